@@ -1,0 +1,63 @@
+//! What a simulated chip is to the wire: edges of its chip select, bits, and the limits its
+//! datasheet sets.
+//!
+//! Time here is virtual, in picoseconds since power-up, so that no SCK period is rounded.
+
+/// Picoseconds of virtual time since power-up.
+pub type Ps = u64;
+
+/// Picoseconds in a nanosecond.
+pub const PS_PER_NS: u64 = 1_000;
+
+/// The limits a datasheet sets on the wire. The wire's checkers hold every selection to them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WireLimits {
+    /// SPI modes the chip understands, as bits: bit `n` set means MODE_n.
+    pub modes: u8,
+    /// Shortest time from CS active to the first SCK edge, in nanoseconds.
+    pub cs_setup_ns: u64,
+    /// Shortest time from the last SCK edge to CS inactive, in nanoseconds.
+    pub cs_hold_ns: u64,
+    /// Shortest time CS stays inactive between two selections, in nanoseconds.
+    pub cs_inactive_ns: u64,
+    /// Fastest SCK for any command, in hertz. A chip whose slowest read has a lower limit
+    /// reports that itself.
+    pub max_clock_hz: u32,
+}
+
+/// How a run of bits is clocked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clocking {
+    /// When the first bit's cell begins.
+    pub at: Ps,
+    /// One SCK period.
+    pub period: Ps,
+}
+
+/// A chip on the bus.
+///
+/// MISO is pulled up: a bit that no chip drives reads as 1.
+pub trait Chip {
+    /// The part's name, as its maker writes it.
+    fn name(&self) -> &'static str;
+
+    /// What the datasheet asks of the wire.
+    fn limits(&self) -> WireLimits;
+
+    /// CS becomes active.
+    fn select(&mut self, at: Ps);
+
+    /// CS becomes inactive: here a flash chip begins what it was told.
+    fn deselect(&mut self, at: Ps);
+
+    /// Shifts the `bits` (1 to 32) least significant bits of `mosi` in, most significant first,
+    /// and returns as many bits of MISO, aligned the same way. Only called while selected, and
+    /// only in a mode of [`WireLimits::modes`].
+    fn exchange(&mut self, clocking: Clocking, mosi: u32, bits: u32) -> u32;
+
+    /// Takes the oldest protocol rule that was broken since the last call (a command sent while
+    /// busy, a clock above a command's own limit), in words.
+    fn take_complaint(&mut self) -> Option<String> {
+        None
+    }
+}

@@ -1,0 +1,91 @@
+//! Fake registers: a script of accesses, each asserted in order.
+//!
+//! Reads have side effects in real blocks, so a driver's *order* of accesses is what a test must
+//! hold, not only the final values.
+
+use super::Registers;
+
+/// One expected access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// A read of `.0` which returns `.1`.
+    Read(u32, u32),
+    /// A write of `.1` to `.0`.
+    Write(u32, u32),
+}
+
+/// Registers that hold a driver to a script.
+#[derive(Debug)]
+pub struct Fake<'s> {
+    script: &'s [Access],
+    next: usize,
+}
+
+impl<'s> Fake<'s> {
+    /// Registers which expect exactly `script`.
+    #[must_use]
+    pub fn new(script: &'s [Access]) -> Self {
+        Self { script, next: 0 }
+    }
+
+    /// How many accesses of the script are still to come.
+    #[must_use]
+    pub fn remaining(&self) -> usize {
+        self.script.len() - self.next
+    }
+
+    fn step(&mut self, what: &str, offset: u32) -> Access {
+        let index = self.next;
+        self.next += 1;
+        match self.script.get(index) {
+            Some(&access) => access,
+            None => panic!("access {index}: {what} of {offset:#x} after the script's end"),
+        }
+    }
+}
+
+/// # Panics
+/// On any access that is not the script's next.
+impl Registers for Fake<'_> {
+    fn read(&mut self, offset: u32) -> u32 {
+        let index = self.next;
+        match self.step("read", offset) {
+            Access::Read(expected, value) if expected == offset => value,
+            expected => panic!("access {index}: read of {offset:#x}, expected {expected:x?}"),
+        }
+    }
+
+    fn write(&mut self, offset: u32, value: u32) {
+        let index = self.next;
+        let actual = Access::Write(offset, value);
+        let expected = self.step("write", offset);
+        assert_eq!(actual, expected, "access {index}: {actual:x?}, expected {expected:x?}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_followed_is_silent_and_counted() {
+        let script = [Access::Write(4, 7), Access::Read(8, 9)];
+        let mut fake = Fake::new(&script);
+        fake.write(4, 7);
+        assert_eq!(fake.remaining(), 1);
+        assert_eq!(fake.read(8), 9);
+        assert_eq!(fake.remaining(), 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "access 0")]
+    fn another_order_is_caught() {
+        Fake::new(&[Access::Write(4, 7), Access::Read(8, 9)]).read(8);
+    }
+
+    #[test]
+    #[should_panic(expected = "after the script's end")]
+    fn one_access_too_many_is_caught() {
+        Fake::new(&[]).write(0, 0);
+    }
+}

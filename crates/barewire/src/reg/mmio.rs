@@ -1,0 +1,74 @@
+//! Registers in memory: the body for silicon.
+//!
+//! # Safety
+//! The one promise is made once, by whoever calls [`Mmio::new`]: the range is a register block,
+//! mapped as device memory, and stays mapped. No reference to device memory is ever formed; every
+//! access is a volatile read or write through a raw pointer.
+#![allow(unsafe_code, reason = "volatile access to device memory is the purpose of this file")]
+
+use super::Registers;
+
+/// A register block in memory, accessed by volatile 32-bit reads and writes.
+#[derive(Debug)]
+pub struct Mmio {
+    base: *mut u32,
+    len: u32,
+}
+
+impl Mmio {
+    /// Takes the block of `len` bytes at `base`.
+    ///
+    /// # Safety
+    /// For as long as the value lives: `base..base + len` is mapped, is safe to read and write
+    /// as device memory with 32-bit accesses, and nobody else in this program accesses it.
+    ///
+    /// # Panics
+    /// If `base` is null or not a multiple of 4.
+    #[must_use]
+    pub unsafe fn new(base: *mut u32, len: u32) -> Self {
+        assert!(!base.is_null() && base.is_aligned(), "a register block begins at a multiple of 4");
+        Self { base, len }
+    }
+
+    fn register(&self, offset: u32) -> *mut u32 {
+        debug_assert!(offset < self.len && offset.is_multiple_of(4), "register offset {offset:#x}");
+        self.base.wrapping_byte_add(offset as usize)
+    }
+}
+
+// SAFETY: the block belongs to this value alone (promised to `new`), and device memory is the
+// same from every thread.
+unsafe impl Send for Mmio {}
+
+impl Registers for Mmio {
+    #[inline]
+    fn read(&mut self, offset: u32) -> u32 {
+        // SAFETY: `new`'s caller promised the range is mapped device memory.
+        unsafe { self.register(offset).read_volatile() }
+    }
+
+    #[inline]
+    fn write(&mut self, offset: u32, value: u32) {
+        // SAFETY: `new`'s caller promised the range is mapped device memory.
+        unsafe { self.register(offset).write_volatile(value) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_and_writes_land_on_their_register() {
+        let mut block = [0_u32; 4];
+        // SAFETY: ordinary memory stands for the block, and outlives it.
+        let mut mmio = unsafe { Mmio::new(block.as_mut_ptr(), 16) };
+        mmio.write(8, 0xdead_beef);
+        mmio.write_n(4, &[1, 2, 3]);
+        let mut window = [0; 2];
+        mmio.read_n(8, &mut window);
+        assert_eq!(window, [0xdead_beef; 2]);
+        assert_eq!(mmio.read(4), 3, "a FIFO window is one address");
+        assert_eq!(mmio.read(0), 0);
+    }
+}

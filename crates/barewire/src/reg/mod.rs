@@ -1,0 +1,67 @@
+//! Registers: how a driver reaches a block of 32-bit registers, whatever stands behind it.
+//!
+//! A driver is generic over [`Registers`] and so runs unchanged on memory-mapped silicon
+//! ([`Mmio`]), on a script that asserts the order of accesses ([`Fake`]), on a simulated board,
+//! or on an emulator's registers at the other end of a socket.
+//!
+//! # Ordering
+//! 1. Accesses through one `Registers` value reach the block in program order, each once.
+//! 2. [`Registers::read_n`] and [`Registers::write_n`] access *one* address `n` times (a FIFO
+//!    window); a body may pipeline them but not reorder, merge or drop them.
+//! 3. Nothing is promised about ordinary memory: a driver that shares memory with a DMA engine
+//!    needs an explicit barrier.
+
+mod fake;
+mod mmio;
+
+pub use fake::{Access, Fake};
+pub use mmio::Mmio;
+
+/// A block of 32-bit registers, addressed by byte offset from its base.
+///
+/// Reads may have side effects (a FIFO pops), hence `&mut self` everywhere.
+pub trait Registers {
+    /// Reads the register at `offset` bytes from the block's base (a multiple of 4).
+    fn read(&mut self, offset: u32) -> u32;
+
+    /// Writes the register at `offset` bytes from the block's base (a multiple of 4).
+    fn write(&mut self, offset: u32, value: u32);
+
+    /// Reads the register at `offset` once per element of `into`, in order: drains a FIFO window.
+    #[inline]
+    fn read_n(&mut self, offset: u32, into: &mut [u32]) {
+        for word in into {
+            *word = self.read(offset);
+        }
+    }
+
+    /// Writes every element of `from` to the register at `offset`, in order: fills a FIFO window.
+    #[inline]
+    fn write_n(&mut self, offset: u32, from: &[u32]) {
+        for &word in from {
+            self.write(offset, word);
+        }
+    }
+}
+
+impl<R: Registers + ?Sized> Registers for &mut R {
+    #[inline]
+    fn read(&mut self, offset: u32) -> u32 {
+        (**self).read(offset)
+    }
+
+    #[inline]
+    fn write(&mut self, offset: u32, value: u32) {
+        (**self).write(offset, value);
+    }
+
+    #[inline]
+    fn read_n(&mut self, offset: u32, into: &mut [u32]) {
+        (**self).read_n(offset, into);
+    }
+
+    #[inline]
+    fn write_n(&mut self, offset: u32, from: &[u32]) {
+        (**self).write_n(offset, from);
+    }
+}

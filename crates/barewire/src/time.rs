@@ -1,0 +1,128 @@
+//! Time: a free-running tick counter, and the arithmetic that never waits shorter than asked.
+//!
+//! Delays are asked in nanoseconds and kept in the hardware's quantum: one tick of the
+//! [`Timer`]. The i.MX 8M system counter ticks at 8 MHz (125 ns), so a delay of 1 ns there takes
+//! 125 ns, and [`effective_ns`] says so.
+
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// A free-running counter and the ways to wait by it.
+pub trait Timer {
+    /// Ticks a second, above zero.
+    fn frequency_hz(&self) -> u32;
+
+    /// The counter now. It never goes back.
+    fn now_ticks(&mut self) -> u64;
+
+    /// Waits until at least `ticks` *whole* ticks have passed, spinning.
+    ///
+    /// The first tick may be partly over when the wait begins, so one more edge is awaited.
+    fn wait_ticks(&mut self, ticks: u64) {
+        if ticks > 0 {
+            let begun = self.now_ticks();
+            while self.now_ticks().wrapping_sub(begun) <= ticks {
+                core::hint::spin_loop();
+            }
+        }
+    }
+
+    /// Waits at least `ns` nanoseconds in which the caller has nothing to do (a flash chip's
+    /// erase, say). A body may sleep; the default spins.
+    fn sleep_ns(&mut self, ns: u64) {
+        let ticks = ticks_at_least(ns, self.frequency_hz());
+        self.wait_ticks(ticks);
+    }
+}
+
+impl<T: Timer + ?Sized> Timer for &mut T {
+    fn frequency_hz(&self) -> u32 {
+        (**self).frequency_hz()
+    }
+
+    fn now_ticks(&mut self) -> u64 {
+        (**self).now_ticks()
+    }
+
+    fn wait_ticks(&mut self, ticks: u64) {
+        (**self).wait_ticks(ticks);
+    }
+
+    fn sleep_ns(&mut self, ns: u64) {
+        (**self).sleep_ns(ns);
+    }
+}
+
+/// The smallest number of ticks of `frequency_hz` that lasts at least `ns` nanoseconds.
+///
+/// Saturates at `u64::MAX`.
+///
+/// # Panics
+/// If `frequency_hz` is 0.
+#[must_use]
+pub const fn ticks_at_least(ns: u64, frequency_hz: u32) -> u64 {
+    let ticks = (ns as u128 * frequency_hz as u128).div_ceil(NS_PER_S as u128);
+    if ticks > u64::MAX as u128 { u64::MAX } else { ticks as u64 }
+}
+
+/// What a delay of `ns` nanoseconds becomes on a counter of `frequency_hz`, in nanoseconds,
+/// rounded up: the effective value to report.
+///
+/// # Panics
+/// If `frequency_hz` is 0.
+#[must_use]
+pub const fn effective_ns(ns: u64, frequency_hz: u32) -> u64 {
+    let ticks = ticks_at_least(ns, frequency_hz) as u128;
+    let ns = (ticks * NS_PER_S as u128).div_ceil(frequency_hz as u128);
+    if ns > u64::MAX as u128 { u64::MAX } else { ns as u64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_imx8m_quantum_is_125_ns() {
+        assert_eq!(effective_ns(0, 8_000_000), 0);
+        assert_eq!(effective_ns(1, 8_000_000), 125);
+        assert_eq!(effective_ns(125, 8_000_000), 125);
+        assert_eq!(effective_ns(126, 8_000_000), 250);
+        assert_eq!(effective_ns(1_000_000, 8_000_000), 1_000_000);
+    }
+
+    #[test]
+    fn a_quantum_that_is_no_whole_number_of_nanoseconds_is_never_cut() {
+        // 3 MHz: 333.33 ns a tick.
+        assert_eq!(effective_ns(1, 3_000_000), 334);
+        assert_eq!(ticks_at_least(334, 3_000_000), 2);
+        assert_eq!(effective_ns(334, 3_000_000), 667);
+    }
+
+    #[test]
+    fn a_wait_spans_whole_ticks_even_when_begun_in_the_middle_of_one() {
+        struct Script(u64);
+        impl Timer for Script {
+            fn frequency_hz(&self) -> u32 {
+                1
+            }
+            fn now_ticks(&mut self) -> u64 {
+                self.0 += 1;
+                self.0
+            }
+        }
+        let mut timer = Script(0);
+        timer.wait_ticks(3);
+        // Begun within tick 1: only the edge to tick 5 proves that 3 whole ticks have passed.
+        assert_eq!(timer.0, 5);
+        timer.wait_ticks(0);
+        assert_eq!(timer.0, 5, "no delay asked, no time read");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn never_shorter_than_asked(ns in 0..u64::MAX / 8, hz in 1..=u32::MAX) {
+            let ticks = ticks_at_least(ns, hz);
+            proptest::prop_assert!(u128::from(ticks) * u128::from(NS_PER_S) >= u128::from(ns) * u128::from(hz));
+            proptest::prop_assert!(effective_ns(ns, hz) >= ns);
+        }
+    }
+}
