@@ -1,6 +1,49 @@
-#![doc = "placeholder"]
+//! SPI at the cost of the wire: a transfer costs its clocks and a handful of register accesses,
+//! whoever else shares the bus.
+//!
+//! The crate is the whole stack, `no_std` and without `alloc`. Its folders are its headings, and
+//! each only looks down:
+//!
+//! * [`chip`]: drivers of chips behind the bus ([`chip::spi_nor`]).
+//! * [`bus`]: one controller, its lock, and the paths through it. [`bus::Device::sync`] takes any
+//!   message; [`bus::Prepared`] is validated and turned into register values once, and then costs
+//!   one atomic in, the register accesses, one atomic out.
+//! * [`controller`]: the silicon, behind the [`Controller`](controller::Controller) trait
+//!   ([`controller::ecspi`] for i.MX 6, 7 and 8).
+//! * [`reg`]: registers in memory, as a script, or wherever a [`reg::Registers`] leads.
+//! * [`spi`]: the nouns of the wire: mode, settings, transfer, error.
+//! * [`time`]: ticks, and delays that are never shorter than asked.
+//!
+//! ```
+//! use barewire::bus::Bus;
+//! use barewire::controller::null::Null;
+//! use barewire::spi::{Settings, Transfer};
+//!
+//! let bus = Bus::new(Null::new());
+//! let device = bus.device(&Settings::new(0, 20_000_000))?;
+//!
+//! // Any message, the caller waits.
+//! let mut id = [0; 3];
+//! device.sync(&mut [Transfer::write(&[0x9f]), Transfer::read(&mut id)])?;
+//!
+//! // A register access known in advance: validated here, once.
+//! let mut status = device.prepare([0x05, 0x00])?;
+//! let [_, _busy] = *status.run()?;
+//! # Ok::<(), barewire::spi::Error>(())
+//! ```
+//!
+//! # Not supported
+//! Least significant bit first (no block here has it), dual and quad wires, a controller as
+//! target. Asynchronous messages and a queue are the next issue's; the bus word is built for
+//! them.
 #![no_std]
+
 #[cfg(test)]
 extern crate std;
+
+pub mod bus;
+pub mod chip;
+pub mod controller;
 pub mod reg;
+pub mod spi;
 pub mod time;

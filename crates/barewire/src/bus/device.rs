@@ -1,0 +1,131 @@
+//! A device: one chip select of a bus and its settings, and the sync path.
+
+use core::fmt;
+
+use super::Bus;
+use super::lock::Held;
+use super::prepared::{Prepared, PreparedMessage};
+use crate::controller::{Controller, Program};
+use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
+
+/// One chip on a bus. Cheap to copy; any number of threads may hold one.
+pub struct Device<'b, C: ?Sized> {
+    // Hot fields first: a message reads these two.
+    bus: &'b Bus<C>,
+    program: Program,
+    settings: Settings,
+    effective: Effective,
+}
+
+impl<C: ?Sized> fmt::Debug for Device<'_, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Device")
+            .field("settings", &self.settings)
+            .field("effective", &self.effective)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<C: ?Sized> Clone for Device<'_, C> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<C: ?Sized> Copy for Device<'_, C> {}
+
+impl<'b, C: Controller + ?Sized> Device<'b, C> {
+    pub(super) fn new(
+        bus: &'b Bus<C>,
+        settings: Settings,
+        program: Program,
+        effective: Effective,
+    ) -> Self {
+        Self {
+            bus,
+            program,
+            settings,
+            effective,
+        }
+    }
+
+    /// The bus it is on.
+    #[must_use]
+    pub fn bus(&self) -> &'b Bus<C> {
+        self.bus
+    }
+
+    /// What was asked.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// What the hardware makes of it.
+    #[must_use]
+    pub fn effective(&self) -> &Effective {
+        &self.effective
+    }
+
+    pub(super) fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// Runs any message and waits for it: in the caller's context, at once if the bus is free.
+    /// Returns the message's length in bytes.
+    ///
+    /// # Errors
+    /// A refused message ([`Controller::plan`]), of which nothing was clocked; or a timeout, with
+    /// the transfer's index and the bytes clocked before it. CS is inactive in every case.
+    #[inline]
+    pub fn sync(&self, message: &mut [Transfer<'_>]) -> Result<usize, MessageError> {
+        self.run_held(self.bus.take(), message)
+    }
+
+    /// [`Device::sync`] if the bus is free; never blocks.
+    ///
+    /// # Errors
+    /// [`Error::Busy`], or those of [`Device::sync`].
+    #[inline]
+    pub fn try_sync(&self, message: &mut [Transfer<'_>]) -> Result<usize, MessageError> {
+        match self.bus.try_take() {
+            Some(held) => self.run_held(held, message),
+            None => Err(MessageError::refused(Error::Busy, 0)),
+        }
+    }
+
+    #[inline]
+    fn run_held(
+        &self,
+        mut held: Held<'_, C>,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, MessageError> {
+        held.plan(&self.program, message)?;
+        held.run(&self.program, message)
+    }
+
+    /// Prepares one exchange of `N` bytes, sending `tx`: validated and turned into register
+    /// values here, once.
+    ///
+    /// # Errors
+    /// What [`Controller::plan`] refuses.
+    pub fn prepare<const N: usize>(&self, tx: [u8; N]) -> Result<Prepared<'b, C, N>, MessageError> {
+        let mut rx = [0; N];
+        let mut message = [Transfer::exchange(&tx, &mut rx)];
+        self.bus.take().plan(&self.program, &mut message)?;
+        let plan = message[0].plan;
+        Ok(Prepared::new(*self, plan, tx))
+    }
+
+    /// Prepares a message of any form, with its buffers where they are.
+    ///
+    /// # Errors
+    /// What [`Controller::plan`] refuses.
+    pub fn prepare_message<'m, 'd>(
+        &self,
+        message: &'m mut [Transfer<'d>],
+    ) -> Result<PreparedMessage<'b, 'm, 'd, C>, MessageError> {
+        self.bus.take().plan(&self.program, message)?;
+        Ok(PreparedMessage::new(*self, message))
+    }
+}

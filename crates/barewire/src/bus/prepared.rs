@@ -1,0 +1,145 @@
+//! The prepared path: validated and turned into register values once, run many times.
+
+use core::fmt;
+
+use super::Device;
+use super::lock::Held;
+use crate::controller::{Controller, Plan};
+use crate::spi::{Error, MessageError, Transfer};
+
+/// One exchange of `N` bytes, prepared: the register access of a chip driver.
+///
+/// It owns its bytes: what is sent stays and can be changed in place, what came in is read after
+/// each run.
+pub struct Prepared<'b, C: ?Sized, const N: usize> {
+    device: Device<'b, C>,
+    plan: Plan,
+    tx: [u8; N],
+    rx: [u8; N],
+}
+
+impl<C: ?Sized, const N: usize> fmt::Debug for Prepared<'_, C, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prepared")
+            .field("device", &self.device)
+            .field("tx", &self.tx)
+            .field("rx", &self.rx)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
+    pub(super) fn new(device: Device<'b, C>, plan: Plan, tx: [u8; N]) -> Self {
+        Self {
+            device,
+            plan,
+            tx,
+            rx: [0; N],
+        }
+    }
+
+    /// Runs the exchange, waiting for the bus, and returns what came in.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`]; CS is inactive, and what had come in before is lost.
+    #[inline]
+    pub fn run(&mut self) -> Result<&[u8; N], MessageError> {
+        let held = self.device.bus().take();
+        self.run_held(held)
+    }
+
+    /// [`Prepared::run`] if the bus is free; never blocks.
+    ///
+    /// # Errors
+    /// [`Error::Busy`], or those of [`Prepared::run`].
+    #[inline]
+    pub fn try_run(&mut self) -> Result<&[u8; N], MessageError> {
+        match self.device.bus().try_take() {
+            Some(held) => self.run_held(held),
+            None => Err(MessageError::refused(Error::Busy, 0)),
+        }
+    }
+
+    #[inline]
+    fn run_held(&mut self, mut held: Held<'_, C>) -> Result<&[u8; N], MessageError> {
+        let mut message = [Transfer::planned(&self.tx, &mut self.rx, self.plan)];
+        held.run(self.device.program(), &mut message)?;
+        drop(held);
+        Ok(&self.rx)
+    }
+
+    /// What is sent, to change.
+    #[inline]
+    pub fn tx_mut(&mut self) -> &mut [u8; N] {
+        &mut self.tx
+    }
+
+    /// What came in last.
+    #[inline]
+    #[must_use]
+    pub fn rx(&self) -> &[u8; N] {
+        &self.rx
+    }
+}
+
+/// A message of any form, prepared: several transfers, CS changes, delays.
+pub struct PreparedMessage<'b, 'm, 'd, C: ?Sized> {
+    device: Device<'b, C>,
+    message: &'m mut [Transfer<'d>],
+}
+
+impl<C: ?Sized> fmt::Debug for PreparedMessage<'_, '_, '_, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PreparedMessage")
+            .field("device", &self.device)
+            .field("message", &self.message)
+            .finish()
+    }
+}
+
+impl<'b, 'm, 'd, C: Controller + ?Sized> PreparedMessage<'b, 'm, 'd, C> {
+    pub(super) fn new(device: Device<'b, C>, message: &'m mut [Transfer<'d>]) -> Self {
+        Self { device, message }
+    }
+
+    /// Runs the message, waiting for the bus, and returns its length in bytes.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`]; CS is inactive.
+    #[inline]
+    pub fn run(&mut self) -> Result<usize, MessageError> {
+        let mut held = self.device.bus().take();
+        held.run(self.device.program(), self.message)
+    }
+
+    /// [`PreparedMessage::run`] if the bus is free; never blocks.
+    ///
+    /// # Errors
+    /// [`Error::Busy`], or those of [`PreparedMessage::run`].
+    #[inline]
+    pub fn try_run(&mut self) -> Result<usize, MessageError> {
+        match self.device.bus().try_take() {
+            Some(mut held) => held.run(self.device.program(), self.message),
+            None => Err(MessageError::refused(Error::Busy, 0)),
+        }
+    }
+
+    /// What came in for transfer `index` last; `None` if it only sends.
+    ///
+    /// # Panics
+    /// If there is no transfer `index`.
+    #[must_use]
+    pub fn rx(&self, index: usize) -> Option<&[u8]> {
+        self.message[index].data.rx()
+    }
+
+    /// The buffer of transfer `index` that a run fills, to write the next run's bytes where the
+    /// transfer is in place; `None` if it only sends.
+    ///
+    /// # Panics
+    /// If there is no transfer `index`.
+    #[must_use]
+    pub fn rx_mut(&mut self, index: usize) -> Option<&mut [u8]> {
+        self.message[index].data.rx_mut()
+    }
+}

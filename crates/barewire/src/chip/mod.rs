@@ -1,0 +1,1 @@
+//! Drivers of chips behind the bus.

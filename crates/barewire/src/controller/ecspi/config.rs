@@ -1,0 +1,315 @@
+//! Settings to register values: dividers, mode, chip select, delays.
+
+use super::regs::{
+    BURST_BYTES_MAX, CHANNEL_MODE_ALL, CSD_CTL_MAX, DIVIDERS, EN, FIFO_WORDS, LBC, SCLK_PHA_ALL,
+    SCLK_POL_ALL, SMC, channel_select, csd_ctl, dividers, divisor, ss_pol,
+};
+use super::{CS_HIGH, P_CONREG, P_CS_MASK};
+use crate::controller::{Limits, Program, delay_ticks, word_bytes};
+use crate::spi::{Effective, Error, MessageError, Mode, Settings, Transfer};
+use crate::time::{effective_ns, ticks_at_least};
+
+const NS_PER_S: u64 = 1_000_000_000;
+/// The slowest clock whose half period is certainly over once RXDATA has been read after RR:
+/// 50 ns, less than any read of a peripheral register takes on these chips.
+const FAST_START_MIN_HZ: u64 = 10_000_000;
+/// The datasheet's lag of the block's own select is half a period less this.
+const SS_LAG_LESS_NS: u64 = 2;
+
+/// One line of a controller's table of chip selects: a property of the board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CsLine {
+    /// No such line.
+    Absent,
+    /// The block's own SS line `channel` (0 to 3).
+    Native {
+        /// Which SS line.
+        channel: u8,
+        /// Its active level.
+        active_high: bool,
+    },
+    /// Pin `bit` of the GPIO bank.
+    Gpio {
+        /// Which pin, 0 to 31.
+        bit: u8,
+        /// Its active level.
+        active_high: bool,
+    },
+    /// A line whose driver may sleep: refused when a device on it is opened.
+    Sleeping,
+}
+
+/// How transfers longer than the FIFO are fed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Streaming {
+    /// Bursts of 512 bytes, refilled while they run: no idle clocks for 4,096 bits.
+    Refill,
+    /// Bursts of one FIFO load, started when full: for a model that runs a burst in no time and
+    /// does not count its FIFOs.
+    FifoLoads,
+}
+
+/// What the board fixes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EcspiConfig {
+    /// The block's reference clock (ECSPI_CLK_ROOT), in hertz, above zero.
+    pub reference_hz: u32,
+    /// The lines; a device names one by its index.
+    pub chip_selects: [CsLine; 4],
+    /// How long transfers are fed.
+    pub streaming: Streaming,
+}
+
+impl EcspiConfig {
+    pub(super) fn limits(&self, timer_hz: u32) -> Limits {
+        Limits {
+            max_speed_hz: self.reference_hz,
+            min_speed_hz: self.reference_hz.div_ceil(16 << 15),
+            bits_per_word_mask: 1 << 7 | 1 << 15 | 1 << 31,
+            timer_hz,
+        }
+    }
+
+    /// CONREG's divider bits for the fastest clock not above `speed_hz`.
+    fn dividers_for(&self, speed_hz: u32) -> Result<u32, Error> {
+        if speed_hz == 0 {
+            return Err(Error::SpeedZero);
+        }
+        let divisor = self.reference_hz.div_ceil(speed_hz);
+        // The smallest post divider that brings the pre divider into range has the finest step.
+        (0..16)
+            .map(|post| (divisor.div_ceil(1 << post), post))
+            .find(|&(pre, _)| pre <= 16)
+            .map(|(pre, post)| dividers(pre, post))
+            .ok_or(Error::SpeedTooLow {
+                asked_hz: speed_hz,
+                min_hz: self.limits(1).min_speed_hz,
+            })
+    }
+
+    /// CONREG for a clock not above `speed_hz` on `channel`, without a burst length.
+    fn conreg_for(&self, speed_hz: u32, channel: u32) -> Result<u32, Error> {
+        let dividers = self.dividers_for(speed_hz)?;
+        let fast = u64::from(self.reference_hz) >= FAST_START_MIN_HZ * divisor(dividers);
+        let start = if fast { SMC } else { 0 };
+        Ok(EN | CHANNEL_MODE_ALL | channel | dividers | start)
+    }
+
+    pub(super) fn configure(
+        &self,
+        settings: &Settings,
+        timer_hz: u32,
+    ) -> Result<(Program, Effective), Error> {
+        let (channel, cs_mask, active_high) = self.line(settings)?;
+        let mode = settings.mode;
+        if mode.contains(Mode::LSB_FIRST) {
+            return Err(Error::LsbFirst);
+        }
+        if mode.contains(Mode::CS_HIGH) != active_high {
+            return Err(Error::CsPolarity { active_high });
+        }
+        let conreg = self.conreg_for(settings.speed_hz, channel_select(channel))?;
+        let divisor = divisor(conreg);
+        let speed_hz = (u64::from(self.reference_hz) / divisor) as u32;
+        let period_ns = (NS_PER_S * divisor).div_ceil(u64::from(self.reference_hz));
+
+        let mut configreg = ss_pol(self.native_active_high());
+        if mode.contains(Mode::CPHA) {
+            configreg |= SCLK_PHA_ALL;
+        }
+        if mode.contains(Mode::CPOL) {
+            configreg |= SCLK_POL_ALL;
+        }
+        let testreg = if mode.contains(Mode::LOOP) { LBC } else { 0 };
+        let settle_ticks = ticks_at_least(2 * period_ns, timer_hz) as u32 & !CS_HIGH;
+
+        let native = cs_mask == 0;
+        let (delays, periodreg, effective_setup_ns, effective_hold_ns) = if native {
+            self.native_delays(settings, timer_hz, period_ns)?
+        } else {
+            let delays = [
+                delay_ticks(settings.cs_setup_ns, timer_hz)?,
+                delay_ticks(settings.cs_hold_ns, timer_hz)?,
+                delay_ticks(settings.cs_inactive_ns, timer_hz)?,
+            ];
+            let setup = effective_ns(settings.cs_setup_ns.into(), timer_hz);
+            let hold = effective_ns(settings.cs_hold_ns.into(), timer_hz);
+            (delays, 0, setup, hold)
+        };
+        let [cs_setup_ticks, cs_hold_ticks, cs_inactive_ticks] = delays;
+        let program = Program {
+            regs: [
+                conreg,
+                configreg,
+                periodreg,
+                testreg,
+                cs_mask,
+                settle_ticks | if active_high { CS_HIGH } else { 0 },
+            ],
+            cs_setup_ticks,
+            cs_hold_ticks,
+            cs_inactive_ticks,
+            word_delay_ticks: delay_ticks(settings.word_delay_ns, timer_hz)?,
+            word_bytes: word_bytes(settings.bits_per_word)?,
+            timed: cs_setup_ticks | cs_hold_ticks | cs_inactive_ticks != 0,
+        };
+        let effective = Effective {
+            speed_hz,
+            cs_setup_ns: effective_setup_ns,
+            cs_hold_ns: effective_hold_ns,
+            cs_inactive_ns: effective_ns(settings.cs_inactive_ns.into(), timer_hz),
+            word_delay_ns: effective_ns(settings.word_delay_ns.into(), timer_hz),
+            quantum_ns: effective_ns(1, timer_hz),
+        };
+        Ok((program, effective))
+    }
+
+    /// Channel, GPIO mask (0: native) and polarity of the line a device names.
+    fn line(&self, settings: &Settings) -> Result<(u8, u32, bool), Error> {
+        let chip_select = settings.chip_select;
+        match self.chip_selects.get(usize::from(chip_select)) {
+            None | Some(CsLine::Absent) => Err(Error::NoSuchChipSelect { chip_select }),
+            Some(CsLine::Sleeping) => Err(Error::CsCanSleep),
+            Some(&CsLine::Native {
+                channel,
+                active_high,
+            }) => Ok((channel & 3, 0, active_high)),
+            // Some channel has to be selected: one whose SS no chip listens to.
+            Some(&CsLine::Gpio { bit, active_high }) => {
+                Ok((self.idle_channel(), 1 << (bit & 31), active_high))
+            }
+        }
+    }
+
+    fn native_channels(&self) -> impl Iterator<Item = (u8, bool)> {
+        self.chip_selects.into_iter().filter_map(|line| match line {
+            CsLine::Native {
+                channel,
+                active_high,
+            } => Some((channel & 3, active_high)),
+            _ => None,
+        })
+    }
+
+    fn native_active_high(&self) -> u8 {
+        self.native_channels()
+            .fold(0, |mask, (channel, high)| mask | u8::from(high) << channel)
+    }
+
+    fn idle_channel(&self) -> u8 {
+        (0..4)
+            .find(|&channel| self.native_channels().all(|(used, _)| used != channel))
+            .unwrap_or(0)
+    }
+
+    /// The block's own line: setup in clocks, hold as it is, inactive by software from the
+    /// moment the burst is known to be over, one period before the line may rise.
+    fn native_delays(
+        &self,
+        settings: &Settings,
+        timer_hz: u32,
+        period_ns: u64,
+    ) -> Result<([u32; 3], u32, u64, u64), Error> {
+        let clocks = u64::from(settings.cs_setup_ns).div_ceil(period_ns) as u32;
+        // One clock more than CSD_CTL would reach: the last division was rounded.
+        let floor_period_ns = (period_ns - 1).max(1);
+        let clocks = if u64::from(clocks) * floor_period_ns < u64::from(settings.cs_setup_ns) {
+            clocks + 1
+        } else {
+            clocks
+        };
+        if clocks > CSD_CTL_MAX {
+            let max_ns = (u64::from(CSD_CTL_MAX) * floor_period_ns) as u32;
+            return Err(Error::NativeCsDelay {
+                asked_ns: settings.cs_setup_ns,
+                max_ns,
+            });
+        }
+        let hold_ns = (period_ns / 2).saturating_sub(SS_LAG_LESS_NS);
+        if u64::from(settings.cs_hold_ns) > hold_ns {
+            let max_ns = hold_ns as u32;
+            return Err(Error::NativeCsDelay {
+                asked_ns: settings.cs_hold_ns,
+                max_ns,
+            });
+        }
+        if settings.word_delay_ns > 0 {
+            return Err(Error::NativeCsDelay {
+                asked_ns: settings.word_delay_ns,
+                max_ns: 0,
+            });
+        }
+        let inactive_ticks = if settings.cs_inactive_ns == 0 {
+            0
+        } else {
+            delay_ticks(
+                settings.cs_inactive_ns.saturating_add(period_ns as u32),
+                timer_hz,
+            )?
+        };
+        let setup_ns = u64::from(clocks) * floor_period_ns;
+        Ok(([0, 0, inactive_ticks], csd_ctl(clocks), setup_ns, hold_ns))
+    }
+
+    fn native_max_bytes(&self) -> usize {
+        match self.streaming {
+            Streaming::Refill => BURST_BYTES_MAX,
+            Streaming::FifoLoads => FIFO_WORDS * 4,
+        }
+    }
+
+    /// Refuses what would pulse the block's own select line.
+    #[inline]
+    pub(super) fn check_native(
+        &self,
+        program: &Program,
+        message: &[Transfer<'_>],
+    ) -> Result<(), MessageError> {
+        if program.regs[P_CS_MASK] != 0 {
+            return Ok(());
+        }
+        let max_bytes = self.native_max_bytes();
+        let last = message.len().saturating_sub(1);
+        let pulses = |(index, transfer): (usize, &Transfer<'_>)| {
+            transfer.data.len() > max_bytes
+                || transfer.word_delay_ns > 0
+                || (index < last && !transfer.cs_change)
+        };
+        match message.iter().enumerate().position(pulses) {
+            Some(index) => Err(MessageError::refused(
+                Error::NativeCsWouldPulse { max_bytes },
+                index,
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// A transfer's CONREG, without a burst length.
+    #[inline]
+    pub(super) fn plan(
+        &self,
+        program: &Program,
+        transfer: &Transfer<'_>,
+    ) -> Result<[u32; 2], Error> {
+        if transfer.speed_hz == 0 {
+            return Ok([program.regs[P_CONREG], 0]);
+        }
+        self.plan_speed(program, transfer.speed_hz)
+    }
+
+    #[cold]
+    fn plan_speed(&self, program: &Program, speed_hz: u32) -> Result<[u32; 2], Error> {
+        let device = program.regs[P_CONREG];
+        let conreg = self.conreg_for(speed_hz, device & channel_select(3))?;
+        // CSD_CTL counts clocks: a faster clock would cut the setup time the device asked for.
+        if program.regs[super::P_PERIODREG] != 0
+            && divisor(conreg & DIVIDERS) < divisor(device & DIVIDERS)
+        {
+            return Err(Error::NativeCsDelay {
+                asked_ns: u32::MAX,
+                max_ns: 0,
+            });
+        }
+        Ok([conreg, 0])
+    }
+}

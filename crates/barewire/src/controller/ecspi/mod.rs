@@ -1,0 +1,504 @@
+//! ECSPI: the SPI block of i.MX 6, 7 and 8M, polled.
+//!
+//! # Read first
+//! i.MX 6Dual/6Quad reference manual, chapter ECSPI (the block is the same in i.MX 7 and 8M);
+//! i.MX 6 datasheet, "ECSPI Master Mode Timing"; erratum ERR009165 (a word written to TXFIFO
+//! during an exchange may be sent twice when SMC is set; never with XCH).
+//!
+//! # How the block works
+//! Two FIFOs of 64 words of 32 bits. Words go out in *bursts* of 1 to 4,096 bits without idle
+//! clocks between the words; a burst starts when XCH is written, or, with SMC, when a word is
+//! written to TXFIFO. A burst whose TXFIFO runs empty stalls with its clock stopped: late
+//! software costs time, never data. The block's own select line (SS) is active for one burst.
+//!
+//! # How this driver uses it
+//! 1. A device's settings are two register values: CONREG without a burst length, and CONFIGREG.
+//!    CONFIGREG holds the mode for all four channels alike, so that the clock's idle level does
+//!    not depend on which channel is selected. Both are written only when they change; after
+//!    CONFIGREG two clocks are waited, since the clock's polarity follows a clock later and a
+//!    chip already selected would take the edge for a clock.
+//! 2. Up to 4 bytes at 10 MHz or more: SMC. TXDATA, STATREG until RR, RXDATA: with the block's
+//!    own select these three are the least the block can be asked for (the word must be written
+//!    and read, and RXDATA is undefined before RR). A word is never written during a burst here,
+//!    so ERR009165 cannot occur. Below 10 MHz RR may come long before the last clock has ended
+//!    (half a period), so XCH is used, whose clearing covers it.
+//! 3. Up to 256 bytes: TXFIFO is filled, XCH starts the burst and clears at its end, RXFIFO is
+//!    drained: n + 1 + polls + n accesses.
+//! 4. More: bursts of 512 bytes, begun with [`PREFILL_WORDS`] words; then as many words are sent
+//!    as were received, 64 at most in flight, so that neither FIFO can overrun and TXFIFO stays
+//!    full. TESTREG counts what is received.
+//! 5. A wait asks the hardware some 64 times before it asks the timer, and gives up after twice
+//!    the wire time and 1 ms. The clock is read *before* the status: a thread put to sleep
+//!    between the two still sees the hardware's success.
+//!
+//! # Chip selects
+//! GPIO registers ([`gpio`](super::gpio)) or the block's own lines. The block's own line is
+//! active for one burst: transfers above 512 bytes, second transfers without `cs_change` and word
+//! delays are refused there rather than pulse it. Its setup time comes in clocks (CSD_CTL, at
+//! most 63), its hold time is half a clock less 2 ns and cannot be set.
+//!
+//! # Not supported
+//! Least significant bit first (not in the block), word lengths other than 8, 16 and 32 bits,
+//! target mode, DMA, interrupts, SPI_RDY, HT mode.
+//!
+//! # Example
+//! ```no_run
+//! # use barewire::{controller::{ecspi::*, gpio::*}, bus::Bus, reg::Mmio, spi::*, time::Timer};
+//! # fn bring_up(ecspi: Mmio, gpio3: Mmio, timer: impl Timer) -> Result<(), Error> {
+//! let config = EcspiConfig {
+//!     reference_hz: 60_000_000,
+//!     chip_selects: [CsLine::Gpio { bit: 19, active_high: false }, CsLine::Absent, CsLine::Absent, CsLine::Absent],
+//!     streaming: Streaming::Refill,
+//! };
+//! let gpio = ImxGpio::new(gpio3, Ownership::Shared);
+//! let bus = Bus::new(Ecspi::new(ecspi, gpio, timer, config));
+//! let flash = bus.device(&Settings::new(0, 20_000_000))?;
+//! # Ok(()) }
+//! ```
+
+mod config;
+mod regs;
+#[cfg(test)]
+mod tests;
+mod words;
+
+pub use config::{CsLine, EcspiConfig, Streaming};
+
+use super::gpio::GpioBank;
+use super::{Controller, Limits, Plan, Program, Wire, plan_message, run_message};
+use crate::reg::Registers;
+use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
+use crate::time::{Timer, ticks_at_least};
+use regs::{
+    BURST_BYTES_MAX, BURST_LENGTH, CHANNEL_MODE_ALL, CONFIGREG, CONREG, EN, FIFO_WORDS, INTREG,
+    PERIODREG, RR, RXDATA, SMC, STATREG, TESTREG, TXDATA, XCH, burst_length, divisor, rxcnt,
+};
+use words::{first_word_bytes, pack, unpack};
+
+/// Words written before a long burst starts: few, so that the first clock comes early, and
+/// enough to last while the rest is written.
+const PREFILL_WORDS: usize = 4;
+/// FIFO words moved at a time through the stack.
+const CHUNK_WORDS: usize = 16;
+/// How often the hardware is asked before the timer is.
+const FREE_POLLS: u32 = 64;
+/// What a timeout adds to twice the wire time.
+const TIMEOUT_MARGIN_NS: u64 = 1_000_000;
+
+// Where `configure` puts its values in `Program::regs`.
+const P_CONREG: usize = 0;
+const P_CONFIGREG: usize = 1;
+const P_PERIODREG: usize = 2;
+const P_TESTREG: usize = 3;
+/// The GPIO bit of the select line; 0 for the block's own line.
+const P_CS_MASK: usize = 4;
+/// Bit 31: the line is active high. Rest: ticks of two clocks.
+const P_CS_HIGH_SETTLE: usize = 5;
+const CS_HIGH: u32 = 1 << 31;
+
+/// The ECSPI block, its select lines and the timer that makes its delays.
+#[derive(Debug)]
+pub struct Ecspi<R, G, T> {
+    regs: R,
+    gpio: G,
+    /// CONREG as last written, without XCH.
+    conreg: u32,
+    /// CONFIGREG, PERIODREG and TESTREG as last written; `None` after a reset.
+    configured: Option<[u32; 3]>,
+    timer: T,
+    config: EcspiConfig,
+}
+
+impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
+    /// Resets and enables the block, and drives every GPIO select line inactive.
+    ///
+    /// # Panics
+    /// If `config.reference_hz` is 0.
+    pub fn new(regs: R, gpio: G, timer: T, config: EcspiConfig) -> Self {
+        assert!(config.reference_hz > 0, "the block's reference clock runs");
+        let mut this = Self {
+            regs,
+            gpio,
+            conreg: 0,
+            configured: None,
+            timer,
+            config,
+        };
+        for line in config.chip_selects {
+            if let CsLine::Gpio { bit, active_high } = line {
+                this.gpio.output(1 << (bit & 31), !active_high);
+            }
+        }
+        this.reset();
+        this
+    }
+
+    /// The pieces back, the block disabled.
+    pub fn release(mut self) -> (R, G, T) {
+        self.regs.write(CONREG, 0);
+        (self.regs, self.gpio, self.timer)
+    }
+
+    /// Disabling the block flushes its FIFOs and resets everything but CONREG.
+    fn reset(&mut self) {
+        self.regs.write(CONREG, 0);
+        self.conreg = EN | CHANNEL_MODE_ALL;
+        self.regs.write(CONREG, self.conreg);
+        self.regs.write(INTREG, 0);
+        self.configured = None;
+    }
+
+    #[cold]
+    fn reconfigure(&mut self, program: &Program, wanted: [u32; 3]) {
+        // The dividers first: the two clocks waited below are this device's.
+        self.set_conreg(program.regs[P_CONREG] & !SMC);
+        let [configreg, periodreg, testreg] = wanted;
+        self.regs.write(CONFIGREG, configreg);
+        self.regs.write(PERIODREG, periodreg);
+        self.regs.write(TESTREG, testreg);
+        self.configured = Some(wanted);
+        self.wait_ticks(program.regs[P_CS_HIGH_SETTLE] & !CS_HIGH);
+    }
+
+    #[inline]
+    fn set_conreg(&mut self, conreg: u32) {
+        if self.conreg != conreg {
+            self.regs.write(CONREG, conreg);
+            self.conreg = conreg;
+        }
+    }
+
+    #[inline]
+    fn start(&mut self) {
+        self.regs.write(CONREG, self.conreg | XCH);
+    }
+
+    /// Waits until `mask` of the register at `offset` reads `wanted`.
+    #[inline]
+    fn poll(&mut self, offset: u32, mask: u32, wanted: u32, bytes: usize) -> Result<(), Error> {
+        for _ in 0..FREE_POLLS {
+            if self.regs.read(offset) & mask == wanted {
+                return Ok(());
+            }
+        }
+        let mut deadline = Deadline::new(self, bytes);
+        loop {
+            let late = deadline.passed(&mut self.timer);
+            if self.regs.read(offset) & mask == wanted {
+                return Ok(());
+            }
+            if late {
+                return Err(deadline.error());
+            }
+        }
+    }
+
+    /// One FIFO word by the fast start. The step numbers are the module's.
+    #[inline]
+    fn exchange_word(
+        &mut self,
+        plan: &Plan,
+        data: &mut Data<'_>,
+        range: Span,
+    ) -> Result<(), Error> {
+        let conreg = plan.regs[0] & !BURST_LENGTH | burst_length(range.len);
+        self.set_conreg(conreg);
+        let word = data
+            .tx()
+            .map_or(0, |tx| pack(&tx[range.indices()], plan.word_bytes));
+        self.regs.write(TXDATA, word);
+        if conreg & SMC != 0 {
+            self.poll(STATREG, RR, RR, range.len)?;
+        } else {
+            self.start();
+            self.poll(CONREG, XCH, 0, range.len)?;
+        }
+        let word = self.regs.read(RXDATA);
+        if let Some(rx) = data.rx_mut() {
+            unpack(word, &mut rx[range.indices()], plan.word_bytes);
+        }
+        Ok(())
+    }
+
+    /// A burst that fits the FIFOs.
+    fn exchange_whole(
+        &mut self,
+        plan: &Plan,
+        data: &mut Data<'_>,
+        span: Span,
+    ) -> Result<(), Error> {
+        self.set_conreg(plan.regs[0] & !(BURST_LENGTH | SMC) | burst_length(span.len));
+        let words = span.words();
+        self.send(plan, data, span, 0..words);
+        self.start();
+        self.poll(CONREG, XCH, 0, span.len)?;
+        self.receive(plan, data, span, 0..words);
+        Ok(())
+    }
+
+    /// A burst longer than the FIFOs, refilled while it runs.
+    fn exchange_streamed(
+        &mut self,
+        plan: &Plan,
+        data: &mut Data<'_>,
+        span: Span,
+    ) -> Result<(), Error> {
+        self.set_conreg(plan.regs[0] & !(BURST_LENGTH | SMC) | burst_length(span.len));
+        let words = span.words();
+        let mut sent = words.min(PREFILL_WORDS);
+        let mut received = 0;
+        self.send(plan, data, span, 0..sent);
+        self.start();
+        let mut idle_polls = 0;
+        let mut deadline = None;
+        while received < words {
+            // What is in flight fits RXFIFO, so it cannot overrun however late we are.
+            let room = (FIFO_WORDS - (sent - received))
+                .min(words - sent)
+                .min(CHUNK_WORDS);
+            if room > 0 {
+                self.send(plan, data, span, sent..sent + room);
+                sent += room;
+            }
+            let late = match &mut deadline {
+                Some(deadline) => Deadline::passed(deadline, &mut self.timer),
+                None => false,
+            };
+            let ready = rxcnt(self.regs.read(TESTREG)).min(words - received);
+            if ready > 0 {
+                self.receive(plan, data, span, received..received + ready);
+                received += ready;
+                idle_polls = 0;
+                deadline = None;
+            } else if late {
+                return Err(deadline.map_or(Error::Timeout { timeout_ns: 0 }, |d| d.error()));
+            } else {
+                idle_polls += 1;
+                if idle_polls == FREE_POLLS {
+                    deadline = Some(Deadline::new(self, FIFO_WORDS * 4));
+                }
+            }
+        }
+        self.poll(CONREG, XCH, 0, 4)
+    }
+
+    fn send(
+        &mut self,
+        plan: &Plan,
+        data: &Data<'_>,
+        span: Span,
+        mut words: core::ops::Range<usize>,
+    ) {
+        let mut chunk = [0; CHUNK_WORDS];
+        while !words.is_empty() {
+            let n = words.len().min(CHUNK_WORDS);
+            if let Some(tx) = data.tx() {
+                for (word, index) in chunk.iter_mut().zip(words.start..words.start + n) {
+                    *word = pack(&tx[span.word(index)], plan.word_bytes);
+                }
+            }
+            self.regs.write_n(TXDATA, &chunk[..n]);
+            words.start += n;
+        }
+    }
+
+    fn receive(
+        &mut self,
+        plan: &Plan,
+        data: &mut Data<'_>,
+        span: Span,
+        mut words: core::ops::Range<usize>,
+    ) {
+        let mut chunk = [0; CHUNK_WORDS];
+        while !words.is_empty() {
+            let n = words.len().min(CHUNK_WORDS);
+            self.regs.read_n(RXDATA, &mut chunk[..n]);
+            if let Some(rx) = data.rx_mut() {
+                for (&word, index) in chunk.iter().zip(words.start..words.start + n) {
+                    unpack(word, &mut rx[span.word(index)], plan.word_bytes);
+                }
+            }
+            words.start += n;
+        }
+    }
+
+    /// Words apart by a delay: each its own burst.
+    #[cold]
+    fn exchange_spaced(&mut self, plan: &Plan, data: &mut Data<'_>) -> Result<(), Error> {
+        let len = usize::from(plan.word_bytes);
+        for start in (0..data.len()).step_by(len) {
+            if start > 0 {
+                self.wait_ticks(plan.word_delay_ticks);
+            }
+            self.exchange_word(plan, data, Span { start, len })?;
+        }
+        Ok(())
+    }
+
+    fn exchange_long(&mut self, plan: &Plan, data: &mut Data<'_>) -> Result<(), Error> {
+        let fifo_bytes = FIFO_WORDS * 4;
+        let burst_bytes = match self.config.streaming {
+            Streaming::Refill => BURST_BYTES_MAX,
+            Streaming::FifoLoads => fifo_bytes,
+        };
+        let mut start = 0;
+        while start < data.len() {
+            let span = Span {
+                start,
+                len: (data.len() - start).min(burst_bytes),
+            };
+            if span.len <= fifo_bytes {
+                self.exchange_whole(plan, data, span)?;
+            } else {
+                self.exchange_streamed(plan, data, span)?;
+            }
+            start += span.len;
+        }
+        Ok(())
+    }
+}
+
+/// A burst's bytes in its transfer's buffers.
+#[derive(Clone, Copy)]
+struct Span {
+    start: usize,
+    len: usize,
+}
+
+impl Span {
+    fn words(self) -> usize {
+        self.len.div_ceil(4)
+    }
+
+    #[inline]
+    fn indices(self) -> core::ops::Range<usize> {
+        self.start..self.start + self.len
+    }
+
+    /// Where FIFO word `index` of the burst lies.
+    #[inline]
+    fn word(self, index: usize) -> core::ops::Range<usize> {
+        let end = self.start + first_word_bytes(self.len) + 4 * index;
+        let start = if index == 0 { self.start } else { end - 4 };
+        start..end
+    }
+}
+
+/// When to give up.
+struct Deadline {
+    begun: u64,
+    ticks: u64,
+    timeout_ns: u64,
+}
+
+impl Deadline {
+    #[cold]
+    fn new<R, G, T: Timer>(ecspi: &mut Ecspi<R, G, T>, bytes: usize) -> Self {
+        let bits = bytes as u64 * 8;
+        let wire_ns = (bits * divisor(ecspi.conreg)).saturating_mul(1_000_000_000)
+            / u64::from(ecspi.config.reference_hz);
+        let timeout_ns = 2 * wire_ns + TIMEOUT_MARGIN_NS;
+        Self {
+            begun: ecspi.timer.now_ticks(),
+            ticks: ticks_at_least(timeout_ns, ecspi.timer.frequency_hz()),
+            timeout_ns,
+        }
+    }
+
+    fn passed(&mut self, timer: &mut impl Timer) -> bool {
+        timer.now_ticks().wrapping_sub(self.begun) > self.ticks
+    }
+
+    fn error(&self) -> Error {
+        Error::Timeout {
+            timeout_ns: self.timeout_ns,
+        }
+    }
+}
+
+impl<R: Registers, G: GpioBank, T: Timer> Wire for Ecspi<R, G, T> {
+    #[inline]
+    fn select(&mut self, program: &Program) {
+        let wanted = [
+            program.regs[P_CONFIGREG],
+            program.regs[P_PERIODREG],
+            program.regs[P_TESTREG],
+        ];
+        if self.configured != Some(wanted) {
+            self.reconfigure(program, wanted);
+        }
+        let mask = program.regs[P_CS_MASK];
+        if mask != 0 {
+            self.gpio
+                .drive(mask, program.regs[P_CS_HIGH_SETTLE] & CS_HIGH != 0);
+        }
+    }
+
+    #[inline]
+    fn deselect(&mut self, program: &Program) {
+        let mask = program.regs[P_CS_MASK];
+        if mask != 0 {
+            self.gpio
+                .drive(mask, program.regs[P_CS_HIGH_SETTLE] & CS_HIGH == 0);
+        }
+    }
+
+    #[inline]
+    fn exchange(
+        &mut self,
+        _program: &Program,
+        plan: &Plan,
+        data: &mut Data<'_>,
+    ) -> Result<(), Error> {
+        let len = data.len();
+        if len == 0 {
+            return Ok(());
+        }
+        if plan.word_delay_ticks > 0 {
+            return self.exchange_spaced(plan, data);
+        }
+        if len <= 4 {
+            return self.exchange_word(plan, data, Span { start: 0, len });
+        }
+        self.exchange_long(plan, data)
+    }
+
+    #[cold]
+    fn recover(&mut self) {
+        self.reset();
+    }
+
+    #[inline]
+    fn wait_ticks(&mut self, ticks: u32) {
+        self.timer.wait_ticks(ticks.into());
+    }
+}
+
+impl<R: Registers, G: GpioBank, T: Timer> Controller for Ecspi<R, G, T> {
+    fn limits(&self) -> Limits {
+        self.config.limits(self.timer.frequency_hz())
+    }
+
+    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
+        self.config.configure(settings, self.timer.frequency_hz())
+    }
+
+    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        let config = &self.config;
+        config.check_native(program, message)?;
+        plan_message(
+            program,
+            self.timer.frequency_hz(),
+            message,
+            |transfer, _| config.plan(program, transfer),
+        )
+    }
+
+    fn run(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, MessageError> {
+        run_message(self, program, message)
+    }
+}

@@ -1,0 +1,575 @@
+//! The driver against registers that hold it to an order of accesses.
+
+use core::cell::RefCell;
+use std::collections::VecDeque;
+use std::vec;
+use std::vec::Vec;
+
+use super::*;
+use crate::bus::Bus;
+use crate::controller::gpio::{ImxGpio, NoGpio, Ownership};
+use crate::reg::Access::{Read, Write};
+use crate::reg::{Access, Fake};
+use crate::spi::{MODE_3, Mode};
+
+/// A counter that counts how often it is read.
+struct Ticker(u64);
+
+impl Timer for Ticker {
+    fn frequency_hz(&self) -> u32 {
+        8_000_000
+    }
+    fn now_ticks(&mut self) -> u64 {
+        self.0 += 1;
+        self.0
+    }
+}
+
+/// Two blocks on one script, so that the order between them is held too.
+#[derive(Clone, Copy)]
+struct Shared<'f, 's> {
+    fake: &'f RefCell<Fake<'s>>,
+    base: u32,
+}
+
+impl Registers for Shared<'_, '_> {
+    fn read(&mut self, offset: u32) -> u32 {
+        self.fake.borrow_mut().read(self.base + offset)
+    }
+    fn write(&mut self, offset: u32, value: u32) {
+        self.fake.borrow_mut().write(self.base + offset, value);
+    }
+}
+
+const GPIO: u32 = 0x1000;
+const GPIO_DR: u32 = GPIO;
+const GPIO_GDIR: u32 = GPIO + 4;
+
+const NATIVE: CsLine = CsLine::Native {
+    channel: 0,
+    active_high: false,
+};
+const PIN_9: CsLine = CsLine::Gpio {
+    bit: 9,
+    active_high: false,
+};
+
+fn config(line: CsLine) -> EcspiConfig {
+    EcspiConfig {
+        reference_hz: 80_000_000,
+        chip_selects: [line, CsLine::Absent, CsLine::Sleeping, CsLine::Absent],
+        streaming: Streaming::Refill,
+    }
+}
+
+const RESET: [Access; 3] = [Write(0x08, 0), Write(0x08, 0xf1), Write(0x10, 0)];
+
+/// What the first message of a device adds: CONREG, CONFIGREG, PERIODREG, TESTREG.
+fn configured(conreg: u32) -> [Access; 4] {
+    [
+        Write(0x08, conreg),
+        Write(0x0c, 0),
+        Write(0x1c, 0),
+        Write(0x20, 0),
+    ]
+}
+
+#[test]
+fn four_bytes_on_the_native_select_cost_three_accesses() {
+    // Pre divider 4 (field 3), SMC, EN, all channels in controller mode; burst of 32 bits.
+    let exchange = [
+        Write(0x04, 0x9f00_0000),
+        Read(0x18, 0x0b),
+        Read(0x00, 0xffef_4019),
+    ];
+    let mut script = Vec::from(RESET);
+    script.extend(configured(0x30f1));
+    script.push(Write(0x08, 0x01f0_30f9));
+    script.extend(exchange);
+    script.extend(exchange);
+    let mut fake = Fake::new(&script);
+    let ecspi = Ecspi::new(&mut fake, NoGpio, Ticker(0), config(NATIVE));
+    let bus = Bus::new(ecspi);
+    let device = bus.device(&Settings::new(0, 20_000_000)).expect("opens");
+    let mut id = device.prepare([0x9f, 0, 0, 0]).expect("prepares");
+    assert_eq!(id.run(), Ok(&[0xff, 0xef, 0x40, 0x19]));
+    assert_eq!(id.run(), Ok(&[0xff, 0xef, 0x40, 0x19]));
+    drop(bus);
+    assert_eq!(fake.remaining(), 0);
+}
+
+fn four_bytes_on_a_pin(ownership: Ownership, edges: [Vec<Access>; 2]) {
+    let [falls, rises] = edges;
+    let exchange = [
+        Write(0x04, 0x0102_0304),
+        Read(0x18, 8),
+        Read(0x00, 0x0506_0708),
+    ];
+    let mut script = match ownership {
+        Ownership::Shared => vec![Read(GPIO_DR, 0), Write(GPIO_DR, 0x200)],
+        Ownership::Exclusive => vec![Read(GPIO_DR, 0), Write(GPIO_DR, 0x200)],
+    };
+    script.extend([Read(GPIO_GDIR, 0), Write(GPIO_GDIR, 0x200)]);
+    script.extend(RESET);
+    script.extend(configured(0x30f1));
+    script.extend(falls.clone());
+    script.push(Write(0x08, 0x01f0_30f9));
+    script.extend(exchange);
+    script.extend(rises.clone());
+    script.extend(falls);
+    script.extend(exchange);
+    script.extend(rises);
+    let fake = RefCell::new(Fake::new(&script));
+    let gpio = ImxGpio::new(
+        Shared {
+            fake: &fake,
+            base: GPIO,
+        },
+        ownership,
+    );
+    let ecspi = Ecspi::new(
+        Shared {
+            fake: &fake,
+            base: 0,
+        },
+        gpio,
+        Ticker(0),
+        config(PIN_9),
+    );
+    let bus = Bus::new(ecspi);
+    let device = bus.device(&Settings::new(0, 20_000_000)).expect("opens");
+    for _ in 0..2 {
+        let mut both = [1, 2, 3, 4];
+        device
+            .sync(&mut [Transfer::in_place(&mut both)])
+            .expect("runs");
+        assert_eq!(both, [5, 6, 7, 8]);
+    }
+    drop(bus);
+    assert_eq!(fake.borrow().remaining(), 0);
+}
+
+#[test]
+fn a_pin_of_a_shared_bank_costs_two_accesses_an_edge() {
+    four_bytes_on_a_pin(
+        Ownership::Shared,
+        [
+            vec![Read(GPIO_DR, 0x8000_0200), Write(GPIO_DR, 0x8000_0000)],
+            vec![Read(GPIO_DR, 0x8000_0000), Write(GPIO_DR, 0x8000_0200)],
+        ],
+    );
+}
+
+#[test]
+fn a_pin_of_our_own_bank_costs_one_access_an_edge() {
+    four_bytes_on_a_pin(
+        Ownership::Exclusive,
+        [vec![Write(GPIO_DR, 0)], vec![Write(GPIO_DR, 0x200)]],
+    );
+}
+
+#[test]
+fn five_bytes_fill_the_fifo_then_start() {
+    let mut script = Vec::from(RESET);
+    script.extend(configured(0x30f1));
+    script.extend([
+        Write(0x08, 0x0270_30f1),
+        Write(0x04, 0x03),
+        Write(0x04, 0x0001_0203),
+        Write(0x08, 0x0270_30f5),
+        Read(0x08, 0x0270_30f5),
+        Read(0x08, 0x0270_30f1),
+        Read(0x00, 0x11),
+        Read(0x00, 0x2233_4455),
+    ]);
+    let mut fake = Fake::new(&script);
+    let bus = Bus::new(Ecspi::new(&mut fake, NoGpio, Ticker(0), config(NATIVE)));
+    let device = bus.device(&Settings::new(0, 20_000_000)).expect("opens");
+    let mut rx = [0; 5];
+    device
+        .sync(&mut [Transfer::exchange(&[3, 0, 1, 2, 3], &mut rx)])
+        .expect("runs");
+    assert_eq!(rx, [0x11, 0x22, 0x33, 0x44, 0x55]);
+    drop(bus);
+    assert_eq!(fake.remaining(), 0);
+}
+
+#[test]
+fn a_slow_clock_ends_by_xch_not_by_rr() {
+    // 1 MHz from 80 MHz: pre 10 (field 9), post 8 (field 3).
+    let mut script = Vec::from(RESET);
+    script.extend(configured(0x93f1));
+    script.extend([
+        Write(0x08, 0x0070_93f1),
+        Write(0x04, 0xaa),
+        Write(0x08, 0x0070_93f5),
+        Read(0x08, 0x0070_93f1),
+        Read(0x00, 0x55),
+    ]);
+    let mut fake = Fake::new(&script);
+    let bus = Bus::new(Ecspi::new(&mut fake, NoGpio, Ticker(0), config(NATIVE)));
+    let device = bus.device(&Settings::new(0, 1_000_000)).expect("opens");
+    let mut byte = [0xaa];
+    device
+        .sync(&mut [Transfer::in_place(&mut byte)])
+        .expect("runs");
+    assert_eq!(byte, [0x55]);
+    drop(bus);
+    assert_eq!(fake.remaining(), 0);
+}
+
+/// A block that loops back in no time, with FIFOs and counters and without select lines.
+#[derive(Default)]
+struct Looped {
+    tx: VecDeque<u32>,
+    rx: VecDeque<u32>,
+    conreg: u32,
+    /// Never finish.
+    wedged: bool,
+    resets: u32,
+    overruns: u32,
+    longest_burst_bits: u32,
+    /// FIFO words the burst on the wire still has.
+    burst_words: u32,
+}
+
+impl Registers for Looped {
+    fn read(&mut self, offset: u32) -> u32 {
+        match offset {
+            0x00 => self.rx.pop_front().unwrap_or(0xdead_beef),
+            0x08 => self.conreg,
+            0x18 => u32::from(!self.rx.is_empty()) << 3,
+            0x20 => (self.rx.len() as u32) << 8 | self.tx.len() as u32,
+            _ => 0,
+        }
+    }
+    fn write(&mut self, offset: u32, value: u32) {
+        match offset {
+            0x04 => {
+                if self.tx.len() + self.rx.len() >= 64 {
+                    self.overruns += 1;
+                }
+                self.tx.push_back(value);
+            }
+            0x08 => {
+                self.conreg = value;
+                self.longest_burst_bits = self.longest_burst_bits.max((value >> 20) + 1);
+                if value & 4 != 0 {
+                    self.burst_words = ((value >> 20) + 1).div_ceil(32);
+                }
+                if value & 1 == 0 {
+                    self.tx.clear();
+                    self.rx.clear();
+                    self.resets += 1;
+                }
+            }
+            _ => {}
+        }
+        if self.wedged {
+            return;
+        }
+        if self.conreg & 8 != 0 {
+            self.rx.append(&mut self.tx);
+        }
+        while self.conreg & 4 != 0 && !self.tx.is_empty() {
+            self.rx.extend(self.tx.pop_front());
+            self.burst_words -= 1;
+            if self.burst_words == 0 {
+                self.conreg &= !4;
+            }
+        }
+    }
+}
+
+fn looped(streaming: Streaming) -> Bus<Ecspi<Looped, NoGpio, Ticker>> {
+    // The lines are pins as far as the driver is concerned; nobody drives them here.
+    let config = EcspiConfig {
+        streaming,
+        ..config(NATIVE)
+    };
+    Bus::new(Ecspi::new(Looped::default(), NoGpio, Ticker(0), config))
+}
+
+/// A message on the native line in pieces of one burst.
+fn loop_back(streaming: Streaming, bits: u8, len: usize) -> Looped {
+    let bus = looped(streaming);
+    let settings = Settings::new(0, 20_000_000).with_bits_per_word(bits);
+    let device = bus.device(&settings).expect("opens");
+    let tx: Vec<u8> = (0..len).map(|i| (i * 7 + 1) as u8).collect();
+    let mut rx = vec![0; len];
+    device
+        .sync(&mut [Transfer::exchange(&tx, &mut rx)])
+        .expect("runs");
+    assert_eq!(rx, tx, "{len} bytes in words of {bits} bits");
+    bus.into_inner().release().0
+}
+
+#[test]
+fn every_length_loops_back_within_the_fifos() {
+    let lengths: &[usize] = if cfg!(miri) {
+        &[0, 1, 5, 257, 512]
+    } else {
+        &[0, 1, 2, 3, 4, 5, 16, 17, 255, 256, 257, 260, 511, 512]
+    };
+    for &len in lengths {
+        let block = loop_back(Streaming::Refill, 8, len);
+        assert_eq!(block.overruns, 0, "{len} bytes");
+    }
+    for bits in [16, 32] {
+        for len in [4, 8, 252, 256, 260, 512] {
+            loop_back(Streaming::Refill, bits, len);
+        }
+    }
+    for len in [1, 255, 256] {
+        loop_back(Streaming::FifoLoads, 8, len);
+    }
+}
+
+#[test]
+fn bursts_are_as_long_as_the_block_has_them() {
+    assert_eq!(
+        loop_back(Streaming::Refill, 8, 512).longest_burst_bits,
+        4096
+    );
+    assert_eq!(
+        loop_back(Streaming::FifoLoads, 8, 256).longest_burst_bits,
+        2048
+    );
+}
+
+#[test]
+fn a_wedged_block_times_out_and_is_reset() {
+    for len in [4, 64, 512] {
+        let wedged = Looped {
+            wedged: true,
+            ..Looped::default()
+        };
+        let bus = Bus::new(Ecspi::new(wedged, NoGpio, Ticker(0), config(NATIVE)));
+        let device = bus.device(&Settings::new(0, 20_000_000)).expect("opens");
+        let mut rx = vec![0; len];
+        let error = device
+            .sync(&mut [
+                Transfer::write(&[]).with_cs_change(),
+                Transfer::read(&mut rx),
+            ])
+            .expect_err("never ends");
+        let Error::Timeout { timeout_ns } = error.error else {
+            panic!("{error}")
+        };
+        let wire_ns = (len.min(256) * 8 * 50) as u64;
+        assert_eq!(timeout_ns, 2 * wire_ns + 1_000_000);
+        assert_eq!((error.transfer_index, error.actual_length), (1, 0));
+        assert_eq!(
+            bus.into_inner().release().0.resets,
+            3,
+            "at start, after the error, at the end"
+        );
+    }
+}
+
+#[test]
+fn a_message_after_a_timeout_configures_anew() {
+    let mut block = Looped {
+        wedged: true,
+        ..Looped::default()
+    };
+    let bus = Bus::new(Ecspi::new(&mut block, NoGpio, Ticker(0), config(NATIVE)));
+    let device = bus.device(&Settings::new(0, 20_000_000)).expect("opens");
+    device
+        .sync(&mut [Transfer::write(&[1])])
+        .expect_err("wedged");
+    let (regs, ..) = bus.into_inner().release();
+    regs.wedged = false;
+    let bus = Bus::new(Ecspi::new(regs, NoGpio, Ticker(0), config(NATIVE)));
+    let mut byte = [3];
+    let device = bus.device(&Settings::new(0, 20_000_000)).expect("opens");
+    device
+        .sync(&mut [Transfer::in_place(&mut byte)])
+        .expect("runs");
+    assert_eq!(byte, [3], "no stale word was left in the FIFO");
+}
+
+#[test]
+fn a_native_select_is_refused_rather_than_pulsed() {
+    let bus = looped(Streaming::Refill);
+    let device = bus.device(&Settings::new(0, 20_000_000)).expect("opens");
+    let pulse = Error::NativeCsWouldPulse { max_bytes: 512 };
+    let long = [0; 513];
+    let error = device
+        .sync(&mut [Transfer::write(&long)])
+        .expect_err("too long for a burst");
+    assert_eq!(error, MessageError::refused(pulse, 0));
+    let error = device
+        .sync(&mut [Transfer::write(&[1]), Transfer::write(&[2])])
+        .expect_err("two bursts under one select");
+    assert_eq!(error, MessageError::refused(pulse, 0));
+    device
+        .sync(&mut [
+            Transfer::write(&[1]).with_cs_change(),
+            Transfer::write(&[2]),
+        ])
+        .expect("the pulse was asked for");
+    let spaced = Settings {
+        word_delay_ns: 1,
+        ..Settings::new(0, 20_000_000)
+    };
+    let error = bus
+        .device(&spaced)
+        .expect_err("words apart are bursts apart");
+    assert_eq!(
+        error,
+        Error::NativeCsDelay {
+            asked_ns: 1,
+            max_ns: 0
+        }
+    );
+}
+
+#[test]
+fn what_the_block_cannot_do_is_refused_at_opening() {
+    let bus = looped(Streaming::Refill);
+    let refused = |settings: Settings| bus.device(&settings).expect_err("is refused");
+    let good = Settings::new(0, 20_000_000);
+    assert_eq!(refused(good.with_mode(Mode::LSB_FIRST)), Error::LsbFirst);
+    assert_eq!(
+        refused(good.with_mode(Mode::CS_HIGH)),
+        Error::CsPolarity { active_high: false }
+    );
+    assert_eq!(
+        refused(good.with_bits_per_word(9)),
+        Error::BitsPerWord { bits: 9 }
+    );
+    assert_eq!(refused(Settings::new(0, 0)), Error::SpeedZero);
+    assert_eq!(
+        refused(Settings::new(0, 100)),
+        Error::SpeedTooLow {
+            asked_hz: 100,
+            min_hz: 153
+        }
+    );
+    assert_eq!(
+        refused(Settings::new(1, 1_000_000)),
+        Error::NoSuchChipSelect { chip_select: 1 }
+    );
+    assert_eq!(refused(Settings::new(2, 1_000_000)), Error::CsCanSleep);
+    assert_eq!(
+        refused(Settings::new(9, 1_000_000)),
+        Error::NoSuchChipSelect { chip_select: 9 }
+    );
+}
+
+#[test]
+fn the_clock_is_never_faster_than_asked_and_the_divider_never_larger_than_needed() {
+    let config = config(PIN_9);
+    for asked_hz in [
+        153,
+        154,
+        1_000,
+        99_999,
+        1_000_000,
+        3_600_000,
+        19_999_999,
+        20_000_000,
+        80_000_000,
+        200_000_000,
+    ] {
+        let (program, effective) = config
+            .configure(&Settings::new(0, asked_hz), 8_000_000)
+            .expect("is in range");
+        assert!(effective.speed_hz <= asked_hz, "{asked_hz}");
+        let divisor = divisor(program.regs[P_CONREG]);
+        // Any smaller divisor the block has would be too fast.
+        let smaller = (0..16)
+            .flat_map(|post| (1..=16_u64).map(move |pre| pre << post))
+            .filter(|&d| d < divisor)
+            .max();
+        if let Some(smaller) = smaller {
+            assert!(
+                80_000_000 > u64::from(asked_hz) * smaller,
+                "{asked_hz}: {smaller} would do"
+            );
+        }
+    }
+}
+
+#[test]
+fn delays_on_a_pin_are_ticks_of_125_ns() {
+    let settings = Settings {
+        cs_setup_ns: 1,
+        cs_hold_ns: 126,
+        cs_inactive_ns: 1_000,
+        word_delay_ns: 250,
+        ..Settings::new(0, 20_000_000)
+    };
+    let (program, effective) = config(PIN_9)
+        .configure(&settings, 8_000_000)
+        .expect("opens");
+    assert_eq!(
+        (
+            program.cs_setup_ticks,
+            program.cs_hold_ticks,
+            program.cs_inactive_ticks
+        ),
+        (1, 2, 8)
+    );
+    assert_eq!(
+        (
+            effective.cs_setup_ns,
+            effective.cs_hold_ns,
+            effective.cs_inactive_ns,
+            effective.word_delay_ns
+        ),
+        (125, 250, 1_000, 250)
+    );
+    assert_eq!(effective.quantum_ns, 125);
+}
+
+#[test]
+fn the_native_setup_time_is_counted_in_clocks() {
+    let at = |cs_setup_ns| {
+        let settings = Settings {
+            cs_setup_ns,
+            ..Settings::new(0, 20_000_000)
+        };
+        config(NATIVE).configure(&settings, 8_000_000)
+    };
+    let (program, effective) = at(100).expect("opens");
+    assert!(
+        effective.cs_setup_ns >= 100 && effective.cs_setup_ns < 200,
+        "{effective:?}"
+    );
+    assert!(program.regs[P_PERIODREG] >> 16 >= 2);
+    let error = at(10_000).expect_err("beyond 63 clocks");
+    assert!(
+        matches!(
+            error,
+            Error::NativeCsDelay {
+                asked_ns: 10_000,
+                max_ns: 3_000..=3_150
+            }
+        ),
+        "{error:?}"
+    );
+    let hold = Settings {
+        cs_hold_ns: 24,
+        ..Settings::new(0, 20_000_000)
+    };
+    let error = config(NATIVE)
+        .configure(&hold, 8_000_000)
+        .expect_err("half a clock less 2 ns");
+    assert_eq!(
+        error,
+        Error::NativeCsDelay {
+            asked_ns: 24,
+            max_ns: 23
+        }
+    );
+}
+
+#[test]
+fn the_mode_stands_in_every_channel() {
+    let (program, _) = config(PIN_9)
+        .configure(&Settings::new(0, 1_000_000).with_mode(MODE_3), 8_000_000)
+        .expect("opens");
+    assert_eq!(program.regs[P_CONFIGREG], 0x00f0_00ff);
+}

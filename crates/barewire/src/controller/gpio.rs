@@ -1,0 +1,130 @@
+//! GPIO registers as chip selects: the i.MX GPIO block.
+//!
+//! Read first: i.MX 6Dual/6Quad reference manual, chapter GPIO (memory map; DR and GDIR); the
+//! block is the same in i.MX 7 and i.MX 8M.
+//!
+//! A bank has one data register, DR, for 32 pins and no set or clear register, so a pin is
+//! changed by reading and writing the whole bank. Who else writes the bank decides how:
+//!
+//! * [`Ownership::Shared`]: somebody else (Linux's gpio driver) writes other pins of the bank.
+//!   Each edge reads DR and writes it back: two accesses. A write of theirs between the two
+//!   would be lost, some 100 ns wide; if that matters, give the chip selects a bank of their own.
+//! * [`Ownership::Exclusive`]: nobody else does. DR is kept in memory: one access an edge.
+//!
+//! # Not supported
+//! Chip selects spread over several banks; i.MX RT's DR_SET and DR_CLEAR.
+
+use crate::reg::Registers;
+
+const DR: u32 = 0x00;
+const GDIR: u32 = 0x04;
+
+/// Drives GPIO lines for a controller.
+pub trait GpioBank {
+    /// Drives the pins of `mask` high or low.
+    fn drive(&mut self, mask: u32, high: bool);
+
+    /// Makes the pins of `mask` outputs, already at `high`.
+    fn output(&mut self, mask: u32, high: bool);
+}
+
+/// No GPIO: for a controller whose lines are all its own.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoGpio;
+
+/// # Panics
+/// On every call: a table without GPIO lines makes none.
+impl GpioBank for NoGpio {
+    fn drive(&mut self, _mask: u32, _high: bool) {
+        unreachable!("a table of chip selects without GPIO lines drives none");
+    }
+
+    fn output(&mut self, _mask: u32, _high: bool) {
+        unreachable!("a table of chip selects without GPIO lines drives none");
+    }
+}
+
+/// Who else writes the bank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ownership {
+    /// Other pins of the bank belong to somebody else.
+    Shared,
+    /// The whole bank is ours.
+    Exclusive,
+}
+
+/// One bank of the i.MX GPIO block.
+#[derive(Debug)]
+pub struct ImxGpio<R> {
+    regs: R,
+    /// DR as last written, when nobody else writes it.
+    owned_dr: Option<u32>,
+}
+
+impl<R: Registers> ImxGpio<R> {
+    /// Takes the bank at `regs`. An exclusive bank is read once, here.
+    pub fn new(mut regs: R, ownership: Ownership) -> Self {
+        let owned_dr = (ownership == Ownership::Exclusive).then(|| regs.read(DR));
+        Self { regs, owned_dr }
+    }
+}
+
+impl<R: Registers> GpioBank for ImxGpio<R> {
+    #[inline]
+    fn drive(&mut self, mask: u32, high: bool) {
+        let before = match self.owned_dr {
+            Some(dr) => dr,
+            None => self.regs.read(DR),
+        };
+        let after = if high { before | mask } else { before & !mask };
+        self.regs.write(DR, after);
+        if let Some(dr) = &mut self.owned_dr {
+            *dr = after;
+        }
+    }
+
+    fn output(&mut self, mask: u32, high: bool) {
+        // The level first: a pin that became an output at the wrong level would select its chip.
+        self.drive(mask, high);
+        let direction = self.regs.read(GDIR);
+        self.regs.write(GDIR, direction | mask);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reg::Access::{Read, Write};
+    use crate::reg::Fake;
+
+    #[test]
+    fn a_shared_bank_is_read_before_each_write() {
+        let script = [
+            Read(DR, 0x8000_0001),
+            Write(DR, 0x8000_0003),
+            Read(DR, 0x0000_0003),
+            Write(DR, 0x0000_0001),
+        ];
+        let mut gpio = ImxGpio::new(Fake::new(&script), Ownership::Shared);
+        gpio.drive(2, true);
+        gpio.drive(2, false);
+        assert_eq!(gpio.regs.remaining(), 0);
+    }
+
+    #[test]
+    fn an_exclusive_bank_costs_one_write_an_edge() {
+        let script = [Read(DR, 0x10), Write(DR, 0x12), Write(DR, 0x10)];
+        let mut gpio = ImxGpio::new(Fake::new(&script), Ownership::Exclusive);
+        gpio.drive(2, true);
+        gpio.drive(2, false);
+        assert_eq!(gpio.regs.remaining(), 0);
+    }
+
+    #[test]
+    fn a_pin_has_its_level_before_it_drives() {
+        let script = [Read(DR, 0), Write(DR, 4), Read(GDIR, 1), Write(GDIR, 5)];
+        let mut gpio = ImxGpio::new(Fake::new(&script), Ownership::Shared);
+        gpio.output(4, true);
+        assert_eq!(gpio.regs.remaining(), 0);
+    }
+}

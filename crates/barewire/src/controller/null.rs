@@ -1,0 +1,123 @@
+//! The null controller: a wire that takes no time, for measuring everything else.
+//!
+//! Its three wire operations are real calls which the compiler may not see through, so that a
+//! bench counts what a driver's out-of-line register work would be surrounded by.
+
+use super::{Controller, Limits, Plan, Program, Wire, plan_message, run_message, word_bytes};
+use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
+
+/// A controller without registers. What is sent is counted, what is received are zeros.
+#[derive(Debug, Default)]
+pub struct Null {
+    cs_active: bool,
+    selections: u64,
+    bytes: u64,
+}
+
+impl Null {
+    /// A null controller, deselected.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            cs_active: false,
+            selections: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Whether CS is active.
+    #[must_use]
+    pub fn cs_active(&self) -> bool {
+        self.cs_active
+    }
+
+    /// How often CS became active.
+    #[must_use]
+    pub fn selections(&self) -> u64 {
+        self.selections
+    }
+
+    /// Bytes clocked.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl Wire for Null {
+    #[inline(never)]
+    fn select(&mut self, _program: &Program) {
+        self.cs_active = true;
+        self.selections += 1;
+    }
+
+    #[inline(never)]
+    fn deselect(&mut self, _program: &Program) {
+        self.cs_active = false;
+    }
+
+    #[inline(never)]
+    fn exchange(
+        &mut self,
+        _program: &Program,
+        _plan: &Plan,
+        data: &mut Data<'_>,
+    ) -> Result<(), Error> {
+        self.bytes += data.len() as u64;
+        if let Some(first) = data.rx_mut().and_then(<[u8]>::first_mut) {
+            *first = 0;
+        }
+        Ok(())
+    }
+
+    fn recover(&mut self) {}
+
+    fn wait_ticks(&mut self, _ticks: u32) {}
+}
+
+impl Controller for Null {
+    fn limits(&self) -> Limits {
+        Limits {
+            max_speed_hz: u32::MAX,
+            min_speed_hz: 1,
+            bits_per_word_mask: 1 << 7 | 1 << 15 | 1 << 31,
+            timer_hz: 1_000_000_000,
+        }
+    }
+
+    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
+        if settings.speed_hz == 0 {
+            return Err(Error::SpeedZero);
+        }
+        let program = Program {
+            regs: [0; 6],
+            cs_setup_ticks: settings.cs_setup_ns,
+            cs_hold_ticks: settings.cs_hold_ns,
+            cs_inactive_ticks: settings.cs_inactive_ns,
+            word_delay_ticks: settings.word_delay_ns,
+            word_bytes: word_bytes(settings.bits_per_word)?,
+            timed: settings.cs_setup_ns | settings.cs_hold_ns | settings.cs_inactive_ns != 0,
+        };
+        let effective = Effective {
+            speed_hz: settings.speed_hz,
+            cs_setup_ns: settings.cs_setup_ns.into(),
+            cs_hold_ns: settings.cs_hold_ns.into(),
+            cs_inactive_ns: settings.cs_inactive_ns.into(),
+            word_delay_ns: settings.word_delay_ns.into(),
+            quantum_ns: 1,
+        };
+        Ok((program, effective))
+    }
+
+    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        plan_message(program, 1_000_000_000, message, |_, _| Ok([0; 2]))
+    }
+
+    fn run(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, MessageError> {
+        run_message(self, program, message)
+    }
+}

@@ -1,0 +1,171 @@
+//! Errors: small values that say what was asked, what there is, and what to do.
+
+use core::fmt;
+
+/// What went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// A `try_` call found the bus taken.
+    Busy,
+    /// The controller did not finish within `timeout_ns`, twice the wire time and a margin.
+    Timeout {
+        /// How long was waited.
+        timeout_ns: u64,
+    },
+    /// A message without transfers.
+    Empty,
+    /// A transfer's length is no multiple of its word.
+    Length {
+        /// The transfer's length in bytes.
+        len: usize,
+        /// The word's length in bytes.
+        word_bytes: u8,
+    },
+    /// The controller has no words of `bits`.
+    BitsPerWord {
+        /// Bits asked.
+        bits: u8,
+    },
+    /// A speed of zero.
+    SpeedZero,
+    /// The controller's slowest clock is faster than what was asked.
+    SpeedTooLow {
+        /// Hertz asked.
+        asked_hz: u32,
+        /// The slowest there is.
+        min_hz: u32,
+    },
+    /// The controller cannot send the least significant bit first.
+    LsbFirst,
+    /// No such line in the controller's table of chip selects.
+    NoSuchChipSelect {
+        /// The line asked.
+        chip_select: u8,
+    },
+    /// The line's active level is fixed by the board, and the mode's `CS_HIGH` contradicts it.
+    CsPolarity {
+        /// Whether the board's line is active high.
+        active_high: bool,
+    },
+    /// Driving this line may sleep (an expander behind I2C, say): not on these paths.
+    CsCanSleep,
+    /// The line is the controller's own, which rises at the end of each burst: a transfer beyond
+    /// `max_bytes`, or a second transfer without `cs_change`, would pulse it.
+    NativeCsWouldPulse {
+        /// The longest transfer the line stays active for, in bytes.
+        max_bytes: usize,
+    },
+    /// The controller's own line cannot wait this long.
+    NativeCsDelay {
+        /// Nanoseconds asked.
+        asked_ns: u32,
+        /// The longest there is.
+        max_ns: u32,
+    },
+    /// `cs_change` on a message's last transfer would leave the chip selected.
+    CsChangeOnLast,
+    /// A delay longer than the controller's timer counts.
+    DelayTooLong {
+        /// Nanoseconds asked.
+        asked_ns: u32,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Error::Busy => f.write_str("the bus is busy"),
+            Error::Timeout { timeout_ns } => write!(
+                f,
+                "the controller did not finish in {} us: its clock may be gated, or the block is wedged",
+                timeout_ns / 1000
+            ),
+            Error::Empty => f.write_str("a message needs at least one transfer"),
+            Error::Length { len, word_bytes } => write!(
+                f,
+                "{len} bytes are no whole number of {}-bit words: use a multiple of {word_bytes}",
+                u32::from(word_bytes) * 8
+            ),
+            Error::BitsPerWord { bits } => {
+                write!(f, "the controller has no words of {bits} bits: use 8, 16 or 32")
+            }
+            Error::SpeedZero => f.write_str("speed_hz is 0: name the fastest clock the chip takes"),
+            Error::SpeedTooLow { asked_hz, min_hz } => write!(
+                f,
+                "{asked_hz} Hz is below the controller's slowest clock of {min_hz} Hz"
+            ),
+            Error::LsbFirst => f.write_str(
+                "the controller cannot send the least significant bit first: reverse the bits in the buffer",
+            ),
+            Error::NoSuchChipSelect { chip_select } => {
+                write!(f, "the controller has no chip select {chip_select}")
+            }
+            Error::CsPolarity { active_high } => write!(
+                f,
+                "the board's chip select is active {}: set the mode's CS_HIGH accordingly",
+                if active_high { "high" } else { "low" }
+            ),
+            Error::CsCanSleep => f.write_str(
+                "driving this chip select may sleep (an I/O expander?): it cannot serve the polled paths; use a GPIO of the SoC",
+            ),
+            Error::NativeCsWouldPulse { max_bytes } => write!(
+                f,
+                "the controller's own chip select would pulse inside the message: keep to one transfer of at most {max_bytes} bytes, or use a GPIO as chip select"
+            ),
+            Error::NativeCsDelay { asked_ns, max_ns } => write!(
+                f,
+                "the controller's own chip select cannot wait {asked_ns} ns (at most {max_ns}): use a GPIO as chip select"
+            ),
+            Error::CsChangeOnLast => f.write_str(
+                "cs_change on the last transfer would leave the chip selected after the message",
+            ),
+            Error::DelayTooLong { asked_ns } => {
+                write!(f, "a delay of {asked_ns} ns is longer than the timer counts")
+            }
+        }
+    }
+}
+
+impl core::error::Error for Error {}
+
+/// What went wrong in a message, where, and how much was done before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageError {
+    /// What went wrong.
+    pub error: Error,
+    /// Which transfer of the message, from 0.
+    pub transfer_index: usize,
+    /// Bytes of whole transfers clocked before it. 0 when the message was refused.
+    pub actual_length: usize,
+}
+
+impl MessageError {
+    /// A message refused at `transfer_index` before anything was clocked.
+    #[must_use]
+    pub const fn refused(error: Error, transfer_index: usize) -> Self {
+        Self {
+            error,
+            transfer_index,
+            actual_length: 0,
+        }
+    }
+}
+
+impl fmt::Display for MessageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (transfer {}", self.error, self.transfer_index)?;
+        if self.actual_length > 0 {
+            write!(f, ", after {} bytes", self.actual_length)?;
+        }
+        f.write_str(")")
+    }
+}
+
+impl core::error::Error for MessageError {}
+
+impl From<MessageError> for Error {
+    fn from(error: MessageError) -> Self {
+        error.error
+    }
+}

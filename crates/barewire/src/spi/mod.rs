@@ -1,0 +1,11 @@
+//! The nouns of the wire, without I/O: mode, device settings, transfer, error.
+
+mod device;
+mod error;
+mod mode;
+mod transfer;
+
+pub use device::{Effective, Settings};
+pub use error::{Error, MessageError};
+pub use mode::{MODE_0, MODE_1, MODE_2, MODE_3, Mode};
+pub use transfer::{Data, Transfer};
