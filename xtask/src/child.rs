@@ -1,0 +1,201 @@
+//! Child processes: run one, show its output as it comes, and count while it passes by.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+use crate::console::Console;
+use crate::tally::Tally;
+
+/// A command with its arguments and what it adds to the environment.
+#[derive(Clone, Debug)]
+pub(crate) struct Task {
+    program: &'static str,
+    args: Vec<String>,
+    env: Vec<(&'static str, &'static str)>,
+}
+
+/// How a task ended.
+#[derive(Debug, Default)]
+pub(crate) struct Ran {
+    /// Whether it could be started and exited with zero.
+    pub(crate) success: bool,
+    /// What its output said.
+    pub(crate) tally: Tally,
+}
+
+impl Task {
+    /// A command line, not yet run.
+    pub(crate) fn new(program: &'static str, args: &[&str]) -> Self {
+        let args = args.iter().map(|arg| (*arg).to_string()).collect();
+        Self {
+            program,
+            args,
+            env: Vec::new(),
+        }
+    }
+
+    /// Adds to the environment of the child.
+    #[must_use]
+    pub(crate) fn env(mut self, name: &'static str, value: &'static str) -> Self {
+        self.env.push((name, value));
+        self
+    }
+
+    /// The task as somebody would type it.
+    pub(crate) fn line(&self) -> String {
+        let env = self
+            .env
+            .iter()
+            .map(|(name, value)| format!("{name}={}", quoted(value)));
+        let args = self.args.iter().map(|arg| quoted(arg));
+        env.chain([self.program.to_string()])
+            .chain(args)
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+
+    /// Runs the task in `dir`, echoing and counting its lines until both its streams end.
+    pub(crate) fn run(&self, dir: &Path, console: Console) -> Ran {
+        console.say(&format!("$ {}", self.line()));
+        let mut command = self.command(dir);
+        // A pipe makes cargo drop its colours; where a person watches they are asked for.
+        if console.colour() {
+            command.env("CARGO_TERM_COLOR", "always");
+        }
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        let ended = child.and_then(follow);
+        ended.unwrap_or_else(|e| {
+            console.say(&format!("cannot run `{}`: {e}", self.program));
+            Ran::default()
+        })
+    }
+
+    /// Runs the task silently; its standard output if it succeeded.
+    pub(crate) fn answer(&self, dir: &Path) -> Option<String> {
+        let output = self.command(dir).stdin(Stdio::null()).output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        output.status.success().then_some(text)
+    }
+
+    fn command(&self, dir: &Path) -> Command {
+        let mut command = Command::new(self.program);
+        command
+            .args(&self.args)
+            .envs(self.env.iter().copied())
+            .current_dir(dir);
+        command
+    }
+}
+
+/// Passes both streams of `child` on, each from a thread of its own so that neither can fill its
+/// pipe and stop the child while the other is read.
+fn follow(mut child: Child) -> io::Result<Ran> {
+    let (out, err) = (child.stdout.take(), child.stderr.take());
+    let mut tally = Tally::default();
+    thread::scope(|scope| {
+        let out = scope.spawn(|| out.map_or_else(Tally::default, |from| pass(from, io::stdout())));
+        let err = scope.spawn(|| err.map_or_else(Tally::default, |from| pass(from, io::stderr())));
+        for stream in [out, err] {
+            tally.absorb(stream.join().expect("passing lines on does not panic"));
+        }
+    });
+    let success = child.wait()?.success();
+    Ok(Ran { success, tally })
+}
+
+/// Copies lines until the stream ends, counting. A reader who went away stops the echo, not the
+/// count. Bytes that are no UTF-8 are echoed as they came.
+fn pass(from: impl Read, mut to: impl Write) -> Tally {
+    let mut from = BufReader::new(from);
+    let mut tally = Tally::default();
+    let mut roll = RollCall::default();
+    let mut line = Vec::new();
+    while from
+        .read_until(b'\n', &mut line)
+        .is_ok_and(|length| length > 0)
+    {
+        let text = String::from_utf8_lossy(&line);
+        let text = text.trim_end_matches(['\n', '\r']);
+        tally.scan(text);
+        if !roll.covers(text) {
+            let _ = to.write_all(&line).and_then(|()| to.flush());
+        }
+        line.clear();
+    }
+    tally
+}
+
+/// The list of passed tests' names that the harness prints after their captured output.
+///
+/// Tests run with `--show-output`, because a passed test's `SKIPPED:` line is captured otherwise;
+/// the harness then names every passed test a second time, which is left out of the echo.
+#[derive(Debug, Default)]
+struct RollCall {
+    inside: bool,
+}
+
+impl RollCall {
+    /// Whether `line` belongs to the list.
+    fn covers(&mut self, line: &str) -> bool {
+        let opens = line == "successes:";
+        self.inside = opens || (self.inside && line.starts_with("    "));
+        self.inside
+    }
+}
+
+/// `text` so that a shell takes it as one word.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+./:,".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.to_string()
+    } else {
+        format!("'{text}'")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_reads_as_it_would_be_typed() {
+        let task = Task::new("cargo", &["doc", "a b"]).env("RUSTDOCFLAGS", "-Dwarnings");
+        assert_eq!(task.line(), "RUSTDOCFLAGS=-Dwarnings cargo doc 'a b'");
+    }
+
+    #[test]
+    fn lines_are_echoed_and_counted() {
+        let input = b"test result: ok. 2 passed; 0 failed; 0 ignored\n\xff raw\nSKIPPED: last line";
+        let mut echo = Vec::new();
+        let tally = pass(&input[..], &mut echo);
+        assert_eq!(echo, input);
+        assert_eq!((tally.passed, tally.skipped.len()), (2, 1));
+    }
+
+    #[test]
+    fn the_second_list_of_names_is_not_echoed_but_captured_output_is() {
+        let input = "\nsuccesses:\n\n---- reads ----\n    indented output\nSKIPPED: no chip\n\n\
+                     successes:\n    reads\n    writes\n\ntest result\n";
+        let mut echo = Vec::new();
+        let tally = pass(input.as_bytes(), &mut echo);
+        let echo = String::from_utf8(echo).expect("text");
+        assert_eq!(
+            echo,
+            "\n\n---- reads ----\n    indented output\nSKIPPED: no chip\n\n\ntest result\n"
+        );
+        assert_eq!(tally.skipped, ["SKIPPED: no chip"]);
+    }
+
+    #[test]
+    fn a_program_that_does_not_exist_is_a_failure_not_a_panic() {
+        let task = Task::new("barewire-no-such-program", &[]);
+        assert!(!task.run(Path::new("."), Console::silent()).success);
+        assert_eq!(task.answer(Path::new(".")), None);
+    }
+}

@@ -1,0 +1,484 @@
+//! The steps of CI, in order: each timed, all run even if one failed, totals at the end.
+//!
+//! How it works: [`STEPS`] is the one table from which the run, the command line and the help
+//! text come. A step is a function from the [`Context`] to an [`Outcome`]; those that run tests
+//! bring the harness's own counts along.
+//!
+//! Not here: benches by the wall clock, which inform and never gate.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use crate::child::Task;
+use crate::console::Console;
+use crate::report::{self, Row, plural};
+use crate::tally::{SKIPPED, Tally};
+use crate::tidy;
+use crate::tools::{self, BARE_TARGETS};
+
+/// What every step may know.
+#[derive(Debug)]
+pub(crate) struct Context {
+    /// The workspace's root, where children run.
+    pub(crate) root: PathBuf,
+    /// Where lines go.
+    pub(crate) console: Console,
+    /// Whether this is a build machine, which must skip nothing that can run there.
+    pub(crate) ci: bool,
+    /// Whether tools may be installed.
+    pub(crate) may_install: bool,
+}
+
+impl Context {
+    /// Reads the environment once; steps are told, they do not look.
+    pub(crate) fn new(root: PathBuf, console: Console) -> Self {
+        let ci = std::env::var_os("CI").is_some_and(|value| value == "true");
+        let may_install = std::env::var_os("BAREWIRE_NO_INSTALL").is_none();
+        Self {
+            root,
+            console,
+            ci,
+            may_install,
+        }
+    }
+
+    fn run(&self, task: &Task) -> Outcome {
+        Outcome::of_check(task.run(&self.root, self.console).success)
+    }
+
+    fn run_tests(&self, task: &Task) -> Outcome {
+        let ran = task.run(&self.root, self.console);
+        Outcome::of_tests(ran.success, ran.tally)
+    }
+
+    /// A missing tool: a skip for a person, a failure for a build machine.
+    fn lacks(&self, what: &str) -> Outcome {
+        let line = format!("{SKIPPED} {what}; `cargo xtask ci --step tools` gets it or says how");
+        self.console.say(&line);
+        if self.ci {
+            Outcome::failed().with_note(what.into())
+        } else {
+            Outcome::skipped(line)
+        }
+    }
+
+    /// A target directory of its own for builds with other flags, which would otherwise throw
+    /// away what the plain builds made.
+    fn target_dir(&self, name: &str) -> String {
+        let base =
+            std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+        base.join(name).to_string_lossy().into_owned()
+    }
+}
+
+/// How a step ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Verdict {
+    Passed,
+    Failed,
+    Skipped,
+    NotRun,
+}
+
+impl Verdict {
+    /// The verdict for the table; what needs attention stands out without colours too.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Failed => "FAILED",
+            Self::Skipped => "SKIPPED",
+            Self::NotRun => "not run",
+        }
+    }
+}
+
+/// A step's end, with what it counted.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// How it ended.
+    pub(crate) verdict: Verdict,
+    /// Tests counted and skips noted; all zero for a step that is no test run.
+    pub(crate) tally: Tally,
+    /// For the last column of the table.
+    pub(crate) note: String,
+    counts_tests: bool,
+}
+
+impl Outcome {
+    fn new(verdict: Verdict) -> Self {
+        Self {
+            verdict,
+            tally: Tally::default(),
+            note: String::new(),
+            counts_tests: false,
+        }
+    }
+
+    /// A check that is satisfied.
+    pub(crate) fn passed() -> Self {
+        Self::new(Verdict::Passed)
+    }
+
+    /// A check that is not.
+    pub(crate) fn failed() -> Self {
+        Self::new(Verdict::Failed)
+    }
+
+    /// A check that could not run here; `line` begins `SKIPPED:`.
+    pub(crate) fn skipped(line: String) -> Self {
+        let tally = Tally {
+            skipped: vec![line],
+            ..Tally::default()
+        };
+        Self {
+            tally,
+            ..Self::new(Verdict::Skipped)
+        }
+    }
+
+    /// A check left out because it could only repeat an earlier failure.
+    pub(crate) fn not_run(why: &str) -> Self {
+        Self::new(Verdict::NotRun).with_note(why.into())
+    }
+
+    /// A check that counts as one.
+    pub(crate) fn of_check(success: bool) -> Self {
+        if success {
+            Self::passed()
+        } else {
+            Self::failed()
+        }
+    }
+
+    /// A test run, which counts as its tests.
+    pub(crate) fn of_tests(success: bool, tally: Tally) -> Self {
+        let success = success && tally.failed == 0;
+        let note = if tally.build_broke {
+            "does not build".into()
+        } else {
+            String::new()
+        };
+        Self {
+            tally,
+            note,
+            counts_tests: true,
+            ..Self::of_check(success)
+        }
+    }
+
+    /// The same with a remark for the table.
+    pub(crate) fn with_note(mut self, note: String) -> Self {
+        self.note = note;
+        self
+    }
+
+    /// What this step adds to the totals: passed and failed.
+    ///
+    /// A test run that failed without a failed test (it did not build, a test aborted) is one
+    /// failure, so that no broken run can end in `0 failed`.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let failed = u64::from(self.verdict == Verdict::Failed);
+        if self.counts_tests {
+            (self.tally.passed, self.tally.failed.max(failed))
+        } else {
+            (u64::from(self.verdict == Verdict::Passed), failed)
+        }
+    }
+}
+
+/// One step of CI.
+#[derive(Debug)]
+pub(crate) struct Step {
+    /// What `--step` calls it.
+    pub(crate) name: &'static str,
+    /// What it checks, for headers and help.
+    pub(crate) about: &'static str,
+    run: fn(&Context) -> Outcome,
+    /// Whether it compiles the workspace, and so is pointless once that is known to fail.
+    builds: bool,
+}
+
+impl PartialEq for Step {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Step {
+    const fn checking(
+        name: &'static str,
+        about: &'static str,
+        run: fn(&Context) -> Outcome,
+    ) -> Self {
+        Self {
+            name,
+            about,
+            run,
+            builds: false,
+        }
+    }
+
+    const fn building(
+        name: &'static str,
+        about: &'static str,
+        run: fn(&Context) -> Outcome,
+    ) -> Self {
+        Self {
+            name,
+            about,
+            run,
+            builds: true,
+        }
+    }
+}
+
+/// All of CI. The order is cheap before dear, and what a person fixes first before the rest.
+pub(crate) const STEPS: &[Step] = &[
+    Step::checking(
+        "tools",
+        "what the other steps need, installed where that is ours to do",
+        tools::check,
+    ),
+    Step::checking("fmt", "rustfmt has nothing to change", fmt),
+    Step::checking(
+        "clippy",
+        "no compiler or clippy warning in any target",
+        clippy,
+    ),
+    Step::checking("tidy", "the house rules", tidy),
+    Step::building("test", "unit, integration and doc tests, debug", test),
+    Step::building(
+        "test-release",
+        "the same in release, where the count snapshots are",
+        test_release,
+    ),
+    Step::building(
+        "no_std",
+        "the core builds for targets without an operating system",
+        no_std,
+    ),
+    Step::building("docs", "documentation without warnings", docs),
+    Step::building("miri", "the core's tests under Miri", miri),
+];
+
+/// Runs `steps` and reports; `true` if nothing failed.
+pub(crate) fn run(steps: &[&'static Step], cx: &Context) -> bool {
+    let mut rows: Vec<Row> = Vec::new();
+    for (index, step) in steps.iter().enumerate() {
+        cx.console.header(&format!(
+            "{}/{} {}: {}",
+            index + 1,
+            steps.len(),
+            step.name,
+            step.about
+        ));
+        let started = Instant::now();
+        let broken = rows.iter().any(|row| row.outcome.tally.build_broke);
+        let outcome = if broken && step.builds {
+            // The same compiler errors again would only bury the first ones.
+            Outcome::not_run("the workspace does not build")
+        } else {
+            (step.run)(cx)
+        };
+        let elapsed = started.elapsed();
+        let (word, seconds) = (outcome.verdict.word(), elapsed.as_secs_f64());
+        cx.console
+            .say(&format!("---- {}: {word} after {seconds:.1} s", step.name));
+        rows.push(Row {
+            step: step.name,
+            outcome,
+            elapsed,
+        });
+    }
+    report::print(&rows, cx.console)
+}
+
+fn fmt(cx: &Context) -> Outcome {
+    // Left to itself rustfmt colours its differences even into a file.
+    let colour = if cx.console.colour() {
+        "always"
+    } else {
+        "never"
+    };
+    let args = ["fmt", "--all", "--check", "--", "--color", colour];
+    let outcome = cx.run(&Task::new("cargo", &args));
+    match outcome.verdict {
+        Verdict::Failed => outcome.with_note("remedy: cargo fmt --all".into()),
+        _ => outcome,
+    }
+}
+
+fn clippy(cx: &Context) -> Outcome {
+    let args = [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ];
+    cx.run(&Task::new("cargo", &args))
+}
+
+fn tidy(cx: &Context) -> Outcome {
+    match tidy::run(&cx.root, &cx.console) {
+        Ok(0) => Outcome::passed(),
+        Ok(count) => Outcome::failed().with_note(plural(count, "finding")),
+        Err(why) => {
+            cx.console.say(&why);
+            Outcome::failed().with_note(why)
+        }
+    }
+}
+
+/// `--no-fail-fast`, so that the totals are of all tests; `--show-output`, because a test that
+/// skips itself passes, and the harness keeps what a passed test printed to itself.
+fn test(cx: &Context) -> Outcome {
+    let args = [
+        "test",
+        "--workspace",
+        "--no-fail-fast",
+        "--",
+        "--show-output",
+    ];
+    cx.run_tests(&Task::new("cargo", &args))
+}
+
+fn test_release(cx: &Context) -> Outcome {
+    let args = [
+        "test",
+        "--workspace",
+        "--release",
+        "--no-fail-fast",
+        "--",
+        "--show-output",
+    ];
+    cx.run_tests(&Task::new("cargo", &args))
+}
+
+fn no_std(cx: &Context) -> Outcome {
+    let dir = cx.target_dir("no_std");
+    let mut lacking = Vec::new();
+    let mut success = true;
+    for target in BARE_TARGETS {
+        if tools::has_target(cx, target) {
+            let args = [
+                "build",
+                "-p",
+                "barewire",
+                "--target",
+                target,
+                "--target-dir",
+                &dir,
+            ];
+            let task = Task::new("cargo", &args).env("RUSTFLAGS", "-Dwarnings");
+            success &= task.run(&cx.root, cx.console).success;
+        } else {
+            lacking.push(target);
+        }
+    }
+    match lacking.as_slice() {
+        _ if !success => Outcome::failed(),
+        [] => Outcome::passed(),
+        _ => cx.lacks(&format!("no standard library for {}", lacking.join(", "))),
+    }
+}
+
+/// Programs apart from libraries: the command and the core are both called `barewire`, and in one
+/// run cargo would write both to one page, in no certain order, with a warning.
+fn docs(cx: &Context) -> Outcome {
+    let success = ["--bins", "--lib"].into_iter().fold(true, |success, kind| {
+        let task = Task::new("cargo", &["doc", "--workspace", "--no-deps", kind]);
+        let ran = task
+            .env("RUSTDOCFLAGS", "-Dwarnings")
+            .run(&cx.root, cx.console);
+        success && ran.success
+    });
+    Outcome::of_check(success)
+}
+
+/// Isolation is off because proptest reads its regression files; few cases, because Miri is some
+/// hundred times slower and looks for undefined behaviour rather than for rare values.
+fn miri(cx: &Context) -> Outcome {
+    if !tools::has_miri(cx) {
+        return cx.lacks("no nightly toolchain with Miri");
+    }
+    let dir = cx.target_dir("miri");
+    let cargo = [
+        "+nightly",
+        "miri",
+        "test",
+        "-p",
+        "barewire",
+        "--no-fail-fast",
+    ];
+    let args = [&cargo[..], &["--target-dir", &dir, "--", "--show-output"]].concat();
+    let task = Task::new("cargo", &args)
+        .env("MIRIFLAGS", "-Zmiri-disable-isolation")
+        .env("PROPTEST_CASES", "8");
+    cx.run_tests(&task)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn context(ci: bool) -> Context {
+        Context {
+            root: PathBuf::from("."),
+            console: Console::silent(),
+            ci,
+            may_install: false,
+        }
+    }
+
+    #[test]
+    fn step_names_are_unique_and_fit_the_table() {
+        for (index, step) in STEPS.iter().enumerate() {
+            assert!(
+                step.name.len() < 14 && !step.about.is_empty(),
+                "{}",
+                step.name
+            );
+            assert!(!STEPS[..index].contains(step), "{} twice", step.name);
+        }
+    }
+
+    #[test]
+    fn a_missing_tool_skips_for_a_person_and_fails_for_a_build_machine() {
+        let skipped = context(false).lacks("no tool");
+        assert_eq!(
+            (skipped.verdict, skipped.counts()),
+            (Verdict::Skipped, (0, 0))
+        );
+        assert_eq!(skipped.tally.skipped.len(), 1);
+        let failed = context(true).lacks("no tool");
+        assert_eq!((failed.verdict, failed.counts()), (Verdict::Failed, (0, 1)));
+    }
+
+    #[test]
+    fn a_broken_build_stops_later_builds_and_nothing_else() {
+        static RUN: &[Step] = &[
+            Step::building("test", "breaks", |_| {
+                Outcome::of_tests(
+                    false,
+                    Tally {
+                        build_broke: true,
+                        ..Tally::default()
+                    },
+                )
+            }),
+            Step::building("docs", "must not run", |_| {
+                panic!("built after a broken build")
+            }),
+            Step::checking("tidy", "runs", |_| Outcome::passed()),
+        ];
+        assert!(!run(&RUN.iter().collect::<Vec<_>>(), &context(false)));
+    }
+
+    #[test]
+    fn a_good_run_is_reported_as_good() {
+        static RUN: &[Step] = &[Step::checking("tidy", "runs", |_| Outcome::passed())];
+        assert!(run(&RUN.iter().collect::<Vec<_>>(), &context(false)));
+    }
+}

@@ -1,0 +1,98 @@
+//! What a human sees: headers, colours, and lines that never stop the run.
+
+use std::io::{self, IsTerminal, Write};
+
+/// How a piece of text is meant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Tone {
+    Strong,
+    Good,
+    Bad,
+    Warning,
+}
+
+/// Where the run's own lines go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Console {
+    colour: bool,
+    silent: bool,
+}
+
+impl Console {
+    /// Colours where a person watches, and did not ask for none.
+    pub(crate) fn detect() -> Self {
+        let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self {
+            colour: io::stdout().is_terminal() && !refused,
+            silent: false,
+        }
+    }
+
+    /// For tests of what prints: their lines would be taken for those of the run around them.
+    #[cfg(test)]
+    pub(crate) fn silent() -> Self {
+        Self {
+            colour: false,
+            silent: true,
+        }
+    }
+
+    /// Whether children should colour their output too.
+    pub(crate) fn colour(self) -> bool {
+        self.colour
+    }
+
+    /// `text`, coloured if colours are on.
+    pub(crate) fn paint(self, tone: Tone, text: &str) -> String {
+        let code = match tone {
+            Tone::Strong => "1",
+            Tone::Good => "32",
+            Tone::Bad => "1;31",
+            Tone::Warning => "1;33",
+        };
+        if self.colour {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_string()
+        }
+    }
+
+    /// Prints a line. A reader who went away (`| head`) must not turn a good run into a panic,
+    /// so a failed write is let go: the exit code still tells.
+    pub(crate) fn say(self, line: &str) {
+        if !self.silent {
+            let _ = writeln!(io::stdout(), "{line}");
+        }
+    }
+
+    /// Prints what opens a step, with room above it.
+    pub(crate) fn header(self, text: &str) {
+        self.say(&format!(
+            "\n{}",
+            self.paint(Tone::Strong, &format!("==== {text}"))
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_colour_text_is_left_alone() {
+        assert_eq!(Console::silent().paint(Tone::Bad, "failed"), "failed");
+    }
+
+    #[test]
+    fn with_colour_text_is_wrapped_and_closed() {
+        let painted = Console {
+            colour: true,
+            silent: true,
+        }
+        .paint(Tone::Good, "passed");
+        assert!(
+            painted.starts_with("\x1b[32m") && painted.ends_with("\x1b[0m"),
+            "{painted:?}"
+        );
+    }
+}

@@ -1,0 +1,204 @@
+//! The end of a run: a table of steps, every skip repeated, and the totals as the last line.
+
+use std::time::Duration;
+
+use crate::ci::{Outcome, Verdict};
+use crate::console::{Console, Tone};
+
+/// One step that is over.
+#[derive(Debug)]
+pub(crate) struct Row {
+    /// The step's name.
+    pub(crate) step: &'static str,
+    /// How it went.
+    pub(crate) outcome: Outcome,
+    /// How long it took.
+    pub(crate) elapsed: Duration,
+}
+
+/// What a run adds up to.
+#[derive(Debug, Default, PartialEq)]
+struct Totals {
+    passed: u64,
+    failed: u64,
+    skipped: usize,
+}
+
+impl Totals {
+    fn of(rows: &[Row]) -> Self {
+        let mut totals = Self::default();
+        for Row { outcome, .. } in rows {
+            let (passed, failed) = outcome.counts();
+            totals.passed += passed;
+            totals.failed += failed;
+            totals.skipped += outcome.tally.skipped.len();
+        }
+        totals
+    }
+
+    /// An interface: build machines read the last line.
+    fn line(&self) -> String {
+        format!(
+            "{} passed, {} failed, {} skipped",
+            self.passed, self.failed, self.skipped
+        )
+    }
+}
+
+/// Prints the end of a run; `true` if nothing failed.
+pub(crate) fn print(rows: &[Row], console: Console) -> bool {
+    console.header("summary");
+    console.say(&format!("{:<14}{:<9}{:>8}", "step", "result", "seconds"));
+    for row in rows {
+        console.say(&table_line(row, console));
+    }
+    for line in skip_lines(rows) {
+        console.say(&console.paint(Tone::Warning, &line));
+    }
+    let totals = Totals::of(rows);
+    console.say(&format!("\n{}", totals.line()));
+    totals.failed == 0
+}
+
+fn table_line(row: &Row, console: Console) -> String {
+    let verdict = row.outcome.verdict;
+    let tone = match verdict {
+        Verdict::Passed => Tone::Good,
+        Verdict::Failed => Tone::Bad,
+        Verdict::Skipped | Verdict::NotRun => Tone::Warning,
+    };
+    // Padded before painting: colour codes would count as columns.
+    let word = console.paint(tone, &format!("{:<9}", verdict.word()));
+    let seconds = row.elapsed.as_secs_f64();
+    let line = format!(
+        "{:<14}{word}{seconds:>8.1}  {}",
+        row.step,
+        remark(&row.outcome)
+    );
+    line.trim_end().to_string()
+}
+
+/// The last column: tests counted, then whatever the step had to say.
+fn remark(outcome: &Outcome) -> String {
+    let tally = &outcome.tally;
+    let mut parts = Vec::new();
+    if tally.passed + tally.failed > 0 {
+        parts.push(format!("{} tests passed", tally.passed));
+    }
+    for (count, what) in [(tally.failed, "failed"), (tally.ignored, "ignored")] {
+        if count > 0 {
+            parts.push(format!("{count} {what}"));
+        }
+    }
+    if !outcome.note.is_empty() {
+        parts.push(outcome.note.clone());
+    }
+    parts.join(", ")
+}
+
+/// The skips, each with its step: nobody should take a run with holes for a whole one.
+fn skip_lines(rows: &[Row]) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for row in rows {
+        lines.extend(
+            row.outcome
+                .tally
+                .skipped
+                .iter()
+                .map(|skip| format!("  [{}] {skip}", row.step)),
+        );
+    }
+    if !lines.is_empty() {
+        lines.insert(
+            0,
+            format!("\n!!!! {} did not run:", plural(lines.len(), "check")),
+        );
+    }
+    lines
+}
+
+/// `1 check`, `2 checks`.
+pub(crate) fn plural(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tally::Tally;
+
+    fn row(step: &'static str, outcome: Outcome) -> Row {
+        Row {
+            step,
+            outcome,
+            elapsed: Duration::from_millis(1500),
+        }
+    }
+
+    fn tests(success: bool, passed: u64, failed: u64, skipped: &[&str]) -> Outcome {
+        let skipped = skipped.iter().map(|line| (*line).to_string()).collect();
+        Outcome::of_tests(
+            success,
+            Tally {
+                passed,
+                failed,
+                skipped,
+                ..Tally::default()
+            },
+        )
+    }
+
+    #[test]
+    fn tests_count_singly_and_other_steps_as_one() {
+        let rows = [
+            row("fmt", Outcome::passed()),
+            row("docs", Outcome::failed()),
+            row("test", tests(false, 40, 2, &["SKIPPED: no valgrind"])),
+            row("miri", Outcome::skipped("SKIPPED: no miri".into())),
+            row("no_std", Outcome::not_run("the build is broken")),
+        ];
+        assert_eq!(
+            Totals::of(&rows),
+            Totals {
+                passed: 41,
+                failed: 3,
+                skipped: 2
+            }
+        );
+        assert_eq!(Totals::of(&rows).line(), "41 passed, 3 failed, 2 skipped");
+    }
+
+    #[test]
+    fn a_test_run_that_died_without_a_failed_test_still_counts_as_failed() {
+        assert_eq!(
+            Totals::of(&[row("test", tests(false, 5, 0, &[]))]).failed,
+            1
+        );
+        assert_eq!(
+            Totals::of(&[row("test", tests(false, 5, 3, &[]))]).failed,
+            3
+        );
+    }
+
+    #[test]
+    fn every_skip_is_repeated_with_its_step() {
+        let rows = [row(
+            "test",
+            tests(true, 1, 0, &["SKIPPED: a", "SKIPPED: b"]),
+        )];
+        let lines = skip_lines(&rows);
+        assert_eq!(lines[0], "\n!!!! 2 checks did not run:");
+        assert_eq!(lines[1..], ["  [test] SKIPPED: a", "  [test] SKIPPED: b"]);
+        assert!(skip_lines(&[row("fmt", Outcome::passed())]).is_empty());
+    }
+
+    #[test]
+    fn a_remark_leaves_out_what_is_zero() {
+        assert_eq!(remark(&tests(true, 3, 0, &[])), "3 tests passed");
+        assert_eq!(
+            remark(&tests(false, 3, 1, &[]).with_note("exit 101".into())),
+            "3 tests passed, 1 failed, exit 101"
+        );
+        assert_eq!(remark(&Outcome::passed()), "");
+    }
+}

@@ -1,0 +1,165 @@
+//! What a child's output says of itself: tests counted, tests skipped, builds broken.
+
+/// The sums over the lines read so far.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Tally {
+    /// Tests that passed, by the harness's own result lines.
+    pub(crate) passed: u64,
+    /// Tests that failed.
+    pub(crate) failed: u64,
+    /// Tests the harness was told to leave out.
+    pub(crate) ignored: u64,
+    /// Every line that begins `SKIPPED:`, whole.
+    pub(crate) skipped: Vec<String>,
+    /// Whether the compiler gave up, so that nothing ran.
+    pub(crate) build_broke: bool,
+}
+
+/// What a test or step prints at the start of a line when it could not run here.
+pub(crate) const SKIPPED: &str = "SKIPPED:";
+
+impl Tally {
+    /// Reads one line of output, coloured or not.
+    pub(crate) fn scan(&mut self, line: &str) {
+        let line = without_escapes(line);
+        if let Some(result) = TestResult::parse(&line) {
+            self.passed += result.passed;
+            self.failed += result.failed;
+            self.ignored += result.ignored;
+        } else if line.starts_with(SKIPPED) {
+            self.skipped.push(line.trim_end().to_string());
+        } else if line.starts_with("error: could not compile") {
+            self.build_broke = true;
+        }
+    }
+
+    /// Adds what another stream or another child said.
+    pub(crate) fn absorb(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.ignored += other.ignored;
+        self.skipped.extend(other.skipped);
+        self.build_broke |= other.build_broke;
+    }
+}
+
+/// One `test result:` line of the standard test harness.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct TestResult {
+    passed: u64,
+    failed: u64,
+    ignored: u64,
+}
+
+impl TestResult {
+    /// Reads `test result: ok. X passed; Y failed; Z ignored; …`; anything else is `None`.
+    fn parse(line: &str) -> Option<Self> {
+        let rest = line.strip_prefix("test result: ")?;
+        let (_verdict, counts) = rest.split_once(". ")?;
+        let mut counts = counts.split(';');
+        let mut next = |what: &str| count(counts.next()?, what);
+        Some(Self {
+            passed: next("passed")?,
+            failed: next("failed")?,
+            ignored: next("ignored")?,
+        })
+    }
+}
+
+/// The number in `N what`.
+fn count(field: &str, what: &str) -> Option<u64> {
+    let (number, word) = field.trim().split_once(' ')?;
+    if word == what {
+        number.parse().ok()
+    } else {
+        None
+    }
+}
+
+/// `line` without terminal colour sequences (`ESC [ … letter`), which cargo and the test harness
+/// put inside the very lines that are counted.
+fn without_escapes(line: &str) -> String {
+    let mut plain = String::with_capacity(line.len());
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        if c == '\x1b' {
+            chars
+                .by_ref()
+                .take_while(|c| !c.is_ascii_alphabetic())
+                .for_each(drop);
+        } else {
+            plain.push(c);
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scanned(lines: &[&str]) -> Tally {
+        let mut tally = Tally::default();
+        lines.iter().for_each(|line| tally.scan(line));
+        tally
+    }
+
+    #[test]
+    fn result_lines_are_summed() {
+        let tally = scanned(&[
+            "running 5 tests",
+            "test result: ok. 4 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.02s",
+            "test result: FAILED. 10 passed; 2 failed; 0 ignored; 0 measured; 3 filtered out",
+        ]);
+        assert_eq!((tally.passed, tally.failed, tally.ignored), (14, 2, 1));
+    }
+
+    #[test]
+    fn coloured_result_lines_are_read() {
+        let tally = scanned(&[
+            "test result: \x1b[32mok\x1b[m. 7 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out",
+            "\x1b[1m\x1b[31mtest result: FAILED\x1b(B\x1b[m. 0 passed; 1 failed; 0 ignored",
+        ]);
+        assert_eq!((tally.passed, tally.failed), (7, 1));
+    }
+
+    #[test]
+    fn look_alikes_are_not_counted() {
+        let tally = scanned(&[
+            "  test result: ok. 4 passed; 0 failed; 0 ignored",
+            "test result: ok. 4 passed, 0 failed",
+            "test result: ok. four passed; 0 failed; 0 ignored",
+            "test result: ok",
+            "",
+        ]);
+        assert_eq!(tally, Tally::default());
+    }
+
+    #[test]
+    fn skipped_lines_are_kept_whole_and_only_from_the_start_of_a_line() {
+        let tally = scanned(&["SKIPPED: no valgrind here\r", "nothing was SKIPPED: here"]);
+        assert_eq!(tally.skipped, ["SKIPPED: no valgrind here"]);
+    }
+
+    #[test]
+    fn a_broken_build_is_noticed() {
+        assert!(
+            scanned(&["\x1b[1m\x1b[91merror\x1b[0m: could not compile `barewire` (lib)"])
+                .build_broke
+        );
+        assert!(!scanned(&["warning: could not compile a thing"]).build_broke);
+    }
+
+    #[test]
+    fn tallies_add_up() {
+        let mut sum = scanned(&[
+            "test result: ok. 1 passed; 0 failed; 0 ignored",
+            "SKIPPED: a",
+        ]);
+        sum.absorb(scanned(&[
+            "test result: ok. 2 passed; 0 failed; 3 ignored",
+            "SKIPPED: b",
+        ]));
+        assert_eq!((sum.passed, sum.ignored, sum.skipped.len()), (3, 3, 2));
+    }
+}

@@ -1,0 +1,235 @@
+//! Tools that CI needs beside the pinned compiler: look for them, and get them where that is
+//! ours to do.
+//!
+//! Installing is done as root on a system with apt-get (a container, a build machine) and for
+//! what rustup keeps in the user's own directory. Everywhere else the exact command is printed
+//! and the run goes on; what needs the tool then skips, loudly.
+
+use std::path::{Path, PathBuf};
+
+use crate::child::Task;
+use crate::ci::{Context, Outcome};
+
+/// A Debian package and what shows that it is there.
+struct Package {
+    name: &'static str,
+    proof: Proof,
+    serves: &'static str,
+}
+
+/// What a package puts on the system.
+enum Proof {
+    Program(&'static str),
+    File(&'static str),
+}
+
+const PACKAGES: [Package; 3] = [
+    Package {
+        name: "valgrind",
+        proof: Proof::Program("valgrind"),
+        serves: "counts instructions per message",
+    },
+    Package {
+        name: "sigrok-cli",
+        proof: Proof::Program("sigrok-cli"),
+        serves: "decodes the VCD files we write",
+    },
+    Package {
+        name: "ovmf",
+        proof: Proof::File("/usr/share/OVMF/OVMF_CODE_4M.fd"),
+        serves: "a real firmware image to write, read and verify",
+    },
+];
+
+/// Targets without an operating system, on which the core must build.
+pub(crate) const BARE_TARGETS: [&str; 2] = ["thumbv7em-none-eabihf", "aarch64-unknown-none"];
+
+impl Proof {
+    fn holds(&self) -> bool {
+        match self {
+            Self::Program(name) => on_path(name).is_some(),
+            Self::File(path) => Path::new(path).is_file(),
+        }
+    }
+}
+
+/// The step: everything looked for, what is missing fetched, what stays missing named.
+pub(crate) fn check(cx: &Context) -> Outcome {
+    let mut missing: Vec<&str> = Vec::new();
+    missing.extend(packages(cx));
+    missing.extend(targets(cx));
+    missing.extend(miri(cx));
+    let note = if missing.is_empty() {
+        String::new()
+    } else {
+        format!("missing: {}", missing.join(", "))
+    };
+    // CI must skip nothing that can run there; elsewhere a missing tool is the user's choice.
+    let outcome = if cx.ci && !missing.is_empty() {
+        Outcome::failed()
+    } else {
+        Outcome::passed()
+    };
+    outcome.with_note(note)
+}
+
+/// Packages that stay missing.
+fn packages(cx: &Context) -> Vec<&'static str> {
+    let mut missing = absent(Proof::holds);
+    let root = Task::new("id", &["-u"])
+        .answer(&cx.root)
+        .is_some_and(|uid| uid.trim() == "0");
+    if !missing.is_empty() && cx.may_install && root && on_path("apt-get").is_some() {
+        for task in [apt_update(), apt_install(&missing)] {
+            task.env("DEBIAN_FRONTEND", "noninteractive")
+                .run(&cx.root, cx.console);
+        }
+        missing = absent(Proof::holds);
+    }
+    for package in PACKAGES {
+        let found = if missing.contains(&package.name) {
+            "MISSING"
+        } else {
+            "found"
+        };
+        cx.console
+            .say(&format!("{:<24}{found:<9}{}", package.name, package.serves));
+    }
+    if !missing.is_empty() {
+        let sudo = if root { "" } else { "sudo " };
+        let (update, install) = (apt_update().line(), apt_install(&missing).line());
+        cx.console
+            .say(&format!("to install: {sudo}{update} && {sudo}{install}"));
+    }
+    missing
+}
+
+/// The packages whose proof does not hold.
+fn absent(holds: impl Fn(&Proof) -> bool) -> Vec<&'static str> {
+    PACKAGES
+        .iter()
+        .filter(|package| !holds(&package.proof))
+        .map(|package| package.name)
+        .collect()
+}
+
+fn apt_update() -> Task {
+    Task::new("apt-get", &["update"])
+}
+
+fn apt_install(packages: &[&str]) -> Task {
+    Task::new(
+        "apt-get",
+        &[&["install", "-y", "--no-install-recommends"], packages].concat(),
+    )
+}
+
+/// Bare-metal targets that stay missing from the pinned toolchain.
+fn targets(cx: &Context) -> Vec<&'static str> {
+    let lacking = || -> Vec<&'static str> {
+        BARE_TARGETS
+            .into_iter()
+            .filter(|target| !has_target(cx, target))
+            .collect()
+    };
+    let mut missing = lacking();
+    if !missing.is_empty() {
+        obtain(
+            cx,
+            &Task::new("rustup", &[&["target", "add"], &missing[..]].concat()),
+        );
+        missing = lacking();
+    }
+    for target in BARE_TARGETS {
+        let found = if missing.contains(&target) {
+            "MISSING"
+        } else {
+            "found"
+        };
+        cx.console.say(&format!(
+            "{target:<24}{found:<9}builds the core without std"
+        ));
+    }
+    missing
+}
+
+/// Whether the compiler in use has a standard library for `target`, whoever installed it.
+pub(crate) fn has_target(cx: &Context, target: &str) -> bool {
+    Task::new("rustc", &["--print", "target-libdir", "--target", target])
+        .answer(&cx.root)
+        .is_some_and(|dir| Path::new(dir.trim()).is_dir())
+}
+
+/// `miri` if it stays missing.
+fn miri(cx: &Context) -> Option<&'static str> {
+    if !has_miri(cx) {
+        let install = ["toolchain", "install", "nightly", "--profile", "minimal"];
+        let parts = ["--component", "miri,rust-src"];
+        obtain(
+            cx,
+            &Task::new("rustup", &[&install[..], &parts[..]].concat()),
+        );
+    }
+    let missing = !has_miri(cx);
+    let found = if missing { "MISSING" } else { "found" };
+    cx.console.say(&format!(
+        "{:<24}{found:<9}checks unsafe code and atomics",
+        "miri"
+    ));
+    missing.then_some("miri")
+}
+
+/// Whether the nightly toolchain and its Miri answer.
+pub(crate) fn has_miri(cx: &Context) -> bool {
+    Task::new("cargo", &["+nightly", "miri", "--version"])
+        .answer(&cx.root)
+        .is_some()
+}
+
+/// Runs a rustup command, or says why not and how the user can.
+fn obtain(cx: &Context, task: &Task) {
+    if on_path("rustup").is_none() {
+        cx.console.say(&format!(
+            "rustup is not installed; with it one would run: {}",
+            task.line()
+        ));
+    } else if cx.may_install {
+        task.run(&cx.root, cx.console);
+    } else {
+        cx.console.say(&format!("to install: {}", task.line()));
+    }
+}
+
+/// Where the shell would find `program`.
+fn on_path(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|dir| dir.join(program))
+        .find(|file| file.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_without_proof_are_absent_in_order() {
+        assert!(absent(|_| true).is_empty());
+        assert_eq!(absent(|_| false), ["valgrind", "sigrok-cli", "ovmf"]);
+        assert_eq!(absent(|proof| matches!(proof, Proof::Program(_))), ["ovmf"]);
+    }
+
+    #[test]
+    fn the_install_command_can_be_pasted() {
+        assert_eq!(
+            apt_install(&["valgrind", "ovmf"]).line(),
+            "apt-get install -y --no-install-recommends valgrind ovmf"
+        );
+    }
+
+    #[test]
+    fn programs_are_found_on_the_path_only() {
+        assert!(on_path("cargo").is_some());
+        assert!(on_path("barewire-no-such-program").is_none());
+    }
+}
