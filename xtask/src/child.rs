@@ -29,11 +29,7 @@ impl Task {
     /// A command line, not yet run.
     pub(crate) fn new(program: &'static str, args: &[&str]) -> Self {
         let args = args.iter().map(|arg| (*arg).to_string()).collect();
-        Self {
-            program,
-            args,
-            env: Vec::new(),
-        }
+        Self { program, args, env: Vec::new() }
     }
 
     /// Adds to the environment of the child.
@@ -45,15 +41,9 @@ impl Task {
 
     /// The task as somebody would type it.
     pub(crate) fn line(&self) -> String {
-        let env = self
-            .env
-            .iter()
-            .map(|(name, value)| format!("{name}={}", quoted(value)));
+        let env = self.env.iter().map(|(name, value)| format!("{name}={}", quoted(value)));
         let args = self.args.iter().map(|arg| quoted(arg));
-        env.chain([self.program.to_string()])
-            .chain(args)
-            .collect::<Vec<_>>()
-            .join(" ")
+        env.chain([self.program.to_string()]).chain(args).collect::<Vec<_>>().join(" ")
     }
 
     /// Runs the task in `dir`, echoing and counting its lines until both its streams end.
@@ -64,11 +54,8 @@ impl Task {
         if console.colour() {
             command.env("CARGO_TERM_COLOR", "always");
         }
-        let child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn();
+        let child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let ended = child.and_then(follow);
         ended.unwrap_or_else(|e| {
             console.say(&format!("cannot run `{}`: {e}", self.program));
@@ -85,10 +72,7 @@ impl Task {
 
     fn command(&self, dir: &Path) -> Command {
         let mut command = Command::new(self.program);
-        command
-            .args(&self.args)
-            .envs(self.env.iter().copied())
-            .current_dir(dir);
+        command.args(&self.args).envs(self.env.iter().copied()).current_dir(dir);
         command
     }
 }
@@ -116,10 +100,7 @@ fn pass(from: impl Read, mut to: impl Write) -> Tally {
     let mut tally = Tally::default();
     let mut roll = RollCall::default();
     let mut line = Vec::new();
-    while from
-        .read_until(b'\n', &mut line)
-        .is_ok_and(|length| length > 0)
-    {
+    while from.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
         let text = String::from_utf8_lossy(&line);
         let text = text.trim_end_matches(['\n', '\r']);
         tally.scan(text);
@@ -152,11 +133,7 @@ impl RollCall {
 /// `text` so that a shell takes it as one word.
 fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+./:,".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        text.to_string()
-    } else {
-        format!("'{text}'")
-    }
+    if !text.is_empty() && text.chars().all(plain) { text.to_string() } else { format!("'{text}'") }
 }
 
 #[cfg(test)]

@@ -34,12 +34,7 @@ impl Context {
     pub(crate) fn new(root: PathBuf, console: Console) -> Self {
         let ci = std::env::var_os("CI").is_some_and(|value| value == "true");
         let may_install = std::env::var_os("BAREWIRE_NO_INSTALL").is_none();
-        Self {
-            root,
-            console,
-            ci,
-            may_install,
-        }
+        Self { root, console, ci, may_install }
     }
 
     fn run(&self, task: &Task) -> Outcome {
@@ -55,11 +50,7 @@ impl Context {
     fn lacks(&self, what: &str) -> Outcome {
         let line = format!("{SKIPPED} {what}; `cargo xtask ci --step tools` gets it or says how");
         self.console.say(&line);
-        if self.ci {
-            Outcome::failed().with_note(what.into())
-        } else {
-            Outcome::skipped(line)
-        }
+        if self.ci { Outcome::failed().with_note(what.into()) } else { Outcome::skipped(line) }
     }
 
     /// A target directory of its own for builds with other flags, which would otherwise throw
@@ -106,12 +97,7 @@ pub(crate) struct Outcome {
 
 impl Outcome {
     fn new(verdict: Verdict) -> Self {
-        Self {
-            verdict,
-            tally: Tally::default(),
-            note: String::new(),
-            counts_tests: false,
-        }
+        Self { verdict, tally: Tally::default(), note: String::new(), counts_tests: false }
     }
 
     /// A check that is satisfied.
@@ -126,14 +112,8 @@ impl Outcome {
 
     /// A check that could not run here; `line` begins `SKIPPED:`.
     pub(crate) fn skipped(line: String) -> Self {
-        let tally = Tally {
-            skipped: vec![line],
-            ..Tally::default()
-        };
-        Self {
-            tally,
-            ..Self::new(Verdict::Skipped)
-        }
+        let tally = Tally { skipped: vec![line], ..Tally::default() };
+        Self { tally, ..Self::new(Verdict::Skipped) }
     }
 
     /// A check left out because it could only repeat an earlier failure.
@@ -143,27 +123,14 @@ impl Outcome {
 
     /// A check that counts as one.
     pub(crate) fn of_check(success: bool) -> Self {
-        if success {
-            Self::passed()
-        } else {
-            Self::failed()
-        }
+        if success { Self::passed() } else { Self::failed() }
     }
 
     /// A test run, which counts as its tests.
     pub(crate) fn of_tests(success: bool, tally: Tally) -> Self {
         let success = success && tally.failed == 0;
-        let note = if tally.build_broke {
-            "does not build".into()
-        } else {
-            String::new()
-        };
-        Self {
-            tally,
-            note,
-            counts_tests: true,
-            ..Self::of_check(success)
-        }
+        let note = if tally.build_broke { "does not build".into() } else { String::new() };
+        Self { tally, note, counts_tests: true, ..Self::of_check(success) }
     }
 
     /// The same with a remark for the table.
@@ -210,12 +177,7 @@ impl Step {
         about: &'static str,
         run: fn(&Context) -> Outcome,
     ) -> Self {
-        Self {
-            name,
-            about,
-            run,
-            builds: false,
-        }
+        Self { name, about, run, builds: false }
     }
 
     const fn building(
@@ -223,12 +185,7 @@ impl Step {
         about: &'static str,
         run: fn(&Context) -> Outcome,
     ) -> Self {
-        Self {
-            name,
-            about,
-            run,
-            builds: true,
-        }
+        Self { name, about, run, builds: true }
     }
 }
 
@@ -240,11 +197,7 @@ pub(crate) const STEPS: &[Step] = &[
         tools::check,
     ),
     Step::checking("fmt", "rustfmt has nothing to change", fmt),
-    Step::checking(
-        "clippy",
-        "no compiler or clippy warning in any target",
-        clippy,
-    ),
+    Step::checking("clippy", "no compiler or clippy warning in any target", clippy),
     Step::checking("tidy", "the house rules", tidy),
     Step::building("test", "unit, integration and doc tests, debug", test),
     Step::building(
@@ -252,11 +205,7 @@ pub(crate) const STEPS: &[Step] = &[
         "the same in release, where the count snapshots are",
         test_release,
     ),
-    Step::building(
-        "no_std",
-        "the core builds for targets without an operating system",
-        no_std,
-    ),
+    Step::building("no_std", "the core builds for targets without an operating system", no_std),
     Step::building("docs", "documentation without warnings", docs),
     Step::building("miri", "the core's tests under Miri", miri),
 ];
@@ -265,13 +214,7 @@ pub(crate) const STEPS: &[Step] = &[
 pub(crate) fn run(steps: &[&'static Step], cx: &Context) -> bool {
     let mut rows: Vec<Row> = Vec::new();
     for (index, step) in steps.iter().enumerate() {
-        cx.console.header(&format!(
-            "{}/{} {}: {}",
-            index + 1,
-            steps.len(),
-            step.name,
-            step.about
-        ));
+        cx.console.header(&format!("{}/{} {}: {}", index + 1, steps.len(), step.name, step.about));
         let started = Instant::now();
         let broken = rows.iter().any(|row| row.outcome.tally.build_broke);
         let outcome = if broken && step.builds {
@@ -282,24 +225,15 @@ pub(crate) fn run(steps: &[&'static Step], cx: &Context) -> bool {
         };
         let elapsed = started.elapsed();
         let (word, seconds) = (outcome.verdict.word(), elapsed.as_secs_f64());
-        cx.console
-            .say(&format!("---- {}: {word} after {seconds:.1} s", step.name));
-        rows.push(Row {
-            step: step.name,
-            outcome,
-            elapsed,
-        });
+        cx.console.say(&format!("---- {}: {word} after {seconds:.1} s", step.name));
+        rows.push(Row { step: step.name, outcome, elapsed });
     }
     report::print(&rows, cx.console)
 }
 
 fn fmt(cx: &Context) -> Outcome {
     // Left to itself rustfmt colours its differences even into a file.
-    let colour = if cx.console.colour() {
-        "always"
-    } else {
-        "never"
-    };
+    let colour = if cx.console.colour() { "always" } else { "never" };
     let args = ["fmt", "--all", "--check", "--", "--color", colour];
     let outcome = cx.run(&Task::new("cargo", &args));
     match outcome.verdict {
@@ -309,14 +243,7 @@ fn fmt(cx: &Context) -> Outcome {
 }
 
 fn clippy(cx: &Context) -> Outcome {
-    let args = [
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--",
-        "-D",
-        "warnings",
-    ];
+    let args = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     cx.run(&Task::new("cargo", &args))
 }
 
@@ -334,25 +261,12 @@ fn tidy(cx: &Context) -> Outcome {
 /// `--no-fail-fast`, so that the totals are of all tests; `--show-output`, because a test that
 /// skips itself passes, and the harness keeps what a passed test printed to itself.
 fn test(cx: &Context) -> Outcome {
-    let args = [
-        "test",
-        "--workspace",
-        "--no-fail-fast",
-        "--",
-        "--show-output",
-    ];
+    let args = ["test", "--workspace", "--no-fail-fast", "--", "--show-output"];
     cx.run_tests(&Task::new("cargo", &args))
 }
 
 fn test_release(cx: &Context) -> Outcome {
-    let args = [
-        "test",
-        "--workspace",
-        "--release",
-        "--no-fail-fast",
-        "--",
-        "--show-output",
-    ];
+    let args = ["test", "--workspace", "--release", "--no-fail-fast", "--", "--show-output"];
     cx.run_tests(&Task::new("cargo", &args))
 }
 
@@ -362,15 +276,7 @@ fn no_std(cx: &Context) -> Outcome {
     let mut success = true;
     for target in BARE_TARGETS {
         if tools::has_target(cx, target) {
-            let args = [
-                "build",
-                "-p",
-                "barewire",
-                "--target",
-                target,
-                "--target-dir",
-                &dir,
-            ];
+            let args = ["build", "-p", "barewire", "--target", target, "--target-dir", &dir];
             let task = Task::new("cargo", &args).env("RUSTFLAGS", "-Dwarnings");
             success &= task.run(&cx.root, cx.console).success;
         } else {
@@ -389,9 +295,7 @@ fn no_std(cx: &Context) -> Outcome {
 fn docs(cx: &Context) -> Outcome {
     let success = ["--bins", "--lib"].into_iter().fold(true, |success, kind| {
         let task = Task::new("cargo", &["doc", "--workspace", "--no-deps", kind]);
-        let ran = task
-            .env("RUSTDOCFLAGS", "-Dwarnings")
-            .run(&cx.root, cx.console);
+        let ran = task.env("RUSTDOCFLAGS", "-Dwarnings").run(&cx.root, cx.console);
         success && ran.success
     });
     Outcome::of_check(success)
@@ -404,14 +308,7 @@ fn miri(cx: &Context) -> Outcome {
         return cx.lacks("no nightly toolchain with Miri");
     }
     let dir = cx.target_dir("miri");
-    let cargo = [
-        "+nightly",
-        "miri",
-        "test",
-        "-p",
-        "barewire",
-        "--no-fail-fast",
-    ];
+    let cargo = ["+nightly", "miri", "test", "-p", "barewire", "--no-fail-fast"];
     let args = [&cargo[..], &["--target-dir", &dir, "--", "--show-output"]].concat();
     let task = Task::new("cargo", &args)
         .env("MIRIFLAGS", "-Zmiri-disable-isolation")
@@ -424,22 +321,13 @@ mod tests {
     use super::*;
 
     fn context(ci: bool) -> Context {
-        Context {
-            root: PathBuf::from("."),
-            console: Console::silent(),
-            ci,
-            may_install: false,
-        }
+        Context { root: PathBuf::from("."), console: Console::silent(), ci, may_install: false }
     }
 
     #[test]
     fn step_names_are_unique_and_fit_the_table() {
         for (index, step) in STEPS.iter().enumerate() {
-            assert!(
-                step.name.len() < 14 && !step.about.is_empty(),
-                "{}",
-                step.name
-            );
+            assert!(step.name.len() < 14 && !step.about.is_empty(), "{}", step.name);
             assert!(!STEPS[..index].contains(step), "{} twice", step.name);
         }
     }
@@ -447,10 +335,7 @@ mod tests {
     #[test]
     fn a_missing_tool_skips_for_a_person_and_fails_for_a_build_machine() {
         let skipped = context(false).lacks("no tool");
-        assert_eq!(
-            (skipped.verdict, skipped.counts()),
-            (Verdict::Skipped, (0, 0))
-        );
+        assert_eq!((skipped.verdict, skipped.counts()), (Verdict::Skipped, (0, 0)));
         assert_eq!(skipped.tally.skipped.len(), 1);
         let failed = context(true).lacks("no tool");
         assert_eq!((failed.verdict, failed.counts()), (Verdict::Failed, (0, 1)));
@@ -460,17 +345,9 @@ mod tests {
     fn a_broken_build_stops_later_builds_and_nothing_else() {
         static RUN: &[Step] = &[
             Step::building("test", "breaks", |_| {
-                Outcome::of_tests(
-                    false,
-                    Tally {
-                        build_broke: true,
-                        ..Tally::default()
-                    },
-                )
+                Outcome::of_tests(false, Tally { build_broke: true, ..Tally::default() })
             }),
-            Step::building("docs", "must not run", |_| {
-                panic!("built after a broken build")
-            }),
+            Step::building("docs", "must not run", |_| panic!("built after a broken build")),
             Step::checking("tidy", "runs", |_| Outcome::passed()),
         ];
         assert!(!run(&RUN.iter().collect::<Vec<_>>(), &context(false)));

@@ -22,19 +22,13 @@ impl Console {
     /// Colours where a person watches, and did not ask for none.
     pub(crate) fn detect() -> Self {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Self {
-            colour: io::stdout().is_terminal() && !refused,
-            silent: false,
-        }
+        Self { colour: io::stdout().is_terminal() && !refused, silent: false }
     }
 
     /// For tests of what prints: their lines would be taken for those of the run around them.
     #[cfg(test)]
     pub(crate) fn silent() -> Self {
-        Self {
-            colour: false,
-            silent: true,
-        }
+        Self { colour: false, silent: true }
     }
 
     /// Whether children should colour their output too.
@@ -50,11 +44,7 @@ impl Console {
             Tone::Bad => "1;31",
             Tone::Warning => "1;33",
         };
-        if self.colour {
-            format!("\x1b[{code}m{text}\x1b[0m")
-        } else {
-            text.to_string()
-        }
+        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
     }
 
     /// Prints a line. A reader who went away (`| head`) must not turn a good run into a panic,
@@ -67,10 +57,7 @@ impl Console {
 
     /// Prints what opens a step, with room above it.
     pub(crate) fn header(self, text: &str) {
-        self.say(&format!(
-            "\n{}",
-            self.paint(Tone::Strong, &format!("==== {text}"))
-        ));
+        self.say(&format!("\n{}", self.paint(Tone::Strong, &format!("==== {text}"))));
     }
 }
 
@@ -85,14 +72,7 @@ mod tests {
 
     #[test]
     fn with_colour_text_is_wrapped_and_closed() {
-        let painted = Console {
-            colour: true,
-            silent: true,
-        }
-        .paint(Tone::Good, "passed");
-        assert!(
-            painted.starts_with("\x1b[32m") && painted.ends_with("\x1b[0m"),
-            "{painted:?}"
-        );
+        let painted = Console { colour: true, silent: true }.paint(Tone::Good, "passed");
+        assert!(painted.starts_with("\x1b[32m") && painted.ends_with("\x1b[0m"), "{painted:?}");
     }
 }

@@ -146,12 +146,7 @@ mod tests {
     use super::*;
 
     fn parsed(line: &str) -> Result<Command, String> {
-        parse(
-            &line
-                .split_whitespace()
-                .map(String::from)
-                .collect::<Vec<_>>(),
-        )
+        parse(&line.split_whitespace().map(String::from).collect::<Vec<_>>())
     }
 
     fn names(line: &str) -> Vec<&'static str> {
@@ -175,15 +170,9 @@ mod tests {
     #[test]
     fn a_wrong_name_is_answered_with_the_near_one() {
         let message = parsed("ci --step clipy").expect_err("no such step");
-        assert!(
-            message.contains("`clipy`") && message.contains("`clippy`"),
-            "{message}"
-        );
+        assert!(message.contains("`clipy`") && message.contains("`clippy`"), "{message}");
         let message = parsed("tidi").expect_err("no such command");
-        assert!(
-            message.contains("`tidi`") && message.contains("`tidy`"),
-            "{message}"
-        );
+        assert!(message.contains("`tidi`") && message.contains("`tidy`"), "{message}");
         let message = parsed("ci --stpe fmt").expect_err("no such option");
         assert!(message.contains("`--step`"), "{message}");
     }
@@ -205,9 +194,6 @@ mod tests {
     #[test]
     fn help_names_every_step() {
         let text = help();
-        assert!(
-            step_names().iter().all(|name| text.contains(name)),
-            "{text}"
-        );
+        assert!(step_names().iter().all(|name| text.contains(name)), "{text}");
     }
 }

@@ -21,11 +21,7 @@ pub(crate) fn distance(a: &str, b: &str) -> usize {
 /// The one of `known` nearest to `word`, unless even that is nothing like it.
 pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let alike = |name: &&&str| distance(word, name) * 2 <= word.chars().count().max(name.len());
-    known
-        .iter()
-        .min_by_key(|name| distance(word, name))
-        .filter(alike)
-        .copied()
+    known.iter().min_by_key(|name| distance(word, name)).filter(alike).copied()
 }
 
 /// The message for a `what` (command, step, option) called `word` that does not exist.
@@ -34,10 +30,7 @@ pub(crate) fn unknown(what: &str, word: &str, known: &[&str]) -> String {
         Some(name) => format!("did you mean `{name}`? "),
         None => String::new(),
     };
-    format!(
-        "unknown {what} `{word}`; {meant}(known: {})",
-        known.join(", ")
-    )
+    format!("unknown {what} `{word}`; {meant}(known: {})", known.join(", "))
 }
 
 #[cfg(test)]

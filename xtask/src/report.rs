@@ -38,10 +38,7 @@ impl Totals {
 
     /// An interface: build machines read the last line.
     fn line(&self) -> String {
-        format!(
-            "{} passed, {} failed, {} skipped",
-            self.passed, self.failed, self.skipped
-        )
+        format!("{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
     }
 }
 
@@ -70,11 +67,7 @@ fn table_line(row: &Row, console: Console) -> String {
     // Padded before painting: colour codes would count as columns.
     let word = console.paint(tone, &format!("{:<9}", verdict.word()));
     let seconds = row.elapsed.as_secs_f64();
-    let line = format!(
-        "{:<14}{word}{seconds:>8.1}  {}",
-        row.step,
-        remark(&row.outcome)
-    );
+    let line = format!("{:<14}{word}{seconds:>8.1}  {}", row.step, remark(&row.outcome));
     line.trim_end().to_string()
 }
 
@@ -101,18 +94,11 @@ fn skip_lines(rows: &[Row]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for row in rows {
         lines.extend(
-            row.outcome
-                .tally
-                .skipped
-                .iter()
-                .map(|skip| format!("  [{}] {skip}", row.step)),
+            row.outcome.tally.skipped.iter().map(|skip| format!("  [{}] {skip}", row.step)),
         );
     }
     if !lines.is_empty() {
-        lines.insert(
-            0,
-            format!("\n!!!! {} did not run:", plural(lines.len(), "check")),
-        );
+        lines.insert(0, format!("\n!!!! {} did not run:", plural(lines.len(), "check")));
     }
     lines
 }
@@ -128,24 +114,12 @@ mod tests {
     use crate::tally::Tally;
 
     fn row(step: &'static str, outcome: Outcome) -> Row {
-        Row {
-            step,
-            outcome,
-            elapsed: Duration::from_millis(1500),
-        }
+        Row { step, outcome, elapsed: Duration::from_millis(1500) }
     }
 
     fn tests(success: bool, passed: u64, failed: u64, skipped: &[&str]) -> Outcome {
         let skipped = skipped.iter().map(|line| (*line).to_string()).collect();
-        Outcome::of_tests(
-            success,
-            Tally {
-                passed,
-                failed,
-                skipped,
-                ..Tally::default()
-            },
-        )
+        Outcome::of_tests(success, Tally { passed, failed, skipped, ..Tally::default() })
     }
 
     #[test]
@@ -157,35 +131,19 @@ mod tests {
             row("miri", Outcome::skipped("SKIPPED: no miri".into())),
             row("no_std", Outcome::not_run("the build is broken")),
         ];
-        assert_eq!(
-            Totals::of(&rows),
-            Totals {
-                passed: 41,
-                failed: 3,
-                skipped: 2
-            }
-        );
+        assert_eq!(Totals::of(&rows), Totals { passed: 41, failed: 3, skipped: 2 });
         assert_eq!(Totals::of(&rows).line(), "41 passed, 3 failed, 2 skipped");
     }
 
     #[test]
     fn a_test_run_that_died_without_a_failed_test_still_counts_as_failed() {
-        assert_eq!(
-            Totals::of(&[row("test", tests(false, 5, 0, &[]))]).failed,
-            1
-        );
-        assert_eq!(
-            Totals::of(&[row("test", tests(false, 5, 3, &[]))]).failed,
-            3
-        );
+        assert_eq!(Totals::of(&[row("test", tests(false, 5, 0, &[]))]).failed, 1);
+        assert_eq!(Totals::of(&[row("test", tests(false, 5, 3, &[]))]).failed, 3);
     }
 
     #[test]
     fn every_skip_is_repeated_with_its_step() {
-        let rows = [row(
-            "test",
-            tests(true, 1, 0, &["SKIPPED: a", "SKIPPED: b"]),
-        )];
+        let rows = [row("test", tests(true, 1, 0, &["SKIPPED: a", "SKIPPED: b"]))];
         let lines = skip_lines(&rows);
         assert_eq!(lines[0], "\n!!!! 2 checks did not run:");
         assert_eq!(lines[1..], ["  [test] SKIPPED: a", "  [test] SKIPPED: b"]);

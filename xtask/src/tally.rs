@@ -58,22 +58,14 @@ impl TestResult {
         let (_verdict, counts) = rest.split_once(". ")?;
         let mut counts = counts.split(';');
         let mut next = |what: &str| count(counts.next()?, what);
-        Some(Self {
-            passed: next("passed")?,
-            failed: next("failed")?,
-            ignored: next("ignored")?,
-        })
+        Some(Self { passed: next("passed")?, failed: next("failed")?, ignored: next("ignored")? })
     }
 }
 
 /// The number in `N what`.
 fn count(field: &str, what: &str) -> Option<u64> {
     let (number, word) = field.trim().split_once(' ')?;
-    if word == what {
-        number.parse().ok()
-    } else {
-        None
-    }
+    if word == what { number.parse().ok() } else { None }
 }
 
 /// `line` without terminal colour sequences (`ESC [ … letter`), which cargo and the test harness
@@ -83,10 +75,7 @@ fn without_escapes(line: &str) -> String {
     let mut chars = line.chars();
     while let Some(c) = chars.next() {
         if c == '\x1b' {
-            chars
-                .by_ref()
-                .take_while(|c| !c.is_ascii_alphabetic())
-                .for_each(drop);
+            chars.by_ref().take_while(|c| !c.is_ascii_alphabetic()).for_each(drop);
         } else {
             plain.push(c);
         }
@@ -152,14 +141,8 @@ mod tests {
 
     #[test]
     fn tallies_add_up() {
-        let mut sum = scanned(&[
-            "test result: ok. 1 passed; 0 failed; 0 ignored",
-            "SKIPPED: a",
-        ]);
-        sum.absorb(scanned(&[
-            "test result: ok. 2 passed; 0 failed; 3 ignored",
-            "SKIPPED: b",
-        ]));
+        let mut sum = scanned(&["test result: ok. 1 passed; 0 failed; 0 ignored", "SKIPPED: a"]);
+        sum.absorb(scanned(&["test result: ok. 2 passed; 0 failed; 3 ignored", "SKIPPED: b"]));
         assert_eq!((sum.passed, sum.ignored, sum.skipped.len()), (3, 3, 2));
     }
 }

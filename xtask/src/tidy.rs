@@ -45,20 +45,12 @@ impl Source {
     /// Lines with their numbers, as editors count them. Not `str::lines`, which hides a carriage
     /// return.
     fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
-        let lines = self
-            .text
-            .strip_suffix('\n')
-            .unwrap_or(&self.text)
-            .split('\n');
+        let lines = self.text.strip_suffix('\n').unwrap_or(&self.text).split('\n');
         (1..).zip(lines).filter(|_| !self.text.is_empty())
     }
 
     fn finding(&self, line: usize, message: impl Into<String>) -> Finding {
-        Finding {
-            path: self.path.clone(),
-            line,
-            message: message.into(),
-        }
+        Finding { path: self.path.clone(), line, message: message.into() }
     }
 }
 
@@ -81,15 +73,11 @@ pub(crate) fn run(root: &Path, console: &Console) -> Result<usize, String> {
     let unseen = untracked(root);
     if unseen > 0 {
         let files = plural(unseen, "untracked file");
-        console.say(&console.paint(
-            Tone::Warning,
-            &format!("note: {files} not looked at; git add first"),
-        ));
+        console.say(
+            &console.paint(Tone::Warning, &format!("note: {files} not looked at; git add first")),
+        );
     }
-    let (files, count) = (
-        plural(sources.len(), "file"),
-        plural(findings.len(), "finding"),
-    );
+    let (files, count) = (plural(sources.len(), "file"), plural(findings.len(), "finding"));
     console.say(&format!("tidy: {files}, {count}"));
     Ok(findings.len())
 }
@@ -117,10 +105,7 @@ fn tracked(root: &Path) -> Result<Vec<Source>, String> {
         }
         let bytes = std::fs::read(&file).map_err(|e| format!("cannot read {path}: {e}"))?;
         if let Some(text) = as_text(bytes) {
-            sources.push(Source {
-                path: path.to_string(),
-                text,
-            });
+            sources.push(Source { path: path.to_string(), text });
         }
     }
     Ok(sources)
@@ -135,9 +120,7 @@ fn untracked(root: &Path) -> usize {
 
 /// The bytes as text; captures and images are none.
 fn as_text(bytes: Vec<u8>) -> Option<String> {
-    String::from_utf8(bytes)
-        .ok()
-        .filter(|text| !text.contains('\0'))
+    String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
 }
 
 #[cfg(test)]
@@ -145,10 +128,7 @@ mod tests {
     use super::*;
 
     pub(super) fn source(path: &str, text: &str) -> Source {
-        Source {
-            path: path.into(),
-            text: text.into(),
-        }
+        Source { path: path.into(), text: text.into() }
     }
 
     /// Findings as `line: message` cut at the comma: what is wrong, without the remedy.
@@ -163,10 +143,7 @@ mod tests {
     #[test]
     fn lines_are_numbered_as_editors_do() {
         let numbered = |text: &str| {
-            source("a", text)
-                .lines()
-                .map(|(n, l)| format!("{n}{l}"))
-                .collect::<Vec<_>>()
+            source("a", text).lines().map(|(n, l)| format!("{n}{l}")).collect::<Vec<_>>()
         };
         assert!(numbered("").is_empty());
         assert_eq!(numbered("a"), ["1a"]);
@@ -184,24 +161,8 @@ mod tests {
     #[test]
     fn findings_are_sorted_and_say_where() {
         let findings = check(&[source("b.txt", "x \ny "), source("a.txt", "x \n")]);
-        let places: Vec<_> = findings
-            .iter()
-            .map(|f| format!("{}:{}", f.path, f.line))
-            .collect();
-        assert_eq!(
-            places,
-            [
-                "ARCHITECTURE.md:1",
-                "a.txt:1",
-                "b.txt:1",
-                "b.txt:2",
-                "b.txt:2"
-            ]
-        );
-        assert!(
-            findings[1].to_string().starts_with("a.txt:1: trailing"),
-            "{}",
-            findings[1]
-        );
+        let places: Vec<_> = findings.iter().map(|f| format!("{}:{}", f.path, f.line)).collect();
+        assert_eq!(places, ["ARCHITECTURE.md:1", "a.txt:1", "b.txt:1", "b.txt:2", "b.txt:2"]);
+        assert!(findings[1].to_string().starts_with("a.txt:1: trailing"), "{}", findings[1]);
     }
 }

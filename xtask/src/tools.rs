@@ -59,58 +59,38 @@ pub(crate) fn check(cx: &Context) -> Outcome {
     missing.extend(packages(cx));
     missing.extend(targets(cx));
     missing.extend(miri(cx));
-    let note = if missing.is_empty() {
-        String::new()
-    } else {
-        format!("missing: {}", missing.join(", "))
-    };
+    let note =
+        if missing.is_empty() { String::new() } else { format!("missing: {}", missing.join(", ")) };
     // CI must skip nothing that can run there; elsewhere a missing tool is the user's choice.
-    let outcome = if cx.ci && !missing.is_empty() {
-        Outcome::failed()
-    } else {
-        Outcome::passed()
-    };
+    let outcome = if cx.ci && !missing.is_empty() { Outcome::failed() } else { Outcome::passed() };
     outcome.with_note(note)
 }
 
 /// Packages that stay missing.
 fn packages(cx: &Context) -> Vec<&'static str> {
     let mut missing = absent(Proof::holds);
-    let root = Task::new("id", &["-u"])
-        .answer(&cx.root)
-        .is_some_and(|uid| uid.trim() == "0");
+    let root = Task::new("id", &["-u"]).answer(&cx.root).is_some_and(|uid| uid.trim() == "0");
     if !missing.is_empty() && cx.may_install && root && on_path("apt-get").is_some() {
         for task in [apt_update(), apt_install(&missing)] {
-            task.env("DEBIAN_FRONTEND", "noninteractive")
-                .run(&cx.root, cx.console);
+            task.env("DEBIAN_FRONTEND", "noninteractive").run(&cx.root, cx.console);
         }
         missing = absent(Proof::holds);
     }
     for package in PACKAGES {
-        let found = if missing.contains(&package.name) {
-            "MISSING"
-        } else {
-            "found"
-        };
-        cx.console
-            .say(&format!("{:<24}{found:<9}{}", package.name, package.serves));
+        let found = if missing.contains(&package.name) { "MISSING" } else { "found" };
+        cx.console.say(&format!("{:<24}{found:<9}{}", package.name, package.serves));
     }
     if !missing.is_empty() {
         let sudo = if root { "" } else { "sudo " };
         let (update, install) = (apt_update().line(), apt_install(&missing).line());
-        cx.console
-            .say(&format!("to install: {sudo}{update} && {sudo}{install}"));
+        cx.console.say(&format!("to install: {sudo}{update} && {sudo}{install}"));
     }
     missing
 }
 
 /// The packages whose proof does not hold.
 fn absent(holds: impl Fn(&Proof) -> bool) -> Vec<&'static str> {
-    PACKAGES
-        .iter()
-        .filter(|package| !holds(&package.proof))
-        .map(|package| package.name)
-        .collect()
+    PACKAGES.iter().filter(|package| !holds(&package.proof)).map(|package| package.name).collect()
 }
 
 fn apt_update() -> Task {
@@ -118,37 +98,22 @@ fn apt_update() -> Task {
 }
 
 fn apt_install(packages: &[&str]) -> Task {
-    Task::new(
-        "apt-get",
-        &[&["install", "-y", "--no-install-recommends"], packages].concat(),
-    )
+    Task::new("apt-get", &[&["install", "-y", "--no-install-recommends"], packages].concat())
 }
 
 /// Bare-metal targets that stay missing from the pinned toolchain.
 fn targets(cx: &Context) -> Vec<&'static str> {
     let lacking = || -> Vec<&'static str> {
-        BARE_TARGETS
-            .into_iter()
-            .filter(|target| !has_target(cx, target))
-            .collect()
+        BARE_TARGETS.into_iter().filter(|target| !has_target(cx, target)).collect()
     };
     let mut missing = lacking();
     if !missing.is_empty() {
-        obtain(
-            cx,
-            &Task::new("rustup", &[&["target", "add"], &missing[..]].concat()),
-        );
+        obtain(cx, &Task::new("rustup", &[&["target", "add"], &missing[..]].concat()));
         missing = lacking();
     }
     for target in BARE_TARGETS {
-        let found = if missing.contains(&target) {
-            "MISSING"
-        } else {
-            "found"
-        };
-        cx.console.say(&format!(
-            "{target:<24}{found:<9}builds the core without std"
-        ));
+        let found = if missing.contains(&target) { "MISSING" } else { "found" };
+        cx.console.say(&format!("{target:<24}{found:<9}builds the core without std"));
     }
     missing
 }
@@ -165,34 +130,23 @@ fn miri(cx: &Context) -> Option<&'static str> {
     if !has_miri(cx) {
         let install = ["toolchain", "install", "nightly", "--profile", "minimal"];
         let parts = ["--component", "miri,rust-src"];
-        obtain(
-            cx,
-            &Task::new("rustup", &[&install[..], &parts[..]].concat()),
-        );
+        obtain(cx, &Task::new("rustup", &[&install[..], &parts[..]].concat()));
     }
     let missing = !has_miri(cx);
     let found = if missing { "MISSING" } else { "found" };
-    cx.console.say(&format!(
-        "{:<24}{found:<9}checks unsafe code and atomics",
-        "miri"
-    ));
+    cx.console.say(&format!("{:<24}{found:<9}checks unsafe code and atomics", "miri"));
     missing.then_some("miri")
 }
 
 /// Whether the nightly toolchain and its Miri answer.
 pub(crate) fn has_miri(cx: &Context) -> bool {
-    Task::new("cargo", &["+nightly", "miri", "--version"])
-        .answer(&cx.root)
-        .is_some()
+    Task::new("cargo", &["+nightly", "miri", "--version"]).answer(&cx.root).is_some()
 }
 
 /// Runs a rustup command, or says why not and how the user can.
 fn obtain(cx: &Context, task: &Task) {
     if on_path("rustup").is_none() {
-        cx.console.say(&format!(
-            "rustup is not installed; with it one would run: {}",
-            task.line()
-        ));
+        cx.console.say(&format!("rustup is not installed; with it one would run: {}", task.line()));
     } else if cx.may_install {
         task.run(&cx.root, cx.console);
     } else {
@@ -203,9 +157,7 @@ fn obtain(cx: &Context, task: &Task) {
 /// Where the shell would find `program`.
 fn on_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .map(|dir| dir.join(program))
-        .find(|file| file.is_file())
+    std::env::split_paths(&path).map(|dir| dir.join(program)).find(|file| file.is_file())
 }
 
 #[cfg(test)]

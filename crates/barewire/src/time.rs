@@ -61,11 +61,7 @@ impl<T: Timer + ?Sized> Timer for &mut T {
 #[must_use]
 pub const fn ticks_at_least(ns: u64, frequency_hz: u32) -> u64 {
     let ticks = (ns as u128 * frequency_hz as u128).div_ceil(NS_PER_S as u128);
-    if ticks > u64::MAX as u128 {
-        u64::MAX
-    } else {
-        ticks as u64
-    }
+    if ticks > u64::MAX as u128 { u64::MAX } else { ticks as u64 }
 }
 
 /// What a delay of `ns` nanoseconds becomes on a counter of `frequency_hz`, in nanoseconds,
@@ -77,11 +73,7 @@ pub const fn ticks_at_least(ns: u64, frequency_hz: u32) -> u64 {
 pub const fn effective_ns(ns: u64, frequency_hz: u32) -> u64 {
     let ticks = ticks_at_least(ns, frequency_hz) as u128;
     let ns = (ticks * NS_PER_S as u128).div_ceil(frequency_hz as u128);
-    if ns > u64::MAX as u128 {
-        u64::MAX
-    } else {
-        ns as u64
-    }
+    if ns > u64::MAX as u128 { u64::MAX } else { ns as u64 }
 }
 
 #[cfg(test)]

@@ -36,10 +36,7 @@ pub(super) fn dependencies(text: &str) -> Vec<Dependency> {
         if content.starts_with('#') {
             continue;
         }
-        if let Some(header) = content
-            .strip_prefix('[')
-            .and_then(|rest| rest.split(']').next())
-        {
+        if let Some(header) = content.strip_prefix('[').and_then(|rest| rest.split(']').next()) {
             section = enter(header, line, &mut found);
             continue;
         }
@@ -48,12 +45,7 @@ pub(super) fn dependencies(text: &str) -> Vec<Dependency> {
                 // `name.workspace = true` is a key of two parts.
                 let (name, rest) = key.split_once('.').unwrap_or((key, ""));
                 let value = format!("{rest} {value}");
-                found.push(Dependency {
-                    line,
-                    table: table.clone(),
-                    name: bare(name),
-                    value,
-                });
+                found.push(Dependency { line, table: table.clone(), name: bare(name), value });
             }
             (Section::Single, Some(_)) => {
                 if let Some(last) = found.last_mut() {
@@ -77,12 +69,7 @@ fn enter(header: &str, line: usize, found: &mut Vec<Dependency>) -> Section {
             .filter(|(table, _)| *table == kind || table.ends_with(&format!(".{kind}")));
         if let Some((table, name)) = single {
             let (table, name, value) = (table.to_string(), bare(name), String::new());
-            found.push(Dependency {
-                line,
-                table,
-                name,
-                value,
-            });
+            found.push(Dependency { line, table, name, value });
             return Section::Single;
         }
     }

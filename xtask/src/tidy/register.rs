@@ -17,11 +17,7 @@ pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
         let path = ARCHITECTURE.to_string();
         let message =
             "no such tracked file; write it, it lists unsafe files and dependencies".into();
-        return vec![Finding {
-            path,
-            line: 1,
-            message,
-        }];
+        return vec![Finding { path, line: 1, message }];
     };
     let mut findings = unlisted(sources, architecture);
     findings.extend(stale(sources, architecture));
@@ -96,9 +92,7 @@ fn listed(architecture: &Source) -> Vec<(usize, String)> {
             depth = line.contains(SECTION).then_some(level);
         } else if depth.is_some() {
             let part_of_path = |c: char| c.is_alphanumeric() || "/_-.".contains(c);
-            let words = line
-                .split(|c| !part_of_path(c))
-                .map(|word| word.trim_end_matches('.'));
+            let words = line.split(|c| !part_of_path(c)).map(|word| word.trim_end_matches('.'));
             let found = words.filter(|word| word.contains('/') && word.ends_with(".rs"));
             paths.extend(found.map(|path| (number, path.to_string())));
         }
@@ -116,9 +110,7 @@ fn opts_in(source: &Source) -> Option<usize> {
         calls.extend(text.match_indices(opener).map(|(at, _)| at + opener.len()));
     }
     calls.sort_unstable();
-    let found = calls
-        .into_iter()
-        .find(|&at| !in_comment(text, at) && names_lint(&text[at..]));
+    let found = calls.into_iter().find(|&at| !in_comment(text, at) && names_lint(&text[at..]));
     found.map(|at| text[..at].matches('\n').count() + 1)
 }
 
@@ -138,10 +130,8 @@ mod tests {
     use super::super::tests::{found, source};
     use super::*;
 
-    const OPTED_IN: &str = concat!(
-        "//! x\n#![al",
-        "low(unsafe_code, reason = \"volatile access, see the doc\")]\n"
-    );
+    const OPTED_IN: &str =
+        concat!("//! x\n#![al", "low(unsafe_code, reason = \"volatile access, see the doc\")]\n");
 
     fn architecture(list: &str) -> Source {
         source(
@@ -156,33 +146,18 @@ mod tests {
         assert_eq!(line(OPTED_IN), Some(2));
         assert_eq!(line(concat!("#[ex", "pect(unsafe_code)]")), Some(1));
         assert_eq!(
-            line(concat!(
-                "\n#![al",
-                "low(\n    unsafe_code,\n    reason = \"x\"\n)]"
-            )),
+            line(concat!("\n#![al", "low(\n    unsafe_code,\n    reason = \"x\"\n)]")),
             Some(2)
         );
-        assert_eq!(
-            line(concat!("#[al", "low(dead_code, unsafe_code)]")),
-            Some(1)
-        );
-        assert_eq!(
-            line(concat!("#![cfg_attr(miri, al", "low(unsafe_code))]")),
-            Some(1)
-        );
+        assert_eq!(line(concat!("#[al", "low(dead_code, unsafe_code)]")), Some(1));
+        assert_eq!(line(concat!("#![cfg_attr(miri, al", "low(unsafe_code))]")), Some(1));
     }
 
     #[test]
     fn other_lints_and_comments_do_not_opt_in() {
         let line = |text: &str| opts_in(&source("a.rs", text));
         assert_eq!(line(concat!("// #![al", "low(unsafe_code)]")), None);
-        assert_eq!(
-            line(concat!(
-                "#![al",
-                "low(dead_code, reason = \"no unsafe_code\")]"
-            )),
-            None
-        );
+        assert_eq!(line(concat!("#![al", "low(dead_code, reason = \"no unsafe_code\")]")), None);
         assert_eq!(line(concat!("#![al", "low(unsafe_code_not)]")), None);
         assert_eq!(line("value.expect(\"unsafe_code\")"), None);
         assert_eq!(line("#![deny(unsafe_code)]"), None);
@@ -214,10 +189,7 @@ mod tests {
     #[test]
     fn only_paths_in_the_section_are_entries() {
         let list = "See `mmio.rs`.\n### Why\n```\n# not a heading c/a.rs\n```\n(c/b.rs), c/d.rs.";
-        let paths: Vec<_> = listed(&architecture(list))
-            .into_iter()
-            .map(|(_, path)| path)
-            .collect();
+        let paths: Vec<_> = listed(&architecture(list)).into_iter().map(|(_, path)| path).collect();
         assert_eq!(paths, ["c/a.rs", "c/b.rs", "c/d.rs"]);
     }
 

@@ -8,25 +8,16 @@ const LINES_LIMIT: usize = 800;
 /// Words that mean unfinished, and what to do instead. In pieces: see the parent module.
 const LEFTOVERS: [(&str, &str); 6] = [
     (concat!("to", "do!("), "write it, or return a typed error"),
-    (
-        concat!("un", "implemented!("),
-        "write it, or return a typed error",
-    ),
+    (concat!("un", "implemented!("), "write it, or return a typed error"),
     (concat!("FIX", "ME"), "fix it, or open an issue"),
     (concat!("X", "XX"), "say what is meant, or open an issue"),
     (concat!("d", "bg!("), "delete it"),
-    (
-        concat!("#[", "ignore"),
-        "print a line beginning SKIPPED: where the test cannot run",
-    ),
+    (concat!("#[", "ignore"), "print a line beginning SKIPPED: where the test cannot run"),
 ];
 
 /// Directories that exist on one machine only.
-const MACHINE_PATHS: [&str; 3] = [
-    concat!("/ro", "ot/"),
-    concat!("/ho", "me/"),
-    concat!("/wo", "rk/"),
-];
+const MACHINE_PATHS: [&str; 3] =
+    [concat!("/ro", "ot/"), concat!("/ho", "me/"), concat!("/wo", "rk/")];
 
 /// Every rule of this file on one source.
 pub(super) fn check(source: &Source) -> Vec<Finding> {
@@ -45,10 +36,10 @@ fn line_ends(source: &Source) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (number, line) in source.lines() {
         if line.ends_with('\r') {
-            findings.push(source.finding(
-                number,
-                "carriage return at the end of the line; use plain newlines",
-            ));
+            findings.push(
+                source
+                    .finding(number, "carriage return at the end of the line; use plain newlines"),
+            );
         } else if line.ends_with(char::is_whitespace) {
             findings.push(source.finding(number, "trailing white space; delete it"));
         }
@@ -109,8 +100,7 @@ fn machine_paths(source: &Source) -> Vec<Finding> {
 /// of a URL.
 fn has_absolute(line: &str, path: &str) -> bool {
     let part_of_longer = |c: char| c.is_alphanumeric() || "_-.)}".contains(c);
-    line.match_indices(path)
-        .any(|(at, _)| !line[..at].ends_with(part_of_longer))
+    line.match_indices(path).any(|(at, _)| !line[..at].ends_with(part_of_longer))
 }
 
 /// Whether `text` has `word` standing alone: no letter, digit, `_` or `-` on a side where the
@@ -160,10 +150,7 @@ mod tests {
 
     #[test]
     fn tabs_are_refused_in_rust() {
-        assert_eq!(
-            rust("//! A room.\n\tfn f() {}\n"),
-            ["a.rs:2: tab in Rust source"]
-        );
+        assert_eq!(rust("//! A room.\n\tfn f() {}\n"), ["a.rs:2: tab in Rust source"]);
     }
 
     #[test]
@@ -176,10 +163,7 @@ mod tests {
 
     #[test]
     fn rust_begins_with_its_doc() {
-        assert_eq!(
-            rust("use std::fmt;\n"),
-            ["a.rs:1: no module doc on the first line"]
-        );
+        assert_eq!(rust("use std::fmt;\n"), ["a.rs:1: no module doc on the first line"]);
         assert_eq!(rust(""), ["a.rs:1: no module doc on the first line"]);
     }
 

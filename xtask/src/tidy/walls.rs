@@ -11,10 +11,7 @@ const CORE_MANIFEST: &str = "crates/barewire/Cargo.toml";
 const PLATFORMS: [&str; 3] = ["barewire-linux", "barewire-sim", "barewire-qemu"];
 
 /// Where the simulated models live: one file, or a folder.
-const MODELS: [&str; 2] = [
-    "crates/barewire-sim/src/model.rs",
-    "crates/barewire-sim/src/model/",
-];
+const MODELS: [&str; 2] = ["crates/barewire-sim/src/model.rs", "crates/barewire-sim/src/model/"];
 
 /// How a model would name the driver. In pieces: see the parent module.
 const DRIVER_NAMES: [&str; 2] = [concat!("bare", "wire::"), concat!("bare", "wire as ")];
@@ -49,9 +46,8 @@ fn core(source: &Source) -> Vec<Finding> {
 }
 
 fn platforms(source: &Source) -> Vec<Finding> {
-    let Some(own) = PLATFORMS
-        .iter()
-        .find(|name| source.path.starts_with(&format!("crates/{name}/")))
+    let Some(own) =
+        PLATFORMS.iter().find(|name| source.path.starts_with(&format!("crates/{name}/")))
     else {
         return Vec::new();
     };
@@ -123,39 +119,21 @@ mod tests {
     #[test]
     fn platforms_do_not_name_each_other() {
         assert_eq!(
-            check_one(
-                "crates/barewire-sim/src/lib.rs",
-                "//! x\nuse barewire_linux::Gpio;\n"
-            ),
+            check_one("crates/barewire-sim/src/lib.rs", "//! x\nuse barewire_linux::Gpio;\n"),
             ["crates/barewire-sim/src/lib.rs:2: barewire-sim names barewire-linux"]
         );
         let manifest = format!("{LINTS}[dependencies]\nbarewire-qemu.workspace = true\n");
+        assert_eq!(check_one("crates/barewire-sim/Cargo.toml", &manifest).len(), 1);
         assert_eq!(
-            check_one("crates/barewire-sim/Cargo.toml", &manifest).len(),
-            1
-        );
-        assert_eq!(
-            check_one(
-                "crates/barewire-qemu/src/lib.rs",
-                "use barewire_sim::Board;\n"
-            )
-            .len(),
+            check_one("crates/barewire-qemu/src/lib.rs", "use barewire_sim::Board;\n").len(),
             1
         );
         assert!(
-            check_one(
-                "crates/barewire-sim/src/lib.rs",
-                "use barewire_sim::Board;\n"
-            )
-            .is_empty()
+            check_one("crates/barewire-sim/src/lib.rs", "use barewire_sim::Board;\n").is_empty()
         );
         assert!(check_one("crates/barewire-sim/README.md", "not barewire-linux\n").is_empty());
         assert!(
-            check_one(
-                "crates/barewire-cli/src/main.rs",
-                "use barewire_linux::Gpio;\n"
-            )
-            .is_empty()
+            check_one("crates/barewire-cli/src/main.rs", "use barewire_linux::Gpio;\n").is_empty()
         );
     }
 
@@ -163,10 +141,9 @@ mod tests {
     fn models_do_not_name_the_driver() {
         for name in DRIVER_NAMES {
             let line = format!("//! x\nuse {name}x;\n");
-            for model in [
-                "crates/barewire-sim/src/model/ecspi.rs",
-                "crates/barewire-sim/src/model.rs",
-            ] {
+            for model in
+                ["crates/barewire-sim/src/model/ecspi.rs", "crates/barewire-sim/src/model.rs"]
+            {
                 assert_eq!(
                     check_one(model, &line),
                     [format!("{model}:2: a model names the driver's crate")]

@@ -5,7 +5,7 @@ use core::fmt;
 use super::Bus;
 use super::lock::Held;
 use super::prepared::{Prepared, PreparedMessage};
-use crate::controller::{Controller, Program};
+use crate::controller::{Controller, Program, plan_plain};
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
 
 /// One chip on a bus. Cheap to copy; any number of threads may hold one.
@@ -41,12 +41,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         program: Program,
         effective: Effective,
     ) -> Self {
-        Self {
-            bus,
-            program,
-            settings,
-            effective,
-        }
+        Self { bus, program, settings, effective }
     }
 
     /// The bus it is on.
@@ -79,7 +74,8 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     /// the transfer's index and the bytes clocked before it. CS is inactive in every case.
     #[inline]
     pub fn sync(&self, message: &mut [Transfer<'_>]) -> Result<usize, MessageError> {
-        self.run_held(self.bus.take(), message)
+        let planned = plan_plain(&self.program, message)?;
+        self.run_held(self.bus.take(), planned, message)
     }
 
     /// [`Device::sync`] if the bus is free; never blocks.
@@ -88,8 +84,9 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     /// [`Error::Busy`], or those of [`Device::sync`].
     #[inline]
     pub fn try_sync(&self, message: &mut [Transfer<'_>]) -> Result<usize, MessageError> {
+        let planned = plan_plain(&self.program, message)?;
         match self.bus.try_take() {
-            Some(held) => self.run_held(held, message),
+            Some(held) => self.run_held(held, planned, message),
             None => Err(MessageError::refused(Error::Busy, 0)),
         }
     }
@@ -98,10 +95,15 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     fn run_held(
         &self,
         mut held: Held<'_, C>,
+        planned: bool,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, MessageError> {
-        held.plan(&self.program, message)?;
-        held.run(&self.program, message)
+        if !planned {
+            held.plan(&self.program, message)?;
+        }
+        let ran = held.run(&self.program, message);
+        drop(held);
+        ran.map_err(|unfinished| unfinished.explain(message))
     }
 
     /// Prepares one exchange of `N` bytes, sending `tx`: validated and turned into register

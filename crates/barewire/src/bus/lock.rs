@@ -12,10 +12,7 @@
 //! `Bus` hands out `&mut` to the controller through [`Held`], of which there is at most one: it
 //! is made only by the compare-and-swap from [`IDLE`] to [`HELD`], which only [`Held`]'s
 //! destructor undoes.
-#![allow(
-    unsafe_code,
-    reason = "the controller lies in an UnsafeCell that the bus word guards"
-)]
+#![allow(unsafe_code, reason = "the controller lies in an UnsafeCell that the bus word guards")]
 
 use core::cell::UnsafeCell;
 use core::fmt;
@@ -47,9 +44,7 @@ unsafe impl<C: ?Sized + Send> Sync for Bus<C> {}
 impl<C: ?Sized> fmt::Debug for Bus<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let taken = self.word.load(Ordering::Relaxed) != IDLE;
-        f.debug_struct("Bus")
-            .field("taken", &taken)
-            .finish_non_exhaustive()
+        f.debug_struct("Bus").field("taken", &taken).finish_non_exhaustive()
     }
 }
 
@@ -62,11 +57,7 @@ impl<C> Bus<C> {
     /// The same, with what to do between two looks at a taken bus: yield to a scheduler, wait
     /// for an event, let virtual time pass.
     pub const fn with_relax(controller: C, relax: fn()) -> Self {
-        Self {
-            word: AtomicUsize::new(IDLE),
-            relax,
-            controller: UnsafeCell::new(controller),
-        }
+        Self { word: AtomicUsize::new(IDLE), relax, controller: UnsafeCell::new(controller) }
     }
 
     /// The controller back.

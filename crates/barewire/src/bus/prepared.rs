@@ -30,12 +30,7 @@ impl<C: ?Sized, const N: usize> fmt::Debug for Prepared<'_, C, N> {
 
 impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
     pub(super) fn new(device: Device<'b, C>, plan: Plan, tx: [u8; N]) -> Self {
-        Self {
-            device,
-            plan,
-            tx,
-            rx: [0; N],
-        }
+        Self { device, plan, tx, rx: [0; N] }
     }
 
     /// Runs the exchange, waiting for the bus, and returns what came in.
@@ -63,9 +58,12 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
     #[inline]
     fn run_held(&mut self, mut held: Held<'_, C>) -> Result<&[u8; N], MessageError> {
         let mut message = [Transfer::planned(&self.tx, &mut self.rx, self.plan)];
-        held.run(self.device.program(), &mut message)?;
+        let ran = held.run(self.device.program(), &mut message);
         drop(held);
-        Ok(&self.rx)
+        match ran {
+            Ok(_) => Ok(&self.rx),
+            Err(unfinished) => Err(unfinished.explain(&message)),
+        }
     }
 
     /// What is sent, to change.
@@ -108,8 +106,8 @@ impl<'b, 'm, 'd, C: Controller + ?Sized> PreparedMessage<'b, 'm, 'd, C> {
     /// [`Error::Timeout`]; CS is inactive.
     #[inline]
     pub fn run(&mut self) -> Result<usize, MessageError> {
-        let mut held = self.device.bus().take();
-        held.run(self.device.program(), self.message)
+        let held = self.device.bus().take();
+        self.run_held(held)
     }
 
     /// [`PreparedMessage::run`] if the bus is free; never blocks.
@@ -119,9 +117,16 @@ impl<'b, 'm, 'd, C: Controller + ?Sized> PreparedMessage<'b, 'm, 'd, C> {
     #[inline]
     pub fn try_run(&mut self) -> Result<usize, MessageError> {
         match self.device.bus().try_take() {
-            Some(mut held) => held.run(self.device.program(), self.message),
+            Some(held) => self.run_held(held),
             None => Err(MessageError::refused(Error::Busy, 0)),
         }
+    }
+
+    #[inline]
+    fn run_held(&mut self, mut held: Held<'_, C>) -> Result<usize, MessageError> {
+        let ran = held.run(self.device.program(), self.message);
+        drop(held);
+        ran.map_err(|unfinished| unfinished.explain(self.message))
     }
 
     /// What came in for transfer `index` last; `None` if it only sends.

@@ -7,7 +7,9 @@ use std::vec::Vec;
 
 use super::*;
 use crate::controller::null::Null;
-use crate::controller::{Controller, Limits, Plan, Program, Wire, run_message};
+use crate::controller::{
+    Controller, Limits, Plan, Program, TimedOut, Unfinished, Wire, run_message,
+};
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
 
 /// A wire that logs what it is told and does what a hook says at each exchange.
@@ -16,14 +18,14 @@ struct Scripted<F> {
     hook: F,
 }
 
-impl<F: FnMut(usize) -> Result<(), Error>> Wire for Scripted<F> {
+impl<F: FnMut(usize) -> Result<(), TimedOut>> Wire for Scripted<F> {
     fn select(&mut self, _: &Program) {
         self.log.push("select");
     }
     fn deselect(&mut self, _: &Program) {
         self.log.push("deselect");
     }
-    fn exchange(&mut self, _: &Program, _: &Plan, data: &mut Data<'_>) -> Result<(), Error> {
+    fn exchange(&mut self, _: &Program, _: &Plan, data: &mut Data<'_>) -> Result<(), TimedOut> {
         self.log.push("exchange");
         (self.hook)(data.len())
     }
@@ -35,7 +37,7 @@ impl<F: FnMut(usize) -> Result<(), Error>> Wire for Scripted<F> {
     }
 }
 
-impl<F: FnMut(usize) -> Result<(), Error>> Controller for Scripted<F> {
+impl<F: FnMut(usize) -> Result<(), TimedOut>> Controller for Scripted<F> {
     fn limits(&self) -> Limits {
         Null::new().limits()
     }
@@ -49,16 +51,13 @@ impl<F: FnMut(usize) -> Result<(), Error>> Controller for Scripted<F> {
         &mut self,
         program: &Program,
         message: &mut [Transfer<'_>],
-    ) -> Result<usize, MessageError> {
+    ) -> Result<usize, Unfinished> {
         run_message(self, program, message)
     }
 }
 
-fn scripted<F: FnMut(usize) -> Result<(), Error>>(hook: F) -> Bus<Scripted<F>> {
-    Bus::new(Scripted {
-        log: Vec::new(),
-        hook,
-    })
+fn scripted<F: FnMut(usize) -> Result<(), TimedOut>>(hook: F) -> Bus<Scripted<F>> {
+    Bus::new(Scripted { log: Vec::new(), hook })
 }
 
 const SETTINGS: Settings = Settings::new(0, 1_000_000);
@@ -72,10 +71,7 @@ fn a_message_runs_under_one_chip_select() {
         .and_then(|device| Ok(device.sync(&mut [Transfer::write(&[1]), Transfer::read(&mut rx)])?))
         .expect("runs");
     assert_eq!(sent, 4);
-    assert_eq!(
-        bus.get_mut().log,
-        ["select", "exchange", "exchange", "deselect"]
-    );
+    assert_eq!(bus.get_mut().log, ["select", "exchange", "exchange", "deselect"]);
 }
 
 #[test]
@@ -91,58 +87,29 @@ fn cs_change_pulses_and_delays_wait() {
         .expect("runs");
     assert_eq!(
         bus.get_mut().log,
-        [
-            "select", "exchange", "deselect", "select", "exchange", "wait", "exchange", "deselect"
-        ]
+        ["select", "exchange", "deselect", "select", "exchange", "wait", "exchange", "deselect"]
     );
 }
 
 #[test]
 fn device_delays_stand_around_every_selection() {
     let mut bus = scripted(|_| Ok(()));
-    let settings = Settings {
-        cs_setup_ns: 1,
-        cs_hold_ns: 2,
-        cs_inactive_ns: 3,
-        ..SETTINGS
-    };
-    bus.device(&settings)
-        .expect("opens")
-        .sync(&mut [Transfer::write(&[1])])
-        .expect("runs");
-    assert_eq!(
-        bus.get_mut().log,
-        ["select", "wait", "exchange", "wait", "deselect", "wait"]
-    );
+    let settings = Settings { cs_setup_ns: 1, cs_hold_ns: 2, cs_inactive_ns: 3, ..SETTINGS };
+    bus.device(&settings).expect("opens").sync(&mut [Transfer::write(&[1])]).expect("runs");
+    assert_eq!(bus.get_mut().log, ["select", "wait", "exchange", "wait", "deselect", "wait"]);
 }
 
 #[test]
 fn an_error_releases_cs_and_says_where() {
-    let timeout = Error::Timeout { timeout_ns: 7 };
+    let timeout = TimedOut { timeout_us: 7 };
     let mut bus = scripted(move |len| if len == 2 { Err(timeout) } else { Ok(()) });
     let device = bus.device(&SETTINGS).expect("opens");
     let error = device
-        .sync(&mut [
-            Transfer::write(&[1, 2, 3]),
-            Transfer::write(&[1, 2]),
-            Transfer::write(&[1]),
-        ])
+        .sync(&mut [Transfer::write(&[1, 2, 3]), Transfer::write(&[1, 2]), Transfer::write(&[1])])
         .expect_err("the second transfer fails");
-    assert_eq!(
-        error,
-        MessageError {
-            error: timeout,
-            transfer_index: 1,
-            actual_length: 3
-        }
-    );
-    device
-        .try_sync(&mut [Transfer::write(&[1])])
-        .expect("the bus was given back");
-    assert_eq!(
-        bus.get_mut().log[..5],
-        ["select", "exchange", "exchange", "recover", "deselect"]
-    );
+    assert_eq!(error, MessageError { error: timeout.into(), transfer_index: 1, actual_length: 3 });
+    device.try_sync(&mut [Transfer::write(&[1])]).expect("the bus was given back");
+    assert_eq!(bus.get_mut().log[..5], ["select", "exchange", "exchange", "recover", "deselect"]);
 }
 
 #[test]
@@ -153,19 +120,14 @@ fn a_panic_releases_cs_and_the_bus() {
         Ok(())
     });
     let device = bus.device(&SETTINGS).expect("opens");
-    let unwound = catch_unwind(AssertUnwindSafe(|| {
-        device.sync(&mut [Transfer::write(&[1])]).is_ok()
-    }));
+    let unwound =
+        catch_unwind(AssertUnwindSafe(|| device.sync(&mut [Transfer::write(&[1])]).is_ok()));
     assert!(unwound.is_err());
     panics.set(false);
-    device
-        .try_sync(&mut [Transfer::write(&[1])])
-        .expect("the bus was given back");
+    device.try_sync(&mut [Transfer::write(&[1])]).expect("the bus was given back");
     assert_eq!(
         bus.get_mut().log,
-        [
-            "select", "exchange", "recover", "deselect", "select", "exchange", "deselect"
-        ]
+        ["select", "exchange", "recover", "deselect", "select", "exchange", "deselect"]
     );
 }
 
@@ -181,7 +143,7 @@ fn try_calls_inside_a_message_are_busy_and_leave_the_bus_held() {
         fn deselect(&mut self, _: &Program) {}
         fn recover(&mut self) {}
         fn wait_ticks(&mut self, _: u32) {}
-        fn exchange(&mut self, _: &Program, _: &Plan, _: &mut Data<'_>) -> Result<(), Error> {
+        fn exchange(&mut self, _: &Program, _: &Plan, _: &mut Data<'_>) -> Result<(), TimedOut> {
             for _ in 0..3 {
                 // Not even a first refusal may free the bus for a second call.
                 if BUS.try_take().is_none() {
@@ -201,14 +163,11 @@ fn try_calls_inside_a_message_are_busy_and_leave_the_bus_held() {
         fn plan(&self, program: &Program, m: &mut [Transfer<'_>]) -> Result<(), MessageError> {
             Null::new().plan(program, m)
         }
-        fn run(&mut self, p: &Program, m: &mut [Transfer<'_>]) -> Result<usize, MessageError> {
+        fn run(&mut self, p: &Program, m: &mut [Transfer<'_>]) -> Result<usize, Unfinished> {
             run_message(self, p, m)
         }
     }
-    BUS.device(&SETTINGS)
-        .expect("opens")
-        .sync(&mut [Transfer::write(&[1])])
-        .expect("runs");
+    BUS.device(&SETTINGS).expect("opens").sync(&mut [Transfer::write(&[1])]).expect("runs");
     assert_eq!(ANSWERS.load(Ordering::Relaxed), 3);
     assert!(BUS.try_take().is_some(), "and after it the bus is free");
 }
@@ -218,10 +177,7 @@ fn messages_of_threads_are_never_interleaved() {
     static INSIDE: AtomicBool = AtomicBool::new(false);
     let rounds = if cfg!(miri) { 20 } else { 2_000 };
     let bus = scripted(|_| {
-        assert!(
-            !INSIDE.swap(true, Ordering::Relaxed),
-            "two messages on the wire"
-        );
+        assert!(!INSIDE.swap(true, Ordering::Relaxed), "two messages on the wire");
         std::thread::yield_now();
         INSIDE.store(false, Ordering::Relaxed);
         Ok(())
@@ -240,10 +196,7 @@ fn messages_of_threads_are_never_interleaved() {
     });
     let log = bus.into_inner().log;
     assert_eq!(log.len(), 3 * rounds * 2 * 3);
-    assert!(
-        log.chunks(3)
-            .all(|message| message == ["select", "exchange", "deselect"])
-    );
+    assert!(log.chunks(3).all(|message| message == ["select", "exchange", "deselect"]));
 }
 
 #[test]
@@ -287,42 +240,19 @@ fn prepared_keeps_what_it_sends_and_gives_what_it_gets() {
 #[test]
 fn refused_messages_clock_nothing() {
     let bus = Bus::new(Null::new());
-    let device = bus
-        .device(&Settings {
-            bits_per_word: 16,
-            ..SETTINGS
-        })
-        .expect("opens");
+    let device = bus.device(&Settings { bits_per_word: 16, ..SETTINGS }).expect("opens");
     let refused = |message: &mut [Transfer<'_>]| device.sync(message).expect_err("is refused");
     assert_eq!(refused(&mut []).error, Error::Empty);
     let error = refused(&mut [Transfer::write(&[1, 2]), Transfer::write(&[1])]);
-    assert_eq!(
-        error,
-        MessageError::refused(
-            Error::Length {
-                len: 1,
-                word_bytes: 2
-            },
-            1
-        )
-    );
+    assert_eq!(error, MessageError::refused(Error::Length { len: 1, word_bytes: 2 }, 1));
     let error = refused(&mut [Transfer::write(&[1, 2]).with_cs_change()]);
     assert_eq!(error.error, Error::CsChangeOnLast);
-    let odd = Transfer {
-        bits_per_word: 12,
-        ..Transfer::write(&[1, 2])
-    };
+    let odd = Transfer { bits_per_word: 12, ..Transfer::write(&[1, 2]) };
     assert_eq!(refused(&mut [odd]).error, Error::BitsPerWord { bits: 12 });
     assert_eq!(
         device.prepare([0; 3]).expect_err("odd").error,
-        Error::Length {
-            len: 3,
-            word_bytes: 2
-        }
+        Error::Length { len: 3, word_bytes: 2 }
     );
-    assert_eq!(
-        bus.device(&Settings::new(0, 0)).expect_err("no clock"),
-        Error::SpeedZero
-    );
+    assert_eq!(bus.device(&Settings::new(0, 0)).expect_err("no clock"), Error::SpeedZero);
     assert_eq!(bus.into_inner().selections(), 0);
 }

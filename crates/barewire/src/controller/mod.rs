@@ -17,39 +17,38 @@ pub mod null;
 mod plan;
 mod wire;
 
+pub(crate) use plan::plan_plain;
 pub use plan::{delay_ticks, plan_message, word_bytes};
-pub use wire::{Wire, run_message};
+pub use wire::{TimedOut, Unfinished, Wire, run_message};
 
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
 
 /// A device's settings as register values: computed when they are set, not at each call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Program {
+    /// The plan of a transfer that is as the device has it.
+    pub plan: Plan,
+    /// The longest transfer the controller need not be asked about, in bytes.
+    pub max_len: usize,
+    /// Whether the controller must be asked about messages of several transfers.
+    pub one_transfer: bool,
     /// The block's own values; their meaning is the driver's.
-    pub regs: [u32; 6],
+    pub regs: [u32; 5],
     /// Ticks to wait after CS is driven active.
     pub cs_setup_ticks: u32,
     /// Ticks to wait before CS is driven inactive.
     pub cs_hold_ticks: u32,
     /// Ticks to wait after CS is driven inactive.
     pub cs_inactive_ticks: u32,
-    /// Ticks to wait between two words of a transfer.
-    pub word_delay_ticks: u32,
-    /// Bytes of a word.
-    pub word_bytes: u8,
-    /// Whether any of the first three waits is above zero: the hot path asks once.
+    /// Whether any of the three waits is above zero: the hot path asks once.
     pub timed: bool,
 }
 
-/// A transfer as register values.
+/// A transfer as register values. Small: the sync path writes one for every transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The block's own values; their meaning is the driver's.
-    pub regs: [u32; 2],
-    /// Ticks to wait after the transfer.
-    pub delay_ticks: u32,
-    /// Ticks CS stays inactive after it, with `cs_change`.
-    pub cs_change_ticks: u32,
+    /// The block's own value; its meaning is the driver's.
+    pub control: u32,
     /// Ticks to wait after each word but the last.
     pub word_delay_ticks: u32,
     /// Bytes of a word.
@@ -63,22 +62,18 @@ pub struct Plan {
 pub enum After {
     /// The next transfer, at once.
     Nothing,
-    /// A wait of `delay_ticks`.
-    Delay,
-    /// A wait, then CS drops and rises again.
+    /// CS drops and rises again, at once.
     CsChange,
+    /// A wait.
+    Delay,
+    /// A wait, then CS drops, stays inactive for a while, and rises again.
+    TimedCsChange,
 }
 
 impl Plan {
     /// The plan of a transfer that has none yet.
-    pub(crate) const NONE: Plan = Plan {
-        regs: [0; 2],
-        delay_ticks: 0,
-        cs_change_ticks: 0,
-        word_delay_ticks: 0,
-        word_bytes: 1,
-        after: After::Nothing,
-    };
+    pub(crate) const NONE: Plan =
+        Plan { control: 0, word_delay_ticks: 0, word_bytes: 1, after: After::Nothing };
 }
 
 /// What a controller can do.
@@ -117,10 +112,7 @@ pub trait Controller {
     /// Runs a planned message and returns its length in bytes.
     ///
     /// # Errors
-    /// [`Error::Timeout`]. CS is inactive and the FIFOs are empty afterwards.
-    fn run(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Result<usize, MessageError>;
+    /// The transfer that did not finish. CS is inactive and the FIFOs are empty afterwards.
+    fn run(&mut self, program: &Program, message: &mut [Transfer<'_>])
+    -> Result<usize, Unfinished>;
 }

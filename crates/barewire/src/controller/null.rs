@@ -3,7 +3,10 @@
 //! Its three wire operations are real calls which the compiler may not see through, so that a
 //! bench counts what a driver's out-of-line register work would be surrounded by.
 
-use super::{Controller, Limits, Plan, Program, Wire, plan_message, run_message, word_bytes};
+use super::{
+    After, Controller, Limits, Plan, Program, TimedOut, Unfinished, Wire, plan_message,
+    run_message, word_bytes,
+};
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
 
 /// A controller without registers. What is sent is counted, what is received are zeros.
@@ -18,11 +21,7 @@ impl Null {
     /// A null controller, deselected.
     #[must_use]
     pub const fn new() -> Self {
-        Self {
-            cs_active: false,
-            selections: 0,
-            bytes: 0,
-        }
+        Self { cs_active: false, selections: 0, bytes: 0 }
     }
 
     /// Whether CS is active.
@@ -62,7 +61,7 @@ impl Wire for Null {
         _program: &Program,
         _plan: &Plan,
         data: &mut Data<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), TimedOut> {
         self.bytes += data.len() as u64;
         if let Some(first) = data.rx_mut().and_then(<[u8]>::first_mut) {
             *first = 0;
@@ -90,12 +89,18 @@ impl Controller for Null {
             return Err(Error::SpeedZero);
         }
         let program = Program {
-            regs: [0; 6],
+            plan: Plan {
+                control: 0,
+                word_delay_ticks: settings.word_delay_ns,
+                word_bytes: word_bytes(settings.bits_per_word)?,
+                after: After::Nothing,
+            },
+            max_len: usize::MAX,
+            one_transfer: false,
+            regs: [0; 5],
             cs_setup_ticks: settings.cs_setup_ns,
             cs_hold_ticks: settings.cs_hold_ns,
             cs_inactive_ticks: settings.cs_inactive_ns,
-            word_delay_ticks: settings.word_delay_ns,
-            word_bytes: word_bytes(settings.bits_per_word)?,
             timed: settings.cs_setup_ns | settings.cs_hold_ns | settings.cs_inactive_ns != 0,
         };
         let effective = Effective {
@@ -110,14 +115,14 @@ impl Controller for Null {
     }
 
     fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        plan_message(program, 1_000_000_000, message, |_, _| Ok([0; 2]))
+        plan_message(program, 1_000_000_000, message, |_| Ok(0))
     }
 
     fn run(
         &mut self,
         program: &Program,
         message: &mut [Transfer<'_>],
-    ) -> Result<usize, MessageError> {
+    ) -> Result<usize, Unfinished> {
         run_message(self, program, message)
     }
 }

@@ -1,6 +1,6 @@
 //! What every controller checks of a message, and the ticks every plan carries.
 
-use super::{After, Plan, Program};
+use super::{After, Program};
 use crate::spi::{Error, MessageError, Transfer};
 use crate::time::ticks_at_least;
 
@@ -16,13 +16,36 @@ pub fn delay_ticks(ns: u32, timer_hz: u32) -> Result<u32, Error> {
         .map_err(|_| Error::DelayTooLong { asked_ns: ns })
 }
 
+/// Validates and plans `message` if every transfer is as the device has it: then no controller
+/// is needed, nor the bus. Returns whether it was so; if not, nothing is settled and the
+/// controller must [plan](super::Controller::plan).
+///
+/// # Errors
+/// [`Error::Empty`], [`Error::CsChangeOnLast`], [`Error::Length`].
+#[inline]
+pub(crate) fn plan_plain(
+    program: &Program,
+    message: &mut [Transfer<'_>],
+) -> Result<bool, MessageError> {
+    check_ends(message)?;
+    if program.one_transfer && message.len() > 1 {
+        return Ok(false);
+    }
+    for (index, transfer) in message.iter_mut().enumerate() {
+        if !transfer.is_plain() || transfer.data.len() > program.max_len {
+            return Ok(false);
+        }
+        plan_one(program, transfer).map_err(|error| MessageError::refused(error, index))?;
+    }
+    Ok(true)
+}
+
 /// Validates `message` and writes every transfer's plan; `block` adds the block's own checks and
-/// register values, given the transfer and its word length in bytes.
+/// register value of a transfer that is not as the device has it.
 ///
 /// # Errors
 /// [`Error::Empty`], [`Error::CsChangeOnLast`], [`Error::Length`], [`Error::BitsPerWord`],
 /// [`Error::DelayTooLong`], and whatever `block` refuses.
-#[inline]
 pub fn plan_message<F>(
     program: &Program,
     timer_hz: u32,
@@ -30,82 +53,80 @@ pub fn plan_message<F>(
     mut block: F,
 ) -> Result<(), MessageError>
 where
-    F: FnMut(&Transfer<'_>, u8) -> Result<[u32; 2], Error>,
+    F: FnMut(&Transfer<'_>) -> Result<u32, Error>,
 {
-    match message.last() {
-        None => return Err(MessageError::refused(Error::Empty, 0)),
-        Some(last) if last.cs_change => {
-            return Err(MessageError::refused(
-                Error::CsChangeOnLast,
-                message.len() - 1,
-            ));
-        }
-        Some(_) => {}
-    }
+    check_ends(message)?;
     for (index, transfer) in message.iter_mut().enumerate() {
-        transfer.plan = plan_one(program, timer_hz, transfer, &mut block)
-            .map_err(|error| MessageError::refused(error, index))?;
+        let planned = if transfer.is_plain() {
+            plan_one(program, transfer)
+        } else {
+            plan_special(program, timer_hz, transfer, &mut block)
+        };
+        planned.map_err(|error| MessageError::refused(error, index))?;
     }
     Ok(())
 }
 
 #[inline]
-fn plan_one<F>(
-    program: &Program,
-    timer_hz: u32,
-    transfer: &Transfer<'_>,
-    block: &mut F,
-) -> Result<Plan, Error>
-where
-    F: FnMut(&Transfer<'_>, u8) -> Result<[u32; 2], Error>,
-{
-    let word_bytes = if transfer.bits_per_word == 0 {
-        program.word_bytes
-    } else {
-        word_bytes(transfer.bits_per_word)?
-    };
-    let len = transfer.data.len();
-    // Words are 1, 2 or 4 bytes: a mask finds a remainder without a division.
-    if len & usize::from(word_bytes - 1) != 0 {
-        return Err(Error::Length { len, word_bytes });
+fn check_ends(message: &[Transfer<'_>]) -> Result<(), MessageError> {
+    match message.last() {
+        None => Err(MessageError::refused(Error::Empty, 0)),
+        Some(last) if last.cs_change => {
+            Err(MessageError::refused(Error::CsChangeOnLast, message.len() - 1))
+        }
+        Some(_) => Ok(()),
     }
-    let mut plan = Plan {
-        regs: block(transfer, word_bytes)?,
-        delay_ticks: 0,
-        cs_change_ticks: 0,
-        word_delay_ticks: program.word_delay_ticks,
-        word_bytes,
-        after: if transfer.cs_change {
-            After::CsChange
-        } else {
-            After::Nothing
-        },
-    };
-    if transfer.delay_ns | transfer.cs_change_delay_ns | transfer.word_delay_ns != 0 {
-        plan_delays(program, timer_hz, transfer, &mut plan)?;
-    }
-    Ok(plan)
 }
 
+#[inline]
+fn plan_one(program: &Program, transfer: &mut Transfer<'_>) -> Result<(), Error> {
+    transfer.plan = program.plan;
+    if transfer.cs_change {
+        transfer.plan.after = After::CsChange;
+    }
+    check_len(transfer.data.len(), program.plan.word_bytes)
+}
+
+#[inline]
+fn check_len(len: usize, word_bytes: u8) -> Result<(), Error> {
+    // Words are 1, 2 or 4 bytes: a mask finds a remainder without a division.
+    if len & usize::from(word_bytes - 1) == 0 {
+        Ok(())
+    } else {
+        Err(Error::Length { len, word_bytes })
+    }
+}
+
+/// A transfer with a speed, a word length or delays of its own.
 #[cold]
-fn plan_delays(
+fn plan_special<F>(
     program: &Program,
     timer_hz: u32,
-    transfer: &Transfer<'_>,
-    plan: &mut Plan,
-) -> Result<(), Error> {
-    plan.delay_ticks = delay_ticks(transfer.delay_ns, timer_hz)?;
-    plan.word_delay_ticks = plan
-        .word_delay_ticks
-        .max(delay_ticks(transfer.word_delay_ns, timer_hz)?);
-    if transfer.cs_change {
-        // Deselecting waits the device's cs_inactive already; only the rest is to come.
-        plan.cs_change_ticks = delay_ticks(transfer.cs_change_delay_ns, timer_hz)?
-            .saturating_sub(program.cs_inactive_ticks);
-    } else if plan.delay_ticks > 0 {
-        plan.after = After::Delay;
+    transfer: &mut Transfer<'_>,
+    block: &mut F,
+) -> Result<(), Error>
+where
+    F: FnMut(&Transfer<'_>) -> Result<u32, Error>,
+{
+    transfer.plan = program.plan;
+    transfer.plan.control = block(transfer)?;
+    if transfer.bits_per_word != 0 {
+        transfer.plan.word_bytes = word_bytes(transfer.bits_per_word)?;
     }
-    Ok(())
+    let word_delay_ticks = delay_ticks(transfer.word_delay_ns, timer_hz)?;
+    transfer.plan.word_delay_ticks = transfer.plan.word_delay_ticks.max(word_delay_ticks);
+    transfer.delay_ticks = delay_ticks(transfer.delay_ns, timer_hz)?;
+    // Deselecting waits the device's cs_inactive already; only the rest is to come.
+    transfer.inactive_ticks = delay_ticks(transfer.cs_change_delay_ns, timer_hz)?
+        .saturating_sub(program.cs_inactive_ticks);
+    if transfer.cs_change && transfer.delay_ticks | transfer.inactive_ticks != 0 {
+        transfer.plan.after = After::TimedCsChange;
+    } else if transfer.cs_change {
+        transfer.plan.after = After::CsChange;
+    } else if transfer.delay_ticks != 0 {
+        transfer.plan.after = After::Delay;
+    }
+    check_len(transfer.data.len(), transfer.plan.word_bytes)
 }
 
 /// Bytes of a word of `bits`.

@@ -12,6 +12,46 @@
 use super::{After, Plan, Program};
 use crate::spi::{Data, Error, MessageError, Transfer};
 
+/// The block did not finish in time.
+///
+/// Small enough to come back in a register, unlike [`Error`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimedOut {
+    /// How long was waited, in microseconds.
+    pub timeout_us: u32,
+}
+
+/// A message that did not finish: where, and after how long.
+///
+/// With a length it fits two registers, which keeps the result of a good message out of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unfinished {
+    /// Which transfer.
+    pub transfer_index: u32,
+    /// What happened.
+    pub timed_out: TimedOut,
+}
+
+impl Unfinished {
+    /// The error with all that is known of it.
+    #[cold]
+    pub(crate) fn explain(self, message: &[Transfer<'_>]) -> MessageError {
+        let transfer_index = self.transfer_index as usize;
+        let before = message.iter().take(transfer_index);
+        MessageError {
+            error: self.timed_out.into(),
+            transfer_index,
+            actual_length: before.map(|transfer| transfer.data.len()).sum(),
+        }
+    }
+}
+
+impl From<TimedOut> for Error {
+    fn from(TimedOut { timeout_us }: TimedOut) -> Self {
+        Error::Timeout { timeout_us }
+    }
+}
+
 /// What the shared loop drives.
 pub trait Wire {
     /// Makes the program's values the block's and drives CS active.
@@ -23,13 +63,13 @@ pub trait Wire {
     /// Clocks one transfer.
     ///
     /// # Errors
-    /// [`Error::Timeout`]; the loop then calls [`Wire::recover`].
+    /// [`TimedOut`]; the loop then calls [`Wire::recover`].
     fn exchange(
         &mut self,
         program: &Program,
         plan: &Plan,
         data: &mut Data<'_>,
-    ) -> Result<(), Error>;
+    ) -> Result<(), TimedOut>;
 
     /// Brings the block from an unknown state to idle with empty FIFOs.
     fn recover(&mut self);
@@ -49,11 +89,7 @@ struct Selected<'w, W: Wire + ?Sized> {
 impl<'w, W: Wire + ?Sized> Selected<'w, W> {
     #[inline]
     fn new(wire: &'w mut W, program: &'w Program) -> Self {
-        let mut this = Self {
-            wire,
-            program,
-            unsettled: true,
-        };
+        let mut this = Self { wire, program, unsettled: true };
         this.select();
         this
     }
@@ -78,15 +114,23 @@ impl<'w, W: Wire + ?Sized> Selected<'w, W> {
     }
 
     #[inline]
-    fn after(&mut self, plan: &Plan) {
-        if plan.delay_ticks > 0 {
-            self.wire.wait_ticks(plan.delay_ticks);
-        }
-        if plan.after == After::CsChange {
-            self.deselect();
-            if plan.cs_change_ticks > 0 {
-                self.wire.wait_ticks(plan.cs_change_ticks);
+    fn after(&mut self, transfer: &Transfer<'_>) {
+        match transfer.plan.after {
+            After::Nothing => {}
+            After::CsChange => {
+                self.deselect();
+                self.select();
             }
+            After::Delay | After::TimedCsChange => self.after_timed(transfer),
+        }
+    }
+
+    #[cold]
+    fn after_timed(&mut self, transfer: &Transfer<'_>) {
+        self.wire.wait_ticks(transfer.delay_ticks);
+        if transfer.plan.after == After::TimedCsChange {
+            self.deselect();
+            self.wire.wait_ticks(transfer.inactive_ticks);
             self.select();
         }
     }
@@ -105,28 +149,22 @@ impl<W: Wire + ?Sized> Drop for Selected<'_, W> {
 /// Runs a planned message on `wire` and returns its length in bytes.
 ///
 /// # Errors
-/// The first transfer's error, with its index and the bytes clocked before it.
+/// The first transfer that did not finish. CS is inactive and the block has recovered.
 #[inline]
 pub fn run_message<W: Wire + ?Sized>(
     wire: &mut W,
     program: &Program,
     message: &mut [Transfer<'_>],
-) -> Result<usize, MessageError> {
+) -> Result<usize, Unfinished> {
     let mut selected = Selected::new(wire, program);
     let mut actual_length = 0;
     for (transfer_index, transfer) in message.iter_mut().enumerate() {
-        let plan = &transfer.plan;
-        if let Err(error) = selected.wire.exchange(program, plan, &mut transfer.data) {
-            return Err(MessageError {
-                error,
-                transfer_index,
-                actual_length,
-            });
+        let (plan, data) = (&transfer.plan, &mut transfer.data);
+        if let Err(timed_out) = selected.wire.exchange(program, plan, data) {
+            return Err(Unfinished { transfer_index: transfer_index as u32, timed_out });
         }
         actual_length += transfer.data.len();
-        if plan.after != After::Nothing {
-            selected.after(plan);
-        }
+        selected.after(transfer);
     }
     selected.unsettled = false;
     Ok(actual_length)

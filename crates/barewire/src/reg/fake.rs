@@ -59,10 +59,7 @@ impl Registers for Fake<'_> {
         let index = self.next;
         let actual = Access::Write(offset, value);
         let expected = self.step("write", offset);
-        assert_eq!(
-            actual, expected,
-            "access {index}: {actual:x?}, expected {expected:x?}"
-        );
+        assert_eq!(actual, expected, "access {index}: {actual:x?}, expected {expected:x?}");
     }
 }
 

@@ -4,10 +4,7 @@
 //! The one promise is made once, by whoever calls [`Mmio::new`]: the range is a register block,
 //! mapped as device memory, and stays mapped. No reference to device memory is ever formed; every
 //! access is a volatile read or write through a raw pointer.
-#![allow(
-    unsafe_code,
-    reason = "volatile access to device memory is the purpose of this file"
-)]
+#![allow(unsafe_code, reason = "volatile access to device memory is the purpose of this file")]
 
 use super::Registers;
 
@@ -29,18 +26,12 @@ impl Mmio {
     /// If `base` is null or not a multiple of 4.
     #[must_use]
     pub unsafe fn new(base: *mut u32, len: u32) -> Self {
-        assert!(
-            !base.is_null() && base.is_aligned(),
-            "a register block begins at a multiple of 4"
-        );
+        assert!(!base.is_null() && base.is_aligned(), "a register block begins at a multiple of 4");
         Self { base, len }
     }
 
     fn register(&self, offset: u32) -> *mut u32 {
-        debug_assert!(
-            offset < self.len && offset.is_multiple_of(4),
-            "register offset {offset:#x}"
-        );
+        debug_assert!(offset < self.len && offset.is_multiple_of(4), "register offset {offset:#x}");
         self.base.wrapping_byte_add(offset as usize)
     }
 }

@@ -8,10 +8,10 @@ use core::fmt;
 pub enum Error {
     /// A `try_` call found the bus taken.
     Busy,
-    /// The controller did not finish within `timeout_ns`, twice the wire time and a margin.
+    /// The controller did not finish in twice the wire time and a margin.
     Timeout {
-        /// How long was waited.
-        timeout_ns: u64,
+        /// How long was waited, in microseconds.
+        timeout_us: u32,
     },
     /// A message without transfers.
     Empty,
@@ -76,10 +76,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Error::Busy => f.write_str("the bus is busy"),
-            Error::Timeout { timeout_ns } => write!(
+            Error::Timeout { timeout_us } => write!(
                 f,
-                "the controller did not finish in {} us: its clock may be gated, or the block is wedged",
-                timeout_ns / 1000
+                "the controller did not finish in {timeout_us} us: its clock may be gated, or the block is wedged"
             ),
             Error::Empty => f.write_str("a message needs at least one transfer"),
             Error::Length { len, word_bytes } => write!(
@@ -144,11 +143,7 @@ impl MessageError {
     /// A message refused at `transfer_index` before anything was clocked.
     #[must_use]
     pub const fn refused(error: Error, transfer_index: usize) -> Self {
-        Self {
-            error,
-            transfer_index,
-            actual_length: 0,
-        }
+        Self { error, transfer_index, actual_length: 0 }
     }
 }
 

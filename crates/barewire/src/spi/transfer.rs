@@ -5,17 +5,14 @@
 
 use crate::controller::Plan;
 
-/// The buffers of one transfer.
+/// The buffers of one transfer: what goes out, where what comes in goes, or one for both.
 #[derive(Debug)]
-pub enum Data<'a> {
-    /// Send these; what comes in is dropped.
-    Write(&'a [u8]),
-    /// Fill this; zeros go out.
-    Read(&'a mut [u8]),
-    /// Send the first, fill the second; of equal length (see [`Transfer::exchange`]).
-    Exchange(&'a [u8], &'a mut [u8]),
-    /// Send these and replace each by what came in for it.
-    InPlace(&'a mut [u8]),
+pub struct Data<'a> {
+    // The length stands apart, so that the hot path need not ask which buffer there is.
+    len: usize,
+    tx: Option<&'a [u8]>,
+    rx: Option<&'a mut [u8]>,
+    in_place: bool,
 }
 
 impl Data<'_> {
@@ -23,54 +20,46 @@ impl Data<'_> {
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
-        match self {
-            Data::Write(tx) => tx.len(),
-            Data::Read(rx) | Data::InPlace(rx) | Data::Exchange(_, rx) => rx.len(),
-        }
+        self.len
     }
 
     /// Whether nothing is clocked.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.len == 0
     }
 
     /// What goes out; `None` means zeros.
     #[inline]
     #[must_use]
     pub fn tx(&self) -> Option<&[u8]> {
-        match self {
-            Data::Write(tx) | Data::Exchange(tx, _) => Some(tx),
-            Data::InPlace(both) => Some(both),
-            Data::Read(_) => None,
-        }
+        if self.in_place { self.rx.as_deref() } else { self.tx }
     }
 
     /// Where what comes in goes; `None` means nowhere.
     #[inline]
     #[must_use]
     pub fn rx_mut(&mut self) -> Option<&mut [u8]> {
-        match self {
-            Data::Read(rx) | Data::InPlace(rx) | Data::Exchange(_, rx) => Some(rx),
-            Data::Write(_) => None,
-        }
+        self.rx.as_deref_mut()
     }
 
-    /// What came in, after the message has run.
+    /// What came in, after the message has run; `None` if it only sends.
+    #[inline]
     #[must_use]
     pub fn rx(&self) -> Option<&[u8]> {
-        match self {
-            Data::Read(rx) | Data::InPlace(rx) | Data::Exchange(_, rx) => Some(rx),
-            Data::Write(_) => None,
-        }
+        self.rx.as_deref()
     }
 }
 
-/// One transfer of a message. The zero of every field after `data` means "as the device".
+/// One transfer of a message. The zero of every field means "as the device".
 #[derive(Debug)]
 pub struct Transfer<'a> {
-    /// The buffers.
-    pub data: Data<'a>,
+    pub(crate) data: Data<'a>,
+    pub(crate) plan: Plan,
+    /// Ticks after the transfer, if the plan says so.
+    pub(crate) delay_ticks: u32,
+    /// Ticks of CS inactive beyond the device's own, if the plan says so.
+    pub(crate) inactive_ticks: u32,
     /// The clock for this transfer alone, in hertz; 0: the device's.
     pub speed_hz: u32,
     /// Between two words of this transfer, in nanoseconds; the longer of this and the device's.
@@ -84,33 +73,37 @@ pub struct Transfer<'a> {
     pub bits_per_word: u8,
     /// Drop and raise CS between this transfer and the next.
     pub cs_change: bool,
-    pub(crate) plan: Plan,
 }
 
 impl<'a> Transfer<'a> {
-    const fn of(data: Data<'a>) -> Self {
+    #[inline]
+    const fn of(data: Data<'a>, plan: Plan) -> Self {
         Self {
             data,
+            plan,
+            delay_ticks: 0,
+            inactive_ticks: 0,
             speed_hz: 0,
             word_delay_ns: 0,
             delay_ns: 0,
             cs_change_delay_ns: 0,
             bits_per_word: 0,
             cs_change: false,
-            plan: Plan::NONE,
         }
     }
 
     /// Sends `tx`.
     #[must_use]
     pub const fn write(tx: &'a [u8]) -> Self {
-        Self::of(Data::Write(tx))
+        let data = Data { len: tx.len(), tx: Some(tx), rx: None, in_place: false };
+        Self::of(data, Plan::NONE)
     }
 
     /// Fills `rx`, sending zeros.
     #[must_use]
     pub const fn read(rx: &'a mut [u8]) -> Self {
-        Self::of(Data::Read(rx))
+        let data = Data { len: rx.len(), tx: None, rx: Some(rx), in_place: false };
+        Self::of(data, Plan::NONE)
     }
 
     /// Sends `tx` and fills `rx`.
@@ -119,32 +112,74 @@ impl<'a> Transfer<'a> {
     /// If the two differ in length.
     #[must_use]
     pub const fn exchange(tx: &'a [u8], rx: &'a mut [u8]) -> Self {
-        assert!(
-            tx.len() == rx.len(),
-            "an exchange sends as many bytes as it receives"
-        );
-        Self::of(Data::Exchange(tx, rx))
+        assert!(tx.len() == rx.len(), "an exchange sends as many bytes as it receives");
+        let data = Data { len: rx.len(), tx: Some(tx), rx: Some(rx), in_place: false };
+        Self::of(data, Plan::NONE)
     }
 
     /// Sends `both` and replaces its bytes by what came in.
     #[must_use]
     pub const fn in_place(both: &'a mut [u8]) -> Self {
-        Self::of(Data::InPlace(both))
+        let data = Data { len: both.len(), tx: None, rx: Some(both), in_place: true };
+        Self::of(data, Plan::NONE)
     }
 
     /// An exchange whose plan is known: the prepared path's.
     #[inline]
-    pub(crate) fn planned(tx: &'a [u8], rx: &'a mut [u8], plan: Plan) -> Self {
-        Self {
-            plan,
-            ..Self::of(Data::Exchange(tx, rx))
-        }
+    pub(crate) fn planned<const N: usize>(
+        tx: &'a [u8; N],
+        rx: &'a mut [u8; N],
+        plan: Plan,
+    ) -> Self {
+        Self::of(Data { len: N, tx: Some(tx), rx: Some(rx), in_place: false }, plan)
+    }
+
+    /// The buffers.
+    #[must_use]
+    pub fn data(&self) -> &Data<'a> {
+        &self.data
+    }
+
+    /// Whether everything but `cs_change` is as the device has it.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        let numbers = self.speed_hz | self.word_delay_ns | self.delay_ns | self.cs_change_delay_ns;
+        numbers | u32::from(self.bits_per_word) == 0
     }
 
     /// The same, with CS dropped and raised after it.
     #[must_use]
     pub const fn with_cs_change(mut self) -> Self {
         self.cs_change = true;
+        self
+    }
+
+    /// The same, with CS dropped for at least `delay_ns` nanoseconds after it.
+    #[must_use]
+    pub const fn with_cs_change_delay_ns(mut self, delay_ns: u32) -> Self {
+        self.cs_change = true;
+        self.cs_change_delay_ns = delay_ns;
+        self
+    }
+
+    /// The same, at `speed_hz` hertz.
+    #[must_use]
+    pub const fn with_speed_hz(mut self, speed_hz: u32) -> Self {
+        self.speed_hz = speed_hz;
+        self
+    }
+
+    /// The same, in words of `bits`.
+    #[must_use]
+    pub const fn with_bits_per_word(mut self, bits: u8) -> Self {
+        self.bits_per_word = bits;
+        self
+    }
+
+    /// The same, with at least `delay_ns` nanoseconds between its words.
+    #[must_use]
+    pub const fn with_word_delay_ns(mut self, delay_ns: u32) -> Self {
+        self.word_delay_ns = delay_ns;
         self
     }
 

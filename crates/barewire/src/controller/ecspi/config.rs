@@ -4,8 +4,8 @@ use super::regs::{
     BURST_BYTES_MAX, CHANNEL_MODE_ALL, CSD_CTL_MAX, DIVIDERS, EN, FIFO_WORDS, LBC, SCLK_PHA_ALL,
     SCLK_POL_ALL, SMC, channel_select, csd_ctl, dividers, divisor, ss_pol,
 };
-use super::{CS_HIGH, P_CONREG, P_CS_MASK};
-use crate::controller::{Limits, Program, delay_ticks, word_bytes};
+use super::{CS_HIGH, P_CS_MASK};
+use crate::controller::{After, Limits, Plan, Program, delay_ticks, word_bytes};
 use crate::spi::{Effective, Error, MessageError, Mode, Settings, Transfer};
 use crate::time::{effective_ns, ticks_at_least};
 
@@ -81,10 +81,7 @@ impl EcspiConfig {
             .map(|post| (divisor.div_ceil(1 << post), post))
             .find(|&(pre, _)| pre <= 16)
             .map(|(pre, post)| dividers(pre, post))
-            .ok_or(Error::SpeedTooLow {
-                asked_hz: speed_hz,
-                min_hz: self.limits(1).min_speed_hz,
-            })
+            .ok_or(Error::SpeedTooLow { asked_hz: speed_hz, min_hz: self.limits(1).min_speed_hz })
     }
 
     /// CONREG for a clock not above `speed_hz` on `channel`, without a burst length.
@@ -138,8 +135,15 @@ impl EcspiConfig {
         };
         let [cs_setup_ticks, cs_hold_ticks, cs_inactive_ticks] = delays;
         let program = Program {
+            plan: Plan {
+                control: conreg,
+                word_delay_ticks: delay_ticks(settings.word_delay_ns, timer_hz)?,
+                word_bytes: word_bytes(settings.bits_per_word)?,
+                after: After::Nothing,
+            },
+            max_len: if native { self.native_max_bytes() } else { usize::MAX },
+            one_transfer: native,
             regs: [
-                conreg,
                 configreg,
                 periodreg,
                 testreg,
@@ -149,8 +153,6 @@ impl EcspiConfig {
             cs_setup_ticks,
             cs_hold_ticks,
             cs_inactive_ticks,
-            word_delay_ticks: delay_ticks(settings.word_delay_ns, timer_hz)?,
-            word_bytes: word_bytes(settings.bits_per_word)?,
             timed: cs_setup_ticks | cs_hold_ticks | cs_inactive_ticks != 0,
         };
         let effective = Effective {
@@ -170,10 +172,7 @@ impl EcspiConfig {
         match self.chip_selects.get(usize::from(chip_select)) {
             None | Some(CsLine::Absent) => Err(Error::NoSuchChipSelect { chip_select }),
             Some(CsLine::Sleeping) => Err(Error::CsCanSleep),
-            Some(&CsLine::Native {
-                channel,
-                active_high,
-            }) => Ok((channel & 3, 0, active_high)),
+            Some(&CsLine::Native { channel, active_high }) => Ok((channel & 3, 0, active_high)),
             // Some channel has to be selected: one whose SS no chip listens to.
             Some(&CsLine::Gpio { bit, active_high }) => {
                 Ok((self.idle_channel(), 1 << (bit & 31), active_high))
@@ -183,23 +182,17 @@ impl EcspiConfig {
 
     fn native_channels(&self) -> impl Iterator<Item = (u8, bool)> {
         self.chip_selects.into_iter().filter_map(|line| match line {
-            CsLine::Native {
-                channel,
-                active_high,
-            } => Some((channel & 3, active_high)),
+            CsLine::Native { channel, active_high } => Some((channel & 3, active_high)),
             _ => None,
         })
     }
 
     fn native_active_high(&self) -> u8 {
-        self.native_channels()
-            .fold(0, |mask, (channel, high)| mask | u8::from(high) << channel)
+        self.native_channels().fold(0, |mask, (channel, high)| mask | u8::from(high) << channel)
     }
 
     fn idle_channel(&self) -> u8 {
-        (0..4)
-            .find(|&channel| self.native_channels().all(|(used, _)| used != channel))
-            .unwrap_or(0)
+        (0..4).find(|&channel| self.native_channels().all(|(used, _)| used != channel)).unwrap_or(0)
     }
 
     /// The block's own line: setup in clocks, hold as it is, inactive by software from the
@@ -220,32 +213,20 @@ impl EcspiConfig {
         };
         if clocks > CSD_CTL_MAX {
             let max_ns = (u64::from(CSD_CTL_MAX) * floor_period_ns) as u32;
-            return Err(Error::NativeCsDelay {
-                asked_ns: settings.cs_setup_ns,
-                max_ns,
-            });
+            return Err(Error::NativeCsDelay { asked_ns: settings.cs_setup_ns, max_ns });
         }
         let hold_ns = (period_ns / 2).saturating_sub(SS_LAG_LESS_NS);
         if u64::from(settings.cs_hold_ns) > hold_ns {
             let max_ns = hold_ns as u32;
-            return Err(Error::NativeCsDelay {
-                asked_ns: settings.cs_hold_ns,
-                max_ns,
-            });
+            return Err(Error::NativeCsDelay { asked_ns: settings.cs_hold_ns, max_ns });
         }
         if settings.word_delay_ns > 0 {
-            return Err(Error::NativeCsDelay {
-                asked_ns: settings.word_delay_ns,
-                max_ns: 0,
-            });
+            return Err(Error::NativeCsDelay { asked_ns: settings.word_delay_ns, max_ns: 0 });
         }
         let inactive_ticks = if settings.cs_inactive_ns == 0 {
             0
         } else {
-            delay_ticks(
-                settings.cs_inactive_ns.saturating_add(period_ns as u32),
-                timer_hz,
-            )?
+            delay_ticks(settings.cs_inactive_ns.saturating_add(period_ns as u32), timer_hz)?
         };
         let setup_ns = u64::from(clocks) * floor_period_ns;
         Ok(([0, 0, inactive_ticks], csd_ctl(clocks), setup_ns, hold_ns))
@@ -276,40 +257,32 @@ impl EcspiConfig {
                 || (index < last && !transfer.cs_change)
         };
         match message.iter().enumerate().position(pulses) {
-            Some(index) => Err(MessageError::refused(
-                Error::NativeCsWouldPulse { max_bytes },
-                index,
-            )),
+            Some(index) => {
+                Err(MessageError::refused(Error::NativeCsWouldPulse { max_bytes }, index))
+            }
             None => Ok(()),
         }
     }
 
     /// A transfer's CONREG, without a burst length.
     #[inline]
-    pub(super) fn plan(
-        &self,
-        program: &Program,
-        transfer: &Transfer<'_>,
-    ) -> Result<[u32; 2], Error> {
+    pub(super) fn plan(&self, program: &Program, transfer: &Transfer<'_>) -> Result<u32, Error> {
         if transfer.speed_hz == 0 {
-            return Ok([program.regs[P_CONREG], 0]);
+            return Ok(program.plan.control);
         }
         self.plan_speed(program, transfer.speed_hz)
     }
 
     #[cold]
-    fn plan_speed(&self, program: &Program, speed_hz: u32) -> Result<[u32; 2], Error> {
-        let device = program.regs[P_CONREG];
+    fn plan_speed(&self, program: &Program, speed_hz: u32) -> Result<u32, Error> {
+        let device = program.plan.control;
         let conreg = self.conreg_for(speed_hz, device & channel_select(3))?;
         // CSD_CTL counts clocks: a faster clock would cut the setup time the device asked for.
         if program.regs[super::P_PERIODREG] != 0
             && divisor(conreg & DIVIDERS) < divisor(device & DIVIDERS)
         {
-            return Err(Error::NativeCsDelay {
-                asked_ns: u32::MAX,
-                max_ns: 0,
-            });
+            return Err(Error::NativeCsDelay { asked_ns: u32::MAX, max_ns: 0 });
         }
-        Ok([conreg, 0])
+        Ok(conreg)
     }
 }

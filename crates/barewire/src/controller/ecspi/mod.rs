@@ -44,7 +44,7 @@
 //! # Example
 //! ```no_run
 //! # use barewire::{controller::{ecspi::*, gpio::*}, bus::Bus, reg::Mmio, spi::*, time::Timer};
-//! # fn bring_up(ecspi: Mmio, gpio3: Mmio, timer: impl Timer) -> Result<(), Error> {
+//! # fn bring_up(ecspi: Mmio, gpio3: Mmio, timer: impl Timer) -> Result<(), TimedOut> {
 //! let config = EcspiConfig {
 //!     reference_hz: 60_000_000,
 //!     chip_selects: [CsLine::Gpio { bit: 19, active_high: false }, CsLine::Absent, CsLine::Absent, CsLine::Absent],
@@ -65,7 +65,9 @@ mod words;
 pub use config::{CsLine, EcspiConfig, Streaming};
 
 use super::gpio::GpioBank;
-use super::{Controller, Limits, Plan, Program, Wire, plan_message, run_message};
+use super::{
+    Controller, Limits, Plan, Program, TimedOut, Unfinished, Wire, plan_message, run_message,
+};
 use crate::reg::Registers;
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
 use crate::time::{Timer, ticks_at_least};
@@ -86,14 +88,13 @@ const FREE_POLLS: u32 = 64;
 const TIMEOUT_MARGIN_NS: u64 = 1_000_000;
 
 // Where `configure` puts its values in `Program::regs`.
-const P_CONREG: usize = 0;
-const P_CONFIGREG: usize = 1;
-const P_PERIODREG: usize = 2;
-const P_TESTREG: usize = 3;
+const P_CONFIGREG: usize = 0;
+const P_PERIODREG: usize = 1;
+const P_TESTREG: usize = 2;
 /// The GPIO bit of the select line; 0 for the block's own line.
-const P_CS_MASK: usize = 4;
+const P_CS_MASK: usize = 3;
 /// Bit 31: the line is active high. Rest: ticks of two clocks.
-const P_CS_HIGH_SETTLE: usize = 5;
+const P_CS_HIGH_SETTLE: usize = 4;
 const CS_HIGH: u32 = 1 << 31;
 
 /// The ECSPI block, its select lines and the timer that makes its delays.
@@ -116,14 +117,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
     /// If `config.reference_hz` is 0.
     pub fn new(regs: R, gpio: G, timer: T, config: EcspiConfig) -> Self {
         assert!(config.reference_hz > 0, "the block's reference clock runs");
-        let mut this = Self {
-            regs,
-            gpio,
-            conreg: 0,
-            configured: None,
-            timer,
-            config,
-        };
+        let mut this = Self { regs, gpio, conreg: 0, configured: None, timer, config };
         for line in config.chip_selects {
             if let CsLine::Gpio { bit, active_high } = line {
                 this.gpio.output(1 << (bit & 31), !active_high);
@@ -151,7 +145,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
     #[cold]
     fn reconfigure(&mut self, program: &Program, wanted: [u32; 3]) {
         // The dividers first: the two clocks waited below are this device's.
-        self.set_conreg(program.regs[P_CONREG] & !SMC);
+        self.set_conreg(program.plan.control & !SMC);
         let [configreg, periodreg, testreg] = wanted;
         self.regs.write(CONFIGREG, configreg);
         self.regs.write(PERIODREG, periodreg);
@@ -175,7 +169,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
 
     /// Waits until `mask` of the register at `offset` reads `wanted`.
     #[inline]
-    fn poll(&mut self, offset: u32, mask: u32, wanted: u32, bytes: usize) -> Result<(), Error> {
+    fn poll(&mut self, offset: u32, mask: u32, wanted: u32, bytes: usize) -> Result<(), TimedOut> {
         for _ in 0..FREE_POLLS {
             if self.regs.read(offset) & mask == wanted {
                 return Ok(());
@@ -200,12 +194,10 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
         plan: &Plan,
         data: &mut Data<'_>,
         range: Span,
-    ) -> Result<(), Error> {
-        let conreg = plan.regs[0] & !BURST_LENGTH | burst_length(range.len);
+    ) -> Result<(), TimedOut> {
+        let conreg = plan.control & !BURST_LENGTH | burst_length(range.len);
         self.set_conreg(conreg);
-        let word = data
-            .tx()
-            .map_or(0, |tx| pack(&tx[range.indices()], plan.word_bytes));
+        let word = data.tx().map_or(0, |tx| pack(&tx[range.indices()], plan.word_bytes));
         self.regs.write(TXDATA, word);
         if conreg & SMC != 0 {
             self.poll(STATREG, RR, RR, range.len)?;
@@ -226,8 +218,8 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
         plan: &Plan,
         data: &mut Data<'_>,
         span: Span,
-    ) -> Result<(), Error> {
-        self.set_conreg(plan.regs[0] & !(BURST_LENGTH | SMC) | burst_length(span.len));
+    ) -> Result<(), TimedOut> {
+        self.set_conreg(plan.control & !(BURST_LENGTH | SMC) | burst_length(span.len));
         let words = span.words();
         self.send(plan, data, span, 0..words);
         self.start();
@@ -242,8 +234,8 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
         plan: &Plan,
         data: &mut Data<'_>,
         span: Span,
-    ) -> Result<(), Error> {
-        self.set_conreg(plan.regs[0] & !(BURST_LENGTH | SMC) | burst_length(span.len));
+    ) -> Result<(), TimedOut> {
+        self.set_conreg(plan.control & !(BURST_LENGTH | SMC) | burst_length(span.len));
         let words = span.words();
         let mut sent = words.min(PREFILL_WORDS);
         let mut received = 0;
@@ -253,9 +245,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
         let mut deadline = None;
         while received < words {
             // What is in flight fits RXFIFO, so it cannot overrun however late we are.
-            let room = (FIFO_WORDS - (sent - received))
-                .min(words - sent)
-                .min(CHUNK_WORDS);
+            let room = (FIFO_WORDS - (sent - received)).min(words - sent).min(CHUNK_WORDS);
             if room > 0 {
                 self.send(plan, data, span, sent..sent + room);
                 sent += room;
@@ -271,7 +261,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
                 idle_polls = 0;
                 deadline = None;
             } else if late {
-                return Err(deadline.map_or(Error::Timeout { timeout_ns: 0 }, |d| d.error()));
+                return Err(deadline.map_or(TimedOut { timeout_us: 0 }, |d| d.error()));
             } else {
                 idle_polls += 1;
                 if idle_polls == FREE_POLLS {
@@ -324,7 +314,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
 
     /// Words apart by a delay: each its own burst.
     #[cold]
-    fn exchange_spaced(&mut self, plan: &Plan, data: &mut Data<'_>) -> Result<(), Error> {
+    fn exchange_spaced(&mut self, plan: &Plan, data: &mut Data<'_>) -> Result<(), TimedOut> {
         let len = usize::from(plan.word_bytes);
         for start in (0..data.len()).step_by(len) {
             if start > 0 {
@@ -335,7 +325,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
         Ok(())
     }
 
-    fn exchange_long(&mut self, plan: &Plan, data: &mut Data<'_>) -> Result<(), Error> {
+    fn exchange_long(&mut self, plan: &Plan, data: &mut Data<'_>) -> Result<(), TimedOut> {
         let fifo_bytes = FIFO_WORDS * 4;
         let burst_bytes = match self.config.streaming {
             Streaming::Refill => BURST_BYTES_MAX,
@@ -343,10 +333,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
         };
         let mut start = 0;
         while start < data.len() {
-            let span = Span {
-                start,
-                len: (data.len() - start).min(burst_bytes),
-            };
+            let span = Span { start, len: (data.len() - start).min(burst_bytes) };
             if span.len <= fifo_bytes {
                 self.exchange_whole(plan, data, span)?;
             } else {
@@ -388,7 +375,7 @@ impl Span {
 struct Deadline {
     begun: u64,
     ticks: u64,
-    timeout_ns: u64,
+    timeout_us: u32,
 }
 
 impl Deadline {
@@ -397,11 +384,11 @@ impl Deadline {
         let bits = bytes as u64 * 8;
         let wire_ns = (bits * divisor(ecspi.conreg)).saturating_mul(1_000_000_000)
             / u64::from(ecspi.config.reference_hz);
-        let timeout_ns = 2 * wire_ns + TIMEOUT_MARGIN_NS;
+        let timeout_ns = (2 * wire_ns).saturating_add(TIMEOUT_MARGIN_NS);
         Self {
             begun: ecspi.timer.now_ticks(),
             ticks: ticks_at_least(timeout_ns, ecspi.timer.frequency_hz()),
-            timeout_ns,
+            timeout_us: u32::try_from(timeout_ns.div_ceil(1_000)).unwrap_or(u32::MAX),
         }
     }
 
@@ -409,28 +396,22 @@ impl Deadline {
         timer.now_ticks().wrapping_sub(self.begun) > self.ticks
     }
 
-    fn error(&self) -> Error {
-        Error::Timeout {
-            timeout_ns: self.timeout_ns,
-        }
+    fn error(&self) -> TimedOut {
+        TimedOut { timeout_us: self.timeout_us }
     }
 }
 
 impl<R: Registers, G: GpioBank, T: Timer> Wire for Ecspi<R, G, T> {
     #[inline]
     fn select(&mut self, program: &Program) {
-        let wanted = [
-            program.regs[P_CONFIGREG],
-            program.regs[P_PERIODREG],
-            program.regs[P_TESTREG],
-        ];
+        let wanted =
+            [program.regs[P_CONFIGREG], program.regs[P_PERIODREG], program.regs[P_TESTREG]];
         if self.configured != Some(wanted) {
             self.reconfigure(program, wanted);
         }
         let mask = program.regs[P_CS_MASK];
         if mask != 0 {
-            self.gpio
-                .drive(mask, program.regs[P_CS_HIGH_SETTLE] & CS_HIGH != 0);
+            self.gpio.drive(mask, program.regs[P_CS_HIGH_SETTLE] & CS_HIGH != 0);
         }
     }
 
@@ -438,8 +419,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Wire for Ecspi<R, G, T> {
     fn deselect(&mut self, program: &Program) {
         let mask = program.regs[P_CS_MASK];
         if mask != 0 {
-            self.gpio
-                .drive(mask, program.regs[P_CS_HIGH_SETTLE] & CS_HIGH == 0);
+            self.gpio.drive(mask, program.regs[P_CS_HIGH_SETTLE] & CS_HIGH == 0);
         }
     }
 
@@ -449,7 +429,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Wire for Ecspi<R, G, T> {
         _program: &Program,
         plan: &Plan,
         data: &mut Data<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), TimedOut> {
         let len = data.len();
         if len == 0 {
             return Ok(());
@@ -486,19 +466,16 @@ impl<R: Registers, G: GpioBank, T: Timer> Controller for Ecspi<R, G, T> {
     fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
         let config = &self.config;
         config.check_native(program, message)?;
-        plan_message(
-            program,
-            self.timer.frequency_hz(),
-            message,
-            |transfer, _| config.plan(program, transfer),
-        )
+        plan_message(program, self.timer.frequency_hz(), message, |transfer| {
+            config.plan(program, transfer)
+        })
     }
 
     fn run(
         &mut self,
         program: &Program,
         message: &mut [Transfer<'_>],
-    ) -> Result<usize, MessageError> {
+    ) -> Result<usize, Unfinished> {
         run_message(self, program, message)
     }
 }

@@ -24,9 +24,7 @@ pub(super) fn pack(bytes: &[u8], word_bytes: u8) -> u32 {
         }
         (&[a, b, c, d], 4) => u32::from_ne_bytes([a, b, c, d]),
         (&[a, b], 2) => u16::from_ne_bytes([a, b]).into(),
-        _ => bytes
-            .iter()
-            .fold(0, |word, &byte| word << 8 | u32::from(byte)),
+        _ => bytes.iter().fold(0, |word, &byte| word << 8 | u32::from(byte)),
     }
 }
 
@@ -71,24 +69,13 @@ mod tests {
         let bytes = [0xde, 0xad, 0xbe, 0xef];
         for (len, word_bytes) in [(1, 1), (2, 1), (3, 1), (4, 1), (2, 2), (4, 2), (4, 4)] {
             let mut back = [0; 4];
-            unpack(
-                pack(&bytes[..len], word_bytes),
-                &mut back[..len],
-                word_bytes,
-            );
-            assert_eq!(
-                back[..len],
-                bytes[..len],
-                "{len} bytes in words of {word_bytes}"
-            );
+            unpack(pack(&bytes[..len], word_bytes), &mut back[..len], word_bytes);
+            assert_eq!(back[..len], bytes[..len], "{len} bytes in words of {word_bytes}");
         }
     }
 
     #[test]
     fn a_burst_is_cut_from_its_end() {
-        assert_eq!(
-            [1, 2, 3, 4, 5, 8, 9].map(first_word_bytes),
-            [1, 2, 3, 4, 1, 4, 1]
-        );
+        assert_eq!([1, 2, 3, 4, 5, 8, 9].map(first_word_bytes), [1, 2, 3, 4, 1, 4, 1]);
     }
 }
