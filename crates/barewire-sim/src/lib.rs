@@ -1,1 +1,36 @@
-//! placeholder
+//! A simulated bench for barewire: virtual time, register models written from the manuals, a wire
+//! with checkers, and boards made of them.
+//!
+//! *Read first*: `ARCHITECTURE.md` for where the bench stands in the house; the i.MX 6Dual/Quad reference manual,
+//! chapters ECSPI and GPIO, before working on [`model`].
+//!
+//! # How it works
+//! - [`engine`] keeps the time, in picoseconds, and switches between simulated threads.
+//! - [`profile`] says what an access and an instruction cost on a board, each with its source.
+//! - [`model`] holds the register blocks and the chips. A model never imports a driver's
+//!   constants: else both share one misreading.
+//! - [`wire`] joins them: chip selects, SCK, MOSI, MISO. [`check`] watches it, [`vcd`] writes it.
+//! - [`board`] puts one of each together and hands out bodies of `barewire`'s `Registers` and
+//!   `Timer`, so that the shipped driver runs on it unchanged.
+//!
+//! Nothing here reads a clock, a random source or a file: the same options give the same trace,
+//! and [`board::Board::trace_hash`] says so in one number.
+//!
+//! # Not supported
+//! Interrupt delivery, DMA, caches and memory. The models say under the same heading what they
+//! leave out of their blocks.
+
+pub mod board;
+pub mod bring_up;
+pub mod check;
+pub mod chip;
+pub mod engine;
+pub mod model;
+pub mod profile;
+pub mod vcd;
+pub mod wire;
+
+pub use board::{Board, BoardOptions, BoardSpec, SimRegisters, SimTimer};
+pub use check::{Faults, Rule, Violation};
+pub use engine::{Engine, relax_current};
+pub use wire::WireUse;

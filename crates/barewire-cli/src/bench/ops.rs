@@ -107,11 +107,8 @@ pub(crate) fn run<T>(op: Op, calls: u32, mut clock: impl FnMut() -> T) -> (T, T)
     let mut null = Null::new();
     let tx = [0x9f, 0, 0, 0];
     let mut rx = [[0; 4]; LONG];
-    let mut message: Vec<Transfer<'_>> = rx
-        .iter_mut()
-        .take(op.per_call() as usize)
-        .map(|rx| Transfer::exchange(&tx, rx))
-        .collect();
+    let mut message: Vec<Transfer<'_>> =
+        rx.iter_mut().take(op.per_call() as usize).map(|rx| Transfer::exchange(&tx, rx)).collect();
     if op == Op::CsChangeTransferIn100 {
         message[..LONG - 1].iter_mut().for_each(|transfer| transfer.cs_change = true);
     }

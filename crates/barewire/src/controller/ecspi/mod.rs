@@ -44,7 +44,7 @@
 //! # Example
 //! ```no_run
 //! # use barewire::{controller::{ecspi::*, gpio::*}, bus::Bus, reg::Mmio, spi::*, time::Timer};
-//! # fn bring_up(ecspi: Mmio, gpio3: Mmio, timer: impl Timer) -> Result<(), TimedOut> {
+//! # fn bring_up(ecspi: Mmio, gpio3: Mmio, timer: impl Timer) -> Result<(), Error> {
 //! let config = EcspiConfig {
 //!     reference_hz: 60_000_000,
 //!     chip_selects: [CsLine::Gpio { bit: 19, active_high: false }, CsLine::Absent, CsLine::Absent, CsLine::Absent],

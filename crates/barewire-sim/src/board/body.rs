@@ -1,0 +1,133 @@
+//! What a driver holds of a simulated board: registers and a timer.
+//!
+//! *Read first*: `barewire::reg` for what an access promises, `barewire::time` for what a wait
+//! does.
+//!
+//! # Ordering
+//! 1. The access's time passes, and other simulated threads with it.
+//! 2. Only then does the access act, at the time it is then: a write is seen by the block when it
+//!    arrives, a read gives the value at the end of its round trip.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+
+use barewire::reg::Registers;
+use barewire::time::Timer;
+
+use super::World;
+use crate::chip::{PS_PER_NS, Ps};
+use crate::engine::Engine;
+
+const PS_PER_S: u64 = 1_000_000_000_000;
+
+/// What a board's handles share.
+pub(super) struct Shared {
+    pub(super) engine: Engine,
+    pub(super) world: RefCell<World>,
+    pub(super) jitter_ps: Ps,
+    pub(super) random: Cell<u64>,
+}
+
+impl Shared {
+    fn spend(&self, ps: Ps) {
+        let ps = if self.jitter_ps == 0 { ps } else { ps.saturating_add(self.jitter()) };
+        self.engine.spend_ps(ps);
+    }
+
+    #[cold]
+    fn jitter(&self) -> Ps {
+        // SplitMix64: any seed will do, 0 too.
+        let state = self.random.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.random.set(state);
+        let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ mixed >> 31) % self.jitter_ps.saturating_add(1)
+    }
+}
+
+/// One register block of a simulated board.
+#[derive(Clone)]
+pub struct SimRegisters {
+    pub(super) shared: Rc<Shared>,
+    /// Its place in the board: 0 is the controller, the GPIO blocks follow.
+    pub(super) block: usize,
+    pub(super) read_ps: Ps,
+    pub(super) write_ps: Ps,
+}
+
+impl Registers for SimRegisters {
+    #[inline]
+    fn read(&mut self, offset: u32) -> u32 {
+        self.shared.spend(self.read_ps);
+        let now = self.shared.engine.now_ps();
+        self.shared.world.borrow_mut().read(self.block, offset, now)
+    }
+
+    #[inline]
+    fn write(&mut self, offset: u32, value: u32) {
+        self.shared.spend(self.write_ps);
+        let now = self.shared.engine.now_ps();
+        self.shared.world.borrow_mut().write(self.block, offset, value, now);
+    }
+}
+
+impl fmt::Debug for SimRegisters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SimRegisters").field("block", &self.block).finish_non_exhaustive()
+    }
+}
+
+/// A simulated board's tick counter.
+#[derive(Clone)]
+pub struct SimTimer {
+    pub(super) shared: Rc<Shared>,
+    pub(super) read_ps: Ps,
+    pub(super) frequency_hz: u32,
+}
+
+impl SimTimer {
+    fn ticks(&self, now: Ps) -> u64 {
+        (u128::from(now) * u128::from(self.frequency_hz) / u128::from(PS_PER_S)) as u64
+    }
+
+    /// The first instant at which the counter shows `ticks`.
+    fn instant(&self, ticks: u64) -> Ps {
+        let ps = (u128::from(ticks) * u128::from(PS_PER_S)).div_ceil(self.frequency_hz.into());
+        Ps::try_from(ps).unwrap_or(Ps::MAX)
+    }
+}
+
+impl Timer for SimTimer {
+    fn frequency_hz(&self) -> u32 {
+        self.frequency_hz
+    }
+
+    fn now_ticks(&mut self) -> u64 {
+        self.shared.spend(self.read_ps);
+        self.ticks(self.shared.engine.now_ps())
+    }
+
+    /// Reads the counter, jumps to the edge awaited and reads it once more: as long as spinning
+    /// takes when its last read hits the edge, in no real time.
+    fn wait_ticks(&mut self, ticks: u64) {
+        if ticks == 0 {
+            return;
+        }
+        let begun = self.now_ticks();
+        let until = begun.saturating_add(ticks).saturating_add(1);
+        let now = self.shared.engine.now_ps();
+        self.shared.engine.spend_ps(self.instant(until).saturating_sub(now));
+        self.now_ticks();
+    }
+
+    fn sleep_ns(&mut self, ns: u64) {
+        self.shared.engine.spend_ps(ns.saturating_mul(PS_PER_NS));
+    }
+}
+
+impl fmt::Debug for SimTimer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SimTimer").field("frequency_hz", &self.frequency_hz).finish_non_exhaustive()
+    }
+}

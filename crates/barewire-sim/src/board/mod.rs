@@ -1,0 +1,329 @@
+//! A simulated board: processor time, an ECSPI, GPIO blocks, a wire with chips, and the ways in.
+//!
+//! *Read first*: [`spec`] for which boards there are, [`crate::profile`] for what they cost.
+//!
+//! # How it works
+//! [`Board::new`] builds the board of a [`BoardSpec`]; nothing is on its wire until a chip is
+//! attached. Drivers get [`SimRegisters`] and a [`SimTimer`]; both are handles, as the board is:
+//! clones are the same board. Time passes only by accesses, waits and [`Board::cpu_work`].
+//!
+//! ```
+//! use barewire::reg::Registers;
+//! use barewire_sim::{Board, BoardOptions, BoardSpec};
+//!
+//! let board = Board::new(BoardSpec::find("imx8mp")?, BoardOptions::default());
+//! board.attach_flash(None)?;
+//! let mut ecspi = board.controller();
+//! assert_eq!(ecspi.read(0x18), 3, "STATREG at reset: TE and TDR");
+//! assert!(board.engine().now_ps() > 0, "every access costs");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Not supported
+//! More than one controller; interrupts.
+
+mod body;
+pub mod spec;
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+
+pub use body::{SimRegisters, SimTimer};
+pub use spec::BoardSpec;
+
+use crate::check::{Faults, Rule, Violation};
+use crate::chip::{Chip, Ps};
+use crate::engine::{Engine, RELAX_PS};
+use crate::model::ecspi::Ecspi;
+use crate::model::gpio::Gpio;
+use crate::model::nor::{Nor, SizeMismatch};
+use crate::profile::Profile;
+use crate::vcd::{Capture, MAX_EVENTS};
+use crate::wire::{Driver, Wire, WireUse};
+use body::Shared;
+
+/// How a board is to be.
+#[derive(Clone, Debug)]
+pub struct BoardOptions {
+    /// Costs other than the board's own.
+    pub profile: Option<Profile>,
+    /// Faults of the wire.
+    pub faults: Faults,
+    /// What one turn of a spin loop costs, see [`Engine::relax`].
+    pub relax_ps: Ps,
+    /// Every access takes up to this much longer, at random: to try other orders of events.
+    pub jitter_ps: Ps,
+    /// The seed of that randomness. The same seed gives the same trace.
+    pub seed: u64,
+}
+
+impl Default for BoardOptions {
+    fn default() -> Self {
+        Self { profile: None, faults: Faults::default(), relax_ps: RELAX_PS, jitter_ps: 0, seed: 0 }
+    }
+}
+
+/// Register accesses of one block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AccessCounts {
+    /// Reads.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
+}
+
+/// What is beyond the processor: blocks and wire.
+struct World {
+    wire: Wire,
+    ecspi: Ecspi,
+    gpio: Vec<Gpio>,
+    counts: Vec<AccessCounts>,
+    mark: Ps,
+}
+
+impl World {
+    #[inline]
+    fn read(&mut self, block: usize, offset: u32, now: Ps) -> u32 {
+        self.counts[block].reads += 1;
+        if block == 0 {
+            return self.ecspi.read(offset, now, &mut self.wire);
+        }
+        self.ecspi.catch_up(now, &mut self.wire);
+        self.gpio[block - 1].read(offset).unwrap_or_else(|_| {
+            let detail = format!("read of offset {offset:#x}, where the GPIO has no register");
+            self.wire.log().report(now, Rule::BadAccess, None, detail);
+            0
+        })
+    }
+
+    #[inline]
+    fn write(&mut self, block: usize, offset: u32, value: u32, now: Ps) {
+        self.counts[block].writes += 1;
+        if block == 0 {
+            self.ecspi.write(offset, value, now, &mut self.wire);
+            return;
+        }
+        self.ecspi.catch_up(now, &mut self.wire);
+        let gpio = &mut self.gpio[block - 1];
+        let before = gpio.pads();
+        if gpio.write(offset, value).is_err() {
+            let detail = format!("write to offset {offset:#x}, where the GPIO has no register");
+            self.wire.log().report(now, Rule::BadAccess, None, detail);
+        }
+        let pads = gpio.pads();
+        let mut changed = pads ^ before;
+        while changed != 0 {
+            let bit = changed.trailing_zeros() as u8;
+            changed &= changed - 1;
+            let driver = Driver::Gpio { block: (block - 1) as u8, bit };
+            self.wire.drive(driver, pads >> bit & 1 != 0, now);
+        }
+    }
+}
+
+/// A simulated board: a handle, all clones one board.
+#[derive(Clone)]
+pub struct Board {
+    spec: &'static BoardSpec,
+    profile: Profile,
+    shared: Rc<Shared>,
+}
+
+impl Board {
+    /// The board of `spec`, at time zero, just reset, no chip on its wire.
+    #[must_use]
+    pub fn new(spec: &'static BoardSpec, options: BoardOptions) -> Self {
+        let profile = options.profile.unwrap_or_else(|| spec.profile.clone());
+        let engine = Engine::new();
+        engine.set_relax_ps(options.relax_ps);
+        let mut wire = Wire::new(options.faults);
+        let mut gpio = vec![Gpio::new(); spec.gpio.len()];
+        for cs in spec.cs {
+            wire.add_line(cs.driver, cs.active_high);
+            // The board pulls an undriven line to where nothing is selected.
+            if let Driver::Gpio { block, bit } = cs.driver
+                && let Some(gpio) = gpio.get_mut(usize::from(block))
+            {
+                gpio.set_outside(bit, !cs.active_high);
+            }
+        }
+        let counts = vec![AccessCounts::default(); 1 + gpio.len()];
+        let ecspi = Ecspi::new(profile.ecspi_reference_hz.value);
+        let world = RefCell::new(World { wire, ecspi, gpio, counts, mark: 0 });
+        let random = Cell::new(options.seed);
+        let shared = Rc::new(Shared { engine, world, jitter_ps: options.jitter_ps, random });
+        Self { spec, profile, shared }
+    }
+
+    /// What it was built from.
+    #[must_use]
+    pub fn spec(&self) -> &'static BoardSpec {
+        self.spec
+    }
+
+    /// What it costs.
+    #[must_use]
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// Its time and threads.
+    #[must_use]
+    pub fn engine(&self) -> &Engine {
+        &self.shared.engine
+    }
+
+    /// The controller's registers.
+    #[must_use]
+    pub fn controller(&self) -> SimRegisters {
+        let Profile { register_read_ps, register_write_ps, .. } = self.profile;
+        self.registers(0, register_read_ps.value, register_write_ps.value)
+    }
+
+    /// The registers of the GPIO block at `index` of [`BoardSpec::gpio`]; `None` beyond it.
+    #[must_use]
+    pub fn gpio(&self, index: u8) -> Option<SimRegisters> {
+        let Profile { gpio_read_ps, gpio_write_ps, .. } = self.profile;
+        let index = usize::from(index);
+        (index < self.spec.gpio.len())
+            .then(|| self.registers(1 + index, gpio_read_ps.value, gpio_write_ps.value))
+    }
+
+    fn registers(&self, block: usize, read_ps: Ps, write_ps: Ps) -> SimRegisters {
+        let around = self.profile.instructions_ps(self.profile.instructions_per_access.value);
+        SimRegisters {
+            shared: self.shared.clone(),
+            block,
+            read_ps: read_ps + around,
+            write_ps: write_ps + around,
+        }
+    }
+
+    /// The tick counter.
+    #[must_use]
+    pub fn timer(&self) -> SimTimer {
+        let frequency_hz = u32::try_from(self.profile.timer_frequency_hz.value);
+        SimTimer {
+            shared: self.shared.clone(),
+            read_ps: self.profile.timer_read_ps.value,
+            frequency_hz: frequency_hz.unwrap_or(u32::MAX).max(1),
+        }
+    }
+
+    /// The processor runs `instructions`.
+    pub fn cpu_work(&self, instructions: u64) {
+        self.engine().spend_ps(self.profile.instructions_ps(instructions));
+    }
+
+    /// Puts `chip` behind chip select `cs` and keeps a share in it; false if there is no such
+    /// chip select.
+    pub fn attach<C: Chip + 'static>(&self, cs: u8, chip: Rc<RefCell<C>>) -> bool {
+        self.shared.world.borrow_mut().wire.attach(cs, chip)
+    }
+
+    /// Puts the board's flash behind its chip select, with `content` or erased, and returns a
+    /// share in it.
+    ///
+    /// # Errors
+    /// If the content's size is not the part's.
+    pub fn attach_flash(&self, content: Option<Vec<u8>>) -> Result<Rc<RefCell<Nor>>, SizeMismatch> {
+        let part = (self.spec.flash_part)();
+        let content = content.unwrap_or_else(|| vec![0xff; part.size]);
+        let flash = Rc::new(RefCell::new(Nor::new(part, content)?));
+        self.attach(self.spec.flash_cs, flash.clone());
+        Ok(flash)
+    }
+
+    /// Lets the blocks catch up with the running thread's time and gives the world out.
+    fn settled<T>(&self, with: impl FnOnce(&mut World, Ps) -> T) -> T {
+        let now = self.engine().now_ps();
+        let mut world = self.shared.world.borrow_mut();
+        let World { ecspi, wire, .. } = &mut *world;
+        ecspi.catch_up(now, wire);
+        with(&mut world, now)
+    }
+
+    /// How the wire was used since [`Board::reset_marks`].
+    #[must_use]
+    pub fn wire_use(&self) -> WireUse {
+        self.settled(|world, now| world.wire.wire_use(now))
+    }
+
+    /// Virtual time since [`Board::reset_marks`].
+    #[must_use]
+    pub fn elapsed_ps(&self) -> Ps {
+        self.settled(|world, now| now.saturating_sub(world.mark))
+    }
+
+    /// Register accesses since [`Board::reset_marks`]: the controller's, then each GPIO block's.
+    #[must_use]
+    pub fn access_counts(&self) -> Vec<AccessCounts> {
+        self.shared.world.borrow().counts.clone()
+    }
+
+    /// Begins all sums anew: wire use, elapsed time, access counts. Violations stay.
+    pub fn reset_marks(&self) {
+        self.settled(|world, now| {
+            world.wire.reset_use(now);
+            world.counts.fill(AccessCounts::default());
+            world.mark = now;
+        });
+    }
+
+    /// The rules broken so far, oldest first, as far as they are kept.
+    #[must_use]
+    pub fn violations(&self) -> Vec<Violation> {
+        self.settled(|world, now| world.wire.violations(now).kept().to_vec())
+    }
+
+    /// How many rules were broken, those not kept included.
+    #[must_use]
+    pub fn violations_total(&self) -> u64 {
+        self.settled(|world, now| world.wire.violations(now).total())
+    }
+
+    /// Forgets the violations so far.
+    pub fn clear_violations(&self) {
+        self.settled(|world, now| {
+            world.wire.violations(now);
+            world.wire.log().clear();
+        });
+    }
+
+    /// Begins to record the wire, with the default limit.
+    pub fn start_vcd(&self) {
+        self.start_vcd_limited(MAX_EVENTS);
+    }
+
+    /// Begins to record the wire, at most `max_events` words and level changes.
+    pub fn start_vcd_limited(&self, max_events: usize) {
+        self.settled(|world, now| world.wire.start_recording(now, max_events));
+    }
+
+    /// Ends the recording and writes it; `None` if none was begun.
+    #[must_use]
+    pub fn take_vcd(&self) -> Option<Capture> {
+        let recorder = self.settled(|world, _| world.wire.take_recording());
+        Some(recorder?.into_capture())
+    }
+
+    /// A hash over everything that happened on the wire so far: same options, same program, same
+    /// hash.
+    #[must_use]
+    pub fn trace_hash(&self) -> u64 {
+        self.settled(|world, _| world.wire.trace_hash())
+    }
+}
+
+impl fmt::Debug for Board {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Board")
+            .field("name", &self.spec.name)
+            .field("now_ps", &self.engine().now_ps())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! The boards there are, as data.
+//!
+//! *Read first*: the SoC's reference manual, memory map; the board's schematic or Linux device
+//! tree, for what stands behind each chip select.
+//!
+//! The number of a chip select is its place in [`BoardSpec::cs`]: the user's number, with the
+//! flash at 0, whatever the controller or Linux call the line.
+
+use std::fmt;
+
+use crate::model::nor::Part;
+use crate::profile::Profile;
+use crate::wire::Driver;
+
+/// A block of GPIO registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GpioSpec {
+    /// The SoC's name of the block.
+    pub name: &'static str,
+    /// Where its registers are.
+    pub base: u64,
+}
+
+/// A chip select line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CsSpec {
+    /// The SoC's name of the line.
+    pub name: &'static str,
+    /// Who drives it.
+    pub driver: Driver,
+    /// Active high instead of low.
+    pub active_high: bool,
+}
+
+/// A board.
+#[derive(Clone, Debug)]
+pub struct BoardSpec {
+    /// The name after `sim:`.
+    pub name: &'static str,
+    /// The board and its flash, in words.
+    pub title: &'static str,
+    /// What it costs.
+    pub profile: Profile,
+    /// The controller's name in the SoC.
+    pub controller: &'static str,
+    /// Where the ECSPI's registers are.
+    pub controller_base: u64,
+    /// Its GPIO blocks, those that drive a chip select.
+    pub gpio: &'static [GpioSpec],
+    /// Its chip selects, by number.
+    pub cs: &'static [CsSpec],
+    /// The chip select of the flash.
+    pub flash_cs: u8,
+    /// The flash.
+    pub flash_part: fn() -> Part,
+}
+
+/// All boards.
+pub static BOARDS: [BoardSpec; 2] = [
+    BoardSpec {
+        name: "imx8mp",
+        title: "NXP i.MX 8M Plus EVK, ECSPI1 with a 32 MiB W25Q256JV flash",
+        profile: Profile::IMX8MP,
+        controller: "ECSPI1",
+        controller_base: 0x3082_0000,
+        gpio: &[GpioSpec { name: "GPIO5", base: 0x3024_0000 }],
+        cs: &[
+            CsSpec {
+                name: "GPIO5_IO09",
+                driver: Driver::Gpio { block: 0, bit: 9 },
+                active_high: false,
+            },
+            CsSpec { name: "ECSPI1_SS1", driver: Driver::Native(1), active_high: false },
+        ],
+        flash_cs: 0,
+        flash_part: Part::w25q256jv,
+    },
+    BoardSpec {
+        name: "sabrelite",
+        title: "Boundary Devices SABRE Lite (i.MX 6Quad), ECSPI1 with a 2 MiB SST25VF016B flash",
+        profile: Profile::SABRELITE,
+        controller: "ECSPI1",
+        controller_base: 0x0200_8000,
+        gpio: &[GpioSpec { name: "GPIO3", base: 0x020a_4000 }],
+        cs: &[
+            // The block's and QEMU's CS1; nothing is wired to SS0.
+            CsSpec {
+                name: "GPIO3_IO19",
+                driver: Driver::Gpio { block: 0, bit: 19 },
+                active_high: false,
+            },
+            CsSpec { name: "ECSPI1_SS0", driver: Driver::Native(0), active_high: false },
+        ],
+        flash_cs: 0,
+        flash_part: Part::sst25vf016b,
+    },
+];
+
+/// There is no such board.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownBoard {
+    /// The name asked for.
+    pub name: String,
+    /// The board whose name is nearest, if any is near.
+    pub near: Option<&'static str>,
+}
+
+impl fmt::Display for UnknownBoard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no simulated board is called {:?}", self.name)?;
+        match self.near {
+            Some(near) => write!(f, "; did you mean {near:?}?"),
+            None => {
+                let names: Vec<&str> = BOARDS.iter().map(|board| board.name).collect();
+                write!(f, "; there are {}", names.join(", "))
+            }
+        }
+    }
+}
+
+impl std::error::Error for UnknownBoard {}
+
+impl BoardSpec {
+    /// The board called `name`.
+    ///
+    /// # Errors
+    /// If there is none; with the nearest name.
+    pub fn find(name: &str) -> Result<&'static Self, UnknownBoard> {
+        if let Some(board) = BOARDS.iter().find(|board| board.name == name) {
+            return Ok(board);
+        }
+        let near = BOARDS
+            .iter()
+            .map(|board| (strsim::jaro_winkler(name, board.name), board.name))
+            .filter(|&(likeness, _)| likeness > 0.75)
+            .max_by(|(one, _), (other, _)| one.total_cmp(other));
+        Err(UnknownBoard { name: name.into(), near: near.map(|(_, name)| name) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_board_is_found_by_its_name_or_its_near_name_told() {
+        for board in &BOARDS {
+            assert_eq!(BoardSpec::find(board.name).unwrap().name, board.name);
+            assert!(usize::from(board.flash_cs) < board.cs.len());
+            assert!(board.profile.name == board.name);
+            for cs in board.cs {
+                if let Driver::Gpio { block, bit } = cs.driver {
+                    assert!(usize::from(block) < board.gpio.len() && bit < 32);
+                }
+            }
+        }
+        let near = |name| BoardSpec::find(name).unwrap_err().near;
+        assert_eq!(near("imx8m"), Some("imx8mp"));
+        assert_eq!(near("sabrelight"), Some("sabrelite"));
+        assert_eq!(near("zzz"), None);
+        assert_eq!(near(""), None);
+        assert_eq!(
+            BoardSpec::find("zzz").unwrap_err().to_string(),
+            "no simulated board is called \"zzz\"; there are imx8mp, sabrelite"
+        );
+    }
+}

@@ -1,0 +1,228 @@
+//! Boards as a driver sees them: what accesses cost and what reaches the chips.
+
+use barewire::reg::Registers;
+use barewire::time::Timer;
+
+use super::spec::BOARDS;
+use super::*;
+use crate::engine::Thread;
+use crate::model::echo::Echo;
+
+fn board(name: &str, options: BoardOptions) -> Board {
+    Board::new(BoardSpec::find(name).unwrap(), options)
+}
+
+/// Exchanges one word of `bits` under the GPIO chip select 0 of `board`.
+fn exchange(board: &Board, bits: u32, word: u32) -> u32 {
+    let Driver::Gpio { block, bit } = board.spec().cs[0].driver else { panic!("no GPIO line") };
+    let mut gpio = board.gpio(block).unwrap();
+    let mut ecspi = board.controller();
+    gpio.write(0x00, 1 << bit);
+    gpio.write(0x04, 1 << bit);
+    // Channel 2 has no line on either board.
+    let conreg = 0xf1 | 2 << 18 | 3 << 12 | (bits - 1) << 20;
+    ecspi.write(0x08, conreg);
+    gpio.write(0x00, 0);
+    ecspi.write(0x04, word);
+    ecspi.write(0x08, conreg | 1 << 2);
+    while ecspi.read(0x08) & 1 << 2 != 0 {}
+    gpio.write(0x00, 1 << bit);
+    ecspi.read(0x00)
+}
+
+#[test]
+fn every_access_costs_its_time_and_is_counted() {
+    let board = board("imx8mp", BoardOptions::default());
+    let profile = board.profile().clone();
+    let around = 4 * 625;
+    let mut ecspi = board.controller();
+    let mut gpio = board.gpio(0).unwrap();
+    assert!(board.gpio(1).is_none());
+    let mut spent = 0;
+    let mut step = |ps: Ps| {
+        spent += ps;
+        assert_eq!(board.engine().now_ps(), spent);
+    };
+    ecspi.read(0x18);
+    step(profile.register_read_ps.value + around);
+    ecspi.write(0x08, 1);
+    step(profile.register_write_ps.value + around);
+    gpio.read(0x08);
+    step(profile.gpio_read_ps.value + around);
+    gpio.write(0x00, 1);
+    step(profile.gpio_write_ps.value + around);
+    board.cpu_work(16);
+    step(10_000);
+    assert_eq!(board.timer().now_ticks(), 4);
+    step(profile.timer_read_ps.value);
+    let one_each = AccessCounts { reads: 1, writes: 1 };
+    assert_eq!(board.access_counts(), [one_each, one_each]);
+    assert_eq!(board.elapsed_ps(), spent);
+    board.reset_marks();
+    assert_eq!(board.access_counts(), [AccessCounts::default(); 2]);
+    assert_eq!((board.elapsed_ps(), board.wire_use()), (0, WireUse::default()));
+}
+
+#[test]
+fn waits_are_never_shorter_than_asked() {
+    for spec in &BOARDS {
+        let board = Board::new(spec, BoardOptions::default());
+        let mut timer = board.timer();
+        let tick_ps = 1_000_000_000_000 / u64::from(timer.frequency_hz());
+        for offset in [0, 1, 777, 125_000, 333_334] {
+            for ticks in [1, 2, 1000] {
+                board.engine().spend_ps(offset);
+                let begun = board.engine().now_ps();
+                timer.wait_ticks(ticks);
+                let waited = board.engine().now_ps() - begun;
+                assert!(waited >= ticks * tick_ps, "{waited}");
+                assert!(waited <= (ticks + 2) * tick_ps + 2 * timer.read_ps, "{waited}");
+            }
+        }
+        let begun = board.engine().now_ps();
+        timer.wait_ticks(0);
+        timer.sleep_ns(1_000_000_000);
+        assert_eq!(board.engine().now_ps() - begun, 1_000_000_000_000);
+    }
+}
+
+#[test]
+fn a_jump_waits_as_spinning_does() {
+    /// The trait's own spinning wait.
+    struct Spin(SimTimer);
+    impl Timer for Spin {
+        fn frequency_hz(&self) -> u32 {
+            self.0.frequency_hz()
+        }
+        fn now_ticks(&mut self) -> u64 {
+            self.0.now_ticks()
+        }
+    }
+    let (one, other) =
+        (board("imx8mp", BoardOptions::default()), board("imx8mp", BoardOptions::default()));
+    one.timer().wait_ticks(10);
+    Spin(other.timer()).wait_ticks(10);
+    let difference = one.engine().now_ps().abs_diff(other.engine().now_ps());
+    assert!(difference <= one.profile().timer_read_ps.value, "{difference}");
+}
+
+#[test]
+fn a_word_under_a_gpio_chip_select() {
+    for spec in &BOARDS {
+        let board = Board::new(spec, BoardOptions::default());
+        let echo = Rc::new(RefCell::new(Echo::default()));
+        assert!(board.attach(0, echo.clone()));
+        assert!(!board.attach(9, echo.clone()));
+        exchange(&board, 8, 0x5a);
+        assert_eq!(exchange(&board, 16, 0x1234) & 0xffff, 0x5a12);
+        assert_eq!(echo.borrow().received(), [0x5a, 0x12, 0x34]);
+        assert_eq!(board.violations(), []);
+        let used = board.wire_use();
+        assert_eq!(used.bits, 24);
+        assert!(used.span_ps >= used.clock_ps && used.selected_ps > used.span_ps);
+        assert!(used.bus_use_in_transfers() > 0.9999, "{used:?}");
+        assert!(used.bus_use(board.elapsed_ps()) < 0.9);
+    }
+}
+
+#[test]
+fn both_flashes_tell_their_identity() {
+    for (name, id) in [("imx8mp", 0xef_40_19), ("sabrelite", 0xbf_25_41)] {
+        let board = board(name, BoardOptions::default());
+        board.attach_flash(None).unwrap();
+        assert_eq!(exchange(&board, 32, 0x9f00_0000) & 0xff_ffff, id, "{name}");
+        assert_eq!(board.violations(), []);
+        assert!(board.attach_flash(Some(vec![0; 7])).is_err());
+    }
+}
+
+#[test]
+fn no_chip_reads_ones() {
+    let board = board("imx8mp", BoardOptions::default());
+    assert_eq!(exchange(&board, 32, 0x9f00_0000), u32::MAX);
+    assert_eq!(board.violations(), []);
+}
+
+#[test]
+fn a_chip_select_released_with_the_last_word_is_seen() {
+    let board = board("imx8mp", BoardOptions::default());
+    board.attach_flash(None).unwrap();
+    let (mut ecspi, mut gpio) = (board.controller(), board.gpio(0).unwrap());
+    gpio.write(0x00, 1 << 9);
+    gpio.write(0x04, 1 << 9);
+    // 156 kHz: half a period is longer than any access.
+    let conreg = 0xf1 | 9 << 8 | 31 << 20;
+    ecspi.write(0x08, conreg);
+    gpio.write(0x00, 0);
+    ecspi.write(0x04, 0x9f00_0000);
+    ecspi.write(0x08, conreg | 1 << 2);
+    while ecspi.read(0x18) & 1 << 3 == 0 {}
+    gpio.write(0x00, 1 << 9);
+    let rules: Vec<Rule> = board.violations().iter().map(|violation| violation.rule).collect();
+    assert!(rules.contains(&Rule::SckIdle) && rules.contains(&Rule::CsHold), "{rules:?}");
+    let total = board.violations_total();
+    assert_eq!(total, rules.len() as u64);
+    board.clear_violations();
+    assert_eq!(board.violations_total(), 0);
+}
+
+#[test]
+fn accesses_to_no_gpio_register() {
+    let board = board("imx8mp", BoardOptions::default());
+    let mut gpio = board.gpio(0).unwrap();
+    assert_eq!(gpio.read(0x84), 0);
+    gpio.write(0x88, 1);
+    let rules: Vec<Rule> = board.violations().iter().map(|violation| violation.rule).collect();
+    assert_eq!(rules, [Rule::BadAccess; 2]);
+}
+
+#[test]
+fn a_recording_of_the_identity() {
+    let board = board("sabrelite", BoardOptions::default());
+    board.attach_flash(None).unwrap();
+    assert_eq!(board.take_vcd(), None);
+    let silent = board.trace_hash();
+    board.start_vcd();
+    exchange(&board, 32, 0x9f00_0000);
+    let capture = board.take_vcd().unwrap();
+    assert_eq!(capture.lost_events, 0);
+    assert!(capture.vcd.len() > 500);
+    assert_ne!(board.trace_hash(), silent);
+    board.start_vcd_limited(1);
+    exchange(&board, 32, 0x9f00_0000);
+    assert!(board.take_vcd().unwrap().lost_events > 0);
+}
+
+/// Two threads take turns at the wire under a lock that spins.
+fn turns(seed: u64, jitter_ps: Ps) -> (u64, Ps) {
+    let options = BoardOptions { jitter_ps, seed, ..BoardOptions::default() };
+    let board = board("imx8mp", options);
+    let echo = Rc::new(RefCell::new(Echo::default()));
+    board.attach(0, echo.clone());
+    let taken = Cell::new(false);
+    let thread = |name: &str, word: u32| {
+        let (board, taken) = (board.clone(), &taken);
+        Thread::new(name, move || {
+            for _ in 0..20 {
+                while taken.replace(true) {
+                    crate::engine::relax_current();
+                }
+                exchange(&board, 8, word);
+                taken.set(false);
+                board.cpu_work(300);
+            }
+        })
+    };
+    board.engine().run(vec![thread("one", 0x11), thread("two", 0x22)]);
+    assert_eq!(echo.borrow().received().len(), 40);
+    assert_eq!(board.violations(), []);
+    (board.trace_hash(), board.engine().now_ps())
+}
+
+#[test]
+fn the_same_seed_gives_the_same_trace() {
+    assert_eq!(turns(0, 0), turns(1, 0), "without jitter the seed is not used");
+    assert_eq!(turns(7, 50_000), turns(7, 50_000));
+    assert_ne!(turns(7, 50_000).0, turns(8, 50_000).0);
+    assert_ne!(turns(7, 50_000).0, turns(7, 0).0);
+}

@@ -1,0 +1,112 @@
+//! The shipped driver on a simulated board: which lines it gets, and what its processor time costs.
+//!
+//! *Read first*: `barewire::controller::ecspi`. This is the one room of this crate that knows the
+//! driver; the models do not.
+//!
+//! # How it works
+//! [`bring_up`] makes the driver from a board's own table, as board code would. [`Charged`] wraps
+//! it and charges the instructions the bus paths execute around the register work: the registers
+//! charge their own.
+
+use barewire::bus::Bus;
+use barewire::controller::ecspi::{CsLine, Ecspi, EcspiConfig, Streaming};
+use barewire::controller::gpio::{ImxGpio, Ownership};
+use barewire::controller::{Controller, Limits, Program, Unfinished};
+use barewire::spi::{Effective, Error, MessageError, Settings, Transfer};
+
+use crate::board::{Board, SimRegisters, SimTimer};
+use crate::engine::relax_current;
+use crate::wire::Driver;
+
+/// Instructions of the sync path for a message of one transfer, without the controller's register
+/// work: 156 for the whole call less 28 of the null controller's three calls.
+///
+/// Counted on x86-64 by callgrind (`crates/barewire-cli/tests/snapshots/instructions.txt`); an
+/// Arm core's count differs somewhat, and is to replace it when it is counted.
+pub const INSTRUCTIONS_PER_MESSAGE: u64 = 128;
+/// Instructions each further transfer of a message adds, counted likewise.
+pub const INSTRUCTIONS_PER_TRANSFER: u64 = 40;
+
+/// The shipped driver's body on a simulated board.
+pub type SimEcspi = Ecspi<SimRegisters, ImxGpio<SimRegisters>, SimTimer>;
+
+/// The board's controller, under the shipped driver. GPIO banks are [shared](Ownership::Shared),
+/// as they are for a process beside a kernel.
+///
+/// # Panics
+/// If the board's table is not one the driver knows: more than four chip selects, or GPIO chip
+/// selects outside its first GPIO block.
+#[must_use]
+pub fn bring_up(board: &Board) -> SimEcspi {
+    bring_up_with(board, Ownership::Shared, Streaming::Refill)
+}
+
+/// [`bring_up`] with the driver's two choices made by the caller.
+///
+/// # Panics
+/// As [`bring_up`].
+#[must_use]
+pub fn bring_up_with(board: &Board, ownership: Ownership, streaming: Streaming) -> SimEcspi {
+    let mut chip_selects = [CsLine::Absent; 4];
+    for (line, cs) in chip_selects.iter_mut().zip(board.spec().cs) {
+        *line = match cs.driver {
+            Driver::Native(channel) => CsLine::Native { channel, active_high: cs.active_high },
+            Driver::Gpio { block: 0, bit } => CsLine::Gpio { bit, active_high: cs.active_high },
+            Driver::Gpio { block, .. } => unreachable!("GPIO block {block} of one"),
+        };
+    }
+    let reference_hz = u32::try_from(board.profile().ecspi_reference_hz.value)
+        .expect("a reference clock fits 32 bits");
+    let gpio = board.gpio(0).expect("the board has a GPIO block");
+    let config = EcspiConfig { reference_hz, chip_selects, streaming };
+    Ecspi::new(board.controller(), ImxGpio::new(gpio, ownership), board.timer(), config)
+}
+
+/// A bus over the shipped driver, its instructions charged, waiting in virtual time.
+#[must_use]
+pub fn bus(board: &Board) -> Bus<Charged<SimEcspi>> {
+    Bus::with_relax(Charged::new(bring_up(board), board.clone()), relax_current)
+}
+
+/// A controller whose messages cost processor time.
+#[derive(Debug)]
+pub struct Charged<C> {
+    inner: C,
+    board: Board,
+}
+
+impl<C> Charged<C> {
+    /// `inner`, charging `board`.
+    pub fn new(inner: C, board: Board) -> Self {
+        Self { inner, board }
+    }
+
+    /// The controller back.
+    pub fn into_inner(self) -> C {
+        self.inner
+    }
+}
+
+impl<C: Controller> Controller for Charged<C> {
+    fn limits(&self) -> Limits {
+        self.inner.limits()
+    }
+
+    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
+        self.inner.configure(settings)
+    }
+
+    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        self.inner.plan(program, message)
+    }
+
+    fn run(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, Unfinished> {
+        let further = message.len().saturating_sub(1) as u64;
+        self.board.cpu_work(INSTRUCTIONS_PER_MESSAGE + further * INSTRUCTIONS_PER_TRANSFER);
+        self.inner.run(program, message)
+    }
+}

@@ -1,0 +1,327 @@
+//! The wire's checkers: what a datasheet or the manual asks, held against what happened.
+//!
+//! *Read first*: the AC characteristics of any SPI chip's datasheet, for the three CS times.
+//!
+//! # How it works
+//! Every breach becomes a [`Violation`] in the [`Log`]: reported, not acted on. Data is corrupted
+//! by a timing violation only under [`Faults::timing_corrupts`].
+//!
+//! Who finds what: a line's times, clock and mode are checked here, by `LineCheck`, one for each
+//! chip; what concerns several lines or SCK's level, by [`crate::wire::Wire`]; FIFO limits, by the
+//! controller's model; a chip's own protocol, by the chip, whose complaints are collected.
+//!
+//! # Not supported
+//! Data set-up and hold times against SCK, rise times, SCK duty cycle: the models clock with half
+//! and half, and data changes in the middle between two sampling edges.
+
+use std::fmt;
+
+use crate::chip::{PS_PER_NS, Ps, WireLimits};
+
+/// How many violations are kept; beyond that they are only counted.
+pub const KEPT_VIOLATIONS: usize = 1_000;
+
+/// Faults of the wire that a test may switch on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// A violation of `cs_setup`, `cs_inactive` or the clock's limit inverts MISO for the rest of
+    /// that selection.
+    pub timing_corrupts: bool,
+}
+
+/// What was broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Rule {
+    /// From CS active to the first SCK edge was shorter than the chip asks.
+    CsSetup,
+    /// From the last SCK edge to CS inactive was shorter than the chip asks.
+    CsHold,
+    /// CS stayed inactive for shorter than the chip asks.
+    CsInactive,
+    /// Two chips were selected at a time.
+    OneCs,
+    /// SCK was faster than the chip can.
+    MaxClock,
+    /// SCK was not at its idle level at an edge of CS, or left it outside a word while a chip was
+    /// selected: a chip counts that as a clock.
+    SckIdle,
+    /// CS changed in the middle of a word.
+    MidWord,
+    /// SCK ran while no CS was active.
+    ClockWithoutCs,
+    /// The controller's SPI mode is none the chip understands.
+    Mode,
+    /// A received word was lost: RXFIFO was full.
+    RxOverrun,
+    /// RXDATA was read while RXFIFO was empty: the manual leaves the value undefined.
+    RxEmpty,
+    /// A word to send was lost: TXFIFO was full.
+    TxFull,
+    /// A burst stalled for want of data: TXFIFO was empty.
+    TxUnderrun,
+    /// A register was written while its block was disabled, which ignores it.
+    Disabled,
+    /// An access to no register, or not to its first byte.
+    BadAccess,
+    /// The chip's own protocol.
+    Chip,
+}
+
+impl Rule {
+    /// All rules.
+    pub const ALL: [Self; 16] = [
+        Self::CsSetup,
+        Self::CsHold,
+        Self::CsInactive,
+        Self::OneCs,
+        Self::MaxClock,
+        Self::SckIdle,
+        Self::MidWord,
+        Self::ClockWithoutCs,
+        Self::Mode,
+        Self::RxOverrun,
+        Self::RxEmpty,
+        Self::TxFull,
+        Self::TxUnderrun,
+        Self::Disabled,
+        Self::BadAccess,
+        Self::Chip,
+    ];
+
+    /// The rule's name, for reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::CsSetup => "cs_setup",
+            Self::CsHold => "cs_hold",
+            Self::CsInactive => "cs_inactive",
+            Self::OneCs => "one_cs",
+            Self::MaxClock => "max_clock",
+            Self::SckIdle => "sck_idle",
+            Self::MidWord => "mid_word",
+            Self::ClockWithoutCs => "clock_without_cs",
+            Self::Mode => "mode",
+            Self::RxOverrun => "rx_overrun",
+            Self::RxEmpty => "rx_empty",
+            Self::TxFull => "tx_full",
+            Self::TxUnderrun => "tx_underrun",
+            Self::Disabled => "disabled",
+            Self::BadAccess => "bad_access",
+            Self::Chip => "chip",
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One breach of a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// When, in virtual picoseconds.
+    pub at_ps: Ps,
+    /// What was broken.
+    pub rule: Rule,
+    /// The chip select concerned.
+    pub cs: Option<u8>,
+    /// The time that was asked, in nanoseconds; 0 where the rule is not about a time.
+    pub required_ns: u64,
+    /// The time that was given, in nanoseconds, rounded down; 0 where the rule is not about one.
+    pub actual_ns: u64,
+    /// What happened, in words.
+    pub detail: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ns: {}", self.at_ps / PS_PER_NS, self.rule)?;
+        if let Some(cs) = self.cs {
+            write!(f, " on cs{cs}")?;
+        }
+        write!(f, ": {}", self.detail)?;
+        if self.required_ns > 0 {
+            write!(f, " (required {} ns, actual {} ns)", self.required_ns, self.actual_ns)?;
+        }
+        Ok(())
+    }
+}
+
+/// The violations of a wire: the first [`KEPT_VIOLATIONS`], and the count of all.
+#[derive(Clone, Debug, Default)]
+pub struct Log {
+    kept: Vec<Violation>,
+    total: u64,
+}
+
+impl Log {
+    /// The violations kept, oldest first.
+    #[must_use]
+    pub fn kept(&self) -> &[Violation] {
+        &self.kept
+    }
+
+    /// How many there were, those not kept included.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Adds one that is not about a time.
+    #[cold]
+    pub fn report(&mut self, at_ps: Ps, rule: Rule, cs: Option<u8>, detail: impl Into<String>) {
+        let detail = detail.into();
+        self.add(Violation { at_ps, rule, cs, required_ns: 0, actual_ns: 0, detail });
+    }
+
+    #[cold]
+    fn add(&mut self, violation: Violation) {
+        self.total += 1;
+        if self.kept.len() < KEPT_VIOLATIONS {
+            self.kept.push(violation);
+        }
+    }
+}
+
+/// What one chip's line is held to.
+#[derive(Debug)]
+pub(crate) struct LineCheck {
+    cs: u8,
+    limits: WireLimits,
+    min_period_ps: Ps,
+    selected_at: Ps,
+    released_at: Option<Ps>,
+    last_edge: Ps,
+    clocked: bool,
+    clock_reported: bool,
+    mode_wrong: bool,
+    timing_broken: bool,
+}
+
+impl LineCheck {
+    pub(crate) fn new(cs: u8, limits: WireLimits) -> Self {
+        // Rounded down: a clock of exactly the limit keeps it.
+        let min_period_ps =
+            1_000_000_000_000_u64.checked_div(u64::from(limits.max_clock_hz)).unwrap_or(0);
+        Self {
+            cs,
+            limits,
+            min_period_ps,
+            selected_at: 0,
+            released_at: None,
+            last_edge: 0,
+            clocked: false,
+            clock_reported: false,
+            mode_wrong: false,
+            timing_broken: false,
+        }
+    }
+
+    /// A timing rule was broken in this selection.
+    pub(crate) fn timing_broken(&self) -> bool {
+        self.timing_broken
+    }
+
+    pub(crate) fn select(&mut self, at: Ps, log: &mut Log) {
+        self.selected_at = at;
+        self.clocked = false;
+        self.clock_reported = false;
+        self.mode_wrong = false;
+        self.timing_broken = false;
+        if let Some(released_at) = self.released_at {
+            let actual = at.saturating_sub(released_at);
+            let required_ns = self.limits.cs_inactive_ns;
+            self.timing_broken |= self.time(log, at, Rule::CsInactive, required_ns, actual);
+        }
+    }
+
+    /// Bits are clocked, from `first_edge` to `last_edge`; false if in a mode the chip does not
+    /// understand.
+    #[inline]
+    pub(crate) fn clock(
+        &mut self,
+        first_edge: Ps,
+        last_edge: Ps,
+        period: Ps,
+        mode: u8,
+        log: &mut Log,
+    ) -> bool {
+        self.last_edge = last_edge;
+        if !self.clocked {
+            self.first_clock(first_edge, mode, log);
+        }
+        if period < self.min_period_ps && !self.clock_reported {
+            self.too_fast(first_edge, period, log);
+        }
+        !self.mode_wrong
+    }
+
+    fn first_clock(&mut self, first_edge: Ps, mode: u8, log: &mut Log) {
+        self.clocked = true;
+        let actual = first_edge.saturating_sub(self.selected_at);
+        let required_ns = self.limits.cs_setup_ns;
+        self.timing_broken |= self.time(log, first_edge, Rule::CsSetup, required_ns, actual);
+        self.mode_wrong = self.limits.modes >> mode & 1 == 0;
+        if self.mode_wrong {
+            let modes: Vec<u8> = (0..4).filter(|mode| self.limits.modes >> mode & 1 != 0).collect();
+            let detail = format!("clocked in mode {mode}, the chip understands {modes:?}");
+            log.report(first_edge, Rule::Mode, Some(self.cs), detail);
+        }
+    }
+
+    #[cold]
+    fn too_fast(&mut self, at: Ps, period: Ps, log: &mut Log) {
+        self.clock_reported = true;
+        self.timing_broken = true;
+        let actual_hz = 1_000_000_000_000_u64.checked_div(period).unwrap_or(u64::MAX);
+        log.add(Violation {
+            at_ps: at,
+            rule: Rule::MaxClock,
+            cs: Some(self.cs),
+            required_ns: self.min_period_ps.div_ceil(PS_PER_NS),
+            actual_ns: period / PS_PER_NS,
+            detail: format!(
+                "SCK at {actual_hz} Hz, the chip's limit is {} Hz",
+                self.limits.max_clock_hz
+            ),
+        });
+    }
+
+    pub(crate) fn deselect(&mut self, at: Ps, log: &mut Log) {
+        self.released_at = Some(at);
+        if self.clocked {
+            let actual = at.saturating_sub(self.last_edge);
+            self.time(log, at, Rule::CsHold, self.limits.cs_hold_ns, actual);
+        }
+    }
+
+    fn time(&self, log: &mut Log, at: Ps, rule: Rule, required_ns: u64, actual_ps: Ps) -> bool {
+        let broken = actual_ps < required_ns.saturating_mul(PS_PER_NS);
+        if broken {
+            let detail = match rule {
+                Rule::CsSetup => "first SCK edge too soon after CS became active",
+                Rule::CsHold => "CS became inactive too soon after the last SCK edge",
+                _ => "CS became active again too soon",
+            };
+            log.add(Violation {
+                at_ps: at,
+                rule,
+                cs: Some(self.cs),
+                required_ns,
+                actual_ns: actual_ps / PS_PER_NS,
+                detail: detail.into(),
+            });
+        }
+        broken
+    }
+}
+
+#[cfg(test)]
+mod tests;

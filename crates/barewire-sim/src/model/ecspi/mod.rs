@@ -1,0 +1,233 @@
+//! The i.MX ECSPI: registers, FIFOs and the exchange, in virtual time.
+//!
+//! *Read first*: i.MX 6Dual/Quad reference manual, chapter ECSPI (registers, burst length, SS
+//! waveforms); i.MX 6 data sheet, ECSPI timing (CS lead, lag and pulse width of at least half an
+//! SCLK period). The block of i.MX 7 and 8M is the same.
+//!
+//! # How it works
+//! The model stands still between accesses. Each access first lets everything happen that is due
+//! by then ([`Ecspi::catch_up`], in `shift`), word by word, and then acts on registers and FIFOs.
+//!
+//! Where the manual leaves room the model takes the side that shows a driver's mistake:
+//! - A received word appears in RXFIFO at its last sampling edge, half a period before the end of
+//!   its cell; XCH clears and TC sets half a period after that end. So a chip select released as
+//!   soon as the last word is there comes too early, and the wire says so.
+//! - RXDATA of an empty RXFIFO reads a pattern. The bits above a burst's remainder, of which the
+//!   manual says nothing, are what the shift register held.
+//! - EN = 0 resets all registers but CONREG, and they ignore writes until EN = 1 ("this bit must
+//!   be set before writing to other registers").
+//! - XCH with an empty TXFIFO selects and then stalls until there is data.
+//!
+//! # Ordering
+//! 1. SCLK takes the idle level of the mode, then SS is asserted.
+//! 2. CSD_CTL clocks later, and at least half a period later, the first edge of SCLK.
+//! 3. Words follow each other without a gap while TXFIFO has them; else SCLK stalls, SS asserted.
+//! 4. Half a period after the last cell SS is negated, for half a period and SAMPLE_PERIOD wait
+//!    states at least; then SCLK and MOSI take the levels of SCLK_CTL and DATA_CTL.
+//! 5. XCH clears and TC sets, or the next burst begins with step 1.
+//!
+//! # Not supported
+//! The mode in which another controller clocks; hardware trigger (HT) and MSGDATA; SPI_RDY (DRCTL);
+//! DMA requests. A burst asked for with one of them never starts.
+
+mod regs;
+mod shift;
+#[cfg(test)]
+mod tests;
+
+use regs::{Configreg, Conreg, Fifo, Periodreg, stat};
+
+use crate::check::Rule;
+use crate::chip::Ps;
+use crate::wire::{Driver, Wire};
+use shift::Shifter;
+
+/// What RXDATA reads while RXFIFO is empty.
+pub const UNDEFINED_RXDATA: u32 = 0xa55a_a55a;
+
+/// One ECSPI.
+#[derive(Debug)]
+pub struct Ecspi {
+    reference_hz: u64,
+    conreg: Conreg,
+    configreg: Configreg,
+    intreg: u32,
+    dmareg: u32,
+    periodreg: Periodreg,
+    loopback: bool,
+    /// RO and TC.
+    sticky: u32,
+    tx: Fifo,
+    rx: Fifo,
+    shifter: Shifter,
+}
+
+impl Ecspi {
+    /// The block at reset, its reference clock at `reference_hz` (at least 1).
+    #[must_use]
+    pub fn new(reference_hz: u64) -> Self {
+        Self {
+            reference_hz: reference_hz.max(1),
+            conreg: Conreg::default(),
+            configreg: Configreg::default(),
+            intreg: 0,
+            dmareg: 0,
+            periodreg: Periodreg::default(),
+            loopback: false,
+            sticky: 0,
+            tx: Fifo::new(),
+            rx: Fifo::new(),
+            shifter: Shifter::default(),
+        }
+    }
+
+    /// Reads the register at `offset` at time `now`.
+    pub fn read(&mut self, offset: u32, now: Ps, wire: &mut Wire) -> u32 {
+        self.catch_up(now, wire);
+        let enabled = self.conreg.en();
+        match offset {
+            regs::RXDATA if enabled => self.pop_rx(now, wire),
+            regs::CONREG => self.conreg.0 | if self.shifter.xch() { Conreg::XCH } else { 0 },
+            regs::CONFIGREG => self.configreg.0,
+            regs::INTREG => self.intreg,
+            regs::DMAREG => self.dmareg,
+            regs::STATREG => self.status(),
+            regs::PERIODREG => self.periodreg.0,
+            regs::TESTREG => {
+                let loopback = if self.loopback { regs::LBC } else { 0 };
+                loopback | self.rx.count() << 8 | self.tx.count()
+            }
+            regs::RXDATA | regs::TXDATA | regs::MSGDATA => 0,
+            _ => {
+                let detail = format!("read of offset {offset:#x}, where the ECSPI has no register");
+                wire.log().report(now, Rule::BadAccess, None, detail);
+                0
+            }
+        }
+    }
+
+    /// Writes the register at `offset` at time `now`.
+    pub fn write(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire) {
+        self.catch_up(now, wire);
+        if offset == regs::CONREG {
+            self.write_conreg(Conreg(value), now, wire);
+            return;
+        }
+        if !self.conreg.en() && regs::name(offset) != "no register" {
+            self.ignore(offset, value, now, wire);
+            return;
+        }
+        match offset {
+            regs::TXDATA => self.push_tx(value, now, wire),
+            regs::CONFIGREG => {
+                self.configreg = Configreg(value & 0x1fff_ffff);
+                self.rest(now, wire);
+            }
+            regs::INTREG => self.intreg = value & 0xff,
+            regs::DMAREG => self.dmareg = value & 0xbfbf_00bf,
+            regs::STATREG => self.sticky &= !value,
+            regs::PERIODREG => self.periodreg = Periodreg(value & 0x003f_ffff),
+            regs::TESTREG => self.loopback = value & regs::LBC != 0,
+            // Read-only, and the FIFO of a mode that is not supported.
+            regs::RXDATA | regs::MSGDATA => {}
+            _ => {
+                let detail =
+                    format!("write to offset {offset:#x}, where the ECSPI has no register");
+                wire.log().report(now, Rule::BadAccess, None, detail);
+            }
+        }
+    }
+
+    /// Whether the block asks for an interrupt, as of the last access.
+    #[must_use]
+    pub fn interrupt(&self) -> bool {
+        self.status() & self.intreg != 0
+    }
+
+    fn status(&self) -> u32 {
+        let (tx, rx) = (self.tx.count(), self.rx.count());
+        let set = |bit: u32, condition: bool| if condition { bit } else { 0 };
+        // The text of TDR in STATREG contradicts that of TDREN in INTREG; the reset value of 3
+        // (TXFIFO empty, TX_THRESHOLD 0) only agrees with "not more than TX_THRESHOLD words".
+        set(stat::TE, tx == 0)
+            | set(stat::TDR, tx <= self.dmareg & 0x3f)
+            | set(stat::TF, tx == regs::FIFO_WORDS)
+            | set(stat::RR, rx > 0)
+            | set(stat::RDR, rx > self.dmareg >> 16 & 0x3f)
+            | set(stat::RF, rx == regs::FIFO_WORDS)
+            | self.sticky
+    }
+
+    fn pop_rx(&mut self, now: Ps, wire: &mut Wire) -> u32 {
+        match self.rx.pop() {
+            Some(word) => word,
+            None => {
+                wire.log().report(now, Rule::RxEmpty, None, "RXDATA read while RXFIFO is empty");
+                UNDEFINED_RXDATA
+            }
+        }
+    }
+
+    fn push_tx(&mut self, word: u32, now: Ps, wire: &mut Wire) {
+        if !self.tx.push(word) {
+            let detail = format!("TXDATA written while TXFIFO is full: {word:#010x} is lost");
+            wire.log().report(now, Rule::TxFull, None, detail);
+            return;
+        }
+        if self.conreg.smc() {
+            self.start(false, now);
+        }
+        self.resume(now);
+        self.catch_up(now, wire);
+    }
+
+    #[cold]
+    fn ignore(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire) {
+        // Writing a register's reset value loses nothing.
+        if value != 0 || offset == regs::TXDATA {
+            let name = regs::name(offset);
+            let detail = format!("{name} written while EN = 0: {value:#010x} is ignored");
+            wire.log().report(now, Rule::Disabled, None, detail);
+        }
+    }
+
+    fn write_conreg(&mut self, value: Conreg, now: Ps, wire: &mut Wire) {
+        let was_enabled = self.conreg.en();
+        self.conreg = Conreg(value.0 & !Conreg::XCH);
+        if !value.en() {
+            if was_enabled {
+                self.reset(now, wire);
+            }
+            return;
+        }
+        self.rest(now, wire);
+        let asked = if value.smc() { self.tx.count() > 0 } else { value.0 & Conreg::XCH != 0 };
+        if asked {
+            self.start(!value.smc(), now);
+            self.catch_up(now, wire);
+        }
+    }
+
+    /// EN = 0: everything but CONREG is as at reset.
+    fn reset(&mut self, now: Ps, wire: &mut Wire) {
+        wire.abort_run(now);
+        *self = Self { conreg: self.conreg, ..Self::new(self.reference_hz) };
+        self.rest(now, wire);
+    }
+
+    /// Outside a burst: the lines take the levels the registers give them.
+    fn rest(&mut self, now: Ps, wire: &mut Wire) {
+        let asserted = self.shifter.asserted();
+        for channel in 0..4 {
+            if asserted != Some(channel) {
+                let level = !self.configreg.ss_pol(channel);
+                wire.drive(Driver::Native(channel as u8), level, now);
+            }
+        }
+        if asserted.is_none() {
+            let channel = self.conreg.channel_select();
+            wire.set_sck(self.configreg.sclk_rests(channel), now);
+            wire.set_mosi(self.configreg.data_rests(channel), now);
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! The ECSPI's exchange: bursts, words and their times.
+//!
+//! *Read first*: the module page of [`super`], whose *Ordering* this file carries out.
+
+use super::Ecspi;
+use super::regs::{FIFO_WORDS, stat};
+use crate::check::Rule;
+use crate::chip::{Clocking, Ps};
+use crate::wire::{Driver, Run, Wire};
+
+const PS_PER_S: u64 = 1_000_000_000_000;
+const SLOW_CLOCK_HZ: u64 = 32_768;
+
+/// What happens at [`Shifter::due`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Phase {
+    /// Nothing, until a burst is asked for.
+    #[default]
+    Idle,
+    /// SS is asserted.
+    Assert,
+    /// The first cell begins.
+    Lead,
+    /// The last bit of the word is sampled.
+    Sample,
+    /// The last cell of the word ends.
+    Boundary,
+    /// Nothing, until TXFIFO has a word.
+    Stalled,
+    /// SS is negated.
+    Lag,
+}
+
+/// The shift register and its clock. What a burst is made of is taken when it begins.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shifter {
+    phase: Phase,
+    due: Ps,
+    /// XCH started the exchange; with SMC = 1 the bit is not used and reads 0.
+    by_xch: bool,
+    channel: u32,
+    mode: u8,
+    period: Ps,
+    remaining_bits: u32,
+    word: u32,
+    word_bits: u32,
+    word_end: Ps,
+    /// SS stays negated until then.
+    ready_at: Ps,
+}
+
+impl Default for Shifter {
+    fn default() -> Self {
+        Self {
+            phase: Phase::Idle,
+            due: Ps::MAX,
+            by_xch: false,
+            channel: 0,
+            mode: 0,
+            period: 0,
+            remaining_bits: 0,
+            word: 0,
+            word_bits: 0,
+            word_end: 0,
+            ready_at: 0,
+        }
+    }
+}
+
+impl Shifter {
+    /// XCH: between the request of an exchange and its end.
+    pub(super) fn xch(&self) -> bool {
+        self.phase != Phase::Idle && self.by_xch
+    }
+
+    /// The channel whose SS is asserted.
+    pub(super) fn asserted(&self) -> Option<u32> {
+        (!matches!(self.phase, Phase::Idle | Phase::Assert)).then_some(self.channel)
+    }
+
+    fn half(&self) -> Ps {
+        self.period / 2
+    }
+}
+
+impl Ecspi {
+    /// Lets everything happen that is due by `now`.
+    #[inline]
+    pub fn catch_up(&mut self, now: Ps, wire: &mut Wire) {
+        while self.shifter.due <= now {
+            let at = self.shifter.due;
+            match self.shifter.phase {
+                Phase::Sample => self.sample(at, wire),
+                Phase::Boundary => self.boundary(at, wire),
+                Phase::Lead => self.load(at, wire),
+                Phase::Assert => self.assert(at, wire),
+                Phase::Lag => self.lag(at, wire),
+                Phase::Idle | Phase::Stalled => self.shifter.due = Ps::MAX,
+            }
+        }
+    }
+
+    /// An exchange is asked for: by XCH, or by data with SMC = 1.
+    pub(super) fn start(&mut self, by_xch: bool, now: Ps) {
+        let supported = self.conreg.clocks() && !self.conreg.ht() && self.conreg.drctl() == 0;
+        if self.shifter.phase == Phase::Idle && supported {
+            self.shifter.phase = Phase::Assert;
+            self.shifter.by_xch = by_xch;
+            self.shifter.due = now.max(self.shifter.ready_at);
+        }
+    }
+
+    /// TXFIFO has a word again.
+    pub(super) fn resume(&mut self, now: Ps) {
+        if self.shifter.phase == Phase::Stalled {
+            self.shifter.phase = Phase::Lead;
+            self.shifter.due = now.max(self.shifter.word_end);
+        }
+    }
+
+    /// Ordering 1 and 2.
+    fn assert(&mut self, at: Ps, wire: &mut Wire) {
+        let channel = self.conreg.channel_select();
+        let shifter = &mut self.shifter;
+        shifter.channel = channel;
+        shifter.mode = self.configreg.mode(channel);
+        // Rounded up: never faster than the dividers say.
+        shifter.period = (self.conreg.divisor() * PS_PER_S).div_ceil(self.reference_hz).max(2);
+        shifter.remaining_bits = self.conreg.burst_bits();
+        wire.set_sck(shifter.mode & 2 != 0, at);
+        wire.drive(Driver::Native(channel as u8), self.configreg.ss_pol(channel), at);
+        // With CPHA = 0 the first edge is half a period into the cell.
+        let to_edge = if shifter.mode & 1 != 0 { shifter.half() } else { 0 };
+        let csd = self.periodreg.csd_ctl() * shifter.period;
+        shifter.phase = Phase::Lead;
+        shifter.due = at + csd + to_edge;
+        shifter.word_end = shifter.due;
+    }
+
+    /// Ordering 3: the shift register takes a word.
+    fn load(&mut self, at: Ps, wire: &mut Wire) {
+        let Some(word) = self.tx.pop() else {
+            self.stall(at, wire);
+            return;
+        };
+        let shifter = &mut self.shifter;
+        // Only a burst's first word can be short: from then on whole words remain.
+        let bits = match shifter.remaining_bits % 32 {
+            0 => 32,
+            remainder => remainder,
+        };
+        shifter.remaining_bits -= bits;
+        shifter.word = word;
+        shifter.word_bits = bits;
+        shifter.word_end = at + u64::from(bits) * shifter.period;
+        shifter.phase = Phase::Sample;
+        shifter.due = shifter.word_end - (shifter.period - shifter.half());
+        wire.begin_run(Run {
+            clocking: Clocking { at, period: shifter.period },
+            mode: shifter.mode,
+            bits,
+            mosi: ((1_u64 << bits) - 1) as u32 & word,
+            loopback: self.loopback,
+        });
+    }
+
+    #[cold]
+    fn stall(&mut self, at: Ps, wire: &mut Wire) {
+        self.shifter.phase = Phase::Stalled;
+        self.shifter.due = Ps::MAX;
+        let bits = self.shifter.remaining_bits;
+        let detail = format!("TXFIFO is empty with {bits} bits of the burst to go: SCLK stalls");
+        wire.log().report(at, Rule::TxUnderrun, None, detail);
+    }
+
+    fn sample(&mut self, at: Ps, wire: &mut Wire) {
+        let miso = wire.end_run();
+        let shifter = &mut self.shifter;
+        let bits = shifter.word_bits;
+        let mask = ((1_u64 << bits) - 1) as u32;
+        let bits_in = if self.loopback { shifter.word & mask } else { miso & mask };
+        // Above the received bits stands what the shift register held.
+        let word = (u64::from(shifter.word) << bits) as u32 | bits_in;
+        shifter.phase = Phase::Boundary;
+        shifter.due = shifter.word_end;
+        if !self.rx.push(word) {
+            self.sticky |= stat::RO;
+            let detail =
+                format!("RXFIFO already holds {FIFO_WORDS} words: {bits_in:#x} is lost, RO is set");
+            wire.log().report(at, Rule::RxOverrun, None, detail);
+        }
+    }
+
+    fn boundary(&mut self, at: Ps, wire: &mut Wire) {
+        if self.shifter.remaining_bits > 0 {
+            self.load(at, wire);
+        } else {
+            self.shifter.phase = Phase::Lag;
+            self.shifter.due = at + self.shifter.half();
+        }
+    }
+
+    /// Ordering 4 and 5.
+    fn lag(&mut self, at: Ps, wire: &mut Wire) {
+        let channel = self.shifter.channel;
+        let many = self.conreg.smc() || self.configreg.ss_ctl(channel);
+        let again = many && self.tx.count() > 0;
+        let states = self.periodreg.sample_period();
+        let wait = if self.periodreg.slow_clock() {
+            // A state is some 30.5 µs: 32,767 of them are a second, far from overflow.
+            (states * PS_PER_S).div_ceil(SLOW_CLOCK_HZ)
+        } else {
+            states * self.shifter.period
+        };
+        self.shifter.ready_at = at + self.shifter.half() + wait;
+        (self.shifter.phase, self.shifter.due) =
+            if again { (Phase::Assert, self.shifter.ready_at) } else { (Phase::Idle, Ps::MAX) };
+        self.rest(at, wire);
+        if !again {
+            self.sticky |= stat::TC;
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! What stands behind the registers and on the wire, each written from its maker's manual.
+
+pub mod echo;
+pub mod ecspi;
+pub mod gpio;
+pub mod nor;

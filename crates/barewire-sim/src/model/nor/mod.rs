@@ -1,0 +1,538 @@
+//! A SPI NOR flash chip on the wire: its commands, array, status registers, busy times and faults.
+//!
+//! Read first: the datasheets named in `part.rs`, and [`Chip`](crate::chip::Chip), which
+//! `wire.rs` implements.
+//!
+//! How it works: bits are gathered into bytes, and a byte moves a selection from phase to phase
+//! (opcode, address, dummy, data out or data in). What a byte of MISO will be is settled when its
+//! first bit is clocked, what a byte of MOSI means when its last bit is. A command that changes
+//! something is carried out when CS rises, on a byte boundary only. The array changes at once, and
+//! the chip is then BUSY, so that nobody sees the change, until the operation's time has passed;
+//! that is worked out when the chip is next looked at, and needs no clock of its own.
+//!
+//! A driver's mistake (a command while BUSY, a program without WEL, CS rising inside a byte) does
+//! what silicon does, mostly nothing, and is told as a complaint. An opcode the part does not have
+//! is no mistake: drivers probe with them.
+//!
+//! This file has the state and the phases; `wire.rs` the edges and bits that drive them;
+//! `change.rs` the commands that change the array or the status registers.
+//!
+//! Not supported: what `part.rs` lists; a reset (66h, 99h) while BUSY is refused like any other
+//! command, though a W25Q256JV would break off the operation; the power-up delays.
+
+mod change;
+mod part;
+mod sfdp;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use core::fmt;
+use core::ops::Range;
+use std::collections::VecDeque;
+
+pub use part::{Part, Span, Times};
+
+use crate::chip::Ps;
+use part::{AddressWidth, Command, EraseUnit, Op, StatusRegister};
+
+const PS_PER_S: Ps = 1_000_000_000_000;
+
+/// The unit in which changes are told: the smallest erase of either part.
+const GRANULE: usize = 4 << 10;
+
+/// What a byte reads as when nothing drives MISO.
+const UNDRIVEN: u8 = 0xff;
+
+/// Complaints kept until somebody takes them. A driver that polls with a wrong command would
+/// otherwise fill the memory with one sentence.
+const COMPLAINTS_MAX: usize = 64;
+
+/// Status register 1, both parts.
+const BUSY: u8 = 1 << 0;
+const WEL: u8 = 1 << 1;
+/// Status register 3 of the W25Q256JV.
+const ADS: u8 = 1 << 0;
+
+/// The content given for a chip is not as long as its array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SizeMismatch {
+    /// The part's name.
+    pub part: &'static str,
+    /// Bytes in its array.
+    pub expected_bytes: usize,
+    /// Bytes given.
+    pub actual_bytes: usize,
+}
+
+impl fmt::Display for SizeMismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { part, expected_bytes, actual_bytes } = self;
+        write!(f, "a {part} holds {expected_bytes} bytes, the content given has {actual_bytes}")
+    }
+}
+
+impl std::error::Error for SizeMismatch {}
+
+/// What goes wrong with a chip. Operations are counted from the moment the faults are set.
+#[derive(Default, Clone, Debug, PartialEq, Eq)]
+pub struct NorFaults {
+    /// The first erase or program never ends.
+    pub stuck_busy: bool,
+    /// The n-th (from 0) page, byte or word program is cut short: half of its bytes are
+    /// programmed, then the chip is dead until [`Nor::power_cycle`].
+    pub power_loss_in_program: Option<u64>,
+    /// The n-th (from 0) erase is cut short: its first half is erased, the rest holds some of its
+    /// old bits, then the chip is dead until [`Nor::power_cycle`].
+    pub power_loss_in_erase: Option<u64>,
+    /// There is no chip: MISO is never driven, nothing is heard.
+    pub absent: bool,
+    /// MISO is shorted to ground: the chip works, and reads as zeros.
+    pub miso_stuck_low: bool,
+    /// A program takes its time and changes nothing, as worn cells do.
+    pub ignore_program: bool,
+}
+
+/// Where a selection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The opcode is next.
+    Opcode,
+    /// So many address bytes are still to come.
+    Address(u8),
+    /// So many bytes without meaning are still to come.
+    Dummy(u8),
+    /// The chip drives MISO.
+    Out(Source),
+    /// The command takes data.
+    Collect,
+    /// The command is complete and awaits the rise of CS.
+    Complete,
+    /// Bytes came after a complete command: it is off.
+    Overrun,
+    /// An unknown or refused command: nothing is heard or driven until CS rises.
+    Deaf,
+}
+
+/// What the chip drives MISO with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Array,
+    Sfdp,
+    Status(StatusRegister),
+    JedecId,
+    /// Manufacturer and device id in turn.
+    Id,
+    DeviceId,
+}
+
+/// A SPI NOR flash chip.
+#[derive(Debug)]
+pub struct Nor {
+    // A selection in progress.
+    phase: Phase,
+    /// Next byte to read, in the array or whatever else is read; the address of other commands.
+    at: usize,
+    /// Bits of the current byte seen so far, 0 to 7.
+    bits_seen: u32,
+    byte_in: u8,
+    byte_out: u8,
+    /// A faster SCK than this gets a complaint; 0 when the current command has none to give.
+    min_period_ps: Ps,
+    /// Laid over every answer: the wire's faults and a dead chip.
+    miso_or: u32,
+    miso_and: u32,
+    content: Vec<u8>,
+
+    selected: bool,
+    command: Option<Command>,
+    /// Data bytes of a program or a status write, the n-th in slot n modulo the page size.
+    data: Vec<u8>,
+    data_count: usize,
+    /// EWSR or EnableReset came in the selection just before this one.
+    status_write_armed: bool,
+    reset_armed: bool,
+
+    // State that outlives a selection, gone with the power.
+    now: Ps,
+    write_enabled: bool,
+    busy_until: Option<Ps>,
+    /// The end of the operation in progress clears WEL and leaves AAI mode.
+    end_disables_write: bool,
+    /// Nothing is heard until then: after a reset or a release from power-down.
+    deaf_until: Ps,
+    four_byte_mode: bool,
+    /// In AAI mode: the address of the next word.
+    aai_next: Option<usize>,
+    powered_down: bool,
+    enabled_status_write: bool,
+    enabled_reset: bool,
+    /// Status registers 1 and 2 without the bits that show state.
+    status: [u8; 2],
+
+    part: Part,
+    sfdp: Vec<u8>,
+    dirty: Vec<bool>,
+    faults: NorFaults,
+    program_count: u64,
+    erase_count: u64,
+    /// Power was lost in an operation.
+    dead: bool,
+    complaints: VecDeque<String>,
+}
+
+impl Nor {
+    /// A chip that holds `content`, powered up and not selected.
+    ///
+    /// # Errors
+    /// [`SizeMismatch`] when `content` is not exactly as long as the part's array.
+    pub fn new(part: Part, content: Vec<u8>) -> Result<Self, SizeMismatch> {
+        if content.len() != part.size {
+            return Err(SizeMismatch {
+                part: part.name,
+                expected_bytes: part.size,
+                actual_bytes: content.len(),
+            });
+        }
+        Ok(Self {
+            phase: Phase::Deaf,
+            at: 0,
+            bits_seen: 0,
+            byte_in: 0,
+            byte_out: UNDRIVEN,
+            min_period_ps: 0,
+            miso_or: 0,
+            miso_and: u32::MAX,
+            selected: false,
+            command: None,
+            // Two bytes are the longest status write and the AAI word.
+            data: vec![0; part.page_size.max(2)],
+            data_count: 0,
+            status_write_armed: false,
+            reset_armed: false,
+            now: 0,
+            write_enabled: false,
+            busy_until: None,
+            end_disables_write: false,
+            deaf_until: 0,
+            four_byte_mode: false,
+            aai_next: None,
+            powered_down: false,
+            enabled_status_write: false,
+            enabled_reset: false,
+            status: [part.status.factory[0], part.status.factory[1]],
+            sfdp: part.sfdp.as_ref().map_or_else(Vec::new, |sfdp| sfdp.build()),
+            dirty: vec![false; part.size.div_ceil(GRANULE)],
+            faults: NorFaults::default(),
+            program_count: 0,
+            erase_count: 0,
+            dead: false,
+            complaints: VecDeque::new(),
+            content,
+            part,
+        })
+    }
+
+    /// What the chip is.
+    #[must_use]
+    pub fn part(&self) -> &Part {
+        &self.part
+    }
+
+    /// The array. During an erase or a program it already holds the result.
+    #[must_use]
+    pub fn content(&self) -> &[u8] {
+        &self.content
+    }
+
+    /// The bytes that changed since the last call, as ranges of whole 4 KiB granules in order,
+    /// neighbours joined: what is to be written back to a file.
+    pub fn take_dirty(&mut self) -> Vec<Range<usize>> {
+        let mut ranges: Vec<Range<usize>> = Vec::new();
+        for (index, dirty) in self.dirty.iter_mut().enumerate() {
+            if !core::mem::take(dirty) {
+                continue;
+            }
+            let start = index * GRANULE;
+            let end = (start + GRANULE).min(self.content.len());
+            match ranges.last_mut() {
+                Some(last) if last.end == start => last.end = end,
+                _ => ranges.push(start..end),
+            }
+        }
+        ranges
+    }
+
+    /// Sets what goes wrong from here on, and counts operations from 0 again.
+    pub fn set_faults(&mut self, faults: NorFaults) {
+        self.faults = faults;
+        self.program_count = 0;
+        self.erase_count = 0;
+        if self.faults.absent {
+            self.phase = Phase::Deaf;
+            self.command = None;
+        }
+        self.drive_by_faults();
+    }
+
+    /// Power off and on: what the chip holds in latches is lost, the array and the non-volatile
+    /// status bits stay. An operation in progress counts as finished; to cut one short, use
+    /// [`NorFaults`]. A chip that is selected meanwhile hears nothing until CS has risen.
+    pub fn power_cycle(&mut self) {
+        self.dead = false;
+        self.reset_latches();
+        self.phase = Phase::Deaf;
+        self.command = None;
+        self.drive_by_faults();
+    }
+
+    /// Status register 1 as RDSR would read it, as of the last edge or bit the chip saw.
+    #[must_use]
+    pub fn status(&self) -> u8 {
+        let busy = if self.busy_until.is_some() { BUSY } else { 0 };
+        let wel = if self.write_enabled { WEL } else { 0 };
+        let aai = if self.aai_next.is_some() { self.part.status.aai_mode } else { 0 };
+        self.status[0] | busy | wel | aai
+    }
+
+    /// WEL, as of the last edge or bit the chip saw.
+    #[must_use]
+    pub fn write_enabled(&self) -> bool {
+        self.write_enabled
+    }
+
+    /// CS is active.
+    #[must_use]
+    pub fn selected(&self) -> bool {
+        self.selected
+    }
+
+    /// Writes the writable bits of status register 1, as an earlier WRSR would have. Where the
+    /// part keeps them in latches (SST25VF016B), the next power cycle undoes it.
+    pub fn set_status(&mut self, sr1: u8) {
+        self.status[0] = sr1 & self.part.status.writable_1;
+    }
+
+    fn drive_by_faults(&mut self) {
+        self.miso_or = if self.faults.absent || self.dead { u32::MAX } else { 0 };
+        self.miso_and = if self.faults.miso_stuck_low { 0 } else { u32::MAX };
+    }
+
+    /// What both a power cycle and a software reset do.
+    fn reset_latches(&mut self) {
+        self.write_enabled = false;
+        self.busy_until = None;
+        self.end_disables_write = false;
+        self.deaf_until = 0;
+        self.four_byte_mode = false;
+        self.aai_next = None;
+        self.powered_down = false;
+        self.enabled_status_write = false;
+        self.enabled_reset = false;
+        if self.part.status.volatile_1 {
+            self.status[0] = self.part.status.factory[0];
+        }
+    }
+
+    #[cold]
+    fn complain(&mut self, what: fmt::Arguments<'_>) {
+        if self.complaints.len() < COMPLAINTS_MAX {
+            self.complaints.push_back(format!("{}: {what}", self.part.name));
+        }
+    }
+
+    /// Ends the operation in progress once its time is over.
+    fn settle(&mut self, now: Ps) {
+        self.now = now;
+        if self.busy_until.is_some_and(|end| now >= end) {
+            self.busy_until = None;
+            if core::mem::take(&mut self.end_disables_write) {
+                self.write_enabled = false;
+                self.aai_next = None;
+            }
+        }
+    }
+
+    /// What MISO carries during the byte whose first bit is clocked `now`.
+    fn begin_byte(&mut self, now: Ps) -> u8 {
+        self.settle(now);
+        let Phase::Out(source) = self.phase else {
+            return UNDRIVEN;
+        };
+        let at = self.at;
+        self.at += 1;
+        let byte = match source {
+            Source::Array => {
+                if self.at == self.content.len() {
+                    self.at = 0;
+                }
+                self.content.get(at).copied()
+            }
+            Source::Sfdp => {
+                self.at %= sfdp::LENGTH;
+                self.sfdp.get(at).copied()
+            }
+            Source::Status(StatusRegister::One) => Some(self.status()),
+            Source::Status(StatusRegister::Two) => Some(self.status[1]),
+            Source::Status(StatusRegister::Three) => {
+                let ads = if self.four_byte_mode { ADS } else { 0 };
+                Some(self.part.status.factory[2] | ads)
+            }
+            Source::JedecId => {
+                let id = self.part.jedec_id;
+                let at = if self.part.jedec_id_repeats { at % id.len() } else { at };
+                id.get(at).copied()
+            }
+            Source::Id => Some([self.part.jedec_id[0], self.part.device_id][at % 2]),
+            Source::DeviceId => Some(self.part.device_id),
+        };
+        byte.unwrap_or(UNDRIVEN)
+    }
+
+    /// Takes a whole byte of MOSI.
+    fn end_byte(&mut self, byte: u8) {
+        match self.phase {
+            Phase::Opcode => self.decode(byte),
+            Phase::Address(left) => {
+                self.at = self.at << 8 | usize::from(byte);
+                self.phase = if left > 1 { Phase::Address(left - 1) } else { self.after_address() };
+            }
+            Phase::Dummy(left) if left > 1 => self.phase = Phase::Dummy(left - 1),
+            Phase::Dummy(_) => self.phase = self.out(),
+            Phase::Collect => {
+                let slot = self.data_count % self.data.len();
+                self.data[slot] = byte;
+                self.data_count += 1;
+            }
+            Phase::Complete => self.phase = Phase::Overrun,
+            Phase::Out(_) | Phase::Overrun | Phase::Deaf => {}
+        }
+    }
+
+    fn decode(&mut self, opcode: u8) {
+        self.phase = Phase::Deaf;
+        self.status_write_armed = core::mem::take(&mut self.enabled_status_write);
+        self.reset_armed = core::mem::take(&mut self.enabled_reset);
+        let found = self.part.commands.iter().find(|c| c.opcode == opcode);
+        let Some(&command) = found else {
+            return;
+        };
+        let op = command.op;
+        if self.now < self.deaf_until {
+            return self.complain(format_args!(
+                "command {opcode:02X}h too soon after a reset or a release from power-down"
+            ));
+        }
+        if self.powered_down && op != Op::ReleasePowerDown {
+            return self.complain(format_args!("command {opcode:02X}h while powered down"));
+        }
+        if self.busy_until.is_some() && !matches!(op, Op::ReadStatus(_)) {
+            return self.complain(format_args!("command {opcode:02X}h while BUSY"));
+        }
+        let of_aai = matches!(op, Op::AaiWordProgram | Op::ReadStatus(_) | Op::WriteDisable);
+        if self.aai_next.is_some() && !of_aai {
+            return self.complain(format_args!("command {opcode:02X}h in AAI mode"));
+        }
+        self.min_period_ps =
+            command.max_clock_hz.map_or(0, |max_clock_hz| PS_PER_S / Ps::from(max_clock_hz));
+        self.command = Some(command);
+        self.at = 0;
+        self.data_count = 0;
+        self.phase = match op {
+            Op::ReadStatus(_) | Op::ReadJedecId => self.out(),
+            Op::ReadId | Op::ReadSfdp | Op::ByteProgram => Phase::Address(3),
+            Op::AaiWordProgram => match self.aai_next {
+                Some(next) => {
+                    self.at = next;
+                    Phase::Collect
+                }
+                None => Phase::Address(3),
+            },
+            Op::Read { address, .. } | Op::PageProgram(address) | Op::Erase(address, _) => {
+                Phase::Address(self.address_bytes(address))
+            }
+            Op::ReleasePowerDown => Phase::Dummy(3),
+            Op::WriteStatus => Phase::Collect,
+            Op::WriteEnable
+            | Op::WriteDisable
+            | Op::EnableWriteStatus
+            | Op::ChipErase
+            | Op::EnterFourByteMode
+            | Op::ExitFourByteMode
+            | Op::EnableReset
+            | Op::Reset
+            | Op::PowerDown => Phase::Complete,
+        };
+    }
+
+    fn address_bytes(&self, width: AddressWidth) -> u8 {
+        match width {
+            AddressWidth::Three => 3,
+            AddressWidth::Four => 4,
+            AddressWidth::ByMode => 3 + u8::from(self.four_byte_mode),
+        }
+    }
+
+    fn after_address(&mut self) -> Phase {
+        let op = self.command.map(|command| command.op);
+        // Address bits above the array are not decoded.
+        self.at %= match op {
+            Some(Op::ReadSfdp) => sfdp::LENGTH,
+            Some(Op::ReadId) => 2,
+            _ => self.content.len(),
+        };
+        match op {
+            Some(Op::Read { dummy_bytes: 0, .. } | Op::ReadId) => self.out(),
+            Some(Op::Read { dummy_bytes, .. }) => Phase::Dummy(dummy_bytes),
+            Some(Op::ReadSfdp) => Phase::Dummy(1),
+            Some(Op::PageProgram(_) | Op::ByteProgram | Op::AaiWordProgram) => Phase::Collect,
+            Some(Op::Erase(..)) => Phase::Complete,
+            _ => Phase::Deaf,
+        }
+    }
+
+    fn out(&self) -> Phase {
+        let source = match self.command.map(|command| command.op) {
+            Some(Op::Read { .. }) => Source::Array,
+            Some(Op::ReadSfdp) => Source::Sfdp,
+            Some(Op::ReadStatus(register)) => Source::Status(register),
+            Some(Op::ReadJedecId) => Source::JedecId,
+            Some(Op::ReadId) => Source::Id,
+            Some(Op::ReleasePowerDown) => Source::DeviceId,
+            _ => return Phase::Deaf,
+        };
+        Phase::Out(source)
+    }
+
+    /// Carries out a command that CS ended in good order.
+    fn execute(&mut self, command: Command, at: Ps) {
+        let Command { opcode, op, .. } = command;
+        match op {
+            Op::WriteEnable => self.write_enabled = true,
+            Op::WriteDisable => {
+                self.write_enabled = false;
+                self.aai_next = None;
+            }
+            Op::EnableWriteStatus => self.enabled_status_write = true,
+            Op::EnterFourByteMode => self.four_byte_mode = true,
+            Op::ExitFourByteMode => self.four_byte_mode = false,
+            Op::EnableReset => self.enabled_reset = true,
+            Op::Reset if self.reset_armed => {
+                self.reset_latches();
+                self.deaf_until = at.saturating_add(self.part.times.reset.typical_ps);
+            }
+            Op::Reset => self.complain(format_args!("reset (99h) without 66h just before")),
+            Op::PowerDown => self.powered_down = true,
+            Op::WriteStatus => self.write_status(at),
+            Op::PageProgram(_) | Op::ByteProgram | Op::AaiWordProgram => self.program(command, at),
+            Op::Erase(_, unit) => self.erase(opcode, unit, at),
+            Op::ChipErase => self.erase(opcode, EraseUnit::Chip, at),
+            Op::ReadStatus(_)
+            | Op::ReadJedecId
+            | Op::ReadId
+            | Op::ReleasePowerDown
+            | Op::ReadSfdp
+            | Op::Read { .. } => {}
+        }
+    }
+}

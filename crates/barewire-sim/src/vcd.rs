@@ -1,0 +1,261 @@
+//! The wire as a VCD file, for sigrok, GTKWave and the like.
+//!
+//! *Read first*: IEEE 1364, clause 18 (value change dump); [`crate::wire`] for where in a cell data
+//! changes and is sampled.
+//!
+//! # How it works
+//! While on, the recorder keeps one [`Event`] for each word and each level change; edges are made
+//! of them only when the file is written. While off, the wire holds no recorder and records
+//! nothing. Beyond its limit the recorder counts what it loses, and the file says so.
+//!
+//! Signals: `sck`, `mosi`, `miso`, `cs0`, `cs1` and so on, in module `barewire`. Times count from
+//! the start of the recording. The unit is 1 ns while half an SCK period is at least 5 ns, else
+//! finer; times are rounded down to it.
+//!
+//! A file decodes with `sigrok-cli -i x.vcd -I vcd -P spi:clk=sck:mosi=mosi:miso=miso:cs=cs0 -A
+//! spi=mosi-data:miso-data` (add `:cpol=1:cpha=1` for mode 3).
+//!
+//! # Not supported
+//! Strengths and unknown values: MISO without a driver is the 1 of its pull-up.
+
+use std::fmt::Write as _;
+
+use crate::chip::Ps;
+use crate::wire::Run;
+
+/// The events kept unless asked otherwise: some 256 KiB of data in 32-bit words, and some 60 MB
+/// of file.
+pub const MAX_EVENTS: usize = 65_536;
+
+/// Something that happened on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A chip select line changed.
+    Cs {
+        /// When.
+        at: Ps,
+        /// Which.
+        cs: u8,
+        /// To what.
+        level: bool,
+    },
+    /// SCK's resting level changed.
+    Sck {
+        /// When.
+        at: Ps,
+        /// To what.
+        level: bool,
+    },
+    /// MOSI's resting level was set.
+    Mosi {
+        /// When.
+        at: Ps,
+        /// To what.
+        level: bool,
+    },
+    /// Bits were clocked.
+    Run {
+        /// How.
+        run: Run,
+        /// What came back.
+        miso: u32,
+    },
+}
+
+impl Event {
+    fn at(&self) -> Ps {
+        match *self {
+            Self::Cs { at, .. } | Self::Sck { at, .. } | Self::Mosi { at, .. } => at,
+            Self::Run { run, .. } => run.clocking.at,
+        }
+    }
+}
+
+/// A finished recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capture {
+    /// The VCD file.
+    pub vcd: Vec<u8>,
+    /// How many events came after the recorder was full and are missing at the end.
+    pub lost_events: u64,
+}
+
+/// Keeps what happens on the wire.
+#[derive(Debug)]
+pub struct Recorder {
+    begin: Ps,
+    max_events: usize,
+    sck: bool,
+    mosi: bool,
+    /// Level and polarity of each line at the beginning.
+    lines: Vec<(bool, bool)>,
+    events: Vec<Event>,
+    lost_events: u64,
+}
+
+const SCK: usize = 0;
+const MOSI: usize = 1;
+const MISO: usize = 2;
+const CS: usize = 3;
+
+impl Recorder {
+    pub(crate) fn new(
+        begin: Ps,
+        max_events: usize,
+        sck: bool,
+        mosi: bool,
+        lines: Vec<(bool, bool)>,
+    ) -> Self {
+        Self { begin, max_events, sck, mosi, lines, events: Vec::new(), lost_events: 0 }
+    }
+
+    pub(crate) fn record(&mut self, event: Event) {
+        if self.events.len() < self.max_events {
+            self.events.push(event);
+        } else {
+            self.lost_events += 1;
+        }
+    }
+
+    /// The events kept, in the order they ended.
+    #[must_use]
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// Writes the file.
+    #[must_use]
+    pub fn into_capture(self) -> Capture {
+        let scale = self.scale();
+        let mut out = Writer {
+            text: String::new(),
+            begin: self.begin,
+            ps_per_unit: scale.0,
+            unit_at: None,
+            levels: vec![self.sck, self.mosi, true],
+        };
+        out.levels.extend(self.lines.iter().map(|&(level, _)| level));
+        out.header(&self, scale.1);
+
+        // A run is recorded when it ends, a line's edge when it happens: by beginning they are in
+        // order but for edges within a run, which `run` lets in where they belong.
+        let (runs, mut edges): (Vec<&Event>, Vec<&Event>) =
+            self.events.iter().partition(|event| matches!(event, Event::Run { .. }));
+        edges.sort_by_key(|event| event.at());
+        let mut edges = edges.into_iter().peekable();
+        let mut active = self.lines.iter().filter(|(level, high)| level == high).count();
+        let mut until = |out: &mut Writer, at: Ps| {
+            while let Some(event) = edges.next_if(|event| event.at() <= at) {
+                match *event {
+                    Event::Cs { at, cs, level } => {
+                        let cs = usize::from(cs);
+                        out.set(at, CS + cs, level);
+                        let selected = self
+                            .lines
+                            .get(cs)
+                            .is_some_and(|&(_, active_high)| level == active_high);
+                        active = if selected { active + 1 } else { active.saturating_sub(1) };
+                        if active == 0 {
+                            out.set(at, MISO, true);
+                        }
+                    }
+                    Event::Sck { at, level } => out.set(at, SCK, level),
+                    Event::Mosi { at, level } => out.set(at, MOSI, level),
+                    Event::Run { .. } => {}
+                }
+            }
+        };
+        for event in runs {
+            let Event::Run { run, miso } = *event else { continue };
+            let idle = run.mode & 2 != 0;
+            let cpha = run.mode & 1 != 0;
+            for bit in 0..run.bits {
+                let at = run.clocking.at + u64::from(bit) * run.clocking.period;
+                let shift = run.bits - 1 - bit;
+                until(&mut out, at);
+                out.set(at, SCK, idle != cpha);
+                out.set(at, MOSI, run.mosi >> shift & 1 != 0);
+                out.set(at, MISO, miso >> shift & 1 != 0);
+                until(&mut out, at + run.half());
+                out.set(at + run.half(), SCK, idle == cpha);
+            }
+            if !cpha {
+                until(&mut out, run.end());
+                out.set(run.end(), SCK, idle);
+            }
+        }
+        until(&mut out, Ps::MAX);
+        if self.lost_events > 0 {
+            let _ = writeln!(
+                out.text,
+                "$comment cut: {} events lost beyond the limit of {} $end",
+                self.lost_events, self.max_events
+            );
+        }
+        Capture { vcd: out.text.into_bytes(), lost_events: self.lost_events }
+    }
+
+    /// The unit that tells SCK's edges apart: picoseconds and name.
+    fn scale(&self) -> (Ps, &'static str) {
+        let half = self.events.iter().filter_map(|event| match event {
+            Event::Run { run, .. } => Some(run.half()),
+            _ => None,
+        });
+        match half.min().unwrap_or(Ps::MAX) {
+            5_000.. => (1_000, "1 ns"),
+            500.. => (100, "100 ps"),
+            _ => (1, "1 ps"),
+        }
+    }
+}
+
+struct Writer {
+    text: String,
+    begin: Ps,
+    ps_per_unit: Ps,
+    unit_at: Option<u64>,
+    levels: Vec<bool>,
+}
+
+/// The short name of a signal: printable, one character.
+fn code(signal: usize) -> char {
+    char::from(b'!' + signal as u8)
+}
+
+impl Writer {
+    fn header(&mut self, recorder: &Recorder, unit: &str) {
+        let begin = recorder.begin;
+        let mut text = format!(
+            "$comment barewire-sim, begun at {begin} ps of virtual time $end\n\
+             $timescale {unit} $end\n$scope module barewire $end\n"
+        );
+        let names = ["sck".into(), "mosi".into(), "miso".into()];
+        let lines = (0..recorder.lines.len()).map(|cs| format!("cs{cs}"));
+        for (signal, name) in names.into_iter().chain(lines).enumerate() {
+            let _ = writeln!(text, "$var wire 1 {} {name} $end", code(signal));
+        }
+        text.push_str("$upscope $end\n$enddefinitions $end\n#0\n$dumpvars\n");
+        for (signal, &level) in self.levels.iter().enumerate() {
+            let _ = writeln!(text, "{}{}", u8::from(level), code(signal));
+        }
+        text.push_str("$end\n");
+        self.unit_at = Some(0);
+        self.text = text;
+    }
+
+    fn set(&mut self, at: Ps, signal: usize, level: bool) {
+        if self.levels[signal] == level {
+            return;
+        }
+        self.levels[signal] = level;
+        let unit_at = Some(at.saturating_sub(self.begin) / self.ps_per_unit).max(self.unit_at);
+        if unit_at != self.unit_at {
+            let _ = writeln!(self.text, "#{}", unit_at.unwrap_or(0));
+            self.unit_at = unit_at;
+        }
+        let _ = writeln!(self.text, "{}{}", u8::from(level), code(signal));
+    }
+}
+
+#[cfg(test)]
+mod tests;

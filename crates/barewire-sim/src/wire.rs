@@ -1,0 +1,514 @@
+//! One SPI bus's pins: SCK, MOSI, MISO and the chip selects, with the chips behind them.
+//!
+//! *Read first*: [`crate::chip`] for what a chip sees; the timing figures of a controller's manual
+//! for what CPHA means: here data changes where a bit's cell begins and is sampled in its middle,
+//! in both phases. With CPHA = 0 the cell's middle is SCK's leading edge and its end the trailing
+//! one; with CPHA = 1 its beginning is the leading edge and its middle the trailing one.
+//!
+//! # How it works
+//! A controller announces a run of bits when their first cell begins ([`Wire::begin_run`]) and
+//! takes what came back at the last sampling edge ([`Wire::end_run`]). Between the two a chip
+//! select may move, by a GPIO write: the bits sampled until then go to the chip that was selected
+//! then. A run is one call of the chip if nothing moved, so a word costs a word.
+//!
+//! MISO is pulled up: no chip, no selection: ones. A chip clocked in a mode it does not understand
+//! is not asked, and MISO then carries MOSI late by one bit, led by a one: garbage, and the same
+//! each time.
+//!
+//! # Ordering
+//! 1. Times of one wire never go back; a thread that unwinds (see [`crate::engine`]) may break
+//!    that, and then differences count as zero.
+//!
+//! # Not supported
+//! Three-wire, dual and quad modes; several controllers on one wire; word lengths above 32 bits
+//! (a longer burst is a sequence of runs without a gap).
+
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+
+use crate::check::{Faults, LineCheck, Log, Rule};
+use crate::chip::{Chip, Clocking, Ps};
+use crate::vcd::{Event, Recorder};
+
+/// A chip that the wire and the bench share.
+///
+/// Borrow it only while nothing runs on the wire.
+pub type SharedChip = Rc<RefCell<dyn Chip>>;
+
+/// Who drives a chip select line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Driver {
+    /// The controller's own SSn.
+    Native(u8),
+    /// A bit of a GPIO block, by its index among the board's.
+    Gpio {
+        /// The block's index.
+        block: u8,
+        /// The pin's bit.
+        bit: u8,
+    },
+}
+
+/// How the wire was used between two marks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WireUse {
+    /// Time SCK ran: bits times their period.
+    pub clock_ps: u64,
+    /// Time any chip select was active.
+    pub selected_ps: u64,
+    /// From where the first bit's cell began to where the last one's ended, summed over all
+    /// selections (a run of bits without one counts as its own).
+    pub span_ps: u64,
+    /// Bits clocked.
+    pub bits: u64,
+}
+
+impl WireUse {
+    /// The share of `elapsed_ps` in which SCK ran; 0 of no time.
+    #[must_use]
+    pub fn bus_use(&self, elapsed_ps: u64) -> f64 {
+        ratio(self.clock_ps, elapsed_ps)
+    }
+
+    /// The share of the data transfers (from first to last clock of each selection) in which SCK
+    /// ran; 0 of no transfer.
+    #[must_use]
+    pub fn bus_use_in_transfers(&self) -> f64 {
+        ratio(self.clock_ps, self.span_ps)
+    }
+}
+
+fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+/// How a run of bits leaves the controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// When the first bit's cell begins, and the SCK period.
+    pub clocking: Clocking,
+    /// The SPI mode, 0 to 3: bit 1 is CPOL, bit 0 CPHA.
+    pub mode: u8,
+    /// How many bits, 1 to 32.
+    pub bits: u32,
+    /// The bits, in the least significant part, the most significant of them first on the wire.
+    pub mosi: u32,
+    /// The controller does not listen to MISO: clocks without a chip select are meant.
+    pub loopback: bool,
+}
+
+impl Run {
+    /// From a cell's beginning to its sampling edge.
+    #[must_use]
+    pub fn half(&self) -> Ps {
+        self.clocking.period / 2
+    }
+
+    /// When the last bit's cell ends.
+    #[must_use]
+    pub fn end(&self) -> Ps {
+        self.clocking.at + u64::from(self.bits) * self.clocking.period
+    }
+
+    fn cpha(&self) -> bool {
+        self.mode & 1 != 0
+    }
+}
+
+/// A run on its way.
+struct Running {
+    run: Run,
+    done: u32,
+    miso: u32,
+}
+
+struct Line {
+    driver: Driver,
+    active_high: bool,
+    level: bool,
+    chip: Option<SharedChip>,
+    check: LineCheck,
+}
+
+/// The pins.
+pub struct Wire {
+    lines: Vec<Line>,
+    /// One bit for each active line.
+    active: u32,
+    /// One bit for each line with a chip.
+    chips: u32,
+    running: Option<Running>,
+    /// Until then SCK is away from its idle level, after the last bit was sampled.
+    sck_busy_until: Ps,
+    sck: bool,
+    mosi: bool,
+    unselected_reported: bool,
+    faults: Faults,
+    log: Log,
+    recorder: Option<Box<Recorder>>,
+    hash: u64,
+    used: WireUse,
+    selected_since: Ps,
+    span: Option<(Ps, Ps)>,
+}
+
+const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
+
+fn mask(bits: u32) -> u32 {
+    ((1_u64 << bits) - 1) as u32
+}
+
+impl Wire {
+    /// A wire without lines; SCK low, MOSI high.
+    #[must_use]
+    pub fn new(faults: Faults) -> Self {
+        Self {
+            lines: Vec::new(),
+            active: 0,
+            chips: 0,
+            running: None,
+            sck_busy_until: 0,
+            sck: false,
+            mosi: true,
+            unselected_reported: false,
+            faults,
+            log: Log::default(),
+            recorder: None,
+            hash: FNV_OFFSET,
+            used: WireUse::default(),
+            selected_since: 0,
+            span: None,
+        }
+    }
+
+    /// Adds a chip select line, inactive, nothing behind it; its number is the count of lines
+    /// before it.
+    ///
+    /// # Panics
+    /// Beyond 32 lines.
+    pub fn add_line(&mut self, driver: Driver, active_high: bool) -> u8 {
+        assert!(self.lines.len() < 32, "a wire has at most 32 chip selects");
+        let cs = self.lines.len() as u8;
+        let check = LineCheck::new(cs, crate::model::echo::NO_LIMITS);
+        self.lines.push(Line { driver, active_high, level: !active_high, chip: None, check });
+        cs
+    }
+
+    /// Puts `chip` behind line `cs`; false if there is no such line.
+    pub fn attach(&mut self, cs: u8, chip: SharedChip) -> bool {
+        let Some(line) = self.lines.get_mut(usize::from(cs)) else { return false };
+        let limits = chip.borrow().limits();
+        line.check = LineCheck::new(cs, limits);
+        line.chip = Some(chip);
+        self.chips |= 1 << cs;
+        true
+    }
+
+    /// How many chip select lines there are.
+    #[must_use]
+    pub fn lines(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Line `cs` takes `level`. Nothing happens if it had it already or does not exist.
+    pub fn set_line(&mut self, cs: u8, level: bool, at: Ps) {
+        let Some(line) = self.lines.get(usize::from(cs)) else { return };
+        if line.level != level {
+            self.edge(cs, level, at);
+        }
+    }
+
+    /// All lines of `driver` take `level`.
+    pub fn drive(&mut self, driver: Driver, level: bool, at: Ps) {
+        for cs in 0..self.lines.len() {
+            if self.lines[cs].driver == driver {
+                self.set_line(cs as u8, level, at);
+            }
+        }
+    }
+
+    fn edge(&mut self, cs: u8, level: bool, at: Ps) {
+        self.shift_until(at);
+        self.check_sck(cs, at);
+        let line = &mut self.lines[usize::from(cs)];
+        line.level = level;
+        let active = level == line.active_high;
+        let others = self.active;
+        if active {
+            self.active |= 1 << cs;
+        } else {
+            self.active &= !(1 << cs);
+        }
+        self.unselected_reported = false;
+        self.fold(1 << 16 | u64::from(level) << 8 | u64::from(cs), at, 0);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.record(Event::Cs { at, cs, level });
+        }
+        match (others == 0, self.active == 0) {
+            (true, false) => self.selected_since = at,
+            (false, true) => self.close_selection(at),
+            _ => {}
+        }
+        let line = &mut self.lines[usize::from(cs)];
+        if let Some(chip) = &line.chip {
+            if active {
+                line.check.select(at, &mut self.log);
+                chip.borrow_mut().select(at);
+            } else {
+                line.check.deselect(at, &mut self.log);
+                chip.borrow_mut().deselect(at);
+            }
+            if active && others & self.chips != 0 {
+                let other = (others & self.chips).trailing_zeros();
+                let detail = format!("selected while cs{other} is active");
+                self.log.report(at, Rule::OneCs, Some(cs), detail);
+            }
+        }
+        self.collect_complaints(at);
+    }
+
+    fn close_selection(&mut self, at: Ps) {
+        self.used.selected_ps += at.saturating_sub(self.selected_since);
+        if let Some((first, last)) = self.span.take() {
+            self.used.span_ps += last.saturating_sub(first);
+        }
+    }
+
+    fn check_sck(&mut self, cs: u8, at: Ps) {
+        if self.chips >> cs & 1 == 0 {
+            return;
+        }
+        let mut away = at < self.sck_busy_until;
+        if let Some(Running { run, .. }) = &self.running {
+            let inside = at.saturating_sub(run.clocking.at) % run.clocking.period.max(1);
+            away = if run.cpha() { inside < run.half() } else { inside >= run.half() };
+            self.log.report(at, Rule::MidWord, Some(cs), "CS changed in the middle of a word");
+        }
+        if away {
+            self.log.report(at, Rule::SckIdle, Some(cs), "CS changed between two edges of SCK");
+        }
+    }
+
+    /// SCK rests at `level` from now on.
+    pub fn set_sck(&mut self, level: bool, at: Ps) {
+        if self.sck == level {
+            return;
+        }
+        self.sck = level;
+        let selected = self.active & self.chips;
+        if selected != 0 {
+            let cs = Some(selected.trailing_zeros() as u8);
+            self.log.report(at, Rule::SckIdle, cs, "SCK's idle level changed under an active CS");
+        }
+        self.fold(2 << 16 | u64::from(level), at, 0);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.record(Event::Sck { at, level });
+        }
+    }
+
+    /// MOSI rests at `level` from now on.
+    pub fn set_mosi(&mut self, level: bool, at: Ps) {
+        self.mosi = level;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.record(Event::Mosi { at, level });
+        }
+    }
+
+    /// The controller begins to clock `run`.
+    pub fn begin_run(&mut self, run: Run) {
+        debug_assert!((1..=32).contains(&run.bits));
+        let cpol = run.mode & 2 != 0;
+        if self.sck != cpol {
+            self.set_sck(cpol, run.clocking.at);
+        }
+        self.running = Some(Running { run, done: 0, miso: 0 });
+    }
+
+    /// The last bit of the run was sampled: what MISO carried, all ones if nothing runs.
+    pub fn end_run(&mut self) -> u32 {
+        let Some(mut running) = self.running.take() else { return u32::MAX };
+        let bits = running.run.bits;
+        if running.done < bits {
+            self.piece(&mut running, bits);
+        }
+        self.finish(&running);
+        running.miso
+    }
+
+    /// The controller stops in the middle of a run, if there is one.
+    pub fn abort_run(&mut self, at: Ps) {
+        self.shift_until(at);
+        if let Some(mut running) = self.running.take() {
+            let selected = self.active & self.chips;
+            if selected != 0 {
+                let cs = Some(selected.trailing_zeros() as u8);
+                self.log.report(at, Rule::MidWord, cs, "the controller stopped within a word");
+            }
+            if running.done > 0 {
+                running.run.mosi >>= running.run.bits - running.done;
+                running.run.bits = running.done;
+                self.finish(&running);
+            }
+        }
+        self.sck_busy_until = self.sck_busy_until.min(at);
+    }
+
+    fn finish(&mut self, running: &Running) {
+        let run = &running.run;
+        let (at, end) = (run.clocking.at, run.end());
+        self.sck_busy_until = if run.cpha() { 0 } else { end };
+        let clocked = u64::from(run.bits) * run.clocking.period;
+        self.used.clock_ps += clocked;
+        self.used.bits += u64::from(run.bits);
+        if self.active == 0 {
+            self.used.span_ps += clocked;
+        } else {
+            let first = self.span.map_or(at, |(first, _)| first);
+            self.span = Some((first, end));
+        }
+        self.fold(
+            3 << 16 | u64::from(run.mode) << 8 | u64::from(run.bits),
+            at ^ run.clocking.period.rotate_left(40),
+            u64::from(run.mosi) << 32 | u64::from(running.miso),
+        );
+        if let Some(recorder) = &mut self.recorder {
+            recorder.record(Event::Run { run: *run, miso: running.miso });
+        }
+    }
+
+    /// Exchanges the bits whose sampling edge has passed.
+    fn shift_until(&mut self, at: Ps) {
+        let Some(mut running) = self.running.take() else { return };
+        let Clocking { at: begin, period } = running.run.clocking;
+        let sampled = match at.checked_sub(begin + running.run.half()) {
+            Some(past) => past.checked_div(period).map_or(0, |cells| cells + 1),
+            None => 0,
+        };
+        let sampled = sampled.min(u64::from(running.run.bits)) as u32;
+        if sampled > running.done {
+            self.piece(&mut running, sampled);
+        }
+        self.running = Some(running);
+    }
+
+    /// Exchanges the bits from those done up to `upto`.
+    fn piece(&mut self, running: &mut Running, upto: u32) {
+        let run = &running.run;
+        let bits = upto - running.done;
+        let mosi = run.mosi >> (run.bits - upto) & mask(bits);
+        let at = run.clocking.at + u64::from(running.done) * run.clocking.period;
+        let miso = self.shift(run, Clocking { at, ..run.clocking }, mosi, bits);
+        running.miso = (u64::from(running.miso) << bits) as u32 | miso;
+        running.done = upto;
+    }
+
+    fn shift(&mut self, run: &Run, clocking: Clocking, mosi: u32, bits: u32) -> u32 {
+        let Clocking { at, period } = clocking;
+        let mut miso = mask(bits);
+        if self.active == 0 && !run.loopback && !self.unselected_reported {
+            self.unselected_reported = true;
+            self.log.report(at, Rule::ClockWithoutCs, None, "SCK runs, no CS is active");
+        }
+        let end = at + u64::from(bits) * period;
+        let (first_edge, last_edge) =
+            if run.cpha() { (at, end - (period - run.half())) } else { (at + run.half(), end) };
+        let mut left = self.active & self.chips;
+        while left != 0 {
+            let line = &mut self.lines[left.trailing_zeros() as usize];
+            left &= left - 1;
+            let Some(chip) = &line.chip else { continue };
+            let check = &mut line.check;
+            let understood = check.clock(first_edge, last_edge, period, run.mode, &mut self.log);
+            let mut bits_in = if understood {
+                chip.borrow_mut().exchange(clocking, mosi, bits) & mask(bits)
+            } else {
+                mosi >> 1 | 1 << (bits - 1)
+            };
+            if self.faults.timing_corrupts && check.timing_broken() {
+                bits_in ^= mask(bits);
+            }
+            miso &= bits_in;
+        }
+        miso
+    }
+
+    fn collect_complaints(&mut self, at: Ps) {
+        for (cs, line) in self.lines.iter().enumerate() {
+            let Some(chip) = &line.chip else { continue };
+            let mut chip = chip.borrow_mut();
+            while let Some(complaint) = chip.take_complaint() {
+                let detail = format!("{}: {complaint}", chip.name());
+                self.log.report(at, Rule::Chip, Some(cs as u8), detail);
+            }
+        }
+    }
+
+    /// The violations so far, chips' complaints up to `now` collected.
+    pub fn violations(&mut self, now: Ps) -> &Log {
+        self.collect_complaints(now);
+        &self.log
+    }
+
+    /// Where models report.
+    pub fn log(&mut self) -> &mut Log {
+        &mut self.log
+    }
+
+    /// How the wire was used since the last [`Wire::reset_use`].
+    #[must_use]
+    pub fn wire_use(&self, now: Ps) -> WireUse {
+        let mut used = self.used;
+        if self.active != 0 {
+            used.selected_ps += now.saturating_sub(self.selected_since);
+        }
+        if let Some((first, last)) = self.span {
+            used.span_ps += last.saturating_sub(first);
+        }
+        used
+    }
+
+    /// Begins the sums of [`Wire::wire_use`] anew.
+    pub fn reset_use(&mut self, now: Ps) {
+        self.used = WireUse::default();
+        self.selected_since = now;
+        self.span = None;
+    }
+
+    /// Begins to record, at most `max_events` words and level changes.
+    pub fn start_recording(&mut self, now: Ps, max_events: usize) {
+        let levels = self.lines.iter().map(|line| (line.level, line.active_high)).collect();
+        self.recorder = Some(Box::new(Recorder::new(now, max_events, self.sck, self.mosi, levels)));
+    }
+
+    /// Ends the recording and hands it out; `None` if none was begun.
+    pub fn take_recording(&mut self) -> Option<Recorder> {
+        self.recorder.take().map(|recorder| *recorder)
+    }
+
+    /// A hash over everything that happened on the wire: FNV-1a over 64-bit units.
+    #[must_use]
+    pub fn trace_hash(&self) -> u64 {
+        self.hash
+    }
+
+    #[inline]
+    fn fold(&mut self, kind: u64, at: u64, data: u64) {
+        for unit in [kind, at, data] {
+            let mixed = (self.hash ^ unit).wrapping_mul(FNV_PRIME);
+            // FNV carries upward only; its byte-wise form has no high bits to lose.
+            self.hash = mixed ^ mixed >> 32;
+        }
+    }
+}
+
+impl fmt::Debug for Wire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wire")
+            .field("lines", &self.lines.len())
+            .field("active", &self.active)
+            .field("used", &self.used)
+            .finish_non_exhaustive()
+    }
+}

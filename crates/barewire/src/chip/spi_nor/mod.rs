@@ -1,0 +1,393 @@
+//! SPI NOR flash: identify, read, erase, program, verify.
+//!
+//! # Read first
+//! JESD216B (SFDP); the W25Q256JV and SST25VF016B datasheets, instruction tables and AC
+//! characteristics.
+//!
+//! # How such a chip works
+//! Reading is one long message: opcode, address, data, wrapping at the end of the array. Changing
+//! anything takes three steps: WREN sets a latch (WEL), the command takes effect when CS rises,
+//! and the chip is busy for microseconds to minutes, in which it answers RDSR alone. Programming
+//! only clears bits, within a page; erasing sets a block's bits.
+//!
+//! # How this driver uses it
+//! 1. [`SpiNor::new`] proves the chip: JEDEC id, then SFDP for size, page, erase types, address
+//!    width and times, or a table for parts that have no SFDP.
+//! 2. Write enable is a [guard](guard): it is checked to have taken, and whatever happens after
+//!    it, the chip is write-disabled again.
+//! 3. Busy: sleep the typical time, then ask at intervals of an eighth of it, and give up after
+//!    the longest time the datasheet allows. A status whose protection bits have changed meanwhile is a
+//!    chip that no longer drives the line ([`NorError::Gone`]).
+//! 4. [`SpiNor::write`] reads first: what is already there is left alone, what only clears bits is
+//!    programmed without erasing, and everything written is read back.
+//! 5. Chips above 16 MiB are addressed by their 4-byte opcodes, or, where they have none, in
+//!    4-byte mode, which dropping the driver leaves.
+//!
+//! # Not supported
+//! Dual, quad and DTR reads; sector maps of non-uniform parts; security registers; per-block
+//! locks; suspend.
+
+mod error;
+mod geometry;
+mod guard;
+mod opcode;
+mod part;
+mod protection;
+pub mod sfdp;
+mod storage;
+mod write;
+
+pub use error::NorError;
+pub use geometry::{Addressing, EraseType, Geometry, JedecId, Programming};
+pub use protection::Layout;
+pub use sfdp::SfdpError;
+pub use storage::Storage;
+pub use write::{Written, no_observer};
+
+use core::ops::{ControlFlow, Range};
+
+use super::Port;
+use crate::spi::Transfer;
+use crate::time::Timer;
+use opcode::{
+    CE, EN4B, EX4B, FAST_READ, FAST_READ_4B, RDID, RDSFDP, RDSR, RDSR2, READ, READ_4B, WREN, WRSR,
+};
+
+/// Status register: busy.
+const BUSY: u8 = 1 << 0;
+/// Status register: write enable latch.
+const WEL: u8 = 1 << 1;
+
+/// Is told how many bytes are done, and says whether to go on.
+pub type Observer<'o> = &'o mut dyn FnMut(u64) -> ControlFlow<()>;
+
+/// Block protection as the chip reports it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Protection {
+    /// Status register 1.
+    pub status: u8,
+    /// First protected address.
+    pub start: u64,
+    /// First address behind them; equal to `start` if nothing is protected.
+    pub end: u64,
+}
+
+impl Protection {
+    /// Whether nothing is protected.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        self.start >= self.end
+    }
+
+    /// Whether any address of `range` is protected.
+    #[must_use]
+    pub fn covers_any(&self, range: &Range<u64>) -> bool {
+        !self.is_none() && range.start < self.end && self.start < range.end
+    }
+}
+
+/// A flash chip that has proved its identity.
+#[derive(Debug)]
+pub struct SpiNor<P: Port, T: Timer> {
+    port: P,
+    timer: T,
+    id: JedecId,
+    geometry: Geometry,
+    fast_read: bool,
+}
+
+impl<P: Port, T: Timer> SpiNor<P, T> {
+    /// Identifies the chip behind `port`; `timer` times its busy periods.
+    ///
+    /// # Errors
+    /// [`NorError::NoChip`], [`NorError::StuckLow`], [`NorError::UnknownChip`],
+    /// [`NorError::TooFast`], or the bus's.
+    pub fn new(mut port: P, timer: T) -> Result<Self, NorError> {
+        let id = read_id(&mut port)?;
+        let geometry = match part::without_sfdp(id) {
+            Some(geometry) => geometry,
+            None => {
+                let described = sfdp::parse(|address, into| read_sfdp(&mut port, address, into))?;
+                let geometry = described.map_err(|sfdp| NorError::UnknownChip { id, sfdp })?;
+                part::refine(id, geometry)
+            }
+        };
+        let speed_hz = port.speed_hz();
+        if let Some(max_hz) = geometry.max_hz
+            && speed_hz > max_hz
+        {
+            return Err(NorError::TooFast { speed_hz, max_hz });
+        }
+        let fast_read = speed_hz > geometry.read_max_hz;
+        let mut this = Self { port, timer, id, geometry, fast_read };
+        this.four_byte_mode(EN4B)?;
+        Ok(this)
+    }
+
+    /// The chip's id.
+    pub fn jedec_id(&self) -> JedecId {
+        self.id
+    }
+
+    /// What the chip is.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// Whether reads use FAST_READ, because the clock is above READ's limit.
+    pub fn uses_fast_read(&self) -> bool {
+        self.fast_read
+    }
+
+    /// Bytes.
+    pub fn size(&self) -> u64 {
+        self.geometry.size
+    }
+
+    /// Fills `into` from `offset`.
+    ///
+    /// # Errors
+    /// [`NorError::OutOfRange`], of which nothing was read, or the bus's.
+    pub fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<(), NorError> {
+        self.check_range(offset, into.len() as u64)?;
+        if into.is_empty() {
+            return Ok(());
+        }
+        let opcode = match (self.geometry.addressing, self.fast_read) {
+            (Addressing::FourByteOpcodes, false) => READ_4B,
+            (Addressing::FourByteOpcodes, true) => FAST_READ_4B,
+            (_, false) => READ,
+            (_, true) => FAST_READ,
+        };
+        let command = self.command(opcode, offset);
+        // FAST_READ's dummy clocks are one more byte of the command.
+        let len = command.len + usize::from(self.fast_read);
+        self.port.run(&mut [Transfer::write(&command.bytes[..len]), Transfer::read(into)])?;
+        Ok(())
+    }
+
+    /// Compares the chip from `offset` with `expected`, through `scratch` (any length above 0).
+    ///
+    /// # Errors
+    /// [`NorError::Verify`] at the first difference; those of [`SpiNor::read`];
+    /// [`NorError::Interrupted`].
+    pub fn verify(
+        &mut self,
+        offset: u64,
+        expected: &[u8],
+        scratch: &mut [u8],
+        observer: Observer<'_>,
+    ) -> Result<(), NorError> {
+        if scratch.is_empty() {
+            return Err(NorError::ScratchTooSmall { len: 0, needed: 1 });
+        }
+        self.check_range(offset, expected.len() as u64)?;
+        let mut done = 0;
+        for piece in expected.chunks(scratch.len()) {
+            let actual = &mut scratch[..piece.len()];
+            self.read(offset + done, actual)?;
+            if let Some(at) = first_difference(piece, actual) {
+                return Err(NorError::Verify {
+                    address: offset + done + at as u64,
+                    expected: piece[at],
+                    actual: actual[at],
+                });
+            }
+            done += piece.len() as u64;
+            go_on(observer, done)?;
+        }
+        Ok(())
+    }
+
+    /// Status register 1.
+    ///
+    /// # Errors
+    /// The bus's.
+    pub fn status(&mut self) -> Result<u8, NorError> {
+        self.read_register(RDSR)
+    }
+
+    /// What the chip protects.
+    ///
+    /// # Errors
+    /// The bus's.
+    pub fn protection(&mut self) -> Result<Protection, NorError> {
+        let status = self.status()?;
+        let layout = self.geometry.protection;
+        let status_2 = if layout.needs_status_2() { self.read_register(RDSR2)? } else { 0 };
+        let Range { start, end } = layout.protected(status, status_2, self.geometry.size);
+        Ok(Protection { status, start, end })
+    }
+
+    /// Clears the block protection bits, and nothing else.
+    ///
+    /// # Errors
+    /// [`NorError::ProtectionStays`] if hardware holds them; [`NorError::StaysBusy`];
+    /// [`NorError::WriteEnableRefused`]; the bus's.
+    pub fn unprotect(&mut self) -> Result<(), NorError> {
+        if self.protection()?.is_none() {
+            return Ok(());
+        }
+        let status = self.status()?;
+        let keep = !(self.geometry.protection.bits() | BUSY | WEL);
+        let limit_ns = self.geometry.status_write_max_ns;
+        let mut enabled = self.write_enable(0)?;
+        enabled.chip().port.run(&mut [Transfer::write(&[WRSR, status & keep])])?;
+        enabled.finish(limit_ns / 4, limit_ns, 0)?;
+        let protection = self.protection()?;
+        if protection.is_none() {
+            Ok(())
+        } else {
+            Err(NorError::ProtectionStays { status: protection.status })
+        }
+    }
+
+    /// Erases `range`, in the largest blocks that fit; the whole chip by its own command.
+    ///
+    /// # Errors
+    /// [`NorError::OutOfRange`], [`NorError::Misaligned`] and [`NorError::Protected`], of which
+    /// nothing was erased; [`NorError::StaysBusy`], [`NorError::Gone`],
+    /// [`NorError::Interrupted`], the bus's.
+    pub fn erase(&mut self, range: Range<u64>, observer: Observer<'_>) -> Result<(), NorError> {
+        let len = range.end.saturating_sub(range.start);
+        self.check_range(range.start, len)?;
+        let granularity = self.geometry.erase_size();
+        for address in [range.start, range.start + len] {
+            if address % u64::from(granularity) != 0 {
+                return Err(NorError::Misaligned { address, granularity });
+            }
+        }
+        if len == 0 {
+            return Ok(());
+        }
+        self.check_protection(&range)?;
+        if len == self.geometry.size {
+            self.erase_chip()?;
+            return go_on(observer, len);
+        }
+        let mut address = range.start;
+        while address < range.end {
+            let erase = self.largest_erase(address, range.end - address);
+            self.erase_block(address, &erase)?;
+            address += u64::from(erase.size);
+            go_on(observer, address - range.start)?;
+        }
+        Ok(())
+    }
+
+    fn largest_erase(&self, address: u64, len: u64) -> EraseType {
+        let fits = |erase: &EraseType| {
+            let size = u64::from(erase.size);
+            address.is_multiple_of(size) && size <= len
+        };
+        let found = self.geometry.erase_types().rev().find(fits);
+        found.expect("the range is a multiple of the smallest block")
+    }
+
+    fn erase_block(&mut self, address: u64, erase: &EraseType) -> Result<(), NorError> {
+        let command = self.command(erase.opcode, address);
+        let mut enabled = self.write_enable(address)?;
+        enabled.chip().port.run(&mut [Transfer::write(command.as_slice())])?;
+        enabled.finish(erase.typical_ns, erase.max_ns, address)
+    }
+
+    fn erase_chip(&mut self) -> Result<(), NorError> {
+        let Geometry { chip_erase_typical_ns, chip_erase_max_ns, .. } = self.geometry;
+        let mut enabled = self.write_enable(0)?;
+        enabled.chip().port.run(&mut [Transfer::write(&[CE])])?;
+        enabled.finish(chip_erase_typical_ns, chip_erase_max_ns, 0)
+    }
+
+    /// Enters or leaves 4-byte mode, where the part needs it.
+    fn four_byte_mode(&mut self, opcode: u8) -> Result<(), NorError> {
+        if let Addressing::FourByteMode { write_enable } = self.geometry.addressing {
+            if write_enable {
+                self.port.run(&mut [Transfer::write(&[WREN])])?;
+            }
+            self.port.run(&mut [Transfer::write(&[opcode])])?;
+        }
+        Ok(())
+    }
+
+    fn read_register(&mut self, opcode: u8) -> Result<u8, NorError> {
+        let mut both = [opcode, 0];
+        self.port.run(&mut [Transfer::in_place(&mut both)])?;
+        Ok(both[1])
+    }
+
+    fn check_range(&self, offset: u64, len: u64) -> Result<(), NorError> {
+        let size = self.geometry.size;
+        match offset.checked_add(len) {
+            Some(end) if end <= size => Ok(()),
+            _ => Err(NorError::OutOfRange { offset, len, size }),
+        }
+    }
+
+    fn check_protection(&mut self, range: &Range<u64>) -> Result<(), NorError> {
+        let protection = self.protection()?;
+        if protection.covers_any(range) {
+            let Protection { status, start, end } = protection;
+            return Err(NorError::Protected { start, end, status });
+        }
+        Ok(())
+    }
+
+    /// An opcode and its address, most significant byte first.
+    fn command(&self, opcode: u8, address: u64) -> Command {
+        let width = usize::from(self.geometry.addressing.bytes());
+        let mut bytes = [0; COMMAND_MAX];
+        bytes[0] = opcode;
+        bytes[1..=width].copy_from_slice(&(address as u32).to_be_bytes()[4 - width..]);
+        Command { bytes, len: 1 + width }
+    }
+}
+
+impl<P: Port, T: Timer> Drop for SpiNor<P, T> {
+    fn drop(&mut self) {
+        // Nobody is left to tell of an error.
+        let _ = self.four_byte_mode(EX4B);
+    }
+}
+
+/// Opcode, four address bytes, one dummy byte.
+const COMMAND_MAX: usize = 6;
+
+struct Command {
+    bytes: [u8; COMMAND_MAX],
+    len: usize,
+}
+
+impl Command {
+    fn as_slice(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+fn read_id(port: &mut impl Port) -> Result<JedecId, NorError> {
+    let mut both = [RDID, 0, 0, 0];
+    port.run(&mut [Transfer::in_place(&mut both)])?;
+    match both {
+        [_, 0xff, 0xff, 0xff] => Err(NorError::NoChip),
+        [_, 0, 0, 0] => Err(NorError::StuckLow),
+        [_, id @ ..] => Ok(JedecId(id)),
+    }
+}
+
+fn read_sfdp(port: &mut impl Port, address: u32, into: &mut [u8]) -> Result<(), NorError> {
+    let [_, a, b, c] = address.to_be_bytes();
+    // Address, then 8 dummy clocks.
+    port.run(&mut [Transfer::write(&[RDSFDP, a, b, c, 0]), Transfer::read(into)])?;
+    Ok(())
+}
+
+fn first_difference(one: &[u8], other: &[u8]) -> Option<usize> {
+    // Comparing whole slices first is many times faster, and most are equal.
+    if one == other { None } else { one.iter().zip(other).position(|(a, b)| a != b) }
+}
+
+fn go_on(observer: Observer<'_>, done: u64) -> Result<(), NorError> {
+    match observer(done) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(NorError::Interrupted { done }),
+    }
+}

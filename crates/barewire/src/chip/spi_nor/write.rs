@@ -1,0 +1,368 @@
+//! Writing: change only what differs, and read back what was changed.
+//!
+//! # How it works
+//! The range is taken in pieces of one block (the largest erase type up to 64 KiB), each in
+//! sectors (the smallest erase type).
+//! 1. Each sector is read and compared: the same, to be programmed only (bits only clear), or to
+//!    be erased.
+//! 2. If the piece covers its block, one block erase may replace those of the sectors, when it
+//!    takes less time with the programming that then comes back.
+//! 3. A sector that is only partly written and has to be erased keeps its other bytes: they are
+//!    in the scratch buffer from step 1. If power fails between its erase and its programming,
+//!    they are lost.
+//! 4. Pages that hold no bit to clear are not programmed.
+//! 5. Every sector that was changed is read back and compared.
+
+use core::ops::ControlFlow;
+
+use super::opcode::{AAI_WP, PP, PP_4B, WRDI};
+use super::{
+    Addressing, EraseType, NorError, Observer, Programming, SpiNor, first_difference, go_on,
+};
+use crate::chip::Port;
+use crate::spi::Transfer;
+use crate::time::Timer;
+
+/// The erased state.
+const ERASED: u8 = 0xff;
+/// The largest block erased at once while writing.
+const BLOCK_MAX: u32 = 64 << 10;
+
+/// What a write did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Bytes that were already there.
+    pub unchanged_bytes: u64,
+    /// Bytes sent to be programmed.
+    pub programmed_bytes: u64,
+    /// Bytes erased.
+    pub erased_bytes: u64,
+    /// Erase commands.
+    pub erases: u32,
+    /// Program commands.
+    pub programs: u32,
+}
+
+/// An observer that never stops anything.
+pub fn no_observer(_done: u64) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
+/// What a sector needs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Need {
+    Nothing,
+    Program,
+    Erase,
+}
+
+impl Need {
+    fn of(old: &[u8], new: &[u8]) -> Self {
+        if old == new {
+            Need::Nothing
+        } else if old.iter().zip(new).all(|(old, new)| old & new == *new) {
+            Need::Program
+        } else {
+            Need::Erase
+        }
+    }
+}
+
+impl<P: Port, T: Timer> SpiNor<P, T> {
+    /// Writes `data` at `offset`, erasing and programming only what differs, and verifies it.
+    ///
+    /// `scratch` holds at least one smallest block ([`super::Geometry::erase_size`]); `observer`
+    /// is told how many bytes of `data` are done after each sector.
+    ///
+    /// # Errors
+    /// [`NorError::OutOfRange`], [`NorError::Protected`] and [`NorError::ScratchTooSmall`], of
+    /// which nothing was changed; [`NorError::Verify`], [`NorError::StaysBusy`],
+    /// [`NorError::Gone`], [`NorError::Interrupted`] (between sectors), the bus's. The chip is
+    /// write-disabled in every case in which it answers.
+    pub fn write(
+        &mut self,
+        offset: u64,
+        data: &[u8],
+        scratch: &mut [u8],
+        observer: Observer<'_>,
+    ) -> Result<Written, NorError> {
+        let end = offset.saturating_add(data.len() as u64);
+        self.check_range(offset, data.len() as u64)?;
+        let needed = self.geometry.erase_size();
+        if scratch.len() < needed as usize {
+            return Err(NorError::ScratchTooSmall { len: scratch.len(), needed });
+        }
+        let mut written = Written::default();
+        if data.is_empty() {
+            return Ok(written);
+        }
+        self.check_protection(&(offset..end))?;
+        let block = self.block_erase();
+        let mut address = offset;
+        while address < end {
+            let block_end = (address / u64::from(block.size) + 1) * u64::from(block.size);
+            let piece_end = block_end.min(end);
+            let piece = &data[(address - offset) as usize..(piece_end - offset) as usize];
+            let mut done = |bytes: u64| observer(address - offset + bytes);
+            if piece.len() == block.size as usize && block.size > needed {
+                self.write_block(address, piece, &block, scratch, &mut written, &mut done)?;
+            } else {
+                self.write_sectors(address, piece, scratch, &mut written, &mut done)?;
+            }
+            address = piece_end;
+        }
+        Ok(written)
+    }
+
+    /// Programs `data` at `offset` without erasing first: bits only clear. Not verified.
+    ///
+    /// # Errors
+    /// [`NorError::OutOfRange`] and [`NorError::Protected`], of which nothing was changed;
+    /// [`NorError::StaysBusy`], [`NorError::Gone`], the bus's.
+    pub fn program_only(&mut self, offset: u64, data: &[u8]) -> Result<(), NorError> {
+        self.check_range(offset, data.len() as u64)?;
+        if data.is_empty() {
+            return Ok(());
+        }
+        self.check_protection(&(offset..offset + data.len() as u64))?;
+        self.program_pages(offset, data, None, &mut Written::default())
+    }
+
+    /// The largest erase type up to 64 KiB.
+    fn block_erase(&self) -> EraseType {
+        let fitting = self.geometry.erase_types().rfind(|erase| erase.size <= BLOCK_MAX);
+        fitting.unwrap_or_else(|| self.sector_erase())
+    }
+
+    fn sector_erase(&self) -> EraseType {
+        self.geometry.erase_types().next().expect("a geometry has an erase type")
+    }
+
+    /// A whole block: by its own erase if that is quicker (step 2), else sector by sector.
+    fn write_block(
+        &mut self,
+        address: u64,
+        data: &[u8],
+        block: &EraseType,
+        scratch: &mut [u8],
+        written: &mut Written,
+        observer: Observer<'_>,
+    ) -> Result<(), NorError> {
+        let sector = self.sector_erase();
+        let mut erases = 0;
+        let mut kept_pages = 0;
+        for (index, new) in data.chunks(sector.size as usize).enumerate() {
+            let old = &mut scratch[..new.len()];
+            self.read(address + index as u64 * u64::from(sector.size), old)?;
+            match Need::of(old, new) {
+                Need::Erase => erases += 1,
+                Need::Nothing | Need::Program => kept_pages += self.pages_to_program(new),
+            }
+        }
+        let by_sector_ns = erases * sector.typical_ns;
+        let by_block_ns = block.typical_ns + kept_pages * self.geometry.program_typical_ns;
+        if erases == 0 || by_sector_ns <= by_block_ns {
+            return self.write_sectors(address, data, scratch, written, observer);
+        }
+        self.erase_block(address, block)?;
+        written.erases += 1;
+        written.erased_bytes += u64::from(block.size);
+        for (index, new) in data.chunks(sector.size as usize).enumerate() {
+            let done = index as u64 * u64::from(sector.size);
+            self.program_pages(address + done, new, None, written)?;
+            self.read_back(address + done, new, scratch)?;
+            go_on(observer, done + new.len() as u64)?;
+        }
+        Ok(())
+    }
+
+    fn pages_to_program(&self, data: &[u8]) -> u64 {
+        let pages = data.chunks(self.geometry.page_size() as usize);
+        pages.filter(|page| page.iter().any(|&byte| byte != ERASED)).count() as u64
+    }
+
+    /// Sector by sector.
+    fn write_sectors(
+        &mut self,
+        address: u64,
+        data: &[u8],
+        scratch: &mut [u8],
+        written: &mut Written,
+        observer: Observer<'_>,
+    ) -> Result<(), NorError> {
+        let size = u64::from(self.geometry.erase_size());
+        let end = address + data.len() as u64;
+        let mut at = address;
+        while at < end {
+            let sector = at / size * size;
+            let piece_end = (sector + size).min(end);
+            let piece = &data[(at - address) as usize..(piece_end - address) as usize];
+            self.write_sector(sector, at, piece, scratch, written)?;
+            at = piece_end;
+            go_on(observer, at - address)?;
+        }
+        Ok(())
+    }
+
+    /// Writes `new` at `at`, inside the sector at `sector`.
+    fn write_sector(
+        &mut self,
+        sector: u64,
+        at: u64,
+        new: &[u8],
+        scratch: &mut [u8],
+        written: &mut Written,
+    ) -> Result<(), NorError> {
+        let erase = self.sector_erase();
+        let scratch = &mut scratch[..erase.size as usize];
+        let inside = (at - sector) as usize..(at - sector) as usize + new.len();
+        self.read(at, &mut scratch[inside.clone()])?;
+        match Need::of(&scratch[inside.clone()], new) {
+            Need::Nothing => {
+                written.unchanged_bytes += new.len() as u64;
+                return Ok(());
+            }
+            Need::Program => {
+                self.program_pages(at, new, Some(&scratch[inside.clone()]), written)?;
+                return self.read_back(at, new, scratch);
+            }
+            Need::Erase => {}
+        }
+        // What stands around the new bytes is kept (step 3).
+        let (before, after) = (0..inside.start, inside.end..scratch.len());
+        self.read(sector, &mut scratch[before])?;
+        self.read(sector + inside.end as u64, &mut scratch[after])?;
+        scratch[inside].copy_from_slice(new);
+        self.erase_block(sector, &erase)?;
+        written.erases += 1;
+        written.erased_bytes += u64::from(erase.size);
+        self.program_pages(sector, scratch, None, written)?;
+        // The scratch buffer holds what is to be there, so it is read back a little at a time.
+        self.read_back_in_pieces(sector, scratch)
+    }
+
+    /// Programs what is not yet as `new`: where `old` is given, what differs from it; else what
+    /// is not erased (step 4).
+    fn program_pages(
+        &mut self,
+        address: u64,
+        new: &[u8],
+        old: Option<&[u8]>,
+        written: &mut Written,
+    ) -> Result<(), NorError> {
+        let page_size = u64::from(self.geometry.page_size());
+        let end = address + new.len() as u64;
+        let mut at = address;
+        while at < end {
+            let page_end = ((at / page_size + 1) * page_size).min(end);
+            let page = (at - address) as usize..(page_end - address) as usize;
+            let differs = |index: &usize| match old {
+                Some(old) => old[*index] != new[*index],
+                None => new[*index] != ERASED,
+            };
+            if let Some(first) = page.clone().find(differs)
+                && let Some(last) = page.clone().rfind(differs)
+            {
+                let bytes = &new[first..=last];
+                let programs = self.program(address + first as u64, bytes)?;
+                written.programs += programs;
+                written.programmed_bytes += bytes.len() as u64;
+            }
+            at = page_end;
+        }
+        Ok(())
+    }
+
+    /// Programs `bytes`, which lie in one page, and returns the number of commands.
+    fn program(&mut self, address: u64, bytes: &[u8]) -> Result<u32, NorError> {
+        match self.geometry.programming {
+            Programming::Page { .. } => self.program_page(address, bytes).map(|()| 1),
+            Programming::AaiWord => self.program_words(address, bytes),
+        }
+    }
+
+    fn program_page(&mut self, address: u64, bytes: &[u8]) -> Result<(), NorError> {
+        let opcode = match self.geometry.addressing {
+            Addressing::FourByteOpcodes => PP_4B,
+            _ => PP,
+        };
+        let command = self.command(opcode, address);
+        let (typical_ns, max_ns) = (self.geometry.program_typical_ns, self.geometry.program_max_ns);
+        let mut enabled = self.write_enable(address)?;
+        let mut message = [Transfer::write(command.as_slice()), Transfer::write(bytes)];
+        enabled.chip().port.run(&mut message)?;
+        enabled.finish(typical_ns, max_ns, address)
+    }
+
+    /// Even-aligned pairs by AAI, odd ends by single bytes.
+    fn program_words(&mut self, address: u64, bytes: &[u8]) -> Result<u32, NorError> {
+        let head = (address % 2) as usize;
+        let pairs = (bytes.len() - head) / 2 * 2;
+        let (head, rest) = bytes.split_at(head);
+        let (pairs, tail) = rest.split_at(pairs);
+        let mut programs = 0;
+        if !head.is_empty() {
+            self.program_page(address, head)?;
+            programs += 1;
+        }
+        let at = address + head.len() as u64;
+        if !pairs.is_empty() {
+            self.program_aai(at, pairs)?;
+            programs += pairs.len() as u32 / 2;
+        }
+        if !tail.is_empty() {
+            self.program_page(at + pairs.len() as u64, tail)?;
+            programs += 1;
+        }
+        Ok(programs)
+    }
+
+    /// A run of words: the first with its address, the rest without; WRDI ends it.
+    fn program_aai(&mut self, address: u64, pairs: &[u8]) -> Result<(), NorError> {
+        let command = self.command(AAI_WP, address);
+        let (typical_ns, max_ns) = (self.geometry.program_typical_ns, self.geometry.program_max_ns);
+        // The chip stays enabled from word to word; the guard ends that, here by running out.
+        let mut enabled = self.write_enable(address)?;
+        for (index, pair) in pairs.chunks_exact(2).enumerate() {
+            let start = if index == 0 { command.as_slice() } else { &[AAI_WP] };
+            enabled.chip().port.run(&mut [Transfer::write(start), Transfer::write(pair)])?;
+            enabled.wait_ready(typical_ns, max_ns, address + 2 * index as u64)?;
+        }
+        enabled.chip().port.run(&mut [Transfer::write(&[WRDI])])?;
+        enabled.finish(0, max_ns, address)
+    }
+
+    /// Compares with `expected`, through `scratch` (step 5).
+    fn read_back(
+        &mut self,
+        address: u64,
+        expected: &[u8],
+        scratch: &mut [u8],
+    ) -> Result<(), NorError> {
+        let actual = &mut scratch[..expected.len()];
+        self.read(address, actual)?;
+        compare(address, expected, actual)
+    }
+
+    fn read_back_in_pieces(&mut self, address: u64, expected: &[u8]) -> Result<(), NorError> {
+        let mut actual = [0; 256];
+        for (index, piece) in expected.chunks(actual.len()).enumerate() {
+            let at = address + (index * actual.len()) as u64;
+            let actual = &mut actual[..piece.len()];
+            self.read(at, actual)?;
+            compare(at, piece, actual)?;
+        }
+        Ok(())
+    }
+}
+
+fn compare(address: u64, expected: &[u8], actual: &[u8]) -> Result<(), NorError> {
+    match first_difference(expected, actual) {
+        None => Ok(()),
+        Some(at) => Err(NorError::Verify {
+            address: address + at as u64,
+            expected: expected[at],
+            actual: actual[at],
+        }),
+    }
+}
