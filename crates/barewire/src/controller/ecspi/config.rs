@@ -122,7 +122,7 @@ impl EcspiConfig {
 
         let native = cs_mask == 0;
         let (delays, periodreg, effective_setup_ns, effective_hold_ns) = if native {
-            self.native_delays(settings, timer_hz, period_ns)?
+            self.native_delays(settings, timer_hz, divisor)?
         } else {
             let delays = [
                 delay_ticks(settings.cs_setup_ns, timer_hz)?,
@@ -201,20 +201,16 @@ impl EcspiConfig {
         &self,
         settings: &Settings,
         timer_hz: u32,
-        period_ns: u64,
+        divisor: u64,
     ) -> Result<([u32; 3], u32, u64, u64), Error> {
-        let clocks = u64::from(settings.cs_setup_ns).div_ceil(period_ns) as u32;
-        // One clock more than CSD_CTL would reach: the last division was rounded.
-        let floor_period_ns = (period_ns - 1).max(1);
-        let clocks = if u64::from(clocks) * floor_period_ns < u64::from(settings.cs_setup_ns) {
-            clocks + 1
-        } else {
-            clocks
-        };
-        if clocks > CSD_CTL_MAX {
-            let max_ns = (u64::from(CSD_CTL_MAX) * floor_period_ns) as u32;
+        let reference_hz = u64::from(self.reference_hz);
+        let clocks_ns = |clocks: u64| clocks * divisor * NS_PER_S / reference_hz;
+        let clocks = (u64::from(settings.cs_setup_ns) * reference_hz).div_ceil(divisor * NS_PER_S);
+        if clocks > u64::from(CSD_CTL_MAX) {
+            let max_ns = clocks_ns(CSD_CTL_MAX.into()) as u32;
             return Err(Error::NativeCsDelay { asked_ns: settings.cs_setup_ns, max_ns });
         }
+        let period_ns = clocks_ns(1);
         let hold_ns = (period_ns / 2).saturating_sub(SS_LAG_LESS_NS);
         if u64::from(settings.cs_hold_ns) > hold_ns {
             let max_ns = hold_ns as u32;
@@ -226,10 +222,10 @@ impl EcspiConfig {
         let inactive_ticks = if settings.cs_inactive_ns == 0 {
             0
         } else {
-            delay_ticks(settings.cs_inactive_ns.saturating_add(period_ns as u32), timer_hz)?
+            delay_ticks(settings.cs_inactive_ns.saturating_add(period_ns as u32 + 1), timer_hz)?
         };
-        let setup_ns = u64::from(clocks) * floor_period_ns;
-        Ok(([0, 0, inactive_ticks], csd_ctl(clocks), setup_ns, hold_ns))
+        let delays = [0, 0, inactive_ticks];
+        Ok((delays, csd_ctl(clocks as u32), clocks_ns(clocks), hold_ns))
     }
 
     fn native_max_bytes(&self) -> usize {
