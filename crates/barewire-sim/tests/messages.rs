@@ -54,7 +54,7 @@ prop_compose! {
         cs_change in any::<bool>(),
         delay_ns in a_delay(),
         cs_change_delay_ns in a_delay(),
-        word_delay_ns in prop_oneof![8 => Just(0_u32), 1 => 1_u32..300],
+        word_delay_ns in prop_oneof![8 => Just(0_u32), 1 => 1_u32..3_000],
         speed_hz in prop_oneof![3 => Just(0), 1 => a_speed()],
         bits in prop_oneof![3 => Just(0), 1 => bits()],
     ) -> Piece {
@@ -101,6 +101,18 @@ fn swapped(bytes: &[u8], bits: u8) -> Vec<u8> {
         }
     };
     bytes.chunks(word).flat_map(flip).collect()
+}
+
+/// What a piece has to take at least: its clocks at the asked speed and every delay asked.
+fn asked_ns(message: &Message, piece: &Piece) -> u64 {
+    let bits = if piece.bits == 0 { message.bits } else { piece.bits };
+    let speed_hz = if piece.speed_hz == 0 { message.speed_hz } else { piece.speed_hz };
+    let words = piece.words as u64;
+    let clocks_ns = words * u64::from(bits) * 1_000_000_000 / u64::from(speed_hz);
+    let gaps_ns = words.saturating_sub(1) * u64::from(piece.word_delay_ns);
+    let inactive_ns =
+        if piece.cs_change { piece.cs_change_delay_ns.max(message.cs_inactive_ns) } else { 0 };
+    clocks_ns + gaps_ns + u64::from(piece.delay_ns) + u64::from(inactive_ns)
 }
 
 fn run(board_name: &str, messages: &[Message]) -> Result<u64, TestCaseError> {
@@ -169,7 +181,14 @@ fn run(board_name: &str, messages: &[Message]) -> Result<u64, TestCaseError> {
                 transfer
             })
             .collect();
+        let begun_ps = board.engine().now_ps();
         let actual_length = device.sync(&mut transfers);
+        let took_ps = board.engine().now_ps() - begun_ps;
+        let asked_ns: u64 = message.pieces.iter().map(|piece| asked_ns(message, piece)).sum();
+        prop_assert!(
+            took_ps >= asked_ns * 1_000,
+            "{took_ps} ps for {asked_ns} ns of delays and clocks"
+        );
         let expected_length: usize = buffers.iter().map(|(tx, _)| tx.len()).sum();
         prop_assert_eq!(actual_length, Ok(expected_length));
 

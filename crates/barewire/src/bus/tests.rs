@@ -109,7 +109,7 @@ fn an_error_releases_cs_and_says_where() {
         .expect_err("the second transfer fails");
     assert_eq!(error, MessageError { error: timeout.into(), transfer_index: 1, actual_length: 3 });
     device.try_sync(&mut [Transfer::write(&[1])]).expect("the bus was given back");
-    assert_eq!(bus.get_mut().log[..5], ["select", "exchange", "exchange", "recover", "deselect"]);
+    assert_eq!(bus.get_mut().log[..5], ["select", "exchange", "exchange", "deselect", "recover"]);
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn a_panic_releases_cs_and_the_bus() {
     device.try_sync(&mut [Transfer::write(&[1])]).expect("the bus was given back");
     assert_eq!(
         bus.get_mut().log,
-        ["select", "exchange", "recover", "deselect", "select", "exchange", "deselect"]
+        ["select", "exchange", "deselect", "recover", "select", "exchange", "deselect"]
     );
 }
 

@@ -7,7 +7,7 @@
 //! 3. Wait `cs_hold`, deselect, wait `cs_inactive`.
 //!
 //! Step 3 is a destructor: an error or a panic on the way (a register body of a test, say) runs
-//! it too, after the block has been told to [recover](Wire::recover).
+//! it too, and then the block is told to [recover](Wire::recover).
 
 use super::{After, Plan, Program};
 use crate::spi::{Data, Error, MessageError, Transfer};
@@ -139,10 +139,11 @@ impl<'w, W: Wire + ?Sized> Selected<'w, W> {
 impl<W: Wire + ?Sized> Drop for Selected<'_, W> {
     #[inline]
     fn drop(&mut self) {
+        self.deselect();
+        // Only now: a reset may move the clock line, which a selected chip would count.
         if self.unsettled {
             self.wire.recover();
         }
-        self.deselect();
     }
 }
 

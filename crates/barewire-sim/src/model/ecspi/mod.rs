@@ -16,6 +16,8 @@
 //!   manual says nothing, are what the shift register held.
 //! - EN = 0 resets all registers but CONREG, and they ignore writes until EN = 1 ("this bit must
 //!   be set before writing to other registers").
+//! - Between bursts SCLK's idle level follows CONFIGREG one SCLK period later (the manual is
+//!   silent; Linux's spi-imx driver records the observation and waits two periods for it).
 //! - XCH with an empty TXFIFO selects and then stalls until there is data.
 //!
 //! # Ordering
@@ -121,6 +123,7 @@ impl Ecspi {
             regs::TXDATA => self.push_tx(value, now, wire),
             regs::CONFIGREG => {
                 self.configreg = Configreg(value & 0x1fff_ffff);
+                self.settle(now);
                 self.rest(now, wire);
             }
             regs::INTREG => self.intreg = value & 0xff,
@@ -226,7 +229,9 @@ impl Ecspi {
         }
         if asserted.is_none() {
             let channel = self.conreg.channel_select();
-            wire.set_sck(self.configreg.sclk_rests(channel), now);
+            if !self.shifter.settling() {
+                wire.set_sck(self.configreg.sclk_rests(channel), now);
+            }
             wire.set_mosi(self.configreg.data_rests(channel), now);
         }
     }

@@ -3,7 +3,7 @@
 //! *Read first*: the module page of [`super`], whose *Ordering* this file carries out.
 
 use super::Ecspi;
-use super::regs::{FIFO_WORDS, stat};
+use super::regs::{Conreg, FIFO_WORDS, stat};
 use crate::check::Rule;
 use crate::chip::{Clocking, Ps};
 use crate::wire::{Driver, Run, Wire};
@@ -73,6 +73,11 @@ impl Shifter {
         self.phase != Phase::Idle && self.by_xch
     }
 
+    /// Whether SCLK has yet to follow CONFIGREG.
+    pub(super) fn settling(&self) -> bool {
+        self.phase == Phase::Idle && self.due != Ps::MAX
+    }
+
     /// The channel whose SS is asserted.
     pub(super) fn asserted(&self) -> Option<u32> {
         (!matches!(self.phase, Phase::Idle | Phase::Assert)).then_some(self.channel)
@@ -81,6 +86,11 @@ impl Shifter {
     fn half(&self) -> Ps {
         self.period / 2
     }
+}
+
+/// One period of SCLK, rounded up: never faster than the dividers say.
+fn period(conreg: Conreg, reference_hz: u64) -> Ps {
+    (conreg.divisor() * PS_PER_S).div_ceil(reference_hz).max(2)
 }
 
 impl Ecspi {
@@ -95,8 +105,19 @@ impl Ecspi {
                 Phase::Lead => self.load(at, wire),
                 Phase::Assert => self.assert(at, wire),
                 Phase::Lag => self.lag(at, wire),
-                Phase::Idle | Phase::Stalled => self.shifter.due = Ps::MAX,
+                Phase::Idle => {
+                    self.shifter.due = Ps::MAX;
+                    self.rest(at, wire);
+                }
+                Phase::Stalled => self.shifter.due = Ps::MAX,
             }
+        }
+    }
+
+    /// CONFIGREG was written: between bursts SCLK follows one of its periods later.
+    pub(super) fn settle(&mut self, now: Ps) {
+        if self.shifter.phase == Phase::Idle {
+            self.shifter.due = now.saturating_add(period(self.conreg, self.reference_hz));
         }
     }
 
@@ -124,8 +145,7 @@ impl Ecspi {
         let shifter = &mut self.shifter;
         shifter.channel = channel;
         shifter.mode = self.configreg.mode(channel);
-        // Rounded up: never faster than the dividers say.
-        shifter.period = (self.conreg.divisor() * PS_PER_S).div_ceil(self.reference_hz).max(2);
+        shifter.period = period(self.conreg, self.reference_hz);
         shifter.remaining_bits = self.conreg.burst_bits();
         wire.set_sck(shifter.mode & 2 != 0, at);
         wire.drive(Driver::Native(channel as u8), self.configreg.ss_pol(channel), at);

@@ -141,7 +141,7 @@ impl EcspiConfig {
                 word_bytes: word_bytes(settings.bits_per_word)?,
                 after: After::Nothing,
             },
-            max_len: if native { self.native_max_bytes() } else { usize::MAX },
+            max_len: if native { self.burst_bytes_max() } else { usize::MAX },
             one_transfer: native,
             regs: [
                 configreg,
@@ -228,7 +228,8 @@ impl EcspiConfig {
         Ok((delays, csd_ctl(clocks as u32), clocks_ns(clocks), hold_ns))
     }
 
-    fn native_max_bytes(&self) -> usize {
+    /// The longest burst: what the block's own select line stays active for.
+    pub(super) fn burst_bytes_max(&self) -> usize {
         match self.streaming {
             Streaming::Refill => BURST_BYTES_MAX,
             Streaming::FifoLoads => FIFO_WORDS * 4,
@@ -245,7 +246,7 @@ impl EcspiConfig {
         if program.regs[P_CS_MASK] != 0 {
             return Ok(());
         }
-        let max_bytes = self.native_max_bytes();
+        let max_bytes = self.burst_bytes_max();
         let last = message.len().saturating_sub(1);
         let pulses = |(index, transfer): (usize, &Transfer<'_>)| {
             transfer.data.len() > max_bytes

@@ -22,11 +22,12 @@
 //!    and read, and RXDATA is undefined before RR). A word is never written during a burst here,
 //!    so ERR009165 cannot occur. Below 10 MHz RR may come long before the last clock has ended
 //!    (half a period), so XCH is used, whose clearing covers it.
-//! 3. Up to 256 bytes: TXFIFO is filled, XCH starts the burst and clears at its end, RXFIFO is
-//!    drained: n + 1 + polls + n accesses.
-//! 4. More: bursts of 512 bytes, begun with [`PREFILL_WORDS`] words; then as many words are sent
-//!    as were received, 64 at most in flight, so that neither FIFO can overrun and TXFIFO stays
-//!    full. TESTREG counts what is received.
+//! 3. More: bursts of up to 512 bytes. [`PREFILL_WORDS`] words go to TXFIFO, XCH starts the
+//!    burst, and then as many words are sent as were received, 64 at most in flight, so that
+//!    neither FIFO can overrun, TXFIFO stays full, and the first clock need not wait for the last
+//!    word. TESTREG counts what is received. XCH clears half a clock after the burst.
+//! 4. With [`Streaming::FifoLoads`] a burst is one FIFO load, filled before XCH and drained after
+//!    it: n + 1 + polls + n accesses.
 //! 5. A wait asks the hardware some 64 times before it asks the timer, and gives up after twice
 //!    the wire time and 1 ms. The clock is read *before* the status: a thread put to sleep
 //!    between the two still sees the hardware's success.
@@ -72,12 +73,12 @@ use crate::reg::Registers;
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
 use crate::time::{Timer, ticks_at_least};
 use regs::{
-    BURST_BYTES_MAX, BURST_LENGTH, CHANNEL_MODE_ALL, CONFIGREG, CONREG, EN, FIFO_WORDS, INTREG,
-    PERIODREG, RR, RXDATA, SMC, STATREG, TESTREG, TXDATA, XCH, burst_length, divisor, rxcnt,
+    BURST_LENGTH, CHANNEL_MODE_ALL, CONFIGREG, CONREG, EN, FIFO_WORDS, INTREG, PERIODREG, RR,
+    RXDATA, SMC, STATREG, TESTREG, TXDATA, XCH, burst_length, divisor, rxcnt,
 };
 use words::{first_word_bytes, pack, unpack};
 
-/// Words written before a long burst starts: few, so that the first clock comes early, and
+/// Words written before a burst starts: few, so that the first clock comes early, and
 /// enough to last while the rest is written.
 const PREFILL_WORDS: usize = 4;
 /// FIFO words moved at a time through the stack.
@@ -212,7 +213,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
         Ok(())
     }
 
-    /// A burst that fits the FIFOs.
+    /// A burst that fits the FIFOs, filled before and drained after.
     fn exchange_whole(
         &mut self,
         plan: &Plan,
@@ -228,7 +229,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
         Ok(())
     }
 
-    /// A burst longer than the FIFOs, refilled while it runs.
+    /// A burst of any length, refilled and drained while it runs.
     fn exchange_streamed(
         &mut self,
         plan: &Plan,
@@ -326,18 +327,13 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
     }
 
     fn exchange_long(&mut self, plan: &Plan, data: &mut Data<'_>) -> Result<(), TimedOut> {
-        let fifo_bytes = FIFO_WORDS * 4;
-        let burst_bytes = match self.config.streaming {
-            Streaming::Refill => BURST_BYTES_MAX,
-            Streaming::FifoLoads => fifo_bytes,
-        };
+        let burst_bytes = self.config.burst_bytes_max();
         let mut start = 0;
         while start < data.len() {
             let span = Span { start, len: (data.len() - start).min(burst_bytes) };
-            if span.len <= fifo_bytes {
-                self.exchange_whole(plan, data, span)?;
-            } else {
-                self.exchange_streamed(plan, data, span)?;
+            match self.config.streaming {
+                Streaming::Refill => self.exchange_streamed(plan, data, span)?,
+                Streaming::FifoLoads => self.exchange_whole(plan, data, span)?,
             }
             start += span.len;
         }

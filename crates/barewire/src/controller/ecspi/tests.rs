@@ -134,7 +134,7 @@ fn a_pin_of_our_own_bank_costs_one_access_an_edge() {
 }
 
 #[test]
-fn five_bytes_fill_the_fifo_then_start() {
+fn five_bytes_start_filled_and_are_drained_as_they_come() {
     let mut script = Vec::from(RESET);
     script.extend(configured(0x30f1));
     script.extend([
@@ -142,10 +142,13 @@ fn five_bytes_fill_the_fifo_then_start() {
         Write(0x04, 0x03),
         Write(0x04, 0x0001_0203),
         Write(0x08, 0x0270_30f5),
+        Read(0x20, 0x0000),
+        Read(0x20, 0x0100),
+        Read(0x00, 0x11),
+        Read(0x20, 0x0100),
+        Read(0x00, 0x2233_4455),
         Read(0x08, 0x0270_30f5),
         Read(0x08, 0x0270_30f1),
-        Read(0x00, 0x11),
-        Read(0x00, 0x2233_4455),
     ]);
     let mut fake = Fake::new(&script);
     let bus = Bus::new(Ecspi::new(&mut fake, NoGpio, Ticker(0), config(NATIVE)));
@@ -298,7 +301,7 @@ fn a_wedged_block_times_out_and_is_reset() {
             .sync(&mut [Transfer::write(&[]).with_cs_change(), Transfer::read(&mut rx)])
             .expect_err("never ends");
         let Error::Timeout { timeout_us } = error.error else { panic!("{error}") };
-        let wire_ns = (len.min(256) * 8 * 50) as u64;
+        let wire_ns: u64 = if len == 4 { 32 * 50 } else { 2048 * 50 };
         assert_eq!(u64::from(timeout_us), (2 * wire_ns).div_ceil(1_000) + 1_000);
         assert_eq!((error.transfer_index, error.actual_length), (1, 0));
         assert_eq!(bus.into_inner().release().0.resets, 3, "at start, after the error, at the end");
