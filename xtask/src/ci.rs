@@ -207,6 +207,7 @@ pub(crate) const STEPS: &[Step] = &[
     ),
     Step::building("no_std", "the core builds for targets without an operating system", no_std),
     Step::building("docs", "documentation without warnings", docs),
+    Step::building("loom", "the bus word under a model checker", loom),
     Step::building("miri", "the core's tests under Miri", miri),
 ];
 
@@ -299,6 +300,13 @@ fn docs(cx: &Context) -> Outcome {
         success && ran.success
     });
     Outcome::of_check(success)
+}
+
+/// Release, since every interleaving is run.
+fn loom(cx: &Context) -> Outcome {
+    let dir = cx.target_dir("loom");
+    let args = ["test", "-p", "barewire", "--release", "--test", "loom", "--target-dir", &dir];
+    cx.run_tests(&Task::new("cargo", &args).env("RUSTFLAGS", "--cfg loom"))
 }
 
 /// Isolation is off because proptest reads its regression files; few cases, because Miri is some

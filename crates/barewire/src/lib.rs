@@ -38,7 +38,7 @@
 //! them.
 #![no_std]
 
-#[cfg(test)]
+#[cfg(any(test, loom))]
 extern crate std;
 
 pub mod bus;
