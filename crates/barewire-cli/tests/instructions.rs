@@ -1,0 +1,69 @@
+//! Exact instruction counts of the bus paths: a reviewed table that gates.
+//!
+//! Only the optimised build under the pinned compiler on x86-64 has reproducible counts; elsewhere
+//! the test says that it skipped. Set `BAREWIRE_BLESS=1` to write the table anew; the difference is
+//! then for a reviewer.
+#![cfg(not(debug_assertions))]
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+const HEADER: &str = "\
+Instructions per operation, null controller, counted by callgrind; x86-64, release, pinned compiler.
+floor is bare with a compare-and-swap and an exchange around it; per transfer for the last two.
+
+";
+
+/// Why this machine's counts are not the table's, if they are not.
+fn why_not() -> Option<String> {
+    if !cfg!(target_arch = "x86_64") {
+        return Some("instruction counts are reviewed for x86-64 only".into());
+    }
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        return Some("instruction counts need valgrind".into());
+    }
+    let pinned = include_str!("../../../rust-toolchain.toml");
+    let rustc = Command::new("rustc").arg("--version").output().ok()?;
+    let version = String::from_utf8_lossy(&rustc.stdout).into_owned();
+    let number = version.split_whitespace().nth(1).unwrap_or_default();
+    if !pinned.contains(&format!("channel = \"{number}\"")) {
+        return Some(format!("instruction counts are reviewed for the pinned compiler, not {number}"));
+    }
+    None
+}
+
+#[test]
+fn instructions_are_as_reviewed_and_within_their_bars() {
+    if let Some(why) = why_not() {
+        println!("SKIPPED: {why}");
+        return;
+    }
+    let output = Command::new(env!("CARGO_BIN_EXE_barewire"))
+        .args(["bench", "--json", "--rounds", "1"])
+        .output()
+        .expect("the command runs");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one JSON line");
+    let rows = report["rows"].as_array().expect("rows");
+    let mut table = String::from(HEADER);
+    for row in rows {
+        let count = row["instructions"].as_u64().unwrap_or_else(|| {
+            panic!("not counted: {}", String::from_utf8_lossy(&output.stderr))
+        });
+        let _ = writeln!(table, "{:<26}{count:>6}", row["op"].as_str().expect("a name"));
+    }
+    let count = |op: &str| {
+        let row = rows.iter().find(|row| row["op"] == op).expect("the operation is there");
+        row["instructions"].as_u64().expect("counted above")
+    };
+    assert!(count("floor") <= count("bare") + 15, "the floor is the floor\n{table}");
+    assert!(count("prepared") <= 120, "prepared\n{table}");
+    assert!(count("sync") <= 200, "sync\n{table}");
+
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots/instructions.txt");
+    if std::env::var_os("BAREWIRE_BLESS").is_some() {
+        std::fs::write(&path, &table).expect("the snapshot is writable");
+    }
+    let reviewed = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(table == reviewed, "not as reviewed in {}:\n{table}", path.display());
+}
