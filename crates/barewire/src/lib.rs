@@ -10,6 +10,7 @@
 //!   one atomic in, the register accesses, one atomic out.
 //! * [`controller`]: the silicon, behind the [`Controller`](controller::Controller) trait
 //!   ([`controller::ecspi`] for i.MX 6, 7 and 8).
+//! * [`middleware`]: controllers that wrap any controller; [`trace`]: the events they tell.
 //! * [`reg`]: registers in memory, as a script, or wherever a [`reg::Registers`] leads.
 //! * [`spi`]: the nouns of the wire: mode, settings, transfer, error.
 //! * [`time`]: ticks, and delays that are never shorter than asked.
@@ -44,6 +45,8 @@ extern crate std;
 pub mod bus;
 pub mod chip;
 pub mod controller;
+pub mod middleware;
 pub mod reg;
 pub mod spi;
 pub mod time;
+pub mod trace;

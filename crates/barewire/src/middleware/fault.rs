@@ -1,0 +1,206 @@
+//! Makes chosen transfers go wrong, to see that what is above notices.
+
+use crate::controller::{Controller, Limits, Program, TimedOut, Unfinished};
+use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The transfer does not finish: what was before it is clocked, itself and the rest are not.
+    Timeout,
+    /// MISO reads low throughout the transfer.
+    StuckLow,
+    /// MISO reads high throughout the transfer.
+    StuckHigh,
+    /// One received bit is wrong: bit `bit % 8` (7 is the first on the wire) of byte `bit / 8`,
+    /// counted round the transfer's length.
+    BitFlip {
+        /// Which bit of the transfer.
+        bit: usize,
+    },
+}
+
+/// Which transfers it happens to. Transfers are counted over all messages, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// Never.
+    Never,
+    /// To this one.
+    Transfer(u64),
+    /// To this one and all after it.
+    From(u64),
+    /// To one in `one_in` on average, chosen by `seed`: the same seed chooses the same.
+    Random {
+        /// The seed.
+        seed: u64,
+        /// One in how many; 0 counts as 1.
+        one_in: u32,
+    },
+}
+
+impl When {
+    fn chooses(self, transfer: u64) -> bool {
+        match self {
+            When::Never => false,
+            When::Transfer(chosen) => transfer == chosen,
+            When::From(first) => transfer >= first,
+            When::Random { seed, one_in } => {
+                // SplitMix64 of the transfer's number: no state, so any part of a run repeats.
+                let mut mixed =
+                    seed.wrapping_add((transfer + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+                mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+                mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+                (mixed ^ mixed >> 31).is_multiple_of(u64::from(one_in.max(1)))
+            }
+        }
+    }
+}
+
+/// A controller whose chosen transfers go wrong.
+#[derive(Debug)]
+pub struct FaultInjector<C> {
+    inner: C,
+    fault: Fault,
+    when: When,
+    transfers: u64,
+    injected: u64,
+}
+
+impl<C> FaultInjector<C> {
+    /// Lets `fault` happen to `inner` when `when` says.
+    pub const fn new(inner: C, fault: Fault, when: When) -> Self {
+        Self { inner, fault, when, transfers: 0, injected: 0 }
+    }
+
+    /// How often the fault happened.
+    pub const fn injected(&self) -> u64 {
+        self.injected
+    }
+
+    /// The controller back.
+    pub fn into_inner(self) -> C {
+        self.inner
+    }
+}
+
+impl<C: Controller> FaultInjector<C> {
+    /// What was before `index` runs, and then nothing: CS is released after it as ever.
+    fn time_out(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+        index: usize,
+    ) -> Result<usize, Unfinished> {
+        if index > 0 {
+            self.inner.run(program, &mut message[..index])?;
+        }
+        let timed_out = TimedOut { timeout_us: 0 };
+        Err(Unfinished { transfer_index: index as u32, timed_out })
+    }
+
+    fn spoil(&self, transfer: &mut Transfer<'_>) {
+        let Some(rx) = transfer.data.rx_mut() else { return };
+        match self.fault {
+            Fault::Timeout => {}
+            Fault::StuckLow => rx.fill(0x00),
+            Fault::StuckHigh => rx.fill(0xff),
+            Fault::BitFlip { bit } => {
+                if let Some(index) = (bit / 8).checked_rem(rx.len()) {
+                    rx[index] ^= 1 << (bit % 8);
+                }
+            }
+        }
+    }
+}
+
+impl<C: Controller> Controller for FaultInjector<C> {
+    fn limits(&self) -> Limits {
+        self.inner.limits()
+    }
+
+    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
+        self.inner.configure(settings)
+    }
+
+    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        self.inner.plan(program, message)
+    }
+
+    fn run(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, Unfinished> {
+        let (first, when) = (self.transfers, self.when);
+        self.transfers += message.len() as u64;
+        let chosen = move |index: &usize| when.chooses(first + *index as u64);
+        if self.fault == Fault::Timeout
+            && let Some(index) = (0..message.len()).find(chosen)
+        {
+            self.injected += 1;
+            return self.time_out(program, message, index);
+        }
+        let ran = self.inner.run(program, message)?;
+        for index in (0..message.len()).filter(chosen) {
+            self.injected += 1;
+            self.spoil(&mut message[index]);
+        }
+        Ok(ran)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::bus::Bus;
+    use crate::controller::null::Null;
+
+    fn received(fault: Fault, when: When) -> [[u8; 2]; 3] {
+        let bus = Bus::new(FaultInjector::new(Null::new(), fault, when));
+        let device = bus.device(&Settings::new(0, 1_000)).expect("opens");
+        let mut rx = [[0x0f; 2]; 3];
+        for rx in &mut rx {
+            device.sync(&mut [Transfer::read(rx)]).expect("runs");
+        }
+        rx
+    }
+
+    // The null controller writes 0 to the first byte and leaves the second.
+    #[test]
+    fn a_fault_happens_to_the_chosen_transfer_alone() {
+        let good = [0x00, 0x0f];
+        assert_eq!(received(Fault::StuckHigh, When::Never), [good; 3]);
+        assert_eq!(received(Fault::StuckHigh, When::Transfer(1)), [good, [0xff; 2], good]);
+        assert_eq!(received(Fault::StuckLow, When::From(1)), [good, [0; 2], [0; 2]]);
+        let flip = Fault::BitFlip { bit: 8 + 4 };
+        assert_eq!(received(flip, When::Transfer(2)), [good, good, [0x00, 0x1f]]);
+    }
+
+    #[test]
+    fn the_same_seed_chooses_the_same_transfers() {
+        let chosen = |seed| -> Vec<u64> {
+            (0..1_000).filter(|&n| When::Random { seed, one_in: 10 }.chooses(n)).collect()
+        };
+        assert_eq!(chosen(1), chosen(1));
+        assert_ne!(chosen(1), chosen(2));
+        assert!((50..200).contains(&chosen(1).len()), "{}", chosen(1).len());
+    }
+
+    #[test]
+    fn a_timeout_clocks_what_was_before_it_and_frees_the_bus() {
+        let injector = FaultInjector::new(Null::new(), Fault::Timeout, When::Transfer(2));
+        let bus = Bus::new(injector);
+        let device = bus.device(&Settings::new(0, 1_000)).expect("opens");
+        let mut message = [(); 3].map(|()| Transfer::write(&[1, 2]));
+        let error = device.sync(&mut message).expect_err("the third times out");
+        assert_eq!((error.transfer_index, error.actual_length), (2, 4));
+        device.try_sync(&mut [Transfer::write(&[1])]).expect("the bus is free");
+        let injector = bus.into_inner();
+        assert_eq!(injector.injected(), 1);
+        let null = injector.into_inner();
+        assert_eq!(null.bytes(), 5);
+        assert!(!null.cs_active());
+    }
+}
