@@ -1,24 +1,122 @@
-//! t
-#[path = "bench/ops.rs"]
-mod ops;
-use ops::*;
-use std::time::Instant;
-fn main() {
-    let a: Vec<String> = std::env::args().collect();
-    if a.len() > 2 {
-        run(Op::from_name(&a[1]).unwrap(), a[2].parse().unwrap(), || ());
-        return;
-    }
-    let mut all = vec![vec![]; 6];
-    for _ in 0..400 {
-        for (i, op) in Op::ALL.into_iter().enumerate() {
-            let calls = 4000 / op.per_call();
-            let (b, e): (Instant, Instant) = run(op, calls, Instant::now);
-            all[i].push((e - b).as_nanos() as f64 / f64::from(calls * op.per_call()));
+//! The `barewire` command: flash chips, transfers and benches over SPI.
+//!
+//! Results go to stdout, everything else to stderr. Exit codes are in the help below.
+
+mod bench;
+mod bus_name;
+mod command;
+mod failure;
+mod interrupt;
+mod out_file;
+mod output;
+mod progress;
+mod session;
+mod text;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use command::{demo, flash, list, xfer};
+use failure::Failure;
+use output::note;
+
+const LONG_ABOUT: &str = "\
+SPI at the cost of the wire: read and write flash chips, run transfers, measure what they cost.
+
+The boards are simulated so far: the shipped drivers run on models of the registers and the chip, \
+and every time printed is virtual.";
+
+const AFTER_HELP: &str = "\
+Buses (--bus):
+  sim:BOARD[,OPTION…]      a simulated board; `barewire list` names them
+    flash=FILE             the flash chip's content; made, erased, if there is none
+    protect=all|none|0xSR  status register 1 at power-up: what the chip protects
+    fault=NAME[+NAME…]     no-chip, stuck-low, stuck-busy, ignore-program, timing-corrupts,
+                           power-loss-program[:N], power-loss-erase[:N] (in the N-th, from 0)
+    jitter-ns=N            register accesses take up to N ns longer, at random
+    seed=N                 of that randomness: the same seed gives the same trace
+
+Examples:
+  barewire demo
+  barewire flash id --json
+  barewire flash write --bus sim:imx8mp,flash=chip.bin firmware.bin
+  barewire flash read --bus sim:imx8mp,flash=chip.bin --offset 1M --length 64K part.bin
+  barewire flash write --bus sim:sabrelite,flash=sst.bin --unprotect boot.bin
+  barewire xfer --bus sim:imx8mp --cs 0 --vcd id.vcd 9f000000
+
+Exit codes:
+  0    done
+  1    it failed; stderr says why
+  2    wrong usage
+  130  stopped by Ctrl-C (or SIGTERM)";
+
+#[derive(Parser, Debug)]
+#[command(
+    name = "barewire",
+    version,
+    about = "SPI at the cost of the wire: flash chips, transfers, benches",
+    long_about = LONG_ABOUT,
+    after_long_help = AFTER_HELP,
+    after_help = "`barewire --help` has the bus options, examples and exit codes.",
+    max_term_width = 100,
+    arg_required_else_help = true
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Show the main job on a simulated board, with figures
+    Demo(demo::Args),
+    /// List the buses, their chip selects and what is behind them
+    List(list::Args),
+    /// Run one message of transfers and print what came in
+    Xfer(xfer::Args),
+    /// Identify, read, write, erase and verify a flash chip
+    Flash(flash::Args),
+    /// Time the bus paths on this machine, without any wire
+    Bench(bench::Args),
+}
+
+impl Command {
+    fn name(&self) -> &'static str {
+        match self {
+            Command::Demo(_) => "demo",
+            Command::List(_) => "list",
+            Command::Xfer(_) => "xfer",
+            Command::Flash(args) => args.name(),
+            Command::Bench(_) => "bench",
         }
     }
-    for (i, op) in Op::ALL.into_iter().enumerate() {
-        all[i].sort_by(f64::total_cmp);
-        println!("{} {:.2} {:.2}", op.name(), all[i][200], all[i][0]);
+
+    fn run(&self) -> Result<(), Failure> {
+        match self {
+            Command::Demo(args) => demo::run(args),
+            Command::List(args) => list::run(args),
+            Command::Xfer(args) => xfer::run(args),
+            Command::Flash(args) => flash::run(args),
+            Command::Bench(args) => bench::run(args).map_err(Failure::Failed),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let command = Cli::parse().command;
+    let result = match &command {
+        // It has nothing to put in order: Ctrl-C ends it at once, as without a handler.
+        Command::Bench(_) => command.run(),
+        _ => interrupt::install().and_then(|()| command.run()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if failure != Failure::BrokenPipe {
+                note!("barewire: {}: {failure}", command.name());
+            }
+            ExitCode::from(failure.code())
+        }
     }
 }

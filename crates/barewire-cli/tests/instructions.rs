@@ -28,7 +28,9 @@ fn why_not() -> Option<String> {
     let version = String::from_utf8_lossy(&rustc.stdout).into_owned();
     let number = version.split_whitespace().nth(1).unwrap_or_default();
     if !pinned.contains(&format!("channel = \"{number}\"")) {
-        return Some(format!("instruction counts are reviewed for the pinned compiler, not {number}"));
+        return Some(format!(
+            "instruction counts are reviewed for the pinned compiler, not {number}"
+        ));
     }
     None
 }
@@ -47,9 +49,9 @@ fn instructions_are_as_reviewed_and_within_their_bars() {
     let rows = report["rows"].as_array().expect("rows");
     let mut table = String::from(HEADER);
     for row in rows {
-        let count = row["instructions"].as_u64().unwrap_or_else(|| {
-            panic!("not counted: {}", String::from_utf8_lossy(&output.stderr))
-        });
+        let count = row["instructions"]
+            .as_u64()
+            .unwrap_or_else(|| panic!("not counted: {}", String::from_utf8_lossy(&output.stderr)));
         let _ = writeln!(table, "{:<26}{count:>6}", row["op"].as_str().expect("a name"));
     }
     let count = |op: &str| {

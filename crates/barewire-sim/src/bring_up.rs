@@ -19,7 +19,7 @@ use crate::engine::relax_current;
 use crate::wire::Driver;
 
 /// Instructions of the sync path for a message of one transfer, without the controller's register
-/// work: 156 for the whole call less 28 of the null controller's three calls.
+/// work: 164 for the whole call less 36 of the null controller's three calls.
 ///
 /// Counted on x86-64 by callgrind (`crates/barewire-cli/tests/snapshots/instructions.txt`); an
 /// Arm core's count differs somewhat, and is to replace it when it is counted.

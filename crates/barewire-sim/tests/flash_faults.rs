@@ -209,8 +209,14 @@ fn an_observer_stops_a_write_between_sectors() {
     };
     let error = chip.write(0, &[0; 20_000], &mut [0; 4096], &mut stop_after_two).err();
     assert_eq!(error, Some(NorError::Interrupted { done: 8192 }));
+    // And in a later block: what is told counts from the write's beginning.
+    let begin = (128 << 10) - 4096;
+    let error = chip.write(begin, &[0; 20_000], &mut [0; 4096], &mut stop_after_two).err();
+    assert_eq!(error, Some(NorError::Interrupted { done: 8192 }));
     drop(chip);
-    assert!(bench.flash.borrow().content()[8192..20_000].iter().all(|&byte| byte == 0xff));
+    let flash = bench.flash.borrow().content().to_vec();
+    assert!(flash[8192..20_000].iter().all(|&byte| byte == 0xff));
+    assert!(flash[begin as usize + 8192..][..10_000].iter().all(|&byte| byte == 0xff));
     bench.assert_settled();
 }
 

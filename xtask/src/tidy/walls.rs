@@ -82,7 +82,10 @@ fn models(source: &Source) -> Vec<Finding> {
 
 /// A crate that does not take the workspace's lints may use unsafe code without anybody noticing.
 fn lints(source: &Source) -> Option<Finding> {
-    let manifest = source.path.ends_with("/Cargo.toml") && source.text.contains("[package]");
+    // A workspace of its own, as the fuzz targets are, has nothing to inherit from.
+    let manifest = source.path.ends_with("/Cargo.toml")
+        && source.text.contains("[package]")
+        && !source.text.contains("[workspace]");
     let inherits = source.text.contains("[lints]\nworkspace = true\n");
     let message =
         "the crate does not take the workspace's lints; add `[lints]` with `workspace = true`";

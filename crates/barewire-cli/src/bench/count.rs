@@ -55,7 +55,9 @@ fn collect(op: Op) -> Result<u64, String> {
         return Err(format!("valgrind failed: {}", report.lines().last().unwrap_or_default()));
     }
     match collected(&report) {
-        Some(0) => Err("callgrind did not find the operation's symbol: is the program stripped?".into()),
+        Some(0) => {
+            Err("callgrind did not find the operation's symbol: is the program stripped?".into())
+        }
         Some(total) => Ok(total),
         None => Err("callgrind printed no count".into()),
     }

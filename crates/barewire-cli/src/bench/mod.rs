@@ -114,12 +114,8 @@ pub(crate) fn run(args: &Args) -> Result<(), String> {
     let times = time_all(args.rounds);
     let mut counter = count::Counter::new(!args.no_instructions);
     let rows = Op::ALL.map(|op| row(op, &times, counter.count(op))).into();
-    let report = Report {
-        controller: "null",
-        rounds: args.rounds,
-        rows,
-        measured_elsewhere: ELSEWHERE,
-    };
+    let report =
+        Report { controller: "null", rounds: args.rounds, rows, measured_elsewhere: ELSEWHERE };
     if args.json {
         let line = serde_json::to_string(&report).map_err(|error| error.to_string())?;
         println!("{line}");

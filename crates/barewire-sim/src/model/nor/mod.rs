@@ -337,7 +337,7 @@ impl Nor {
     #[cold]
     fn complain(&mut self, what: fmt::Arguments<'_>) {
         if self.complaints.len() < COMPLAINTS_MAX {
-            self.complaints.push_back(format!("{}: {what}", self.part.name));
+            self.complaints.push_back(what.to_string());
         }
     }
 

@@ -103,12 +103,17 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
             let block_end = (address / u64::from(block.size) + 1) * u64::from(block.size);
             let piece_end = block_end.min(end);
             let piece = &data[(address - offset) as usize..(piece_end - offset) as usize];
-            let mut done = |bytes: u64| observer(address - offset + bytes);
-            if piece.len() == block.size as usize && block.size > needed {
-                self.write_block(address, piece, &block, scratch, &mut written, &mut done)?;
+            let before = address - offset;
+            let mut done = |bytes: u64| observer(before + bytes);
+            let wrote = if piece.len() == block.size as usize && block.size > needed {
+                self.write_block(address, piece, &block, scratch, &mut written, &mut done)
             } else {
-                self.write_sectors(address, piece, scratch, &mut written, &mut done)?;
-            }
+                self.write_sectors(address, piece, scratch, &mut written, &mut done)
+            };
+            wrote.map_err(|error| match error {
+                NorError::Interrupted { done } => NorError::Interrupted { done: before + done },
+                error => error,
+            })?;
             address = piece_end;
         }
         Ok(written)

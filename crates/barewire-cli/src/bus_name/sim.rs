@@ -1,0 +1,142 @@
+//! `sim:BOARD[,option[=value]]…`: a simulated board, its flash file, and what is to go wrong.
+
+use std::path::PathBuf;
+
+use barewire_sim::BoardSpec;
+use barewire_sim::board::spec::BOARDS;
+use barewire_sim::model::nor::NorFaults;
+
+use crate::text::{near, number};
+
+/// A simulated board as asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct SimOptions {
+    /// Which board.
+    pub(crate) board: &'static BoardSpec,
+    /// The file that holds the flash's content.
+    pub(crate) flash: Option<PathBuf>,
+    /// The flash's status register 1 at power-up.
+    pub(crate) status: Option<u8>,
+    /// What goes wrong.
+    pub(crate) faults: SimFaults,
+    /// Register accesses take up to this much longer, at random.
+    pub(crate) jitter_ns: u64,
+    /// The seed of that randomness.
+    pub(crate) seed: u64,
+}
+
+/// What is to go wrong: with the chip, and on the wire.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SimFaults {
+    /// With the chip.
+    pub(crate) chip: NorFaults,
+    /// A broken timing rule corrupts the data.
+    pub(crate) timing_corrupts: bool,
+}
+
+/// BP3 to BP0 of status register 1, which both parts have in bits 5 to 2.
+const PROTECT_ALL: u8 = 0x3c;
+
+/// A millisecond for each register access: beyond that a controller's timeouts are all one sees.
+const JITTER_MAX_NS: u64 = 1_000_000;
+
+const OPTIONS: [&str; 5] = ["flash", "protect", "fault", "jitter-ns", "seed"];
+const FAULTS: [&str; 7] = [
+    "no-chip",
+    "stuck-low",
+    "stuck-busy",
+    "power-loss-program",
+    "power-loss-erase",
+    "ignore-program",
+    "timing-corrupts",
+];
+
+/// The boards' names.
+pub(super) fn board_names() -> [&'static str; BOARDS.len()] {
+    BOARDS.each_ref().map(|board| board.name)
+}
+
+/// Reads what follows `sim:`.
+pub(super) fn parse(text: &str) -> Result<SimOptions, String> {
+    let mut parts = text.split(',');
+    let name = parts.next().unwrap_or_default();
+    let board = BOARDS
+        .iter()
+        .find(|board| board.name == name)
+        .ok_or_else(|| near::unknown("simulated board", name, &board_names()))?;
+    let mut options = SimOptions {
+        board,
+        flash: None,
+        status: None,
+        faults: SimFaults::default(),
+        jitter_ns: 0,
+        seed: 0,
+    };
+    let mut given = Vec::new();
+    for part in parts {
+        let (key, value) = part.split_once('=').unwrap_or((part, ""));
+        if !OPTIONS.contains(&key) {
+            return Err(near::unknown("option", key, &OPTIONS));
+        }
+        if given.contains(&key) {
+            return Err(format!("option {key} is given twice"));
+        }
+        given.push(key);
+        options.set(key, value).map_err(|error| format!("option {key}: {error}"))?;
+    }
+    Ok(options)
+}
+
+impl SimOptions {
+    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        match key {
+            "flash" if value.is_empty() => return Err("name a file: flash=FILE".into()),
+            "flash" => self.flash = Some(value.into()),
+            "protect" => self.status = Some(protect(value)?),
+            "fault" => value.split('+').try_for_each(|fault| self.faults.add(fault))?,
+            "jitter-ns" => {
+                self.jitter_ns = number::bytes(value)?;
+                if self.jitter_ns > JITTER_MAX_NS {
+                    return Err(format!("{value} is more than {JITTER_MAX_NS}, the most there is"));
+                }
+            }
+            _ => self.seed = number::bytes(value)?,
+        }
+        Ok(())
+    }
+}
+
+fn protect(value: &str) -> Result<u8, String> {
+    let status = match value {
+        "all" => Some(PROTECT_ALL),
+        "none" => Some(0),
+        _ => value.starts_with("0x").then(|| number::hex_byte(value)).flatten(),
+    };
+    status.ok_or_else(|| format!("{value:?} is not all, none or 0x and a status byte"))
+}
+
+impl SimFaults {
+    /// Adds `NAME` or `NAME:N`.
+    fn add(&mut self, fault: &str) -> Result<(), String> {
+        let (name, count) = match fault.split_once(':') {
+            Some((name, count)) => (name, Some(count)),
+            None => (fault, None),
+        };
+        if !FAULTS.contains(&name) {
+            return Err(near::unknown("fault", name, &FAULTS));
+        }
+        let nth = count.map(number::bytes).transpose()?;
+        let chip = &mut self.chip;
+        match name {
+            "power-loss-program" => chip.power_loss_in_program = Some(nth.unwrap_or(0)),
+            "power-loss-erase" => chip.power_loss_in_erase = Some(nth.unwrap_or(0)),
+            _ if count.is_some() => return Err(format!("{name} takes no number")),
+            "no-chip" => chip.absent = true,
+            "stuck-low" => chip.miso_stuck_low = true,
+            "stuck-busy" => chip.stuck_busy = true,
+            "ignore-program" => chip.ignore_program = true,
+            _ => self.timing_corrupts = true,
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,185 @@
+//! `barewire demo`: the main job in a minute, on a simulated board, with figures a newcomer can
+//! place.
+//!
+//! # How it works
+//! 1. Identify the chip, write a pattern, read it back with what lies behind it, compare.
+//! 2. Run one register access by the prepared path, watched: the timeline is read off the
+//!    recording of the wire, so it is what a scope on the pins would show.
+//! 3. Run it many times for the figures per access.
+
+mod text;
+mod timeline;
+
+use barewire::spi::Settings;
+use serde::Serialize;
+
+use crate::command::flash::{self, PIECE};
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::session::{self, Figures, Session, Settled, TellArgs};
+use crate::text::hex;
+use timeline::Timeline;
+
+const BUS: &str = "sim:imx8mp";
+const SPEED_HZ: u32 = 20_000_000;
+const PATTERN_BYTES: usize = 256 << 10;
+const READ_BYTES: usize = 1 << 20;
+const ACCESSES: u64 = 1_000;
+/// RDID and three bytes to clock its answer in.
+const ACCESS: [u8; 4] = [0x9f, 0, 0, 0];
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Print the result as one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// The result; its field names are an interface.
+#[derive(Serialize)]
+struct Report {
+    bus: &'static str,
+    board: &'static str,
+    simulated: bool,
+    chip: String,
+    jedec_id: String,
+    size: u64,
+    speed_hz: u32,
+    write: Moved,
+    read: Moved,
+    access: Access,
+    published: &'static [Published],
+}
+
+/// A stretch of data.
+#[derive(Serialize)]
+struct Moved {
+    bytes: u64,
+    equal: bool,
+    #[serde(flatten)]
+    figures: Figures,
+}
+
+/// One register access.
+#[derive(Serialize)]
+struct Access {
+    bytes: usize,
+    times: u64,
+    timeline: Timeline,
+    /// The mean of all.
+    ns_per_access: f64,
+    register_reads_per_access: f64,
+    register_writes_per_access: f64,
+    bus_use: f64,
+}
+
+/// What others measured of the same thing.
+#[derive(Serialize)]
+struct Published {
+    what: &'static str,
+    /// As the thread has it, "ca." included.
+    text: &'static str,
+    cs_to_first_clock_ns: u64,
+    source: &'static str,
+}
+
+const JANDER: &str = "measured on i.MX 8M Plus silicon: David Jander, [RFC] A new SPI API for \
+    fast, low-latency regmap peripheral access, linux-spi, 12 May 2022, 3.1.3";
+
+/// The thread's kernels A, B and C.
+const PUBLISHED: &[Published] = &[
+    published("Linux 5.18-rc1 (A)", "ca. 10 us", 10_000),
+    published("A + polling spi-imx (B)", "9.8 us", 9_800),
+    published("B + his fast API (C)", "2.6 us", 2_600),
+];
+
+const fn published(what: &'static str, text: &'static str, cs_to_first_clock_ns: u64) -> Published {
+    Published { what, text, cs_to_first_clock_ns, source: JANDER }
+}
+
+/// Runs it.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    // The text has the summary's figures already, each where it belongs.
+    let tell = TellArgs { json: args.json, vcd: None, quiet: true };
+    session::run(Some(BUS), &tell, Settled::Promised, demo)
+}
+
+fn demo(session: &Session) -> Result<Report, Failure> {
+    let simulated = session
+        .open
+        .simulated()
+        .ok_or_else(|| Failure::Failed("the demo needs a simulated board".into()))?;
+    let settings = Settings::new(0, SPEED_HZ);
+    let mut timer = session.open.timer();
+    let (mut chip, effective) = flash::open(session, &mut *timer, settings)?;
+    let pattern = pattern();
+
+    session.begin_figures();
+    let mut scratch = vec![0; PIECE];
+    chip.write(0, &pattern, &mut scratch, &mut |_| interrupt::flow())?;
+    let write = Moved { bytes: pattern.len() as u64, equal: true, figures: simulated.figures() };
+
+    session.begin_figures();
+    let mut read = vec![0; READ_BYTES];
+    for (piece, offset) in read.chunks_mut(PIECE).zip((0..).step_by(PIECE)) {
+        interrupt::check()?;
+        chip.read(offset, piece)?;
+    }
+    let (front, rest) = read.split_at(pattern.len());
+    let equal = front == pattern && rest.iter().all(|&byte| byte == 0xff);
+    if !equal {
+        return Err(Failure::Failed("what was read is not what was written".into()));
+    }
+    let read = Moved { bytes: read.len() as u64, equal, figures: simulated.figures() };
+
+    let mut access = session.open.bus().device(&settings)?.prepare(ACCESS)?;
+    // The first run writes the configuration; from then on it is there.
+    access.run()?;
+    simulated.start_vcd();
+    session.begin_figures();
+    access.run()?;
+    let call_ns = simulated.figures().virtual_ns;
+    let vcd = simulated.take_vcd().map(|capture| capture.vcd).unwrap_or_default();
+    let timeline = Timeline::read(&String::from_utf8_lossy(&vcd), call_ns)
+        .ok_or_else(|| Failure::Failed("the recording does not show one whole access".into()))?;
+    session.begin_figures();
+    for _ in 0..ACCESSES {
+        interrupt::check()?;
+        let [_, id @ ..] = *access.run()?;
+        if id != chip.jedec_id().0 {
+            let got = hex::format(&id, "");
+            return Err(Failure::Failed(format!("an access gave {got} for the JEDEC id")));
+        }
+    }
+    let figures = simulated.figures();
+    let mean = |total: u64| total as f64 / ACCESSES as f64;
+    Ok(Report {
+        bus: BUS,
+        board: "NXP i.MX 8M Plus EVK",
+        simulated: true,
+        chip: chip.geometry().name.unwrap_or("unknown").into(),
+        jedec_id: hex::format(&chip.jedec_id().0, ""),
+        size: chip.size(),
+        speed_hz: effective.speed_hz,
+        write,
+        read,
+        access: Access {
+            bytes: ACCESS.len(),
+            times: ACCESSES,
+            timeline,
+            ns_per_access: mean(figures.virtual_ns),
+            register_reads_per_access: mean(figures.register_reads),
+            register_writes_per_access: mean(figures.register_writes),
+            bus_use: figures.bus_use,
+        },
+        published: PUBLISHED,
+    })
+}
+
+/// Lines of 16 bytes that say where they stand: easy to find in a hex dump.
+fn pattern() -> Vec<u8> {
+    (0..PATTERN_BYTES)
+        .step_by(16)
+        .flat_map(|at| format!("barewire {at:06x}\n").into_bytes())
+        .collect()
+}

@@ -1,0 +1,75 @@
+//! `barewire flash erase`: a part of the chip, or all of it, to ones.
+
+use serde::Serialize;
+
+use super::{Chip, FlashArgs, Which, extent, with_chip};
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::progress::Progress;
+use crate::session::{self, Figures, Session, Settled};
+use crate::text::{figure, number};
+
+#[derive(clap::Args, Debug)]
+#[command(group(clap::ArgGroup::new("extent").required(true).args(["length", "all"])))]
+pub(super) struct Args {
+    /// Where to begin: a multiple of the chip's smallest erase block
+    #[arg(long, value_name = "N", default_value = "0", value_parser = number::bytes, conflicts_with = "all")]
+    offset: u64,
+    /// How many bytes: a multiple of the same
+    #[arg(long, value_name = "N", value_parser = number::bytes)]
+    length: Option<u64>,
+    /// Erase the whole chip
+    #[arg(long)]
+    all: bool,
+    /// Clear the chip's block protection first
+    #[arg(long)]
+    unprotect: bool,
+    #[command(flatten)]
+    flash: FlashArgs,
+}
+
+/// The result; its field names are an interface.
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    which: Which,
+    offset: u64,
+    bytes: u64,
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let bus = &args.flash.bus;
+    session::run(bus.bus.as_deref(), &bus.tell, Settled::Promised, |session| {
+        with_chip(session, &args.flash, |chip, which| erase(args, session, chip, which))
+    })
+}
+
+fn erase(
+    args: &Args,
+    session: &Session,
+    chip: &mut Chip<'_>,
+    which: Which,
+) -> Result<Report, Failure> {
+    let bytes = extent(chip.size(), args.offset, args.length)?;
+    session.begin_figures();
+    if args.unprotect {
+        chip.unprotect()?;
+    }
+    let progress = Progress::new("erasing", bytes, session.silent);
+    chip.erase(args.offset..args.offset + bytes, &mut |done| {
+        progress.set(done);
+        interrupt::flow()
+    })?;
+    Ok(Report { which, offset: args.offset, bytes })
+}
+
+impl session::Report for Report {
+    fn text(&self, figures: Option<&Figures>) -> String {
+        let pace = figures.map(|figures| figures.pace(self.bytes)).unwrap_or_default();
+        format!("erased {} at {:#x}{pace}\n", figure::size(self.bytes), self.offset)
+    }
+
+    fn bytes(&self) -> Option<u64> {
+        Some(self.bytes)
+    }
+}

@@ -1,0 +1,176 @@
+//! `barewire flash`: identify, read, write, erase and verify a SPI NOR chip.
+//!
+//! A chip is identified at no more than 20 MHz, before it is known what it takes; then the speed
+//! asked is held against its limit.
+
+mod erase;
+mod id;
+mod input;
+mod read;
+mod verify;
+mod write;
+
+use barewire::bus::Device;
+use barewire::chip::spi_nor::{NorError, SpiNor};
+use barewire::controller::Controller;
+use barewire::spi::{Effective, MODE_0, MODE_3, Mode, Settings};
+use barewire::time::Timer;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::output::note;
+use crate::session::{BusArgs, Session};
+use crate::text::{figure, hex};
+
+/// Bytes between two looks at Ctrl-C and two steps of a progress bar.
+pub(crate) const PIECE: usize = 64 << 10;
+
+/// What any SPI NOR chip in use takes.
+const IDENTIFY_MAX_HZ: u32 = 20_000_000;
+
+/// `barewire flash`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Verb {
+    /// Identify the chip: size, pages, erase types, addresses, protection
+    Id(id::Args),
+    /// Read the chip, or a part of it, into a file
+    Read(read::Args),
+    /// Write a file: erase and program only what differs, and read it back
+    Write(write::Args),
+    /// Erase a part of the chip, or all of it
+    Erase(erase::Args),
+    /// Compare the chip with a file
+    Verify(verify::Args),
+}
+
+/// What all flash commands take.
+#[derive(clap::Args, Clone, Debug)]
+struct FlashArgs {
+    #[command(flatten)]
+    bus: BusArgs,
+    /// The SPI mode; flash chips take 0 and 3
+    #[arg(long, value_name = "0|3", default_value = "0", value_parser = flash_mode)]
+    mode: Mode,
+}
+
+fn flash_mode(text: &str) -> Result<Mode, String> {
+    match text {
+        "0" => Ok(MODE_0),
+        "3" => Ok(MODE_3),
+        _ => Err("flash chips take modes 0 and 3 only".into()),
+    }
+}
+
+impl Args {
+    /// The command as typed, for errors.
+    pub(crate) fn name(&self) -> &'static str {
+        match self.verb {
+            Verb::Id(_) => "flash id",
+            Verb::Read(_) => "flash read",
+            Verb::Write(_) => "flash write",
+            Verb::Erase(_) => "flash erase",
+            Verb::Verify(_) => "flash verify",
+        }
+    }
+}
+
+/// Runs it.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    match &args.verb {
+        Verb::Id(args) => id::run(args),
+        Verb::Read(args) => read::run(args),
+        Verb::Write(args) => write::run(args),
+        Verb::Erase(args) => erase::run(args),
+        Verb::Verify(args) => verify::run(args),
+    }
+}
+
+/// A chip on any bus.
+pub(crate) type Chip<'b> = SpiNor<Device<'b, dyn Controller + 'b>, &'b mut (dyn Timer + 'b)>;
+
+/// Which chip, and how it is talked to: the first fields of every flash command's JSON.
+#[derive(Clone, Debug, Serialize)]
+struct Which {
+    bus: String,
+    simulated: bool,
+    chip_select: u8,
+    jedec_id: String,
+    name: Option<&'static str>,
+    mode: u8,
+    speed_hz: u32,
+    effective_speed_hz: u32,
+}
+
+impl Which {
+    fn of(session: &Session, args: &FlashArgs, chip: &Chip<'_>, effective: &Effective) -> Self {
+        Self {
+            bus: session.name.clone(),
+            simulated: session.open.simulated().is_some(),
+            chip_select: args.bus.chip_select,
+            jedec_id: hex::format(&chip.jedec_id().0, ""),
+            name: chip.geometry().name,
+            mode: args.mode.number(),
+            speed_hz: args.bus.speed_hz,
+            effective_speed_hz: effective.speed_hz,
+        }
+    }
+}
+
+/// Runs `with` on the identified chip.
+fn with_chip<R>(
+    session: &Session,
+    args: &FlashArgs,
+    with: impl FnOnce(&mut Chip<'_>, Which) -> Result<R, Failure>,
+) -> Result<R, Failure> {
+    let mut timer = session.open.timer();
+    let settings = Settings::new(args.bus.chip_select, args.bus.speed_hz).with_mode(args.mode);
+    let (mut chip, effective) = open(session, &mut *timer, settings)?;
+    let which = Which::of(session, args, &chip, &effective);
+    if effective.speed_hz != settings.speed_hz && !session.silent {
+        let [asked, made] =
+            [settings.speed_hz, effective.speed_hz].map(|hz| figure::clock(hz.into()));
+        note!("{asked} asked: the controller makes {made}");
+    }
+    with(&mut chip, which)
+}
+
+/// The chip behind `settings`, identified, and its speed known to be within its limit.
+pub(crate) fn open<'b>(
+    session: &'b Session,
+    timer: &'b mut dyn Timer,
+    settings: Settings,
+) -> Result<(Chip<'b>, Effective), Failure> {
+    let bus = session.open.bus();
+    let device = bus.device(&settings)?;
+    if settings.speed_hz > IDENTIFY_MAX_HZ {
+        let slow = bus.device(&Settings { speed_hz: IDENTIFY_MAX_HZ, ..settings })?;
+        let chip = SpiNor::new(slow, &mut *timer)?;
+        // The speed asked, not the controller's next slower one: on another board it would be
+        // what the chip gets.
+        if let Some(max_hz) = chip.geometry().max_hz
+            && settings.speed_hz > max_hz
+        {
+            return Err(NorError::TooFast { speed_hz: settings.speed_hz, max_hz }.into());
+        }
+    }
+    Ok((SpiNor::new(device, timer as &mut dyn Timer)?, *device.effective()))
+}
+
+/// What is left of the chip from `offset`, or `length` of it if that was asked.
+fn extent(size: u64, offset: u64, length: Option<u64>) -> Result<u64, Failure> {
+    if offset > size {
+        let end = format!("the chip's end at {size:#x}");
+        return Err(Failure::Failed(format!("--offset {offset:#x} is beyond {end}")));
+    }
+    let len = length.unwrap_or(size - offset);
+    match offset.checked_add(len) {
+        Some(end) if end <= size => Ok(len),
+        _ => Err(NorError::OutOfRange { offset, len, size }.into()),
+    }
+}

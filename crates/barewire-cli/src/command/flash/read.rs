@@ -1,0 +1,109 @@
+//! `barewire flash read`: the chip into a file.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::{Chip, FlashArgs, PIECE, Which, extent, with_chip};
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::out_file::OutFile;
+use crate::output;
+use crate::progress::Progress;
+use crate::session::{self, Figures, Session, Settled};
+use crate::text::{figure, number};
+
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    /// The file to make; - is stdout. It gets its name only when it is whole
+    out: PathBuf,
+    /// Where to begin
+    #[arg(long, value_name = "N", default_value = "0", value_parser = number::bytes)]
+    offset: u64,
+    /// How many bytes [default: to the chip's end]
+    #[arg(long, value_name = "N", value_parser = number::bytes)]
+    length: Option<u64>,
+    #[command(flatten)]
+    flash: FlashArgs,
+}
+
+/// The result; its field names are an interface.
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    which: Which,
+    out: PathBuf,
+    offset: u64,
+    bytes: u64,
+}
+
+/// Where the bytes go: both keep a part from passing for the whole.
+enum Sink {
+    File(OutFile),
+    Stdout(Vec<u8>),
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let bus = &args.flash.bus;
+    let sink = if args.out == Path::new("-") {
+        if bus.tell.json {
+            let text = "--json and OUT - would mix on stdout: name a file";
+            return Err(Failure::Usage(text.into()));
+        }
+        Sink::Stdout(Vec::new())
+    } else {
+        Sink::File(OutFile::create(&args.out)?)
+    };
+    session::run(bus.bus.as_deref(), &bus.tell, Settled::Promised, |session| {
+        with_chip(session, &args.flash, |chip, which| read(args, sink, session, chip, which))
+    })
+}
+
+fn read(
+    args: &Args,
+    mut sink: Sink,
+    session: &Session,
+    chip: &mut Chip<'_>,
+    which: Which,
+) -> Result<Report, Failure> {
+    let bytes = extent(chip.size(), args.offset, args.length)?;
+    let progress = Progress::new("reading", bytes, session.silent);
+    let mut piece = vec![0; PIECE];
+    let mut done = 0;
+    session.begin_figures();
+    while done < bytes {
+        interrupt::check()?;
+        let len = (bytes - done).min(PIECE as u64) as usize;
+        let piece = &mut piece[..len];
+        chip.read(args.offset + done, piece)?;
+        match &mut sink {
+            Sink::File(file) => file.write_all(piece)?,
+            Sink::Stdout(bytes) => bytes.extend_from_slice(piece),
+        }
+        done += len as u64;
+        progress.set(done);
+    }
+    drop(progress);
+    session.check_rules()?;
+    match sink {
+        Sink::File(file) => file.commit()?,
+        Sink::Stdout(bytes) => output::bytes(&bytes)?,
+    }
+    Ok(Report { which, out: args.out.clone(), offset: args.offset, bytes })
+}
+
+impl session::Report for Report {
+    fn text(&self, figures: Option<&Figures>) -> String {
+        // Stdout holds the data then.
+        if self.out == Path::new("-") {
+            return String::new();
+        }
+        let pace = figures.map(|figures| figures.pace(self.bytes)).unwrap_or_default();
+        let (size, out) = (figure::size(self.bytes), self.out.display());
+        format!("read {size} at {:#x} into {out}{pace}\n", self.offset)
+    }
+
+    fn bytes(&self) -> Option<u64> {
+        Some(self.bytes)
+    }
+}

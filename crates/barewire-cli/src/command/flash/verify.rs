@@ -1,0 +1,72 @@
+//! `barewire flash verify`: the chip against a file.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::input::Input;
+use super::{Chip, FlashArgs, PIECE, Which, with_chip};
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::progress::Progress;
+use crate::session::{self, Figures, Session, Settled};
+use crate::text::{figure, number};
+
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    /// The file to compare with; - is stdin
+    #[arg(value_name = "IN")]
+    input: PathBuf,
+    /// Where to begin
+    #[arg(long, value_name = "N", default_value = "0", value_parser = number::bytes)]
+    offset: u64,
+    #[command(flatten)]
+    flash: FlashArgs,
+}
+
+/// The result; its field names are an interface.
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    which: Which,
+    offset: u64,
+    bytes: u64,
+    equal: bool,
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let bus = &args.flash.bus;
+    let input = Input::open(&args.input)?;
+    session::run(bus.bus.as_deref(), &bus.tell, Settled::Promised, |session| {
+        with_chip(session, &args.flash, |chip, which| verify(args, input, session, chip, which))
+    })
+}
+
+fn verify(
+    args: &Args,
+    input: Input,
+    session: &Session,
+    chip: &mut Chip<'_>,
+    which: Which,
+) -> Result<Report, Failure> {
+    let data = input.read(chip.size(), args.offset)?;
+    let bytes = data.len() as u64;
+    session.begin_figures();
+    let progress = Progress::new("verifying", bytes, session.silent);
+    chip.verify(args.offset, &data, &mut vec![0; PIECE], &mut |done| {
+        progress.set(done);
+        interrupt::flow()
+    })?;
+    Ok(Report { which, offset: args.offset, bytes, equal: true })
+}
+
+impl session::Report for Report {
+    fn text(&self, figures: Option<&Figures>) -> String {
+        let pace = figures.map(|figures| figures.pace(self.bytes)).unwrap_or_default();
+        format!("verified {} at {:#x}: equal{pace}\n", figure::size(self.bytes), self.offset)
+    }
+
+    fn bytes(&self) -> Option<u64> {
+        Some(self.bytes)
+    }
+}

@@ -1,0 +1,120 @@
+//! `barewire flash write`: a file onto the chip.
+
+use std::path::PathBuf;
+
+use barewire::chip::spi_nor::{NorError, Written};
+use serde::Serialize;
+
+use super::input::Input;
+use super::{Chip, FlashArgs, PIECE, Which, with_chip};
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::progress::Progress;
+use crate::session::{self, Figures, Session, Settled};
+use crate::text::{figure, number};
+
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    /// The file to write; - is stdin
+    #[arg(value_name = "IN")]
+    input: PathBuf,
+    /// Where to begin
+    #[arg(long, value_name = "N", default_value = "0", value_parser = number::bytes)]
+    offset: u64,
+    /// Clear the chip's block protection first
+    #[arg(long)]
+    unprotect: bool,
+    #[command(flatten)]
+    flash: FlashArgs,
+}
+
+/// The result; its field names are an interface.
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    which: Which,
+    offset: u64,
+    bytes: u64,
+    unchanged_bytes: u64,
+    programmed_bytes: u64,
+    erased_bytes: u64,
+    programs: u32,
+    erases: u32,
+    verified: bool,
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let bus = &args.flash.bus;
+    let input = Input::open(&args.input)?;
+    session::run(bus.bus.as_deref(), &bus.tell, Settled::Promised, |session| {
+        with_chip(session, &args.flash, |chip, which| write(args, input, session, chip, which))
+    })
+}
+
+fn write(
+    args: &Args,
+    input: Input,
+    session: &Session,
+    chip: &mut Chip<'_>,
+    which: Which,
+) -> Result<Report, Failure> {
+    let data = input.read(chip.size(), args.offset)?;
+    let bytes = data.len() as u64;
+    session.begin_figures();
+    if args.unprotect {
+        chip.unprotect()?;
+    }
+    let progress = Progress::new("writing", bytes, session.silent);
+    let mut scratch = vec![0; PIECE.max(chip.geometry().erase_size() as usize)];
+    let mut done = 0;
+    let written = chip.write(args.offset, &data, &mut scratch, &mut |bytes| {
+        done = bytes;
+        progress.set(bytes);
+        interrupt::flow()
+    });
+    drop(progress);
+    let Written { unchanged_bytes, programmed_bytes, erased_bytes, erases, programs } = written
+        .map_err(|error| match error {
+            NorError::Interrupted { .. } => {
+                let [done, bytes] = [done, bytes].map(figure::grouped);
+                Failure::Interrupted(format!(
+                    "stopped as asked after {done} of {bytes} bytes: write again to finish"
+                ))
+            }
+            _ => error.into(),
+        })?;
+    Ok(Report {
+        which,
+        offset: args.offset,
+        bytes,
+        unchanged_bytes,
+        programmed_bytes,
+        erased_bytes,
+        programs,
+        erases,
+        // The driver reads back all it changes and has compared the rest.
+        verified: true,
+    })
+}
+
+impl session::Report for Report {
+    fn text(&self, figures: Option<&Figures>) -> String {
+        if self.bytes == 0 {
+            return "nothing to write: the file is empty\n".into();
+        }
+        let pace = figures.map(|figures| figures.pace(self.bytes)).unwrap_or_default();
+        let [unchanged, programmed, erased] =
+            [self.unchanged_bytes, self.programmed_bytes, self.erased_bytes].map(figure::size);
+        format!(
+            "wrote {} at {:#x}, read back and verified{pace}\n  unchanged {unchanged}, programmed {programmed} ({} commands), erased {erased} ({} commands)\n",
+            figure::size(self.bytes),
+            self.offset,
+            figure::grouped(self.programs.into()),
+            figure::grouped(self.erases.into()),
+        )
+    }
+
+    fn bytes(&self) -> Option<u64> {
+        Some(self.bytes)
+    }
+}

@@ -1,0 +1,179 @@
+//! `barewire list`: the buses there are, and what is behind them.
+
+use std::fmt::Write as _;
+
+use barewire::controller::{Controller, Limits};
+use barewire_sim::board::spec::{BOARDS, CsSpec};
+use barewire_sim::bring_up::bring_up;
+use barewire_sim::wire::Driver;
+use barewire_sim::{Board, BoardOptions, BoardSpec};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::output;
+use crate::text::figure;
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Print the result as one line of JSON
+    #[arg(long)]
+    json: bool,
+    /// Print what each board's accesses cost, each figure with its source
+    #[arg(long)]
+    costs: bool,
+}
+
+/// The result; its field names are an interface.
+#[derive(Serialize)]
+struct List {
+    buses: Vec<Entry>,
+}
+
+#[derive(Serialize)]
+struct Entry {
+    bus: String,
+    simulated: bool,
+    title: &'static str,
+    controller: &'static str,
+    controller_base: String,
+    min_speed_hz: u32,
+    max_speed_hz: u32,
+    bits_per_word: Vec<u32>,
+    delay_quantum_ns: u64,
+    chip_selects: Vec<ChipSelect>,
+    profile: &'static str,
+    costs: Vec<Cost>,
+}
+
+#[derive(Serialize)]
+struct ChipSelect {
+    chip_select: u8,
+    line: &'static str,
+    driver: &'static str,
+    active_high: bool,
+    chip: Option<Chip>,
+}
+
+#[derive(Serialize)]
+struct Chip {
+    name: &'static str,
+    size: usize,
+    max_speed_hz: u32,
+}
+
+#[derive(Serialize)]
+struct Cost {
+    figure: &'static str,
+    value: u64,
+    unit: &'static str,
+    source: &'static str,
+}
+
+/// Runs it.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let list = List { buses: BOARDS.iter().map(Entry::of).collect() };
+    if args.json {
+        return output::json(&list);
+    }
+    let texts: Vec<String> = list.buses.iter().map(|entry| entry.text(args.costs)).collect();
+    let hint =
+        if args.costs { "" } else { "\nAll costs, each with its source: barewire list --costs\n" };
+    output::text(&(texts.join("\n") + hint))
+}
+
+impl Entry {
+    fn of(spec: &'static BoardSpec) -> Self {
+        let board = Board::new(spec, BoardOptions::default());
+        let Limits { max_speed_hz, min_speed_hz, bits_per_word_mask, timer_hz } =
+            bring_up(&board).limits();
+        Self {
+            bus: format!("sim:{}", spec.name),
+            simulated: true,
+            title: spec.title,
+            controller: spec.controller,
+            controller_base: format!("{:#x}", spec.controller_base),
+            min_speed_hz,
+            max_speed_hz,
+            bits_per_word: (1..=32)
+                .filter(|bits| bits_per_word_mask >> (bits - 1) & 1 != 0)
+                .collect(),
+            delay_quantum_ns: barewire::time::effective_ns(1, timer_hz),
+            chip_selects: (0..).zip(spec.cs).map(|(n, cs)| ChipSelect::of(spec, n, cs)).collect(),
+            profile: spec.profile.name,
+            costs: spec
+                .profile
+                .sources()
+                .map(|row| Cost {
+                    figure: row.field,
+                    value: row.value,
+                    unit: row.unit,
+                    source: row.source,
+                })
+                .into(),
+        }
+    }
+
+    fn text(&self, costs: bool) -> String {
+        let mut text = format!("{:<14}  {}, simulated\n", self.bus, self.title);
+        if costs {
+            for Cost { figure, value, unit, source } in &self.costs {
+                let value = figure::grouped(*value);
+                let _ = writeln!(text, "  {figure:<24}{value:>14} {unit}\n      {source}");
+            }
+            return text;
+        }
+        let bits: Vec<String> = self.bits_per_word.iter().map(u32::to_string).collect();
+        let [slowest, fastest] =
+            [self.min_speed_hz, self.max_speed_hz].map(|hz| figure::clock(hz.into()));
+        let _ = writeln!(
+            text,
+            "  controller    {} at {}, {slowest} to {fastest}, words of {} bits",
+            self.controller,
+            self.controller_base,
+            bits.join(", ")
+        );
+        for cs in &self.chip_selects {
+            let behind = match &cs.chip {
+                Some(Chip { name, size, max_speed_hz }) => {
+                    let limit = figure::clock((*max_speed_hz).into());
+                    format!("{name}, {}, up to {limit}", figure::size(*size as u64))
+                }
+                None => "nothing attached".into(),
+            };
+            let ChipSelect { chip_select, line, driver, .. } = cs;
+            let _ = writeln!(text, "  --cs {chip_select}        {line} ({driver}): {behind}");
+        }
+        let cost = |name: &str| {
+            let found = self.costs.iter().find(|cost| cost.figure == name);
+            figure::time(found.map_or(0.0, |cost| cost.value as f64 / 1e3))
+        };
+        let _ = writeln!(
+            text,
+            "  costs         register read {}, write {}; delays in steps of {} ns",
+            cost("register_read_ps"),
+            cost("register_write_ps"),
+            self.delay_quantum_ns
+        );
+        text
+    }
+}
+
+impl ChipSelect {
+    fn of(spec: &BoardSpec, chip_select: u8, cs: &CsSpec) -> Self {
+        let part = (chip_select == spec.flash_cs).then(spec.flash_part);
+        Self {
+            chip_select,
+            line: cs.name,
+            driver: match cs.driver {
+                Driver::Native(_) => "native",
+                Driver::Gpio { .. } => "gpio",
+            },
+            active_high: cs.active_high,
+            chip: part.map(|part| Chip {
+                name: part.name,
+                size: part.size,
+                max_speed_hz: part.limits.max_clock_hz,
+            }),
+        }
+    }
+}

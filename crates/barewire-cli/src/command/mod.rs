@@ -1,0 +1,6 @@
+//! The commands, one room each.
+
+pub(crate) mod demo;
+pub(crate) mod flash;
+pub(crate) mod list;
+pub(crate) mod xfer;

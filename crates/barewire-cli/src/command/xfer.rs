@@ -1,0 +1,182 @@
+//! `barewire xfer`: one message of any transfers, full duplex.
+//!
+//! HEX is what goes over the wire, first byte first, whatever the word length; so is what comes
+//! back. Words of 16 and 32 bits lie in the core's buffers in the processor's order, hence the
+//! swap on the way in and out.
+
+use std::fmt::Write as _;
+
+use barewire::spi::{Effective, Mode, Settings, Transfer};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::output::note;
+use crate::session::{self, BusArgs, Figures, Session, Settled};
+use crate::text::{figure, hex};
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// The transfers of the message, each as hex: 9f000000, "9f 00", 0x9f:00
+    #[arg(required = true, value_name = "HEX")]
+    transfers: Vec<String>,
+    #[command(flatten)]
+    bus: BusArgs,
+    /// The SPI mode, 0 to 3
+    #[arg(long, value_name = "N", default_value = "0", value_parser = mode)]
+    mode: Mode,
+    /// Bits of a word: 8, 16 or 32
+    #[arg(long, value_name = "BITS", default_value_t = 8)]
+    bits: u8,
+    /// Drop CS between the transfers
+    #[arg(long)]
+    cs_change: bool,
+    /// From CS active to the first clock, at least
+    #[arg(long, value_name = "NS", default_value_t = 0)]
+    cs_setup_ns: u32,
+    /// From the last clock to CS inactive, at least
+    #[arg(long, value_name = "NS", default_value_t = 0)]
+    cs_hold_ns: u32,
+    /// CS stays inactive at least this long
+    #[arg(long, value_name = "NS", default_value_t = 0)]
+    cs_inactive_ns: u32,
+    /// Between two words, at least
+    #[arg(long, value_name = "NS", default_value_t = 0)]
+    word_delay_ns: u32,
+    /// Loopback: the controller receives what it sends; CS is driven all the same, so name one
+    /// with nothing behind it
+    #[arg(long = "loop")]
+    loopback: bool,
+}
+
+fn mode(text: &str) -> Result<Mode, String> {
+    let number = text.parse().ok().and_then(Mode::from_number);
+    number.ok_or_else(|| "SPI modes are 0, 1, 2 and 3".into())
+}
+
+/// The result; its field names are an interface.
+#[derive(Serialize)]
+struct Report {
+    bus: String,
+    simulated: bool,
+    chip_select: u8,
+    mode: u8,
+    bits_per_word: u8,
+    speed_hz: u32,
+    effective_speed_hz: u32,
+    cs_setup_ns: u32,
+    effective_cs_setup_ns: u64,
+    cs_hold_ns: u32,
+    effective_cs_hold_ns: u64,
+    cs_inactive_ns: u32,
+    effective_cs_inactive_ns: u64,
+    word_delay_ns: u32,
+    effective_word_delay_ns: u64,
+    bytes: usize,
+    transfers: Vec<Exchanged>,
+}
+
+#[derive(Serialize)]
+struct Exchanged {
+    tx: String,
+    rx: String,
+}
+
+/// Runs it.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let parsed: Result<Vec<_>, _> = args.transfers.iter().map(|text| hex::parse(text)).collect();
+    let sent = parsed.map_err(Failure::Failed)?;
+    let bus = &args.bus;
+    session::run(bus.bus.as_deref(), &bus.tell, Settled::AsSent, |session| {
+        exchange(args, &sent, session)
+    })
+}
+
+fn exchange(args: &Args, sent: &[Vec<u8>], session: &Session) -> Result<Report, Failure> {
+    let loopback = if args.loopback { Mode::LOOP } else { Mode::default() };
+    let settings = Settings {
+        mode: args.mode | loopback,
+        bits_per_word: args.bits,
+        cs_setup_ns: args.cs_setup_ns,
+        cs_hold_ns: args.cs_hold_ns,
+        cs_inactive_ns: args.cs_inactive_ns,
+        word_delay_ns: args.word_delay_ns,
+        ..Settings::new(args.bus.chip_select, args.bus.speed_hz)
+    };
+    let device = session.open.bus().device(&settings)?;
+    let effective = *device.effective();
+    if !session.silent {
+        tell_differences(&settings, &effective);
+    }
+    let mut buffers = sent.to_vec();
+    buffers.iter_mut().for_each(|bytes| swap_words(bytes, args.bits));
+    let mut message: Vec<Transfer<'_>> =
+        buffers.iter_mut().map(|bytes| Transfer::in_place(bytes)).collect();
+    if args.cs_change {
+        // CS drops after the last one anyway.
+        let last = message.len() - 1;
+        message[..last].iter_mut().for_each(|transfer| transfer.cs_change = true);
+    }
+    session.begin_figures();
+    let bytes = device.sync(&mut message)?;
+    buffers.iter_mut().for_each(|bytes| swap_words(bytes, args.bits));
+    let exchanged = |(tx, rx): (&Vec<u8>, &Vec<u8>)| Exchanged {
+        tx: hex::format(tx, ""),
+        rx: hex::format(rx, ""),
+    };
+    Ok(Report {
+        bus: session.name.clone(),
+        simulated: session.open.simulated().is_some(),
+        chip_select: settings.chip_select,
+        mode: settings.mode.number(),
+        bits_per_word: settings.bits_per_word,
+        speed_hz: settings.speed_hz,
+        effective_speed_hz: effective.speed_hz,
+        cs_setup_ns: settings.cs_setup_ns,
+        effective_cs_setup_ns: effective.cs_setup_ns,
+        cs_hold_ns: settings.cs_hold_ns,
+        effective_cs_hold_ns: effective.cs_hold_ns,
+        cs_inactive_ns: settings.cs_inactive_ns,
+        effective_cs_inactive_ns: effective.cs_inactive_ns,
+        word_delay_ns: settings.word_delay_ns,
+        effective_word_delay_ns: effective.word_delay_ns,
+        bytes,
+        transfers: sent.iter().zip(&buffers).map(exchanged).collect(),
+    })
+}
+
+/// Between wire order and the processor's, either way. A broken last word is the bus's to refuse.
+fn swap_words(bytes: &mut [u8], bits: u8) {
+    if cfg!(target_endian = "little") && matches!(bits, 16 | 32) {
+        bytes.chunks_exact_mut(usize::from(bits / 8)).for_each(<[u8]>::reverse);
+    }
+}
+
+fn tell_differences(asked: &Settings, effective: &Effective) {
+    if effective.speed_hz != asked.speed_hz {
+        let [asked, made] = [asked.speed_hz, effective.speed_hz].map(|hz| figure::clock(hz.into()));
+        note!("{asked} asked: the controller makes {made}");
+    }
+    let quantum = effective.quantum_ns;
+    for (what, asked, made) in [
+        ("cs-setup", asked.cs_setup_ns, effective.cs_setup_ns),
+        ("cs-hold", asked.cs_hold_ns, effective.cs_hold_ns),
+        ("cs-inactive", asked.cs_inactive_ns, effective.cs_inactive_ns),
+        ("word-delay", asked.word_delay_ns, effective.word_delay_ns),
+    ] {
+        // Where nothing was asked, what the hardware takes anyway is no news.
+        if asked > 0 && u64::from(asked) != made {
+            note!("{what} of {asked} ns asked: {made} ns made (steps of {quantum} ns)");
+        }
+    }
+}
+
+impl session::Report for Report {
+    fn text(&self, _: Option<&Figures>) -> String {
+        let mut text = String::new();
+        for Exchanged { rx, .. } in &self.transfers {
+            let pairs: Vec<&str> = (0..rx.len()).step_by(2).map(|at| &rx[at..at + 2]).collect();
+            let _ = writeln!(text, "{}", pairs.join(" "));
+        }
+        text
+    }
+}

@@ -1,0 +1,76 @@
+//! Why a command ended, and the exit code that says so.
+
+use std::fmt;
+use std::io;
+
+use barewire::chip::spi_nor::NorError;
+use barewire::spi::{Error, MessageError};
+
+/// Exit codes, as `barewire --help` lists them.
+const FAILED: u8 = 1;
+const USAGE: u8 = 2;
+const INTERRUPTED: u8 = 130;
+
+/// Why a command ended before it was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// It could not be done.
+    Failed(String),
+    /// It was asked wrongly, in a way the argument parser does not see.
+    Usage(String),
+    /// Ctrl-C.
+    Interrupted(String),
+    /// Whoever read our output has gone: nobody is left to tell.
+    BrokenPipe,
+}
+
+impl Failure {
+    /// The exit code.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Failure::Failed(_) => FAILED,
+            Failure::Usage(_) => USAGE,
+            Failure::Interrupted(_) => INTERRUPTED,
+            Failure::BrokenPipe => 0,
+        }
+    }
+
+    /// An input or output error while `doing` something.
+    pub(crate) fn io(doing: impl fmt::Display, error: &io::Error) -> Self {
+        Failure::Failed(format!("cannot {doing}: {error}"))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Failed(text) | Failure::Usage(text) | Failure::Interrupted(text) => {
+                f.write_str(text)
+            }
+            Failure::BrokenPipe => f.write_str("the reader of the output has gone"),
+        }
+    }
+}
+
+impl From<NorError> for Failure {
+    fn from(error: NorError) -> Self {
+        match error {
+            NorError::Interrupted { .. } => Failure::Interrupted("stopped as asked".into()),
+            NorError::Protected { .. } => Failure::Failed(format!("{error} (--unprotect)")),
+            NorError::TooFast { .. } => Failure::Failed(format!("{error} (--speed-hz)")),
+            _ => Failure::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Failed(error.to_string())
+    }
+}
+
+impl From<MessageError> for Failure {
+    fn from(error: MessageError) -> Self {
+        Failure::Failed(error.to_string())
+    }
+}

@@ -1,0 +1,6 @@
+//! Text in and out: numbers, hex, near names, figures for people.
+
+pub(crate) mod figure;
+pub(crate) mod hex;
+pub(crate) mod near;
+pub(crate) mod number;

@@ -1,0 +1,11 @@
+//! The `barewire` command as its users run it: bytes, words, exit codes and files.
+
+// Modules of a test's root file are looked for beside it, where they would be tests themselves;
+// inside a module of this name they lie in `cli/`.
+mod cli {
+    mod bad_input;
+    mod command;
+    mod flash;
+    mod interrupt;
+    mod wire;
+}

@@ -1,0 +1,133 @@
+//! Running the command, and files for it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+pub(super) const IMX8MP_SIZE: usize = 32 << 20;
+pub(super) const SABRELITE_SIZE: usize = 2 << 20;
+
+/// What a run of the command left.
+#[derive(Debug)]
+pub(super) struct Ran {
+    pub(super) code: Option<i32>,
+    pub(super) stdout: Vec<u8>,
+    pub(super) stderr: String,
+}
+
+impl Ran {
+    /// Asserts success.
+    #[track_caller]
+    pub(super) fn ok(self) -> Self {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        self
+    }
+
+    /// Asserts exit code `code` and an error in one line that holds `part`.
+    #[track_caller]
+    pub(super) fn fails(self, code: i32, part: &str) -> Self {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        let error = self.stderr.lines().rfind(|line| line.starts_with("barewire: "));
+        let error = error.unwrap_or_else(|| panic!("no error line: {self:?}"));
+        assert!(error.contains(part), "{part:?} is not in {error:?}");
+        self
+    }
+
+    pub(super) fn text(&self) -> String {
+        String::from_utf8(self.stdout.clone()).expect("UTF-8 on stdout")
+    }
+
+    /// Stdout as the one line of JSON it has to be.
+    #[track_caller]
+    pub(super) fn json(&self) -> Value {
+        let text = self.text();
+        assert_eq!(text.lines().count(), 1, "{text}");
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+    }
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        let stderr = String::from_utf8(output.stderr).expect("UTF-8 on stderr");
+        Self { code: output.status.code(), stdout: output.stdout, stderr }
+    }
+}
+
+/// The command, not yet run.
+pub(super) fn barewire(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_barewire"));
+    command.args(arguments);
+    command
+}
+
+pub(super) fn run(arguments: &[&str]) -> Ran {
+    barewire(arguments).output().expect("the command starts").into()
+}
+
+/// A directory with a chip file.
+pub(super) struct Bench {
+    pub(super) dir: TempDir,
+    pub(super) bus: String,
+    pub(super) chip: PathBuf,
+}
+
+impl Bench {
+    /// For `board`; the chip file is made by the first command.
+    pub(super) fn new(board: &str) -> Self {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let chip = dir.path().join("chip.bin");
+        let bus = format!("sim:{board},flash={}", chip.display());
+        Self { dir, bus, chip }
+    }
+
+    /// `flash VERB --bus BUS,options ARGUMENTS`
+    pub(super) fn flash(&self, verb: &str, options: &str, arguments: &[&str]) -> Ran {
+        let bus = format!("{}{options}", self.bus);
+        run(&[&["flash", verb, "--bus", &bus], arguments].concat())
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// A file of `bytes`, its path as text.
+    pub(super) fn file(&self, name: &str, bytes: &[u8]) -> String {
+        let path = self.path(name);
+        fs::write(&path, bytes).expect("a file is written");
+        text(&path)
+    }
+
+    pub(super) fn content(&self) -> Vec<u8> {
+        fs::read(&self.chip).expect("the chip file is there")
+    }
+
+    /// The names in the directory, sorted.
+    pub(super) fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.dir.path()).expect("the directory is there");
+        let name = |entry: std::io::Result<fs::DirEntry>| {
+            entry.expect("an entry").file_name().into_string().expect("UTF-8")
+        };
+        let mut names: Vec<String> = entries.map(name).collect();
+        names.sort();
+        names
+    }
+}
+
+pub(super) fn text(path: &Path) -> String {
+    path.to_str().expect("UTF-8").into()
+}
+
+/// Bytes of SplitMix64: they look like firmware to an erase-and-program algorithm.
+pub(super) fn noise(len: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed;
+    let words = std::iter::repeat_with(|| {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ mixed >> 31).to_le_bytes()
+    });
+    words.flatten().take(len).collect()
+}

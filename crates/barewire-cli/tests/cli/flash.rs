@@ -1,0 +1,191 @@
+//! Write, read and verify are byte-equal; the JSON names are kept; output files are whole or
+//! absent.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use serde_json::{Value, json};
+
+use super::command::{Bench, IMX8MP_SIZE, SABRELITE_SIZE, noise, run, text};
+
+/// A real firmware image, from Debian's package ovmf.
+const OVMF: &str = "/usr/share/OVMF/OVMF_CODE_4M.fd";
+
+/// Writes `data` at `offset`, reads it back with separate commands, verifies, and looks into the
+/// chip file for what else changed.
+fn round_trip(bench: &Bench, data: &[u8], offset: usize) {
+    let before = if bench.chip.exists() { bench.content() } else { vec![0xff; IMX8MP_SIZE] };
+    let input = bench.file("in", data);
+    let (out, at) = (text(&bench.path("out")), offset.to_string());
+    let wrote = bench.flash("write", "", &["--offset", &at, "--json", &input]).ok().json();
+    assert_eq!([&wrote["bytes"], &wrote["violations"]], [&json!(data.len()), &json!(0)]);
+    assert_eq!(wrote["verified"], json!(true));
+    let length = data.len().to_string();
+    bench.flash("read", "", &["--offset", &at, "--length", &length, &out]).ok();
+    assert!(fs::read(&out).expect("read made it") == data, "{} bytes at {at}", data.len());
+    bench.flash("verify", "", &["--offset", &at, &input]).ok();
+    let mut expected = before;
+    expected[offset..offset + data.len()].copy_from_slice(data);
+    assert!(bench.content() == expected, "{} bytes at {at}: a neighbour changed", data.len());
+}
+
+#[test]
+fn sizes_at_every_edge_go_there_and_back() {
+    let bench = Bench::new("imx8mp");
+    for (seed, (len, offset)) in
+        [(0, 0), (1, 0), (256, 0), (257, 0), (1, IMX8MP_SIZE - 1), (300, 4000), (0, IMX8MP_SIZE)]
+            .into_iter()
+            .enumerate()
+    {
+        round_trip(&bench, &noise(len, seed as u64), offset);
+    }
+    assert_eq!(bench.names(), ["chip.bin", "in", "out"], "no partial file stays");
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "a minute without optimisation; cargo test --release")]
+fn the_whole_chip_goes_there_and_back() {
+    round_trip(&Bench::new("imx8mp"), &noise(IMX8MP_SIZE, 1), 0);
+    let bench = Bench::new("sabrelite");
+    let data = noise(SABRELITE_SIZE, 2);
+    let input = bench.file("in", &data);
+    bench.flash("write", "", &["--unprotect", &input]).ok();
+    assert!(bench.content() == data);
+    bench.flash("read", "", &[&text(&bench.path("out"))]).ok();
+    assert!(fs::read(bench.path("out")).expect("read made it") == data);
+}
+
+#[test]
+fn a_firmware_image_goes_there_and_back() {
+    let Ok(image) = fs::read(OVMF) else {
+        println!("SKIPPED: {OVMF} is not there (Debian: apt-get install ovmf)");
+        return;
+    };
+    assert!(image.len() >= 1 << 20);
+    // Without optimisation the simulator is some twenty times slower: the image's end will do.
+    let image = if cfg!(debug_assertions) { &image[image.len() - (64 << 10)..] } else { &image };
+    let bench = Bench::new("imx8mp");
+    round_trip(&bench, image, 0);
+    let again = bench.flash("write", "", &["--json", &text(&bench.path("in"))]).ok().json();
+    assert_eq!(again["unchanged_bytes"], json!(image.len()), "what is there is left alone");
+    assert_eq!([&again["programs"], &again["erases"]], [&json!(0), &json!(0)]);
+}
+
+#[test]
+fn erase_sets_ones_and_nothing_else() {
+    let bench = Bench::new("imx8mp");
+    bench.flash("write", "", &[&bench.file("in", &noise(12 << 10, 1))]).ok();
+    let mut expected = bench.content();
+    expected[4096..8192].fill(0xff);
+    bench.flash("erase", "", &["--offset", "4K", "--length", "0x1000"]).ok();
+    assert!(bench.content() == expected);
+    let erased = bench.flash("erase", "", &["--all", "--json"]).ok().json();
+    assert_eq!(erased["bytes"], json!(IMX8MP_SIZE));
+    assert!(bench.content().iter().all(|&byte| byte == 0xff));
+}
+
+#[test]
+fn protection_is_cleared_only_when_asked() {
+    let bench = Bench::new("sabrelite");
+    let data = noise(1000, 3);
+    let input = bench.file("in", &data);
+    // This part powers up protected.
+    bench.flash("write", "", &[&input]).fails(1, "--unprotect");
+    bench.flash("erase", "", &["--all"]).fails(1, "--unprotect");
+    assert!(bench.content().iter().all(|&byte| byte == 0xff));
+    bench.flash("write", "", &["--unprotect", &input]).ok();
+    assert!(bench.content().starts_with(&data));
+    bench.flash("erase", "", &["--all", "--unprotect"]).ok();
+    bench.flash("write", ",protect=none", &[&input]).ok();
+    assert!(bench.content().starts_with(&data));
+}
+
+#[track_caller]
+fn assert_fields(value: &Value, expected: &Value) {
+    for (name, expected) in expected.as_object().expect("an object") {
+        assert_eq!(&value[name], expected, "{name} of {value}");
+    }
+}
+
+#[test]
+fn flash_id_names_the_chip_of_both_boards() {
+    let id = run(&["flash", "id", "--json", "--bus", "sim:sabrelite"]).ok().json();
+    assert_fields(
+        &id,
+        &json!({
+            "bus": "sim:sabrelite", "simulated": true, "chip_select": 0, "jedec_id": "bf2541",
+            "name": "SST25VF016B", "size": 2 << 20, "page_size": 256, "programming": "aai-word",
+            "address_bytes": 3, "addressing": "three-byte", "mode": 0, "speed_hz": 20_000_000,
+            "effective_speed_hz": 20_000_000, "max_speed_hz": 50_000_000, "read_command": "03",
+            "status": "1c", "write_enabled": false, "protected": {"start": 0, "end": 2 << 20},
+            "profile": "sabrelite", "violations": 0,
+        }),
+    );
+    let id = run(&["flash", "id", "--json", "--speed-hz", "66M", "--mode", "3"]).ok();
+    assert!(id.stderr.starts_with("no --bus given: using sim:imx8mp"), "{id:?}");
+    let id = id.json();
+    assert_fields(
+        &id,
+        &json!({
+            "bus": "sim:imx8mp", "jedec_id": "ef4019", "name": "W25Q256JV", "size": 32 << 20,
+            "programming": "page", "address_bytes": 4, "addressing": "four-byte-opcodes",
+            "mode": 3, "speed_hz": 66_000_000, "effective_speed_hz": 40_000_000, "status": "00",
+            "protected": null, "profile": "imx8mp", "violations": 0,
+        }),
+    );
+    let erase: Vec<_> = id["erase_types"].as_array().expect("a list").iter().collect();
+    assert_fields(erase[0], &json!({"size": 4096, "opcode": "21"}));
+    assert!(id["virtual_ns"].as_u64() > Some(0) && id["bus_use"].as_f64() > Some(0.0));
+}
+
+#[test]
+fn figures_are_for_the_read_alone() {
+    let read = run(&["flash", "read", "--length", "64K", "--json", "/dev/null"]).ok().json();
+    assert_eq!(read["bits"], json!(8 * (65_536 + 5)), "opcode, four address bytes, data");
+    assert!(read["bus_use_in_transfers"].as_f64() >= Some(0.99), "{read}");
+    let rate = read["bytes_per_second_virtual"].as_f64().expect("a rate");
+    assert!(rate > 0.98 * 2.5e6 && rate < 2.5e6, "{rate}");
+}
+
+#[test]
+fn an_output_file_is_replaced_whole_and_keeps_its_permissions() {
+    let bench = Bench::new("imx8mp");
+    let old = bench.file("old", b"what was there");
+    fs::set_permissions(&old, fs::Permissions::from_mode(0o600)).expect("chmod");
+    symlink(&old, bench.path("link")).expect("a link");
+    let link = text(&bench.path("link"));
+    bench.flash("read", ",fault=no-chip", &["--length", "16", &link]).fails(1, "no chip answers");
+    assert_eq!(fs::read(&old).expect("it stays"), b"what was there");
+    bench.flash("read", "", &["--length", "16", &link]).ok();
+    assert_eq!(fs::read(&old).expect("it is replaced"), [0xff; 16]);
+    assert_eq!(fs::metadata(&old).expect("it is there").permissions().mode() & 0o777, 0o600);
+    assert!(fs::symlink_metadata(bench.path("link")).expect("it is there").is_symlink());
+    assert_eq!(bench.names(), ["chip.bin", "link", "old"]);
+}
+
+#[test]
+fn stdout_has_the_data_alone() {
+    let read = run(&["flash", "read", "--length", "16", "-"]).ok();
+    assert_eq!(read.stdout, [0xff; 16]);
+}
+
+#[test]
+fn list_and_demo_speak_json() {
+    let list = run(&["list", "--json"]).ok().json();
+    let buses: Vec<_> =
+        list["buses"].as_array().expect("a list").iter().map(|bus| bus["bus"].clone()).collect();
+    assert_eq!(buses, ["sim:imx8mp", "sim:sabrelite"]);
+    for bus in list["buses"].as_array().expect("a list") {
+        assert!(!bus["chip_selects"][0]["chip"].is_null() && !bus["costs"][0]["source"].is_null());
+    }
+    run(&["list", "--costs"]).ok();
+    let demo = run(&["demo", "--json"]).ok();
+    assert_eq!(demo.stderr, "");
+    let demo = demo.json();
+    assert_eq!([&demo["jedec_id"], &demo["read"]["equal"]], [&json!("ef4019"), &json!(true)]);
+    let timeline = &demo["access"]["timeline"];
+    assert!(timeline["first_clock_ns"].as_u64() > timeline["cs_falls_ns"].as_u64());
+    let lines = run(&["demo"]).ok().text();
+    assert!(lines.lines().count() <= 30, "one screen: {lines}");
+    assert!(lines.lines().all(|line| line.chars().count() <= 100), "{lines}");
+}
