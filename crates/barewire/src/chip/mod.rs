@@ -1,7 +1,7 @@
 //! Drivers of chips behind the bus.
 //!
 //! A driver talks through a [`Port`]: one chip select that runs whole messages. A
-//! [`Device`](crate::bus::Device) of any bus is one.
+//! [`Device`] of any bus is one.
 
 pub mod spi_nor;
 

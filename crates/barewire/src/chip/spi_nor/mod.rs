@@ -13,7 +13,7 @@
 //! # How this driver uses it
 //! 1. [`SpiNor::new`] proves the chip: JEDEC id, then SFDP for size, page, erase types, address
 //!    width and times, or a table for parts that have no SFDP.
-//! 2. Write enable is a [guard](guard): it is checked to have taken, and whatever happens after
+//! 2. Write enable is a guard: it is checked to have taken, and whatever happens after
 //!    it, the chip is write-disabled again.
 //! 3. Busy: sleep the typical time, then ask at intervals of an eighth of it, and give up after
 //!    the longest time the datasheet allows. A status whose protection bits have changed meanwhile is a

@@ -22,7 +22,7 @@
 //!    and read, and RXDATA is undefined before RR). A word is never written during a burst here,
 //!    so ERR009165 cannot occur. Below 10 MHz RR may come long before the last clock has ended
 //!    (half a period), so XCH is used, whose clearing covers it.
-//! 3. More: bursts of up to 512 bytes. [`PREFILL_WORDS`] words go to TXFIFO, XCH starts the
+//! 3. More: bursts of up to 512 bytes. Four words go to TXFIFO, XCH starts the
 //!    burst, and then as many words are sent as were received, 64 at most in flight, so that
 //!    neither FIFO can overrun, TXFIFO stays full, and the first clock need not wait for the last
 //!    word. TESTREG counts what is received. XCH clears half a clock after the burst.
