@@ -1,0 +1,70 @@
+//! What there is to run SPI by on this machine: for `barewire list`.
+
+use rustix::fs::{Access, access};
+
+use crate::map::bound::{PlatformDevice, spi_controllers};
+use crate::map::{UioMap, uio};
+use crate::root::Root;
+use crate::spidev;
+
+/// One way to a bus.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Found {
+    /// A spidev node: one chip select of a controller with a kernel driver.
+    Spidev {
+        /// The node, as `/dev/spidevB.C`.
+        path: String,
+        /// Whether this user may read and write it.
+        accessible: bool,
+    },
+    /// A UIO device: perhaps a controller, by its registers' addresses.
+    Uio {
+        /// The node, as `/dev/uioN`.
+        path: String,
+        /// Its device's name.
+        name: String,
+        /// Its blocks; empty if sysfs does not describe them.
+        maps: Vec<UioMap>,
+        /// Whether this user may read and write it.
+        accessible: bool,
+    },
+    /// A controller of the SoC.
+    Controller {
+        /// Its device, and the kernel driver that has it.
+        device: PlatformDevice,
+        /// The kernel's number of its bus: the B of its spidev nodes.
+        bus: Option<u32>,
+    },
+}
+
+/// Looks under `root`: spidev nodes, UIO devices, SPI controllers, in that order.
+#[must_use]
+pub fn discover(root: &Root) -> Vec<Found> {
+    let accessible =
+        |path: &str| access(root.path(path), Access::READ_OK | Access::WRITE_OK).is_ok();
+    let mut found = Vec::new();
+    for path in spidev::nodes(root) {
+        found.push(Found::Spidev { accessible: accessible(&path), path });
+    }
+    for path in uio::nodes(root) {
+        let node = path.strip_prefix("/dev/").unwrap_or(&path);
+        found.push(Found::Uio {
+            accessible: accessible(&path),
+            name: uio::device_name(root, node),
+            maps: uio::maps(root, node).unwrap_or_default(),
+            path,
+        });
+    }
+    for device in spi_controllers(root) {
+        let bus = bus_number(root, &device.name);
+        found.push(Found::Controller { device, bus });
+    }
+    found
+}
+
+/// The kernel's number of a controller's bus, from the directory its driver makes.
+fn bus_number(root: &Root, device: &str) -> Option<u32> {
+    let names = root.names(format!("/sys/bus/platform/devices/{device}/spi_master"));
+    names.iter().find_map(|name| name.strip_prefix("spi")?.parse().ok())
+}

@@ -1,0 +1,37 @@
+//! barewire on Linux: the kernel's spidev as a controller, controllers' registers mapped into
+//! the process, and what there is of both on this machine.
+//!
+//! **Experimental until it has run under a kernel.** Tested: the bytes and the sequence of the
+//! ioctls against a recorder; sysfs, `/dev/mem` and UIO against a directory tree with ordinary
+//! files and a FIFO in their places. Not tested: any of it on a real device, and the device-tree
+//! overlay of this crate's README.
+//!
+//! Read first: this crate's README, on rights, `bufsiz`, clocks and atomicity.
+//!
+//! * [`spidev`]: any controller that has a kernel driver, through `/dev/spidevB.C`.
+//! * [`map`]: a controller without kernel driver, its registers through UIO or `/dev/mem`, for
+//!   barewire's own drivers.
+//! * [`discover`](mod@discover): which of these there are.
+//! * [`Monotonic`]: the timer both need.
+//!
+//! Every path is taken relative to a [`Root`], so that all of it runs on a tree in a temporary
+//! directory. System calls that need unsafe code are in one module, `sys`.
+//!
+//! # Not supported
+//! Real-time scheduling, a lock shared between processes, GPIO character devices. On other
+//! systems than Linux the crate is empty.
+#![cfg(target_os = "linux")]
+
+pub mod discover;
+pub mod map;
+mod rights;
+mod root;
+pub mod spidev;
+mod sys;
+mod timer;
+
+pub use rights::Group;
+pub use root::Root;
+pub use rustix::io::Errno;
+pub use sys::{MappedRegisters, Node};
+pub use timer::Monotonic;

@@ -1,0 +1,119 @@
+//! Registers through `/dev/mem`.
+//!
+//! Needs the node's rights *and* `CAP_SYS_RAWIO`: the kernel asks for both. UIO needs neither
+//! capability nor trust in the address; prefer it.
+
+use std::fs::File;
+
+use rustix::io::Errno;
+
+use super::{MapError, Window, bound, open_device};
+use crate::root::Root;
+use crate::sys::MappedRegisters;
+
+const PATH: &str = "/dev/mem";
+
+/// `/dev/mem`, open.
+#[derive(Debug)]
+pub struct DevMem {
+    file: File,
+    root: Root,
+}
+
+impl DevMem {
+    /// Opens `/dev/mem` under `root`, O_RDWR and O_SYNC.
+    ///
+    /// # Errors
+    /// * [`MapError::NoSuchDevice`] on kernels without it.
+    /// * [`MapError::NoPermission`] with the node's group.
+    /// * [`MapError::NotPermitted`] without `CAP_SYS_RAWIO`, or on a locked-down kernel.
+    /// * [`MapError::Os`] for the rest.
+    pub fn open(root: &Root) -> Result<Self, MapError> {
+        let file = open_device(root, PATH)
+            .map_err(|errno| MapError::of_open(root, PATH, errno, Vec::new))?;
+        Ok(Self { file, root: root.clone() })
+    }
+
+    /// Maps a controller's `len` bytes of registers at `address`: the pages they touch.
+    ///
+    /// Look at its clock first ([`clock`](super::clock)): a gated block may hang the machine.
+    ///
+    /// # Errors
+    /// * [`MapError::Bound`] if a kernel driver has it, with the command that releases it.
+    /// * [`MapError::Memory`], [`MapError::Range`] if that is no register block.
+    /// * [`MapError::NotPermitted`] if the kernel guards the range; [`MapError::Os`].
+    pub fn map_controller(&self, address: u64, len: u32) -> Result<MappedRegisters, MapError> {
+        bound::refuse_if_bound(&self.root, address)?;
+        self.map_shared(address, len)
+    }
+
+    /// Maps registers that a kernel driver may have and go on using: a GPIO bank, the clock
+    /// controller. Whoever reads, changes and writes back there can lose the kernel's change in
+    /// between, and the kernel ours.
+    ///
+    /// # Errors
+    /// As [`DevMem::map_controller`], without [`MapError::Bound`].
+    pub fn map_shared(&self, address: u64, len: u32) -> Result<MappedRegisters, MapError> {
+        let range = || MapError::Range { address, len, available: None };
+        if !address.is_multiple_of(4) || !len.is_multiple_of(4) {
+            return Err(range());
+        }
+        let window = Window::around(address, len, rustix::param::page_size()).ok_or_else(range)?;
+        let iomem = self.root.text("/proc/iomem").unwrap_or_default();
+        if overlaps_memory(&iomem, address, len) {
+            return Err(MapError::Memory { address, len });
+        }
+        MappedRegisters::map(&self.file, &window).map_err(|errno| match errno {
+            Errno::PERM | Errno::ACCESS => {
+                MapError::NotPermitted { path: PATH.into(), what: "mapped there" }
+            }
+            _ => MapError::Os { path: PATH.into(), what: "mapped", errno },
+        })
+    }
+}
+
+/// Whether `len` bytes at `address` touch main memory, by the text of `/proc/iomem`. A process
+/// that may not know addresses reads zeros there, and learns nothing.
+fn overlaps_memory(iomem: &str, address: u64, len: u32) -> bool {
+    let last = address.saturating_add(u64::from(len).saturating_sub(1));
+    iomem.lines().any(|line| {
+        let Some((range, "System RAM")) = line.trim().split_once(" : ") else {
+            return false;
+        };
+        let hex = |text| u64::from_str_radix(text, 16).ok();
+        let range = range.split_once('-').and_then(|(from, to)| Some((hex(from)?, hex(to)?)));
+        range.is_some_and(|(from, to)| from < to && address <= to && from <= last)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IOMEM: &str = "\
+30820000-3082ffff : 30820000.spi spi@30820000
+40000000-55ffffff : System RAM
+  40210000-4141ffff : Kernel code
+100000000-13fffffff : System RAM
+bad line : System RAM
+";
+
+    #[test]
+    fn main_memory_is_known_to_its_last_byte() {
+        for (address, len, memory) in [
+            (0x3082_0000, 0x40, false),
+            (0x3fff_fffc, 4, false),
+            (0x3fff_fffc, 8, true),
+            (0x4000_0000, 4, true),
+            (0x55ff_fffc, 4, true),
+            (0x5600_0000, 4, false),
+            (0x1_3fff_fffc, 4, true),
+            (0, 4, false),
+        ] {
+            assert_eq!(overlaps_memory(IOMEM, address, len), memory, "{address:#x}");
+        }
+        assert!(overlaps_memory(IOMEM, 0x3000_0000, u32::MAX));
+        let hidden = "00000000-00000000 : System RAM\n";
+        assert!(!overlaps_memory(hidden, 0, 4), "who may not know learns nothing");
+    }
+}

@@ -1,0 +1,213 @@
+//! What can go wrong when registers are mapped: where, what, and what to do about it.
+
+use std::fmt;
+
+use rustix::io::Errno;
+
+use super::bound::PlatformDevice;
+use crate::rights::{Group, Remedy};
+use crate::root::Root;
+
+/// What went wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MapError {
+    /// There is no such device node.
+    NoSuchDevice {
+        /// The node asked for.
+        path: String,
+        /// The nodes of its kind there are.
+        present: Vec<String>,
+    },
+    /// The node may not be opened by this user.
+    NoPermission {
+        /// The node.
+        path: String,
+        /// Its group.
+        group: Option<Group>,
+    },
+    /// The kernel does not let anybody, or anybody without a capability.
+    NotPermitted {
+        /// The node.
+        path: String,
+        /// Opened, or mapped.
+        what: &'static str,
+    },
+    /// A kernel driver has the controller.
+    Bound {
+        /// The controller.
+        device: PlatformDevice,
+        /// Its driver.
+        driver: String,
+    },
+    /// The range is memory, not registers.
+    Memory {
+        /// Where it begins.
+        address: u64,
+        /// Its bytes.
+        len: u32,
+    },
+    /// The range is empty, no multiple of 4, or goes beyond what there is.
+    Range {
+        /// Where it begins, in what is mapped.
+        address: u64,
+        /// Its bytes.
+        len: u32,
+        /// Bytes there are, if that is known.
+        available: Option<u64>,
+    },
+    /// The UIO device has no such map.
+    NoSuchMap {
+        /// The node.
+        path: String,
+        /// The map asked for.
+        index: u32,
+        /// How many maps it has.
+        count: usize,
+    },
+    /// The UIO device has no interrupt, or none that can be masked.
+    NoInterrupt {
+        /// The node.
+        path: String,
+    },
+    /// A file of sysfs does not hold what it should.
+    Malformed {
+        /// The file.
+        path: String,
+    },
+    /// Anything else the kernel said.
+    Os {
+        /// The node.
+        path: String,
+        /// What was tried.
+        what: &'static str,
+        /// What the kernel said.
+        errno: Errno,
+    },
+}
+
+impl MapError {
+    /// The error of opening `path`; `present` lists the nodes of its kind.
+    pub(super) fn of_open(
+        root: &Root,
+        path: &str,
+        errno: Errno,
+        present: impl FnOnce() -> Vec<String>,
+    ) -> Self {
+        let path = path.to_owned();
+        match errno {
+            Errno::NOENT | Errno::NXIO | Errno::NODEV => {
+                Self::NoSuchDevice { path, present: present() }
+            }
+            Errno::ACCESS => {
+                let group = Group::of(root, &root.path(&path));
+                Self::NoPermission { path, group }
+            }
+            Errno::PERM => Self::NotPermitted { path, what: "opened" },
+            _ => Self::Os { path, what: "opened", errno },
+        }
+    }
+
+    fn is_memory(path: &str) -> bool {
+        path == "/dev/mem"
+    }
+}
+
+impl fmt::Display for MapError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchDevice { path, .. } if Self::is_memory(path) => write!(
+                f,
+                "{path}: this kernel has none (CONFIG_DEVMEM is off): map the controller through UIO"
+            ),
+            Self::NoSuchDevice { path, present } if present.is_empty() => write!(
+                f,
+                "{path}: there is no UIO device on this machine: give the controller to UIO by a device-tree overlay and load uio_pdrv_genirq with of_id=generic-uio"
+            ),
+            Self::NoSuchDevice { path, present } => {
+                write!(f, "{path}: no such device; there are {}", present.join(", "))
+            }
+            Self::NoPermission { path, group } => {
+                let (matches, wanted) = if Self::is_memory(path) {
+                    ("KERNEL==\"mem\"", "kmem")
+                } else {
+                    ("SUBSYSTEM==\"uio\"", "uio")
+                };
+                let remedy = Remedy { group: group.as_ref(), matches, wanted };
+                write!(f, "{path}: permission denied; {remedy}")?;
+                if Self::is_memory(path) {
+                    f.write_str("; it also needs CAP_SYS_RAWIO: UIO is the way without")?;
+                }
+                Ok(())
+            }
+            Self::NotPermitted { path, what } if Self::is_memory(path) => write!(
+                f,
+                "{path} may not be {what}: it needs CAP_SYS_RAWIO, a kernel that is not locked down, and (CONFIG_IO_STRICT_DEVMEM) a range no driver has claimed, or `iomem=relaxed` on the kernel's command line: UIO is the way without"
+            ),
+            Self::NotPermitted { path, what } => write!(
+                f,
+                "{path} may not be {what}: the kernel forbids it to this process (a container, a security module?)"
+            ),
+            Self::Bound { device, driver } => write!(
+                f,
+                "the kernel's driver {driver} has the controller at {:#x}: release it with `{}` (its spidev nodes go with it; its clock may stop: see the README)",
+                device.address,
+                device.unbind_command(driver)
+            ),
+            Self::Memory { address, len } => write!(
+                f,
+                "{len:#x} bytes at {address:#x} are main memory (/proc/iomem: System RAM), not registers: check the address"
+            ),
+            Self::Range { address, len, available } => {
+                write!(f, "{len:#x} bytes at {address:#x} are no register block")?;
+                match available {
+                    Some(available) => write!(f, ": there are {available:#x} bytes"),
+                    None => f.write_str(": both must be multiples of 4, and the length above 0"),
+                }
+            }
+            Self::NoSuchMap { path, index, count } => {
+                write!(f, "{path} has no map {index}: it has {count}, counted from 0")
+            }
+            Self::NoInterrupt { path } => write!(
+                f,
+                "{path} has no interrupt that can be waited for: give its device-tree node `interrupts` and let uio_pdrv_genirq drive it, or poll"
+            ),
+            Self::Malformed { path } => {
+                write!(f, "{path} does not hold a number: is /sys a sysfs?")
+            }
+            Self::Os { path, what, errno } => write!(f, "{path} could not be {what}: {errno}"),
+        }
+    }
+}
+
+impl std::error::Error for MapError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(path: &str, errno: Errno, present: &[&str]) -> String {
+        let present = present.iter().map(|name| (*name).to_owned()).collect();
+        MapError::of_open(&Root::at("/nonexistent"), path, errno, || present).to_string()
+    }
+
+    #[test]
+    fn opening_fails_with_a_remedy() {
+        let cases = [
+            ("/dev/mem", Errno::NOENT, "through UIO"),
+            ("/dev/mem", Errno::ACCESS, "KERNEL==\"mem\", GROUP=\"kmem\""),
+            ("/dev/mem", Errno::ACCESS, "CAP_SYS_RAWIO"),
+            ("/dev/mem", Errno::PERM, "iomem=relaxed"),
+            ("/dev/uio0", Errno::NOENT, "of_id=generic-uio"),
+            ("/dev/uio0", Errno::ACCESS, "SUBSYSTEM==\"uio\", GROUP=\"uio\""),
+            ("/dev/uio0", Errno::PERM, "container"),
+            ("/dev/uio0", Errno::MFILE, "could not be opened"),
+        ];
+        for (path, errno, remedy) in cases {
+            let text = of(path, errno, &[]);
+            assert!(text.contains(remedy) && text.contains(path), "{path} {errno}: {text}");
+        }
+        let text = of("/dev/uio7", Errno::NOENT, &["/dev/uio0", "/dev/uio1"]);
+        assert!(text.ends_with("there are /dev/uio0, /dev/uio1"), "{text}");
+    }
+}

@@ -1,0 +1,64 @@
+//! A controller's registers in this process, for barewire's own drivers.
+//!
+//! **Experimental until it has run under a kernel.** Tested: on a directory tree in place of
+//! `/sys`, `/proc` and `/dev`, with ordinary files and a FIFO as devices. Not tested: real
+//! registers, real interrupts, real clocks.
+//!
+//! Read first: the kernel's `Documentation/driver-api/uio-howto.rst`; this crate's README.
+//!
+//! | way | needs | gives |
+//! |---|---|---|
+//! | [`Uio`] | a device-tree node that UIO drives; rights on `/dev/uioN` | registers and the interrupt |
+//! | [`DevMem`] | `/dev/mem`, `CAP_SYS_RAWIO` | registers |
+//!
+//! Both map the pages a block touches and no more, and both refuse a controller that a kernel
+//! driver has ([`bound`]): two drivers on one FIFO lose words. Once the kernel's driver is unbound
+//! nobody in the kernel needs the controller's clock, and a gated block does not answer: the access
+//! ends in a bus error or hangs the machine. [`clock`] looks where it can.
+//!
+//! ```no_run
+//! use barewire::reg::Registers as _;
+//! use barewire_linux::Root;
+//! use barewire_linux::map::{DevMem, clock};
+//!
+//! let root = Root::system();
+//! let memory = DevMem::open(&root)?;
+//! let state = clock::check(&root, 0x3082_0000, Some(&memory));
+//! if let Some(warning) = state.warning() {
+//!     eprintln!("warning: {warning}");
+//! }
+//! let mut ecspi1 = memory.map_controller(0x3082_0000, 0x40)?;
+//! let _conreg = ecspi1.read(0x08);
+//! # Ok::<(), barewire_linux::map::MapError>(())
+//! ```
+//!
+//! # Not supported
+//! DMA memory; PCI devices' `resourceN` files; `vfio-platform`.
+
+pub mod bound;
+pub mod clock;
+mod devmem;
+mod error;
+pub(crate) mod uio;
+mod window;
+
+pub use devmem::DevMem;
+pub use error::MapError;
+pub use uio::{Uio, UioMap};
+pub(crate) use window::Window;
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+
+use rustix::io::Errno;
+
+use crate::root::Root;
+
+/// Opens a device for mapping: read and write, and O_SYNC, without which `/dev/mem` maps memory
+/// as cached. No other rights are asked for.
+fn open_device(root: &Root, path: &str) -> Result<File, Errno> {
+    let flags = rustix::fs::OFlags::SYNC.bits().cast_signed();
+    let opened =
+        OpenOptions::new().read(true).write(true).custom_flags(flags).open(root.path(path));
+    opened.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+}

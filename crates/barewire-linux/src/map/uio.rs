@@ -1,0 +1,218 @@
+//! Registers and the interrupt of a UIO device.
+//!
+//! How it works: `/sys/class/uio/uioN/maps/mapM` says where a block lies and how long it is;
+//! mapping `/dev/uioN` at M pages maps block M, whose registers begin `offset` bytes into its first
+//! page. Reading four bytes waits for the next interrupt and gives how many there have been; the
+//! kernel masks it each time, and writing 1 unmasks it.
+//!
+//! Needs read and write rights on `/dev/uioN`, nothing else.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use super::{MapError, Window, bound, open_device};
+use crate::root::{Root, number};
+use crate::sys::MappedRegisters;
+
+const CLASS: &str = "/sys/class/uio";
+
+/// A block of a UIO device, as sysfs describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UioMap {
+    /// Its number, from 0.
+    pub index: u32,
+    /// Its name, often empty.
+    pub name: String,
+    /// The physical address of its first page.
+    pub addr: u64,
+    /// Bytes from `addr`. Newer kernels round it up to whole pages.
+    pub size: u64,
+    /// Where in its first page the registers begin.
+    pub offset: u64,
+}
+
+impl UioMap {
+    /// Where the registers begin.
+    #[must_use]
+    pub fn registers_at(&self) -> u64 {
+        self.addr.wrapping_add(self.offset)
+    }
+}
+
+/// A UIO device, open.
+#[derive(Debug)]
+pub struct Uio {
+    file: File,
+    path: String,
+    maps: Vec<UioMap>,
+    root: Root,
+}
+
+/// The UIO nodes there are.
+#[must_use]
+pub(crate) fn nodes(root: &Root) -> Vec<String> {
+    root.names(CLASS).into_iter().map(|name| format!("/dev/{name}")).collect()
+}
+
+/// What sysfs says of node `name` (`uio0`): the device's name.
+pub(crate) fn device_name(root: &Root, name: &str) -> String {
+    root.text(format!("{CLASS}/{name}/name")).unwrap_or_default()
+}
+
+/// The blocks of node `name`, in their order.
+pub(crate) fn maps(root: &Root, name: &str) -> Result<Vec<UioMap>, MapError> {
+    let directory = format!("{CLASS}/{name}/maps");
+    let found = root.names(&directory).into_iter().filter_map(|entry| {
+        let index = entry.strip_prefix("map")?.parse().ok()?;
+        Some((index, format!("{directory}/{entry}")))
+    });
+    found
+        .map(|(index, map)| {
+            let field = |name: &str| {
+                let path = format!("{map}/{name}");
+                let value = root.text(&path).ok().and_then(|text| number(&text));
+                value.ok_or(MapError::Malformed { path })
+            };
+            Ok(UioMap {
+                index,
+                name: root.text(format!("{map}/name")).unwrap_or_default(),
+                addr: field("addr")?,
+                size: field("size")?,
+                offset: field("offset")?,
+            })
+        })
+        .collect()
+}
+
+impl Uio {
+    /// Opens `/dev/uioN` (or `uioN`) under `root`, O_RDWR and O_SYNC. The device is powered, and
+    /// under a bus that manages clocks its clock runs, for as long as this lives.
+    ///
+    /// # Errors
+    /// * [`MapError::NoSuchDevice`], with those there are.
+    /// * [`MapError::NoPermission`], with the node's group and the udev rule.
+    /// * [`MapError::Malformed`] if sysfs does not describe it.
+    /// * [`MapError::NotPermitted`], [`MapError::Os`] for the rest.
+    pub fn open(root: &Root, path: &str) -> Result<Self, MapError> {
+        let name = path.strip_prefix("/dev/").unwrap_or(path);
+        let path = format!("/dev/{name}");
+        let file = open_device(root, &path)
+            .map_err(|errno| MapError::of_open(root, &path, errno, || nodes(root)))?;
+        let maps = maps(root, name)?;
+        Ok(Self { file, path, maps, root: root.clone() })
+    }
+
+    /// The node that maps the registers at `address`.
+    #[must_use]
+    pub fn find(root: &Root, address: u64) -> Option<String> {
+        nodes(root).into_iter().find(|path| {
+            let name = path.strip_prefix("/dev/").unwrap_or(path);
+            maps(root, name).is_ok_and(|maps| maps.iter().any(|m| m.registers_at() == address))
+        })
+    }
+
+    /// Its blocks.
+    #[must_use]
+    pub fn maps(&self) -> &[UioMap] {
+        &self.maps
+    }
+
+    /// Maps the first `len` bytes of the registers of block `index`: the pages they touch.
+    ///
+    /// # Errors
+    /// * [`MapError::NoSuchMap`].
+    /// * [`MapError::Range`] if the block is shorter, or `len` no multiple of 4.
+    /// * [`MapError::Bound`] if another kernel driver has the same registers.
+    /// * [`MapError::NotPermitted`], [`MapError::Os`].
+    pub fn map(&self, index: u32, len: u32) -> Result<MappedRegisters, MapError> {
+        let path = || self.path.clone();
+        let count = self.maps.len();
+        let map = self.maps.iter().find(|map| map.index == index);
+        let map = map.ok_or_else(|| MapError::NoSuchMap { path: path(), index, count })?;
+        bound::refuse_if_bound(&self.root, map.registers_at())?;
+        let page_size = rustix::param::page_size();
+        let available = map.size.saturating_sub(map.offset);
+        let range = || MapError::Range {
+            address: map.registers_at(),
+            len,
+            available: (u64::from(len) > available).then_some(available),
+        };
+        let whole = map.offset.is_multiple_of(4) && len.is_multiple_of(4);
+        if !whole || u64::from(len) > available || map.offset >= page_size as u64 {
+            return Err(range());
+        }
+        // The blocks' numbers, in pages, are the file's offsets; the block's own lies within.
+        let begin = u64::from(index) * page_size as u64 + map.offset;
+        let window = Window::around(begin, len, page_size).ok_or_else(range)?;
+        MappedRegisters::map(&self.file, &window).map_err(|errno| match errno {
+            Errno::PERM | Errno::ACCESS => MapError::NotPermitted { path: path(), what: "mapped" },
+            _ => MapError::Os { path: path(), what: "mapped", errno },
+        })
+    }
+
+    /// Unmasks the interrupt. Do so before each wait: the kernel masks it when it comes.
+    ///
+    /// # Errors
+    /// [`MapError::NoInterrupt`], [`MapError::Os`].
+    pub fn enable_interrupt(&self) -> Result<(), MapError> {
+        self.control(1)
+    }
+
+    /// Masks the interrupt.
+    ///
+    /// # Errors
+    /// [`MapError::NoInterrupt`], [`MapError::Os`].
+    pub fn disable_interrupt(&self) -> Result<(), MapError> {
+        self.control(0)
+    }
+
+    fn control(&self, on: i32) -> Result<(), MapError> {
+        let written = (&self.file).write_all(&on.to_ne_bytes());
+        written.map_err(|error| self.interrupt_error("told to mask its interrupt", &error))
+    }
+
+    /// Waits for the interrupt, for at most `timeout`. Gives the kernel's count of interrupts,
+    /// which wraps, or `None` if none came in time.
+    ///
+    /// # Errors
+    /// [`MapError::NoInterrupt`], [`MapError::Os`].
+    pub fn wait_interrupt(&self, timeout: Duration) -> Result<Option<u32>, MapError> {
+        // A signal shortens no wait: the rest is waited again.
+        let begun = std::time::Instant::now();
+        loop {
+            let left = timeout.saturating_sub(begun.elapsed());
+            // More than the kernel's clock counts is for ever.
+            let left = Timespec::try_from(left).ok();
+            let mut wanted = [PollFd::new(&self.file, PollFlags::IN)];
+            match poll(&mut wanted, left.as_ref()) {
+                Ok(0) => return Ok(None),
+                // An error shows in the read.
+                Ok(_) => break,
+                Err(Errno::INTR) => {}
+                Err(errno) => {
+                    return Err(MapError::Os { path: self.path.clone(), what: "polled", errno });
+                }
+            }
+        }
+        let mut count = [0; 4];
+        match (&self.file).read_exact(&mut count) {
+            Ok(()) => Ok(Some(u32::from_ne_bytes(count))),
+            Err(error) => Err(self.interrupt_error("asked for its interrupt", &error)),
+        }
+    }
+
+    /// UIO answers EIO where there is no interrupt, ENOSYS where it cannot be masked.
+    fn interrupt_error(&self, what: &'static str, error: &std::io::Error) -> MapError {
+        let path = self.path.clone();
+        match Errno::from_io_error(error) {
+            Some(Errno::IO | Errno::NOSYS) => MapError::NoInterrupt { path },
+            Some(errno) => MapError::Os { path, what, errno },
+            None if error.kind() == ErrorKind::UnexpectedEof => MapError::NoInterrupt { path },
+            None => MapError::Os { path, what, errno: Errno::IO },
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! What can go wrong with spidev: where, what, and what to do about it.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+use super::Setting;
+use super::abi::MESSAGE_TRANSFERS_MAX;
+use crate::rights::{Group, Remedy};
+use crate::root::Root;
+
+/// What went wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SpidevError {
+    /// There is no such node.
+    NoSuchDevice {
+        /// The node asked for.
+        path: PathBuf,
+        /// The spidev nodes there are.
+        present: Vec<String>,
+    },
+    /// The file is something else.
+    NotSpidev {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The node may not be opened by this user.
+    NoPermission {
+        /// The node.
+        path: PathBuf,
+        /// Its group.
+        group: Option<Group>,
+    },
+    /// spidev took the setting back: the controller or its driver cannot do it.
+    Setting {
+        /// The node.
+        path: PathBuf,
+        /// What was asked.
+        setting: Setting,
+        /// What the kernel said.
+        errno: Errno,
+    },
+    /// A delay longer than its field in `struct spi_ioc_transfer`.
+    Delay {
+        /// Which, by Linux's name.
+        what: &'static str,
+        /// Microseconds asked, rounded up.
+        asked_us: u64,
+        /// The most the field holds.
+        max_us: u32,
+    },
+    /// More bytes than spidev's buffers hold in one message, and nowhere to split.
+    TooLong {
+        /// Bytes between two points at which CS is inactive, each transfer rounded up to 128.
+        bytes: usize,
+        /// spidev's `bufsiz`.
+        bufsiz: usize,
+    },
+    /// More transfers than one ioctl takes, and nowhere to split.
+    TooManyTransfers {
+        /// Transfers between two points at which CS is inactive.
+        transfers: usize,
+    },
+    /// The kernel found the message too long, which was checked: `bufsiz` is not what it says.
+    MessageSize {
+        /// The node.
+        path: PathBuf,
+        /// What `bufsiz` was when the node was opened.
+        bufsiz: usize,
+    },
+    /// The kernel will not run the message: a word length, a speed or a flag the controller does
+    /// not have.
+    Refused {
+        /// The node.
+        path: PathBuf,
+    },
+    /// The controller failed in the middle.
+    Io {
+        /// The node.
+        path: PathBuf,
+        /// What the kernel said.
+        errno: Errno,
+    },
+    /// The device or its controller has gone.
+    Gone {
+        /// The node.
+        path: PathBuf,
+        /// What the kernel said.
+        errno: Errno,
+    },
+    /// The kernel says that all went well, with another length than the message's.
+    Short {
+        /// The node.
+        path: PathBuf,
+        /// Bytes of the message.
+        expected: usize,
+        /// Bytes the kernel counted.
+        actual: usize,
+    },
+    /// Anything else the kernel said.
+    Os {
+        /// The node.
+        path: PathBuf,
+        /// What was tried.
+        what: &'static str,
+        /// What the kernel said.
+        errno: Errno,
+    },
+}
+
+impl SpidevError {
+    /// The error of opening `path`, whose name under the root is `real`.
+    pub(super) fn of_open(root: &Root, path: &Path, real: &Path, errno: Errno) -> Self {
+        let path = path.to_owned();
+        match errno {
+            Errno::NOENT => {
+                let present = super::nodes(root);
+                Self::NoSuchDevice { path, present }
+            }
+            Errno::ACCESS | Errno::PERM => {
+                Self::NoPermission { path, group: Group::of(root, real) }
+            }
+            // The node is there, its device is not: left behind by an unbound driver.
+            Errno::NXIO | Errno::NODEV => Self::Gone { path, errno },
+            _ => Self::Os { path, what: "opened", errno },
+        }
+    }
+
+    /// The error of a message.
+    pub(super) fn of_message(path: &Path, bufsiz: usize, errno: Errno) -> Self {
+        let path = path.to_owned();
+        match errno {
+            Errno::MSGSIZE => Self::MessageSize { path, bufsiz },
+            Errno::INVAL => Self::Refused { path },
+            Errno::IO | Errno::TIMEDOUT | Errno::REMOTEIO => Self::Io { path, errno },
+            Errno::NODEV | Errno::SHUTDOWN | Errno::NXIO => Self::Gone { path, errno },
+            _ => Self::Os { path, what: "sent a message", errno },
+        }
+    }
+}
+
+const RAISE_BUFSIZ: &str = "raise bufsiz: `options spidev bufsiz=65536` in /etc/modprobe.d/spidev.conf and load the module anew, or `spidev.bufsiz=65536` on the kernel's command line";
+
+const HOLD_CS: &str = "or let the message be split with CS held between the parts, if nothing else uses the bus (split-with-cs-held: no longer atomic between processes)";
+
+impl fmt::Display for SpidevError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchDevice { path, present } if present.is_empty() => write!(
+                f,
+                "{}: there is no spidev node on this machine: enable the controller and a device on it in the device tree (Raspberry Pi: `dtparam=spi=on`; elsewhere an overlay whose compatible the kernel's spidev knows, `rohm,dh2228fv` say), and load spidev",
+                path.display()
+            ),
+            Self::NoSuchDevice { path, present } => {
+                write!(f, "{}: no such device; there are {}", path.display(), present.join(", "))
+            }
+            Self::NotSpidev { path } => write!(
+                f,
+                "{} is no spidev node: name one as /dev/spidevB.C, bus and chip select",
+                path.display()
+            ),
+            Self::NoPermission { path, group } => {
+                let matches = "SUBSYSTEM==\"spidev\"";
+                let remedy = Remedy { group: group.as_ref(), matches, wanted: "spi" };
+                write!(f, "{}: permission denied; {remedy}", path.display())
+            }
+            Self::Setting { path, setting, errno } => write!(
+                f,
+                "{}: the kernel does not take {setting} ({errno}): the controller or its driver cannot do it; ask for another",
+                path.display()
+            ),
+            Self::Delay { what, asked_us, max_us } => write!(
+                f,
+                "{what} of {asked_us} us is more than spidev's field holds, {max_us} us: wait between messages instead"
+            ),
+            Self::TooLong { bytes, bufsiz } => write!(
+                f,
+                "{bytes} bytes under one chip select (each transfer rounded up to 128) are more than spidev's bufsiz of {bufsiz}: {RAISE_BUFSIZ}; {HOLD_CS}"
+            ),
+            Self::TooManyTransfers { transfers } => write!(
+                f,
+                "{transfers} transfers under one chip select are more than the {MESSAGE_TRANSFERS_MAX} of an ioctl: join neighbours into longer transfers, {HOLD_CS}"
+            ),
+            Self::MessageSize { path, bufsiz } => write!(
+                f,
+                "{}: the kernel finds the message too long although bufsiz read {bufsiz}: close every user of spidev, check /sys/module/spidev/parameters/bufsiz, or {RAISE_BUFSIZ}",
+                path.display()
+            ),
+            Self::Refused { path } => write!(
+                f,
+                "{}: the kernel refuses the message: the controller's driver has no such word length, speed or mode; try 8-bit words, mode 0 and a lower clock",
+                path.display()
+            ),
+            Self::Io { path, errno } => write!(
+                f,
+                "{}: the controller failed in the middle of the message ({errno}); what came in is lost, CS is inactive: look at `dmesg` for what its driver says",
+                path.display()
+            ),
+            Self::Gone { path, errno } => write!(
+                f,
+                "{}: the device or its controller has gone ({errno}): was its driver unbound, or a USB adapter unplugged? Bring it back and open the node anew",
+                path.display()
+            ),
+            Self::Short { path, expected, actual } => write!(
+                f,
+                "{}: the kernel counted {actual} of the message's {expected} bytes: look at `dmesg` for what the controller's driver says",
+                path.display()
+            ),
+            Self::Os { path, what, errno } => {
+                write!(f, "{}: could not be {what}: {errno}", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for SpidevError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_open(errno: Errno) -> SpidevError {
+        let path = Path::new("/dev/spidev0.0");
+        SpidevError::of_open(&Root::at("/nonexistent"), path, path, errno)
+    }
+
+    #[test]
+    fn opening_fails_with_a_remedy() {
+        for (errno, remedy) in [
+            (Errno::NOENT, "dtparam=spi=on"),
+            (Errno::ACCESS, "SUBSYSTEM==\"spidev\", GROUP=\"spi\", MODE=\"0660\""),
+            (Errno::PERM, "permission denied"),
+            (Errno::NXIO, "has gone"),
+            (Errno::MFILE, "could not be opened"),
+        ] {
+            let text = of_open(errno).to_string();
+            assert!(text.contains(remedy), "{errno}: {text}");
+            assert!(text.starts_with("/dev/spidev0.0: "), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_nodes_there_are_are_listed() {
+        let present = vec!["/dev/spidev0.0".to_owned(), "/dev/spidev1.0".to_owned()];
+        let error = SpidevError::NoSuchDevice { path: "/dev/spidev9.9".into(), present };
+        let expected = "/dev/spidev9.9: no such device; there are /dev/spidev0.0, /dev/spidev1.0";
+        assert_eq!(error.to_string(), expected);
+    }
+}

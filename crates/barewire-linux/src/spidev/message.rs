@@ -1,0 +1,234 @@
+//! A planned message as spidev's transfers.
+//!
+//! The loop that drives every polled controller ([`run_message`]) runs here on a [`Wire`] that
+//! does nothing but write down: what is selected, exchanged and waited for becomes a list of
+//! [`Segment`]s. So a delay or a `cs_change` cannot mean something else here than elsewhere.
+//!
+//! | the loop | what is written down |
+//! |---|---|
+//! | wait after select (`cs_setup`) | a transfer of no bytes with `delay_usecs` |
+//! | exchange | a transfer |
+//! | wait while selected (delay, `cs_hold`) | `delay_usecs` of the transfer before |
+//! | deselect and select | `cs_change` of the transfer before |
+//! | wait while deselected | kept beside the transfer, for whoever sends the parts |
+//!
+//! # Safety
+//! [`Message`] carries addresses to the kernel. Only [`Store::record`] writes them, from a message
+//! which the [`Recording`] it returns keeps mutably borrowed; only a recording, borrowed, makes a
+//! `Message` from them. So the addresses of a `Message` are those of buffers that live, and that
+//! nobody else reads or writes, for as long as it does. The fields here stay private for that
+//! reason: `sys` relies on it.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use barewire::controller::{Plan, Program, TimedOut, Wire, run_message};
+use barewire::spi::{Data, Transfer};
+
+use super::abi::{SpiIocTransfer, TRANSFER_SIZE};
+use super::split::{End, Load};
+
+/// One of spidev's transfers, and what is not in its struct.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Segment {
+    transfer: SpiIocTransfer,
+    /// CS drops after it, and rises again for the next.
+    pub(super) cs_change: bool,
+    /// How long CS must stay inactive after it, if it drops.
+    pub(super) inactive_us: u32,
+    /// Which of the caller's transfers it belongs to.
+    pub(super) transfer_index: u32,
+}
+
+impl Segment {
+    pub(super) fn load(&self) -> Load {
+        let len = self.transfer.len as usize;
+        Load::of(len, self.transfer.tx_buf != 0, self.transfer.rx_buf != 0)
+    }
+}
+
+/// Room for segments and their bytes, used again for each message.
+#[derive(Debug, Default)]
+pub(super) struct Store {
+    segments: Vec<Segment>,
+    bytes: Vec<[u8; TRANSFER_SIZE]>,
+}
+
+impl Store {
+    /// Writes `message` down. Transfers longer than `piece` bytes become several.
+    pub(super) fn record<'m>(
+        &'m mut self,
+        program: &Program,
+        message: &'m mut [Transfer<'_>],
+        piece: usize,
+    ) -> Recording<'m> {
+        // What is left of the last message holds addresses of buffers that may be gone.
+        self.segments.clear();
+        let mut recorder = Recorder {
+            segments: &mut self.segments,
+            word_bytes: program.plan.word_bytes,
+            piece,
+            selected: false,
+            begun: false,
+            transfer_index: 0,
+        };
+        if !message.is_empty() {
+            let recorded = run_message(&mut recorder, program, message);
+            debug_assert!(recorded.is_ok(), "nothing times out on paper");
+        }
+        Recording { store: self, buffers: PhantomData }
+    }
+}
+
+/// A message written down, with its buffers borrowed.
+#[derive(Debug)]
+pub(super) struct Recording<'m> {
+    store: &'m mut Store,
+    buffers: PhantomData<&'m mut [u8]>,
+}
+
+impl Recording<'_> {
+    pub(super) fn segments(&self) -> &[Segment] {
+        &self.store.segments
+    }
+
+    /// The segments in `part` as one message, which ends as `end` says.
+    pub(super) fn message(&mut self, part: Range<usize>, end: End) -> Message<'_> {
+        let segments = &self.store.segments[part];
+        self.store.bytes.clear();
+        self.store.bytes.extend(segments.iter().enumerate().map(|(index, segment)| {
+            let last = index + 1 == segments.len();
+            let cs_change = if last { end == End::Held } else { segment.cs_change };
+            SpiIocTransfer { cs_change: cs_change.into(), ..segment.transfer }.encode()
+        }));
+        let len = segments.iter().map(|segment| segment.transfer.len as usize).sum();
+        Message { transfers: &self.store.bytes, len }
+    }
+}
+
+/// One `SPI_IOC_MESSAGE`: its structs as the kernel reads them. The buffers they name are
+/// borrowed while it lives.
+#[derive(Debug)]
+pub struct Message<'m> {
+    transfers: &'m [[u8; TRANSFER_SIZE]],
+    len: usize,
+}
+
+impl Message<'_> {
+    /// The structs, at most [`MESSAGE_TRANSFERS_MAX`](super::abi::MESSAGE_TRANSFERS_MAX).
+    #[must_use]
+    pub fn transfers(&self) -> &[[u8; TRANSFER_SIZE]] {
+        self.transfers
+    }
+
+    /// Bytes on the wire: what the ioctl returns when all went well.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty, reason = "a message of no bytes is none without effect")]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+}
+
+impl Message<'static> {
+    /// One transfer of no bytes: CS drops at its end.
+    pub(crate) fn release() -> Self {
+        Self { transfers: &[[0; TRANSFER_SIZE]], len: 0 }
+    }
+}
+
+/// The wire on which nothing happens but in the list.
+struct Recorder<'s> {
+    segments: &'s mut Vec<Segment>,
+    /// The device's words, which need not be named.
+    word_bytes: u8,
+    piece: usize,
+    selected: bool,
+    /// Whether there is a segment since CS was asserted.
+    begun: bool,
+    transfer_index: u32,
+}
+
+impl Recorder<'_> {
+    fn push(&mut self, transfer: SpiIocTransfer) {
+        let transfer_index = self.transfer_index;
+        let segment = Segment { transfer, cs_change: false, inactive_us: 0, transfer_index };
+        self.segments.push(segment);
+        self.begun = true;
+    }
+}
+
+impl Wire for Recorder<'_> {
+    fn select(&mut self, _program: &Program) {
+        if let Some(before) = self.segments.last_mut() {
+            before.cs_change = true;
+        }
+        self.selected = true;
+        self.begun = false;
+    }
+
+    fn deselect(&mut self, _program: &Program) {
+        self.selected = false;
+    }
+
+    fn exchange(
+        &mut self,
+        _program: &Program,
+        plan: &Plan,
+        data: &mut Data<'_>,
+    ) -> Result<(), TimedOut> {
+        let len = data.len();
+        let tx = data.tx().map_or(0, |tx| tx.as_ptr().expose_provenance());
+        let rx = data.rx_mut().map_or(0, |rx| rx.as_mut_ptr().expose_provenance());
+        // The block's value is the transfer's own clock, and 0 if it has none.
+        let speed_hz = plan.control;
+        let own_words = plan.word_bytes != self.word_bytes;
+        // `plan` has refused more than fits.
+        let word_delay_usecs = u8::try_from(plan.word_delay_ticks).unwrap_or(u8::MAX);
+        let mut start = 0;
+        loop {
+            let piece = (len - start).min(self.piece.max(1));
+            let last = start + piece == len;
+            // An address of no bytes may point anywhere; the kernel is given none.
+            let address = |of: usize| if of == 0 || piece == 0 { 0 } else { (of + start) as u64 };
+            self.push(SpiIocTransfer {
+                tx_buf: address(tx),
+                rx_buf: address(rx),
+                // `plan` has refused lengths of 4 GiB, which no bufsiz holds.
+                len: u32::try_from(piece).unwrap_or(u32::MAX),
+                speed_hz,
+                // Two pieces of a transfer are two words of it, too.
+                delay_usecs: if last { 0 } else { word_delay_usecs.into() },
+                bits_per_word: if own_words { plan.word_bytes * 8 } else { 0 },
+                word_delay_usecs,
+                ..SpiIocTransfer::default()
+            });
+            start += piece;
+            if last {
+                break;
+            }
+        }
+        self.transfer_index += 1;
+        Ok(())
+    }
+
+    fn recover(&mut self) {}
+
+    fn wait_ticks(&mut self, ticks: u32) {
+        if ticks == 0 {
+            return;
+        }
+        if self.selected && !self.begun {
+            self.push(SpiIocTransfer::default());
+        }
+        let Some(before) = self.segments.last_mut() else {
+            return;
+        };
+        if self.selected {
+            // `plan` has refused more than fits.
+            let delay = u32::from(before.transfer.delay_usecs).saturating_add(ticks);
+            before.transfer.delay_usecs = u16::try_from(delay).unwrap_or(u16::MAX);
+        } else {
+            before.inactive_us = before.inactive_us.saturating_add(ticks);
+        }
+    }
+}

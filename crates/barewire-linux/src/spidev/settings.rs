@@ -1,0 +1,202 @@
+//! Settings as spidev has them: what goes into a [`Program`], what is checked, what is applied.
+
+use std::fmt;
+
+use barewire::controller::{After, Limits, Plan, Program, delay_ticks, word_bytes};
+use barewire::spi::{Effective, Error, Mode, Settings, Transfer};
+use barewire::time::effective_ns;
+use rustix::io::Errno;
+
+use super::{Ioctl, SpidevError};
+
+/// spidev's delays are whole microseconds.
+pub(super) const TIMER_HZ: u32 = 1_000_000;
+/// What `delay_usecs` holds.
+const DELAY_MAX_US: u32 = u16::MAX as u32;
+/// What `word_delay_usecs` holds.
+const WORD_DELAY_MAX_US: u32 = u8::MAX as u32;
+
+/// spidev does not tell the controller's clocks; the kernel clamps what is too fast.
+pub(super) const LIMITS: Limits = Limits {
+    max_speed_hz: u32::MAX,
+    min_speed_hz: 1,
+    bits_per_word_mask: 1 << 7 | 1 << 15 | 1 << 31,
+    timer_hz: TIMER_HZ,
+};
+
+/// The flags barewire has a name for, with the kernel's values.
+const FLAGS: [(Mode, u32); 5] = [
+    (Mode::CPHA, 0x01),
+    (Mode::CPOL, 0x02),
+    (Mode::CS_HIGH, 0x04),
+    (Mode::LSB_FIRST, 0x08),
+    (Mode::LOOP, 0x20),
+];
+
+/// `SPI_NO_CS` and `SPI_READY`: no device tree sets them, so they are what another program left.
+const LEFT_BEHIND: u32 = 0x40 | 0x80;
+
+/// What of a node's mode is not ours to set: how the chip is wired (3WIRE, dual, quad), which
+/// comes from the device tree and is lost for good when it is written away.
+pub(super) fn kept(mode32: u32) -> u32 {
+    let ours: u32 = FLAGS.iter().map(|(_, bit)| bit).sum();
+    mode32 & !(ours | LEFT_BEHIND)
+}
+
+fn mode32(mode: Mode, kept: u32) -> u32 {
+    let set = FLAGS.iter().filter(|(flag, _)| mode.contains(*flag));
+    set.map(|(_, bit)| bit).sum::<u32>() | kept
+}
+
+/// One of spidev's settings, to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Setting {
+    /// `SPI_IOC_WR_MODE32`.
+    Mode32(u32),
+    /// `SPI_IOC_WR_BITS_PER_WORD`.
+    BitsPerWord(u8),
+    /// `SPI_IOC_WR_MAX_SPEED_HZ`.
+    MaxSpeedHz(u32),
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mode32(mode) => {
+                write!(f, "mode {:#x} (MODE_{})", mode, mode & 3)?;
+                for (flag, bit) in [("CS_HIGH", 0x04), ("LSB_FIRST", 0x08), ("LOOP", 0x20)] {
+                    if mode & bit != 0 {
+                        write!(f, " with {flag}")?;
+                    }
+                }
+                Ok(())
+            }
+            Self::BitsPerWord(bits) => write!(f, "words of {bits} bits"),
+            Self::MaxSpeedHz(speed_hz) => write!(f, "a clock of {speed_hz} Hz"),
+        }
+    }
+}
+
+/// Where a program has its settings.
+const P_MODE: usize = 0;
+const P_BITS: usize = 1;
+const P_SPEED: usize = 2;
+
+/// The settings in force, as far as we set them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Applied([Option<u32>; 3]);
+
+impl Applied {
+    /// Makes the program's settings those in force, by an ioctl for each that differs.
+    pub(super) fn apply(
+        &mut self,
+        program: &Program,
+        ioctl: &mut impl Ioctl,
+    ) -> Result<(), (Setting, Errno)> {
+        for (index, applied) in self.0.iter_mut().enumerate() {
+            let wanted = program.regs[index];
+            if *applied == Some(wanted) {
+                continue;
+            }
+            let setting = match index {
+                P_MODE => Setting::Mode32(wanted),
+                P_BITS => Setting::BitsPerWord(wanted as u8),
+                _ => Setting::MaxSpeedHz(wanted),
+            };
+            // The kernel keeps the old value when it refuses the new one.
+            ioctl.set(setting).map_err(|errno| (setting, errno))?;
+            *applied = Some(wanted);
+        }
+        Ok(())
+    }
+}
+
+/// Why settings cannot be had.
+pub(super) struct Refused {
+    pub(super) whole: Option<SpidevError>,
+    pub(super) nearest: Error,
+}
+
+impl From<Error> for Refused {
+    fn from(nearest: Error) -> Self {
+        Self { whole: None, nearest }
+    }
+}
+
+/// Microseconds of a delay, if they fit its field.
+fn field(what: &'static str, ns: u32, max_us: u32) -> Result<u32, Refused> {
+    let asked_us = delay_ticks(ns, TIMER_HZ)?;
+    fits(what, asked_us.into(), max_us, ns)
+        .map_err(|(whole, nearest)| Refused { whole: Some(whole), nearest })?;
+    Ok(asked_us)
+}
+
+fn fits(
+    what: &'static str,
+    asked_us: u64,
+    max_us: u32,
+    asked_ns: u32,
+) -> Result<(), (SpidevError, Error)> {
+    if asked_us <= max_us.into() {
+        return Ok(());
+    }
+    let whole = SpidevError::Delay { what, asked_us, max_us };
+    Err((whole, Error::DelayTooLong { asked_ns }))
+}
+
+/// Turns settings into a program.
+pub(super) fn configure(
+    settings: &Settings,
+    kept_mode: u32,
+    max_len: usize,
+) -> Result<(Program, Effective), Refused> {
+    if settings.speed_hz == 0 {
+        return Err(Error::SpeedZero.into());
+    }
+    if settings.chip_select != 0 {
+        let chip_select = settings.chip_select;
+        return Err(Error::NoSuchChipSelect { chip_select }.into());
+    }
+    let word_bytes = word_bytes(settings.bits_per_word)?;
+    let cs_setup_ticks = field("cs_setup", settings.cs_setup_ns, DELAY_MAX_US)?;
+    let cs_hold_ticks = field("cs_hold", settings.cs_hold_ns, DELAY_MAX_US)?;
+    let cs_inactive_ticks = delay_ticks(settings.cs_inactive_ns, TIMER_HZ)?;
+    let word_delay_ticks = field("word_delay", settings.word_delay_ns, WORD_DELAY_MAX_US)?;
+    let mut regs = [0; 5];
+    regs[P_MODE] = mode32(settings.mode, kept_mode);
+    regs[P_BITS] = settings.bits_per_word.into();
+    regs[P_SPEED] = settings.speed_hz;
+    let program = Program {
+        plan: Plan { control: 0, word_delay_ticks, word_bytes, after: After::Nothing },
+        max_len,
+        // The sum of several transfers is ours to check.
+        one_transfer: true,
+        regs,
+        cs_setup_ticks,
+        cs_hold_ticks,
+        cs_inactive_ticks,
+        timed: cs_setup_ticks | cs_hold_ticks | cs_inactive_ticks != 0,
+    };
+    let effective = |ns: u32| effective_ns(ns.into(), TIMER_HZ);
+    let effective = Effective {
+        speed_hz: settings.speed_hz,
+        cs_setup_ns: effective(settings.cs_setup_ns),
+        cs_hold_ns: effective(settings.cs_hold_ns),
+        cs_inactive_ns: effective(settings.cs_inactive_ns),
+        word_delay_ns: effective(settings.word_delay_ns),
+        quantum_ns: 1000,
+    };
+    Ok((program, effective))
+}
+
+/// Whether a transfer's own delays fit their fields, together with what they share them with.
+pub(super) fn check_delays(
+    program: &Program,
+    transfer: &Transfer<'_>,
+) -> Result<(), (SpidevError, Error)> {
+    let us = |ns: u32| u64::from(ns.div_ceil(1000));
+    let delay_us = us(transfer.delay_ns) + u64::from(program.cs_hold_ticks);
+    fits("a transfer's delay with cs_hold", delay_us, DELAY_MAX_US, transfer.delay_ns)?;
+    let word_delay_us = us(transfer.word_delay_ns);
+    fits("word_delay", word_delay_us, WORD_DELAY_MAX_US, transfer.word_delay_ns)
+}

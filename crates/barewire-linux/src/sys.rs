@@ -1,0 +1,301 @@
+//! The system calls that need unsafe code: spidev's ioctls, and mapping registers.
+//!
+//! Everything else of the crate is safe code on top. `rustix` makes the calls, so that no
+//! declaration of a C function and no `errno` is ours.
+//!
+//! # Safety
+//! 1. An ioctl number is only ever sent with the argument the kernel expects for it: the numbers
+//!    are chosen here, from a [`Setting`] or from the length of a [`Message`], never given by a
+//!    caller.
+//! 2. The kernel reads and writes the buffers whose addresses stand in a [`Message`]. Only
+//!    `spidev::message` makes one, from buffers it keeps borrowed for as long as the message
+//!    lives.
+//! 3. The numbers mean what spidev means by them only on a spidev node, hence [`Node::new`] is
+//!    for files that `spidev::open` has found to be one.
+//! 4. A [`MappedRegisters`] owns its mapping: made by one `mmap`, removed by one `munmap` in its
+//!    destructor, reached through its one [`Mmio`]. Every access is checked against the block's
+//!    length. What the mapped registers *do* when written is outside what Rust promises, as it is
+//!    for whoever writes to `/dev/mem` or a memory file of `/proc` through `std::fs`.
+#![allow(unsafe_code, reason = "ioctl and mmap, with the raw memory they are about")]
+
+use core::ffi::c_void;
+use std::fmt;
+use std::fs::File;
+use std::marker::PhantomData;
+use std::os::fd::AsFd;
+use std::ptr;
+
+use barewire::reg::{Mmio, Registers};
+use rustix::io::Errno;
+use rustix::ioctl::{Opcode, ioctl};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+use crate::map::Window;
+use crate::spidev::{Ioctl, Message, Setting, abi};
+
+/// An ioctl with a pointer as its argument.
+struct Call<'a> {
+    opcode: Opcode,
+    arg: *mut c_void,
+    borrowed: PhantomData<&'a mut ()>,
+}
+
+impl<'a> Call<'a> {
+    /// The kernel reads `arg`.
+    fn reads<T>(opcode: Opcode, arg: &'a T) -> Self {
+        Self { opcode, arg: ptr::from_ref(arg).cast_mut().cast(), borrowed: PhantomData }
+    }
+
+    /// The kernel writes `arg`.
+    fn writes<T>(opcode: Opcode, arg: &'a mut T) -> Self {
+        Self { opcode, arg: ptr::from_mut(arg).cast(), borrowed: PhantomData }
+    }
+}
+
+// SAFETY: the argument is valid while the call exists (`borrowed`), the result is the call's own
+// return value, and memory is declared as changed whether it is or not.
+unsafe impl rustix::ioctl::Ioctl for Call<'_> {
+    type Output = i32;
+    const IS_MUTATING: bool = true;
+
+    fn opcode(&self) -> Opcode {
+        self.opcode
+    }
+
+    fn as_ptr(&mut self) -> *mut c_void {
+        self.arg
+    }
+
+    unsafe fn output_from_ptr(output: i32, _: *mut c_void) -> rustix::io::Result<i32> {
+        Ok(output)
+    }
+}
+
+/// An open spidev node.
+#[derive(Debug)]
+pub struct Node {
+    file: File,
+}
+
+impl Node {
+    /// Takes a file that is known to be a spidev node (module, Safety 3).
+    pub(crate) fn new(file: File) -> Self {
+        Self { file }
+    }
+
+    fn read_u32(&mut self, opcode: Opcode) -> Result<u32, Errno> {
+        let mut value = 0;
+        // SAFETY: a number of spidev's whose argument is a `u32` to write (Safety 1 and 3).
+        unsafe { ioctl(&self.file, Call::writes::<u32>(opcode, &mut value)) }?;
+        Ok(value)
+    }
+}
+
+impl Ioctl for Node {
+    fn mode32(&mut self) -> Result<u32, Errno> {
+        self.read_u32(abi::SPI_IOC_RD_MODE32)
+    }
+
+    fn max_speed_hz(&mut self) -> Result<u32, Errno> {
+        self.read_u32(abi::SPI_IOC_RD_MAX_SPEED_HZ)
+    }
+
+    fn set(&mut self, setting: Setting) -> Result<(), Errno> {
+        let call = match &setting {
+            Setting::Mode32(value) => Call::reads::<u32>(abi::SPI_IOC_WR_MODE32, value),
+            Setting::BitsPerWord(value) => Call::reads::<u8>(abi::SPI_IOC_WR_BITS_PER_WORD, value),
+            Setting::MaxSpeedHz(value) => Call::reads::<u32>(abi::SPI_IOC_WR_MAX_SPEED_HZ, value),
+        };
+        // SAFETY: each number is paired with the type spidev reads for it (Safety 1 and 3).
+        unsafe { ioctl(&self.file, call) }.map(drop)
+    }
+
+    fn message(&mut self, message: &Message<'_>) -> Result<usize, Errno> {
+        let transfers = message.transfers();
+        let opcode = abi::spi_ioc_message(transfers.len());
+        let call =
+            Call { opcode, arg: transfers.as_ptr().cast_mut().cast(), borrowed: PhantomData };
+        // SAFETY: the number says how many structs lie there, and those name borrowed buffers of
+        // the lengths they state (Safety 1 to 3).
+        let length = unsafe { ioctl(&self.file, call) }?;
+        Ok(usize::try_from(length).unwrap_or(0))
+    }
+}
+
+/// Pages of a file, mapped; unmapped when dropped.
+struct Mapping {
+    base: *mut c_void,
+    len: usize,
+}
+
+// SAFETY: a mapping belongs to the process, not to a thread, and only `MappedRegisters` reaches
+// it, through `&mut self`.
+unsafe impl Send for Mapping {}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: `base` and `len` are what mmap gave, and nobody else holds a pointer into them:
+        // the `Mmio` beside this is dropped with it and no longer used.
+        let unmapped = unsafe { munmap(self.base, self.len) };
+        debug_assert_eq!(unmapped, Ok(()), "a mapping of ours can be unmapped");
+    }
+}
+
+/// A controller's registers, mapped into this process; unmapped when dropped.
+pub struct MappedRegisters {
+    mmio: Mmio,
+    len: u32,
+    mapping: Mapping,
+}
+
+impl MappedRegisters {
+    /// Maps the pages of `window` from `file` and takes the block in them.
+    pub(crate) fn map(file: impl AsFd, window: &Window) -> Result<Self, Errno> {
+        let end = window.block_offset.checked_add(window.block_len as usize);
+        let inside = end.is_some_and(|end| end <= window.map_len);
+        // A length that is no multiple of 4 would leave the last register half outside.
+        let whole = window.block_offset.is_multiple_of(4) && window.block_len.is_multiple_of(4);
+        if !inside || !whole || window.block_len == 0 {
+            return Err(Errno::INVAL);
+        }
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::SHARED;
+        // SAFETY: a null hint lets the kernel choose a range that nothing uses.
+        let base = unsafe {
+            mmap(ptr::null_mut(), window.map_len, access, flags, file, window.file_offset)
+        }?;
+        let mapping = Mapping { base, len: window.map_len };
+        let block = base.wrapping_byte_add(window.block_offset).cast();
+        // SAFETY: the block lies within the mapping (checked above), which lives as long as the
+        // `Mmio`: both are in the one value, and this is the mapping's only user.
+        let mmio = unsafe { Mmio::new(block, window.block_len) };
+        Ok(Self { mmio, len: window.block_len, mapping })
+    }
+
+    /// Bytes of the block.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty, reason = "no block is empty")]
+    pub fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// Bytes mapped: the pages the block touches.
+    #[must_use]
+    pub fn mapped_len(&self) -> usize {
+        self.mapping.len
+    }
+
+    // `Mmio` checks offsets in debug builds only; this type is safe to use from anywhere, so it
+    // checks always. One comparison is nothing beside an access to a device.
+    #[inline]
+    fn check(&self, offset: u32) {
+        assert!(
+            offset < self.len && offset.is_multiple_of(4),
+            "register offset {offset:#x} in a block of {:#x} bytes",
+            self.len
+        );
+    }
+}
+
+impl fmt::Debug for MappedRegisters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MappedRegisters")
+            .field("len", &self.len)
+            .field("mapped_len", &self.mapping.len)
+            .finish_non_exhaustive()
+    }
+}
+
+/// # Panics
+/// If an offset is no multiple of 4 or beyond the block.
+impl Registers for MappedRegisters {
+    #[inline]
+    fn read(&mut self, offset: u32) -> u32 {
+        self.check(offset);
+        self.mmio.read(offset)
+    }
+
+    #[inline]
+    fn write(&mut self, offset: u32, value: u32) {
+        self.check(offset);
+        self.mmio.write(offset, value);
+    }
+
+    #[inline]
+    fn read_n(&mut self, offset: u32, into: &mut [u32]) {
+        self.check(offset);
+        self.mmio.read_n(offset, into);
+    }
+
+    #[inline]
+    fn write_n(&mut self, offset: u32, from: &[u32]) {
+        self.check(offset);
+        self.mmio.write_n(offset, from);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ioctls_reach_the_kernel_and_its_refusal_comes_back() {
+        // /dev/null is no spidev: the kernel knows none of the numbers there.
+        let file = File::options().read(true).write(true).open("/dev/null").expect("/dev/null");
+        let mut node = Node::new(file);
+        assert_eq!(node.mode32(), Err(Errno::NOTTY));
+        assert_eq!(node.max_speed_hz(), Err(Errno::NOTTY));
+        assert_eq!(node.set(Setting::Mode32(0)), Err(Errno::NOTTY));
+        assert_eq!(node.set(Setting::BitsPerWord(8)), Err(Errno::NOTTY));
+        assert_eq!(node.set(Setting::MaxSpeedHz(1)), Err(Errno::NOTTY));
+        assert_eq!(node.message(&Message::release()), Err(Errno::NOTTY));
+    }
+
+    fn file_of(len: u64) -> File {
+        let file = tempfile::tempfile().expect("a scratch file");
+        file.set_len(len).expect("grown");
+        file
+    }
+
+    #[test]
+    fn a_block_is_read_and_written_where_it_lies() {
+        use std::os::unix::fs::FileExt;
+        let page = rustix::param::page_size();
+        let file = file_of(4 * page as u64);
+        let window = Window::around(page as u64 + 0x40, 0x20, page).expect("it fits");
+        let mut registers = MappedRegisters::map(&file, &window).expect("mapped");
+        assert_eq!((registers.len(), registers.mapped_len()), (0x20, page));
+        registers.write(0x1c, 0x0403_0201);
+        registers.write_n(0, &[7, 8, 9]);
+        assert_eq!(registers.read(0x1c), 0x0403_0201);
+        let mut window = [0; 2];
+        registers.read_n(0, &mut window);
+        assert_eq!(window, [9, 9]);
+        let mut bytes = [0; 4];
+        file.read_exact_at(&mut bytes, page as u64 + 0x5c).expect("read");
+        assert_eq!(u32::from_ne_bytes(bytes), 0x0403_0201, "shared with the file");
+        drop(registers);
+    }
+
+    #[test]
+    #[should_panic(expected = "register offset 0x20 in a block of 0x20 bytes")]
+    fn the_register_after_the_last_is_not_ours() {
+        let page = rustix::param::page_size();
+        let window = Window::around(0, 0x20, page).expect("it fits");
+        MappedRegisters::map(file_of(page as u64), &window).expect("mapped").read(0x20);
+    }
+
+    #[test]
+    fn a_block_outside_its_pages_is_refused() {
+        let page = rustix::param::page_size();
+        let good = Window { file_offset: 0, map_len: page, block_offset: page - 8, block_len: 8 };
+        assert!(MappedRegisters::map(file_of(page as u64), &good).is_ok());
+        for (block_offset, block_len) in
+            [(page - 4, 8), (2, 4), (0, 6), (0, 0), (usize::MAX - 3, 8)]
+        {
+            let window = Window { block_offset, block_len, ..good };
+            let refused = MappedRegisters::map(file_of(page as u64), &window);
+            assert_eq!(refused.err(), Some(Errno::INVAL), "{window:?}");
+        }
+    }
+}

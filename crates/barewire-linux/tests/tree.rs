@@ -1,0 +1,8 @@
+//! Discovery, opening and mapping on a directory tree that stands for `/`.
+
+#[path = "tree/tree.rs"]
+mod fake;
+#[path = "tree/map.rs"]
+mod map;
+#[path = "tree/open.rs"]
+mod open;

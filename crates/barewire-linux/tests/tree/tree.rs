@@ -1,0 +1,85 @@
+//! A tree in a temporary directory: files, links and FIFOs where a machine has devices.
+
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+
+use barewire_linux::Root;
+use tempfile::TempDir;
+
+/// A tree, removed when dropped.
+pub(crate) struct Tree(TempDir);
+
+impl Tree {
+    /// An empty one.
+    pub(crate) fn new() -> Self {
+        Self(TempDir::new().expect("a scratch directory"))
+    }
+
+    pub(crate) fn root(&self) -> Root {
+        Root::at(self.0.path())
+    }
+
+    fn make_way(&self, path: &str) -> PathBuf {
+        let path = self.root().path(path);
+        fs::create_dir_all(path.parent().expect("below the root")).expect("directories");
+        path
+    }
+
+    /// A file with `text`.
+    pub(crate) fn file(self, path: &str, text: &str) -> Self {
+        fs::write(self.make_way(path), text).expect("written");
+        self
+    }
+
+    /// A file of `len` zeros, most of them holes.
+    pub(crate) fn sparse(self, path: &str, len: u64) -> Self {
+        let file = File::create(self.make_way(path)).expect("created");
+        file.set_len(len).expect("grown");
+        self
+    }
+
+    /// A symbolic link.
+    pub(crate) fn link(self, path: &str, target: &str) -> Self {
+        symlink(target, self.make_way(path)).expect("linked");
+        self
+    }
+
+    /// A directory.
+    pub(crate) fn directory(self, path: &str) -> Self {
+        fs::create_dir_all(self.root().path(path)).expect("created");
+        self
+    }
+
+    /// A FIFO.
+    pub(crate) fn fifo(self, path: &str) -> Self {
+        let path = self.make_way(path);
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        let kind = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, path, kind, mode, 0).expect("a FIFO");
+        self
+    }
+
+    /// A platform device and the driver that has it.
+    pub(crate) fn platform(self, name: &str, driver: Option<&str>) -> Self {
+        let device = format!("/sys/bus/platform/devices/{name}");
+        let tree = self.directory(&device);
+        match driver {
+            Some(driver) => {
+                let target = format!("../../../../bus/platform/drivers/{driver}");
+                tree.link(&format!("{device}/driver"), &target)
+            }
+            None => tree,
+        }
+    }
+
+    /// A block of a UIO device, as sysfs has it.
+    pub(crate) fn uio_map(self, uio: &str, index: u32, fields: [&str; 3]) -> Self {
+        let map = format!("/sys/class/uio/{uio}/maps/map{index}");
+        let [addr, size, offset] = fields;
+        self.file(&format!("{map}/addr"), addr)
+            .file(&format!("{map}/size"), size)
+            .file(&format!("{map}/offset"), offset)
+            .file(&format!("{map}/name"), "spi@30820000\n")
+    }
+}

@@ -1,0 +1,200 @@
+//! What can go wrong between this process and QEMU; every message says what to do about it.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// An error of an emulated board.
+///
+/// Clonable, because the first error of a connection is kept and told again
+/// ([`QemuBoard::lost`](crate::QemuBoard::lost)).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum QemuError {
+    /// There is no such board.
+    UnknownBoard {
+        /// The name asked for.
+        name: String,
+        /// The nearest name there is, if one is near.
+        near: Option<&'static str>,
+        /// All names.
+        known: Vec<&'static str>,
+    },
+    /// The program could not be started.
+    Missing {
+        /// What was tried.
+        program: PathBuf,
+        /// Debian's package of the board's program.
+        package: &'static str,
+        /// What the system said.
+        reason: String,
+    },
+    /// The program is too old for the board.
+    TooOld {
+        /// The program.
+        program: PathBuf,
+        /// Its version.
+        found: Version,
+        /// The version the board needs.
+        needed: Version,
+    },
+    /// The program does not say a version as QEMU does.
+    NotQemu {
+        /// The program.
+        program: PathBuf,
+        /// What it said instead.
+        said: String,
+    },
+    /// QEMU runs but does not answer on its socket.
+    NoConnection {
+        /// How long was waited, in milliseconds.
+        waited_ms: u64,
+        /// The last lines of its standard error.
+        stderr: String,
+    },
+    /// QEMU ended by itself.
+    Died {
+        /// How, in the system's words.
+        status: String,
+        /// The last lines of its standard error.
+        stderr: String,
+    },
+    /// QEMU runs, was connected, and has stopped answering.
+    Silent {
+        /// How long was waited, in milliseconds.
+        waited_ms: u64,
+    },
+    /// The connection broke while QEMU went on running.
+    Broken {
+        /// What the system said.
+        reason: String,
+    },
+    /// QEMU refused a command, or answered what the protocol does not have.
+    Protocol {
+        /// Its line.
+        line: String,
+    },
+    /// The flash file does not have the chip's size.
+    FlashSize {
+        /// The file.
+        path: PathBuf,
+        /// Its length, in bytes.
+        found: u64,
+        /// The chip's size, in bytes.
+        needed: u64,
+        /// The chip.
+        part: &'static str,
+    },
+    /// The flash file is no regular file.
+    FlashKind {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Another board has the flash file.
+    FlashInUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file or directory could not be used.
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What was to be done with it: "open for reading and writing", say.
+        doing: &'static str,
+        /// What the system said.
+        reason: String,
+    },
+}
+
+/// A version of QEMU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    /// Before the first point.
+    pub major: u32,
+    /// Behind it.
+    pub minor: u32,
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+impl QemuError {
+    /// For `map_err`: an I/O error of `path`.
+    pub(crate) fn file(
+        path: impl Into<PathBuf>,
+        doing: &'static str,
+    ) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        move |error| QemuError::File { path, doing, reason: error.to_string() }
+    }
+}
+
+impl fmt::Display for QemuError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            QemuError::UnknownBoard { name, near, known } => {
+                write!(f, "no QEMU board `{name}`")?;
+                if let Some(near) = near {
+                    write!(f, ": did you mean `{near}`?")?;
+                }
+                write!(f, " (there is: {})", known.join(", "))
+            }
+            QemuError::Missing { program, package, reason } => write!(
+                f,
+                "cannot run {}: {reason}; on Debian it is in the package {package} (sudo apt-get install {package})",
+                program.display()
+            ),
+            QemuError::TooOld { program, found, needed } => write!(
+                f,
+                "{} is QEMU {found}, the board needs {needed} or later",
+                program.display()
+            ),
+            QemuError::NotQemu { program, said } => write!(
+                f,
+                "{} --version does not answer as QEMU does: {}",
+                program.display(),
+                or_nothing(said)
+            ),
+            QemuError::NoConnection { waited_ms, stderr } => write!(
+                f,
+                "QEMU did not answer on its socket within {} s; its standard error: {}",
+                *waited_ms as f64 / 1_000.0,
+                or_nothing(stderr)
+            ),
+            QemuError::Died { status, stderr } => {
+                write!(f, "QEMU ended ({status}); its standard error: {}", or_nothing(stderr))
+            }
+            QemuError::Silent { waited_ms } => {
+                write!(f, "QEMU stopped answering: nothing for {} s", *waited_ms as f64 / 1_000.0)
+            }
+            QemuError::Broken { reason } => write!(f, "the connection to QEMU broke: {reason}"),
+            QemuError::Protocol { line } => {
+                write!(f, "QEMU's qtest answered with something else than OK: {}", or_nothing(line))
+            }
+            QemuError::FlashSize { path, found, needed, part } => write!(
+                f,
+                "{} has {found} bytes, the board's {part} has {needed}: give a file of exactly that size, or none to have one made",
+                path.display()
+            ),
+            QemuError::FlashKind { path } => {
+                write!(f, "{} is no regular file: QEMU needs one as flash", path.display())
+            }
+            QemuError::FlashInUse { path } => write!(
+                f,
+                "{} is in use by another QEMU board: close that one, or give each its own file",
+                path.display()
+            ),
+            QemuError::File { path, doing, reason } => {
+                write!(f, "cannot {doing} {}: {reason}", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for QemuError {}
+
+fn or_nothing(text: &str) -> &str {
+    if text.is_empty() { "nothing" } else { text }
+}

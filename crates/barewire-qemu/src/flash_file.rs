@@ -1,0 +1,90 @@
+//! The file behind the emulated flash chip.
+//!
+//! It is QEMU's own backing file, without a snapshot: what the driver writes lands in it. QEMU
+//! itself would let two of its kind write one flash file, each with a copy in memory, and the
+//! later would undo what the earlier wrote: so the file is locked here, against others of ours.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use crate::board::FlashPart;
+use crate::error::QemuError;
+
+const ERASED: u8 = 0xff;
+
+/// A flash file of the right size.
+#[derive(Debug)]
+pub(crate) struct FlashFile {
+    path: PathBuf,
+    /// Made here, and not yet of use to anybody: removed again if QEMU does not start.
+    provisional: bool,
+    /// Holds the lock.
+    file: File,
+}
+
+impl FlashFile {
+    /// Takes the file at `path`, or makes an erased one if there is none.
+    pub(crate) fn prepare(path: &Path, part: &FlashPart) -> Result<Self, QemuError> {
+        let created = OpenOptions::new().read(true).write(true).create_new(true).open(path);
+        let mut this = match created {
+            Ok(file) => {
+                // Before it is filled: a full disk must not leave half a chip behind.
+                let mut this = Self { path: path.to_owned(), provisional: true, file };
+                this.file
+                    .write_all(&vec![ERASED; part.size])
+                    .map_err(QemuError::file(path, "fill"))?;
+                this
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                Self { path: path.to_owned(), provisional: false, file: open(path, part)? }
+            }
+            Err(error) => return Err(QemuError::file(path, "create")(error)),
+        };
+        match this.file.try_lock() {
+            Err(TryLockError::WouldBlock) => {
+                return Err(QemuError::FlashInUse { path: path.to_owned() });
+            }
+            // A file system without locks: then it is as it is with QEMU alone.
+            Ok(()) | Err(TryLockError::Error(_)) => {}
+        }
+        // QEMU runs in another directory, and takes `x:y` for a protocol unless it is absolute.
+        this.path = path.canonicalize().map_err(QemuError::file(path, "resolve"))?;
+        Ok(this)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// QEMU has it: it stays.
+    pub(crate) fn keep(&mut self) {
+        self.provisional = false;
+    }
+}
+
+impl Drop for FlashFile {
+    fn drop(&mut self) {
+        if self.provisional {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn open(path: &Path, part: &FlashPart) -> Result<File, QemuError> {
+    // Before opening: a FIFO would block.
+    let metadata = std::fs::metadata(path).map_err(QemuError::file(path, "look at"))?;
+    if !metadata.is_file() {
+        return Err(QemuError::FlashKind { path: path.to_owned() });
+    }
+    if metadata.len() != part.size as u64 {
+        return Err(QemuError::FlashSize {
+            path: path.to_owned(),
+            found: metadata.len(),
+            needed: part.size as u64,
+            part: part.name,
+        });
+    }
+    let opened = OpenOptions::new().read(true).write(true).open(path);
+    opened.map_err(QemuError::file(path, "open for reading and writing"))
+}

@@ -1,0 +1,49 @@
+//! QEMU's boards driven from the host: the shipped drivers on register models that nobody here
+//! wrote.
+//!
+//! *Read first*: `ARCHITECTURE.md` for where this crate stands in the house.
+//!
+//! # How it works
+//! - `process` starts a QEMU with a stopped machine and ends it again; `program` finds it.
+//! - `qtest` reads and writes the machine's registers over a socket.
+//! - `registers` and `timer` are bodies of barewire's `Registers` and `Timer`, so that the
+//!   shipped driver runs here unchanged.
+//! - `board` has the boards as a table, and puts the driver on one.
+//! - `trace` reads what QEMU's flash chip says it was told.
+//!
+//! ```no_run
+//! use barewire::chip::spi_nor::SpiNor;
+//! use barewire::spi::Settings;
+//! use barewire_qemu::{QemuBoard, QemuOptions};
+//!
+//! let board = QemuBoard::open("sabrelite", &QemuOptions::default())?;
+//! let bus = board.bus();
+//! let flash = SpiNor::new(bus.device(&Settings::new(0, 20_000_000))?, board.timer())?;
+//! assert_eq!(flash.jedec_id().0, [0xbf, 0x25, 0x41]);
+//! board.close()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Not supported
+//! Timing: these models run in no time and prove register use and data only. Guests, interrupts,
+//! memory, DMA. Systems without Unix sockets.
+
+mod board;
+mod error;
+mod flash_file;
+mod private_dir;
+mod process;
+mod program;
+mod qtest;
+mod registers;
+mod timer;
+mod trace;
+mod watched;
+
+pub use board::{BOARDS, BoardSpec, FlashPart, QemuBoard, QemuEcspi, QemuOptions, Silicon};
+pub use error::{QemuError, Version};
+pub use program::QemuProgram;
+pub use registers::QemuRegisters;
+pub use timer::QemuTimer;
+pub use trace::FlashCommand;
+pub use watched::Watched;

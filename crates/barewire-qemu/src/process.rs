@@ -1,0 +1,341 @@
+//! A QEMU of one's own: started, connected, and gone when we are.
+//!
+//! # How it works
+//! 1. A private directory holds the socket, QEMU's log and its standard error; QEMU runs in it.
+//!    We listen, QEMU connects: so a QEMU that never gets that far is noticed by waiting for it,
+//!    and one that dies by looking at the process meanwhile.
+//! 2. QEMU is a process group of its own: Ctrl-C ends the user's command, which then leaves the
+//!    chip in a defined state and only then QEMU.
+//! 3. SIGTERM makes QEMU write what it holds and exit with 0; qtest has no command for that. The
+//!    signal is sent by the shell's `kill`, since the standard library only has SIGKILL.
+//! 4. Dropping does the same with less patience, then kills, and always reaps.
+//! 5. If this process is killed it cannot drop anything. Where util-linux's `setpriv` is there
+//!    (everywhere on Debian), QEMU is started through it and gets a SIGTERM from the kernel when
+//!    the *thread* that started it ends. Elsewhere it would stay, as would the directory.
+//!
+//! # Not supported
+//! Systems without Unix sockets; a guest: the machine stays stopped.
+
+use std::cell::RefCell;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::rc::Rc;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use crate::error::QemuError;
+use crate::private_dir::PrivateDir;
+use crate::program::LOOK_INTERVAL;
+use crate::qtest::Link;
+
+/// How long QEMU may take to write its files and exit, when asked to.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+/// The same when nobody waits for the result.
+const DROP_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long after its connection broke QEMU may take to be seen dead.
+const DEATH_TIMEOUT: Duration = Duration::from_secs(1);
+/// As much of its standard error as goes into an error.
+const STDERR_BYTES: u64 = 2_000;
+const STDERR_LINES: usize = 5;
+
+const SOCKET: &str = "qtest.sock";
+const STDERR: &str = "stderr";
+const LOG: &str = "log";
+
+/// What to start.
+#[derive(Debug)]
+pub(crate) struct Launch<'l> {
+    /// QEMU itself.
+    pub(crate) program: &'l Path,
+    /// `-M`.
+    pub(crate) machine: &'l str,
+    /// `-m`.
+    pub(crate) memory: &'l str,
+    /// The file behind the flash chip, absolute.
+    pub(crate) flash: &'l Path,
+    /// Whether the flash chip's model writes down what it does.
+    pub(crate) trace: bool,
+    /// How long it may take to answer.
+    pub(crate) connect_timeout: Duration,
+}
+
+/// A running QEMU. Dropping it ends it.
+#[derive(Debug)]
+pub(crate) struct Qemu {
+    link: Rc<RefCell<Link>>,
+    child: RefCell<Running>,
+    /// The log's length before the board was touched.
+    log_start: u64,
+    // Last: it is removed when QEMU has gone.
+    dir: PrivateDir,
+}
+
+impl Qemu {
+    /// Starts QEMU and waits until it answers.
+    pub(crate) fn start(launch: &Launch<'_>, dir: PrivateDir) -> Result<Self, QemuError> {
+        let socket = dir.join(SOCKET);
+        let listener =
+            UnixListener::bind(&socket).map_err(QemuError::file(&socket, "listen at"))?;
+        listener.set_nonblocking(true).map_err(QemuError::file(&socket, "listen at"))?;
+        let mut child = spawn(launch, &dir)?;
+        let begun = Instant::now();
+        let connected = accept(&listener, &mut child, &dir, begun, launch.connect_timeout)?;
+        let mut link = Link::new(connected).map_err(QemuError::file(&socket, "use"))?;
+        let left = launch.connect_timeout.saturating_sub(begun.elapsed());
+        link.greet(left).map_err(|error| match error {
+            QemuError::Silent { .. } => no_connection(begun, &dir),
+            error => child.died(DEATH_TIMEOUT, &dir).unwrap_or(error),
+        })?;
+        child.has_files = true;
+        let log_start = std::fs::metadata(dir.join(LOG)).map_or(0, |metadata| metadata.len());
+        Ok(Self { link: Rc::new(RefCell::new(link)), child: RefCell::new(child), log_start, dir })
+    }
+
+    pub(crate) fn link(&self) -> Rc<RefCell<Link>> {
+        Rc::clone(&self.link)
+    }
+
+    /// QEMU's process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.borrow().child.id()
+    }
+
+    /// The connection's first error, with what is known of QEMU's end.
+    pub(crate) fn lost(&self) -> Option<QemuError> {
+        let first = self.link.borrow().error()?.clone();
+        if !matches!(first, QemuError::Broken { .. }) {
+            return Some(first);
+        }
+        let died = self.child.borrow_mut().died(DEATH_TIMEOUT, &self.dir)?;
+        self.link.borrow_mut().explain(died.clone());
+        Some(died)
+    }
+
+    /// QEMU's log since it answered first, with everything posted carried out.
+    pub(crate) fn log(&self) -> Result<String, QemuError> {
+        self.link.borrow_mut().settle();
+        let path = self.dir.join(LOG);
+        // QEMU makes it with the first line.
+        let mut file = match File::open(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(String::new()),
+            opened => opened.map_err(QemuError::file(&path, "open"))?,
+        };
+        let mut log = Vec::new();
+        file.seek(SeekFrom::Start(self.log_start))
+            .and_then(|_| file.read_to_end(&mut log))
+            .map_err(QemuError::file(&path, "read"))?;
+        Ok(String::from_utf8_lossy(&log).into_owned())
+    }
+
+    /// Carries out what is posted, and ends QEMU so that its files are complete (step 3).
+    pub(crate) fn close(self) -> Result<(), QemuError> {
+        self.link.borrow_mut().settle();
+        if let Some(lost) = self.lost() {
+            return Err(lost);
+        }
+        let mut child = self.child.borrow_mut();
+        child.terminate();
+        match child.wait(CLOSE_TIMEOUT) {
+            Some(status) if status.success() => Ok(()),
+            Some(status) => Err(died(status, &self.dir)),
+            None => Err(QemuError::Silent { waited_ms: CLOSE_TIMEOUT.as_millis() as u64 }),
+        }
+    }
+}
+
+/// A child that is ended and reaped when dropped.
+#[derive(Debug)]
+struct Running {
+    child: Child,
+    /// It may hold what is not yet in its files: ask before killing.
+    has_files: bool,
+}
+
+impl Running {
+    /// Waits for its end.
+    fn wait(&mut self, timeout: Duration) -> Option<ExitStatus> {
+        let begun = Instant::now();
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return Some(status),
+                Ok(None) if begun.elapsed() < timeout => std::thread::sleep(LOOK_INTERVAL),
+                _ => return None,
+            }
+        }
+    }
+
+    /// The error of its end, if that comes in time.
+    fn died(&mut self, timeout: Duration, dir: &PrivateDir) -> Option<QemuError> {
+        self.wait(timeout).map(|status| died(status, dir))
+    }
+
+    /// Step 3. Not yet reaped, so its number is nobody else's.
+    fn terminate(&mut self) {
+        let pid = self.child.id().to_string();
+        // If there is no shell, whoever waits runs into its time limit and kills.
+        let _ = Command::new("sh")
+            .args(["-c", "kill -TERM \"$1\"", "sh", &pid])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.has_files && self.wait(Duration::ZERO).is_none() {
+            self.terminate();
+            if self.wait(DROP_TIMEOUT).is_some() {
+                return;
+            }
+        }
+        // Harmless if it has ended and was reaped.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn spawn(launch: &Launch<'_>, dir: &PrivateDir) -> Result<Running, QemuError> {
+    let path = dir.join(STDERR);
+    let stderr = File::create(&path).map_err(QemuError::file(&path, "create"))?;
+    let mut command = if setpriv_works() {
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "TERM", "--"]).arg(launch.program);
+        command
+    } else {
+        Command::new(launch.program)
+    };
+    command
+        .args(arguments(launch))
+        .current_dir(dir.path())
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(stderr);
+    // The program has just told its version, so this cannot be for want of it.
+    let child = command.spawn().map_err(QemuError::file(launch.program, "start"))?;
+    Ok(Running { child, has_files: false })
+}
+
+fn arguments(launch: &Launch<'_>) -> Vec<OsString> {
+    let mut drive = b"if=mtd,format=raw,file=".to_vec();
+    for &byte in launch.flash.as_os_str().as_bytes() {
+        drive.push(byte);
+        if byte == b',' {
+            // Else an option would begin here.
+            drive.push(b',');
+        }
+    }
+    let socket = format!("unix:{SOCKET}");
+    let mut arguments: Vec<OsString> = [
+        ["-M", launch.machine],
+        ["-m", launch.memory],
+        ["-display", "none"],
+        ["-monitor", "none"],
+        ["-serial", "null"],
+        ["-qtest", &socket],
+        ["-qtest-log", "/dev/null"],
+        ["-D", LOG],
+        ["-d", "guest_errors,unimp"],
+    ]
+    .as_flattened()
+    .iter()
+    .map(OsString::from)
+    .collect();
+    arguments.extend(["-S".into(), "-drive".into(), OsString::from_vec(drive)]);
+    if launch.trace {
+        arguments.extend(["-trace".into(), "m25p80_*".into()]);
+    }
+    arguments
+}
+
+/// Whether there is a `setpriv` that knows what is asked of it: busybox has one that does not.
+fn setpriv_works() -> bool {
+    static WORKS: OnceLock<bool> = OnceLock::new();
+    *WORKS.get_or_init(|| {
+        let tried = Command::new("setpriv")
+            .args(["--pdeathsig", "TERM", "--", "true"].map(OsStr::new))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        tried.is_ok_and(|status| status.success())
+    })
+}
+
+fn accept(
+    listener: &UnixListener,
+    child: &mut Running,
+    dir: &PrivateDir,
+    begun: Instant,
+    timeout: Duration,
+) -> Result<UnixStream, QemuError> {
+    loop {
+        match listener.accept() {
+            Ok((stream, _)) => return Ok(stream),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(QemuError::file(dir.join(SOCKET), "accept at")(error)),
+        }
+        if let Some(died) = child.died(Duration::ZERO, dir) {
+            return Err(died);
+        }
+        if begun.elapsed() > timeout {
+            return Err(no_connection(begun, dir));
+        }
+        std::thread::sleep(LOOK_INTERVAL);
+    }
+}
+
+fn no_connection(begun: Instant, dir: &PrivateDir) -> QemuError {
+    let waited_ms = begun.elapsed().as_millis() as u64;
+    QemuError::NoConnection { waited_ms, stderr: stderr_tail(dir) }
+}
+
+fn died(status: ExitStatus, dir: &PrivateDir) -> QemuError {
+    QemuError::Died { status: status.to_string(), stderr: stderr_tail(dir) }
+}
+
+/// The last lines of QEMU's standard error, on one line.
+fn stderr_tail(dir: &PrivateDir) -> String {
+    let read = || {
+        let mut file = File::open(dir.join(STDERR))?;
+        let len = file.metadata()?.len();
+        file.seek(SeekFrom::Start(len.saturating_sub(STDERR_BYTES)))?;
+        let mut tail = Vec::new();
+        file.read_to_end(&mut tail)?;
+        Ok::<_, std::io::Error>(tail)
+    };
+    let tail = read().unwrap_or_default();
+    let text = String::from_utf8_lossy(&tail);
+    let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines[lines.len().saturating_sub(STDERR_LINES)..].join(" | ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comma_in_the_path_begins_no_option() {
+        let launch = Launch {
+            program: Path::new("qemu"),
+            machine: "sabrelite",
+            memory: "64M",
+            flash: Path::new("/a,snapshot=on,/b"),
+            trace: true,
+            connect_timeout: Duration::ZERO,
+        };
+        let arguments = arguments(&launch);
+        let drive = "if=mtd,format=raw,file=/a,,snapshot=on,,/b";
+        assert!(arguments.contains(&drive.into()), "{arguments:?}");
+        assert_eq!(arguments.last(), Some(&"m25p80_*".into()));
+    }
+}

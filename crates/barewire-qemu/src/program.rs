@@ -1,0 +1,134 @@
+//! Which QEMU: found, and old enough no longer.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::error::{QemuError, Version};
+use crate::private_dir::PrivateDir;
+
+/// How long `--version` may take.
+const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
+/// Between two looks at a process or a socket.
+pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(2);
+/// As much of its answer as is read.
+const ANSWER_MAX: u64 = 4_096;
+
+/// The program of a board: a property of QEMU's packaging.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QemuProgram {
+    /// The command.
+    pub command: &'static str,
+    /// The environment variable that names another.
+    pub variable: &'static str,
+    /// Debian's package.
+    pub package: &'static str,
+}
+
+impl QemuProgram {
+    /// Where it is: what the caller names, else what the environment names, else the command.
+    fn path(&self, named: Option<&Path>) -> PathBuf {
+        let named = named.map(Path::to_owned).or_else(|| {
+            let value = std::env::var_os(self.variable).filter(|value| !value.is_empty());
+            value.map(PathBuf::from)
+        });
+        match named {
+            // It will run in another directory.
+            Some(path) if path.components().count() > 1 => {
+                std::path::absolute(&path).unwrap_or(path)
+            }
+            Some(path) => path,
+            None => self.command.into(),
+        }
+    }
+
+    /// Finds the program and proves that it is QEMU of version `needed` or later.
+    pub(crate) fn find(
+        &self,
+        named: Option<&Path>,
+        needed: Version,
+        dir: &PrivateDir,
+    ) -> Result<PathBuf, QemuError> {
+        let program = self.path(named);
+        let said = self.ask_version(&program, dir)?;
+        match parse_version(&said) {
+            Some(found) if found >= needed => Ok(program),
+            Some(found) => Err(QemuError::TooOld { program, found, needed }),
+            None => {
+                let said = said.lines().next().unwrap_or_default().to_owned();
+                Err(QemuError::NotQemu { program, said })
+            }
+        }
+    }
+
+    fn ask_version(&self, program: &Path, dir: &PrivateDir) -> Result<String, QemuError> {
+        // To a file: a pipe could be held open by whatever the program leaves running.
+        let path = dir.join("version");
+        let file = File::create(&path).map_err(QemuError::file(&path, "create"))?;
+        let mut child = Command::new(program)
+            .arg("--version")
+            .stdin(Stdio::null())
+            .stdout(file)
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| QemuError::Missing {
+                program: program.to_owned(),
+                package: self.package,
+                reason: error.to_string(),
+            })?;
+        let begun = Instant::now();
+        while let Ok(None) = child.try_wait() {
+            if begun.elapsed() > VERSION_TIMEOUT {
+                // Reaped below.
+                let _ = child.kill();
+                let _ = child.wait();
+                let said = format!("nothing for {} s", VERSION_TIMEOUT.as_secs());
+                return Err(QemuError::NotQemu { program: program.to_owned(), said });
+            }
+            std::thread::sleep(LOOK_INTERVAL);
+        }
+        let mut said = Vec::new();
+        File::open(&path)
+            .and_then(|file| file.take(ANSWER_MAX).read_to_end(&mut said))
+            .map_err(QemuError::file(&path, "read"))?;
+        Ok(String::from_utf8_lossy(&said).into_owned())
+    }
+}
+
+/// The version in `QEMU emulator version 7.2.22 (Debian …)`.
+fn parse_version(said: &str) -> Option<Version> {
+    let (_, rest) = said.lines().next()?.split_once("QEMU emulator version ")?;
+    let mut numbers = rest.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().ok());
+    Some(Version { major: numbers.next()??, minor: numbers.next()?? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read() {
+        let version = |major, minor| Some(Version { major, minor });
+        for (said, expected) in [
+            ("QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7)\nCopyright", version(7, 2)),
+            ("QEMU emulator version 10.0.2", version(10, 0)),
+            ("QEMU emulator version 6.2", version(6, 2)),
+            ("QEMU emulator version 11.0-rc1\r\n", version(11, 0)),
+            ("QEMU emulator version 7", None),
+            ("QEMU emulator version x.y", None),
+            ("QEMU emulator version 99999999999.1", None),
+            ("GNU bash, version 5.2", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_version(said), expected, "{said:?}");
+        }
+    }
+
+    #[test]
+    fn versions_compare_as_numbers() {
+        let version = |major, minor| Version { major, minor };
+        assert!(version(10, 0) > version(7, 2) && version(7, 10) > version(7, 2));
+    }
+}

@@ -1,0 +1,276 @@
+//! The qtest protocol: QEMU's registers as lines of text over a socket.
+//!
+//! *Read first*: QEMU's documentation, "QTest Device Emulation Testing Framework"; its command
+//! list stands in a comment of `system/qtest.c` (`softmmu/qtest.c` in QEMU 7).
+//!
+//! # How it works
+//! `writel 0xADDR 0xVALUE` is answered `OK`, `readl 0xADDR` is answered `OK 0xVALUE`, in order.
+//! Waiting for each answer costs two switches between processes, some tens of microseconds; the
+//! work itself one or two. So:
+//! 1. A write is posted: appended to a buffer. The buffer is sent when it is full, or before
+//!    a read. Its answers are counted later, with whatever is waited for next.
+//! 2. A run of reads is sent whole and then waited for.
+//! 3. At most [`IN_FLIGHT_MAX`] commands are unanswered. QEMU writes each answer by itself and
+//!    stops when our end of the socket is full (some 280 answers), and our own write would block
+//!    when its end is full: without the limit each could wait for the other for ever.
+//! 4. A short wait is spent yielding: an answer comes sooner than the kernel would wake us, and
+//!    being woken for each of a stream of answers costs QEMU more than the answer.
+//!
+//! The first error is kept, and everything after it does nothing: a register access cannot fail,
+//! so somebody else has to ask ([`Link::error`]).
+//!
+//! # Ordering
+//! Commands are executed in the order in which they were appended, each once.
+//!
+//! # Not supported
+//! Accesses that are no 32-bit words, memory, interrupts (lines beginning `IRQ` are passed over),
+//! QEMU's virtual clock.
+
+mod reply;
+
+use std::fmt;
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use crate::error::QemuError;
+use reply::{Lines, Reply, parse};
+
+/// Commands sent at once: enough to make the system call cheap, few enough to start early.
+const BATCH: usize = 100;
+/// Commands without an answer at most (module, step 3).
+const IN_FLIGHT_MAX: usize = 2 * BATCH;
+/// How long an answer may take. An access takes microseconds; only a stopped QEMU takes longer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a wait yields before it sleeps.
+const SPIN: Duration = Duration::from_micros(100);
+/// How long it sleeps then: the kernel's own granularity.
+const NAP: Duration = Duration::from_micros(20);
+
+/// A connection to one QEMU.
+pub(crate) struct Link {
+    socket: UnixStream,
+    /// Commands not yet sent, and how many.
+    out: Vec<u8>,
+    queued: usize,
+    /// Posted writes sent and not yet answered.
+    unanswered: usize,
+    lines: Lines,
+    room: Box<[u8]>,
+    error: Option<QemuError>,
+}
+
+/// What an answer has to be.
+#[derive(Clone, Copy)]
+enum Wanted {
+    Done,
+    Value,
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without its buffers, which would bury whatever this is printed with.
+        let Self { queued, unanswered, error, .. } = self;
+        f.debug_struct("Link")
+            .field("queued", queued)
+            .field("unanswered", unanswered)
+            .field("error", error)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Link {
+    /// Takes a connected socket.
+    pub(crate) fn new(socket: UnixStream) -> std::io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        Ok(Self {
+            socket,
+            out: Vec::with_capacity(BATCH * 32),
+            queued: 0,
+            unanswered: 0,
+            lines: Lines::default(),
+            room: vec![0; 8 << 10].into_boxed_slice(),
+            error: None,
+        })
+    }
+
+    /// The first error, if there was one.
+    pub(crate) fn error(&self) -> Option<&QemuError> {
+        self.error.as_ref()
+    }
+
+    /// Puts what was found out about the first error in its place.
+    pub(crate) fn explain(&mut self, error: QemuError) {
+        self.error = Some(error);
+    }
+
+    /// Posts a write.
+    pub(crate) fn write(&mut self, address: u32, value: u32) {
+        if self.error.is_some() {
+            return;
+        }
+        self.out.extend_from_slice(b"writel ");
+        push_hex(&mut self.out, address);
+        self.out.push(b' ');
+        push_hex(&mut self.out, value);
+        self.out.push(b'\n');
+        self.queued += 1;
+        if self.queued == BATCH {
+            let sent = self.send();
+            self.keep(sent);
+        }
+    }
+
+    /// Reads one address once per element, after every write before; zeros once the connection
+    /// is lost.
+    pub(crate) fn read_n(&mut self, address: u32, into: &mut [u32]) {
+        for part in into.chunks_mut(BATCH) {
+            part.fill(0);
+            if self.error.is_none() {
+                let read = self.read_part(address, part);
+                self.keep(read);
+            }
+        }
+    }
+
+    /// Sends what is queued and waits until everything is answered.
+    pub(crate) fn settle(&mut self) {
+        if self.error.is_none() {
+            let settled = self.send().and_then(|()| self.drain(0));
+            self.keep(settled);
+        }
+    }
+
+    /// Waits at most `timeout` for QEMU's first answer, to a command that touches nothing.
+    pub(crate) fn greet(&mut self, timeout: Duration) -> Result<(), QemuError> {
+        self.transmit(b"endianness\n")?;
+        self.answer(Wanted::Done, timeout).map(|_| ())
+    }
+
+    fn keep(&mut self, result: Result<(), QemuError>) {
+        if let Err(error) = result {
+            self.error.get_or_insert(error);
+        }
+    }
+
+    fn read_part(&mut self, address: u32, part: &mut [u32]) -> Result<(), QemuError> {
+        for _ in &*part {
+            self.out.extend_from_slice(b"readl ");
+            push_hex(&mut self.out, address);
+            self.out.push(b'\n');
+        }
+        self.send()?;
+        self.drain(0)?;
+        for word in part {
+            // QEMU answers with 64 bits; the upper half of a 32-bit read is zero.
+            *word = self.answer(Wanted::Value, ANSWER_TIMEOUT)? as u32;
+        }
+        Ok(())
+    }
+
+    /// Sends what is queued, once there is room for it (module, step 3).
+    fn send(&mut self) -> Result<(), QemuError> {
+        if self.out.is_empty() {
+            return Ok(());
+        }
+        self.drain(IN_FLIGHT_MAX - BATCH)?;
+        let out = std::mem::take(&mut self.out);
+        let sent = self.transmit(&out);
+        self.out = out;
+        self.out.clear();
+        self.unanswered += std::mem::take(&mut self.queued);
+        sent
+    }
+
+    /// Waits until at most `left` posted writes are unanswered.
+    fn drain(&mut self, left: usize) -> Result<(), QemuError> {
+        while self.unanswered > left {
+            self.answer(Wanted::Done, ANSWER_TIMEOUT)?;
+            self.unanswered -= 1;
+        }
+        Ok(())
+    }
+
+    fn transmit(&mut self, mut bytes: &[u8]) -> Result<(), QemuError> {
+        let mut patience = Patience::new(ANSWER_TIMEOUT);
+        while !bytes.is_empty() {
+            match self.socket.write(bytes) {
+                Ok(n) => bytes = &bytes[n..],
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => patience.wait()?,
+                Err(error) => return Err(QemuError::Broken { reason: error.to_string() }),
+            }
+        }
+        Ok(())
+    }
+
+    /// The next answer: 0 for one that is only `OK`.
+    fn answer(&mut self, wanted: Wanted, timeout: Duration) -> Result<u64, QemuError> {
+        let mut patience = None;
+        loop {
+            while let Some(line) = self.lines.next() {
+                match (parse(line), wanted) {
+                    (Reply::Ok, Wanted::Done) => return Ok(0),
+                    (Reply::Value(value), Wanted::Value) => return Ok(value),
+                    (Reply::Irq, _) => {}
+                    _ => return Err(protocol(line)),
+                }
+            }
+            if let Some(line) = self.lines.overlong() {
+                return Err(protocol(line));
+            }
+            match self.socket.read(&mut self.room) {
+                Ok(0) => return Err(QemuError::Broken { reason: "QEMU closed it".into() }),
+                Ok(n) => self.lines.push(&self.room[..n]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    patience.get_or_insert_with(|| Patience::new(timeout)).wait()?;
+                }
+                Err(error) => return Err(QemuError::Broken { reason: error.to_string() }),
+            }
+        }
+    }
+}
+
+/// A wait that yields, then sleeps, then gives up.
+struct Patience {
+    begun: Instant,
+    timeout: Duration,
+}
+
+impl Patience {
+    fn new(timeout: Duration) -> Self {
+        Self { begun: Instant::now(), timeout }
+    }
+
+    fn wait(&mut self) -> Result<(), QemuError> {
+        let waited = self.begun.elapsed();
+        if waited < SPIN {
+            // Yielding, not spinning hot: QEMU may be waiting for this very core.
+            std::thread::yield_now();
+        } else if waited < self.timeout {
+            std::thread::sleep(NAP);
+        } else {
+            return Err(QemuError::Silent { waited_ms: waited.as_millis() as u64 });
+        }
+        Ok(())
+    }
+}
+
+/// A line that breaks the protocol, cut to what one wants to see of it.
+fn protocol(line: &[u8]) -> QemuError {
+    let line = String::from_utf8_lossy(&line[..line.len().min(200)]);
+    QemuError::Protocol { line: line.escape_debug().to_string() }
+}
+
+/// `0x` and the digits of `value`. By hand: this is half of what a posted write costs.
+fn push_hex(out: &mut Vec<u8>, value: u32) {
+    out.extend_from_slice(b"0x");
+    let digits = (32 - value.leading_zeros()).div_ceil(4).max(1);
+    for digit in (0..digits).rev() {
+        out.push(b"0123456789abcdef"[(value >> (4 * digit) & 0xf) as usize]);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,189 @@
+//! QEMU's answers, cut into lines and read: pure functions over bytes.
+//!
+//! One answer a command, in their order: `OK`, `OK 0x…`, or `FAIL`/`ERR` with a reason. Lines
+//! beginning `IRQ` tell of interrupt lines and answer nothing.
+
+/// The longest line kept. Answers have 23 bytes; whatever is longer is no answer.
+pub(super) const LINE_MAX: usize = 4_096;
+
+/// One line of QEMU's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reply<'l> {
+    /// Done.
+    Ok,
+    /// Done, and this was read.
+    Value(u64),
+    /// An interrupt line moved: answers nothing.
+    Irq,
+    /// Refused, or not of this protocol: the line.
+    Bad(&'l [u8]),
+}
+
+/// Reads one line, without its newline.
+pub(super) fn parse(line: &[u8]) -> Reply<'_> {
+    let text = line.strip_suffix(b"\r").unwrap_or(line);
+    match text {
+        b"OK" => Reply::Ok,
+        // A word of its own: `IRQ raise 3`.
+        b"IRQ" => Reply::Irq,
+        _ if text.starts_with(b"IRQ ") => Reply::Irq,
+        _ => match text.strip_prefix(b"OK 0x").and_then(hex) {
+            Some(value) => Reply::Value(value),
+            // `OK little`, say: done, and what it says is not asked for here.
+            None if text.starts_with(b"OK ") && !text.starts_with(b"OK 0x") => Reply::Ok,
+            None => Reply::Bad(line),
+        },
+    }
+}
+
+/// 1 to 16 hexadecimal digits.
+fn hex(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() || digits.len() > 16 {
+        return None;
+    }
+    digits.iter().try_fold(0, |value, &digit| {
+        let digit = char::from(digit).to_digit(16)?;
+        Some(value << 4 | u64::from(digit))
+    })
+}
+
+/// Bytes as they come, and the lines in them.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    bytes: Vec<u8>,
+    /// Where the first line not yet taken begins.
+    start: usize,
+    /// Up to where no newline was found.
+    searched: usize,
+}
+
+impl Lines {
+    /// Adds what came.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        if self.start > 0 {
+            // What is left is less than a line: `next` is called until there is none.
+            self.bytes.drain(..self.start);
+            self.searched -= self.start;
+            self.start = 0;
+        }
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The next whole line, without its newline.
+    pub(super) fn next(&mut self) -> Option<&[u8]> {
+        match self.bytes[self.searched..].iter().position(|&byte| byte == b'\n') {
+            Some(at) => {
+                let line = self.start..self.searched + at;
+                self.start = line.end + 1;
+                self.searched = self.start;
+                Some(&self.bytes[line])
+            }
+            None => {
+                self.searched = self.bytes.len();
+                None
+            }
+        }
+    }
+
+    /// A line without an end that is longer than any answer.
+    pub(super) fn overlong(&self) -> Option<&[u8]> {
+        let rest = &self.bytes[self.start..];
+        (rest.len() > LINE_MAX).then_some(rest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_read() {
+        assert_eq!(parse(b"OK"), Reply::Ok);
+        assert_eq!(parse(b"OK\r"), Reply::Ok);
+        assert_eq!(parse(b"OK little"), Reply::Ok);
+        assert_eq!(parse(b"OK 0x0000000000000003"), Reply::Value(3));
+        assert_eq!(parse(b"OK 0xffffffffffffffff"), Reply::Value(u64::MAX));
+        assert_eq!(parse(b"IRQ raise 31"), Reply::Irq);
+        assert_eq!(parse(b"IRQ lower 0"), Reply::Irq);
+    }
+
+    #[test]
+    fn whatever_else_is_bad_and_kept() {
+        for line in [
+            &b"FAIL Unknown command 'x'"[..],
+            b"ERR no",
+            b"",
+            b"ok",
+            b"OKAY",
+            b"IRQS",
+            b"OK 0x",
+            b"OK 0xg",
+            b"OK 0x00000000000000000",
+            b"\xff\x00",
+        ] {
+            assert_eq!(parse(line), Reply::Bad(line), "{:?}", String::from_utf8_lossy(line));
+        }
+    }
+
+    #[test]
+    fn lines_are_the_same_however_they_are_cut() {
+        let text = b"OK\nOK 0x1\n\nIRQ raise 1\nOK 0x22\n";
+        for size in 1..=text.len() {
+            let mut lines = Lines::default();
+            let mut found = Vec::new();
+            for piece in text.chunks(size) {
+                lines.push(piece);
+                while let Some(line) = lines.next() {
+                    found.push(line.to_vec());
+                }
+            }
+            let whole: Vec<_> = text.split(|&b| b == b'\n').map(<[u8]>::to_vec).collect();
+            assert_eq!(found, whole[..5], "pieces of {size}");
+            assert_eq!(lines.overlong(), None);
+        }
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_noticed() {
+        let mut lines = Lines::default();
+        lines.push(&[b'x'; LINE_MAX]);
+        assert_eq!(lines.next(), None);
+        assert_eq!(lines.overlong(), None);
+        lines.push(b"x");
+        assert_eq!(lines.next(), None);
+        assert!(lines.overlong().is_some());
+    }
+
+    #[test]
+    fn random_bytes_never_panic() {
+        // The alphabet holds what the parser looks for, so that it is also met.
+        let alphabet = b"OKFAILERIRQ 0x19abcfg\n\n\r\x00\xff\xc3";
+        let mut state = 0x2545_f491_4f6c_dd1d_u64;
+        let mut random = move || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        let mut lines = Lines::default();
+        let mut seen = [0; 4];
+        for _ in 0..20_000 {
+            let piece: Vec<u8> = (0..random() % 24)
+                .map(|_| match random() {
+                    value if value % 8 == 0 => (value >> 8) as u8,
+                    value => alphabet[(value >> 8) as usize % alphabet.len()],
+                })
+                .collect();
+            lines.push(if random() % 4 == 0 { b"OK 0x1f\n" } else { &piece });
+            while let Some(line) = lines.next() {
+                seen[match parse(line) {
+                    Reply::Ok => 0,
+                    Reply::Value(_) => 1,
+                    Reply::Irq => 2,
+                    Reply::Bad(_) => 3,
+                }] += 1;
+            }
+        }
+        assert!(seen[1] > 0 && seen[3] > 0, "{seen:?}");
+    }
+}

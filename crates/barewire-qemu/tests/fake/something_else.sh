@@ -1,0 +1,3 @@
+#!/bin/sh
+# No QEMU at all.
+echo "GNU something, version 5"
