@@ -54,7 +54,7 @@ impl<C: Controller> Controller for Watched<C> {
         let ran = self.inner.run(program, message);
         if ran.is_ok() && self.link.borrow().error().is_some() {
             // Nobody knows how far it came, so no transfer counts as done.
-            return Err(Unfinished { transfer_index: 0, timed_out: TimedOut { timeout_us: 0 } });
+            return Err(Unfinished::timed_out(0, TimedOut { timeout_us: 0 }));
         }
         ran
     }

@@ -315,7 +315,7 @@ impl<I: Ioctl, T: Timer> Spidev<I, T> {
     #[cold]
     fn unfinished(&self, transfer_index: u32, whole: SpidevError) -> Unfinished {
         self.last_error.put(whole);
-        Unfinished { transfer_index, timed_out: TimedOut { timeout_us: 0 } }
+        Unfinished::timed_out(transfer_index as usize, TimedOut { timeout_us: 0 })
     }
 
     /// Checks that there is a way to send every stretch between two drops of CS.

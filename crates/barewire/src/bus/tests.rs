@@ -107,7 +107,14 @@ fn an_error_releases_cs_and_says_where() {
     let error = device
         .sync(&mut [Transfer::write(&[1, 2, 3]), Transfer::write(&[1, 2]), Transfer::write(&[1])])
         .expect_err("the second transfer fails");
-    assert_eq!(error, MessageError { error: timeout.into(), transfer_index: 1, actual_length: 3 });
+    assert_eq!(
+        error,
+        MessageError {
+            error: Error::Timeout { timeout_us: 7 },
+            transfer_index: 1,
+            actual_length: 3
+        }
+    );
     device.try_sync(&mut [Transfer::write(&[1])]).expect("the bus was given back");
     assert_eq!(bus.get_mut().log[..5], ["select", "exchange", "exchange", "deselect", "recover"]);
 }

@@ -21,34 +21,62 @@ pub struct TimedOut {
     pub timeout_us: u32,
 }
 
-/// A message that did not finish: where, and after how long.
+/// A message that did not finish: where, and why.
 ///
 /// With a length it fits two registers, which keeps the result of a good message out of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unfinished {
-    /// Which transfer.
-    pub transfer_index: u32,
-    /// What happened.
-    pub timed_out: TimedOut,
+    transfer_index: u32,
+    /// Microseconds of a timeout, or with [`Unfinished::OS`] an errno.
+    cause: u32,
 }
 
+const _: () = assert!(size_of::<Unfinished>() == 8, "a result of two registers");
+
 impl Unfinished {
+    const OS: u32 = 1 << 31;
+
+    /// Transfer `transfer_index` did not finish in time.
+    #[must_use]
+    pub const fn timed_out(transfer_index: usize, timed_out: TimedOut) -> Self {
+        let cause = timed_out.timeout_us & !Self::OS;
+        Self { transfer_index: transfer_index as u32, cause }
+    }
+
+    /// The operating system failed transfer `transfer_index` with `errno`.
+    #[must_use]
+    pub const fn os(transfer_index: usize, errno: i32) -> Self {
+        let cause = errno as u32 & !Self::OS | Self::OS;
+        Self { transfer_index: transfer_index as u32, cause }
+    }
+
+    /// Which transfer.
+    #[must_use]
+    pub const fn transfer_index(self) -> usize {
+        self.transfer_index as usize
+    }
+
+    /// Why.
+    #[must_use]
+    pub const fn error(self) -> Error {
+        let low = self.cause & !Self::OS;
+        if self.cause & Self::OS == 0 {
+            Error::Timeout { timeout_us: low }
+        } else {
+            Error::Os { errno: low as i32 }
+        }
+    }
+
     /// The error with all that is known of it.
     #[cold]
     pub(crate) fn explain(self, message: &[Transfer<'_>]) -> MessageError {
-        let transfer_index = self.transfer_index as usize;
+        let transfer_index = self.transfer_index();
         let before = message.iter().take(transfer_index);
         MessageError {
-            error: self.timed_out.into(),
+            error: self.error(),
             transfer_index,
             actual_length: before.map(|transfer| transfer.data.len()).sum(),
         }
-    }
-}
-
-impl From<TimedOut> for Error {
-    fn from(TimedOut { timeout_us }: TimedOut) -> Self {
-        Error::Timeout { timeout_us }
     }
 }
 
@@ -162,7 +190,7 @@ pub fn run_message<W: Wire + ?Sized>(
     for (transfer_index, transfer) in message.iter_mut().enumerate() {
         let (plan, data) = (&transfer.plan, &mut transfer.data);
         if let Err(timed_out) = selected.wire.exchange(program, plan, data) {
-            return Err(Unfinished { transfer_index: transfer_index as u32, timed_out });
+            return Err(Unfinished::timed_out(transfer_index, timed_out));
         }
         actual_length += transfer.data.len();
         selected.after(transfer);

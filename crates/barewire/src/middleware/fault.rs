@@ -94,8 +94,7 @@ impl<C: Controller> FaultInjector<C> {
         if index > 0 {
             self.inner.run(program, &mut message[..index])?;
         }
-        let timed_out = TimedOut { timeout_us: 0 };
-        Err(Unfinished { transfer_index: index as u32, timed_out })
+        Err(Unfinished::timed_out(index, TimedOut { timeout_us: 0 }))
     }
 
     fn spoil(&self, transfer: &mut Transfer<'_>) {

@@ -57,7 +57,7 @@ impl<C: Controller, T: Timer, S: Sink> Controller for Tracer<C, T, S> {
         let at_ticks = self.timer.now_ticks();
         let finished = match ran {
             Ok(_) => message.len(),
-            Err(Unfinished { transfer_index, .. }) => transfer_index as usize,
+            Err(unfinished) => unfinished.transfer_index(),
         };
         for (index, transfer) in message.iter().enumerate().take(finished) {
             let cs_change = transfer.cs_change;
@@ -104,7 +104,7 @@ mod tests {
                 format!("{at_ticks} done {actual_length}")
             }
             Event::MessageFailed { at_ticks, unfinished } => {
-                format!("{at_ticks} failed at {}", unfinished.transfer_index)
+                format!("{at_ticks} failed at {}", unfinished.transfer_index())
             }
         }
     }

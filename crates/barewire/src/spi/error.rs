@@ -13,6 +13,25 @@ pub enum Error {
         /// How long was waited, in microseconds.
         timeout_us: u32,
     },
+    /// The operating system failed the message.
+    Os {
+        /// Its error number, as in errno(3).
+        errno: i32,
+    },
+    /// The message is longer than the path below takes at once.
+    MessageTooLong {
+        /// Its length in bytes, or what its transfers count for.
+        bytes: usize,
+        /// The most there can be.
+        max_bytes: usize,
+    },
+    /// The message has more transfers than the path below takes at once.
+    TooManyTransfers {
+        /// Its transfers.
+        transfers: usize,
+        /// The most there can be.
+        max: usize,
+    },
     /// A message without transfers.
     Empty,
     /// A transfer's length is no multiple of its word.
@@ -79,6 +98,15 @@ impl fmt::Display for Error {
             Error::Timeout { timeout_us } => write!(
                 f,
                 "the controller did not finish in {timeout_us} us: its clock may be gated, or the block is wedged"
+            ),
+            Error::Os { errno } => write!(f, "the operating system failed the message (errno {errno})"),
+            Error::MessageTooLong { bytes, max_bytes } => write!(
+                f,
+                "the message counts for {bytes} bytes, and {max_bytes} go at once: drop CS inside it (cs_change), or split it"
+            ),
+            Error::TooManyTransfers { transfers, max } => write!(
+                f,
+                "the message has {transfers} transfers, and {max} go at once: drop CS inside it (cs_change), or split it"
             ),
             Error::Empty => f.write_str("a message needs at least one transfer"),
             Error::Length { len, word_bytes } => write!(

@@ -37,6 +37,12 @@ impl Mode {
         self.0 & flags.0 == flags.0
     }
 
+    /// Linux's `SPI_*` bits of it.
+    #[must_use]
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
     /// 0 to 3: the clock polarity and phase alone.
     #[must_use]
     pub const fn number(self) -> u8 {

@@ -81,6 +81,9 @@ use words::{first_word_bytes, pack, unpack};
 /// Words written before a burst starts: few, so that the first clock comes early, and
 /// enough to last while the rest is written.
 const PREFILL_WORDS: usize = 4;
+/// CONREG with nothing to do. No burst is started by it; its length is one the block has in every
+/// model of it.
+const IDLE: u32 = EN | CHANNEL_MODE_ALL | burst_length(1);
 /// FIFO words moved at a time through the stack.
 const CHUNK_WORDS: usize = 16;
 /// How often the hardware is asked before the timer is.
@@ -137,7 +140,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
     /// Disabling the block flushes its FIFOs and resets everything but CONREG.
     fn reset(&mut self) {
         self.regs.write(CONREG, 0);
-        self.conreg = EN | CHANNEL_MODE_ALL;
+        self.conreg = IDLE;
         self.regs.write(CONREG, self.conreg);
         self.regs.write(INTREG, 0);
         self.configured = None;
@@ -146,7 +149,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
     #[cold]
     fn reconfigure(&mut self, program: &Program, wanted: [u32; 3]) {
         // The dividers first: the two clocks waited below are this device's.
-        self.set_conreg(program.plan.control & !SMC);
+        self.set_conreg(program.plan.control & !SMC | IDLE);
         let [configreg, periodreg, testreg] = wanted;
         self.regs.write(CONFIGREG, configreg);
         self.regs.write(PERIODREG, periodreg);

@@ -56,11 +56,11 @@ fn config(line: CsLine) -> EcspiConfig {
     }
 }
 
-const RESET: [Access; 3] = [Write(0x08, 0), Write(0x08, 0xf1), Write(0x10, 0)];
+const RESET: [Access; 3] = [Write(0x08, 0), Write(0x08, 0x0070_00f1), Write(0x10, 0)];
 
 /// What the first message of a device adds: CONREG, CONFIGREG, PERIODREG, TESTREG.
 fn configured(conreg: u32) -> [Access; 4] {
-    [Write(0x08, conreg), Write(0x0c, 0), Write(0x1c, 0), Write(0x20, 0)]
+    [Write(0x08, 0x0070_0000 | conreg), Write(0x0c, 0), Write(0x1c, 0), Write(0x20, 0)]
 }
 
 #[test]
@@ -165,8 +165,8 @@ fn a_slow_clock_ends_by_xch_not_by_rr() {
     // 1 MHz from 80 MHz: pre 10 (field 9), post 8 (field 3).
     let mut script = Vec::from(RESET);
     script.extend(configured(0x93f1));
+    // A burst of 8 bits is what CONREG holds already.
     script.extend([
-        Write(0x08, 0x0070_93f1),
         Write(0x04, 0xaa),
         Write(0x08, 0x0070_93f5),
         Read(0x08, 0x0070_93f1),
