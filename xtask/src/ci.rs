@@ -206,6 +206,7 @@ pub(crate) const STEPS: &[Step] = &[
         test_release,
     ),
     Step::building("no_std", "the core builds for targets without an operating system", no_std),
+    Step::building("msrv", "the oldest compiler promised builds it", msrv),
     Step::building("docs", "documentation without warnings", docs),
     Step::building("loom", "the bus word under a model checker", loom),
     Step::building("miri", "the core's tests under Miri", miri),
@@ -291,6 +292,15 @@ fn no_std(cx: &Context) -> Outcome {
     }
 }
 
+fn msrv(cx: &Context) -> Outcome {
+    let version = tools::oldest_compiler(cx);
+    if !tools::has_compiler(cx, &version) {
+        return cx.lacks(&format!("no Rust {version}"));
+    }
+    let (compiler, dir) = (format!("+{version}"), cx.target_dir("msrv"));
+    cx.run(&Task::new("cargo", &[&compiler, "check", "--workspace", "--target-dir", &dir]))
+}
+
 /// Programs apart from libraries: the command and the core are both called `barewire`, and in one
 /// run cargo would write both to one page, in no certain order, with a warning.
 fn docs(cx: &Context) -> Outcome {
@@ -355,6 +365,7 @@ mod tests {
             Step::building("test", "breaks", |_| {
                 Outcome::of_tests(false, Tally { build_broke: true, ..Tally::default() })
             }),
+            Step::building("msrv", "the oldest compiler promised builds it", msrv),
             Step::building("docs", "must not run", |_| panic!("built after a broken build")),
             Step::checking("tidy", "runs", |_| Outcome::passed()),
         ];

@@ -23,7 +23,7 @@ enum Proof {
     File(&'static str),
 }
 
-const PACKAGES: [Package; 3] = [
+const PACKAGES: [Package; 4] = [
     Package {
         name: "valgrind",
         proof: Proof::Program("valgrind"),
@@ -33,6 +33,11 @@ const PACKAGES: [Package; 3] = [
         name: "sigrok-cli",
         proof: Proof::Program("sigrok-cli"),
         serves: "decodes the VCD files we write",
+    },
+    Package {
+        name: "qemu-system-arm",
+        proof: Proof::Program("qemu-system-arm"),
+        serves: "an i.MX board and a flash chip that nobody here wrote",
     },
     Package {
         name: "ovmf",
@@ -58,6 +63,7 @@ pub(crate) fn check(cx: &Context) -> Outcome {
     let mut missing: Vec<&str> = Vec::new();
     missing.extend(packages(cx));
     missing.extend(targets(cx));
+    missing.extend(oldest(cx));
     missing.extend(miri(cx));
     let note =
         if missing.is_empty() { String::new() } else { format!("missing: {}", missing.join(", ")) };
@@ -125,6 +131,34 @@ pub(crate) fn has_target(cx: &Context, target: &str) -> bool {
         .is_some_and(|dir| Path::new(dir.trim()).is_dir())
 }
 
+/// The oldest compiler the workspace promises to build with: its manifest's `rust-version`.
+pub(crate) fn oldest_compiler(cx: &Context) -> String {
+    let manifest = std::fs::read_to_string(cx.root.join("Cargo.toml")).unwrap_or_default();
+    let line = manifest.lines().find_map(|line| line.strip_prefix("rust-version = "));
+    format!("{}.0", line.unwrap_or_default().trim_matches('"'))
+}
+
+/// Whether that compiler answers.
+pub(crate) fn has_compiler(cx: &Context, version: &str) -> bool {
+    Task::new("cargo", &[&format!("+{version}"), "--version"]).answer(&cx.root).is_some()
+}
+
+/// `rustc` if the oldest compiler stays missing.
+fn oldest(cx: &Context) -> Option<&'static str> {
+    let version = oldest_compiler(cx);
+    if !has_compiler(cx, &version) {
+        obtain(
+            cx,
+            &Task::new("rustup", &["toolchain", "install", &version, "--profile", "minimal"]),
+        );
+    }
+    let missing = !has_compiler(cx, &version);
+    let found = if missing { "MISSING" } else { "found" };
+    let name = format!("rustc {version}");
+    cx.console.say(&format!("{name:<24}{found:<9}the oldest compiler promised"));
+    missing.then_some("the oldest compiler promised")
+}
+
 /// `miri` if it stays missing.
 fn miri(cx: &Context) -> Option<&'static str> {
     if !has_miri(cx) {
@@ -167,7 +201,7 @@ mod tests {
     #[test]
     fn packages_without_proof_are_absent_in_order() {
         assert!(absent(|_| true).is_empty());
-        assert_eq!(absent(|_| false), ["valgrind", "sigrok-cli", "ovmf"]);
+        assert_eq!(absent(|_| false), ["valgrind", "sigrok-cli", "qemu-system-arm", "ovmf"]);
         assert_eq!(absent(|proof| matches!(proof, Proof::Program(_))), ["ovmf"]);
     }
 
