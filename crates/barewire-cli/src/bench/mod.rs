@@ -55,11 +55,19 @@ struct Elsewhere {
     instructions: &'static str,
 }
 
+/// Instructions of a driver's prepared 4-byte access, its registers ready at once.
+#[derive(Debug, Serialize)]
+struct DriverCount {
+    op: &'static str,
+    instructions: Option<u64>,
+}
+
 #[derive(Debug, Serialize)]
 struct Report {
     controller: &'static str,
     rounds: u32,
     rows: Vec<Row>,
+    drivers: Vec<DriverCount>,
     measured_elsewhere: &'static [Elsewhere],
 }
 
@@ -114,8 +122,15 @@ pub(crate) fn run(args: &Args) -> Result<(), String> {
     let times = time_all(args.rounds);
     let mut counter = count::Counter::new(!args.no_instructions);
     let rows = Op::ALL.map(|op| row(op, &times, counter.count(op))).into();
-    let report =
-        Report { controller: "null", rounds: args.rounds, rows, measured_elsewhere: ELSEWHERE };
+    let drivers =
+        Op::DRIVERS.map(|op| DriverCount { op: op.name(), instructions: counter.count(op) }).into();
+    let report = Report {
+        controller: "null",
+        rounds: args.rounds,
+        rows,
+        drivers,
+        measured_elsewhere: ELSEWHERE,
+    };
     if args.json {
         let line = serde_json::to_string(&report).map_err(|error| error.to_string())?;
         println!("{line}");
@@ -178,11 +193,16 @@ fn print_table(report: &Report) {
             row.op, row.ns_median, row.ns_min, row.ratio_to_floor, instructions
         );
     }
+    for driver in &report.drivers {
+        let instructions = driver.instructions.map_or("-".into(), |n| n.to_string());
+        println!("{:<27}{:>39}", driver.op, instructions);
+    }
     println!(
         "\nbare      the controller's calls alone\n\
          floor     a compare-and-swap and an exchange around them: what a bus must cost\n\
          prepared  a 4-byte access prepared once     sync  any 4-byte message\n\
-         ..._in_100  per transfer of a 100-transfer sync message\n"
+         ..._in_100  per transfer of a 100-transfer sync message\n\
+         ecspi_...  a prepared 4-byte access through that driver, its registers ready at once\n"
     );
     println!("Measured elsewhere (not on this machine):");
     for other in report.measured_elsewhere {
@@ -204,6 +224,10 @@ mod tests {
     fn every_operation_runs_and_is_found_by_its_name() {
         for (index, op) in Op::ALL.into_iter().enumerate() {
             assert_eq!(op as usize, index, "rows are found by the operation's number");
+            assert_eq!(Op::from_name(op.name()), Some(op));
+            ops::run(op, 2, || ());
+        }
+        for op in Op::DRIVERS {
             assert_eq!(Op::from_name(op.name()), Some(op));
             ops::run(op, 2, || ());
         }
