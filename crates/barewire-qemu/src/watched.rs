@@ -7,14 +7,18 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use barewire::controller::{Controller, Limits, Program, TimedOut, Unfinished};
-use barewire::spi::{Effective, Error, MessageError, Settings, Transfer};
+use barewire::controller::{Controller, Program, Unfinished};
+use barewire::middleware::Layer;
+use barewire::spi::Transfer;
 
 use crate::qtest::Link;
 
+/// Broken pipe, as in errno(3).
+const EPIPE: i32 = 32;
+
 /// A controller on QEMU's registers: no message succeeds on a lost connection.
 ///
-/// The error is a timeout of 0 µs, since a controller has no better one; the reason is
+/// The error is the errno of a broken pipe; the whole reason is
 /// [`QemuBoard::lost`](crate::QemuBoard::lost)'s.
 #[derive(Debug)]
 pub struct Watched<C> {
@@ -33,20 +37,14 @@ impl<C> Watched<C> {
     }
 }
 
-impl<C: Controller> Controller for Watched<C> {
-    fn limits(&self) -> Limits {
-        self.inner.limits()
+impl<C: Controller> Layer for Watched<C> {
+    type Inner = C;
+
+    fn inner(&self) -> &C {
+        &self.inner
     }
 
-    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
-        self.inner.configure(settings)
-    }
-
-    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        self.inner.plan(program, message)
-    }
-
-    fn run(
+    fn run_layer(
         &mut self,
         program: &Program,
         message: &mut [Transfer<'_>],
@@ -54,7 +52,7 @@ impl<C: Controller> Controller for Watched<C> {
         let ran = self.inner.run(program, message);
         if ran.is_ok() && self.link.borrow().error().is_some() {
             // Nobody knows how far it came, so no transfer counts as done.
-            return Err(Unfinished::timed_out(0, TimedOut { timeout_us: 0 }));
+            return Err(Unfinished::os(0, EPIPE));
         }
         ran
     }

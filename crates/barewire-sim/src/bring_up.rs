@@ -11,8 +11,9 @@
 use barewire::bus::Bus;
 use barewire::controller::ecspi::{CsLine, Ecspi, EcspiConfig, Streaming};
 use barewire::controller::gpio::{ImxGpio, Ownership};
-use barewire::controller::{Controller, Limits, Program, Unfinished};
-use barewire::spi::{Effective, Error, MessageError, Settings, Transfer};
+use barewire::controller::{Controller, Program, Unfinished};
+use barewire::middleware::Layer;
+use barewire::spi::Transfer;
 
 use crate::board::{Board, SimRegisters, SimTimer};
 use crate::engine::relax_current;
@@ -87,20 +88,14 @@ impl<C> Charged<C> {
     }
 }
 
-impl<C: Controller> Controller for Charged<C> {
-    fn limits(&self) -> Limits {
-        self.inner.limits()
+impl<C: Controller> Layer for Charged<C> {
+    type Inner = C;
+
+    fn inner(&self) -> &C {
+        &self.inner
     }
 
-    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
-        self.inner.configure(settings)
-    }
-
-    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        self.inner.plan(program, message)
-    }
-
-    fn run(
+    fn run_layer(
         &mut self,
         program: &Program,
         message: &mut [Transfer<'_>],

@@ -1,7 +1,8 @@
 //! Makes chosen transfers go wrong, to see that what is above notices.
 
-use crate::controller::{Controller, Limits, Program, TimedOut, Unfinished};
-use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
+use crate::controller::{Controller, Program, TimedOut, Unfinished};
+use crate::middleware::Layer;
+use crate::spi::Transfer;
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,20 +113,14 @@ impl<C: Controller> FaultInjector<C> {
     }
 }
 
-impl<C: Controller> Controller for FaultInjector<C> {
-    fn limits(&self) -> Limits {
-        self.inner.limits()
+impl<C: Controller> Layer for FaultInjector<C> {
+    type Inner = C;
+
+    fn inner(&self) -> &C {
+        &self.inner
     }
 
-    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
-        self.inner.configure(settings)
-    }
-
-    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        self.inner.plan(program, message)
-    }
-
-    fn run(
+    fn run_layer(
         &mut self,
         program: &Program,
         message: &mut [Transfer<'_>],
@@ -155,6 +150,7 @@ mod tests {
     use super::*;
     use crate::bus::Bus;
     use crate::controller::null::Null;
+    use crate::spi::Settings;
 
     fn received(fault: Fault, when: When) -> [[u8; 2]; 3] {
         let bus = Bus::new(FaultInjector::new(Null::new(), fault, when));

@@ -1,7 +1,8 @@
 //! Tells a sink what each message did, and when.
 
-use crate::controller::{Controller, Limits, Program, Unfinished};
-use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
+use crate::controller::{Controller, Program, Unfinished};
+use crate::middleware::Layer;
+use crate::spi::Transfer;
 use crate::time::Timer;
 use crate::trace::{Event, Sink};
 
@@ -33,20 +34,14 @@ impl<C, T, S> Tracer<C, T, S> {
     }
 }
 
-impl<C: Controller, T: Timer, S: Sink> Controller for Tracer<C, T, S> {
-    fn limits(&self) -> Limits {
-        self.inner.limits()
+impl<C: Controller, T: Timer, S: Sink> Layer for Tracer<C, T, S> {
+    type Inner = C;
+
+    fn inner(&self) -> &C {
+        &self.inner
     }
 
-    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
-        self.inner.configure(settings)
-    }
-
-    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        self.inner.plan(program, message)
-    }
-
-    fn run(
+    fn run_layer(
         &mut self,
         program: &Program,
         message: &mut [Transfer<'_>],
@@ -81,6 +76,7 @@ mod tests {
     use crate::bus::Bus;
     use crate::controller::null::Null;
     use crate::middleware::{Fault, FaultInjector, When};
+    use crate::spi::Settings;
 
     struct Count(u64);
 
