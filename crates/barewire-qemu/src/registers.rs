@@ -50,4 +50,11 @@ impl Registers for QemuRegisters {
             link.write(self.base + offset, word);
         }
     }
+
+    fn discard_n(&mut self, offset: u32, n: usize) {
+        let mut link = self.link.borrow_mut();
+        for _ in 0..n {
+            link.discard(self.base + offset);
+        }
+    }
 }

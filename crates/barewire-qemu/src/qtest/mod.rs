@@ -28,6 +28,7 @@
 
 mod reply;
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -50,11 +51,11 @@ const NAP: Duration = Duration::from_micros(20);
 /// A connection to one QEMU.
 pub(crate) struct Link {
     socket: UnixStream,
-    /// Commands not yet sent, and how many.
+    /// Commands not yet sent, and what the posted ones of them will be answered.
     out: Vec<u8>,
-    queued: usize,
-    /// Posted writes sent and not yet answered.
-    unanswered: usize,
+    queued: VecDeque<Wanted>,
+    /// Answers owed to posted commands that were sent.
+    unanswered: VecDeque<Wanted>,
     lines: Lines,
     room: Box<[u8]>,
     error: Option<QemuError>,
@@ -72,8 +73,8 @@ impl fmt::Debug for Link {
         // Without its buffers, which would bury whatever this is printed with.
         let Self { queued, unanswered, error, .. } = self;
         f.debug_struct("Link")
-            .field("queued", queued)
-            .field("unanswered", unanswered)
+            .field("queued", &queued.len())
+            .field("unanswered", &unanswered.len())
             .field("error", error)
             .finish_non_exhaustive()
     }
@@ -86,8 +87,8 @@ impl Link {
         Ok(Self {
             socket,
             out: Vec::with_capacity(BATCH * 32),
-            queued: 0,
-            unanswered: 0,
+            queued: VecDeque::new(),
+            unanswered: VecDeque::new(),
             lines: Lines::default(),
             room: vec![0; 8 << 10].into_boxed_slice(),
             error: None,
@@ -114,11 +115,29 @@ impl Link {
         self.out.push(b' ');
         push_hex(&mut self.out, value);
         self.out.push(b'\n');
-        self.queued += 1;
-        if self.queued == BATCH {
+        self.posted(Wanted::Done);
+    }
+
+    /// Posts a read whose value nobody wants: a FIFO is popped.
+    pub(crate) fn discard(&mut self, address: u32) {
+        if self.error.is_none() {
+            self.push_read(address);
+            self.posted(Wanted::Value);
+        }
+    }
+
+    fn posted(&mut self, answer: Wanted) {
+        self.queued.push_back(answer);
+        if self.queued.len() == BATCH {
             let sent = self.send();
             self.keep(sent);
         }
+    }
+
+    fn push_read(&mut self, address: u32) {
+        self.out.extend_from_slice(b"readl ");
+        push_hex(&mut self.out, address);
+        self.out.push(b'\n');
     }
 
     /// Reads one address once per element, after every write before; zeros once the connection
@@ -155,9 +174,7 @@ impl Link {
 
     fn read_part(&mut self, address: u32, part: &mut [u32]) -> Result<(), QemuError> {
         for _ in &*part {
-            self.out.extend_from_slice(b"readl ");
-            push_hex(&mut self.out, address);
-            self.out.push(b'\n');
+            self.push_read(address);
         }
         self.send()?;
         self.drain(0)?;
@@ -178,15 +195,17 @@ impl Link {
         let sent = self.transmit(&out);
         self.out = out;
         self.out.clear();
-        self.unanswered += std::mem::take(&mut self.queued);
+        self.unanswered.append(&mut self.queued);
         sent
     }
 
-    /// Waits until at most `left` posted writes are unanswered.
+    /// Waits until at most `left` posted lines are unanswered.
     fn drain(&mut self, left: usize) -> Result<(), QemuError> {
-        while self.unanswered > left {
-            self.answer(Wanted::Done, ANSWER_TIMEOUT)?;
-            self.unanswered -= 1;
+        while self.unanswered.len() > left
+            && let Some(&wanted) = self.unanswered.front()
+        {
+            self.answer(wanted, ANSWER_TIMEOUT)?;
+            self.unanswered.pop_front();
         }
         Ok(())
     }

@@ -35,6 +35,15 @@ pub trait Registers {
         }
     }
 
+    /// Reads the register at `offset` `n` times for the reads' effect alone: drains a FIFO window of
+    /// what nobody wants. A body at the end of a long line need not wait for the values.
+    #[inline]
+    fn discard_n(&mut self, offset: u32, n: usize) {
+        for _ in 0..n {
+            self.read(offset);
+        }
+    }
+
     /// Writes every element of `from` to the register at `offset`, in order: fills a FIFO window.
     #[inline]
     fn write_n(&mut self, offset: u32, from: &[u32]) {
@@ -58,6 +67,11 @@ impl<R: Registers + ?Sized> Registers for &mut R {
     #[inline]
     fn read_n(&mut self, offset: u32, into: &mut [u32]) {
         (**self).read_n(offset, into);
+    }
+
+    #[inline]
+    fn discard_n(&mut self, offset: u32, n: usize) {
+        (**self).discard_n(offset, n);
     }
 
     #[inline]

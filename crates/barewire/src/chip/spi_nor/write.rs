@@ -17,7 +17,8 @@ use core::ops::ControlFlow;
 
 use super::opcode::{AAI_WP, PP, PP_4B, WRDI};
 use super::{
-    Addressing, EraseType, NorError, Observer, Programming, SpiNor, first_difference, go_on,
+    Addressing, COMMAND_MAX, EraseType, NorError, Observer, Programming, SpiNor, first_difference,
+    go_on,
 };
 use crate::chip::Port;
 use crate::spi::Transfer;
@@ -329,8 +330,12 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         // The chip stays enabled from word to word; the guard ends that, here by running out.
         let mut enabled = self.write_enable(address)?;
         for (index, pair) in pairs.chunks_exact(2).enumerate() {
+            // One short transfer a word: its bytes are fewer than what a second would cost.
             let start = if index == 0 { command.as_slice() } else { &[AAI_WP] };
-            enabled.chip().port.run(&mut [Transfer::write(start), Transfer::write(pair)])?;
+            let mut bytes = [0; COMMAND_MAX + 2];
+            bytes[..start.len()].copy_from_slice(start);
+            bytes[start.len()..][..2].copy_from_slice(pair);
+            enabled.chip().port.run(&mut [Transfer::write(&bytes[..start.len() + 2])])?;
             enabled.wait_ready(typical_ns, max_ns, address + 2 * index as u64)?;
         }
         enabled.chip().port.run(&mut [Transfer::write(&[WRDI])])?;

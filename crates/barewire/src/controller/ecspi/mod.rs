@@ -209,9 +209,12 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
             self.start();
             self.poll(CONREG, XCH, 0, range.len)?;
         }
-        let word = self.regs.read(RXDATA);
-        if let Some(rx) = data.rx_mut() {
-            unpack(word, &mut rx[range.indices()], plan.word_bytes);
+        match data.rx_mut() {
+            Some(rx) => {
+                let word = self.regs.read(RXDATA);
+                unpack(word, &mut rx[range.indices()], plan.word_bytes);
+            }
+            None => self.regs.discard_n(RXDATA, 1),
         }
         Ok(())
     }
@@ -303,14 +306,15 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
         span: Span,
         mut words: core::ops::Range<usize>,
     ) {
+        let Some(rx) = data.rx_mut() else {
+            return self.regs.discard_n(RXDATA, words.len());
+        };
         let mut chunk = [0; CHUNK_WORDS];
         while !words.is_empty() {
             let n = words.len().min(CHUNK_WORDS);
             self.regs.read_n(RXDATA, &mut chunk[..n]);
-            if let Some(rx) = data.rx_mut() {
-                for (&word, index) in chunk.iter().zip(words.start..words.start + n) {
-                    unpack(word, &mut rx[span.word(index)], plan.word_bytes);
-                }
+            for (&word, index) in chunk.iter().zip(words.start..words.start + n) {
+                unpack(word, &mut rx[span.word(index)], plan.word_bytes);
             }
             words.start += n;
         }
