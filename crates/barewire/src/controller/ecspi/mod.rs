@@ -133,13 +133,13 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
 
     /// The pieces back, the block disabled.
     pub fn release(mut self) -> (R, G, T) {
-        self.regs.write(CONREG, 0);
+        self.regs.write(CONREG, IDLE & !EN);
         (self.regs, self.gpio, self.timer)
     }
 
     /// Disabling the block flushes its FIFOs and resets everything but CONREG.
     fn reset(&mut self) {
-        self.regs.write(CONREG, 0);
+        self.regs.write(CONREG, IDLE & !EN);
         self.conreg = IDLE;
         self.regs.write(CONREG, self.conreg);
         self.regs.write(INTREG, 0);

@@ -56,7 +56,7 @@ fn config(line: CsLine) -> EcspiConfig {
     }
 }
 
-const RESET: [Access; 3] = [Write(0x08, 0), Write(0x08, 0x0070_00f1), Write(0x10, 0)];
+const RESET: [Access; 3] = [Write(0x08, 0x0070_00f0), Write(0x08, 0x0070_00f1), Write(0x10, 0)];
 
 /// What the first message of a device adds: CONREG, CONFIGREG, PERIODREG, TESTREG.
 fn configured(conreg: u32) -> [Access; 4] {
