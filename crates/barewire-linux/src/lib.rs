@@ -11,6 +11,7 @@
 //! * [`spidev`]: any controller that has a kernel driver, through `/dev/spidevB.C`.
 //! * [`map`]: a controller without kernel driver, its registers through UIO or `/dev/mem`, for
 //!   barewire's own drivers.
+//! * [`bus_text`]: the latter as text, for a command line.
 //! * [`discover`](mod@discover): which of these there are.
 //! * [`Monotonic`]: the timer both need.
 //!
@@ -22,6 +23,7 @@
 //! systems than Linux the crate is empty.
 #![cfg(target_os = "linux")]
 
+pub mod bus_text;
 pub mod discover;
 pub mod map;
 mod rights;

@@ -40,7 +40,7 @@ fn a_real_node_runs_messages() {
         assert_eq!(device.sync(&mut [Transfer::write(&full)]), Ok(full.len()), "{:?}", told());
         let long = vec![0; full.len() + 1];
         let refused = device.sync(&mut [Transfer::write(&long)]).expect_err("too long");
-        assert!(matches!(refused.error, Error::NativeCsWouldPulse { .. }), "{refused}");
+        assert!(matches!(refused.error, Error::MessageTooLong { .. }), "{refused}");
         assert!(matches!(last_error.take(), Some(SpidevError::TooLong { .. })));
     }
 }

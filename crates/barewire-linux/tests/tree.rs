@@ -1,5 +1,7 @@
 //! Discovery, opening and mapping on a directory tree that stands for `/`.
 
+#[path = "tree/ecspi.rs"]
+mod ecspi;
 #[path = "tree/tree.rs"]
 mod fake;
 #[path = "tree/map.rs"]

@@ -15,6 +15,15 @@ const DEVICES: &str = "/sys/bus/platform/devices";
 /// UIO's drivers: theirs is the way we come by ourselves.
 const UIO_DRIVERS: [&str; 2] = ["uio_pdrv_genirq", "uio_dmem_genirq"];
 
+/// What a device is, by its node's name in the device tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// An SPI controller.
+    Spi,
+    /// A GPIO bank.
+    Gpio,
+}
+
 /// A device of the SoC, by its registers' address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlatformDevice {
@@ -35,9 +44,14 @@ impl PlatformDevice {
         Some(Self { name, address, driver })
     }
 
-    /// Whether its name is an SPI controller's.
-    fn is_spi(&self) -> bool {
-        matches!(self.name.split_once('.'), Some((_, "spi" | "ecspi")))
+    /// Whether its name is that of a device of `kind`.
+    #[must_use]
+    pub fn is(&self, kind: Kind) -> bool {
+        let node = self.name.split_once('.').map(|(_, node)| node);
+        match kind {
+            Kind::Spi => matches!(node, Some("spi" | "ecspi")),
+            Kind::Gpio => node == Some("gpio"),
+        }
     }
 
     /// The kernel driver that must let go before the registers can be ours.
@@ -67,8 +81,20 @@ pub fn devices_at(root: &Root, address: u64) -> Vec<PlatformDevice> {
 pub fn spi_controllers(root: &Root) -> Vec<PlatformDevice> {
     let all = root.names(DEVICES).into_iter();
     all.filter_map(|name| PlatformDevice::named(root, name))
-        .filter(PlatformDevice::is_spi)
+        .filter(|device| device.is(Kind::Spi))
         .collect()
+}
+
+/// Refuses `address` if the kernel knows a device there, and by its name none of `kind`.
+///
+/// # Errors
+/// [`MapError::OtherDevice`].
+pub fn refuse_other_device(root: &Root, address: u64, kind: Kind) -> Result<(), MapError> {
+    let mut devices = devices_at(root, address);
+    if devices.is_empty() || devices.iter().any(|device| device.is(kind)) {
+        return Ok(());
+    }
+    Err(MapError::OtherDevice { device: devices.swap_remove(0), wanted: kind })
 }
 
 /// Refuses the registers at `address` if a kernel driver other than UIO's has them.

@@ -4,7 +4,9 @@ use std::fmt;
 
 use rustix::io::Errno;
 
-use super::bound::PlatformDevice;
+use super::bound::{Kind, PlatformDevice};
+use super::clock::Gate;
+use super::ecspi::SpecError;
 use crate::rights::{Group, Remedy};
 use crate::root::Root;
 
@@ -39,6 +41,32 @@ pub enum MapError {
         device: PlatformDevice,
         /// Its driver.
         driver: String,
+    },
+    /// Another device than the one wanted is at the address.
+    OtherDevice {
+        /// That device.
+        device: PlatformDevice,
+        /// What should be there.
+        wanted: Kind,
+    },
+    /// The controller's clock is off, and its registers would not answer.
+    ClockGated {
+        /// Where they begin.
+        address: u64,
+        /// The gate that is closed.
+        gate: Gate,
+    },
+    /// A controller's specification makes no sense.
+    Spec(SpecError),
+    /// The GPIO bank of the chip selects is no block of the UIO device, and `/dev/mem` cannot
+    /// stand in.
+    GpioBank {
+        /// The UIO node.
+        path: String,
+        /// Where the bank's registers begin.
+        address: u64,
+        /// Why `/dev/mem` cannot.
+        error: Box<MapError>,
     },
     /// The range is memory, not registers.
     Memory {
@@ -153,6 +181,26 @@ impl fmt::Display for MapError {
                 "the kernel's driver {driver} has the controller at {:#x}: release it with `{}` (its spidev nodes go with it; its clock may stop: see the README)",
                 device.address,
                 device.unbind_command(driver)
+            ),
+            Self::OtherDevice { device, wanted } => {
+                let wanted = match wanted {
+                    Kind::Spi => "SPI controller",
+                    Kind::Gpio => "GPIO bank",
+                };
+                let PlatformDevice { address, name, .. } = device;
+                write!(
+                    f,
+                    "at {address:#x} the kernel knows {name}, which is no {wanted}: check the address"
+                )
+            }
+            Self::ClockGated { address, gate } => write!(
+                f,
+                "the clock of the controller at {address:#x} is off ({gate}): touching its registers would end in a bus error or hang the machine; keep the clock by a device-tree overlay (README of barewire-linux), or go on by ignore-clock if you know better"
+            ),
+            Self::Spec(error) => error.fmt(f),
+            Self::GpioBank { path, address, error } => write!(
+                f,
+                "the GPIO bank at {address:#x} is no block of {path}, and cannot be had otherwise ({error}): give the UIO node a second `reg` for it, or use the controller's own chip select"
             ),
             Self::Memory { address, len } => write!(
                 f,

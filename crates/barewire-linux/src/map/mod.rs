@@ -16,6 +16,8 @@
 //! nobody in the kernel needs the controller's clock, and a gated block does not answer: the access
 //! ends in a bus error or hangs the machine. [`clock`] looks where it can.
 //!
+//! [`ecspi`] does all of this for an ECSPI and its chip selects. For any other block:
+//!
 //! ```no_run
 //! use barewire::reg::Registers as _;
 //! use barewire_linux::Root;
@@ -38,11 +40,13 @@
 pub mod bound;
 pub mod clock;
 mod devmem;
+pub mod ecspi;
 mod error;
 pub(crate) mod uio;
 mod window;
 
 pub use devmem::DevMem;
+pub use ecspi::{CsGpio, CsPin, EcspiSpec, MappedEcspi, SpecError, Via};
 pub use error::MapError;
 pub use uio::{Uio, UioMap};
 pub(crate) use window::Window;

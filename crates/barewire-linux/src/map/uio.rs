@@ -121,6 +121,26 @@ impl Uio {
         &self.maps
     }
 
+    /// Its node, as `/dev/uioN`.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    fn block(&self, index: u32) -> Result<&UioMap, MapError> {
+        let count = self.maps.len();
+        let map = self.maps.iter().find(|map| map.index == index);
+        map.ok_or_else(|| MapError::NoSuchMap { path: self.path.clone(), index, count })
+    }
+
+    /// Where the registers of block `index` begin.
+    ///
+    /// # Errors
+    /// [`MapError::NoSuchMap`].
+    pub fn registers_at(&self, index: u32) -> Result<u64, MapError> {
+        self.block(index).map(UioMap::registers_at)
+    }
+
     /// Maps the first `len` bytes of the registers of block `index`: the pages they touch.
     ///
     /// # Errors
@@ -129,11 +149,18 @@ impl Uio {
     /// * [`MapError::Bound`] if another kernel driver has the same registers.
     /// * [`MapError::NotPermitted`], [`MapError::Os`].
     pub fn map(&self, index: u32, len: u32) -> Result<MappedRegisters, MapError> {
+        bound::refuse_if_bound(&self.root, self.registers_at(index)?)?;
+        self.map_shared(index, len)
+    }
+
+    /// Maps registers that a kernel driver may have and go on using: a GPIO bank. Whoever reads,
+    /// changes and writes back there can lose the kernel's change in between, and the kernel ours.
+    ///
+    /// # Errors
+    /// As [`Uio::map`], without [`MapError::Bound`].
+    pub fn map_shared(&self, index: u32, len: u32) -> Result<MappedRegisters, MapError> {
         let path = || self.path.clone();
-        let count = self.maps.len();
-        let map = self.maps.iter().find(|map| map.index == index);
-        let map = map.ok_or_else(|| MapError::NoSuchMap { path: path(), index, count })?;
-        bound::refuse_if_bound(&self.root, map.registers_at())?;
+        let map = self.block(index)?;
         let page_size = rustix::param::page_size();
         let available = map.size.saturating_sub(map.offset);
         let range = || MapError::Range {

@@ -21,7 +21,7 @@
 //! let device = bus.device(&Settings::new(0, 10_000_000))?;
 //! let mut id = [0; 3];
 //! if let Err(error) = device.sync(&mut [Transfer::write(&[0x9f]), Transfer::read(&mut id)]) {
-//!     // The bus knows where, spidev knows why.
+//!     // The bus knows where and the errno, spidev knows what to do about it.
 //!     let why = last_error.take().map_or(error.to_string(), |why| why.to_string());
 //!     eprintln!("{why}");
 //! }
@@ -54,9 +54,13 @@
 //! 3. The message, or its parts in order with 2 between them.
 //! 4. On an error with CS held between parts, a transfer of no bytes drops it.
 //!
+//! # Errors
+//! The bus returns the core's small errors: [`Error::Os`] with the kernel's errno (EIO also where
+//! it counted another length than the message's), [`Error::MessageTooLong`],
+//! [`Error::TooManyTransfers`], [`Error::DelayTooLong`]. The whole, with the node's name and what
+//! to do about it, is in [`LastError`].
+//!
 //! # Not supported
-//! * An errno in the bus's own error: its nearest kin are returned, the whole is in
-//!   [`LastError`].
 //! * Which transfer failed: spidev does not say, the first of the ioctl is named.
 //! * The real clock: spidev does not say; the effective one is what was asked, never exceeded.
 //! * Other users of the same node, who share its mode and word length: what they change between
@@ -77,7 +81,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use barewire::controller::{Controller, Limits, Program, TimedOut, Unfinished, plan_message};
+use barewire::controller::{Controller, Limits, Program, Unfinished, plan_message};
 use barewire::spi::{Effective, Error, MessageError, Settings, Transfer};
 use barewire::time::{Timer, ticks_at_least};
 use rustix::io::Errno;
@@ -89,6 +93,7 @@ pub use settings::Setting;
 use crate::root::{Root, number};
 use crate::sys::Node;
 use crate::timer::Monotonic;
+use abi::MESSAGE_TRANSFERS_MAX;
 use message::Store;
 use settings::{Applied, TIMER_HZ};
 use split::{End, Load, Room};
@@ -313,9 +318,9 @@ impl<I: Ioctl, T: Timer> Spidev<I, T> {
     }
 
     #[cold]
-    fn unfinished(&self, transfer_index: u32, whole: SpidevError) -> Unfinished {
+    fn unfinished(&self, transfer_index: u32, errno: Errno, whole: SpidevError) -> Unfinished {
         self.last_error.put(whole);
-        Unfinished::timed_out(transfer_index as usize, TimedOut { timeout_us: 0 })
+        Unfinished::os(transfer_index as usize, errno.raw_os_error())
     }
 
     /// Checks that there is a way to send every stretch between two drops of CS.
@@ -345,13 +350,14 @@ impl<I: Ioctl, T: Timer> Spidev<I, T> {
 
     #[cold]
     fn too_much(&self, load: Load) -> Error {
-        let whole = if load.bytes() > self.room.bufsiz {
-            SpidevError::TooLong { bytes: load.bytes(), bufsiz: self.room.bufsiz }
-        } else {
-            SpidevError::TooManyTransfers { transfers: load.transfers() }
-        };
-        // Nearest, since split is what CS would pulse by.
-        self.keep(whole, Error::NativeCsWouldPulse { max_bytes: self.room.longest() })
+        let (bytes, bufsiz) = (load.bytes(), self.room.bufsiz);
+        if bytes > bufsiz {
+            let whole = SpidevError::TooLong { bytes, bufsiz };
+            return self.keep(whole, Error::MessageTooLong { bytes, max_bytes: bufsiz });
+        }
+        let transfers = load.transfers();
+        let whole = SpidevError::TooManyTransfers { transfers };
+        self.keep(whole, Error::TooManyTransfers { transfers, max: MESSAGE_TRANSFERS_MAX })
     }
 }
 
@@ -413,7 +419,7 @@ impl<I: Ioctl, T: Timer> Controller for Spidev<I, T> {
                 Errno::SHUTDOWN | Errno::NODEV => SpidevError::Gone { path, errno },
                 _ => SpidevError::Setting { path, setting, errno },
             };
-            return Err(self.unfinished(0, error));
+            return Err(self.unfinished(0, errno, error));
         }
         let mut recording = self.store.record(program, message, self.room.piece());
         let mut sender = Sender { ioctl: &mut self.ioctl, held: false };
@@ -427,7 +433,8 @@ impl<I: Ioctl, T: Timer> Controller for Spidev<I, T> {
             let Some(part) = self.room.first_part(segments) else {
                 let load = segments[0].load();
                 let bytes = load.bytes();
-                break (transfer_index, SpidevError::TooLong { bytes, bufsiz: self.room.bufsiz });
+                let error = SpidevError::TooLong { bytes, bufsiz: self.room.bufsiz };
+                break (transfer_index, Errno::MSGSIZE, error);
             };
             let inactive_us = segments[part.count - 1].inactive_us;
             // 2.
@@ -440,11 +447,12 @@ impl<I: Ioctl, T: Timer> Controller for Spidev<I, T> {
                 Ok(length) if length == message.len() => actual_length += length,
                 Ok(actual) => {
                     let (path, expected) = (self.path.clone(), message.len());
-                    break (transfer_index, SpidevError::Short { path, expected, actual });
+                    let error = SpidevError::Short { path, expected, actual };
+                    break (transfer_index, Errno::IO, error);
                 }
                 Err(errno) => {
                     let error = SpidevError::of_message(&self.path, self.room.bufsiz, errno);
-                    break (transfer_index, error);
+                    break (transfer_index, errno, error);
                 }
             }
             if part.end == End::Dropped {
@@ -457,8 +465,8 @@ impl<I: Ioctl, T: Timer> Controller for Spidev<I, T> {
         self.quiet_until = quiet_until(&mut self.timer, program.cs_inactive_ticks);
         // Whoever made it fail may have changed the settings too.
         self.applied = Applied::default();
-        let (transfer_index, error) = failed;
-        Err(self.unfinished(transfer_index, error))
+        let (transfer_index, errno, error) = failed;
+        Err(self.unfinished(transfer_index, errno, error))
     }
 }
 

@@ -24,14 +24,12 @@ pub(super) const LIMITS: Limits = Limits {
     timer_hz: TIMER_HZ,
 };
 
-/// The flags barewire has a name for, with the kernel's values.
-const FLAGS: [(Mode, u32); 5] = [
-    (Mode::CPHA, 0x01),
-    (Mode::CPOL, 0x02),
-    (Mode::CS_HIGH, 0x04),
-    (Mode::LSB_FIRST, 0x08),
-    (Mode::LOOP, 0x20),
-];
+/// The flags barewire has a name for, and so sets and clears.
+const OURS: u8 = Mode::CPHA.bits()
+    | Mode::CPOL.bits()
+    | Mode::CS_HIGH.bits()
+    | Mode::LSB_FIRST.bits()
+    | Mode::LOOP.bits();
 
 /// `SPI_NO_CS` and `SPI_READY`: no device tree sets them, so they are what another program left.
 const LEFT_BEHIND: u32 = 0x40 | 0x80;
@@ -39,13 +37,7 @@ const LEFT_BEHIND: u32 = 0x40 | 0x80;
 /// What of a node's mode is not ours to set: how the chip is wired (3WIRE, dual, quad), which
 /// comes from the device tree and is lost for good when it is written away.
 pub(super) fn kept(mode32: u32) -> u32 {
-    let ours: u32 = FLAGS.iter().map(|(_, bit)| bit).sum();
-    mode32 & !(ours | LEFT_BEHIND)
-}
-
-fn mode32(mode: Mode, kept: u32) -> u32 {
-    let set = FLAGS.iter().filter(|(flag, _)| mode.contains(*flag));
-    set.map(|(_, bit)| bit).sum::<u32>() | kept
+    mode32 & !(u32::from(OURS) | LEFT_BEHIND)
 }
 
 /// One of spidev's settings, to write.
@@ -163,7 +155,7 @@ pub(super) fn configure(
     let cs_inactive_ticks = delay_ticks(settings.cs_inactive_ns, TIMER_HZ)?;
     let word_delay_ticks = field("word_delay", settings.word_delay_ns, WORD_DELAY_MAX_US)?;
     let mut regs = [0; 5];
-    regs[P_MODE] = mode32(settings.mode, kept_mode);
+    regs[P_MODE] = u32::from(settings.mode.bits()) | kept_mode;
     regs[P_BITS] = settings.bits_per_word.into();
     regs[P_SPEED] = settings.speed_hz;
     let program = Program {

@@ -379,7 +379,7 @@ fn a_message_too_long_is_refused_where_cs_would_have_to_stay() {
     let tx = vec![0; 4097];
     let (ran, messages, whole) =
         run_on(spidev(Recorder::default()), settings(), &mut [Transfer::write(&tx)]);
-    let nearest = Error::NativeCsWouldPulse { max_bytes: 4096 };
+    let nearest = Error::MessageTooLong { bytes: 4224, max_bytes: 4096 };
     assert_eq!(ran, Err(MessageError::refused(nearest, 0)));
     assert!(messages.is_empty());
     let whole = whole.expect("kept");
@@ -429,7 +429,8 @@ fn an_ioctl_takes_511_transfers() {
     assert_eq!(messages[0].len(), 511);
     let (ran, messages, whole) =
         run_on(spidev(Recorder::default()), settings(), &mut transfers(512));
-    assert_eq!(ran.map_err(|error| error.transfer_index), Err(511));
+    let nearest = Error::TooManyTransfers { transfers: 512, max: 511 };
+    assert_eq!(ran, Err(MessageError::refused(nearest, 511)));
     assert!(messages.is_empty());
     assert_eq!(whole, Some(SpidevError::TooManyTransfers { transfers: 512 }));
 
@@ -480,6 +481,7 @@ fn an_error_between_held_parts_drops_cs_and_the_first_error_wins() {
     let (ran, messages, whole) = run_on(spidev, settings(), message);
     let error = ran.expect_err("the second part fails");
     assert_eq!((error.transfer_index, error.actual_length), (1, 1));
+    assert_eq!(error.error, Error::Os { errno: Errno::MSGSIZE.raw_os_error() });
     assert_eq!(messages.len(), 3);
     assert_eq!(messages[2], [[0; TRANSFER_SIZE]], "one empty transfer, without cs_change");
     assert!(matches!(whole, Some(SpidevError::MessageSize { bufsiz: 4096, .. })), "{whole:?}");
@@ -508,14 +510,15 @@ fn what_the_kernel_says_is_told_with_a_remedy() {
         let recorder = Recorder { fail_message: Some((0, errno)), ..Recorder::default() };
         let message = &mut [Transfer::write(&[1])];
         let (ran, messages, whole) = run_on(spidev(recorder), settings(), message);
-        assert_eq!(ran.map_err(|error| error.transfer_index), Err(0));
+        let os = Error::Os { errno: errno.raw_os_error() };
+        assert_eq!(ran, Err(MessageError::refused(os, 0)));
         assert_eq!(messages.len(), 1, "nothing is sent after an error without CS held");
         let text = whole.expect("kept").to_string();
         assert!(text.contains(remedy) && text.contains("/dev/spidev0.0"), "{errno}: {text}");
     }
     let recorder = Recorder { short: 1, ..Recorder::default() };
     let (ran, _, whole) = run_on(spidev(recorder), settings(), &mut [Transfer::write(&[1, 2])]);
-    assert!(ran.is_err());
+    assert_eq!(ran.map_err(Error::from), Err(Error::Os { errno: Errno::IO.raw_os_error() }));
     assert!(matches!(whole, Some(SpidevError::Short { expected: 2, actual: 1, .. })));
 }
 
@@ -528,7 +531,8 @@ fn a_setting_refused_is_named_and_asked_again() {
     for _ in 0..2 {
         let mut message = [Transfer::write(&[1])];
         spidev.plan(&program, &mut message).expect("planned");
-        assert!(spidev.run(&program, &mut message).is_err());
+        let failed = spidev.run(&program, &mut message);
+        assert_eq!(failed, Err(Unfinished::os(0, Errno::INVAL.raw_os_error())));
         let text = spidev.take_error().expect("kept").to_string();
         assert!(text.contains("mode 0x8 (MODE_0) with LSB_FIRST"), "{text}");
     }

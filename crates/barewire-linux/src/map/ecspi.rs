@@ -1,0 +1,412 @@
+//! An ECSPI (i.MX 6, 7, 8M) with its GPIO chip selects, brought up on mapped registers.
+//!
+//! **Experimental until it has run under a kernel.** Tested: on a directory tree, with sparse
+//! files as `/dev/mem` and `/dev/uioN`, whose bytes are what the registers would have been told.
+//! Not tested: a real block, its clock, its pins.
+//!
+//! Read first: [`barewire::controller::ecspi`]; this crate's README, on taking a controller from
+//! the kernel and on pins.
+//!
+//! # Ordering
+//! 1. The specification is checked, and nothing is opened for a wrong one.
+//! 2. A controller that a kernel driver has is refused, with the command that releases it; so is
+//!    an address at which the kernel knows a device of another kind.
+//! 3. Its clock gate is looked at, where the SoC is known and `/dev/mem` can be had. A closed gate
+//!    is refused too: the first access would hang the machine.
+//! 4. Only the pages needed are mapped: the block's, and those of the GPIO bank.
+//!
+//! So far ([`MappedEcspi::open`]) no register of the controller has been touched, and the caller
+//! may say what [`MappedEcspi::warning`] has to say. Then, in [`MappedEcspi::start`]:
+//!
+//! 5. Each GPIO chip select is driven inactive, then made an output; other pins of the bank keep
+//!    their values.
+//! 6. The block is reset and enabled.
+//!
+//! ```no_run
+//! use barewire::{bus::Bus, spi::Settings};
+//! use barewire_linux::Root;
+//! use barewire_linux::bus_text;
+//! use barewire_linux::map::MappedEcspi;
+//!
+//! let spec = bus_text::parse_mem("0x30820000,reference-hz=80M,cs=gpio@0x30240000.9")?;
+//! let mapped = MappedEcspi::open(&Root::system(), &spec)?;
+//! if let Some(warning) = mapped.warning() {
+//!     eprintln!("warning: {warning}");
+//! }
+//! let bus = Bus::new(mapped.start());
+//! let device = bus.device(&Settings::new(0, 20_000_000))?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Not supported
+//! Chip selects that are active high, or spread over several GPIO banks; interrupts; the pins'
+//! functions (IOMUXC), which the boot loader or the kernel has set; the GPIO bank's clock, which
+//! its kernel driver keeps; a process that has the same controller mapped at the same time.
+
+use std::fmt;
+
+use barewire::controller::ecspi::{CsLine, Ecspi, EcspiConfig, Streaming};
+use barewire::controller::gpio::{GpioBank, ImxGpio, NoGpio, Ownership};
+
+use super::bound::Kind;
+use super::clock::{self, ClockState, Family};
+use super::{DevMem, MapError, Uio, bound};
+use crate::root::Root;
+use crate::sys::MappedRegisters;
+use crate::timer::Monotonic;
+
+/// Bytes of the ECSPI's registers.
+const ECSPI_LEN: u32 = 0x40;
+/// Bytes of a GPIO bank's registers.
+const GPIO_LEN: u32 = 0x20;
+/// The block of a UIO device that is the controller: its node's first `reg`.
+const UIO_CONTROLLER: u32 = 0;
+
+/// The way to the registers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Via {
+    /// A UIO device whose first block is the controller.
+    Uio {
+        /// Its node, as `uio0` or `/dev/uio0`.
+        device: String,
+    },
+    /// `/dev/mem`.
+    DevMem {
+        /// Where the controller's registers begin.
+        address: u64,
+    },
+}
+
+/// A chip select, active low.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CsPin {
+    /// The controller's own line.
+    Native {
+        /// Which, 0 to 3.
+        channel: u8,
+    },
+    /// A pin of a GPIO bank.
+    Gpio {
+        /// Where the bank's registers begin.
+        address: u64,
+        /// Which pin, 0 to 31.
+        bit: u8,
+    },
+}
+
+/// What somebody has to know to bring an ECSPI up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EcspiSpec {
+    /// The way to its registers.
+    pub via: Via,
+    /// Its reference clock (ECSPI_CLK_ROOT), in hertz, above zero. Nothing here can check it: half
+    /// the real one makes every bus clock twice what was asked.
+    pub reference_hz: u32,
+    /// Its chip selects; a device names one by its index.
+    pub chip_selects: [Option<CsPin>; 4],
+    /// Go on where the clock gate reads closed.
+    pub ignore_clock: bool,
+}
+
+/// What is wrong with an [`EcspiSpec`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SpecError {
+    /// There is no chip select.
+    NoChipSelect,
+    /// The controller has no such line of its own.
+    Channel {
+        /// The line asked for.
+        channel: u8,
+    },
+    /// A GPIO bank has no such pin.
+    Pin {
+        /// The pin asked for.
+        bit: u8,
+    },
+    /// The chip selects are in two GPIO banks.
+    TwoBanks {
+        /// One bank's address.
+        first: u64,
+        /// The other's.
+        second: u64,
+    },
+    /// The reference clock is 0 Hz.
+    ReferenceHzZero,
+}
+
+impl fmt::Display for SpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoChipSelect => {
+                f.write_str("there is no chip select: name one, native0 or gpio@0xBANK.PIN")
+            }
+            Self::Channel { channel } => {
+                write!(f, "the controller has no line {channel} of its own: they are 0 to 3")
+            }
+            Self::Pin { bit } => write!(f, "a GPIO bank has no pin {bit}: they are 0 to 31"),
+            Self::TwoBanks { first, second } => write!(
+                f,
+                "the chip selects are in the GPIO banks at {first:#x} and at {second:#x}: all must be in one; open a bus for each bank, one at a time"
+            ),
+            Self::ReferenceHzZero => f.write_str(
+                "the reference clock is 0 Hz: name what the block is clocked by (`clk_summary` in /sys/kernel/debug/clk)",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for SpecError {}
+
+impl EcspiSpec {
+    /// Whether it makes sense in itself.
+    ///
+    /// # Errors
+    /// Every variant of [`SpecError`].
+    pub fn check(&self) -> Result<(), SpecError> {
+        if self.reference_hz == 0 {
+            return Err(SpecError::ReferenceHzZero);
+        }
+        let mut bank = None;
+        for pin in self.chip_selects.into_iter().flatten() {
+            match pin {
+                CsPin::Native { channel } if channel > 3 => {
+                    return Err(SpecError::Channel { channel });
+                }
+                CsPin::Native { .. } => {}
+                CsPin::Gpio { bit, .. } if bit > 31 => return Err(SpecError::Pin { bit }),
+                CsPin::Gpio { address, .. } => {
+                    let first = *bank.get_or_insert(address);
+                    if first != address {
+                        return Err(SpecError::TwoBanks { first, second: address });
+                    }
+                }
+            }
+        }
+        if self.chip_selects.iter().all(Option::is_none) {
+            return Err(SpecError::NoChipSelect);
+        }
+        Ok(())
+    }
+
+    /// The GPIO bank of its chip selects.
+    fn bank(&self) -> Option<u64> {
+        self.chip_selects.iter().find_map(|pin| match pin {
+            Some(CsPin::Gpio { address, .. }) => Some(*address),
+            _ => None,
+        })
+    }
+
+    fn config(&self) -> EcspiConfig {
+        let line = |pin| match pin {
+            None => CsLine::Absent,
+            Some(CsPin::Native { channel }) => CsLine::Native { channel, active_high: false },
+            Some(CsPin::Gpio { bit, .. }) => CsLine::Gpio { bit, active_high: false },
+        };
+        EcspiConfig {
+            reference_hz: self.reference_hz,
+            chip_selects: self.chip_selects.map(line),
+            streaming: Streaming::Refill,
+        }
+    }
+}
+
+/// The bus's name, without its options: `uio:uio0`, `mem:0x30820000`.
+impl fmt::Display for EcspiSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.via {
+            Via::Uio { device } => write!(f, "uio:{device}"),
+            Via::DevMem { address } => write!(f, "mem:{address:#x}"),
+        }
+    }
+}
+
+/// The GPIO bank of an ECSPI's chip selects, if it has one.
+#[derive(Debug)]
+pub enum CsGpio {
+    /// All lines are the controller's own.
+    None(NoGpio),
+    /// A bank that the kernel's GPIO driver may go on using.
+    Bank(ImxGpio<MappedRegisters>),
+}
+
+/// # Panics
+/// On every call of [`CsGpio::None`], which a table without GPIO lines does not make.
+impl GpioBank for CsGpio {
+    #[inline]
+    fn drive(&mut self, mask: u32, high: bool) {
+        match self {
+            Self::None(none) => none.drive(mask, high),
+            Self::Bank(bank) => bank.drive(mask, high),
+        }
+    }
+
+    fn output(&mut self, mask: u32, high: bool) {
+        match self {
+            Self::None(none) => none.output(mask, high),
+            Self::Bank(bank) => bank.output(mask, high),
+        }
+    }
+}
+
+/// An ECSPI whose registers are mapped and not yet touched.
+#[derive(Debug)]
+pub struct MappedEcspi {
+    registers: MappedRegisters,
+    bank: Option<MappedRegisters>,
+    clock: ClockState,
+    config: EcspiConfig,
+}
+
+impl MappedEcspi {
+    /// Steps 1 to 4 of the module. The mapping keeps a UIO device open, and so its clock running
+    /// where that depends on it, until the controller is dropped.
+    ///
+    /// # Errors
+    /// * [`MapError::Spec`] for a specification that makes no sense.
+    /// * [`MapError::OtherDevice`] if another device is at an address of `/dev/mem`.
+    /// * [`MapError::Bound`], with the command that releases the controller.
+    /// * [`MapError::ClockGated`], unless the specification says to ignore that.
+    /// * [`MapError::GpioBank`] if the bank can be had neither from the UIO device nor from
+    ///   `/dev/mem`.
+    /// * Whatever else [`Uio`] and [`DevMem`] say.
+    pub fn open(root: &Root, spec: &EcspiSpec) -> Result<Self, MapError> {
+        // 1.
+        spec.check().map_err(MapError::Spec)?;
+        match &spec.via {
+            Via::Uio { device } => Self::through_uio(root, spec, device),
+            Via::DevMem { address } => Self::through_memory(root, spec, *address),
+        }
+    }
+
+    fn through_uio(root: &Root, spec: &EcspiSpec, device: &str) -> Result<Self, MapError> {
+        let uio = Uio::open(root, device)?;
+        let address = uio.registers_at(UIO_CONTROLLER)?;
+        // 2.
+        bound::refuse_if_bound(root, address)?;
+        // 3. UIO needs no `/dev/mem`; whoever may read it gets to know more.
+        let gate = Family::detect(root).and_then(|family| family.gate(address));
+        let memory = gate.and_then(|_| DevMem::open(root).ok());
+        let clock = look_at_clock(root, spec, address, memory.as_ref())?;
+        // 4.
+        let registers = uio.map(UIO_CONTROLLER, ECSPI_LEN)?;
+        let bank = spec.bank().map(|bank| bank_beside(root, &uio, bank)).transpose()?;
+        Ok(Self { registers, bank, clock, config: spec.config() })
+    }
+
+    fn through_memory(root: &Root, spec: &EcspiSpec, address: u64) -> Result<Self, MapError> {
+        // 2. A mistyped address may be a watchdog's, which nobody should be told to unbind.
+        bound::refuse_other_device(root, address, Kind::Spi)?;
+        bound::refuse_if_bound(root, address)?;
+        let memory = DevMem::open(root)?;
+        // 3.
+        let clock = look_at_clock(root, spec, address, Some(&memory))?;
+        // 4.
+        let registers = memory.map_controller(address, ECSPI_LEN)?;
+        let bank = spec.bank().map(|bank| bank_in(root, &memory, bank)).transpose()?;
+        Ok(Self { registers, bank, clock, config: spec.config() })
+    }
+
+    /// What is known of the controller's clock.
+    #[must_use]
+    pub fn clock(&self) -> ClockState {
+        self.clock
+    }
+
+    /// What to tell the user before [`MappedEcspi::start`].
+    #[must_use]
+    pub fn warning(&self) -> Option<String> {
+        self.clock.warning()
+    }
+
+    /// Bytes mapped: whole pages of the controller and, if there is one, of the GPIO bank.
+    #[must_use]
+    pub fn mapped_len(&self) -> usize {
+        self.registers.mapped_len() + self.bank.as_ref().map_or(0, MappedRegisters::mapped_len)
+    }
+
+    /// Steps 5 and 6 of the module. From here on the registers are touched.
+    #[must_use]
+    pub fn start(self) -> Ecspi<MappedRegisters, CsGpio, Monotonic> {
+        let gpio = match self.bank {
+            Some(bank) => CsGpio::Bank(ImxGpio::new(bank, Ownership::Shared)),
+            None => CsGpio::None(NoGpio),
+        };
+        Ecspi::new(self.registers, gpio, Monotonic::new(), self.config)
+    }
+}
+
+fn look_at_clock(
+    root: &Root,
+    spec: &EcspiSpec,
+    address: u64,
+    memory: Option<&DevMem>,
+) -> Result<ClockState, MapError> {
+    match clock::check(root, address, memory) {
+        ClockState::Gated(gate) if !spec.ignore_clock => {
+            Err(MapError::ClockGated { address, gate })
+        }
+        state => Ok(state),
+    }
+}
+
+/// The GPIO bank at `address`: a block of the UIO device, else of `/dev/mem`.
+fn bank_beside(root: &Root, uio: &Uio, address: u64) -> Result<MappedRegisters, MapError> {
+    match uio.maps().iter().find(|map| map.registers_at() == address) {
+        Some(map) => uio.map_shared(map.index, GPIO_LEN),
+        None => {
+            let bank = DevMem::open(root).and_then(|memory| bank_in(root, &memory, address));
+            bank.map_err(|error| {
+                let (path, error) = (uio.path().to_owned(), Box::new(error));
+                MapError::GpioBank { path, address, error }
+            })
+        }
+    }
+}
+
+fn bank_in(root: &Root, memory: &DevMem, address: u64) -> Result<MappedRegisters, MapError> {
+    bound::refuse_other_device(root, address, Kind::Gpio)?;
+    memory.map_shared(address, GPIO_LEN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(chip_selects: [Option<CsPin>; 4]) -> EcspiSpec {
+        let via = Via::DevMem { address: 0x3082_0000 };
+        EcspiSpec { via, reference_hz: 80_000_000, chip_selects, ignore_clock: false }
+    }
+
+    fn gpio(address: u64, bit: u8) -> Option<CsPin> {
+        Some(CsPin::Gpio { address, bit })
+    }
+
+    #[test]
+    fn a_specification_is_checked_to_its_first_and_last_line() {
+        let native = |channel| Some(CsPin::Native { channel });
+        let check = |lines| spec(lines).check();
+        assert_eq!(check([native(0), native(3), gpio(0, 0), gpio(0, 31)]), Ok(()));
+        assert_eq!(check([None, None, None, native(2)]), Ok(()), "gaps are lines left out");
+        assert_eq!(check([None; 4]), Err(SpecError::NoChipSelect));
+        assert_eq!(check([native(4), None, None, None]), Err(SpecError::Channel { channel: 4 }));
+        assert_eq!(check([None, gpio(0, 32), None, None]), Err(SpecError::Pin { bit: 32 }));
+        let two = check([gpio(0x10, 1), native(0), gpio(0x20, 1), None]);
+        assert_eq!(two, Err(SpecError::TwoBanks { first: 0x10, second: 0x20 }));
+        let stopped = EcspiSpec { reference_hz: 0, ..spec([native(0), None, None, None]) };
+        assert_eq!(stopped.check(), Err(SpecError::ReferenceHzZero));
+    }
+
+    #[test]
+    fn lines_keep_their_places() {
+        let spec = spec([None, Some(CsPin::Native { channel: 2 }), gpio(0x3024_0000, 9), None]);
+        let lines = [
+            CsLine::Absent,
+            CsLine::Native { channel: 2, active_high: false },
+            CsLine::Gpio { bit: 9, active_high: false },
+            CsLine::Absent,
+        ];
+        assert_eq!(spec.config().chip_selects, lines);
+        assert_eq!(spec.bank(), Some(0x3024_0000));
+    }
+}
