@@ -5,6 +5,7 @@ use std::io;
 
 use barewire::chip::spi_nor::NorError;
 use barewire::spi::{Error, MessageError};
+use barewire_qemu::QemuError;
 
 /// Exit codes, as `barewire --help` lists them.
 const FAILED: u8 = 1;
@@ -65,6 +66,12 @@ impl From<NorError> for Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
+        Failure::Failed(error.to_string())
+    }
+}
+
+impl From<QemuError> for Failure {
+    fn from(error: QemuError) -> Self {
         Failure::Failed(error.to_string())
     }
 }

@@ -17,15 +17,16 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use command::{demo, flash, list, xfer};
+use command::{demo, flash, list, selftest, xfer};
 use failure::Failure;
 use output::note;
 
 const LONG_ABOUT: &str = "\
 SPI at the cost of the wire: read and write flash chips, run transfers, measure what they cost.
 
-The boards are simulated so far: the shipped drivers run on models of the registers and the chip, \
-and every time printed is virtual.";
+Three kinds of buses: simulated boards, where the shipped drivers run on models of the registers \
+and the chip and every time printed is virtual; QEMU's boards, where the same drivers run on models \
+nobody here wrote; and Linux's spidev (experimental), any controller with a kernel driver.";
 
 const AFTER_HELP: &str = "\
 Buses (--bus):
@@ -36,6 +37,11 @@ Buses (--bus):
                            power-loss-program[:N], power-loss-erase[:N] (in the N-th, from 0)
     jitter-ns=N            register accesses take up to N ns longer, at random
     seed=N                 of that randomness: the same seed gives the same trace
+  qemu:BOARD[,flash=FILE]  a board in QEMU, which is started and ended; FILE is QEMU's own
+                           backing file; BAREWIRE_QEMU_ARM names another qemu-system-arm
+  spidev:/dev/spidevB.C    a node of the kernel's spidev (experimental); --cs stays 0
+    split-with-cs-held     messages beyond spidev's bufsiz are split with CS held, and are no
+                           longer atomic between processes
 
 Examples:
   barewire demo
@@ -44,6 +50,10 @@ Examples:
   barewire flash read --bus sim:imx8mp,flash=chip.bin --offset 1M --length 64K part.bin
   barewire flash write --bus sim:sabrelite,flash=sst.bin --unprotect boot.bin
   barewire xfer --bus sim:imx8mp --cs 0 --vcd id.vcd 9f000000
+  barewire flash id --bus qemu:sabrelite --json
+  barewire flash write --bus qemu:sabrelite,flash=sst.bin --offset 4001 boot.bin
+  barewire flash id --bus spidev:/dev/spidev0.0 --speed-hz 10M
+  barewire selftest --bus sim:imx8mp --fault bit-flip --fault-seed 7
 
 Exit codes:
   0    done
@@ -77,6 +87,9 @@ enum Command {
     Xfer(xfer::Args),
     /// Identify, read, write, erase and verify a flash chip
     Flash(flash::Args),
+    /// Run the loopback cases of Linux's spi-loopback-test on a bus; the chip behind the chip select
+    /// hears them (simulated boards: it is taken off)
+    Selftest(selftest::Args),
     /// Time the bus paths on this machine, without any wire
     Bench(bench::Args),
 }
@@ -88,6 +101,7 @@ impl Command {
             Command::List(_) => "list",
             Command::Xfer(_) => "xfer",
             Command::Flash(args) => args.name(),
+            Command::Selftest(_) => "selftest",
             Command::Bench(_) => "bench",
         }
     }
@@ -98,6 +112,7 @@ impl Command {
             Command::List(args) => list::run(args),
             Command::Xfer(args) => xfer::run(args),
             Command::Flash(args) => flash::run(args),
+            Command::Selftest(args) => selftest::run(args),
             Command::Bench(args) => bench::run(args).map_err(Failure::Failed),
         }
     }

@@ -7,5 +7,8 @@ mod cli {
     mod command;
     mod flash;
     mod interrupt;
+    mod qemu;
+    mod selftest;
+    mod spidev;
     mod wire;
 }

@@ -3,11 +3,16 @@
 //! Parsing is pure: nothing is opened here. A new scheme is one variant of [`BusName`], one row
 //! of [`SCHEMES`], and one arm in `session::open`.
 
+mod qemu;
 mod sim;
+mod spidev;
 
 use std::fmt;
+use std::str::Split;
 
+pub(crate) use qemu::QemuName;
 pub(crate) use sim::SimOptions;
+pub(crate) use spidev::SpidevName;
 
 use crate::text::near;
 
@@ -19,27 +24,26 @@ pub(crate) const DEFAULT: &str = "sim:imx8mp";
 pub(crate) enum BusName {
     /// `sim:BOARD[,option…]`
     Sim(SimOptions),
+    /// `qemu:BOARD[,flash=FILE]`
+    Qemu(QemuName),
+    /// `spidev:/dev/spidevB.C[,split-with-cs-held]`
+    Spidev(SpidevName),
 }
 
 type Parse = fn(&str) -> Result<BusName, String>;
 
 /// The schemes there are.
-const SCHEMES: &[(&str, Parse)] = &[("sim", |rest| sim::parse(rest).map(BusName::Sim))];
+const SCHEMES: &[(&str, Parse)] = &[
+    ("sim", |rest| sim::parse(rest).map(BusName::Sim)),
+    ("qemu", |rest| qemu::parse(rest).map(BusName::Qemu)),
+    ("spidev", |rest| spidev::parse(rest).map(BusName::Spidev)),
+];
 
 /// Reads a bus name.
 pub(crate) fn parse(text: &str) -> Result<BusName, String> {
     let names: Vec<&str> = SCHEMES.iter().map(|(name, _)| *name).collect();
     let Some((scheme, rest)) = text.split_once(':') else {
-        // A board without its scheme is the likeliest slip.
-        let boards = sim::board_names();
-        let board = text.split(',').next().unwrap_or(text);
-        return Err(match near::nearest(board, &boards) {
-            Some(board) => format!("no bus is called {text:?}: did you mean \"sim:{board}\"?"),
-            None => format!(
-                "no bus is called {text:?}: buses are {}",
-                boards.map(|board| format!("sim:{board}")).join(", ")
-            ),
-        });
+        return Err(without_scheme(text));
     };
     match SCHEMES.iter().find(|(name, _)| *name == scheme) {
         Some((_, parse)) => parse(rest),
@@ -47,10 +51,52 @@ pub(crate) fn parse(text: &str) -> Result<BusName, String> {
     }
 }
 
+/// A board or a node without its scheme is the likeliest slip.
+fn without_scheme(text: &str) -> String {
+    let name = text.split(',').next().unwrap_or(text);
+    if let Some(node) = spidev::node_in(name) {
+        return format!("no bus is called {text:?}: did you mean \"spidev:{node}\"?");
+    }
+    let boards = sim::board_names();
+    match near::nearest(name, &boards) {
+        Some(board) => format!("no bus is called {text:?}: did you mean \"sim:{board}\"?"),
+        None => {
+            let sim = boards.iter().map(|board| format!("sim:{board}"));
+            let qemu = qemu::board_names().into_iter().map(|board| format!("qemu:{board}"));
+            let known: Vec<String> =
+                sim.chain(qemu).chain(["spidev:/dev/spidevB.C".into()]).collect();
+            format!("no bus is called {text:?}: buses are {}", known.join(", "))
+        }
+    }
+}
+
+/// Reads `option[=value]`s, each of them `known` and given at most once.
+fn read_options(
+    parts: Split<'_, char>,
+    known: &[&str],
+    mut set: impl FnMut(&str, &str) -> Result<(), String>,
+) -> Result<(), String> {
+    let mut given = Vec::new();
+    for part in parts {
+        let (key, value) = part.split_once('=').unwrap_or((part, ""));
+        if !known.contains(&key) {
+            return Err(near::unknown("option", key, known));
+        }
+        if given.contains(&key) {
+            return Err(format!("option {key} is given twice"));
+        }
+        given.push(key);
+        set(key, value).map_err(|error| format!("option {key}: {error}"))?;
+    }
+    Ok(())
+}
+
 impl fmt::Display for BusName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BusName::Sim(options) => write!(f, "sim:{}", options.board.name),
+            BusName::Qemu(name) => write!(f, "qemu:{}", name.board.name),
+            BusName::Spidev(name) => write!(f, "spidev:{}", name.path.display()),
         }
     }
 }
@@ -63,7 +109,7 @@ mod tests {
     fn sim(text: &str) -> SimOptions {
         match parse(text) {
             Ok(BusName::Sim(options)) => options,
-            Err(error) => panic!("{text}: {error}"),
+            other => panic!("{text}: {other:?}"),
         }
     }
 
@@ -90,13 +136,41 @@ mod tests {
     }
 
     #[test]
+    fn the_other_kinds_are_read() {
+        match parse("qemu:sabrelite,flash=a b.bin") {
+            Ok(BusName::Qemu(QemuName { board, flash: Some(path) })) => {
+                assert_eq!((board.name, path.as_path()), ("sabrelite", "a b.bin".as_ref()));
+            }
+            other => panic!("{other:?}"),
+        }
+        match parse("spidev:/dev/spidev3.1,split-with-cs-held") {
+            Ok(BusName::Spidev(SpidevName { path, split_with_cs_held: true })) => {
+                assert_eq!(path.as_path(), std::path::Path::new("/dev/spidev3.1"));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
     fn unknown_names_come_with_the_near_one_and_the_list() {
         for (text, part) in [
             ("sim:imx8m", "did you mean \"imx8mp\"? (known: imx8mp, sabrelite)"),
             ("simm:imx8mp", "did you mean \"sim\"?"),
             ("imx8mp", "did you mean \"sim:imx8mp\"?"),
             ("sabrelite,seed=1", "did you mean \"sim:sabrelite\"?"),
-            ("/dev/spidev0.0", "buses are sim:imx8mp, sim:sabrelite"),
+            ("/dev/spidev0.0", "did you mean \"spidev:/dev/spidev0.0\"?"),
+            ("spidev1.0,split-with-cs-held", "did you mean \"spidev:/dev/spidev1.0\"?"),
+            ("/dev/null", "buses are sim:imx8mp, sim:sabrelite, qemu:sabrelite, spidev:/dev/"),
+            ("qemu:sabrelight", "no QEMU board \"sabrelight\": did you mean \"sabrelite\"?"),
+            ("qemu:", "known: sabrelite"),
+            ("qemu:sabrelite,flsh=x", "did you mean \"flash\"?"),
+            ("qemu:sabrelite,flash=", "flash=FILE"),
+            ("qemu:sabrelite,flash=a,flash=b", "twice"),
+            ("spidev:", "name a node: spidev:/dev/spidevB.C"),
+            ("spidev:0.1", "did you mean \"spidev:/dev/spidev0.1\"?"),
+            ("spidev:spidev2.0", "did you mean \"spidev:/dev/spidev2.0\"?"),
+            ("spidev:/dev/spidev0.0,split", "did you mean \"split-with-cs-held\"?"),
+            ("spidev:/dev/spidev0.0,split-with-cs-held=1", "takes no value"),
             ("", "buses are sim:imx8mp"),
             ("sim:", "known: imx8mp"),
             ("sim:imx8mp,flahs=x", "did you mean \"flash\"? (known: flash, protect"),
@@ -129,6 +203,11 @@ mod tests {
     fn no_string_makes_it_panic() {
         const PIECES: &[&str] = &[
             "sim",
+            "qemu",
+            "spidev",
+            "/dev/spidev",
+            "0.",
+            "split-with-cs-held",
             ":",
             "imx8mp",
             "sabrelite",

@@ -6,6 +6,7 @@ use barewire_sim::BoardSpec;
 use barewire_sim::board::spec::BOARDS;
 use barewire_sim::model::nor::NorFaults;
 
+use super::read_options;
 use crate::text::{near, number};
 
 /// A simulated board as asked for.
@@ -72,18 +73,7 @@ pub(super) fn parse(text: &str) -> Result<SimOptions, String> {
         jitter_ns: 0,
         seed: 0,
     };
-    let mut given = Vec::new();
-    for part in parts {
-        let (key, value) = part.split_once('=').unwrap_or((part, ""));
-        if !OPTIONS.contains(&key) {
-            return Err(near::unknown("option", key, &OPTIONS));
-        }
-        if given.contains(&key) {
-            return Err(format!("option {key} is given twice"));
-        }
-        given.push(key);
-        options.set(key, value).map_err(|error| format!("option {key}: {error}"))?;
-    }
+    read_options(parts, &OPTIONS, |key, value| options.set(key, value))?;
     Ok(options)
 }
 

@@ -3,4 +3,5 @@
 pub(crate) mod demo;
 pub(crate) mod flash;
 pub(crate) mod list;
+pub(crate) mod selftest;
 pub(crate) mod xfer;

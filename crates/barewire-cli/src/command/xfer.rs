@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::output::note;
-use crate::session::{self, BusArgs, Figures, Session, Settled};
+use crate::session::{self, BusArgs, Figures, Place, Request, Session, Settled};
 use crate::text::{figure, hex};
 
 #[derive(clap::Args, Debug)]
@@ -56,8 +56,8 @@ fn mode(text: &str) -> Result<Mode, String> {
 /// The result; its field names are an interface.
 #[derive(Serialize)]
 struct Report {
-    bus: String,
-    simulated: bool,
+    #[serde(flatten)]
+    place: Place,
     chip_select: u8,
     mode: u8,
     bits_per_word: u8,
@@ -86,9 +86,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let parsed: Result<Vec<_>, _> = args.transfers.iter().map(|text| hex::parse(text)).collect();
     let sent = parsed.map_err(Failure::Failed)?;
     let bus = &args.bus;
-    session::run(bus.bus.as_deref(), &bus.tell, Settled::AsSent, |session| {
-        exchange(args, &sent, session)
-    })
+    session::run(&Request::of(bus, Settled::AsSent), |session| exchange(args, &sent, session))
 }
 
 fn exchange(args: &Args, sent: &[Vec<u8>], session: &Session) -> Result<Report, Failure> {
@@ -124,8 +122,7 @@ fn exchange(args: &Args, sent: &[Vec<u8>], session: &Session) -> Result<Report, 
         rx: hex::format(rx, ""),
     };
     Ok(Report {
-        bus: session.name.clone(),
-        simulated: session.open.simulated().is_some(),
+        place: session.place.clone(),
         chip_select: settings.chip_select,
         mode: settings.mode.number(),
         bits_per_word: settings.bits_per_word,

@@ -1,22 +1,27 @@
 //! A command's time on a bus: opened, used, closed on every path, and what it cost.
 //!
 //! # How it works
-//! Commands see an [`OpenBus`]: the bus, a timer, and, if the board is simulated, what only such
-//! a board can say. [`run`] is the frame around each of them.
+//! Commands see an [`OpenBus`]: the bus, a timer, and, if the board is simulated or emulated, what
+//! only such a board can say. [`run`] is the frame around each of them.
 //!
 //! # Ordering
-//! 1. What can be refused cheaply is: the bus name, the VCD file.
-//! 2. The command runs. Whatever it returns, the bus is then closed, which writes the flash file
-//!    back, and the recording is written.
+//! 1. What can be refused cheaply is: the bus name, what such a bus cannot do, the VCD file.
+//! 2. The command runs. An error that the bus knows the cause of is told as its cause. Whatever it
+//!    returns, the bus is then closed, which completes the flash file, and the recording is
+//!    written.
 //! 3. Its result is printed, on stdout; then what the board has to say, on stderr. A rule of the
 //!    chip that was broken is a failure even if the command was content.
 
 mod figures;
 mod flash_file;
+mod qemu;
+mod request;
+mod selftest;
 mod sim;
+mod spidev;
+mod tell;
 
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use barewire::bus::Bus;
 use barewire::controller::Controller;
@@ -26,47 +31,16 @@ use barewire_sim::vcd::Capture;
 use serde::Serialize;
 
 pub(crate) use figures::Figures;
+use qemu::QemuBus;
+pub(crate) use request::{BusArgs, Place, Request, Settled, TellArgs};
+pub(crate) use selftest::{Injected, Selftest};
 use sim::SimBus;
+use spidev::SpidevBus;
 
 use crate::bus_name::{self, BusName};
 use crate::failure::Failure;
 use crate::out_file::OutFile;
 use crate::output::{self, note};
-use crate::text::number;
-
-/// Violations shown; the rest are counted.
-const VIOLATIONS_SHOWN: usize = 5;
-
-/// Which bus, how fast, and how to tell.
-#[derive(clap::Args, Clone, Debug)]
-pub(crate) struct BusArgs {
-    /// The bus: sim:BOARD[,OPTION…]; `barewire list` names the boards, `barewire --help` the
-    /// options [default: sim:imx8mp]
-    #[arg(long, value_name = "BUS")]
-    pub(crate) bus: Option<String>,
-    /// The chip select, by its number in `barewire list`
-    #[arg(long = "cs", value_name = "N", default_value_t = 0)]
-    pub(crate) chip_select: u8,
-    /// The fastest clock allowed; the controller's next slower one is used (k and M: by 1000)
-    #[arg(long, value_name = "HZ", default_value = "20000000", value_parser = number::hertz)]
-    pub(crate) speed_hz: u32,
-    #[command(flatten)]
-    pub(crate) tell: TellArgs,
-}
-
-/// How to tell what happened.
-#[derive(clap::Args, Clone, Debug)]
-pub(crate) struct TellArgs {
-    /// Print the result as one line of JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Record the wire into FILE, for sigrok, PulseView or GTKWave (simulated boards)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) vcd: Option<PathBuf>,
-    /// No progress bar, no summary, no notes; errors are still told
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
-}
 
 /// What a command has to report: JSON by its fields, text by `text`.
 pub(crate) trait Report: Serialize {
@@ -80,6 +54,11 @@ pub(crate) trait Report: Serialize {
     fn bytes(&self) -> Option<u64> {
         None
     }
+
+    /// Fails where what is reported is a failure.
+    fn verdict(&self) -> Result<(), Failure> {
+        Ok(())
+    }
 }
 
 /// A bus in use.
@@ -91,9 +70,21 @@ pub(crate) trait OpenBus {
     fn timer(&self) -> Box<dyn Timer>;
 
     /// What only a simulated board can say.
-    fn simulated(&self) -> Option<&dyn Simulated>;
+    fn simulated(&self) -> Option<&dyn Simulated> {
+        None
+    }
 
-    /// Writes back what is to be kept. Called once, after the last command.
+    /// What only somebody else's model of a board can say.
+    fn emulated(&self) -> Option<&dyn Emulated> {
+        None
+    }
+
+    /// What lies behind the last error of the bus, where more is known than the error says.
+    fn cause(&self) -> Option<String> {
+        None
+    }
+
+    /// Completes what is to be kept. Called once, after the last command.
     fn close(&mut self) -> Result<(), Failure>;
 }
 
@@ -118,10 +109,16 @@ pub(crate) trait Simulated {
     fn take_vcd(&self) -> Option<Capture>;
 }
 
+/// A board that is somebody else's model.
+pub(crate) trait Emulated {
+    /// What the models have complained about.
+    fn misuse(&self) -> Result<Vec<String>, Failure>;
+}
+
 /// What a command works with.
 pub(crate) struct Session {
-    /// The bus's name, without options.
-    pub(crate) name: String,
+    /// Which bus it is.
+    pub(crate) place: Place,
     /// The bus.
     pub(crate) open: Box<dyn OpenBus>,
     /// Neither progress nor notes.
@@ -140,21 +137,26 @@ impl Session {
     pub(crate) fn check_rules(&self) -> Result<(), Failure> {
         match self.open.simulated().map(|simulated| simulated.violations().1) {
             None | Some(0) => Ok(()),
-            Some(total) => Err(broken_rules(total)),
+            Some(total) => Err(tell::broken_rules(total)),
+        }
+    }
+
+    /// The cause of `failure` instead of it, where the bus knows one.
+    fn explain(&self, failure: Failure) -> Failure {
+        match self.open.cause() {
+            Some(cause) if failure != Failure::BrokenPipe => Failure::Failed(cause),
+            _ => failure,
         }
     }
 }
 
-fn broken_rules(total: u64) -> Failure {
-    let times = if total == 1 { "once" } else { &format!("{total} times") };
-    Failure::Failed(format!("the wire's rules were broken {times}: the data is not to be trusted"))
-}
-
-/// Opens the bus of that name.
-fn open(name: &BusName) -> Result<Box<dyn OpenBus>, Failure> {
-    match name {
-        BusName::Sim(options) => Ok(Box::new(SimBus::open(options)?)),
-    }
+/// Opens the bus of that name; `selftest` is for those that have loopback.
+fn open(name: &BusName, selftest: Option<Selftest>) -> Result<Box<dyn OpenBus>, Failure> {
+    Ok(match name {
+        BusName::Sim(options) => Box::new(SimBus::open(options, selftest)?),
+        BusName::Qemu(name) => Box::new(QemuBus::open(name)?),
+        BusName::Spidev(name) => Box::new(SpidevBus::open(name, selftest)?),
+    })
 }
 
 /// The JSON line: the report's fields, then the figures' where there are some.
@@ -176,34 +178,32 @@ impl<'r, R: Report> Line<'r, R> {
     }
 }
 
-/// Runs `command` on the bus `name` and tells of it.
+/// Runs `command` on the bus that is asked for and tells of it.
 pub(crate) fn run<R: Report>(
-    name: Option<&str>,
-    tell: &TellArgs,
-    settled: Settled,
+    request: &Request<'_>,
     command: impl FnOnce(&Session) -> Result<R, Failure>,
 ) -> Result<(), Failure> {
+    let Request { name, tell, settled, selftest, .. } = *request;
     let bus_name = bus_name::parse(name.unwrap_or(bus_name::DEFAULT)).map_err(Failure::Failed)?;
     if name.is_none() && !tell.quiet {
         note!("no --bus given: using {}, a simulated board", bus_name::DEFAULT);
     }
+    request.check(&bus_name)?;
     let vcd = tell.vcd.as_deref().map(OutFile::create).transpose()?;
     let mut session = Session {
-        name: bus_name.to_string(),
-        open: open(&bus_name)?,
+        place: Place::of(&bus_name),
+        open: open(&bus_name, selftest)?,
         silent: tell.quiet || tell.json,
     };
-    if vcd.is_some() {
-        match session.open.simulated() {
-            Some(simulated) => simulated.start_vcd(),
-            None => return Err(Failure::Usage("--vcd needs a simulated board".into())),
-        }
+    if let (Some(_), Some(simulated)) = (&vcd, session.open.simulated()) {
+        simulated.start_vcd();
     }
     let begun = Instant::now();
-    let result = command(&session);
+    let result = command(&session).map_err(|failure| session.explain(failure));
     let took = begun.elapsed();
     let figures = session.open.simulated().map(Simulated::figures);
     let recorded = vcd.map_or(Ok(()), |vcd| write_vcd(vcd, &session));
+    let misuse = session.open.emulated().map_or(Ok(Vec::new()), Emulated::misuse);
     let closed = session.open.close();
     let printed = match &result {
         Ok(report) if tell.json => output::json(&Line::new(report, figures.as_ref())),
@@ -211,18 +211,11 @@ pub(crate) fn run<R: Report>(
         Err(_) => Ok(()),
     };
     let done = result.is_ok();
-    let kept = tell_simulated(&session, tell, settled, figures.as_ref(), took, done);
+    let kept = tell::simulated(&session, tell, settled, figures.as_ref(), took, done)
+        .and(misuse.and_then(|misuse| tell::emulated(&session, tell, settled, &misuse)));
     // The first error is the one that explains the others.
-    result.map(drop).and(recorded).and(closed).and(kept).and(printed)
-}
-
-/// Whether the command promises to leave the chip unselected and write-disabled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Settled {
-    /// It does: whatever else happens, that is checked.
-    Promised,
-    /// The user's own bytes decide.
-    AsSent,
+    let verdict = result.and_then(|report| report.verdict());
+    verdict.and(recorded).and(closed).and(kept).and(printed)
 }
 
 fn write_vcd(mut vcd: OutFile, session: &Session) -> Result<(), Failure> {
@@ -234,46 +227,4 @@ fn write_vcd(mut vcd: OutFile, session: &Session) -> Result<(), Failure> {
         note!("the recording was full: {lost_events} later events are not in the VCD file");
     }
     Ok(())
-}
-
-/// Says what the board has seen; fails if a rule was broken.
-fn tell_simulated(
-    session: &Session,
-    tell: &TellArgs,
-    settled: Settled,
-    figures: Option<&Figures>,
-    took: Duration,
-    done: bool,
-) -> Result<(), Failure> {
-    let (Some(simulated), Some(figures)) = (session.open.simulated(), figures) else {
-        return Ok(());
-    };
-    if !tell.quiet && figures.virtual_ns > 0 {
-        let took = match took.as_secs_f64() {
-            ..0.1 => String::new(),
-            seconds => format!(" (took {seconds:.1} s here)"),
-        };
-        note!("{}{took}", figures.summary());
-    }
-    let (violations, total) = simulated.violations();
-    if total > 0 {
-        // Of a command that failed it is likely a consequence, and its error says more.
-        let what = if done { "RULES OF THE WIRE BROKEN" } else { "rules of the wire broken" };
-        note!("{what}: {total}");
-        for violation in violations.iter().take(VIOLATIONS_SHOWN) {
-            note!("  at {violation}");
-        }
-        if total > VIOLATIONS_SHOWN as u64 {
-            note!("  … and {} more", total - VIOLATIONS_SHOWN as u64);
-        }
-    }
-    let left = simulated.left_open().filter(|_| settled == Settled::Promised);
-    if let Some(left) = left {
-        note!("THE CHIP WAS LEFT {left}");
-    }
-    match left {
-        Some(left) => Err(Failure::Failed(format!("the chip was left {left}"))),
-        None if total > 0 => Err(broken_rules(total)),
-        None => Ok(()),
-    }
 }

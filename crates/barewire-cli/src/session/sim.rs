@@ -6,13 +6,14 @@ use std::rc::Rc;
 use barewire::bus::Bus;
 use barewire::controller::Controller;
 use barewire::time::Timer;
-use barewire_sim::bring_up::{Charged, SimEcspi, bus};
+use barewire_sim::bring_up::{Charged, bring_up};
 use barewire_sim::check::Faults;
 use barewire_sim::model::nor::Nor;
 use barewire_sim::vcd::Capture;
-use barewire_sim::{Board, BoardOptions, Violation};
+use barewire_sim::{Board, BoardOptions, Violation, relax_current};
 
 use super::flash_file::FlashFile;
+use super::selftest::{self, Selftest};
 use super::{Figures, OpenBus, Simulated};
 use crate::bus_name::SimOptions;
 use crate::failure::Failure;
@@ -25,14 +26,14 @@ const BUSY: u8 = 1;
 /// A simulated board in use.
 pub(super) struct SimBus {
     board: Board,
-    bus: Bus<Charged<SimEcspi>>,
+    bus: Box<Bus<dyn Controller>>,
     flash: Rc<RefCell<Nor>>,
     file: Option<FlashFile>,
 }
 
 impl SimBus {
     /// The board as asked, powered up.
-    pub(super) fn open(options: &SimOptions) -> Result<Self, Failure> {
+    pub(super) fn open(options: &SimOptions, selftest: Option<Selftest>) -> Result<Self, Failure> {
         let board_options = BoardOptions {
             faults: Faults { timing_corrupts: options.faults.timing_corrupts },
             jitter_ps: options.jitter_ns.saturating_mul(PS_PER_NS),
@@ -52,8 +53,12 @@ impl SimBus {
         if let Some(status) = options.status {
             flash.borrow_mut().set_status(status);
         }
-        flash.borrow_mut().set_faults(options.faults.chip.clone());
-        let bus = bus(&board);
+        let mut faults = options.faults.chip.clone();
+        // A self-test's bytes are commands to a chip that hears them.
+        faults.absent |= selftest.is_some();
+        flash.borrow_mut().set_faults(faults);
+        let controller = Charged::new(bring_up(&board), board.clone());
+        let bus = selftest::bus(controller, selftest, relax_current);
         Ok(Self { board, bus, flash, file })
     }
 
@@ -67,7 +72,7 @@ impl SimBus {
 
 impl OpenBus for SimBus {
     fn bus(&self) -> &Bus<dyn Controller + '_> {
-        &self.bus
+        &*self.bus
     }
 
     fn timer(&self) -> Box<dyn Timer> {

@@ -176,10 +176,16 @@ fn list_and_demo_speak_json() {
     let list = run(&["list", "--json"]).ok().json();
     let buses: Vec<_> =
         list["buses"].as_array().expect("a list").iter().map(|bus| bus["bus"].clone()).collect();
-    assert_eq!(buses, ["sim:imx8mp", "sim:sabrelite"]);
+    assert_eq!(buses, ["sim:imx8mp", "sim:sabrelite", "qemu:sabrelite"]);
     for bus in list["buses"].as_array().expect("a list") {
-        assert!(!bus["chip_selects"][0]["chip"].is_null() && !bus["costs"][0]["source"].is_null());
+        assert!(!bus["chip_selects"][0]["chip"].is_null(), "{bus}");
+        assert_eq!(bus["costs"][0]["source"].is_string(), bus["simulated"] == json!(true), "{bus}");
     }
+    for kind in ["spidev", "uio", "controllers"] {
+        assert!(list["machine"][kind].is_array(), "{kind}");
+    }
+    let text = run(&["list"]).ok().text();
+    assert!(text.contains("\nqemu:sabrelite  ") && text.contains("\nThis machine\n"), "{text}");
     run(&["list", "--costs"]).ok();
     let demo = run(&["demo", "--json"]).ok();
     assert_eq!(demo.stderr, "");

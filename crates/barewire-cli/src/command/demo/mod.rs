@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::command::flash::{self, PIECE};
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::session::{self, Figures, Session, Settled, TellArgs};
+use crate::session::{self, Figures, Request, Session, TellArgs};
 use crate::text::hex;
 use timeline::Timeline;
 
@@ -101,7 +101,7 @@ const fn published(what: &'static str, text: &'static str, cs_to_first_clock_ns:
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     // The text has the summary's figures already, each where it belongs.
     let tell = TellArgs { json: args.json, vcd: None, quiet: true };
-    session::run(Some(BUS), &tell, Settled::Promised, demo)
+    session::run(&Request::named(BUS, &tell), demo)
 }
 
 fn demo(session: &Session) -> Result<Report, Failure> {

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{FlashArgs, Which, with_chip};
 use crate::failure::Failure;
-use crate::session::{self, Figures, Settled};
+use crate::session::{self, Figures, Request, Settled};
 use crate::text::figure;
 
 /// Status register: write enable latch.
@@ -53,7 +53,7 @@ struct Protected {
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let bus = &args.flash.bus;
-    session::run(bus.bus.as_deref(), &bus.tell, Settled::Promised, |session| {
+    session::run(&Request::of(bus, Settled::Promised), |session| {
         with_chip(session, &args.flash, |chip, which| {
             let protection = chip.protection()?;
             let geometry = chip.geometry();
@@ -93,7 +93,8 @@ impl Erase {
 
 impl session::Report for Report {
     fn text(&self, _: Option<&Figures>) -> String {
-        let Which { bus, chip_select, jedec_id, name, mode, effective_speed_hz, .. } = &self.which;
+        let Which { place, chip_select, jedec_id, name, mode, effective_speed_hz, .. } =
+            &self.which;
         let mut text = String::new();
         let mut row = |what: &str, is: String| {
             let _ = writeln!(text, "{what:<10} {is}");
@@ -139,8 +140,7 @@ impl session::Report for Report {
             }
         };
         row("status", format!("{}h: {enabled}, {protected}", self.status));
-        let simulated = if self.which.simulated { ", simulated" } else { "" };
-        row("bus", format!("{bus}, chip select {chip_select}{simulated}"));
+        row("bus", format!("{}, chip select {chip_select}{}", place.bus, place.kind()));
         text
     }
 }

@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::output::note;
-use crate::session::{BusArgs, Session};
+use crate::session::{BusArgs, Place, Session};
 use crate::text::{figure, hex};
 
 /// Bytes between two looks at Ctrl-C and two steps of a progress bar.
@@ -97,8 +97,8 @@ pub(crate) type Chip<'b> = SpiNor<Device<'b, dyn Controller + 'b>, &'b mut (dyn 
 /// Which chip, and how it is talked to: the first fields of every flash command's JSON.
 #[derive(Clone, Debug, Serialize)]
 struct Which {
-    bus: String,
-    simulated: bool,
+    #[serde(flatten)]
+    place: Place,
     chip_select: u8,
     jedec_id: String,
     name: Option<&'static str>,
@@ -110,8 +110,7 @@ struct Which {
 impl Which {
     fn of(session: &Session, args: &FlashArgs, chip: &Chip<'_>, effective: &Effective) -> Self {
         Self {
-            bus: session.name.clone(),
-            simulated: session.open.simulated().is_some(),
+            place: session.place.clone(),
             chip_select: args.bus.chip_select,
             jedec_id: hex::format(&chip.jedec_id().0, ""),
             name: chip.geometry().name,

@@ -1,13 +1,22 @@
 //! `barewire list`: the buses there are, and what is behind them.
+//!
+//! Simulated boards are here, QEMU's and this machine's own are in rooms of theirs.
 
+mod machine;
+mod qemu;
+
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use barewire::controller::{Controller, Limits};
+use barewire_linux::Root;
 use barewire_sim::board::spec::{BOARDS, CsSpec};
 use barewire_sim::bring_up::bring_up;
 use barewire_sim::wire::Driver;
 use barewire_sim::{Board, BoardOptions, BoardSpec};
 use serde::Serialize;
+
+use machine::Machine;
 
 use crate::failure::Failure;
 use crate::output;
@@ -26,7 +35,16 @@ pub(crate) struct Args {
 /// The result; its field names are an interface.
 #[derive(Serialize)]
 struct List {
-    buses: Vec<Entry>,
+    buses: Vec<Bus>,
+    machine: Machine,
+}
+
+/// A board, by who models it.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Bus {
+    Sim(Entry),
+    Qemu(qemu::Entry),
 }
 
 #[derive(Serialize)]
@@ -48,7 +66,7 @@ struct Entry {
 #[derive(Serialize)]
 struct ChipSelect {
     chip_select: u8,
-    line: &'static str,
+    line: Cow<'static, str>,
     driver: &'static str,
     active_high: bool,
     chip: Option<Chip>,
@@ -58,7 +76,7 @@ struct ChipSelect {
 struct Chip {
     name: &'static str,
     size: usize,
-    max_speed_hz: u32,
+    max_speed_hz: Option<u32>,
 }
 
 #[derive(Serialize)]
@@ -71,14 +89,24 @@ struct Cost {
 
 /// Runs it.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let list = List { buses: BOARDS.iter().map(Entry::of).collect() };
+    let sim = BOARDS.iter().map(|spec| Bus::Sim(Entry::of(spec)));
+    let qemu = barewire_qemu::BOARDS.iter().map(|spec| Bus::Qemu(qemu::Entry::of(spec)));
+    let machine = Machine::of(&Root::system());
+    let list = List { buses: sim.chain(qemu).collect(), machine };
     if args.json {
         return output::json(&list);
     }
-    let texts: Vec<String> = list.buses.iter().map(|entry| entry.text(args.costs)).collect();
-    let hint =
-        if args.costs { "" } else { "\nAll costs, each with its source: barewire list --costs\n" };
-    output::text(&(texts.join("\n") + hint))
+    let text = |bus: &Bus| match bus {
+        Bus::Sim(entry) => Some(entry.text(args.costs)),
+        // What costs nothing that is known has nothing to say there.
+        Bus::Qemu(entry) => (!args.costs).then(|| entry.text()),
+    };
+    let mut texts: Vec<String> = list.buses.iter().filter_map(text).collect();
+    if !args.costs {
+        texts.push(list.machine.text());
+        texts.push("All costs, each with its source: barewire list --costs\n".into());
+    }
+    output::text(&texts.join("\n"))
 }
 
 impl Entry {
@@ -135,8 +163,9 @@ impl Entry {
         for cs in &self.chip_selects {
             let behind = match &cs.chip {
                 Some(Chip { name, size, max_speed_hz }) => {
-                    let limit = figure::clock((*max_speed_hz).into());
-                    format!("{name}, {}, up to {limit}", figure::size(*size as u64))
+                    let limit = max_speed_hz.map(|hz| figure::clock(hz.into()));
+                    let limit = limit.map(|limit| format!(", up to {limit}")).unwrap_or_default();
+                    format!("{name}, {}{limit}", figure::size(*size as u64))
                 }
                 None => "nothing attached".into(),
             };
@@ -163,7 +192,7 @@ impl ChipSelect {
         let part = (chip_select == spec.flash_cs).then(spec.flash_part);
         Self {
             chip_select,
-            line: cs.name,
+            line: cs.name.into(),
             driver: match cs.driver {
                 Driver::Native(_) => "native",
                 Driver::Gpio { .. } => "gpio",
@@ -172,7 +201,7 @@ impl ChipSelect {
             chip: part.map(|part| Chip {
                 name: part.name,
                 size: part.size,
-                max_speed_hz: part.limits.max_clock_hz,
+                max_speed_hz: Some(part.limits.max_clock_hz),
             }),
         }
     }

@@ -1,0 +1,191 @@
+//! What this machine has to run SPI by: the kernel's nodes and controllers.
+
+use std::fmt::Write as _;
+
+use barewire_linux::Root;
+use barewire_linux::discover::{Found, discover};
+use barewire_linux::map::Uio;
+use barewire_linux::spidev::{Spidev, SpidevError};
+use serde::Serialize;
+
+/// What there is.
+#[derive(Serialize)]
+pub(super) struct Machine {
+    spidev: Vec<Node>,
+    uio: Vec<UioNode>,
+    controllers: Vec<Controller>,
+}
+
+/// One chip select of a controller with a kernel driver.
+#[derive(Serialize)]
+struct Node {
+    path: String,
+    bus: String,
+    accessible: bool,
+    /// Why it is not accessible, and what to do about it.
+    remedy: Option<String>,
+}
+
+/// A device whose registers the kernel gives away.
+#[derive(Serialize)]
+struct UioNode {
+    path: String,
+    name: String,
+    maps: Vec<Map>,
+    accessible: bool,
+    remedy: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Map {
+    name: String,
+    base: String,
+    size: u64,
+}
+
+/// A controller of the SoC.
+#[derive(Serialize)]
+struct Controller {
+    name: String,
+    base: String,
+    driver: Option<String>,
+    kernel_bus: Option<u32>,
+}
+
+impl Machine {
+    /// What is under `root`.
+    pub(super) fn of(root: &Root) -> Self {
+        let mut machine = Self { spidev: vec![], uio: vec![], controllers: vec![] };
+        for found in discover(root) {
+            machine.add(root, found);
+        }
+        machine
+    }
+
+    fn add(&mut self, root: &Root, found: Found) {
+        match found {
+            Found::Spidev { path, accessible } => self.spidev.push(Node {
+                bus: format!("spidev:{path}"),
+                remedy: remedy(accessible, || Spidev::open_at(root, &path).err()),
+                accessible,
+                path,
+            }),
+            Found::Uio { path, name, maps, accessible } => self.uio.push(UioNode {
+                name,
+                maps: maps
+                    .into_iter()
+                    .map(|map| Map {
+                        base: format!("{:#x}", map.registers_at()),
+                        name: map.name,
+                        size: map.size,
+                    })
+                    .collect(),
+                remedy: remedy(accessible, || Uio::open(root, &path).err()),
+                accessible,
+                path,
+            }),
+            Found::Controller { device, bus } => self.controllers.push(Controller {
+                base: format!("{:#x}", device.address),
+                name: device.name,
+                driver: device.driver,
+                kernel_bus: bus,
+            }),
+            // A kind that this list does not know yet.
+            _ => {}
+        }
+    }
+
+    pub(super) fn text(&self) -> String {
+        let mut text = String::from("This machine\n");
+        let mut row = |name: &str, what: &str, remedy: &Option<String>| {
+            let _ = writeln!(text, "  {name:<14}{what}");
+            if let Some(remedy) = remedy {
+                let _ = writeln!(text, "                {remedy}");
+            }
+        };
+        for Node { path, bus, remedy, .. } in &self.spidev {
+            row(path, &format!("  --bus {bus}"), remedy);
+        }
+        for UioNode { path, name, maps, remedy, .. } in &self.uio {
+            let maps: Vec<String> = maps
+                .iter()
+                .map(|Map { base, size, .. }| format!("{size:#x} bytes at {base}"))
+                .collect();
+            row(path, &format!("  {name}: {}", maps.join(", ")), remedy);
+        }
+        for Controller { name, base, driver, kernel_bus } in &self.controllers {
+            let driver = match driver {
+                Some(driver) => format!("kernel driver {driver}"),
+                None => "no kernel driver".into(),
+            };
+            let bus = kernel_bus.map(|bus| format!(", bus {bus}")).unwrap_or_default();
+            row(name, &format!("  controller at {base}, {driver}{bus}"), &None);
+        }
+        if self.spidev.is_empty() {
+            let none = SpidevError::NoSuchDevice { path: "/dev/spidev*".into(), present: vec![] };
+            let _ = writeln!(text, "  no {none}");
+        }
+        text
+    }
+}
+
+/// What opening says, where it is known to fail.
+fn remedy<E: ToString>(accessible: bool, open: impl FnOnce() -> Option<E>) -> Option<String> {
+    (!accessible).then(open).flatten().map(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn nothing_found_says_what_to_do() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let machine = Machine::of(&Root::at(dir.path()));
+        let text = machine.text();
+        assert!(
+            text.starts_with("This machine\n  no /dev/spidev*: there is no spidev node"),
+            "{text}"
+        );
+        assert!(text.contains("dtparam=spi=on"), "{text}");
+        assert_eq!(text.lines().count(), 2, "{text}");
+    }
+
+    #[test]
+    fn nodes_and_controllers_are_listed() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let make = |path: &str| fs::create_dir_all(dir.path().join(path)).expect("a directory");
+        make("dev");
+        make("sys/bus/platform/devices/30820000.spi/spi_master/spi1");
+        make("sys/bus/platform/drivers/spi_imx");
+        make("sys/class/uio/uio0/maps/map0");
+        let device = dir.path().join("sys/bus/platform/devices/30820000.spi");
+        symlink("../../drivers/spi_imx", device.join("driver")).expect("a link");
+        fs::write(dir.path().join("dev/spidev1.0"), "").expect("a node");
+        for (name, content) in
+            [("name", "ecspi1"), ("maps/map0/addr", "0x30820000"), ("maps/map0/size", "0x1000")]
+        {
+            fs::write(dir.path().join("sys/class/uio/uio0").join(name), content).expect("a file");
+        }
+        let machine = Machine::of(&Root::at(dir.path()));
+        let node = &machine.spidev[0];
+        assert_eq!((node.bus.as_str(), node.accessible), ("spidev:/dev/spidev1.0", true));
+        assert_eq!(node.remedy, None);
+        let controller = &machine.controllers[0];
+        assert_eq!(controller.driver.as_deref(), Some("spi_imx"));
+        assert_eq!((controller.base.as_str(), controller.kernel_bus), ("0x30820000", Some(1)));
+        let uio = &machine.uio[0];
+        assert_eq!((uio.name.as_str(), uio.accessible), ("ecspi1", false), "there is no node");
+        assert!(uio.remedy.is_some());
+        let text = machine.text();
+        assert!(text.contains("--bus spidev:/dev/spidev1.0"), "{text}");
+        assert!(
+            text.contains("30820000.spi    controller at 0x30820000, kernel driver spi_imx, bus 1"),
+            "{text}"
+        );
+        assert!(!text.contains("no /dev/spidev*"), "{text}");
+    }
+}

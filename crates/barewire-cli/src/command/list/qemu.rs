@@ -1,0 +1,170 @@
+//! The boards of `barewire-qemu`, and whether their program is installed.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use barewire::controller::ecspi::CsLine;
+use barewire_qemu::{BoardSpec, QemuProgram, Silicon, Version};
+use serde::Serialize;
+
+use super::{Chip, ChipSelect};
+use crate::text::figure;
+
+/// How long a program may take to say its version.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A board in QEMU.
+#[derive(Serialize)]
+pub(super) struct Entry {
+    bus: String,
+    simulated: bool,
+    emulator: &'static str,
+    machine: &'static str,
+    controller: &'static str,
+    controller_base: String,
+    chip_selects: Vec<ChipSelect>,
+    #[serde(flatten)]
+    program: Program,
+}
+
+/// A board's program.
+#[derive(Serialize)]
+struct Program {
+    installed: bool,
+    version: Option<String>,
+    needed_version: String,
+    usable: bool,
+    package: &'static str,
+}
+
+impl Entry {
+    pub(super) fn of(spec: &'static BoardSpec) -> Self {
+        let Silicon::Ecspi { base, cs, .. } = spec.silicon;
+        let (line, driver, active_high) = match cs {
+            CsLine::Native { channel, active_high } => {
+                (format!("SS{channel}"), "native", active_high)
+            }
+            CsLine::Gpio { bit, active_high } => (format!("GPIO bit {bit}"), "gpio", active_high),
+            _ => ("none".into(), "none", false),
+        };
+        let chip = Chip { name: spec.flash.name, size: spec.flash.size, max_speed_hz: None };
+        Self {
+            bus: format!("qemu:{}", spec.name),
+            simulated: false,
+            emulator: spec.program.command,
+            machine: spec.machine,
+            controller: "ECSPI",
+            controller_base: format!("{base:#x}"),
+            chip_selects: vec![ChipSelect {
+                chip_select: 0,
+                line: line.into(),
+                driver,
+                active_high,
+                chip: Some(chip),
+            }],
+            program: Program::of(&spec.program, spec.needed),
+        }
+    }
+
+    pub(super) fn text(&self) -> String {
+        let Self { bus, emulator, machine, controller, controller_base, .. } = self;
+        let mut text = format!("{bus:<14}  QEMU's model of the board ({emulator} -M {machine})\n");
+        let _ = writeln!(text, "  controller    {controller} at {controller_base}");
+        for ChipSelect { chip_select, line, driver, chip, .. } in &self.chip_selects {
+            let _ = write!(text, "  --cs {chip_select}        {line} ({driver})");
+            if let Some(Chip { name, size, .. }) = chip {
+                let _ = write!(text, ": {name}, {}", figure::size(*size as u64));
+            }
+            text.push('\n');
+        }
+        let _ = writeln!(text, "  program       {}", self.program.text(emulator));
+        text
+    }
+}
+
+impl Program {
+    fn of(program: &QemuProgram, needed: Version) -> Self {
+        let said = ask_version(program);
+        let version = said.as_deref().and_then(version_in);
+        Self {
+            installed: said.is_some(),
+            usable: version.is_some_and(|(_, version)| version >= needed),
+            version: version.map(|(text, _)| text.to_owned()),
+            needed_version: needed.to_string(),
+            package: program.package,
+        }
+    }
+
+    fn text(&self, command: &str) -> String {
+        let Self { needed_version, package, .. } = self;
+        match &self.version {
+            Some(version) if self.usable => format!("{command} {version} is installed"),
+            Some(version) => format!(
+                "{command} {version} is installed, the board needs {needed_version} or later"
+            ),
+            None if self.installed => {
+                format!("{command} is there, and does not say QEMU's version")
+            }
+            None => {
+                format!("{command} is not installed: on Debian, sudo apt-get install {package}")
+            }
+        }
+    }
+}
+
+/// The first line of the program's `--version`, if it can be run. No board is started.
+fn ask_version(program: &QemuProgram) -> Option<String> {
+    let named = std::env::var_os(program.variable).filter(|value| !value.is_empty());
+    let command = named.unwrap_or_else(|| OsString::from(program.command));
+    // Not a pipe: reading it could not be given up.
+    let (ours, theirs) = UnixStream::pair().ok()?;
+    ours.set_read_timeout(Some(ANSWER_TIMEOUT)).ok()?;
+    let mut child = Command::new(command)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(OwnedFd::from(theirs))
+        .stderr(Stdio::null())
+        .spawn()
+        .ok()?;
+    let mut line = String::new();
+    // Whatever did not come is not said.
+    let _ = BufReader::new(ours).read_line(&mut line);
+    let _ = child.kill();
+    let _ = child.wait();
+    Some(line)
+}
+
+/// The version as `QEMU emulator version 7.2.22 (Debian …)` has it, and to compare.
+fn version_in(said: &str) -> Option<(&str, Version)> {
+    let (_, rest) = said.split_once("QEMU emulator version ")?;
+    let text = rest.split_whitespace().next()?;
+    let mut numbers = text.split('.').map(|number| {
+        let digits = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
+        number[..digits].parse().ok()
+    });
+    Some((text, Version { major: numbers.next()??, minor: numbers.next()?? }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read() {
+        let version =
+            |said| version_in(said).map(|(text, version)| (text, version.major, version.minor));
+        let debian = "QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7)\n";
+        assert_eq!(version(debian), Some(("7.2.22", 7, 2)));
+        assert_eq!(version("QEMU emulator version 11.0-rc1"), Some(("11.0-rc1", 11, 0)));
+        for said in
+            ["", "GNU bash, version 5.2", "QEMU emulator version ", "QEMU emulator version 7"]
+        {
+            assert_eq!(version(said), None, "{said}");
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! `barewire selftest`: the conformance suite on a bus whose controller can loop back.
+//!
+//! CS is driven as in any message, so whatever is behind it hears the test's bytes; its answers
+//! are not listened to. On simulated boards the flash chip is taken off for the time.
+
+use std::fmt::Write as _;
+
+use barewire::middleware::{Fault, When};
+use barewire::spi::{Mode, Settings, Transfer};
+use barewire_conformance::{Clock, LENGTHS_MAX, Options};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::output::note;
+use crate::session::{self, BusArgs, Figures, Injected, Place, Request, Session, Settled};
+use crate::text::{figure, number};
+
+/// The transfer that goes wrong if nobody names one: full duplex, and some way into the suite.
+const FAULT_AT: u64 = 100;
+/// With a seed, one transfer in so many goes wrong.
+const FAULT_ONE_IN: u32 = 100;
+/// The bit that flips: one inside the first byte.
+const FLIPPED_BIT: usize = 5;
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    bus: BusArgs,
+    /// Leave out lengths beyond N [default: all, to 131072]
+    #[arg(long, value_name = "N", value_parser = number::bytes)]
+    max_len: Option<u64>,
+    /// Make a transfer go wrong: the test is to notice, and fails
+    #[arg(long, value_name = "FAULT")]
+    fault: Option<Kind>,
+    /// The transfer that goes wrong, counted from 0 over all messages [default: 100]
+    #[arg(long, value_name = "TRANSFER", requires = "fault", conflicts_with = "fault_seed")]
+    fault_at: Option<u64>,
+    /// Let one transfer in 100 go wrong, chosen by SEED: the same seed chooses the same
+    #[arg(long, value_name = "SEED", requires = "fault")]
+    fault_seed: Option<u64>,
+}
+
+/// What goes wrong.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Kind {
+    /// The transfer does not finish
+    Timeout,
+    /// MISO reads low throughout
+    StuckLow,
+    /// MISO reads high throughout
+    StuckHigh,
+    /// One received bit is wrong
+    BitFlip,
+}
+
+/// The result; its field names are an interface.
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    place: Place,
+    chip_select: u8,
+    speed_hz: u32,
+    effective_speed_hz: u32,
+    max_len: usize,
+    fault: Option<Asked>,
+    iterations: usize,
+    bytes: u64,
+    passed: bool,
+    failed: usize,
+    failures: Vec<Failed>,
+    /// What lies behind the last failure, where the bus knows more than the failure says.
+    cause: Option<String>,
+}
+
+/// The fault that was asked.
+#[derive(Clone, Copy, Serialize)]
+struct Asked {
+    kind: Kind,
+    at: Option<u64>,
+    seed: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Failed {
+    case: &'static str,
+    len: usize,
+    tx_offset: usize,
+    rx_offset: usize,
+    what: String,
+}
+
+/// Runs it.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let asked = args.asked();
+    let request =
+        Request::of(&args.bus, Settled::AsSent).for_selftest(asked.map(|asked| asked.injected()));
+    session::run(&request, |session| test(args, asked, session))
+}
+
+impl Args {
+    fn asked(&self) -> Option<Asked> {
+        let seed = self.fault_seed;
+        let at = seed.is_none().then(|| self.fault_at.unwrap_or(FAULT_AT));
+        self.fault.map(|kind| Asked { kind, at, seed })
+    }
+}
+
+impl Asked {
+    fn injected(self) -> Injected {
+        let fault = match self.kind {
+            Kind::Timeout => Fault::Timeout,
+            Kind::StuckLow => Fault::StuckLow,
+            Kind::StuckHigh => Fault::StuckHigh,
+            Kind::BitFlip => Fault::BitFlip { bit: FLIPPED_BIT },
+        };
+        let when = match (self.seed, self.at) {
+            (Some(seed), _) => When::Random { seed, one_in: FAULT_ONE_IN },
+            (None, Some(at)) => When::Transfer(at),
+            (None, None) => When::Never,
+        };
+        (fault, when)
+    }
+}
+
+fn test(args: &Args, asked: Option<Asked>, session: &Session) -> Result<Report, Failure> {
+    let BusArgs { chip_select, speed_hz, .. } = args.bus;
+    let settings = Settings::new(chip_select, speed_hz).with_mode(Mode::LOOP);
+    let device = session.open.bus().device(&settings)?;
+    let longest = LENGTHS_MAX.last().copied().unwrap_or_default();
+    let max_len = args.max_len.map_or(longest, |len| usize::try_from(len).unwrap_or(longest));
+    let max_len = max_len.min(longest);
+    // A controller without loopback refuses this as it would each of 1,801; a fault's count begins
+    // with the suite.
+    if session.open.simulated().is_none() && asked.is_none() {
+        device.sync(&mut [Transfer::in_place(&mut [0xa5])])?;
+    }
+    if session.open.simulated().is_none() && !session.silent {
+        note!("whatever chip is selected hears the test's bytes: take one off that might mind");
+    }
+    let mut timer = session.open.timer();
+    let hz = timer.frequency_hz();
+    let mut now_ns = || {
+        let ns = u128::from(timer.now_ticks()) * 1_000_000_000 / u128::from(hz);
+        u64::try_from(ns).unwrap_or(u64::MAX)
+    };
+    session.begin_figures();
+    let options = Options { max_len, loopback: true };
+    let ran = barewire_conformance::run(&device, &options, &mut Clock::Nanoseconds(&mut now_ns));
+    // Taken in any case: it is not the cause of whatever ends the command.
+    let cause = session.open.cause();
+    interrupt::check()?;
+    if asked.is_some() && ran.failed == 0 && !args.bus.tell.quiet {
+        note!("the fault went unnoticed: no such transfer, or one that receives nothing");
+    }
+    Ok(Report {
+        place: session.place.clone(),
+        chip_select,
+        speed_hz,
+        effective_speed_hz: device.effective().speed_hz,
+        max_len,
+        fault: asked,
+        iterations: ran.iterations,
+        bytes: ran.bytes,
+        passed: ran.failed == 0,
+        failed: ran.failed,
+        cause,
+        failures: ran.failures.iter().map(Failed::of).collect(),
+    })
+}
+
+impl Failed {
+    fn of(failure: &barewire_conformance::Failure) -> Self {
+        let barewire_conformance::Failure { case, len, tx_offset, rx_offset, what } = *failure;
+        Self { case, len, tx_offset, rx_offset, what: what.to_string() }
+    }
+}
+
+impl session::Report for Report {
+    fn text(&self, _: Option<&Figures>) -> String {
+        let Self { place, chip_select, iterations, bytes, failed, failures, .. } = self;
+        let [iterations, failed_text] = [*iterations, *failed].map(|n| figure::grouped(n as u64));
+        let result =
+            if self.passed { "all passed".into() } else { format!("{failed_text} FAILED") };
+        let mut text = format!(
+            "{iterations} iterations in loopback, lengths to {}: {result}\n  {} bytes at {} on {}, chip select {chip_select}{}\n",
+            figure::grouped(self.max_len as u64),
+            figure::grouped(*bytes),
+            figure::clock(self.effective_speed_hz.into()),
+            place.bus,
+            place.kind(),
+        );
+        for Failed { case, len, tx_offset, rx_offset, what } in failures {
+            let _ = writeln!(
+                text,
+                "  {case}, length {len}, offsets {tx_offset} and {rx_offset}: {what}"
+            );
+        }
+        if *failed > failures.len() {
+            let _ = writeln!(text, "  … and {} more", failed - failures.len());
+        }
+        if let Some(cause) = &self.cause {
+            let _ = writeln!(text, "  the last: {cause}");
+        }
+        text
+    }
+
+    fn bytes(&self) -> Option<u64> {
+        Some(self.bytes)
+    }
+
+    fn verdict(&self) -> Result<(), Failure> {
+        if self.passed {
+            return Ok(());
+        }
+        let [failed, iterations] =
+            [self.failed, self.iterations].map(|n| figure::grouped(n as u64));
+        Err(Failure::Failed(format!("{failed} of {iterations} iterations failed")))
+    }
+}

@@ -1,0 +1,63 @@
+//! A board in QEMU as a bus: started when opened, ended when closed.
+
+use std::cell::RefCell;
+
+use barewire::bus::Bus;
+use barewire::controller::Controller;
+use barewire::time::Timer;
+use barewire_qemu::{QemuBoard, QemuEcspi, QemuOptions, QemuTimer, Watched};
+
+use super::{Emulated, OpenBus};
+use crate::bus_name::QemuName;
+use crate::failure::Failure;
+
+/// A board in QEMU in use.
+pub(super) struct QemuBus {
+    bus: Bus<Watched<QemuEcspi>>,
+    timer: QemuTimer,
+    /// None once it is closed.
+    board: RefCell<Option<QemuBoard>>,
+}
+
+impl QemuBus {
+    /// The board as asked, started.
+    pub(super) fn open(name: &QemuName) -> Result<Self, Failure> {
+        let options = QemuOptions { flash: name.flash.clone(), ..QemuOptions::default() };
+        let board = QemuBoard::open(name.board.name, &options)?;
+        Ok(Self { bus: board.bus(), timer: board.timer(), board: RefCell::new(Some(board)) })
+    }
+}
+
+impl OpenBus for QemuBus {
+    fn bus(&self) -> &Bus<dyn Controller + '_> {
+        &self.bus
+    }
+
+    fn timer(&self) -> Box<dyn Timer> {
+        Box::new(self.timer.clone())
+    }
+
+    fn emulated(&self) -> Option<&dyn Emulated> {
+        Some(self)
+    }
+
+    fn cause(&self) -> Option<String> {
+        self.board.borrow().as_ref()?.lost().map(|lost| lost.to_string())
+    }
+
+    fn close(&mut self) -> Result<(), Failure> {
+        match self.board.take() {
+            Some(board) => Ok(board.close()?),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Emulated for QemuBus {
+    fn misuse(&self) -> Result<Vec<String>, Failure> {
+        match &*self.board.borrow() {
+            Some(board) => Ok(board.misuse()?),
+            None => Ok(Vec::new()),
+        }
+    }
+}

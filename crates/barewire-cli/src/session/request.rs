@@ -1,0 +1,142 @@
+//! What a command asks of a bus, as far as that is known before the bus is opened.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::selftest::{Injected, Selftest};
+use crate::bus_name::BusName;
+use crate::failure::Failure;
+use crate::text::number;
+
+/// Which bus, how fast, and how to tell.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct BusArgs {
+    /// The bus: sim:BOARD, qemu:BOARD or spidev:/dev/spidevB.C, and options; `barewire list` names
+    /// them, `barewire --help` the options [default: sim:imx8mp]
+    #[arg(long, value_name = "BUS")]
+    pub(crate) bus: Option<String>,
+    /// The chip select, by its number in `barewire list`
+    #[arg(long = "cs", value_name = "N", default_value_t = 0)]
+    pub(crate) chip_select: u8,
+    /// The fastest clock allowed; the controller's next slower one is used (k and M: by 1000)
+    #[arg(long, value_name = "HZ", default_value = "20000000", value_parser = number::hertz)]
+    pub(crate) speed_hz: u32,
+    #[command(flatten)]
+    pub(crate) tell: TellArgs,
+}
+
+/// How to tell what happened.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct TellArgs {
+    /// Print the result as one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Record the wire into FILE, for sigrok, PulseView or GTKWave (simulated boards)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) vcd: Option<PathBuf>,
+    /// No progress bar, no summary, no notes; errors are still told
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// Whether the command promises to leave the chip unselected and write-disabled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Settled {
+    /// It does: whatever else happens, that is checked.
+    Promised,
+    /// The user's own bytes decide.
+    AsSent,
+}
+
+/// What a command asks of a bus.
+#[derive(Clone, Debug)]
+pub(crate) struct Request<'r> {
+    pub(super) name: Option<&'r str>,
+    chip_select: u8,
+    pub(super) tell: &'r TellArgs,
+    pub(super) settled: Settled,
+    pub(super) selftest: Option<Selftest>,
+}
+
+impl<'r> Request<'r> {
+    /// What was asked on the command line.
+    pub(crate) fn of(args: &'r BusArgs, settled: Settled) -> Self {
+        let BusArgs { bus, chip_select, tell, .. } = args;
+        let (name, chip_select) = (bus.as_deref(), *chip_select);
+        Self { name, chip_select, tell, settled, selftest: None }
+    }
+
+    /// That bus, which will be left settled.
+    pub(crate) fn named(name: &'r str, tell: &'r TellArgs) -> Self {
+        let settled = Settled::Promised;
+        Self { name: Some(name), chip_select: 0, tell, settled, selftest: None }
+    }
+
+    /// The same for a self-test: the controller must receive what it sends, and goes wrong as
+    /// asked.
+    pub(crate) fn for_selftest(self, fault: Option<Injected>) -> Self {
+        Self { selftest: Some(Selftest { fault }), ..self }
+    }
+
+    /// Refuses what no bus of that name can do, before it is opened.
+    pub(super) fn check(&self, name: &BusName) -> Result<(), Failure> {
+        match name {
+            BusName::Sim(_) => return Ok(()),
+            BusName::Qemu(_) if self.selftest.is_some() => {
+                return Err(Failure::Failed(
+                    "QEMU's model of the controller has no loopback: `barewire flash write` and \
+                     `flash verify` read back through the chip instead"
+                        .into(),
+                ));
+            }
+            BusName::Spidev(_) if self.chip_select != 0 => {
+                return Err(Failure::Usage(format!(
+                    "--cs {}: a spidev node is one chip select, the C in its name; name that node, \
+                     and leave --cs out",
+                    self.chip_select
+                )));
+            }
+            BusName::Qemu(_) | BusName::Spidev(_) => {}
+        }
+        if self.tell.vcd.is_some() {
+            return Err(Failure::Usage(format!(
+                "--vcd records the wire of simulated boards (sim:BOARD); there is no wire to \
+                 record on {name}"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Which bus it was: the first fields of a command's JSON.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Place {
+    /// The bus's name, without options.
+    pub(crate) bus: String,
+    /// Whether the board is simulated, by this program's own models.
+    pub(crate) simulated: bool,
+    /// The program that emulates the board, if one does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) emulator: Option<&'static str>,
+}
+
+impl Place {
+    pub(super) fn of(name: &BusName) -> Self {
+        let (simulated, emulator) = match name {
+            BusName::Sim(_) => (true, None),
+            BusName::Qemu(name) => (false, Some(name.board.program.command)),
+            BusName::Spidev(_) => (false, None),
+        };
+        Self { bus: name.to_string(), simulated, emulator }
+    }
+
+    /// What stands behind the bus's name for people, with a comma before it.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self { simulated: true, .. } => ", simulated",
+            Self { emulator: Some(_), .. } => ", QEMU's model",
+            _ => "",
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! What a self-test puts between the bus and its controller.
+
+use barewire::bus::Bus;
+use barewire::controller::{Controller, Program, TimedOut, Unfinished};
+use barewire::middleware::{Fault, FaultInjector, Layer, When};
+use barewire::spi::Transfer;
+
+use crate::interrupt;
+
+/// What is to go wrong on the bus, and when.
+pub(crate) type Injected = (Fault, When);
+
+/// A self-test's wishes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Selftest {
+    /// What is to go wrong.
+    pub(crate) fault: Option<Injected>,
+}
+
+/// A bus on `controller`, for a self-test if that is asked.
+pub(super) fn bus(
+    controller: impl Controller + 'static,
+    selftest: Option<Selftest>,
+    relax: fn(),
+) -> Box<Bus<dyn Controller>> {
+    let Some(Selftest { fault }) = selftest else {
+        return Box::new(Bus::with_relax(controller, relax));
+    };
+    let (fault, when) = fault.unwrap_or((Fault::Timeout, When::Never));
+    let stoppable = Stoppable(FaultInjector::new(controller, fault, when));
+    Box::new(Bus::with_relax(stoppable, relax))
+}
+
+/// Fails every message after Ctrl-C: the suite has no other end than its own, which is near then.
+struct Stoppable<C>(C);
+
+impl<C: Controller> Layer for Stoppable<C> {
+    type Inner = C;
+
+    fn inner(&self) -> &C {
+        &self.0
+    }
+
+    fn run_layer(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, Unfinished> {
+        if interrupt::asked() {
+            return Err(Unfinished::timed_out(0, TimedOut { timeout_us: 0 }));
+        }
+        self.0.run(program, message)
+    }
+}

@@ -1,0 +1,48 @@
+//! A spidev node as a bus: the kernel's controller, with one chip select.
+
+use barewire::bus::Bus;
+use barewire::controller::Controller;
+use barewire::time::Timer;
+use barewire_linux::Monotonic;
+use barewire_linux::spidev::{LastError, Spidev};
+
+use super::OpenBus;
+use super::selftest::{self, Selftest};
+use crate::bus_name::SpidevName;
+use crate::failure::Failure;
+
+/// A spidev node in use.
+pub(super) struct SpidevBus {
+    bus: Box<Bus<dyn Controller>>,
+    last_error: LastError,
+}
+
+impl SpidevBus {
+    /// The node as asked, opened.
+    pub(super) fn open(name: &SpidevName, selftest: Option<Selftest>) -> Result<Self, Failure> {
+        let spidev = Spidev::open(&name.path)
+            .map_err(|error| Failure::Failed(error.to_string()))?
+            .with_split_with_cs_held(name.split_with_cs_held);
+        let last_error = spidev.last_error();
+        let bus = selftest::bus(spidev, selftest, std::hint::spin_loop);
+        Ok(Self { bus, last_error })
+    }
+}
+
+impl OpenBus for SpidevBus {
+    fn bus(&self) -> &Bus<dyn Controller + '_> {
+        &*self.bus
+    }
+
+    fn timer(&self) -> Box<dyn Timer> {
+        Box::new(Monotonic::new())
+    }
+
+    fn cause(&self) -> Option<String> {
+        self.last_error.take().map(|error| error.to_string())
+    }
+
+    fn close(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+}

@@ -1,0 +1,220 @@
+//! `qemu:sabrelite`: the command on registers and a chip that nobody here wrote.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::command::{Bench, Ran, SABRELITE_SIZE, barewire, noise, run, text};
+
+const BUS: &str = "qemu:sabrelite";
+/// Names another QEMU.
+const VARIABLE: &str = "BAREWIRE_QEMU_ARM";
+const LEN: usize = 64 << 10;
+
+/// Whether there is a QEMU; says so if not.
+fn qemu() -> bool {
+    let there = Command::new("qemu-system-arm").arg("--version").output().is_ok();
+    if !there {
+        println!("SKIPPED: qemu-system-arm is not installed");
+    }
+    there
+}
+
+/// A directory for the chip's file, the program's temporary files, and results.
+fn bench() -> Bench {
+    let mut bench = Bench::new("sabrelite");
+    bench.bus = format!("{BUS},flash={}", bench.chip.display());
+    fs::create_dir(bench.path("tmp")).expect("a directory");
+    bench
+}
+
+/// `flash VERB`, its temporary files on the bench.
+fn flash(bench: &Bench, verb: &str, arguments: &[&str]) -> Command {
+    let mut command = barewire(&[&["flash", verb, "--bus", &bench.bus], arguments].concat());
+    command.env("TMPDIR", bench.path("tmp"));
+    command
+}
+
+fn ran(mut command: Command) -> Ran {
+    command.output().expect("the command starts").into()
+}
+
+/// The processes whose command line names a file on the bench.
+fn processes(bench: &Bench) -> Vec<u32> {
+    let needle = text(bench.dir.path());
+    let entries = fs::read_dir("/proc").expect("/proc is there").flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers
+        .filter(|pid| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains(&needle)
+        })
+        .collect()
+}
+
+#[track_caller]
+fn assert_nothing_left(bench: &Bench) {
+    assert_eq!(processes(bench), [0_u32; 0], "left running");
+    let left = fs::read_dir(bench.path("tmp")).expect("it is there").count();
+    assert_eq!(left, 0, "temporary files left");
+}
+
+#[test]
+fn flash_id_names_the_chip_of_another_house() {
+    if !qemu() {
+        return;
+    }
+    let id = run(&["flash", "id", "--bus", BUS, "--json"]).ok();
+    assert!(id.stderr.contains("QEMU's own model of the board"), "{id:?}");
+    let id = id.json();
+    assert_eq!(
+        [&id["jedec_id"], &id["simulated"], &id["emulator"], &id["programming"]],
+        [&json!("bf2541"), &json!(false), &json!("qemu-system-arm"), &json!("aai-word")]
+    );
+    assert!(id["virtual_ns"].is_null(), "it has no time: {id}");
+    assert_eq!(run(&["flash", "id", "-q", "--bus", BUS]).ok().stderr, "");
+    assert_eq!(run(&["xfer", "-q", "--bus", BUS, "9f000000"]).ok().text(), "00 bf 25 41\n");
+    let complained = run(&["xfer", "--bus", BUS, "9e000000"]).ok();
+    assert!(complained.stderr.contains("QEMU'S MODELS COMPLAIN: 1"), "{complained:?}");
+}
+
+#[test]
+fn what_is_written_is_in_qemus_own_file() {
+    if !qemu() {
+        return;
+    }
+    let bench = bench();
+    // Misaligned at both ends, over a sector's border.
+    let (data, offset) = (noise(LEN + 13, 1), 4_001);
+    let (input, at, length) = (bench.file("in", &data), "4001", data.len().to_string());
+    let wrote = ran(flash(&bench, "write", &["--offset", at, "--json", &input])).ok().json();
+    assert_eq!([&wrote["bytes"], &wrote["verified"]], [&json!(data.len()), &json!(true)]);
+    let mut expected = vec![0xff; SABRELITE_SIZE];
+    expected[offset..offset + data.len()].copy_from_slice(&data);
+    assert!(bench.content() == expected, "QEMU's backing file has the bytes and nothing else");
+    let out = text(&bench.path("out"));
+    ran(flash(&bench, "read", &["--offset", at, "--length", &length, &out])).ok();
+    assert!(fs::read(&out).expect("read made it") == data);
+    ran(flash(&bench, "verify", &["--offset", at, &input])).ok();
+    ran(flash(&bench, "verify", &["--offset", "4002", &input])).fails(1, "the chip holds");
+    assert_nothing_left(&bench);
+    assert_eq!(bench.names(), ["chip.bin", "in", "out", "tmp"]);
+}
+
+#[test]
+fn a_missing_qemu_a_wrong_file_and_an_unknown_board_are_refused() {
+    let bench = bench();
+    let out = text(&bench.path("out"));
+    let read = || flash(&bench, "read", &["--length", "16", &out]);
+    let mut missing = read();
+    missing.env(VARIABLE, "/nonexistent/qemu-system-arm");
+    let missing = ran(missing).fails(1, "cannot run /nonexistent/qemu-system-arm");
+    assert!(missing.stderr.contains("apt-get install qemu-system-arm"), "{missing:?}");
+    let mut other = read();
+    other.env(VARIABLE, "/bin/echo");
+    ran(other).fails(1, "does not answer as QEMU does");
+    let mut old = read();
+    old.env(
+        VARIABLE,
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../barewire-qemu/tests/fake/too_old.sh"),
+    );
+    ran(old).fails(1, "is QEMU 6.2, the board needs 7.2 or later");
+    let bus = "qemu:sabrelight";
+    run(&["flash", "id", "--bus", bus]).fails(1, "did you mean \"sabrelite\"?");
+    run(&["flash", "id", "--bus", BUS, "--vcd", &out]).fails(2, "--vcd records the wire of sim");
+    assert_nothing_left(&bench);
+    assert_eq!(bench.names(), ["tmp"], "neither output nor chip file");
+    if !qemu() {
+        return;
+    }
+    fs::write(&bench.chip, [1; 1000]).expect("a file");
+    ran(read()).fails(1, "has 1000 bytes, the board's SST25VF016B has 2097152");
+    assert_nothing_left(&bench);
+    assert_eq!(bench.names(), ["chip.bin", "tmp"]);
+    assert_eq!(bench.content(), [1; 1000]);
+}
+
+#[test]
+fn a_missing_program_is_listed_with_its_package() {
+    let list = |arguments: &[&str]| {
+        let mut command = barewire(arguments);
+        command.env(VARIABLE, "/nonexistent/qemu-system-arm");
+        ran(command).ok()
+    };
+    let board = &list(&["list", "--json"]).json()["buses"][2];
+    assert_eq!([&board["bus"], &board["installed"]], [&json!(BUS), &json!(false)]);
+    assert!(board["version"].is_null());
+    let text = list(&["list"]).text();
+    assert!(text.contains("sudo apt-get install qemu-system-arm"), "{text}");
+    if qemu() {
+        let board = &run(&["list", "--json"]).ok().json()["buses"][2];
+        assert_eq!([&board["installed"], &board["usable"]], [true, true]);
+        assert!(board["version"].is_string());
+    }
+}
+
+/// Starts a command and sends `signal` once its QEMU is at work: to the command, or to QEMU.
+fn signalled(bench: &Bench, mut command: Command, signal: &str, qemu_itself: bool) -> Ran {
+    let child = command
+        .process_group(0)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    let drive = format!("file={}", bench.chip.display());
+    let begun = Instant::now();
+    let qemu = loop {
+        let found = processes(bench).into_iter().find(|pid| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.starts_with(b"qemu-system-arm") && String::from_utf8_lossy(&line).contains(&drive)
+        });
+        match found {
+            Some(pid) => break pid,
+            None => assert!(begun.elapsed() < Duration::from_secs(20), "no QEMU was started"),
+        }
+        sleep(Duration::from_millis(5));
+    };
+    sleep(Duration::from_millis(600));
+    let pid = if qemu_itself { qemu } else { child.id() };
+    let status = Command::new("kill").args([signal, &pid.to_string()]).status();
+    assert!(status.expect("kill is there").success());
+    child.wait_with_output().expect("it ends").into()
+}
+
+#[test]
+fn a_qemu_that_dies_is_the_error_and_leaves_no_output() {
+    if !qemu() {
+        return;
+    }
+    let bench = bench();
+    let out = text(&bench.path("out"));
+    // The whole chip: seconds.
+    let died = signalled(&bench, flash(&bench, "read", &[&out]), "-KILL", true);
+    died.fails(1, "QEMU ended (signal: 9");
+    assert_nothing_left(&bench);
+    assert_eq!(bench.names(), ["chip.bin", "tmp"]);
+}
+
+#[test]
+fn ctrl_c_ends_qemu_and_keeps_the_file() {
+    if !qemu() {
+        return;
+    }
+    let bench = bench();
+    let data = noise(128 << 10, 1);
+    let input = bench.file("in", &data);
+    let ran = signalled(&bench, flash(&bench, "write", &[&input]), "-INT", false);
+    let ran = ran.fails(130, "stopped as asked after");
+    assert!(!ran.stderr.contains("LEFT") && ran.stdout.is_empty(), "{ran:?}");
+    assert_nothing_left(&bench);
+    let content = bench.content();
+    assert_eq!(content.len(), SABRELITE_SIZE);
+    let equal = content.iter().zip(&data).take_while(|(one, other)| one == other).count();
+    let done = equal / 4096 * 4096;
+    assert!(done < data.len(), "it was interrupted");
+    assert!(content[done..].iter().all(|&byte| byte == 0xff), "whole sectors only");
+}

@@ -1,0 +1,80 @@
+//! `selftest`: every case passes in loopback, every fault makes it fail.
+
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::command::{Ran, barewire, run};
+
+/// The long transfers are for the optimised build.
+const MAX_LEN: &[&str] = if cfg!(debug_assertions) { &["--max-len", "4099"] } else { &[] };
+const ITERATIONS: usize = if cfg!(debug_assertions) { 1_541 } else { 1_801 };
+
+#[test]
+fn every_case_passes_on_a_simulated_board() {
+    let ran = run(&[&["selftest", "--bus", "sim:imx8mp", "--json"], MAX_LEN].concat()).ok().json();
+    assert_eq!(ran["iterations"], json!(ITERATIONS));
+    assert_eq!(
+        [&ran["passed"], &ran["failed"], &ran["failures"], &ran["fault"], &ran["cause"]],
+        [&json!(true), &json!(0), &json!([]), &json!(null), &json!(null)]
+    );
+    assert_eq!(
+        [&ran["bus"], &ran["simulated"], &ran["chip_select"], &ran["violations"]],
+        [&json!("sim:imx8mp"), &json!(true), &json!(0), &json!(0)]
+    );
+    assert!(ran["bytes"].as_u64() > Some(1_000_000), "{ran}");
+    let text = run(&["selftest", "--bus", "sim:sabrelite", "--max-len", "64"]).ok().text();
+    assert!(text.contains("iterations in loopback, lengths to 64: all passed"), "{text}");
+}
+
+#[test]
+fn every_fault_makes_it_fail() {
+    for fault in ["timeout", "stuck-low", "stuck-high", "bit-flip"] {
+        for when in [&[][..], &["--fault-at", "50"], &["--fault-seed", "7"]] {
+            let common = ["selftest", "--max-len", "64", "--json", "--fault", fault];
+            let ran = run(&[&common, when].concat()).fails(1, "iterations failed");
+            let line = ran.json();
+            assert_eq!([&line["passed"], &line["fault"]["kind"]], [&json!(false), &json!(fault)]);
+            assert!(line["failed"].as_u64() > Some(0), "{line}");
+            let first = &line["failures"][0];
+            for name in ["case", "len", "tx_offset", "rx_offset", "what"] {
+                assert!(!first[name].is_null(), "{name} of {first}");
+            }
+            assert!(line["failures"].as_array().map(Vec::len) <= Some(20));
+        }
+    }
+    let text =
+        run(&["selftest", "--max-len", "64", "--fault", "bit-flip"]).fails(1, "1 of ").text();
+    assert!(text.contains("1 FAILED") && text.contains(" received "), "{text}");
+    let far = ["selftest", "--max-len", "64", "--fault", "timeout", "--fault-at", "9999999"];
+    assert!(run(&far).ok().stderr.contains("went unnoticed"));
+}
+
+#[test]
+fn what_cannot_be_tested_is_refused() {
+    run(&["selftest", "--bus", "qemu:sabrelite"]).fails(1, "no loopback");
+    run(&["selftest", "--bus", "spidev:/dev/null"]).fails(1, "no spidev node");
+    run(&["selftest", "--cs", "7"]).fails(1, "no chip select 7");
+    for wrong in [
+        &["--fault", "nonsense"][..],
+        &["--fault-at", "1"],
+        &["--fault", "timeout", "--fault-at", "1", "--fault-seed", "1"],
+    ] {
+        assert_eq!(run(&[&["selftest"], wrong].concat()).code, Some(2), "{wrong:?}");
+    }
+}
+
+#[test]
+fn ctrl_c_ends_it_soon() {
+    // Slow clocks take the simulator longest.
+    let mut command = barewire(&["selftest", "--speed-hz", "200k"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+    sleep(Duration::from_millis(700));
+    let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(status.expect("kill is there").success());
+    let ran: Ran = child.wait_with_output().expect("it ends").into();
+    let ran = ran.fails(130, "stopped as asked");
+    assert!(ran.stdout.is_empty(), "{ran:?}");
+}

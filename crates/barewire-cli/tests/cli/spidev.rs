@@ -1,0 +1,30 @@
+//! `spidev:/dev/spidevB.C`: what is refused. No machine that tests this has a node.
+
+use super::command::run;
+
+#[test]
+fn what_is_no_node_is_refused_with_a_remedy() {
+    for (bus, part) in [
+        ("spidev:/dev/spidev99.9", "/dev/spidev99.9: "),
+        ("spidev:/dev/null", "/dev/null is no spidev node: name one as /dev/spidevB.C"),
+        ("spidev:/dev", "/dev is no spidev node"),
+        ("spidev:/dev/spidev0.0,splt", "did you mean \"split-with-cs-held\"?"),
+        ("spidev:/dev/spidev0.0,split-with-cs-held=yes", "takes no value"),
+        ("spidev:0.0", "did you mean \"spidev:/dev/spidev0.0\"?"),
+        ("/dev/spidev0.0", "did you mean \"spidev:/dev/spidev0.0\"?"),
+    ] {
+        let ran = run(&["flash", "id", "--bus", bus]).fails(1, part);
+        assert!(ran.stdout.is_empty(), "{ran:?}");
+    }
+}
+
+#[test]
+fn a_node_has_one_chip_select_and_no_wire_to_record() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let vcd = dir.path().join("x.vcd");
+    let vcd = vcd.to_str().expect("UTF-8");
+    let bus = "spidev:/dev/spidev0.0";
+    run(&["xfer", "--bus", bus, "--cs", "1", "9f"]).fails(2, "one chip select");
+    run(&["xfer", "--bus", bus, "--vcd", vcd, "9f"]).fails(2, "--vcd records the wire of sim");
+    assert!(!std::path::Path::new(vcd).exists());
+}
