@@ -24,9 +24,10 @@ use output::note;
 const LONG_ABOUT: &str = "\
 SPI at the cost of the wire: read and write flash chips, run transfers, measure what they cost.
 
-Three kinds of buses: simulated boards, where the shipped drivers run on models of the registers \
+Kinds of buses: simulated boards, where the shipped drivers run on models of the registers \
 and the chip and every time printed is virtual; QEMU's boards, where the same drivers run on models \
-nobody here wrote; and Linux's spidev (experimental), any controller with a kernel driver.";
+nobody here wrote; Linux's spidev, any controller with a kernel driver; and an ECSPI's own registers, by UIO or \
+/dev/mem. The last two are experimental: they have not run on a board yet.";
 
 const AFTER_HELP: &str = "\
 Buses (--bus):
@@ -42,6 +43,10 @@ Buses (--bus):
   spidev:/dev/spidevB.C    a node of the kernel's spidev (experimental); --cs stays 0
     split-with-cs-held     messages beyond spidev's bufsiz are split with CS held, and are no
                            longer atomic between processes
+  mem:0xADDRESS,reference-hz=HZ,cs=LINE[+LINE…][,ignore-clock]
+  uio:uioN,reference-hz=HZ,cs=LINE[+LINE…][,ignore-clock]
+                           an i.MX ECSPI's registers (experimental); LINE is native0 to native3
+                           or gpio@0xADDRESS.BIT; its kernel driver must be unbound
 
 Examples:
   barewire demo

@@ -10,6 +10,8 @@ mod spidev;
 use std::fmt;
 use std::str::Split;
 
+use barewire_linux::bus_text;
+use barewire_linux::map::EcspiSpec;
 pub(crate) use qemu::QemuName;
 pub(crate) use sim::SimOptions;
 pub(crate) use spidev::SpidevName;
@@ -28,6 +30,8 @@ pub(crate) enum BusName {
     Qemu(QemuName),
     /// `spidev:/dev/spidevB.C[,split-with-cs-held]`
     Spidev(SpidevName),
+    /// `uio:…` or `mem:…`: an ECSPI's registers in this process.
+    Mapped(EcspiSpec),
 }
 
 type Parse = fn(&str) -> Result<BusName, String>;
@@ -37,7 +41,13 @@ const SCHEMES: &[(&str, Parse)] = &[
     ("sim", |rest| sim::parse(rest).map(BusName::Sim)),
     ("qemu", |rest| qemu::parse(rest).map(BusName::Qemu)),
     ("spidev", |rest| spidev::parse(rest).map(BusName::Spidev)),
+    ("uio", |rest| mapped(bus_text::parse_uio(rest))),
+    ("mem", |rest| mapped(bus_text::parse_mem(rest))),
 ];
+
+fn mapped(spec: Result<EcspiSpec, bus_text::BusTextError>) -> Result<BusName, String> {
+    spec.map(BusName::Mapped).map_err(|error| error.to_string())
+}
 
 /// Reads a bus name.
 pub(crate) fn parse(text: &str) -> Result<BusName, String> {
@@ -97,6 +107,7 @@ impl fmt::Display for BusName {
             BusName::Sim(options) => write!(f, "sim:{}", options.board.name),
             BusName::Qemu(name) => write!(f, "qemu:{}", name.board.name),
             BusName::Spidev(name) => write!(f, "spidev:{}", name.path.display()),
+            BusName::Mapped(spec) => spec.fmt(f),
         }
     }
 }
@@ -149,6 +160,16 @@ mod tests {
             }
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn mapped_controllers_are_read() {
+        let text = "mem:0x30820000,reference-hz=80M,cs=gpio@0x30240000.9";
+        let name = parse(text).expect("parses");
+        assert!(matches!(name, BusName::Mapped(_)));
+        assert_eq!(name.to_string(), "mem:0x30820000");
+        assert!(parse("uio:uio0,reference-hz=60M,cs=native0").is_ok());
+        assert!(error("mem:0x30820000,refrence-hz=80M").contains("reference-hz"));
     }
 
     #[test]

@@ -14,6 +14,7 @@
 
 mod figures;
 mod flash_file;
+mod mapped;
 mod qemu;
 mod request;
 mod selftest;
@@ -31,6 +32,7 @@ use barewire_sim::vcd::Capture;
 use serde::Serialize;
 
 pub(crate) use figures::Figures;
+use mapped::MappedBus;
 use qemu::QemuBus;
 pub(crate) use request::{BusArgs, Place, Request, Settled, TellArgs};
 pub(crate) use selftest::{Injected, Selftest};
@@ -156,6 +158,7 @@ fn open(name: &BusName, selftest: Option<Selftest>) -> Result<Box<dyn OpenBus>, 
         BusName::Sim(options) => Box::new(SimBus::open(options, selftest)?),
         BusName::Qemu(name) => Box::new(QemuBus::open(name)?),
         BusName::Spidev(name) => Box::new(SpidevBus::open(name, selftest)?),
+        BusName::Mapped(spec) => Box::new(MappedBus::open(spec, selftest)?),
     })
 }
 

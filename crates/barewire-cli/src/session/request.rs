@@ -12,7 +12,7 @@ use crate::text::number;
 /// Which bus, how fast, and how to tell.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct BusArgs {
-    /// The bus: sim:BOARD, qemu:BOARD or spidev:/dev/spidevB.C, and options; `barewire list` names
+    /// The bus: sim:BOARD, qemu:BOARD, spidev:/dev/spidevB.C, uio:… or mem:…, and options; `barewire list` names
     /// them, `barewire --help` the options [default: sim:imx8mp]
     #[arg(long, value_name = "BUS")]
     pub(crate) bus: Option<String>,
@@ -97,7 +97,7 @@ impl<'r> Request<'r> {
                     self.chip_select
                 )));
             }
-            BusName::Qemu(_) | BusName::Spidev(_) => {}
+            BusName::Qemu(_) | BusName::Spidev(_) | BusName::Mapped(_) => {}
         }
         if self.tell.vcd.is_some() {
             return Err(Failure::Usage(format!(
@@ -126,7 +126,7 @@ impl Place {
         let (simulated, emulator) = match name {
             BusName::Sim(_) => (true, None),
             BusName::Qemu(name) => (false, Some(name.board.program.command)),
-            BusName::Spidev(_) => (false, None),
+            BusName::Spidev(_) | BusName::Mapped(_) => (false, None),
         };
         Self { bus: name.to_string(), simulated, emulator }
     }

@@ -28,3 +28,12 @@ fn a_node_has_one_chip_select_and_no_wire_to_record() {
     run(&["xfer", "--bus", bus, "--vcd", vcd, "9f"]).fails(2, "--vcd records the wire of sim");
     assert!(!std::path::Path::new(vcd).exists());
 }
+
+#[test]
+fn a_mapped_controller_that_is_not_there_is_an_error() {
+    // No board here: either there is no such UIO device, or no right to look for it.
+    let text = "uio:uio999,reference-hz=80M,cs=native0";
+    let refused = run(&["flash", "id", "--bus", text]);
+    refused.fails(1, "uio999");
+    run(&["flash", "id", "--bus", "mem:30820000"]).fails(1, "0x");
+}
