@@ -157,6 +157,8 @@ fn a_chip_that_stays_busy_is_given_up_at_its_datasheet_s_limit() {
         assert!((limit_ns..2 * limit_ns + 200_000).contains(&waited_ns), "{board}: {waited_ns} ns");
         drop(chip);
         assert!(!bench.flash.borrow().selected());
+        // No command was sent to a chip that hears none.
+        assert!(bench.board.violations().is_empty(), "{:#?}", bench.board.violations());
     }
 }
 

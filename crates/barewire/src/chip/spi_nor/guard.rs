@@ -4,8 +4,9 @@
 //! 1. WREN, then RDSR: the latch is seen set, or nothing was begun.
 //! 2. The caller's command; it takes effect when CS rises.
 //! 3. [`WriteEnabled::finish`] waits until the chip is ready; the chip then has cleared its latch.
-//! 4. Without step 3 (an error, a panic), dropping the guard sends WRDI. A chip still busy ignores
-//!    it, and then clears its latch itself when it is done.
+//! 4. Without step 3 (an error, a panic), dropping the guard sends WRDI: unless the chip is known to
+//!    be busy for good, or gone, for then it hears no command, and clears its latch itself if it is
+//!    ever done.
 
 use super::opcode::{WRDI, WREN};
 use super::{BUSY, NorError, SpiNor, WEL};
@@ -18,6 +19,7 @@ pub(super) struct WriteEnabled<'c, P: Port, T: Timer> {
     chip: &'c mut SpiNor<P, T>,
     /// Protection bits before the change: if they differ after it, nobody drives the line.
     protection_bits: u8,
+    /// No WRDI is due.
     disabled: bool,
 }
 
@@ -77,12 +79,14 @@ impl<P: Port, T: Timer> WriteEnabled<'_, P, T> {
             let late = self.chip.timer.now_ticks().wrapping_sub(begun) > limit_ticks;
             let status = self.chip.status()?;
             if status == 0xff && self.protection_bits != protection {
+                self.disabled = true;
                 return Err(NorError::Gone { address });
             }
             if status & BUSY == 0 {
                 return Ok(());
             }
             if late {
+                self.disabled = true;
                 return Err(NorError::StaysBusy { limit_ns: max_ns, status });
             }
             self.chip.timer.sleep_ns(interval_ns);
