@@ -84,6 +84,8 @@ const PREFILL_WORDS: usize = 4;
 /// CONREG with nothing to do. No burst is started by it; its length is one the block has in every
 /// model of it.
 const IDLE: u32 = EN | CHANNEL_MODE_ALL | burst_length(1);
+/// What no device is configured as: CONFIGREG has no such bits.
+const UNCONFIGURED: [u32; 3] = [u32::MAX; 3];
 /// FIFO words moved at a time through the stack.
 const CHUNK_WORDS: usize = 16;
 /// How often the hardware is asked before the timer is.
@@ -108,8 +110,8 @@ pub struct Ecspi<R, G, T> {
     gpio: G,
     /// CONREG as last written, without XCH.
     conreg: u32,
-    /// CONFIGREG, PERIODREG and TESTREG as last written; `None` after a reset.
-    configured: Option<[u32; 3]>,
+    /// CONFIGREG, PERIODREG and TESTREG as last written; after a reset [`UNCONFIGURED`].
+    configured: [u32; 3],
     timer: T,
     config: EcspiConfig,
 }
@@ -121,7 +123,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
     /// If `config.reference_hz` is 0.
     pub fn new(regs: R, gpio: G, timer: T, config: EcspiConfig) -> Self {
         assert!(config.reference_hz > 0, "the block's reference clock runs");
-        let mut this = Self { regs, gpio, conreg: 0, configured: None, timer, config };
+        let mut this = Self { regs, gpio, conreg: 0, configured: UNCONFIGURED, timer, config };
         for line in config.chip_selects {
             if let CsLine::Gpio { bit, active_high } = line {
                 this.gpio.output(1 << (bit & 31), !active_high);
@@ -143,7 +145,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
         self.conreg = IDLE;
         self.regs.write(CONREG, self.conreg);
         self.regs.write(INTREG, 0);
-        self.configured = None;
+        self.configured = UNCONFIGURED;
     }
 
     #[cold]
@@ -154,7 +156,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
         self.regs.write(CONFIGREG, configreg);
         self.regs.write(PERIODREG, periodreg);
         self.regs.write(TESTREG, testreg);
-        self.configured = Some(wanted);
+        self.configured = wanted;
         self.wait_ticks(program.regs[P_CS_HIGH_SETTLE] & !CS_HIGH);
     }
 
@@ -191,29 +193,27 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
         }
     }
 
-    /// One FIFO word by the fast start. The step numbers are the module's.
+    /// One FIFO word of `len` bytes, sent and awaited; RXDATA then holds what came in for it.
     #[inline]
-    fn exchange_word(
-        &mut self,
-        plan: &Plan,
-        data: &mut Data<'_>,
-        range: Span,
-    ) -> Result<(), TimedOut> {
-        let conreg = plan.control & !BURST_LENGTH | burst_length(range.len);
+    fn clock_word(&mut self, plan: &Plan, word: u32, len: usize) -> Result<(), TimedOut> {
+        let conreg = plan.control & !BURST_LENGTH | burst_length(len);
         self.set_conreg(conreg);
-        let word = data.tx().map_or(0, |tx| pack(&tx[range.indices()], plan.word_bytes));
         self.regs.write(TXDATA, word);
         if conreg & SMC != 0 {
-            self.poll(STATREG, RR, RR, range.len)?;
+            self.poll(STATREG, RR, RR, len)
         } else {
             self.start();
-            self.poll(CONREG, XCH, 0, range.len)?;
+            self.poll(CONREG, XCH, 0, len)
         }
+    }
+
+    /// A transfer of one FIFO word.
+    #[inline]
+    fn exchange_word(&mut self, plan: &Plan, data: &mut Data<'_>) -> Result<(), TimedOut> {
+        let word = data.tx().map_or(0, |tx| pack(tx, plan.word_bytes));
+        self.clock_word(plan, word, data.len())?;
         match data.rx_mut() {
-            Some(rx) => {
-                let word = self.regs.read(RXDATA);
-                unpack(word, &mut rx[range.indices()], plan.word_bytes);
-            }
+            Some(rx) => unpack(self.regs.read(RXDATA), rx, plan.word_bytes),
             None => self.regs.discard_n(RXDATA, 1),
         }
         Ok(())
@@ -328,7 +328,13 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
             if start > 0 {
                 self.wait_ticks(plan.word_delay_ticks);
             }
-            self.exchange_word(plan, data, Span { start, len })?;
+            let word = start..start + len;
+            let sent = data.tx().map_or(0, |tx| pack(&tx[word.clone()], plan.word_bytes));
+            self.clock_word(plan, sent, len)?;
+            match data.rx_mut() {
+                Some(rx) => unpack(self.regs.read(RXDATA), &mut rx[word], plan.word_bytes),
+                None => self.regs.discard_n(RXDATA, 1),
+            }
         }
         Ok(())
     }
@@ -358,11 +364,6 @@ struct Span {
 impl Span {
     fn words(self) -> usize {
         self.len.div_ceil(4)
-    }
-
-    #[inline]
-    fn indices(self) -> core::ops::Range<usize> {
-        self.start..self.start + self.len
     }
 
     /// Where FIFO word `index` of the burst lies.
@@ -409,7 +410,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Wire for Ecspi<R, G, T> {
     fn select(&mut self, program: &Program) {
         let wanted =
             [program.regs[P_CONFIGREG], program.regs[P_PERIODREG], program.regs[P_TESTREG]];
-        if self.configured != Some(wanted) {
+        if self.configured != wanted {
             self.reconfigure(program, wanted);
         }
         let mask = program.regs[P_CS_MASK];
@@ -441,7 +442,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Wire for Ecspi<R, G, T> {
             return self.exchange_spaced(plan, data);
         }
         if len <= 4 {
-            return self.exchange_word(plan, data, Span { start: 0, len });
+            return self.exchange_word(plan, data);
         }
         self.exchange_long(plan, data)
     }
