@@ -23,44 +23,46 @@ pub struct TimedOut {
 
 /// A message that did not finish: where, and why.
 ///
-/// With a length it fits two registers, which keeps the result of a good message out of memory.
+/// One number, so that a result of it and a length comes back in two registers and a good message
+/// leaves nothing in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unfinished {
-    transfer_index: u32,
-    /// Microseconds of a timeout, or with [`Unfinished::OS`] an errno.
-    cause: u32,
-}
-
-const _: () = assert!(size_of::<Unfinished>() == 8, "a result of two registers");
+pub struct Unfinished(
+    /// The transfer's index above; below it microseconds of a timeout, or with
+    /// [`Unfinished::OS`] an errno.
+    u64,
+);
 
 impl Unfinished {
     const OS: u32 = 1 << 31;
 
+    const fn new(transfer_index: usize, cause: u32) -> Self {
+        Self((transfer_index as u64) << 32 | cause as u64)
+    }
+
     /// Transfer `transfer_index` did not finish in time.
     #[must_use]
     pub const fn timed_out(transfer_index: usize, timed_out: TimedOut) -> Self {
-        let cause = timed_out.timeout_us & !Self::OS;
-        Self { transfer_index: transfer_index as u32, cause }
+        Self::new(transfer_index, timed_out.timeout_us & !Self::OS)
     }
 
     /// The operating system failed transfer `transfer_index` with `errno`.
     #[must_use]
     pub const fn os(transfer_index: usize, errno: i32) -> Self {
-        let cause = errno as u32 & !Self::OS | Self::OS;
-        Self { transfer_index: transfer_index as u32, cause }
+        Self::new(transfer_index, errno as u32 | Self::OS)
     }
 
     /// Which transfer.
     #[must_use]
     pub const fn transfer_index(self) -> usize {
-        self.transfer_index as usize
+        (self.0 >> 32) as usize
     }
 
     /// Why.
     #[must_use]
     pub const fn error(self) -> Error {
-        let low = self.cause & !Self::OS;
-        if self.cause & Self::OS == 0 {
+        let cause = self.0 as u32;
+        let low = cause & !Self::OS;
+        if cause & Self::OS == 0 {
             Error::Timeout { timeout_us: low }
         } else {
             Error::Os { errno: low as i32 }
