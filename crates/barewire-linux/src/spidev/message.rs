@@ -66,7 +66,7 @@ impl Store {
         self.segments.clear();
         let mut recorder = Recorder {
             segments: &mut self.segments,
-            word_bytes: program.plan.word_bytes,
+            word_bytes: program.plan.word_bytes(),
             piece,
             selected: false,
             begun: false,
@@ -181,7 +181,7 @@ impl Wire for Recorder<'_> {
         let rx = data.rx_mut().map_or(0, |rx| rx.as_mut_ptr().expose_provenance());
         // The block's value is the transfer's own clock, and 0 if it has none.
         let speed_hz = plan.control;
-        let own_words = plan.word_bytes != self.word_bytes;
+        let own_words = plan.word_bytes() != self.word_bytes;
         // `plan` has refused more than fits.
         let word_delay_usecs = u8::try_from(plan.word_delay_ticks).unwrap_or(u8::MAX);
         let mut start = 0;
@@ -198,7 +198,7 @@ impl Wire for Recorder<'_> {
                 speed_hz,
                 // Two pieces of a transfer are two words of it, too.
                 delay_usecs: if last { 0 } else { word_delay_usecs.into() },
-                bits_per_word: if own_words { plan.word_bytes * 8 } else { 0 },
+                bits_per_word: if own_words { plan.word_bytes() * 8 } else { 0 },
                 word_delay_usecs,
                 ..SpiIocTransfer::default()
             });

@@ -390,11 +390,9 @@ impl<I: Ioctl, T: Timer> Controller for Spidev<I, T> {
     }
 
     fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
-        settings::configure(settings, self.kept_mode, self.room.longest()).map_err(|refused| {
-            match refused.whole {
-                Some(whole) => self.keep(whole, refused.nearest),
-                None => refused.nearest,
-            }
+        settings::configure(settings, self.kept_mode).map_err(|refused| match refused.whole {
+            Some(whole) => self.keep(whole, refused.nearest),
+            None => refused.nearest,
         })
     }
 

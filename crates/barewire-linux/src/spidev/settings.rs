@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use barewire::controller::{After, Limits, Plan, Program, delay_ticks, word_bytes};
+use barewire::controller::{Limits, Plan, Program, delay_ticks, word_bytes};
 use barewire::spi::{Effective, Error, Mode, Settings, Transfer};
 use barewire::time::effective_ns;
 use rustix::io::Errno;
@@ -140,7 +140,6 @@ fn fits(
 pub(super) fn configure(
     settings: &Settings,
     kept_mode: u32,
-    max_len: usize,
 ) -> Result<(Program, Effective), Refused> {
     if settings.speed_hz == 0 {
         return Err(Error::SpeedZero.into());
@@ -159,10 +158,9 @@ pub(super) fn configure(
     regs[P_BITS] = settings.bits_per_word.into();
     regs[P_SPEED] = settings.speed_hz;
     let program = Program {
-        plan: Plan { control: 0, word_delay_ticks, word_bytes, after: After::Nothing },
-        max_len,
-        // The sum of several transfers is ours to check.
-        one_transfer: true,
+        plan: Plan::new(0, word_delay_ticks, word_bytes),
+        // A message's size against bufsiz is ours to check.
+        asks: true,
         regs,
         cs_setup_ticks,
         cs_hold_ticks,

@@ -74,8 +74,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     /// the transfer's index and the bytes clocked before it. CS is inactive in every case.
     #[inline]
     pub fn sync(&self, message: &mut [Transfer<'_>]) -> Result<usize, MessageError> {
-        let planned = plan_plain(&self.program, message)?;
-        self.run_held(self.bus.take(), planned, message)
+        self.run_held(self.bus.take(), message)
     }
 
     /// [`Device::sync`] if the bus is free; never blocks.
@@ -84,9 +83,8 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     /// [`Error::Busy`], or those of [`Device::sync`].
     #[inline]
     pub fn try_sync(&self, message: &mut [Transfer<'_>]) -> Result<usize, MessageError> {
-        let planned = plan_plain(&self.program, message)?;
         match self.bus.try_take() {
-            Some(held) => self.run_held(held, planned, message),
+            Some(held) => self.run_held(held, message),
             None => Err(MessageError::refused(Error::Busy, 0)),
         }
     }
@@ -95,10 +93,10 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     fn run_held(
         &self,
         mut held: Held<'_, C>,
-        planned: bool,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, MessageError> {
-        if !planned {
+        // Inside the bus: the atomic before would have to wait for what planning stores.
+        if !plan_plain(&self.program, message) {
             held.plan(&self.program, message)?;
         }
         let ran = held.run(&self.program, message);

@@ -28,10 +28,8 @@ use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
 pub struct Program {
     /// The plan of a transfer that is as the device has it.
     pub plan: Plan,
-    /// The longest transfer the controller need not be asked about, in bytes.
-    pub max_len: usize,
-    /// Whether the controller must be asked about messages of several transfers.
-    pub one_transfer: bool,
+    /// Whether [`Controller::plan`] must be asked about every message of the device.
+    pub asks: bool,
     /// The block's own values; their meaning is the driver's.
     pub regs: [u32; 5],
     /// Ticks to wait after CS is driven active.
@@ -44,21 +42,21 @@ pub struct Program {
     pub timed: bool,
 }
 
-/// A transfer as register values. Small: the sync path writes one for every transfer.
+/// A transfer as register values. Small, and without padding: the sync path writes one for every
+/// transfer, in two stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// The block's own value; its meaning is the driver's.
     pub control: u32,
     /// Ticks to wait after each word but the last.
     pub word_delay_ticks: u32,
-    /// Bytes of a word.
-    pub word_bytes: u8,
-    /// What follows the transfer.
-    pub after: After,
+    /// Bytes of a word above, what follows below.
+    shape: u32,
 }
 
 /// What follows a transfer inside its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub enum After {
     /// The next transfer, at once.
     Nothing,
@@ -72,9 +70,54 @@ pub enum After {
 
 impl Plan {
     /// The plan of a transfer that has none yet.
-    pub(crate) const NONE: Plan =
-        Plan { control: 0, word_delay_ticks: 0, word_bytes: 1, after: After::Nothing };
+    pub(crate) const NONE: Plan = Plan::new(0, 0, 1);
+
+    /// A plan with nothing after the transfer.
+    #[must_use]
+    pub const fn new(control: u32, word_delay_ticks: u32, word_bytes: u8) -> Self {
+        Self { control, word_delay_ticks, shape: (word_bytes as u32) << 8 }
+    }
+
+    /// Bytes of a word.
+    #[inline]
+    #[must_use]
+    pub const fn word_bytes(&self) -> u8 {
+        (self.shape >> 8) as u8
+    }
+
+    /// What follows the transfer.
+    #[inline]
+    #[must_use]
+    pub const fn after(&self) -> After {
+        match self.shape as u8 {
+            0 => After::Nothing,
+            1 => After::CsChange,
+            2 => After::Delay,
+            _ => After::TimedCsChange,
+        }
+    }
+
+    /// The same with another word.
+    #[must_use]
+    pub const fn with_word_bytes(self, word_bytes: u8) -> Self {
+        Self { shape: self.shape & 0xff | (word_bytes as u32) << 8, ..self }
+    }
+
+    /// The same with something else after it.
+    #[must_use]
+    pub const fn with_after(self, after: After) -> Self {
+        Self { shape: self.shape & !0xff | after as u32, ..self }
+    }
+
+    /// The same, of a plan with nothing after it, with CS dropped and raised at once if asked.
+    #[inline]
+    #[must_use]
+    pub(crate) const fn with_cs_change(self, cs_change: bool) -> Self {
+        Self { shape: self.shape | cs_change as u32, ..self }
+    }
 }
+
+const _: () = assert!(After::CsChange as u32 == 1, "what a bool of cs_change makes");
 
 /// What a controller can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

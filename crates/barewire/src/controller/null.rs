@@ -4,8 +4,8 @@
 //! bench counts what a driver's out-of-line register work would be surrounded by.
 
 use super::{
-    After, Controller, Limits, Plan, Program, TimedOut, Unfinished, Wire, plan_message,
-    run_message, word_bytes,
+    Controller, Limits, Plan, Program, TimedOut, Unfinished, Wire, plan_message, run_message,
+    word_bytes,
 };
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
 
@@ -89,14 +89,8 @@ impl Controller for Null {
             return Err(Error::SpeedZero);
         }
         let program = Program {
-            plan: Plan {
-                control: 0,
-                word_delay_ticks: settings.word_delay_ns,
-                word_bytes: word_bytes(settings.bits_per_word)?,
-                after: After::Nothing,
-            },
-            max_len: usize::MAX,
-            one_transfer: false,
+            plan: Plan::new(0, settings.word_delay_ns, word_bytes(settings.bits_per_word)?),
+            asks: false,
             regs: [0; 5],
             cs_setup_ticks: settings.cs_setup_ns,
             cs_hold_ticks: settings.cs_hold_ns,

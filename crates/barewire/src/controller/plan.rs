@@ -16,28 +16,21 @@ pub fn delay_ticks(ns: u32, timer_hz: u32) -> Result<u32, Error> {
         .map_err(|_| Error::DelayTooLong { asked_ns: ns })
 }
 
-/// Validates and plans `message` if every transfer is as the device has it: then no controller
-/// is needed, nor the bus. Returns whether it was so; if not, nothing is settled and the
-/// controller must [plan](super::Controller::plan).
-///
-/// # Errors
-/// [`Error::Empty`], [`Error::CsChangeOnLast`], [`Error::Length`].
+/// Validates and plans `message` if it is a good one and every transfer is as the device has it:
+/// then the controller need not be asked. Returns whether it was so; if not, nothing is settled,
+/// and [`Controller::plan`](super::Controller::plan) plans or refuses it.
 #[inline]
-pub(crate) fn plan_plain(
-    program: &Program,
-    message: &mut [Transfer<'_>],
-) -> Result<bool, MessageError> {
-    check_ends(message)?;
-    if program.one_transfer && message.len() > 1 {
-        return Ok(false);
+pub(crate) fn plan_plain(program: &Program, message: &mut [Transfer<'_>]) -> bool {
+    if program.asks || !message.last().is_some_and(|last| !last.cs_change) {
+        return false;
     }
-    for (index, transfer) in message.iter_mut().enumerate() {
-        if !transfer.is_plain() || transfer.data.len() > program.max_len {
-            return Ok(false);
+    for transfer in message {
+        if !transfer.is_plain() || !is_whole(transfer.data.len(), program.plan.word_bytes()) {
+            return false;
         }
-        plan_one(program, transfer).map_err(|error| MessageError::refused(error, index))?;
+        transfer.plan = program.plan.with_cs_change(transfer.cs_change);
     }
-    Ok(true)
+    true
 }
 
 /// Validates `message` and writes every transfer's plan; `block` adds the block's own checks and
@@ -67,7 +60,6 @@ where
     Ok(())
 }
 
-#[inline]
 fn check_ends(message: &[Transfer<'_>]) -> Result<(), MessageError> {
     match message.last() {
         None => Err(MessageError::refused(Error::Empty, 0)),
@@ -78,23 +70,20 @@ fn check_ends(message: &[Transfer<'_>]) -> Result<(), MessageError> {
     }
 }
 
-#[inline]
 fn plan_one(program: &Program, transfer: &mut Transfer<'_>) -> Result<(), Error> {
-    transfer.plan = program.plan;
-    if transfer.cs_change {
-        transfer.plan.after = After::CsChange;
-    }
-    check_len(transfer.data.len(), program.plan.word_bytes)
+    transfer.plan = program.plan.with_cs_change(transfer.cs_change);
+    check_len(transfer.data.len(), program.plan.word_bytes())
 }
 
+/// Whether `len` bytes are whole words.
 #[inline]
-fn check_len(len: usize, word_bytes: u8) -> Result<(), Error> {
+fn is_whole(len: usize, word_bytes: u8) -> bool {
     // Words are 1, 2 or 4 bytes: a mask finds a remainder without a division.
-    if len & usize::from(word_bytes - 1) == 0 {
-        Ok(())
-    } else {
-        Err(Error::Length { len, word_bytes })
-    }
+    len & usize::from(word_bytes - 1) == 0
+}
+
+fn check_len(len: usize, word_bytes: u8) -> Result<(), Error> {
+    if is_whole(len, word_bytes) { Ok(()) } else { Err(Error::Length { len, word_bytes }) }
 }
 
 /// A transfer with a speed, a word length or delays of its own.
@@ -111,7 +100,7 @@ where
     transfer.plan = program.plan;
     transfer.plan.control = block(transfer)?;
     if transfer.bits_per_word != 0 {
-        transfer.plan.word_bytes = word_bytes(transfer.bits_per_word)?;
+        transfer.plan = transfer.plan.with_word_bytes(word_bytes(transfer.bits_per_word)?);
     }
     let word_delay_ticks = delay_ticks(transfer.word_delay_ns, timer_hz)?;
     transfer.plan.word_delay_ticks = transfer.plan.word_delay_ticks.max(word_delay_ticks);
@@ -119,14 +108,14 @@ where
     // Deselecting waits the device's cs_inactive already; only the rest is to come.
     transfer.inactive_ticks = delay_ticks(transfer.cs_change_delay_ns, timer_hz)?
         .saturating_sub(program.cs_inactive_ticks);
-    if transfer.cs_change && transfer.delay_ticks | transfer.inactive_ticks != 0 {
-        transfer.plan.after = After::TimedCsChange;
-    } else if transfer.cs_change {
-        transfer.plan.after = After::CsChange;
-    } else if transfer.delay_ticks != 0 {
-        transfer.plan.after = After::Delay;
-    }
-    check_len(transfer.data.len(), transfer.plan.word_bytes)
+    let after = match (transfer.cs_change, transfer.delay_ticks, transfer.inactive_ticks) {
+        (true, 0, 0) => After::CsChange,
+        (true, ..) => After::TimedCsChange,
+        (false, 0, _) => After::Nothing,
+        (false, ..) => After::Delay,
+    };
+    transfer.plan = transfer.plan.with_after(after);
+    check_len(transfer.data.len(), transfer.plan.word_bytes())
 }
 
 /// Bytes of a word of `bits`.

@@ -145,7 +145,7 @@ impl<'w, W: Wire + ?Sized> Selected<'w, W> {
 
     #[inline]
     fn after(&mut self, transfer: &Transfer<'_>) {
-        match transfer.plan.after {
+        match transfer.plan.after() {
             After::Nothing => {}
             After::CsChange => {
                 self.deselect();
@@ -158,7 +158,7 @@ impl<'w, W: Wire + ?Sized> Selected<'w, W> {
     #[cold]
     fn after_timed(&mut self, transfer: &Transfer<'_>) {
         self.wire.wait_ticks(transfer.delay_ticks);
-        if transfer.plan.after == After::TimedCsChange {
+        if transfer.plan.after() == After::TimedCsChange {
             self.deselect();
             self.wire.wait_ticks(transfer.inactive_ticks);
             self.select();

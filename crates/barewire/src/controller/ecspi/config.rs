@@ -5,7 +5,7 @@ use super::regs::{
     SCLK_POL_ALL, SMC, channel_select, csd_ctl, dividers, divisor, ss_pol,
 };
 use super::{CS_HIGH, P_CS_MASK};
-use crate::controller::{After, Limits, Plan, Program, delay_ticks, word_bytes};
+use crate::controller::{Limits, Plan, Program, delay_ticks, word_bytes};
 use crate::spi::{Effective, Error, MessageError, Mode, Settings, Transfer};
 use crate::time::{effective_ns, ticks_at_least};
 
@@ -135,14 +135,13 @@ impl EcspiConfig {
         };
         let [cs_setup_ticks, cs_hold_ticks, cs_inactive_ticks] = delays;
         let program = Program {
-            plan: Plan {
-                control: conreg,
-                word_delay_ticks: delay_ticks(settings.word_delay_ns, timer_hz)?,
-                word_bytes: word_bytes(settings.bits_per_word)?,
-                after: After::Nothing,
-            },
-            max_len: if native { self.burst_bytes_max() } else { usize::MAX },
-            one_transfer: native,
+            plan: Plan::new(
+                conreg,
+                delay_ticks(settings.word_delay_ns, timer_hz)?,
+                word_bytes(settings.bits_per_word)?,
+            ),
+            // What would pulse the block's own line depends on the message.
+            asks: native,
             regs: [
                 configreg,
                 periodreg,

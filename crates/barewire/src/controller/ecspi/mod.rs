@@ -210,10 +210,10 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
     /// A transfer of one FIFO word.
     #[inline]
     fn exchange_word(&mut self, plan: &Plan, data: &mut Data<'_>) -> Result<(), TimedOut> {
-        let word = data.tx().map_or(0, |tx| pack(tx, plan.word_bytes));
+        let word = data.tx().map_or(0, |tx| pack(tx, plan.word_bytes()));
         self.clock_word(plan, word, data.len())?;
         match data.rx_mut() {
-            Some(rx) => unpack(self.regs.read(RXDATA), rx, plan.word_bytes),
+            Some(rx) => unpack(self.regs.read(RXDATA), rx, plan.word_bytes()),
             None => self.regs.discard_n(RXDATA, 1),
         }
         Ok(())
@@ -291,7 +291,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
             let n = words.len().min(CHUNK_WORDS);
             if let Some(tx) = data.tx() {
                 for (word, index) in chunk.iter_mut().zip(words.start..words.start + n) {
-                    *word = pack(&tx[span.word(index)], plan.word_bytes);
+                    *word = pack(&tx[span.word(index)], plan.word_bytes());
                 }
             }
             self.regs.write_n(TXDATA, &chunk[..n]);
@@ -314,7 +314,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
             let n = words.len().min(CHUNK_WORDS);
             self.regs.read_n(RXDATA, &mut chunk[..n]);
             for (&word, index) in chunk.iter().zip(words.start..words.start + n) {
-                unpack(word, &mut rx[span.word(index)], plan.word_bytes);
+                unpack(word, &mut rx[span.word(index)], plan.word_bytes());
             }
             words.start += n;
         }
@@ -323,16 +323,16 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
     /// Words apart by a delay: each its own burst.
     #[cold]
     fn exchange_spaced(&mut self, plan: &Plan, data: &mut Data<'_>) -> Result<(), TimedOut> {
-        let len = usize::from(plan.word_bytes);
+        let len = usize::from(plan.word_bytes());
         for start in (0..data.len()).step_by(len) {
             if start > 0 {
                 self.wait_ticks(plan.word_delay_ticks);
             }
             let word = start..start + len;
-            let sent = data.tx().map_or(0, |tx| pack(&tx[word.clone()], plan.word_bytes));
+            let sent = data.tx().map_or(0, |tx| pack(&tx[word.clone()], plan.word_bytes()));
             self.clock_word(plan, sent, len)?;
             match data.rx_mut() {
-                Some(rx) => unpack(self.regs.read(RXDATA), &mut rx[word], plan.word_bytes),
+                Some(rx) => unpack(self.regs.read(RXDATA), &mut rx[word], plan.word_bytes()),
                 None => self.regs.discard_n(RXDATA, 1),
             }
         }
