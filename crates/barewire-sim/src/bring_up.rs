@@ -20,13 +20,13 @@ use crate::engine::relax_current;
 use crate::wire::Driver;
 
 /// Instructions of the sync path for a message of one transfer, without the controller's register
-/// work: 164 for the whole call less 36 of the null controller's three calls.
+/// work: 132 for the whole call less 14 of the null controller's three calls.
 ///
 /// Counted on x86-64 by callgrind (`crates/barewire-cli/tests/snapshots/instructions.txt`); an
 /// Arm core's count differs somewhat, and is to replace it when it is counted.
-pub const INSTRUCTIONS_PER_MESSAGE: u64 = 128;
-/// Instructions each further transfer of a message adds, counted likewise.
-pub const INSTRUCTIONS_PER_TRANSFER: u64 = 40;
+pub const INSTRUCTIONS_PER_MESSAGE: u64 = 118;
+/// Instructions each further transfer of a message adds, counted likewise: 41 less 9.
+pub const INSTRUCTIONS_PER_TRANSFER: u64 = 32;
 
 /// The shipped driver's body on a simulated board.
 pub type SimEcspi = Ecspi<SimRegisters, ImxGpio<SimRegisters>, SimTimer>;

@@ -97,8 +97,22 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     ) -> Result<usize, MessageError> {
         // Inside the bus: the atomic before would have to wait for what planning stores.
         if !plan_plain(&self.program, message) {
-            held.plan(&self.program, message)?;
+            return self.run_asking(held, message);
         }
+        let ran = held.run(&self.program, message);
+        drop(held);
+        ran.map_err(|unfinished| unfinished.explain(message))
+    }
+
+    /// A message that only the controller can plan, or refuse. Apart, so that the hot path is short.
+    #[cold]
+    #[inline(never)]
+    fn run_asking(
+        &self,
+        mut held: Held<'_, C>,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, MessageError> {
+        held.plan(&self.program, message)?;
         let ran = held.run(&self.program, message);
         drop(held);
         ran.map_err(|unfinished| unfinished.explain(message))

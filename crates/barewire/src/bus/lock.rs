@@ -105,6 +105,7 @@ impl<C: ?Sized> Bus<C> {
     }
 
     #[cold]
+    #[inline(never)]
     fn take_slowly(&self) -> Held<'_, C> {
         loop {
             // Look without writing first: spinning on the swap would keep taking the cache line

@@ -21,16 +21,19 @@ pub fn delay_ticks(ns: u32, timer_hz: u32) -> Result<u32, Error> {
 /// and [`Controller::plan`](super::Controller::plan) plans or refuses it.
 #[inline]
 pub(crate) fn plan_plain(program: &Program, message: &mut [Transfer<'_>]) -> bool {
-    if program.asks || !message.last().is_some_and(|last| !last.cs_change) {
+    if program.asks {
         return false;
     }
+    // An empty message is refused like one that ends in cs_change.
+    let mut ends_in_cs_change = true;
     for transfer in message {
         if !transfer.is_plain() || !is_whole(transfer.data.len(), program.plan.word_bytes()) {
             return false;
         }
         transfer.plan = program.plan.with_cs_change(transfer.cs_change);
+        ends_in_cs_change = transfer.cs_change;
     }
-    true
+    !ends_in_cs_change
 }
 
 /// Validates `message` and writes every transfer's plan; `block` adds the block's own checks and
