@@ -44,6 +44,10 @@ impl<C: Controller> Layer for Watched<C> {
         &self.inner
     }
 
+    fn inner_mut(&mut self) -> &mut C {
+        &mut self.inner
+    }
+
     fn run_layer(
         &mut self,
         program: &Program,

@@ -75,6 +75,7 @@ impl Controller for Watched {
     ) -> Result<usize, Unfinished> {
         run_message(self, program, message)
     }
+    fn reclaim(&mut self) {}
 }
 
 const SETTINGS: Settings = Settings::new(0, 1_000_000);

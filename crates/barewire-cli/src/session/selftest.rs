@@ -41,6 +41,10 @@ impl<C: Controller> Layer for Stoppable<C> {
         &self.0
     }
 
+    fn inner_mut(&mut self) -> &mut C {
+        &mut self.0
+    }
+
     fn run_layer(
         &mut self,
         program: &Program,

@@ -466,6 +466,11 @@ impl<I: Ioctl, T: Timer> Controller for Spidev<I, T> {
         let (transfer_index, errno, error) = failed;
         Err(self.unfinished(transfer_index, errno, error))
     }
+
+    /// The kernel keeps the controller; only what we believe of the node's settings is forgotten.
+    fn reclaim(&mut self) {
+        self.applied = Applied::default();
+    }
 }
 
 /// The tick until which CS that has just dropped stays inactive for `us` microseconds.

@@ -17,14 +17,17 @@
 //! message has run. A caller that finds the bus taken spins (see [`Bus::with_relax`]); callers
 //! that spin are not served in order.
 
+mod atomic;
 mod device;
 mod lock;
+pub mod platform;
 mod prepared;
 #[cfg(test)]
 mod tests;
 
 pub use device::Device;
 pub use lock::Bus;
+pub use platform::Platform;
 pub use prepared::{Prepared, PreparedMessage};
 
 #[cfg(doc)]

@@ -54,6 +54,7 @@ impl<F: FnMut(usize) -> Result<(), TimedOut>> Controller for Scripted<F> {
     ) -> Result<usize, Unfinished> {
         run_message(self, program, message)
     }
+    fn reclaim(&mut self) {}
 }
 
 fn scripted<F: FnMut(usize) -> Result<(), TimedOut>>(hook: F) -> Bus<Scripted<F>> {
@@ -173,6 +174,7 @@ fn try_calls_inside_a_message_are_busy_and_leave_the_bus_held() {
         fn run(&mut self, p: &Program, m: &mut [Transfer<'_>]) -> Result<usize, Unfinished> {
             run_message(self, p, m)
         }
+        fn reclaim(&mut self) {}
     }
     BUS.device(&SETTINGS).expect("opens").sync(&mut [Transfer::write(&[1])]).expect("runs");
     assert_eq!(ANSWERS.load(Ordering::Relaxed), 3);

@@ -21,6 +21,8 @@ pub(crate) use plan::plan_plain;
 pub use plan::{delay_ticks, plan_message, word_bytes};
 pub use wire::{TimedOut, Unfinished, Wire, run_message};
 
+use core::task::Poll;
+
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
 
 /// A device's settings as register values: computed when they are set, not at each call.
@@ -158,4 +160,41 @@ pub trait Controller {
     /// The transfer that did not finish. CS is inactive and the FIFOs are empty afterwards.
     fn run(&mut self, program: &Program, message: &mut [Transfer<'_>])
     -> Result<usize, Unfinished>;
+
+    /// Begins a planned message that [`Controller::resume`] goes on with, the block's interrupt
+    /// still masked ([`Controller::arm`] lets it come). A controller that finishes in the call,
+    /// which is the default, returns what [`Controller::run`] does.
+    ///
+    /// Between the first `Pending` and `Ready` the controller is given the same program and
+    /// message, and nothing else is asked of it but [`Controller::reclaim`].
+    fn start(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Poll<Result<usize, Unfinished>> {
+        Poll::Ready(self.run(program, message))
+    }
+
+    /// Goes on with the message begun: called from the block's interrupt handler, which it
+    /// silences, or by somebody who got tired of waiting for it. Never waits for the wire.
+    ///
+    /// # Errors
+    /// As [`Controller::run`]; a deadline that has passed among them.
+    fn resume(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Poll<Result<usize, Unfinished>> {
+        let _ = (program, message);
+        unreachable!("only a controller whose `start` returned Pending is resumed")
+    }
+
+    /// Lets the block interrupt for the message begun: one register access, the last before the
+    /// interrupt may come.
+    fn arm(&mut self) {}
+
+    /// Brings the block from any state to idle: CS inactive, FIFOs empty, nothing configured that
+    /// the next message would rely on. For a block that somebody else drove meanwhile, or died
+    /// driving.
+    fn reclaim(&mut self);
 }

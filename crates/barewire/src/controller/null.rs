@@ -119,4 +119,8 @@ impl Controller for Null {
     ) -> Result<usize, Unfinished> {
         run_message(self, program, message)
     }
+
+    fn reclaim(&mut self) {
+        self.cs_active = false;
+    }
 }

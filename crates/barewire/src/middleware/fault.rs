@@ -120,6 +120,10 @@ impl<C: Controller> Layer for FaultInjector<C> {
         &self.inner
     }
 
+    fn inner_mut(&mut self) -> &mut C {
+        &mut self.inner
+    }
+
     fn run_layer(
         &mut self,
         program: &Program,

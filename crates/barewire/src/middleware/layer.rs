@@ -11,6 +11,9 @@ pub trait Layer {
     /// The wrapped controller.
     fn inner(&self) -> &Self::Inner;
 
+    /// The wrapped controller, to change.
+    fn inner_mut(&mut self) -> &mut Self::Inner;
+
     /// Runs a planned message, as [`Controller::run`].
     ///
     /// # Errors
@@ -41,5 +44,9 @@ impl<L: Layer + ?Sized> Controller for L {
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
         self.run_layer(program, message)
+    }
+
+    fn reclaim(&mut self) {
+        self.inner_mut().reclaim();
     }
 }

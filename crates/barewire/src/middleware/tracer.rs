@@ -41,6 +41,10 @@ impl<C: Controller, T: Timer, S: Sink> Layer for Tracer<C, T, S> {
         &self.inner
     }
 
+    fn inner_mut(&mut self) -> &mut C {
+        &mut self.inner
+    }
+
     fn run_layer(
         &mut self,
         program: &Program,

@@ -124,11 +124,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
     pub fn new(regs: R, gpio: G, timer: T, config: EcspiConfig) -> Self {
         assert!(config.reference_hz > 0, "the block's reference clock runs");
         let mut this = Self { regs, gpio, conreg: 0, configured: UNCONFIGURED, timer, config };
-        for line in config.chip_selects {
-            if let CsLine::Gpio { bit, active_high } = line {
-                this.gpio.output(1 << (bit & 31), !active_high);
-            }
-        }
+        this.deselect_all();
         this.reset();
         this
     }
@@ -137,6 +133,14 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
     pub fn release(mut self) -> (R, G, T) {
         self.regs.write(CONREG, IDLE & !EN);
         (self.regs, self.gpio, self.timer)
+    }
+
+    fn deselect_all(&mut self) {
+        for line in self.config.chip_selects {
+            if let CsLine::Gpio { bit, active_high } = line {
+                self.gpio.output(1 << (bit & 31), !active_high);
+            }
+        }
     }
 
     /// Disabling the block flushes its FIFOs and resets everything but CONREG.
@@ -481,5 +485,10 @@ impl<R: Registers, G: GpioBank, T: Timer> Controller for Ecspi<R, G, T> {
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
         run_message(self, program, message)
+    }
+
+    fn reclaim(&mut self) {
+        self.deselect_all();
+        self.reset();
     }
 }

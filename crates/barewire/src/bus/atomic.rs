@@ -1,0 +1,61 @@
+//! Atomics and cells: the core's own, or a model checker's under `--cfg loom` or `--cfg shuttle`.
+//!
+//! Loom's cell watches that accesses are ordered, so the bus's shared fields go through
+//! [`Cell::with`] and [`Cell::with_mut`], which cost nothing elsewhere.
+
+/// The word a thread may sleep on, see [`Platform::wait`](super::Platform::wait).
+#[cfg(not(any(loom, shuttle)))]
+pub use core::sync::atomic::AtomicU32;
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) use core::sync::atomic::{AtomicBool, AtomicPtr, fence};
+
+#[cfg(loom)]
+pub use loom::sync::atomic::AtomicU32;
+#[cfg(loom)]
+pub(crate) use loom::sync::atomic::{AtomicBool, AtomicPtr, fence};
+
+#[cfg(shuttle)]
+pub use shuttle::sync::atomic::AtomicU32;
+#[cfg(shuttle)]
+pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicPtr, fence};
+
+pub(crate) use core::sync::atomic::Ordering;
+
+#[cfg(loom)]
+pub(crate) use loom::cell::UnsafeCell as Cell;
+
+#[cfg(not(loom))]
+pub(crate) use plain::Cell;
+
+#[cfg(not(loom))]
+mod plain {
+    use core::cell::UnsafeCell;
+
+    /// [`UnsafeCell`] with the checker's way in.
+    #[derive(Debug)]
+    pub(crate) struct Cell<T: ?Sized>(UnsafeCell<T>);
+
+    impl<T> Cell<T> {
+        pub(crate) const fn new(value: T) -> Self {
+            Self(UnsafeCell::new(value))
+        }
+
+        pub(crate) fn into_inner(self) -> T {
+            self.0.into_inner()
+        }
+    }
+
+    impl<T: ?Sized> Cell<T> {
+        /// Lets `f` read through the pointer.
+        #[inline(always)]
+        pub(crate) fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+            f(self.0.get())
+        }
+
+        /// Lets `f` write through the pointer.
+        #[inline(always)]
+        pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+            f(self.0.get())
+        }
+    }
+}

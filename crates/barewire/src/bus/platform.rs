@@ -1,0 +1,91 @@
+//! The platform seam: how a thread that must wait for the bus waits, and who it is.
+//!
+//! # For platform authors
+//! A bus that nobody else wants asks its platform nothing. Only a caller that finds the bus taken
+//! comes here: it [relaxes](Platform::relax) up to [`Platform::spins`] times, then sleeps in
+//! [`Platform::wait`] until whoever finishes its message calls [`Platform::wake`].
+//!
+//! [`Spin`] never sleeps and is what [`Bus::new`](super::Bus::new) uses.
+//!
+//! # Ordering
+//! `wait` and `wake` need order nothing: the word is written with release before `wake`, and read
+//! with acquire after `wait`.
+
+pub use super::atomic::AtomicU32;
+
+/// How threads of this machine wait for each other.
+pub trait Platform: Sync {
+    /// The caller's context: a number that no two live threads share. Messages of one context run
+    /// in the order it gave them, also where priorities differ. Asked only where the bus was not
+    /// free.
+    ///
+    /// The default tells no contexts apart; then all messages run in one order, and priorities
+    /// have no effect.
+    fn context(&self) -> usize {
+        0
+    }
+
+    /// Between two looks at something that will change soon.
+    fn relax(&self) {
+        core::hint::spin_loop();
+    }
+
+    /// How often to relax before sleeping.
+    fn spins(&self) -> u32 {
+        100
+    }
+
+    /// Sleeps while `word` holds `expected`. May return early, for no reason at all; must not miss
+    /// a [`Platform::wake`] that comes after the word changed.
+    fn wait(&self, word: &AtomicU32, expected: u32);
+
+    /// Wakes whoever sleeps on `word`. The word itself may be gone by now: only its address may be
+    /// used. Must be callable from wherever `try_` calls are made.
+    fn wake(&self, word: *const AtomicU32);
+
+    /// Runs `f` with the controller's interrupt kept from this processor. Only a bus whose queue
+    /// an interrupt handler pumps ([`Pump::Interrupt`](super::Pump::Interrupt)) asks for it.
+    fn masked(&self, f: &mut dyn FnMut()) {
+        f();
+    }
+
+    /// Priority inheritance, if the bus is to have it: its lock then is a word that this takes and
+    /// gives back.
+    fn inheritance(&self) -> Option<&dyn Inheritance> {
+        None
+    }
+}
+
+/// [`Inheritance`]: the word's bit that sends whoever gives the word back to
+/// [`Inheritance::unlock`]. Linux's `FUTEX_WAITERS`.
+pub const WAITERS: u32 = 1 << 31;
+
+/// A lock whose waiters lend their priority to its owner: the protocol of Linux's PI futexes.
+///
+/// The word is 0 when free, else the owner's id, with [`WAITERS`] if giving it back needs
+/// [`Inheritance::unlock`]. The uncontended ways, a compare-and-swap from 0 to the id and back,
+/// are the bus's own.
+pub trait Inheritance: Sync {
+    /// The caller's id: above 0, below 2 to the 30.
+    fn id(&self) -> u32;
+
+    /// Takes the word, which somebody else has, and lends the caller's priority until then. On
+    /// return the word holds the caller's id.
+    fn lock(&self, word: &AtomicU32);
+
+    /// Gives the caller's word back, on which [`WAITERS`] is set: to the waiter of highest
+    /// priority, or to nobody if there is none.
+    fn unlock(&self, word: &AtomicU32);
+}
+
+/// Waits by looking: for bare metal, and for threads that each have a processor.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Spin;
+
+impl Platform for Spin {
+    fn wait(&self, _word: &AtomicU32, _expected: u32) {
+        self.relax();
+    }
+
+    fn wake(&self, _word: *const AtomicU32) {}
+}
