@@ -9,6 +9,7 @@
 //! charge their own.
 
 use barewire::bus::Bus;
+use barewire::bus::platform::{AtomicU32, Platform};
 use barewire::controller::ecspi::{CsLine, Ecspi, EcspiConfig, Streaming};
 use barewire::controller::gpio::{ImxGpio, Ownership};
 use barewire::controller::{Controller, Program, Unfinished};
@@ -66,7 +67,23 @@ pub fn bring_up_with(board: &Board, ownership: Ownership, streaming: Streaming) 
 /// A bus over the shipped driver, its instructions charged, waiting in virtual time.
 #[must_use]
 pub fn bus(board: &Board) -> Bus<Charged<SimEcspi>> {
-    Bus::with_relax(Charged::new(bring_up(board), board.clone()), relax_current)
+    Bus::with_platform(Charged::new(bring_up(board), board.clone()), &Relaxing)
+}
+
+/// Threads of the simulator wait by letting virtual time pass.
+#[derive(Debug)]
+pub struct Relaxing;
+
+impl Platform for Relaxing {
+    fn relax(&self) {
+        relax_current();
+    }
+
+    fn wait(&self, _word: &AtomicU32, _expected: u32) {
+        relax_current();
+    }
+
+    fn wake(&self, _word: *const AtomicU32) {}
 }
 
 /// A controller whose messages cost processor time.

@@ -39,7 +39,7 @@
 //! them.
 #![no_std]
 
-#[cfg(any(test, loom))]
+#[cfg(any(test, loom, shuttle))]
 extern crate std;
 
 pub mod bus;

@@ -25,7 +25,7 @@ impl MappedBus {
         if let Some(warning) = mapped.warning() {
             note!("barewire: warning: {warning}");
         }
-        Ok(Self { bus: selftest::bus(mapped.start(), selftest, std::hint::spin_loop) })
+        Ok(Self { bus: selftest::bus(mapped.start(), selftest, &barewire::bus::platform::Spin) })
     }
 }
 

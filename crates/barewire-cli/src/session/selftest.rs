@@ -1,6 +1,6 @@
 //! What a self-test puts between the bus and its controller.
 
-use barewire::bus::Bus;
+use barewire::bus::{Bus, Platform};
 use barewire::controller::{Controller, Program, TimedOut, Unfinished};
 use barewire::middleware::{Fault, FaultInjector, Layer, When};
 use barewire::spi::Transfer;
@@ -21,14 +21,14 @@ pub(crate) struct Selftest {
 pub(super) fn bus(
     controller: impl Controller + 'static,
     selftest: Option<Selftest>,
-    relax: fn(),
+    platform: &'static dyn Platform,
 ) -> Box<Bus<dyn Controller>> {
     let Some(Selftest { fault }) = selftest else {
-        return Box::new(Bus::with_relax(controller, relax));
+        return Box::new(Bus::with_platform(controller, platform));
     };
     let (fault, when) = fault.unwrap_or((Fault::Timeout, When::Never));
     let stoppable = Stoppable(FaultInjector::new(controller, fault, when));
-    Box::new(Bus::with_relax(stoppable, relax))
+    Box::new(Bus::with_platform(stoppable, platform))
 }
 
 /// Fails every message after Ctrl-C: the suite has no other end than its own, which is near then.

@@ -6,11 +6,12 @@ use std::rc::Rc;
 use barewire::bus::Bus;
 use barewire::controller::Controller;
 use barewire::time::Timer;
+use barewire_sim::bring_up::Relaxing;
 use barewire_sim::bring_up::{Charged, bring_up};
 use barewire_sim::check::Faults;
 use barewire_sim::model::nor::Nor;
 use barewire_sim::vcd::Capture;
-use barewire_sim::{Board, BoardOptions, Violation, relax_current};
+use barewire_sim::{Board, BoardOptions, Violation};
 
 use super::flash_file::FlashFile;
 use super::selftest::{self, Selftest};
@@ -58,7 +59,7 @@ impl SimBus {
         faults.absent |= selftest.is_some();
         flash.borrow_mut().set_faults(faults);
         let controller = Charged::new(bring_up(&board), board.clone());
-        let bus = selftest::bus(controller, selftest, relax_current);
+        let bus = selftest::bus(controller, selftest, &Relaxing);
         Ok(Self { board, bus, flash, file })
     }
 

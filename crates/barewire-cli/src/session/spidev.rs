@@ -24,7 +24,7 @@ impl SpidevBus {
             .map_err(|error| Failure::Failed(error.to_string()))?
             .with_split_with_cs_held(name.split_with_cs_held);
         let last_error = spidev.last_error();
-        let bus = selftest::bus(spidev, selftest, std::hint::spin_loop);
+        let bus = selftest::bus(spidev, selftest, &barewire::bus::platform::Spin);
         Ok(Self { bus, last_error })
     }
 }

@@ -39,10 +39,6 @@ mod plain {
         pub(crate) const fn new(value: T) -> Self {
             Self(UnsafeCell::new(value))
         }
-
-        pub(crate) fn into_inner(self) -> T {
-            self.0.into_inner()
-        }
     }
 
     impl<T: ?Sized> Cell<T> {

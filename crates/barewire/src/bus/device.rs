@@ -4,8 +4,10 @@ use core::fmt;
 
 use super::Bus;
 use super::lock::Held;
+use super::node::Kind;
 use super::prepared::{Prepared, PreparedMessage};
-use crate::controller::{Controller, Program, plan_plain};
+use super::statistics::Path;
+use crate::controller::{Controller, Plan, Program, plan_plain};
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
 
 /// One chip on a bus. Cheap to copy; any number of threads may hold one.
@@ -13,6 +15,7 @@ pub struct Device<'b, C: ?Sized> {
     // Hot fields first: a message reads these two.
     bus: &'b Bus<C>,
     program: Program,
+    priority: u8,
     settings: Settings,
     effective: Effective,
 }
@@ -41,7 +44,23 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         program: Program,
         effective: Effective,
     ) -> Self {
-        Self { bus, program, settings, effective }
+        Self { bus, program, priority: 0, settings, effective }
+    }
+
+    /// The same device, whose messages go before those of lower `priority` when they wait. 0 is
+    /// the lowest, and every device's unless asked otherwise.
+    ///
+    /// A message is overtaken at most 16 times before it goes first, and no message overtakes one
+    /// that its own context gave earlier.
+    #[must_use]
+    pub fn with_priority(self, priority: u8) -> Self {
+        Self { priority, ..self }
+    }
+
+    /// Its priority.
+    #[must_use]
+    pub fn priority(&self) -> u8 {
+        self.priority
     }
 
     /// The bus it is on.
@@ -66,7 +85,8 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         &self.program
     }
 
-    /// Runs any message and waits for it: in the caller's context, at once if the bus is free.
+    /// Runs any message and waits for it: in the caller's context and at once if the bus is idle,
+    /// else in its turn.
     /// Returns the message's length in bytes.
     ///
     /// # Errors
@@ -74,10 +94,13 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     /// the transfer's index and the bytes clocked before it. CS is inactive in every case.
     #[inline]
     pub fn sync(&self, message: &mut [Transfer<'_>]) -> Result<usize, MessageError> {
-        self.run_held(self.bus.take(), message)
+        match self.bus.try_take_idle() {
+            Some(held) => self.run_held(held, message),
+            None => self.run_queued(message),
+        }
     }
 
-    /// [`Device::sync`] if the bus is free; never blocks.
+    /// [`Device::sync`] if the bus is free and nothing waits; never blocks.
     ///
     /// # Errors
     /// [`Error::Busy`], or those of [`Device::sync`].
@@ -99,8 +122,8 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         if !plan_plain(&self.program, message) {
             return self.run_asking(held, message);
         }
-        let ran = held.run(&self.program, message);
-        drop(held);
+        let ran = held.run(&self.program, message, Path::Immediate);
+        held.release();
         ran.map_err(|unfinished| unfinished.explain(message))
     }
 
@@ -112,10 +135,45 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         mut held: Held<'_, C>,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, MessageError> {
-        held.plan(&self.program, message)?;
-        let ran = held.run(&self.program, message);
-        drop(held);
+        let ran = self.run_planning(&mut held, message);
+        held.release();
+        ran
+    }
+
+    /// Plans and runs a message, and keeps the bus.
+    pub(super) fn run_planning(
+        &self,
+        held: &mut Held<'_, C>,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, MessageError> {
+        held.controller().plan(&self.program, message)?;
+        let ran = held.run(&self.program, message, Path::Immediate);
         ran.map_err(|unfinished| unfinished.explain(message))
+    }
+
+    /// The bus is not idle: the message waits for its turn.
+    #[cold]
+    #[inline(never)]
+    fn run_queued(&self, message: &mut [Transfer<'_>]) -> Result<usize, MessageError> {
+        let planned = plan_plain(&self.program, message);
+        let kind = if planned { Kind::Planned } else { Kind::Unplanned };
+        self.bus.run_queued(&self.program, message, kind, self.priority)
+    }
+
+    /// Has the controller plan a message.
+    pub(super) fn plan(&self, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        let held = self.bus.take();
+        let planned = held.controller().plan(&self.program, message);
+        held.release();
+        planned
+    }
+
+    /// The plan of one exchange that sends `tx`.
+    pub(super) fn plan_exchange<const N: usize>(&self, tx: &[u8; N]) -> Result<Plan, MessageError> {
+        let mut rx = [0; N];
+        let mut message = [Transfer::exchange(tx, &mut rx)];
+        self.plan(&mut message)?;
+        Ok(message[0].plan)
     }
 
     /// Prepares one exchange of `N` bytes, sending `tx`: validated and turned into register
@@ -124,10 +182,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     /// # Errors
     /// What [`Controller::plan`] refuses.
     pub fn prepare<const N: usize>(&self, tx: [u8; N]) -> Result<Prepared<'b, C, N>, MessageError> {
-        let mut rx = [0; N];
-        let mut message = [Transfer::exchange(&tx, &mut rx)];
-        self.bus.take().plan(&self.program, &mut message)?;
-        let plan = message[0].plan;
+        let plan = self.plan_exchange(&tx)?;
         Ok(Prepared::new(*self, plan, tx))
     }
 
@@ -139,7 +194,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         &self,
         message: &'m mut [Transfer<'d>],
     ) -> Result<PreparedMessage<'b, 'm, 'd, C>, MessageError> {
-        self.bus.take().plan(&self.program, message)?;
+        self.plan(message)?;
         Ok(PreparedMessage::new(*self, message))
     }
 }

@@ -1,76 +1,165 @@
-//! The bus word: one compare-and-swap takes the bus, one exchange gives it back.
+//! The bus: its word, and the controller that the word guards.
+//!
+//! # How it works
+//! The word is [`IDLE`], or the address of the node pushed last with tags in its low bits:
+//! [`HELD`] while somebody drives the bus, [`BACKLOG`] if the holder's queue is not empty,
+//! [`SWEEP`] if somebody wants a node out of it, [`INHERITS`] for a bus whose lock is another word
+//! (see [`super::inherit`]). Taking an idle bus is one compare-and-swap from [`IDLE`] to [`HELD`],
+//! giving it back one from [`HELD`] to [`IDLE`]; whatever else is to be done makes one of the two
+//! fail, and is in [`super::pump`].
 //!
 //! # Ordering
 //! 1. Taking is an acquire: the taker sees every write of the holder before.
-//! 2. Giving back is a release, and an exchange rather than a store, because the word is also
-//!    where messages that found the bus taken will be pushed: the exchange then takes them all,
-//!    atomically with the release, so that none can be missed. Until that queue exists the word
-//!    has two values and the exchange can only find [`HELD`].
-//! 3. The holder alone touches the controller.
+//! 2. Giving back is a release, and fails if something was pushed. An unconditional exchange would
+//!    free the bus first and find the pushed messages then: in between a newcomer, of the very
+//!    context that pushed one, could overtake them.
+//! 3. The holder alone touches the controller and the queue.
 //!
 //! # Safety
-//! `Bus` hands out `&mut` to the controller through [`Held`], of which there is at most one: it
-//! is made only by the compare-and-swap from [`IDLE`] to [`HELD`], which only [`Held`]'s
-//! destructor undoes.
+//! There is at most one holder: only the compare-and-swaps that set [`HELD`] make one, and only
+//! the holder clears it, or passes what it holds on to exactly one other.
 #![allow(unsafe_code, reason = "the controller lies in an UnsafeCell that the bus word guards")]
 
 use core::cell::UnsafeCell;
 use core::fmt;
-use core::ops::{Deref, DerefMut};
-#[cfg(not(loom))]
-use core::sync::atomic::AtomicUsize;
-use core::sync::atomic::Ordering;
-
-#[cfg(loom)]
-use loom::sync::atomic::AtomicUsize;
+use core::mem;
+use core::ptr;
 
 use super::Device;
-use crate::controller::Controller;
-use crate::spi::{Error, Settings};
+use super::atomic::{AtomicPtr, AtomicU32, Cell, Ordering};
+use super::node::Node;
+use super::platform::{Platform, Spin};
+use super::queue::Queue;
+use super::statistics::{Counters, Path, Statistics};
+use crate::controller::{Controller, Program, Unfinished};
+use crate::spi::{Error, Settings, Transfer};
 
-/// Nobody drives the bus.
-const IDLE: usize = 0;
-/// Somebody does. Any other value is the queue's place: the address of the message pushed last.
-const HELD: usize = 1;
+/// Nobody drives the bus, and nothing is queued.
+pub(super) const IDLE: *mut Node = ptr::null_mut();
+/// Somebody drives the bus, and nothing else is said.
+pub(super) const HELD_ALONE: *mut Node = ptr::without_provenance_mut(HELD);
+/// Tag: somebody drives the bus.
+pub(super) const HELD: usize = 1;
+/// Tag: the holder's queue is not empty.
+pub(super) const BACKLOG: usize = 2;
+/// Tag: somebody wants a node out of the queue.
+pub(super) const SWEEP: usize = 4;
+/// Tag, always set: the lock is another word.
+pub(super) const INHERITS: usize = 8;
+const TAGS: usize = HELD | BACKLOG | SWEEP | INHERITS;
 
-/// One controller, its lock, and in time its queue.
+const _: () = assert!(mem::align_of::<Node>() > TAGS, "a node's address leaves room for the tags");
+
+pub(super) fn tags(word: *mut Node) -> usize {
+    word.addr() & TAGS
+}
+
+pub(super) fn node(word: *mut Node) -> *const Node {
+    word.map_addr(|address| address & !TAGS)
+}
+
+pub(super) fn tagged(node: *const Node, tags: usize) -> *mut Node {
+    node.cast_mut().map_addr(|address| address | tags)
+}
+
+/// Who runs what is submitted to a bus and not waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pump {
+    /// Whoever submits it, or, if the bus is taken then, whoever holds it.
+    Caller,
+    /// A worker thread in [`Bus::serve`], or whoever holds the bus.
+    Worker,
+    /// The controller's interrupt handler, which calls [`Bus::interrupt`]. Messages are begun by
+    /// whoever submits them or by the handler itself.
+    Interrupt,
+}
+
+/// One controller, its lock and its queue.
 ///
 /// `C` may be unsized: a `&Bus<Ecspi<…>>` coerces to `&Bus<dyn Controller>`.
 pub struct Bus<C: ?Sized> {
-    word: AtomicUsize,
-    relax: fn(),
-    controller: UnsafeCell<C>,
+    // Hot fields first: a message on an idle bus reads these.
+    pub(super) word: AtomicPtr<Node>,
+    pub(super) counters: Counters,
+    pub(super) platform: &'static dyn Platform,
+    pub(super) pump: Pump,
+    /// Rung for the worker; odd while it sleeps.
+    pub(super) bell: AtomicU32,
+    /// The word of [`super::inherit`].
+    pub(super) owner: AtomicU32,
+    /// What of [`super::interrupt`] is going on.
+    pub(super) flight: AtomicU32,
+    /// The message on the wire while nobody attends to it.
+    pub(super) flying: Cell<*const Node>,
+    pub(super) queue: Cell<Queue>,
+    pub(super) controller: UnsafeCell<C>,
 }
 
-// SAFETY: the controller is reached through `Held` alone, by one thread at a time (module,
-// Safety), so sharing the bus only ever sends the controller between threads.
+// SAFETY: controller, queue and flying are the holder's (module, Safety), one thread's at a time,
+// so sharing the bus only ever sends the controller between threads. Nodes are made to be shared.
 unsafe impl<C: ?Sized + Send> Sync for Bus<C> {}
+// SAFETY: nodes in the queue stay where they are, and are made to be used from any thread.
+unsafe impl<C: ?Sized + Send> Send for Bus<C> {}
 
 impl<C: ?Sized> fmt::Debug for Bus<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let taken = self.word.load(Ordering::Relaxed) != IDLE;
-        f.debug_struct("Bus").field("taken", &taken).finish_non_exhaustive()
+        f.debug_struct("Bus")
+            .field("taken", &taken)
+            .field("pump", &self.pump)
+            .finish_non_exhaustive()
     }
 }
 
+macro_rules! bus {
+    ($controller:expr, $platform:expr, $word:expr) => {
+        Self {
+            word: AtomicPtr::new($word),
+            counters: Counters::new(),
+            platform: $platform,
+            pump: Pump::Caller,
+            bell: AtomicU32::new(0),
+            owner: AtomicU32::new(0),
+            flight: AtomicU32::new(0),
+            flying: Cell::new(ptr::null()),
+            queue: Cell::new(Queue::new()),
+            controller: UnsafeCell::new($controller),
+        }
+    };
+}
+
 impl<C> Bus<C> {
-    /// A bus over `controller`. Whoever finds it taken spins.
-    #[cfg(not(loom))]
+    /// A bus over `controller`. Whoever waits for it spins.
+    #[cfg(not(any(loom, shuttle)))]
     pub const fn new(controller: C) -> Self {
-        Self::with_relax(controller, core::hint::spin_loop)
+        bus!(controller, &Spin, IDLE)
     }
 
-    /// The same, with what to do between two looks at a taken bus: yield to a scheduler, wait
-    /// for an event, let virtual time pass.
-    #[cfg(not(loom))]
-    pub const fn with_relax(controller: C, relax: fn()) -> Self {
-        Self { word: AtomicUsize::new(IDLE), relax, controller: UnsafeCell::new(controller) }
+    /// The same under a model checker, whose atomics no constant can make.
+    #[cfg(any(loom, shuttle))]
+    pub fn new(controller: C) -> Self {
+        bus!(controller, &Spin, IDLE)
     }
 
-    /// The same for the model checker, whose atomics no constant can make.
-    #[cfg(loom)]
-    pub fn with_relax(controller: C, relax: fn()) -> Self {
-        Self { word: AtomicUsize::new(IDLE), relax, controller: UnsafeCell::new(controller) }
+    /// A bus whose users wait as `platform` has it, with priority inheritance if it has that.
+    pub fn with_platform(controller: C, platform: &'static dyn Platform) -> Self {
+        let inherits = platform.inheritance().is_some();
+        bus!(controller, platform, tagged(IDLE, if inherits { INHERITS } else { 0 }))
+    }
+
+    /// The same, with who runs what is submitted.
+    ///
+    /// # Panics
+    /// If the bus has priority inheritance and is to be pumped by interrupts, which have no
+    /// priority to inherit.
+    #[must_use]
+    pub fn with_pump(mut self, pump: Pump) -> Self {
+        assert!(
+            pump != Pump::Interrupt || self.platform.inheritance().is_none(),
+            "a bus with priority inheritance is not pumped by interrupts"
+        );
+        self.pump = pump;
+        self
     }
 
     /// The controller back.
@@ -85,80 +174,148 @@ impl<C: ?Sized> Bus<C> {
         self.controller.get_mut()
     }
 
-    /// Takes the bus if it is free.
+    /// Counts from now on, or no longer. What was counted stays.
+    pub fn set_counting(&self, counting: bool) {
+        self.counters.set_counting(counting);
+    }
+
+    /// What was counted.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        self.counters.read(self.platform)
+    }
+
+    /// Takes an idle bus.
     #[inline]
-    pub(super) fn try_take(&self) -> Option<Held<'_, C>> {
+    pub(super) fn try_take_idle(&self) -> Option<Held<'_, C>> {
         self.word
-            .compare_exchange(IDLE, HELD, Ordering::Acquire, Ordering::Relaxed)
+            .compare_exchange(IDLE, HELD_ALONE, Ordering::Acquire, Ordering::Relaxed)
             .is_ok()
             // Lazily: a `Held` made and dropped here would give back somebody else's bus.
             .then(|| Held { bus: self })
     }
 
+    /// The bus as its holder has it.
+    ///
+    /// # Safety
+    /// The caller is the holder, or was just made it.
+    #[inline]
+    pub(super) unsafe fn held(&self) -> Held<'_, C> {
+        Held { bus: self }
+    }
+}
+
+impl<C: Controller + ?Sized> Bus<C> {
+    /// Takes the bus if it is free and no message waits.
+    #[inline]
+    pub(super) fn try_take(&self) -> Option<Held<'_, C>> {
+        match self.try_take_idle() {
+            None => self.try_take_slowly(),
+            held => held,
+        }
+    }
+
     /// Takes the bus, waiting for it.
     #[inline]
     pub(super) fn take(&self) -> Held<'_, C> {
-        match self.try_take() {
+        match self.try_take_idle() {
             Some(held) => held,
             None => self.take_slowly(),
         }
     }
 
-    #[cold]
-    #[inline(never)]
-    fn take_slowly(&self) -> Held<'_, C> {
-        loop {
-            // Look without writing first: spinning on the swap would keep taking the cache line
-            // away from the holder.
-            while self.word.load(Ordering::Relaxed) != IDLE {
-                (self.relax)();
-            }
-            if let Some(held) = self.try_take() {
-                return held;
-            }
-        }
-    }
-}
-
-impl<C: Controller + ?Sized> Bus<C> {
     /// Opens a device: computes what its settings imply, waiting for the bus.
     ///
     /// # Errors
     /// Whatever the controller cannot do (see [`Controller::configure`]); a chip select that may
     /// sleep ([`Error::CsCanSleep`]) among it.
     pub fn device(&self, settings: &Settings) -> Result<Device<'_, C>, Error> {
-        let (program, effective) = self.take().configure(settings)?;
+        let held = self.take();
+        let configured = held.controller().configure(settings);
+        held.release();
+        let (program, effective) = configured?;
         Ok(Device::new(self, *settings, program, effective))
     }
 }
 
-/// The bus, held: the one way to its controller.
+/// The bus, held: the one way to its controller and its queue.
+///
+/// To be [released](Held::release). Dropping it is what a panic does: the bus is passed on, and
+/// nothing of the queue is run on the way.
 pub(super) struct Held<'b, C: ?Sized> {
     bus: &'b Bus<C>,
 }
 
-impl<C: ?Sized> Deref for Held<'_, C> {
-    type Target = C;
-
+impl<'b, C: ?Sized> Held<'b, C> {
     #[inline]
-    fn deref(&self) -> &C {
+    pub(super) fn controller(&self) -> &C {
         // SAFETY: this is the only `Held` of the bus (module, Safety), and it is borrowed.
         unsafe { &*self.bus.controller.get() }
     }
-}
 
-impl<C: ?Sized> DerefMut for Held<'_, C> {
     #[inline]
-    fn deref_mut(&mut self) -> &mut C {
+    pub(super) fn controller_mut(&mut self) -> &mut C {
         // SAFETY: this is the only `Held` of the bus (module, Safety), borrowed mutably.
         unsafe { &mut *self.bus.controller.get() }
+    }
+
+    /// The holder's queue.
+    #[inline]
+    pub(super) fn queue<R>(&mut self, with: impl FnOnce(&mut Queue) -> R) -> R {
+        self.bus.queue.with_mut(|queue| {
+            // SAFETY: this is the only `Held` of the bus (module, Safety), borrowed mutably; `with`
+            // cannot reach it.
+            with(unsafe { &mut *queue })
+        })
+    }
+
+    #[inline]
+    pub(super) fn bus(&self) -> &'b Bus<C> {
+        self.bus
+    }
+
+    /// The holder is somebody else from here on.
+    #[inline]
+    pub(super) fn pass_on(self) {
+        mem::forget(self);
+    }
+}
+
+impl<C: Controller + ?Sized> Held<'_, C> {
+    /// Runs a planned message, and counts it if the bus counts.
+    #[inline]
+    pub(super) fn run(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+        path: Path,
+    ) -> Result<usize, Unfinished> {
+        let ran = self.controller_mut().run(program, message);
+        if self.bus.counters.counting() {
+            self.bus.counters.count(path, message, ran);
+        }
+        ran
+    }
+
+    /// Gives the bus back; if something was queued meanwhile, runs it first or passes it on.
+    #[inline]
+    pub(super) fn release(self) {
+        let idle = self
+            .bus
+            .word
+            .compare_exchange(HELD_ALONE, IDLE, Ordering::Release, Ordering::Relaxed)
+            .is_ok();
+        if idle {
+            mem::forget(self);
+        } else {
+            self.release_slowly();
+        }
     }
 }
 
 impl<C: ?Sized> Drop for Held<'_, C> {
-    #[inline]
+    #[cold]
     fn drop(&mut self) {
-        let found = self.bus.word.swap(IDLE, Ordering::Release);
-        debug_assert_eq!(found, HELD, "only the holder gives the bus back");
+        self.bus.abandon();
     }
 }

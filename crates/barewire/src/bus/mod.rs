@@ -19,16 +19,28 @@
 
 mod atomic;
 mod device;
+mod inherit;
+mod interrupt;
 mod lock;
+mod node;
 pub mod platform;
 mod prepared;
+mod pump;
+mod queue;
+pub mod queued;
+mod statistics;
 #[cfg(test)]
 mod tests;
+mod turn;
+mod worker;
 
 pub use device::Device;
-pub use lock::Bus;
+pub use lock::{Bus, Pump};
 pub use platform::Platform;
 pub use prepared::{Prepared, PreparedMessage};
+pub use queued::{Queued, Then};
+pub use statistics::{HISTO_BUCKETS, Statistics};
+pub use turn::{Locked, Transact};
 
 #[cfg(doc)]
 use crate::spi::Error;

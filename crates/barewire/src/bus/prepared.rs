@@ -4,6 +4,8 @@ use core::fmt;
 
 use super::Device;
 use super::lock::Held;
+use super::node::Kind;
+use super::statistics::Path;
 use crate::controller::{Controller, Plan};
 use crate::spi::{Error, MessageError, Transfer};
 
@@ -39,11 +41,13 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
     /// [`Error::Timeout`]; CS is inactive, and what had come in before is lost.
     #[inline]
     pub fn run(&mut self) -> Result<&[u8; N], MessageError> {
-        let held = self.device.bus().take();
-        self.run_held(held)
+        match self.device.bus().try_take_idle() {
+            Some(held) => self.run_held(held),
+            None => self.run_queued(),
+        }
     }
 
-    /// [`Prepared::run`] if the bus is free; never blocks.
+    /// [`Prepared::run`] if the bus is free and nothing waits; never blocks.
     ///
     /// # Errors
     /// [`Error::Busy`], or those of [`Prepared::run`].
@@ -58,12 +62,36 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
     #[inline]
     fn run_held(&mut self, mut held: Held<'_, C>) -> Result<&[u8; N], MessageError> {
         let mut message = [Transfer::planned(&self.tx, &mut self.rx, self.plan)];
-        let ran = held.run(self.device.program(), &mut message);
-        drop(held);
+        let ran = held.run(self.device.program(), &mut message, Path::Immediate);
+        held.release();
         match ran {
             Ok(_) => Ok(&self.rx),
             Err(unfinished) => Err(unfinished.explain(&message)),
         }
+    }
+
+    /// The bus is not idle: the access waits for its turn.
+    #[cold]
+    #[inline(never)]
+    fn run_queued(&mut self) -> Result<&[u8; N], MessageError> {
+        let mut message = [Transfer::planned(&self.tx, &mut self.rx, self.plan)];
+        let device = &self.device;
+        let kind = Kind::Planned;
+        device.bus().run_queued(device.program(), &mut message, kind, device.priority())?;
+        Ok(&self.rx)
+    }
+
+    /// Runs it and keeps the bus.
+    pub(super) fn run_in(&mut self, held: &mut Held<'_, C>) -> Result<&[u8; N], MessageError> {
+        let mut message = [Transfer::planned(&self.tx, &mut self.rx, self.plan)];
+        match held.run(self.device.program(), &mut message, Path::Immediate) {
+            Ok(_) => Ok(&self.rx),
+            Err(unfinished) => Err(unfinished.explain(&message)),
+        }
+    }
+
+    pub(super) fn device(&self) -> &Device<'_, C> {
+        &self.device
     }
 
     /// What is sent, to change.
@@ -106,11 +134,13 @@ impl<'b, 'm, 'd, C: Controller + ?Sized> PreparedMessage<'b, 'm, 'd, C> {
     /// [`Error::Timeout`]; CS is inactive.
     #[inline]
     pub fn run(&mut self) -> Result<usize, MessageError> {
-        let held = self.device.bus().take();
-        self.run_held(held)
+        match self.device.bus().try_take_idle() {
+            Some(held) => self.run_held(held),
+            None => self.run_queued(),
+        }
     }
 
-    /// [`PreparedMessage::run`] if the bus is free; never blocks.
+    /// [`PreparedMessage::run`] if the bus is free and nothing waits; never blocks.
     ///
     /// # Errors
     /// [`Error::Busy`], or those of [`PreparedMessage::run`].
@@ -124,9 +154,18 @@ impl<'b, 'm, 'd, C: Controller + ?Sized> PreparedMessage<'b, 'm, 'd, C> {
 
     #[inline]
     fn run_held(&mut self, mut held: Held<'_, C>) -> Result<usize, MessageError> {
-        let ran = held.run(self.device.program(), self.message);
-        drop(held);
+        let ran = held.run(self.device.program(), self.message, Path::Immediate);
+        held.release();
         ran.map_err(|unfinished| unfinished.explain(self.message))
+    }
+
+    /// The bus is not idle: the message waits for its turn.
+    #[cold]
+    #[inline(never)]
+    fn run_queued(&mut self) -> Result<usize, MessageError> {
+        let device = &self.device;
+        let kind = Kind::Planned;
+        device.bus().run_queued(device.program(), self.message, kind, device.priority())
     }
 
     /// What came in for transfer `index` last; `None` if it only sends.

@@ -154,7 +154,7 @@ fn try_calls_inside_a_message_are_busy_and_leave_the_bus_held() {
         fn exchange(&mut self, _: &Program, _: &Plan, _: &mut Data<'_>) -> Result<(), TimedOut> {
             for _ in 0..3 {
                 // Not even a first refusal may free the bus for a second call.
-                if BUS.try_take().is_none() {
+                if BUS.try_lock().is_none() {
                     ANSWERS.fetch_add(1, Ordering::Relaxed);
                 }
             }
@@ -178,7 +178,7 @@ fn try_calls_inside_a_message_are_busy_and_leave_the_bus_held() {
     }
     BUS.device(&SETTINGS).expect("opens").sync(&mut [Transfer::write(&[1])]).expect("runs");
     assert_eq!(ANSWERS.load(Ordering::Relaxed), 3);
-    assert!(BUS.try_take().is_some(), "and after it the bus is free");
+    assert!(BUS.try_lock().is_some(), "and after it the bus is free");
 }
 
 #[test]
@@ -211,11 +211,18 @@ fn messages_of_threads_are_never_interleaved() {
 #[test]
 fn a_waiter_relaxes_by_the_bus_s_own_means() {
     static RELAXED: AtomicUsize = AtomicUsize::new(0);
-    fn relax() {
-        RELAXED.fetch_add(1, Ordering::Relaxed);
-        std::thread::yield_now();
+    struct Relaxing;
+    impl Platform for Relaxing {
+        fn relax(&self) {
+            RELAXED.fetch_add(1, Ordering::Relaxed);
+            std::thread::yield_now();
+        }
+        fn wait(&self, _: &platform::AtomicU32, _: u32) {
+            self.relax();
+        }
+        fn wake(&self, _: *const platform::AtomicU32) {}
     }
-    let bus = Bus::with_relax(Null::new(), relax);
+    let bus = Bus::with_platform(Null::new(), &Relaxing);
     let device = bus.device(&SETTINGS).expect("opens");
     let held = bus.take();
     std::thread::scope(|scope| {
@@ -223,7 +230,7 @@ fn a_waiter_relaxes_by_the_bus_s_own_means() {
         while RELAXED.load(Ordering::Relaxed) == 0 {
             std::thread::yield_now();
         }
-        drop(held);
+        held.release();
     });
 }
 

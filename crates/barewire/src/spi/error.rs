@@ -18,6 +18,8 @@ pub enum Error {
         /// Its error number, as in errno(3).
         errno: i32,
     },
+    /// Whoever ran the message panicked; what of it was clocked is not known.
+    Aborted,
     /// The message is longer than the path below takes at once.
     MessageTooLong {
         /// Its length in bytes, or what its transfers count for.
@@ -100,6 +102,7 @@ impl fmt::Display for Error {
                 "the controller did not finish in {timeout_us} us: its clock may be gated, or the block is wedged"
             ),
             Error::Os { errno } => write!(f, "the operating system failed the message (errno {errno})"),
+            Error::Aborted => f.write_str("whoever ran the message panicked: what of it was clocked is not known"),
             Error::MessageTooLong { bytes, max_bytes } => write!(
                 f,
                 "the message counts for {bytes} bytes, and {max_bytes} go at once: drop CS inside it (cs_change), or split it"

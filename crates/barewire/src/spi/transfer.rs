@@ -12,10 +12,41 @@ pub struct Data<'a> {
     len: usize,
     tx: Option<&'a [u8]>,
     rx: Option<&'a mut [u8]>,
-    in_place: bool,
+    place: Place,
+}
+
+/// Where what is sent lies. As wide as a pointer: a `Data` has no padding, which would be copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+enum Place {
+    /// In a buffer of its own, if anything is sent.
+    Apart,
+    /// Where what comes in goes.
+    Same,
+}
+
+/// What a transfer does with its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// It only sends.
+    Tx,
+    /// It only receives.
+    Rx,
+    /// It does both.
+    Both,
 }
 
 impl Data<'_> {
+    /// What it does with its bytes.
+    #[inline]
+    pub(crate) fn direction(&self) -> Direction {
+        match (self.tx.is_some() || self.place == Place::Same, self.rx.is_some()) {
+            (true, true) => Direction::Both,
+            (true, false) => Direction::Tx,
+            (false, _) => Direction::Rx,
+        }
+    }
+
     /// Length on the wire, in bytes.
     #[inline]
     #[must_use]
@@ -33,7 +64,7 @@ impl Data<'_> {
     #[inline]
     #[must_use]
     pub fn tx(&self) -> Option<&[u8]> {
-        if self.in_place { self.rx.as_deref() } else { self.tx }
+        if self.place == Place::Same { self.rx.as_deref() } else { self.tx }
     }
 
     /// Where what comes in goes; `None` means nowhere.
@@ -76,7 +107,7 @@ pub struct Transfer<'a> {
 }
 
 impl<'a> Transfer<'a> {
-    #[inline]
+    #[inline(always)]
     const fn of(data: Data<'a>, plan: Plan) -> Self {
         Self {
             data,
@@ -95,14 +126,14 @@ impl<'a> Transfer<'a> {
     /// Sends `tx`.
     #[must_use]
     pub const fn write(tx: &'a [u8]) -> Self {
-        let data = Data { len: tx.len(), tx: Some(tx), rx: None, in_place: false };
+        let data = Data { len: tx.len(), tx: Some(tx), rx: None, place: Place::Apart };
         Self::of(data, Plan::NONE)
     }
 
     /// Fills `rx`, sending zeros.
     #[must_use]
     pub const fn read(rx: &'a mut [u8]) -> Self {
-        let data = Data { len: rx.len(), tx: None, rx: Some(rx), in_place: false };
+        let data = Data { len: rx.len(), tx: None, rx: Some(rx), place: Place::Apart };
         Self::of(data, Plan::NONE)
     }
 
@@ -113,25 +144,25 @@ impl<'a> Transfer<'a> {
     #[must_use]
     pub const fn exchange(tx: &'a [u8], rx: &'a mut [u8]) -> Self {
         assert!(tx.len() == rx.len(), "an exchange sends as many bytes as it receives");
-        let data = Data { len: rx.len(), tx: Some(tx), rx: Some(rx), in_place: false };
+        let data = Data { len: rx.len(), tx: Some(tx), rx: Some(rx), place: Place::Apart };
         Self::of(data, Plan::NONE)
     }
 
     /// Sends `both` and replaces its bytes by what came in.
     #[must_use]
     pub const fn in_place(both: &'a mut [u8]) -> Self {
-        let data = Data { len: both.len(), tx: None, rx: Some(both), in_place: true };
+        let data = Data { len: both.len(), tx: None, rx: Some(both), place: Place::Same };
         Self::of(data, Plan::NONE)
     }
 
     /// An exchange whose plan is known: the prepared path's.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn planned<const N: usize>(
         tx: &'a [u8; N],
         rx: &'a mut [u8; N],
         plan: Plan,
     ) -> Self {
-        Self::of(Data { len: N, tx: Some(tx), rx: Some(rx), in_place: false }, plan)
+        Self::of(Data { len: N, tx: Some(tx), rx: Some(rx), place: Place::Apart }, plan)
     }
 
     /// The buffers.

@@ -1,0 +1,539 @@
+//! The slow side of the bus word: what happens when the bus is not simply idle.
+//!
+//! # How it works
+//! Whoever finds the bus taken pushes a node. The holder, when it is done with its own message,
+//! fails to give the bus back, takes all that was pushed into its queue and runs it: a waiting
+//! caller gets its result without the bus ever changing hands. After [`PUMP_MAX`] messages it
+//! hands the queue on to a thread that waits in it, or to the worker: nobody serves others for
+//! ever. Between two messages it looks for what was pushed meanwhile, so that a message of high
+//! priority waits at most for the one on the wire.
+//!
+//! Whoever pushes a node onto a bus that nobody holds takes the bus with the same atomic and runs
+//! the queue itself.
+//!
+//! # Ordering
+//! 1. A push releases the node; taking the list acquires it.
+//! 2. The word only becomes idle if nothing was pushed since the list was last taken, and the
+//!    queue is empty. So what a context pushed is never overtaken by what it does next: that finds
+//!    the word not idle.
+//! 3. Handing the bus over releases what the holder did to it; being handed it acquires that.
+//!
+//! # Safety
+//! A node's program and message belong to its owner, who keeps them alive and does not touch them
+//! until the node is settled.
+#![allow(unsafe_code, reason = "runs messages that lie with their owners")]
+
+use core::mem;
+use core::ptr;
+
+use super::Bus;
+use super::atomic::Ordering;
+use super::lock::{
+    BACKLOG, HELD, HELD_ALONE, Held, IDLE, INHERITS, Pump, SWEEP, node as node_of, tagged, tags,
+};
+use super::node::{Kind, Node, Owner, Stage, Task};
+use super::queue::Queue;
+use super::queued::{Completed, Then};
+use super::statistics::Path;
+use crate::controller::{Controller, Program};
+use crate::spi::{Error, MessageError, Transfer};
+
+/// How many messages of others a holder runs before it passes the queue on.
+const PUMP_MAX: usize = 64;
+
+/// A message of the queue, as the holder sees it.
+pub(super) struct Job<'j> {
+    pub(super) program: &'j Program,
+    pub(super) message: &'j mut [Transfer<'static>],
+    pub(super) path: Path,
+}
+
+/// Lets `f` see a queued node's task.
+///
+/// # Safety
+/// The caller holds the bus, and the node was pushed to it and is not settled.
+pub(super) unsafe fn with_task<R>(node: *const Node, f: impl FnOnce(&mut Task) -> R) -> R {
+    // SAFETY: a node that is not settled is alive.
+    let node = unsafe { &*node };
+    node.task.with_mut(|task| {
+        // SAFETY: its task is the holder's.
+        f(unsafe { &mut *task })
+    })
+}
+
+/// The node's message.
+///
+/// # Safety
+/// As [`with_task`]; and the job is let go before the node is settled.
+pub(super) unsafe fn job<'j>(node: *const Node) -> Job<'j> {
+    // SAFETY: the caller's promise.
+    let (program, message, owner) =
+        unsafe { with_task(node, |task| (task.program, task.message, task.owner)) };
+    let path = if owner == Owner::Thread { Path::Waited } else { Path::Async };
+    // SAFETY: module, Safety.
+    let program = unsafe { &*program };
+    // SAFETY: module, Safety.
+    let message = unsafe { &mut *message };
+    Job { program, message, path }
+}
+
+impl<C: ?Sized> Bus<C> {
+    /// Pushes a node that is set queued. With `take` a bus that nobody holds is taken as well;
+    /// returns whether it was, or without `take` whether nobody holds it.
+    ///
+    /// # Safety
+    /// The node stays where it is, and its message untouched, until it is settled.
+    pub(super) unsafe fn push(&self, node: &Node, take: bool) -> bool {
+        let mut seen = self.word.load(Ordering::Relaxed);
+        loop {
+            node.next.with_mut(|next| {
+                // SAFETY: until it is pushed, the node is its owner's.
+                unsafe { *next = node_of(seen) }
+            });
+            let held = if take { HELD } else { 0 };
+            let wanted = tagged(node, tags(seen) | held);
+            // 1. And the bus, if it is taken, with what its last holder did.
+            match self.word.compare_exchange_weak(seen, wanted, Ordering::AcqRel, Ordering::Relaxed)
+            {
+                Ok(_) => return tags(seen) & HELD == 0,
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    /// Sets a tag of the word.
+    fn set_tag(&self, tag: usize) {
+        let mut seen = self.word.load(Ordering::Relaxed);
+        while let Err(now) = self.word.compare_exchange_weak(
+            seen,
+            tagged(seen, tag),
+            Ordering::Release,
+            Ordering::Relaxed,
+        ) {
+            seen = now;
+        }
+    }
+
+    /// What panicked held the bus: passes it on without running anything.
+    #[cold]
+    pub(super) fn abandon(&self) {
+        if self.platform.inheritance().is_some() {
+            self.abandon_inherited();
+            return;
+        }
+        // SAFETY: the panicking holder's, which is no more.
+        let mut held = unsafe { self.held() };
+        loop {
+            held.gather();
+            if held.queue(|queue| queue.is_empty()) {
+                match held.give_back() {
+                    Ok(()) => return,
+                    Err(still) => held = still,
+                }
+            } else {
+                // Without a thread that waits, whoever comes next runs the queue.
+                if let Err(still) = held.hand_over() {
+                    still.leave();
+                }
+                return;
+            }
+        }
+    }
+}
+
+impl<C: ?Sized> Held<'_, C> {
+    /// Takes what was pushed into the queue, and out of it what its owners want out.
+    #[cold]
+    pub(super) fn gather(&mut self) {
+        let bus = self.bus();
+        let keep = tags(bus.word.load(Ordering::Relaxed)) & INHERITS;
+        let rest = if keep == 0 { HELD_ALONE } else { tagged(IDLE, INHERITS) };
+        let pushed = bus.word.swap(rest, Ordering::Acquire);
+        self.queue(|queue| {
+            // SAFETY: the list is ours by the swap, and nodes in it are queued.
+            unsafe { queue.add_pushed(node_of(pushed)) };
+        });
+        if tags(pushed) & SWEEP != 0 {
+            while let Some(node) = self.queue(|queue| queue.take_if(|node, _| node.is_cancelled()))
+            {
+                // SAFETY: it is out of the queue.
+                unsafe { Node::settle_removed(node, bus.platform) };
+            }
+        }
+    }
+
+    /// Whether something is in the word for the holder.
+    #[inline]
+    fn is_called(&self) -> bool {
+        let word = self.bus().word.load(Ordering::Relaxed);
+        !node_of(word).is_null() || tags(word) & SWEEP != 0
+    }
+
+    /// Settles what its owners want out of the queue, for a holder that keeps the bus.
+    #[inline]
+    pub(super) fn serve_cancels(&mut self) {
+        if tags(self.bus().word.load(Ordering::Relaxed)) & SWEEP != 0 {
+            self.gather();
+            if !self.queue(|queue| queue.is_empty()) {
+                self.bus().set_tag(BACKLOG);
+            }
+        }
+    }
+
+    /// Hands bus and queue to a thread that waits in it, if there is one.
+    fn hand_over(mut self) -> Result<(), Self> {
+        let bus = self.bus();
+        match self.queue(|queue| queue.first_thread()) {
+            None => Err(self),
+            Some(node) => {
+                // From the hand-over on the bus is not ours.
+                self.pass_on();
+                // SAFETY: it is queued, and we have passed the bus on.
+                unsafe { Node::hand_pump(node, bus.platform) };
+                Ok(())
+            }
+        }
+    }
+
+    /// Gives the bus back if nothing was pushed. The queue is empty. (2.)
+    fn give_back(self) -> Result<(), Self> {
+        let given = self
+            .bus()
+            .word
+            .compare_exchange(HELD_ALONE, IDLE, Ordering::Release, Ordering::Relaxed)
+            .is_ok();
+        if !given {
+            return Err(self);
+        }
+        self.pass_on();
+        Ok(())
+    }
+
+    /// Settles what its owners want out of the queue, and gives the bus back as it was found.
+    fn sweep_and_leave(mut self) {
+        self.bus().set_tag(SWEEP);
+        self.gather();
+        while self.queue(|queue| queue.is_empty()) {
+            match self.give_back() {
+                Ok(()) => return,
+                Err(still) => self = still,
+            }
+            self.gather();
+        }
+        self.leave();
+    }
+
+    /// Gives the bus back with its queue not empty.
+    fn leave(self) {
+        let bus = self.bus();
+        self.pass_on();
+        let mut seen = bus.word.load(Ordering::Relaxed);
+        loop {
+            let left = seen.map_addr(|address| address & !HELD | BACKLOG);
+            match bus.word.compare_exchange_weak(seen, left, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(now) => seen = now,
+            }
+        }
+        if tags(seen) & SWEEP != 0
+            && let Some(held) = bus.take_left()
+        {
+            // Somebody asked us, as the holder, for its node, and sleeps.
+            held.sweep_and_leave();
+        } else {
+            bus.ring();
+        }
+    }
+}
+
+impl<C: ?Sized> Bus<C> {
+    /// Takes a bus that nobody holds, whatever is queued.
+    fn take_left(&self) -> Option<Held<'_, C>> {
+        let mut seen = self.word.load(Ordering::Relaxed);
+        while tags(seen) & HELD == 0 {
+            match self.word.compare_exchange_weak(
+                seen,
+                tagged(seen, HELD),
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            ) {
+                // SAFETY: HELD was clear, and we set it.
+                Ok(_) => return Some(unsafe { self.held() }),
+                Err(now) => seen = now,
+            }
+        }
+        None
+    }
+}
+
+impl<C: Controller + ?Sized> Bus<C> {
+    /// Gets a node back that was pushed: out of the queue if its turn has not come, else when it
+    /// is settled. Waits at most for what is on the wire.
+    pub(super) fn cancel(&self, node: &Node) -> Stage {
+        let stage = node.set_cancelled();
+        if stage != Stage::Queued {
+            return stage;
+        }
+        if self.platform.inheritance().is_some() {
+            self.sweep_inherited();
+        } else {
+            self.sweep();
+        }
+        node.wait(self.platform, &|| self.attend_flight())
+    }
+
+    /// Has what is cancelled taken out of the queue, now or by the holder between two messages.
+    fn sweep(&self) {
+        loop {
+            if let Some(held) = self.take_left() {
+                held.sweep_and_leave();
+                return;
+            }
+            let seen = self.word.load(Ordering::Relaxed);
+            if tags(seen) & HELD != 0
+                && self
+                    .word
+                    .compare_exchange(
+                        seen,
+                        tagged(seen, SWEEP),
+                        Ordering::Release,
+                        Ordering::Relaxed,
+                    )
+                    .is_ok()
+            {
+                return;
+            }
+        }
+    }
+}
+
+/// Settles a message whose run panicked, and passes the bus on.
+struct Guard<'b, C: ?Sized> {
+    bus: &'b Bus<C>,
+    node: *const Node,
+}
+
+impl<C: ?Sized> Drop for Guard<'_, C> {
+    #[cold]
+    fn drop(&mut self) {
+        let refused = Err(MessageError::refused(Error::Aborted, 0));
+        // SAFETY: the node is the holder's, and not settled: we are unwinding from its run.
+        unsafe { with_task(self.node, |task| task.outcome = refused) };
+        // SAFETY: it is out of the queue.
+        unsafe { Node::settle_done(self.node, self.bus.platform) };
+    }
+}
+
+impl<C: Controller + ?Sized> Held<'_, C> {
+    /// Runs a queued message that is out of the queue, and settles it or queues it again.
+    pub(super) fn run_node(&mut self, node: *const Node) {
+        let bus = self.bus();
+        let guard = Guard { bus, node };
+        // SAFETY: the node is out of the queue and not settled; settling comes last.
+        let Job { program, message, path } = unsafe { job(node) };
+        // SAFETY: likewise.
+        let kind = unsafe { with_task(node, |task| task.kind) };
+        let planned = match kind {
+            Kind::Unplanned => self.controller().plan(program, message),
+            _ => Ok(()),
+        };
+        let outcome = match planned {
+            Ok(()) => {
+                let ran = self.run(program, message, path);
+                ran.map_err(|unfinished| unfinished.explain(message))
+            }
+            Err(refused) => Err(refused),
+        };
+        self.finish(node, outcome);
+        mem::forget(guard);
+    }
+
+    /// Tells whoever wants to know that the message ran, and settles it or queues it again.
+    pub(super) fn finish(&mut self, node: *const Node, outcome: Result<usize, MessageError>) {
+        let bus = self.bus();
+        // SAFETY: the node is out of the queue and not settled.
+        let callback = unsafe {
+            with_task(node, |task| {
+                task.outcome = outcome;
+                task.callback
+            })
+        };
+        if let Some(callback) = callback {
+            // SAFETY: the node is not settled yet.
+            let Job { message, .. } = unsafe { job(node) };
+            let then = callback(&mut Completed::new(outcome, message));
+            // SAFETY: likewise.
+            let cancelled = unsafe { &*node }.is_cancelled();
+            if then == Then::Again && !cancelled {
+                self.queue(|queue| {
+                    // SAFETY: it is queued, and in no list.
+                    unsafe { queue.add(node) };
+                });
+                return;
+            }
+        }
+        // SAFETY: it is out of the queue; this is the last of it here.
+        unsafe { Node::settle_done(node, bus.platform) };
+    }
+
+    /// Runs one node of the queue. Returns whether the bus is still ours.
+    #[must_use]
+    fn attend(mut self, node: *const Node) -> Option<Self> {
+        let bus = self.bus();
+        // SAFETY: the node is out of the queue and not settled.
+        if unsafe { &*node }.is_cancelled() {
+            // SAFETY: it is out of the queue.
+            unsafe { Node::settle_removed(node, bus.platform) };
+            return Some(self);
+        }
+        // SAFETY: likewise.
+        let kind = unsafe { with_task(node, |task| task.kind) };
+        if kind == Kind::Turn {
+            if !self.queue(|queue| queue.is_empty()) {
+                bus.set_tag(BACKLOG);
+            }
+            self.pass_on();
+            // 3.
+            // SAFETY: it is out of the queue, and we have passed the bus on.
+            unsafe { Node::settle_granted(node, bus.platform) };
+            return None;
+        }
+        if bus.pump == Pump::Interrupt {
+            return self.start_node(node);
+        }
+        self.run_node(node);
+        Some(self)
+    }
+
+    /// Runs the queue, then gives the bus back or passes it on. Returns how many nodes had their
+    /// turn.
+    #[cold]
+    pub(super) fn pump(self) -> usize {
+        let bus = self.bus();
+        let mut held = self;
+        let mut budget = PUMP_MAX;
+        let mut ran = 0;
+        held.gather();
+        loop {
+            if held.is_called() {
+                held.gather();
+            }
+            if held.queue(|queue| queue.is_empty()) {
+                match held.give_back() {
+                    Ok(()) => return ran,
+                    Err(still) => held = still,
+                }
+                held.gather();
+                continue;
+            }
+            if budget == 0 {
+                match held.hand_over() {
+                    Ok(()) => return ran,
+                    Err(still) if bus.pump == Pump::Worker => {
+                        still.leave();
+                        return ran;
+                    }
+                    Err(still) => held = still,
+                }
+                budget = PUMP_MAX;
+            }
+            let Some(node) = held.queue(Queue::take_next) else { continue };
+            budget -= 1;
+            ran += 1;
+            match held.attend(node) {
+                Some(still) => held = still,
+                None => return ran,
+            }
+        }
+    }
+
+    /// The holder has run its own message and something else is in the word.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn release_slowly(self) {
+        if self.bus().platform.inheritance().is_some() {
+            self.release_inherited();
+            return;
+        }
+        self.pump();
+    }
+}
+
+impl<C: Controller + ?Sized> Bus<C> {
+    #[cold]
+    #[inline(never)]
+    pub(super) fn try_take_slowly(&self) -> Option<Held<'_, C>> {
+        self.platform.inheritance().and_then(|inheritance| self.try_take_inherited(inheritance))
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn take_slowly(&self) -> Held<'_, C> {
+        if let Some(inheritance) = self.platform.inheritance() {
+            return self.take_inherited(inheritance);
+        }
+        let node = Node::new(Task::turn(self.platform.context(), Owner::Thread));
+        let stage = self.push_and_wait(&node);
+        debug_assert_eq!(stage, Stage::Granted, "a turn is granted");
+        // SAFETY: the node was granted: we were handed the bus.
+        unsafe { self.held() }
+    }
+
+    /// Queues a message and waits until it has run.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn run_queued(
+        &self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+        kind: Kind,
+        priority: u8,
+    ) -> Result<usize, MessageError> {
+        if let Some(inheritance) = self.platform.inheritance() {
+            return self.run_inherited(inheritance, program, message, kind);
+        }
+        // A pointer: no lifetime of it is claimed, and we wait below until it is done with.
+        let erased = ptr::slice_from_raw_parts_mut(message.as_mut_ptr().cast(), message.len());
+        let node = Node::new(Task {
+            program,
+            message: erased,
+            kind,
+            priority,
+            ..Task::turn(self.platform.context(), Owner::Thread)
+        });
+        let stage = self.push_and_wait(&node);
+        debug_assert_eq!(stage, Stage::Done, "a message runs");
+        // SAFETY: it is settled: the task is ours again.
+        node.task.with(|task| unsafe { (*task).outcome })
+    }
+
+    /// Pushes a thread's node and waits until it is settled, running the queue whenever that is
+    /// ours to do.
+    fn push_and_wait(&self, node: &Node) -> Stage {
+        node.set_queued();
+        // SAFETY: we wait below until it is settled.
+        if unsafe { self.push(node, true) } {
+            // SAFETY: the push took the bus.
+            unsafe { self.held() }.pump();
+        }
+        loop {
+            let stage = node.wait(self.platform, &|| self.attend_flight());
+            if stage != Stage::Pump {
+                return stage;
+            }
+            // SAFETY: we were handed the bus.
+            unsafe { self.held() }.pump();
+        }
+    }
+
+    /// Runs what is queued, if nobody holds the bus. Returns how many messages had their turn.
+    pub fn pump(&self) -> usize {
+        if self.platform.inheritance().is_some() {
+            return self.pump_inherited();
+        }
+        if self.word.load(Ordering::Relaxed) == IDLE {
+            return 0;
+        }
+        self.take_left().map_or(0, Held::pump)
+    }
+}

@@ -1,0 +1,259 @@
+//! Statistics: what was on the wire, by the names of Linux's spi_statistics.
+//!
+//! # How it works
+//! Off by default: then a message costs one look at a flag. On, the holder of the bus counts with
+//! plain stores, since there is only one, between two steps of a sequence number. A reader takes
+//! what it finds between two equal even numbers, so that all figures are of one moment.
+//!
+//! Few counters are kept and the rest derived when read: a message of one transfer changes four.
+//!
+//! # Ordering
+//! 1. The number becomes odd before the first counter changes (release fence after it).
+//! 2. It becomes even after the last (release store).
+//! 3. A reader reads it with acquire, then the counters, then (acquire fence) the number again.
+//!
+//! # Not supported
+//! Statistics of one device (the kernel has them too): the bus's are those of the controller.
+
+use core::sync::atomic::AtomicUsize;
+
+use super::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use super::platform::Platform;
+use crate::controller::Unfinished;
+use crate::spi::{Error, Transfer};
+
+/// Buckets of the transfer length histogram.
+pub const HISTO_BUCKETS: usize = 17;
+
+/// The way a message came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Path {
+    /// Its caller found the bus idle.
+    Immediate,
+    /// Its caller waited for its turn.
+    Waited,
+    /// It was submitted.
+    Async,
+}
+
+const PATHS: usize = 3;
+const ERRORS: usize = PATHS;
+const TIMEDOUT: usize = ERRORS + 1;
+/// By what the transfers do: send, receive, both.
+const BYTES: usize = TIMEDOUT + 1;
+const HISTO: usize = BYTES + 3;
+const COUNTERS: usize = HISTO + HISTO_BUCKETS;
+
+/// What was counted, at one moment. The names are the kernel's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Messages that were run, failed ones too.
+    pub messages: u64,
+    /// Transfers that were clocked; of a failed message those before the one that failed.
+    pub transfers: u64,
+    /// Messages that failed.
+    pub errors: u64,
+    /// Messages that failed because the controller did not finish in time.
+    pub timedout: u64,
+    /// Messages whose caller waited for them, prepared ones too.
+    pub spi_sync: u64,
+    /// Those of them that found the bus idle and ran at once.
+    pub spi_sync_immediate: u64,
+    /// Messages that were submitted.
+    pub spi_async: u64,
+    /// Bytes of those transfers.
+    pub bytes: u64,
+    /// Bytes received into a buffer.
+    pub bytes_rx: u64,
+    /// Bytes sent from a buffer.
+    pub bytes_tx: u64,
+    /// Transfers by length: up to 1 byte, 2 to 3, 4 to 7, and so on to 65,536 and more.
+    pub transfer_bytes_histo: [u64; HISTO_BUCKETS],
+    /// Transfers that a controller had to split for their length. Ours split inside a burst loop
+    /// and need not, so this is 0; it is here because the kernel has it.
+    pub transfers_split_maxsize: u64,
+}
+
+impl Statistics {
+    /// The length in bytes at which bucket `index` of the histogram begins (the first at 0).
+    #[must_use]
+    pub const fn bucket_begin(index: usize) -> usize {
+        if index == 0 { 0 } else { 1 << index }
+    }
+
+    /// The kernel's name for bucket `index`: `0-1`, `2-3`, …, `65536+`.
+    pub fn bucket_name(index: usize) -> impl core::fmt::Display {
+        struct Name(usize);
+        impl core::fmt::Display for Name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                let begin = Statistics::bucket_begin(self.0);
+                if self.0 + 1 < HISTO_BUCKETS {
+                    write!(f, "{begin}-{}", (2 << self.0) - 1)
+                } else {
+                    write!(f, "{begin}+")
+                }
+            }
+        }
+        Name(index)
+    }
+}
+
+/// The bucket of a transfer of `len` bytes.
+#[inline]
+fn bucket(len: usize) -> usize {
+    ((len | 1).ilog2() as usize).min(HISTO_BUCKETS - 1)
+}
+
+/// A counter that one thread at a time writes and any may read under the sequence number.
+///
+/// Two words, since not every processor has 64-bit atomics.
+struct Counter {
+    low: AtomicUsize,
+    #[cfg(not(target_pointer_width = "64"))]
+    high: AtomicUsize,
+}
+
+impl Counter {
+    const fn new() -> Self {
+        Self {
+            low: AtomicUsize::new(0),
+            #[cfg(not(target_pointer_width = "64"))]
+            high: AtomicUsize::new(0),
+        }
+    }
+
+    #[inline]
+    fn add(&self, more: usize) {
+        let low = self.low.load(Ordering::Relaxed);
+        #[cfg(not(target_pointer_width = "64"))]
+        if low.checked_add(more).is_none() {
+            self.high.store(self.high.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        }
+        self.low.store(low.wrapping_add(more), Ordering::Relaxed);
+    }
+
+    fn read(&self) -> u64 {
+        let low = self.low.load(Ordering::Relaxed) as u64;
+        #[cfg(not(target_pointer_width = "64"))]
+        let low = (self.high.load(Ordering::Relaxed) as u64) << 32 | low;
+        low
+    }
+}
+
+/// The counters of a bus.
+pub(super) struct Counters {
+    counting: AtomicBool,
+    sequence: AtomicU32,
+    counters: [Counter; COUNTERS],
+}
+
+impl Counters {
+    #[cfg(not(any(loom, shuttle)))]
+    pub(super) const fn new() -> Self {
+        Self {
+            counting: AtomicBool::new(false),
+            sequence: AtomicU32::new(0),
+            counters: [const { Counter::new() }; COUNTERS],
+        }
+    }
+
+    #[cfg(any(loom, shuttle))]
+    pub(super) fn new() -> Self {
+        Self {
+            counting: AtomicBool::new(false),
+            sequence: AtomicU32::new(0),
+            counters: [const { Counter::new() }; COUNTERS],
+        }
+    }
+
+    pub(super) fn set_counting(&self, counting: bool) {
+        self.counting.store(counting, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn counting(&self) -> bool {
+        self.counting.load(Ordering::Relaxed)
+    }
+
+    /// Counts a message that was run. The caller holds the bus.
+    #[inline(never)]
+    pub(super) fn count(
+        &self,
+        path: Path,
+        message: &[Transfer<'_>],
+        ran: Result<usize, Unfinished>,
+    ) {
+        let counters = &self.counters;
+        let sequence = self.sequence.load(Ordering::Relaxed);
+        // 1.
+        self.sequence.store(sequence.wrapping_add(1), Ordering::Relaxed);
+        fence(Ordering::Release);
+        counters[path as usize].add(1);
+        let mut clocked = message;
+        if let Err(unfinished) = ran {
+            clocked = clocked.get(..unfinished.transfer_index()).unwrap_or_default();
+            counters[ERRORS].add(1);
+            if let Error::Timeout { .. } = unfinished.error() {
+                counters[TIMEDOUT].add(1);
+            }
+        }
+        for transfer in clocked {
+            let data = transfer.data();
+            counters[HISTO + bucket(data.len())].add(1);
+            counters[BYTES + data.direction() as usize].add(data.len());
+        }
+        // 2.
+        self.sequence.store(sequence.wrapping_add(2), Ordering::Release);
+    }
+
+    /// What was counted, at one moment.
+    pub(super) fn read(&self, platform: &dyn Platform) -> Statistics {
+        // 3.
+        loop {
+            let before = self.sequence.load(Ordering::Acquire);
+            let counters: [u64; COUNTERS] =
+                core::array::from_fn(|index| self.counters[index].read());
+            fence(Ordering::Acquire);
+            if before.is_multiple_of(2) && self.sequence.load(Ordering::Relaxed) == before {
+                return derive(&counters);
+            }
+            platform.relax();
+        }
+    }
+}
+
+fn derive(counters: &[u64; COUNTERS]) -> Statistics {
+    let [immediate, waited, spi_async] =
+        [Path::Immediate, Path::Waited, Path::Async].map(|path| counters[path as usize]);
+    let [tx, rx, both] = [0, 1, 2].map(|direction| counters[BYTES + direction]);
+    let transfer_bytes_histo = core::array::from_fn(|index| counters[HISTO + index]);
+    Statistics {
+        messages: immediate + waited + spi_async,
+        transfers: transfer_bytes_histo.iter().sum(),
+        errors: counters[ERRORS],
+        timedout: counters[TIMEDOUT],
+        spi_sync: immediate + waited,
+        spi_sync_immediate: immediate,
+        spi_async,
+        bytes: tx + rx + both,
+        bytes_rx: rx + both,
+        bytes_tx: tx + both,
+        transfer_bytes_histo,
+        transfers_split_maxsize: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::ToString;
+
+    #[test]
+    fn buckets_are_the_kernel_s() {
+        let of = [0, 1, 2, 3, 4, 7, 8, 65_535, 65_536, usize::MAX].map(bucket);
+        assert_eq!(of, [0, 0, 1, 1, 2, 2, 3, 15, 16, 16]);
+        let names = [0, 1, 4, 15, 16].map(|index| Statistics::bucket_name(index).to_string());
+        assert_eq!(names, ["0-1", "2-3", "16-31", "32768-65535", "65536+"]);
+        assert_eq!(Statistics::bucket_begin(4), 16);
+    }
+}

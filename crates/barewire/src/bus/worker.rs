@@ -1,0 +1,79 @@
+//! The worker's side: a bell, and a loop that serves the queue.
+//!
+//! # Ordering
+//! The bell counts rings in its upper bits and says in its lowest whether the worker sleeps. The
+//! worker reads the bell, then the bus word, and goes to sleep only if the bell is still as it
+//! read it: a submitter pushes first and rings then, so either the worker sees the push or the
+//! ring disturbs it.
+
+use super::Bus;
+use super::atomic::Ordering;
+use super::lock::{HELD, IDLE, INHERITS, tagged, tags};
+use crate::controller::Controller;
+
+/// The bell's bit: the worker sleeps.
+const SLEEPS: u32 = 1;
+/// One ring.
+const RING: u32 = 2;
+
+impl<C: ?Sized> Bus<C> {
+    /// Wakes the worker, to look at the queue or at its `stop`.
+    pub fn ring(&self) {
+        let mut seen = self.bell.load(Ordering::Relaxed);
+        loop {
+            let rung = (seen & !SLEEPS).wrapping_add(RING);
+            match self.bell.compare_exchange_weak(seen, rung, Ordering::Release, Ordering::Relaxed)
+            {
+                Ok(_) => break,
+                Err(now) => seen = now,
+            }
+        }
+        if seen & SLEEPS != 0 {
+            self.platform.wake(&self.bell);
+        }
+    }
+
+    /// Whether there is something to run that nobody holds the bus for.
+    fn has_work(&self) -> bool {
+        let word = self.word.load(Ordering::Acquire);
+        word != IDLE && word != tagged(IDLE, INHERITS) && tags(word) & HELD == 0
+    }
+}
+
+impl<C: Controller + ?Sized> Bus<C> {
+    /// Serves the queue until `stop` is set and the bell [rung](Bus::ring): a worker thread's body.
+    /// Between messages it sleeps as the platform has it. What is queued when it stops stays
+    /// queued.
+    ///
+    /// Returns how many messages it ran.
+    pub fn serve(&self, stop: &core::sync::atomic::AtomicBool) -> u64 {
+        let mut ran = 0;
+        let mut spins = self.platform.spins();
+        loop {
+            let bell = self.bell.load(Ordering::Acquire);
+            if stop.load(core::sync::atomic::Ordering::Relaxed) {
+                return ran;
+            }
+            if self.has_work() {
+                ran += self.pump() as u64;
+                spins = self.platform.spins();
+                continue;
+            }
+            if spins > 0 {
+                spins -= 1;
+                self.platform.relax();
+                continue;
+            }
+            let asleep = bell | SLEEPS;
+            if bell == asleep
+                || self
+                    .bell
+                    .compare_exchange(bell, asleep, Ordering::Relaxed, Ordering::Relaxed)
+                    .is_ok()
+            {
+                self.platform.wait(&self.bell, asleep);
+                spins = self.platform.spins();
+            }
+        }
+    }
+}
