@@ -7,17 +7,17 @@
 #[cfg(not(any(loom, shuttle)))]
 pub use core::sync::atomic::AtomicU32;
 #[cfg(not(any(loom, shuttle)))]
-pub(crate) use core::sync::atomic::{AtomicBool, AtomicPtr, fence};
+pub(crate) use core::sync::atomic::{AtomicPtr, fence};
 
 #[cfg(loom)]
 pub use loom::sync::atomic::AtomicU32;
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicBool, AtomicPtr, fence};
+pub(crate) use loom::sync::atomic::{AtomicPtr, fence};
 
 #[cfg(shuttle)]
 pub use shuttle::sync::atomic::AtomicU32;
 #[cfg(shuttle)]
-pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicPtr, fence};
+pub(crate) use shuttle::sync::atomic::{AtomicPtr, fence};
 
 pub(crate) use core::sync::atomic::Ordering;
 

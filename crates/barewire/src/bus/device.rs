@@ -112,7 +112,8 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         }
     }
 
-    #[inline]
+    // Always: its result is large, and would be copied out of a call.
+    #[inline(always)]
     fn run_held(
         &self,
         mut held: Held<'_, C>,

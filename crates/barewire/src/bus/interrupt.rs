@@ -59,9 +59,7 @@ impl<C: Controller + ?Sized> Held<'_, C> {
         // SAFETY: the node is out of the queue and not settled.
         let Job { message, path, .. } = unsafe { job(node) };
         if let Poll::Ready(ran) = polled {
-            if bus.counters.counting() {
-                bus.counters.count(path, message, ran);
-            }
+            self.count(message, path, ran);
             self.finish(node, ran.map_err(|unfinished| unfinished.explain(message)));
             return Some(self);
         }

@@ -21,9 +21,11 @@
 #![allow(unsafe_code, reason = "the controller lies in an UnsafeCell that the bus word guards")]
 
 use core::cell::UnsafeCell;
+// Not a checker's: a flag that nothing depends on.
 use core::fmt;
 use core::mem;
 use core::ptr;
+use core::sync::atomic::AtomicBool;
 
 use super::Device;
 use super::atomic::{AtomicPtr, AtomicU32, Cell, Ordering};
@@ -77,10 +79,11 @@ pub enum Pump {
 /// One controller, its lock and its queue.
 ///
 /// `C` may be unsized: a `&Bus<Ecspi<…>>` coerces to `&Bus<dyn Controller>`.
+#[repr(C)]
 pub struct Bus<C: ?Sized> {
-    // Hot fields first: a message on an idle bus reads these.
+    // Hot fields first: a message on an idle bus looks at these two.
     pub(super) word: AtomicPtr<Node>,
-    pub(super) counters: Counters,
+    counting: AtomicBool,
     pub(super) platform: &'static dyn Platform,
     pub(super) pump: Pump,
     /// Rung for the worker; odd while it sleeps.
@@ -92,6 +95,7 @@ pub struct Bus<C: ?Sized> {
     /// The message on the wire while nobody attends to it.
     pub(super) flying: Cell<*const Node>,
     pub(super) queue: Cell<Queue>,
+    counters: Counters,
     pub(super) controller: UnsafeCell<C>,
 }
 
@@ -115,7 +119,7 @@ macro_rules! bus {
     ($controller:expr, $platform:expr, $word:expr) => {
         Self {
             word: AtomicPtr::new($word),
-            counters: Counters::new(),
+            counting: AtomicBool::new(false),
             platform: $platform,
             pump: Pump::Caller,
             bell: AtomicU32::new(0),
@@ -123,6 +127,7 @@ macro_rules! bus {
             flight: AtomicU32::new(0),
             flying: Cell::new(ptr::null()),
             queue: Cell::new(Queue::new()),
+            counters: Counters::with(AtomicU32::new(0)),
             controller: UnsafeCell::new($controller),
         }
     };
@@ -176,7 +181,7 @@ impl<C: ?Sized> Bus<C> {
 
     /// Counts from now on, or no longer. What was counted stays.
     pub fn set_counting(&self, counting: bool) {
-        self.counters.set_counting(counting);
+        self.counting.store(counting, Ordering::Relaxed);
     }
 
     /// What was counted.
@@ -291,10 +296,21 @@ impl<C: Controller + ?Sized> Held<'_, C> {
         path: Path,
     ) -> Result<usize, Unfinished> {
         let ran = self.controller_mut().run(program, message);
-        if self.bus.counters.counting() {
+        self.count(message, path, ran);
+        ran
+    }
+
+    /// Counts a message that was run, if the bus counts.
+    #[inline]
+    pub(super) fn count(
+        &self,
+        message: &[Transfer<'_>],
+        path: Path,
+        ran: Result<usize, Unfinished>,
+    ) {
+        if self.bus.counting.load(Ordering::Relaxed) {
             self.bus.counters.count(path, message, ran);
         }
-        ran
     }
 
     /// Gives the bus back; if something was queued meanwhile, runs it first or passes it on.

@@ -59,7 +59,7 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn run_held(&mut self, mut held: Held<'_, C>) -> Result<&[u8; N], MessageError> {
         let mut message = [Transfer::planned(&self.tx, &mut self.rx, self.plan)];
         let ran = held.run(self.device.program(), &mut message, Path::Immediate);
@@ -152,7 +152,7 @@ impl<'b, 'm, 'd, C: Controller + ?Sized> PreparedMessage<'b, 'm, 'd, C> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn run_held(&mut self, mut held: Held<'_, C>) -> Result<usize, MessageError> {
         let ran = held.run(self.device.program(), self.message, Path::Immediate);
         held.release();

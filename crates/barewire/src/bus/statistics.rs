@@ -17,7 +17,7 @@
 
 use core::sync::atomic::AtomicUsize;
 
-use super::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use super::atomic::{AtomicU32, Ordering, fence};
 use super::platform::Platform;
 use crate::controller::Unfinished;
 use crate::spi::{Error, Transfer};
@@ -142,37 +142,13 @@ impl Counter {
 
 /// The counters of a bus.
 pub(super) struct Counters {
-    counting: AtomicBool,
     sequence: AtomicU32,
     counters: [Counter; COUNTERS],
 }
 
 impl Counters {
-    #[cfg(not(any(loom, shuttle)))]
-    pub(super) const fn new() -> Self {
-        Self {
-            counting: AtomicBool::new(false),
-            sequence: AtomicU32::new(0),
-            counters: [const { Counter::new() }; COUNTERS],
-        }
-    }
-
-    #[cfg(any(loom, shuttle))]
-    pub(super) fn new() -> Self {
-        Self {
-            counting: AtomicBool::new(false),
-            sequence: AtomicU32::new(0),
-            counters: [const { Counter::new() }; COUNTERS],
-        }
-    }
-
-    pub(super) fn set_counting(&self, counting: bool) {
-        self.counting.store(counting, Ordering::Relaxed);
-    }
-
-    #[inline]
-    pub(super) fn counting(&self) -> bool {
-        self.counting.load(Ordering::Relaxed)
+    pub(super) const fn with(sequence: AtomicU32) -> Self {
+        Self { sequence, counters: [const { Counter::new() }; COUNTERS] }
     }
 
     /// Counts a message that was run. The caller holds the bus.

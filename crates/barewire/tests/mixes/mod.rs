@@ -1,0 +1,300 @@
+//! What the model checkers run: threads that mix the paths, on a wire that is watched.
+#![allow(
+    unsafe_code,
+    reason = "checkers' cells hand out pointers, and a bus is leaked and got back"
+)]
+
+#[cfg(loom)]
+use loom::cell::UnsafeCell;
+
+use std::pin::Pin;
+
+use barewire::bus::queued::Exchange;
+use barewire::bus::{Bus, Device, Platform, Prepared, Queued};
+use barewire::controller::null::Null;
+use barewire::controller::{
+    Controller, Limits, Plan, Program, TimedOut, Unfinished, Wire, run_message,
+};
+use barewire::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
+
+/// A cell whose accesses the checker watches, where it can.
+#[cfg(not(loom))]
+pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+#[cfg(not(loom))]
+impl<T> UnsafeCell<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(std::cell::UnsafeCell::new(value))
+    }
+
+    pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+        f(self.0.get())
+    }
+}
+
+/// A wire whose bytes are watched: two accesses that are not ordered fail the run, and so does a
+/// message that finds another inside.
+pub(crate) struct Watched {
+    sent: UnsafeCell<Vec<u8>>,
+    selected: UnsafeCell<bool>,
+}
+
+impl Watched {
+    fn new() -> Self {
+        Self { sent: UnsafeCell::new(Vec::new()), selected: UnsafeCell::new(false) }
+    }
+
+    fn set_selected(&self, to: bool) {
+        // SAFETY: whether this access is alone is what the checker checks here.
+        let was = self.selected.with_mut(|selected| unsafe { core::ptr::replace(selected, to) });
+        assert_ne!(was, to, "one message inside another");
+    }
+
+    pub(crate) fn into_sent(self) -> Vec<u8> {
+        // SAFETY: it is ours alone.
+        self.sent.with_mut(|sent| unsafe { core::mem::take(&mut *sent) })
+    }
+}
+
+impl Wire for Watched {
+    fn select(&mut self, _: &Program) {
+        self.set_selected(true);
+    }
+
+    fn deselect(&mut self, _: &Program) {
+        self.set_selected(false);
+    }
+
+    fn exchange(&mut self, _: &Program, _: &Plan, data: &mut Data<'_>) -> Result<(), TimedOut> {
+        let bytes = data.tx().unwrap_or_default();
+        // SAFETY: whether this access is alone is what the checker checks here.
+        self.sent.with_mut(|sent| unsafe { &mut *sent }.extend_from_slice(bytes));
+        #[cfg(shuttle)]
+        shuttle::thread::yield_now();
+        Ok(())
+    }
+
+    fn recover(&mut self) {}
+
+    fn wait_ticks(&mut self, _: u32) {}
+}
+
+impl Controller for Watched {
+    fn limits(&self) -> Limits {
+        Null::new().limits()
+    }
+
+    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
+        Null::new().configure(settings)
+    }
+
+    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        Null::new().plan(program, message)
+    }
+
+    fn run(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, Unfinished> {
+        run_message(self, program, message)
+    }
+
+    fn reclaim(&mut self) {}
+}
+
+/// A bus for threads that want it `'static`.
+#[derive(Clone, Copy)]
+pub(crate) struct Leaked(*mut Bus<Watched>);
+
+// SAFETY: a reference to a bus may go to another thread.
+unsafe impl Send for Leaked {}
+
+impl Leaked {
+    pub(crate) fn get(self) -> &'static Bus<Watched> {
+        // SAFETY: it is leaked until `take`, which comes after the threads have ended.
+        unsafe { &*self.0 }
+    }
+
+    /// What was driven. The threads have ended.
+    pub(crate) fn take(self) -> Watched {
+        // Locking orders all that was sent before this.
+        drop(self.get().lock());
+        // SAFETY: it was leaked from a box, and nobody refers to it any more.
+        unsafe { Box::from_raw(self.0) }.into_inner()
+    }
+}
+
+pub(crate) fn model_bus(platform: &'static dyn Platform) -> Leaked {
+    Leaked(Box::into_raw(Box::new(Bus::with_platform(Watched::new(), platform))))
+}
+
+/// What a thread does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    /// One prepared access.
+    Prepared,
+    /// One sync message.
+    Sync,
+    /// One message submitted, its result fetched at the thread's end.
+    Async,
+    /// One message put in the queue and left there until then.
+    Enqueue,
+    /// The bus locked over two messages.
+    Lock,
+    /// One message put in the queue, and taken back at once if it has not run.
+    Cancel,
+    /// One message over borrowed bytes, as a future.
+    Transact,
+    /// One message that must not wait.
+    Try,
+}
+
+/// Which bytes a thread gave to the wire, in its order.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    sent: Vec<u8>,
+    /// Pairs that must stand together.
+    locked: Vec<[u8; 2]>,
+}
+
+type Submitted = Pin<Box<Queued<'static, Watched, Exchange<1>>>>;
+
+/// A thread's things, made before it begins: making them takes the bus, which is not what is
+/// checked.
+pub(crate) struct Worker {
+    ops: &'static [Op],
+    number: u8,
+    device: Device<'static, Watched>,
+    prepared: Prepared<'static, Watched, 1>,
+    messages: Vec<Submitted>,
+}
+
+impl Worker {
+    pub(crate) fn new(bus: Leaked, number: u8, ops: &'static [Op]) -> Self {
+        let device = bus.get().device(&Settings::new(0, 1_000_000)).expect("opens");
+        let message = |_| Box::pin(device.queued([0]).expect("plans"));
+        Self {
+            ops,
+            number,
+            device,
+            prepared: device.prepare([0]).expect("plans"),
+            messages: ops.iter().map(message).collect(),
+        }
+    }
+
+    pub(crate) fn run(self) -> Outcome {
+        let Self { ops, number, device, mut prepared, mut messages } = self;
+        run_thread(&device, &mut prepared, &mut messages, number, ops)
+    }
+}
+
+fn run_thread(
+    device: &Device<'static, Watched>,
+    prepared: &mut Prepared<'static, Watched, 1>,
+    messages: &mut Vec<Submitted>,
+    number: u8,
+    ops: &[Op],
+) -> Outcome {
+    let mut outcome = Outcome::default();
+    let mut submitted = Vec::new();
+    let mut next = (0..).map(|n| number << 4 | n);
+    let mut byte = || next.next().expect("some are left");
+    let mut message = |one| {
+        let mut message = messages.pop().expect("one an operation");
+        *message.as_mut().tx_mut().expect("is free") = [one];
+        message
+    };
+    for &op in ops {
+        let one = byte();
+        match op {
+            Op::Prepared => {
+                *prepared.tx_mut() = [one];
+                prepared.run().expect("runs");
+                outcome.sent.push(one);
+            }
+            Op::Sync => {
+                device.sync(&mut [Transfer::write(&[one])]).expect("runs");
+                outcome.sent.push(one);
+            }
+            Op::Try => match device.try_sync(&mut [Transfer::write(&[one])]) {
+                Ok(_) => outcome.sent.push(one),
+                Err(error) => assert_eq!(error.error, Error::Busy),
+            },
+            Op::Lock => {
+                let two = byte();
+                let mut lock = device.bus().lock();
+                lock.sync(device, &mut [Transfer::write(&[one])]).expect("runs");
+                lock.sync(device, &mut [Transfer::write(&[two])]).expect("runs");
+                drop(lock);
+                outcome.sent.extend([one, two]);
+                outcome.locked.push([one, two]);
+            }
+            Op::Async | Op::Enqueue => {
+                let mut queued = message(one);
+                match op {
+                    Op::Async => queued.as_mut().submit(),
+                    _ => queued.as_mut().enqueue(),
+                }
+                .expect("is free");
+                submitted.push(queued);
+                outcome.sent.push(one);
+            }
+            Op::Cancel => {
+                let mut queued = message(one);
+                queued.as_mut().enqueue().expect("is free");
+                if !queued.as_mut().cancel() {
+                    outcome.sent.push(one);
+                }
+            }
+            Op::Transact => {
+                let bytes = [one];
+                let mut message = [Transfer::write(&bytes)];
+                block_on(device.transact(&mut message)).expect("runs");
+                outcome.sent.push(one);
+            }
+        }
+    }
+    for mut queued in submitted {
+        assert_eq!(queued.as_mut().wait(), Some(Ok(1)));
+    }
+    outcome
+}
+
+/// Each poll gives others a chance: a future that wakes itself would else be polled for ever.
+#[cfg(loom)]
+fn block_on<F: Future>(future: F) -> F::Output {
+    struct Unpark(loom::thread::Thread);
+    impl std::task::Wake for Unpark {
+        fn wake(self: std::sync::Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = std::sync::Arc::new(Unpark(loom::thread::current())).into();
+    let mut cx = std::task::Context::from_waker(&waker);
+    let mut future = std::pin::pin!(future);
+    loop {
+        if let std::task::Poll::Ready(output) = future.as_mut().poll(&mut cx) {
+            return output;
+        }
+        loom::thread::yield_now();
+        loom::thread::park();
+    }
+}
+
+#[cfg(shuttle)]
+use shuttle::future::block_on;
+
+/// Each thread's bytes came once, in its own order, and what was locked together.
+pub(crate) fn assert_promises(sent: &[u8], outcomes: &[Outcome]) {
+    let mut total = 0;
+    for (number, outcome) in (0_u8..).zip(outcomes) {
+        let own: Vec<u8> = sent.iter().copied().filter(|byte| byte >> 4 == number).collect();
+        assert_eq!(own, outcome.sent, "thread {number} out of its order in {sent:02x?}");
+        for pair in &outcome.locked {
+            assert!(sent.windows(2).any(|two| two == pair), "{pair:02x?} apart in {sent:02x?}");
+        }
+        total += own.len();
+    }
+    assert_eq!(sent.len(), total, "more than was given in {sent:02x?}");
+}
