@@ -59,7 +59,8 @@ pub fn bring_up_with(board: &Board, ownership: Ownership, streaming: Streaming) 
     let reference_hz = u32::try_from(board.profile().ecspi_reference_hz.value)
         .expect("a reference clock fits 32 bits");
     let gpio = board.gpio(0).expect("the board has a GPIO block");
-    let config = EcspiConfig { reference_hz, chip_selects, streaming };
+    let poll_limit_ns = EcspiConfig::ALWAYS_POLL;
+    let config = EcspiConfig { reference_hz, chip_selects, streaming, poll_limit_ns };
     Ecspi::new(board.controller(), ImxGpio::new(gpio, ownership), board.timer(), config)
 }
 

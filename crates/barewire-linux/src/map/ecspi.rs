@@ -207,6 +207,7 @@ impl EcspiSpec {
             reference_hz: self.reference_hz,
             chip_selects: self.chip_selects.map(line),
             streaming: Streaming::Refill,
+            poll_limit_ns: EcspiConfig::ALWAYS_POLL,
         }
     }
 }

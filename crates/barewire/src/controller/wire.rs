@@ -109,19 +109,30 @@ pub trait Wire {
 }
 
 /// Holds the chip selected; dropping it deselects.
-struct Selected<'w, W: Wire + ?Sized> {
-    wire: &'w mut W,
-    program: &'w Program,
+pub(super) struct Selected<'w, W: Wire + ?Sized> {
+    pub(super) wire: &'w mut W,
+    pub(super) program: &'w Program,
     /// Set while a transfer is on the wire: if we are dropped then, the block's state is unknown.
-    unsettled: bool,
+    pub(super) unsettled: bool,
 }
 
 impl<'w, W: Wire + ?Sized> Selected<'w, W> {
     #[inline]
-    fn new(wire: &'w mut W, program: &'w Program) -> Self {
-        let mut this = Self { wire, program, unsettled: true };
+    pub(super) fn new(wire: &'w mut W, program: &'w Program) -> Self {
+        let mut this = Self::again(wire, program);
         this.select();
         this
+    }
+
+    /// The chip that [`Selected::keep`] left selected.
+    #[inline]
+    pub(super) fn again(wire: &'w mut W, program: &'w Program) -> Self {
+        Self { wire, program, unsettled: true }
+    }
+
+    /// Leaves the chip selected, for [`Selected::again`].
+    pub(super) fn keep(self) {
+        core::mem::forget(self);
     }
 
     #[inline]
@@ -144,7 +155,7 @@ impl<'w, W: Wire + ?Sized> Selected<'w, W> {
     }
 
     #[inline]
-    fn after(&mut self, transfer: &Transfer<'_>) {
+    pub(super) fn after(&mut self, transfer: &Transfer<'_>) {
         match transfer.plan.after() {
             After::Nothing => {}
             After::CsChange => {

@@ -53,6 +53,7 @@ fn config(line: CsLine) -> EcspiConfig {
         reference_hz: 80_000_000,
         chip_selects: [line, CsLine::Absent, CsLine::Sleeping, CsLine::Absent],
         streaming: Streaming::Refill,
+        poll_limit_ns: EcspiConfig::ALWAYS_POLL,
     }
 }
 
