@@ -116,8 +116,11 @@ pub(super) struct Selected<'w, W: Wire + ?Sized> {
     pub(super) unsettled: bool,
 }
 
+// Always inlined: `stepped` has a second caller of each, and the compiler inlines what has one; a
+// polled message of 4 bytes would pay 30 instructions for it. So with what a driver has on its
+// shortest path.
 impl<'w, W: Wire + ?Sized> Selected<'w, W> {
-    #[inline]
+    #[inline(always)]
     pub(super) fn new(wire: &'w mut W, program: &'w Program) -> Self {
         let mut this = Self::again(wire, program);
         this.select();
@@ -125,7 +128,7 @@ impl<'w, W: Wire + ?Sized> Selected<'w, W> {
     }
 
     /// The chip that [`Selected::keep`] left selected.
-    #[inline]
+    #[inline(always)]
     pub(super) fn again(wire: &'w mut W, program: &'w Program) -> Self {
         Self { wire, program, unsettled: true }
     }
@@ -135,7 +138,7 @@ impl<'w, W: Wire + ?Sized> Selected<'w, W> {
         core::mem::forget(self);
     }
 
-    #[inline]
+    #[inline(always)]
     fn select(&mut self) {
         self.wire.select(self.program);
         if self.program.timed {
@@ -143,7 +146,7 @@ impl<'w, W: Wire + ?Sized> Selected<'w, W> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn deselect(&mut self) {
         if self.program.timed {
             self.wire.wait_ticks(self.program.cs_hold_ticks);
@@ -154,7 +157,7 @@ impl<'w, W: Wire + ?Sized> Selected<'w, W> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn after(&mut self, transfer: &Transfer<'_>) {
         match transfer.plan.after() {
             After::Nothing => {}
@@ -178,7 +181,7 @@ impl<'w, W: Wire + ?Sized> Selected<'w, W> {
 }
 
 impl<W: Wire + ?Sized> Drop for Selected<'_, W> {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
         self.deselect();
         // Only now: a reset may move the clock line, which a selected chip would count.

@@ -198,7 +198,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         self.wait_ticks(program.regs[P_CS_HIGH_SETTLE] & !CS_HIGH);
     }
 
-    #[inline]
+    #[inline(always)]
     fn set_conreg(&mut self, conreg: u32) {
         if self.conreg != conreg {
             self.regs.write(CONREG, conreg);
@@ -212,7 +212,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
     }
 
     /// Waits until `mask` of the register at `offset` reads `wanted`.
-    #[inline]
+    #[inline(always)]
     fn poll(&mut self, offset: u32, mask: u32, wanted: u32, bytes: usize) -> Result<(), TimedOut> {
         for _ in 0..FREE_POLLS {
             if self.regs.read(offset) & mask == wanted {
@@ -232,7 +232,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
     }
 
     /// One FIFO word of `len` bytes, sent and awaited; RXDATA then holds what came in for it.
-    #[inline]
+    #[inline(always)]
     fn clock_word(&mut self, plan: &Plan, word: u32, len: usize) -> Result<(), TimedOut> {
         let conreg = plan.control & !BURST_LENGTH | burst_length(len);
         self.set_conreg(conreg);
@@ -246,7 +246,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
     }
 
     /// A transfer of one FIFO word.
-    #[inline]
+    #[inline(always)]
     fn exchange_word(&mut self, plan: &Plan, data: &mut Data<'_>) -> Result<(), TimedOut> {
         let word = data.tx().map_or(0, |tx| pack(tx, plan.word_bytes()));
         self.clock_word(plan, word, data.len())?;
@@ -445,7 +445,7 @@ impl Deadline {
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Ecspi<R, G, T, I> {
-    #[inline]
+    #[inline(always)]
     fn select(&mut self, program: &Program) {
         let wanted =
             [program.regs[P_CONFIGREG], program.regs[P_PERIODREG], program.regs[P_TESTREG]];
@@ -458,7 +458,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Ecspi<R, G, T, 
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn deselect(&mut self, program: &Program) {
         let mask = program.regs[P_CS_MASK];
         if mask != 0 {
@@ -466,7 +466,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Ecspi<R, G, T, 
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn exchange(
         &mut self,
         _program: &Program,
@@ -532,7 +532,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Ecspi<R, 
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
         if !waits(message) {
-            return Poll::Ready(run_message(self, program, message));
+            return Poll::Ready(self.run(program, message));
         }
         let mut progress = Progress::default();
         let polled = start_message(self, program, message, &mut progress);
