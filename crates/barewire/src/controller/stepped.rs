@@ -115,3 +115,127 @@ fn go_on<W: Stepped + ?Sized>(
     drop(selected);
     Poll::Ready(Ok(progress.actual_length))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::controller::Controller;
+    use crate::controller::null::Null;
+    use crate::spi::Settings;
+
+    /// What happens to a transfer: `advance` gives these in turn.
+    type Script<'s> = &'s [Poll<Result<(), TimedOut>>];
+
+    struct Logged<'s> {
+        script: Script<'s>,
+        log: Vec<&'static str>,
+        /// Panics in the call of this name.
+        fatal: &'static str,
+    }
+
+    impl Logged<'_> {
+        fn note(&mut self, what: &'static str) {
+            self.log.push(what);
+            assert_ne!(what, self.fatal);
+        }
+    }
+
+    impl Wire for Logged<'_> {
+        fn select(&mut self, _: &Program) {
+            self.note("select");
+        }
+        fn deselect(&mut self, _: &Program) {
+            self.note("deselect");
+        }
+        fn exchange(&mut self, _: &Program, _: &Plan, _: &mut Data<'_>) -> Result<(), TimedOut> {
+            self.note("exchange");
+            Ok(())
+        }
+        fn recover(&mut self) {
+            self.note("recover");
+        }
+        fn wait_ticks(&mut self, _: u32) {
+            self.note("wait");
+        }
+    }
+
+    impl Stepped for Logged<'_> {
+        fn begin(&mut self, _: &Program, _: &Plan, _: &mut Data<'_>) {
+            self.note("begin");
+        }
+        fn advance(
+            &mut self,
+            _: &Program,
+            _: &Plan,
+            _: &mut Data<'_>,
+        ) -> Poll<Result<(), TimedOut>> {
+            self.note("advance");
+            let (first, rest) = self.script.split_first().expect("not over");
+            self.script = rest;
+            *first
+        }
+    }
+
+    /// Runs write(1), a long cs_change write(3), a delayed write(1), a long write(2) in steps.
+    fn run(wire: &mut Logged<'_>) -> Poll<Result<usize, Unfinished>> {
+        let (program, _) = Null::new().configure(&Settings::new(0, 1)).expect("opens");
+        let mut message = [
+            Transfer::write(&[1]),
+            Transfer::write(&[1, 2, 3]).with_cs_change(),
+            Transfer::write(&[1]).with_delay_ns(1),
+            Transfer::write(&[1, 2]),
+        ];
+        Null::new().plan(&program, &mut message).expect("a good message");
+        for index in [1, 3] {
+            message[index].plan = message[index].plan.with_interrupt(true);
+        }
+        let mut progress = Progress::default();
+        let mut polled = start_message(wire, &program, &mut message, &mut progress);
+        while polled.is_pending() && !wire.script.is_empty() {
+            wire.log.push("-");
+            polled = resume_message(wire, &program, &mut message, &mut progress);
+        }
+        polled
+    }
+
+    const DONE: Poll<Result<(), TimedOut>> = Poll::Ready(Ok(()));
+
+    #[test]
+    fn steps_keep_the_order_of_the_loop() {
+        let script = [Poll::Pending, DONE, DONE];
+        let mut wire = Logged { script: &script, log: Vec::new(), fatal: "" };
+        assert_eq!(run(&mut wire), Poll::Ready(Ok(7)));
+        let log = "select exchange begin - advance - advance deselect select exchange wait begin \
+            - advance deselect";
+        assert_eq!(wire.log, log.split_whitespace().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_message_left_stays_selected() {
+        let mut wire = Logged { script: &[Poll::Pending], log: Vec::new(), fatal: "" };
+        assert_eq!(run(&mut wire), Poll::Pending);
+        assert!(!wire.log.contains(&"deselect"));
+    }
+
+    #[test]
+    fn an_error_releases_cs_and_says_where() {
+        let timed_out = TimedOut { timeout_us: 5 };
+        let script = [DONE, Poll::Ready(Err(timed_out))];
+        let mut wire = Logged { script: &script, log: Vec::new(), fatal: "" };
+        assert_eq!(run(&mut wire), Poll::Ready(Err(Unfinished::timed_out(3, timed_out))));
+        assert_eq!(wire.log[wire.log.len() - 3..], ["advance", "deselect", "recover"]);
+    }
+
+    #[test]
+    fn a_panic_in_any_step_releases_cs() {
+        for fatal in ["exchange", "begin", "advance", "wait"] {
+            let mut wire = Logged { script: &[DONE, DONE], log: Vec::new(), fatal };
+            let died = catch_unwind(AssertUnwindSafe(|| run(&mut wire)));
+            assert!(died.is_err(), "{fatal}");
+            assert_eq!(wire.log[wire.log.len() - 3..], [fatal, "deselect", "recover"]);
+        }
+    }
+}

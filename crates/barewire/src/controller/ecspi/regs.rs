@@ -84,7 +84,7 @@ pub(super) const TC: u32 = 1 << 7;
 /// DMAREG: RX_THRESHOLD for RDREN to come when `words` (1 to 64) are there, and DMA off.
 pub(super) const fn rx_threshold(words: usize) -> u32 {
     // "Greater than": INTREG.RDREN, STATREG.RDR and DMAREG agree.
-    (words as u32 - 1 & 0x3f) << 16
+    ((words as u32 - 1) & 0x3f) << 16
 }
 
 /// PERIODREG: clocks (0 to 63) from select to the first edge.

@@ -1,5 +1,7 @@
 //! The driver against registers that hold it to an order of accesses.
 
+mod interrupt;
+
 use core::cell::RefCell;
 use std::collections::VecDeque;
 use std::vec;
