@@ -152,16 +152,16 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
         this.reset();
         this
     }
-
-    /// The same, sleeping for `interrupt` where a transfer takes longer than
-    /// [`EcspiConfig::poll_limit_ns`].
-    pub fn with_interrupt<I: Interrupt>(self, interrupt: I) -> Ecspi<R, G, T, I> {
-        let Self { regs, gpio, conreg, configured, timer, config, progress, flight, .. } = self;
-        Ecspi { regs, gpio, conreg, configured, timer, config, interrupt, progress, flight }
-    }
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
+    /// The same, sleeping for `interrupt` where a transfer takes longer than
+    /// [`EcspiConfig::poll_limit_ns`].
+    pub fn with_interrupt<J: Interrupt>(self, interrupt: J) -> Ecspi<R, G, T, J> {
+        let Self { regs, gpio, conreg, configured, timer, config, progress, flight, .. } = self;
+        Ecspi { regs, gpio, conreg, configured, timer, config, interrupt, progress, flight }
+    }
+
     /// The pieces back, the block disabled.
     pub fn release(mut self) -> (R, G, T) {
         self.regs.write(CONREG, IDLE & !EN);
