@@ -44,9 +44,10 @@ Buses (--bus):
     split-with-cs-held     messages beyond spidev's bufsiz are split with CS held, and are no
                            longer atomic between processes
   mem:0xADDRESS,reference-hz=HZ,cs=LINE[+LINE…][,ignore-clock]
-  uio:uioN,reference-hz=HZ,cs=LINE[+LINE…][,ignore-clock]
+  uio:uioN,reference-hz=HZ,cs=LINE[+LINE…][,ignore-clock][,poll-limit-us=N]
                            an i.MX ECSPI's registers (experimental); LINE is native0 to native3
-                           or gpio@0xADDRESS.BIT; its kernel driver must be unbound
+                           or gpio@0xADDRESS.BIT; its kernel driver must be unbound; transfers
+                           longer than N µs sleep until UIO's interrupt, without N none does
 
 Examples:
   barewire demo

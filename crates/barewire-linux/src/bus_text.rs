@@ -3,7 +3,7 @@
 //! **Experimental until it has run under a kernel**, as the buses are.
 //!
 //! ```text
-//! uio:uio0,reference-hz=80000000,cs=gpio@0x30240000.9
+//! uio:uio0,reference-hz=80000000,cs=gpio@0x30240000.9,poll-limit-us=50
 //! mem:0x30820000,reference-hz=80M,cs=native0+gpio@0x30240000.9
 //! ```
 //!
@@ -16,6 +16,7 @@
 //! | `nativeN` | the controller's own line N, 0 to 3 |
 //! | `gpio@0xBANK.PIN` | pin 0 to 31 of the GPIO bank at that address |
 //! | `ignore-clock` | go on where the controller's clock gate reads closed |
+//! | `poll-limit-us=N` | transfers longer than N µs on the wire wait by UIO's interrupt; without, all are polled |
 //!
 //! Both functions are pure: nothing is opened.
 
@@ -24,14 +25,16 @@ use std::fmt;
 use crate::map::{CsPin, EcspiSpec, SpecError, Via};
 
 /// How a bus through UIO is written.
-pub const UIO_SYNTAX: &str = "uio:uioN,reference-hz=HZ,cs=LINE[+LINE…][,ignore-clock]";
+pub const UIO_SYNTAX: &str =
+    "uio:uioN,reference-hz=HZ,cs=LINE[+LINE…][,ignore-clock][,poll-limit-us=N]";
 /// How a bus through `/dev/mem` is written.
 pub const MEM_SYNTAX: &str = "mem:0xADDRESS,reference-hz=HZ,cs=LINE[+LINE…][,ignore-clock]";
 
 const REFERENCE_HZ: &str = "reference-hz";
 const CS: &str = "cs";
 const IGNORE_CLOCK: &str = "ignore-clock";
-const OPTIONS: [&str; 3] = [REFERENCE_HZ, CS, IGNORE_CLOCK];
+const POLL_LIMIT_US: &str = "poll-limit-us";
+const OPTIONS: [&str; 4] = [REFERENCE_HZ, CS, IGNORE_CLOCK, POLL_LIMIT_US];
 
 /// What is wrong with a bus's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,6 +150,7 @@ fn split(rest: &str) -> (&str, Option<&str>) {
 
 fn parse_options(via: Via, options: Option<&str>) -> Result<EcspiSpec, BusTextError> {
     let (mut reference_hz, mut chip_selects, mut ignore_clock) = (None, None, None);
+    let mut poll_limit_us = None;
     for part in options.into_iter().flat_map(|options| options.split(',')) {
         let (key, value) = match part.split_once('=') {
             Some((key, value)) => (key, Some(value)),
@@ -154,6 +158,7 @@ fn parse_options(via: Via, options: Option<&str>) -> Result<EcspiSpec, BusTextEr
         };
         let twice = match key {
             REFERENCE_HZ => reference_hz.replace(parse_hertz(value.unwrap_or(""))?).is_some(),
+            POLL_LIMIT_US => poll_limit_us.replace(parse_limit(value.unwrap_or(""))?).is_some(),
             CS => chip_selects.replace(parse_lines(value.unwrap_or(""))?).is_some(),
             IGNORE_CLOCK => {
                 if let Some(value) = value {
@@ -182,6 +187,7 @@ fn parse_options(via: Via, options: Option<&str>) -> Result<EcspiSpec, BusTextEr
         chip_selects: chip_selects
             .ok_or_else(|| missing(CS, "a chip select, as cs=native0 or cs=gpio@0x30240000.9"))?,
         ignore_clock: ignore_clock.is_some(),
+        poll_limit_us,
     };
     spec.check().map_err(BusTextError::Spec)?;
     Ok(spec)
@@ -200,6 +206,14 @@ fn parse_hertz(value: &str) -> Result<u32, BusTextError> {
     hertz.and_then(|hertz| u32::try_from(hertz).ok()).ok_or_else(|| {
         let expected = "a clock in hertz: write 80000000 or 80M";
         BusTextError::Value { option: REFERENCE_HZ, value: value.to_owned(), expected }
+    })
+}
+
+/// Microseconds; whether they are too many the specification says.
+fn parse_limit(value: &str) -> Result<u32, BusTextError> {
+    decimal(value).and_then(|us| u32::try_from(us).ok()).ok_or_else(|| {
+        let expected = "a time in microseconds: write 50, or 0 to poll for nothing";
+        BusTextError::Value { option: POLL_LIMIT_US, value: value.to_owned(), expected }
     })
 }
 
@@ -285,12 +299,14 @@ mod tests {
 
     #[test]
     fn the_documented_texts_are_read() {
-        let spec = parse_uio("uio0,reference-hz=80000000,cs=gpio@0x30240000.9").expect("reads");
+        let text = "uio0,reference-hz=80000000,cs=gpio@0x30240000.9,poll-limit-us=50";
+        let spec = parse_uio(text).expect("reads");
         let expected = EcspiSpec {
             via: Via::Uio { device: "uio0".into() },
             reference_hz: 80_000_000,
             chip_selects: [gpio(9), None, None, None],
             ignore_clock: false,
+            poll_limit_us: Some(50),
         };
         assert_eq!(spec, expected);
         assert_eq!(spec.to_string(), "uio:uio0");
@@ -301,6 +317,7 @@ mod tests {
         let expected = EcspiSpec {
             via: Via::DevMem { address: 0x3082_0000 },
             chip_selects: [native, gpio(9), None, None],
+            poll_limit_us: None,
             ..expected
         };
         assert_eq!(spec, expected);
@@ -335,7 +352,14 @@ mod tests {
             ("../mem", "write uio0"),
             ("/dev/mem", "write uio0"),
             ("uio0", "option reference-hz is missing"),
-            ("uio0,", "no option \"\": (known: reference-hz, cs, ignore-clock)"),
+            ("uio0,", "no option \"\": (known: reference-hz, cs, ignore-clock, poll-limit-us)"),
+            ("uio0,poll-limit=5", "did you mean \"poll-limit-us\"?"),
+            ("uio0,poll-limit-us", "\"\" is not a time in microseconds"),
+            ("uio0,poll-limit-us=5us", "write 50"),
+            ("uio0,poll-limit-us=-1", "write 50"),
+            ("uio0,poll-limit-us=4294967296", "write 50"),
+            ("uio0,poll-limit-us=1,poll-limit-us=2", "poll-limit-us is given twice"),
+            ("uio0,reference-hz=1,cs=native0,poll-limit-us=4294968", "at most 4294967 µs"),
             ("uio0,cs=native0", "reference-hz=80M"),
             ("uio0,reference-hz=80M", "cs=native0 or cs=gpio@0x30240000.9"),
             ("uio0,reference=80M", "did you mean \"reference-hz\"?"),
@@ -373,6 +397,11 @@ mod tests {
             assert!(error.contains("as 0x30820000"), "{text}: {error}");
         }
         assert!(parse_mem(&format!("0x3082_0000,{good}")).is_ok());
+        let error = parse_mem(&format!("0x0,{good},poll-limit-us=5")).expect_err("no interrupt");
+        assert!(error.to_string().contains("map the controller through UIO"), "{error}");
+        let limit = |us| parse_uio(&format!("uio0,{good},poll-limit-us={us}"));
+        assert_eq!(limit(0).map(|spec| spec.poll_limit_us), Ok(Some(0)));
+        assert_eq!(limit(50).map(|spec| spec.poll_limit_us), Ok(Some(50)));
     }
 
     #[test]
@@ -391,7 +420,7 @@ mod tests {
             pieces in proptest::collection::vec(
                 proptest::sample::select(vec![
                     "uio", "0", "0x", "3082", ",", "=", "+", ".", "@", "_", "-", "reference-hz",
-                    "cs", "ignore-clock", "native", "gpio", "gpio@0x1000.", "M", "k", "é", "\0",
+                    "cs", "ignore-clock", "poll-limit-us", "native", "gpio", "gpio@0x1000.", "M", "k", "é", "\0",
                     "18446744073709551616", "uio0,reference-hz=1,cs=",
                 ]),
                 0..12,

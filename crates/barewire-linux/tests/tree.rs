@@ -4,6 +4,8 @@
 mod ecspi;
 #[path = "tree/tree.rs"]
 mod fake;
+#[path = "tree/interrupt.rs"]
+mod interrupt;
 #[path = "tree/map.rs"]
 mod map;
 #[path = "tree/open.rs"]

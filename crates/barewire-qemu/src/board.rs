@@ -232,6 +232,7 @@ impl QemuBoard {
             reference_hz,
             chip_selects: [cs, CsLine::Absent, CsLine::Absent, CsLine::Absent],
             streaming: Streaming::FifoLoads,
+            poll_limit_ns: EcspiConfig::ALWAYS_POLL,
         };
         let gpio = ImxGpio::new(self.registers(gpio_base), Ownership::Exclusive);
         Ecspi::new(self.registers(base), gpio, self.timer(), config)

@@ -12,11 +12,12 @@ use barewire::bus::Bus;
 use barewire::bus::platform::{AtomicU32, Platform};
 use barewire::controller::ecspi::{CsLine, Ecspi, EcspiConfig, Streaming};
 use barewire::controller::gpio::{ImxGpio, Ownership};
-use barewire::controller::{Controller, Program, Unfinished};
+use barewire::controller::{Controller, Interrupt, NoInterrupt, Program, Unfinished};
 use barewire::middleware::Layer;
 use barewire::spi::Transfer;
 
 use crate::board::{Board, SimRegisters, SimTimer};
+use crate::chip::PS_PER_NS;
 use crate::engine::relax_current;
 use crate::wire::Driver;
 
@@ -30,7 +31,7 @@ pub const INSTRUCTIONS_PER_MESSAGE: u64 = 118;
 pub const INSTRUCTIONS_PER_TRANSFER: u64 = 32;
 
 /// The shipped driver's body on a simulated board.
-pub type SimEcspi = Ecspi<SimRegisters, ImxGpio<SimRegisters>, SimTimer>;
+pub type SimEcspi<I = NoInterrupt> = Ecspi<SimRegisters, ImxGpio<SimRegisters>, SimTimer, I>;
 
 /// The board's controller, under the shipped driver. GPIO banks are [shared](Ownership::Shared),
 /// as they are for a process beside a kernel.
@@ -49,6 +50,22 @@ pub fn bring_up(board: &Board) -> SimEcspi {
 /// As [`bring_up`].
 #[must_use]
 pub fn bring_up_with(board: &Board, ownership: Ownership, streaming: Streaming) -> SimEcspi {
+    let poll_limit_ns = EcspiConfig::ALWAYS_POLL;
+    on_board(board, ownership, EcspiConfig { streaming, poll_limit_ns, ..config(board) })
+}
+
+/// [`bring_up`], with transfers that take longer than `poll_limit_ns` on the wire waiting by
+/// interrupt.
+///
+/// # Panics
+/// As [`bring_up`].
+#[must_use]
+pub fn bring_up_interrupt(board: &Board, poll_limit_ns: u32) -> SimEcspi<SimInterrupt> {
+    let config = EcspiConfig { poll_limit_ns, ..config(board) };
+    on_board(board, Ownership::Shared, config).with_interrupt(SimInterrupt::new(board))
+}
+
+fn config(board: &Board) -> EcspiConfig {
     let mut chip_selects = [CsLine::Absent; 4];
     for (line, cs) in chip_selects.iter_mut().zip(board.spec().cs) {
         *line = match cs.driver {
@@ -59,9 +76,49 @@ pub fn bring_up_with(board: &Board, ownership: Ownership, streaming: Streaming) 
     }
     let reference_hz = u32::try_from(board.profile().ecspi_reference_hz.value)
         .expect("a reference clock fits 32 bits");
+    let poll_limit_ns = EcspiConfig::ALWAYS_POLL;
+    EcspiConfig { reference_hz, chip_selects, streaming: Streaming::Refill, poll_limit_ns }
+}
+
+fn on_board(board: &Board, ownership: Ownership, config: EcspiConfig) -> SimEcspi {
     let gpio = board.gpio(0).expect("the board has a GPIO block");
-    let config = EcspiConfig { reference_hz, chip_selects, streaming };
     Ecspi::new(board.controller(), ImxGpio::new(gpio, ownership), board.timer(), config)
+}
+
+/// The controller's interrupt, as a process has it through UIO; outside any simulated thread as
+/// bare metal has it that waits for an event.
+///
+/// Letting it come is one system call and waiting two, each taken as long as a futex wait that
+/// returns at once, which is a system call that finds nothing to do.
+#[derive(Debug)]
+pub struct SimInterrupt(Board);
+
+impl SimInterrupt {
+    /// The interrupt of the controller of `board`.
+    #[must_use]
+    pub fn new(board: &Board) -> Self {
+        Self(board.clone())
+    }
+
+    fn system_call(&self) {
+        let engine = self.0.engine();
+        if engine.running_index().is_some() {
+            engine.spend_ps(self.0.profile().futex_call_ps.value);
+        }
+    }
+}
+
+impl Interrupt for SimInterrupt {
+    fn enable(&mut self) {
+        self.system_call();
+    }
+
+    fn wait(&mut self, timeout_us: u32) -> bool {
+        // The first call is the board's to charge.
+        let came = self.0.wait_interrupt(Some(u64::from(timeout_us) * 1_000 * PS_PER_NS));
+        self.system_call();
+        came
+    }
 }
 
 /// A bus over the shipped driver, its instructions charged, waiting in virtual time.

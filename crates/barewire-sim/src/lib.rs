@@ -5,19 +5,20 @@
 //! chapters ECSPI and GPIO, before working on [`model`].
 //!
 //! # How it works
-//! - [`engine`] keeps the time, in picoseconds, and switches between simulated threads.
+//! - [`engine`] keeps the time, in picoseconds, and switches between simulated threads; [`platform`]
+//!   lets a bus's threads wait for each other on it.
 //! - [`profile`] says what an access and an instruction cost on a board, each with its source.
 //! - [`model`] holds the register blocks and the chips. A model never imports a driver's
 //!   constants: else both share one misreading.
 //! - [`wire`] joins them: chip selects, SCK, MOSI, MISO. [`check`] watches it, [`vcd`] writes it.
 //! - [`board`] puts one of each together and hands out bodies of `barewire`'s `Registers` and
-//!   `Timer`, so that the shipped driver runs on it unchanged.
+//!   `Timer`, so that the shipped driver runs on it unchanged. [`line`] is a chip's INT pin.
 //!
 //! Nothing here reads a clock, a random source or a file: the same options give the same trace,
 //! and [`board::Board::trace_hash`] says so in one number.
 //!
 //! # Not supported
-//! Interrupt delivery, DMA, caches and memory. The models say under the same heading what they
+//! DMA, caches and memory. The models say under the same heading what they
 //! leave out of their blocks.
 
 pub mod board;
@@ -25,7 +26,9 @@ pub mod bring_up;
 pub mod check;
 pub mod chip;
 pub mod engine;
+pub mod line;
 pub mod model;
+pub mod platform;
 pub mod profile;
 pub mod vcd;
 pub mod wire;
@@ -33,4 +36,6 @@ pub mod wire;
 pub use board::{Board, BoardOptions, BoardSpec, SimRegisters, SimTimer};
 pub use check::{Faults, Rule, Violation};
 pub use engine::{Engine, relax_current};
+pub use line::IntLine;
+pub use platform::SimPlatform;
 pub use wire::WireUse;

@@ -12,6 +12,7 @@
 //! Caches, pipelining of accesses (each posted write takes its full time), interconnect load.
 
 use crate::chip::Ps;
+use crate::engine::Costs;
 
 const PS_PER_S: u64 = 1_000_000_000_000;
 
@@ -66,6 +67,20 @@ pub struct Profile {
     pub timer_frequency_hz: Figure,
     /// The ECSPI's reference clock, before its own dividers.
     pub ecspi_reference_hz: Figure,
+    /// [`Costs::context_switch_ps`].
+    pub context_switch_ps: Figure,
+    /// [`Costs::wake_ps`].
+    pub wake_ps: Figure,
+    /// [`Costs::wake_call_ps`].
+    pub wake_call_ps: Figure,
+    /// [`Costs::futex_call_ps`].
+    pub futex_call_ps: Figure,
+    /// [`Costs::irq_thread_ps`].
+    pub irq_thread_ps: Figure,
+    /// [`Costs::interrupt_latency_ps`].
+    pub interrupt_latency_ps: Figure,
+    /// [`Costs::interrupt_exit_ps`].
+    pub interrupt_exit_ps: Figure,
 }
 
 const WRITE_MEASURED: &str = "measured on i.MX RT1166 (a GPIO DR_TOGGLE loop runs at 5.43 MHz: \
@@ -74,6 +89,21 @@ const READ_ASSUMED: &str = "assumption: a read waits for the round trip, taken a
     measured posted write; to be replaced by a measurement on silicon";
 const IPC_ASSUMED_A53: &str = "assumption: the in-order dual-issue Cortex-A53 sustains one \
     instruction a clock on driver code; to be replaced by a count on silicon";
+
+/// Linux's thread figures, measured on a core that is near the Cortex-A53.
+macro_rules! threads_a53 {
+    ($figure:literal) => {
+        concat!(
+            "assumption: x 0.6 of a published median, ",
+            $figure,
+            ": RK3588's Cortex-A55 at 816 MHz, Linux PREEMPT_RT, SCHED_FIFO, cpuidle off, the \
+             clock's own 875 ns taken off (github.com/rcore-os/tgoskits issue 2308, pull request \
+             2435); scaled to 1.6 GHz, a Cortex-A53 taken to need 1.18 x the clocks; to be \
+             replaced by a measurement on silicon",
+        )
+    };
+}
+
 const LOOP_COUNTED: &str = "counted: load or store of the datum, step, compare, branch";
 
 impl Profile {
@@ -100,6 +130,25 @@ impl Profile {
             80_000_000,
             "Linux imx8mp-evk.dts: assigned-clock-rates of ecspi 80 MHz from SYS_PLL1_800M",
         ),
+        context_switch_ps: figure(1_750_000, threads_a53!("sched_yield to another, 2,916 ns")),
+        wake_ps: figure(3_150_000, threads_a53!("futex hand-off to another core, 5,250 ns more")),
+        wake_call_ps: figure(
+            2_800_000,
+            threads_a53!("futex hand-off on one core, 7,583 ns, less the switch's 2,916"),
+        ),
+        futex_call_ps: figure(875_000, threads_a53!("futex wait on a changed word, 1,458 ns")),
+        irq_thread_ps: figure(
+            5_650_000,
+            threads_a53!("timer to its thread on one core, 12,336 ns, less the switch's 2,916"),
+        ),
+        interrupt_latency_ps: figure(
+            275_000,
+            "assumption: 100 clocks to the handler (a best case published for the Cortex-A9: \
+             jblopen.com/arm-cortex-a-interrupt-latency), a register read's time to acknowledge at \
+             the GIC, 100 instructions to save registers and find the handler; to be replaced by a \
+             measurement on silicon",
+        ),
+        interrupt_exit_ps: figure(154_500, EXIT_ASSUMED),
     };
 
     /// Boundary Devices SABRE Lite: i.MX 6Quad, four Cortex-A9.
@@ -125,11 +174,24 @@ impl Profile {
             60_000_000,
             "i.MX 6Dual/Quad reference manual, CCM: ECSPI_CLK_ROOT is PLL3 480 MHz / 8",
         ),
+        context_switch_ps: figure(2_800_000, SCALED_THREADS),
+        wake_ps: figure(5_040_000, SCALED_THREADS),
+        wake_call_ps: figure(4_480_000, SCALED_THREADS),
+        futex_call_ps: figure(1_400_000, SCALED_THREADS),
+        irq_thread_ps: figure(9_040_000, SCALED_THREADS),
+        interrupt_latency_ps: figure(
+            350_000,
+            "assumption: 100 clocks to the handler (published as a best case: \
+             jblopen.com/arm-cortex-a-interrupt-latency), a register read's time to acknowledge at \
+             the GIC, 100 instructions to save registers and find the handler; to be replaced by a \
+             measurement on silicon",
+        ),
+        interrupt_exit_ps: figure(192_000, EXIT_ASSUMED),
     };
 
     /// All figures with unit and source, to print.
     #[must_use]
-    pub fn sources(&self) -> [Source; 10] {
+    pub fn sources(&self) -> [Source; 17] {
         let row = |field, unit, figure: Figure| {
             let Figure { value, source } = figure;
             Source { field, value, unit, source }
@@ -145,7 +207,28 @@ impl Profile {
             row("timer_read_ps", "ps", self.timer_read_ps),
             row("timer_frequency_hz", "Hz", self.timer_frequency_hz),
             row("ecspi_reference_hz", "Hz", self.ecspi_reference_hz),
+            row("context_switch_ps", "ps", self.context_switch_ps),
+            row("wake_ps", "ps", self.wake_ps),
+            row("wake_call_ps", "ps", self.wake_call_ps),
+            row("futex_call_ps", "ps", self.futex_call_ps),
+            row("irq_thread_ps", "ps", self.irq_thread_ps),
+            row("interrupt_latency_ps", "ps", self.interrupt_latency_ps),
+            row("interrupt_exit_ps", "ps", self.interrupt_exit_ps),
         ]
+    }
+
+    /// What simulated threads cost.
+    #[must_use]
+    pub fn thread_costs(&self) -> Costs {
+        Costs {
+            context_switch_ps: self.context_switch_ps.value,
+            wake_ps: self.wake_ps.value,
+            wake_call_ps: self.wake_call_ps.value,
+            futex_call_ps: self.futex_call_ps.value,
+            interrupt_latency_ps: self.interrupt_latency_ps.value,
+            interrupt_exit_ps: self.interrupt_exit_ps.value,
+            irq_thread_ps: self.irq_thread_ps.value,
+        }
     }
 
     /// How long `instructions` take, rounded up; saturates.
@@ -164,6 +247,12 @@ const SCALED_WRITE: &str = "as on imx8mp, factor 1: both SoCs clock the AIPS bri
 const SCALED_READ: &str = "assumption: as on imx8mp, factor 1: both SoCs clock the AIPS bridge at \
     66 MHz (ipg clock), and the bridge, not the core, sets the cost; to be replaced by a \
     measurement on silicon";
+
+const SCALED_THREADS: &str = "assumption: as on imx8mp, x 1.6 for the clock: the Cortex-A9 at \
+    1.0 GHz taken to need as many clocks as the Cortex-A53; to be replaced by a measurement on \
+    silicon";
+const EXIT_ASSUMED: &str = "assumption: a posted register write's time to end the interrupt at the \
+    GIC, 100 instructions to restore registers; to be replaced by a measurement on silicon";
 
 #[cfg(test)]
 mod tests {

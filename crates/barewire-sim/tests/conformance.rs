@@ -1,16 +1,42 @@
 //! The conformance suite on ECSPI, in simulation, by the block's loopback.
 
+mod by_handler;
+
 use barewire::bus::Bus;
+use barewire::controller::Controller;
 use barewire::middleware::{Fault, FaultInjector, When};
 use barewire::spi::{Mode, Settings};
 use barewire_conformance::{Clock, Options, run};
-use barewire_sim::bring_up::{bring_up, bus};
+use barewire_sim::bring_up::{bring_up, bring_up_interrupt, bus};
 use barewire_sim::{Board, BoardOptions, BoardSpec};
+use by_handler::ByHandler;
+
+fn board() -> Board {
+    Board::new(BoardSpec::find("imx8mp").expect("a board"), BoardOptions::default())
+}
 
 #[test]
 fn ecspi_passes_every_case() {
-    let board = Board::new(BoardSpec::find("imx8mp").expect("a board"), BoardOptions::default());
-    let bus = bus(&board);
+    let board = board();
+    passes_every_case(&board, &bus(&board));
+}
+
+#[test]
+fn ecspi_passes_every_case_asleep_until_it_interrupts() {
+    let board = board();
+    passes_every_case(&board, &Bus::new(bring_up_interrupt(&board, 0)));
+}
+
+#[test]
+fn ecspi_passes_every_case_by_its_handler() {
+    let board = board();
+    let inner = bring_up_interrupt(&board, 0);
+    let bus = Bus::new(ByHandler { inner, board: board.clone(), interrupts: 0 });
+    passes_every_case(&board, &bus);
+    assert!(bus.into_inner().interrupts > 1_000);
+}
+
+fn passes_every_case(board: &Board, bus: &Bus<impl Controller>) {
     let settings = Settings::new(0, 40_000_000).with_mode(Mode::LOOP);
     let device = bus.device(&settings).expect("opens");
     // The long transfers are for the optimised build.

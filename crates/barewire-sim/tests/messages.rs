@@ -1,13 +1,18 @@
 //! Random messages on the simulated board: the bytes are the model's, and no checker complains.
 
+mod by_handler;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use barewire::bus::Bus;
+use barewire::controller::Controller;
 use barewire::spi::{Mode, Settings, Transfer};
-use barewire_sim::bring_up::bus;
+use barewire_sim::bring_up::{bring_up_interrupt, bus};
 use barewire_sim::chip::WireLimits;
 use barewire_sim::model::echo::Echo;
 use barewire_sim::{Board, BoardOptions, BoardSpec};
+use by_handler::ByHandler;
 use proptest::prelude::*;
 
 /// One transfer, as numbers.
@@ -115,10 +120,35 @@ fn asked_ns(message: &Message, piece: &Piece) -> u64 {
     clocks_ns + gaps_ns + u64::from(piece.delay_ns) + u64::from(inactive_ns)
 }
 
-fn run(board_name: &str, messages: &[Message]) -> Result<u64, TestCaseError> {
+/// How the end of a transfer is awaited that takes longer than a limit in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+enum Waits {
+    Polling,
+    Asleep(u32),
+    ByHandler(u32),
+}
+
+fn run(board_name: &str, messages: &[Message], waits: Waits) -> Result<u64, TestCaseError> {
     let spec = BoardSpec::find(board_name).expect("a board");
     let board = Board::new(spec, BoardOptions::default());
-    let bus = bus(&board);
+    match waits {
+        Waits::Polling => run_on(&board, &bus(&board), messages),
+        Waits::Asleep(limit_ns) => {
+            run_on(&board, &Bus::new(bring_up_interrupt(&board, limit_ns)), messages)
+        }
+        Waits::ByHandler(limit_ns) => {
+            let inner = bring_up_interrupt(&board, limit_ns);
+            let bus = Bus::new(ByHandler { inner, board: board.clone(), interrupts: 0 });
+            run_on(&board, &bus, messages)
+        }
+    }
+}
+
+fn run_on(
+    board: &Board,
+    bus: &Bus<impl Controller>,
+    messages: &[Message],
+) -> Result<u64, TestCaseError> {
     let mut counter = 0_u8;
     // The shift register of each chip: what it gives next.
     let mut held = [0_u8; 2];
@@ -238,7 +268,19 @@ proptest! {
         messages in prop::collection::vec(a_message(), 1..6),
         board in prop_oneof![Just("imx8mp"), Just("sabrelite")],
     ) {
-        let once = run(board, &messages)?;
-        prop_assert_eq!(once, run(board, &messages)?, "the same program has the same trace");
+        let once = run(board, &messages, Waits::Polling)?;
+        let again = run(board, &messages, Waits::Polling)?;
+        prop_assert_eq!(once, again, "the same program has the same trace");
+    }
+
+    /// The bytes are those that polling gives: the model's.
+    #[test]
+    fn random_messages_arrive_whole_by_interrupt(
+        messages in prop::collection::vec(a_message(), 1..6),
+        board in prop_oneof![Just("imx8mp"), Just("sabrelite")],
+        limit_ns in prop_oneof![Just(0), 0_u32..200_000],
+    ) {
+        run(board, &messages, Waits::Asleep(limit_ns))?;
+        run(board, &messages, Waits::ByHandler(limit_ns))?;
     }
 }

@@ -155,6 +155,7 @@ fn run_ecspi(op: Op, calls: u32) {
         reference_hz: 80_000_000,
         chip_selects: [line, CsLine::Absent, CsLine::Absent, CsLine::Absent],
         streaming: Streaming::Refill,
+        poll_limit_ns: EcspiConfig::ALWAYS_POLL,
     };
     let gpio = ImxGpio::new(Ready, Ownership::Shared);
     let bus = Bus::new(Ecspi::new(Ready, gpio, Still, config));

@@ -39,7 +39,7 @@
 //! ```
 //!
 //! # Not supported
-//! Chip selects that are active high, or spread over several GPIO banks; interrupts; the pins'
+//! Chip selects that are active high, or spread over several GPIO banks; the pins'
 //! functions (IOMUXC), which the boot loader or the kernel has set; the GPIO bank's clock, which
 //! its kernel driver keeps; a process that has the same controller mapped at the same time.
 
@@ -50,7 +50,7 @@ use barewire::controller::gpio::{GpioBank, ImxGpio, NoGpio, Ownership};
 
 use super::bound::Kind;
 use super::clock::{self, ClockState, Family};
-use super::{DevMem, MapError, Uio, bound};
+use super::{DevMem, MapError, MappedInterrupt, Uio, bound};
 use crate::root::Root;
 use crate::sys::MappedRegisters;
 use crate::timer::Monotonic;
@@ -106,6 +106,14 @@ pub struct EcspiSpec {
     pub chip_selects: [Option<CsPin>; 4],
     /// Go on where the clock gate reads closed.
     pub ignore_clock: bool,
+    /// Transfers that take longer on the wire, in microseconds, wait by the UIO device's
+    /// interrupt; `None`: all are polled.
+    pub poll_limit_us: Option<u32>,
+}
+
+impl EcspiSpec {
+    /// The largest [`EcspiSpec::poll_limit_us`]: beyond, nanoseconds are more than 32 bits.
+    pub const POLL_LIMIT_US_MAX: u32 = (EcspiConfig::ALWAYS_POLL - 1) / 1_000;
 }
 
 /// What is wrong with an [`EcspiSpec`].
@@ -133,6 +141,13 @@ pub enum SpecError {
     },
     /// The reference clock is 0 Hz.
     ReferenceHzZero,
+    /// A limit to polling, and no interrupt beyond it.
+    NoInterrupt,
+    /// The limit to polling is longer than can be counted.
+    PollLimit {
+        /// The limit asked for, in microseconds.
+        us: u32,
+    },
 }
 
 impl fmt::Display for SpecError {
@@ -152,6 +167,14 @@ impl fmt::Display for SpecError {
             Self::ReferenceHzZero => f.write_str(
                 "the reference clock is 0 Hz: name what the block is clocked by (`clk_summary` in /sys/kernel/debug/clk)",
             ),
+            Self::NoInterrupt => f.write_str(
+                "there is a limit to polling, but /dev/mem has no interrupt to wait for beyond it: leave poll-limit-us out, or map the controller through UIO",
+            ),
+            Self::PollLimit { us } => write!(
+                f,
+                "a limit to polling of {us} µs is too long: at most {} µs, or leave it out to poll always",
+                EcspiSpec::POLL_LIMIT_US_MAX
+            ),
         }
     }
 }
@@ -166,6 +189,13 @@ impl EcspiSpec {
     pub fn check(&self) -> Result<(), SpecError> {
         if self.reference_hz == 0 {
             return Err(SpecError::ReferenceHzZero);
+        }
+        match (self.poll_limit_us, &self.via) {
+            (Some(_), Via::DevMem { .. }) => return Err(SpecError::NoInterrupt),
+            (Some(us), _) if us > Self::POLL_LIMIT_US_MAX => {
+                return Err(SpecError::PollLimit { us });
+            }
+            _ => {}
         }
         let mut bank = None;
         for pin in self.chip_selects.into_iter().flatten() {
@@ -207,6 +237,7 @@ impl EcspiSpec {
             reference_hz: self.reference_hz,
             chip_selects: self.chip_selects.map(line),
             streaming: Streaming::Refill,
+            poll_limit_ns: self.poll_limit_us.map_or(EcspiConfig::ALWAYS_POLL, |us| us * 1_000),
         }
     }
 }
@@ -254,6 +285,7 @@ impl GpioBank for CsGpio {
 pub struct MappedEcspi {
     registers: MappedRegisters,
     bank: Option<MappedRegisters>,
+    interrupt: MappedInterrupt,
     clock: ClockState,
     config: EcspiConfig,
 }
@@ -267,6 +299,7 @@ impl MappedEcspi {
     /// * [`MapError::OtherDevice`] if another device is at an address of `/dev/mem`.
     /// * [`MapError::Bound`], with the command that releases the controller.
     /// * [`MapError::ClockGated`], unless the specification says to ignore that.
+    /// * [`MapError::NoInterrupt`] if there is a limit to polling, and the UIO device has none.
     /// * [`MapError::GpioBank`] if the bank can be had neither from the UIO device nor from
     ///   `/dev/mem`.
     /// * Whatever else [`Uio`] and [`DevMem`] say.
@@ -291,7 +324,11 @@ impl MappedEcspi {
         // 4.
         let registers = uio.map(UIO_CONTROLLER, ECSPI_LEN)?;
         let bank = spec.bank().map(|bank| bank_beside(root, &uio, bank)).transpose()?;
-        Ok(Self { registers, bank, clock, config: spec.config() })
+        let interrupt = match spec.poll_limit_us {
+            Some(_) => MappedInterrupt::of(uio)?,
+            None => MappedInterrupt::none(),
+        };
+        Ok(Self { registers, bank, interrupt, clock, config: spec.config() })
     }
 
     fn through_memory(root: &Root, spec: &EcspiSpec, address: u64) -> Result<Self, MapError> {
@@ -304,7 +341,8 @@ impl MappedEcspi {
         // 4.
         let registers = memory.map_controller(address, ECSPI_LEN)?;
         let bank = spec.bank().map(|bank| bank_in(root, &memory, bank)).transpose()?;
-        Ok(Self { registers, bank, clock, config: spec.config() })
+        let interrupt = MappedInterrupt::none();
+        Ok(Self { registers, bank, interrupt, clock, config: spec.config() })
     }
 
     /// What is known of the controller's clock.
@@ -327,12 +365,13 @@ impl MappedEcspi {
 
     /// Steps 5 and 6 of the module. From here on the registers are touched.
     #[must_use]
-    pub fn start(self) -> Ecspi<MappedRegisters, CsGpio, Monotonic> {
+    pub fn start(self) -> Ecspi<MappedRegisters, CsGpio, Monotonic, MappedInterrupt> {
         let gpio = match self.bank {
             Some(bank) => CsGpio::Bank(ImxGpio::new(bank, Ownership::Shared)),
             None => CsGpio::None(NoGpio),
         };
         Ecspi::new(self.registers, gpio, Monotonic::new(), self.config)
+            .with_interrupt(self.interrupt)
     }
 }
 
@@ -375,7 +414,13 @@ mod tests {
 
     fn spec(chip_selects: [Option<CsPin>; 4]) -> EcspiSpec {
         let via = Via::DevMem { address: 0x3082_0000 };
-        EcspiSpec { via, reference_hz: 80_000_000, chip_selects, ignore_clock: false }
+        EcspiSpec {
+            via,
+            reference_hz: 80_000_000,
+            chip_selects,
+            ignore_clock: false,
+            poll_limit_us: None,
+        }
     }
 
     fn gpio(address: u64, bit: u8) -> Option<CsPin> {
@@ -395,6 +440,22 @@ mod tests {
         assert_eq!(two, Err(SpecError::TwoBanks { first: 0x10, second: 0x20 }));
         let stopped = EcspiSpec { reference_hz: 0, ..spec([native(0), None, None, None]) };
         assert_eq!(stopped.check(), Err(SpecError::ReferenceHzZero));
+    }
+
+    #[test]
+    fn a_limit_to_polling_needs_an_interrupt_and_has_an_end() {
+        let memory = spec([Some(CsPin::Native { channel: 0 }), None, None, None]);
+        let limited = |us| EcspiSpec { poll_limit_us: Some(us), ..memory.clone() };
+        assert_eq!(limited(10).check(), Err(SpecError::NoInterrupt));
+        let through_uio = |us| EcspiSpec { via: Via::Uio { device: "uio0".into() }, ..limited(us) };
+        assert_eq!(through_uio(0).check(), Ok(()));
+        assert_eq!(through_uio(0).config().poll_limit_ns, 0);
+        assert_eq!(memory.config().poll_limit_ns, EcspiConfig::ALWAYS_POLL);
+        let max = EcspiSpec::POLL_LIMIT_US_MAX;
+        assert_eq!(through_uio(max).check(), Ok(()));
+        assert_eq!(through_uio(max).config().poll_limit_ns, max * 1_000);
+        let us = max + 1;
+        assert_eq!(through_uio(us).check(), Err(SpecError::PollLimit { us }));
     }
 
     #[test]

@@ -42,12 +42,14 @@ pub mod clock;
 mod devmem;
 pub mod ecspi;
 mod error;
+mod interrupt;
 pub(crate) mod uio;
 mod window;
 
 pub use devmem::DevMem;
 pub use ecspi::{CsGpio, CsPin, EcspiSpec, MappedEcspi, SpecError, Via};
 pub use error::MapError;
+pub use interrupt::MappedInterrupt;
 pub use uio::{Uio, UioMap};
 pub(crate) use window::Window;
 

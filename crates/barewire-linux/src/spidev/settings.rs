@@ -161,6 +161,7 @@ pub(super) fn configure(
         plan: Plan::new(0, word_delay_ticks, word_bytes),
         // A message's size against bufsiz is ours to check.
         asks: true,
+        poll_bytes_max: usize::MAX,
         regs,
         cs_setup_ticks,
         cs_hold_ticks,

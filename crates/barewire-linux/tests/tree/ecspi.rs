@@ -4,8 +4,10 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::task::Poll;
 
 use barewire::bus::Bus;
+use barewire::controller::Controller;
 use barewire::spi::{Error, Settings, Transfer};
 use barewire_linux::bus_text::{parse_mem, parse_uio};
 use barewire_linux::map::clock::ClockState;
@@ -23,13 +25,16 @@ const TXDATA: u64 = 0x04;
 const CONREG: u64 = 0x08;
 const CONFIGREG: u64 = 0x0c;
 const INTREG: u64 = 0x10;
+const DMAREG: u64 = 0x14;
 const STATREG: u64 = 0x18;
+const TESTREG: u64 = 0x20;
 const DR: u64 = 0;
 const GDIR: u64 = 4;
 
 /// Enabled, four channels as controllers, a burst of eight bits.
 const CONREG_IDLE: u32 = 0x0070_00f1;
 const RR: u32 = 1 << 3;
+const TC: u32 = 1 << 7;
 
 const MEM: &str = "0x30820000,reference-hz=80M,cs=native0+gpio@0x30240000.9";
 const UIO: &str = "uio0,reference-hz=80M,cs=gpio@0x30240000.9";
@@ -261,4 +266,37 @@ fn a_uio_device_whose_controller_the_kernel_has_is_refused() {
     assert!(matches!(error, MapError::Bound { .. }), "{error:?}");
     let error = MappedEcspi::open(&tree.root(), &uio("uio7,reference-hz=1,cs=native0"));
     assert!(matches!(error, Err(MapError::NoSuchDevice { .. })), "{error:?}");
+}
+
+#[test]
+fn a_limit_to_polling_takes_the_interrupt_mode_to_the_registers() {
+    let tree = with_uio(Tree::new());
+    let spec = uio("uio0,reference-hz=80M,cs=native0,poll-limit-us=0");
+    let mut ecspi = MappedEcspi::open(&tree.root(), &spec).expect("mapped").start();
+    let registers = Registers::of(&tree, "/dev/uio0");
+    let (program, _) = ecspi.configure(&Settings::new(0, 20_000_000)).expect("settings");
+    let mut message = [Transfer::write(&[1; 8])];
+    ecspi.plan(&program, &mut message).expect("a good message");
+    assert_eq!(ecspi.start(&program, &mut message), Poll::Pending);
+    assert_eq!(registers.get(DMAREG), 1 << 16, "two words are more than one");
+    assert_eq!(registers.get(STATREG), TC, "TC was told to clear");
+    assert_eq!(registers.get(INTREG), 0, "not armed yet");
+    ecspi.arm();
+    assert_eq!(registers.get(INTREG), 1 << 4, "RXFIFO's threshold");
+    // Two words come; the burst never ends, since a file keeps XCH.
+    registers.set(TESTREG, 2 << 8);
+    assert_eq!(ecspi.resume(&program, &mut message), Poll::Pending);
+    assert_eq!(registers.get(INTREG), 0, "silenced");
+    ecspi.arm();
+    assert_eq!(registers.get(INTREG), TC, "the burst's end");
+    ecspi.reclaim();
+    assert_eq!(registers.get(INTREG), 0);
+    assert_eq!(registers.get(CONREG), CONREG_IDLE);
+}
+
+#[test]
+fn a_limit_to_polling_is_refused_without_an_interrupt() {
+    let spec = EcspiSpec { poll_limit_us: Some(5), ..mem(MEM) };
+    let error = MappedEcspi::open(&Tree::new().root(), &spec).expect_err("/dev/mem has none");
+    assert_eq!(error, MapError::Spec(SpecError::NoInterrupt));
 }

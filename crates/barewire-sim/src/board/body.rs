@@ -17,7 +17,8 @@ use barewire::time::Timer;
 
 use super::World;
 use crate::chip::{PS_PER_NS, Ps};
-use crate::engine::Engine;
+use crate::engine::{Engine, Line, Look};
+use crate::line::{self, World as _};
 
 const PS_PER_S: u64 = 1_000_000_000_000;
 
@@ -46,6 +47,26 @@ impl Shared {
     }
 }
 
+/// The controller's interrupt line.
+impl Line for Shared {
+    fn look(&self, now: Ps) -> Look {
+        let due = self.settle(now);
+        match self.world.borrow().ecspi.interrupt() {
+            true => Look::High,
+            false if due == Ps::MAX => Look::Never,
+            false => Look::Due(due),
+        }
+    }
+}
+
+impl line::World for Shared {
+    fn settle(&self, now: Ps) -> Ps {
+        let World { wire, ecspi, .. } = &mut *self.world.borrow_mut();
+        ecspi.catch_up(now, wire);
+        ecspi.due()
+    }
+}
+
 /// One register block of a simulated board.
 #[derive(Clone)]
 pub struct SimRegisters {
@@ -69,6 +90,7 @@ impl Registers for SimRegisters {
         self.shared.spend(self.write_ps);
         let now = self.shared.engine.now_ps();
         self.shared.world.borrow_mut().write(self.block, offset, value, now);
+        self.shared.engine.look_again();
     }
 }
 
@@ -121,8 +143,15 @@ impl Timer for SimTimer {
         self.now_ticks();
     }
 
+    /// Gives a shared processor away; a thread that has one to itself comes back to the picosecond.
     fn sleep_ns(&mut self, ns: u64) {
-        self.shared.engine.spend_ps(ns.saturating_mul(PS_PER_NS));
+        let engine = &self.shared.engine;
+        let ps = ns.saturating_mul(PS_PER_NS);
+        if engine.shares_processor() {
+            engine.sleep_until(engine.now_ps().saturating_add(ps));
+        } else {
+            engine.spend_ps(ps);
+        }
     }
 }
 

@@ -5,7 +5,8 @@
 //! # How it works
 //! [`Board::new`] builds the board of a [`BoardSpec`]; nothing is on its wire until a chip is
 //! attached. Drivers get [`SimRegisters`] and a [`SimTimer`]; both are handles, as the board is:
-//! clones are the same board. Time passes only by accesses, waits and [`Board::cpu_work`].
+//! clones are the same board. Time passes only by accesses, waits and [`Board::cpu_work`]. The
+//! controller's interrupt line is [`Board::wait_interrupt`]'s, a chip's is a [`Board::line`].
 //!
 //! ```
 //! use barewire::reg::Registers;
@@ -20,7 +21,7 @@
 //! ```
 //!
 //! # Not supported
-//! More than one controller; interrupts.
+//! More than one controller; an interrupt controller's registers: a line goes to whoever waits.
 
 mod body;
 pub mod spec;
@@ -35,6 +36,7 @@ pub use spec::BoardSpec;
 use crate::check::{Faults, Rule, Violation};
 use crate::chip::{Chip, Ps};
 use crate::engine::{Engine, RELAX_PS};
+use crate::line::{self, IntLine};
 use crate::model::ecspi::Ecspi;
 use crate::model::gpio::Gpio;
 use crate::model::nor::{Nor, SizeMismatch};
@@ -137,6 +139,7 @@ impl Board {
         let profile = options.profile.unwrap_or_else(|| spec.profile.clone());
         let engine = Engine::new();
         engine.set_relax_ps(options.relax_ps);
+        engine.set_costs(profile.thread_costs());
         let mut wire = Wire::new(options.faults);
         let mut gpio = vec![Gpio::new(); spec.gpio.len()];
         for cs in spec.cs {
@@ -209,6 +212,29 @@ impl Board {
             read_ps: self.profile.timer_read_ps.value,
             frequency_hz: frequency_hz.unwrap_or(u32::MAX).max(1),
         }
+    }
+
+    /// Sleeps until the controller's interrupt line is high; false if `timeout_ps` passed before,
+    /// or, in an [interrupt thread](crate::engine::Thread::interrupt), if all other threads have
+    /// ended and nothing is on the wire.
+    ///
+    /// An interrupt thread returns `interrupt_latency_ps` of the profile after the line rose, if
+    /// its processor was not in another handler. Any other thread is woken by a kernel's handler, as
+    /// through UIO: it is ready `irq_thread_ps` after the rise, and then its processor is switched
+    /// to it. Outside any simulated thread the processor stands for bare metal that waits for an
+    /// event.
+    ///
+    /// # Panics
+    /// Outside any simulated thread if nothing will raise the line and there is no timeout.
+    pub fn wait_interrupt(&self, timeout_ps: Option<Ps>) -> bool {
+        self.engine().wait_line(self.shared.clone(), timeout_ps)
+    }
+
+    /// A chip's interrupt line, low. Whoever is given a clone may raise it, a chip's model also.
+    #[must_use]
+    pub fn line(&self) -> IntLine {
+        let shared: Rc<dyn line::World> = self.shared.clone();
+        IntLine::with_world(self.engine(), Some(Rc::downgrade(&shared)))
     }
 
     /// The processor runs `instructions`.

@@ -9,16 +9,32 @@
 //! # For driver authors
 //! Implement [`Wire`] (select, exchange, deselect, recover, wait) and let [`run_message`] be the
 //! body of `run`: it holds the promise that CS is released on every path. [`Plan`] and
-//! [`Program`] have room for a block's own register values.
+//! [`Program`] have room for a block's own register values. A block that interrupts implements
+//! [`Stepped`] too, and lets [`start_message`] and [`resume_message`] be the bodies of `start` and
+//! `resume`.
+//!
+//! # Three ways to finish
+//! | | waits | for |
+//! |---|---|---|
+//! | in the call | by polling | transfers shorter than an interrupt is worth |
+//! | by interrupt | nobody: the block's handler calls [`resume`](Controller::resume) | a bus that runs by its handler |
+//! | by blocking | the caller, asleep in an [`Interrupt`] | threads |
+//!
+//! Which transfers are polled is decided when they are planned, from their length and the
+//! controller's limit ([`Plan::by_interrupt`]).
 
 pub mod ecspi;
 pub mod gpio;
+mod interrupt;
 pub mod null;
 mod plan;
+mod stepped;
 mod wire;
 
+pub use interrupt::{Interrupt, NoInterrupt};
 pub(crate) use plan::plan_plain;
 pub use plan::{delay_ticks, plan_message, word_bytes};
+pub use stepped::{Progress, Stepped, resume_message, start_message};
 pub use wire::{TimedOut, Unfinished, Wire, run_message};
 
 use core::task::Poll;
@@ -32,6 +48,9 @@ pub struct Program {
     pub plan: Plan,
     /// Whether [`Controller::plan`] must be asked about every message of the device.
     pub asks: bool,
+    /// The longest transfer, in bytes, whose planning asks nothing: a longer one is planned by
+    /// [`Controller::plan`], which may have it wait by interrupt. `usize::MAX` if none does.
+    pub poll_bytes_max: usize,
     /// The block's own values; their meaning is the driver's.
     pub regs: [u32; 5],
     /// Ticks to wait after CS is driven active.
@@ -52,7 +71,7 @@ pub struct Plan {
     pub control: u32,
     /// Ticks to wait after each word but the last.
     pub word_delay_ticks: u32,
-    /// Bytes of a word above, what follows below.
+    /// How the end is awaited above, bytes of a word, what follows below.
     shape: u32,
 }
 
@@ -73,6 +92,8 @@ pub enum After {
 impl Plan {
     /// The plan of a transfer that has none yet.
     pub(crate) const NONE: Plan = Plan::new(0, 0, 1);
+    /// In `shape`: the end is awaited by interrupt.
+    const BY_INTERRUPT: u32 = 1 << 16;
 
     /// A plan with nothing after the transfer.
     #[must_use]
@@ -102,13 +123,27 @@ impl Plan {
     /// The same with another word.
     #[must_use]
     pub const fn with_word_bytes(self, word_bytes: u8) -> Self {
-        Self { shape: self.shape & 0xff | (word_bytes as u32) << 8, ..self }
+        Self { shape: self.shape & !0xff00 | (word_bytes as u32) << 8, ..self }
     }
 
     /// The same with something else after it.
     #[must_use]
     pub const fn with_after(self, after: After) -> Self {
         Self { shape: self.shape & !0xff | after as u32, ..self }
+    }
+
+    /// Whether the transfer is long enough to wait for its end by interrupt, not by polling.
+    #[inline]
+    #[must_use]
+    pub const fn by_interrupt(&self) -> bool {
+        self.shape & Self::BY_INTERRUPT != 0
+    }
+
+    /// The same, its end awaited by interrupt or by polling.
+    #[must_use]
+    pub const fn with_interrupt(self, by_interrupt: bool) -> Self {
+        let bit = if by_interrupt { Self::BY_INTERRUPT } else { 0 };
+        Self { shape: self.shape & !Self::BY_INTERRUPT | bit, ..self }
     }
 
     /// The same, of a plan with nothing after it, with CS dropped and raised at once if asked.
@@ -176,7 +211,8 @@ pub trait Controller {
     }
 
     /// Goes on with the message begun: called from the block's interrupt handler, which it
-    /// silences, or by somebody who got tired of waiting for it. Never waits for the wire.
+    /// silences, or by somebody who got tired of waiting for it. Never waits for a transfer that is
+    /// planned to wait by interrupt; shorter ones of the same message are polled, and delays spun.
     ///
     /// # Errors
     /// As [`Controller::run`]; a deadline that has passed among them.

@@ -27,7 +27,12 @@ pub(crate) fn plan_plain(program: &Program, message: &mut [Transfer<'_>]) -> boo
     // An empty message is refused like one that ends in cs_change.
     let mut ends_in_cs_change = true;
     for transfer in message {
-        if !transfer.is_plain() || !is_whole(transfer.data.len(), program.plan.word_bytes()) {
+        let len = transfer.data.len();
+        // A transfer worth an interrupt is worth a call, which leaves a compare to all others.
+        if !transfer.is_plain()
+            || len > program.poll_bytes_max
+            || !is_whole(len, program.plan.word_bytes())
+        {
             return false;
         }
         transfer.plan = program.plan.with_cs_change(transfer.cs_change);

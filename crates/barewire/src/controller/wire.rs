@@ -109,22 +109,36 @@ pub trait Wire {
 }
 
 /// Holds the chip selected; dropping it deselects.
-struct Selected<'w, W: Wire + ?Sized> {
-    wire: &'w mut W,
-    program: &'w Program,
+pub(super) struct Selected<'w, W: Wire + ?Sized> {
+    pub(super) wire: &'w mut W,
+    pub(super) program: &'w Program,
     /// Set while a transfer is on the wire: if we are dropped then, the block's state is unknown.
-    unsettled: bool,
+    pub(super) unsettled: bool,
 }
 
+// Always inlined: `stepped` has a second caller of each, and the compiler inlines what has one; a
+// polled message of 4 bytes would pay 30 instructions for it. So with what a driver has on its
+// shortest path.
 impl<'w, W: Wire + ?Sized> Selected<'w, W> {
-    #[inline]
-    fn new(wire: &'w mut W, program: &'w Program) -> Self {
-        let mut this = Self { wire, program, unsettled: true };
+    #[inline(always)]
+    pub(super) fn new(wire: &'w mut W, program: &'w Program) -> Self {
+        let mut this = Self::again(wire, program);
         this.select();
         this
     }
 
-    #[inline]
+    /// The chip that [`Selected::keep`] left selected.
+    #[inline(always)]
+    pub(super) fn again(wire: &'w mut W, program: &'w Program) -> Self {
+        Self { wire, program, unsettled: true }
+    }
+
+    /// Leaves the chip selected, for [`Selected::again`].
+    pub(super) fn keep(self) {
+        core::mem::forget(self);
+    }
+
+    #[inline(always)]
     fn select(&mut self) {
         self.wire.select(self.program);
         if self.program.timed {
@@ -132,7 +146,7 @@ impl<'w, W: Wire + ?Sized> Selected<'w, W> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn deselect(&mut self) {
         if self.program.timed {
             self.wire.wait_ticks(self.program.cs_hold_ticks);
@@ -143,8 +157,8 @@ impl<'w, W: Wire + ?Sized> Selected<'w, W> {
         }
     }
 
-    #[inline]
-    fn after(&mut self, transfer: &Transfer<'_>) {
+    #[inline(always)]
+    pub(super) fn after(&mut self, transfer: &Transfer<'_>) {
         match transfer.plan.after() {
             After::Nothing => {}
             After::CsChange => {
@@ -167,7 +181,7 @@ impl<'w, W: Wire + ?Sized> Selected<'w, W> {
 }
 
 impl<W: Wire + ?Sized> Drop for Selected<'_, W> {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
         self.deselect();
         // Only now: a reset may move the clock line, which a selected chip would count.

@@ -114,6 +114,12 @@ impl Ecspi {
         }
     }
 
+    /// When something happens next without an access; [`Ps::MAX`] for never.
+    #[must_use]
+    pub fn due(&self) -> Ps {
+        self.shifter.due
+    }
+
     /// CONFIGREG was written: between bursts SCLK follows one of its periods later.
     pub(super) fn settle(&mut self, now: Ps) {
         if self.shifter.phase == Phase::Idle {

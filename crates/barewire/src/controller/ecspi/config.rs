@@ -10,6 +10,7 @@ use crate::spi::{Effective, Error, MessageError, Mode, Settings, Transfer};
 use crate::time::{effective_ns, ticks_at_least};
 
 const NS_PER_S: u64 = 1_000_000_000;
+const PS_PER_S: u128 = 1_000_000_000_000;
 /// The slowest clock whose half period is certainly over once RXDATA has been read after RR:
 /// 50 ns, less than any read of a peripheral register takes on these chips.
 const FAST_START_MIN_HZ: u64 = 10_000_000;
@@ -58,9 +59,16 @@ pub struct EcspiConfig {
     pub chip_selects: [CsLine; 4],
     /// How long transfers are fed.
     pub streaming: Streaming,
+    /// Transfers that take longer on the wire, in nanoseconds, wait by interrupt; the others are
+    /// polled. [`EcspiConfig::ALWAYS_POLL`] if there is no interrupt. Without effect under
+    /// [`Streaming::FifoLoads`], whose model has no counts to interrupt by.
+    pub poll_limit_ns: u32,
 }
 
 impl EcspiConfig {
+    /// The [`poll_limit_ns`](EcspiConfig::poll_limit_ns) under which every transfer is polled.
+    pub const ALWAYS_POLL: u32 = u32::MAX;
+
     pub(super) fn limits(&self, timer_hz: u32) -> Limits {
         Limits {
             max_speed_hz: self.reference_hz,
@@ -134,14 +142,16 @@ impl EcspiConfig {
             (delays, 0, setup, hold)
         };
         let [cs_setup_ticks, cs_hold_ticks, cs_inactive_ticks] = delays;
+        let plan = Plan::new(
+            conreg,
+            delay_ticks(settings.word_delay_ns, timer_hz)?,
+            word_bytes(settings.bits_per_word)?,
+        );
         let program = Program {
-            plan: Plan::new(
-                conreg,
-                delay_ticks(settings.word_delay_ns, timer_hz)?,
-                word_bytes(settings.bits_per_word)?,
-            ),
+            plan,
             // What would pulse the block's own line depends on the message.
             asks: native,
+            poll_bytes_max: self.poll_bytes_max(&plan, timer_hz),
             regs: [
                 configreg,
                 periodreg,
@@ -257,6 +267,43 @@ impl EcspiConfig {
                 Err(MessageError::refused(Error::NativeCsWouldPulse { max_bytes }, index))
             }
             None => Ok(()),
+        }
+    }
+
+    /// The longest transfer of `plan` that is polled.
+    fn poll_bytes_max(&self, plan: &Plan, timer_hz: u32) -> usize {
+        if self.poll_limit_ns == Self::ALWAYS_POLL || self.streaming == Streaming::FifoLoads {
+            return usize::MAX;
+        }
+        let byte_ps = 8 * u128::from(divisor(plan.control)) * PS_PER_S;
+        let gap_ps = u128::from(plan.word_delay_ticks) * PS_PER_S;
+        let cost_ps = byte_ps.div_ceil(self.reference_hz.into())
+            + gap_ps.div_ceil(u128::from(timer_hz) * u128::from(plan.word_bytes()));
+        usize::try_from(u128::from(self.poll_limit_ns) * 1_000 / cost_ps).unwrap_or(usize::MAX)
+    }
+
+    /// Decides of each transfer of a planned message whether its end is awaited by interrupt.
+    pub(super) fn plan_waits(
+        &self,
+        program: &Program,
+        timer_hz: u32,
+        message: &mut [Transfer<'_>],
+    ) {
+        if program.poll_bytes_max == usize::MAX {
+            return;
+        }
+        let device = program.plan;
+        for transfer in message {
+            let plan = transfer.plan;
+            let same_pace = plan.control == device.control
+                && plan.word_delay_ticks == device.word_delay_ticks
+                && plan.word_bytes() == device.word_bytes();
+            let max = if same_pace {
+                program.poll_bytes_max
+            } else {
+                self.poll_bytes_max(&plan, timer_hz)
+            };
+            transfer.plan = plan.with_interrupt(transfer.data.len() > max);
         }
     }
 

@@ -1,4 +1,4 @@
-//! ECSPI: the SPI block of i.MX 6, 7 and 8M, polled.
+//! ECSPI: the SPI block of i.MX 6, 7 and 8M, polled or by its interrupt.
 //!
 //! # Read first
 //! i.MX 6Dual/6Quad reference manual, chapter ECSPI (the block is the same in i.MX 7 and 8M);
@@ -31,6 +31,10 @@
 //! 5. A wait asks the hardware some 64 times before it asks the timer, and gives up after twice
 //!    the wire time and 1 ms. The clock is read *before* the status: a thread put to sleep
 //!    between the two still sees the hardware's success.
+//! 6. Transfers that take longer than [`EcspiConfig::poll_limit_ns`] wait by interrupt: where
+//!    somebody sleeps for it ([`Ecspi::with_interrupt`]), or where the block's handler goes on with
+//!    the message ([`Controller::start`]). Both refill by RXFIFO's threshold, every 32 words; see
+//!    `flight.rs`. A message that only has shorter transfers runs as above.
 //!
 //! # Chip selects
 //! GPIO registers ([`gpio`](super::gpio)) or the block's own lines. The block's own line is
@@ -40,7 +44,7 @@
 //!
 //! # Not supported
 //! Least significant bit first (not in the block), word lengths other than 8, 16 and 32 bits,
-//! target mode, DMA, interrupts, SPI_RDY, HT mode.
+//! target mode, DMA, SPI_RDY, HT mode. Delays are spun, in an interrupt handler too.
 //!
 //! # Example
 //! ```no_run
@@ -50,6 +54,7 @@
 //!     reference_hz: 60_000_000,
 //!     chip_selects: [CsLine::Gpio { bit: 19, active_high: false }, CsLine::Absent, CsLine::Absent, CsLine::Absent],
 //!     streaming: Streaming::Refill,
+//!     poll_limit_ns: EcspiConfig::ALWAYS_POLL,
 //! };
 //! let gpio = ImxGpio::new(gpio3, Ownership::Shared);
 //! let bus = Bus::new(Ecspi::new(ecspi, gpio, timer, config));
@@ -58,6 +63,7 @@
 //! ```
 
 mod config;
+mod flight;
 mod regs;
 #[cfg(test)]
 mod tests;
@@ -65,13 +71,17 @@ mod words;
 
 pub use config::{CsLine, EcspiConfig, Streaming};
 
+use core::task::Poll;
+
 use super::gpio::GpioBank;
 use super::{
-    Controller, Limits, Plan, Program, TimedOut, Unfinished, Wire, plan_message, run_message,
+    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, TimedOut, Unfinished,
+    Wire, plan_message, resume_message, run_message, start_message,
 };
 use crate::reg::Registers;
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
 use crate::time::{Timer, ticks_at_least};
+use flight::Flight;
 use regs::{
     BURST_LENGTH, CHANNEL_MODE_ALL, CONFIGREG, CONREG, EN, FIFO_WORDS, INTREG, PERIODREG, RR,
     RXDATA, SMC, STATREG, TESTREG, TXDATA, XCH, burst_length, divisor, rxcnt,
@@ -105,7 +115,7 @@ const CS_HIGH: u32 = 1 << 31;
 
 /// The ECSPI block, its select lines and the timer that makes its delays.
 #[derive(Debug)]
-pub struct Ecspi<R, G, T> {
+pub struct Ecspi<R, G, T, I = NoInterrupt> {
     regs: R,
     gpio: G,
     /// CONREG as last written, without XCH.
@@ -114,6 +124,10 @@ pub struct Ecspi<R, G, T> {
     configured: [u32; 3],
     timer: T,
     config: EcspiConfig,
+    interrupt: I,
+    /// The message begun, between two steps of it.
+    progress: Progress,
+    flight: Flight,
 }
 
 impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
@@ -123,10 +137,29 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
     /// If `config.reference_hz` is 0.
     pub fn new(regs: R, gpio: G, timer: T, config: EcspiConfig) -> Self {
         assert!(config.reference_hz > 0, "the block's reference clock runs");
-        let mut this = Self { regs, gpio, conreg: 0, configured: UNCONFIGURED, timer, config };
+        let mut this = Self {
+            regs,
+            gpio,
+            conreg: 0,
+            configured: UNCONFIGURED,
+            timer,
+            config,
+            interrupt: NoInterrupt,
+            progress: Progress::default(),
+            flight: Flight::default(),
+        };
         this.deselect_all();
         this.reset();
         this
+    }
+}
+
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
+    /// The same, sleeping for `interrupt` where a transfer takes longer than
+    /// [`EcspiConfig::poll_limit_ns`].
+    pub fn with_interrupt<J: Interrupt>(self, interrupt: J) -> Ecspi<R, G, T, J> {
+        let Self { regs, gpio, conreg, configured, timer, config, progress, flight, .. } = self;
+        Ecspi { regs, gpio, conreg, configured, timer, config, interrupt, progress, flight }
     }
 
     /// The pieces back, the block disabled.
@@ -150,6 +183,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
         self.regs.write(CONREG, self.conreg);
         self.regs.write(INTREG, 0);
         self.configured = UNCONFIGURED;
+        self.flight = Flight::default();
     }
 
     #[cold]
@@ -164,7 +198,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
         self.wait_ticks(program.regs[P_CS_HIGH_SETTLE] & !CS_HIGH);
     }
 
-    #[inline]
+    #[inline(always)]
     fn set_conreg(&mut self, conreg: u32) {
         if self.conreg != conreg {
             self.regs.write(CONREG, conreg);
@@ -173,12 +207,12 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
     }
 
     #[inline]
-    fn start(&mut self) {
+    fn start_burst(&mut self) {
         self.regs.write(CONREG, self.conreg | XCH);
     }
 
     /// Waits until `mask` of the register at `offset` reads `wanted`.
-    #[inline]
+    #[inline(always)]
     fn poll(&mut self, offset: u32, mask: u32, wanted: u32, bytes: usize) -> Result<(), TimedOut> {
         for _ in 0..FREE_POLLS {
             if self.regs.read(offset) & mask == wanted {
@@ -198,7 +232,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
     }
 
     /// One FIFO word of `len` bytes, sent and awaited; RXDATA then holds what came in for it.
-    #[inline]
+    #[inline(always)]
     fn clock_word(&mut self, plan: &Plan, word: u32, len: usize) -> Result<(), TimedOut> {
         let conreg = plan.control & !BURST_LENGTH | burst_length(len);
         self.set_conreg(conreg);
@@ -206,13 +240,13 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
         if conreg & SMC != 0 {
             self.poll(STATREG, RR, RR, len)
         } else {
-            self.start();
+            self.start_burst();
             self.poll(CONREG, XCH, 0, len)
         }
     }
 
     /// A transfer of one FIFO word.
-    #[inline]
+    #[inline(always)]
     fn exchange_word(&mut self, plan: &Plan, data: &mut Data<'_>) -> Result<(), TimedOut> {
         let word = data.tx().map_or(0, |tx| pack(tx, plan.word_bytes()));
         self.clock_word(plan, word, data.len())?;
@@ -233,7 +267,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
         self.set_conreg(plan.control & !(BURST_LENGTH | SMC) | burst_length(span.len));
         let words = span.words();
         self.send(plan, data, span, 0..words);
-        self.start();
+        self.start_burst();
         self.poll(CONREG, XCH, 0, span.len)?;
         self.receive(plan, data, span, 0..words);
         Ok(())
@@ -251,7 +285,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
         let mut sent = words.min(PREFILL_WORDS);
         let mut received = 0;
         self.send(plan, data, span, 0..sent);
-        self.start();
+        self.start_burst();
         let mut idle_polls = 0;
         let mut deadline = None;
         while received < words {
@@ -359,7 +393,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
 }
 
 /// A burst's bytes in its transfer's buffers.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Span {
     start: usize,
     len: usize,
@@ -380,6 +414,7 @@ impl Span {
 }
 
 /// When to give up.
+#[derive(Clone, Copy, Debug, Default)]
 struct Deadline {
     begun: u64,
     ticks: u64,
@@ -388,7 +423,7 @@ struct Deadline {
 
 impl Deadline {
     #[cold]
-    fn new<R, G, T: Timer>(ecspi: &mut Ecspi<R, G, T>, bytes: usize) -> Self {
+    fn new<R, G, T: Timer, I>(ecspi: &mut Ecspi<R, G, T, I>, bytes: usize) -> Self {
         let bits = bytes as u64 * 8;
         let wire_ns = (bits * divisor(ecspi.conreg)).saturating_mul(1_000_000_000)
             / u64::from(ecspi.config.reference_hz);
@@ -409,8 +444,8 @@ impl Deadline {
     }
 }
 
-impl<R: Registers, G: GpioBank, T: Timer> Wire for Ecspi<R, G, T> {
-    #[inline]
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Ecspi<R, G, T, I> {
+    #[inline(always)]
     fn select(&mut self, program: &Program) {
         let wanted =
             [program.regs[P_CONFIGREG], program.regs[P_PERIODREG], program.regs[P_TESTREG]];
@@ -423,7 +458,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Wire for Ecspi<R, G, T> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn deselect(&mut self, program: &Program) {
         let mask = program.regs[P_CS_MASK];
         if mask != 0 {
@@ -431,7 +466,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Wire for Ecspi<R, G, T> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn exchange(
         &mut self,
         _program: &Program,
@@ -462,7 +497,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Wire for Ecspi<R, G, T> {
     }
 }
 
-impl<R: Registers, G: GpioBank, T: Timer> Controller for Ecspi<R, G, T> {
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Ecspi<R, G, T, I> {
     fn limits(&self) -> Limits {
         self.config.limits(self.timer.frequency_hz())
     }
@@ -474,9 +509,10 @@ impl<R: Registers, G: GpioBank, T: Timer> Controller for Ecspi<R, G, T> {
     fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
         let config = &self.config;
         config.check_native(program, message)?;
-        plan_message(program, self.timer.frequency_hz(), message, |transfer| {
-            config.plan(program, transfer)
-        })
+        let timer_hz = self.timer.frequency_hz();
+        plan_message(program, timer_hz, message, |transfer| config.plan(program, transfer))?;
+        config.plan_waits(program, timer_hz, message);
+        Ok(())
     }
 
     fn run(
@@ -484,11 +520,53 @@ impl<R: Registers, G: GpioBank, T: Timer> Controller for Ecspi<R, G, T> {
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
+        if I::PRESENT && waits(message) {
+            return self.run_blocking(program, message);
+        }
         run_message(self, program, message)
     }
 
+    fn start(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Poll<Result<usize, Unfinished>> {
+        if !waits(message) {
+            return Poll::Ready(self.run(program, message));
+        }
+        let mut progress = Progress::default();
+        let polled = start_message(self, program, message, &mut progress);
+        self.progress = progress;
+        polled
+    }
+
+    fn resume(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Poll<Result<usize, Unfinished>> {
+        // The block's next read waits for this write: its line is low before a handler returns.
+        self.regs.write(INTREG, 0);
+        let mut progress = self.progress;
+        let polled = resume_message(self, program, message, &mut progress);
+        self.progress = progress;
+        polled
+    }
+
+    fn arm(&mut self) {
+        self.regs.write(INTREG, self.flight.awaited());
+    }
+
     fn reclaim(&mut self) {
+        // First of all: nobody is left whom the interrupt would mean.
+        self.regs.write(INTREG, 0);
         self.deselect_all();
         self.reset();
     }
+}
+
+/// Whether any transfer of a planned message waits by interrupt.
+#[inline]
+fn waits(message: &[Transfer<'_>]) -> bool {
+    message.iter().any(|transfer| transfer.plan.by_interrupt())
 }

@@ -12,8 +12,10 @@ pub(super) const TXDATA: u32 = 0x04;
 pub(super) const CONREG: u32 = 0x08;
 /// Config: polarity, phase, select wave form, per channel.
 pub(super) const CONFIGREG: u32 = 0x0c;
-/// Interrupt enables.
+/// Interrupt enables; bits as in STATREG.
 pub(super) const INTREG: u32 = 0x10;
+/// FIFO thresholds, of interrupts too, and DMA enables.
+pub(super) const DMAREG: u32 = 0x14;
 /// Status.
 pub(super) const STATREG: u32 = 0x18;
 /// Wait states between bursts, and clocks from select to the first edge.
@@ -73,6 +75,17 @@ pub(super) const fn ss_pol(channels: u8) -> u32 {
 
 /// STATREG: the receive FIFO has a word.
 pub(super) const RR: u32 = 1 << 3;
+
+/// INTREG: interrupt while RXFIFO holds more words than [`rx_threshold`].
+pub(super) const RDREN: u32 = 1 << 4;
+/// STATREG: a burst has ended; stays until 1 is written to it. INTREG: interrupt while it is set.
+pub(super) const TC: u32 = 1 << 7;
+
+/// DMAREG: RX_THRESHOLD for RDREN to come when `words` (1 to 64) are there, and DMA off.
+pub(super) const fn rx_threshold(words: usize) -> u32 {
+    // "Greater than": INTREG.RDREN, STATREG.RDR and DMAREG agree.
+    ((words as u32 - 1) & 0x3f) << 16
+}
 
 /// PERIODREG: clocks (0 to 63) from select to the first edge.
 pub(super) const fn csd_ctl(clocks: u32) -> u32 {

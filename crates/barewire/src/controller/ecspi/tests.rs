@@ -1,5 +1,7 @@
 //! The driver against registers that hold it to an order of accesses.
 
+mod interrupt;
+
 use core::cell::RefCell;
 use std::collections::VecDeque;
 use std::vec;
@@ -53,6 +55,7 @@ fn config(line: CsLine) -> EcspiConfig {
         reference_hz: 80_000_000,
         chip_selects: [line, CsLine::Absent, CsLine::Sleeping, CsLine::Absent],
         streaming: Streaming::Refill,
+        poll_limit_ns: EcspiConfig::ALWAYS_POLL,
     }
 }
 

@@ -1,0 +1,461 @@
+//! Who runs when: simulated threads, the processors they share, and what sleepers wait for.
+//!
+//! *Read first*: [`super`]'s page, whose rules this file carries out. It knows no coroutines: it
+//! says which thread acts next, and at what time.
+//!
+//! # How it works
+//! A thread that has a processor has an instant at which it acts next: the end of what it spends.
+//! A sleeper has at most one at which something happens to it. [`Sched::advance`] carries out what
+//! happens to sleepers, in the order of time, until the next to act is a thread. What a thread
+//! that lost its processor had yet to spend is kept, and spent when it has it again.
+
+use std::cell::Cell;
+use std::cmp::Reverse;
+use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use barewire::bus::platform::{AtomicU32, WAITERS};
+
+use super::Costs;
+use crate::chip::Ps;
+
+/// Above what [`super::Thread::on`] takes.
+pub(super) const INTERRUPT: u16 = 256;
+
+/// What a line says when it is looked at.
+pub(crate) enum Look {
+    /// It is high.
+    High,
+    /// Not now; look again then.
+    Due(Ps),
+    /// Not before somebody does something.
+    Never,
+}
+
+/// An interrupt line that a thread may sleep on.
+pub(crate) trait Line {
+    /// How it is at `now`, which never goes back; what it is due at is after that. It must not
+    /// spend time.
+    fn look(&self, now: Ps) -> Look;
+}
+
+/// What a sleeper waits for.
+pub(super) enum On {
+    /// Its wake-up is under way.
+    Waking,
+    /// A time.
+    Timer,
+    /// A wake of this address.
+    Word(usize),
+    /// The word at this address, to be handed to it.
+    Lock(usize),
+    Line(Rc<dyn Line>),
+}
+
+/// A sleeper.
+pub(super) struct Sleep {
+    pub(super) on: On,
+    /// When something happens to it.
+    pub(super) at: Option<Ps>,
+    /// When it gives up.
+    pub(super) deadline: Option<Ps>,
+}
+
+pub(super) enum State {
+    /// Has its processor.
+    Runs,
+    /// Waits for its processor.
+    Ready,
+    Sleeps(Sleep),
+    Ended,
+}
+
+pub(super) struct Task {
+    pub(super) name: Rc<str>,
+    pub(super) state: State,
+    /// When it acts next, while it runs.
+    pub(super) at: Ps,
+    /// What it has yet to spend, while it is ready.
+    left: Ps,
+    pub(super) cpu: usize,
+    /// Nobody else is on its processor.
+    pub(super) alone: bool,
+    base: u16,
+    /// Lent priority included.
+    pub(super) priority: u16,
+    /// Its place among equals: the lower, the earlier.
+    turn: u64,
+    /// It slept: its processor has to be switched back to it.
+    slept: bool,
+    /// Whose priority its own raises.
+    lends_to: Option<usize>,
+    /// The last sleep ended otherwise than by its deadline.
+    pub(super) woken: bool,
+    /// An interrupt thread that was entered and has not left.
+    pub(super) entered: bool,
+}
+
+impl Task {
+    pub(super) fn is_interrupt(&self) -> bool {
+        self.base == INTERRUPT
+    }
+}
+
+#[derive(Default)]
+struct Cpu {
+    runs: Option<usize>,
+    /// Whose context it holds; handlers use that of the thread they interrupt.
+    context: Option<usize>,
+    masked: u32,
+}
+
+/// All threads and processors of a run.
+#[derive(Default)]
+pub(super) struct Sched {
+    pub(super) tasks: Vec<Task>,
+    cpus: Vec<Cpu>,
+    /// The user's processor numbers, each at its place in `cpus`.
+    shared: Vec<(usize, usize)>,
+    turns: u64,
+    costs: Costs,
+    /// The time of what happened last.
+    clock: Ps,
+    /// Lines are to be looked at, at this time: set from where the schedule is not at hand.
+    look: Rc<Cell<Option<Ps>>>,
+}
+
+impl Sched {
+    pub(super) fn new(costs: Costs, look: Rc<Cell<Option<Ps>>>) -> Self {
+        Self { costs, look, ..Self::default() }
+    }
+
+    /// A further thread, ready to begin: on the processor the user calls `cpu`, or on its own.
+    pub(super) fn add(&mut self, name: Rc<str>, cpu: Option<usize>, priority: u16) {
+        let known = self.shared.iter().find(|&&(user, _)| Some(user) == cpu);
+        let place = known.map_or(self.cpus.len(), |&(_, place)| place);
+        if place == self.cpus.len() {
+            self.cpus.push(Cpu::default());
+            self.shared.extend(cpu.map(|user| (user, place)));
+        }
+        let turn = self.turn();
+        self.tasks.push(Task {
+            name,
+            state: State::Ready,
+            at: 0,
+            left: 0,
+            cpu: place,
+            alone: cpu.is_none(),
+            base: priority,
+            priority,
+            turn,
+            slept: false,
+            lends_to: None,
+            woken: false,
+            entered: false,
+        });
+    }
+
+    fn turn(&mut self) -> u64 {
+        self.turns += 1;
+        self.turns
+    }
+
+    /// Gives every processor to whom it is due.
+    pub(super) fn dispatch_all(&mut self, now: Ps) {
+        for cpu in 0..self.cpus.len() {
+            self.dispatch(cpu, now);
+        }
+    }
+
+    fn dispatch(&mut self, cpu: usize, now: Ps) {
+        let runs = self.cpus[cpu].runs;
+        if runs.is_some() && self.cpus[cpu].masked > 0 {
+            return;
+        }
+        let ready = self
+            .tasks
+            .iter()
+            .enumerate()
+            .filter(|(_, task)| task.cpu == cpu && matches!(task.state, State::Ready));
+        let Some((best, _)) = ready.max_by_key(|(_, task)| (task.priority, Reverse(task.turn)))
+        else {
+            return;
+        };
+        if let Some(runs) = runs {
+            if self.tasks[best].priority <= self.tasks[runs].priority {
+                return;
+            }
+            // It keeps its turn: among equals it goes on first.
+            let task = &mut self.tasks[runs];
+            task.left = task.at.saturating_sub(now);
+            task.state = State::Ready;
+        }
+        self.give(cpu, best, now);
+    }
+
+    fn give(&mut self, cpu: usize, index: usize, now: Ps) {
+        let cpu = &mut self.cpus[cpu];
+        let task = &mut self.tasks[index];
+        let cost = if task.is_interrupt() {
+            task.entered = task.slept;
+            if task.slept { self.costs.interrupt_latency_ps } else { 0 }
+        } else {
+            let other = cpu.context.is_some_and(|context| context != index);
+            cpu.context = Some(index);
+            if task.slept || other { self.costs.context_switch_ps } else { 0 }
+        };
+        task.slept = false;
+        task.at = now.saturating_add(cost).saturating_add(task.left).min(super::END_OF_TIME_PS);
+        task.left = 0;
+        task.state = State::Runs;
+        cpu.runs = Some(index);
+    }
+
+    /// Puts the running thread `index` to sleep.
+    pub(super) fn sleep(&mut self, index: usize, sleep: Sleep, now: Ps) {
+        let turn = self.turn();
+        let task = &mut self.tasks[index];
+        let cpu = &mut self.cpus[task.cpu];
+        assert!(cpu.masked == 0, "{} sleeps with interrupts masked", task.name);
+        task.turn = turn;
+        task.slept = true;
+        task.woken = true;
+        task.state = State::Sleeps(sleep);
+        cpu.runs = None;
+        self.dispatch_all(now);
+    }
+
+    /// The running thread `index` is done.
+    pub(super) fn end(&mut self, index: usize, now: Ps) {
+        let task = &mut self.tasks[index];
+        task.at = now;
+        task.state = State::Ended;
+        self.cpus[task.cpu].runs = None;
+        self.dispatch_all(now);
+    }
+
+    /// Makes a sleeper ready; [`Sched::dispatch_all`] is still to come.
+    fn rouse(&mut self, index: usize) {
+        let turn = self.turn();
+        let task = &mut self.tasks[index];
+        task.turn = turn;
+        task.left = 0;
+        task.state = State::Ready;
+    }
+
+    /// Makes a sleeper ready after `delay`.
+    fn rouse_after(&mut self, index: usize, now: Ps, delay: Ps) {
+        if delay == 0 {
+            self.rouse(index);
+            return;
+        }
+        let at = Some(now.saturating_add(delay));
+        self.tasks[index].state = State::Sleeps(Sleep { on: On::Waking, at, deadline: None });
+    }
+
+    /// How long a wake by `waker` takes to make `index` ready: another processor must be told.
+    fn wake_delay(&self, waker: usize, index: usize) -> Ps {
+        if self.tasks[waker].cpu == self.tasks[index].cpu { 0 } else { self.costs.wake_ps }
+    }
+
+    /// Who sleeps on the word at `address`.
+    fn sleepers(&self, address: usize) -> impl Iterator<Item = usize> {
+        let on_word = move |task: &Task| matches!(&task.state, State::Sleeps(Sleep { on: On::Word(word), .. }) if *word == address);
+        (0..self.tasks.len()).filter(move |&index| on_word(&self.tasks[index]))
+    }
+
+    pub(super) fn has_sleepers(&self, address: usize) -> bool {
+        self.sleepers(address).next().is_some()
+    }
+
+    /// Wakes all who sleep on the word at `address`.
+    pub(super) fn wake(&mut self, waker: usize, address: usize, now: Ps) {
+        let mut sleepers: Vec<usize> = self.sleepers(address).collect();
+        sleepers.sort_by_key(|&index| self.tasks[index].turn);
+        for index in sleepers {
+            self.rouse_after(index, now, self.wake_delay(waker, index));
+        }
+        self.dispatch_all(now);
+    }
+
+    /// Lets every sleeper on a line look at it.
+    fn look_again(&mut self, at_least: Ps) {
+        let now = self.clock.max(at_least);
+        for task in &mut self.tasks {
+            if let State::Sleeps(Sleep { on: On::Line(_), at, .. }) = &mut task.state {
+                *at = Some(now);
+            }
+        }
+    }
+
+    pub(super) fn mask(&mut self, index: usize) {
+        self.cpus[self.tasks[index].cpu].masked += 1;
+    }
+
+    /// [`Sched::dispatch_all`] is still to come.
+    pub(super) fn unmask(&mut self, index: usize) {
+        self.cpus[self.tasks[index].cpu].masked -= 1;
+    }
+
+    /// Puts `index` to sleep until the word is handed to it, its priority lent to `owner`.
+    pub(super) fn wait_for_owner(&mut self, index: usize, address: usize, owner: usize, now: Ps) {
+        if owner < self.tasks.len() {
+            self.tasks[index].lends_to = Some(owner);
+            self.inherit(owner);
+        }
+        self.sleep(index, Sleep { on: On::Lock(address), at: None, deadline: None }, now);
+    }
+
+    /// Hands `word` from `index` to the waiter of highest priority, or to nobody.
+    pub(super) fn hand_over(&mut self, index: usize, word: &AtomicU32, now: Ps) {
+        let address = std::ptr::from_ref(word).addr();
+        let waits = |task: &Task| matches!(&task.state, State::Sleeps(Sleep { on: On::Lock(word), .. }) if *word == address);
+        let waiters: Vec<usize> =
+            (0..self.tasks.len()).filter(|&index| waits(&self.tasks[index])).collect();
+        let order = |&index: &usize| (self.tasks[index].priority, Reverse(self.tasks[index].turn));
+        let next = waiters.iter().copied().max_by_key(order);
+        let Some(next) = next else {
+            word.store(0, Relaxed);
+            return;
+        };
+        let more = if waiters.len() > 1 { WAITERS } else { 0 };
+        word.store((next as u32 + 1) | more, Relaxed);
+        for waiter in waiters {
+            self.tasks[waiter].lends_to = (waiter != next).then_some(next);
+        }
+        self.rouse_after(next, now, self.wake_delay(index, next));
+        self.inherit(index);
+        self.inherit(next);
+        self.dispatch_all(now);
+    }
+
+    /// Sets the priority of `index` from its own and what is lent to it, and so on along what it
+    /// waits for itself.
+    fn inherit(&mut self, mut index: usize) {
+        loop {
+            let lenders = self.tasks.iter().filter(|task| task.lends_to == Some(index));
+            let lent = lenders.map(|task| task.priority).max().unwrap_or(0);
+            let task = &mut self.tasks[index];
+            let priority = task.base.max(lent);
+            let unchanged = task.priority == priority;
+            task.priority = priority;
+            match task.lends_to {
+                Some(next) if !unchanged => index = next,
+                _ => return,
+            }
+        }
+    }
+
+    fn earliest_to_act(&self) -> Option<(Ps, usize)> {
+        let runs = self.tasks.iter().enumerate().filter(|(_, t)| matches!(t.state, State::Runs));
+        runs.map(|(index, task)| (task.at, index)).min()
+    }
+
+    fn earliest_sleeper(&self) -> Option<(Ps, usize)> {
+        let due = |task: &Task| match &task.state {
+            State::Sleeps(sleep) => sleep.at,
+            _ => None,
+        };
+        let sleepers = self.tasks.iter().enumerate();
+        sleepers.filter_map(|(index, task)| Some((due(task)?, index))).min()
+    }
+
+    /// Carries out what happens to sleepers, and returns who acts next; nobody if all sleep for
+    /// good or have ended.
+    pub(super) fn advance(&mut self) -> Option<usize> {
+        loop {
+            if let Some(at) = self.look.take() {
+                self.look_again(at);
+            }
+            match (self.earliest_to_act(), self.earliest_sleeper()) {
+                (Some((at, index)), sleeper) if sleeper.is_none_or(|(due, _)| at < due) => {
+                    return Some(index);
+                }
+                (_, Some((now, sleeper))) => self.happen(sleeper, now),
+                (_, None) => return None,
+            }
+        }
+    }
+
+    /// What is due at `now` happens to the sleeper `index`.
+    fn happen(&mut self, index: usize, now: Ps) {
+        self.clock = now;
+        let task = &mut self.tasks[index];
+        let interrupt = task.is_interrupt();
+        let State::Sleeps(sleep) = &mut task.state else { return };
+        let late = sleep.deadline.is_some_and(|deadline| deadline <= now);
+        let mut by_kernel = late;
+        if let On::Line(line) = &sleep.on {
+            let look = line.look(now);
+            if !matches!(look, Look::High) && !late {
+                sleep.at = match (look, sleep.deadline) {
+                    (Look::Due(at), Some(deadline)) => Some(at.min(deadline)),
+                    (Look::Due(at), None) => Some(at),
+                    (_, deadline) => deadline,
+                };
+                return;
+            }
+            task.woken = matches!(look, Look::High);
+            by_kernel = true;
+        } else if late {
+            task.woken = false;
+        }
+        // A handler is entered by the processor itself, a thread is woken by a kernel's handler.
+        let delay = if by_kernel && !interrupt { self.costs.irq_thread_ps } else { 0 };
+        self.rouse_after(index, now, delay);
+        self.dispatch_all(now);
+    }
+
+    /// The last instant at which `index`, which runs, still goes before all others.
+    pub(super) fn runs_until(&self, index: usize) -> Ps {
+        let before = |other: usize, task: &Task| match &task.state {
+            // Of equals the lower index acts: against a lower one, one instant less.
+            State::Runs if other < index => Some(task.at.saturating_sub(1)),
+            State::Runs if other > index => Some(task.at),
+            // What happens to sleepers comes before what anybody does.
+            State::Sleeps(sleep) => sleep.at.map(|at| at.saturating_sub(1)),
+            _ => None,
+        };
+        let tasks = self.tasks.iter().enumerate();
+        tasks.filter_map(|(other, task)| before(other, task)).min().unwrap_or(Ps::MAX)
+    }
+
+    /// When nobody acts any more: lets interrupt threads return that wait for a line, if only they
+    /// are left. False if threads are left that nobody will wake.
+    pub(super) fn dismiss(&mut self) -> bool {
+        let left = || self.tasks.iter().filter(|task| !matches!(task.state, State::Ended));
+        if left().any(|task| !task.is_interrupt()) {
+            return false;
+        }
+        let now = self.tasks.iter().map(|task| task.at).max().unwrap_or(0);
+        for index in 0..self.tasks.len() {
+            let task = &mut self.tasks[index];
+            if matches!(task.state, State::Sleeps(_)) {
+                task.woken = false;
+                task.slept = false;
+                self.rouse(index);
+            }
+        }
+        self.dispatch_all(now);
+        true
+    }
+
+    pub(super) fn all_ended(&self) -> bool {
+        self.tasks.iter().all(|task| matches!(task.state, State::Ended))
+    }
+
+    /// Who sleeps for what, for the report of a deadlock.
+    pub(super) fn standing(&self) -> String {
+        let why = |task: &Task| {
+            let State::Sleeps(sleep) = &task.state else { return None };
+            let what = match &sleep.on {
+                On::Word(_) => "a wake of its word",
+                On::Lock(_) => "the owner of its lock",
+                On::Line(_) => "an interrupt",
+                On::Timer | On::Waking => "a time",
+            };
+            Some(format!("{:?} waits for {what}", task.name))
+        };
+        self.tasks.iter().filter_map(why).collect::<Vec<_>>().join(", ")
+    }
+}

@@ -1,0 +1,241 @@
+//! The shared loop in steps: a message that is left on the wire and gone on with.
+//!
+//! *Read first*: [`run_message`](super::run_message), whose order of events this keeps. Between two
+//! steps the chip stays selected and [`Progress`] remembers the place; every other way out of a
+//! step, a panic included, deselects the chip and has the block recover.
+//!
+//! # Ordering
+//! 1. Transfers planned to be polled, and delays, are done within the step that reaches them.
+//! 2. A transfer planned to wait by interrupt is begun, and the step ends.
+//! 3. The next step goes on with it, and with what follows once it is over.
+
+use core::task::Poll;
+
+use super::wire::Selected;
+use super::{Plan, Program, TimedOut, Unfinished, Wire};
+use crate::spi::{Data, Transfer};
+
+/// A wire whose transfers can be left and gone on with.
+pub trait Stepped: Wire {
+    /// Begins a transfer of at least one byte. The block's interrupt stays masked.
+    fn begin(&mut self, program: &Program, plan: &Plan, data: &mut Data<'_>);
+
+    /// Goes on with the transfer begun, without waiting for the wire.
+    ///
+    /// # Errors
+    /// [`TimedOut`]; the loop then calls [`Wire::recover`].
+    fn advance(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        data: &mut Data<'_>,
+    ) -> Poll<Result<(), TimedOut>>;
+}
+
+/// How far a message has come between two steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// The transfer on the wire.
+    transfer_index: usize,
+    /// Bytes of those before it.
+    actual_length: usize,
+}
+
+/// Begins a planned message on `wire`; `progress` is overwritten.
+///
+/// # Errors
+/// As [`run_message`](super::run_message).
+pub fn start_message<W: Stepped + ?Sized>(
+    wire: &mut W,
+    program: &Program,
+    message: &mut [Transfer<'_>],
+    progress: &mut Progress,
+) -> Poll<Result<usize, Unfinished>> {
+    *progress = Progress::default();
+    go_on(Selected::new(wire, program), message, progress)
+}
+
+/// Goes on with the message that [`start_message`] began with the same arguments.
+///
+/// # Errors
+/// As [`run_message`](super::run_message).
+///
+/// # Panics
+/// If the message is not the one begun, or over.
+pub fn resume_message<W: Stepped + ?Sized>(
+    wire: &mut W,
+    program: &Program,
+    message: &mut [Transfer<'_>],
+    progress: &mut Progress,
+) -> Poll<Result<usize, Unfinished>> {
+    let mut selected = Selected::again(wire, program);
+    let transfer = &mut message[progress.transfer_index];
+    match selected.wire.advance(program, &transfer.plan, &mut transfer.data) {
+        Poll::Pending => {
+            selected.keep();
+            return Poll::Pending;
+        }
+        Poll::Ready(Err(timed_out)) => {
+            return Poll::Ready(Err(Unfinished::timed_out(progress.transfer_index, timed_out)));
+        }
+        Poll::Ready(Ok(())) => finished(&mut selected, transfer, progress),
+    }
+    go_on(selected, message, progress)
+}
+
+fn finished<W: Stepped + ?Sized>(
+    selected: &mut Selected<'_, W>,
+    transfer: &Transfer<'_>,
+    progress: &mut Progress,
+) {
+    progress.actual_length += transfer.data.len();
+    progress.transfer_index += 1;
+    selected.after(transfer);
+}
+
+fn go_on<W: Stepped + ?Sized>(
+    mut selected: Selected<'_, W>,
+    message: &mut [Transfer<'_>],
+    progress: &mut Progress,
+) -> Poll<Result<usize, Unfinished>> {
+    let program = selected.program;
+    while let Some(transfer) = message.get_mut(progress.transfer_index) {
+        let (plan, data) = (&transfer.plan, &mut transfer.data);
+        if plan.by_interrupt() {
+            selected.wire.begin(program, plan, data);
+            selected.keep();
+            return Poll::Pending;
+        }
+        if let Err(timed_out) = selected.wire.exchange(program, plan, data) {
+            return Poll::Ready(Err(Unfinished::timed_out(progress.transfer_index, timed_out)));
+        }
+        finished(&mut selected, transfer, progress);
+    }
+    selected.unsettled = false;
+    drop(selected);
+    Poll::Ready(Ok(progress.actual_length))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::controller::Controller;
+    use crate::controller::null::Null;
+    use crate::spi::Settings;
+
+    /// What happens to a transfer: `advance` gives these in turn.
+    type Script<'s> = &'s [Poll<Result<(), TimedOut>>];
+
+    struct Logged<'s> {
+        script: Script<'s>,
+        log: Vec<&'static str>,
+        /// Panics in the call of this name.
+        fatal: &'static str,
+    }
+
+    impl Logged<'_> {
+        fn note(&mut self, what: &'static str) {
+            self.log.push(what);
+            assert_ne!(what, self.fatal);
+        }
+    }
+
+    impl Wire for Logged<'_> {
+        fn select(&mut self, _: &Program) {
+            self.note("select");
+        }
+        fn deselect(&mut self, _: &Program) {
+            self.note("deselect");
+        }
+        fn exchange(&mut self, _: &Program, _: &Plan, _: &mut Data<'_>) -> Result<(), TimedOut> {
+            self.note("exchange");
+            Ok(())
+        }
+        fn recover(&mut self) {
+            self.note("recover");
+        }
+        fn wait_ticks(&mut self, _: u32) {
+            self.note("wait");
+        }
+    }
+
+    impl Stepped for Logged<'_> {
+        fn begin(&mut self, _: &Program, _: &Plan, _: &mut Data<'_>) {
+            self.note("begin");
+        }
+        fn advance(
+            &mut self,
+            _: &Program,
+            _: &Plan,
+            _: &mut Data<'_>,
+        ) -> Poll<Result<(), TimedOut>> {
+            self.note("advance");
+            let (first, rest) = self.script.split_first().expect("not over");
+            self.script = rest;
+            *first
+        }
+    }
+
+    /// Runs write(1), a long cs_change write(3), a delayed write(1), a long write(2) in steps.
+    fn run(wire: &mut Logged<'_>) -> Poll<Result<usize, Unfinished>> {
+        let (program, _) = Null::new().configure(&Settings::new(0, 1)).expect("opens");
+        let mut message = [
+            Transfer::write(&[1]),
+            Transfer::write(&[1, 2, 3]).with_cs_change(),
+            Transfer::write(&[1]).with_delay_ns(1),
+            Transfer::write(&[1, 2]),
+        ];
+        Null::new().plan(&program, &mut message).expect("a good message");
+        for index in [1, 3] {
+            message[index].plan = message[index].plan.with_interrupt(true);
+        }
+        let mut progress = Progress::default();
+        let mut polled = start_message(wire, &program, &mut message, &mut progress);
+        while polled.is_pending() && !wire.script.is_empty() {
+            wire.log.push("-");
+            polled = resume_message(wire, &program, &mut message, &mut progress);
+        }
+        polled
+    }
+
+    const DONE: Poll<Result<(), TimedOut>> = Poll::Ready(Ok(()));
+
+    #[test]
+    fn steps_keep_the_order_of_the_loop() {
+        let script = [Poll::Pending, DONE, DONE];
+        let mut wire = Logged { script: &script, log: Vec::new(), fatal: "" };
+        assert_eq!(run(&mut wire), Poll::Ready(Ok(7)));
+        let log = "select exchange begin - advance - advance deselect select exchange wait begin \
+            - advance deselect";
+        assert_eq!(wire.log, log.split_whitespace().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_message_left_stays_selected() {
+        let mut wire = Logged { script: &[Poll::Pending], log: Vec::new(), fatal: "" };
+        assert_eq!(run(&mut wire), Poll::Pending);
+        assert!(!wire.log.contains(&"deselect"));
+    }
+
+    #[test]
+    fn an_error_releases_cs_and_says_where() {
+        let timed_out = TimedOut { timeout_us: 5 };
+        let script = [DONE, Poll::Ready(Err(timed_out))];
+        let mut wire = Logged { script: &script, log: Vec::new(), fatal: "" };
+        assert_eq!(run(&mut wire), Poll::Ready(Err(Unfinished::timed_out(3, timed_out))));
+        assert_eq!(wire.log[wire.log.len() - 3..], ["advance", "deselect", "recover"]);
+    }
+
+    #[test]
+    fn a_panic_in_any_step_releases_cs() {
+        for fatal in ["exchange", "begin", "advance", "wait"] {
+            let mut wire = Logged { script: &[DONE, DONE], log: Vec::new(), fatal };
+            let died = catch_unwind(AssertUnwindSafe(|| run(&mut wire)));
+            assert!(died.is_err(), "{fatal}");
+            assert_eq!(wire.log[wire.log.len() - 3..], [fatal, "deselect", "recover"]);
+        }
+    }
+}
