@@ -161,8 +161,11 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         self.bus.run_queued(&self.program, message, kind, self.priority)
     }
 
-    /// Has the controller plan a message.
+    /// Plans a message, with the controller where it must be asked: then it waits for the bus.
     pub(super) fn plan(&self, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        if plan_plain(&self.program, message) {
+            return Ok(());
+        }
         let held = self.bus.take();
         let planned = held.controller().plan(&self.program, message);
         held.release();

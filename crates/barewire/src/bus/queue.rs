@@ -27,7 +27,7 @@ pub(super) struct Queue {
 }
 
 /// Lets `f` see a queued node's task.
-fn with_task<R>(node: *const Node, f: impl FnOnce(&mut Task) -> R) -> R {
+pub(super) fn with_task<R>(node: *const Node, f: impl FnOnce(&mut Task) -> R) -> R {
     // SAFETY: module, Safety.
     let node = unsafe { &*node };
     node.task.with_mut(|task| {
@@ -172,5 +172,25 @@ impl Queue {
             self.tail = before;
         }
         self.urgent -= usize::from(with_task(node, |task| task.priority) > 0);
+    }
+}
+
+#[cfg(test)]
+impl Queue {
+    /// [`Queue::add`] of a node that outlives the queue.
+    pub(super) fn add_for_test(&mut self, node: &Node) {
+        // SAFETY: tests keep their nodes.
+        unsafe { self.add(node) };
+    }
+
+    /// [`Queue::add_pushed`] of nodes, the oldest first.
+    pub(super) fn add_pushed_for_test(&mut self, nodes: &[std::boxed::Box<Node>]) {
+        let mut youngest = ptr::null();
+        for node in nodes {
+            set_next(&**node, youngest);
+            youngest = &raw const **node;
+        }
+        // SAFETY: tests keep their nodes.
+        unsafe { self.add_pushed(youngest) };
     }
 }

@@ -5,6 +5,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::vec::Vec;
 
+mod park;
+mod queue;
+mod queued;
+mod turns;
+
+use std::boxed::Box;
+
 use super::*;
 use crate::controller::null::Null;
 use crate::controller::{
@@ -57,8 +64,74 @@ impl<F: FnMut(usize) -> Result<(), TimedOut>> Controller for Scripted<F> {
     fn reclaim(&mut self) {}
 }
 
+type Hook<'h> = Box<dyn FnMut(usize) -> Result<(), TimedOut> + Send + 'h>;
+
+/// A wire that keeps what it is sent, sends it back inverted, and does what a hook says at each
+/// exchange.
+struct Wired<'h> {
+    sent: Vec<u8>,
+    selected: bool,
+    hook: Hook<'h>,
+}
+
+impl Wire for Wired<'_> {
+    fn select(&mut self, _: &Program) {
+        assert!(!self.selected, "one message inside another");
+        self.selected = true;
+    }
+    fn deselect(&mut self, _: &Program) {
+        self.selected = false;
+    }
+    fn exchange(&mut self, _: &Program, _: &Plan, data: &mut Data<'_>) -> Result<(), TimedOut> {
+        (self.hook)(data.len())?;
+        let sent = data.tx().unwrap_or_default().to_vec();
+        if let Some(rx) = data.rx_mut() {
+            rx.iter_mut().zip(&sent).for_each(|(rx, tx)| *rx = !tx);
+        }
+        self.sent.extend(sent);
+        Ok(())
+    }
+    fn recover(&mut self) {}
+    fn wait_ticks(&mut self, _: u32) {}
+}
+
+impl Controller for Wired<'_> {
+    fn limits(&self) -> Limits {
+        Null::new().limits()
+    }
+    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
+        Null::new().configure(settings)
+    }
+    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        Null::new().plan(program, message)
+    }
+    fn run(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, Unfinished> {
+        run_message(self, program, message)
+    }
+    fn reclaim(&mut self) {}
+}
+
+fn wired<'h>(
+    platform: &'static dyn Platform,
+    hook: impl FnMut(usize) -> Result<(), TimedOut> + Send + 'h,
+) -> Bus<Wired<'h>> {
+    let wire = Wired { sent: Vec::new(), selected: false, hook: Box::new(hook) };
+    Bus::with_platform(wire, platform)
+}
+
 fn scripted<F: FnMut(usize) -> Result<(), TimedOut>>(hook: F) -> Bus<Scripted<F>> {
-    Bus::new(Scripted { log: Vec::new(), hook })
+    scripted_on(&platform::Spin, hook)
+}
+
+fn scripted_on<F: FnMut(usize) -> Result<(), TimedOut>>(
+    platform: &'static dyn Platform,
+    hook: F,
+) -> Bus<Scripted<F>> {
+    Bus::with_platform(Scripted { log: Vec::new(), hook }, platform)
 }
 
 const SETTINGS: Settings = Settings::new(0, 1_000_000);
@@ -185,7 +258,7 @@ fn try_calls_inside_a_message_are_busy_and_leave_the_bus_held() {
 fn messages_of_threads_are_never_interleaved() {
     static INSIDE: AtomicBool = AtomicBool::new(false);
     let rounds = if cfg!(miri) { 20 } else { 2_000 };
-    let bus = scripted(|_| {
+    let bus = scripted_on(&park::Park, |_| {
         assert!(!INSIDE.swap(true, Ordering::Relaxed), "two messages on the wire");
         std::thread::yield_now();
         INSIDE.store(false, Ordering::Relaxed);

@@ -1,0 +1,185 @@
+//! Locks and borrowed futures, threads that wait, priorities, and panics among them.
+
+use std::boxed::Box;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use super::park::{Park, ParkInheriting};
+use super::queued::waker;
+use super::{SETTINGS, wired};
+use crate::bus::Platform;
+use crate::bus::platform::Spin;
+use crate::spi::{Error, Transfer};
+
+#[test]
+fn a_lock_spans_several_messages() {
+    let rounds = if cfg!(miri) { 5 } else { 200 };
+    for platform in [&Park as &dyn Platform, &ParkInheriting] {
+        let bus = wired(platform, |_| Ok(()));
+        std::thread::scope(|scope| {
+            for number in 1..=3_u8 {
+                let bus = &bus;
+                scope.spawn(move || {
+                    let device = bus.device(&SETTINGS).expect("opens");
+                    let mut register = device.prepare([number]).expect("plans");
+                    for _ in 0..rounds {
+                        let mut lock = bus.lock();
+                        lock.sync(&device, &mut [Transfer::write(&[number])]).expect("runs");
+                        std::thread::yield_now();
+                        lock.run(&mut register).expect("runs");
+                        drop(lock);
+                        device.sync(&mut [Transfer::write(&[number + 10])]).expect("runs");
+                    }
+                });
+            }
+        });
+        let sent = bus.into_inner().sent;
+        assert_eq!(sent.len(), 3 * rounds * 3);
+        let mut rest = &sent[..];
+        while let Some((&first, others)) = rest.split_first() {
+            rest = others;
+            if first < 10 {
+                assert_eq!(others.first(), Some(&first), "a lock was broken into: {sent:?}");
+                rest = &others[1..];
+            }
+        }
+    }
+}
+
+#[test]
+fn try_finds_a_locked_bus_busy() {
+    for platform in [&Spin as &dyn Platform, &ParkInheriting] {
+        let bus = wired(platform, |_| Ok(()));
+        let device = bus.device(&SETTINGS).expect("opens");
+        let lock = bus.try_lock().expect("is free");
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                assert!(bus.try_lock().is_none());
+                let error = device.try_sync(&mut [Transfer::write(&[1])]).expect_err("is taken");
+                assert_eq!(error.error, Error::Busy);
+            });
+        });
+        drop(lock);
+        device.try_sync(&mut [Transfer::write(&[1])]).expect("is free");
+    }
+}
+
+#[test]
+#[should_panic(expected = "another bus than the lock")]
+fn a_lock_is_of_one_bus() {
+    let (one, other) = (wired(&Spin, |_| Ok(())), wired(&Spin, |_| Ok(())));
+    let device = other.device(&SETTINGS).expect("opens");
+    let _ = one.lock().sync(&device, &mut [Transfer::write(&[1])]);
+}
+
+#[test]
+fn a_borrowed_future_waits_its_turn_and_transfers_inside_poll() {
+    for platform in [&Spin as &dyn Platform, &Park, &ParkInheriting] {
+        let bus = wired(platform, |_| Ok(()));
+        {
+            let device = bus.device(&SETTINGS).expect("opens");
+            let (woken, waker) = waker();
+            let mut cx = Context::from_waker(&waker);
+            let lock = bus.lock();
+            let mut rx = [0; 2];
+            let mut message = [Transfer::write(&[1]), Transfer::exchange(&[2, 3], &mut rx)];
+            {
+                let mut future = pin!(device.transact(&mut message));
+                assert!(future.as_mut().poll(&mut cx).is_pending());
+                assert!(future.as_mut().poll(&mut cx).is_pending());
+                drop(lock);
+                assert_eq!(woken.0.load(Ordering::Relaxed), 1);
+                if platform.inheritance().is_none() {
+                    let error = device.try_sync(&mut [Transfer::write(&[9])]).expect_err("granted");
+                    assert_eq!(error.error, Error::Busy);
+                }
+                assert_eq!(future.as_mut().poll(&mut cx), Poll::Ready(Ok(3)));
+            }
+            assert_eq!(rx, [!2, !3]);
+            // One that was granted its turn and is dropped gives the bus back.
+            let lock = bus.lock();
+            let mut message = [Transfer::write(&[4])];
+            let mut future = Box::pin(device.transact(&mut message));
+            assert!(future.as_mut().poll(&mut cx).is_pending());
+            drop(lock);
+            drop(future);
+            device.try_sync(&mut [Transfer::write(&[5])]).expect("is free");
+        }
+        assert_eq!(bus.into_inner().sent, [1, 2, 3, 5]);
+    }
+}
+
+#[test]
+fn the_urgent_goes_first_among_those_who_wait() {
+    let bus = wired(&Park, |_| Ok(()));
+    let waiting = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        let device = bus.device(&SETTINGS).expect("opens");
+        let lock = bus.lock();
+        for (number, priority) in [(1_u8, 0), (2, 0), (3, 5), (4, 1)] {
+            let waiting = &waiting;
+            let device = device.with_priority(priority);
+            scope.spawn(move || {
+                while waiting.load(Ordering::Acquire) != usize::from(number) - 1 {
+                    std::thread::yield_now();
+                }
+                // Queued from here on; one more push tells the next thread so.
+                let (_, waker) = waker();
+                let bytes = [number];
+                let mut message = [Transfer::write(&bytes)];
+                let mut future = pin!(device.transact(&mut message));
+                let mut cx = Context::from_waker(&waker);
+                assert!(future.as_mut().poll(&mut cx).is_pending());
+                waiting.fetch_add(1, Ordering::Release);
+                while future.as_mut().poll(&mut cx).is_pending() {
+                    std::thread::yield_now();
+                }
+            });
+        }
+        while waiting.load(Ordering::Acquire) < 4 {
+            std::thread::yield_now();
+        }
+        drop(lock);
+    });
+    assert_eq!(bus.into_inner().sent, [3, 4, 1, 2]);
+}
+
+#[test]
+fn a_panic_of_whoever_runs_others_messages_loses_none_of_them() {
+    let panics = AtomicBool::new(true);
+    let waiting = AtomicBool::new(false);
+    let bus = wired(&Park, |len| {
+        assert!(!(len == 2 && panics.swap(false, Ordering::Relaxed)), "the hook panics");
+        Ok(())
+    });
+    std::thread::scope(|scope| {
+        let device = bus.device(&SETTINGS).expect("opens");
+        let mut unlucky = Box::pin(device.queued([1, 2]).expect("plans"));
+        let mut after = Box::pin(device.queued([3]).expect("plans"));
+        let lock = bus.lock();
+        unlucky.as_mut().enqueue().expect("is free");
+        after.as_mut().enqueue().expect("is free");
+        let waiting = &waiting;
+        let waiter = scope.spawn(move || {
+            waiting.store(true, Ordering::Release);
+            device.sync(&mut [Transfer::write(&[4])])
+        });
+        while !waiting.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+        // Long enough, as a rule, for the waiter to be in the queue; if not, it comes after.
+        (0..100).for_each(|_| std::thread::yield_now());
+        let unwound = catch_unwind(AssertUnwindSafe(|| drop(lock)));
+        assert!(unwound.is_err(), "it runs in the context of whoever gives the bus back");
+        let error = unlucky.as_mut().wait().expect("was submitted").expect_err("and aborted");
+        assert_eq!(error.error, Error::Aborted);
+        assert_eq!(waiter.join().expect("no panic"), Ok(1));
+        assert_eq!(after.as_mut().wait(), Some(Ok(1)));
+    });
+    let wire = bus.into_inner();
+    assert_eq!(wire.sent, [3, 4]);
+    assert!(!wire.selected, "CS was released");
+}
