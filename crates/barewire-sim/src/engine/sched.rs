@@ -387,6 +387,8 @@ impl Sched {
     /// Carries out what happens to sleepers, and returns who acts next and the last instant at
     /// which it still goes before all others; nobody if all sleep for good or have ended.
     pub(super) fn advance(&mut self) -> Option<(usize, Ps)> {
+        // The instant at which sleepers were made ready who have no processor yet.
+        let mut roused = None;
         loop {
             if let Some(at) = self.look.take() {
                 self.look_again(at);
@@ -401,11 +403,20 @@ impl Sched {
                 }
             }
             let ((key, index), (other, other_index)) = (first, second);
+            // All that is due at an instant happens before a processor is switched for any of it.
+            if let Some(now) = roused
+                && key != self::key(now, false)
+            {
+                self.dispatch_all(now);
+                roused = None;
+                continue;
+            }
             if key == NEVER {
                 return None;
             }
             if key & 1 == 0 {
                 self.happen(index, key >> 1);
+                roused = Some(key >> 1);
                 continue;
             }
             // Of equals the lower index acts, after what happens to sleepers.
@@ -418,7 +429,7 @@ impl Sched {
         }
     }
 
-    /// What is due at `now` happens to the sleeper `index`.
+    /// What is due at `now` happens to the sleeper `index`; [`Sched::dispatch_all`] is still to come.
     fn happen(&mut self, index: usize, now: Ps) {
         self.clock = now;
         let task = &mut self.tasks[index];
@@ -445,7 +456,6 @@ impl Sched {
         // A handler is entered by the processor itself, a thread is woken by a kernel's handler.
         let delay = if by_kernel && !interrupt { self.costs.irq_thread_ps } else { 0 };
         self.rouse_after(index, now, delay);
-        self.dispatch_all(now);
     }
 
     /// When nobody acts any more: lets interrupt threads return that wait for a line, if only they
