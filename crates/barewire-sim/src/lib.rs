@@ -12,7 +12,7 @@
 //!   constants: else both share one misreading.
 //! - [`wire`] joins them: chip selects, SCK, MOSI, MISO. [`check`] watches it, [`vcd`] writes it.
 //! - [`board`] puts one of each together and hands out bodies of `barewire`'s `Registers` and
-//!   `Timer`, so that the shipped driver runs on it unchanged. [`line`] is a chip's INT pin.
+//!   `Timer`, so that the shipped driver runs on it unchanged. [`mod@line`] is a chip's INT pin.
 //!
 //! Nothing here reads a clock, a random source or a file: the same options give the same trace,
 //! and [`board::Board::trace_hash`] says so in one number.

@@ -94,7 +94,6 @@ struct Inner {
     /// The running coroutine's yielder; null outside any simulated thread.
     yielder: Cell<*const Yielder<(), ()>>,
     running: Cell<bool>,
-    name: RefCell<Option<Rc<str>>>,
     /// The running thread's place in `sched`; meaningless outside any simulated thread.
     current: Cell<usize>,
     sched: RefCell<Sched>,
@@ -107,6 +106,8 @@ struct Inner {
     look: Rc<Cell<Option<Ps>>>,
     /// Processors are still to be given to whom they are due.
     postponed: Cell<bool>,
+    /// Who acts next and until when, where the thread that gives way has found out.
+    chosen: Cell<Option<(usize, Ps)>>,
 }
 
 thread_local! {
@@ -181,7 +182,6 @@ impl Engine {
             switches: Cell::new(0),
             yielder: Cell::new(ptr::null()),
             running: Cell::new(false),
-            name: RefCell::new(None),
             current: Cell::new(0),
             sched: RefCell::new(Sched::default()),
             costs: Cell::new(Costs::default()),
@@ -189,6 +189,7 @@ impl Engine {
             line_sleepers: Cell::new(0),
             look: Rc::default(),
             postponed: Cell::new(false),
+            chosen: Cell::new(None),
         }))
     }
 
@@ -241,7 +242,7 @@ impl Engine {
     /// The running simulated thread's name; `None` outside [`Engine::run`].
     #[must_use]
     pub fn running_name(&self) -> Option<Rc<str>> {
-        self.0.name.borrow().clone()
+        Some(self.0.sched.borrow().tasks[self.running_index()?].name.clone())
     }
 
     /// Runs `threads` until all have ended; all begin now. Afterwards the time is that of the
@@ -260,12 +261,12 @@ impl Engine {
         CURRENT.set(outer);
         self.0.yielder.set(ptr::null());
         self.0.until.set(Ps::MAX);
-        self.0.name.replace(None);
         self.0.sched.replace(Sched::default());
         self.0.unwinding.set(false);
         self.0.line_sleepers.set(0);
         self.0.look.set(None);
         self.0.postponed.set(false);
+        self.0.chosen.set(None);
         self.0.running.set(false);
         if let Err(panic) = outcome {
             resume_unwind(panic);
@@ -284,8 +285,8 @@ impl Engine {
         let mut slots: Vec<Slot> =
             threads.into_iter().map(|thread| self.start(thread.body)).collect();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            while let Some(index) = self.next() {
-                self.resume_at(index);
+            while let Some((index, until)) = self.next() {
+                self.resume_at(index, until);
                 let slot = &mut slots[index];
                 inner.yielder.set(slot.yielder);
                 let result = slot.coroutine.resume(());
@@ -314,33 +315,34 @@ impl Engine {
         }
     }
 
-    /// Who acts next; nobody when all have ended.
-    fn next(&self) -> Option<usize> {
+    /// Who acts next, and until when; nobody when all have ended.
+    fn next(&self) -> Option<(usize, Ps)> {
+        if let Some(chosen) = self.0.chosen.take() {
+            return Some(chosen);
+        }
         let mut sched = self.0.sched.borrow_mut();
-        if let Some(index) = sched.advance() {
-            return Some(index);
+        if let Some(chosen) = sched.advance() {
+            return Some(chosen);
         }
         if sched.all_ended() {
             return None;
         }
+        let dismissed = sched.dismiss();
         assert!(
-            sched.dismiss(),
+            dismissed,
             "all simulated threads are asleep and nothing will wake them: {}",
             sched.standing()
         );
         sched.advance()
     }
 
-    /// Makes `index` the running thread.
-    fn resume_at(&self, index: usize) {
+    /// Makes `index` the running thread, until `until`.
+    #[inline]
+    fn resume_at(&self, index: usize, until: Ps) {
         let inner = &*self.0;
-        let sched = inner.sched.borrow();
-        let task = &sched.tasks[index];
-        inner.now.set(task.at);
-        inner.until.set(sched.runs_until(index));
-        if inner.current.replace(index) != index || inner.name.borrow().is_none() {
-            inner.name.replace(Some(task.name.clone()));
-        }
+        inner.now.set(inner.sched.borrow().tasks[index].at);
+        inner.until.set(until);
+        inner.current.set(index);
     }
 
     fn start<'a>(&self, body: Box<dyn FnOnce() + 'a>) -> Slot {
@@ -373,7 +375,7 @@ impl Engine {
         let index = inner.current.get();
         {
             let mut sched = inner.sched.borrow_mut();
-            sched.tasks[index].at = inner.now.get();
+            sched.acts_at(index, inner.now.get());
             if inner.postponed.take() {
                 sched.dispatch_all(inner.now.get());
             }
@@ -386,9 +388,15 @@ impl Engine {
         let inner = &*self.0;
         let index = inner.current.get();
         // What happens to sleepers is carried out here: often the thread then goes on at once.
-        if !inner.unwinding.get() && inner.sched.borrow_mut().advance() == Some(index) {
-            self.resume_at(index);
-            return;
+        if !inner.unwinding.get() {
+            let chosen = inner.sched.borrow_mut().advance();
+            if let Some((next, until)) = chosen
+                && next == index
+            {
+                self.resume_at(index, until);
+                return;
+            }
+            inner.chosen.set(chosen);
         }
         inner.switches.set(inner.switches.get() + 1);
         let yielder = inner.yielder.get();

@@ -1,13 +1,16 @@
 //! Who runs when: simulated threads, the processors they share, and what sleepers wait for.
 //!
 //! *Read first*: [`super`]'s page, whose rules this file carries out. It knows no coroutines: it
-//! says which thread acts next, and at what time.
+//! says which thread acts next, and until when it goes before all others.
 //!
 //! # How it works
 //! A thread that has a processor has an instant at which it acts next: the end of what it spends.
 //! A sleeper has at most one at which something happens to it. [`Sched::advance`] carries out what
 //! happens to sleepers, in the order of time, until the next to act is a thread. What a thread
 //! that lost its processor had yet to spend is kept, and spent when it has it again.
+//!
+//! Both instants stand in one array of keys, which is all that a switch looks at: every change of a
+//! task's `state` or `at` is followed by [`Sched::file`].
 
 use std::cell::Cell;
 use std::cmp::Reverse;
@@ -109,10 +112,20 @@ struct Cpu {
     masked: u32,
 }
 
+/// Nothing is due.
+const NEVER: u64 = u64::MAX;
+
+/// An instant, and whether a thread acts then; what happens to a sleeper then comes first.
+fn key(at: Ps, acts: bool) -> u64 {
+    at.min(super::END_OF_TIME_PS) << 1 | u64::from(acts)
+}
+
 /// All threads and processors of a run.
 #[derive(Default)]
 pub(super) struct Sched {
     pub(super) tasks: Vec<Task>,
+    /// When each task is due, see [`key`].
+    keys: Vec<u64>,
     cpus: Vec<Cpu>,
     /// The user's processor numbers, each at its place in `cpus`.
     shared: Vec<(usize, usize)>,
@@ -138,6 +151,7 @@ impl Sched {
             self.shared.extend(cpu.map(|user| (user, place)));
         }
         let turn = self.turn();
+        self.keys.push(NEVER);
         self.tasks.push(Task {
             name,
             state: State::Ready,
@@ -158,6 +172,22 @@ impl Sched {
     fn turn(&mut self) -> u64 {
         self.turns += 1;
         self.turns
+    }
+
+    /// Enters when `index` is due.
+    fn file(&mut self, index: usize) {
+        let task = &self.tasks[index];
+        self.keys[index] = match &task.state {
+            State::Runs => key(task.at, true),
+            State::Sleeps(sleep) => sleep.at.map_or(NEVER, |at| key(at, false)),
+            State::Ready | State::Ended => NEVER,
+        };
+    }
+
+    /// The running thread `index` acts next at `at`.
+    pub(super) fn acts_at(&mut self, index: usize, at: Ps) {
+        self.tasks[index].at = at;
+        self.file(index);
     }
 
     /// Gives every processor to whom it is due.
@@ -189,6 +219,7 @@ impl Sched {
             let task = &mut self.tasks[runs];
             task.left = task.at.saturating_sub(now);
             task.state = State::Ready;
+            self.file(runs);
         }
         self.give(cpu, best, now);
     }
@@ -209,6 +240,7 @@ impl Sched {
         task.left = 0;
         task.state = State::Runs;
         cpu.runs = Some(index);
+        self.file(index);
     }
 
     /// Puts the running thread `index` to sleep.
@@ -222,6 +254,7 @@ impl Sched {
         task.woken = true;
         task.state = State::Sleeps(sleep);
         cpu.runs = None;
+        self.file(index);
         self.dispatch_all(now);
     }
 
@@ -231,6 +264,7 @@ impl Sched {
         task.at = now;
         task.state = State::Ended;
         self.cpus[task.cpu].runs = None;
+        self.file(index);
         self.dispatch_all(now);
     }
 
@@ -241,6 +275,7 @@ impl Sched {
         task.turn = turn;
         task.left = 0;
         task.state = State::Ready;
+        self.file(index);
     }
 
     /// Makes a sleeper ready after `delay`.
@@ -251,6 +286,7 @@ impl Sched {
         }
         let at = Some(now.saturating_add(delay));
         self.tasks[index].state = State::Sleeps(Sleep { on: On::Waking, at, deadline: None });
+        self.file(index);
     }
 
     /// How long a wake by `waker` takes to make `index` ready: another processor must be told.
@@ -281,9 +317,11 @@ impl Sched {
     /// Lets every sleeper on a line look at it.
     fn look_again(&mut self, at_least: Ps) {
         let now = self.clock.max(at_least);
-        for task in &mut self.tasks {
-            if let State::Sleeps(Sleep { on: On::Line(_), at, .. }) = &mut task.state {
+        for index in 0..self.tasks.len() {
+            let state = &mut self.tasks[index].state;
+            if let State::Sleeps(Sleep { on: On::Line(_), at, .. }) = state {
                 *at = Some(now);
+                self.file(index);
             }
         }
     }
@@ -346,38 +384,52 @@ impl Sched {
         }
     }
 
-    fn earliest_to_act(&self) -> Option<(Ps, usize)> {
-        let runs = self.tasks.iter().enumerate().filter(|(_, t)| matches!(t.state, State::Runs));
-        runs.map(|(index, task)| (task.at, index)).min()
-    }
-
-    fn earliest_sleeper(&self) -> Option<(Ps, usize)> {
-        let due = |task: &Task| match &task.state {
-            State::Sleeps(sleep) => sleep.at,
-            _ => None,
-        };
-        let sleepers = self.tasks.iter().enumerate();
-        sleepers.filter_map(|(index, task)| Some((due(task)?, index))).min()
-    }
-
-    /// Carries out what happens to sleepers, and returns who acts next; nobody if all sleep for
-    /// good or have ended.
-    pub(super) fn advance(&mut self) -> Option<usize> {
+    /// Carries out what happens to sleepers, and returns who acts next and the last instant at
+    /// which it still goes before all others; nobody if all sleep for good or have ended.
+    pub(super) fn advance(&mut self) -> Option<(usize, Ps)> {
+        // The instant at which sleepers were made ready who have no processor yet.
+        let mut roused = None;
         loop {
             if let Some(at) = self.look.take() {
                 self.look_again(at);
             }
-            match (self.earliest_to_act(), self.earliest_sleeper()) {
-                (Some((at, index)), sleeper) if sleeper.is_none_or(|(due, _)| at < due) => {
-                    return Some(index);
+            let (mut first, mut second) = ((NEVER, 0), (NEVER, usize::MAX));
+            for (index, &key) in self.keys.iter().enumerate() {
+                if key < first.0 {
+                    second = first;
+                    first = (key, index);
+                } else if key < second.0 {
+                    second = (key, index);
                 }
-                (_, Some((now, sleeper))) => self.happen(sleeper, now),
-                (_, None) => return None,
             }
+            let ((key, index), (other, other_index)) = (first, second);
+            // All that is due at an instant happens before a processor is switched for any of it.
+            if let Some(now) = roused
+                && key != self::key(now, false)
+            {
+                self.dispatch_all(now);
+                roused = None;
+                continue;
+            }
+            if key == NEVER {
+                return None;
+            }
+            if key & 1 == 0 {
+                self.happen(index, key >> 1);
+                roused = Some(key >> 1);
+                continue;
+            }
+            // Of equals the lower index acts, after what happens to sleepers.
+            let gives_way = other & 1 == 0 || other_index < index;
+            let until = match other {
+                NEVER => Ps::MAX,
+                _ => (other >> 1).saturating_sub(u64::from(gives_way)),
+            };
+            return Some((index, until));
         }
     }
 
-    /// What is due at `now` happens to the sleeper `index`.
+    /// What is due at `now` happens to the sleeper `index`; [`Sched::dispatch_all`] is still to come.
     fn happen(&mut self, index: usize, now: Ps) {
         self.clock = now;
         let task = &mut self.tasks[index];
@@ -393,6 +445,7 @@ impl Sched {
                     (Look::Due(at), None) => Some(at),
                     (_, deadline) => deadline,
                 };
+                self.file(index);
                 return;
             }
             task.woken = matches!(look, Look::High);
@@ -403,21 +456,6 @@ impl Sched {
         // A handler is entered by the processor itself, a thread is woken by a kernel's handler.
         let delay = if by_kernel && !interrupt { self.costs.irq_thread_ps } else { 0 };
         self.rouse_after(index, now, delay);
-        self.dispatch_all(now);
-    }
-
-    /// The last instant at which `index`, which runs, still goes before all others.
-    pub(super) fn runs_until(&self, index: usize) -> Ps {
-        let before = |other: usize, task: &Task| match &task.state {
-            // Of equals the lower index acts: against a lower one, one instant less.
-            State::Runs if other < index => Some(task.at.saturating_sub(1)),
-            State::Runs if other > index => Some(task.at),
-            // What happens to sleepers comes before what anybody does.
-            State::Sleeps(sleep) => sleep.at.map(|at| at.saturating_sub(1)),
-            _ => None,
-        };
-        let tasks = self.tasks.iter().enumerate();
-        tasks.filter_map(|(other, task)| before(other, task)).min().unwrap_or(Ps::MAX)
     }
 
     /// When nobody acts any more: lets interrupt threads return that wait for a line, if only they

@@ -46,7 +46,7 @@ impl Engine {
         let (index, now) = (self.0.current.get(), self.0.now.get());
         {
             let mut sched = self.0.sched.borrow_mut();
-            sched.tasks[index].at = now;
+            sched.acts_at(index, now);
             change(&mut sched, index, now);
         }
         self.give_way();
@@ -119,7 +119,7 @@ impl Engine {
         } else if !self.0.unwinding.get() {
             let (index, now) = (self.0.current.get(), self.0.now.get());
             let mut sched = self.0.sched.borrow_mut();
-            sched.tasks[index].at = now;
+            sched.acts_at(index, now);
             sched.mask(index);
             change(&mut sched, index, now);
             sched.unmask(index);
