@@ -8,8 +8,9 @@
 //! it and charges the instructions the bus paths execute around the register work: the registers
 //! charge their own.
 
+use std::task::Poll;
+
 use barewire::bus::Bus;
-use barewire::bus::platform::{AtomicU32, Platform};
 use barewire::controller::ecspi::{CsLine, Ecspi, EcspiConfig, Streaming};
 use barewire::controller::gpio::{ImxGpio, Ownership};
 use barewire::controller::{Controller, Interrupt, NoInterrupt, Program, Unfinished};
@@ -18,7 +19,7 @@ use barewire::spi::Transfer;
 
 use crate::board::{Board, SimRegisters, SimTimer};
 use crate::chip::PS_PER_NS;
-use crate::engine::relax_current;
+use crate::platform::SimPlatform;
 use crate::wire::Driver;
 
 /// Instructions of the sync path for a message of one transfer, without the controller's register
@@ -124,23 +125,7 @@ impl Interrupt for SimInterrupt {
 /// A bus over the shipped driver, its instructions charged, waiting in virtual time.
 #[must_use]
 pub fn bus(board: &Board) -> Bus<Charged<SimEcspi>> {
-    Bus::with_platform(Charged::new(bring_up(board), board.clone()), &Relaxing)
-}
-
-/// Threads of the simulator wait by letting virtual time pass.
-#[derive(Debug)]
-pub struct Relaxing;
-
-impl Platform for Relaxing {
-    fn relax(&self) {
-        relax_current();
-    }
-
-    fn wait(&self, _word: &AtomicU32, _expected: u32) {
-        relax_current();
-    }
-
-    fn wake(&self, _word: *const AtomicU32) {}
+    Bus::with_platform(Charged::new(bring_up(board), board.clone()), &SimPlatform)
 }
 
 /// A controller whose messages cost processor time.
@@ -160,6 +145,11 @@ impl<C> Charged<C> {
     pub fn into_inner(self) -> C {
         self.inner
     }
+
+    fn charge(&self, message: &[Transfer<'_>]) {
+        let further = message.len().saturating_sub(1) as u64;
+        self.board.cpu_work(INSTRUCTIONS_PER_MESSAGE + further * INSTRUCTIONS_PER_TRANSFER);
+    }
 }
 
 impl<C: Controller> Layer for Charged<C> {
@@ -178,8 +168,16 @@ impl<C: Controller> Layer for Charged<C> {
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
-        let further = message.len().saturating_sub(1) as u64;
-        self.board.cpu_work(INSTRUCTIONS_PER_MESSAGE + further * INSTRUCTIONS_PER_TRANSFER);
+        self.charge(message);
         self.inner.run(program, message)
+    }
+
+    fn start_layer(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Poll<Result<usize, Unfinished>> {
+        self.charge(message);
+        self.inner.start(program, message)
     }
 }

@@ -6,12 +6,11 @@ use std::rc::Rc;
 use barewire::bus::Bus;
 use barewire::controller::Controller;
 use barewire::time::Timer;
-use barewire_sim::bring_up::Relaxing;
 use barewire_sim::bring_up::{Charged, bring_up};
 use barewire_sim::check::Faults;
 use barewire_sim::model::nor::Nor;
 use barewire_sim::vcd::Capture;
-use barewire_sim::{Board, BoardOptions, Violation};
+use barewire_sim::{Board, BoardOptions, SimPlatform, Violation};
 
 use super::flash_file::FlashFile;
 use super::selftest::{self, Selftest};
@@ -59,7 +58,7 @@ impl SimBus {
         faults.absent |= selftest.is_some();
         flash.borrow_mut().set_faults(faults);
         let controller = Charged::new(bring_up(&board), board.clone());
-        let bus = selftest::bus(controller, selftest, &Relaxing);
+        let bus = selftest::bus(controller, selftest, &SimPlatform);
         Ok(Self { board, bus, flash, file })
     }
 

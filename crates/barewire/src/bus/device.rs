@@ -100,16 +100,22 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         }
     }
 
-    /// [`Device::sync`] if the bus is free and nothing waits; never blocks.
+    /// [`Device::sync`] if the bus is free and nothing waits; never blocks: the wire is polled,
+    /// however long the message.
     ///
     /// # Errors
     /// [`Error::Busy`], or those of [`Device::sync`].
-    #[inline]
     pub fn try_sync(&self, message: &mut [Transfer<'_>]) -> Result<usize, MessageError> {
-        match self.bus.try_take() {
-            Some(held) => self.run_held(held, message),
-            None => Err(MessageError::refused(Error::Busy, 0)),
-        }
+        let Some(mut held) = self.bus.try_take() else {
+            return Err(MessageError::refused(Error::Busy, 0));
+        };
+        let planned = match plan_plain(&self.program, message) {
+            true => Ok(()),
+            false => held.controller().plan(&self.program, message),
+        };
+        let ran = planned.map(|()| held.run_polled(&self.program, message, Path::Immediate));
+        held.release();
+        ran?.map_err(|unfinished| unfinished.explain(message))
     }
 
     // Always: its result is large, and would be copied out of a call.

@@ -300,6 +300,27 @@ impl<C: Controller + ?Sized> Held<'_, C> {
         ran
     }
 
+    /// The same for who must not sleep: the wire is polled, whatever the message was planned for.
+    pub(super) fn run_polled(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+        path: Path,
+    ) -> Result<usize, Unfinished> {
+        if !message.iter().any(|transfer| transfer.plan.by_interrupt()) {
+            return self.run(program, message, path);
+        }
+        // A prepared message keeps its plan for its next runs.
+        for transfer in message.iter_mut() {
+            transfer.plan = transfer.plan.polled_once();
+        }
+        let ran = self.run(program, message, path);
+        for transfer in message {
+            transfer.plan = transfer.plan.as_planned();
+        }
+        ran
+    }
+
     /// Counts a message that was run, if the bus counts.
     #[inline]
     pub(super) fn count(

@@ -42,26 +42,27 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
     #[inline]
     pub fn run(&mut self) -> Result<&[u8; N], MessageError> {
         match self.device.bus().try_take_idle() {
-            Some(held) => self.run_held(held),
+            Some(held) => self.run_held(held, self.plan),
             None => self.run_queued(),
         }
     }
 
-    /// [`Prepared::run`] if the bus is free and nothing waits; never blocks.
+    /// [`Prepared::run`] if the bus is free and nothing waits; never blocks: the wire is polled,
+    /// whatever the access was planned for.
     ///
     /// # Errors
     /// [`Error::Busy`], or those of [`Prepared::run`].
     #[inline]
     pub fn try_run(&mut self) -> Result<&[u8; N], MessageError> {
         match self.device.bus().try_take() {
-            Some(held) => self.run_held(held),
+            Some(held) => self.run_held(held, self.plan.with_interrupt(false)),
             None => Err(MessageError::refused(Error::Busy, 0)),
         }
     }
 
     #[inline(always)]
-    fn run_held(&mut self, mut held: Held<'_, C>) -> Result<&[u8; N], MessageError> {
-        let mut message = [Transfer::planned(&self.tx, &mut self.rx, self.plan)];
+    fn run_held(&mut self, mut held: Held<'_, C>, plan: Plan) -> Result<&[u8; N], MessageError> {
+        let mut message = [Transfer::planned(&self.tx, &mut self.rx, plan)];
         let ran = held.run(self.device.program(), &mut message, Path::Immediate);
         held.release();
         match ran {
@@ -140,16 +141,19 @@ impl<'b, 'm, 'd, C: Controller + ?Sized> PreparedMessage<'b, 'm, 'd, C> {
         }
     }
 
-    /// [`PreparedMessage::run`] if the bus is free and nothing waits; never blocks.
+    /// [`PreparedMessage::run`] if the bus is free and nothing waits; never blocks: the wire is
+    /// polled, whatever the message was planned for.
     ///
     /// # Errors
     /// [`Error::Busy`], or those of [`PreparedMessage::run`].
     #[inline]
     pub fn try_run(&mut self) -> Result<usize, MessageError> {
-        match self.device.bus().try_take() {
-            Some(held) => self.run_held(held),
-            None => Err(MessageError::refused(Error::Busy, 0)),
-        }
+        let Some(mut held) = self.device.bus().try_take() else {
+            return Err(MessageError::refused(Error::Busy, 0));
+        };
+        let ran = held.run_polled(self.device.program(), self.message, Path::Immediate);
+        held.release();
+        ran.map_err(|unfinished| unfinished.explain(self.message))
     }
 
     #[inline(always)]

@@ -184,11 +184,11 @@ impl Queue {
     }
 
     /// [`Queue::add_pushed`] of nodes, the oldest first.
-    pub(super) fn add_pushed_for_test(&mut self, nodes: &[std::boxed::Box<Node>]) {
+    pub(super) fn add_pushed_for_test(&mut self, nodes: &[Node]) {
         let mut youngest = ptr::null();
         for node in nodes {
-            set_next(&**node, youngest);
-            youngest = &raw const **node;
+            set_next(node, youngest);
+            youngest = node;
         }
         // SAFETY: tests keep their nodes.
         unsafe { self.add_pushed(youngest) };

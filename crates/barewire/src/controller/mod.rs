@@ -146,6 +146,20 @@ impl Plan {
         Self { shape: self.shape & !Self::BY_INTERRUPT | bit, ..self }
     }
 
+    /// The same, awaited by polling this once; [`Plan::as_planned`] is how it was.
+    #[must_use]
+    pub(crate) const fn polled_once(self) -> Self {
+        let kept = (self.shape & Self::BY_INTERRUPT) << 1;
+        Self { shape: self.shape & !Self::BY_INTERRUPT | kept, ..self }
+    }
+
+    /// As it was before [`Plan::polled_once`].
+    #[must_use]
+    pub(crate) const fn as_planned(self) -> Self {
+        let kept = Self::BY_INTERRUPT << 1;
+        Self { shape: self.shape & !kept | (self.shape & kept) >> 1, ..self }
+    }
+
     /// The same, of a plan with nothing after it, with CS dropped and raised at once if asked.
     #[inline]
     #[must_use]

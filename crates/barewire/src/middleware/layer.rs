@@ -1,5 +1,7 @@
 //! What a controller that wraps another has to say: which, and what it does to a message.
 
+use core::task::Poll;
+
 use crate::controller::{Controller, Limits, Program, Unfinished};
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
 
@@ -23,6 +25,16 @@ pub trait Layer {
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished>;
+
+    /// Begins a planned message, as [`Controller::start`]. A layer that does not say otherwise
+    /// sees whole messages only: it runs it, to its end.
+    fn start_layer(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Poll<Result<usize, Unfinished>> {
+        Poll::Ready(self.run_layer(program, message))
+    }
 }
 
 impl<L: Layer + ?Sized> Controller for L {
@@ -44,6 +56,26 @@ impl<L: Layer + ?Sized> Controller for L {
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
         self.run_layer(program, message)
+    }
+
+    fn start(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Poll<Result<usize, Unfinished>> {
+        self.start_layer(program, message)
+    }
+
+    fn resume(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Poll<Result<usize, Unfinished>> {
+        self.inner_mut().resume(program, message)
+    }
+
+    fn arm(&mut self) {
+        self.inner_mut().arm();
     }
 
     fn reclaim(&mut self) {

@@ -1,18 +1,17 @@
 //! The queue's order, without any bus.
 
-use std::boxed::Box;
 use std::vec::Vec;
 
 use crate::bus::node::{Node, Owner, Task};
 use crate::bus::queue::{OVERTAKEN_MAX, Queue};
 
 /// Nodes with a context, a priority and, as their message's length, a number.
-fn nodes(of: &[(usize, u8)]) -> Vec<Box<Node>> {
+fn nodes(of: &[(usize, u8)]) -> Vec<Node> {
     let numbered = of.iter().enumerate();
     let node = |(number, &(context, priority))| {
         let message = core::ptr::slice_from_raw_parts_mut(core::ptr::null_mut(), number);
         let turn = Task::turn(context, Owner::Elsewhere);
-        Box::new(Node::new(Task { priority, message, ..turn }))
+        Node::new(Task { priority, message, ..turn })
     };
     numbered.map(node).collect()
 }
