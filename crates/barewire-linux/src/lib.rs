@@ -26,11 +26,13 @@
 pub mod bus_text;
 pub mod discover;
 pub mod map;
+pub mod platform;
 mod rights;
 mod root;
 pub mod spidev;
 mod sys;
 mod timer;
+pub mod worker;
 
 pub use rights::Group;
 pub use root::Root;

@@ -18,6 +18,10 @@
 //!    for whoever writes to `/dev/mem` or a memory file of `/proc` through `std::fs`.
 #![allow(unsafe_code, reason = "ioctl and mmap, with the raw memory they are about")]
 
+pub(crate) mod fork;
+pub(crate) mod futex;
+pub(crate) mod schedule;
+
 use core::ffi::c_void;
 use std::fmt;
 use std::fs::File;
