@@ -17,10 +17,9 @@
 //! | a user that died holding the lock | the same, and the loss is counted and told |
 //!
 //! A clean change of user needs less than the whole of `reclaim`: CS is inactive and the FIFOs are
-//! empty, only what the driver believes to be in the block's registers is not there. It is done
-//! whole all the same: the driver has one way back to a known block, that way is tried by every
-//! change of user instead of by disasters only, and one block reset costs less than what changing
-//! users costs in cache misses alone.
+//! empty, only the driver's idea of what is in the block's registers is wrong. It is done whole all
+//! the same: a driver then has one way back to a known block, and every change of user tries it,
+//! not only a disaster. The price is its register accesses, once a change of user.
 //!
 //! # Ordering
 //! 1. The lock is taken.
