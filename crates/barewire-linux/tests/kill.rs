@@ -16,6 +16,7 @@ mod recorder;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -36,7 +37,7 @@ const HANGS: &str = "BAREWIRE_KILL_HANGS";
 const IDLES: &str = "BAREWIRE_KILL_IDLES";
 const SEED: &str = "BAREWIRE_KILL_SEED";
 /// Longer than anything takes on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// One process's way onto the bus.
 struct Opened {
@@ -77,13 +78,18 @@ fn child() {
     let Some(place) = std::env::var_os(PLACE).map(PathBuf::from) else { return };
     let number = |name| std::env::var(name).ok().map(|text| text.parse::<u32>().expect("a number"));
     let opened = Opened::at(&place, number(HANGS).map(|bytes| bytes as usize));
-    let (parent, begun) = (std::os::unix::process::parent_id(), Instant::now());
-    // It does not outlive the test, should that fail.
-    let alone = || std::os::unix::process::parent_id() != parent || begun.elapsed() > PATIENCE;
+    let parent = std::os::unix::process::parent_id();
+    // It does not outlive the test, should that fail, not even where it waits for the lock.
+    thread::spawn(move || {
+        while std::os::unix::process::parent_id() == parent {
+            thread::sleep(Duration::from_millis(50));
+        }
+        std::process::exit(1);
+    });
     let idles_after = number(IDLES);
-    opened.work(1, |sent| alone() || idles_after == Some(sent));
-    while !alone() {
-        thread::sleep(Duration::from_millis(10));
+    opened.work(1, |sent| idles_after == Some(sent));
+    loop {
+        thread::park();
     }
 }
 
@@ -95,15 +101,20 @@ fn spawn(place: &Path, told: Option<(&str, u32)>) -> Child {
     command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("this program runs again")
 }
 
-fn kill(mut child: Child) {
-    child.kill().expect("a child of ours");
-    child.wait().expect("a child of ours");
+/// A child, killed when dropped: also where the test fails meanwhile.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        self.0.kill().expect("a child of ours");
+        self.0.wait().expect("a child of ours");
+    }
 }
 
 fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !done() {
-        assert!(begun.elapsed() < PATIENCE, "{what}");
+        assert!(begun.elapsed() < PATIENCE, "it does not: {what}");
         thread::sleep(Duration::from_micros(100));
     }
 }
@@ -139,27 +150,29 @@ fn killed_at_any_moment_the_bus_goes_on() {
     let seed: u64 = seed.unwrap_or_else(now);
     println!("seed {seed}: {SEED}={seed} repeats the moments");
     let mut random = Random(seed);
-    let opened = Opened::at(place.path(), None);
-    let ended = AtomicBool::new(false);
+    let opened = Arc::new(Opened::at(place.path(), None));
+    let ended = Arc::new(AtomicBool::new(false));
     let (mine, childs) = (opened.record.completed(0), opened.record.completed(1));
 
-    let survived = thread::scope(|scope| {
-        let survivor = scope.spawn(|| opened.work(0, |_| ended.load(Ordering::Relaxed)));
-        let ends = Ends(&ended);
-        for round in 0..KILLS {
-            let before = childs.load(Ordering::Acquire);
-            let child = spawn(place.path(), None);
-            eventually("the child gets on the bus", || childs.load(Ordering::Acquire) > before);
-            thread::sleep(Duration::from_micros(random.below(2_000)));
-            kill(child);
-            let before = mine.load(Ordering::Acquire);
-            eventually(&format!("the survivor goes on after kill {round}, seed {seed}"), || {
-                mine.load(Ordering::Acquire) > before.wrapping_add(2)
-            });
-        }
-        drop(ends);
-        survivor.join().expect("no message of the survivor failed")
-    });
+    // Not a scoped thread: one that waits for ever must fail the test, not hang it.
+    let survivor = {
+        let (opened, ended) = (Arc::clone(&opened), Arc::clone(&ended));
+        thread::spawn(move || opened.work(0, |_| ended.load(Ordering::Relaxed)))
+    };
+    let ends = Ends(&ended);
+    for round in 0..KILLS {
+        let before = childs.load(Ordering::Acquire);
+        let child = Killed(spawn(place.path(), None));
+        eventually("the child gets on the bus", || childs.load(Ordering::Acquire) > before);
+        thread::sleep(Duration::from_micros(random.below(2_000)));
+        drop(child);
+        let before = mine.load(Ordering::Acquire);
+        eventually(&format!("the survivor goes on after kill {round}, seed {seed}"), || {
+            mine.load(Ordering::Acquire) > before.wrapping_add(2)
+        });
+    }
+    drop(ends);
+    let survived = survivor.join().expect("no message of the survivor failed");
 
     let counts =
         check(opened.record.entries()).unwrap_or_else(|wrong| panic!("{wrong}, seed {seed}"));
@@ -186,11 +199,11 @@ fn a_kill_at_a_known_byte_costs_one_recovery() {
     for hangs_after in [0, 1, 5] {
         let place = tempfile::tempdir().expect("a directory");
         let opened = Opened::at(place.path(), None);
-        let child = spawn(place.path(), Some((HANGS, hangs_after)));
+        let child = Killed(spawn(place.path(), Some((HANGS, hangs_after))));
         // The child's first entries: a reclaim, CS active, and so many bytes.
         let there = 2 + hangs_after as usize;
         eventually("the child hangs", || opened.record.entries().count() == there);
-        kill(child);
+        drop(child);
         opened.work(0, |sent| sent == 3);
         let counts = check(opened.record.entries()).expect("a good record");
         assert_eq!(counts, Counts { whole: [3, 0], half: 1, recovered: 1 });
@@ -202,9 +215,9 @@ fn a_kill_at_a_known_byte_costs_one_recovery() {
 fn a_kill_of_a_process_beside_the_bus_costs_none() {
     let place = tempfile::tempdir().expect("a directory");
     let opened = Opened::at(place.path(), None);
-    let child = spawn(place.path(), Some((IDLES, 3)));
+    let child = Killed(spawn(place.path(), Some((IDLES, 3))));
     eventually("the child idles", || opened.record.completed(1).load(Ordering::Acquire) == 3);
-    kill(child);
+    drop(child);
     opened.work(0, |sent| sent == 3);
     let counts = check(opened.record.entries()).expect("a good record");
     assert_eq!(counts, Counts { whole: [3, 3], half: 0, recovered: 0 });
