@@ -41,9 +41,11 @@
 //! # Not supported
 //! Chip selects that are active high, or spread over several GPIO banks; interrupts; the pins'
 //! functions (IOMUXC), which the boot loader or the kernel has set; the GPIO bank's clock, which
-//! its kernel driver keeps; a process that has the same controller mapped at the same time.
+//! its kernel driver keeps; a process that has the same controller mapped at the same time and does
+//! not hold the same lock.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use barewire::controller::ecspi::{CsLine, Ecspi, EcspiConfig, Streaming};
 use barewire::controller::gpio::{GpioBank, ImxGpio, NoGpio, Ownership};
@@ -52,6 +54,7 @@ use super::bound::Kind;
 use super::clock::{self, ClockState, Family};
 use super::{DevMem, MapError, Uio, bound};
 use crate::root::Root;
+use crate::shared::{SharedError, SharedLock};
 use crate::sys::MappedRegisters;
 use crate::timer::Monotonic;
 
@@ -94,6 +97,16 @@ pub enum CsPin {
     },
 }
 
+/// Where the lock lies between the processes that use a controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SharedAt {
+    /// `/run/lock/barewire-ADDRESS.lock`, by the address of the controller's registers in
+    /// hexadecimal: the same through UIO and `/dev/mem`.
+    Default,
+    /// A file that all of them name.
+    File(PathBuf),
+}
+
 /// What somebody has to know to bring an ECSPI up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EcspiSpec {
@@ -106,6 +119,8 @@ pub struct EcspiSpec {
     pub chip_selects: [Option<CsPin>; 4],
     /// Go on where the clock gate reads closed.
     pub ignore_clock: bool,
+    /// Whether other processes use it too, and which lock they hold for that.
+    pub shared: Option<SharedAt>,
 }
 
 /// What is wrong with an [`EcspiSpec`].
@@ -256,6 +271,25 @@ pub struct MappedEcspi {
     bank: Option<MappedRegisters>,
     clock: ClockState,
     config: EcspiConfig,
+    lock: Option<LockFile>,
+}
+
+/// The lock that an ECSPI's specification asks for.
+#[derive(Debug)]
+struct LockFile {
+    path: PathBuf,
+    /// The device whose owner and rights it is to have.
+    like: PathBuf,
+}
+
+impl LockFile {
+    fn of(root: &Root, spec: &EcspiSpec, address: u64, device: &str) -> Option<Self> {
+        let path = match spec.shared.as_ref()? {
+            SharedAt::Default => root.path(format!("/run/lock/barewire-{address:x}.lock")),
+            SharedAt::File(path) => root.path(path),
+        };
+        Some(Self { path, like: root.path(device) })
+    }
 }
 
 impl MappedEcspi {
@@ -291,7 +325,8 @@ impl MappedEcspi {
         // 4.
         let registers = uio.map(UIO_CONTROLLER, ECSPI_LEN)?;
         let bank = spec.bank().map(|bank| bank_beside(root, &uio, bank)).transpose()?;
-        Ok(Self { registers, bank, clock, config: spec.config() })
+        let lock = LockFile::of(root, spec, address, uio.path());
+        Ok(Self { registers, bank, clock, config: spec.config(), lock })
     }
 
     fn through_memory(root: &Root, spec: &EcspiSpec, address: u64) -> Result<Self, MapError> {
@@ -304,7 +339,8 @@ impl MappedEcspi {
         // 4.
         let registers = memory.map_controller(address, ECSPI_LEN)?;
         let bank = spec.bank().map(|bank| bank_in(root, &memory, bank)).transpose()?;
-        Ok(Self { registers, bank, clock, config: spec.config() })
+        let lock = LockFile::of(root, spec, address, "/dev/mem");
+        Ok(Self { registers, bank, clock, config: spec.config(), lock })
     }
 
     /// What is known of the controller's clock.
@@ -325,7 +361,19 @@ impl MappedEcspi {
         self.registers.mapped_len() + self.bank.as_ref().map_or(0, MappedRegisters::mapped_len)
     }
 
-    /// Steps 5 and 6 of the module. From here on the registers are touched.
+    /// The lock between processes, if the specification asks for one, with the device's owner and
+    /// rights. [`MappedEcspi::start`] then belongs under it:
+    /// [`ProcessShared::bring_up`](crate::shared::ProcessShared::bring_up).
+    ///
+    /// # Errors
+    /// What [`SharedLock::open`] says.
+    pub fn lock(&self) -> Result<Option<SharedLock>, SharedError> {
+        let open = |lock: &LockFile| SharedLock::open(&lock.path, &lock.like);
+        self.lock.as_ref().map(open).transpose()
+    }
+
+    /// Steps 5 and 6 of the module. From here on the registers are touched: where other processes
+    /// use them too, under [their lock](MappedEcspi::lock).
     #[must_use]
     pub fn start(self) -> Ecspi<MappedRegisters, CsGpio, Monotonic> {
         let gpio = match self.bank {
@@ -375,7 +423,7 @@ mod tests {
 
     fn spec(chip_selects: [Option<CsPin>; 4]) -> EcspiSpec {
         let via = Via::DevMem { address: 0x3082_0000 };
-        EcspiSpec { via, reference_hz: 80_000_000, chip_selects, ignore_clock: false }
+        EcspiSpec { via, reference_hz: 80_000_000, chip_selects, ignore_clock: false, shared: None }
     }
 
     fn gpio(address: u64, bit: u8) -> Option<CsPin> {

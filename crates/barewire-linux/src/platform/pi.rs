@@ -15,6 +15,7 @@
 //! Kernels without `CONFIG_FUTEX_PI`.
 
 use std::cell::Cell;
+use std::sync::atomic::Ordering;
 
 use barewire::bus::Platform;
 use barewire::bus::platform::{AtomicU32, Inheritance};
@@ -82,7 +83,9 @@ impl Inheritance for FutexPi {
     fn lock(&self, word: &AtomicU32) {
         loop {
             match futex::lock_pi(word, futex::Flags::PRIVATE, None) {
-                Ok(()) => return,
+                // One that ended while we waited leaves us the word, with a mark.
+                Ok(()) if word.load(Ordering::Relaxed) & futex::OWNER_DIED == 0 => return,
+                Ok(()) => panic!("the bus cannot be taken: {}", lock_failure(Errno::SRCH)),
                 // A signal; or the owner is just ending, and the kernel asks to look again.
                 Err(Errno::INTR | Errno::AGAIN) => {}
                 Err(errno) => panic!("the bus cannot be taken: {}", lock_failure(errno)),

@@ -1,6 +1,7 @@
 //! The protocol under contention, its panics, and the boost itself where rights allow.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -132,4 +133,26 @@ fn a_waiter_lends_the_owner_its_priority() {
         println!("priority of the owner: {before} before, {lent} with a waiter, {after} after");
         assert_eq!((lent, after), (-11, before));
     });
+}
+
+#[test]
+#[should_panic(expected = "has ended without giving it back")]
+fn an_owner_that_ends_while_waited_for_is_told() {
+    let lock = Arc::new(Lock(AtomicU32::new(0)));
+    let (held, mine) = (Arc::new(Barrier::new(2)), FUTEX_PI.id());
+    let owner = {
+        let (lock, held) = (Arc::clone(&lock), Arc::clone(&held));
+        thread::spawn(move || {
+            lock.take();
+            held.wait();
+            // Until the kernel has a waiter; then this thread ends.
+            while lock.0.load(Ordering::Relaxed) & WAITERS == 0 {
+                thread::sleep(Duration::from_millis(1));
+            }
+        })
+    };
+    held.wait();
+    assert_ne!(lock.0.load(Ordering::Relaxed), mine);
+    lock.take();
+    drop(owner);
 }
