@@ -43,8 +43,8 @@ Buses (--bus):
   spidev:/dev/spidevB.C    a node of the kernel's spidev (experimental); --cs stays 0
     split-with-cs-held     messages beyond spidev's bufsiz are split with CS held, and are no
                            longer atomic between processes
-  mem:0xADDRESS,reference-hz=HZ,cs=LINE[+LINE…][,ignore-clock]
-  uio:uioN,reference-hz=HZ,cs=LINE[+LINE…][,ignore-clock][,poll-limit-us=N]
+  mem:0xADDRESS,reference-hz=HZ,cs=LINE[+LINE…][,ignore-clock][,shared[=PATH]]
+  uio:uioN,reference-hz=HZ,cs=LINE[+LINE…][,ignore-clock][,poll-limit-us=N][,shared[=PATH]]
                            an i.MX ECSPI's registers (experimental); LINE is native0 to native3
                            or gpio@0xADDRESS.BIT; its kernel driver must be unbound; transfers
                            longer than N µs sleep until UIO's interrupt, without N none does

@@ -17,24 +17,27 @@
 //! | `gpio@0xBANK.PIN` | pin 0 to 31 of the GPIO bank at that address |
 //! | `ignore-clock` | go on where the controller's clock gate reads closed |
 //! | `poll-limit-us=N` | transfers longer than N µs on the wire wait by UIO's interrupt; without, all are polled |
+//! | `shared`, `shared=/PATH` | other processes use it too: the lock between them, see [`SharedAt`] |
 //!
 //! Both functions are pure: nothing is opened.
 
 use std::fmt;
 
-use crate::map::{CsPin, EcspiSpec, SpecError, Via};
+use crate::map::{CsPin, EcspiSpec, SharedAt, SpecError, Via};
 
 /// How a bus through UIO is written.
 pub const UIO_SYNTAX: &str =
-    "uio:uioN,reference-hz=HZ,cs=LINE[+LINE…][,ignore-clock][,poll-limit-us=N]";
+    "uio:uioN,reference-hz=HZ,cs=LINE[+LINE…][,ignore-clock][,poll-limit-us=N][,shared[=PATH]]";
 /// How a bus through `/dev/mem` is written.
-pub const MEM_SYNTAX: &str = "mem:0xADDRESS,reference-hz=HZ,cs=LINE[+LINE…][,ignore-clock]";
+pub const MEM_SYNTAX: &str =
+    "mem:0xADDRESS,reference-hz=HZ,cs=LINE[+LINE…][,ignore-clock][,shared[=PATH]]";
 
 const REFERENCE_HZ: &str = "reference-hz";
 const CS: &str = "cs";
 const IGNORE_CLOCK: &str = "ignore-clock";
 const POLL_LIMIT_US: &str = "poll-limit-us";
-const OPTIONS: [&str; 4] = [REFERENCE_HZ, CS, IGNORE_CLOCK, POLL_LIMIT_US];
+const SHARED: &str = "shared";
+const OPTIONS: [&str; 5] = [REFERENCE_HZ, CS, IGNORE_CLOCK, POLL_LIMIT_US, SHARED];
 
 /// What is wrong with a bus's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -149,8 +152,8 @@ fn split(rest: &str) -> (&str, Option<&str>) {
 }
 
 fn parse_options(via: Via, options: Option<&str>) -> Result<EcspiSpec, BusTextError> {
-    let (mut reference_hz, mut chip_selects, mut ignore_clock) = (None, None, None);
-    let mut poll_limit_us = None;
+    let (mut reference_hz, mut chip_selects) = (None, None);
+    let (mut ignore_clock, mut poll_limit_us, mut shared) = (None, None, None);
     for part in options.into_iter().flat_map(|options| options.split(',')) {
         let (key, value) = match part.split_once('=') {
             Some((key, value)) => (key, Some(value)),
@@ -167,6 +170,7 @@ fn parse_options(via: Via, options: Option<&str>) -> Result<EcspiSpec, BusTextEr
                 }
                 ignore_clock.replace(()).is_some()
             }
+            SHARED => shared.replace(parse_shared(value)?).is_some(),
             _ => {
                 return Err(BusTextError::UnknownOption {
                     option: key.to_owned(),
@@ -188,6 +192,7 @@ fn parse_options(via: Via, options: Option<&str>) -> Result<EcspiSpec, BusTextEr
             .ok_or_else(|| missing(CS, "a chip select, as cs=native0 or cs=gpio@0x30240000.9"))?,
         ignore_clock: ignore_clock.is_some(),
         poll_limit_us,
+        shared,
     };
     spec.check().map_err(BusTextError::Spec)?;
     Ok(spec)
@@ -215,6 +220,18 @@ fn parse_limit(value: &str) -> Result<u32, BusTextError> {
         let expected = "a time in microseconds: write 50, or 0 to poll for nothing";
         BusTextError::Value { option: POLL_LIMIT_US, value: value.to_owned(), expected }
     })
+}
+
+fn parse_shared(value: Option<&str>) -> Result<SharedAt, BusTextError> {
+    match value {
+        None => Ok(SharedAt::Default),
+        Some(path) if path.starts_with('/') => Ok(SharedAt::File(path.into())),
+        Some(path) => {
+            // Every process must name the same file, wherever it was started.
+            let expected = "a path from the root: write shared=/run/lock/spi.lock, or shared alone";
+            Err(BusTextError::Value { option: SHARED, value: path.to_owned(), expected })
+        }
+    }
 }
 
 fn parse_lines(value: &str) -> Result<[Option<CsPin>; 4], BusTextError> {
@@ -307,6 +324,7 @@ mod tests {
             chip_selects: [gpio(9), None, None, None],
             ignore_clock: false,
             poll_limit_us: Some(50),
+            shared: None,
         };
         assert_eq!(spec, expected);
         assert_eq!(spec.to_string(), "uio:uio0");
@@ -333,6 +351,12 @@ mod tests {
         let native = |channel| Some(CsPin::Native { channel });
         assert_eq!(spec.chip_selects, [gpio(0), gpio(31), native(3), native(1)]);
         assert!(spec.ignore_clock);
+        assert_eq!(spec.shared, None);
+        let shared = |option: &str| {
+            parse_uio(&format!("uio0,{option},reference-hz=80M,cs=native0")).map(|spec| spec.shared)
+        };
+        assert_eq!(shared("shared"), Ok(Some(SharedAt::Default)));
+        assert_eq!(shared("shared=/a/b"), Ok(Some(SharedAt::File("/a/b".into()))));
         let hertz = |value: &str| {
             parse_mem(&format!("0x0,cs=native0,reference-hz={value}")).map(|spec| spec.reference_hz)
         };
@@ -352,7 +376,10 @@ mod tests {
             ("../mem", "write uio0"),
             ("/dev/mem", "write uio0"),
             ("uio0", "option reference-hz is missing"),
-            ("uio0,", "no option \"\": (known: reference-hz, cs, ignore-clock, poll-limit-us)"),
+            (
+                "uio0,",
+                "no option \"\": (known: reference-hz, cs, ignore-clock, poll-limit-us, shared)",
+            ),
             ("uio0,poll-limit=5", "did you mean \"poll-limit-us\"?"),
             ("uio0,poll-limit-us", "\"\" is not a time in microseconds"),
             ("uio0,poll-limit-us=5us", "write 50"),
@@ -372,6 +399,10 @@ mod tests {
             ("uio0,cs=native0,cs=native0", "cs is given twice"),
             ("uio0,ignore-clock,ignore-clock", "ignore-clock is given twice"),
             ("uio0,ignore-clock=yes", "takes no value"),
+            ("uio0,shared,shared=/x", "shared is given twice"),
+            ("uio0,shared=", "\"\" is not a path from the root"),
+            ("uio0,shared=spi.lock", "shared=/run/lock/spi.lock, or shared alone"),
+            ("uio0,share", "did you mean \"shared\"?"),
             ("uio0,reference-hz", "80000000 or 80M"),
             ("uio0,reference-hz=fast", "80000000 or 80M"),
             ("uio0,reference-hz=-1", "80000000 or 80M"),

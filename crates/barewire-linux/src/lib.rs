@@ -13,27 +13,35 @@
 //!   barewire's own drivers.
 //! * [`bus_text`]: the latter as text, for a command line.
 //! * [`discover`](mod@discover): which of these there are.
+//! * [`platform`]: how threads wait for a bus: futexes, with priority inheritance if wanted.
+//! * [`worker`]: threads that serve a bus, with real-time priority and the like.
+//! * [`shared`]: several processes on one controller's registers.
 //! * [`Monotonic`]: the timer both need.
 //!
 //! Every path is taken relative to a [`Root`], so that all of it runs on a tree in a temporary
 //! directory. System calls that need unsafe code are in one module, `sys`.
 //!
+//! The last three do not wait for a board: they are tested on the kernel that runs the tests.
+//!
 //! # Not supported
-//! Real-time scheduling, a lock shared between processes, GPIO character devices. On other
-//! systems than Linux the crate is empty.
+//! GPIO character devices. A lock between processes for spidev, which the kernel keeps itself. On
+//! other systems than Linux the crate is empty.
 #![cfg(target_os = "linux")]
 
 pub mod bus_text;
 pub mod discover;
 pub mod map;
+pub mod platform;
 mod rights;
 mod root;
+pub mod shared;
 pub mod spidev;
 mod sys;
 mod timer;
+pub mod worker;
 
 pub use rights::Group;
 pub use root::Root;
 pub use rustix::io::Errno;
-pub use sys::{MappedRegisters, Node};
+pub use sys::{MappedRegisters, Node, SharedWords};
 pub use timer::Monotonic;

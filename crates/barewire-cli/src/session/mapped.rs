@@ -4,6 +4,8 @@ use barewire::bus::Bus;
 use barewire::controller::Controller;
 use barewire::time::Timer;
 use barewire_linux::map::{EcspiSpec, MappedEcspi};
+use barewire_linux::platform::FUTEX;
+use barewire_linux::shared::{ProcessShared, SharedError};
 use barewire_linux::{Monotonic, Root};
 
 use super::OpenBus;
@@ -25,7 +27,18 @@ impl MappedBus {
         if let Some(warning) = mapped.warning() {
             note!("barewire: warning: {warning}");
         }
-        Ok(Self { bus: selftest::bus(mapped.start(), selftest, &barewire::bus::platform::Spin) })
+        let failed = |error: SharedError| Failure::Failed(error.to_string());
+        let bus = match mapped.lock().map_err(failed)? {
+            None => selftest::bus(mapped.start(), selftest, &FUTEX),
+            Some(lock) => {
+                let shared = ProcessShared::bring_up(lock, || mapped.start()).map_err(failed)?;
+                let tell = |recovered| {
+                    note!("barewire: warning: a process died in a message: {recovered}")
+                };
+                selftest::bus(shared.on_recovered(tell), selftest, &FUTEX)
+            }
+        };
+        Ok(Self { bus })
     }
 }
 

@@ -41,9 +41,11 @@
 //! # Not supported
 //! Chip selects that are active high, or spread over several GPIO banks; the pins'
 //! functions (IOMUXC), which the boot loader or the kernel has set; the GPIO bank's clock, which
-//! its kernel driver keeps; a process that has the same controller mapped at the same time.
+//! its kernel driver keeps; a process that has the same controller mapped at the same time and does
+//! not hold the same lock.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use barewire::controller::ecspi::{CsLine, Ecspi, EcspiConfig, Streaming};
 use barewire::controller::gpio::{GpioBank, ImxGpio, NoGpio, Ownership};
@@ -52,6 +54,7 @@ use super::bound::Kind;
 use super::clock::{self, ClockState, Family};
 use super::{DevMem, MapError, MappedInterrupt, Uio, bound};
 use crate::root::Root;
+use crate::shared::{SharedError, SharedLock};
 use crate::sys::MappedRegisters;
 use crate::timer::Monotonic;
 
@@ -94,6 +97,16 @@ pub enum CsPin {
     },
 }
 
+/// Where the lock lies between the processes that use a controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SharedAt {
+    /// `/run/lock/barewire-ADDRESS.lock`, by the address of the controller's registers in
+    /// hexadecimal: the same through UIO and `/dev/mem`.
+    Default,
+    /// A file that all of them name.
+    File(PathBuf),
+}
+
 /// What somebody has to know to bring an ECSPI up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EcspiSpec {
@@ -109,6 +122,8 @@ pub struct EcspiSpec {
     /// Transfers that take longer on the wire, in microseconds, wait by the UIO device's
     /// interrupt; `None`: all are polled.
     pub poll_limit_us: Option<u32>,
+    /// Whether other processes use it too, and which lock they hold for that.
+    pub shared: Option<SharedAt>,
 }
 
 impl EcspiSpec {
@@ -288,6 +303,25 @@ pub struct MappedEcspi {
     interrupt: MappedInterrupt,
     clock: ClockState,
     config: EcspiConfig,
+    lock: Option<LockFile>,
+}
+
+/// The lock that an ECSPI's specification asks for.
+#[derive(Debug)]
+struct LockFile {
+    path: PathBuf,
+    /// The device whose owner and rights it is to have.
+    like: PathBuf,
+}
+
+impl LockFile {
+    fn of(root: &Root, spec: &EcspiSpec, address: u64, device: &str) -> Option<Self> {
+        let path = match spec.shared.as_ref()? {
+            SharedAt::Default => root.path(format!("/run/lock/barewire-{address:x}.lock")),
+            SharedAt::File(path) => root.path(path),
+        };
+        Some(Self { path, like: root.path(device) })
+    }
 }
 
 impl MappedEcspi {
@@ -324,11 +358,12 @@ impl MappedEcspi {
         // 4.
         let registers = uio.map(UIO_CONTROLLER, ECSPI_LEN)?;
         let bank = spec.bank().map(|bank| bank_beside(root, &uio, bank)).transpose()?;
+        let lock = LockFile::of(root, spec, address, uio.path());
         let interrupt = match spec.poll_limit_us {
             Some(_) => MappedInterrupt::of(uio)?,
             None => MappedInterrupt::none(),
         };
-        Ok(Self { registers, bank, interrupt, clock, config: spec.config() })
+        Ok(Self { registers, bank, interrupt, clock, config: spec.config(), lock })
     }
 
     fn through_memory(root: &Root, spec: &EcspiSpec, address: u64) -> Result<Self, MapError> {
@@ -341,8 +376,9 @@ impl MappedEcspi {
         // 4.
         let registers = memory.map_controller(address, ECSPI_LEN)?;
         let bank = spec.bank().map(|bank| bank_in(root, &memory, bank)).transpose()?;
+        let lock = LockFile::of(root, spec, address, "/dev/mem");
         let interrupt = MappedInterrupt::none();
-        Ok(Self { registers, bank, interrupt, clock, config: spec.config() })
+        Ok(Self { registers, bank, interrupt, clock, config: spec.config(), lock })
     }
 
     /// What is known of the controller's clock.
@@ -363,7 +399,19 @@ impl MappedEcspi {
         self.registers.mapped_len() + self.bank.as_ref().map_or(0, MappedRegisters::mapped_len)
     }
 
-    /// Steps 5 and 6 of the module. From here on the registers are touched.
+    /// The lock between processes, if the specification asks for one, with the device's owner and
+    /// rights. [`MappedEcspi::start`] then belongs under it:
+    /// [`ProcessShared::bring_up`](crate::shared::ProcessShared::bring_up).
+    ///
+    /// # Errors
+    /// What [`SharedLock::open`] says.
+    pub fn lock(&self) -> Result<Option<SharedLock>, SharedError> {
+        let open = |lock: &LockFile| SharedLock::open(&lock.path, &lock.like);
+        self.lock.as_ref().map(open).transpose()
+    }
+
+    /// Steps 5 and 6 of the module. From here on the registers are touched: where other processes
+    /// use them too, under [their lock](MappedEcspi::lock).
     #[must_use]
     pub fn start(self) -> Ecspi<MappedRegisters, CsGpio, Monotonic, MappedInterrupt> {
         let gpio = match self.bank {
@@ -420,6 +468,7 @@ mod tests {
             chip_selects,
             ignore_clock: false,
             poll_limit_us: None,
+            shared: None,
         }
     }
 

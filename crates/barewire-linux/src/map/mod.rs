@@ -47,7 +47,7 @@ pub(crate) mod uio;
 mod window;
 
 pub use devmem::DevMem;
-pub use ecspi::{CsGpio, CsPin, EcspiSpec, MappedEcspi, SpecError, Via};
+pub use ecspi::{CsGpio, CsPin, EcspiSpec, MappedEcspi, SharedAt, SpecError, Via};
 pub use error::MapError;
 pub use interrupt::MappedInterrupt;
 pub use uio::{Uio, UioMap};

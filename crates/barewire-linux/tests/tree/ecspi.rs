@@ -12,6 +12,7 @@ use barewire::spi::{Error, Settings, Transfer};
 use barewire_linux::bus_text::{parse_mem, parse_uio};
 use barewire_linux::map::clock::ClockState;
 use barewire_linux::map::{EcspiSpec, MapError, MappedEcspi, SpecError};
+use barewire_linux::shared::{ProcessShared, SharedError};
 
 use crate::fake::Tree;
 
@@ -299,4 +300,37 @@ fn a_limit_to_polling_is_refused_without_an_interrupt() {
     let spec = EcspiSpec { poll_limit_us: Some(5), ..mem(MEM) };
     let error = MappedEcspi::open(&Tree::new().root(), &spec).expect_err("/dev/mem has none");
     assert_eq!(error, MapError::Spec(SpecError::NoInterrupt));
+}
+
+#[test]
+fn a_shared_controller_is_brought_up_and_driven_under_its_lock() {
+    let tree = imx8mp().file("/run/lock/other.lock", "");
+    let root = tree.root();
+    let unshared = MappedEcspi::open(&root, &mem(MEM)).expect("mapped");
+    assert!(unshared.lock().expect("none is wanted").is_none());
+
+    let open = || {
+        let mapped = MappedEcspi::open(&root, &mem(&format!("{MEM},shared"))).expect("mapped");
+        let lock = mapped.lock().expect("opens").expect("one is wanted");
+        assert_eq!(lock.path(), root.path("/run/lock/barewire-30820000.lock"));
+        ProcessShared::bring_up(lock, || mapped.start()).expect("free")
+    };
+    let memory = Registers::of(&tree, "/dev/mem");
+    let (one, other) = (Bus::new(open()), Bus::new(open()));
+    let fails = |bus: &Bus<ProcessShared<_>>| {
+        let device = bus.device(&Settings::new(1, 20_000_000)).expect("settings");
+        device.sync(&mut [Transfer::write(&[0x9f])]).expect_err("a file clocks no word");
+    };
+    fails(&one);
+    memory.set(ECSPI1 + INTREG, 0xff);
+    fails(&one);
+    fails(&other);
+    assert_eq!(memory.get(ECSPI1 + INTREG), 0, "reset when the user changed");
+
+    let named = mem(&format!("{MEM},shared=/run/lock/mine"));
+    let lock = MappedEcspi::open(&root, &named).expect("mapped").lock();
+    assert_eq!(lock.expect("opens").expect("wanted").path(), root.path("/run/lock/mine"));
+    let nowhere = mem(&format!("{MEM},shared=/gone/mine"));
+    let error = MappedEcspi::open(&root, &nowhere).expect("mapped").lock().expect_err("nowhere");
+    assert!(matches!(error, SharedError::NoDirectory { .. }), "{error}");
 }

@@ -1,4 +1,7 @@
-//! The system calls that need unsafe code: spidev's ioctls, and mapping registers.
+//! The system calls that need unsafe code; here spidev's ioctls, and mapping registers.
+//!
+//! Each further kind has a file of its own: a process noticing its `fork`, `futex`es by address, a
+//! `mutex` in a file, `pages` of a file as words, how a thread is `schedule`d.
 //!
 //! Everything else of the crate is safe code on top. `rustix` makes the calls, so that no
 //! declaration of a C function and no `errno` is ours.
@@ -18,6 +21,12 @@
 //!    for whoever writes to `/dev/mem` or a memory file of `/proc` through `std::fs`.
 #![allow(unsafe_code, reason = "ioctl and mmap, with the raw memory they are about")]
 
+pub(crate) mod fork;
+pub(crate) mod futex;
+pub(crate) mod mutex;
+mod pages;
+pub(crate) mod schedule;
+
 use core::ffi::c_void;
 use std::fmt;
 use std::fs::File;
@@ -29,6 +38,8 @@ use barewire::reg::{Mmio, Registers};
 use rustix::io::Errno;
 use rustix::ioctl::{Opcode, ioctl};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+pub use pages::SharedWords;
 
 use crate::map::Window;
 use crate::spidev::{Ioctl, Message, Setting, abi};

@@ -1,0 +1,124 @@
+//! Priority inheritance: the kernel lends the owner of a word the priority of who waits for it.
+//!
+//! Read first: futex(2), "Priority-inheritance futexes"; the protocol in
+//! [`barewire::bus::platform::Inheritance`].
+//!
+//! # How it works
+//! The word holds the owner's thread id. The core takes and gives back a word nobody else wants
+//! by compare-and-swap; a thread that finds it taken asks the kernel (`FUTEX_LOCK_PI`), which sets
+//! `FUTEX_WAITERS`, sorts the waiters by priority, and runs the owner with the highest until it
+//! gives the word back through the kernel too (`FUTEX_UNLOCK_PI`).
+//!
+//! # Not supported
+//! A thread that ends while it has the word: the next waiter panics, since nobody can say what
+//! state the bus is in. (Between processes that is survivable: [`shared`](crate::shared).)
+//! Kernels without `CONFIG_FUTEX_PI`.
+
+use std::cell::Cell;
+use std::sync::atomic::Ordering;
+
+use barewire::bus::Platform;
+use barewire::bus::platform::{AtomicU32, Inheritance};
+use rustix::io::Errno;
+use rustix::thread::futex;
+
+use super::{SPINS, context, wait};
+use crate::sys;
+
+/// [`Futex`](super::Futex) with priority inheritance.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FutexPi;
+
+/// The one [`FutexPi`] there need be.
+pub static FUTEX_PI: FutexPi = FutexPi;
+
+thread_local! {
+    /// The thread's id, and how many forks ago it was asked for. The fork's child is another
+    /// thread with a copy of this.
+    static ID: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
+}
+
+#[cold]
+fn ask_id() -> u32 {
+    sys::fork::watch();
+    let id = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+    ID.set((id, sys::fork::forks()));
+    id
+}
+
+impl Platform for FutexPi {
+    fn context(&self) -> usize {
+        context()
+    }
+
+    fn spins(&self) -> u32 {
+        SPINS
+    }
+
+    fn wait(&self, word: &AtomicU32, expected: u32) {
+        wait(word, expected);
+    }
+
+    fn wake(&self, word: *const AtomicU32) {
+        sys::futex::wake_all(word);
+    }
+
+    fn inheritance(&self) -> Option<&dyn Inheritance> {
+        Some(self)
+    }
+}
+
+impl Inheritance for FutexPi {
+    /// The thread's id, asked once a thread.
+    fn id(&self) -> u32 {
+        match ID.get() {
+            (id, forks) if id != 0 && forks == sys::fork::forks() => id,
+            _ => ask_id(),
+        }
+    }
+
+    /// # Panics
+    /// If the caller has the word already; if its owner ended without giving it back; if the
+    /// kernel has no PI futexes, or no memory for one.
+    fn lock(&self, word: &AtomicU32) {
+        loop {
+            match futex::lock_pi(word, futex::Flags::PRIVATE, None) {
+                // One that ended while we waited leaves us the word, with a mark.
+                Ok(()) if word.load(Ordering::Relaxed) & futex::OWNER_DIED == 0 => return,
+                Ok(()) => panic!("the bus cannot be taken: {}", lock_failure(Errno::SRCH)),
+                // A signal; or the owner is just ending, and the kernel asks to look again.
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(errno) => panic!("the bus cannot be taken: {}", lock_failure(errno)),
+            }
+        }
+    }
+
+    /// # Panics
+    /// If the word is not the caller's.
+    fn unlock(&self, word: &AtomicU32) {
+        loop {
+            match futex::unlock_pi(word, futex::Flags::PRIVATE) {
+                Ok(()) => return,
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(errno) => {
+                    panic!("the bus cannot be given back by who does not hold it: {errno}")
+                }
+            }
+        }
+    }
+}
+
+/// What an errno of `FUTEX_LOCK_PI` means here.
+fn lock_failure(errno: Errno) -> String {
+    match errno {
+        Errno::DEADLK => "this thread holds it already".into(),
+        Errno::SRCH => "the thread that held it has ended without giving it back".into(),
+        Errno::NOSYS => {
+            "the kernel has no priority-inheritance futexes (CONFIG_FUTEX_PI): use FUTEX".into()
+        }
+        errno => format!("{errno}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

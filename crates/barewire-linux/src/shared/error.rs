@@ -1,0 +1,166 @@
+//! What can be wrong with a lock's file, and what to do about it.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use rustix::io::Errno;
+
+/// What went wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SharedError {
+    /// The device whose owner and mode the file is to get cannot be looked at.
+    Like {
+        /// The device.
+        path: PathBuf,
+        /// Why.
+        errno: Errno,
+    },
+    /// There is no directory for the file.
+    NoDirectory {
+        /// The file.
+        path: PathBuf,
+    },
+    /// This user may not have the file, or not make it.
+    NoPermission {
+        /// The file.
+        path: PathBuf,
+        /// The device it is for.
+        like: PathBuf,
+    },
+    /// The new file cannot be given the device's group.
+    Group {
+        /// The file.
+        path: PathBuf,
+        /// The device's group.
+        gid: u32,
+        /// Why.
+        errno: Errno,
+    },
+    /// There is a file that more may write, or others, than the device.
+    Untrusted {
+        /// The file.
+        path: PathBuf,
+        /// The device it is for.
+        like: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// There is something that is no lock.
+    NotALock {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The file is of another version of this crate.
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: String,
+        /// Ours.
+        ours: char,
+    },
+    /// The file was made by a program whose mutex looks different.
+    Layout {
+        /// The file.
+        path: PathBuf,
+        /// That program's layout.
+        found: String,
+        /// Ours.
+        ours: String,
+    },
+    /// The file has not the bytes it should have.
+    Size {
+        /// The file.
+        path: PathBuf,
+        /// Its bytes.
+        bytes: u64,
+        /// What it should have.
+        expected: u64,
+    },
+    /// The system has no such mutex, or the one in the file cannot be taken.
+    Mutex {
+        /// The file.
+        path: PathBuf,
+        /// What libc said.
+        errno: Errno,
+    },
+    /// The system refused something else.
+    Os {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        what: &'static str,
+        /// What it said.
+        errno: Errno,
+    },
+}
+
+const REMOVE: &str = "remove it while no process uses the bus";
+
+impl fmt::Display for SharedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Like { path, errno } => write!(
+                f,
+                "{} has the owner and the rights that the lock is to have, and cannot be looked at: {errno}",
+                path.display()
+            ),
+            Self::NoDirectory { path } => write!(
+                f,
+                "there is no directory for the lock {}: make it, or name another file",
+                path.display()
+            ),
+            Self::NoPermission { path, like } => write!(
+                f,
+                "the lock {} may not be opened or made by this user: let a user of {} who may write the directory open the bus first, or name a file elsewhere",
+                path.display(),
+                like.display()
+            ),
+            Self::Group { path, gid, errno } => write!(
+                f,
+                "the lock {} cannot be given to group {gid}, as the device is: {errno}; become a member of the group, or let root open the bus first",
+                path.display()
+            ),
+            Self::Untrusted { path, like, why } => write!(
+                f,
+                "the lock {} {why}, unlike {}: whoever may write it can stop the bus; {REMOVE}",
+                path.display(),
+                like.display()
+            ),
+            Self::NotALock { path } => {
+                write!(f, "{} is no lock of barewire's: name another file", path.display())
+            }
+            Self::Version { path, found, ours } => write!(
+                f,
+                "the lock {} is of version {found}, this program's are of version {ours}: use one version of barewire, or {REMOVE}",
+                path.display()
+            ),
+            Self::Layout { path, found, ours } => write!(
+                f,
+                "the lock {} was made by a program for {found:?}, this one is for {ours:?}: programs that share a bus must be built for the same; {REMOVE}",
+                path.display()
+            ),
+            Self::Size { path, bytes, expected } => write!(
+                f,
+                "the lock {} has {bytes} bytes instead of {expected}: {REMOVE}",
+                path.display()
+            ),
+            Self::Mutex { path, errno: Errno::NOTRECOVERABLE } => write!(
+                f,
+                "the lock {} was given back in disorder by some other program: {REMOVE}",
+                path.display()
+            ),
+            Self::Mutex { path, errno } => write!(
+                f,
+                "{} cannot hold a robust mutex with priority inheritance: {errno}",
+                path.display()
+            ),
+            Self::Os { path, what, errno } => {
+                write!(f, "the lock {} could not be {what}: {errno}", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for SharedError {}

@@ -1,0 +1,276 @@
+//! The file: made once, checked, refused with reasons; the controller: who was last, who died.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::thread;
+
+use barewire::bus::Bus;
+use barewire::controller::null::Null;
+use barewire::controller::{Controller, Limits, Program, Unfinished};
+use barewire::spi::{Effective, Error, MessageError, Settings, Transfer};
+use rustix::io::Errno;
+
+use super::file::{FILE_BYTES, layout};
+use super::*;
+
+struct Place {
+    directory: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let place = Self { directory: tempfile::tempdir().expect("a directory") };
+        File::create(place.device()).expect("made");
+        place.device_mode(0o660);
+        place
+    }
+
+    fn device(&self) -> PathBuf {
+        self.directory.path().join("uio0")
+    }
+
+    fn device_mode(&self, mode: u32) {
+        fs::set_permissions(self.device(), PermissionsExt::from_mode(mode)).expect("ours");
+    }
+
+    fn lock(&self) -> PathBuf {
+        self.directory.path().join("lock")
+    }
+
+    fn open(&self) -> Result<SharedLock, SharedError> {
+        SharedLock::open(&self.lock(), &self.device())
+    }
+}
+
+#[test]
+fn a_lock_is_made_with_the_devices_rights_and_found_again() {
+    let place = Place::new();
+    let lock = place.open().expect("made");
+    let mode = |path: &Path| fs::metadata(path).expect("there").mode() & 0o777;
+    assert_eq!((mode(lock.path()), mode(&place.device())), (0o660, 0o660));
+    place.open().expect("found");
+    let names: Vec<_> = fs::read_dir(place.directory.path())
+        .expect("there")
+        .map(|entry| entry.expect("read").file_name())
+        .collect();
+    assert_eq!(names.len(), 2, "nothing temporary is left: {names:?}");
+
+    let only_owner = Place::new();
+    only_owner.device_mode(0o600);
+    let lock = only_owner.open().expect("made");
+    assert_eq!(mode(lock.path()), 0o600);
+}
+
+#[test]
+fn the_owner_follows_the_device() {
+    let place = Place::new();
+    if std::os::unix::fs::chown(place.device(), Some(12_345), Some(23_456)).is_err() {
+        println!("SKIPPED: only root gives files away");
+        return;
+    }
+    place.open().expect("made");
+    let lock = fs::metadata(place.lock()).expect("there");
+    assert_eq!((lock.uid(), lock.gid()), (12_345, 23_456));
+    place.open().expect("found, and trusted");
+}
+
+#[test]
+fn of_several_makers_one_wins_and_all_have_the_same() {
+    let place = Place::new();
+    thread::scope(|scope| {
+        let open = || place.open().expect("made or found").new_user();
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
+        let mut users: Vec<u32> =
+            threads.into_iter().map(|thread| thread.join().expect("runs")).collect();
+        users.sort_unstable();
+        assert_eq!(users, (1..=8).collect::<Vec<_>>(), "all count in one file");
+    });
+}
+
+#[test]
+fn what_is_no_lock_of_ours_is_refused_with_a_remedy() {
+    fn spoilt(at: u64, bytes: &[u8]) -> SharedError {
+        let place = Place::new();
+        drop(place.open().expect("made"));
+        let file = File::options().write(true).open(place.lock()).expect("ours");
+        file.write_all_at(bytes, at).expect("written");
+        place.open().expect_err("spoilt")
+    }
+    assert!(matches!(spoilt(0, b"#"), SharedError::NotALock { .. }));
+    let version = spoilt(14, b"7");
+    assert!(matches!(&version, SharedError::Version { found, .. } if found == "7"), "{version}");
+    let text = version.to_string();
+    assert!(text.contains("version 7") && text.contains("version 1"), "{text}");
+    let other = spoilt(16, b"pdp-11");
+    let text = other.to_string();
+    assert!(matches!(other, SharedError::Layout { .. }), "{text}");
+    assert!(text.contains("pdp-11") && text.contains(&layout()), "{text}");
+
+    for (bytes, expected) in [(0, "no lock"), (100, "100 bytes"), (FILE_BYTES + 1, "4097 bytes")] {
+        let place = Place::new();
+        drop(place.open().expect("made"));
+        let file = File::options().write(true).open(place.lock()).expect("ours");
+        file.set_len(bytes).expect("cut");
+        let text = place.open().expect_err("cut").to_string();
+        assert!(text.contains(expected), "{bytes}: {text}");
+    }
+
+    let place = Place::new();
+    fs::create_dir(place.lock()).expect("made");
+    assert!(matches!(place.open(), Err(SharedError::NotALock { .. })));
+    let place = Place::new();
+    std::os::unix::fs::symlink("/dev/null", place.lock()).expect("made");
+    assert!(matches!(place.open(), Err(SharedError::NotALock { .. })));
+}
+
+#[test]
+fn places_and_files_that_will_not_do_are_told() {
+    let place = Place::new();
+    let missing = place.directory.path().join("gone/lock");
+    let error = SharedLock::open(&missing, &place.device()).expect_err("nowhere");
+    assert_eq!(error, SharedError::NoDirectory { path: missing });
+    let error = SharedLock::open(&place.lock(), Path::new("/nonexistent")).expect_err("no device");
+    assert!(matches!(error, SharedError::Like { errno: Errno::NOENT, .. }), "{error}");
+
+    drop(place.open().expect("made"));
+    fs::set_permissions(place.lock(), PermissionsExt::from_mode(0o666)).expect("ours");
+    let error = place.open().expect_err("open to all").to_string();
+    assert!(error.contains("may be written by anybody") && error.contains("remove it"), "{error}");
+    place.device_mode(0o666);
+    place.open().expect("the device is as open");
+}
+
+/// Counts what it is asked, and dies in a message when told to.
+#[derive(Default)]
+struct Probe {
+    null: Null,
+    reclaims: u32,
+    panics: bool,
+}
+
+static LOG: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+impl Controller for Probe {
+    fn limits(&self) -> Limits {
+        self.null.limits()
+    }
+    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
+        self.null.configure(settings)
+    }
+    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        self.null.plan(program, message)
+    }
+    fn run(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, Unfinished> {
+        self.null.run(program, message)
+    }
+    fn reclaim(&mut self) {
+        self.reclaims += 1;
+        assert!(!std::mem::take(&mut self.panics), "on purpose");
+    }
+}
+
+fn one_message<C: Controller>(bus: &Bus<C>) {
+    let device = bus.device(&Settings::new(0, 1_000)).expect("opens");
+    assert_eq!(device.sync(&mut [Transfer::write(&[1, 2])]), Ok(2));
+}
+
+#[test]
+fn the_block_is_reclaimed_when_another_used_it_and_only_then() {
+    let place = Place::new();
+    let open = || place.open().expect("opens");
+    let mut one = Bus::new(ProcessShared::new(open(), Probe::default()));
+    let mut other = Bus::new(ProcessShared::bring_up(open(), Probe::default).expect("brought up"));
+    one_message(&other);
+    assert_eq!(reclaims(&mut other), 0, "brought up by itself");
+    one_message(&one);
+    one_message(&one);
+    assert_eq!(reclaims(&mut one), 1, "the first time only");
+    one_message(&other);
+    one_message(&one);
+    one_message(&one);
+    assert_eq!((reclaims(&mut one), reclaims(&mut other)), (2, 1));
+}
+
+fn reclaims(bus: &mut Bus<ProcessShared<Probe>>) -> u32 {
+    bus.get_mut().inner().reclaims
+}
+
+#[test]
+fn an_owner_that_died_is_told_once_and_counted_by_all() {
+    let place = Place::new();
+    let open = || place.open().expect("opens");
+    let shared = ProcessShared::new(open(), Probe::default())
+        .on_recovered(|recovered| LOG.lock().expect("whole").push(recovered.to_string()));
+    let (recoveries, bus) = (shared.recoveries(), Bus::new(shared));
+    one_message(&bus);
+    // A thread that ends with the lock is to the kernel what a process is.
+    let lock = open();
+    thread::scope(|scope| {
+        scope.spawn(|| std::mem::forget(lock.mutex().take().expect("free")));
+    });
+    one_message(&bus);
+    one_message(&bus);
+    assert_eq!((recoveries.times(), recoveries.in_all()), (1, 1));
+    assert_eq!(*LOG.lock().expect("whole"), ["the bus was recovered 1 times, 1 times in all"]);
+    assert_eq!(bus.into_inner().inner().reclaims, 2, "the first message's, and the dead owner's");
+    let later = ProcessShared::new(open(), Null::new()).recoveries();
+    assert_eq!((later.times(), later.in_all()), (0, 1));
+}
+
+#[test]
+fn a_panic_while_reclaiming_makes_the_next_reclaim_again() {
+    let place = Place::new();
+    let open = || place.open().expect("opens");
+    let mut other = Bus::new(ProcessShared::new(open(), Probe::default()));
+    one_message(&other);
+    let lock = open();
+    thread::scope(|scope| {
+        scope.spawn(|| std::mem::forget(lock.mutex().take().expect("free")));
+    });
+    let one = Bus::new(ProcessShared::new(open(), Probe { panics: true, ..Probe::default() }));
+    let panicked = thread::scope(|scope| scope.spawn(|| one_message(&one)).join());
+    assert!(panicked.is_err());
+    one_message(&other);
+    assert_eq!(other.get_mut().inner().reclaims, 2);
+    one_message(&one);
+}
+
+#[test]
+fn a_lock_in_disorder_is_an_error_and_clocks_nothing() {
+    let place = Place::new();
+    let open = || place.open().expect("opens");
+    let lock = open();
+    thread::scope(|scope| {
+        scope.spawn(|| std::mem::forget(lock.mutex().take().expect("free")));
+    });
+    // Given back without having been repaired.
+    drop(lock.mutex().take().expect("the owner died"));
+    let bus = Bus::new(ProcessShared::new(open(), Null::new()));
+    let device = bus.device(&Settings::new(0, 1_000)).expect("opens without the lock");
+    let error = device.sync(&mut [Transfer::write(&[1])]).expect_err("no lock");
+    assert_eq!(error.error, Error::Os { errno: libc::ENOTRECOVERABLE });
+    assert_eq!(bus.into_inner().inner().bytes(), 0);
+    let error = ProcessShared::bring_up(open(), || unreachable!("without the lock"))
+        .map(|shared: ProcessShared<Null>| drop(shared))
+        .expect_err("no lock");
+    assert!(matches!(&error, SharedError::Mutex { errno: Errno::NOTRECOVERABLE, .. }), "{error}");
+    assert!(error.to_string().contains("remove it"), "{error}");
+}
+
+#[test]
+fn taking_it_twice_in_one_thread_is_an_error_not_a_wait_for_ever() {
+    let place = Place::new();
+    let open = || place.open().expect("opens");
+    let lock = open();
+    let _held = lock.mutex().take().expect("free");
+    let bus = Bus::new(ProcessShared::new(open(), Null::new()));
+    let device = bus.device(&Settings::new(0, 1_000)).expect("opens");
+    let error = device.sync(&mut [Transfer::write(&[1])]).expect_err("held by this thread");
+    assert_eq!(error.error, Error::Os { errno: libc::EDEADLK });
+}

@@ -1,0 +1,155 @@
+//! libc's mutex in a file: shared by processes, robust, with priority inheritance.
+//!
+//! Read first: pthread_mutexattr_setrobust(3), pthread_mutex_consistent(3); robust_list(2) in the
+//! kernel's documentation (`locking/robust-futexes`).
+//!
+//! # How it works
+//! The kernel knows, through a list that libc keeps for each thread, which robust mutexes the
+//! thread holds. When it ends, however it ends, the kernel marks each as its owner's having died,
+//! and the next to take it is told (`EOWNERDEAD`), with the mutex held.
+//!
+//! # Safety
+//! 1. The mutex lies in pages of ours at a place aligned for it, and is reached through its
+//!    address alone: other processes change it.
+//! 2. It was initialised by [`SharedMutex::init`] of a program with the same layout, before any
+//!    process could open the file under its name: `shared::file` checks the layout.
+//! 3. Whoever may write the file can write anything there. libc then may fail, wait for ever or
+//!    abort; like a device's registers, what stands in the file is the machine's owner's promise.
+//! 4. A held mutex is on a list of its thread, so it must be given back by that thread and before
+//!    it is unmapped: [`Held`] borrows the mutex and cannot leave its thread.
+#![allow(unsafe_code, reason = "libc's robust mutexes, which rustix does not have")]
+
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+
+use libc::{pthread_mutex_t, pthread_mutexattr_t};
+use rustix::io::Errno;
+
+use super::pages::SharedWords;
+
+/// Bytes that a mutex takes.
+pub(crate) const MUTEX_BYTES: usize = size_of::<pthread_mutex_t>();
+
+const _: () = assert!(align_of::<pthread_mutex_t>() <= 64, "what the file's layout aligns it to");
+
+/// A mutex in shared pages.
+#[derive(Debug)]
+pub(crate) struct SharedMutex {
+    words: SharedWords,
+    /// Which word it begins at.
+    at: usize,
+}
+
+/// What is found on taking it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Its last owner gave it back.
+    Free,
+    /// Its last owner ended while holding it. Until [`Held::make_consistent`], giving it back makes
+    /// it useless for good.
+    OwnerDied,
+}
+
+fn check(errno: i32) -> Result<(), Errno> {
+    if errno == 0 { Ok(()) } else { Err(Errno::from_raw_os_error(errno)) }
+}
+
+/// Attributes, destroyed when dropped.
+struct Attributes(pthread_mutexattr_t);
+
+impl Attributes {
+    /// Those of a mutex of ours.
+    fn ours() -> Result<Self, Errno> {
+        let mut room = MaybeUninit::uninit();
+        // SAFETY: room for attributes, which this call initialises.
+        check(unsafe { libc::pthread_mutexattr_init(room.as_mut_ptr()) })?;
+        // SAFETY: just initialised.
+        let mut this = Self(unsafe { room.assume_init() });
+        let raw = &raw mut this.0;
+        // SAFETY: `raw` are initialised attributes.
+        check(unsafe { libc::pthread_mutexattr_setpshared(raw, libc::PTHREAD_PROCESS_SHARED) })?;
+        // SAFETY: the same.
+        check(unsafe { libc::pthread_mutexattr_setrobust(raw, libc::PTHREAD_MUTEX_ROBUST) })?;
+        // SAFETY: the same.
+        check(unsafe { libc::pthread_mutexattr_setprotocol(raw, libc::PTHREAD_PRIO_INHERIT) })?;
+        // A thread that takes it twice is told, rather than waiting for itself for ever.
+        // SAFETY: the same.
+        check(unsafe { libc::pthread_mutexattr_settype(raw, libc::PTHREAD_MUTEX_ERRORCHECK) })?;
+        Ok(this)
+    }
+}
+
+impl Drop for Attributes {
+    fn drop(&mut self) {
+        // SAFETY: initialised, and not used again.
+        let destroyed = unsafe { libc::pthread_mutexattr_destroy(&raw mut self.0) };
+        debug_assert_eq!(destroyed, 0, "attributes of ours can be destroyed");
+    }
+}
+
+impl SharedMutex {
+    /// The mutex at word `at` of `words`, which is a multiple of 64 bytes from their beginning.
+    ///
+    /// # Panics
+    /// If it is not, or the mutex does not fit.
+    pub(crate) fn at(words: SharedWords, at: usize) -> Self {
+        let bytes = at * 4;
+        assert!(bytes.is_multiple_of(64) && bytes + MUTEX_BYTES <= words.words().len() * 4);
+        Self { words, at }
+    }
+
+    /// The words it lies in.
+    #[inline]
+    pub(crate) fn words(&self) -> &SharedWords {
+        &self.words
+    }
+
+    #[inline]
+    fn raw(&self) -> *mut pthread_mutex_t {
+        self.words.address(self.at).cast()
+    }
+
+    /// Makes it one, once, while nobody else has the file.
+    pub(crate) fn init(&self) -> Result<(), Errno> {
+        let attributes = Attributes::ours()?;
+        // SAFETY: room for a mutex that nobody uses yet (Safety 1 and 2), and valid attributes.
+        check(unsafe { libc::pthread_mutex_init(self.raw(), &raw const attributes.0) })
+    }
+
+    /// Takes it, waiting for it.
+    #[inline]
+    pub(crate) fn take(&self) -> Result<(Held<'_>, Found), Errno> {
+        // SAFETY: an initialised mutex (Safety 1 and 2).
+        let found = match unsafe { libc::pthread_mutex_lock(self.raw()) } {
+            0 => Found::Free,
+            libc::EOWNERDEAD => Found::OwnerDied,
+            errno => return Err(Errno::from_raw_os_error(errno)),
+        };
+        Ok((Held { mutex: self, thread: PhantomData }, found))
+    }
+}
+
+/// The mutex, held by this thread; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Held<'m> {
+    mutex: &'m SharedMutex,
+    /// Not another thread's (Safety 4).
+    thread: PhantomData<*const ()>,
+}
+
+impl Held<'_> {
+    /// What the mutex guards is in order again.
+    pub(crate) fn make_consistent(&self) -> Result<(), Errno> {
+        // SAFETY: a mutex of ours that this thread holds.
+        check(unsafe { libc::pthread_mutex_consistent(self.mutex.raw()) })
+    }
+}
+
+impl Drop for Held<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: a mutex of ours that this thread holds (Safety 4).
+        let given_back = unsafe { libc::pthread_mutex_unlock(self.mutex.raw()) };
+        debug_assert_eq!(given_back, 0, "the holder can give it back");
+    }
+}

@@ -1,0 +1,109 @@
+//! The first pages of a file, shared with every process that maps them, as atomic words.
+//!
+//! # Safety
+//! 1. A mapping of ours is made by one `mmap` and removed by one `munmap`, in its destructor;
+//!    references into it borrow from it.
+//! 2. Other processes write there at any moment, so what is reached from safe code is atomics
+//!    only, for which every value is one.
+//! 3. A file that somebody makes shorter takes its pages along: touching them then is SIGBUS,
+//!    which ends the process. That is a crash, not undefined behaviour.
+#![allow(unsafe_code, reason = "mmap, and the words in what it gave")]
+
+use core::ffi::c_void;
+use std::fmt;
+use std::fs::File;
+use std::ptr;
+use std::slice;
+use std::sync::atomic::AtomicU32;
+
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+/// Words of memory that every process mapping the same file shares.
+///
+/// Whoever may write the file may also make it shorter, which ends every process that touches it
+/// afterwards (SIGBUS).
+pub struct SharedWords {
+    base: *mut c_void,
+    count: usize,
+}
+
+// SAFETY: a mapping belongs to the process, not to a thread, and holds atomics only (Safety 2).
+unsafe impl Send for SharedWords {}
+// SAFETY: the same.
+unsafe impl Sync for SharedWords {}
+
+impl SharedWords {
+    /// Maps the first `count` words of `file`, which must have them.
+    ///
+    /// # Errors
+    /// `EINVAL` if `count` is 0 or the file is shorter; what mmap(2) says.
+    pub fn map(file: &File, count: usize) -> Result<Self, Errno> {
+        let len = count.checked_mul(size_of::<AtomicU32>()).ok_or(Errno::INVAL)?;
+        let there =
+            file.metadata().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        if count == 0 || there.len() < len as u64 {
+            return Err(Errno::INVAL);
+        }
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a null hint lets the kernel choose a range that nothing uses.
+        let base = unsafe { mmap(ptr::null_mut(), len, access, MapFlags::SHARED, file, 0) }?;
+        Ok(Self { base, count })
+    }
+
+    /// The words.
+    #[must_use]
+    pub fn words(&self) -> &[AtomicU32] {
+        // SAFETY: the mapping is page-aligned, holds `count` words, and lives as long as the
+        // borrow (Safety 1); every value is an atomic's (Safety 2).
+        unsafe { slice::from_raw_parts(self.base.cast(), self.count) }
+    }
+
+    /// Where the word at `index` lies, with the right to reach all of the mapping from there.
+    #[inline]
+    pub(super) fn address(&self, index: usize) -> *mut c_void {
+        self.base.wrapping_byte_add(index * size_of::<AtomicU32>())
+    }
+}
+
+impl fmt::Debug for SharedWords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedWords").field("count", &self.count).finish_non_exhaustive()
+    }
+}
+
+impl Drop for SharedWords {
+    fn drop(&mut self) {
+        // SAFETY: what mmap gave, and nobody borrows from it any more (Safety 1).
+        let unmapped = unsafe { munmap(self.base, self.count * size_of::<AtomicU32>()) };
+        debug_assert_eq!(unmapped, Ok(()), "a mapping of ours can be unmapped");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+
+    #[test]
+    fn two_mappings_of_one_file_are_one_memory() {
+        let file = tempfile::tempfile().expect("a scratch file");
+        file.set_len(12).expect("grown");
+        let (one, other) = (SharedWords::map(&file, 3), SharedWords::map(&file, 2));
+        let (one, other) = (one.expect("maps"), other.expect("maps"));
+        assert_eq!((one.words().len(), other.words().len()), (3, 2));
+        one.words()[1].store(7, Ordering::Relaxed);
+        drop(one);
+        assert_eq!(other.words()[1].load(Ordering::Relaxed), 7);
+    }
+
+    #[test]
+    fn words_beyond_the_file_are_refused() {
+        let file = tempfile::tempfile().expect("a scratch file");
+        file.set_len(12).expect("grown");
+        for count in [0, 4, usize::MAX] {
+            assert_eq!(SharedWords::map(&file, count).err(), Some(Errno::INVAL), "{count}");
+        }
+    }
+}

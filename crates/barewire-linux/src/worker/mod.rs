@@ -1,0 +1,233 @@
+//! Worker threads: real-time priority, processors of their own, memory that stays.
+//!
+//! A bus with [`Pump::Worker`] is served by a thread; this starts one, as its user wants it
+//! scheduled, and says what was refused and how to get it.
+//!
+//! Read first: sched(7), mlockall(2).
+//!
+//! # Ordering
+//! 1. In the new thread: memory is locked, then the processors set, then the priority, so that a
+//!    thread that is refused something never ran with priority.
+//! 2. The spawner learns of a refusal; the body then does not run, and the thread is gone.
+//! 3. Only if nothing was refused does the body run, and the spawner get its worker.
+//!
+//! Locked memory is the process's: it stays locked when the worker ends, and if something after it
+//! was refused.
+//!
+//! ```
+//! use barewire_linux::worker::{Worker, WorkerOptions};
+//!
+//! let options = WorkerOptions { name: "spi0".into(), ..WorkerOptions::default() };
+//! // With a bus it is `|stop| bus.serve(stop.flag())`, and `ringing(|| bus.ring())` after it.
+//! let worker = Worker::spawn(&options, |stop| {
+//!     while !stop.is_set() {
+//!         std::thread::park();
+//!     }
+//! })?;
+//! let thread = worker.thread().clone();
+//! worker.ringing(move || thread.unpark()).stop().expect("it did not panic");
+//! # Ok::<(), barewire_linux::worker::WorkerError>(())
+//! ```
+//!
+//! # Not supported
+//! SCHED_RR and SCHED_DEADLINE. More than 1,024 processors, or what `cpu_set_t` has.
+//!
+//! [`Pump::Worker`]: barewire::bus
+
+mod error;
+mod options;
+#[cfg(test)]
+mod tests;
+
+pub use error::{Refused, WorkerError};
+pub use options::{FifoPriority, WorkerOptions};
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::thread::{self, JoinHandle, Scope, ScopedJoinHandle, Thread};
+
+use rustix::io::Errno;
+
+/// Tells a worker to end.
+#[derive(Debug, Default)]
+pub struct Stop(AtomicBool);
+
+impl Stop {
+    /// Whether it has been told.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// The flag itself, as the bus takes it.
+    #[must_use]
+    pub fn flag(&self) -> &AtomicBool {
+        &self.0
+    }
+}
+
+/// A worker thread that borrows for `'s`.
+///
+/// Dropping it tells the thread to end, and does not wait for that; a scope does.
+pub struct Worker<'s, T = ()> {
+    stop: Arc<Stop>,
+    thread: Thread,
+    // Gone once joined.
+    handle: Option<Handle<'s, T>>,
+    ring: Option<Box<dyn FnOnce() + Send + 's>>,
+}
+
+/// `None` comes from a thread that was refused what it was to have.
+enum Handle<'s, T> {
+    Free(JoinHandle<Option<T>>),
+    Scoped(ScopedJoinHandle<'s, Option<T>>),
+}
+
+impl<T: Send + 'static> Worker<'static, T> {
+    /// Starts a thread that runs `body` under `options`.
+    ///
+    /// # Errors
+    /// [`WorkerError`]: the thread could not be made, or was refused what it was to have; the body
+    /// has not run.
+    pub fn spawn(
+        options: &WorkerOptions,
+        body: impl FnOnce(&Stop) -> T + Send + 'static,
+    ) -> Result<Self, WorkerError> {
+        let (stop, (tell, hear)) = (Arc::new(Stop::default()), mpsc::sync_channel(1));
+        let run = begin(options.clone(), tell, Arc::clone(&stop), body);
+        let handle = builder(options)?.spawn(run).map_err(not_made)?;
+        Worker {
+            stop,
+            thread: handle.thread().clone(),
+            handle: Some(Handle::Free(handle)),
+            ring: None,
+        }
+        .heard(&hear)
+    }
+}
+
+/// [`Worker::spawn`] for a body that borrows, as from a bus on the stack. The scope ends when the
+/// worker has: see that it is told, by [`Worker::ringing`] where it must be woken for that.
+///
+/// # Errors
+/// As [`Worker::spawn`].
+pub fn spawn_scoped<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    options: &WorkerOptions,
+    body: impl FnOnce(&Stop) -> T + Send + 'scope,
+) -> Result<Worker<'scope, T>, WorkerError> {
+    let (stop, (tell, hear)) = (Arc::new(Stop::default()), mpsc::sync_channel(1));
+    let run = begin(options.clone(), tell, Arc::clone(&stop), body);
+    let handle = builder(options)?.spawn_scoped(scope, run).map_err(not_made)?;
+    Worker {
+        stop,
+        thread: handle.thread().clone(),
+        handle: Some(Handle::Scoped(handle)),
+        ring: None,
+    }
+    .heard(&hear)
+}
+
+fn builder(options: &WorkerOptions) -> Result<thread::Builder, WorkerError> {
+    options.check()?;
+    let builder = thread::Builder::new();
+    Ok(if options.name.is_empty() { builder } else { builder.name(options.name.clone()) })
+}
+
+fn not_made(error: io::Error) -> WorkerError {
+    WorkerError::Thread { errno: Errno::from_io_error(&error).unwrap_or(Errno::AGAIN) }
+}
+
+/// What the new thread runs: steps 1 to 3 of the module.
+fn begin<T>(
+    options: WorkerOptions,
+    tell: SyncSender<Result<(), Refused>>,
+    stop: Arc<Stop>,
+    body: impl FnOnce(&Stop) -> T,
+) -> impl FnOnce() -> Option<T> {
+    move || {
+        let applied = options.apply();
+        let refused = applied.is_err();
+        // The spawner waits for this, and so is there to hear it.
+        let _ = tell.send(applied);
+        (!refused).then(|| body(&stop))
+    }
+}
+
+impl<'s, T> Worker<'s, T> {
+    fn heard(mut self, hear: &Receiver<Result<(), Refused>>) -> Result<Self, WorkerError> {
+        // An error here is a thread that died before it could tell: joining shows its panic.
+        match hear.recv() {
+            Ok(Ok(())) => Ok(self),
+            Ok(Err(refused)) => {
+                let _ = self.wait();
+                Err(WorkerError::Refused(refused))
+            }
+            Err(_) => unreachable!("applying options does not panic"),
+        }
+    }
+
+    fn wait(&mut self) -> thread::Result<Option<T>> {
+        match self.handle.take() {
+            Some(Handle::Free(handle)) => handle.join(),
+            Some(Handle::Scoped(handle)) => handle.join(),
+            None => Ok(None),
+        }
+    }
+
+    /// The thread.
+    #[must_use]
+    pub fn thread(&self) -> &Thread {
+        &self.thread
+    }
+
+    /// The same, with what wakes the body when it is to end: `|| bus.ring()`.
+    #[must_use]
+    pub fn ringing(mut self, ring: impl FnOnce() + Send + 's) -> Self {
+        self.ring = Some(Box::new(ring));
+        self
+    }
+
+    /// Tells the body to end.
+    fn tell(&mut self) {
+        self.stop.0.store(true, Ordering::Release);
+        if let Some(ring) = self.ring.take() {
+            ring();
+        }
+    }
+
+    /// Tells the body to end, and waits for it.
+    ///
+    /// # Errors
+    /// What it panicked with.
+    pub fn stop(mut self) -> thread::Result<T> {
+        self.tell();
+        self.join()
+    }
+
+    /// Waits for a body that ends by itself.
+    ///
+    /// # Errors
+    /// What it panicked with.
+    pub fn join(mut self) -> thread::Result<T> {
+        let ended = self.wait();
+        ended.map(|value| value.expect("nothing was refused, and it is joined once"))
+    }
+}
+
+impl<T> Drop for Worker<'_, T> {
+    fn drop(&mut self) {
+        if self.handle.is_some() {
+            self.tell();
+        }
+    }
+}
+
+impl<T> fmt::Debug for Worker<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker").field("thread", &self.thread).finish_non_exhaustive()
+    }
+}
