@@ -9,7 +9,7 @@
 mod mixes;
 
 use std::sync::Mutex;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use loom::thread::{self, Thread};
 
@@ -55,43 +55,60 @@ impl Platform for Park {
     }
 }
 
+/// Runs every interleaving of `threads`, or every one of at most `preemption_bound` preemptions.
 fn check(threads: &'static [&'static [Op]], preemption_bound: Option<usize>) {
+    static INTERLEAVINGS: AtomicU64 = AtomicU64::new(0);
+    let before = INTERLEAVINGS.load(Ordering::Relaxed);
     let mut model = loom::model::Builder::new();
     model.preemption_bound = preemption_bound;
     model.check(move || {
+        INTERLEAVINGS.fetch_add(1, Ordering::Relaxed);
         let bus = model_bus(&Park);
-        let mut threads = (0_u8..).zip(threads).map(|(n, ops)| Worker::new(bus, n, ops));
-        let first = threads.next().expect("there are threads");
-        let others: Vec<_> = threads.collect();
+        let mut workers = (0_u8..).zip(threads).map(|(n, ops)| Worker::new(bus, n, ops));
+        let first = workers.next().expect("there are threads");
+        let others: Vec<_> = workers.collect();
         let handles: Vec<_> =
             others.into_iter().map(|other| thread::spawn(move || other.run())).collect();
         let mut outcomes: Vec<Outcome> = vec![first.run()];
         outcomes.extend(handles.into_iter().map(|handle| handle.join().expect("no panic")));
+        mixes::assert_results(&mut outcomes);
         mixes::assert_promises(&bus.take().into_sent(), &outcomes);
     });
+    let ran = INTERLEAVINGS.load(Ordering::Relaxed) - before;
+    println!("{threads:?}: {ran} interleavings");
+}
+
+fn leak(threads: &[&[Op]]) -> &'static [&'static [Op]] {
+    Vec::leak(threads.iter().map(|ops| &*Vec::leak(ops.to_vec())).collect())
+}
+
+const OPS: [Op; 5] = [Prepared, Sync, Async, Lock, Cancel];
+
+#[test]
+fn probe_pairs() {
+    for a in OPS {
+        for b in OPS {
+            let t = std::time::Instant::now();
+            check(leak(&[&[a], &[b]]), None);
+            println!("{:?}", t.elapsed());
+        }
+    }
 }
 
 #[test]
-fn two_threads_sync() {
-    check(&[&[Sync], &[Sync]], None);
+fn probe_two() {
+    for bound in [2, 3, 4, 5] {
+        let t = std::time::Instant::now();
+        check(&[&[Sync, Sync], &[Sync, Sync]], Some(bound));
+        println!("{bound} {:?}", t.elapsed());
+    }
 }
 
 #[test]
-fn two_threads_async() {
-    check(&[&[Async], &[Async]], None);
-}
-
-#[test]
-fn two_threads_two_syncs() {
-    check(&[&[Sync, Sync], &[Sync, Sync]], None);
-}
-
-#[test]
-fn async_sync_beside_cancel_lock() {
-    check(&[&[Async, Sync], &[Cancel, Lock]], None);
-}
-
-#[test]
-fn transact_beside_prepared() {
-    check(&[&[Transact], &[Prepared]], None);
+fn probe_three() {
+    for bound in [1, 2, 3] {
+        let t = std::time::Instant::now();
+        check(&[&[Sync], &[Sync], &[Sync]], Some(bound));
+        println!("{bound} {:?}", t.elapsed());
+    }
 }

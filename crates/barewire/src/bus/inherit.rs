@@ -169,10 +169,7 @@ impl<C: Controller + ?Sized> Bus<C> {
         let Some(inheritance) = self.platform.inheritance() else { return };
         let mut held = self.own(inheritance);
         held.gather();
-        while let Some(node) = held.queue(|queue| queue.take_if(|node, _| node.is_cancelled())) {
-            // SAFETY: it is out of the queue.
-            unsafe { Node::settle_removed(node, self.platform) };
-        }
+        held.sweep();
         held.tag_backlog();
         held.release_inherited();
     }

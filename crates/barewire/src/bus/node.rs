@@ -21,6 +21,7 @@ use core::task::{Context, Poll, Waker};
 use super::atomic::{AtomicU32, Cell, Ordering};
 use super::platform::Platform;
 use super::queued::Callback;
+use super::statistics::Path;
 use crate::controller::Program;
 use crate::spi::{MessageError, Transfer};
 
@@ -46,6 +47,8 @@ const CANCEL: u32 = 1 << 5;
 const FINISHING: u32 = 1 << 6;
 /// The bus is the owner's, who is to run the queue, this node included.
 const PUMP: u32 = 1 << 7;
+/// The owner is a thread that waits for it, and can be given the queue to run.
+const WAITS: u32 = 1 << 8;
 
 /// What the owner of a node finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,15 +78,6 @@ pub(super) enum Kind {
     Turn,
 }
 
-/// Who waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Owner {
-    /// A thread, until it is settled: the bus can be handed to it.
-    Thread,
-    /// Nobody need be there.
-    Elsewhere,
-}
-
 /// What a node asks for.
 pub(super) struct Task {
     pub(super) program: *const Program,
@@ -92,7 +86,7 @@ pub(super) struct Task {
     pub(super) callback: Option<Callback>,
     pub(super) outcome: Result<usize, MessageError>,
     pub(super) kind: Kind,
-    pub(super) owner: Owner,
+    pub(super) path: Path,
     pub(super) priority: u8,
     /// How many younger messages went before it.
     pub(super) overtaken: u8,
@@ -100,7 +94,7 @@ pub(super) struct Task {
 
 impl Task {
     /// The owner's turn on the bus.
-    pub(super) const fn turn(context: usize, owner: Owner) -> Self {
+    pub(super) const fn turn(context: usize) -> Self {
         Self {
             program: core::ptr::null(),
             message: core::ptr::slice_from_raw_parts_mut(core::ptr::null_mut(), 0),
@@ -108,7 +102,7 @@ impl Task {
             callback: None,
             outcome: Ok(0),
             kind: Kind::Turn,
-            owner,
+            path: Path::Async,
             priority: 0,
             overtaken: 0,
         }
@@ -159,15 +153,26 @@ impl Node {
         self.state.store(QUEUED, Ordering::Relaxed);
     }
 
+    /// The same, by a thread that waits for it.
+    #[inline]
+    pub(super) fn set_queued_and_waited_for(&self) {
+        self.state.store(QUEUED | WAITS, Ordering::Relaxed);
+    }
+
+    /// A thread waits for it from now on. Returns how it stood.
+    pub(super) fn set_waited_for(&self) -> Stage {
+        Self::stage_of(self.state.fetch_or(WAITS, Ordering::Acquire))
+    }
+
     /// Takes note of how it was settled; it can be pushed again.
     #[inline]
     pub(super) fn set_free(&self) {
         self.state.store(FREE, Ordering::Relaxed);
     }
 
-    /// Wants it out. Returns how it stood.
+    /// Wants it out, and waits for that. Returns how it stood.
     pub(super) fn set_cancelled(&self) -> Stage {
-        Self::stage_of(self.state.fetch_or(CANCEL, Ordering::Acquire))
+        Self::stage_of(self.state.fetch_or(CANCEL | WAITS, Ordering::Acquire))
     }
 
     /// Waits until it is settled or the queue is the owner's to run. `meanwhile` is called between
@@ -247,13 +252,19 @@ impl Node {
 
     // The holder's.
 
+    /// Whether the queue can be handed to its owner.
+    #[inline]
+    pub(super) fn is_waited_for(&self) -> bool {
+        self.state.load(Ordering::Relaxed) & WAITS != 0
+    }
+
     /// Whether the owner wants it out.
     #[inline]
     pub(super) fn is_cancelled(&self) -> bool {
         self.state.load(Ordering::Relaxed) & CANCEL != 0
     }
 
-    /// Gives the bus and the queue to the owner, who is a [thread](Owner::Thread).
+    /// Gives the bus and the queue to the owner, a thread that waits.
     ///
     /// # Safety
     /// The node is queued, and the caller, who holds the bus, will not touch it or the bus again.

@@ -31,7 +31,7 @@ use super::atomic::Ordering;
 use super::lock::{
     BACKLOG, HELD, HELD_ALONE, Held, IDLE, INHERITS, Pump, SWEEP, node as node_of, tagged, tags,
 };
-use super::node::{Kind, Node, Owner, Stage, Task};
+use super::node::{Kind, Node, Stage, Task};
 use super::queue::Queue;
 use super::queued::{Completed, Then};
 use super::statistics::Path;
@@ -67,9 +67,8 @@ pub(super) unsafe fn with_task<R>(node: *const Node, f: impl FnOnce(&mut Task) -
 /// As [`with_task`]; and the job is let go before the node is settled.
 pub(super) unsafe fn job<'j>(node: *const Node) -> Job<'j> {
     // SAFETY: the caller's promise.
-    let (program, message, owner) =
-        unsafe { with_task(node, |task| (task.program, task.message, task.owner)) };
-    let path = if owner == Owner::Thread { Path::Waited } else { Path::Async };
+    let (program, message, path) =
+        unsafe { with_task(node, |task| (task.program, task.message, task.path)) };
     // SAFETY: module, Safety.
     let program = unsafe { &*program };
     // SAFETY: module, Safety.
@@ -122,22 +121,7 @@ impl<C: ?Sized> Bus<C> {
             return;
         }
         // SAFETY: the panicking holder's, which is no more.
-        let mut held = unsafe { self.held() };
-        loop {
-            held.gather();
-            if held.queue(|queue| queue.is_empty()) {
-                match held.give_back() {
-                    Ok(()) => return,
-                    Err(still) => held = still,
-                }
-            } else {
-                // Without a thread that waits, whoever comes next runs the queue.
-                if let Err(still) = held.hand_over() {
-                    still.leave();
-                }
-                return;
-            }
-        }
+        unsafe { self.held() }.let_go_anyway();
     }
 }
 
@@ -154,11 +138,15 @@ impl<C: ?Sized> Held<'_, C> {
             unsafe { queue.add_pushed(node_of(pushed)) };
         });
         if tags(pushed) & SWEEP != 0 {
-            while let Some(node) = self.queue(|queue| queue.take_if(|node, _| node.is_cancelled()))
-            {
-                // SAFETY: it is out of the queue.
-                unsafe { Node::settle_removed(node, bus.platform) };
-            }
+            self.sweep();
+        }
+    }
+
+    /// Takes out of the queue what its owners want out.
+    pub(super) fn sweep(&mut self) {
+        while let Some(node) = self.queue(|queue| queue.take_if(|node, _| node.is_cancelled())) {
+            // SAFETY: it is out of the queue.
+            unsafe { Node::settle_removed(node, self.bus().platform) };
         }
     }
 
@@ -209,39 +197,41 @@ impl<C: ?Sized> Held<'_, C> {
         Ok(())
     }
 
-    /// Settles what its owners want out of the queue, and gives the bus back as it was found.
-    fn sweep_and_leave(mut self) {
-        self.bus().set_tag(SWEEP);
-        self.gather();
-        while self.queue(|queue| queue.is_empty()) {
-            match self.give_back() {
+    /// Gives the bus back without running anything: to a thread that waits in the queue, else to
+    /// nobody, with what is in the queue left for the worker or whoever comes next.
+    ///
+    /// The bus is left to nobody only if nothing was pushed since the queue was last looked at, else
+    /// it stays ours: who submitted to a held bus, or sleeps, counts on its holder.
+    fn let_go(mut self) -> Result<(), Self> {
+        let bus = self.bus();
+        if self.queue(|queue| queue.is_empty()) {
+            return self.give_back();
+        }
+        self = match self.hand_over() {
+            Ok(()) => return Ok(()),
+            Err(still) => still,
+        };
+        let left = tagged(IDLE, BACKLOG);
+        let let_go = bus
+            .word
+            .compare_exchange(HELD_ALONE, left, Ordering::Release, Ordering::Relaxed)
+            .is_ok();
+        if !let_go {
+            return Err(self);
+        }
+        self.pass_on();
+        bus.ring();
+        Ok(())
+    }
+
+    /// Lets go, whatever is pushed meanwhile.
+    fn let_go_anyway(mut self) {
+        loop {
+            self.gather();
+            match self.let_go() {
                 Ok(()) => return,
                 Err(still) => self = still,
             }
-            self.gather();
-        }
-        self.leave();
-    }
-
-    /// Gives the bus back with its queue not empty.
-    fn leave(self) {
-        let bus = self.bus();
-        self.pass_on();
-        let mut seen = bus.word.load(Ordering::Relaxed);
-        loop {
-            let left = seen.map_addr(|address| address & !HELD | BACKLOG);
-            match bus.word.compare_exchange_weak(seen, left, Ordering::Release, Ordering::Relaxed) {
-                Ok(_) => break,
-                Err(now) => seen = now,
-            }
-        }
-        if tags(seen) & SWEEP != 0
-            && let Some(held) = bus.take_left()
-        {
-            // Somebody asked us, as the holder, for its node, and sleeps.
-            held.sweep_and_leave();
-        } else {
-            bus.ring();
         }
     }
 }
@@ -276,32 +266,32 @@ impl<C: Controller + ?Sized> Bus<C> {
         }
         if self.platform.inheritance().is_some() {
             self.sweep_inherited();
-        } else {
-            self.sweep();
+        } else if let Some(mut held) = self.take_or_call() {
+            held.gather();
+            held.sweep();
+            match held.let_go() {
+                Ok(()) => {}
+                Err(still) if self.pump == Pump::Worker => still.let_go_anyway(),
+                Err(still) => {
+                    still.pump();
+                }
+            }
         }
-        node.wait(self.platform, &|| self.attend_flight())
+        self.wait_settled(node)
     }
 
-    /// Has what is cancelled taken out of the queue, now or by the holder between two messages.
-    fn sweep(&self) {
+    /// Takes the bus if nobody holds it, or else calls its holder to look at the queue, before it
+    /// gives the bus back and between any two messages.
+    fn take_or_call(&self) -> Option<Held<'_, C>> {
+        let mut seen = self.word.load(Ordering::Relaxed);
         loop {
-            if let Some(held) = self.take_left() {
-                held.sweep_and_leave();
-                return;
-            }
-            let seen = self.word.load(Ordering::Relaxed);
-            if tags(seen) & HELD != 0
-                && self
-                    .word
-                    .compare_exchange(
-                        seen,
-                        tagged(seen, SWEEP),
-                        Ordering::Release,
-                        Ordering::Relaxed,
-                    )
-                    .is_ok()
+            let taken = tags(seen) & HELD == 0;
+            let wanted = tagged(seen, if taken { HELD } else { SWEEP });
+            match self.word.compare_exchange_weak(seen, wanted, Ordering::AcqRel, Ordering::Relaxed)
             {
-                return;
+                // SAFETY: HELD was clear, and we set it.
+                Ok(_) => return taken.then(|| unsafe { self.held() }),
+                Err(now) => seen = now,
             }
         }
     }
@@ -430,7 +420,7 @@ impl<C: Controller + ?Sized> Held<'_, C> {
                 match held.hand_over() {
                     Ok(()) => return ran,
                     Err(still) if bus.pump == Pump::Worker => {
-                        still.leave();
+                        still.let_go_anyway();
                         return ran;
                     }
                     Err(still) => held = still,
@@ -472,7 +462,7 @@ impl<C: Controller + ?Sized> Bus<C> {
         if let Some(inheritance) = self.platform.inheritance() {
             return self.take_inherited(inheritance);
         }
-        let node = Node::new(Task::turn(self.platform.context(), Owner::Thread));
+        let node = Node::new(Task::turn(self.platform.context()));
         let stage = self.push_and_wait(&node);
         debug_assert_eq!(stage, Stage::Granted, "a turn is granted");
         // SAFETY: the node was granted: we were handed the bus.
@@ -498,8 +488,9 @@ impl<C: Controller + ?Sized> Bus<C> {
             program,
             message: erased,
             kind,
+            path: Path::Waited,
             priority,
-            ..Task::turn(self.platform.context(), Owner::Thread)
+            ..Task::turn(self.platform.context())
         });
         let stage = self.push_and_wait(&node);
         debug_assert_eq!(stage, Stage::Done, "a message runs");
@@ -510,12 +501,17 @@ impl<C: Controller + ?Sized> Bus<C> {
     /// Pushes a thread's node and waits until it is settled, running the queue whenever that is
     /// ours to do.
     fn push_and_wait(&self, node: &Node) -> Stage {
-        node.set_queued();
+        node.set_queued_and_waited_for();
         // SAFETY: we wait below until it is settled.
         if unsafe { self.push(node, true) } {
             // SAFETY: the push took the bus.
             unsafe { self.held() }.pump();
         }
+        self.wait_settled(node)
+    }
+
+    /// Waits until a node is settled that is known to be waited for.
+    fn wait_settled(&self, node: &Node) -> Stage {
         loop {
             let stage = node.wait(self.platform, &|| self.attend_flight());
             if stage != Stage::Pump {
@@ -524,6 +520,21 @@ impl<C: Controller + ?Sized> Bus<C> {
             // SAFETY: we were handed the bus.
             unsafe { self.held() }.pump();
         }
+    }
+
+    /// Waits until a message is settled that was submitted, running the queue if nobody does.
+    pub(super) fn wait_for(&self, node: &Node) {
+        if node.set_waited_for() != Stage::Queued {
+            return;
+        }
+        if self.pump == Pump::Worker {
+            self.ring();
+        } else if self.platform.inheritance().is_some() {
+            self.pump_inherited();
+        } else if let Some(held) = self.take_or_call() {
+            held.pump();
+        }
+        self.wait_settled(node);
     }
 
     /// Runs what is queued, if nobody holds the bus. Returns how many messages had their turn.

@@ -13,7 +13,7 @@
 
 use core::ptr;
 
-use super::node::{Node, Owner, Task};
+use super::node::{Node, Task};
 
 /// How many younger messages may go before a node.
 pub(super) const OVERTAKEN_MAX: u8 = 16;
@@ -149,11 +149,12 @@ impl Queue {
         None
     }
 
-    /// The oldest node whose owner is a thread that waits for it.
+    /// The oldest node that a thread waits for.
     pub(super) fn first_thread(&self) -> Option<*const Node> {
         let mut node = self.head;
         while !node.is_null() {
-            if with_task(node, |task| task.owner) == Owner::Thread {
+            // SAFETY: module, Safety.
+            if unsafe { &*node }.is_waited_for() {
                 return Some(node);
             }
             node = next_of(node);

@@ -41,7 +41,8 @@ use core::ptr;
 use core::task::{Context, Poll};
 
 use super::atomic::Cell;
-use super::node::{Kind, Node, Owner, Stage, Task};
+use super::node::{Kind, Node, Stage, Task};
+use super::statistics::Path;
 use super::{Device, Pump};
 use crate::controller::{Controller, Plan};
 use crate::spi::{Error, MessageError, Transfer};
@@ -194,7 +195,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
 impl<'b, C: Controller + ?Sized, P> Queued<'b, C, P> {
     fn new(device: Device<'b, C>, payload: P) -> Self {
         Self {
-            node: Node::new(Task::turn(0, Owner::Elsewhere)),
+            node: Node::new(Task::turn(0)),
             device,
             callback: None,
             payload: Cell::new(payload),
@@ -243,11 +244,7 @@ impl<'b, C: Controller + ?Sized, P> Queued<'b, C, P> {
     pub fn wait(self: Pin<&mut Self>) -> Option<Result<usize, MessageError>> {
         let this = self.as_ref().get_ref();
         if this.node.stage() == Stage::Queued {
-            let bus = this.device.bus();
-            if bus.pump != Pump::Worker {
-                bus.pump();
-            }
-            this.node.wait(bus.platform, &|| bus.attend_flight());
+            this.device.bus().wait_for(&this.node);
         }
         this.fetch()
     }
@@ -325,7 +322,7 @@ impl<C: Controller + ?Sized, P: Payload> Queued<'_, C, P> {
             callback: self.callback,
             outcome: Ok(0),
             kind: Kind::Planned,
-            owner: Owner::Elsewhere,
+            path: Path::Async,
             priority: self.device.priority(),
             overtaken: 0,
         };

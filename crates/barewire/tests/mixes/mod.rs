@@ -136,10 +136,12 @@ pub(crate) enum Op {
     Prepared,
     /// One sync message.
     Sync,
-    /// One message submitted, its result fetched at the thread's end.
+    /// One message submitted.
     Async,
-    /// One message put in the queue and left there until then.
+    /// One message put in the queue and left there.
     Enqueue,
+    /// One message submitted and waited for.
+    Wait,
     /// The bus locked over two messages.
     Lock,
     /// One message put in the queue, and taken back at once if it has not run.
@@ -151,11 +153,13 @@ pub(crate) enum Op {
 }
 
 /// Which bytes a thread gave to the wire, in its order.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Outcome {
     sent: Vec<u8>,
     /// Pairs that must stand together.
     locked: Vec<[u8; 2]>,
+    /// What was submitted, its results to be fetched when the threads have ended.
+    submitted: Vec<Submitted>,
 }
 
 type Submitted = Pin<Box<Queued<'static, Watched, Exchange<1>>>>;
@@ -240,6 +244,12 @@ fn run_thread(
                 submitted.push(queued);
                 outcome.sent.push(one);
             }
+            Op::Wait => {
+                let mut queued = message(one);
+                queued.as_mut().submit().expect("is free");
+                assert_eq!(queued.as_mut().wait(), Some(Ok(1)));
+                outcome.sent.push(one);
+            }
             Op::Cancel => {
                 let mut queued = message(one);
                 queued.as_mut().enqueue().expect("is free");
@@ -255,9 +265,7 @@ fn run_thread(
             }
         }
     }
-    for mut queued in submitted {
-        assert_eq!(queued.as_mut().wait(), Some(Ok(1)));
-    }
+    outcome.submitted = submitted;
     outcome
 }
 
@@ -284,6 +292,13 @@ fn block_on<F: Future>(future: F) -> F::Output {
 
 #[cfg(shuttle)]
 use shuttle::future::block_on;
+
+/// The results of what was submitted: all of it ran. The threads have ended.
+pub(crate) fn assert_results(outcomes: &mut [Outcome]) {
+    for mut queued in outcomes.iter_mut().flat_map(|outcome| outcome.submitted.drain(..)) {
+        assert_eq!(queued.as_mut().wait(), Some(Ok(1)));
+    }
+}
 
 /// Each thread's bytes came once, in its own order, and what was locked together.
 pub(crate) fn assert_promises(sent: &[u8], outcomes: &[Outcome]) {

@@ -2,7 +2,7 @@
 
 use std::vec::Vec;
 
-use crate::bus::node::{Node, Owner, Task};
+use crate::bus::node::{Node, Task};
 use crate::bus::queue::{OVERTAKEN_MAX, Queue};
 
 /// Nodes with a context, a priority and, as their message's length, a number.
@@ -10,7 +10,7 @@ fn nodes(of: &[(usize, u8)]) -> Vec<Node> {
     let numbered = of.iter().enumerate();
     let node = |(number, &(context, priority))| {
         let message = core::ptr::slice_from_raw_parts_mut(core::ptr::null_mut(), number);
-        let turn = Task::turn(context, Owner::Elsewhere);
+        let turn = Task::turn(context);
         Node::new(Task { priority, message, ..turn })
     };
     numbered.map(node).collect()
