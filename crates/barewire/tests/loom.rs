@@ -8,14 +8,14 @@
 #[path = "mixes/mod.rs"]
 mod mixes;
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use loom::thread::{self, Thread};
 
-use barewire::bus::Platform;
 use barewire::bus::platform::AtomicU32;
-use mixes::Op::{self, Async, Cancel, Enqueue, Lock, Prepared, Sync, Transact, Try};
+use barewire::bus::{Platform, Pump};
+use mixes::Op::{self, Async, Cancel, Enqueue, Lock, Prepared, Sync, Transact, Try, Wait};
 use mixes::{Outcome, Worker, model_bus};
 
 loom::lazy_static! {
@@ -55,16 +55,27 @@ impl Platform for Park {
     }
 }
 
-/// Runs every interleaving of `threads`, or every one of at most `preemption_bound` preemptions.
-fn check(threads: &'static [&'static [Op]], preemption_bound: Option<usize>) {
-    static INTERLEAVINGS: AtomicU64 = AtomicU64::new(0);
-    let before = INTERLEAVINGS.load(Ordering::Relaxed);
+/// How many preemptions at most, unless `BAREWIRE_LOOM_BOUND` says otherwise: a number, or `none`
+/// for every interleaving there is.
+fn bound(usual: Option<usize>) -> Option<usize> {
+    match std::env::var("BAREWIRE_LOOM_BOUND").as_deref() {
+        Err(_) => usual,
+        Ok("none") => None,
+        Ok(number) => Some(number.parse().expect("BAREWIRE_LOOM_BOUND is a number or none")),
+    }
+}
+
+/// Runs every interleaving of the threads, or every one of at most `preemptions`. Returns how many.
+fn check(threads: &[&[Op]], preemptions: Option<usize>) -> u64 {
+    let threads: Vec<Vec<Op>> = threads.iter().map(|ops| ops.to_vec()).collect();
+    let interleavings = Arc::new(AtomicU64::new(0));
+    let counter = interleavings.clone();
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = preemption_bound;
+    model.preemption_bound = preemptions;
     model.check(move || {
-        INTERLEAVINGS.fetch_add(1, Ordering::Relaxed);
-        let bus = model_bus(&Park);
-        let mut workers = (0_u8..).zip(threads).map(|(n, ops)| Worker::new(bus, n, ops));
+        counter.fetch_add(1, Ordering::Relaxed);
+        let bus = model_bus(&Park, Pump::Caller);
+        let mut workers = (0_u8..).zip(&threads).map(|(n, ops)| Worker::new(bus, n, ops.clone()));
         let first = workers.next().expect("there are threads");
         let others: Vec<_> = workers.collect();
         let handles: Vec<_> =
@@ -74,41 +85,75 @@ fn check(threads: &'static [&'static [Op]], preemption_bound: Option<usize>) {
         mixes::assert_results(&mut outcomes);
         mixes::assert_promises(&bus.take().into_sent(), &outcomes);
     });
-    let ran = INTERLEAVINGS.load(Ordering::Relaxed) - before;
-    println!("{threads:?}: {ran} interleavings");
+    interleavings.load(Ordering::Relaxed)
 }
 
-fn leak(threads: &[&[Op]]) -> &'static [&'static [Op]] {
-    Vec::leak(threads.iter().map(|ops| &*Vec::leak(ops.to_vec())).collect())
+/// Checks all mixes and says how much that was.
+fn check_all(what: &str, mixes: &[Vec<Vec<Op>>], usual: Option<usize>) {
+    let preemptions = bound(usual);
+    let mut interleavings = 0;
+    for mix in mixes {
+        let threads: Vec<&[Op]> = mix.iter().map(Vec::as_slice).collect();
+        interleavings += check(&threads, preemptions);
+    }
+    let preemptions = preemptions.map_or("any number of".into(), |bound| format!("up to {bound}"));
+    println!(
+        "{what}: {} mixes, {preemptions} preemptions, {interleavings} interleavings",
+        mixes.len()
+    );
 }
 
-const OPS: [Op; 5] = [Prepared, Sync, Async, Lock, Cancel];
+const PATHS: [Op; 5] = [Prepared, Sync, Async, Lock, Cancel];
+const ALL: [Op; 9] = [Prepared, Sync, Async, Lock, Cancel, Enqueue, Wait, Transact, Try];
+
+/// The unordered pairs of `ops`.
+fn pairs<T: Clone>(ops: &[T]) -> impl Iterator<Item = [T; 2]> {
+    let rest = ops.iter().enumerate().map(|(n, one)| (one, &ops[n..]));
+    rest.flat_map(|(one, others)| others.iter().map(|other| [one.clone(), other.clone()]))
+}
+
+fn one_each(threads: &[Op]) -> Vec<Vec<Op>> {
+    threads.iter().map(|&op| vec![op]).collect()
+}
+
+/// Whether nobody but the threads themselves ever waits for the mix's messages: then every
+/// interleaving can be run in seconds.
+fn is_light(mix: &[Op; 2]) -> bool {
+    let heavy = |op: &&Op| matches!(op, Async | Cancel | Wait | Transact);
+    mix.iter().filter(heavy).count() < 2
+}
 
 #[test]
-fn probe_pairs() {
-    for a in OPS {
-        for b in OPS {
-            let t = std::time::Instant::now();
-            check(leak(&[&[a], &[b]]), None);
-            println!("{:?}", t.elapsed());
-        }
-    }
+fn two_threads_one_operation_each_every_interleaving() {
+    let mixes: Vec<_> = pairs(&ALL).filter(is_light).map(|mix| one_each(&mix)).collect();
+    check_all("one operation each", &mixes, None);
 }
 
 #[test]
-fn probe_two() {
-    for bound in [2, 3, 4, 5] {
-        let t = std::time::Instant::now();
-        check(&[&[Sync, Sync], &[Sync, Sync]], Some(bound));
-        println!("{bound} {:?}", t.elapsed());
-    }
+fn two_threads_one_operation_each_those_that_wait_for_others() {
+    let mixes: Vec<_> =
+        pairs(&ALL).filter(|mix| !is_light(mix)).map(|mix| one_each(&mix)).collect();
+    check_all("one operation each, heavy", &mixes, Some(4));
 }
 
 #[test]
-fn probe_three() {
-    for bound in [1, 2, 3] {
-        let t = std::time::Instant::now();
-        check(&[&[Sync], &[Sync], &[Sync]], Some(bound));
-        println!("{bound} {:?}", t.elapsed());
-    }
+fn two_threads_two_operations_each_in_every_mix() {
+    let two: Vec<Vec<Op>> =
+        PATHS.iter().flat_map(|&one| PATHS.iter().map(move |&other| vec![one, other])).collect();
+    let mixes: Vec<_> = pairs(&two).map(Vec::from).collect();
+    check_all("two operations each", &mixes, Some(2));
+}
+
+#[test]
+fn two_threads_two_syncs_each_deeper() {
+    check_all("two syncs each", &[vec![vec![Sync, Prepared]; 2]], Some(5));
+}
+
+#[test]
+fn three_threads_one_operation_each_in_every_mix() {
+    let mixes: Vec<_> = PATHS
+        .iter()
+        .flat_map(|&one| pairs(&PATHS).map(move |[two, three]| one_each(&[one, two, three])))
+        .collect();
+    check_all("three threads", &mixes, Some(2));
 }

@@ -126,9 +126,10 @@ impl<C: ?Sized> Bus<C> {
 }
 
 impl<C: ?Sized> Held<'_, C> {
-    /// Takes what was pushed into the queue, and out of it what its owners want out.
+    /// Takes what was pushed into the queue, and out of it what its owners want out. Returns the
+    /// youngest that was pushed, to be compared only.
     #[cold]
-    pub(super) fn gather(&mut self) {
+    pub(super) fn gather(&mut self) -> *const Node {
         let bus = self.bus();
         let keep = tags(bus.word.load(Ordering::Relaxed)) & INHERITS;
         let rest = if keep == 0 { HELD_ALONE } else { tagged(IDLE, INHERITS) };
@@ -140,6 +141,7 @@ impl<C: ?Sized> Held<'_, C> {
         if tags(pushed) & SWEEP != 0 {
             self.sweep();
         }
+        node_of(pushed)
     }
 
     /// Takes out of the queue what its owners want out.
@@ -266,14 +268,16 @@ impl<C: Controller + ?Sized> Bus<C> {
         }
         if self.platform.inheritance().is_some() {
             self.sweep_inherited();
-        } else if let Some(mut held) = self.take_or_call() {
-            held.gather();
+        } else if let Some((mut held, left)) = self.take_or_call() {
+            // What was pushed since we took the bus was submitted to a held bus.
+            let called = held.gather() != left;
             held.sweep();
-            match held.let_go() {
+            let still = if called { Err(held) } else { held.let_go() };
+            match still {
                 Ok(()) => {}
-                Err(still) if self.pump == Pump::Worker => still.let_go_anyway(),
-                Err(still) => {
-                    still.pump();
+                Err(held) if self.pump == Pump::Worker => held.let_go_anyway(),
+                Err(held) => {
+                    held.pump();
                 }
             }
         }
@@ -281,8 +285,9 @@ impl<C: Controller + ?Sized> Bus<C> {
     }
 
     /// Takes the bus if nobody holds it, or else calls its holder to look at the queue, before it
-    /// gives the bus back and between any two messages.
-    fn take_or_call(&self) -> Option<Held<'_, C>> {
+    /// gives the bus back and between any two messages. With the bus comes the youngest node that
+    /// was pushed before, to be compared only.
+    fn take_or_call(&self) -> Option<(Held<'_, C>, *const Node)> {
         let mut seen = self.word.load(Ordering::Relaxed);
         loop {
             let taken = tags(seen) & HELD == 0;
@@ -290,7 +295,7 @@ impl<C: Controller + ?Sized> Bus<C> {
             match self.word.compare_exchange_weak(seen, wanted, Ordering::AcqRel, Ordering::Relaxed)
             {
                 // SAFETY: HELD was clear, and we set it.
-                Ok(_) => return taken.then(|| unsafe { self.held() }),
+                Ok(_) => return taken.then(|| (unsafe { self.held() }, node_of(seen))),
                 Err(now) => seen = now,
             }
         }
@@ -531,7 +536,7 @@ impl<C: Controller + ?Sized> Bus<C> {
             self.ring();
         } else if self.platform.inheritance().is_some() {
             self.pump_inherited();
-        } else if let Some(held) = self.take_or_call() {
+        } else if let Some((held, _)) = self.take_or_call() {
             held.pump();
         }
         self.wait_settled(node);

@@ -10,7 +10,7 @@ use loom::cell::UnsafeCell;
 use std::pin::Pin;
 
 use barewire::bus::queued::Exchange;
-use barewire::bus::{Bus, Device, Platform, Prepared, Queued};
+use barewire::bus::{Bus, Device, Platform, Prepared, Pump, Queued};
 use barewire::controller::null::Null;
 use barewire::controller::{
     Controller, Limits, Plan, Program, TimedOut, Unfinished, Wire, run_message,
@@ -125,8 +125,9 @@ impl Leaked {
     }
 }
 
-pub(crate) fn model_bus(platform: &'static dyn Platform) -> Leaked {
-    Leaked(Box::into_raw(Box::new(Bus::with_platform(Watched::new(), platform))))
+pub(crate) fn model_bus(platform: &'static dyn Platform, pump: Pump) -> Leaked {
+    let bus = Bus::with_platform(Watched::new(), platform).with_pump(pump);
+    Leaked(Box::into_raw(Box::new(bus)))
 }
 
 /// What a thread does.
@@ -167,7 +168,7 @@ type Submitted = Pin<Box<Queued<'static, Watched, Exchange<1>>>>;
 /// A thread's things, made before it begins: making them takes the bus, which is not what is
 /// checked.
 pub(crate) struct Worker {
-    ops: &'static [Op],
+    ops: Vec<Op>,
     number: u8,
     device: Device<'static, Watched>,
     prepared: Prepared<'static, Watched, 1>,
@@ -175,21 +176,21 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(bus: Leaked, number: u8, ops: &'static [Op]) -> Self {
+    pub(crate) fn new(bus: Leaked, number: u8, ops: Vec<Op>) -> Self {
         let device = bus.get().device(&Settings::new(0, 1_000_000)).expect("opens");
         let message = |_| Box::pin(device.queued([0]).expect("plans"));
         Self {
-            ops,
             number,
             device,
             prepared: device.prepare([0]).expect("plans"),
             messages: ops.iter().map(message).collect(),
+            ops,
         }
     }
 
     pub(crate) fn run(self) -> Outcome {
         let Self { ops, number, device, mut prepared, mut messages } = self;
-        run_thread(&device, &mut prepared, &mut messages, number, ops)
+        run_thread(&device, &mut prepared, &mut messages, number, &ops)
     }
 }
 
