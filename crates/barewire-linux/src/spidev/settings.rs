@@ -162,6 +162,8 @@ pub(super) fn configure(
         // A message's size against bufsiz is ours to check.
         asks: true,
         poll_bytes_max: usize::MAX,
+        // The kernel splits or refuses, and counts that itself.
+        max_transfer_bytes: usize::MAX,
         regs,
         cs_setup_ticks,
         cs_hold_ticks,

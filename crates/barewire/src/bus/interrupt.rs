@@ -57,9 +57,9 @@ impl<C: Controller + ?Sized> Held<'_, C> {
     fn land(mut self, node: *const Node, polled: Poll<Result<usize, Unfinished>>) -> Option<Self> {
         let bus = self.bus();
         // SAFETY: the node is out of the queue and not settled.
-        let Job { message, path, .. } = unsafe { job(node) };
+        let Job { program, message, path } = unsafe { job(node) };
         if let Poll::Ready(ran) = polled {
-            self.count(message, path, ran);
+            self.count(program, message, path, ran);
             self.finish(node, ran.map_err(|unfinished| unfinished.explain(message)));
             return Some(self);
         }

@@ -296,7 +296,7 @@ impl<C: Controller + ?Sized> Held<'_, C> {
         path: Path,
     ) -> Result<usize, Unfinished> {
         let ran = self.controller_mut().run(program, message);
-        self.count(message, path, ran);
+        self.count(program, message, path, ran);
         ran
     }
 
@@ -325,12 +325,13 @@ impl<C: Controller + ?Sized> Held<'_, C> {
     #[inline]
     pub(super) fn count(
         &self,
+        program: &Program,
         message: &[Transfer<'_>],
         path: Path,
         ran: Result<usize, Unfinished>,
     ) {
         if self.bus.counting.load(Ordering::Relaxed) {
-            self.bus.counters.count(path, message, ran);
+            self.bus.counters.count(path, program, message, ran);
         }
     }
 

@@ -19,7 +19,7 @@ use core::sync::atomic::AtomicUsize;
 
 use super::atomic::{AtomicU32, Ordering, fence};
 use super::platform::Platform;
-use crate::controller::Unfinished;
+use crate::controller::{Program, Unfinished};
 use crate::spi::{Error, Transfer};
 
 /// Buckets of the transfer length histogram.
@@ -41,7 +41,8 @@ const ERRORS: usize = PATHS;
 const TIMEDOUT: usize = ERRORS + 1;
 /// By what the transfers do: send, receive, both.
 const BYTES: usize = TIMEDOUT + 1;
-const HISTO: usize = BYTES + 3;
+const SPLIT: usize = BYTES + 3;
+const HISTO: usize = SPLIT + 1;
 const COUNTERS: usize = HISTO + HISTO_BUCKETS;
 
 /// What was counted, at one moment. The names are the kernel's.
@@ -69,8 +70,7 @@ pub struct Statistics {
     pub bytes_tx: u64,
     /// Transfers by length: up to 1 byte, 2 to 3, 4 to 7, and so on to 65,536 and more.
     pub transfer_bytes_histo: [u64; HISTO_BUCKETS],
-    /// Transfers that a controller had to split for their length. Ours split inside a burst loop
-    /// and need not, so this is 0; it is here because the kernel has it.
+    /// Transfers longer than the controller takes at once (the ECSPI's bursts are of 512 bytes).
     pub transfers_split_maxsize: u64,
 }
 
@@ -156,6 +156,7 @@ impl Counters {
     pub(super) fn count(
         &self,
         path: Path,
+        program: &Program,
         message: &[Transfer<'_>],
         ran: Result<usize, Unfinished>,
     ) {
@@ -177,6 +178,9 @@ impl Counters {
             let data = transfer.data();
             counters[HISTO + bucket(data.len())].add(1);
             counters[BYTES + data.direction() as usize].add(data.len());
+            if data.len() > program.max_transfer_bytes {
+                counters[SPLIT].add(1);
+            }
         }
         // 2.
         self.sequence.store(sequence.wrapping_add(2), Ordering::Release);
@@ -215,7 +219,7 @@ fn derive(counters: &[u64; COUNTERS]) -> Statistics {
         bytes_rx: rx + both,
         bytes_tx: tx + both,
         transfer_bytes_histo,
-        transfers_split_maxsize: 0,
+        transfers_split_maxsize: counters[SPLIT],
     }
 }
 

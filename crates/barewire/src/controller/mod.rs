@@ -51,6 +51,8 @@ pub struct Program {
     /// The longest transfer, in bytes, whose planning asks nothing: a longer one is planned by
     /// [`Controller::plan`], which may have it wait by interrupt. `usize::MAX` if none does.
     pub poll_bytes_max: usize,
+    /// Longer transfers are split: the block takes them in several goes.
+    pub max_transfer_bytes: usize,
     /// The block's own values; their meaning is the driver's.
     pub regs: [u32; 5],
     /// Ticks to wait after CS is driven active.

@@ -92,6 +92,7 @@ impl Controller for Null {
             plan: Plan::new(0, settings.word_delay_ns, word_bytes(settings.bits_per_word)?),
             asks: false,
             poll_bytes_max: usize::MAX,
+            max_transfer_bytes: usize::MAX,
             regs: [0; 5],
             cs_setup_ticks: settings.cs_setup_ns,
             cs_hold_ticks: settings.cs_hold_ns,

@@ -9,6 +9,7 @@ mod interrupt;
 mod park;
 mod queue;
 mod queued;
+mod statistics;
 mod turns;
 
 use std::boxed::Box;

@@ -152,6 +152,7 @@ impl EcspiConfig {
             // What would pulse the block's own line depends on the message.
             asks: native,
             poll_bytes_max: self.poll_bytes_max(&plan, timer_hz),
+            max_transfer_bytes: self.burst_bytes_max(),
             regs: [
                 configreg,
                 periodreg,

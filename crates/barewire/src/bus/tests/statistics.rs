@@ -1,0 +1,100 @@
+//! What is counted is what was on the wire, and is read whole.
+
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::park::{Park, ParkInheriting};
+use super::{SETTINGS, wired};
+use crate::bus::platform::Spin;
+use crate::bus::{Platform, Statistics};
+use crate::controller::TimedOut;
+use crate::spi::Transfer;
+
+#[test]
+fn off_nothing_is_counted_and_on_every_path_is() {
+    for platform in [&Spin as &dyn Platform, &Park, &ParkInheriting] {
+        let bus = wired(platform, |len| match len {
+            3 => Err(TimedOut { timeout_us: 1 }),
+            _ => Ok(()),
+        });
+        let device = bus.device(&SETTINGS).expect("opens");
+        let mut register = device.prepare([1, 2]).expect("plans");
+        let mut queued = pin!(device.queued([1; 8]).expect("plans"));
+        register.run().expect("runs");
+        assert_eq!(bus.statistics(), Statistics::default(), "it is off");
+        bus.set_counting(true);
+        register.run().expect("runs");
+        register.try_run().expect("runs");
+        let mut rx = [0; 70];
+        device
+            .sync(&mut [Transfer::write(&[1]).with_cs_change(), Transfer::read(&mut rx)])
+            .expect("runs");
+        queued.as_mut().submit().expect("is free");
+        assert_eq!(queued.as_mut().wait(), Some(Ok(8)));
+        device.sync(&mut [Transfer::write(&[1; 2]), Transfer::write(&[0; 3])]).expect_err("fails");
+        device.sync(&mut []).expect_err("is refused, and never was on the wire");
+        bus.lock().sync(&device, &mut [Transfer::write(&[1])]).expect("runs");
+        let mut expected = Statistics {
+            messages: 6,
+            transfers: 7,
+            errors: 1,
+            timedout: 1,
+            spi_sync: 5,
+            spi_sync_immediate: 5,
+            spi_async: 1,
+            bytes: 2 + 2 + 1 + 70 + 8 + 2 + 1,
+            bytes_rx: 2 + 2 + 70 + 8,
+            bytes_tx: 2 + 2 + 1 + 8 + 2 + 1,
+            ..Statistics::default()
+        };
+        expected.transfer_bytes_histo[0] = 2;
+        expected.transfer_bytes_histo[1] = 3;
+        expected.transfer_bytes_histo[3] = 1;
+        expected.transfer_bytes_histo[6] = 1;
+        assert_eq!(bus.statistics(), expected);
+        bus.set_counting(false);
+        register.run().expect("runs");
+        assert_eq!(bus.statistics(), expected, "what was counted stays");
+    }
+}
+
+#[test]
+fn a_caller_that_waited_is_counted_as_one_that_waited() {
+    let bus = wired(&Park, |_| Ok(()));
+    bus.set_counting(true);
+    let device = bus.device(&SETTINGS).expect("opens");
+    std::thread::scope(|scope| {
+        let lock = bus.lock();
+        scope.spawn(|| device.sync(&mut [Transfer::write(&[1])]).expect("runs"));
+        // The word is no longer plainly held once somebody has pushed.
+        while bus.word.load(Ordering::Relaxed) == crate::bus::lock::HELD_ALONE {
+            std::thread::yield_now();
+        }
+        drop(lock);
+    });
+    let statistics = bus.statistics();
+    assert_eq!((statistics.spi_sync, statistics.spi_sync_immediate), (1, 0));
+}
+
+#[test]
+fn a_reader_never_sees_half_a_message() {
+    let (rounds, stop) = (if cfg!(miri) { 30 } else { 20_000 }, AtomicBool::new(false));
+    let bus = wired(&Park, |_| Ok(()));
+    bus.set_counting(true);
+    let device = bus.device(&SETTINGS).expect("opens");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..rounds {
+                device.sync(&mut [Transfer::write(&[1; 3]), Transfer::write(&[2])]).expect("runs");
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        while !stop.load(Ordering::Relaxed) {
+            let seen = bus.statistics();
+            assert_eq!(seen.transfers, 2 * seen.messages, "{seen:?}");
+            assert_eq!(seen.bytes, 4 * seen.messages, "{seen:?}");
+            assert_eq!(seen.spi_sync, seen.messages, "{seen:?}");
+        }
+    });
+    assert_eq!(bus.statistics().messages, rounds);
+}
