@@ -209,6 +209,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step::building("msrv", "the oldest compiler promised builds it", msrv),
     Step::building("docs", "documentation without warnings", docs),
     Step::building("loom", "the bus word under a model checker", loom),
+    Step::building("shuttle", "the bus under a million random schedules", shuttle),
     Step::building("miri", "the core's tests under Miri", miri),
 ];
 
@@ -312,11 +313,21 @@ fn docs(cx: &Context) -> Outcome {
     Outcome::of_check(success)
 }
 
-/// Release, since every interleaving is run.
 fn loom(cx: &Context) -> Outcome {
-    let dir = cx.target_dir("loom");
-    let args = ["test", "-p", "barewire", "--release", "--test", "loom", "--target-dir", &dir];
-    cx.run_tests(&Task::new("cargo", &args).env("RUSTFLAGS", "--cfg loom"))
+    model_checker(cx, "loom", "--cfg loom")
+}
+
+fn shuttle(cx: &Context) -> Outcome {
+    model_checker(cx, "shuttle", "--cfg shuttle")
+}
+
+/// The core's tests of that name, built for the model checker of that name. Release, since so many
+/// schedules are run.
+fn model_checker(cx: &Context, name: &str, flags: &'static str) -> Outcome {
+    let dir = cx.target_dir(name);
+    let cargo = ["test", "-p", "barewire", "--release", "--test", name, "--target-dir", &dir];
+    let args = [&cargo[..], &["--", "--show-output"]].concat();
+    cx.run_tests(&Task::new("cargo", &args).env("RUSTFLAGS", flags))
 }
 
 /// Isolation is off because proptest reads its regression files; few cases, because Miri is some

@@ -49,6 +49,9 @@ pub(crate) fn print(rows: &[Row], console: Console) -> bool {
     for row in rows {
         console.say(&table_line(row, console));
     }
+    for line in figure_lines(rows) {
+        console.say(&line);
+    }
     for line in skip_lines(rows) {
         console.say(&console.paint(Tone::Warning, &line));
     }
@@ -87,6 +90,16 @@ fn remark(outcome: &Outcome) -> String {
         parts.push(outcome.note.clone());
     }
     parts.join(", ")
+}
+
+/// What tests want repeated, each with its step.
+fn figure_lines(rows: &[Row]) -> Vec<String> {
+    let of = |row: &Row| {
+        let figures = row.outcome.tally.figures.clone().into_iter();
+        let step = row.step;
+        figures.map(move |figure| format!("  [{step}] {figure}"))
+    };
+    rows.iter().flat_map(of).collect()
 }
 
 /// The skips, each with its step: nobody should take a run with holes for a whole one.

@@ -11,12 +11,17 @@ pub(crate) struct Tally {
     pub(crate) ignored: u64,
     /// Every line that begins `SKIPPED:`, whole.
     pub(crate) skipped: Vec<String>,
+    /// Every line that begins `FIGURE:`, whole.
+    pub(crate) figures: Vec<String>,
     /// Whether the compiler gave up, so that nothing ran.
     pub(crate) build_broke: bool,
 }
 
 /// What a test or step prints at the start of a line when it could not run here.
 pub(crate) const SKIPPED: &str = "SKIPPED:";
+
+/// What a test prints at the start of a line that the end of the run is to repeat.
+const FIGURE: &str = "FIGURE:";
 
 impl Tally {
     /// Reads one line of output, coloured or not.
@@ -28,6 +33,8 @@ impl Tally {
             self.ignored += result.ignored;
         } else if line.starts_with(SKIPPED) {
             self.skipped.push(line.trim_end().to_string());
+        } else if line.starts_with(FIGURE) {
+            self.figures.push(line.trim_end().to_string());
         } else if line.starts_with("error: could not compile") {
             self.build_broke = true;
         }
@@ -39,6 +46,7 @@ impl Tally {
         self.failed += other.failed;
         self.ignored += other.ignored;
         self.skipped.extend(other.skipped);
+        self.figures.extend(other.figures);
         self.build_broke |= other.build_broke;
     }
 }
@@ -128,6 +136,12 @@ mod tests {
     fn skipped_lines_are_kept_whole_and_only_from_the_start_of_a_line() {
         let tally = scanned(&["SKIPPED: no valgrind here\r", "nothing was SKIPPED: here"]);
         assert_eq!(tally.skipped, ["SKIPPED: no valgrind here"]);
+    }
+
+    #[test]
+    fn figures_are_kept_whole() {
+        let tally = scanned(&["FIGURE: 7 of 9", "no FIGURE: this"]);
+        assert_eq!(tally.figures, ["FIGURE: 7 of 9"]);
     }
 
     #[test]

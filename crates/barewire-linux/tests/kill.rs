@@ -178,7 +178,7 @@ fn killed_at_any_moment_the_bus_goes_on() {
         check(opened.record.entries()).unwrap_or_else(|wrong| panic!("{wrong}, seed {seed}"));
     let recovered = opened.recoveries.times();
     println!(
-        "kill test: {KILLS} kills, {recovered} recoveries, {survived} messages by the survivor, seed {seed}"
+        "FIGURE: kill test: {KILLS} kills, {recovered} recoveries, {survived} messages by the survivor, seed {seed}"
     );
     println!(
         "of the recoveries {} in a half-run message, {} beside one; {} messages by the killed",

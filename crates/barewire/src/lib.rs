@@ -5,9 +5,10 @@
 //! each only looks down:
 //!
 //! * [`chip`]: drivers of chips behind the bus ([`chip::spi_nor`]).
-//! * [`bus`]: one controller, its lock, and the paths through it. [`bus::Device::sync`] takes any
-//!   message; [`bus::Prepared`] is validated and turned into register values once, and then costs
-//!   one atomic in, the register accesses, one atomic out.
+//! * [`bus`]: one controller, its lock and queue, and the paths through them.
+//!   [`bus::Device::sync`] takes any message; [`bus::Prepared`] is validated and turned into
+//!   register values once, and then costs one atomic in, the register accesses, one atomic out;
+//!   [`bus::Queued`] is submitted, and its owner goes on.
 //! * [`controller`]: the silicon, behind the [`Controller`](controller::Controller) trait
 //!   ([`controller::ecspi`] for i.MX 6, 7 and 8).
 //! * [`middleware`]: controllers that wrap any controller; [`trace`]: the events they tell.
@@ -35,8 +36,7 @@
 //!
 //! # Not supported
 //! Least significant bit first (no block here has it), dual and quad wires, a controller as
-//! target. Asynchronous messages and a queue are the next issue's; the bus word is built for
-//! them.
+//! target.
 #![no_std]
 
 #[cfg(any(test, loom, shuttle))]

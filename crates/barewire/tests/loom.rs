@@ -98,7 +98,7 @@ fn check_all(what: &str, mixes: &[Vec<Vec<Op>>], usual: Option<usize>) {
     }
     let preemptions = preemptions.map_or("any number of".into(), |bound| format!("up to {bound}"));
     println!(
-        "{what}: {} mixes, {preemptions} preemptions, {interleavings} interleavings",
+        "FIGURE: loom, {what}: {} mixes, {preemptions} preemptions, {interleavings} interleavings",
         mixes.len()
     );
 }

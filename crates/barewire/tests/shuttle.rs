@@ -165,7 +165,7 @@ fn check(platform: &'static dyn Platform, pump: Pump, threads: u8, ops: usize) {
         schedules(),
     );
     println!(
-        "{threads} threads of up to {ops} operations, {pump:?}: {} schedules, {} messages served",
+        "FIGURE: shuttle, {threads} threads of up to {ops} operations, {pump:?}: {} schedules, {} messages served",
         schedules(),
         served.load(Ordering::Relaxed)
     );

@@ -1,21 +1,39 @@
 //! The bus: one controller, who may drive it, and the paths through it.
 //!
-//! | path | for | costs |
+//! | path | for | costs on an idle bus |
 //! |---|---|---|
 //! | [`Prepared`], [`PreparedMessage`] | accesses known in advance | one atomic in, the register accesses, one atomic out |
 //! | [`Device::sync`] | any message, the caller waits | the same and the message's validation |
+//! | [`Device::queued`], [`Device::transact`] | the caller goes on; a callback, a poll or a future ends it | one push; the holder, a [worker](Bus::serve) or an [interrupt](Bus::interrupt) runs it |
+//! | [`Bus::lock`] | several messages that nobody comes between | as sync |
+//!
+//! All are methods of one handle, in any mix.
 //!
 //! # Promises
-//! 1. A message is never interleaved with another on the wire: whoever runs one holds the bus.
-//! 2. CS is released on every error and panic path, and the bus is given back.
-//! 3. `try_` calls never block: they may be made from a signal or interrupt handler, even one
-//!    that interrupted a message on the same bus; they then return [`Error::Busy`].
-//! 4. What a device's settings imply is computed when they are set; what a prepared message
-//!    implies is computed when it is prepared.
+//! 1. Messages of one context run in the order it gave them, whatever paths it mixes. A context is
+//!    a thread, as [`Platform::context`] tells them apart.
+//! 2. A message is never interleaved with another on the wire: whoever runs one holds the bus. A
+//!    [lock](Bus::lock) holds it over several.
+//! 3. CS is released on every error, cancel and panic path, and the bus is given back or on.
+//! 4. `try_` calls never block: they may be made from a signal or interrupt handler, even one
+//!    that interrupted a message on the same bus; they then return [`Error::Busy`]. One that runs
+//!    polls the wire; if others submitted messages meanwhile it hands the queue to a thread that
+//!    waits, or to the worker, or else runs it.
+//! 5. Nobody who waits is forgotten, nor starved: equals are served first come, first served; by
+//!    priority a message is overtaken at most 16 times; a holder serves others at most 64 times
+//!    before it hands the bus on.
+//! 6. With a [platform](Platform::inheritance) that has priority inheritance, who waits lends the
+//!    holder its priority, and the holder runs no others' messages.
+//! 7. [Statistics], when on, equal what was on the wire; when off they cost one look at a flag.
 //!
-//! Messages of one context run in the order it gave them, since a call returns only when its
-//! message has run. A caller that finds the bus taken spins (see [`Bus::with_relax`]); callers
-//! that spin are not served in order.
+//! # Not to be done
+//! A thread that holds the bus, by [`Bus::lock`] or in a [callback](queued::Callback), must not
+//! wait for it: no sync, no lock, no dropping of a message that is queued. It would wait for itself.
+//!
+//! # The rooms
+//! The word and what it guards are in `lock`, everything that happens when the bus is not simply
+//! idle in `pump`; a place in the queue is a `node`, their order the `queue`'s. `worker`,
+//! `interrupt` and `inherit` are the three other ways to be served.
 
 mod atomic;
 mod device;
