@@ -173,3 +173,49 @@ fn handlers_of_several_processors_attend_one_at_a_time() {
 fn inheritance_and_interrupts_exclude_each_other() {
     let _ = stepping(&ParkInheriting);
 }
+
+/// A controller that plans everything to wait by interrupt, and notes how it was run.
+#[derive(Default)]
+struct Sleepy {
+    slept: Vec<bool>,
+}
+
+impl Controller for Sleepy {
+    fn limits(&self) -> Limits {
+        Null::new().limits()
+    }
+    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
+        let (program, effective) = Null::new().configure(settings)?;
+        Ok((Program { asks: true, ..program }, effective))
+    }
+    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        Null::new().plan(program, message)?;
+        for transfer in message {
+            transfer.plan = transfer.plan.with_interrupt(true);
+        }
+        Ok(())
+    }
+    fn run(&mut self, _: &Program, message: &mut [Transfer<'_>]) -> Result<usize, Unfinished> {
+        self.slept.push(message[0].plan.by_interrupt());
+        Ok(message[0].data().len())
+    }
+    fn reclaim(&mut self) {}
+}
+
+#[test]
+fn try_calls_poll_whatever_was_planned_and_leave_the_plan() {
+    let bus = Bus::new(Sleepy::default());
+    {
+        let device = bus.device(&SETTINGS).expect("opens");
+        let mut register = device.prepare([1]).expect("plans");
+        let mut message = [Transfer::write(&[1, 2])];
+        let mut prepared = device.prepare_message(&mut message).expect("plans");
+        register.try_run().expect("runs");
+        register.run().expect("runs");
+        prepared.try_run().expect("runs");
+        prepared.run().expect("runs");
+        device.try_sync(&mut [Transfer::write(&[3])]).expect("runs");
+        device.sync(&mut [Transfer::write(&[3])]).expect("runs");
+    }
+    assert_eq!(bus.into_inner().slept, [false, true, false, true, false, true]);
+}

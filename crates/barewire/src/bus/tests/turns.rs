@@ -10,8 +10,9 @@ use std::task::{Context, Poll};
 use super::park::{Park, ParkInheriting};
 use super::queued::waker;
 use super::{SETTINGS, wired};
-use crate::bus::Platform;
 use crate::bus::platform::Spin;
+use crate::bus::queued::Completed;
+use crate::bus::{Platform, Then};
 use crate::spi::{Error, Transfer};
 
 #[test]
@@ -182,4 +183,32 @@ fn a_panic_of_whoever_runs_others_messages_loses_none_of_them() {
     let wire = bus.into_inner();
     assert_eq!(wire.sent, [3, 4]);
     assert!(!wire.selected, "CS was released");
+}
+
+#[test]
+fn a_holder_does_not_serve_others_for_ever() {
+    static RUNS: AtomicUsize = AtomicUsize::new(0);
+    static STOP: AtomicBool = AtomicBool::new(false);
+    fn endless(_: &mut Completed<'_>) -> Then {
+        let runs = RUNS.fetch_add(1, Ordering::Relaxed);
+        assert!(runs < 20_000_000, "the holder serves on and on");
+        if STOP.load(Ordering::Relaxed) { Then::Done } else { Then::Again }
+    }
+    let bus = wired(&Park, |_| Ok(()));
+    std::thread::scope(|scope| {
+        let device = bus.device(&SETTINGS).expect("opens");
+        let mut queued = Box::pin(device.queued([1]).expect("plans").with_callback(&endless));
+        let lock = bus.lock();
+        queued.as_mut().enqueue().expect("is free");
+        let pushed = bus.word.load(Ordering::Relaxed);
+        let waiter = scope.spawn(move || device.sync(&mut [Transfer::write(&[2])]));
+        while bus.word.load(Ordering::Relaxed) == pushed {
+            std::thread::yield_now();
+        }
+        // Returns although the endless message never ends: the waiter is given the queue.
+        drop(lock);
+        STOP.store(true, Ordering::Relaxed);
+        assert_eq!(waiter.join().expect("no panic"), Ok(1));
+        assert!(queued.as_mut().wait().is_some());
+    });
 }
