@@ -245,6 +245,7 @@ impl<'f> Context<'f> {
         self.message.sign(self.index, number);
         let mut message = self.message.transfers();
         let mut prepared = device.prepare_message(&mut message).expect("a good message");
+        self.floor.judge.borrow_mut().hands_over(self.index, number);
         let (ran, idle) = found_idle(|| prepared.run());
         drop(message);
         let path = if idle { Path::Immediate } else { Path::Waited };
@@ -353,13 +354,16 @@ impl<'f> Context<'f> {
         let patience = if self.random.one_in(4) { self.random.below(2) as u32 } else { u32::MAX };
         let mut message = self.message.transfers();
         let mut futures: Vec<Boxed<'_, Ran>> = Vec::new();
+        let (judge, index) = (&*self.floor.judge, self.index);
         for (at, place) in self.places.iter_mut().enumerate() {
             if wanted.contains(&at) {
-                futures.push(place.slot.run());
+                let number = place.number.expect("it was given");
+                futures.push(handed_over(judge, index, number, place.slot.run()));
             }
         }
-        if transact.is_some() {
-            futures.push(Box::pin(device.transact(&mut message)));
+        if let Some(number) = transact {
+            let future = Box::pin(device.transact(&mut message));
+            futures.push(handed_over(judge, index, number, future));
         }
         let mut results = join(futures, patience);
         drop(message);
@@ -451,6 +455,19 @@ fn run_prepared<const N: usize>(
     let rx = *access.rx();
     let well = rx[0] == 0 && rx[1..] == access.tx_mut()[..N - 1];
     (outcome, if idle { Path::Immediate } else { Path::Waited }, well)
+}
+
+/// The future, which tells the judge when it is first polled.
+fn handed_over<'f>(
+    judge: &'f RefCell<Judge>,
+    context: usize,
+    number: u32,
+    future: Boxed<'f, Ran>,
+) -> Boxed<'f, Ran> {
+    Box::pin(async move {
+        judge.borrow_mut().hands_over(context, number);
+        future.await
+    })
 }
 
 fn outcome(ran: Result<usize, MessageError>) -> Outcome {

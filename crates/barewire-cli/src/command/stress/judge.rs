@@ -58,7 +58,7 @@ pub(super) struct Seen {
     pub(super) selections: u64,
     /// Messages that began while an older one of lower priority waited.
     pub(super) priority_overtakes: u64,
-    /// The most often one message was overtaken so.
+    /// The most often one message was overtaken so before it began.
     pub(super) overtaken_max: u64,
 }
 
@@ -125,6 +125,15 @@ impl Judge {
         context.messages.push(0);
         context.waiting.push_back(Waiting { number, given, priority, overtaken: 0 });
         number
+    }
+
+    /// The message is handed to the bus only now: what went before it until now did not overtake it.
+    pub(super) fn hands_over(&mut self, context: usize, number: u32) {
+        let given = self.given;
+        let mut waiting = self.contexts[context].waiting.iter_mut();
+        if let Some(waiting) = waiting.find(|waiting| waiting.number == number) {
+            (waiting.given, waiting.overtaken) = (given, 0);
+        }
     }
 
     /// How many messages were given.
@@ -259,11 +268,11 @@ impl Judge {
         }
         context.latest = context.latest.max(Some(header.number));
         let at = context.waiting.iter().position(|waiting| waiting.number == header.number);
-        let Some(Waiting { given, priority, .. }) = at.and_then(|at| context.waiting.remove(at))
-        else {
-            return;
-        };
-        if priority == 0 {
+        let begun = at.and_then(|at| context.waiting.remove(at));
+        let Some(Waiting { given, priority, overtaken, .. }) = begun else { return };
+        self.seen.overtaken_max = self.seen.overtaken_max.max(overtaken);
+        // Who has the lock has had its turn.
+        if priority == 0 || self.locked_by.is_some() {
             return;
         }
         let mut overtakes = false;
@@ -271,7 +280,6 @@ impl Judge {
         for other in others.filter(|other| other.priority < priority && other.given < given) {
             other.overtaken += 1;
             overtakes = true;
-            self.seen.overtaken_max = self.seen.overtaken_max.max(other.overtaken);
         }
         self.seen.priority_overtakes += u64::from(overtakes);
     }
