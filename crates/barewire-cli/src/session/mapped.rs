@@ -1,13 +1,14 @@
 //! ECSPI registers mapped into this process as a bus: through UIO or `/dev/mem`. Experimental.
 
 use barewire::bus::Bus;
+use barewire::bus::platform::Spin;
 use barewire::controller::Controller;
 use barewire::time::Timer;
 use barewire_linux::map::{EcspiSpec, MappedEcspi};
 use barewire_linux::{Monotonic, Root};
 
 use super::OpenBus;
-use super::selftest::{self, Selftest};
+use super::selftest::{self, Around};
 use crate::failure::Failure;
 use crate::output::note;
 
@@ -18,14 +19,15 @@ pub(super) struct MappedBus {
 
 impl MappedBus {
     /// The controller as asked, mapped, looked at, and only then touched.
-    pub(super) fn open(spec: &EcspiSpec, selftest: Option<Selftest>) -> Result<Self, Failure> {
+    pub(super) fn open(spec: &EcspiSpec, around: Around) -> Result<Self, Failure> {
         let mapped = MappedEcspi::open(&Root::system(), spec)
             .map_err(|error| Failure::Failed(error.to_string()))?;
         // Before a register is touched: a block without its clock hangs the machine.
         if let Some(warning) = mapped.warning() {
             note!("barewire: warning: {warning}");
         }
-        Ok(Self { bus: selftest::bus(mapped.start(), selftest, &barewire::bus::platform::Spin) })
+        let bus = selftest::bus(mapped.start(), around, Monotonic::new(), &Spin);
+        Ok(Self { bus })
     }
 }
 
