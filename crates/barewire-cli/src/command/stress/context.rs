@@ -38,6 +38,8 @@ pub(super) struct Floor<'f> {
     pub(super) counts: RefCell<Counts>,
     pub(super) progress: &'f Progress,
     pub(super) shown: Cell<u64>,
+    /// On a bus with priority inheritance whoever waits runs its message itself: all are at once.
+    pub(super) inherits: bool,
 }
 
 /// Messages given, by path.
@@ -144,7 +146,7 @@ impl<'f> Context<'f> {
     }
 
     fn pause(&mut self) {
-        let crowded = self.floor.judge.borrow().given() / PHASE % 2 == 0;
+        let crowded = (self.floor.judge.borrow().given() / PHASE).is_multiple_of(2);
         let most = if crowded { PAUSE } else { PAUSE_IDLE };
         self.floor.board.cpu_work(self.random.below(most) as u64);
     }
@@ -196,18 +198,24 @@ impl<'f> Context<'f> {
         self.settle(number, path, self.message.does(), len, outcome, well);
     }
 
+    fn path(&self, idle: bool) -> Path {
+        if idle || self.floor.inherits { Path::Immediate } else { Path::Waited }
+    }
+
     fn prepared(&mut self) {
         self.counts(|counts| counts.prepared += 1);
         if self.random.one_in(4) {
             let number = self.give(self.devices[0].priority());
             let access = &mut self.long;
-            let (outcome, path, well) = run_prepared(access, self.index, number, false);
+            let (outcome, idle, well) = run_prepared(access, self.index, number, false);
+            let path = self.path(idle);
             self.settle_one(number, path, 40, outcome, well);
         } else {
             let at = self.random.below(self.short.len());
             let number = self.give(self.devices[at].priority());
             let access = &mut self.short[at];
-            let (outcome, path, well) = run_prepared(access, self.index, number, false);
+            let (outcome, idle, well) = run_prepared(access, self.index, number, false);
+            let path = self.path(idle);
             self.settle_one(number, path, 12, outcome, well);
         }
     }
@@ -232,15 +240,15 @@ impl<'f> Context<'f> {
         let mut message = self.message.transfers();
         let (ran, idle) = found_idle(|| device.sync(&mut message));
         drop(message);
-        let path = if idle { Path::Immediate } else { Path::Waited };
+        let path = self.path(idle);
         self.settle_message(number, path, outcome(ran));
     }
 
-    /// Preparing waits for its turn too, so the number is given when it is done.
+    /// Preparing waits for a turn of its own, before the message is handed over.
     fn prepared_message(&mut self, device: &Line<'f>) {
         self.counts(|counts| counts.prepared_message += 1);
-        // Signed before it is prepared, since that lends the buffers out: nothing of this context
-        // comes in between.
+        // Signed first, since preparing it lends the buffers out: nothing of this context comes in
+        // between.
         let number = self.give(device.priority());
         self.message.sign(self.index, number);
         let mut message = self.message.transfers();
@@ -248,7 +256,7 @@ impl<'f> Context<'f> {
         self.floor.judge.borrow_mut().hands_over(self.index, number);
         let (ran, idle) = found_idle(|| prepared.run());
         drop(message);
-        let path = if idle { Path::Immediate } else { Path::Waited };
+        let path = self.path(idle);
         self.settle_message(number, path, outcome(ran));
     }
 
@@ -423,7 +431,8 @@ impl<'f> Context<'f> {
             let at = self.random.below(self.short.len());
             let number = self.give(self.devices[at].priority());
             let access = &mut self.short[at];
-            let (outcome, path, well) = run_prepared(access, self.index, number, true);
+            let (outcome, idle, well) = run_prepared(access, self.index, number, true);
+            let path = self.path(idle);
             self.floor.account.borrow_mut().busy += u64::from(outcome == Outcome::NotRun);
             self.settle_one(number, path, 12, outcome, well);
         } else {
@@ -445,7 +454,7 @@ fn run_prepared<const N: usize>(
     context: usize,
     number: u32,
     try_it: bool,
-) -> (Outcome, Path, bool) {
+) -> (Outcome, bool, bool) {
     const { assert!(N >= LEN_MIN, "a message has room for its head") };
     sign(access.tx_mut(), context, number);
     let (outcome, idle) = found_idle(|| {
@@ -454,7 +463,7 @@ fn run_prepared<const N: usize>(
     });
     let rx = *access.rx();
     let well = rx[0] == 0 && rx[1..] == access.tx_mut()[..N - 1];
-    (outcome, if idle { Path::Immediate } else { Path::Waited }, well)
+    (outcome, idle, well)
 }
 
 /// The future, which tells the judge when it is first polled.

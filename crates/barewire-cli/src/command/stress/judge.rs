@@ -365,3 +365,112 @@ impl Chip for Recorder {
         (through >> 8) as u32
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use barewire::spi::Error;
+
+    use super::super::message::sign;
+    use super::*;
+
+    const LEN: usize = 12;
+
+    fn on_wire(judge: &mut Judge, context: usize, number: u32, len: usize) {
+        let mut bytes = [0; LEN];
+        sign(&mut bytes, context, number);
+        judge.select(0);
+        judge.bytes.extend_from_slice(&bytes[..len]);
+        judge.deselect(0);
+    }
+
+    fn judged(with: impl FnOnce(&mut Judge)) -> [u64; 4] {
+        let mut judge = Judge::new(2);
+        for context in [0, 0, 0, 1] {
+            judge.give(context, 0);
+        }
+        with(&mut judge);
+        for (context, number) in [(0, 0), (0, 1), (0, 2), (1, 0)] {
+            if judge.contexts[context].messages[number as usize] & SETTLED == 0 {
+                judge.settle(context, number, Outcome::NotRun);
+            }
+        }
+        let Broken { order_violations, interleavings, lost, duplicated } = judge.close().0;
+        [order_violations, interleavings, lost, duplicated]
+    }
+
+    fn failed(actual_length: usize) -> Outcome {
+        Outcome::Failed(MessageError { error: Error::Busy, transfer_index: 0, actual_length })
+    }
+
+    #[test]
+    fn each_broken_promise_has_its_field() {
+        let done = Outcome::Done(LEN);
+        assert_eq!(judged(|_| {}), [0; 4]);
+        assert_eq!(
+            judged(|judge| {
+                on_wire(judge, 0, 1, LEN);
+                judge.settle(0, 1, done);
+                on_wire(judge, 0, 0, LEN);
+                judge.settle(0, 0, done);
+            }),
+            [1, 0, 0, 0]
+        );
+        assert_eq!(judged(|judge| judge.settle(0, 0, done)), [0, 0, 1, 0]);
+        assert_eq!(judged(|judge| on_wire(judge, 0, 0, LEN)), [0, 0, 0, 1], "but cancelled");
+        let twice = |judge: &mut Judge| {
+            on_wire(judge, 0, 0, LEN);
+            judge.settle(0, 0, done);
+            on_wire(judge, 0, 0, LEN);
+        };
+        assert_eq!(judged(twice), [0, 0, 0, 1]);
+        let foreign = |judge: &mut Judge| {
+            judge.locks(1);
+            on_wire(judge, 0, 0, LEN);
+            judge.settle(0, 0, done);
+            judge.unlocks();
+        };
+        assert_eq!(judged(foreign), [0, 1, 0, 0]);
+        let both_selected = |judge: &mut Judge| {
+            judge.select(1);
+            judge.select(0);
+        };
+        assert_eq!(judged(both_selected), [0, 1, 0, 0]);
+    }
+
+    #[test]
+    fn a_failed_message_is_there_as_far_as_its_error_says() {
+        for (on_the_wire, told, broken) in [
+            (0, 0, [0; 4]),
+            (9, 9, [0; 4]),
+            (9, 10, [0, 0, 1, 0]),
+            (10, 9, [0, 0, 0, 1]),
+            (LEN, 9, [0, 0, 0, 1]),
+        ] {
+            let with = |judge: &mut Judge| {
+                on_wire(judge, 0, 0, on_the_wire);
+                judge.settle(0, 0, failed(told));
+                on_wire(judge, 0, 1, LEN);
+                judge.settle(0, 1, Outcome::Done(LEN));
+            };
+            assert_eq!(judged(with), broken, "{on_the_wire} bytes, told {told}");
+        }
+        let broken_off = |judge: &mut Judge| {
+            on_wire(judge, 0, 0, 9);
+            judge.settle(0, 0, Outcome::Done(LEN));
+        };
+        assert_eq!(judged(broken_off), [0, 1, 0, 0]);
+    }
+
+    #[test]
+    fn a_message_that_waits_too_long_is_noticed() {
+        let mut judge = Judge::new(2);
+        judge.give(0, 0);
+        for number in 0..3 {
+            judge.give(1, 1);
+            on_wire(&mut judge, 1, number, LEN);
+        }
+        on_wire(&mut judge, 0, 0, LEN);
+        let seen = judge.close().1;
+        assert_eq!((seen.priority_overtakes, seen.overtaken_max, seen.messages), (3, 3, 4));
+    }
+}

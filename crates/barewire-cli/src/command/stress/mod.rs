@@ -23,9 +23,10 @@ use std::cell::{Cell, RefCell};
 use std::panic;
 use std::process;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use barewire::bus::Bus;
+use barewire::bus::{Bus, Pump};
 use barewire::controller::Controller;
 use barewire::middleware::{Fault, FaultInjector, When};
 use barewire_sim::bring_up::{Charged, bring_up};
@@ -42,6 +43,7 @@ use account::Account;
 use context::{Context, Counts, Floor};
 use frame::CONTEXTS_MAX;
 use judge::{Judge, Recorder};
+use platform::Watched;
 use report::Report;
 use sabotage::{Sabotage, Saboteur};
 
@@ -77,12 +79,28 @@ pub(crate) struct Args {
     /// Break a promise on purpose, a few times: the run must notice, and fails
     #[arg(long, value_name = "KIND")]
     sabotage: Option<Sabotage>,
+    /// Who runs what is submitted and not waited for
+    #[arg(long, value_name = "WHO", default_value = "caller")]
+    pump: Pumps,
+    /// The bus's lock lends its waiters' priority to its owner
+    #[arg(long)]
+    inheritance: bool,
     /// Print the result as one line of JSON
     #[arg(long)]
     json: bool,
     /// No progress bar, no notes; errors are still told
     #[arg(long, short)]
     quiet: bool,
+}
+
+/// Who runs what is submitted.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Pumps {
+    /// Whoever submits it or holds the bus
+    Caller,
+    /// A worker thread
+    Worker,
 }
 
 fn rate(text: &str) -> Result<f64, String> {
@@ -171,8 +189,11 @@ fn stress(args: &Args, options: &SimOptions) -> Result<Report, Failure> {
     let sabotaged = Rc::new(Cell::new(0));
     let driver = Charged::new(bring_up(&board), board.clone());
     let faulty = FaultInjector::new(driver, Fault::Timeout, args.when());
+    let platform = Watched::of(args.inheritance);
+    let pump = if args.pump == Pumps::Worker { Pump::Worker } else { Pump::Caller };
     let saboteur = Saboteur::new(faulty, args.sabotage, sabotaged.clone());
-    let bus: Box<Bus<dyn Controller>> = Box::new(Bus::with_platform(saboteur, &platform::Watched));
+    let bus: Box<Bus<dyn Controller>> =
+        Box::new(Bus::with_platform(saboteur, platform).with_pump(pump));
     bus.set_counting(true);
     let progress = Progress::counting("stress", args.messages, args.quiet || args.json);
     let floor = Floor {
@@ -183,6 +204,7 @@ fn stress(args: &Args, options: &SimOptions) -> Result<Report, Failure> {
         counts: RefCell::new(Counts::default()),
         progress: &progress,
         shown: Cell::new(0),
+        inherits: args.inheritance,
     };
     let begun = Instant::now();
     let mut contexts = (0..args.contexts)
@@ -194,9 +216,24 @@ fn stress(args: &Args, options: &SimOptions) -> Result<Report, Failure> {
         })
         .collect::<Result<Vec<_>, _>>()?;
     let threads = contexts.iter_mut().enumerate();
-    let threads = threads
-        .map(|(index, context)| Thread::new(&format!("context {index}"), || context.run()))
+    let (left, stop, bus_ref) = (&Cell::new(args.contexts), &AtomicBool::new(false), &*bus);
+    let mut threads: Vec<Thread<'_>> = threads
+        .map(|(index, context)| {
+            Thread::new(&format!("context {index}"), move || {
+                context.run();
+                left.set(left.get() - 1);
+                if left.get() == 0 {
+                    stop.store(true, Ordering::Relaxed);
+                    bus_ref.ring();
+                }
+            })
+        })
         .collect();
+    if args.pump == Pumps::Worker {
+        threads.push(Thread::new("worker", || {
+            bus_ref.serve(stop);
+        }));
+    }
     // Threads that sleep for ever, among others: unwinding would wait for them as well.
     let again = format!("--contexts {} --seed {}", args.contexts, args.seed);
     let hook = panic::take_hook();
@@ -222,6 +259,8 @@ fn stress(args: &Args, options: &SimOptions) -> Result<Report, Failure> {
         messages,
         seed: args.seed,
         faults: args.faults,
+        pump: args.pump,
+        inheritance: args.inheritance,
         sabotage: args.sabotage,
         order_violations: broken.order_violations,
         interleavings: broken.interleavings,

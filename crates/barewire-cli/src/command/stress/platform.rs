@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Wake, Waker};
 
 use barewire::bus::Platform;
-use barewire::bus::platform::AtomicU32;
+use barewire::bus::platform::{AtomicU32, Inheritance};
 use barewire_sim::SimPlatform;
 
 use super::frame::CONTEXTS_MAX;
@@ -26,7 +26,16 @@ thread_local! {
 
 /// [`SimPlatform`], watched.
 #[derive(Debug)]
-pub(super) struct Watched;
+pub(super) struct Watched {
+    inherits: bool,
+}
+
+impl Watched {
+    /// With priority inheritance or without.
+    pub(super) fn of(inherits: bool) -> &'static Self {
+        if inherits { &Self { inherits: true } } else { &Self { inherits: false } }
+    }
+}
 
 impl Platform for Watched {
     fn context(&self) -> usize {
@@ -50,6 +59,10 @@ impl Platform for Watched {
 
     fn wake(&self, word: *const AtomicU32) {
         SimPlatform.wake(word);
+    }
+
+    fn inheritance(&self) -> Option<&dyn Inheritance> {
+        self.inherits.then_some(&SimPlatform::WITH_INHERITANCE)
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use super::Pumps;
 use super::context::Counts;
 use super::sabotage::Sabotage;
 use crate::failure::Failure;
@@ -23,6 +24,8 @@ pub(super) struct Report {
     pub(super) messages: u64,
     pub(super) seed: u64,
     pub(super) faults: f64,
+    pub(super) pump: Pumps,
+    pub(super) inheritance: bool,
     pub(super) sabotage: Option<Sabotage>,
     pub(super) order_violations: u64,
     pub(super) interleavings: u64,
