@@ -18,7 +18,7 @@ use super::account::{Account, Does, Path};
 use super::frame::LEN_MIN;
 use super::judge::{Judge, Outcome};
 use super::message::{Message, Random, sign};
-use super::platform::{Boxed, found_idle, join};
+use super::platform::{Boxed, found_idle, goes_on, join};
 use super::slot::{Ran, Slot, slot};
 use crate::interrupt;
 use crate::progress::Progress;
@@ -178,6 +178,7 @@ impl<'f> Context<'f> {
         outcome: Outcome,
         received_well: bool,
     ) {
+        goes_on();
         self.floor.judge.borrow_mut().settle(self.index, number, outcome);
         let mut account = self.floor.account.borrow_mut();
         account.settle(path, transfers, outcome);

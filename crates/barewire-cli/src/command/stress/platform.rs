@@ -20,8 +20,31 @@ use barewire_sim::SimPlatform;
 use super::frame::CONTEXTS_MAX;
 
 thread_local! {
+    static LOOKS: Cell<u32> = const { Cell::new(0) };
     /// By context; the first is nobody's. Simulated threads share the host's.
     static ASKED: [Cell<u64>; CONTEXTS_MAX + 1] = const { [const { Cell::new(0) }; CONTEXTS_MAX + 1] };
+}
+
+/// So often nobody's message ends while somebody waits: they wait for each other.
+const LOOKS_MAX: u32 = 200_000;
+
+/// Somebody asks the platform something.
+///
+/// # Panics
+/// If that goes on and no message ends.
+fn look() {
+    let looks = LOOKS.get() + 1;
+    LOOKS.set(looks);
+    assert!(
+        looks < LOOKS_MAX,
+        "no message ended while {looks} times somebody waited: messages are lost, or contexts keep \
+         each other from going on"
+    );
+}
+
+/// A message ended.
+pub(super) fn goes_on() {
+    LOOKS.set(0);
 }
 
 /// [`SimPlatform`], watched.
@@ -39,12 +62,14 @@ impl Watched {
 
 impl Platform for Watched {
     fn context(&self) -> usize {
+        look();
         let context = SimPlatform.context();
         ASKED.with(|asked| asked[context].set(asked[context].get() + 1));
         context
     }
 
     fn relax(&self) {
+        look();
         SimPlatform.relax();
     }
 
@@ -54,6 +79,7 @@ impl Platform for Watched {
     }
 
     fn wait(&self, word: &AtomicU32, expected: u32) {
+        look();
         SimPlatform.wait(word, expected);
     }
 
@@ -109,6 +135,7 @@ pub(super) fn join<T>(futures: Vec<Boxed<'_, T>>, mut patience: u32) -> Vec<Opti
             return results;
         }
         patience -= 1;
+        look();
         while bell.0.load(Ordering::Acquire) == 0 {
             SimPlatform.wait(&bell.0, 0);
         }
