@@ -7,6 +7,9 @@
 //! [recorder](judge::Recorder) behind each chip select tells the [`judge`] what was on the wire,
 //! and the contexts what they were told. Memory does not grow with the run but for a byte a message.
 //!
+//! A run that does not go on, since all its threads sleep or keep each other from going on, has no
+//! report: it ends with exit code 1, and says so.
+//!
 //! Stopped by Ctrl-C the contexts give no more, all that was given ends, and the report is of that.
 
 mod account;
@@ -56,6 +59,7 @@ Examples:
   barewire stress
   barewire stress --contexts 16 --messages 1M --seed 7 --faults 0.001 --json
   barewire stress --sabotage interleave        (must fail)
+  barewire stress --pump worker --faults 0.01
   barewire stress --bus sim:imx8mp,jitter-ns=200 --seed 3";
 
 #[derive(clap::Args, Debug)]
