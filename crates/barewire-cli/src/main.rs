@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use command::{demo, flash, list, selftest, xfer};
+use command::{demo, flash, list, selftest, stress, xfer};
 use failure::Failure;
 use output::note;
 
@@ -52,6 +52,7 @@ Buses (--bus):
 Examples:
   barewire demo
   barewire flash id --json
+  barewire flash write --stats --latency firmware.bin
   barewire flash write --bus sim:imx8mp,flash=chip.bin firmware.bin
   barewire flash read --bus sim:imx8mp,flash=chip.bin --offset 1M --length 64K part.bin
   barewire flash write --bus sim:sabrelite,flash=sst.bin --unprotect boot.bin
@@ -60,6 +61,7 @@ Examples:
   barewire flash write --bus qemu:sabrelite,flash=sst.bin --offset 4001 boot.bin
   barewire flash id --bus spidev:/dev/spidev0.0 --speed-hz 10M
   barewire selftest --bus sim:imx8mp --fault bit-flip --fault-seed 7
+  barewire stress --contexts 8 --messages 100000 --seed 7 --faults 0.001
 
 Exit codes:
   0    done
@@ -96,6 +98,9 @@ enum Command {
     /// Run the loopback cases of Linux's spi-loopback-test on a bus; the chip behind the chip select
     /// hears them (simulated boards: it is taken off)
     Selftest(selftest::Args),
+    /// Mix every path, device and priority from many contexts on a simulated bus, and judge at the
+    /// wire whether order, wholeness and statistics hold
+    Stress(stress::Args),
     /// Time the bus paths on this machine, without any wire
     Bench(bench::Args),
 }
@@ -108,6 +113,7 @@ impl Command {
             Command::Xfer(_) => "xfer",
             Command::Flash(args) => args.name(),
             Command::Selftest(_) => "selftest",
+            Command::Stress(_) => "stress",
             Command::Bench(_) => "bench",
         }
     }
@@ -119,6 +125,7 @@ impl Command {
             Command::Xfer(args) => xfer::run(args),
             Command::Flash(args) => flash::run(args),
             Command::Selftest(args) => selftest::run(args),
+            Command::Stress(args) => stress::run(args),
             Command::Bench(args) => bench::run(args).map_err(Failure::Failed),
         }
     }

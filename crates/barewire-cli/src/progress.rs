@@ -10,6 +10,8 @@ const DRAWINGS_PER_S: u8 = 10;
 const TEMPLATE: &str =
     "{prefix:9} {wide_bar} {bytes}/{total_bytes} {binary_bytes_per_sec}, {eta} left";
 
+const COUNTING: &str = "{prefix:9} {wide_bar} {human_pos}/{human_len}, {eta} left";
+
 /// The bar; removed when dropped.
 #[derive(Debug)]
 pub(crate) struct Progress {
@@ -19,13 +21,22 @@ pub(crate) struct Progress {
 impl Progress {
     /// A bar of `bytes` for `doing`; none if `silent` or if stderr is no terminal.
     pub(crate) fn new(doing: &'static str, bytes: u64, silent: bool) -> Self {
+        Self::with_template(doing, bytes, silent, TEMPLATE)
+    }
+
+    /// The same of `count` things that are no bytes.
+    pub(crate) fn counting(doing: &'static str, count: u64, silent: bool) -> Self {
+        Self::with_template(doing, count, silent, COUNTING)
+    }
+
+    fn with_template(doing: &'static str, len: u64, silent: bool, template: &str) -> Self {
         let target = if silent {
             ProgressDrawTarget::hidden()
         } else {
             ProgressDrawTarget::stderr_with_hz(DRAWINGS_PER_S)
         };
-        let bar = ProgressBar::with_draw_target(Some(bytes), target).with_prefix(doing);
-        if let Ok(style) = ProgressStyle::with_template(TEMPLATE) {
+        let bar = ProgressBar::with_draw_target(Some(len), target).with_prefix(doing);
+        if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
         // An erase of the whole chip is one command: without ticks the bar would look dead.
@@ -35,7 +46,7 @@ impl Progress {
         Self { bar }
     }
 
-    /// So many bytes are done.
+    /// So many are done.
     pub(crate) fn set(&self, done: u64) {
         self.bar.set_position(done);
     }

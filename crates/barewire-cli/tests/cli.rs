@@ -7,8 +7,10 @@ mod cli {
     mod command;
     mod flash;
     mod interrupt;
+    mod measure;
     mod qemu;
     mod selftest;
     mod spidev;
+    mod stress;
     mod wire;
 }

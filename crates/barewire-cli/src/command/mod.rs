@@ -4,4 +4,5 @@ pub(crate) mod demo;
 pub(crate) mod flash;
 pub(crate) mod list;
 pub(crate) mod selftest;
+pub(crate) mod stress;
 pub(crate) mod xfer;

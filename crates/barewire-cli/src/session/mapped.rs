@@ -9,7 +9,7 @@ use barewire_linux::shared::{ProcessShared, SharedError};
 use barewire_linux::{Monotonic, Root};
 
 use super::OpenBus;
-use super::selftest::{self, Selftest};
+use super::selftest::{self, Around};
 use crate::failure::Failure;
 use crate::output::note;
 
@@ -20,7 +20,7 @@ pub(super) struct MappedBus {
 
 impl MappedBus {
     /// The controller as asked, mapped, looked at, and only then touched.
-    pub(super) fn open(spec: &EcspiSpec, selftest: Option<Selftest>) -> Result<Self, Failure> {
+    pub(super) fn open(spec: &EcspiSpec, around: Around) -> Result<Self, Failure> {
         let mapped = MappedEcspi::open(&Root::system(), spec)
             .map_err(|error| Failure::Failed(error.to_string()))?;
         // Before a register is touched: a block without its clock hangs the machine.
@@ -29,13 +29,13 @@ impl MappedBus {
         }
         let failed = |error: SharedError| Failure::Failed(error.to_string());
         let bus = match mapped.lock().map_err(failed)? {
-            None => selftest::bus(mapped.start(), selftest, &FUTEX),
+            None => selftest::bus(mapped.start(), around, Monotonic::new(), &FUTEX),
             Some(lock) => {
                 let shared = ProcessShared::bring_up(lock, || mapped.start()).map_err(failed)?;
                 let tell = |recovered| {
                     note!("barewire: warning: a process died in a message: {recovered}")
                 };
-                selftest::bus(shared.on_recovered(tell), selftest, &FUTEX)
+                selftest::bus(shared.on_recovered(tell), around, Monotonic::new(), &FUTEX)
             }
         };
         Ok(Self { bus })

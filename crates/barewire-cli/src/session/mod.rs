@@ -15,6 +15,7 @@
 mod figures;
 mod flash_file;
 mod mapped;
+mod measure;
 mod qemu;
 mod request;
 mod selftest;
@@ -22,9 +23,10 @@ mod sim;
 mod spidev;
 mod tell;
 
+use std::cell::Cell;
 use std::time::Instant;
 
-use barewire::bus::Bus;
+use barewire::bus::{Bus, Statistics};
 use barewire::controller::Controller;
 use barewire::time::Timer;
 use barewire_sim::Violation;
@@ -33,9 +35,11 @@ use serde::Serialize;
 
 pub(crate) use figures::Figures;
 use mapped::MappedBus;
+use measure::{Latencies, Measured};
 use qemu::QemuBus;
 pub(crate) use request::{BusArgs, Place, Request, Settled, TellArgs};
-pub(crate) use selftest::{Injected, Selftest};
+use selftest::Around;
+pub(crate) use selftest::Injected;
 use sim::SimBus;
 use spidev::SpidevBus;
 
@@ -125,6 +129,9 @@ pub(crate) struct Session {
     pub(crate) open: Box<dyn OpenBus>,
     /// Neither progress nor notes.
     pub(crate) silent: bool,
+    /// Statistics where the figures begin.
+    begin: Cell<Statistics>,
+    latencies: Option<Latencies>,
 }
 
 impl Session {
@@ -132,6 +139,18 @@ impl Session {
     pub(crate) fn begin_figures(&self) {
         if let Some(simulated) = self.open.simulated() {
             simulated.reset_figures();
+        }
+        self.begin.set(self.open.bus().statistics());
+        if let Some(latencies) = &self.latencies {
+            latencies.reset();
+        }
+    }
+
+    fn measured(&self, stats: bool) -> Measured {
+        let named = || measure::named(&self.open.bus().statistics(), &self.begin.get());
+        Measured {
+            statistics: stats.then(named),
+            latency_ns: self.latencies.as_ref().map(Latencies::latency),
         }
     }
 
@@ -152,13 +171,13 @@ impl Session {
     }
 }
 
-/// Opens the bus of that name; `selftest` is for those that have loopback.
-fn open(name: &BusName, selftest: Option<Selftest>) -> Result<Box<dyn OpenBus>, Failure> {
+/// Opens the bus of that name; a self-test is for those that have loopback.
+fn open(name: &BusName, around: Around) -> Result<Box<dyn OpenBus>, Failure> {
     Ok(match name {
-        BusName::Sim(options) => Box::new(SimBus::open(options, selftest)?),
-        BusName::Qemu(name) => Box::new(QemuBus::open(name)?),
-        BusName::Spidev(name) => Box::new(SpidevBus::open(name, selftest)?),
-        BusName::Mapped(spec) => Box::new(MappedBus::open(spec, selftest)?),
+        BusName::Sim(options) => Box::new(SimBus::open(options, around)?),
+        BusName::Qemu(name) => Box::new(QemuBus::open(name, around)?),
+        BusName::Spidev(name) => Box::new(SpidevBus::open(name, around)?),
+        BusName::Mapped(spec) => Box::new(MappedBus::open(spec, around)?),
     })
 }
 
@@ -171,13 +190,15 @@ struct Line<'r, R> {
     figures: Option<&'r Figures>,
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes_per_second_virtual: Option<f64>,
+    #[serde(flatten)]
+    measured: &'r Measured,
 }
 
 impl<'r, R: Report> Line<'r, R> {
-    fn new(report: &'r R, figures: Option<&'r Figures>) -> Self {
+    fn new(report: &'r R, figures: Option<&'r Figures>, measured: &'r Measured) -> Self {
         let figures = figures.filter(|_| R::FIGURES);
         let rate = |figures: &Figures| figures.bytes_per_second(report.bytes()?);
-        Self { report, figures, bytes_per_second_virtual: figures.and_then(rate) }
+        Self { report, figures, bytes_per_second_virtual: figures.and_then(rate), measured }
     }
 }
 
@@ -193,11 +214,15 @@ pub(crate) fn run<R: Report>(
     }
     request.check(&bus_name)?;
     let vcd = tell.vcd.as_deref().map(OutFile::create).transpose()?;
+    let latencies = tell.latency.then(Latencies::new).transpose()?;
     let mut session = Session {
         place: Place::of(&bus_name),
-        open: open(&bus_name, selftest)?,
+        open: open(&bus_name, Around { selftest, latencies: latencies.clone() })?,
         silent: tell.quiet || tell.json,
+        begin: Cell::new(Statistics::default()),
+        latencies,
     };
+    session.open.bus().set_counting(tell.stats);
     if let (Some(_), Some(simulated)) = (&vcd, session.open.simulated()) {
         simulated.start_vcd();
     }
@@ -205,15 +230,19 @@ pub(crate) fn run<R: Report>(
     let result = command(&session).map_err(|failure| session.explain(failure));
     let took = begun.elapsed();
     let figures = session.open.simulated().map(Simulated::figures);
+    let measured = session.measured(tell.stats);
     let recorded = vcd.map_or(Ok(()), |vcd| write_vcd(vcd, &session));
     let misuse = session.open.emulated().map_or(Ok(Vec::new()), Emulated::misuse);
     let closed = session.open.close();
     let printed = match &result {
-        Ok(report) if tell.json => output::json(&Line::new(report, figures.as_ref())),
+        Ok(report) if tell.json => output::json(&Line::new(report, figures.as_ref(), &measured)),
         Ok(report) => output::text(&report.text(figures.as_ref())),
         Err(_) => Ok(()),
     };
     let done = result.is_ok();
+    if let Some(text) = measured.text().filter(|_| !tell.json) {
+        note!("{text}");
+    }
     let kept = tell::simulated(&session, tell, settled, figures.as_ref(), took, done)
         .and(misuse.and_then(|misuse| tell::emulated(&session, tell, settled, &misuse)));
     // The first error is the one that explains the others.

@@ -3,17 +3,20 @@
 use std::cell::RefCell;
 
 use barewire::bus::Bus;
+use barewire::bus::platform::Spin;
 use barewire::controller::Controller;
 use barewire::time::Timer;
-use barewire_qemu::{QemuBoard, QemuEcspi, QemuOptions, QemuTimer, Watched};
+use barewire_linux::Monotonic;
+use barewire_qemu::{QemuBoard, QemuOptions, QemuTimer};
 
+use super::selftest::{self, Around};
 use super::{Emulated, OpenBus};
 use crate::bus_name::QemuName;
 use crate::failure::Failure;
 
 /// A board in QEMU in use.
 pub(super) struct QemuBus {
-    bus: Bus<Watched<QemuEcspi>>,
+    bus: Box<Bus<dyn Controller>>,
     timer: QemuTimer,
     /// None once it is closed.
     board: RefCell<Option<QemuBoard>>,
@@ -21,16 +24,18 @@ pub(super) struct QemuBus {
 
 impl QemuBus {
     /// The board as asked, started.
-    pub(super) fn open(name: &QemuName) -> Result<Self, Failure> {
+    pub(super) fn open(name: &QemuName, around: Around) -> Result<Self, Failure> {
         let options = QemuOptions { flash: name.flash.clone(), ..QemuOptions::default() };
         let board = QemuBoard::open(name.board.name, &options)?;
-        Ok(Self { bus: board.bus(), timer: board.timer(), board: RefCell::new(Some(board)) })
+        let controller = board.bus().into_inner();
+        let bus = selftest::bus(controller, around, Monotonic::new(), &Spin);
+        Ok(Self { bus, timer: board.timer(), board: RefCell::new(Some(board)) })
     }
 }
 
 impl OpenBus for QemuBus {
     fn bus(&self) -> &Bus<dyn Controller + '_> {
-        &self.bus
+        &*self.bus
     }
 
     fn timer(&self) -> Box<dyn Timer> {

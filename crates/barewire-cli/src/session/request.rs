@@ -35,6 +35,13 @@ pub(crate) struct TellArgs {
     /// Record the wire into FILE, for sigrok, PulseView or GTKWave (simulated boards)
     #[arg(long, value_name = "FILE")]
     pub(crate) vcd: Option<PathBuf>,
+    /// Count what goes over the bus, by the names of Linux's spi statistics, and print it after the
+    /// command
+    #[arg(long)]
+    pub(crate) stats: bool,
+    /// Time each message in the controller, and print the distribution after the command
+    #[arg(long)]
+    pub(crate) latency: bool,
     /// No progress bar, no summary, no notes; errors are still told
     #[arg(long, short)]
     pub(crate) quiet: bool,

@@ -4,7 +4,9 @@ use barewire::bus::{Bus, Platform};
 use barewire::controller::{Controller, Program, TimedOut, Unfinished};
 use barewire::middleware::{Fault, FaultInjector, Layer, When};
 use barewire::spi::Transfer;
+use barewire::time::Timer;
 
+use super::measure::{self, Latencies};
 use crate::interrupt;
 
 /// What is to go wrong on the bus, and when.
@@ -17,18 +19,27 @@ pub(crate) struct Selftest {
     pub(crate) fault: Option<Injected>,
 }
 
-/// A bus on `controller`, for a self-test if that is asked.
+/// What is put around a controller.
+#[derive(Clone, Debug)]
+pub(super) struct Around {
+    pub(super) selftest: Option<Selftest>,
+    pub(super) latencies: Option<Latencies>,
+}
+
+/// A bus on `controller`, for a self-test if that is asked, and timed by `clock` if that is.
 pub(super) fn bus(
     controller: impl Controller + 'static,
-    selftest: Option<Selftest>,
+    around: Around,
+    clock: impl Timer + 'static,
     platform: &'static dyn Platform,
 ) -> Box<Bus<dyn Controller>> {
+    let Around { selftest, latencies } = around;
     let Some(Selftest { fault }) = selftest else {
-        return Box::new(Bus::with_platform(controller, platform));
+        return measure::bus(controller, latencies, clock, platform);
     };
     let (fault, when) = fault.unwrap_or((Fault::Timeout, When::Never));
     let stoppable = Stoppable(FaultInjector::new(controller, fault, when));
-    Box::new(Bus::with_platform(stoppable, platform))
+    measure::bus(stoppable, latencies, clock, platform)
 }
 
 /// Fails every message after Ctrl-C: the suite has no other end than its own, which is near then.

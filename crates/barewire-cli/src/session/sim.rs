@@ -13,7 +13,7 @@ use barewire_sim::vcd::Capture;
 use barewire_sim::{Board, BoardOptions, SimPlatform, Violation};
 
 use super::flash_file::FlashFile;
-use super::selftest::{self, Selftest};
+use super::selftest::{self, Around};
 use super::{Figures, OpenBus, Simulated};
 use crate::bus_name::SimOptions;
 use crate::failure::Failure;
@@ -33,7 +33,7 @@ pub(super) struct SimBus {
 
 impl SimBus {
     /// The board as asked, powered up.
-    pub(super) fn open(options: &SimOptions, selftest: Option<Selftest>) -> Result<Self, Failure> {
+    pub(super) fn open(options: &SimOptions, around: Around) -> Result<Self, Failure> {
         let board_options = BoardOptions {
             faults: Faults { timing_corrupts: options.faults.timing_corrupts },
             jitter_ps: options.jitter_ns.saturating_mul(PS_PER_NS),
@@ -55,10 +55,10 @@ impl SimBus {
         }
         let mut faults = options.faults.chip.clone();
         // A self-test's bytes are commands to a chip that hears them.
-        faults.absent |= selftest.is_some();
+        faults.absent |= around.selftest.is_some();
         flash.borrow_mut().set_faults(faults);
         let controller = Charged::new(bring_up(&board), board.clone());
-        let bus = selftest::bus(controller, selftest, &SimPlatform);
+        let bus = selftest::bus(controller, around, Watch(board.clone()), &SimPlatform);
         Ok(Self { board, bus, flash, file })
     }
 
@@ -132,6 +132,19 @@ impl Simulated for SimBus {
 
     fn take_vcd(&self) -> Option<Capture> {
         self.board.take_vcd()
+    }
+}
+
+/// Virtual time, read in no time: the watched message is as it would be unwatched.
+struct Watch(Board);
+
+impl Timer for Watch {
+    fn frequency_hz(&self) -> u32 {
+        1_000_000_000
+    }
+
+    fn now_ticks(&mut self) -> u64 {
+        self.0.engine().now_ps() / PS_PER_NS
     }
 }
 

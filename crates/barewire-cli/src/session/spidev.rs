@@ -1,13 +1,14 @@
 //! A spidev node as a bus: the kernel's controller, with one chip select.
 
 use barewire::bus::Bus;
+use barewire::bus::platform::Spin;
 use barewire::controller::Controller;
 use barewire::time::Timer;
 use barewire_linux::Monotonic;
 use barewire_linux::spidev::{LastError, Spidev};
 
 use super::OpenBus;
-use super::selftest::{self, Selftest};
+use super::selftest::{self, Around};
 use crate::bus_name::SpidevName;
 use crate::failure::Failure;
 
@@ -19,12 +20,12 @@ pub(super) struct SpidevBus {
 
 impl SpidevBus {
     /// The node as asked, opened.
-    pub(super) fn open(name: &SpidevName, selftest: Option<Selftest>) -> Result<Self, Failure> {
+    pub(super) fn open(name: &SpidevName, around: Around) -> Result<Self, Failure> {
         let spidev = Spidev::open(&name.path)
             .map_err(|error| Failure::Failed(error.to_string()))?
             .with_split_with_cs_held(name.split_with_cs_held);
         let last_error = spidev.last_error();
-        let bus = selftest::bus(spidev, selftest, &barewire::bus::platform::Spin);
+        let bus = selftest::bus(spidev, around, Monotonic::new(), &Spin);
         Ok(Self { bus, last_error })
     }
 }

@@ -67,7 +67,8 @@ pub(super) fn tagged(node: *const Node, tags: usize) -> *mut Node {
 /// Who runs what is submitted to a bus and not waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pump {
-    /// Whoever submits it, or, if the bus is taken then, whoever holds it.
+    /// Whoever submits it, or, if the bus is taken then, whoever holds it: before it gives the bus
+    /// back, and for as long as others submit. Streams without end are for the other two.
     Caller,
     /// A worker thread in [`Bus::serve`], or whoever holds the bus.
     Worker,

@@ -21,7 +21,8 @@
 //!    waits, or to the worker, or else runs it.
 //! 5. Nobody who waits is forgotten, nor starved: equals are served first come, first served; by
 //!    priority a message is overtaken at most 16 times; a holder serves others at most 64 times
-//!    before it hands the bus on.
+//!    before it hands the bus to a thread that waits or to the worker. (Where there is neither, it
+//!    serves what others submit for as long as they do: see [`Pump::Caller`].)
 //! 6. With a [platform](Platform::inheritance) that has priority inheritance, who waits lends the
 //!    holder its priority, and the holder runs no others' messages.
 //! 7. [Statistics], when on, equal what was on the wire; when off they cost one look at a flag.

@@ -100,7 +100,7 @@ const fn published(what: &'static str, text: &'static str, cs_to_first_clock_ns:
 /// Runs it.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     // The text has the summary's figures already, each where it belongs.
-    let tell = TellArgs { json: args.json, vcd: None, quiet: true };
+    let tell = TellArgs { json: args.json, vcd: None, stats: false, latency: false, quiet: true };
     session::run(&Request::named(BUS, &tell), demo)
 }
 

@@ -4,15 +4,18 @@ use std::boxed::Box;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
+use std::thread::ThreadId;
+use std::vec::Vec;
 
 use super::park::{Park, ParkInheriting};
 use super::queued::waker;
 use super::{SETTINGS, wired};
 use crate::bus::platform::Spin;
 use crate::bus::queued::Completed;
-use crate::bus::{Platform, Then};
+use crate::bus::{Platform, Pump, Then};
 use crate::spi::{Error, Transfer};
 
 #[test]
@@ -186,29 +189,54 @@ fn a_panic_of_whoever_runs_others_messages_loses_none_of_them() {
 }
 
 #[test]
-fn a_holder_does_not_serve_others_for_ever() {
-    static RUNS: AtomicUsize = AtomicUsize::new(0);
-    static STOP: AtomicBool = AtomicBool::new(false);
-    fn endless(_: &mut Completed<'_>) -> Then {
-        let runs = RUNS.fetch_add(1, Ordering::Relaxed);
-        assert!(runs < 20_000_000, "the holder serves on and on");
-        if STOP.load(Ordering::Relaxed) { Then::Done } else { Then::Again }
+fn a_holder_hands_the_queue_to_a_thread_that_waits() {
+    static BY_OTHERS: AtomicUsize = AtomicUsize::new(0);
+    static MAIN: OnceLock<ThreadId> = OnceLock::new();
+    fn count(_: &mut Completed<'_>) -> Then {
+        let by_other = MAIN.get() != Some(&std::thread::current().id());
+        BY_OTHERS.fetch_add(usize::from(by_other), Ordering::Relaxed);
+        Then::Done
     }
+    MAIN.set(std::thread::current().id()).expect("set once");
     let bus = wired(&Park, |_| Ok(()));
     std::thread::scope(|scope| {
         let device = bus.device(&SETTINGS).expect("opens");
-        let mut queued = Box::pin(device.queued([1]).expect("plans").with_callback(&endless));
+        let message = |_| Box::pin(device.queued([1]).expect("plans").with_callback(&count));
+        let mut messages: Vec<_> = (0..100).map(message).collect();
         let lock = bus.lock();
-        queued.as_mut().enqueue().expect("is free");
+        for message in &mut messages {
+            message.as_mut().enqueue().expect("is free");
+        }
         let pushed = bus.word.load(Ordering::Relaxed);
         let waiter = scope.spawn(move || device.sync(&mut [Transfer::write(&[2])]));
         while bus.word.load(Ordering::Relaxed) == pushed {
             std::thread::yield_now();
         }
-        // Returns although the endless message never ends: the waiter is given the queue.
         drop(lock);
-        STOP.store(true, Ordering::Relaxed);
         assert_eq!(waiter.join().expect("no panic"), Ok(1));
-        assert!(queued.as_mut().wait().is_some());
+        assert_eq!(BY_OTHERS.load(Ordering::Relaxed), 100 - 64, "a holder serves 64 at most");
     });
+}
+
+#[test]
+fn a_holder_leaves_a_stream_without_end_to_the_worker() {
+    static RUNS: AtomicUsize = AtomicUsize::new(0);
+    static STOP: AtomicBool = AtomicBool::new(false);
+    fn endless(_: &mut Completed<'_>) -> Then {
+        let runs = RUNS.fetch_add(1, Ordering::Relaxed);
+        assert!(runs < 1_000, "the holder serves on and on");
+        if STOP.load(Ordering::Relaxed) { Then::Done } else { Then::Again }
+    }
+    let bus = wired(&Park, |_| Ok(())).with_pump(Pump::Worker);
+    let device = bus.device(&SETTINGS).expect("opens");
+    let mut queued = Box::pin(device.queued([1]).expect("plans").with_callback(&endless));
+    let lock = bus.lock();
+    queued.as_mut().enqueue().expect("is free");
+    drop(lock);
+    assert_eq!(RUNS.load(Ordering::Relaxed), 64);
+    // Nobody has the bus; a caller is served in its turn.
+    assert_eq!(device.sync(&mut [Transfer::write(&[2])]), Ok(1));
+    STOP.store(true, Ordering::Relaxed);
+    bus.pump();
+    assert_eq!(queued.as_mut().result(), Some(Ok(1)));
 }

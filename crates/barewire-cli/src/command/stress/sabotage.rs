@@ -1,0 +1,136 @@
+//! A layer beneath the bus that breaks a promise on purpose, a few times: the judge must notice.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use barewire::controller::{Controller, Program, Unfinished};
+use barewire::middleware::Layer;
+use barewire::spi::Transfer;
+use serde::Serialize;
+
+/// What is broken.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Sabotage {
+    /// A message is sent after the next one of its context
+    Reorder,
+    /// Another message is sent between two halves of one
+    Interleave,
+    /// A message is reported done and not sent
+    Lose,
+    /// A message is sent twice
+    Duplicate,
+}
+
+/// How often.
+const TIMES: u64 = 5;
+/// From one message in so many.
+const ONE_IN: u64 = 53;
+
+/// A message, copied.
+struct Copied {
+    program: Program,
+    context: u8,
+    transfers: Vec<(Vec<u8>, bool)>,
+}
+
+/// See the module.
+pub(super) struct Saboteur<C> {
+    inner: C,
+    kind: Option<Sabotage>,
+    messages: u64,
+    done: Rc<Cell<u64>>,
+    held_back: Option<Copied>,
+}
+
+impl<C: Controller> Saboteur<C> {
+    /// A controller that breaks what `kind` says, counting in `done`.
+    pub(super) fn new(inner: C, kind: Option<Sabotage>, done: Rc<Cell<u64>>) -> Self {
+        Self { inner, kind, messages: 0, done, held_back: None }
+    }
+
+    fn send(&mut self, copied: &Copied) -> Result<usize, Unfinished> {
+        let mut message = Vec::with_capacity(copied.transfers.len());
+        for (bytes, cs_change) in &copied.transfers {
+            let mut transfer = Transfer::write(bytes);
+            transfer.cs_change = *cs_change;
+            message.push(transfer);
+        }
+        self.inner.plan(&copied.program, &mut message).expect("it was planned before");
+        self.inner.run(&copied.program, &mut message)
+    }
+}
+
+fn copied(program: &Program, message: &[Transfer<'_>]) -> Copied {
+    let bytes = |transfer: &Transfer<'_>| {
+        let data = transfer.data();
+        data.tx().map_or_else(|| vec![0; data.len()], <[u8]>::to_vec)
+    };
+    let transfers: Vec<_> = message.iter().map(|one| (bytes(one), one.cs_change)).collect();
+    Copied { program: *program, context: transfers[0].0[0], transfers }
+}
+
+fn len(message: &[Transfer<'_>]) -> usize {
+    message.iter().map(|transfer| transfer.data().len()).sum()
+}
+
+impl<C: Controller> Layer for Saboteur<C> {
+    type Inner = C;
+
+    fn inner(&self) -> &C {
+        &self.inner
+    }
+
+    fn inner_mut(&mut self) -> &mut C {
+        &mut self.inner
+    }
+
+    fn run_layer(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, Unfinished> {
+        let Some(kind) = self.kind else { return self.inner.run(program, message) };
+        self.messages += 1;
+        let due = self.done.get() < TIMES && self.messages.is_multiple_of(ONE_IN);
+        match kind {
+            Sabotage::Lose if due => {
+                self.done.set(self.done.get() + 1);
+                Ok(len(message))
+            }
+            Sabotage::Duplicate if due => {
+                self.done.set(self.done.get() + 1);
+                let copied = copied(program, message);
+                self.inner.run(program, message)?;
+                self.send(&copied)
+            }
+            Sabotage::Reorder if due && self.held_back.is_none() => {
+                self.held_back = Some(copied(program, message));
+                Ok(len(message))
+            }
+            Sabotage::Interleave
+                if due && message.iter().all(|one| !one.cs_change) && self.held_back.is_none() =>
+            {
+                let mut whole = copied(program, message);
+                let mut bytes: Vec<u8> =
+                    whole.transfers.drain(..).flat_map(|(bytes, _)| bytes).collect();
+                let rest = bytes.split_off(bytes.len() - 1);
+                whole.transfers.push((bytes, false));
+                let first = whole;
+                self.send(&first)?;
+                self.held_back = Some(Copied { transfers: vec![(rest, false)], ..first });
+                Ok(len(message))
+            }
+            _ => {
+                let ours = message[0].data().tx().map_or(0, |tx| tx[0]);
+                let ran = self.inner.run(program, message);
+                let sends = |held: &Copied| kind == Sabotage::Interleave || held.context == ours;
+                if let Some(held) = self.held_back.take_if(|held| sends(held)) {
+                    self.done.set(self.done.get() + 1);
+                    self.send(&held)?;
+                }
+                ran
+            }
+        }
+    }
+}

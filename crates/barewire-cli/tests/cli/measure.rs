@@ -1,0 +1,63 @@
+//! `--stats` and `--latency`: the kernel's names, and times that the wire bears out.
+
+use serde_json::json;
+
+use super::command::{Bench, noise, run};
+
+#[test]
+fn statistics_are_of_what_was_asked() {
+    let line = run(&["xfer", "--stats", "--json", "9f000000", "05", "00"]).ok().json();
+    let statistics = &line["statistics"];
+    for (name, value) in [
+        ("messages", 1),
+        ("transfers", 3),
+        ("errors", 0),
+        ("timedout", 0),
+        ("spi_sync", 1),
+        ("spi_sync_immediate", 1),
+        ("spi_async", 0),
+        ("bytes", 6),
+        ("bytes_rx", 6),
+        ("bytes_tx", 6),
+        ("transfer_bytes_histo_0-1", 2),
+        ("transfer_bytes_histo_4-7", 1),
+        ("transfer_bytes_histo_65536+", 0),
+        ("transfers_split_maxsize", 0),
+    ] {
+        assert_eq!(statistics[name], json!(value), "{name} of {statistics}");
+    }
+    assert_eq!(statistics.as_object().map(|names| names.len()), Some(28));
+    assert_eq!(line["latency_ns"], json!(null), "nobody asked");
+    let plain = run(&["xfer", "--json", "9f000000"]).ok().json();
+    assert!(plain["statistics"].is_null() && plain["latency_ns"].is_null());
+    let ran = run(&["xfer", "--stats", "--latency", "9f000000"]).ok();
+    let row = |line: &&str| line.trim_start().starts_with("transfer_bytes_histo_4-7 ");
+    assert!(ran.stderr.lines().any(|line| row(&line) && line.ends_with(" 1")), "{ran:?}");
+    assert!(ran.stderr.contains("latency of 1 message: p50 "), "{ran:?}");
+}
+
+#[test]
+fn statistics_equal_the_wire_and_no_message_is_faster_than_it() {
+    let bench = Bench::new("imx8mp");
+    let input = bench.file("in", &noise(8192, 1));
+    let line = bench.flash("write", "", &["--stats", "--latency", "--json", &input]).ok().json();
+    let number = |name: &str| line["statistics"][name].as_u64().expect(name);
+    assert_eq!(Some(number("bytes") * 8), line["bits"].as_u64(), "{line}");
+    let latency = |name: &str| line["latency_ns"][name].as_u64().expect(name);
+    assert_eq!(latency("count"), number("messages"));
+    let times = ["p50", "p90", "p99", "p999", "max"].map(latency);
+    assert!(times.is_sorted() && times[0] > 100, "{line}");
+    // 4,096 bytes read back at 20 MHz take 1.64 ms.
+    assert!((1_638_400..1_700_000).contains(&latency("max")), "{line}");
+    let ran = run(&["selftest", "--max-len", "64", "--stats", "--latency", "--json"]).ok().json();
+    assert_eq!(ran["latency_ns"]["count"], ran["statistics"]["messages"]);
+}
+
+#[test]
+fn watching_changes_no_virtual_time() {
+    let time = |arguments: &[&str]| {
+        let line = run(&[&["flash", "id", "--json"], arguments].concat()).ok().json();
+        line["virtual_ns"].as_u64().expect("virtual_ns")
+    };
+    assert_eq!(time(&[]), time(&["--stats", "--latency"]));
+}

@@ -1,0 +1,150 @@
+//! `stress`: every promise holds at the wire, and each one that is broken on purpose is seen.
+
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::command::{Ran, barewire, run};
+
+const BROKEN: [&str; 7] = [
+    "order_violations",
+    "interleavings",
+    "lost",
+    "duplicated",
+    "statistics_mismatches",
+    "wrong_results",
+    "wire_violations",
+];
+
+fn stress(arguments: &[&str]) -> Ran {
+    let common = ["stress", "--bus", "sim:imx8mp", "--messages", "4000", "--json"];
+    run(&[&common, arguments].concat())
+}
+
+fn number(line: &Value, name: &str) -> u64 {
+    line[name].as_u64().unwrap_or_else(|| panic!("{name} of {line}"))
+}
+
+#[track_caller]
+fn assert_kept(line: &Value) {
+    for name in BROKEN {
+        assert_eq!(line[name], json!(0), "{name} of {line}");
+    }
+}
+
+#[test]
+fn every_promise_is_kept_with_and_without_faults() {
+    for seed in ["1", "2", "3"] {
+        for faults in ["0", "0.01"] {
+            let line = stress(&["--seed", seed, "--faults", faults]).ok().json();
+            assert_kept(&line);
+            assert_eq!(number(&line, "messages"), 4000);
+            // Nothing of it may be kept for want of being tried.
+            let paths = ["prepared", "prepared_message", "sync", "submitted", "enqueued"];
+            let more = ["future", "transact", "locked", "try", "called_back"];
+            for path in paths.iter().chain(&more) {
+                assert!(number(&line["paths"], path) > 50, "{path} of {line}");
+            }
+            for name in ["cancelled", "busy", "waited", "priority_overtakes"] {
+                assert!(number(&line, name) > 20, "{name} of {line}");
+            }
+            assert_eq!(number(&line, "failed") > 0, faults != "0", "{line}");
+            assert!(number(&line, "overtaken_max") <= 16, "the queue's own bound: {line}");
+            let settled = ["wire_messages", "failed", "cancelled", "busy"];
+            let settled: u64 = settled.iter().map(|name| number(&line, name)).sum();
+            assert_eq!(settled, 4000, "{line}");
+        }
+    }
+}
+
+#[test]
+fn it_holds_on_other_boards_with_jitter_and_for_any_number_of_contexts() {
+    for arguments in [
+        ["--bus", "sim:sabrelite", "--contexts", "3", "--faults", "0.3"],
+        ["--bus", "sim:imx8mp,jitter-ns=300", "--contexts", "5", "--faults", "0.001"],
+        ["--bus", "sim:imx8mp", "--contexts", "64", "--faults", "0"],
+        ["--bus", "sim:imx8mp", "--contexts", "1", "--faults", "1"],
+    ] {
+        let common = ["stress", "--messages", "1000", "--json"];
+        assert_kept(&run(&[&common[..], &arguments].concat()).ok().json());
+    }
+}
+
+#[test]
+fn what_is_sabotaged_is_seen_in_its_own_field() {
+    for (kind, field) in [
+        ("reorder", "order_violations"),
+        ("interleave", "interleavings"),
+        ("lose", "lost"),
+        ("duplicate", "duplicated"),
+    ] {
+        for seed in ["1", "2"] {
+            let ran = stress(&["--seed", seed, "--sabotage", kind]).fails(1, "promises broken");
+            let line = ran.json();
+            assert!(number(&line, field) >= number(&line, "sabotaged"), "{kind}: {line}");
+            assert_eq!([&line["sabotaged"], &line["sabotage"]], [&json!(5), &json!(kind)]);
+            for other in &BROKEN[..4] {
+                assert_eq!(number(&line, other) > 0, *other == field, "{kind}, {other}: {line}");
+            }
+        }
+    }
+    // A controller's lies are not in the bus's statistics: the wire differs.
+    let line = stress(&["--sabotage", "lose"]).json();
+    assert!(number(&line, "statistics_mismatches") > 0, "{line}");
+    let text = run(&["stress", "--messages", "4000", "--sabotage", "lose"]).text();
+    assert!(text.trim_end().lines().last().unwrap_or("").starts_with("PROMISES BROKEN: lost: 5"));
+}
+
+#[test]
+fn a_seed_is_a_run() {
+    let without_times = |seed: &str| {
+        let mut line = stress(&["--seed", seed, "--faults", "0.01"]).ok().json();
+        line["real_ns"] = Value::Null;
+        line
+    };
+    let (one, again, other) = (without_times("7"), without_times("7"), without_times("8"));
+    assert_eq!(one, again);
+    assert_ne!(one["trace_hash"], other["trace_hash"]);
+    let text = run(&["stress", "--messages", "1000", "--seed", "7"]).ok().text();
+    assert!(text.ends_with("all promises kept\n"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_stressed_is_refused() {
+    for (arguments, part) in [
+        (&["--contexts", "0"][..], "--contexts 0: 1 to 64"),
+        (&["--contexts", "65"], "--contexts 65: 1 to 64"),
+        (&["--messages", "7"], "at least one for each of the 8 contexts"),
+        (&["--bus", "qemu:sabrelite"], "qemu:sabrelite has neither; name a simulated board"),
+        (&["--bus", "spidev:/dev/spidev0.0"], "name a simulated board"),
+        (&["--bus", "sim:imx8m"], "did you mean \"imx8mp\"?"),
+        (&["--bus", "sim:imx8mp,flash=x"], "leave flash, protect and fault out"),
+    ] {
+        run(&[&["stress"], arguments].concat()).fails(2, part);
+    }
+    for (arguments, part) in [
+        (["--faults", "1.1"], "a rate is a number from 0 to 1"),
+        (["--faults", "-0.1"], "'-0'"),
+        (["--faults", "NaN"], "a rate is a number from 0 to 1"),
+        (["--messages", "many"], "not a number"),
+        (["--sabotage", "los"], "'lose'"),
+    ] {
+        let ran = run(&[&["stress"][..], &arguments].concat());
+        assert!(ran.code == Some(2) && ran.stderr.contains(part), "{part}: {ran:?}");
+    }
+}
+
+#[test]
+fn ctrl_c_ends_it_with_a_report_of_what_was_done() {
+    let mut command = barewire(&["stress", "--messages", "100M", "--json"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+    sleep(Duration::from_millis(700));
+    let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(status.expect("kill is there").success());
+    let ran: Ran = child.wait_with_output().expect("it ends").into();
+    let line = ran.fails(130, "stopped as asked").json();
+    assert_kept(&line);
+    assert!((1..100_000_000).contains(&number(&line, "messages")), "{line}");
+}
