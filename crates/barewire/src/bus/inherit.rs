@@ -129,7 +129,22 @@ impl<C: Controller + ?Sized> Bus<C> {
 
     /// Takes the bus, and runs what the caller's context submitted before.
     pub(super) fn take_inherited(&self, inheritance: &dyn Inheritance) -> Held<'_, C> {
-        let mut held = self.own(inheritance);
+        let held = self.own(inheritance);
+        self.run_own(held)
+    }
+
+    /// The same if the bus is free: for a future whose turn nobody can keep for it. Futures that
+    /// wait at the same time are in no order among each other here.
+    pub(super) fn take_free_inherited(&self, inheritance: &dyn Inheritance) -> Option<Held<'_, C>> {
+        if !self.own_quickly(inheritance) {
+            return None;
+        }
+        // SAFETY: module, Safety.
+        let held = unsafe { self.held() };
+        Some(self.run_own(held))
+    }
+
+    fn run_own<'b>(&'b self, mut held: Held<'b, C>) -> Held<'b, C> {
         if !self.nothing_left() {
             let context = self.platform.context();
             held.gather();

@@ -268,7 +268,7 @@ impl<'b, C: Controller + ?Sized, P> Queued<'b, C, P> {
     }
 }
 
-impl<C: Controller + ?Sized, P: Payload> Queued<'_, C, P> {
+impl<'b, C: Controller + ?Sized, P: Payload> Queued<'b, C, P> {
     /// Submits it: it runs after what was submitted before. On a bus that the
     /// [caller pumps](Pump::Caller), and that is idle, here and now.
     ///
@@ -335,7 +335,7 @@ impl<C: Controller + ?Sized, P: Payload> Queued<'_, C, P> {
     }
 
     /// Runs it as a future, which ends with its length in bytes. Dropping the future cancels it.
-    pub fn run(self: Pin<&mut Self>) -> Running<'_, Self> {
+    pub fn run(self: Pin<&mut Self>) -> Running<'_, 'b, C, P> {
         Running { queued: self, submitted: false }
     }
 }
@@ -373,18 +373,18 @@ impl<C: Controller + ?Sized, P> Drop for Queued<'_, C, P> {
 
 /// A queued message as a future. Dropping it takes the message back.
 #[must_use = "a future does nothing unless polled"]
-pub struct Running<'q, Q> {
-    queued: Pin<&'q mut Q>,
+pub struct Running<'q, 'b, C: Controller + ?Sized, P> {
+    queued: Pin<&'q mut Queued<'b, C, P>>,
     submitted: bool,
 }
 
-impl<Q> fmt::Debug for Running<'_, Q> {
+impl<C: Controller + ?Sized, P> fmt::Debug for Running<'_, '_, C, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Running").field("submitted", &self.submitted).finish_non_exhaustive()
     }
 }
 
-impl<C: Controller + ?Sized, P: Payload> Future for Running<'_, Queued<'_, C, P>> {
+impl<C: Controller + ?Sized, P: Payload> Future for Running<'_, '_, C, P> {
     type Output = Result<usize, MessageError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -400,6 +400,15 @@ impl<C: Controller + ?Sized, P: Payload> Future for Running<'_, Queued<'_, C, P>
                 // Polled again after its end.
                 None => Poll::Ready(Err(MessageError::refused(Error::Aborted, 0))),
             },
+        }
+    }
+}
+
+impl<C: Controller + ?Sized, P> Drop for Running<'_, '_, C, P> {
+    fn drop(&mut self) {
+        // What was not submitted here is not ours to take back.
+        if self.submitted {
+            self.queued.as_mut().cancel();
         }
     }
 }

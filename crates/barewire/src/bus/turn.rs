@@ -150,7 +150,11 @@ impl<C: Controller + ?Sized> Future for Transact<'_, '_, '_, C> {
         loop {
             match this.node.stage() {
                 Stage::Free | Stage::Removed => {
-                    if let Some(held) = bus.try_take() {
+                    let free = match bus.platform.inheritance() {
+                        Some(inheritance) => bus.take_free_inherited(inheritance),
+                        None => bus.try_take(),
+                    };
+                    if let Some(held) = free {
                         this.node.set_free();
                         return Poll::Ready(this.run(held));
                     }
