@@ -17,6 +17,7 @@
 //!    cannot give it back quickly, and looks at the queue afterwards. If it finds the lock free it
 //!    takes it, and runs the queue itself. So no submitted message is missed.
 //! 2. Taking the lock is an acquire, giving it back a release.
+//! 3. Whoever finds another at the queue says so in the same atomic, and that one looks once more.
 //!
 //! # Safety
 //! The owner of the lock is the holder of the bus.
@@ -32,6 +33,13 @@ use super::queue::Queue;
 use super::statistics::Path;
 use crate::controller::{Controller, Program};
 use crate::spi::{MessageError, Transfer};
+
+/// Nobody runs the queue.
+const IDLE_PUMP: u32 = 0;
+/// Somebody does.
+const PUMPING: u32 = 1;
+/// Somebody does, and somebody else wanted to meanwhile.
+const ASKED_AGAIN: u32 = 2;
 
 impl<C: ?Sized> Bus<C> {
     fn own_quickly(&self, inheritance: &dyn Inheritance) -> bool {
@@ -95,9 +103,10 @@ impl<C: ?Sized> Bus<C> {
 }
 
 impl<C: ?Sized> Held<'_, C> {
-    /// Says in the word that the queue is not empty.
+    /// Says in the word that there are messages in the queue. Turns do not count: whose it is comes
+    /// by itself.
     fn tag_backlog(&mut self) {
-        if !self.queue(|queue| queue.is_empty()) {
+        if self.queue(|queue| queue.any(|task| task.kind != Kind::Turn)) {
             let bus = self.bus();
             let mut seen = bus.word.load(Ordering::Relaxed);
             while let Err(now) = bus.word.compare_exchange_weak(
@@ -142,6 +151,19 @@ impl<C: Controller + ?Sized> Bus<C> {
         // SAFETY: module, Safety.
         let held = unsafe { self.held() };
         Some(self.run_own(held))
+    }
+
+    /// Takes a node back that was just pushed by whoever holds the bus now.
+    pub(super) fn take_back_inherited<'b>(
+        &'b self,
+        mut held: Held<'b, C>,
+        node: &Node,
+    ) -> Held<'b, C> {
+        held.gather();
+        held.queue(|queue| queue.take_if(|queued, _| core::ptr::eq(queued, node)));
+        node.set_free();
+        held.tag_backlog();
+        self.run_own(held)
     }
 
     fn run_own<'b>(&'b self, mut held: Held<'b, C>) -> Held<'b, C> {
@@ -189,22 +211,52 @@ impl<C: Controller + ?Sized> Bus<C> {
         held.release_inherited();
     }
 
-    /// Runs what is queued, each message in a turn of its own.
+    /// One that was to try again does not: the next may.
+    pub(super) fn pass_turn_inherited(&self) {
+        if let Some(inheritance) = self.platform.inheritance() {
+            self.own(inheritance).release_inherited();
+        }
+    }
+
+    /// Runs what is queued, each message in a turn of its own, unless somebody does already. One at
+    /// a time: several would take the bus from each other, and from those they want to serve, just
+    /// to look at the queue. (3.)
     pub(super) fn pump_inherited(&self) -> usize {
         let Some(inheritance) = self.platform.inheritance() else { return 0 };
-        let mut ran = 0;
-        while !self.nothing_left() {
-            let mut held = self.own(inheritance);
-            held.gather();
-            if let Some(node) = held.queue(Queue::take_next) {
-                held.run_or_remove(node);
-                ran += 1;
-            }
-            held.tag_backlog();
-            held.pass_on();
-            self.disown(inheritance);
+        let mut seen = IDLE_PUMP;
+        while let Err(now) = self.pumping.compare_exchange_weak(
+            seen,
+            if seen == IDLE_PUMP { PUMPING } else { ASKED_AGAIN },
+            Ordering::AcqRel,
+            Ordering::Relaxed,
+        ) {
+            seen = now;
         }
-        ran
+        if seen != IDLE_PUMP {
+            return 0;
+        }
+        let mut ran = 0;
+        loop {
+            while !self.nothing_left() {
+                let mut held = self.own(inheritance);
+                held.gather();
+                if let Some(node) = held.take_next_message() {
+                    held.run_or_remove(node);
+                    ran += 1;
+                }
+                held.give_back_inherited(inheritance);
+            }
+            let done = self.pumping.compare_exchange(
+                PUMPING,
+                IDLE_PUMP,
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            );
+            if done.is_ok() {
+                return ran;
+            }
+            self.pumping.swap(PUMPING, Ordering::AcqRel);
+        }
     }
 }
 
@@ -222,12 +274,47 @@ impl<C: Controller + ?Sized> Held<'_, C> {
         }
     }
 
+    /// Takes the next message out of the queue; turns stay.
+    fn take_next_message(&mut self) -> Option<*const Node> {
+        self.queue(|queue| {
+            let mut turns = Queue::new();
+            let message = loop {
+                match queue.take_next() {
+                    Some(node) if is_turn(node) => {
+                        // SAFETY: it is queued, and in no list.
+                        unsafe { turns.add(node) };
+                    }
+                    message => break message,
+                }
+            };
+            while let Some(turn) = turns.take_next() {
+                // SAFETY: likewise.
+                unsafe { queue.add(turn) };
+            }
+            message
+        })
+    }
+
+    /// Gives the bus back, and has the first whose turn it is try again: one, and not before the
+    /// bus is free, or all would find it taken for the sake of the others, and come back for ever.
+    /// Who tries again gives the bus back too, and so each comes to its turn.
+    fn give_back_inherited(mut self, inheritance: &dyn Inheritance) {
+        let bus = self.bus();
+        let turn = self.queue(|queue| queue.take_if(|_, task| task.kind == Kind::Turn));
+        self.tag_backlog();
+        self.pass_on();
+        bus.disown(inheritance);
+        if let Some(node) = turn {
+            // SAFETY: it is out of the queue.
+            unsafe { Node::settle_removed(node, bus.platform) };
+        }
+    }
+
     /// Gives the bus back, and sees to what was submitted meanwhile.
     pub(super) fn release_inherited(self) {
         let bus = self.bus();
-        self.pass_on();
         let Some(inheritance) = bus.platform.inheritance() else { return };
-        bus.disown(inheritance);
+        self.give_back_inherited(inheritance);
         if !bus.nothing_left() {
             match bus.pump {
                 Pump::Worker => bus.ring(),
@@ -237,4 +324,10 @@ impl<C: Controller + ?Sized> Held<'_, C> {
             }
         }
     }
+}
+
+/// Whether a queued node is a turn.
+fn is_turn(node: *const Node) -> bool {
+    // SAFETY: the caller holds the bus, and took the node out of its queue.
+    unsafe { with_task(node, |task| task.kind) == Kind::Turn }
 }

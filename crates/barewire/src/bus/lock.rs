@@ -91,6 +91,8 @@ pub struct Bus<C: ?Sized> {
     pub(super) bell: AtomicU32,
     /// The word of [`super::inherit`].
     pub(super) owner: AtomicU32,
+    /// Who of [`super::inherit`] runs the queue.
+    pub(super) pumping: AtomicU32,
     /// What of [`super::interrupt`] is going on.
     pub(super) flight: AtomicU32,
     /// The message on the wire while nobody attends to it.
@@ -125,6 +127,7 @@ macro_rules! bus {
             pump: Pump::Caller,
             bell: AtomicU32::new(0),
             owner: AtomicU32::new(0),
+            pumping: AtomicU32::new(0),
             flight: AtomicU32::new(0),
             flying: Cell::new(ptr::null()),
             queue: Cell::new(Queue::new()),

@@ -149,6 +149,18 @@ impl Queue {
         None
     }
 
+    /// Whether there is a node `is_it` says yes to.
+    pub(super) fn any(&self, is_it: impl Fn(&Task) -> bool) -> bool {
+        let mut node = self.head;
+        while !node.is_null() {
+            if with_task(node, |task| is_it(task)) {
+                return true;
+            }
+            node = next_of(node);
+        }
+        false
+    }
+
     /// The oldest node that a thread waits for.
     pub(super) fn first_thread(&self) -> Option<*const Node> {
         let mut node = self.head;

@@ -167,7 +167,8 @@ impl<C: Controller + ?Sized> Future for Transact<'_, '_, '_, C> {
                     } else if let Some(inheritance) = bus.platform.inheritance()
                         && let Some(held) = bus.force(inheritance)
                     {
-                        held.release();
+                        let held = bus.take_back_inherited(held, &this.node);
+                        return Poll::Ready(this.run(held));
                     }
                 }
                 Stage::Granted => {
@@ -194,9 +195,12 @@ impl<C: Controller + ?Sized> Drop for Transact<'_, '_, '_, C> {
         if stage == Stage::Queued {
             stage = bus.cancel(&self.node);
         }
-        if stage == Stage::Granted {
+        match stage {
             // SAFETY: the turn was granted, and nobody will use it.
-            unsafe { bus.held() }.release();
+            Stage::Granted => unsafe { bus.held() }.release(),
+            // Woken to try again, which it will not.
+            Stage::Removed => bus.pass_turn_inherited(),
+            _ => {}
         }
     }
 }

@@ -54,8 +54,9 @@ impl<C: Controller + ?Sized> Bus<C> {
             if stop.load(core::sync::atomic::Ordering::Relaxed) {
                 return ran;
             }
-            if self.has_work() {
-                ran += self.pump() as u64;
+            let served = if self.has_work() { self.pump() } else { 0 };
+            if served > 0 {
+                ran += served as u64;
                 spins = self.platform.spins();
                 continue;
             }
