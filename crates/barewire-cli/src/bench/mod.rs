@@ -5,13 +5,15 @@
 //! machine disturbs all of them; medians and minima are over the rounds, and the ratio is the
 //! median of each round's own ratio to the floor. Times inform; instructions, which callgrind
 //! counts exactly, gate (`tests/snapshots/instructions.txt`). What takes more than one thread is
-//! measured apart: [`hop`], [`contended`].
+//! measured apart: [`hop`], [`contended`]. What needs a wire, interrupts or priorities is
+//! [simulated](simulated).
 
 mod contended;
 mod count;
 mod hop;
 mod ops;
 mod processors;
+mod simulated;
 mod table;
 
 use std::time::Instant;
@@ -20,6 +22,7 @@ use clap::Args as ClapArgs;
 use serde::Serialize;
 
 use ops::Op;
+use simulated::Simulated;
 
 /// Calls of an operation in a round: long enough for the clock, short enough to interleave.
 const CALLS_PER_ROUND: u32 = 4_000;
@@ -84,6 +87,7 @@ struct Report {
     rows: Vec<Row>,
     drivers: Vec<DriverCount>,
     measured_elsewhere: &'static [Elsewhere],
+    simulated: Simulated,
 }
 
 /// Linux 6.12 with a null controller, warm and uncontended: ns from a user-mode kernel with SMP
@@ -184,7 +188,14 @@ fn measure(args: &Args) -> Report {
     }
     let drivers =
         Op::DRIVERS.map(|op| DriverCount { op: op.name(), instructions: counter.count(op) }).into();
-    Report { controller: "null", rounds: args.rounds, rows, drivers, measured_elsewhere: ELSEWHERE }
+    Report {
+        controller: "null",
+        rounds: args.rounds,
+        rows,
+        drivers,
+        measured_elsewhere: ELSEWHERE,
+        simulated: simulated::run(),
+    }
 }
 
 /// Nanoseconds per operation: a row for each of [`Op::ALL`], a column for each round; none where

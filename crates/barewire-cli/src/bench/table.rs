@@ -38,6 +38,7 @@ pub(super) fn print(report: &Report) {
     for other in report.measured_elsewhere {
         println!("  {:>8} ns {:>10} instructions  {}", other.ns, other.instructions, other.what);
     }
+    print!("\n{}", report.simulated);
 }
 
 fn print_contended(rows: &[Row]) {
