@@ -35,12 +35,14 @@ fn inheritance_bounds_what_a_medium_thread_can_do() {
 #[test]
 fn an_urgent_access_waits_for_the_message_on_the_wire_at_most() {
     let (call_ns, way_ns) = wake_ns();
-    let [equal, urgent] = [false, true].map(priority::queueing);
+    let [equal, urgent] = [false, true].map(|urgent| priority::queueing(urgent, false));
     // Whoever runs the queue tells that message's owner before it goes on.
     assert!(urgent.begun_longest_ns <= urgent.message_ns + call_ns, "{urgent:?}");
     // And then ours is run, and its owner woken.
     let bound = urgent.message_ns + call_ns + urgent.own_ns + call_ns + way_ns;
     assert!(urgent.longest_ns <= bound, "{urgent:?}");
+    let paused = priority::queueing(true, true);
+    assert!(paused.begun_longest_ns <= paused.message_ns + call_ns, "{paused:?}");
     // An equal one waits for everybody.
     assert!(equal.begun_median_ns > 4 * equal.message_ns, "{equal:?}");
 }

@@ -55,8 +55,10 @@ struct OneCpu {
 #[derive(Debug, Serialize)]
 struct Queue {
     urgent: bool,
+    pausing: bool,
     begun_ns_median: u64,
     begun_ns_longest: u64,
+    wait_ns_median: u64,
     wait_ns_longest: u64,
     longest_message_ns: u64,
     own_ns: u64,
@@ -88,12 +90,14 @@ pub(super) fn run() -> Simulated {
             own_ns: waits.own_ns,
         }
     });
-    let queue = [false, true].map(|urgent| {
-        let waits = priority::queueing(urgent);
+    let queue = [(false, false), (true, false), (true, true)].map(|(urgent, pausing)| {
+        let waits = priority::queueing(urgent, pausing);
         Queue {
             urgent,
+            pausing,
             begun_ns_median: waits.begun_median_ns,
             begun_ns_longest: waits.begun_longest_ns,
+            wait_ns_median: waits.median_ns,
             wait_ns_longest: waits.longest_ns,
             longest_message_ns: waits.message_ns,
             own_ns: waits.own_ns,
@@ -132,17 +136,25 @@ impl Display for Simulated {
             let name = if row.inheritance { "priority inheritance" } else { "no inheritance" };
             writeln!(f, "  {name:<39}{:>10}{:>10}", row.wait_ns_median, row.wait_ns_longest)?;
         }
-        let title = "among 6 cpus that keep the queue full of 256-byte messages";
-        writeln!(
-            f,
-            "\n{title}\n{:<41}{:>10}{:>10}",
-            "  call to its message's begin", "median", "longest"
-        )?;
+        writeln!(f, "\nthe same access among 6 cpus that stream 256-byte messages")?;
+        writeln!(f, "{:<39}{:>20}{:>20}", "", "until it begins", "call to result")?;
+        let [median, longest] = ["median", "longest"];
+        writeln!(f, "{:<39}{median:>10}{longest:>10}{median:>10}{longest:>10}", "")?;
         for row in &priority.queue {
-            let name = if row.urgent { "device of priority 7" } else { "device of equal priority" };
-            writeln!(f, "  {name:<39}{:>10}{:>10}", row.begun_ns_median, row.begun_ns_longest)?;
+            let name = match (row.urgent, row.pausing) {
+                (false, _) => "equal priority, queue always full",
+                (true, false) => "priority 7, queue always full",
+                (true, true) => "priority 7, bus idle now and then",
+            };
+            let begun = (row.begun_ns_median, row.begun_ns_longest);
+            let waits = (row.wait_ns_median, row.wait_ns_longest);
+            writeln!(
+                f,
+                "  {name:<37}{:>10}{:>10}{:>10}{:>10}",
+                begun.0, begun.1, waits.0, waits.1
+            )?;
         }
         let longest = priority.queue.iter().map(|row| row.longest_message_ns).max();
-        writeln!(f, "  {:<39}{:>20}", "longest message on the wire", longest.unwrap_or(0))
+        writeln!(f, "  {:<37}{:>20}", "longest message on the wire", longest.unwrap_or(0))
     }
 }

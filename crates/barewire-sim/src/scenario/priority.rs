@@ -6,9 +6,10 @@
 //! it finds the bus taken it waits for the low thread, and that for the medium one: unless the low
 //! one inherits its priority ([`SimPlatform::WITH_INHERITANCE`]).
 //!
-//! [`queueing`]: a processor for each thread. Six of them keep the queue full of long messages, and
-//! a seventh makes short accesses at random moments, through a device of higher priority or of the
-//! same.
+//! [`queueing`]: a processor for each thread. Six of them send long messages, and a seventh makes
+//! short accesses at random moments, through a device of higher priority or of the same. Either the
+//! six never pause, so that the queue is always full, or they do, so that the bus is idle now and
+//! then: then the seventh may be the one that holds it when others come, and runs theirs.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -29,12 +30,16 @@ pub const LONG_BYTES: usize = 256;
 const LONG: [u8; LONG_BYTES] = [0xa5; LONG_BYTES];
 const SHORT: [u8; 4] = [0x9f, 0, 0, 0];
 const ACCESSES: u32 = 200;
+/// Where streams pause: what is rare there is to happen, too.
+const ACCESSES_PAUSING: u32 = 1_000;
 /// Up to this passes before the next access.
 const PAUSE_PS: Ps = 1_000_000 * PS_PER_NS;
 /// The medium thread's bursts, and the most that passes between two.
 const BURST_PS: Ps = 2_000_000 * PS_PER_NS;
 const BETWEEN_BURSTS_PS: Ps = 500_000 * PS_PER_NS;
-/// Threads that keep the queue full.
+/// Up to this passes between two messages of a stream that pauses.
+const STREAM_PAUSE_PS: Ps = 1_300_000 * PS_PER_NS;
+/// Threads that stream.
 const STREAMS: usize = 6;
 /// The urgent device's priority; the others' is 0.
 const URGENT: u8 = 7;
@@ -59,7 +64,9 @@ pub struct Queueing {
     pub begun_median_ns: u64,
     /// The same, of the slowest.
     pub begun_longest_ns: u64,
-    /// From the call to the result, of the slowest.
+    /// From the call to the result, of most calls.
+    pub median_ns: u64,
+    /// The same, of the slowest.
     pub longest_ns: u64,
     /// The longest that a single message of the others was on the wire.
     pub message_ns: u64,
@@ -179,13 +186,12 @@ pub fn inversion(inheritance: bool) -> Inversion {
     }
 }
 
-/// An access among others that keep the queue full, through an urgent device or one of their
-/// priority.
+/// An access among six that stream, through an urgent device or one of their priority.
 ///
 /// # Panics
 /// If a message fails.
 #[must_use]
-pub fn queueing(urgent: bool) -> Queueing {
+pub fn queueing(urgent: bool, pausing: bool) -> Queueing {
     let board = super::board();
     let (bus, log) = noted_bus(&board, &SimPlatform);
     let engine = board.engine();
@@ -195,7 +201,7 @@ pub fn queueing(urgent: bool) -> Queueing {
         let device = super::device(&bus).with_priority(if urgent { URGENT } else { 0 });
         let mut access = device.prepare(SHORT).expect("four bytes are whole words");
         let mut moments = Moments::new();
-        for _ in 0..ACCESSES {
+        for _ in 0..if pausing { ACCESSES_PAUSING } else { ACCESSES } {
             engine.sleep_until(engine.now_ps() + moments.below_ps(PAUSE_PS));
             let called = engine.now_ps();
             access.run().expect("runs");
@@ -206,11 +212,16 @@ pub fn queueing(urgent: bool) -> Queueing {
         over.set(true);
     });
     let mut threads = vec![access];
+    let shared = RefCell::new(Moments::new());
     for stream in 0..STREAMS {
         threads.push(Thread::new(&format!("stream {stream}"), || {
             let device = super::device(&bus);
             while !over.get() {
                 device.sync(&mut [Transfer::write(&LONG)]).expect("runs");
+                if pausing {
+                    let pause = shared.borrow_mut().below_ps(STREAM_PAUSE_PS);
+                    engine.sleep_until(engine.now_ps() + pause);
+                }
             }
         }));
     }
@@ -222,6 +233,7 @@ pub fn queueing(urgent: bool) -> Queueing {
     Queueing {
         begun_median_ns: begun_times.median_ns(),
         begun_longest_ns: begun_times.longest_ns(),
+        median_ns: times.median_ns(),
         longest_ns: times.longest_ns(),
         message_ns: message_ps / PS_PER_NS,
         own_ns: own_ps / PS_PER_NS,
