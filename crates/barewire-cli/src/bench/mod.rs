@@ -6,7 +6,7 @@
 //! median of each round's own ratio to the floor. Times inform; instructions, which callgrind
 //! counts exactly, gate (`tests/snapshots/instructions.txt`). What takes more than one thread is
 //! measured apart: [`hop`], [`contended`]. What needs a wire, interrupts or priorities is
-//! [simulated](simulated).
+//! [simulated].
 
 mod contended;
 mod count;
