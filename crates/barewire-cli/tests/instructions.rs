@@ -12,9 +12,13 @@ use std::process::Command;
 const HEADER: &str = "\
 Instructions per operation, null controller, counted by callgrind; x86-64, release, pinned compiler.
 floor is bare with a compare-and-swap and an exchange around it; ..._in_100 are per transfer.
+async_batch_32: a message of 32 that are queued, run, and asked for their results.
 ecspi_...: a prepared 4-byte access through that driver, its registers ready at once.
 
 ";
+
+/// What several threads do, or libc, has no count of its own.
+const NOT_COUNTED: [&str; 3] = ["process_shared", "worker_hop", "contended_"];
 
 /// Why this machine's counts are not the table's, if they are not.
 fn why_not() -> Option<String> {
@@ -51,10 +55,15 @@ fn instructions_are_as_reviewed_and_within_their_bars() {
     let mut table = String::from(HEADER);
     let drivers = report["drivers"].as_array().expect("drivers");
     for row in rows.iter().chain(drivers) {
+        let op = row["op"].as_str().expect("a name");
+        if NOT_COUNTED.iter().any(|&begin| op.starts_with(begin)) {
+            assert!(row["instructions"].is_null(), "{op} is not to be counted");
+            continue;
+        }
         let count = row["instructions"]
             .as_u64()
             .unwrap_or_else(|| panic!("not counted: {}", String::from_utf8_lossy(&output.stderr)));
-        let _ = writeln!(table, "{:<26}{count:>6}", row["op"].as_str().expect("a name"));
+        let _ = writeln!(table, "{op:<26}{count:>6}");
     }
     let count = |op: &str| {
         let row = rows.iter().find(|row| row["op"] == op).expect("the operation is there");
@@ -63,6 +72,7 @@ fn instructions_are_as_reviewed_and_within_their_bars() {
     assert!(count("floor") <= count("bare") + 15, "the floor is the floor\n{table}");
     assert!(count("prepared") <= 120, "prepared\n{table}");
     assert!(count("sync") <= 200, "sync\n{table}");
+    assert!(count("async_batch_32") <= 300, "async_batch_32\n{table}");
 
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots/instructions.txt");
     if std::env::var_os("BAREWIRE_BLESS").is_some() {

@@ -4,10 +4,17 @@
 //! Each operation runs in short rounds, all operations in every round, so that what disturbs the
 //! machine disturbs all of them; medians and minima are over the rounds, and the ratio is the
 //! median of each round's own ratio to the floor. Times inform; instructions, which callgrind
-//! counts exactly, gate (`tests/snapshots/instructions.txt`).
+//! counts exactly, gate (`tests/snapshots/instructions.txt`). What takes more than one thread is
+//! measured apart: [`hop`], [`contended`]. What needs a wire, interrupts or priorities is
+//! [simulated].
 
+mod contended;
 mod count;
+mod hop;
 mod ops;
+mod processors;
+mod simulated;
+mod table;
 
 use std::time::Instant;
 
@@ -15,6 +22,7 @@ use clap::Args as ClapArgs;
 use serde::Serialize;
 
 use ops::Op;
+use simulated::Simulated;
 
 /// Calls of an operation in a round: long enough for the clock, short enough to interleave.
 const CALLS_PER_ROUND: u32 = 4_000;
@@ -25,7 +33,7 @@ pub(crate) struct Args {
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
-    /// How many rounds to time (more is steadier; 1000 take about half a second)
+    /// How many rounds to time (more is steadier; 1000 take about eight seconds)
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     rounds: u32,
     /// Leave callgrind's instruction counts out (they take a few seconds)
@@ -40,10 +48,20 @@ pub(crate) struct Args {
 #[derive(Debug, Serialize)]
 struct Row {
     op: &'static str,
-    ns_median: f64,
-    ns_min: f64,
-    ratio_to_floor: f64,
+    ns_median: Option<f64>,
+    ns_min: Option<f64>,
+    ratio_to_floor: Option<f64>,
     instructions: Option<u64>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    contended: Option<Shares>,
+}
+
+/// What only rows of several threads have.
+#[derive(Debug, Serialize)]
+struct Shares {
+    ratio_to_fair_mutex: f64,
+    ratio_to_std_mutex: f64,
+    least_share: f64,
 }
 
 /// What somebody else measured of the same thing, on another machine.
@@ -69,6 +87,7 @@ struct Report {
     rows: Vec<Row>,
     drivers: Vec<DriverCount>,
     measured_elsewhere: &'static [Elsewhere],
+    simulated: Simulated,
 }
 
 /// Linux 6.12 with a null controller, warm and uncontended: ns from a user-mode kernel with SMP
@@ -113,60 +132,123 @@ const ELSEWHERE: &[Elsewhere] = &[
 pub(crate) fn run(args: &Args) -> Result<(), String> {
     if let Some(name) = &args.count_op {
         let op = Op::from_name(name).ok_or_else(|| format!("no operation is called {name:?}"))?;
-        ops::run(op, count::CALLS, || ());
+        ops::run(op, count::CALLS, || ())?;
         return Ok(());
     }
     if cfg!(debug_assertions) {
         eprintln!("barewire: bench: this is a debug build; only --release figures mean anything");
     }
+    let report = measure(args);
+    if args.json {
+        let line = serde_json::to_string(&report).map_err(|error| error.to_string())?;
+        println!("{line}");
+    } else {
+        table::print(&report);
+    }
+    Ok(())
+}
+
+fn measure(args: &Args) -> Report {
     let times = time_all(args.rounds);
+    let floor = times[Op::Floor as usize].clone();
     let mut counter = count::Counter::new(!args.no_instructions);
-    let rows = Op::ALL.map(|op| row(op, &times, counter.count(op))).into();
+    let mut rows: Vec<Row> = Op::ALL
+        .into_iter()
+        .zip(times)
+        .map(|(op, times)| {
+            let instructions = if op.is_counted() { counter.count(op) } else { None };
+            row(op.name(), times, &floor, instructions)
+        })
+        .collect();
+    // What takes tens of microseconds needs fewer rounds.
+    let hops = hop::measure(args.rounds.div_ceil(4)).unwrap_or_else(|why| {
+        eprintln!("barewire: bench: the worker's hop is not timed: {why}");
+        Default::default()
+    });
+    for ((name, ..), times) in hop::HOPS.into_iter().zip(hops) {
+        rows.push(row(name, times, &floor, None));
+    }
+    let windows = (args.rounds / 200).clamp(1, 20);
+    for (threads, name) in contended::THREADS {
+        let contended = match contended::measure(threads, windows) {
+            Ok(contended) => contended,
+            Err(why) => {
+                eprintln!("barewire: bench: {name} is not timed: {why}");
+                rows.push(row(name, vec![], &floor, None));
+                continue;
+            }
+        };
+        let shares = Shares {
+            ratio_to_fair_mutex: round(contended.ratio_to_fair_mutex),
+            ratio_to_std_mutex: round(contended.ratio_to_std_mutex),
+            least_share: round(contended.least_share),
+        };
+        let row = row(name, contended.ns, &floor, None);
+        rows.push(Row { contended: Some(shares), ..row });
+    }
     let drivers =
         Op::DRIVERS.map(|op| DriverCount { op: op.name(), instructions: counter.count(op) }).into();
-    let report = Report {
+    Report {
         controller: "null",
         rounds: args.rounds,
         rows,
         drivers,
         measured_elsewhere: ELSEWHERE,
-    };
-    if args.json {
-        let line = serde_json::to_string(&report).map_err(|error| error.to_string())?;
-        println!("{line}");
-    } else {
-        print_table(&report);
+        simulated: simulated::run(),
     }
-    Ok(())
 }
 
-/// Nanoseconds per operation: a row for each of [`Op::ALL`], a column for each round.
+/// Nanoseconds per operation: a row for each of [`Op::ALL`], a column for each round; none where
+/// this machine cannot do it.
 fn time_all(rounds: u32) -> [Vec<f64>; Op::ALL.len()] {
     let mut times = Op::ALL.map(|_| Vec::with_capacity(rounds as usize));
+    let mut left_out = [false; Op::ALL.len()];
     for round in 0..=rounds {
-        for (op, times) in Op::ALL.into_iter().zip(&mut times) {
+        for ((op, times), left_out) in Op::ALL.into_iter().zip(&mut times).zip(&mut left_out) {
+            if *left_out {
+                continue;
+            }
             let calls = CALLS_PER_ROUND / op.per_call();
-            let (begun, ended) = ops::run(op, calls, Instant::now);
-            // The first round warms caches and predictors.
-            if round > 0 {
-                let ns = ended.duration_since(begun).as_nanos() as f64;
-                times.push(ns / f64::from(calls * op.per_call()));
+            match ops::run(op, calls, Instant::now) {
+                // The first round warms caches and predictors.
+                Ok(_) if round == 0 => {}
+                Ok((begun, ended)) => {
+                    let ns = ended.duration_since(begun).as_nanos() as f64;
+                    times.push(ns / f64::from(calls * op.per_call()));
+                }
+                Err(why) => {
+                    eprintln!("barewire: bench: {} is not timed: {why}", op.name());
+                    times.clear();
+                    *left_out = true;
+                }
             }
         }
     }
     times
 }
 
-fn row(op: Op, times: &[Vec<f64>], instructions: Option<u64>) -> Row {
-    let of = |op: Op| &times[op as usize];
-    let ratios = of(op).iter().zip(of(Op::Floor)).map(|(ns, floor)| ns / floor).collect();
-    Row {
-        op: op.name(),
-        ns_median: round(median(of(op).clone())),
-        ns_min: round(of(op).iter().copied().fold(f64::INFINITY, f64::min)),
-        ratio_to_floor: round(median(ratios)),
+/// A row of what was timed, in the same rounds as the floor or in others.
+fn row(op: &'static str, ns: Vec<f64>, floor: &[f64], instructions: Option<u64>) -> Row {
+    let mut row = Row {
+        op,
+        ns_median: None,
+        ns_min: None,
+        ratio_to_floor: None,
         instructions,
+        contended: None,
+    };
+    if ns.is_empty() {
+        return row;
     }
+    let ratio = if ns.len() == floor.len() {
+        median(ns.iter().zip(floor).map(|(ns, floor)| ns / floor).collect())
+    } else {
+        median(ns.clone()) / median(floor.to_vec())
+    };
+    row.ratio_to_floor = Some(round(ratio));
+    row.ns_min = Some(round(ns.iter().copied().fold(f64::INFINITY, f64::min)));
+    row.ns_median = Some(round(median(ns)));
+    row
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -178,36 +260,6 @@ fn median(mut values: Vec<f64>) -> f64 {
 /// To hundredths: the clock resolves no more.
 fn round(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
-}
-
-fn print_table(report: &Report) {
-    println!("Null controller (no wire), this machine, {} rounds. Time in ns.\n", report.rounds);
-    println!(
-        "{:<27}{:>8}{:>8}{:>9}{:>14}",
-        "operation", "median", "min", "x floor", "instructions"
-    );
-    for row in &report.rows {
-        let instructions = row.instructions.map_or("-".into(), |n| n.to_string());
-        println!(
-            "{:<27}{:>8.2}{:>8.2}{:>9.2}{:>14}",
-            row.op, row.ns_median, row.ns_min, row.ratio_to_floor, instructions
-        );
-    }
-    for driver in &report.drivers {
-        let instructions = driver.instructions.map_or("-".into(), |n| n.to_string());
-        println!("{:<27}{:>39}", driver.op, instructions);
-    }
-    println!(
-        "\nbare      the controller's calls alone\n\
-         floor     a compare-and-swap and an exchange around them: what a bus must cost\n\
-         prepared  a 4-byte access prepared once     sync  any 4-byte message\n\
-         ..._in_100  per transfer of a 100-transfer sync message\n\
-         ecspi_...  a prepared 4-byte access through that driver, its registers ready at once\n"
-    );
-    println!("Measured elsewhere (not on this machine):");
-    for other in report.measured_elsewhere {
-        println!("  {:>8} ns {:>10} instructions  {}", other.ns, other.instructions, other.what);
-    }
 }
 
 #[cfg(test)]
@@ -225,18 +277,18 @@ mod tests {
         for (index, op) in Op::ALL.into_iter().enumerate() {
             assert_eq!(op as usize, index, "rows are found by the operation's number");
             assert_eq!(Op::from_name(op.name()), Some(op));
-            ops::run(op, 2, || ());
+            ops::run(op, 2, || ()).expect("it can be made here");
         }
         for op in Op::DRIVERS {
             assert_eq!(Op::from_name(op.name()), Some(op));
-            ops::run(op, 2, || ());
+            ops::run(op, 2, || ()).expect("it can be made here");
         }
         assert_eq!(Op::from_name("sink"), None);
     }
 
     #[test]
     fn the_floor_s_ratio_is_one() {
-        let times = time_all(1);
-        assert_eq!(row(Op::Floor, &times, None).ratio_to_floor, 1.0);
+        let floor = &time_all(1)[Op::Floor as usize];
+        assert_eq!(row("floor", floor.clone(), floor, None).ratio_to_floor, Some(1.0));
     }
 }

@@ -7,9 +7,11 @@
 //! least cost.
 
 use std::hint::black_box;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use barewire::bus::{Bus, Device, Prepared};
+use barewire::bus::queued::Exchange;
+use barewire::bus::{Bus, Device, Prepared, Queued};
 use barewire::controller::ecspi::{CsLine, Ecspi, EcspiConfig, Streaming};
 use barewire::controller::gpio::{ImxGpio, Ownership};
 use barewire::controller::null::Null;
@@ -17,9 +19,13 @@ use barewire::controller::{Controller, Program};
 use barewire::reg::Registers;
 use barewire::spi::{Settings, Transfer};
 use barewire::time::Timer;
+use barewire_linux::shared::{ProcessShared, SharedLock};
 
 /// Transfers of the long messages.
 pub(crate) const LONG: usize = 100;
+
+/// Messages of a batch.
+pub(crate) const BATCH: usize = 32;
 
 /// What is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +36,12 @@ pub(crate) enum Op {
     Sync,
     TransferIn100,
     CsChangeTransferIn100,
+    /// Sync on a bus that counts.
+    SyncWithStatistics,
+    /// Messages that are put in the queue, run, and asked for their results.
+    AsyncBatch32,
+    /// Sync under the lock between processes.
+    ProcessShared,
     /// The ECSPI driver's register work, for its instructions alone: no row of the table.
     EcspiNative,
     /// The same with a GPIO of a shared bank as chip select.
@@ -38,8 +50,17 @@ pub(crate) enum Op {
 
 impl Op {
     /// Every operation, in the order of the table.
-    pub(crate) const ALL: [Op; 6] =
-        [Op::Bare, Op::Floor, Op::Prepared, Op::Sync, Op::TransferIn100, Op::CsChangeTransferIn100];
+    pub(crate) const ALL: [Op; 9] = [
+        Op::Bare,
+        Op::Floor,
+        Op::Prepared,
+        Op::Sync,
+        Op::TransferIn100,
+        Op::CsChangeTransferIn100,
+        Op::SyncWithStatistics,
+        Op::AsyncBatch32,
+        Op::ProcessShared,
+    ];
 
     /// The drivers' operations, which are counted and not timed.
     pub(crate) const DRIVERS: [Op; 2] = [Op::EcspiNative, Op::EcspiGpio];
@@ -53,6 +74,9 @@ impl Op {
             Op::Sync => "sync",
             Op::TransferIn100 => "transfer_in_100",
             Op::CsChangeTransferIn100 => "cs_change_transfer_in_100",
+            Op::SyncWithStatistics => "sync_with_statistics",
+            Op::AsyncBatch32 => "async_batch_32",
+            Op::ProcessShared => "process_shared",
             Op::EcspiNative => "ecspi_native",
             Op::EcspiGpio => "ecspi_gpio",
         }
@@ -67,8 +91,14 @@ impl Op {
     pub(crate) fn per_call(self) -> u32 {
         match self {
             Op::TransferIn100 | Op::CsChangeTransferIn100 => LONG as u32,
+            Op::AsyncBatch32 => BATCH as u32,
             _ => 1,
         }
+    }
+
+    /// Whether its instructions are the same everywhere. Those of libc's mutex are libc's.
+    pub(crate) fn is_counted(self) -> bool {
+        self != Op::ProcessShared
     }
 
     /// The function callgrind is to collect in.
@@ -77,12 +107,18 @@ impl Op {
             Op::Bare => "bench_op_bare",
             Op::Floor => "bench_op_floor",
             Op::Prepared | Op::EcspiNative | Op::EcspiGpio => "bench_op_prepared",
-            Op::Sync | Op::TransferIn100 | Op::CsChangeTransferIn100 => "bench_op_sync",
+            Op::AsyncBatch32 => "bench_op_async_batch",
+            Op::Sync
+            | Op::TransferIn100
+            | Op::CsChangeTransferIn100
+            | Op::SyncWithStatistics
+            | Op::ProcessShared => "bench_op_sync",
         }
     }
 }
 
 type Dyn<'a> = dyn Controller + 'a;
+type Message<'b, 'a> = Queued<'b, Dyn<'a>, Exchange<4>>;
 
 // Named functions that are never inlined: the symbols callgrind collects in.
 
@@ -112,6 +148,17 @@ fn bench_op_prepared(prepared: &mut Prepared<'_, Dyn<'_>, 4>) {
 #[inline(never)]
 fn bench_op_sync(device: &Device<'_, Dyn<'_>>, message: &mut [Transfer<'_>]) {
     let _ = black_box(device.sync(message));
+}
+
+#[inline(never)]
+fn bench_op_async_batch(bus: &Bus<Dyn<'_>>, batch: &mut [Pin<Box<Message<'_, '_>>>]) {
+    for message in &mut *batch {
+        let _ = black_box(message.as_mut().enqueue());
+    }
+    black_box(bus.pump());
+    for message in &mut *batch {
+        let _ = black_box(message.as_mut().result());
+    }
 }
 
 /// Registers of an ECSPI whose word is back as soon as it is asked for.
@@ -169,52 +216,93 @@ fn run_ecspi(op: Op, calls: u32) {
     }
 }
 
+/// Makes `calls` batches of queued messages.
+fn run_batches<T>(
+    device: &Device<'_, Dyn<'_>>,
+    calls: u32,
+    mut clock: impl FnMut() -> T,
+) -> (T, T) {
+    let mut batch: Vec<_> = (0..BATCH)
+        .map(|_| Box::pin(device.queued([0x9f, 0, 0, 0]).expect("four bytes are whole words")))
+        .collect();
+    let begun = clock();
+    for _ in 0..calls {
+        bench_op_async_batch(device.bus(), &mut batch);
+    }
+    (begun, clock())
+}
+
+/// A bus whose lock is between processes, in a file that is gone again already.
+pub(crate) fn shared_bus() -> Result<Bus<ProcessShared<Null>>, String> {
+    let place = tempfile::tempdir().map_err(|error| format!("a temporary directory: {error}"))?;
+    let device = place.path().join("device");
+    std::fs::File::create(&device).map_err(|error| format!("{}: {error}", device.display()))?;
+    let lock = SharedLock::open(&place.path().join("lock"), &device);
+    Ok(Bus::new(ProcessShared::new(lock.map_err(|error| error.to_string())?, Null::new())))
+}
+
 /// Makes `calls` calls of `op`'s function, timing them with `clock` (called before and after).
-pub(crate) fn run<T>(op: Op, calls: u32, mut clock: impl FnMut() -> T) -> (T, T) {
+///
+/// # Errors
+/// Why the operation cannot be made on this machine.
+pub(crate) fn run<T>(op: Op, calls: u32, mut clock: impl FnMut() -> T) -> Result<(T, T), String> {
     if Op::DRIVERS.contains(&op) {
         let begun = clock();
         run_ecspi(op, calls);
-        return (begun, clock());
+        return Ok((begun, clock()));
     }
     let settings = Settings::new(0, 20_000_000);
     let mut null = Null::new();
     let tx = [0x9f, 0, 0, 0];
     let mut rx = [[0; 4]; LONG];
+    let transfers = if op == Op::AsyncBatch32 { 1 } else { op.per_call() as usize };
     let mut message: Vec<Transfer<'_>> =
-        rx.iter_mut().take(op.per_call() as usize).map(|rx| Transfer::exchange(&tx, rx)).collect();
+        rx.iter_mut().take(transfers).map(|rx| Transfer::exchange(&tx, rx)).collect();
     if op == Op::CsChangeTransferIn100 {
         message[..LONG - 1].iter_mut().for_each(|transfer| transfer.cs_change = true);
     }
-    match op {
-        Op::Bare | Op::Floor => {
-            let (program, _) = null.configure(&settings).expect("the null controller takes all");
-            null.plan(&program, &mut message).expect("the message is whole");
-            let controller: &mut Dyn<'_> = black_box(&mut null);
-            let word = AtomicUsize::new(0);
+    if op == Op::Bare || op == Op::Floor {
+        let (program, _) = null.configure(&settings).expect("the null controller takes all");
+        null.plan(&program, &mut message).expect("the message is whole");
+        let controller: &mut Dyn<'_> = black_box(&mut null);
+        let word = AtomicUsize::new(0);
+        let begun = clock();
+        for _ in 0..calls {
+            if op == Op::Bare {
+                bench_op_bare(controller, &program, &mut message);
+            } else {
+                bench_op_floor(&word, controller, &program, &mut message);
+            }
+        }
+        return Ok((begun, clock()));
+    }
+    let (plain, shared);
+    let bus: &Bus<Dyn<'_>> = if op == Op::ProcessShared {
+        shared = shared_bus()?;
+        &shared
+    } else {
+        plain = Bus::new(null);
+        &plain
+    };
+    let bus = black_box(bus);
+    bus.set_counting(op == Op::SyncWithStatistics);
+    let device = bus.device(&settings).expect("the null controller takes all");
+    Ok(match op {
+        Op::AsyncBatch32 => run_batches(&device, calls, clock),
+        Op::Prepared => {
+            let mut prepared = device.prepare(tx).expect("four bytes are whole words");
             let begun = clock();
             for _ in 0..calls {
-                if op == Op::Bare {
-                    bench_op_bare(controller, &program, &mut message);
-                } else {
-                    bench_op_floor(&word, controller, &program, &mut message);
-                }
+                bench_op_prepared(&mut prepared);
             }
             (begun, clock())
         }
         _ => {
-            let bus = Bus::new(null);
-            let bus: &Bus<Dyn<'_>> = black_box(&bus);
-            let device = bus.device(&settings).expect("the null controller takes all");
-            let mut prepared = device.prepare(tx).expect("four bytes are whole words");
             let begun = clock();
             for _ in 0..calls {
-                if op == Op::Prepared {
-                    bench_op_prepared(&mut prepared);
-                } else {
-                    bench_op_sync(&device, &mut message);
-                }
+                bench_op_sync(&device, &mut message);
             }
             (begun, clock())
         }
-    }
+    })
 }

@@ -1,0 +1,58 @@
+//! The bench's simulated section: a reviewed table.
+//!
+//! Set `BAREWIRE_BLESS=1` to write it anew; the difference is then for a reviewer.
+
+use std::path::Path;
+use std::process::Command;
+
+fn bench(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_barewire"))
+        .args(["bench", "--rounds", "1", "--no-instructions"])
+        .args(arguments)
+        .output()
+        .expect("the command runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn simulated_times_are_as_reviewed() {
+    let text = bench(&[]);
+    let begin = text.find("Simulated on imx8mp").expect("the section is there");
+    let table = &text[begin..];
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots/simulated.txt");
+    if std::env::var_os("BAREWIRE_BLESS").is_some() {
+        std::fs::write(&path, table).expect("the snapshot is writable");
+    }
+    let reviewed = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(table == reviewed, "not as reviewed in {}:\n{table}", path.display());
+}
+
+#[test]
+fn the_json_says_that_it_is_simulated_and_has_every_row() {
+    let report: serde_json::Value = serde_json::from_str(&bench(&["--json"])).expect("one line");
+    assert_eq!(report["simulated"]["simulated"], true);
+    assert_eq!(report["simulated"]["profile"], "imx8mp");
+    let ops: Vec<&str> = report["rows"]
+        .as_array()
+        .expect("rows")
+        .iter()
+        .filter_map(|row| row["op"].as_str())
+        .collect();
+    for op in [
+        "async_batch_32",
+        "sync_with_statistics",
+        "worker_hop",
+        "process_shared",
+        "contended_1",
+        "contended_2",
+        "contended_4",
+        "contended_8",
+    ] {
+        assert!(ops.contains(&op), "{op} is missing among {ops:?}");
+    }
+    let of =
+        |op: &str| &report["rows"][ops.iter().position(|&other| other == op).expect("is there")];
+    assert!(of("contended_2")["least_share"].is_number());
+    assert!(of("sync").get("least_share").is_none());
+}
