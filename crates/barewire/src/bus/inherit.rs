@@ -168,7 +168,7 @@ impl<C: Controller + ?Sized> Bus<C> {
 
     fn run_own<'b>(&'b self, mut held: Held<'b, C>) -> Held<'b, C> {
         if !self.nothing_left() {
-            let context = self.platform.context();
+            let context = self.context();
             held.gather();
             while let Some(node) =
                 held.queue(|queue| queue.take_if(|_, task| task.context == context))
@@ -189,14 +189,7 @@ impl<C: Controller + ?Sized> Bus<C> {
         kind: Kind,
     ) -> Result<usize, MessageError> {
         let mut held = self.take_inherited(inheritance);
-        let planned = match kind {
-            Kind::Unplanned => held.controller().plan(program, message),
-            _ => Ok(()),
-        };
-        let ran = planned.and_then(|()| {
-            let ran = held.run(program, message, Path::Immediate);
-            ran.map_err(|unfinished| unfinished.explain(message))
-        });
+        let ran = held.run_kind(program, message, kind, Path::Immediate);
         held.release_inherited();
         ran
     }

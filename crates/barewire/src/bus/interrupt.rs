@@ -46,7 +46,7 @@ impl<C: Controller + ?Sized> Held<'_, C> {
         if kind == Kind::Unplanned
             && let Err(refused) = self.controller().plan(program, message)
         {
-            self.finish(node, Err(refused));
+            self.finish_refused(node, refused);
             return Some(self);
         }
         let polled = self.controller_mut().start(program, message);
@@ -60,7 +60,7 @@ impl<C: Controller + ?Sized> Held<'_, C> {
         let Job { program, message, path } = unsafe { job(node) };
         if let Poll::Ready(ran) = polled {
             self.count(program, message, path, ran);
-            self.finish(node, ran.map_err(|unfinished| unfinished.explain(message)));
+            self.finish(node, ran);
             return Some(self);
         }
         bus.flying.with_mut(|flying| {

@@ -87,6 +87,8 @@ pub struct Bus<C: ?Sized> {
     counting: AtomicBool,
     pub(super) platform: &'static dyn Platform,
     pub(super) pump: Pump,
+    /// Whether the platform tells contexts apart.
+    contexts: bool,
     /// Rung for the worker; odd while it sleeps.
     pub(super) bell: AtomicU32,
     /// The word of [`super::inherit`].
@@ -119,12 +121,13 @@ impl<C: ?Sized> fmt::Debug for Bus<C> {
 }
 
 macro_rules! bus {
-    ($controller:expr, $platform:expr, $word:expr) => {
+    ($controller:expr, $platform:expr, $word:expr, $contexts:expr) => {
         Self {
             word: AtomicPtr::new($word),
             counting: AtomicBool::new(false),
             platform: $platform,
             pump: Pump::Caller,
+            contexts: $contexts,
             bell: AtomicU32::new(0),
             owner: AtomicU32::new(0),
             pumping: AtomicU32::new(0),
@@ -141,19 +144,19 @@ impl<C> Bus<C> {
     /// A bus over `controller`. Whoever waits for it spins.
     #[cfg(not(any(loom, shuttle)))]
     pub const fn new(controller: C) -> Self {
-        bus!(controller, &Spin, IDLE)
+        bus!(controller, &Spin, IDLE, false)
     }
 
     /// The same under a model checker, whose atomics no constant can make.
     #[cfg(any(loom, shuttle))]
     pub fn new(controller: C) -> Self {
-        bus!(controller, &Spin, IDLE)
+        bus!(controller, &Spin, IDLE, false)
     }
 
     /// A bus whose users wait as `platform` has it, with priority inheritance if it has that.
     pub fn with_platform(controller: C, platform: &'static dyn Platform) -> Self {
         let inherits = platform.inheritance().is_some();
-        bus!(controller, platform, tagged(IDLE, if inherits { INHERITS } else { 0 }))
+        bus!(controller, platform, tagged(IDLE, if inherits { INHERITS } else { 0 }), true)
     }
 
     /// The same, with who runs what is submitted.
@@ -192,6 +195,12 @@ impl<C: ?Sized> Bus<C> {
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.counters.read(self.platform)
+    }
+
+    /// The caller's context.
+    #[inline]
+    pub(super) fn context(&self) -> usize {
+        if self.contexts { self.platform.context() } else { 0 }
     }
 
     /// Takes an idle bus.
@@ -336,6 +345,24 @@ impl<C: Controller + ?Sized> Held<'_, C> {
     ) {
         if self.bus.counting.load(Ordering::Relaxed) {
             self.bus.counters.count(path, program, message, ran);
+        }
+    }
+
+    /// [`Held::release`] for a caller of that priority: an urgent one does not run the queue if
+    /// anybody else can.
+    #[inline]
+    pub(super) fn release_for(self, priority: u8) {
+        let idle = self
+            .bus
+            .word
+            .compare_exchange(HELD_ALONE, IDLE, Ordering::Release, Ordering::Relaxed)
+            .is_ok();
+        if idle {
+            mem::forget(self);
+        } else if priority > 0 {
+            self.release_urgently();
+        } else {
+            self.release_slowly();
         }
     }
 

@@ -20,7 +20,7 @@
 //!    polls the wire; if others submitted messages meanwhile it hands the queue to a thread that
 //!    waits, or to the worker, or else runs it.
 //! 5. Nobody who waits is forgotten, nor starved: equals are served first come, first served; by
-//!    priority a message is overtaken at most 16 times; a holder serves others at most 64 times
+//!    priority a message is overtaken at most 16 times; a holder serves others at most 16 times
 //!    before it hands the bus to a thread that waits or to the worker. (Where there is neither, it
 //!    serves what others submit for as long as they do: see [`Pump::Caller`].)
 //! 6. With a [platform](Platform::inheritance) that has priority inheritance, who waits lends the

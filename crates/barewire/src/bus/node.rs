@@ -22,7 +22,7 @@ use super::atomic::{AtomicU32, Cell, Ordering};
 use super::platform::Platform;
 use super::queued::Callback;
 use super::statistics::Path;
-use crate::controller::Program;
+use crate::controller::{Program, Unfinished};
 use crate::spi::{MessageError, Transfer};
 
 /// The owner's: never pushed, or fetched after it was settled.
@@ -84,7 +84,8 @@ pub(super) struct Task {
     pub(super) message: *mut [Transfer<'static>],
     pub(super) context: usize,
     pub(super) callback: Option<Callback>,
-    pub(super) outcome: Result<usize, MessageError>,
+    pub(super) ran: Result<usize, Unfinished>,
+    pub(super) refused: Option<MessageError>,
     pub(super) kind: Kind,
     pub(super) path: Path,
     pub(super) priority: u8,
@@ -93,6 +94,27 @@ pub(super) struct Task {
 }
 
 impl Task {
+    /// How it ended, for its owner, whose message it is again.
+    #[inline]
+    pub(super) fn outcome(&self) -> Result<usize, MessageError> {
+        match self.ran {
+            Ok(len) => Ok(len),
+            Err(unfinished) => Err(self.explain(unfinished)),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn explain(&self, unfinished: Unfinished) -> MessageError {
+        // SAFETY: settled.
+        self.refused.unwrap_or_else(|| unfinished.explain(unsafe { &*self.message }))
+    }
+
+    pub(super) fn refuse(&mut self, refused: MessageError) {
+        self.refused = Some(refused);
+        self.ran = Err(Unfinished::os(0, 0));
+    }
+
     /// The owner's turn on the bus.
     pub(super) const fn turn(context: usize) -> Self {
         Self {
@@ -100,7 +122,8 @@ impl Task {
             message: core::ptr::slice_from_raw_parts_mut(core::ptr::null_mut(), 0),
             context,
             callback: None,
-            outcome: Ok(0),
+            ran: Ok(0),
+            refused: None,
             kind: Kind::Turn,
             path: Path::Async,
             priority: 0,

@@ -42,7 +42,7 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
     #[inline]
     pub fn run(&mut self) -> Result<&[u8; N], MessageError> {
         match self.device.bus().try_take_idle() {
-            Some(held) => self.run_held(held, self.plan),
+            Some(held) => self.run_held(held, self.plan, self.device.priority()),
             None => self.run_queued(),
         }
     }
@@ -55,16 +55,21 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
     #[inline]
     pub fn try_run(&mut self) -> Result<&[u8; N], MessageError> {
         match self.device.bus().try_take() {
-            Some(held) => self.run_held(held, self.plan.with_interrupt(false)),
+            Some(held) => self.run_held(held, self.plan.with_interrupt(false), u8::MAX),
             None => Err(MessageError::refused(Error::Busy, 0)),
         }
     }
 
     #[inline(always)]
-    fn run_held(&mut self, mut held: Held<'_, C>, plan: Plan) -> Result<&[u8; N], MessageError> {
+    fn run_held(
+        &mut self,
+        mut held: Held<'_, C>,
+        plan: Plan,
+        urgency: u8,
+    ) -> Result<&[u8; N], MessageError> {
         let mut message = [Transfer::planned(&self.tx, &mut self.rx, plan)];
         let ran = held.run(self.device.program(), &mut message, Path::Immediate);
-        held.release();
+        held.release_for(urgency);
         match ran {
             Ok(_) => Ok(&self.rx),
             Err(unfinished) => Err(unfinished.explain(&message)),
@@ -152,14 +157,14 @@ impl<'b, 'm, 'd, C: Controller + ?Sized> PreparedMessage<'b, 'm, 'd, C> {
             return Err(MessageError::refused(Error::Busy, 0));
         };
         let ran = held.run_polled(self.device.program(), self.message, Path::Immediate);
-        held.release();
+        held.release_for(u8::MAX);
         ran.map_err(|unfinished| unfinished.explain(self.message))
     }
 
     #[inline(always)]
     fn run_held(&mut self, mut held: Held<'_, C>) -> Result<usize, MessageError> {
         let ran = held.run(self.device.program(), self.message, Path::Immediate);
-        held.release();
+        held.release_for(self.device.priority());
         ran.map_err(|unfinished| unfinished.explain(self.message))
     }
 

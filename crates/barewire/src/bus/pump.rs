@@ -33,13 +33,15 @@ use super::lock::{
 };
 use super::node::{Kind, Node, Stage, Task};
 use super::queue::Queue;
-use super::queued::{Completed, Then};
+use super::queued::{Callback, Completed, Then};
 use super::statistics::Path;
-use crate::controller::{Controller, Program};
+use crate::controller::{Controller, Program, Unfinished};
 use crate::spi::{Error, MessageError, Transfer};
 
 /// How many messages of others a holder runs before it passes the queue on.
-const PUMP_MAX: usize = 64;
+const PUMP_MAX: usize = 16;
+/// How often a caller that found the bus held relaxes before it takes a place in the queue.
+const SPINS_MAX: u32 = 63;
 
 /// A message of the queue, as the holder sees it.
 pub(super) struct Job<'j> {
@@ -311,9 +313,9 @@ struct Guard<'b, C: ?Sized> {
 impl<C: ?Sized> Drop for Guard<'_, C> {
     #[cold]
     fn drop(&mut self) {
-        let refused = Err(MessageError::refused(Error::Aborted, 0));
+        let refused = MessageError::refused(Error::Aborted, 0);
         // SAFETY: the node is the holder's, and not settled: we are unwinding from its run.
-        unsafe { with_task(self.node, |task| task.outcome = refused) };
+        unsafe { with_task(self.node, |task| task.refuse(refused)) };
         // SAFETY: it is out of the queue.
         unsafe { Node::settle_done(self.node, self.bus.platform) };
     }
@@ -328,47 +330,91 @@ impl<C: Controller + ?Sized> Held<'_, C> {
         let Job { program, message, path } = unsafe { job(node) };
         // SAFETY: likewise.
         let kind = unsafe { with_task(node, |task| task.kind) };
-        let planned = match kind {
-            Kind::Unplanned => self.controller().plan(program, message),
-            _ => Ok(()),
-        };
-        let outcome = match planned {
-            Ok(()) => {
-                let ran = self.run(program, message, path);
-                ran.map_err(|unfinished| unfinished.explain(message))
-            }
-            Err(refused) => Err(refused),
-        };
-        self.finish(node, outcome);
+        if kind == Kind::Unplanned
+            && let Err(refused) = self.plan_late(program, message)
+        {
+            self.finish_refused(node, refused);
+        } else {
+            let ran = self.run(program, message, path);
+            self.finish(node, ran);
+        }
         mem::forget(guard);
     }
 
-    /// Tells whoever wants to know that the message ran, and settles it or queues it again.
-    pub(super) fn finish(&mut self, node: *const Node, outcome: Result<usize, MessageError>) {
-        let bus = self.bus();
+    /// Plans the message if that is still to be done, and runs it.
+    pub(super) fn run_kind(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+        kind: Kind,
+        path: Path,
+    ) -> Result<usize, MessageError> {
+        if kind == Kind::Unplanned {
+            self.plan_late(program, message)?;
+        }
+        let ran = self.run(program, message, path);
+        ran.map_err(|unfinished| unfinished.explain(message))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn plan_late(
+        &self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Result<(), MessageError> {
+        self.controller().plan(program, message)
+    }
+
+    /// The controller refused the message: it did not run.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn finish_refused(&mut self, node: *const Node, refused: MessageError) {
         // SAFETY: the node is out of the queue and not settled.
-        let callback = unsafe {
-            with_task(node, |task| {
-                task.outcome = outcome;
-                task.callback
-            })
-        };
-        if let Some(callback) = callback {
-            // SAFETY: the node is not settled yet.
-            let Job { message, .. } = unsafe { job(node) };
-            let then = callback(&mut Completed::new(outcome, message));
-            // SAFETY: likewise.
-            let cancelled = unsafe { &*node }.is_cancelled();
-            if then == Then::Again && !cancelled {
-                self.queue(|queue| {
-                    // SAFETY: it is queued, and in no list.
-                    unsafe { queue.add(node) };
-                });
-                return;
-            }
+        unsafe { with_task(node, |task| task.refuse(refused)) };
+        self.tell(node);
+    }
+
+    /// The message ran.
+    #[inline]
+    pub(super) fn finish(&mut self, node: *const Node, ran: Result<usize, Unfinished>) {
+        // SAFETY: the node is out of the queue and not settled.
+        unsafe { with_task(node, |task| task.ran = ran) };
+        self.tell(node);
+    }
+
+    /// Tells whoever wants to know, and settles the message or queues it again.
+    #[inline]
+    fn tell(&mut self, node: *const Node) {
+        // SAFETY: the node is out of the queue and not settled.
+        let callback = unsafe { with_task(node, |task| task.callback) };
+        if let Some(callback) = callback
+            && self.call_back(node, callback)
+        {
+            return;
         }
         // SAFETY: it is out of the queue; this is the last of it here.
-        unsafe { Node::settle_done(node, bus.platform) };
+        unsafe { Node::settle_done(node, self.bus().platform) };
+    }
+
+    /// Calls back; whether the message is queued again.
+    #[inline(never)]
+    fn call_back(&mut self, node: *const Node, callback: Callback) -> bool {
+        // SAFETY: the node is not settled yet.
+        let outcome = unsafe { with_task(node, |task| task.outcome()) };
+        // SAFETY: the node is not settled yet.
+        let Job { message, .. } = unsafe { job(node) };
+        let then = callback(&mut Completed::new(outcome, message));
+        // SAFETY: likewise.
+        let cancelled = unsafe { &*node }.is_cancelled();
+        if then == Then::Again && !cancelled {
+            self.queue(|queue| {
+                // SAFETY: it is queued, and in no list.
+                unsafe { queue.add(node) };
+            });
+            return true;
+        }
+        false
     }
 
     /// Runs one node of the queue. Returns whether the bus is still ours.
@@ -404,9 +450,23 @@ impl<C: Controller + ?Sized> Held<'_, C> {
     /// turn.
     #[cold]
     pub(super) fn pump(self) -> usize {
+        self.pump_with(PUMP_MAX)
+    }
+
+    /// For who must not be kept: somebody else is to run the queue, if there is anybody.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn release_urgently(self) {
+        if self.bus().platform.inheritance().is_some() {
+            self.release_inherited();
+            return;
+        }
+        self.pump_with(0);
+    }
+
+    fn pump_with(self, mut budget: usize) -> usize {
         let bus = self.bus();
         let mut held = self;
-        let mut budget = PUMP_MAX;
         let mut ran = 0;
         held.gather();
         loop {
@@ -467,11 +527,34 @@ impl<C: Controller + ?Sized> Bus<C> {
         if let Some(inheritance) = self.platform.inheritance() {
             return self.take_inherited(inheritance);
         }
-        let node = Node::new(Task::turn(self.platform.context()));
+        let node = Node::new(Task::turn(self.context()));
         let stage = self.push_and_wait(&node);
         debug_assert_eq!(stage, Stage::Granted, "a turn is granted");
         // SAFETY: the node was granted: we were handed the bus.
         unsafe { self.held() }
+    }
+
+    /// Looks a few times, ever more seldom, whether a bus that is merely held becomes idle: cheaper
+    /// for both than a place in the queue that is given up at once. Who has a place in the queue
+    /// is not overtaken by this, and nobody looks for long.
+    fn spin_for_idle(&self) -> Option<Held<'_, C>> {
+        let mut spins = self.platform.spins().min(SPINS_MAX);
+        let mut pause = 1;
+        while pause <= spins {
+            (0..pause).for_each(|_| self.platform.relax());
+            spins -= pause;
+            pause *= 2;
+            match self.word.load(Ordering::Relaxed) {
+                IDLE => {
+                    if let Some(held) = self.try_take_idle() {
+                        return Some(held);
+                    }
+                }
+                HELD_ALONE => {}
+                _ => return None,
+            }
+        }
+        None
     }
 
     /// Queues a message and waits until it has run.
@@ -487,6 +570,13 @@ impl<C: Controller + ?Sized> Bus<C> {
         if let Some(inheritance) = self.platform.inheritance() {
             return self.run_inherited(inheritance, program, message, kind);
         }
+        if priority == 0
+            && let Some(mut held) = self.spin_for_idle()
+        {
+            let ran = held.run_kind(program, message, kind, Path::Immediate);
+            held.release();
+            return ran;
+        }
         // A pointer: no lifetime of it is claimed, and we wait below until it is done with.
         let erased = ptr::slice_from_raw_parts_mut(message.as_mut_ptr().cast(), message.len());
         let node = Node::new(Task {
@@ -495,12 +585,12 @@ impl<C: Controller + ?Sized> Bus<C> {
             kind,
             path: Path::Waited,
             priority,
-            ..Task::turn(self.platform.context())
+            ..Task::turn(self.context())
         });
         let stage = self.push_and_wait(&node);
         debug_assert_eq!(stage, Stage::Done, "a message runs");
         // SAFETY: it is settled: the task is ours again.
-        node.task.with(|task| unsafe { (*task).outcome })
+        node.task.with(|task| unsafe { (*task).outcome() })
     }
 
     /// Pushes a thread's node and waits until it is settled, running the queue whenever that is

@@ -121,6 +121,10 @@ unsafe impl<const N: usize> Payload for Exchange<N> {
     fn message(self: Pin<&mut Self>) -> *mut [Transfer<'static>] {
         // SAFETY: nothing is moved out of it.
         let this = unsafe { self.get_unchecked_mut() };
+        // Made once; whoever looks at the bytes puts an end to what points at them.
+        if let Some(message) = &mut this.message {
+            return message;
+        }
         // SAFETY: pinned: the bytes stay where they are until the message is settled.
         let tx = unsafe { &*ptr::from_ref(&this.tx) };
         // SAFETY: likewise, and nothing else refers to them meanwhile.
@@ -235,7 +239,7 @@ impl<'b, C: Controller + ?Sized, P> Queued<'b, C, P> {
         }
         self.node.set_free();
         // SAFETY: it was settled: the task is its owner's.
-        Some(self.node.task.with(|task| unsafe { (*task).outcome }))
+        Some(self.node.task.with(|task| unsafe { (*task).outcome() }))
     }
 
     /// Waits until it ran, and returns the result; `None` if nothing was submitted.
@@ -318,9 +322,10 @@ impl<'b, C: Controller + ?Sized, P: Payload> Queued<'b, C, P> {
         let task = Task {
             program: self.device.program(),
             message,
-            context: bus.platform.context(),
+            context: bus.context(),
             callback: self.callback,
-            outcome: Ok(0),
+            ran: Ok(0),
+            refused: None,
             kind: Kind::Planned,
             path: Path::Async,
             priority: self.device.priority(),
@@ -350,7 +355,9 @@ impl<C: Controller + ?Sized, const N: usize> Queued<'_, C, Exchange<N>> {
         let this = unsafe { self.get_unchecked_mut() };
         let tx = this.own(|payload| {
             // SAFETY: likewise.
-            &raw mut unsafe { payload.get_unchecked_mut() }.tx
+            let payload = unsafe { payload.get_unchecked_mut() };
+            payload.message = None;
+            &raw mut payload.tx
         })?;
         // SAFETY: ours as long as `this` is borrowed.
         Ok(unsafe { &mut *tx })
@@ -361,7 +368,12 @@ impl<C: Controller + ?Sized, const N: usize> Queued<'_, C, Exchange<N>> {
     /// # Errors
     /// [`Error::Busy`] while it is submitted and has not run.
     pub fn rx(self: Pin<&Self>) -> Result<[u8; N], Error> {
-        self.own(|payload| payload.rx)
+        self.own(|payload| {
+            // SAFETY: nothing is moved out of it.
+            let payload = unsafe { payload.get_unchecked_mut() };
+            payload.message = None;
+            payload.rx
+        })
     }
 }
 

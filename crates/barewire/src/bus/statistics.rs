@@ -28,7 +28,7 @@ pub const HISTO_BUCKETS: usize = 17;
 /// The way a message came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Path {
-    /// Its caller found the bus idle.
+    /// Its caller had no place in the queue.
     Immediate,
     /// Its caller waited for its turn.
     Waited,
@@ -58,7 +58,7 @@ pub struct Statistics {
     pub timedout: u64,
     /// Messages whose caller waited for them, prepared ones too.
     pub spi_sync: u64,
-    /// Those of them that found the bus idle and ran at once.
+    /// Those of them that never had a place in the queue: the bus was idle, or so within a few looks.
     pub spi_sync_immediate: u64,
     /// Messages that were submitted.
     pub spi_async: u64,

@@ -126,7 +126,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     /// Runs any message without blocking the thread for its turn: as [`Device::sync`], as a
     /// future. The transfer itself runs inside `poll`.
     pub fn transact<'m, 'd>(&self, message: &'m mut [Transfer<'d>]) -> Transact<'b, 'm, 'd, C> {
-        let mut task = Task::turn(self.bus().platform.context());
+        let mut task = Task::turn(self.bus().context());
         task.priority = self.priority();
         Transact { device: *self, message, node: Node::new(task), _pinned: PhantomPinned }
     }

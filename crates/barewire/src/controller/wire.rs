@@ -71,6 +71,7 @@ impl Unfinished {
 
     /// The error with all that is known of it.
     #[cold]
+    #[inline(never)]
     pub(crate) fn explain(self, message: &[Transfer<'_>]) -> MessageError {
         let transfer_index = self.transfer_index();
         let before = message.iter().take(transfer_index);

@@ -214,7 +214,7 @@ fn a_holder_hands_the_queue_to_a_thread_that_waits() {
         }
         drop(lock);
         assert_eq!(waiter.join().expect("no panic"), Ok(1));
-        assert_eq!(BY_OTHERS.load(Ordering::Relaxed), 100 - 64, "a holder serves 64 at most");
+        assert_eq!(BY_OTHERS.load(Ordering::Relaxed), 100 - 16, "a holder serves 16 at most");
     });
 }
 
@@ -233,7 +233,7 @@ fn a_holder_leaves_a_stream_without_end_to_the_worker() {
     let lock = bus.lock();
     queued.as_mut().enqueue().expect("is free");
     drop(lock);
-    assert_eq!(RUNS.load(Ordering::Relaxed), 64);
+    assert_eq!(RUNS.load(Ordering::Relaxed), 16);
     // Nobody has the bus; a caller is served in its turn.
     assert_eq!(device.sync(&mut [Transfer::write(&[2])]), Ok(1));
     STOP.store(true, Ordering::Relaxed);
