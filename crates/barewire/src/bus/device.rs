@@ -114,7 +114,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
             false => held.controller().plan(&self.program, message),
         };
         let ran = planned.map(|()| held.run_polled(&self.program, message, Path::Immediate));
-        held.release_for(u8::MAX);
+        held.release_for(|| u8::MAX);
         ran?.map_err(|unfinished| unfinished.explain(message))
     }
 
@@ -130,7 +130,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
             return self.run_asking(held, message);
         }
         let ran = held.run(&self.program, message, Path::Immediate);
-        held.release_for(self.priority);
+        held.release_for(|| self.priority);
         ran.map_err(|unfinished| unfinished.explain(message))
     }
 

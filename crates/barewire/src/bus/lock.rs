@@ -313,6 +313,21 @@ impl<C: Controller + ?Sized> Held<'_, C> {
         ran
     }
 
+    /// The same with the counting out of the way: what is in the way of a prepared access is all
+    /// there is of it.
+    #[inline]
+    pub(super) fn run_prepared(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, Unfinished> {
+        let ran = self.controller_mut().run(program, message);
+        if self.bus.counting.load(Ordering::Relaxed) {
+            self.bus.counters.count_prepared(program, message, ran);
+        }
+        ran
+    }
+
     /// The same for who must not sleep: the wire is polled, whatever the message was planned for.
     pub(super) fn run_polled(
         &mut self,
@@ -351,7 +366,7 @@ impl<C: Controller + ?Sized> Held<'_, C> {
     /// [`Held::release`] for a caller of that priority: an urgent one does not run the queue if
     /// anybody else can.
     #[inline]
-    pub(super) fn release_for(self, priority: u8) {
+    pub(super) fn release_for(self, priority: impl FnOnce() -> u8) {
         let idle = self
             .bus
             .word
@@ -359,7 +374,7 @@ impl<C: Controller + ?Sized> Held<'_, C> {
             .is_ok();
         if idle {
             mem::forget(self);
-        } else if priority > 0 {
+        } else if priority() > 0 {
             self.release_urgently();
         } else {
             self.release_slowly();

@@ -42,7 +42,7 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
     #[inline]
     pub fn run(&mut self) -> Result<&[u8; N], MessageError> {
         match self.device.bus().try_take_idle() {
-            Some(held) => self.run_held(held, self.plan, self.device.priority()),
+            Some(held) => self.run_held(held),
             None => self.run_queued(),
         }
     }
@@ -54,22 +54,24 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
     /// [`Error::Busy`], or those of [`Prepared::run`].
     #[inline]
     pub fn try_run(&mut self) -> Result<&[u8; N], MessageError> {
-        match self.device.bus().try_take() {
-            Some(held) => self.run_held(held, self.plan.with_interrupt(false), u8::MAX),
-            None => Err(MessageError::refused(Error::Busy, 0)),
+        let Some(mut held) = self.device.bus().try_take() else {
+            return Err(MessageError::refused(Error::Busy, 0));
+        };
+        let plan = self.plan.with_interrupt(false);
+        let mut message = [Transfer::planned(&self.tx, &mut self.rx, plan)];
+        let ran = held.run(self.device.program(), &mut message, Path::Immediate);
+        held.release_for(|| u8::MAX);
+        match ran {
+            Ok(_) => Ok(&self.rx),
+            Err(unfinished) => Err(unfinished.explain(&message)),
         }
     }
 
     #[inline(always)]
-    fn run_held(
-        &mut self,
-        mut held: Held<'_, C>,
-        plan: Plan,
-        urgency: u8,
-    ) -> Result<&[u8; N], MessageError> {
-        let mut message = [Transfer::planned(&self.tx, &mut self.rx, plan)];
-        let ran = held.run(self.device.program(), &mut message, Path::Immediate);
-        held.release_for(urgency);
+    fn run_held(&mut self, mut held: Held<'_, C>) -> Result<&[u8; N], MessageError> {
+        let mut message = [Transfer::planned(&self.tx, &mut self.rx, self.plan)];
+        let ran = held.run_prepared(self.device.program(), &mut message);
+        held.release_for(|| self.device.priority());
         match ran {
             Ok(_) => Ok(&self.rx),
             Err(unfinished) => Err(unfinished.explain(&message)),
@@ -157,14 +159,14 @@ impl<'b, 'm, 'd, C: Controller + ?Sized> PreparedMessage<'b, 'm, 'd, C> {
             return Err(MessageError::refused(Error::Busy, 0));
         };
         let ran = held.run_polled(self.device.program(), self.message, Path::Immediate);
-        held.release_for(u8::MAX);
+        held.release_for(|| u8::MAX);
         ran.map_err(|unfinished| unfinished.explain(self.message))
     }
 
     #[inline(always)]
     fn run_held(&mut self, mut held: Held<'_, C>) -> Result<usize, MessageError> {
         let ran = held.run(self.device.program(), self.message, Path::Immediate);
-        held.release_for(self.device.priority());
+        held.release_for(|| self.device.priority());
         ran.map_err(|unfinished| unfinished.explain(self.message))
     }
 

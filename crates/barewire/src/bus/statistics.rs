@@ -152,7 +152,7 @@ impl Counters {
     }
 
     /// Counts a message that was run. The caller holds the bus.
-    #[inline(never)]
+    #[inline]
     pub(super) fn count(
         &self,
         path: Path,
@@ -184,6 +184,18 @@ impl Counters {
         }
         // 2.
         self.sequence.store(sequence.wrapping_add(2), Ordering::Release);
+    }
+
+    /// The same for a prepared access that found the bus idle, out of its way.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn count_prepared(
+        &self,
+        program: &Program,
+        message: &[Transfer<'_>],
+        ran: Result<usize, Unfinished>,
+    ) {
+        self.count(Path::Immediate, program, message, ran);
     }
 
     /// What was counted, at one moment.
