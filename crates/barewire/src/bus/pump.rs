@@ -467,7 +467,7 @@ impl<C: Controller + ?Sized> Held<'_, C> {
     fn pump_with(self, mut budget: usize) -> usize {
         let bus = self.bus();
         let mut held = self;
-        let mut ran = 0;
+        let mut spent = 0;
         held.gather();
         loop {
             if held.is_called() {
@@ -475,29 +475,30 @@ impl<C: Controller + ?Sized> Held<'_, C> {
             }
             if held.queue(|queue| queue.is_empty()) {
                 match held.give_back() {
-                    Ok(()) => return ran,
+                    Ok(()) => return spent,
                     Err(still) => held = still,
                 }
                 held.gather();
                 continue;
             }
-            if budget == 0 {
+            // An urgent message is not made to wait for whoever takes over to wake up.
+            let urgent = held.queue(|queue| queue.is_urgent());
+            if spent >= budget && (!urgent || spent >= budget + PUMP_MAX) {
                 match held.hand_over() {
-                    Ok(()) => return ran,
+                    Ok(()) => return spent,
                     Err(still) if bus.pump == Pump::Worker => {
                         still.let_go_anyway();
-                        return ran;
+                        return spent;
                     }
                     Err(still) => held = still,
                 }
-                budget = PUMP_MAX;
+                budget = spent + PUMP_MAX;
             }
             let Some(node) = held.queue(Queue::take_next) else { continue };
-            budget -= 1;
-            ran += 1;
+            spent += 1;
             match held.attend(node) {
                 Some(still) => held = still,
-                None => return ran,
+                None => return spent,
             }
         }
     }

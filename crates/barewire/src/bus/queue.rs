@@ -64,6 +64,12 @@ impl Queue {
         self.head.is_null()
     }
 
+    /// Whether somebody of priority above 0 waits.
+    #[inline]
+    pub(super) fn is_urgent(&self) -> bool {
+        self.urgent > 0
+    }
+
     /// Adds what was pushed: a list from the youngest to the oldest.
     ///
     /// # Safety
