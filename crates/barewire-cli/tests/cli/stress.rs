@@ -148,3 +148,16 @@ fn ctrl_c_ends_it_with_a_report_of_what_was_done() {
     assert_kept(&line);
     assert!((1..100_000_000).contains(&number(&line, "messages")), "{line}");
 }
+
+#[test]
+fn every_promise_is_kept_with_a_worker_and_with_inheritance() {
+    let modes: [&[&str]; 3] =
+        [&["--pump", "worker"], &["--inheritance"], &["--inheritance", "--pump", "worker"]];
+    for mode in modes {
+        for seed in ["1", "2"] {
+            let line = stress(&[mode, &["--seed", seed, "--faults", "0.01"]].concat()).ok().json();
+            assert_kept(&line);
+            assert!(number(&line, "waited") > 20, "{line}");
+        }
+    }
+}
