@@ -65,7 +65,8 @@ Examples:
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The bus, a simulated board: sim:BOARD[,jitter-ns=N][,seed=N] [default: sim:imx8mp]
+    /// The bus, a simulated board: sim:BOARD and its options, as sim:imx8mp,jitter-ns=200,seed=7 [default:
+    /// sim:imx8mp]
     #[arg(long, value_name = "BUS")]
     bus: Option<String>,
     /// Contexts that give messages at the same time, 1 to 64
