@@ -30,7 +30,8 @@ use super::processors::{self, spawn_on};
 pub(super) const THREADS: [(usize, &str); 4] =
     [(1, "contended_1"), (2, "contended_2"), (4, "contended_4"), (8, "contended_8")];
 
-/// Long beside a scheduler's time slice, as far as patience allows.
+/// For each thread that shares a processor: long beside a scheduler's time slice, as far as patience
+/// allows.
 const WINDOW: Duration = Duration::from_millis(60);
 
 type Dyn = dyn Controller + Send;
@@ -94,7 +95,7 @@ pub(super) fn measure(threads: usize, windows: u32) -> Result<Contended, String>
     })
 }
 
-/// `threads` threads that call `send` for [`WINDOW`], each with a message of its own.
+/// `threads` threads that call `send` for a [`WINDOW`] each, each with a message of its own.
 fn window(
     threads: usize,
     program: &Program,
@@ -120,7 +121,8 @@ fn window(
         let spawned: Vec<_> =
             (0..threads).map(|index| spawn_on(scope, &processors, index, |_| sender())).collect();
         drop(closed);
-        thread::sleep(WINDOW);
+        let sharing = threads.div_ceil(processors.len().max(1)) as u32;
+        thread::sleep(WINDOW * sharing);
         stop.store(true, Ordering::Relaxed);
         spawned.into_iter().map(|worker| Ok(worker?.join().expect("nobody panics"))).collect()
     });

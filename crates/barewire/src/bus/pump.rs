@@ -264,9 +264,10 @@ impl<C: Controller + ?Sized> Bus<C> {
     /// Gets a node back that was pushed: out of the queue if its turn has not come, else when it
     /// is settled. Waits at most for what is on the wire.
     pub(super) fn cancel(&self, node: &Node) -> Stage {
-        let stage = node.set_cancelled();
-        if stage != Stage::Queued {
-            return stage;
+        match node.set_cancelled() {
+            Stage::Queued => {}
+            Stage::Pump => return self.wait_settled(node),
+            settled => return settled,
         }
         if self.platform.inheritance().is_some() {
             self.sweep_inherited();
@@ -318,6 +319,22 @@ impl<C: ?Sized> Drop for Guard<'_, C> {
         unsafe { with_task(self.node, |task| task.refuse(refused)) };
         // SAFETY: it is out of the queue.
         unsafe { Node::settle_done(self.node, self.bus.platform) };
+    }
+}
+
+/// Gets a node back whose owner unwinds.
+struct TakeBack<'b, C: Controller + ?Sized> {
+    bus: &'b Bus<C>,
+    node: &'b Node,
+}
+
+impl<C: Controller + ?Sized> Drop for TakeBack<'_, C> {
+    #[cold]
+    fn drop(&mut self) {
+        if self.bus.cancel(self.node) == Stage::Granted {
+            // SAFETY: the turn was granted, and nobody will use it.
+            unsafe { self.bus.held() }.let_go_anyway();
+        }
     }
 }
 
@@ -598,12 +615,16 @@ impl<C: Controller + ?Sized> Bus<C> {
     /// ours to do.
     fn push_and_wait(&self, node: &Node) -> Stage {
         node.set_queued_and_waited_for();
+        // Whatever unwinds from below, a platform's wait say, must not leave the node behind.
+        let guard = TakeBack { bus: self, node };
         // SAFETY: we wait below until it is settled.
         if unsafe { self.push(node, true) } {
             // SAFETY: the push took the bus.
             unsafe { self.held() }.pump();
         }
-        self.wait_settled(node)
+        let stage = self.wait_settled(node);
+        mem::forget(guard);
+        stage
     }
 
     /// Waits until a node is settled that is known to be waited for.

@@ -13,7 +13,7 @@ use std::vec::Vec;
 use super::park::{Park, ParkInheriting};
 use super::queued::waker;
 use super::{SETTINGS, wired};
-use crate::bus::platform::Spin;
+use crate::bus::platform::{AtomicU32, Spin};
 use crate::bus::queued::Completed;
 use crate::bus::{Platform, Pump, Then};
 use crate::spi::{Error, Transfer};
@@ -239,4 +239,48 @@ fn a_holder_leaves_a_stream_without_end_to_the_worker() {
     STOP.store(true, Ordering::Relaxed);
     bus.pump();
     assert_eq!(queued.as_mut().result(), Some(Ok(1)));
+}
+
+/// Sleeps as on a futex, but for one thread, whose first sleep panics.
+struct Panicking;
+
+std::thread_local! {
+    static PANICS: core::cell::Cell<bool> = const { core::cell::Cell::new(false) };
+}
+
+impl Platform for Panicking {
+    fn spins(&self) -> u32 {
+        0
+    }
+
+    fn wait(&self, word: &AtomicU32, expected: u32) {
+        assert!(!PANICS.replace(false), "the platform panics");
+        Park.wait(word, expected);
+    }
+
+    fn wake(&self, word: *const AtomicU32) {
+        Park.wake(word);
+    }
+}
+
+#[test]
+fn a_platform_that_panics_leaves_nothing_in_the_queue() {
+    let bus = wired(&Panicking, |_| Ok(()));
+    std::thread::scope(|scope| {
+        let device = bus.device(&SETTINGS).expect("opens");
+        let mut lock = bus.lock();
+        let unlucky = scope.spawn(move || {
+            PANICS.set(true);
+            device.sync(&mut [Transfer::write(&[1])])
+        });
+        while !unlucky.is_finished() {
+            // Serves who wants out of the queue, as a lock does between its messages.
+            lock.sync(&device, &mut [Transfer::write(&[2])]).expect("runs");
+            std::thread::yield_now();
+        }
+        assert!(unlucky.join().is_err());
+        drop(lock);
+        device.try_sync(&mut [Transfer::write(&[3])]).expect("is free, and nothing waits");
+    });
+    assert!(!bus.into_inner().sent.contains(&1));
 }
