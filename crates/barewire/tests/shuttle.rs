@@ -42,8 +42,11 @@ fn me() -> usize {
     usize::from(thread::current().id()) + 1
 }
 
-/// Threads sleep on one condition, and each is a context of its own.
-struct Park;
+/// Threads sleep on one condition, and each is a context of its own; with a lock that would lend
+/// priorities, or without.
+struct Park {
+    inherits: bool,
+}
 
 impl Platform for Park {
     fn context(&self) -> usize {
@@ -65,38 +68,13 @@ impl Platform for Park {
     fn wake(&self, _word: *const AtomicU32) {
         wake_all();
     }
-}
-
-/// The same with a lock that would lend priorities.
-struct ParkInheriting;
-
-impl Platform for ParkInheriting {
-    fn context(&self) -> usize {
-        me()
-    }
-
-    fn spins(&self) -> u32 {
-        1
-    }
-
-    fn relax(&self) {
-        thread::yield_now();
-    }
-
-    fn wait(&self, word: &AtomicU32, expected: u32) {
-        sleep_while(word, expected);
-    }
-
-    fn wake(&self, _word: *const AtomicU32) {
-        wake_all();
-    }
 
     fn inheritance(&self) -> Option<&dyn Inheritance> {
-        Some(self)
+        self.inherits.then_some(self as &dyn Inheritance)
     }
 }
 
-impl Inheritance for ParkInheriting {
+impl Inheritance for Park {
     fn id(&self) -> u32 {
         me() as u32
     }
@@ -173,25 +151,25 @@ fn check(platform: &'static dyn Platform, pump: Pump, threads: u8, ops: usize) {
 
 #[test]
 fn three_threads_three_operations() {
-    check(&Park, Pump::Caller, 3, 3);
+    check(&Park { inherits: false }, Pump::Caller, 3, 3);
 }
 
 #[test]
 fn two_threads_six_operations() {
-    check(&Park, Pump::Caller, 2, 6);
+    check(&Park { inherits: false }, Pump::Caller, 2, 6);
 }
 
 #[test]
 fn five_threads_two_operations() {
-    check(&Park, Pump::Caller, 5, 2);
+    check(&Park { inherits: false }, Pump::Caller, 5, 2);
 }
 
 #[test]
 fn three_threads_beside_a_worker() {
-    check(&Park, Pump::Worker, 3, 2);
+    check(&Park { inherits: false }, Pump::Worker, 3, 2);
 }
 
 #[test]
 fn three_threads_that_lend_priorities() {
-    check(&ParkInheriting, Pump::Caller, 3, 3);
+    check(&Park { inherits: true }, Pump::Caller, 3, 3);
 }

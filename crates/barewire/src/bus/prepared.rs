@@ -57,14 +57,9 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
         let Some(mut held) = self.device.bus().try_take() else {
             return Err(MessageError::refused(Error::Busy, 0));
         };
-        let plan = self.plan.with_interrupt(false);
-        let mut message = [Transfer::planned(&self.tx, &mut self.rx, plan)];
-        let ran = held.run(self.device.program(), &mut message, Path::Immediate);
+        let ran = self.run_in(&mut held, self.plan.with_interrupt(false));
         held.release_for(|| u8::MAX);
-        match ran {
-            Ok(_) => Ok(&self.rx),
-            Err(unfinished) => Err(unfinished.explain(&message)),
-        }
+        ran
     }
 
     #[inline(always)]
@@ -89,9 +84,13 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
         Ok(&self.rx)
     }
 
-    /// Runs it and keeps the bus.
-    pub(super) fn run_in(&mut self, held: &mut Held<'_, C>) -> Result<&[u8; N], MessageError> {
-        let mut message = [Transfer::planned(&self.tx, &mut self.rx, self.plan)];
+    /// Runs it as planned and keeps the bus.
+    pub(super) fn run_locked(&mut self, held: &mut Held<'_, C>) -> Result<&[u8; N], MessageError> {
+        self.run_in(held, self.plan)
+    }
+
+    fn run_in(&mut self, held: &mut Held<'_, C>, plan: Plan) -> Result<&[u8; N], MessageError> {
+        let mut message = [Transfer::planned(&self.tx, &mut self.rx, plan)];
         match held.run(self.device.program(), &mut message, Path::Immediate) {
             Ok(_) => Ok(&self.rx),
             Err(unfinished) => Err(unfinished.explain(&message)),

@@ -88,7 +88,7 @@ impl<'b, C: Controller + ?Sized> Locked<'b, C> {
     ) -> Result<&'p [u8; N], MessageError> {
         let held = self.held(prepared.device().bus());
         held.serve_cancels();
-        prepared.run_in(held)
+        prepared.run_locked(held)
     }
 }
 

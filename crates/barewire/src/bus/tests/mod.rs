@@ -21,6 +21,33 @@ use crate::controller::{
 };
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
 
+/// A controller that is asked what the null controller is, and runs its own wire.
+macro_rules! as_the_null_controller {
+    () => {
+        fn limits(&self) -> Limits {
+            Null::new().limits()
+        }
+        fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
+            Null::new().configure(settings)
+        }
+        fn plan(
+            &self,
+            program: &Program,
+            message: &mut [Transfer<'_>],
+        ) -> Result<(), MessageError> {
+            Null::new().plan(program, message)
+        }
+        fn run(
+            &mut self,
+            program: &Program,
+            message: &mut [Transfer<'_>],
+        ) -> Result<usize, Unfinished> {
+            run_message(self, program, message)
+        }
+        fn reclaim(&mut self) {}
+    };
+}
+
 /// A wire that logs what it is told and does what a hook says at each exchange.
 struct Scripted<F> {
     log: Vec<&'static str>,
@@ -47,23 +74,7 @@ impl<F: FnMut(usize) -> Result<(), TimedOut>> Wire for Scripted<F> {
 }
 
 impl<F: FnMut(usize) -> Result<(), TimedOut>> Controller for Scripted<F> {
-    fn limits(&self) -> Limits {
-        Null::new().limits()
-    }
-    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
-        Null::new().configure(settings)
-    }
-    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        Null::new().plan(program, message)
-    }
-    fn run(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Result<usize, Unfinished> {
-        run_message(self, program, message)
-    }
-    fn reclaim(&mut self) {}
+    as_the_null_controller!();
 }
 
 type Hook<'h> = Box<dyn FnMut(usize) -> Result<(), TimedOut> + Send + 'h>;
@@ -98,23 +109,7 @@ impl Wire for Wired<'_> {
 }
 
 impl Controller for Wired<'_> {
-    fn limits(&self) -> Limits {
-        Null::new().limits()
-    }
-    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
-        Null::new().configure(settings)
-    }
-    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        Null::new().plan(program, message)
-    }
-    fn run(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Result<usize, Unfinished> {
-        run_message(self, program, message)
-    }
-    fn reclaim(&mut self) {}
+    as_the_null_controller!();
 }
 
 fn wired<'h>(
@@ -237,19 +232,7 @@ fn try_calls_inside_a_message_are_busy_and_leave_the_bus_held() {
         }
     }
     impl Controller for Probe {
-        fn limits(&self) -> Limits {
-            Null::new().limits()
-        }
-        fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
-            Null::new().configure(settings)
-        }
-        fn plan(&self, program: &Program, m: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-            Null::new().plan(program, m)
-        }
-        fn run(&mut self, p: &Program, m: &mut [Transfer<'_>]) -> Result<usize, Unfinished> {
-            run_message(self, p, m)
-        }
-        fn reclaim(&mut self) {}
+        as_the_null_controller!();
     }
     BUS.device(&SETTINGS).expect("opens").sync(&mut [Transfer::write(&[1])]).expect("runs");
     assert_eq!(ANSWERS.load(Ordering::Relaxed), 3);
