@@ -75,8 +75,8 @@ fn config(board: &Board) -> EcspiConfig {
             Driver::Gpio { block, .. } => unreachable!("GPIO block {block} of one"),
         };
     }
-    let reference_hz = u32::try_from(board.profile().ecspi_reference_hz.value)
-        .expect("a reference clock fits 32 bits");
+    let reference_hz =
+        u32::try_from(board.profile().reference_hz.value).expect("a reference clock fits 32 bits");
     let poll_limit_ns = EcspiConfig::ALWAYS_POLL;
     EcspiConfig { reference_hz, chip_selects, streaming: Streaming::Refill, poll_limit_ns }
 }

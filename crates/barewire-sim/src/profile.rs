@@ -65,8 +65,8 @@ pub struct Profile {
     pub timer_read_ps: Figure,
     /// The tick counter's rate.
     pub timer_frequency_hz: Figure,
-    /// The ECSPI's reference clock, before its own dividers.
-    pub ecspi_reference_hz: Figure,
+    /// The controller's reference clock, before its own dividers.
+    pub reference_hz: Figure,
     /// [`Costs::context_switch_ps`].
     pub context_switch_ps: Figure,
     /// [`Costs::wake_ps`].
@@ -126,7 +126,7 @@ impl Profile {
             8_000_000,
             "i.MX 8M reference manuals, system counter: 24 MHz / 3, 125 ns a tick",
         ),
-        ecspi_reference_hz: figure(
+        reference_hz: figure(
             80_000_000,
             "Linux imx8mp-evk.dts: assigned-clock-rates of ecspi 80 MHz from SYS_PLL1_800M",
         ),
@@ -170,7 +170,7 @@ impl Profile {
             "assumption: the GPT counter is a register behind the same AIPS bridge: a register read",
         ),
         timer_frequency_hz: figure(3_000_000, "Linux timer-imx-gpt on i.MX 6Quad: 24 MHz / 8"),
-        ecspi_reference_hz: figure(
+        reference_hz: figure(
             60_000_000,
             "i.MX 6Dual/Quad reference manual, CCM: ECSPI_CLK_ROOT is PLL3 480 MHz / 8",
         ),
@@ -206,7 +206,7 @@ impl Profile {
             row("instructions_per_access", "instructions", self.instructions_per_access),
             row("timer_read_ps", "ps", self.timer_read_ps),
             row("timer_frequency_hz", "Hz", self.timer_frequency_hz),
-            row("ecspi_reference_hz", "Hz", self.ecspi_reference_hz),
+            row("reference_hz", "Hz", self.reference_hz),
             row("context_switch_ps", "ps", self.context_switch_ps),
             row("wake_ps", "ps", self.wake_ps),
             row("wake_call_ps", "ps", self.wake_call_ps),

@@ -51,7 +51,7 @@ impl Shared {
 impl Line for Shared {
     fn look(&self, now: Ps) -> Look {
         let due = self.settle(now);
-        match self.world.borrow().ecspi.interrupt() {
+        match self.world.borrow().controller.interrupt() {
             true => Look::High,
             false if due == Ps::MAX => Look::Never,
             false => Look::Due(due),
@@ -61,9 +61,9 @@ impl Line for Shared {
 
 impl line::World for Shared {
     fn settle(&self, now: Ps) -> Ps {
-        let World { wire, ecspi, .. } = &mut *self.world.borrow_mut();
-        ecspi.catch_up(now, wire);
-        ecspi.due()
+        let World { wire, controller, .. } = &mut *self.world.borrow_mut();
+        controller.catch_up(now, wire);
+        controller.due()
     }
 }
 

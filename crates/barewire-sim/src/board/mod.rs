@@ -1,4 +1,4 @@
-//! A simulated board: processor time, an ECSPI, GPIO blocks, a wire with chips, and the ways in.
+//! A simulated board: processor time, a controller, GPIO blocks, a wire with chips, and the ways in.
 //!
 //! *Read first*: [`spec`] for which boards there are, [`crate::profile`] for what they cost.
 //!
@@ -37,8 +37,8 @@ use crate::check::{Faults, Rule, Violation};
 use crate::chip::{Chip, Ps};
 use crate::engine::{Engine, RELAX_PS};
 use crate::line::{self, IntLine};
-use crate::model::ecspi::Ecspi;
-use crate::model::gpio::Gpio;
+use crate::model::ControllerBlock;
+use crate::model::gpio::GpioBlock;
 use crate::model::nor::{Nor, SizeMismatch};
 use crate::profile::Profile;
 use crate::vcd::{Capture, MAX_EVENTS};
@@ -78,8 +78,8 @@ pub struct AccessCounts {
 /// What is beyond the processor: blocks and wire.
 struct World {
     wire: Wire,
-    ecspi: Ecspi,
-    gpio: Vec<Gpio>,
+    controller: Box<dyn ControllerBlock>,
+    gpio: Vec<Box<dyn GpioBlock>>,
     counts: Vec<AccessCounts>,
     mark: Ps,
 }
@@ -89,9 +89,9 @@ impl World {
     fn read(&mut self, block: usize, offset: u32, now: Ps) -> u32 {
         self.counts[block].reads += 1;
         if block == 0 {
-            return self.ecspi.read(offset, now, &mut self.wire);
+            return self.controller.read(offset, now, &mut self.wire);
         }
-        self.ecspi.catch_up(now, &mut self.wire);
+        self.controller.catch_up(now, &mut self.wire);
         self.gpio[block - 1].read(offset).unwrap_or_else(|_| {
             let detail = format!("read of offset {offset:#x}, where the GPIO has no register");
             self.wire.log().report(now, Rule::BadAccess, None, detail);
@@ -103,10 +103,10 @@ impl World {
     fn write(&mut self, block: usize, offset: u32, value: u32, now: Ps) {
         self.counts[block].writes += 1;
         if block == 0 {
-            self.ecspi.write(offset, value, now, &mut self.wire);
+            self.controller.write(offset, value, now, &mut self.wire);
             return;
         }
-        self.ecspi.catch_up(now, &mut self.wire);
+        self.controller.catch_up(now, &mut self.wire);
         let gpio = &mut self.gpio[block - 1];
         let before = gpio.pads();
         if gpio.write(offset, value).is_err() {
@@ -141,7 +141,7 @@ impl Board {
         engine.set_relax_ps(options.relax_ps);
         engine.set_costs(profile.thread_costs());
         let mut wire = Wire::new(options.faults);
-        let mut gpio = vec![Gpio::new(); spec.gpio.len()];
+        let mut gpio: Vec<_> = spec.gpio.iter().map(|block| block.kind.model()).collect();
         for cs in spec.cs {
             wire.add_line(cs.driver, cs.active_high);
             // The board pulls an undriven line to where nothing is selected.
@@ -152,8 +152,8 @@ impl Board {
             }
         }
         let counts = vec![AccessCounts::default(); 1 + gpio.len()];
-        let ecspi = Ecspi::new(profile.ecspi_reference_hz.value);
-        let world = RefCell::new(World { wire, ecspi, gpio, counts, mark: 0 });
+        let controller = spec.kind.model(profile.reference_hz.value);
+        let world = RefCell::new(World { wire, controller, gpio, counts, mark: 0 });
         let random = Cell::new(options.seed);
         let shared = Rc::new(Shared { engine, world, jitter_ps: options.jitter_ps, random });
         Self { spec, profile, shared }
@@ -265,8 +265,8 @@ impl Board {
     fn settled<T>(&self, with: impl FnOnce(&mut World, Ps) -> T) -> T {
         let now = self.engine().now_ps();
         let mut world = self.shared.world.borrow_mut();
-        let World { ecspi, wire, .. } = &mut *world;
-        ecspi.catch_up(now, wire);
+        let World { controller, wire, .. } = &mut *world;
+        controller.catch_up(now, wire);
         with(&mut world, now)
     }
 

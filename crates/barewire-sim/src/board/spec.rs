@@ -8,13 +8,52 @@
 
 use std::fmt;
 
+use crate::model::gpio::GpioBlock;
+use crate::model::gpio::imx::ImxGpio;
 use crate::model::nor::Part;
+use crate::model::{ControllerBlock, ecspi};
 use crate::profile::Profile;
 use crate::wire::Driver;
+
+/// Which controller block a board has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ControllerKind {
+    /// ECSPI of i.MX 6, 7 and 8M.
+    Ecspi,
+}
+
+impl ControllerKind {
+    /// The block at reset, its reference clock at `reference_hz`.
+    #[must_use]
+    pub fn model(self, reference_hz: u64) -> Box<dyn ControllerBlock> {
+        match self {
+            Self::Ecspi => Box::new(ecspi::Ecspi::new(reference_hz)),
+        }
+    }
+}
+
+/// Which block of pins it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GpioKind {
+    /// The GPIO block of i.MX.
+    Imx,
+}
+
+impl GpioKind {
+    /// The block at reset.
+    #[must_use]
+    pub fn model(self) -> Box<dyn GpioBlock> {
+        match self {
+            Self::Imx => Box::new(ImxGpio::new()),
+        }
+    }
+}
 
 /// A block of GPIO registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GpioSpec {
+    /// What it is.
+    pub kind: GpioKind,
     /// The SoC's name of the block.
     pub name: &'static str,
     /// Where its registers are.
@@ -41,9 +80,11 @@ pub struct BoardSpec {
     pub title: &'static str,
     /// What it costs.
     pub profile: Profile,
+    /// What its controller is.
+    pub kind: ControllerKind,
     /// The controller's name in the SoC.
     pub controller: &'static str,
-    /// Where the ECSPI's registers are.
+    /// Where the controller's registers are.
     pub controller_base: u64,
     /// Its GPIO blocks, those that drive a chip select.
     pub gpio: &'static [GpioSpec],
@@ -61,9 +102,10 @@ pub static BOARDS: [BoardSpec; 2] = [
         name: "imx8mp",
         title: "NXP i.MX 8M Plus EVK, ECSPI1 with a 32 MiB W25Q256JV flash",
         profile: Profile::IMX8MP,
+        kind: ControllerKind::Ecspi,
         controller: "ECSPI1",
         controller_base: 0x3082_0000,
-        gpio: &[GpioSpec { name: "GPIO5", base: 0x3024_0000 }],
+        gpio: &[GpioSpec { kind: GpioKind::Imx, name: "GPIO5", base: 0x3024_0000 }],
         cs: &[
             CsSpec {
                 name: "GPIO5_IO09",
@@ -79,9 +121,10 @@ pub static BOARDS: [BoardSpec; 2] = [
         name: "sabrelite",
         title: "Boundary Devices SABRE Lite (i.MX 6Quad), ECSPI1 with a 2 MiB SST25VF016B flash",
         profile: Profile::SABRELITE,
+        kind: ControllerKind::Ecspi,
         controller: "ECSPI1",
         controller_base: 0x0200_8000,
-        gpio: &[GpioSpec { name: "GPIO3", base: 0x020a_4000 }],
+        gpio: &[GpioSpec { kind: GpioKind::Imx, name: "GPIO3", base: 0x020a_4000 }],
         cs: &[
             // The block's and QEMU's CS1; nothing is wired to SS0.
             CsSpec {

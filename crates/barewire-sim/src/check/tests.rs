@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use super::*;
 use crate::chip::{Chip, Clocking};
+use crate::model::ControllerBlock as _;
 use crate::model::echo::{Echo, NO_LIMITS};
 use crate::model::ecspi::Ecspi;
 use crate::wire::{Driver, Run, Wire};

@@ -1,6 +1,9 @@
 //! What stands behind the registers and on the wire, each written from its maker's manual.
 
+mod block;
 pub mod echo;
 pub mod ecspi;
 pub mod gpio;
 pub mod nor;
+
+pub use block::ControllerBlock;

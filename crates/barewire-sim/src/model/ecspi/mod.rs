@@ -6,7 +6,7 @@
 //!
 //! # How it works
 //! The model stands still between accesses. Each access first lets everything happen that is due
-//! by then ([`Ecspi::catch_up`], in `shift`), word by word, and then acts on registers and FIFOs.
+//! by then (`run_to`, in `shift`), word by word, and then acts on registers and FIFOs.
 //!
 //! Where the manual leaves room the model takes the side that shows a driver's mistake:
 //! - A received word appears in RXFIFO at its last sampling edge, half a period before the end of
@@ -41,6 +41,7 @@ use regs::{Configreg, Conreg, Fifo, Periodreg, stat};
 
 use crate::check::Rule;
 use crate::chip::Ps;
+use crate::model::ControllerBlock;
 use crate::wire::{Driver, Wire};
 use shift::Shifter;
 
@@ -83,70 +84,6 @@ impl Ecspi {
         }
     }
 
-    /// Reads the register at `offset` at time `now`.
-    pub fn read(&mut self, offset: u32, now: Ps, wire: &mut Wire) -> u32 {
-        self.catch_up(now, wire);
-        let enabled = self.conreg.en();
-        match offset {
-            regs::RXDATA if enabled => self.pop_rx(now, wire),
-            regs::CONREG => self.conreg.0 | if self.shifter.xch() { Conreg::XCH } else { 0 },
-            regs::CONFIGREG => self.configreg.0,
-            regs::INTREG => self.intreg,
-            regs::DMAREG => self.dmareg,
-            regs::STATREG => self.status(),
-            regs::PERIODREG => self.periodreg.0,
-            regs::TESTREG => {
-                let loopback = if self.loopback { regs::LBC } else { 0 };
-                loopback | self.rx.count() << 8 | self.tx.count()
-            }
-            regs::RXDATA | regs::TXDATA | regs::MSGDATA => 0,
-            _ => {
-                let detail = format!("read of offset {offset:#x}, where the ECSPI has no register");
-                wire.log().report(now, Rule::BadAccess, None, detail);
-                0
-            }
-        }
-    }
-
-    /// Writes the register at `offset` at time `now`.
-    pub fn write(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire) {
-        self.catch_up(now, wire);
-        if offset == regs::CONREG {
-            self.write_conreg(Conreg(value), now, wire);
-            return;
-        }
-        if !self.conreg.en() && regs::name(offset) != "no register" {
-            self.ignore(offset, value, now, wire);
-            return;
-        }
-        match offset {
-            regs::TXDATA => self.push_tx(value, now, wire),
-            regs::CONFIGREG => {
-                self.configreg = Configreg(value & 0x1fff_ffff);
-                self.settle(now);
-                self.rest(now, wire);
-            }
-            regs::INTREG => self.intreg = value & 0xff,
-            regs::DMAREG => self.dmareg = value & 0xbfbf_00bf,
-            regs::STATREG => self.sticky &= !value,
-            regs::PERIODREG => self.periodreg = Periodreg(value & 0x003f_ffff),
-            regs::TESTREG => self.loopback = value & regs::LBC != 0,
-            // Read-only, and the FIFO of a mode that is not supported.
-            regs::RXDATA | regs::MSGDATA => {}
-            _ => {
-                let detail =
-                    format!("write to offset {offset:#x}, where the ECSPI has no register");
-                wire.log().report(now, Rule::BadAccess, None, detail);
-            }
-        }
-    }
-
-    /// Whether the block asks for an interrupt, as of the last access.
-    #[must_use]
-    pub fn interrupt(&self) -> bool {
-        self.status() & self.intreg != 0
-    }
-
     fn status(&self) -> u32 {
         let (tx, rx) = (self.tx.count(), self.rx.count());
         let set = |bit: u32, condition: bool| if condition { bit } else { 0 };
@@ -181,7 +118,7 @@ impl Ecspi {
             self.start(false, now);
         }
         self.resume(now);
-        self.catch_up(now, wire);
+        self.run_to(now, wire);
     }
 
     #[cold]
@@ -207,7 +144,7 @@ impl Ecspi {
         let asked = if value.smc() { self.tx.count() > 0 } else { value.0 & Conreg::XCH != 0 };
         if asked {
             self.start(!value.smc(), now);
-            self.catch_up(now, wire);
+            self.run_to(now, wire);
         }
     }
 
@@ -234,5 +171,75 @@ impl Ecspi {
             }
             wire.set_mosi(self.configreg.data_rests(channel), now);
         }
+    }
+}
+
+impl ControllerBlock for Ecspi {
+    fn read(&mut self, offset: u32, now: Ps, wire: &mut Wire) -> u32 {
+        self.run_to(now, wire);
+        let enabled = self.conreg.en();
+        match offset {
+            regs::RXDATA if enabled => self.pop_rx(now, wire),
+            regs::CONREG => self.conreg.0 | if self.shifter.xch() { Conreg::XCH } else { 0 },
+            regs::CONFIGREG => self.configreg.0,
+            regs::INTREG => self.intreg,
+            regs::DMAREG => self.dmareg,
+            regs::STATREG => self.status(),
+            regs::PERIODREG => self.periodreg.0,
+            regs::TESTREG => {
+                let loopback = if self.loopback { regs::LBC } else { 0 };
+                loopback | self.rx.count() << 8 | self.tx.count()
+            }
+            regs::RXDATA | regs::TXDATA | regs::MSGDATA => 0,
+            _ => {
+                let detail = format!("read of offset {offset:#x}, where the ECSPI has no register");
+                wire.log().report(now, Rule::BadAccess, None, detail);
+                0
+            }
+        }
+    }
+
+    fn write(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire) {
+        self.run_to(now, wire);
+        if offset == regs::CONREG {
+            self.write_conreg(Conreg(value), now, wire);
+            return;
+        }
+        if !self.conreg.en() && regs::name(offset) != "no register" {
+            self.ignore(offset, value, now, wire);
+            return;
+        }
+        match offset {
+            regs::TXDATA => self.push_tx(value, now, wire),
+            regs::CONFIGREG => {
+                self.configreg = Configreg(value & 0x1fff_ffff);
+                self.settle(now);
+                self.rest(now, wire);
+            }
+            regs::INTREG => self.intreg = value & 0xff,
+            regs::DMAREG => self.dmareg = value & 0xbfbf_00bf,
+            regs::STATREG => self.sticky &= !value,
+            regs::PERIODREG => self.periodreg = Periodreg(value & 0x003f_ffff),
+            regs::TESTREG => self.loopback = value & regs::LBC != 0,
+            // Read-only, and the FIFO of a mode that is not supported.
+            regs::RXDATA | regs::MSGDATA => {}
+            _ => {
+                let detail =
+                    format!("write to offset {offset:#x}, where the ECSPI has no register");
+                wire.log().report(now, Rule::BadAccess, None, detail);
+            }
+        }
+    }
+
+    fn catch_up(&mut self, now: Ps, wire: &mut Wire) {
+        self.run_to(now, wire);
+    }
+
+    fn due(&self) -> Ps {
+        self.shifter.due()
+    }
+
+    fn interrupt(&self) -> bool {
+        self.status() & self.intreg != 0
     }
 }

@@ -68,6 +68,11 @@ impl Default for Shifter {
 }
 
 impl Shifter {
+    /// When something happens next without an access; [`Ps::MAX`] for never.
+    pub(super) fn due(&self) -> Ps {
+        self.due
+    }
+
     /// XCH: between the request of an exchange and its end.
     pub(super) fn xch(&self) -> bool {
         self.phase != Phase::Idle && self.by_xch
@@ -96,7 +101,7 @@ fn period(conreg: Conreg, reference_hz: u64) -> Ps {
 impl Ecspi {
     /// Lets everything happen that is due by `now`.
     #[inline]
-    pub fn catch_up(&mut self, now: Ps, wire: &mut Wire) {
+    pub(super) fn run_to(&mut self, now: Ps, wire: &mut Wire) {
         while self.shifter.due <= now {
             let at = self.shifter.due;
             match self.shifter.phase {
@@ -112,12 +117,6 @@ impl Ecspi {
                 Phase::Stalled => self.shifter.due = Ps::MAX,
             }
         }
-    }
-
-    /// When something happens next without an access; [`Ps::MAX`] for never.
-    #[must_use]
-    pub fn due(&self) -> Ps {
-        self.shifter.due
     }
 
     /// CONFIGREG was written: between bursts SCLK follows one of its periods later.

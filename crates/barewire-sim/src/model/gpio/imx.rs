@@ -13,6 +13,8 @@
 //! IOMUX (every pin is in GPIO mode with its input path on); the set, clear and toggle registers
 //! of i.MX RT, which i.MX 6 and 8M do not have.
 
+use super::{GpioBlock, NoRegister};
+
 const DR: u32 = 0x00;
 const GDIR: u32 = 0x04;
 const PSR: u32 = 0x08;
@@ -24,7 +26,7 @@ const EDGE_SEL: u32 = 0x1c;
 
 /// One GPIO block.
 #[derive(Clone, Debug)]
-pub struct Gpio {
+pub struct ImxGpio {
     dr: u32,
     gdir: u32,
     outside: u32,
@@ -35,11 +37,7 @@ pub struct Gpio {
     seen: u32,
 }
 
-/// The offset names no register.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoRegister;
-
-impl Gpio {
+impl ImxGpio {
     /// The block at reset: all pins inputs, pulled up.
     #[must_use]
     pub fn new() -> Self {
@@ -56,16 +54,8 @@ impl Gpio {
     }
 
     /// The level of every pad.
-    #[must_use]
-    pub fn pads(&self) -> u32 {
+    fn levels(&self) -> u32 {
         self.dr & self.gdir | self.outside & !self.gdir
-    }
-
-    /// What the surroundings give pin `bit` while it does not drive.
-    pub fn set_outside(&mut self, bit: u8, level: bool) {
-        let pin = 1_u32.checked_shl(u32::from(bit)).unwrap_or(0);
-        self.outside = if level { self.outside | pin } else { self.outside & !pin };
-        self.detect();
     }
 
     /// Whether the block asks for an interrupt.
@@ -74,47 +64,8 @@ impl Gpio {
         self.isr & self.imr != 0
     }
 
-    /// Reads a register.
-    ///
-    /// # Errors
-    /// If the offset names none.
-    pub fn read(&self, offset: u32) -> Result<u32, NoRegister> {
-        Ok(match offset {
-            DR => self.dr & self.gdir | self.pads() & !self.gdir,
-            GDIR => self.gdir,
-            PSR => self.pads(),
-            ICR1 => self.icr as u32,
-            ICR2 => (self.icr >> 32) as u32,
-            IMR => self.imr,
-            ISR => self.isr,
-            EDGE_SEL => self.edge_sel,
-            _ => return Err(NoRegister),
-        })
-    }
-
-    /// Writes a register.
-    ///
-    /// # Errors
-    /// If the offset names none.
-    pub fn write(&mut self, offset: u32, value: u32) -> Result<(), NoRegister> {
-        match offset {
-            DR => self.dr = value,
-            GDIR => self.gdir = value,
-            // Read-only.
-            PSR => {}
-            ICR1 => self.icr = self.icr & !0xffff_ffff | u64::from(value),
-            ICR2 => self.icr = self.icr & 0xffff_ffff | u64::from(value) << 32,
-            IMR => self.imr = value,
-            ISR => self.isr &= !value,
-            EDGE_SEL => self.edge_sel = value,
-            _ => return Err(NoRegister),
-        }
-        self.detect();
-        Ok(())
-    }
-
     fn detect(&mut self) {
-        let pads = self.pads();
+        let pads = self.levels();
         let changed = pads ^ self.seen;
         self.seen = pads;
         for bit in 0..32 {
@@ -134,7 +85,50 @@ impl Gpio {
     }
 }
 
-impl Default for Gpio {
+impl GpioBlock for ImxGpio {
+    fn read(&self, offset: u32) -> Result<u32, NoRegister> {
+        Ok(match offset {
+            DR => self.dr & self.gdir | self.levels() & !self.gdir,
+            GDIR => self.gdir,
+            PSR => self.levels(),
+            ICR1 => self.icr as u32,
+            ICR2 => (self.icr >> 32) as u32,
+            IMR => self.imr,
+            ISR => self.isr,
+            EDGE_SEL => self.edge_sel,
+            _ => return Err(NoRegister),
+        })
+    }
+
+    fn write(&mut self, offset: u32, value: u32) -> Result<(), NoRegister> {
+        match offset {
+            DR => self.dr = value,
+            GDIR => self.gdir = value,
+            // Read-only.
+            PSR => {}
+            ICR1 => self.icr = self.icr & !0xffff_ffff | u64::from(value),
+            ICR2 => self.icr = self.icr & 0xffff_ffff | u64::from(value) << 32,
+            IMR => self.imr = value,
+            ISR => self.isr &= !value,
+            EDGE_SEL => self.edge_sel = value,
+            _ => return Err(NoRegister),
+        }
+        self.detect();
+        Ok(())
+    }
+
+    fn pads(&self) -> u64 {
+        self.levels().into()
+    }
+
+    fn set_outside(&mut self, bit: u8, level: bool) {
+        let pin = 1_u32.checked_shl(u32::from(bit)).unwrap_or(0);
+        self.outside = if level { self.outside | pin } else { self.outside & !pin };
+        self.detect();
+    }
+}
+
+impl Default for ImxGpio {
     fn default() -> Self {
         Self::new()
     }
@@ -146,7 +140,7 @@ mod tests {
 
     #[test]
     fn reset_values() {
-        let gpio = Gpio::new();
+        let gpio = ImxGpio::new();
         for offset in [GDIR, ICR1, ICR2, IMR, ISR, EDGE_SEL] {
             assert_eq!(gpio.read(offset), Ok(0), "{offset:#x}");
         }
@@ -159,9 +153,9 @@ mod tests {
 
     #[test]
     fn a_pin_drives_when_its_gdir_bit_is_set() {
-        let mut gpio = Gpio::new();
+        let mut gpio = ImxGpio::new();
         gpio.write(DR, 0x0000_0100).unwrap();
-        assert_eq!(gpio.pads(), u32::MAX, "stored, not driven");
+        assert_eq!(gpio.pads(), u32::MAX.into(), "stored, not driven");
         gpio.write(GDIR, 0x0000_0300).unwrap();
         assert_eq!(gpio.pads(), 0xffff_fdff);
         assert_eq!(gpio.read(PSR), Ok(0xffff_fdff));
@@ -175,7 +169,7 @@ mod tests {
 
     #[test]
     fn each_condition_sets_isr_and_one_clears_it() {
-        let mut gpio = Gpio::new();
+        let mut gpio = ImxGpio::new();
         // Pin 0 rising, pin 1 falling, pin 16 both, pin 2 low level, the rest high level.
         gpio.write(ICR1, 0x5555_5540 | 0b00_11_10).unwrap();
         gpio.write(ICR2, 0x5555_5555).unwrap();
