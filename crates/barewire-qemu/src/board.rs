@@ -18,8 +18,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use barewire::bus::Bus;
-use barewire::controller::ecspi::{CsLine, Ecspi, EcspiConfig, Streaming};
+use barewire::controller::ecspi::{Ecspi, EcspiConfig, Streaming};
 use barewire::controller::gpio::{ImxGpio, Ownership};
+use barewire::controller::{ALWAYS_POLL, CsLine};
 
 use crate::error::{QemuError, Version};
 use crate::flash_file::FlashFile;
@@ -232,7 +233,7 @@ impl QemuBoard {
             reference_hz,
             chip_selects: [cs, CsLine::Absent, CsLine::Absent, CsLine::Absent],
             streaming: Streaming::FifoLoads,
-            poll_limit_ns: EcspiConfig::ALWAYS_POLL,
+            poll_limit_ns: ALWAYS_POLL,
         };
         let gpio = ImxGpio::new(self.registers(gpio_base), Ownership::Exclusive);
         Ecspi::new(self.registers(base), gpio, self.timer(), config)

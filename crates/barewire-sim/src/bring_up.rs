@@ -11,9 +11,11 @@
 use std::task::Poll;
 
 use barewire::bus::Bus;
-use barewire::controller::ecspi::{CsLine, Ecspi, EcspiConfig, Streaming};
+use barewire::controller::ecspi::{Ecspi, EcspiConfig, Streaming};
 use barewire::controller::gpio::{ImxGpio, Ownership};
-use barewire::controller::{Controller, Interrupt, NoInterrupt, Program, Unfinished};
+use barewire::controller::{
+    ALWAYS_POLL, Controller, CsLine, Interrupt, NoInterrupt, Program, Unfinished,
+};
 use barewire::middleware::Layer;
 use barewire::spi::Transfer;
 
@@ -51,7 +53,7 @@ pub fn bring_up(board: &Board) -> SimEcspi {
 /// As [`bring_up`].
 #[must_use]
 pub fn bring_up_with(board: &Board, ownership: Ownership, streaming: Streaming) -> SimEcspi {
-    let poll_limit_ns = EcspiConfig::ALWAYS_POLL;
+    let poll_limit_ns = ALWAYS_POLL;
     on_board(board, ownership, EcspiConfig { streaming, poll_limit_ns, ..config(board) })
 }
 
@@ -77,7 +79,7 @@ fn config(board: &Board) -> EcspiConfig {
     }
     let reference_hz =
         u32::try_from(board.profile().reference_hz.value).expect("a reference clock fits 32 bits");
-    let poll_limit_ns = EcspiConfig::ALWAYS_POLL;
+    let poll_limit_ns = ALWAYS_POLL;
     EcspiConfig { reference_hz, chip_selects, streaming: Streaming::Refill, poll_limit_ns }
 }
 

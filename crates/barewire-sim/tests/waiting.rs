@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 
 use barewire::bus::Platform;
-use barewire::controller::ecspi::EcspiConfig;
+use barewire::controller::ALWAYS_POLL;
 use barewire::controller::{Controller, Interrupt};
 use barewire::spi::{Settings, Transfer};
 use barewire_sim::bring_up::{SimEcspi, SimInterrupt, bring_up_interrupt};
@@ -68,7 +68,7 @@ fn cost(bytes: usize, waits: Waits) -> Cost {
     board.attach(0, Rc::new(RefCell::new(Echo::default())));
     let engine = board.engine();
     let interrupts = Rc::new(Cell::new(0));
-    let limit_ns = if waits == Waits::Polled { EcspiConfig::ALWAYS_POLL } else { 0 };
+    let limit_ns = if waits == Waits::Polled { ALWAYS_POLL } else { 0 };
     let counted = Counted(SimInterrupt::new(&board), interrupts.clone());
     let mut ecspi: SimEcspi<Counted> = bring_up_interrupt(&board, limit_ns).with_interrupt(counted);
     let (program, _) = ecspi.configure(&Settings::new(0, 20_000_000)).expect("opens");

@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use barewire::bus::queued::Exchange;
 use barewire::bus::{Bus, Device, Prepared, Queued};
-use barewire::controller::ecspi::{CsLine, Ecspi, EcspiConfig, Streaming};
+use barewire::controller::ecspi::{Ecspi, EcspiConfig, Streaming};
 use barewire::controller::gpio::{ImxGpio, Ownership};
 use barewire::controller::null::Null;
-use barewire::controller::{Controller, Program};
+use barewire::controller::{ALWAYS_POLL, Controller, CsLine, Program};
 use barewire::reg::Registers;
 use barewire::spi::{Settings, Transfer};
 use barewire::time::Timer;
@@ -202,7 +202,7 @@ fn run_ecspi(op: Op, calls: u32) {
         reference_hz: 80_000_000,
         chip_selects: [line, CsLine::Absent, CsLine::Absent, CsLine::Absent],
         streaming: Streaming::Refill,
-        poll_limit_ns: EcspiConfig::ALWAYS_POLL,
+        poll_limit_ns: ALWAYS_POLL,
     };
     let gpio = ImxGpio::new(Ready, Ownership::Shared);
     let bus = Bus::new(Ecspi::new(Ready, gpio, Still, config));

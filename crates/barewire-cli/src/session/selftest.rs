@@ -1,7 +1,7 @@
 //! What a self-test puts between the bus and its controller.
 
 use barewire::bus::{Bus, Platform};
-use barewire::controller::{Controller, Program, TimedOut, Unfinished};
+use barewire::controller::{Controller, Program, Stopped, Unfinished};
 use barewire::middleware::{Fault, FaultInjector, Layer, When};
 use barewire::spi::Transfer;
 use barewire::time::Timer;
@@ -62,7 +62,7 @@ impl<C: Controller> Layer for Stoppable<C> {
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
         if interrupt::asked() {
-            return Err(Unfinished::timed_out(0, TimedOut { timeout_us: 0 }));
+            return Err(Unfinished::stopped(0, Stopped::TimedOut { timeout_us: 0 }));
         }
         self.0.run(program, message)
     }

@@ -47,8 +47,9 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use barewire::controller::ecspi::{CsLine, Ecspi, EcspiConfig, Streaming};
+use barewire::controller::ecspi::{Ecspi, EcspiConfig, Streaming};
 use barewire::controller::gpio::{GpioBank, ImxGpio, NoGpio, Ownership};
+use barewire::controller::{ALWAYS_POLL, CsLine};
 
 use super::bound::Kind;
 use super::clock::{self, ClockState, Family};
@@ -128,7 +129,7 @@ pub struct EcspiSpec {
 
 impl EcspiSpec {
     /// The largest [`EcspiSpec::poll_limit_us`]: beyond, nanoseconds are more than 32 bits.
-    pub const POLL_LIMIT_US_MAX: u32 = (EcspiConfig::ALWAYS_POLL - 1) / 1_000;
+    pub const POLL_LIMIT_US_MAX: u32 = (ALWAYS_POLL - 1) / 1_000;
 }
 
 /// What is wrong with an [`EcspiSpec`].
@@ -252,7 +253,7 @@ impl EcspiSpec {
             reference_hz: self.reference_hz,
             chip_selects: self.chip_selects.map(line),
             streaming: Streaming::Refill,
-            poll_limit_ns: self.poll_limit_us.map_or(EcspiConfig::ALWAYS_POLL, |us| us * 1_000),
+            poll_limit_ns: self.poll_limit_us.map_or(ALWAYS_POLL, |us| us * 1_000),
         }
     }
 }
@@ -499,7 +500,7 @@ mod tests {
         let through_uio = |us| EcspiSpec { via: Via::Uio { device: "uio0".into() }, ..limited(us) };
         assert_eq!(through_uio(0).check(), Ok(()));
         assert_eq!(through_uio(0).config().poll_limit_ns, 0);
-        assert_eq!(memory.config().poll_limit_ns, EcspiConfig::ALWAYS_POLL);
+        assert_eq!(memory.config().poll_limit_ns, ALWAYS_POLL);
         let max = EcspiSpec::POLL_LIMIT_US_MAX;
         assert_eq!(through_uio(max).check(), Ok(()));
         assert_eq!(through_uio(max).config().poll_limit_ns, max * 1_000);

@@ -22,7 +22,7 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use barewire::controller::{Plan, Program, TimedOut, Wire, run_message};
+use barewire::controller::{Plan, Program, Stopped, Wire, run_message};
 use barewire::spi::{Data, Transfer};
 
 use super::abi::{SpiIocTransfer, TRANSFER_SIZE};
@@ -175,7 +175,7 @@ impl Wire for Recorder<'_> {
         _program: &Program,
         plan: &Plan,
         data: &mut Data<'_>,
-    ) -> Result<(), TimedOut> {
+    ) -> Result<(), Stopped> {
         let len = data.len();
         let tx = data.tx().map_or(0, |tx| tx.as_ptr().expose_provenance());
         let rx = data.rx_mut().map_or(0, |rx| rx.as_mut_ptr().expose_provenance());

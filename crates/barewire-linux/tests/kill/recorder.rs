@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use barewire::controller::null::Null;
 use barewire::controller::{
-    Controller, Limits, Plan, Program, TimedOut, Unfinished, Wire, run_message,
+    Controller, Limits, Plan, Program, Stopped, Unfinished, Wire, run_message,
 };
 use barewire::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
 use barewire_linux::SharedWords;
@@ -142,7 +142,7 @@ impl Wire for Recorder {
         _program: &Program,
         _plan: &Plan,
         data: &mut Data<'_>,
-    ) -> Result<(), TimedOut> {
+    ) -> Result<(), Stopped> {
         for (index, byte) in data.tx().unwrap_or_default().iter().enumerate() {
             while self.hangs_after == Some(index) {
                 std::thread::park();

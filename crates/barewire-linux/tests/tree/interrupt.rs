@@ -9,8 +9,9 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use barewire::bus::Bus;
+use barewire::controller::CsLine;
 use barewire::controller::Interrupt;
-use barewire::controller::ecspi::{CsLine, Ecspi, EcspiConfig, Streaming};
+use barewire::controller::ecspi::{Ecspi, EcspiConfig, Streaming};
 use barewire::controller::gpio::GpioBank;
 use barewire::reg::Registers;
 use barewire::spi::{Settings, Transfer};

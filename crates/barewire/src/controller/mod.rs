@@ -23,19 +23,25 @@
 //! Which transfers are polled is decided when they are planned, from their length and the
 //! controller's limit ([`Plan::by_interrupt`]).
 
+mod deadline;
 pub mod ecspi;
 pub mod gpio;
 mod interrupt;
+mod lines;
 pub mod null;
 mod plan;
 mod stepped;
+mod waits;
 mod wire;
+mod words;
 
 pub use interrupt::{Interrupt, NoInterrupt};
+pub use lines::CsLine;
 pub(crate) use plan::plan_plain;
 pub use plan::{delay_ticks, plan_message, word_bytes};
 pub use stepped::{Progress, Stepped, resume_message, start_message};
-pub use wire::{TimedOut, Unfinished, Wire, run_message};
+pub use waits::ALWAYS_POLL;
+pub use wire::{Stopped, Unfinished, Wire, run_message};
 
 use core::task::Poll;
 

@@ -4,7 +4,7 @@
 //! bench counts what a driver's out-of-line register work would be surrounded by.
 
 use super::{
-    Controller, Limits, Plan, Program, TimedOut, Unfinished, Wire, plan_message, run_message,
+    Controller, Limits, Plan, Program, Stopped, Unfinished, Wire, plan_message, run_message,
     word_bytes,
 };
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
@@ -61,7 +61,7 @@ impl Wire for Null {
         _program: &Program,
         _plan: &Plan,
         data: &mut Data<'_>,
-    ) -> Result<(), TimedOut> {
+    ) -> Result<(), Stopped> {
         self.bytes += data.len() as u64;
         if let Some(first) = data.rx_mut().and_then(<[u8]>::first_mut) {
             *first = 0;

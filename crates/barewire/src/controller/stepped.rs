@@ -12,24 +12,27 @@
 use core::task::Poll;
 
 use super::wire::Selected;
-use super::{Plan, Program, TimedOut, Unfinished, Wire};
+use super::{Plan, Program, Stopped, Unfinished, Wire};
 use crate::spi::{Data, Transfer};
 
 /// A wire whose transfers can be left and gone on with.
 pub trait Stepped: Wire {
+    /// Where a message's place is kept between two steps.
+    fn progress(&mut self) -> &mut Progress;
+
     /// Begins a transfer of at least one byte. The block's interrupt stays masked.
     fn begin(&mut self, program: &Program, plan: &Plan, data: &mut Data<'_>);
 
     /// Goes on with the transfer begun, without waiting for the wire.
     ///
     /// # Errors
-    /// [`TimedOut`]; the loop then calls [`Wire::recover`].
+    /// [`Stopped`]; the loop then calls [`Wire::recover`].
     fn advance(
         &mut self,
         program: &Program,
         plan: &Plan,
         data: &mut Data<'_>,
-    ) -> Poll<Result<(), TimedOut>>;
+    ) -> Poll<Result<(), Stopped>>;
 }
 
 /// How far a message has come between two steps.
@@ -41,7 +44,7 @@ pub struct Progress {
     actual_length: usize,
 }
 
-/// Begins a planned message on `wire`; `progress` is overwritten.
+/// Begins a planned message on `wire`.
 ///
 /// # Errors
 /// As [`run_message`](super::run_message).
@@ -49,10 +52,8 @@ pub fn start_message<W: Stepped + ?Sized>(
     wire: &mut W,
     program: &Program,
     message: &mut [Transfer<'_>],
-    progress: &mut Progress,
 ) -> Poll<Result<usize, Unfinished>> {
-    *progress = Progress::default();
-    go_on(Selected::new(wire, program), message, progress)
+    go_on(Selected::new(wire, program), message, Progress::default())
 }
 
 /// Goes on with the message that [`start_message`] began with the same arguments.
@@ -66,8 +67,8 @@ pub fn resume_message<W: Stepped + ?Sized>(
     wire: &mut W,
     program: &Program,
     message: &mut [Transfer<'_>],
-    progress: &mut Progress,
 ) -> Poll<Result<usize, Unfinished>> {
+    let mut progress = *wire.progress();
     let mut selected = Selected::again(wire, program);
     let transfer = &mut message[progress.transfer_index];
     match selected.wire.advance(program, &transfer.plan, &mut transfer.data) {
@@ -75,10 +76,10 @@ pub fn resume_message<W: Stepped + ?Sized>(
             selected.keep();
             return Poll::Pending;
         }
-        Poll::Ready(Err(timed_out)) => {
-            return Poll::Ready(Err(Unfinished::timed_out(progress.transfer_index, timed_out)));
+        Poll::Ready(Err(stopped)) => {
+            return Poll::Ready(Err(Unfinished::stopped(progress.transfer_index, stopped)));
         }
-        Poll::Ready(Ok(())) => finished(&mut selected, transfer, progress),
+        Poll::Ready(Ok(())) => finished(&mut selected, transfer, &mut progress),
     }
     go_on(selected, message, progress)
 }
@@ -96,20 +97,21 @@ fn finished<W: Stepped + ?Sized>(
 fn go_on<W: Stepped + ?Sized>(
     mut selected: Selected<'_, W>,
     message: &mut [Transfer<'_>],
-    progress: &mut Progress,
+    mut progress: Progress,
 ) -> Poll<Result<usize, Unfinished>> {
     let program = selected.program;
     while let Some(transfer) = message.get_mut(progress.transfer_index) {
         let (plan, data) = (&transfer.plan, &mut transfer.data);
         if plan.by_interrupt() {
+            *selected.wire.progress() = progress;
             selected.wire.begin(program, plan, data);
             selected.keep();
             return Poll::Pending;
         }
-        if let Err(timed_out) = selected.wire.exchange(program, plan, data) {
-            return Poll::Ready(Err(Unfinished::timed_out(progress.transfer_index, timed_out)));
+        if let Err(stopped) = selected.wire.exchange(program, plan, data) {
+            return Poll::Ready(Err(Unfinished::stopped(progress.transfer_index, stopped)));
         }
-        finished(&mut selected, transfer, progress);
+        finished(&mut selected, transfer, &mut progress);
     }
     selected.unsettled = false;
     drop(selected);
@@ -127,16 +129,21 @@ mod tests {
     use crate::spi::Settings;
 
     /// What happens to a transfer: `advance` gives these in turn.
-    type Script<'s> = &'s [Poll<Result<(), TimedOut>>];
+    type Script<'s> = &'s [Poll<Result<(), Stopped>>];
 
     struct Logged<'s> {
         script: Script<'s>,
         log: Vec<&'static str>,
         /// Panics in the call of this name.
         fatal: &'static str,
+        progress: Progress,
     }
 
-    impl Logged<'_> {
+    impl<'s> Logged<'s> {
+        fn new(script: Script<'s>, fatal: &'static str) -> Self {
+            Self { script, log: Vec::new(), fatal, progress: Progress::default() }
+        }
+
         fn note(&mut self, what: &'static str) {
             self.log.push(what);
             assert_ne!(what, self.fatal);
@@ -150,7 +157,7 @@ mod tests {
         fn deselect(&mut self, _: &Program) {
             self.note("deselect");
         }
-        fn exchange(&mut self, _: &Program, _: &Plan, _: &mut Data<'_>) -> Result<(), TimedOut> {
+        fn exchange(&mut self, _: &Program, _: &Plan, _: &mut Data<'_>) -> Result<(), Stopped> {
             self.note("exchange");
             Ok(())
         }
@@ -163,6 +170,9 @@ mod tests {
     }
 
     impl Stepped for Logged<'_> {
+        fn progress(&mut self) -> &mut Progress {
+            &mut self.progress
+        }
         fn begin(&mut self, _: &Program, _: &Plan, _: &mut Data<'_>) {
             self.note("begin");
         }
@@ -171,7 +181,7 @@ mod tests {
             _: &Program,
             _: &Plan,
             _: &mut Data<'_>,
-        ) -> Poll<Result<(), TimedOut>> {
+        ) -> Poll<Result<(), Stopped>> {
             self.note("advance");
             let (first, rest) = self.script.split_first().expect("not over");
             self.script = rest;
@@ -192,21 +202,20 @@ mod tests {
         for index in [1, 3] {
             message[index].plan = message[index].plan.with_interrupt(true);
         }
-        let mut progress = Progress::default();
-        let mut polled = start_message(wire, &program, &mut message, &mut progress);
+        let mut polled = start_message(wire, &program, &mut message);
         while polled.is_pending() && !wire.script.is_empty() {
             wire.log.push("-");
-            polled = resume_message(wire, &program, &mut message, &mut progress);
+            polled = resume_message(wire, &program, &mut message);
         }
         polled
     }
 
-    const DONE: Poll<Result<(), TimedOut>> = Poll::Ready(Ok(()));
+    const DONE: Poll<Result<(), Stopped>> = Poll::Ready(Ok(()));
 
     #[test]
     fn steps_keep_the_order_of_the_loop() {
         let script = [Poll::Pending, DONE, DONE];
-        let mut wire = Logged { script: &script, log: Vec::new(), fatal: "" };
+        let mut wire = Logged::new(&script, "");
         assert_eq!(run(&mut wire), Poll::Ready(Ok(7)));
         let log = "select exchange begin - advance - advance deselect select exchange wait begin \
             - advance deselect";
@@ -215,24 +224,24 @@ mod tests {
 
     #[test]
     fn a_message_left_stays_selected() {
-        let mut wire = Logged { script: &[Poll::Pending], log: Vec::new(), fatal: "" };
+        let mut wire = Logged::new(&[Poll::Pending], "");
         assert_eq!(run(&mut wire), Poll::Pending);
         assert!(!wire.log.contains(&"deselect"));
     }
 
     #[test]
     fn an_error_releases_cs_and_says_where() {
-        let timed_out = TimedOut { timeout_us: 5 };
-        let script = [DONE, Poll::Ready(Err(timed_out))];
-        let mut wire = Logged { script: &script, log: Vec::new(), fatal: "" };
-        assert_eq!(run(&mut wire), Poll::Ready(Err(Unfinished::timed_out(3, timed_out))));
+        let stopped = Stopped::TimedOut { timeout_us: 5 };
+        let script = [DONE, Poll::Ready(Err(stopped))];
+        let mut wire = Logged::new(&script, "");
+        assert_eq!(run(&mut wire), Poll::Ready(Err(Unfinished::stopped(3, stopped))));
         assert_eq!(wire.log[wire.log.len() - 3..], ["advance", "deselect", "recover"]);
     }
 
     #[test]
     fn a_panic_in_any_step_releases_cs() {
         for fatal in ["exchange", "begin", "advance", "wait"] {
-            let mut wire = Logged { script: &[DONE, DONE], log: Vec::new(), fatal };
+            let mut wire = Logged::new(&[DONE, DONE], fatal);
             let died = catch_unwind(AssertUnwindSafe(|| run(&mut wire)));
             assert!(died.is_err(), "{fatal}");
             assert_eq!(wire.log[wire.log.len() - 3..], [fatal, "deselect", "recover"]);

@@ -12,13 +12,18 @@
 use super::{After, Plan, Program};
 use crate::spi::{Data, Error, MessageError, Transfer};
 
-/// The block did not finish in time.
+/// Why a block did not finish a transfer.
 ///
 /// Small enough to come back in a register, unlike [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TimedOut {
-    /// How long was waited, in microseconds.
-    pub timeout_us: u32,
+pub enum Stopped {
+    /// It was not done in time.
+    TimedOut {
+        /// How long was waited, in microseconds.
+        timeout_us: u32,
+    },
+    /// A received word was lost: it came before the one before it had been read.
+    Overrun,
 }
 
 /// A message that did not finish: where, and why.
@@ -27,22 +32,28 @@ pub struct TimedOut {
 /// leaves nothing in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unfinished(
-    /// The transfer's index above; below it microseconds of a timeout, or with
-    /// [`Unfinished::OS`] an errno.
+    /// The transfer's index above; below it microseconds of a timeout, with [`Unfinished::OS`] an
+    /// errno, or [`Unfinished::OVERRUN`] alone.
     u64,
 );
 
 impl Unfinished {
     const OS: u32 = 1 << 31;
+    const OVERRUN: u32 = 1 << 30;
 
     const fn new(transfer_index: usize, cause: u32) -> Self {
         Self((transfer_index as u64) << 32 | cause as u64)
     }
 
-    /// Transfer `transfer_index` did not finish in time.
+    /// The block did not finish transfer `transfer_index`.
     #[must_use]
-    pub const fn timed_out(transfer_index: usize, timed_out: TimedOut) -> Self {
-        Self::new(transfer_index, timed_out.timeout_us & !Self::OS)
+    pub const fn stopped(transfer_index: usize, stopped: Stopped) -> Self {
+        let cause = match stopped {
+            // Of more than 17 minutes the highest bits are lost.
+            Stopped::TimedOut { timeout_us } => timeout_us & (Self::OVERRUN - 1),
+            Stopped::Overrun => Self::OVERRUN,
+        };
+        Self::new(transfer_index, cause)
     }
 
     /// The operating system failed transfer `transfer_index` with `errno`.
@@ -61,11 +72,12 @@ impl Unfinished {
     #[must_use]
     pub const fn error(self) -> Error {
         let cause = self.0 as u32;
-        let low = cause & !Self::OS;
-        if cause & Self::OS == 0 {
-            Error::Timeout { timeout_us: low }
+        if cause & Self::OS != 0 {
+            Error::Os { errno: (cause & !Self::OS) as i32 }
+        } else if cause == Self::OVERRUN {
+            Error::Overrun
         } else {
-            Error::Os { errno: low as i32 }
+            Error::Timeout { timeout_us: cause }
         }
     }
 
@@ -94,13 +106,13 @@ pub trait Wire {
     /// Clocks one transfer.
     ///
     /// # Errors
-    /// [`TimedOut`]; the loop then calls [`Wire::recover`].
+    /// [`Stopped`]; the loop then calls [`Wire::recover`].
     fn exchange(
         &mut self,
         program: &Program,
         plan: &Plan,
         data: &mut Data<'_>,
-    ) -> Result<(), TimedOut>;
+    ) -> Result<(), Stopped>;
 
     /// Brings the block from an unknown state to idle with empty FIFOs.
     fn recover(&mut self);
@@ -206,8 +218,8 @@ pub fn run_message<W: Wire + ?Sized>(
     let mut actual_length = 0;
     for (transfer_index, transfer) in message.iter_mut().enumerate() {
         let (plan, data) = (&transfer.plan, &mut transfer.data);
-        if let Err(timed_out) = selected.wire.exchange(program, plan, data) {
-            return Err(Unfinished::timed_out(transfer_index, timed_out));
+        if let Err(stopped) = selected.wire.exchange(program, plan, data) {
+            return Err(Unfinished::stopped(transfer_index, stopped));
         }
         actual_length += transfer.data.len();
         selected.after(transfer);

@@ -1,6 +1,6 @@
 //! Makes chosen transfers go wrong, to see that what is above notices.
 
-use crate::controller::{Controller, Program, TimedOut, Unfinished};
+use crate::controller::{Controller, Program, Stopped, Unfinished};
 use crate::middleware::Layer;
 use crate::spi::Transfer;
 
@@ -95,7 +95,7 @@ impl<C: Controller> FaultInjector<C> {
         if index > 0 {
             self.inner.run(program, &mut message[..index])?;
         }
-        Err(Unfinished::timed_out(index, TimedOut { timeout_us: 0 }))
+        Err(Unfinished::stopped(index, Stopped::TimedOut { timeout_us: 0 }))
     }
 
     fn spoil(&self, transfer: &mut Transfer<'_>) {

@@ -13,6 +13,8 @@ pub enum Error {
         /// How long was waited, in microseconds.
         timeout_us: u32,
     },
+    /// A received word was lost: it came before the one before it had been read.
+    Overrun,
     /// The operating system failed the message.
     Os {
         /// Its error number, as in errno(3).
@@ -100,6 +102,9 @@ impl fmt::Display for Error {
             Error::Timeout { timeout_us } => write!(
                 f,
                 "the controller did not finish in {timeout_us} us: its clock may be gated, or the block is wedged"
+            ),
+            Error::Overrun => f.write_str(
+                "a received word was lost, because the one before it was read too late: lower the clock, or poll",
             ),
             Error::Os { errno } => write!(f, "the operating system failed the message (errno {errno})"),
             Error::Aborted => f.write_str("whoever ran the message panicked: what of it was clocked is not known"),

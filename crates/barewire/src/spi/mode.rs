@@ -30,6 +30,8 @@ impl Mode {
     pub const LSB_FIRST: Mode = Mode(0x08);
     /// Loopback: the controller receives what it sends, for self-test.
     pub const LOOP: Mode = Mode(0x20);
+    /// No chip select: whoever uses the bus selects the chip.
+    pub const NO_CS: Mode = Mode(0x40);
 
     /// Whether every flag of `flags` is set.
     #[must_use]
@@ -71,6 +73,7 @@ impl fmt::Debug for Mode {
             (Mode::CS_HIGH, " | CS_HIGH"),
             (Mode::LSB_FIRST, " | LSB_FIRST"),
             (Mode::LOOP, " | LOOP"),
+            (Mode::NO_CS, " | NO_CS"),
         ] {
             if self.contains(flag) {
                 f.write_str(name)?;

@@ -13,7 +13,7 @@ use barewire::bus::queued::Exchange;
 use barewire::bus::{Bus, Device, Platform, Prepared, Pump, Queued};
 use barewire::controller::null::Null;
 use barewire::controller::{
-    Controller, Limits, Plan, Program, TimedOut, Unfinished, Wire, run_message,
+    Controller, Limits, Plan, Program, Stopped, Unfinished, Wire, run_message,
 };
 use barewire::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
 
@@ -65,7 +65,7 @@ impl Wire for Watched {
         self.set_selected(false);
     }
 
-    fn exchange(&mut self, _: &Program, _: &Plan, data: &mut Data<'_>) -> Result<(), TimedOut> {
+    fn exchange(&mut self, _: &Program, _: &Plan, data: &mut Data<'_>) -> Result<(), Stopped> {
         let bytes = data.tx().unwrap_or_default();
         // SAFETY: whether this access is alone is what the checker checks here.
         self.sent.with_mut(|sent| unsafe { &mut *sent }.extend_from_slice(bytes));

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use barewire::controller::ecspi::CsLine;
+use barewire::controller::CsLine;
 use barewire_qemu::{BoardSpec, QemuProgram, Silicon, Version};
 use serde::Serialize;
 

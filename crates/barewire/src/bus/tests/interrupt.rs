@@ -12,7 +12,7 @@ use super::park::{Park, ParkInheriting};
 use crate::bus::platform::Spin;
 use crate::bus::{Bus, Platform, Pump};
 use crate::controller::null::Null;
-use crate::controller::{Controller, Limits, Program, TimedOut, Unfinished};
+use crate::controller::{Controller, Limits, Program, Stopped, Unfinished};
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
 
 /// A controller that needs as many interrupts as a message has bytes; 9 of them it never ends.
@@ -63,7 +63,7 @@ impl Controller for Stepping {
                 return Poll::Pending;
             }
             self.left = 0;
-            return Poll::Ready(Err(Unfinished::timed_out(0, TimedOut { timeout_us: 7 })));
+            return Poll::Ready(Err(Unfinished::stopped(0, Stopped::TimedOut { timeout_us: 7 })));
         }
         self.left -= 1;
         if self.left == 0 { Poll::Ready(self.run(program, message)) } else { Poll::Pending }

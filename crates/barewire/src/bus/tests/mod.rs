@@ -17,7 +17,7 @@ use std::boxed::Box;
 use super::*;
 use crate::controller::null::Null;
 use crate::controller::{
-    Controller, Limits, Plan, Program, TimedOut, Unfinished, Wire, run_message,
+    Controller, Limits, Plan, Program, Stopped, Unfinished, Wire, run_message,
 };
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
 
@@ -54,14 +54,14 @@ struct Scripted<F> {
     hook: F,
 }
 
-impl<F: FnMut(usize) -> Result<(), TimedOut>> Wire for Scripted<F> {
+impl<F: FnMut(usize) -> Result<(), Stopped>> Wire for Scripted<F> {
     fn select(&mut self, _: &Program) {
         self.log.push("select");
     }
     fn deselect(&mut self, _: &Program) {
         self.log.push("deselect");
     }
-    fn exchange(&mut self, _: &Program, _: &Plan, data: &mut Data<'_>) -> Result<(), TimedOut> {
+    fn exchange(&mut self, _: &Program, _: &Plan, data: &mut Data<'_>) -> Result<(), Stopped> {
         self.log.push("exchange");
         (self.hook)(data.len())
     }
@@ -73,11 +73,11 @@ impl<F: FnMut(usize) -> Result<(), TimedOut>> Wire for Scripted<F> {
     }
 }
 
-impl<F: FnMut(usize) -> Result<(), TimedOut>> Controller for Scripted<F> {
+impl<F: FnMut(usize) -> Result<(), Stopped>> Controller for Scripted<F> {
     as_the_null_controller!();
 }
 
-type Hook<'h> = Box<dyn FnMut(usize) -> Result<(), TimedOut> + Send + 'h>;
+type Hook<'h> = Box<dyn FnMut(usize) -> Result<(), Stopped> + Send + 'h>;
 
 /// A wire that keeps what it is sent, sends it back inverted, and does what a hook says at each
 /// exchange.
@@ -95,7 +95,7 @@ impl Wire for Wired<'_> {
     fn deselect(&mut self, _: &Program) {
         self.selected = false;
     }
-    fn exchange(&mut self, _: &Program, _: &Plan, data: &mut Data<'_>) -> Result<(), TimedOut> {
+    fn exchange(&mut self, _: &Program, _: &Plan, data: &mut Data<'_>) -> Result<(), Stopped> {
         (self.hook)(data.len())?;
         let sent = data.tx().unwrap_or_default().to_vec();
         if let Some(rx) = data.rx_mut() {
@@ -114,17 +114,17 @@ impl Controller for Wired<'_> {
 
 fn wired<'h>(
     platform: &'static dyn Platform,
-    hook: impl FnMut(usize) -> Result<(), TimedOut> + Send + 'h,
+    hook: impl FnMut(usize) -> Result<(), Stopped> + Send + 'h,
 ) -> Bus<Wired<'h>> {
     let wire = Wired { sent: Vec::new(), selected: false, hook: Box::new(hook) };
     Bus::with_platform(wire, platform)
 }
 
-fn scripted<F: FnMut(usize) -> Result<(), TimedOut>>(hook: F) -> Bus<Scripted<F>> {
+fn scripted<F: FnMut(usize) -> Result<(), Stopped>>(hook: F) -> Bus<Scripted<F>> {
     scripted_on(&platform::Spin, hook)
 }
 
-fn scripted_on<F: FnMut(usize) -> Result<(), TimedOut>>(
+fn scripted_on<F: FnMut(usize) -> Result<(), Stopped>>(
     platform: &'static dyn Platform,
     hook: F,
 ) -> Bus<Scripted<F>> {
@@ -172,7 +172,7 @@ fn device_delays_stand_around_every_selection() {
 
 #[test]
 fn an_error_releases_cs_and_says_where() {
-    let timeout = TimedOut { timeout_us: 7 };
+    let timeout = Stopped::TimedOut { timeout_us: 7 };
     let mut bus = scripted(move |len| if len == 2 { Err(timeout) } else { Ok(()) });
     let device = bus.device(&SETTINGS).expect("opens");
     let error = device
@@ -221,7 +221,7 @@ fn try_calls_inside_a_message_are_busy_and_leave_the_bus_held() {
         fn deselect(&mut self, _: &Program) {}
         fn recover(&mut self) {}
         fn wait_ticks(&mut self, _: u32) {}
-        fn exchange(&mut self, _: &Program, _: &Plan, _: &mut Data<'_>) -> Result<(), TimedOut> {
+        fn exchange(&mut self, _: &Program, _: &Plan, _: &mut Data<'_>) -> Result<(), Stopped> {
             for _ in 0..3 {
                 // Not even a first refusal may free the bus for a second call.
                 if BUS.try_lock().is_none() {

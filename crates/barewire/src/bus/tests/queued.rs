@@ -14,7 +14,7 @@ use super::{SETTINGS, Wired, wired};
 use crate::bus::platform::Spin;
 use crate::bus::queued::Completed;
 use crate::bus::{Bus, Platform, Pump, Queued, Then};
-use crate::controller::TimedOut;
+use crate::controller::Stopped;
 use crate::spi::{Error, Transfer};
 
 const PLATFORMS: [&dyn Platform; 3] = [&Spin, &Park, &ParkInheriting];
@@ -126,7 +126,7 @@ fn a_callback_sees_the_bytes_and_may_have_the_message_run_again() {
 #[test]
 fn an_error_reaches_whoever_submitted_the_message() {
     let bus = wired(&Spin, |len| match len {
-        2 => Err(TimedOut { timeout_us: 3 }),
+        2 => Err(Stopped::TimedOut { timeout_us: 3 }),
         _ => Ok(()),
     });
     let device = bus.device(&SETTINGS).expect("opens");

@@ -7,14 +7,14 @@ use super::park::{Park, ParkInheriting};
 use super::{SETTINGS, wired};
 use crate::bus::platform::Spin;
 use crate::bus::{Platform, Statistics};
-use crate::controller::TimedOut;
+use crate::controller::Stopped;
 use crate::spi::Transfer;
 
 #[test]
 fn off_nothing_is_counted_and_on_every_path_is() {
     for platform in [&Spin as &dyn Platform, &Park, &ParkInheriting] {
         let bus = wired(platform, |len| match len {
-            3 => Err(TimedOut { timeout_us: 1 }),
+            3 => Err(Stopped::TimedOut { timeout_us: 1 }),
             _ => Ok(()),
         });
         let device = bus.device(&SETTINGS).expect("opens");

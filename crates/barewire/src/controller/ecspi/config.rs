@@ -1,11 +1,13 @@
 //! Settings to register values: dividers, mode, chip select, delays.
 
+use super::CS_HIGH;
 use super::regs::{
     BURST_BYTES_MAX, CHANNEL_MODE_ALL, CSD_CTL_MAX, DIVIDERS, EN, FIFO_WORDS, LBC, SCLK_PHA_ALL,
     SCLK_POL_ALL, SMC, channel_select, csd_ctl, dividers, divisor, ss_pol,
 };
-use super::{CS_HIGH, P_CS_MASK};
-use crate::controller::{Limits, Plan, Program, delay_ticks, word_bytes};
+use crate::controller::lines::{self, Select};
+use crate::controller::waits::poll_bytes_max;
+use crate::controller::{CsLine, Limits, Plan, Program, delay_ticks, word_bytes};
 use crate::spi::{Effective, Error, MessageError, Mode, Settings, Transfer};
 use crate::time::{effective_ns, ticks_at_least};
 
@@ -16,29 +18,6 @@ const PS_PER_S: u128 = 1_000_000_000_000;
 const FAST_START_MIN_HZ: u64 = 10_000_000;
 /// The datasheet's lag of the block's own select is half a period less this.
 const SS_LAG_LESS_NS: u64 = 2;
-
-/// One line of a controller's table of chip selects: a property of the board.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CsLine {
-    /// No such line.
-    Absent,
-    /// The block's own SS line `channel` (0 to 3).
-    Native {
-        /// Which SS line.
-        channel: u8,
-        /// Its active level.
-        active_high: bool,
-    },
-    /// Pin `bit` of the GPIO bank.
-    Gpio {
-        /// Which pin, 0 to 31.
-        bit: u8,
-        /// Its active level.
-        active_high: bool,
-    },
-    /// A line whose driver may sleep: refused when a device on it is opened.
-    Sleeping,
-}
 
 /// How transfers longer than the FIFO are fed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,15 +39,12 @@ pub struct EcspiConfig {
     /// How long transfers are fed.
     pub streaming: Streaming,
     /// Transfers that take longer on the wire, in nanoseconds, wait by interrupt; the others are
-    /// polled. [`EcspiConfig::ALWAYS_POLL`] if there is no interrupt. Without effect under
+    /// polled. [`ALWAYS_POLL`] if there is no interrupt. Without effect under
     /// [`Streaming::FifoLoads`], whose model has no counts to interrupt by.
     pub poll_limit_ns: u32,
 }
 
 impl EcspiConfig {
-    /// The [`poll_limit_ns`](EcspiConfig::poll_limit_ns) under which every transfer is polled.
-    pub const ALWAYS_POLL: u32 = u32::MAX;
-
     pub(super) fn limits(&self, timer_hz: u32) -> Limits {
         Limits {
             max_speed_hz: self.reference_hz,
@@ -105,14 +81,16 @@ impl EcspiConfig {
         settings: &Settings,
         timer_hz: u32,
     ) -> Result<(Program, Effective), Error> {
-        let (channel, cs_mask, active_high) = self.line(settings)?;
+        let (select, active_high) = lines::find(&self.chip_selects, settings)?;
         let mode = settings.mode;
         if mode.contains(Mode::LSB_FIRST) {
             return Err(Error::LsbFirst);
         }
-        if mode.contains(Mode::CS_HIGH) != active_high {
-            return Err(Error::CsPolarity { active_high });
-        }
+        let channel = match select {
+            Select::Native { channel } => channel & 3,
+            // Some channel has to be selected: one whose SS no chip listens to.
+            Select::Gpio { .. } | Select::Nobody => lines::idle_channel(&self.chip_selects, 4),
+        };
         let conreg = self.conreg_for(settings.speed_hz, channel_select(channel))?;
         let divisor = divisor(conreg);
         let speed_hz = (u64::from(self.reference_hz) / divisor) as u32;
@@ -128,7 +106,7 @@ impl EcspiConfig {
         let testreg = if mode.contains(Mode::LOOP) { LBC } else { 0 };
         let settle_ticks = ticks_at_least(2 * period_ns, timer_hz) as u32 & !CS_HIGH;
 
-        let native = cs_mask == 0;
+        let native = matches!(select, Select::Native { .. });
         let (delays, periodreg, effective_setup_ns, effective_hold_ns) = if native {
             self.native_delays(settings, timer_hz, divisor)?
         } else {
@@ -157,7 +135,7 @@ impl EcspiConfig {
                 configreg,
                 periodreg,
                 testreg,
-                cs_mask,
+                select.gpio_mask(),
                 settle_ticks | if active_high { CS_HIGH } else { 0 },
             ],
             cs_setup_ticks,
@@ -176,33 +154,9 @@ impl EcspiConfig {
         Ok((program, effective))
     }
 
-    /// Channel, GPIO mask (0: native) and polarity of the line a device names.
-    fn line(&self, settings: &Settings) -> Result<(u8, u32, bool), Error> {
-        let chip_select = settings.chip_select;
-        match self.chip_selects.get(usize::from(chip_select)) {
-            None | Some(CsLine::Absent) => Err(Error::NoSuchChipSelect { chip_select }),
-            Some(CsLine::Sleeping) => Err(Error::CsCanSleep),
-            Some(&CsLine::Native { channel, active_high }) => Ok((channel & 3, 0, active_high)),
-            // Some channel has to be selected: one whose SS no chip listens to.
-            Some(&CsLine::Gpio { bit, active_high }) => {
-                Ok((self.idle_channel(), 1 << (bit & 31), active_high))
-            }
-        }
-    }
-
-    fn native_channels(&self) -> impl Iterator<Item = (u8, bool)> {
-        self.chip_selects.into_iter().filter_map(|line| match line {
-            CsLine::Native { channel, active_high } => Some((channel & 3, active_high)),
-            _ => None,
-        })
-    }
-
     fn native_active_high(&self) -> u8 {
-        self.native_channels().fold(0, |mask, (channel, high)| mask | u8::from(high) << channel)
-    }
-
-    fn idle_channel(&self) -> u8 {
-        (0..4).find(|&channel| self.native_channels().all(|(used, _)| used != channel)).unwrap_or(0)
+        lines::native(&self.chip_selects)
+            .fold(0, |mask, (channel, high)| mask | u8::from(high) << (channel & 3))
     }
 
     /// The block's own line: setup in clocks, hold as it is, inactive by software from the
@@ -253,7 +207,7 @@ impl EcspiConfig {
         program: &Program,
         message: &[Transfer<'_>],
     ) -> Result<(), MessageError> {
-        if program.regs[P_CS_MASK] != 0 {
+        if !program.asks {
             return Ok(());
         }
         let max_bytes = self.burst_bytes_max();
@@ -272,40 +226,15 @@ impl EcspiConfig {
     }
 
     /// The longest transfer of `plan` that is polled.
-    fn poll_bytes_max(&self, plan: &Plan, timer_hz: u32) -> usize {
-        if self.poll_limit_ns == Self::ALWAYS_POLL || self.streaming == Streaming::FifoLoads {
+    pub(super) fn poll_bytes_max(&self, plan: &Plan, timer_hz: u32) -> usize {
+        if self.streaming == Streaming::FifoLoads {
             return usize::MAX;
         }
-        let byte_ps = 8 * u128::from(divisor(plan.control)) * PS_PER_S;
+        let word_ps =
+            8 * u128::from(plan.word_bytes()) * u128::from(divisor(plan.control)) * PS_PER_S;
         let gap_ps = u128::from(plan.word_delay_ticks) * PS_PER_S;
-        let cost_ps = byte_ps.div_ceil(self.reference_hz.into())
-            + gap_ps.div_ceil(u128::from(timer_hz) * u128::from(plan.word_bytes()));
-        usize::try_from(u128::from(self.poll_limit_ns) * 1_000 / cost_ps).unwrap_or(usize::MAX)
-    }
-
-    /// Decides of each transfer of a planned message whether its end is awaited by interrupt.
-    pub(super) fn plan_waits(
-        &self,
-        program: &Program,
-        timer_hz: u32,
-        message: &mut [Transfer<'_>],
-    ) {
-        if program.poll_bytes_max == usize::MAX {
-            return;
-        }
-        let device = program.plan;
-        for transfer in message {
-            let plan = transfer.plan;
-            let same_pace = plan.control == device.control
-                && plan.word_delay_ticks == device.word_delay_ticks
-                && plan.word_bytes() == device.word_bytes();
-            let max = if same_pace {
-                program.poll_bytes_max
-            } else {
-                self.poll_bytes_max(&plan, timer_hz)
-            };
-            transfer.plan = plan.with_interrupt(transfer.data.len() > max);
-        }
+        let cost_ps = word_ps.div_ceil(self.reference_hz.into()) + gap_ps.div_ceil(timer_hz.into());
+        poll_bytes_max(self.poll_limit_ns, cost_ps, plan.word_bytes())
     }
 
     /// A transfer's CONREG, without a burst length.

@@ -33,11 +33,13 @@ use super::regs::{
     BURST_LENGTH, CONREG, DMAREG, FIFO_WORDS, RDREN, SMC, STATREG, TC, TESTREG, XCH, burst_length,
     rx_threshold, rxcnt,
 };
-use super::{Controller, Deadline, Ecspi, PREFILL_WORDS, Span};
+use super::{Ecspi, PREFILL_WORDS, Span};
+use crate::controller::deadline::Deadline;
 use crate::controller::gpio::GpioBank;
-use crate::controller::{Interrupt, Plan, Program, Stepped, TimedOut, Unfinished, Wire};
+use crate::controller::waits::Sleeps;
+use crate::controller::{Controller, Interrupt, Plan, Program, Progress, Stepped, Stopped, Wire};
 use crate::reg::Registers;
-use crate::spi::{Data, Transfer};
+use crate::spi::Data;
 use crate::time::Timer;
 
 /// After how many received words more are sent; see the module on why.
@@ -94,7 +96,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
             self.regs.write(DMAREG, rx_threshold(due));
             self.flight.due = due;
         }
-        self.flight.deadline = Deadline::new(self, 4 * in_flight);
+        self.flight.deadline = self.deadline(4 * in_flight);
     }
 
     /// Whether what is awaited has come: words in RXFIFO, or, for the burst's end, 1.
@@ -105,43 +107,21 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
             usize::from(self.regs.read(CONREG) & XCH == 0)
         }
     }
-
-    /// Runs a message, asleep while the wire works.
-    #[cold]
-    pub(super) fn run_blocking(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Result<usize, Unfinished> {
-        let abandoned = Abandoned(self);
-        let mut polled = abandoned.0.start(program, message);
-        let ran = loop {
-            match polled {
-                Poll::Ready(ran) => break ran,
-                Poll::Pending => {}
-            }
-            let ecspi = &mut *abandoned.0;
-            ecspi.interrupt.enable();
-            ecspi.arm();
-            // Whole again after each wait: `resume` is who judges the deadline.
-            ecspi.interrupt.wait(ecspi.flight.deadline.timeout_us.saturating_add(1));
-            polled = ecspi.resume(program, message);
-        };
-        core::mem::forget(abandoned);
-        ran
-    }
 }
 
-/// Reclaims a block whose message its owner leaves, by a panic while it slept.
-struct Abandoned<'e, R: Registers, G: GpioBank, T: Timer, I: Interrupt>(&'e mut Ecspi<R, G, T, I>);
-
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Drop for Abandoned<'_, R, G, T, I> {
-    fn drop(&mut self) {
-        self.0.reclaim();
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Sleeps for Ecspi<R, G, T, I> {
+    fn sleep(&mut self) {
+        self.interrupt.enable();
+        self.arm();
+        self.interrupt.wait(self.flight.deadline.sleep_us());
     }
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Stepped for Ecspi<R, G, T, I> {
+    fn progress(&mut self) -> &mut Progress {
+        &mut self.progress
+    }
+
     fn begin(&mut self, _program: &Program, plan: &Plan, data: &mut Data<'_>) {
         self.launch(plan, data, 0);
     }
@@ -151,7 +131,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Stepped for Ecspi<R, G, 
         _program: &Program,
         plan: &Plan,
         data: &mut Data<'_>,
-    ) -> Poll<Result<(), TimedOut>> {
+    ) -> Poll<Result<(), Stopped>> {
         let mut come = self.come();
         if come < self.flight.due.max(1) {
             // 6.
@@ -159,7 +139,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Stepped for Ecspi<R, G, 
             come = self.come();
             if come < self.flight.due.max(1) {
                 let late = late.then(|| self.flight.deadline.error());
-                return late.map_or(Poll::Pending, |timed_out| Poll::Ready(Err(timed_out)));
+                return late.map_or(Poll::Pending, |stopped| Poll::Ready(Err(stopped)));
             }
         }
         let Flight { span, sent, received, due, .. } = self.flight;
@@ -175,7 +155,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Stepped for Ecspi<R, G, 
             // 5.
             self.flight.due = 0;
             if self.come() == 0 {
-                self.flight.deadline = Deadline::new(self, 4);
+                self.flight.deadline = self.deadline(4);
                 return Poll::Pending;
             }
         }

@@ -48,13 +48,13 @@
 //!
 //! # Example
 //! ```no_run
-//! # use barewire::{controller::{ecspi::*, gpio::*}, bus::Bus, reg::Mmio, spi::*, time::Timer};
+//! # use barewire::{controller::{ALWAYS_POLL, CsLine, ecspi::*, gpio::*}, bus::Bus, reg::Mmio, spi::*, time::Timer};
 //! # fn bring_up(ecspi: Mmio, gpio3: Mmio, timer: impl Timer) -> Result<(), Error> {
 //! let config = EcspiConfig {
 //!     reference_hz: 60_000_000,
 //!     chip_selects: [CsLine::Gpio { bit: 19, active_high: false }, CsLine::Absent, CsLine::Absent, CsLine::Absent],
 //!     streaming: Streaming::Refill,
-//!     poll_limit_ns: EcspiConfig::ALWAYS_POLL,
+//!     poll_limit_ns: ALWAYS_POLL,
 //! };
 //! let gpio = ImxGpio::new(gpio3, Ownership::Shared);
 //! let bus = Bus::new(Ecspi::new(ecspi, gpio, timer, config));
@@ -67,26 +67,27 @@ mod flight;
 mod regs;
 #[cfg(test)]
 mod tests;
-mod words;
 
-pub use config::{CsLine, EcspiConfig, Streaming};
+pub use config::{EcspiConfig, Streaming};
 
 use core::task::Poll;
 
+use super::deadline::{Deadline, Patience, Timed, poll};
 use super::gpio::GpioBank;
+use super::waits::{plan_waits, run_blocking, waits};
+use super::words::{first_word_bytes, pack, unpack};
 use super::{
-    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, TimedOut, Unfinished,
-    Wire, plan_message, resume_message, run_message, start_message,
+    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, Stopped, Unfinished, Wire,
+    lines, plan_message, resume_message, run_message, start_message,
 };
 use crate::reg::Registers;
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
-use crate::time::{Timer, ticks_at_least};
+use crate::time::Timer;
 use flight::Flight;
 use regs::{
     BURST_LENGTH, CHANNEL_MODE_ALL, CONFIGREG, CONREG, EN, FIFO_WORDS, INTREG, PERIODREG, RR,
     RXDATA, SMC, STATREG, TESTREG, TXDATA, XCH, burst_length, divisor, rxcnt,
 };
-use words::{first_word_bytes, pack, unpack};
 
 /// Words written before a burst starts: few, so that the first clock comes early, and
 /// enough to last while the rest is written.
@@ -98,11 +99,6 @@ const IDLE: u32 = EN | CHANNEL_MODE_ALL | burst_length(1);
 const UNCONFIGURED: [u32; 3] = [u32::MAX; 3];
 /// FIFO words moved at a time through the stack.
 const CHUNK_WORDS: usize = 16;
-/// How often the hardware is asked before the timer is.
-const FREE_POLLS: u32 = 64;
-/// What a timeout adds to twice the wire time.
-const TIMEOUT_MARGIN_NS: u64 = 1_000_000;
-
 // Where `configure` puts its values in `Program::regs`.
 const P_CONFIGREG: usize = 0;
 const P_PERIODREG: usize = 1;
@@ -169,11 +165,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
     }
 
     fn deselect_all(&mut self) {
-        for line in self.config.chip_selects {
-            if let CsLine::Gpio { bit, active_high } = line {
-                self.gpio.output(1 << (bit & 31), !active_high);
-            }
-        }
+        lines::deselect_all(&self.config.chip_selects, &mut self.gpio);
     }
 
     /// Disabling the block flushes its FIFOs and resets everything but CONREG.
@@ -213,27 +205,25 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
 
     /// Waits until `mask` of the register at `offset` reads `wanted`.
     #[inline(always)]
-    fn poll(&mut self, offset: u32, mask: u32, wanted: u32, bytes: usize) -> Result<(), TimedOut> {
-        for _ in 0..FREE_POLLS {
-            if self.regs.read(offset) & mask == wanted {
-                return Ok(());
-            }
-        }
-        let mut deadline = Deadline::new(self, bytes);
-        loop {
-            let late = deadline.passed(&mut self.timer);
-            if self.regs.read(offset) & mask == wanted {
-                return Ok(());
-            }
-            if late {
-                return Err(deadline.error());
-            }
-        }
+    fn poll(&mut self, offset: u32, mask: u32, wanted: u32, bytes: usize) -> Result<(), Stopped> {
+        poll(self, |this| this.wire_ns(bytes), |this| this.regs.read(offset) & mask == wanted)
+    }
+
+    /// How long `bytes` take at the clock that is set, in nanoseconds.
+    fn wire_ns(&self, bytes: usize) -> u64 {
+        let bits = bytes as u64 * 8;
+        (bits * divisor(self.conreg)).saturating_mul(1_000_000_000)
+            / u64::from(self.config.reference_hz)
+    }
+
+    fn deadline(&mut self, bytes: usize) -> Deadline {
+        let wire_ns = self.wire_ns(bytes);
+        Deadline::new(&mut self.timer, wire_ns)
     }
 
     /// One FIFO word of `len` bytes, sent and awaited; RXDATA then holds what came in for it.
     #[inline(always)]
-    fn clock_word(&mut self, plan: &Plan, word: u32, len: usize) -> Result<(), TimedOut> {
+    fn clock_word(&mut self, plan: &Plan, word: u32, len: usize) -> Result<(), Stopped> {
         let conreg = plan.control & !BURST_LENGTH | burst_length(len);
         self.set_conreg(conreg);
         self.regs.write(TXDATA, word);
@@ -247,7 +237,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
 
     /// A transfer of one FIFO word.
     #[inline(always)]
-    fn exchange_word(&mut self, plan: &Plan, data: &mut Data<'_>) -> Result<(), TimedOut> {
+    fn exchange_word(&mut self, plan: &Plan, data: &mut Data<'_>) -> Result<(), Stopped> {
         let word = data.tx().map_or(0, |tx| pack(tx, plan.word_bytes()));
         self.clock_word(plan, word, data.len())?;
         match data.rx_mut() {
@@ -263,7 +253,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         plan: &Plan,
         data: &mut Data<'_>,
         span: Span,
-    ) -> Result<(), TimedOut> {
+    ) -> Result<(), Stopped> {
         self.set_conreg(plan.control & !(BURST_LENGTH | SMC) | burst_length(span.len));
         let words = span.words();
         self.send(plan, data, span, 0..words);
@@ -279,15 +269,14 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         plan: &Plan,
         data: &mut Data<'_>,
         span: Span,
-    ) -> Result<(), TimedOut> {
+    ) -> Result<(), Stopped> {
         self.set_conreg(plan.control & !(BURST_LENGTH | SMC) | burst_length(span.len));
         let words = span.words();
         let mut sent = words.min(PREFILL_WORDS);
         let mut received = 0;
         self.send(plan, data, span, 0..sent);
         self.start_burst();
-        let mut idle_polls = 0;
-        let mut deadline = None;
+        let mut patience = Patience::default();
         while received < words {
             // What is in flight fits RXFIFO, so it cannot overrun however late we are.
             let room = (FIFO_WORDS - (sent - received)).min(words - sent).min(CHUNK_WORDS);
@@ -295,23 +284,14 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
                 self.send(plan, data, span, sent..sent + room);
                 sent += room;
             }
-            let late = match &mut deadline {
-                Some(deadline) => Deadline::passed(deadline, &mut self.timer),
-                None => false,
-            };
+            let late = patience.late(&mut self.timer);
             let ready = rxcnt(self.regs.read(TESTREG)).min(words - received);
             if ready > 0 {
                 self.receive(plan, data, span, received..received + ready);
                 received += ready;
-                idle_polls = 0;
-                deadline = None;
-            } else if late {
-                return Err(deadline.map_or(TimedOut { timeout_us: 0 }, |d| d.error()));
+                patience.renew();
             } else {
-                idle_polls += 1;
-                if idle_polls == FREE_POLLS {
-                    deadline = Some(Deadline::new(self, FIFO_WORDS * 4));
-                }
+                patience.look_in_vain(late, || self.deadline(FIFO_WORDS * 4))?;
             }
         }
         self.poll(CONREG, XCH, 0, 4)
@@ -360,7 +340,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
 
     /// Words apart by a delay: each its own burst.
     #[cold]
-    fn exchange_spaced(&mut self, plan: &Plan, data: &mut Data<'_>) -> Result<(), TimedOut> {
+    fn exchange_spaced(&mut self, plan: &Plan, data: &mut Data<'_>) -> Result<(), Stopped> {
         let len = usize::from(plan.word_bytes());
         for start in (0..data.len()).step_by(len) {
             if start > 0 {
@@ -377,7 +357,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         Ok(())
     }
 
-    fn exchange_long(&mut self, plan: &Plan, data: &mut Data<'_>) -> Result<(), TimedOut> {
+    fn exchange_long(&mut self, plan: &Plan, data: &mut Data<'_>) -> Result<(), Stopped> {
         let burst_bytes = self.config.burst_bytes_max();
         let mut start = 0;
         while start < data.len() {
@@ -413,34 +393,11 @@ impl Span {
     }
 }
 
-/// When to give up.
-#[derive(Clone, Copy, Debug, Default)]
-struct Deadline {
-    begun: u64,
-    ticks: u64,
-    timeout_us: u32,
-}
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Timed for Ecspi<R, G, T, I> {
+    type Timer = T;
 
-impl Deadline {
-    #[cold]
-    fn new<R, G, T: Timer, I>(ecspi: &mut Ecspi<R, G, T, I>, bytes: usize) -> Self {
-        let bits = bytes as u64 * 8;
-        let wire_ns = (bits * divisor(ecspi.conreg)).saturating_mul(1_000_000_000)
-            / u64::from(ecspi.config.reference_hz);
-        let timeout_ns = (2 * wire_ns).saturating_add(TIMEOUT_MARGIN_NS);
-        Self {
-            begun: ecspi.timer.now_ticks(),
-            ticks: ticks_at_least(timeout_ns, ecspi.timer.frequency_hz()),
-            timeout_us: u32::try_from(timeout_ns.div_ceil(1_000)).unwrap_or(u32::MAX),
-        }
-    }
-
-    fn passed(&mut self, timer: &mut impl Timer) -> bool {
-        timer.now_ticks().wrapping_sub(self.begun) > self.ticks
-    }
-
-    fn error(&self) -> TimedOut {
-        TimedOut { timeout_us: self.timeout_us }
+    fn timer(&mut self) -> &mut T {
+        &mut self.timer
     }
 }
 
@@ -472,7 +429,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Ecspi<R, G, T, 
         _program: &Program,
         plan: &Plan,
         data: &mut Data<'_>,
-    ) -> Result<(), TimedOut> {
+    ) -> Result<(), Stopped> {
         let len = data.len();
         if len == 0 {
             return Ok(());
@@ -511,7 +468,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Ecspi<R, 
         config.check_native(program, message)?;
         let timer_hz = self.timer.frequency_hz();
         plan_message(program, timer_hz, message, |transfer| config.plan(program, transfer))?;
-        config.plan_waits(program, timer_hz, message);
+        plan_waits(program, message, |plan| config.poll_bytes_max(plan, timer_hz));
         Ok(())
     }
 
@@ -521,7 +478,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Ecspi<R, 
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
         if I::PRESENT && waits(message) {
-            return self.run_blocking(program, message);
+            return run_blocking(self, program, message);
         }
         run_message(self, program, message)
     }
@@ -534,10 +491,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Ecspi<R, 
         if !waits(message) {
             return Poll::Ready(self.run(program, message));
         }
-        let mut progress = Progress::default();
-        let polled = start_message(self, program, message, &mut progress);
-        self.progress = progress;
-        polled
+        start_message(self, program, message)
     }
 
     fn resume(
@@ -547,10 +501,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Ecspi<R, 
     ) -> Poll<Result<usize, Unfinished>> {
         // The block's next read waits for this write: its line is low before a handler returns.
         self.regs.write(INTREG, 0);
-        let mut progress = self.progress;
-        let polled = resume_message(self, program, message, &mut progress);
-        self.progress = progress;
-        polled
+        resume_message(self, program, message)
     }
 
     fn arm(&mut self) {
@@ -563,10 +514,4 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Ecspi<R, 
         self.deselect_all();
         self.reset();
     }
-}
-
-/// Whether any transfer of a planned message waits by interrupt.
-#[inline]
-fn waits(message: &[Transfer<'_>]) -> bool {
-    message.iter().any(|transfer| transfer.plan.by_interrupt())
 }

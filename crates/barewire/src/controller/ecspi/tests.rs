@@ -10,6 +10,7 @@ use std::vec::Vec;
 use super::*;
 use crate::bus::Bus;
 use crate::controller::gpio::{ImxGpio, NoGpio, Ownership};
+use crate::controller::{ALWAYS_POLL, CsLine};
 use crate::reg::Access::{Read, Write};
 use crate::reg::{Access, Fake};
 use crate::spi::{MODE_3, Mode};
@@ -55,7 +56,7 @@ fn config(line: CsLine) -> EcspiConfig {
         reference_hz: 80_000_000,
         chip_selects: [line, CsLine::Absent, CsLine::Sleeping, CsLine::Absent],
         streaming: Streaming::Refill,
-        poll_limit_ns: EcspiConfig::ALWAYS_POLL,
+        poll_limit_ns: ALWAYS_POLL,
     }
 }
 

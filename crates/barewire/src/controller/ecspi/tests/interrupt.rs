@@ -174,7 +174,7 @@ fn what_does_not_come_in_time_is_given_up_deselected_and_reset() {
         assert_eq!(ecspi.resume(program, &mut message), Poll::Pending, "not yet");
         now.set(TIMEOUT_TICKS);
         ecspi.arm();
-        let unfinished = Unfinished::timed_out(0, TimedOut { timeout_us: 1_205 });
+        let unfinished = Unfinished::stopped(0, Stopped::TimedOut { timeout_us: 1_205 });
         assert_eq!(ecspi.resume(program, &mut message), Poll::Ready(Err(unfinished)));
     });
 }
@@ -262,7 +262,7 @@ fn the_limit_counts_wire_time_word_delays_and_own_speeds() {
     assert_eq!(waits, [false, true, false, true, true, false]);
     ecspi.reclaim();
     for always in [
-        EcspiConfig { poll_limit_ns: EcspiConfig::ALWAYS_POLL, ..config },
+        EcspiConfig { poll_limit_ns: ALWAYS_POLL, ..config },
         EcspiConfig { streaming: Streaming::FifoLoads, ..config },
     ] {
         let (program, _) = always.configure(&SETTINGS, 8_000_000).expect("opens");

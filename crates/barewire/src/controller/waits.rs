@@ -1,0 +1,82 @@
+//! Which transfers wait by interrupt, and how a caller sleeps through them.
+
+use core::task::Poll;
+
+use super::{Controller, Plan, Program, Unfinished};
+use crate::spi::Transfer;
+
+/// The limit, in nanoseconds on the wire, under which every transfer is polled.
+pub const ALWAYS_POLL: u32 = u32::MAX;
+
+/// The longest transfer that is polled, in bytes, where a word of `word_bytes` takes `word_ps`
+/// picoseconds on the wire, its delay included.
+pub(super) fn poll_bytes_max(poll_limit_ns: u32, word_ps: u128, word_bytes: u8) -> usize {
+    if poll_limit_ns == ALWAYS_POLL {
+        return usize::MAX;
+    }
+    let words = u128::from(poll_limit_ns) * 1_000 / word_ps.max(1);
+    usize::try_from(words.saturating_mul(word_bytes.into())).unwrap_or(usize::MAX)
+}
+
+/// Decides of each transfer of a planned message whether its end is awaited by interrupt;
+/// `bytes_max` is [`poll_bytes_max`] of a plan.
+pub(super) fn plan_waits(
+    program: &Program,
+    message: &mut [Transfer<'_>],
+    bytes_max: impl Fn(&Plan) -> usize,
+) {
+    if program.poll_bytes_max == usize::MAX {
+        return;
+    }
+    let device = program.plan;
+    for transfer in message {
+        let plan = transfer.plan;
+        let same_pace = plan.control == device.control
+            && plan.word_delay_ticks == device.word_delay_ticks
+            && plan.word_bytes() == device.word_bytes();
+        let max = if same_pace { program.poll_bytes_max } else { bytes_max(&plan) };
+        transfer.plan = plan.with_interrupt(transfer.data.len() > max);
+    }
+}
+
+/// Whether any transfer of a planned message waits by interrupt.
+#[inline]
+pub(super) fn waits(message: &[Transfer<'_>]) -> bool {
+    message.iter().any(|transfer| transfer.plan.by_interrupt())
+}
+
+/// A controller whose caller may sleep until it interrupts.
+pub(super) trait Sleeps: Controller {
+    /// Lets the block interrupt, and sleeps until it has or its deadline has passed.
+    /// [`Controller::resume`] is who judges that.
+    fn sleep(&mut self);
+}
+
+/// Runs a message, asleep while the wire works.
+#[cold]
+pub(super) fn run_blocking<B: Sleeps>(
+    block: &mut B,
+    program: &Program,
+    message: &mut [Transfer<'_>],
+) -> Result<usize, Unfinished> {
+    let abandoned = Abandoned(block);
+    let mut polled = abandoned.0.start(program, message);
+    let ran = loop {
+        match polled {
+            Poll::Ready(ran) => break ran,
+            Poll::Pending => abandoned.0.sleep(),
+        }
+        polled = abandoned.0.resume(program, message);
+    };
+    core::mem::forget(abandoned);
+    ran
+}
+
+/// Reclaims a block whose message its owner leaves, by a panic while it slept.
+struct Abandoned<'b, B: Sleeps>(&'b mut B);
+
+impl<B: Sleeps> Drop for Abandoned<'_, B> {
+    fn drop(&mut self) {
+        self.0.reclaim();
+    }
+}
