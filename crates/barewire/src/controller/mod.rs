@@ -25,6 +25,7 @@
 
 mod deadline;
 pub mod ecspi;
+mod fifo;
 pub mod gpio;
 mod interrupt;
 mod lines;

@@ -9,6 +9,9 @@ use super::{
 };
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
 
+/// Its ticks are nanoseconds.
+const TIMER_HZ: u32 = 1_000_000_000;
+
 /// A controller without registers. What is sent is counted, what is received are zeros.
 #[derive(Debug, Default)]
 pub struct Null {
@@ -80,7 +83,7 @@ impl Controller for Null {
             max_speed_hz: u32::MAX,
             min_speed_hz: 1,
             bits_per_word_mask: 1 << 7 | 1 << 15 | 1 << 31,
-            timer_hz: 1_000_000_000,
+            timer_hz: TIMER_HZ,
         }
     }
 
@@ -88,30 +91,14 @@ impl Controller for Null {
         if settings.speed_hz == 0 {
             return Err(Error::SpeedZero);
         }
-        let program = Program {
-            plan: Plan::new(0, settings.word_delay_ns, word_bytes(settings.bits_per_word)?),
-            asks: false,
-            poll_bytes_max: usize::MAX,
-            max_transfer_bytes: usize::MAX,
-            regs: [0; 5],
-            cs_setup_ticks: settings.cs_setup_ns,
-            cs_hold_ticks: settings.cs_hold_ns,
-            cs_inactive_ticks: settings.cs_inactive_ns,
-            timed: settings.cs_setup_ns | settings.cs_hold_ns | settings.cs_inactive_ns != 0,
-        };
-        let effective = Effective {
-            speed_hz: settings.speed_hz,
-            cs_setup_ns: settings.cs_setup_ns.into(),
-            cs_hold_ns: settings.cs_hold_ns.into(),
-            cs_inactive_ns: settings.cs_inactive_ns.into(),
-            word_delay_ns: settings.word_delay_ns.into(),
-            quantum_ns: 1,
-        };
+        let plan = Plan::new(0, 0, word_bytes(settings.bits_per_word)?);
+        let program = Program::by_timer(settings, TIMER_HZ, plan, [0; 5])?;
+        let effective = Effective::by_timer(settings.speed_hz, settings, TIMER_HZ);
         Ok((program, effective))
     }
 
     fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        plan_message(program, 1_000_000_000, message, |_| Ok(0))
+        plan_message(program, TIMER_HZ, message, |_| Ok(0))
     }
 
     fn run(

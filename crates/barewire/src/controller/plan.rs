@@ -1,8 +1,8 @@
 //! What every controller checks of a message, and the ticks every plan carries.
 
-use super::{After, Program};
-use crate::spi::{Error, MessageError, Transfer};
-use crate::time::ticks_at_least;
+use super::{After, Plan, Program};
+use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
+use crate::time::{effective_ns, ticks_at_least};
 
 /// A delay in ticks of the controller's timer, rounded up.
 ///
@@ -14,6 +14,64 @@ pub fn delay_ticks(ns: u32, timer_hz: u32) -> Result<u32, Error> {
     }
     u32::try_from(ticks_at_least(u64::from(ns), timer_hz))
         .map_err(|_| Error::DelayTooLong { asked_ns: ns })
+}
+
+impl Program {
+    /// A device whose every wait is the timer's, and whose messages are planned without the
+    /// controller.
+    ///
+    /// # Errors
+    /// [`Error::DelayTooLong`].
+    pub(super) fn by_timer(
+        settings: &Settings,
+        timer_hz: u32,
+        mut plan: Plan,
+        regs: [u32; 5],
+    ) -> Result<Self, Error> {
+        plan.word_delay_ticks = delay_ticks(settings.word_delay_ns, timer_hz)?;
+        let program = Self {
+            plan,
+            asks: false,
+            poll_bytes_max: usize::MAX,
+            max_transfer_bytes: usize::MAX,
+            regs,
+            cs_setup_ticks: 0,
+            cs_hold_ticks: 0,
+            cs_inactive_ticks: 0,
+            timed: false,
+        };
+        Ok(program.with_waits(
+            delay_ticks(settings.cs_setup_ns, timer_hz)?,
+            delay_ticks(settings.cs_hold_ns, timer_hz)?,
+            delay_ticks(settings.cs_inactive_ns, timer_hz)?,
+        ))
+    }
+
+    /// The same with other waits around its selections.
+    pub(super) fn with_waits(
+        self,
+        cs_setup_ticks: u32,
+        cs_hold_ticks: u32,
+        cs_inactive_ticks: u32,
+    ) -> Self {
+        let timed = cs_setup_ticks | cs_hold_ticks | cs_inactive_ticks != 0;
+        Self { cs_setup_ticks, cs_hold_ticks, cs_inactive_ticks, timed, ..self }
+    }
+}
+
+impl Effective {
+    /// What becomes of `settings` whose every wait is the timer's.
+    pub(super) fn by_timer(speed_hz: u32, settings: &Settings, timer_hz: u32) -> Self {
+        let waited = |ns: u32| effective_ns(ns.into(), timer_hz);
+        Self {
+            speed_hz,
+            cs_setup_ns: waited(settings.cs_setup_ns),
+            cs_hold_ns: waited(settings.cs_hold_ns),
+            cs_inactive_ns: waited(settings.cs_inactive_ns),
+            word_delay_ns: waited(settings.word_delay_ns),
+            quantum_ns: waited(1),
+        }
+    }
 }
 
 /// Validates and plans `message` if it is a good one and every transfer is as the device has it:

@@ -9,7 +9,7 @@ use crate::controller::lines::{self, Select};
 use crate::controller::waits::poll_bytes_max;
 use crate::controller::{CsLine, Limits, Plan, Program, delay_ticks, word_bytes};
 use crate::spi::{Effective, Error, MessageError, Mode, Settings, Transfer};
-use crate::time::{effective_ns, ticks_at_least};
+use crate::time::ticks_at_least;
 
 const NS_PER_S: u64 = 1_000_000_000;
 const PS_PER_S: u128 = 1_000_000_000_000;
@@ -42,6 +42,14 @@ pub struct EcspiConfig {
     /// polled. [`ALWAYS_POLL`] if there is no interrupt. Without effect under
     /// [`Streaming::FifoLoads`], whose model has no counts to interrupt by.
     pub poll_limit_ns: u32,
+}
+
+/// How the block's own select line waits.
+struct NativeWaits {
+    periodreg: u32,
+    cs_setup_ns: u64,
+    cs_hold_ns: u64,
+    cs_inactive_ticks: u32,
 }
 
 impl EcspiConfig {
@@ -107,50 +115,29 @@ impl EcspiConfig {
         let settle_ticks = ticks_at_least(2 * period_ns, timer_hz) as u32 & !CS_HIGH;
 
         let native = matches!(select, Select::Native { .. });
-        let (delays, periodreg, effective_setup_ns, effective_hold_ns) = if native {
-            self.native_delays(settings, timer_hz, divisor)?
+        let regs = |periodreg| {
+            let high = if active_high { CS_HIGH } else { 0 };
+            [configreg, periodreg, testreg, select.gpio_mask(), settle_ticks | high]
+        };
+        let plan = Plan::new(conreg, 0, word_bytes(settings.bits_per_word)?);
+        let mut effective = Effective::by_timer(speed_hz, settings, timer_hz);
+        let mut program = if native {
+            let waits = self.native_waits(settings, timer_hz, divisor)?;
+            effective.cs_setup_ns = waits.cs_setup_ns;
+            effective.cs_hold_ns = waits.cs_hold_ns;
+            let by_timer = Settings { cs_setup_ns: 0, cs_hold_ns: 0, ..*settings };
+            Program::by_timer(&by_timer, timer_hz, plan, regs(waits.periodreg))?.with_waits(
+                0,
+                0,
+                waits.cs_inactive_ticks,
+            )
         } else {
-            let delays = [
-                delay_ticks(settings.cs_setup_ns, timer_hz)?,
-                delay_ticks(settings.cs_hold_ns, timer_hz)?,
-                delay_ticks(settings.cs_inactive_ns, timer_hz)?,
-            ];
-            let setup = effective_ns(settings.cs_setup_ns.into(), timer_hz);
-            let hold = effective_ns(settings.cs_hold_ns.into(), timer_hz);
-            (delays, 0, setup, hold)
+            Program::by_timer(settings, timer_hz, plan, regs(0))?
         };
-        let [cs_setup_ticks, cs_hold_ticks, cs_inactive_ticks] = delays;
-        let plan = Plan::new(
-            conreg,
-            delay_ticks(settings.word_delay_ns, timer_hz)?,
-            word_bytes(settings.bits_per_word)?,
-        );
-        let program = Program {
-            plan,
-            // What would pulse the block's own line depends on the message.
-            asks: native,
-            poll_bytes_max: self.poll_bytes_max(&plan, timer_hz),
-            max_transfer_bytes: self.burst_bytes_max(),
-            regs: [
-                configreg,
-                periodreg,
-                testreg,
-                select.gpio_mask(),
-                settle_ticks | if active_high { CS_HIGH } else { 0 },
-            ],
-            cs_setup_ticks,
-            cs_hold_ticks,
-            cs_inactive_ticks,
-            timed: cs_setup_ticks | cs_hold_ticks | cs_inactive_ticks != 0,
-        };
-        let effective = Effective {
-            speed_hz,
-            cs_setup_ns: effective_setup_ns,
-            cs_hold_ns: effective_hold_ns,
-            cs_inactive_ns: effective_ns(settings.cs_inactive_ns.into(), timer_hz),
-            word_delay_ns: effective_ns(settings.word_delay_ns.into(), timer_hz),
-            quantum_ns: effective_ns(1, timer_hz),
-        };
+        // What would pulse the block's own line depends on the message.
+        program.asks = native;
+        program.poll_bytes_max = self.poll_bytes_max(&program.plan, timer_hz);
+        program.max_transfer_bytes = self.burst_bytes_max();
         Ok((program, effective))
     }
 
@@ -161,12 +148,12 @@ impl EcspiConfig {
 
     /// The block's own line: setup in clocks, hold as it is, inactive by software from the
     /// moment the burst is known to be over, one period before the line may rise.
-    fn native_delays(
+    fn native_waits(
         &self,
         settings: &Settings,
         timer_hz: u32,
         divisor: u64,
-    ) -> Result<([u32; 3], u32, u64, u64), Error> {
+    ) -> Result<NativeWaits, Error> {
         let reference_hz = u64::from(self.reference_hz);
         let clocks_ns = |clocks: u64| clocks * divisor * NS_PER_S / reference_hz;
         let clocks = (u64::from(settings.cs_setup_ns) * reference_hz).div_ceil(divisor * NS_PER_S);
@@ -183,13 +170,17 @@ impl EcspiConfig {
         if settings.word_delay_ns > 0 {
             return Err(Error::NativeCsDelay { asked_ns: settings.word_delay_ns, max_ns: 0 });
         }
-        let inactive_ticks = if settings.cs_inactive_ns == 0 {
+        let cs_inactive_ticks = if settings.cs_inactive_ns == 0 {
             0
         } else {
             delay_ticks(settings.cs_inactive_ns.saturating_add(period_ns as u32 + 1), timer_hz)?
         };
-        let delays = [0, 0, inactive_ticks];
-        Ok((delays, csd_ctl(clocks as u32), clocks_ns(clocks), hold_ns))
+        Ok(NativeWaits {
+            periodreg: csd_ctl(clocks as u32),
+            cs_setup_ns: clocks_ns(clocks),
+            cs_hold_ns: hold_ns,
+            cs_inactive_ticks,
+        })
     }
 
     /// The longest burst: what the block's own select line stays active for.

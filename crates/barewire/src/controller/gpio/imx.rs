@@ -1,4 +1,4 @@
-//! GPIO registers as chip selects: the i.MX GPIO block.
+//! The i.MX GPIO block.
 //!
 //! Read first: i.MX 6Dual/6Quad reference manual, chapter GPIO (memory map; DR and GDIR); the
 //! block is the same in i.MX 7 and i.MX 8M.
@@ -14,44 +14,11 @@
 //! # Not supported
 //! Chip selects spread over several banks; i.MX RT's DR_SET and DR_CLEAR.
 
+use super::{GpioBank, Ownership};
 use crate::reg::Registers;
 
 const DR: u32 = 0x00;
 const GDIR: u32 = 0x04;
-
-/// Drives GPIO lines for a controller.
-pub trait GpioBank {
-    /// Drives the pins of `mask` high or low.
-    fn drive(&mut self, mask: u32, high: bool);
-
-    /// Makes the pins of `mask` outputs, already at `high`.
-    fn output(&mut self, mask: u32, high: bool);
-}
-
-/// No GPIO: for a controller whose lines are all its own.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoGpio;
-
-/// # Panics
-/// On every call: a table without GPIO lines makes none.
-impl GpioBank for NoGpio {
-    fn drive(&mut self, _mask: u32, _high: bool) {
-        unreachable!("a table of chip selects without GPIO lines drives none");
-    }
-
-    fn output(&mut self, _mask: u32, _high: bool) {
-        unreachable!("a table of chip selects without GPIO lines drives none");
-    }
-}
-
-/// Who else writes the bank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ownership {
-    /// Other pins of the bank belong to somebody else.
-    Shared,
-    /// The whole bank is ours.
-    Exclusive,
-}
 
 /// One bank of the i.MX GPIO block.
 #[derive(Debug)]

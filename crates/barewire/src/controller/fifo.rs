@@ -1,0 +1,269 @@
+//! The exchange of blocks that are fed through a data register: words go in, as many come out.
+//!
+//! # How it works
+//! Each word sent brings one in, so what is received paces what is sent: at most
+//! [`Fifo::depth`] words are in flight, and the receive side has room for them however late we
+//! are. A transfer's bytes are [cut](Cut) into the words of the FIFO; two bytes of a transfer in
+//! 8-bit words may go in one of 16 bits, most significant first, where the block has no pause
+//! between words: half the register accesses, the same wire.
+//!
+//! # Ordering
+//! 1. What has come is read before more is sent.
+//! 2. After the last word the block is asked until its clock is at rest: a chip select moved before
+//!    would cut the last cell.
+//! 3. The clock is read before the status it judges: whoever was put to sleep between the two
+//!    still sees the hardware's success.
+//! 4. A word that was lost is missing at the end. Only then is the block asked whether it lost one,
+//!    so that exchanges which go well never are.
+
+use core::ops::Range;
+use core::task::Poll;
+
+use super::deadline::{Deadline, Patience, Timed, poll};
+use super::words::{pack, unpack};
+use super::{Plan, Stopped, Wire};
+use crate::spi::Data;
+
+/// Words moved at a time through the stack.
+const CHUNK_WORDS: usize = 16;
+
+/// A block with a FIFO each way, or none and a register each way.
+pub(super) trait Fifo: Timed + Wire {
+    /// Words in flight at most.
+    fn depth(&self) -> usize;
+
+    /// Sends `words`; there is room for them.
+    fn put(&mut self, words: &[u32]);
+
+    /// How many of `in_flight` words, at least one, have certainly come: more may have.
+    fn ready(&mut self, in_flight: usize) -> usize;
+
+    /// Reads words that are ready.
+    fn take(&mut self, words: &mut [u32]);
+
+    /// Reads `n` words that are ready for the reads' effect alone.
+    fn discard(&mut self, n: usize);
+
+    /// Whether the last clock is over; asked when all that was sent has been read.
+    fn at_rest(&mut self) -> bool;
+
+    /// Whether the block has lost a word.
+    fn lost(&mut self) -> bool;
+
+    /// How long `words` take at the clock that is set, in nanoseconds.
+    fn wire_ns(&self, words: usize) -> u64;
+
+    /// The transfer that was left on the wire.
+    fn flight(&mut self) -> &mut Flight;
+}
+
+/// How the bytes of a transfer are cut into words of the FIFO.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cut {
+    /// Bytes of a word as the device has it.
+    word_bytes: u8,
+    /// Bytes of a word of the FIFO: as many, or twice.
+    frame_bytes: u8,
+}
+
+impl Cut {
+    /// Words of the FIFO of `frame_bytes`, 1, 2 or 4, a whole number of the plan's words.
+    pub(super) fn new(plan: &Plan, frame_bytes: u8) -> Self {
+        Self { word_bytes: plan.word_bytes(), frame_bytes }
+    }
+
+    fn words(self, data: &Data<'_>) -> usize {
+        data.len() / usize::from(self.frame_bytes)
+    }
+
+    fn bytes(self, index: usize) -> Range<usize> {
+        let bytes = usize::from(self.frame_bytes);
+        index * bytes..(index + 1) * bytes
+    }
+}
+
+/// How far the words of a transfer have come.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Flow {
+    cut: Cut,
+    sent: usize,
+    received: usize,
+    /// Where this go ends: at the last word, or, where words lie apart, after the next.
+    until: usize,
+}
+
+impl Flow {
+    fn new(cut: Cut, words: Range<usize>) -> Self {
+        Self { cut, sent: words.start, received: words.start, until: words.end }
+    }
+
+    /// Words sent that have not come back.
+    pub(super) fn in_flight(&self) -> usize {
+        self.sent - self.received
+    }
+
+    /// Whether every word was sent.
+    pub(super) fn all_sent(&self) -> bool {
+        self.sent == self.until
+    }
+
+    fn all_received(&self) -> bool {
+        self.received == self.until
+    }
+
+    /// Sends as many words as may be in flight.
+    fn fill<B: Fifo + ?Sized>(&mut self, block: &mut B, data: &Data<'_>) {
+        let until = self.until.min(self.received + block.depth());
+        let mut chunk = [0; CHUNK_WORDS];
+        while self.sent < until {
+            let n = (until - self.sent).min(CHUNK_WORDS);
+            if let Some(tx) = data.tx() {
+                for (word, index) in chunk.iter_mut().zip(self.sent..self.sent + n) {
+                    *word = pack(&tx[self.cut.bytes(index)], self.cut.word_bytes);
+                }
+            }
+            block.put(&chunk[..n]);
+            self.sent += n;
+        }
+    }
+
+    /// Reads what has come; returns whether anything had.
+    fn drain<B: Fifo + ?Sized>(&mut self, block: &mut B, data: &mut Data<'_>) -> bool {
+        let in_flight = self.in_flight();
+        if in_flight == 0 {
+            return false;
+        }
+        // No more than were sent, whatever the block says.
+        let ready = block.ready(in_flight).min(in_flight);
+        let Some(rx) = data.rx_mut() else {
+            block.discard(ready);
+            self.received += ready;
+            return ready > 0;
+        };
+        let until = self.received + ready;
+        let mut chunk = [0; CHUNK_WORDS];
+        while self.received < until {
+            let n = (until - self.received).min(CHUNK_WORDS);
+            block.take(&mut chunk[..n]);
+            for (&word, index) in chunk.iter().zip(self.received..self.received + n) {
+                unpack(word, &mut rx[self.cut.bytes(index)], self.cut.word_bytes);
+            }
+            self.received += n;
+        }
+        ready > 0
+    }
+}
+
+/// Exchanges a transfer of at least one word, by polling.
+///
+/// # Errors
+/// [`Stopped`]: what is in the FIFOs is the caller's to clear.
+pub(super) fn exchange<B: Fifo + ?Sized>(
+    block: &mut B,
+    cut: Cut,
+    plan: &Plan,
+    data: &mut Data<'_>,
+) -> Result<(), Stopped> {
+    let words = cut.words(data);
+    if plan.word_delay_ticks == 0 {
+        return exchange_range(block, cut, 0..words, data);
+    }
+    for index in 0..words {
+        if index > 0 {
+            block.wait_ticks(plan.word_delay_ticks);
+        }
+        exchange_range(block, cut, index..index + 1, data)?;
+    }
+    Ok(())
+}
+
+fn exchange_range<B: Fifo + ?Sized>(
+    block: &mut B,
+    cut: Cut,
+    words: Range<usize>,
+    data: &mut Data<'_>,
+) -> Result<(), Stopped> {
+    let mut flow = Flow::new(cut, words);
+    let mut patience = Patience::default();
+    flow.fill(block, data);
+    while !flow.all_received() {
+        // 3.
+        let late = patience.late(block.timer());
+        if flow.drain(block, data) {
+            // 1.
+            flow.fill(block, data);
+            patience.renew();
+        } else if let Err(stopped) = patience.look_in_vain(late, || deadline(block)) {
+            // 4.
+            return Err(if block.lost() { Stopped::Overrun } else { stopped });
+        }
+    }
+    // 2.
+    poll(block, |block| block.wire_ns(1), Fifo::at_rest)
+}
+
+/// For what may be in flight.
+fn deadline<B: Fifo + ?Sized>(block: &mut B) -> Deadline {
+    let wire_ns = block.wire_ns(block.depth());
+    Deadline::new(block.timer(), wire_ns)
+}
+
+/// A transfer that is left on the wire.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Flight {
+    pub(super) flow: Flow,
+    pub(super) deadline: Deadline,
+}
+
+/// Begins a transfer of at least one word and leaves it.
+pub(super) fn begin<B: Fifo + ?Sized>(block: &mut B, cut: Cut, plan: &Plan, data: &Data<'_>) {
+    let words = cut.words(data);
+    let until = if plan.word_delay_ticks == 0 { words } else { 1 };
+    launch(block, Flow::new(cut, 0..until), data);
+}
+
+fn launch<B: Fifo + ?Sized>(block: &mut B, mut flow: Flow, data: &Data<'_>) {
+    flow.fill(block, data);
+    let deadline = deadline(block);
+    *block.flight() = Flight { flow, deadline };
+}
+
+/// Goes on with the transfer that [`begin`] left: reads what has come and sends more. Waits for
+/// nothing but the last clock's end.
+///
+/// # Errors
+/// [`Stopped`].
+pub(super) fn advance<B: Fifo + ?Sized>(
+    block: &mut B,
+    plan: &Plan,
+    data: &mut Data<'_>,
+) -> Poll<Result<(), Stopped>> {
+    let Flight { mut flow, deadline } = *block.flight();
+    if !flow.drain(block, data) {
+        // 4, at once: what is lost does not come, and whoever waits for it sleeps.
+        if block.lost() {
+            return Poll::Ready(Err(Stopped::Overrun));
+        }
+        // 3.
+        let late = deadline.passed(block.timer());
+        if !flow.drain(block, data) {
+            return if late { Poll::Ready(Err(deadline.error())) } else { Poll::Pending };
+        }
+    }
+    // What came while the rest was read is not worth another interrupt.
+    while !flow.all_received() && flow.drain(block, data) {}
+    if !flow.all_received() {
+        // 1.
+        launch(block, flow, data);
+        return Poll::Pending;
+    }
+    // 2.
+    let rested = poll(block, |block| block.wire_ns(1), Fifo::at_rest);
+    let words = flow.cut.words(data);
+    if rested.is_err() || flow.received == words {
+        return Poll::Ready(rested);
+    }
+    block.wait_ticks(plan.word_delay_ticks);
+    launch(block, Flow::new(flow.cut, flow.received..flow.received + 1), data);
+    Poll::Pending
+}

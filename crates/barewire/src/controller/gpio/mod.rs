@@ -1,0 +1,45 @@
+//! GPIO registers as chip selects, one room a block.
+//!
+//! A chip select is one pin of one bank. What an edge costs depends on the block:
+//!
+//! | block | accesses an edge |
+//! |---|---|
+//! | [`ImxGpio`] | 1 write with the bank to oneself, else 1 read and 1 write |
+
+mod imx;
+
+pub use imx::ImxGpio;
+
+/// Drives GPIO lines for a controller.
+pub trait GpioBank {
+    /// Drives the pins of `mask` high or low.
+    fn drive(&mut self, mask: u32, high: bool);
+
+    /// Makes the pins of `mask` outputs, already at `high`.
+    fn output(&mut self, mask: u32, high: bool);
+}
+
+/// No GPIO: for a controller whose lines are all its own.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoGpio;
+
+/// # Panics
+/// On every call: a table without GPIO lines makes none.
+impl GpioBank for NoGpio {
+    fn drive(&mut self, _mask: u32, _high: bool) {
+        unreachable!("a table of chip selects without GPIO lines drives none");
+    }
+
+    fn output(&mut self, _mask: u32, _high: bool) {
+        unreachable!("a table of chip selects without GPIO lines drives none");
+    }
+}
+
+/// Who else writes the bank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ownership {
+    /// Other pins of the bank belong to somebody else.
+    Shared,
+    /// The whole bank is ours.
+    Exclusive,
+}
