@@ -13,6 +13,7 @@
 //! Caches, pipelining of accesses (each posted write takes its full time), interconnect load.
 
 mod imx;
+mod rpi;
 
 use crate::chip::Ps;
 use crate::engine::Costs;
