@@ -29,6 +29,7 @@ use std::rc::Rc;
 
 use crate::check::{Faults, LineCheck, Log, Rule};
 use crate::chip::{Chip, Clocking, Ps};
+use crate::selection::Selection;
 use crate::vcd::{Event, Recorder};
 
 /// A chip that the wire and the bench share.
@@ -151,6 +152,7 @@ pub struct Wire {
     used: WireUse,
     selected_since: Ps,
     span: Option<(Ps, Ps)>,
+    selections: Option<Vec<Selection>>,
 }
 
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
@@ -180,6 +182,7 @@ impl Wire {
             used: WireUse::default(),
             selected_since: 0,
             span: None,
+            selections: None,
         }
     }
 
@@ -270,9 +273,17 @@ impl Wire {
     }
 
     fn close_selection(&mut self, at: Ps) {
-        self.used.selected_ps += at.saturating_sub(self.selected_since);
-        if let Some((first, last)) = self.span.take() {
-            self.used.span_ps += last.saturating_sub(first);
+        let selected_at = self.selected_since;
+        self.used.selected_ps += at.saturating_sub(selected_at);
+        let Some((first, last)) = self.span.take() else { return };
+        self.used.span_ps += last.saturating_sub(first);
+        if let Some(selections) = &mut self.selections {
+            selections.push(Selection {
+                selected_at,
+                first_clock_at: first,
+                last_clock_at: last,
+                deselected_at: at,
+            });
         }
     }
 
@@ -474,6 +485,16 @@ impl Wire {
         self.used = WireUse::default();
         self.selected_since = now;
         self.span = None;
+    }
+
+    /// Begins to note every selection in which bits are clocked.
+    pub fn start_selections(&mut self) {
+        self.selections = Some(Vec::new());
+    }
+
+    /// The selections noted so far, oldest first; nothing is noted from now on.
+    pub fn take_selections(&mut self) -> Vec<Selection> {
+        self.selections.take().unwrap_or_default()
     }
 
     /// Begins to record, at most `max_events` words and level changes.

@@ -41,6 +41,7 @@ use crate::model::ControllerBlock;
 use crate::model::gpio::GpioBlock;
 use crate::model::nor::{Nor, SizeMismatch};
 use crate::profile::Profile;
+use crate::selection::Selection;
 use crate::vcd::{Capture, MAX_EVENTS};
 use crate::wire::{Driver, Wire, WireUse};
 use body::Shared;
@@ -332,6 +333,17 @@ impl Board {
     pub fn take_vcd(&self) -> Option<Capture> {
         let recorder = self.settled(|world, _| world.wire.take_recording());
         Some(recorder?.into_capture())
+    }
+
+    /// Begins to note every selection in which bits are clocked: [`Board::take_selections`].
+    pub fn start_selections(&self) {
+        self.settled(|world, _| world.wire.start_selections());
+    }
+
+    /// The selections noted since [`Board::start_selections`], oldest first.
+    #[must_use]
+    pub fn take_selections(&self) -> Vec<Selection> {
+        self.settled(|world, _| world.wire.take_selections())
     }
 
     /// A hash over everything that happened on the wire so far: same options, same program, same

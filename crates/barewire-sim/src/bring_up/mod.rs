@@ -21,7 +21,7 @@ use barewire::spi::Transfer;
 
 use crate::board::spec::ControllerKind;
 use crate::board::{Board, SimRegisters};
-use crate::chip::PS_PER_NS;
+use crate::chip::{PS_PER_NS, Ps};
 use crate::platform::SimPlatform;
 use crate::wire::Driver;
 pub use ecspi::{SimEcspi, ecspi, ecspi_interrupt, ecspi_with};
@@ -55,6 +55,7 @@ impl fmt::Debug for AnyController {
 pub fn any(board: &Board) -> AnyController {
     AnyController(match board.spec().kind {
         ControllerKind::Ecspi => Box::new(ecspi(board)),
+        ControllerKind::Bcm2835 => unreachable!(),
     })
 }
 
@@ -67,6 +68,7 @@ pub fn any(board: &Board) -> AnyController {
 pub fn any_interrupt(board: &Board, poll_limit_ns: u32) -> AnyController {
     AnyController(match board.spec().kind {
         ControllerKind::Ecspi => Box::new(ecspi_interrupt(board, poll_limit_ns)),
+        ControllerKind::Bcm2835 => unreachable!(),
     })
 }
 
@@ -163,17 +165,33 @@ pub fn bus(board: &Board) -> Bus<Charged<AnyController>> {
     Bus::with_platform(Charged::new(any(board), board.clone()), &SimPlatform)
 }
 
+/// Periods of Linux's timer tick a second: Raspberry Pi OS's and Debian's arm64 kernels are built
+/// with CONFIG_HZ=250.
+pub const TICK_HZ: u64 = 250;
+/// Instructions of one tick beside the interrupt's entry and exit. Assumption: time keeping, the
+/// scheduler's tick and timers that are due, some thousands; to be replaced by a count of a kernel.
+pub const INSTRUCTIONS_PER_TICK: u64 = 3_000;
+const PS_PER_S: u64 = 1_000_000_000_000;
+
 /// A controller whose messages cost processor time.
 #[derive(Debug)]
 pub struct Charged<C> {
     inner: C,
     board: Board,
+    /// When the kernel's next tick falls due, where there is a kernel.
+    tick_at: Option<Ps>,
 }
 
 impl<C> Charged<C> {
     /// `inner`, charging `board`.
     pub fn new(inner: C, board: Board) -> Self {
-        Self { inner, board }
+        Self { inner, board, tick_at: None }
+    }
+
+    /// The same for a Linux process: the ticks of its processor are charged with the next message
+    /// after each.
+    pub fn for_linux_process(self) -> Self {
+        Self { tick_at: Some(self.board.engine().now_ps() + PS_PER_S / TICK_HZ), ..self }
     }
 
     /// The controller back.
@@ -181,7 +199,14 @@ impl<C> Charged<C> {
         self.inner
     }
 
-    fn charge(&self, message: &[Transfer<'_>]) {
+    fn charge(&mut self, message: &[Transfer<'_>]) {
+        while self.tick_at.is_some_and(|at| at <= self.board.engine().now_ps()) {
+            let profile = self.board.profile();
+            let kernel_ps = profile.interrupt_latency_ps.value + profile.interrupt_exit_ps.value;
+            self.board.engine().spend_ps(kernel_ps);
+            self.board.cpu_work(INSTRUCTIONS_PER_TICK);
+            self.tick_at = self.tick_at.map(|at| at + PS_PER_S / TICK_HZ);
+        }
         let further = message.len().saturating_sub(1) as u64;
         self.board.cpu_work(INSTRUCTIONS_PER_MESSAGE + further * INSTRUCTIONS_PER_TRANSFER);
     }
