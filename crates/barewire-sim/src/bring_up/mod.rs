@@ -188,8 +188,8 @@ impl<C> Charged<C> {
         Self { inner, board, tick_at: None }
     }
 
-    /// The same for a Linux process: the ticks of its processor are charged with the next message
-    /// after each.
+    /// The same for a Linux process: a tick of its processor is charged with the next message after
+    /// it.
     pub fn for_linux_process(self) -> Self {
         Self { tick_at: Some(self.board.engine().now_ps() + PS_PER_S / TICK_HZ), ..self }
     }
@@ -199,14 +199,23 @@ impl<C> Charged<C> {
         self.inner
     }
 
-    fn charge(&mut self, message: &[Transfer<'_>]) {
-        while self.tick_at.is_some_and(|at| at <= self.board.engine().now_ps()) {
-            let profile = self.board.profile();
-            let kernel_ps = profile.interrupt_latency_ps.value + profile.interrupt_exit_ps.value;
-            self.board.engine().spend_ps(kernel_ps);
-            self.board.cpu_work(INSTRUCTIONS_PER_TICK);
-            self.tick_at = self.tick_at.map(|at| at + PS_PER_S / TICK_HZ);
+    /// Pays for a tick that fell due since the last message. One, however many: those before fell
+    /// into a sleep.
+    fn tick(&mut self) {
+        let (Some(at), now) = (self.tick_at, self.board.engine().now_ps()) else { return };
+        if at > now {
+            return;
         }
+        let period = PS_PER_S / TICK_HZ;
+        self.tick_at = Some(at + ((now - at) / period + 1) * period);
+        let profile = self.board.profile();
+        let kernel_ps = profile.interrupt_latency_ps.value + profile.interrupt_exit_ps.value;
+        self.board.engine().spend_ps(kernel_ps);
+        self.board.cpu_work(INSTRUCTIONS_PER_TICK);
+    }
+
+    fn charge(&mut self, message: &[Transfer<'_>]) {
+        self.tick();
         let further = message.len().saturating_sub(1) as u64;
         self.board.cpu_work(INSTRUCTIONS_PER_MESSAGE + further * INSTRUCTIONS_PER_TRANSFER);
     }
