@@ -23,7 +23,7 @@ fn adc(part: AdcPart) -> Adc {
 /// Inputs that tell themselves apart, each half a code above its code.
 fn labelled(part: AdcPart) -> (Adc, Vec<u16>) {
     let mut adc = adc(part);
-    let codes: Vec<u16> = (0..part.channels()).map(|n| 0x155 ^ u16::from(n) * 0x2b).collect();
+    let codes: Vec<u16> = (0..part.channels()).map(|n| 0x155 ^ (u16::from(n) * 0x2b)).collect();
     for (channel, &code) in (0..).zip(&codes) {
         let level_uv = (i64::from(code) * 2 + 1) * 5_000_000 / (2 << part.bits());
         adc.set_input(channel, Signal::Constant { level_uv });
@@ -107,6 +107,11 @@ fn figure(part: AdcPart, code: u16, msbf: bool, clocks: u32) -> u64 {
     drawn.iter().fold(0, |stream, bit| stream << 1 | bit)
 }
 
+/// A stream of bits, written in groups.
+fn drawn(groups: &str) -> u64 {
+    groups.chars().filter_map(|bit| bit.to_digit(2)).fold(0, |bits, bit| bits << 1 | u64::from(bit))
+}
+
 #[test]
 fn every_alignment_of_the_start_bit_in_both_modes_and_all_word_lengths() {
     for part in AdcPart::ALL {
@@ -133,13 +138,13 @@ fn every_alignment_of_the_start_bit_in_both_modes_and_all_word_lengths() {
 #[test]
 fn figure_is_what_the_data_sheet_draws() {
     // DS21295, figure 5-2, of the code 1000000110b: 6 clocks, null, B9 to B0, B1 to B9.
-    let drawn = 0b111111_0_1000000110_110000001_0000;
-    assert_eq!(figure(AdcPart::Mcp3008, 0b10_0000_0110, false, 30), drawn);
+    let stream = drawn("111111 0 1000000110 110000001 0000");
+    assert_eq!(figure(AdcPart::Mcp3008, 0b10_0000_0110, false, 30), stream);
     // DS21294, figures 5-2 and 5-1.
-    let drawn = 0b1111_0_1000000110_110000001_0000;
-    assert_eq!(figure(AdcPart::Mcp3002, 0b10_0000_0110, false, 28), drawn);
-    let drawn = 0b1111_0_1000000110_000000000_0000;
-    assert_eq!(figure(AdcPart::Mcp3002, 0b10_0000_0110, true, 28), drawn);
+    let stream = drawn("1111 0 1000000110 110000001 0000");
+    assert_eq!(figure(AdcPart::Mcp3002, 0b10_0000_0110, false, 28), stream);
+    let stream = drawn("1111 0 1000000110 000000000 0000");
+    assert_eq!(figure(AdcPart::Mcp3002, 0b10_0000_0110, true, 28), stream);
 }
 
 #[test]
@@ -188,7 +193,7 @@ fn in_a_pause_before_the_null_bit_mode_0_0_has_sampled_and_mode_1_1_has_not() {
 fn a_selection_is_one_conversion() {
     let (mut adc, codes) = labelled(AdcPart::Mcp3008);
     // A second start bit is a don't care.
-    let miso = clock(&mut adc, 0, 0b1_1000_0_0_0000000000_0_11001_000000_0000000000, 39, 8);
+    let miso = clock(&mut adc, 0, drawn("1 1000 0 0 0000000000 0 11001 000000 0000000000"), 39, 8);
     assert_eq!(miso, figure(AdcPart::Mcp3008, codes[0], false, 39));
     assert_eq!(adc.conversions(), 1);
     // No start bit, and too few clocks, are none.
@@ -486,7 +491,7 @@ proptest! {
         let input_uv = signal.at(sampled_at) - if single == 1 { 0 } else { other_uv };
         let full = (1_i64 << part.bits()) - 1;
         let expected = ((input_uv << part.bits()).max(0) / (i64::from(vref_mv) * 1_000)).min(full);
-        let behind = clocks - after_start as u32 - 1 - part.bits();
+        let behind = clocks - after_start - 1 - part.bits();
         prop_assert_eq!((miso >> behind) as i64 & full, expected);
         prop_assert_eq!(miso >> (behind + part.bits()) & 1, 0, "null bit");
         prop_assert_eq!(adc.conversions(), 1);
