@@ -31,6 +31,7 @@ use std::fmt;
 use std::rc::Rc;
 
 pub use body::{SimRegisters, SimTimer};
+use spec::AdcSpec;
 pub use spec::BoardSpec;
 
 use crate::check::{Faults, Rule, Violation};
@@ -38,6 +39,7 @@ use crate::chip::{Chip, Ps};
 use crate::engine::{Engine, RELAX_PS};
 use crate::line::{self, IntLine};
 use crate::model::ControllerBlock;
+use crate::model::adc::Adc;
 use crate::model::gpio::GpioBlock;
 use crate::model::nor::{Nor, SizeMismatch};
 use crate::profile::Profile;
@@ -260,6 +262,17 @@ impl Board {
         let flash = Rc::new(RefCell::new(Nor::new(part, content)?));
         self.attach(self.spec.flash_cs, flash.clone());
         Ok(flash)
+    }
+
+    /// Puts the board's converter behind its chip select, its inputs at ground, and returns a share
+    /// in it; `None` if the board has none.
+    #[must_use]
+    pub fn attach_adc(&self) -> Option<Rc<RefCell<Adc>>> {
+        let AdcSpec { cs, part, supply_mv, vref_mv } = self.spec.adc?;
+        let adc = Adc::new(part, supply_mv, vref_mv).expect("a board supplies its chips");
+        let adc = Rc::new(RefCell::new(adc));
+        self.attach(cs, adc.clone());
+        Some(adc)
     }
 
     /// Lets the blocks catch up with the running thread's time and gives the world out.

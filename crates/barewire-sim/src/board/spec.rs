@@ -8,6 +8,7 @@
 
 use std::fmt;
 
+use crate::model::adc::AdcPart;
 use crate::model::gpio::GpioBlock;
 use crate::model::gpio::bcm2835::Bcm2835Gpio;
 use crate::model::gpio::imx::ImxGpio;
@@ -78,6 +79,19 @@ pub struct CsSpec {
     pub active_high: bool,
 }
 
+/// A converter on a board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AdcSpec {
+    /// Its chip select.
+    pub cs: u8,
+    /// What it is.
+    pub part: AdcPart,
+    /// VDD.
+    pub supply_mv: u32,
+    /// VREF.
+    pub vref_mv: u32,
+}
+
 /// A board.
 #[derive(Clone, Debug)]
 pub struct BoardSpec {
@@ -101,6 +115,8 @@ pub struct BoardSpec {
     pub flash_cs: u8,
     /// The flash.
     pub flash_part: fn() -> Part,
+    /// The converter, if it has one.
+    pub adc: Option<AdcSpec>,
 }
 
 /// All boards.
@@ -123,6 +139,7 @@ pub static BOARDS: [BoardSpec; 3] = [
         ],
         flash_cs: 0,
         flash_part: Part::w25q256jv,
+        adc: None,
     },
     BoardSpec {
         name: "rpi3",
@@ -139,6 +156,8 @@ pub static BOARDS: [BoardSpec; 3] = [
         ],
         flash_cs: 1,
         flash_part: Part::w25q256jv,
+        // As in Ellis's article: at 5 V, its reference its supply.
+        adc: Some(AdcSpec { cs: 0, part: AdcPart::Mcp3008, supply_mv: 5_000, vref_mv: 5_000 }),
     },
     BoardSpec {
         name: "sabrelite",
@@ -159,6 +178,7 @@ pub static BOARDS: [BoardSpec; 3] = [
         ],
         flash_cs: 0,
         flash_part: Part::sst25vf016b,
+        adc: None,
     },
 ];
 
