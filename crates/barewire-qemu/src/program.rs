@@ -125,7 +125,7 @@ const DEBIAN: [Debian; 2] = [
     Debian { version: Version { major: 7, minor: 2 }, has: "Debian 12 (bookworm) has", target: "" },
     Debian {
         version: Version { major: 10, minor: 0 },
-        has: "Debian 13 has, and on Debian 12 bookworm-backports has,",
+        has: "Debian 13, and on Debian 12 bookworm-backports, have",
         target: "-t bookworm-backports ",
     },
 ];
@@ -169,7 +169,7 @@ mod tests {
         );
         let text = remedy(9, 1);
         assert!(
-            text.contains("bookworm-backports has, 10.0")
+            text.contains("bookworm-backports, have 10.0")
                 && text.contains("install -t bookworm-backports qemu-system-arm"),
             "{text}"
         );
