@@ -41,7 +41,8 @@ Buses (--bus):
     jitter-ns=N            register accesses take up to N ns longer, at random
     seed=N                 of that randomness: the same seed gives the same trace
   qemu:BOARD[,flash=FILE]  a board in QEMU, which is started and ended; FILE is QEMU's own
-                           backing file; BAREWIRE_QEMU_ARM names another qemu-system-arm
+                           backing file; BAREWIRE_QEMU_ARM names another qemu-system-arm,
+                           BAREWIRE_QEMU_AARCH64 another qemu-system-aarch64
   spidev:/dev/spidevB.C    a node of the kernel's spidev (experimental); --cs stays 0
     split-with-cs-held     messages beyond spidev's bufsiz are split with CS held, and are no
                            longer atomic between processes
