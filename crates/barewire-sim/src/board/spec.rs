@@ -143,7 +143,7 @@ pub static BOARDS: [BoardSpec; 3] = [
     },
     BoardSpec {
         name: "rpi3",
-        title: "Raspberry Pi 3 Model B, SPI0 with a 32 MiB W25Q256JV flash",
+        title: "Raspberry Pi 3 Model B, SPI0 with an MCP3008 and a 4 MiB W25Q32JV flash",
         profile: Profile::RPI3,
         kind: ControllerKind::Bcm2835,
         controller: "SPI0",
@@ -155,7 +155,7 @@ pub static BOARDS: [BoardSpec; 3] = [
             CsSpec { name: "SPI0_CE1_N", driver: Driver::Native(1), active_high: false },
         ],
         flash_cs: 1,
-        flash_part: Part::w25q256jv,
+        flash_part: Part::w25q32jv,
         // As in Ellis's article: at 5 V, its reference its supply.
         adc: Some(AdcSpec { cs: 0, part: AdcPart::Mcp3008, supply_mv: 5_000, vref_mv: 5_000 }),
     },

@@ -60,14 +60,20 @@ pub fn any(board: &Board) -> AnyController {
 }
 
 /// [`any`], with transfers that take longer than `poll_limit_ns` on the wire waiting by
-/// interrupt.
+/// `interrupt`: a [`SimInterrupt`], as it is or wrapped.
 ///
 /// # Panics
 /// As [`any`].
 #[must_use]
-pub fn any_interrupt(board: &Board, poll_limit_ns: u32) -> AnyController {
+pub fn any_interrupt(
+    board: &Board,
+    poll_limit_ns: u32,
+    interrupt: impl Interrupt + 'static,
+) -> AnyController {
     AnyController(match board.spec().kind {
-        ControllerKind::Ecspi => Box::new(ecspi_interrupt(board, poll_limit_ns)),
+        ControllerKind::Ecspi => {
+            Box::new(ecspi_interrupt(board, poll_limit_ns).with_interrupt(interrupt))
+        }
         ControllerKind::Bcm2835 => unreachable!(),
     })
 }
