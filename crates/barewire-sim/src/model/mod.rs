@@ -5,5 +5,6 @@ pub mod echo;
 pub mod ecspi;
 pub mod gpio;
 pub mod nor;
+pub mod pl022;
 
 pub use block::ControllerBlock;
