@@ -1,5 +1,6 @@
 //! What stands behind the registers and on the wire, each written from its maker's manual.
 
+pub mod atmel;
 mod block;
 pub mod echo;
 pub mod ecspi;

@@ -123,13 +123,9 @@ impl GpioBlock for AtmelPio {
             MDDR => self.mdsr &= !value,
             OWER => self.owsr |= value,
             OWDR => self.owsr &= !value,
-            WPMR => {
-                if value >> 8 == WPKEY {
-                    self.write_protected = value & 1 != 0;
-                }
-            }
-            // Read-only.
-            PSR | OSR | PDSR | MDSR | OWSR | WPSR => {}
+            WPMR if value >> 8 == WPKEY => self.write_protected = value & 1 != 0,
+            // Without its key, and read-only.
+            WPMR | PSR | OSR | PDSR | MDSR | OWSR | WPSR => {}
             _ => return Err(NoRegister),
         }
         Ok(())

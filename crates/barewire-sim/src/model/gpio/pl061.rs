@@ -57,7 +57,7 @@ fn mask(offset: u32) -> u8 {
 
 impl GpioBlock for Pl061 {
     fn read(&self, offset: u32) -> Result<u32, NoRegister> {
-        if offset % 4 != 0 {
+        if !offset.is_multiple_of(4) {
             return Err(NoRegister);
         }
         Ok(match offset {
@@ -73,7 +73,7 @@ impl GpioBlock for Pl061 {
     }
 
     fn write(&mut self, offset: u32, value: u32) -> Result<(), NoRegister> {
-        if offset % 4 != 0 {
+        if !offset.is_multiple_of(4) {
             return Err(NoRegister);
         }
         match offset {

@@ -176,7 +176,7 @@ impl ControllerBlock for Pl022 {
             regs::SSPDMACR => self.sspdmacr,
             // Write-only.
             regs::SSPICR => 0,
-            regs::SSP_PERIPH_ID0..=regs::SSP_PCELL_ID3 if offset % 4 == 0 => {
+            regs::SSP_PERIPH_ID0..=regs::SSP_PCELL_ID3 if offset.is_multiple_of(4) => {
                 regs::IDS[((offset - regs::SSP_PERIPH_ID0) / 4) as usize]
             }
             _ => {
@@ -211,7 +211,7 @@ impl ControllerBlock for Pl022 {
             regs::SSPDMACR => self.sspdmacr = value & 0x3,
             // Read-only.
             regs::SSPSR | regs::SSPRIS | regs::SSPMIS => {}
-            regs::SSP_PERIPH_ID0..=regs::SSP_PCELL_ID3 if offset % 4 == 0 => {}
+            regs::SSP_PERIPH_ID0..=regs::SSP_PCELL_ID3 if offset.is_multiple_of(4) => {}
             _ => {
                 let detail =
                     format!("write to offset {offset:#x}, where the PL022 has no register");
