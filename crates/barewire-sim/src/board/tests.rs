@@ -7,6 +7,7 @@ use super::spec::{BOARDS, ControllerKind, GpioKind};
 use super::*;
 use crate::engine::Thread;
 use crate::model::echo::Echo;
+use crate::model::nor::Part;
 
 fn board(name: &str, options: BoardOptions) -> Board {
     Board::new(BoardSpec::find(name).unwrap(), options)
@@ -282,4 +283,55 @@ fn the_same_seed_gives_the_same_trace() {
     assert_eq!(turns(7, 50_000), turns(7, 50_000));
     assert_ne!(turns(7, 50_000).0, turns(8, 50_000).0);
     assert_ne!(turns(7, 50_000).0, turns(7, 0).0);
+}
+
+/// The identity of the flash behind chip select 1 of `board`, which the controller itself drives.
+fn native_identity(board: &Board, mode: u32) -> Vec<u32> {
+    let flash = Nor::new(Part::w25q256jv(), vec![0xff; Part::w25q256jv().size]).unwrap();
+    assert!(board.attach(1, Rc::new(RefCell::new(flash))));
+    let mut spi = board.controller();
+    let words = [0x9f, 0, 0, 0];
+    match board.spec().kind {
+        ControllerKind::Pl022 => {
+            spi.write(0x10, 8);
+            spi.write(0x00, (mode & 1) << 7 | (mode >> 1) << 6 | 7);
+            for word in words {
+                spi.write(0x08, word);
+            }
+            spi.write(0x04, 2);
+            while spi.read(0x0c) & 1 << 4 != 0 {}
+            words.map(|_| spi.read(0x08)).to_vec()
+        }
+        ControllerKind::Atmel => {
+            spi.write(0x04, 0x000d_0011);
+            spi.write(0x34, 8 << 8 | 1 << 3 | (!mode & 1) << 1 | mode >> 1);
+            spi.write(0x00, 1);
+            let answers = words.map(|word| {
+                spi.write(0x0c, word);
+                while spi.read(0x10) & 1 == 0 {}
+                spi.read(0x08) & 0xffff
+            });
+            while spi.read(0x10) & 1 << 9 == 0 {}
+            spi.write(0x00, 1 << 24);
+            answers.to_vec()
+        }
+        ControllerKind::Ecspi => unreachable!(),
+    }
+}
+
+#[test]
+fn a_flash_behind_a_native_chip_select() {
+    let id = [0xef, 0x40, 0x19];
+    for (name, mode, hears) in [
+        ("highbank", 3, true),
+        // SSPFSSOUT pulses between the words: four commands, none of them whole.
+        ("highbank", 0, false),
+        ("sama5d36", 0, true),
+        ("sama5d36", 3, true),
+    ] {
+        let board = board(name, BoardOptions::default());
+        let answers = native_identity(&board, mode);
+        assert_eq!(answers[1..] == id, hears, "{name}, mode {mode}: {answers:x?}");
+        assert_eq!(board.violations(), []);
+    }
 }
