@@ -20,7 +20,8 @@ impl Profile {
         name: "highbank",
         cpu_hz: figure(
             1_400_000_000,
-            "Calxeda EnergyCore ECX-1000 product brief: Cortex-A9, 1.1 to 1.4 GHz; the fastest",
+            "Calxeda EnergyCore ECX-1000 technical specifications: Cortex-A9, 1.1 to 1.4 GHz; the \
+             fastest",
         ),
         ipc_milli: figure(
             1_000,

@@ -26,8 +26,8 @@ impl Profile {
         ipc_milli: figure(
             683,
             "assumption: the single-issue Cortex-A5 against the Cortex-A53's one instruction a \
-             clock as their Dhrystone figures stand, Arm's 1.57 to 2.3 DMIPS/MHz; to be replaced \
-             by a count on silicon",
+             clock as their Dhrystone figures stand, 1.57 to the 2.3 DMIPS/MHz commonly given for \
+             the A53; to be replaced by a count on silicon",
         ),
         register_read_ps: figure(75_000, SCALED_ACCESS),
         register_write_ps: figure(46_000, SCALED_ACCESS),

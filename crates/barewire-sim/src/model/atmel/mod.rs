@@ -21,8 +21,8 @@
 //! - SPI_TDR goes to the shift register when NPCS falls, not before DLYBCS has passed; a write
 //!   before that loses what was there.
 //! - SPI_RDR holds, above the data, the level of the NPCS lines, as the manual says.
-//! - LASTXFER of SPI_CR acts after the last word in the pipe, and at once if there is none. (Older
-//!   data sheets want it set before the last word is written, later ones after that.)
+//! - LASTXFER of SPI_CR acts after the last word in the pipe, and at once if there is none. (The
+//!   family's data sheets differ in whether it is set before or after the last word is written.)
 //! - SPCK rests at the CPOL of the NPCS that SPI_MR selects (with PS = 1: of the last transfer), and
 //!   only while the block is enabled: its pins are inputs else.
 //! - NPCS rises a period of MCK after the last cell if DLYBCT is 0: never with the edge itself.
