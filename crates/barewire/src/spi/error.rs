@@ -61,6 +61,8 @@ pub enum Error {
     },
     /// The controller cannot send the least significant bit first.
     LsbFirst,
+    /// The controller cannot receive what it sends ([`Mode::LOOP`](super::Mode::LOOP)).
+    NoLoopback,
     /// No such line in the controller's table of chip selects.
     NoSuchChipSelect {
         /// The line asked.
@@ -123,7 +125,10 @@ impl fmt::Display for Error {
                 u32::from(word_bytes) * 8
             ),
             Error::BitsPerWord { bits } => {
-                write!(f, "the controller has no words of {bits} bits: use 8, 16 or 32")
+                write!(
+                    f,
+                    "the controller has no words of {bits} bits: use 8, or what else its limits name"
+                )
             }
             Error::SpeedZero => f.write_str("speed_hz is 0: name the fastest clock the chip takes"),
             Error::SpeedTooLow { asked_hz, min_hz } => write!(
@@ -133,6 +138,9 @@ impl fmt::Display for Error {
             Error::LsbFirst => f.write_str(
                 "the controller cannot send the least significant bit first: reverse the bits in the buffer",
             ),
+            Error::NoLoopback => {
+                f.write_str("the controller has no loopback: connect MISO to MOSI by a wire")
+            }
             Error::NoSuchChipSelect { chip_select } => {
                 write!(f, "the controller has no chip select {chip_select}")
             }
