@@ -88,6 +88,12 @@ pub enum Error {
         /// The longest there is.
         max_ns: u32,
     },
+    /// The line is the controller's own, which rises while the clock is set: a transfer with a speed
+    /// of its own would pulse it.
+    NativeCsSpeed {
+        /// Hertz asked for the transfer.
+        asked_hz: u32,
+    },
     /// `cs_change` on a message's last transfer would leave the chip selected.
     CsChangeOnLast,
     /// A delay longer than the controller's timer counts.
@@ -159,6 +165,10 @@ impl fmt::Display for Error {
             Error::NativeCsDelay { asked_ns, max_ns } => write!(
                 f,
                 "the controller's own chip select cannot wait {asked_ns} ns (at most {max_ns}): use a GPIO as chip select"
+            ),
+            Error::NativeCsSpeed { asked_hz } => write!(
+                f,
+                "the controller's own chip select would pulse to set a clock of {asked_hz} Hz inside the message: keep to the device's speed, or use a GPIO as chip select"
             ),
             Error::CsChangeOnLast => f.write_str(
                 "cs_change on the last transfer would leave the chip selected after the message",
