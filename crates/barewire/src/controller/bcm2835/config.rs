@@ -1,6 +1,8 @@
 //! Settings to register values: the divider, the mode, the line.
 
-use super::regs::{BYTE_CLOCKS, CPHA, CPOL, DIVISOR_MAX, TA, chip_select, cspol, divisor};
+use super::regs::{
+    BYTE_CLOCKS, BYTE_REST_CLOCKS, CPHA, CPOL, DIVISOR_MAX, TA, chip_select, cspol, divisor,
+};
 use super::{NATIVE_CHANNELS, P_CS, P_CS_HIGH, P_CS_MASK, P_SETTLE};
 use crate::controller::lines::{self, Select};
 use crate::controller::waits::poll_bytes_max;
@@ -110,7 +112,8 @@ impl Bcm2835Config {
         let mut program = Program::by_timer(settings, timer_hz, Plan::new(cdiv, 0, 1), regs)?;
         program.poll_bytes_max = self.poll_bytes_max(&program.plan, timer_hz);
         let speed_hz = (core_hz / divisor) as u32;
-        Ok((program, Effective::by_timer(speed_hz, settings, timer_hz)))
+        let effective = Effective::by_timer(speed_hz, settings, timer_hz);
+        Ok((program, Effective { word_rest_clocks: BYTE_REST_CLOCKS, ..effective }))
     }
 
     /// The longest transfer of `plan` that is polled.

@@ -16,8 +16,10 @@ pub(super) const DLEN: u32 = 0x0c;
 pub(super) const FIFO_BYTES: usize = 64;
 /// Bytes in the receive FIFO when [`RXR`] is set: three quarters.
 pub(super) const RXR_BYTES: usize = 48;
-/// Clocks of a byte: eight that shift, and one in which SCK rests.
-pub(super) const BYTE_CLOCKS: u64 = 9;
+/// Clocks of a byte in which SCK rests.
+pub(super) const BYTE_REST_CLOCKS: u8 = 1;
+/// Clocks of a byte, those included.
+pub(super) const BYTE_CLOCKS: u64 = 8 + BYTE_REST_CLOCKS as u64;
 /// The largest divisor, which CDIV holds as 0.
 pub(super) const DIVISOR_MAX: u32 = 1 << 16;
 

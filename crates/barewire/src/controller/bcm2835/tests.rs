@@ -138,7 +138,8 @@ fn between_two_messages_of_three_bytes_nothing_but_the_pin_is_written() {
     }
     hold(&script, config(PIN_8), |bus| {
         let device = bus.device(&SETTINGS).expect("opens");
-        assert_eq!(device.effective().speed_hz, 3_571_428);
+        let effective = device.effective();
+        assert_eq!((effective.speed_hz, effective.word_rest_clocks), (3_571_428, 1));
         let mut sample = device.prepare([0x01, 0x80, 0x00]).expect("prepares");
         assert_eq!(sample.run(), Ok(&[0xff, 0xfa, 0x55]));
         assert_eq!(sample.run(), Ok(&[0xff, 0xfa, 0x55]));
