@@ -9,6 +9,7 @@
 //! stands each driver's own way in, with its choices. [`Charged`] wraps it and charges the instructions the bus paths execute around the register work: the registers
 //! charge their own.
 
+mod bcm2835;
 mod ecspi;
 
 use std::fmt;
@@ -24,6 +25,7 @@ use crate::board::{Board, SimRegisters};
 use crate::chip::{PS_PER_NS, Ps};
 use crate::platform::SimPlatform;
 use crate::wire::Driver;
+pub use bcm2835::{SimBcm2835, bcm2835, bcm2835_interrupt};
 pub use ecspi::{SimEcspi, ecspi, ecspi_interrupt, ecspi_with};
 
 /// Instructions of the sync path for a message of one transfer, without the controller's register
@@ -54,8 +56,9 @@ impl fmt::Debug for AnyController {
 #[must_use]
 pub fn any(board: &Board) -> AnyController {
     AnyController(match board.spec().kind {
+        ControllerKind::Bcm2835 => Box::new(bcm2835(board)),
         ControllerKind::Ecspi => Box::new(ecspi(board)),
-        ControllerKind::Bcm2835 | ControllerKind::Atmel | ControllerKind::Pl022 => unreachable!(),
+        ControllerKind::Atmel | ControllerKind::Pl022 => unreachable!(),
     })
 }
 
@@ -71,10 +74,13 @@ pub fn any_interrupt(
     interrupt: impl Interrupt + 'static,
 ) -> AnyController {
     AnyController(match board.spec().kind {
+        ControllerKind::Bcm2835 => {
+            Box::new(bcm2835_interrupt(board, poll_limit_ns).with_interrupt(interrupt))
+        }
         ControllerKind::Ecspi => {
             Box::new(ecspi_interrupt(board, poll_limit_ns).with_interrupt(interrupt))
         }
-        ControllerKind::Bcm2835 | ControllerKind::Atmel | ControllerKind::Pl022 => unreachable!(),
+        ControllerKind::Atmel | ControllerKind::Pl022 => unreachable!(),
     })
 }
 
