@@ -1,9 +1,13 @@
 //! The BCM2835 driver judged in simulation: the conformance suite through a jumper, random messages
-//! in front of a chip that is strict, and what a sample costs.
+//! in front of a chip that is strict, what a sample costs, and a reviewed table of accesses.
+//!
+//! Set `BAREWIRE_BLESS=1` to write the table anew; the difference is then for a reviewer.
 
 mod by_handler;
 
 use std::cell::RefCell;
+use std::fmt::Write as _;
+use std::path::Path;
 use std::rc::Rc;
 
 use barewire::bus::Bus;
@@ -15,7 +19,6 @@ use barewire_sim::bring_up::{Charged, bcm2835, bcm2835_interrupt};
 use barewire_sim::chip::WireLimits;
 use barewire_sim::model::echo::Echo;
 use barewire_sim::model::jumper::Jumper;
-use barewire_sim::selection::Parts;
 use barewire_sim::{Board, BoardOptions, BoardSpec};
 use by_handler::ByHandler;
 use proptest::prelude::*;
@@ -303,7 +306,6 @@ fn a_converter_is_read_more_than_115_000_times_a_second() {
         let bytes: [u8; 3] = command.bytes().try_into().expect("of 3 bytes");
         let mut sample = device.prepare(bytes).expect("prepares");
         sample.run().expect("runs");
-        board.start_selections();
         board.reset_marks();
         for _ in 0..SAMPLES {
             let rx = sample.run().expect("runs");
@@ -311,11 +313,66 @@ fn a_converter_is_read_more_than_115_000_times_a_second() {
         }
         let samples_per_s = SAMPLES * 1_000_000_000_000 / board.elapsed_ps();
         let writes: u64 = board.access_counts().iter().map(|block| block.writes).sum();
-        println!("{settings:?}");
-        println!("{samples_per_s} samples/s, {:?}", Parts::of(&board.take_selections(), 1));
-        println!("{:?}", board.access_counts());
         assert_eq!(writes, 5 * SAMPLES, "two edges and three bytes");
         assert!(samples_per_s >= 115_000, "{samples_per_s}");
         assert!(board.violations().is_empty(), "{:#?}", board.violations());
     }
+}
+
+const HEADER: &str = "\
+BCM2835 SPI0 register accesses per message, simulated on rpi3, the device's second message.
+lead, clocks and lag are nanoseconds from CS to the first cell, to the last one's end, to CS; lag
+begins with the last byte's ninth clock. call is virtual nanoseconds with the profile's costs.
+
+line  speed_hz  bytes  writes   reads  lead    clocks  lag      call
+";
+
+fn row(cs: u8, speed_hz: u32, bytes: usize) -> String {
+    let board = board();
+    assert!(board.attach(cs, Rc::new(RefCell::new(Echo::default()))));
+    let bus = Bus::new(Charged::new(bcm2835(&board), board.clone()));
+    let device = bus.device(&Settings::new(cs, speed_hz)).expect("opens");
+    let tx = vec![0x5a; bytes];
+    let mut rx = vec![0; bytes];
+    let mut message = [Transfer::exchange(&tx, &mut rx)];
+    let mut prepared = device.prepare_message(&mut message).expect("prepares");
+    prepared.run().expect("runs");
+    board.cpu_work(10_000);
+    board.reset_marks();
+    board.start_selections();
+    prepared.run().expect("runs");
+    let call_ns = board.elapsed_ps() / 1_000;
+    let counts = board.access_counts();
+    let writes: u64 = counts.iter().map(|block| block.writes).sum();
+    let reads: u64 = counts.iter().map(|block| block.reads).sum();
+    let [it] = board.take_selections()[..] else { panic!("one selection") };
+    assert!(board.violations().is_empty(), "{:#?}", board.violations());
+    format!(
+        "{:<6}{:>8}{:>7}{:>8}{:>8}{:>6}{:>10}{:>5}{:>10}\n",
+        if cs == 0 { "gpio" } else { "ce1" },
+        device.effective().speed_hz,
+        bytes,
+        writes,
+        reads,
+        (it.first_clock_at - it.selected_at) / 1_000,
+        (it.last_clock_at - it.first_clock_at) / 1_000,
+        (it.deselected_at - it.last_clock_at) / 1_000,
+        call_ns,
+    )
+}
+
+#[test]
+fn accesses_per_message_are_as_reviewed() {
+    let mut table = String::from(HEADER);
+    for (cs, speed_hz) in [(0, 3_600_000), (0, 20_000_000), (1, 3_600_000)] {
+        for bytes in [1, 3, 16, 64, 256, 4096] {
+            let _ = write!(table, "{}", row(cs, speed_hz, bytes));
+        }
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots/bcm2835_accesses.txt");
+    if std::env::var_os("BAREWIRE_BLESS").is_some() {
+        std::fs::write(&path, &table).expect("the snapshot is writable");
+    }
+    let reviewed = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(table == reviewed, "not as reviewed in {}:\n{table}", path.display());
 }

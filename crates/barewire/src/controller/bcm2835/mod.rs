@@ -17,7 +17,7 @@
 //! # How this driver uses it
 //! 1. A device's settings are two register values, CS and CDIV. They are written when another device
 //!    was configured before: TA clear and the FIFOs cleared, CDIV, then TA, and, if SCK has moved,
-//!    one clock is waited. SCK rests at CPOL with TA clear as with TA set (measured; the
+//!    one clock is waited. SCK rests at CPOL with TA clear as with TA set (users measured it; the
 //!    manual does not say), so a chip that is selected afterwards sees no edge.
 //! 2. A byte is one write, and one read: wider accesses to FIFO exist under DMAEN alone.
 //! 3. What may be in flight is one FIFO's worth, see `fifo.rs`. A look at CS says how much has come:

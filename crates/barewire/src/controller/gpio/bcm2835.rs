@@ -1,4 +1,4 @@
-//! The BCM2835 GPIO block: that of every Raspberry Pi up to the 3 and Zero 2.
+//! The BCM2835 GPIO block: that of every Raspberry Pi up to the 4.
 //!
 //! Read first: BCM2835 ARM Peripherals, chapter 6 (GPFSELn, GPSETn, GPCLRn) and section 1.3
 //! (accesses to two peripherals need not arrive in the order they were made).
