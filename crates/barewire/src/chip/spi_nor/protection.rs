@@ -100,6 +100,16 @@ mod tests {
     }
 
     #[test]
+    fn rows_of_the_s25fl512s_table() {
+        let at = |bp: u8, cr: u8| Layout::SpansionBp3.protected(bp << 2, cr, 64 * MIB);
+        assert!(at(0, 0).is_empty() && at(0, 0x20).is_empty());
+        assert_eq!(at(1, 0), 63 * MIB..64 * MIB);
+        assert_eq!(at(6, 0), 32 * MIB..64 * MIB);
+        assert_eq!(at(7, 0), 0..64 * MIB);
+        assert_eq!(at(3, 0x20), 0..4 * MIB, "TBPROT");
+    }
+
+    #[test]
     fn an_unknown_part_is_protected_whole_or_not_at_all() {
         assert!(Layout::Unknown.protected(0x43, 0, MIB).is_empty());
         assert_eq!(Layout::Unknown.protected(0x04, 0, MIB), 0..MIB);
