@@ -1,10 +1,10 @@
 //! Settings to register values: dividers, mode, chip select, delays.
 
+use super::CS_HIGH;
 use super::regs::{
     BURST_BYTES_MAX, CHANNEL_MODE_ALL, CSD_CTL_MAX, DIVIDERS, EN, FIFO_WORDS, LBC, SCLK_PHA_ALL,
     SCLK_POL_ALL, SMC, channel_select, csd_ctl, dividers, divisor, ss_pol,
 };
-use super::{CS_HIGH, P_CS_MASK};
 use crate::controller::{Limits, Plan, Program, delay_ticks, word_bytes};
 use crate::spi::{Effective, Error, MessageError, Mode, Settings, Transfer};
 use crate::time::{effective_ns, ticks_at_least};
@@ -110,7 +110,7 @@ impl EcspiConfig {
         if mode.contains(Mode::LSB_FIRST) {
             return Err(Error::LsbFirst);
         }
-        if mode.contains(Mode::CS_HIGH) != active_high {
+        if mode.contains(Mode::CS_HIGH) != active_high && !mode.contains(Mode::NO_CS) {
             return Err(Error::CsPolarity { active_high });
         }
         let conreg = self.conreg_for(settings.speed_hz, channel_select(channel))?;
@@ -128,7 +128,8 @@ impl EcspiConfig {
         let testreg = if mode.contains(Mode::LOOP) { LBC } else { 0 };
         let settle_ticks = ticks_at_least(2 * period_ns, timer_hz) as u32 & !CS_HIGH;
 
-        let native = cs_mask == 0;
+        // Without a chip select a line moves too, but none that a chip listens to.
+        let native = cs_mask == 0 && !mode.contains(Mode::NO_CS);
         let (delays, periodreg, effective_setup_ns, effective_hold_ns) = if native {
             self.native_delays(settings, timer_hz, divisor)?
         } else {
@@ -176,16 +177,20 @@ impl EcspiConfig {
         Ok((program, effective))
     }
 
-    /// Channel, GPIO mask (0: native) and polarity of the line a device names.
+    /// Channel, GPIO mask (0: native, or no line at all) and polarity of the line a device names.
     fn line(&self, settings: &Settings) -> Result<(u8, u32, bool), Error> {
         let chip_select = settings.chip_select;
+        if settings.mode.contains(Mode::NO_CS) {
+            return self.idle_channel().map(|channel| (channel, 0, false)).ok_or(Error::NoCs);
+        }
         match self.chip_selects.get(usize::from(chip_select)) {
             None | Some(CsLine::Absent) => Err(Error::NoSuchChipSelect { chip_select }),
             Some(CsLine::Sleeping) => Err(Error::CsCanSleep),
             Some(&CsLine::Native { channel, active_high }) => Ok((channel & 3, 0, active_high)),
             // Some channel has to be selected: one whose SS no chip listens to.
+            // There is one: this line leaves at most three of the four to native ones.
             Some(&CsLine::Gpio { bit, active_high }) => {
-                Ok((self.idle_channel(), 1 << (bit & 31), active_high))
+                Ok((self.idle_channel().unwrap_or(0), 1 << (bit & 31), active_high))
             }
         }
     }
@@ -201,8 +206,9 @@ impl EcspiConfig {
         self.native_channels().fold(0, |mask, (channel, high)| mask | u8::from(high) << channel)
     }
 
-    fn idle_channel(&self) -> u8 {
-        (0..4).find(|&channel| self.native_channels().all(|(used, _)| used != channel)).unwrap_or(0)
+    /// A channel whose SS no chip listens to.
+    fn idle_channel(&self) -> Option<u8> {
+        (0..4).find(|&channel| self.native_channels().all(|(used, _)| used != channel))
     }
 
     /// The block's own line: setup in clocks, hold as it is, inactive by software from the
@@ -253,7 +259,8 @@ impl EcspiConfig {
         program: &Program,
         message: &[Transfer<'_>],
     ) -> Result<(), MessageError> {
-        if program.regs[P_CS_MASK] != 0 {
+        // Only a device on such a line has the controller asked.
+        if !program.asks {
             return Ok(());
         }
         let max_bytes = self.burst_bytes_max();
