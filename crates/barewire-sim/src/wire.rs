@@ -28,7 +28,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use crate::check::{Faults, LineCheck, Log, Rule};
-use crate::chip::{Chip, Clocking, Ps};
+use crate::chip::{Chip, Clocking, Ps, SetupEdge};
 use crate::vcd::{Event, Recorder};
 
 /// A chip that the wire and the bench share.
@@ -191,7 +191,7 @@ impl Wire {
     pub fn add_line(&mut self, driver: Driver, active_high: bool) -> u8 {
         assert!(self.lines.len() < 32, "a wire has at most 32 chip selects");
         let cs = self.lines.len() as u8;
-        let check = LineCheck::new(cs, crate::model::echo::NO_LIMITS);
+        let check = LineCheck::new(cs, crate::model::echo::NO_LIMITS, SetupEdge::First);
         self.lines.push(Line { driver, active_high, level: !active_high, chip: None, check });
         cs
     }
@@ -199,8 +199,8 @@ impl Wire {
     /// Puts `chip` behind line `cs`; false if there is no such line.
     pub fn attach(&mut self, cs: u8, chip: SharedChip) -> bool {
         let Some(line) = self.lines.get_mut(usize::from(cs)) else { return false };
-        let limits = chip.borrow().limits();
-        line.check = LineCheck::new(cs, limits);
+        let (limits, setup_edge) = (chip.borrow().limits(), chip.borrow().setup_edge());
+        line.check = LineCheck::new(cs, limits, setup_edge);
         line.chip = Some(chip);
         self.chips |= 1 << cs;
         true
@@ -420,9 +420,14 @@ impl Wire {
             left &= left - 1;
             let Some(chip) = &line.chip else { continue };
             let check = &mut line.check;
+            let first = check.unclocked();
             let understood = check.clock(first_edge, last_edge, period, run.mode, &mut self.log);
             let mut bits_in = if understood {
-                chip.borrow_mut().exchange(clocking, mosi, bits) & mask(bits)
+                let mut chip = chip.borrow_mut();
+                if first {
+                    chip.clocked_in(run.mode);
+                }
+                chip.exchange(clocking, mosi, bits) & mask(bits)
             } else {
                 mosi >> 1 | 1 << (bits - 1)
             };
