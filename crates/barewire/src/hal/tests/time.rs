@@ -103,7 +103,7 @@ fn a_pin_has_its_level_before_it_drives_and_follows() {
     let mut pin = BankPin::new(ImxGpio::new(&mut fake, Ownership::Shared), 3, true);
     pin.set_low().expect("cannot fail");
     pin.set_high().expect("cannot fail");
-    drop(pin.release());
+    let _ = pin.release();
     assert_eq!(fake.remaining(), 0);
 }
 
