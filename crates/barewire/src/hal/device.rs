@@ -26,8 +26,12 @@ const FEW: usize = 2;
 /// clocks stays where it is. Such lines also refuse what is more than one transfer: use a GPIO.
 ///
 /// As a future it waits for its turn between polls and runs inside one, delays included. Dropped
-/// before, it takes its place in the queue with it, and nothing was clocked. Dropping one that waits
-/// must be left to a thread that does not hold the bus itself (see [`crate::bus`]).
+/// before, it takes its place in the queue with it, and nothing was clocked.
+///
+/// Dropping one that waits asks whoever holds the bus to take it out, and waits for that. So it
+/// must not be done by a thread that holds the bus itself: by a lock or a [`HalBus`](super::HalBus),
+/// or by another future that was granted its turn and is yet to be polled. Where one thread polls
+/// all futures of a bus and nobody keeps a lock between polls, none ever waits.
 pub struct HalDevice<'b, C: ?Sized, const TRANSFERS: usize = 16> {
     device: Device<'b, C>,
     shape: Shape,
