@@ -22,8 +22,11 @@ const FEW: usize = 2;
 /// A refused transaction clocks nothing. An error's `transfer_index` counts the operations.
 ///
 /// A transaction without bytes (without operations, or of empty ones) selects and deselects the
-/// chip, as it does on a bus whose CS is a pin; a controller's own line that only moves while it
-/// clocks stays where it is. Such lines also refuse what is more than one transfer: use a GPIO.
+/// chip, as it does on a bus whose CS is a pin.
+///
+/// A controller's own line that is active only while bits are clocked cannot keep all of the contract:
+/// it stays where it is then, has risen before a delay that ends a transaction, and whatever is more than one
+/// transfer is refused. Drivers for `embedded-hal` want a GPIO as chip select.
 ///
 /// As a future it waits for its turn between polls and runs inside one, delays included. Dropped
 /// before, it takes its place in the queue with it, and nothing was clocked.
