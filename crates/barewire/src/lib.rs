@@ -11,6 +11,8 @@
 //!   [`bus::Queued`] is submitted, and its owner goes on.
 //! * [`controller`]: the silicon, behind the [`Controller`](controller::Controller) trait
 //!   ([`controller::ecspi`] for i.MX 6, 7 and 8).
+//! * [`hal`]: `embedded-hal` both ways: its drivers on our devices and buses, our chip drivers on
+//!   its devices; our timers and pins as its own.
 //! * [`middleware`]: controllers that wrap any controller; [`trace`]: the events they tell.
 //! * [`reg`]: registers in memory, as a script, or wherever a [`reg::Registers`] leads.
 //! * [`spi`]: the nouns of the wire: mode, settings, transfer, error.
@@ -45,6 +47,7 @@ extern crate std;
 pub mod bus;
 pub mod chip;
 pub mod controller;
+pub mod hal;
 pub mod middleware;
 pub mod reg;
 pub mod spi;

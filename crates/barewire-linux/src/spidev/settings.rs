@@ -57,9 +57,9 @@ impl fmt::Display for Setting {
         match self {
             Self::Mode32(mode) => {
                 write!(f, "mode {:#x} (MODE_{})", mode, mode & 3)?;
-                for (flag, bit) in
-                    [("CS_HIGH", 0x04), ("LSB_FIRST", 0x08), ("LOOP", 0x20), ("NO_CS", 0x40)]
-                {
+                let flags =
+                    [("CS_HIGH", 0x04), ("LSB_FIRST", 0x08), ("LOOP", 0x20), ("NO_CS", 0x40)];
+                for (flag, bit) in flags {
                     if mode & bit != 0 {
                         write!(f, " with {flag}")?;
                     }

@@ -190,6 +190,15 @@ fn wires_stay_as_the_device_tree_has_them_and_leftovers_go() {
 }
 
 #[test]
+fn a_device_without_a_chip_select_says_so_to_the_kernel() {
+    let bus = Bus::new(spidev(Recorder::default()));
+    let device = bus.device(&settings().with_mode(Mode::NO_CS)).expect("settings");
+    device.sync(&mut [Transfer::write(&[1])]).expect("runs");
+    let first = bus.into_inner().ioctl.calls.remove(0);
+    assert_eq!(first, Call::Set(Setting::Mode32(0x40)));
+}
+
+#[test]
 fn every_kind_of_buffers_has_its_addresses() {
     let tx = [1, 2, 3];
     let (mut rx, mut both, mut in_place) = ([0; 2], [0; 3], [9; 5]);

@@ -20,7 +20,7 @@ use super::lock::Held;
 use super::node::{Node, Stage, Task};
 use super::{Bus, Device, Prepared};
 use crate::controller::Controller;
-use crate::spi::{Error, MessageError, Transfer};
+use crate::spi::{Error, MessageError, Settings, Transfer};
 
 /// The bus, locked over several messages. Dropping it gives the bus back.
 ///
@@ -56,6 +56,16 @@ impl<'b, C: Controller + ?Sized> Locked<'b, C> {
         let same = core::ptr::addr_eq(held.bus(), bus);
         assert!(same, "the device is on another bus than the lock");
         held
+    }
+
+    /// Opens a device, as [`Bus::device`], and keeps the bus.
+    ///
+    /// # Errors
+    /// As [`Bus::device`].
+    pub fn device(&mut self, settings: &Settings) -> Result<Device<'b, C>, Error> {
+        let held = self.held.as_ref().expect("a lock has its bus until it is dropped");
+        let (program, effective) = held.controller().configure(settings)?;
+        Ok(Device::new(held.bus(), *settings, program, effective))
     }
 
     /// Runs any message, as [`Device::sync`], and keeps the bus.

@@ -1,7 +1,8 @@
 //! Drivers of chips behind the bus.
 //!
 //! A driver talks through a [`Port`]: one chip select that runs whole messages. A
-//! [`Device`] of any bus is one.
+//! [`Device`] of any bus is one, and [`OnSpiDevice`](crate::hal::OnSpiDevice) makes one of any
+//! `embedded-hal` device.
 
 pub mod mcp3008;
 pub mod spi_nor;
@@ -20,6 +21,17 @@ pub trait Port {
 
     /// The clock, in hertz.
     fn speed_hz(&self) -> u32;
+}
+
+impl<P: Port + ?Sized> Port for &mut P {
+    #[inline]
+    fn run(&mut self, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        (**self).run(message)
+    }
+
+    fn speed_hz(&self) -> u32 {
+        (**self).speed_hz()
+    }
 }
 
 impl<C: Controller + ?Sized> Port for Device<'_, C> {

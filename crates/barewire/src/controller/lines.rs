@@ -78,10 +78,10 @@ pub(super) fn native(lines: &[CsLine]) -> impl Iterator<Item = (u8, bool)> {
     })
 }
 
-/// A line of the block below `count` that no chip listens to, for chips which a GPIO selects; 0 if
-/// all are wired.
-pub(super) fn idle_channel(lines: &[CsLine], count: u8) -> u8 {
-    (0..count).find(|&channel| native(lines).all(|(used, _)| used != channel)).unwrap_or(0)
+/// A line of the block below `count` that no chip listens to, for chips which a GPIO selects, or
+/// nobody.
+pub(super) fn idle_channel(lines: &[CsLine], count: u8) -> Option<u8> {
+    (0..count).find(|&channel| native(lines).all(|(used, _)| used != channel))
 }
 
 /// Drives every GPIO line inactive, as an output.

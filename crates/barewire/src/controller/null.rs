@@ -1,7 +1,8 @@
 //! The null controller: a wire that takes no time, for measuring everything else.
 //!
 //! Its three wire operations are real calls which the compiler may not see through, so that a
-//! bench counts what a driver's out-of-line register work would be surrounded by.
+//! bench counts what a driver's out-of-line register work would be surrounded by. It has no line,
+//! so a device without a chip select ([`Mode::NO_CS`](crate::spi::Mode::NO_CS)) is counted as any other.
 
 use super::{
     Controller, Limits, Plan, Program, Stopped, Unfinished, Wire, plan_message, run_message,

@@ -2,6 +2,8 @@
 
 use core::fmt;
 
+use embedded_hal::spi::ErrorKind;
+
 /// What went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -73,6 +75,9 @@ pub enum Error {
         /// Whether the board's line is active high.
         active_high: bool,
     },
+    /// The controller cannot clock without one of its own chip selects moving, and a chip listens to
+    /// each.
+    NoCs,
     /// Driving this line may sleep (an expander behind I2C, say): not on these paths.
     CsCanSleep,
     /// The line is the controller's own, which rises at the end of each burst: a transfer beyond
@@ -100,6 +105,19 @@ pub enum Error {
     DelayTooLong {
         /// Nanoseconds asked.
         asked_ns: u32,
+    },
+    /// The path below has nothing that would give one transfer a `field` of its own.
+    NotPerTransfer {
+        /// The transfer's field.
+        field: &'static str,
+        /// What it was.
+        asked: u32,
+    },
+    /// A bus that is not ours failed the message; its own error is kept beside it
+    /// ([`OnSpiDevice::take_error`](crate::hal::OnSpiDevice::take_error)).
+    Foreign {
+        /// What kind of error it was.
+        kind: ErrorKind,
     },
 }
 
@@ -155,6 +173,9 @@ impl fmt::Display for Error {
                 "the board's chip select is active {}: set the mode's CS_HIGH accordingly",
                 if active_high { "high" } else { "low" }
             ),
+            Error::NoCs => f.write_str(
+                "the controller cannot clock without one of its own chip selects moving: free one of them",
+            ),
             Error::CsCanSleep => f.write_str(
                 "driving this chip select may sleep (an I/O expander?): it cannot serve the polled paths; use a GPIO of the SoC",
             ),
@@ -176,6 +197,11 @@ impl fmt::Display for Error {
             Error::DelayTooLong { asked_ns } => {
                 write!(f, "a delay of {asked_ns} ns is longer than the timer counts")
             }
+            Error::NotPerTransfer { field, asked } => write!(
+                f,
+                "the bus below cannot give one transfer a {field} of {asked}: leave it at 0, the device's"
+            ),
+            Error::Foreign { kind } => write!(f, "the bus below failed the message: {kind}"),
         }
     }
 }

@@ -30,7 +30,8 @@ impl Mode {
     pub const LSB_FIRST: Mode = Mode(0x08);
     /// Loopback: the controller receives what it sends, for self-test.
     pub const LOOP: Mode = Mode(0x20);
-    /// No chip select: whoever uses the bus selects the chip.
+    /// No chip select: the settings' `chip_select` is not looked at, and no chip's line moves.
+    /// Whoever clocks selects the chip, if there is one to select.
     pub const NO_CS: Mode = Mode(0x40);
 
     /// Whether every flag of `flags` is set.
@@ -98,5 +99,6 @@ mod tests {
         }
         assert_eq!(Mode::from_number(4), None);
         assert_eq!(format!("{:?}", MODE_3 | Mode::LOOP), "MODE_3 | LOOP");
+        assert_eq!(format!("{:?}", MODE_0 | Mode::NO_CS), "MODE_0 | NO_CS");
     }
 }

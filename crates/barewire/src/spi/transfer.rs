@@ -36,7 +36,31 @@ pub(crate) enum Direction {
     Both,
 }
 
+/// The buffers of a transfer, as one who hands them on takes them.
+#[derive(Debug)]
+pub(crate) enum Buffers<'a> {
+    /// It only sends.
+    Write(&'a [u8]),
+    /// It only receives.
+    Read(&'a mut [u8]),
+    /// It does both, in two buffers of one length.
+    Exchange(&'a [u8], &'a mut [u8]),
+    /// It does both, in one.
+    InPlace(&'a mut [u8]),
+}
+
 impl Data<'_> {
+    /// Both buffers at once.
+    pub(crate) fn buffers(&mut self) -> Buffers<'_> {
+        match (self.tx, self.rx.as_deref_mut()) {
+            (Some(tx), Some(rx)) => Buffers::Exchange(tx, rx),
+            (Some(tx), None) => Buffers::Write(tx),
+            (None, Some(both)) if self.place == Place::Same => Buffers::InPlace(both),
+            (None, Some(rx)) => Buffers::Read(rx),
+            (None, None) => Buffers::Write(&[]),
+        }
+    }
+
     /// What it does with its bytes.
     #[inline]
     pub(crate) fn direction(&self) -> Direction {

@@ -16,7 +16,7 @@ use super::{SETTINGS, wired};
 use crate::bus::platform::{AtomicU32, Spin};
 use crate::bus::queued::Completed;
 use crate::bus::{Platform, Pump, Then};
-use crate::spi::{Error, Transfer};
+use crate::spi::{Error, Settings, Transfer};
 
 #[test]
 fn a_lock_spans_several_messages() {
@@ -68,6 +68,20 @@ fn try_finds_a_locked_bus_busy() {
         });
         drop(lock);
         device.try_sync(&mut [Transfer::write(&[1])]).expect("is free");
+    }
+}
+
+#[test]
+fn a_lock_opens_devices_without_giving_the_bus_away() {
+    for platform in [&Spin as &dyn Platform, &ParkInheriting] {
+        let bus = wired(platform, |_| Ok(()));
+        let mut lock = bus.lock();
+        let device = lock.device(&SETTINGS).expect("opens");
+        assert_eq!(lock.sync(&device, &mut [Transfer::write(&[1])]), Ok(1));
+        let refused = lock.device(&Settings { speed_hz: 0, ..SETTINGS }).expect_err("no clock");
+        assert_eq!(refused, Error::SpeedZero);
+        drop(lock);
+        assert_eq!(device.sync(&mut [Transfer::write(&[2])]), Ok(1), "it outlives the lock");
     }
 }
 

@@ -96,8 +96,10 @@ impl EcspiConfig {
         }
         let channel = match select {
             Select::Native { channel } => channel & 3,
-            // Some channel has to be selected: one whose SS no chip listens to.
-            Select::Gpio { .. } | Select::Nobody => lines::idle_channel(&self.chip_selects, 4),
+            // Some channel has to be selected: one whose SS no chip listens to. A GPIO's line leaves
+            // at most three of the four to native ones.
+            Select::Gpio { .. } => lines::idle_channel(&self.chip_selects, 4).unwrap_or(0),
+            Select::Nobody => lines::idle_channel(&self.chip_selects, 4).ok_or(Error::NoCs)?,
         };
         let conreg = self.conreg_for(settings.speed_hz, channel_select(channel))?;
         let divisor = divisor(conreg);
@@ -198,6 +200,7 @@ impl EcspiConfig {
         program: &Program,
         message: &[Transfer<'_>],
     ) -> Result<(), MessageError> {
+        // Only a device on such a line has the controller asked.
         if !program.asks {
             return Ok(());
         }

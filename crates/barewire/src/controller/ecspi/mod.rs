@@ -40,7 +40,9 @@
 //! GPIO registers ([`gpio`](super::gpio)) or the block's own lines. The block's own line is
 //! active for one burst: transfers above 512 bytes, second transfers without `cs_change` and word
 //! delays are refused there rather than pulse it. Its setup time comes in clocks (CSD_CTL, at
-//! most 63), its hold time is half a clock less 2 ns and cannot be set.
+//! most 63), its hold time is half a clock less 2 ns and cannot be set. A device without a chip
+//! select ([`Mode::NO_CS`](crate::spi::Mode::NO_CS)) is clocked on a channel whose line no chip
+//! listens to; where each of the four has one, it is refused.
 //!
 //! # Not supported
 //! Least significant bit first (not in the block), word lengths other than 8, 16 and 32 bits,
@@ -103,7 +105,7 @@ const CHUNK_WORDS: usize = 16;
 const P_CONFIGREG: usize = 0;
 const P_PERIODREG: usize = 1;
 const P_TESTREG: usize = 2;
-/// The GPIO bit of the select line; 0 for the block's own line.
+/// The GPIO bit of the select line; 0 for the block's own line, or for none.
 const P_CS_MASK: usize = 3;
 /// Bit 31: the line is active high. Rest: ticks of two clocks.
 const P_CS_HIGH_SETTLE: usize = 4;

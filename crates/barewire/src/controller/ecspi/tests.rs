@@ -87,6 +87,38 @@ fn four_bytes_on_the_native_select_cost_three_accesses() {
     assert_eq!(fake.remaining(), 0);
 }
 
+#[test]
+fn without_a_chip_select_no_line_moves_that_a_chip_listens_to() {
+    // Channel 1 (bit 18), since channel 0 has a chip; nothing of the GPIO, and two transfers.
+    let mut script = Vec::from(RESET);
+    script.extend([Write(0x08, 0x0074_30f1), Write(0x0c, 0), Write(0x1c, 0), Write(0x20, 0)]);
+    script.push(Write(0x08, 0x0074_30f9));
+    for byte in [0x9f, 0x05] {
+        script.extend([Write(0x04, byte), Read(0x18, 0x08), Read(0x00, 0xff)]);
+    }
+    let mut fake = Fake::new(&script);
+    let bus = Bus::new(Ecspi::new(&mut fake, NoGpio, Ticker(0), config(NATIVE)));
+    // No such line, and no such polarity: neither is looked at.
+    let settings = Settings::new(9, 20_000_000).with_mode(Mode::NO_CS | Mode::CS_HIGH);
+    let device = bus.device(&settings).expect("opens");
+    let mut message = [Transfer::write(&[0x9f]), Transfer::write(&[0x05])];
+    device.sync(&mut message).expect("is not pulsed, so not refused");
+    let long = [0; 513];
+    let mut message = [Transfer::write(&long).with_word_delay_ns(1)];
+    device.prepare_message(&mut message).expect("is planned");
+    let _ = bus;
+    assert_eq!(fake.remaining(), 0);
+}
+
+#[test]
+fn a_block_whose_every_line_has_a_chip_does_not_clock_without() {
+    let native = |channel| CsLine::Native { channel, active_high: false };
+    let chip_selects = [native(0), native(1), native(2), native(3)];
+    let config = EcspiConfig { chip_selects, ..config(NATIVE) };
+    let settings = Settings::new(0, 20_000_000).with_mode(Mode::NO_CS);
+    assert_eq!(config.configure(&settings, 8_000_000), Err(Error::NoCs));
+}
+
 fn four_bytes_on_a_pin(ownership: Ownership, edges: [Vec<Access>; 2]) {
     let [falls, rises] = edges;
     let exchange = [Write(0x04, 0x0102_0304), Read(0x18, 8), Read(0x00, 0x0506_0708)];

@@ -1,0 +1,16 @@
+//! Nothing but tests: drivers and devices for `embedded-hal` that nobody here wrote, unmodified
+//! from crates.io, and barewire on the other side.
+//!
+//! *Read first*: `barewire::hal`.
+//!
+//! A crate of its own, because what these crates bring along must reach neither the core, which
+//! builds without an operating system, nor the simulator, which builds quickly. They are
+//! dev-dependencies, so that nothing here is built for whoever uses barewire.
+//!
+//! | crate | is | runs on |
+//! |---|---|---|
+//! | `w25q32jv` 0.5.1 | a flash driver, blocking and async | our device; embedded-hal-bus's on our bus |
+//! | `max7219` 0.5.0 | a display driver | our device |
+//! | `embedded-devices` 0.10.3 | MCP3204 and MCP3208, blocking and async | our device |
+//! | `embedded-hal-mock` 0.11 | a device that expects every byte | under our flash driver |
+//! | `linux-embedded-hal` 0.5.0 | a spidev node as a device | under our flash driver, where there is a node |

@@ -1,0 +1,109 @@
+//! Our bus, locked, as an `embedded-hal` `SpiBus`: clocks and data, and no chip select.
+
+use core::fmt;
+
+use embedded_hal::spi::{ErrorType, Operation, SpiBus};
+use embedded_hal_async::spi::SpiBus as AsyncSpiBus;
+
+use super::room::{Room, Shape};
+use crate::bus::{Device, Locked};
+use crate::controller::Controller;
+use crate::spi::{Error, MessageError, Mode, Settings, Transfer};
+
+/// A bus that drivers for `embedded-hal` have to themselves, as long as this lives.
+///
+/// No chip select moves ([`Mode::NO_CS`]): whoever has it selects the chip, by a pin, say
+/// ([`BankPin`](super::BankPin)), or has none to select.
+///
+/// Every call returns when its bytes are through and the clock rests, so flushing has nothing to
+/// do. The async methods never wait for anything but the wire, and are done in their first poll.
+pub struct HalBus<'b, C: Controller + ?Sized> {
+    lock: Locked<'b, C>,
+    device: Device<'b, C>,
+}
+
+impl<C: Controller + ?Sized> fmt::Debug for HalBus<'_, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HalBus").field("device", &self.device).finish_non_exhaustive()
+    }
+}
+
+impl<'b, C: Controller + ?Sized> HalBus<'b, C> {
+    /// The bus that `lock` has, from [`Bus::lock`](crate::bus::Bus::lock) or, without waiting, from
+    /// [`Bus::try_lock`](crate::bus::Bus::try_lock). Of `settings` the chip select and the word
+    /// length are not looked at: there is none, and words have 8 bits.
+    ///
+    /// # Errors
+    /// [`Error::NoCs`] if the controller always moves some chip's line; else as
+    /// [`Bus::device`](crate::bus::Bus::device).
+    pub fn new(mut lock: Locked<'b, C>, settings: &Settings) -> Result<Self, Error> {
+        let mode = settings.mode | Mode::NO_CS;
+        let device = lock.device(&settings.with_mode(mode).with_bits_per_word(8))?;
+        Ok(Self { lock, device })
+    }
+
+    /// The lock back.
+    #[must_use]
+    pub fn into_lock(self) -> Locked<'b, C> {
+        self.lock
+    }
+
+    /// The device without a chip select.
+    #[must_use]
+    pub fn device(&self) -> &Device<'b, C> {
+        &self.device
+    }
+
+    fn run(&mut self, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        self.lock.sync(&self.device, message).map(|_| ())
+    }
+}
+
+impl<C: Controller + ?Sized> ErrorType for HalBus<'_, C> {
+    type Error = MessageError;
+}
+
+impl<C: Controller + ?Sized> SpiBus for HalBus<'_, C> {
+    fn read(&mut self, words: &mut [u8]) -> Result<(), MessageError> {
+        self.run(&mut [Transfer::read(words)])
+    }
+
+    fn write(&mut self, words: &[u8]) -> Result<(), MessageError> {
+        self.run(&mut [Transfer::write(words)])
+    }
+
+    fn transfer(&mut self, read: &mut [u8], write: &[u8]) -> Result<(), MessageError> {
+        let mut operations = [Operation::Transfer(read, write)];
+        self.run(Room::<2>::of(&mut operations, Shape::new(8)).message())
+    }
+
+    fn transfer_in_place(&mut self, words: &mut [u8]) -> Result<(), MessageError> {
+        self.run(&mut [Transfer::in_place(words)])
+    }
+
+    fn flush(&mut self) -> Result<(), MessageError> {
+        Ok(())
+    }
+}
+
+impl<C: Controller + ?Sized> AsyncSpiBus for HalBus<'_, C> {
+    async fn read(&mut self, words: &mut [u8]) -> Result<(), MessageError> {
+        SpiBus::read(self, words)
+    }
+
+    async fn write(&mut self, words: &[u8]) -> Result<(), MessageError> {
+        SpiBus::write(self, words)
+    }
+
+    async fn transfer(&mut self, read: &mut [u8], write: &[u8]) -> Result<(), MessageError> {
+        SpiBus::transfer(self, read, write)
+    }
+
+    async fn transfer_in_place(&mut self, words: &mut [u8]) -> Result<(), MessageError> {
+        SpiBus::transfer_in_place(self, words)
+    }
+
+    async fn flush(&mut self) -> Result<(), MessageError> {
+        Ok(())
+    }
+}

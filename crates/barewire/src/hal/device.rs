@@ -1,0 +1,125 @@
+//! Our device as an `embedded-hal` `SpiDevice`: a transaction is a message.
+
+use core::fmt;
+
+use embedded_hal::spi::{ErrorType, Operation, SpiDevice};
+use embedded_hal_async::spi::SpiDevice as AsyncSpiDevice;
+
+use super::room::{Room, Shape, operation_index, transfers};
+use crate::bus::Device;
+use crate::controller::Controller;
+use crate::spi::{Error, MessageError};
+
+/// Most transactions are a command and its data: room that is made quickly.
+const FEW: usize = 2;
+
+/// A device that drivers for `embedded-hal` run on.
+///
+/// `TRANSFERS` is the longest transaction, in transfers: an operation is one, a `Transfer` of two
+/// lengths two, a delay none, unless a transaction begins with it or it is above
+/// [`HalDevice::with_delay_max_ns`]. A longer one is refused with [`Error::TooManyTransfers`].
+///
+/// A refused transaction clocks nothing. An error's `transfer_index` counts the operations.
+///
+/// A transaction without bytes (without operations, or of empty ones) selects and deselects the
+/// chip, as it does on a bus whose CS is a pin.
+///
+/// A controller's own line that is active only while bits are clocked cannot keep all of the contract:
+/// it stays where it is then, has risen before a delay that ends a transaction, and whatever is more than one
+/// transfer is refused. Drivers for `embedded-hal` want a GPIO as chip select.
+///
+/// As a future it waits for its turn between polls and runs inside one, delays included. Dropped
+/// before, it takes its place in the queue with it, and nothing was clocked.
+///
+/// Dropping one that waits asks whoever holds the bus to take it out, and waits for that. So it
+/// must not be done by a thread that holds the bus itself: by a lock or a [`HalBus`](super::HalBus),
+/// or by another future that was granted its turn and is yet to be polled. Where one thread polls
+/// all futures of a bus and nobody keeps a lock between polls, none ever waits.
+pub struct HalDevice<'b, C: ?Sized, const TRANSFERS: usize = 16> {
+    device: Device<'b, C>,
+    shape: Shape,
+}
+
+impl<C: ?Sized, const TRANSFERS: usize> fmt::Debug for HalDevice<'_, C, TRANSFERS> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HalDevice").field("device", &self.device).finish_non_exhaustive()
+    }
+}
+
+impl<'b, C: Controller + ?Sized> HalDevice<'b, C> {
+    /// `device`, with room for 16 transfers. Whatever its settings say, words have 8 bits here.
+    pub fn new(device: Device<'b, C>) -> Self {
+        Self { device, shape: Shape::new(device.settings().bits_per_word) }
+    }
+}
+
+impl<'b, C: Controller + ?Sized, const TRANSFERS: usize> HalDevice<'b, C, TRANSFERS> {
+    /// The same with room for `N` transfers.
+    #[must_use]
+    pub fn with_room<const N: usize>(self) -> HalDevice<'b, C, N> {
+        HalDevice { device: self.device, shape: self.shape }
+    }
+
+    /// The same, with delays above `delay_max_ns` nanoseconds made in several pieces, each rounded
+    /// up. One second if not said otherwise, which every register driver can make; spidev's longest
+    /// delay is 65,535 us.
+    #[must_use]
+    pub fn with_delay_max_ns(mut self, delay_max_ns: u32) -> Self {
+        self.shape.delay_max_ns = delay_max_ns.clamp(1, Shape::DELAY_MAX_NS);
+        self
+    }
+
+    /// The device below.
+    #[must_use]
+    pub fn device(&self) -> &Device<'b, C> {
+        &self.device
+    }
+
+    /// How many transfers it is, if there is room for them.
+    fn check(&self, operations: &mut [Operation<'_, u8>]) -> Result<usize, MessageError> {
+        let transfers = transfers(operations, self.shape);
+        if transfers <= TRANSFERS {
+            return Ok(transfers);
+        }
+        let error = Error::TooManyTransfers { transfers, max: TRANSFERS };
+        Err(MessageError::refused(error, operation_index(operations, self.shape, TRANSFERS)))
+    }
+
+    /// The error as the caller counts: in operations.
+    #[cold]
+    fn explain(&self, error: MessageError, operations: &mut [Operation<'_, u8>]) -> MessageError {
+        let transfer_index = operation_index(operations, self.shape, error.transfer_index);
+        MessageError { transfer_index, ..error }
+    }
+}
+
+impl<C: Controller + ?Sized, const TRANSFERS: usize> ErrorType for HalDevice<'_, C, TRANSFERS> {
+    type Error = MessageError;
+}
+
+impl<C: Controller + ?Sized, const TRANSFERS: usize> SpiDevice for HalDevice<'_, C, TRANSFERS> {
+    fn transaction(&mut self, operations: &mut [Operation<'_, u8>]) -> Result<(), MessageError> {
+        let ran = if self.check(operations)? <= FEW {
+            self.device.sync(Room::<FEW>::of(operations, self.shape).message())
+        } else {
+            self.device.sync(Room::<TRANSFERS>::of(operations, self.shape).message())
+        };
+        ran.map(|_| ()).map_err(|error| self.explain(error, operations))
+    }
+}
+
+impl<C: Controller + ?Sized, const TRANSFERS: usize> AsyncSpiDevice
+    for HalDevice<'_, C, TRANSFERS>
+{
+    async fn transaction(
+        &mut self,
+        operations: &mut [Operation<'_, u8>],
+    ) -> Result<(), MessageError> {
+        let ran = if self.check(operations)? <= FEW {
+            self.device.transact(Room::<FEW>::of(operations, self.shape).message()).await
+        } else {
+            self.device.transact(Room::<TRANSFERS>::of(operations, self.shape).message()).await
+        };
+        ran.map(|_| ()).map_err(|error| self.explain(error, operations))
+    }
+}

@@ -1,0 +1,76 @@
+//! `embedded-hal` 1.0 and `embedded-hal-async` 1.0, both ways.
+//!
+//! # Read first
+//! The documentation of [`embedded_hal::spi`], above all "Bus vs Device" and "Flushing".
+//!
+//! # How it works
+//! | of ours | as | by |
+//! |---|---|---|
+//! | a [`Device`](crate::bus::Device) | `SpiDevice`, blocking and async | [`HalDevice`] |
+//! | a [locked](crate::bus::Bus::lock) bus | `SpiBus`, blocking and async | [`HalBus`] |
+//! | a [`Timer`](crate::time::Timer) | `DelayNs`, blocking and async | [`Delay`] |
+//! | a pin of a [`GpioBank`](crate::controller::gpio::GpioBank) | `OutputPin` | [`BankPin`] |
+//! | [`MessageError`](crate::spi::MessageError) and [`Error`](crate::spi::Error) | `spi::Error` | themselves |
+//!
+//! and the other way any foreign `SpiDevice` is a [`Port`](crate::chip::Port) for our chip drivers,
+//! by [`OnSpiDevice`].
+//!
+//! Foreign drivers find here what `embedded-hal` promises them:
+//! 1. A transaction is one message under one chip select, never interleaved with another.
+//! 2. Its operations run in their order; a delay is made at its place, CS active, never shorter than
+//!    asked, and rounded up to the controller's quantum.
+//! 3. When a call returns, the wire is idle: there is nothing left to flush.
+//! 4. CS is inactive after every transaction, a failed one too, and the first error is returned.
+//! 5. A future of theirs that is dropped was run whole, or not at all: it waits for its turn
+//!    between polls, and is on the wire inside one.
+//!
+//! ```
+//! use barewire::bus::Bus;
+//! use barewire::controller::null::Null;
+//! use barewire::hal::HalDevice;
+//! use barewire::spi::Settings;
+//! use embedded_hal::spi::{Operation, SpiDevice};
+//!
+//! let bus = Bus::new(Null::new());
+//! let mut device = HalDevice::new(bus.device(&Settings::new(0, 20_000_000))?);
+//! let mut id = [0; 3];
+//! device.transaction(&mut [Operation::Write(&[0x9f]), Operation::Read(&mut id)])?;
+//! # Ok::<(), barewire::spi::Error>(())
+//! ```
+//!
+//! # Not supported
+//! Words of 16 and 32 bits (`SpiDevice<u16>`): our buffers are bytes. `embedded-hal` 0.2 and
+//! `embedded-hal-nb`.
+
+mod bus;
+mod delay;
+mod device;
+mod error;
+mod pin;
+mod port;
+mod room;
+#[cfg(test)]
+mod tests;
+
+pub use bus::HalBus;
+pub use delay::Delay;
+pub use device::HalDevice;
+pub use pin::BankPin;
+pub use port::{NoDelay, OnSpiDevice};
+
+use crate::spi::Mode;
+
+impl From<embedded_hal::spi::Mode> for Mode {
+    fn from(mode: embedded_hal::spi::Mode) -> Self {
+        use embedded_hal::spi::{Phase, Polarity};
+        let polarity = match mode.polarity {
+            Polarity::IdleLow => Self::default(),
+            Polarity::IdleHigh => Self::CPOL,
+        };
+        let phase = match mode.phase {
+            Phase::CaptureOnFirstTransition => Self::default(),
+            Phase::CaptureOnSecondTransition => Self::CPHA,
+        };
+        polarity | phase
+    }
+}

@@ -1,0 +1,131 @@
+//! Both ways, on a wire that writes down what it is told.
+
+mod device;
+mod other_way;
+mod time;
+
+use core::cell::RefCell;
+use core::future::Future;
+use core::pin::pin;
+use core::task::{Context, Poll, Waker};
+use std::rc::Rc;
+use std::vec::Vec;
+
+use crate::controller::null::Null;
+use crate::controller::{
+    Controller, Limits, Plan, Program, TimedOut, Unfinished, Wire, plan_message, run_message,
+};
+use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
+
+/// What a wire was told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Event {
+    Select,
+    Deselect,
+    Recover,
+    /// What was sent, and whether anybody listened.
+    Exchange(Vec<u8>, bool),
+    Ticks(u32),
+}
+
+type Log = Rc<RefCell<Vec<Event>>>;
+
+/// A wire that answers each byte with its place on the wire, counted from 1, and a timer that costs
+/// no time.
+struct Recorder {
+    log: Log,
+    timer_hz: u32,
+    clocked: u8,
+    /// The exchange, from 0, that times out.
+    fails_at: Option<usize>,
+    exchanges: usize,
+}
+
+impl Recorder {
+    fn new(timer_hz: u32) -> (Self, Log) {
+        let log = Log::default();
+        let this = Self { log: log.clone(), timer_hz, clocked: 0, fails_at: None, exchanges: 0 };
+        (this, log)
+    }
+
+    fn tell(&self, event: Event) {
+        self.log.borrow_mut().push(event);
+    }
+}
+
+impl Wire for Recorder {
+    fn select(&mut self, _: &Program) {
+        self.tell(Event::Select);
+    }
+
+    fn deselect(&mut self, _: &Program) {
+        self.tell(Event::Deselect);
+    }
+
+    fn exchange(&mut self, _: &Program, plan: &Plan, data: &mut Data<'_>) -> Result<(), TimedOut> {
+        assert_eq!(plan.word_bytes(), 1, "embedded-hal's words have 8 bits");
+        self.exchanges += 1;
+        if self.fails_at == Some(self.exchanges - 1) {
+            return Err(TimedOut { timeout_us: 7 });
+        }
+        let mut sent = std::vec![0; data.len()];
+        if let Some(tx) = data.tx() {
+            sent.copy_from_slice(tx);
+        }
+        self.tell(Event::Exchange(sent, data.rx().is_some()));
+        let mut rx = data.rx_mut();
+        for index in 0..rx.as_deref().map_or(0, <[u8]>::len) {
+            if let Some(rx) = &mut rx {
+                rx[index] = self.clocked.wrapping_add(index as u8 + 1);
+            }
+        }
+        self.clocked = self.clocked.wrapping_add(data.len() as u8);
+        Ok(())
+    }
+
+    fn recover(&mut self) {
+        self.tell(Event::Recover);
+    }
+
+    fn wait_ticks(&mut self, ticks: u32) {
+        if ticks > 0 {
+            self.tell(Event::Ticks(ticks));
+        }
+    }
+}
+
+impl Controller for Recorder {
+    fn limits(&self) -> Limits {
+        Limits { timer_hz: self.timer_hz, ..Null::new().limits() }
+    }
+
+    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
+        Null::new().configure(settings)
+    }
+
+    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        plan_message(program, self.timer_hz, message, |_| Ok(0))
+    }
+
+    fn run(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, Unfinished> {
+        run_message(self, program, message)
+    }
+
+    fn reclaim(&mut self) {}
+}
+
+/// Polls until it is done, and says how often.
+fn block_on<F: Future>(future: F) -> (F::Output, usize) {
+    let mut future = pin!(future);
+    let mut cx = Context::from_waker(Waker::noop());
+    for polls in 1.. {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
+            return (output, polls);
+        }
+    }
+    unreachable!("polled for ever")
+}
