@@ -13,7 +13,7 @@ use barewire::controller::gpio::{ImxGpio, Ownership};
 use barewire::hal::{BankPin, Delay, HalBus, HalDevice, OnSpiDevice};
 use barewire::middleware::{Fault, FaultInjector, When};
 use barewire::spi::{Error, Settings};
-use barewire_sim::bring_up::{AnyController, Charged, any, bus};
+use barewire_sim::bring_up::{self, AnyController, Charged, bus};
 use barewire_sim::chip::{Chip, Clocking, PS_PER_NS, Ps, WireLimits};
 use barewire_sim::model::echo::{Echo, NO_LIMITS};
 use barewire_sim::model::nor::Nor;
@@ -170,7 +170,7 @@ fn the_timer_s_delays_last_what_was_asked_to_a_tick() {
 fn a_failed_transaction_leaves_the_chip_unselected() {
     let board = board();
     let chip = attached(&board, Stopwatch::default());
-    let faulty = FaultInjector::new(any(&board), Fault::Timeout, When::Transfer(1));
+    let faulty = FaultInjector::new(bring_up::any(&board), Fault::Timeout, When::Transfer(1));
     let bus = Bus::new(faulty);
     let mut device = HalDevice::new(bus.device(&SETTINGS).expect("opens"));
     let operations = &mut [Operation::Write(&[1]), Operation::Write(&[2]), Operation::Write(&[3])];

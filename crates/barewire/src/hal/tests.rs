@@ -62,11 +62,11 @@ impl Wire for Recorder {
         self.tell(Event::Deselect);
     }
 
-    fn exchange(&mut self, _: &Program, plan: &Plan, data: &mut Data<'_>) -> Result<(), TimedOut> {
+    fn exchange(&mut self, _: &Program, plan: &Plan, data: &mut Data<'_>) -> Result<(), Stopped> {
         assert_eq!(plan.word_bytes(), 1, "embedded-hal's words have 8 bits");
         self.exchanges += 1;
         if self.fails_at == Some(self.exchanges - 1) {
-            return Err(TimedOut { timeout_us: 7 });
+            return Err(Stopped::TimedOut { timeout_us: 7 });
         }
         let mut sent = std::vec![0; data.len()];
         if let Some(tx) = data.tx() {
