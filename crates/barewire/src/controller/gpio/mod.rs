@@ -5,10 +5,13 @@
 //! | block | accesses an edge |
 //! |---|---|
 //! | [`ImxGpio`] | 1 write with the bank to oneself, else 1 read and 1 write |
+//! | [`Pl061`] | 1 write |
 
 mod imx;
+mod pl061;
 
 pub use imx::ImxGpio;
+pub use pl061::Pl061;
 
 /// Drives GPIO lines for a controller.
 pub trait GpioBank {
