@@ -86,6 +86,9 @@ pub enum Error {
         /// The longest there is.
         max_ns: u32,
     },
+    /// The controller's own line is active in every transfer, and the board has a chip on it: that
+    /// chip would be selected together with this one.
+    NativeCsAlways,
     /// `cs_change` on a message's last transfer would leave the chip selected.
     CsChangeOnLast,
     /// A delay longer than the controller's timer counts.
@@ -151,6 +154,9 @@ impl fmt::Display for Error {
             Error::NativeCsDelay { asked_ns, max_ns } => write!(
                 f,
                 "the controller's own chip select cannot wait {asked_ns} ns (at most {max_ns}): use a GPIO as chip select"
+            ),
+            Error::NativeCsAlways => f.write_str(
+                "the controller's own chip select is active in every transfer, and the board has a chip on it: give that chip a GPIO as chip select",
             ),
             Error::CsChangeOnLast => f.write_str(
                 "cs_change on the last transfer would leave the chip selected after the message",
