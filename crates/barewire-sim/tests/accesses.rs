@@ -2,16 +2,17 @@
 //!
 //! Set `BAREWIRE_BLESS=1` to write it anew; the difference is then for a reviewer.
 
+mod snapshot;
+
 use std::cell::RefCell;
 use std::fmt::Write as _;
-use std::path::Path;
 use std::rc::Rc;
 
 use barewire::bus::Bus;
 use barewire::controller::ecspi::Streaming;
 use barewire::controller::gpio::Ownership;
 use barewire::spi::{Settings, Transfer};
-use barewire_sim::bring_up::{Charged, bring_up_with};
+use barewire_sim::bring_up::{Charged, ecspi_with};
 use barewire_sim::model::echo::Echo;
 use barewire_sim::{Board, BoardOptions, BoardSpec};
 
@@ -56,7 +57,7 @@ fn row(line: &Line, bytes: usize) -> String {
     let spec = BoardSpec::find("imx8mp").expect("a board");
     let board = Board::new(spec, BoardOptions::default());
     board.attach(line.cs, Rc::new(RefCell::new(Echo::default())));
-    let ecspi = bring_up_with(&board, line.ownership, Streaming::Refill);
+    let ecspi = ecspi_with(&board, line.ownership, Streaming::Refill);
     let bus = Bus::new(Charged::new(ecspi, board.clone()));
     let device = bus.device(&Settings::new(line.cs, 20_000_000)).expect("opens");
     let tx = vec![0x5a; bytes];
@@ -127,10 +128,5 @@ fn accesses_per_transfer_are_as_reviewed() {
             let _ = write!(table, "{}", row(line, bytes));
         }
     }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots/ecspi_accesses.txt");
-    if std::env::var_os("BAREWIRE_BLESS").is_some() {
-        std::fs::write(&path, &table).expect("the snapshot is writable");
-    }
-    let reviewed = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(table == reviewed, "not as reviewed in {}:\n{table}", path.display());
+    snapshot::check("ecspi_accesses.txt", &table);
 }

@@ -3,21 +3,25 @@
 //! *Read first*: the SoC's reference manual, memory map; the board's schematic or Linux device
 //! tree, for what stands behind each chip select.
 //!
-//! The number of a chip select is its place in [`BoardSpec::cs`]: the user's number, with the
-//! flash at 0, whatever the controller or Linux call the line.
+//! The number of a chip select is its place in [`BoardSpec::cs`]: the user's number, whatever the
+//! controller or Linux call the line.
 
 use std::fmt;
 
+use crate::model::adc::AdcPart;
 use crate::model::gpio::GpioBlock;
+use crate::model::gpio::bcm2835::Bcm2835Gpio;
 use crate::model::gpio::imx::ImxGpio;
 use crate::model::nor::Part;
-use crate::model::{ControllerBlock, ecspi};
+use crate::model::{ControllerBlock, bcm2835, ecspi};
 use crate::profile::Profile;
 use crate::wire::Driver;
 
 /// Which controller block a board has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControllerKind {
+    /// SPI0 of BCM2835 and its successors up to BCM2711.
+    Bcm2835,
     /// ECSPI of i.MX 6, 7 and 8M.
     Ecspi,
 }
@@ -27,6 +31,7 @@ impl ControllerKind {
     #[must_use]
     pub fn model(self, reference_hz: u64) -> Box<dyn ControllerBlock> {
         match self {
+            Self::Bcm2835 => Box::new(bcm2835::Bcm2835Spi::new(reference_hz)),
             Self::Ecspi => Box::new(ecspi::Ecspi::new(reference_hz)),
         }
     }
@@ -35,6 +40,8 @@ impl ControllerKind {
 /// Which block of pins it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GpioKind {
+    /// The GPIO block of BCM2835 and its successors up to BCM2837.
+    Bcm2835,
     /// The GPIO block of i.MX.
     Imx,
 }
@@ -44,6 +51,7 @@ impl GpioKind {
     #[must_use]
     pub fn model(self) -> Box<dyn GpioBlock> {
         match self {
+            Self::Bcm2835 => Box::new(Bcm2835Gpio::new()),
             Self::Imx => Box::new(ImxGpio::new()),
         }
     }
@@ -71,6 +79,19 @@ pub struct CsSpec {
     pub active_high: bool,
 }
 
+/// A converter on a board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AdcSpec {
+    /// Its chip select.
+    pub cs: u8,
+    /// What it is.
+    pub part: AdcPart,
+    /// VDD.
+    pub supply_mv: u32,
+    /// VREF.
+    pub vref_mv: u32,
+}
+
 /// A board.
 #[derive(Clone, Debug)]
 pub struct BoardSpec {
@@ -94,10 +115,12 @@ pub struct BoardSpec {
     pub flash_cs: u8,
     /// The flash.
     pub flash_part: fn() -> Part,
+    /// The converter, if it has one.
+    pub adc: Option<AdcSpec>,
 }
 
 /// All boards.
-pub static BOARDS: [BoardSpec; 2] = [
+pub static BOARDS: [BoardSpec; 3] = [
     BoardSpec {
         name: "imx8mp",
         title: "NXP i.MX 8M Plus EVK, ECSPI1 with a 32 MiB W25Q256JV flash",
@@ -116,6 +139,25 @@ pub static BOARDS: [BoardSpec; 2] = [
         ],
         flash_cs: 0,
         flash_part: Part::w25q256jv,
+        adc: None,
+    },
+    BoardSpec {
+        name: "rpi3",
+        title: "Raspberry Pi 3 Model B, SPI0 with an MCP3008 and a 4 MiB W25Q32JV flash",
+        profile: Profile::RPI3,
+        kind: ControllerKind::Bcm2835,
+        controller: "SPI0",
+        controller_base: 0x3f20_4000,
+        gpio: &[GpioSpec { kind: GpioKind::Bcm2835, name: "GPIO", base: 0x3f20_0000 }],
+        cs: &[
+            // The header's CE0, driven as Linux does: as a GPIO.
+            CsSpec { name: "GPIO8", driver: Driver::Gpio { block: 0, bit: 8 }, active_high: false },
+            CsSpec { name: "SPI0_CE1_N", driver: Driver::Native(1), active_high: false },
+        ],
+        flash_cs: 1,
+        flash_part: Part::w25q32jv,
+        // As in Ellis's article: at 5 V, its reference its supply.
+        adc: Some(AdcSpec { cs: 0, part: AdcPart::Mcp3008, supply_mv: 5_000, vref_mv: 5_000 }),
     },
     BoardSpec {
         name: "sabrelite",
@@ -136,6 +178,7 @@ pub static BOARDS: [BoardSpec; 2] = [
         ],
         flash_cs: 0,
         flash_part: Part::sst25vf016b,
+        adc: None,
     },
 ];
 
@@ -204,7 +247,7 @@ mod tests {
         assert_eq!(near(""), None);
         assert_eq!(
             BoardSpec::find("zzz").unwrap_err().to_string(),
-            "no simulated board is called \"zzz\"; there are imx8mp, sabrelite"
+            "no simulated board is called \"zzz\"; there are imx8mp, rpi3, sabrelite"
         );
     }
 }

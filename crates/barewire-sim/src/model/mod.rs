@@ -1,9 +1,14 @@
 //! What stands behind the registers and on the wire, each written from its maker's manual.
 
+pub mod adc;
+pub mod bcm2835;
 mod block;
 pub mod echo;
 pub mod ecspi;
 pub mod gpio;
+pub mod jumper;
+pub mod max7219;
 pub mod nor;
+pub mod signal;
 
 pub use block::ControllerBlock;

@@ -14,6 +14,7 @@
 pub mod hop;
 pub mod priority;
 pub mod readout;
+pub mod waiting;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -22,7 +23,7 @@ use barewire::bus::{Bus, Device, Platform};
 use barewire::controller::Controller;
 use barewire::spi::Settings;
 
-use crate::bring_up::{Charged, SimEcspi, bring_up};
+use crate::bring_up::{AnyController, Charged, any};
 use crate::chip::{PS_PER_NS, Ps};
 use crate::model::echo::Echo;
 use crate::{Board, BoardOptions, BoardSpec};
@@ -41,8 +42,8 @@ fn board() -> Board {
     board
 }
 
-fn bus(board: &Board, platform: &'static dyn Platform) -> Bus<Charged<SimEcspi>> {
-    Bus::with_platform(Charged::new(bring_up(board), board.clone()), platform)
+fn bus(board: &Board, platform: &'static dyn Platform) -> Bus<Charged<AnyController>> {
+    Bus::with_platform(Charged::new(any(board), board.clone()), platform)
 }
 
 fn device<C: Controller>(bus: &Bus<C>) -> Device<'_, C> {

@@ -1,5 +1,6 @@
 //! Blocks of pins, and what a board asks of one.
 
+pub mod bcm2835;
 pub mod imx;
 
 use std::fmt::Debug;
