@@ -55,7 +55,7 @@ impl fmt::Debug for AnyController {
 pub fn any(board: &Board) -> AnyController {
     AnyController(match board.spec().kind {
         ControllerKind::Ecspi => Box::new(ecspi(board)),
-        ControllerKind::Bcm2835 => unreachable!(),
+        ControllerKind::Bcm2835 | ControllerKind::Atmel | ControllerKind::Pl022 => unreachable!(),
     })
 }
 
@@ -74,7 +74,7 @@ pub fn any_interrupt(
         ControllerKind::Ecspi => {
             Box::new(ecspi_interrupt(board, poll_limit_ns).with_interrupt(interrupt))
         }
-        ControllerKind::Bcm2835 => unreachable!(),
+        ControllerKind::Bcm2835 | ControllerKind::Atmel | ControllerKind::Pl022 => unreachable!(),
     })
 }
 

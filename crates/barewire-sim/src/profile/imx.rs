@@ -1,8 +1,8 @@
-//! Boards with an i.MX of NXP: 6Quad and 8M Plus.
+//! Boards with an i.MX of NXP: 6DualLite, 6Quad and 8M Plus.
 //!
 //! *Read first*: the module page of [`super`].
 
-use super::{IPC_ASSUMED_A53, LOOP_COUNTED, Profile, figure};
+use super::{EXIT_ASSUMED, IPC_ASSUMED_A53, LOOP_COUNTED, Profile, figure};
 
 const WRITE_MEASURED: &str = "measured on i.MX RT1166 (a GPIO DR_TOGGLE loop runs at 5.43 MHz: \
     184 ns a period, two writes; qcentlabs.com/posts/fast_gpio), through the same AIPS bridge";
@@ -22,9 +22,6 @@ macro_rules! threads_a53 {
         )
     };
 }
-
-const EXIT_ASSUMED: &str = "assumption: a posted register write's time to end the interrupt at the \
-    GIC, 100 instructions to restore registers; to be replaced by a measurement on silicon";
 
 impl Profile {
     /// NXP i.MX 8M Plus EVK: four Cortex-A53.
@@ -108,6 +105,19 @@ impl Profile {
         ),
         interrupt_exit_ps: figure(192_000, EXIT_ASSUMED),
     };
+
+    /// A board with NXP i.MX 6DualLite: two Cortex-A9. The core, its clock, the bridge and the clocks
+    /// of ECSPI and GPT are those of i.MX 6Quad.
+    pub const IMX6DL: Self = Self {
+        name: "imx6dl",
+        cpu_hz: figure(1_000_000_000, "IMX6SDLCEC data sheet: Cortex-A9, 1.0 GHz"),
+        timer_frequency_hz: figure(3_000_000, "Linux timer-imx-gpt on i.MX 6DualLite: 24 MHz / 8"),
+        reference_hz: figure(
+            60_000_000,
+            "i.MX 6Solo/6DualLite reference manual, CCM: ECSPI_CLK_ROOT is PLL3 480 MHz / 8",
+        ),
+        ..Self::SABRELITE
+    };
 }
 
 const SCALED_WRITE: &str = "as on imx8mp, factor 1: both SoCs clock the AIPS bridge at 66 MHz (ipg \
@@ -120,3 +130,14 @@ const SCALED_READ: &str = "assumption: as on imx8mp, factor 1: both SoCs clock t
 const SCALED_THREADS: &str = "assumption: as on imx8mp, x 1.6 for the clock: the Cortex-A9 at \
     1.0 GHz taken to need as many clocks as the Cortex-A53; to be replaced by a measurement on \
     silicon";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_costs_what_the_quad_costs() {
+        let values = |profile: Profile| profile.sources().map(|row| row.value);
+        assert_eq!(values(Profile::IMX6DL), values(Profile::SABRELITE));
+    }
+}

@@ -12,8 +12,10 @@
 //! # Not supported
 //! Caches, pipelining of accesses (each posted write takes its full time), interconnect load.
 
+mod calxeda;
 mod imx;
 mod rpi;
+mod sam;
 
 use crate::chip::Ps;
 use crate::engine::Costs;
@@ -89,6 +91,8 @@ pub struct Profile {
 
 const IPC_ASSUMED_A53: &str = "assumption: the in-order dual-issue Cortex-A53 sustains one \
     instruction a clock on driver code; to be replaced by a count on silicon";
+const EXIT_ASSUMED: &str = "assumption: a posted register write's time to end the interrupt at the \
+    GIC, 100 instructions to restore registers; to be replaced by a measurement on silicon";
 const LOOP_COUNTED: &str = "counted: load or store of the datum, step, compare, branch";
 
 impl Profile {
