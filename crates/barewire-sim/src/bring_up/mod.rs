@@ -10,6 +10,7 @@
 //! charge their own.
 
 mod ecspi;
+mod pl022;
 
 use std::fmt;
 use std::task::Poll;
@@ -25,6 +26,7 @@ use crate::chip::{PS_PER_NS, Ps};
 use crate::platform::SimPlatform;
 use crate::wire::Driver;
 pub use ecspi::{SimEcspi, ecspi, ecspi_interrupt, ecspi_with};
+pub use pl022::{SimPl022, pl022, pl022_interrupt};
 
 /// Instructions of the sync path for a message of one transfer, without the controller's register
 /// work: 149 for the whole call less 14 of the null controller's three calls.
@@ -55,7 +57,8 @@ impl fmt::Debug for AnyController {
 pub fn any(board: &Board) -> AnyController {
     AnyController(match board.spec().kind {
         ControllerKind::Ecspi => Box::new(ecspi(board)),
-        ControllerKind::Bcm2835 | ControllerKind::Atmel | ControllerKind::Pl022 => unreachable!(),
+        ControllerKind::Pl022 => Box::new(pl022(board)),
+        ControllerKind::Bcm2835 | ControllerKind::Atmel => unreachable!(),
     })
 }
 
@@ -74,7 +77,10 @@ pub fn any_interrupt(
         ControllerKind::Ecspi => {
             Box::new(ecspi_interrupt(board, poll_limit_ns).with_interrupt(interrupt))
         }
-        ControllerKind::Bcm2835 | ControllerKind::Atmel | ControllerKind::Pl022 => unreachable!(),
+        ControllerKind::Pl022 => {
+            Box::new(pl022_interrupt(board, poll_limit_ns).with_interrupt(interrupt))
+        }
+        ControllerKind::Bcm2835 | ControllerKind::Atmel => unreachable!(),
     })
 }
 
