@@ -22,7 +22,13 @@ use by_handler::ByHandler;
 use proptest::prelude::*;
 
 fn board() -> Board {
-    Board::new(BoardSpec::find("highbank").expect("a board"), BoardOptions::default())
+    late_board(0)
+}
+
+/// A board whose every access may take `jitter_ns` longer.
+fn late_board(jitter_ns: u64) -> Board {
+    let options = BoardOptions { jitter_ps: jitter_ns * 1_000, ..BoardOptions::default() };
+    Board::new(BoardSpec::find("highbank").expect("a board"), options)
 }
 
 /// How the end of a transfer is awaited that takes longer than a limit in nanoseconds.
@@ -272,8 +278,8 @@ impl Message {
     }
 }
 
-fn run_all(messages: &[Message], waits: Waits) -> Result<u64, TestCaseError> {
-    let board = board();
+fn run_all(messages: &[Message], waits: Waits, jitter_ns: u64) -> Result<u64, TestCaseError> {
+    let board = late_board(jitter_ns);
     let mut counter = 0;
     on_bus!(&board, waits, |bus| for message in messages {
         message.run(&board, &bus, &mut counter)?;
@@ -301,12 +307,13 @@ proptest! {
     fn random_messages_arrive_whole_and_in_time(
         messages in prop::collection::vec(a_message(), 1..6),
         limit_ns in prop_oneof![Just(0), 0_u32..200_000],
+        jitter_ns in prop_oneof![Just(0), 0_u64..3_000],
     ) {
-        let once = run_all(&messages, Waits::Polling)?;
-        let again = run_all(&messages, Waits::Polling)?;
+        let once = run_all(&messages, Waits::Polling, jitter_ns)?;
+        let again = run_all(&messages, Waits::Polling, jitter_ns)?;
         prop_assert_eq!(once, again, "the same program has the same trace");
-        run_all(&messages, Waits::Asleep(limit_ns))?;
-        run_all(&messages, Waits::ByHandler(limit_ns))?;
+        run_all(&messages, Waits::Asleep(limit_ns), jitter_ns)?;
+        run_all(&messages, Waits::ByHandler(limit_ns), jitter_ns)?;
     }
 }
 
@@ -315,9 +322,9 @@ proptest! {
 #[test]
 fn what_is_taken_on_the_block_s_own_line_does_not_pulse() {
     for (mode, bits, most) in [(MODE_0, 8, 1), (MODE_2, 16, 2), (MODE_1, 8, 16), (MODE_3, 16, 16)] {
-        for speed_hz in [1_000_000, 75_000_000] {
+        for (speed_hz, jitter_ns) in [(1_000_000, 0), (75_000_000, 0), (75_000_000, 5_000)] {
             for waits in [Waits::Polling, Waits::Asleep(0), Waits::ByHandler(0)] {
-                let board = board();
+                let board = late_board(jitter_ns);
                 let chip = Rc::new(RefCell::new(Echo::default()));
                 assert!(board.attach(1, chip.clone()));
                 let settings = Settings {
