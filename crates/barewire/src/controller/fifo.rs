@@ -103,7 +103,7 @@ impl Flow {
     }
 
     /// Words of this go that are still to be sent.
-    pub(super) fn to_send(&self) -> usize {
+    pub(super) fn unsent(&self) -> usize {
         self.until - self.sent
     }
 

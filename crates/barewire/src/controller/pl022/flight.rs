@@ -47,7 +47,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Pl022<R, G, T, I> {
         if in_flight < HALF_WORDS || !self.half_full() {
             return 0;
         }
-        match in_flight + self.flight.flow.to_send() {
+        match in_flight + self.flight.flow.unsent() {
             HALF_WORDS => HALF_WORDS,
             to_come => (to_come - HALF_WORDS).min(HALF_WORDS),
         }

@@ -12,19 +12,24 @@
 //! says that there is a word, RXRIS that there are four, BSY that a frame is on its way.
 //!
 //! The clock is SSPCLK / (CPSDVSR x (1 + SCR)), CPSDVSR even. Where SPH is 0 the block rests after
-//! each frame, and its own select line (SSPFSSOUT) pulses; where SPH is 1 the frames of a filled FIFO
-//! follow each other without a pause.
+//! each frame, some two clocks, and its own select line (SSPFSSOUT) pulses; where SPH is 1 the frames
+//! of a filled FIFO follow each other without a pause.
 //!
 //! # How this driver uses it
 //! 1. A device's settings are SSPCR0, SSPCPSR and SSPCR1, written when they change, with SSE clear
-//!    around them. When the clock's polarity changes, two of its periods are waited before a chip
-//!    is selected: the level follows when the block is enabled, in its own clock's time.
+//!    around them, and before a chip is selected. When the clock's polarity changes, two of its
+//!    periods are waited then: the level follows when the block is enabled, in its own clock's time
+//!    (while enabled it would follow with the next frame, which the chip would take for an edge). A
+//!    transfer with a speed or a word length of its own changes them with the chip selected. That
+//!    leaves the clock's level: the block may be enabled with words in its FIFO, so at rest it has
+//!    the level of SPO, enabled or not.
 //! 2. At most 8 frames are in flight, so the receive FIFO cannot overrun however late we are. With
 //!    8 of them RXRIS is asked, and four read at a time; with fewer RNE, for each, unless BSY has
 //!    fallen: then all have come. The last of them is read only when RNE shows it, so a word that
 //!    was lost is missed, not made up.
 //! 3. Bytes go two a frame where SPH is 1 and every transfer of the message is of even length: half
-//!    the accesses and the same wire. Where SPH is 0 a byte is a frame.
+//!    the accesses and the same wire. Where SPH is 0 a byte is a frame, and the chip has the pause
+//!    after each that it would have of any driver.
 //! 4. After the last word BSY is awaited: the last capture is up to a clock before the end.
 //! 5. RORRIS means that a word was lost: [`Stopped::Overrun`].
 //! 6. Transfers that take longer than [`Pl022Config::poll_limit_ns`] wait by interrupt; see
@@ -352,7 +357,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Pl022<R, G, T, 
 
     #[inline]
     fn ready(&mut self, in_flight: usize) -> usize {
-        if self.left && in_flight + self.flight.flow.to_send() >= HALF_WORDS {
+        if self.left && in_flight + self.flight.flow.unsent() >= HALF_WORDS {
             return self.ready_left(in_flight);
         }
         if in_flight == FIFO_WORDS {

@@ -19,7 +19,7 @@ fn hold_native(exchange: &[Access], mode: Mode, message: &mut [Transfer<'_>]) {
 fn frames_under_one_select_are_in_the_fifo_before_the_block_is_enabled() {
     let mut script = Vec::from(configured(0x8f));
     script.push(Write(CR1, 0));
-    script.extend((0..8).map(|n| Write(DR, 2 * n << 8 | 2 * n + 1)));
+    script.extend((0..8).map(|n| Write(DR, 0x0001 + 0x0202 * n)));
     script.extend([Write(CR1, 2), Read(RIS, 0x0c)]);
     script.extend([0x1011, 0x1213, 0x1415, 0x1617].map(|word| Read(DR, word)));
     script.push(Read(SR, IDLE_RNE));

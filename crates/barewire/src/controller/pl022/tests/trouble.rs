@@ -93,8 +93,7 @@ fn a_target_is_disabled_before_it_becomes_a_controller() {
     script[3] = Read(CR1, 0x0e);
     script[4] = Write(CR1, 0x0c);
     let mut fake = Fake::new(&script);
-    let pl022 = Pl022::new(&mut fake, NoPins, Ticker(0), config(PIN_3));
-    drop(pl022);
+    let _ = Pl022::new(&mut fake, NoPins, Ticker(0), config(PIN_3));
     assert_eq!(fake.remaining(), 0);
 }
 
