@@ -61,6 +61,8 @@ pub enum Error {
     },
     /// The controller cannot send the least significant bit first.
     LsbFirst,
+    /// The controller cannot receive what it sends ([`Mode::LOOP`](super::Mode::LOOP)).
+    NoLoopback,
     /// No such line in the controller's table of chip selects.
     NoSuchChipSelect {
         /// The line asked.
@@ -89,6 +91,12 @@ pub enum Error {
     /// The controller's own line is active in every transfer, and the board has a chip on it: that
     /// chip would be selected together with this one.
     NativeCsAlways,
+    /// The line is the controller's own, which rises while the clock is set: a transfer with a speed
+    /// of its own would pulse it.
+    NativeCsSpeed {
+        /// Hertz asked for the transfer.
+        asked_hz: u32,
+    },
     /// `cs_change` on a message's last transfer would leave the chip selected.
     CsChangeOnLast,
     /// A delay longer than the controller's timer counts.
@@ -126,7 +134,10 @@ impl fmt::Display for Error {
                 u32::from(word_bytes) * 8
             ),
             Error::BitsPerWord { bits } => {
-                write!(f, "the controller has no words of {bits} bits: use 8, 16 or 32")
+                write!(
+                    f,
+                    "the controller has no words of {bits} bits: use 8, or what else its limits name"
+                )
             }
             Error::SpeedZero => f.write_str("speed_hz is 0: name the fastest clock the chip takes"),
             Error::SpeedTooLow { asked_hz, min_hz } => write!(
@@ -136,6 +147,9 @@ impl fmt::Display for Error {
             Error::LsbFirst => f.write_str(
                 "the controller cannot send the least significant bit first: reverse the bits in the buffer",
             ),
+            Error::NoLoopback => {
+                f.write_str("the controller has no loopback: connect MISO to MOSI by a wire")
+            }
             Error::NoSuchChipSelect { chip_select } => {
                 write!(f, "the controller has no chip select {chip_select}")
             }
@@ -157,6 +171,10 @@ impl fmt::Display for Error {
             ),
             Error::NativeCsAlways => f.write_str(
                 "the controller's own chip select is active in every transfer, and the board has a chip on it: give that chip a GPIO as chip select",
+            ),
+            Error::NativeCsSpeed { asked_hz } => write!(
+                f,
+                "the controller's own chip select would pulse to set a clock of {asked_hz} Hz inside the message: keep to the device's speed, or use a GPIO as chip select"
             ),
             Error::CsChangeOnLast => f.write_str(
                 "cs_change on the last transfer would leave the chip selected after the message",

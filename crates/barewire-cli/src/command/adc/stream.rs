@@ -25,8 +25,9 @@ const BATCH_MAX: u64 = 10_000;
 const SAMPLES_MAX: u64 = 100_000_000;
 /// Samples that a signal is judged by.
 const JUDGED: usize = 20_000;
-/// Three digits of an interval are kept.
+/// Three digits of an interval are kept, and what is longer counts as this long: an hour.
 const DIGITS: u8 = 3;
+const LONGEST_NS: u64 = 3_600_000_000_000;
 
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
@@ -243,7 +244,8 @@ impl Times {
 impl Interval {
     fn of(plan: &Plan<'_>, capture: &Capture) -> Result<Self, Failure> {
         let failed = |error| Failure::Failed(format!("no histogram of intervals: {error}"));
-        let mut histogram = Histogram::<u64>::new(DIGITS).map_err(failed)?;
+        let mut histogram =
+            Histogram::<u64>::new_with_bounds(1, LONGEST_NS, DIGITS).map_err(failed)?;
         let first: Vec<f64> = capture.at_ns.iter().copied().step_by(plan.inputs.len()).collect();
         for pair in first.windows(2) {
             histogram.saturating_record((pair[1] - pair[0]).round() as u64);

@@ -13,7 +13,6 @@ use barewire_qemu::{BoardSpec, QemuProgram, Silicon, Version};
 use serde::Serialize;
 
 use super::{Chip, ChipSelect};
-use crate::text::figure;
 
 /// How long a program may take to say its version.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -64,8 +63,8 @@ impl Entry {
         let _ = writeln!(text, "  controller    {controller} at {controller_base}");
         for ChipSelect { chip_select, line, driver, chip, .. } in &self.chip_selects {
             let _ = write!(text, "  --cs {chip_select}        {line} ({driver})");
-            if let Some(Chip { name, size, .. }) = chip {
-                let _ = write!(text, ": {name}, {}", figure::size(*size as u64));
+            if let Some(chip) = chip {
+                let _ = write!(text, ": {}", chip.text());
             }
             text.push('\n');
         }
@@ -90,8 +89,12 @@ fn chip_select(spec: &BoardSpec) -> Option<ChipSelect> {
         Silicon::Pl022 { cs: Some(line), .. } => (gpio(line.bit), "gpio", line.active_high),
         _ => return None,
     };
-    let chip =
-        spec.storage.map(|part| Chip { name: part.name, size: part.size, max_speed_hz: None });
+    let chip = spec.storage.map(|part| Chip {
+        name: part.name,
+        size: Some(part.size),
+        channels: None,
+        max_speed_hz: None,
+    });
     Some(ChipSelect { chip_select: 0, line: line.into(), driver, active_high, chip })
 }
 

@@ -151,7 +151,8 @@ impl AdcPart {
 
     /// Section 1.0, timing parameters. tHI and tLO (140, 125 and 250 ns) are half a period of the
     /// clock limit or less.
-    pub(super) const fn limits(self, supply_mv: u32) -> WireLimits {
+    #[must_use]
+    pub const fn limits(self, supply_mv: u32) -> WireLimits {
         let (fast_hz, slow_hz, cs_inactive_ns) = match self {
             Self::Mcp3002 => (3_200_000, 1_200_000, 310),
             Self::Mcp3004 | Self::Mcp3008 => (3_600_000, 1_350_000, 270),
