@@ -209,6 +209,12 @@ impl Wire {
         true
     }
 
+    /// Whether a chip is behind line `cs`.
+    #[must_use]
+    pub fn has_chip(&self, cs: u8) -> bool {
+        self.lines.get(usize::from(cs)).is_some_and(|line| line.chip.is_some())
+    }
+
     /// How many chip select lines there are.
     #[must_use]
     pub fn lines(&self) -> usize {

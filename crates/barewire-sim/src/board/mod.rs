@@ -251,6 +251,12 @@ impl Board {
         self.shared.world.borrow_mut().wire.attach(cs, chip)
     }
 
+    /// Whether a chip is behind chip select `cs`.
+    #[must_use]
+    pub fn has_chip(&self, cs: u8) -> bool {
+        self.shared.world.borrow().wire.has_chip(cs)
+    }
+
     /// Puts the board's flash behind its chip select, with `content` or erased, and returns a
     /// share in it.
     ///

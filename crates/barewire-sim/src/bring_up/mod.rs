@@ -11,6 +11,7 @@
 
 mod bcm2835;
 mod ecspi;
+mod pl022;
 
 use std::fmt;
 use std::task::Poll;
@@ -27,6 +28,7 @@ use crate::platform::SimPlatform;
 use crate::wire::Driver;
 pub use bcm2835::{SimBcm2835, bcm2835, bcm2835_interrupt};
 pub use ecspi::{SimEcspi, ecspi, ecspi_interrupt, ecspi_with};
+pub use pl022::{SimPl022, pl022, pl022_interrupt};
 
 /// Instructions of the sync path for a message of one transfer, without the controller's register
 /// work: 149 for the whole call less 14 of the null controller's three calls.
@@ -58,7 +60,8 @@ pub fn any(board: &Board) -> AnyController {
     AnyController(match board.spec().kind {
         ControllerKind::Bcm2835 => Box::new(bcm2835(board)),
         ControllerKind::Ecspi => Box::new(ecspi(board)),
-        ControllerKind::Atmel | ControllerKind::Pl022 => unreachable!(),
+        ControllerKind::Pl022 => Box::new(pl022(board)),
+        ControllerKind::Atmel => unreachable!(),
     })
 }
 
@@ -80,7 +83,10 @@ pub fn any_interrupt(
         ControllerKind::Ecspi => {
             Box::new(ecspi_interrupt(board, poll_limit_ns).with_interrupt(interrupt))
         }
-        ControllerKind::Atmel | ControllerKind::Pl022 => unreachable!(),
+        ControllerKind::Pl022 => {
+            Box::new(pl022_interrupt(board, poll_limit_ns).with_interrupt(interrupt))
+        }
+        ControllerKind::Atmel => unreachable!(),
     })
 }
 

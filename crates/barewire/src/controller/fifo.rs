@@ -102,6 +102,11 @@ impl Flow {
         self.sent - self.received
     }
 
+    /// Words of this go that are still to be sent.
+    pub(super) fn unsent(&self) -> usize {
+        self.until - self.sent
+    }
+
     /// Whether every word was sent.
     pub(super) fn all_sent(&self) -> bool {
         self.sent == self.until

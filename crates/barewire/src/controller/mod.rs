@@ -31,6 +31,7 @@ pub mod gpio;
 mod interrupt;
 mod lines;
 pub mod null;
+pub mod pl022;
 mod plan;
 mod stepped;
 mod waits;

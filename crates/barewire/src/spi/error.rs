@@ -93,6 +93,9 @@ pub enum Error {
         /// The longest there is.
         max_ns: u32,
     },
+    /// The controller's own line is active in every transfer, and the board has a chip on it: that
+    /// chip would be selected together with this one.
+    NativeCsAlways,
     /// The line is the controller's own, which rises while the clock is set: a transfer with a speed
     /// of its own would pulse it.
     NativeCsSpeed {
@@ -186,6 +189,9 @@ impl fmt::Display for Error {
             Error::NativeCsDelay { asked_ns, max_ns } => write!(
                 f,
                 "the controller's own chip select cannot wait {asked_ns} ns (at most {max_ns}): use a GPIO as chip select"
+            ),
+            Error::NativeCsAlways => f.write_str(
+                "the controller's own chip select is active in every transfer, and the board has a chip on it: give that chip a GPIO as chip select",
             ),
             Error::NativeCsSpeed { asked_hz } => write!(
                 f,

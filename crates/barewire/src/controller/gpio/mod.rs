@@ -6,12 +6,15 @@
 //! |---|---|
 //! | [`Bcm2835Gpio`] | 1 write, whoever else writes the bank |
 //! | [`ImxGpio`] | 1 write with the bank to oneself, else 1 read and 1 write |
+//! | [`Pl061`] | 1 write |
 
 mod bcm2835;
 mod imx;
+mod pl061;
 
 pub use bcm2835::Bcm2835Gpio;
 pub use imx::ImxGpio;
+pub use pl061::Pl061;
 
 /// Drives GPIO lines for a controller.
 pub trait GpioBank {

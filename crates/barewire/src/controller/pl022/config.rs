@@ -1,0 +1,204 @@
+//! Settings to register values: dividers, mode, chip select, delays.
+
+use super::regs::{CPSDVSR_MAX, DSS, FIFO_WORDS, LBM, SCR_DIVISOR_MAX, SPH, SPO, SSE, scr};
+use super::{CS_HIGH, NATIVE, P_CR1, P_CS_MASK, P_FLAGS, P_SETTLE, PAIRS, cpsdvsr, divisor};
+use crate::controller::lines::{self, Select};
+use crate::controller::waits::poll_bytes_max;
+use crate::controller::{CsLine, Limits, Plan, Program};
+use crate::spi::{Effective, Error, MessageError, Mode, Settings, Transfer};
+use crate::time::ticks_at_least;
+
+const NS_PER_S: u64 = 1_000_000_000;
+const PS_PER_S: u128 = 1_000_000_000_000;
+/// Clocks in which the block rests after a frame at SPH = 0, rounded up: until its select line
+/// rises, one after the last capture, and the line's pulse.
+const PAUSE_CLOCKS: u64 = 2;
+/// Clocks of an exchange that are no frame's, rounded up: from the select line's fall to the first
+/// edge and from the last to its rise.
+const LINE_CLOCKS: u64 = 2;
+
+/// What the board fixes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pl022Config {
+    /// The block's reference clock (SSPCLK), in hertz, above zero.
+    pub reference_hz: u32,
+    /// The lines; a device names one by its index. The block's own is channel 0, active low; where
+    /// a chip is on it there can be no other.
+    pub chip_selects: [CsLine; 4],
+    /// Transfers that take longer on the wire, in nanoseconds, wait by interrupt; the others are
+    /// polled. [`ALWAYS_POLL`](crate::controller::ALWAYS_POLL) if there is no interrupt.
+    pub poll_limit_ns: u32,
+}
+
+impl Pl022Config {
+    pub(super) fn limits(&self, timer_hz: u32) -> Limits {
+        Limits {
+            max_speed_hz: self.reference_hz / 2,
+            min_speed_hz: self.reference_hz.div_ceil(CPSDVSR_MAX * SCR_DIVISOR_MAX),
+            bits_per_word_mask: 1 << 7 | 1 << 15,
+            timer_hz,
+        }
+    }
+
+    /// CPSDVSR and SCR for the fastest clock not above `speed_hz`.
+    fn dividers_for(&self, speed_hz: u32) -> Result<u32, Error> {
+        if speed_hz == 0 {
+            return Err(Error::SpeedZero);
+        }
+        let wanted = self.reference_hz.div_ceil(speed_hz);
+        (2..=CPSDVSR_MAX)
+            .step_by(2)
+            .map(|prescaler| (prescaler, wanted.div_ceil(prescaler)))
+            .filter(|&(_, divisor)| divisor <= SCR_DIVISOR_MAX)
+            .min_by_key(|&(prescaler, divisor)| prescaler * divisor)
+            .map(|(prescaler, divisor)| cpsdvsr(prescaler) | scr(divisor))
+            .ok_or(Error::SpeedTooLow { asked_hz: speed_hz, min_hz: self.limits(1).min_speed_hz })
+    }
+
+    /// Who selects the chip.
+    fn select(&self, settings: &Settings) -> Result<(Select, bool), Error> {
+        let (select, active_high) = lines::find(&self.chip_selects, settings)?;
+        match select {
+            Select::Native { channel: 0 } if active_high => {
+                Err(Error::CsPolarity { active_high: false })
+            }
+            Select::Native { channel: 0 } => Ok((select, active_high)),
+            Select::Native { .. } => {
+                Err(Error::NoSuchChipSelect { chip_select: settings.chip_select })
+            }
+            Select::Gpio { .. } | Select::Nobody => {
+                // The block's own line falls for every frame, whichever chip is meant.
+                match lines::native(&self.chip_selects).next() {
+                    Some(_) => Err(Error::NativeCsAlways),
+                    None => Ok((select, active_high)),
+                }
+            }
+        }
+    }
+
+    pub(super) fn configure(
+        &self,
+        settings: &Settings,
+        timer_hz: u32,
+    ) -> Result<(Program, Effective), Error> {
+        let (select, active_high) = self.select(settings)?;
+        let mode = settings.mode;
+        if mode.contains(Mode::LSB_FIRST) {
+            return Err(Error::LsbFirst);
+        }
+        let native = matches!(select, Select::Native { .. });
+        if native {
+            check_native_delays(settings)?;
+        }
+        let bit = |on: bool, bit: u32| if on { bit } else { 0 };
+        let control = self.dividers_for(settings.speed_hz)?
+            | bit(mode.contains(Mode::CPHA), SPH)
+            | bit(mode.contains(Mode::CPOL), SPO);
+        let divisor = u64::from(divisor(control));
+        let speed_hz = (u64::from(self.reference_hz) / divisor) as u32;
+        let period_ns = (NS_PER_S * divisor).div_ceil(self.reference_hz.into());
+
+        let mut regs = [0; 5];
+        regs[P_CR1] = SSE | bit(mode.contains(Mode::LOOP), LBM);
+        regs[P_CS_MASK] = select.gpio_mask();
+        regs[P_FLAGS] =
+            bit(active_high, CS_HIGH) | bit(native, NATIVE) | bit(mode.contains(Mode::CPHA), PAIRS);
+        regs[P_SETTLE] = ticks_at_least(2 * period_ns, timer_hz) as u32;
+        let plan = Plan::new(control, 0, block_word_bytes(settings.bits_per_word)?);
+        let mut program = Program::by_timer(settings, timer_hz, plan, regs)?;
+        // What would pulse the block's own line depends on the message.
+        program.asks = native;
+        program.poll_bytes_max = self.poll_bytes_max(&program.plan, timer_hz);
+        Ok((program, Effective::by_timer(speed_hz, settings, timer_hz)))
+    }
+
+    /// The longest transfer of `plan` that is polled.
+    pub(super) fn poll_bytes_max(&self, plan: &Plan, timer_hz: u32) -> usize {
+        let clocks = 8 * u64::from(plan.word_bytes()) + pause_clocks(plan.control);
+        let word_ps = u128::from(clocks * u64::from(divisor(plan.control))) * PS_PER_S;
+        let gap_ps = u128::from(plan.word_delay_ticks) * PS_PER_S;
+        let cost_ps = word_ps.div_ceil(self.reference_hz.into()) + gap_ps.div_ceil(timer_hz.into());
+        poll_bytes_max(self.poll_limit_ns, cost_ps, plan.word_bytes())
+    }
+
+    /// How long `frames` take under `control` with its word length, in nanoseconds.
+    pub(super) fn wire_ns(&self, control: u32, frames: usize) -> u64 {
+        let frame_clocks = u64::from(control & DSS) + 1 + pause_clocks(control);
+        let clocks = frames as u64 * frame_clocks + LINE_CLOCKS;
+        (clocks * u64::from(divisor(control))).saturating_mul(NS_PER_S)
+            / u64::from(self.reference_hz)
+    }
+
+    /// A transfer's dividers and format.
+    pub(super) fn plan(&self, program: &Program, transfer: &Transfer<'_>) -> Result<u32, Error> {
+        if transfer.bits_per_word != 0 {
+            block_word_bytes(transfer.bits_per_word)?;
+        }
+        let device = program.plan.control;
+        if transfer.speed_hz == 0 {
+            return Ok(device);
+        }
+        Ok(self.dividers_for(transfer.speed_hz)? | device & (SPH | SPO))
+    }
+}
+
+fn pause_clocks(control: u32) -> u64 {
+    if control & SPH != 0 { 0 } else { PAUSE_CLOCKS }
+}
+
+fn block_word_bytes(bits: u8) -> Result<u8, Error> {
+    match bits {
+        8 | 16 => Ok(bits / 8),
+        _ => Err(Error::BitsPerWord { bits }),
+    }
+}
+
+/// The block's own line falls with the first bit and rises with the last: nobody can wait between.
+fn check_native_delays(settings: &Settings) -> Result<(), Error> {
+    let Settings { cs_setup_ns, cs_hold_ns, word_delay_ns, .. } = *settings;
+    match [cs_setup_ns, cs_hold_ns, word_delay_ns].into_iter().find(|&asked_ns| asked_ns > 0) {
+        Some(asked_ns) => Err(Error::NativeCsDelay { asked_ns, max_ns: 0 }),
+        None => Ok(()),
+    }
+}
+
+/// Whether the bytes of a planned message go two a frame: where frames follow each other without
+/// a pause, and every transfer comes out even. One answer for the message, since the word length
+/// changes while the block is disabled, and then no chip should be selected.
+#[inline]
+pub(super) fn in_pairs(program: &Program, message: &[Transfer<'_>]) -> bool {
+    let fits = |transfer: &Transfer<'_>| {
+        transfer.data.len().is_multiple_of(2)
+            && (transfer.plan.word_delay_ticks == 0 || transfer.plan.word_bytes() == 2)
+    };
+    program.regs[P_FLAGS] & PAIRS != 0 && message.iter().all(fits)
+}
+
+/// Bytes of a frame.
+#[inline]
+pub(super) fn frame_bytes(plan: &Plan, pairs: bool) -> u8 {
+    if pairs { 2 } else { plan.word_bytes() }
+}
+
+/// Refuses what would pulse the block's own select line: at SPH = 0 it does after every frame, at
+/// SPH = 1 when the transmit FIFO is empty, so what was in it at the start is what it stays for.
+pub(super) fn check_native(
+    program: &Program,
+    message: &[Transfer<'_>],
+) -> Result<(), MessageError> {
+    if program.regs[P_FLAGS] & NATIVE == 0 {
+        return Ok(());
+    }
+    let pairs = in_pairs(program, message);
+    let last = message.len().saturating_sub(1);
+    for (index, transfer) in message.iter().enumerate() {
+        let plan = &transfer.plan;
+        let together = plan.control & SPH != 0 && plan.word_delay_ticks == 0;
+        let frames_max = if together { FIFO_WORDS } else { 1 };
+        let max_bytes = frames_max * usize::from(frame_bytes(plan, pairs));
+        if transfer.data.len() > max_bytes || (index < last && !transfer.cs_change) {
+            return Err(MessageError::refused(Error::NativeCsWouldPulse { max_bytes }, index));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,520 @@
+//! PL022: ARM's PrimeCell synchronous serial port, polled or by its interrupt.
+//!
+//! # Read first
+//! ARM DDI 0194, "PrimeCell Synchronous Serial Port (PL022) Technical Reference Manual", chapters
+//! 2 (operation; "Motorola SPI frame format" for when the select line moves) and 3 (registers). The
+//! block is in ST's Nomadik and SPEAr, Calxeda's Highbank, the LM3S and the RP2040.
+//!
+//! # How the block works
+//! Two FIFOs of 8 words of 4 to 16 bits; a word is a *frame* on the wire. With the block enabled
+//! (SSE) frames go out as long as the transmit FIFO has words; each brings one into the receive
+//! FIFO. One that comes while that is full is lost, and RORRIS says so. There are no counts: RNE
+//! says that there is a word, RXRIS that there are four, BSY that a frame is on its way.
+//!
+//! The clock is SSPCLK / (CPSDVSR x (1 + SCR)), CPSDVSR even. Where SPH is 0 the block rests after
+//! each frame, some two clocks, and its own select line (SSPFSSOUT) pulses; where SPH is 1 the frames
+//! of a filled FIFO follow each other without a pause.
+//!
+//! # How this driver uses it
+//! 1. A device's settings are SSPCR0, SSPCPSR and SSPCR1, written when they change, with SSE clear
+//!    around them, and before a chip is selected. When the clock's polarity changes, two of its
+//!    periods are waited then: the level follows when the block is enabled, in its own clock's time
+//!    (while enabled it would follow with the next frame, which the chip would take for an edge). A
+//!    transfer with a speed or a word length of its own changes them with the chip selected. That
+//!    leaves the clock's level: the block may be enabled with words in its FIFO, so at rest it has
+//!    the level of SPO, enabled or not.
+//! 2. At most 8 frames are in flight, so the receive FIFO cannot overrun however late we are. With
+//!    8 of them RXRIS is asked, and four read at a time; with fewer RNE, for each, unless BSY has
+//!    fallen: then all have come. The last of them is read only when RNE shows it, so a word that
+//!    was lost is missed, not made up.
+//! 3. Bytes go two a frame where SPH is 1 and every transfer of the message is of even length: half
+//!    the accesses and the same wire. Where SPH is 0 a byte is a frame, and the chip has the pause
+//!    after each that it would have of any driver.
+//! 4. After the last word BSY is awaited: the last capture is up to a clock before the end.
+//! 5. RORRIS means that a word was lost: [`Stopped::Overrun`].
+//! 6. Transfers that take longer than [`Pl022Config::poll_limit_ns`] wait by interrupt; see
+//!    `flight.rs`.
+//! 7. The block has no reset, and clearing SSE keeps its FIFOs. So whoever left it in disorder, it
+//!    is emptied: what waits in the transmit FIFO goes out, with no chip selected.
+//!
+//! # Chip selects
+//! GPIO registers ([`gpio`](super::gpio)) or the block's own line, channel 0, active low. Its own line
+//! moves by itself: it falls with a frame and rises when the FIFO is empty, at SPH = 0 after every
+//! frame. So at SPH = 0 a transfer of one word is what it can do, at SPH = 1 one of 8 frames, which
+//! are in the FIFO before the block is enabled. More is refused, and so are a setup time, a hold
+//! time and a word delay. It falls whichever chip is meant: a board that has a chip on it can have no
+//! other.
+//!
+//! # Not supported
+//! Least significant bit first (not in the block), word lengths other than 8 and 16 bits, TI's and
+//! National's frame formats, target mode, DMA. Delays are spun, in an interrupt handler too.
+//!
+//! QEMU's model takes no time, knows no RORRIS and no RTRIS, and gives a chip each frame as one
+//! word. This driver runs on it unchanged; but a chip of QEMU's that takes bytes wants SPH = 0, and a
+//! transfer of less than four frames that waits by interrupt is found done at its deadline.
+//!
+//! # Example
+//! ```no_run
+//! # use barewire::{controller::{ALWAYS_POLL, CsLine, pl022::*, gpio::*}, bus::Bus, reg::Mmio, spi::*, time::Timer};
+//! # fn bring_up(pl022: Mmio, pl061: Mmio, timer: impl Timer) -> Result<(), Error> {
+//! let config = Pl022Config {
+//!     reference_hz: 150_000_000,
+//!     chip_selects: [CsLine::Gpio { bit: 3, active_high: false }, CsLine::Absent, CsLine::Absent, CsLine::Absent],
+//!     poll_limit_ns: ALWAYS_POLL,
+//! };
+//! let bus = Bus::new(Pl022::new(pl022, Pl061::new(pl061), timer, config));
+//! let flash = bus.device(&Settings::new(0, 20_000_000))?;
+//! # Ok(()) }
+//! ```
+
+mod config;
+mod flight;
+mod regs;
+#[cfg(test)]
+mod tests;
+
+pub use config::Pl022Config;
+
+use core::task::Poll;
+
+use super::deadline::{Timed, poll};
+use super::fifo::{self, Cut, Fifo, Flight};
+use super::gpio::GpioBank;
+use super::waits::{plan_waits, run_blocking, waits};
+use super::{
+    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, Stopped, Unfinished, Wire,
+    lines, plan_message, resume_message, run_message, start_message,
+};
+use crate::reg::Registers;
+use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
+use crate::time::Timer;
+use config::{check_native, frame_bytes, in_pairs};
+use regs::{
+    BSY, CPSDVSR_MAX, DSS, FIFO_WORDS, HALF_WORDS, RNE, ROR, RT, RX, SPO, SSE, SSPCPSR, SSPCR0,
+    SSPCR1, SSPDMACR, SSPDR, SSPICR, SSPIMSC, SSPRIS, SSPSR, dss,
+};
+
+/// What no device is configured as: SSPCPSR has eight bits.
+const UNCONFIGURED: u32 = u32::MAX;
+// Where `configure` puts its values in `Program::regs`.
+/// SSPCR1.
+const P_CR1: usize = 0;
+/// The GPIO bit of the select line; 0 for the block's own line, or nobody's.
+const P_CS_MASK: usize = 1;
+const P_FLAGS: usize = 2;
+/// Ticks of two clocks.
+const P_SETTLE: usize = 3;
+/// In `P_FLAGS`: the select line is active high.
+const CS_HIGH: u32 = 1 << 0;
+/// In `P_FLAGS`: the select line is the block's own.
+const NATIVE: u32 = 1 << 1;
+/// In `P_FLAGS`: frames follow each other without a pause.
+const PAIRS: u32 = 1 << 2;
+
+// A plan's `control` is SSPCR0 without a word length, and SSPCPSR above it.
+const CR0_BITS: u32 = 0xffff;
+
+/// Control: SSPCPSR.
+const fn cpsdvsr(prescaler: u32) -> u32 {
+    prescaler << 16
+}
+
+/// Control: the product of the dividers.
+const fn divisor(control: u32) -> u32 {
+    (control >> 16) * ((control >> 8 & 0xff) + 1)
+}
+
+/// The PL022 block, its select lines and the timer that makes its delays.
+#[derive(Debug)]
+pub struct Pl022<R, G, T, I = NoInterrupt> {
+    regs: R,
+    gpio: G,
+    timer: T,
+    config: Pl022Config,
+    interrupt: I,
+    /// SSPCR0 and SSPCPSR as last written; after a reset [`UNCONFIGURED`].
+    control: u32,
+    /// SSPCR1 as last written.
+    cr1: u32,
+    /// The message's bytes go two a frame.
+    pairs: bool,
+    /// The chip selected is on the block's own line.
+    native: bool,
+    /// BSY was seen clear after all that was sent had come.
+    rested: bool,
+    /// The transfer on the wire is gone on with by interrupt.
+    left: bool,
+    /// Why the block could not be emptied.
+    stuck: Option<Stopped>,
+    /// The message begun, between two steps of it.
+    progress: Progress,
+    flight: Flight,
+}
+
+impl<R: Registers, G: GpioBank, T: Timer> Pl022<R, G, T> {
+    /// Drives every GPIO select line inactive, and empties and disables the block.
+    ///
+    /// # Panics
+    /// If `config.reference_hz` is 0.
+    pub fn new(regs: R, gpio: G, timer: T, config: Pl022Config) -> Self {
+        assert!(config.reference_hz > 0, "the block's reference clock runs");
+        let mut this = Self {
+            regs,
+            gpio,
+            timer,
+            config,
+            interrupt: NoInterrupt,
+            control: UNCONFIGURED,
+            cr1: 0,
+            pairs: false,
+            native: false,
+            rested: false,
+            left: false,
+            stuck: None,
+            progress: Progress::default(),
+            flight: Flight::default(),
+        };
+        this.deselect_all();
+        this.reset();
+        this
+    }
+}
+
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Pl022<R, G, T, I> {
+    /// The same, sleeping for `interrupt` where a transfer takes longer than
+    /// [`Pl022Config::poll_limit_ns`].
+    pub fn with_interrupt<J: Interrupt>(self, interrupt: J) -> Pl022<R, G, T, J> {
+        let Self { regs, gpio, timer, config, control, cr1, pairs, native, .. } = self;
+        let Self { rested, left, stuck, progress, flight, .. } = self;
+        Pl022 {
+            regs,
+            gpio,
+            timer,
+            config,
+            interrupt,
+            control,
+            cr1,
+            pairs,
+            native,
+            rested,
+            left,
+            stuck,
+            progress,
+            flight,
+        }
+    }
+
+    /// The pieces back, the block disabled.
+    pub fn release(mut self) -> (R, G, T) {
+        self.regs.write(SSPCR1, 0);
+        (self.regs, self.gpio, self.timer)
+    }
+
+    fn deselect_all(&mut self) {
+        lines::deselect_all(&self.config.chip_selects, &mut self.gpio);
+    }
+
+    /// Empties and disables the block, whoever drove it last.
+    #[cold]
+    fn reset(&mut self) {
+        self.regs.write(SSPIMSC, 0);
+        self.regs.write(SSPDMACR, 0);
+        self.stuck = self.empty().err();
+        if self.stuck.is_some() {
+            self.disable();
+            self.make_runnable();
+            self.regs.write(SSPCR1, SSE);
+            self.stuck = self.empty().err();
+        }
+        self.disable();
+        self.regs.write(SSPICR, ROR | RT);
+        self.control = UNCONFIGURED;
+        self.native = false;
+        self.flight = Flight::default();
+    }
+
+    /// Reads what has come and lets out what was to go.
+    fn empty(&mut self) -> Result<(), Stopped> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        // As slow as it is set, whoever set it.
+        self.control = self.regs.read(SSPCR0) & CR0_BITS | cpsdvsr(self.regs.read(SSPCPSR) & 0xff);
+        poll(self, |this| this.wire_ns(FIFO_WORDS), Self::is_empty)
+    }
+
+    /// Whether the block has nothing and does nothing; a word it has is read.
+    fn is_empty(&mut self) -> bool {
+        let status = self.regs.read(SSPSR);
+        if status & RNE != 0 {
+            self.regs.discard_n(SSPDR, 1);
+        }
+        status & (RNE | BSY) == 0
+    }
+
+    fn disable(&mut self) {
+        // Which end of the wire it is (MS) changes only while it is disabled.
+        let cr1 = self.regs.read(SSPCR1);
+        self.regs.write(SSPCR1, cr1 & !SSE);
+        self.regs.write(SSPCR1, 0);
+        self.cr1 = 0;
+    }
+
+    /// Words wait in the transmit FIFO of a block that was disabled, or was no controller: they go
+    /// as they would have gone, if registers that nobody has set yet let them.
+    fn make_runnable(&mut self) {
+        let (cr0, prescaler) = (self.regs.read(SSPCR0), self.regs.read(SSPCPSR) & 0xff);
+        if prescaler < 2 {
+            self.regs.write(SSPCPSR, CPSDVSR_MAX);
+        }
+        if cr0 & DSS < 3 {
+            self.regs.write(SSPCR0, dss(1));
+        }
+    }
+
+    /// Writes the control registers, the block at rest.
+    #[cold]
+    fn reconfigure(&mut self, cr1: u32, control: u32) -> Result<(), Stopped> {
+        if let Some(stopped) = self.stuck {
+            return Err(stopped);
+        }
+        self.regs.write(SSPCR1, cr1 & !SSE);
+        if self.control ^ control > CR0_BITS {
+            self.regs.write(SSPCPSR, control >> 16);
+        }
+        self.regs.write(SSPCR0, control & CR0_BITS);
+        self.regs.write(SSPCR1, cr1);
+        self.cr1 = cr1;
+        self.control = control;
+        Ok(())
+    }
+
+    /// Makes the program's values the block's, no chip selected. Returns whether they are.
+    #[cold]
+    fn set_up(&mut self, program: &Program, control: u32) -> bool {
+        if self.stuck.is_some() {
+            // Its clock may run again.
+            self.reset();
+        }
+        let repolarized = (self.control ^ control) & SPO != 0 || self.control == UNCONFIGURED;
+        let done = self.reconfigure(program.regs[P_CR1], control).is_ok();
+        if done && repolarized {
+            self.wait_ticks(program.regs[P_SETTLE]);
+        }
+        done
+    }
+
+    /// Whether four words or more have come, and none was lost: nothing is read then that would
+    /// hide it.
+    #[inline]
+    fn half_full(&mut self) -> bool {
+        self.regs.read(SSPRIS) & (RX | ROR) == RX
+    }
+
+    /// The whole of SSPCR0 and SSPCPSR for a transfer of `plan`.
+    #[inline(always)]
+    fn control_of(&self, plan: &Plan) -> u32 {
+        plan.control | dss(frame_bytes(plan, self.pairs))
+    }
+
+    /// Sets the block up for a transfer, and cuts it.
+    #[inline(always)]
+    fn prepare(&mut self, program: &Program, plan: &Plan) -> Result<Cut, Stopped> {
+        let control = self.control_of(plan);
+        if self.control != control {
+            self.reconfigure(program.regs[P_CR1], control)?;
+        }
+        Ok(Cut::new(plan, frame_bytes(plan, self.pairs)))
+    }
+}
+
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Timed for Pl022<R, G, T, I> {
+    type Timer = T;
+
+    fn timer(&mut self) -> &mut T {
+        &mut self.timer
+    }
+}
+
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Pl022<R, G, T, I> {
+    fn depth(&self) -> usize {
+        FIFO_WORDS
+    }
+
+    #[inline]
+    fn put(&mut self, words: &[u32]) {
+        self.rested = false;
+        // The block's own line would rise between two words if the second came late.
+        let together = self.native && words.len() > 1;
+        if together {
+            self.regs.write(SSPCR1, self.cr1 & !SSE);
+        }
+        self.regs.write_n(SSPDR, words);
+        if together {
+            self.regs.write(SSPCR1, self.cr1);
+        }
+    }
+
+    #[inline]
+    fn ready(&mut self, in_flight: usize) -> usize {
+        if self.left && in_flight + self.flight.flow.unsent() >= HALF_WORDS {
+            return self.ready_left(in_flight);
+        }
+        if in_flight == FIFO_WORDS {
+            return if self.half_full() { HALF_WORDS } else { 0 };
+        }
+        let status = self.regs.read(SSPSR);
+        if status & RNE == 0 {
+            return 0;
+        }
+        if status & BSY != 0 {
+            return 1;
+        }
+        // All have come, unless one was lost: so the last is not read before it is seen.
+        self.rested = in_flight == 1;
+        (in_flight - 1).max(1)
+    }
+
+    #[inline]
+    fn take(&mut self, words: &mut [u32]) {
+        self.regs.read_n(SSPDR, words);
+    }
+
+    #[inline]
+    fn discard(&mut self, n: usize) {
+        self.regs.discard_n(SSPDR, n);
+    }
+
+    #[inline]
+    fn at_rest(&mut self) -> bool {
+        self.rested || self.regs.read(SSPSR) & BSY == 0
+    }
+
+    fn lost(&mut self) -> bool {
+        self.regs.read(SSPRIS) & ROR != 0
+    }
+
+    fn wire_ns(&self, words: usize) -> u64 {
+        self.config.wire_ns(self.control, words)
+    }
+
+    fn flight(&mut self) -> &mut Flight {
+        &mut self.flight
+    }
+}
+
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Pl022<R, G, T, I> {
+    #[inline(always)]
+    fn select(&mut self, program: &Program) {
+        let control = self.control_of(&program.plan);
+        if (self.control != control || self.cr1 != program.regs[P_CR1])
+            && !self.set_up(program, control)
+        {
+            // A block that is stuck may let out what it has at any time: to no chip.
+            return;
+        }
+        let flags = program.regs[P_FLAGS];
+        self.native = flags & NATIVE != 0;
+        let mask = program.regs[P_CS_MASK];
+        if mask != 0 {
+            self.gpio.drive(mask, flags & CS_HIGH != 0);
+        }
+    }
+
+    #[inline(always)]
+    fn deselect(&mut self, program: &Program) {
+        let mask = program.regs[P_CS_MASK];
+        if mask != 0 {
+            self.gpio.drive(mask, program.regs[P_FLAGS] & CS_HIGH == 0);
+        }
+    }
+
+    #[inline(always)]
+    fn exchange(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        data: &mut Data<'_>,
+    ) -> Result<(), Stopped> {
+        if data.is_empty() {
+            return Ok(());
+        }
+        let cut = self.prepare(program, plan)?;
+        self.left = false;
+        fifo::exchange(self, cut, plan, data)
+    }
+
+    #[cold]
+    fn recover(&mut self) {
+        self.reset();
+    }
+
+    #[inline]
+    fn wait_ticks(&mut self, ticks: u32) {
+        self.timer.wait_ticks(ticks.into());
+    }
+}
+
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Pl022<R, G, T, I> {
+    fn limits(&self) -> Limits {
+        self.config.limits(self.timer.frequency_hz())
+    }
+
+    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
+        self.config.configure(settings, self.timer.frequency_hz())
+    }
+
+    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        let config = &self.config;
+        let timer_hz = self.timer.frequency_hz();
+        plan_message(program, timer_hz, message, |transfer| config.plan(program, transfer))?;
+        check_native(program, message)?;
+        plan_waits(program, message, |plan| config.poll_bytes_max(plan, timer_hz));
+        Ok(())
+    }
+
+    fn run(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, Unfinished> {
+        if I::PRESENT && waits(message) {
+            return run_blocking(self, program, message);
+        }
+        self.pairs = in_pairs(program, message);
+        run_message(self, program, message)
+    }
+
+    fn start(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Poll<Result<usize, Unfinished>> {
+        if !waits(message) {
+            return Poll::Ready(self.run(program, message));
+        }
+        self.pairs = in_pairs(program, message);
+        start_message(self, program, message)
+    }
+
+    fn resume(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Poll<Result<usize, Unfinished>> {
+        // The block's next read waits for this write: its line is low before a handler returns.
+        self.regs.write(SSPIMSC, 0);
+        resume_message(self, program, message)
+    }
+
+    fn arm(&mut self) {
+        self.regs.write(SSPIMSC, self.awaited());
+    }
+
+    fn reclaim(&mut self) {
+        // First of all: nobody is left whom the interrupt would mean.
+        self.regs.write(SSPIMSC, 0);
+        self.deselect_all();
+        self.reset();
+    }
+}
