@@ -13,7 +13,7 @@ use std::vec::Vec;
 
 use crate::controller::null::Null;
 use crate::controller::{
-    Controller, Limits, Plan, Program, TimedOut, Unfinished, Wire, plan_message, run_message,
+    Controller, Limits, Plan, Program, Stopped, Unfinished, Wire, plan_message, run_message,
 };
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
 
