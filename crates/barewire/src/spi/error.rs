@@ -86,6 +86,9 @@ pub enum Error {
         /// The longest there is.
         max_ns: u32,
     },
+    /// The controller selects one of its own lines in every transfer, and each reaches a chip: none
+    /// is left for a chip that something else selects.
+    NoIdleChipSelect,
     /// `cs_change` on a message's last transfer would leave the chip selected.
     CsChangeOnLast,
     /// A delay longer than the controller's timer counts.
@@ -151,6 +154,9 @@ impl fmt::Display for Error {
             Error::NativeCsDelay { asked_ns, max_ns } => write!(
                 f,
                 "the controller's own chip select cannot wait {asked_ns} ns (at most {max_ns}): use a GPIO as chip select"
+            ),
+            Error::NoIdleChipSelect => f.write_str(
+                "every line of the controller's own reaches a chip, and a transfer without chip select would select one: leave one unwired",
             ),
             Error::CsChangeOnLast => f.write_str(
                 "cs_change on the last transfer would leave the chip selected after the message",

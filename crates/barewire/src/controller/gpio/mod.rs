@@ -4,10 +4,13 @@
 //!
 //! | block | accesses an edge |
 //! |---|---|
+//! | [`AtmelPio`] | 1 write |
 //! | [`ImxGpio`] | 1 write with the bank to oneself, else 1 read and 1 write |
 
+mod atmel_pio;
 mod imx;
 
+pub use atmel_pio::AtmelPio;
 pub use imx::ImxGpio;
 
 /// Drives GPIO lines for a controller.
