@@ -11,6 +11,10 @@
 //! # Not supported
 //! Caches, pipelining of accesses (each posted write takes its full time), interconnect load.
 
+mod calxeda;
+mod imx6dl;
+mod sam;
+
 use crate::chip::Ps;
 use crate::engine::Costs;
 
@@ -260,7 +264,13 @@ mod tests {
 
     #[test]
     fn every_cost_is_above_zero_and_has_a_unit_and_a_source() {
-        for profile in [Profile::IMX8MP, Profile::SABRELITE] {
+        for profile in [
+            Profile::HIGHBANK,
+            Profile::IMX6DL,
+            Profile::IMX8MP,
+            Profile::SABRELITE,
+            Profile::SAMA5D36,
+        ] {
             for row in profile.sources() {
                 assert!(row.value > 0, "{} {}", profile.name, row.field);
                 assert!(!row.unit.is_empty() && row.source.len() > 20, "{row:?}");

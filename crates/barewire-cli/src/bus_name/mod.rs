@@ -175,13 +175,13 @@ mod tests {
     #[test]
     fn unknown_names_come_with_the_near_one_and_the_list() {
         for (text, part) in [
-            ("sim:imx8m", "did you mean \"imx8mp\"? (known: imx8mp, sabrelite)"),
+            ("sim:imx8m", "did you mean \"imx8mp\"? (known: highbank, "),
             ("simm:imx8mp", "did you mean \"sim\"?"),
             ("imx8mp", "did you mean \"sim:imx8mp\"?"),
             ("sabrelite,seed=1", "did you mean \"sim:sabrelite\"?"),
             ("/dev/spidev0.0", "did you mean \"spidev:/dev/spidev0.0\"?"),
             ("spidev1.0,split-with-cs-held", "did you mean \"spidev:/dev/spidev1.0\"?"),
-            ("/dev/null", "buses are sim:imx8mp, sim:sabrelite, qemu:sabrelite, spidev:/dev/"),
+            ("/dev/null", "sim:sama5d36, qemu:sabrelite, spidev:/dev/"),
             ("qemu:sabrelight", "no QEMU board \"sabrelight\": did you mean \"sabrelite\"?"),
             ("qemu:", "known: sabrelite"),
             ("qemu:sabrelite,flsh=x", "did you mean \"flash\"?"),
@@ -192,8 +192,8 @@ mod tests {
             ("spidev:spidev2.0", "did you mean \"spidev:/dev/spidev2.0\"?"),
             ("spidev:/dev/spidev0.0,split", "did you mean \"split-with-cs-held\"?"),
             ("spidev:/dev/spidev0.0,split-with-cs-held=1", "takes no value"),
-            ("", "buses are sim:imx8mp"),
-            ("sim:", "known: imx8mp"),
+            ("", "buses are sim:highbank"),
+            ("sim:", "known: highbank"),
             ("sim:imx8mp,flahs=x", "did you mean \"flash\"? (known: flash, protect"),
             ("sim:imx8mp,", "no option \"\""),
             ("sim:imx8mp,flash=", "flash"),

@@ -176,7 +176,17 @@ fn list_and_demo_speak_json() {
     let list = run(&["list", "--json"]).ok().json();
     let buses: Vec<_> =
         list["buses"].as_array().expect("a list").iter().map(|bus| bus["bus"].clone()).collect();
-    assert_eq!(buses, ["sim:imx8mp", "sim:sabrelite", "qemu:sabrelite"]);
+    assert_eq!(
+        buses,
+        [
+            "sim:highbank",
+            "sim:imx6dl",
+            "sim:imx8mp",
+            "sim:sabrelite",
+            "sim:sama5d36",
+            "qemu:sabrelite",
+        ]
+    );
     for bus in list["buses"].as_array().expect("a list") {
         assert!(!bus["chip_selects"][0]["chip"].is_null(), "{bus}");
         assert_eq!(bus["costs"][0]["source"].is_string(), bus["simulated"] == json!(true), "{bus}");

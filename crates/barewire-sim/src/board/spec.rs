@@ -9,17 +9,23 @@
 use std::fmt;
 
 use crate::model::gpio::GpioBlock;
+use crate::model::gpio::atmel_pio::AtmelPio;
 use crate::model::gpio::imx::ImxGpio;
+use crate::model::gpio::pl061::Pl061;
 use crate::model::nor::Part;
-use crate::model::{ControllerBlock, ecspi};
+use crate::model::{ControllerBlock, atmel, ecspi, pl022};
 use crate::profile::Profile;
 use crate::wire::Driver;
 
 /// Which controller block a board has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControllerKind {
+    /// SPI of Atmel's SAM and SAMA5, without FIFOs.
+    Atmel,
     /// ECSPI of i.MX 6, 7 and 8M.
     Ecspi,
+    /// ARM PrimeCell SSP PL022.
+    Pl022,
 }
 
 impl ControllerKind {
@@ -27,7 +33,9 @@ impl ControllerKind {
     #[must_use]
     pub fn model(self, reference_hz: u64) -> Box<dyn ControllerBlock> {
         match self {
+            Self::Atmel => Box::new(atmel::AtmelSpi::new(reference_hz)),
             Self::Ecspi => Box::new(ecspi::Ecspi::new(reference_hz)),
+            Self::Pl022 => Box::new(pl022::Pl022::new(reference_hz)),
         }
     }
 }
@@ -35,8 +43,12 @@ impl ControllerKind {
 /// Which block of pins it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GpioKind {
+    /// The PIO controller of SAMA5D3.
+    AtmelPio,
     /// The GPIO block of i.MX.
     Imx,
+    /// ARM PrimeCell GPIO PL061.
+    Pl061,
 }
 
 impl GpioKind {
@@ -44,7 +56,9 @@ impl GpioKind {
     #[must_use]
     pub fn model(self) -> Box<dyn GpioBlock> {
         match self {
+            Self::AtmelPio => Box::new(AtmelPio::new()),
             Self::Imx => Box::new(ImxGpio::new()),
+            Self::Pl061 => Box::new(Pl061::new()),
         }
     }
 }
@@ -97,7 +111,47 @@ pub struct BoardSpec {
 }
 
 /// All boards.
-pub static BOARDS: [BoardSpec; 2] = [
+pub static BOARDS: [BoardSpec; 5] = [
+    // Linux's device trees have no SSP of this SoC; QEMU's highbank has one, where Calxeda put it.
+    BoardSpec {
+        name: "highbank",
+        title: "Calxeda Highbank (ECX-1000), SSP with a 32 MiB W25Q256JV flash",
+        profile: Profile::HIGHBANK,
+        kind: ControllerKind::Pl022,
+        controller: "SSP",
+        controller_base: 0xfff3_9000,
+        gpio: &[GpioSpec { kind: GpioKind::Pl061, name: "GPIOE", base: 0xfff3_0000 }],
+        cs: &[
+            CsSpec {
+                name: "GPIOE_0",
+                driver: Driver::Gpio { block: 0, bit: 0 },
+                active_high: false,
+            },
+            CsSpec { name: "SSPFSSOUT", driver: Driver::Native(0), active_high: false },
+        ],
+        flash_cs: 0,
+        flash_part: Part::w25q256jv,
+    },
+    // Wired as Linux's imx6dl-plym2m.dts has it, a board of Protonic's.
+    BoardSpec {
+        name: "imx6dl",
+        title: "a board with i.MX 6DualLite, ECSPI1 with a 2 MiB SST25VF016B flash",
+        profile: Profile::IMX6DL,
+        kind: ControllerKind::Ecspi,
+        controller: "ECSPI1",
+        controller_base: 0x0200_8000,
+        gpio: &[GpioSpec { kind: GpioKind::Imx, name: "GPIO3", base: 0x020a_4000 }],
+        cs: &[
+            CsSpec {
+                name: "GPIO3_IO19",
+                driver: Driver::Gpio { block: 0, bit: 19 },
+                active_high: false,
+            },
+            CsSpec { name: "ECSPI1_SS0", driver: Driver::Native(0), active_high: false },
+        ],
+        flash_cs: 0,
+        flash_part: Part::sst25vf016b,
+    },
     BoardSpec {
         name: "imx8mp",
         title: "NXP i.MX 8M Plus EVK, ECSPI1 with a 32 MiB W25Q256JV flash",
@@ -136,6 +190,22 @@ pub static BOARDS: [BoardSpec; 2] = [
         ],
         flash_cs: 0,
         flash_part: Part::sst25vf016b,
+    },
+    BoardSpec {
+        name: "sama5d36",
+        title: "Atmel SAMA5D36-EK, SPI1 with a 32 MiB W25Q256JV flash",
+        profile: Profile::SAMA5D36,
+        kind: ControllerKind::Atmel,
+        controller: "SPI1",
+        controller_base: 0xf800_8000,
+        gpio: &[GpioSpec { kind: GpioKind::AtmelPio, name: "PIOC", base: 0xffff_f600 }],
+        cs: &[
+            // The pin of NPCS0, as a GPIO.
+            CsSpec { name: "PC25", driver: Driver::Gpio { block: 0, bit: 25 }, active_high: false },
+            CsSpec { name: "SPI1_NPCS1", driver: Driver::Native(1), active_high: false },
+        ],
+        flash_cs: 0,
+        flash_part: Part::w25q256jv,
     },
 ];
 
@@ -204,7 +274,8 @@ mod tests {
         assert_eq!(near(""), None);
         assert_eq!(
             BoardSpec::find("zzz").unwrap_err().to_string(),
-            "no simulated board is called \"zzz\"; there are imx8mp, sabrelite"
+            "no simulated board is called \"zzz\"; there are highbank, imx6dl, imx8mp, \
+             sabrelite, sama5d36"
         );
     }
 }

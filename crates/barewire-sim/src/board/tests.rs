@@ -3,31 +3,87 @@
 use barewire::reg::Registers;
 use barewire::time::Timer;
 
-use super::spec::BOARDS;
+use super::spec::{BOARDS, ControllerKind, GpioKind};
 use super::*;
 use crate::engine::Thread;
 use crate::model::echo::Echo;
+use crate::model::nor::Part;
 
 fn board(name: &str, options: BoardOptions) -> Board {
     Board::new(BoardSpec::find(name).unwrap(), options)
 }
 
-/// Exchanges one word of `bits` under the GPIO chip select 0 of `board`.
-fn exchange(board: &Board, bits: u32, word: u32) -> u32 {
+/// Gives `level` to the GPIO chip select 0 of `board`.
+fn drive(board: &Board, level: bool) {
     let Driver::Gpio { block, bit } = board.spec().cs[0].driver else { panic!("no GPIO line") };
     let mut gpio = board.gpio(block).unwrap();
-    let mut ecspi = board.controller();
-    gpio.write(0x00, 1 << bit);
-    gpio.write(0x04, 1 << bit);
-    // Channel 2 has no line on either board.
-    let conreg = 0xf1 | 2 << 18 | 3 << 12 | (bits - 1) << 20;
-    ecspi.write(0x08, conreg);
-    gpio.write(0x00, 0);
-    ecspi.write(0x04, word);
-    ecspi.write(0x08, conreg | 1 << 2);
-    while ecspi.read(0x08) & 1 << 2 != 0 {}
-    gpio.write(0x00, 1 << bit);
-    ecspi.read(0x00)
+    let pin = 1_u32 << bit;
+    let data = if level { pin } else { 0 };
+    match board.spec().gpio[usize::from(block)].kind {
+        GpioKind::AtmelPio => {
+            gpio.write(if level { 0x30 } else { 0x34 }, pin);
+            gpio.write(0x10, pin);
+        }
+        GpioKind::Imx => {
+            gpio.write(0x00, data);
+            gpio.write(0x04, pin);
+        }
+        GpioKind::Pl061 => {
+            gpio.write(0x400, pin);
+            gpio.write(pin << 2, data);
+        }
+    }
+}
+
+/// Exchanges one word of `bits` under the GPIO chip select 0 of `board`; beyond 16 bits, where the
+/// controller has no longer words, as words of 16.
+fn exchange(board: &Board, bits: u32, word: u32) -> u32 {
+    let mut spi = board.controller();
+    drive(board, true);
+    let width = bits.min(16);
+    let parts = || (0..bits / width).rev().map(|part| word >> (part * width) & 0xffff);
+    let mut answer = 0;
+    match board.spec().kind {
+        ControllerKind::Atmel => {
+            // NPCS3 has no line on the board.
+            spi.write(0x04, 0x0007_0011);
+            spi.write(0x3c, 8 << 8 | (width - 8) << 4 | 2);
+            spi.write(0x00, 1);
+            drive(board, false);
+            for part in parts() {
+                spi.write(0x0c, part);
+                while spi.read(0x10) & 1 == 0 {}
+                answer = answer << width | spi.read(0x08) & 0xffff;
+            }
+            while spi.read(0x10) & 1 << 9 == 0 {}
+        }
+        ControllerKind::Ecspi => {
+            // Channel 2 has no line on any board.
+            let conreg = 0xf1 | 2 << 18 | 3 << 12 | (bits - 1) << 20;
+            spi.write(0x08, conreg);
+            drive(board, false);
+            spi.write(0x04, word);
+            spi.write(0x08, conreg | 1 << 2);
+            while spi.read(0x08) & 1 << 2 != 0 {}
+            answer = spi.read(0x00);
+        }
+        ControllerKind::Pl022 => {
+            spi.write(0x04, 0);
+            spi.write(0x10, 8);
+            spi.write(0x00, width - 1);
+            spi.write(0x04, 2);
+            drive(board, false);
+            for part in parts() {
+                spi.write(0x08, part);
+            }
+            while spi.read(0x0c) & 1 << 4 != 0 {}
+            for _ in parts() {
+                answer = answer << width | spi.read(0x08);
+            }
+        }
+    }
+    drive(board, true);
+    answer
 }
 
 #[test]
@@ -126,8 +182,10 @@ fn a_word_under_a_gpio_chip_select() {
 }
 
 #[test]
-fn both_flashes_tell_their_identity() {
-    for (name, id) in [("imx8mp", 0xef_40_19), ("sabrelite", 0xbf_25_41)] {
+fn the_flashes_tell_their_identity() {
+    for spec in &BOARDS {
+        let (name, part) = (spec.name, (spec.flash_part)());
+        let id = part.jedec_id.iter().fold(0, |id, &byte| id << 8 | u32::from(byte));
         let board = board(name, BoardOptions::default());
         board.attach_flash(None).unwrap();
         assert_eq!(exchange(&board, 32, 0x9f00_0000) & 0xff_ffff, id, "{name}");
@@ -225,4 +283,55 @@ fn the_same_seed_gives_the_same_trace() {
     assert_eq!(turns(7, 50_000), turns(7, 50_000));
     assert_ne!(turns(7, 50_000).0, turns(8, 50_000).0);
     assert_ne!(turns(7, 50_000).0, turns(7, 0).0);
+}
+
+/// The identity of the flash behind chip select 1 of `board`, which the controller itself drives.
+fn native_identity(board: &Board, mode: u32) -> Vec<u32> {
+    let flash = Nor::new(Part::w25q256jv(), vec![0xff; Part::w25q256jv().size]).unwrap();
+    assert!(board.attach(1, Rc::new(RefCell::new(flash))));
+    let mut spi = board.controller();
+    let words = [0x9f, 0, 0, 0];
+    match board.spec().kind {
+        ControllerKind::Pl022 => {
+            spi.write(0x10, 8);
+            spi.write(0x00, (mode & 1) << 7 | (mode >> 1) << 6 | 7);
+            for word in words {
+                spi.write(0x08, word);
+            }
+            spi.write(0x04, 2);
+            while spi.read(0x0c) & 1 << 4 != 0 {}
+            words.map(|_| spi.read(0x08)).to_vec()
+        }
+        ControllerKind::Atmel => {
+            spi.write(0x04, 0x000d_0011);
+            spi.write(0x34, 8 << 8 | 1 << 3 | (!mode & 1) << 1 | mode >> 1);
+            spi.write(0x00, 1);
+            let answers = words.map(|word| {
+                spi.write(0x0c, word);
+                while spi.read(0x10) & 1 == 0 {}
+                spi.read(0x08) & 0xffff
+            });
+            while spi.read(0x10) & 1 << 9 == 0 {}
+            spi.write(0x00, 1 << 24);
+            answers.to_vec()
+        }
+        ControllerKind::Ecspi => unreachable!(),
+    }
+}
+
+#[test]
+fn a_flash_behind_a_native_chip_select() {
+    let id = [0xef, 0x40, 0x19];
+    for (name, mode, hears) in [
+        ("highbank", 3, true),
+        // SSPFSSOUT pulses between the words: four commands, none of them whole.
+        ("highbank", 0, false),
+        ("sama5d36", 0, true),
+        ("sama5d36", 3, true),
+    ] {
+        let board = board(name, BoardOptions::default());
+        let answers = native_identity(&board, mode);
+        assert_eq!(answers[1..] == id, hears, "{name}, mode {mode}: {answers:x?}");
+        assert_eq!(board.violations(), []);
+    }
 }

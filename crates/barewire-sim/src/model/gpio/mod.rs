@@ -1,6 +1,8 @@
 //! Blocks of pins, and what a board asks of one.
 
+pub mod atmel_pio;
 pub mod imx;
+pub mod pl061;
 
 use std::fmt::Debug;
 

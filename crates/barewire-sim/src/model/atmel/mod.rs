@@ -1,0 +1,235 @@
+//! The SPI of Atmel's SAM and SAMA5 (Microchip's now) without FIFOs, as in SAMA5D3: registers, the
+//! two words in its pipe and the exchange, in virtual time.
+//!
+//! *Read first*: SAMA5D3 Series data sheet, chapter Serial Peripheral Interface (master mode
+//! operations, peripheral selection and deselection, the figures of transfer formats and delays).
+//!
+//! # How it works
+//! The model stands still between accesses. Each access first lets everything happen that is due
+//! by then (`run_to`, in `shift`), word by word, and then acts on registers.
+//!
+//! Two words are in the pipe to the wire: one in SPI_TDR, one in the shift register. SPI_RDR holds
+//! one word and takes the next whether the first was read or not (OVRES, the first is lost), unless
+//! WDRBT = 1: then a transfer does not start before SPI_RDR is read. NPCS rises when a transfer ends
+//! with SPI_TDR empty, so too late a write ends a selection in the middle of a message; CSAAT = 1
+//! keeps NPCS active until LASTXFER or a transfer to another NPCS.
+//!
+//! Where the manual leaves room the model takes the side that shows a driver's mistake:
+//! - A received word is in SPI_RDR at its last sampling edge, half a period before the end of its
+//!   cell, and TXEMPTY sets after that end and DLYBCT. So a chip select released as soon as the
+//!   last word is there comes too early, and the wire says so.
+//! - SPI_TDR goes to the shift register when NPCS falls, not before DLYBCS has passed; a write
+//!   before that loses what was there.
+//! - SPI_RDR holds, above the data, the level of the NPCS lines, as the manual says.
+//! - LASTXFER of SPI_CR acts after the last word in the pipe, and at once if there is none. (The
+//!   family's data sheets differ in whether it is set before or after the last word is written.)
+//! - SPCK rests at the CPOL of the NPCS that SPI_MR selects (with PS = 1: of the last transfer), and
+//!   only while the block is enabled: its pins are inputs else.
+//! - NPCS rises a period of MCK after the last cell if DLYBCT is 0: never with the edge itself.
+//! - DLYBCS is kept from any NPCS edge to the next, the same line's too, and is 6 MCK at least.
+//! - SPIDIS finishes the word on the wire, drops what is in SPI_TDR and releases NPCS.
+//!
+//! # Ordering
+//! 1. SPCK takes the idle level of the NPCS's CPOL, then NPCS falls; SPI_TDR goes to the shift
+//!    register: TDRE.
+//! 2. DLYBS later (0: half a period of SPCK) the first edge of SPCK.
+//! 3. At the last sampling edge: RDRF, or OVRES too.
+//! 4. The last cell ends; 32 x DLYBCT periods of MCK later the next word follows if SPI_TDR has one
+//!    for the same NPCS and neither CSNAAT nor LASTXFER says otherwise; else TXEMPTY.
+//! 5. NPCS rises, or stays with CSAAT; step 1 is DLYBCS away at least.
+//!
+//! # Not supported
+//! The mode in which another controller clocks (MSTR = 0, NSSR, UNDES); a decoder behind NPCS
+//! (PCSDEC); no line at all (PCS = 1111), SCBR = 0 and reserved BITS: with them nothing starts.
+//! Mode faults (nobody else drives NPCS0: MODF is never set); DMA requests.
+
+mod regs;
+mod shift;
+#[cfg(test)]
+mod tests;
+
+use regs::{Csr, Mr, Tdr, cr, sr};
+
+use crate::check::Rule;
+use crate::chip::Ps;
+use crate::model::ControllerBlock;
+use crate::wire::Wire;
+use shift::Shifter;
+
+/// One SPI.
+#[derive(Debug)]
+pub struct AtmelSpi {
+    mck_hz: u64,
+    enabled: bool,
+    /// SPIDIS waits for the word on the wire.
+    disabling: bool,
+    mr: Mr,
+    csr: [Csr; 4],
+    imr: u32,
+    tdr: Option<Tdr>,
+    rdr: u32,
+    rdrf: bool,
+    ovres: bool,
+    /// LASTXFER of SPI_CR waits for the last word in the pipe.
+    lastxfer: bool,
+    write_protected: bool,
+    wpsr: u32,
+    shifter: Shifter,
+}
+
+impl AtmelSpi {
+    /// The block at reset, MCK at `mck_hz` (at least 1).
+    #[must_use]
+    pub fn new(mck_hz: u64) -> Self {
+        Self {
+            mck_hz: mck_hz.max(1),
+            enabled: false,
+            disabling: false,
+            mr: Mr::default(),
+            csr: [Csr::default(); 4],
+            imr: 0,
+            tdr: None,
+            rdr: 0,
+            rdrf: false,
+            ovres: false,
+            lastxfer: false,
+            write_protected: false,
+            wpsr: 0,
+            shifter: Shifter::default(),
+        }
+    }
+
+    fn status(&self) -> u32 {
+        let set = |bit: u32, condition: bool| if condition { bit } else { 0 };
+        let empty = self.enabled && self.tdr.is_none();
+        set(sr::RDRF, self.rdrf)
+            | set(sr::TDRE, empty)
+            | set(sr::OVRES, self.ovres)
+            | set(sr::TXEMPTY, empty && self.shifter.done())
+            | set(sr::SPIENS, self.enabled)
+    }
+
+    fn write_cr(&mut self, value: u32, now: Ps, wire: &mut Wire) {
+        if value & cr::SWRST != 0 {
+            wire.abort_run(now);
+            self.deselect(now, wire);
+            *self = Self::new(self.mck_hz);
+            return;
+        }
+        if value & cr::SPIDIS != 0 {
+            self.disable(now, wire);
+        } else if value & cr::SPIEN != 0 {
+            self.enabled = true;
+            self.disabling = false;
+            self.rest(now, wire);
+        }
+        if value & cr::LASTXFER != 0 {
+            self.last_transfer(now, wire);
+        }
+    }
+
+    fn write_tdr(&mut self, value: u32, now: Ps, wire: &mut Wire) {
+        let tdr = Tdr(value);
+        if !self.enabled || self.disabling {
+            let detail = format!("SPI_TDR written while SPIENS = 0: {:#x} is lost", tdr.td());
+            wire.log().report(now, Rule::Disabled, None, detail);
+            return;
+        }
+        if let Some(lost) = self.tdr.replace(tdr) {
+            let detail = format!("SPI_TDR written while TDRE = 0: {:#x} is lost", lost.td());
+            wire.log().report(now, Rule::TxFull, None, detail);
+        }
+        self.start(now, wire);
+    }
+
+    /// Whether write protection lets the write be ignored.
+    fn refuses(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire) -> bool {
+        let guarded = matches!(offset, regs::SPI_MR | regs::SPI_CSR0..=regs::SPI_CSR3);
+        let refuses = guarded && self.write_protected;
+        if refuses {
+            if self.wpsr == 0 {
+                self.wpsr = offset << 8 | 1;
+            }
+            let name = regs::name(offset).unwrap_or_default();
+            let detail = format!("{name} written while WPEN = 1: {value:#010x} is ignored");
+            wire.log().report(now, Rule::Disabled, None, detail);
+        }
+        refuses
+    }
+}
+
+impl ControllerBlock for AtmelSpi {
+    fn read(&mut self, offset: u32, now: Ps, wire: &mut Wire) -> u32 {
+        self.run_to(now, wire);
+        match offset {
+            regs::SPI_MR => self.mr.0,
+            regs::SPI_RDR => {
+                self.rdrf = false;
+                let word = self.rdr;
+                self.start(now, wire);
+                word
+            }
+            regs::SPI_SR => {
+                let status = self.status();
+                self.ovres = false;
+                status
+            }
+            regs::SPI_IMR => self.imr,
+            regs::SPI_CSR0..=regs::SPI_CSR3 if offset.is_multiple_of(4) => {
+                self.csr[((offset - regs::SPI_CSR0) / 4) as usize].0
+            }
+            regs::SPI_WPMR => self.write_protected.into(),
+            regs::SPI_WPSR => std::mem::take(&mut self.wpsr),
+            // Write-only.
+            regs::SPI_CR | regs::SPI_TDR | regs::SPI_IER | regs::SPI_IDR => 0,
+            _ => {
+                let detail = format!("read of offset {offset:#x}, where the SPI has no register");
+                wire.log().report(now, Rule::BadAccess, None, detail);
+                0
+            }
+        }
+    }
+
+    fn write(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire) {
+        self.run_to(now, wire);
+        if regs::name(offset).is_none() {
+            let detail = format!("write to offset {offset:#x}, where the SPI has no register");
+            wire.log().report(now, Rule::BadAccess, None, detail);
+            return;
+        }
+        if self.refuses(offset, value, now, wire) {
+            return;
+        }
+        match offset {
+            regs::SPI_CR => self.write_cr(value, now, wire),
+            regs::SPI_MR => {
+                self.mr = Mr(value & Mr::WRITABLE);
+                self.rest(now, wire);
+                self.start(now, wire);
+            }
+            regs::SPI_TDR => self.write_tdr(value, now, wire),
+            regs::SPI_IER => self.imr |= value & sr::INTERRUPTS,
+            regs::SPI_IDR => self.imr &= !value,
+            regs::SPI_CSR0..=regs::SPI_CSR3 => {
+                self.csr[((offset - regs::SPI_CSR0) / 4) as usize] = Csr(value);
+                self.rest(now, wire);
+                self.start(now, wire);
+            }
+            regs::SPI_WPMR if value >> 8 == regs::WPKEY => self.write_protected = value & 1 != 0,
+            // SPI_WPMR without its key; read-only: SPI_RDR, SPI_SR, SPI_IMR, SPI_WPSR.
+            _ => {}
+        }
+    }
+
+    fn catch_up(&mut self, now: Ps, wire: &mut Wire) {
+        self.run_to(now, wire);
+    }
+
+    fn due(&self) -> Ps {
+        self.shifter.due()
+    }
+
+    fn interrupt(&self) -> bool {
+        self.status() & self.imr != 0
+    }
+}

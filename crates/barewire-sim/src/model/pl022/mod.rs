@@ -1,0 +1,234 @@
+//! The ARM PrimeCell SSP PL022: registers, FIFOs and the exchange, in virtual time.
+//!
+//! *Read first*: ARM DDI 0194, chapter 2 (Motorola SPI frame format, the four timing figures;
+//! interrupts) and chapter 3 (registers).
+//!
+//! # How it works
+//! The model stands still between accesses. Each access first lets everything happen that is due
+//! by then (`run_to`, in `shift`), word by word, and then acts on registers and FIFOs.
+//!
+//! With SPH = 0 SSPFSSOUT is high for a period of SSPCLKOUT between two words, so that a word of
+//! n bits takes n + 2 periods; with SPH = 1 it stays low, and words follow without a gap, while
+//! the transmit FIFO has them. (Measured on RP2040's PL022: a gap of about two clocks in mode 0,
+//! none in mode 1; github.com/raspberrypi/pico-examples issue 285.)
+//!
+//! Where the manual leaves room the model takes the side that shows a driver's mistake:
+//! - A received word appears in the receive FIFO at its last capture, a period before SSPFSSOUT
+//!   rises and BSY clears. So a chip select released as soon as the last word is there comes too
+//!   early, and the wire says so.
+//! - SSPCLKOUT takes the level of SPO when SSE becomes 1. SPO written while SSE = 1 moves it with
+//!   the next word only, under the chip select (observed on RP2040: pico-sdk issue 868, Zephyr
+//!   pull request 91353).
+//! - SSPDR of an empty receive FIFO reads a pattern.
+//! - SSE = 0 stops at once, in the middle of a word also, which is then in neither FIFO. The FIFOs
+//!   keep what they hold; so BSY, which is set while the transmit FIFO has words, may stay set.
+//! - SSPCPSR, of which the reset value 0 is no divisor, gives no clock until it is at least 2.
+//! - The receive timeout counts from the end of the exchange or the last read of SSPDR, whichever
+//!   is later ("no read prior to timeout period"), and only while SSE = 1. Cleared by RTIC it
+//!   comes again after the next read or word only.
+//!
+//! # Ordering
+//! 1. SSPFSSOUT falls; half a period later the first cell begins, and with SPH = 1 the first edge.
+//! 2. At the last capture the word is in the receive FIFO, or lost: ROR.
+//! 3. With SPH = 1 the next word follows, if there is one.
+//! 4. Else SSPFSSOUT rises a period after that capture, for at least a period; step 1 follows if
+//!    there are words, else BSY clears.
+//! 5. After 32 periods without a word or a read, with words in the receive FIFO: RT.
+//!
+//! # Not supported
+//! The mode in which another controller clocks (MS, SOD); the frame formats of Texas Instruments
+//! and National Semiconductor (FRF): with them, and with a reserved DSS, nothing starts. DMA
+//! requests (SSPDMACR is kept); the test registers; synchronization between PCLK and SSPCLK.
+
+mod regs;
+mod shift;
+#[cfg(test)]
+mod tests;
+
+use regs::{FIFO_WORDS, Fifo, HALF_FIFO_WORDS, Sspcr0, Sspcr1, int, sr};
+
+use crate::check::Rule;
+use crate::chip::Ps;
+use crate::model::ControllerBlock;
+use crate::wire::{Driver, Wire};
+use shift::Shifter;
+
+/// What SSPDR reads while the receive FIFO is empty.
+pub const UNDEFINED_SSPDR: u32 = 0xa55a;
+
+/// One PL022.
+#[derive(Debug)]
+pub struct Pl022 {
+    sspclk_hz: u64,
+    sspcr0: Sspcr0,
+    sspcr1: Sspcr1,
+    sspcpsr: u32,
+    sspimsc: u32,
+    sspdmacr: u32,
+    /// ROR and RT.
+    sticky: u32,
+    tx: Fifo,
+    rx: Fifo,
+    shifter: Shifter,
+    /// When RT is set; [`Ps::MAX`] for never.
+    timeout_at: Ps,
+}
+
+impl Pl022 {
+    /// The block at reset, SSPCLK at `sspclk_hz` (at least 1).
+    #[must_use]
+    pub fn new(sspclk_hz: u64) -> Self {
+        Self {
+            sspclk_hz: sspclk_hz.max(1),
+            sspcr0: Sspcr0::default(),
+            sspcr1: Sspcr1::default(),
+            sspcpsr: 0,
+            sspimsc: 0,
+            sspdmacr: 0,
+            sticky: 0,
+            tx: Fifo::default(),
+            rx: Fifo::default(),
+            shifter: Shifter::default(),
+            timeout_at: Ps::MAX,
+        }
+    }
+
+    fn status(&self) -> u32 {
+        let (tx, rx) = (self.tx.count(), self.rx.count());
+        let set = |bit: u32, condition: bool| if condition { bit } else { 0 };
+        set(sr::TFE, tx == 0)
+            | set(sr::TNF, tx < FIFO_WORDS)
+            | set(sr::RNE, rx > 0)
+            | set(sr::RFF, rx == FIFO_WORDS)
+            | set(sr::BSY, tx > 0 || self.shifter.busy())
+    }
+
+    /// SSPRIS. TX is not qualified by SSE: it is set at reset.
+    fn raw_interrupts(&self) -> u32 {
+        let set = |bit: u32, condition: bool| if condition { bit } else { 0 };
+        self.sticky
+            | set(int::RX, self.rx.count() >= HALF_FIFO_WORDS)
+            | set(int::TX, self.tx.count() <= HALF_FIFO_WORDS)
+    }
+
+    fn pop_rx(&mut self, now: Ps, wire: &mut Wire) -> u32 {
+        let Some(word) = self.rx.pop() else {
+            let detail = "SSPDR read while the receive FIFO is empty";
+            wire.log().report(now, Rule::RxEmpty, None, detail);
+            return UNDEFINED_SSPDR;
+        };
+        if self.rx.count() == 0 {
+            self.sticky &= !int::RT;
+        }
+        self.arm_timeout(now);
+        word.into()
+    }
+
+    fn push_tx(&mut self, value: u32, now: Ps, wire: &mut Wire) {
+        if !self.tx.push(value as u16) {
+            let detail =
+                format!("SSPDR written while the transmit FIFO is full: {value:#x} is lost");
+            wire.log().report(now, Rule::TxFull, None, detail);
+            return;
+        }
+        self.start(now);
+        self.run_to(now, wire);
+    }
+
+    fn write_sspcr1(&mut self, value: u32, now: Ps, wire: &mut Wire) {
+        let before = self.sspcr1;
+        // MS can be modified while SSE = 0 only.
+        let kept = if before.sse() { Sspcr1::MS } else { 0 };
+        self.sspcr1 = Sspcr1(value & 0xf & !kept | before.0 & kept);
+        match (before.sse(), self.sspcr1.sse()) {
+            (false, true) => {
+                wire.set_sck(self.sspcr0.spo(), now);
+                wire.set_mosi(false, now);
+                self.arm_timeout(now);
+                self.start(now);
+                self.run_to(now, wire);
+            }
+            (true, false) => self.stop(now, wire),
+            _ => {}
+        }
+    }
+
+    fn stop(&mut self, now: Ps, wire: &mut Wire) {
+        wire.abort_run(now);
+        self.shifter = Shifter::default();
+        self.timeout_at = Ps::MAX;
+        wire.drive(Driver::Native(0), true, now);
+    }
+}
+
+impl ControllerBlock for Pl022 {
+    fn read(&mut self, offset: u32, now: Ps, wire: &mut Wire) -> u32 {
+        self.run_to(now, wire);
+        match offset {
+            regs::SSPCR0 => self.sspcr0.0,
+            regs::SSPCR1 => self.sspcr1.0,
+            regs::SSPDR => self.pop_rx(now, wire),
+            regs::SSPSR => self.status(),
+            regs::SSPCPSR => self.sspcpsr,
+            regs::SSPIMSC => self.sspimsc,
+            regs::SSPRIS => self.raw_interrupts(),
+            regs::SSPMIS => self.raw_interrupts() & self.sspimsc,
+            regs::SSPDMACR => self.sspdmacr,
+            // Write-only.
+            regs::SSPICR => 0,
+            regs::SSP_PERIPH_ID0..=regs::SSP_PCELL_ID3 if offset.is_multiple_of(4) => {
+                regs::IDS[((offset - regs::SSP_PERIPH_ID0) / 4) as usize]
+            }
+            _ => {
+                let detail = format!("read of offset {offset:#x}, where the PL022 has no register");
+                wire.log().report(now, Rule::BadAccess, None, detail);
+                0
+            }
+        }
+    }
+
+    fn write(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire) {
+        self.run_to(now, wire);
+        match offset {
+            regs::SSPDR => self.push_tx(value, now, wire),
+            regs::SSPCR0 => {
+                self.sspcr0 = Sspcr0(value & 0xffff);
+                self.start(now);
+            }
+            regs::SSPCR1 => self.write_sspcr1(value, now, wire),
+            regs::SSPCPSR => {
+                // Even numbers only: the least significant bit reads as zero.
+                self.sspcpsr = value & 0xfe;
+                self.start(now);
+            }
+            regs::SSPIMSC => self.sspimsc = value & 0xf,
+            regs::SSPICR => {
+                if value & int::RT != 0 {
+                    self.timeout_at = Ps::MAX;
+                }
+                self.sticky &= !value;
+            }
+            regs::SSPDMACR => self.sspdmacr = value & 0x3,
+            // Read-only.
+            regs::SSPSR | regs::SSPRIS | regs::SSPMIS => {}
+            regs::SSP_PERIPH_ID0..=regs::SSP_PCELL_ID3 if offset.is_multiple_of(4) => {}
+            _ => {
+                let detail =
+                    format!("write to offset {offset:#x}, where the PL022 has no register");
+                wire.log().report(now, Rule::BadAccess, None, detail);
+            }
+        }
+    }
+
+    fn catch_up(&mut self, now: Ps, wire: &mut Wire) {
+        self.run_to(now, wire);
+    }
+
+    fn due(&self) -> Ps {
+        self.shifter.due().min(self.timeout_at)
+    }
+
+    fn interrupt(&self) -> bool {
+        self.raw_interrupts() & self.sspimsc != 0
+    }
+}

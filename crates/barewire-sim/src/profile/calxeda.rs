@@ -1,0 +1,63 @@
+//! What Calxeda's Highbank costs.
+//!
+//! *Read first*: the `Source` of every figure below.
+//!
+//! Nothing was measured on this SoC by anybody who published it. Register accesses are scaled by
+//! the clock of the bus they go through, the core by its own.
+
+use super::{EXIT_ASSUMED, LOOP_COUNTED, Profile, figure};
+
+const SCALED_ACCESS: &str = "assumption: as on imx8mp, x 66 / 150 for the bus clock: the bridge, \
+    not the core, sets the cost, and is taken to need as many clocks of pclk (150 MHz in Linux \
+    ecx-common.dtsi) as AIPS needs of 66 MHz; to be replaced by a measurement on silicon";
+
+const SCALED_THREADS: &str = "assumption: as on sabrelite, / 1.4 for the clock of the same \
+    Cortex-A9; to be replaced by a measurement on silicon";
+
+impl Profile {
+    /// Calxeda Highbank, ECX-1000: four Cortex-A9.
+    pub const HIGHBANK: Self = Self {
+        name: "highbank",
+        cpu_hz: figure(
+            1_400_000_000,
+            "Calxeda EnergyCore ECX-1000 technical specifications: Cortex-A9, 1.1 to 1.4 GHz; the \
+             fastest",
+        ),
+        ipc_milli: figure(
+            1_000,
+            "assumption: the Cortex-A9 sustains one instruction a clock on driver code; to be \
+             replaced by a count on silicon",
+        ),
+        register_read_ps: figure(66_000, SCALED_ACCESS),
+        register_write_ps: figure(40_500, SCALED_ACCESS),
+        gpio_read_ps: figure(66_000, SCALED_ACCESS),
+        gpio_write_ps: figure(40_500, SCALED_ACCESS),
+        instructions_per_access: figure(4, LOOP_COUNTED),
+        timer_read_ps: figure(
+            66_000,
+            "assumption: the SP804's counter is a register behind the same bridge: a register read",
+        ),
+        timer_frequency_hz: figure(
+            150_000_000,
+            "Linux ecx-common.dtsi: the SP804, its clock source, is clocked by pclk, 150 MHz",
+        ),
+        reference_hz: figure(
+            150_000_000,
+            "assumption: SSPCLK is pclk, 150 MHz in Linux ecx-common.dtsi, as it is for the other \
+             PrimeCells there; no document of Calxeda's says so",
+        ),
+        context_switch_ps: figure(2_000_000, SCALED_THREADS),
+        wake_ps: figure(3_600_000, SCALED_THREADS),
+        wake_call_ps: figure(3_200_000, SCALED_THREADS),
+        futex_call_ps: figure(1_000_000, SCALED_THREADS),
+        irq_thread_ps: figure(6_457_000, SCALED_THREADS),
+        interrupt_latency_ps: figure(
+            209_000,
+            "assumption: 100 clocks to the handler (a best case published for the Cortex-A9: \
+             jblopen.com/arm-cortex-a-interrupt-latency), a register read's time to acknowledge at \
+             the GIC, 100 instructions to save registers and find the handler; to be replaced by a \
+             measurement on silicon",
+        ),
+        interrupt_exit_ps: figure(112_000, EXIT_ASSUMED),
+    };
+}
