@@ -98,7 +98,6 @@ fn hold<'s>(
     let gpio = AtmelPio::new(Shared { fake: &fake, base: PIO });
     let bus = Bus::new(Atmel::new(Shared { fake: &fake, base: 0 }, gpio, Ticker(0), config));
     drive(&bus);
-
     assert_eq!(fake.borrow().remaining(), 0);
 }
 
