@@ -7,7 +7,7 @@ use barewire::controller::Controller;
 use barewire::middleware::{Fault, FaultInjector, When};
 use barewire::spi::{Mode, Settings};
 use barewire_conformance::{Clock, Options, run};
-use barewire_sim::bring_up::{bring_up, bring_up_interrupt, bus};
+use barewire_sim::bring_up::{bus, ecspi, ecspi_interrupt};
 use barewire_sim::{Board, BoardOptions, BoardSpec};
 use by_handler::ByHandler;
 
@@ -24,13 +24,13 @@ fn ecspi_passes_every_case() {
 #[test]
 fn ecspi_passes_every_case_asleep_until_it_interrupts() {
     let board = board();
-    passes_every_case(&board, &Bus::new(bring_up_interrupt(&board, 0)));
+    passes_every_case(&board, &Bus::new(ecspi_interrupt(&board, 0)));
 }
 
 #[test]
 fn ecspi_passes_every_case_by_its_handler() {
     let board = board();
-    let inner = bring_up_interrupt(&board, 0);
+    let inner = ecspi_interrupt(&board, 0);
     let bus = Bus::new(ByHandler { inner, board: board.clone(), interrupts: 0 });
     passes_every_case(&board, &bus);
     assert!(bus.into_inner().interrupts > 1_000);
@@ -62,7 +62,7 @@ fn injected_faults_fail_it() {
     ] {
         let spec = BoardSpec::find("imx8mp").expect("a board");
         let board = Board::new(spec, BoardOptions::default());
-        let bus = Bus::new(FaultInjector::new(bring_up(&board), fault, when));
+        let bus = Bus::new(FaultInjector::new(ecspi(&board), fault, when));
         let settings = Settings::new(0, 40_000_000).with_mode(Mode::LOOP);
         let device = bus.device(&settings).expect("opens");
         let report = run(&device, &options, &mut Clock::None);

@@ -7,16 +7,16 @@ use barewire::bus::Bus;
 use barewire::chip::spi_nor::{JedecId, NorError, SpiNor, no_observer};
 use barewire::controller::Controller;
 use barewire::spi::Settings;
-use barewire_sim::bring_up::{Charged, SimEcspi, bus};
+use barewire_sim::bring_up::{AnyController, Charged, bus};
 use barewire_sim::model::nor::Nor;
 use barewire_sim::{Board, BoardOptions, BoardSpec, SimTimer};
 
-type Chip<'b> = SpiNor<barewire::bus::Device<'b, Charged<SimEcspi>>, SimTimer>;
+type Chip<'b> = SpiNor<barewire::bus::Device<'b, Charged<AnyController>>, SimTimer>;
 
 struct Bench {
     board: Board,
     flash: Rc<RefCell<Nor>>,
-    bus: Bus<Charged<SimEcspi>>,
+    bus: Bus<Charged<AnyController>>,
 }
 
 impl Bench {
@@ -134,6 +134,8 @@ fn a_mebibyte_at_20_mhz_uses_the_bus_99_percent_inside_transfers() {
 }
 
 #[allow(dead_code, reason = "checks a coercion at compile time")]
-fn a_simulated_bus_is_a_bus<'b>(bus: &'b Bus<Charged<SimEcspi>>) -> &'b Bus<dyn Controller + 'b> {
+fn a_simulated_bus_is_a_bus<'b>(
+    bus: &'b Bus<Charged<AnyController>>,
+) -> &'b Bus<dyn Controller + 'b> {
     bus
 }

@@ -8,17 +8,17 @@ use std::rc::Rc;
 use barewire::bus::{Bus, Device};
 use barewire::chip::spi_nor::{NorError, SpiNor, Storage, no_observer};
 use barewire::spi::Settings;
-use barewire_sim::bring_up::{Charged, SimEcspi, bus};
+use barewire_sim::bring_up::{AnyController, Charged, bus};
 use barewire_sim::model::nor::{Nor, NorFaults};
 use barewire_sim::{Board, BoardOptions, BoardSpec, SimTimer};
 use embedded_storage::nor_flash::{NorFlash, ReadNorFlash};
 
-type Chip<'b> = SpiNor<Device<'b, Charged<SimEcspi>>, SimTimer>;
+type Chip<'b> = SpiNor<Device<'b, Charged<AnyController>>, SimTimer>;
 
 struct Bench {
     board: Board,
     flash: Rc<RefCell<Nor>>,
-    bus: Bus<Charged<SimEcspi>>,
+    bus: Bus<Charged<AnyController>>,
 }
 
 impl Bench {

@@ -8,7 +8,7 @@ use std::task::{Context, Waker};
 
 use barewire::bus::{Bus, Pump};
 use barewire::spi::{Settings, Transfer};
-use barewire_sim::bring_up::{Charged, SimEcspi, SimInterrupt, bring_up_interrupt};
+use barewire_sim::bring_up::{Charged, SimEcspi, SimInterrupt, ecspi_interrupt};
 use barewire_sim::engine::Thread;
 use barewire_sim::model::echo::Echo;
 use barewire_sim::{Board, BoardOptions, BoardSpec, SimPlatform};
@@ -26,7 +26,7 @@ fn bench() -> Bench {
     let board = Board::new(BoardSpec::find("imx8mp").expect("a board"), BoardOptions::default());
     let chip = Rc::new(RefCell::new(Echo::default()));
     board.attach(0, chip.clone());
-    let controller = Charged::new(bring_up_interrupt(&board, 0), board.clone());
+    let controller = Charged::new(ecspi_interrupt(&board, 0), board.clone());
     let bus = Bus::with_platform(controller, &SimPlatform).with_pump(Pump::Interrupt);
     Bench { board, chip, bus }
 }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use barewire::bus::Bus;
 use barewire::controller::Controller;
 use barewire::spi::{Mode, Settings, Transfer};
-use barewire_sim::bring_up::{bring_up_interrupt, bus};
+use barewire_sim::bring_up::{bus, ecspi_interrupt};
 use barewire_sim::chip::WireLimits;
 use barewire_sim::model::echo::Echo;
 use barewire_sim::{Board, BoardOptions, BoardSpec};
@@ -134,10 +134,10 @@ fn run(board_name: &str, messages: &[Message], waits: Waits) -> Result<u64, Test
     match waits {
         Waits::Polling => run_on(&board, &bus(&board), messages),
         Waits::Asleep(limit_ns) => {
-            run_on(&board, &Bus::new(bring_up_interrupt(&board, limit_ns)), messages)
+            run_on(&board, &Bus::new(ecspi_interrupt(&board, limit_ns)), messages)
         }
         Waits::ByHandler(limit_ns) => {
-            let inner = bring_up_interrupt(&board, limit_ns);
+            let inner = ecspi_interrupt(&board, limit_ns);
             let bus = Bus::new(ByHandler { inner, board: board.clone(), interrupts: 0 });
             run_on(&board, &bus, messages)
         }

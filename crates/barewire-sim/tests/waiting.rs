@@ -14,7 +14,7 @@ use barewire::bus::Platform;
 use barewire::controller::ALWAYS_POLL;
 use barewire::controller::{Controller, Interrupt};
 use barewire::spi::{Settings, Transfer};
-use barewire_sim::bring_up::{SimEcspi, SimInterrupt, bring_up_interrupt};
+use barewire_sim::bring_up::{SimEcspi, SimInterrupt, ecspi_interrupt};
 use barewire_sim::engine::Thread;
 use barewire_sim::model::echo::Echo;
 use barewire_sim::{Board, BoardOptions, BoardSpec, SimPlatform};
@@ -70,7 +70,7 @@ fn cost(bytes: usize, waits: Waits) -> Cost {
     let interrupts = Rc::new(Cell::new(0));
     let limit_ns = if waits == Waits::Polled { ALWAYS_POLL } else { 0 };
     let counted = Counted(SimInterrupt::new(&board), interrupts.clone());
-    let mut ecspi: SimEcspi<Counted> = bring_up_interrupt(&board, limit_ns).with_interrupt(counted);
+    let mut ecspi: SimEcspi<Counted> = ecspi_interrupt(&board, limit_ns).with_interrupt(counted);
     let (program, _) = ecspi.configure(&Settings::new(0, 20_000_000)).expect("opens");
     let tx = vec![0x5a; bytes];
     let mut rx = vec![0; bytes];

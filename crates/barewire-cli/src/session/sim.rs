@@ -6,7 +6,7 @@ use std::rc::Rc;
 use barewire::bus::Bus;
 use barewire::controller::Controller;
 use barewire::time::Timer;
-use barewire_sim::bring_up::{Charged, bring_up};
+use barewire_sim::bring_up::{Charged, any};
 use barewire_sim::check::Faults;
 use barewire_sim::model::nor::Nor;
 use barewire_sim::vcd::Capture;
@@ -57,7 +57,7 @@ impl SimBus {
         // A self-test's bytes are commands to a chip that hears them.
         faults.absent |= around.selftest.is_some();
         flash.borrow_mut().set_faults(faults);
-        let controller = Charged::new(bring_up(&board), board.clone());
+        let controller = Charged::new(any(&board), board.clone());
         let bus = selftest::bus(controller, around, Watch(board.clone()), &SimPlatform);
         Ok(Self { board, bus, flash, file })
     }

@@ -29,10 +29,11 @@ const OURS: u8 = Mode::CPHA.bits()
     | Mode::CPOL.bits()
     | Mode::CS_HIGH.bits()
     | Mode::LSB_FIRST.bits()
-    | Mode::LOOP.bits();
+    | Mode::LOOP.bits()
+    | Mode::NO_CS.bits();
 
-/// `SPI_NO_CS` and `SPI_READY`: no device tree sets them, so they are what another program left.
-const LEFT_BEHIND: u32 = 0x40 | 0x80;
+/// `SPI_READY`: no device tree sets it, so it is what another program left.
+const LEFT_BEHIND: u32 = 0x80;
 
 /// What of a node's mode is not ours to set: how the chip is wired (3WIRE, dual, quad), which
 /// comes from the device tree and is lost for good when it is written away.
@@ -56,7 +57,9 @@ impl fmt::Display for Setting {
         match self {
             Self::Mode32(mode) => {
                 write!(f, "mode {:#x} (MODE_{})", mode, mode & 3)?;
-                for (flag, bit) in [("CS_HIGH", 0x04), ("LSB_FIRST", 0x08), ("LOOP", 0x20)] {
+                for (flag, bit) in
+                    [("CS_HIGH", 0x04), ("LSB_FIRST", 0x08), ("LOOP", 0x20), ("NO_CS", 0x40)]
+                {
                     if mode & bit != 0 {
                         write!(f, " with {flag}")?;
                     }
@@ -177,6 +180,7 @@ pub(super) fn configure(
         cs_hold_ns: effective(settings.cs_hold_ns),
         cs_inactive_ns: effective(settings.cs_inactive_ns),
         word_delay_ns: effective(settings.word_delay_ns),
+        word_rest_clocks: 0,
         quantum_ns: 1000,
     };
     Ok((program, effective))

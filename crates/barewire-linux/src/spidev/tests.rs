@@ -253,6 +253,7 @@ fn delays_are_rounded_up_to_microseconds_and_reported() {
         cs_hold_ns: 2_000,
         cs_inactive_ns: 2_000,
         word_delay_ns: 1_000,
+        word_rest_clocks: 0,
         quantum_ns: 1_000,
     };
     assert_eq!(effective, expected);

@@ -22,7 +22,7 @@ use barewire::bus::{Bus, Device, Platform};
 use barewire::controller::Controller;
 use barewire::spi::Settings;
 
-use crate::bring_up::{Charged, SimEcspi, bring_up};
+use crate::bring_up::{AnyController, Charged, any};
 use crate::chip::{PS_PER_NS, Ps};
 use crate::model::echo::Echo;
 use crate::{Board, BoardOptions, BoardSpec};
@@ -41,8 +41,8 @@ fn board() -> Board {
     board
 }
 
-fn bus(board: &Board, platform: &'static dyn Platform) -> Bus<Charged<SimEcspi>> {
-    Bus::with_platform(Charged::new(bring_up(board), board.clone()), platform)
+fn bus(board: &Board, platform: &'static dyn Platform) -> Bus<Charged<AnyController>> {
+    Bus::with_platform(Charged::new(any(board), board.clone()), platform)
 }
 
 fn device<C: Controller>(bus: &Bus<C>) -> Device<'_, C> {

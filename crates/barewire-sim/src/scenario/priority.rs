@@ -20,7 +20,7 @@ use barewire::middleware::Layer;
 use barewire::spi::Transfer;
 
 use super::{Moments, Times};
-use crate::bring_up::{Charged, bring_up};
+use crate::bring_up::{Charged, any};
 use crate::chip::{PS_PER_NS, Ps};
 use crate::engine::{Engine, Thread};
 use crate::{Board, Rule, SimPlatform, Violation};
@@ -117,7 +117,7 @@ impl<C: Controller> Layer for Noted<C> {
 
 fn noted_bus(board: &Board, platform: &'static dyn Platform) -> (Bus<impl Controller>, Log) {
     let (log, engine) = (Log::default(), board.engine().clone());
-    let charged = Charged::new(bring_up(board), board.clone());
+    let charged = Charged::new(any(board), board.clone());
     (Bus::with_platform(Noted { inner: charged, engine, log: log.clone() }, platform), log)
 }
 

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use barewire::controller::{Controller, Limits};
 use barewire_linux::Root;
 use barewire_sim::board::spec::{BOARDS, CsSpec};
-use barewire_sim::bring_up::bring_up;
+use barewire_sim::bring_up::any;
 use barewire_sim::wire::Driver;
 use barewire_sim::{Board, BoardOptions, BoardSpec};
 use serde::Serialize;
@@ -113,7 +113,7 @@ impl Entry {
     fn of(spec: &'static BoardSpec) -> Self {
         let board = Board::new(spec, BoardOptions::default());
         let Limits { max_speed_hz, min_speed_hz, bits_per_word_mask, timer_hz } =
-            bring_up(&board).limits();
+            any(&board).limits();
         Self {
             bus: format!("sim:{}", spec.name),
             simulated: true,

@@ -32,7 +32,7 @@ use std::time::Instant;
 use barewire::bus::{Bus, Pump};
 use barewire::controller::Controller;
 use barewire::middleware::{Fault, FaultInjector, When};
-use barewire_sim::bring_up::{Charged, bring_up};
+use barewire_sim::bring_up::{Charged, any};
 use barewire_sim::engine::Thread;
 use barewire_sim::{Board, BoardOptions};
 
@@ -192,7 +192,7 @@ fn stress(args: &Args, options: &SimOptions) -> Result<Report, Failure> {
         board.attach(chip_select, Rc::new(RefCell::new(recorder)));
     }
     let sabotaged = Rc::new(Cell::new(0));
-    let driver = Charged::new(bring_up(&board), board.clone());
+    let driver = Charged::new(any(&board), board.clone());
     let faulty = FaultInjector::new(driver, Fault::Timeout, args.when());
     let platform = Watched::of(args.inheritance);
     let pump = if args.pump == Pumps::Worker { Pump::Worker } else { Pump::Caller };

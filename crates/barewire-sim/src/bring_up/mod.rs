@@ -1,28 +1,30 @@
-//! The shipped driver on a simulated board: which lines it gets, and what its processor time costs.
+//! The shipped drivers on simulated boards: which lines they get, and what their processor time
+//! costs.
 //!
-//! *Read first*: `barewire::controller::ecspi`. This is the one room of this crate that knows the
-//! driver; the models do not.
+//! *Read first*: `barewire::controller`. This is the one room of this crate that knows the drivers;
+//! the models do not.
 //!
 //! # How it works
-//! [`bring_up`] makes the driver from a board's own table, as board code would. [`Charged`] wraps
-//! it and charges the instructions the bus paths execute around the register work: the registers
+//! [`any`] makes the driver that a board needs from its own table, as board code would; beside it
+//! stands each driver's own way in, with its choices. [`Charged`] wraps it and charges the instructions the bus paths execute around the register work: the registers
 //! charge their own.
 
+mod ecspi;
+
+use std::fmt;
 use std::task::Poll;
 
 use barewire::bus::Bus;
-use barewire::controller::ecspi::{Ecspi, EcspiConfig, Streaming};
-use barewire::controller::gpio::{ImxGpio, Ownership};
-use barewire::controller::{
-    ALWAYS_POLL, Controller, CsLine, Interrupt, NoInterrupt, Program, Unfinished,
-};
+use barewire::controller::{Controller, CsLine, Interrupt, Program, Unfinished};
 use barewire::middleware::Layer;
 use barewire::spi::Transfer;
 
-use crate::board::{Board, SimRegisters, SimTimer};
+use crate::board::spec::ControllerKind;
+use crate::board::{Board, SimRegisters};
 use crate::chip::PS_PER_NS;
 use crate::platform::SimPlatform;
 use crate::wire::Driver;
+pub use ecspi::{SimEcspi, ecspi, ecspi_interrupt, ecspi_with};
 
 /// Instructions of the sync path for a message of one transfer, without the controller's register
 /// work: 149 for the whole call less 14 of the null controller's three calls.
@@ -33,42 +35,71 @@ pub const INSTRUCTIONS_PER_MESSAGE: u64 = 135;
 /// Instructions each further transfer of a message adds, counted likewise: 44 less 9.
 pub const INSTRUCTIONS_PER_TRANSFER: u64 = 35;
 
-/// The shipped driver's body on a simulated board.
-pub type SimEcspi<I = NoInterrupt> = Ecspi<SimRegisters, ImxGpio<SimRegisters>, SimTimer, I>;
+/// The board's controller under the shipped driver, whichever that is.
+pub struct AnyController(Box<dyn Controller>);
 
-/// The board's controller, under the shipped driver. GPIO banks are [shared](Ownership::Shared),
-/// as they are for a process beside a kernel.
+impl fmt::Debug for AnyController {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AnyController").finish_non_exhaustive()
+    }
+}
+
+/// The board's controller, polled, under the driver it needs. GPIO banks are
+/// [shared](barewire::controller::gpio::Ownership::Shared), as they are for a process beside a
+/// kernel.
 ///
 /// # Panics
-/// If the board's table is not one the driver knows: more than four chip selects, or GPIO chip
+/// If the board's table is not one its driver knows: more than four chip selects, or GPIO chip
 /// selects outside its first GPIO block.
 #[must_use]
-pub fn bring_up(board: &Board) -> SimEcspi {
-    bring_up_with(board, Ownership::Shared, Streaming::Refill)
+pub fn any(board: &Board) -> AnyController {
+    AnyController(match board.spec().kind {
+        ControllerKind::Ecspi => Box::new(ecspi(board)),
+    })
 }
 
-/// [`bring_up`] with the driver's two choices made by the caller.
-///
-/// # Panics
-/// As [`bring_up`].
-#[must_use]
-pub fn bring_up_with(board: &Board, ownership: Ownership, streaming: Streaming) -> SimEcspi {
-    let poll_limit_ns = ALWAYS_POLL;
-    on_board(board, ownership, EcspiConfig { streaming, poll_limit_ns, ..config(board) })
-}
-
-/// [`bring_up`], with transfers that take longer than `poll_limit_ns` on the wire waiting by
+/// [`any`], with transfers that take longer than `poll_limit_ns` on the wire waiting by
 /// interrupt.
 ///
 /// # Panics
-/// As [`bring_up`].
+/// As [`any`].
 #[must_use]
-pub fn bring_up_interrupt(board: &Board, poll_limit_ns: u32) -> SimEcspi<SimInterrupt> {
-    let config = EcspiConfig { poll_limit_ns, ..config(board) };
-    on_board(board, Ownership::Shared, config).with_interrupt(SimInterrupt::new(board))
+pub fn any_interrupt(board: &Board, poll_limit_ns: u32) -> AnyController {
+    AnyController(match board.spec().kind {
+        ControllerKind::Ecspi => Box::new(ecspi_interrupt(board, poll_limit_ns)),
+    })
 }
 
-fn config(board: &Board) -> EcspiConfig {
+impl Layer for AnyController {
+    type Inner = dyn Controller;
+
+    fn inner(&self) -> &Self::Inner {
+        &*self.0
+    }
+
+    fn inner_mut(&mut self) -> &mut Self::Inner {
+        &mut *self.0
+    }
+
+    fn run_layer(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, Unfinished> {
+        self.0.run(program, message)
+    }
+
+    fn start_layer(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Poll<Result<usize, Unfinished>> {
+        self.0.start(program, message)
+    }
+}
+
+/// The board's table of chip selects, as board code would write it.
+fn chip_selects(board: &Board) -> [CsLine; 4] {
     let mut chip_selects = [CsLine::Absent; 4];
     for (line, cs) in chip_selects.iter_mut().zip(board.spec().cs) {
         *line = match cs.driver {
@@ -77,15 +108,17 @@ fn config(board: &Board) -> EcspiConfig {
             Driver::Gpio { block, .. } => unreachable!("GPIO block {block} of one"),
         };
     }
-    let reference_hz =
-        u32::try_from(board.profile().reference_hz.value).expect("a reference clock fits 32 bits");
-    let poll_limit_ns = ALWAYS_POLL;
-    EcspiConfig { reference_hz, chip_selects, streaming: Streaming::Refill, poll_limit_ns }
+    chip_selects
 }
 
-fn on_board(board: &Board, ownership: Ownership, config: EcspiConfig) -> SimEcspi {
-    let gpio = board.gpio(0).expect("the board has a GPIO block");
-    Ecspi::new(board.controller(), ImxGpio::new(gpio, ownership), board.timer(), config)
+/// The controller's reference clock, in hertz.
+fn reference_hz(board: &Board) -> u32 {
+    u32::try_from(board.profile().reference_hz.value).expect("a reference clock fits 32 bits")
+}
+
+/// The registers of the board's first GPIO block.
+fn gpio(board: &Board) -> SimRegisters {
+    board.gpio(0).expect("the board has a GPIO block")
 }
 
 /// The controller's interrupt, as a process has it through UIO; outside any simulated thread as
@@ -124,10 +157,10 @@ impl Interrupt for SimInterrupt {
     }
 }
 
-/// A bus over the shipped driver, its instructions charged, waiting in virtual time.
+/// A bus over the board's driver, its instructions charged, waiting in virtual time.
 #[must_use]
-pub fn bus(board: &Board) -> Bus<Charged<SimEcspi>> {
-    Bus::with_platform(Charged::new(bring_up(board), board.clone()), &SimPlatform)
+pub fn bus(board: &Board) -> Bus<Charged<AnyController>> {
+    Bus::with_platform(Charged::new(any(board), board.clone()), &SimPlatform)
 }
 
 /// A controller whose messages cost processor time.
