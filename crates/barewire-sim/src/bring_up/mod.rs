@@ -9,6 +9,7 @@
 //! stands each driver's own way in, with its choices. [`Charged`] wraps it and charges the instructions the bus paths execute around the register work: the registers
 //! charge their own.
 
+mod atmel;
 mod ecspi;
 
 use std::fmt;
@@ -24,6 +25,7 @@ use crate::board::{Board, SimRegisters};
 use crate::chip::PS_PER_NS;
 use crate::platform::SimPlatform;
 use crate::wire::Driver;
+pub use atmel::{SimAtmel, atmel, atmel_interrupt, atmel_interrupt_with, atmel_with};
 pub use ecspi::{SimEcspi, ecspi, ecspi_interrupt, ecspi_with};
 
 /// Instructions of the sync path for a message of one transfer, without the controller's register
@@ -54,7 +56,9 @@ impl fmt::Debug for AnyController {
 #[must_use]
 pub fn any(board: &Board) -> AnyController {
     AnyController(match board.spec().kind {
+        ControllerKind::Atmel => Box::new(atmel(board)),
         ControllerKind::Ecspi => Box::new(ecspi(board)),
+        ControllerKind::Pl022 => unreachable!("a controller without a driver"),
     })
 }
 
@@ -66,7 +70,9 @@ pub fn any(board: &Board) -> AnyController {
 #[must_use]
 pub fn any_interrupt(board: &Board, poll_limit_ns: u32) -> AnyController {
     AnyController(match board.spec().kind {
+        ControllerKind::Atmel => Box::new(atmel_interrupt(board, poll_limit_ns)),
         ControllerKind::Ecspi => Box::new(ecspi_interrupt(board, poll_limit_ns)),
+        ControllerKind::Pl022 => unreachable!("a controller without a driver"),
     })
 }
 

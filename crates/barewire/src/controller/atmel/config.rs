@@ -18,6 +18,9 @@ const PS_PER_S: u128 = 1_000_000_000_000;
 /// clock, 132 MHz on SAMA5D3, which no pin carries.
 const SCBR_MIN: u32 = 2;
 const SCBR_MAX: u32 = 255;
+/// The slowest clock whose half period is certainly over once RDR has been read after RDRF: 50 ns,
+/// less than any read of a peripheral register takes on these chips.
+const FAST_MIN_HZ: u64 = 10_000_000;
 
 /// How many words are on the way, and what keeps one that came from being lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -239,6 +242,12 @@ impl AtmelConfig {
             }
         }
         Ok(csr)
+    }
+
+    /// Whether half a clock of `csr` may be longer than a read of RDR.
+    #[inline]
+    pub(super) fn is_slow(&self, csr: u32) -> bool {
+        u64::from(self.reference_hz) < FAST_MIN_HZ * u64::from(scbr_of(csr))
     }
 
     /// How long `words` of `csr` take, in picoseconds.

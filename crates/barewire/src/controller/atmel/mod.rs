@@ -24,10 +24,11 @@
 //! 2. Transfers in 8-bit words of even length go in words of 16 bits where no word delay lies
 //!    between: half the accesses for the same wire. A transfer of another length writes the CSR in
 //!    between.
-//! 3. A word costs three accesses: SR until RDRF, RDR, TDR. TDRE is asked for only where two words
-//!    are written in a row: with one on the way RDRF says that TDR is free, or, with WDRBT, that it
-//!    will be as soon as RDR has been read. OVRES comes with the same read of SR, as does TXEMPTY
-//!    after the last word if it is over by then.
+//! 3. A word costs three accesses: SR until RDRF, RDR, TDR. RDRF says also that TDR is free, or,
+//!    with WDRBT, that it will be once RDR has been read, if the word's last half clock is over,
+//!    which it is by then at 10 MHz and more. Below, and where two words are written in a row, SR
+//!    is read until TDRE. OVRES comes with the same reads, as does TXEMPTY after the last word if
+//!    it is over by then.
 //! 4. With DLYBCT there is one word on the way: TDR stays taken throughout the delay, and the next
 //!    word has all of it to be written in.
 //! 5. A wait asks the hardware some 64 times before it asks the timer, and gives up after twice the
@@ -43,6 +44,8 @@
 //! | `TwoWords` | no wait; lost if we are later than a word | no wait; lost if the handler is |
 //!
 //! What is lost is an error ([`Error::Overrun`]), and the block is reset and usable after it.
+//! Polled at 26.4 MHz on SAMA5D3, as simulated, 518 bytes take 194 µs with `WaitDataRead` and
+//! 158 µs with `TwoWords`; the wire alone takes 157 µs.
 //!
 //! # Chip selects
 //! PIO registers ([`gpio`](super::gpio)) or the block's own lines, which are active low. These fall
@@ -130,6 +133,8 @@ pub struct Atmel<R, G, T, I = NoInterrupt> {
     pcs: u32,
     /// Words on the way at most.
     depth: usize,
+    /// Whether RDR can have been read before the word's last half clock is over.
+    slow: bool,
     /// SR as last read, if no word was written since; else 0.
     status: u32,
     /// Reading SR clears OVRES: this remembers it.
@@ -159,6 +164,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Atmel<R, G, T> {
             channel: 0,
             pcs: 0,
             depth: 1,
+            slow: true,
             status: 0,
             overrun: false,
             selected: false,
@@ -186,6 +192,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
             channel: self.channel,
             pcs: self.pcs,
             depth: self.depth,
+            slow: self.slow,
             status: self.status,
             overrun: self.overrun,
             selected: self.selected,
@@ -297,6 +304,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
         // 4.
         let one = csr & DLYBCT != 0 || self.config.pipe == Pipe::OneWord;
         self.depth = if one { 1 } else { 2 };
+        self.slow = self.config.is_slow(csr);
         self.overrun = false;
         self.selected = true;
         Cut::new(plan, frame_bytes)
@@ -319,14 +327,16 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Atmel<R, G, T, 
 
     #[inline]
     fn put(&mut self, words: &[u32]) {
-        let Some((&first, rest)) = words.split_first() else { return };
-        self.send(first);
-        for &word in rest {
-            // The one before stays in TDR for DLYBCS and DLYBS, and would be overwritten. If it
-            // stays there for good, the transfer's timeout says so.
-            let free = poll(self, |this| this.wire_ns(1), |this| this.read_status() & TDRE != 0);
-            if free.is_err() {
-                return;
+        for (index, &word) in words.iter().enumerate() {
+            // One written a moment ago stays in TDR for DLYBCS and DLYBS, one written before the
+            // last for half a clock after RDRF, and would be overwritten.
+            if (index > 0 || self.slow) && self.status & TDRE == 0 {
+                let free =
+                    poll(self, |this| this.wire_ns(1), |this| this.read_status() & TDRE != 0);
+                if free.is_err() {
+                    // It stays there for good: the transfer's timeout says so.
+                    return;
+                }
             }
             self.send(word);
         }

@@ -140,6 +140,26 @@ fn a_word_of_a_long_transfer_costs_three_accesses() {
 }
 
 #[test]
+fn a_slow_word_leaves_its_register_half_a_clock_after_it_came() {
+    let mut script = brought_up();
+    // 8.8 MHz: the fifteenth of the peripheral clock.
+    script.extend([Write(0x04, 0x000e_0031), FALL, Write(0x30, 0x0f8a)]);
+    script.extend([FREE, Write(0x0c, 0x0102), FREE, Write(0x0c, 0x0304)]);
+    // RDRF, the word read, TDR still taken.
+    let taken = [Read(0x10, 0x1_0001), Read(0x08, 0x1112), NOTHING_YET, FREE];
+    script.extend(taken);
+    script.push(Write(0x0c, 0x0506));
+    // Free at once.
+    script.extend([FULL, Read(0x08, 0x1314), OVER, Read(0x08, 0x1516), RISE]);
+    hold(&script, config(PIN_13), |bus| {
+        let mut bytes = [1, 2, 3, 4, 5, 6];
+        let device = bus.device(&Settings::new(0, 9_000_000)).expect("opens");
+        device.sync(&mut [Transfer::in_place(&mut bytes)]).expect("runs");
+        assert_eq!(bytes, [0x11, 0x12, 0x13, 0x14, 0x15, 0x16]);
+    });
+}
+
+#[test]
 fn an_odd_command_and_an_even_answer_change_the_word_between() {
     let mut script = brought_up();
     script.extend([Write(0x04, 0x000e_0031), FALL, Write(0x30, 0x030a)]);

@@ -25,9 +25,11 @@ pub(super) struct Piped {
     /// A line is active; of the selection before the first word these looks are left.
     selecting: u32,
     active: bool,
-    /// Looks that DLYBCT is still to take.
+    /// Looks that DLYBCT, or what a word has left after RDRF, is still to take.
     between: u32,
     pub looks: u32,
+    /// Looks a word has left after RDRF: half a clock.
+    pub tail: u32,
     /// Words of TDR written over before they were sent.
     pub overwritten: u32,
     pub resets: u32,
@@ -61,7 +63,8 @@ impl Piped {
                 self.bits = self.bits.max(bits);
                 self.overrun |= self.rdr.is_some();
                 self.rdr = Some(word & ((1 << bits) - 1));
-                self.between = if self.csr >> 24 > 0 { self.looks + 1 } else { 0 };
+                let between = if self.csr >> 24 > 0 { self.looks + 1 } else { 0 };
+                self.between = between + self.tail;
                 self.sent += 1;
                 if self.deaf_from == Some(self.sent) {
                     // Somebody keeps us from RDR for two words.
@@ -102,6 +105,7 @@ impl Registers for Piped {
             0x00 if value == 0x80 => {
                 *self = Self {
                     looks: self.looks,
+                    tail: self.tail,
                     overwritten: self.overwritten,
                     resets: self.resets + 1,
                     bits: self.bits,
@@ -129,9 +133,14 @@ impl Registers for Piped {
 }
 
 fn loop_back(pipe: Pipe, looks: u32, bits: u8, word_delay_ns: u32, len: usize) -> Piped {
-    let config = AtmelConfig { pipe, ..config(PIN_13) };
-    let bus = Bus::new(Atmel::new(Piped::new(looks), NoPins, Ticker(0), config));
     let settings = Settings { word_delay_ns, ..FAST.with_bits_per_word(bits) };
+    loop_back_with(Piped::new(looks), pipe, settings, len)
+}
+
+fn loop_back_with(block: Piped, pipe: Pipe, settings: Settings, len: usize) -> Piped {
+    let config = AtmelConfig { pipe, ..config(PIN_13) };
+    let (looks, bits) = (block.looks, settings.bits_per_word);
+    let bus = Bus::new(Atmel::new(block, NoPins, Ticker(0), config));
     let device = bus.device(&settings).expect("opens");
     let tx: Vec<u8> = (0..len).map(|i| (i * 7 + 1) as u8).collect();
     let mut rx = vec![0; len];
@@ -157,6 +166,17 @@ fn every_length_loops_back_and_no_word_is_written_over() {
                     assert_eq!(block.overwritten, 0, "{len} bytes, {pipe:?}, {looks} looks");
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn no_word_is_written_over_whose_last_half_clock_outlasts_a_read() {
+    for pipe in PIPES {
+        for (word_delay_ns, len) in [(0, 5), (0, 6), (300, 6), (70_000, 6)] {
+            let settings = Settings { word_delay_ns, ..Settings::new(0, 9_000_000) };
+            let block = loop_back_with(Piped { tail: 2, ..Piped::new(4) }, pipe, settings, len);
+            assert_eq!(block.overwritten, 0, "{len} bytes, {pipe:?}");
         }
     }
 }
