@@ -4,6 +4,7 @@
 //! [`tidy`] holds the house rules that no compiler knows. This crate uses the standard library
 //! only: it is what builds first on a clean clone, and what must work when everything else broke.
 
+mod backports;
 mod child;
 mod ci;
 mod console;

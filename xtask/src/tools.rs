@@ -7,6 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::backports;
 use crate::child::Task;
 use crate::ci::{Context, Outcome};
 
@@ -37,7 +38,7 @@ const PACKAGES: [Package; 4] = [
     Package {
         name: "qemu-system-arm",
         proof: Proof::Program("qemu-system-arm"),
-        serves: "an i.MX board and a flash chip that nobody here wrote",
+        serves: "boards and chips that nobody here wrote",
     },
     Package {
         name: "ovmf",
@@ -91,6 +92,7 @@ fn packages(cx: &Context) -> Vec<&'static str> {
         let (update, install) = (apt_update().line(), apt_install(&missing).line());
         cx.console.say(&format!("to install: {sudo}{update} && {sudo}{install}"));
     }
+    backports::newer_qemu(cx, root && on_path("apt-get").is_some());
     missing
 }
 

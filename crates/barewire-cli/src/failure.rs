@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+use barewire::chip::mcp3008::AdcError;
 use barewire::chip::spi_nor::NorError;
 use barewire::spi::{Error, MessageError};
 use barewire_qemu::QemuError;
@@ -61,6 +62,20 @@ impl From<NorError> for Failure {
             NorError::TooFast { .. } => Failure::Failed(format!("{error} (--speed-hz)")),
             _ => Failure::Failed(error.to_string()),
         }
+    }
+}
+
+impl From<AdcError> for Failure {
+    fn from(error: AdcError) -> Self {
+        let option = match error {
+            AdcError::TooFast { .. } => " (--speed-hz)",
+            AdcError::Supply { .. } => " (--vdd)",
+            AdcError::NoSuchChannel { .. } => " (--channel)",
+            AdcError::NoPair { .. } => " (--differential)",
+            AdcError::TooOften { .. } | AdcError::RateZero => " (--rate)",
+            _ => "",
+        };
+        Failure::Failed(format!("{error}{option}"))
     }
 }
 

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use command::{demo, flash, list, selftest, stress, xfer};
+use command::{adc, demo, flash, list, selftest, stress, xfer};
 use failure::Failure;
 use output::note;
 
@@ -34,12 +34,15 @@ Buses (--bus):
   sim:BOARD[,OPTION…]      a simulated board; `barewire list` names them
     flash=FILE             the flash chip's content; made, erased, if there is none
     protect=all|none|0xSR  status register 1 at power-up: what the chip protects
+    input=CH:SIGNAL[+…]    what the converter's input CH carries: constant:MV, ramp:HZ:FROM_MV:TO_MV,
+                           sine:HZ:AMPLITUDE_MV:OFFSET_MV, file:PATH:RATE_HZ (volts, one a line)
     fault=NAME[+NAME…]     no-chip, stuck-low, stuck-busy, ignore-program, timing-corrupts,
                            power-loss-program[:N], power-loss-erase[:N] (in the N-th, from 0)
     jitter-ns=N            register accesses take up to N ns longer, at random
     seed=N                 of that randomness: the same seed gives the same trace
   qemu:BOARD[,flash=FILE]  a board in QEMU, which is started and ended; FILE is QEMU's own
-                           backing file; BAREWIRE_QEMU_ARM names another qemu-system-arm
+                           backing file; BAREWIRE_QEMU_ARM names another qemu-system-arm,
+                           BAREWIRE_QEMU_AARCH64 another qemu-system-aarch64
   spidev:/dev/spidevB.C    a node of the kernel's spidev (experimental); --cs stays 0
     split-with-cs-held     messages beyond spidev's bufsiz are split with CS held, and are no
                            longer atomic between processes
@@ -60,6 +63,8 @@ Examples:
   barewire flash id --bus qemu:sabrelite --json
   barewire flash write --bus qemu:sabrelite,flash=sst.bin --offset 4001 boot.bin
   barewire flash id --bus spidev:/dev/spidev0.0 --speed-hz 10M
+  barewire adc read --bus sim:rpi3 --chip mcp3008 --channel 0,1
+  barewire adc stream --bus sim:rpi3,input=0:sine:1000:2000:2500 --batch 1,100 --plot
   barewire selftest --bus sim:imx8mp --fault bit-flip --fault-seed 7
   barewire stress --contexts 8 --messages 100000 --seed 7 --faults 0.001
 
@@ -95,6 +100,8 @@ enum Command {
     Xfer(xfer::Args),
     /// Identify, read, write, erase and verify a flash chip
     Flash(flash::Args),
+    /// Read and stream an analog-to-digital converter of the MCP3008 family
+    Adc(adc::Args),
     /// Run the loopback cases of Linux's spi-loopback-test on a bus; the chip behind the chip select
     /// hears them (simulated boards: it is taken off)
     Selftest(selftest::Args),
@@ -112,6 +119,7 @@ impl Command {
             Command::List(_) => "list",
             Command::Xfer(_) => "xfer",
             Command::Flash(args) => args.name(),
+            Command::Adc(args) => args.name(),
             Command::Selftest(_) => "selftest",
             Command::Stress(_) => "stress",
             Command::Bench(_) => "bench",
@@ -124,6 +132,7 @@ impl Command {
             Command::List(args) => list::run(args),
             Command::Xfer(args) => xfer::run(args),
             Command::Flash(args) => flash::run(args),
+            Command::Adc(args) => adc::run(args),
             Command::Selftest(args) => selftest::run(args),
             Command::Stress(args) => stress::run(args),
             Command::Bench(args) => bench::run(args).map_err(Failure::Failed),

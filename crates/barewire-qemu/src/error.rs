@@ -36,6 +36,8 @@ pub enum QemuError {
         found: Version,
         /// The version the board needs.
         needed: Version,
+        /// Where there is one.
+        remedy: String,
     },
     /// The program does not say a version as QEMU does.
     NotQemu {
@@ -72,6 +74,18 @@ pub enum QemuError {
     Protocol {
         /// Its line.
         line: String,
+    },
+    /// QEMU does not show the interrupt line of the board's controller where it is known to be.
+    Interrupt {
+        /// The board.
+        board: &'static str,
+        /// What it said at the last place.
+        said: String,
+    },
+    /// A file for a board without a chip whose content is one.
+    NoStorage {
+        /// The board.
+        board: &'static str,
     },
     /// The flash file does not have the chip's size.
     FlashSize {
@@ -146,9 +160,9 @@ impl fmt::Display for QemuError {
                 "cannot run {}: {reason}; on Debian it is in the package {package} (sudo apt-get install {package})",
                 program.display()
             ),
-            QemuError::TooOld { program, found, needed } => write!(
+            QemuError::TooOld { program, found, needed, remedy } => write!(
                 f,
-                "{} is QEMU {found}, the board needs {needed} or later",
+                "{} is QEMU {found}, the board needs {needed} or later: {remedy}",
                 program.display()
             ),
             QemuError::NotQemu { program, said } => write!(
@@ -173,13 +187,21 @@ impl fmt::Display for QemuError {
             QemuError::Protocol { line } => {
                 write!(f, "QEMU's qtest answered with something else than OK: {}", or_nothing(line))
             }
+            QemuError::Interrupt { board, said } => write!(
+                f,
+                "this QEMU does not show the interrupt line of {board}'s controller: {}",
+                or_nothing(said)
+            ),
+            QemuError::NoStorage { board } => {
+                write!(f, "{board} has no chip whose content is a file: leave the file out")
+            }
             QemuError::FlashSize { path, found, needed, part } => write!(
                 f,
                 "{} has {found} bytes, the board's {part} has {needed}: give a file of exactly that size, or none to have one made",
                 path.display()
             ),
             QemuError::FlashKind { path } => {
-                write!(f, "{} is no regular file: QEMU needs one as flash", path.display())
+                write!(f, "{} is no regular file: QEMU needs one for its chip", path.display())
             }
             QemuError::FlashInUse { path } => write!(
                 f,

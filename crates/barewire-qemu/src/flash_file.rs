@@ -1,4 +1,4 @@
-//! The file behind the emulated flash chip.
+//! The file behind the emulated flash chip, or card.
 //!
 //! It is QEMU's own backing file, without a snapshot: what the driver writes lands in it. QEMU
 //! itself would let two of its kind write one flash file, each with a copy in memory, and the
@@ -8,7 +8,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use crate::board::FlashPart;
+use crate::board::Storage;
 use crate::error::QemuError;
 
 const ERASED: u8 = 0xff;
@@ -25,7 +25,7 @@ pub(crate) struct FlashFile {
 
 impl FlashFile {
     /// Takes the file at `path`, or makes an erased one if there is none.
-    pub(crate) fn prepare(path: &Path, part: &FlashPart) -> Result<Self, QemuError> {
+    pub(crate) fn prepare(path: &Path, part: &Storage) -> Result<Self, QemuError> {
         let created = OpenOptions::new().read(true).write(true).create_new(true).open(path);
         let mut this = match created {
             Ok(file) => {
@@ -71,7 +71,7 @@ impl Drop for FlashFile {
     }
 }
 
-fn open(path: &Path, part: &FlashPart) -> Result<File, QemuError> {
+fn open(path: &Path, part: &Storage) -> Result<File, QemuError> {
     // Before opening: a FIFO would block.
     let metadata = std::fs::metadata(path).map_err(QemuError::file(path, "look at"))?;
     if !metadata.is_file() {

@@ -8,7 +8,8 @@
 //! - `qtest` reads and writes the machine's registers over a socket.
 //! - `registers` and `timer` are bodies of barewire's `Registers` and `Timer`, so that the
 //!   shipped driver runs here unchanged.
-//! - `board` has the boards as a table, and puts the driver on one.
+//! - `interrupt` is the controller's interrupt line.
+//! - `board` has the boards as a table, what QEMU's models leave out, and puts the driver on one.
 //! - `trace` reads what QEMU's flash chip says it was told.
 //!
 //! ```no_run
@@ -25,12 +26,12 @@
 //! ```
 //!
 //! # Not supported
-//! Timing: these models run in no time and prove register use and data only. Guests, interrupts,
-//! memory, DMA. Systems without Unix sockets.
+//! Timing: these models run in no time and prove register use and data only. Guests, memory, DMA. Systems without Unix sockets.
 
 mod board;
 mod error;
 mod flash_file;
+mod interrupt;
 mod private_dir;
 mod process;
 mod program;
@@ -40,8 +41,12 @@ mod timer;
 mod trace;
 mod watched;
 
-pub use board::{BOARDS, BoardSpec, FlashPart, QemuBoard, QemuEcspi, QemuOptions, Silicon};
+pub use board::{
+    BOARDS, BoardSpec, GpioLine, InterruptTap, Medium, QemuBoard, QemuEcspi, QemuOptions, Silicon,
+    Storage,
+};
 pub use error::{QemuError, Version};
+pub use interrupt::QemuInterrupt;
 pub use program::QemuProgram;
 pub use registers::QemuRegisters;
 pub use timer::QemuTimer;

@@ -29,6 +29,7 @@ use std::rc::Rc;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use crate::board::Medium;
 use crate::error::QemuError;
 use crate::private_dir::PrivateDir;
 use crate::program::LOOK_INTERVAL;
@@ -57,8 +58,8 @@ pub(crate) struct Launch<'l> {
     pub(crate) machine: &'l str,
     /// `-m`.
     pub(crate) memory: &'l str,
-    /// The file behind the flash chip, absolute.
-    pub(crate) flash: &'l Path,
+    /// The chip whose content is a file, and the file, absolute.
+    pub(crate) drive: Option<(Medium, &'l Path)>,
     /// Whether the flash chip's model writes down what it does.
     pub(crate) trace: bool,
     /// How long it may take to answer.
@@ -225,14 +226,6 @@ fn spawn(launch: &Launch<'_>, dir: &PrivateDir) -> Result<Running, QemuError> {
 }
 
 fn arguments(launch: &Launch<'_>) -> Vec<OsString> {
-    let mut drive = b"if=mtd,format=raw,file=".to_vec();
-    for &byte in launch.flash.as_os_str().as_bytes() {
-        drive.push(byte);
-        if byte == b',' {
-            // Else an option would begin here.
-            drive.push(b',');
-        }
-    }
     let socket = format!("unix:{SOCKET}");
     let mut arguments: Vec<OsString> = [
         ["-M", launch.machine],
@@ -249,11 +242,27 @@ fn arguments(launch: &Launch<'_>) -> Vec<OsString> {
     .iter()
     .map(OsString::from)
     .collect();
-    arguments.extend(["-S".into(), "-drive".into(), OsString::from_vec(drive)]);
+    arguments.push("-S".into());
+    if let Some((medium, file)) = launch.drive {
+        arguments.extend(["-drive".into(), drive(medium, file)]);
+    }
     if launch.trace {
         arguments.extend(["-trace".into(), "m25p80_*".into()]);
     }
     arguments
+}
+
+/// The value of `-drive`.
+fn drive(medium: Medium, file: &Path) -> OsString {
+    let mut drive = format!("if={},format=raw,file=", medium.interface()).into_bytes();
+    for &byte in file.as_os_str().as_bytes() {
+        drive.push(byte);
+        if byte == b',' {
+            // Else an option would begin here.
+            drive.push(b',');
+        }
+    }
+    OsString::from_vec(drive)
 }
 
 /// Whether there is a `setpriv` that knows what is asked of it: busybox has one that does not.
@@ -325,17 +334,21 @@ mod tests {
 
     #[test]
     fn a_comma_in_the_path_begins_no_option() {
-        let launch = Launch {
+        let mut launch = Launch {
             program: Path::new("qemu"),
             machine: "sabrelite",
             memory: "64M",
-            flash: Path::new("/a,snapshot=on,/b"),
+            drive: Some((Medium::Flash, Path::new("/a,snapshot=on,/b"))),
             trace: true,
             connect_timeout: Duration::ZERO,
         };
-        let arguments = arguments(&launch);
+        let told = arguments(&launch);
         let drive = "if=mtd,format=raw,file=/a,,snapshot=on,,/b";
-        assert!(arguments.contains(&drive.into()), "{arguments:?}");
-        assert_eq!(arguments.last(), Some(&"m25p80_*".into()));
+        assert!(told.contains(&drive.into()), "{told:?}");
+        assert_eq!(told.last(), Some(&"m25p80_*".into()));
+        launch.drive = Some((Medium::SdCard, Path::new("/c")));
+        assert!(arguments(&launch).contains(&"if=sd,format=raw,file=/c".into()));
+        launch.drive = None;
+        assert!(!arguments(&launch).contains(&"-drive".into()));
     }
 }

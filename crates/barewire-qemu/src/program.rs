@@ -55,11 +55,25 @@ impl QemuProgram {
         let said = self.ask_version(&program, dir)?;
         match parse_version(&said) {
             Some(found) if found >= needed => Ok(program),
-            Some(found) => Err(QemuError::TooOld { program, found, needed }),
+            Some(found) => {
+                Err(QemuError::TooOld { program, found, needed, remedy: self.remedy(needed) })
+            }
             None => {
                 let said = said.lines().next().unwrap_or_default().to_owned();
                 Err(QemuError::NotQemu { program, said })
             }
+        }
+    }
+
+    /// Where Debian has QEMU `needed`, and how to get it.
+    #[must_use]
+    pub fn remedy(&self, needed: Version) -> String {
+        let package = self.package;
+        match DEBIAN.iter().find(|row| row.version >= needed) {
+            Some(Debian { version, has, target }) => {
+                format!("{has} {version} (sudo apt-get install {target}{package})")
+            }
+            None => format!("no Debian release known here has {needed}"),
         }
     }
 
@@ -97,6 +111,25 @@ impl QemuProgram {
     }
 }
 
+/// A QEMU of Debian's.
+struct Debian {
+    version: Version,
+    /// A sentence's beginning.
+    has: &'static str,
+    /// What `apt-get install` needs to be told beside the package.
+    target: &'static str,
+}
+
+/// Oldest first. The release after bookworm has what bookworm-backports has.
+const DEBIAN: [Debian; 2] = [
+    Debian { version: Version { major: 7, minor: 2 }, has: "Debian 12 (bookworm) has", target: "" },
+    Debian {
+        version: Version { major: 10, minor: 0 },
+        has: "Debian 13, and on Debian 12 bookworm-backports, have",
+        target: "-t bookworm-backports ",
+    },
+];
+
 /// The version in `QEMU emulator version 7.2.22 (Debian …)`.
 fn parse_version(said: &str) -> Option<Version> {
     let (_, rest) = said.lines().next()?.split_once("QEMU emulator version ")?;
@@ -124,6 +157,23 @@ mod tests {
         ] {
             assert_eq!(parse_version(said), expected, "{said:?}");
         }
+    }
+
+    #[test]
+    fn the_remedy_is_the_oldest_debian_that_will_do() {
+        let program = QemuProgram { command: "q", variable: "Q", package: "qemu-system-arm" };
+        let remedy = |major, minor| program.remedy(Version { major, minor });
+        assert_eq!(
+            remedy(7, 2),
+            "Debian 12 (bookworm) has 7.2 (sudo apt-get install qemu-system-arm)"
+        );
+        let text = remedy(9, 1);
+        assert!(
+            text.contains("bookworm-backports, have 10.0")
+                && text.contains("install -t bookworm-backports qemu-system-arm"),
+            "{text}"
+        );
+        assert_eq!(remedy(99, 0), "no Debian release known here has 99.0");
     }
 
     #[test]

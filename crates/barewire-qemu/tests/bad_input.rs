@@ -41,11 +41,17 @@ fn a_missing_qemu_is_named_with_its_package() {
 fn a_qemu_that_is_too_old_is_told_both_versions() {
     let error = refused(&QemuOptions { program: fake("too_old.sh"), ..QemuOptions::default() });
     let (found, needed) = (Version { major: 6, minor: 2 }, Version { major: 7, minor: 2 });
-    assert_eq!(
-        error,
-        QemuError::TooOld { program: fake("too_old.sh").expect("a path"), found, needed }
-    );
+    let remedy = "Debian 12 (bookworm) has 7.2 (sudo apt-get install qemu-system-arm)".into();
+    let program = fake("too_old.sh").expect("a path");
+    assert_eq!(error, QemuError::TooOld { program, found, needed, remedy });
     assert!(error.to_string().contains("is QEMU 6.2, the board needs 7.2"), "{error}");
+    let options = QemuOptions { program: fake("too_old.sh"), ..QemuOptions::default() };
+    let text = QemuBoard::open("raspi3b", &options).expect_err("too old").to_string();
+    assert!(
+        text.contains("is QEMU 6.2, the board needs 10.0")
+            && text.contains("apt-get install -t bookworm-backports qemu-system-arm"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -255,4 +261,16 @@ fn qemu_ends_with_a_process_that_is_killed() {
     if let Some(pid) = pid {
         assert!(ends(pid, Duration::from_secs(10)), "QEMU outlived us");
     }
+}
+
+#[test]
+fn a_file_for_a_board_without_a_chip_is_refused_untouched() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("flash.bin");
+    match QemuBoard::open("highbank", &on_file(&path)) {
+        Err(QemuError::Missing { .. }) => println!("SKIPPED: no qemu-system-arm"),
+        Err(QemuError::NoStorage { board: "highbank" }) => {}
+        other => panic!("{other:?}"),
+    }
+    assert!(!path.exists());
 }

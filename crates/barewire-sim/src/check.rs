@@ -16,7 +16,7 @@
 
 use std::fmt;
 
-use crate::chip::{PS_PER_NS, Ps, WireLimits};
+use crate::chip::{PS_PER_NS, Ps, SetupEdge, WireLimits};
 
 /// How many violations are kept; beyond that they are only counted.
 pub const KEPT_VIOLATIONS: usize = 1_000;
@@ -195,6 +195,7 @@ impl Log {
 pub(crate) struct LineCheck {
     cs: u8,
     limits: WireLimits,
+    setup_edge: SetupEdge,
     min_period_ps: Ps,
     selected_at: Ps,
     released_at: Option<Ps>,
@@ -206,13 +207,14 @@ pub(crate) struct LineCheck {
 }
 
 impl LineCheck {
-    pub(crate) fn new(cs: u8, limits: WireLimits) -> Self {
+    pub(crate) fn new(cs: u8, limits: WireLimits, setup_edge: SetupEdge) -> Self {
         // Rounded down: a clock of exactly the limit keeps it.
         let min_period_ps =
             1_000_000_000_000_u64.checked_div(u64::from(limits.max_clock_hz)).unwrap_or(0);
         Self {
             cs,
             limits,
+            setup_edge,
             min_period_ps,
             selected_at: 0,
             released_at: None,
@@ -242,6 +244,12 @@ impl LineCheck {
         }
     }
 
+    /// No bit was clocked in this selection yet.
+    #[inline]
+    pub(crate) fn unclocked(&self) -> bool {
+        !self.clocked
+    }
+
     /// Bits are clocked, from `first_edge` to `last_edge`; false if in a mode the chip does not
     /// understand.
     #[inline]
@@ -255,7 +263,7 @@ impl LineCheck {
     ) -> bool {
         self.last_edge = last_edge;
         if !self.clocked {
-            self.first_clock(first_edge, mode, log);
+            self.first_clock(first_edge, period, mode, log);
         }
         if period < self.min_period_ps && !self.clock_reported {
             self.too_fast(first_edge, period, log);
@@ -263,11 +271,13 @@ impl LineCheck {
         !self.mode_wrong
     }
 
-    fn first_clock(&mut self, first_edge: Ps, mode: u8, log: &mut Log) {
+    fn first_clock(&mut self, first_edge: Ps, period: Ps, mode: u8, log: &mut Log) {
         self.clocked = true;
-        let actual = first_edge.saturating_sub(self.selected_at);
+        let late = self.setup_edge == SetupEdge::Sampling && mode & 1 != 0;
+        let counted = first_edge + if late { period / 2 } else { 0 };
+        let actual = counted.saturating_sub(self.selected_at);
         let required_ns = self.limits.cs_setup_ns;
-        self.timing_broken |= self.time(log, first_edge, Rule::CsSetup, required_ns, actual);
+        self.timing_broken |= self.time(log, counted, Rule::CsSetup, required_ns, actual);
         self.mode_wrong = self.limits.modes >> mode & 1 == 0;
         if self.mode_wrong {
             let modes: Vec<u8> = (0..4).filter(|mode| self.limits.modes >> mode & 1 != 0).collect();
@@ -306,7 +316,10 @@ impl LineCheck {
         let broken = actual_ps < required_ns.saturating_mul(PS_PER_NS);
         if broken {
             let detail = match rule {
-                Rule::CsSetup => "first SCK edge too soon after CS became active",
+                Rule::CsSetup => match self.setup_edge {
+                    SetupEdge::First => "first SCK edge too soon after CS became active",
+                    SetupEdge::Sampling => "SCK sampled too soon after CS became active",
+                },
                 Rule::CsHold => "CS became inactive too soon after the last SCK edge",
                 _ => "CS became active again too soon",
             };

@@ -14,7 +14,8 @@ pub const PS_PER_NS: u64 = 1_000;
 pub struct WireLimits {
     /// SPI modes the chip understands, as bits: bit `n` set means MODE_n.
     pub modes: u8,
-    /// Shortest time from CS active to the first SCK edge, in nanoseconds.
+    /// Shortest time from CS active to the first SCK edge, or whichever [`Chip::setup_edge`] says,
+    /// in nanoseconds.
     pub cs_setup_ns: u64,
     /// Shortest time from the last SCK edge to CS inactive, in nanoseconds.
     pub cs_hold_ns: u64,
@@ -23,6 +24,15 @@ pub struct WireLimits {
     /// Fastest SCK for any command, in hertz. A chip whose slowest read has a lower limit
     /// reports that itself.
     pub max_clock_hz: u32,
+}
+
+/// The edge of SCK up to which [`WireLimits::cs_setup_ns`] counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetupEdge {
+    /// The first one, whichever it is.
+    First,
+    /// The first one at which the chip samples: half a period later where CPHA is 1.
+    Sampling,
 }
 
 /// How a run of bits is clocked.
@@ -43,6 +53,18 @@ pub trait Chip {
 
     /// What the datasheet asks of the wire.
     fn limits(&self) -> WireLimits;
+
+    /// The edge up to which CS's set-up time counts.
+    fn setup_edge(&self) -> SetupEdge {
+        SetupEdge::First
+    }
+
+    /// The mode of the selection's clock, told before its first bit: for chips that act upon an
+    /// edge between two bits. After a run SCK's last edge is behind in mode 0 and still to come in
+    /// mode 3.
+    fn clocked_in(&mut self, mode: u8) {
+        let _ = mode;
+    }
 
     /// CS becomes active.
     fn select(&mut self, at: Ps);

@@ -32,6 +32,7 @@ pub mod model;
 pub mod platform;
 pub mod profile;
 pub mod scenario;
+pub mod selection;
 pub mod vcd;
 pub mod wire;
 
@@ -40,4 +41,5 @@ pub use check::{Faults, Rule, Violation};
 pub use engine::{Engine, relax_current};
 pub use line::IntLine;
 pub use platform::SimPlatform;
+pub use selection::{Parts, Selection};
 pub use wire::WireUse;

@@ -28,7 +28,8 @@ use std::fmt;
 use std::rc::Rc;
 
 use crate::check::{Faults, LineCheck, Log, Rule};
-use crate::chip::{Chip, Clocking, Ps};
+use crate::chip::{Chip, Clocking, Ps, SetupEdge};
+use crate::selection::Selection;
 use crate::vcd::{Event, Recorder};
 
 /// A chip that the wire and the bench share.
@@ -151,6 +152,7 @@ pub struct Wire {
     used: WireUse,
     selected_since: Ps,
     span: Option<(Ps, Ps)>,
+    selections: Option<Vec<Selection>>,
 }
 
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
@@ -180,6 +182,7 @@ impl Wire {
             used: WireUse::default(),
             selected_since: 0,
             span: None,
+            selections: None,
         }
     }
 
@@ -191,7 +194,7 @@ impl Wire {
     pub fn add_line(&mut self, driver: Driver, active_high: bool) -> u8 {
         assert!(self.lines.len() < 32, "a wire has at most 32 chip selects");
         let cs = self.lines.len() as u8;
-        let check = LineCheck::new(cs, crate::model::echo::NO_LIMITS);
+        let check = LineCheck::new(cs, crate::model::echo::NO_LIMITS, SetupEdge::First);
         self.lines.push(Line { driver, active_high, level: !active_high, chip: None, check });
         cs
     }
@@ -199,8 +202,8 @@ impl Wire {
     /// Puts `chip` behind line `cs`; false if there is no such line.
     pub fn attach(&mut self, cs: u8, chip: SharedChip) -> bool {
         let Some(line) = self.lines.get_mut(usize::from(cs)) else { return false };
-        let limits = chip.borrow().limits();
-        line.check = LineCheck::new(cs, limits);
+        let (limits, setup_edge) = (chip.borrow().limits(), chip.borrow().setup_edge());
+        line.check = LineCheck::new(cs, limits, setup_edge);
         line.chip = Some(chip);
         self.chips |= 1 << cs;
         true
@@ -270,9 +273,17 @@ impl Wire {
     }
 
     fn close_selection(&mut self, at: Ps) {
-        self.used.selected_ps += at.saturating_sub(self.selected_since);
-        if let Some((first, last)) = self.span.take() {
-            self.used.span_ps += last.saturating_sub(first);
+        let selected_at = self.selected_since;
+        self.used.selected_ps += at.saturating_sub(selected_at);
+        let Some((first, last)) = self.span.take() else { return };
+        self.used.span_ps += last.saturating_sub(first);
+        if let Some(selections) = &mut self.selections {
+            selections.push(Selection {
+                selected_at,
+                first_clock_at: first,
+                last_clock_at: last,
+                deselected_at: at,
+            });
         }
     }
 
@@ -420,9 +431,14 @@ impl Wire {
             left &= left - 1;
             let Some(chip) = &line.chip else { continue };
             let check = &mut line.check;
+            let first = check.unclocked();
             let understood = check.clock(first_edge, last_edge, period, run.mode, &mut self.log);
             let mut bits_in = if understood {
-                chip.borrow_mut().exchange(clocking, mosi, bits) & mask(bits)
+                let mut chip = chip.borrow_mut();
+                if first {
+                    chip.clocked_in(run.mode);
+                }
+                chip.exchange(clocking, mosi, bits) & mask(bits)
             } else {
                 mosi >> 1 | 1 << (bits - 1)
             };
@@ -474,6 +490,16 @@ impl Wire {
         self.used = WireUse::default();
         self.selected_since = now;
         self.span = None;
+    }
+
+    /// Begins to note every selection in which bits are clocked.
+    pub fn start_selections(&mut self) {
+        self.selections = Some(Vec::new());
+    }
+
+    /// The selections noted so far, oldest first; nothing is noted from now on.
+    pub fn take_selections(&mut self) -> Vec<Selection> {
+        self.selections.take().unwrap_or_default()
     }
 
     /// Begins to record, at most `max_events` words and level changes.

@@ -2,9 +2,10 @@
 //!
 //! Set `BAREWIRE_BLESS=1` to write it anew; the difference is then for a reviewer.
 
+mod snapshot;
+
 use std::cell::RefCell;
 use std::fmt::Write as _;
-use std::path::Path;
 use std::rc::Rc;
 
 use barewire::bus::Bus;
@@ -127,10 +128,5 @@ fn accesses_per_transfer_are_as_reviewed() {
             let _ = write!(table, "{}", row(line, bytes));
         }
     }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots/ecspi_accesses.txt");
-    if std::env::var_os("BAREWIRE_BLESS").is_some() {
-        std::fs::write(&path, &table).expect("the snapshot is writable");
-    }
-    let reviewed = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(table == reviewed, "not as reviewed in {}:\n{table}", path.display());
+    snapshot::check("ecspi_accesses.txt", &table);
 }

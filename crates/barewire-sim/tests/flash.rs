@@ -29,7 +29,8 @@ impl Bench {
     }
 
     fn chip(&self, speed_hz: u32) -> Result<Chip<'_>, NorError> {
-        let device = self.bus.device(&Settings::new(0, speed_hz)).expect("opens");
+        let chip_select = self.board.spec().flash_cs;
+        let device = self.bus.device(&Settings::new(chip_select, speed_hz)).expect("opens");
         SpiNor::new(device, self.board.timer())
     }
 
@@ -55,8 +56,12 @@ fn pattern(len: usize, seed: u64) -> Vec<u8> {
 }
 
 #[test]
-fn both_boards_identify_their_chip() {
+fn every_board_identifies_its_chip() {
     for (board, id, size, name) in [
+        ("highbank", [0xef, 0x40, 0x19], 32 << 20, "W25Q256JV"),
+        ("imx6dl", [0xef, 0x40, 0x16], 4 << 20, "W25Q32JV"),
+        ("rpi3", [0xef, 0x40, 0x16], 4 << 20, "W25Q32JV"),
+        ("sama5d36", [0x01, 0x02, 0x20], 64 << 20, "S25FL512S"),
         ("imx8mp", [0xef, 0x40, 0x19], 32 << 20, "W25Q256JV"),
         ("sabrelite", [0xbf, 0x25, 0x41], 2 << 20, "SST25VF016B"),
     ] {
@@ -71,7 +76,7 @@ fn both_boards_identify_their_chip() {
 
 #[test]
 fn writes_at_every_edge_read_back() {
-    for name in ["imx8mp", "sabrelite"] {
+    for name in ["highbank", "imx6dl", "imx8mp", "rpi3", "sabrelite", "sama5d36"] {
         let bench = Bench::new(name);
         let mut chip = bench.chip(20_000_000).expect("identifies");
         chip.unprotect().expect("the status register is writable");

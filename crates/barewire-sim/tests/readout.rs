@@ -3,8 +3,9 @@
 //!
 //! Set `BAREWIRE_BLESS=1` to write it anew; the difference is then for a reviewer.
 
+mod snapshot;
+
 use std::fmt::Write as _;
-use std::path::Path;
 
 use barewire_sim::scenario::readout::{READERS, run};
 
@@ -30,10 +31,5 @@ fn reading_a_device_out_costs_what_was_reviewed() {
             times.entry_ns, times.read_ns, times.in_hand_ns, times.in_hand_max_ns,
         );
     }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots/readout.txt");
-    if std::env::var_os("BAREWIRE_BLESS").is_some() {
-        std::fs::write(&path, &table).expect("the snapshot is writable");
-    }
-    let reviewed = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(table == reviewed, "not as reviewed in {}:\n{table}", path.display());
+    snapshot::check("readout.txt", &table);
 }

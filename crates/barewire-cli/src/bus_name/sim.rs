@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use barewire_sim::BoardSpec;
 use barewire_sim::board::spec::BOARDS;
 use barewire_sim::model::nor::NorFaults;
+use barewire_sim::model::signal::SignalSpec;
 
 use super::read_options;
 use crate::text::{near, number};
@@ -18,6 +19,8 @@ pub(crate) struct SimOptions {
     pub(crate) flash: Option<PathBuf>,
     /// The flash's status register 1 at power-up.
     pub(crate) status: Option<u8>,
+    /// Signals on the converter's inputs, by channel.
+    pub(crate) inputs: Vec<(u8, SignalSpec)>,
     /// What goes wrong.
     pub(crate) faults: SimFaults,
     /// Register accesses take up to this much longer, at random.
@@ -41,7 +44,7 @@ const PROTECT_ALL: u8 = 0x3c;
 /// A millisecond for each register access: beyond that a controller's timeouts are all one sees.
 const JITTER_MAX_NS: u64 = 1_000_000;
 
-const OPTIONS: [&str; 5] = ["flash", "protect", "fault", "jitter-ns", "seed"];
+const OPTIONS: [&str; 6] = ["flash", "protect", "input", "fault", "jitter-ns", "seed"];
 const FAULTS: [&str; 7] = [
     "no-chip",
     "stuck-low",
@@ -69,6 +72,7 @@ pub(super) fn parse(text: &str) -> Result<SimOptions, String> {
         board,
         flash: None,
         status: None,
+        inputs: Vec::new(),
         faults: SimFaults::default(),
         jitter_ns: 0,
         seed: 0,
@@ -83,6 +87,11 @@ impl SimOptions {
             "flash" if value.is_empty() => return Err("name a file: flash=FILE".into()),
             "flash" => self.flash = Some(value.into()),
             "protect" => self.status = Some(protect(value)?),
+            "input" => {
+                for input in value.split('+') {
+                    self.inputs.push(channel_signal(input)?);
+                }
+            }
             "fault" => value.split('+').try_for_each(|fault| self.faults.add(fault))?,
             "jitter-ns" => {
                 self.jitter_ns = number::bytes(value)?;
@@ -94,6 +103,16 @@ impl SimOptions {
         }
         Ok(())
     }
+}
+
+/// `CHANNEL:SIGNAL`.
+fn channel_signal(text: &str) -> Result<(u8, SignalSpec), String> {
+    let (channel, signal) = text.split_once(':').unwrap_or((text, ""));
+    let channel = channel
+        .parse()
+        .map_err(|_| format!("{channel:?} is not a channel: write input=0:sine:100:2000:2500"))?;
+    let signal = signal.parse::<SignalSpec>().map_err(|error| error.to_string())?;
+    Ok((channel, signal))
 }
 
 fn protect(value: &str) -> Result<u8, String> {

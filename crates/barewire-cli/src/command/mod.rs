@@ -1,5 +1,6 @@
 //! The commands, one room each.
 
+pub(crate) mod adc;
 pub(crate) mod demo;
 pub(crate) mod flash;
 pub(crate) mod list;

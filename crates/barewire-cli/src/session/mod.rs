@@ -29,8 +29,8 @@ use std::time::Instant;
 use barewire::bus::{Bus, Statistics};
 use barewire::controller::Controller;
 use barewire::time::Timer;
-use barewire_sim::Violation;
 use barewire_sim::vcd::Capture;
+use barewire_sim::{Selection, Violation};
 use serde::Serialize;
 
 pub(crate) use figures::Figures;
@@ -107,6 +107,15 @@ pub(crate) trait Simulated {
 
     /// In what state the flash chip is left, if that is not unselected and write-disabled.
     fn left_open(&self) -> Option<&'static str>;
+
+    /// The processor runs `instructions` of the user's own.
+    fn work(&self, instructions: u64);
+
+    /// Begins to note the chip's selections.
+    fn start_selections(&self);
+
+    /// The selections noted.
+    fn take_selections(&self) -> Vec<Selection>;
 
     /// Begins to record the wire.
     fn start_vcd(&self);
@@ -207,7 +216,7 @@ pub(crate) fn run<R: Report>(
     request: &Request<'_>,
     command: impl FnOnce(&Session) -> Result<R, Failure>,
 ) -> Result<(), Failure> {
-    let Request { name, tell, settled, selftest, .. } = *request;
+    let Request { name, tell, settled, selftest, linux_process, .. } = *request;
     let bus_name = bus_name::parse(name.unwrap_or(bus_name::DEFAULT)).map_err(Failure::Failed)?;
     if name.is_none() && !tell.quiet {
         note!("no --bus given: using {}, a simulated board", bus_name::DEFAULT);
@@ -217,7 +226,7 @@ pub(crate) fn run<R: Report>(
     let latencies = tell.latency.then(Latencies::new).transpose()?;
     let mut session = Session {
         place: Place::of(&bus_name),
-        open: open(&bus_name, Around { selftest, latencies: latencies.clone() })?,
+        open: open(&bus_name, Around { selftest, latencies: latencies.clone(), linux_process })?,
         silent: tell.quiet || tell.json,
         begin: Cell::new(Statistics::default()),
         latencies,

@@ -64,6 +64,8 @@ pub(crate) struct Request<'r> {
     pub(super) tell: &'r TellArgs,
     pub(super) settled: Settled,
     pub(super) selftest: Option<Selftest>,
+    /// The board's time is that of a Linux process, its ticks charged.
+    pub(super) linux_process: bool,
 }
 
 impl<'r> Request<'r> {
@@ -71,13 +73,23 @@ impl<'r> Request<'r> {
     pub(crate) fn of(args: &'r BusArgs, settled: Settled) -> Self {
         let BusArgs { bus, chip_select, tell, .. } = args;
         let (name, chip_select) = (bus.as_deref(), *chip_select);
-        Self { name, chip_select, tell, settled, selftest: None }
+        Self { name, chip_select, tell, settled, selftest: None, linux_process: false }
     }
 
     /// That bus, which will be left settled.
     pub(crate) fn named(name: &'r str, tell: &'r TellArgs) -> Self {
-        let settled = Settled::Promised;
-        Self { name: Some(name), chip_select: 0, tell, settled, selftest: None }
+        Self::at(name, 0, tell, Settled::Promised)
+    }
+
+    /// That chip select of that bus.
+    pub(crate) fn at(name: &'r str, chip_select: u8, tell: &'r TellArgs, settled: Settled) -> Self {
+        let name = Some(name);
+        Self { name, chip_select, tell, settled, selftest: None, linux_process: false }
+    }
+
+    /// The same, a simulated board's processor being interrupted by Linux's ticks.
+    pub(crate) fn for_linux_process(self) -> Self {
+        Self { linux_process: true, ..self }
     }
 
     /// The same for a self-test: the controller must receive what it sends, and goes wrong as

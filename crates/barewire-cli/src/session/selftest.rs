@@ -24,6 +24,7 @@ pub(crate) struct Selftest {
 pub(super) struct Around {
     pub(super) selftest: Option<Selftest>,
     pub(super) latencies: Option<Latencies>,
+    pub(super) linux_process: bool,
 }
 
 /// A bus on `controller`, for a self-test if that is asked, and timed by `clock` if that is.
@@ -33,7 +34,7 @@ pub(super) fn bus(
     clock: impl Timer + 'static,
     platform: &'static dyn Platform,
 ) -> Box<Bus<dyn Controller>> {
-    let Around { selftest, latencies } = around;
+    let Around { selftest, latencies, .. } = around;
     let Some(Selftest { fault }) = selftest else {
         return measure::bus(controller, latencies, clock, platform);
     };

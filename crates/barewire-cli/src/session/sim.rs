@@ -1,6 +1,7 @@
 //! A simulated board as a bus: built from its options, its flash kept in a file.
 
 use std::cell::RefCell;
+use std::fs;
 use std::rc::Rc;
 
 use barewire::bus::Bus;
@@ -8,9 +9,11 @@ use barewire::controller::Controller;
 use barewire::time::Timer;
 use barewire_sim::bring_up::{Charged, any};
 use barewire_sim::check::Faults;
+use barewire_sim::model::adc::AdcFaults;
 use barewire_sim::model::nor::Nor;
+use barewire_sim::model::signal::{Signal, SignalSpec};
 use barewire_sim::vcd::Capture;
-use barewire_sim::{Board, BoardOptions, SimPlatform, Violation};
+use barewire_sim::{Board, BoardOptions, Selection, SimPlatform, Violation};
 
 use super::flash_file::FlashFile;
 use super::selftest::{self, Around};
@@ -53,11 +56,15 @@ impl SimBus {
         if let Some(status) = options.status {
             flash.borrow_mut().set_status(status);
         }
+        attach_adc(&board, options)?;
         let mut faults = options.faults.chip.clone();
         // A self-test's bytes are commands to a chip that hears them.
         faults.absent |= around.selftest.is_some();
         flash.borrow_mut().set_faults(faults);
-        let controller = Charged::new(any(&board), board.clone());
+        let mut controller = Charged::new(any(&board), board.clone());
+        if around.linux_process {
+            controller = controller.for_linux_process();
+        }
         let bus = selftest::bus(controller, around, Watch(board.clone()), &SimPlatform);
         Ok(Self { board, bus, flash, file })
     }
@@ -68,6 +75,45 @@ impl SimBus {
         let ranges = flash.take_dirty();
         file.write_back(flash.content(), &ranges)
     }
+}
+
+/// Puts the board's converter on, with the signals asked on its inputs and a sine on each other:
+/// of 100 Hz on the first, 200 Hz on the second and so on.
+fn attach_adc(board: &Board, options: &SimOptions) -> Result<(), Failure> {
+    let refused = |what: String| Err(Failure::Failed(format!("option input: {what}")));
+    let Some(adc) = board.attach_adc() else {
+        return match options.inputs.is_empty() {
+            true => Ok(()),
+            false => refused(format!("sim:{} has no converter", options.board.name)),
+        };
+    };
+    let mut adc = adc.borrow_mut();
+    let part = adc.part();
+    let vref_uv = board.spec().adc.map_or(0, |adc| i64::from(adc.vref_mv) * 1_000);
+    for channel in 0..part.channels() {
+        let frequency_uhz = (u64::from(channel) + 1) * 100_000_000;
+        adc.set_input(channel, Signal::sine(frequency_uhz, vref_uv * 2 / 5, vref_uv / 2));
+    }
+    for (channel, spec) in &options.inputs {
+        if *channel >= part.channels() {
+            return refused(format!("the {part} has no channel {channel}"));
+        }
+        let signal = match spec {
+            SignalSpec::Ready(signal) => signal.clone(),
+            SignalSpec::File { path, .. } => {
+                let text = fs::read_to_string(path)
+                    .map_err(|error| Failure::io(format_args!("read {path}"), &error))?;
+                let signal = spec.clone().with_file(&text);
+                signal.map_err(|error| Failure::Failed(format!("{path}: {error}")))?
+            }
+        };
+        adc.set_input(*channel, signal);
+    }
+    adc.set_faults(AdcFaults {
+        absent: options.faults.chip.absent,
+        dout_stuck_low: options.faults.chip.miso_stuck_low,
+    });
+    Ok(())
 }
 
 impl OpenBus for SimBus {
@@ -124,6 +170,18 @@ impl Simulated for SimBus {
         } else {
             None
         }
+    }
+
+    fn work(&self, instructions: u64) {
+        self.board.cpu_work(instructions);
+    }
+
+    fn start_selections(&self) {
+        self.board.start_selections();
+    }
+
+    fn take_selections(&self) -> Vec<Selection> {
+        self.board.take_selections()
     }
 
     fn start_vcd(&self) {

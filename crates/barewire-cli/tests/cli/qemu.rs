@@ -138,6 +138,25 @@ fn a_missing_qemu_a_wrong_file_and_an_unknown_board_are_refused() {
     assert_eq!(bench.content(), [1; 1000]);
 }
 
+/// The entry of the board in a list.
+fn board(list: &serde_json::Value) -> serde_json::Value {
+    let buses = list["buses"].as_array().expect("a list");
+    buses.iter().find(|bus| bus["bus"] == BUS).expect("it is listed").clone()
+}
+
+#[test]
+fn a_board_that_is_too_new_for_its_qemu_is_listed_with_the_remedy() {
+    let old = concat!(env!("CARGO_MANIFEST_DIR"), "/../barewire-qemu/tests/fake/too_old.sh");
+    let mut command = barewire(&["list"]);
+    command.env("BAREWIRE_QEMU_AARCH64", old);
+    let text = ran(command).ok().text();
+    let entry = text.split("\n\n").find(|entry| entry.starts_with("qemu:raspi3b"));
+    let entry = entry.expect("it is listed");
+    for part in ["BCM2835 SPI0 at 0x3f204000", "needs 10.0 or later", "-t bookworm-backports"] {
+        assert!(entry.contains(part), "{part}: {entry}");
+    }
+}
+
 #[test]
 fn a_missing_program_is_listed_with_its_package() {
     let list = |arguments: &[&str]| {
@@ -145,17 +164,13 @@ fn a_missing_program_is_listed_with_its_package() {
         command.env(VARIABLE, "/nonexistent/qemu-system-arm");
         ran(command).ok()
     };
-    let of_qemu = |list: Value| -> Value {
-        let buses = list["buses"].as_array().expect("a list");
-        buses.iter().find(|bus| bus["bus"] == BUS).expect("QEMU's board").clone()
-    };
-    let board = of_qemu(list(&["list", "--json"]).json());
-    assert_eq!([&board["bus"], &board["installed"]], [&json!(BUS), &json!(false)]);
+    let board = board(&list(&["list", "--json"]).json());
+    assert_eq!(board["installed"], false);
     assert!(board["version"].is_null());
     let text = list(&["list"]).text();
     assert!(text.contains("sudo apt-get install qemu-system-arm"), "{text}");
     if qemu() {
-        let board = of_qemu(run(&["list", "--json"]).ok().json());
+        let board = self::board(&run(&["list", "--json"]).ok().json());
         assert_eq!([&board["installed"], &board["usable"]], [true, true]);
         assert!(board["version"].is_string());
     }

@@ -13,7 +13,10 @@
 //! 3. At most [`IN_FLIGHT_MAX`] commands are unanswered. QEMU writes each answer by itself and
 //!    stops when our end of the socket is full (some 280 answers), and our own write would block
 //!    when its end is full: without the limit each could wait for the other for ever.
-//! 4. A short wait is spent yielding: an answer comes sooner than the kernel would wake us, and
+//! 4. Lines beginning `IRQ` tell of interrupt lines that moved, once QEMU was asked to listen to some
+//!    ([`Link::try_command`]). They come before the answer of the command that moved them, and are
+//!    kept ([`Link::irq`]).
+//! 5. A short wait is spent yielding: an answer comes sooner than the kernel would wake us, and
 //!    being woken for each of a stream of answers costs QEMU more than the answer.
 //!
 //! The first error is kept, and everything after it does nothing: a register access cannot fail,
@@ -23,12 +26,11 @@
 //! Commands are executed in the order in which they were appended, each once.
 //!
 //! # Not supported
-//! Accesses that are no 32-bit words, memory, interrupts (lines beginning `IRQ` are passed over),
-//! QEMU's virtual clock.
+//! Accesses that are no 32-bit words, memory, QEMU's virtual clock.
 
 mod reply;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -58,7 +60,18 @@ pub(crate) struct Link {
     unanswered: VecDeque<Wanted>,
     lines: Lines,
     room: Box<[u8]>,
+    /// The interrupt lines told of.
+    irqs: BTreeMap<u32, Irq>,
     error: Option<QemuError>,
+}
+
+/// What is known of an interrupt line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Irq {
+    /// Whether it is up.
+    pub(crate) raised: bool,
+    /// How often it went up.
+    pub(crate) raises: u64,
 }
 
 /// What an answer has to be.
@@ -91,6 +104,7 @@ impl Link {
             unanswered: VecDeque::new(),
             lines: Lines::default(),
             room: vec![0; 8 << 10].into_boxed_slice(),
+            irqs: BTreeMap::new(),
             error: None,
         })
     }
@@ -166,6 +180,28 @@ impl Link {
         self.answer(Wanted::Done, timeout).map(|_| ())
     }
 
+    /// Sends a command that QEMU may refuse, after everything posted; its refusal, if so.
+    pub(crate) fn try_command(&mut self, command: &str) -> Result<Option<String>, QemuError> {
+        self.settle();
+        if let Some(error) = &self.error {
+            return Err(error.clone());
+        }
+        let done = self.transmit(format!("{command}\n").as_bytes());
+        match done.and_then(|()| self.answer(Wanted::Done, ANSWER_TIMEOUT)) {
+            Ok(_) => Ok(None),
+            Err(QemuError::Protocol { line }) if line.starts_with("FAIL") => Ok(Some(line)),
+            Err(error) => {
+                self.keep(Err(error.clone()));
+                Err(error)
+            }
+        }
+    }
+
+    /// What is known of an interrupt line; it is down until something else is told.
+    pub(crate) fn irq(&self, line: u32) -> Irq {
+        self.irqs.get(&line).copied().unwrap_or_default()
+    }
+
     fn keep(&mut self, result: Result<(), QemuError>) {
         if let Err(error) = result {
             self.error.get_or_insert(error);
@@ -231,7 +267,11 @@ impl Link {
                 match (parse(line), wanted) {
                     (Reply::Ok, Wanted::Done) => return Ok(0),
                     (Reply::Value(value), Wanted::Value) => return Ok(value),
-                    (Reply::Irq, _) => {}
+                    (Reply::Irq { line, raised }, _) => {
+                        let irq = self.irqs.entry(line).or_default();
+                        irq.raises += u64::from(raised && !irq.raised);
+                        irq.raised = raised;
+                    }
                     _ => return Err(protocol(line)),
                 }
             }

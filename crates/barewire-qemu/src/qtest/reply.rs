@@ -1,7 +1,7 @@
 //! QEMU's answers, cut into lines and read: pure functions over bytes.
 //!
 //! One answer a command, in their order: `OK`, `OK 0x…`, or `FAIL`/`ERR` with a reason. Lines
-//! beginning `IRQ` tell of interrupt lines and answer nothing.
+//! beginning `IRQ` tell of interrupt lines that moved and answer nothing.
 
 /// The longest line kept. Answers have 23 bytes; whatever is longer is no answer.
 pub(super) const LINE_MAX: usize = 4_096;
@@ -14,7 +14,12 @@ pub(super) enum Reply<'l> {
     /// Done, and this was read.
     Value(u64),
     /// An interrupt line moved: answers nothing.
-    Irq,
+    Irq {
+        /// Which.
+        line: u32,
+        /// Whether it is up now.
+        raised: bool,
+    },
     /// Refused, or not of this protocol: the line.
     Bad(&'l [u8]),
 }
@@ -24,9 +29,7 @@ pub(super) fn parse(line: &[u8]) -> Reply<'_> {
     let text = line.strip_suffix(b"\r").unwrap_or(line);
     match text {
         b"OK" => Reply::Ok,
-        // A word of its own: `IRQ raise 3`.
-        b"IRQ" => Reply::Irq,
-        _ if text.starts_with(b"IRQ ") => Reply::Irq,
+        _ if text.starts_with(b"IRQ ") => irq(text).unwrap_or(Reply::Bad(line)),
         _ => match text.strip_prefix(b"OK 0x").and_then(hex) {
             Some(value) => Reply::Value(value),
             // `OK little`, say: done, and what it says is not asked for here.
@@ -34,6 +37,17 @@ pub(super) fn parse(line: &[u8]) -> Reply<'_> {
             None => Reply::Bad(line),
         },
     }
+}
+
+/// `IRQ raise 3`, `IRQ lower 3`.
+fn irq(text: &[u8]) -> Option<Reply<'static>> {
+    let (raised, number) = match text.strip_prefix(b"IRQ raise ") {
+        Some(number) => (true, number),
+        None => (false, text.strip_prefix(b"IRQ lower ")?),
+    };
+    let digits = !number.is_empty() && number.iter().all(u8::is_ascii_digit);
+    let line = std::str::from_utf8(number).ok().filter(|_| digits)?.parse().ok()?;
+    Some(Reply::Irq { line, raised })
 }
 
 /// 1 to 16 hexadecimal digits.
@@ -103,8 +117,8 @@ mod tests {
         assert_eq!(parse(b"OK little"), Reply::Ok);
         assert_eq!(parse(b"OK 0x0000000000000003"), Reply::Value(3));
         assert_eq!(parse(b"OK 0xffffffffffffffff"), Reply::Value(u64::MAX));
-        assert_eq!(parse(b"IRQ raise 31"), Reply::Irq);
-        assert_eq!(parse(b"IRQ lower 0"), Reply::Irq);
+        assert_eq!(parse(b"IRQ raise 31"), Reply::Irq { line: 31, raised: true });
+        assert_eq!(parse(b"IRQ lower 0\r"), Reply::Irq { line: 0, raised: false });
     }
 
     #[test]
@@ -116,6 +130,11 @@ mod tests {
             b"ok",
             b"OKAY",
             b"IRQS",
+            b"IRQ",
+            b"IRQ raise ",
+            b"IRQ raise +1",
+            b"IRQ lower 99999999999",
+            b"IRQ toggle 3",
             b"OK 0x",
             b"OK 0xg",
             b"OK 0x00000000000000000",
@@ -179,7 +198,7 @@ mod tests {
                 seen[match parse(line) {
                     Reply::Ok => 0,
                     Reply::Value(_) => 1,
-                    Reply::Irq => 2,
+                    Reply::Irq { .. } => 2,
                     Reply::Bad(_) => 3,
                 }] += 1;
             }

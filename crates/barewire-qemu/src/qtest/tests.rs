@@ -116,6 +116,37 @@ fn a_value_where_none_belongs_is_an_error() {
 }
 
 #[test]
+fn interrupt_lines_are_known_once_everything_is_answered() {
+    let (mut link, theirs) = pair();
+    let served = serve(theirs, 4, |line| match line {
+        "irq_intercept_in /nowhere" => "FAIL Unknown device\n".into(),
+        "irq_intercept_in /gic" => "OK\n".into(),
+        "writel 0x4 0x1" => "IRQ raise 7\nIRQ lower 7\nIRQ raise 7\nIRQ raise 8\nOK\n".into(),
+        _ => "IRQ lower 8\nOK\n".into(),
+    });
+    let refusal = link.try_command("irq_intercept_in /nowhere");
+    assert_eq!(refusal, Ok(Some("FAIL Unknown device".into())));
+    assert_eq!(link.try_command("irq_intercept_in /gic"), Ok(None));
+    assert_eq!(link.irq(7), Irq::default());
+    link.write(4, 1);
+    link.write(8, 2);
+    link.settle();
+    assert_eq!(link.irq(7), Irq { raised: true, raises: 2 });
+    assert_eq!(link.irq(8), Irq { raised: false, raises: 1 });
+    assert_eq!(link.error(), None, "a refusal is no lost connection");
+    served.join().expect("served");
+}
+
+#[test]
+fn a_command_on_a_lost_connection_is_its_error() {
+    let (mut link, theirs) = pair();
+    drop(theirs);
+    let error = link.try_command("irq_intercept_in /gic").expect_err("nobody is there");
+    assert_eq!(link.error(), Some(&error));
+    assert_eq!(link.try_command("endianness"), Err(error));
+}
+
+#[test]
 fn nobody_at_the_other_end_is_noticed_in_time() {
     let (mut link, _theirs) = pair();
     let greeted = link.greet(Duration::from_millis(30));

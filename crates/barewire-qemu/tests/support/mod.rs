@@ -12,10 +12,15 @@ pub(crate) const SIZE: usize = 2 << 20;
 
 /// The board, or `None` and a line that says what is skipped where QEMU is not there.
 pub(crate) fn open(options: &QemuOptions) -> Option<QemuBoard> {
-    match QemuBoard::open("sabrelite", options) {
+    open_board("sabrelite", options)
+}
+
+/// The same of the board called `name`.
+pub(crate) fn open_board(name: &str, options: &QemuOptions) -> Option<QemuBoard> {
+    match QemuBoard::open(name, options) {
         Ok(board) => Some(board),
         Err(error @ (QemuError::Missing { .. } | QemuError::TooOld { .. })) => {
-            println!("SKIPPED: {error}");
+            println!("SKIPPED: {name}: {error}");
             None
         }
         Err(error) => panic!("{error}"),

@@ -31,6 +31,7 @@ use std::fmt;
 use std::rc::Rc;
 
 pub use body::{SimRegisters, SimTimer};
+use spec::AdcSpec;
 pub use spec::BoardSpec;
 
 use crate::check::{Faults, Rule, Violation};
@@ -38,9 +39,11 @@ use crate::chip::{Chip, Ps};
 use crate::engine::{Engine, RELAX_PS};
 use crate::line::{self, IntLine};
 use crate::model::ControllerBlock;
+use crate::model::adc::Adc;
 use crate::model::gpio::GpioBlock;
 use crate::model::nor::{Nor, SizeMismatch};
 use crate::profile::Profile;
+use crate::selection::Selection;
 use crate::vcd::{Capture, MAX_EVENTS};
 use crate::wire::{Driver, Wire, WireUse};
 use body::Shared;
@@ -261,6 +264,17 @@ impl Board {
         Ok(flash)
     }
 
+    /// Puts the board's converter behind its chip select, its inputs at ground, and returns a share
+    /// in it; `None` if the board has none.
+    #[must_use]
+    pub fn attach_adc(&self) -> Option<Rc<RefCell<Adc>>> {
+        let AdcSpec { cs, part, supply_mv, vref_mv } = self.spec.adc?;
+        let adc = Adc::new(part, supply_mv, vref_mv).expect("a board supplies its chips");
+        let adc = Rc::new(RefCell::new(adc));
+        self.attach(cs, adc.clone());
+        Some(adc)
+    }
+
     /// Lets the blocks catch up with the running thread's time and gives the world out.
     fn settled<T>(&self, with: impl FnOnce(&mut World, Ps) -> T) -> T {
         let now = self.engine().now_ps();
@@ -332,6 +346,17 @@ impl Board {
     pub fn take_vcd(&self) -> Option<Capture> {
         let recorder = self.settled(|world, _| world.wire.take_recording());
         Some(recorder?.into_capture())
+    }
+
+    /// Begins to note every selection in which bits are clocked: [`Board::take_selections`].
+    pub fn start_selections(&self) {
+        self.settled(|world, _| world.wire.start_selections());
+    }
+
+    /// The selections noted since [`Board::start_selections`], oldest first.
+    #[must_use]
+    pub fn take_selections(&self) -> Vec<Selection> {
+        self.settled(|world, _| world.wire.take_selections())
     }
 
     /// A hash over everything that happened on the wire so far: same options, same program, same

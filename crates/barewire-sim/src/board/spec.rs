@@ -3,17 +3,19 @@
 //! *Read first*: the SoC's reference manual, memory map; the board's schematic or Linux device
 //! tree, for what stands behind each chip select.
 //!
-//! The number of a chip select is its place in [`BoardSpec::cs`]: the user's number, with the
-//! flash at 0, whatever the controller or Linux call the line.
+//! The number of a chip select is its place in [`BoardSpec::cs`]: the user's number, whatever the
+//! controller or Linux call the line.
 
 use std::fmt;
 
+use crate::model::adc::AdcPart;
 use crate::model::gpio::GpioBlock;
 use crate::model::gpio::atmel_pio::AtmelPio;
+use crate::model::gpio::bcm2835::Bcm2835Gpio;
 use crate::model::gpio::imx::ImxGpio;
 use crate::model::gpio::pl061::Pl061;
 use crate::model::nor::Part;
-use crate::model::{ControllerBlock, atmel, ecspi, pl022};
+use crate::model::{ControllerBlock, atmel, bcm2835, ecspi, pl022};
 use crate::profile::Profile;
 use crate::wire::Driver;
 
@@ -22,6 +24,8 @@ use crate::wire::Driver;
 pub enum ControllerKind {
     /// SPI of Atmel's SAM and SAMA5, without FIFOs.
     Atmel,
+    /// SPI0 of BCM2835 and its successors up to BCM2711.
+    Bcm2835,
     /// ECSPI of i.MX 6, 7 and 8M.
     Ecspi,
     /// ARM PrimeCell SSP PL022.
@@ -34,6 +38,7 @@ impl ControllerKind {
     pub fn model(self, reference_hz: u64) -> Box<dyn ControllerBlock> {
         match self {
             Self::Atmel => Box::new(atmel::AtmelSpi::new(reference_hz)),
+            Self::Bcm2835 => Box::new(bcm2835::Bcm2835Spi::new(reference_hz)),
             Self::Ecspi => Box::new(ecspi::Ecspi::new(reference_hz)),
             Self::Pl022 => Box::new(pl022::Pl022::new(reference_hz)),
         }
@@ -45,6 +50,8 @@ impl ControllerKind {
 pub enum GpioKind {
     /// The PIO controller of SAMA5D3.
     AtmelPio,
+    /// The GPIO block of BCM2835 and its successors up to BCM2837.
+    Bcm2835,
     /// The GPIO block of i.MX.
     Imx,
     /// ARM PrimeCell GPIO PL061.
@@ -57,6 +64,7 @@ impl GpioKind {
     pub fn model(self) -> Box<dyn GpioBlock> {
         match self {
             Self::AtmelPio => Box::new(AtmelPio::new()),
+            Self::Bcm2835 => Box::new(Bcm2835Gpio::new()),
             Self::Imx => Box::new(ImxGpio::new()),
             Self::Pl061 => Box::new(Pl061::new()),
         }
@@ -85,6 +93,19 @@ pub struct CsSpec {
     pub active_high: bool,
 }
 
+/// A converter on a board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AdcSpec {
+    /// Its chip select.
+    pub cs: u8,
+    /// What it is.
+    pub part: AdcPart,
+    /// VDD.
+    pub supply_mv: u32,
+    /// VREF.
+    pub vref_mv: u32,
+}
+
 /// A board.
 #[derive(Clone, Debug)]
 pub struct BoardSpec {
@@ -108,10 +129,12 @@ pub struct BoardSpec {
     pub flash_cs: u8,
     /// The flash.
     pub flash_part: fn() -> Part,
+    /// The converter, if it has one.
+    pub adc: Option<AdcSpec>,
 }
 
 /// All boards.
-pub static BOARDS: [BoardSpec; 5] = [
+pub static BOARDS: [BoardSpec; 6] = [
     // Linux's device trees have no SSP of this SoC; QEMU's highbank has one, where Calxeda put it.
     BoardSpec {
         name: "highbank",
@@ -131,11 +154,12 @@ pub static BOARDS: [BoardSpec; 5] = [
         ],
         flash_cs: 0,
         flash_part: Part::w25q256jv,
+        adc: None,
     },
     // Wired as Linux's imx6dl-plym2m.dts has it, a board of Protonic's.
     BoardSpec {
         name: "imx6dl",
-        title: "a board with i.MX 6DualLite, ECSPI1 with a 2 MiB SST25VF016B flash",
+        title: "a board with i.MX 6DualLite, ECSPI1 with a 4 MiB W25Q32JV flash",
         profile: Profile::IMX6DL,
         kind: ControllerKind::Ecspi,
         controller: "ECSPI1",
@@ -150,7 +174,8 @@ pub static BOARDS: [BoardSpec; 5] = [
             CsSpec { name: "ECSPI1_SS0", driver: Driver::Native(0), active_high: false },
         ],
         flash_cs: 0,
-        flash_part: Part::sst25vf016b,
+        flash_part: Part::w25q32jv,
+        adc: None,
     },
     BoardSpec {
         name: "imx8mp",
@@ -170,6 +195,25 @@ pub static BOARDS: [BoardSpec; 5] = [
         ],
         flash_cs: 0,
         flash_part: Part::w25q256jv,
+        adc: None,
+    },
+    BoardSpec {
+        name: "rpi3",
+        title: "Raspberry Pi 3 Model B, SPI0 with an MCP3008 and a 4 MiB W25Q32JV flash",
+        profile: Profile::RPI3,
+        kind: ControllerKind::Bcm2835,
+        controller: "SPI0",
+        controller_base: 0x3f20_4000,
+        gpio: &[GpioSpec { kind: GpioKind::Bcm2835, name: "GPIO", base: 0x3f20_0000 }],
+        cs: &[
+            // The header's CE0, driven as Linux does: as a GPIO.
+            CsSpec { name: "GPIO8", driver: Driver::Gpio { block: 0, bit: 8 }, active_high: false },
+            CsSpec { name: "SPI0_CE1_N", driver: Driver::Native(1), active_high: false },
+        ],
+        flash_cs: 1,
+        flash_part: Part::w25q32jv,
+        // As in Ellis's article: at 5 V, its reference its supply.
+        adc: Some(AdcSpec { cs: 0, part: AdcPart::Mcp3008, supply_mv: 5_000, vref_mv: 5_000 }),
     },
     BoardSpec {
         name: "sabrelite",
@@ -190,10 +234,11 @@ pub static BOARDS: [BoardSpec; 5] = [
         ],
         flash_cs: 0,
         flash_part: Part::sst25vf016b,
+        adc: None,
     },
     BoardSpec {
         name: "sama5d36",
-        title: "Atmel SAMA5D36-EK, SPI1 with a 32 MiB W25Q256JV flash",
+        title: "Atmel SAMA5D36-EK, SPI1 with a 64 MiB S25FL512S flash",
         profile: Profile::SAMA5D36,
         kind: ControllerKind::Atmel,
         controller: "SPI1",
@@ -205,7 +250,8 @@ pub static BOARDS: [BoardSpec; 5] = [
             CsSpec { name: "SPI1_NPCS1", driver: Driver::Native(1), active_high: false },
         ],
         flash_cs: 0,
-        flash_part: Part::w25q256jv,
+        flash_part: Part::s25fl512s,
+        adc: None,
     },
 ];
 
@@ -274,7 +320,7 @@ mod tests {
         assert_eq!(near(""), None);
         assert_eq!(
             BoardSpec::find("zzz").unwrap_err().to_string(),
-            "no simulated board is called \"zzz\"; there are highbank, imx6dl, imx8mp, \
+            "no simulated board is called \"zzz\"; there are highbank, imx6dl, imx8mp, rpi3, \
              sabrelite, sama5d36"
         );
     }

@@ -10,6 +10,7 @@
 //! charge their own.
 
 mod atmel;
+mod bcm2835;
 mod ecspi;
 
 use std::fmt;
@@ -22,10 +23,11 @@ use barewire::spi::Transfer;
 
 use crate::board::spec::ControllerKind;
 use crate::board::{Board, SimRegisters};
-use crate::chip::PS_PER_NS;
+use crate::chip::{PS_PER_NS, Ps};
 use crate::platform::SimPlatform;
 use crate::wire::Driver;
 pub use atmel::{SimAtmel, atmel, atmel_interrupt, atmel_interrupt_with, atmel_with};
+pub use bcm2835::{SimBcm2835, bcm2835, bcm2835_interrupt};
 pub use ecspi::{SimEcspi, ecspi, ecspi_interrupt, ecspi_with};
 
 /// Instructions of the sync path for a message of one transfer, without the controller's register
@@ -57,22 +59,34 @@ impl fmt::Debug for AnyController {
 pub fn any(board: &Board) -> AnyController {
     AnyController(match board.spec().kind {
         ControllerKind::Atmel => Box::new(atmel(board)),
+        ControllerKind::Bcm2835 => Box::new(bcm2835(board)),
         ControllerKind::Ecspi => Box::new(ecspi(board)),
-        ControllerKind::Pl022 => unreachable!("a controller without a driver"),
+        ControllerKind::Pl022 => unreachable!(),
     })
 }
 
 /// [`any`], with transfers that take longer than `poll_limit_ns` on the wire waiting by
-/// interrupt.
+/// `interrupt`: a [`SimInterrupt`], as it is or wrapped.
 ///
 /// # Panics
 /// As [`any`].
 #[must_use]
-pub fn any_interrupt(board: &Board, poll_limit_ns: u32) -> AnyController {
+pub fn any_interrupt(
+    board: &Board,
+    poll_limit_ns: u32,
+    interrupt: impl Interrupt + 'static,
+) -> AnyController {
     AnyController(match board.spec().kind {
-        ControllerKind::Atmel => Box::new(atmel_interrupt(board, poll_limit_ns)),
-        ControllerKind::Ecspi => Box::new(ecspi_interrupt(board, poll_limit_ns)),
-        ControllerKind::Pl022 => unreachable!("a controller without a driver"),
+        ControllerKind::Atmel => {
+            Box::new(atmel_interrupt(board, poll_limit_ns).with_interrupt(interrupt))
+        }
+        ControllerKind::Bcm2835 => {
+            Box::new(bcm2835_interrupt(board, poll_limit_ns).with_interrupt(interrupt))
+        }
+        ControllerKind::Ecspi => {
+            Box::new(ecspi_interrupt(board, poll_limit_ns).with_interrupt(interrupt))
+        }
+        ControllerKind::Pl022 => unreachable!(),
     })
 }
 
@@ -169,17 +183,33 @@ pub fn bus(board: &Board) -> Bus<Charged<AnyController>> {
     Bus::with_platform(Charged::new(any(board), board.clone()), &SimPlatform)
 }
 
+/// Periods of Linux's timer tick a second: Raspberry Pi OS's and Debian's arm64 kernels are built
+/// with CONFIG_HZ=250.
+pub const TICK_HZ: u64 = 250;
+/// Instructions of one tick beside the interrupt's entry and exit. Assumption: time keeping, the
+/// scheduler's tick and timers that are due, some thousands; to be replaced by a count of a kernel.
+pub const INSTRUCTIONS_PER_TICK: u64 = 3_000;
+const PS_PER_S: u64 = 1_000_000_000_000;
+
 /// A controller whose messages cost processor time.
 #[derive(Debug)]
 pub struct Charged<C> {
     inner: C,
     board: Board,
+    /// When the kernel's next tick falls due, where there is a kernel.
+    tick_at: Option<Ps>,
 }
 
 impl<C> Charged<C> {
     /// `inner`, charging `board`.
     pub fn new(inner: C, board: Board) -> Self {
-        Self { inner, board }
+        Self { inner, board, tick_at: None }
+    }
+
+    /// The same for a Linux process: a tick of its processor is charged with the next message after
+    /// it.
+    pub fn for_linux_process(self) -> Self {
+        Self { tick_at: Some(self.board.engine().now_ps() + PS_PER_S / TICK_HZ), ..self }
     }
 
     /// The controller back.
@@ -187,7 +217,23 @@ impl<C> Charged<C> {
         self.inner
     }
 
-    fn charge(&self, message: &[Transfer<'_>]) {
+    /// Pays for a tick that fell due since the last message. One, however many: those before fell
+    /// into a sleep.
+    fn tick(&mut self) {
+        let (Some(at), now) = (self.tick_at, self.board.engine().now_ps()) else { return };
+        if at > now {
+            return;
+        }
+        let period = PS_PER_S / TICK_HZ;
+        self.tick_at = Some(at + ((now - at) / period + 1) * period);
+        let profile = self.board.profile();
+        let kernel_ps = profile.interrupt_latency_ps.value + profile.interrupt_exit_ps.value;
+        self.board.engine().spend_ps(kernel_ps);
+        self.board.cpu_work(INSTRUCTIONS_PER_TICK);
+    }
+
+    fn charge(&mut self, message: &[Transfer<'_>]) {
+        self.tick();
         let further = message.len().saturating_sub(1) as u64;
         self.board.cpu_work(INSTRUCTIONS_PER_MESSAGE + further * INSTRUCTIONS_PER_TRANSFER);
     }

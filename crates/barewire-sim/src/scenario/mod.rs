@@ -14,6 +14,7 @@
 pub mod hop;
 pub mod priority;
 pub mod readout;
+pub mod waiting;
 
 use std::cell::RefCell;
 use std::rc::Rc;

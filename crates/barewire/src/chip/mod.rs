@@ -3,6 +3,7 @@
 //! A driver talks through a [`Port`]: one chip select that runs whole messages. A
 //! [`Device`] of any bus is one.
 
+pub mod mcp3008;
 pub mod spi_nor;
 
 use crate::bus::Device;

@@ -24,6 +24,7 @@
 //! controller's limit ([`Plan::by_interrupt`]).
 
 pub mod atmel;
+pub mod bcm2835;
 mod deadline;
 pub mod ecspi;
 mod fifo;

@@ -69,6 +69,7 @@ impl Effective {
             cs_hold_ns: waited(settings.cs_hold_ns),
             cs_inactive_ns: waited(settings.cs_inactive_ns),
             word_delay_ns: waited(settings.word_delay_ns),
+            word_rest_clocks: 0,
             quantum_ns: waited(1),
         }
     }

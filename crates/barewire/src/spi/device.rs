@@ -69,6 +69,8 @@ pub struct Effective {
     pub cs_inactive_ns: u64,
     /// Between two words at least, in nanoseconds.
     pub word_delay_ns: u64,
+    /// Clocks for which the controller rests after each word, SCK idle: 1 on BCM2835, else 0.
+    pub word_rest_clocks: u8,
     /// The step in which delays are made, in nanoseconds, rounded up.
     pub quantum_ns: u64,
 }

@@ -61,6 +61,8 @@ pub enum Error {
     },
     /// The controller cannot send the least significant bit first.
     LsbFirst,
+    /// The controller cannot receive what it sends ([`Mode::LOOP`](super::Mode::LOOP)).
+    NoLoopback,
     /// No such line in the controller's table of chip selects.
     NoSuchChipSelect {
         /// The line asked.
@@ -85,6 +87,12 @@ pub enum Error {
         asked_ns: u32,
         /// The longest there is.
         max_ns: u32,
+    },
+    /// The line is the controller's own, which rises while the clock is set: a transfer with a speed
+    /// of its own would pulse it.
+    NativeCsSpeed {
+        /// Hertz asked for the transfer.
+        asked_hz: u32,
     },
     /// The controller selects one of its own lines in every transfer, and each reaches a chip: none
     /// is left for a chip that something else selects.
@@ -126,7 +134,10 @@ impl fmt::Display for Error {
                 u32::from(word_bytes) * 8
             ),
             Error::BitsPerWord { bits } => {
-                write!(f, "the controller has no words of {bits} bits: use 8, 16 or 32")
+                write!(
+                    f,
+                    "the controller has no words of {bits} bits: use 8, or what else its limits name"
+                )
             }
             Error::SpeedZero => f.write_str("speed_hz is 0: name the fastest clock the chip takes"),
             Error::SpeedTooLow { asked_hz, min_hz } => write!(
@@ -136,6 +147,9 @@ impl fmt::Display for Error {
             Error::LsbFirst => f.write_str(
                 "the controller cannot send the least significant bit first: reverse the bits in the buffer",
             ),
+            Error::NoLoopback => {
+                f.write_str("the controller has no loopback: connect MISO to MOSI by a wire")
+            }
             Error::NoSuchChipSelect { chip_select } => {
                 write!(f, "the controller has no chip select {chip_select}")
             }
@@ -154,6 +168,10 @@ impl fmt::Display for Error {
             Error::NativeCsDelay { asked_ns, max_ns } => write!(
                 f,
                 "the controller's own chip select cannot wait {asked_ns} ns (at most {max_ns}): use a GPIO as chip select"
+            ),
+            Error::NativeCsSpeed { asked_hz } => write!(
+                f,
+                "the controller's own chip select would pulse to set a clock of {asked_hz} Hz inside the message: keep to the device's speed, or use a GPIO as chip select"
             ),
             Error::NoIdleChipSelect => f.write_str(
                 "every line of the controller's own reaches a chip, and a transfer without chip select would select one: leave one unwired",

@@ -10,8 +10,9 @@ use std::fmt::Write as _;
 
 use barewire::controller::{Controller, Limits};
 use barewire_linux::Root;
-use barewire_sim::board::spec::{BOARDS, CsSpec};
+use barewire_sim::board::spec::{AdcSpec, BOARDS, CsSpec};
 use barewire_sim::bring_up::any;
+use barewire_sim::model::nor::Part;
 use barewire_sim::wire::Driver;
 use barewire_sim::{Board, BoardOptions, BoardSpec};
 use serde::Serialize;
@@ -75,7 +76,10 @@ struct ChipSelect {
 #[derive(Serialize)]
 struct Chip {
     name: &'static str,
-    size: usize,
+    /// Bytes of a flash.
+    size: Option<usize>,
+    /// Channels of a converter.
+    channels: Option<u8>,
     max_speed_hz: Option<u32>,
 }
 
@@ -162,11 +166,7 @@ impl Entry {
         );
         for cs in &self.chip_selects {
             let behind = match &cs.chip {
-                Some(Chip { name, size, max_speed_hz }) => {
-                    let limit = max_speed_hz.map(|hz| figure::clock(hz.into()));
-                    let limit = limit.map(|limit| format!(", up to {limit}")).unwrap_or_default();
-                    format!("{name}, {}{limit}", figure::size(*size as u64))
-                }
+                Some(chip) => chip.text(),
                 None => "nothing attached".into(),
             };
             let ChipSelect { chip_select, line, driver, .. } = cs;
@@ -187,9 +187,42 @@ impl Entry {
     }
 }
 
+impl Chip {
+    fn flash(part: &Part) -> Self {
+        let max_speed_hz = Some(part.limits.max_clock_hz);
+        Self { name: part.name, size: Some(part.size), channels: None, max_speed_hz }
+    }
+
+    fn adc(spec: AdcSpec) -> Self {
+        let AdcSpec { part, supply_mv, .. } = spec;
+        let max_speed_hz = part.limits(supply_mv).max_clock_hz;
+        Self {
+            name: part.name(),
+            size: None,
+            channels: Some(part.channels()),
+            max_speed_hz: Some(max_speed_hz),
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::from(self.name);
+        if let Some(size) = self.size {
+            let _ = write!(text, ", {}", figure::size(size as u64));
+        }
+        if let Some(channels) = self.channels {
+            let _ = write!(text, ", {channels} channels");
+        }
+        if let Some(hz) = self.max_speed_hz {
+            let _ = write!(text, ", up to {}", figure::clock(hz.into()));
+        }
+        text
+    }
+}
+
 impl ChipSelect {
     fn of(spec: &BoardSpec, chip_select: u8, cs: &CsSpec) -> Self {
-        let part = (chip_select == spec.flash_cs).then(spec.flash_part);
+        let flash = (chip_select == spec.flash_cs).then(|| Chip::flash(&(spec.flash_part)()));
+        let adc = spec.adc.filter(|adc| adc.cs == chip_select).map(Chip::adc);
         Self {
             chip_select,
             line: cs.name.into(),
@@ -198,11 +231,7 @@ impl ChipSelect {
                 Driver::Gpio { .. } => "gpio",
             },
             active_high: cs.active_high,
-            chip: part.map(|part| Chip {
-                name: part.name,
-                size: part.size,
-                max_speed_hz: Some(part.limits.max_clock_hz),
-            }),
+            chip: flash.or(adc),
         }
     }
 }

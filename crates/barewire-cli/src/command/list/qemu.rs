@@ -13,7 +13,6 @@ use barewire_qemu::{BoardSpec, QemuProgram, Silicon, Version};
 use serde::Serialize;
 
 use super::{Chip, ChipSelect};
-use crate::text::figure;
 
 /// How long a program may take to say its version.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -40,33 +39,20 @@ struct Program {
     needed_version: String,
     usable: bool,
     package: &'static str,
+    #[serde(skip)]
+    remedy: String,
 }
 
 impl Entry {
     pub(super) fn of(spec: &'static BoardSpec) -> Self {
-        let Silicon::Ecspi { base, cs, .. } = spec.silicon;
-        let (line, driver, active_high) = match cs {
-            CsLine::Native { channel, active_high } => {
-                (format!("SS{channel}"), "native", active_high)
-            }
-            CsLine::Gpio { bit, active_high } => (format!("GPIO bit {bit}"), "gpio", active_high),
-            _ => ("none".into(), "none", false),
-        };
-        let chip = Chip { name: spec.flash.name, size: spec.flash.size, max_speed_hz: None };
         Self {
             bus: format!("qemu:{}", spec.name),
             simulated: false,
             emulator: spec.program.command,
             machine: spec.machine,
-            controller: "ECSPI",
-            controller_base: format!("{base:#x}"),
-            chip_selects: vec![ChipSelect {
-                chip_select: 0,
-                line: line.into(),
-                driver,
-                active_high,
-                chip: Some(chip),
-            }],
+            controller: spec.silicon.name(),
+            controller_base: format!("{:#x}", spec.silicon.base()),
+            chip_selects: chip_select(spec).into_iter().collect(),
             program: Program::of(&spec.program, spec.needed),
         }
     }
@@ -77,14 +63,39 @@ impl Entry {
         let _ = writeln!(text, "  controller    {controller} at {controller_base}");
         for ChipSelect { chip_select, line, driver, chip, .. } in &self.chip_selects {
             let _ = write!(text, "  --cs {chip_select}        {line} ({driver})");
-            if let Some(Chip { name, size, .. }) = chip {
-                let _ = write!(text, ": {name}, {}", figure::size(*size as u64));
+            if let Some(chip) = chip {
+                let _ = write!(text, ": {}", chip.text());
             }
             text.push('\n');
+        }
+        if self.chip_selects.is_empty() {
+            text.push_str("  chip selects  none: nothing is on the bus\n");
         }
         let _ = writeln!(text, "  program       {}", self.program.text(emulator));
         text
     }
+}
+
+/// Chip select 0, if a line is wired.
+fn chip_select(spec: &BoardSpec) -> Option<ChipSelect> {
+    let gpio = |bit: u8| format!("GPIO bit {bit}");
+    let (line, driver, active_high) = match spec.silicon {
+        Silicon::Ecspi { cs: CsLine::Native { channel, active_high }, .. } => {
+            (format!("SS{channel}"), "native", active_high)
+        }
+        Silicon::Ecspi { cs: CsLine::Gpio { bit, active_high }, .. } => {
+            (gpio(bit), "gpio", active_high)
+        }
+        Silicon::Pl022 { cs: Some(line), .. } => (gpio(line.bit), "gpio", line.active_high),
+        _ => return None,
+    };
+    let chip = spec.storage.map(|part| Chip {
+        name: part.name,
+        size: Some(part.size),
+        channels: None,
+        max_speed_hz: None,
+    });
+    Some(ChipSelect { chip_select: 0, line: line.into(), driver, active_high, chip })
 }
 
 impl Program {
@@ -97,15 +108,16 @@ impl Program {
             version: version.map(|(text, _)| text.to_owned()),
             needed_version: needed.to_string(),
             package: program.package,
+            remedy: program.remedy(needed),
         }
     }
 
     fn text(&self, command: &str) -> String {
-        let Self { needed_version, package, .. } = self;
+        let Self { needed_version, package, remedy, .. } = self;
         match &self.version {
             Some(version) if self.usable => format!("{command} {version} is installed"),
             Some(version) => format!(
-                "{command} {version} is installed, the board needs {needed_version} or later"
+                "{command} {version} is installed, the board needs {needed_version} or later: {remedy}"
             ),
             None if self.installed => {
                 format!("{command} is there, and does not say QEMU's version")

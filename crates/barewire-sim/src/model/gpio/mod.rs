@@ -1,6 +1,7 @@
 //! Blocks of pins, and what a board asks of one.
 
 pub mod atmel_pio;
+pub mod bcm2835;
 pub mod imx;
 pub mod pl061;
 

@@ -1,11 +1,12 @@
 //! The commands that change a flash chip's array or its status registers.
 //!
 //! Read first: `mod.rs`; W25Q256JV datasheet, section 8.2 (write status register, page program,
-//! erases); SST25VF016B datasheet, the same under "Instructions".
+//! erases); SST25VF016B datasheet, the same under "Instructions"; S25FL512S datasheet, status
+//! register 1 (P_ERR, E_ERR), BE and CLSR.
 //!
 //! Each takes effect on the array when it starts, sets BUSY for its time, and leaves the clearing
 //! of WEL to the end of that time. What the chip refuses changes nothing and takes no time; a
-//! protected target also clears WEL. Power loss is decided here, as the only place that knows what
+//! protected target also clears WEL, or leaves an error and BUSY behind. Power loss is decided here, as the only place that knows what
 //! was half done.
 //!
 //! Not supported: suspend and resume; wear; program disturb.
@@ -13,7 +14,7 @@
 use core::ops::Range;
 
 use super::part::{Command, EraseUnit, Op};
-use super::{GRANULE, Nor};
+use super::{ErrorBits, GRANULE, Nor};
 use crate::chip::Ps;
 
 impl Nor {
@@ -57,7 +58,7 @@ impl Nor {
         // The first byte of a word goes to the even address whatever A0 says.
         let first = if op == Op::AaiWordProgram { base } else { self.at };
         let protected = self.protects(base..base + page);
-        if !self.may_change(opcode, protected) {
+        if !self.may_change(opcode, protected, |errors| errors.program) {
             return;
         }
         let mut count = self.data_count.min(page);
@@ -89,7 +90,9 @@ impl Nor {
         let (size, time) = self.part.erase(unit);
         let base = self.at & !(size - 1);
         let protected = self.protects(base..base + size);
-        if !self.may_change(opcode, protected) {
+        // BE is ignored while any part is protected, and that is no error.
+        let error = |errors: ErrorBits| if unit == EraseUnit::Chip { 0 } else { errors.erase };
+        if !self.may_change(opcode, protected, error) {
             return;
         }
         let lost = self.faults.power_loss_in_erase == Some(self.erase_count);
@@ -113,15 +116,20 @@ impl Nor {
         range.start < protected.end && protected.start < range.end
     }
 
-    /// Whether a program or an erase goes ahead.
-    fn may_change(&mut self, opcode: u8, protected: bool) -> bool {
+    /// Whether a program or an erase goes ahead; `error` picks the bit in which it fails, where the
+    /// part has one.
+    fn may_change(&mut self, opcode: u8, protected: bool, error: impl Fn(ErrorBits) -> u8) -> bool {
         if !self.write_enabled {
             self.complain(format_args!("command {opcode:02X}h without WEL"));
             return false;
         }
-        if protected {
-            self.write_enabled = false;
-            self.aai_next = None;
+        match self.part.status.errors {
+            Some(errors) if protected => self.failed |= error(errors),
+            None if protected => {
+                self.write_enabled = false;
+                self.aai_next = None;
+            }
+            _ => {}
         }
         !protected
     }

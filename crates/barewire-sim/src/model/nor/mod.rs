@@ -1,6 +1,6 @@
 //! A SPI NOR flash chip on the wire: its commands, array, status registers, busy times and faults.
 //!
-//! Read first: the datasheets named in `part.rs`, and [`Chip`](crate::chip::Chip), which
+//! Read first: the datasheets named in `part/`, and [`Chip`](crate::chip::Chip), which
 //! `wire.rs` implements.
 //!
 //! How it works: bits are gathered into bytes, and a byte moves a selection from phase to phase
@@ -17,8 +17,8 @@
 //! This file has the state and the phases; `wire.rs` the edges and bits that drive them;
 //! `change.rs` the commands that change the array or the status registers.
 //!
-//! Not supported: what `part.rs` lists; a reset (66h, 99h) while BUSY is refused like any other
-//! command, though a W25Q256JV would break off the operation; the power-up delays.
+//! Not supported: what `part/` lists; a reset (66h and 99h, F0h) while an operation runs is refused
+//! like any other command, though silicon would break it off; the power-up delays.
 
 mod change;
 mod part;
@@ -34,11 +34,11 @@ use std::collections::VecDeque;
 pub use part::{Part, Span, Times};
 
 use crate::chip::Ps;
-use part::{AddressWidth, Command, EraseUnit, Op, StatusRegister};
+use part::{AddressWidth, Command, EraseUnit, ErrorBits, Op, StatusRegister};
 
 const PS_PER_S: Ps = 1_000_000_000_000;
 
-/// The unit in which changes are told: the smallest erase of either part.
+/// The unit in which changes are told: the smallest erase of any part.
 const GRANULE: usize = 4 << 10;
 
 /// What a byte reads as when nothing drives MISO.
@@ -48,11 +48,12 @@ const UNDRIVEN: u8 = 0xff;
 /// otherwise fill the memory with one sentence.
 const COMPLAINTS_MAX: usize = 64;
 
-/// Status register 1, both parts.
+/// Status register 1, all parts; the S25FL512S calls BUSY WIP.
 const BUSY: u8 = 1 << 0;
 const WEL: u8 = 1 << 1;
-/// Status register 3 of the W25Q256JV.
-const ADS: u8 = 1 << 0;
+/// The S25FL512S's bank address register: 4-byte mode, and the upper address bits.
+const EXTADD: u8 = 1 << 7;
+const BANK: u8 = 0b11;
 
 /// The content given for a chip is not as long as its array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +122,8 @@ enum Source {
     Sfdp,
     Status(StatusRegister),
     JedecId,
+    UniqueId,
+    Bank,
     /// Manufacturer and device id in turn.
     Id,
     DeviceId,
@@ -162,6 +165,10 @@ pub struct Nor {
     /// Nothing is heard until then: after a reset or a release from power-down.
     deaf_until: Ps,
     four_byte_mode: bool,
+    /// Address bits 24 and up of commands with 3 bytes.
+    bank: u8,
+    /// Error bits of status register 1: an operation failed, and BUSY stays until they are cleared.
+    failed: u8,
     /// In AAI mode: the address of the next word.
     aai_next: Option<usize>,
     powered_down: bool,
@@ -216,6 +223,8 @@ impl Nor {
             end_disables_write: false,
             deaf_until: 0,
             four_byte_mode: false,
+            bank: 0,
+            failed: 0,
             aai_next: None,
             powered_down: false,
             enabled_status_write: false,
@@ -289,10 +298,14 @@ impl Nor {
     /// Status register 1 as RDSR would read it, as of the last edge or bit the chip saw.
     #[must_use]
     pub fn status(&self) -> u8 {
-        let busy = if self.busy_until.is_some() { BUSY } else { 0 };
+        let busy = if self.busy() { BUSY } else { 0 };
         let wel = if self.write_enabled { WEL } else { 0 };
         let aai = if self.aai_next.is_some() { self.part.status.aai_mode } else { 0 };
-        self.status[0] | busy | wel | aai
+        self.status[0] | self.failed | busy | wel | aai
+    }
+
+    fn busy(&self) -> bool {
+        self.busy_until.is_some() || self.failed != 0
     }
 
     /// WEL, as of the last edge or bit the chip saw.
@@ -325,6 +338,8 @@ impl Nor {
         self.end_disables_write = false;
         self.deaf_until = 0;
         self.four_byte_mode = false;
+        self.bank = 0;
+        self.failed = 0;
         self.aai_next = None;
         self.powered_down = false;
         self.enabled_status_write = false;
@@ -375,14 +390,17 @@ impl Nor {
             Source::Status(StatusRegister::One) => Some(self.status()),
             Source::Status(StatusRegister::Two) => Some(self.status[1]),
             Source::Status(StatusRegister::Three) => {
-                let ads = if self.four_byte_mode { ADS } else { 0 };
-                Some(self.part.status.factory[2] | ads)
+                let layout = self.part.status;
+                let mode = if self.four_byte_mode { layout.four_byte_mode } else { 0 };
+                Some(layout.factory[2] | mode)
             }
             Source::JedecId => {
                 let id = self.part.jedec_id;
                 let at = if self.part.jedec_id_repeats { at % id.len() } else { at };
-                id.get(at).copied()
+                id.iter().chain(self.part.jedec_id_tail).nth(at).copied()
             }
+            Source::UniqueId => self.part.unique_id.and_then(|id| id.get(at).copied()),
+            Source::Bank => Some(self.bank | if self.four_byte_mode { EXTADD } else { 0 }),
             Source::Id => Some([self.part.jedec_id[0], self.part.device_id][at % 2]),
             Source::DeviceId => Some(self.part.device_id),
         };
@@ -426,7 +444,9 @@ impl Nor {
         if self.powered_down && op != Op::ReleasePowerDown {
             return self.complain(format_args!("command {opcode:02X}h while powered down"));
         }
-        if self.busy_until.is_some() && !matches!(op, Op::ReadStatus(_)) {
+        let of_busy = matches!(op, Op::ReadStatus(_) | Op::ClearStatus)
+            || self.failed != 0 && op == Op::SoftwareReset;
+        if self.busy() && !of_busy {
             return self.complain(format_args!("command {opcode:02X}h while BUSY"));
         }
         let of_aai = matches!(op, Op::AaiWordProgram | Op::ReadStatus(_) | Op::WriteDisable);
@@ -439,7 +459,7 @@ impl Nor {
         self.at = 0;
         self.data_count = 0;
         self.phase = match op {
-            Op::ReadStatus(_) | Op::ReadJedecId => self.out(),
+            Op::ReadStatus(_) | Op::ReadJedecId | Op::ReadBank => self.out(),
             Op::ReadId | Op::ReadSfdp | Op::ByteProgram => Phase::Address(3),
             Op::AaiWordProgram => match self.aai_next {
                 Some(next) => {
@@ -452,7 +472,8 @@ impl Nor {
                 Phase::Address(self.address_bytes(address))
             }
             Op::ReleasePowerDown => Phase::Dummy(3),
-            Op::WriteStatus => Phase::Collect,
+            Op::ReadUniqueId => Phase::Dummy(1 + self.address_bytes(AddressWidth::ByMode)),
+            Op::WriteStatus | Op::WriteBank => Phase::Collect,
             Op::WriteEnable
             | Op::WriteDisable
             | Op::EnableWriteStatus
@@ -461,7 +482,9 @@ impl Nor {
             | Op::ExitFourByteMode
             | Op::EnableReset
             | Op::Reset
-            | Op::PowerDown => Phase::Complete,
+            | Op::SoftwareReset
+            | Op::PowerDown
+            | Op::ClearStatus => Phase::Complete,
         };
     }
 
@@ -475,6 +498,10 @@ impl Nor {
 
     fn after_address(&mut self) -> Phase {
         let op = self.command.map(|command| command.op);
+        let by_mode = op.and_then(Op::address) == Some(AddressWidth::ByMode);
+        if by_mode && !self.four_byte_mode {
+            self.at |= usize::from(self.bank) << 24;
+        }
         // Address bits above the array are not decoded.
         self.at %= match op {
             Some(Op::ReadSfdp) => sfdp::LENGTH,
@@ -497,6 +524,8 @@ impl Nor {
             Some(Op::ReadSfdp) => Source::Sfdp,
             Some(Op::ReadStatus(register)) => Source::Status(register),
             Some(Op::ReadJedecId) => Source::JedecId,
+            Some(Op::ReadUniqueId) => Source::UniqueId,
+            Some(Op::ReadBank) => Source::Bank,
             Some(Op::ReadId) => Source::Id,
             Some(Op::ReleasePowerDown) => Source::DeviceId,
             _ => return Phase::Deaf,
@@ -517,22 +546,40 @@ impl Nor {
             Op::EnterFourByteMode => self.four_byte_mode = true,
             Op::ExitFourByteMode => self.four_byte_mode = false,
             Op::EnableReset => self.enabled_reset = true,
-            Op::Reset if self.reset_armed => {
-                self.reset_latches();
-                self.deaf_until = at.saturating_add(self.part.times.reset.typical_ps);
-            }
+            Op::Reset if self.reset_armed => self.reset(at),
             Op::Reset => self.complain(format_args!("reset (99h) without 66h just before")),
+            Op::SoftwareReset => self.reset(at),
             Op::PowerDown => self.powered_down = true,
+            Op::ClearStatus => self.failed = 0,
+            Op::WriteBank => self.write_bank(),
             Op::WriteStatus => self.write_status(at),
             Op::PageProgram(_) | Op::ByteProgram | Op::AaiWordProgram => self.program(command, at),
             Op::Erase(_, unit) => self.erase(opcode, unit, at),
             Op::ChipErase => self.erase(opcode, EraseUnit::Chip, at),
             Op::ReadStatus(_)
             | Op::ReadJedecId
+            | Op::ReadUniqueId
+            | Op::ReadBank
             | Op::ReadId
             | Op::ReleasePowerDown
             | Op::ReadSfdp
             | Op::Read { .. } => {}
         }
+    }
+
+    fn reset(&mut self, at: Ps) {
+        self.reset_latches();
+        self.deaf_until = at.saturating_add(self.part.times.reset.typical_ps);
+    }
+
+    fn write_bank(&mut self) {
+        let count = self.data_count;
+        if count != 1 {
+            return self.complain(format_args!(
+                "bank register write (17h) with {count} data bytes, 1 is needed"
+            ));
+        }
+        self.four_byte_mode = self.data[0] & EXTADD != 0;
+        self.bank = self.data[0] & BANK;
     }
 }

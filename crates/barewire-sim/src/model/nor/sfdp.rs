@@ -3,8 +3,8 @@
 //! Read first: JESD216B, sections 6.2 (SFDP header), 6.3 (parameter headers), 6.4 (basic flash
 //! parameter table, DWORDs 1 to 16) and 6.5 (4-byte address instruction table).
 //!
-//! The block is 256 bytes: the header and two parameter headers at 0, the basic table at 80h and
-//! the 4-byte table at D0h, as the W25Q JV family answers; bytes between them read FFh. Every
+//! The block is 256 bytes: the header and the parameter headers at 0, the basic table at 80h and the
+//! 4-byte table, if any, at D0h, as the W25Q JV family answers; bytes between them read FFh. Every
 //! field is composed from the description, none is copied as a word.
 //!
 //! Not supported: other tables (sector map, vendor's own), other places for these two.
@@ -81,7 +81,11 @@ impl FastRead {
 /// What a part's SFDP block says.
 #[derive(Clone, Debug)]
 pub(super) struct Sfdp {
+    /// Minor revision of the header and the basic table.
+    minor_revision: u8,
     size_bytes: usize,
+    /// 4-byte addresses, hence the 4-byte table.
+    four_byte_addresses: bool,
     page_size_log2: u32,
     erase_types: [Option<EraseType>; 4],
     /// Longest erase and program as a multiple of typical; even.
@@ -150,7 +154,9 @@ pub(super) fn w25q_jv(size_bytes: usize) -> Sfdp {
     };
     let us = |count| Units { count, unit: LatencyUnits::Us1 };
     Sfdp {
+        minor_revision: 6, // JESD216B.
         size_bytes,
+        four_byte_addresses: true,
         page_size_log2: 8,
         erase_types: [
             erase(0x20, 12, 4, EraseUnits::Ms16, Some(0x21)),
@@ -203,6 +209,20 @@ pub(super) fn w25q_jv(size_bytes: usize) -> Sfdp {
     }
 }
 
+/// What a W25Q32JV answers. Its DWORDs 1 to 9 were seen; the rest is what its sisters of 8 and 16 MiB
+/// were seen to answer alike, with tCE of the datasheet rounded up to its unit as theirs are.
+pub(super) fn w25q32jv(size_bytes: usize) -> Sfdp {
+    Sfdp {
+        minor_revision: 5, // JESD216A.
+        four_byte_addresses: false,
+        chip_erase: Units { count: 3, unit: ChipEraseUnits::S4 },
+        enter_four_byte: 0,
+        // Hardware and software reset, power cycle.
+        exit_four_byte: 1 << 5 | 1 << 6 | 1 << 7,
+        ..w25q_jv(size_bytes)
+    }
+}
+
 impl Sfdp {
     /// The whole block as 5Ah reads it.
     pub(super) fn build(&self) -> Vec<u8> {
@@ -214,13 +234,17 @@ impl Sfdp {
                 slot.copy_from_slice(&dword.to_le_bytes());
             }
         };
-        // Revision 1.6 is JESD216B; the third byte is the number of parameter headers less one.
-        block[..8].copy_from_slice(&[b'S', b'F', b'D', b'P', 6, 1, 1, 0xff]);
-        block[8..16].copy_from_slice(&parameter_header(0xff00, [6, 1], basic.len(), BASIC_AT));
-        let header = parameter_header(0xff84, [0, 1], four_byte.len(), FOUR_BYTE_AT);
-        block[16..24].copy_from_slice(&header);
+        let minor = self.minor_revision;
+        // The seventh byte is the number of parameter headers less one.
+        let further = u8::from(self.four_byte_addresses);
+        block[..8].copy_from_slice(&[b'S', b'F', b'D', b'P', minor, 1, further, 0xff]);
+        block[8..16].copy_from_slice(&parameter_header(0xff00, [minor, 1], basic.len(), BASIC_AT));
         put(&mut block, BASIC_AT, &basic);
-        put(&mut block, FOUR_BYTE_AT, &four_byte);
+        if self.four_byte_addresses {
+            let header = parameter_header(0xff84, [0, 1], four_byte.len(), FOUR_BYTE_AT);
+            block[16..24].copy_from_slice(&header);
+            put(&mut block, FOUR_BYTE_AT, &four_byte);
+        }
         block
     }
 
@@ -241,13 +265,13 @@ impl Sfdp {
         let quad = &self.quad;
         [
             // 1: 4 KiB erase everywhere, 64-byte write granularity or more, non-volatile
-            // protection bits, 3- or 4-byte addresses, every fast read; ones where reserved.
+            // protection bits, 3- or 3- and 4-byte addresses, every fast read; ones where reserved.
             0xff80_00e0
                 | 0b01
                 | 1 << 2
                 | smallest.map_or(0xff, |erase| u32::from(erase.opcode)) << 8
                 | 1 << 16
-                | 0b01 << 17
+                | bit(self.four_byte_addresses, 17)
                 | bit(self.double_transfer_rate, 19)
                 | 0b111 << 20,
             // 2: the number of the last bit.
@@ -373,5 +397,29 @@ mod tests {
         assert_eq!(small[0x84..0x88], [0xff, 0xff, 0xff, 0x0f]);
         small[0x84..0x88].copy_from_slice(&large[0x84..0x88]);
         assert_eq!(small, large);
+    }
+
+    /// The sisters of 8 and 16 MiB differ in density and chip erase time alone; the W25Q32JV is
+    /// taken to continue the row.
+    #[test]
+    fn without_four_byte_addresses_it_is_what_the_smaller_parts_answer() {
+        let rows = [(4, "01", w25q32jv(4 << 20), "c2"), (8, "03", eight_mib(), "c4")];
+        for (mib, density, sfdp, erase) in rows {
+            let block = sfdp.build();
+            assert_eq!(block[..16], bytes("53464450050100ff 00050110800000ff"), "{mib} MiB");
+            let expected = format!(
+                "e520f9ffffffff{density}44eb086b083b42bbfeffffffffff0000ffff40eb0c200f52\
+                 10d800003602a60082ea14{erase}e96376337a757a75f7a2d55c19f74dffe930f880"
+            );
+            assert_eq!(block[0x80..0xc0], bytes(&expected), "{mib} MiB");
+            let between = [16..0x80, 0xc0..0x100];
+            assert!(between.into_iter().all(|gap| block[gap].iter().all(|&b| b == 0xff)));
+        }
+    }
+
+    /// A W25Q64JV: tCE is 20 s.
+    fn eight_mib() -> Sfdp {
+        let chip_erase = Units { count: 5, unit: ChipEraseUnits::S4 };
+        Sfdp { size_bytes: 8 << 20, chip_erase, ..w25q32jv(4 << 20) }
     }
 }

@@ -1,5 +1,7 @@
 //! Flash chips driven over their pins.
 
+mod parts;
+
 use super::*;
 use crate::chip::{Chip, Clocking, PS_PER_NS};
 
@@ -639,7 +641,8 @@ impl XorShift {
 /// One bit at a time and up to 32 at once are the same to the chip: MISO, array and complaints.
 #[test]
 fn however_the_bits_are_cut_the_chip_is_the_same() {
-    for part in [Part::w25q256jv(), Part::sst25vf016b()] {
+    let parts = [Part::w25q256jv(), Part::w25q32jv(), Part::sst25vf016b(), Part::s25fl512s()];
+    for part in parts {
         let seed = 0x2d35_8dcc_aa6c_78a5;
         let mut random = XorShift(seed);
         let mut whole = Bench::new(part.clone());

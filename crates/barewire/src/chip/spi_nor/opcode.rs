@@ -6,7 +6,7 @@ pub(super) const RDID: u8 = 0x9f;
 pub(super) const RDSFDP: u8 = 0x5a;
 /// Read status register 1.
 pub(super) const RDSR: u8 = 0x05;
-/// Read status register 2 (Winbond).
+/// Read status register 2 (Winbond), the configuration register (Spansion).
 pub(super) const RDSR2: u8 = 0x35;
 /// Write status register 1.
 pub(super) const WRSR: u8 = 0x01;

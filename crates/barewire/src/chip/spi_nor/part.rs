@@ -21,6 +21,15 @@ pub(super) struct Limits {
 }
 
 const LIMITS: &[Limits] = &[
+    // W25Q32JV datasheet, AC characteristics: fR (03h) 50 MHz, FR 133 MHz. Its SEC bit makes blocks
+    // of sectors: what is protected is not worked out, only that something is.
+    Limits {
+        id: JedecId([0xef, 0x40, 0x16]),
+        name: "W25Q32JV",
+        read_max_hz: 50_000_000,
+        max_hz: 133_000_000,
+        protection: Layout::Unknown,
+    },
     // W25Q256JV datasheet, AC characteristics: fR (03h, 13h) 50 MHz, FR 133 MHz; status
     // register 1: BP3..BP0 and TB.
     Limits {
@@ -76,6 +85,33 @@ pub(super) fn without_sfdp(id: JedecId) -> Option<Geometry> {
                 name: Some("SST25VF016B"),
             })
         }
+        // S25FL512S datasheet: command summary; SDR AC characteristics FSCK,R 50 MHz for READ, FSCK,C
+        // 133 MHz else; embedded algorithm performance tPP, tSE, tBE, tW.
+        [0x01, 0x02, 0x20] => Some(Geometry {
+            size: 64 << 20,
+            programming: Programming::Page { size: 512 },
+            erase_types: [
+                Some(EraseType {
+                    size: 256 << 10,
+                    opcode: 0xdc,
+                    typical_ns: 520 * MS,
+                    max_ns: 2_600 * MS,
+                }),
+                None,
+                None,
+                None,
+            ],
+            addressing: Addressing::FourByteOpcodes,
+            program_typical_ns: 340 * US,
+            program_max_ns: 750 * US,
+            chip_erase_typical_ns: 103_000 * MS,
+            chip_erase_max_ns: 460_000 * MS,
+            status_write_max_ns: 2_000 * MS,
+            read_max_hz: 50_000_000,
+            max_hz: Some(133_000_000),
+            protection: Layout::SpansionBp3,
+            name: Some("S25FL512S"),
+        }),
         _ => None,
     }
 }

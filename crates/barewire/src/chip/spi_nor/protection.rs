@@ -14,6 +14,10 @@ pub enum Layout {
     /// SST with BP2..BP0 (bits 4..2): the upper 1/32 of the chip, doubled by each step, whole
     /// from 6. (SST25VF016B datasheet, software status register block protection.)
     SstBp3,
+    /// Spansion with BP2..BP0 (bits 4..2) and TBPROT (configuration register, bit 5): the upper, or
+    /// with TBPROT the lower, 1/64 of the chip, doubled by each step. (S25FL512S datasheet, block
+    /// protection.)
+    SpansionBp3,
 }
 
 impl Layout {
@@ -21,7 +25,7 @@ impl Layout {
     #[must_use]
     pub const fn bits(self) -> u8 {
         match self {
-            Layout::Unknown | Layout::SstBp3 => 0b0001_1100,
+            Layout::Unknown | Layout::SstBp3 | Layout::SpansionBp3 => 0b0001_1100,
             Layout::WinbondBp4 => 0b0111_1100,
         }
     }
@@ -29,7 +33,7 @@ impl Layout {
     /// Whether status register 2 has a say.
     #[must_use]
     pub const fn needs_status_2(self) -> bool {
-        matches!(self, Layout::WinbondBp4)
+        matches!(self, Layout::WinbondBp4 | Layout::SpansionBp3)
     }
 
     /// The protected addresses of a chip of `size` bytes; empty if none. With CMP the range is
@@ -54,6 +58,11 @@ impl Layout {
                 let bp = u32::from(status >> 2 & 7);
                 let len = if bp == 0 { 0 } else { ((size / 32) << (bp - 1)).min(size) };
                 size - len..size
+            }
+            Layout::SpansionBp3 => {
+                let bp = u32::from(status >> 2 & 7);
+                let len = if bp == 0 { 0 } else { (size / 64) << (bp - 1) };
+                if status_2 & 0x20 != 0 { 0..len } else { size - len..size }
             }
         }
     }
@@ -88,6 +97,16 @@ mod tests {
         assert_eq!(at(5), 0x10_0000..0x20_0000);
         assert_eq!(at(6), 0..0x20_0000);
         assert_eq!(at(7), 0..0x20_0000);
+    }
+
+    #[test]
+    fn rows_of_the_s25fl512s_table() {
+        let at = |bp: u8, cr: u8| Layout::SpansionBp3.protected(bp << 2, cr, 64 * MIB);
+        assert!(at(0, 0).is_empty() && at(0, 0x20).is_empty());
+        assert_eq!(at(1, 0), 63 * MIB..64 * MIB);
+        assert_eq!(at(6, 0), 32 * MIB..64 * MIB);
+        assert_eq!(at(7, 0), 0..64 * MIB);
+        assert_eq!(at(3, 0x20), 0..4 * MIB, "TBPROT");
     }
 
     #[test]

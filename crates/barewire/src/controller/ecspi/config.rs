@@ -39,7 +39,7 @@ pub struct EcspiConfig {
     /// How long transfers are fed.
     pub streaming: Streaming,
     /// Transfers that take longer on the wire, in nanoseconds, wait by interrupt; the others are
-    /// polled. [`ALWAYS_POLL`] if there is no interrupt. Without effect under
+    /// polled. [`ALWAYS_POLL`](crate::controller::ALWAYS_POLL) if there is no interrupt. Without effect under
     /// [`Streaming::FifoLoads`], whose model has no counts to interrupt by.
     pub poll_limit_ns: u32,
 }

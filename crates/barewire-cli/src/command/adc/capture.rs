@@ -1,0 +1,205 @@
+//! Taking samples: one prepared message for a batch of conversions, run again and again.
+//!
+//! # How it works
+//! 1. A batch is one message, its conversions parted by `cs_change`, prepared once. What is sent
+//!    never changes, so a run costs the bus path and the wire.
+//! 2. At a held rate each batch waits for its turn on a fixed grid; without one it follows the one
+//!    before at once.
+//! 3. When a sample was taken is known to the picosecond on a simulated board, from the chip
+//!    select's edge. Elsewhere a clock is read before and after each batch, and its conversions
+//!    are spread evenly over the time between.
+
+use barewire::bus::Device;
+use barewire::chip::mcp3008::{AdcError, Command, Input, Part};
+use barewire::controller::Controller;
+use barewire::spi::Transfer;
+use barewire::time::Pacer;
+use barewire_sim::Selection;
+
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::progress::Progress;
+use crate::session::Session;
+
+/// What a simulated process executes for each conversion besides the bus path. Assumption: some
+/// loads, a shift, a test, a store and the loop; to be replaced by a count.
+const INSTRUCTIONS_PER_CONVERSION: u64 = 20;
+
+/// What is to be taken.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan<'p> {
+    pub(super) part: &'static Part,
+    pub(super) inputs: &'p [Input],
+    /// Samples of every input a message.
+    pub(super) batch: usize,
+    /// Samples of every input.
+    pub(super) samples: usize,
+    /// Samples of every input a second, if the rate is held.
+    pub(super) rate_hz: Option<u32>,
+}
+
+/// What was taken.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Capture {
+    /// Codes in the order of conversion: the inputs in turn.
+    pub(super) codes: Vec<u16>,
+    /// When each was taken, in nanoseconds from the first.
+    pub(super) at_ns: Vec<f64>,
+    /// From the beginning of the first batch to the end of the last, in nanoseconds.
+    pub(super) elapsed_ns: f64,
+    /// Turns that did not take place.
+    pub(super) missed: u64,
+    /// The chip's selections, where they are known.
+    pub(super) selections: Vec<Selection>,
+    /// Ctrl-C came first.
+    pub(super) interrupted: bool,
+}
+
+impl Plan<'_> {
+    /// Conversions of a message.
+    pub(super) fn conversions(&self) -> usize {
+        self.batch * self.inputs.len()
+    }
+
+    fn commands(&self) -> Result<Vec<Command>, AdcError> {
+        self.inputs.iter().map(|&input| self.part.command(input)).collect()
+    }
+
+    /// Takes the samples; `watch` is shown the codes after each batch.
+    pub(super) fn take(
+        &self,
+        session: &Session,
+        device: &Device<'_, dyn Controller + '_>,
+        progress: &Progress,
+        mut watch: impl FnMut(&[u16]),
+    ) -> Result<Capture, Failure> {
+        let commands = self.commands()?;
+        let bytes = self.part.exchange_bytes();
+        let mut received = vec![0; bytes * self.conversions()];
+        let mut message: Vec<Transfer<'_>> = received
+            .chunks_mut(bytes)
+            .zip(commands.iter().cycle())
+            .map(|(rx, command)| Transfer::exchange(command.bytes(), rx).with_cs_change())
+            .collect();
+        if let Some(last) = message.last_mut() {
+            last.cs_change = false;
+        }
+        let mut prepared = device.prepare_message(&mut message)?;
+        let mut timer = session.open.timer();
+        let mut capture = Capture::default();
+        let batches = self.samples.div_ceil(self.batch);
+        capture.codes.reserve(batches * self.conversions());
+        let every = u32::try_from(self.batch).unwrap_or(u32::MAX);
+        // The first message configures the block, which is not what is measured.
+        prepared.run()?;
+        session.begin_figures();
+        let mut pacer = self.rate_hz.map(|rate_hz| Pacer::new(&mut *timer, every, rate_hz));
+        let simulated = session.open.simulated();
+        if let Some(simulated) = simulated {
+            simulated.start_selections();
+        }
+        let mut stamps = Vec::with_capacity(if simulated.is_some() { 2 } else { batches });
+        for batch in 0..batches {
+            if let Some(pacer) = &mut pacer {
+                pacer.wait(&mut *timer);
+            }
+            if simulated.is_none() || batch == 0 {
+                stamps.push(timer.now_ticks());
+            }
+            prepared.run()?;
+            if simulated.is_none() {
+                stamps.push(timer.now_ticks());
+            }
+            for index in 0..self.conversions() {
+                let rx = prepared.rx(index).unwrap_or_default();
+                capture.codes.push(self.part.decode(rx)?);
+            }
+            if let Some(simulated) = simulated {
+                simulated.work(INSTRUCTIONS_PER_CONVERSION * self.conversions() as u64);
+            }
+            watch(&capture.codes);
+            progress.set(((batch + 1) * self.batch) as u64);
+            if interrupt::asked() {
+                capture.interrupted = true;
+                break;
+            }
+        }
+        let ended = timer.now_ticks();
+        let ns = 1e9 / f64::from(timer.frequency_hz());
+        capture.elapsed_ns = ended.wrapping_sub(stamps[0]) as f64 * ns;
+        capture.missed = pacer.map_or(0, |pacer| pacer.missed());
+        match simulated {
+            Some(simulated) => capture.date_by_selections(simulated.take_selections()),
+            None => capture.date_by_stamps(&stamps, ns, self.conversions()),
+        }
+        Ok(capture)
+    }
+
+    /// How many samples of every input a second there can be: what the wire allows at most, and what
+    /// a short run without pauses reached here.
+    pub(super) fn check_rate(
+        &self,
+        session: &Session,
+        device: &Device<'_, dyn Controller + '_>,
+    ) -> Result<(), Failure> {
+        let Some(asked_hz) = self.rate_hz else { return Ok(()) };
+        if asked_hz == 0 {
+            return Err(AdcError::RateZero.into());
+        }
+        let wire_hz = self.part.max_rate_hz(device.effective()) / self.inputs.len() as u32;
+        let refused = |max_hz| Err(AdcError::TooOften { asked_hz, max_hz }.into());
+        if asked_hz > wire_hz {
+            return refused(wire_hz);
+        }
+        let samples = WARM_UP_BATCHES * self.batch;
+        let free = Plan { rate_hz: None, samples, ..*self };
+        let progress = Progress::counting("measuring", samples as u64, true);
+        let reached_hz = free.take(session, device, &progress, |_| ())?.samples_per_s(self);
+        if f64::from(asked_hz) > reached_hz {
+            return refused(reached_hz as u32);
+        }
+        Ok(())
+    }
+}
+
+/// Batches that tell what can be reached.
+const WARM_UP_BATCHES: usize = 64;
+
+impl Capture {
+    fn date_by_selections(&mut self, selections: Vec<Selection>) {
+        let Some(first) = selections.first().map(|first| first.selected_at) else { return };
+        let since = |selection: &Selection| (selection.selected_at - first) as f64 / 1e3;
+        self.at_ns = selections.iter().map(since).collect();
+        self.selections = selections;
+    }
+
+    fn date_by_stamps(&mut self, stamps: &[u64], ns_per_tick: f64, conversions: usize) {
+        let first = stamps[0];
+        for pair in stamps.chunks_exact(2) {
+            let [begin, end] =
+                [pair[0], pair[1]].map(|stamp| stamp.wrapping_sub(first) as f64 * ns_per_tick);
+            let each = (end - begin) / conversions as f64;
+            self.at_ns.extend((0..conversions).map(|index| begin + each * index as f64));
+        }
+    }
+
+    /// Samples of every input a second: from the first one to the last, which is free of what comes
+    /// before and after.
+    pub(super) fn samples_per_s(&self, plan: &Plan<'_>) -> f64 {
+        let conversions = plan.conversions();
+        let batches = self.codes.len() / conversions;
+        // Whole batches, each with what comes after it.
+        match (batches, self.at_ns.get((batches.max(1) - 1) * conversions)) {
+            (2.., Some(last_ns)) if *last_ns > 0.0 => {
+                ((batches - 1) * plan.batch) as f64 / (last_ns / 1e9)
+            }
+            _ => (batches * plan.batch) as f64 / (self.elapsed_ns.max(1.0) / 1e9),
+        }
+    }
+
+    /// When, in seconds from the first conversion, and what code input `index` of `inputs` had.
+    pub(super) fn of_input(&self, index: usize, inputs: usize) -> impl Iterator<Item = (f64, u16)> {
+        let dated = self.at_ns.iter().zip(&self.codes).map(|(ns, &code)| (ns / 1e9, code));
+        dated.skip(index).step_by(inputs)
+    }
+}

@@ -1,0 +1,417 @@
+//! `barewire adc stream`: samples at the wire's pace or at a held rate, and what the time was made
+//! of.
+
+use std::fmt::Write as _;
+
+use barewire::chip::mcp3008::Input;
+use barewire_sim::Parts;
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use super::capture::{Capture, Plan};
+use super::plot::{self, Live};
+use super::published;
+use super::signal::{self, Signal};
+use super::{AdcArgs, Which, name};
+use crate::failure::Failure;
+use crate::output;
+use crate::progress::Progress;
+use crate::session::{self, Figures, Session};
+use crate::text::{figure, number};
+
+/// Conversions of a message: beyond this nothing is won any more.
+const BATCH_MAX: u64 = 10_000;
+/// Samples of a run: what fits memory with ease.
+const SAMPLES_MAX: u64 = 100_000_000;
+/// Samples that a signal is judged by.
+const JUDGED: usize = 20_000;
+/// Three digits of an interval are kept, and what is longer counts as this long: an hour.
+const DIGITS: u8 = 3;
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    #[command(flatten)]
+    adc: AdcArgs,
+    /// Samples of every input, for each batch size; rounded up to whole batches
+    #[arg(long, value_name = "N", default_value = "10000", value_parser = samples)]
+    samples: usize,
+    /// Samples of every input that make one message; several: one run each
+    #[arg(long, value_name = "N[,N…]", value_delimiter = ',', default_value = "1", value_parser = batch)]
+    batch: Vec<usize>,
+    /// Hold this many samples of every input a second; batches then come at N times the period
+    #[arg(long, value_name = "HZ", value_parser = number::hertz)]
+    rate: Option<u32>,
+    /// Print the samples of the last run as CSV: seconds, and volts of each input
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+    /// Plot the first input, live where stderr is a terminal
+    #[arg(long)]
+    plot: bool,
+}
+
+fn count(text: &str, max: u64) -> Result<usize, String> {
+    match number::bytes(text)? {
+        0 => Err("at least 1".into()),
+        count if count > max => Err(format!("at most {max}")),
+        count => Ok(count as usize),
+    }
+}
+
+fn samples(text: &str) -> Result<usize, String> {
+    count(text, SAMPLES_MAX)
+}
+
+fn batch(text: &str) -> Result<usize, String> {
+    count(text, BATCH_MAX)
+}
+
+/// The result; its field names are an interface.
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    which: Which,
+    inputs: Vec<String>,
+    rate_hz: Option<u32>,
+    ceiling: Ceiling,
+    rows: Vec<Row>,
+    signals: Vec<Signal>,
+    interrupted: bool,
+    #[serde(skip)]
+    plot: Option<String>,
+    #[serde(skip)]
+    csv: bool,
+}
+
+/// What the wire allows at most without any software: clocks, tSUCS and tCSH of every input.
+#[derive(Clone, Copy, Serialize)]
+struct Ceiling {
+    /// The clocks in which the controller rests after the last byte counted, and not.
+    samples_per_s_min: f64,
+    samples_per_s_max: f64,
+}
+
+/// One run.
+#[derive(Serialize)]
+struct Row {
+    batch: usize,
+    samples: usize,
+    samples_per_s: f64,
+    conversions_per_s: f64,
+    #[serde(flatten)]
+    parts: Option<Times>,
+    interval: Interval,
+    missed: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    published_stock_samples_per_s: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    published_patched_samples_per_s: Option<u32>,
+}
+
+/// Mean times of one conversion; they add up to the time from one to the next.
+#[derive(Clone, Copy, Serialize)]
+struct Times {
+    clocks_us: f64,
+    lead_us: f64,
+    lag_us: f64,
+    gap_us: f64,
+    software_us: f64,
+    sum_us: f64,
+}
+
+/// Times from one sample of an input to its next, in nanoseconds.
+#[derive(Serialize)]
+struct Interval {
+    min_ns: u64,
+    p50_ns: u64,
+    p99_ns: u64,
+    max_ns: u64,
+    mean_ns: f64,
+    histogram: Vec<Bucket>,
+}
+
+#[derive(Serialize)]
+struct Bucket {
+    from_ns: u64,
+    to_ns: u64,
+    count: u64,
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let adc = &args.adc;
+    let inputs = adc.inputs()?;
+    adc.settings()?;
+    session::run(&adc.request(), |session| stream(args, &inputs, session))
+}
+
+fn stream(args: &Args, inputs: &[Input], session: &Session) -> Result<Report, Failure> {
+    let adc = &args.adc;
+    let (device, which) = adc.open(session)?;
+    let plan =
+        |batch| Plan { part: adc.chip, inputs, batch, samples: args.samples, rate_hz: args.rate };
+    let total: usize = args.batch.iter().map(|&batch| args.samples.next_multiple_of(batch)).sum();
+    let progress = Progress::counting("sampling", total as u64, session.silent || args.plot);
+    let top_v = adc.volts(f64::from(adc.chip.code_max()));
+    let mut live =
+        Live::new(args.plot && !session.silent, inputs.len(), adc.chip.code_max(), top_v);
+    let mut rows = Vec::new();
+    let mut last = Capture::default();
+    for &batch in &args.batch {
+        let plan = plan(batch);
+        plan.check_rate(session, &device)?;
+        last = plan.take(session, &device, &progress, |codes| live.show(codes))?;
+        rows.push(Row::of(&plan, &last)?);
+        if last.interrupted {
+            break;
+        }
+    }
+    drop((live, progress));
+    if args.csv {
+        output::text(&csv(adc, inputs, &last))?;
+    }
+    let judged = |(index, &input): (usize, &Input)| {
+        let volts = |(at_s, code)| (at_s, adc.volts(f64::from(code)));
+        let samples: Vec<_> = last.of_input(index, inputs.len()).take(JUDGED).map(volts).collect();
+        signal::of(name(input), &samples)
+    };
+    let clocks = |rest_clocks| {
+        let bytes = adc.chip.exchange_bytes() as f64;
+        let all = bytes * (8.0 + f64::from(device.effective().word_rest_clocks)) - rest_clocks;
+        let times_ns = f64::from(adc.chip.cs_setup_ns + adc.chip.cs_inactive_ns);
+        let conversion_s = all / f64::from(which.effective_speed_hz) + times_ns / 1e9;
+        1.0 / conversion_s / inputs.len() as f64
+    };
+    let plot = args.plot.then(|| plot::draw(&last.codes, inputs.len(), adc.chip.code_max(), top_v));
+    Ok(Report {
+        ceiling: Ceiling {
+            samples_per_s_min: clocks(0.0),
+            samples_per_s_max: clocks(device.effective().word_rest_clocks.into()),
+        },
+        which,
+        inputs: inputs.iter().map(|&input| name(input)).collect(),
+        rate_hz: args.rate,
+        rows,
+        signals: inputs.iter().enumerate().filter_map(judged).collect(),
+        interrupted: last.interrupted,
+        plot,
+        csv: args.csv,
+    })
+}
+
+/// A header, and a line for each sample.
+fn csv(adc: &AdcArgs, inputs: &[Input], capture: &Capture) -> String {
+    let mut text = String::from("seconds");
+    for &input in inputs {
+        let _ = write!(text, ",volts_{}", name(input));
+    }
+    text.push('\n');
+    let codes = capture.codes.chunks_exact(inputs.len());
+    for (codes, at_ns) in codes.zip(capture.at_ns.iter().step_by(inputs.len())) {
+        let _ = write!(text, "{:.9}", at_ns / 1e9);
+        for &code in codes {
+            let _ = write!(text, ",{:.6}", adc.volts(f64::from(code)));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+impl Row {
+    fn of(plan: &Plan<'_>, capture: &Capture) -> Result<Self, Failure> {
+        let samples_per_s = capture.samples_per_s(plan);
+        let published = published::of(plan.part.name, plan.inputs.len(), plan.batch);
+        Ok(Self {
+            batch: plan.batch,
+            samples: capture.codes.len() / plan.inputs.len(),
+            samples_per_s,
+            conversions_per_s: samples_per_s * plan.inputs.len() as f64,
+            parts: Parts::of(&capture.selections, plan.conversions()).map(Times::of),
+            interval: Interval::of(plan, capture)?,
+            missed: capture.missed,
+            published_stock_samples_per_s: published.map(|row| row.stock_samples_per_s),
+            published_patched_samples_per_s: published.map(|row| row.patched_samples_per_s),
+        })
+    }
+}
+
+impl Times {
+    fn of(parts: Parts) -> Self {
+        let Parts { clocks_us, lead_us, lag_us, gap_us, software_us } = parts;
+        Self { clocks_us, lead_us, lag_us, gap_us, software_us, sum_us: parts.sum_us() }
+    }
+}
+
+impl Interval {
+    fn of(plan: &Plan<'_>, capture: &Capture) -> Result<Self, Failure> {
+        let failed = |error| Failure::Failed(format!("no histogram of intervals: {error}"));
+        let mut histogram =
+            Histogram::<u64>::new_with_bounds(1, LONGEST_NS, DIGITS).map_err(failed)?;
+        let first: Vec<f64> = capture.at_ns.iter().copied().step_by(plan.inputs.len()).collect();
+        for pair in first.windows(2) {
+            histogram.saturating_record((pair[1] - pair[0]).round() as u64);
+        }
+        let span_ns = first.last().unwrap_or(&0.0) - first.first().unwrap_or(&0.0);
+        let mut buckets = Vec::new();
+        let mut from_ns = 0;
+        // Octaves say enough: a held rate is one of them, what came late stands apart.
+        for step in histogram.iter_log(64, 2.0) {
+            let to_ns = step.value_iterated_to();
+            if step.count_since_last_iteration() > 0 {
+                buckets.push(Bucket { from_ns, to_ns, count: step.count_since_last_iteration() });
+            }
+            from_ns = to_ns + 1;
+        }
+        Ok(Self {
+            min_ns: histogram.min(),
+            p50_ns: histogram.value_at_quantile(0.5),
+            p99_ns: histogram.value_at_quantile(0.99),
+            max_ns: histogram.max(),
+            mean_ns: span_ns / (first.len().max(2) - 1) as f64,
+            histogram: buckets,
+        })
+    }
+}
+
+impl session::Report for Report {
+    fn text(&self, _: Option<&Figures>) -> String {
+        if self.csv {
+            return String::new();
+        }
+        let mut text = self.heading();
+        if let Some(plot) = &self.plot {
+            text += plot;
+        }
+        text += &self.table();
+        self.rows.iter().for_each(|row| text += &row.sums(self.inputs.len()));
+        text += &self.intervals();
+        self.signals.iter().for_each(|signal| text += &signal_line(signal));
+        text
+    }
+
+    fn verdict(&self) -> Result<(), Failure> {
+        let missed: u64 = self.rows.iter().map(|row| row.missed).sum();
+        if self.interrupted {
+            return Err(Failure::Interrupted("stopped as asked".into()));
+        }
+        if missed > 0 {
+            let rate = self.rate_hz.unwrap_or_default();
+            return Err(Failure::Failed(format!(
+                "the rate of {rate} a second was not held: {missed} turns were missed (the machine \
+                 had other things to do: a real-time priority, a lower --rate or a larger --batch)"
+            )));
+        }
+        Ok(())
+    }
+}
+
+impl Report {
+    fn heading(&self) -> String {
+        let Which { place, chip, effective_speed_hz, .. } = &self.which;
+        let Ceiling { samples_per_s_min, samples_per_s_max } = self.ceiling;
+        let kind = place.kind();
+        let mut text = format!(
+            "{chip} on {}{kind}, {}, input {}\n",
+            place.bus,
+            figure::clock(u64::from(*effective_speed_hz)),
+            self.inputs.join(", ")
+        );
+        let [min, max] = [samples_per_s_min, samples_per_s_max].map(|rate| rate as u64);
+        let range = match min == max {
+            true => figure::grouped(min),
+            false => format!("{} to {}", figure::grouped(min), figure::grouped(max)),
+        };
+        let _ = writeln!(text, "ceiling by clocks, tSUCS and tCSH alone: {range} samples/s");
+        text
+    }
+
+    fn table(&self) -> String {
+        let published = self.rows.iter().any(|row| row.published_stock_samples_per_s.is_some());
+        let mut text =
+            String::from("\nbatch  samples/s   clocks    lead     lag     gap  software");
+        text +=
+            if published { "     us | spidev, published: as was, patched\n" } else { "     us\n" };
+        for row in &self.rows {
+            let rate = figure::grouped(row.samples_per_s.round() as u64);
+            let _ = write!(text, "{:>5} {rate:>10}", row.batch);
+            let parts = row.parts.map(
+                |Times { clocks_us, lead_us, lag_us, gap_us, software_us, .. }| {
+                    [clocks_us, lead_us, lag_us, gap_us, software_us]
+                },
+            );
+            for index in 0..5 {
+                let width = if index == 4 { 10 } else { 8 };
+                let _ = match parts {
+                    Some(parts) => write!(text, "{:>width$.3}", parts[index]),
+                    None => write!(text, "{:>width$}", "-"),
+                };
+            }
+            if let (Some(stock), Some(patched)) =
+                (row.published_stock_samples_per_s, row.published_patched_samples_per_s)
+            {
+                let [stock, patched] = [stock, patched].map(|rate| figure::grouped(rate.into()));
+                let _ = write!(text, "        | {stock}, {patched}");
+            }
+            text.push('\n');
+        }
+        text.push('\n');
+        text
+    }
+
+    fn intervals(&self) -> String {
+        let mut text = String::new();
+        for Row { batch, interval, missed, .. } in &self.rows {
+            let Interval { min_ns, p50_ns, p99_ns, max_ns, histogram, .. } = interval;
+            let [min, p50, p99, max] =
+                [min_ns, p50_ns, p99_ns, max_ns].map(|&ns| figure::time(ns as f64));
+            let _ = writeln!(
+                text,
+                "interval at batch {batch}: min {min}, p50 {p50}, p99 {p99}, max {max}, {missed} missed"
+            );
+            for Bucket { from_ns, to_ns, count } in histogram {
+                let [from, to] = [from_ns, to_ns].map(|&ns| figure::time(ns as f64));
+                let count = figure::grouped(*count);
+                let _ = writeln!(text, "  {from:>9} to {to:>9} {count:>12}");
+            }
+        }
+        text
+    }
+}
+
+impl Row {
+    /// The sum as the article writes it: conversions of a message, the gaps between them, and what
+    /// lies between two messages.
+    fn sums(&self, inputs: usize) -> String {
+        let Some(Times { clocks_us, lead_us, lag_us, gap_us, software_us, sum_us }) = self.parts
+        else {
+            return String::new();
+        };
+        let count = self.batch * inputs;
+        let one = clocks_us + lead_us + lag_us;
+        let software = software_us * count as f64;
+        if count == 1 {
+            return format!("1 transfer = {one:.2} + {software:.2} = {sum_us:.2} us\n");
+        }
+        let with_gap = one + gap_us * count as f64 / (count - 1) as f64;
+        format!(
+            "{count} transfers = ({with_gap:.2} * {}) + {one:.2} + {software:.2} = {:.1} us = {sum_us:.2} us per transfer\n",
+            count - 1,
+            sum_us * count as f64,
+        )
+    }
+}
+
+fn signal_line(signal: &Signal) -> String {
+    let Signal { input, min_v, max_v, mean_v, sine, .. } = signal;
+    let mut text = format!("input {input}: {min_v:.3} to {max_v:.3} V, mean {mean_v:.3} V");
+    if let Some(sine) = sine {
+        let _ = write!(
+            text,
+            ", sine of {:.3} Hz, amplitude {:.3} V (rest {:.1} mV rms)",
+            sine.frequency_hz,
+            sine.amplitude_v,
+            sine.residual_rms_v * 1e3
+        );
+    }
+    text.push('\n');
+    text
+}

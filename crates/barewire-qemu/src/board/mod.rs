@@ -1,0 +1,240 @@
+//! QEMU's boards as data, and one of them running.
+//!
+//! *Read first*: QEMU's documentation, "Arm System emulator", the board's page; its board code
+//! (`hw/arm/sabrelite.c` and its like) says which chip hangs on which line.
+//!
+//! # How it works
+//! A row ([`BoardSpec`]) says where the blocks are, which line selects the chip, and which QEMU is
+//! needed: all that board code would know. Each board's own file has its row, and says where QEMU's
+//! models differ from the manuals.
+//!
+//! [`QemuBoard::open`] starts that machine and proves that it answers. Then there are windows on its
+//! registers ([`QemuBoard::controller`], [`QemuBoard::gpio`]), its interrupt line
+//! ([`QemuBoard::interrupt`]), and where the controller is an ECSPI, [`QemuBoard::bus`] puts the
+//! shipped driver on it, for QEMU's models: bursts of one FIFO load, because they run in no time
+//! and the ECSPI's model does not count its FIFOs ([`Streaming::FifoLoads`]); GPIO banks owned,
+//! because nobody else drives the board. Any other controller over these registers goes through
+//! [`QemuBoard::watch`].
+//!
+//! # Not supported
+//! What QEMU does not model: clocks, busy periods, the flash chip's protection at power-up.
+
+mod highbank;
+mod lm3s6965evb;
+mod raspi3b;
+mod sabrelite;
+mod spec;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use barewire::bus::Bus;
+use barewire::controller::ecspi::{Ecspi, EcspiConfig, Streaming};
+use barewire::controller::gpio::{ImxGpio, Ownership};
+use barewire::controller::{ALWAYS_POLL, Controller, CsLine};
+
+use crate::error::QemuError;
+use crate::flash_file::FlashFile;
+use crate::interrupt::QemuInterrupt;
+use crate::private_dir::PrivateDir;
+use crate::process::{Launch, Qemu};
+use crate::registers::QemuRegisters;
+use crate::timer::QemuTimer;
+use crate::trace::{self, FlashCommand};
+use crate::watched::Watched;
+
+pub use spec::{BOARDS, BoardSpec, GpioLine, InterruptTap, Medium, Silicon, Storage};
+
+/// The shipped ECSPI driver on QEMU's registers.
+pub type QemuEcspi = Ecspi<QemuRegisters, ImxGpio<QemuRegisters>, QemuTimer>;
+
+/// What a user may choose.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QemuOptions {
+    /// The file behind the board's storage chip ([`BoardSpec::storage`]): exactly its size, or made,
+    /// erased, if there is none. Without it a temporary one that goes with the board.
+    pub flash: Option<PathBuf>,
+    /// Whether the flash chip's model writes down its commands ([`QemuBoard::trace`]). It writes
+    /// two lines for each byte: the board is several times slower.
+    pub trace: bool,
+    /// Another QEMU than the environment's or the command's.
+    pub program: Option<PathBuf>,
+    /// How long QEMU may take to answer.
+    pub connect_timeout: Duration,
+}
+
+impl Default for QemuOptions {
+    fn default() -> Self {
+        Self { flash: None, trace: false, program: None, connect_timeout: Duration::from_secs(10) }
+    }
+}
+
+/// A board in a QEMU of its own. Dropping it ends QEMU; [`QemuBoard::close`] tells how that went.
+#[derive(Debug)]
+pub struct QemuBoard {
+    spec: &'static BoardSpec,
+    timer: QemuTimer,
+    // Before the file, which must outlive QEMU.
+    qemu: Qemu,
+    /// None on a board without such a chip.
+    flash: Option<FlashFile>,
+}
+
+impl QemuBoard {
+    /// Starts the board called `name` and waits until it answers.
+    ///
+    /// # Errors
+    /// An unknown board; a QEMU that is missing, too old, or none; a file for a board without a chip
+    /// that would keep it, one that has not the chip's size or cannot be read and written; a QEMU
+    /// that ends or does not answer in time. Nothing is left running, and no file that was not
+    /// there.
+    pub fn open(name: &str, options: &QemuOptions) -> Result<Self, QemuError> {
+        let spec = BoardSpec::find(name)?;
+        let dir = PrivateDir::new()?;
+        let program = spec.program.find(options.program.as_deref(), spec.needed, &dir)?;
+        let own = dir.join("flash");
+        let path = options.flash.as_deref();
+        let mut flash = match (&spec.storage, path) {
+            (Some(part), path) => Some(FlashFile::prepare(path.unwrap_or(&own), part)?),
+            (None, None) => None,
+            (None, Some(_)) => return Err(QemuError::NoStorage { board: spec.name }),
+        };
+        let launch = Launch {
+            program: &program,
+            machine: spec.machine,
+            memory: spec.memory,
+            drive: spec.storage.zip(flash.as_ref()).map(|(part, file)| (part.medium, file.path())),
+            trace: options.trace,
+            connect_timeout: options.connect_timeout,
+        };
+        let qemu = Qemu::start(&launch, dir)?;
+        if let Some(flash) = &mut flash {
+            flash.keep();
+        }
+        Ok(Self { spec, timer: QemuTimer::new(), qemu, flash })
+    }
+
+    /// The board's row.
+    #[must_use]
+    pub fn spec(&self) -> &'static BoardSpec {
+        self.spec
+    }
+
+    /// The board's clock, for chip drivers.
+    #[must_use]
+    pub fn timer(&self) -> QemuTimer {
+        self.timer.clone()
+    }
+
+    /// The file behind the storage chip, absolute.
+    #[must_use]
+    pub fn flash_path(&self) -> Option<&Path> {
+        self.flash.as_ref().map(FlashFile::path)
+    }
+
+    /// QEMU's process, for messages and tests.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.qemu.pid()
+    }
+
+    /// The block of registers at `base`, in the board's address space.
+    #[must_use]
+    pub fn registers(&self, base: u32) -> QemuRegisters {
+        QemuRegisters::new(self.qemu.link(), base)
+    }
+
+    /// The controller's registers.
+    #[must_use]
+    pub fn controller(&self) -> QemuRegisters {
+        self.registers(self.spec.silicon.base())
+    }
+
+    /// The registers of the GPIO block that has, or would have, the chip select.
+    #[must_use]
+    pub fn gpio(&self) -> QemuRegisters {
+        self.registers(self.spec.silicon.gpio_base())
+    }
+
+    /// The controller's interrupt line, of which QEMU tells from now on. To be asked for before the
+    /// block's interrupts are enabled: a line that is up already is told of when it next moves.
+    ///
+    /// # Errors
+    /// [`QemuError::Interrupt`] if this QEMU does not show the line; a lost connection.
+    pub fn interrupt(&self) -> Result<QemuInterrupt, QemuError> {
+        QemuInterrupt::tap(self.qemu.link(), self.spec, self.timer())
+    }
+
+    /// The board's ECSPI under the shipped driver, its chip selects inactive.
+    ///
+    /// Its messages may succeed, with zeros, on a lost connection: ask [`QemuBoard::lost`] after
+    /// each, or take [`QemuBoard::bus`].
+    ///
+    /// # Panics
+    /// If the board's controller is another ([`BoardSpec::silicon`]).
+    #[must_use]
+    pub fn bring_up(&self) -> QemuEcspi {
+        let Silicon::Ecspi { base, reference_hz, gpio_base, cs } = self.spec.silicon else {
+            panic!("the controller of {} is no ECSPI", self.spec.name);
+        };
+        let config = EcspiConfig {
+            reference_hz,
+            chip_selects: [cs, CsLine::Absent, CsLine::Absent, CsLine::Absent],
+            streaming: Streaming::FifoLoads,
+            poll_limit_ns: ALWAYS_POLL,
+        };
+        let gpio = ImxGpio::new(self.registers(gpio_base), Ownership::Exclusive);
+        Ecspi::new(self.registers(base), gpio, self.timer(), config)
+    }
+
+    /// `controller`, made over this board's registers, so that no message of its succeeds once the
+    /// connection is lost.
+    #[must_use]
+    pub fn watch<C: Controller>(&self, controller: C) -> Watched<C> {
+        Watched::new(controller, self.qemu.link())
+    }
+
+    /// A bus over the shipped driver, on which no message succeeds once the connection is lost.
+    ///
+    /// # Panics
+    /// As [`QemuBoard::bring_up`].
+    #[must_use]
+    pub fn bus(&self) -> Bus<Watched<QemuEcspi>> {
+        Bus::new(self.watch(self.bring_up()))
+    }
+
+    /// Why QEMU no longer answers, if so: to be reported instead of whatever error the driver
+    /// made of it.
+    #[must_use]
+    pub fn lost(&self) -> Option<QemuError> {
+        self.qemu.lost()
+    }
+
+    /// The commands the flash chip's model has understood since the board was opened; none unless
+    /// [`QemuOptions::trace`] was set.
+    ///
+    /// # Errors
+    /// QEMU's log cannot be read.
+    pub fn trace(&self) -> Result<Vec<FlashCommand>, QemuError> {
+        self.qemu.log().map(|log| trace::commands(&log))
+    }
+
+    /// What QEMU has complained about since the board was opened: registers that do not exist,
+    /// FIFOs read or written the wrong way round, flash commands that do not exist or come where
+    /// they may not. What is QEMU's own fault is left out ([`BoardSpec::tolerated`]).
+    ///
+    /// # Errors
+    /// QEMU's log cannot be read.
+    pub fn misuse(&self) -> Result<Vec<String>, QemuError> {
+        self.qemu.log().map(|log| trace::complaints(&log, self.spec.tolerated))
+    }
+
+    /// Ends QEMU in an orderly way: afterwards the flash file is complete.
+    ///
+    /// # Errors
+    /// [`QemuBoard::lost`]'s; a QEMU that does not end in time or not well. It is gone all the
+    /// same.
+    pub fn close(self) -> Result<(), QemuError> {
+        self.qemu.close()
+    }
+}

@@ -1,0 +1,225 @@
+//! What there is to say about a board: one row each.
+
+use barewire::controller::CsLine;
+
+use super::{highbank, lm3s6965evb, raspi3b, sabrelite};
+use crate::error::{QemuError, Version};
+use crate::program::QemuProgram;
+
+/// Every board there is.
+pub const BOARDS: &[BoardSpec] =
+    &[sabrelite::BOARD, highbank::BOARD, lm3s6965evb::BOARD, raspi3b::BOARD];
+
+/// QEMU for 32-bit Arm.
+pub(super) const QEMU_ARM: QemuProgram = QemuProgram {
+    command: "qemu-system-arm",
+    variable: "BAREWIRE_QEMU_ARM",
+    package: "qemu-system-arm",
+};
+
+/// QEMU for 64-bit Arm.
+pub(super) const QEMU_AARCH64: QemuProgram = QemuProgram {
+    command: "qemu-system-aarch64",
+    variable: "BAREWIRE_QEMU_AARCH64",
+    package: "qemu-system-arm",
+};
+
+/// A board: what QEMU needs to be told, and what board code would know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BoardSpec {
+    /// How users call it.
+    pub name: &'static str,
+    /// How QEMU calls it.
+    pub machine: &'static str,
+    /// Its memory, in QEMU's words.
+    pub memory: &'static str,
+    /// The program that has it.
+    pub program: QemuProgram,
+    /// The oldest version of it that was tried.
+    pub needed: Version,
+    /// The controller and its lines.
+    pub silicon: Silicon,
+    /// Where QEMU shows the controller's interrupt line; tried in this order, since the paths of
+    /// what a machine consists of differ between versions.
+    pub interrupt: &'static [InterruptTap],
+    /// The chip on chip select 0 whose content is a file.
+    pub storage: Option<Storage>,
+    /// Parts of complaints that are QEMU's fault and not the driver's.
+    pub tolerated: &'static [&'static str],
+}
+
+/// A board's controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Silicon {
+    /// SPI0 of the BCM2835 and its successors. No line selects a chip.
+    Bcm2835 {
+        /// Where its registers are.
+        base: u32,
+        /// The core clock, in hertz.
+        reference_hz: u32,
+        /// Where the GPIO block's registers are.
+        gpio_base: u32,
+    },
+    /// i.MX ECSPI with a chip select by GPIO.
+    Ecspi {
+        /// Where its registers are.
+        base: u32,
+        /// Its reference clock, in hertz.
+        reference_hz: u32,
+        /// Where the GPIO bank's registers are.
+        gpio_base: u32,
+        /// Chip select 0.
+        cs: CsLine,
+    },
+    /// Arm's PrimeCell PL022.
+    Pl022 {
+        /// Where its registers are.
+        base: u32,
+        /// SSPCLK, in hertz.
+        reference_hz: u32,
+        /// Where the registers of a PL061 are: the one with the chip select, or the first.
+        gpio_base: u32,
+        /// Chip select 0, if there is one.
+        cs: Option<GpioLine>,
+    },
+}
+
+/// A line of a GPIO block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GpioLine {
+    /// Its number in the block.
+    pub bit: u8,
+    /// The level that selects.
+    pub active_high: bool,
+}
+
+/// A place in QEMU's tree of objects where an interrupt line can be listened to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InterruptTap {
+    /// An input of an interrupt controller.
+    In {
+        /// The controller's path.
+        path: &'static str,
+        /// The input.
+        line: u32,
+    },
+    /// The first interrupt output of a device. QEMU 7.2 says it listens, and does not.
+    Out {
+        /// The device's path.
+        path: &'static str,
+    },
+}
+
+/// A chip whose content is a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Storage {
+    /// Its name.
+    pub name: &'static str,
+    /// Bytes.
+    pub size: usize,
+    /// What it is.
+    pub medium: Medium,
+}
+
+/// What kind of chip keeps a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Medium {
+    /// A flash chip.
+    Flash,
+    /// An SD card in its SPI mode.
+    SdCard,
+}
+
+impl BoardSpec {
+    /// The board called `name`.
+    ///
+    /// # Errors
+    /// [`QemuError::UnknownBoard`], with the nearest name.
+    pub fn find(name: &str) -> Result<&'static BoardSpec, QemuError> {
+        BOARDS.iter().find(|board| board.name == name).ok_or_else(|| {
+            let distance = |board: &&BoardSpec| strsim::osa_distance(board.name, name);
+            // A third of the letters wrong is a slip of the fingers; more is another name.
+            let near = BOARDS
+                .iter()
+                .min_by_key(distance)
+                .filter(|board| distance(board) <= board.name.len().div_ceil(3));
+            QemuError::UnknownBoard {
+                name: name.to_owned(),
+                near: near.map(|board| board.name),
+                known: BOARDS.iter().map(|board| board.name).collect(),
+            }
+        })
+    }
+}
+
+impl Silicon {
+    /// What its maker calls it.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Bcm2835 { .. } => "BCM2835 SPI0",
+            Self::Ecspi { .. } => "ECSPI",
+            Self::Pl022 { .. } => "PL022",
+        }
+    }
+
+    /// Where its registers are.
+    #[must_use]
+    pub fn base(&self) -> u32 {
+        match *self {
+            Self::Bcm2835 { base, .. } | Self::Ecspi { base, .. } | Self::Pl022 { base, .. } => {
+                base
+            }
+        }
+    }
+
+    /// Where the registers of its chip select's GPIO block are.
+    #[must_use]
+    pub fn gpio_base(&self) -> u32 {
+        match *self {
+            Self::Bcm2835 { gpio_base, .. }
+            | Self::Ecspi { gpio_base, .. }
+            | Self::Pl022 { gpio_base, .. } => gpio_base,
+        }
+    }
+}
+
+impl Medium {
+    /// The interface of QEMU's `-drive`.
+    pub(crate) fn interface(self) -> &'static str {
+        match self {
+            Self::Flash => "mtd",
+            Self::SdCard => "sd",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_board_is_told_the_near_one() {
+        let size = |board: &BoardSpec| board.storage.map(|part| part.size);
+        assert_eq!(BoardSpec::find("sabrelite").map(size), Ok(Some(2 << 20)));
+        let near = |name| match BoardSpec::find(name) {
+            Err(QemuError::UnknownBoard { near, .. }) => near,
+            other => panic!("{name}: {other:?}"),
+        };
+        assert_eq!(near("sabrelight"), Some("sabrelite"));
+        assert_eq!(near("sabre-lite"), Some("sabrelite"));
+        assert_eq!(near("raspi3"), Some("raspi3b"));
+        assert_eq!(near("lm3s6965"), Some("lm3s6965evb"));
+        assert_eq!(near("zcu102"), None);
+        assert_eq!(near(""), None);
+    }
+
+    #[test]
+    fn names_are_unique_and_blocks_apart() {
+        for (n, board) in BOARDS.iter().enumerate() {
+            assert!(BOARDS[..n].iter().all(|other| other.name != board.name), "{}", board.name);
+            assert_ne!(board.silicon.base(), board.silicon.gpio_base(), "{}", board.name);
+            assert!(!board.interrupt.is_empty(), "{}", board.name);
+        }
+    }
+}

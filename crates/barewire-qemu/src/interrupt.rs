@@ -1,0 +1,88 @@
+//! A controller's interrupt line, as QEMU tells of it.
+//!
+//! # How it works
+//! qtest can be asked to report the inputs of an interrupt controller, or the outputs of a device:
+//! from then on a line `IRQ raise N` or `IRQ lower N` comes before the answer of the command that
+//! moved it. So after everything posted is answered the line's level is known. One device of a
+//! machine can be listened to, and what is listened to still reaches its destination.
+//!
+//! # Not supported
+//! The level from before: a line that is up already is told of when it next moves. An interrupt
+//! that comes by time, since none passes.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use barewire::controller::Interrupt;
+use barewire::time::Timer;
+
+use crate::board::{BoardSpec, InterruptTap};
+use crate::error::QemuError;
+use crate::qtest::Link;
+use crate::timer::QemuTimer;
+
+/// The interrupt line of a board's controller. Clones watch the same line.
+///
+/// As barewire's [`Interrupt`] it never sleeps: models run in no time, so a line that is not up
+/// after everything posted was carried out will not come. [`Interrupt::wait`] then lets the time
+/// pass that it was allowed, on the board's clock, so that the driver's time limit runs out.
+#[derive(Clone, Debug)]
+pub struct QemuInterrupt {
+    link: Rc<RefCell<Link>>,
+    line: u32,
+    timer: QemuTimer,
+}
+
+impl QemuInterrupt {
+    /// Has QEMU tell of the line of `board`'s controller.
+    pub(crate) fn tap(
+        link: Rc<RefCell<Link>>,
+        board: &'static BoardSpec,
+        timer: QemuTimer,
+    ) -> Result<Self, QemuError> {
+        let mut said = String::new();
+        for tap in board.interrupt {
+            let (command, line) = match *tap {
+                InterruptTap::In { path, line } => (format!("irq_intercept_in {path}"), line),
+                InterruptTap::Out { path } => (format!("irq_intercept_out {path} sysbus-irq"), 0),
+            };
+            match link.borrow_mut().try_command(&command) {
+                Ok(None) => return Ok(Self { link: Rc::clone(&link), line, timer }),
+                Ok(Some(refusal)) => said = refusal,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(QemuError::Interrupt { board: board.name, said })
+    }
+
+    /// Whether the line is up, once everything posted was carried out; no, on a lost connection.
+    #[must_use]
+    pub fn is_raised(&self) -> bool {
+        self.settled(|link| link.irq(self.line).raised)
+    }
+
+    /// How often it went up.
+    #[must_use]
+    pub fn raises(&self) -> u64 {
+        self.settled(|link| link.irq(self.line).raises)
+    }
+
+    fn settled<T>(&self, look: impl FnOnce(&Link) -> T) -> T {
+        let mut link = self.link.borrow_mut();
+        link.settle();
+        look(&link)
+    }
+}
+
+impl Interrupt for QemuInterrupt {
+    /// Nothing: nobody masks the line.
+    fn enable(&mut self) {}
+
+    fn wait(&mut self, timeout_us: u32) -> bool {
+        let raised = self.is_raised();
+        if !raised {
+            self.timer.sleep_ns(u64::from(timeout_us) * 1_000);
+        }
+        raised
+    }
+}

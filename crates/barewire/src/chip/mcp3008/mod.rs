@@ -1,0 +1,140 @@
+//! MCP3008 and its family: analog-to-digital converters read in one exchange.
+//!
+//! # Read first
+//! Microchip DS21295 (MCP3004/3008: 10 bits, 4 and 8 channels), DS21298 (MCP3204/3208: 12 bits),
+//! DS21294 (MCP3002: 10 bits, 2 channels), each chapter "Serial communication" and its figure of
+//! an exchange in 8-bit segments.
+//!
+//! # How the chip works
+//! The first 1 on DIN after CS fell is the start bit, wherever it stands. The bits after it say
+//! which input: SGL/DIFF and the channel. The input is sampled, DOUT gives a null bit, then the
+//! code, most significant bit first. One conversion a selection: CS must rise and stay high for
+//! tCSH before the next.
+//!
+//! # How this driver uses it
+//! 1. An exchange of whole bytes whose leading zeros bring the code to the end of the last byte:
+//!    3 bytes, 2 for MCP3002. What is sent depends on the input alone, so a conversion is one
+//!    [prepared](crate::bus::Prepared) message ([`Command::bytes`], [`Part::decode`]).
+//! 2. Several conversions are one message with `cs_change` ([`Mcp3008::scan`]).
+//! 3. [`Part::settings`] asks the bus for the chip's times: tCSH always, tSUCS as far as half a
+//!    clock does not cover it already (in MODE_0 data stands half a clock before the first edge).
+//! 4. DOUT floats until the null bit and a pull-up makes it 1; the null bit is 0. So a chip that
+//!    is not there is seen in every exchange: [`AdcError::NoChip`].
+//!
+//! # Not supported
+//! MCP3002's least significant bit first; MCP3001, 3201 and 3301, which have no DIN.
+//!
+//! # Example
+//! ```
+//! use barewire::bus::Bus;
+//! use barewire::chip::mcp3008::{Input, MCP3008, Mcp3008};
+//! # let bus = Bus::new(barewire::controller::null::Null::new());
+//!
+//! let settings = MCP3008.settings(0, 3_600_000, 5_000)?;
+//! let mut adc = Mcp3008::new(bus.device(&settings)?, &MCP3008);
+//! let code = adc.read(Input::Single(0))?;
+//! assert_eq!(code, 0, "the null controller's");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod error;
+mod part;
+#[cfg(test)]
+mod tests;
+
+pub use error::AdcError;
+pub use part::{Command, MCP3002, MCP3004, MCP3008, MCP3204, MCP3208, PARTS, Part};
+
+use super::Port;
+use crate::spi::Transfer;
+
+/// What is converted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// One channel against ground.
+    Single(u8),
+    /// Two channels of a pair (0 and 1, 2 and 3, …) against each other, as unsigned code: below
+    /// zero it is zero.
+    Differential {
+        /// IN+.
+        plus: u8,
+        /// IN-.
+        minus: u8,
+    },
+}
+
+/// Conversions that [`Mcp3008::scan`] puts into one message.
+const SCAN_AT_ONCE: usize = 8;
+
+/// A converter behind any [`Port`].
+#[derive(Debug)]
+pub struct Mcp3008<P> {
+    port: P,
+    part: &'static Part,
+}
+
+impl<P: Port> Mcp3008<P> {
+    /// The converter behind `port`, whose settings are [`Part::settings`].
+    pub const fn new(port: P, part: &'static Part) -> Self {
+        Self { port, part }
+    }
+
+    /// The part.
+    pub const fn part(&self) -> &'static Part {
+        self.part
+    }
+
+    /// The port back.
+    pub fn release(self) -> P {
+        self.port
+    }
+
+    /// Converts `input` once: a code from 0 to [`Part::code_max`].
+    ///
+    /// # Errors
+    /// [`AdcError::NoSuchChannel`] and [`AdcError::NoPair`], of which nothing was clocked;
+    /// [`AdcError::NoChip`]; [`AdcError::Message`].
+    pub fn read(&mut self, input: Input) -> Result<u16, AdcError> {
+        let mut code = [0];
+        self.scan(&[input], &mut code)?;
+        Ok(code[0])
+    }
+
+    /// Converts every input in turn, `codes[n]` being that of `inputs[n]`: messages of up to 8
+    /// conversions, CS inactive for tCSH between two.
+    ///
+    /// # Errors
+    /// As [`Mcp3008::read`]; the codes up to the failed message are good. Inputs are checked before
+    /// anything is clocked.
+    ///
+    /// # Panics
+    /// If `inputs` and `codes` differ in length.
+    pub fn scan(&mut self, inputs: &[Input], codes: &mut [u16]) -> Result<(), AdcError> {
+        assert_eq!(inputs.len(), codes.len(), "a code for each input");
+        for &input in inputs {
+            self.part.command(input)?;
+        }
+        for (inputs, codes) in inputs.chunks(SCAN_AT_ONCE).zip(codes.chunks_mut(SCAN_AT_ONCE)) {
+            self.scan_at_once(inputs, codes)?;
+        }
+        Ok(())
+    }
+
+    fn scan_at_once(&mut self, inputs: &[Input], codes: &mut [u16]) -> Result<(), AdcError> {
+        let mut exchanges = [[0; Command::LEN_MAX]; SCAN_AT_ONCE];
+        let len = self.part.exchange_bytes();
+        for (exchange, &input) in exchanges.iter_mut().zip(inputs) {
+            exchange[..len].copy_from_slice(self.part.command(input)?.bytes());
+        }
+        let last = inputs.len() - 1;
+        let mut message = exchanges.each_mut().map(|bytes| Transfer::in_place(&mut bytes[..len]));
+        for transfer in &mut message[..last] {
+            transfer.cs_change = true;
+        }
+        self.port.run(&mut message[..=last])?;
+        for (code, exchange) in codes.iter_mut().zip(&exchanges) {
+            *code = self.part.decode(&exchange[..len])?;
+        }
+        Ok(())
+    }
+}

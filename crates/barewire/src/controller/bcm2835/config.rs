@@ -1,0 +1,148 @@
+//! Settings to register values: the divider, the mode, the line.
+
+use super::regs::{
+    BYTE_CLOCKS, BYTE_REST_CLOCKS, CPHA, CPOL, DIVISOR_MAX, TA, chip_select, cspol, divisor,
+};
+use super::{NATIVE_CHANNELS, P_CS, P_CS_HIGH, P_CS_MASK, P_SETTLE};
+use crate::controller::lines::{self, Select};
+use crate::controller::waits::poll_bytes_max;
+use crate::controller::{CsLine, Limits, Plan, Program};
+use crate::spi::{Effective, Error, Mode, Settings, Transfer};
+use crate::time::ticks_at_least;
+
+const NS_PER_S: u64 = 1_000_000_000;
+const PS_PER_S: u128 = 1_000_000_000_000;
+
+/// The line that has no pin, on any chip with this block.
+const NO_PIN: u8 = 2;
+
+/// What the board fixes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bcm2835Config {
+    /// The core clock, which CDIV divides, in hertz, above zero. Firmware sets it, and may change
+    /// it with the load: pin it (`core_freq` and `core_freq_min`, or `force_turbo`), or SCK changes
+    /// with it.
+    pub core_hz: u32,
+    /// The lines; a device names one by its index.
+    pub chip_selects: [CsLine; 4],
+    /// Transfers that take longer on the wire, in nanoseconds, wait by interrupt; the others are
+    /// polled. [`ALWAYS_POLL`](crate::controller::ALWAYS_POLL) if there is no interrupt.
+    pub poll_limit_ns: u32,
+}
+
+impl Bcm2835Config {
+    /// # Panics
+    /// As [`Bcm2835::new`](super::Bcm2835::new).
+    pub(super) fn check(&self) {
+        assert!(self.core_hz > 0, "the core clock runs");
+        for (channel, _) in lines::native(&self.chip_selects) {
+            assert!(channel < NATIVE_CHANNELS, "SPI0 has CE0 and CE1, and no line {channel}");
+        }
+    }
+
+    pub(super) fn limits(&self, timer_hz: u32) -> Limits {
+        Limits {
+            max_speed_hz: self.core_hz / 2,
+            min_speed_hz: self.core_hz.div_ceil(DIVISOR_MAX),
+            bits_per_word_mask: 1 << 7,
+            timer_hz,
+        }
+    }
+
+    /// CDIV for the fastest clock not above `speed_hz`.
+    fn cdiv_for(&self, speed_hz: u32) -> Result<u32, Error> {
+        if speed_hz == 0 {
+            return Err(Error::SpeedZero);
+        }
+        // An odd divisor is rounded down by the block, to a faster clock than was asked.
+        let divisor = u64::from(self.core_hz.div_ceil(speed_hz)).next_multiple_of(2);
+        if divisor > DIVISOR_MAX.into() {
+            let min_hz = self.limits(1).min_speed_hz;
+            return Err(Error::SpeedTooLow { asked_hz: speed_hz, min_hz });
+        }
+        // The largest is 0 in CDIV's 16 bits.
+        Ok(divisor as u32 % DIVISOR_MAX)
+    }
+
+    /// CS with the levels at which the block's own lines rest, and nothing else.
+    pub(super) fn polarities(&self) -> u32 {
+        lines::native(&self.chip_selects)
+            .filter(|&(_, active_high)| active_high)
+            .fold(0, |cs, (channel, _)| cs | cspol(channel))
+    }
+
+    pub(super) fn configure(
+        &self,
+        settings: &Settings,
+        timer_hz: u32,
+    ) -> Result<(Program, Effective), Error> {
+        let (select, active_high) = lines::find(&self.chip_selects, settings)?;
+        let Settings { mode, speed_hz, bits_per_word, .. } = *settings;
+        if mode.contains(Mode::LSB_FIRST) {
+            return Err(Error::LsbFirst);
+        }
+        if mode.contains(Mode::LOOP) {
+            return Err(Error::NoLoopback);
+        }
+        check_bits(bits_per_word)?;
+        let cdiv = self.cdiv_for(speed_hz)?;
+        let divisor = u64::from(divisor(cdiv));
+        let core_hz = u64::from(self.core_hz);
+
+        let mut cs = self.polarities();
+        if mode.contains(Mode::CPHA) {
+            cs |= CPHA;
+        }
+        if mode.contains(Mode::CPOL) {
+            cs |= CPOL;
+        }
+        cs |= match select {
+            // Active with TA, which is set to select the chip.
+            Select::Native { channel } => chip_select(channel),
+            // TA is set all the time, and so must name a line that nobody sees.
+            Select::Gpio { .. } | Select::Nobody => chip_select(NO_PIN) | TA,
+        };
+        let settle_ns = (NS_PER_S * divisor).div_ceil(core_hz);
+        let mut regs = [0; 5];
+        regs[P_CS] = cs;
+        regs[P_CS_MASK] = select.gpio_mask();
+        regs[P_CS_HIGH] = active_high.into();
+        regs[P_SETTLE] = u32::try_from(ticks_at_least(settle_ns, timer_hz)).unwrap_or(u32::MAX);
+
+        let mut program = Program::by_timer(settings, timer_hz, Plan::new(cdiv, 0, 1), regs)?;
+        program.poll_bytes_max = self.poll_bytes_max(&program.plan, timer_hz);
+        let speed_hz = (core_hz / divisor) as u32;
+        let effective = Effective::by_timer(speed_hz, settings, timer_hz);
+        Ok((program, Effective { word_rest_clocks: BYTE_REST_CLOCKS, ..effective }))
+    }
+
+    /// The longest transfer of `plan` that is polled.
+    pub(super) fn poll_bytes_max(&self, plan: &Plan, timer_hz: u32) -> usize {
+        let clocks = u128::from(BYTE_CLOCKS) * u128::from(divisor(plan.control));
+        let gap_ps = u128::from(plan.word_delay_ticks) * PS_PER_S;
+        let byte_ps =
+            (clocks * PS_PER_S).div_ceil(self.core_hz.into()) + gap_ps.div_ceil(timer_hz.into());
+        poll_bytes_max(self.poll_limit_ns, byte_ps, 1)
+    }
+
+    /// CDIV of a transfer that is not as the device has it.
+    pub(super) fn plan(&self, program: &Program, transfer: &Transfer<'_>) -> Result<u32, Error> {
+        if transfer.bits_per_word != 0 {
+            check_bits(transfer.bits_per_word)?;
+        }
+        if transfer.speed_hz == 0 {
+            return Ok(program.plan.control);
+        }
+        let cdiv = self.cdiv_for(transfer.speed_hz)?;
+        // CDIV is written with TA clear, and that raises the block's own line.
+        if cdiv != program.plan.control && super::is_native(program) {
+            return Err(Error::NativeCsSpeed { asked_hz: transfer.speed_hz });
+        }
+        Ok(cdiv)
+    }
+}
+
+/// A byte is what the block shifts.
+fn check_bits(bits: u8) -> Result<(), Error> {
+    if bits == 8 { Ok(()) } else { Err(Error::BitsPerWord { bits }) }
+}

@@ -1,0 +1,442 @@
+//! BCM2835 SPI0: the SPI block of the Raspberry Pi, polled or by its interrupt.
+//!
+//! # Read first
+//! BCM2835 ARM Peripherals, chapter 10 (the block is the same in BCM2836 and BCM2837, and as SPI0 and
+//! SPI3 to 6 in BCM2711), and the errata that its users keep at elinux.org; section 1.3 on accesses
+//! to two peripherals. Where the chapter is silent, what users have measured on silicon is named as
+//! such.
+//!
+//! # How the block works
+//! A FIFO of 64 bytes each way. While TA is set, a byte written to FIFO is sent, most significant bit
+//! first, and brings one in; a byte is nine clocks, in the last of which SCK rests. SCK is the core
+//! clock divided by an even CDIV. DONE says that nothing is left to send and the last clock is over;
+//! it falls when a byte is written. A full receive FIFO (RXF) stalls the block with its clock
+//! stopped: late software costs time, never data. The block's own lines CE0 and CE1 are active while
+//! TA is set, however many bytes that is.
+//!
+//! # How this driver uses it
+//! 1. A device's settings are two register values, CS and CDIV. They are written when another device
+//!    was configured before: TA clear and the FIFOs cleared, CDIV, then TA, and, if SCK has moved,
+//!    one clock is waited. SCK rests at CPOL with TA clear as with TA set (users measured it; the
+//!    manual does not say), so a chip that is selected afterwards sees no edge.
+//! 2. A byte is one write, and one read: wider accesses to FIFO exist under DMAEN alone.
+//! 3. What may be in flight is one FIFO's worth, see `fifo.rs`. A look at CS says how much has come:
+//!    with DONE all of it, with RXR 48 bytes, with RXD one. A transfer of some bytes reads each while
+//!    the next is on the wire. If the look that found the last byte saw DONE too, nothing is left to
+//!    ask; else DONE is awaited, before CS may move.
+//! 4. No byte is ever lost, so a transfer fails by its time alone.
+//! 5. Transfers that take longer than [`Bcm2835Config::poll_limit_ns`] wait by interrupt: at RXR
+//!    (INTR) while more is to be sent, which leaves the 16 bytes still in flight as time to serve it;
+//!    at DONE (INTD) for the rest. Both are levels, and masked outside [`Controller::arm`].
+//!
+//! # Between two messages of one device
+//! Nothing, if a GPIO selects the chip. TA may stay set: an empty block with TA set is what section
+//! 10.6.2 begins with (it interrupts at once, DONE being set), so nothing is on the wire and nothing
+//! will be until a byte is written. FIFO needs no clearing: after DONE every byte that came in has
+//! been read. CS and CDIV are as the device has them. INTR and INTD are clear. What is left of a
+//! message of 3 bytes is: one write for CS to fall, 3 to FIFO, looks while the wire works, a read for
+//! each byte, one write for CS to rise. Looks and reads cost no time but what they take after the
+//! last clock: the look that sees DONE, and, if the last byte came with it, that byte's read.
+//! A chip on the block's own line costs the same: TA is set for CS to fall and cleared for it to
+//! rise.
+//!
+//! # Chip selects
+//! GPIO registers ([`gpio`](super::gpio)), or the block's own CE0 and CE1. While a GPIO selects, TA
+//! activates whichever line the CS field names, so it names line 2: SPI0 has CSPOL2 but no such pin.
+//! Setup, hold and inactive times are software's on every line. The block's own line needs no GPIO
+//! block, but rises when CDIV is written: a transfer with a speed of its own is refused there. Of the
+//! two polarities in CS, only the bit of the line is used; the one for all (CSPOL) stays 0.
+//!
+//! # Ordering
+//! 1. Every line is inactive before the block is touched for the first time.
+//! 2. CS and CDIV are written, and SCK is at rest, before a chip is selected.
+//! 3. TA is set before FIFO is written: without it the block takes a byte for a new CS.
+//! 4. DONE is seen before a chip is deselected.
+//! 5. After an error the chip is deselected first; then TA and the FIFOs are cleared.
+//! 6. Between a chip select on a GPIO and the block stands a barrier, see
+//!    [`Bcm2835Gpio`](super::gpio::Bcm2835Gpio).
+//!
+//! # Not supported
+//! Words other than of 8 bits; least significant bit first and loopback (neither is in the block);
+//! DMA, LoSSI, bidirectional mode; the two auxiliary blocks SPI1 and SPI2, which are others. DLEN
+//! above 1, which users report to take the ninth clock away, is left at 0: the manual denies it any
+//! effect without DMA. Delays are spun, in an interrupt handler too.
+//!
+//! # Example
+//! ```no_run
+//! # use barewire::{controller::{ALWAYS_POLL, CsLine, bcm2835::*, gpio::*}, bus::Bus, reg::Mmio, spi::*, time::Timer};
+//! # fn bring_up(spi0: Mmio, gpio: Mmio, timer: impl Timer) -> Result<(), Error> {
+//! let config = Bcm2835Config {
+//!     core_hz: 400_000_000,
+//!     chip_selects: [CsLine::Gpio { bit: 8, active_high: false }, CsLine::Absent, CsLine::Absent, CsLine::Absent],
+//!     poll_limit_ns: ALWAYS_POLL,
+//! };
+//! let bus = Bus::new(Bcm2835::new(spi0, Bcm2835Gpio::new(gpio), timer, config));
+//! // 3.571 MHz.
+//! let adc = bus.device(&Settings::new(0, 3_600_000))?;
+//! # Ok(()) }
+//! ```
+
+mod config;
+mod regs;
+#[cfg(test)]
+mod tests;
+
+pub use config::Bcm2835Config;
+
+use core::task::Poll;
+
+use super::deadline::Timed;
+use super::fifo::{self, Cut, Fifo, Flight};
+use super::gpio::GpioBank;
+use super::waits::{Sleeps, plan_waits, run_blocking, waits};
+use super::{
+    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, Stepped, Stopped,
+    Unfinished, Wire, lines, plan_message, resume_message, run_message, start_message,
+};
+use crate::reg::Registers;
+use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
+use crate::time::Timer;
+use regs::{
+    BYTE_CLOCKS, CLEAR, CLK, CPOL, CS, DLEN, DONE, FIFO, FIFO_BYTES, INTD, INTR, RXD, RXF, RXR,
+    RXR_BYTES, TA, WRITTEN, divisor,
+};
+
+/// The block's own lines.
+const NATIVE_CHANNELS: u8 = 2;
+/// What no device is configured as: neither register has such bits.
+const UNCONFIGURED: u32 = u32::MAX;
+// Where `configure` puts its values in `Program::regs`.
+/// CS while the device is configured and its chip is not selected: with TA, unless that selects it.
+const P_CS: usize = 0;
+/// The GPIO bit of the select line; 0 for the block's own line, and for none.
+const P_CS_MASK: usize = 1;
+/// 1: the line is active high.
+const P_CS_HIGH: usize = 2;
+/// Ticks of one clock.
+const P_SETTLE: usize = 3;
+
+/// Whether the block's own line selects the program's chip.
+#[inline(always)]
+fn is_native(program: &Program) -> bool {
+    program.regs[P_CS] & TA == 0
+}
+
+/// The SPI0 block, its select lines and the timer that makes its delays.
+#[derive(Debug)]
+pub struct Bcm2835<R, G, T, I = NoInterrupt> {
+    regs: R,
+    gpio: G,
+    /// CS as last written, without what does not stay; after a reset [`UNCONFIGURED`].
+    cs: u32,
+    /// CDIV as last written; after a reset [`UNCONFIGURED`].
+    cdiv: u32,
+    /// Whether DONE was seen since a byte was sent.
+    done: bool,
+    timer: T,
+    config: Bcm2835Config,
+    interrupt: I,
+    /// The message begun, between two steps of it.
+    progress: Progress,
+    flight: Flight,
+}
+
+impl<R: Registers, G: GpioBank, T: Timer> Bcm2835<R, G, T> {
+    /// Drives every GPIO select line inactive, then resets the block.
+    ///
+    /// # Panics
+    /// If `config.core_hz` is 0, or a line is the block's own and neither CE0 nor CE1.
+    pub fn new(regs: R, gpio: G, timer: T, config: Bcm2835Config) -> Self {
+        config.check();
+        let mut this = Self {
+            regs,
+            gpio,
+            cs: UNCONFIGURED,
+            cdiv: UNCONFIGURED,
+            done: false,
+            timer,
+            config,
+            interrupt: NoInterrupt,
+            progress: Progress::default(),
+            flight: Flight::default(),
+        };
+        this.deselect_all();
+        this.reset();
+        this
+    }
+}
+
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Bcm2835<R, G, T, I> {
+    /// The same, sleeping for `interrupt` where a transfer takes longer than
+    /// [`Bcm2835Config::poll_limit_ns`].
+    pub fn with_interrupt<J: Interrupt>(self, interrupt: J) -> Bcm2835<R, G, T, J> {
+        let Self { regs, gpio, cs, cdiv, done, timer, config, progress, flight, .. } = self;
+        Bcm2835 { regs, gpio, cs, cdiv, done, timer, config, interrupt, progress, flight }
+    }
+
+    /// The pieces back, the block inactive.
+    pub fn release(mut self) -> (R, G, T) {
+        self.reset();
+        (self.regs, self.gpio, self.timer)
+    }
+
+    fn deselect_all(&mut self) {
+        lines::deselect_all(&self.config.chip_selects, &mut self.gpio);
+    }
+
+    /// TA clear, the FIFOs empty, no interrupt, each byte its nine clocks.
+    fn reset(&mut self) {
+        // DONE is read-only in the manual, but after a transfer that was cut off Linux's authors saw
+        // later ones break now and then unless it was written (commit 4c524191c0a2).
+        self.regs.write(CS, self.config.polarities() | CLEAR | DONE);
+        self.regs.write(DLEN, 0);
+        (self.cs, self.cdiv) = (UNCONFIGURED, UNCONFIGURED);
+        self.done = false;
+        self.flight = Flight::default();
+    }
+
+    /// Makes the block the device's, and waits for SCK to rest at its level.
+    #[cold]
+    fn reconfigure(&mut self, program: &Program) {
+        let cs = program.regs[P_CS];
+        let rests = self.cs != UNCONFIGURED && (self.cs ^ cs) & CPOL == 0;
+        self.cs = cs;
+        // A byte that was cut off may have come in since the reset.
+        self.set_clock(program.plan.control, CLEAR);
+        if !rests {
+            self.wait_ticks(program.regs[P_SETTLE]);
+        }
+    }
+
+    /// Writes CS, and CDIV while TA is clear.
+    #[cold]
+    fn set_clock(&mut self, cdiv: u32, clear: u32) {
+        self.regs.write(CS, self.cs & !TA | clear);
+        self.regs.write(CLK, cdiv);
+        self.cdiv = cdiv;
+        if self.cs & TA != 0 {
+            self.regs.write(CS, self.cs);
+        }
+    }
+
+    #[inline(always)]
+    fn set_cs(&mut self, cs: u32) {
+        self.regs.write(CS, cs);
+        self.cs = cs;
+    }
+}
+
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Timed for Bcm2835<R, G, T, I> {
+    type Timer = T;
+
+    fn timer(&mut self) -> &mut T {
+        &mut self.timer
+    }
+}
+
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Bcm2835<R, G, T, I> {
+    /// Both FIFOs would take more, but then a look at CS no longer says how much has come.
+    fn depth(&self) -> usize {
+        FIFO_BYTES
+    }
+
+    #[inline]
+    fn put(&mut self, words: &[u32]) {
+        self.done = false;
+        self.regs.write_n(FIFO, words);
+    }
+
+    #[inline]
+    fn ready(&mut self, in_flight: usize) -> usize {
+        let cs = self.regs.read(CS);
+        // DONE without a byte is not of this transfer, whatever a model makes of it.
+        if cs & RXD == 0 {
+            return 0;
+        }
+        self.done = cs & DONE != 0;
+        if self.done {
+            in_flight
+        } else if cs & RXF != 0 {
+            FIFO_BYTES
+        } else if cs & RXR != 0 {
+            RXR_BYTES
+        } else {
+            1
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, words: &mut [u32]) {
+        self.regs.read_n(FIFO, words);
+    }
+
+    fn discard(&mut self, n: usize) {
+        self.regs.discard_n(FIFO, n);
+    }
+
+    #[inline]
+    fn at_rest(&mut self) -> bool {
+        self.done || self.regs.read(CS) & DONE != 0
+    }
+
+    /// Never: a full receive FIFO stalls the block, which then has sent nothing it could not
+    /// receive.
+    fn lost(&mut self) -> bool {
+        false
+    }
+
+    fn wire_ns(&self, words: usize) -> u64 {
+        let clocks = BYTE_CLOCKS * words as u64;
+        (clocks * u64::from(divisor(self.cdiv))).saturating_mul(1_000_000_000)
+            / u64::from(self.config.core_hz)
+    }
+
+    fn flight(&mut self) -> &mut Flight {
+        &mut self.flight
+    }
+}
+
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Bcm2835<R, G, T, I> {
+    #[inline(always)]
+    fn select(&mut self, program: &Program) {
+        if self.cs != program.regs[P_CS] || self.cdiv != program.plan.control {
+            self.reconfigure(program);
+        }
+        let mask = program.regs[P_CS_MASK];
+        if mask != 0 {
+            self.gpio.drive(mask, program.regs[P_CS_HIGH] != 0);
+        } else if is_native(program) {
+            self.set_cs(program.regs[P_CS] | TA);
+        }
+    }
+
+    #[inline(always)]
+    fn deselect(&mut self, program: &Program) {
+        let mask = program.regs[P_CS_MASK];
+        if mask != 0 {
+            self.gpio.drive(mask, program.regs[P_CS_HIGH] == 0);
+        } else if is_native(program) {
+            self.set_cs(program.regs[P_CS]);
+        }
+    }
+
+    #[inline(always)]
+    fn exchange(
+        &mut self,
+        _program: &Program,
+        plan: &Plan,
+        data: &mut Data<'_>,
+    ) -> Result<(), Stopped> {
+        if data.is_empty() {
+            return Ok(());
+        }
+        if self.cdiv != plan.control {
+            self.set_clock(plan.control, 0);
+        }
+        fifo::exchange(self, Cut::new(plan, 1), plan, data)
+    }
+
+    #[cold]
+    fn recover(&mut self) {
+        self.reset();
+    }
+
+    #[inline]
+    fn wait_ticks(&mut self, ticks: u32) {
+        self.timer.wait_ticks(ticks.into());
+    }
+}
+
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Stepped for Bcm2835<R, G, T, I> {
+    fn progress(&mut self) -> &mut Progress {
+        &mut self.progress
+    }
+
+    fn begin(&mut self, _program: &Program, plan: &Plan, data: &mut Data<'_>) {
+        if self.cdiv != plan.control {
+            self.set_clock(plan.control, 0);
+        }
+        fifo::begin(self, Cut::new(plan, 1), plan, data);
+    }
+
+    fn advance(
+        &mut self,
+        _program: &Program,
+        plan: &Plan,
+        data: &mut Data<'_>,
+    ) -> Poll<Result<(), Stopped>> {
+        fifo::advance(self, plan, data)
+    }
+}
+
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Sleeps for Bcm2835<R, G, T, I> {
+    fn sleep(&mut self) {
+        self.interrupt.enable();
+        self.arm();
+        self.interrupt.wait(self.flight.deadline.sleep_us());
+    }
+}
+
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Bcm2835<R, G, T, I> {
+    fn limits(&self) -> Limits {
+        self.config.limits(self.timer.frequency_hz())
+    }
+
+    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
+        self.config.configure(settings, self.timer.frequency_hz())
+    }
+
+    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        let config = &self.config;
+        let timer_hz = self.timer.frequency_hz();
+        plan_message(program, timer_hz, message, |transfer| config.plan(program, transfer))?;
+        plan_waits(program, message, |plan| config.poll_bytes_max(plan, timer_hz));
+        Ok(())
+    }
+
+    fn run(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, Unfinished> {
+        if I::PRESENT && waits(message) {
+            return run_blocking(self, program, message);
+        }
+        run_message(self, program, message)
+    }
+
+    fn start(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Poll<Result<usize, Unfinished>> {
+        if !waits(message) {
+            return Poll::Ready(self.run(program, message));
+        }
+        start_message(self, program, message)
+    }
+
+    fn resume(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Poll<Result<usize, Unfinished>> {
+        // The block's next read waits for this write: its line is low before a handler returns.
+        self.regs.write(CS, self.cs);
+        resume_message(self, program, message)
+    }
+
+    fn arm(&mut self) {
+        let awaited = if self.flight.flow.all_sent() { INTD } else { INTR };
+        self.regs.write(CS, self.cs | awaited);
+    }
+
+    fn reclaim(&mut self) {
+        // First of all: nobody is left whom the interrupt would mean. The rest of CS stays as
+        // whoever had the block left it: clearing TA may move SCK, and a chip may be selected.
+        let cs = self.regs.read(CS);
+        self.regs.write(CS, cs & WRITTEN);
+        self.deselect_all();
+        self.reset();
+    }
+}

@@ -1,0 +1,116 @@
+//! The BCM2835 GPIO block: that of every Raspberry Pi up to the 4.
+//!
+//! Read first: BCM2835 ARM Peripherals, chapter 6 (GPFSELn, GPSETn, GPCLRn) and section 1.3
+//! (accesses to two peripherals need not arrive in the order they were made).
+//!
+//! A pin is changed by writing its bit to a register that sets or one that clears; zeros leave the
+//! other pins alone. So an edge is one write and nothing is read, whoever else drives pins of the
+//! bank: there is no ownership to declare. Only making a pin an output reads and writes a register
+//! that it shares, with nine other pins' functions: once, at bring-up, and not if it is one already.
+//!
+//! # Ordering
+//! 1. A pin has its level before it is an output. The block keeps what is set or cleared meanwhile.
+//! 2. The manual asks for a barrier wherever a program turns from one peripheral to another. An edge
+//!    is such a turn, and another back: there is a fence on both sides. It is the strongest the
+//!    language has (DMB on Arm).
+//!
+//! # Not supported
+//! GPIO 32 to 53, which are on no header; the pins' other functions: SCK, MOSI and MISO are the
+//! board's to connect to the SPI block.
+
+use core::sync::atomic::{Ordering, fence};
+
+use super::GpioBank;
+use crate::reg::Registers;
+
+/// Function select of pins 0 to 9; three bits a pin, and a register more for every ten.
+const GPFSEL0: u32 = 0x00;
+const GPSET0: u32 = 0x1c;
+const GPCLR0: u32 = 0x28;
+
+const PINS_PER_FSEL: u32 = 10;
+const FUNCTION: u32 = 0b111;
+const OUTPUT: u32 = 0b001;
+
+/// GPIO 0 to 31 of the BCM2835 GPIO block.
+#[derive(Debug)]
+pub struct Bcm2835Gpio<R> {
+    regs: R,
+}
+
+impl<R: Registers> Bcm2835Gpio<R> {
+    /// Takes the block at `regs`.
+    pub fn new(regs: R) -> Self {
+        Self { regs }
+    }
+}
+
+impl<R: Registers> GpioBank for Bcm2835Gpio<R> {
+    #[inline]
+    fn drive(&mut self, mask: u32, high: bool) {
+        // 2.
+        fence(Ordering::SeqCst);
+        self.regs.write(if high { GPSET0 } else { GPCLR0 }, mask);
+        fence(Ordering::SeqCst);
+    }
+
+    fn output(&mut self, mask: u32, high: bool) {
+        // 1.
+        self.drive(mask, high);
+        for pin in (0..u32::BITS).filter(|pin| mask >> pin & 1 != 0) {
+            let fsel = GPFSEL0 + pin / PINS_PER_FSEL * 4;
+            let shift = pin % PINS_PER_FSEL * 3;
+            let before = self.regs.read(fsel);
+            if before >> shift & FUNCTION != OUTPUT {
+                self.regs.write(fsel, before & !(FUNCTION << shift) | OUTPUT << shift);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reg::Access::{self, Read, Write};
+    use crate::reg::Fake;
+
+    fn held(script: &[Access], drive: impl FnOnce(&mut Bcm2835Gpio<&mut Fake<'_>>)) {
+        let mut fake = Fake::new(script);
+        drive(&mut Bcm2835Gpio::new(&mut fake));
+        assert_eq!(fake.remaining(), 0);
+    }
+
+    #[test]
+    fn an_edge_is_one_write() {
+        held(&[Write(0x1c, 0x100), Write(0x28, 0x100)], |gpio| {
+            gpio.drive(1 << 8, true);
+            gpio.drive(1 << 8, false);
+        });
+    }
+
+    #[test]
+    fn a_pin_has_its_level_before_it_drives() {
+        // Pin 8 was the SPI block's CE0 (function 0b100); its neighbours keep theirs.
+        let script = [Write(0x1c, 0x100), Read(0x00, 0x2420_0001), Write(0x00, 0x2120_0001)];
+        held(&script, |gpio| gpio.output(1 << 8, true));
+    }
+
+    #[test]
+    fn a_pin_that_is_an_output_is_left_one() {
+        held(&[Write(0x28, 0x100), Read(0x00, 0x2120_0001)], |gpio| gpio.output(1 << 8, false));
+    }
+
+    #[test]
+    fn every_pin_of_the_bank_has_its_function() {
+        let script = [
+            Write(0x1c, 0x8000_0600),
+            Read(0x00, 0),
+            Write(0x00, 1 << 27),
+            Read(0x04, 0xffff_ffff),
+            Write(0x04, 0xffff_fff9),
+            Read(0x0c, 0),
+            Write(0x0c, 1 << 3),
+        ];
+        held(&script, |gpio| gpio.output(1 << 9 | 1 << 10 | 1 << 31, true));
+    }
+}

@@ -1,0 +1,146 @@
+//! A loop at a held rate: turn after turn on a fixed grid of time.
+
+use super::Timer;
+
+/// Above this many nanoseconds the caller sleeps up to [`WAKE_EARLY_NS`] before its turn.
+const SLEEP_ABOVE_NS: u64 = 500_000;
+/// A sleep of an operating system ends late by some tens of microseconds.
+const WAKE_EARLY_NS: u64 = 200_000;
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// Turns that come `per_s / every` times a second.
+///
+/// The grid stands still: a turn that begins late does not move those after it, so the rate holds
+/// over any length of time, and a turn that is a whole one late is counted as missed.
+#[derive(Clone, Copy, Debug)]
+pub struct Pacer {
+    begun: u64,
+    turn: u64,
+    /// Ticks of `every` turns' worth: the period is `numerator / denominator` ticks.
+    numerator: u64,
+    denominator: u64,
+    missed: u64,
+}
+
+impl Pacer {
+    /// Begins now: the first turn is at once, each further one `every / per_s` seconds after the one
+    /// before.
+    ///
+    /// # Panics
+    /// If `every` or `per_s` is 0.
+    pub fn new(timer: &mut (impl Timer + ?Sized), every: u32, per_s: u32) -> Self {
+        assert!(every > 0 && per_s > 0, "turns have a period");
+        Self {
+            begun: timer.now_ticks(),
+            turn: 0,
+            numerator: u64::from(every) * u64::from(timer.frequency_hz()),
+            denominator: per_s.into(),
+            missed: 0,
+        }
+    }
+
+    /// Ticks from the beginning to turn `turn`, rounded up: no turn comes early.
+    fn due(&self, turn: u64) -> u64 {
+        let ticks = u128::from(turn) * u128::from(self.numerator);
+        self.begun.wrapping_add(ticks.div_ceil(self.denominator.into()) as u64)
+    }
+
+    /// Waits for the next turn, asleep while it is far and spinning at the end.
+    pub fn wait(&mut self, timer: &mut (impl Timer + ?Sized)) {
+        let due = self.due(self.turn);
+        self.turn += 1;
+        let left = |now: u64| due.wrapping_sub(now) as i64;
+        let mut now = timer.now_ticks();
+        let ns = u128::from(left(now).max(0) as u64) * u128::from(NS_PER_S)
+            / u128::from(timer.frequency_hz());
+        if ns > u128::from(SLEEP_ABOVE_NS) {
+            timer.sleep_ns(u64::try_from(ns).unwrap_or(u64::MAX) - WAKE_EARLY_NS);
+            now = timer.now_ticks();
+        }
+        if left(now) > 0 {
+            // A wait begins within a tick, and ends with the edge after its last whole one.
+            timer.wait_ticks(left(now) as u64 - 1);
+            while left(timer.now_ticks()) > 0 {}
+            return;
+        }
+        // Turns that are over already.
+        while (self.due(self.turn).wrapping_sub(now) as i64) < 0 {
+            self.turn += 1;
+            self.missed += 1;
+        }
+    }
+
+    /// Turns that did not take place, because the one before took longer than a period.
+    #[must_use]
+    pub fn missed(&self) -> u64 {
+        self.missed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A counter of 1 MHz that moves by one each time it is read, and as far as it is told to wait.
+    struct Counter(u64);
+
+    impl Timer for Counter {
+        fn frequency_hz(&self) -> u32 {
+            1_000_000
+        }
+        fn now_ticks(&mut self) -> u64 {
+            self.0 += 1;
+            self.0
+        }
+        fn sleep_ns(&mut self, ns: u64) {
+            self.0 += ns / 1_000;
+        }
+    }
+
+    #[test]
+    fn turns_lie_on_the_grid_whatever_happens_between() {
+        let mut timer = Counter(100);
+        // 3 turns in 10 ms: 3,333.3 ticks each.
+        let mut pacer = Pacer::new(&mut timer, 1, 300);
+        let begun = timer.0;
+        for (turn, busy) in [(0, 0), (1, 10), (2, 3_000), (3, 0), (30, 0)] {
+            while pacer.turn < turn {
+                pacer.wait(&mut timer);
+            }
+            pacer.wait(&mut timer);
+            let due = begun + (turn * 1_000_000).div_ceil(300);
+            assert!((due..due + 4).contains(&timer.0), "turn {turn}: {} for {due}", timer.0);
+            timer.0 += busy;
+        }
+        assert_eq!(pacer.missed(), 0);
+    }
+
+    #[test]
+    fn turns_that_are_over_are_missed_and_the_grid_stays() {
+        let mut timer = Counter(0);
+        let mut pacer = Pacer::new(&mut timer, 5, 5_000);
+        let begun = timer.0;
+        pacer.wait(&mut timer);
+        timer.0 = begun + 4_500;
+        pacer.wait(&mut timer);
+        assert!(timer.0 < begun + 4_510, "the turn that is late comes at once");
+        assert_eq!(pacer.missed(), 3);
+        pacer.wait(&mut timer);
+        assert!((begun + 5_000..begun + 5_004).contains(&timer.0), "{}", timer.0);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_turn_comes_early(every in 1..1_000_u32, per_s in 1..1_000_000_u32, turns in 1..50_u64) {
+            let mut timer = Counter(7);
+            let mut pacer = Pacer::new(&mut timer, every, per_s);
+            let begun = timer.0;
+            for _ in 0..turns {
+                pacer.wait(&mut timer);
+                let turn = u128::from(pacer.turn - 1);
+                let elapsed = u128::from(timer.0 - begun) * u128::from(per_s);
+                proptest::prop_assert!(elapsed >= turn * u128::from(every) * 1_000_000);
+            }
+        }
+    }
+}

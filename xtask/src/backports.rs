@@ -1,0 +1,390 @@
+//! A newer QEMU than Debian's release has, from its backports.
+//!
+//! How it works: the entry for `CODENAME-backports` is derived from the machine's own entry for
+//! `CODENAME`: the same mirror, keys and options, so that no host is written here and a machine
+//! behind a mirror of its own stays behind it. It goes to a file of its own, which is removed again
+//! if nothing could be installed from it: `apt-get update` must work afterwards as before.
+//!
+//! Only as root, on Debian, where installing is allowed; everywhere else the exact commands are
+//! printed. Whatever stays missing is no failure: the tests that need it skip, loudly.
+
+use std::path::{Path, PathBuf};
+
+use crate::child::Task;
+use crate::ci::Context;
+
+/// The oldest QEMU that every board was tried with: raspi3b's SPI controller needs it.
+const WANTED: (u32, u32) = (10, 0);
+/// What tells its version, and Debian's package of it.
+const PROGRAM: &str = "qemu-system-aarch64";
+const PACKAGE: &str = "qemu-system-arm";
+const SOURCES_DIR: &str = "/etc/apt/sources.list.d";
+/// The name of the file written there, without its ending.
+const OWN_FILE: &str = "barewire-backports";
+
+/// An entry for apt, in the format that it was derived from.
+#[derive(Debug, PartialEq)]
+struct Entry {
+    /// The file's ending, which tells apt the format.
+    ending: &'static str,
+    text: String,
+}
+
+/// Sees to it that QEMU is new enough for every board, or says what would. QEMU is there.
+pub(crate) fn newer_qemu(cx: &Context, root: bool) {
+    let version = || version_in(&Task::new(PROGRAM, &["--version"]).answer(&cx.root)?);
+    if version().is_none_or(|version| version >= WANTED) {
+        return;
+    }
+    let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
+    let way = match debian_codename(&release) {
+        Some(codename) => Way::find(codename),
+        None => Err("this is no Debian whose release is named".to_owned()),
+    };
+    match way {
+        Ok(way) if root && cx.may_install => way.go(cx),
+        Ok(way) => cx.console.say(&format!("to install: {}", way.line(root))),
+        Err(why) => cx.console.say(&format!("no way known to a newer QEMU: {why}")),
+    }
+    let (major, minor) = WANTED;
+    let found = match version() {
+        Some(version) if version >= WANTED => "found",
+        _ => "MISSING",
+    };
+    cx.console.say(&format!(
+        "{:<24}{found:<9}a BCM2835 SPI controller that nobody here wrote",
+        format!("QEMU {major}.{minor}")
+    ));
+}
+
+/// How a machine comes to a newer QEMU.
+#[derive(Debug, PartialEq)]
+struct Way {
+    suite: String,
+    /// Not there yet: where it goes.
+    entry: Option<(PathBuf, Entry)>,
+}
+
+impl Way {
+    fn find(codename: &str) -> Result<Self, String> {
+        Self::among(&sources(), codename)
+    }
+
+    /// The way with these sources: file ending and content.
+    fn among(sources: &[(&'static str, String)], codename: &str) -> Result<Self, String> {
+        let suite = format!("{codename}-backports");
+        if sources.iter().any(|(ending, text)| entry_of(ending, text, &suite).is_some()) {
+            return Ok(Self { suite, entry: None });
+        }
+        let entry = sources
+            .iter()
+            .find_map(|(ending, text)| derived(ending, text, codename))
+            .ok_or_else(|| format!("apt's sources have no entry for {codename} to derive from"))?;
+        let path = Path::new(SOURCES_DIR).join(format!("{OWN_FILE}.{}", entry.ending));
+        Ok(Self { suite, entry: Some((path, entry)) })
+    }
+
+    fn update() -> Task {
+        Task::new("apt-get", &["update"])
+    }
+
+    fn install(&self) -> Task {
+        let options = ["install", "-y", "-t", &self.suite, "--no-install-recommends", PACKAGE];
+        Task::new("apt-get", &options)
+    }
+
+    /// What somebody would type.
+    fn line(&self, root: bool) -> String {
+        let sudo = if root { "" } else { "sudo " };
+        let entry = self.entry.as_ref().map(|(path, entry)| {
+            let lines: String = entry.text.lines().map(|line| format!(" '{line}'")).collect();
+            format!("printf '%s\\n'{lines} | {sudo}tee {} && ", path.display())
+        });
+        let (update, install) = (Self::update().line(), self.install().line());
+        format!("{}{sudo}{update} && {sudo}{install}", entry.unwrap_or_default())
+    }
+
+    fn go(&self, cx: &Context) {
+        if let Some((path, entry)) = &self.entry {
+            cx.console.say(&format!("writing {}:\n{}", path.display(), entry.text.trim_end()));
+            if let Err(error) = std::fs::write(path, &entry.text) {
+                cx.console.say(&format!("cannot write {}: {error}", path.display()));
+                return;
+            }
+        }
+        let run = |task: Task| {
+            task.env("DEBIAN_FRONTEND", "noninteractive").run(&cx.root, cx.console).success
+        };
+        if run(Self::update()) && run(self.install()) {
+            return;
+        }
+        cx.console.say(&format!("by hand: {}", self.line(true)));
+        if let Some((path, _)) = &self.entry {
+            // Best effort: the entry was ours, and led nowhere.
+            let _ = std::fs::remove_file(path);
+            run(Self::update());
+        }
+    }
+}
+
+/// apt's sources: the ending that tells their format, and their content.
+fn sources() -> Vec<(&'static str, String)> {
+    let mut paths = vec![PathBuf::from("/etc/apt/sources.list")];
+    let listed = std::fs::read_dir(SOURCES_DIR).into_iter().flatten().flatten();
+    let mut more: Vec<PathBuf> = listed.map(|entry| entry.path()).collect();
+    more.sort();
+    paths.extend(more);
+    let read = |path: PathBuf| {
+        let ending = match path.extension()?.to_str()? {
+            "list" => "list",
+            "sources" => "sources",
+            // As apt does.
+            _ => return None,
+        };
+        Some((ending, std::fs::read_to_string(path).ok()?))
+    };
+    paths.into_iter().filter_map(read).collect()
+}
+
+/// `bookworm`, say, if this is Debian itself.
+fn debian_codename(os_release: &str) -> Option<&str> {
+    let value = |name: &str| {
+        let line = os_release.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+        line.map(|value| value.trim().trim_matches('"'))
+    };
+    (value("ID") == Some("debian")).then(|| value("VERSION_CODENAME")).flatten()
+}
+
+/// The entry for the backports of `codename`, from the entry for `codename` in `text`.
+fn derived(ending: &str, text: &str, codename: &str) -> Option<Entry> {
+    let entry = entry_of(ending, text, codename)?;
+    let suite = format!("{codename}-backports");
+    match ending {
+        "list" => {
+            let line = one_line(entry)?;
+            let options = line.options.map(|options| format!("{options} ")).unwrap_or_default();
+            let text = format!("deb {options}{} {suite} main\n", line.uri);
+            Some(Entry { ending: "list", text })
+        }
+        _ => {
+            let mut text = String::new();
+            for (name, value) in fields(entry) {
+                let value = match name.to_ascii_lowercase().as_str() {
+                    "types" => "deb",
+                    "suites" => &suite,
+                    "components" => "main",
+                    _ => &value,
+                };
+                // A value that began on the next line stays there.
+                let gap = if value.starts_with('\n') { "" } else { " " };
+                text += &format!("{name}:{gap}{value}\n");
+            }
+            Some(Entry { ending: "sources", text })
+        }
+    }
+}
+
+/// The first enabled entry of binary packages for `suite` with the component main.
+fn entry_of<'t>(ending: &str, text: &'t str, suite: &str) -> Option<&'t str> {
+    if ending == "list" {
+        return text
+            .lines()
+            .find(|line| one_line(line).is_some_and(|line| line.suite == suite && line.has_main));
+    }
+    stanzas(text).into_iter().find(|stanza| {
+        let fields = fields(stanza);
+        let has = |name: &str, wanted: &str| {
+            let field = fields.iter().find(|(found, _)| found.eq_ignore_ascii_case(name));
+            field.is_some_and(|(_, value)| value.split_whitespace().any(|word| word == wanted))
+        };
+        has("Types", "deb")
+            && has("Suites", suite)
+            && has("Components", "main")
+            && !has("Enabled", "no")
+    })
+}
+
+/// `deb [options] uri suite component…`
+struct OneLine<'t> {
+    options: Option<&'t str>,
+    uri: &'t str,
+    suite: &'t str,
+    has_main: bool,
+}
+
+fn one_line(line: &str) -> Option<OneLine<'_>> {
+    let line = line.split('#').next()?.trim();
+    let rest = line.strip_prefix("deb").filter(|rest| rest.starts_with([' ', '\t']))?.trim_start();
+    let (options, rest) = match rest.starts_with('[') {
+        true => {
+            let (options, rest) = rest.split_at(rest.find(']')? + 1);
+            (Some(options), rest)
+        }
+        false => (None, rest),
+    };
+    let mut words = rest.split_whitespace();
+    let (uri, suite) = (words.next()?, words.next()?);
+    Some(OneLine { options, uri, suite, has_main: words.any(|word| word == "main") })
+}
+
+/// The paragraphs of a deb822 file.
+fn stanzas(text: &str) -> Vec<&str> {
+    let mut stanzas = Vec::new();
+    let (mut start, mut at) = (0, 0);
+    for line in text.split_inclusive('\n') {
+        if line.trim().is_empty() {
+            stanzas.push(&text[start..at]);
+            start = at + line.len();
+        }
+        at += line.len();
+    }
+    stanzas.push(&text[start..]);
+    stanzas
+}
+
+/// A paragraph's fields; comments left out, values of several lines kept as they are.
+fn fields(stanza: &str) -> Vec<(&str, String)> {
+    let mut fields: Vec<(&str, String)> = Vec::new();
+    for line in stanza.lines().filter(|line| !line.starts_with('#')) {
+        if line.starts_with([' ', '\t']) {
+            if let Some((_, value)) = fields.last_mut() {
+                *value += &format!("\n{}", line.trim_end());
+            }
+        } else if let Some((name, value)) = line.split_once(':') {
+            fields.push((name, value.trim().to_owned()));
+        }
+    }
+    fields
+}
+
+/// Major and minor in `QEMU emulator version 7.2.22 (Debian …)`.
+fn version_in(said: &str) -> Option<(u32, u32)> {
+    let (_, rest) = said.split_once("QEMU emulator version ")?;
+    let mut numbers = rest.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().ok());
+    Some((numbers.next()??, numbers.next()??))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEB822: &str = "\
+# A comment
+Types: deb deb-src
+# an address of another time
+URIs: http://mirror.example/debian
+Suites: bookworm bookworm-updates
+Components: main contrib
+Signed-By:
+ /usr/share/keyrings/one.gpg
+Architectures: amd64
+
+Types: deb
+URIs: http://mirror.example/debian-security
+Suites: bookworm-security
+Components: main
+";
+
+    const ONE_LINE: &str = "\
+# deb http://old.example/debian bookworm main
+deb-src http://mirror.example/debian bookworm main
+deb http://mirror.example/debian-security bookworm-security main
+deb\t[ arch=amd64 signed-by=/k.gpg ] http://mirror.example/debian/ bookworm contrib main # ours
+";
+
+    #[test]
+    fn a_stanza_is_taken_over_with_its_mirror_and_keys() {
+        let entry = derived("sources", DEB822, "bookworm").expect("an entry");
+        let text = "\
+Types: deb
+URIs: http://mirror.example/debian
+Suites: bookworm-backports
+Components: main
+Signed-By:
+ /usr/share/keyrings/one.gpg
+Architectures: amd64
+";
+        assert_eq!(entry, Entry { ending: "sources", text: text.into() });
+        assert!(entry_of("sources", &entry.text, "bookworm-backports").is_some());
+    }
+
+    #[test]
+    fn a_line_is_taken_over_with_its_mirror_and_options() {
+        let entry = derived("list", ONE_LINE, "bookworm").expect("an entry");
+        let text = "deb [ arch=amd64 signed-by=/k.gpg ] http://mirror.example/debian/ \
+                    bookworm-backports main\n";
+        assert_eq!(entry, Entry { ending: "list", text: text.into() });
+        assert!(entry_of("list", &entry.text, "bookworm-backports").is_some());
+        let plain = derived("list", "deb http://m.example/d bookworm main", "bookworm");
+        assert_eq!(
+            plain.expect("an entry").text,
+            "deb http://m.example/d bookworm-backports main\n"
+        );
+    }
+
+    #[test]
+    fn what_is_no_entry_of_the_release_is_left_alone() {
+        for text in [
+            "",
+            "deb",
+            "deb [arch=amd64 http://m.example/d bookworm main",
+            "deb http://m.example/d bookworm contrib",
+            "deb http://m.example/d trixie main",
+            "debug http://m.example/d bookworm main",
+            "#deb http://m.example/d bookworm main",
+        ] {
+            assert_eq!(derived("list", text, "bookworm"), None, "{text}");
+        }
+        for text in [
+            "",
+            "Suites: bookworm",
+            "Types: deb-src\nURIs: u\nSuites: bookworm\nComponents: main\n",
+            "Types: deb\nURIs: u\nSuites: bookworm-security\nComponents: main\n",
+            "Enabled: no\nTypes: deb\nURIs: u\nSuites: bookworm\nComponents: main\n",
+            "Types: deb\nURIs: u\n\nSuites: bookworm\nComponents: main\n",
+        ] {
+            assert_eq!(derived("sources", text, "bookworm"), None, "{text}");
+        }
+        let lower = "types: deb\nuris: u\nsuites: bookworm\ncomponents: main\n";
+        assert!(derived("sources", lower, "bookworm").is_some(), "names have no case");
+    }
+
+    #[test]
+    fn an_entry_that_is_there_is_used_and_another_is_named_exactly() {
+        let there = "deb http://m.example/d bookworm-backports main".to_owned();
+        let sources = [("sources", DEB822.to_owned()), ("list", there)];
+        let way = Way::among(&sources, "bookworm").expect("a way");
+        assert_eq!(
+            way.line(false),
+            "sudo apt-get update && sudo apt-get install -y -t bookworm-backports \
+             --no-install-recommends qemu-system-arm"
+        );
+        let sources = [("list", ONE_LINE.to_owned()), ("sources", DEB822.to_owned())];
+        let way = Way::among(&sources, "bookworm").expect("a way");
+        assert_eq!(
+            way.line(true),
+            "printf '%s\\n' 'deb [ arch=amd64 signed-by=/k.gpg ] http://mirror.example/debian/ \
+             bookworm-backports main' | tee /etc/apt/sources.list.d/barewire-backports.list && \
+             apt-get update && apt-get install -y -t bookworm-backports \
+             --no-install-recommends qemu-system-arm"
+        );
+        let why = Way::among(&sources, "trixie").expect_err("not its sources");
+        assert!(why.contains("trixie"), "{why}");
+    }
+
+    #[test]
+    fn only_debian_itself_is_debian() {
+        let text = "PRETTY_NAME=\"Debian GNU/Linux 12\"\nVERSION_CODENAME=bookworm\nID=debian\n";
+        assert_eq!(debian_codename(text), Some("bookworm"));
+        assert_eq!(debian_codename("ID=ubuntu\nVERSION_CODENAME=noble\nID_LIKE=debian\n"), None);
+        assert_eq!(debian_codename("ID=debian\n"), None);
+        assert_eq!(debian_codename(""), None);
+    }
+
+    #[test]
+    fn versions_are_read_and_compare_as_numbers() {
+        assert_eq!(version_in("QEMU emulator version 7.2.22 (Debian 1:7.2)\n"), Some((7, 2)));
+        assert!(version_in("QEMU emulator version 10.0.2") >= Some(WANTED));
+        assert_eq!(version_in("GNU bash, version 5.2"), None);
+    }
+}
