@@ -3,6 +3,7 @@
 // Modules of a test's root file are looked for beside it, where they would be tests themselves;
 // inside a module of this name they lie in `cli/`.
 mod cli {
+    mod adc;
     mod bad_input;
     mod command;
     mod flash;

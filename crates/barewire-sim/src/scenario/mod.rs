@@ -12,8 +12,10 @@
 //! way it comes. `barewire bench` counts what async adds; on the profile it is 0.1 µs.
 
 pub mod hop;
+pub mod nor_reads;
 pub mod priority;
 pub mod readout;
+pub mod sampling;
 pub mod waiting;
 
 use std::cell::RefCell;

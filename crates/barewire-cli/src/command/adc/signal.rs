@@ -51,8 +51,9 @@ pub(super) fn of(input: String, samples: &[(f64, f64)]) -> Option<Signal> {
     for &(_, volts) in samples {
         signal.min_v = signal.min_v.min(volts);
         signal.max_v = signal.max_v.max(volts);
-        signal.mean_v += volts / count;
+        signal.mean_v += volts;
     }
+    signal.mean_v /= count;
     let squares = samples.iter().map(|&(_, volts)| (volts - signal.mean_v).powi(2));
     signal.ac_rms_v = (squares.sum::<f64>() / count).sqrt();
     if let Some(frequency_hz) = frequency(samples, &signal) {

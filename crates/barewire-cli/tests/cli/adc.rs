@@ -1,0 +1,205 @@
+//! `barewire adc`: samples, what they are made of, and what is refused.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::command::run;
+
+const STREAM: [&str; 7] = ["adc", "stream", "--bus", "sim:rpi3", "--channel", "0", "--json"];
+
+fn stream(more: &[&str]) -> Value {
+    run(&[&STREAM[..], more].concat()).ok().json()
+}
+
+fn number(value: &Value, name: &str) -> f64 {
+    value[name].as_f64().unwrap_or_else(|| panic!("no {name} in {value}"))
+}
+
+#[test]
+fn rows_are_fast_and_add_up() {
+    let line = stream(&["--chip", "mcp3008", "--samples", "2000", "--batch", "1,10,100,500"]);
+    assert_eq!(line["effective_speed_hz"], json!(3_571_428));
+    assert_eq!(line["simulated"], json!(true));
+    let rows = line["rows"].as_array().expect("rows");
+    assert_eq!(
+        rows.iter().map(|row| row["batch"].as_u64()).collect::<Vec<_>>(),
+        [1, 10, 100, 500].map(Some)
+    );
+    for row in rows {
+        let rate = number(row, "samples_per_s");
+        assert!(rate >= if row["batch"] == 1 { 115_000.0 } else { 120_000.0 }, "{row}");
+        let names = ["clocks_us", "lead_us", "lag_us", "gap_us", "software_us"];
+        let sum: f64 = names.map(|name| number(row, name)).iter().sum();
+        assert!((sum - 1e6 / rate).abs() < 0.01, "{row}");
+        assert!((number(row, "clocks_us") - 26.0 * 0.28).abs() < 0.001, "{row}");
+        // tCSH, wherever it lies.
+        assert!(number(row, "gap_us") + number(row, "software_us") > 0.27, "{row}");
+        assert_eq!(row["missed"], json!(0));
+    }
+    assert_eq!(rows[2]["published_stock_samples_per_s"], json!(51_200));
+    assert_eq!(rows[2]["published_patched_samples_per_s"], json!(105_200));
+    let ceiling = &line["ceiling"];
+    assert_eq!(number(ceiling, "samples_per_s_min").floor(), 126_103.0);
+    assert_eq!(number(ceiling, "samples_per_s_max").floor(), 130_718.0);
+}
+
+#[test]
+fn a_sine_comes_back() {
+    let bus = "sim:rpi3,input=3:sine:1234.5:1500:2000";
+    let line = run(&[
+        "adc",
+        "stream",
+        "--bus",
+        bus,
+        "--channel",
+        "3",
+        "--samples",
+        "5000",
+        "--batch",
+        "50",
+        "--json",
+    ])
+    .ok()
+    .json();
+    let signal = &line["signals"][0];
+    assert_eq!(signal["input"], json!("3"));
+    assert!((number(signal, "frequency_hz") - 1234.5).abs() < 0.1, "{signal}");
+    assert!((number(signal, "amplitude_v") - 1.5).abs() < 0.005, "{signal}");
+    // Codes are rounded down: half a step of 4.9 mV.
+    assert!((number(signal, "offset_v") - 2.0).abs() < 0.005, "{signal}");
+    assert!((number(signal, "max_v") - 3.5).abs() < 0.01, "{signal}");
+}
+
+#[test]
+fn a_rate_is_held_on_its_grid() {
+    let line = stream(&["--samples", "500", "--rate", "10000", "--batch", "1,5"]);
+    for (row, batch) in line["rows"].as_array().expect("rows").iter().zip([1, 5]) {
+        assert!((number(row, "samples_per_s") - 10_000.0).abs() < 1.0, "{row}");
+        let interval = &row["interval"];
+        let [min, max] = ["min_ns", "max_ns"].map(|name| number(interval, name));
+        match batch {
+            // Two ticks of 52 ns, the bus path, and one kernel tick.
+            1 => assert!(min > 95_000.0 && max < 105_000.0, "{interval}"),
+            _ => assert!(min < 9_000.0 && max > 460_000.0, "{interval}"),
+        }
+        let counted: u64 = interval["histogram"]
+            .as_array()
+            .expect("buckets")
+            .iter()
+            .map(|bucket| bucket["count"].as_u64().expect("a count"))
+            .sum();
+        assert_eq!(counted, 499);
+    }
+}
+
+#[test]
+fn several_channels_and_pairs_are_one_scan() {
+    let bus = "sim:rpi3,input=0:constant:1250+1:constant:2500+5:ramp:1:5000:0";
+    let read = |more: &[&str]| {
+        run(&[&["adc", "read", "--bus", bus, "--json"], more].concat()).ok().json()["readings"]
+            .clone()
+    };
+    let readings = read(&["--channel", "0,1", "--differential", "1-0,0-1"]);
+    let codes: Vec<_> = (0..4).map(|index| readings[index]["code"].clone()).collect();
+    assert_eq!(codes, [256, 512, 256, 0].map(|code| json!(code)));
+    assert_eq!(readings[2]["input"], json!("1-0"));
+    assert_eq!(readings[1]["volts"], json!(2.5));
+    assert_eq!(read(&["--vref", "2.5"])[0]["volts"], json!(0.625), "the reference makes the volt");
+    let line = run(&[
+        "adc",
+        "stream",
+        "--bus",
+        bus,
+        "--channel",
+        "0,1",
+        "--samples",
+        "100",
+        "--batch",
+        "4",
+        "--json",
+    ])
+    .ok()
+    .json();
+    let row = &line["rows"][0];
+    assert!((number(row, "conversions_per_s") / number(row, "samples_per_s") - 2.0).abs() < 1e-9);
+    assert_eq!(
+        [&line["signals"][0]["mean_v"], &line["signals"][1]["mean_v"]],
+        [&json!(1.25), &json!(2.5)]
+    );
+    assert!(row["published_stock_samples_per_s"].is_null(), "published of one channel");
+}
+
+#[test]
+fn a_file_is_a_signal_and_samples_are_csv() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let file = dir.path().join("signal.txt");
+    fs::write(&file, "# volts\n1.0\n2.0\n").expect("written");
+    let bus = format!("sim:rpi3,input=0:file:{}:1000", file.display());
+    let arguments = ["adc", "stream", "--bus", &bus, "--samples", "300", "--csv", "--quiet"];
+    let csv = run(&arguments).ok().text();
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!((lines.len(), lines[0]), (301, "seconds,volts_0"));
+    assert!(lines[1].starts_with("0.000000000,0.99") && lines[300].ends_with(",1.997070"), "{csv}");
+    fs::write(&file, "1.0\ntwo\n").expect("written");
+    run(&arguments).fails(1, "line 2 is not a number");
+}
+
+#[test]
+fn the_table_and_the_plot_are_for_people() {
+    let text =
+        run(&["adc", "stream", "--samples", "1000", "--batch", "1,10", "--plot"]).ok().text();
+    for part in [
+        "MCP3008 on sim:rpi3, simulated",
+        "126,103 to 130,718",
+        "52,500, 98,300",
+        "10 transfers = (",
+        "V|",
+    ] {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+    assert!(run(&["adc", "read"]).ok().text().starts_with("input   code     volts\n0 "));
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_the_remedy() {
+    for (arguments, part) in [
+        (&["--speed-hz", "3600001"][..], "limit of 3600000 Hz at a supply of 5000 mV"),
+        (&["--vdd", "3.3", "--speed-hz", "1000001"], "limit of 1000000 Hz at a supply of 3300 mV"),
+        (&["--vdd", "1.8"], "2700 to 5500 (--vdd)"),
+        (&["--channel", "8"], "no channel 8: it has 0 to 7 (--channel)"),
+        (&["--chip", "mcp3004", "--channel", "4"], "it has 0 to 3"),
+        (&["--differential", "1-2"], "1 and 2 are no pair"),
+        (&["--bus", "sim:rpi3,fault=no-chip"], "no converter answers (received ff ff ff"),
+        (&["--bus", "sim:imx8mp"], "no converter answers"),
+        (&["--bus", "sim:rpi3,input=8:constant:1"], "the MCP3008 has no channel 8"),
+        (&["--bus", "sim:imx8mp,input=0:constant:1"], "sim:imx8mp has no converter"),
+        (&["--cs", "7"], "no chip select 7"),
+    ] {
+        run(&[&["adc", "read"], arguments].concat()).fails(1, part);
+    }
+    for (arguments, part) in [
+        (["--rate", "200000"], "the highest rate here is 132450"),
+        (
+            ["--rate", "130000"],
+            "130000 conversions a second cannot be held: the highest rate here is 12",
+        ),
+        (["--rate", "0"], "a rate of 0"),
+    ] {
+        run(&[&["adc", "stream", "--samples", "100"][..], &arguments].concat()).fails(1, part);
+    }
+    for arguments in [
+        &["adc", "stream", "--batch", "0"][..],
+        &["adc", "stream", "--samples", "0"],
+        &["adc", "read", "--chip", "mcp3001"],
+        &["adc", "read", "--vdd", "five"],
+        &["adc", "read", "--differential", "0"],
+        &["adc", "stream", "--csv", "--json"],
+    ] {
+        assert_eq!(run(arguments).code, Some(2), "{arguments:?}");
+    }
+    let near = run(&["adc", "read", "--chip", "mcp3080"]);
+    assert!(near.stderr.contains("did you mean"), "{near:?}");
+    let signal = run(&["adc", "read", "--bus", "sim:rpi3,input=0:sin:1:2:3"]);
+    assert!(signal.stderr.contains("did you mean \"sine\""), "{signal:?}");
+}

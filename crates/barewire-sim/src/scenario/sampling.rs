@@ -1,0 +1,86 @@
+//! MCP3008 samples on a Raspberry Pi 3: how many a second, and what each is made of.
+//!
+//! *Read first*: [`crate::selection`] for the parts; the figures beside are Scott Ellis's,
+//! "Analyzing SPI driver performance on the Raspberry Pi", 2017: the same chip, board and clock.
+//!
+//! # How it works
+//! Conversions of one channel, `batch` of them a prepared message, message after message. A Linux
+//! process pays its kernel's ticks; bare metal has none.
+
+use barewire::bus::Bus;
+use barewire::chip::mcp3008::{Input, MCP3008};
+use barewire::spi::Transfer;
+
+use crate::bring_up::{Charged, any};
+use crate::model::signal::Signal;
+use crate::selection::Parts;
+use crate::{Board, BoardOptions, BoardSpec, SimPlatform};
+
+/// The board, by its name.
+pub const BOARD: &str = "rpi3";
+/// The clock asked; 3.571 MHz is made.
+pub const SPEED_HZ: u32 = 3_600_000;
+
+/// Who samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Software {
+    /// A process under Linux.
+    LinuxProcess,
+    /// A program that has the processor to itself.
+    BareMetal,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sampling {
+    /// Conversions a second.
+    pub samples_per_s: f64,
+    /// What each is made of.
+    pub parts: Parts,
+}
+
+/// Runs the scenario: `messages` of `batch` conversions.
+///
+/// # Panics
+/// If a conversion fails or is wrong, or a rule of the wire is broken.
+#[must_use]
+pub fn run(software: Software, batch: usize, messages: usize) -> Sampling {
+    const LEVEL_UV: i64 = 1_234_000;
+    let board =
+        Board::new(BoardSpec::find(BOARD).expect("the board is there"), BoardOptions::default());
+    let spec = board.spec().adc.expect("the board has a converter");
+    let adc = board.attach_adc().expect("the board has a converter");
+    adc.borrow_mut().set_input(0, Signal::Constant { level_uv: LEVEL_UV });
+    let mut charged = Charged::new(any(&board), board.clone());
+    if software == Software::LinuxProcess {
+        charged = charged.for_linux_process();
+    }
+    let bus = Bus::with_platform(charged, &SimPlatform);
+    let settings = MCP3008.settings(spec.cs, SPEED_HZ, spec.supply_mv).expect("within its limits");
+    let device = bus.device(&settings).expect("opens");
+    let command = MCP3008.command(Input::Single(0)).expect("a channel it has");
+    let mut received = vec![[0; 3]; batch];
+    let mut message: Vec<Transfer<'_>> = received
+        .iter_mut()
+        .map(|rx| Transfer::exchange(command.bytes(), rx).with_cs_change())
+        .collect();
+    if let Some(last) = message.last_mut() {
+        last.cs_change = false;
+    }
+    let mut prepared = device.prepare_message(&mut message).expect("prepares");
+    // The first configures the block.
+    prepared.run().expect("runs");
+    board.start_selections();
+    let expected = LEVEL_UV * 1_024 / i64::from(spec.vref_mv) / 1_000;
+    for _ in 0..messages {
+        prepared.run().expect("runs");
+        for index in 0..batch {
+            let code = MCP3008.decode(prepared.rx(index).unwrap_or_default()).expect("answers");
+            assert_eq!(i64::from(code), expected);
+        }
+    }
+    let selections = board.take_selections();
+    assert!(board.violations().is_empty(), "{:#?}", board.violations());
+    let parts = Parts::of(&selections, batch).expect("more than one message");
+    Sampling { samples_per_s: 1e6 / parts.sum_us(), parts }
+}
