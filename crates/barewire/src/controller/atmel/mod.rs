@@ -45,7 +45,8 @@
 //!
 //! What is lost is an error ([`Error::Overrun`]), and the block is reset and usable after it.
 //! Polled at 26.4 MHz on SAMA5D3, as simulated, 518 bytes take 194 µs with `WaitDataRead` and
-//! 158 µs with `TwoWords`; the wire alone takes 157 µs.
+//! 158 µs with `TwoWords`; the wire alone takes 157 µs. A process under Linux loses words with
+//! `TwoWords`: a tick of the kernel's is longer than a word.
 //!
 //! # Chip selects
 //! PIO registers ([`gpio`](super::gpio)) or the block's own lines, which are active low. These fall
