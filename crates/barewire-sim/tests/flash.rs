@@ -81,7 +81,8 @@ fn writes_at_every_edge_read_back() {
         let mut chip = bench.chip(20_000_000).expect("identifies");
         chip.unprotect().expect("the status register is writable");
         let size = chip.size();
-        let mut scratch = vec![0; 4096];
+        // The largest erase unit of any board's chip: S25FL512S's sectors.
+        let mut scratch = vec![0; 256 << 10];
         let cases: [(u64, usize); 12] = [
             (0, 0),
             (0, 1),

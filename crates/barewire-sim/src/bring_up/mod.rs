@@ -9,6 +9,7 @@
 //! stands each driver's own way in, with its choices. [`Charged`] wraps it and charges the instructions the bus paths execute around the register work: the registers
 //! charge their own.
 
+mod atmel;
 mod bcm2835;
 mod ecspi;
 mod pl022;
@@ -26,6 +27,7 @@ use crate::board::{Board, SimRegisters};
 use crate::chip::{PS_PER_NS, Ps};
 use crate::platform::SimPlatform;
 use crate::wire::Driver;
+pub use atmel::{SimAtmel, atmel, atmel_interrupt, atmel_interrupt_with, atmel_with};
 pub use bcm2835::{SimBcm2835, bcm2835, bcm2835_interrupt};
 pub use ecspi::{SimEcspi, ecspi, ecspi_interrupt, ecspi_with};
 pub use pl022::{SimPl022, pl022, pl022_interrupt};
@@ -58,10 +60,10 @@ impl fmt::Debug for AnyController {
 #[must_use]
 pub fn any(board: &Board) -> AnyController {
     AnyController(match board.spec().kind {
+        ControllerKind::Atmel => Box::new(atmel(board)),
         ControllerKind::Bcm2835 => Box::new(bcm2835(board)),
         ControllerKind::Ecspi => Box::new(ecspi(board)),
         ControllerKind::Pl022 => Box::new(pl022(board)),
-        ControllerKind::Atmel => unreachable!(),
     })
 }
 
@@ -77,6 +79,9 @@ pub fn any_interrupt(
     interrupt: impl Interrupt + 'static,
 ) -> AnyController {
     AnyController(match board.spec().kind {
+        ControllerKind::Atmel => {
+            Box::new(atmel_interrupt(board, poll_limit_ns).with_interrupt(interrupt))
+        }
         ControllerKind::Bcm2835 => {
             Box::new(bcm2835_interrupt(board, poll_limit_ns).with_interrupt(interrupt))
         }
@@ -86,7 +91,6 @@ pub fn any_interrupt(
         ControllerKind::Pl022 => {
             Box::new(pl022_interrupt(board, poll_limit_ns).with_interrupt(interrupt))
         }
-        ControllerKind::Atmel => unreachable!(),
     })
 }
 

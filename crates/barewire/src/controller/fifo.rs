@@ -119,6 +119,14 @@ impl Flow {
     /// Sends as many words as may be in flight.
     fn fill<B: Fifo + ?Sized>(&mut self, block: &mut B, data: &Data<'_>) {
         let until = self.until.min(self.received + block.depth());
+        if self.sent + 1 == until {
+            // Nearly always so where there is no FIFO: the words of a chunk would all be cleared.
+            let tx = data.tx();
+            let word = tx.map_or(0, |tx| pack(&tx[self.cut.bytes(self.sent)], self.cut.word_bytes));
+            block.put(&[word]);
+            self.sent = until;
+            return;
+        }
         let mut chunk = [0; CHUNK_WORDS];
         while self.sent < until {
             let n = (until - self.sent).min(CHUNK_WORDS);
@@ -145,6 +153,13 @@ impl Flow {
             self.received += ready;
             return ready > 0;
         };
+        if ready == 1 {
+            let mut word = [0];
+            block.take(&mut word);
+            unpack(word[0], &mut rx[self.cut.bytes(self.received)], self.cut.word_bytes);
+            self.received += 1;
+            return true;
+        }
         let until = self.received + ready;
         let mut chunk = [0; CHUNK_WORDS];
         while self.received < until {

@@ -78,10 +78,10 @@ pub(super) fn native(lines: &[CsLine]) -> impl Iterator<Item = (u8, bool)> {
     })
 }
 
-/// A line of the block below `count` that no chip listens to, for chips which a GPIO selects, or
+/// The lines of the block below `count` that no chip listens to, for chips which a GPIO selects, or
 /// nobody.
-pub(super) fn idle_channel(lines: &[CsLine], count: u8) -> Option<u8> {
-    (0..count).find(|&channel| native(lines).all(|(used, _)| used != channel))
+pub(super) fn idle_channels(lines: &[CsLine], count: u8) -> impl Iterator<Item = u8> {
+    (0..count).filter(|&channel| native(lines).all(|(used, _)| used != channel))
 }
 
 /// Drives every GPIO line inactive, as an output.

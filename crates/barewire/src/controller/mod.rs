@@ -23,6 +23,7 @@
 //! Which transfers are polled is decided when they are planned, from their length and the
 //! controller's limit ([`Plan::by_interrupt`]).
 
+pub mod atmel;
 pub mod bcm2835;
 mod deadline;
 pub mod ecspi;

@@ -34,7 +34,7 @@ impl<'b, C: Controller + ?Sized> HalBus<'b, C> {
     /// length are not looked at: there is none, and words have 8 bits.
     ///
     /// # Errors
-    /// [`Error::NoCs`] if the controller always moves some chip's line; else as
+    /// [`Error::NoIdleChipSelect`] if the controller always moves some chip's line; else as
     /// [`Bus::device`](crate::bus::Bus::device).
     pub fn new(mut lock: Locked<'b, C>, settings: &Settings) -> Result<Self, Error> {
         let mode = settings.mode | Mode::NO_CS;

@@ -1,8 +1,8 @@
 //! Our errors as `embedded-hal` sees them.
 //!
 //! Its kinds are few: what keeps a chip select from doing what was asked is a `ChipSelectFault`,
-//! what came from a foreign bus keeps its kind, and everything else is `Other`. A timeout is no
-//! `Overrun`, and a refusal no `FrameFormat`.
+//! what came from a foreign bus keeps its kind, a lost word is an `Overrun`, and everything else is
+//! `Other`. A timeout is no `Overrun`, and a refusal no `FrameFormat`.
 
 use embedded_hal::spi::{self, ErrorKind};
 
@@ -13,10 +13,12 @@ impl spi::Error for Error {
         match *self {
             Error::NoSuchChipSelect { .. }
             | Error::CsPolarity { .. }
-            | Error::NoCs
+            | Error::NoIdleChipSelect
             | Error::CsCanSleep
             | Error::NativeCsWouldPulse { .. }
-            | Error::NativeCsDelay { .. } => ErrorKind::ChipSelectFault,
+            | Error::NativeCsDelay { .. }
+            | Error::NativeCsSpeed { .. } => ErrorKind::ChipSelectFault,
+            Error::Overrun => ErrorKind::Overrun,
             Error::Foreign { kind } => kind,
             _ => ErrorKind::Other,
         }

@@ -75,9 +75,6 @@ pub enum Error {
         /// Whether the board's line is active high.
         active_high: bool,
     },
-    /// The controller cannot clock without one of its own chip selects moving, and a chip listens to
-    /// each.
-    NoCs,
     /// Driving this line may sleep (an expander behind I2C, say): not on these paths.
     CsCanSleep,
     /// The line is the controller's own, which rises at the end of each burst: a transfer beyond
@@ -93,15 +90,15 @@ pub enum Error {
         /// The longest there is.
         max_ns: u32,
     },
-    /// The controller's own line is active in every transfer, and the board has a chip on it: that
-    /// chip would be selected together with this one.
-    NativeCsAlways,
     /// The line is the controller's own, which rises while the clock is set: a transfer with a speed
     /// of its own would pulse it.
     NativeCsSpeed {
         /// Hertz asked for the transfer.
         asked_hz: u32,
     },
+    /// The controller selects one of its own lines in every transfer, and each reaches a chip: none
+    /// is left for a chip that something else selects.
+    NoIdleChipSelect,
     /// `cs_change` on a message's last transfer would leave the chip selected.
     CsChangeOnLast,
     /// A delay longer than the controller's timer counts.
@@ -176,9 +173,6 @@ impl fmt::Display for Error {
                 "the board's chip select is active {}: set the mode's CS_HIGH accordingly",
                 if active_high { "high" } else { "low" }
             ),
-            Error::NoCs => f.write_str(
-                "the controller cannot clock without one of its own chip selects moving: free one of them",
-            ),
             Error::CsCanSleep => f.write_str(
                 "driving this chip select may sleep (an I/O expander?): it cannot serve the polled paths; use a GPIO of the SoC",
             ),
@@ -190,12 +184,12 @@ impl fmt::Display for Error {
                 f,
                 "the controller's own chip select cannot wait {asked_ns} ns (at most {max_ns}): use a GPIO as chip select"
             ),
-            Error::NativeCsAlways => f.write_str(
-                "the controller's own chip select is active in every transfer, and the board has a chip on it: give that chip a GPIO as chip select",
-            ),
             Error::NativeCsSpeed { asked_hz } => write!(
                 f,
                 "the controller's own chip select would pulse to set a clock of {asked_hz} Hz inside the message: keep to the device's speed, or use a GPIO as chip select"
+            ),
+            Error::NoIdleChipSelect => f.write_str(
+                "one of the controller's own chip selects is active in every transfer, and each of them reaches a chip: leave one unwired, or give that chip a GPIO as chip select",
             ),
             Error::CsChangeOnLast => f.write_str(
                 "cs_change on the last transfer would leave the chip selected after the message",

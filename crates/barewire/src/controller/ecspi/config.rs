@@ -98,8 +98,10 @@ impl EcspiConfig {
             Select::Native { channel } => channel & 3,
             // Some channel has to be selected: one whose SS no chip listens to. A GPIO's line leaves
             // at most three of the four to native ones.
-            Select::Gpio { .. } => lines::idle_channel(&self.chip_selects, 4).unwrap_or(0),
-            Select::Nobody => lines::idle_channel(&self.chip_selects, 4).ok_or(Error::NoCs)?,
+            Select::Gpio { .. } => lines::idle_channels(&self.chip_selects, 4).next().unwrap_or(0),
+            Select::Nobody => {
+                lines::idle_channels(&self.chip_selects, 4).next().ok_or(Error::NoIdleChipSelect)?
+            }
         };
         let conreg = self.conreg_for(settings.speed_hz, channel_select(channel))?;
         let divisor = divisor(conreg);

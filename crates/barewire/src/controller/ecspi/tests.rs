@@ -116,7 +116,7 @@ fn a_block_whose_every_line_has_a_chip_does_not_clock_without() {
     let chip_selects = [native(0), native(1), native(2), native(3)];
     let config = EcspiConfig { chip_selects, ..config(NATIVE) };
     let settings = Settings::new(0, 20_000_000).with_mode(Mode::NO_CS);
-    assert_eq!(config.configure(&settings, 8_000_000), Err(Error::NoCs));
+    assert_eq!(config.configure(&settings, 8_000_000), Err(Error::NoIdleChipSelect));
 }
 
 fn four_bytes_on_a_pin(ownership: Ownership, edges: [Vec<Access>; 2]) {

@@ -4,14 +4,17 @@
 //!
 //! | block | accesses an edge |
 //! |---|---|
+//! | [`AtmelPio`] | 1 write, whoever else writes the bank |
 //! | [`Bcm2835Gpio`] | 1 write, whoever else writes the bank |
 //! | [`ImxGpio`] | 1 write with the bank to oneself, else 1 read and 1 write |
 //! | [`Pl061`] | 1 write |
 
+mod atmel_pio;
 mod bcm2835;
 mod imx;
 mod pl061;
 
+pub use atmel_pio::AtmelPio;
 pub use bcm2835::Bcm2835Gpio;
 pub use imx::ImxGpio;
 pub use pl061::Pl061;

@@ -69,7 +69,7 @@ impl Pl022Config {
             Select::Gpio { .. } | Select::Nobody => {
                 // The block's own line falls for every frame, whichever chip is meant.
                 match lines::native(&self.chip_selects).next() {
-                    Some(_) => Err(Error::NativeCsAlways),
+                    Some(_) => Err(Error::NoIdleChipSelect),
                     None => Ok((select, active_high)),
                 }
             }

@@ -201,7 +201,7 @@ fn a_failed_transaction_releases_the_chip_and_names_the_operation() {
 fn kinds_of_errors_are_honest() {
     let chip_select = [
         Error::NoSuchChipSelect { chip_select: 3 },
-        Error::NoCs,
+        Error::NoIdleChipSelect,
         Error::CsCanSleep,
         Error::NativeCsWouldPulse { max_bytes: 512 },
     ];

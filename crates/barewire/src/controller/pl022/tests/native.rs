@@ -110,7 +110,7 @@ fn the_line_is_active_low_and_the_only_one() {
     let bus = Bus::new(Pl022::new(Looped::default(), NoPins, Ticker(0), both));
     bus.device(&SETTINGS).expect("the block's own is selected alone");
     let with_pin = Settings::new(3, 1_000_000);
-    assert_eq!(bus.device(&with_pin).expect_err("both would be"), Error::NativeCsAlways);
+    assert_eq!(bus.device(&with_pin).expect_err("both would be"), Error::NoIdleChipSelect);
     let nobody = SETTINGS.with_mode(Mode::NO_CS);
-    assert_eq!(bus.device(&nobody).expect_err("somebody would be"), Error::NativeCsAlways);
+    assert_eq!(bus.device(&nobody).expect_err("somebody would be"), Error::NoIdleChipSelect);
 }

@@ -1,0 +1,262 @@
+//! Settings to register values: divider, mode, chip select, delays.
+
+use super::regs::{
+    BITS_16, CHANNELS, CPOL, CSAAT, DELAY_MAX, DLYBCS_MIN, DLYBCT, DLYBCT_PERIODS, LLB, MODFDIS,
+    MSTR, NCPHA, PS, SCBR, WDRBT, dlybcs, dlybct, dlybct_of, dlybs, pcs, scbr, scbr_of,
+};
+use super::{CS_HIGH, NATIVE, P_CHANNEL, P_CS_MASK, P_FLAGS, P_MR, P_PCS};
+use crate::controller::lines::{self, Select};
+use crate::controller::waits::poll_bytes_max;
+use crate::controller::{CsLine, Limits, Plan, Program, word_bytes};
+use crate::spi::{Effective, Error, Mode, Settings, Transfer};
+
+const NS_PER_S: u64 = 1_000_000_000;
+const PS_PER_S: u128 = 1_000_000_000_000;
+/// Errata of the block's earlier parts forbid 1: AT91SAM9 "Bad tx_ready Behavior when CSAAT = 1 and
+/// SCBR = 1" (a word may be sent twice), AVR32 UC3A "Bad serial clock generation on 2nd chip select
+/// when SCBR = 1, CPOL = 1 and NCPHA = 0" (a pulse too many). At 1 the clock is the peripheral
+/// clock, 132 MHz on SAMA5D3, which no pin carries.
+const SCBR_MIN: u32 = 2;
+const SCBR_MAX: u32 = 255;
+/// The slowest clock whose half period is certainly over once RDR has been read after RDRF: 50 ns,
+/// less than any read of a peripheral register takes on these chips.
+const FAST_MIN_HZ: u64 = 10_000_000;
+
+/// How many words are on the way, and what keeps one that came from being lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pipe {
+    /// Two words, and the block starts the second only when the first has been read (WDRBT): late
+    /// software costs time, never data. For SAMA5D3 and whatever else has the bit.
+    WaitDataRead,
+    /// One word: late software costs time, never data, and each word costs the time to read it
+    /// and to write the next. For blocks without WDRBT.
+    OneWord,
+    /// Two words, and the block waits for nobody: no gap between words while software comes round
+    /// within each. Where it does not the message fails ([`Error::Overrun`]). For software that
+    /// nothing preempts, or a slow clock.
+    TwoWords,
+}
+
+/// Where the block is told which of its lines is selected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeripheralSelect {
+    /// In MR: a message to another line than the one before it costs a write. For a bus with one
+    /// device, or few changes.
+    Fixed,
+    /// In each word: devices alternate without a write, as long as they agree on loopback and on
+    /// DLYBCS. Each word costs an instruction more.
+    Variable,
+}
+
+/// What the board fixes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AtmelConfig {
+    /// The block's peripheral clock (MCK, or the part of it the PMC gives the block), in hertz,
+    /// above zero.
+    pub reference_hz: u32,
+    /// The lines; a device names one by its index.
+    pub chip_selects: [CsLine; 4],
+    /// How words are kept from being lost.
+    pub pipe: Pipe,
+    /// Where the line is named.
+    pub peripheral_select: PeripheralSelect,
+    /// Transfers that take longer on the wire, in nanoseconds, wait by interrupt; the others are
+    /// polled. [`ALWAYS_POLL`](crate::controller::ALWAYS_POLL) if there is no interrupt. Mind that
+    /// there is one interrupt a word.
+    pub poll_limit_ns: u32,
+}
+
+/// A delay in steps of `step_periods` of the peripheral clock, rounded up; `None` beyond the field.
+fn steps(ns: u32, reference_hz: u32, step_periods: u32) -> Option<u32> {
+    let scaled = u128::from(ns) * u128::from(reference_hz);
+    let steps = scaled.div_ceil(u128::from(NS_PER_S) * u128::from(step_periods));
+    u32::try_from(steps).ok().filter(|&steps| steps <= DELAY_MAX)
+}
+
+impl AtmelConfig {
+    pub(super) fn limits(&self, timer_hz: u32) -> Limits {
+        Limits {
+            max_speed_hz: self.reference_hz / SCBR_MIN,
+            min_speed_hz: self.reference_hz.div_ceil(SCBR_MAX),
+            bits_per_word_mask: 1 << 7 | 1 << 15,
+            timer_hz,
+        }
+    }
+
+    /// What MR holds whatever the device: nobody's line, no delay.
+    pub(super) fn mr(&self) -> u32 {
+        let guard = if self.pipe == Pipe::WaitDataRead { WDRBT } else { 0 };
+        let select = if self.peripheral_select == PeripheralSelect::Variable { PS } else { 0 };
+        MSTR | MODFDIS | guard | select
+    }
+
+    /// At least this long, in whole nanoseconds.
+    fn periods_ns(&self, periods: u32) -> u64 {
+        u64::from(periods) * NS_PER_S / u64::from(self.reference_hz)
+    }
+
+    /// SCBR for the fastest clock not above `speed_hz`.
+    fn scbr_for(&self, speed_hz: u32) -> Result<u32, Error> {
+        if speed_hz == 0 {
+            return Err(Error::SpeedZero);
+        }
+        let divisor = self.reference_hz.div_ceil(speed_hz).max(SCBR_MIN);
+        if divisor > SCBR_MAX {
+            let min_hz = self.limits(1).min_speed_hz;
+            return Err(Error::SpeedTooLow { asked_hz: speed_hz, min_hz });
+        }
+        Ok(scbr(divisor))
+    }
+
+    /// BITS, and the bytes of a word.
+    fn bits_for(bits: u8) -> Result<(u32, u8), Error> {
+        match word_bytes(bits)? {
+            1 => Ok((0, 1)),
+            2 => Ok((BITS_16, 2)),
+            _ => Err(Error::BitsPerWord { bits }),
+        }
+    }
+
+    /// The block's line for a chip: every transfer has one, with a CSR. A chip that a GPIO selects
+    /// gets one that reaches nobody, and, as four lines share four, one to itself: devices that
+    /// alternate do not overwrite each other's CSR.
+    fn channel_for(&self, select: Select, chip_select: u8) -> Result<u8, Error> {
+        match select {
+            Select::Native { channel } if channel < CHANNELS => Ok(channel),
+            Select::Native { .. } => Err(Error::NoSuchChipSelect { chip_select }),
+            Select::Gpio { .. } | Select::Nobody => {
+                let before = self.chip_selects.iter().take(chip_select.into());
+                let pins = before.filter(|line| matches!(line, CsLine::Gpio { .. })).count();
+                let nth = if select == Select::Nobody { 0 } else { pins };
+                lines::idle_channels(&self.chip_selects, CHANNELS)
+                    .nth(nth)
+                    .ok_or(Error::NoIdleChipSelect)
+            }
+        }
+    }
+
+    pub(super) fn configure(
+        &self,
+        settings: &Settings,
+        timer_hz: u32,
+    ) -> Result<(Program, Effective), Error> {
+        let (select, active_high) = lines::find(&self.chip_selects, settings)?;
+        let mode = settings.mode;
+        if mode.contains(Mode::LSB_FIRST) {
+            return Err(Error::LsbFirst);
+        }
+        let native = matches!(select, Select::Native { .. });
+        if native && active_high {
+            // NPCS has one polarity, whatever the table says.
+            return Err(Error::CsPolarity { active_high: false });
+        }
+        let channel = usize::from(self.channel_for(select, settings.chip_select)?);
+        let scbr = self.scbr_for(settings.speed_hz)?;
+        let (bits, word_bytes) = Self::bits_for(settings.bits_per_word)?;
+        let divisor = scbr_of(scbr);
+
+        // CSAAT for chips on a GPIO too: without it the block deselects its own line whenever we
+        // are late, and spends DLYBCS and DLYBS on selecting it again.
+        let mut csr = CSAAT | scbr | bits;
+        if mode.contains(Mode::CPOL) {
+            csr |= CPOL;
+        }
+        if !mode.contains(Mode::CPHA) {
+            csr |= NCPHA;
+        }
+        let mut mr = self.mr();
+        if mode.contains(Mode::LOOP) {
+            mr |= LLB;
+        }
+        let pcs = pcs(channel);
+        let variable = self.peripheral_select == PeripheralSelect::Variable;
+        if !variable {
+            mr |= pcs;
+        }
+
+        // What the block cannot wait for is left in here for the timer.
+        let mut by_timer = *settings;
+        let mut effective = Effective::by_timer(self.reference_hz / divisor, settings, timer_hz);
+        if let Some(steps) = self.dlybct_for(settings.word_delay_ns) {
+            csr |= dlybct(steps);
+            by_timer.word_delay_ns = 0;
+            effective.word_delay_ns = self.periods_ns(steps * DLYBCT_PERIODS);
+        }
+        if native {
+            let setup = self.dlybs_for(settings.cs_setup_ns)?;
+            csr |= dlybs(setup);
+            by_timer.cs_setup_ns = 0;
+            effective.cs_setup_ns =
+                if setup > 0 { self.periods_ns(setup) } else { self.periods_ns(divisor) / 2 };
+            if let Some(inactive) = steps(settings.cs_inactive_ns, self.reference_hz, 1) {
+                // The block waits before it selects again, and software goes on meanwhile.
+                mr |= dlybcs(inactive);
+                by_timer.cs_inactive_ns = 0;
+                effective.cs_inactive_ns = self.periods_ns(inactive.max(DLYBCS_MIN));
+            }
+        }
+
+        let mut regs = [0; 5];
+        regs[P_MR] = mr;
+        regs[P_CHANNEL] = channel as u32;
+        regs[P_CS_MASK] = select.gpio_mask();
+        regs[P_FLAGS] = if active_high { CS_HIGH } else { 0 } | if native { NATIVE } else { 0 };
+        regs[P_PCS] = if variable { pcs } else { 0 };
+        let plan = Plan::new(csr, 0, word_bytes);
+        let mut program = Program::by_timer(&by_timer, timer_hz, plan, regs)?;
+        program.poll_bytes_max = self.poll_bytes_max(&program.plan, timer_hz);
+        Ok((program, effective))
+    }
+
+    /// DLYBCT of a word delay; `None` if there is none or it is too long.
+    fn dlybct_for(&self, ns: u32) -> Option<u32> {
+        steps(ns, self.reference_hz, DLYBCT_PERIODS).filter(|&steps| steps > 0)
+    }
+
+    /// DLYBS of a setup time.
+    fn dlybs_for(&self, ns: u32) -> Result<u32, Error> {
+        let max_ns = self.periods_ns(DELAY_MAX) as u32;
+        steps(ns, self.reference_hz, 1).ok_or(Error::NativeCsDelay { asked_ns: ns, max_ns })
+    }
+
+    /// A transfer's CSR.
+    pub(super) fn plan(&self, program: &Program, transfer: &Transfer<'_>) -> Result<u32, Error> {
+        let device = program.plan.control;
+        let mut csr = device;
+        if transfer.speed_hz != 0 {
+            csr = csr & !SCBR | self.scbr_for(transfer.speed_hz)?;
+        }
+        if transfer.bits_per_word != 0 {
+            csr = csr & !BITS_16 | Self::bits_for(transfer.bits_per_word)?.0;
+        }
+        if transfer.word_delay_ns != 0 {
+            // The longer of the two, by the block only if both fit it: else the timer has both.
+            let fits = program.plan.word_delay_ticks == 0;
+            csr &= !DLYBCT;
+            if let (true, Some(steps)) = (fits, self.dlybct_for(transfer.word_delay_ns)) {
+                csr |= dlybct(steps.max(dlybct_of(device)));
+            }
+        }
+        Ok(csr)
+    }
+
+    /// Whether half a clock of `csr` may be longer than a read of RDR.
+    #[inline]
+    pub(super) fn is_slow(&self, csr: u32) -> bool {
+        u64::from(self.reference_hz) < FAST_MIN_HZ * u64::from(scbr_of(csr))
+    }
+
+    /// How long `words` of `csr` take, in picoseconds.
+    pub(super) fn wire_ps(&self, csr: u32, words: usize) -> u128 {
+        let bits = if csr & BITS_16 != 0 { 16 } else { 8 };
+        let periods = bits * scbr_of(csr) + dlybct_of(csr) * DLYBCT_PERIODS;
+        (words as u128 * u128::from(periods) * PS_PER_S).div_ceil(self.reference_hz.into())
+    }
+
+    /// The longest transfer of `plan` that is polled.
+    pub(super) fn poll_bytes_max(&self, plan: &Plan, timer_hz: u32) -> usize {
+        let gap_ps = u128::from(plan.word_delay_ticks) * PS_PER_S;
+        let word_ps = self.wire_ps(plan.control, 1) + gap_ps.div_ceil(timer_hz.into());
+        poll_bytes_max(self.poll_limit_ns, word_ps, plan.word_bytes())
+    }
+}

@@ -1,0 +1,75 @@
+//! The PIO controller of SAMA5D3 and of the AT91 and SAM9 before it.
+//!
+//! Read first: SAMA5D3 Series datasheet, chapter "Parallel Input/Output Controller (PIO)", sections
+//! "Output Control" and "Set and Clear Output Data".
+//!
+//! A bank sets pins by PIO_SODR and clears pins by PIO_CODR; both leave every other pin alone. So an
+//! edge is one write, nothing is read, and who else writes the bank does not matter.
+//!
+//! # Not supported
+//! Chip selects spread over several banks; the PIO of SAMA5D2 and later (PIO4), whose registers lie
+//! elsewhere; open drain (PIO_MDER) and pull-ups, which stay as the board has them.
+
+use super::GpioBank;
+use crate::reg::Registers;
+
+/// PIO Enable Register: the pins are the PIO controller's, no peripheral's.
+const PER: u32 = 0x00;
+/// Output Enable Register.
+const OER: u32 = 0x10;
+/// Set Output Data Register.
+const SODR: u32 = 0x30;
+/// Clear Output Data Register.
+const CODR: u32 = 0x34;
+
+/// One bank of the PIO controller: PIOA, PIOB, …
+#[derive(Debug)]
+pub struct AtmelPio<R> {
+    regs: R,
+}
+
+impl<R: Registers> AtmelPio<R> {
+    /// Takes the bank at `regs`.
+    pub fn new(regs: R) -> Self {
+        Self { regs }
+    }
+}
+
+impl<R: Registers> GpioBank for AtmelPio<R> {
+    #[inline]
+    fn drive(&mut self, mask: u32, high: bool) {
+        self.regs.write(if high { SODR } else { CODR }, mask);
+    }
+
+    fn output(&mut self, mask: u32, high: bool) {
+        // The level and the direction first, both of which the controller takes while a peripheral
+        // has the pin: one that became ours at the wrong level would select its chip.
+        self.drive(mask, high);
+        self.regs.write(OER, mask);
+        self.regs.write(PER, mask);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reg::Access::Write;
+    use crate::reg::Fake;
+
+    #[test]
+    fn an_edge_is_one_write() {
+        let script = [Write(CODR, 0x8000), Write(SODR, 0x8000)];
+        let mut gpio = AtmelPio::new(Fake::new(&script));
+        gpio.drive(0x8000, false);
+        gpio.drive(0x8000, true);
+        assert_eq!(gpio.regs.remaining(), 0);
+    }
+
+    #[test]
+    fn a_pin_has_its_level_before_it_drives_and_drives_before_it_is_ours() {
+        let script = [Write(SODR, 4), Write(OER, 4), Write(PER, 4)];
+        let mut gpio = AtmelPio::new(Fake::new(&script));
+        gpio.output(4, true);
+        assert_eq!(gpio.regs.remaining(), 0);
+    }
+}
