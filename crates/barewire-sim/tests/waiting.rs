@@ -42,6 +42,7 @@ fn column(cost: Cost, interrupts: bool) -> String {
 
 fn even(board: &'static BoardSpec, speed_hz: u32, max_bytes: usize) -> String {
     let text = |waits| match break_even(board, gpio_line(board), speed_hz, waits, max_bytes) {
+        Some(1) => "1 byte".into(),
         Some(bytes) => format!("{bytes} bytes"),
         None => format!("none up to {max_bytes} bytes"),
     };
