@@ -15,7 +15,7 @@ use loom::thread::{self, Thread};
 
 use barewire::bus::platform::AtomicU32;
 use barewire::bus::{Platform, Pump};
-use mixes::Op::{self, Async, Cancel, Enqueue, Lock, Prepared, Sync, Transact, Try, Wait};
+use mixes::Op::{self, Async, Cancel, Enqueue, Lock, Prepared, Race, Sync, Transact, Try, Wait};
 use mixes::{Outcome, Worker, model_bus};
 
 loom::lazy_static! {
@@ -104,7 +104,7 @@ fn check_all(what: &str, mixes: &[Vec<Vec<Op>>], usual: Option<usize>) {
 }
 
 const PATHS: [Op; 5] = [Prepared, Sync, Async, Lock, Cancel];
-const ALL: [Op; 9] = [Prepared, Sync, Async, Lock, Cancel, Enqueue, Wait, Transact, Try];
+const ALL: [Op; 10] = [Prepared, Sync, Async, Lock, Cancel, Enqueue, Wait, Transact, Race, Try];
 
 /// The unordered pairs of `ops`.
 fn pairs<T: Clone>(ops: &[T]) -> impl Iterator<Item = [T; 2]> {
@@ -119,7 +119,7 @@ fn one_each(threads: &[Op]) -> Vec<Vec<Op>> {
 /// Whether nobody but the threads themselves ever waits for the mix's messages: then every
 /// interleaving can be run in seconds.
 fn is_light(mix: &[Op; 2]) -> bool {
-    let heavy = |op: &&Op| matches!(op, Async | Cancel | Wait | Transact);
+    let heavy = |op: &&Op| matches!(op, Async | Cancel | Wait | Transact | Race);
     mix.iter().filter(heavy).count() < 2
 }
 

@@ -106,7 +106,7 @@ impl<C: ?Sized> Held<'_, C> {
     /// Says in the word that there are messages in the queue. Turns do not count: whose it is comes
     /// by itself.
     fn tag_backlog(&mut self) {
-        if self.queue(|queue| queue.any(|task| task.kind != Kind::Turn)) {
+        if self.queue(|queue| queue.any(|task| task.kind != Kind::Offer)) {
             let bus = self.bus();
             let mut seen = bus.word.load(Ordering::Relaxed);
             while let Err(now) = bus.word.compare_exchange_weak(
@@ -259,7 +259,7 @@ impl<C: Controller + ?Sized> Held<'_, C> {
         // SAFETY: the node is out of the queue and not settled.
         let cancelled = unsafe { &*node }.is_cancelled();
         // SAFETY: likewise.
-        if cancelled || unsafe { with_task(node, |task| task.kind) } == Kind::Turn {
+        if cancelled || unsafe { with_task(node, |task| task.kind) } == Kind::Offer {
             // SAFETY: it is out of the queue.
             unsafe { Node::settle_removed(node, self.bus().platform) };
         } else {
@@ -293,7 +293,7 @@ impl<C: Controller + ?Sized> Held<'_, C> {
     /// Who tries again gives the bus back too, and so each comes to its turn.
     fn give_back_inherited(mut self, inheritance: &dyn Inheritance) {
         let bus = self.bus();
-        let turn = self.queue(|queue| queue.take_if(|_, task| task.kind == Kind::Turn));
+        let turn = self.queue(|queue| queue.take_if(|_, task| task.kind == Kind::Offer));
         self.tag_backlog();
         self.pass_on();
         bus.disown(inheritance);
@@ -322,5 +322,5 @@ impl<C: Controller + ?Sized> Held<'_, C> {
 /// Whether a queued node is a turn.
 fn is_turn(node: *const Node) -> bool {
     // SAFETY: the caller holds the bus, and took the node out of its queue.
-    unsafe { with_task(node, |task| task.kind) == Kind::Turn }
+    unsafe { with_task(node, |task| task.kind) == Kind::Offer }
 }

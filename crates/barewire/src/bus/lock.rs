@@ -3,7 +3,8 @@
 //! # How it works
 //! The word is [`IDLE`], or the address of the node pushed last with tags in its low bits:
 //! [`HELD`] while somebody drives the bus, [`BACKLOG`] if the holder's queue is not empty,
-//! [`SWEEP`] if somebody wants a node out of it, [`INHERITS`] for a bus whose lock is another word
+//! [`SWEEP`] if somebody wants a node out of it, [`OFFERED`] while a future is to be polled for its
+//! turn (see [`super::offer`]), [`INHERITS`] for a bus whose lock is another word
 //! (see [`super::inherit`]). Taking an idle bus is one compare-and-swap from [`IDLE`] to [`HELD`],
 //! giving it back one from [`HELD`] to [`IDLE`]; whatever else is to be done makes one of the two
 //! fail, and is in [`super::pump`].
@@ -16,8 +17,9 @@
 //! 3. The holder alone touches the controller and the queue.
 //!
 //! # Safety
-//! There is at most one holder: only the compare-and-swaps that set [`HELD`] make one, and only
-//! the holder clears it, or passes what it holds on to exactly one other.
+//! There is at most one holder: only the compare-and-swaps that set [`HELD`] or clear [`OFFERED`]
+//! make one, and only the holder clears the one and sets the other, or passes what it holds on to
+//! exactly one other.
 #![allow(unsafe_code, reason = "the controller lies in an UnsafeCell that the bus word guards")]
 
 use core::cell::UnsafeCell;
@@ -48,7 +50,9 @@ pub(super) const BACKLOG: usize = 2;
 pub(super) const SWEEP: usize = 4;
 /// Tag, always set: the lock is another word.
 pub(super) const INHERITS: usize = 8;
-const TAGS: usize = HELD | BACKLOG | SWEEP | INHERITS;
+/// Tag, beside [`HELD`]: the bus is offered to a future; whoever clears this is the holder.
+pub(super) const OFFERED: usize = 16;
+const TAGS: usize = HELD | BACKLOG | SWEEP | INHERITS | OFFERED;
 
 const _: () = assert!(mem::align_of::<Node>() > TAGS, "a node's address leaves room for the tags");
 
@@ -62,6 +66,10 @@ pub(super) fn node(word: *mut Node) -> *const Node {
 
 pub(super) fn tagged(node: *const Node, tags: usize) -> *mut Node {
     node.cast_mut().map_addr(|address| address | tags)
+}
+
+pub(super) fn untagged(word: *mut Node, tags: usize) -> *mut Node {
+    word.map_addr(|address| address & !tags)
 }
 
 /// Who runs what is submitted to a bus and not waited for.

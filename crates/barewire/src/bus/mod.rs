@@ -42,6 +42,7 @@ mod inherit;
 mod interrupt;
 mod lock;
 mod node;
+mod offer;
 pub mod platform;
 mod prepared;
 mod pump;

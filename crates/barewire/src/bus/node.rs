@@ -74,8 +74,10 @@ pub(super) enum Kind {
     Planned,
     /// Has the controller plan its message, and runs it.
     Unplanned,
-    /// Gives the bus to its owner.
+    /// Gives the bus to its owner, a thread that waits.
     Turn,
+    /// Offers the bus to its owner, a future.
+    Offer,
 }
 
 /// What a node asks for.
@@ -133,7 +135,7 @@ impl Task {
 }
 
 /// A place in the queue. Aligned so that the bus word has room for its tags.
-#[repr(align(16))]
+#[repr(align(32))]
 pub(super) struct Node {
     state: AtomicU32,
     pub(super) next: Cell<*const Node>,
@@ -274,6 +276,11 @@ impl Node {
     }
 
     // The holder's.
+
+    /// What was granted was taken back by the holder, who queues it again.
+    pub(super) fn set_queued_again(&self) {
+        self.state.store(QUEUED, Ordering::Release);
+    }
 
     /// Whether the queue can be handed to its owner.
     #[inline]

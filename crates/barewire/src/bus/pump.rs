@@ -29,7 +29,8 @@ use core::ptr;
 use super::Bus;
 use super::atomic::Ordering;
 use super::lock::{
-    BACKLOG, HELD, HELD_ALONE, Held, IDLE, INHERITS, Pump, SWEEP, node as node_of, tagged, tags,
+    BACKLOG, HELD, HELD_ALONE, Held, IDLE, INHERITS, OFFERED, Pump, SWEEP, node as node_of, tagged,
+    tags, untagged,
 };
 use super::node::{Kind, Node, Stage, Task};
 use super::queue::Queue;
@@ -271,9 +272,10 @@ impl<C: Controller + ?Sized> Bus<C> {
         }
         if self.platform.inheritance().is_some() {
             self.sweep_inherited();
-        } else if let Some((mut held, left)) = self.take_or_call() {
-            // What was pushed since we took the bus was submitted to a held bus.
-            let called = held.gather() != left;
+        } else if let Some(Taken { mut held, left, offered }) = self.take_or_call() {
+            // What was pushed since we took the bus was submitted to a held bus; so was the turn
+            // that we took back.
+            let called = held.gather() != left || offered;
             held.sweep();
             let still = if called { Err(held) } else { held.let_go() };
             match still {
@@ -287,22 +289,43 @@ impl<C: Controller + ?Sized> Bus<C> {
         self.wait_settled(node)
     }
 
-    /// Takes the bus if nobody holds it, or else calls its holder to look at the queue, before it
-    /// gives the bus back and between any two messages. With the bus comes the youngest node that
-    /// was pushed before, to be compared only.
-    fn take_or_call(&self) -> Option<(Held<'_, C>, *const Node)> {
+    /// Takes the bus if nobody holds it or it is but offered, or else calls its holder to look at the
+    /// queue, before it gives the bus back and between any two messages.
+    fn take_or_call(&self) -> Option<Taken<'_, C>> {
         let mut seen = self.word.load(Ordering::Relaxed);
         loop {
-            let taken = tags(seen) & HELD == 0;
-            let wanted = tagged(seen, if taken { HELD } else { SWEEP });
-            match self.word.compare_exchange_weak(seen, wanted, Ordering::AcqRel, Ordering::Relaxed)
+            let (free, offered) = (tags(seen) & HELD == 0, tags(seen) & OFFERED != 0);
+            let wanted = match (free, offered) {
+                (true, _) => tagged(seen, HELD),
+                (false, true) => untagged(seen, OFFERED),
+                (false, false) => tagged(seen, SWEEP),
+            };
+            if let Err(now) =
+                self.word.compare_exchange_weak(seen, wanted, Ordering::AcqRel, Ordering::Relaxed)
             {
-                // SAFETY: HELD was clear, and we set it.
-                Ok(_) => return taken.then(|| (unsafe { self.held() }, node_of(seen))),
-                Err(now) => seen = now,
+                seen = now;
+                continue;
             }
+            if !free && !offered {
+                return None;
+            }
+            // SAFETY: HELD was clear and we set it, or OFFERED was set and we cleared it.
+            let mut held = unsafe { self.held() };
+            if offered {
+                held.queue_offered();
+            }
+            return Some(Taken { held, left: node_of(seen), offered });
         }
     }
+}
+
+/// A bus that nobody was driving.
+struct Taken<'b, C: ?Sized> {
+    held: Held<'b, C>,
+    /// The youngest node that was pushed before, to be compared only.
+    left: *const Node,
+    /// It was offered to a future, whose turn is first in the queue again.
+    offered: bool,
 }
 
 /// Settles a message whose run panicked, and passes the bus on.
@@ -446,6 +469,10 @@ impl<C: Controller + ?Sized> Held<'_, C> {
         }
         // SAFETY: likewise.
         let kind = unsafe { with_task(node, |task| task.kind) };
+        if kind == Kind::Offer {
+            self.offer(node);
+            return None;
+        }
         if kind == Kind::Turn {
             if !self.queue(|queue| queue.is_empty()) {
                 bus.set_tag(BACKLOG);
@@ -648,8 +675,8 @@ impl<C: Controller + ?Sized> Bus<C> {
             self.ring();
         } else if self.platform.inheritance().is_some() {
             self.pump_inherited();
-        } else if let Some((held, _)) = self.take_or_call() {
-            held.pump();
+        } else if let Some(taken) = self.take_or_call() {
+            taken.held.pump();
         }
         self.wait_settled(node);
     }

@@ -24,6 +24,8 @@ pub(super) struct Queue {
     tail: *const Node,
     /// Nodes with a priority above 0.
     urgent: usize,
+    /// Whom the bus is offered to; null if nobody.
+    pub(super) offered: *const Node,
 }
 
 /// Lets `f` see a queued node's task.
@@ -56,7 +58,7 @@ fn set_next(node: *const Node, to: *const Node) {
 
 impl Queue {
     pub(super) const fn new() -> Self {
-        Self { head: ptr::null(), tail: ptr::null(), urgent: 0 }
+        Self { head: ptr::null(), tail: ptr::null(), urgent: 0, offered: ptr::null() }
     }
 
     #[inline]
@@ -103,6 +105,19 @@ impl Queue {
         set_next(node, ptr::null());
         // SAFETY: the caller's promise.
         unsafe { self.add_pushed(node) };
+    }
+
+    /// Adds one node before all others.
+    ///
+    /// # Safety
+    /// As [`Queue::add_pushed`].
+    pub(super) unsafe fn add_first(&mut self, node: *const Node) {
+        set_next(node, self.head);
+        if self.head.is_null() {
+            self.tail = node;
+        }
+        self.head = node;
+        self.urgent += usize::from(with_task(node, |task| task.priority) > 0);
     }
 
     /// Takes out who is next.

@@ -3,8 +3,9 @@
 //! # How it works
 //! A turn is a place in the queue that, when it comes, makes its owner the holder of the bus. A
 //! thread waits for its turn in [`Bus::lock`]; a future in its task ([`Device::transact`]), which
-//! is woken then and transfers inside `poll`: nobody but the future touches what it borrows, so
-//! forgetting it is safe. What a forgotten turn keeps is the bus, as any forgotten guard does.
+//! is woken then, takes the bus that is [offered](super::offer) to it, and transfers inside `poll`:
+//! nobody but the future touches what it borrows, so forgetting it is safe. What a forgotten turn
+//! keeps is the bus, as any forgotten guard does.
 //!
 //! # Safety
 //! Who was granted a turn is the holder of the bus.
@@ -17,7 +18,7 @@ use core::pin::Pin;
 use core::task::{Context, Poll};
 
 use super::lock::Held;
-use super::node::{Node, Stage, Task};
+use super::node::{Kind, Node, Stage, Task};
 use super::{Bus, Device, Prepared};
 use crate::controller::Controller;
 use crate::spi::{Error, MessageError, Settings, Transfer};
@@ -136,8 +137,8 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     /// Runs any message without blocking the thread for its turn: as [`Device::sync`], as a
     /// future. The transfer itself runs inside `poll`.
     pub fn transact<'m, 'd>(&self, message: &'m mut [Transfer<'d>]) -> Transact<'b, 'm, 'd, C> {
-        let mut task = Task::turn(self.bus().context());
-        task.priority = self.priority();
+        let priority = self.priority();
+        let task = Task { kind: Kind::Offer, priority, ..Task::turn(self.bus().context()) };
         Transact { device: *self, message, node: Node::new(task), _pinned: PhantomPinned }
     }
 }
@@ -181,12 +182,11 @@ impl<C: Controller + ?Sized> Future for Transact<'_, '_, '_, C> {
                         return Poll::Ready(this.run(held));
                     }
                 }
-                Stage::Granted => {
-                    this.node.set_free();
-                    // SAFETY: the turn was granted.
-                    let held = unsafe { bus.held() };
-                    return Poll::Ready(this.run(held));
-                }
+                Stage::Granted => match bus.claim(&this.node) {
+                    Some(held) => return Poll::Ready(this.run(held)),
+                    // Taken back for a moment.
+                    None => bus.platform.relax(),
+                },
                 Stage::Done => return Poll::Ready(Err(MessageError::refused(Error::Aborted, 0))),
                 Stage::Queued | Stage::Pump => {
                     if this.node.poll(cx).is_pending() {
@@ -201,16 +201,21 @@ impl<C: Controller + ?Sized> Future for Transact<'_, '_, '_, C> {
 impl<C: Controller + ?Sized> Drop for Transact<'_, '_, '_, C> {
     fn drop(&mut self) {
         let bus = self.device.bus();
-        let mut stage = self.node.stage();
-        if stage == Stage::Queued {
-            stage = bus.cancel(&self.node);
-        }
-        match stage {
-            // SAFETY: the turn was granted, and nobody will use it.
-            Stage::Granted => unsafe { bus.held() }.release(),
-            // Woken to try again, which it will not.
-            Stage::Removed => bus.pass_turn_inherited(),
-            _ => {}
+        loop {
+            let stage = match self.node.stage() {
+                Stage::Queued => bus.cancel(&self.node),
+                stage => stage,
+            };
+            match stage {
+                // Nobody will use the turn, or it was taken back for a moment.
+                Stage::Granted => match bus.claim(&self.node) {
+                    Some(held) => return held.release(),
+                    None => bus.platform.relax(),
+                },
+                // Woken to try again, which it will not.
+                Stage::Removed => return bus.pass_turn_inherited(),
+                _ => return,
+            }
         }
     }
 }

@@ -7,7 +7,9 @@
 #[cfg(loom)]
 use loom::cell::UnsafeCell;
 
-use std::pin::Pin;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::Poll;
 
 use barewire::bus::queued::Exchange;
 use barewire::bus::{Bus, Device, Platform, Prepared, Pump, Queued};
@@ -149,6 +151,9 @@ pub(crate) enum Op {
     Cancel,
     /// One message over borrowed bytes, as a future.
     Transact,
+    /// Two such futures in one task, the second dropped while the first may have been offered its
+    /// turn.
+    Race,
     /// One message that must not wait.
     Try,
 }
@@ -264,10 +269,35 @@ fn run_thread(
                 block_on(device.transact(&mut message)).expect("runs");
                 outcome.sent.push(one);
             }
+            Op::Race => {
+                let two = byte();
+                let bytes = [[one], [two]];
+                let [mut first, mut second] =
+                    bytes.each_ref().map(|bytes| [Transfer::write(bytes)]);
+                let raced = race(device.transact(&mut first), device.transact(&mut second));
+                outcome.sent.push(one);
+                if block_on(raced) {
+                    outcome.sent.push(two);
+                }
+            }
         }
     }
     outcome.submitted = submitted;
     outcome
+}
+
+/// Looks once after each, drops the second, and waits for the first; whether the second ran.
+async fn race<T>(first: impl Future<Output = T>, second: impl Future<Output = T>) -> bool {
+    let mut first = pin!(first);
+    let first_ran = poll_fn(|cx| Poll::Ready(first.as_mut().poll(cx).is_ready())).await;
+    let second_ran = {
+        let mut second = pin!(second);
+        poll_fn(|cx| Poll::Ready(second.as_mut().poll(cx).is_ready())).await
+    };
+    if !first_ran {
+        first.await;
+    }
+    second_ran
 }
 
 /// Each poll gives others a chance: a future that wakes itself would else be polled for ever.

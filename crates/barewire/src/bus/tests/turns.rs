@@ -130,6 +130,41 @@ fn a_borrowed_future_waits_its_turn_and_transfers_inside_poll() {
     }
 }
 
+/// What is dropped must not wait for a turn that only the same thread could use.
+#[test]
+fn a_future_is_dropped_while_another_of_its_thread_has_been_offered_its_turn() {
+    for platform in [&Spin as &dyn Platform, &Park, &ParkInheriting] {
+        for pump in [Pump::Caller, Pump::Worker] {
+            let bus = wired(platform, |_| Ok(())).with_pump(pump);
+            let device = bus.device(&SETTINGS).expect("opens");
+            let (_, waker) = waker();
+            let mut cx = Context::from_waker(&waker);
+            let lock = bus.lock();
+            let mut messages = [[1], [2], [3]];
+            let [one, two, three] = messages.each_mut().map(|bytes| [Transfer::in_place(bytes)]);
+            let (mut one, mut two, mut three) = (one, two, three);
+            let mut first = Box::pin(device.transact(&mut one));
+            let mut second = Box::pin(device.transact(&mut two));
+            let mut third = Box::pin(device.transact(&mut three));
+            for future in [&mut first, &mut second, &mut third] {
+                assert!(future.as_mut().poll(&mut cx).is_pending());
+            }
+            drop(lock);
+            // The first has its turn and has not been polled.
+            drop(second);
+            while first.as_mut().poll(&mut cx).is_pending() {
+                bus.pump();
+            }
+            while third.as_mut().poll(&mut cx).is_pending() {
+                bus.pump();
+            }
+            drop((first, third));
+            device.try_sync(&mut [Transfer::write(&[4])]).expect("is free");
+            assert_eq!(bus.into_inner().sent, [1, 3, 4]);
+        }
+    }
+}
+
 #[test]
 fn the_urgent_goes_first_among_those_who_wait() {
     let bus = wired(&Park, |_| Ok(()));
