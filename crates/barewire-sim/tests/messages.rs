@@ -85,6 +85,7 @@ prop_compose! {
             for (index, piece) in pieces.iter_mut().enumerate() {
                 piece.words %= 129;
                 piece.word_delay_ns = 0;
+                piece.delay_ns = 0;
                 piece.speed_hz = 0;
                 piece.cs_change = index < last;
             }

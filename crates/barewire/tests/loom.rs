@@ -104,7 +104,7 @@ fn check_all(what: &str, mixes: &[Vec<Vec<Op>>], usual: Option<usize>) {
 }
 
 const PATHS: [Op; 5] = [Prepared, Sync, Async, Lock, Cancel];
-const ALL: [Op; 10] = [Prepared, Sync, Async, Lock, Cancel, Enqueue, Wait, Transact, Race, Try];
+const ALL: [Op; 9] = [Prepared, Sync, Async, Lock, Cancel, Enqueue, Wait, Transact, Try];
 
 /// The unordered pairs of `ops`.
 fn pairs<T: Clone>(ops: &[T]) -> impl Iterator<Item = [T; 2]> {
@@ -119,7 +119,7 @@ fn one_each(threads: &[Op]) -> Vec<Vec<Op>> {
 /// Whether nobody but the threads themselves ever waits for the mix's messages: then every
 /// interleaving can be run in seconds.
 fn is_light(mix: &[Op; 2]) -> bool {
-    let heavy = |op: &&Op| matches!(op, Async | Cancel | Wait | Transact | Race);
+    let heavy = |op: &&Op| matches!(op, Async | Cancel | Wait | Transact);
     mix.iter().filter(heavy).count() < 2
 }
 
@@ -134,6 +134,12 @@ fn two_threads_one_operation_each_those_that_wait_for_others() {
     let mixes: Vec<_> =
         pairs(&ALL).filter(|mix| !is_light(mix)).map(|mix| one_each(&mix)).collect();
     check_all("one operation each, heavy", &mixes, Some(4));
+}
+
+#[test]
+fn two_futures_of_one_thread_and_one_operation_of_another() {
+    let mixes: Vec<_> = ALL.iter().map(|&op| one_each(&[op, Race])).collect();
+    check_all("two futures of a thread", &mixes, Some(3));
 }
 
 #[test]

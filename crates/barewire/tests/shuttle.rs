@@ -19,7 +19,7 @@ use shuttle::thread;
 
 use barewire::bus::platform::{AtomicU32, Inheritance, WAITERS};
 use barewire::bus::{Platform, Pump};
-use mixes::Op::{self, Async, Cancel, Enqueue, Lock, Prepared, Sync, Transact, Try, Wait};
+use mixes::Op::{self, Async, Cancel, Enqueue, Lock, Prepared, Race, Sync, Transact, Try, Wait};
 use mixes::{Outcome, Worker, model_bus};
 
 shuttle::lazy_static! {
@@ -100,7 +100,7 @@ impl Inheritance for Park {
     }
 }
 
-const ALL: [Op; 9] = [Prepared, Sync, Async, Lock, Cancel, Enqueue, Wait, Transact, Try];
+const ALL: [Op; 10] = [Prepared, Sync, Async, Lock, Cancel, Enqueue, Wait, Transact, Race, Try];
 
 /// Schedules of a test: a million in all five, unless `BAREWIRE_SCHEDULES` says otherwise.
 fn schedules() -> usize {

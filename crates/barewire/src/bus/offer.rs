@@ -11,10 +11,10 @@
 //!
 //! # Ordering
 //! 1. An offer is made only while nobody wants a node out: who does so later sees the offer.
-//! 2. [`OFFERED`] is set before the node is settled. So an owner who finds the node granted, and no
-//!    offer, knows that it was taken back, and that the node is about to be queued again.
-//! 3. Who takes it back waits until the node is settled: until then it is the offerer's. From then on
-//!    the owner does not leave before it has the bus, or the node is queued again.
+//! 2. The node is settled before [`OFFERED`] is set, and nothing of it is touched afterwards: who has
+//!    cleared the tag has all that was done to the node behind him.
+//! 3. The owner of a granted node does not leave before it has the bus, or the node is queued again.
+//!    Where it finds no offer, that is about to be made, or was taken back.
 //! 4. Between two looks of an owner its offer may be taken back and made to another. So who has
 //!    claimed an offer looks whose it was, and leaves another's as it was.
 //!
@@ -27,17 +27,17 @@ use core::ptr;
 use super::Bus;
 use super::atomic::Ordering;
 use super::lock::{BACKLOG, Held, OFFERED, SWEEP, tagged, tags, untagged};
-use super::node::{Node, Stage};
+use super::node::Node;
 
 impl<C: ?Sized> Held<'_, C> {
     /// Offers the bus to the future behind `node`, which is out of the queue.
     pub(super) fn offer(mut self, node: *const Node) {
         let bus = self.bus();
         self.queue(|queue| queue.offered = node);
-        self.make_offer();
         // 2.
-        // SAFETY: it was queued and is in no queue; nobody takes the offer before it is settled.
+        // SAFETY: it was queued, is in no queue, and its owner waits for the offer.
         unsafe { Node::settle_granted(node, bus.platform) };
+        self.make_offer();
     }
 
     /// Sets the tag. (1.)
@@ -64,11 +64,7 @@ impl<C: ?Sized> Held<'_, C> {
     pub(super) fn queue_offered(&mut self) {
         let node = self.queue(|queue| core::mem::replace(&mut queue.offered, ptr::null()));
         // SAFETY: its owner waits for the offer or for this. (3.)
-        let offered = unsafe { &*node };
-        while offered.stage() != Stage::Granted {
-            self.bus().platform.relax();
-        }
-        offered.set_queued_again();
+        unsafe { &*node }.set_queued_again();
         self.queue(|queue| {
             // SAFETY: it is queued, and in no list.
             unsafe { queue.add_first(node) };
@@ -96,8 +92,8 @@ impl<C: ?Sized> Bus<C> {
         None
     }
 
-    /// The bus, for the owner of `node`, which is granted. `None` if the offer was taken back: the
-    /// node is being queued again, or granted again.
+    /// The bus, for the owner of `node`, which is granted. `None` if the offer is not made yet, or was
+    /// taken back.
     pub(super) fn claim(&self, node: &Node) -> Option<Held<'_, C>> {
         let mut held = self.take_offer()?;
         // 4.

@@ -25,16 +25,15 @@ const FEW: usize = 2;
 /// chip, as it does on a bus whose CS is a pin.
 ///
 /// A controller's own line that is active only while bits are clocked cannot keep all of the contract:
-/// it stays where it is then, has risen before a delay that ends a transaction, and whatever is more than one
-/// transfer is refused. Drivers for `embedded-hal` want a GPIO as chip select.
+/// it stays where it is then, and what is more than one transfer, or has a delay, is refused. Drivers
+/// for `embedded-hal` want a GPIO as chip select.
 ///
 /// As a future it waits for its turn between polls and runs inside one, delays included. Dropped
 /// before, it takes its place in the queue with it, and nothing was clocked.
 ///
 /// Dropping one that waits asks whoever holds the bus to take it out, and waits for that. So it
-/// must not be done by a thread that holds the bus itself: by a lock or a [`HalBus`](super::HalBus),
-/// or by another future that was granted its turn and is yet to be polled. Where one thread polls
-/// all futures of a bus and nobody keeps a lock between polls, none ever waits.
+/// must not be done by a thread that holds the bus itself, by a lock or a [`HalBus`](super::HalBus).
+/// Another future whose turn has come holds nothing until it is polled.
 pub struct HalDevice<'b, C: ?Sized, const TRANSFERS: usize = 16> {
     device: Device<'b, C>,
     shape: Shape,

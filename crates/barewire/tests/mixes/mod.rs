@@ -9,6 +9,8 @@ use loom::cell::UnsafeCell;
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
+#[cfg(loom)]
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
 use barewire::bus::queued::Exchange;
@@ -300,24 +302,30 @@ async fn race<T>(first: impl Future<Output = T>, second: impl Future<Output = T>
     second_ran
 }
 
-/// Each poll gives others a chance: a future that wakes itself would else be polled for ever.
+/// A future that wakes itself gives others a chance before it is polled again. The checker forgets
+/// an unpark over a yield, so wake-ups are remembered here.
 #[cfg(loom)]
 fn block_on<F: Future>(future: F) -> F::Output {
-    struct Unpark(loom::thread::Thread);
+    struct Unpark(loom::thread::Thread, AtomicBool);
     impl std::task::Wake for Unpark {
         fn wake(self: std::sync::Arc<Self>) {
+            self.1.store(true, Ordering::Relaxed);
             self.0.unpark();
         }
     }
-    let waker = std::sync::Arc::new(Unpark(loom::thread::current())).into();
+    let unpark = std::sync::Arc::new(Unpark(loom::thread::current(), AtomicBool::new(false)));
+    let waker = unpark.clone().into();
     let mut cx = std::task::Context::from_waker(&waker);
     let mut future = std::pin::pin!(future);
     loop {
         if let std::task::Poll::Ready(output) = future.as_mut().poll(&mut cx) {
             return output;
         }
-        loom::thread::yield_now();
-        loom::thread::park();
+        if unpark.1.swap(false, Ordering::Relaxed) {
+            loom::thread::yield_now();
+        } else {
+            loom::thread::park();
+        }
     }
 }
 

@@ -213,9 +213,14 @@ impl EcspiConfig {
                 || transfer.word_delay_ns > 0
                 || (index < last && !transfer.cs_change)
         };
-        match message.iter().enumerate().position(pulses) {
+        if let Some(index) = message.iter().enumerate().position(pulses) {
+            return Err(MessageError::refused(Error::NativeCsWouldPulse { max_bytes }, index));
+        }
+        // The line has risen by then: the delay would not be one before CS drops.
+        match message.iter().position(|transfer| transfer.delay_ns > 0) {
             Some(index) => {
-                Err(MessageError::refused(Error::NativeCsWouldPulse { max_bytes }, index))
+                let asked_ns = message[index].delay_ns;
+                Err(MessageError::refused(Error::NativeCsDelay { asked_ns, max_ns: 0 }, index))
             }
             None => Ok(()),
         }

@@ -374,6 +374,9 @@ fn a_native_select_is_refused_rather_than_pulsed() {
     device
         .sync(&mut [Transfer::write(&[1]).with_cs_change(), Transfer::write(&[2])])
         .expect("the pulse was asked for");
+    let error =
+        device.sync(&mut [Transfer::write(&[1]).with_delay_ns(7)]).expect_err("risen by then");
+    assert_eq!(error, MessageError::refused(Error::NativeCsDelay { asked_ns: 7, max_ns: 0 }, 0));
     let spaced = Settings { word_delay_ns: 1, ..Settings::new(0, 20_000_000) };
     let error = bus.device(&spaced).expect_err("words apart are bursts apart");
     assert_eq!(error, Error::NativeCsDelay { asked_ns: 1, max_ns: 0 });
