@@ -1,12 +1,12 @@
 //! `barewire selftest`: the conformance suite on a bus whose controller can loop back.
 //!
 //! CS is driven as in any message, so whatever is behind it hears the test's bytes; its answers
-//! are not listened to. On simulated boards the flash chip is taken off for the time.
+//! are not listened to. On simulated boards the chips are taken off for the time.
 
 use std::fmt::Write as _;
 
 use barewire::middleware::{Fault, When};
-use barewire::spi::{Mode, Settings, Transfer};
+use barewire::spi::{Error, MODE_0, Mode, Settings, Transfer};
 use barewire_conformance::{Clock, LENGTHS_MAX, Options};
 use serde::Serialize;
 
@@ -27,6 +27,10 @@ const FLIPPED_BIT: usize = 5;
 pub(crate) struct Args {
     #[command(flatten)]
     bus: BusArgs,
+    /// MISO is connected to MOSI by a wire: the controller needs no loopback mode (simulated boards:
+    /// the wire is put on)
+    #[arg(long)]
+    wired: bool,
     /// Leave out lengths beyond N [default: all, to 131072]
     #[arg(long, value_name = "N", value_parser = number::bytes)]
     max_len: Option<u64>,
@@ -94,8 +98,8 @@ struct Failed {
 /// Runs it.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let asked = args.asked();
-    let request =
-        Request::of(&args.bus, Settled::AsSent).for_selftest(asked.map(|asked| asked.injected()));
+    let request = Request::of(&args.bus, Settled::AsSent)
+        .for_selftest(asked.map(|asked| asked.injected()), args.wired);
     session::run(&request, |session| test(args, asked, session))
 }
 
@@ -126,8 +130,12 @@ impl Asked {
 
 fn test(args: &Args, asked: Option<Asked>, session: &Session) -> Result<Report, Failure> {
     let BusArgs { chip_select, speed_hz, .. } = args.bus;
-    let settings = Settings::new(chip_select, speed_hz).with_mode(Mode::LOOP);
-    let device = session.open.bus().device(&settings)?;
+    let mode = if args.wired { MODE_0 } else { Mode::LOOP };
+    let settings = Settings::new(chip_select, speed_hz).with_mode(mode);
+    let device = session.open.bus().device(&settings).map_err(|error| match error {
+        Error::NoLoopback => Failure::Failed(format!("{error}, and say --wired")),
+        _ => error.into(),
+    })?;
     let longest = LENGTHS_MAX.last().copied().unwrap_or_default();
     let max_len = args.max_len.map_or(longest, |len| usize::try_from(len).unwrap_or(longest));
     let max_len = max_len.min(longest);

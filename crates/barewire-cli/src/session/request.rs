@@ -94,8 +94,8 @@ impl<'r> Request<'r> {
 
     /// The same for a self-test: the controller must receive what it sends, and goes wrong as
     /// asked.
-    pub(crate) fn for_selftest(self, fault: Option<Injected>) -> Self {
-        Self { selftest: Some(Selftest { fault }), ..self }
+    pub(crate) fn for_selftest(self, fault: Option<Injected>, wired: bool) -> Self {
+        Self { selftest: Some(Selftest { fault, wired }), ..self }
     }
 
     /// Refuses what no bus of that name can do, before it is opened.

@@ -17,6 +17,8 @@ pub(crate) type Injected = (Fault, When);
 pub(crate) struct Selftest {
     /// What is to go wrong.
     pub(crate) fault: Option<Injected>,
+    /// MISO is connected to MOSI.
+    pub(crate) wired: bool,
 }
 
 /// What is put around a controller.
@@ -35,7 +37,7 @@ pub(super) fn bus(
     platform: &'static dyn Platform,
 ) -> Box<Bus<dyn Controller>> {
     let Around { selftest, latencies, .. } = around;
-    let Some(Selftest { fault }) = selftest else {
+    let Some(Selftest { fault, .. }) = selftest else {
         return measure::bus(controller, latencies, clock, platform);
     };
     let (fault, when) = fault.unwrap_or((Fault::Timeout, When::Never));

@@ -10,6 +10,7 @@ use barewire::time::Timer;
 use barewire_sim::bring_up::{Charged, any};
 use barewire_sim::check::Faults;
 use barewire_sim::model::adc::AdcFaults;
+use barewire_sim::model::jumper::Jumper;
 use barewire_sim::model::nor::Nor;
 use barewire_sim::model::signal::{Signal, SignalSpec};
 use barewire_sim::vcd::Capture;
@@ -56,7 +57,15 @@ impl SimBus {
         if let Some(status) = options.status {
             flash.borrow_mut().set_status(status);
         }
-        attach_adc(&board, options)?;
+        match &around.selftest {
+            None => attach_adc(&board, options)?,
+            Some(selftest) if selftest.wired => {
+                (0..).zip(board.spec().cs).for_each(|(cs, _)| {
+                    board.attach(cs, Rc::new(RefCell::new(Jumper)));
+                });
+            }
+            Some(_) => {}
+        }
         let mut faults = options.faults.chip.clone();
         // A self-test's bytes are commands to a chip that hears them.
         faults.absent |= around.selftest.is_some();

@@ -30,6 +30,21 @@ fn every_case_passes_on_a_simulated_board() {
 }
 
 #[test]
+fn every_controller_passes() {
+    for board in ["highbank", "imx6dl", "sama5d36"] {
+        let bus = format!("sim:{board}");
+        let text = run(&["selftest", "--bus", &bus, "--max-len", "512"]).ok().text();
+        assert!(text.contains("lengths to 512: all passed"), "{text}");
+    }
+    let rpi3 = ["selftest", "--bus", "sim:rpi3", "--max-len", "512"];
+    run(&rpi3).fails(1, "connect MISO to MOSI by a wire, and say --wired");
+    for cs in ["0", "1"] {
+        let text = run(&[&rpi3[..], &["--wired", "--cs", cs]].concat()).ok().text();
+        assert!(text.contains("lengths to 512: all passed"), "{text}");
+    }
+}
+
+#[test]
 fn every_fault_makes_it_fail() {
     for fault in ["timeout", "stuck-low", "stuck-high", "bit-flip"] {
         for when in [&[][..], &["--fault-at", "50"], &["--fault-seed", "7"]] {
