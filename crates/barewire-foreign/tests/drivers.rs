@@ -23,6 +23,9 @@ use barewire_sim::chip::Chip;
 use barewire_sim::{Board, BoardOptions, BoardSpec};
 use embedded_hal::digital::{ErrorType, OutputPin};
 
+/// A board for each controller; chip select 0 of each is a GPIO.
+const BOARDS: [&str; 4] = ["highbank", "imx8mp", "rpi3", "sama5d36"];
+
 type SimBus = Bus<Charged<AnyController>>;
 
 /// A board with one chip behind its GPIO chip select.
@@ -33,8 +36,8 @@ struct Bench<C> {
 }
 
 impl<C: Chip + 'static> Bench<C> {
-    fn new(chip: C) -> Self {
-        let spec = BoardSpec::find("imx8mp").expect("a board");
+    fn new(board: &str, chip: C) -> Self {
+        let spec = BoardSpec::find(board).expect("a board");
         let board = Board::new(spec, BoardOptions::default());
         let chip = Rc::new(RefCell::new(chip));
         assert!(board.attach(0, chip.clone()));

@@ -7,20 +7,20 @@ use embedded_devices::devices::microchip::mcp3208::{self, MCP3208Async, MCP3208S
 use embedded_devices::uom::si::electric_potential::{millivolt, volt};
 use embedded_devices::uom::si::f64::ElectricPotential;
 
-use super::{Bench, block_on};
+use super::{BOARDS, Bench, block_on};
 
 /// The converters' limit at 5 V is 2 MHz.
 const SPEED_HZ: u32 = 2_000_000;
 
 /// A converter that measures against 4,096 mV: a code a millivolt.
-fn bench(part: AdcPart) -> Bench<Adc> {
+fn bench(board: &str, part: AdcPart) -> Bench<Adc> {
     let mut adc = Adc::new(part, 5_000, 4_096).expect("within the datasheet's limits");
     for channel in 0..part.channels() {
         // The half keeps rounding out of it.
         let level_uv = i64::from(channel) * 500_000 + 7_500;
         adc.set_input(channel, Signal::Constant { level_uv });
     }
-    Bench::new(adc)
+    Bench::new(board, adc)
 }
 
 fn reference() -> ElectricPotential {
@@ -30,29 +30,33 @@ fn reference() -> ElectricPotential {
 #[test]
 fn the_mcp3204_converts() {
     use mcp3204::InputChannel;
-    let bench = bench(AdcPart::Mcp3204);
-    let mut adc = MCP3204Sync::new_spi(bench.device(SPEED_HZ), reference());
-    assert_eq!(adc.convert_raw(InputChannel::Single0), Ok(7));
-    assert_eq!(adc.convert_raw(InputChannel::Single3), Ok(1_507));
-    assert_eq!(adc.convert_raw(InputChannel::Diff10), Ok(500));
-    assert_eq!(adc.convert_raw(InputChannel::Diff01), Ok(0), "IN+ is below IN-");
-    let level = adc.convert(InputChannel::Single2).expect("runs");
-    assert!((level.get::<millivolt>() - 1_007.0).abs() < 1e-6);
-    let mut adc = MCP3204Async::new_spi(bench.device(SPEED_HZ), reference());
-    assert_eq!(block_on(adc.convert_raw(InputChannel::Single1)), Ok(507));
-    assert_eq!(bench.chip.borrow().conversions(), 6);
-    bench.assert_no_violations();
+    for board in BOARDS {
+        let bench = bench(board, AdcPart::Mcp3204);
+        let mut adc = MCP3204Sync::new_spi(bench.device(SPEED_HZ), reference());
+        assert_eq!(adc.convert_raw(InputChannel::Single0), Ok(7));
+        assert_eq!(adc.convert_raw(InputChannel::Single3), Ok(1_507));
+        assert_eq!(adc.convert_raw(InputChannel::Diff10), Ok(500));
+        assert_eq!(adc.convert_raw(InputChannel::Diff01), Ok(0), "IN+ is below IN-");
+        let level = adc.convert(InputChannel::Single2).expect("runs");
+        assert!((level.get::<millivolt>() - 1_007.0).abs() < 1e-6);
+        let mut adc = MCP3204Async::new_spi(bench.device(SPEED_HZ), reference());
+        assert_eq!(block_on(adc.convert_raw(InputChannel::Single1)), Ok(507));
+        assert_eq!(bench.chip.borrow().conversions(), 6);
+        bench.assert_no_violations();
+    }
 }
 
 #[test]
 fn the_mcp3208_converts() {
     use mcp3208::InputChannel;
-    let bench = bench(AdcPart::Mcp3208);
-    let mut adc = MCP3208Sync::new_spi(bench.device(SPEED_HZ), reference());
-    assert_eq!(adc.convert_raw(InputChannel::Single0), Ok(7));
-    assert_eq!(adc.convert_raw(InputChannel::Single7), Ok(3_507));
-    assert_eq!(adc.convert_raw(InputChannel::Diff76), Ok(500));
-    let mut adc = MCP3208Async::new_spi(bench.device(SPEED_HZ), reference());
-    assert_eq!(block_on(adc.convert_raw(InputChannel::Single5)), Ok(2_507));
-    bench.assert_no_violations();
+    for board in BOARDS {
+        let bench = bench(board, AdcPart::Mcp3208);
+        let mut adc = MCP3208Sync::new_spi(bench.device(SPEED_HZ), reference());
+        assert_eq!(adc.convert_raw(InputChannel::Single0), Ok(7));
+        assert_eq!(adc.convert_raw(InputChannel::Single7), Ok(3_507));
+        assert_eq!(adc.convert_raw(InputChannel::Diff76), Ok(500));
+        let mut adc = MCP3208Async::new_spi(bench.device(SPEED_HZ), reference());
+        assert_eq!(block_on(adc.convert_raw(InputChannel::Single5)), Ok(2_507));
+        bench.assert_no_violations();
+    }
 }

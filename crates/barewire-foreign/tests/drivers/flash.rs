@@ -11,17 +11,17 @@ use embedded_storage_async::nor_flash::{
 };
 use w25q32jv::W25q32jv;
 
-use super::{Bench, Wired, block_on};
+use super::{BOARDS, Bench, Wired, block_on};
 
 const SPEED_HZ: u32 = 20_000_000;
 /// The pin of the board's first chip select.
 const CS_BIT: u8 = 9;
 
-fn bench() -> Bench<Nor> {
+fn bench(board: &str) -> Bench<Nor> {
     let part = Part::w25q32jv();
     // Nothing is erased that the driver does not erase.
     let content = vec![0; part.size];
-    Bench::new(Nor::new(part, content).expect("the part's size"))
+    Bench::new(board, Nor::new(part, content).expect("the part's size"))
 }
 
 /// Begins in the middle of a page and ends in the middle of the third.
@@ -45,36 +45,40 @@ fn assert_written(bench: &Bench<Nor>) {
 
 #[test]
 fn it_erases_writes_and_reads_on_our_device() {
-    let bench = bench();
-    let mut flash = W25q32jv::new(bench.device(SPEED_HZ), Wired, Wired).expect("pins");
-    let unique_id = Part::w25q32jv().unique_id.expect("the part has one");
-    assert_eq!(flash.device_id().expect("reads"), unique_id);
-    // The driver verifies itself.
-    NorFlash::erase(&mut flash, 0x1_2000, 0x1_3000).expect("erases");
-    NorFlash::write(&mut flash, OFFSET, &data()).expect("writes");
-    let mut back = vec![0; data().len()];
-    ReadNorFlash::read(&mut flash, OFFSET, &mut back).expect("reads");
-    assert!(back == data());
-    assert_written(&bench);
+    for board in BOARDS {
+        let bench = bench(board);
+        let mut flash = W25q32jv::new(bench.device(SPEED_HZ), Wired, Wired).expect("pins");
+        let unique_id = Part::w25q32jv().unique_id.expect("the part has one");
+        assert_eq!(flash.device_id().expect("reads"), unique_id);
+        // The driver verifies itself.
+        NorFlash::erase(&mut flash, 0x1_2000, 0x1_3000).expect("erases");
+        NorFlash::write(&mut flash, OFFSET, &data()).expect("writes");
+        let mut back = vec![0; data().len()];
+        ReadNorFlash::read(&mut flash, OFFSET, &mut back).expect("reads");
+        assert!(back == data());
+        assert_written(&bench);
+    }
 }
 
 #[test]
 fn it_erases_writes_and_reads_as_futures() {
-    let bench = bench();
-    let mut flash = W25q32jv::new(bench.device(SPEED_HZ), Wired, Wired).expect("pins");
-    block_on(async {
-        AsyncNorFlash::erase(&mut flash, 0x1_2000, 0x1_3000).await.expect("erases");
-        AsyncNorFlash::write(&mut flash, OFFSET, &data()).await.expect("writes");
-        let mut back = vec![0; data().len()];
-        AsyncReadNorFlash::read(&mut flash, OFFSET, &mut back).await.expect("reads");
-        assert!(back == data());
-    });
-    assert_written(&bench);
+    for board in BOARDS {
+        let bench = bench(board);
+        let mut flash = W25q32jv::new(bench.device(SPEED_HZ), Wired, Wired).expect("pins");
+        block_on(async {
+            AsyncNorFlash::erase(&mut flash, 0x1_2000, 0x1_3000).await.expect("erases");
+            AsyncNorFlash::write(&mut flash, OFFSET, &data()).await.expect("writes");
+            let mut back = vec![0; data().len()];
+            AsyncReadNorFlash::read(&mut flash, OFFSET, &mut back).await.expect("reads");
+            assert!(back == data());
+        });
+        assert_written(&bench);
+    }
 }
 
 #[test]
 fn it_erases_writes_and_reads_on_a_foreign_device_on_our_bus() {
-    let bench = bench();
+    let bench = bench("imx8mp");
     let spi = HalBus::new(bench.bus.lock(), &Settings::new(0, SPEED_HZ)).expect("opens");
     let gpio = bench.board.gpio(0).expect("the board has a GPIO block");
     let cs = BankPin::new(ImxGpio::new(gpio, Ownership::Shared), CS_BIT, true);
