@@ -1,0 +1,161 @@
+//! The converter's driver on simulated boards: every part, every controller, every input.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use barewire::bus::{Bus, Device};
+use barewire::chip::mcp3008::{AdcError, Input, Mcp3008, PARTS, Part};
+use barewire::hal::{HalDevice, OnSpiDevice};
+use barewire::spi::{Error, MessageError, Settings, Transfer};
+use barewire_sim::bring_up::{AnyController, Charged, bus};
+use barewire_sim::model::adc::{Adc, AdcFaults, AdcPart};
+use barewire_sim::model::signal::Signal;
+use barewire_sim::{Board, BoardOptions, BoardSpec, Rule};
+
+/// A board for each controller; chip select 0 of each is a GPIO, 1 the block's own.
+const BOARDS: [&str; 4] = ["highbank", "imx8mp", "rpi3", "sama5d36"];
+const VREF_MV: u32 = 4_096;
+
+type SimBus = Bus<Charged<AnyController>>;
+
+struct Bench {
+    board: Board,
+    adc: Rc<RefCell<Adc>>,
+    bus: SimBus,
+}
+
+impl Bench {
+    /// `part` at 5 V behind chip select `cs`, half a volt more on each channel.
+    fn new(board: &str, cs: u8, part: &Part) -> Self {
+        let model = AdcPart::ALL.into_iter().find(|model| model.name() == part.name);
+        let (supply_mv, vref_mv) =
+            if part.channels == 2 { (VREF_MV, VREF_MV) } else { (5_000, VREF_MV) };
+        let adc = Adc::new(model.expect("a model"), supply_mv, vref_mv).expect("a good supply");
+        let adc = Rc::new(RefCell::new(adc));
+        for channel in 0..part.channels {
+            adc.borrow_mut()
+                .set_input(channel, Signal::constant_mv(i32::from(channel) * 500 + 100));
+        }
+        let board = Board::new(BoardSpec::find(board).expect("a board"), BoardOptions::default());
+        board.attach(cs, adc.clone());
+        let bus = bus(&board);
+        Self { board, adc, bus }
+    }
+
+    fn device(&self, cs: u8, part: &Part) -> Device<'_, Charged<AnyController>> {
+        let supply_mv = if part.channels == 2 { VREF_MV } else { 5_000 };
+        let speed_hz = part.max_speed_hz(supply_mv).expect("a good supply");
+        let settings = part.settings(cs, speed_hz, supply_mv).expect("within its limits");
+        self.bus.device(&settings).expect("opens")
+    }
+
+    fn assert_clean(&self) {
+        let violations = self.board.violations();
+        assert!(violations.is_empty(), "{:#?}", &violations[..violations.len().min(3)]);
+    }
+}
+
+/// Every channel, then every pair both ways round.
+fn inputs(part: &Part) -> Vec<Input> {
+    let channels = || 0..part.channels;
+    let pairs = channels().map(|plus| Input::Differential { plus, minus: plus ^ 1 });
+    channels().map(Input::Single).chain(pairs).collect()
+}
+
+fn expected(part: &Part, input: Input) -> u16 {
+    let millivolts = match input {
+        Input::Single(channel) => u32::from(channel) * 500 + 100,
+        Input::Differential { plus, minus } => u32::from(plus.saturating_sub(minus)) * 500,
+    };
+    (millivolts << part.bits).div_euclid(VREF_MV) as u16
+}
+
+#[test]
+fn every_input_of_every_part_behind_every_controller() {
+    for board in BOARDS {
+        for part in PARTS {
+            let bench = Bench::new(board, 0, part);
+            let mut adc = Mcp3008::new(bench.device(0, part), part);
+            let inputs = inputs(part);
+            let mut codes = vec![0; inputs.len()];
+            adc.scan(&inputs, &mut codes).expect("converts");
+            let wanted: Vec<u16> = inputs.iter().map(|&input| expected(part, input)).collect();
+            assert_eq!(codes, wanted, "{} on {board}", part.name);
+            assert_eq!(bench.adc.borrow().conversions(), inputs.len() as u64);
+            bench.assert_clean();
+        }
+    }
+}
+
+#[test]
+fn behind_a_line_of_the_blocks_own_where_it_stays_active() {
+    for board in ["imx8mp", "rpi3", "sama5d36"] {
+        let part = &PARTS[2];
+        let bench = Bench::new(board, 1, part);
+        let mut adc = Mcp3008::new(bench.device(1, part), part);
+        assert_eq!(adc.read(Input::Single(3)), Ok(expected(part, Input::Single(3))), "{board}");
+        bench.assert_clean();
+    }
+}
+
+#[test]
+fn on_a_foreign_device() {
+    for part in PARTS {
+        let bench = Bench::new("rpi3", 0, part);
+        let device = bench.device(0, part);
+        let speed_hz = device.effective().speed_hz;
+        let port = OnSpiDevice::new(HalDevice::new(device), speed_hz);
+        let mut adc = Mcp3008::new(port, part);
+        let inputs = inputs(part);
+        let mut codes = vec![0; inputs.len()];
+        adc.scan(&inputs, &mut codes).expect("converts");
+        assert!(codes.iter().zip(&inputs).all(|(&code, &input)| code == expected(part, input)));
+        bench.assert_clean();
+    }
+}
+
+#[test]
+fn a_chip_that_is_missing_is_an_error_and_the_bus_goes_on() {
+    for board in BOARDS {
+        let part = &PARTS[2];
+        let bench = Bench::new(board, 0, part);
+        let mut adc = Mcp3008::new(bench.device(0, part), part);
+        bench.adc.borrow_mut().set_faults(AdcFaults { absent: true, ..AdcFaults::default() });
+        let missing = Err(AdcError::NoChip { received: [0xff; 3] });
+        assert_eq!(adc.read(Input::Single(0)), missing, "{board}");
+        let refused = Err(AdcError::NoSuchChannel { channel: 8, channels: 8 });
+        assert_eq!(adc.read(Input::Single(8)), refused);
+        bench.adc.borrow_mut().set_faults(AdcFaults::default());
+        assert_eq!(adc.read(Input::Single(1)), Ok(expected(part, Input::Single(1))));
+        bench.assert_clean();
+    }
+}
+
+/// The rules that the driver's settings keep: without them the wire's checker speaks.
+#[test]
+fn what_the_settings_ask_for_is_needed() {
+    let part = &PARTS[2];
+    let broken = |settings: Settings| {
+        let bench = Bench::new("rpi3", 0, part);
+        let device = bench.bus.device(&settings).expect("opens");
+        let command = part.command(Input::Single(0)).expect("a channel");
+        let mut rx = [[0; 3]; 2];
+        let [one, two] = rx.each_mut().map(|rx| Transfer::exchange(command.bytes(), rx));
+        device.sync(&mut [one.with_cs_change(), two]).expect("runs");
+        bench.board.violations().iter().map(|violation| violation.rule).collect::<Vec<_>>()
+    };
+    let good = part.settings(0, 3_600_000, 5_000).expect("within its limits");
+    assert_eq!(broken(good), []);
+    assert_eq!(broken(Settings { cs_inactive_ns: 0, ..good }), [Rule::CsInactive]);
+    assert!(broken(Settings { speed_hz: 3_800_000, ..good }).contains(&Rule::MaxClock));
+}
+
+#[test]
+fn errors_of_the_bus_come_through() {
+    let part = &PARTS[2];
+    let bench = Bench::new("imx8mp", 0, part);
+    let device = bench.device(0, part);
+    let _lock = bench.bus.lock();
+    let error = device.try_sync(&mut [Transfer::write(&[0])]).expect_err("is locked");
+    assert_eq!(AdcError::from(error), AdcError::Message(MessageError::refused(Error::Busy, 0)));
+}
