@@ -1,7 +1,9 @@
 //! The converter's driver on simulated boards: every part, every controller, every input.
 
 use std::cell::RefCell;
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
 
 use barewire::bus::{Bus, Device};
 use barewire::chip::mcp3008::{AdcError, Input, Mcp3008, PARTS, Part};
@@ -111,6 +113,38 @@ fn on_a_foreign_device() {
         adc.scan(&inputs, &mut codes).expect("converts");
         assert!(codes.iter().zip(&inputs).all(|(&code, &input)| code == expected(part, input)));
         bench.assert_clean();
+    }
+}
+
+#[test]
+fn as_futures_on_our_device_and_on_a_foreign_one() {
+    let part = &PARTS[2];
+    let bench = Bench::new("rpi3", 0, part);
+    let device = bench.device(0, part);
+    let inputs = inputs(part);
+    let wanted: Vec<u16> = inputs.iter().map(|&input| expected(part, input)).collect();
+    let mut codes = vec![0; inputs.len()];
+    let mut ours = Mcp3008::new(device, part);
+    block_on(ours.scan_async(&inputs, &mut codes)).expect("converts");
+    assert_eq!(codes, wanted);
+    let port = OnSpiDevice::new(HalDevice::new(device), device.effective().speed_hz);
+    let mut foreign = Mcp3008::new(port, part);
+    codes.fill(0);
+    block_on(foreign.scan_async(&inputs, &mut codes)).expect("converts");
+    assert_eq!(codes, wanted);
+    assert_eq!(
+        block_on(foreign.read_async(Input::Single(4))),
+        Ok(expected(part, Input::Single(4)))
+    );
+    bench.assert_clean();
+}
+
+fn block_on<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            return output;
+        }
     }
 }
 

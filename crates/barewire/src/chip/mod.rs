@@ -2,7 +2,8 @@
 //!
 //! A driver talks through a [`Port`]: one chip select that runs whole messages. A
 //! [`Device`] of any bus is one, and [`OnSpiDevice`](crate::hal::OnSpiDevice) makes one of any
-//! `embedded-hal` device.
+//! `embedded-hal` device. A driver of short exchanges ([`mcp3008`]) takes an [`AsyncPort`] too, which
+//! both are as well.
 
 pub mod mcp3008;
 pub mod spi_nor;
@@ -21,6 +22,18 @@ pub trait Port {
 
     /// The clock, in hertz.
     fn speed_hz(&self) -> u32;
+}
+
+/// One chip's way to the wire that does not block the thread.
+pub trait AsyncPort {
+    /// Runs a message, as [`Port::run`].
+    ///
+    /// # Errors
+    /// As [`Port::run`].
+    fn run_async(
+        &mut self,
+        message: &mut [Transfer<'_>],
+    ) -> impl Future<Output = Result<(), MessageError>>;
 }
 
 impl<P: Port + ?Sized> Port for &mut P {
@@ -42,5 +55,11 @@ impl<C: Controller + ?Sized> Port for Device<'_, C> {
 
     fn speed_hz(&self) -> u32 {
         self.effective().speed_hz
+    }
+}
+
+impl<C: Controller + ?Sized> AsyncPort for Device<'_, C> {
+    async fn run_async(&mut self, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        self.transact(message).await.map(|_| ())
     }
 }

@@ -1,4 +1,4 @@
-//! Any `embedded-hal` `SpiDevice` as a port for our chip drivers.
+//! Any `SpiDevice` of `embedded-hal` or `embedded-hal-async` as a port for our chip drivers.
 //!
 //! # How it works
 //! 1. The whole message is looked at first: what cannot be done on a foreign device is refused
@@ -17,8 +17,10 @@ use core::array;
 
 use embedded_hal::delay::DelayNs;
 use embedded_hal::spi::{Error as _, ErrorType, Operation, SpiDevice};
+use embedded_hal_async::delay::DelayNs as AsyncDelayNs;
+use embedded_hal_async::spi::SpiDevice as AsyncSpiDevice;
 
-use crate::chip::Port;
+use crate::chip::{AsyncPort, Port};
 use crate::spi::{Buffers, Error, MessageError, Transfer};
 
 /// No source of delays.
@@ -31,7 +33,14 @@ impl DelayNs for NoDelay {
     }
 }
 
-/// A foreign device that our chip drivers run on. See the [module](super).
+impl AsyncDelayNs for NoDelay {
+    async fn delay_ns(&mut self, _ns: u32) {
+        match *self {}
+    }
+}
+
+/// A foreign device that our chip drivers run on, blocking or as a future. See the
+/// [module](super).
 ///
 /// `OPERATIONS` is the longest transaction. CS is inactive after an error as far as the foreign
 /// device keeps to the contract of `embedded-hal`.
@@ -53,7 +62,7 @@ pub struct OnSpiDevice<S: ErrorType, D = NoDelay, const OPERATIONS: usize = 16> 
     error: Option<S::Error>,
 }
 
-impl<S: SpiDevice> OnSpiDevice<S> {
+impl<S: ErrorType> OnSpiDevice<S> {
     /// `spi`, whose clock is `speed_hz` hertz: `embedded-hal` has no way to ask.
     pub fn new(spi: S, speed_hz: u32) -> Self {
         Self {
@@ -68,7 +77,7 @@ impl<S: SpiDevice> OnSpiDevice<S> {
     }
 }
 
-impl<S: SpiDevice, D: DelayNs, const OPERATIONS: usize> OnSpiDevice<S, D, OPERATIONS> {
+impl<S: ErrorType, D, const OPERATIONS: usize> OnSpiDevice<S, D, OPERATIONS> {
     /// The same with room for `N` operations.
     #[must_use]
     pub fn with_room<const N: usize>(self) -> OnSpiDevice<S, D, N> {
@@ -78,7 +87,7 @@ impl<S: SpiDevice, D: DelayNs, const OPERATIONS: usize> OnSpiDevice<S, D, OPERAT
 
     /// The same with `delay` making the `cs_change` delays.
     #[must_use]
-    pub fn with_delay<E: DelayNs>(self, delay: E) -> OnSpiDevice<S, E, OPERATIONS> {
+    pub fn with_delay<E>(self, delay: E) -> OnSpiDevice<S, E, OPERATIONS> {
         let Self { spi, speed_hz, delay_quantum_ns, delay_max_ns, zeros, error, .. } = self;
         let delay = Some(delay);
         OnSpiDevice { spi, delay, speed_hz, delay_quantum_ns, delay_max_ns, zeros, error }
@@ -177,10 +186,12 @@ impl<S: SpiDevice, D: DelayNs, const OPERATIONS: usize> OnSpiDevice<S, D, OPERAT
         unmade.then_some(("cs_change_delay_ns", cs_change_delay_ns))
     }
 
-    /// Step 2.
-    fn transact(&mut self, stretch: &mut [Transfer<'_>]) -> Result<(), S::Error> {
-        let mut operations: [Operation<'_, u8>; OPERATIONS] =
-            array::from_fn(|_| Operation::DelayNs(0));
+    /// Step 2: the operations of a stretch, and how many there are.
+    fn operations<'t>(
+        &self,
+        stretch: &'t mut [Transfer<'_>],
+    ) -> ([Operation<'t, u8>; OPERATIONS], usize) {
+        let mut operations = array::from_fn(|_| Operation::DelayNs(0));
         let mut len = 0;
         for transfer in stretch {
             let delay_ns = transfer.delay_ns;
@@ -200,29 +211,54 @@ impl<S: SpiDevice, D: DelayNs, const OPERATIONS: usize> OnSpiDevice<S, D, OPERAT
                 len += 1;
             }
         }
-        self.spi.transaction(&mut operations[..len])
+        (operations, len)
     }
+
+    /// A transaction failed, which began with `at`.
+    fn failed(&mut self, foreign: S::Error, at: At) -> MessageError {
+        let error = Error::Foreign { kind: foreign.kind() };
+        self.error = Some(foreign);
+        let At { transfer_index, actual_length } = at;
+        MessageError { error, transfer_index, actual_length }
+    }
+}
+
+/// How far a message has come.
+#[derive(Clone, Copy, Default)]
+struct At {
+    transfer_index: usize,
+    actual_length: usize,
+}
+
+impl At {
+    /// Behind `stretch`.
+    fn go_on(&mut self, stretch: &[Transfer<'_>]) {
+        self.transfer_index += stretch.len();
+        self.actual_length += stretch.iter().map(|transfer| transfer.data.len()).sum::<usize>();
+    }
+}
+
+/// What is waited for between a stretch and the next. The last transfer has no `cs_change`, and so
+/// no delay for it.
+fn gap_ns(stretch: &[Transfer<'_>]) -> Option<u32> {
+    let last = stretch.last()?;
+    (last.cs_change && last.cs_change_delay_ns > 0).then_some(last.cs_change_delay_ns)
 }
 
 impl<S: SpiDevice, D: DelayNs, const OPERATIONS: usize> Port for OnSpiDevice<S, D, OPERATIONS> {
     fn run(&mut self, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
         self.check(message)?;
         self.error = None;
-        let (mut transfer_index, mut actual_length) = (0, 0);
+        let mut at = At::default();
         for stretch in message.split_inclusive_mut(|transfer| transfer.cs_change) {
-            if let Err(foreign) = self.transact(stretch) {
-                let error = Error::Foreign { kind: foreign.kind() };
-                self.error = Some(foreign);
-                return Err(MessageError { error, transfer_index, actual_length });
+            let (mut operations, len) = self.operations(stretch);
+            if let Err(foreign) = self.spi.transaction(&mut operations[..len]) {
+                return Err(self.failed(foreign, at));
             }
-            transfer_index += stretch.len();
-            actual_length += stretch.iter().map(|transfer| transfer.data.len()).sum::<usize>();
-            // Step 3. The last transfer has no `cs_change`, and so no delay for it.
-            if let Some(Transfer { cs_change: true, cs_change_delay_ns: ns @ 1.., .. }) =
-                stretch.last()
-                && let Some(delay) = &mut self.delay
-            {
-                delay.delay_ns(*ns);
+            at.go_on(stretch);
+            // Step 3.
+            if let (Some(ns), Some(delay)) = (gap_ns(stretch), &mut self.delay) {
+                delay.delay_ns(ns);
             }
         }
         Ok(())
@@ -230,5 +266,27 @@ impl<S: SpiDevice, D: DelayNs, const OPERATIONS: usize> Port for OnSpiDevice<S, 
 
     fn speed_hz(&self) -> u32 {
         self.speed_hz
+    }
+}
+
+impl<S: AsyncSpiDevice, D: AsyncDelayNs, const OPERATIONS: usize> AsyncPort
+    for OnSpiDevice<S, D, OPERATIONS>
+{
+    async fn run_async(&mut self, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        self.check(message)?;
+        self.error = None;
+        let mut at = At::default();
+        for stretch in message.split_inclusive_mut(|transfer| transfer.cs_change) {
+            let (mut operations, len) = self.operations(stretch);
+            if let Err(foreign) = self.spi.transaction(&mut operations[..len]).await {
+                return Err(self.failed(foreign, at));
+            }
+            at.go_on(stretch);
+            // Step 3.
+            if let (Some(ns), Some(delay)) = (gap_ns(stretch), &mut self.delay) {
+                delay.delay_ns(ns).await;
+            }
+        }
+        Ok(())
     }
 }

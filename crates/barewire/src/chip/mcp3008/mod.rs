@@ -45,7 +45,7 @@ mod tests;
 pub use error::AdcError;
 pub use part::{Command, MCP3002, MCP3004, MCP3008, MCP3204, MCP3208, PARTS, Part};
 
-use super::Port;
+use super::{AsyncPort, Port};
 use crate::spi::Transfer;
 
 /// What is converted.
@@ -66,15 +66,16 @@ pub enum Input {
 /// Conversions that [`Mcp3008::scan`] puts into one message.
 const SCAN_AT_ONCE: usize = 8;
 
-/// A converter behind any [`Port`].
+/// A converter behind any [`Port`] or [`AsyncPort`].
 #[derive(Debug)]
 pub struct Mcp3008<P> {
     port: P,
     part: &'static Part,
 }
 
-impl<P: Port> Mcp3008<P> {
-    /// The converter behind `port`, whose settings are [`Part::settings`].
+impl<P> Mcp3008<P> {
+    /// The converter behind `port`, a [`Port`] or an [`AsyncPort`] whose settings are
+    /// [`Part::settings`].
     pub const fn new(port: P, part: &'static Part) -> Self {
         Self { port, part }
     }
@@ -89,6 +90,55 @@ impl<P: Port> Mcp3008<P> {
         self.port
     }
 
+    fn check(&self, inputs: &[Input], codes: &[u16]) -> Result<(), AdcError> {
+        assert_eq!(inputs.len(), codes.len(), "a code for each input");
+        inputs.iter().try_for_each(|&input| self.part.command(input).map(|_| ()))
+    }
+
+    /// What is sent for `inputs`, in whose place the answers come.
+    fn exchanges(&self, inputs: &[Input]) -> Result<Exchanges, AdcError> {
+        let mut exchanges = [[0; Command::LEN_MAX]; SCAN_AT_ONCE];
+        for (exchange, &input) in exchanges.iter_mut().zip(inputs) {
+            let command = self.part.command(input)?;
+            exchange[..command.bytes().len()].copy_from_slice(command.bytes());
+        }
+        Ok(exchanges)
+    }
+
+    /// The exchanges as transfers, CS dropped between two of `count`.
+    fn message<'e>(
+        &self,
+        exchanges: &'e mut Exchanges,
+        count: usize,
+    ) -> [Transfer<'e>; SCAN_AT_ONCE] {
+        let len = self.part.exchange_bytes();
+        let mut message = exchanges.each_mut().map(|bytes| Transfer::in_place(&mut bytes[..len]));
+        for transfer in &mut message[..count - 1] {
+            transfer.cs_change = true;
+        }
+        message
+    }
+
+    fn decode(&self, exchanges: &Exchanges, codes: &mut [u16]) -> Result<(), AdcError> {
+        for (code, exchange) in codes.iter_mut().zip(exchanges) {
+            *code = self.part.decode(&exchange[..self.part.exchange_bytes()])?;
+        }
+        Ok(())
+    }
+}
+
+/// The bytes of a message.
+type Exchanges = [[u8; Command::LEN_MAX]; SCAN_AT_ONCE];
+
+/// Inputs and codes of one message after the other.
+fn messages<'s>(
+    inputs: &'s [Input],
+    codes: &'s mut [u16],
+) -> impl Iterator<Item = (&'s [Input], &'s mut [u16])> {
+    inputs.chunks(SCAN_AT_ONCE).zip(codes.chunks_mut(SCAN_AT_ONCE))
+}
+
+impl<P: Port> Mcp3008<P> {
     /// Converts `input` once: a code from 0 to [`Part::code_max`].
     ///
     /// # Errors
@@ -110,30 +160,46 @@ impl<P: Port> Mcp3008<P> {
     /// # Panics
     /// If `inputs` and `codes` differ in length.
     pub fn scan(&mut self, inputs: &[Input], codes: &mut [u16]) -> Result<(), AdcError> {
-        assert_eq!(inputs.len(), codes.len(), "a code for each input");
-        for &input in inputs {
-            self.part.command(input)?;
-        }
-        for (inputs, codes) in inputs.chunks(SCAN_AT_ONCE).zip(codes.chunks_mut(SCAN_AT_ONCE)) {
-            self.scan_at_once(inputs, codes)?;
+        self.check(inputs, codes)?;
+        for (inputs, codes) in messages(inputs, codes) {
+            let mut exchanges = self.exchanges(inputs)?;
+            let mut message = self.message(&mut exchanges, inputs.len());
+            self.port.run(&mut message[..inputs.len()])?;
+            self.decode(&exchanges, codes)?;
         }
         Ok(())
     }
+}
 
-    fn scan_at_once(&mut self, inputs: &[Input], codes: &mut [u16]) -> Result<(), AdcError> {
-        let mut exchanges = [[0; Command::LEN_MAX]; SCAN_AT_ONCE];
-        let len = self.part.exchange_bytes();
-        for (exchange, &input) in exchanges.iter_mut().zip(inputs) {
-            exchange[..len].copy_from_slice(self.part.command(input)?.bytes());
-        }
-        let last = inputs.len() - 1;
-        let mut message = exchanges.each_mut().map(|bytes| Transfer::in_place(&mut bytes[..len]));
-        for transfer in &mut message[..last] {
-            transfer.cs_change = true;
-        }
-        self.port.run(&mut message[..=last])?;
-        for (code, exchange) in codes.iter_mut().zip(&exchanges) {
-            *code = self.part.decode(&exchange[..len])?;
+impl<P: AsyncPort> Mcp3008<P> {
+    /// [`Mcp3008::read`] without blocking the thread.
+    ///
+    /// # Errors
+    /// As [`Mcp3008::read`].
+    pub async fn read_async(&mut self, input: Input) -> Result<u16, AdcError> {
+        let mut code = [0];
+        self.scan_async(&[input], &mut code).await?;
+        Ok(code[0])
+    }
+
+    /// [`Mcp3008::scan`] without blocking the thread. Dropped, it has run whole messages only.
+    ///
+    /// # Errors
+    /// As [`Mcp3008::scan`].
+    ///
+    /// # Panics
+    /// As [`Mcp3008::scan`].
+    pub async fn scan_async(
+        &mut self,
+        inputs: &[Input],
+        codes: &mut [u16],
+    ) -> Result<(), AdcError> {
+        self.check(inputs, codes)?;
+        for (inputs, codes) in messages(inputs, codes) {
+            let mut exchanges = self.exchanges(inputs)?;
+            let mut message = self.message(&mut exchanges, inputs.len());
+            self.port.run_async(&mut message[..inputs.len()]).await?;
+            self.decode(&exchanges, codes)?;
         }
         Ok(())
     }
