@@ -24,6 +24,13 @@ const fn row(batch: usize, stock_samples_per_s: u32, patched_samples_per_s: u32)
     Published { batch, stock_samples_per_s, patched_samples_per_s }
 }
 
+/// One transfer as his scope showed it: 7.2 µs of clocks, 1.6 of lead, 0.4 of lag.
+pub(super) const TRANSFER_US: f64 = 9.2;
+/// Chip select inactive inside a message of the patched kernel.
+pub(super) const GAP_US: f64 = 0.25;
+/// Between two calls.
+pub(super) const CALL_US: f64 = 5.0;
+
 /// What was published of that many conversions of one channel of `chip` at a time.
 pub(super) fn of(chip: &str, channels: usize, batch: usize) -> Option<Published> {
     let same = chip == "MCP3008" && channels == 1;

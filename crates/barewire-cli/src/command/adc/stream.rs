@@ -378,26 +378,34 @@ impl Report {
 }
 
 impl Row {
-    /// The sum as the article writes it: conversions of a message, the gaps between them, and what
-    /// lies between two messages.
+    /// The sum as the article writes it, and the article's own beside.
     fn sums(&self, inputs: usize) -> String {
-        let Some(Times { clocks_us, lead_us, lag_us, gap_us, software_us, sum_us }) = self.parts
-        else {
+        let Some(Times { clocks_us, lead_us, lag_us, gap_us, software_us, .. }) = self.parts else {
             return String::new();
         };
         let count = self.batch * inputs;
-        let one = clocks_us + lead_us + lag_us;
-        let software = software_us * count as f64;
-        if count == 1 {
-            return format!("1 transfer = {one:.2} + {software:.2} = {sum_us:.2} us\n");
-        }
-        let with_gap = one + gap_us * count as f64 / (count - 1) as f64;
-        format!(
-            "{count} transfers = ({with_gap:.2} * {}) + {one:.2} + {software:.2} = {:.1} us = {sum_us:.2} us per transfer\n",
-            count - 1,
-            sum_us * count as f64,
-        )
+        let gap_us = gap_us * count as f64 / (count.max(2) - 1) as f64;
+        let ours = sum(count, clocks_us + lead_us + lag_us, gap_us, software_us * count as f64);
+        let beside = self.published_patched_samples_per_s.map(|_| {
+            let theirs = sum(count, published::TRANSFER_US, published::GAP_US, published::CALL_US);
+            format!("  published, the delay removed: {theirs}")
+        });
+        ours + &beside.unwrap_or_default()
     }
+}
+
+/// `count` transfers of `one_us` with `gap_us` between them, and `call_us` until the next message.
+fn sum(count: usize, one_us: f64, gap_us: f64, call_us: f64) -> String {
+    if count == 1 {
+        return format!("1 transfer = {one_us:.2} + {call_us:.2} = {:.2} us\n", one_us + call_us);
+    }
+    let spaced_us = one_us + gap_us;
+    let all_us = spaced_us * (count - 1) as f64 + one_us + call_us;
+    format!(
+        "{count} transfers = ({spaced_us:.2} * {}) + {one_us:.2} + {call_us:.2} = {all_us:.1} us = {:.2} us per transfer\n",
+        count - 1,
+        all_us / count as f64,
+    )
 }
 
 fn signal_line(signal: &Signal) -> String {
