@@ -4,13 +4,14 @@
 //! The crate is the whole stack, `no_std` and without `alloc`. Its folders are its headings, and
 //! each only looks down:
 //!
-//! * [`chip`]: drivers of chips behind the bus ([`chip::spi_nor`]).
+//! * [`chip`]: drivers of chips behind the bus ([`chip::spi_nor`], [`chip::mcp3008`]).
 //! * [`bus`]: one controller, its lock and queue, and the paths through them.
 //!   [`bus::Device::sync`] takes any message; [`bus::Prepared`] is validated and turned into
 //!   register values once, and then costs one atomic in, the register accesses, one atomic out;
 //!   [`bus::Queued`] is submitted, and its owner goes on.
 //! * [`controller`]: the silicon, behind the [`Controller`](controller::Controller) trait
-//!   ([`controller::ecspi`] for i.MX 6, 7 and 8).
+//!   ([`controller::ecspi`] for i.MX 6, 7 and 8, [`controller::bcm2835`] for the Raspberry Pi,
+//!   [`controller::pl022`] for ARM's PrimeCell, [`controller::atmel`] for SAM and SAMA5).
 //! * [`hal`]: `embedded-hal` both ways: its drivers on our devices and buses, our chip drivers on
 //!   its devices; our timers and pins as its own.
 //! * [`middleware`]: controllers that wrap any controller; [`trace`]: the events they tell.
