@@ -253,8 +253,8 @@ impl Interval {
         let span_ns = first.last().unwrap_or(&0.0) - first.first().unwrap_or(&0.0);
         let mut buckets = Vec::new();
         let mut from_ns = 0;
-        // Octaves say enough: a held rate is one of them, what came late stands apart.
-        for step in histogram.iter_log(64, 2.0) {
+        // Tenths: a held rate is one or two of them, what came late stands apart.
+        for step in histogram.iter_log(100, 1.1) {
             let to_ns = step.value_iterated_to();
             if step.count_since_last_iteration() > 0 {
                 buckets.push(Bucket { from_ns, to_ns, count: step.count_since_last_iteration() });
