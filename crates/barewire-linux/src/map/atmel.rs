@@ -30,9 +30,7 @@ pub(super) const FACTS: Facts = Facts {
     bank_pins: 32,
     native_alone: false,
     always_clocked: false,
-    is_compatible: |name| {
-        matches!(name, "atmel,at91rm9200-spi" | "microchip,sam9x60-spi")
-    },
+    is_compatible: |name| matches!(name, "atmel,at91rm9200-spi" | "microchip,sam9x60-spi"),
 };
 
 pub(super) fn start(parts: Parts, board: Board) -> MappedAtmel {

@@ -114,7 +114,10 @@ pub enum CsGpio<B> {
 
 impl<B> CsGpio<B> {
     /// The bank that `new` makes of its registers.
-    pub(super) fn of(bank: Option<MappedRegisters>, new: impl FnOnce(MappedRegisters) -> B) -> Self {
+    pub(super) fn of(
+        bank: Option<MappedRegisters>,
+        new: impl FnOnce(MappedRegisters) -> B,
+    ) -> Self {
         bank.map_or(Self::None(NoGpio), |registers| Self::Bank(new(registers)))
     }
 }

@@ -342,10 +342,8 @@ mod tests {
     #[test]
     fn only_a_block_without_fifo_has_a_pipe() {
         for block in Block::ALL {
-            let spec = MapSpec {
-                pipe: Some(Pipe::OneWord),
-                ..spec(block, [native(0), None, None, None])
-            };
+            let spec =
+                MapSpec { pipe: Some(Pipe::OneWord), ..spec(block, [native(0), None, None, None]) };
             if block == Block::Atmel {
                 assert_eq!(spec.check(), Ok(()));
                 assert_eq!(spec.board().pipe, Pipe::OneWord);
