@@ -57,7 +57,7 @@ Buses (--bus):
     pipe=NAME              atmel's words on the way: wait-data-read (unless told), one-word (where
                            the block has no WDRBT), two-words
     ignore-clock           go on where its clock gate reads closed
-    poll-limit-us=N        transfers longer than N µs sleep until UIO's interrupt; without, none does
+    poll-limit-us=N        uio: transfers longer than N µs sleep until the interrupt; else none does
     shared[=PATH]          other processes use it too, and say so
 
 Examples:
