@@ -26,7 +26,7 @@ SPI at the cost of the wire: read and write flash chips, run transfers, measure 
 
 Kinds of buses: simulated boards, where the shipped drivers run on models of the registers \
 and the chip and every time printed is virtual; QEMU's boards, where the same drivers run on models \
-nobody here wrote; Linux's spidev, any controller with a kernel driver; and an ECSPI's own registers, by UIO or \
+nobody here wrote; Linux's spidev, any controller with a kernel driver; and a controller's own registers, by UIO or \
 /dev/mem. The last two are experimental: they have not run on a board yet.";
 
 const AFTER_HELP: &str = "\
@@ -46,11 +46,19 @@ Buses (--bus):
   spidev:/dev/spidevB.C    a node of the kernel's spidev (experimental); --cs stays 0
     split-with-cs-held     messages beyond spidev's bufsiz are split with CS held, and are no
                            longer atomic between processes
-  mem:0xADDRESS,reference-hz=HZ,cs=LINE[+LINE…][,ignore-clock][,shared[=PATH]]
-  uio:uioN,reference-hz=HZ,cs=LINE[+LINE…][,ignore-clock][,poll-limit-us=N][,shared[=PATH]]
-                           an i.MX ECSPI's registers (experimental); LINE is native0 to native3
-                           or gpio@0xADDRESS.BIT; its kernel driver must be unbound; transfers
-                           longer than N µs sleep until UIO's interrupt, without N none does
+  mem:0xADDRESS[,OPTION…]  a controller's registers in /dev/mem, or
+  uio:uioN[,OPTION…]       as the first block of a UIO device (experimental); its kernel driver must
+                           be unbound, and its pins still be its own
+    controller=NAME        which it is: ecspi (i.MX 6, 7, 8M; unless told), bcm2835 (Raspberry Pi's
+                           SPI0), pl022 (PrimeCell), atmel (SAMA5D3, SAM9, AT91)
+    reference-hz=HZ        the clock it divides; a Raspberry Pi's core clock
+    cs=LINE[+LINE…]        LINE is nativeN, its own line N, or gpio@0xADDRESS.BIT, a pin of the GPIO
+                           bank there
+    pipe=NAME              atmel's words on the way: wait-data-read (unless told), one-word (where
+                           the block has no WDRBT), two-words
+    ignore-clock           go on where its clock gate reads closed
+    poll-limit-us=N        uio: transfers longer than N µs sleep until the interrupt; else none does
+    shared[=PATH]          other processes use it too, and say so
 
 Examples:
   barewire demo
@@ -64,6 +72,7 @@ Examples:
   barewire flash write --bus qemu:sabrelite,flash=sst.bin --offset 4001 boot.bin
   barewire flash id --bus spidev:/dev/spidev0.0 --speed-hz 10M
   barewire adc read --bus sim:rpi3 --chip mcp3008 --channel 0,1
+  barewire adc stream --bus mem:0x3f204000,controller=bcm2835,reference-hz=400M,cs=gpio@0x3f200000.8
   barewire adc stream --bus sim:rpi3,input=0:sine:1000:2000:2500 --batch 1,100 --plot
   barewire selftest --bus sim:imx8mp --fault bit-flip --fault-seed 7
   barewire stress --contexts 8 --messages 100000 --seed 7 --faults 0.001

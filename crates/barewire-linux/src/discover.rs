@@ -57,14 +57,14 @@ pub fn discover(root: &Root) -> Vec<Found> {
         });
     }
     for device in spi_controllers(root) {
-        let bus = bus_number(root, &device.name);
+        let bus = bus_number(root, &device);
         found.push(Found::Controller { device, bus });
     }
     found
 }
 
 /// The kernel's number of a controller's bus, from the directory its driver makes.
-fn bus_number(root: &Root, device: &str) -> Option<u32> {
-    let names = root.names(format!("/sys/bus/platform/devices/{device}/spi_master"));
+fn bus_number(root: &Root, device: &PlatformDevice) -> Option<u32> {
+    let names = root.names(format!("{}/spi_master", device.directory()));
     names.iter().find_map(|name| name.strip_prefix("spi")?.parse().ok())
 }

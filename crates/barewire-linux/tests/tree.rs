@@ -1,7 +1,13 @@
 //! Discovery, opening and mapping on a directory tree that stands for `/`.
 
+#[path = "tree/atmel.rs"]
+mod atmel;
+#[path = "tree/bcm2835.rs"]
+mod bcm2835;
 #[path = "tree/ecspi.rs"]
 mod ecspi;
+#[path = "tree/every.rs"]
+mod every;
 #[path = "tree/tree.rs"]
 mod fake;
 #[path = "tree/interrupt.rs"]
@@ -10,3 +16,5 @@ mod interrupt;
 mod map;
 #[path = "tree/open.rs"]
 mod open;
+#[path = "tree/pl022.rs"]
+mod pl022;

@@ -11,7 +11,7 @@ use std::fmt;
 use std::str::Split;
 
 use barewire_linux::bus_text;
-use barewire_linux::map::EcspiSpec;
+use barewire_linux::map::MapSpec;
 pub(crate) use qemu::QemuName;
 pub(crate) use sim::SimOptions;
 pub(crate) use spidev::SpidevName;
@@ -30,8 +30,8 @@ pub(crate) enum BusName {
     Qemu(QemuName),
     /// `spidev:/dev/spidevB.C[,split-with-cs-held]`
     Spidev(SpidevName),
-    /// `uio:…` or `mem:…`: an ECSPI's registers in this process.
-    Mapped(EcspiSpec),
+    /// `uio:…` or `mem:…`: a controller's registers in this process.
+    Mapped(MapSpec),
 }
 
 type Parse = fn(&str) -> Result<BusName, String>;
@@ -45,7 +45,7 @@ const SCHEMES: &[(&str, Parse)] = &[
     ("mem", |rest| mapped(bus_text::parse_mem(rest))),
 ];
 
-fn mapped(spec: Result<EcspiSpec, bus_text::BusTextError>) -> Result<BusName, String> {
+fn mapped(spec: Result<MapSpec, bus_text::BusTextError>) -> Result<BusName, String> {
     spec.map(BusName::Mapped).map_err(|error| error.to_string())
 }
 
@@ -114,6 +114,8 @@ impl fmt::Display for BusName {
 
 #[cfg(test)]
 mod tests {
+    use barewire_linux::map::Block;
+
     use super::sim::SimFaults;
     use super::*;
 
@@ -170,6 +172,13 @@ mod tests {
         assert_eq!(name.to_string(), "mem:0x30820000");
         assert!(parse("uio:uio0,reference-hz=60M,cs=native0").is_ok());
         assert!(error("mem:0x30820000,refrence-hz=80M").contains("reference-hz"));
+        let text = "mem:0x3f204000,controller=bcm2835,reference-hz=400M,cs=gpio@0x3f200000.8";
+        match parse(text) {
+            Ok(BusName::Mapped(spec)) => assert_eq!(spec.block, Block::Bcm2835),
+            other => panic!("{other:?}"),
+        }
+        assert!(error("uio:uio0,controller=bcm2853").contains("did you mean \"bcm2835\"?"));
+        assert!(error("uio:uio0,controler=atmel").contains("did you mean \"controller\"?"));
     }
 
     #[test]
@@ -254,11 +263,31 @@ mod tests {
             "-",
             "K",
             "timing-corrupts",
+            "uio",
+            "mem",
+            "uio0",
+            "controller",
+            "controller=",
+            "ecspi",
+            "bcm2835",
+            "pl022",
+            "atmel",
+            "pipe",
+            "pipe=one-word",
+            "reference-hz=1",
+            "cs=",
+            "native",
+            "gpio@0x1000.",
+            "poll-limit-us",
+            "ignore-clock",
+            "shared",
         ];
+        const BEGINNINGS: [&str; 4] =
+            ["", "sim:imx8mp,", "uio:uio0,cs=native0,", "mem:0x3f204000,controller="];
         let mut state = 1;
         for _ in 0..20_000 {
-            let mut text: String =
-                if random(&mut state).is_multiple_of(2) { "sim:imx8mp," } else { "" }.into();
+            let beginning = random(&mut state) as usize % BEGINNINGS.len();
+            let mut text = String::from(BEGINNINGS[beginning]);
             for _ in 0..random(&mut state) % 12 {
                 text += PIECES[random(&mut state) as usize % PIECES.len()];
             }

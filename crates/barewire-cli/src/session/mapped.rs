@@ -1,9 +1,10 @@
-//! ECSPI registers mapped into this process as a bus: through UIO or `/dev/mem`. Experimental.
+//! A controller's registers mapped into this process as a bus: through UIO or `/dev/mem`.
+//! Experimental.
 
 use barewire::bus::Bus;
 use barewire::controller::Controller;
 use barewire::time::Timer;
-use barewire_linux::map::{EcspiSpec, MappedEcspi};
+use barewire_linux::map::{MapSpec, Mapped};
 use barewire_linux::platform::FUTEX;
 use barewire_linux::shared::{ProcessShared, SharedError};
 use barewire_linux::{Monotonic, Root};
@@ -20,11 +21,12 @@ pub(super) struct MappedBus {
 
 impl MappedBus {
     /// The controller as asked, mapped, looked at, and only then touched.
-    pub(super) fn open(spec: &EcspiSpec, around: Around) -> Result<Self, Failure> {
-        let mapped = MappedEcspi::open(&Root::system(), spec)
+    pub(super) fn open(spec: &MapSpec, around: Around) -> Result<Self, Failure> {
+        let mapped = Mapped::open(&Root::system(), spec)
             .map_err(|error| Failure::Failed(error.to_string()))?;
-        // Before a register is touched: a block without its clock hangs the machine.
-        if let Some(warning) = mapped.warning() {
+        // Before a register is touched: a block without its clock hangs the machine, one without its
+        // pins is not heard.
+        for warning in mapped.warnings() {
             note!("barewire: warning: {warning}");
         }
         let failed = |error: SharedError| Failure::Failed(error.to_string());

@@ -35,5 +35,8 @@ fn a_mapped_controller_that_is_not_there_is_an_error() {
     let text = "uio:uio999,reference-hz=80M,cs=native0";
     let refused = run(&["flash", "id", "--bus", text]);
     refused.fails(1, "uio999");
+    let text = "uio:uio999,controller=bcm2835,reference-hz=400M,cs=gpio@0x3f200000.8";
+    run(&["adc", "read", "--bus", text, "--chip", "mcp3008"]).fails(1, "uio999");
+    run(&["adc", "read", "--bus", "uio:uio999,controller=bcm2853"]).fails(1, "bcm2835");
     run(&["flash", "id", "--bus", "mem:30820000"]).fails(1, "0x");
 }

@@ -23,7 +23,8 @@
 //!
 //! # Not supported
 //! The root clock above the gate (its divider, its own enable bit), and power domains: a gate that
-//! is open is not yet a clock. i.MX 93 and 8QuadMax, whose clocks are behind other blocks.
+//! is open is not yet a clock. i.MX 93 and 8QuadMax, whose clocks are behind other blocks; other
+//! SoCs, SAMA5D3's PMC among them.
 
 use std::fmt;
 
@@ -144,6 +145,8 @@ pub enum ClockState {
     Running(Gate),
     /// Its gate is closed: do not touch its registers.
     Gated(Gate),
+    /// There is no gate that anybody closes: the block is clocked with the chip's buses.
+    Always,
     /// Nobody here can say.
     Unknown,
 }
@@ -154,7 +157,7 @@ impl ClockState {
     pub fn warning(&self) -> Option<String> {
         const KEEP: &str = "keep the clock by a device-tree overlay (README of barewire-linux)";
         match self {
-            Self::Running(_) => None,
+            Self::Running(_) | Self::Always => None,
             Self::Gated(gate) => Some(format!(
                 "the controller's clock is off ({gate}): touching its registers ends in a bus error or hangs the machine; {KEEP}"
             )),
@@ -240,6 +243,7 @@ mod tests {
     fn only_a_running_clock_needs_no_warning() {
         let gate = Family::Imx8M.gate(0x3082_0000).expect("ECSPI1");
         assert_eq!(ClockState::Running(gate).warning(), None);
+        assert_eq!(ClockState::Always.warning(), None);
         let warning = ClockState::Gated(gate).warning().expect("a warning");
         assert!(warning.contains("CCM_CCGR7 at 0x30384070"), "{warning}");
         assert!(ClockState::Unknown.warning().is_some());

@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 use super::bound::{Kind, PlatformDevice};
 use super::clock::Gate;
-use super::ecspi::SpecError;
+use super::{Block, SpecError};
 use crate::rights::{Group, Remedy};
 use crate::root::Root;
 
@@ -48,6 +48,15 @@ pub enum MapError {
         device: PlatformDevice,
         /// What should be there.
         wanted: Kind,
+    },
+    /// By the device tree, another block than the one wanted is at the address.
+    OtherBlock {
+        /// The device there.
+        device: PlatformDevice,
+        /// Which block it is.
+        is: Block,
+        /// Which was wanted.
+        wanted: Block,
     },
     /// The controller's clock is off, and its registers would not answer.
     ClockGated {
@@ -193,6 +202,11 @@ impl fmt::Display for MapError {
                     "at {address:#x} the kernel knows {name}, which is no {wanted}: check the address"
                 )
             }
+            Self::OtherBlock { device, is, wanted } => write!(
+                f,
+                "at {:#x} the kernel knows {}, which by its device tree is {is}, not {wanted}: write controller={is}",
+                device.address, device.name
+            ),
             Self::ClockGated { address, gate } => write!(
                 f,
                 "the clock of the controller at {address:#x} is off ({gate}): touching its registers would end in a bus error or hang the machine; keep the clock by a device-tree overlay (README of barewire-linux), or go on by ignore-clock if you know better"

@@ -16,7 +16,17 @@
 //! nobody in the kernel needs the controller's clock, and a gated block does not answer: the access
 //! ends in a bus error or hangs the machine. [`clock`] looks where it can.
 //!
-//! [`ecspi`] does all of this for an ECSPI and its chip selects. For any other block:
+//! [`Mapped`] does all of this for the four controllers that barewire drives, each with its GPIO
+//! chip selects. By what is asked ([`MapSpec`]):
+//!
+//! | block | controllers | chip selects | clock |
+//! |---|---|---|---|
+//! | [`ecspi`] | ECSPI of i.MX 6, 7, 8M | four of its own, i.MX GPIO | looked at |
+//! | [`bcm2835`] | SPI0 of the Raspberry Pi up to the 4 | CE0 and CE1, BCM2835 GPIO | always on |
+//! | [`pl022`] | PrimeCell SSP | one of its own alone, or PL061 | unknown |
+//! | [`atmel`] | SPI of SAMA5D3, SAM9, AT91 | four of its own, PIO | unknown |
+//!
+//! For any other block:
 //!
 //! ```no_run
 //! use barewire::reg::Registers as _;
@@ -37,19 +47,27 @@
 //! # Not supported
 //! DMA memory; PCI devices' `resourceN` files; `vfio-platform`.
 
+pub mod atmel;
+pub mod bcm2835;
+mod block;
 pub mod bound;
 pub mod clock;
 mod devmem;
 pub mod ecspi;
 mod error;
 mod interrupt;
+pub mod mapped;
+pub mod pl022;
+mod spec;
 pub(crate) mod uio;
 mod window;
 
+pub use block::{Block, CsGpio};
 pub use devmem::DevMem;
-pub use ecspi::{CsGpio, CsPin, EcspiSpec, MappedEcspi, SharedAt, SpecError, Via};
 pub use error::MapError;
 pub use interrupt::MappedInterrupt;
+pub use mapped::{Mapped, MappedController};
+pub use spec::{CsPin, MapSpec, SharedAt, SpecError, Via};
 pub use uio::{Uio, UioMap};
 pub(crate) use window::Window;
 

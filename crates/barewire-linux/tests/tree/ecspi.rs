@@ -2,8 +2,6 @@
 //!
 //! The offsets and values are the reference manual's, written out here and not imported.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::task::Poll;
 
 use barewire::bus::Bus;
@@ -11,10 +9,10 @@ use barewire::controller::Controller;
 use barewire::spi::{Error, Settings, Transfer};
 use barewire_linux::bus_text::{parse_mem, parse_uio};
 use barewire_linux::map::clock::ClockState;
-use barewire_linux::map::{EcspiSpec, MapError, MappedEcspi, SpecError};
+use barewire_linux::map::{MapError, MapSpec, Mapped, SpecError};
 use barewire_linux::shared::{ProcessShared, SharedError};
 
-use crate::fake::Tree;
+use crate::fake::{Registers, Tree};
 
 const ECSPI1: u64 = 0x3082_0000;
 const GPIO5: u64 = 0x3024_0000;
@@ -40,32 +38,6 @@ const TC: u32 = 1 << 7;
 const MEM: &str = "0x30820000,reference-hz=80M,cs=native0+gpio@0x30240000.9";
 const UIO: &str = "uio0,reference-hz=80M,cs=gpio@0x30240000.9";
 
-/// The file of a device node, as its registers.
-struct Registers(File);
-
-impl Registers {
-    fn of(tree: &Tree, node: &str) -> Self {
-        let file = File::options().read(true).write(true).open(tree.root().path(node));
-        Self(file.expect("opened"))
-    }
-
-    fn get(&self, at: u64) -> u32 {
-        let mut bytes = [0; 4];
-        self.0.read_exact_at(&mut bytes, at).expect("read");
-        u32::from_ne_bytes(bytes)
-    }
-
-    fn set(&self, at: u64, value: u32) {
-        self.0.write_all_at(&value.to_ne_bytes(), at).expect("written");
-    }
-
-    /// Everything that is not zero in the pages of `blocks`.
-    fn nonzero(&self, blocks: &[u64]) -> Vec<(u64, u32)> {
-        let words = blocks.iter().flat_map(|&block| (block..block + 0x1000).step_by(4));
-        words.map(|at| (at, self.get(at))).filter(|&(_, value)| value != 0).collect()
-    }
-}
-
 /// An i.MX 8M Plus whose kernel has let go of ECSPI1, whose clock runs.
 fn imx8mp() -> Tree {
     let tree = Tree::new()
@@ -78,11 +50,11 @@ fn imx8mp() -> Tree {
     tree
 }
 
-fn mem(text: &str) -> EcspiSpec {
+fn mem(text: &str) -> MapSpec {
     parse_mem(text).expect("reads")
 }
 
-fn uio(text: &str) -> EcspiSpec {
+fn uio(text: &str) -> MapSpec {
     parse_uio(text).expect("reads")
 }
 
@@ -97,9 +69,9 @@ fn nothing_is_touched_until_the_start_and_then_as_the_manual_says() {
     let blocks = [ECSPI1, GPIO5];
     let before = memory.nonzero(&blocks);
 
-    let mapped = MappedEcspi::open(&tree.root(), &mem(MEM)).expect("mapped");
+    let mapped = Mapped::open(&tree.root(), &mem(MEM)).expect("mapped");
     assert!(matches!(mapped.clock(), ClockState::Running(_)), "{:?}", mapped.clock());
-    assert_eq!(mapped.warning(), None);
+    assert!(mapped.warnings().is_empty(), "{:?}", mapped.warnings());
     assert_eq!(mapped.mapped_len(), 2 * rustix::param::page_size(), "a page for each block");
     assert_eq!(memory.nonzero(&blocks), before, "mapped, not touched");
 
@@ -115,7 +87,7 @@ fn nothing_is_touched_until_the_start_and_then_as_the_manual_says() {
 fn a_message_runs_on_the_mapped_registers() {
     let tree = imx8mp();
     let memory = Registers::of(&tree, "/dev/mem");
-    let ecspi = MappedEcspi::open(&tree.root(), &mem(MEM)).expect("mapped").start();
+    let ecspi = Mapped::open(&tree.root(), &mem(MEM)).expect("mapped").start();
     let bus = Bus::new(ecspi);
     // Line 1 is the GPIO; at 20 MHz TXDATA's write starts the burst.
     let device = bus.device(&Settings::new(1, 20_000_000)).expect("settings");
@@ -146,7 +118,7 @@ fn a_message_runs_on_the_mapped_registers() {
 fn a_controller_without_gpio_lines_needs_no_bank() {
     let tree = imx8mp();
     let spec = mem("0x30820000,reference-hz=80M,cs=native0+native3");
-    let mapped = MappedEcspi::open(&tree.root(), &spec).expect("mapped");
+    let mapped = Mapped::open(&tree.root(), &spec).expect("mapped");
     assert_eq!(mapped.mapped_len(), rustix::param::page_size());
     let bus = Bus::new(mapped.start());
     for line in [0, 1] {
@@ -161,21 +133,21 @@ fn a_controller_without_gpio_lines_needs_no_bank() {
 fn a_bound_controller_is_refused_and_untouched() {
     let tree = imx8mp().platform("30820000.ecspi", Some("spi_imx"));
     let memory = Registers::of(&tree, "/dev/mem");
-    let error = MappedEcspi::open(&tree.root(), &mem(MEM)).expect_err("bound");
+    let error = Mapped::open(&tree.root(), &mem(MEM)).expect_err("bound");
     let text = error.to_string();
     assert!(text.contains("`echo 30820000.ecspi > /sys/bus/platform/drivers/spi_imx/unbind`"));
     assert_eq!(memory.nonzero(&[ECSPI1, GPIO5]), []);
 
     // The same without /dev/mem: whoever has no rights learns of the driver first.
     let tree = Tree::new().platform("30820000.spi", Some("spi_imx"));
-    let error = MappedEcspi::open(&tree.root(), &mem(MEM)).expect_err("bound");
+    let error = Mapped::open(&tree.root(), &mem(MEM)).expect_err("bound");
     assert!(matches!(error, MapError::Bound { .. }), "{error:?}");
 }
 
 #[test]
 fn a_mistyped_address_is_no_reason_to_unbind_a_watchdog() {
     let tree = imx8mp();
-    let open = |text| MappedEcspi::open(&tree.root(), &mem(text)).expect_err(text).to_string();
+    let open = |text| Mapped::open(&tree.root(), &mem(text)).expect_err(text).to_string();
     let text = open("0x30280000,reference-hz=80M,cs=native0");
     assert!(text.contains("30280000.watchdog, which is no SPI controller"), "{text}");
     let text = open("0x30820000,reference-hz=80M,cs=gpio@0x30280000.1");
@@ -187,30 +159,30 @@ fn a_closed_gate_is_refused_unless_told_otherwise() {
     let tree = imx8mp();
     let memory = Registers::of(&tree, "/dev/mem");
     memory.set(CCGR7, 0);
-    let error = MappedEcspi::open(&tree.root(), &mem(MEM)).expect_err("gated");
+    let error = Mapped::open(&tree.root(), &mem(MEM)).expect_err("gated");
     let text = error.to_string();
     assert!(text.contains("CCM_CCGR7 at 0x30384070") && text.contains("ignore-clock"), "{text}");
 
     let spec = mem(&format!("{MEM},ignore-clock"));
-    let mapped = MappedEcspi::open(&tree.root(), &spec).expect("told to");
-    assert!(mapped.warning().is_some_and(|text| text.contains("clock is off")));
+    let mapped = Mapped::open(&tree.root(), &spec).expect("told to");
+    assert!(mapped.warnings()[0].contains("clock is off"));
     assert_eq!(memory.nonzero(&[ECSPI1, GPIO5]), [], "still to be decided");
 }
 
 #[test]
 fn an_unknown_soc_is_warned_of_and_not_refused() {
     let tree = Tree::new().sparse("/dev/mem", ECSPI1 + 0x1_0000);
-    let mapped = MappedEcspi::open(&tree.root(), &mem(MEM)).expect("mapped");
+    let mapped = Mapped::open(&tree.root(), &mem(MEM)).expect("mapped");
     assert_eq!(mapped.clock(), ClockState::Unknown);
-    assert!(mapped.warning().is_some_and(|text| text.contains("cannot be checked")));
+    assert!(mapped.warnings()[0].contains("cannot be checked"));
 }
 
 #[test]
 fn a_wrong_specification_opens_nothing() {
-    let wrong = EcspiSpec { reference_hz: 0, ..mem(MEM) };
-    let error = MappedEcspi::open(&Tree::new().root(), &wrong).expect_err("0 Hz");
+    let wrong = MapSpec { reference_hz: 0, ..mem(MEM) };
+    let error = Mapped::open(&Tree::new().root(), &wrong).expect_err("0 Hz");
     assert_eq!(error, MapError::Spec(SpecError::ReferenceHzZero));
-    let error = MappedEcspi::open(&Tree::new().root(), &mem(MEM)).expect_err("no /dev/mem");
+    let error = Mapped::open(&Tree::new().root(), &mem(MEM)).expect_err("no /dev/mem");
     assert!(matches!(error, MapError::NoSuchDevice { .. }), "{error:?}");
 }
 
@@ -232,7 +204,7 @@ fn uio_with_a_bank_of_its_own_needs_no_dev_mem() {
         .uio_map("uio0", 1, ["0x30240000\n", "0x10000\n", "0x0\n"])
         .platform("30820000.spi", Some("uio_pdrv_genirq"))
         .platform("30240000.gpio", Some("gpio-mxc"));
-    let mapped = MappedEcspi::open(&tree.root(), &uio(UIO)).expect("mapped");
+    let mapped = Mapped::open(&tree.root(), &uio(UIO)).expect("mapped");
     assert_eq!(mapped.clock(), ClockState::Unknown);
     let ecspi = mapped.start();
     let registers = Registers::of(&tree, "/dev/uio0");
@@ -244,7 +216,7 @@ fn uio_with_a_bank_of_its_own_needs_no_dev_mem() {
 #[test]
 fn uio_without_the_bank_takes_it_from_dev_mem_or_says_what_to_do() {
     let tree = with_uio(imx8mp());
-    let mapped = MappedEcspi::open(&tree.root(), &uio(UIO)).expect("mapped");
+    let mapped = Mapped::open(&tree.root(), &uio(UIO)).expect("mapped");
     assert!(matches!(mapped.clock(), ClockState::Running(_)), "/dev/mem is there to look");
     let ecspi = mapped.start();
     let memory = Registers::of(&tree, "/dev/mem");
@@ -253,19 +225,19 @@ fn uio_without_the_bank_takes_it_from_dev_mem_or_says_what_to_do() {
     drop(ecspi);
 
     let tree = with_uio(Tree::new());
-    let error = MappedEcspi::open(&tree.root(), &uio(UIO)).expect_err("no bank");
+    let error = Mapped::open(&tree.root(), &uio(UIO)).expect_err("no bank");
     assert!(matches!(error, MapError::GpioBank { address: GPIO5, .. }), "{error:?}");
     let text = error.to_string();
     assert!(text.contains("no block of /dev/uio0") && text.contains("second `reg`"), "{text}");
-    assert!(MappedEcspi::open(&tree.root(), &uio("uio0,reference-hz=80M,cs=native0")).is_ok());
+    assert!(Mapped::open(&tree.root(), &uio("uio0,reference-hz=80M,cs=native0")).is_ok());
 }
 
 #[test]
 fn a_uio_device_whose_controller_the_kernel_has_is_refused() {
     let tree = with_uio(imx8mp()).platform("30820000.ecspi", Some("spi_imx"));
-    let error = MappedEcspi::open(&tree.root(), &uio(UIO)).expect_err("bound");
+    let error = Mapped::open(&tree.root(), &uio(UIO)).expect_err("bound");
     assert!(matches!(error, MapError::Bound { .. }), "{error:?}");
-    let error = MappedEcspi::open(&tree.root(), &uio("uio7,reference-hz=1,cs=native0"));
+    let error = Mapped::open(&tree.root(), &uio("uio7,reference-hz=1,cs=native0"));
     assert!(matches!(error, Err(MapError::NoSuchDevice { .. })), "{error:?}");
 }
 
@@ -273,7 +245,7 @@ fn a_uio_device_whose_controller_the_kernel_has_is_refused() {
 fn a_limit_to_polling_takes_the_interrupt_mode_to_the_registers() {
     let tree = with_uio(Tree::new());
     let spec = uio("uio0,reference-hz=80M,cs=native0,poll-limit-us=0");
-    let mut ecspi = MappedEcspi::open(&tree.root(), &spec).expect("mapped").start();
+    let mut ecspi = Mapped::open(&tree.root(), &spec).expect("mapped").start();
     let registers = Registers::of(&tree, "/dev/uio0");
     let (program, _) = ecspi.configure(&Settings::new(0, 20_000_000)).expect("settings");
     let mut message = [Transfer::write(&[1; 8])];
@@ -297,8 +269,8 @@ fn a_limit_to_polling_takes_the_interrupt_mode_to_the_registers() {
 
 #[test]
 fn a_limit_to_polling_is_refused_without_an_interrupt() {
-    let spec = EcspiSpec { poll_limit_us: Some(5), ..mem(MEM) };
-    let error = MappedEcspi::open(&Tree::new().root(), &spec).expect_err("/dev/mem has none");
+    let spec = MapSpec { poll_limit_us: Some(5), ..mem(MEM) };
+    let error = Mapped::open(&Tree::new().root(), &spec).expect_err("/dev/mem has none");
     assert_eq!(error, MapError::Spec(SpecError::NoInterrupt));
 }
 
@@ -306,11 +278,11 @@ fn a_limit_to_polling_is_refused_without_an_interrupt() {
 fn a_shared_controller_is_brought_up_and_driven_under_its_lock() {
     let tree = imx8mp().file("/run/lock/other.lock", "");
     let root = tree.root();
-    let unshared = MappedEcspi::open(&root, &mem(MEM)).expect("mapped");
+    let unshared = Mapped::open(&root, &mem(MEM)).expect("mapped");
     assert!(unshared.lock().expect("none is wanted").is_none());
 
     let open = || {
-        let mapped = MappedEcspi::open(&root, &mem(&format!("{MEM},shared"))).expect("mapped");
+        let mapped = Mapped::open(&root, &mem(&format!("{MEM},shared"))).expect("mapped");
         let lock = mapped.lock().expect("opens").expect("one is wanted");
         assert_eq!(lock.path(), root.path("/run/lock/barewire-30820000.lock"));
         ProcessShared::bring_up(lock, || mapped.start()).expect("free")
@@ -328,9 +300,9 @@ fn a_shared_controller_is_brought_up_and_driven_under_its_lock() {
     assert_eq!(memory.get(ECSPI1 + INTREG), 0, "reset when the user changed");
 
     let named = mem(&format!("{MEM},shared=/run/lock/mine"));
-    let lock = MappedEcspi::open(&root, &named).expect("mapped").lock();
+    let lock = Mapped::open(&root, &named).expect("mapped").lock();
     assert_eq!(lock.expect("opens").expect("wanted").path(), root.path("/run/lock/mine"));
     let nowhere = mem(&format!("{MEM},shared=/gone/mine"));
-    let error = MappedEcspi::open(&root, &nowhere).expect("mapped").lock().expect_err("nowhere");
+    let error = Mapped::open(&root, &nowhere).expect("mapped").lock().expect_err("nowhere");
     assert!(matches!(error, SharedError::NoDirectory { .. }), "{error}");
 }

@@ -1,6 +1,7 @@
 //! Finding and opening: what there is, and what is said where there is not.
 
 use barewire_linux::discover::{Found, discover};
+use barewire_linux::map::Block;
 use barewire_linux::map::bound::PlatformDevice;
 use barewire_linux::spidev::{Spidev, SpidevError, bufsiz};
 
@@ -48,6 +49,7 @@ fn discovery_finds_all_three_kinds() {
         .platform("30820000.spi", None)
         .platform("30830000.spi", Some("spi_imx"))
         .directory("/sys/bus/platform/devices/30830000.spi/spi_master/spi2")
+        .compatible("platform", "30830000.spi", "fsl,imx8mp-ecspi\0fsl,imx6ul-ecspi\0")
         .platform("30a20000.i2c", Some("imx-i2c"))
         .platform("regulatory.0", None);
     let found = discover(&tree.root());
@@ -56,9 +58,38 @@ fn discovery_finds_all_three_kinds() {
     assert_eq!(*spidev, Found::Spidev { path, accessible: true });
     let Found::Uio { path, name, maps, accessible: false } = uio else { panic!("{uio:?}") };
     assert_eq!((path.as_str(), name.as_str(), maps.len()), ("/dev/uio0", "spi", 1));
-    let device = PlatformDevice { name: "30820000.spi".into(), address: 0x3082_0000, driver: None };
+    let device = PlatformDevice {
+        name: "30820000.spi".into(),
+        bus: "platform",
+        address: 0x3082_0000,
+        driver: None,
+        block: None,
+    };
     assert_eq!(*free, Found::Controller { device, bus: None });
     let driver = Some("spi_imx".into());
-    let device = PlatformDevice { name: "30830000.spi".into(), address: 0x3083_0000, driver };
+    let device = PlatformDevice {
+        name: "30830000.spi".into(),
+        bus: "platform",
+        address: 0x3083_0000,
+        driver,
+        block: Some(Block::Ecspi),
+    };
     assert_eq!(*bound, Found::Controller { device, bus: Some(2) });
+}
+
+#[test]
+fn a_primecell_is_found_on_its_own_bus() {
+    let tree = Tree::new()
+        .amba("fff00000.spi", Some("ssp-pl022"))
+        .directory("/sys/bus/amba/devices/fff00000.spi/spi_master/spi0")
+        .compatible("amba", "fff00000.spi", "arm,pl022\0arm,primecell\0")
+        .amba("fff30000.gpio", Some("pl061_gpio"));
+    let device = PlatformDevice {
+        name: "fff00000.spi".into(),
+        bus: "amba",
+        address: 0xfff0_0000,
+        driver: Some("ssp-pl022".into()),
+        block: Some(Block::Pl022),
+    };
+    assert_eq!(discover(&tree.root()), [Found::Controller { device, bus: Some(0) }]);
 }

@@ -1,7 +1,7 @@
 //! A tree in a temporary directory: files, links and FIFOs where a machine has devices.
 
 use std::fs::{self, File};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{FileExt, symlink};
 use std::path::PathBuf;
 
 use barewire_linux::Root;
@@ -62,15 +62,29 @@ impl Tree {
 
     /// A platform device and the driver that has it.
     pub(crate) fn platform(self, name: &str, driver: Option<&str>) -> Self {
-        let device = format!("/sys/bus/platform/devices/{name}");
+        self.device("platform", name, driver)
+    }
+
+    /// A PrimeCell and the driver that has it.
+    pub(crate) fn amba(self, name: &str, driver: Option<&str>) -> Self {
+        self.device("amba", name, driver)
+    }
+
+    fn device(self, bus: &str, name: &str, driver: Option<&str>) -> Self {
+        let device = format!("/sys/bus/{bus}/devices/{name}");
         let tree = self.directory(&device);
         match driver {
             Some(driver) => {
-                let target = format!("../../../../bus/platform/drivers/{driver}");
+                let target = format!("../../../../bus/{bus}/drivers/{driver}");
                 tree.link(&format!("{device}/driver"), &target)
             }
             None => tree,
         }
+    }
+
+    /// What the device tree says of a device.
+    pub(crate) fn compatible(self, bus: &str, name: &str, compatible: &str) -> Self {
+        self.file(&format!("/sys/bus/{bus}/devices/{name}/of_node/compatible"), compatible)
     }
 
     /// A block of a UIO device, as sysfs has it.
@@ -81,5 +95,31 @@ impl Tree {
             .file(&format!("{map}/size"), size)
             .file(&format!("{map}/offset"), offset)
             .file(&format!("{map}/name"), "spi@30820000\n")
+    }
+}
+
+/// The file of a device node, as its registers.
+pub(crate) struct Registers(File);
+
+impl Registers {
+    pub(crate) fn of(tree: &Tree, node: &str) -> Self {
+        let file = File::options().read(true).write(true).open(tree.root().path(node));
+        Self(file.expect("opened"))
+    }
+
+    pub(crate) fn get(&self, at: u64) -> u32 {
+        let mut bytes = [0; 4];
+        self.0.read_exact_at(&mut bytes, at).expect("read");
+        u32::from_ne_bytes(bytes)
+    }
+
+    pub(crate) fn set(&self, at: u64, value: u32) {
+        self.0.write_all_at(&value.to_ne_bytes(), at).expect("written");
+    }
+
+    /// Everything that is not zero in the pages of `blocks`.
+    pub(crate) fn nonzero(&self, blocks: &[u64]) -> Vec<(u64, u32)> {
+        let words = blocks.iter().flat_map(|&block| (block..block + 0x1000).step_by(4));
+        words.map(|at| (at, self.get(at))).filter(|&(_, value)| value != 0).collect()
     }
 }

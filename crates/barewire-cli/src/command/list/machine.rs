@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use barewire_linux::Root;
 use barewire_linux::discover::{Found, discover};
-use barewire_linux::map::Uio;
+use barewire_linux::map::{Block, Uio};
 use barewire_linux::spidev::{Spidev, SpidevError};
 use serde::Serialize;
 
@@ -48,6 +48,8 @@ struct Map {
 struct Controller {
     name: String,
     base: String,
+    /// What `controller=` calls it, if it is one that can be mapped.
+    block: Option<&'static str>,
     driver: Option<String>,
     kernel_bus: Option<u32>,
 }
@@ -86,6 +88,7 @@ impl Machine {
             }),
             Found::Controller { device, bus } => self.controllers.push(Controller {
                 base: format!("{:#x}", device.address),
+                block: device.block.map(Block::name),
                 name: device.name,
                 driver: device.driver,
                 kernel_bus: bus,
@@ -113,13 +116,14 @@ impl Machine {
                 .collect();
             row(path, &format!("  {name}: {}", maps.join(", ")), remedy);
         }
-        for Controller { name, base, driver, kernel_bus } in &self.controllers {
+        for Controller { name, base, block, driver, kernel_bus } in &self.controllers {
             let driver = match driver {
                 Some(driver) => format!("kernel driver {driver}"),
                 None => "no kernel driver".into(),
             };
             let bus = kernel_bus.map(|bus| format!(", bus {bus}")).unwrap_or_default();
-            row(name, &format!("  controller at {base}, {driver}{bus}"), &None);
+            let block = block.map(|block| format!(" ({block})")).unwrap_or_default();
+            row(name, &format!("  controller at {base}{block}, {driver}{bus}"), &None);
         }
         if self.spidev.is_empty() {
             let none = SpidevError::NoSuchDevice { path: "/dev/spidev*".into(), present: vec![] };
@@ -164,6 +168,8 @@ mod tests {
         make("sys/class/uio/uio0/maps/map0");
         let device = dir.path().join("sys/bus/platform/devices/30820000.spi");
         symlink("../../drivers/spi_imx", device.join("driver")).expect("a link");
+        make("sys/bus/platform/devices/30820000.spi/of_node");
+        fs::write(device.join("of_node/compatible"), "fsl,imx51-ecspi\0").expect("a file");
         fs::write(dir.path().join("dev/spidev1.0"), "").expect("a node");
         for (name, content) in
             [("name", "ecspi1"), ("maps/map0/addr", "0x30820000"), ("maps/map0/size", "0x1000")]
@@ -183,7 +189,9 @@ mod tests {
         let text = machine.text();
         assert!(text.contains("--bus spidev:/dev/spidev1.0"), "{text}");
         assert!(
-            text.contains("30820000.spi    controller at 0x30820000, kernel driver spi_imx, bus 1"),
+            text.contains(
+                "30820000.spi    controller at 0x30820000 (ecspi), kernel driver spi_imx, bus 1"
+            ),
             "{text}"
         );
         assert!(!text.contains("no /dev/spidev*"), "{text}");

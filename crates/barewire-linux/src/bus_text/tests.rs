@@ -1,0 +1,226 @@
+//! The documented texts, and what is said of all others.
+
+use super::*;
+
+fn gpio(bit: u8) -> Option<CsPin> {
+    Some(CsPin::Gpio { address: 0x3024_0000, bit })
+}
+
+#[test]
+fn the_documented_texts_are_read() {
+    let text = "uio0,reference-hz=80000000,cs=gpio@0x30240000.9,poll-limit-us=50";
+    let spec = parse_uio(text).expect("reads");
+    let expected = MapSpec {
+        block: Block::Ecspi,
+        via: Via::Uio { device: "uio0".into() },
+        reference_hz: 80_000_000,
+        chip_selects: [gpio(9), None, None, None],
+        pipe: None,
+        ignore_clock: false,
+        poll_limit_us: Some(50),
+        shared: None,
+    };
+    assert_eq!(spec, expected);
+    assert_eq!(spec.to_string(), "uio:uio0");
+
+    let text = "0x30820000,reference-hz=80000000,cs=native0+gpio@0x30240000.9";
+    let spec = parse_mem(text).expect("reads");
+    let native = Some(CsPin::Native { channel: 0 });
+    let expected = MapSpec {
+        via: Via::DevMem { address: 0x3082_0000 },
+        chip_selects: [native, gpio(9), None, None],
+        poll_limit_us: None,
+        ..expected
+    };
+    assert_eq!(spec, expected);
+    assert_eq!(spec.to_string(), "mem:0x30820000");
+
+    let text = "0x3f204000,controller=bcm2835,reference-hz=400M,cs=gpio@0x3f200000.8";
+    let spec = parse_mem(text).expect("reads");
+    let ce0 = Some(CsPin::Gpio { address: 0x3f20_0000, bit: 8 });
+    let expected = MapSpec {
+        block: Block::Bcm2835,
+        via: Via::DevMem { address: 0x3f20_4000 },
+        reference_hz: 400_000_000,
+        chip_selects: [ce0, None, None, None],
+        ..expected
+    };
+    assert_eq!(spec, expected);
+    assert_eq!(spec.to_string(), "mem:0x3f204000");
+}
+
+#[test]
+fn each_controller_and_each_pipe_has_its_name() {
+    let read = |options: &str| {
+        parse_mem(&format!("0xf0004000,cs=native0,{options},reference-hz=132M")).map(|spec| {
+            let MapSpec { block, pipe, .. } = spec;
+            (block, pipe)
+        })
+    };
+    assert_eq!(read("controller=ecspi"), Ok((Block::Ecspi, None)));
+    assert_eq!(read("controller=bcm2835"), Ok((Block::Bcm2835, None)));
+    assert_eq!(read("controller=pl022"), Ok((Block::Pl022, None)));
+    assert_eq!(read("controller=atmel"), Ok((Block::Atmel, None)));
+    for (name, pipe) in [
+        ("wait-data-read", Pipe::WaitDataRead),
+        ("one-word", Pipe::OneWord),
+        ("two-words", Pipe::TwoWords),
+    ] {
+        let options = format!("pipe={name},controller=atmel");
+        assert_eq!(read(&options), Ok((Block::Atmel, Some(pipe))));
+    }
+}
+
+#[test]
+fn options_come_in_any_order_and_numbers_as_people_write_them() {
+    let text = "/dev/uio12,ignore-clock,cs=gpio@0X3024_0000.0+gpio@0x30240000.31+native3+native1,reference-hz=66_500k";
+    let spec = parse_uio(text).expect("reads");
+    assert_eq!(spec.via, Via::Uio { device: "uio12".into() });
+    assert_eq!(spec.reference_hz, 66_500_000);
+    let native = |channel| Some(CsPin::Native { channel });
+    assert_eq!(spec.chip_selects, [gpio(0), gpio(31), native(3), native(1)]);
+    assert!(spec.ignore_clock);
+    assert_eq!(spec.shared, None);
+    let shared = |option: &str| {
+        parse_uio(&format!("uio0,{option},reference-hz=80M,cs=native0")).map(|spec| spec.shared)
+    };
+    assert_eq!(shared("shared"), Ok(Some(SharedAt::Default)));
+    assert_eq!(shared("shared=/a/b"), Ok(Some(SharedAt::File("/a/b".into()))));
+    let hertz = |value: &str| {
+        parse_mem(&format!("0x0,cs=native0,reference-hz={value}")).map(|spec| spec.reference_hz)
+    };
+    assert_eq!(hertz("80M"), Ok(80_000_000));
+    assert_eq!(hertz("1"), Ok(1));
+    assert_eq!(hertz("4294967295"), Ok(u32::MAX));
+    assert!(hertz("4294967296").is_err());
+}
+
+#[test]
+fn what_cannot_be_read_is_told_with_what_could() {
+    let good = "reference-hz=80M,cs=native0";
+    for (text, part) in [
+        ("", "write uio0 or /dev/uio0"),
+        ("uio", "write uio0"),
+        ("uio0x", "write uio0"),
+        ("../mem", "write uio0"),
+        ("/dev/mem", "write uio0"),
+        ("uio0", "option reference-hz is missing"),
+        (
+            "uio0,",
+            "no option \"\": (known: controller, reference-hz, cs, pipe, ignore-clock, poll-limit-us, shared)",
+        ),
+        ("uio0,control=ecspi", "did you mean \"controller\"?"),
+        ("uio0,Controler=ecspi", "did you mean \"controller\"?"),
+        (
+            "uio0,controller",
+            "option controller: there is no \"\": (known: ecspi, bcm2835, pl022, atmel)",
+        ),
+        ("uio0,controller=", "(known: ecspi, bcm2835, pl022, atmel)"),
+        ("uio0,controller=bcm2853", "no \"bcm2853\": did you mean \"bcm2835\"?"),
+        ("uio0,controller=ECSPI", "did you mean \"ecspi\"?"),
+        ("uio0,controller=pl022x", "did you mean \"pl022\"?"),
+        ("uio0,controller=at91", "no \"at91\": (known: ecspi, "),
+        ("uio0,controller=atmel,controller=atmel", "controller is given twice"),
+        ("uio0,pip=one-word", "did you mean \"pipe\"?"),
+        (
+            "uio0,pipe",
+            "option pipe: there is no \"\": (known: wait-data-read, one-word, two-words)",
+        ),
+        ("uio0,pipe=two-word", "did you mean \"two-words\"?"),
+        ("uio0,pipe=one-word,pipe=one-word", "pipe is given twice"),
+        ("uio0,reference-hz=1,cs=native0,pipe=one-word", "ecspi has a FIFO"),
+        (
+            "uio0,controller=bcm2835,reference-hz=1,cs=native2",
+            "no line 2 of its own: they are 0 to 1",
+        ),
+        (
+            "uio0,controller=pl022,reference-hz=1,cs=native1",
+            "no line 1 of its own: its only one is 0",
+        ),
+        ("uio0,controller=pl022,reference-hz=1,cs=gpio@0x1000.8", "no pin 8: they are 0 to 7"),
+        (
+            "uio0,controller=pl022,reference-hz=1,cs=native0+gpio@0x1000.7",
+            "must be the only chip select",
+        ),
+        (
+            "uio0,controller=atmel,reference-hz=1,cs=native4",
+            "no line 4 of its own: they are 0 to 3",
+        ),
+        ("uio0,poll-limit=5", "did you mean \"poll-limit-us\"?"),
+        ("uio0,poll-limit-us", "\"\" is not a time in microseconds"),
+        ("uio0,poll-limit-us=5us", "write 50"),
+        ("uio0,poll-limit-us=-1", "write 50"),
+        ("uio0,poll-limit-us=4294967296", "write 50"),
+        ("uio0,poll-limit-us=1,poll-limit-us=2", "poll-limit-us is given twice"),
+        ("uio0,reference-hz=1,cs=native0,poll-limit-us=4294968", "at most 4294967 µs"),
+        ("uio0,cs=native0", "reference-hz=80M"),
+        ("uio0,reference-hz=80M", "cs=native0 or cs=gpio@0x30240000.9"),
+        ("uio0,reference=80M", "did you mean \"reference-hz\"?"),
+        ("uio0,refernce-hz=80M", "did you mean \"reference-hz\"?"),
+        ("uio0,Reference_Hz=80M", "did you mean \"reference-hz\"?"),
+        ("uio0,css=native0", "did you mean \"cs\"?"),
+        ("uio0,clock", "did you mean \"ignore-clock\"?"),
+        ("uio0,zzz=1", "no option \"zzz\": (known"),
+        ("uio0,x=1", "no option \"x\": (known"),
+        ("uio0,cs=native0,cs=native0", "cs is given twice"),
+        ("uio0,ignore-clock,ignore-clock", "ignore-clock is given twice"),
+        ("uio0,ignore-clock=yes", "takes no value"),
+        ("uio0,shared,shared=/x", "shared is given twice"),
+        ("uio0,shared=", "\"\" is not a path from the root"),
+        ("uio0,shared=spi.lock", "shared=/run/lock/spi.lock, or shared alone"),
+        ("uio0,share", "did you mean \"shared\"?"),
+        ("uio0,reference-hz", "80000000 or 80M"),
+        ("uio0,reference-hz=fast", "80000000 or 80M"),
+        ("uio0,reference-hz=-1", "80000000 or 80M"),
+        ("uio0,reference-hz=18446744073709551615M", "80000000 or 80M"),
+        ("uio0,reference-hz=0,cs=native0", "0 Hz"),
+        ("uio0,cs=", "\"\" is not a chip select"),
+        ("uio0,cs=native", "native0"),
+        ("uio0,cs=native0+", "\"\" is not a chip select"),
+        ("uio0,cs=gpio@30240000.9", "gpio@0x30240000.9"),
+        ("uio0,cs=gpio@0x30240000", "pin 9"),
+        ("uio0,cs=gpio@0x30240000.256", "pin 9"),
+        ("uio0,cs=gpio9", "pin 9"),
+        ("uio0,cs=native0+native1+native2+native3+native0", "5 chip selects"),
+        ("uio0,reference-hz=1,cs=native4", "no line 4 of its own: they are 0 to 3"),
+        ("uio0,reference-hz=1,cs=gpio@0x1000.32", "no pin 32: they are 0 to 31"),
+        ("uio0,reference-hz=1,cs=gpio@0x1000.1+gpio@0x2000.1", "at 0x1000 and at 0x2000"),
+    ] {
+        let error = parse_uio(text).expect_err(text).to_string();
+        assert!(error.contains(part), "{text}: {error}");
+    }
+    for text in ["", "30820000", "0x", "0xg", "uio0", "0x1_0000_0000_0000_0000", "0x+1"] {
+        let error = parse_mem(&format!("{text},{good}")).expect_err(text).to_string();
+        assert!(error.contains("as 0x30820000"), "{text}: {error}");
+    }
+    assert!(parse_mem(&format!("0x3082_0000,{good}")).is_ok());
+    let error = parse_mem(&format!("0x0,{good},poll-limit-us=5")).expect_err("no interrupt");
+    assert!(error.to_string().contains("map the controller through UIO"), "{error}");
+    let limit = |us| parse_uio(&format!("uio0,{good},poll-limit-us={us}"));
+    assert_eq!(limit(0).map(|spec| spec.poll_limit_us), Ok(Some(0)));
+    assert_eq!(limit(50).map(|spec| spec.poll_limit_us), Ok(Some(50)));
+}
+
+proptest::proptest! {
+    /// Whatever is typed is read or refused, and what is read makes sense.
+    #[test]
+    fn no_text_makes_it_panic(
+        pieces in proptest::collection::vec(
+            proptest::sample::select(vec![
+                "uio", "0", "0x", "3082", ",", "=", "+", ".", "@", "_", "-", "reference-hz",
+                "cs", "ignore-clock", "poll-limit-us", "native", "gpio", "gpio@0x1000.", "M", "k",
+                "controller", "controller=", "bcm2835", "pl022", "atmel", "ecspi", "pipe", "pipe=one-word", "é", "\0",
+                "18446744073709551616", "uio0,reference-hz=1,cs=",
+            ]),
+            0..12,
+        ),
+    ) {
+        let text = pieces.concat();
+        for read in [parse_uio(&text), parse_mem(&text)] {
+            match read {
+                Ok(spec) => proptest::prop_assert_eq!(spec.check(), Ok(())),
+                Err(error) => proptest::prop_assert!(!error.to_string().is_empty()),
+            }
+        }
+    }
+}

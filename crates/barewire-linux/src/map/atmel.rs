@@ -1,0 +1,42 @@
+//! Atmel's SPI (SAMA5D3, and the AT91 and SAM9 before it) and PIO on mapped registers.
+//!
+//! Read first: [`barewire::controller::atmel`], on how many words are on the way.
+//!
+//! The line is named in MR ([`PeripheralSelect::Fixed`]): devices that alternate cost a write.
+//!
+//! # Not supported
+//! [`PeripheralSelect::Variable`]; the PIO of SAMA5D2 and later (PIO4); the pins' functions, but for
+//! a GPIO chip select, which PIO takes from whichever peripheral had it.
+
+use barewire::controller::atmel::{Atmel, AtmelConfig, PeripheralSelect};
+use barewire::controller::gpio::AtmelPio;
+
+use super::MappedInterrupt;
+use super::block::{Board, CsGpio, Facts, Parts};
+use crate::sys::MappedRegisters;
+use crate::timer::Monotonic;
+
+/// Atmel's SPI on mapped registers.
+pub type MappedAtmel =
+    Atmel<MappedRegisters, CsGpio<AtmelPio<MappedRegisters>>, Monotonic, MappedInterrupt>;
+
+pub(super) const FACTS: Facts = Facts {
+    name: "atmel",
+    // To the version register.
+    registers_len: 0x100,
+    // What device trees give a bank; PIOA of SAMA5D3 begins 0x200 into its page.
+    bank_len: 0x100,
+    native_lines: 4,
+    bank_pins: 32,
+    native_alone: false,
+    always_clocked: false,
+    is_compatible: |name| matches!(name, "atmel,at91rm9200-spi" | "microchip,sam9x60-spi"),
+};
+
+pub(super) fn start(parts: Parts, board: Board) -> MappedAtmel {
+    let Board { reference_hz, chip_selects, poll_limit_ns, pipe } = board;
+    let peripheral_select = PeripheralSelect::Fixed;
+    let config = AtmelConfig { reference_hz, chip_selects, pipe, peripheral_select, poll_limit_ns };
+    let gpio = CsGpio::of(parts.bank, AtmelPio::new);
+    Atmel::new(parts.registers, gpio, Monotonic::new(), config).with_interrupt(parts.interrupt)
+}

@@ -1,0 +1,104 @@
+//! BCM2835 SPI0 (Raspberry Pi up to the 4) and its GPIO block on mapped registers.
+//!
+//! Read first: [`barewire::controller::bcm2835`]; BCM2835 ARM Peripherals, section 6.2 (which pin
+//! carries what); this crate's README, on a Raspberry Pi.
+//!
+//! Addresses are the processor's (0x3f20_4000 on a Pi 2 or 3), not the manual's (0x7e20_4000).
+//! `reference_hz` is the core clock's.
+//!
+//! The block is clocked by the core's own clock, without which the chip's buses stand: Linux marks
+//! it critical, and no driver's leaving stops it. **The pins do leave**: where a kernel driver is
+//! unbound, the kernel's pin controller makes its pins inputs (`bcm2835_pmx_free`). So SCK is looked
+//! for before the start, where the GPIO block is mapped anyway, and a user is told how to get it
+//! back.
+//!
+//! # Not supported
+//! Giving SCK, MOSI, MISO, CE0 and CE1 their function: they are the board's to connect. A GPIO chip
+//! select becomes an output whatever it was.
+
+use barewire::controller::bcm2835::{Bcm2835, Bcm2835Config};
+use barewire::controller::gpio::Bcm2835Gpio;
+use barewire::reg::Registers;
+
+use super::MappedInterrupt;
+use super::block::{Board, CsGpio, Facts, Parts};
+use crate::sys::MappedRegisters;
+use crate::timer::Monotonic;
+
+/// SPI0 on mapped registers.
+pub type MappedBcm2835 =
+    Bcm2835<MappedRegisters, CsGpio<Bcm2835Gpio<MappedRegisters>>, Monotonic, MappedInterrupt>;
+
+pub(super) const FACTS: Facts = Facts {
+    name: "bcm2835",
+    // To DC.
+    registers_len: 0x18,
+    // To the last one that the chapter lists.
+    bank_len: 0xb4,
+    native_lines: 2,
+    // The driver's: what is on a header.
+    bank_pins: 32,
+    native_alone: false,
+    always_clocked: true,
+    is_compatible: |name| matches!(name, "brcm,bcm2835-spi" | "brcm,bcm2711-spi"),
+};
+
+/// Where SPI0 lies in the peripherals' 16 MiB, on every chip.
+const SPI0: u64 = 0x20_4000;
+const PERIPHERALS_LEN: u64 = 0x100_0000;
+/// The pins that can be SPI0's SCLK, each by its alternate function 0.
+const SCLK_PINS: [u32; 2] = [11, 39];
+const ALT0: u32 = 0b100;
+
+pub(super) fn start(parts: Parts, board: Board) -> MappedBcm2835 {
+    let Board { reference_hz, chip_selects, poll_limit_ns, .. } = board;
+    let config = Bcm2835Config { core_hz: reference_hz, chip_selects, poll_limit_ns };
+    let gpio = CsGpio::of(parts.bank, Bcm2835Gpio::new);
+    Bcm2835::new(parts.registers, gpio, Monotonic::new(), config).with_interrupt(parts.interrupt)
+}
+
+/// What to tell the user if no pin carries the clock of the controller at `address`, as far as that
+/// can be read from the GPIO block. Nothing is written.
+pub(super) fn pins_warning(address: u64, bank: &mut impl Registers) -> Option<String> {
+    // The other blocks' pins are elsewhere.
+    if address % PERIPHERALS_LEN != SPI0 {
+        return None;
+    }
+    let mut carries = |pin: u32| bank.read(pin / 10 * 4) >> (pin % 10 * 3) & 0b111 == ALT0;
+    if SCLK_PINS.into_iter().any(&mut carries) {
+        return None;
+    }
+    Some(
+        "no pin carries the controller's SCK (neither GPIO 11 nor 39 has function ALT0): a kernel driver that is unbound leaves its pins as inputs; `pinctrl set 9-11 a0` gives them back (on older systems `raspi-gpio set 9-11 a0`)"
+            .into(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use barewire::reg::Access::Read;
+    use barewire::reg::Fake;
+
+    use super::*;
+
+    fn warned(address: u64, script: &[barewire::reg::Access]) -> bool {
+        let mut bank = Fake::new(script);
+        let warning = pins_warning(address, &mut bank);
+        assert_eq!(bank.remaining(), 0);
+        warning.is_some_and(|text| text.contains("pinctrl set 9-11 a0"))
+    }
+
+    #[test]
+    fn sck_is_looked_for_on_both_its_pins() {
+        let (gpfsel1, gpfsel3) = (0x04, 0x0c);
+        for spi0 in [0x2020_4000, 0x3f20_4000, 0xfe20_4000] {
+            assert!(!warned(spi0, &[Read(gpfsel1, 0b100 << 3)]), "GPIO 11");
+            let on_39 = [Read(gpfsel1, 0), Read(gpfsel3, 0b100 << 27)];
+            assert!(!warned(spi0, &on_39), "GPIO 39");
+            // Its neighbours', or another function, is not it.
+            let on_none = [Read(gpfsel1, 0b100_000_100 | 0b001 << 3), Read(gpfsel3, 0b100 << 24)];
+            assert!(warned(spi0, &on_none), "inputs and outputs");
+        }
+        assert!(!warned(0xfe20_4600, &[]), "SPI3 has other pins");
+    }
+}

@@ -1,0 +1,178 @@
+//! Which controllers can be mapped, and what is known of each before it is touched.
+//!
+//! How it works: each block's room ([`ecspi`], [`bcm2835`], [`pl022`], [`atmel`]) has its [`Facts`]
+//! and its bring-up; what is the same for all asks here.
+
+use std::fmt;
+
+use barewire::controller::CsLine;
+use barewire::controller::atmel::Pipe;
+use barewire::controller::gpio::{GpioBank, NoGpio};
+
+use super::{MappedInterrupt, atmel, bcm2835, ecspi, pl022};
+use crate::sys::MappedRegisters;
+
+/// A controller that can be mapped, and with it the GPIO block of its family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Block {
+    /// i.MX 6, 7 and 8M: ECSPI, and the i.MX GPIO block.
+    Ecspi,
+    /// Raspberry Pi up to the 4: SPI0 (and SPI3 to 6 of the 4), and its GPIO block.
+    Bcm2835,
+    /// PrimeCell SSP: PL022, and PL061.
+    Pl022,
+    /// SAMA5D3 and the AT91 and SAM9 before it: SPI, and PIO.
+    Atmel,
+}
+
+impl Block {
+    /// All of them, in the order in which they are listed.
+    pub const ALL: [Self; 4] = [Self::Ecspi, Self::Bcm2835, Self::Pl022, Self::Atmel];
+
+    /// What it is called in a bus's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.facts().name
+    }
+
+    /// The block of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|block| block.name() == name)
+    }
+
+    /// The block by its node's `compatible`: strings that end in zeros. `None` if it is none of
+    /// these, or UIO's, which says nothing of the block.
+    #[must_use]
+    pub fn of_compatible(compatible: &str) -> Option<Self> {
+        compatible.split('\0').find_map(|name| {
+            Self::ALL.into_iter().find(|block| (block.facts().is_compatible)(name))
+        })
+    }
+
+    pub(super) fn facts(self) -> &'static Facts {
+        match self {
+            Self::Ecspi => &ecspi::FACTS,
+            Self::Bcm2835 => &bcm2835::FACTS,
+            Self::Pl022 => &pl022::FACTS,
+            Self::Atmel => &atmel::FACTS,
+        }
+    }
+}
+
+impl fmt::Display for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What is the same on every board with a block.
+pub(super) struct Facts {
+    /// In a bus's name.
+    pub(super) name: &'static str,
+    /// Bytes of its registers.
+    pub(super) registers_len: u32,
+    /// Bytes of a GPIO bank's registers.
+    pub(super) bank_len: u32,
+    /// Lines of its own.
+    pub(super) native_lines: u8,
+    /// Pins of a GPIO bank.
+    pub(super) bank_pins: u8,
+    /// Its own line falls whichever chip is meant, so that a chip on it can be the only one.
+    pub(super) native_alone: bool,
+    /// Its clock has no gate that anybody closes.
+    pub(super) always_clocked: bool,
+    /// Whether that is its string in a device tree.
+    pub(super) is_compatible: fn(&str) -> bool,
+}
+
+/// What the board fixes, as the core's drivers have it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Board {
+    pub(super) reference_hz: u32,
+    pub(super) chip_selects: [CsLine; 4],
+    pub(super) poll_limit_ns: u32,
+    pub(super) pipe: Pipe,
+}
+
+/// What a controller is made of.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub(super) registers: MappedRegisters,
+    pub(super) bank: Option<MappedRegisters>,
+    pub(super) interrupt: MappedInterrupt,
+}
+
+/// The GPIO bank of a controller's chip selects, if it has one.
+#[derive(Debug)]
+pub enum CsGpio<B> {
+    /// All lines are the controller's own.
+    None(NoGpio),
+    /// A bank that the kernel's GPIO driver may go on using.
+    Bank(B),
+}
+
+impl<B> CsGpio<B> {
+    /// The bank that `new` makes of its registers.
+    pub(super) fn of(
+        bank: Option<MappedRegisters>,
+        new: impl FnOnce(MappedRegisters) -> B,
+    ) -> Self {
+        bank.map_or(Self::None(NoGpio), |registers| Self::Bank(new(registers)))
+    }
+}
+
+/// # Panics
+/// On every call of [`CsGpio::None`], which a table without GPIO lines does not make.
+impl<B: GpioBank> GpioBank for CsGpio<B> {
+    #[inline]
+    fn drive(&mut self, mask: u32, high: bool) {
+        match self {
+            Self::None(none) => none.drive(mask, high),
+            Self::Bank(bank) => bank.drive(mask, high),
+        }
+    }
+
+    fn output(&mut self, mask: u32, high: bool) {
+        match self {
+            Self::None(none) => none.output(mask, high),
+            Self::Bank(bank) => bank.output(mask, high),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_known_by_their_names() {
+        for block in Block::ALL {
+            assert_eq!(Block::named(block.name()), Some(block));
+        }
+        assert_eq!(Block::ALL.map(Block::name), ["ecspi", "bcm2835", "pl022", "atmel"]);
+        assert_eq!(Block::named("ECSPI"), None);
+        assert_eq!(Block::named(""), None);
+    }
+
+    #[test]
+    fn blocks_are_known_by_what_they_are_compatible_with() {
+        for (compatible, block) in [
+            ("fsl,imx8mp-ecspi\0fsl,imx6ul-ecspi\0", Some(Block::Ecspi)),
+            ("fsl,imx51-ecspi", Some(Block::Ecspi)),
+            ("fsl,imx27-cspi\0", None),
+            ("brcm,bcm2835-spi\0", Some(Block::Bcm2835)),
+            ("brcm,bcm2711-spi\0brcm,bcm2835-spi\0", Some(Block::Bcm2835)),
+            ("brcm,bcm2835-aux-spi\0", None),
+            ("arm,pl022\0arm,primecell\0", Some(Block::Pl022)),
+            ("arm,pl061\0arm,primecell\0", None),
+            ("atmel,at91rm9200-spi\0", Some(Block::Atmel)),
+            ("microchip,sam9x60-spi\0atmel,at91rm9200-spi\0", Some(Block::Atmel)),
+            ("generic-uio\0", None),
+            ("snps,dw-apb-ssi\0", None),
+            ("", None),
+        ] {
+            assert_eq!(Block::of_compatible(compatible), block, "{compatible:?}");
+        }
+    }
+}

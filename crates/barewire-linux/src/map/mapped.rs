@@ -1,0 +1,339 @@
+//! A controller with its GPIO chip selects, brought up on mapped registers.
+//!
+//! **Experimental until it has run under a kernel.** Tested: on a directory tree, with sparse
+//! files as `/dev/mem` and `/dev/uioN`, whose bytes are what the registers would have been told.
+//! Not tested: a real block, its clock, its pins.
+//!
+//! Read first: the block's room here, and its driver in [`barewire::controller`]; this crate's
+//! README, on taking a controller from the kernel and on pins.
+//!
+//! # Ordering
+//! 1. The specification is checked, and nothing is opened for a wrong one.
+//! 2. A controller that a kernel driver has is refused, with the command that releases it; so is
+//!    one that by the device tree is another of the blocks known here, and an address of `/dev/mem`
+//!    at which the kernel knows a device of another kind.
+//! 3. Its clock gate is looked at, where the SoC is known and `/dev/mem` can be had. A closed gate
+//!    is refused too: the first access would hang the machine.
+//! 4. Only the pages needed are mapped: the block's, and those of the GPIO bank. On a Raspberry Pi
+//!    that bank is then asked whether a pin carries SCK.
+//!
+//! So far ([`Mapped::open`]) no register of the controller has been touched, and none of the GPIO
+//! bank written; the caller may say what [`Mapped::warnings`] has to say. Then, in
+//! [`Mapped::start`]:
+//!
+//! 5. Each GPIO chip select is driven inactive, then made an output; other pins of the bank keep
+//!    their values.
+//! 6. The block is brought to its idle state by its driver.
+//!
+//! ```no_run
+//! use barewire::{bus::Bus, spi::Settings};
+//! use barewire_linux::Root;
+//! use barewire_linux::bus_text;
+//! use barewire_linux::map::Mapped;
+//!
+//! let spec = bus_text::parse_mem(
+//!     "0x3f204000,controller=bcm2835,reference-hz=400M,cs=gpio@0x3f200000.8",
+//! )?;
+//! let mapped = Mapped::open(&Root::system(), &spec)?;
+//! for warning in mapped.warnings() {
+//!     eprintln!("warning: {warning}");
+//! }
+//! let bus = Bus::new(mapped.start());
+//! let device = bus.device(&Settings::new(0, 1_000_000))?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Not supported
+//! Chip selects that are active high, or spread over several GPIO banks; the pins'
+//! functions, which the boot loader or the kernel has set; the GPIO bank's clock, which
+//! its kernel driver keeps; a process that has the same controller mapped at the same time and does
+//! not hold the same lock.
+
+use std::path::PathBuf;
+use std::task::Poll;
+
+use barewire::controller::{Controller, Limits, Program, Unfinished};
+use barewire::spi::{Effective, Error, MessageError, Settings, Transfer};
+
+use super::atmel::{self, MappedAtmel};
+use super::bcm2835::{self, MappedBcm2835};
+use super::block::{Block, Board, Parts};
+use super::bound::Kind;
+use super::clock::{self, ClockState, Family};
+use super::ecspi::{self, MappedEcspi};
+use super::pl022::{self, MappedPl022};
+use super::{DevMem, MapError, MapSpec, MappedInterrupt, SharedAt, Uio, Via, bound};
+use crate::root::Root;
+use crate::shared::{SharedError, SharedLock};
+use crate::sys::MappedRegisters;
+
+/// The block of a UIO device that is the controller: its node's first `reg`.
+const UIO_CONTROLLER: u32 = 0;
+
+/// A controller whose registers are mapped and not yet touched.
+#[derive(Debug)]
+pub struct Mapped {
+    block: Block,
+    board: Board,
+    parts: Parts,
+    clock: ClockState,
+    pins_warning: Option<String>,
+    lock: Option<LockFile>,
+}
+
+/// The lock that a specification asks for.
+#[derive(Debug)]
+struct LockFile {
+    path: PathBuf,
+    /// The device whose owner and rights it is to have.
+    like: PathBuf,
+}
+
+impl LockFile {
+    fn of(root: &Root, spec: &MapSpec, address: u64, device: &str) -> Option<Self> {
+        let path = match spec.shared.as_ref()? {
+            SharedAt::Default => root.path(format!("/run/lock/barewire-{address:x}.lock")),
+            SharedAt::File(path) => root.path(path),
+        };
+        Some(Self { path, like: root.path(device) })
+    }
+}
+
+impl Mapped {
+    /// Steps 1 to 4 of the module. The mapping keeps a UIO device open, and so its clock running
+    /// where that depends on it, until the controller is dropped.
+    ///
+    /// # Errors
+    /// * [`MapError::Spec`] for a specification that makes no sense.
+    /// * [`MapError::OtherDevice`] if another device is at an address of `/dev/mem`.
+    /// * [`MapError::OtherBlock`] if the controller there is another block.
+    /// * [`MapError::Bound`], with the command that releases the controller.
+    /// * [`MapError::ClockGated`], unless the specification says to ignore that.
+    /// * [`MapError::NoInterrupt`] if there is a limit to polling, and the UIO device has none.
+    /// * [`MapError::Range`] if the UIO device's block is shorter than the controller's registers.
+    /// * [`MapError::GpioBank`] if the bank can be had neither from the UIO device nor from
+    ///   `/dev/mem`.
+    /// * Whatever else [`Uio`] and [`DevMem`] say.
+    pub fn open(root: &Root, spec: &MapSpec) -> Result<Self, MapError> {
+        // 1.
+        spec.check().map_err(MapError::Spec)?;
+        match &spec.via {
+            Via::Uio { device } => Self::through_uio(root, spec, device),
+            Via::DevMem { address } => Self::through_memory(root, spec, *address),
+        }
+    }
+
+    fn through_uio(root: &Root, spec: &MapSpec, device: &str) -> Result<Self, MapError> {
+        let uio = Uio::open(root, device)?;
+        let address = uio.registers_at(UIO_CONTROLLER)?;
+        // 2.
+        bound::refuse_other_block(root, address, spec.block)?;
+        bound::refuse_if_bound(root, address)?;
+        // 3. UIO needs no `/dev/mem`; whoever may read it gets to know more.
+        let gate = Family::detect(root).and_then(|family| family.gate(address));
+        let memory = gate.and_then(|_| DevMem::open(root).ok());
+        let clock = look_at_clock(root, spec, address, memory.as_ref())?;
+        // 4.
+        let facts = spec.block.facts();
+        let registers = uio.map(UIO_CONTROLLER, facts.registers_len)?;
+        let bank = spec.bank().map(|at| bank_beside(root, &uio, at, facts.bank_len)).transpose()?;
+        let lock = LockFile::of(root, spec, address, uio.path());
+        let interrupt = match spec.poll_limit_us {
+            Some(_) => MappedInterrupt::of(uio)?,
+            None => MappedInterrupt::none(),
+        };
+        Ok(Self::of(spec, address, Parts { registers, bank, interrupt }, clock, lock))
+    }
+
+    fn through_memory(root: &Root, spec: &MapSpec, address: u64) -> Result<Self, MapError> {
+        // 2. A mistyped address may be a watchdog's, which nobody should be told to unbind.
+        bound::refuse_other_device(root, address, Kind::Spi)?;
+        bound::refuse_other_block(root, address, spec.block)?;
+        bound::refuse_if_bound(root, address)?;
+        let memory = DevMem::open(root)?;
+        // 3.
+        let clock = look_at_clock(root, spec, address, Some(&memory))?;
+        // 4.
+        let facts = spec.block.facts();
+        let registers = memory.map_controller(address, facts.registers_len)?;
+        let bank = spec.bank().map(|at| bank_in(root, &memory, at, facts.bank_len)).transpose()?;
+        let lock = LockFile::of(root, spec, address, "/dev/mem");
+        let interrupt = MappedInterrupt::none();
+        Ok(Self::of(spec, address, Parts { registers, bank, interrupt }, clock, lock))
+    }
+
+    fn of(
+        spec: &MapSpec,
+        address: u64,
+        mut parts: Parts,
+        clock: ClockState,
+        lock: Option<LockFile>,
+    ) -> Self {
+        let pins_warning = match (spec.block, &mut parts.bank) {
+            (Block::Bcm2835, Some(bank)) => bcm2835::pins_warning(address, bank),
+            _ => None,
+        };
+        Self { block: spec.block, board: spec.board(), parts, clock, pins_warning, lock }
+    }
+
+    /// What is known of the controller's clock.
+    #[must_use]
+    pub fn clock(&self) -> ClockState {
+        self.clock
+    }
+
+    /// What to tell the user before [`Mapped::start`].
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        self.clock.warning().into_iter().chain(self.pins_warning.clone()).collect()
+    }
+
+    /// Bytes mapped: whole pages of the controller and, if there is one, of the GPIO bank.
+    #[must_use]
+    pub fn mapped_len(&self) -> usize {
+        let Parts { registers, bank, .. } = &self.parts;
+        registers.mapped_len() + bank.as_ref().map_or(0, MappedRegisters::mapped_len)
+    }
+
+    /// The lock between processes, if the specification asks for one, with the device's owner and
+    /// rights. [`Mapped::start`] then belongs under it:
+    /// [`ProcessShared::bring_up`](crate::shared::ProcessShared::bring_up).
+    ///
+    /// # Errors
+    /// What [`SharedLock::open`] says.
+    pub fn lock(&self) -> Result<Option<SharedLock>, SharedError> {
+        let open = |lock: &LockFile| SharedLock::open(&lock.path, &lock.like);
+        self.lock.as_ref().map(open).transpose()
+    }
+
+    /// Steps 5 and 6 of the module. From here on the registers are touched: where other processes
+    /// use them too, under [their lock](Mapped::lock).
+    #[must_use]
+    pub fn start(self) -> MappedController {
+        let Self { block, board, parts, .. } = self;
+        match block {
+            Block::Ecspi => MappedController::Ecspi(ecspi::start(parts, board)),
+            Block::Bcm2835 => MappedController::Bcm2835(bcm2835::start(parts, board)),
+            Block::Pl022 => MappedController::Pl022(pl022::start(parts, board)),
+            Block::Atmel => MappedController::Atmel(atmel::start(parts, board)),
+        }
+    }
+}
+
+fn look_at_clock(
+    root: &Root,
+    spec: &MapSpec,
+    address: u64,
+    memory: Option<&DevMem>,
+) -> Result<ClockState, MapError> {
+    if spec.block.facts().always_clocked {
+        return Ok(ClockState::Always);
+    }
+    match clock::check(root, address, memory) {
+        ClockState::Gated(gate) if !spec.ignore_clock => {
+            Err(MapError::ClockGated { address, gate })
+        }
+        state => Ok(state),
+    }
+}
+
+/// The GPIO bank at `address`: a block of the UIO device, else of `/dev/mem`.
+fn bank_beside(
+    root: &Root,
+    uio: &Uio,
+    address: u64,
+    len: u32,
+) -> Result<MappedRegisters, MapError> {
+    match uio.maps().iter().find(|map| map.registers_at() == address) {
+        Some(map) => uio.map_shared(map.index, len),
+        None => {
+            let bank = DevMem::open(root).and_then(|memory| bank_in(root, &memory, address, len));
+            bank.map_err(|error| {
+                let (path, error) = (uio.path().to_owned(), Box::new(error));
+                MapError::GpioBank { path, address, error }
+            })
+        }
+    }
+}
+
+fn bank_in(
+    root: &Root,
+    memory: &DevMem,
+    address: u64,
+    len: u32,
+) -> Result<MappedRegisters, MapError> {
+    bound::refuse_other_device(root, address, Kind::Gpio)?;
+    memory.map_shared(address, len)
+}
+
+/// A controller on mapped registers, in use.
+#[derive(Debug)]
+pub enum MappedController {
+    /// An ECSPI.
+    Ecspi(MappedEcspi),
+    /// A BCM2835 SPI0.
+    Bcm2835(MappedBcm2835),
+    /// A PL022.
+    Pl022(MappedPl022),
+    /// Atmel's SPI.
+    Atmel(MappedAtmel),
+}
+
+/// Whichever it is, asked the same.
+macro_rules! each {
+    ($self:expr, $controller:ident => $asked:expr) => {
+        match $self {
+            MappedController::Ecspi($controller) => $asked,
+            MappedController::Bcm2835($controller) => $asked,
+            MappedController::Pl022($controller) => $asked,
+            MappedController::Atmel($controller) => $asked,
+        }
+    };
+}
+
+impl Controller for MappedController {
+    fn limits(&self) -> Limits {
+        each!(self, controller => controller.limits())
+    }
+
+    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
+        each!(self, controller => controller.configure(settings))
+    }
+
+    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        each!(self, controller => controller.plan(program, message))
+    }
+
+    #[inline]
+    fn run(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, Unfinished> {
+        each!(self, controller => controller.run(program, message))
+    }
+
+    fn start(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Poll<Result<usize, Unfinished>> {
+        each!(self, controller => controller.start(program, message))
+    }
+
+    fn resume(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Poll<Result<usize, Unfinished>> {
+        each!(self, controller => controller.resume(program, message))
+    }
+
+    fn arm(&mut self) {
+        each!(self, controller => controller.arm());
+    }
+
+    fn reclaim(&mut self) {
+        each!(self, controller => controller.reclaim());
+    }
+}

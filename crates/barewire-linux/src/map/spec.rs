@@ -1,0 +1,386 @@
+//! What is asked of a mapped controller: its block, the way to it, its clock, its lines.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use barewire::controller::atmel::Pipe;
+use barewire::controller::{ALWAYS_POLL, CsLine};
+
+use super::block::{Block, Board};
+
+/// The way to the registers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Via {
+    /// A UIO device whose first block is the controller.
+    Uio {
+        /// Its node, as `uio0` or `/dev/uio0`.
+        device: String,
+    },
+    /// `/dev/mem`.
+    DevMem {
+        /// Where the controller's registers begin.
+        address: u64,
+    },
+}
+
+/// A chip select, active low.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CsPin {
+    /// The controller's own line.
+    Native {
+        /// Which, from 0; how many there are is the block's affair.
+        channel: u8,
+    },
+    /// A pin of a GPIO bank.
+    Gpio {
+        /// Where the bank's registers begin.
+        address: u64,
+        /// Which pin, 0 to 31, or 0 to 7 of a PL061.
+        bit: u8,
+    },
+}
+
+/// Where the lock lies between the processes that use a controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SharedAt {
+    /// `/run/lock/barewire-ADDRESS.lock`, by the address of the controller's registers in
+    /// hexadecimal: the same through UIO and `/dev/mem`.
+    Default,
+    /// A file that all of them name.
+    File(PathBuf),
+}
+
+/// What somebody has to know to bring a controller up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MapSpec {
+    /// Which controller it is.
+    pub block: Block,
+    /// The way to its registers.
+    pub via: Via,
+    /// Its reference clock, in hertz, above zero: ECSPI_CLK_ROOT, the Raspberry Pi's core clock,
+    /// SSPCLK, Atmel's peripheral clock. Nothing here can check it: half the real one makes every
+    /// bus clock twice what was asked.
+    pub reference_hz: u32,
+    /// Its chip selects; a device names one by its index.
+    pub chip_selects: [Option<CsPin>; 4],
+    /// How many words are on the way: [`Block::Atmel`]'s alone, where `None` is
+    /// [`Pipe::WaitDataRead`]. Others have a FIFO.
+    pub pipe: Option<Pipe>,
+    /// Go on where the clock gate reads closed.
+    pub ignore_clock: bool,
+    /// Transfers that take longer on the wire, in microseconds, wait by the UIO device's
+    /// interrupt; `None`: all are polled.
+    pub poll_limit_us: Option<u32>,
+    /// Whether other processes use it too, and which lock they hold for that.
+    pub shared: Option<SharedAt>,
+}
+
+/// What is wrong with a [`MapSpec`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SpecError {
+    /// There is no chip select.
+    NoChipSelect,
+    /// The controller has no such line of its own.
+    Channel {
+        /// The line asked for.
+        channel: u8,
+        /// The last it has.
+        last: u8,
+    },
+    /// A GPIO bank has no such pin.
+    Pin {
+        /// The pin asked for.
+        bit: u8,
+        /// The last it has.
+        last: u8,
+    },
+    /// The controller's own line falls whichever chip is meant, and another chip is on the bus.
+    NativeAlone {
+        /// Which controller.
+        block: Block,
+    },
+    /// The chip selects are in two GPIO banks.
+    TwoBanks {
+        /// One bank's address.
+        first: u64,
+        /// The other's.
+        second: u64,
+    },
+    /// The reference clock is 0 Hz.
+    ReferenceHzZero,
+    /// A controller with a FIFO was told how many words are to be on the way.
+    Pipe {
+        /// Which controller.
+        block: Block,
+    },
+    /// A limit to polling, and no interrupt beyond it.
+    NoInterrupt,
+    /// The limit to polling is longer than can be counted.
+    PollLimit {
+        /// The limit asked for, in microseconds.
+        us: u32,
+    },
+}
+
+/// The numbers up to `last`, in words.
+struct UpTo(u8);
+
+impl fmt::Display for UpTo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            0 => f.write_str("its only one is 0"),
+            last => write!(f, "they are 0 to {last}"),
+        }
+    }
+}
+
+impl fmt::Display for SpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoChipSelect => {
+                f.write_str("there is no chip select: name one, native0 or gpio@0xBANK.PIN")
+            }
+            Self::Channel { channel, last } => {
+                write!(f, "the controller has no line {channel} of its own: {}", UpTo(*last))
+            }
+            Self::Pin { bit, last } => {
+                write!(f, "a GPIO bank has no pin {bit}: {}", UpTo(*last))
+            }
+            Self::NativeAlone { block } => write!(
+                f,
+                "the own line of {block} falls whichever chip is meant: native0 must be the only chip select, or none"
+            ),
+            Self::TwoBanks { first, second } => write!(
+                f,
+                "the chip selects are in the GPIO banks at {first:#x} and at {second:#x}: all must be in one; open a bus for each bank, one at a time"
+            ),
+            Self::ReferenceHzZero => f.write_str(
+                "the reference clock is 0 Hz: name what the block is clocked by (`clk_summary` in /sys/kernel/debug/clk)",
+            ),
+            Self::Pipe { block } => write!(
+                f,
+                "{block} has a FIFO, which nothing is lost in: pipe is for {} alone, leave it out",
+                Block::Atmel
+            ),
+            Self::NoInterrupt => f.write_str(
+                "there is a limit to polling, but /dev/mem has no interrupt to wait for beyond it: leave poll-limit-us out, or map the controller through UIO",
+            ),
+            Self::PollLimit { us } => write!(
+                f,
+                "a limit to polling of {us} µs is too long: at most {} µs, or leave it out to poll always",
+                MapSpec::POLL_LIMIT_US_MAX
+            ),
+        }
+    }
+}
+
+impl std::error::Error for SpecError {}
+
+impl MapSpec {
+    /// The largest [`MapSpec::poll_limit_us`]: beyond, nanoseconds are more than 32 bits.
+    pub const POLL_LIMIT_US_MAX: u32 = (ALWAYS_POLL - 1) / 1_000;
+
+    /// Whether it makes sense in itself.
+    ///
+    /// # Errors
+    /// Every variant of [`SpecError`].
+    pub fn check(&self) -> Result<(), SpecError> {
+        if self.reference_hz == 0 {
+            return Err(SpecError::ReferenceHzZero);
+        }
+        if self.pipe.is_some() && self.block != Block::Atmel {
+            return Err(SpecError::Pipe { block: self.block });
+        }
+        match (self.poll_limit_us, &self.via) {
+            (Some(_), Via::DevMem { .. }) => return Err(SpecError::NoInterrupt),
+            (Some(us), _) if us > Self::POLL_LIMIT_US_MAX => {
+                return Err(SpecError::PollLimit { us });
+            }
+            _ => {}
+        }
+        self.check_lines()
+    }
+
+    fn check_lines(&self) -> Result<(), SpecError> {
+        let facts = self.block.facts();
+        let (mut bank, mut native) = (None, false);
+        for pin in self.lines() {
+            match pin {
+                CsPin::Native { channel } if channel >= facts.native_lines => {
+                    return Err(SpecError::Channel { channel, last: facts.native_lines - 1 });
+                }
+                CsPin::Native { .. } => native = true,
+                CsPin::Gpio { bit, .. } if bit >= facts.bank_pins => {
+                    return Err(SpecError::Pin { bit, last: facts.bank_pins - 1 });
+                }
+                CsPin::Gpio { address, .. } => {
+                    let first = *bank.get_or_insert(address);
+                    if first != address {
+                        return Err(SpecError::TwoBanks { first, second: address });
+                    }
+                }
+            }
+        }
+        match self.lines().count() {
+            0 => Err(SpecError::NoChipSelect),
+            2.. if native && facts.native_alone => {
+                Err(SpecError::NativeAlone { block: self.block })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn lines(&self) -> impl Iterator<Item = CsPin> {
+        self.chip_selects.into_iter().flatten()
+    }
+
+    /// The GPIO bank of its chip selects.
+    pub(super) fn bank(&self) -> Option<u64> {
+        self.lines().find_map(|pin| match pin {
+            CsPin::Gpio { address, .. } => Some(address),
+            CsPin::Native { .. } => None,
+        })
+    }
+
+    pub(super) fn board(&self) -> Board {
+        let line = |pin| match pin {
+            None => CsLine::Absent,
+            Some(CsPin::Native { channel }) => CsLine::Native { channel, active_high: false },
+            Some(CsPin::Gpio { bit, .. }) => CsLine::Gpio { bit, active_high: false },
+        };
+        Board {
+            reference_hz: self.reference_hz,
+            chip_selects: self.chip_selects.map(line),
+            poll_limit_ns: self.poll_limit_us.map_or(ALWAYS_POLL, |us| us * 1_000),
+            pipe: self.pipe.unwrap_or(Pipe::WaitDataRead),
+        }
+    }
+}
+
+/// The bus's name, without its options: `uio:uio0`, `mem:0x30820000`.
+impl fmt::Display for MapSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.via {
+            Via::Uio { device } => write!(f, "uio:{device}"),
+            Via::DevMem { address } => write!(f, "mem:{address:#x}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(block: Block, chip_selects: [Option<CsPin>; 4]) -> MapSpec {
+        MapSpec {
+            block,
+            via: Via::DevMem { address: 0x3082_0000 },
+            reference_hz: 80_000_000,
+            chip_selects,
+            pipe: None,
+            ignore_clock: false,
+            poll_limit_us: None,
+            shared: None,
+        }
+    }
+
+    fn gpio(address: u64, bit: u8) -> Option<CsPin> {
+        Some(CsPin::Gpio { address, bit })
+    }
+
+    fn native(channel: u8) -> Option<CsPin> {
+        Some(CsPin::Native { channel })
+    }
+
+    #[test]
+    fn a_specification_is_checked_to_its_first_and_last_line() {
+        let check = |lines| spec(Block::Ecspi, lines).check();
+        assert_eq!(check([native(0), native(3), gpio(0, 0), gpio(0, 31)]), Ok(()));
+        assert_eq!(check([None, None, None, native(2)]), Ok(()), "gaps are lines left out");
+        assert_eq!(check([None; 4]), Err(SpecError::NoChipSelect));
+        let two = check([gpio(0x10, 1), native(0), gpio(0x20, 1), None]);
+        assert_eq!(two, Err(SpecError::TwoBanks { first: 0x10, second: 0x20 }));
+        let stopped =
+            MapSpec { reference_hz: 0, ..spec(Block::Ecspi, [native(0), None, None, None]) };
+        assert_eq!(stopped.check(), Err(SpecError::ReferenceHzZero));
+    }
+
+    #[test]
+    fn each_block_has_its_lines_and_its_bank_its_pins() {
+        for (block, last_line, last_pin) in [
+            (Block::Ecspi, 3, 31),
+            (Block::Bcm2835, 1, 31),
+            (Block::Pl022, 0, 7),
+            (Block::Atmel, 3, 31),
+        ] {
+            let check = |line| spec(block, [line, None, None, None]).check();
+            assert_eq!(check(native(0)), Ok(()), "{block}");
+            assert_eq!(check(native(last_line)), Ok(()), "{block}");
+            let channel = last_line + 1;
+            let error = SpecError::Channel { channel, last: last_line };
+            assert_eq!(check(native(channel)), Err(error), "{block}");
+            assert_eq!(check(gpio(0, 0)), Ok(()), "{block}");
+            assert_eq!(check(gpio(0, last_pin)), Ok(()), "{block}");
+            let bit = last_pin + 1;
+            assert_eq!(check(gpio(0, bit)), Err(SpecError::Pin { bit, last: last_pin }), "{block}");
+        }
+        let error = SpecError::Channel { channel: 1, last: 0 }.to_string();
+        assert!(error.ends_with("no line 1 of its own: its only one is 0"), "{error}");
+    }
+
+    #[test]
+    fn a_line_that_falls_for_every_chip_is_the_only_one() {
+        let block = Block::Pl022;
+        let alone = Err(SpecError::NativeAlone { block });
+        assert_eq!(spec(block, [native(0), gpio(0, 1), None, None]).check(), alone);
+        assert_eq!(spec(block, [gpio(0, 1), None, None, native(0)]).check(), alone);
+        assert_eq!(spec(block, [gpio(0, 1), gpio(0, 2), None, None]).check(), Ok(()));
+        assert_eq!(spec(Block::Bcm2835, [native(0), gpio(0, 1), None, None]).check(), Ok(()));
+    }
+
+    #[test]
+    fn only_a_block_without_fifo_has_a_pipe() {
+        for block in Block::ALL {
+            let spec =
+                MapSpec { pipe: Some(Pipe::OneWord), ..spec(block, [native(0), None, None, None]) };
+            if block == Block::Atmel {
+                assert_eq!(spec.check(), Ok(()));
+                assert_eq!(spec.board().pipe, Pipe::OneWord);
+            } else {
+                assert_eq!(spec.check(), Err(SpecError::Pipe { block }));
+            }
+        }
+        let usual = spec(Block::Atmel, [native(0), None, None, None]);
+        assert_eq!(usual.board().pipe, Pipe::WaitDataRead);
+    }
+
+    #[test]
+    fn a_limit_to_polling_needs_an_interrupt_and_has_an_end() {
+        let memory = spec(Block::Ecspi, [native(0), None, None, None]);
+        let limited = |us| MapSpec { poll_limit_us: Some(us), ..memory.clone() };
+        assert_eq!(limited(10).check(), Err(SpecError::NoInterrupt));
+        let through_uio = |us| MapSpec { via: Via::Uio { device: "uio0".into() }, ..limited(us) };
+        assert_eq!(through_uio(0).check(), Ok(()));
+        assert_eq!(through_uio(0).board().poll_limit_ns, 0);
+        assert_eq!(memory.board().poll_limit_ns, ALWAYS_POLL);
+        let max = MapSpec::POLL_LIMIT_US_MAX;
+        assert_eq!(through_uio(max).check(), Ok(()));
+        assert_eq!(through_uio(max).board().poll_limit_ns, max * 1_000);
+        let us = max + 1;
+        assert_eq!(through_uio(us).check(), Err(SpecError::PollLimit { us }));
+    }
+
+    #[test]
+    fn lines_keep_their_places() {
+        let spec = spec(Block::Ecspi, [None, native(2), gpio(0x3024_0000, 9), None]);
+        let lines = [
+            CsLine::Absent,
+            CsLine::Native { channel: 2, active_high: false },
+            CsLine::Gpio { bit: 9, active_high: false },
+            CsLine::Absent,
+        ];
+        assert_eq!(spec.board().chip_selects, lines);
+        assert_eq!(spec.bank(), Some(0x3024_0000));
+    }
+}

@@ -1,0 +1,170 @@
+//! What holds for every controller that can be mapped.
+
+use std::task::Poll;
+
+use barewire::controller::Controller;
+use barewire::spi::{Settings, Transfer};
+use barewire_linux::bus_text::parse_uio;
+use barewire_linux::map::{MapError, MapSpec, Mapped, MappedController};
+
+use crate::fake::{Registers, Tree};
+
+/// A controller and the lengths of its registers and of its GPIO bank's, as the manuals have them;
+/// a register that a message by interrupt arms, and one that holds a value at rest.
+struct Case {
+    controller: &'static str,
+    registers_len: u64,
+    bank_len: u64,
+    armed: u64,
+    at_rest: (u64, u32),
+}
+
+const CASES: [Case; 4] = [
+    // INTREG; CONREG.
+    Case {
+        controller: "ecspi",
+        registers_len: 0x40,
+        bank_len: 0x20,
+        armed: 0x10,
+        at_rest: (0x08, 0x0070_00f1),
+    },
+    // CS; CS.
+    Case {
+        controller: "bcm2835",
+        registers_len: 0x18,
+        bank_len: 0xb4,
+        armed: 0x00,
+        at_rest: (0x00, 0x0001_0030),
+    },
+    // SSPIMSC; SSPICR.
+    Case {
+        controller: "pl022",
+        registers_len: 0x1000,
+        bank_len: 0x1000,
+        armed: 0x14,
+        at_rest: (0x20, 3),
+    },
+    // SPI_IER; SPI_MR.
+    Case {
+        controller: "atmel",
+        registers_len: 0x100,
+        bank_len: 0x100,
+        armed: 0x14,
+        at_rest: (0x04, 0x31),
+    },
+];
+
+impl Case {
+    /// A UIO device with the controller and its bank, of these lengths.
+    fn tree(&self, registers_len: u64, bank_len: u64) -> Tree {
+        let page = rustix::param::page_size() as u64;
+        let [registers_len, bank_len] = [registers_len, bank_len].map(|len| format!("{len:#x}\n"));
+        Tree::new()
+            .sparse("/dev/uio0", 2 * page)
+            .uio_map("uio0", 0, ["0x10000000\n", &registers_len, "0x0\n"])
+            .uio_map("uio0", 1, ["0x20000000\n", &bank_len, "0x0\n"])
+    }
+
+    fn spec(&self, options: &str) -> MapSpec {
+        let controller = self.controller;
+        let text =
+            format!("uio0,controller={controller},reference-hz=80M,cs=gpio@0x20000000.5{options}");
+        parse_uio(&text).expect("reads")
+    }
+
+    fn open(&self, tree: &Tree, options: &str) -> Result<Mapped, MapError> {
+        Mapped::open(&tree.root(), &self.spec(options))
+    }
+
+    fn started(&self, tree: &Tree, options: &str) -> MappedController {
+        self.open(tree, options).expect("mapped").start()
+    }
+
+    /// A device of which every block can take it.
+    fn settings() -> Settings {
+        Settings::new(0, 1_000_000)
+    }
+}
+
+#[test]
+fn windows_that_are_too_short_are_refused() {
+    for case in &CASES {
+        let &Case { controller, registers_len, bank_len, .. } = case;
+        let tree = case.tree(registers_len, bank_len);
+        assert!(case.open(&tree, "").is_ok(), "{controller}");
+        let tree = case.tree(registers_len - 4, bank_len);
+        let error = case.open(&tree, "").expect_err(controller);
+        let short = MapError::Range {
+            address: 0x1000_0000,
+            len: registers_len as u32,
+            available: Some(registers_len - 4),
+        };
+        assert_eq!(error, short, "{controller}");
+        let tree = case.tree(registers_len, bank_len - 4);
+        let error = case.open(&tree, "").expect_err(controller);
+        let short = MapError::Range {
+            address: 0x2000_0000,
+            len: bank_len as u32,
+            available: Some(bank_len - 4),
+        };
+        assert_eq!(error, short, "{controller}: its bank");
+    }
+}
+
+#[test]
+fn a_controller_is_at_rest_once_started_and_once_reclaimed() {
+    for case in &CASES {
+        let &Case { controller, registers_len, bank_len, at_rest: (at, value), .. } = case;
+        let tree = case.tree(registers_len, bank_len);
+        let registers = Registers::of(&tree, "/dev/uio0");
+        let mut started = case.started(&tree, "");
+        assert_eq!(registers.get(at), value, "{controller}");
+        registers.set(at, 0);
+        started.reclaim();
+        assert_eq!(registers.get(at), value, "{controller}, reclaimed");
+        let limits = started.limits();
+        assert!((20_000_000..=80_000_000).contains(&limits.max_speed_hz), "{controller}");
+    }
+}
+
+#[test]
+fn a_limit_to_polling_takes_the_interrupt_to_every_controllers_registers() {
+    for case in &CASES {
+        let &Case { controller, registers_len, bank_len, armed, .. } = case;
+        let tree = case.tree(registers_len, bank_len);
+        let registers = Registers::of(&tree, "/dev/uio0");
+        let begin = |options| {
+            let mut started = case.started(&tree, options);
+            let (program, _) = started.configure(&Case::settings()).expect("settings");
+            let mut message = [Transfer::write(&[1; 8])];
+            started.plan(&program, &mut message).expect("a good message");
+            let begun = started.start(&program, &mut message);
+            if options.is_empty() {
+                assert!(begun.is_ready(), "{controller}: polled unless told");
+                return;
+            }
+            assert_eq!(begun, Poll::Pending, "{controller}");
+            let silent = registers.get(armed);
+            started.arm();
+            assert_ne!(registers.get(armed), silent, "{controller}: armed");
+            started.reclaim();
+        };
+        begin("");
+        begin(",poll-limit-us=0");
+    }
+}
+
+#[test]
+fn a_kernel_driver_is_an_obstacle_to_every_controller() {
+    for case in &CASES {
+        let &Case { controller, registers_len, bank_len, .. } = case;
+        let tree = case.tree(registers_len, bank_len).platform("10000000.spi", Some("theirs"));
+        let error = case.open(&tree, "").expect_err(controller);
+        assert!(matches!(error, MapError::Bound { .. }), "{controller}: {error:?}");
+        let tree = case
+            .tree(registers_len, bank_len)
+            .platform("10000000.spi", Some("uio_pdrv_genirq"))
+            .compatible("platform", "10000000.spi", "generic-uio\0");
+        assert!(case.open(&tree, "").is_ok(), "{controller}");
+    }
+}
