@@ -45,6 +45,7 @@ pub(super) const BOARD: BoardSpec = BoardSpec {
         InterruptTap::In { path: "/machine/soc/v7m", line: 7 },
         InterruptTap::In { path: "/machine/unattached/device[1]", line: 7 },
     ],
+    loopback: true,
     storage: Some(Storage { name: "SD card", size: 1 << 20, medium: Medium::SdCard }),
     tolerated: &[],
 };
