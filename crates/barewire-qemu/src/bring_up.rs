@@ -8,8 +8,9 @@
 //! and does not count its FIFOs ([`Streaming::FifoLoads`]), and its GPIO banks are owned, because
 //! nobody else drives the board.
 //!
-//! By interrupt, PL022's model has no receive timeout: a transfer that ends with fewer than four
-//! frames in the FIFO is found done at its deadline.
+//! By interrupt the ECSPI's driver still polls, for the same reason. PL022's model has no receive
+//! timeout: a transfer that ends with fewer than four frames in the FIFO is found done at its
+//! deadline.
 //!
 //! # Not supported
 //! Any other driver over these registers: [`QemuBoard::watch`] takes one.
