@@ -19,7 +19,7 @@
 //! let device = bus.device(&Settings::new(0, 1_000_000))?;
 //! let options = Options { max_len: 64, loopback: false };
 //! let report = run(&device, &options, &mut Clock::None);
-//! assert_eq!(report.failures.len(), 0);
+//! assert_eq!((report.failed, report.bytes), (0, options.bytes()));
 //! # Ok::<(), barewire::spi::Error>(())
 //! ```
 //!

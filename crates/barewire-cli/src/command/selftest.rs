@@ -31,7 +31,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     bus: BusArgs,
     /// Leave out lengths beyond N [default: all, to 131072; on QEMU's boards 4099: all of them take
-    /// a quarter of an hour there]
+    /// some ten minutes there]
     #[arg(long, value_name = "N", value_parser = number::bytes)]
     max_len: Option<u64>,
     /// Make a transfer go wrong: the test is to notice, and fails
