@@ -1,7 +1,10 @@
 //! A foreign driver on our device on hardware nobody here wrote: an SD card in QEMU, behind a PL022.
 //!
-//! `embedded-sdmmc` checks every block's checksum. It selects the card anew for each step of a
-//! command, often for one byte, which the model takes; a card may not.
+//! `embedded-sdmmc` checks the checksum of each block it reads, and selects the card anew for each
+//! step of a command, often for one byte. It and QEMU's card do not agree on two things
+//! (`barewire-qemu`, `board/lm3s6965evb.rs`): the card's R1 to CMD58, which [`Ready`] mends, and the
+//! byte between R1 and a data token, which the driver leaves out for a single block: so blocks are
+//! written in twos, before which it waits.
 
 use barewire::bus::Bus;
 use barewire::hal::{Delay, HalDevice};
@@ -15,7 +18,7 @@ const BOARD: &str = "lm3s6965evb";
 /// The card's size.
 const BLOCKS: usize = 2_048;
 
-/// A byte of the card, as its file begins.
+/// What the card holds at first.
 fn byte(at: usize) -> u8 {
     (at * 7 + at / 509) as u8
 }
@@ -50,7 +53,8 @@ impl<D: SpiDevice> SpiDevice for Ready<D> {
     }
 }
 
-/// Runs the driver on a card of that content; the content afterwards. Skips where QEMU is not there.
+/// Runs the driver on a card, and holds the card's file against what it wrote. Skips where QEMU is not
+/// there.
 fn drives(bring_up: impl FnOnce(&QemuBoard) -> QemuController) {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("card.bin");
