@@ -40,8 +40,9 @@ Buses (--bus):
                            power-loss-program[:N], power-loss-erase[:N] (in the N-th, from 0)
     jitter-ns=N            register accesses take up to N ns longer, at random
     seed=N                 of that randomness: the same seed gives the same trace
-  qemu:BOARD[,flash=FILE]  a board in QEMU, which is started and ended; FILE is QEMU's own
-                           backing file; BAREWIRE_QEMU_ARM names another qemu-system-arm,
+  qemu:BOARD[,flash=FILE]  a board in QEMU, which is started and ended: sabrelite (with a flash
+                           chip), lm3s6965evb (with an SD card), highbank, raspi3b; FILE is QEMU's
+                           own backing file of chip or card; BAREWIRE_QEMU_ARM names another qemu-system-arm,
                            BAREWIRE_QEMU_AARCH64 another qemu-system-aarch64
   spidev:/dev/spidevB.C    a node of the kernel's spidev (experimental); --cs stays 0
     split-with-cs-held     messages beyond spidev's bufsiz are split with CS held, and are no
@@ -70,6 +71,8 @@ Examples:
   barewire xfer --bus sim:imx8mp --cs 0 --vcd id.vcd 9f000000
   barewire flash id --bus qemu:sabrelite --json
   barewire flash write --bus qemu:sabrelite,flash=sst.bin --offset 4001 boot.bin
+  barewire xfer --bus qemu:lm3s6965evb --speed-hz 400k 400000000095ffffff
+  barewire selftest --bus qemu:highbank
   barewire flash id --bus spidev:/dev/spidev0.0 --speed-hz 10M
   barewire adc read --bus sim:rpi3 --chip mcp3008 --channel 0,1
   barewire adc stream --bus mem:0x3f204000,controller=bcm2835,reference-hz=400M,cs=gpio@0x3f200000.8

@@ -66,6 +66,12 @@ pub struct Case {
 }
 
 impl Case {
+    /// The bytes of its message where `len` is the length iterated.
+    #[must_use]
+    pub fn bytes(&self, len: usize) -> usize {
+        self.shapes.iter().map(|shape| shape.len.unwrap_or(len)).sum()
+    }
+
     /// Every pair of offsets, sent and received.
     pub fn offsets(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
         let tx = if self.vary_tx { OFFSETS } else { 1 };

@@ -19,7 +19,7 @@
 //! let device = bus.device(&Settings::new(0, 1_000_000))?;
 //! let options = Options { max_len: 64, loopback: false };
 //! let report = run(&device, &options, &mut Clock::None);
-//! assert_eq!(report.failures.len(), 0);
+//! assert_eq!((report.failed, report.bytes), (0, options.bytes()));
 //! # Ok::<(), barewire::spi::Error>(())
 //! ```
 //!
@@ -59,6 +59,24 @@ impl Default for Options {
     /// Everything, in loopback.
     fn default() -> Self {
         Self { max_len: MAX_SIZE, loopback: true }
+    }
+}
+
+impl Options {
+    /// The bytes a run clocks.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let iterated = self.iterations().map(|(case, len, _)| case.bytes(len) as u64);
+        iterated.sum()
+    }
+
+    /// Every case with every length and every pair of offsets, in the order they are run.
+    fn iterations(&self) -> impl Iterator<Item = (&'static Case, usize, (usize, usize))> + use<> {
+        let max_len = self.max_len;
+        CASES.iter().flat_map(move |case| {
+            let lengths = case.lengths.iter().copied().filter(move |&len| len <= max_len);
+            lengths.flat_map(move |len| case.offsets().map(move |offsets| (case, len, offsets)))
+        })
     }
 }
 
@@ -190,25 +208,34 @@ pub fn run<C: Controller + ?Sized>(
     options: &Options,
     clock: &mut Clock<'_>,
 ) -> Report {
+    run_watched(device, options, clock, |_| ())
+}
+
+/// [`run`], which tells after each iteration how many of [`Options::bytes`] lie behind it, those of
+/// failed ones included.
+pub fn run_watched<C: Controller + ?Sized>(
+    device: &Device<'_, C>,
+    options: &Options,
+    clock: &mut Clock<'_>,
+    mut watch: impl FnMut(u64),
+) -> Report {
     let mut areas = Areas::new();
     let mut report = Report::default();
-    for case in CASES {
-        for &len in case.lengths.iter().filter(|&&len| len <= options.max_len) {
-            for (tx_offset, rx_offset) in case.offsets() {
-                report.iterations += 1;
-                match iterate(device, options, clock, &mut areas, case, len, (tx_offset, rx_offset))
-                {
-                    Ok(bytes) => report.bytes += bytes as u64,
-                    Err(what) => {
-                        report.failed += 1;
-                        if report.failures.len() < Report::FAILURES_MAX {
-                            let case = case.name;
-                            report.failures.push(Failure { case, len, tx_offset, rx_offset, what });
-                        }
-                    }
+    let mut behind = 0;
+    for (case, len, offsets) in options.iterations() {
+        report.iterations += 1;
+        match iterate(device, options, clock, &mut areas, case, len, offsets) {
+            Ok(bytes) => report.bytes += bytes as u64,
+            Err(what) => {
+                report.failed += 1;
+                if report.failures.len() < Report::FAILURES_MAX {
+                    let (case, (tx_offset, rx_offset)) = (case.name, offsets);
+                    report.failures.push(Failure { case, len, tx_offset, rx_offset, what });
                 }
             }
         }
+        behind += case.bytes(len) as u64;
+        watch(behind);
     }
     report
 }

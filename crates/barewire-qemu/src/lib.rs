@@ -9,7 +9,8 @@
 //! - `registers` and `timer` are bodies of barewire's `Registers` and `Timer`, so that the
 //!   shipped driver runs here unchanged.
 //! - `interrupt` is the controller's interrupt line.
-//! - `board` has the boards as a table, what QEMU's models leave out, and puts the driver on one.
+//! - `board` has the boards as a table, and what QEMU's models leave out.
+//! - `bring_up` puts the shipped drivers on them: the one room that knows those.
 //! - `trace` reads what QEMU's flash chip says it was told.
 //!
 //! ```no_run
@@ -29,6 +30,7 @@
 //! Timing: these models run in no time and prove register use and data only. Guests, memory, DMA. Systems without Unix sockets.
 
 mod board;
+mod bring_up;
 mod error;
 mod flash_file;
 mod interrupt;
@@ -42,9 +44,9 @@ mod trace;
 mod watched;
 
 pub use board::{
-    BOARDS, BoardSpec, GpioLine, InterruptTap, Medium, QemuBoard, QemuEcspi, QemuOptions, Silicon,
-    Storage,
+    BOARDS, BoardSpec, GpioLine, InterruptTap, Medium, QemuBoard, QemuOptions, Silicon, Storage,
 };
+pub use bring_up::QemuController;
 pub use error::{QemuError, Version};
 pub use interrupt::QemuInterrupt;
 pub use program::QemuProgram;

@@ -48,10 +48,20 @@ fn the_chip_is_identified_at_every_kind_of_clock() {
 }
 
 #[test]
-fn the_plain_driver_is_the_same() {
+fn unwatched_and_by_interrupt_it_is_the_same() {
     let Some(board) = open(&QemuOptions::default()) else { return };
     let bus = barewire::bus::Bus::new(board.bring_up());
     assert_eq!(chip(&board, &bus, 20_000_000).jedec_id(), JedecId([0xbf, 0x25, 0x41]));
+    drop(bus);
+    let line = board.interrupt().expect("the line");
+    let bus = barewire::bus::Bus::new(board.bring_up_interrupt(0).expect("the line"));
+    let mut chip = chip(&board, &bus, 20_000_000);
+    let (data, mut scratch) = (Random::new(5).bytes(3_001), vec![0; 4096]);
+    chip.write(77, &data, &mut scratch, &mut no_observer).expect("writes");
+    chip.verify(77, &data, &mut scratch, &mut no_observer).expect("verifies");
+    // The model does not count its FIFOs, so the driver polls all the same.
+    assert_eq!(line.raises(), 0);
+    drop(chip);
     settle(board);
 }
 

@@ -38,6 +38,7 @@ const TX: u32 = 1 << 3;
 
 const FIFO_FRAMES: usize = 8;
 const DSS_8: u32 = 7;
+const DSS_16: u32 = 15;
 
 /// The boards with a PL022.
 const BOARDS: [&str; 2] = ["highbank", "lm3s6965evb"];
@@ -280,6 +281,15 @@ impl<'b> Card<'b> {
         (0..8).map(|_| self.exchange(0xff)).find(|answer| answer & 0x80 == 0)
     }
 
+    /// ACMD41 until the card has left idle.
+    fn make_ready(&mut self) {
+        let ready = (0..10).any(|_| {
+            self.command(55, 0, 0xff);
+            self.command(41, 0, 0xff) == Some(0)
+        });
+        assert!(ready, "it never leaves idle");
+    }
+
     fn bytes(&mut self, n: usize) -> Vec<u8> {
         (0..n).map(|_| self.exchange(0xff)).collect()
     }
@@ -299,6 +309,35 @@ fn the_sd_card_answers_cmd0_with_idle() {
     assert_eq!(card.bytes(4), [0x00, 0x00, 0x01, 0xaa]);
     card.select(false);
     assert_eq!(card.exchange(0xff), 0);
+    settle(board);
+}
+
+#[test]
+fn the_card_says_idle_in_cmd58_and_sees_no_token_at_once() {
+    let Some(board) = open_board("lm3s6965evb", &QemuOptions::default()) else { return };
+    let mut card = Card::new(&board);
+    card.select(true);
+    assert_eq!(card.command(0, 0, 0x95), Some(0x01));
+    card.make_ready();
+    assert_eq!(card.command(58, 0, 0xfd), Some(0x01), "ready as it is");
+    // OCR, its power-up done.
+    assert_eq!(card.bytes(4)[0] & 0x80, 0x80);
+    assert_eq!(card.command(24, 0, 0xff), Some(0));
+    card.exchange(0xfe);
+    // In data every byte would come back as it was sent.
+    assert_eq!(card.exchange(0), 0xff);
+    settle(board);
+}
+
+#[test]
+fn the_card_takes_a_frame_for_a_byte() {
+    let Some(board) = open_board("lm3s6965evb", &QemuOptions::default()) else { return };
+    let mut card = Card::new(&board);
+    card.select(true);
+    card.ssp.write(SSPCR0, DSS_16);
+    // CMD0 in three frames, and five to hear R1 in. It comes with the eighth: six were the command.
+    card.ssp.write_n(SSPDR, &[0x4000, 0, 0x0095, 0xffff, 0xffff, 0xffff, 0xffff, 0xffff]);
+    assert_eq!(drain(&mut card.ssp), [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]);
     settle(board);
 }
 
@@ -335,11 +374,7 @@ fn blocks_of_the_card_are_the_file() {
     let mut card = Card::new(&board);
     card.select(true);
     assert_eq!(card.command(0, 0, 0x95), Some(0x01));
-    let ready = (0..10).any(|_| {
-        card.command(55, 0, 0xff);
-        card.command(41, 0, 0xff) == Some(0)
-    });
-    assert!(ready, "it never leaves idle");
+    card.make_ready();
     // The first, one in the middle, the last; a standard capacity card counts bytes.
     for block in [0, 777, size.size / BLOCK - 1] {
         let at = block * BLOCK;

@@ -4,17 +4,10 @@
 mod support;
 
 use barewire::bus::Bus;
-use barewire::controller::gpio::{NoGpio, Pl061};
-use barewire::controller::pl022::{Pl022, Pl022Config};
-use barewire::controller::{ALWAYS_POLL, Controller, CsLine};
+use barewire::controller::Controller;
 use barewire::spi::{Mode, Settings, Transfer};
 use barewire_qemu::{QemuBoard, QemuOptions};
 use support::{Random, open_board};
-
-fn config(line: CsLine, poll_limit_ns: u32) -> Pl022Config {
-    let chip_selects = [line, CsLine::Absent, CsLine::Absent, CsLine::Absent];
-    Pl022Config { reference_hz: 50_000_000, chip_selects, poll_limit_ns }
-}
 
 fn loops_back(board: &QemuBoard, controller: impl Controller, lengths: &[usize]) {
     let bus = Bus::new(board.watch(controller));
@@ -50,9 +43,7 @@ fn settle(board: QemuBoard) {
 fn every_length_loops_back() {
     for name in ["highbank", "lm3s6965evb"] {
         let Some(board) = open_board(name, &QemuOptions::default()) else { continue };
-        let config = config(CsLine::Absent, ALWAYS_POLL);
-        let pl022 = Pl022::new(board.controller(), NoGpio, board.timer(), config);
-        loops_back(&board, pl022, &[0, 1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 255, 256, 1_000]);
+        loops_back(&board, board.bring_up(), &[0, 1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 255, 256, 1_000]);
         settle(board);
     }
 }
@@ -64,9 +55,7 @@ fn every_length_loops_back_by_interrupt() {
     for name in ["highbank", "lm3s6965evb"] {
         let Some(board) = open_board(name, &QemuOptions::default()) else { continue };
         let line = board.interrupt().expect("the line");
-        let pl022 =
-            Pl022::new(board.controller(), NoGpio, board.timer(), config(CsLine::Absent, 0))
-                .with_interrupt(line.clone());
+        let pl022 = board.bring_up_interrupt(0).expect("the line");
         loops_back(&board, pl022, &[1, 3, 4, 8, 9, 10, 11, 100]);
         assert!(line.raises() > 100, "{}", line.raises());
         settle(board);
@@ -76,10 +65,7 @@ fn every_length_loops_back_by_interrupt() {
 #[test]
 fn an_sd_card_answers_by_its_chip_select() {
     let Some(board) = open_board("lm3s6965evb", &QemuOptions::default()) else { return };
-    let config = config(CsLine::Gpio { bit: 0, active_high: false }, ALWAYS_POLL);
-    let gpio = Pl061::new(board.gpio());
-    let pl022 = Pl022::new(board.controller(), gpio, board.timer(), config);
-    let bus = Bus::new(board.watch(pl022));
+    let bus = board.bus();
     let device = bus.device(&Settings::new(0, 400_000)).expect("opens");
     // A command, and the card's answer within it: CMD0, then CMD8 with its pattern.
     for (command, answer) in [

@@ -1,4 +1,4 @@
-//! `qemu:BOARD[,flash=FILE]`: a board in QEMU, and the file behind its flash chip.
+//! `qemu:BOARD[,flash=FILE]`: a board in QEMU, and the file behind its flash chip or card.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::text::near;
 pub(crate) struct QemuName {
     /// Which board.
     pub(crate) board: &'static BoardSpec,
-    /// The file behind its flash chip.
+    /// The file behind its flash chip or card.
     pub(crate) flash: Option<PathBuf>,
 }
 

@@ -92,7 +92,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 fn exchange(args: &Args, sent: &[Vec<u8>], session: &Session) -> Result<Report, Failure> {
     let loopback = if args.loopback { Mode::LOOP } else { Mode::default() };
     let settings = Settings {
-        mode: args.mode | loopback,
+        mode: args.mode | loopback | session.mode(args.bus.chip_select),
         bits_per_word: args.bits,
         cs_setup_ns: args.cs_setup_ns,
         cs_hold_ns: args.cs_hold_ns,

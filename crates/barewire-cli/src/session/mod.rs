@@ -28,6 +28,7 @@ use std::time::Instant;
 
 use barewire::bus::{Bus, Statistics};
 use barewire::controller::Controller;
+use barewire::spi::Mode;
 use barewire::time::Timer;
 use barewire_sim::vcd::Capture;
 use barewire_sim::{Selection, Violation};
@@ -37,7 +38,7 @@ pub(crate) use figures::Figures;
 use mapped::MappedBus;
 use measure::{Latencies, Measured};
 use qemu::QemuBus;
-pub(crate) use request::{BusArgs, Place, Request, Settled, TellArgs};
+pub(crate) use request::{BusArgs, Place, Request, Settled, TellArgs, Wanted};
 use selftest::Around;
 pub(crate) use selftest::Injected;
 use sim::SimBus;
@@ -71,6 +72,13 @@ pub(crate) trait Report: Serialize {
 pub(crate) trait OpenBus {
     /// The bus.
     fn bus(&self) -> &Bus<dyn Controller + '_>;
+
+    /// What a device on that chip select needs in its mode: `NO_CS` where no line of the board
+    /// selects anything.
+    fn mode(&self, chip_select: u8) -> Mode {
+        let _ = chip_select;
+        Mode::default()
+    }
 
     /// A timer for a chip driver.
     fn timer(&self) -> Box<dyn Timer>;
@@ -153,6 +161,15 @@ impl Session {
         if let Some(latencies) = &self.latencies {
             latencies.reset();
         }
+    }
+
+    /// What a device on that chip select needs in its mode; says so where no line is driven.
+    pub(crate) fn mode(&self, chip_select: u8) -> Mode {
+        let mode = self.open.mode(chip_select);
+        if mode.contains(Mode::NO_CS) && !self.silent {
+            note!("{} has no chip select: none is driven", self.place.bus);
+        }
+        mode
     }
 
     fn measured(&self, stats: bool) -> Measured {

@@ -4,10 +4,11 @@ use std::cell::RefCell;
 
 use barewire::bus::Bus;
 use barewire::bus::platform::Spin;
-use barewire::controller::Controller;
+use barewire::controller::{Controller, CsLine};
+use barewire::spi::Mode;
 use barewire::time::Timer;
 use barewire_linux::Monotonic;
-use barewire_qemu::{QemuBoard, QemuOptions, QemuTimer, Silicon};
+use barewire_qemu::{BoardSpec, QemuBoard, QemuOptions, QemuTimer};
 
 use super::selftest::{self, Around};
 use super::{Emulated, OpenBus};
@@ -18,6 +19,7 @@ use crate::failure::Failure;
 pub(super) struct QemuBus {
     bus: Box<Bus<dyn Controller>>,
     timer: QemuTimer,
+    spec: &'static BoardSpec,
     /// None once it is closed.
     board: RefCell<Option<QemuBoard>>,
 }
@@ -25,24 +27,23 @@ pub(super) struct QemuBus {
 impl QemuBus {
     /// The board as asked, started.
     pub(super) fn open(name: &QemuName, around: Around) -> Result<Self, Failure> {
-        if !matches!(name.board.silicon, Silicon::Ecspi { .. }) {
-            return Err(Failure::Failed(format!(
-                "qemu:{} is listed for tests of its registers: this version has no driver for its {}",
-                name.board.name,
-                name.board.silicon.name()
-            )));
-        }
         let options = QemuOptions { flash: name.flash.clone(), ..QemuOptions::default() };
         let board = QemuBoard::open(name.board.name, &options)?;
         let controller = board.bus().into_inner();
         let bus = selftest::bus(controller, around, Monotonic::new(), &Spin);
-        Ok(Self { bus, timer: board.timer(), board: RefCell::new(Some(board)) })
+        let (timer, spec) = (board.timer(), board.spec());
+        Ok(Self { bus, timer, spec, board: RefCell::new(Some(board)) })
     }
 }
 
 impl OpenBus for QemuBus {
     fn bus(&self) -> &Bus<dyn Controller + '_> {
         &*self.bus
+    }
+
+    fn mode(&self, chip_select: u8) -> Mode {
+        let wired = self.spec.silicon.chip_selects().iter().any(|line| *line != CsLine::Absent);
+        if wired || chip_select != 0 { Mode::default() } else { Mode::NO_CS }
     }
 
     fn timer(&self) -> Box<dyn Timer> {

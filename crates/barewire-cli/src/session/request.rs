@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use barewire_qemu::{BOARDS, BoardSpec, Medium};
 use serde::Serialize;
 
 use super::selftest::{Injected, Selftest};
@@ -56,6 +57,15 @@ pub(crate) enum Settled {
     AsSent,
 }
 
+/// A chip that a command is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// A flash chip.
+    Flash,
+    /// An analog-to-digital converter.
+    Converter,
+}
+
 /// What a command asks of a bus.
 #[derive(Clone, Debug)]
 pub(crate) struct Request<'r> {
@@ -64,6 +74,7 @@ pub(crate) struct Request<'r> {
     pub(super) tell: &'r TellArgs,
     pub(super) settled: Settled,
     pub(super) selftest: Option<Selftest>,
+    wanted: Option<Wanted>,
     /// The board's time is that of a Linux process, its ticks charged.
     pub(super) linux_process: bool,
 }
@@ -73,7 +84,15 @@ impl<'r> Request<'r> {
     pub(crate) fn of(args: &'r BusArgs, settled: Settled) -> Self {
         let BusArgs { bus, chip_select, tell, .. } = args;
         let (name, chip_select) = (bus.as_deref(), *chip_select);
-        Self { name, chip_select, tell, settled, selftest: None, linux_process: false }
+        Self {
+            name,
+            chip_select,
+            tell,
+            settled,
+            selftest: None,
+            wanted: None,
+            linux_process: false,
+        }
     }
 
     /// That bus, which will be left settled.
@@ -84,7 +103,20 @@ impl<'r> Request<'r> {
     /// That chip select of that bus.
     pub(crate) fn at(name: &'r str, chip_select: u8, tell: &'r TellArgs, settled: Settled) -> Self {
         let name = Some(name);
-        Self { name, chip_select, tell, settled, selftest: None, linux_process: false }
+        Self {
+            name,
+            chip_select,
+            tell,
+            settled,
+            selftest: None,
+            wanted: None,
+            linux_process: false,
+        }
+    }
+
+    /// The same, of use with that chip alone.
+    pub(crate) fn for_chip(self, wanted: Wanted) -> Self {
+        Self { wanted: Some(wanted), ..self }
     }
 
     /// The same, a simulated board's processor being interrupted by Linux's ticks.
@@ -102,13 +134,7 @@ impl<'r> Request<'r> {
     pub(super) fn check(&self, name: &BusName) -> Result<(), Failure> {
         match name {
             BusName::Sim(_) => return Ok(()),
-            BusName::Qemu(_) if self.selftest.is_some() => {
-                return Err(Failure::Failed(
-                    "QEMU's model of the controller has no loopback: `barewire flash write` and \
-                     `flash verify` read back through the chip instead"
-                        .into(),
-                ));
-            }
+            BusName::Qemu(name) => self.check_board(name.board)?,
             BusName::Spidev(_) if self.chip_select != 0 => {
                 return Err(Failure::Usage(format!(
                     "--cs {}: a spidev node is one chip select, the C in its name; name that node, \
@@ -116,7 +142,7 @@ impl<'r> Request<'r> {
                     self.chip_select
                 )));
             }
-            BusName::Qemu(_) | BusName::Spidev(_) | BusName::Mapped(_) => {}
+            BusName::Spidev(_) | BusName::Mapped(_) => {}
         }
         if self.tell.vcd.is_some() {
             return Err(Failure::Usage(format!(
@@ -126,6 +152,45 @@ impl<'r> Request<'r> {
         }
         Ok(())
     }
+}
+
+impl Request<'_> {
+    /// Refuses what is known not to be on `board`.
+    fn check_board(&self, board: &BoardSpec) -> Result<(), Failure> {
+        let refused = |what: String| Err(Failure::Failed(format!("qemu:{}: {what}", board.name)));
+        if self.selftest.is_some() && !board.loopback {
+            let controller = board.silicon.name();
+            let instead = boards(|board| board.loopback);
+            let mut what = format!("QEMU's {controller} has no loopback; that of {instead} has");
+            if holds(board, Medium::Flash) {
+                what += "; `barewire flash write` and `flash verify` read back through the chip";
+            }
+            return refused(what);
+        }
+        match self.wanted {
+            Some(Wanted::Flash) if !holds(board, Medium::Flash) => {
+                let there = match board.storage {
+                    Some(part) => format!("the chip is an {}", part.name),
+                    None => "nothing is on the bus".into(),
+                };
+                let instead = boards(|board| holds(board, Medium::Flash));
+                refused(format!("{there}; a flash chip is on {instead}"))
+            }
+            Some(Wanted::Converter) => refused("no board of QEMU's has a converter".into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn holds(board: &BoardSpec, medium: Medium) -> bool {
+    board.storage.is_some_and(|part| part.medium == medium)
+}
+
+/// QEMU's boards of a kind, by name.
+fn boards(kind: impl Fn(&BoardSpec) -> bool) -> String {
+    let names: Vec<_> =
+        BOARDS.iter().filter(|board| kind(board)).map(|b| format!("qemu:{}", b.name)).collect();
+    names.join(", ")
 }
 
 /// Which bus it was: the first fields of a command's JSON.

@@ -1,4 +1,4 @@
-//! `qemu:sabrelite`: the command on registers and a chip that nobody here wrote.
+//! `qemu:`: the command on registers and chips that nobody here wrote.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -105,6 +105,66 @@ fn what_is_written_is_in_qemus_own_file() {
     assert_eq!(bench.names(), ["chip.bin", "in", "out", "tmp"]);
 }
 
+/// Whether QEMU is there and new enough for a board; says so if not.
+fn usable(bus: &str) -> bool {
+    let usable = entry(&run(&["list", "--json"]).ok().json(), bus)["usable"] == true;
+    if !usable {
+        println!("SKIPPED: {bus}: its program is missing, or too old");
+    }
+    usable
+}
+
+#[test]
+fn bytes_are_exchanged_on_every_board() {
+    let xfer = |bus: &str, more: &[&str]| run(&[&["xfer", "--bus", bus], more].concat()).ok();
+    if usable("qemu:lm3s6965evb") {
+        let cmd0 = ["-q", "--speed-hz", "400k", "400000000095", "ffffff"];
+        let answered = xfer("qemu:lm3s6965evb", &cmd0).text();
+        assert_eq!(answered, "ff ff ff ff ff ff\nff 01 ff\n");
+    }
+    if usable("qemu:highbank") {
+        let looped = xfer("qemu:highbank", &["--loop", "0102", "03"]);
+        assert!(looped.stderr.contains("no chip select: none is driven"), "{looped:?}");
+        assert_eq!(looped.text(), "01 02\n03\n");
+        assert_eq!(xfer("qemu:highbank", &["-q", "a5"]).text(), "00\n");
+        run(&["xfer", "--bus", "qemu:highbank", "--cs", "1", "a5"]).fails(1, "no chip select 1");
+    }
+    if usable("qemu:raspi3b") {
+        assert_eq!(xfer("qemu:raspi3b", &["-q", "--cs", "1", "a55a"]).text(), "00 00\n");
+        run(&["xfer", "--bus", "qemu:raspi3b", "--loop", "a5"]).fails(1, "");
+    }
+}
+
+#[test]
+fn what_is_not_on_the_board_is_refused_before_it_is_started() {
+    let bench = bench();
+    let card = text(&bench.path("card"));
+    let on_card = format!("qemu:lm3s6965evb,flash={card}");
+    run(&["flash", "id", "--bus", &on_card]).fails(1, "an SD card; a flash chip is on qemu:sab");
+    run(&["flash", "read", "--bus", "qemu:highbank", &card]).fails(1, "nothing is on the bus");
+    run(&["flash", "erase", "--all", "--bus", "qemu:raspi3b"]).fails(1, "nothing is on the bus");
+    run(&["adc", "read", "--bus", BUS]).fails(1, "no board of QEMU's has a converter");
+    assert_eq!(bench.names(), ["tmp"], "neither output nor card");
+}
+
+#[test]
+fn the_self_test_passes_where_the_controller_loops_back() {
+    for bus in ["qemu:highbank", "qemu:lm3s6965evb"] {
+        if !usable(bus) {
+            continue;
+        }
+        let arguments = ["selftest", "--bus", bus, "--max-len", "64", "--json"];
+        let ran = run(&arguments).ok().json();
+        assert_eq!([&ran["passed"], &ran["failed"]], [&json!(true), &json!(0)]);
+        assert_eq!([&ran["bus"], &ran["emulator"]], [&json!(bus), &json!("qemu-system-arm")]);
+        run(&[&arguments[..], &["--fault", "bit-flip"]].concat()).fails(1, "iterations failed");
+    }
+    for bus in [BUS, "qemu:raspi3b"] {
+        let elsewhere = "no loopback; that of qemu:highbank, qemu:lm3s6965evb has";
+        run(&["selftest", "--bus", bus]).fails(1, elsewhere);
+    }
+}
+
 #[test]
 fn a_missing_qemu_a_wrong_file_and_an_unknown_board_are_refused() {
     let bench = bench();
@@ -138,10 +198,10 @@ fn a_missing_qemu_a_wrong_file_and_an_unknown_board_are_refused() {
     assert_eq!(bench.content(), [1; 1000]);
 }
 
-/// The entry of the board in a list.
-fn board(list: &serde_json::Value) -> serde_json::Value {
+/// The entry of a board in a list.
+fn entry(list: &serde_json::Value, bus: &str) -> serde_json::Value {
     let buses = list["buses"].as_array().expect("a list");
-    buses.iter().find(|bus| bus["bus"] == BUS).expect("it is listed").clone()
+    buses.iter().find(|entry| entry["bus"] == bus).expect("it is listed").clone()
 }
 
 #[test]
@@ -164,13 +224,13 @@ fn a_missing_program_is_listed_with_its_package() {
         command.env(VARIABLE, "/nonexistent/qemu-system-arm");
         ran(command).ok()
     };
-    let board = board(&list(&["list", "--json"]).json());
+    let board = entry(&list(&["list", "--json"]).json(), BUS);
     assert_eq!(board["installed"], false);
     assert!(board["version"].is_null());
     let text = list(&["list"]).text();
     assert!(text.contains("sudo apt-get install qemu-system-arm"), "{text}");
     if qemu() {
-        let board = self::board(&run(&["list", "--json"]).ok().json());
+        let board = entry(&run(&["list", "--json"]).ok().json(), BUS);
         assert_eq!([&board["installed"], &board["usable"]], [true, true]);
         assert!(board["version"].is_string());
     }

@@ -55,6 +55,7 @@ pub(super) const BOARD: BoardSpec = BoardSpec {
         InterruptTap::In { path: "/machine/unattached/device[1]/gic", line: 23 },
         InterruptTap::In { path: "/machine/unattached/device[2]/gic", line: 23 },
     ],
+    loopback: true,
     storage: None,
     tolerated: &[],
 };

@@ -10,11 +10,7 @@
 //!
 //! [`QemuBoard::open`] starts that machine and proves that it answers. Then there are windows on its
 //! registers ([`QemuBoard::controller`], [`QemuBoard::gpio`]), its interrupt line
-//! ([`QemuBoard::interrupt`]), and where the controller is an ECSPI, [`QemuBoard::bus`] puts the
-//! shipped driver on it, for QEMU's models: bursts of one FIFO load, because they run in no time
-//! and the ECSPI's model does not count its FIFOs ([`Streaming::FifoLoads`]); GPIO banks owned,
-//! because nobody else drives the board. Any other controller over these registers goes through
-//! [`QemuBoard::watch`].
+//! ([`QemuBoard::interrupt`]); `bring_up` puts the shipped drivers on them.
 //!
 //! # Not supported
 //! What QEMU does not model: clocks, busy periods, the flash chip's protection at power-up.
@@ -28,10 +24,7 @@ mod spec;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use barewire::bus::Bus;
-use barewire::controller::ecspi::{Ecspi, EcspiConfig, Streaming};
-use barewire::controller::gpio::{ImxGpio, Ownership};
-use barewire::controller::{ALWAYS_POLL, Controller, CsLine};
+use barewire::controller::Controller;
 
 use crate::error::QemuError;
 use crate::flash_file::FlashFile;
@@ -44,9 +37,6 @@ use crate::trace::{self, FlashCommand};
 use crate::watched::Watched;
 
 pub use spec::{BOARDS, BoardSpec, GpioLine, InterruptTap, Medium, Silicon, Storage};
-
-/// The shipped ECSPI driver on QEMU's registers.
-pub type QemuEcspi = Ecspi<QemuRegisters, ImxGpio<QemuRegisters>, QemuTimer>;
 
 /// What a user may choose.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -165,42 +155,11 @@ impl QemuBoard {
         QemuInterrupt::tap(self.qemu.link(), self.spec, self.timer())
     }
 
-    /// The board's ECSPI under the shipped driver, its chip selects inactive.
-    ///
-    /// Its messages may succeed, with zeros, on a lost connection: ask [`QemuBoard::lost`] after
-    /// each, or take [`QemuBoard::bus`].
-    ///
-    /// # Panics
-    /// If the board's controller is another ([`BoardSpec::silicon`]).
-    #[must_use]
-    pub fn bring_up(&self) -> QemuEcspi {
-        let Silicon::Ecspi { base, reference_hz, gpio_base, cs } = self.spec.silicon else {
-            panic!("the controller of {} is no ECSPI", self.spec.name);
-        };
-        let config = EcspiConfig {
-            reference_hz,
-            chip_selects: [cs, CsLine::Absent, CsLine::Absent, CsLine::Absent],
-            streaming: Streaming::FifoLoads,
-            poll_limit_ns: ALWAYS_POLL,
-        };
-        let gpio = ImxGpio::new(self.registers(gpio_base), Ownership::Exclusive);
-        Ecspi::new(self.registers(base), gpio, self.timer(), config)
-    }
-
     /// `controller`, made over this board's registers, so that no message of its succeeds once the
     /// connection is lost.
     #[must_use]
     pub fn watch<C: Controller>(&self, controller: C) -> Watched<C> {
         Watched::new(controller, self.qemu.link())
-    }
-
-    /// A bus over the shipped driver, on which no message succeeds once the connection is lost.
-    ///
-    /// # Panics
-    /// As [`QemuBoard::bring_up`].
-    #[must_use]
-    pub fn bus(&self) -> Bus<Watched<QemuEcspi>> {
-        Bus::new(self.watch(self.bring_up()))
     }
 
     /// Why QEMU no longer answers, if so: to be reported instead of whatever error the driver

@@ -35,7 +35,7 @@
 //! # Not supported
 //! A chip: QEMU's board code wires none.
 
-use super::spec::{BoardSpec, InterruptTap, QEMU_AARCH64, Silicon};
+use super::spec::{BoardSpec, GpioLine, InterruptTap, QEMU_AARCH64, Silicon};
 use crate::error::Version;
 
 pub(super) const BOARD: BoardSpec = BoardSpec {
@@ -50,8 +50,11 @@ pub(super) const BOARD: BoardSpec = BoardSpec {
         // As the manual assumes it; the model has no clock.
         reference_hz: 250_000_000,
         gpio_base: 0x3f20_0000,
+        // The header's CE0 and CE1, as outputs.
+        cs: [GpioLine { bit: 8, active_high: false }, GpioLine { bit: 7, active_high: false }],
     },
     interrupt: &[InterruptTap::Out { path: "/machine/soc/peripherals/bcm2835-spi0" }],
+    loopback: false,
     storage: None,
     tolerated: &[],
 };

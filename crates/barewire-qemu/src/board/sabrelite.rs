@@ -6,7 +6,7 @@
 //! Tried with QEMU 7.2 and 10.0.
 //! 1. A burst takes no time: XCH is clear when it is next looked at.
 //! 2. TESTREG's RXCNT and TXCNT stay 0, so RX can be counted by STATREG's RR alone.
-//! 3. LBC does nothing, no chip select but the flash's is wired, and that one is a GPIO.
+//! 3. LBC does nothing: no loopback. No chip select but the flash's is wired, and that one is a GPIO.
 //! 4. The flash powers up unprotected, and does not know the 32 KiB erase (52h): it complains,
 //!    and erases.
 
@@ -34,6 +34,7 @@ pub(super) const BOARD: BoardSpec = BoardSpec {
         cs: CsLine::Gpio { bit: 19, active_high: false },
     },
     interrupt: &[InterruptTap::In { path: "/machine/soc/a9mpcore/gic", line: 31 }],
+    loopback: false,
     storage: Some(Storage { name: "SST25VF016B", size: 2 << 20, medium: Medium::Flash }),
     tolerated: &[ERASE_32K],
 };

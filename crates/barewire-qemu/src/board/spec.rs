@@ -42,6 +42,8 @@ pub struct BoardSpec {
     /// Where QEMU shows the controller's interrupt line; tried in this order, since the paths of
     /// what a machine consists of differ between versions.
     pub interrupt: &'static [InterruptTap],
+    /// Whether the controller's model can loop back: receive what it sends.
+    pub loopback: bool,
     /// The chip on chip select 0 whose content is a file.
     pub storage: Option<Storage>,
     /// Parts of complaints that are QEMU's fault and not the driver's.
@@ -51,7 +53,7 @@ pub struct BoardSpec {
 /// A board's controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Silicon {
-    /// SPI0 of the BCM2835 and its successors. No line selects a chip.
+    /// SPI0 of the BCM2835 and its successors.
     Bcm2835 {
         /// Where its registers are.
         base: u32,
@@ -59,6 +61,8 @@ pub enum Silicon {
         reference_hz: u32,
         /// Where the GPIO block's registers are.
         gpio_base: u32,
+        /// Chip selects 0 and 1.
+        cs: [GpioLine; 2],
     },
     /// i.MX ECSPI with a chip select by GPIO.
     Ecspi {
@@ -91,6 +95,12 @@ pub struct GpioLine {
     pub bit: u8,
     /// The level that selects.
     pub active_high: bool,
+}
+
+impl GpioLine {
+    fn chip_select(self) -> CsLine {
+        CsLine::Gpio { bit: self.bit, active_high: self.active_high }
+    }
 }
 
 /// A place in QEMU's tree of objects where an interrupt line can be listened to.
@@ -160,6 +170,21 @@ impl Silicon {
             Self::Bcm2835 { .. } => "BCM2835 SPI0",
             Self::Ecspi { .. } => "ECSPI",
             Self::Pl022 { .. } => "PL022",
+        }
+    }
+
+    /// The board's table of chip selects, as its driver takes it.
+    #[must_use]
+    pub fn chip_selects(&self) -> [CsLine; 4] {
+        let absent = CsLine::Absent;
+        match *self {
+            Self::Bcm2835 { cs: [first, second], .. } => {
+                [first.chip_select(), second.chip_select(), absent, absent]
+            }
+            Self::Ecspi { cs, .. } => [cs, absent, absent, absent],
+            Self::Pl022 { cs, .. } => {
+                [cs.map_or(absent, |line| line.chip_select()), absent, absent, absent]
+            }
         }
     }
 

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::output::note;
-use crate::session::{Place, Request, Session, Settled, TellArgs};
+use crate::session::{Place, Request, Session, Settled, TellArgs, Wanted};
 use crate::text::{figure, near, number};
 
 /// `barewire adc`.
@@ -126,7 +126,9 @@ impl AdcArgs {
         if self.bus.is_none() && !self.tell.quiet {
             note!("no --bus given: using {DEFAULT_BUS}, a simulated board");
         }
-        Request::at(bus, self.chip_select, &self.tell, Settled::Promised).for_linux_process()
+        Request::at(bus, self.chip_select, &self.tell, Settled::Promised)
+            .for_chip(Wanted::Converter)
+            .for_linux_process()
     }
 
     /// The inputs in the order they are converted in, single-ended ones first; channel 0 if none

@@ -6,7 +6,7 @@ use super::{Chip, FlashArgs, Which, extent, with_chip};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::progress::Progress;
-use crate::session::{self, Figures, Request, Session, Settled};
+use crate::session::{self, Figures, Request, Session, Settled, Wanted};
 use crate::text::{figure, number};
 
 #[derive(clap::Args, Debug)]
@@ -39,7 +39,7 @@ struct Report {
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let bus = &args.flash.bus;
-    session::run(&Request::of(bus, Settled::Promised), |session| {
+    session::run(&Request::of(bus, Settled::Promised).for_chip(Wanted::Flash), |session| {
         with_chip(session, &args.flash, |chip, which| erase(args, session, chip, which))
     })
 }

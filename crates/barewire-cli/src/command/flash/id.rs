@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{FlashArgs, Which, with_chip};
 use crate::failure::Failure;
-use crate::session::{self, Figures, Request, Settled};
+use crate::session::{self, Figures, Request, Settled, Wanted};
 use crate::text::figure;
 
 /// Status register: write enable latch.
@@ -53,7 +53,7 @@ struct Protected {
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let bus = &args.flash.bus;
-    session::run(&Request::of(bus, Settled::Promised), |session| {
+    session::run(&Request::of(bus, Settled::Promised).for_chip(Wanted::Flash), |session| {
         with_chip(session, &args.flash, |chip, which| {
             let protection = chip.protection()?;
             let geometry = chip.geometry();

@@ -10,7 +10,7 @@ use crate::interrupt;
 use crate::out_file::OutFile;
 use crate::output;
 use crate::progress::Progress;
-use crate::session::{self, Figures, Request, Session, Settled};
+use crate::session::{self, Figures, Request, Session, Settled, Wanted};
 use crate::text::{figure, number};
 
 #[derive(clap::Args, Debug)]
@@ -54,7 +54,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     } else {
         Sink::File(OutFile::create(&args.out)?)
     };
-    session::run(&Request::of(bus, Settled::Promised), |session| {
+    session::run(&Request::of(bus, Settled::Promised).for_chip(Wanted::Flash), |session| {
         with_chip(session, &args.flash, |chip, which| read(args, sink, session, chip, which))
     })
 }

@@ -9,7 +9,7 @@ use super::{Chip, FlashArgs, PIECE, Which, with_chip};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::progress::Progress;
-use crate::session::{self, Figures, Request, Session, Settled};
+use crate::session::{self, Figures, Request, Session, Settled, Wanted};
 use crate::text::{figure, number};
 
 #[derive(clap::Args, Debug)]
@@ -37,7 +37,7 @@ struct Report {
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let bus = &args.flash.bus;
     let input = Input::open(&args.input)?;
-    session::run(&Request::of(bus, Settled::Promised), |session| {
+    session::run(&Request::of(bus, Settled::Promised).for_chip(Wanted::Flash), |session| {
         with_chip(session, &args.flash, |chip, which| verify(args, input, session, chip, which))
     })
 }

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use barewire::controller::CsLine;
-use barewire_qemu::{BoardSpec, QemuProgram, Silicon, Version};
+use barewire_qemu::{BoardSpec, QemuProgram, Version};
 use serde::Serialize;
 
 use super::{Chip, ChipSelect};
@@ -26,6 +26,7 @@ pub(super) struct Entry {
     machine: &'static str,
     controller: &'static str,
     controller_base: String,
+    loopback: bool,
     chip_selects: Vec<ChipSelect>,
     #[serde(flatten)]
     program: Program,
@@ -52,7 +53,8 @@ impl Entry {
             machine: spec.machine,
             controller: spec.silicon.name(),
             controller_base: format!("{:#x}", spec.silicon.base()),
-            chip_selects: chip_select(spec).into_iter().collect(),
+            loopback: spec.loopback,
+            chip_selects: chip_selects(spec),
             program: Program::of(&spec.program, spec.needed),
         }
     }
@@ -60,13 +62,11 @@ impl Entry {
     pub(super) fn text(&self) -> String {
         let Self { bus, emulator, machine, controller, controller_base, .. } = self;
         let mut text = format!("{bus:<14}  QEMU's model of the board ({emulator} -M {machine})\n");
-        let _ = writeln!(text, "  controller    {controller} at {controller_base}");
+        let loops = if self.loopback { ", loops back: `barewire selftest`" } else { "" };
+        let _ = writeln!(text, "  controller    {controller} at {controller_base}{loops}");
         for ChipSelect { chip_select, line, driver, chip, .. } in &self.chip_selects {
-            let _ = write!(text, "  --cs {chip_select}        {line} ({driver})");
-            if let Some(chip) = chip {
-                let _ = write!(text, ": {}", chip.text());
-            }
-            text.push('\n');
+            let behind = chip.as_ref().map_or("nothing attached".into(), Chip::text);
+            let _ = writeln!(text, "  --cs {chip_select}        {line} ({driver}): {behind}");
         }
         if self.chip_selects.is_empty() {
             text.push_str("  chip selects  none: nothing is on the bus\n");
@@ -76,26 +76,26 @@ impl Entry {
     }
 }
 
-/// Chip select 0, if a line is wired.
-fn chip_select(spec: &BoardSpec) -> Option<ChipSelect> {
-    let gpio = |bit: u8| format!("GPIO bit {bit}");
-    let (line, driver, active_high) = match spec.silicon {
-        Silicon::Ecspi { cs: CsLine::Native { channel, active_high }, .. } => {
-            (format!("SS{channel}"), "native", active_high)
-        }
-        Silicon::Ecspi { cs: CsLine::Gpio { bit, active_high }, .. } => {
-            (gpio(bit), "gpio", active_high)
-        }
-        Silicon::Pl022 { cs: Some(line), .. } => (gpio(line.bit), "gpio", line.active_high),
-        _ => return None,
-    };
-    let chip = spec.storage.map(|part| Chip {
-        name: part.name,
-        size: Some(part.size),
-        channels: None,
-        max_speed_hz: None,
+/// The lines that are wired; a storage chip is on the first.
+fn chip_selects(spec: &BoardSpec) -> Vec<ChipSelect> {
+    let lines = spec.silicon.chip_selects();
+    let wired = lines.iter().zip(0..).filter_map(|(line, chip_select)| {
+        let (line, driver, active_high) = match *line {
+            CsLine::Native { channel, active_high } => {
+                (format!("SS{channel}"), "native", active_high)
+            }
+            CsLine::Gpio { bit, active_high } => (format!("GPIO bit {bit}"), "gpio", active_high),
+            CsLine::Absent | CsLine::Sleeping => return None,
+        };
+        let chip = spec.storage.filter(|_| chip_select == 0).map(|part| Chip {
+            name: part.name,
+            size: Some(part.size),
+            channels: None,
+            max_speed_hz: None,
+        });
+        Some(ChipSelect { chip_select, line: line.into(), driver, active_high, chip })
     });
-    Some(ChipSelect { chip_select: 0, line: line.into(), driver, active_high, chip })
+    wired.collect()
 }
 
 impl Program {
