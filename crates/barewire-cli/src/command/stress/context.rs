@@ -33,6 +33,8 @@ const PHASE: u64 = 512;
 pub(super) struct Floor<'f> {
     pub(super) bus: &'f Bus<dyn Controller>,
     pub(super) board: &'f Board,
+    /// The chip selects of the devices: a GPIO, and one that the controller may drive itself.
+    pub(super) lines: [u8; 2],
     pub(super) judge: Rc<RefCell<Judge>>,
     pub(super) account: RefCell<Account>,
     pub(super) counts: RefCell<Counts>,
@@ -57,10 +59,10 @@ pub(super) struct Counts {
     pub(super) called_back: u64,
 }
 
-/// Devices of a stress run: chip select, clock, priority.
+/// Devices of a stress run: which of the floor's lines, clock, priority.
 const DEVICES: [(u8, u32, u8); 4] =
     [(0, 20_000_000, 0), (0, 5_000_000, 2), (1, 40_000_000, 0), (1, 10_000_000, 1)];
-/// The chip select that the controller drives itself, on every board.
+/// The chip select that the controller drives itself, where one is in use.
 const PULSES: u8 = 1;
 
 type Line<'f> = Device<'f, dyn Controller>;
@@ -93,8 +95,8 @@ impl<'f> Context<'f> {
         messages: u64,
         seed: u64,
     ) -> Result<Self, Error> {
-        let open = |&(chip_select, speed_hz, priority): &(u8, u32, u8)| {
-            let settings = Settings::new(chip_select, speed_hz);
+        let open = |&(line, speed_hz, priority): &(u8, u32, u8)| {
+            let settings = Settings::new(floor.lines[usize::from(line)], speed_hz);
             Ok(floor.bus.device(&settings)?.with_priority(priority))
         };
         let devices: Vec<Line<'f>> = DEVICES.iter().map(open).collect::<Result<_, Error>>()?;

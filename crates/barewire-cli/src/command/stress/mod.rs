@@ -32,6 +32,7 @@ use std::time::Instant;
 use barewire::bus::{Bus, Pump};
 use barewire::controller::Controller;
 use barewire::middleware::{Fault, FaultInjector, When};
+use barewire_sim::board::spec::ControllerKind;
 use barewire_sim::bring_up::{Charged, any};
 use barewire_sim::engine::Thread;
 use barewire_sim::{Board, BoardOptions};
@@ -179,6 +180,15 @@ fn simulated(name: &str) -> Result<SimOptions, Failure> {
     Ok(options)
 }
 
+/// The chip selects in use: a GPIO, and the controller's own line where that takes messages of any
+/// form. BCM2835's refuses a transfer's own speed, and beside PL022's no chip can have a GPIO.
+const fn lines(kind: ControllerKind) -> [u8; 2] {
+    match kind {
+        ControllerKind::Atmel | ControllerKind::Ecspi => [0, 1],
+        ControllerKind::Bcm2835 | ControllerKind::Pl022 => [0, 0],
+    }
+}
+
 fn stress(args: &Args, options: &SimOptions) -> Result<Report, Failure> {
     let board_options = BoardOptions {
         jitter_ps: options.jitter_ns.saturating_mul(PS_PER_NS),
@@ -187,7 +197,8 @@ fn stress(args: &Args, options: &SimOptions) -> Result<Report, Failure> {
     };
     let board = Board::new(options.board, board_options);
     let judge = Rc::new(RefCell::new(Judge::new(args.contexts)));
-    for (chip_select, _) in (0..).zip(board.spec().cs) {
+    let lines = lines(options.board.kind);
+    for chip_select in lines {
         let recorder = Recorder::new(chip_select, judge.clone());
         board.attach(chip_select, Rc::new(RefCell::new(recorder)));
     }
@@ -204,6 +215,7 @@ fn stress(args: &Args, options: &SimOptions) -> Result<Report, Failure> {
     let floor = Floor {
         bus: &bus,
         board: &board,
+        lines,
         judge: judge.clone(),
         account: RefCell::new(Account::default()),
         counts: RefCell::new(Counts::default()),
