@@ -7,6 +7,7 @@ mod conforms;
 mod driver;
 mod random;
 mod second_message;
+mod selection;
 mod snapshot;
 
 use std::cell::RefCell;
@@ -15,15 +16,13 @@ use std::rc::Rc;
 use barewire::bus::Bus;
 use barewire::chip::mcp3008::{Input, MCP3008};
 use barewire::controller::Controller;
-use barewire::spi::{Mode, Settings, Transfer};
+use barewire::spi::{Mode, Settings};
 use barewire_sim::bring_up::{Charged, bcm2835, bcm2835_interrupt};
-use barewire_sim::model::echo::Echo;
 use barewire_sim::model::jumper::Jumper;
 use barewire_sim::{Board, BoardOptions, BoardSpec};
 use driver::{Driver, Waits};
 use proptest::prelude::*;
 use random::{Asks, Message, USUAL, cases, messages};
-use second_message::Cost;
 
 fn board() -> Board {
     Board::new(BoardSpec::find("rpi3").expect("a board"), BoardOptions::default())
@@ -146,26 +145,19 @@ line  speed_hz  bytes  writes   reads  lead    clocks  lag      call
 
 fn row(cs: u8, speed_hz: u32, bytes: usize) -> String {
     let board = board();
-    assert!(board.attach(cs, Rc::new(RefCell::new(Echo::default()))));
-    let bus = Bus::new(Charged::new(bcm2835(&board), board.clone()));
-    let device = bus.device(&Settings::new(cs, speed_hz)).expect("opens");
-    let tx = vec![0x5a; bytes];
-    let mut rx = vec![0; bytes];
-    let mut message = [Transfer::exchange(&tx, &mut rx)];
-    let Cost { writes, reads, call_ns } =
-        second_message::cost(&board, &device, &mut message, || board.start_selections());
-    let [it] = board.take_selections()[..] else { panic!("one selection") };
+    let settings = Settings::new(cs, speed_hz);
+    let it = selection::exchange(&board, bcm2835, &settings, bytes);
     format!(
         "{:<6}{:>8}{:>7}{:>8}{:>8}{:>6}{:>10}{:>5}{:>10}\n",
         if cs == 0 { "gpio" } else { "ce1" },
-        device.effective().speed_hz,
+        it.speed_hz,
         bytes,
-        writes,
-        reads,
-        (it.first_clock_at - it.selected_at) / 1_000,
-        (it.last_clock_at - it.first_clock_at) / 1_000,
-        (it.deselected_at - it.last_clock_at) / 1_000,
-        call_ns,
+        it.cost.writes,
+        it.cost.reads,
+        it.lead_ns,
+        it.clocks_ns,
+        it.lag_ns,
+        it.cost.call_ns,
     )
 }
 

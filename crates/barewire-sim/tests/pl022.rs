@@ -8,6 +8,7 @@ mod conforms;
 mod driver;
 mod random;
 mod second_message;
+mod selection;
 mod snapshot;
 
 use std::cell::RefCell;
@@ -17,7 +18,7 @@ use barewire::bus::Bus;
 use barewire::controller::Controller;
 use barewire::reg::Registers;
 use barewire::spi::{Error, MODE_0, MODE_1, MODE_2, MODE_3, Mode, Settings, Transfer};
-use barewire_sim::bring_up::{Charged, pl022, pl022_interrupt};
+use barewire_sim::bring_up::{pl022, pl022_interrupt};
 use barewire_sim::chip::WireLimits;
 use barewire_sim::model::echo::Echo;
 use barewire_sim::model::jumper::Jumper;
@@ -25,7 +26,6 @@ use barewire_sim::{Board, BoardOptions, BoardSpec, Rule};
 use driver::{Driver, Waits};
 use proptest::prelude::*;
 use random::{Asks, Message, USUAL, cases, messages};
-use second_message::Cost;
 
 fn board() -> Board {
     late_board(0)
@@ -234,27 +234,20 @@ line    mode  speed_hz  bytes  writes   reads  lead   clocks  lag     call
 
 fn row(cs: u8, mode: Mode, speed_hz: u32, bytes: usize) -> String {
     let board = board();
-    assert!(board.attach(cs, Rc::new(RefCell::new(Echo::default()))));
-    let bus = Bus::new(Charged::new(pl022(&board), board.clone()));
-    let device = bus.device(&Settings::new(cs, speed_hz).with_mode(mode)).expect("opens");
-    let tx = vec![0x5a; bytes];
-    let mut rx = vec![0; bytes];
-    let mut message = [Transfer::exchange(&tx, &mut rx)];
-    let Cost { writes, reads, call_ns } =
-        second_message::cost(&board, &device, &mut message, || board.start_selections());
-    let [it] = board.take_selections()[..] else { panic!("one selection") };
+    let settings = Settings::new(cs, speed_hz).with_mode(mode);
+    let it = selection::exchange(&board, pl022, &settings, bytes);
     format!(
         "{:<8}{:>4}{:>10}{:>7}{:>8}{:>8}{:>6}{:>9}{:>5}{:>9}\n",
         if cs == 0 { "gpio" } else { "native" },
         mode.number(),
-        device.effective().speed_hz,
+        it.speed_hz,
         bytes,
-        writes,
-        reads,
-        (it.first_clock_at - it.selected_at) / 1_000,
-        (it.last_clock_at - it.first_clock_at) / 1_000,
-        (it.deselected_at - it.last_clock_at) / 1_000,
-        call_ns,
+        it.cost.writes,
+        it.cost.reads,
+        it.lead_ns,
+        it.clocks_ns,
+        it.lag_ns,
+        it.cost.call_ns,
     )
 }
 
