@@ -1,7 +1,8 @@
 //! Atmel's SPI in simulation: the conformance suite by loopback, what a late caller loses, delays
 //! as the wire has them.
 
-mod by_handler;
+mod conforms;
+mod driver;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,31 +11,34 @@ use barewire::bus::Bus;
 use barewire::controller::Controller;
 use barewire::controller::atmel::{PeripheralSelect, Pipe};
 use barewire::spi::{Error, Mode, Settings, Transfer};
-use barewire_conformance::{Clock, Options, run};
-use barewire_sim::bring_up::{Charged, atmel, atmel_interrupt, atmel_interrupt_with, atmel_with};
+use barewire_sim::bring_up::{Charged, atmel, atmel_interrupt_with, atmel_with};
 use barewire_sim::chip::WireLimits;
 use barewire_sim::engine::Thread;
 use barewire_sim::model::echo::Echo;
 use barewire_sim::{Board, BoardOptions, BoardSpec};
-use by_handler::ByHandler;
+use driver::{Driver, Waits};
 
 fn board() -> Board {
     Board::new(BoardSpec::find("sama5d36").expect("a board"), BoardOptions::default())
 }
 
+struct OnAtmel(Pipe, PeripheralSelect);
+
+impl Driver for OnAtmel {
+    fn polled(&self, board: &Board) -> Bus<impl Controller> {
+        Bus::new(Charged::new(atmel_with(board, self.0, self.1), board.clone()))
+    }
+
+    fn interrupted(&self, board: &Board, limit_ns: u32) -> impl Controller {
+        atmel_interrupt_with(board, self.0, limit_ns)
+    }
+}
+
 /// On the pin and on the block's own line.
-fn passes_every_case(board: &Board, bus: &Bus<impl Controller>) {
+fn passes_every_case(board: &Board, bus: &Bus<dyn Controller + '_>) {
     for chip_select in [0, 1] {
         let settings = Settings::new(chip_select, 33_000_000).with_mode(Mode::LOOP);
-        let device = bus.device(&settings).expect("opens");
-        // The long transfers are for the optimised build.
-        let max_len = if cfg!(debug_assertions) { 2_048 } else { Options::default().max_len };
-        let mut now_ns = || board.engine().now_ps() / 1_000;
-        let options = Options { max_len, loopback: true };
-        let report = run(&device, &options, &mut Clock::Nanoseconds(&mut now_ns));
-        assert!(report.failures.is_empty(), "{:#?}", report.failures);
-        assert!(report.iterations > 1_000, "{}", report.iterations);
-        assert!(board.violations().is_empty(), "{:#?}", board.violations());
+        conforms::passes_every_case(board, bus, &settings, 2_048);
     }
 }
 
@@ -48,25 +52,26 @@ fn atmel_passes_every_case() {
         (Pipe::TwoWords, PeripheralSelect::Variable),
     ] {
         let board = board();
-        let inner = atmel_with(&board, pipe, select);
-        passes_every_case(&board, &Bus::new(Charged::new(inner, board.clone())));
+        let driver = OnAtmel(pipe, select);
+        driver.on_bus(&board, Waits::Polling, |bus| passes_every_case(&board, bus));
     }
 }
 
 #[test]
 fn atmel_passes_every_case_asleep_until_it_interrupts() {
     let board = board();
-    passes_every_case(&board, &Bus::new(atmel_interrupt(&board, 0)));
+    let driver = OnAtmel(Pipe::WaitDataRead, PeripheralSelect::Fixed);
+    driver.on_bus(&board, Waits::Asleep(0), |bus| passes_every_case(&board, bus));
 }
 
 #[test]
 fn atmel_passes_every_case_by_its_handler() {
     for pipe in [Pipe::WaitDataRead, Pipe::OneWord] {
         let board = board();
-        let inner = atmel_interrupt_with(&board, pipe, 0);
-        let bus = Bus::new(ByHandler { inner, board: board.clone(), interrupts: 0 });
-        passes_every_case(&board, &bus);
-        assert!(bus.into_inner().interrupts > 100_000, "one a word");
+        let driver = OnAtmel(pipe, PeripheralSelect::Fixed);
+        let ((), interrupts) =
+            driver.on_bus(&board, Waits::ByHandler(0), |bus| passes_every_case(&board, bus));
+        assert!(interrupts > 100_000, "one a word");
     }
 }
 
@@ -77,27 +82,28 @@ fn a_late_handler_loses_a_word_only_where_nobody_waits_for_it() {
     {
         let board = board();
         board.attach(0, Rc::new(RefCell::new(Echo::default())));
-        // The handler's way to the block is longer than a word of 16 bits at 33 MHz.
-        let inner = atmel_interrupt_with(&board, pipe, 0);
-        let bus = Bus::new(ByHandler { inner, board: board.clone(), interrupts: 0 });
-        let device = bus.device(&Settings::new(0, 33_000_000)).expect("opens");
-        let tx: Vec<u8> = (0..64).collect();
-        let mut rx = [0xee; 64];
-        let ran = device.sync(&mut [Transfer::exchange(&tx, &mut rx)]);
-        if lost {
-            assert_eq!(ran.expect_err("a word is lost").error, Error::Overrun);
-            // The model noted the word, as it should; the chip saw a whole word and CS after it.
-            board.clear_violations();
-        } else {
-            assert_eq!(ran, Ok(64), "{pipe:?}");
-            assert_eq!((rx[0], &rx[1..]), (0, &tx[..63]));
-        }
-        // The block is as good as new, polled and slow enough too.
-        let slow = bus.device(&Settings::new(0, 600_000)).expect("opens");
-        let mut rx = [0xee; 64];
-        assert_eq!(slow.sync(&mut [Transfer::exchange(&tx, &mut rx)]), Ok(64), "{pipe:?}");
-        assert_eq!(rx[1..], tx[..63]);
-        assert!(board.violations().is_empty(), "{pipe:?}: {:#?}", board.violations());
+        let driver = OnAtmel(pipe, PeripheralSelect::Fixed);
+        driver.on_bus(&board, Waits::ByHandler(0), |bus| {
+            // The handler's way to the block is longer than a word of 16 bits at 33 MHz.
+            let device = bus.device(&Settings::new(0, 33_000_000)).expect("opens");
+            let tx: Vec<u8> = (0..64).collect();
+            let mut rx = [0xee; 64];
+            let ran = device.sync(&mut [Transfer::exchange(&tx, &mut rx)]);
+            if lost {
+                assert_eq!(ran.expect_err("a word is lost").error, Error::Overrun);
+                // The model noted the word, as it should; the chip saw a whole word and CS after it.
+                board.clear_violations();
+            } else {
+                assert_eq!(ran, Ok(64), "{pipe:?}");
+                assert_eq!((rx[0], &rx[1..]), (0, &tx[..63]));
+            }
+            // The block is as good as new, polled and slow enough too.
+            let slow = bus.device(&Settings::new(0, 600_000)).expect("opens");
+            let mut rx = [0xee; 64];
+            assert_eq!(slow.sync(&mut [Transfer::exchange(&tx, &mut rx)]), Ok(64), "{pipe:?}");
+            assert_eq!(rx[1..], tx[..63]);
+            assert!(board.violations().is_empty(), "{pipe:?}: {:#?}", board.violations());
+        });
     }
 }
 

@@ -1,6 +1,7 @@
 //! The conformance suite on ECSPI, in simulation, by the block's loopback.
 
-mod by_handler;
+mod conforms;
+mod driver;
 
 use barewire::bus::Bus;
 use barewire::controller::Controller;
@@ -9,45 +10,49 @@ use barewire::spi::{Mode, Settings};
 use barewire_conformance::{Clock, Options, run};
 use barewire_sim::bring_up::{bus, ecspi, ecspi_interrupt};
 use barewire_sim::{Board, BoardOptions, BoardSpec};
-use by_handler::ByHandler;
+use driver::{Driver, Waits};
 
 fn board() -> Board {
     Board::new(BoardSpec::find("imx8mp").expect("a board"), BoardOptions::default())
 }
 
+struct OnEcspi;
+
+impl Driver for OnEcspi {
+    fn polled(&self, board: &Board) -> Bus<impl Controller> {
+        bus(board)
+    }
+
+    fn interrupted(&self, board: &Board, limit_ns: u32) -> impl Controller {
+        ecspi_interrupt(board, limit_ns)
+    }
+}
+
 #[test]
 fn ecspi_passes_every_case() {
     let board = board();
-    passes_every_case(&board, &bus(&board));
+    OnEcspi.on_bus(&board, Waits::Polling, |bus| passes_every_case(&board, bus));
 }
 
 #[test]
 fn ecspi_passes_every_case_asleep_until_it_interrupts() {
     let board = board();
-    passes_every_case(&board, &Bus::new(ecspi_interrupt(&board, 0)));
+    OnEcspi.on_bus(&board, Waits::Asleep(0), |bus| passes_every_case(&board, bus));
 }
 
 #[test]
 fn ecspi_passes_every_case_by_its_handler() {
     let board = board();
-    let inner = ecspi_interrupt(&board, 0);
-    let bus = Bus::new(ByHandler { inner, board: board.clone(), interrupts: 0 });
-    passes_every_case(&board, &bus);
-    assert!(bus.into_inner().interrupts > 1_000);
+    let ((), interrupts) =
+        OnEcspi.on_bus(&board, Waits::ByHandler(0), |bus| passes_every_case(&board, bus));
+    assert!(interrupts > 1_000);
 }
 
-fn passes_every_case(board: &Board, bus: &Bus<impl Controller>) {
+fn passes_every_case(board: &Board, bus: &Bus<dyn Controller + '_>) {
     let settings = Settings::new(0, 40_000_000).with_mode(Mode::LOOP);
-    let device = bus.device(&settings).expect("opens");
-    // The long transfers are for the optimised build.
-    let max_len = if cfg!(debug_assertions) { 4_099 } else { Options::default().max_len };
-    let mut now_ns = || board.engine().now_ps() / 1_000;
-    let options = Options { max_len, loopback: true };
-    let report = run(&device, &options, &mut Clock::Nanoseconds(&mut now_ns));
-    assert!(report.failures.is_empty(), "{:#?}", report.failures);
+    let report = conforms::passes_every_case(board, bus, &settings, 4_099);
     let expected = if cfg!(debug_assertions) { 1_541 } else { 1_801 };
     assert_eq!(report.iterations, expected);
-    assert!(board.violations().is_empty(), "{:#?}", board.violations());
     println!("{} iterations, {} bytes", report.iterations, report.bytes);
 }
 

@@ -35,6 +35,8 @@ pub mod null;
 pub mod pl022;
 mod plan;
 mod stepped;
+#[cfg(test)]
+mod testing;
 mod waits;
 mod wire;
 mod words;

@@ -8,14 +8,23 @@ use crate::spi::Transfer;
 /// The limit, in nanoseconds on the wire, under which every transfer is polled.
 pub const ALWAYS_POLL: u32 = u32::MAX;
 
-/// The longest transfer that is polled, in bytes, where a word of `word_bytes` takes `word_ps`
-/// picoseconds on the wire, its delay included.
-pub(super) fn poll_bytes_max(poll_limit_ns: u32, word_ps: u128, word_bytes: u8) -> usize {
+const PS_PER_S: u128 = 1_000_000_000_000;
+
+/// The longest transfer of `plan` that is polled, in bytes, where a word takes `word_ps` picoseconds
+/// on the wire, without what the timer waits after it.
+pub(super) fn poll_bytes_max(
+    poll_limit_ns: u32,
+    plan: &Plan,
+    word_ps: u128,
+    timer_hz: u32,
+) -> usize {
     if poll_limit_ns == ALWAYS_POLL {
         return usize::MAX;
     }
-    let words = u128::from(poll_limit_ns) * 1_000 / word_ps.max(1);
-    usize::try_from(words.saturating_mul(word_bytes.into())).unwrap_or(usize::MAX)
+    let gap_ps = u128::from(plan.word_delay_ticks) * PS_PER_S;
+    let cost_ps = word_ps + gap_ps.div_ceil(timer_hz.into());
+    let words = u128::from(poll_limit_ns) * 1_000 / cost_ps.max(1);
+    usize::try_from(words.saturating_mul(plan.word_bytes().into())).unwrap_or(usize::MAX)
 }
 
 /// Decides of each transfer of a planned message whether its end is awaited by interrupt;

@@ -255,8 +255,6 @@ impl AtmelConfig {
 
     /// The longest transfer of `plan` that is polled.
     pub(super) fn poll_bytes_max(&self, plan: &Plan, timer_hz: u32) -> usize {
-        let gap_ps = u128::from(plan.word_delay_ticks) * PS_PER_S;
-        let word_ps = self.wire_ps(plan.control, 1) + gap_ps.div_ceil(timer_hz.into());
-        poll_bytes_max(self.poll_limit_ns, word_ps, plan.word_bytes())
+        poll_bytes_max(self.poll_limit_ns, plan, self.wire_ps(plan.control, 1), timer_hz)
     }
 }

@@ -4,46 +4,19 @@
 mod interrupt;
 mod piped;
 
-use core::cell::RefCell;
 use std::vec;
 use std::vec::Vec;
 
 use super::*;
 use crate::bus::Bus;
 use crate::controller::gpio::{AtmelPio, NoGpio};
+use crate::controller::testing::{self, Blocks, NoPins, Shared};
 use crate::controller::{ALWAYS_POLL, CsLine};
+use crate::reg::Access;
 use crate::reg::Access::{Read, Write};
-use crate::reg::{Access, Fake};
 use crate::spi::{MODE_1, MODE_2, MODE_3, Mode};
 
-/// A counter that counts how often it is read.
-struct Ticker(u64);
-
-impl Timer for Ticker {
-    fn frequency_hz(&self) -> u32 {
-        8_000_000
-    }
-    fn now_ticks(&mut self) -> u64 {
-        self.0 += 1;
-        self.0
-    }
-}
-
-/// Two blocks on one script, so that the order between them is held too.
-#[derive(Clone, Copy)]
-struct Shared<'f, 's> {
-    fake: &'f RefCell<Fake<'s>>,
-    base: u32,
-}
-
-impl Registers for Shared<'_, '_> {
-    fn read(&mut self, offset: u32) -> u32 {
-        self.fake.borrow_mut().read(self.base + offset)
-    }
-    fn write(&mut self, offset: u32, value: u32) {
-        self.fake.borrow_mut().write(self.base + offset, value);
-    }
-}
+type Ticker = testing::Ticker<TIMER_HZ>;
 
 const PIO: u32 = 0x1000;
 const NATIVE_0: CsLine = CsLine::Native { channel: 0, active_high: false };
@@ -94,11 +67,11 @@ fn hold<'s>(
     config: AtmelConfig,
     drive: impl FnOnce(&Bus<Atmel<Shared<'_, 's>, AtmelPio<Shared<'_, 's>>, Ticker>>),
 ) {
-    let fake = RefCell::new(Fake::new(script));
-    let gpio = AtmelPio::new(Shared { fake: &fake, base: PIO });
-    let bus = Bus::new(Atmel::new(Shared { fake: &fake, base: 0 }, gpio, Ticker(0), config));
+    let blocks = Blocks::on(script);
+    let gpio = AtmelPio::new(blocks.at(PIO));
+    let bus = Bus::new(Atmel::new(blocks.at(0), gpio, Ticker::default(), config));
     drive(&bus);
-    assert_eq!(fake.borrow().remaining(), 0);
+    blocks.end();
 }
 
 #[test]
@@ -276,10 +249,10 @@ fn a_line_of_another_dlybcs_waits_out_the_one_before() {
     script.push(Write(0x04, 0x000b_0031));
     script.push(Write(0x38, 0x030a));
     script.extend(message);
-    let fake = RefCell::new(Fake::new(&script));
+    let blocks = Blocks::on(&script);
     let chip_selects = [NATIVE_0, NATIVE_2, CsLine::Absent, CsLine::Absent];
     let config = AtmelConfig { chip_selects, ..config(NATIVE_0) };
-    let mut block = Atmel::new(Shared { fake: &fake, base: 0 }, NoGpio, Ticker(0), config);
+    let mut block = Atmel::new(blocks.at(0), NoGpio, Ticker::default(), config);
     let mut run = |settings| {
         let (program, _) = block.configure(&settings).expect("opens");
         let mut message = [Transfer::write(&[5])];
@@ -289,7 +262,7 @@ fn a_line_of_another_dlybcs_waits_out_the_one_before() {
     };
     assert_eq!(run(Settings { cs_inactive_ns: 1_000, ..FAST }), 0, "the block waits, not we");
     assert!(run(Settings { chip_select: 1, ..FAST }) > 8, "8 ticks of 125 ns");
-    assert_eq!(fake.borrow().remaining(), 0);
+    blocks.end();
 }
 
 #[test]
@@ -313,9 +286,9 @@ fn what_never_comes_is_given_up_deselected_and_reset() {
     // The next message relies on nothing.
     script.extend([Write(0x04, 0x000e_0031), FALL, Write(0x30, 0x030a)]);
     script.extend([Write(0x0c, 5), OVER, Read(0x08, 7), RISE]);
-    let fake = RefCell::new(Fake::new(&script));
-    let gpio = AtmelPio::new(Shared { fake: &fake, base: PIO });
-    let block = Shared { fake: &fake, base: 0 };
+    let blocks = Blocks::on(&script);
+    let gpio = AtmelPio::new(blocks.at(PIO));
+    let block = blocks.at(0);
     let bus = Bus::new(Atmel::new(block, gpio, Strides(0), config(PIN_13)));
     let device = bus.device(&FAST).expect("opens");
     let mut byte = [5];
@@ -324,7 +297,7 @@ fn what_never_comes_is_given_up_deselected_and_reset() {
     assert_eq!(error, MessageError::refused(Error::Timeout { timeout_us: 1_001 }, 0));
     device.sync(&mut [Transfer::in_place(&mut byte)]).expect("runs");
     assert_eq!(byte, [7]);
-    assert_eq!(fake.borrow().remaining(), 0);
+    blocks.end();
 }
 
 #[test]
@@ -367,7 +340,7 @@ fn what_the_block_cannot_do_is_refused_at_opening() {
 
 #[test]
 fn a_transfer_of_its_own_is_refused_by_the_same_rules() {
-    let block = Atmel::new(piped::Piped::default(), piped::NoPins, Ticker(0), config(PIN_13));
+    let block = Atmel::new(piped::Piped::default(), NoPins, Ticker::default(), config(PIN_13));
     let (program, _) = block.configure(&FAST).expect("opens");
     let bytes = [0; 4];
     let refused = |transfer: Transfer<'_>| {
@@ -487,7 +460,7 @@ fn delays_on_a_pin_are_the_timers_but_between_words() {
 
 #[test]
 fn of_two_word_delays_the_longer_counts_whoever_makes_it() {
-    let block = Atmel::new(piped::Piped::default(), piped::NoPins, Ticker(0), config(PIN_13));
+    let block = Atmel::new(piped::Piped::default(), NoPins, Ticker::default(), config(PIN_13));
     // What the device asks, what the transfer asks: steps of DLYBCT, ticks of the timer.
     for (device_ns, transfer_ns, steps, ticks) in [
         (0, 300, 2, 0),

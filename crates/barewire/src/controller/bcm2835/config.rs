@@ -119,10 +119,8 @@ impl Bcm2835Config {
     /// The longest transfer of `plan` that is polled.
     pub(super) fn poll_bytes_max(&self, plan: &Plan, timer_hz: u32) -> usize {
         let clocks = u128::from(BYTE_CLOCKS) * u128::from(divisor(plan.control));
-        let gap_ps = u128::from(plan.word_delay_ticks) * PS_PER_S;
-        let byte_ps =
-            (clocks * PS_PER_S).div_ceil(self.core_hz.into()) + gap_ps.div_ceil(timer_hz.into());
-        poll_bytes_max(self.poll_limit_ns, byte_ps, 1)
+        let byte_ps = (clocks * PS_PER_S).div_ceil(self.core_hz.into());
+        poll_bytes_max(self.poll_limit_ns, plan, byte_ps, timer_hz)
     }
 
     /// CDIV of a transfer that is not as the device has it.

@@ -2,7 +2,6 @@
 
 mod interrupt;
 
-use core::cell::RefCell;
 use std::collections::VecDeque;
 use std::vec;
 use std::vec::Vec;
@@ -10,39 +9,13 @@ use std::vec::Vec;
 use super::*;
 use crate::bus::Bus;
 use crate::controller::gpio::{Bcm2835Gpio, NoGpio};
+use crate::controller::testing::{self, Blocks, NoPins, Shared};
 use crate::controller::{ALWAYS_POLL, CsLine};
+use crate::reg::Access;
 use crate::reg::Access::{Read, Write};
-use crate::reg::{Access, Fake};
 use crate::spi::{MODE_3, Mode};
 
-/// A counter that counts how often it is read, at 19.2 MHz.
-struct Ticker(u64);
-
-impl Timer for Ticker {
-    fn frequency_hz(&self) -> u32 {
-        19_200_000
-    }
-    fn now_ticks(&mut self) -> u64 {
-        self.0 += 1;
-        self.0
-    }
-}
-
-/// Three blocks on one script, so that the order between them is held too.
-#[derive(Clone, Copy)]
-struct Shared<'f, 's> {
-    fake: &'f RefCell<Fake<'s>>,
-    base: u32,
-}
-
-impl Registers for Shared<'_, '_> {
-    fn read(&mut self, offset: u32) -> u32 {
-        self.fake.borrow_mut().read(self.base + offset)
-    }
-    fn write(&mut self, offset: u32, value: u32) {
-        self.fake.borrow_mut().write(self.base + offset, value);
-    }
-}
+type Ticker = testing::Ticker<19_200_000>;
 
 /// A timer on the script: a wait is a write of its ticks.
 struct Waits<'f, 's>(Shared<'f, 's>);
@@ -97,11 +70,10 @@ type Scripted<'f, 's> =
 
 /// Runs `drive` on a bus whose driver is held to `script`, waits included.
 fn hold(script: &[Access], config: Bcm2835Config, drive: impl FnOnce(&Bus<Scripted<'_, '_>>)) {
-    let fake = RefCell::new(Fake::new(script));
-    let block = |base| Shared { fake: &fake, base };
-    let gpio = Bcm2835Gpio::new(block(GPIO));
-    drive(&Bus::new(Bcm2835::new(block(0), gpio, Waits(block(TIMER)), config)));
-    assert_eq!(fake.borrow().remaining(), 0);
+    let blocks = Blocks::on(script);
+    let gpio = Bcm2835Gpio::new(blocks.at(GPIO));
+    drive(&Bus::new(Bcm2835::new(blocks.at(0), gpio, Waits(blocks.at(TIMER)), config)));
+    blocks.end();
 }
 
 /// The driver brought up with pin 8, and its first device configured.
@@ -366,7 +338,7 @@ impl Registers for Looped {
 }
 
 fn looped(line: CsLine) -> Bus<Bcm2835<Looped, NoGpio, Ticker>> {
-    Bus::new(Bcm2835::new(Looped::default(), NoGpio, Ticker(0), config(line)))
+    Bus::new(Bcm2835::new(Looped::default(), NoGpio, Ticker::default(), config(line)))
 }
 
 #[test]
@@ -376,10 +348,7 @@ fn every_length_loops_back_within_the_fifos() {
     let lengths: &[usize] =
         if cfg!(miri) { &[0, 1, 65] } else { &[0, 1, 2, 3, 47, 48, 49, 63, 64, 65, 128, 1_000] };
     for &len in lengths {
-        let tx: Vec<u8> = (0..len).map(|i| (i * 7 + 1) as u8).collect();
-        let mut rx = vec![0; len];
-        device.sync(&mut [Transfer::exchange(&tx, &mut rx)]).expect("runs");
-        assert_eq!(rx, tx, "{len} bytes");
+        testing::loop_back(&device, len, SETTINGS);
     }
     let block = bus.into_inner().release().0;
     assert_eq!((block.overruns, block.astray, block.cdiv), (0, 0, 112));
@@ -389,7 +358,7 @@ fn every_length_loops_back_within_the_fifos() {
 fn a_wedged_block_times_out_is_deselected_and_reset() {
     for len in [3, 64, 512] {
         let wedged = Looped { wedged: true, ..Looped::default() };
-        let bus = Bus::new(Bcm2835::new(wedged, NoGpio, Ticker(0), config(CE0)));
+        let bus = Bus::new(Bcm2835::new(wedged, NoGpio, Ticker::default(), config(CE0)));
         let device = bus.device(&SETTINGS).expect("opens");
         let mut rx = vec![0; len];
         let error = device
@@ -432,15 +401,14 @@ fn after_a_timeout_cs_rises_first_and_the_next_message_configures_anew() {
     script.push(FALLS);
     script.extend(ONE_BYTE);
     script.push(RISES);
-    let fake = RefCell::new(Fake::new(&script));
-    let block = |base| Shared { fake: &fake, base };
-    let gpio = Bcm2835Gpio::new(block(GPIO));
-    let bus = Bus::new(Bcm2835::new(block(0), gpio, Years(0), config(PIN_8)));
+    let blocks = Blocks::on(&script);
+    let gpio = Bcm2835Gpio::new(blocks.at(GPIO));
+    let bus = Bus::new(Bcm2835::new(blocks.at(0), gpio, Years(0), config(PIN_8)));
     let device = bus.device(&SETTINGS).expect("opens");
     let error = device.sync(&mut [Transfer::write(&[9])]).expect_err("nothing comes").error;
     assert!(matches!(error, Error::Timeout { .. }), "{error:?}");
     device.sync(&mut [Transfer::write(&[9])]).expect("runs");
-    assert_eq!(fake.borrow().remaining(), 0);
+    blocks.end();
 }
 
 #[test]
@@ -451,11 +419,10 @@ fn whoever_had_the_block_is_silenced_deselected_and_cleared() {
     script.extend([Read(0x00, 0x001f_17be), Write(0x00, 0x8e)]);
     script.extend([RISES, Read(GPIO, 1 << 24)]);
     script.extend(RESET);
-    let fake = RefCell::new(Fake::new(&script));
-    let block = |base| Shared { fake: &fake, base };
-    let gpio = Bcm2835Gpio::new(block(GPIO));
-    Bcm2835::new(block(0), gpio, Ticker(0), config(PIN_8)).reclaim();
-    assert_eq!(fake.borrow().remaining(), 0);
+    let blocks = Blocks::on(&script);
+    let gpio = Bcm2835Gpio::new(blocks.at(GPIO));
+    Bcm2835::new(blocks.at(0), gpio, Ticker::default(), config(PIN_8)).reclaim();
+    blocks.end();
 }
 
 #[test]

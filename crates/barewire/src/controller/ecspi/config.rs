@@ -233,9 +233,8 @@ impl EcspiConfig {
         }
         let word_ps =
             8 * u128::from(plan.word_bytes()) * u128::from(divisor(plan.control)) * PS_PER_S;
-        let gap_ps = u128::from(plan.word_delay_ticks) * PS_PER_S;
-        let cost_ps = word_ps.div_ceil(self.reference_hz.into()) + gap_ps.div_ceil(timer_hz.into());
-        poll_bytes_max(self.poll_limit_ns, cost_ps, plan.word_bytes())
+        let word_ps = word_ps.div_ceil(self.reference_hz.into());
+        poll_bytes_max(self.poll_limit_ns, plan, word_ps, timer_hz)
     }
 
     /// A transfer's CONREG, without a burst length.

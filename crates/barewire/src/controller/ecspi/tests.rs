@@ -2,7 +2,6 @@
 
 mod interrupt;
 
-use core::cell::RefCell;
 use std::collections::VecDeque;
 use std::vec;
 use std::vec::Vec;
@@ -10,39 +9,13 @@ use std::vec::Vec;
 use super::*;
 use crate::bus::Bus;
 use crate::controller::gpio::{ImxGpio, NoGpio, Ownership};
+use crate::controller::testing::{self, Blocks, NoPins};
 use crate::controller::{ALWAYS_POLL, CsLine};
+use crate::reg::Access;
 use crate::reg::Access::{Read, Write};
-use crate::reg::{Access, Fake};
 use crate::spi::{MODE_3, Mode};
 
-/// A counter that counts how often it is read.
-struct Ticker(u64);
-
-impl Timer for Ticker {
-    fn frequency_hz(&self) -> u32 {
-        8_000_000
-    }
-    fn now_ticks(&mut self) -> u64 {
-        self.0 += 1;
-        self.0
-    }
-}
-
-/// Two blocks on one script, so that the order between them is held too.
-#[derive(Clone, Copy)]
-struct Shared<'f, 's> {
-    fake: &'f RefCell<Fake<'s>>,
-    base: u32,
-}
-
-impl Registers for Shared<'_, '_> {
-    fn read(&mut self, offset: u32) -> u32 {
-        self.fake.borrow_mut().read(self.base + offset)
-    }
-    fn write(&mut self, offset: u32, value: u32) {
-        self.fake.borrow_mut().write(self.base + offset, value);
-    }
-}
+type Ticker = testing::Ticker<8_000_000>;
 
 const GPIO: u32 = 0x1000;
 const GPIO_DR: u32 = GPIO;
@@ -76,15 +49,14 @@ fn four_bytes_on_the_native_select_cost_three_accesses() {
     script.push(Write(0x08, 0x01f0_30f9));
     script.extend(exchange);
     script.extend(exchange);
-    let mut fake = Fake::new(&script);
-    let ecspi = Ecspi::new(&mut fake, NoGpio, Ticker(0), config(NATIVE));
+    let blocks = Blocks::on(&script);
+    let ecspi = Ecspi::new(blocks.at(0), NoGpio, Ticker::default(), config(NATIVE));
     let bus = Bus::new(ecspi);
     let device = bus.device(&Settings::new(0, 20_000_000)).expect("opens");
     let mut id = device.prepare([0x9f, 0, 0, 0]).expect("prepares");
     assert_eq!(id.run(), Ok(&[0xff, 0xef, 0x40, 0x19]));
     assert_eq!(id.run(), Ok(&[0xff, 0xef, 0x40, 0x19]));
-    let _ = bus;
-    assert_eq!(fake.remaining(), 0);
+    blocks.end();
 }
 
 #[test]
@@ -96,8 +68,8 @@ fn without_a_chip_select_no_line_moves_that_a_chip_listens_to() {
     for byte in [0x9f, 0x05] {
         script.extend([Write(0x04, byte), Read(0x18, 0x08), Read(0x00, 0xff)]);
     }
-    let mut fake = Fake::new(&script);
-    let bus = Bus::new(Ecspi::new(&mut fake, NoGpio, Ticker(0), config(NATIVE)));
+    let blocks = Blocks::on(&script);
+    let bus = Bus::new(Ecspi::new(blocks.at(0), NoGpio, Ticker::default(), config(NATIVE)));
     // No such line, and no such polarity: neither is looked at.
     let settings = Settings::new(9, 20_000_000).with_mode(Mode::NO_CS | Mode::CS_HIGH);
     let device = bus.device(&settings).expect("opens");
@@ -106,8 +78,7 @@ fn without_a_chip_select_no_line_moves_that_a_chip_listens_to() {
     let long = [0; 513];
     let mut message = [Transfer::write(&long).with_word_delay_ns(1)];
     device.prepare_message(&mut message).expect("is planned");
-    let _ = bus;
-    assert_eq!(fake.remaining(), 0);
+    blocks.end();
 }
 
 #[test]
@@ -136,9 +107,9 @@ fn four_bytes_on_a_pin(ownership: Ownership, edges: [Vec<Access>; 2]) {
     script.extend(falls);
     script.extend(exchange);
     script.extend(rises);
-    let fake = RefCell::new(Fake::new(&script));
-    let gpio = ImxGpio::new(Shared { fake: &fake, base: GPIO }, ownership);
-    let ecspi = Ecspi::new(Shared { fake: &fake, base: 0 }, gpio, Ticker(0), config(PIN_9));
+    let blocks = Blocks::on(&script);
+    let gpio = ImxGpio::new(blocks.at(GPIO), ownership);
+    let ecspi = Ecspi::new(blocks.at(0), gpio, Ticker::default(), config(PIN_9));
     let bus = Bus::new(ecspi);
     let device = bus.device(&Settings::new(0, 20_000_000)).expect("opens");
     for _ in 0..2 {
@@ -146,8 +117,7 @@ fn four_bytes_on_a_pin(ownership: Ownership, edges: [Vec<Access>; 2]) {
         device.sync(&mut [Transfer::in_place(&mut both)]).expect("runs");
         assert_eq!(both, [5, 6, 7, 8]);
     }
-    let _ = bus;
-    assert_eq!(fake.borrow().remaining(), 0);
+    blocks.end();
 }
 
 #[test]
@@ -186,14 +156,13 @@ fn five_bytes_start_filled_and_are_drained_as_they_come() {
         Read(0x08, 0x0270_30f5),
         Read(0x08, 0x0270_30f1),
     ]);
-    let mut fake = Fake::new(&script);
-    let bus = Bus::new(Ecspi::new(&mut fake, NoGpio, Ticker(0), config(NATIVE)));
+    let blocks = Blocks::on(&script);
+    let bus = Bus::new(Ecspi::new(blocks.at(0), NoGpio, Ticker::default(), config(NATIVE)));
     let device = bus.device(&Settings::new(0, 20_000_000)).expect("opens");
     let mut rx = [0; 5];
     device.sync(&mut [Transfer::exchange(&[3, 0, 1, 2, 3], &mut rx)]).expect("runs");
     assert_eq!(rx, [0x11, 0x22, 0x33, 0x44, 0x55]);
-    let _ = bus;
-    assert_eq!(fake.remaining(), 0);
+    blocks.end();
 }
 
 #[test]
@@ -208,14 +177,13 @@ fn a_slow_clock_ends_by_xch_not_by_rr() {
         Read(0x08, 0x0070_93f1),
         Read(0x00, 0x55),
     ]);
-    let mut fake = Fake::new(&script);
-    let bus = Bus::new(Ecspi::new(&mut fake, NoGpio, Ticker(0), config(NATIVE)));
+    let blocks = Blocks::on(&script);
+    let bus = Bus::new(Ecspi::new(blocks.at(0), NoGpio, Ticker::default(), config(NATIVE)));
     let device = bus.device(&Settings::new(0, 1_000_000)).expect("opens");
     let mut byte = [0xaa];
     device.sync(&mut [Transfer::in_place(&mut byte)]).expect("runs");
     assert_eq!(byte, [0x55]);
-    let _ = bus;
-    assert_eq!(fake.remaining(), 0);
+    blocks.end();
 }
 
 /// A block that loops back in no time, with FIFOs and counters and without select lines.
@@ -284,7 +252,7 @@ impl Registers for Looped {
 fn looped(streaming: Streaming) -> Bus<Ecspi<Looped, NoGpio, Ticker>> {
     // The lines are pins as far as the driver is concerned; nobody drives them here.
     let config = EcspiConfig { streaming, ..config(NATIVE) };
-    Bus::new(Ecspi::new(Looped::default(), NoGpio, Ticker(0), config))
+    Bus::new(Ecspi::new(Looped::default(), NoGpio, Ticker::default(), config))
 }
 
 /// A message on the native line in pieces of one burst.
@@ -292,10 +260,7 @@ fn loop_back(streaming: Streaming, bits: u8, len: usize) -> Looped {
     let bus = looped(streaming);
     let settings = Settings::new(0, 20_000_000).with_bits_per_word(bits);
     let device = bus.device(&settings).expect("opens");
-    let tx: Vec<u8> = (0..len).map(|i| (i * 7 + 1) as u8).collect();
-    let mut rx = vec![0; len];
-    device.sync(&mut [Transfer::exchange(&tx, &mut rx)]).expect("runs");
-    assert_eq!(rx, tx, "{len} bytes in words of {bits} bits");
+    testing::loop_back(&device, len, settings);
     bus.into_inner().release().0
 }
 
@@ -330,7 +295,7 @@ fn bursts_are_as_long_as_the_block_has_them() {
 fn a_wedged_block_times_out_and_is_reset() {
     for len in [4, 64, 512] {
         let wedged = Looped { wedged: true, ..Looped::default() };
-        let bus = Bus::new(Ecspi::new(wedged, NoGpio, Ticker(0), config(NATIVE)));
+        let bus = Bus::new(Ecspi::new(wedged, NoGpio, Ticker::default(), config(NATIVE)));
         let device = bus.device(&Settings::new(0, 20_000_000)).expect("opens");
         let mut rx = vec![0; len];
         let error = device
@@ -347,12 +312,12 @@ fn a_wedged_block_times_out_and_is_reset() {
 #[test]
 fn a_message_after_a_timeout_configures_anew() {
     let mut block = Looped { wedged: true, ..Looped::default() };
-    let bus = Bus::new(Ecspi::new(&mut block, NoGpio, Ticker(0), config(NATIVE)));
+    let bus = Bus::new(Ecspi::new(&mut block, NoGpio, Ticker::default(), config(NATIVE)));
     let device = bus.device(&Settings::new(0, 20_000_000)).expect("opens");
     device.sync(&mut [Transfer::write(&[1])]).expect_err("wedged");
     let (regs, ..) = bus.into_inner().release();
     regs.wedged = false;
-    let bus = Bus::new(Ecspi::new(regs, NoGpio, Ticker(0), config(NATIVE)));
+    let bus = Bus::new(Ecspi::new(regs, NoGpio, Ticker::default(), config(NATIVE)));
     let mut byte = [3];
     let device = bus.device(&Settings::new(0, 20_000_000)).expect("opens");
     device.sync(&mut [Transfer::in_place(&mut byte)]).expect("runs");

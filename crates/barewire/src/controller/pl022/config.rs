@@ -116,9 +116,8 @@ impl Pl022Config {
     pub(super) fn poll_bytes_max(&self, plan: &Plan, timer_hz: u32) -> usize {
         let clocks = 8 * u64::from(plan.word_bytes()) + pause_clocks(plan.control);
         let word_ps = u128::from(clocks * u64::from(divisor(plan.control))) * PS_PER_S;
-        let gap_ps = u128::from(plan.word_delay_ticks) * PS_PER_S;
-        let cost_ps = word_ps.div_ceil(self.reference_hz.into()) + gap_ps.div_ceil(timer_hz.into());
-        poll_bytes_max(self.poll_limit_ns, cost_ps, plan.word_bytes())
+        let word_ps = word_ps.div_ceil(self.reference_hz.into());
+        poll_bytes_max(self.poll_limit_ns, plan, word_ps, timer_hz)
     }
 
     /// How long `frames` take under `control` with its word length, in nanoseconds.

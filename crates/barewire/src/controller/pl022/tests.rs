@@ -5,55 +5,20 @@ mod interrupt;
 mod native;
 mod trouble;
 
-use core::cell::RefCell;
 use std::vec;
 use std::vec::Vec;
 
 use super::*;
 use crate::bus::Bus;
 use crate::controller::gpio::{NoGpio, Pl061};
+use crate::controller::testing::{self, Blocks, NoPins};
 use crate::controller::{ALWAYS_POLL, CsLine};
+use crate::reg::Access;
 use crate::reg::Access::{Read, Write};
-use crate::reg::{Access, Fake};
 use crate::spi::{MODE_1, MODE_2, MODE_3, Mode};
 use block::{Looped, Pace};
 
-/// A counter that counts how often it is read.
-struct Ticker(u64);
-
-impl Timer for Ticker {
-    fn frequency_hz(&self) -> u32 {
-        8_000_000
-    }
-    fn now_ticks(&mut self) -> u64 {
-        self.0 += 1;
-        self.0
-    }
-}
-
-/// Two blocks on one script, so that the order between them is held too.
-#[derive(Clone, Copy)]
-struct Shared<'f, 's> {
-    fake: &'f RefCell<Fake<'s>>,
-    base: u32,
-}
-
-impl Registers for Shared<'_, '_> {
-    fn read(&mut self, offset: u32) -> u32 {
-        self.fake.borrow_mut().read(self.base + offset)
-    }
-    fn write(&mut self, offset: u32, value: u32) {
-        self.fake.borrow_mut().write(self.base + offset, value);
-    }
-}
-
-/// A bank on which nothing is seen.
-struct NoPins;
-
-impl GpioBank for NoPins {
-    fn drive(&mut self, _mask: u32, _high: bool) {}
-    fn output(&mut self, _mask: u32, _high: bool) {}
-}
+type Ticker = testing::Ticker<8_000_000>;
 
 const CR0: u32 = 0x00;
 const CR1: u32 = 0x04;
@@ -116,13 +81,13 @@ fn hold(
     settings: &Settings,
     run: impl FnOnce(&crate::bus::Device<'_, dyn Controller + '_>),
 ) {
-    let fake = RefCell::new(Fake::new(script));
-    let gpio = Pl061::new(Shared { fake: &fake, base: GPIO });
-    let pl022 = Pl022::new(Shared { fake: &fake, base: 0 }, gpio, Ticker(0), config(PIN_3));
+    let blocks = Blocks::on(script);
+    let gpio = Pl061::new(blocks.at(GPIO));
+    let pl022 = Pl022::new(blocks.at(0), gpio, Ticker::default(), config(PIN_3));
     let bus = Bus::new(pl022);
     let bus: &Bus<dyn Controller + '_> = &bus;
     run(&bus.device(settings).expect("opens"));
-    assert_eq!(fake.borrow().remaining(), 0);
+    blocks.end();
 }
 
 #[test]
@@ -234,7 +199,7 @@ fn a_transfers_own_speed_and_words_are_set_with_the_block_disabled() {
 /// A polarity is given its time before a chip is selected; a mode of the same polarity needs none.
 #[test]
 fn a_new_polarity_is_waited_for() {
-    let mut pl022 = Pl022::new(Looped::default(), NoPins, Ticker(0), config(PIN_3));
+    let mut pl022 = Pl022::new(Looped::default(), NoPins, Ticker::default(), config(PIN_3));
     let slow = Settings::new(0, 1_000_000);
     let mut waits = |settings: &Settings| {
         let (program, _) = pl022.configure(settings).expect("opens");
@@ -262,16 +227,13 @@ fn every_length_mode_and_word_loops_back_within_the_fifos() {
             [(0, 8, 0), (1, 8, 0), (2, 16, 0), (3, 16, 0), (3, 8, 500), (0, 16, 500)]
         {
             let block = Looped { pace, ..Looped::default() };
-            let bus = Bus::new(Pl022::new(block, NoPins, Ticker(0), config(PIN_3)));
+            let bus = Bus::new(Pl022::new(block, NoPins, Ticker::default(), config(PIN_3)));
             let mode = Mode::from_number(number).expect("a mode") | Mode::LOOP;
             let settings =
                 Settings { word_delay_ns, ..SETTINGS.with_mode(mode).with_bits_per_word(bits) };
             let device = bus.device(&settings).expect("opens");
             for len in lengths.iter().map(|len| len.next_multiple_of(usize::from(bits / 8))) {
-                let tx: Vec<u8> = (0..len).map(|i| (i * 7 + 1) as u8).collect();
-                let mut rx = vec![0; len];
-                device.sync(&mut [Transfer::exchange(&tx, &mut rx)]).expect("runs");
-                assert_eq!(rx, tx, "{len} bytes in words of {bits} bits");
+                let tx = testing::loop_back(&device, len, settings);
                 assert_eq!(device.sync(&mut [Transfer::write(&tx)]), Ok(len));
             }
             let block = bus.into_inner().release().0;
@@ -284,7 +246,7 @@ fn every_length_mode_and_word_loops_back_within_the_fifos() {
 
 #[test]
 fn what_the_block_cannot_do_is_refused_at_opening() {
-    let bus = Bus::new(Pl022::new(Looped::default(), NoPins, Ticker(0), config(PIN_3)));
+    let bus = Bus::new(Pl022::new(Looped::default(), NoPins, Ticker::default(), config(PIN_3)));
     let refused = |settings: Settings| bus.device(&settings).expect_err("is refused");
     assert_eq!(refused(SETTINGS.with_mode(Mode::LSB_FIRST)), Error::LsbFirst);
     assert_eq!(
@@ -370,11 +332,11 @@ fn an_active_high_pin_is_driven_the_other_way() {
     script.extend(RESET);
     script.extend(configured(0x07));
     script.extend([DESELECT, Write(DR, 1), Read(SR, IDLE_RNE), Read(DR, 2), SELECT]);
-    let fake = RefCell::new(Fake::new(&script));
-    let gpio = Pl061::new(Shared { fake: &fake, base: GPIO });
+    let blocks = Blocks::on(&script);
+    let gpio = Pl061::new(blocks.at(GPIO));
     let config = config(CsLine::Gpio { bit: 3, active_high: true });
-    let bus = Bus::new(Pl022::new(Shared { fake: &fake, base: 0 }, gpio, Ticker(0), config));
+    let bus = Bus::new(Pl022::new(blocks.at(0), gpio, Ticker::default(), config));
     let device = bus.device(&SETTINGS.with_mode(Mode::CS_HIGH)).expect("opens");
     assert_eq!(device.sync(&mut [Transfer::write(&[1])]), Ok(1));
-    assert_eq!(fake.borrow().remaining(), 0);
+    blocks.end();
 }

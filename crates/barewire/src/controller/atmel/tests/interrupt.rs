@@ -2,40 +2,15 @@
 
 use core::cell::Cell;
 use core::task::Poll;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::boxed::Box;
 
-use super::piped::{NoPins, Piped};
+use super::piped::Piped;
 use super::*;
+use crate::controller::testing::{Bell, Fatal, Steps};
 
-/// A counter that stands where a test puts it, at 8 MHz.
-struct Clock<'c>(&'c Cell<u64>);
-
-impl Timer for Clock<'_> {
-    fn frequency_hz(&self) -> u32 {
-        TIMER_HZ
-    }
-    fn now_ticks(&mut self) -> u64 {
-        self.0.get()
-    }
-    fn wait_ticks(&mut self, ticks: u64) {
-        self.0.set(self.0.get() + ticks + 1);
-    }
-}
+type Clock<'c> = testing::Clock<'c, TIMER_HZ>;
 
 const BELL: u32 = 0x2000;
-
-/// An interrupt on the script: being let come is a write of 1, a wait one of its microseconds.
-struct Bell<'f, 's>(Shared<'f, 's>);
-
-impl Interrupt for Bell<'_, '_> {
-    fn enable(&mut self) {
-        self.0.write(0, 1);
-    }
-    fn wait(&mut self, timeout_us: u32) -> bool {
-        self.0.write(4, timeout_us);
-        true
-    }
-}
 
 /// The limit at which everything waits by interrupt.
 fn eager(pipe: Pipe) -> AtmelConfig {
@@ -55,26 +30,25 @@ fn begun() -> Vec<Access> {
 }
 
 /// Begins a read of six bytes on a driver held to `script`; `drive` makes the further calls.
-fn hold_read<'s>(
-    script: &'s [Access],
-    drive: impl FnOnce(
-        &mut Atmel<Shared<'_, 's>, AtmelPio<Shared<'_, 's>>, Clock<'_>>,
-        &Program,
-        &mut [Transfer<'_>],
-        &Cell<u64>,
-    ),
+fn hold_read(
+    script: &[Access],
+    drive: impl FnOnce(&mut Steps<'_, dyn Controller + '_>, &mut [Transfer<'_>], &Cell<u64>),
 ) -> [u8; 6] {
-    let (fake, now) = (RefCell::new(Fake::new(script)), Cell::new(0));
-    let gpio = AtmelPio::new(Shared { fake: &fake, base: PIO });
-    let block = Shared { fake: &fake, base: 0 };
-    let mut block = Atmel::new(block, gpio, Clock(&now), eager(Pipe::WaitDataRead));
-    let (program, _) = block.configure(&FAST).expect("opens");
     let mut rx = [0; 6];
-    let mut message = [Transfer::read(&mut rx)];
-    block.plan(&program, &mut message).expect("a good message");
-    assert_eq!(block.start(&program, &mut message), Poll::Pending);
-    drive(&mut block, &program, &mut message, &now);
-    assert_eq!(fake.borrow().remaining(), 0);
+    testing::hold_steps(
+        script,
+        &FAST,
+        |blocks, now| {
+            let gpio = AtmelPio::new(blocks.at(PIO));
+            let config = eager(Pipe::WaitDataRead);
+            Box::new(Atmel::new(blocks.at(0), gpio, Clock::new(now), config))
+        },
+        |steps, now| {
+            let mut message = [Transfer::read(&mut rx)];
+            steps.begin(&mut message);
+            drive(steps, &mut message, now);
+        },
+    );
     rx
 }
 
@@ -87,13 +61,11 @@ fn three_words_are_three_interrupts_the_last_of_them_at_the_end() {
     script.extend([SILENT, FULL, Read(0x08, 0x0304), FREE]);
     script.push(ARMED_FOR_THE_END);
     script.extend([SILENT, OVER, Read(0x08, 0x0506), RISE]);
-    let rx = hold_read(&script, |block, program, message, _| {
+    let rx = hold_read(&script, |steps, message, _| {
         for _ in 0..2 {
-            block.arm();
-            assert_eq!(block.resume(program, message), Poll::Pending);
+            assert_eq!(steps.interrupt(message), Poll::Pending);
         }
-        block.arm();
-        assert_eq!(block.resume(program, message), Poll::Ready(Ok(6)));
+        assert_eq!(steps.interrupt(message), Poll::Ready(Ok(6)));
     });
     assert_eq!(rx, [1, 2, 3, 4, 5, 6]);
 }
@@ -104,14 +76,12 @@ fn what_does_not_come_in_time_is_given_up_deselected_and_reset() {
     script.extend([ARMED, SILENT, NOTHING_YET, NOTHING_YET]);
     script.extend([ARMED, SILENT, NOTHING_YET, NOTHING_YET, RISE]);
     script.extend(RESET);
-    hold_read(&script, |block, program, message, now| {
-        block.arm();
-        assert_eq!(block.resume(program, message), Poll::Pending, "not yet");
+    hold_read(&script, |steps, message, now| {
+        assert_eq!(steps.interrupt(message), Poll::Pending, "not yet");
         now.set(8_100);
-        block.arm();
         // Twice two words of 364 ns, and 1 ms.
         let unfinished = Unfinished::stopped(0, Stopped::TimedOut { timeout_us: 1_002 });
-        assert_eq!(block.resume(program, message), Poll::Ready(Err(unfinished)));
+        assert_eq!(steps.interrupt(message), Poll::Ready(Err(unfinished)));
     });
 }
 
@@ -119,9 +89,9 @@ fn what_does_not_come_in_time_is_given_up_deselected_and_reset() {
 fn a_handler_that_comes_late_still_sees_that_the_block_was_in_time() {
     let mut script = begun();
     script.extend([SILENT, NOTHING_YET, FULL, Read(0x08, 1), NOTHING_YET, Write(0x0c, 0)]);
-    hold_read(&script, |block, program, message, now| {
+    hold_read(&script, |steps, message, now| {
         now.set(8_100);
-        assert_eq!(block.resume(program, message), Poll::Pending);
+        assert_eq!(steps.resume(message), Poll::Pending);
     });
 }
 
@@ -131,10 +101,9 @@ fn a_word_lost_ends_the_message_at_once() {
     // OVRES with RDRF: what RDR holds is the second word, not the first.
     script.extend([ARMED, SILENT, Read(0x10, 0x1_000b), RISE]);
     script.extend(RESET);
-    hold_read(&script, |block, program, message, _| {
-        block.arm();
+    hold_read(&script, |steps, message, _| {
         let unfinished = Unfinished::stopped(0, Stopped::Overrun);
-        assert_eq!(block.resume(program, message), Poll::Ready(Err(unfinished)));
+        assert_eq!(steps.interrupt(message), Poll::Ready(Err(unfinished)));
     });
 }
 
@@ -147,10 +116,10 @@ fn an_abandoned_message_is_silenced_deselected_and_reset() {
     // The next message relies on nothing.
     script.extend([Write(0x04, 0x000e_0031), FALL, Write(0x30, 0x038a)]);
     script.extend([Write(0x0c, 0), FREE, Write(0x0c, 0)]);
-    hold_read(&script, |block, program, message, _| {
-        block.arm();
-        block.reclaim();
-        assert_eq!(block.start(program, message), Poll::Pending);
+    hold_read(&script, |steps, message, _| {
+        steps.driver.arm();
+        steps.driver.reclaim();
+        assert_eq!(steps.start(message), Poll::Pending);
     });
 }
 
@@ -165,22 +134,21 @@ fn a_caller_who_blocks_lets_it_come_arms_sleeps_and_looks() {
     script.extend([SILENT, NOTHING_YET, NOTHING_YET]);
     script.extend(sleep);
     script.extend([SILENT, OVER, Read(0x08, 0x0708), RISE]);
-    let (fake, now) = (RefCell::new(Fake::new(&script)), Cell::new(0));
-    let block = |base| Shared { fake: &fake, base };
-    let gpio = AtmelPio::new(block(PIO));
-    let atmel = Atmel::new(block(0), gpio, Clock(&now), eager(Pipe::WaitDataRead));
-    let bus = Bus::new(atmel.with_interrupt(Bell(block(BELL))));
+    let (blocks, now) = (Blocks::on(&script), Cell::new(0));
+    let gpio = AtmelPio::new(blocks.at(PIO));
+    let atmel = Atmel::new(blocks.at(0), gpio, Clock::new(&now), eager(Pipe::WaitDataRead));
+    let bus = Bus::new(atmel.with_interrupt(Bell(blocks.at(BELL))));
     let mut rx = [0; 2];
     let device = bus.device(&FAST).expect("opens");
     assert_eq!(device.sync(&mut [Transfer::read(&mut rx)]), Ok(2));
     assert_eq!(rx, [7, 8]);
-    assert_eq!(fake.borrow().remaining(), 0);
+    blocks.end();
 }
 
 #[test]
 fn the_limit_counts_wire_time_word_delays_and_own_speeds() {
     let config = AtmelConfig { poll_limit_ns: 100_000, ..config(PIN_13) };
-    let block = Atmel::new(Piped::new(1), NoPins, Ticker(0), config);
+    let block = Atmel::new(Piped::new(1), NoPins, Ticker::default(), config);
     let (program, _) = block.configure(&FAST).expect("opens");
     assert_eq!(program.poll_bytes_max, 549, "8 clocks of 22.7 ns a byte");
     let (apart, _) = block.configure(&Settings { word_delay_ns: 600, ..FAST }).expect("opens");
@@ -206,22 +174,12 @@ fn the_limit_counts_wire_time_word_delays_and_own_speeds() {
 fn every_length_loops_back_by_interrupt() {
     for pipe in [Pipe::WaitDataRead, Pipe::OneWord] {
         for (bits, word_delay_ns) in [(8, 0), (16, 0), (8, 300), (8, 70_000), (16, 300)] {
-            let mut block = Atmel::new(Piped::new(1), NoPins, Ticker(0), eager(pipe));
+            let mut block = Atmel::new(Piped::new(1), NoPins, Ticker::default(), eager(pipe));
             let settings = Settings { word_delay_ns, ..FAST.with_bits_per_word(bits) };
-            let (program, _) = block.configure(&settings).expect("opens");
+            let mut steps = Steps::new(&mut block, &settings);
             for len in [0, 1, 2, 3, 8, 17, 64] {
                 let len = if bits == 16 { 2 * len } else { len };
-                let tx: Vec<u8> = (0..len).map(|i| (i * 7 + 1) as u8).collect();
-                let mut rx = vec![0; len];
-                let mut message = [Transfer::exchange(&tx, &mut rx)];
-                block.plan(&program, &mut message).expect("a good message");
-                let mut polled = block.start(&program, &mut message);
-                while polled.is_pending() {
-                    block.arm();
-                    polled = block.resume(&program, &mut message);
-                }
-                assert_eq!(polled, Poll::Ready(Ok(len)));
-                assert_eq!(rx, tx, "{len} bytes in words of {bits} bits, {pipe:?}");
+                steps.loop_back(len, (pipe, settings), |_| ());
             }
             assert_eq!(block.release().0.overwritten, 0);
         }
@@ -230,18 +188,12 @@ fn every_length_loops_back_by_interrupt() {
 
 #[test]
 fn a_handler_too_late_for_two_words_loses_one_and_says_so() {
-    let mut block = Atmel::new(Piped::new(1), NoPins, Ticker(0), eager(Pipe::TwoWords));
+    let mut block = Atmel::new(Piped::new(1), NoPins, Ticker::default(), eager(Pipe::TwoWords));
     block.regs.deaf_from = Some(3);
-    let (program, _) = block.configure(&FAST).expect("opens");
+    let mut steps = Steps::new(&mut block, &FAST);
     let mut rx = [0; 32];
     for expected in [Err(Unfinished::stopped(0, Stopped::Overrun)), Ok(32)] {
-        let mut message = [Transfer::read(&mut rx)];
-        block.plan(&program, &mut message).expect("a good message");
-        let mut polled = block.start(&program, &mut message);
-        while polled.is_pending() {
-            block.arm();
-            polled = block.resume(&program, &mut message);
-        }
+        let polled = steps.run(&mut [Transfer::read(&mut rx)], |_| ());
         assert_eq!(polled, Poll::Ready(expected));
     }
     assert_eq!(block.release().0.resets, 4, "twice at start, twice after the error");
@@ -249,32 +201,14 @@ fn a_handler_too_late_for_two_words_loses_one_and_says_so() {
 
 #[test]
 fn without_somebody_to_wake_the_caller_a_message_is_polled() {
-    let block = Atmel::new(Piped::new(1), NoPins, Ticker(0), eager(Pipe::WaitDataRead));
-    let bus = Bus::new(block);
-    let device = bus.device(&FAST).expect("opens");
-    let mut bytes = [9; 300];
-    assert_eq!(device.sync(&mut [Transfer::in_place(&mut bytes)]), Ok(300));
-    assert_eq!(bytes, [9; 300]);
-}
-
-/// An interrupt that ends the caller.
-struct Fatal;
-
-impl Interrupt for Fatal {
-    fn enable(&mut self) {}
-    fn wait(&mut self, _timeout_us: u32) -> bool {
-        panic!("was killed while it slept")
-    }
+    let block = Atmel::new(Piped::new(1), NoPins, Ticker::default(), eager(Pipe::WaitDataRead));
+    testing::runs_without_interrupt(block, &FAST);
 }
 
 #[test]
 fn a_caller_that_dies_asleep_leaves_an_idle_block() {
-    let block = Atmel::new(Piped::new(1), NoPins, Ticker(0), eager(Pipe::WaitDataRead));
-    let bus = Bus::new(block.with_interrupt(Fatal));
-    let device = bus.device(&FAST).expect("opens");
-    let died = catch_unwind(AssertUnwindSafe(|| device.sync(&mut [Transfer::write(&[0; 64])])));
-    died.expect_err("dies");
-    let block = bus.into_inner().release().0;
+    let block = Atmel::new(Piped::new(1), NoPins, Ticker::default(), eager(Pipe::WaitDataRead));
+    let block = testing::die_asleep(block.with_interrupt(Fatal), &FAST).release().0;
     // The step that died resets it, and so may who reclaims it.
     assert!(block.resets >= 4, "{}", block.resets);
 }

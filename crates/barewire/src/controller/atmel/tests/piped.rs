@@ -1,15 +1,6 @@
 //! A block whose words take time: three registers, and what goes wrong with them counted.
 
 use super::*;
-use crate::controller::gpio::GpioBank;
-
-/// A bank on which nothing is seen.
-pub(super) struct NoPins;
-
-impl GpioBank for NoPins {
-    fn drive(&mut self, _mask: u32, _high: bool) {}
-    fn output(&mut self, _mask: u32, _high: bool) {}
-}
 
 /// Loops back. Time is how often SR is read: a word takes `looks`, and so does what the block
 /// does before the first of a selection.
@@ -140,12 +131,10 @@ fn loop_back(pipe: Pipe, looks: u32, bits: u8, word_delay_ns: u32, len: usize) -
 fn loop_back_with(block: Piped, pipe: Pipe, settings: Settings, len: usize) -> Piped {
     let config = AtmelConfig { pipe, ..config(PIN_13) };
     let (looks, bits) = (block.looks, settings.bits_per_word);
-    let bus = Bus::new(Atmel::new(block, NoPins, Ticker(0), config));
+    let bus = Bus::new(Atmel::new(block, NoPins, Ticker::default(), config));
     let device = bus.device(&settings).expect("opens");
-    let tx: Vec<u8> = (0..len).map(|i| (i * 7 + 1) as u8).collect();
-    let mut rx = vec![0; len];
-    device.sync(&mut [Transfer::exchange(&tx, &mut rx)]).expect("runs");
-    assert_eq!(rx, tx, "{len} bytes in words of {bits} bits, {pipe:?}, {looks} looks a word");
+    let tx = testing::loop_back(&device, len, (bits, pipe, looks));
+    let mut rx = vec![0xee; len];
     device.sync(&mut [Transfer::write(&tx), Transfer::read(&mut rx)]).expect("runs");
     assert!(rx.iter().all(|&byte| byte == 0));
     bus.into_inner().release().0
@@ -193,7 +182,7 @@ fn bytes_go_by_two_unless_a_delay_lies_between() {
 fn a_word_lost_is_an_overrun_and_the_next_message_whole() {
     let config = AtmelConfig { pipe: Pipe::TwoWords, ..config(PIN_13) };
     for deaf_from in [1, 2, 20] {
-        let mut block = Atmel::new(Piped::new(2), NoPins, Ticker(0), config);
+        let mut block = Atmel::new(Piped::new(2), NoPins, Ticker::default(), config);
         // `new` has reset it.
         block.regs.deaf_from = Some(deaf_from);
         let bus = Bus::new(block);

@@ -2,39 +2,14 @@
 
 use core::cell::Cell;
 use core::task::Poll;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::boxed::Box;
 
 use super::*;
+use crate::controller::testing::{Bell, Fatal, Steps};
 
-/// A counter that stands where a test puts it, at 19.2 MHz.
-struct Clock<'c>(&'c Cell<u64>);
-
-impl Timer for Clock<'_> {
-    fn frequency_hz(&self) -> u32 {
-        19_200_000
-    }
-    fn now_ticks(&mut self) -> u64 {
-        self.0.get()
-    }
-    fn wait_ticks(&mut self, ticks: u64) {
-        self.0.set(self.0.get() + ticks + 1);
-    }
-}
+type Clock<'c> = testing::Clock<'c, 19_200_000>;
 
 const BELL: u32 = 0x3000;
-
-/// An interrupt on the script: being let come is a write of 1, a wait one of its microseconds.
-struct Bell<'f, 's>(Shared<'f, 's>);
-
-impl Interrupt for Bell<'_, '_> {
-    fn enable(&mut self) {
-        self.0.write(0, 1);
-    }
-    fn wait(&mut self, timeout_us: u32) -> bool {
-        self.0.write(4, timeout_us);
-        true
-    }
-}
 
 /// The limit at which everything waits by interrupt.
 fn eager() -> Bcm2835Config {
@@ -67,20 +42,20 @@ fn received(bytes: usize) -> Vec<Access> {
 }
 
 /// Runs `drive` on a driver held to `script`.
-fn hold<'s>(
-    script: &'s [Access],
-    drive: impl FnOnce(
-        &mut Bcm2835<Shared<'_, 's>, Bcm2835Gpio<Shared<'_, 's>>, Clock<'_>>,
-        &Program,
-        &Cell<u64>,
-    ),
+fn hold(
+    script: &[Access],
+    config: Bcm2835Config,
+    drive: impl FnOnce(&mut Steps<'_, dyn Controller + '_>, &Cell<u64>),
 ) {
-    let (fake, now) = (RefCell::new(Fake::new(script)), Cell::new(0));
-    let gpio = Bcm2835Gpio::new(Shared { fake: &fake, base: GPIO });
-    let mut spi = Bcm2835::new(Shared { fake: &fake, base: 0 }, gpio, Clock(&now), eager());
-    let (program, _) = spi.configure(&SETTINGS).expect("opens");
-    drive(&mut spi, &program, &now);
-    assert_eq!(fake.borrow().remaining(), 0);
+    testing::hold_steps(
+        script,
+        &SETTINGS,
+        |blocks, now| {
+            let gpio = Bcm2835Gpio::new(blocks.at(GPIO));
+            Box::new(Bcm2835::new(blocks.at(0), gpio, Clock::new(now), config))
+        },
+        drive,
+    );
 }
 
 #[test]
@@ -109,17 +84,14 @@ fn two_hundred_bytes_are_four_interrupts() {
     script.extend([SILENT, Read(0x00, ENDED)]);
     script.extend(received(38));
     script.push(RISES);
-    hold(&script, |spi, program, _| {
+    hold(&script, eager(), |steps, _| {
         let mut rx = vec![0; 200];
         let mut message = [Transfer::read(&mut rx)];
-        spi.plan(program, &mut message).expect("a good message");
-        assert_eq!(spi.start(program, &mut message), Poll::Pending);
+        steps.begin(&mut message);
         for _ in 0..3 {
-            spi.arm();
-            assert_eq!(spi.resume(program, &mut message), Poll::Pending);
+            assert_eq!(steps.interrupt(&mut message), Poll::Pending);
         }
-        spi.arm();
-        assert_eq!(spi.resume(program, &mut message), Poll::Ready(Ok(200)));
+        assert_eq!(steps.interrupt(&mut message), Poll::Ready(Ok(200)));
         assert!(rx.iter().all(|&byte| byte == 7));
     });
 }
@@ -136,16 +108,16 @@ fn a_caller_who_blocks_lets_it_come_arms_sleeps_and_looks() {
     script.extend([SILENT, Read(0x00, ENDED)]);
     script.extend(received(2));
     script.push(RISES);
-    let (fake, now) = (RefCell::new(Fake::new(&script)), Cell::new(0));
-    let block = |base| Shared { fake: &fake, base };
-    let gpio = Bcm2835Gpio::new(block(GPIO));
-    let spi = Bcm2835::new(block(0), gpio, Clock(&now), eager()).with_interrupt(Bell(block(BELL)));
+    let (blocks, now) = (Blocks::on(&script), Cell::new(0));
+    let gpio = Bcm2835Gpio::new(blocks.at(GPIO));
+    let spi = Bcm2835::new(blocks.at(0), gpio, Clock::new(&now), eager())
+        .with_interrupt(Bell(blocks.at(BELL)));
     let bus = Bus::new(spi);
     let mut rx = [0; 2];
     let device = bus.device(&SETTINGS).expect("opens");
     assert_eq!(device.sync(&mut [Transfer::read(&mut rx)]), Ok(2));
     assert_eq!(rx, [7, 7]);
-    assert_eq!(fake.borrow().remaining(), 0);
+    blocks.end();
 }
 
 #[test]
@@ -155,17 +127,14 @@ fn what_does_not_come_in_time_is_given_up_deselected_and_reset() {
     script.extend([ARMED_RXR, SILENT, Read(0x00, EMPTY), Read(0x00, EMPTY)]);
     script.extend([ARMED_RXR, SILENT, Read(0x00, EMPTY), Read(0x00, EMPTY), RISES]);
     script.extend(RESET);
-    hold(&script, |spi, program, now| {
+    hold(&script, eager(), |steps, now| {
         let mut rx = vec![0; 512];
         let mut message = [Transfer::read(&mut rx)];
-        spi.plan(program, &mut message).expect("a good message");
-        assert_eq!(spi.start(program, &mut message), Poll::Pending);
-        spi.arm();
-        assert_eq!(spi.resume(program, &mut message), Poll::Pending, "not yet");
+        steps.begin(&mut message);
+        assert_eq!(steps.interrupt(&mut message), Poll::Pending, "not yet");
         now.set(now.get() + TIMEOUT_TICKS);
-        spi.arm();
         let unfinished = Unfinished::stopped(0, Stopped::TimedOut { timeout_us: TIMEOUT_US });
-        assert_eq!(spi.resume(program, &mut message), Poll::Ready(Err(unfinished)));
+        assert_eq!(steps.interrupt(&mut message), Poll::Ready(Err(unfinished)));
     });
 }
 
@@ -175,13 +144,11 @@ fn a_handler_that_comes_late_still_sees_that_the_block_was_in_time() {
     script.extend(sent(1));
     script.extend([ARMED_DONE, SILENT, Read(0x00, EMPTY), Read(0x00, ENDED), Read(0x04, 7)]);
     script.push(RISES);
-    hold(&script, |spi, program, now| {
+    hold(&script, eager(), |steps, now| {
         let mut message = [Transfer::write(&[0])];
-        spi.plan(program, &mut message).expect("a good message");
-        assert_eq!(spi.start(program, &mut message), Poll::Pending);
-        spi.arm();
+        steps.begin(&mut message);
         now.set(now.get() + TIMEOUT_TICKS);
-        assert_eq!(spi.resume(program, &mut message), Poll::Ready(Ok(1)));
+        assert_eq!(steps.interrupt(&mut message), Poll::Ready(Ok(1)));
     });
 }
 
@@ -191,12 +158,10 @@ fn the_last_byte_may_come_before_done() {
     script.extend(sent(1));
     script.extend([ARMED_DONE, SILENT, Read(0x00, BYTE), Read(0x04, 7)]);
     script.extend([Read(0x00, EMPTY), Read(0x00, ENDED_EMPTY), RISES]);
-    hold(&script, |spi, program, _| {
+    hold(&script, eager(), |steps, _| {
         let mut message = [Transfer::write(&[0])];
-        spi.plan(program, &mut message).expect("a good message");
-        assert_eq!(spi.start(program, &mut message), Poll::Pending);
-        spi.arm();
-        assert_eq!(spi.resume(program, &mut message), Poll::Ready(Ok(1)));
+        steps.begin(&mut message);
+        assert_eq!(steps.interrupt(&mut message), Poll::Ready(Ok(1)));
     });
 }
 
@@ -211,16 +176,14 @@ fn an_abandoned_message_is_silenced_deselected_and_cleared() {
     script.extend(CONFIGURED);
     script.push(FALLS);
     script.extend(sent(64));
-    hold(&script, |spi, program, _| {
+    hold(&script, eager(), |steps, _| {
         let mut rx = vec![0; 512];
         let mut message = [Transfer::read(&mut rx)];
-        spi.plan(program, &mut message).expect("a good message");
-        assert_eq!(spi.start(program, &mut message), Poll::Pending);
-        spi.arm();
-        spi.reclaim();
+        steps.begin(&mut message);
+        steps.driver.arm();
+        steps.driver.reclaim();
         let mut message = [Transfer::read(&mut rx)];
-        spi.plan(program, &mut message).expect("a good message");
-        assert_eq!(spi.start(program, &mut message), Poll::Pending);
+        steps.begin(&mut message);
     });
 }
 
@@ -231,18 +194,13 @@ fn short_transfers_of_a_long_message_are_polled_and_speeds_are_their_own() {
     script.extend([Write(0x00, 0x02), Write(0x08, 400), Write(0x00, 0x82)]);
     script.extend(sent(64));
     script.push(ARMED_RXR);
-    let (fake, now) = (RefCell::new(Fake::new(&script)), Cell::new(0));
-    let gpio = Bcm2835Gpio::new(Shared { fake: &fake, base: GPIO });
     let config = Bcm2835Config { poll_limit_ns: 20_000, ..eager() };
-    let mut spi = Bcm2835::new(Shared { fake: &fake, base: 0 }, gpio, Clock(&now), config);
-    let (program, _) = spi.configure(&SETTINGS).expect("opens");
-    let mut rx = vec![0; 512];
-    let slow = Transfer::read(&mut rx).with_speed_hz(1_000_000);
-    let mut message = [Transfer::write(&[9]), slow];
-    spi.plan(&program, &mut message).expect("a good message");
-    assert_eq!(spi.start(&program, &mut message), Poll::Pending);
-    spi.arm();
-    assert_eq!(fake.borrow().remaining(), 0);
+    hold(&script, config, |steps, _| {
+        let mut rx = vec![0; 512];
+        let slow = Transfer::read(&mut rx).with_speed_hz(1_000_000);
+        steps.begin(&mut [Transfer::write(&[9]), slow]);
+        steps.driver.arm();
+    });
 }
 
 #[test]
@@ -257,7 +215,7 @@ fn the_limit_counts_nine_clocks_a_byte_word_delays_and_own_speeds() {
     assert_eq!(program.poll_bytes_max, usize::MAX);
 
     let config = Bcm2835Config { poll_limit_ns: 100_000, ..eager() };
-    let spi = Bcm2835::new(Looped::default(), NoPins, Ticker(0), config);
+    let spi = Bcm2835::new(Looped::default(), NoPins, Ticker::default(), config);
     let (program, _) = spi.configure(&SETTINGS).expect("opens");
     let bytes = [0; 112];
     let mut message = [
@@ -274,57 +232,26 @@ fn the_limit_counts_nine_clocks_a_byte_word_delays_and_own_speeds() {
     assert_eq!(waits, [false, true, false, true, true, false]);
 }
 
-/// A bank on which nothing is seen.
-struct NoPins;
-
-impl GpioBank for NoPins {
-    fn drive(&mut self, _mask: u32, _high: bool) {}
-    fn output(&mut self, _mask: u32, _high: bool) {}
-}
-
 #[test]
 fn every_length_loops_back_by_interrupt() {
     let lengths: &[usize] =
         if cfg!(miri) { &[0, 1, 65] } else { &[0, 1, 2, 48, 63, 64, 65, 112, 128, 200] };
     for word_delay_ns in [0, 250] {
-        let mut spi = Bcm2835::new(Looped::default(), NoPins, Ticker(0), eager());
-        let (program, _) = spi.configure(&Settings { word_delay_ns, ..SETTINGS }).expect("opens");
+        let mut spi = Bcm2835::new(Looped::default(), NoPins, Ticker::default(), eager());
+        let mut steps = Steps::new(&mut spi, &Settings { word_delay_ns, ..SETTINGS });
         for &len in lengths {
-            let tx: Vec<u8> = (0..len).map(|i| (i * 7 + 1) as u8).collect();
-            let mut rx = vec![0; len];
-            let mut message = [Transfer::exchange(&tx, &mut rx)];
-            spi.plan(&program, &mut message).expect("a good message");
-            let mut polled = spi.start(&program, &mut message);
-            while polled.is_pending() {
-                spi.arm();
-                polled = spi.resume(&program, &mut message);
-            }
-            assert_eq!(polled, Poll::Ready(Ok(len)));
-            assert_eq!(rx, tx, "{len} bytes");
+            steps.loop_back(len, word_delay_ns, |_| ());
         }
         let block = spi.release().0;
         assert_eq!((block.overruns, block.astray, block.cs), (0, 0, 0));
     }
 }
 
-/// An interrupt that ends the caller.
-struct Fatal;
-
-impl Interrupt for Fatal {
-    fn enable(&mut self) {}
-    fn wait(&mut self, _timeout_us: u32) -> bool {
-        panic!("was killed while it slept")
-    }
-}
-
 #[test]
 fn a_caller_that_dies_asleep_leaves_an_idle_block() {
-    let spi = Bcm2835::new(Looped::default(), NoPins, Ticker(0), eager()).with_interrupt(Fatal);
-    let bus = Bus::new(spi);
-    let device = bus.device(&SETTINGS).expect("opens");
-    let died = catch_unwind(AssertUnwindSafe(|| device.sync(&mut [Transfer::write(&[0; 64])])));
-    died.expect_err("dies");
-    let block = bus.into_inner().release().0;
+    let spi =
+        Bcm2835::new(Looped::default(), NoPins, Ticker::default(), eager()).with_interrupt(Fatal);
+    let block = testing::die_asleep(spi, &SETTINGS).release().0;
     // At start, for the device, after the death, at the end.
     assert_eq!((block.clears, block.cs), (4, 0));
 }

@@ -2,41 +2,16 @@
 
 use core::cell::Cell;
 use core::task::Poll;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::boxed::Box;
 
 use super::*;
+use crate::controller::testing::{Bell, Fatal, Steps};
 
 const SETTINGS: Settings = Settings::new(0, 20_000_000);
 
-/// A counter that stands where a test puts it, at 8 MHz.
-struct Clock<'c>(&'c Cell<u64>);
-
-impl Timer for Clock<'_> {
-    fn frequency_hz(&self) -> u32 {
-        8_000_000
-    }
-    fn now_ticks(&mut self) -> u64 {
-        self.0.get()
-    }
-    fn wait_ticks(&mut self, ticks: u64) {
-        self.0.set(self.0.get() + ticks + 1);
-    }
-}
+type Clock<'c> = testing::Clock<'c, 8_000_000>;
 
 const BELL: u32 = 0x2000;
-
-/// An interrupt on the script: being let come is a write of 1, a wait one of its microseconds.
-struct Bell<'f, 's>(Shared<'f, 's>);
-
-impl Interrupt for Bell<'_, '_> {
-    fn enable(&mut self) {
-        self.0.write(0, 1);
-    }
-    fn wait(&mut self, timeout_us: u32) -> bool {
-        self.0.write(4, timeout_us);
-        true
-    }
-}
 
 /// A pin, the limit at which everything waits by interrupt.
 fn eager() -> EcspiConfig {
@@ -83,21 +58,21 @@ const fn threshold(words: u32) -> Access {
     Write(0x14, (words - 1) << 16)
 }
 
-/// Runs `message` on a driver held to `script`; `drive` makes the calls.
-fn hold<'s>(
-    script: &'s [Access],
-    drive: impl FnOnce(
-        &mut Ecspi<Shared<'_, 's>, ImxGpio<Shared<'_, 's>>, Clock<'_>>,
-        &Program,
-        &Cell<u64>,
-    ),
+/// Runs `drive` on a driver held to `script`.
+fn hold(
+    script: &[Access],
+    config: EcspiConfig,
+    drive: impl FnOnce(&mut Steps<'_, dyn Controller + '_>, &Cell<u64>),
 ) {
-    let (fake, now) = (RefCell::new(Fake::new(script)), Cell::new(0));
-    let gpio = ImxGpio::new(Shared { fake: &fake, base: GPIO }, Ownership::Exclusive);
-    let mut ecspi = Ecspi::new(Shared { fake: &fake, base: 0 }, gpio, Clock(&now), eager());
-    let (program, _) = ecspi.configure(&SETTINGS).expect("opens");
-    drive(&mut ecspi, &program, &now);
-    assert_eq!(fake.borrow().remaining(), 0);
+    testing::hold_steps(
+        script,
+        &SETTINGS,
+        |blocks, now| {
+            let gpio = ImxGpio::new(blocks.at(GPIO), Ownership::Exclusive);
+            Box::new(Ecspi::new(blocks.at(0), gpio, Clock::new(now), config))
+        },
+        drive,
+    );
 }
 
 #[test]
@@ -118,17 +93,14 @@ fn six_hundred_bytes_are_two_bursts_and_five_interrupts() {
     script.extend([threshold(22), ARMED]);
     script.extend(served(22, 0));
     script.extend([Read(0x08, 0x2bf0_30f1), DESELECT]);
-    hold(&script, |ecspi, program, _| {
+    hold(&script, eager(), |steps, _| {
         let mut rx = vec![0; 600];
         let mut message = [Transfer::read(&mut rx)];
-        ecspi.plan(program, &mut message).expect("a good message");
-        assert_eq!(ecspi.start(program, &mut message), Poll::Pending);
+        steps.begin(&mut message);
         for _ in 0..4 {
-            ecspi.arm();
-            assert_eq!(ecspi.resume(program, &mut message), Poll::Pending);
+            assert_eq!(steps.interrupt(&mut message), Poll::Pending);
         }
-        ecspi.arm();
-        assert_eq!(ecspi.resume(program, &mut message), Poll::Ready(Ok(600)));
+        assert_eq!(steps.interrupt(&mut message), Poll::Ready(Ok(600)));
         assert!(rx.chunks(4).all(|word| word == [1, 2, 3, 4]));
     });
 }
@@ -146,16 +118,16 @@ fn a_caller_who_blocks_lets_it_come_arms_sleeps_and_looks() {
     script.extend(sleep);
     script.extend(served(2, 0));
     script.extend([Read(0x08, 0x03f0_30f1), DESELECT]);
-    let (fake, now) = (RefCell::new(Fake::new(&script)), Cell::new(0));
-    let block = |base| Shared { fake: &fake, base };
-    let gpio = ImxGpio::new(block(GPIO), Ownership::Exclusive);
-    let ecspi = Ecspi::new(block(0), gpio, Clock(&now), eager()).with_interrupt(Bell(block(BELL)));
+    let (blocks, now) = (Blocks::on(&script), Cell::new(0));
+    let gpio = ImxGpio::new(blocks.at(GPIO), Ownership::Exclusive);
+    let ecspi = Ecspi::new(blocks.at(0), gpio, Clock::new(&now), eager())
+        .with_interrupt(Bell(blocks.at(BELL)));
     let bus = Bus::new(ecspi);
     let mut rx = [0; 8];
     let device = bus.device(&SETTINGS).expect("opens");
     assert_eq!(device.sync(&mut [Transfer::read(&mut rx)]), Ok(8));
     assert_eq!(rx, [1, 2, 3, 4, 1, 2, 3, 4]);
-    assert_eq!(fake.borrow().remaining(), 0);
+    blocks.end();
 }
 
 #[test]
@@ -165,17 +137,14 @@ fn what_does_not_come_in_time_is_given_up_deselected_and_reset() {
     script.extend([threshold(32), ARMED, SILENT, Read(0x20, 0), Read(0x20, 0)]);
     script.extend([ARMED, SILENT, Read(0x20, 0), Read(0x20, 31 << 8), DESELECT]);
     script.extend(RESET);
-    hold(&script, |ecspi, program, now| {
+    hold(&script, eager(), |steps, now| {
         let mut rx = vec![0; 512];
         let mut message = [Transfer::read(&mut rx)];
-        ecspi.plan(program, &mut message).expect("a good message");
-        assert_eq!(ecspi.start(program, &mut message), Poll::Pending);
-        ecspi.arm();
-        assert_eq!(ecspi.resume(program, &mut message), Poll::Pending, "not yet");
+        steps.begin(&mut message);
+        assert_eq!(steps.interrupt(&mut message), Poll::Pending, "not yet");
         now.set(TIMEOUT_TICKS);
-        ecspi.arm();
         let unfinished = Unfinished::stopped(0, Stopped::TimedOut { timeout_us: 1_205 });
-        assert_eq!(ecspi.resume(program, &mut message), Poll::Ready(Err(unfinished)));
+        assert_eq!(steps.interrupt(&mut message), Poll::Ready(Err(unfinished)));
     });
 }
 
@@ -185,13 +154,11 @@ fn a_handler_that_comes_late_still_sees_that_the_block_was_in_time() {
     script.extend(launched(8));
     script.extend([threshold(2), ARMED, SILENT, Read(0x20, 0), Read(0x20, 0x200)]);
     script.extend([Read(0x00, 7), Read(0x00, 8), Read(0x08, 0x03f0_30f1), DESELECT]);
-    hold(&script, |ecspi, program, now| {
+    hold(&script, eager(), |steps, now| {
         let mut message = [Transfer::write(&[0; 8])];
-        ecspi.plan(program, &mut message).expect("a good message");
-        assert_eq!(ecspi.start(program, &mut message), Poll::Pending);
-        ecspi.arm();
+        steps.begin(&mut message);
         now.set(TIMEOUT_TICKS);
-        assert_eq!(ecspi.resume(program, &mut message), Poll::Ready(Ok(8)));
+        assert_eq!(steps.interrupt(&mut message), Poll::Ready(Ok(8)));
     });
 }
 
@@ -207,16 +174,14 @@ fn an_abandoned_message_is_silenced_deselected_and_reset() {
     script.push(SELECT);
     script.extend(launched(128));
     script.push(threshold(32));
-    hold(&script, |ecspi, program, _| {
+    hold(&script, eager(), |steps, _| {
         let mut rx = vec![0; 512];
         let mut message = [Transfer::read(&mut rx)];
-        ecspi.plan(program, &mut message).expect("a good message");
-        assert_eq!(ecspi.start(program, &mut message), Poll::Pending);
-        ecspi.arm();
-        ecspi.reclaim();
+        steps.begin(&mut message);
+        steps.driver.arm();
+        steps.driver.reclaim();
         let mut message = [Transfer::read(&mut rx[..128])];
-        ecspi.plan(program, &mut message).expect("a good message");
-        assert_eq!(ecspi.start(program, &mut message), Poll::Pending);
+        steps.begin(&mut message);
     });
 }
 
@@ -227,22 +192,17 @@ fn short_transfers_of_a_long_message_are_polled() {
     script.extend([Read(0x18, 8), Read(0x00, 0)]);
     script.extend(launched(512));
     script.push(threshold(32));
-    let (fake, now) = (RefCell::new(Fake::new(&script)), Cell::new(0));
-    let gpio = ImxGpio::new(Shared { fake: &fake, base: GPIO }, Ownership::Exclusive);
     let config = EcspiConfig { poll_limit_ns: 20_000, ..eager() };
-    let mut ecspi = Ecspi::new(Shared { fake: &fake, base: 0 }, gpio, Clock(&now), config);
-    let (program, _) = ecspi.configure(&SETTINGS).expect("opens");
-    let mut rx = vec![0; 512];
-    let mut message = [Transfer::write(&[3, 1, 2, 3]), Transfer::read(&mut rx)];
-    ecspi.plan(&program, &mut message).expect("a good message");
-    assert_eq!(ecspi.start(&program, &mut message), Poll::Pending);
-    assert_eq!(fake.borrow().remaining(), 0);
+    hold(&script, config, |steps, _| {
+        let mut rx = vec![0; 512];
+        steps.begin(&mut [Transfer::write(&[3, 1, 2, 3]), Transfer::read(&mut rx)]);
+    });
 }
 
 #[test]
 fn the_limit_counts_wire_time_word_delays_and_own_speeds() {
     let config = EcspiConfig { poll_limit_ns: 100_000, ..config(PIN_9) };
-    let mut ecspi = Ecspi::new(Looped::default(), NoPins, Ticker(0), config);
+    let mut ecspi = Ecspi::new(Looped::default(), NoPins, Ticker::default(), config);
     let (program, _) = ecspi.configure(&SETTINGS).expect("opens");
     assert_eq!(program.poll_bytes_max, 250);
     let spaced = Settings { word_delay_ns: 600, ..SETTINGS };
@@ -270,34 +230,16 @@ fn the_limit_counts_wire_time_word_delays_and_own_speeds() {
     }
 }
 
-/// A bank on which nothing is seen.
-struct NoPins;
-
-impl GpioBank for NoPins {
-    fn drive(&mut self, _mask: u32, _high: bool) {}
-    fn output(&mut self, _mask: u32, _high: bool) {}
-}
-
 #[test]
 fn every_length_loops_back_by_interrupt() {
     let lengths: &[usize] =
         if cfg!(miri) { &[0, 1, 257, 600] } else { &[0, 1, 4, 5, 255, 256, 257, 512, 513, 600] };
     for (bits, word_delay_ns) in [(8, 0), (16, 0), (32, 0), (8, 250), (32, 250)] {
-        let mut ecspi = Ecspi::new(Looped::default(), NoPins, Ticker(0), eager());
+        let mut ecspi = Ecspi::new(Looped::default(), NoPins, Ticker::default(), eager());
         let settings = Settings { word_delay_ns, ..SETTINGS.with_bits_per_word(bits) };
-        let (program, _) = ecspi.configure(&settings).expect("opens");
+        let mut steps = Steps::new(&mut ecspi, &settings);
         for len in lengths.iter().map(|len| len.next_multiple_of(usize::from(bits / 8))) {
-            let tx: Vec<u8> = (0..len).map(|i| (i * 7 + 1) as u8).collect();
-            let mut rx = vec![0; len];
-            let mut message = [Transfer::exchange(&tx, &mut rx)];
-            ecspi.plan(&program, &mut message).expect("a good message");
-            let mut polled = ecspi.start(&program, &mut message);
-            while polled.is_pending() {
-                ecspi.arm();
-                polled = ecspi.resume(&program, &mut message);
-            }
-            assert_eq!(polled, Poll::Ready(Ok(len)));
-            assert_eq!(rx, tx, "{len} bytes in words of {bits} bits");
+            steps.loop_back(len, settings, |_| ());
         }
         assert_eq!(ecspi.release().0.overruns, 0);
     }
@@ -305,30 +247,14 @@ fn every_length_loops_back_by_interrupt() {
 
 #[test]
 fn without_somebody_to_wake_the_caller_a_message_is_polled() {
-    let bus = Bus::new(Ecspi::new(Looped::default(), NoPins, Ticker(0), eager()));
-    let device = bus.device(&SETTINGS).expect("opens");
-    let mut bytes = [9; 300];
-    assert_eq!(device.sync(&mut [Transfer::in_place(&mut bytes)]), Ok(300));
-    assert_eq!(bytes, [9; 300]);
-}
-
-/// An interrupt that ends the caller.
-struct Fatal;
-
-impl Interrupt for Fatal {
-    fn enable(&mut self) {}
-    fn wait(&mut self, _timeout_us: u32) -> bool {
-        panic!("was killed while it slept")
-    }
+    let ecspi = Ecspi::new(Looped::default(), NoPins, Ticker::default(), eager());
+    testing::runs_without_interrupt(ecspi, &SETTINGS);
 }
 
 #[test]
 fn a_caller_that_dies_asleep_leaves_an_idle_block() {
-    let ecspi = Ecspi::new(Looped::default(), NoPins, Ticker(0), eager()).with_interrupt(Fatal);
-    let bus = Bus::new(ecspi);
-    let device = bus.device(&SETTINGS).expect("opens");
-    let died = catch_unwind(AssertUnwindSafe(|| device.sync(&mut [Transfer::write(&[0; 64])])));
-    died.expect_err("dies");
-    let block = bus.into_inner().release().0;
+    let ecspi =
+        Ecspi::new(Looped::default(), NoPins, Ticker::default(), eager()).with_interrupt(Fatal);
+    let block = testing::die_asleep(ecspi, &SETTINGS).release().0;
     assert_eq!(block.resets, 3, "at start, after the death, at the end");
 }

@@ -2,39 +2,14 @@
 
 use core::cell::Cell;
 use core::task::Poll;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::boxed::Box;
 
 use super::*;
+use crate::controller::testing::{Bell, Fatal, Steps};
 
-/// A counter that stands where a test puts it, at 8 MHz.
-struct Clock<'c>(&'c Cell<u64>);
-
-impl Timer for Clock<'_> {
-    fn frequency_hz(&self) -> u32 {
-        8_000_000
-    }
-    fn now_ticks(&mut self) -> u64 {
-        self.0.get()
-    }
-    fn wait_ticks(&mut self, ticks: u64) {
-        self.0.set(self.0.get() + ticks + 1);
-    }
-}
+type Clock<'c> = testing::Clock<'c, 8_000_000>;
 
 const BELL: u32 = 0x2000;
-
-/// An interrupt on the script: being let come is a write of 1, a wait one of its microseconds.
-struct Bell<'f, 's>(Shared<'f, 's>);
-
-impl Interrupt for Bell<'_, '_> {
-    fn enable(&mut self) {
-        self.0.write(0, 1);
-    }
-    fn wait(&mut self, timeout_us: u32) -> bool {
-        self.0.write(4, timeout_us);
-        true
-    }
-}
 
 /// A pin, the limit at which everything waits by interrupt.
 fn eager() -> Pl022Config {
@@ -62,21 +37,21 @@ fn read(words: usize) -> Vec<Access> {
     vec![Read(DR, 7); words]
 }
 
-/// Runs `drive` with a driver held to `script`.
-fn hold_steps<'s>(
-    script: &'s [Access],
-    drive: impl FnOnce(
-        &mut Pl022<Shared<'_, 's>, Pl061<Shared<'_, 's>>, Clock<'_>>,
-        &Program,
-        &Cell<u64>,
-    ),
+/// Runs `drive` on a driver held to `script`.
+fn hold(
+    script: &[Access],
+    config: Pl022Config,
+    drive: impl FnOnce(&mut Steps<'_, dyn Controller + '_>, &Cell<u64>),
 ) {
-    let (fake, now) = (RefCell::new(Fake::new(script)), Cell::new(0));
-    let gpio = Pl061::new(Shared { fake: &fake, base: GPIO });
-    let mut pl022 = Pl022::new(Shared { fake: &fake, base: 0 }, gpio, Clock(&now), eager());
-    let (program, _) = pl022.configure(&SETTINGS).expect("opens");
-    drive(&mut pl022, &program, &now);
-    assert_eq!(fake.borrow().remaining(), 0);
+    testing::hold_steps(
+        script,
+        &SETTINGS,
+        |blocks, now| {
+            let gpio = Pl061::new(blocks.at(GPIO));
+            Box::new(Pl022::new(blocks.at(0), gpio, Clock::new(now), config))
+        },
+        drive,
+    );
 }
 
 #[test]
@@ -96,17 +71,14 @@ fn words_are_read_by_fours_and_the_last_interrupt_is_the_last_words() {
     script.extend([ARMED, SILENT, FOUR]);
     script.extend(read(4));
     script.extend([Read(SR, BUSY), Read(SR, IDLE), DESELECT]);
-    hold_steps(&script, |pl022, program, _| {
+    hold(&script, eager(), |steps, _| {
         let mut rx = [0; 14];
         let mut message = [Transfer::read(&mut rx)];
-        pl022.plan(program, &mut message).expect("a good message");
-        assert_eq!(pl022.start(program, &mut message), Poll::Pending);
+        steps.begin(&mut message);
         for _ in 0..2 {
-            pl022.arm();
-            assert_eq!(pl022.resume(program, &mut message), Poll::Pending);
+            assert_eq!(steps.interrupt(&mut message), Poll::Pending);
         }
-        pl022.arm();
-        assert_eq!(pl022.resume(program, &mut message), Poll::Ready(Ok(14)));
+        assert_eq!(steps.interrupt(&mut message), Poll::Ready(Ok(14)));
         assert_eq!(rx, [7; 14]);
     });
 }
@@ -119,14 +91,11 @@ fn so_many_are_read_that_four_are_left() {
     script.extend([FEWER, ARMED, SILENT, FOUR]);
     script.extend(read(4));
     script.extend([Read(SR, BUSY), Read(SR, IDLE), DESELECT]);
-    hold_steps(&script, |pl022, program, _| {
+    hold(&script, eager(), |steps, _| {
         let mut message = [Transfer::write(&[0; 6])];
-        pl022.plan(program, &mut message).expect("a good message");
-        assert_eq!(pl022.start(program, &mut message), Poll::Pending);
-        pl022.arm();
-        assert_eq!(pl022.resume(program, &mut message), Poll::Pending);
-        pl022.arm();
-        assert_eq!(pl022.resume(program, &mut message), Poll::Ready(Ok(6)));
+        steps.begin(&mut message);
+        assert_eq!(steps.interrupt(&mut message), Poll::Pending);
+        assert_eq!(steps.interrupt(&mut message), Poll::Ready(Ok(6)));
     });
 }
 
@@ -141,13 +110,12 @@ fn a_caller_who_blocks_lets_it_come_arms_sleeps_and_looks() {
     script.extend([SILENT, FOUR]);
     script.extend(read(4));
     script.extend([Read(SR, IDLE), DESELECT]);
-    let (fake, now) = (RefCell::new(Fake::new(&script)), Cell::new(0));
-    let block = |base| Shared { fake: &fake, base };
-    let pl022 = Pl022::new(block(0), Pl061::new(block(GPIO)), Clock(&now), eager());
-    let bus = Bus::new(pl022.with_interrupt(Bell(block(BELL))));
+    let (blocks, now) = (Blocks::on(&script), Cell::new(0));
+    let pl022 = Pl022::new(blocks.at(0), Pl061::new(blocks.at(GPIO)), Clock::new(&now), eager());
+    let bus = Bus::new(pl022.with_interrupt(Bell(blocks.at(BELL))));
     let device = bus.device(&SETTINGS).expect("opens");
     assert_eq!(device.sync(&mut [Transfer::write(&[0; 4])]), Ok(4));
-    assert_eq!(fake.borrow().remaining(), 0);
+    blocks.end();
 }
 
 /// What follows an error: the chip first, then the block, silent, emptied and disabled.
@@ -169,20 +137,16 @@ fn what_does_not_come_in_time_is_given_up_deselected_and_let_out() {
     script.extend(configured(0x07));
     script.push(SELECT);
     script.extend(vec![Write(DR, 0); 4]);
-    hold_steps(&script, |pl022, program, now| {
+    hold(&script, eager(), |steps, now| {
         let mut message = [Transfer::write(&[0; 9])];
-        pl022.plan(program, &mut message).expect("a good message");
-        assert_eq!(pl022.start(program, &mut message), Poll::Pending);
-        pl022.arm();
-        assert_eq!(pl022.resume(program, &mut message), Poll::Pending, "not yet");
-        pl022.arm();
+        steps.begin(&mut message);
+        assert_eq!(steps.interrupt(&mut message), Poll::Pending, "not yet");
         now.set(TIMEOUT_TICKS);
         let stopped = Stopped::TimedOut { timeout_us: TIMEOUT_US };
         let unfinished = Unfinished::stopped(0, stopped);
-        assert_eq!(pl022.resume(program, &mut message), Poll::Ready(Err(unfinished)));
+        assert_eq!(steps.interrupt(&mut message), Poll::Ready(Err(unfinished)));
         let mut message = [Transfer::write(&[0; 4])];
-        pl022.plan(program, &mut message).expect("a good message");
-        assert_eq!(pl022.start(program, &mut message), Poll::Pending);
+        steps.begin(&mut message);
     });
 }
 
@@ -192,13 +156,11 @@ fn a_handler_that_comes_late_still_sees_that_the_block_was_in_time() {
     script.extend([ARMED, SILENT, FEWER, FEWER, FOUR]);
     script.extend(read(4));
     script.extend([Read(SR, IDLE), DESELECT]);
-    hold_steps(&script, |pl022, program, now| {
+    hold(&script, eager(), |steps, now| {
         let mut message = [Transfer::write(&[0; 4])];
-        pl022.plan(program, &mut message).expect("a good message");
-        assert_eq!(pl022.start(program, &mut message), Poll::Pending);
-        pl022.arm();
+        steps.begin(&mut message);
         now.set(TIMEOUT_TICKS);
-        assert_eq!(pl022.resume(program, &mut message), Poll::Ready(Ok(4)));
+        assert_eq!(steps.interrupt(&mut message), Poll::Ready(Ok(4)));
     });
 }
 
@@ -207,13 +169,11 @@ fn an_overrun_is_told_at_once_though_words_are_there() {
     let mut script = launched(8);
     script.extend([ARMED, SILENT, Read(RIS, 0x0d), Read(RIS, 0x0d)]);
     script.extend(given_up());
-    hold_steps(&script, |pl022, program, _| {
+    hold(&script, eager(), |steps, _| {
         let mut message = [Transfer::write(&[0; 9])];
-        pl022.plan(program, &mut message).expect("a good message");
-        assert_eq!(pl022.start(program, &mut message), Poll::Pending);
-        pl022.arm();
+        steps.begin(&mut message);
         let unfinished = Unfinished::stopped(0, Stopped::Overrun);
-        assert_eq!(pl022.resume(program, &mut message), Poll::Ready(Err(unfinished)));
+        assert_eq!(steps.interrupt(&mut message), Poll::Ready(Err(unfinished)));
     });
 }
 
@@ -223,19 +183,18 @@ fn an_abandoned_message_is_silenced_deselected_and_let_out() {
     script.extend([ARMED, SILENT]);
     script.extend(CS_OUT);
     script.extend(&given_up()[1..]);
-    hold_steps(&script, |pl022, program, _| {
+    hold(&script, eager(), |steps, _| {
         let mut message = [Transfer::write(&[0; 9])];
-        pl022.plan(program, &mut message).expect("a good message");
-        assert_eq!(pl022.start(program, &mut message), Poll::Pending);
-        pl022.arm();
-        pl022.reclaim();
+        steps.begin(&mut message);
+        steps.driver.arm();
+        steps.driver.reclaim();
     });
 }
 
 #[test]
 fn the_limit_counts_wire_time_word_delays_and_own_speeds() {
     let config = Pl022Config { poll_limit_ns: 100_000, ..config(PIN_3) };
-    let pl022 = Pl022::new(Looped::default(), NoPins, Ticker(0), config);
+    let pl022 = Pl022::new(Looped::default(), NoPins, Ticker::default(), config);
     let (program, _) = pl022.configure(&SETTINGS).expect("opens");
     assert_eq!(program.poll_bytes_max, 200, "10 clocks of 50 ns a byte");
     let (dense, _) = pl022.configure(&SETTINGS.with_mode(MODE_3)).expect("opens");
@@ -263,16 +222,11 @@ fn short_transfers_of_a_long_message_are_polled() {
     script.extend([Write(DR, 3), Write(DR, 1), Read(SR, IDLE_RNE), Read(DR, 0)]);
     script.extend([Read(SR, IDLE_RNE), Read(DR, 0)]);
     script.extend(vec![Write(DR, 0); 8]);
-    let (fake, now) = (RefCell::new(Fake::new(&script)), Cell::new(0));
-    let gpio = Pl061::new(Shared { fake: &fake, base: GPIO });
     let config = Pl022Config { poll_limit_ns: 20_000, ..eager() };
-    let mut pl022 = Pl022::new(Shared { fake: &fake, base: 0 }, gpio, Clock(&now), config);
-    let (program, _) = pl022.configure(&SETTINGS).expect("opens");
-    let mut rx = [0; 64];
-    let mut message = [Transfer::write(&[3, 1]), Transfer::read(&mut rx)];
-    pl022.plan(&program, &mut message).expect("a good message");
-    assert_eq!(pl022.start(&program, &mut message), Poll::Pending);
-    assert_eq!(fake.borrow().remaining(), 0);
+    hold(&script, config, |steps, _| {
+        let mut rx = [0; 64];
+        steps.begin(&mut [Transfer::write(&[3, 1]), Transfer::read(&mut rx)]);
+    });
 }
 
 /// Lets frames go until the block interrupts; returns whether it was by its timeout.
@@ -294,27 +248,18 @@ fn every_length_loops_back_by_interrupt() {
         if cfg!(miri) { &[0, 1, 9, 22] } else { &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16, 256, 601] };
     for (number, bits, word_delay_ns) in [(0, 8, 0), (1, 8, 0), (3, 16, 0), (1, 8, 250)] {
         let block = Looped { pace: Pace::Told, ..Looped::default() };
-        let mut pl022 = Pl022::new(block, NoPins, Ticker(0), eager());
+        let mut pl022 = Pl022::new(block, NoPins, Ticker::default(), eager());
         let mode = Mode::from_number(number).expect("a mode");
         let settings =
             Settings { word_delay_ns, ..SETTINGS.with_mode(mode).with_bits_per_word(bits) };
-        let (program, _) = pl022.configure(&settings).expect("opens");
+        let mut steps = Steps::new(&mut pl022, &settings);
         for len in lengths.iter().map(|len| len.next_multiple_of(usize::from(bits / 8))) {
-            let tx: Vec<u8> = (0..len).map(|i| (i * 7 + 1) as u8).collect();
-            let mut rx = vec![0; len];
-            let mut message = [Transfer::exchange(&tx, &mut rx)];
-            pl022.plan(&program, &mut message).expect("a good message");
-            let before = pl022.regs.frames;
-            let mut polled = pl022.start(&program, &mut message);
+            let before = steps.driver.regs.frames;
             let mut timeouts = 0;
-            while polled.is_pending() {
-                pl022.arm();
+            steps.loop_back(len, settings, |pl022| {
                 timeouts += usize::from(interrupts(&mut pl022.regs));
-                polled = pl022.resume(&program, &mut message);
-            }
-            assert_eq!(polled, Poll::Ready(Ok(len)));
-            assert_eq!(rx, tx, "{len} bytes in words of {bits} bits");
-            let frames = pl022.regs.frames - before;
+            });
+            let frames = steps.driver.regs.frames - before;
             assert!(frames < 4 || word_delay_ns > 0 || timeouts == 0, "{len}: RXIM is faster");
         }
         let block = pl022.release().0;
@@ -337,7 +282,7 @@ fn a_tail_that_nobody_announces_is_found_at_the_deadline() {
         }
     }
     let now = Cell::new(0);
-    let pl022 = Pl022::new(Looped::default(), NoPins, Clock(&now), eager());
+    let pl022 = Pl022::new(Looped::default(), NoPins, Clock::new(&now), eager());
     let bus = Bus::new(pl022.with_interrupt(Sleeper(&now)));
     let device = bus.device(&SETTINGS).expect("opens");
     for len in [1, 3, 4, 30] {
@@ -348,31 +293,14 @@ fn a_tail_that_nobody_announces_is_found_at_the_deadline() {
 
 #[test]
 fn without_somebody_to_wake_the_caller_a_message_is_polled() {
-    let bus = Bus::new(Pl022::new(Looped::default(), NoPins, Ticker(0), eager()));
-    let device = bus.device(&SETTINGS).expect("opens");
-    let mut bytes = [9; 300];
-    assert_eq!(device.sync(&mut [Transfer::in_place(&mut bytes)]), Ok(300));
-    assert_eq!(bytes, [9; 300]);
-}
-
-/// An interrupt that ends the caller.
-struct Fatal;
-
-impl Interrupt for Fatal {
-    fn enable(&mut self) {}
-    fn wait(&mut self, _timeout_us: u32) -> bool {
-        panic!("was killed while it slept")
-    }
+    let pl022 = Pl022::new(Looped::default(), NoPins, Ticker::default(), eager());
+    testing::runs_without_interrupt(pl022, &SETTINGS);
 }
 
 #[test]
 fn a_caller_that_dies_asleep_leaves_an_idle_block() {
     let block = Looped { pace: Pace::PerLook, ..Looped::default() };
-    let pl022 = Pl022::new(block, NoPins, Ticker(0), eager()).with_interrupt(Fatal);
-    let bus = Bus::new(pl022);
-    let device = bus.device(&SETTINGS).expect("opens");
-    let died = catch_unwind(AssertUnwindSafe(|| device.sync(&mut [Transfer::write(&[0; 64])])));
-    died.expect_err("dies");
-    let block = bus.into_inner().release().0;
+    let pl022 = Pl022::new(block, NoPins, Ticker::default(), eager()).with_interrupt(Fatal);
+    let block = testing::die_asleep(pl022, &SETTINGS).release().0;
     assert_eq!((block.tx.len(), block.rx.len(), block.imsc), (0, 0, 0));
 }

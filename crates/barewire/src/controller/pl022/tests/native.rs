@@ -3,16 +3,15 @@
 use super::*;
 
 fn bus(line: CsLine) -> Bus<Pl022<Looped, NoGpio, Ticker>> {
-    Bus::new(Pl022::new(Looped::default(), NoGpio, Ticker(0), config(line)))
+    Bus::new(Pl022::new(Looped::default(), NoGpio, Ticker::default(), config(line)))
 }
 
 fn hold_native(exchange: &[Access], mode: Mode, message: &mut [Transfer<'_>]) {
     let script = [&RESET, exchange].concat();
-    let mut fake = Fake::new(&script);
-    let bus = Bus::new(Pl022::new(&mut fake, NoGpio, Ticker(0), config(NATIVE)));
+    let blocks = Blocks::on(&script);
+    let bus = Bus::new(Pl022::new(blocks.at(0), NoGpio, Ticker::default(), config(NATIVE)));
     bus.device(&SETTINGS.with_mode(mode)).expect("opens").sync(message).expect("runs");
-    let _ = bus;
-    assert_eq!(fake.remaining(), 0);
+    blocks.end();
 }
 
 #[test]
@@ -107,7 +106,7 @@ fn the_line_is_active_low_and_the_only_one() {
 
     let mut both = config(NATIVE);
     both.chip_selects[3] = PIN_3;
-    let bus = Bus::new(Pl022::new(Looped::default(), NoPins, Ticker(0), both));
+    let bus = Bus::new(Pl022::new(Looped::default(), NoPins, Ticker::default(), both));
     bus.device(&SETTINGS).expect("the block's own is selected alone");
     let with_pin = Settings::new(3, 1_000_000);
     assert_eq!(bus.device(&with_pin).expect_err("both would be"), Error::NoIdleChipSelect);

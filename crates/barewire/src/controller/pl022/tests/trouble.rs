@@ -16,7 +16,7 @@ impl GpioBank for Count<'_> {
 
 fn wedged() -> Bus<Pl022<Looped, NoPins, Ticker>> {
     let block = Looped { pace: Pace::Never, ..Looped::default() };
-    Bus::new(Pl022::new(block, NoPins, Ticker(0), config(PIN_3)))
+    Bus::new(Pl022::new(block, NoPins, Ticker::default(), config(PIN_3)))
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn a_wedged_block_times_out() {
 fn a_block_that_stays_full_is_given_nothing_more_until_it_runs_again() {
     let mut block = Looped { pace: Pace::Never, ..Looped::default() };
     let selected = Cell::new(0);
-    let mut pl022 = Pl022::new(&mut block, Count(&selected), Ticker(0), config(PIN_3));
+    let mut pl022 = Pl022::new(&mut block, Count(&selected), Ticker::default(), config(PIN_3));
     let (program, _) = pl022.configure(&SETTINGS).expect("opens");
     let run = |pl022: &mut Pl022<&mut Looped, Count<'_>, Ticker>| {
         let mut message = [Transfer::write(&[1, 2, 3])];
@@ -61,7 +61,7 @@ fn a_lost_word_is_an_overrun_and_the_next_message_is_good() {
     for (len, loses) in [(1, 0), (3, 1), (8, 7), (8, 0), (100, 50), (100, 98)] {
         for pace in [Pace::AtOnce, Pace::PerLook] {
             let block = Looped { pace, loses: Some(loses), ..Looped::default() };
-            let bus = Bus::new(Pl022::new(block, NoPins, Ticker(0), config(PIN_3)));
+            let bus = Bus::new(Pl022::new(block, NoPins, Ticker::default(), config(PIN_3)));
             let device = bus.device(&SETTINGS).expect("opens");
             let mut bytes = vec![9; len];
             let error = device.sync(&mut [Transfer::in_place(&mut bytes)]).expect_err("loses one");
@@ -78,12 +78,12 @@ fn whoever_left_words_behind_they_are_let_out_before_the_first_message() {
     let disabled = |words: [u32; 3]| Looped { tx: words.into(), ..Looped::default() };
     // Registers nobody has set, and a block that is not enabled: its words would never go.
     let block = Looped { pace: Pace::PerLook, ..disabled([1, 2, 3]) };
-    let pl022 = Pl022::new(block, NoPins, Ticker(0), config(PIN_3));
+    let pl022 = Pl022::new(block, NoPins, Ticker::default(), config(PIN_3));
     assert_eq!((pl022.regs.frames, pl022.regs.rx.len(), pl022.stuck), (3, 0, None));
     assert_eq!(pl022.regs.offences, 0);
     // Words received that nobody read.
     let block = Looped { rx: [1, 2, 3, 4, 5, 6, 7, 8].into(), ..Looped::default() };
-    let pl022 = Pl022::new(block, NoPins, Ticker(0), config(PIN_3));
+    let pl022 = Pl022::new(block, NoPins, Ticker::default(), config(PIN_3));
     assert_eq!((pl022.regs.frames, pl022.regs.rx.len(), pl022.stuck), (0, 0, None));
 }
 
@@ -92,9 +92,9 @@ fn a_target_is_disabled_before_it_becomes_a_controller() {
     let mut script = Vec::from(RESET);
     script[3] = Read(CR1, 0x0e);
     script[4] = Write(CR1, 0x0c);
-    let mut fake = Fake::new(&script);
-    let _ = Pl022::new(&mut fake, NoPins, Ticker(0), config(PIN_3));
-    assert_eq!(fake.remaining(), 0);
+    let blocks = Blocks::on(&script);
+    let _ = Pl022::new(blocks.at(0), NoPins, Ticker::default(), config(PIN_3));
+    blocks.end();
 }
 
 #[test]
@@ -104,9 +104,9 @@ fn reclaiming_deselects_and_relies_on_nothing() {
     script.push(Write(IMSC, 0));
     script.extend(on_pin(&configured(0x07)));
     script.extend([SELECT, Write(DR, 1), Read(SR, IDLE_RNE), Read(DR, 2), DESELECT, Write(CR1, 0)]);
-    let fake = RefCell::new(Fake::new(&script));
-    let gpio = Pl061::new(Shared { fake: &fake, base: GPIO });
-    let mut pl022 = Pl022::new(Shared { fake: &fake, base: 0 }, gpio, Ticker(0), config(PIN_3));
+    let blocks = Blocks::on(&script);
+    let gpio = Pl061::new(blocks.at(GPIO));
+    let mut pl022 = Pl022::new(blocks.at(0), gpio, Ticker::default(), config(PIN_3));
     let (program, _) = pl022.configure(&SETTINGS).expect("opens");
     for reclaims in [true, false] {
         let mut message = [Transfer::write(&[1])];
@@ -117,5 +117,5 @@ fn reclaiming_deselects_and_relies_on_nothing() {
         }
     }
     pl022.release();
-    assert_eq!(fake.borrow().remaining(), 0);
+    blocks.end();
 }
