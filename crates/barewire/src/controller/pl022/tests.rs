@@ -273,6 +273,7 @@ fn what_the_block_cannot_do_is_refused_at_opening() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "arithmetic without memory, a million times")]
 fn the_clock_is_the_fastest_not_above_what_was_asked() {
     for reference_hz in [24_000_000, 80_000_000, 99_999_989, 150_000_000] {
         let config = Pl022Config { reference_hz, ..config(PIN_3) };

@@ -144,11 +144,12 @@ const PIPES: [Pipe; 3] = [Pipe::WaitDataRead, Pipe::OneWord, Pipe::TwoWords];
 
 #[test]
 fn every_length_loops_back_and_no_word_is_written_over() {
+    let lengths: &[usize] = if cfg!(miri) { &[1, 4, 5] } else { &[1, 2, 3, 4, 5, 16, 17, 64] };
     for pipe in PIPES {
         // A word as short as a look is lost where nobody waits for the second look.
         let shortest = u32::from(pipe == Pipe::TwoWords);
         for looks in [shortest, 2, 4] {
-            for len in [1, 2, 3, 4, 5, 16, 17, 64] {
+            for &len in lengths {
                 for (bits, word_delay_ns) in [(8, 0), (8, 300), (8, 70_000), (16, 0), (16, 300)] {
                     let len = if bits == 16 { 2 * len } else { len };
                     let block = loop_back(pipe, looks, bits, word_delay_ns, len);

@@ -58,7 +58,12 @@ fn a_block_that_stays_full_is_given_nothing_more_until_it_runs_again() {
 
 #[test]
 fn a_lost_word_is_an_overrun_and_the_next_message_is_good() {
-    for (len, loses) in [(1, 0), (3, 1), (8, 7), (8, 0), (100, 50), (100, 98)] {
+    let cases: &[(usize, usize)] = if cfg!(miri) {
+        &[(3, 1), (8, 0)]
+    } else {
+        &[(1, 0), (3, 1), (8, 7), (8, 0), (100, 50), (100, 98)]
+    };
+    for &(len, loses) in cases {
         for pace in [Pace::AtOnce, Pace::PerLook] {
             let block = Looped { pace, loses: Some(loses), ..Looped::default() };
             let bus = Bus::new(Pl022::new(block, NoPins, Ticker::default(), config(PIN_3)));
