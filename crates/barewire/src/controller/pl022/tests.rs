@@ -273,12 +273,15 @@ fn what_the_block_cannot_do_is_refused_at_opening() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "arithmetic without memory, a million times")]
 fn the_clock_is_the_fastest_not_above_what_was_asked() {
-    for reference_hz in [24_000_000, 80_000_000, 99_999_989, 150_000_000] {
+    // Under Miri one of each: it is arithmetic, and most of it the test's own.
+    let some = |all: usize| if cfg!(miri) { 1 } else { all };
+    for reference_hz in [99_999_989, 24_000_000, 80_000_000, 150_000_000].into_iter().take(some(4))
+    {
         let config = Pl022Config { reference_hz, ..config(PIN_3) };
         let min_hz = config.limits(1).min_speed_hz;
-        for asked_hz in [min_hz, 10_000, 99_999, 400_000, 3_600_000, 19_999_999, 200_000_000] {
+        let asked = [3_600_000, min_hz, 10_000, 99_999, 400_000, 19_999_999, 200_000_000];
+        for asked_hz in asked.into_iter().take(some(7)) {
             let (program, effective) =
                 config.configure(&Settings::new(0, asked_hz), 8_000_000).expect("is in range");
             let control = program.plan.control;
