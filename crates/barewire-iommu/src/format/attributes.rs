@@ -1,0 +1,120 @@
+//! What a leaf allows and how memory is accessed through it (D8.4 to D8.6), by the manual's names.
+
+use super::config::Stage;
+
+/// What devices may do there.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Access {
+    /// Read only.
+    Read,
+    /// Read and write.
+    ReadWrite,
+    /// Write only: stage 2 has it (S2AP = 0b10), stage 1 reads as well.
+    Write,
+}
+
+/// What kind of memory it is: an index of MAIR at stage 1, MemAttr at stage 2.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum MemoryType {
+    /// Normal, write-back cacheable. MAIR index 1 of `Attributes::MAIR`.
+    NormalWriteBack,
+    /// Normal, non-cacheable. MAIR index 0.
+    NormalNonCacheable,
+    /// Device-nGnRE: registers. MAIR index 2.
+    DeviceNGnRE,
+}
+
+/// SH\[1:0\].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Shareability {
+    /// SH = 0b00.
+    Non,
+    /// SH = 0b10.
+    Outer,
+    /// SH = 0b11.
+    Inner,
+}
+
+const ACCESS_FLAG: u64 = 1 << 10;
+const NOT_GLOBAL: u64 = 1 << 11;
+/// Stage 1: AP\[2\], read only. AP\[1\] allows unprivileged access, which is what most devices do.
+const AP_READ_ONLY: u64 = 1 << 7;
+const AP_UNPRIVILEGED: u64 = 1 << 6;
+const STAGE1_UXN: u64 = 1 << 54;
+const STAGE1_PXN: u64 = 1 << 53;
+const STAGE2_XN: u64 = 1 << 54;
+
+/// A leaf's upper and lower attributes, computed once.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Attributes {
+    bits: u64,
+    stage: Stage,
+}
+
+impl Attributes {
+    /// The MAIR that [`MemoryType`] counts on: index 0 normal non-cacheable (0x44), 1 normal
+    /// write-back (0xff), 2 Device-nGnRE (0x04).
+    pub const MAIR: u64 = 0x04_ff_44;
+
+    /// Normal cacheable memory, inner shareable, not executable: what DMA buffers are.
+    pub const fn new(stage: Stage, access: Access) -> Self {
+        Self::with(stage, access, MemoryType::NormalWriteBack, Shareability::Inner)
+    }
+
+    /// Not global, not executable, access flag set, unprivileged access allowed.
+    pub const fn with(
+        stage: Stage,
+        access: Access,
+        memory: MemoryType,
+        shareability: Shareability,
+    ) -> Self {
+        let sh = match shareability {
+            Shareability::Non => 0,
+            Shareability::Outer => 0b10,
+            Shareability::Inner => 0b11,
+        } << 8;
+        let rest = match stage {
+            Stage::One => {
+                let index = match memory {
+                    MemoryType::NormalNonCacheable => 0,
+                    MemoryType::NormalWriteBack => 1,
+                    MemoryType::DeviceNGnRE => 2,
+                };
+                let ap = match access {
+                    Access::Read => AP_READ_ONLY,
+                    Access::ReadWrite | Access::Write => 0,
+                };
+                index << 2 | ap | AP_UNPRIVILEGED | NOT_GLOBAL | STAGE1_UXN | STAGE1_PXN
+            }
+            Stage::Two => {
+                let mem_attr = match memory {
+                    MemoryType::NormalNonCacheable => 0b0101,
+                    MemoryType::NormalWriteBack => 0b1111,
+                    MemoryType::DeviceNGnRE => 0b0001,
+                };
+                let s2ap = match access {
+                    Access::Read => 0b01,
+                    Access::Write => 0b10,
+                    Access::ReadWrite => 0b11,
+                };
+                mem_attr << 2 | s2ap << 6 | STAGE2_XN
+            }
+        };
+        Self { bits: rest | sh | ACCESS_FLAG, stage }
+    }
+
+    /// The bits as they stand in a descriptor, without address and type.
+    pub const fn bits(self) -> u64 {
+        self.bits
+    }
+
+    /// The stage they are for.
+    pub const fn stage(self) -> Stage {
+        self.stage
+    }
+
+    /// Attributes found in a descriptor.
+    pub const fn from_descriptor(bits: u64, stage: Stage) -> Self {
+        Self { bits, stage }
+    }
+}

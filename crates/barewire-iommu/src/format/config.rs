@@ -1,0 +1,99 @@
+//! What a caller asks of a table.
+
+use core::fmt;
+
+/// The size of the smallest page and of a table.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Granule {
+    /// 4 KiB; blocks of 2 MiB and 1 GiB.
+    #[default]
+    Size4K,
+    /// 16 KiB; blocks of 32 MiB.
+    Size16K,
+    /// 64 KiB; blocks of 512 MiB.
+    Size64K,
+}
+
+/// Whose addresses are translated.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Stage {
+    /// A device's own: tagged with an ASID.
+    #[default]
+    One,
+    /// A virtual machine's (IPA): tagged with a VMID. The root may be up to 16 tables side by side.
+    Two,
+}
+
+/// A table's shape as asked for; `Geometry::new` checks it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Config {
+    /// The smallest page.
+    pub granule: Granule,
+    /// Whose addresses.
+    pub stage: Stage,
+    /// Bits of an IOVA, 32 to 48 (Linux's `ias`).
+    pub input_bits: u8,
+    /// Bits of a physical address: 32, 36, 40, 42, 44 or 48 (Linux's `oas`).
+    pub output_bits: u8,
+    /// Whether the hardware takes a block's replacement by a table, and back, without
+    /// break-before-make (FEAT_BBM level 2; `SMMU_IDR3.BBML`): then part of a live block may be
+    /// unmapped.
+    pub bbml2: bool,
+}
+
+impl Default for Config {
+    /// 4 KiB pages, stage 1, 48 bits in and out.
+    fn default() -> Self {
+        Self {
+            granule: Granule::Size4K,
+            stage: Stage::One,
+            input_bits: 48,
+            output_bits: 48,
+            bbml2: false,
+        }
+    }
+}
+
+/// Why there is no such table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// Input addresses have 32 to 48 bits.
+    InputBits(u8),
+    /// Output addresses have 32, 36, 40, 42, 44 or 48 bits.
+    OutputBits(u8),
+    /// The pool has no room for the root, which needs this many bytes.
+    NoRoot(usize),
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::InputBits(bits) => {
+                write!(f, "{bits} bits of input address: 32 to 48 are possible")
+            }
+            Self::OutputBits(bits) => {
+                write!(f, "{bits} bits of output address: 32, 36, 40, 42, 44 and 48 are possible")
+            }
+            Self::NoRoot(bytes) => write!(f, "the pool has no {bytes} bytes for the root table"),
+        }
+    }
+}
+
+impl core::error::Error for ConfigError {}
+
+impl Granule {
+    /// Bits of an address within a page: 12, 14 or 16.
+    pub const fn shift(self) -> u32 {
+        match self {
+            Self::Size4K => 12,
+            Self::Size16K => 14,
+            Self::Size64K => 16,
+        }
+    }
+
+    /// A page's size in bytes.
+    pub const fn bytes(self) -> u64 {
+        1 << self.shift()
+    }
+}

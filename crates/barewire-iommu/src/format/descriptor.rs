@@ -1,0 +1,60 @@
+//! A descriptor's bits (D8.3).
+
+use super::geometry::LAST;
+use crate::address::PhysAddr;
+
+const VALID: u64 = 1;
+/// Bit 1: a table at levels 0 to 2, a page at level 3; without it a block, and reserved at level 3.
+const TABLE_OR_PAGE: u64 = 1 << 1;
+/// Where an address may be in a descriptor, bits 47 to 12.
+const ADDRESS: u64 = 0x0000_ffff_ffff_f000;
+
+/// An entry of a table, as the walker reads it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(transparent)]
+pub struct Descriptor(pub u64);
+
+impl Descriptor {
+    /// Nothing: a fault for whoever walks here. All-zero, though any even number would do.
+    pub const EMPTY: Self = Self(0);
+
+    /// A table's address.
+    pub const fn table(at: PhysAddr) -> Self {
+        Self(at.0 | TABLE_OR_PAGE | VALID)
+    }
+
+    /// A page (level 3) or block with attribute bits.
+    pub const fn leaf(at: PhysAddr, level: u32, attributes: u64) -> Self {
+        Self(at.0 | attributes | Self::leaf_type(level))
+    }
+
+    /// The two type bits of a leaf at `level`.
+    pub const fn leaf_type(level: u32) -> u64 {
+        if level == LAST { TABLE_OR_PAGE | VALID } else { VALID }
+    }
+
+    /// Whether a walker goes on or ends here, instead of faulting.
+    pub const fn is_valid(self) -> bool {
+        self.0 & VALID != 0
+    }
+
+    /// Whether the walk goes on in another table.
+    pub const fn is_table(self, level: u32) -> bool {
+        level != LAST && self.0 & (TABLE_OR_PAGE | VALID) == TABLE_OR_PAGE | VALID
+    }
+
+    /// Whether the walk ends here with an address.
+    pub const fn is_leaf(self, level: u32) -> bool {
+        self.0 & (TABLE_OR_PAGE | VALID) == Self::leaf_type(level)
+    }
+
+    /// The address of a table, or of a leaf whose span is at least a page of 4 KiB.
+    pub const fn address(self) -> PhysAddr {
+        PhysAddr(self.0 & ADDRESS)
+    }
+
+    /// Everything but address and type.
+    pub const fn attributes(self) -> u64 {
+        self.0 & !(ADDRESS | TABLE_OR_PAGE | VALID)
+    }
+}

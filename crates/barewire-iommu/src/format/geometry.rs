@@ -1,0 +1,109 @@
+//! Levels, indices and sizes: what follows from a [`Config`].
+
+use super::config::{Config, ConfigError, Stage};
+
+/// The last level: its descriptors are pages.
+pub(crate) const LAST: u32 = 3;
+
+/// Tables that may stand side by side as a stage 2 root (D8.2.2).
+const CONCATENATED_MAX: u32 = 16;
+
+/// The shape of a table: levels count from the root to 3, as in the manual.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Geometry {
+    config: Config,
+    /// log2 of the granule.
+    page_shift: u32,
+    /// log2 of the entries of a table.
+    index_bits: u32,
+    /// The root's level.
+    start: u32,
+    /// log2 of the root's entries.
+    root_bits: u32,
+}
+
+impl Geometry {
+    /// What `config` amounts to.
+    ///
+    /// # Errors
+    /// [`ConfigError::InputBits`], [`ConfigError::OutputBits`].
+    pub const fn new(config: Config) -> Result<Self, ConfigError> {
+        if config.input_bits < 32 || config.input_bits > 48 {
+            return Err(ConfigError::InputBits(config.input_bits));
+        }
+        if !matches!(config.output_bits, 32 | 36 | 40 | 42 | 44 | 48) {
+            return Err(ConfigError::OutputBits(config.output_bits));
+        }
+        let page_shift = config.granule.shift();
+        let index_bits = page_shift - 3;
+        let resolved = config.input_bits as u32 - page_shift;
+        let mut levels = resolved.div_ceil(index_bits);
+        let mut root_bits = resolved - (levels - 1) * index_bits;
+        if matches!(config.stage, Stage::Two) && levels > 1 && 1 << root_bits <= CONCATENATED_MAX {
+            // One level less to walk: the entries that would be the root's become tables of its.
+            levels -= 1;
+            root_bits += index_bits;
+        }
+        Ok(Self { config, page_shift, index_bits, start: LAST + 1 - levels, root_bits })
+    }
+
+    /// What was asked for.
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The root's level, 0 to 2.
+    pub const fn start_level(&self) -> u32 {
+        self.start
+    }
+
+    /// Entries of the table at `level`; a concatenated root counts as one table.
+    pub const fn entries(&self, level: u32) -> usize {
+        1 << if level == self.start { self.root_bits } else { self.index_bits }
+    }
+
+    /// Bytes of the root. It is aligned to its size, and to 64 bytes if smaller.
+    pub const fn root_bytes(&self) -> usize {
+        8 << self.root_bits
+    }
+
+    /// Bytes of every other table, and of a page.
+    pub const fn page_bytes(&self) -> u64 {
+        1 << self.page_shift
+    }
+
+    /// log2 of the granule.
+    pub const fn page_shift(&self) -> u32 {
+        self.page_shift
+    }
+
+    /// log2 of the bytes one entry at `level` covers.
+    pub const fn shift(&self, level: u32) -> u32 {
+        self.page_shift + (LAST - level) * self.index_bits
+    }
+
+    /// Bytes one entry at `level` covers.
+    pub const fn span(&self, level: u32) -> u64 {
+        1 << self.shift(level)
+    }
+
+    /// Where `iova` is in its table at `level`.
+    pub const fn index(&self, iova: u64, level: u32) -> usize {
+        (iova >> self.shift(level)) as usize & (self.entries(level) - 1)
+    }
+
+    /// Whether a leaf may stand at `level`: pages at 3, blocks at 2, and of 4 KiB granules at 1.
+    pub const fn leaf_at(&self, level: u32) -> bool {
+        level == LAST || level == 2 || (level == 1 && self.page_shift == 12)
+    }
+
+    /// The first IOVA that is too large.
+    pub const fn input_end(&self) -> u64 {
+        1 << self.config.input_bits
+    }
+
+    /// The first physical address that is too large.
+    pub const fn output_end(&self) -> u64 {
+        1 << self.config.output_bits
+    }
+}

@@ -1,0 +1,20 @@
+//! What a VMSAv8-64 translation table looks like, and nothing about memory.
+//!
+//! *Read first*: Arm ARM DDI 0487, D8.2 (levels, concatenation) and D8.3 (descriptors).
+//!
+//! [`config`] is what a caller asks for and [`geometry`] what follows from it; [`descriptor`] and
+//! [`attributes`] are the bits.
+//!
+//! # Not supported
+//! 52-bit addresses (LPA, LPA2), the upper half of the address space (TTBR1), the Contiguous bit,
+//! hardware update of access and dirty state, hierarchical attributes in table descriptors.
+
+mod attributes;
+mod config;
+mod descriptor;
+mod geometry;
+
+pub use attributes::{Access, Attributes, MemoryType, Shareability};
+pub use config::{Config, ConfigError, Granule, Stage};
+pub use descriptor::Descriptor;
+pub use geometry::Geometry;

@@ -1,0 +1,38 @@
+//! IO page tables at memory speed: map, unmap, and one TLB invalidation where one is enough.
+//!
+//! *Read first*: Arm ARM (DDI 0487), chapter D8, for the tables; SMMUv3 (IHI 0070) for the queues;
+//! `README.md` for what this crate is and is not.
+//!
+//! # How it works
+//! - `address` has the numbers everybody speaks of: [`Iova`], [`PhysAddr`], [`Segment`].
+//! - `format` knows what a table looks like: [`Config`] to [`Geometry`], [`Attributes`], descriptors.
+//! - `pool` is where tables come from, and the only way to their memory: [`Pool`].
+//! - `table` maps and unmaps: [`PageTable`], and [`Part`] for those who share one.
+//! - `gather` remembers what was unhooked and not yet invalidated: [`Gather`].
+//! - `tlbi` is what a TLB can be told ([`Tlbi`]) and who tells it ([`Invalidate`]).
+//! - `strategy` decides which of those a gather becomes: [`Strategy`].
+//!
+//! Arrows: domain → strategy → gather, tlbi; table → pool, gather → format → address; smmu → tlbi.
+#![no_std]
+
+#[cfg(test)]
+extern crate std;
+
+mod address;
+mod format;
+mod gather;
+mod pool;
+#[allow(unused_imports, reason = "whoever needs atomics of their own")]
+mod sync;
+mod table;
+mod tlbi;
+
+pub use address::{Iova, PhysAddr, Segment};
+pub use format::{
+    Access, Attributes, Config, ConfigError, Descriptor, Geometry, Granule, MemoryType,
+    Shareability, Stage,
+};
+pub use gather::{Gather, Run};
+pub use pool::{Chain, Pool};
+pub use table::{MapError, PageTable, Part, UnmapError};
+pub use tlbi::{Context, FlushError, Invalidate, Tlbi};

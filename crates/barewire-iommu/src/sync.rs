@@ -1,0 +1,7 @@
+//! Atomics: the processor's, or the model checker's.
+
+#[cfg(loom)]
+pub(crate) use loom::sync::atomic;
+
+#[cfg(not(loom))]
+pub(crate) use core::sync::atomic;
