@@ -25,6 +25,8 @@ mod pool;
 #[allow(unused_imports, reason = "whoever needs atomics of their own")]
 mod sync;
 mod table;
+#[cfg(test)]
+mod testing;
 mod tlbi;
 
 pub use address::{Iova, PhysAddr, Segment};
@@ -33,6 +35,6 @@ pub use format::{
     Shareability, Stage,
 };
 pub use gather::{Gather, Run};
-pub use pool::{Chain, Pool};
-pub use table::{MapError, PageTable, Part, UnmapError};
+pub use pool::{Arena, ArenaError, Chain, Link, Pool};
+pub use table::{MapError, Mapping, PageTable, Part, Ranges, Translation, UnmapError};
 pub use tlbi::{Context, FlushError, Invalidate, Tlbi};
