@@ -20,6 +20,8 @@ pub struct Geometry {
     start: u32,
     /// log2 of the root's entries.
     root_bits: u32,
+    /// log2 of what one of them covers.
+    root_shift: u32,
 }
 
 impl Geometry {
@@ -44,7 +46,9 @@ impl Geometry {
             levels -= 1;
             root_bits += index_bits;
         }
-        Ok(Self { config, page_shift, index_bits, start: LAST + 1 - levels, root_bits })
+        let start = LAST + 1 - levels;
+        let root_shift = page_shift + (levels - 1) * index_bits;
+        Ok(Self { config, page_shift, index_bits, start, root_bits, root_shift })
     }
 
     /// What was asked for.
@@ -70,6 +74,16 @@ impl Geometry {
     /// Bytes of every other table, and of a page.
     pub const fn page_bytes(&self) -> u64 {
         1 << self.page_shift
+    }
+
+    /// Entries of the root.
+    pub(crate) const fn root_entries(&self) -> usize {
+        1 << self.root_bits
+    }
+
+    /// log2 of what one of them covers.
+    pub(crate) const fn root_shift(&self) -> u32 {
+        self.root_shift
     }
 
     /// log2 of the entries of every table but the root.

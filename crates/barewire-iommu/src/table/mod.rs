@@ -374,12 +374,8 @@ impl<'t, P: Pool> Part<'t, P> {
     ) -> Result<u64, UnmapError> {
         let mut node = Node::root(self.table);
         // Down to the table in which the range is a whole entry, or more than one.
-        loop {
-            let shift = node.shift();
-            let one = range.start >> shift == (range.end - 1) >> shift;
-            if !one || node.level() == LAST || range.end - range.start == 1 << shift {
-                break;
-            }
+        let more_than_part = (range.start ^ (range.end - 1)) | (range.end - range.start);
+        while more_than_part >> node.shift() == 0 {
             match node.entry(node.index(range.start)) {
                 Entry::Empty(_) => return Ok(0),
                 Entry::Table(child) => node = child,

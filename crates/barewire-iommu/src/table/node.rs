@@ -54,7 +54,7 @@ impl<'t, P: Pool> Node<'t, P> {
     #[inline]
     pub(super) fn root(table: &'t PageTable<P>) -> Self {
         let level = table.geometry.start_level();
-        let (shift, entries) = (table.geometry.shift(level), table.geometry.entries(level));
+        let (shift, entries) = (table.geometry.root_shift(), table.geometry.root_entries());
         Self { table, at: table.root, place: place(&table.pool, table.root), level, shift, entries }
     }
 
@@ -163,12 +163,13 @@ impl<'t, P: Pool> Node<'t, P> {
         let mut tail = unsafe { self.tail(entries.start) };
         while left >= TOGETHER {
             // SAFETY: as many entries are left.
-            let get = |n| unsafe { tail.get(n) };
-            if (0..TOGETHER).fold(1, |all, n| all & get(n)) != 0 {
-                valid += TOGETHER;
+            let all = (0..TOGETHER).fold(u64::MAX, |all, n| all & unsafe { tail.look(n) });
+            valid += if Descriptor(all).is_valid() {
+                TOGETHER
             } else {
-                valid += (0..TOGETHER).map(|n| get(n) as usize & 1).sum::<usize>();
-            }
+                // SAFETY: as above.
+                unsafe { tail.count(TOGETHER) }
+            };
             for n in 0..TOGETHER {
                 // SAFETY: as above.
                 unsafe { tail.set(n, Descriptor::EMPTY.0) };
@@ -179,19 +180,21 @@ impl<'t, P: Pool> Node<'t, P> {
         }
         for n in 0..left {
             // SAFETY: as above.
-            valid += unsafe { tail.get(n) } as usize & 1;
+            valid += usize::from(Descriptor(unsafe { tail.look(n) }).is_valid());
             // SAFETY: as above.
             unsafe { tail.set(n, Descriptor::EMPTY.0) };
         }
         valid
     }
 
-    /// The first valid one of some entries.
+    /// The first valid one of some entries that nobody else writes meanwhile.
     #[inline]
     pub(super) fn occupied(self, entries: Range<usize>) -> Option<(usize, Descriptor)> {
         assert!(entries.start <= entries.end && entries.end <= self.entries);
         // SAFETY: checked.
-        let any = entries.clone().fold(0, |any, n| any | unsafe { self.get(n) });
+        let tail = unsafe { self.tail(entries.start) };
+        // SAFETY: checked.
+        let any = (0..entries.len()).fold(0, |any, n| any | unsafe { tail.look(n) });
         if Descriptor(any).is_valid() { self.first_occupied(entries) } else { None }
     }
 
@@ -232,7 +235,10 @@ impl<'t, P: Pool> Node<'t, P> {
             // SAFETY: as above.
             unsafe { self.set(at, Descriptor::EMPTY.0) };
             if self.level + 1 < LAST {
-                *count += self.child(found.address()).gather_below(&mut chain);
+                let (below, tables) = self.child(found.address()).below();
+                // SAFETY: the table above them is unhooked.
+                unsafe { chain.append(self.pool(), below) };
+                *count += tables;
             }
             // SAFETY: nothing leads to it, and only this claim's owner could have found it.
             unsafe { chain.push(self.pool(), found.address()) };
@@ -274,21 +280,24 @@ impl<'t, P: Pool> Node<'t, P> {
         Ok(self.child(fresh.at))
     }
 
-    /// Chains the tables behind this one's entries, which a walker may still read; tells how many.
+    /// The tables behind this one's entries, chained, and how many. A walker may still read them.
     #[cold]
-    fn gather_below(self, chain: &mut Chain) -> usize {
-        let mut count = 0;
+    fn below(self) -> (Chain, usize) {
+        let (mut chain, mut count) = (Chain::new(), 0);
         for index in 0..self.entries {
             if let Entry::Table(child) = self.entry(index) {
                 if child.level < LAST {
-                    count += child.gather_below(chain);
+                    let (below, tables) = child.below();
+                    // SAFETY: the table above them is about to be chained.
+                    unsafe { chain.append(self.pool(), below) };
+                    count += tables;
                 }
                 // SAFETY: the table above is unhooked, and so is everything behind it.
                 unsafe { chain.push(self.pool(), child.at) };
                 count += 1;
             }
         }
-        count
+        (chain, count)
     }
 }
 
@@ -314,6 +323,23 @@ impl<P: Pool> Tail<'_, P> {
         }
     }
 
+    /// As `get`, in any order with other accesses and together with other entries.
+    ///
+    /// # Safety
+    /// As for `get`, and nobody else writes the entry meanwhile, though walkers may read it.
+    #[inline]
+    unsafe fn look(&self, n: usize) -> u64 {
+        if P::DIRECT {
+            // SAFETY: as for `get`.
+            let place = unsafe { self.place.add(n) };
+            // SAFETY: as for `get`, and no write goes on.
+            unsafe { place.read() }
+        } else {
+            // SAFETY: as for `get`.
+            unsafe { self.get(n) }
+        }
+    }
+
     /// # Safety
     /// As for `get`.
     #[inline]
@@ -325,6 +351,17 @@ impl<P: Pool> Tail<'_, P> {
             // SAFETY: the table is allocated and the entry within it.
             unsafe { self.node.pool().store(self.node.at, self.first + n, value) };
         }
+    }
+
+    /// How many of the first `n` are valid.
+    ///
+    /// # Safety
+    /// As for `look`, for each of them.
+    #[cold]
+    #[inline(never)]
+    unsafe fn count(&self, n: usize) -> usize {
+        // SAFETY: promised by the caller.
+        (0..n).filter(|n| Descriptor(unsafe { self.look(*n) }).is_valid()).count()
     }
 
     /// # Safety
@@ -403,7 +440,8 @@ impl Fresh {
         unsafe { table.pool.unpublished(self.at, bytes, fill) }
     }
 
-    /// The descriptor that leads to it, for another table that is not published yet.
+    /// The descriptor that leads to it, for an entry that nobody else writes.
+    #[inline]
     pub(super) fn into_descriptor(self) -> Descriptor {
         Descriptor::table(self.at)
     }
@@ -425,10 +463,8 @@ pub(super) fn new_root<P: Pool>(pool: &P, geometry: &Geometry) -> Option<PhysAdd
 
 /// Frees a table and everything below.
 pub(super) fn free_all<P: Pool>(table: &mut PageTable<P>) {
-    let mut below = Chain::new();
-    if table.geometry.start_level() < LAST {
-        Node::root(table).gather_below(&mut below);
-    }
+    let root = Node::root(table);
+    let below = if root.level < LAST { root.below().0 } else { Chain::new() };
     // SAFETY: the table is being dropped, and whoever told hardware of it has taken it back.
     unsafe { table.pool.free_chain(below, table.geometry.page_bytes() as usize) };
     // SAFETY: as above; it was allocated with this size.

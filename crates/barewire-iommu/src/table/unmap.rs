@@ -69,7 +69,7 @@ impl<'a> Remover<'a> {
     }
 
     /// Empties the leaves from `start` to `end` in `node`, a table of the last level.
-    #[inline]
+    #[inline(always)]
     pub(super) fn pages<P: Pool>(&mut self, node: Node<'_, P>, start: u64, end: u64) {
         let shift = node.shift();
         let first = node.index(start);
