@@ -22,6 +22,7 @@ mod address;
 mod format;
 mod gather;
 mod pool;
+mod strategy;
 #[allow(unused_imports, reason = "whoever needs atomics of their own")]
 mod sync;
 mod table;
@@ -34,5 +35,6 @@ pub use format::{
 };
 pub use gather::{Gather, Run};
 pub use pool::{Chain, Pool};
+pub use strategy::{Choice, Costs, Facts, Method, Operations, Prediction, Strategy};
 pub use table::{MapError, PageTable, Part, UnmapError};
-pub use tlbi::{Context, FlushError, Invalidate, Tlbi};
+pub use tlbi::{Context, FlushError, Invalidate, RangeStep, Tlbi, range_commands, range_steps};
