@@ -7,7 +7,7 @@ use barewire_iommu::{Context, FlushError, Invalidate, Tlbi};
 use super::{FlushFailure, Machine, State};
 use crate::violation::Violation;
 
-impl Invalidate for &Machine {
+impl Invalidate for Machine {
     fn flush(&self, context: Context, operations: &[Tlbi]) -> Result<(), FlushError> {
         self.state().flush(context, operations)
     }
