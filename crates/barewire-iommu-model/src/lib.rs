@@ -23,8 +23,7 @@
 //! use barewire_iommu_model::{Machine, Naive, Options, Shape, Violation};
 //!
 //! let machine = Machine::new(Options::default());
-//! let pool = &machine;
-//! let root = pool.alloc(4096).expect("there is memory");
+//! let root = machine.alloc(4096).expect("there is memory");
 //! let context = Context::Asid(1);
 //! // Whoever attaches a table that was never filled learns what stands in fresh memory.
 //! machine.attach(context, root, Shape::new(&Config::default()), 0);

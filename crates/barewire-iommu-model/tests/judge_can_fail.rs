@@ -29,18 +29,17 @@ fn meaning() -> Meaning {
 
 fn store(machine: &Machine, table: PhysAddr, index: usize, value: u64) {
     // SAFETY: the machine checks tables and entries, and reports what it does not know.
-    unsafe { (&machine).store(table, index, value) }
+    unsafe { machine.store(table, index, value) }
 }
 
 fn free(machine: &Machine, table: PhysAddr, bytes: usize) {
     // SAFETY: as in `store`.
-    unsafe { (&machine).free(table, bytes) }
+    unsafe { machine.free(table, bytes) }
 }
 
 /// A table in which these entries are set, filled before anybody sees it, and clean.
 fn table(machine: &Machine, bytes: usize, entries: &[(usize, u64)]) -> PhysAddr {
-    let pool = machine;
-    let table = pool.alloc(bytes).expect("there is memory");
+    let table = machine.alloc(bytes).expect("there is memory");
     let fill = |words: &mut [u64]| {
         words.fill(0);
         for (index, value) in entries {
@@ -48,8 +47,8 @@ fn table(machine: &Machine, bytes: usize, entries: &[(usize, u64)]) -> PhysAddr 
         }
     };
     // SAFETY: as in `store`; nobody else knows the table.
-    unsafe { pool.unpublished(table, bytes, fill) };
-    pool.clean(table, 0..bytes / 8);
+    unsafe { machine.unpublished(table, bytes, fill) };
+    machine.clean(table, 0..bytes / 8);
     table
 }
 
@@ -306,7 +305,7 @@ fn frees_and_accesses_are_watched() {
         ]
     );
     // SAFETY: the machine checks the call, which is a wrong one.
-    unsafe { (&machine).unpublished(actor.level_2, 4096, |words| words.fill(0)) };
+    unsafe { machine.unpublished(actor.level_2, 4096, |words| words.fill(0)) };
     assert_eq!(actor.violations(), [Violation::Unpublished { table: actor.level_2.0 }]);
 }
 
@@ -407,7 +406,7 @@ fn stores_in_between_are_seen() {
     for machine in ways() {
         let mut actor = Actor::new(&machine);
         // A table that is hooked before it is filled.
-        let level_3 = (&machine).alloc(4096).expect("there is memory");
+        let level_3 = machine.alloc(4096).expect("there is memory");
         actor.mapping(BLOCK, 0x5000, PAGE, |actor| {
             actor.set(1, level_3.0 | TABLE);
             for index in 0..512 {
@@ -485,16 +484,16 @@ fn a_forgotten_clean_is_seen() {
     // Of a table's contents, before it is hooked: what was in memory before is read.
     let machine = Machine::new(Options { coherent: false, ..Options::default() });
     let mut actor = Actor::new(&machine);
-    let level_3 = (&machine).alloc(4096).expect("there is memory");
+    let level_3 = machine.alloc(4096).expect("there is memory");
     let fill = |words: &mut [u64]| {
         words.fill(0);
         words[0] = 0x8000 | LEAF | 3;
     };
     // SAFETY: nobody else knows the table.
-    unsafe { (&machine).unpublished(level_3, 4096, fill) };
+    unsafe { machine.unpublished(level_3, 4096, fill) };
     actor.mapping(BLOCK, 0x8000, PAGE, |actor| {
         actor.set(1, level_3.0 | TABLE);
-        (&machine).clean(level_3, 0..512);
+        machine.clean(level_3, 0..512);
     });
     assert_reports!(actor.violations(), Violation::Malformed { .. });
 }

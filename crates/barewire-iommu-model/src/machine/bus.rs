@@ -12,7 +12,7 @@ use crate::violation::Violation;
 // SAFETY: an address is handed out once and never again, its memory is initialised (with garbage),
 // aligned to its size and reached by the methods below alone, each of which checks that there is
 // such a table and such an entry.
-unsafe impl Pool for &Machine {
+unsafe impl Pool for Machine {
     fn alloc(&self, bytes: usize) -> Option<PhysAddr> {
         self.state().memory.alloc(bytes).map(PhysAddr)
     }
