@@ -147,12 +147,6 @@ impl Memory {
         Some(Seen { cpu, poc: known.poc.as_ref().map_or(cpu, |poc| poc[index]) })
     }
 
-    /// What a walker reads if it sees only this copy.
-    pub(crate) fn word(&self, copy: Copy, table: u64, index: usize) -> Option<u64> {
-        let seen = self.seen(table, index)?;
-        Some(if copy == Copy::Cpu { seen.cpu } else { seen.poc })
-    }
-
     /// What a walker may read that is valid, in these entries.
     pub(crate) fn valid(&self, table: u64, entries: Range<usize>) -> Option<Vec<(usize, u64)>> {
         let known = self.tables.get(&table)?;
@@ -196,9 +190,10 @@ impl Memory {
         Ok(before)
     }
 
-    /// All words of a table.
-    pub(crate) fn words(&self, table: u64) -> Option<&[u64]> {
-        Some(&self.tables.get(&table)?.cpu)
+    /// All words of a table, as who sees only this copy reads them.
+    pub(crate) fn words(&self, copy: Copy, table: u64) -> Option<&[u64]> {
+        let known = self.tables.get(&table)?;
+        Some(if copy == Copy::Cpu { &known.cpu } else { known.poc.as_ref().unwrap_or(&known.cpu) })
     }
 
     /// Replaces all words of a table.

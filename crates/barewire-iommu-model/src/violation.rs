@@ -180,6 +180,12 @@ pub enum Violation {
         /// The entry.
         index: usize,
     },
+    /// An operation ended without a barrier after its last store: what a device is told next may
+    /// overtake it.
+    NoBarrier {
+        /// Whose.
+        context: Context,
+    },
     /// A command that this hardware does not have, or no hardware.
     Command {
         /// Why.
@@ -257,6 +263,9 @@ impl fmt::Display for Violation {
             }
             Self::NotCleaned { table, index } => {
                 write!(f, "entry {index} of table {table:#x} was never cleaned")
+            }
+            Self::NoBarrier { context } => {
+                write!(f, "an operation on {context:?} ended without a barrier after its stores")
             }
             Self::Command { why } => f.write_str(why),
         }

@@ -72,35 +72,37 @@ pub fn walk(
     unreachable!("an entry of level 3 is a leaf or a fault")
 }
 
-/// Every leaf that translates any of `range`, in order.
+/// Every leaf that translates any of `range`, in order; `words` are a table's.
 ///
 /// # Errors
 /// The first fault that is not merely a hole, and the address it is met at.
-pub fn leaves(
+pub fn leaves<'w>(
     root: &Root,
     range: Range<u64>,
-    mut word: impl FnMut(u64, usize) -> Option<u64>,
+    mut words: impl FnMut(u64) -> Option<&'w [u64]>,
     mut found: impl FnMut(Leaf),
 ) -> Result<(), (u64, Fault)> {
-    below(root, root.table, root.shape.start, 0, &range, &mut word, &mut found)
+    below(root, root.table, root.shape.start, 0, &range, &mut words, &mut found)
 }
 
-fn below(
+fn below<'w>(
     root: &Root,
     table: u64,
     level: u32,
     base: u64,
     range: &Range<u64>,
-    word: &mut impl FnMut(u64, usize) -> Option<u64>,
+    words: &mut impl FnMut(u64) -> Option<&'w [u64]>,
     found: &mut impl FnMut(Leaf),
 ) -> Result<(), (u64, Fault)> {
     let shape = &root.shape;
-    for index in indices(shape, level, base, range) {
+    let entries = indices(shape, level, base, range);
+    let no_table = (base, Fault::NoTable { table });
+    let known = words(table).and_then(|known| known.get(entries.clone())).ok_or(no_table)?;
+    for (index, raw) in entries.zip(known.iter().copied()).filter(|(_, raw)| raw & 1 != 0) {
         let iova = base + index as u64 * shape.span(level);
-        let raw = word(table, index).ok_or((iova, Fault::NoTable { table }))?;
         match decode(shape, root.mair, level, iova, raw) {
             Ok(Entry::Leaf(leaf)) => found(leaf),
-            Ok(Entry::Table(next)) => below(root, next, level + 1, iova, range, word, found)?,
+            Ok(Entry::Table(next)) => below(root, next, level + 1, iova, range, words, found)?,
             Ok(Entry::Invalid) => {}
             Err(flaw) => return Err((iova, Fault::Flaw { level, raw, flaw })),
         }
@@ -160,12 +162,20 @@ mod tests {
             assert_eq!(walk(&root, 0, word), Err(Fault::Translation { level: shape.start }));
             assert_eq!(walk(&root, 1 << 48, word), Err(Fault::Input));
 
+            let mut tables = BTreeMap::new();
+            for at in (root.table..=table).step_by(0x1_0000) {
+                let words: Vec<u64> = (0..8192).map(|index| word(at, index).unwrap()).collect();
+                tables.insert(at, words);
+            }
+            let words = |at| tables.get(&at).map(Vec::as_slice);
             let mut all = Vec::new();
-            leaves(&root, 0..shape.input_end(), word, |leaf| all.push(leaf.iova)).unwrap();
+            leaves(&root, 0..shape.input_end(), words, |leaf| all.push(leaf.iova)).unwrap();
             assert_eq!(all, [iova, block]);
             let mut none = Vec::new();
-            leaves(&root, next..block, word, |leaf| none.push(leaf.iova)).unwrap();
+            leaves(&root, next..block, words, |leaf| none.push(leaf.iova)).unwrap();
             assert_eq!(none, []);
+            let fault = Fault::NoTable { table: root.table };
+            assert_eq!(leaves(&root, iova..next, |_| None, |_| ()), Err((0, fault)));
             assert_eq!(walk(&root, iova, |_, _| None), Err(Fault::NoTable { table: root.table }));
         }
     }

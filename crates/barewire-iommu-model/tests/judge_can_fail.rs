@@ -85,6 +85,7 @@ impl<'m> Actor<'m> {
     fn operation(&self, act: impl FnOnce(&Self)) {
         self.machine.begin(CONTEXT, self.map.clone());
         act(self);
+        self.machine.barrier();
         self.machine.end(CONTEXT, self.map.clone());
     }
 
@@ -496,6 +497,18 @@ fn a_forgotten_clean_is_seen() {
         machine.clean(level_3, 0..512);
     });
     assert_reports!(actor.violations(), Violation::Malformed { .. });
+}
+
+#[test]
+fn a_forgotten_barrier_is_seen() {
+    let machine = Machine::new(Options::default());
+    let mut actor = Actor::new(&machine);
+    actor.map.map(BLOCK, BLOCK, BLOCK, meaning()).expect("it is free");
+    machine.begin(CONTEXT, actor.map.clone());
+    machine.barrier();
+    actor.set(1, BLOCK | LEAF | 1);
+    machine.end(CONTEXT, actor.map.clone());
+    assert_eq!(actor.violations(), [Violation::NoBarrier { context: CONTEXT }]);
 }
 
 #[test]

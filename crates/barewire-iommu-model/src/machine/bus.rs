@@ -7,6 +7,7 @@ use std::ptr::NonNull;
 use barewire_iommu::{PhysAddr, Pool};
 
 use super::{Machine, Place, State};
+use crate::memory::Copy;
 use crate::violation::Violation;
 
 // SAFETY: an address is handed out once and never again, its memory is initialised (with garbage),
@@ -28,6 +29,7 @@ unsafe impl Pool for Machine {
     fn clean(&self, table: PhysAddr, entries: Range<usize>) {
         let mut state = self.state();
         state.counts.cleans += 1;
+        state.unordered = true;
         for index in entries {
             match state.memory.clean(table.0, index) {
                 Ok(old) => state.changed(table.0, index, old),
@@ -37,6 +39,10 @@ unsafe impl Pool for Machine {
                 }
             }
         }
+    }
+
+    fn barrier(&self) {
+        self.state().unordered = false;
     }
 
     unsafe fn load(&self, table: PhysAddr, index: usize) -> u64 {
@@ -84,6 +90,7 @@ unsafe impl Pool for Machine {
 impl State {
     fn store(&mut self, table: u64, index: usize, value: u64) {
         self.counts.stores += 1;
+        self.unordered = true;
         match self.memory.store(table, index, value) {
             Ok(old) => self.changed(table, index, old),
             Err(violation) => self.report(violation),
@@ -118,7 +125,7 @@ impl State {
         if self.places.contains_key(&table) || self.cached(table).is_some() {
             self.report(Violation::Unpublished { table });
         }
-        let known = self.memory.words(table).map(<[u64]>::to_vec);
+        let known = self.memory.words(Copy::Cpu, table).map(<[u64]>::to_vec);
         if let Some(words) = known.as_ref().filter(|words| words.len() * 8 == bytes) {
             return words.clone();
         }

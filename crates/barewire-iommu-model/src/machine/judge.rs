@@ -22,6 +22,9 @@ impl State {
         let slot = self.slot(context);
         self.slots[slot].next = None;
         self.slots[slot].reference = outcome;
+        if self.unordered {
+            self.report(Violation::NoBarrier { context });
+        }
         for copy in self.copies() {
             let found = self.collect(slot, &(0..u64::MAX), *copy);
             let reference = &self.slots[slot].reference;
@@ -43,8 +46,8 @@ impl State {
     fn collect(&mut self, slot: usize, range: &Range<u64>, copy: Copy) -> Naive {
         let mut found = Naive::new();
         let root = self.slots[slot].root;
-        let word = |table, index| self.memory.word(copy, table, index);
-        let end = leaves(&root, range.clone(), word, |leaf| {
+        let words = |table| self.memory.words(copy, table);
+        let end = leaves(&root, range.clone(), words, |leaf| {
             found.add(&leaf).expect("leaves are found in order");
         });
         let context = self.slots[slot].context;

@@ -17,7 +17,7 @@ use crate::naive::Naive;
 use crate::shape::Shape;
 use crate::tlb::Tlb;
 use crate::violation::Violation;
-use crate::walker::Root;
+use crate::walker::{Fault, Root, walk};
 
 /// When the TLB reads tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -69,7 +69,8 @@ pub struct Counts {
     pub allocations: u64,
     /// Calls to flush, failed ones too.
     pub flushes: u64,
-    /// Commands in them, each address of [`Tlbi::Pages`](barewire_iommu::Tlbi::Pages) one.
+    /// Commands in them: each address of [`Tlbi::Pages`](barewire_iommu::Tlbi::Pages) is one, and
+    /// each [`Tlbi::Range`](barewire_iommu::Tlbi::Range), however many hardware makes of it.
     pub commands: u64,
     /// Those by context.
     pub contexts: u64,
@@ -127,6 +128,8 @@ struct State {
     violations: Vec<Violation>,
     counts: Counts,
     failing: Option<(u64, FlushFailure)>,
+    /// Something was stored since the last barrier.
+    unordered: bool,
 }
 
 /// More are not told: the first ones say it all.
@@ -158,6 +161,7 @@ impl Machine {
                 violations: Vec::new(),
                 counts: Counts::default(),
                 failing: None,
+                unordered: false,
             }),
         }
     }
@@ -210,6 +214,16 @@ impl Machine {
     /// A device reads: where it gets, through the worst of what is cached.
     pub fn access(&self, context: Context, iova: u64) -> Option<Leaf> {
         self.state().access(context, iova)
+    }
+
+    /// What a walk from the root finds, whatever is cached; the processor's view.
+    ///
+    /// # Errors
+    /// See [`Fault`].
+    pub fn walk(&self, context: Context, iova: u64) -> Result<Leaf, Fault> {
+        let state = self.state();
+        let root = state.slots[state.slot(context)].root;
+        walk(&root, iova, |table, index| state.memory.load(table, index).ok())
     }
 
     /// Whether nothing at all is cached for the context.
