@@ -21,6 +21,8 @@ extern crate std;
 mod address;
 mod format;
 mod gather;
+mod iova;
+mod lock;
 mod pool;
 mod strategy;
 #[allow(unused_imports, reason = "whoever needs atomics of their own")]
@@ -34,6 +36,7 @@ pub use format::{
     Shareability, Stage,
 };
 pub use gather::{Gather, Run};
+pub use iova::{ClaimError, IovaAllocator, IovaWindow};
 pub use pool::{Chain, Pool};
 pub use strategy::{Choice, Costs, Facts, Method, Operations, Prediction, Strategy};
 pub use table::{MapError, PageTable, Part, UnmapError};
