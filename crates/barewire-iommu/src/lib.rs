@@ -19,6 +19,8 @@
 extern crate std;
 
 mod address;
+#[allow(dead_code, reason = "the domain will")]
+mod deferred;
 mod format;
 mod gather;
 mod iova;
