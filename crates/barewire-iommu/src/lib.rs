@@ -24,8 +24,11 @@ mod format;
 mod gather;
 mod pool;
 pub mod smmu;
+mod strategy;
 mod sync;
 mod table;
+#[cfg(test)]
+mod testing;
 mod tlbi;
 
 pub use address::{Iova, PhysAddr, Segment};
@@ -34,6 +37,7 @@ pub use format::{
     Shareability, Stage,
 };
 pub use gather::{Gather, Run};
-pub use pool::{Chain, Pool};
-pub use table::{MapError, PageTable, Part, UnmapError};
-pub use tlbi::{Context, FlushError, Invalidate, Tlbi};
+pub use pool::{Arena, ArenaError, Chain, Link, Pool};
+pub use strategy::{Choice, Costs, Facts, Method, Operations, Prediction, Strategy};
+pub use table::{MapError, Mapping, PageTable, Part, Ranges, Translation, UnmapError};
+pub use tlbi::{Context, FlushError, Invalidate, RangeStep, Tlbi, range_commands, range_steps};

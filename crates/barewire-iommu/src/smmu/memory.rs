@@ -58,6 +58,26 @@ impl<'p, P: Pool> Memory<'p, P> {
         unsafe { self.pool.load(self.at, index) }
     }
 
+    /// Reads a word that the device wrote: any value, where [`Pool::load`] may count on descriptors.
+    pub(crate) fn load_any(&self, index: usize) -> u64 {
+        #[cfg(target_has_atomic = "64")]
+        return self.load(index);
+        #[cfg(not(target_has_atomic = "64"))]
+        {
+            use core::sync::atomic::{AtomicU32, Ordering};
+
+            assert!(index < self.words, "word {index} of {}", self.words);
+            let half = |half: usize| {
+                let start = self.pool.pointer(self.at).cast::<u32>();
+                // SAFETY: allocated until `free` consumes self, and the index was checked.
+                let at = unsafe { start.add(2 * index + half) };
+                // SAFETY: an aligned u32 in there, that all access atomically.
+                u64::from(unsafe { AtomicU32::from_ptr(at.as_ptr()) }.load(Ordering::Relaxed))
+            };
+            half(0) | half(1) << 32
+        }
+    }
+
     /// Writes a word.
     pub(crate) fn store(&self, index: usize, value: u64) {
         assert!(index < self.words, "word {index} of {}", self.words);

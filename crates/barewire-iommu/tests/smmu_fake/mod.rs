@@ -4,7 +4,7 @@
 
 mod ram;
 
-pub(crate) use ram::{BASE, Ram};
+pub(crate) use ram::Ram;
 
 use std::sync::{Mutex, MutexGuard};
 

@@ -264,7 +264,7 @@ impl<'s, 'p, R: Registers, P: Pool, W: Patience> EventQueue<'s, 'p, R, P, W> {
         let event = (!is_empty).then(|| {
             let first = (self.cons & ((1 << log2) - 1)) as usize * WORDS;
             memory.clean(first..first + WORDS);
-            Event::decode(core::array::from_fn(|word| memory.load(first + word)))
+            Event::decode(core::array::from_fn(|word| memory.load_any(first + word)))
         });
         if event.is_some() || is_overflow {
             let index = self.cons.wrapping_add(event.is_some().into()) & wrap_and_index;
