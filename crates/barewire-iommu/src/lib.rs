@@ -11,6 +11,7 @@
 //! - `gather` remembers what was unhooked and not yet invalidated: [`Gather`].
 //! - `tlbi` is what a TLB can be told ([`Tlbi`]) and who tells it ([`Invalidate`]).
 //! - `strategy` decides which of those a gather becomes: [`Strategy`].
+//! - `smmu` has the back ends: [`smmu::v3`] from bring-up to events, [`smmu::v2`]'s operations.
 //!
 //! Arrows: domain → strategy → gather, tlbi; table → pool, gather → format → address; smmu → tlbi.
 #![no_std]
@@ -26,10 +27,12 @@ mod gather;
 mod iova;
 mod lock;
 mod pool;
+pub mod smmu;
 mod strategy;
-#[allow(unused_imports, reason = "whoever needs atomics of their own")]
 mod sync;
 mod table;
+#[cfg(test)]
+mod testing;
 mod tlbi;
 
 pub use address::{Iova, PhysAddr, Segment};
@@ -39,7 +42,7 @@ pub use format::{
 };
 pub use gather::{Gather, Run};
 pub use iova::{ClaimError, IovaAllocator, IovaWindow};
-pub use pool::{Chain, Pool};
+pub use pool::{Arena, ArenaError, Chain, Link, Pool};
 pub use strategy::{Choice, Costs, Facts, Method, Operations, Prediction, Strategy};
-pub use table::{MapError, PageTable, Part, UnmapError};
+pub use table::{MapError, Mapping, PageTable, Part, Ranges, Translation, UnmapError};
 pub use tlbi::{Context, FlushError, Invalidate, RangeStep, Tlbi, range_commands, range_steps};
