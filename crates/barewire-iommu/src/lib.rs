@@ -20,8 +20,8 @@
 extern crate std;
 
 mod address;
-#[allow(dead_code, reason = "the domain will")]
 mod deferred;
+mod domain;
 mod format;
 mod gather;
 mod iova;
@@ -36,6 +36,11 @@ mod testing;
 mod tlbi;
 
 pub use address::{Iova, PhysAddr, Segment};
+pub use deferred::Bounds;
+pub use domain::{
+    Deferred, Domain, DomainError, DomainMapError, DomainUnmapError, Held, Mapped, Policy,
+    Statistics, Ticket, Unmapped, Walks,
+};
 pub use format::{
     Access, Attributes, Config, ConfigError, Descriptor, Geometry, Granule, MemoryType,
     Shareability, Stage,

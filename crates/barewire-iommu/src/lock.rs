@@ -66,14 +66,6 @@ impl<T> Lock<T> {
             work(value)
         })
     }
-
-    /// The value of a lock that nobody shares.
-    pub(crate) fn get_mut(&mut self) -> &mut T {
-        self.value.with_mut(|value| {
-            // SAFETY: `&mut self` says that nobody else has the lock, let alone the value.
-            unsafe { &mut *value }
-        })
-    }
 }
 
 /// Waits a moment.
