@@ -1,7 +1,7 @@
 //! Against a naive set, and what only threads do.
 
-use std::boxed::Box;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 use std::vec;
 use std::vec::Vec;
@@ -193,12 +193,10 @@ proptest! {
 
 #[test]
 fn threads_never_get_the_same() {
-    let window: &IovaWindow<Vec<u64>> = Box::leak(Box::new(window(0..256, 4)));
+    let window = window(0..256, 4);
     let rounds = if cfg!(miri) { 20 } else { 20_000 };
-    let owner: &'static [std::sync::atomic::AtomicU32] =
-        Box::leak((0..256).map(|_| Default::default()).collect::<Vec<_>>().into_boxed_slice());
-    let work = move |me: u32| {
-        use std::sync::atomic::Ordering::Relaxed;
+    let owner: Vec<AtomicU32> = (0..256).map(|_| AtomicU32::new(0)).collect();
+    let work = |me: u32| {
         for round in 0..rounds {
             let count = 1 + (round + u64::from(me)) % 7;
             let Some(Iova(at)) = window.alloc(count * PAGE) else { continue };
@@ -210,12 +208,12 @@ fn threads_never_get_the_same() {
             for page in &owner[range] {
                 assert_eq!(page.swap(0, Relaxed), me);
             }
-            release(window, first..first + count);
+            release(&window, first..first + count);
         }
     };
-    let threads = [1, 2].map(|me| thread::spawn(move || work(me)));
-    for thread in threads {
-        thread.join().unwrap();
-    }
+    thread::scope(|scope| {
+        scope.spawn(|| work(1));
+        scope.spawn(|| work(2));
+    });
     assert_eq!(window.claim(pages(0..256)), Ok(()));
 }
