@@ -8,7 +8,7 @@ mod threads;
 
 use core::ops::Range;
 use core::ptr::NonNull;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::vec;
 use std::vec::Vec;
 
@@ -51,12 +51,12 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     fn say(&self, event: Event) {
-        self.events.lock().unwrap().push(event);
+        lock(&self.events).push(event);
     }
 
     /// What happened since it was asked last.
     fn events(&self) -> Vec<Event> {
-        core::mem::take(&mut self.events.lock().unwrap())
+        core::mem::take(&mut lock(&self.events))
     }
 
     /// Flushes since it was asked last, as their operations.
@@ -70,14 +70,14 @@ impl Bench<'_> {
     }
 
     fn fail(&self, count: u32) {
-        *self.failures.lock().unwrap() = count;
+        *lock(&self.failures) = count;
     }
 }
 
 impl Invalidate for Bench<'_> {
     fn flush(&self, _: Context, operations: &[Tlbi]) -> Result<(), FlushError> {
         assert!(!operations.is_empty(), "a flush of nothing");
-        let mut failures = self.failures.lock().unwrap();
+        let mut failures = lock(&self.failures);
         if *failures > 0 {
             *failures -= 1;
             self.say(Event::Failed);
@@ -109,6 +109,11 @@ unsafe impl IovaAllocator for Bench<'_> {
     }
 }
 
+/// The value, though a test that failed may have had it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A pool apart from the bench, since `&Bench` would be the domain's pool, hardware and allocator at
 /// once, with methods of one name.
 struct Tables<'b, 'a>(&'b Bench<'a>);
@@ -116,7 +121,7 @@ struct Tables<'b, 'a>(&'b Bench<'a>);
 // SAFETY: the arena's; chains are freed one by one.
 unsafe impl Pool for Tables<'_, '_> {
     fn alloc(&self, bytes: usize) -> Option<PhysAddr> {
-        let mut left = self.0.left.lock().unwrap();
+        let mut left = lock(&self.0.left);
         *left = left.checked_sub(1)?;
         self.0.arena.alloc(bytes)
     }

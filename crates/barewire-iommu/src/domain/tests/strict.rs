@@ -58,7 +58,7 @@ fn thirty_two_mebibytes_of_pages() {
             // No table is freed before its flush, no address is released before the last.
             assert!(matches!(events[0], Event::Flush(_)));
             assert!(matches!(events.last(), Some(Event::Released(_))));
-            bench.events.lock().unwrap().extend(events);
+            lock(&bench.events).extend(events);
             assert_eq!(bench.commands(), commands, "{policy:?}");
         }
     });
@@ -271,10 +271,10 @@ fn a_map_that_fails_half_way_is_flushed() {
         domain.unmap(first).unwrap();
         bench.events();
         for failures in [0, 1] {
-            *bench.left.lock().unwrap() = 0;
+            *lock(&bench.left) = 0;
             bench.fail(failures);
             let failed = domain.map_at(range.start, &scattered(1024), rw()).unwrap_err();
-            *bench.left.lock().unwrap() = usize::MAX;
+            *lock(&bench.left) = usize::MAX;
             let events = bench.events();
             match (failures, failed) {
                 (0, DomainMapError::Table(MapError::OutOfMemory(_))) => {

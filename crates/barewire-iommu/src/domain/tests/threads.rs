@@ -14,7 +14,7 @@ struct Device {
 
 impl Invalidate for &Device {
     fn flush(&self, _: Context, operations: &[Tlbi]) -> Result<(), FlushError> {
-        let mut cached = self.cached.lock().unwrap();
+        let mut cached = lock(&self.cached);
         for operation in operations {
             match *operation {
                 Tlbi::Context => cached.clear(),
@@ -62,7 +62,7 @@ fn under(policy: Policy) {
                     let found = domain.iova_to_phys(&mapped, Iova(iova)).unwrap().phys;
                     assert_eq!(found, phys(page));
                     // What a device finds cached there must not be another mapping's.
-                    let mut cached = device.cached.lock().unwrap();
+                    let mut cached = lock(&device.cached);
                     assert_eq!(*cached.entry(iova).or_insert(found), found, "stale at {iova:#x}");
                 }
                 let range = mapped.range();
@@ -72,7 +72,7 @@ fn under(policy: Policy) {
                 }
                 if domain.completed(ticket) {
                     // Nobody reaches our pages any more, whoever has the addresses now.
-                    let cached = device.cached.lock().unwrap();
+                    let cached = lock(&device.cached);
                     let ours = |at: &PhysAddr| (0..pages).any(|page| phys(page) == *at);
                     let stale =
                         cached.iter().find(|(iova, at)| range.contains(&Iova(**iova)) && ours(at));
