@@ -33,19 +33,20 @@ fn meeting(bench: &Bench<'_>) -> u64 {
     if bench.shape.start < 2 { bench.shape.span(1) } else { bench.shape.span(2) * 4 }
 }
 
-const CALLS: [Call; 9] = [
+const CALLS: [Call; 10] = [
     // A page: a table at every level.
     |b| mapped(b.map(meeting(b) - b.page(), 1 << 35, b.page(), Kind::Plain)),
-    // Across the boundary, tables on both sides.
+    // Where there are tables, and on the other side of the boundary.
     |b| {
-        let at = meeting(b) - 2 * b.shape.span(2);
-        mapped(b.map(at + b.page(), 2 << 35, b.shape.span(2) * 2 - 2 * b.page(), Kind::Plain))
+        let at = meeting(b) - 3 * b.page();
+        mapped(b.map(at, 2 << 35, 2 * b.page(), Kind::Plain))
     },
-    // Pieces into three tables, of which one is there.
+    |b| mapped(b.map(meeting(b), 2 << 35, b.page(), Kind::ReadOnly)),
+    // Pieces into two tables, then a block and a page behind it.
     |b| {
         let (page, table) = (b.page(), b.shape.span(2));
-        let list: Vec<_> = (0..3).map(|n| ((3 << 35) + n * 4 * table, table - page)).collect();
-        mapped(b.map_sg(meeting(b), &list, Kind::ReadOnly))
+        let list = [(3 << 35, 2 * page), (4 << 35, page), (5 << 35, table), (6 << 35, page)];
+        mapped(b.map_sg(meeting(b) + table - 3 * page, &list, Kind::ReadOnly))
     },
     // Blocks, far away if there is room.
     |b| {
@@ -72,7 +73,8 @@ const CALLS: [Call; 9] = [
 fn run(config: Config, coherent: bool, shortage: Shortage) -> u32 {
     let machine = machine(&config, coherent);
     let mut bench = Bench::new(&machine, config);
-    bench.strategy = if coherent { Strategy::ByPage } else { Strategy::ByRange };
+    // By page the undoing of a map that made a table of the first levels has too many pages.
+    bench.strategy = if coherent { Strategy::default() } else { Strategy::ByRange };
     machine.set_shortage(shortage);
     let mut failures = 0;
     for call in CALLS {
@@ -111,11 +113,11 @@ fn memory_runs_out_at_every_allocation_of_a_sequence() {
                         break;
                     }
                 }
-                assert!(cfg!(miri) || after >= 8, "{config:?} took {after} tables");
+                assert!(cfg!(miri) || after >= 5, "{config:?} took {after} tables");
             }
         }
     }
-    eprintln!("{failures} failures");
+    assert!(cfg!(miri) || failures >= 100, "{failures}");
 }
 
 #[test]
