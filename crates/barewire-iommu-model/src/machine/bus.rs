@@ -29,7 +29,7 @@ unsafe impl Pool for Machine {
     fn clean(&self, table: PhysAddr, entries: Range<usize>) {
         let mut state = self.state();
         state.counts.cleans += 1;
-        state.unordered = true;
+        state.touch(table.0);
         for index in entries {
             match state.memory.clean(table.0, index) {
                 Ok(old) => state.changed(table.0, index, old),
@@ -88,9 +88,14 @@ unsafe impl Pool for Machine {
 }
 
 impl State {
+    /// What is written in a table that no root leads to, a link say, need not be ordered.
+    fn touch(&mut self, table: u64) {
+        self.unordered |= self.places.contains_key(&table);
+    }
+
     fn store(&mut self, table: u64, index: usize, value: u64) {
         self.counts.stores += 1;
-        self.unordered = true;
+        self.touch(table);
         match self.memory.store(table, index, value) {
             Ok(old) => self.changed(table, index, old),
             Err(violation) => self.report(violation),

@@ -18,6 +18,18 @@ impl State {
         self.slots[slot].settled = false;
     }
 
+    pub(super) fn update(
+        &mut self,
+        context: Context,
+        change: impl FnOnce(&mut Naive, &mut Naive),
+    ) {
+        let slot = self.slot(context);
+        let known = &mut self.slots[slot];
+        known.settled = false;
+        let next = known.next.get_or_insert_with(|| known.reference.clone());
+        change(&mut known.reference, next);
+    }
+
     pub(super) fn end(&mut self, context: Context, outcome: Naive) {
         let slot = self.slot(context);
         self.slots[slot].next = None;

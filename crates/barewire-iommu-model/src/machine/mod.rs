@@ -195,6 +195,12 @@ impl Machine {
         self.state().end(context, outcome);
     }
 
+    /// Several operations at once, on ranges of their own: `change` gets what is mapped, and what
+    /// will be. One that begins changes the second, one that ends the first.
+    pub fn update(&self, context: Context, change: impl FnOnce(&mut Naive, &mut Naive)) {
+        self.state().update(context, change);
+    }
+
     /// Everything is invalidated: what the device can reach must be what is mapped, by any way.
     pub fn settle(&self, context: Context) {
         self.state().settle(context);

@@ -30,12 +30,12 @@ impl Kind {
         }
     }
 
-    fn attributes(self, stage: Stage) -> Attributes {
+    pub fn attributes(self, stage: Stage) -> Attributes {
         let (access, memory, shareability) = self.named();
         Attributes::with(stage, access, memory, shareability)
     }
 
-    fn meaning(self, stage: Stage) -> Meaning {
+    pub fn meaning(self, stage: Stage) -> Meaning {
         let (access, memory, shareability) = self.named();
         Meaning::new(stage, access, memory, shareability)
     }
