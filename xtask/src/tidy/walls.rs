@@ -7,6 +7,15 @@ use super::{Finding, Source};
 /// The core's manifest, which names no sibling.
 const CORE_MANIFEST: &str = "crates/barewire/Cargo.toml";
 
+/// Page tables stand alone, for firmware to take without the rest.
+const IOMMU_MANIFEST: &str = "crates/barewire-iommu/Cargo.toml";
+
+/// Their judge, which knows them and nobody else.
+const IOMMU_MODEL: &str = "crates/barewire-iommu-model/";
+
+/// What the judge has of its own, and must not take from whom it judges.
+const IOMMU_FORMAT: [&str; 3] = ["Geometry", "Attributes", "Descriptor"];
+
 /// Platforms for the core, none of which knows another.
 const PLATFORMS: [&str; 3] = ["barewire-linux", "barewire-sim", "barewire-qemu"];
 
@@ -21,6 +30,8 @@ pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for source in sources {
         findings.extend(core(source));
+        findings.extend(iommu(source));
+        findings.extend(iommu_model(source));
         findings.extend(platforms(source));
         findings.extend(models(source));
         findings.extend(lints(source));
@@ -28,19 +39,70 @@ pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
     findings
 }
 
+/// Dependencies of any kind on crates of this workspace.
+fn siblings(source: &Source) -> impl Iterator<Item = Dependency> {
+    let sibling = |d: &Dependency| d.name.starts_with("barewire") || d.value.contains("\"barewire");
+    dependencies(&source.text).into_iter().filter(sibling)
+}
+
 fn core(source: &Source) -> Vec<Finding> {
     if source.path != CORE_MANIFEST {
         return Vec::new();
     }
-    let sibling = |d: &Dependency| d.name.starts_with("barewire") || d.value.contains("\"barewire");
-    let siblings = dependencies(&source.text).into_iter().filter(sibling);
-    siblings
+    siblings(source)
         .map(|d| {
             let message = format!(
                 "the core depends on {}; turn it round, everything rests on the core",
                 d.name
             );
             source.finding(d.line, message)
+        })
+        .collect()
+}
+
+fn iommu(source: &Source) -> Vec<Finding> {
+    if source.path != IOMMU_MANIFEST {
+        return Vec::new();
+    }
+    siblings(source)
+        .map(|d| {
+            let message = format!(
+                "barewire-iommu depends on {}; it stands alone, so turn it round, tests included",
+                d.name
+            );
+            source.finding(d.line, message)
+        })
+        .collect()
+}
+
+/// The judge depends on whom it judges alone, and on no line of how that reads the manual; its tests
+/// may compare.
+fn iommu_model(source: &Source) -> Vec<Finding> {
+    let Some(within) = source.path.strip_prefix(IOMMU_MODEL) else { return Vec::new() };
+    if within == "Cargo.toml" {
+        return siblings(source)
+            .filter(|d| d.name != "barewire-iommu")
+            .map(|d| {
+                let message = format!(
+                    "the IOMMU model depends on {}; it knows barewire-iommu and nobody else",
+                    d.name
+                );
+                source.finding(d.line, message)
+            })
+            .collect();
+    }
+    if !within.starts_with("src/") {
+        return Vec::new();
+    }
+    let code = source.lines().take_while(|(_, line)| !line.starts_with("#[cfg(test)]"));
+    let naming = |line: &str| IOMMU_FORMAT.into_iter().find(|name| line.contains(name));
+    code.filter_map(|(number, line)| Some((number, naming(line)?)))
+        .map(|(number, name)| {
+            let message = format!(
+                "the IOMMU model names {name}; write it from the manual, or both share one \
+                 misreading"
+            );
+            source.finding(number, message)
         })
         .collect()
 }
@@ -117,6 +179,36 @@ mod tests {
         );
         let other = text("barewire-sim.workspace = true");
         assert!(check_one("crates/barewire-cli/Cargo.toml", &other).is_empty());
+    }
+
+    #[test]
+    fn page_tables_stand_alone_and_their_judge_knows_them_alone() {
+        let text = |deps: &str| format!("{LINTS}[dev-dependencies]\n{deps}\n");
+        let model = format!("{IOMMU_MODEL}Cargo.toml");
+        assert!(check_one(IOMMU_MANIFEST, &text("proptest = \"1\"")).is_empty());
+        for sibling in ["barewire", "barewire-iommu-model", "barewire-sim"] {
+            let named = text(&format!("{sibling} = {{ path = \"../{sibling}\" }}"));
+            let lone = format!("{IOMMU_MANIFEST}:5: barewire-iommu depends on {sibling}");
+            assert_eq!(check_one(IOMMU_MANIFEST, &named), [lone]);
+            let only = format!("{model}:5: the IOMMU model depends on {sibling}");
+            assert_eq!(check_one(&model, &named), [only]);
+        }
+        assert!(check_one(&model, &text("barewire-iommu = { path = \"../x\" }")).is_empty());
+    }
+
+    #[test]
+    fn the_judge_reads_the_manual_itself() {
+        let path = format!("{IOMMU_MODEL}src/shape.rs");
+        for name in IOMMU_FORMAT {
+            let line = format!("use barewire_iommu::{name};\n");
+            assert_eq!(
+                check_one(&path, &line),
+                [format!("{path}:1: the IOMMU model names {name}")]
+            );
+            assert!(check_one(&path, &format!("#[cfg(test)]\n{line}")).is_empty());
+            assert!(check_one(&format!("{IOMMU_MODEL}tests/random.rs"), &line).is_empty());
+        }
+        assert!(check_one(&path, "use barewire_iommu::{Config, Pool};\n").is_empty());
     }
 
     #[test]
