@@ -10,6 +10,7 @@
 //! - `table` maps and unmaps: [`PageTable`], and [`Part`] for those who share one.
 //! - `gather` remembers what was unhooked and not yet invalidated: [`Gather`].
 //! - `tlbi` is what a TLB can be told ([`Tlbi`]) and who tells it ([`Invalidate`]).
+//! - [`explain`] walks any bytes as hardware would and says what it sees.
 //! - `strategy` decides which of those a gather becomes: [`Strategy`].
 //!
 //! Arrows: domain → strategy → gather, tlbi; table → pool, gather → format → address; smmu → tlbi.
@@ -19,6 +20,7 @@
 extern crate std;
 
 mod address;
+pub mod explain;
 mod format;
 mod gather;
 mod pool;
