@@ -84,6 +84,7 @@ Exit codes:
   0    done
   1    it failed; stderr says why
   2    wrong usage
+  3    iommu walk: the device would fault there
   130  stopped by Ctrl-C (or SIGTERM)";
 
 #[derive(Parser, Debug)]

@@ -1,6 +1,8 @@
 //! `barewire iommu`: IO page tables, measured, explained and replayed.
 
 mod bench;
+mod shape;
+mod walk;
 
 use crate::failure::Failure;
 
@@ -16,6 +18,8 @@ enum Verb {
     /// Time map_sg and unmap against hand-written floors and two other crates, and count the TLB
     /// invalidations by strategy
     Bench(bench::Args),
+    /// Explain what a walker does with an IOVA in a dumped table, level by level
+    Walk(walk::Args),
 }
 
 impl Args {
@@ -23,6 +27,7 @@ impl Args {
     pub(crate) fn name(&self) -> &'static str {
         match self.verb {
             Verb::Bench(_) => "iommu bench",
+            Verb::Walk(_) => "iommu walk",
         }
     }
 }
@@ -31,5 +36,6 @@ impl Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     match &args.verb {
         Verb::Bench(args) => bench::run(args),
+        Verb::Walk(args) => walk::run(args),
     }
 }
