@@ -1,6 +1,7 @@
 //! `barewire iommu`: IO page tables, measured, explained and replayed.
 
 mod bench;
+mod replay;
 mod shape;
 mod walk;
 
@@ -20,6 +21,8 @@ enum Verb {
     Bench(bench::Args),
     /// Explain what a walker does with an IOVA in a dumped table, level by level
     Walk(walk::Args),
+    /// Replay a kernel's trace of maps and unmaps under every strategy: invalidations, refills, time
+    Replay(replay::Args),
 }
 
 impl Args {
@@ -28,6 +31,7 @@ impl Args {
         match self.verb {
             Verb::Bench(_) => "iommu bench",
             Verb::Walk(_) => "iommu walk",
+            Verb::Replay(_) => "iommu replay",
         }
     }
 }
@@ -37,5 +41,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     match &args.verb {
         Verb::Bench(args) => bench::run(args),
         Verb::Walk(args) => walk::run(args),
+        Verb::Replay(args) => replay::run(args),
     }
 }

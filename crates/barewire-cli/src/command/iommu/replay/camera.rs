@@ -34,7 +34,8 @@ const BEGIN_NS: u64 = 100_000_000_000;
 /// The events, in order.
 pub(super) fn events() -> impl Iterator<Item = (u64, Event)> {
     (0..FRAMES + DEPTH).flat_map(|frame| {
-        let time_ns = BEGIN_NS + frame * 1_000_000_000 / FRAMES_PER_SECOND;
+        // The tracer writes microseconds.
+        let time_ns = BEGIN_NS + frame * 1_000_000 / FRAMES_PER_SECOND * 1_000;
         let done = frame.checked_sub(DEPTH).into_iter().flat_map(unmaps);
         let queued = Some(frame).filter(|&frame| frame < FRAMES).into_iter().flat_map(maps);
         // Two microseconds for each event: what the trace of one CPU may look like.

@@ -30,6 +30,9 @@ impl Tlb {
 
     /// The device accesses the leaf at `base`; whether the TLB has it. It has it then.
     pub(super) fn access(&mut self, base: u64, shift: u32) -> bool {
+        if self.room == 0 {
+            return false;
+        }
         self.clock += 1;
         let used = self.clock;
         let before = self.entries.insert(base, Entry { shift, used });
@@ -98,7 +101,10 @@ mod tests {
     #[test]
     fn what_was_not_used_for_longest_leaves() {
         let mut tlb = Tlb::new(2);
-        assert_eq!([tlb.access(0, 12), tlb.access(0x1000, 12), tlb.access(0, 12)], [false, false, true]);
+        assert_eq!(
+            [tlb.access(0, 12), tlb.access(0x1000, 12), tlb.access(0, 12)],
+            [false, false, true]
+        );
         assert!(!tlb.access(0x2000, 12));
         assert_eq!([0, 0x1000, 0x2000].map(|base| has(&tlb, base)), [true, false, true]);
         let mut none = Tlb::new(0);
