@@ -12,6 +12,7 @@
 //! - `tlbi` is what a TLB can be told ([`Tlbi`]) and who tells it ([`Invalidate`]).
 //! - [`explain`] walks any bytes as hardware would and says what it sees.
 //! - `strategy` decides which of those a gather becomes: [`Strategy`].
+//! - `smmu` has the back ends: [`smmu::v3`] from bring-up to events, [`smmu::v2`]'s operations.
 //!
 //! Arrows: domain → strategy → gather, tlbi; table → pool, gather → format → address; smmu → tlbi.
 #![no_std]
@@ -24,8 +25,8 @@ pub mod explain;
 mod format;
 mod gather;
 mod pool;
+pub mod smmu;
 mod strategy;
-#[allow(unused_imports, reason = "whoever needs atomics of their own")]
 mod sync;
 mod table;
 #[cfg(test)]
