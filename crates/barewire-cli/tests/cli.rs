@@ -8,6 +8,7 @@ mod cli {
     mod command;
     mod flash;
     mod interrupt;
+    mod iommu;
     mod measure;
     mod qemu;
     mod selftest;

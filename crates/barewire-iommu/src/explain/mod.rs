@@ -88,6 +88,13 @@ pub struct Mapped {
     pub phys: PhysAddr,
     /// Bytes of the leaf it is in.
     pub size: u64,
+    /// What may be done there.
+    pub permits: Permits,
+}
+
+/// What a leaf, and the tables above, permit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Permits {
     /// The leaf may be read.
     pub readable: bool,
     /// The leaf may be written, and no table above forbids it.
@@ -226,8 +233,10 @@ impl Walker {
                 match self.next(descriptor, level) {
                     Next::Fault(fault) => break 'walk Outcome::Fault { fault, level },
                     Next::Leaf(to) => {
-                        let phys = PhysAddr(to.0 | iova.0 & (self.geometry.span(level) - 1));
-                        break 'walk Outcome::Mapped(self.mapped(descriptor, level, phys, above));
+                        let size = self.geometry.span(level);
+                        let phys = PhysAddr(to.0 | iova.0 & (size - 1));
+                        let permits = self.permits(descriptor, above);
+                        break 'walk Outcome::Mapped(Mapped { phys, size, permits });
                     }
                     Next::Table(next) => {
                         above |= descriptor.0;
@@ -284,20 +293,15 @@ impl Walker {
     }
 
     /// `above` has the bits of all tables passed.
-    fn mapped(&self, leaf: Descriptor, level: u32, phys: PhysAddr, above: u64) -> Mapped {
+    fn permits(&self, leaf: Descriptor, above: u64) -> Permits {
         let has = |bit| leaf.0 & bit != 0;
-        let size = self.geometry.span(level);
         match self.geometry.config().stage {
-            Stage::One => Mapped {
-                phys,
-                size,
+            Stage::One => Permits {
                 readable: true,
                 writable: !has(AP_READ_ONLY) && above & TABLE_READ_ONLY == 0,
                 unprivileged: has(AP_UNPRIVILEGED) && above & TABLE_PRIVILEGED == 0,
             },
-            Stage::Two => Mapped {
-                phys,
-                size,
+            Stage::Two => Permits {
                 readable: has(AP_UNPRIVILEGED),
                 writable: has(AP_READ_ONLY),
                 unprivileged: true,

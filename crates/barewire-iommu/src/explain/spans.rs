@@ -1,6 +1,6 @@
 //! All of a table, merged.
 
-use super::{Fault, Next, Walker, entry_address};
+use super::{Fault, Next, Permits, Walker, entry_address};
 use crate::address::{Iova, PhysAddr};
 use crate::format::Descriptor;
 
@@ -29,6 +29,8 @@ pub enum What {
         phys: PhysAddr,
         /// A leaf's bits but address, type and Contiguous.
         attributes: u64,
+        /// What they and the tables above permit.
+        permits: Permits,
     },
     /// A fault, though something is there.
     Fault {
@@ -61,6 +63,8 @@ struct Place {
     table: PhysAddr,
     index: usize,
     iova: u64,
+    /// The bits of all tables passed on the way.
+    above: u64,
 }
 
 /// The iterator of [`Walker::spans`].
@@ -79,7 +83,7 @@ pub struct Spans<R> {
 
 impl<R: FnMut(PhysAddr) -> Option<u64>> Spans<R> {
     pub(super) fn new(walker: Walker, read: R, entries_max: u64) -> Self {
-        let root = Place { table: walker.root, index: 0, iova: 0 };
+        let root = Place { table: walker.root, index: 0, iova: 0, above: 0 };
         let root_too_large = walker.too_large(walker.root);
         Self {
             walker,
@@ -103,7 +107,7 @@ impl<R: FnMut(PhysAddr) -> Option<u64>> Spans<R> {
                 self.depth = above;
                 continue;
             }
-            let (table, iova) = (place.table, place.iova);
+            let Place { table, iova, above: passed, .. } = *place;
             let entry = entry_address(table, place.index);
             if self.entries_left == 0 {
                 self.depth = 0;
@@ -121,7 +125,8 @@ impl<R: FnMut(PhysAddr) -> Option<u64>> Spans<R> {
                     Next::Leaf(phys) => {
                         let address = !(geometry.span(level) - 1) & ((1 << 48) - 1);
                         let attributes = descriptor.0 & !(address | CONTIGUOUS | 0b11);
-                        What::Mapped { phys, attributes }
+                        let permits = self.walker.permits(descriptor, passed);
+                        What::Mapped { phys, attributes, permits }
                     }
                     Next::Table(table) => {
                         let known = self.places.iter().take(self.depth);
@@ -129,7 +134,8 @@ impl<R: FnMut(PhysAddr) -> Option<u64>> Spans<R> {
                             What::Loop { table, level }
                         } else {
                             if let Some(place) = self.places.get_mut(self.depth) {
-                                *place = Place { table, index: 0, iova };
+                                let above = passed | descriptor.0;
+                                *place = Place { table, index: 0, iova, above };
                                 self.depth += 1;
                             }
                             continue;
@@ -152,9 +158,12 @@ impl Span {
         let beside = self.iova.0.checked_add(self.size) == Some(next.iova.0);
         let goes_on = match (self.what, next.what) {
             (
-                What::Mapped { phys, attributes },
-                What::Mapped { phys: next, attributes: attributes_next },
-            ) => phys.0.checked_add(self.size) == Some(next.0) && attributes == attributes_next,
+                What::Mapped { phys, attributes, permits },
+                What::Mapped { phys: phys_next, attributes: alike, permits: also },
+            ) => {
+                let side_by_side = phys.0.checked_add(self.size) == Some(phys_next.0);
+                side_by_side && attributes == alike && permits == also
+            }
             (
                 What::Fault { fault, level, .. },
                 What::Fault { fault: fault_next, level: level_next, .. },

@@ -118,7 +118,7 @@ fn a_concatenated_root_is_one_table() {
     let walk = walker.explain(Iova((1 << 39) + (1 << 30) + 5), read);
     assert_eq!(told(&walk), "1[513] Block -> 0x40000005 of 0x40000000");
     let Outcome::Mapped(to) = walk.outcome else { unreachable!() };
-    assert_eq!([to.readable, to.writable], [true, false]);
+    assert_eq!([to.permits.readable, to.permits.writable], [true, false]);
     let unaligned = Walker::new(*walker.geometry(), PhysAddr(0x3000)).expect_err("unaligned");
     assert_eq!(
         unaligned.to_string(),
@@ -133,7 +133,11 @@ fn permissions_are_the_leaf_s_less_what_tables_take() {
         let entries = [(0x1000, 0x2003 | table), (0x2000, 0x4000_0001 | AF | leaf)];
         let walk = walker.explain(Iova(0), memory(&[0x1000, 0x2000], &entries));
         let Outcome::Mapped(to) = walk.outcome else { panic!("{walk:?}") };
-        [to.readable, to.writable, to.unprivileged]
+        let spans = walker.spans(memory(&[0x1000, 0x2000], &entries), 1_000);
+        let listed = spans.map(|span| span.what).next();
+        let same = matches!(listed, Some(What::Mapped { permits, .. }) if permits == to.permits);
+        assert!(same, "{listed:?}");
+        [to.permits.readable, to.permits.writable, to.permits.unprivileged]
     };
     assert_eq!(permitted(0, 0), [true, true, false]);
     assert_eq!(permitted(0, 1 << 6), [true, true, true]);
@@ -193,7 +197,7 @@ fn fields_are_where_the_manual_has_them() {
 fn span(span: &Span) -> String {
     let Span { iova, size, entries, what } = span;
     let what = match what {
-        What::Mapped { phys, attributes } => format!("{phys} {attributes:#x}"),
+        What::Mapped { phys, attributes, .. } => format!("{phys} {attributes:#x}"),
         What::Fault { fault, level, descriptor } => {
             format!("{fault:?} {level} {:#x}", descriptor.0)
         }

@@ -10,11 +10,11 @@
 //! What the device accesses is not in the trace. It is assumed to read every leaf once, in order,
 //! as soon as it is mapped, and in turn with that a small set of pages that are mapped all the time;
 //! after each unmap it touches all of these.
-#![allow(unsafe_code, reason = "an arena is promised its memory")]
 
 mod camera;
 mod costs;
 mod engine;
+mod memory;
 mod replayer;
 mod report;
 mod tlb;
@@ -23,15 +23,15 @@ mod window;
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind};
-use std::ptr::NonNull;
 
-use barewire_iommu::{Access, Arena, Attributes, Config, Link, PhysAddr, Strategy};
+use barewire_iommu::{Access, Attributes, Config, Strategy};
 
 use super::shape::Shape;
 use crate::failure::Failure;
 use crate::{interrupt, output};
 use costs::{CostArgs, Prices};
 use engine::{Bounds, Engine, Plan};
+use memory::Memory;
 use replayer::Replayer;
 use report::{Report, Row};
 use trace::{Event, Line};
@@ -60,7 +60,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "NAME")]
     example: Option<Example>,
     /// Print the example's trace as the kernel's tracer would write it, and replay nothing
-    #[arg(long, requires = "example")]
+    #[arg(long, requires = "example", conflicts_with = "trace")]
     print_trace: bool,
     #[command(flatten)]
     shape: Shape,
@@ -105,9 +105,6 @@ fn ns(ms: f64) -> u64 {
     (ms * 1e6).round() as u64
 }
 
-/// Where the arenas lie for the tables: anywhere that is aligned for the largest root.
-const TABLES_BASE: u64 = 1 << 20;
-
 /// Replays.
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if args.print_trace {
@@ -121,7 +118,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let plans = plans(args, &prices);
     let table_bytes = geometry.page_bytes() as usize;
     let bytes = u64::from(args.tables_mib) << 20;
-    if TABLES_BASE + bytes > geometry.output_end() {
+    if memory::BASE + bytes > geometry.output_end() {
         return Err(Failure::Usage(format!(
             "tables of {} MiB are beyond {} bits of output (--tables-mib, --output-bits)",
             args.tables_mib, config.output_bits
@@ -168,27 +165,6 @@ fn plans(args: &Args, prices: &Prices) -> Vec<(&'static str, Plan)> {
         ("adaptive", Plan::Gathered(Strategy::Adaptive(prices.strategy))),
         ("deferred", Plan::Deferred(bounds)),
     ]
-}
-
-/// What an arena is made of.
-struct Memory {
-    words: Vec<u64>,
-    links: Vec<Link>,
-}
-
-impl Memory {
-    fn new(tables: usize, table_bytes: usize) -> Self {
-        let links = (0..tables).map(|_| Link::new()).collect();
-        // Zeroes, which the system maps when they are used and not before.
-        Self { words: vec![0; tables * table_bytes / 8], links }
-    }
-
-    fn arena(&mut self, table_bytes: usize) -> Result<Arena<'_>, Failure> {
-        let start = NonNull::from(&mut self.words[..]).cast();
-        // SAFETY: as many bytes as links say, initialised, borrowed as long as the arena is.
-        unsafe { Arena::new(start, PhysAddr(TABLES_BASE), table_bytes, &self.links) }
-            .map_err(|error| Failure::Usage(format!("{error} (--tables-mib)")))
-    }
 }
 
 /// Lines between two looks whether somebody pressed Ctrl-C.

@@ -208,18 +208,12 @@ impl<'m> Replayer<'m> {
     fn unmap(&mut self, range: Range<u64>) -> Result<(), String> {
         self.input.unmaps += 1;
         self.input.unmapped_bytes += range.end - range.start;
-        let mut at = range.start;
-        let mapped = self.engines[0].mapped(&range);
-        for there in mapped.into_iter().chain([range.end..range.end]) {
-            let hole = at..there.start;
-            at = there.end;
-            if !hole.is_empty() {
-                self.input.assumed_mapped_bytes += hole.end - hole.start;
-                let mask = self.geometry.output_end() - 1;
-                // Where it led nobody knows; nothing depends on it.
-                let phys = hole.start & mask & !((hole.end - hole.start).next_power_of_two() - 1);
-                self.map_all(&hole, phys, true)?;
-            }
+        for hole in self.holes(&range) {
+            self.input.assumed_mapped_bytes += hole.end - hole.start;
+            let mask = self.geometry.output_end() - 1;
+            // Where it led nobody knows; nothing depends on it.
+            let phys = hole.start & mask & !((hole.end - hole.start).next_power_of_two() - 1);
+            self.map_all(&hole, phys, true)?;
         }
         self.changing(&range, |replayer| {
             let gone = replayer.engines[0].leaves(&range).len() as u64;
@@ -232,6 +226,19 @@ impl<'m> Replayer<'m> {
         })?;
         self.touch_all();
         Ok(())
+    }
+
+    /// The parts of a range that are not mapped.
+    fn holes(&self, range: &Range<u64>) -> Vec<Range<u64>> {
+        let mut holes = Vec::new();
+        let mut at = range.start;
+        for there in self.engines[0].mapped(range) {
+            holes.push(at..there.start);
+            at = there.end;
+        }
+        holes.push(at..range.end);
+        holes.retain(|hole| !hole.is_empty());
+        holes
     }
 
     /// Keeps count of the leaves while something happens to those of a range: blocks that reach out

@@ -76,8 +76,8 @@ impl Row {
     }
 }
 
-/// Milliseconds that the thread's camera lost for each 100 MB.
-const COMPLAINT_NS_PER_BYTE: f64 = 100e6 / 100e6;
+/// What the thread's camera lost: 100 ms for 100 MB.
+const COMPLAINT_NS_PER_BYTE: f64 = 1.0;
 
 /// See [`Report::complaint_address_ns`].
 pub(super) fn complaint_address_ns(engine: &Engine<'_>, input: &Input, prices: &Prices) -> f64 {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use barewire_iommu::explain::{
-    Fault, Field, Kind, Outcome, Span, Step, Walk, Walker, What, fields,
+    Fault, Field, Kind, Outcome, Permits, Span, Step, Walk, Walker, What, fields,
 };
 use barewire_iommu::{Descriptor, Iova};
 use serde::Serialize;
@@ -62,9 +62,22 @@ struct FieldJson {
 struct MappedJson {
     phys: u64,
     leaf_size: u64,
+    #[serde(flatten)]
+    permits: PermitsJson,
+}
+
+#[derive(Serialize)]
+struct PermitsJson {
     readable: bool,
     writable: bool,
     unprivileged: bool,
+}
+
+impl From<Permits> for PermitsJson {
+    fn from(permits: Permits) -> Self {
+        let Permits { readable, writable, unprivileged } = permits;
+        Self { readable, writable, unprivileged }
+    }
 }
 
 #[derive(Serialize)]
@@ -85,6 +98,8 @@ struct SpanJson {
     phys: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     attributes: Option<String>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    permits: Option<PermitsJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
     fields: Option<Vec<FieldJson>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -168,13 +183,8 @@ pub(super) fn walks_json(
         let last_level = walk.steps().last().map(|step| step.level);
         let (result, level, mapped) = match walk.outcome {
             Outcome::Mapped(to) => {
-                let mapped = MappedJson {
-                    phys: to.phys.0,
-                    leaf_size: to.size,
-                    readable: to.readable,
-                    writable: to.writable,
-                    unprivileged: to.unprivileged,
-                };
+                let mapped =
+                    MappedJson { phys: to.phys.0, leaf_size: to.size, permits: to.permits.into() };
                 ("mapped", last_level, Some(mapped))
             }
             Outcome::Fault { fault, level } => (fault_result(fault), Some(level), None),
@@ -248,14 +258,7 @@ pub(super) fn walks_text(
         }
         let _ = match walk.outcome {
             Outcome::Mapped(to) => {
-                let access = match (to.readable, to.writable) {
-                    (true, true) => "read-write",
-                    (true, false) => "read-only",
-                    (false, true) => "write-only",
-                    (false, false) => "no access",
-                };
-                let who = if to.unprivileged { "" } else { ", privileged only" };
-                writeln!(text, "  -> {}, {access}{who}", to.phys)
+                writeln!(text, "  -> {}, {}", to.phys, permits_text(to.permits))
             }
             Outcome::Fault { fault, level } => {
                 let why = why(fault, walk, *iova, walker);
@@ -283,6 +286,17 @@ fn why(fault: Fault, walk: &Walk, iova: Iova, walker: &Walker) -> &'static str {
     }
 }
 
+fn permits_text(permits: Permits) -> String {
+    let access = match (permits.readable, permits.writable) {
+        (true, true) => "read-write",
+        (true, false) => "read-only",
+        (false, true) => "write-only",
+        (false, false) => "no access",
+    };
+    let who = if permits.unprivileged { "" } else { ", privileged only" };
+    format!("{access}{who}")
+}
+
 /// Words in lines of a hundred columns or so.
 fn wrapped(words: &[String]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
@@ -308,12 +322,14 @@ pub(super) fn spans_json(shape: &Shape, walker: &Walker, root: u64, spans: &[Spa
             level: None,
             phys: None,
             attributes: None,
+            permits: None,
             fields: None,
             descriptor: None,
             at: None,
         };
         match span.what {
-            What::Mapped { phys, attributes } => {
+            What::Mapped { phys, attributes, permits } => {
+                json.permits = Some(permits.into());
                 json.phys = Some(phys.0);
                 json.attributes = Some(format!("{attributes:016x}"));
                 json.fields = Some(fields_json(Descriptor(attributes), Kind::Page, shape));
@@ -349,7 +365,8 @@ pub(super) fn spans_text(shape: &Shape, walker: &Walker, root: u64, spans: &[Spa
             many => format!("{} leaves", figure::grouped(many)),
         };
         let _ = match span.what {
-            What::Mapped { phys, attributes } => {
+            What::Mapped { phys, attributes, permits } => {
+                let permits = permits_text(permits);
                 let told: Vec<String> = fields(Descriptor(attributes), Kind::Page, shape.stage)
                     .filter(|field| field.value != 0)
                     .map(|field| {
@@ -358,7 +375,8 @@ pub(super) fn spans_text(shape: &Shape, walker: &Walker, root: u64, spans: &[Spa
                     })
                     .collect();
                 let size = figure::size(span.size);
-                writeln!(text, "-> {:#014x}  {size}, {leaves}  {}", phys.0, told.join(" "))
+                let told = told.join(" ");
+                writeln!(text, "-> {:#014x}  {size}, {leaves}, {permits}  {told}", phys.0)
             }
             What::Fault { fault, level, descriptor } => {
                 let name = fault_name(fault);

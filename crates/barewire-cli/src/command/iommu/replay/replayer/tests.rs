@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use barewire_iommu::{Access, Attributes, Config, Stage, Strategy};
 
-use super::super::Memory;
 use super::super::costs::Prices;
 use super::super::engine::{Bounds, Plan};
+use super::super::memory::Memory;
 use super::super::window::Window;
 use super::*;
 
