@@ -79,6 +79,8 @@ Examples:
   barewire adc stream --bus sim:rpi3,input=0:sine:1000:2000:2500 --batch 1,100 --plot
   barewire selftest --bus sim:imx8mp --fault bit-flip --fault-seed 7
   barewire stress --contexts 8 --messages 100000 --seed 7 --faults 0.001
+  barewire iommu walk --dump tables.bin@0x80000000 --root 0x80010000 0xfffff000
+  barewire iommu replay --example camera
 
 Exit codes:
   0    done
@@ -123,7 +125,7 @@ enum Command {
     Stress(stress::Args),
     /// Time the bus paths on this machine, without any wire
     Bench(bench::Args),
-    /// IO page tables and their TLB invalidations: measure them
+    /// IO page tables and their TLB invalidations: measure, explain and replay them
     Iommu(iommu::Args),
 }
 
