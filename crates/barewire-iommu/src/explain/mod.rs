@@ -6,7 +6,7 @@
 //! Table memory is read through a closure, from a dump, a model or the memory itself, so whatever
 //! bytes are there, a walk ends: in an address, in the fault that hardware would take, or where
 //! nothing is known. [`Walker::explain`] takes one IOVA, [`Walker::spans`] goes through them all.
-//! [`fields`] names a descriptor's bits.
+//! [`fields()`] names a descriptor's bits.
 //!
 //! # Not supported
 //! What [`Geometry`] does not, and faults of permission: what a leaf permits is told, not judged.
