@@ -161,8 +161,8 @@ fn numbers_are_written_as_short_as_they_are() {
         String::from_utf8(out).expect("text")
     };
     assert_eq!(
-        [0, 1, 0xf, 0x10, 0x1234, u32::MAX].map(text),
-        ["0x0", "0x1", "0xf", "0x10", "0x1234", "0xffffffff"]
+        [0, 1, 0xf, 0x10, 0x1234, u64::MAX].map(text),
+        ["0x0", "0x1", "0xf", "0x10", "0x1234", "0xffffffffffffffff"]
     );
 }
 

@@ -18,8 +18,7 @@ pub(super) fn commands(log: &str) -> Vec<String> {
 /// All other lines, but those about translations.
 pub(super) fn complaints(log: &str) -> Vec<String> {
     let others = log.lines().map(str::trim).filter(|line| !line.is_empty());
-    let complaints =
-        others.filter(|line| !line.contains(EVENTS) && !line.contains(TRANSLATION));
+    let complaints = others.filter(|line| !line.contains(EVENTS) && !line.contains(TRANSLATION));
     complaints.map(str::to_owned).collect()
 }
 

@@ -11,19 +11,24 @@
 //! 4. Its DMA needs time to pass, so the machine's processor runs: it waits for an interrupt for
 //!    ever, in a loop of two instructions, and with `-icount sleep=off` time jumps to the next event.
 //!
-//! # Where QEMU's model differs from the manual
-//! Tried with QEMU 7.2 and 10.0; `tests/smmu_model.rs` holds every line, on raw commands.
+//! # Where QEMU's SMMUv3 differs from the manual, or from what hardware may do
+//! Tried with QEMU 7.2 and 10.0; `tests/smmu_model.rs` holds every line.
 //! 1. **Its TLB has 256 entries and forgets all of them when a 257th is to go in.** So a stale entry
 //!    is only seen where few pages were touched since.
-//! 2. **It keeps no walks**: a table that was unhooked is not walked again, whatever was invalidated. An
-//!    invalidation of leaves alone does what one of everything does.
+//! 2. **It keeps no walks**: a table that was unhooked is never walked again, whatever was invalidated.
+//!    To name leaves alone does what to name everything does.
 //! 3. **It does not believe TTL**: an entry of another level is removed all the same.
-//! 4. An invalidation by address removes a block if any address within is named, and the block only.
-//! 5. Commands complete at once, in the write of SMMU_CMDQ_PROD; CMD_SYNC has nothing to wait for.
-//!    What is told too early or without a CMD_SYNC is not seen.
-//! 6. Device and CPU are coherent, whatever attributes say; what the manual leaves open about them
-//!    is not seen here.
-//! 7. Stage 2 came with QEMU 8.1: SMMU_IDR0.S2P says so. Before, VMIDs are not looked at.
+//! 4. An invalidation by address removes a block if any address within is named.
+//! 5. Commands complete in the write of SMMU_CMDQ_PROD: what waits too little is not seen here.
+//! 6. SMMU_IDR0.COHACC is set and nothing is cached: missing cache maintenance is not seen here.
+//! 7. Stage 2 came with QEMU 8.1 (SMMU_IDR0.S2P). Before, VMIDs in commands are not looked at.
+//! 8. An event that finds the queue full sets SMMU_GERROR.EVENTQ_ABT_ERR and never
+//!    EVENTQ_PROD.OVFLG.
+//! 9. A transfer that faults goes on in pieces of 4 bytes, and each is an event.
+//! 10. **At stage 2 some faults are not recorded**, though the access is aborted: one that an entry of
+//!     the TLB does not allow, and one at an address beyond SMMU_IDR5.OAS.
+//! 11. **Of a stage 2 root of several tables only the first is walked**, with the index within each: an
+//!     address of the second finds what the first has there.
 //!
 //! A model that keeps all that hardware may keep is barewire-iommu's own affair.
 //!
