@@ -29,6 +29,7 @@
 //!     the TLB does not allow, and one at an address beyond SMMU_IDR5.OAS.
 //! 11. **Of a stage 2 root of several tables only the first is walked**, with the index within each: an
 //!     address of the second finds what the first has there.
+//! 12. QEMU 7.2's has no SMMU_GBPA: before its stream table is enabled, accesses pass.
 //!
 //! A model that keeps all that hardware may keep is barewire-iommu's own affair.
 //!
