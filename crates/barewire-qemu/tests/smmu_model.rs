@@ -3,11 +3,13 @@
 
 mod rig;
 
-use barewire_iommu::smmu::v3::{Command, EventKind, Scope};
+use barewire_iommu::smmu::v3::{Command, Disabled, EventKind, Scope, Settings, Smmu};
 use barewire_iommu::smmu::{Polls, Registers};
 use barewire_iommu::{Access, Config, Context, Gather, Granule, Iova, Segment, Stage, Tlbi};
 use barewire_qemu::VirtMachine;
-use rig::{Attached, MESSAGE, NOTHING, Rig, Setup, at, message, with_rig, with_setup, with_stage2};
+use rig::{
+    Attached, MESSAGE, NOTHING, Rig, Setup, at, at_phys, message, with_rig, with_setup, with_stage2,
+};
 
 const ASID: u16 = 7;
 const IOVA: Iova = Iova(0x12_3440_0000);
@@ -15,6 +17,7 @@ const K4: u64 = 4 << 10;
 const M2: u64 = 2 << 20;
 /// Entries of the model's TLB.
 const ENTRIES: u64 = 256;
+const GBPA: u32 = 0x44;
 const GERROR: u32 = 0x60;
 const GERRORN: u32 = 0x64;
 const EVENTQ_ABT_ERR: u32 = 1 << 2;
@@ -190,4 +193,27 @@ fn line_11_of_several_root_tables_the_first_is_walked() {
         device.map(IOVA, rig.page(1), K4, Access::ReadWrite);
         assert_eq!((rig.read(IOVA), rig.read(second)), (message(1), message(1)));
     });
+}
+
+#[test]
+fn line_12_accesses_are_aborted_before_there_is_a_stream_table() {
+    let Some(machine) = rig::open() else { return };
+    let data = machine.data();
+    let (here, there) = (VirtMachine::DATA, at_phys(VirtMachine::DATA, 4096));
+    data.write(here, &message(1));
+    let set_up = |disabled| {
+        let settings = Settings { disabled, ..Settings::default() };
+        Smmu::new(machine.smmu(), machine.pool(), settings).expect("an SMMUv3")
+    };
+    let smmu = set_up(Disabled::Bypass);
+    machine.edu().fetch(Iova(here.0), MESSAGE).expect("fetches");
+    smmu.shut_down().expect("stops");
+    let smmu = set_up(Disabled::Abort);
+    let has_gbpa = smmu.registers().read32(GBPA) != 0;
+    machine.edu().store(Iova(there.0), MESSAGE).expect("stores");
+    let found = data.read(there, MESSAGE);
+    let expected = if has_gbpa { NOTHING } else { message(1) };
+    assert_eq!(found, expected);
+    smmu.shut_down().expect("stops");
+    machine.close().expect("ends well");
 }

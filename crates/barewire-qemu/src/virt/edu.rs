@@ -26,8 +26,8 @@ pub const EDU_BUFFER_BYTES: usize = 4096;
 const ID: u32 = 0x11e8_1234;
 /// Slots of bus 0.
 const SLOTS: u32 = 32;
-/// A function's configuration space in ECAM.
-const CONFIGURATION_BYTES: u32 = 4096;
+/// A slot's configuration space in ECAM: 4 KiB for each of 8 functions.
+const SLOT_BYTES: u32 = 8 * 4096;
 const COMMAND: u32 = 0x04;
 const COMMAND_MEMORY: u32 = 1 << 1;
 const COMMAND_BUS_MASTER: u32 = 1 << 2;
@@ -68,7 +68,7 @@ impl Edu {
             bus.read_n(address, &mut word);
             word[0]
         };
-        let slot = |slot: &u32| ECAM + (slot * CONFIGURATION_BYTES << 3);
+        let slot = |slot: &u32| ECAM + slot * SLOT_BYTES;
         let found = (0..SLOTS).find(|at| read(slot(at)) == ID);
         let Some(found) = found else {
             let error = bus.error().cloned();

@@ -115,7 +115,7 @@ impl GuestRam {
     /// Where `len` bytes lie in this process.
     pub(super) fn pointer(&self, at: PhysAddr, len: usize) -> NonNull<u64> {
         let offset = self.offset(at, len);
-        assert!(offset % 8 == 0, "{at} is no multiple of 8");
+        assert!(offset.is_multiple_of(8), "{at} is no multiple of 8");
         // SAFETY: within the mapping, as `offset` has checked.
         unsafe { self.mapping.byte_add(offset) }
     }
