@@ -263,3 +263,12 @@ fn what_the_smmu_cannot_walk_is_refused_before_it_sees_it() {
         assert_eq!(refused, Err(SmmuError::OutputBits { asked: 48, has: output }));
     });
 }
+
+#[test]
+fn a_machine_ends_with_its_handle() {
+    let Some(machine) = rig::open() else { return };
+    let process = std::path::PathBuf::from(format!("/proc/{}", machine.pid()));
+    assert!(process.exists());
+    drop(machine);
+    assert!(!process.exists(), "ended and reaped");
+}

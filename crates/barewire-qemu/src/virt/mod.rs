@@ -145,6 +145,8 @@ impl VirtMachine {
             connect_timeout: options.connect_timeout,
         };
         let qemu = Qemu::start(&launch, dir)?;
+        // Both have it mapped. So it goes with the last of them, whatever becomes of this process.
+        std::fs::remove_file(&path).map_err(QemuError::file(&path, "remove"))?;
         let edu = Edu::find(qemu.link()).map_err(|error| qemu.lost().unwrap_or(error))?;
         Ok(Self { qemu, edu, pool, data })
     }

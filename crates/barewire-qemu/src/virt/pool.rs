@@ -5,7 +5,7 @@
 //! 2. Memory that nobody has is full of *traps*: a descriptor that is valid at every level, and
 //!    leads to a page full of traps. So a walk through a freed table, or one that was never zeroed,
 //!    does not fault but ends in that page, and the device reads traps.
-//! 3. What is freed and was not allocated, or with another size, panics.
+//! 3. What is freed, or used, and was not allocated panics, as does another size.
 //!
 //! # Safety
 //! No piece is handed out twice: a piece is either in `taken`, in a free list, or above `next`. The
@@ -131,7 +131,9 @@ unsafe impl Pool for GuestPool {
     }
 
     fn pointer(&self, table: PhysAddr) -> NonNull<u64> {
-        self.ram.pointer(table, SMALLEST)
+        let bytes = self.books().taken.get(&table.0).copied();
+        let bytes = bytes.unwrap_or_else(|| panic!("{table} is used, and is free"));
+        self.ram.pointer(table, bytes)
     }
 }
 
@@ -163,6 +165,8 @@ mod tests {
         // SAFETY: as above, and not used again.
         unsafe { pool.free(large, 16 << 10) };
         assert_eq!(ram.word(PhysAddr(large.0 + 40)).load(Ordering::Relaxed), trap);
+        let used = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| pool.pointer(large)));
+        assert!(used.is_err(), "it is free");
         assert_eq!(pool.alloc(16 << 10), Some(large));
         assert_eq!(pool.alloc(1 << 20), None);
         pool.limit(1);
