@@ -189,6 +189,9 @@ impl Step {
     }
 }
 
+/// Crates that build for targets without an operating system.
+const BARE_PACKAGES: [&str; 2] = ["barewire", "barewire-iommu"];
+
 /// All of CI. The order is cheap before dear, and what a person fixes first before the rest.
 pub(crate) const STEPS: &[Step] = &[
     Step::checking(
@@ -205,12 +208,12 @@ pub(crate) const STEPS: &[Step] = &[
         "the same in release, where the count snapshots are",
         test_release,
     ),
-    Step::building("no_std", "the core builds for targets without an operating system", no_std),
+    Step::building("no_std", "what needs no operating system builds without one", no_std),
     Step::building("msrv", "the oldest compiler promised builds it", msrv),
     Step::building("docs", "documentation without warnings", docs),
-    Step::building("loom", "the bus word under a model checker", loom),
+    Step::building("loom", "bus word, tables and command queue under a model checker", loom),
     Step::building("shuttle", "the bus under a million random schedules", shuttle),
-    Step::building("miri", "the core's tests under Miri", miri),
+    Step::building("miri", "the tests of the core and of the page tables under Miri", miri),
 ];
 
 /// Runs `steps` and reports; `true` if nothing failed.
@@ -279,9 +282,12 @@ fn no_std(cx: &Context) -> Outcome {
     let mut success = true;
     for target in BARE_TARGETS {
         if tools::has_target(cx, target) {
-            let args = ["build", "-p", "barewire", "--target", target, "--target-dir", &dir];
-            let task = Task::new("cargo", &args).env("RUSTFLAGS", "-Dwarnings");
-            success &= task.run(&cx.root, cx.console).success;
+            // Each alone: built together, one could lean on what another turns on.
+            for package in BARE_PACKAGES {
+                let args = ["build", "-p", package, "--target", target, "--target-dir", &dir];
+                let task = Task::new("cargo", &args).env("RUSTFLAGS", "-Dwarnings");
+                success &= task.run(&cx.root, cx.console).success;
+            }
         } else {
             lacking.push(target);
         }
@@ -314,19 +320,22 @@ fn docs(cx: &Context) -> Outcome {
 }
 
 fn loom(cx: &Context) -> Outcome {
-    model_checker(cx, "loom", "--cfg loom")
+    model_checker(cx, "loom", &["barewire", "barewire-iommu"], "--cfg loom")
 }
 
 fn shuttle(cx: &Context) -> Outcome {
-    model_checker(cx, "shuttle", "--cfg shuttle")
+    model_checker(cx, "shuttle", &["barewire"], "--cfg shuttle")
 }
 
-/// The core's tests of that name, built for the model checker of that name. Release, since so many
-/// schedules are run.
-fn model_checker(cx: &Context, name: &str, flags: &'static str) -> Outcome {
+/// The packages' integration tests whose names begin with the model checker's, built for it.
+/// Release, since so many schedules are run.
+fn model_checker(cx: &Context, name: &str, packages: &[&str], flags: &'static str) -> Outcome {
     let dir = cx.target_dir(name);
-    let cargo = ["test", "-p", "barewire", "--release", "--test", name, "--target-dir", &dir];
-    let args = [&cargo[..], &["--", "--show-output"]].concat();
+    let tests = format!("{name}*");
+    let mut args = vec!["test", "--release", "--no-fail-fast", "--target-dir", &dir];
+    args.extend(["--test", &tests]);
+    args.extend(packages.iter().flat_map(|package| ["-p", package]));
+    args.extend(["--", "--show-output"]);
     cx.run_tests(&Task::new("cargo", &args).env("RUSTFLAGS", flags))
 }
 
@@ -337,7 +346,8 @@ fn miri(cx: &Context) -> Outcome {
         return cx.lacks("no nightly toolchain with Miri");
     }
     let dir = cx.target_dir("miri");
-    let cargo = ["+nightly", "miri", "test", "-p", "barewire", "--no-fail-fast"];
+    let packages = ["-p", "barewire", "-p", "barewire-iommu", "-p", "barewire-iommu-model"];
+    let cargo = [&["+nightly", "miri", "test", "--no-fail-fast"][..], &packages].concat();
     let args = [&cargo[..], &["--target-dir", &dir, "--", "--show-output"]].concat();
     let task = Task::new("cargo", &args)
         .env("MIRIFLAGS", "-Zmiri-disable-isolation")
