@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use command::{adc, demo, flash, list, selftest, stress, xfer};
+use command::{adc, demo, flash, iommu, list, selftest, stress, xfer};
 use failure::Failure;
 use output::note;
 
@@ -122,6 +122,8 @@ enum Command {
     Stress(stress::Args),
     /// Time the bus paths on this machine, without any wire
     Bench(bench::Args),
+    /// IO page tables and their TLB invalidations: measure them
+    Iommu(iommu::Args),
 }
 
 impl Command {
@@ -135,6 +137,7 @@ impl Command {
             Command::Selftest(_) => "selftest",
             Command::Stress(_) => "stress",
             Command::Bench(_) => "bench",
+            Command::Iommu(args) => args.name(),
         }
     }
 
@@ -148,6 +151,7 @@ impl Command {
             Command::Selftest(args) => selftest::run(args),
             Command::Stress(args) => stress::run(args),
             Command::Bench(args) => bench::run(args).map_err(Failure::Failed),
+            Command::Iommu(args) => iommu::run(args),
         }
     }
 }

@@ -11,6 +11,7 @@
 //! - `gather` remembers what was unhooked and not yet invalidated: [`Gather`].
 //! - `tlbi` is what a TLB can be told ([`Tlbi`]) and who tells it ([`Invalidate`]).
 //! - `strategy` decides which of those a gather becomes: [`Strategy`].
+//! - `smmu` has the back ends: [`smmu::v3`] from bring-up to events, [`smmu::v2`]'s operations.
 //!
 //! Arrows: domain → strategy → gather, tlbi; table → pool, gather → format → address; smmu → tlbi.
 #![no_std]
@@ -22,9 +23,12 @@ mod address;
 mod format;
 mod gather;
 mod pool;
-#[allow(unused_imports, reason = "whoever needs atomics of their own")]
+pub mod smmu;
+mod strategy;
 mod sync;
 mod table;
+#[cfg(test)]
+mod testing;
 mod tlbi;
 
 pub use address::{Iova, PhysAddr, Segment};
@@ -33,6 +37,7 @@ pub use format::{
     Shareability, Stage,
 };
 pub use gather::{Gather, Run};
-pub use pool::{Chain, Pool};
-pub use table::{MapError, PageTable, Part, UnmapError};
-pub use tlbi::{Context, FlushError, Invalidate, Tlbi};
+pub use pool::{Arena, ArenaError, Chain, Link, Pool};
+pub use strategy::{Choice, Costs, Facts, Method, Operations, Prediction, Strategy};
+pub use table::{MapError, Mapping, PageTable, Part, Ranges, Translation, UnmapError};
+pub use tlbi::{Context, FlushError, Invalidate, RangeStep, Tlbi, range_commands, range_steps};

@@ -3,6 +3,7 @@
 pub(crate) mod adc;
 pub(crate) mod demo;
 pub(crate) mod flash;
+pub(crate) mod iommu;
 pub(crate) mod list;
 pub(crate) mod selftest;
 pub(crate) mod stress;
