@@ -9,6 +9,7 @@ mod failure;
 mod interrupt;
 mod out_file;
 mod output;
+mod processors;
 mod progress;
 mod session;
 mod text;

@@ -26,7 +26,7 @@ impl Counter {
         if !self.works {
             return None;
         }
-        match collect(op) {
+        match collect(op.symbol(), &["bench", "--count-op", op.name()]) {
             Ok(total) => {
                 let operations = u64::from(CALLS * op.per_call());
                 Some((total + operations / 2) / operations)
@@ -40,13 +40,14 @@ impl Counter {
     }
 }
 
-fn collect(op: Op) -> Result<u64, String> {
+/// Instructions in all functions whose names hold `symbol` while this program runs with `arguments`.
+pub(crate) fn collect(symbol: &str, arguments: &[&str]) -> Result<u64, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(format!("--toggle-collect=*{}*", op.symbol()))
+        .arg(format!("--toggle-collect=*{symbol}*"))
         .arg(program)
-        .args(["bench", "--count-op", op.name()])
+        .args(arguments)
         .stdin(Stdio::null())
         .output()
         .map_err(|error| format!("valgrind does not run ({error}); install it to count"))?;
