@@ -26,6 +26,8 @@ mod strategy;
 #[allow(unused_imports, reason = "whoever needs atomics of their own")]
 mod sync;
 mod table;
+#[cfg(test)]
+mod testing;
 mod tlbi;
 
 pub use address::{Iova, PhysAddr, Segment};
@@ -34,7 +36,7 @@ pub use format::{
     Shareability, Stage,
 };
 pub use gather::{Gather, Run};
-pub use pool::{Chain, Pool};
+pub use pool::{Arena, ArenaError, Chain, Link, Pool};
 pub use strategy::{Choice, Costs, Facts, Method, Operations, Prediction, Strategy};
-pub use table::{MapError, PageTable, Part, UnmapError};
+pub use table::{MapError, Mapping, PageTable, Part, Ranges, Translation, UnmapError};
 pub use tlbi::{Context, FlushError, Invalidate, RangeStep, Tlbi, range_commands, range_steps};

@@ -52,7 +52,7 @@ impl Geometry {
         &self.config
     }
 
-    /// The root's level, 0 to 2.
+    /// The root's level: 0 to 2, and 3 at stage 2 with little more than 32 bits in 64 KiB granules.
     pub const fn start_level(&self) -> u32 {
         self.start
     }
@@ -70,6 +70,11 @@ impl Geometry {
     /// Bytes of every other table, and of a page.
     pub const fn page_bytes(&self) -> u64 {
         1 << self.page_shift
+    }
+
+    /// log2 of the entries of every table but the root.
+    pub const fn index_bits(&self) -> u32 {
+        self.index_bits
     }
 
     /// log2 of the granule.
@@ -95,6 +100,18 @@ impl Geometry {
     /// Whether a leaf may stand at `level`: pages at 3, blocks at 2, and of 4 KiB granules at 1.
     pub const fn leaf_at(&self, level: u32) -> bool {
         level == LAST || level == 2 || (level == 1 && self.page_shift == 12)
+    }
+
+    /// The level whose leaves have `1 << shift` bytes, if there are such.
+    pub const fn leaf_level(&self, shift: u32) -> Option<u32> {
+        let mut level = self.start;
+        while level <= LAST {
+            if self.shift(level) == shift && self.leaf_at(level) {
+                return Some(level);
+            }
+            level += 1;
+        }
+        None
     }
 
     /// The first IOVA that is too large.

@@ -18,3 +18,4 @@ pub use attributes::{Access, Attributes, MemoryType, Shareability};
 pub use config::{Config, ConfigError, Granule, Stage};
 pub use descriptor::Descriptor;
 pub use geometry::Geometry;
+pub(crate) use geometry::LAST;

@@ -3,6 +3,7 @@
 use core::fmt;
 
 use crate::address::{Iova, PhysAddr};
+use crate::tlbi::FlushError;
 
 /// Why nothing was mapped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -91,8 +92,20 @@ pub enum UnmapError {
         /// Its descriptor.
         descriptor: u64,
     },
-    /// No table to split a block into.
+    /// No leaf of this size exists in the granule.
+    PageSize {
+        /// log2 of the size asked for.
+        shift: u32,
+    },
+    /// No table to split the block at this address into.
     OutOfMemory(Iova),
+    /// `unmap_quiesced`: the block could not be invalidated, and stands as before.
+    Flush {
+        /// Where the block begins.
+        iova: Iova,
+        /// What the invalidation said.
+        error: FlushError,
+    },
     /// `unmap_checked`: nothing is mapped there.
     Hole {
         /// The first address of the hole.
@@ -104,16 +117,71 @@ pub enum UnmapError {
 
 impl fmt::Display for MapError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let _ = f;
-        todo!()
+        match *self {
+            Self::Empty(iova) => write!(f, "nothing to map at {iova}: a length of 0"),
+            Self::Unaligned { iova, value, to } => unaligned(f, iova, value, to),
+            Self::IovaRange { iova, size, end } => out_of_range(f, iova, size, end),
+            Self::PhysRange { iova, phys, end } => write!(
+                f,
+                "{iova} cannot lead to {phys}: physical addresses end at {end}; raise output_bits if \
+                 the hardware has more"
+            ),
+            Self::Occupied { iova, level, descriptor } => write!(
+                f,
+                "{iova} is mapped already: level {level} has {descriptor:#x}; unmap it first"
+            ),
+            Self::PageSize { shift } => {
+                write!(f, "no leaf has 2^{shift} bytes in this granule: use map, which chooses")
+            }
+            Self::OutOfMemory(iova) => {
+                write!(f, "no table for {iova}: the pool is empty, and nothing was mapped")
+            }
+            Self::Stage => f.write_str(
+                "the attributes are for the other stage: make them with the table's Config::stage",
+            ),
+        }
     }
 }
 
 impl fmt::Display for UnmapError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let _ = f;
-        todo!()
+        match *self {
+            Self::Empty(iova) => write!(f, "nothing to unmap at {iova}: a length of 0"),
+            Self::Unaligned { iova, value, to } => unaligned(f, iova, value, to),
+            Self::IovaRange { iova, size, end } => out_of_range(f, iova, size, end),
+            Self::PageSize { shift } => {
+                write!(f, "no leaf has 2^{shift} bytes in this granule: use unmap")
+            }
+            Self::PartOfBlock { iova, level, descriptor } => write!(
+                f,
+                "the range cuts the block at {iova}, level {level}, {descriptor:#x}: unmap all of it, \
+                 or quiesce the devices and use unmap_quiesced"
+            ),
+            Self::OutOfMemory(iova) => {
+                write!(f, "no table to split the block at {iova} into: nothing was unmapped")
+            }
+            Self::Hole { iova, level } => {
+                write!(
+                    f,
+                    "nothing is mapped at {iova}: level {level} is empty; nothing was unmapped"
+                )
+            }
+            Self::Flush { iova, error } => {
+                write!(f, "the block at {iova} was not split, and nothing was unmapped: {error}")
+            }
+        }
     }
+}
+
+fn unaligned(f: &mut fmt::Formatter<'_>, iova: Iova, value: u64, to: u64) -> fmt::Result {
+    write!(f, "at {iova}: {value:#x} is no multiple of {to:#x}")
+}
+
+fn out_of_range(f: &mut fmt::Formatter<'_>, iova: Iova, size: u64, end: Iova) -> fmt::Result {
+    write!(
+        f,
+        "{size:#x} bytes from {iova} on do not end by {end}, where the part or the table does"
+    )
 }
 
 impl core::error::Error for MapError {}

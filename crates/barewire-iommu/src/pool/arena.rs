@@ -1,0 +1,315 @@
+//! A pool over one stretch of memory: a lock-free free list, and what was never used behind it.
+//!
+//! # How it works
+//! The free list is a Treiber stack whose links lie beside the memory, not in it: a thread that is
+//! about to take a table may read the link of one that another has just taken and is filling. Its
+//! head is one word, an index and a tag that changes with every exchange. A chain of tables comes
+//! and goes with one exchange, however long it is.
+//!
+//! Memory that was never handed out is not in the list but above a mark; only from there come
+//! roots of several tables side by side.
+//!
+//! # Safety
+//! [`Arena::new`] is promised the memory; the free list never hands out a table twice.
+#![allow(unsafe_code, reason = "it is a pool")]
+
+use core::fmt;
+use core::marker::PhantomData;
+use core::ptr::NonNull;
+
+use super::{Chain, Pool};
+use crate::address::PhysAddr;
+use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+/// What follows a table in the free list or in a chain.
+#[derive(Debug)]
+pub struct Link(AtomicU32);
+
+impl Link {
+    /// Of a table that is not in any.
+    #[cfg(not(loom))]
+    pub const fn new() -> Self {
+        Self(AtomicU32::new(0))
+    }
+
+    /// Of a table that is not in any.
+    #[cfg(loom)]
+    pub fn new() -> Self {
+        Self(AtomicU32::new(0))
+    }
+}
+
+impl Default for Link {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Tables out of one stretch of memory, for a walker that snoops.
+///
+/// Safe to share by reference between threads, and between page tables of the same granule.
+#[derive(Debug)]
+pub struct Arena<'m> {
+    /// Index of the first free table plus 1, 0 if there is none, and above it the tag.
+    head: AtomicUsize,
+    /// Tables below were handed out once.
+    used: AtomicUsize,
+    memory: NonNull<u64>,
+    phys: u64,
+    /// log2 of a table's bytes.
+    shift: u32,
+    /// Bits of `head` that are the index.
+    index_bits: u32,
+    links: &'m [Link],
+    _memory: PhantomData<&'m mut [u64]>,
+}
+
+// SAFETY: the memory is only accessed through the pool's methods, whose callers own what they
+// access or do so atomically.
+unsafe impl Send for Arena<'_> {}
+// SAFETY: as for Send; everything else is atomic.
+unsafe impl Sync for Arena<'_> {}
+
+/// Why memory is no arena.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ArenaError {
+    /// Tables are a power of two of at least 64 bytes.
+    TableBytes(usize),
+    /// The physical address must be a multiple of the table's size.
+    Unaligned(PhysAddr),
+    /// More tables than links can tell apart.
+    TooMany(usize),
+}
+
+impl fmt::Display for ArenaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::TableBytes(bytes) => {
+                write!(f, "tables of {bytes} bytes: make it a power of two of at least 64")
+            }
+            Self::Unaligned(phys) => {
+                write!(
+                    f,
+                    "memory at {phys} is not aligned: begin it at a multiple of the table size"
+                )
+            }
+            Self::TooMany(tables) => {
+                write!(f, "{tables} tables are too many for one arena: make several")
+            }
+        }
+    }
+}
+
+impl core::error::Error for ArenaError {}
+
+impl<'m> Arena<'m> {
+    /// An arena of as many tables of `table_bytes` as there are links. `table_bytes` should be the
+    /// granule: larger tables than that only come from memory that was never used.
+    ///
+    /// # Errors
+    /// See [`ArenaError`].
+    ///
+    /// # Safety
+    /// `memory` has `links.len() * table_bytes` bytes, initialised (with anything) and aligned to 8;
+    /// they are physically contiguous from `phys` on, and for `'m` nobody accesses them but through
+    /// this arena, hardware that walks its tables aside.
+    pub unsafe fn new(
+        memory: NonNull<u8>,
+        phys: PhysAddr,
+        table_bytes: usize,
+        links: &'m [Link],
+    ) -> Result<Self, ArenaError> {
+        if !table_bytes.is_power_of_two() || table_bytes < 64 {
+            return Err(ArenaError::TableBytes(table_bytes));
+        }
+        if phys.0 & (table_bytes as u64 - 1) != 0 {
+            return Err(ArenaError::Unaligned(phys));
+        }
+        let index_bits = usize::BITS - links.len().leading_zeros();
+        // At least half of the word is tag.
+        if index_bits > usize::BITS / 2 {
+            return Err(ArenaError::TooMany(links.len()));
+        }
+        Ok(Self {
+            head: AtomicUsize::new(0),
+            used: AtomicUsize::new(0),
+            memory: memory.cast(),
+            phys: phys.0,
+            shift: table_bytes.trailing_zeros(),
+            index_bits,
+            links,
+            _memory: PhantomData,
+        })
+    }
+
+    /// A table's number.
+    #[inline]
+    fn index(&self, table: PhysAddr) -> usize {
+        (table.0.wrapping_sub(self.phys) >> self.shift) as usize
+    }
+
+    #[inline]
+    fn at(&self, index: usize) -> PhysAddr {
+        PhysAddr(self.phys + ((index as u64) << self.shift))
+    }
+
+    #[inline]
+    fn free_index(&self, head: usize) -> Option<usize> {
+        (head & ((1 << self.index_bits) - 1)).checked_sub(1)
+    }
+
+    /// A head with a new tag.
+    #[inline]
+    fn replaced(&self, head: usize, first: u32) -> usize {
+        let tag = (head >> self.index_bits).wrapping_add(1);
+        tag << self.index_bits | first as usize
+    }
+
+    /// Takes up to `count` tables off the free list.
+    fn pop(&self, count: usize) -> Option<(usize, usize, usize)> {
+        let mut head = self.head.load(Ordering::Acquire);
+        loop {
+            let first = self.free_index(head)?;
+            let (mut last, mut taken) = (first, 1);
+            // Links read here may be of tables that others took meanwhile; then the tag differs.
+            let mut rest = self.links[last].0.load(Ordering::Relaxed);
+            while taken < count && rest != 0 && rest as usize <= self.links.len() {
+                last = rest as usize - 1;
+                taken += 1;
+                rest = self.links[last].0.load(Ordering::Relaxed);
+            }
+            let new = self.replaced(head, rest);
+            match self.head.compare_exchange_weak(head, new, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return Some((first, last, taken)),
+                Err(now) => head = now,
+            }
+        }
+    }
+
+    /// Puts linked tables on the free list.
+    fn push(&self, first: usize, last: usize) {
+        let mut head = self.head.load(Ordering::Relaxed);
+        loop {
+            let next = self.free_index(head).map_or(0, |index| index as u32 + 1);
+            self.links[last].0.store(next, Ordering::Relaxed);
+            let new = self.replaced(head, first as u32 + 1);
+            match self.head.compare_exchange_weak(head, new, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(now) => head = now,
+            }
+        }
+    }
+
+    /// Up to `count` never used tables side by side, the first's address a multiple of `count`
+    /// tables if `aligned`.
+    fn fresh(&self, count: usize, aligned: bool) -> Option<(usize, usize)> {
+        let mut used = self.used.load(Ordering::Relaxed);
+        loop {
+            let mut first = used;
+            if aligned {
+                let frame = self.phys >> self.shift;
+                let over = (frame.wrapping_add(used as u64) & (count as u64 - 1)) as usize;
+                first += if over == 0 { 0 } else { count - over };
+            }
+            let room = self.links.len().checked_sub(first)?;
+            let taken = room.min(count);
+            if taken == 0 || (aligned && taken < count) {
+                return None;
+            }
+            match self.used.compare_exchange_weak(
+                used,
+                first + taken,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => {
+                    if used < first {
+                        self.connect(used, first - used);
+                        self.push(used, first - 1);
+                    }
+                    return Some((first, taken));
+                }
+                Err(now) => used = now,
+            }
+        }
+    }
+
+    /// Links `count` tables from `first` on to each other.
+    fn connect(&self, first: usize, count: usize) {
+        for index in first..first + count - 1 {
+            self.links[index].0.store(index as u32 + 2, Ordering::Relaxed);
+        }
+    }
+}
+
+// SAFETY: a table is in the free list, above the mark, or handed out; the tag keeps a head that was
+// read before from being exchanged when the list has changed since.
+unsafe impl Pool for Arena<'_> {
+    fn alloc(&self, bytes: usize) -> Option<PhysAddr> {
+        let tables = bytes >> self.shift;
+        if tables > 1 {
+            return self.fresh(tables, true).map(|(first, _)| self.at(first));
+        }
+        let (index, ..) = self.pop(1).or_else(|| self.fresh(1, false).map(|(i, n)| (i, i, n)))?;
+        Some(self.at(index))
+    }
+
+    unsafe fn free(&self, table: PhysAddr, bytes: usize) {
+        let first = self.index(table);
+        let tables = (bytes >> self.shift).max(1);
+        self.connect(first, tables);
+        self.push(first, first + tables - 1);
+    }
+
+    #[inline]
+    fn pointer(&self, table: PhysAddr) -> NonNull<u64> {
+        let offset = table.0.wrapping_sub(self.phys);
+        assert!(offset < (self.links.len() as u64) << self.shift, "a table of another pool");
+        // SAFETY: within the memory that `new` was promised.
+        unsafe { self.memory.byte_add(offset as usize) }
+    }
+
+    fn alloc_chain(&self, bytes: usize, count: usize) -> Chain {
+        if bytes >> self.shift > 1 {
+            let Some(table) = self.alloc(bytes) else { return Chain::new() };
+            // SAFETY: a chain of one has no links.
+            return unsafe { Chain::of(table, table, 1) };
+        }
+        let (first, last, taken) = match self.pop(count) {
+            Some(taken) => taken,
+            None => match self.fresh(count.max(1), false) {
+                Some((first, taken)) => {
+                    self.connect(first, taken);
+                    (first, first + taken - 1, taken)
+                }
+                None => return Chain::new(),
+            },
+        };
+        // SAFETY: taken just now, and linked to each other.
+        unsafe { Chain::of(self.at(first), self.at(last), taken) }
+    }
+
+    unsafe fn free_chain(&self, mut chain: Chain, bytes: usize) {
+        if bytes >> self.shift > 1 {
+            // SAFETY: the chain is of tables of this pool, by the caller's promise.
+            while let Some(table) = unsafe { chain.pop(self) } {
+                // SAFETY: promised by the caller for each.
+                unsafe { self.free(table, bytes) };
+            }
+        } else if let Some((first, last)) = chain.take().ends() {
+            self.push(self.index(first), self.index(last));
+        }
+    }
+
+    #[inline]
+    unsafe fn link(&self, table: PhysAddr, next: PhysAddr) {
+        self.links[self.index(table)].0.store(self.index(next) as u32 + 1, Ordering::Relaxed);
+    }
+
+    #[inline]
+    unsafe fn next(&self, table: PhysAddr) -> PhysAddr {
+        let next = self.links[self.index(table)].0.load(Ordering::Relaxed) as usize;
+        self.at(next.wrapping_sub(1))
+    }
+}

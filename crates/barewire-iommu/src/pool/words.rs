@@ -1,0 +1,183 @@
+//! Descriptors as two words, where no atomic has 64 bits.
+//!
+//! A walker reads an entry at once and must see what was, what will be, or a fault. The valid bit is
+//! in the low word, hence:
+//! 1. Nothing changes in the high word while the low one is valid.
+//! 2. An entry becomes valid by its high word first and its low one last; it is removed the other
+//!    way round. A valid one that is replaced (a block that is split) is removed in between.
+//! 3. Two who would publish the same entry differ in at most one word if the high one stands right
+//!    already, as it does for tables below 4 GiB. Else the low word is claimed by a value without
+//!    valid bit: whoever comes meanwhile waits for the few stores until it is valid.
+
+/// A word of an entry: the processor's atomic, or one that tests watch.
+pub(crate) trait Half {
+    /// Later accesses come after it.
+    fn load(&self) -> u32;
+    /// Earlier accesses come before it.
+    fn store(&self, value: u32);
+    /// Stores `new` if it is `current`, in order with all around it.
+    fn compare_exchange(&self, current: u32, new: u32) -> Result<u32, u32>;
+    /// Somebody else is between two stores.
+    fn wait();
+}
+
+const VALID: u32 = 1;
+
+/// Not a descriptor anyone else writes: its address is all ones and its valid bit 0.
+const CLAIMED: u32 = !VALID;
+
+const fn join(low: u32, high: u32) -> u64 {
+    (high as u64) << 32 | low as u64
+}
+
+const fn halves(value: u64) -> (u32, u32) {
+    (value as u32, (value >> 32) as u32)
+}
+
+pub(crate) fn load<H: Half>(low: &H, high: &H) -> u64 {
+    loop {
+        let first = low.load();
+        if first != CLAIMED {
+            return join(first, high.load());
+        }
+        H::wait();
+    }
+}
+
+pub(crate) fn store<H: Half>(low: &H, high: &H, value: u64) {
+    let (new_low, new_high) = halves(value);
+    if high.load() == new_high {
+        low.store(new_low);
+        return;
+    }
+    if low.load() & VALID != 0 {
+        low.store(0);
+    }
+    high.store(new_high);
+    low.store(new_low);
+}
+
+/// `current` is invalid.
+pub(crate) fn publish<H: Half>(low: &H, high: &H, current: u64, new: u64) -> Result<(), u64> {
+    let (current_low, _) = halves(current);
+    let (new_low, new_high) = halves(new);
+    let in_place = high.load() == new_high;
+    let claim = if in_place { new_low } else { CLAIMED };
+    if low.compare_exchange(current_low, claim).is_err() {
+        return Err(load(low, high));
+    }
+    if !in_place {
+        high.store(new_high);
+        low.store(new_low);
+    }
+    Ok(())
+}
+
+#[cfg(not(target_has_atomic = "64"))]
+pub(super) mod entry {
+    //! The same by pointer.
+    #![allow(
+        unsafe_code,
+        reason = "table memory is reached by pointer, one atomic access at a time"
+    )]
+
+    use core::ptr::NonNull;
+    use core::sync::atomic::{AtomicU32, Ordering};
+
+    use super::Half;
+
+    impl Half for AtomicU32 {
+        fn load(&self) -> u32 {
+            self.load(Ordering::Acquire)
+        }
+
+        fn store(&self, value: u32) {
+            self.store(value, Ordering::Release);
+        }
+
+        fn compare_exchange(&self, current: u32, new: u32) -> Result<u32, u32> {
+            self.compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire)
+        }
+
+        fn wait() {
+            core::hint::spin_loop();
+        }
+    }
+
+    /// # Safety
+    /// `index` lies within the table at `base`.
+    unsafe fn at<'a>(base: NonNull<u64>, index: usize) -> (&'a AtomicU32, &'a AtomicU32) {
+        // SAFETY: within the table, by the caller's promise.
+        let entry = unsafe { base.add(index) }.cast::<u32>();
+        // SAFETY: the second word of the same entry.
+        let second = unsafe { entry.add(1) };
+        // SAFETY: an aligned u32 that is only accessed atomically while published.
+        let first = unsafe { AtomicU32::from_ptr(entry.as_ptr()) };
+        // SAFETY: as for the first.
+        let second = unsafe { AtomicU32::from_ptr(second.as_ptr()) };
+        if cfg!(target_endian = "little") { (first, second) } else { (second, first) }
+    }
+
+    /// # Safety
+    /// `index` lies within the table at `base`.
+    pub(crate) unsafe fn load(base: NonNull<u64>, index: usize) -> u64 {
+        // SAFETY: the caller's promise is the same.
+        let (low, high) = unsafe { at(base, index) };
+        super::load(low, high)
+    }
+
+    /// # Safety
+    /// As for `load`.
+    pub(crate) unsafe fn store(base: NonNull<u64>, index: usize, value: u64) {
+        // SAFETY: the caller's promise is the same.
+        let (low, high) = unsafe { at(base, index) };
+        super::store(low, high, value);
+    }
+
+    /// # Safety
+    /// As for `load`.
+    pub(crate) unsafe fn publish(
+        base: NonNull<u64>,
+        index: usize,
+        current: u64,
+        new: u64,
+    ) -> Result<(), u64> {
+        // SAFETY: the caller's promise is the same.
+        let (low, high) = unsafe { at(base, index) };
+        super::publish(low, high, current, new)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::cell::{Cell, RefCell};
+    use std::vec::Vec;
+
+    use super::*;
+
+    std::thread_local! {
+        static SEEN: RefCell<Vec<()>> = const { RefCell::new(Vec::new()) };
+    }
+
+    struct Watched(Cell<u32>);
+    impl Half for Watched {
+        fn load(&self) -> u32 {
+            self.0.get()
+        }
+        fn store(&self, value: u32) {
+            self.0.set(value);
+        }
+        fn compare_exchange(&self, current: u32, new: u32) -> Result<u32, u32> {
+            if self.0.get() == current { Ok(self.0.replace(new)) } else { Err(self.0.get()) }
+        }
+        fn wait() {}
+    }
+
+    #[test]
+    fn todo() {
+        let (low, high) = (Watched(Cell::new(0)), Watched(Cell::new(0)));
+        store(&low, &high, 0x1_0000_0001);
+        assert_eq!(load(&low, &high), 0x1_0000_0001);
+        assert_eq!(publish(&low, &high, 0, 3), Err(0x1_0000_0001));
+    }
+}

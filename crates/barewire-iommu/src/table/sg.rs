@@ -1,0 +1,173 @@
+//! Reading a scatter list: where the next bytes lie, and how far they go on.
+
+use super::error::MapError;
+use crate::address::{Iova, PhysAddr, Segment};
+use crate::format::Geometry;
+
+/// What physical addresses and lengths may be.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    /// The first IOVA that is not the part's.
+    pub(super) iova_end: u64,
+    /// The first physical address that is too large.
+    pub(super) phys_end: u64,
+    /// Bits that must be 0 in addresses and lengths.
+    pub(super) offset_mask: u64,
+}
+
+impl Limits {
+    pub(super) fn new(geometry: &Geometry, iova_end: u64) -> Self {
+        let offset_mask = geometry.page_bytes() - 1;
+        Self { iova_end, phys_end: geometry.output_end(), offset_mask }
+    }
+
+    /// Whether a segment may stand at `iova`.
+    #[inline]
+    pub(super) fn check(&self, iova: u64, segment: &Segment) -> Result<(), MapError> {
+        let (phys, len) = (segment.phys.0, segment.len);
+        let fits = len != 0
+            && (phys | len) & self.offset_mask == 0
+            && len <= self.iova_end - iova
+            && phys < self.phys_end
+            && len <= self.phys_end - phys;
+        if fits { Ok(()) } else { Err(self.refuse(iova, segment)) }
+    }
+
+    #[cold]
+    fn refuse(&self, iova: u64, segment: &Segment) -> MapError {
+        let (phys, len) = (segment.phys.0, segment.len);
+        let at = Iova(iova);
+        let unaligned = [phys, len].into_iter().find(|value| value & self.offset_mask != 0);
+        if len == 0 {
+            MapError::Empty(at)
+        } else if let Some(value) = unaligned {
+            MapError::Unaligned { iova: at, value, to: self.offset_mask + 1 }
+        } else if len > self.iova_end - iova {
+            MapError::IovaRange { iova: at, size: len, end: Iova(self.iova_end) }
+        } else {
+            let last = if phys < self.phys_end { phys.saturating_add(len - 1) } else { phys };
+            MapError::PhysRange { iova: at, phys: PhysAddr(last), end: PhysAddr(self.phys_end) }
+        }
+    }
+}
+
+/// What is left of a scatter list.
+#[derive(Clone, Copy)]
+pub(super) struct Pieces<'s> {
+    /// Segments that nobody has looked at.
+    segments: &'s [Segment],
+    /// Where the next bytes of the segment before them lie, which was checked.
+    phys: u64,
+    /// How many bytes that segment still has.
+    rest: u64,
+}
+
+impl<'s> Pieces<'s> {
+    #[inline]
+    pub(super) fn new(segments: &'s [Segment]) -> Self {
+        Self { segments, phys: 0, rest: 0 }
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.rest == 0 && self.segments.is_empty()
+    }
+
+    /// Where the next bytes lie and how many of them are checked and contiguous: at least a page.
+    /// There are some.
+    #[inline]
+    pub(super) fn next(&mut self, limits: &Limits, iova: u64) -> Result<(u64, u64), MapError> {
+        if self.rest == 0 {
+            let (first, rest) = self.segments.split_first().expect("there are segments left");
+            limits.check(iova, first)?;
+            *self = Self { segments: rest, phys: first.phys.0, rest: first.len };
+        }
+        Ok((self.phys, self.rest))
+    }
+
+    /// Goes on by `bytes`, at most what `next` said.
+    #[inline]
+    pub(super) fn advance(&mut self, bytes: u64) {
+        self.phys += bytes;
+        self.rest -= bytes;
+    }
+
+    /// Up to `count` segments of which nothing is read yet; none if the one before is not used up.
+    #[inline]
+    pub(super) fn whole(&self, count: usize) -> &'s [Segment] {
+        if self.rest == 0 { &self.segments[..count.min(self.segments.len())] } else { &[] }
+    }
+
+    /// Goes on by whole segments, which were checked and had been in `whole`.
+    #[inline]
+    pub(super) fn skip(&mut self, count: usize) {
+        self.segments = &self.segments[count..];
+    }
+
+    /// If the next `bytes`, a power of two, are one contiguous stretch aligned to their size: where
+    /// it is, and what follows it. A stretch with anything wrong in it is none.
+    #[inline]
+    pub(super) fn block(&self, bytes: u64, limits: &Limits, iova: u64) -> Option<(u64, Self)> {
+        let (phys, rest, segments) = if self.rest == 0 {
+            let first = self.segments.first()?;
+            (first.phys.0, None, self.segments)
+        } else {
+            (self.phys, Some(self.rest), self.segments)
+        };
+        if phys & (bytes - 1) != 0 {
+            return None;
+        }
+        if let Some(rest) = rest
+            && rest >= bytes
+        {
+            return Some((phys, Self { segments, phys: phys + bytes, rest: rest - bytes }));
+        }
+        let fits = phys < limits.phys_end
+            && bytes <= limits.phys_end - phys
+            && bytes <= limits.iova_end - iova;
+        if !fits {
+            return None;
+        }
+        let room = limits.iova_end - iova - bytes;
+        Self::merge(phys, rest.unwrap_or(0), bytes, segments, limits, room)
+    }
+
+    /// `block` over several segments, `have` bytes of it before them and `room` IOVAs behind it.
+    fn merge(
+        phys: u64,
+        have: u64,
+        bytes: u64,
+        mut segments: &'s [Segment],
+        limits: &Limits,
+        room: u64,
+    ) -> Option<(u64, Self)> {
+        let mut end = phys + have;
+        loop {
+            let (first, after) = segments.split_first()?;
+            let left = bytes - (end - phys);
+            let bad = (first.phys.0 ^ end) | (first.len & limits.offset_mask);
+            if bad != 0 || first.len == 0 {
+                return None;
+            }
+            if first.len >= left {
+                let rest = first.len - left;
+                // What lies behind the block has not been checked so far.
+                if rest > room || rest > limits.phys_end - (end + left) {
+                    return None;
+                }
+                return Some((phys, Self { segments: after, phys: end + left, rest }));
+            }
+            end += first.len;
+            segments = after;
+        }
+    }
+
+    /// Roughly how many more last-level tables the rest needs.
+    pub(super) fn tables(&self, geometry: &Geometry, iova: u64) -> usize {
+        let span = geometry.span(crate::format::LAST - 1);
+        // What is congruent will mostly become blocks.
+        let bytes = if (self.phys ^ iova) & (span - 1) == 0 { 0 } else { self.rest };
+        let pages = (bytes >> geometry.page_shift()) + self.segments.len() as u64;
+        1 + (pages * geometry.page_bytes()).div_ceil(span) as usize
+    }
+}

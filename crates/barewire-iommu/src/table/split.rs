@@ -1,0 +1,221 @@
+//! Unmapping part of a block: the rest of it becomes a table.
+//!
+//! Both ends of a range may cut a block, perhaps the same one. The tables for what is left are made
+//! first, since that can fail, without what is to be removed; then they take the blocks' places, and
+//! what lies between the ends is removed as ever. So a walker sees the block, or what is left of it,
+//! and with break-before-make a fault in between.
+
+use core::ops::Range;
+
+use super::PageTable;
+use super::error::UnmapError;
+use super::node::{Entry, Fresh, Node};
+use super::unmap::Remover;
+use crate::address::{Iova, PhysAddr};
+use crate::format::Descriptor;
+use crate::gather::{Gather, Run};
+use crate::pool::{Chain, Pool};
+use crate::tlbi::FlushError;
+
+/// A block that a range cuts.
+pub(super) struct Cut<'t, P: Pool> {
+    node: Node<'t, P>,
+    index: usize,
+    base: u64,
+    block: Descriptor,
+}
+
+impl<'t, P: Pool> Cut<'t, P> {
+    /// The block on both sides of `at`, if there is one, at or below `node`.
+    pub(super) fn at(mut node: Node<'t, P>, at: u64) -> Option<Self> {
+        loop {
+            let geometry = node.geometry();
+            let level = node.level();
+            let span = geometry.span(level);
+            if at & (span - 1) == 0 {
+                return None;
+            }
+            let index = geometry.index(at, level);
+            match node.entry(index) {
+                Entry::Empty(_) => return None,
+                Entry::Leaf(block) => {
+                    return Some(Self { node, index, base: at & !(span - 1), block });
+                }
+                Entry::Table(child) => node = child,
+            }
+        }
+    }
+
+    pub(super) fn refused(&self) -> UnmapError {
+        let (iova, level) = (Iova(self.base), self.node.level());
+        UnmapError::PartOfBlock { iova, level, descriptor: self.block.0 }
+    }
+
+    /// Whether all of it lies in `part`.
+    pub(super) fn within(&self, part: &Range<u64>) -> bool {
+        part.start <= self.base && part.end - self.base >= self.span()
+    }
+
+    fn put(&self, entry: Descriptor) {
+        self.node.store(self.index, entry);
+        self.node.clean(self.index..self.index + 1);
+    }
+
+    fn span(&self) -> u64 {
+        self.node.geometry().span(self.node.level())
+    }
+
+    /// What must be invalidated: the block, whichever of its addresses stays mapped.
+    fn run(&self) -> Run {
+        Run {
+            start: Iova(self.base),
+            end: Iova(self.base + self.span()),
+            stride: self.node.geometry().shift(self.node.level()),
+            tables: false,
+            level: Some(self.node.level() as u8),
+        }
+    }
+}
+
+/// How a block is replaced.
+pub(super) enum Exchange<'f> {
+    /// In one store: the hardware takes it.
+    AtOnce,
+    /// Emptied, invalidated by this, and replaced.
+    BreakBeforeMake(&'f mut dyn FnMut(&Run) -> Result<(), FlushError>),
+}
+
+/// Removes what is mapped in `range`, which lies in `node`; `cuts` are the blocks that begin before
+/// it or end after it.
+pub(super) fn remove<'t, P: Pool>(
+    table: &'t PageTable<P>,
+    node: Node<'t, P>,
+    range: Range<u64>,
+    cuts: [Option<Cut<'t, P>>; 2],
+    exchange: &mut Exchange<'_>,
+    gather: &mut Gather,
+) -> Result<u64, UnmapError> {
+    let [begin, mut end] = cuts;
+    if let (Some(a), Some(b)) = (&begin, &end)
+        && a.base == b.base
+    {
+        end = None;
+    }
+    let mut spare = Chain::new();
+    let result = prepare_and_replace(table, [&begin, &end], &range, exchange, &mut spare);
+    Fresh::free(table, spare);
+    result?;
+    let mut between = range.clone();
+    let mut removed = 0;
+    for cut in [&begin, &end].into_iter().flatten() {
+        let block = cut.base..cut.base + cut.span();
+        removed += block.end.min(range.end) - block.start.max(range.start);
+        if cut.base <= range.start {
+            between.start = block.end.min(range.end);
+        } else {
+            between.end = block.start;
+        }
+        gather.record(cut.run());
+    }
+    let mut remover = Remover::new(gather);
+    if between.start < between.end {
+        remover.remove(node, between.start, between.end);
+    }
+    Ok(removed + remover.finish())
+}
+
+fn prepare_and_replace<P: Pool>(
+    table: &PageTable<P>,
+    cuts: [&Option<Cut<'_, P>>; 2],
+    range: &Range<u64>,
+    exchange: &mut Exchange<'_>,
+    spare: &mut Chain,
+) -> Result<(), UnmapError> {
+    let present = || cuts.into_iter().flatten();
+    for cut in present() {
+        let count = spare.count() + needed(table, cut.node.level() + 1, cut.base, range);
+        if !Fresh::reserve(table, spare, count) {
+            return Err(UnmapError::OutOfMemory(Iova(cut.base)));
+        }
+    }
+    if let Exchange::BreakBeforeMake(invalidate) = exchange {
+        for cut in present() {
+            cut.put(Descriptor::EMPTY);
+        }
+        table.pool.barrier();
+        let flushed = present().try_for_each(|cut| {
+            let iova = Iova(cut.base);
+            invalidate(&cut.run()).map_err(|error| UnmapError::Flush { iova, error })
+        });
+        if flushed.is_err() {
+            // Nothing else was ever there, so whatever a TLB has is still right.
+            for cut in present() {
+                cut.put(cut.block);
+            }
+            table.pool.barrier();
+            return flushed;
+        }
+    }
+    for cut in present() {
+        let level = cut.node.level() + 1;
+        let left = pieces(table, level, cut.base, cut.block, range, spare);
+        let published = cut.node.publish(cut.index, cut.block.0, left, true);
+        debug_assert!(published.is_ok(), "an owned entry is stored, not exchanged");
+    }
+    Ok(())
+}
+
+/// The entries of a table at `level` from `base` on that `range` begins or ends inside of, and where
+/// they begin.
+fn cut_again<P: Pool>(
+    table: &PageTable<P>,
+    level: u32,
+    base: u64,
+    range: &Range<u64>,
+) -> impl Iterator<Item = (usize, u64)> + use<P> {
+    let shift = table.geometry.shift(level);
+    let size = 1 << (shift + table.geometry.index_bits());
+    let cut = move |at: u64| {
+        let inside = base < at && at - base < size && at & ((1 << shift) - 1) != 0;
+        inside.then(|| (((at - base) >> shift) as usize, at >> shift << shift))
+    };
+    let first = cut(range.start);
+    let second = cut(range.end).filter(|second| first.is_none_or(|first| first.0 != second.0));
+    [first, second].into_iter().flatten()
+}
+
+/// How many tables `pieces` takes.
+fn needed<P: Pool>(table: &PageTable<P>, level: u32, base: u64, range: &Range<u64>) -> usize {
+    let below = |(_, start)| needed(table, level + 1, start, range);
+    1 + cut_again(table, level, base, range).map(below).sum::<usize>()
+}
+
+/// A table at `level` that maps what `block` does from `base` on, without `range`.
+fn pieces<P: Pool>(
+    table: &PageTable<P>,
+    level: u32,
+    base: u64,
+    block: Descriptor,
+    range: &Range<u64>,
+    spare: &mut Chain,
+) -> Fresh {
+    let geometry = &table.geometry;
+    let shift = geometry.shift(level);
+    let leaf_at = |start: u64| {
+        let phys = PhysAddr(block.address().0 + (start & (geometry.span(level - 1) - 1)));
+        Descriptor::leaf(phys, level, block.attributes())
+    };
+    let mut fresh = Fresh::take(table, spare, || 1).expect("as many as needed were reserved");
+    fresh.fill(table, |entries| {
+        for (start, entry) in (base..).step_by(1 << shift).zip(entries) {
+            let kept = start + (1 << shift) <= range.start || start >= range.end;
+            *entry = if kept { leaf_at(start).0 } else { 0 };
+        }
+    });
+    for (index, start) in cut_again(table, level, base, range) {
+        let child = pieces(table, level + 1, start, leaf_at(start), range, spare);
+        fresh.fill(table, |entries| entries[index] = child.into_descriptor().0);
+    }
+    fresh.clean(table, 0..1 << geometry.index_bits());
+    fresh
+}

@@ -1,0 +1,1 @@
+//! Leaves as large as address, size and alignment permit, and their parts.

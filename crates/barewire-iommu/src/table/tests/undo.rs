@@ -1,0 +1,1 @@
+//! What a failed call leaves behind.
