@@ -106,7 +106,11 @@ fn instructions_of_page_tables_and_their_floors_are_as_reviewed() {
         .expect("the command runs");
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one JSON line");
     let mut table = String::from(IOMMU_HEADER);
-    let _ = writeln!(table, "{:<12}{:<6}{:<12}{:>10}{:>10}", "op", "size", "layout", "per call", "per page");
+    let _ = writeln!(
+        table,
+        "{:<12}{:<6}{:<12}{:>10}{:>10}",
+        "op", "size", "layout", "per call", "per page"
+    );
     for row in report["instructions"].as_array().expect("rows") {
         let text = |name: &str| row[name].as_str().expect("a name").to_owned();
         let per_call = row["per_call"]

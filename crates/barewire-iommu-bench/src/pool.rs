@@ -16,7 +16,7 @@ use core::marker::PhantomData;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use barewire_iommu::{PhysAddr, Pool};
+use barewire_iommu::{Chain, PhysAddr, Pool};
 
 /// Bytes of a table.
 pub const TABLE: usize = 4096;
@@ -43,8 +43,8 @@ static ARENA: Arena =
 #[repr(align(128))]
 struct Shard {
     taken: AtomicBool,
-    /// The first free table that has been used before.
-    free: Cell<Option<NonNull<u64>>>,
+    /// The address of the first free table that has been used before; 0 is none.
+    free: Cell<u64>,
     /// Tables that have been given out at least once.
     used: Cell<usize>,
 }
@@ -53,7 +53,7 @@ struct Shard {
 unsafe impl Sync for Shard {}
 
 static SHARDS_STATE: [Shard; SHARDS] =
-    [const { Shard { taken: AtomicBool::new(false), free: Cell::new(None), used: Cell::new(0) } };
+    [const { Shard { taken: AtomicBool::new(false), free: Cell::new(0), used: Cell::new(0) } };
         SHARDS];
 
 std::thread_local! {
@@ -94,6 +94,24 @@ impl Drop for Lease {
 #[derive(Clone, Copy, Debug)]
 pub struct Tables;
 
+impl Tables {
+    /// What follows a free table.
+    #[inline]
+    fn next_free(self, table: PhysAddr) -> u64 {
+        // SAFETY: a free table is its shard's, and its first word a link.
+        unsafe { self.pointer(table).read() }
+    }
+
+    /// Puts a chain on the free list, whose links are a chain's: addresses in first words.
+    #[inline]
+    fn put(self, first: PhysAddr, last: PhysAddr) {
+        let shard = &SHARDS_STATE[MINE.get()];
+        // SAFETY: the caller has given the tables up.
+        unsafe { self.pointer(last).write(shard.free.get()) };
+        shard.free.set(first.0);
+    }
+}
+
 // SAFETY: a table is in one free list or in one caller's hands; all are 4 KiB large and aligned,
 // initialised as statics are, below 2^47 as user space is, and there for ever.
 unsafe impl Pool for Tables {
@@ -104,11 +122,10 @@ unsafe impl Pool for Tables {
         }
         let index = MINE.get();
         let shard = &SHARDS_STATE[index];
-        if let Some(table) = shard.free.get() {
-            // SAFETY: a free table is the shard's, and its first word a link.
-            let next = unsafe { table.cast::<Option<NonNull<u64>>>().read() };
-            shard.free.set(next);
-            return Some(PhysAddr(table.addr().get() as u64));
+        let free = PhysAddr(shard.free.get());
+        if free.0 != 0 {
+            shard.free.set(self.next_free(free));
+            return Some(free);
         }
         let used = shard.used.get();
         let table = ARENA.0[index].get(used)?;
@@ -119,11 +136,33 @@ unsafe impl Pool for Tables {
     #[inline]
     unsafe fn free(&self, table: PhysAddr, bytes: usize) {
         debug_assert_eq!(bytes, TABLE);
+        self.put(table, table);
+    }
+
+    #[inline]
+    fn alloc_chain(&self, bytes: usize, count: usize) -> Chain {
+        let first = match self.alloc(bytes) {
+            Some(first) => first,
+            None => return Chain::new(),
+        };
         let shard = &SHARDS_STATE[MINE.get()];
-        let pointer = self.pointer(table);
-        // SAFETY: the caller gives the table up.
-        unsafe { pointer.cast::<Option<NonNull<u64>>>().write(shard.free.get()) };
-        shard.free.set(Some(pointer));
+        let (mut last, mut taken) = (first, 1);
+        while taken < count && shard.free.get() != 0 {
+            // Linked behind the one before already, as free tables are.
+            last = PhysAddr(shard.free.get());
+            shard.free.set(self.next_free(last));
+            taken += 1;
+        }
+        // SAFETY: all were free, and each still leads to the next.
+        unsafe { Chain::of(first, last, taken) }
+    }
+
+    #[inline]
+    unsafe fn free_chain(&self, mut chain: Chain, bytes: usize) {
+        debug_assert_eq!(bytes, TABLE);
+        if let Some((first, last)) = chain.take().ends() {
+            self.put(first, last);
+        }
     }
 
     #[inline]
@@ -131,6 +170,13 @@ unsafe impl Pool for Tables {
         let arena: NonNull<u64> = NonNull::from(&ARENA).cast();
         arena.with_addr(core::num::NonZero::new(table.0 as usize).expect("no table lies at 0"))
     }
+}
+
+/// For tests, which take tables without using them.
+#[cfg(test)]
+pub(crate) fn give_back(table: PhysAddr) {
+    // SAFETY: tests give back what they took and used for nothing.
+    unsafe { Tables.free(table, TABLE) };
 }
 
 #[cfg(test)]
@@ -145,7 +191,7 @@ mod tests {
         // Other tests may have leased this shard before and kept some.
         assert!(all.len() <= TABLES);
         assert!(all.iter().all(|table| table.0 % TABLE as u64 == 0));
-        let (first, last) = (all[0], all[all.len() - 1]);
+        let last = all[all.len() - 1];
         for &table in &all {
             // SAFETY: it came from the pool and is not used again.
             unsafe { Tables.free(table, TABLE) };
@@ -153,8 +199,16 @@ mod tests {
         assert_eq!(Tables.alloc(TABLE), Some(last));
         // SAFETY: as above.
         unsafe { Tables.free(last, TABLE) };
-        // SAFETY: it is in the list still: only its memory is looked at.
-        assert_ne!(first, last);
+        let chain = Tables.alloc_chain(TABLE, 3);
+        assert_eq!(chain.ends(), Some((last, all[all.len() - 3])));
+        // SAFETY: as above.
+        unsafe { Tables.free_chain(chain, TABLE) };
+        let again: Vec<PhysAddr> = core::iter::from_fn(|| Tables.alloc(TABLE)).collect();
+        assert!(again.iter().eq(all.iter().rev()), "all of them, in the list's order");
+        for table in again {
+            // SAFETY: as above.
+            unsafe { Tables.free(table, TABLE) };
+        }
     }
 
     #[test]

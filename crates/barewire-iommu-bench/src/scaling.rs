@@ -72,7 +72,7 @@ impl Side<'_> {
             let mapped = self.part.map_sg(self.iova, &self.list, ATTRIBUTES, &mut gather);
             mapped.expect("the addresses are free and the pool has tables");
             self.part.unmap(self.iova, bytes, &mut gather).expect("all of it is mapped");
-            release(&mut gather);
+            release(self.part.table(), &mut gather);
             calls += 1;
             if stop.load(Ordering::Relaxed) {
                 return Ran { calls, seconds: begun.elapsed().as_secs_f64() };

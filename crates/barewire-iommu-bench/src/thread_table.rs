@@ -178,3 +178,37 @@ impl Default for ThreadTable {
         Self::new()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_published_unmap_is_fitted_within_a_fifth() {
+        let table = ThreadTable::new();
+        for (line, published) in table.lines.iter().zip(PUBLISHED) {
+            for (cell, us) in
+                [(line.before, published.unmap_before_us), (line.after, published.unmap_after_us)]
+            {
+                assert_eq!(cell.published_us, Some(us));
+                assert!(cell.error().is_some_and(|error| error <= 0.2), "{}: {cell:?}", line.size);
+            }
+        }
+        assert!(table.worst_error() > 0.0, "sixteen figures are not four");
+    }
+
+    #[test]
+    fn one_flush_is_predicted_and_never_dearer_than_sixteen() {
+        let table = ThreadTable::new();
+        for line in &table.lines {
+            assert_eq!(line.gathered.published_us, None);
+            let least = line.before.fitted_us.min(line.after.fitted_us);
+            assert!(line.gathered.fitted_us <= least + 1e-9, "{line:?}");
+        }
+        let last = table.lines[7];
+        let counts = [last.before, last.after, last.gathered].map(|cell| cell.invalidations);
+        assert_eq!(counts, [8192, 16, 1]);
+        let costs = table.costs;
+        assert!((last.gathered.fitted_us - costs.call_us - costs.asid_us).abs() < 1e-9);
+    }
+}

@@ -55,12 +55,22 @@ fn every_row_is_there_once_and_the_counts_are_exact() {
         assert!(row["floor"].as_str().is_some_and(|floor| floor.starts_with("floor_")), "{row}");
     }
     let count = |size, strategy| {
-        row(&report, ["barewire", "unmap", size, "scattered"], Some(strategy))["invalidations"].clone()
+        row(&report, ["barewire", "unmap", size, "scattered"], Some(strategy))["invalidations"]
+            .clone()
     };
-    assert_eq!([count("32M", "by_page"), count("32M", "by_asid"), count("32M", "gathered")], [8192, 16, 1]);
-    assert_eq!([count("2M", "by_page"), count("2M", "by_asid"), count("2M", "gathered")], [512, 1, 1]);
+    assert_eq!(
+        [count("32M", "by_page"), count("32M", "by_asid"), count("32M", "gathered")],
+        [8192, 16, 1]
+    );
+    assert_eq!(
+        [count("2M", "by_page"), count("2M", "by_asid"), count("2M", "gathered")],
+        [512, 1, 1]
+    );
     // 8,192 pages are one range command: 1 << 13.
-    assert_eq!([count("32M", "by_range"), count("4K", "by_page"), count("64K", "by_asid")], [1, 1, 16]);
+    assert_eq!(
+        [count("32M", "by_range"), count("4K", "by_page"), count("64K", "by_asid")],
+        [1, 1, 16]
+    );
     assert!(report["bars"].as_array().is_some_and(|bars| bars.len() >= 10));
 }
 

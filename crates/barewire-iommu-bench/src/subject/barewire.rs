@@ -9,7 +9,7 @@ use barewire_iommu::{
 use super::{Job, Subject};
 use crate::counting::{Counting, Counts};
 use crate::list::TABLE_SPAN;
-use crate::pool::{TABLE, Tables};
+use crate::pool::Tables;
 
 /// Of every leaf that is mapped here.
 pub(crate) const ATTRIBUTES: Attributes = Attributes::new(Stage::One, Access::ReadWrite);
@@ -110,6 +110,13 @@ impl Barewire {
     }
 }
 
+#[cfg(test)]
+impl Barewire {
+    pub(super) fn descriptor(&self, iova: u64) -> barewire_iommu::Descriptor {
+        self.table.iova_to_phys(Iova(iova)).expect("it is mapped").descriptor
+    }
+}
+
 #[inline(never)]
 fn bench_iommu_map_sg(table: &mut PageTable<Tables>, iova: Iova, list: &[Segment]) {
     let mut gather = Gather::new();
@@ -123,14 +130,14 @@ fn bench_iommu_unmap(ours: &mut Barewire, iova: Iova, bytes: u64) {
     ours.table.whole().unmap(iova, bytes, &mut gather).expect("all of it is mapped");
     let operations = ours.operations(&gather);
     ours.tlb.flush(CONTEXT, operations.as_slice()).expect("counting does not fail");
-    release(&mut gather);
+    release(&ours.table, &mut gather);
 }
 
 /// Gives unhooked tables back.
 #[inline]
-pub(crate) fn release(gather: &mut Gather) {
-    // SAFETY: the tables are of this pool, and nobody walks here: there is no device.
-    unsafe { gather.release(&Tables, TABLE) };
+pub(crate) fn release(table: &PageTable<Tables>, gather: &mut Gather) {
+    // SAFETY: the gather is of this table, and nobody walks here: there is no device.
+    unsafe { table.release(gather) };
 }
 
 impl Subject for Barewire {

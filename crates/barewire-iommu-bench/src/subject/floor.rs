@@ -10,7 +10,7 @@ use crate::floors::{
 use crate::list::{Layout, PAGE, TABLE_SPAN};
 
 /// A leaf's bits without its address.
-fn leaf_bits(level: u32) -> u64 {
+pub(super) fn leaf_bits(level: u32) -> u64 {
     Descriptor::leaf(PhysAddr(0), level, ATTRIBUTES.bits()).0
 }
 
@@ -26,6 +26,13 @@ impl FloorReady {
         let bytes = job.size.bytes * job.slots() as u64;
         let tables = if job.is_blocks() { 1 } else { bytes.div_ceil(TABLE_SPAN) };
         Self { leaves: Ready::new(tables as usize) }
+    }
+}
+
+#[cfg(test)]
+impl FloorReady {
+    pub(super) fn descriptor(&self, job: &Job, iova: u64) -> Descriptor {
+        Descriptor(self.leaves.entry(place(job, iova, 0).0))
     }
 }
 
@@ -87,6 +94,13 @@ impl FloorTables {
     pub fn new() -> Self {
         Self { above: Ready::new(1) }
     }
+
+    /// What a walk ends at.
+    pub(super) fn descriptor(&self, iova: u64) -> Descriptor {
+        let hook = Descriptor(self.above.entry(((iova - BASE) / TABLE_SPAN) as usize));
+        let index = (iova % TABLE_SPAN / PAGE) as usize;
+        crate::floors::entry_of(hook, index).map_or(hook, Descriptor)
+    }
 }
 
 impl Subject for FloorTables {
@@ -108,9 +122,7 @@ impl Subject for FloorTables {
     }
 
     fn translate(&self, _job: &Job, iova: u64) -> Option<u64> {
-        let hook = Descriptor(self.above.entry(((iova - BASE) / TABLE_SPAN) as usize));
-        let entry = crate::floors::entry_of(hook, (iova % TABLE_SPAN / PAGE) as usize)?;
-        let entry = Descriptor(entry);
+        let entry = self.descriptor(iova);
         entry.is_valid().then(|| entry.address().0 + iova % PAGE)
     }
 }

@@ -133,3 +133,6 @@ pub trait Subject {
     /// Where a device would arrive, for tests.
     fn translate(&self, job: &Job, iova: u64) -> Option<u64>;
 }
+
+#[cfg(test)]
+mod tests;
