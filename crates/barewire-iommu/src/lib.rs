@@ -11,6 +11,7 @@
 //! - `gather` remembers what was unhooked and not yet invalidated: [`Gather`].
 //! - `tlbi` is what a TLB can be told ([`Tlbi`]) and who tells it ([`Invalidate`]).
 //! - `strategy` decides which of those a gather becomes: [`Strategy`].
+//! - `smmu` has the back ends: [`smmu::v3`] from bring-up to events, [`smmu::v2`]'s operations.
 //!
 //! Arrows: domain → strategy → gather, tlbi; table → pool, gather → format → address; smmu → tlbi.
 #![no_std]
@@ -22,8 +23,8 @@ mod address;
 mod format;
 mod gather;
 mod pool;
+pub mod smmu;
 mod strategy;
-#[allow(unused_imports, reason = "whoever needs atomics of their own")]
 mod sync;
 mod table;
 #[cfg(test)]
