@@ -1,8 +1,12 @@
 //! `barewire iommu bench`: every row, the counts, the thread's table.
 
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
 use serde_json::Value;
 
-use super::command::run;
+use super::command::{Ran, barewire, run};
 
 const SIZES: [&str; 8] = ["4K", "64K", "1M", "2M", "12M", "16M", "24M", "32M"];
 
@@ -106,7 +110,7 @@ fn the_thread_s_unmaps_are_fitted_within_a_fifth() {
 fn the_table_says_what_is_measured_and_what_is_fitted() {
     let text = run(&["iommu", "bench", "--rounds", "1", "--no-instructions"]).ok().text();
     for part in [
-        "this machine, no IOMMU",
+        "no IOMMU: tables in this machine's memory",
         "map_sg, scattered",
         "unmap_leaf, scattered",
         "aarch64_paging",
@@ -129,4 +133,16 @@ fn bad_options_are_refused() {
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("'bench'"), "{ran:?}");
     run(&["iommu", "bench", "--count-op", "map"]).fails(2, "no operation is called \"map\"");
+}
+
+#[test]
+fn ctrl_c_ends_it_between_two_rounds() {
+    let mut command = barewire(&["iommu", "bench", "--json", "--rounds", "1000000"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+    sleep(Duration::from_millis(500));
+    let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(status.expect("kill is there").success());
+    let ran: Ran = child.wait_with_output().expect("it ends").into();
+    assert!(ran.stdout.is_empty(), "half a bench is none");
+    ran.fails(130, "stopped as asked");
 }

@@ -32,8 +32,8 @@ pub(super) struct Args {
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
-    /// How many rounds to time (more is steadier; 200 take about three seconds)
-    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    /// How many rounds to time (more is steadier; 1000 take about seven seconds)
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     rounds: u32,
     /// Leave callgrind's instruction counts out (they take a few seconds)
     #[arg(long)]
@@ -57,7 +57,7 @@ struct Report {
     bars: Vec<Bar>,
 }
 
-const MACHINE: &str = "this machine, no IOMMU: tables in memory, a TLB that counts";
+const MACHINE: &str = "no IOMMU: tables in this machine's memory, a TLB that counts";
 
 /// Runs the bench.
 pub(super) fn run(args: &Args) -> Result<(), Failure> {

@@ -12,7 +12,8 @@ use super::Report;
 /// All of it.
 pub(super) fn text(report: &Report) -> String {
     let mut text = format!(
-        "Measured on {}, {} rounds. Times are medians; ratios are of the same round, and inform.\n",
+        "Measured here ({}), {} rounds.\nTimes are medians, ratios the medians of each round's own; they \
+         inform.\n",
         report.machine, report.rounds
     );
     for layout in [Layout::Scattered, Layout::Contiguous] {
@@ -47,6 +48,8 @@ fn block(text: &mut String, rows: &[Row], op: Op, layout: Layout) {
     if who.is_empty() {
         return;
     }
+    // Floors first; small sizes have fewer of them, so the rows' own order is another.
+    who.sort_by_key(|&(implementation, _)| !is_floor(implementation));
     let title = format!("{}, {}", op.name(), layout.name());
     let _ = write!(text, "\n{title:<30}");
     for size in SIZES {
@@ -63,7 +66,7 @@ fn block(text: &mut String, rows: &[Row], op: Op, layout: Layout) {
         let per_page =
             cells.iter().rev().find_map(|&(size, row)| Some(row?.ns_median / size.pages() as f64));
         let _ = writeln!(text, "{:>10}", per_page.map_or("-".into(), |ns| format!("{ns:.3}")));
-        if cells.iter().flat_map(|cell| cell.1).any(|row| row.floor == row.implementation) {
+        if is_floor(implementation) {
             continue;
         }
         let _ = write!(text, "{:<30}", "  x floor");
@@ -72,6 +75,10 @@ fn block(text: &mut String, rows: &[Row], op: Op, layout: Layout) {
         }
         text.push('\n');
     }
+}
+
+fn is_floor(implementation: Implementation) -> bool {
+    implementation.name().starts_with("floor_")
 }
 
 fn name(implementation: Implementation, strategy: Option<&str>) -> String {
@@ -120,8 +127,8 @@ fn threads_and_instructions(text: &mut String, report: &Report) {
     if let Some(scaling) = &report.scaling {
         let _ = writeln!(
             text,
-            "\nScaling: {} scattered mapped and unmapped {:.0} times a second by one thread, {:.0} by \
-             two on disjoint ranges of the same table: x {:.2}",
+            "\nScaling: {} scattered mapped and unmapped {:.0} times a second by one thread,\n{:.0} by two on \
+             disjoint ranges of the same table: x {:.2}",
             scaling.size, scaling.one_per_s, scaling.two_per_s, scaling.ratio
         );
     }
