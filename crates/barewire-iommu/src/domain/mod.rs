@@ -341,7 +341,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
 
     /// All bytes of a list, in whole granules.
     fn size(&self, iova: Iova, segments: &[Segment]) -> Result<u64, DomainMapError> {
-        let sum = segments.iter().try_fold(0u64, |sum, segment| sum.checked_add(segment.len));
+        let sum = bytes(segments);
         // What is no multiple of the granule the table will refuse, and say where.
         let size = sum.and_then(|sum| sum.checked_next_multiple_of(self.geometry().page_bytes()));
         match size {
@@ -394,6 +394,21 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
             }
         }
         self.inner.retire(range, gather, &policy.strategy).map(|()| 0)
+    }
+}
+
+/// All bytes of a list, unless they are too many for a number.
+fn bytes(segments: &[Segment]) -> Option<u64> {
+    // Long lists are read twice, here and by the table; a sum that looks for an overflow at each
+    // step costs as much as mapping them. So the sum is plain, and the bits of all lengths tell
+    // whether it can have overflowed.
+    let add = |(sum, bits): (u64, u64), segment: &Segment| {
+        (sum.wrapping_add(segment.len), bits | segment.len)
+    };
+    let (sum, bits) = segments.iter().fold((0, 0), add);
+    match bits.checked_mul(segments.len() as u64) {
+        Some(_) => Some(sum),
+        None => segments.iter().try_fold(0u64, |sum, segment| sum.checked_add(segment.len)),
     }
 }
 

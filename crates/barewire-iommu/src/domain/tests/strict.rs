@@ -380,3 +380,50 @@ fn statistics_count_when_they_are_told_to() {
         assert_eq!(domain.statistics(), expected);
     });
 }
+
+/// Counts commands.
+struct Commands(Mutex<u64>);
+
+impl Invalidate for Commands {
+    fn flush(&self, _: Context, operations: &[Tlbi]) -> Result<(), FlushError> {
+        *lock(&self.0) += self.commands(operations);
+        Ok(())
+    }
+}
+
+/// A table's span and a page, of each granule and stage: mapped as pages and as a block.
+#[test]
+fn every_granule_and_stage() {
+    for granule in [Granule::Size4K, Granule::Size16K, Granule::Size64K] {
+        let (page, entries) = (granule.bytes(), granule.bytes() / 8);
+        let span = page * entries;
+        if cfg!(miri) && granule != Granule::Size4K {
+            // As many pages as would take minutes.
+            continue;
+        }
+        for (stage, context) in [(Stage::One, Context::Asid(7)), (Stage::Two, Context::Vmid(7))] {
+            testing::with_arena(granule, 24, |arena| {
+                let smmu = Commands(Mutex::new(0));
+                let words = vec![0; (4 * entries / 64) as usize];
+                let iovas = IovaWindow::new(Iova(span)..Iova(5 * span), granule, words);
+                let config = testing::config(granule, stage, 40);
+                let domain = Domain::new(config, context, arena, &smmu, &iovas).unwrap();
+                let attributes = testing::rw(stage);
+                for walks in [Walks::Gathered, Walks::EachTable] {
+                    domain.set_policy(Policy { walks, ..Strategy::ByPage.into() }).unwrap();
+                    let apart = |i| Segment { phys: PhysAddr(span + 2 * i * page), len: page };
+                    let pages: Vec<Segment> = (0..=entries).map(apart).collect();
+                    let mapped = domain.map_sg(&pages, attributes).unwrap();
+                    assert!(mapped.iova().0.is_multiple_of(span));
+                    domain.unmap(mapped).unwrap();
+                    assert_eq!(core::mem::take(&mut *lock(&smmu.0)), entries + 1, "{granule:?}");
+                    let mapped = domain.map(PhysAddr(span), span + page, attributes).unwrap();
+                    assert_eq!(domain.live_leaves(), 2);
+                    domain.unmap(mapped).unwrap();
+                    assert_eq!(core::mem::take(&mut *lock(&smmu.0)), 2, "{granule:?}");
+                }
+                iovas.claim(iovas.range()).expect("no address was lost");
+            });
+        }
+    }
+}

@@ -140,7 +140,7 @@ proptest! {
     })]
 
     #[test]
-    fn as_a_naive_set(steps in prop::collection::vec(step(), if cfg!(miri) { 20 } else { 300 })) {
+    fn as_a_naive_set(steps in prop::collection::vec(step(), if cfg!(miri) { 10 } else { 300 })) {
         let (first, end) = (40, 600);
         let window = window(first..end, 10);
         let mut given = Given::new();
