@@ -46,6 +46,24 @@ impl Context {
         Outcome::of_tests(ran.success, ran.tally)
     }
 
+    /// Runs test tasks side by side, for those that have one busy thread each.
+    fn run_tests_beside(&self, tasks: &[Task]) -> Outcome {
+        let ran: Vec<_> = std::thread::scope(|scope| {
+            let spawn = |task| scope.spawn(move || self.run_tests(task));
+            let running: Vec<_> = tasks.iter().map(spawn).collect();
+            let join = |thread: std::thread::ScopedJoinHandle<'_, Outcome>| {
+                thread.join().expect("running a task does not panic")
+            };
+            running.into_iter().map(join).collect()
+        });
+        let mut tally = Tally::default();
+        // A task that broke without a failed test is a failure in these totals too.
+        let failed: u64 = ran.iter().map(|outcome| outcome.counts().1).sum();
+        ran.into_iter().for_each(|outcome| tally.absorb(outcome.tally));
+        tally.failed = failed;
+        Outcome::of_tests(failed == 0, tally)
+    }
+
     /// A missing tool: a skip for a person, a failure for a build machine.
     fn lacks(&self, what: &str) -> Outcome {
         let line = format!("{SKIPPED} {what}; `cargo xtask ci --step tools` gets it or says how");
@@ -320,39 +338,46 @@ fn docs(cx: &Context) -> Outcome {
 }
 
 fn loom(cx: &Context) -> Outcome {
-    model_checker(cx, "loom", &["barewire", "barewire-iommu"], "--cfg loom")
+    // What loom is to look at inside a crate stands in modules named after it.
+    cx.run_tests_beside(&[
+        model_checker(cx, "loom", "barewire", &["--test", "loom"]),
+        model_checker(cx, "loom", "barewire-iommu", &["--test", "loom*"]),
+        model_checker(cx, "loom", "barewire-iommu", &["--lib", "loom"]),
+    ])
 }
 
 fn shuttle(cx: &Context) -> Outcome {
-    model_checker(cx, "shuttle", &["barewire"], "--cfg shuttle")
+    cx.run_tests(&model_checker(cx, "shuttle", "barewire", &["--test", "shuttle"]))
 }
 
-/// The packages' integration tests whose names begin with the model checker's, built for it.
-/// Release, since so many schedules are run.
-fn model_checker(cx: &Context, name: &str, packages: &[&str], flags: &'static str) -> Outcome {
+/// A package's tests built for a model checker. Release, since so many schedules are run.
+fn model_checker(cx: &Context, name: &str, package: &str, which: &[&str]) -> Task {
     let dir = cx.target_dir(name);
-    let tests = format!("{name}*");
-    let mut args = vec!["test", "--release", "--no-fail-fast", "--target-dir", &dir];
-    args.extend(["--test", &tests]);
-    args.extend(packages.iter().flat_map(|package| ["-p", package]));
-    args.extend(["--", "--show-output"]);
-    cx.run_tests(&Task::new("cargo", &args).env("RUSTFLAGS", flags))
+    let cargo = ["test", "-p", package, "--release", "--no-fail-fast", "--target-dir", &dir];
+    let args = [&cargo[..], which, &["--", "--show-output"]].concat();
+    let flags = if name == "loom" { "--cfg loom" } else { "--cfg shuttle" };
+    Task::new("cargo", &args).env("RUSTFLAGS", flags)
 }
 
 /// Isolation is off because proptest reads its regression files; few cases, because Miri is some
-/// hundred times slower and looks for undefined behaviour rather than for rare values.
+/// hundred times slower and looks for undefined behaviour rather than for rare values. It has one
+/// thread whatever the tests have.
 fn miri(cx: &Context) -> Outcome {
     if !tools::has_miri(cx) {
         return cx.lacks("no nightly toolchain with Miri");
     }
     let dir = cx.target_dir("miri");
-    let packages = ["-p", "barewire", "-p", "barewire-iommu", "-p", "barewire-iommu-model"];
-    let cargo = [&["+nightly", "miri", "test", "--no-fail-fast"][..], &packages].concat();
-    let args = [&cargo[..], &["--target-dir", &dir, "--", "--show-output"]].concat();
-    let task = Task::new("cargo", &args)
-        .env("MIRIFLAGS", "-Zmiri-disable-isolation")
-        .env("PROPTEST_CASES", "8");
-    cx.run_tests(&task)
+    let task = |packages: &[&str]| {
+        let cargo = ["+nightly", "miri", "test", "--no-fail-fast", "--target-dir", &dir];
+        let args = [&cargo[..], packages, &["--", "--show-output"]].concat();
+        Task::new("cargo", &args)
+            .env("MIRIFLAGS", "-Zmiri-disable-isolation")
+            .env("PROPTEST_CASES", "8")
+    };
+    cx.run_tests_beside(&[
+        task(&["-p", "barewire"]),
+        task(&["-p", "barewire-iommu", "-p", "barewire-iommu-model"]),
+    ])
 }
 
 #[cfg(test)]
