@@ -8,6 +8,7 @@ mod cli {
     mod command;
     mod flash;
     mod interrupt;
+    mod iommu_bench;
     mod measure;
     mod qemu;
     mod selftest;
