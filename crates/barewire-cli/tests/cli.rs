@@ -9,6 +9,7 @@ mod cli {
     mod flash;
     mod interrupt;
     mod iommu;
+    mod iommu_bench;
     mod measure;
     mod qemu;
     mod selftest;
