@@ -167,7 +167,8 @@ unsafe impl Pool for Tables {
 
     #[inline]
     fn pointer(&self, table: PhysAddr) -> NonNull<u64> {
-        let arena: NonNull<u64> = NonNull::from(&ARENA).cast();
+        let arena = (&raw const ARENA).cast_mut().cast::<u64>();
+        let arena = NonNull::new(arena).expect("a static does not lie at 0");
         arena.with_addr(core::num::NonZero::new(table.0 as usize).expect("no table lies at 0"))
     }
 }
