@@ -140,6 +140,11 @@ impl Gather {
         unsafe { self.tables.append(pool, other.tables.take()) };
     }
 
+    /// The tables alone, which an invalidation of the whole context is to come before.
+    pub(crate) fn take_tables(&mut self) -> Chain {
+        self.tables.take()
+    }
+
     /// Adds a table that was unhooked.
     ///
     /// # Safety
