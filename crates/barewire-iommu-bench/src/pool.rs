@@ -115,6 +115,8 @@ impl Tables {
 // SAFETY: a table is in one free list or in one caller's hands; all are 4 KiB large and aligned,
 // initialised as statics are, below 2^47 as user space is, and there for ever.
 unsafe impl Pool for Tables {
+    const DIRECT: bool = true;
+
     #[inline]
     fn alloc(&self, bytes: usize) -> Option<PhysAddr> {
         if bytes != TABLE {
