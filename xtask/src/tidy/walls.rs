@@ -4,8 +4,11 @@
 use super::manifest::{Dependency, dependencies};
 use super::{Finding, Source};
 
-/// The core's manifest, which names no sibling.
-const CORE_MANIFEST: &str = "crates/barewire/Cargo.toml";
+/// Manifests of the two libraries that stand alone: neither names a sibling, nor the other.
+const LIBRARIES: [(&str, &str); 2] = [
+    ("crates/barewire/Cargo.toml", "the core"),
+    ("crates/barewire-iommu/Cargo.toml", "barewire-iommu"),
+];
 
 /// Platforms for the core, none of which knows another.
 const PLATFORMS: [&str; 3] = ["barewire-linux", "barewire-sim", "barewire-qemu"];
@@ -20,7 +23,7 @@ const DRIVER_NAMES: [&str; 2] = [concat!("bare", "wire::"), concat!("bare", "wir
 pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for source in sources {
-        findings.extend(core(source));
+        findings.extend(libraries(source));
         findings.extend(platforms(source));
         findings.extend(models(source));
         findings.extend(lints(source));
@@ -28,16 +31,15 @@ pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
     findings
 }
 
-fn core(source: &Source) -> Vec<Finding> {
-    if source.path != CORE_MANIFEST {
-        return Vec::new();
-    }
+fn libraries(source: &Source) -> Vec<Finding> {
+    let library = LIBRARIES.iter().find(|(manifest, _)| source.path == *manifest);
+    let Some((_, library)) = library else { return Vec::new() };
     let sibling = |d: &Dependency| d.name.starts_with("barewire") || d.value.contains("\"barewire");
     let siblings = dependencies(&source.text).into_iter().filter(sibling);
     siblings
         .map(|d| {
             let message = format!(
-                "the core depends on {}; turn it round, everything rests on the core",
+                "{library} depends on {}; turn it round, everything rests on {library}",
                 d.name
             );
             source.finding(d.line, message)
@@ -104,19 +106,23 @@ mod tests {
     const LINTS: &str = "[package]\n[lints]\nworkspace = true\n";
 
     #[test]
-    fn the_core_rests_on_no_sibling() {
+    fn a_library_rests_on_no_sibling() {
+        let core = LIBRARIES[0].0;
         let text = |deps: &str| format!("{LINTS}[dev-dependencies]\n{deps}\n");
-        assert!(check_one(CORE_MANIFEST, &text("proptest = \"1\"")).is_empty());
+        assert!(check_one(core, &text("proptest = \"1\"")).is_empty());
         assert_eq!(
-            check_one(CORE_MANIFEST, &text("barewire-sim.workspace = true")),
+            check_one(core, &text("barewire-sim.workspace = true")),
             ["crates/barewire/Cargo.toml:5: the core depends on barewire-sim"]
         );
+        assert_eq!(check_one(core, &text("sim = { package = \"barewire-sim\" }")).len(), 1);
+        let iommu = LIBRARIES[1].0;
         assert_eq!(
-            check_one(CORE_MANIFEST, &text("sim = { package = \"barewire-sim\" }")).len(),
-            1
+            check_one(iommu, &text("barewire.workspace = true")),
+            ["crates/barewire-iommu/Cargo.toml:5: barewire-iommu depends on barewire"]
         );
-        let other = text("barewire-sim.workspace = true");
-        assert!(check_one("crates/barewire-cli/Cargo.toml", &other).is_empty());
+        assert!(check_one(iommu, &text("proptest = \"1\"")).is_empty());
+        let other = text("barewire-iommu.workspace = true");
+        assert!(check_one("crates/barewire-qemu/Cargo.toml", &other).is_empty());
     }
 
     #[test]
