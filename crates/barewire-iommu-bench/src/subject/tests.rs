@@ -1,8 +1,11 @@
 //! All who are measured do the same work: every page leads to the same place, and after the unmap to none.
 
-use barewire_iommu::{Descriptor, Pool};
+use barewire_iommu::{
+    Config, Context, Descriptor, Domain, Granule, Iova, IovaWindow, Policy, Pool, Strategy, Walks,
+};
 
 use super::*;
+use crate::counting::Counting;
 use crate::list::PAGE;
 use crate::pool::{Lease, Tables};
 
@@ -155,4 +158,31 @@ fn a_descriptor_is_a_leaf_of_its_level() {
     let leaf = Descriptor(floor::leaf_bits(3));
     assert!(leaf.is_leaf(3) && Descriptor(floor::leaf_bits(2)).is_leaf(2));
     assert_eq!(leaf.attributes(), ATTRIBUTES.bits());
+}
+
+#[cfg_attr(miri, ignore = "maps hundreds of MiB")]
+#[test]
+fn a_domain_s_policies_cost_the_same() {
+    let _lease = Lease::take();
+    let list = Layout::Scattered.list(Size::from_name("32M").expect("one of the sizes"));
+    let tlb = Counting::new(true);
+    let iovas = IovaWindow::new(Iova(1 << 21)..Iova(1 << 30), Granule::Size4K, vec![0; 1 << 12]);
+    let domain = Domain::new(Config::default(), Context::Asid(1), Tables, &tlb, iovas)
+        .expect("the pool has tables");
+    for (strategy, walks, invalidations, flushes) in [
+        (Strategy::ByPage, Walks::EachTable, 8192, 16),
+        (Strategy::ByContext, Walks::EachTable, 16, 16),
+        (Strategy::ByPage, Walks::Gathered, 8192, 1),
+        (Strategy::ByRange, Walks::Gathered, 1, 1),
+        (Strategy::ByContext, Walks::Gathered, 1, 1),
+        (Strategy::default(), Walks::Gathered, 1, 1),
+    ] {
+        domain.set_policy(Policy { strategy, walks, deferred: None }).expect("nothing waits");
+        let mapped = domain.map_sg(&list, ATTRIBUTES).expect("there is room");
+        tlb.take();
+        domain.unmap(mapped).expect("counting does not fail");
+        let counts = tlb.take();
+        let told = (counts.invalidations(), counts.flushes);
+        assert_eq!(told, (invalidations, flushes), "{strategy:?} {walks:?}");
+    }
 }
