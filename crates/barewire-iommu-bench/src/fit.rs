@@ -30,12 +30,14 @@ fn solve<const N: usize>(mut matrix: [[f64; N]; N], mut right: [f64; N]) -> [f64
         matrix.swap(step, pivot);
         right.swap(step, pivot);
         assert!(matrix[step][step].abs() > f64::EPSILON, "the cells do not determine every cost");
-        for row in step + 1..N {
-            let factor = matrix[row][step] / matrix[step][step];
-            for column in step..N {
-                matrix[row][column] -= factor * matrix[step][column];
+        let (done, rest) = matrix.split_at_mut(step + 1);
+        let pivot = &done[step];
+        for (offset, row) in rest.iter_mut().enumerate() {
+            let factor = row[step] / pivot[step];
+            for (value, &above) in row.iter_mut().zip(pivot).skip(step) {
+                *value -= factor * above;
             }
-            right[row] -= factor * right[step];
+            right[step + 1 + offset] -= factor * right[step];
         }
     }
     let mut solution = [0.0; N];

@@ -81,8 +81,11 @@ impl Layout {
 const BASE: u64 = 1 << 32;
 
 /// A permutation of 2^20 pages: multiplication by an odd number. Neighbours are far apart.
+///
+/// It does not begin at 0: then the first page of every table would be one that a block could begin with,
+/// which happens once in 512 times.
 fn scattered(index: u64) -> u64 {
-    index.wrapping_mul(0x5_3a95) & ((1 << 20) - 1)
+    (index + 7).wrapping_mul(0x5_3a95) & ((1 << 20) - 1)
 }
 
 #[cfg(test)]
@@ -95,6 +98,9 @@ mod tests {
         let list = Layout::Scattered.list(size);
         assert_eq!(list.len(), 8192);
         assert!(list.windows(2).all(|two| two[1].phys.0 != two[0].phys.0 + PAGE));
+        let may_begin_a_block = |segment: &&Segment| segment.phys.0.is_multiple_of(TABLE_SPAN);
+        assert_eq!(list.iter().filter(may_begin_a_block).count(), 16, "as often as by chance");
+        assert_eq!(list.iter().step_by(512).filter(may_begin_a_block).count(), 0);
         let mut pages: Vec<u64> = list.iter().map(|segment| segment.phys.0).collect();
         pages.sort_unstable();
         pages.dedup();

@@ -115,6 +115,8 @@ impl Tables {
 // SAFETY: a table is in one free list or in one caller's hands; all are 4 KiB large and aligned,
 // initialised as statics are, below 2^47 as user space is, and there for ever.
 unsafe impl Pool for Tables {
+    const DIRECT: bool = true;
+
     #[inline]
     fn alloc(&self, bytes: usize) -> Option<PhysAddr> {
         if bytes != TABLE {
@@ -167,7 +169,8 @@ unsafe impl Pool for Tables {
 
     #[inline]
     fn pointer(&self, table: PhysAddr) -> NonNull<u64> {
-        let arena: NonNull<u64> = NonNull::from(&ARENA).cast();
+        let arena = (&raw const ARENA).cast_mut().cast::<u64>();
+        let arena = NonNull::new(arena).expect("a static does not lie at 0");
         arena.with_addr(core::num::NonZero::new(table.0 as usize).expect("no table lies at 0"))
     }
 }

@@ -1,6 +1,6 @@
 //! The thread's table, to compare with.
 //!
-//! S. P. Ranjan, "[PATCHv3] iommu/arm-smmu: Optimize ->tlb_flush_walk() for qcom implementation",
+//! S. P. Ranjan, "\[PATCHv3\] iommu/arm-smmu: Optimize ->tlb_flush_walk() for qcom implementation",
 //! linux-arm-kernel, 23 June 2021: iommu_map_sg and iommu_unmap on Qualcomm's SM8150 (an SMMUv2), the
 //! average of ten iterations, before and after walks were flushed by ASID instead of by address.
 

@@ -183,6 +183,7 @@ impl Default for ThreadTable {
 mod tests {
     use super::*;
 
+    #[cfg_attr(miri, ignore = "maps hundreds of MiB")]
     #[test]
     fn every_published_unmap_is_fitted_within_a_fifth() {
         let table = ThreadTable::new();
@@ -197,6 +198,7 @@ mod tests {
         assert!(table.worst_error() > 0.0, "sixteen figures are not four");
     }
 
+    #[cfg_attr(miri, ignore = "maps hundreds of MiB")]
     #[test]
     fn one_flush_is_predicted_and_never_dearer_than_sixteen() {
         let table = ThreadTable::new();

@@ -131,6 +131,9 @@ fn threads_and_instructions(text: &mut String, report: &Report) {
              disjoint ranges of the same table: x {:.2}",
             scaling.size, scaling.one_per_s, scaling.two_per_s, scaling.ratio
         );
+        if let Some(ratio) = scaling.ratio_while_running {
+            let _ = writeln!(text, "(x {ratio:.2} in the time that both had a processor).");
+        }
     }
     if report.instructions.iter().all(|counted| counted.per_call.is_none()) {
         return;

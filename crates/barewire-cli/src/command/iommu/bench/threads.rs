@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use barewire_iommu_bench::pool::Lease;
-use barewire_iommu_bench::scaling::{Ran, Scaling, Shared, Side};
+use barewire_iommu_bench::scaling::{Pair, Ran, Scaling, Shared, Side};
 
 use crate::failure::Failure;
 use crate::interrupt;
@@ -30,15 +30,15 @@ pub(super) fn measure(windows: u32) -> Result<Option<Scaling>, Failure> {
         interrupt::check()?;
         let one = window(&mut sides[..1], &processors).map_err(Failure::Failed)?;
         let two = window(&mut sides, &processors).map_err(Failure::Failed)?;
-        pairs.push((one, two));
+        pairs.push(Pair { one, two });
     }
     Ok(Some(Scaling::new(&pairs)))
 }
 
-/// Calls a second of all `sides` together, each on a processor of its own.
-fn window(sides: &mut [Side<'_>], processors: &[usize]) -> Result<f64, String> {
+/// A window of all `sides`, each on a processor of its own.
+fn window(sides: &mut [Side<'_>], processors: &[usize]) -> Result<Vec<Ran>, String> {
     let stop = AtomicBool::new(false);
-    let ran: Result<Vec<Ran>, String> = thread::scope(|scope| {
+    thread::scope(|scope| {
         let stop = &stop;
         let spawned: Vec<_> = sides
             .iter_mut()
@@ -48,6 +48,5 @@ fn window(sides: &mut [Side<'_>], processors: &[usize]) -> Result<f64, String> {
         thread::sleep(WINDOW);
         stop.store(true, Ordering::Relaxed);
         spawned.into_iter().map(|worker| Ok(worker?.join().expect("nobody panics"))).collect()
-    });
-    Ok(ran?.iter().map(|ran| ran.calls as f64 / ran.seconds).sum())
+    })
 }
