@@ -97,7 +97,7 @@ impl Gather {
     }
 
     /// Adds a run: to one that it continues and is like, or as one of its own.
-    #[inline]
+    #[inline(never)]
     pub fn record(&mut self, run: Run) {
         if self.everything {
             return;

@@ -66,6 +66,7 @@
 //! - `table` maps and unmaps: [`PageTable`], and [`Part`] for those who share one.
 //! - `gather` remembers what was unhooked and not yet invalidated: [`Gather`].
 //! - `tlbi` is what a TLB can be told ([`Tlbi`]) and who tells it ([`Invalidate`]).
+//! - [`explain`] walks any bytes as hardware would and says what it sees.
 //! - `strategy` decides which of those a gather becomes: [`Strategy`], and by which [`Costs`].
 //! - `iova` hands out addresses: [`IovaAllocator`], [`IovaWindow`].
 //! - `deferred` is the flush queue, for invalidation that waits: [`Bounds`].
@@ -82,6 +83,7 @@ extern crate std;
 mod address;
 mod deferred;
 mod domain;
+pub mod explain;
 mod format;
 mod gather;
 mod iova;

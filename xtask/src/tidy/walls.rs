@@ -4,16 +4,16 @@
 use super::manifest::{Dependency, dependencies};
 use super::{Finding, Source};
 
-/// The core's manifest, which names no sibling.
-const CORE_MANIFEST: &str = "crates/barewire/Cargo.toml";
+/// Manifests of the two libraries that stand alone: neither names a sibling, nor the other.
+const LIBRARIES: [(&str, &str); 2] = [
+    ("crates/barewire/Cargo.toml", "the core"),
+    ("crates/barewire-iommu/Cargo.toml", "barewire-iommu"),
+];
 
-/// Page tables stand alone, for firmware to take without the rest.
-const IOMMU_MANIFEST: &str = "crates/barewire-iommu/Cargo.toml";
-
-/// Their judge, which knows them and nobody else.
+/// The judge of the page tables, which knows them and nobody else.
 const IOMMU_MODEL: &str = "crates/barewire-iommu-model/";
 
-/// What the judge has of its own, and must not take from whom it judges.
+/// What it has of its own, and must not take from whom it judges.
 const IOMMU_FORMAT: [&str; 3] = ["Geometry", "Attributes", "Descriptor"];
 
 /// Platforms for the core, none of which knows another.
@@ -29,8 +29,7 @@ const DRIVER_NAMES: [&str; 2] = [concat!("bare", "wire::"), concat!("bare", "wir
 pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for source in sources {
-        findings.extend(core(source));
-        findings.extend(iommu(source));
+        findings.extend(libraries(source));
         findings.extend(iommu_model(source));
         findings.extend(platforms(source));
         findings.extend(models(source));
@@ -45,29 +44,13 @@ fn siblings(source: &Source) -> impl Iterator<Item = Dependency> {
     dependencies(&source.text).into_iter().filter(sibling)
 }
 
-fn core(source: &Source) -> Vec<Finding> {
-    if source.path != CORE_MANIFEST {
-        return Vec::new();
-    }
+fn libraries(source: &Source) -> Vec<Finding> {
+    let library = LIBRARIES.iter().find(|(manifest, _)| source.path == *manifest);
+    let Some((_, library)) = library else { return Vec::new() };
     siblings(source)
         .map(|d| {
             let message = format!(
-                "the core depends on {}; turn it round, everything rests on the core",
-                d.name
-            );
-            source.finding(d.line, message)
-        })
-        .collect()
-}
-
-fn iommu(source: &Source) -> Vec<Finding> {
-    if source.path != IOMMU_MANIFEST {
-        return Vec::new();
-    }
-    siblings(source)
-        .map(|d| {
-            let message = format!(
-                "barewire-iommu depends on {}; it stands alone, so turn it round, tests included",
+                "{library} depends on {}; turn it round, everything rests on {library}",
                 d.name
             );
             source.finding(d.line, message)
@@ -166,30 +149,31 @@ mod tests {
     const LINTS: &str = "[package]\n[lints]\nworkspace = true\n";
 
     #[test]
-    fn the_core_rests_on_no_sibling() {
+    fn a_library_rests_on_no_sibling() {
+        let core = LIBRARIES[0].0;
         let text = |deps: &str| format!("{LINTS}[dev-dependencies]\n{deps}\n");
-        assert!(check_one(CORE_MANIFEST, &text("proptest = \"1\"")).is_empty());
+        assert!(check_one(core, &text("proptest = \"1\"")).is_empty());
         assert_eq!(
-            check_one(CORE_MANIFEST, &text("barewire-sim.workspace = true")),
+            check_one(core, &text("barewire-sim.workspace = true")),
             ["crates/barewire/Cargo.toml:5: the core depends on barewire-sim"]
         );
+        assert_eq!(check_one(core, &text("sim = { package = \"barewire-sim\" }")).len(), 1);
+        let iommu = LIBRARIES[1].0;
         assert_eq!(
-            check_one(CORE_MANIFEST, &text("sim = { package = \"barewire-sim\" }")).len(),
-            1
+            check_one(iommu, &text("barewire.workspace = true")),
+            ["crates/barewire-iommu/Cargo.toml:5: barewire-iommu depends on barewire"]
         );
-        let other = text("barewire-sim.workspace = true");
-        assert!(check_one("crates/barewire-cli/Cargo.toml", &other).is_empty());
+        assert!(check_one(iommu, &text("proptest = \"1\"")).is_empty());
+        let other = text("barewire-iommu.workspace = true");
+        assert!(check_one("crates/barewire-qemu/Cargo.toml", &other).is_empty());
     }
 
     #[test]
-    fn page_tables_stand_alone_and_their_judge_knows_them_alone() {
+    fn the_judge_of_page_tables_knows_them_alone() {
         let text = |deps: &str| format!("{LINTS}[dev-dependencies]\n{deps}\n");
         let model = format!("{IOMMU_MODEL}Cargo.toml");
-        assert!(check_one(IOMMU_MANIFEST, &text("proptest = \"1\"")).is_empty());
-        for sibling in ["barewire", "barewire-iommu-model", "barewire-sim"] {
+        for sibling in ["barewire", "barewire-sim"] {
             let named = text(&format!("{sibling} = {{ path = \"../{sibling}\" }}"));
-            let lone = format!("{IOMMU_MANIFEST}:5: barewire-iommu depends on {sibling}");
-            assert_eq!(check_one(IOMMU_MANIFEST, &named), [lone]);
             let only = format!("{model}:5: the IOMMU model depends on {sibling}");
             assert_eq!(check_one(&model, &named), [only]);
         }
@@ -197,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_judge_reads_the_manual_itself() {
+    fn the_judge_of_page_tables_reads_the_manual_itself() {
         let path = format!("{IOMMU_MODEL}src/shape.rs");
         for name in IOMMU_FORMAT {
             let line = format!("use barewire_iommu::{name};\n");

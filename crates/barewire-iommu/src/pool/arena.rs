@@ -246,6 +246,8 @@ impl<'m> Arena<'m> {
 // SAFETY: a table is in the free list, above the mark, or handed out; the tag keeps a head that was
 // read before from being exchanged when the list has changed since.
 unsafe impl Pool for Arena<'_> {
+    const DIRECT: bool = true;
+
     fn alloc(&self, bytes: usize) -> Option<PhysAddr> {
         let tables = bytes >> self.shift;
         if tables > 1 {

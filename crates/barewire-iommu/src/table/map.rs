@@ -15,8 +15,9 @@ use crate::pool::{Chain, Pool};
 /// At most so many tables are taken from the pool ahead.
 const AHEAD: usize = 64;
 
-/// Segments that are looked at together: all of a page, or each on its own.
-const BATCH: usize = 64;
+/// Segments that are looked at together, all of a page or each on its own, in a list that is known to
+/// have others.
+const MIXED: usize = 32;
 
 /// One call's state.
 ///
@@ -31,6 +32,8 @@ pub(super) struct Mapper<'a, 't, P: Pool> {
     attributes: u64,
     /// The highest level (lowest number) of leaves.
     top: u32,
+    /// Not all segments are of a page.
+    mixed: bool,
     start: u64,
     iova: u64,
     pieces: Pieces<'a>,
@@ -73,6 +76,7 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
             limits,
             attributes: attributes.bits(),
             top: 0,
+            mixed: false,
             start,
             iova: start,
             pieces,
@@ -87,10 +91,14 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
 
     /// Maps it all, or nothing; tells how many bytes.
     pub(super) fn run(mut self) -> Result<u64, MapError> {
-        let mut result = self.fill(Node::root(self.table));
-        if result.is_ok() && !self.pieces.is_empty() {
-            // There is no room for it, so it is an error.
-            result = self.pieces.next(&self.limits, self.iova).map(drop);
+        let mut result = self.fill(descend(self.table, self.iova));
+        while result.is_ok() && !self.pieces.is_empty() {
+            result = if self.iova == self.limits.iova_end {
+                // There is no room for it, so it is an error.
+                self.pieces.next(&self.limits, self.iova).map(drop)
+            } else {
+                self.fill(descend(self.table, self.iova))
+            };
         }
         Fresh::free(self.table, self.spare.take());
         if result.is_err() && self.iova > self.start {
@@ -109,7 +117,7 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
         if level == LAST {
             return self.pages(&mut node);
         }
-        let mut index = geometry.index(self.iova, level);
+        let mut index = node.index(self.iova);
         loop {
             match node.entry(index) {
                 Entry::Table(child) => self.fill(child)?,
@@ -169,7 +177,7 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
                     let result = self.fill(child);
                     if result.is_err() && owned {
                         let mut remover = Remover::new(self.gather);
-                        remover.unhook(node, index, child, base);
+                        remover.unhook(node, index, base, base + span);
                         remover.finish();
                         self.iova = begin.0;
                     }
@@ -216,13 +224,16 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
         let batch = Batch { leaf, bad, page: geometry.page_bytes() };
         while index < entries && !self.pieces.is_empty() {
             let room = (self.limits.iova_end - self.iova) >> shift;
-            let most = (entries - index).min(BATCH).min(room as usize);
-            let whole = self.pieces.whole(most);
-            if !whole.is_empty() && sink.batch(index, whole, &batch) {
-                self.pieces.skip(whole.len());
-                self.iova += (whole.len() as u64) << shift;
-                index += whole.len();
-                continue;
+            let most = (entries - index).min(if self.mixed { MIXED } else { usize::MAX });
+            let whole = self.pieces.whole(most.min(room as usize));
+            if !whole.is_empty() {
+                if sink.batch(index, whole, &batch) {
+                    self.pieces.skip(whole.len());
+                    self.iova += (whole.len() as u64) << shift;
+                    index += whole.len();
+                    continue;
+                }
+                self.mixed = true;
             }
             let (phys, bytes) = self.pieces.next(&self.limits, self.iova)?;
             let count = ((bytes >> shift) as usize).min(entries - index);
@@ -238,6 +249,49 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
         }
         Ok(())
     }
+}
+
+/// The last of the tables that are there on the way to `iova`.
+#[inline]
+fn descend<P: Pool>(table: &PageTable<P>, iova: u64) -> Node<'_, P> {
+    let mut node = Node::root(table);
+    while node.level() != LAST {
+        match node.entry(node.index(iova)) {
+            Entry::Table(child) => node = child,
+            Entry::Leaf(_) | Entry::Empty(_) => break,
+        }
+    }
+    node
+}
+
+/// Maps one page if all tables for it are there and nothing is wrong; `false`: it has done nothing,
+/// and [`Mapper`] will do it or say why not.
+#[inline]
+pub(super) fn page<P: Pool>(
+    table: &PageTable<P>,
+    part: &Range<u64>,
+    iova: u64,
+    phys: u64,
+    attributes: Attributes,
+) -> bool {
+    let geometry = &table.geometry;
+    let offset = (iova | phys) & (geometry.page_bytes() - 1);
+    let right = offset == 0
+        && part.contains(&iova)
+        && phys < geometry.output_end()
+        && attributes.stage() == geometry.config().stage;
+    if !right {
+        return false;
+    }
+    let node = descend(table, iova);
+    let index = node.index(iova);
+    if node.level() != LAST || node.load(index).is_valid() {
+        return false;
+    }
+    node.store(index, Descriptor(phys | attributes.bits() | Descriptor::leaf_type(LAST)));
+    node.clean(index..index + 1);
+    table.pool.barrier();
+    true
 }
 
 #[cold]
@@ -260,11 +314,26 @@ struct Batch {
     page: u64,
 }
 
-impl Batch {
-    /// What is wrong with a segment: 0 if nothing.
+/// What some segments have in common, gathered without a branch.
+#[derive(Default)]
+struct Seen {
+    /// All addresses' bits.
+    phys: u64,
+    /// All bits in which a length is not a page's.
+    len: u64,
+}
+
+impl Seen {
     #[inline]
-    fn wrong(&self, segment: &Segment) -> u64 {
-        (segment.phys.0 & self.bad) | (segment.len ^ self.page)
+    fn see(&mut self, segment: &Segment, batch: &Batch) {
+        self.phys |= segment.phys.0;
+        self.len |= segment.len ^ batch.page;
+    }
+
+    /// Whether each was a page with a possible address.
+    #[inline]
+    fn right(&self, batch: &Batch) -> bool {
+        (self.phys & batch.bad) | self.len == 0
     }
 }
 
@@ -307,12 +376,12 @@ impl Sink for Unpublished<'_> {
     #[inline]
     fn batch(&mut self, first: usize, segments: &[Segment], batch: &Batch) -> bool {
         let entries = &mut self.0[first..first + segments.len()];
-        let mut wrong = 0;
+        let mut seen = Seen::default();
         for (entry, segment) in entries.iter_mut().zip(segments) {
             *entry = segment.phys.0 | batch.leaf;
-            wrong |= batch.wrong(segment);
+            seen.see(segment, batch);
         }
-        wrong == 0
+        seen.right(batch)
     }
 }
 
@@ -335,9 +404,10 @@ impl<P: Pool> Sink for Node<'_, P> {
 
     #[inline]
     fn batch(&mut self, first: usize, segments: &[Segment], batch: &Batch) -> bool {
-        let wrong = segments.iter().fold(0, |wrong, segment| wrong | batch.wrong(segment));
+        let mut seen = Seen::default();
+        segments.iter().for_each(|segment| seen.see(segment, batch));
         let entries = first..first + segments.len();
-        if wrong != 0 || Node::occupied(*self, entries.clone()).is_some() {
+        if !seen.right(batch) || Node::occupied(*self, entries.clone()).is_some() {
             return false;
         }
         self.put(first, segments.len(), |n| segments[n].phys.0 | batch.leaf);

@@ -250,6 +250,12 @@ impl<'t, P: Pool> Part<'t, P> {
         attributes: Attributes,
         gather: &mut Gather,
     ) -> Result<u64, MapError> {
+        if let [Segment { phys, len }] = *segments
+            && len == self.table.geometry.page_bytes()
+            && map::page(self.table, &self.range, iova.0, phys.0, attributes)
+        {
+            return Ok(len);
+        }
         Mapper::new(self.table, &self.range, iova, segments, attributes, gather)?.run()
     }
 
@@ -365,16 +371,15 @@ impl<'t, P: Pool> Part<'t, P> {
         exchange: Option<Exchange<'_>>,
         gather: &mut Gather,
     ) -> Result<u64, UnmapError> {
-        let geometry = &self.table.geometry;
         let mut node = Node::root(self.table);
         // Down to the table in which the range is a whole entry, or more than one.
         loop {
-            let shift = geometry.shift(node.level());
+            let shift = node.shift();
             let one = range.start >> shift == (range.end - 1) >> shift;
             if !one || node.level() == LAST || range.end - range.start == 1 << shift {
                 break;
             }
-            match node.entry(geometry.index(range.start, node.level())) {
+            match node.entry(node.index(range.start)) {
                 Entry::Empty(_) => return Ok(0),
                 Entry::Table(child) => node = child,
                 Entry::Leaf(_) => break,

@@ -9,18 +9,24 @@
 #![allow(unsafe_code, reason = "table memory is reached through the pool's unsafe methods")]
 
 use core::ops::Range;
+use core::ptr::NonNull;
 
 use super::PageTable;
 use crate::address::PhysAddr;
 use crate::format::{Descriptor, Geometry, LAST};
 use crate::gather::Gather;
-use crate::pool::{Chain, Pool};
+use crate::pool::{Chain, Pool, entry};
 
 /// A published table.
 pub(super) struct Node<'t, P: Pool> {
     table: &'t PageTable<P>,
     at: PhysAddr,
+    /// Where `at` is in this address space, if the pool is direct.
+    place: NonNull<u64>,
     level: u32,
+    /// log2 of what an entry covers.
+    shift: u32,
+    entries: usize,
 }
 
 impl<P: Pool> Clone for Node<'_, P> {
@@ -41,15 +47,40 @@ pub(super) enum Entry<'t, P: Pool> {
     Table(Node<'t, P>),
 }
 
+/// Entries that are emptied together if all of them are valid.
+const TOGETHER: usize = 16;
+
 impl<'t, P: Pool> Node<'t, P> {
     #[inline]
     pub(super) fn root(table: &'t PageTable<P>) -> Self {
-        Self { table, at: table.root, level: table.geometry.start_level() }
+        let level = table.geometry.start_level();
+        let (shift, entries) = (table.geometry.shift(level), table.geometry.entries(level));
+        Self { table, at: table.root, place: place(&table.pool, table.root), level, shift, entries }
+    }
+
+    #[inline]
+    fn child(self, at: PhysAddr) -> Self {
+        let bits = self.geometry().index_bits();
+        let (shift, entries) = (self.shift - bits, 1 << bits);
+        let place = place(self.pool(), at);
+        Self { table: self.table, at, place, level: self.level + 1, shift, entries }
     }
 
     #[inline]
     pub(super) fn level(self) -> u32 {
         self.level
+    }
+
+    /// log2 of what an entry covers.
+    #[inline]
+    pub(super) fn shift(self) -> u32 {
+        self.shift
+    }
+
+    /// The entry that `iova` is in.
+    #[inline]
+    pub(super) fn index(self, iova: u64) -> usize {
+        (iova >> self.shift) as usize & (self.entries - 1)
     }
 
     #[inline]
@@ -65,21 +96,47 @@ impl<'t, P: Pool> Node<'t, P> {
     /// How many entries it has.
     #[inline]
     pub(super) fn entries(self) -> usize {
-        self.geometry().entries(self.level)
+        self.entries
+    }
+
+    /// # Safety
+    /// `index` is below `entries`.
+    #[inline]
+    unsafe fn get(self, index: usize) -> u64 {
+        if P::DIRECT {
+            // SAFETY: the node is allocated, at this place, and the index within it.
+            unsafe { entry::load(self.place, index) }
+        } else {
+            // SAFETY: the node is allocated and the index within it.
+            unsafe { self.pool().load(self.at, index) }
+        }
+    }
+
+    /// # Safety
+    /// As for `get`.
+    #[inline]
+    unsafe fn set(self, index: usize, value: u64) {
+        if P::DIRECT {
+            // SAFETY: the node is allocated, at this place, and the index within it.
+            unsafe { entry::store(self.place, index, value) };
+        } else {
+            // SAFETY: the node is allocated and the index within it.
+            unsafe { self.pool().store(self.at, index, value) };
+        }
     }
 
     #[inline]
     pub(super) fn load(self, index: usize) -> Descriptor {
-        assert!(index < self.entries());
-        // SAFETY: the node is allocated and the index within it.
-        Descriptor(unsafe { self.pool().load(self.at, index) })
+        assert!(index < self.entries);
+        // SAFETY: checked.
+        Descriptor(unsafe { self.get(index) })
     }
 
     #[inline]
     pub(super) fn entry(self, index: usize) -> Entry<'t, P> {
         let found = self.load(index);
         if found.is_table(self.level) {
-            Entry::Table(Node { at: found.address(), level: self.level + 1, ..self })
+            Entry::Table(self.child(found.address()))
         } else if found.is_valid() {
             Entry::Leaf(found)
         } else {
@@ -90,45 +147,87 @@ impl<'t, P: Pool> Node<'t, P> {
     /// Writes an entry that nobody else writes meanwhile.
     #[inline]
     pub(super) fn store(self, index: usize, value: Descriptor) {
-        assert!(index < self.entries());
-        // SAFETY: the node is allocated and the index within it.
-        unsafe { self.pool().store(self.at, index, value.0) };
+        assert!(index < self.entries);
+        // SAFETY: checked.
+        unsafe { self.set(index, value.0) };
     }
 
-    /// Empties entries; tells how many were valid.
+    /// Empties entries that nobody else writes meanwhile; tells how many were valid.
     #[inline]
     pub(super) fn clear(self, entries: Range<usize>) -> usize {
-        assert!(entries.start <= entries.end && entries.end <= self.entries());
+        assert!(entries.start <= entries.end && entries.end <= self.entries);
         let mut valid = 0;
-        for index in entries {
-            // SAFETY: the node is allocated and the index within it.
-            let found = unsafe { self.pool().load(self.at, index) };
-            valid += found as usize & 1;
-            // SAFETY: as for the load.
-            unsafe { self.pool().store(self.at, index, Descriptor::EMPTY.0) };
+        let mut at = entries.start;
+        while entries.end - at >= TOGETHER {
+            // SAFETY: within the entries that were checked.
+            let get = |n| unsafe { self.get(at + n) };
+            if (0..TOGETHER).fold(1, |all, n| all & get(n)) != 0 {
+                valid += TOGETHER;
+            } else {
+                valid += (0..TOGETHER).map(|n| get(n) as usize & 1).sum::<usize>();
+            }
+            for n in 0..TOGETHER {
+                // SAFETY: as above.
+                unsafe { self.set(at + n, Descriptor::EMPTY.0) };
+            }
+            at += TOGETHER;
+        }
+        for n in at..entries.end {
+            // SAFETY: as above.
+            valid += unsafe { self.get(n) } as usize & 1;
+            // SAFETY: as above.
+            unsafe { self.set(n, Descriptor::EMPTY.0) };
         }
         valid
     }
 
     /// The first valid one of some entries.
     #[inline]
-    pub(super) fn occupied(self, mut entries: Range<usize>) -> Option<(usize, Descriptor)> {
-        assert!(entries.start <= entries.end && entries.end <= self.entries());
-        entries.find_map(|index| {
-            // SAFETY: the node is allocated and the index within it.
-            let found = Descriptor(unsafe { self.pool().load(self.at, index) });
-            found.is_valid().then_some((index, found))
+    pub(super) fn occupied(self, entries: Range<usize>) -> Option<(usize, Descriptor)> {
+        assert!(entries.start <= entries.end && entries.end <= self.entries);
+        // SAFETY: checked.
+        let any = entries.clone().fold(0, |any, n| any | unsafe { self.get(n) });
+        if Descriptor(any).is_valid() { self.first_occupied(entries) } else { None }
+    }
+
+    #[cold]
+    fn first_occupied(self, mut entries: Range<usize>) -> Option<(usize, Descriptor)> {
+        entries.find_map(|n| {
+            let found = self.load(n);
+            found.is_valid().then_some((n, found))
         })
     }
 
-    /// Writes entries from `first` on.
+    /// Writes entries from `first` on that nobody else writes meanwhile.
     #[inline]
     pub(super) fn put(self, first: usize, count: usize, mut value: impl FnMut(usize) -> u64) {
-        assert!(first <= self.entries() && count <= self.entries() - first);
+        assert!(first <= self.entries && count <= self.entries - first);
         for n in 0..count {
-            // SAFETY: the node is allocated and the index within it.
-            unsafe { self.pool().store(self.at, first + n, value(n)) };
+            // SAFETY: checked.
+            unsafe { self.set(first + n, value(n)) };
         }
+    }
+
+    /// Empties the entries that lead to tables from `entries.start` on, up to one that does not, and
+    /// gathers those tables; tells where that is. The caller's claim covers all their addresses.
+    #[inline]
+    pub(super) fn unhook_tables(self, entries: Range<usize>, gather: &mut Gather) -> usize {
+        assert!(entries.start <= entries.end && entries.end <= self.entries);
+        for n in entries.clone() {
+            // SAFETY: within the entries that were checked.
+            let found = Descriptor(unsafe { self.get(n) });
+            if !found.is_table(self.level) {
+                return n;
+            }
+            // SAFETY: as above.
+            unsafe { self.set(n, Descriptor::EMPTY.0) };
+            if self.level + 1 < LAST {
+                self.child(found.address()).gather_below(gather);
+            }
+            // SAFETY: nothing leads to it, and only this claim's owner could have found it.
+            unsafe { gather.unhooked(self.pool(), found.address()) };
+        }
+        entries.end
     }
 
     /// See [`Pool::clean`].
@@ -151,7 +250,7 @@ impl<'t, P: Pool> Node<'t, P> {
         if owned {
             self.store(index, new);
         } else {
-            assert!(index < self.entries());
+            assert!(index < self.entries);
             // SAFETY: the node is allocated and the index within it.
             let published = unsafe { self.pool().publish(self.at, index, current, new.0) };
             if published.is_err() {
@@ -159,19 +258,7 @@ impl<'t, P: Pool> Node<'t, P> {
             }
         }
         self.clean(index..index + 1);
-        Ok(Node { at: fresh.at, level: self.level + 1, ..self })
-    }
-
-    /// Empties the entry that leads to `child` and gathers it and all tables below. The caller's
-    /// claim covers all its addresses.
-    #[inline]
-    pub(super) fn unhook(self, index: usize, child: Self, gather: &mut Gather) {
-        self.store(index, Descriptor::EMPTY);
-        if child.level < LAST {
-            child.gather_below(gather);
-        }
-        // SAFETY: the entry that led to it is empty, and only this claim's owner could have found it.
-        unsafe { gather.unhooked(self.pool(), child.at) };
+        Ok(self.child(fresh.at))
     }
 
     /// Gathers the tables behind this one's entries, which a walker may still read.
@@ -187,6 +274,12 @@ impl<'t, P: Pool> Node<'t, P> {
             }
         }
     }
+}
+
+/// Where a table is, if that is all there is to reaching it.
+#[inline]
+fn place<P: Pool>(pool: &P, table: PhysAddr) -> NonNull<u64> {
+    if P::DIRECT { pool.pointer(table) } else { NonNull::dangling() }
 }
 
 /// A table that no entry leads to.

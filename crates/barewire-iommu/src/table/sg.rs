@@ -2,7 +2,7 @@
 
 use super::error::MapError;
 use crate::address::{Iova, PhysAddr, Segment};
-use crate::format::Geometry;
+use crate::format::{Geometry, LAST};
 
 /// What physical addresses and lengths may be.
 #[derive(Clone, Copy)]
@@ -50,6 +50,9 @@ impl Limits {
         }
     }
 }
+
+/// Segments that are looked at together.
+const SOME: usize = 32;
 
 /// What is left of a scatter list.
 #[derive(Clone, Copy)]
@@ -143,6 +146,22 @@ impl<'s> Pieces<'s> {
     ) -> Option<(u64, Self)> {
         let mut end = phys + have;
         loop {
+            // Segments of one page each, some at once.
+            while let Some((some, after)) = segments.split_first_chunk::<SOME>() {
+                let page = limits.offset_mask + 1;
+                let mut wrong = 0;
+                for (n, segment) in (0..).zip(some) {
+                    wrong |= (segment.phys.0 ^ (end + n * page)) | (segment.len ^ page);
+                }
+                if wrong != 0 || bytes - (end - phys) < SOME as u64 * page {
+                    break;
+                }
+                end += SOME as u64 * page;
+                segments = after;
+                if end - phys == bytes {
+                    return Some((phys, Self { segments, phys: end, rest: 0 }));
+                }
+            }
             let (first, after) = segments.split_first()?;
             let left = bytes - (end - phys);
             let bad = (first.phys.0 ^ end) | (first.len & limits.offset_mask);
@@ -162,12 +181,13 @@ impl<'s> Pieces<'s> {
         }
     }
 
-    /// Roughly how many more last-level tables the rest needs.
+    /// Roughly how many more last-level tables the rest needs, at least one.
     pub(super) fn tables(&self, geometry: &Geometry, iova: u64) -> usize {
-        let span = geometry.span(crate::format::LAST - 1);
+        let shift = geometry.shift(LAST - 1);
+        let mask = (1 << shift) - 1;
         // What is congruent will mostly become blocks.
-        let bytes = if (self.phys ^ iova) & (span - 1) == 0 { 0 } else { self.rest };
-        let pages = (bytes >> geometry.page_shift()) + self.segments.len() as u64;
-        1 + (pages * geometry.page_bytes()).div_ceil(span) as usize
+        let bytes = if (self.phys ^ iova) & mask == 0 { 0 } else { self.rest };
+        let pages = self.segments.len() as u64 * geometry.page_bytes();
+        (((iova & mask) + bytes + pages + mask) >> shift).max(1) as usize
     }
 }

@@ -2,7 +2,7 @@
 
 use super::node::{Entry, Node};
 use crate::address::Iova;
-use crate::format::{Geometry, LAST};
+use crate::format::{Descriptor, LAST};
 use crate::gather::{Gather, Run};
 use crate::pool::Pool;
 
@@ -30,7 +30,6 @@ impl<'a> Remover<'a> {
         self.removed
     }
 
-    #[inline]
     fn note(&mut self, run: Run) {
         if let Some(last) = &mut self.run
             && last.grow(&run)
@@ -42,41 +41,40 @@ impl<'a> Remover<'a> {
         }
     }
 
-    /// Notes what one entry of a table at `level` above the last had.
-    #[inline]
-    fn note_entry(&mut self, geometry: &Geometry, level: u32, base: u64, table: bool) {
-        let shift = geometry.shift(level);
-        self.removed += 1 << shift;
-        self.note(Run {
-            start: Iova(base),
-            end: Iova(base + (1 << shift)),
-            stride: if table { geometry.page_shift() } else { shift },
-            tables: table,
-            level: if table { None } else { Some(level as u8) },
-        });
-    }
-
-    /// Unhooks the table behind an entry that begins at `base`.
+    /// Unhooks the tables behind the entries of `node` from `index` on that lie between `base`, where
+    /// that entry begins, and `end`, up to one that is no table; tells how many.
     #[inline]
     pub(super) fn unhook<P: Pool>(
         &mut self,
         node: Node<'_, P>,
         index: usize,
-        child: Node<'_, P>,
         base: u64,
-    ) {
-        node.unhook(index, child, self.gather);
-        node.clean(index..index + 1);
-        self.note_entry(node.geometry(), node.level(), base, true);
+        end: u64,
+    ) -> usize {
+        let shift = node.shift();
+        let most = ((end - base) >> shift) as usize;
+        let count = node.unhook_tables(index..index + most, self.gather) - index;
+        if count != 0 {
+            node.clean(index..index + count);
+            let bytes = (count as u64) << shift;
+            self.removed += bytes;
+            self.note(Run {
+                start: Iova(base),
+                end: Iova(base + bytes),
+                stride: node.geometry().page_shift(),
+                tables: true,
+                level: None,
+            });
+        }
+        count
     }
 
     /// Removes what is mapped from `start` to `end`, which lie in `node`, not at its very end, and in
     /// no block.
     pub(super) fn remove<P: Pool>(&mut self, node: Node<'_, P>, start: u64, end: u64) {
-        let geometry = node.geometry();
         let level = node.level();
-        let shift = geometry.shift(level);
-        let first = geometry.index(start, level);
+        let shift = node.shift();
+        let first = node.index(start);
         if level == LAST {
             let last = first + ((end - start) >> shift) as usize;
             let valid = node.clear(first..last);
@@ -92,16 +90,26 @@ impl<'a> Remover<'a> {
         let span = 1 << shift;
         let (mut at, mut index) = (start, first);
         while at < end {
+            if at & (span - 1) == 0 {
+                let count = self.unhook(node, index, at, end);
+                index += count;
+                at += (count as u64) << shift;
+                if at == end {
+                    break;
+                }
+            }
             let next = end.min((at | (span - 1)) + 1);
             match node.entry(index) {
                 Entry::Empty(_) => {}
-                Entry::Table(child) if next - at == span => self.unhook(node, index, child, at),
                 Entry::Table(child) => self.remove(child, at, next),
                 Entry::Leaf(_) => {
                     debug_assert_eq!(next - at, span, "a block that is cut was looked for before");
-                    node.store(index, crate::format::Descriptor::EMPTY);
+                    node.store(index, Descriptor::EMPTY);
                     node.clean(index..index + 1);
-                    self.note_entry(geometry, level, at, false);
+                    self.removed += span;
+                    let (start, end) = (Iova(at), Iova(next));
+                    let level = Some(level as u8);
+                    self.note(Run { start, end, stride: shift, tables: false, level });
                 }
             }
             at = next;
