@@ -141,7 +141,9 @@ impl Tlb {
     /// Every table that walks may go through: its level, the first address, itself.
     pub(crate) fn walks(&self) -> impl Iterator<Item = (u32, u64, u64)> {
         (0..).zip(&self.walks).flat_map(|(level, walks)| {
-            walks.iter().flat_map(move |(iova, kept)| kept.iter().map(move |at| (level, *iova, *at)))
+            walks
+                .iter()
+                .flat_map(move |(iova, kept)| kept.iter().map(move |at| (level, *iova, *at)))
         })
     }
 

@@ -221,10 +221,9 @@ impl fmt::Display for Violation {
             Self::HookedTwice { table, iova } => {
                 write!(f, "table {table:#x} is hooked at {iova:#x} and elsewhere")
             }
-            Self::Malformed { context, iova, level, raw, flaw } => write!(
-                f,
-                "level {level} at {iova:#x} of {context:?} holds {raw:#x}: {flaw:?}"
-            ),
+            Self::Malformed { context, iova, level, raw, flaw } => {
+                write!(f, "level {level} at {iova:#x} of {context:?} holds {raw:#x}: {flaw:?}")
+            }
             Self::Replaced { context, iova, level, old, new } => write!(
                 f,
                 "level {level} at {iova:#x} of {context:?} went from {old:#x} to {new:#x} without \

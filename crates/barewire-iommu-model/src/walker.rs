@@ -153,7 +153,8 @@ mod tests {
             let leaf = walk(&root, iova, word).unwrap();
             assert_eq!((leaf.iova, leaf.level, leaf.output), (iova, 3, 0xabcd_0000));
             assert!(leaf.meaning.read && !leaf.meaning.write);
-            let block = iova - (3 << shape.shift(2)) - (4 << shape.shift(3)) + (9 << shape.shift(2));
+            let block =
+                iova - (3 << shape.shift(2)) - (4 << shape.shift(3)) + (9 << shape.shift(2));
             let leaf = walk(&root, block + 5, word).unwrap();
             assert_eq!((leaf.iova, leaf.level, leaf.output), (block, 2, 0x4000_0000));
             assert_eq!(leaf.len, shape.span(2));

@@ -101,8 +101,7 @@ fn memory_runs_out_at_every_allocation_of_a_sequence() {
     let mut failures = 0;
     for granule in [Granule::Size4K, Granule::Size16K, Granule::Size64K] {
         for (stage, input_bits, coherent) in [(Stage::One, 48, true), (Stage::Two, 40, false)] {
-            let config =
-                Config { granule, stage, input_bits, bbml2: true, ..Config::default() };
+            let config = Config { granule, stage, input_bits, bbml2: true, ..Config::default() };
             for way in [Shortage::Once, Shortage::From] {
                 let mut after = 0;
                 // Until there is no such allocation any more.

@@ -36,7 +36,8 @@ impl Watched<'_> {
         let mut next = self.map.borrow().clone();
         let mut at = iova;
         for (phys, len, kind) in self.wanted.borrow().iter() {
-            next.map(at, *phys, *len, kind.meaning(self.stage)).expect("nobody has these addresses");
+            next.map(at, *phys, *len, kind.meaning(self.stage))
+                .expect("nobody has these addresses");
             at += len;
         }
         self.machine.begin(self.context, next);
@@ -283,8 +284,11 @@ fn policy() -> impl Strategy<Value = Policy> {
             strategy,
         },
     ));
-    (flushing(), walks, deferred)
-        .prop_map(|(strategy, walks, deferred)| Policy { strategy, walks, deferred })
+    (flushing(), walks, deferred).prop_map(|(strategy, walks, deferred)| Policy {
+        strategy,
+        walks,
+        deferred,
+    })
 }
 
 fn step() -> impl Strategy<Value = Step> {

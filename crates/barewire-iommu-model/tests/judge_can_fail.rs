@@ -175,7 +175,7 @@ fn stale_after(context: Context, operations: &[Tlbi]) -> bool {
         assert_eq!(machine.access(CONTEXT, pages.start), None);
         return false;
     }
-    assert_eq!(violations, [stale.clone()]);
+    assert_eq!(violations, std::slice::from_ref(&stale));
     assert_eq!(actor.violations(), [given_back]);
     assert_eq!(machine.access(CONTEXT, pages.start).unwrap().output, 0x5000);
     assert_eq!(actor.violations(), [stale], "an access is judged too");
@@ -204,7 +204,8 @@ fn skipped_wrong_and_short_invalidations_leave_stale_pages() {
     assert!(stale_after(CONTEXT, &[range(at, 1, Some(2))]), "wrong level");
     assert!(stale_after(CONTEXT, &[range(at - 2 * PAGE, 2, None)]), "ends before");
     assert!(stale_after(CONTEXT, &[range(at + PAGE, 64, None)]), "begins after");
-    let pages = |stride, count| Tlbi::Pages { iova: Iova(BLOCK), stride, count, leaf: true, level: None };
+    let pages =
+        |stride, count| Tlbi::Pages { iova: Iova(BLOCK), stride, count, leaf: true, level: None };
     assert!(stale_after(CONTEXT, &[pages(21, 1)]), "a stride for blocks where pages were");
     assert!(stale_after(CONTEXT, &[pages(12, 5)]), "one too few");
 
@@ -279,7 +280,11 @@ fn a_table_is_not_freed_while_it_is_hooked() {
     actor.unmapping(BLOCK, BLOCK, |actor| store(&machine, actor.level_2, 1, 0));
     actor.flush(CONTEXT, Tlbi::Context);
     free(&machine, level_3, 4096);
-    assert_reports!(actor.violations(), Violation::FreedHooked { .. }, Violation::NotCleaned { .. });
+    assert_reports!(
+        actor.violations(),
+        Violation::FreedHooked { .. },
+        Violation::NotCleaned { .. }
+    );
 }
 
 #[test]
@@ -321,7 +326,11 @@ fn valid_to_valid_needs_a_break() {
             actor.put(level_3, 5, 0x9000 | LEAF | 3);
         });
         let reported = actor.violations();
-        assert_reports!(&reported, Violation::Replaced { level: 3, .. }, Violation::Conflict { .. });
+        assert_reports!(
+            &reported,
+            Violation::Replaced { level: 3, .. },
+            Violation::Conflict { .. }
+        );
         actor.flush(CONTEXT, page(BLOCK + 5 * PAGE, true, None));
         // Broken, but not invalidated before it is made.
         actor.unmapping(BLOCK + 5 * PAGE, PAGE, |actor| actor.put(level_3, 5, 0));
@@ -329,11 +338,18 @@ fn valid_to_valid_needs_a_break() {
         actor.mapping(BLOCK + 5 * PAGE, 0x5000, PAGE, |actor| {
             actor.put(level_3, 5, 0x5000 | LEAF | 3);
         });
-        assert_reports!(actor.violations(), Violation::Conflict { cached: (3, _), made: (3, _), .. });
+        assert_reports!(
+            actor.violations(),
+            Violation::Conflict { cached: (3, _), made: (3, _), .. }
+        );
         // A table becomes another table.
         let other = table(&machine, 4096, &[(5, 0x5000 | LEAF | 3)]);
         actor.operation(|actor| actor.set(1, other.0 | TABLE));
-        assert_reports!(actor.violations(), Violation::Replaced { level: 2, .. }, Violation::Conflict { .. });
+        assert_reports!(
+            actor.violations(),
+            Violation::Replaced { level: 2, .. },
+            Violation::Conflict { .. }
+        );
         // The table is broken, not invalidated, and a block is made there.
         actor.unmapping(BLOCK, BLOCK, |actor| actor.set(1, 0));
         actor.mapping(BLOCK, BLOCK, BLOCK, |actor| actor.set(1, BLOCK | LEAF | 1));
@@ -359,7 +375,11 @@ fn split(bbml2: bool, wrong: u64) -> Vec<Violation> {
 #[test]
 fn a_block_may_become_a_table_only_with_bbml2() {
     assert_eq!(split(true, 0), []);
-    assert_reports!(split(false, 0), Violation::Replaced { level: 2, .. }, Violation::Conflict { .. });
+    assert_reports!(
+        split(false, 0),
+        Violation::Replaced { level: 2, .. },
+        Violation::Conflict { .. }
+    );
     assert_reports!(
         split(true, PAGE),
         Violation::Replaced { .. },
@@ -519,23 +539,15 @@ fn a_table_in_two_places_is_reported() {
     actor.set(1, level_3.0 | TABLE);
     machine.assert_sound();
     actor.set(2, level_3.0 | TABLE);
-    assert_eq!(
-        actor.violations(),
-        [Violation::HookedTwice { table: level_3.0, iova: 2 * BLOCK }]
-    );
+    assert_eq!(actor.violations(), [Violation::HookedTwice { table: level_3.0, iova: 2 * BLOCK }]);
 }
 
 #[test]
 fn commands_that_hardware_lacks_are_reported() {
     let machine = Machine::new(Options::default());
     let actor = Actor::new(&machine);
-    let range = |page_shift| Tlbi::Range {
-        iova: Iova(0),
-        page_shift,
-        pages: 1,
-        leaf: true,
-        level: None,
-    };
+    let range =
+        |page_shift| Tlbi::Range { iova: Iova(0), page_shift, pages: 1, leaf: true, level: None };
     let reported = |operation| {
         actor.flush(CONTEXT, operation);
         actor.violations().len()

@@ -62,8 +62,7 @@ impl Worker<'_, '_> {
             let change = |map: &mut Naive| map.map(start, phys, len, meaning).expect("it is free");
             self.machine.update(self.context, |_, next| change(next));
             let attributes = Kind::Plain.attributes(stage);
-            let done =
-                self.part.map(Iova(start), PhysAddr(phys), len, attributes, &mut gather);
+            let done = self.part.map(Iova(start), PhysAddr(phys), len, attributes, &mut gather);
             done.expect("it is free");
             self.machine.update(self.context, |now, _| change(now));
             let there = self.part.iova_to_phys(Iova(range.end - 1)).expect("it is mapped");

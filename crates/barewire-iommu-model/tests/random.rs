@@ -10,13 +10,39 @@ use proptest::test_runner::{RngSeed, TestCaseError};
 
 #[derive(Clone, Debug)]
 enum Operation {
-    Map { at: Place, len: Length, shifted: bool, kind: Kind },
-    Blocks { table: u64, count: u64, level: u32, kind: Kind },
-    Scattered { at: Place, pieces: Vec<(u64, bool)>, kind: Kind },
-    Unmap { at: Place, len: Length, checked: bool },
+    Map {
+        at: Place,
+        len: Length,
+        shifted: bool,
+        kind: Kind,
+    },
+    Blocks {
+        table: u64,
+        count: u64,
+        level: u32,
+        kind: Kind,
+    },
+    Scattered {
+        at: Place,
+        pieces: Vec<(u64, bool)>,
+        kind: Kind,
+    },
+    Unmap {
+        at: Place,
+        len: Length,
+        checked: bool,
+    },
     /// All or part of something that is mapped.
-    UnmapMapped { which: usize, skip: u64, len: Length, checked: bool },
-    UnmapQuiesced { at: Place, len: Length },
+    UnmapMapped {
+        which: usize,
+        skip: u64,
+        len: Length,
+        checked: bool,
+    },
+    UnmapQuiesced {
+        at: Place,
+        len: Length,
+    },
     Flush(Flushing),
     FailingFlush(FlushFailure),
 }
@@ -44,7 +70,8 @@ fn kind() -> impl Strategy<Value = Kind> {
 }
 
 fn place() -> impl Strategy<Value = Place> {
-    let page = prop_oneof![2 => Just(0), 3 => 0..8_u64, 1 => 0..10_000_u64, 2 => 10_000..10_008_u64];
+    let page =
+        prop_oneof![2 => Just(0), 3 => 0..8_u64, 1 => 0..10_000_u64, 2 => 10_000..10_008_u64];
     (0..TABLES, page)
 }
 
@@ -140,12 +167,14 @@ fn perform(bench: &mut Bench<'_>, ground: &Ground, number: u64, operation: &Oper
             let _ = if *checked { bench.unmap_checked(iova, len) } else { bench.unmap(iova, len) };
         }
         Operation::UnmapMapped { which, skip, len, checked } => {
-            let pieces: Vec<_> = bench.map.pieces().map(|(iova, piece)| (iova, piece.len)).collect();
+            let pieces: Vec<_> =
+                bench.map.pieces().map(|(iova, piece)| (iova, piece.len)).collect();
             let Some(&(iova, all)) = pieces.get(which % pieces.len().max(1)) else { return };
             let skip = if all > skip * ground.page { skip * ground.page } else { 0 };
             let iova = iova + skip;
             // All of it, or a part.
-            let len = if len.1 % 2 == 0 { all - skip } else { ground.len(iova, *len).min(all - skip) };
+            let len =
+                if len.1 % 2 == 0 { all - skip } else { ground.len(iova, *len).min(all - skip) };
             let _ = if *checked { bench.unmap_checked(iova, len) } else { bench.unmap(iova, len) };
         }
         Operation::UnmapQuiesced { at, len } => {

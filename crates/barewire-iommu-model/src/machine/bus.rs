@@ -80,7 +80,7 @@ unsafe impl Pool for Machine {
         bytes: usize,
         fill: impl FnOnce(&mut [u64]) -> R,
     ) -> R {
-        let mut words = self.state().to_fill(table.0, bytes);
+        let mut words = self.state().before_fill(table.0, bytes);
         let result = fill(&mut words);
         self.state().memory.fill(table.0, &words);
         result
@@ -126,7 +126,7 @@ impl State {
     }
 
     /// What stands in a table that is about to be filled by plain stores.
-    fn to_fill(&mut self, table: u64, bytes: usize) -> Vec<u64> {
+    fn before_fill(&mut self, table: u64, bytes: usize) -> Vec<u64> {
         if self.places.contains_key(&table) || self.cached(table).is_some() {
             self.report(Violation::Unpublished { table });
         }

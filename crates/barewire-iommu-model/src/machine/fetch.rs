@@ -132,8 +132,13 @@ impl State {
 
     fn decode(&self, slot: usize, level: u32, iova: u64, raw: u64) -> Result<Entry, Violation> {
         let Slot { context, root, .. } = self.slots[slot];
-        decode(&root.shape, root.mair, level, iova, raw)
-            .map_err(|flaw| Violation::Malformed { context, iova, level, raw, flaw })
+        decode(&root.shape, root.mair, level, iova, raw).map_err(|flaw| Violation::Malformed {
+            context,
+            iova,
+            level,
+            raw,
+            flaw,
+        })
     }
 
     /// A valid entry became another without a break.
@@ -143,7 +148,8 @@ impl State {
         let same = match (first, second) {
             (Ok(Entry::Leaf(block)), Ok(Entry::Table(table)))
             | (Ok(Entry::Table(table)), Ok(Entry::Leaf(block))) => {
-                self.options.bbml2 && self.all_agree(View { level: level + 1, table, ..view }, &block)
+                self.options.bbml2
+                    && self.all_agree(View { level: level + 1, table, ..view }, &block)
             }
             _ => false,
         };
@@ -165,7 +171,10 @@ impl State {
                 Ok(Entry::Table(table)) => {
                     let below = Leaf { iova, ..*block };
                     let output = block.output + (iova - block.iova);
-                    self.all_agree(View { level: level + 1, table, ..at }, &Leaf { output, ..below })
+                    self.all_agree(
+                        View { level: level + 1, table, ..at },
+                        &Leaf { output, ..below },
+                    )
                 }
                 _ => false,
             }
@@ -247,7 +256,9 @@ impl State {
     }
 
     fn fetches(&self, slot: usize) -> bool {
-        self.options.fetching == Fetching::Always && self.slots[slot].live && !self.slots[slot].quiet
+        self.options.fetching == Fetching::Always
+            && self.slots[slot].live
+            && !self.slots[slot].quiet
     }
 
     fn keep(&mut self, slot: usize, leaf: Leaf) {

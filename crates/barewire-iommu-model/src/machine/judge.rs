@@ -18,11 +18,7 @@ impl State {
         self.slots[slot].settled = false;
     }
 
-    pub(super) fn update(
-        &mut self,
-        context: Context,
-        change: impl FnOnce(&mut Naive, &mut Naive),
-    ) {
+    pub(super) fn update(&mut self, context: Context, change: impl FnOnce(&mut Naive, &mut Naive)) {
         let slot = self.slot(context);
         let known = &mut self.slots[slot];
         known.settled = false;

@@ -22,9 +22,7 @@ pub enum Kind {
 impl Kind {
     fn named(self) -> (Access, MemoryType, Shareability) {
         match self {
-            Self::Plain => {
-                (Access::ReadWrite, MemoryType::NormalWriteBack, Shareability::Inner)
-            }
+            Self::Plain => (Access::ReadWrite, MemoryType::NormalWriteBack, Shareability::Inner),
             Self::ReadOnly => (Access::Read, MemoryType::NormalNonCacheable, Shareability::Non),
             Self::Registers => (Access::ReadWrite, MemoryType::DeviceNGnRE, Shareability::Outer),
         }
