@@ -90,6 +90,11 @@ impl<'p, P: Pool> Memory<'p, P> {
         self.pool.clean(self.at, words);
     }
 
+    /// Gives it back: nobody was told of it.
+    pub(crate) fn unused(self) {
+        self.free(&Stopped(()));
+    }
+
     /// Gives it back, its device having been seen to stand still.
     pub(crate) fn free(self, _stopped: &Stopped) {
         // SAFETY: from `alloc` with this size, unused after, and no device reaches it.

@@ -2,7 +2,7 @@
 //! leaves room, and with no constant of the driver's.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-mod ram;
+pub(crate) mod ram;
 
 pub(crate) use ram::Ram;
 
@@ -75,12 +75,21 @@ pub(crate) struct State {
     /// Looks until CR0ACK, GBPA and IRQ_CTRLACK agree.
     waits: u32,
     irq_ack: u32,
+    /// A configuration was invalidated since the last CMD_SYNC.
+    invalidated: bool,
     /// Commands executed.
     pub(crate) executed: Vec<[u64; 2]>,
     /// Offsets written, in order.
     pub(crate) writes: Vec<(u32, u64)>,
     /// Writes of CMDQ_PROD.
     pub(crate) doorbells: usize,
+}
+
+impl State {
+    /// Bits of GERROR that nobody has acknowledged.
+    pub(crate) fn active_errors(&self) -> u32 {
+        self.gerror ^ self.gerrorn
+    }
 }
 
 /// An SMMU on that memory.
@@ -211,6 +220,11 @@ impl<'r> Fake<'r> {
                 return;
             }
             state.executed.push(command);
+            match opcode {
+                0x03..=0x06 => state.invalidated = true,
+                0x46 if std::mem::take(&mut state.invalidated) => self.ram.mark(),
+                _ => {}
+            }
             // The reason of an error that is no longer active may stay.
             state.cmdq_cons = state.cmdq_cons & 0x7f00_0000 | (index + 1) & wrap;
         }

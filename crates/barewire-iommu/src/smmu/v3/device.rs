@@ -95,7 +95,10 @@ impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
         let commands = CommandQueue::new(pool, log2.into())?;
         let events_log2 = u32::from(settings.event_queue_log2.min(features.event_queue_log2));
         let bytes = 32 << events_log2;
-        let events = Memory::new(pool, bytes).ok_or(SmmuError::OutOfMemory { bytes })?;
+        let Some(events) = Memory::new(pool, bytes) else {
+            commands.unused();
+            return Err(SmmuError::OutOfMemory { bytes });
+        };
         let smmu = Self {
             registers,
             pool,

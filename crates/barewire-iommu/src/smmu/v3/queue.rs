@@ -100,13 +100,23 @@ impl<'p, P: Pool> CommandQueue<'p, P> {
     pub fn new(pool: &'p P, log2: u32) -> Result<Self, SmmuError> {
         let log2 = log2.clamp(1, 19);
         let memory = |bytes| Memory::new(pool, bytes).ok_or(SmmuError::OutOfMemory { bytes });
+        let slots = memory(16 << log2)?;
+        let marks = match memory(8 << log2) {
+            Ok(marks) => marks,
+            Err(error) => {
+                slots.unused();
+                return Err(error);
+            }
+        };
+        // Index and wrap bit 0, and 2^32 not far: whoever uses a queue tries that too.
+        let begin = 0u32.wrapping_sub(8 << log2);
         Ok(Self {
-            slots: memory(16 << log2)?,
-            marks: memory(8 << log2)?,
+            slots,
+            marks,
             log2,
-            reserved: AtomicU32::new(0),
-            consumed: AtomicU32::new(0),
-            published: AtomicU32::new(0),
+            reserved: AtomicU32::new(begin),
+            consumed: AtomicU32::new(begin),
+            published: AtomicU32::new(begin),
             publishing: AtomicU32::new(0),
             recovering: AtomicU32::new(0),
             errors: Errors::new(),
@@ -179,6 +189,12 @@ impl<'p, P: Pool> CommandQueue<'p, P> {
             registers.write32(GERRORN, acknowledged ^ GERROR_CMDQ_ERR);
         }
         self.recovering.store(0, Ordering::Release);
+    }
+
+    /// Gives its memory back: no SMMU was told of it.
+    pub(super) fn unused(self) {
+        self.slots.unused();
+        self.marks.unused();
     }
 
     /// Gives its memory back.
