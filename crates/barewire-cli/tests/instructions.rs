@@ -1,4 +1,4 @@
-//! Exact instruction counts of the bus paths and of IO page tables: reviewed tables that gate.
+//! Exact instruction counts of the bus paths: a reviewed table that gates.
 //!
 //! Only the optimised build under the pinned compiler on x86-64 has reproducible counts; elsewhere
 //! the test says that it skipped. Set `BAREWIRE_BLESS=1` to write the table anew; the difference is
@@ -8,6 +8,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
+
+use barewire_iommu_bench::callgrind::why_not;
 
 const HEADER: &str = "\
 Instructions per operation, null controller, counted by callgrind; x86-64, release, pinned compiler.
@@ -20,29 +22,9 @@ ecspi_...: a prepared 4-byte access through that driver, its registers ready at 
 /// What several threads do, or libc, has no count of its own.
 const NOT_COUNTED: [&str; 3] = ["process_shared", "worker_hop", "contended_"];
 
-/// Why this machine's counts are not the table's, if they are not.
-fn why_not() -> Option<String> {
-    if !cfg!(target_arch = "x86_64") {
-        return Some("instruction counts are reviewed for x86-64 only".into());
-    }
-    if Command::new("valgrind").arg("--version").output().is_err() {
-        return Some("instruction counts need valgrind".into());
-    }
-    let pinned = include_str!("../../../rust-toolchain.toml");
-    let rustc = Command::new("rustc").arg("--version").output().ok()?;
-    let version = String::from_utf8_lossy(&rustc.stdout).into_owned();
-    let number = version.split_whitespace().nth(1).unwrap_or_default();
-    if !pinned.contains(&format!("channel = \"{number}\"")) {
-        return Some(format!(
-            "instruction counts are reviewed for the pinned compiler, not {number}"
-        ));
-    }
-    None
-}
-
 #[test]
 fn instructions_are_as_reviewed_and_within_their_bars() {
-    if let Some(why) = why_not() {
+    if let Some(why) = why_not(include_str!("../../../rust-toolchain.toml")) {
         println!("SKIPPED: {why}");
         return;
     }
@@ -74,51 +56,10 @@ fn instructions_are_as_reviewed_and_within_their_bars() {
     assert!(count("sync") <= 200, "sync\n{table}");
     assert!(count("async_batch_32") <= 300, "async_batch_32\n{table}");
 
-    assert_reviewed(&table, "instructions.txt");
-}
-
-#[track_caller]
-fn assert_reviewed(table: &str, name: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots/instructions.txt");
     if std::env::var_os("BAREWIRE_BLESS").is_some() {
-        std::fs::write(&path, table).expect("the snapshot is writable");
+        std::fs::write(&path, &table).expect("the snapshot is writable");
     }
     let reviewed = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(table == reviewed, "not as reviewed in {}:\n{table}", path.display());
-}
-
-const IOMMU_HEADER: &str = "\
-Instructions of mapping and unmapping, counted by callgrind; x86-64, release, pinned compiler; libc's
-(it fills memory) left out. The floors are what the work itself costs: who changes one says why.
-unmap: one call, one flush of a TLB that counts, tables given back.
-
-";
-
-#[test]
-fn instructions_of_page_tables_and_their_floors_are_as_reviewed() {
-    if let Some(why) = why_not() {
-        println!("SKIPPED: {why}");
-        return;
-    }
-    let output = Command::new(env!("CARGO_BIN_EXE_barewire"))
-        .args(["iommu", "bench", "--json", "--rounds", "1"])
-        .output()
-        .expect("the command runs");
-    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one JSON line");
-    let mut table = String::from(IOMMU_HEADER);
-    let _ = writeln!(
-        table,
-        "{:<12}{:<6}{:<12}{:>10}{:>10}",
-        "op", "size", "layout", "per call", "per page"
-    );
-    for row in report["instructions"].as_array().expect("rows") {
-        let text = |name: &str| row[name].as_str().expect("a name").to_owned();
-        let per_call = row["per_call"]
-            .as_u64()
-            .unwrap_or_else(|| panic!("not counted: {}", String::from_utf8_lossy(&output.stderr)));
-        let per_page = row["per_page"].as_f64().expect("counted above");
-        let [op, size, layout] = ["op", "size", "layout"].map(text);
-        let _ = writeln!(table, "{op:<12}{size:<6}{layout:<12}{per_call:>10}{per_page:>10.2}");
-    }
-    assert_reviewed(&table, "iommu_instructions.txt");
 }

@@ -1,8 +1,14 @@
 //! Operations whose instructions are counted: what callgrind is given to run, and where it looks.
 
+use std::path::Path;
+
+use crate::callgrind::collect;
 use crate::list::{Layout, Size};
 use crate::pool::Lease;
 use crate::subject::{Barewire, FloorReady, FloorTables, Job, Subject, Unmapping};
+
+/// Calls callgrind sees. All cost the same but the first, which may meet tables that are not there.
+pub const CALLS: u32 = 100;
 
 /// One of them.
 #[derive(Clone, Copy, Debug)]
@@ -68,9 +74,18 @@ impl Counted {
         COUNTED.into_iter().find(|one| one.key() == key)
     }
 
-    /// Pages of a call.
-    pub fn pages(&self) -> u64 {
-        self.job().size.pages()
+    /// Instructions of a call, when `program` makes [`CALLS`] of them if given `arguments`.
+    ///
+    /// # Errors
+    /// As [`collect`].
+    pub fn per_call(&self, program: &Path, arguments: &[&str]) -> Result<u64, String> {
+        let total = collect(program, self.symbol, arguments)?;
+        Ok((total + u64::from(CALLS) / 2) / u64::from(CALLS))
+    }
+
+    /// Of so many a call, how many are a page's.
+    pub fn per_page(&self, per_call: u64) -> f64 {
+        (per_call * 100 / self.job().size.pages()) as f64 / 100.0
     }
 
     fn job(&self) -> Job {

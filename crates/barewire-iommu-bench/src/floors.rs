@@ -10,7 +10,7 @@
 //!
 //! They check nothing, find nothing (who calls knows every table), and cannot fail but for memory.
 //! What they write is what barewire-iommu writes (a test compares the tables), so nothing is left out.
-//! Their instructions are counted under review (`crates/barewire-cli/tests/snapshots/`).
+//! Their instructions are counted under review (`tests/snapshots/`).
 //!
 //! # Safety
 //! The tables are the caller's, allocated, and nobody else touches them.

@@ -6,13 +6,14 @@
 //! - [`subject`] has those who are measured: barewire-iommu, the floors, and the crates aarch64-paging
 //!   and page_table_multiarch.
 //! - [`measure`](measure::measure) times them side by side and gives [`row`]s, [`scaling`] is for two
-//!   threads, [`counted`] for callgrind; [`bars`] holds the results against what is promised.
+//!   threads, [`counted`] for [`callgrind`]; [`bars`] holds the results against what is promised.
 //! - [`counting`] is a TLB that counts; [`thread_table`] sets the counts beside what was [`published`]
 //!   of a kernel, through costs that [`fit`] finds.
 //!
 //! `barewire iommu bench` prints all this.
 
 pub mod bars;
+pub mod callgrind;
 pub mod counted;
 pub mod counting;
 pub mod fit;

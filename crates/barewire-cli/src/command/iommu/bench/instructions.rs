@@ -1,15 +1,13 @@
-//! Exact instruction counts of the floors and of ours: what gates in tests.
+//! Instruction counts of the floors and of ours, in this program. Those under review are of a smaller one
+//! (`crates/barewire-iommu-bench/tests/instructions.rs`): what the compiler inlines here depends on
+//! everything else that is here.
 
 use barewire_iommu_bench::counted::{COUNTED, Counted};
 use serde::Serialize;
 
-use crate::bench::count::collect;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::note;
-
-/// Calls callgrind sees. All cost the same but the first, which may meet tables that are not there.
-pub(super) const CALLS: u32 = 100;
 
 /// Instructions of one operation; these names are an interface.
 #[derive(Debug, Serialize)]
@@ -28,7 +26,7 @@ pub(super) fn count_all(wanted: bool) -> Result<Vec<Instructions>, Failure> {
     for op in COUNTED {
         interrupt::check()?;
         let per_call = if works {
-            count(&op).unwrap_or_else(|why| {
+            count(&op).map(Some).unwrap_or_else(|why| {
                 note!("barewire: iommu bench: instructions not counted: {why}");
                 works = false;
                 None
@@ -36,14 +34,14 @@ pub(super) fn count_all(wanted: bool) -> Result<Vec<Instructions>, Failure> {
         } else {
             None
         };
-        let per_page = per_call.map(|count| (count * 100 / op.pages()) as f64 / 100.0);
+        let per_page = per_call.map(|count| op.per_page(count));
         let layout = op.layout.name();
         counts.push(Instructions { op: op.op, size: op.size, layout, per_call, per_page });
     }
     Ok(counts)
 }
 
-fn count(op: &Counted) -> Result<Option<u64>, String> {
-    let total = collect(op.symbol, &["iommu", "bench", "--count-op", &op.key()])?;
-    Ok(Some((total + u64::from(CALLS) / 2) / u64::from(CALLS)))
+fn count(op: &Counted) -> Result<u64, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    op.per_call(&program, &["iommu", "bench", "--count-op", &op.key()])
 }
