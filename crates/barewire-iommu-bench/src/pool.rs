@@ -156,7 +156,7 @@ unsafe impl Pool for Tables {
             taken += 1;
         }
         // SAFETY: all were free, and each still leads to the next.
-        unsafe { Chain::of(first, last, taken) }
+        unsafe { Chain::of(first, last) }
     }
 
     #[inline]

@@ -177,7 +177,10 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
                 self.release_iovas(range);
                 Ok(())
             }
-            Err(error) => Err(Held { range, tables: gather.take_tables(), error, domain: self.id }),
+            Err(error) => {
+                let (tables, count) = gather.take_tables();
+                Err(Held { range, tables, count, error, domain: self.id })
+            }
         }
     }
 
@@ -188,7 +191,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
     pub(super) fn retry(&self, held: Held) -> Result<(), Held> {
         match self.issue(&Operations::CONTEXT) {
             Ok(()) => {
-                self.free_chain(held.tables);
+                self.free_chain(held.tables, held.count);
                 self.release_iovas(held.range);
                 Ok(())
             }
@@ -205,8 +208,8 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
         }
     }
 
-    fn free_chain(&self, tables: Chain) {
-        self.counters.add(Kind::TablesFreed, tables.count() as u64);
+    fn free_chain(&self, tables: Chain, count: usize) {
+        self.counters.add(Kind::TablesFreed, count as u64);
         let bytes = self.geometry().page_bytes() as usize;
         // SAFETY: they were unhooked by this domain, and all of its context has been invalidated.
         unsafe { self.table.pool().free_chain(tables, bytes) };

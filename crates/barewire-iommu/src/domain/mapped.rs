@@ -67,6 +67,8 @@ pub struct Ticket {
 pub struct Held {
     pub(super) range: Range<Iova>,
     pub(super) tables: Chain,
+    /// How many.
+    pub(super) count: usize,
     pub(super) error: FlushError,
     pub(super) domain: usize,
 }

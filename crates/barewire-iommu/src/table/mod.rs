@@ -6,7 +6,7 @@
 //!
 //! # How it works
 //! - [`map`] walks down once per table. A last-level table that does not exist yet is filled while
-//!   nobody can reach it; [`sg`] reads the scatter list for it.
+//!   nobody can reach it, by [`fill`] if it can be; [`sg`] reads the scatter list.
 //! - [`unmap`] unhooks a table that its range covers without looking into it, and empties leaves one
 //!   by one elsewhere; [`split`] is for ranges that cut a block.
 //! - [`walk`] and [`iter`] look up.
@@ -30,6 +30,7 @@
 )]
 
 mod error;
+mod fill;
 mod iter;
 mod map;
 mod node;
@@ -385,14 +386,18 @@ impl<'t, P: Pool> Part<'t, P> {
                 Entry::Leaf(_) => break,
             }
         }
-        if node.level() != LAST {
-            let cuts = [range.start, range.end].map(|at| Cut::at(node, at));
-            if cuts.iter().any(Option::is_some) {
-                return self.split(node, range, cuts, exchange, gather);
-            }
-        }
         let mut remover = Remover::new(gather);
-        remover.remove(node, range.start, range.end);
+        if node.level() == LAST {
+            remover.pages(node, range.start, range.end);
+        } else {
+            if (range.start | range.end) & ((1 << node.shift()) - 1) != 0 {
+                let cuts = [range.start, range.end].map(|at| Cut::at(node, at));
+                if cuts.iter().any(Option::is_some) {
+                    return self.split(node, range, cuts, exchange, gather);
+                }
+            }
+            remover.remove(node, range.start, range.end);
+        }
         let removed = remover.finish();
         self.table.pool.barrier();
         Ok(removed)

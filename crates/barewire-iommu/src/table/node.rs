@@ -103,26 +103,16 @@ impl<'t, P: Pool> Node<'t, P> {
     /// `index` is below `entries`.
     #[inline]
     unsafe fn get(self, index: usize) -> u64 {
-        if P::DIRECT {
-            // SAFETY: the node is allocated, at this place, and the index within it.
-            unsafe { entry::load(self.place, index) }
-        } else {
-            // SAFETY: the node is allocated and the index within it.
-            unsafe { self.pool().load(self.at, index) }
-        }
+        // SAFETY: the whole table is its tail from 0 on.
+        unsafe { Tail { node: self, place: self.place, first: 0 }.get(index) }
     }
 
     /// # Safety
     /// As for `get`.
     #[inline]
     unsafe fn set(self, index: usize, value: u64) {
-        if P::DIRECT {
-            // SAFETY: the node is allocated, at this place, and the index within it.
-            unsafe { entry::store(self.place, index, value) };
-        } else {
-            // SAFETY: the node is allocated and the index within it.
-            unsafe { self.pool().store(self.at, index, value) };
-        }
+        // SAFETY: the whole table is its tail from 0 on.
+        unsafe { Tail { node: self, place: self.place, first: 0 }.set(index, value) };
     }
 
     #[inline]
@@ -152,15 +142,28 @@ impl<'t, P: Pool> Node<'t, P> {
         unsafe { self.set(index, value.0) };
     }
 
+    /// The same table seen from an entry on.
+    ///
+    /// # Safety
+    /// `first` is at most `entries`.
+    #[inline]
+    unsafe fn tail(self, first: usize) -> Tail<'t, P> {
+        // SAFETY: within the table or at its end, by the caller's promise, if it is a place at all.
+        let place = if P::DIRECT { unsafe { self.place.add(first) } } else { self.place };
+        Tail { node: self, place, first }
+    }
+
     /// Empties entries that nobody else writes meanwhile; tells how many were valid.
     #[inline]
     pub(super) fn clear(self, entries: Range<usize>) -> usize {
         assert!(entries.start <= entries.end && entries.end <= self.entries);
         let mut valid = 0;
-        let mut at = entries.start;
-        while entries.end - at >= TOGETHER {
-            // SAFETY: within the entries that were checked.
-            let get = |n| unsafe { self.get(at + n) };
+        let mut left = entries.end - entries.start;
+        // SAFETY: checked.
+        let mut tail = unsafe { self.tail(entries.start) };
+        while left >= TOGETHER {
+            // SAFETY: as many entries are left.
+            let get = |n| unsafe { tail.get(n) };
             if (0..TOGETHER).fold(1, |all, n| all & get(n)) != 0 {
                 valid += TOGETHER;
             } else {
@@ -168,15 +171,17 @@ impl<'t, P: Pool> Node<'t, P> {
             }
             for n in 0..TOGETHER {
                 // SAFETY: as above.
-                unsafe { self.set(at + n, Descriptor::EMPTY.0) };
+                unsafe { tail.set(n, Descriptor::EMPTY.0) };
             }
-            at += TOGETHER;
+            // SAFETY: as above.
+            tail = unsafe { tail.after(TOGETHER) };
+            left -= TOGETHER;
         }
-        for n in at..entries.end {
+        for n in 0..left {
             // SAFETY: as above.
-            valid += unsafe { self.get(n) } as usize & 1;
+            valid += unsafe { tail.get(n) } as usize & 1;
             // SAFETY: as above.
-            unsafe { self.set(n, Descriptor::EMPTY.0) };
+            unsafe { tail.set(n, Descriptor::EMPTY.0) };
         }
         valid
     }
@@ -198,13 +203,15 @@ impl<'t, P: Pool> Node<'t, P> {
         })
     }
 
-    /// Writes entries from `first` on that nobody else writes meanwhile.
+    /// Writes `count` entries from `first` on that nobody else writes meanwhile.
     #[inline]
     pub(super) fn put(self, first: usize, count: usize, mut value: impl FnMut(usize) -> u64) {
         assert!(first <= self.entries && count <= self.entries - first);
+        // SAFETY: checked.
+        let tail = unsafe { self.tail(first) };
         for n in 0..count {
             // SAFETY: checked.
-            unsafe { self.set(first + n, value(n)) };
+            unsafe { tail.set(n, value(n)) };
         }
     }
 
@@ -213,21 +220,27 @@ impl<'t, P: Pool> Node<'t, P> {
     #[inline]
     pub(super) fn unhook_tables(self, entries: Range<usize>, gather: &mut Gather) -> usize {
         assert!(entries.start <= entries.end && entries.end <= self.entries);
-        for n in entries.clone() {
+        let mut at = entries.start;
+        let (gathered, count) = gather.unhooked();
+        let mut chain = gathered.take();
+        while at < entries.end {
             // SAFETY: within the entries that were checked.
-            let found = Descriptor(unsafe { self.get(n) });
+            let found = Descriptor(unsafe { self.get(at) });
             if !found.is_table(self.level) {
-                return n;
+                break;
             }
             // SAFETY: as above.
-            unsafe { self.set(n, Descriptor::EMPTY.0) };
+            unsafe { self.set(at, Descriptor::EMPTY.0) };
             if self.level + 1 < LAST {
-                self.child(found.address()).gather_below(gather);
+                *count += self.child(found.address()).gather_below(&mut chain);
             }
             // SAFETY: nothing leads to it, and only this claim's owner could have found it.
-            unsafe { gather.unhooked(self.pool(), found.address()) };
+            unsafe { chain.push(self.pool(), found.address()) };
+            at += 1;
         }
-        entries.end
+        *gathered = chain;
+        *count += at - entries.start;
+        at
     }
 
     /// See [`Pool::clean`].
@@ -261,18 +274,66 @@ impl<'t, P: Pool> Node<'t, P> {
         Ok(self.child(fresh.at))
     }
 
-    /// Gathers the tables behind this one's entries, which a walker may still read.
+    /// Chains the tables behind this one's entries, which a walker may still read; tells how many.
     #[cold]
-    fn gather_below(self, gather: &mut Gather) {
-        for index in 0..self.entries() {
+    fn gather_below(self, chain: &mut Chain) -> usize {
+        let mut count = 0;
+        for index in 0..self.entries {
             if let Entry::Table(child) = self.entry(index) {
                 if child.level < LAST {
-                    child.gather_below(gather);
+                    count += child.gather_below(chain);
                 }
                 // SAFETY: the table above is unhooked, and so is everything behind it.
-                unsafe { gather.unhooked(self.pool(), child.at) };
+                unsafe { chain.push(self.pool(), child.at) };
+                count += 1;
             }
         }
+        count
+    }
+}
+
+/// A published table's entries from one on.
+struct Tail<'t, P: Pool> {
+    node: Node<'t, P>,
+    /// Where they are, if the pool is direct.
+    place: NonNull<u64>,
+    first: usize,
+}
+
+impl<P: Pool> Tail<'_, P> {
+    /// # Safety
+    /// There are more than `n` entries.
+    #[inline]
+    unsafe fn get(&self, n: usize) -> u64 {
+        if P::DIRECT {
+            // SAFETY: the table is allocated, its tail at this place, and the entry within it.
+            unsafe { entry::load(self.place, n) }
+        } else {
+            // SAFETY: the table is allocated and the entry within it.
+            unsafe { self.node.pool().load(self.node.at, self.first + n) }
+        }
+    }
+
+    /// # Safety
+    /// As for `get`.
+    #[inline]
+    unsafe fn set(&self, n: usize, value: u64) {
+        if P::DIRECT {
+            // SAFETY: the table is allocated, its tail at this place, and the entry within it.
+            unsafe { entry::store(self.place, n, value) };
+        } else {
+            // SAFETY: the table is allocated and the entry within it.
+            unsafe { self.node.pool().store(self.node.at, self.first + n, value) };
+        }
+    }
+
+    /// # Safety
+    /// There are at least `n` entries.
+    #[inline]
+    unsafe fn after(self, n: usize) -> Self {
+        // SAFETY: within the table or at its end, by the caller's promise, if it is a place at all.
+        let place = if P::DIRECT { unsafe { self.place.add(n) } } else { self.place };
+        Self { node: self.node, place, first: self.first + n }
     }
 }
 
@@ -304,18 +365,16 @@ impl Fresh {
         unsafe { spare.pop(&table.pool) }.map(|at| Self { at })
     }
 
-    /// Makes `spare` at least `count` tables; `false` if there are not so many.
+    /// Adds `count` tables to `spare`; `false` if there are not so many.
     pub(super) fn reserve<P: Pool>(table: &PageTable<P>, spare: &mut Chain, count: usize) -> bool {
         let bytes = table.geometry.page_bytes() as usize;
-        while spare.count() < count {
-            let more = table.pool.alloc_chain(bytes, count - spare.count());
-            if more.is_empty() {
-                return false;
-            }
+        (0..count).all(|_| {
+            let one = table.pool.alloc_chain(bytes, 1);
+            let some = !one.is_empty();
             // SAFETY: all are from this pool.
-            unsafe { spare.append(&table.pool, more) };
-        }
-        true
+            unsafe { spare.append(&table.pool, one) };
+            some
+        })
     }
 
     pub(super) fn give_back<P: Pool>(self, table: &PageTable<P>, spare: &mut Chain) {
@@ -366,13 +425,12 @@ pub(super) fn new_root<P: Pool>(pool: &P, geometry: &Geometry) -> Option<PhysAdd
 
 /// Frees a table and everything below.
 pub(super) fn free_all<P: Pool>(table: &mut PageTable<P>) {
-    let mut below = Gather::new();
+    let mut below = Chain::new();
     if table.geometry.start_level() < LAST {
         Node::root(table).gather_below(&mut below);
     }
-    let bytes = table.geometry.page_bytes() as usize;
     // SAFETY: the table is being dropped, and whoever told hardware of it has taken it back.
-    unsafe { below.release(&table.pool, bytes) };
+    unsafe { table.pool.free_chain(below, table.geometry.page_bytes() as usize) };
     // SAFETY: as above; it was allocated with this size.
     unsafe { table.pool.free(table.root, table.geometry.root_bytes()) };
 }

@@ -131,7 +131,7 @@ fn prepare_and_replace<P: Pool>(
 ) -> Result<(), UnmapError> {
     let present = || cuts.into_iter().flatten();
     for cut in present() {
-        let count = spare.count() + needed(table, cut.node.level() + 1, cut.base, range);
+        let count = needed(table, cut.node.level() + 1, cut.base, range);
         if !Fresh::reserve(table, spare, count) {
             return Err(UnmapError::OutOfMemory(Iova(cut.base)));
         }
