@@ -166,6 +166,12 @@ impl Gather {
         self.count += other.count;
     }
 
+    /// The tables alone and how many they are, which an invalidation of the whole context is to come
+    /// before.
+    pub(crate) fn take_tables(&mut self) -> (Chain, usize) {
+        (self.tables.take(), core::mem::take(&mut self.count))
+    }
+
     /// The unhooked tables and how many they are, to add to.
     #[inline]
     pub(crate) fn unhooked(&mut self) -> (&mut Chain, &mut usize) {

@@ -1,0 +1,145 @@
+//! SMMUv2: the TLB operations of a context bank (IHI 0062, chapters 16 and 17).
+//!
+//! # How the hardware works
+//! A TLB operation is a register write: it is queued, and SMMU_CBn_TLBSYNC begins a wait for all
+//! that went before, which is over when SMMU_CBn_TLBSTATUS.SACTIVE is 0. Operations by VMID are in
+//! the global space and have their own wait.
+//!
+//! # Ordering
+//! 1. Stores to tables before [`flush`](Invalidate::flush) are seen by walks after it.
+//! 2. When it returns Ok, SACTIVE was seen 0 after all its operations.
+//! 3. Several CPUs may flush at the same time. They share SACTIVE: each waits for the others too.
+//!
+//! # Not supported
+//! Ranges and level hints, which SMMUv2 does not have: [`Tlbi::Range`] becomes one operation for each
+//! granule. Context banks with 32-bit formats. Bring-up: stream mapping and the bank's registers are
+//! the caller's.
+
+use super::patience::{Patience, Polls, wait_for};
+use super::registers::Registers;
+use crate::pool::Pool;
+use crate::tlbi::{Context, FlushError, Invalidate, Tlbi};
+
+/// SMMU_IDR1.
+const IDR1: u32 = 0x24;
+const IDR1_PAGESIZE_64K: u32 = 1 << 31;
+const IDR1_NUMPAGENDXB_SHIFT: u32 = 28;
+
+/// Global space: SMMU_TLBIVMID, SMMU_sTLBGSYNC, SMMU_sTLBGSTATUS.
+const TLBIVMID: u32 = 0x64;
+const TLBGSYNC: u32 = 0x70;
+const TLBGSTATUS: u32 = 0x74;
+
+/// A context bank's page.
+const TLBIVA: u32 = 0x600;
+const TLBIASID: u32 = 0x610;
+const TLBIVAL: u32 = 0x620;
+const TLBIIPAS2: u32 = 0x630;
+const TLBIIPAS2L: u32 = 0x638;
+const TLBSYNC: u32 = 0x7f0;
+const TLBSTATUS: u32 = 0x7f4;
+
+/// SACTIVE, GSACTIVE: a wait goes on.
+const ACTIVE: u32 = 1;
+
+/// Addresses are given without their lower 12 bits, whatever the granule; ASIDs above them.
+const PAGE_SHIFT: u32 = 12;
+const VA_PAGES: u64 = (1 << 44) - 1;
+const ASID_SHIFT: u32 = 48;
+
+/// A context bank that walks a VMSAv8-64 table.
+#[derive(Debug)]
+pub struct ContextBank<'p, R, P, W = Polls> {
+    registers: R,
+    pool: &'p P,
+    patience: W,
+    /// Where its page begins.
+    base: u32,
+}
+
+impl<'p, R: Registers, P: Pool, W: Patience> ContextBank<'p, R, P, W> {
+    /// Context bank `index` of the SMMU whose registers these are, from the global space on. `pool`
+    /// is where its tables come from, for the barrier.
+    pub fn new(registers: R, index: u8, pool: &'p P, patience: W) -> Self {
+        let idr1 = registers.read32(IDR1);
+        let page_shift = if idr1 & IDR1_PAGESIZE_64K != 0 { 16 } else { 12 };
+        // The global space has as many pages as there are for context banks.
+        let pages = 2 << (idr1 >> IDR1_NUMPAGENDXB_SHIFT & 0b111);
+        let base = (pages + u32::from(index)) << page_shift;
+        Self { registers, pool, patience, base }
+    }
+
+    fn one(&self, context: Context, iova: u64, leaf: bool) {
+        let page = iova >> PAGE_SHIFT & VA_PAGES;
+        let (register, value) = match (context, leaf) {
+            (Context::Asid(asid), false) => (TLBIVA, page | u64::from(asid) << ASID_SHIFT),
+            (Context::Asid(asid), true) => (TLBIVAL, page | u64::from(asid) << ASID_SHIFT),
+            (Context::Vmid(_), false) => (TLBIIPAS2, page),
+            (Context::Vmid(_), true) => (TLBIIPAS2L, page),
+        };
+        self.registers.write64(self.base + register, value);
+    }
+
+    fn pages(&self, context: Context, iova: u64, stride: u32, count: u64, leaf: bool) {
+        for page in 0..count {
+            self.one(context, iova.wrapping_add(page << stride), leaf);
+        }
+    }
+
+    fn sync(&self, register: u32, status: u32) -> Result<(), FlushError> {
+        self.registers.write32(register, u32::MAX);
+        let done = wait_for(&self.patience, || {
+            (self.registers.read32(status) & ACTIVE == 0).then_some(())
+        });
+        done.ok_or(FlushError::Timeout)
+    }
+}
+
+impl<R: Registers, P: Pool, W: Patience> Invalidate for ContextBank<'_, R, P, W> {
+    /// As the trait says. A VMID is the bank's own, for addresses; that of [`Tlbi::Context`] is
+    /// `context`'s.
+    fn flush(&self, context: Context, operations: &[Tlbi]) -> Result<(), FlushError> {
+        self.pool.barrier();
+        let (mut in_bank, mut global) = (false, false);
+        for operation in operations {
+            match *operation {
+                Tlbi::Context => match context {
+                    Context::Asid(asid) => {
+                        self.registers.write32(self.base + TLBIASID, asid.into());
+                        in_bank = true;
+                    }
+                    Context::Vmid(vmid) => {
+                        self.registers.write32(TLBIVMID, vmid.into());
+                        global = true;
+                    }
+                },
+                Tlbi::Pages { iova, stride, count, leaf, level: _ } => {
+                    self.pages(context, iova.0, stride, count, leaf);
+                    in_bank |= count != 0;
+                }
+                Tlbi::Range { iova, page_shift, pages, leaf, level: _ } => {
+                    self.pages(context, iova.0, page_shift, pages, leaf);
+                    in_bank |= pages != 0;
+                }
+            }
+        }
+        if in_bank {
+            self.sync(self.base + TLBSYNC, self.base + TLBSTATUS)?;
+        }
+        if global {
+            self.sync(TLBGSYNC, TLBGSTATUS)?;
+        }
+        // What the SMMU did comes before what the caller does now, freeing tables say.
+        crate::sync::atomic::fence(crate::sync::atomic::Ordering::Acquire);
+        Ok(())
+    }
+
+    fn commands(&self, operations: &[Tlbi]) -> u64 {
+        let of = |operation: &Tlbi| match *operation {
+            Tlbi::Context => 1,
+            Tlbi::Pages { count, .. } => count,
+            Tlbi::Range { pages, .. } => pages,
+        };
+        operations.iter().map(of).sum()
+    }
+}

@@ -1,0 +1,224 @@
+//! Context descriptors: which stage 1 table a stream's accesses go through (IHI 0070, 5.4).
+//!
+//! # Ordering
+//! The SMMU may read a descriptor at any time, its words in any order, and keep what it read. So
+//! [`ContextTable::set`], step by step, with the SMMU in agreement after each:
+//! 1. V becomes 0: accesses are aborted, with C_BAD_CD.
+//! 2. All else is written, V still 0.
+//! 3. V becomes 1.
+//!
+//! At no time is there a descriptor that is neither the old one, nor invalid, nor the new one.
+
+use core::fmt;
+
+use super::command::Command;
+use super::device::Smmu;
+use super::error::SmmuError;
+use super::features::{Features, granule_code, physical_size, walk_attributes};
+use crate::address::PhysAddr;
+use crate::format::{Attributes, Geometry, Stage};
+use crate::pool::Pool;
+use crate::smmu::memory::Memory;
+use crate::smmu::{Patience, Registers};
+use crate::tlbi::FlushError;
+
+/// Words of a descriptor.
+const WORDS: usize = 8;
+const V: u64 = 1 << 31;
+/// No walks for the upper half of addresses.
+const EPD1: u64 = 1 << 30;
+/// Descriptors without access flag are no faults: nobody here counts on them.
+const AFFD: u64 = 1 << 35;
+const AA64: u64 = 1 << 41;
+/// Faults are recorded.
+const R: u64 = 1 << 45;
+/// Faulting accesses are aborted, not read as zero.
+const A: u64 = 1 << 46;
+/// CPUs' broadcast invalidation by ASID leaves the entries alone.
+const ASET: u64 = 1 << 47;
+
+/// A stage 1 table, and the tag of its translations.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ContextDescriptor {
+    /// The table's shape.
+    pub geometry: Geometry,
+    /// Its root: TTB0.
+    pub root: PhysAddr,
+    /// The tag of its translations: no two tables share one.
+    pub asid: u16,
+}
+
+impl ContextDescriptor {
+    /// As it stands in memory.
+    ///
+    /// # Errors
+    /// What the SMMU does not have.
+    fn words(&self, features: &Features) -> Result<[u64; WORDS], SmmuError> {
+        features.check(&self.geometry, Stage::One)?;
+        features.check_address(self.root)?;
+        if u32::from(self.asid) >> features.asid_bits != 0 {
+            return Err(SmmuError::Tag { tag: self.asid, bits: features.asid_bits });
+        }
+        let config = self.geometry.config();
+        let t0sz = 64 - u64::from(config.input_bits);
+        let word0 = t0sz
+            | granule_code(config.granule) << 6
+            | walk_attributes(features.coherent) << 8
+            | EPD1
+            | V
+            | physical_size(config.output_bits) << 32
+            | AFFD
+            | AA64
+            | R
+            | A
+            | ASET
+            | u64::from(self.asid) << 48;
+        Ok([word0, self.root.0, 0, Attributes::MAIR, 0, 0, 0, 0])
+    }
+}
+
+/// A stream's context descriptors: one, or one for each SubstreamID.
+///
+/// Its memory is not given back when it is dropped: streams may still point there.
+pub struct ContextTable<'s, 'p, R: Registers, P: Pool, W: Patience> {
+    smmu: &'s Smmu<'p, R, P, W>,
+    memory: Memory<'p, P>,
+    log2: u8,
+}
+
+impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
+    /// An empty table of `1 << substream_bits` context descriptors: 0 bits for streams without
+    /// SubstreamIDs. With more, accesses without one go by descriptor 0.
+    ///
+    /// # Errors
+    /// [`SmmuError::Stage`], [`SmmuError::SubstreamId`], [`SmmuError::OutOfMemory`].
+    pub fn contexts(&self, substream_bits: u8) -> Result<ContextTable<'_, 'p, R, P, W>, SmmuError> {
+        if !self.features().stage1 {
+            return Err(SmmuError::Stage(Stage::One));
+        }
+        if substream_bits > self.features().substream_bits {
+            let ssid = (1u32 << substream_bits.min(31)) - 1;
+            return Err(SmmuError::SubstreamId { ssid, bits: self.features().substream_bits });
+        }
+        let bytes = (WORDS * 8) << substream_bits;
+        let memory = Memory::new(self.pool(), bytes).ok_or(SmmuError::OutOfMemory { bytes })?;
+        Ok(ContextTable { smmu: self, memory, log2: substream_bits })
+    }
+}
+
+impl<R: Registers, P: Pool, W: Patience> ContextTable<'_, '_, R, P, W> {
+    /// Where it is, for STE.S1ContextPtr.
+    pub fn at(&self) -> PhysAddr {
+        self.memory.at()
+    }
+
+    /// log2 of its descriptors, for STE.S1CDMax.
+    pub fn substream_bits(&self) -> u8 {
+        self.log2
+    }
+
+    /// Sets a SubstreamID's descriptor (0 without SubstreamIDs), or removes it. `streams` are those
+    /// that use the table already.
+    ///
+    /// Translations that were cached by another table's ASID stay: invalidate the ASID before it is
+    /// used again.
+    ///
+    /// # Errors
+    /// [`SmmuError::SubstreamId`]; what the SMMU does not have; [`SmmuError::Flush`]: then it is not
+    /// known what the SMMU goes by.
+    pub fn set(
+        &mut self,
+        ssid: u32,
+        descriptor: Option<&ContextDescriptor>,
+        streams: &[u32],
+    ) -> Result<(), SmmuError> {
+        if ssid >> self.log2 != 0 {
+            return Err(SmmuError::SubstreamId { ssid, bits: self.log2 });
+        }
+        let new = match descriptor {
+            Some(descriptor) => Some(descriptor.words(self.smmu.features())?),
+            None => None,
+        };
+        let first = ssid as usize * WORDS;
+        let old = self.memory.load(first);
+        if old & V != 0 {
+            // 1.
+            self.memory.store(first, old & !V);
+            self.agree(ssid, streams)?;
+        }
+        let Some(words) = new else { return Ok(()) };
+        // 2.
+        for (index, word) in words.into_iter().enumerate().skip(1) {
+            self.memory.store(first + index, word);
+        }
+        self.memory.store(first, words[0] & !V);
+        self.agree(ssid, streams)?;
+        // 3.
+        self.memory.store(first, words[0]);
+        self.agree(ssid, streams)
+    }
+
+    /// The SMMU sees what is in memory now.
+    fn agree(&self, ssid: u32, streams: &[u32]) -> Result<(), SmmuError> {
+        let first = ssid as usize * WORDS;
+        self.memory.clean(first..first + WORDS);
+        self.smmu.pool().barrier();
+        if streams.is_empty() {
+            return Ok(());
+        }
+        let commands = streams.iter().map(|&sid| Command::cfgi_cd(sid, ssid, true));
+        self.smmu.run_counted(streams.len() as u64, commands).map_err(FlushError::into)
+    }
+}
+
+impl<R: Registers, P: Pool, W: Patience> fmt::Debug for ContextTable<'_, '_, R, P, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ContextTable({} descriptors, {:?})", 1u32 << self.log2, self.memory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ContextDescriptor;
+    use crate::address::PhysAddr;
+    use crate::format::{Config, Geometry, Granule};
+    use crate::smmu::v3::SmmuError;
+    use crate::smmu::v3::features::tests::all;
+
+    fn descriptor(granule: Granule, input_bits: u8, output_bits: u8) -> ContextDescriptor {
+        let config = Config { granule, input_bits, output_bits, ..Config::default() };
+        let geometry = Geometry::new(config).unwrap();
+        ContextDescriptor { geometry, root: PhysAddr(0x12_3456_7000), asid: 0xbeef }
+    }
+
+    /// By hand from 5.4, field by field.
+    #[test]
+    fn words_are_the_manual_s() {
+        let word = |granule, input, output, coherent| {
+            let features = crate::smmu::v3::Features { coherent, ..all() };
+            descriptor(granule, input, output).words(&features).unwrap()
+        };
+        let words = word(Granule::Size4K, 48, 48, true);
+        // ASID, ASET A R, AA64, AFFD, IPS 5 | V, EPD1, SH0 3, OR0 1, IR0 1, TG0 0, T0SZ 16.
+        assert_eq!(words[0], 0xbeef_e20d_c000_3510);
+        assert_eq!(words[1], 0x12_3456_7000);
+        assert_eq!(words[2..], [0, 0x04_ff_44, 0, 0, 0, 0]);
+        assert_eq!(word(Granule::Size16K, 40, 36, true)[0], 0xbeef_e209_c000_3598);
+        assert_eq!(word(Granule::Size64K, 32, 42, false)[0], 0xbeef_e20b_c000_2060);
+    }
+
+    #[test]
+    fn what_the_smmu_does_not_have_is_refused() {
+        let features = crate::smmu::v3::Features { asid_bits: 8, output_bits: 40, ..all() };
+        let refused = descriptor(Granule::Size4K, 39, 40).words(&features);
+        assert_eq!(refused, Err(SmmuError::Tag { tag: 0xbeef, bits: 8 }));
+        let refused = descriptor(Granule::Size4K, 39, 42).words(&features);
+        assert_eq!(refused, Err(SmmuError::OutputBits { asked: 42, has: 40 }));
+        let features = crate::smmu::v3::Features { granule_64k: false, ..all() };
+        let refused = descriptor(Granule::Size64K, 39, 40).words(&features);
+        assert_eq!(refused, Err(SmmuError::Granule(Granule::Size64K)));
+        let features = crate::smmu::v3::Features { output_bits: 36, ..all() };
+        let refused = descriptor(Granule::Size4K, 39, 36).words(&features);
+        assert_eq!(refused, Err(SmmuError::OutputBits { asked: 37, has: 36 }));
+    }
+}

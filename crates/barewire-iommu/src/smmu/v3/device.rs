@@ -1,0 +1,303 @@
+//! Bring-up: from the identification registers to a running SMMU (IHI 0070, 3.11 and chapter 6).
+
+use core::fmt;
+
+use super::command::Command;
+use super::error::SmmuError;
+use super::event::EventQueue;
+use super::features::Features;
+use super::queue::CommandQueue;
+use super::registers::{
+    CMDQ_BASE, CMDQ_CONS, CMDQ_PROD, CR0, CR0_CMDQEN, CR0_EVENTQEN, CR0_SMMUEN, CR0ACK, CR1,
+    CR1_NON_CACHEABLE, CR1_WRITE_BACK_INNER, CR2, CR2_PTM, CR2_RECINVSID, EVENTQ_BASE, EVENTQ_CONS,
+    EVENTQ_PROD, GBPA, GBPA_ABORT, GBPA_UPDATE, GERROR, GERROR_CMDQ_ERR, GERRORN, IRQ_CTRL,
+    IRQ_CTRL_EVENTQ_IRQEN, IRQ_CTRL_GERROR_IRQEN, IRQ_CTRLACK, QUEUE_BASE_ALLOCATE,
+};
+use super::stream_table::{StreamLayout, StreamTable};
+use crate::pool::Pool;
+use crate::smmu::memory::{Memory, Stopped};
+use crate::smmu::patience::{Patience, Polls, wait_for};
+use crate::smmu::registers::Registers;
+use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::tlbi::FlushError;
+
+/// What is asked of an SMMU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Settings<W = Polls> {
+    /// log2 of the command queue's entries; fewer if the SMMU takes fewer.
+    pub command_queue_log2: u8,
+    /// log2 of the event queue's entries.
+    pub event_queue_log2: u8,
+    /// What becomes of accesses while the SMMU does not translate.
+    pub disabled: Disabled,
+    /// How long to look for an answer.
+    pub patience: W,
+}
+
+/// What becomes of accesses while SMMU_CR0.SMMUEN is 0: SMMU_GBPA.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Disabled {
+    /// They are aborted.
+    #[default]
+    Abort,
+    /// They pass untranslated.
+    Bypass,
+    /// As it was found.
+    Unchanged,
+}
+
+impl Default for Settings {
+    /// 256 commands, 128 events; accesses are aborted until there is a stream table.
+    fn default() -> Self {
+        Self {
+            command_queue_log2: 8,
+            event_queue_log2: 7,
+            disabled: Disabled::default(),
+            patience: Polls::default(),
+        }
+    }
+}
+
+/// Something an SMMU has one of.
+#[derive(Clone, Copy)]
+pub(super) enum Claim {
+    Streams = 1,
+    Events = 2,
+}
+
+/// An SMMUv3 whose queues run.
+///
+/// Shared by all CPUs: what it does by `&self` may be done at the same time. Its memory is not given
+/// back when it is dropped, since the SMMU still looks at it: see [`Smmu::shut_down`].
+pub struct Smmu<'p, R, P: Pool, W = Polls> {
+    registers: R,
+    pool: &'p P,
+    patience: W,
+    features: Features,
+    commands: CommandQueue<'p, P>,
+    events: Memory<'p, P>,
+    events_log2: u32,
+    /// SMMU_CR0 as we want it.
+    cr0: AtomicU32,
+    claims: AtomicU32,
+}
+
+impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
+    /// Finds out what the SMMU can do, stops it, and starts its queues. Nothing is translated yet:
+    /// see [`Smmu::streams`].
+    ///
+    /// # Errors
+    /// [`SmmuError::Unsupported`], [`SmmuError::OutOfMemory`], [`SmmuError::Timeout`], or
+    /// [`SmmuError::Flush`] if the first commands fail.
+    pub fn new(registers: R, pool: &'p P, settings: Settings<W>) -> Result<Self, SmmuError> {
+        let features = Features::read(&registers)?;
+        let log2 = settings.command_queue_log2.min(features.command_queue_log2);
+        let commands = CommandQueue::new(pool, log2.into())?;
+        let events_log2 = u32::from(settings.event_queue_log2.min(features.event_queue_log2));
+        let bytes = 32 << events_log2;
+        let Some(events) = Memory::new(pool, bytes) else {
+            commands.unused();
+            return Err(SmmuError::OutOfMemory { bytes });
+        };
+        let smmu = Self {
+            registers,
+            pool,
+            patience: settings.patience,
+            features,
+            commands,
+            events,
+            events_log2,
+            cr0: AtomicU32::new(0),
+            claims: AtomicU32::new(0),
+        };
+        smmu.reset(settings.disabled)?;
+        smmu.start_queues()?;
+        Ok(smmu)
+    }
+
+    /// What it can do.
+    pub fn features(&self) -> &Features {
+        &self.features
+    }
+
+    /// Its registers, for what this driver does not do.
+    pub fn registers(&self) -> &R {
+        &self.registers
+    }
+
+    /// Its command queue.
+    pub fn command_queue(&self) -> &CommandQueue<'p, P> {
+        &self.commands
+    }
+
+    /// Issues commands and waits until all have completed.
+    ///
+    /// # Errors
+    /// As [`CommandQueue::run`].
+    pub fn run(&self, commands: &[Command]) -> Result<(), FlushError> {
+        self.run_counted(commands.len() as u64, commands.iter().copied())
+    }
+
+    /// The stream table, empty: all streams are aborted. There is one.
+    ///
+    /// # Errors
+    /// [`SmmuError::Taken`], [`SmmuError::Unsupported`], [`SmmuError::StreamId`],
+    /// [`SmmuError::OutOfMemory`].
+    pub fn streams(&self, layout: StreamLayout) -> Result<StreamTable<'_, 'p, R, P, W>, SmmuError> {
+        self.claim(Claim::Streams)?;
+        let table = StreamTable::new(self, layout);
+        if table.is_err() {
+            self.release(Claim::Streams);
+        }
+        table
+    }
+
+    /// What goes wrong, as the SMMU tells it. There is one reader at a time.
+    ///
+    /// # Errors
+    /// [`SmmuError::Taken`].
+    pub fn events(&self) -> Result<EventQueue<'_, 'p, R, P, W>, SmmuError> {
+        self.claim(Claim::Events)?;
+        Ok(EventQueue::new(self))
+    }
+
+    /// Lets the SMMU raise its interrupts for errors and events, where it has wires for them, or
+    /// not. Their handlers call [`Smmu::handle_errors`] and [`EventQueue::pop`].
+    ///
+    /// # Errors
+    /// [`SmmuError::Timeout`].
+    pub fn set_interrupts(&self, errors: bool, events: bool) -> Result<(), SmmuError> {
+        let errors = if errors { IRQ_CTRL_GERROR_IRQEN } else { 0 };
+        let events = if events { IRQ_CTRL_EVENTQ_IRQEN } else { 0 };
+        self.registers.write32(IRQ_CTRL, errors | events);
+        self.wait(IRQ_CTRLACK, u32::MAX, errors | events)
+    }
+
+    /// Deals with a refused command, and tells which other errors (bits of SMMU_GERROR) are active:
+    /// 2 is an abort in writing an event, 8 that the SMMU has given up (Service Failure Mode).
+    pub fn handle_errors(&self) -> u32 {
+        self.commands.recover(&self.registers);
+        let active = self.registers.read32(GERROR) ^ self.registers.read32(GERRORN);
+        active & !GERROR_CMDQ_ERR
+    }
+
+    /// Stops it and gives its memory back; accesses are treated as [`Disabled`] says, from now on.
+    ///
+    /// # Errors
+    /// [`SmmuError::Timeout`]: then the memory is kept, since the SMMU may still look at it.
+    pub fn shut_down(self) -> Result<(), SmmuError> {
+        self.set_cr0(0)?;
+        let stopped = self.stopped(CR0_SMMUEN | CR0_EVENTQEN | CR0_CMDQEN)?;
+        self.commands.free(&stopped);
+        self.events.free(&stopped);
+        Ok(())
+    }
+
+    /// Stops whatever runs.
+    fn reset(&self, disabled: Disabled) -> Result<(), SmmuError> {
+        // First of all, so that nothing passes that did not before.
+        if disabled != Disabled::Unchanged {
+            self.set_gbpa(disabled == Disabled::Abort)?;
+        }
+        self.set_cr0(0)?;
+        self.set_interrupts(false, false)?;
+        let attributes =
+            if self.features.coherent { CR1_WRITE_BACK_INNER } else { CR1_NON_CACHEABLE };
+        self.registers.write32(CR1, attributes);
+        self.registers.write32(CR2, CR2_PTM | CR2_RECINVSID);
+        // Whatever errors there were, they are not ours.
+        self.registers.write32(GERRORN, self.registers.read32(GERROR));
+        Ok(())
+    }
+
+    fn start_queues(&self) -> Result<(), SmmuError> {
+        self.pool.barrier();
+        self.registers.write64(CMDQ_BASE, self.commands.base());
+        self.registers.write32(CMDQ_PROD, 0);
+        self.registers.write32(CMDQ_CONS, 0);
+        self.set_cr0(CR0_CMDQEN)?;
+        self.run(&[Command::CFGI_ALL, Command::TLBI_NSNH_ALL])?;
+        let base = self.events.at().0 | QUEUE_BASE_ALLOCATE | u64::from(self.events_log2);
+        self.registers.write64(EVENTQ_BASE, base);
+        self.registers.write32(EVENTQ_PROD, 0);
+        self.registers.write32(EVENTQ_CONS, 0);
+        self.set_cr0(CR0_CMDQEN | CR0_EVENTQEN)
+    }
+
+    /// Accesses are translated, or not.
+    pub(super) fn set_enabled(&self, enabled: bool) -> Result<(), SmmuError> {
+        let without = self.cr0.load(Ordering::Relaxed) & !CR0_SMMUEN;
+        if enabled {
+            // What was cached of other tables is of no table of ours.
+            self.run(&[Command::CFGI_ALL, Command::TLBI_NSNH_ALL])?;
+        }
+        self.set_cr0(without | if enabled { CR0_SMMUEN } else { 0 })
+    }
+
+    /// Whether the SMMU has stopped doing what these bits of SMMU_CR0 enable.
+    pub(super) fn stopped(&self, enables: u32) -> Result<Stopped, SmmuError> {
+        Stopped::seen(&self.registers, CR0ACK, enables).ok_or(SmmuError::Timeout {
+            register: CR0ACK,
+            expected: 0,
+            actual: enables,
+        })
+    }
+
+    fn set_gbpa(&self, abort: bool) -> Result<(), SmmuError> {
+        self.wait(GBPA, GBPA_UPDATE, 0)?;
+        let rest = self.registers.read32(GBPA) & !(GBPA_ABORT | GBPA_UPDATE);
+        let abort = if abort { GBPA_ABORT } else { 0 };
+        self.registers.write32(GBPA, rest | abort | GBPA_UPDATE);
+        self.wait(GBPA, GBPA_UPDATE, 0)
+    }
+
+    fn set_cr0(&self, value: u32) -> Result<(), SmmuError> {
+        self.cr0.store(value, Ordering::Relaxed);
+        self.registers.write32(CR0, value);
+        self.wait(CR0ACK, CR0_SMMUEN | CR0_EVENTQEN | CR0_CMDQEN, value)
+    }
+
+    /// Waits until the bits of `mask` are as `expected`.
+    fn wait(&self, register: u32, mask: u32, expected: u32) -> Result<(), SmmuError> {
+        let mut actual = 0;
+        let found = wait_for(&self.patience, || {
+            actual = self.registers.read32(register);
+            (actual & mask == expected).then_some(())
+        });
+        found.ok_or(SmmuError::Timeout { register, expected, actual })
+    }
+
+    pub(super) fn run_counted(
+        &self,
+        count: u64,
+        commands: impl Iterator<Item = Command>,
+    ) -> Result<(), FlushError> {
+        self.commands.run(&self.registers, &self.patience, count, commands)
+    }
+
+    pub(super) fn pool(&self) -> &'p P {
+        self.pool
+    }
+
+    pub(super) fn event_memory(&self) -> (&Memory<'p, P>, u32) {
+        (&self.events, self.events_log2)
+    }
+
+    fn claim(&self, what: Claim) -> Result<(), SmmuError> {
+        let bit = what as u32;
+        if self.claims.fetch_or(bit, Ordering::Acquire) & bit != 0 {
+            return Err(SmmuError::Taken);
+        }
+        Ok(())
+    }
+
+    pub(super) fn release(&self, what: Claim) {
+        self.claims.fetch_and(!(what as u32), Ordering::Release);
+    }
+}
+
+impl<R, P: Pool, W> fmt::Debug for Smmu<'_, R, P, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Smmu").field("features", &self.features).finish_non_exhaustive()
+    }
+}

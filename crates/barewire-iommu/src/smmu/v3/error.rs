@@ -1,0 +1,148 @@
+//! Why an SMMU cannot be used, or not so.
+
+use core::fmt;
+
+use crate::format::{Granule, Stage};
+use crate::tlbi::FlushError;
+
+/// Why something was not done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum SmmuError {
+    /// A register did not become what it should have.
+    Timeout {
+        /// Its offset.
+        register: u32,
+        /// The bits that were waited for.
+        expected: u32,
+        /// What it was last.
+        actual: u32,
+    },
+    /// The implementation lacks something that this driver needs.
+    Unsupported(Unsupported),
+    /// The pool has no piece of this size.
+    OutOfMemory {
+        /// Its size in bytes.
+        bytes: usize,
+    },
+    /// A StreamID that the stream table, or the SMMU, has no room for.
+    StreamId {
+        /// The StreamID.
+        sid: u32,
+        /// How many bits StreamIDs have.
+        bits: u8,
+    },
+    /// A SubstreamID beyond the context table, or a context table beyond SMMU_IDR1.SSIDSIZE.
+    SubstreamId {
+        /// The SubstreamID, or the table's last.
+        ssid: u32,
+        /// How many bits SubstreamIDs have.
+        bits: u8,
+    },
+    /// The SMMU does not translate at this stage, or the table is for the other.
+    Stage(Stage),
+    /// The SMMU does not walk tables of this granule.
+    Granule(Granule),
+    /// A table has more bits than the SMMU translates.
+    InputBits {
+        /// The table's.
+        asked: u8,
+        /// The SMMU's.
+        has: u8,
+    },
+    /// A table or pointer has more bits than the SMMU puts out.
+    OutputBits {
+        /// The table's.
+        asked: u8,
+        /// The SMMU's.
+        has: u8,
+    },
+    /// An ASID or VMID has more bits than the SMMU compares.
+    Tag {
+        /// The tag.
+        tag: u16,
+        /// The SMMU's.
+        bits: u8,
+    },
+    /// There is one stream table and one reader of events, and it is taken.
+    Taken,
+    /// A configuration command did not complete.
+    Flush(FlushError),
+}
+
+/// What an implementation may lack, or insist on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Unsupported {
+    /// SMMU_IDR0.TTF: no VMSAv8-64 tables.
+    NoAarch64Tables,
+    /// SMMU_IDR0.TTENDIAN: big-endian tables only.
+    BigEndian,
+    /// SMMU_IDR0.STALL_MODEL: every fault stalls, and nobody here resumes.
+    StallForced,
+    /// SMMU_IDR1.TABLES_PRESET or QUEUES_PRESET: tables or queues at fixed addresses.
+    Preset,
+    /// SMMU_IDR0.ST_LEVEL: no 2-level stream table.
+    TwoLevelStreams,
+}
+
+impl fmt::Display for SmmuError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Timeout { register, expected, actual } => write!(
+                f,
+                "the SMMU's register {register:#x} is {actual:#x} and has not become {expected:#x} in time: \
+                 give it more patience, or look whether it is clocked"
+            ),
+            Self::Unsupported(what) => what.fmt(f),
+            Self::OutOfMemory { bytes } => {
+                write!(f, "the pool has no {bytes} bytes in one piece: make it larger")
+            }
+            Self::StreamId { sid, bits } => {
+                write!(
+                    f,
+                    "StreamID {sid:#x} has more than {bits} bits: ask for a larger stream table"
+                )
+            }
+            Self::SubstreamId { ssid, bits } => {
+                write!(f, "SubstreamID {ssid:#x} has more than {bits} bits")
+            }
+            Self::Stage(Stage::One) => f.write_str("no stage 1 here: use a stage 2 table"),
+            Self::Stage(Stage::Two) => f.write_str("no stage 2 here: use a stage 1 table"),
+            Self::Granule(granule) => {
+                write!(f, "the SMMU has no {} KiB granule: use another", granule.bytes() >> 10)
+            }
+            Self::InputBits { asked, has } => {
+                write!(f, "tables of {asked} input bits: the SMMU translates {has}")
+            }
+            Self::OutputBits { asked, has } => {
+                write!(f, "{asked} bits of physical address: the SMMU puts out {has}")
+            }
+            Self::Tag { tag, bits } => {
+                write!(f, "ASID or VMID {tag:#x}: the SMMU compares {bits} bits")
+            }
+            Self::Taken => f.write_str("there is one of these to an SMMU, and it is taken"),
+            Self::Flush(error) => error.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Unsupported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoAarch64Tables => "the SMMU walks no VMSAv8-64 tables",
+            Self::BigEndian => "the SMMU walks big-endian tables only",
+            Self::StallForced => "the SMMU stalls every fault, which this driver never resumes",
+            Self::Preset => "the SMMU's tables or queues are at fixed addresses",
+            Self::TwoLevelStreams => "the SMMU has no 2-level stream table: use a linear one",
+        })
+    }
+}
+
+impl core::error::Error for SmmuError {}
+
+impl From<FlushError> for SmmuError {
+    fn from(error: FlushError) -> Self {
+        Self::Flush(error)
+    }
+}

@@ -1,0 +1,172 @@
+//! Operations become commands.
+
+use super::command::{Command, Scope};
+use super::device::Smmu;
+use super::range::Pieces;
+use crate::address::Iova;
+use crate::format::Granule;
+use crate::pool::Pool;
+use crate::smmu::{Patience, Registers};
+use crate::tlbi::{Context, FlushError, Invalidate, Tlbi};
+
+/// Stage 1 streams have no stage 2 here, and so this VMID.
+pub(super) const STAGE1_VMID: u16 = 0;
+
+impl<R: Registers, P: Pool, W: Patience> Invalidate for Smmu<'_, R, P, W> {
+    fn flush(&self, context: Context, operations: &[Tlbi]) -> Result<(), FlushError> {
+        if operations.is_empty() {
+            return Ok(());
+        }
+        let ranges = self.has_ranges();
+        let commands = operations
+            .iter()
+            .flat_map(|operation| Lowered::new(operation, ranges))
+            .map(|what| what.command(context));
+        self.run_counted(self.commands(operations), commands)
+    }
+
+    fn has_ranges(&self) -> bool {
+        self.features().ranges
+    }
+
+    fn commands(&self, operations: &[Tlbi]) -> u64 {
+        let ranges = self.has_ranges();
+        operations.iter().map(|operation| Lowered::new(operation, ranges).count_all()).sum()
+    }
+}
+
+/// What one command is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum What {
+    Context,
+    Address { iova: Iova, leaf: bool, scope: Option<Scope> },
+}
+
+impl What {
+    fn command(self, context: Context) -> Command {
+        match (self, context) {
+            (Self::Context, Context::Asid(asid)) => Command::tlbi_nh_asid(STAGE1_VMID, asid),
+            (Self::Context, Context::Vmid(vmid)) => Command::tlbi_s12_vmall(vmid),
+            (Self::Address { iova, leaf, scope }, Context::Asid(asid)) => {
+                Command::tlbi_nh_va(STAGE1_VMID, asid, iova, leaf, scope)
+            }
+            (Self::Address { iova, leaf, scope }, Context::Vmid(vmid)) => {
+                Command::tlbi_s2_ipa(vmid, iova, leaf, scope)
+            }
+        }
+    }
+}
+
+/// An operation as the commands that it is, one after the other.
+#[derive(Clone, Debug)]
+enum Lowered {
+    Context(u64),
+    /// One each, `1 << stride` bytes apart, all with the same scope.
+    Pages {
+        iova: u64,
+        stride: u32,
+        left: u64,
+        leaf: bool,
+        scope: Option<Scope>,
+    },
+    Range {
+        iova: u64,
+        granule: Granule,
+        pieces: Pieces,
+        leaf: bool,
+        level: Option<u8>,
+    },
+}
+
+impl Lowered {
+    fn new(operation: &Tlbi, ranges: bool) -> Self {
+        match *operation {
+            Tlbi::Context => Self::Context(1),
+            Tlbi::Pages { iova, stride, count, leaf, level } => {
+                let level = level.filter(|_| leaf && ranges);
+                let scope = level.and_then(|level| leaf_scope(stride, level, iova.0));
+                Self::Pages { iova: iova.0, stride, left: count, leaf, scope }
+            }
+            Tlbi::Range { iova, page_shift, pages, leaf, level } => {
+                let Some(granule) = granule(page_shift).filter(|_| ranges) else {
+                    let stride = page_shift;
+                    return Self::Pages { iova: iova.0, stride, left: pages, leaf, scope: None };
+                };
+                let iova = iova.0 & !(granule.bytes() - 1);
+                // The SMMU may do anything with a level whose leaves do not begin where we do.
+                let fits = |level: &u8| {
+                    leaf_shift(granule, *level)
+                        .is_some_and(|shift| (iova | pages << page_shift) & ((1 << shift) - 1) == 0)
+                };
+                let level = level.filter(|_| leaf).filter(fits);
+                Self::Range { iova, granule, pieces: Pieces::new(pages), leaf, level }
+            }
+        }
+    }
+
+    /// How many commands are still to come, without making each.
+    fn count_all(self) -> u64 {
+        match self {
+            Self::Context(left) | Self::Pages { left, .. } => left,
+            Self::Range { pieces, .. } => pieces.count() as u64,
+        }
+    }
+}
+
+impl Iterator for Lowered {
+    type Item = What;
+
+    fn next(&mut self) -> Option<What> {
+        match self {
+            Self::Context(left) => {
+                *left = left.checked_sub(1)?;
+                Some(What::Context)
+            }
+            Self::Pages { iova, stride, left, leaf, scope } => {
+                *left = left.checked_sub(1)?;
+                let what = What::Address { iova: Iova(*iova), leaf: *leaf, scope: *scope };
+                *iova = iova.wrapping_add(1 << *stride);
+                Some(what)
+            }
+            Self::Range { iova, granule, pieces, leaf, level } => {
+                let piece = pieces.next()?;
+                let iova = Iova(iova.wrapping_add(piece.skip << granule.shift()));
+                let (num, scale) = (piece.num, piece.scale);
+                let scope = Scope { granule: *granule, num, scale, level: *level };
+                // One granule at any level is what a command without range and level says; with TG
+                // alone it is reserved.
+                let plain = num == 0 && scale == 0 && level.is_none();
+                Some(What::Address { iova, leaf: *leaf, scope: (!plain).then_some(scope) })
+            }
+        }
+    }
+}
+
+/// A single leaf of `1 << shift` bytes at `level`: only one granule has such.
+fn leaf_scope(shift: u32, level: u8, iova: u64) -> Option<Scope> {
+    let granules = [Granule::Size4K, Granule::Size16K, Granule::Size64K];
+    let granule = granules.into_iter().find(|&size| leaf_shift(size, level) == Some(shift))?;
+    let aligned = iova & ((1 << shift) - 1) == 0;
+    let scale = (shift - granule.shift()) as u8;
+    aligned.then_some(Scope { granule, num: 0, scale, level: Some(level) })
+}
+
+/// log2 of the bytes of a leaf at `level`, if the granule has leaves there.
+fn leaf_shift(granule: Granule, level: u8) -> Option<u32> {
+    let index_bits = granule.shift() - 3;
+    match level {
+        3 => Some(granule.shift()),
+        2 => Some(granule.shift() + index_bits),
+        1 if matches!(granule, Granule::Size4K) => Some(granule.shift() + 2 * index_bits),
+        _ => None,
+    }
+}
+
+fn granule(shift: u32) -> Option<Granule> {
+    match shift {
+        12 => Some(Granule::Size4K),
+        14 => Some(Granule::Size16K),
+        16 => Some(Granule::Size64K),
+        _ => None,
+    }
+}

@@ -1,0 +1,403 @@
+//! The stream table: what becomes of each device's accesses (IHI 0070, 3.3.1, 5.1 and 5.2).
+//!
+//! # Ordering
+//! The SMMU may read an entry at any time, its words in any order, and keep what it read. So
+//! [`StreamTable::set`], step by step, with the SMMU in agreement after each:
+//! 1. V becomes 0: accesses are aborted, with C_BAD_STE.
+//! 2. All else is written, V still 0.
+//! 3. V becomes 1.
+//!
+//! At no time is there an entry that is neither the old one, nor invalid, nor the new one. When it
+//! returns Ok, no access goes by the old entry any more; what the TLB kept of the old entry's tables
+//! is under their ASID or VMID still, and theirs to invalidate.
+//!
+//! A 2-level table's second level is hooked in when its first stream is set, all its entries written.
+
+use core::fmt;
+
+use super::command::Command;
+use super::context_descriptor::ContextTable;
+use super::device::{Claim, Smmu};
+use super::error::{SmmuError, Unsupported};
+use super::features::{Features, granule_code, physical_size, walk_attributes};
+use super::registers::{
+    CR0_SMMUEN, STRTAB_BASE, STRTAB_BASE_CFG, STRTAB_BASE_CFG_FMT_2LEVEL,
+    STRTAB_BASE_CFG_SPLIT_SHIFT, STRTAB_BASE_RA,
+};
+use crate::address::PhysAddr;
+use crate::format::{Geometry, Granule, Stage};
+use crate::pool::Pool;
+use crate::smmu::memory::{Links, Memory};
+use crate::smmu::{Patience, Registers};
+
+/// Words of an entry.
+const WORDS: usize = 8;
+const V: u64 = 1;
+/// Config: everything is aborted.
+const CONFIG_ABORT: u64 = 0b000 << 1;
+const CONFIG_BYPASS: u64 = 0b100 << 1;
+const CONFIG_S1: u64 = 0b101 << 1;
+const CONFIG_S2: u64 = 0b110 << 1;
+const S1CDMAX_SHIFT: u32 = 59;
+/// S1DSS: accesses without SubstreamID go by descriptor 0.
+const S1DSS_SSID0: u64 = 0b10;
+/// S1CIR, S1COR and S1CSH, as IR, OR and SH.
+const S1_ATTRIBUTES_SHIFT: u32 = 2;
+/// No stalls, whatever the context descriptor says.
+const S1STALLD: u64 = 1 << 27;
+/// SHCFG: the shareability the access came with.
+const SHCFG_INCOMING: u64 = 0b01 << 44;
+const S2T0SZ_SHIFT: u32 = 32;
+const S2SL0_SHIFT: u32 = 38;
+/// S2IR0, S2OR0 and S2SH0.
+const S2_ATTRIBUTES_SHIFT: u32 = 40;
+const S2TG_SHIFT: u32 = 46;
+const S2PS_SHIFT: u32 = 48;
+const S2AA64: u64 = 1 << 51;
+/// Descriptors without access flag are no faults.
+const S2AFFD: u64 = 1 << 53;
+/// Faults are recorded.
+const S2R: u64 = 1 << 58;
+
+/// What a stream table looks like.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StreamLayout {
+    /// One table of `1 << sid_bits` entries, 64 bytes each.
+    Linear {
+        /// Bits of the StreamIDs it has.
+        sid_bits: u8,
+    },
+    /// A table of pointers to tables of `1 << split` entries: 256 devices of a PCI bus, with 8. Only
+    /// tables with a stream in use are there.
+    TwoLevel {
+        /// Bits of the StreamIDs it has.
+        sid_bits: u8,
+        /// 6, 8 or 10.
+        split: u8,
+    },
+}
+
+/// What becomes of a stream's accesses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stream {
+    /// They are aborted, and nothing is recorded.
+    Abort,
+    /// They pass untranslated.
+    Bypass,
+    /// Stage 1, by the context descriptors of [`ContextTable::stream`]; its translations have VMID 0.
+    Stage1 {
+        /// STE.S1ContextPtr.
+        contexts: PhysAddr,
+        /// STE.S1CDMax.
+        substream_bits: u8,
+    },
+    /// Stage 2.
+    Stage2 {
+        /// The table's shape.
+        geometry: Geometry,
+        /// Its root: S2TTB.
+        root: PhysAddr,
+        /// The tag of its translations: no two tables share one. 0 is stage 1's too, so that
+        /// everything of VMID 0 is more than this table's.
+        vmid: u16,
+    },
+}
+
+impl<R: Registers, P: Pool, W: Patience> ContextTable<'_, '_, R, P, W> {
+    /// What makes a stream go by this table.
+    pub fn stream(&self) -> Stream {
+        Stream::Stage1 { contexts: self.at(), substream_bits: self.substream_bits() }
+    }
+}
+
+impl Stream {
+    /// As it stands in memory.
+    fn words(&self, features: &Features) -> Result<[u64; WORDS], SmmuError> {
+        let mut words = [0; WORDS];
+        let config = match *self {
+            Self::Abort => CONFIG_ABORT,
+            Self::Bypass => {
+                words[1] = SHCFG_INCOMING;
+                CONFIG_BYPASS
+            }
+            Self::Stage1 { contexts, substream_bits } => {
+                if !features.stage1 {
+                    return Err(SmmuError::Stage(Stage::One));
+                }
+                if substream_bits > features.substream_bits {
+                    let ssid = (1u32 << substream_bits.min(31)) - 1;
+                    return Err(SmmuError::SubstreamId { ssid, bits: features.substream_bits });
+                }
+                features.check_address(contexts)?;
+                words[0] = contexts.0 | u64::from(substream_bits) << S1CDMAX_SHIFT;
+                words[1] = S1DSS_SSID0
+                    | walk_attributes(features.coherent) << S1_ATTRIBUTES_SHIFT
+                    | if features.may_stall { S1STALLD } else { 0 }
+                    | SHCFG_INCOMING;
+                CONFIG_S1
+            }
+            Self::Stage2 { geometry, root, vmid } => {
+                features.check(&geometry, Stage::Two)?;
+                features.check_address(root)?;
+                if u32::from(vmid) >> features.vmid_bits != 0 {
+                    return Err(SmmuError::Tag { tag: vmid, bits: features.vmid_bits });
+                }
+                words[1] = SHCFG_INCOMING;
+                words[2] = stage2_word(&geometry, features.coherent) | u64::from(vmid);
+                words[3] = root.0;
+                CONFIG_S2
+            }
+        };
+        words[0] |= config | V;
+        Ok(words)
+    }
+}
+
+/// The third word of a stage 2 entry, without VMID.
+fn stage2_word(geometry: &Geometry, coherent: bool) -> u64 {
+    let config = geometry.config();
+    // S2SL0 counts from the highest level number that may be the root: 2, or 3 with large granules.
+    let deepest = if config.granule == Granule::Size4K { 2 } else { 3 };
+    let sl0 = u64::from(deepest - geometry.start_level());
+    (64 - u64::from(config.input_bits)) << S2T0SZ_SHIFT
+        | sl0 << S2SL0_SHIFT
+        | walk_attributes(coherent) << S2_ATTRIBUTES_SHIFT
+        | granule_code(config.granule) << S2TG_SHIFT
+        | physical_size(config.output_bits) << S2PS_SHIFT
+        | S2AA64
+        | S2AFFD
+        | S2R
+}
+
+/// The stream table of an SMMU.
+///
+/// Its memory is not given back when it is dropped, since the SMMU goes on by it: see
+/// [`StreamTable::disable`].
+pub struct StreamTable<'s, 'p, R: Registers, P: Pool, W: Patience> {
+    smmu: &'s Smmu<'p, R, P, W>,
+    entries: Entries<'p, P>,
+    sid_bits: u8,
+}
+
+enum Entries<'p, P: Pool> {
+    Linear(Memory<'p, P>),
+    TwoLevel { tables: Links<'p, P>, split: u8 },
+}
+
+impl<'s, 'p, R: Registers, P: Pool, W: Patience> StreamTable<'s, 'p, R, P, W> {
+    pub(super) fn new(
+        smmu: &'s Smmu<'p, R, P, W>,
+        layout: StreamLayout,
+    ) -> Result<Self, SmmuError> {
+        let bits = smmu.features().stream_bits;
+        let pool = smmu.pool();
+        let sid_bits = match layout {
+            StreamLayout::Linear { sid_bits } | StreamLayout::TwoLevel { sid_bits, .. } => sid_bits,
+        };
+        if sid_bits > bits {
+            return Err(SmmuError::StreamId { sid: u32::MAX >> (32 - sid_bits.min(32)), bits });
+        }
+        let (entries, at, format) = match layout {
+            StreamLayout::Linear { .. } => {
+                let bytes = (WORDS * 8) << sid_bits;
+                let memory = Memory::new(pool, bytes).ok_or(SmmuError::OutOfMemory { bytes })?;
+                abort_all(&memory, 1 << sid_bits);
+                let at = memory.at();
+                (Entries::Linear(memory), at, 0)
+            }
+            StreamLayout::TwoLevel { split, .. } => {
+                if !smmu.features().two_level_streams {
+                    return Err(SmmuError::Unsupported(Unsupported::TwoLevelStreams));
+                }
+                // The three there are.
+                let split = match split {
+                    0..=6 => 6,
+                    7..=8 => 8,
+                    _ => 10,
+                };
+                let links = 1 << sid_bits.saturating_sub(split);
+                let tables = Links::new(pool, links, (WORDS * 8) << split)
+                    .ok_or(SmmuError::OutOfMemory { bytes: 8 * links })?;
+                let at = tables.at();
+                let format =
+                    STRTAB_BASE_CFG_FMT_2LEVEL | u32::from(split) << STRTAB_BASE_CFG_SPLIT_SHIFT;
+                (Entries::TwoLevel { tables, split }, at, format)
+            }
+        };
+        pool.barrier();
+        smmu.registers().write64(STRTAB_BASE, at.0 | STRTAB_BASE_RA);
+        smmu.registers().write32(STRTAB_BASE_CFG, format | u32::from(sid_bits));
+        Ok(Self { smmu, entries, sid_bits })
+    }
+
+    /// Accesses go by the table from now on.
+    ///
+    /// # Errors
+    /// [`SmmuError::Timeout`], [`SmmuError::Flush`].
+    pub fn enable(&mut self) -> Result<(), SmmuError> {
+        self.smmu.set_enabled(true)
+    }
+
+    /// Accesses do not go by the table any more, but as [`Disabled`](super::Disabled) says; its
+    /// memory is given back.
+    ///
+    /// # Errors
+    /// [`SmmuError::Timeout`]: then it is kept, since the SMMU may still go by it.
+    pub fn disable(self) -> Result<(), SmmuError> {
+        self.smmu.set_enabled(false)?;
+        let stopped = self.smmu.stopped(CR0_SMMUEN)?;
+        match self.entries {
+            Entries::Linear(memory) => memory.free(&stopped),
+            Entries::TwoLevel { tables, .. } => tables.free(&stopped),
+        }
+        self.smmu.release(Claim::Streams);
+        Ok(())
+    }
+
+    /// Sets what becomes of a stream's accesses.
+    ///
+    /// # Errors
+    /// [`SmmuError::StreamId`]; what the SMMU does not have; [`SmmuError::OutOfMemory`];
+    /// [`SmmuError::Flush`]: then it is not known what the SMMU goes by.
+    pub fn set(&mut self, sid: u32, stream: &Stream) -> Result<(), SmmuError> {
+        if u64::from(sid) >> self.sid_bits != 0 {
+            return Err(SmmuError::StreamId { sid, bits: self.sid_bits });
+        }
+        let words = stream.words(self.smmu.features())?;
+        match &mut self.entries {
+            Entries::Linear(memory) => write(self.smmu, memory, sid, sid, &words),
+            Entries::TwoLevel { tables, split } => {
+                let link = (sid >> *split) as usize;
+                if tables.get(link).is_none() {
+                    let bytes = (WORDS * 8) << *split;
+                    let table = Memory::new(self.smmu.pool(), bytes)
+                        .ok_or(SmmuError::OutOfMemory { bytes })?;
+                    abort_all(&table, 1 << *split);
+                    self.smmu.pool().barrier();
+                    // Span: all of it.
+                    tables.set(link, table, u64::from(*split) + 1);
+                    agree(self.smmu, sid, false)?;
+                }
+                let table = tables.get(link).ok_or(SmmuError::OutOfMemory { bytes: 0 })?;
+                write(self.smmu, &table, sid & ((1 << *split) - 1), sid, &words)
+            }
+        }
+    }
+}
+
+/// All entries of a table that no SMMU sees yet: abort.
+fn abort_all<P: Pool>(table: &Memory<'_, P>, entries: usize) {
+    for entry in 0..entries {
+        table.store(entry * WORDS, CONFIG_ABORT | V);
+    }
+    table.clean(0..entries * WORDS);
+}
+
+/// Replaces an entry; the steps are in the module's doc.
+fn write<R: Registers, P: Pool, W: Patience>(
+    smmu: &Smmu<'_, R, P, W>,
+    table: &Memory<'_, P>,
+    index: u32,
+    sid: u32,
+    words: &[u64; WORDS],
+) -> Result<(), SmmuError> {
+    let first = index as usize * WORDS;
+    let agree = || {
+        table.clean(first..first + WORDS);
+        agree(smmu, sid, true)
+    };
+    // 1.
+    table.store(first, table.load(first) & !V);
+    agree()?;
+    // 2.
+    for (index, &word) in words.iter().enumerate().skip(1) {
+        table.store(first + index, word);
+    }
+    table.store(first, words[0] & !V);
+    agree()?;
+    // 3.
+    table.store(first, words[0]);
+    agree()
+}
+
+/// The SMMU sees what is in memory now; with `leaf`, of the stream's entry alone.
+fn agree<R: Registers, P: Pool, W: Patience>(
+    smmu: &Smmu<'_, R, P, W>,
+    sid: u32,
+    leaf: bool,
+) -> Result<(), SmmuError> {
+    // The queue's own barrier comes after this.
+    smmu.run(&[Command::cfgi_ste(sid, leaf)]).map_err(SmmuError::Flush)
+}
+
+impl<R: Registers, P: Pool, W: Patience> fmt::Debug for StreamTable<'_, '_, R, P, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let form = match self.entries {
+            Entries::Linear(_) => "linear",
+            Entries::TwoLevel { .. } => "2-level",
+        };
+        write!(f, "StreamTable({form}, {} bits)", self.sid_bits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Stream;
+    use crate::address::PhysAddr;
+    use crate::format::{Config, Geometry, Granule, Stage};
+    use crate::smmu::v3::features::tests::all;
+    use crate::smmu::v3::{Features, SmmuError};
+
+    fn stage2(granule: Granule, input_bits: u8, output_bits: u8) -> Stream {
+        let config = Config { granule, stage: Stage::Two, input_bits, output_bits, bbml2: false };
+        let geometry = Geometry::new(config).unwrap();
+        Stream::Stage2 { geometry, root: PhysAddr(0x45_6789_0000), vmid: 0xcafe }
+    }
+
+    /// By hand from 5.2, field by field.
+    #[test]
+    fn words_are_the_manual_s() {
+        let words = |stream: Stream| stream.words(&all()).unwrap();
+        assert_eq!(words(Stream::Abort), [1, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(words(Stream::Bypass), [9, 0x1000_0000_0000, 0, 0, 0, 0, 0, 0]);
+        let contexts = PhysAddr(0x12_3456_7040);
+        // S1CDMax, S1ContextPtr, Config 5, V | SHCFG 1, S1STALLD, S1CSH 3, S1COR 1, S1CIR 1, S1DSS 2.
+        let one = words(Stream::Stage1 { contexts, substream_bits: 0 });
+        assert_eq!(one, [0x12_3456_704b, 0x1000_0800_00d6, 0, 0, 0, 0, 0, 0]);
+        let many = words(Stream::Stage1 { contexts, substream_bits: 5 });
+        assert_eq!(many[0], 0x2800_0012_3456_704b);
+        let plain = Features { may_stall: false, coherent: false, ..all() };
+        let one = Stream::Stage1 { contexts, substream_bits: 0 }.words(&plain).unwrap();
+        assert_eq!(one[1], 0x1000_0000_0082);
+    }
+
+    /// S2R, S2AFFD, S2AA64, S2PS, S2TG, S2SH0 S2OR0 S2IR0, S2SL0, S2T0SZ, then S2VMID.
+    #[test]
+    fn stage_2_words_are_the_manual_s() {
+        let words = |stream: Stream| stream.words(&all()).unwrap();
+        let four = words(stage2(Granule::Size4K, 48, 48));
+        assert_eq!(four, [13, 0x1000_0000_0000, 0x042d_3590_0000_cafe, 0x45_6789_0000, 0, 0, 0, 0]);
+        // 32 bits: level 2, four tables side by side.
+        assert_eq!(words(stage2(Granule::Size4K, 32, 40))[2], 0x042a_3520_0000_cafe);
+        // 40 bits: level 1, two tables side by side.
+        assert_eq!(words(stage2(Granule::Size4K, 40, 40))[2], 0x042a_3558_0000_cafe);
+        // 16K, 36 bits: level 2. 64K, 42 bits: level 2, of which 2 counts as 1.
+        assert_eq!(words(stage2(Granule::Size16K, 36, 36))[2], 0x0429_b55c_0000_cafe);
+        assert_eq!(words(stage2(Granule::Size64K, 42, 42))[2], 0x042b_7556_0000_cafe);
+    }
+
+    #[test]
+    fn what_the_smmu_does_not_have_is_refused() {
+        let refused = |stream: Stream, features: Features| stream.words(&features).unwrap_err();
+        let two = stage2(Granule::Size4K, 40, 40);
+        let none = Features { stage1: false, stage2: false, ..all() };
+        assert_eq!(refused(two, none), SmmuError::Stage(Stage::Two));
+        let one = Stream::Stage1 { contexts: PhysAddr(64), substream_bits: 9 };
+        assert_eq!(refused(one, none), SmmuError::Stage(Stage::One));
+        assert_eq!(refused(one, all()), SmmuError::SubstreamId { ssid: 511, bits: 8 });
+        let small = Features { vmid_bits: 8, ..all() };
+        assert_eq!(refused(two, small), SmmuError::Tag { tag: 0xcafe, bits: 8 });
+        let short = Features { output_bits: 36, ..all() };
+        assert_eq!(refused(two, short), SmmuError::InputBits { asked: 40, has: 36 });
+    }
+}

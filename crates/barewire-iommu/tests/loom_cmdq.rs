@@ -1,0 +1,322 @@
+//! The command queue under a model checker: CPUs that issue batches, and an SMMU that executes them.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test -p barewire-iommu --release --test loom_cmdq`
+//!
+//! The SMMU checks that a slot it reads holds the command that was written for it, this time round;
+//! the CPUs, that their batch was executed when their call returns, and only their own errors told.
+#![cfg(loom)]
+#![allow(unsafe_code, reason = "a pool hands out memory, and loom's threads want it for good")]
+
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64 as Counter;
+
+use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+use loom::thread;
+
+use barewire_iommu::smmu::v3::{Command, CommandQueue};
+use barewire_iommu::smmu::{Patience, Registers};
+use barewire_iommu::{FlushError, PhysAddr, Pool};
+
+const CMDQ_PROD: u32 = 0x98;
+const CMDQ_CONS: u32 = 0x9c;
+const GERROR: u32 = 0x60;
+const GERRORN: u32 = 0x64;
+
+/// What a command's number says, beside which one it is.
+const ILLEGAL: u32 = 1 << 8;
+/// Numbers of one CPU.
+const EACH: u32 = 4;
+
+/// Memory that CPUs and SMMU share.
+struct Ram {
+    words: Vec<AtomicU64>,
+    next: Counter,
+}
+
+impl Ram {
+    fn new(words: usize) -> Self {
+        let words = (0..words).map(|_| AtomicU64::new(0)).collect();
+        Self { words, next: Counter::new(0) }
+    }
+
+    fn word(&self, at: PhysAddr, index: usize) -> &AtomicU64 {
+        &self.words[at.0 as usize / 8 + index]
+    }
+}
+
+// SAFETY: every piece is handed out once.
+unsafe impl Pool for Ram {
+    fn alloc(&self, bytes: usize) -> Option<PhysAddr> {
+        let at = self.next.fetch_add(bytes as u64, Ordering::Relaxed);
+        Some(PhysAddr(at))
+    }
+
+    unsafe fn free(&self, _table: PhysAddr, _bytes: usize) {}
+
+    fn pointer(&self, _table: PhysAddr) -> NonNull<u64> {
+        unreachable!("loom's words are no plain memory")
+    }
+
+    fn clean(&self, _table: PhysAddr, _entries: Range<usize>) {}
+
+    fn barrier(&self) {
+        fence(Ordering::Release);
+    }
+
+    unsafe fn load(&self, table: PhysAddr, index: usize) -> u64 {
+        self.word(table, index).load(Ordering::Acquire)
+    }
+
+    unsafe fn store(&self, table: PhysAddr, index: usize, value: u64) {
+        self.word(table, index).store(value, Ordering::Release);
+    }
+
+    unsafe fn unpublished<R>(
+        &self,
+        _table: PhysAddr,
+        bytes: usize,
+        fill: impl FnOnce(&mut [u64]) -> R,
+    ) -> R {
+        // All zeros already.
+        fill(&mut vec![0; bytes / 8])
+    }
+}
+
+/// Looks for as long as it takes.
+struct Forever;
+
+impl Patience for Forever {
+    fn more(&self, _started: u64, _looks: u32) -> bool {
+        thread::yield_now();
+        true
+    }
+}
+
+/// Looks so many times.
+struct Looks(u32);
+
+impl Patience for Looks {
+    fn more(&self, _started: u64, looks: u32) -> bool {
+        thread::yield_now();
+        looks < self.0
+    }
+}
+
+/// The SMMU: registers, and what it has done.
+struct Device {
+    ram: &'static Ram,
+    slots: PhysAddr,
+    log2: u32,
+    prod: AtomicU32,
+    cons: AtomicU32,
+    gerror: AtomicU32,
+    gerrorn: AtomicU32,
+    executed: Vec<AtomicBool>,
+}
+
+impl Registers for Device {
+    fn read32(&self, offset: u32) -> u32 {
+        match offset {
+            // Alone, so that what comes after is ordered by the driver's fence.
+            CMDQ_CONS => self.cons.load(Ordering::Relaxed),
+            // Registers of one device are read in order.
+            GERROR => self.gerror.load(Ordering::Acquire),
+            GERRORN => self.gerrorn.load(Ordering::Acquire),
+            other => panic!("read of {other:#x}"),
+        }
+    }
+
+    fn write32(&self, offset: u32, value: u32) {
+        match offset {
+            // The driver's barrier orders what went before.
+            CMDQ_PROD => {
+                let wrap = (2 << self.log2) - 1;
+                let before = self.prod.swap(value, Ordering::Relaxed);
+                let moved = value.wrapping_sub(before) & wrap;
+                assert!((1..=1 << self.log2).contains(&moved), "PROD from {before} to {value}");
+            }
+            GERRORN => self.gerrorn.store(value, Ordering::Relaxed),
+            other => panic!("write of {value:#x} to {other:#x}"),
+        }
+    }
+}
+
+impl Device {
+    /// Executes that many commands, and no more.
+    fn run(&self, count: u32) {
+        let wrap = (2 << self.log2) - 1;
+        // The last number executed of each CPU.
+        let mut last = [None; 3];
+        let mut cons = 0;
+        while cons < count {
+            while self.prod.load(Ordering::Relaxed) == cons & wrap {
+                thread::yield_now();
+            }
+            fence(Ordering::Acquire);
+            let slot = (cons & ((1 << self.log2) - 1)) as usize;
+            let read = |word| self.ram.word(self.slots, 2 * slot + word).load(Ordering::Relaxed);
+            let command = [read(0), read(1)];
+            let number = (command[0] >> 32) as u32;
+            if number & ILLEGAL != 0 {
+                self.fail(cons & wrap);
+                continue;
+            }
+            if command != Command::SYNC.0 {
+                assert_eq!(command, numbered(number).0, "consumed before it was written");
+                let cpu = (number / EACH) as usize;
+                assert!(last[cpu] < Some(number), "out of order, or twice");
+                last[cpu] = Some(number);
+                self.executed[number as usize].store(true, Ordering::Relaxed);
+            }
+            cons += 1;
+            self.cons.store(cons & wrap, Ordering::Release);
+        }
+    }
+
+    /// Stops at an illegal command until that is acknowledged.
+    fn fail(&self, cons: u32) {
+        self.cons.store(cons | 1 << 24, Ordering::Release);
+        let error = self.gerror.load(Ordering::Relaxed) ^ 1;
+        self.gerror.store(error, Ordering::Release);
+        while self.gerrorn.load(Ordering::Relaxed) != error {
+            thread::yield_now();
+        }
+        fence(Ordering::Acquire);
+    }
+}
+
+/// A command with a number, in both words.
+fn numbered(number: u32) -> Command {
+    Command([0x03 | u64::from(number) << 32, u64::from(number) << 1 | 1])
+}
+
+struct World {
+    queue: CommandQueue<'static, Ram>,
+    device: Device,
+}
+
+impl World {
+    /// A CPU issues one call after the other, of so many commands each.
+    fn issue(&self, cpu: u32, calls: &[u32]) {
+        let mut number = cpu * EACH;
+        for &count in calls {
+            let commands = (number..number + count).map(numbered);
+            let result = self.queue.run(&self.device, &Forever, count.into(), commands);
+            assert_eq!(result, Ok(()), "an error of somebody else's");
+            for number in number..number + count {
+                let is_executed = self.device.executed[number as usize].load(Ordering::Relaxed);
+                assert!(is_executed, "completed before it was executed");
+            }
+            number += count;
+        }
+    }
+}
+
+/// Runs `test` on a queue of `1 << log2` commands, the SMMU executing `count`.
+fn model(
+    bound: usize,
+    log2: u32,
+    count: u32,
+    test: impl Fn(&'static World) + Sync + Send + 'static,
+) {
+    let mut builder = loom::model::Builder::new();
+    builder.max_branches = 20_000;
+    builder.preemption_bound = match std::env::var("BAREWIRE_LOOM_BOUND") {
+        Ok(text) if text == "none" => None,
+        Ok(text) => Some(text.parse().expect("a number, or `none`")),
+        Err(_) => Some(bound),
+    };
+    builder.check(move || {
+        let ram: &'static Ram = Box::leak(Box::new(Ram::new(32)));
+        let queue = CommandQueue::new(ram, log2).expect("memory enough");
+        let device = Device {
+            ram,
+            slots: PhysAddr(queue.base() & 0xffff_ffe0),
+            log2,
+            prod: AtomicU32::new(0),
+            cons: AtomicU32::new(0),
+            gerror: AtomicU32::new(0),
+            gerrorn: AtomicU32::new(0),
+            executed: (0..3 * EACH).map(|_| AtomicBool::new(false)).collect(),
+        };
+        let world: &'static World = Box::leak(Box::new(World { queue, device }));
+        let device = thread::spawn(move || world.device.run(count));
+        test(world);
+        device.join().expect("the SMMU does not panic");
+        // SAFETY: leaked above, and all threads that had it are joined.
+        drop(unsafe { Box::from_raw(std::ptr::from_ref(world).cast_mut()) });
+        // SAFETY: as above; what borrowed it is gone.
+        drop(unsafe { Box::from_raw(std::ptr::from_ref(ram).cast_mut()) });
+    });
+}
+
+/// Two CPUs, one call each, room for both.
+#[test]
+fn two_cpus() {
+    model(3, 2, 4, |world| {
+        let other = thread::spawn(|| world.issue(1, &[1]));
+        world.issue(0, &[1]);
+        other.join().unwrap();
+    });
+}
+
+/// The queue has room for one batch of one: both wait for room, slots are used again and again.
+#[test]
+fn two_cpus_and_no_room() {
+    model(2, 1, 5, |world| {
+        let other = thread::spawn(|| world.issue(1, &[1]));
+        world.issue(0, &[2]);
+        other.join().unwrap();
+    });
+}
+
+/// One call after the other wraps the queue around.
+#[test]
+fn two_cpus_wrap_around() {
+    model(2, 2, 7, |world| {
+        let other = thread::spawn(|| world.issue(1, &[1]));
+        world.issue(0, &[1, 2]);
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn three_cpus() {
+    model(1, 2, 6, |world| {
+        let others = [1, 2].map(|cpu| thread::spawn(move || world.issue(cpu, &[1])));
+        world.issue(0, &[1]);
+        for other in others {
+            other.join().unwrap();
+        }
+    });
+}
+
+/// An illegal command is its CPU's error, whoever finds it.
+#[test]
+fn an_error_is_told_to_its_own() {
+    model(2, 2, 4, |world| {
+        let other = thread::spawn(|| {
+            let bad = numbered(ILLEGAL);
+            let result = world.queue.run(&world.device, &Forever, 1, std::iter::once(bad));
+            assert_eq!(result, Err(FlushError::Command(1)));
+        });
+        world.issue(0, &[1]);
+        other.join().unwrap();
+    });
+}
+
+/// A CPU that gives up leaves nothing undone: its commands are executed all the same.
+#[test]
+fn one_gives_up() {
+    model(2, 2, 4, |world| {
+        let other = thread::spawn(|| {
+            let result =
+                world.queue.run(&world.device, &Looks(1), 1, std::iter::once(numbered(EACH)));
+            let is_executed = world.device.executed[EACH as usize].load(Ordering::Relaxed);
+            assert!(result == Err(FlushError::Timeout) || (result == Ok(()) && is_executed));
+        });
+        world.issue(0, &[1]);
+        other.join().unwrap();
+    });
+}

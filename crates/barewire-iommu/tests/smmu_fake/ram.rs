@@ -1,0 +1,158 @@
+//! Memory that remembers who sees what: stores that a device which does not snoop cannot see yet,
+//! and every store in order.
+#![allow(unsafe_code, reason = "a pool hands out memory")]
+
+use std::collections::BTreeMap;
+use std::ptr::NonNull;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use barewire_iommu::{PhysAddr, Pool};
+
+/// Where it begins.
+pub(crate) const BASE: u64 = 0x8_0000_0000;
+
+/// A store, by its address, or `None` where somebody put a mark.
+pub(crate) type Store = Option<(u64, u64)>;
+
+/// Words at [`BASE`].
+pub(crate) struct Ram {
+    words: Vec<AtomicU64>,
+    allocated: Mutex<BTreeMap<u64, usize>>,
+    /// Allocations until there is no memory.
+    pub(crate) left: Mutex<usize>,
+    /// Words stored and not cleaned, or written by a device and not invalidated.
+    stale: Mutex<Vec<bool>>,
+    stores: Mutex<Option<Vec<Store>>>,
+}
+
+impl Ram {
+    pub(crate) fn new(bytes: usize) -> Self {
+        Self {
+            // Anything but zeros.
+            words: (0..bytes / 8).map(|_| AtomicU64::new(0x5a5a_5a5a_5a5a_5a5b)).collect(),
+            allocated: Mutex::default(),
+            left: Mutex::new(usize::MAX),
+            stale: Mutex::new(vec![false; bytes / 8]),
+            stores: Mutex::default(),
+        }
+    }
+
+    /// Pieces that are not given back.
+    pub(crate) fn allocated(&self) -> usize {
+        self.allocated.lock().unwrap().len()
+    }
+
+    pub(crate) fn is_allocated(&self, at: PhysAddr, bytes: usize) -> bool {
+        let allocated = self.allocated.lock().unwrap();
+        allocated
+            .range(..=at.0)
+            .next_back()
+            .is_some_and(|(&from, &size)| at.0 + bytes as u64 <= from + size as u64)
+    }
+
+    /// Remembers stores from now on.
+    pub(crate) fn watch(&self) {
+        *self.stores.lock().unwrap() = Some(Vec::new());
+    }
+
+    /// Stores since `watch`.
+    pub(crate) fn take_stores(&self) -> Vec<Store> {
+        self.stores.lock().unwrap().take().unwrap_or_default()
+    }
+
+    /// Puts a mark among the stores.
+    pub(crate) fn mark(&self) {
+        if let Some(stores) = &mut *self.stores.lock().unwrap() {
+            stores.push(None);
+        }
+    }
+
+    pub(crate) fn device_read(&self, at: u64, snoops: bool) -> u64 {
+        let index = index(at);
+        let is_allocated = self.is_allocated(PhysAddr(at), 8);
+        assert!(is_allocated, "the device reads {at:#x}, which nobody gave it");
+        assert!(snoops || !self.stale.lock().unwrap()[index], "{at:#x} was not cleaned");
+        self.words[index].load(Ordering::Acquire)
+    }
+
+    pub(crate) fn device_write(&self, at: u64, value: u64, snoops: bool) {
+        assert!(self.is_allocated(PhysAddr(at), 8), "the device writes {at:#x}");
+        self.words[index(at)].store(value, Ordering::Release);
+        if !snoops {
+            self.stale.lock().unwrap()[index(at)] = true;
+        }
+    }
+}
+
+fn index(at: u64) -> usize {
+    usize::try_from(at.checked_sub(BASE).expect("above the base") / 8).unwrap()
+}
+
+// SAFETY: pieces are disjoint while they are in `allocated`, aligned to their size, and the words
+// live as long as self.
+unsafe impl Pool for Ram {
+    fn alloc(&self, bytes: usize) -> Option<PhysAddr> {
+        let mut left = self.left.lock().unwrap();
+        *left = left.checked_sub(1)?;
+        let mut allocated = self.allocated.lock().unwrap();
+        let size = bytes.max(64) as u64;
+        let end = BASE + self.words.len() as u64 * 8;
+        let mut at = BASE;
+        for (&from, &taken) in &*allocated {
+            if at + size <= from {
+                break;
+            }
+            at = (from + taken as u64).next_multiple_of(size);
+        }
+        if at + size > end {
+            return None;
+        }
+        allocated.insert(at, bytes.max(64));
+        Some(PhysAddr(at))
+    }
+
+    unsafe fn free(&self, table: PhysAddr, bytes: usize) {
+        let freed = self.allocated.lock().unwrap().remove(&table.0);
+        assert_eq!(freed, Some(bytes), "freed {table} with another size");
+    }
+
+    fn pointer(&self, table: PhysAddr) -> NonNull<u64> {
+        let word = &self.words[index(table.0)];
+        NonNull::from(word).cast()
+    }
+
+    fn clean(&self, table: PhysAddr, entries: std::ops::Range<usize>) {
+        let first = index(table.0);
+        self.stale.lock().unwrap()[first + entries.start..first + entries.end].fill(false);
+    }
+
+    unsafe fn load(&self, table: PhysAddr, index_: usize) -> u64 {
+        self.words[index(table.0) + index_].load(Ordering::Acquire)
+    }
+
+    unsafe fn store(&self, table: PhysAddr, index_: usize, value: u64) {
+        self.words[index(table.0) + index_].store(value, Ordering::Release);
+        self.stale.lock().unwrap()[index(table.0) + index_] = true;
+        if let Some(stores) = &mut *self.stores.lock().unwrap() {
+            stores.push(Some((table.0 + 8 * index_ as u64, value)));
+        }
+    }
+
+    unsafe fn unpublished<R>(
+        &self,
+        table: PhysAddr,
+        bytes: usize,
+        fill: impl FnOnce(&mut [u64]) -> R,
+    ) -> R {
+        let mut copy: Vec<u64> = (0..bytes / 8)
+            .map(|word| self.words[index(table.0) + word].load(Ordering::Relaxed))
+            .collect();
+        let result = fill(&mut copy);
+        for (word, value) in copy.into_iter().enumerate() {
+            // SAFETY: as the caller promises.
+            unsafe { self.store(table, word, value) };
+        }
+        result
+    }
+}
