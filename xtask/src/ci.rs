@@ -46,6 +46,24 @@ impl Context {
         Outcome::of_tests(ran.success, ran.tally)
     }
 
+    /// Runs test tasks side by side, for those that have one busy thread each.
+    fn run_tests_beside(&self, tasks: &[Task]) -> Outcome {
+        let ran: Vec<_> = std::thread::scope(|scope| {
+            let spawn = |task| scope.spawn(move || self.run_tests(task));
+            let running: Vec<_> = tasks.iter().map(spawn).collect();
+            let join = |thread: std::thread::ScopedJoinHandle<'_, Outcome>| {
+                thread.join().expect("running a task does not panic")
+            };
+            running.into_iter().map(join).collect()
+        });
+        let mut tally = Tally::default();
+        // A task that broke without a failed test is a failure in these totals too.
+        let failed: u64 = ran.iter().map(|outcome| outcome.counts().1).sum();
+        ran.into_iter().for_each(|outcome| tally.absorb(outcome.tally));
+        tally.failed = failed;
+        Outcome::of_tests(failed == 0, tally)
+    }
+
     /// A missing tool: a skip for a person, a failure for a build machine.
     fn lacks(&self, what: &str) -> Outcome {
         let line = format!("{SKIPPED} {what}; `cargo xtask ci --step tools` gets it or says how");
@@ -189,6 +207,9 @@ impl Step {
     }
 }
 
+/// Crates that build for targets without an operating system.
+const BARE_PACKAGES: [&str; 2] = ["barewire", "barewire-iommu"];
+
 /// All of CI. The order is cheap before dear, and what a person fixes first before the rest.
 pub(crate) const STEPS: &[Step] = &[
     Step::checking(
@@ -205,12 +226,12 @@ pub(crate) const STEPS: &[Step] = &[
         "the same in release, where the count snapshots are",
         test_release,
     ),
-    Step::building("no_std", "the core builds for targets without an operating system", no_std),
+    Step::building("no_std", "what needs no operating system builds without one", no_std),
     Step::building("msrv", "the oldest compiler promised builds it", msrv),
     Step::building("docs", "documentation without warnings", docs),
-    Step::building("loom", "the bus word under a model checker", loom),
+    Step::building("loom", "bus word, tables and command queue under a model checker", loom),
     Step::building("shuttle", "the bus under a million random schedules", shuttle),
-    Step::building("miri", "the core's tests under Miri", miri),
+    Step::building("miri", "the tests of the core and of the page tables under Miri", miri),
 ];
 
 /// Runs `steps` and reports; `true` if nothing failed.
@@ -279,9 +300,12 @@ fn no_std(cx: &Context) -> Outcome {
     let mut success = true;
     for target in BARE_TARGETS {
         if tools::has_target(cx, target) {
-            let args = ["build", "-p", "barewire", "--target", target, "--target-dir", &dir];
-            let task = Task::new("cargo", &args).env("RUSTFLAGS", "-Dwarnings");
-            success &= task.run(&cx.root, cx.console).success;
+            // Each alone: built together, one could lean on what another turns on.
+            for package in BARE_PACKAGES {
+                let args = ["build", "-p", package, "--target", target, "--target-dir", &dir];
+                let task = Task::new("cargo", &args).env("RUSTFLAGS", "-Dwarnings");
+                success &= task.run(&cx.root, cx.console).success;
+            }
         } else {
             lacking.push(target);
         }
@@ -314,35 +338,46 @@ fn docs(cx: &Context) -> Outcome {
 }
 
 fn loom(cx: &Context) -> Outcome {
-    model_checker(cx, "loom", "--cfg loom")
+    // What loom is to look at inside a crate stands in modules named after it.
+    cx.run_tests_beside(&[
+        model_checker(cx, "loom", "barewire", &["--test", "loom"]),
+        model_checker(cx, "loom", "barewire-iommu", &["--test", "loom*"]),
+        model_checker(cx, "loom", "barewire-iommu", &["--lib", "loom"]),
+    ])
 }
 
 fn shuttle(cx: &Context) -> Outcome {
-    model_checker(cx, "shuttle", "--cfg shuttle")
+    cx.run_tests(&model_checker(cx, "shuttle", "barewire", &["--test", "shuttle"]))
 }
 
-/// The core's tests of that name, built for the model checker of that name. Release, since so many
-/// schedules are run.
-fn model_checker(cx: &Context, name: &str, flags: &'static str) -> Outcome {
+/// A package's tests built for a model checker. Release, since so many schedules are run.
+fn model_checker(cx: &Context, name: &str, package: &str, which: &[&str]) -> Task {
     let dir = cx.target_dir(name);
-    let cargo = ["test", "-p", "barewire", "--release", "--test", name, "--target-dir", &dir];
-    let args = [&cargo[..], &["--", "--show-output"]].concat();
-    cx.run_tests(&Task::new("cargo", &args).env("RUSTFLAGS", flags))
+    let cargo = ["test", "-p", package, "--release", "--no-fail-fast", "--target-dir", &dir];
+    let args = [&cargo[..], which, &["--", "--show-output"]].concat();
+    let flags = if name == "loom" { "--cfg loom" } else { "--cfg shuttle" };
+    Task::new("cargo", &args).env("RUSTFLAGS", flags)
 }
 
 /// Isolation is off because proptest reads its regression files; few cases, because Miri is some
-/// hundred times slower and looks for undefined behaviour rather than for rare values.
+/// hundred times slower and looks for undefined behaviour rather than for rare values. It has one
+/// thread whatever the tests have.
 fn miri(cx: &Context) -> Outcome {
     if !tools::has_miri(cx) {
         return cx.lacks("no nightly toolchain with Miri");
     }
     let dir = cx.target_dir("miri");
-    let cargo = ["+nightly", "miri", "test", "-p", "barewire", "--no-fail-fast"];
-    let args = [&cargo[..], &["--target-dir", &dir, "--", "--show-output"]].concat();
-    let task = Task::new("cargo", &args)
-        .env("MIRIFLAGS", "-Zmiri-disable-isolation")
-        .env("PROPTEST_CASES", "8");
-    cx.run_tests(&task)
+    let task = |packages: &[&str]| {
+        let cargo = ["+nightly", "miri", "test", "--no-fail-fast", "--target-dir", &dir];
+        let args = [&cargo[..], packages, &["--", "--show-output"]].concat();
+        Task::new("cargo", &args)
+            .env("MIRIFLAGS", "-Zmiri-disable-isolation")
+            .env("PROPTEST_CASES", "8")
+    };
+    cx.run_tests_beside(&[
+        task(&["-p", "barewire"]),
+        task(&["-p", "barewire-iommu", "-p", "barewire-iommu-model"]),
+    ])
 }
 
 #[cfg(test)]

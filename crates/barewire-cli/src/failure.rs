@@ -11,6 +11,7 @@ use barewire_qemu::QemuError;
 /// Exit codes, as `barewire --help` lists them.
 const FAILED: u8 = 1;
 const USAGE: u8 = 2;
+const FAULT: u8 = 3;
 const INTERRUPTED: u8 = 130;
 
 /// Why a command ended before it was done.
@@ -20,6 +21,8 @@ pub(crate) enum Failure {
     Failed(String),
     /// It was asked wrongly, in a way the argument parser does not see.
     Usage(String),
+    /// It was done, and shows that a device would fault.
+    Fault(String),
     /// Ctrl-C.
     Interrupted(String),
     /// Whoever read our output has gone: nobody is left to tell.
@@ -32,6 +35,7 @@ impl Failure {
         match self {
             Failure::Failed(_) => FAILED,
             Failure::Usage(_) => USAGE,
+            Failure::Fault(_) => FAULT,
             Failure::Interrupted(_) => INTERRUPTED,
             Failure::BrokenPipe => 0,
         }
@@ -46,9 +50,10 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Failed(text) | Failure::Usage(text) | Failure::Interrupted(text) => {
-                f.write_str(text)
-            }
+            Failure::Failed(text)
+            | Failure::Usage(text)
+            | Failure::Fault(text)
+            | Failure::Interrupted(text) => f.write_str(text),
             Failure::BrokenPipe => f.write_str("the reader of the output has gone"),
         }
     }

@@ -9,6 +9,7 @@ mod failure;
 mod interrupt;
 mod out_file;
 mod output;
+mod processors;
 mod progress;
 mod session;
 mod text;
@@ -79,11 +80,15 @@ Examples:
   barewire adc stream --bus sim:rpi3,input=0:sine:1000:2000:2500 --batch 1,100 --plot
   barewire selftest --bus sim:imx8mp --fault bit-flip --fault-seed 7
   barewire stress --contexts 8 --messages 100000 --seed 7 --faults 0.001
+  barewire iommu bench --json
+  barewire iommu walk --dump tables.bin@0x80000000 --root 0x80010000 0xfffff000
+  barewire iommu replay --example camera
 
 Exit codes:
   0    done
   1    it failed; stderr says why
   2    wrong usage
+  3    iommu walk: the device would fault there
   130  stopped by Ctrl-C (or SIGTERM)";
 
 #[derive(Parser, Debug)]
@@ -122,7 +127,7 @@ enum Command {
     Stress(stress::Args),
     /// Time the bus paths on this machine, without any wire
     Bench(bench::Args),
-    /// IO page tables and their TLB invalidations: measure them
+    /// IO page tables and their TLB invalidations: measure, explain and replay them
     Iommu(iommu::Args),
 }
 

@@ -8,6 +8,8 @@ mod cli {
     mod command;
     mod flash;
     mod interrupt;
+    mod iommu;
+    mod iommu_bench;
     mod measure;
     mod qemu;
     mod selftest;

@@ -9,6 +9,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
+use barewire_iommu_bench::callgrind::why_not;
+
 const HEADER: &str = "\
 Instructions per operation, null controller, counted by callgrind; x86-64, release, pinned compiler.
 floor is bare with a compare-and-swap and an exchange around it; ..._in_100 are per transfer.
@@ -20,29 +22,9 @@ ecspi_...: a prepared 4-byte access through that driver, its registers ready at 
 /// What several threads do, or libc, has no count of its own.
 const NOT_COUNTED: [&str; 3] = ["process_shared", "worker_hop", "contended_"];
 
-/// Why this machine's counts are not the table's, if they are not.
-fn why_not() -> Option<String> {
-    if !cfg!(target_arch = "x86_64") {
-        return Some("instruction counts are reviewed for x86-64 only".into());
-    }
-    if Command::new("valgrind").arg("--version").output().is_err() {
-        return Some("instruction counts need valgrind".into());
-    }
-    let pinned = include_str!("../../../rust-toolchain.toml");
-    let rustc = Command::new("rustc").arg("--version").output().ok()?;
-    let version = String::from_utf8_lossy(&rustc.stdout).into_owned();
-    let number = version.split_whitespace().nth(1).unwrap_or_default();
-    if !pinned.contains(&format!("channel = \"{number}\"")) {
-        return Some(format!(
-            "instruction counts are reviewed for the pinned compiler, not {number}"
-        ));
-    }
-    None
-}
-
 #[test]
 fn instructions_are_as_reviewed_and_within_their_bars() {
-    if let Some(why) = why_not() {
+    if let Some(why) = why_not(include_str!("../../../rust-toolchain.toml")) {
         println!("SKIPPED: {why}");
         return;
     }

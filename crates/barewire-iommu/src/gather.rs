@@ -27,32 +27,31 @@ pub struct Run {
     pub level: Option<u8>,
 }
 
-impl Run {
-    /// Whether one invalidation says both without saying more of either.
-    fn alike(&self, other: &Self) -> bool {
-        self.stride == other.stride && self.tables == other.tables && self.level == other.level
+/// What an invalidation must know of a run besides where it is, in one word.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Kind(u32);
+
+impl Kind {
+    const TABLES: u32 = 1 << 8;
+    const LEVEL: u32 = 16;
+
+    /// Leaves of one level.
+    #[inline]
+    pub(crate) const fn leaves(stride: u32, level: u32) -> Self {
+        Self(stride | (level + 1) << Self::LEVEL)
     }
 
-    /// Makes this the run of both if they touch and are alike.
+    /// Tables whose leaves nobody has looked at.
     #[inline]
-    fn absorb(&mut self, other: &Self) -> bool {
-        let absorbs = self.alike(other) && other.start <= self.end && self.start <= other.end;
-        if absorbs {
-            self.start = self.start.min(other.start);
-            self.end = self.end.max(other.end);
-        }
-        absorbs
+    pub(crate) const fn tables(stride: u32) -> Self {
+        Self(stride | Self::TABLES)
     }
 
-    /// As `absorb`, for one that comes after in the same call: where less was not mapped than was
-    /// removed before, that counts as removed. It costs at most twice the commands, and saves runs.
     #[inline]
-    pub(crate) fn grow(&mut self, next: &Self) -> bool {
-        let grows = self.alike(next) && next.start.0 - self.end.0 <= self.end.0 - self.start.0;
-        if grows {
-            self.end = next.end;
-        }
-        grows
+    fn of(run: &Run) -> Self {
+        let level = run.level.map_or(0, |level| u32::from(level) + 1);
+        let tables = if run.tables { Self::TABLES } else { 0 };
+        Self(run.stride | tables | level << Self::LEVEL)
     }
 }
 
@@ -70,6 +69,8 @@ pub struct Gather {
     /// More than can be told apart: only the whole context will do.
     everything: bool,
     tables: Chain,
+    /// How many.
+    count: usize,
 }
 
 impl Gather {
@@ -78,7 +79,7 @@ impl Gather {
     pub const fn new() -> Self {
         const NONE: Run =
             Run { start: Iova(0), end: Iova(0), stride: 0, tables: false, level: None };
-        Self { runs: [NONE; RUNS], len: 0, everything: false, tables: Chain::new() }
+        Self { runs: [NONE; RUNS], len: 0, everything: false, tables: Chain::new(), count: 0 }
     }
 
     /// Whether there is nothing to invalidate and nothing to free.
@@ -93,28 +94,52 @@ impl Gather {
 
     /// How many tables are unhooked.
     pub const fn tables(&self) -> usize {
-        self.tables.count()
+        self.count
     }
 
     /// Adds a run: to one that it continues and is like, or as one of its own.
-    #[inline]
     pub fn record(&mut self, run: Run) {
+        self.add(run.start.0, run.end.0, Kind::of(&run));
+    }
+
+    /// `record` by its numbers.
+    #[inline]
+    pub(crate) fn add(&mut self, start: u64, end: u64, kind: Kind) {
+        if self.len == 0 && !self.everything {
+            self.push(start, end, kind);
+        } else {
+            self.merge(start, end, kind);
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, start: u64, end: u64, kind: Kind) {
+        match self.runs.get_mut(self.len) {
+            Some(free) => {
+                free.start = Iova(start);
+                free.end = Iova(end);
+                free.stride = kind.0 & 0xff;
+                free.tables = kind.0 & Kind::TABLES != 0;
+                free.level = (kind.0 >> Kind::LEVEL).checked_sub(1).map(|level| level as u8);
+                self.len += 1;
+            }
+            None => self.everything = true,
+        }
+    }
+
+    fn merge(&mut self, start: u64, end: u64, kind: Kind) {
         if self.everything {
             return;
         }
         // The last first: whoever unmaps piece by piece goes on where he was.
         for known in self.runs[..self.len].iter_mut().rev() {
-            if known.absorb(&run) {
+            if start <= known.end.0 && known.start.0 <= end && kind == Kind::of(known) {
+                known.start.0 = known.start.0.min(start);
+                known.end.0 = known.end.0.max(end);
                 return;
             }
         }
-        match self.runs.get_mut(self.len) {
-            Some(free) => {
-                *free = run;
-                self.len += 1;
-            }
-            None => self.everything = true,
-        }
+        self.push(start, end, kind);
     }
 
     /// Forgets which runs there are: only an invalidation of the whole context will do.
@@ -138,16 +163,19 @@ impl Gather {
         }
         // SAFETY: promised by the caller.
         unsafe { self.tables.append(pool, other.tables.take()) };
+        self.count += other.count;
     }
 
-    /// Adds a table that was unhooked.
-    ///
-    /// # Safety
-    /// It is allocated from `pool` as are the others, no entry leads to it, and it is in no chain.
+    /// The tables alone and how many they are, which an invalidation of the whole context is to come
+    /// before.
+    pub(crate) fn take_tables(&mut self) -> (Chain, usize) {
+        (self.tables.take(), core::mem::take(&mut self.count))
+    }
+
+    /// The unhooked tables and how many they are, to add to.
     #[inline]
-    pub(crate) unsafe fn unhooked<P: Pool>(&mut self, pool: &P, table: crate::PhysAddr) {
-        // SAFETY: promised by the caller.
-        unsafe { self.tables.push(pool, table) };
+    pub(crate) fn unhooked(&mut self) -> (&mut Chain, &mut usize) {
+        (&mut self.tables, &mut self.count)
     }
 
     /// Forgets the runs and gives the tables, of `table_bytes` each, back to `pool`.
@@ -161,6 +189,7 @@ impl Gather {
     pub unsafe fn release<P: Pool>(&mut self, pool: &P, table_bytes: usize) {
         self.len = 0;
         self.everything = false;
+        self.count = 0;
         if !self.tables.is_empty() {
             // SAFETY: promised by the caller.
             unsafe { pool.free_chain(self.tables.take(), table_bytes) };

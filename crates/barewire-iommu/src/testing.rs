@@ -64,11 +64,12 @@ unsafe impl<P: Pool> Pool for Counting<'_, P> {
 /// How many tables a pool still has.
 pub(crate) fn drained<P: Pool>(pool: &P, bytes: usize) -> usize {
     let mut all = Chain::new();
+    let mut count = 0;
     while let Some(table) = pool.alloc(bytes) {
         // SAFETY: allocated just now.
         unsafe { all.push(pool, table) };
+        count += 1;
     }
-    let count = all.count();
     // SAFETY: nobody else has them.
     unsafe { pool.free_chain(all, bytes) };
     count

@@ -82,6 +82,13 @@ pub enum QemuError {
         /// What it said at the last place.
         said: String,
     },
+    /// A device of the machine is not there, or not what it should be.
+    Device {
+        /// Which.
+        device: &'static str,
+        /// What is wrong with it.
+        trouble: String,
+    },
     /// A file for a board without a chip whose content is one.
     NoStorage {
         /// The board.
@@ -192,6 +199,9 @@ impl fmt::Display for QemuError {
                 "this QEMU does not show the interrupt line of {board}'s controller: {}",
                 or_nothing(said)
             ),
+            QemuError::Device { device, trouble } => {
+                write!(f, "QEMU's device {device}: {trouble}")
+            }
             QemuError::NoStorage { board } => {
                 write!(f, "{board} has no chip whose content is a file: leave the file out")
             }

@@ -11,6 +11,8 @@
 //! - `interrupt` is the controller's interrupt line.
 //! - `board` has the boards as a table, and what QEMU's models leave out.
 //! - `bring_up` puts the shipped drivers on them: the one room that knows those.
+//! - `virt` is another kind of machine: an SMMUv3 and a device that does DMA behind it, on which
+//!   barewire-iommu runs unchanged.
 //! - `trace` reads what QEMU's flash chip says it was told.
 //!
 //! ```no_run
@@ -27,7 +29,7 @@
 //! ```
 //!
 //! # Not supported
-//! Timing: these models run in no time and prove register use and data only. Guests, memory, DMA. Systems without Unix sockets.
+//! Timing: these models run in no time and prove register use and data only. Guests; DMA but behind an SMMU. Systems without Unix sockets.
 
 mod board;
 mod bring_up;
@@ -41,6 +43,7 @@ mod qtest;
 mod registers;
 mod timer;
 mod trace;
+mod virt;
 mod watched;
 
 pub use board::{
@@ -53,4 +56,7 @@ pub use program::QemuProgram;
 pub use registers::QemuRegisters;
 pub use timer::QemuTimer;
 pub use trace::FlashCommand;
+pub use virt::{
+    EDU_BUFFER_BYTES, Edu, GuestPool, GuestRam, SmmuRegisters, VirtMachine, VirtOptions,
+};
 pub use watched::Watched;

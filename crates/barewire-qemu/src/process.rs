@@ -14,7 +14,7 @@
 //!    the *thread* that started it ends. Elsewhere it would stay, as would the directory.
 //!
 //! # Not supported
-//! Systems without Unix sockets; a guest: the machine stays stopped.
+//! Systems without Unix sockets; a guest.
 
 use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
@@ -60,8 +60,12 @@ pub(crate) struct Launch<'l> {
     pub(crate) memory: &'l str,
     /// The chip whose content is a file, and the file, absolute.
     pub(crate) drive: Option<(Medium, &'l Path)>,
-    /// Whether the flash chip's model writes down what it does.
-    pub(crate) trace: bool,
+    /// The pattern of the events that models write down into the log.
+    pub(crate) trace: Option<&'l str>,
+    /// Whether the machine stands still. Else its processors run, and time passes.
+    pub(crate) stopped: bool,
+    /// More options, as QEMU takes them.
+    pub(crate) more: &'l [String],
     /// How long it may take to answer.
     pub(crate) connect_timeout: Duration,
 }
@@ -242,12 +246,15 @@ fn arguments(launch: &Launch<'_>) -> Vec<OsString> {
     .iter()
     .map(OsString::from)
     .collect();
-    arguments.push("-S".into());
+    if launch.stopped {
+        arguments.push("-S".into());
+    }
+    arguments.extend(launch.more.iter().map(OsString::from));
     if let Some((medium, file)) = launch.drive {
         arguments.extend(["-drive".into(), drive(medium, file)]);
     }
-    if launch.trace {
-        arguments.extend(["-trace".into(), "m25p80_*".into()]);
+    if let Some(events) = launch.trace {
+        arguments.extend(["-trace".into(), events.into()]);
     }
     arguments
 }
@@ -339,7 +346,9 @@ mod tests {
             machine: "sabrelite",
             memory: "64M",
             drive: Some((Medium::Flash, Path::new("/a,snapshot=on,/b"))),
-            trace: true,
+            trace: Some("m25p80_*"),
+            stopped: true,
+            more: &[],
             connect_timeout: Duration::ZERO,
         };
         let told = arguments(&launch);

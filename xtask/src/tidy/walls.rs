@@ -4,8 +4,17 @@
 use super::manifest::{Dependency, dependencies};
 use super::{Finding, Source};
 
-/// The core's manifest, which names no sibling.
-const CORE_MANIFEST: &str = "crates/barewire/Cargo.toml";
+/// Manifests of the two libraries that stand alone: neither names a sibling, nor the other.
+const LIBRARIES: [(&str, &str); 2] = [
+    ("crates/barewire/Cargo.toml", "the core"),
+    ("crates/barewire-iommu/Cargo.toml", "barewire-iommu"),
+];
+
+/// The judge of the page tables, which knows them and nobody else.
+const IOMMU_MODEL: &str = "crates/barewire-iommu-model/";
+
+/// What it has of its own, and must not take from whom it judges.
+const IOMMU_FORMAT: [&str; 3] = ["Geometry", "Attributes", "Descriptor"];
 
 /// Platforms for the core, none of which knows another.
 const PLATFORMS: [&str; 3] = ["barewire-linux", "barewire-sim", "barewire-qemu"];
@@ -20,7 +29,8 @@ const DRIVER_NAMES: [&str; 2] = [concat!("bare", "wire::"), concat!("bare", "wir
 pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for source in sources {
-        findings.extend(core(source));
+        findings.extend(libraries(source));
+        findings.extend(iommu_model(source));
         findings.extend(platforms(source));
         findings.extend(models(source));
         findings.extend(lints(source));
@@ -28,19 +38,54 @@ pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
     findings
 }
 
-fn core(source: &Source) -> Vec<Finding> {
-    if source.path != CORE_MANIFEST {
-        return Vec::new();
-    }
+/// Dependencies of any kind on crates of this workspace.
+fn siblings(source: &Source) -> impl Iterator<Item = Dependency> {
     let sibling = |d: &Dependency| d.name.starts_with("barewire") || d.value.contains("\"barewire");
-    let siblings = dependencies(&source.text).into_iter().filter(sibling);
-    siblings
+    dependencies(&source.text).into_iter().filter(sibling)
+}
+
+fn libraries(source: &Source) -> Vec<Finding> {
+    let library = LIBRARIES.iter().find(|(manifest, _)| source.path == *manifest);
+    let Some((_, library)) = library else { return Vec::new() };
+    siblings(source)
         .map(|d| {
             let message = format!(
-                "the core depends on {}; turn it round, everything rests on the core",
+                "{library} depends on {}; turn it round, everything rests on {library}",
                 d.name
             );
             source.finding(d.line, message)
+        })
+        .collect()
+}
+
+/// The judge depends on whom it judges alone, and on no line of how that reads the manual; its tests
+/// may compare.
+fn iommu_model(source: &Source) -> Vec<Finding> {
+    let Some(within) = source.path.strip_prefix(IOMMU_MODEL) else { return Vec::new() };
+    if within == "Cargo.toml" {
+        return siblings(source)
+            .filter(|d| d.name != "barewire-iommu")
+            .map(|d| {
+                let message = format!(
+                    "the IOMMU model depends on {}; it knows barewire-iommu and nobody else",
+                    d.name
+                );
+                source.finding(d.line, message)
+            })
+            .collect();
+    }
+    if !within.starts_with("src/") {
+        return Vec::new();
+    }
+    let code = source.lines().take_while(|(_, line)| !line.starts_with("#[cfg(test)]"));
+    let naming = |line: &str| IOMMU_FORMAT.into_iter().find(|name| line.contains(name));
+    code.filter_map(|(number, line)| Some((number, naming(line)?)))
+        .map(|(number, name)| {
+            let message = format!(
+                "the IOMMU model names {name}; write it from the manual, or both share one \
+                 misreading"
+            );
+            source.finding(number, message)
         })
         .collect()
 }
@@ -104,19 +149,50 @@ mod tests {
     const LINTS: &str = "[package]\n[lints]\nworkspace = true\n";
 
     #[test]
-    fn the_core_rests_on_no_sibling() {
+    fn a_library_rests_on_no_sibling() {
+        let core = LIBRARIES[0].0;
         let text = |deps: &str| format!("{LINTS}[dev-dependencies]\n{deps}\n");
-        assert!(check_one(CORE_MANIFEST, &text("proptest = \"1\"")).is_empty());
+        assert!(check_one(core, &text("proptest = \"1\"")).is_empty());
         assert_eq!(
-            check_one(CORE_MANIFEST, &text("barewire-sim.workspace = true")),
+            check_one(core, &text("barewire-sim.workspace = true")),
             ["crates/barewire/Cargo.toml:5: the core depends on barewire-sim"]
         );
+        assert_eq!(check_one(core, &text("sim = { package = \"barewire-sim\" }")).len(), 1);
+        let iommu = LIBRARIES[1].0;
         assert_eq!(
-            check_one(CORE_MANIFEST, &text("sim = { package = \"barewire-sim\" }")).len(),
-            1
+            check_one(iommu, &text("barewire.workspace = true")),
+            ["crates/barewire-iommu/Cargo.toml:5: barewire-iommu depends on barewire"]
         );
-        let other = text("barewire-sim.workspace = true");
-        assert!(check_one("crates/barewire-cli/Cargo.toml", &other).is_empty());
+        assert!(check_one(iommu, &text("proptest = \"1\"")).is_empty());
+        let other = text("barewire-iommu.workspace = true");
+        assert!(check_one("crates/barewire-qemu/Cargo.toml", &other).is_empty());
+    }
+
+    #[test]
+    fn the_judge_of_page_tables_knows_them_alone() {
+        let text = |deps: &str| format!("{LINTS}[dev-dependencies]\n{deps}\n");
+        let model = format!("{IOMMU_MODEL}Cargo.toml");
+        for sibling in ["barewire", "barewire-sim"] {
+            let named = text(&format!("{sibling} = {{ path = \"../{sibling}\" }}"));
+            let only = format!("{model}:5: the IOMMU model depends on {sibling}");
+            assert_eq!(check_one(&model, &named), [only]);
+        }
+        assert!(check_one(&model, &text("barewire-iommu = { path = \"../x\" }")).is_empty());
+    }
+
+    #[test]
+    fn the_judge_of_page_tables_reads_the_manual_itself() {
+        let path = format!("{IOMMU_MODEL}src/shape.rs");
+        for name in IOMMU_FORMAT {
+            let line = format!("use barewire_iommu::{name};\n");
+            assert_eq!(
+                check_one(&path, &line),
+                [format!("{path}:1: the IOMMU model names {name}")]
+            );
+            assert!(check_one(&path, &format!("#[cfg(test)]\n{line}")).is_empty());
+            assert!(check_one(&format!("{IOMMU_MODEL}tests/random.rs"), &line).is_empty());
+        }
+        assert!(check_one(&path, "use barewire_iommu::{Config, Pool};\n").is_empty());
     }
 
     #[test]

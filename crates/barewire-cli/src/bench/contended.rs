@@ -24,7 +24,7 @@ use barewire::spi::{Settings, Transfer};
 use barewire_linux::platform::FUTEX;
 
 use super::median;
-use super::processors::{self, spawn_on};
+use crate::processors::{self, spawn_on};
 
 /// How many threads, a row for each.
 pub(super) const THREADS: [(usize, &str); 4] =

@@ -3,7 +3,7 @@
 //! Callgrind collects inside the operation's own function alone, over [`CALLS`] calls, so start-up
 //! and the loop around the calls do not count.
 
-use std::process::{Command, Stdio};
+use barewire_iommu_bench::callgrind::collect;
 
 use super::ops::Op;
 
@@ -26,7 +26,9 @@ impl Counter {
         if !self.works {
             return None;
         }
-        match collect(op) {
+        let program = std::env::current_exe().map_err(|error| error.to_string());
+        let arguments = ["bench", "--count-op", op.name()];
+        match program.and_then(|program| collect(&program, op.symbol(), &arguments)) {
             Ok(total) => {
                 let operations = u64::from(CALLS * op.per_call());
                 Some((total + operations / 2) / operations)
@@ -40,45 +42,9 @@ impl Counter {
     }
 }
 
-fn collect(op: Op) -> Result<u64, String> {
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(format!("--toggle-collect=*{}*", op.symbol()))
-        .arg(program)
-        .args(["bench", "--count-op", op.name()])
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| format!("valgrind does not run ({error}); install it to count"))?;
-    let report = String::from_utf8_lossy(&output.stderr);
-    if !output.status.success() {
-        return Err(format!("valgrind failed: {}", report.lines().last().unwrap_or_default()));
-    }
-    match collected(&report) {
-        Some(0) => {
-            Err("callgrind did not find the operation's symbol: is the program stripped?".into())
-        }
-        Some(total) => Ok(total),
-        None => Err("callgrind printed no count".into()),
-    }
-}
-
-/// The number after `Collected :` in callgrind's report.
-fn collected(report: &str) -> Option<u64> {
-    let (_, count) = report.lines().find_map(|line| line.split_once("Collected :"))?;
-    count.trim().parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_count_is_read_from_callgrind_s_report() {
-        let report = "==7== Events    : Ir\n==7== Collected : 116000\n==7==\n";
-        assert_eq!(collected(report), Some(116_000));
-        assert_eq!(collected("==7== Events    : Ir\n"), None);
-    }
 
     #[test]
     fn a_counter_that_is_not_wanted_counts_nothing() {

@@ -15,7 +15,7 @@ use barewire::controller::null::Null;
 use barewire::spi::{Error, Settings};
 use barewire_linux::platform::FUTEX;
 
-use super::processors::{self, spawn_on};
+use crate::processors::{self, spawn_on};
 
 /// A row each: its name, how many messages of a round, and how long the caller waits before each.
 pub(super) const HOPS: [(&str, u32, Duration); 2] = [

@@ -9,10 +9,9 @@
 //! [simulated].
 
 mod contended;
-mod count;
+pub(crate) mod count;
 mod hop;
 mod ops;
-mod processors;
 mod simulated;
 mod table;
 

@@ -166,8 +166,9 @@ impl<'m> Arena<'m> {
         tag << self.index_bits | first as usize
     }
 
-    /// Takes up to `count` tables off the free list.
-    fn pop(&self, count: usize) -> Option<(usize, usize, usize)> {
+    /// Takes up to `count` tables off the free list, at least one: the first and the last.
+    #[inline]
+    fn pop(&self, count: usize) -> Option<(usize, usize)> {
         let mut head = self.head.load(Ordering::Acquire);
         loop {
             let first = self.free_index(head)?;
@@ -181,13 +182,14 @@ impl<'m> Arena<'m> {
             }
             let new = self.replaced(head, rest);
             match self.head.compare_exchange_weak(head, new, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return Some((first, last, taken)),
+                Ok(_) => return Some((first, last)),
                 Err(now) => head = now,
             }
         }
     }
 
     /// Puts linked tables on the free list.
+    #[inline]
     fn push(&self, first: usize, last: usize) {
         let mut head = self.head.load(Ordering::Relaxed);
         loop {
@@ -246,12 +248,14 @@ impl<'m> Arena<'m> {
 // SAFETY: a table is in the free list, above the mark, or handed out; the tag keeps a head that was
 // read before from being exchanged when the list has changed since.
 unsafe impl Pool for Arena<'_> {
+    const DIRECT: bool = true;
+
     fn alloc(&self, bytes: usize) -> Option<PhysAddr> {
         let tables = bytes >> self.shift;
         if tables > 1 {
             return self.fresh(tables, true).map(|(first, _)| self.at(first));
         }
-        let (index, ..) = self.pop(1).or_else(|| self.fresh(1, false).map(|(i, n)| (i, i, n)))?;
+        let (index, _) = self.pop(1).or_else(|| self.fresh(1, false))?;
         Some(self.at(index))
     }
 
@@ -274,20 +278,20 @@ unsafe impl Pool for Arena<'_> {
         if bytes >> self.shift > 1 {
             let Some(table) = self.alloc(bytes) else { return Chain::new() };
             // SAFETY: a chain of one has no links.
-            return unsafe { Chain::of(table, table, 1) };
+            return unsafe { Chain::of(table, table) };
         }
-        let (first, last, taken) = match self.pop(count) {
+        let (first, last) = match self.pop(count) {
             Some(taken) => taken,
             None => match self.fresh(count.max(1), false) {
                 Some((first, taken)) => {
                     self.connect(first, taken);
-                    (first, first + taken - 1, taken)
+                    (first, first + taken - 1)
                 }
                 None => return Chain::new(),
             },
         };
         // SAFETY: taken just now, and linked to each other.
-        unsafe { Chain::of(self.at(first), self.at(last), taken) }
+        unsafe { Chain::of(self.at(first), self.at(last)) }
     }
 
     unsafe fn free_chain(&self, mut chain: Chain, bytes: usize) {

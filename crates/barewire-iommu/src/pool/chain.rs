@@ -6,48 +6,52 @@ use crate::address::PhysAddr;
 
 /// Tables of one pool, one after the other by [`Pool::link`].
 ///
-/// Dropping one that is not empty leaks its tables.
-#[derive(PartialEq, Eq, Debug, Default)]
+/// Dropping one that is not empty leaks its tables. It is two words, so that it travels in registers.
+#[derive(PartialEq, Eq, Debug)]
 #[must_use = "its tables are leaked unless it is given back to its pool"]
 pub struct Chain {
-    /// The first and the last table.
-    ends: Option<(PhysAddr, PhysAddr)>,
-    count: usize,
+    first: u64,
+    last: u64,
 }
+
+/// No table is there.
+const NOWHERE: u64 = u64::MAX;
 
 impl Chain {
     /// No tables.
+    #[inline]
     pub const fn new() -> Self {
-        Self { ends: None, count: 0 }
+        Self { first: NOWHERE, last: NOWHERE }
     }
 
-    /// `count` tables from `first` to `last`.
+    /// The tables from `first` to `last`.
     ///
     /// # Safety
     /// All are allocated and in no other chain, and from each but the last [`Pool::next`] leads to
     /// the following one.
-    pub unsafe fn of(first: PhysAddr, last: PhysAddr, count: usize) -> Self {
-        Self { ends: Some((first, last)), count }
+    #[inline]
+    pub const unsafe fn of(first: PhysAddr, last: PhysAddr) -> Self {
+        Self { first: first.0, last: last.0 }
     }
 
     /// The first and the last table.
+    #[inline]
     pub const fn ends(&self) -> Option<(PhysAddr, PhysAddr)> {
-        self.ends
-    }
-
-    /// How many tables.
-    pub const fn count(&self) -> usize {
-        self.count
+        if self.is_empty() { None } else { Some((PhysAddr(self.first), PhysAddr(self.last))) }
     }
 
     /// Whether there are none.
+    #[inline]
     pub const fn is_empty(&self) -> bool {
-        self.ends.is_none()
+        self.first == NOWHERE
     }
 
     /// All of it, leaving nothing.
+    #[inline]
     pub fn take(&mut self) -> Self {
-        core::mem::take(self)
+        let all = Self { first: self.first, last: self.last };
+        *self = Self::new();
+        all
     }
 
     /// Puts a table before the first.
@@ -56,16 +60,13 @@ impl Chain {
     /// It and the others are allocated from `pool`; it is in no chain, and unhooked or unpublished.
     #[inline]
     pub unsafe fn push<P: Pool + ?Sized>(&mut self, pool: &P, table: PhysAddr) {
-        let last = match self.ends {
-            None => table,
-            Some((first, last)) => {
-                // SAFETY: the table is allocated and no longer, or not yet, in use.
-                unsafe { pool.link(table, first) };
-                last
-            }
-        };
-        self.ends = Some((table, last));
-        self.count += 1;
+        if self.is_empty() {
+            self.last = table.0;
+        } else {
+            // SAFETY: the table is allocated and no longer, or not yet, in use.
+            unsafe { pool.link(table, PhysAddr(self.first)) };
+        }
+        self.first = table.0;
     }
 
     /// Takes the first table out.
@@ -74,14 +75,13 @@ impl Chain {
     /// The tables are allocated from `pool`.
     #[inline]
     pub unsafe fn pop<P: Pool + ?Sized>(&mut self, pool: &P) -> Option<PhysAddr> {
-        let (first, last) = self.ends?;
-        self.count -= 1;
-        self.ends = if self.count == 0 {
-            None
+        let (first, last) = self.ends()?;
+        if first == last {
+            *self = Self::new();
         } else {
             // SAFETY: a table that another follows was linked to it.
-            Some((unsafe { pool.next(first) }, last))
-        };
+            self.first = unsafe { pool.next(first) }.0;
+        }
         Some(first)
     }
 
@@ -90,16 +90,19 @@ impl Chain {
     /// # Safety
     /// The tables of both are allocated from `pool`.
     pub unsafe fn append<P: Pool + ?Sized>(&mut self, pool: &P, other: Self) {
-        let Some((other_first, other_last)) = other.ends else { return };
-        let last = match self.ends {
-            None => other_last,
-            Some((first, last)) => {
-                // SAFETY: the table is allocated and no longer in use.
-                unsafe { pool.link(other_last, first) };
-                last
-            }
-        };
-        self.ends = Some((other_first, last));
-        self.count += other.count;
+        let Some((_, other_last)) = other.ends() else { return };
+        if self.is_empty() {
+            self.last = other_last.0;
+        } else {
+            // SAFETY: the table is allocated and no longer in use.
+            unsafe { pool.link(other_last, PhysAddr(self.first)) };
+        }
+        self.first = other.first;
+    }
+}
+
+impl Default for Chain {
+    fn default() -> Self {
+        Self::new()
     }
 }

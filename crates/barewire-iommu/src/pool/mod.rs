@@ -39,6 +39,10 @@ use crate::address::PhysAddr;
 /// `pointer` gives the same memory's place in this address space as long as it is allocated. An
 /// implementor that replaces provided methods keeps their promises.
 pub unsafe trait Pool {
+    /// Whether `load`, `store`, `publish` and `unpublished` are the provided ones. Then a table's place
+    /// is asked for once, and its entries are accessed there: loops over entries become tight.
+    const DIRECT: bool = false;
+
     /// A table of `bytes`, a power of two; `None` if there is no memory.
     fn alloc(&self, bytes: usize) -> Option<PhysAddr>;
 
@@ -168,6 +172,8 @@ pub unsafe trait Pool {
 
 // SAFETY: every method is the other pool's.
 unsafe impl<P: Pool> Pool for &P {
+    const DIRECT: bool = P::DIRECT;
+
     fn alloc(&self, bytes: usize) -> Option<PhysAddr> {
         (**self).alloc(bytes)
     }
@@ -251,7 +257,7 @@ unsafe impl<P: Pool> Pool for &P {
 
 /// An entry as one word of 64 bits.
 #[cfg(target_has_atomic = "64")]
-mod entry {
+pub(crate) mod entry {
     use core::ptr::NonNull;
     use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -265,20 +271,26 @@ mod entry {
         unsafe { AtomicU64::from_ptr(entry.as_ptr()) }
     }
 
+    /// # Safety
+    /// As for `at`.
     #[inline]
-    pub(super) unsafe fn load(base: NonNull<u64>, index: usize) -> u64 {
+    pub(crate) unsafe fn load(base: NonNull<u64>, index: usize) -> u64 {
         // SAFETY: as for `at`.
         unsafe { at(base, index) }.load(Ordering::Acquire)
     }
 
+    /// # Safety
+    /// As for `at`.
     #[inline]
-    pub(super) unsafe fn store(base: NonNull<u64>, index: usize, value: u64) {
+    pub(crate) unsafe fn store(base: NonNull<u64>, index: usize, value: u64) {
         // SAFETY: as for `at`.
         unsafe { at(base, index) }.store(value, Ordering::Release);
     }
 
+    /// # Safety
+    /// As for `at`.
     #[inline]
-    pub(super) unsafe fn publish(
+    pub(crate) unsafe fn publish(
         base: NonNull<u64>,
         index: usize,
         current: u64,
@@ -291,4 +303,4 @@ mod entry {
 }
 
 #[cfg(not(target_has_atomic = "64"))]
-use words::entry;
+pub(crate) use words::entry;

@@ -74,7 +74,7 @@ pub(crate) fn publish<H: Half>(low: &H, high: &H, current: u64, new: u64) -> Res
 }
 
 #[cfg(not(target_has_atomic = "64"))]
-pub(super) mod entry {
+pub(crate) mod entry {
     //! The same by pointer.
     #![allow(
         unsafe_code,

@@ -43,7 +43,7 @@ impl<'t, P: Pool> Ranges<'t, P> {
             loop {
                 let level = node.level();
                 let span = geometry.span(level);
-                let mut index = geometry.index(self.at, level);
+                let mut index = node.index(self.at);
                 // Along this table as long as there is nothing, then down, or up again at its end.
                 loop {
                     let base = self.at & !(span - 1);

@@ -4,6 +4,7 @@ use core::ops::Range;
 
 use super::PageTable;
 use super::error::MapError;
+use super::fill::{self, Batch};
 use super::node::{Entry, Fresh, Node};
 use super::sg::{Limits, Pieces};
 use super::unmap::Remover;
@@ -15,8 +16,9 @@ use crate::pool::{Chain, Pool};
 /// At most so many tables are taken from the pool ahead.
 const AHEAD: usize = 64;
 
-/// Segments that are looked at together: all of a page, or each on its own.
-const BATCH: usize = 64;
+/// Segments that are looked at together, all of a page or each on its own, in a list that is known to
+/// have others.
+const MIXED: usize = 32;
 
 /// One call's state.
 ///
@@ -31,12 +33,15 @@ pub(super) struct Mapper<'a, 't, P: Pool> {
     attributes: u64,
     /// The highest level (lowest number) of leaves.
     top: u32,
+    /// Not all segments are of a page.
+    mixed: bool,
     start: u64,
     iova: u64,
     pieces: Pieces<'a>,
 }
 
 impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
+    #[inline]
     pub(super) fn new(
         table: &'t PageTable<P>,
         part: &'a Range<u64>,
@@ -45,26 +50,8 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
         attributes: Attributes,
         gather: &'a mut Gather,
     ) -> Result<Self, MapError> {
-        let geometry = &table.geometry;
-        let limits = Limits::new(geometry, part.end);
-        let start = iova.0;
-        if attributes.stage() != geometry.config().stage {
-            return Err(MapError::Stage);
-        }
-        if start & limits.offset_mask != 0 {
-            let to = geometry.page_bytes();
-            return Err(MapError::Unaligned { iova, value: start, to });
-        }
-        if start < part.start || start >= part.end {
-            let size = segments.iter().fold(0_u64, |sum, s| sum.saturating_add(s.len));
-            return Err(MapError::IovaRange { iova, size, end: Iova(part.end) });
-        }
-        if segments.is_empty() {
-            return Err(MapError::Empty(iova));
-        }
-        // Before any table is made for it.
-        limits.check(start, &segments[0])?;
-        let pieces = Pieces::new(segments);
+        let limits = Limits::new(&table.geometry, part.end);
+        check(table, part, iova, segments, attributes, limits)?;
         Ok(Self {
             table,
             part,
@@ -73,9 +60,10 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
             limits,
             attributes: attributes.bits(),
             top: 0,
-            start,
-            iova: start,
-            pieces,
+            mixed: false,
+            start: iova.0,
+            iova: iova.0,
+            pieces: Pieces::new(segments),
         })
     }
 
@@ -87,10 +75,14 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
 
     /// Maps it all, or nothing; tells how many bytes.
     pub(super) fn run(mut self) -> Result<u64, MapError> {
-        let mut result = self.fill(Node::root(self.table));
-        if result.is_ok() && !self.pieces.is_empty() {
-            // There is no room for it, so it is an error.
-            result = self.pieces.next(&self.limits, self.iova).map(drop);
+        let mut result = self.fill(descend(self.table, self.iova));
+        while result.is_ok() && !self.pieces.is_empty() {
+            result = if self.iova == self.limits.iova_end {
+                // There is no room for it, so it is an error.
+                self.pieces.next(self.limits, self.iova).map(drop)
+            } else {
+                self.fill(descend(self.table, self.iova))
+            };
         }
         Fresh::free(self.table, self.spare.take());
         if result.is_err() && self.iova > self.start {
@@ -103,33 +95,23 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
     }
 
     /// Maps what is left as far as it lies in `node`.
-    fn fill(&mut self, mut node: Node<'t, P>) -> Result<(), MapError> {
-        let geometry = node.geometry();
-        let level = node.level();
-        if level == LAST {
-            return self.pages(&mut node);
+    fn fill(&mut self, node: Node<'t, P>) -> Result<(), MapError> {
+        if node.level() == LAST {
+            return self.live(node);
         }
-        let mut index = geometry.index(self.iova, level);
+        let mut index = node.index(self.iova);
         loop {
-            match node.entry(index) {
-                Entry::Table(child) => self.fill(child)?,
-                Entry::Leaf(found) => return Err(occupied(self.iova, level, found)),
-                Entry::Empty(current) => {
-                    if let Some((phys, rest)) = self.block(level) {
-                        node.store(
-                            index,
-                            Descriptor(phys | self.attributes | Descriptor::leaf_type(level)),
-                        );
-                        node.clean(index..index + 1);
-                        self.pieces = rest;
-                        self.iova += geometry.span(level);
-                    } else if !self.install(node, index, current)? {
-                        // Somebody else's table stands there now.
-                        continue;
-                    }
+            index += match node.entry(index) {
+                Entry::Table(child) => {
+                    self.fill(child)?;
+                    1
                 }
-            }
-            index += 1;
+                Entry::Leaf(found) => return Err(occupied(self.iova, node.level(), found)),
+                Entry::Empty(current) => match self.blocks(node, index)? {
+                    0 => usize::from(self.install(node, index, current)?),
+                    count => count,
+                },
+            };
             if self.pieces.is_empty()
                 || index == node.entries()
                 || self.iova == self.limits.iova_end
@@ -139,60 +121,100 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
         }
     }
 
-    /// Whether the next bytes may be one leaf at `level`, and which.
+    /// Writes leaves into `node`, above the last level, from an empty entry on, as far as the bytes and
+    /// the empty entries go; tells how many.
     #[inline]
-    fn block(&self, level: u32) -> Option<(u64, Pieces<'a>)> {
-        let geometry = &self.table.geometry;
-        let span = geometry.span(level);
-        if level < self.top || !geometry.leaf_at(level) || self.iova & (span - 1) != 0 {
-            return None;
+    fn blocks(&mut self, node: Node<'t, P>, index: usize) -> Result<usize, MapError> {
+        let span = 1 << node.shift();
+        let possible = node.level() >= self.top && node.geometry().leaf_at(node.level());
+        let (phys, len) = self.pieces.peek();
+        if !possible || (self.iova | phys) & (span - 1) != 0 {
+            return Ok(0);
         }
-        self.pieces.block(span, &self.limits, self.iova)
+        let (count, rest) = if len >= span {
+            let (_, len) = self.pieces.next(self.limits, self.iova)?;
+            let most = ((len >> node.shift()) as usize).min(node.entries() - index);
+            let end = node.occupied(index..index + most).map_or(index + most, |(at, _)| at);
+            let mut rest = self.pieces;
+            rest.advance(((end - index) as u64) << node.shift());
+            (end - index, rest)
+        } else {
+            match self.pieces.merged(span, self.limits, self.iova) {
+                Some(rest) => (1, rest),
+                None => return Ok(0),
+            }
+        };
+        let leaf = phys | self.attributes | Descriptor::leaf_type(node.level());
+        node.put(index, count, |n| leaf + ((n as u64) << node.shift()));
+        node.clean(index..index + count);
+        self.pieces = rest;
+        self.iova += (count as u64) << node.shift();
+        Ok(count)
     }
 
     /// Puts a table behind an empty entry and maps what lies in it; `false`: somebody else did.
+    #[inline]
     fn install(&mut self, node: Node<'t, P>, index: usize, current: u64) -> Result<bool, MapError> {
-        let geometry = node.geometry();
-        let span = geometry.span(node.level());
-        let base = self.iova & !(span - 1);
-        let owned = self.part.start <= base && self.part.end - base >= span;
-        let begin = (self.iova, self.pieces);
-        let ahead = || self.pieces.tables(geometry, self.iova).min(AHEAD);
-        let Some(mut fresh) = Fresh::take(self.table, &mut self.spare, ahead) else {
+        let ahead = || self.pieces.tables(&self.table.geometry, self.iova).min(AHEAD);
+        let Some(fresh) = Fresh::take(self.table, &mut self.spare, ahead) else {
             return Err(out_of_memory(self.iova));
         };
-        if node.level() + 1 < LAST {
-            fresh.fill(self.table, |entries| entries.fill(0));
-            fresh.clean(self.table, 0..1 << geometry.index_bits());
-            return match node.publish(index, current, fresh, owned) {
-                Ok(child) => {
-                    let result = self.fill(child);
-                    if result.is_err() && owned {
-                        let mut remover = Remover::new(self.gather);
-                        remover.unhook(node, index, child, base);
-                        remover.finish();
-                        self.iova = begin.0;
-                    }
-                    result.map(|()| true)
-                }
-                Err(fresh) => {
-                    fresh.give_back(self.table, &mut self.spare);
-                    Ok(false)
-                }
-            };
+        let base = self.iova & !((1 << node.shift()) - 1);
+        let place = Place {
+            node,
+            index,
+            current,
+            base,
+            owned: self.part.start <= base && self.part.end - base >= 1 << node.shift(),
+        };
+        if node.level() + 1 == LAST {
+            self.install_pages(place, fresh)
+        } else {
+            self.install_tables(place, fresh)
         }
+    }
+
+    /// `install` of a table that leads to tables: it is published empty.
+    #[cold]
+    fn install_tables(&mut self, place: Place<'t, P>, mut fresh: Fresh) -> Result<bool, MapError> {
+        fresh.fill(self.table, |entries| entries.fill(0));
+        fresh.clean(self.table, 0..1 << self.table.geometry.index_bits());
+        let begin = self.iova;
+        match place.publish(fresh) {
+            Ok(child) => {
+                let result = self.fill(child);
+                if result.is_err() && place.owned {
+                    let mut remover = Remover::new(self.gather);
+                    let end = place.base + (1 << place.node.shift());
+                    remover.unhook(place.node, place.index, place.base, end);
+                    remover.finish();
+                    self.iova = begin;
+                }
+                result.map(|()| true)
+            }
+            Err(fresh) => {
+                fresh.give_back(self.table, &mut self.spare);
+                Ok(false)
+            }
+        }
+    }
+
+    /// `install` of a table of pages: it is filled before it is published.
+    fn install_pages(&mut self, place: Place<'t, P>, mut fresh: Fresh) -> Result<bool, MapError> {
+        let geometry = &self.table.geometry;
+        let begin = (self.iova, self.pieces);
         let filled = fresh.fill(self.table, |entries| {
             let first = geometry.index(self.iova, LAST);
-            entries[..first].fill(0);
+            empty(&mut entries[..first]);
             self.pages(&mut Unpublished(entries))?;
             let end = first + ((self.iova - begin.0) >> geometry.page_shift()) as usize;
-            entries[end..].fill(0);
+            empty(&mut entries[end..]);
             Ok(())
         });
         let late = match filled {
             Ok(()) => {
                 fresh.clean(self.table, 0..1 << geometry.index_bits());
-                node.publish(index, current, fresh, owned).err()
+                place.publish(fresh).err()
             }
             Err(_) => Some(fresh),
         };
@@ -202,6 +224,12 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
             return filled.map(|()| false);
         }
         Ok(true)
+    }
+
+    /// Writes leaves into a table that walkers may be in.
+    #[inline(never)]
+    fn live(&mut self, mut node: Node<'t, P>) -> Result<(), MapError> {
+        self.pages(&mut node)
     }
 
     /// Fills a last-level table from `iova` on, to its end or the list's.
@@ -216,27 +244,132 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
         let batch = Batch { leaf, bad, page: geometry.page_bytes() };
         while index < entries && !self.pieces.is_empty() {
             let room = (self.limits.iova_end - self.iova) >> shift;
-            let most = (entries - index).min(BATCH).min(room as usize);
-            let whole = self.pieces.whole(most);
-            if !whole.is_empty() && sink.batch(index, whole, &batch) {
-                self.pieces.skip(whole.len());
-                self.iova += (whole.len() as u64) << shift;
-                index += whole.len();
-                continue;
+            let most = (entries - index).min(if self.mixed { MIXED } else { usize::MAX });
+            let whole = self.pieces.whole(most.min(room as usize));
+            if !whole.is_empty() {
+                if sink.batch(index, whole, &batch) {
+                    self.pieces.skip(whole.len());
+                    self.iova += (whole.len() as u64) << shift;
+                    index += whole.len();
+                    continue;
+                }
+                self.mixed = true;
             }
-            let (phys, bytes) = self.pieces.next(&self.limits, self.iova)?;
-            let count = ((bytes >> shift) as usize).min(entries - index);
-            if let Some((at, found)) = sink.occupied(index..index + count) {
-                let iova = self.iova + ((at - index) << shift) as u64;
-                return Err(occupied(iova, LAST, found));
-            }
-            sink.run(index, count, phys | leaf, geometry.page_bytes());
-            let bytes = (count as u64) << shift;
-            self.pieces.advance(bytes);
-            self.iova += bytes;
-            index += count;
+            index += self.piece(sink, index, leaf)?;
         }
         Ok(())
+    }
+
+    /// Writes leaves from `index` on for what is left of a segment; tells how many.
+    #[inline(never)]
+    fn piece<S: Sink>(&mut self, sink: &mut S, index: usize, leaf: u64) -> Result<usize, MapError> {
+        let shift = self.table.geometry.page_shift();
+        let (phys, bytes) = self.pieces.next(self.limits, self.iova)?;
+        let count = ((bytes >> shift) as usize).min(sink.entries() - index);
+        if let Some((at, found)) = sink.occupied(index..index + count) {
+            let iova = self.iova + ((at - index) << shift) as u64;
+            return Err(occupied(iova, LAST, found));
+        }
+        sink.run(index, count, phys | leaf, 1 << shift);
+        let bytes = (count as u64) << shift;
+        self.pieces.advance(bytes);
+        self.iova += bytes;
+        Ok(count)
+    }
+}
+
+/// Where a table goes.
+struct Place<'t, P: Pool> {
+    node: Node<'t, P>,
+    index: usize,
+    /// What the entry is, unless somebody has been faster.
+    current: u64,
+    /// The entry's first IOVA.
+    base: u64,
+    /// Nobody can be faster.
+    owned: bool,
+}
+
+impl<'t, P: Pool> Place<'t, P> {
+    #[inline]
+    fn publish(&self, fresh: Fresh) -> Result<Node<'t, P>, Fresh> {
+        self.node.publish(self.index, self.current, fresh, self.owned)
+    }
+}
+
+/// What can be said before any table is made.
+#[inline]
+fn check<P: Pool>(
+    table: &PageTable<P>,
+    part: &Range<u64>,
+    iova: Iova,
+    segments: &[Segment],
+    attributes: Attributes,
+    limits: Limits,
+) -> Result<(), MapError> {
+    let geometry = &table.geometry;
+    if attributes.stage() != geometry.config().stage {
+        return Err(MapError::Stage);
+    }
+    if iova.0 & limits.offset_mask != 0 {
+        return Err(MapError::Unaligned { iova, value: iova.0, to: geometry.page_bytes() });
+    }
+    if !part.contains(&iova.0) {
+        let size = segments.iter().fold(0_u64, |sum, segment| sum.saturating_add(segment.len));
+        return Err(MapError::IovaRange { iova, size, end: Iova(part.end) });
+    }
+    let first = segments.first().ok_or(MapError::Empty(iova))?;
+    limits.check(iova.0, first)
+}
+
+/// The last of the tables that are there on the way to `iova`.
+#[inline]
+fn descend<P: Pool>(table: &PageTable<P>, iova: u64) -> Node<'_, P> {
+    let mut node = Node::root(table);
+    while node.level() != LAST {
+        match node.entry(node.index(iova)) {
+            Entry::Table(child) => node = child,
+            Entry::Leaf(_) | Entry::Empty(_) => break,
+        }
+    }
+    node
+}
+
+/// Maps one page if all tables for it are there and nothing is wrong; `false`: it has done nothing,
+/// and [`Mapper`] will do it or say why not.
+#[inline]
+pub(super) fn page<P: Pool>(
+    table: &PageTable<P>,
+    part: &Range<u64>,
+    iova: u64,
+    phys: u64,
+    attributes: Attributes,
+) -> bool {
+    let geometry = &table.geometry;
+    let offset = (iova | phys) & (geometry.page_bytes() - 1);
+    let right = offset == 0
+        && part.contains(&iova)
+        && phys < geometry.output_end()
+        && attributes.stage() == geometry.config().stage;
+    if !right {
+        return false;
+    }
+    let node = descend(table, iova);
+    let index = node.index(iova);
+    if node.level() != LAST || node.load(index).is_valid() {
+        return false;
+    }
+    node.store(index, Descriptor(phys | attributes.bits() | Descriptor::leaf_type(LAST)));
+    node.clean(index..index + 1);
+    table.pool.barrier();
+    true
+}
+
+/// Empties what may be nothing, which is not worth a call.
+#[inline]
+fn empty(entries: &mut [u64]) {
+    if !entries.is_empty() {
+        entries.fill(0);
     }
 }
 
@@ -248,24 +381,6 @@ fn occupied(iova: u64, level: u32, found: Descriptor) -> MapError {
 #[cold]
 fn out_of_memory(iova: u64) -> MapError {
     MapError::OutOfMemory(Iova(iova))
-}
-
-/// What segments of one page each must be like, and what becomes of them.
-struct Batch {
-    /// Attributes and type.
-    leaf: u64,
-    /// Bits that must be 0 in a physical address.
-    bad: u64,
-    /// Every segment's length.
-    page: u64,
-}
-
-impl Batch {
-    /// What is wrong with a segment: 0 if nothing.
-    #[inline]
-    fn wrong(&self, segment: &Segment) -> u64 {
-        (segment.phys.0 & self.bad) | (segment.len ^ self.page)
-    }
 }
 
 /// A last-level table being filled.
@@ -306,13 +421,7 @@ impl Sink for Unpublished<'_> {
 
     #[inline]
     fn batch(&mut self, first: usize, segments: &[Segment], batch: &Batch) -> bool {
-        let entries = &mut self.0[first..first + segments.len()];
-        let mut wrong = 0;
-        for (entry, segment) in entries.iter_mut().zip(segments) {
-            *entry = segment.phys.0 | batch.leaf;
-            wrong |= batch.wrong(segment);
-        }
-        wrong == 0
+        fill::fill(&mut self.0[first..first + segments.len()], segments, batch)
     }
 }
 
@@ -335,9 +444,8 @@ impl<P: Pool> Sink for Node<'_, P> {
 
     #[inline]
     fn batch(&mut self, first: usize, segments: &[Segment], batch: &Batch) -> bool {
-        let wrong = segments.iter().fold(0, |wrong, segment| wrong | batch.wrong(segment));
         let entries = first..first + segments.len();
-        if wrong != 0 || Node::occupied(*self, entries.clone()).is_some() {
+        if !fill::right(segments, batch) || Node::occupied(*self, entries.clone()).is_some() {
             return false;
         }
         self.put(first, segments.len(), |n| segments[n].phys.0 | batch.leaf);

@@ -6,7 +6,7 @@
 //!
 //! # How it works
 //! - [`map`] walks down once per table. A last-level table that does not exist yet is filled while
-//!   nobody can reach it; [`sg`] reads the scatter list for it.
+//!   nobody can reach it, by [`fill`] if it can be; [`sg`] reads the scatter list.
 //! - [`unmap`] unhooks a table that its range covers without looking into it, and empties leaves one
 //!   by one elsewhere; [`split`] is for ranges that cut a block.
 //! - [`walk`] and [`iter`] look up.
@@ -30,6 +30,7 @@
 )]
 
 mod error;
+mod fill;
 mod iter;
 mod map;
 mod node;
@@ -250,6 +251,12 @@ impl<'t, P: Pool> Part<'t, P> {
         attributes: Attributes,
         gather: &mut Gather,
     ) -> Result<u64, MapError> {
+        if let [Segment { phys, len }] = *segments
+            && len == self.table.geometry.page_bytes()
+            && map::page(self.table, &self.range, iova.0, phys.0, attributes)
+        {
+            return Ok(len);
+        }
         Mapper::new(self.table, &self.range, iova, segments, attributes, gather)?.run()
     }
 
@@ -365,29 +372,32 @@ impl<'t, P: Pool> Part<'t, P> {
         exchange: Option<Exchange<'_>>,
         gather: &mut Gather,
     ) -> Result<u64, UnmapError> {
-        let geometry = &self.table.geometry;
         let mut node = Node::root(self.table);
         // Down to the table in which the range is a whole entry, or more than one.
         loop {
-            let shift = geometry.shift(node.level());
+            let shift = node.shift();
             let one = range.start >> shift == (range.end - 1) >> shift;
             if !one || node.level() == LAST || range.end - range.start == 1 << shift {
                 break;
             }
-            match node.entry(geometry.index(range.start, node.level())) {
+            match node.entry(node.index(range.start)) {
                 Entry::Empty(_) => return Ok(0),
                 Entry::Table(child) => node = child,
                 Entry::Leaf(_) => break,
             }
         }
-        if node.level() != LAST {
-            let cuts = [range.start, range.end].map(|at| Cut::at(node, at));
-            if cuts.iter().any(Option::is_some) {
-                return self.split(node, range, cuts, exchange, gather);
-            }
-        }
         let mut remover = Remover::new(gather);
-        remover.remove(node, range.start, range.end);
+        if node.level() == LAST {
+            remover.pages(node, range.start, range.end);
+        } else {
+            if (range.start | range.end) & ((1 << node.shift()) - 1) != 0 {
+                let cuts = [range.start, range.end].map(|at| Cut::at(node, at));
+                if cuts.iter().any(Option::is_some) {
+                    return self.split(node, range, cuts, exchange, gather);
+                }
+            }
+            remover.remove(node, range.start, range.end);
+        }
         let removed = remover.finish();
         self.table.pool.barrier();
         Ok(removed)

@@ -9,18 +9,24 @@
 #![allow(unsafe_code, reason = "table memory is reached through the pool's unsafe methods")]
 
 use core::ops::Range;
+use core::ptr::NonNull;
 
 use super::PageTable;
 use crate::address::PhysAddr;
 use crate::format::{Descriptor, Geometry, LAST};
 use crate::gather::Gather;
-use crate::pool::{Chain, Pool};
+use crate::pool::{Chain, Pool, entry};
 
 /// A published table.
 pub(super) struct Node<'t, P: Pool> {
     table: &'t PageTable<P>,
     at: PhysAddr,
+    /// Where `at` is in this address space, if the pool is direct.
+    place: NonNull<u64>,
     level: u32,
+    /// log2 of what an entry covers.
+    shift: u32,
+    entries: usize,
 }
 
 impl<P: Pool> Clone for Node<'_, P> {
@@ -41,15 +47,40 @@ pub(super) enum Entry<'t, P: Pool> {
     Table(Node<'t, P>),
 }
 
+/// Entries that are emptied together if all of them are valid.
+const TOGETHER: usize = 16;
+
 impl<'t, P: Pool> Node<'t, P> {
     #[inline]
     pub(super) fn root(table: &'t PageTable<P>) -> Self {
-        Self { table, at: table.root, level: table.geometry.start_level() }
+        let level = table.geometry.start_level();
+        let (shift, entries) = (table.geometry.shift(level), table.geometry.entries(level));
+        Self { table, at: table.root, place: place(&table.pool, table.root), level, shift, entries }
+    }
+
+    #[inline]
+    fn child(self, at: PhysAddr) -> Self {
+        let bits = self.geometry().index_bits();
+        let (shift, entries) = (self.shift - bits, 1 << bits);
+        let place = place(self.pool(), at);
+        Self { table: self.table, at, place, level: self.level + 1, shift, entries }
     }
 
     #[inline]
     pub(super) fn level(self) -> u32 {
         self.level
+    }
+
+    /// log2 of what an entry covers.
+    #[inline]
+    pub(super) fn shift(self) -> u32 {
+        self.shift
+    }
+
+    /// The entry that `iova` is in.
+    #[inline]
+    pub(super) fn index(self, iova: u64) -> usize {
+        (iova >> self.shift) as usize & (self.entries - 1)
     }
 
     #[inline]
@@ -65,21 +96,37 @@ impl<'t, P: Pool> Node<'t, P> {
     /// How many entries it has.
     #[inline]
     pub(super) fn entries(self) -> usize {
-        self.geometry().entries(self.level)
+        self.entries
+    }
+
+    /// # Safety
+    /// `index` is below `entries`.
+    #[inline]
+    unsafe fn get(self, index: usize) -> u64 {
+        // SAFETY: the whole table is its tail from 0 on.
+        unsafe { Tail { node: self, place: self.place, first: 0 }.get(index) }
+    }
+
+    /// # Safety
+    /// As for `get`.
+    #[inline]
+    unsafe fn set(self, index: usize, value: u64) {
+        // SAFETY: the whole table is its tail from 0 on.
+        unsafe { Tail { node: self, place: self.place, first: 0 }.set(index, value) };
     }
 
     #[inline]
     pub(super) fn load(self, index: usize) -> Descriptor {
-        assert!(index < self.entries());
-        // SAFETY: the node is allocated and the index within it.
-        Descriptor(unsafe { self.pool().load(self.at, index) })
+        assert!(index < self.entries);
+        // SAFETY: checked.
+        Descriptor(unsafe { self.get(index) })
     }
 
     #[inline]
     pub(super) fn entry(self, index: usize) -> Entry<'t, P> {
         let found = self.load(index);
         if found.is_table(self.level) {
-            Entry::Table(Node { at: found.address(), level: self.level + 1, ..self })
+            Entry::Table(self.child(found.address()))
         } else if found.is_valid() {
             Entry::Leaf(found)
         } else {
@@ -90,45 +137,110 @@ impl<'t, P: Pool> Node<'t, P> {
     /// Writes an entry that nobody else writes meanwhile.
     #[inline]
     pub(super) fn store(self, index: usize, value: Descriptor) {
-        assert!(index < self.entries());
-        // SAFETY: the node is allocated and the index within it.
-        unsafe { self.pool().store(self.at, index, value.0) };
+        assert!(index < self.entries);
+        // SAFETY: checked.
+        unsafe { self.set(index, value.0) };
     }
 
-    /// Empties entries; tells how many were valid.
+    /// The same table seen from an entry on.
+    ///
+    /// # Safety
+    /// `first` is at most `entries`.
+    #[inline]
+    unsafe fn tail(self, first: usize) -> Tail<'t, P> {
+        // SAFETY: within the table or at its end, by the caller's promise, if it is a place at all.
+        let place = if P::DIRECT { unsafe { self.place.add(first) } } else { self.place };
+        Tail { node: self, place, first }
+    }
+
+    /// Empties entries that nobody else writes meanwhile; tells how many were valid.
     #[inline]
     pub(super) fn clear(self, entries: Range<usize>) -> usize {
-        assert!(entries.start <= entries.end && entries.end <= self.entries());
+        assert!(entries.start <= entries.end && entries.end <= self.entries);
         let mut valid = 0;
-        for index in entries {
-            // SAFETY: the node is allocated and the index within it.
-            let found = unsafe { self.pool().load(self.at, index) };
-            valid += found as usize & 1;
-            // SAFETY: as for the load.
-            unsafe { self.pool().store(self.at, index, Descriptor::EMPTY.0) };
+        let mut left = entries.end - entries.start;
+        // SAFETY: checked.
+        let mut tail = unsafe { self.tail(entries.start) };
+        while left >= TOGETHER {
+            // SAFETY: as many entries are left.
+            let get = |n| unsafe { tail.get(n) };
+            if (0..TOGETHER).fold(1, |all, n| all & get(n)) != 0 {
+                valid += TOGETHER;
+            } else {
+                valid += (0..TOGETHER).map(|n| get(n) as usize & 1).sum::<usize>();
+            }
+            for n in 0..TOGETHER {
+                // SAFETY: as above.
+                unsafe { tail.set(n, Descriptor::EMPTY.0) };
+            }
+            // SAFETY: as above.
+            tail = unsafe { tail.after(TOGETHER) };
+            left -= TOGETHER;
+        }
+        for n in 0..left {
+            // SAFETY: as above.
+            valid += unsafe { tail.get(n) } as usize & 1;
+            // SAFETY: as above.
+            unsafe { tail.set(n, Descriptor::EMPTY.0) };
         }
         valid
     }
 
     /// The first valid one of some entries.
     #[inline]
-    pub(super) fn occupied(self, mut entries: Range<usize>) -> Option<(usize, Descriptor)> {
-        assert!(entries.start <= entries.end && entries.end <= self.entries());
-        entries.find_map(|index| {
-            // SAFETY: the node is allocated and the index within it.
-            let found = Descriptor(unsafe { self.pool().load(self.at, index) });
-            found.is_valid().then_some((index, found))
+    pub(super) fn occupied(self, entries: Range<usize>) -> Option<(usize, Descriptor)> {
+        assert!(entries.start <= entries.end && entries.end <= self.entries);
+        // SAFETY: checked.
+        let any = entries.clone().fold(0, |any, n| any | unsafe { self.get(n) });
+        if Descriptor(any).is_valid() { self.first_occupied(entries) } else { None }
+    }
+
+    #[cold]
+    fn first_occupied(self, mut entries: Range<usize>) -> Option<(usize, Descriptor)> {
+        entries.find_map(|n| {
+            let found = self.load(n);
+            found.is_valid().then_some((n, found))
         })
     }
 
-    /// Writes entries from `first` on.
+    /// Writes `count` entries from `first` on that nobody else writes meanwhile.
     #[inline]
     pub(super) fn put(self, first: usize, count: usize, mut value: impl FnMut(usize) -> u64) {
-        assert!(first <= self.entries() && count <= self.entries() - first);
+        assert!(first <= self.entries && count <= self.entries - first);
+        // SAFETY: checked.
+        let tail = unsafe { self.tail(first) };
         for n in 0..count {
-            // SAFETY: the node is allocated and the index within it.
-            unsafe { self.pool().store(self.at, first + n, value(n)) };
+            // SAFETY: checked.
+            unsafe { tail.set(n, value(n)) };
         }
+    }
+
+    /// Empties the entries that lead to tables from `entries.start` on, up to one that does not, and
+    /// gathers those tables; tells where that is. The caller's claim covers all their addresses.
+    #[inline]
+    pub(super) fn unhook_tables(self, entries: Range<usize>, gather: &mut Gather) -> usize {
+        assert!(entries.start <= entries.end && entries.end <= self.entries);
+        let mut at = entries.start;
+        let (gathered, count) = gather.unhooked();
+        let mut chain = gathered.take();
+        while at < entries.end {
+            // SAFETY: within the entries that were checked.
+            let found = Descriptor(unsafe { self.get(at) });
+            if !found.is_table(self.level) {
+                break;
+            }
+            // SAFETY: as above.
+            unsafe { self.set(at, Descriptor::EMPTY.0) };
+            if self.level + 1 < LAST {
+                *count += self.child(found.address()).gather_below(&mut chain);
+            }
+            // SAFETY: nothing leads to it, and only this claim's owner could have found it.
+            unsafe { chain.push(self.pool(), found.address()) };
+            at += 1;
+        }
+        *gathered = chain;
+        *count += at - entries.start;
+        at
     }
 
     /// See [`Pool::clean`].
@@ -151,7 +263,7 @@ impl<'t, P: Pool> Node<'t, P> {
         if owned {
             self.store(index, new);
         } else {
-            assert!(index < self.entries());
+            assert!(index < self.entries);
             // SAFETY: the node is allocated and the index within it.
             let published = unsafe { self.pool().publish(self.at, index, current, new.0) };
             if published.is_err() {
@@ -159,34 +271,76 @@ impl<'t, P: Pool> Node<'t, P> {
             }
         }
         self.clean(index..index + 1);
-        Ok(Node { at: fresh.at, level: self.level + 1, ..self })
+        Ok(self.child(fresh.at))
     }
 
-    /// Empties the entry that leads to `child` and gathers it and all tables below. The caller's
-    /// claim covers all its addresses.
-    #[inline]
-    pub(super) fn unhook(self, index: usize, child: Self, gather: &mut Gather) {
-        self.store(index, Descriptor::EMPTY);
-        if child.level < LAST {
-            child.gather_below(gather);
-        }
-        // SAFETY: the entry that led to it is empty, and only this claim's owner could have found it.
-        unsafe { gather.unhooked(self.pool(), child.at) };
-    }
-
-    /// Gathers the tables behind this one's entries, which a walker may still read.
+    /// Chains the tables behind this one's entries, which a walker may still read; tells how many.
     #[cold]
-    fn gather_below(self, gather: &mut Gather) {
-        for index in 0..self.entries() {
+    fn gather_below(self, chain: &mut Chain) -> usize {
+        let mut count = 0;
+        for index in 0..self.entries {
             if let Entry::Table(child) = self.entry(index) {
                 if child.level < LAST {
-                    child.gather_below(gather);
+                    count += child.gather_below(chain);
                 }
                 // SAFETY: the table above is unhooked, and so is everything behind it.
-                unsafe { gather.unhooked(self.pool(), child.at) };
+                unsafe { chain.push(self.pool(), child.at) };
+                count += 1;
             }
         }
+        count
     }
+}
+
+/// A published table's entries from one on.
+struct Tail<'t, P: Pool> {
+    node: Node<'t, P>,
+    /// Where they are, if the pool is direct.
+    place: NonNull<u64>,
+    first: usize,
+}
+
+impl<P: Pool> Tail<'_, P> {
+    /// # Safety
+    /// There are more than `n` entries.
+    #[inline]
+    unsafe fn get(&self, n: usize) -> u64 {
+        if P::DIRECT {
+            // SAFETY: the table is allocated, its tail at this place, and the entry within it.
+            unsafe { entry::load(self.place, n) }
+        } else {
+            // SAFETY: the table is allocated and the entry within it.
+            unsafe { self.node.pool().load(self.node.at, self.first + n) }
+        }
+    }
+
+    /// # Safety
+    /// As for `get`.
+    #[inline]
+    unsafe fn set(&self, n: usize, value: u64) {
+        if P::DIRECT {
+            // SAFETY: the table is allocated, its tail at this place, and the entry within it.
+            unsafe { entry::store(self.place, n, value) };
+        } else {
+            // SAFETY: the table is allocated and the entry within it.
+            unsafe { self.node.pool().store(self.node.at, self.first + n, value) };
+        }
+    }
+
+    /// # Safety
+    /// There are at least `n` entries.
+    #[inline]
+    unsafe fn after(self, n: usize) -> Self {
+        // SAFETY: within the table or at its end, by the caller's promise, if it is a place at all.
+        let place = if P::DIRECT { unsafe { self.place.add(n) } } else { self.place };
+        Self { node: self.node, place, first: self.first + n }
+    }
+}
+
+/// Where a table is, if that is all there is to reaching it.
+#[inline]
+fn place<P: Pool>(pool: &P, table: PhysAddr) -> NonNull<u64> {
+    if P::DIRECT { pool.pointer(table) } else { NonNull::dangling() }
 }
 
 /// A table that no entry leads to.
@@ -211,18 +365,16 @@ impl Fresh {
         unsafe { spare.pop(&table.pool) }.map(|at| Self { at })
     }
 
-    /// Makes `spare` at least `count` tables; `false` if there are not so many.
+    /// Adds `count` tables to `spare`; `false` if there are not so many.
     pub(super) fn reserve<P: Pool>(table: &PageTable<P>, spare: &mut Chain, count: usize) -> bool {
         let bytes = table.geometry.page_bytes() as usize;
-        while spare.count() < count {
-            let more = table.pool.alloc_chain(bytes, count - spare.count());
-            if more.is_empty() {
-                return false;
-            }
+        (0..count).all(|_| {
+            let one = table.pool.alloc_chain(bytes, 1);
+            let some = !one.is_empty();
             // SAFETY: all are from this pool.
-            unsafe { spare.append(&table.pool, more) };
-        }
-        true
+            unsafe { spare.append(&table.pool, one) };
+            some
+        })
     }
 
     pub(super) fn give_back<P: Pool>(self, table: &PageTable<P>, spare: &mut Chain) {
@@ -273,13 +425,12 @@ pub(super) fn new_root<P: Pool>(pool: &P, geometry: &Geometry) -> Option<PhysAdd
 
 /// Frees a table and everything below.
 pub(super) fn free_all<P: Pool>(table: &mut PageTable<P>) {
-    let mut below = Gather::new();
+    let mut below = Chain::new();
     if table.geometry.start_level() < LAST {
         Node::root(table).gather_below(&mut below);
     }
-    let bytes = table.geometry.page_bytes() as usize;
     // SAFETY: the table is being dropped, and whoever told hardware of it has taken it back.
-    unsafe { below.release(&table.pool, bytes) };
+    unsafe { table.pool.free_chain(below, table.geometry.page_bytes() as usize) };
     // SAFETY: as above; it was allocated with this size.
     unsafe { table.pool.free(table.root, table.geometry.root_bytes()) };
 }

@@ -2,7 +2,7 @@
 
 use super::error::MapError;
 use crate::address::{Iova, PhysAddr, Segment};
-use crate::format::Geometry;
+use crate::format::{Geometry, LAST};
 
 /// What physical addresses and lengths may be.
 #[derive(Clone, Copy)]
@@ -23,7 +23,7 @@ impl Limits {
 
     /// Whether a segment may stand at `iova`.
     #[inline]
-    pub(super) fn check(&self, iova: u64, segment: &Segment) -> Result<(), MapError> {
+    pub(super) fn check(self, iova: u64, segment: &Segment) -> Result<(), MapError> {
         let (phys, len) = (segment.phys.0, segment.len);
         let fits = len != 0
             && (phys | len) & self.offset_mask == 0
@@ -34,7 +34,7 @@ impl Limits {
     }
 
     #[cold]
-    fn refuse(&self, iova: u64, segment: &Segment) -> MapError {
+    fn refuse(self, iova: u64, segment: &Segment) -> MapError {
         let (phys, len) = (segment.phys.0, segment.len);
         let at = Iova(iova);
         let unaligned = [phys, len].into_iter().find(|value| value & self.offset_mask != 0);
@@ -50,6 +50,9 @@ impl Limits {
         }
     }
 }
+
+/// Segments that are looked at together.
+const SOME: usize = 32;
 
 /// What is left of a scatter list.
 #[derive(Clone, Copy)]
@@ -76,7 +79,7 @@ impl<'s> Pieces<'s> {
     /// Where the next bytes lie and how many of them are checked and contiguous: at least a page.
     /// There are some.
     #[inline]
-    pub(super) fn next(&mut self, limits: &Limits, iova: u64) -> Result<(u64, u64), MapError> {
+    pub(super) fn next(&mut self, limits: Limits, iova: u64) -> Result<(u64, u64), MapError> {
         if self.rest == 0 {
             let (first, rest) = self.segments.split_first().expect("there are segments left");
             limits.check(iova, first)?;
@@ -104,24 +107,29 @@ impl<'s> Pieces<'s> {
         self.segments = &self.segments[count..];
     }
 
-    /// If the next `bytes`, a power of two, are one contiguous stretch aligned to their size: where
-    /// it is, and what follows it. A stretch with anything wrong in it is none.
+    /// As `next`, but not checked. There are some.
     #[inline]
-    pub(super) fn block(&self, bytes: u64, limits: &Limits, iova: u64) -> Option<(u64, Self)> {
-        let (phys, rest, segments) = if self.rest == 0 {
-            let first = self.segments.first()?;
-            (first.phys.0, None, self.segments)
-        } else {
-            (self.phys, Some(self.rest), self.segments)
-        };
-        if phys & (bytes - 1) != 0 {
-            return None;
+    pub(super) fn peek(&self) -> (u64, u64) {
+        match self.segments.first() {
+            Some(first) if self.rest == 0 => (first.phys.0, first.len),
+            _ => (self.phys, self.rest),
         }
-        if let Some(rest) = rest
-            && rest >= bytes
-        {
-            return Some((phys, Self { segments, phys: phys + bytes, rest: rest - bytes }));
-        }
+    }
+
+    /// If the next `bytes`, a power of two and more than `peek` said, are contiguous: what follows
+    /// them. A stretch with anything wrong in it is none.
+    #[inline]
+    pub(super) fn merged(&self, bytes: u64, limits: Limits, iova: u64) -> Option<Self> {
+        let (phys, len) = self.peek();
+        let next = &self.segments[usize::from(self.rest == 0)..];
+        // Mostly what follows does not continue it.
+        let goes_on = next.first().is_some_and(|next| next.phys.0 == phys.wrapping_add(len));
+        if goes_on { self.merge(phys, bytes, limits, iova) } else { None }
+    }
+
+    /// `merged` that is likely, from `phys` on.
+    #[inline(never)]
+    fn merge(&self, phys: u64, bytes: u64, limits: Limits, iova: u64) -> Option<Self> {
         let fits = phys < limits.phys_end
             && bytes <= limits.phys_end - phys
             && bytes <= limits.iova_end - iova;
@@ -129,45 +137,55 @@ impl<'s> Pieces<'s> {
             return None;
         }
         let room = limits.iova_end - iova - bytes;
-        Self::merge(phys, rest.unwrap_or(0), bytes, segments, limits, room)
-    }
-
-    /// `block` over several segments, `have` bytes of it before them and `room` IOVAs behind it.
-    fn merge(
-        phys: u64,
-        have: u64,
-        bytes: u64,
-        mut segments: &'s [Segment],
-        limits: &Limits,
-        room: u64,
-    ) -> Option<(u64, Self)> {
-        let mut end = phys + have;
+        let page = limits.offset_mask + 1;
+        let mut segments = self.segments;
+        let mut end = phys + self.rest;
         loop {
-            let (first, after) = segments.split_first()?;
-            let left = bytes - (end - phys);
-            let bad = (first.phys.0 ^ end) | (first.len & limits.offset_mask);
-            if bad != 0 || first.len == 0 {
-                return None;
+            // Segments of one page each, some at once; the block's last stays for below.
+            while let Some((some, after)) = segments.split_first_chunk::<SOME>()
+                && bytes - (end - phys) > SOME as u64 * page
+                && pages(some, end, page)
+            {
+                end += SOME as u64 * page;
+                segments = after;
             }
-            if first.len >= left {
-                let rest = first.len - left;
-                // What lies behind the block has not been checked so far.
-                if rest > room || rest > limits.phys_end - (end + left) {
+            for _ in 0..SOME {
+                let (first, after) = segments.split_first()?;
+                let left = bytes - (end - phys);
+                let bad = (first.phys.0 ^ end) | (first.len & limits.offset_mask);
+                if bad != 0 || first.len == 0 {
                     return None;
                 }
-                return Some((phys, Self { segments: after, phys: end + left, rest }));
+                if first.len >= left {
+                    let rest = first.len - left;
+                    // What lies behind the block has not been checked so far.
+                    if rest > room || rest > limits.phys_end - (end + left) {
+                        return None;
+                    }
+                    return Some(Self { segments: after, phys: end + left, rest });
+                }
+                end += first.len;
+                segments = after;
             }
-            end += first.len;
-            segments = after;
         }
     }
 
-    /// Roughly how many more last-level tables the rest needs.
+    /// Roughly how many more last-level tables the rest needs, at least one.
     pub(super) fn tables(&self, geometry: &Geometry, iova: u64) -> usize {
-        let span = geometry.span(crate::format::LAST - 1);
+        let shift = geometry.shift(LAST - 1);
+        let mask = (1 << shift) - 1;
         // What is congruent will mostly become blocks.
-        let bytes = if (self.phys ^ iova) & (span - 1) == 0 { 0 } else { self.rest };
-        let pages = (bytes >> geometry.page_shift()) + self.segments.len() as u64;
-        1 + (pages * geometry.page_bytes()).div_ceil(span) as usize
+        let bytes = if (self.phys ^ iova) & mask == 0 { 0 } else { self.rest };
+        let pages = self.segments.len() as u64 * geometry.page_bytes();
+        (((iova & mask) + bytes + pages + mask) >> shift).max(1) as usize
     }
+}
+
+/// Whether each segment is a page and all are contiguous from `phys` on.
+#[inline(never)]
+fn pages(segments: &[Segment; SOME], phys: u64, page: u64) -> bool {
+    let wrong = |wrong, (n, segment): (u64, &Segment)| {
+        wrong | (segment.phys.0 ^ (phys + n * page)) | (segment.len ^ page)
+    };
+    (0..).zip(segments).fold(0, wrong) == 0
 }

@@ -29,13 +29,11 @@ impl<'t, P: Pool> Cut<'t, P> {
     /// The block on both sides of `at`, if there is one, at or below `node`.
     pub(super) fn at(mut node: Node<'t, P>, at: u64) -> Option<Self> {
         loop {
-            let geometry = node.geometry();
-            let level = node.level();
-            let span = geometry.span(level);
+            let span = 1 << node.shift();
             if at & (span - 1) == 0 {
                 return None;
             }
-            let index = geometry.index(at, level);
+            let index = node.index(at);
             match node.entry(index) {
                 Entry::Empty(_) => return None,
                 Entry::Leaf(block) => {
@@ -62,7 +60,7 @@ impl<'t, P: Pool> Cut<'t, P> {
     }
 
     fn span(&self) -> u64 {
-        self.node.geometry().span(self.node.level())
+        1 << self.node.shift()
     }
 
     /// What must be invalidated: the block, whichever of its addresses stays mapped.
@@ -70,7 +68,7 @@ impl<'t, P: Pool> Cut<'t, P> {
         Run {
             start: Iova(self.base),
             end: Iova(self.base + self.span()),
-            stride: self.node.geometry().shift(self.node.level()),
+            stride: self.node.shift(),
             tables: false,
             level: Some(self.node.level() as u8),
         }
@@ -133,7 +131,7 @@ fn prepare_and_replace<P: Pool>(
 ) -> Result<(), UnmapError> {
     let present = || cuts.into_iter().flatten();
     for cut in present() {
-        let count = spare.count() + needed(table, cut.node.level() + 1, cut.base, range);
+        let count = needed(table, cut.node.level() + 1, cut.base, range);
         if !Fresh::reserve(table, spare, count) {
             return Err(UnmapError::OutOfMemory(Iova(cut.base)));
         }

@@ -27,7 +27,7 @@ pub(super) fn walk<P: Pool>(table: &PageTable<P>, iova: u64) -> (u32, u64, Descr
     let mut node = Node::root(table);
     loop {
         let level = node.level();
-        let found = match node.entry(geometry.index(iova, level)) {
+        let found = match node.entry(node.index(iova)) {
             Entry::Table(child) => {
                 node = child;
                 continue;
@@ -59,7 +59,7 @@ pub(super) fn hole<P: Pool>(node: Node<'_, P>, start: u64, end: u64) -> Option<(
     let geometry = node.geometry();
     let level = node.level();
     let span = geometry.span(level);
-    let (mut at, mut index) = (start, geometry.index(start, level));
+    let (mut at, mut index) = (start, node.index(start));
     while at < end {
         let next = end.min((at | (span - 1)) + 1);
         match node.entry(index) {

@@ -36,7 +36,11 @@ use crate::timer::QemuTimer;
 use crate::trace::{self, FlashCommand};
 use crate::watched::Watched;
 
+pub(crate) use spec::QEMU_AARCH64;
 pub use spec::{BOARDS, BoardSpec, GpioLine, InterruptTap, Medium, Silicon, Storage};
+
+/// What the flash chip's model writes down, as a pattern.
+const FLASH_EVENTS: &str = "m25p80_*";
 
 /// What a user may choose.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,7 +98,9 @@ impl QemuBoard {
             machine: spec.machine,
             memory: spec.memory,
             drive: spec.storage.zip(flash.as_ref()).map(|(part, file)| (part.medium, file.path())),
-            trace: options.trace,
+            trace: options.trace.then_some(FLASH_EVENTS),
+            stopped: true,
+            more: &[],
             connect_timeout: options.connect_timeout,
         };
         let qemu = Qemu::start(&launch, dir)?;

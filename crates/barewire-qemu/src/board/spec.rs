@@ -18,7 +18,7 @@ pub(super) const QEMU_ARM: QemuProgram = QemuProgram {
 };
 
 /// QEMU for 64-bit Arm.
-pub(super) const QEMU_AARCH64: QemuProgram = QemuProgram {
+pub(crate) const QEMU_AARCH64: QemuProgram = QemuProgram {
     command: "qemu-system-aarch64",
     variable: "BAREWIRE_QEMU_AARCH64",
     package: "qemu-system-arm",

@@ -26,7 +26,7 @@
 //! Commands are executed in the order in which they were appended, each once.
 //!
 //! # Not supported
-//! Accesses that are no 32-bit words, memory, QEMU's virtual clock.
+//! Accesses of 8 and 16 bits, memory, QEMU's virtual clock.
 
 mod reply;
 
@@ -121,11 +121,20 @@ impl Link {
 
     /// Posts a write.
     pub(crate) fn write(&mut self, address: u32, value: u32) {
+        self.push_write(b"writel ", address, value.into());
+    }
+
+    /// Posts a write of 64 bits.
+    pub(crate) fn write_long(&mut self, address: u32, value: u64) {
+        self.push_write(b"writeq ", address, value);
+    }
+
+    fn push_write(&mut self, command: &[u8], address: u32, value: u64) {
         if self.error.is_some() {
             return;
         }
-        self.out.extend_from_slice(b"writel ");
-        push_hex(&mut self.out, address);
+        self.out.extend_from_slice(command);
+        push_hex(&mut self.out, address.into());
         self.out.push(b' ');
         push_hex(&mut self.out, value);
         self.out.push(b'\n');
@@ -135,7 +144,7 @@ impl Link {
     /// Posts a read whose value nobody wants: a FIFO is popped.
     pub(crate) fn discard(&mut self, address: u32) {
         if self.error.is_none() {
-            self.push_read(address);
+            self.push_read(b"readl ", address);
             self.posted(Wanted::Value);
         }
     }
@@ -148,9 +157,9 @@ impl Link {
         }
     }
 
-    fn push_read(&mut self, address: u32) {
-        self.out.extend_from_slice(b"readl ");
-        push_hex(&mut self.out, address);
+    fn push_read(&mut self, command: &[u8], address: u32) {
+        self.out.extend_from_slice(command);
+        push_hex(&mut self.out, address.into());
         self.out.push(b'\n');
     }
 
@@ -164,6 +173,20 @@ impl Link {
                 self.keep(read);
             }
         }
+    }
+
+    /// Reads 64 bits, after every write before; 0 once the connection is lost.
+    pub(crate) fn read_long(&mut self, address: u32) -> u64 {
+        if self.error.is_some() {
+            return 0;
+        }
+        self.push_read(b"readq ", address);
+        let read = self.send().and_then(|()| self.drain(0));
+        let read = read.and_then(|()| self.answer(Wanted::Value, ANSWER_TIMEOUT));
+        read.unwrap_or_else(|error| {
+            self.keep(Err(error));
+            0
+        })
     }
 
     /// Sends what is queued and waits until everything is answered.
@@ -210,7 +233,7 @@ impl Link {
 
     fn read_part(&mut self, address: u32, part: &mut [u32]) -> Result<(), QemuError> {
         for _ in &*part {
-            self.push_read(address);
+            self.push_read(b"readl ", address);
         }
         self.send()?;
         self.drain(0)?;
@@ -323,9 +346,9 @@ fn protocol(line: &[u8]) -> QemuError {
 }
 
 /// `0x` and the digits of `value`. By hand: this is half of what a posted write costs.
-fn push_hex(out: &mut Vec<u8>, value: u32) {
+fn push_hex(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(b"0x");
-    let digits = (32 - value.leading_zeros()).div_ceil(4).max(1);
+    let digits = (64 - value.leading_zeros()).div_ceil(4).max(1);
     for digit in (0..digits).rev() {
         out.push(b"0123456789abcdef"[(value >> (4 * digit) & 0xf) as usize]);
     }

@@ -161,7 +161,20 @@ fn numbers_are_written_as_short_as_they_are() {
         String::from_utf8(out).expect("text")
     };
     assert_eq!(
-        [0, 1, 0xf, 0x10, 0x1234, u32::MAX].map(text),
-        ["0x0", "0x1", "0xf", "0x10", "0x1234", "0xffffffff"]
+        [0, 1, 0xf, 0x10, 0x1234, u64::MAX].map(text),
+        ["0x0", "0x1", "0xf", "0x10", "0x1234", "0xffffffffffffffff"]
     );
+}
+
+#[test]
+fn long_words_have_64_bits_both_ways() {
+    let (mut link, theirs) = pair();
+    let served = serve(theirs, 2, |line| match line {
+        "readq 0x98" => "OK 0xfedcba9876543210\n".into(),
+        _ => "OK\n".into(),
+    });
+    link.write_long(0x80, 0xffff_0000_4000_0000);
+    assert_eq!(link.read_long(0x98), 0xfedc_ba98_7654_3210);
+    assert_eq!(link.error(), None);
+    assert_eq!(served.join().expect("served"), ["writeq 0x80 0xffff000040000000", "readq 0x98"]);
 }

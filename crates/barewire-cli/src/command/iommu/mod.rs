@@ -1,6 +1,9 @@
 //! `barewire iommu`: IO page tables, measured, explained and replayed.
 
 mod bench;
+mod replay;
+mod shape;
+mod walk;
 
 use crate::failure::Failure;
 
@@ -16,6 +19,10 @@ enum Verb {
     /// Time map_sg and unmap against hand-written floors and two other crates, and count the TLB
     /// invalidations by strategy
     Bench(bench::Args),
+    /// Explain what a walker does with an IOVA in a dumped table, level by level
+    Walk(walk::Args),
+    /// Replay a kernel's trace of maps and unmaps under every strategy: invalidations, refills, time
+    Replay(replay::Args),
 }
 
 impl Args {
@@ -23,6 +30,8 @@ impl Args {
     pub(crate) fn name(&self) -> &'static str {
         match self.verb {
             Verb::Bench(_) => "iommu bench",
+            Verb::Walk(_) => "iommu walk",
+            Verb::Replay(_) => "iommu replay",
         }
     }
 }
@@ -31,5 +40,7 @@ impl Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     match &args.verb {
         Verb::Bench(args) => bench::run(args),
+        Verb::Walk(args) => walk::run(args),
+        Verb::Replay(args) => replay::run(args),
     }
 }

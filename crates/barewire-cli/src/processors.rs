@@ -9,7 +9,7 @@ use std::thread::Scope;
 use barewire_linux::worker::{Stop, Worker, WorkerOptions, spawn_scoped};
 
 /// The processors this process may run on; none known is none.
-pub(super) fn allowed() -> Vec<usize> {
+pub(crate) fn allowed() -> Vec<usize> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     list.and_then(parse).unwrap_or_default()
@@ -27,7 +27,7 @@ fn parse(list: &str) -> Option<Vec<usize>> {
 }
 
 /// Starts a thread that stays on the `index`th of `processors`, counted round.
-pub(super) fn spawn_on<'scope, T: Send + 'scope>(
+pub(crate) fn spawn_on<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     processors: &[usize],
     index: usize,

@@ -1,0 +1,102 @@
+//! What the library promises, and whether this run kept it.
+//!
+//! Counts gate in tests. Times do not: here they are told.
+
+use serde::Serialize;
+
+use crate::list::Layout;
+use crate::row::{Op, Row};
+use crate::scaling::Scaling;
+use crate::subject::Implementation;
+use crate::thread_table::ThreadTable;
+
+/// A promise.
+#[derive(Clone, Debug, Serialize)]
+pub struct Bar {
+    /// What of.
+    pub what: String,
+    /// What it was here.
+    pub value: f64,
+    /// What it is to be.
+    pub limit: f64,
+    /// Whether it is to be no more than the limit, rather than no less.
+    pub at_most: bool,
+    /// Whether it was kept.
+    pub met: bool,
+}
+
+impl Bar {
+    fn at_most(what: impl Into<String>, value: f64, limit: f64) -> Self {
+        Self { what: what.into(), value, limit, at_most: true, met: value <= limit }
+    }
+
+    fn at_least(what: impl Into<String>, value: f64, limit: f64) -> Self {
+        Self { what: what.into(), value, limit, at_most: false, met: value >= limit }
+    }
+}
+
+/// A row by what it is of.
+pub fn find<'r>(
+    rows: &'r [Row],
+    implementation: Implementation,
+    (op, size, layout): (Op, &str, Layout),
+    strategy: Option<&str>,
+) -> Option<&'r Row> {
+    rows.iter().find(|row| {
+        row.implementation == implementation
+            && (row.op, row.size, row.layout) == (op, size, layout)
+            && row.strategy == strategy
+    })
+}
+
+/// All promises, as far as they were measured.
+pub fn bars(rows: &[Row], scaling: Option<&Scaling>, thread: &ThreadTable) -> Vec<Bar> {
+    const SCATTERED: Layout = Layout::Scattered;
+    let ours = |of, strategy| find(rows, Implementation::Barewire, of, strategy);
+    let map = |size, layout| ours((Op::MapSg, size, layout), None);
+    let unmap = |strategy| ours((Op::Unmap, "32M", SCATTERED), Some(strategy));
+    let mut bars = Vec::new();
+    for (size, limit) in [("32M", 1.25), ("2M", 1.5)] {
+        bars.extend(map(size, SCATTERED).map(|row| {
+            Bar::at_most(format!("map_sg {size} scattered, x floor_b"), row.ratio_to_floor, limit)
+        }));
+    }
+    for (size, limit) in [("4K", 26.0), ("64K", 243.0)] {
+        bars.extend(map(size, SCATTERED).map(|row| {
+            Bar::at_most(
+                format!("map_sg {size} scattered, ns (Linux elsewhere)"),
+                row.ns_median,
+                limit,
+            )
+        }));
+    }
+    bars.extend(
+        map("32M", Layout::Contiguous)
+            .map(|row| Bar::at_most("map_sg 32M contiguous, ns", row.ns_median, 200.0)),
+    );
+    bars.extend(
+        unmap("gathered")
+            .map(|row| Bar::at_most("unmap 32M gathered, x floor_drop", row.ratio_to_floor, 2.5)),
+    );
+    bars.extend(
+        ours((Op::UnmapLeaf, "1M", SCATTERED), Some("gathered"))
+            .map(|row| Bar::at_most("unmap_leaf 1M, x floor_leaf", row.ratio_to_floor, 1.5)),
+    );
+    for peer in [Implementation::Aarch64Paging, Implementation::PageTableMultiarch] {
+        let theirs = find(rows, peer, (Op::MapSg, "32M", SCATTERED), None);
+        if let (Some(theirs), Some(ours)) = (theirs, map("32M", SCATTERED)) {
+            let times = (theirs.ns_median / ours.ns_median * 10.0).round() / 10.0;
+            bars.push(Bar::at_least(format!("{} map 32M, x ours", peer.name()), times, 10.0));
+        }
+    }
+    for (strategy, limit) in [("by_page", 8192.0), ("by_asid", 16.0), ("gathered", 1.0)] {
+        let count = unmap(strategy).and_then(|row| row.invalidations);
+        bars.extend(count.map(|count| {
+            Bar::at_most(format!("invalidations of unmap 32M, {strategy}"), count as f64, limit)
+        }));
+    }
+    bars.extend(scaling.map(|scaling| Bar::at_least("two threads, x one", scaling.ratio, 1.7)));
+    let worst = (thread.worst_error() * 1e3).round() / 10.0;
+    bars.push(Bar::at_most("the thread's unmaps, worst fit in percent", worst, 20.0));
+    bars
+}

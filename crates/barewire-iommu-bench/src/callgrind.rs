@@ -1,0 +1,90 @@
+//! Exact instruction counts, by running a program under callgrind.
+//!
+//! What libc does inside a function is left out: how it fills memory is another machine's or version's
+//! affair.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Why this machine's counts are not those under review, if they are not; `toolchain` is the content of
+/// `rust-toolchain.toml`.
+pub fn why_not(toolchain: &str) -> Option<String> {
+    if !cfg!(target_arch = "x86_64") {
+        return Some("instruction counts are reviewed for x86-64 only".into());
+    }
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        return Some("instruction counts need valgrind".into());
+    }
+    let rustc = Command::new("rustc").arg("--version").output().ok()?;
+    let version = String::from_utf8_lossy(&rustc.stdout).into_owned();
+    let number = version.split_whitespace().nth(1).unwrap_or_default();
+    if !toolchain.contains(&format!("channel = \"{number}\"")) {
+        return Some(format!(
+            "instruction counts are reviewed for the pinned compiler, not {number}"
+        ));
+    }
+    None
+}
+
+/// Instructions in all functions whose names hold `symbol` while `program` runs with `arguments`.
+///
+/// # Errors
+/// Why it could not be counted, for a user.
+pub fn collect(program: &Path, symbol: &str, arguments: &[&str]) -> Result<u64, String> {
+    let place = tempfile::tempdir().map_err(|error| format!("a temporary directory: {error}"))?;
+    let profile = place.path().join("callgrind");
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--compress-strings=no", "--compress-pos=no"])
+        .arg(format!("--callgrind-out-file={}", profile.display()))
+        .arg(format!("--toggle-collect=*{symbol}*"))
+        .arg(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("valgrind does not run ({error}); install it to count"))?;
+    let report = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        return Err(format!("valgrind failed: {}", report.lines().last().unwrap_or_default()));
+    }
+    let profile = std::fs::read_to_string(&profile)
+        .map_err(|error| format!("callgrind left no profile: {error}"))?;
+    match collected(&profile, &program.to_string_lossy()) {
+        0 => Err("callgrind did not find the operation's symbol: is the program stripped?".into()),
+        total => Ok(total),
+    }
+}
+
+/// The instructions of `program`'s own functions in a profile of callgrind's.
+///
+/// A line of two numbers is a source line and its cost, in the object that an `ob=` line named last; the
+/// one after `calls=` is the callee's, which has lines of its own.
+fn collected(profile: &str, program: &str) -> u64 {
+    let mut lines = profile.lines();
+    let (mut own, mut total) = (false, 0);
+    while let Some(line) = lines.next() {
+        if let Some(object) = line.strip_prefix("ob=") {
+            own = object == program;
+        } else if line.starts_with("calls=") {
+            lines.next();
+        } else if own && line.starts_with(|first: char| first.is_ascii_digit()) {
+            let cost = line.split_whitespace().nth(1).and_then(|cost| cost.parse::<u64>().ok());
+            total += cost.unwrap_or_default();
+        }
+    }
+    total
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_program_s_own_lines_are_added_up() {
+        let profile = "# callgrind format\nevents: Ir\nsummary: 560\n\n\
+            ob=/lib/libc.so.6\nfn=memset\n336 400\n\n\
+            ob=/bin/barewire\nfl=a.rs\nfn=one\n10 100\nfi=b.rs\n11 50\n\
+            cob=/lib/libc.so.6\ncfn=memset\ncalls=1 336\n12 400\n13 10\n";
+        assert_eq!(collected(profile, "/bin/barewire"), 160);
+        assert_eq!(collected(profile, "/bin/other"), 0);
+    }
+}

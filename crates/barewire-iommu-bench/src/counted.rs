@@ -1,0 +1,113 @@
+//! Operations whose instructions are counted: what callgrind is given to run, and where it looks.
+
+use std::path::Path;
+
+use crate::callgrind::collect;
+use crate::list::{Layout, Size};
+use crate::pool::Lease;
+use crate::subject::{Barewire, FloorReady, FloorTables, Job, Subject, Unmapping};
+
+/// Calls callgrind sees. All cost the same but the first, which may meet tables that are not there.
+pub const CALLS: u32 = 100;
+
+/// One of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Counted {
+    /// Its name in tables and JSON.
+    pub op: &'static str,
+    /// How much.
+    pub size: &'static str,
+    /// How it lies.
+    pub layout: Layout,
+    /// The function that is counted, its callees included.
+    pub symbol: &'static str,
+    who: Who,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Who {
+    Ready,
+    Tables,
+    Ours,
+}
+
+const fn floor(op: &'static str, size: &'static str, symbol: &'static str, who: Who) -> Counted {
+    Counted { op, size, layout: Layout::Scattered, symbol, who }
+}
+
+const fn ours(op: &'static str, size: &'static str, layout: Layout) -> Counted {
+    let symbol = match op.as_bytes() {
+        b"map_sg" => "bench_iommu_map_sg",
+        _ => "bench_iommu_unmap",
+    };
+    Counted { op, size, layout, symbol, who: Who::Ours }
+}
+
+/// All of them: the floors, and ours at the sizes that promises are about.
+pub const COUNTED: [Counted; 16] = [
+    floor("floor_a", "1M", "bench_iommu_floor_a", Who::Ready),
+    floor("floor_b", "2M", "bench_iommu_floor_b", Who::Tables),
+    floor("floor_b", "32M", "bench_iommu_floor_b", Who::Tables),
+    floor("floor_drop", "32M", "bench_iommu_floor_drop", Who::Tables),
+    floor("floor_leaf", "1M", "bench_iommu_floor_leaf", Who::Ready),
+    ours("map_sg", "4K", Layout::Scattered),
+    ours("map_sg", "64K", Layout::Scattered),
+    ours("map_sg", "1M", Layout::Scattered),
+    ours("map_sg", "2M", Layout::Scattered),
+    ours("map_sg", "32M", Layout::Scattered),
+    ours("map_sg", "32M", Layout::Contiguous),
+    ours("unmap", "4K", Layout::Scattered),
+    ours("unmap", "1M", Layout::Scattered),
+    ours("unmap", "2M", Layout::Scattered),
+    ours("unmap", "32M", Layout::Scattered),
+    ours("unmap", "32M", Layout::Contiguous),
+];
+
+impl Counted {
+    /// What tells it apart.
+    pub fn key(&self) -> String {
+        format!("{}-{}-{}", self.op, self.size, self.layout.name())
+    }
+
+    /// The one with that key.
+    pub fn from_key(key: &str) -> Option<Self> {
+        COUNTED.into_iter().find(|one| one.key() == key)
+    }
+
+    /// Instructions of a call, when `program` makes [`CALLS`] of them if given `arguments`.
+    ///
+    /// # Errors
+    /// As [`collect`].
+    pub fn per_call(&self, program: &Path, arguments: &[&str]) -> Result<u64, String> {
+        let total = collect(program, self.symbol, arguments)?;
+        Ok((total + u64::from(CALLS) / 2) / u64::from(CALLS))
+    }
+
+    /// Of so many a call, how many are a page's.
+    pub fn per_page(&self, per_call: u64) -> f64 {
+        (per_call * 100 / self.job().size.pages()) as f64 / 100.0
+    }
+
+    fn job(&self) -> Job {
+        let size = Size::from_name(self.size).expect("one of the sizes");
+        Job::new(size, self.layout, false)
+    }
+
+    /// Makes `calls` calls, each undone again.
+    ///
+    /// # Panics
+    /// If this thread holds a [`Lease`].
+    pub fn run(&self, calls: u32) {
+        let _lease = Lease::take();
+        let job = self.job();
+        let mut subject: Box<dyn Subject> = match self.who {
+            Who::Ready => Box::new(FloorReady::new(&job)),
+            Who::Tables => Box::new(FloorTables::new()),
+            Who::Ours => Box::new(Barewire::new(Unmapping::Gathered)),
+        };
+        for _ in 0..calls {
+            subject.map(&job, 1);
+            subject.unmap(&job, 1);
+        }
+    }
+}

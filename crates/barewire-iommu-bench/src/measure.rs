@@ -1,0 +1,226 @@
+//! Times: everybody in every round, so that what disturbs the machine disturbs all.
+//!
+//! # How it works
+//! A job is run by one after the other of those who can do it: the list is mapped at several places,
+//! then unmapped there, both timed apart, a few times over; the first time warms caches and
+//! predictors. A call's time is that of its batch over the calls, less what reading the clock
+//! costs. Medians and minima are over rounds, and a ratio is the median of each round's own ratio to
+//! the floor, which ran within the same millisecond.
+
+use core::ops::ControlFlow;
+use std::time::Instant;
+
+use crate::list::{Layout, SIZES, Size};
+use crate::pool::Lease;
+use crate::row::{Op, Row};
+use crate::stats::{median, minimum, rounded};
+use crate::subject::{
+    Aarch64Paging, Barewire, FloorReady, FloorTables, Implementation, Job, Multiarch, Subject,
+    Unmapping,
+};
+
+/// Batches of a round, besides the first, which warms up.
+const BATCHES: usize = 3;
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Rounds; more are steadier.
+    pub rounds: u32,
+}
+
+/// One who takes part in a job, and what it took, round by round.
+struct Contestant {
+    subject: Box<dyn Subject>,
+    implementation: Named,
+    map_ns: Vec<f64>,
+    unmap_ns: Vec<f64>,
+    invalidations: Option<u64>,
+}
+
+/// Whose row it becomes: floors are two floors at once.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Named {
+    Floor { map: Implementation, unmap: Implementation },
+    Other(Implementation),
+    Ours(Unmapping),
+}
+
+/// A job and those who do it.
+struct Contest {
+    job: Job,
+    contestants: Vec<Contestant>,
+}
+
+impl Contest {
+    fn new(size: Size, layout: Layout, by_leaf: bool) -> Self {
+        let job = Job::new(size, layout, by_leaf);
+        let mut contestants = Vec::new();
+        let mut join = |subject: Box<dyn Subject>, implementation, invalidations| {
+            let (map_ns, unmap_ns) = (Vec::new(), Vec::new());
+            contestants.push(Contestant {
+                subject,
+                implementation,
+                map_ns,
+                unmap_ns,
+                invalidations,
+            });
+        };
+        let leaves = Named::Floor { map: Implementation::FloorA, unmap: Implementation::FloorLeaf };
+        let tables = Named::Floor { map: Implementation::FloorB, unmap: Implementation::FloorDrop };
+        join(Box::new(FloorReady::new(&job)), leaves, None);
+        if job.is_whole_tables() {
+            join(Box::new(FloorTables::new()), tables, None);
+        }
+        let unmappings = if by_leaf { &[Unmapping::Gathered][..] } else { &Unmapping::ALL };
+        for &unmapping in unmappings {
+            let mut ours = Barewire::new(unmapping);
+            let invalidations = invalidations(&mut ours, &job);
+            join(Box::new(ours), Named::Ours(unmapping), Some(invalidations));
+        }
+        if !by_leaf {
+            join(Box::new(Aarch64Paging::new()), Named::Other(Implementation::Aarch64Paging), None);
+            join(
+                Box::new(Multiarch::new()),
+                Named::Other(Implementation::PageTableMultiarch),
+                None,
+            );
+        }
+        Self { job, contestants }
+    }
+
+    fn round(&mut self, clock_ns: f64) {
+        for contestant in &mut self.contestants {
+            let (map_ns, unmap_ns) = time(&mut *contestant.subject, &self.job, clock_ns);
+            contestant.map_ns.push(map_ns);
+            contestant.unmap_ns.push(unmap_ns);
+        }
+    }
+
+    fn rows(&self) -> impl Iterator<Item = Row> {
+        let whole = self.job.is_whole_tables();
+        let floors =
+            self.contestants.iter().rfind(|one| matches!(one.implementation, Named::Floor { .. }));
+        let floor = floors.expect("every job has a floor");
+        let Named::Floor { map, unmap } = floor.implementation else { unreachable!("found above") };
+        let unmap_op = if self.job.by_leaf { Op::UnmapLeaf } else { Op::Unmap };
+        let row = move |one: &Contestant, implementation, op, strategy| {
+            let (ns, floor_ns, floor) = match op {
+                Op::MapSg => (&one.map_ns, &floor.map_ns, map),
+                Op::Unmap | Op::UnmapLeaf => (&one.unmap_ns, &floor.unmap_ns, unmap),
+            };
+            let ratios = ns.iter().zip(floor_ns).map(|(ns, floor)| ns / floor).collect();
+            Row {
+                implementation,
+                op,
+                size: self.job.size.name,
+                bytes: self.job.size.bytes,
+                layout: self.job.layout,
+                strategy,
+                ns_median: rounded(median(ns.clone())),
+                ns_min: rounded(minimum(ns)),
+                floor,
+                ratio_to_floor: rounded(median(ratios)),
+                invalidations: if op == Op::MapSg { None } else { one.invalidations },
+            }
+        };
+        self.contestants.iter().flat_map(move |one| {
+            let mut rows = Vec::new();
+            match one.implementation {
+                Named::Floor { map, unmap } => {
+                    if !self.job.by_leaf {
+                        rows.push(row(one, map, Op::MapSg, None));
+                    }
+                    // Where whole tables go, leaves one by one are nobody's floor.
+                    if !whole || unmap == Implementation::FloorDrop {
+                        rows.push(row(one, unmap, unmap_op, None));
+                    }
+                }
+                Named::Other(implementation) => {
+                    rows.push(row(one, implementation, Op::MapSg, None));
+                    rows.push(row(one, implementation, unmap_op, None));
+                }
+                Named::Ours(unmapping) => {
+                    // Mapping is the same whatever unmaps.
+                    if !self.job.by_leaf && unmapping == Unmapping::Gathered {
+                        rows.push(row(one, Implementation::Barewire, Op::MapSg, None));
+                    }
+                    let strategy = Some(unmapping.name());
+                    rows.push(row(one, Implementation::Barewire, unmap_op, strategy));
+                }
+            }
+            rows
+        })
+    }
+}
+
+/// Commands of one unmap: of one call, or of the pieces of one list.
+fn invalidations(ours: &mut Barewire, job: &Job) -> u64 {
+    ours.map(job, 1);
+    ours.counts();
+    ours.unmap(job, 1);
+    ours.counts().invalidations()
+}
+
+/// Nanoseconds of one map and of one unmap (where there are pieces: of all of them).
+fn time(subject: &mut dyn Subject, job: &Job, clock_ns: f64) -> (f64, f64) {
+    let slow = subject.is_slow() && job.size.pages() >= 512;
+    let (slots, batches) = if slow { (1, 1) } else { (job.slots(), BATCHES) };
+    let (mut map_ns, mut unmap_ns) = (0.0, 0.0);
+    for batch in 0..=batches {
+        let begun = Instant::now();
+        subject.map(job, slots);
+        let mapped = Instant::now();
+        subject.unmap(job, slots);
+        let unmapped = Instant::now();
+        if batch > 0 {
+            map_ns += mapped.duration_since(begun).as_nanos() as f64 - clock_ns;
+            unmap_ns += unmapped.duration_since(mapped).as_nanos() as f64 - clock_ns;
+        }
+    }
+    let calls = (slots * batches) as f64;
+    // What is less than the clock costs is no time at all, but no ratio stands on 0.
+    ((map_ns / calls).max(0.01), (unmap_ns / calls).max(0.01))
+}
+
+/// What reading the clock costs, which every batch pays once.
+fn clock_ns() -> f64 {
+    const READS: u32 = 1_000;
+    let passes = (0..20).map(|_| {
+        let begun = Instant::now();
+        for _ in 0..READS {
+            core::hint::black_box(Instant::now());
+        }
+        begun.elapsed().as_nanos() as f64 / f64::from(READS)
+    });
+    minimum(&passes.collect::<Vec<_>>())
+}
+
+/// Measures everything; `progress` is told how many rounds are done and may end it.
+///
+/// Call it from a thread that stays on its processor.
+///
+/// # Errors
+/// What `progress` broke off with.
+///
+/// # Panics
+/// If this thread holds a [`Lease`].
+pub fn measure<B>(
+    options: Options,
+    mut progress: impl FnMut(u32) -> ControlFlow<B>,
+) -> ControlFlow<B, Vec<Row>> {
+    let _lease = Lease::take();
+    let clock_ns = clock_ns();
+    let mut contests: Vec<Contest> =
+        [(Layout::Scattered, false), (Layout::Contiguous, false), (Layout::Scattered, true)]
+            .into_iter()
+            .flat_map(|(layout, by_leaf)| SIZES.map(|size| Contest::new(size, layout, by_leaf)))
+            .collect();
+    for round in 0..options.rounds {
+        for contest in &mut contests {
+            contest.round(clock_ns);
+        }
+        progress(round + 1)?;
+    }
+    ControlFlow::Continue(contests.iter().flat_map(Contest::rows).collect())
+}

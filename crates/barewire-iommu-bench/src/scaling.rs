@@ -1,0 +1,189 @@
+//! Two threads on disjoint ranges of one table: how much more than one they do.
+//!
+//! # How it works
+//! A table is split in two parts, each with a thread of its own that maps and unmaps a scattered list
+//! as fast as it can, its tables from its own free list. They meet in the root alone. A window of one
+//! thread and one of two alternate, so that what disturbs the machine disturbs both. On a machine that has
+//! other work, two threads do not get two processors; so what counts as well is how much each did in the time
+//! that it ran (where the system tells it).
+
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use barewire_iommu::{Gather, Iova, Part, Segment};
+use serde::Serialize;
+
+use crate::list::{Layout, Size};
+use crate::pool::{Lease, Tables};
+use crate::stats::{median, rounded};
+use crate::subject::{ATTRIBUTES, BASE, Barewire, Unmapping, release};
+
+/// What each call maps.
+const SIZE: &str = "2M";
+
+/// The table that is shared.
+#[derive(Debug)]
+pub struct Shared {
+    ours: Barewire,
+}
+
+/// One thread's part of it.
+#[derive(Debug)]
+pub struct Side<'t> {
+    part: Part<'t, Tables>,
+    iova: Iova,
+    list: Vec<Segment>,
+}
+
+/// What a thread did in a window.
+#[derive(Clone, Copy, Debug)]
+pub struct Ran {
+    /// Lists that were mapped and unmapped.
+    pub calls: u64,
+    /// How long it took.
+    pub seconds: f64,
+    /// How long of that it had a processor, where Linux tells it.
+    pub running_seconds: Option<f64>,
+}
+
+impl Ran {
+    /// Calls a second.
+    pub fn per_s(&self) -> f64 {
+        self.calls as f64 / self.seconds
+    }
+
+    /// Calls in a second with a processor.
+    pub fn per_running_s(&self) -> Option<f64> {
+        Some(self.calls as f64 / self.running_seconds?)
+    }
+}
+
+/// How long this thread has had a processor.
+fn running_seconds() -> Option<f64> {
+    // The kernel adds up when it schedules: let it.
+    std::thread::yield_now();
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let ns: u64 = text.split_whitespace().next()?.parse().ok()?;
+    Some(ns as f64 / 1e9)
+}
+
+impl Shared {
+    /// An empty table. Its root is of this thread's shard, so keep the [`Lease`] it was made under.
+    pub fn new(_lease: &Lease) -> Self {
+        Self { ours: Barewire::new(Unmapping::Gathered) }
+    }
+
+    /// Both halves.
+    pub fn sides(&mut self) -> [Side<'_>; 2] {
+        let list = Layout::Scattered.list(Size::from_name(SIZE).expect("one of the sizes"));
+        let (low, high) = self.ours.table().whole().split_at(Iova(BASE));
+        let side = |part, iova| Side { part, iova: Iova(iova), list: list.clone() };
+        [side(low, 0), side(high, BASE)]
+    }
+}
+
+impl Side<'_> {
+    /// Maps and unmaps until told to stop, at least once.
+    ///
+    /// # Panics
+    /// If this thread holds a [`Lease`].
+    pub fn run(&mut self, stop: &AtomicBool) -> Ran {
+        let _lease = Lease::take();
+        let bytes = self.list.iter().map(|segment| segment.len).sum();
+        let (begun, ran) = (Instant::now(), running_seconds());
+        let mut calls = 0;
+        loop {
+            let mut gather = Gather::new();
+            let mapped = self.part.map_sg(self.iova, &self.list, ATTRIBUTES, &mut gather);
+            mapped.expect("the addresses are free and the pool has tables");
+            self.part.unmap(self.iova, bytes, &mut gather).expect("all of it is mapped");
+            release(self.part.table(), &mut gather);
+            calls += 1;
+            if stop.load(Ordering::Relaxed) {
+                let seconds = begun.elapsed().as_secs_f64();
+                let running_seconds = running_seconds().zip(ran).map(|(now, then)| now - then);
+                return Ran { calls, seconds, running_seconds };
+            }
+        }
+    }
+}
+
+/// What the windows gave.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Scaling {
+    /// What each call maps and unmaps.
+    pub size: &'static str,
+    /// Calls a second of one thread.
+    pub one_per_s: f64,
+    /// Calls a second of two threads together.
+    pub two_per_s: f64,
+    /// The median of the pairs of windows' own ratios.
+    pub ratio: f64,
+    /// The same of calls in a second with a processor, where Linux tells it.
+    pub ratio_while_running: Option<f64>,
+}
+
+/// A window of one thread and one of two.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    /// The one.
+    pub one: Vec<Ran>,
+    /// The two.
+    pub two: Vec<Ran>,
+}
+
+impl Scaling {
+    /// From windows.
+    ///
+    /// # Panics
+    /// If there are none.
+    pub fn new(pairs: &[Pair]) -> Self {
+        let sum = |ran: &[Ran]| ran.iter().map(Ran::per_s).sum::<f64>();
+        let running = |ran: &[Ran]| ran.iter().map(Ran::per_running_s).sum::<Option<f64>>();
+        let of = |value: &dyn Fn(&Pair) -> f64| median(pairs.iter().map(value).collect());
+        let while_running =
+            pairs.iter().map(|pair| Some(running(&pair.two)? / running(&pair.one)?));
+        Self {
+            size: SIZE,
+            one_per_s: of(&|pair| sum(&pair.one)).round(),
+            two_per_s: of(&|pair| sum(&pair.two)).round(),
+            ratio: rounded(of(&|pair| sum(&pair.two) / sum(&pair.one))),
+            ratio_while_running: while_running.collect::<Option<_>>().map(median).map(rounded),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_that_share_a_processor_are_told_from_two_that_hinder_each_other() {
+        let ran = |calls, running| Ran { calls, seconds: 1.0, running_seconds: running };
+        let pair = |running| Pair {
+            one: vec![ran(100, Some(1.0))],
+            two: vec![ran(50, running), ran(50, running)],
+        };
+        let shared = Scaling::new(&[pair(Some(0.5))]);
+        assert_eq!((shared.ratio, shared.ratio_while_running), (1.0, Some(2.0)));
+        let hindered = Scaling::new(&[pair(Some(1.0))]);
+        assert_eq!((hindered.ratio, hindered.ratio_while_running), (1.0, Some(1.0)));
+        assert_eq!(Scaling::new(&[pair(None)]).ratio_while_running, None);
+    }
+
+    #[test]
+    fn both_sides_work_at_once() {
+        let lease = Lease::take();
+        let mut shared = Shared::new(&lease);
+        let [mut low, mut high] = shared.sides();
+        let stop = AtomicBool::new(true);
+        let ran = std::thread::scope(|scope| {
+            let other = scope.spawn(|| high.run(&stop));
+            [
+                scope.spawn(|| low.run(&stop)).join().expect("it does not panic"),
+                other.join().expect("it does not panic"),
+            ]
+        });
+        assert!(ran.iter().all(|ran| ran.calls == 1));
+    }
+}

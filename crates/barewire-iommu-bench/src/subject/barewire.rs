@@ -1,0 +1,164 @@
+//! barewire-iommu, with a TLB that only counts: what the processor does, without any hardware.
+#![allow(unsafe_code, reason = "tables go back to the pool when the caller says that nobody walks")]
+
+use barewire_iommu::{
+    Access, Attributes, Config, Context, Costs, Facts, Gather, Invalidate, Iova, Operations,
+    PageTable, Segment, Stage, Strategy,
+};
+
+use super::{Job, Subject};
+use crate::counting::{Counting, Counts};
+use crate::list::TABLE_SPAN;
+use crate::pool::Tables;
+
+/// Of every leaf that is mapped here.
+pub(crate) const ATTRIBUTES: Attributes = Attributes::new(Stage::One, Access::ReadWrite);
+
+const CONTEXT: Context = Context::Asid(1);
+
+/// What an unmap becomes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Unmapping {
+    /// The traditional way: each table is flushed by itself, address by address.
+    ByPage,
+    /// The thread's: each table is flushed by itself, by ASID; single leaves by address.
+    ByAsid,
+    /// One flush a call, by ranges (SMMUv3.2).
+    ByRange,
+    /// One flush a call, by whatever costs least: what the library does unless told otherwise.
+    Gathered,
+}
+
+impl Unmapping {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::ByPage, Self::ByAsid, Self::ByRange, Self::Gathered];
+
+    /// As the JSON writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ByPage => "by_page",
+            Self::ByAsid => "by_asid",
+            Self::ByRange => "by_range",
+            Self::Gathered => "gathered",
+        }
+    }
+
+    /// Whether each table is unhooked and flushed by a call of its own.
+    fn is_each_table(self) -> bool {
+        matches!(self, Self::ByPage | Self::ByAsid)
+    }
+
+    fn strategy(self, costs: Costs) -> Strategy {
+        match self {
+            Self::ByPage | Self::ByAsid => Strategy::ByPage,
+            Self::ByRange => Strategy::ByRange,
+            Self::Gathered => Strategy::Adaptive(costs),
+        }
+    }
+}
+
+/// A table of ours, its TLB and its strategy.
+#[derive(Debug)]
+pub struct Barewire {
+    table: PageTable<Tables>,
+    tlb: Counting,
+    unmapping: Unmapping,
+    strategy: Strategy,
+    facts: Facts,
+}
+
+impl Barewire {
+    /// An empty table of four levels.
+    pub fn new(unmapping: Unmapping) -> Self {
+        Self::with_costs(unmapping, Costs::default())
+    }
+
+    /// The same, choosing by `costs` where it chooses.
+    ///
+    /// # Panics
+    /// If the pool is empty.
+    pub fn with_costs(unmapping: Unmapping, costs: Costs) -> Self {
+        let has_ranges = unmapping == Unmapping::ByRange;
+        Self {
+            table: PageTable::new(Config::default(), Tables).expect("the pool has tables"),
+            tlb: Counting::new(has_ranges),
+            unmapping,
+            strategy: unmapping.strategy(costs),
+            facts: Facts { page_shift: 12, has_ranges, live_entries: 0 },
+        }
+    }
+
+    /// What the TLB was told since it was last asked.
+    pub fn counts(&self) -> Counts {
+        self.tlb.take()
+    }
+
+    /// What the TLB is to be told.
+    #[inline]
+    fn operations(&self, gather: &Gather) -> Operations {
+        let runs = gather.runs();
+        let walk = || runs.is_some_and(|runs| runs.iter().any(|run| run.tables));
+        if self.unmapping == Unmapping::ByAsid && walk() {
+            return Operations::CONTEXT;
+        }
+        self.strategy.operations(runs, &self.facts)
+    }
+
+    /// The table, for those who share it between threads.
+    pub(crate) fn table(&mut self) -> &mut PageTable<Tables> {
+        &mut self.table
+    }
+}
+
+#[cfg(test)]
+impl Barewire {
+    pub(super) fn descriptor(&self, iova: u64) -> barewire_iommu::Descriptor {
+        self.table.iova_to_phys(Iova(iova)).expect("it is mapped").descriptor
+    }
+}
+
+#[inline(never)]
+fn bench_iommu_map_sg(table: &mut PageTable<Tables>, iova: Iova, list: &[Segment]) {
+    let mut gather = Gather::new();
+    let mapped = table.whole().map_sg(iova, list, ATTRIBUTES, &mut gather);
+    mapped.expect("the addresses are free and the pool has tables");
+}
+
+#[inline(never)]
+fn bench_iommu_unmap(ours: &mut Barewire, iova: Iova, bytes: u64) {
+    let mut gather = Gather::new();
+    ours.table.whole().unmap(iova, bytes, &mut gather).expect("all of it is mapped");
+    let operations = ours.operations(&gather);
+    ours.tlb.flush(CONTEXT, operations.as_slice()).expect("counting does not fail");
+    release(&ours.table, &mut gather);
+}
+
+/// Gives unhooked tables back.
+#[inline]
+pub(crate) fn release(table: &PageTable<Tables>, gather: &mut Gather) {
+    // SAFETY: the gather is of this table, and nobody walks here: there is no device.
+    unsafe { table.release(gather) };
+}
+
+impl Subject for Barewire {
+    fn map(&mut self, job: &Job, slots: usize) {
+        for slot in 0..slots {
+            bench_iommu_map_sg(&mut self.table, Iova(job.iova(slot)), &job.list);
+        }
+    }
+
+    fn unmap(&mut self, job: &Job, slots: usize) {
+        for slot in 0..slots {
+            for (iova, bytes) in job.unmaps(slot) {
+                let step = if self.unmapping.is_each_table() { TABLE_SPAN } else { bytes };
+                for part in (0..bytes).step_by(step as usize) {
+                    bench_iommu_unmap(self, Iova(iova + part), step.min(bytes - part));
+                }
+            }
+        }
+    }
+
+    fn translate(&self, _job: &Job, iova: u64) -> Option<u64> {
+        self.table.iova_to_phys(Iova(iova)).map(|found| found.phys.0)
+    }
+}

@@ -1,0 +1,171 @@
+//! The crate page_table_multiarch, on a host: it makes no TLB maintenance there.
+//!
+//! Its format for this architecture is only built for it, so ours stands in through the crate's own
+//! traits, with attributes computed once. It frees no tables before the whole goes, so after the first
+//! time its maps find them ready.
+#![allow(unsafe_code, reason = "a table's memory goes back where it came from")]
+
+use barewire_iommu::{Descriptor, PhysAddr, Pool};
+use memory_addr::{PAGE_SIZE_4K, VirtAddr};
+use page_table_multiarch::{GenericPTE, MappingFlags, PageTable64, PagingHandler, PagingMetaData};
+
+use super::{ATTRIBUTES, BASE, Job, Subject};
+use crate::list::{Layout, PAGE};
+use crate::pool::{TABLE, Tables};
+
+/// 48 bits by four levels.
+#[derive(Debug)]
+struct Shape;
+
+impl PagingMetaData for Shape {
+    const LEVELS: usize = 4;
+    const PA_MAX_BITS: usize = 48;
+    const VA_MAX_BITS: usize = 48;
+
+    type VirtAddr = VirtAddr;
+
+    fn flush_tlb(_: Option<VirtAddr>) {}
+}
+
+/// A VMSAv8-64 descriptor.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+struct Entry(Descriptor);
+
+impl GenericPTE for Entry {
+    fn new_page(paddr: memory_addr::PhysAddr, _: MappingFlags, is_huge: bool) -> Self {
+        let level = if is_huge { 2 } else { 3 };
+        Self(Descriptor::leaf(PhysAddr(paddr.as_usize() as u64), level, ATTRIBUTES.bits()))
+    }
+
+    fn new_table(paddr: memory_addr::PhysAddr) -> Self {
+        Self(Descriptor::table(PhysAddr(paddr.as_usize() as u64)))
+    }
+
+    fn paddr(&self) -> memory_addr::PhysAddr {
+        memory_addr::PhysAddr::from_usize(self.0.address().0 as usize)
+    }
+
+    fn flags(&self) -> MappingFlags {
+        MappingFlags::READ | MappingFlags::WRITE
+    }
+
+    fn set_paddr(&mut self, paddr: memory_addr::PhysAddr) {
+        self.0.0 = self.0.0 & !self.0.address().0 | paddr.as_usize() as u64;
+    }
+
+    fn set_flags(&mut self, _: MappingFlags, _: bool) {}
+
+    fn bits(self) -> usize {
+        self.0.0 as usize
+    }
+
+    fn is_unused(&self) -> bool {
+        self.0.0 == 0
+    }
+
+    fn is_present(&self) -> bool {
+        self.0.is_valid()
+    }
+
+    fn is_huge(&self) -> bool {
+        self.0.is_leaf(2)
+    }
+
+    fn clear(&mut self) {
+        self.0 = Descriptor(0);
+    }
+}
+
+/// Its tables come from our pool.
+#[derive(Debug)]
+struct Ours;
+
+impl PagingHandler for Ours {
+    fn alloc_frames(count: usize, align: usize) -> Option<memory_addr::PhysAddr> {
+        if count != 1 || align > PAGE_SIZE_4K {
+            return None;
+        }
+        Some(memory_addr::PhysAddr::from_usize(Tables.alloc(TABLE)?.0 as usize))
+    }
+
+    fn dealloc_frames(paddr: memory_addr::PhysAddr, count: usize) {
+        assert_eq!(count, 1, "as allocated");
+        // SAFETY: the crate gives back what it allocated, and does not use it again.
+        unsafe { Tables.free(PhysAddr(paddr.as_usize() as u64), TABLE) };
+    }
+
+    fn phys_to_virt(paddr: memory_addr::PhysAddr) -> VirtAddr {
+        let table = Tables.pointer(PhysAddr(paddr.as_usize() as u64));
+        VirtAddr::from_usize(table.as_ptr().expose_provenance())
+    }
+}
+
+/// page_table_multiarch's table.
+pub struct Multiarch {
+    table: PageTable64<Shape, Entry, Ours>,
+}
+
+impl core::fmt::Debug for Multiarch {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Multiarch").finish_non_exhaustive()
+    }
+}
+
+impl Multiarch {
+    /// An empty table of four levels.
+    #[expect(clippy::new_without_default, reason = "it takes memory that a default should not")]
+    pub fn new() -> Self {
+        Self { table: PageTable64::try_new().expect("the pool has tables") }
+    }
+}
+
+impl Subject for Multiarch {
+    fn map(&mut self, job: &Job, slots: usize) {
+        let flags = MappingFlags::READ | MappingFlags::WRITE;
+        let bytes = job.size.bytes as usize;
+        for slot in 0..slots {
+            let begin = job.iova(slot);
+            let at = VirtAddr::from_usize(begin as usize);
+            let mut cursor = self.table.cursor();
+            let mapped = match job.layout {
+                Layout::Scattered => {
+                    let page_of = |iova: VirtAddr| {
+                        let page = (iova.as_usize() as u64 - begin) / PAGE;
+                        memory_addr::PhysAddr::from_usize(job.list[page as usize].phys.0 as usize)
+                    };
+                    cursor.map_region(at, page_of, bytes, flags, false)
+                }
+                Layout::Contiguous => {
+                    let phys = job.list[0].phys.0;
+                    let page_of = |iova: VirtAddr| {
+                        let phys = phys + (iova.as_usize() as u64 - begin);
+                        memory_addr::PhysAddr::from_usize(phys as usize)
+                    };
+                    cursor.map_region(at, page_of, bytes, flags, job.is_blocks())
+                }
+            };
+            mapped.expect("nothing is mapped there");
+        }
+    }
+
+    fn unmap(&mut self, job: &Job, slots: usize) {
+        for slot in 0..slots {
+            for (iova, bytes) in job.unmaps(slot) {
+                let at = VirtAddr::from_usize(iova as usize);
+                let unmapped = self.table.cursor().unmap_region(at, bytes as usize);
+                unmapped.expect("all of it is mapped");
+            }
+        }
+    }
+
+    fn is_slow(&self) -> bool {
+        true
+    }
+
+    fn translate(&self, _job: &Job, iova: u64) -> Option<u64> {
+        debug_assert!(iova >= BASE);
+        let found = self.table.query(VirtAddr::from_usize(iova as usize));
+        found.ok().map(|(phys, ..)| phys.as_usize() as u64)
+    }
+}

@@ -1,0 +1,278 @@
+//! What eight bytes of a table say.
+//!
+//! *Read first*: Arm ARM DDI 0487, D8.3 (formats), D8.4 (access), D8.6 (memory types).
+//!
+//! Hardware ignores or tolerates some encodings that nobody should write: reserved bits, a block
+//! where none may stand. These are a [`Flaw`] here.
+
+use barewire_iommu::{Access, MemoryType, Shareability, Stage};
+
+use crate::shape::Shape;
+
+/// What a leaf allows, decoded.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Meaning {
+    /// A device may read.
+    pub read: bool,
+    /// A device may write.
+    pub write: bool,
+    /// How.
+    pub memory: MemoryType,
+    /// Among whom.
+    pub shareability: Shareability,
+}
+
+/// A translation that ends a walk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Leaf {
+    /// The first input address.
+    pub iova: u64,
+    /// The level it stands at.
+    pub level: u32,
+    /// Its length in bytes.
+    pub len: u64,
+    /// The first output address.
+    pub output: u64,
+    /// What it allows.
+    pub meaning: Meaning,
+    /// Not tagged with an ASID: nG is clear, at stage 1.
+    pub global: bool,
+    /// The descriptor.
+    pub raw: u64,
+}
+
+impl Leaf {
+    /// The first input address after it.
+    pub fn end(&self) -> u64 {
+        self.iova + self.len
+    }
+
+    /// Whether both translate alike wherever both translate.
+    pub fn agrees(&self, other: &Self) -> bool {
+        self.meaning == other.meaning
+            && self.global == other.global
+            && self.output.wrapping_sub(self.iova) == other.output.wrapping_sub(other.iova)
+    }
+}
+
+/// What stands in an entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Entry {
+    /// Bit 0 is clear.
+    Invalid,
+    /// The walk goes on in the table at this address.
+    Table(u64),
+    /// The walk ends here.
+    Leaf(Leaf),
+}
+
+/// Why nobody should have written this.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Flaw {
+    /// A block at a level that has none; at level 3, 0b01.
+    BlockHere,
+    /// Bits set that are reserved, or that the library does not use: these.
+    Bits(u64),
+    /// The output address has too many bits.
+    AddressSize(u64),
+    /// The access flag is clear.
+    AccessFlag,
+    /// A memory type that the library has no name for.
+    Memory,
+    /// SH = 0b01.
+    Shareability,
+    /// Devices may neither read nor write.
+    NoAccess,
+    /// Devices may execute.
+    Executable,
+}
+
+/// Bits `low..=high`.
+const fn bits(high: u32, low: u32) -> u64 {
+    (u64::MAX >> (63 - high)) & (u64::MAX << low)
+}
+
+/// What `raw` says in a table of `level` where it translates from `iova`.
+///
+/// # Errors
+/// See [`Flaw`].
+pub fn decode(shape: &Shape, mair: u64, level: u32, iova: u64, raw: u64) -> Result<Entry, Flaw> {
+    match raw & 0b11 {
+        0b00 | 0b10 => Ok(Entry::Invalid),
+        0b11 if level < 3 => table(shape, raw).map(Entry::Table),
+        0b01 if level == 3 || !shape.block_at(level) => Err(Flaw::BlockHere),
+        _ => leaf(shape, mair, level, iova, raw).map(Entry::Leaf),
+    }
+}
+
+fn table(shape: &Shape, raw: u64) -> Result<u64, Flaw> {
+    let address = raw & bits(47, shape.page_shift());
+    let rest = raw & !address & !0b11;
+    if rest != 0 {
+        return Err(Flaw::Bits(rest));
+    }
+    below(shape, address)
+}
+
+fn below(shape: &Shape, address: u64) -> Result<u64, Flaw> {
+    if address >> shape.output_bits != 0 {
+        return Err(Flaw::AddressSize(address));
+    }
+    Ok(address)
+}
+
+fn leaf(shape: &Shape, mair: u64, level: u32, iova: u64, raw: u64) -> Result<Leaf, Flaw> {
+    let output = below(shape, raw & bits(47, shape.shift(level)))?;
+    // Between the lower attributes and the address, and what no attribute is made of: Contiguous
+    // (52), DBM (51), GP (50), software's bits (55 to 58), PBHA and hierarchical ones (59 to 63).
+    let unused = raw & (bits(shape.shift(level) - 1, 12) | bits(52, 48) | bits(63, 55));
+    if unused != 0 {
+        return Err(Flaw::Bits(unused));
+    }
+    if raw & bits(10, 10) == 0 {
+        return Err(Flaw::AccessFlag);
+    }
+    let (read, write, memory) = match shape.stage {
+        Stage::One => stage_1(mair, raw)?,
+        Stage::Two => stage_2(raw)?,
+    };
+    if !read && !write {
+        return Err(Flaw::NoAccess);
+    }
+    let shareability = match raw >> 8 & 0b11 {
+        0b00 => Shareability::Non,
+        0b10 => Shareability::Outer,
+        0b11 => Shareability::Inner,
+        _ => return Err(Flaw::Shareability),
+    };
+    let meaning = Meaning { read, write, memory, shareability };
+    let global = shape.stage == Stage::One && raw & bits(11, 11) == 0;
+    Ok(Leaf { iova, level, len: shape.span(level), output, meaning, global, raw })
+}
+
+/// AttrIndx 4:2, NS 5, AP 7:6, PXN 53, UXN 54.
+fn stage_1(mair: u64, raw: u64) -> Result<(bool, bool, MemoryType), Flaw> {
+    if raw & bits(5, 5) != 0 {
+        return Err(Flaw::Bits(bits(5, 5)));
+    }
+    if raw & bits(54, 53) != bits(54, 53) {
+        return Err(Flaw::Executable);
+    }
+    // A byte of MAIR for each index: 0xff is write-back both ways with allocation, 0x44
+    // non-cacheable, 0x04 Device-nGnRE.
+    let memory = match mair >> (8 * (raw >> 2 & 0b111)) & 0xff {
+        0xff => MemoryType::NormalWriteBack,
+        0x44 => MemoryType::NormalNonCacheable,
+        0x04 => MemoryType::DeviceNGnRE,
+        _ => return Err(Flaw::Memory),
+    };
+    // A device's accesses are unprivileged unless somebody says otherwise.
+    let (read, write) = match raw >> 6 & 0b11 {
+        0b01 => (true, true),
+        0b11 => (true, false),
+        _ => (false, false),
+    };
+    Ok((read, write, memory))
+}
+
+/// MemAttr 5:2, S2AP 7:6, XN 54:53.
+fn stage_2(raw: u64) -> Result<(bool, bool, MemoryType), Flaw> {
+    if raw & bits(11, 11) != 0 {
+        return Err(Flaw::Bits(bits(11, 11)));
+    }
+    // 54:53 = 0b10 is nobody may execute, with FEAT_XNX and without.
+    if raw & bits(54, 53) != bits(54, 54) {
+        return Err(Flaw::Executable);
+    }
+    let memory = match raw >> 2 & 0b1111 {
+        0b1111 => MemoryType::NormalWriteBack,
+        0b0101 => MemoryType::NormalNonCacheable,
+        0b0001 => MemoryType::DeviceNGnRE,
+        _ => return Err(Flaw::Memory),
+    };
+    Ok((raw & bits(6, 6) != 0, raw & bits(7, 7) != 0, memory))
+}
+
+impl Meaning {
+    /// What is asked for by these names.
+    pub fn new(
+        stage: Stage,
+        access: Access,
+        memory: MemoryType,
+        shareability: Shareability,
+    ) -> Self {
+        // Stage 1 has no encoding that allows writing alone.
+        let read = access != Access::Write || stage == Stage::One;
+        Self { read, write: access != Access::Read, memory, shareability }
+    }
+
+    /// Normal memory, inner shareable.
+    pub fn normal(stage: Stage, access: Access) -> Self {
+        Self::new(stage, access, MemoryType::NormalWriteBack, Shareability::Inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use barewire_iommu::{Attributes, Config, Granule};
+
+    fn shape(granule: Granule, stage: Stage) -> Shape {
+        Shape::new(&Config { granule, stage, ..Config::default() })
+    }
+
+    /// Every attribute that can be asked for means that to the walker.
+    #[test]
+    fn attributes_mean_what_they_are_named() {
+        let mut meanings = 0;
+        for stage in [Stage::One, Stage::Two] {
+            let shape = shape(Granule::Size4K, stage);
+            for access in [Access::Read, Access::ReadWrite, Access::Write] {
+                for memory in [
+                    MemoryType::NormalWriteBack,
+                    MemoryType::NormalNonCacheable,
+                    MemoryType::DeviceNGnRE,
+                ] {
+                    for sh in [Shareability::Non, Shareability::Outer, Shareability::Inner] {
+                        let raw = Attributes::with(stage, access, memory, sh).bits() | 0x5000 | 3;
+                        let entry = decode(&shape, Attributes::MAIR, 3, 0, raw);
+                        let Ok(Entry::Leaf(leaf)) = entry else { panic!("{entry:?}") };
+                        assert_eq!(leaf.meaning, Meaning::new(stage, access, memory, sh));
+                        assert!(!leaf.global);
+                        assert_eq!(leaf.output, 0x5000);
+                        meanings += 1;
+                    }
+                }
+            }
+        }
+        assert_eq!(meanings, 54);
+    }
+
+    #[test]
+    fn what_nobody_should_write_is_a_flaw() {
+        let one = shape(Granule::Size4K, Stage::One);
+        let good = Attributes::new(Stage::One, Access::ReadWrite).bits();
+        let at = |level, raw| decode(&one, Attributes::MAIR, level, 0, raw);
+        assert_eq!(at(3, good | 0x1000), Ok(Entry::Invalid));
+        assert_eq!(at(3, good | 0x1002), Ok(Entry::Invalid));
+        assert_eq!(at(3, good | 0x1001), Err(Flaw::BlockHere));
+        assert_eq!(at(0, good | 1), Err(Flaw::BlockHere));
+        assert!(matches!(at(1, good | 1), Ok(Entry::Leaf(leaf)) if leaf.len == 1 << 30));
+        assert!(matches!(at(2, good | 1), Ok(Entry::Leaf(leaf)) if leaf.len == 1 << 21));
+        assert_eq!(at(2, good | 0x1001), Err(Flaw::Bits(0x1000)), "a block's address is aligned");
+        assert_eq!(at(2, 0x1003), Ok(Entry::Table(0x1000)));
+        assert_eq!(at(2, 0x1003 | 1 << 63), Err(Flaw::Bits(1 << 63)));
+        assert_eq!(at(3, (good & !(1 << 10)) | 3), Err(Flaw::AccessFlag));
+        assert_eq!(at(3, (good & !(1 << 54)) | 3), Err(Flaw::Executable));
+        assert_eq!(at(3, (good & !(1 << 6)) | 3), Err(Flaw::NoAccess));
+        assert_eq!(at(3, (good & !(1 << 9)) | 3), Err(Flaw::Shareability));
+        assert_eq!(at(3, good | 3 << 2 | 3), Err(Flaw::Memory));
+        assert_eq!(at(3, good | 1 << 52 | 3), Err(Flaw::Bits(1 << 52)));
+        let small = Shape::new(&Config { output_bits: 32, ..Config::default() });
+        let far = decode(&small, Attributes::MAIR, 3, 0, good | 1 << 32 | 3);
+        assert_eq!(far, Err(Flaw::AddressSize(1 << 32)));
+        let wide = shape(Granule::Size64K, Stage::One);
+        assert_eq!(decode(&wide, 0, 1, 0, good | 1), Err(Flaw::BlockHere));
+        assert_eq!(decode(&wide, 0, 2, 0, 0x1_1003), Err(Flaw::Bits(0x1000)));
+    }
+}

@@ -1,0 +1,343 @@
+//! The walker and the TLB at every store: what it made reachable is read, judged and kept.
+
+use std::ops::Range;
+
+use barewire_iommu::Context;
+
+use super::{Fetching, Place, Slot, State};
+use crate::descriptor::{Entry, Leaf, decode};
+use crate::memory::Seen;
+use crate::naive::Naive;
+use crate::tlb::{Conflict, Tlb};
+use crate::violation::Violation;
+use crate::walker::{Root, indices};
+
+/// How a table was come to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Way {
+    /// It was hooked by the store that is being looked at.
+    Hooking,
+    /// From the root.
+    Root,
+    /// Through a cached walk that has no root any more.
+    Stale,
+}
+
+/// A table where a walk comes by.
+#[derive(Clone, Copy)]
+struct View {
+    slot: usize,
+    level: u32,
+    base: u64,
+    table: u64,
+}
+
+impl State {
+    pub(super) fn attach(&mut self, context: Context, root: Root) {
+        let slot = match self.slots.iter().position(|slot| slot.context == context) {
+            Some(index) => {
+                let slot = &mut self.slots[index];
+                slot.root = root;
+                slot.live = true;
+                slot.reference = Naive::new();
+                slot.next = None;
+                index
+            }
+            None => {
+                self.slots.push(Slot {
+                    context,
+                    root,
+                    live: true,
+                    tlb: Tlb::default(),
+                    reference: Naive::new(),
+                    next: None,
+                    settled: true,
+                    quiet: false,
+                });
+                self.slots.len() - 1
+            }
+        };
+        self.places.insert(root.table, Place { slot, level: root.shape.start, base: 0 });
+        self.scan(self.root_view(slot), &(0..u64::MAX), Way::Hooking);
+    }
+
+    pub(super) fn detach(&mut self, context: Context) {
+        let slot = self.slot(context);
+        self.slots[slot].live = false;
+        self.unhook(self.root_view(slot));
+    }
+
+    pub(super) fn quiesce(&mut self, context: Context, silent: bool) {
+        let slot = self.slot(context);
+        self.slots[slot].quiet = silent;
+        if !silent {
+            self.refetch(slot, &(0..u64::MAX));
+        }
+    }
+
+    fn root_view(&self, slot: usize) -> View {
+        let root = &self.slots[slot].root;
+        View { slot, level: root.shape.start, base: 0, table: root.table }
+    }
+
+    /// A walker may see something else in an entry than before.
+    pub(super) fn changed(&mut self, table: u64, index: usize, old: Seen) {
+        let Some(new) = self.memory.seen(table, index) else { return };
+        if old == new {
+            return;
+        }
+        let Some(place) = self.places.get(&table).copied() else {
+            self.changed_behind(table, index, new);
+            return;
+        };
+        let Place { slot, level, base } = place;
+        let view = View { slot, level, base, table };
+        let shape = self.slots[slot].root.shape;
+        let iova = base + index as u64 * shape.span(level);
+        let valid = |seen: Seen| seen.values().filter(|raw| raw & 1 != 0);
+        let made = || valid(new).filter(|raw| !old.has(*raw));
+        if !self.slots[slot].quiet {
+            for raw in made() {
+                for other in valid(old).chain(valid(new)).filter(|other| *other != raw) {
+                    self.replaced(view, iova, other, raw);
+                }
+            }
+        }
+        for raw in valid(old).filter(|raw| !new.has(*raw)) {
+            if let Ok(Entry::Table(table)) = self.decode(slot, level, iova, raw) {
+                self.unhook(View { slot, level: level + 1, base: iova, table });
+            }
+        }
+        for raw in made() {
+            self.entry(view, iova, raw, &(0..u64::MAX), Way::Hooking);
+        }
+        if valid(old).next().is_some() {
+            self.judge_kept(slot, &(iova..iova + shape.span(level)));
+        }
+    }
+
+    /// As `changed`, in a table that only cached walks still come to, if any.
+    fn changed_behind(&mut self, table: u64, index: usize, new: Seen) {
+        for slot in 0..self.slots.len() {
+            let ways: Vec<_> = self.slots[slot].tlb.walks().filter(|way| way.2 == table).collect();
+            for (level, base, table) in ways {
+                let view = View { slot, level, base, table };
+                let iova = base + index as u64 * self.slots[slot].root.shape.span(level);
+                for raw in new.values() {
+                    self.entry(view, iova, raw, &(0..u64::MAX), Way::Stale);
+                }
+            }
+        }
+    }
+
+    fn decode(&self, slot: usize, level: u32, iova: u64, raw: u64) -> Result<Entry, Violation> {
+        let Slot { context, root, .. } = self.slots[slot];
+        decode(&root.shape, root.mair, level, iova, raw).map_err(|flaw| Violation::Malformed {
+            context,
+            iova,
+            level,
+            raw,
+            flaw,
+        })
+    }
+
+    /// A valid entry became another without a break.
+    fn replaced(&mut self, view: View, iova: u64, old: u64, new: u64) {
+        let View { slot, level, .. } = view;
+        let [first, second] = [old, new].map(|raw| self.decode(slot, level, iova, raw));
+        let same = match (first, second) {
+            (Ok(Entry::Leaf(block)), Ok(Entry::Table(table)))
+            | (Ok(Entry::Table(table)), Ok(Entry::Leaf(block))) => {
+                self.options.bbml2
+                    && self.all_agree(View { level: level + 1, table, ..view }, &block)
+            }
+            _ => false,
+        };
+        if !same {
+            let context = self.slots[slot].context;
+            self.report(Violation::Replaced { context, iova, level, old, new });
+        }
+    }
+
+    /// Whether all leaves of the table that stands in a block's place translate as the block does.
+    fn all_agree(&self, at: View, block: &Leaf) -> bool {
+        let View { slot, level, table, .. } = at;
+        let shape = &self.slots[slot].root.shape;
+        let Some(valid) = self.memory.valid(table, 0..shape.entries(level)) else { return false };
+        valid.into_iter().all(|(index, raw)| {
+            let iova = block.iova + index as u64 * shape.span(level);
+            match self.decode(slot, level, iova, raw) {
+                Ok(Entry::Leaf(leaf)) => leaf.agrees(block),
+                Ok(Entry::Table(table)) => {
+                    let below = Leaf { iova, ..*block };
+                    let output = block.output + (iova - block.iova);
+                    self.all_agree(
+                        View { level: level + 1, table, ..at },
+                        &Leaf { output, ..below },
+                    )
+                }
+                _ => false,
+            }
+        })
+    }
+
+    /// Forgets that walks from a root come to a table and to all below it.
+    fn unhook(&mut self, view: View) {
+        let View { slot, level, base, table } = view;
+        if self.places.get(&table) != Some(&Place { slot, level, base }) {
+            return;
+        }
+        self.places.remove(&table);
+        let shape = self.slots[slot].root.shape;
+        for (index, raw) in self.memory.valid(table, 0..shape.entries(level)).unwrap_or_default() {
+            let iova = base + index as u64 * shape.span(level);
+            if let Ok(Entry::Table(table)) = self.decode(slot, level, iova, raw) {
+                self.unhook(View { slot, level: level + 1, base: iova, table });
+            }
+        }
+    }
+
+    /// Reads a table's entries in `range`, and all below.
+    fn scan(&mut self, view: View, range: &Range<u64>, way: Way) {
+        let View { slot, level, base, table } = view;
+        let Slot { context, root, .. } = self.slots[slot];
+        let Some(valid) = self.memory.valid(table, indices(&root.shape, level, base, range)) else {
+            self.report(Violation::NoTable { context, iova: base, table });
+            return;
+        };
+        for (index, raw) in valid {
+            let iova = base + index as u64 * root.shape.span(level);
+            self.entry(view, iova, raw, range, way);
+        }
+    }
+
+    /// Reads an entry, and all below.
+    fn entry(&mut self, view: View, iova: u64, raw: u64, range: &Range<u64>, way: Way) {
+        let View { slot, level, .. } = view;
+        match self.decode(slot, level, iova, raw) {
+            Ok(Entry::Invalid) => {}
+            Ok(Entry::Leaf(leaf)) => {
+                if way != Way::Stale {
+                    self.judge_leaf(slot, &leaf);
+                }
+                if self.fetches(slot) {
+                    self.keep(slot, leaf);
+                }
+            }
+            Ok(Entry::Table(table)) => {
+                let below = View { slot, level: level + 1, base: iova, table };
+                if way == Way::Hooking && !self.hook(below) {
+                    return;
+                }
+                if self.fetches(slot) {
+                    self.keep_walk(below);
+                }
+                self.scan(below, range, way);
+            }
+            Err(violation) => self.report(violation),
+        }
+    }
+
+    fn hook(&mut self, view: View) -> bool {
+        let View { slot, level, base, table } = view;
+        let place = Place { slot, level, base };
+        match self.places.get(&table) {
+            Some(known) if *known != place => {
+                self.report(Violation::HookedTwice { table, iova: base });
+                false
+            }
+            _ => {
+                if self.memory.is_table(table) {
+                    self.places.insert(table, place);
+                }
+                true
+            }
+        }
+    }
+
+    fn fetches(&self, slot: usize) -> bool {
+        self.options.fetching == Fetching::Always
+            && self.slots[slot].live
+            && !self.slots[slot].quiet
+    }
+
+    fn keep(&mut self, slot: usize, leaf: Leaf) {
+        let sizes = self.options.bbml2;
+        let Slot { root, tlb, .. } = &mut self.slots[slot];
+        let conflict = tlb.keep(leaf, &root.shape, sizes);
+        self.conflict(slot, conflict);
+    }
+
+    fn keep_walk(&mut self, view: View) {
+        let sizes = self.options.bbml2;
+        let tlb = &mut self.slots[view.slot].tlb;
+        let conflict = tlb.keep_walk(view.level, view.base, view.table, sizes);
+        self.conflict(view.slot, conflict);
+    }
+
+    fn conflict(&mut self, slot: usize, conflict: Option<Conflict>) {
+        if let Some(Conflict { iova, cached, made }) = conflict {
+            let context = self.slots[slot].context;
+            self.report(Violation::Conflict { context, iova, cached, made });
+        }
+    }
+
+    /// Reads all that walks of `range` may come to: from the root, and through what is cached.
+    pub(super) fn refetch(&mut self, slot: usize, range: &Range<u64>) {
+        if !self.fetches(slot) {
+            return;
+        }
+        self.scan(self.root_view(slot), range, Way::Root);
+        let shape = self.slots[slot].root.shape;
+        for (level, base, table) in self.slots[slot].tlb.walks_in(&shape, range) {
+            if self.places.get(&table) != Some(&Place { slot, level, base }) {
+                self.scan(View { slot, level, base, table }, range, Way::Stale);
+            }
+        }
+    }
+
+    /// Where a device gets: by a cached leaf, by the longest cached walk, or from the root.
+    pub(super) fn access(&mut self, context: Context, iova: u64) -> Option<Leaf> {
+        let slot = self.slot(context);
+        let page = iova..iova + 1;
+        let shape = self.slots[slot].root.shape;
+        let cached = self.slots[slot].tlb.leaves_in(&shape, &page);
+        let reference = &self.slots[slot].reference;
+        let wrong = |leaf: &&Leaf| Naive::contradicts(leaf, page.clone(), &[reference]).is_some();
+        if let Some(leaf) = cached.iter().find(wrong).or_else(|| cached.first()).copied() {
+            self.judge_access(slot, iova, &leaf);
+            return Some(leaf);
+        }
+        let mut view = self.root_view(slot);
+        if let Some(&(level, base, table)) = self.slots[slot].tlb.walks_in(&shape, &page).last() {
+            view = View { slot, level, base, table };
+        } else if !self.slots[slot].live {
+            return None;
+        }
+        loop {
+            let span = shape.span(view.level);
+            let index = indices(&shape, view.level, view.base, &page).next()?;
+            let Some(seen) = self.memory.seen(view.table, index) else {
+                self.report(Violation::NoTable { context, iova, table: view.table });
+                return None;
+            };
+            // Of two the older: the line was not written back yet.
+            match self.decode(slot, view.level, iova & !(span - 1), seen.poc) {
+                Ok(Entry::Invalid) => return None,
+                Ok(Entry::Table(table)) => {
+                    view = View { slot, level: view.level + 1, base: iova & !(span - 1), table };
+                    self.keep_walk(view);
+                }
+                Ok(Entry::Leaf(leaf)) => {
+                    self.keep(slot, leaf);
+                    self.judge_access(slot, iova, &leaf);
+                    return Some(leaf);
+                }
+                Err(violation) => {
+                    self.report(violation);
+                    return None;
+                }
+            }
+        }
+    }
+}

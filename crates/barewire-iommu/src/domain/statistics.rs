@@ -1,0 +1,108 @@
+//! Counters, for those who want them.
+
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+
+use crate::tlbi::{Invalidate, Tlbi};
+
+/// What a domain did since it was told to count. Each number is right, though not all of one
+/// moment; on 32-bit processors they wrap at 2^32.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Statistics {
+    /// Calls that mapped something.
+    pub maps: u64,
+    /// Granules they mapped.
+    pub pages_mapped: u64,
+    /// Calls that unmapped something.
+    pub unmaps: u64,
+    /// Granules they unmapped.
+    pub pages_unmapped: u64,
+    /// Unmapped ranges that went into the flush queue.
+    pub deferred: u64,
+    /// Flushes, each with a wait.
+    pub flushes: u64,
+    /// Of them, those that failed.
+    pub flushes_failed: u64,
+    /// Commands for one address.
+    pub page_commands: u64,
+    /// Range commands.
+    pub range_commands: u64,
+    /// Commands for the whole context.
+    pub context_commands: u64,
+    /// Tables that went back to the pool after a flush.
+    pub tables_freed: u64,
+}
+
+/// A counter for each; relaxed, since nothing depends on them.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    on: AtomicBool,
+    counts: [AtomicUsize; KINDS],
+}
+
+const KINDS: usize = 11;
+
+/// Which counter.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
+    Maps,
+    PagesMapped,
+    Unmaps,
+    PagesUnmapped,
+    Deferred,
+    Flushes,
+    FlushesFailed,
+    PageCommands,
+    RangeCommands,
+    ContextCommands,
+    TablesFreed,
+}
+
+impl Counters {
+    pub(super) fn set_on(&self, on: bool) {
+        self.on.store(on, Relaxed);
+    }
+
+    fn is_on(&self) -> bool {
+        self.on.load(Relaxed)
+    }
+
+    pub(super) fn add(&self, kind: Kind, count: u64) {
+        if self.is_on() {
+            self.counts[kind as usize].fetch_add(count as usize, Relaxed);
+        }
+    }
+
+    /// A flush that was made of `operations`.
+    pub(super) fn flush(&self, invalidate: &impl Invalidate, operations: &[Tlbi], ok: bool) {
+        if !self.is_on() {
+            return;
+        }
+        self.add(Kind::Flushes, 1);
+        self.add(Kind::FlushesFailed, u64::from(!ok));
+        for operation in operations {
+            let kind = match operation {
+                Tlbi::Pages { .. } => Kind::PageCommands,
+                Tlbi::Range { .. } => Kind::RangeCommands,
+                Tlbi::Context => Kind::ContextCommands,
+            };
+            self.add(kind, invalidate.commands(core::slice::from_ref(operation)));
+        }
+    }
+
+    pub(super) fn read(&self) -> Statistics {
+        let of = |kind: Kind| self.counts[kind as usize].load(Relaxed) as u64;
+        Statistics {
+            maps: of(Kind::Maps),
+            pages_mapped: of(Kind::PagesMapped),
+            unmaps: of(Kind::Unmaps),
+            pages_unmapped: of(Kind::PagesUnmapped),
+            deferred: of(Kind::Deferred),
+            flushes: of(Kind::Flushes),
+            flushes_failed: of(Kind::FlushesFailed),
+            page_commands: of(Kind::PageCommands),
+            range_commands: of(Kind::RangeCommands),
+            context_commands: of(Kind::ContextCommands),
+            tables_freed: of(Kind::TablesFreed),
+        }
+    }
+}

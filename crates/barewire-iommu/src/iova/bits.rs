@@ -1,0 +1,258 @@
+//! A bitmap with aligned gaps found a word at a time.
+
+/// Granules in a word.
+pub(super) const WORD: u64 = u64::BITS as u64;
+
+/// log2 of the largest gap with a hint of its own.
+const CLASSES: usize = 20;
+
+/// One bit for each granule, set where it is taken; storage is the caller's.
+#[derive(Debug)]
+pub(super) struct Bits<S> {
+    words: S,
+    /// The granule that bit 0 of word 0 is, a multiple of [`WORD`].
+    first: u64,
+    /// Where the search for a gap of `1 << class` granules begins: behind the last one found, but
+    /// never behind what was released since. Only a hint: the search goes round.
+    hints: [usize; CLASSES],
+}
+
+impl<S: AsRef<[u64]> + AsMut<[u64]>> Bits<S> {
+    /// All free.
+    pub(super) fn new(mut words: S, first: u64) -> Self {
+        debug_assert!(first.is_multiple_of(WORD));
+        words.as_mut().fill(0);
+        Self { words, first, hints: [0; CLASSES] }
+    }
+
+    /// All there are.
+    pub(super) fn granules(&self) -> u64 {
+        self.words.as_ref().len() as u64 * WORD
+    }
+
+    /// Takes `count` granules that begin at a multiple of `1 << align`, and tells the first.
+    pub(super) fn take(&mut self, count: u64, align: u32) -> Option<u64> {
+        let class = (align as usize).min(CLASSES - 1);
+        let words = self.words.as_ref().len();
+        let from = self.hints[class].min(words);
+        let at = self.find(count, align, from, words).or_else(|| {
+            // A gap may begin before the hint and end after it.
+            self.find(count, align, 0, words.min(from + count.div_ceil(WORD) as usize))
+        })?;
+        self.set(at, count);
+        // Of a small gap's word there may be more; of a large one's words nothing is left.
+        self.hints[class] = ((at + count - self.first) / WORD) as usize;
+        Some(at)
+    }
+
+    fn find(&self, count: u64, align: u32, from: usize, to: usize) -> Option<u64> {
+        let words = &self.words.as_ref()[..to];
+        if count <= WORD && count <= 1 << align {
+            // Such a gap lies within one word: shift and mask find all that begin at a multiple.
+            return words.iter().enumerate().skip(from).find_map(|(i, &word)| {
+                let starts = gaps(!word, count as u32) & multiples(align);
+                (starts != 0)
+                    .then(|| self.first + i as u64 * WORD + u64::from(starts.trailing_zeros()))
+            });
+        }
+        // Whole words, from a multiple to the next.
+        let step = 1u64 << align.max(WORD.trailing_zeros());
+        let mut at = (self.first + from as u64 * WORD).next_multiple_of(step);
+        let end = self.first + words.len() as u64 * WORD;
+        while at.checked_add(count)? <= end {
+            match self.last_taken(at, count) {
+                None => return Some(at),
+                Some(taken) => at = (taken + 1).next_multiple_of(step),
+            }
+        }
+        None
+    }
+
+    /// Some granule taken among `count` from `at`, which begins a word; the last such word's last,
+    /// so that a search goes on behind it.
+    fn last_taken(&self, at: u64, count: u64) -> Option<u64> {
+        let index = ((at - self.first) / WORD) as usize;
+        let whole = (count / WORD) as usize;
+        let words = self.words.as_ref();
+        let rest = words.get(index + whole).map_or(0, |word| word & below(count % WORD));
+        let found = |i: usize, word: u64| {
+            self.first + i as u64 * WORD + u64::from(63 - word.leading_zeros())
+        };
+        if rest != 0 {
+            return Some(found(index + whole, rest));
+        }
+        let words = &words[index..index + whole];
+        // All at once, which is vectors' work; where is asked only if there is something.
+        if words.iter().fold(0, |all, word| all | word) == 0 {
+            return None;
+        }
+        let last = words.iter().rposition(|&word| word != 0)?;
+        Some(found(index + last, words[last]))
+    }
+
+    /// Whether all of them are free.
+    pub(super) fn is_free(&self, at: u64, count: u64) -> bool {
+        let words = self.words.as_ref();
+        self.pieces(at, count).all(|(index, mask)| words[index] & mask == 0)
+    }
+
+    /// Takes them.
+    pub(super) fn set(&mut self, at: u64, count: u64) {
+        debug_assert!(self.is_free(at, count), "taken twice");
+        self.fill(at, count, u64::MAX);
+    }
+
+    /// Gives them back.
+    pub(super) fn clear(&mut self, at: u64, count: u64) {
+        debug_assert!(self.is_taken(at, count), "released twice");
+        self.fill(at, count, 0);
+        let index = ((at - self.first) / WORD) as usize;
+        for hint in &mut self.hints {
+            *hint = (*hint).min(index);
+        }
+    }
+
+    fn is_taken(&self, at: u64, count: u64) -> bool {
+        let words = self.words.as_ref();
+        self.pieces(at, count).all(|(index, mask)| words[index] & mask == mask)
+    }
+
+    /// Makes their bits as those of `value`.
+    fn fill(&mut self, at: u64, count: u64, value: u64) {
+        let begin = at - self.first;
+        let end = begin + count;
+        let (first, last) = ((begin / WORD) as usize, (end / WORD) as usize);
+        let (head, tail) = (!below(begin % WORD), below(end % WORD));
+        let words = self.words.as_mut();
+        let mut change = |index: usize, mask: u64| {
+            if mask != 0 {
+                words[index] = words[index] & !mask | value & mask;
+            }
+        };
+        if first == last {
+            change(first, head & tail);
+        } else {
+            change(first, head);
+            change(last, tail);
+            words[first + 1..last].fill(value);
+        }
+    }
+
+    /// The words that `count` granules from `at` lie in, and which of their bits.
+    fn pieces(&self, at: u64, count: u64) -> impl Iterator<Item = (usize, u64)> + use<S> {
+        let begin = at - self.first;
+        let end = begin + count;
+        let words = if count == 0 { 0..0 } else { begin / WORD..end.div_ceil(WORD) };
+        words.map(move |word| {
+            let first = begin.max(word * WORD) - word * WORD;
+            let last = end.min((word + 1) * WORD) - word * WORD;
+            (word as usize, below(last) & !below(first))
+        })
+    }
+}
+
+/// The lowest `count` bits, up to all.
+fn below(count: u64) -> u64 {
+    if count >= WORD { u64::MAX } else { (1 << count) - 1 }
+}
+
+/// Bits that are multiples of `1 << align`.
+fn multiples(align: u32) -> u64 {
+    if align >= WORD.trailing_zeros() { 1 } else { u64::MAX / below(1 << align) }
+}
+
+/// Bits at which `count` (1 to 64) set ones begin: by doubling, as a run of four is two runs of two.
+fn gaps(free: u64, count: u32) -> u64 {
+    let mut starts = free;
+    let mut have = 1;
+    while have < count {
+        let more = have.min(count - have);
+        starts &= starts >> more;
+        have += more;
+    }
+    starts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::vec;
+    use std::vec::Vec;
+
+    #[test]
+    fn gaps_begin_where_enough_ones_do() {
+        for free in [0, 1, 0b1011_0111, u64::MAX, u64::MAX << 7, 0x8000_0000_0000_0001] {
+            for count in 1..=64 {
+                let mut expected = 0u64;
+                for at in 0..=(64 - count) {
+                    let mask = below(u64::from(count)) << at;
+                    expected |= u64::from(free & mask == mask) << at;
+                }
+                assert_eq!(gaps(free, count), expected, "{free:#x} {count}");
+            }
+        }
+    }
+
+    #[test]
+    fn multiples_are() {
+        for align in 0..9 {
+            let expected = (0..64)
+                .filter(|bit| bit % (1u64 << align) == 0)
+                .fold(0, |mask, bit| mask | 1 << bit);
+            assert_eq!(multiples(align), expected, "{align}");
+        }
+    }
+
+    /// The smallest fitting gap's begin, by looking at every granule.
+    fn naive(taken: &BTreeSet<u64>, first: u64, end: u64, count: u64, align: u32) -> bool {
+        (first..end)
+            .filter(|at| at.is_multiple_of(1 << align))
+            .any(|at| at + count <= end && (at..at + count).all(|g| !taken.contains(&g)))
+    }
+
+    /// Every pattern of a word's taken nibbles in the first, middle and last word.
+    #[test]
+    fn a_gap_is_found_wherever_there_is_one() {
+        let step = if cfg!(miri) { 16381 } else { 13 };
+        for pattern in (0u64..1 << 16).step_by(step) {
+            let word = (0..16).fold(0, |w, i| w | ((pattern >> i & 1) * 0xf) << (4 * i));
+            let words = vec![word, !word, word.rotate_left(7)];
+            let first = 5 * WORD;
+            let taken: BTreeSet<u64> = (0..3 * WORD)
+                .filter(|bit| words[(bit / 64) as usize] >> (bit % 64) & 1 == 1)
+                .map(|bit| first + bit)
+                .collect();
+            for (count, align) in [(1, 0), (3, 2), (5, 3), (16, 4), (33, 6), (65, 7), (100, 6)] {
+                let mut bits = Bits::new(words.clone(), first);
+                bits.words.clone_from(&words);
+                for hint in 0..4 {
+                    bits.hints = [hint; CLASSES];
+                    let found = bits.take(count, align);
+                    let there = naive(&taken, first, first + 3 * WORD, count, align);
+                    assert_eq!(found.is_some(), there, "{pattern:#x} {count} {align} {hint}");
+                    if let Some(at) = found {
+                        assert!(at.is_multiple_of(1 << align));
+                        assert!((at..at + count).all(|g| !taken.contains(&g)));
+                        bits.clear(at, count);
+                    }
+                    assert_eq!(bits.words, words);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn pieces_are_the_granules() {
+        let bits = Bits::new(vec![0; 4], 64);
+        for (at, count) in [(64, 1), (64, 64), (70, 100), (127, 2), (128, 128), (64, 256)] {
+            let granules: Vec<u64> = bits
+                .pieces(at, count)
+                .flat_map(|(i, mask)| {
+                    (0..64).filter(move |b| mask >> b & 1 == 1).map(move |b| 64 + i as u64 * 64 + b)
+                })
+                .collect();
+            assert_eq!(granules, (at..at + count).collect::<Vec<_>>());
+        }
+    }
+}

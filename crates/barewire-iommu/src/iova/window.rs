@@ -1,0 +1,160 @@
+//! An allocator over storage that the caller gives.
+#![allow(unsafe_code, reason = "promises that ranges do not overlap")]
+
+use core::ops::Range;
+
+use super::bits::{Bits, WORD};
+use super::{ClaimError, IovaAllocator};
+use crate::address::Iova;
+use crate::format::Granule;
+use crate::lock::Lock;
+
+/// Ranges outside the window that can be claimed at the same time.
+const OUTSIDE: usize = 16;
+
+/// A window of IOVAs, a bit of `S` for each granule.
+///
+/// `S` is an array, a static slice, a `Vec`: 128 KiB of it for 4 GiB of 4 KiB pages.
+///
+/// Ranges are aligned to their size rounded up to a power of two (to 1 GiB, 32 MiB and 512 MiB at
+/// most with 4, 16 and 64 KiB pages), so that blocks can map them. Claims may be made outside the
+/// window too: 16 are remembered.
+///
+/// It is locked for as long as the search takes: a few words as a rule, all words if there is no
+/// gap. See [`Domain`](crate::Domain) on interrupt handlers.
+#[derive(Debug)]
+pub struct IovaWindow<S> {
+    granule: Granule,
+    inner: Lock<Inner<S>>,
+}
+
+#[derive(Debug)]
+struct Inner<S> {
+    bits: Bits<S>,
+    /// The window in granules.
+    window: Range<u64>,
+    /// Empty where there is none.
+    outside: [Range<u64>; OUTSIDE],
+}
+
+impl<S: AsRef<[u64]> + AsMut<[u64]>> IovaWindow<S> {
+    /// The window `range`, or as much of its begin as `storage` has bits for.
+    pub fn new(range: Range<Iova>, granule: Granule, storage: S) -> Self {
+        let shift = granule.shift();
+        let start = range.start.0.div_ceil(granule.bytes());
+        let first = start - start % WORD;
+        let mut bits = Bits::new(storage, first);
+        let last = first + bits.granules();
+        let end = (range.end.0 >> shift).clamp(start, last.max(start));
+        // What of the words lies before and after the window is nobody's to have.
+        bits.set(first, (start - first).min(last - first));
+        bits.set(end, last.saturating_sub(end));
+        const NONE: Range<u64> = 0..0;
+        let inner = Inner { bits, window: start..end, outside: [NONE; OUTSIDE] };
+        Self { granule, inner: Lock::new(inner) }
+    }
+
+    /// The window.
+    pub fn range(&self) -> Range<Iova> {
+        let window = self.inner.with(|inner| inner.window.clone());
+        let shift = self.granule.shift();
+        Iova(window.start << shift)..Iova(window.end << shift)
+    }
+
+    /// log2 of the alignment of `count` granules, itself in granules.
+    fn align(&self, count: u64) -> u32 {
+        let largest = match self.granule {
+            Granule::Size4K => 30,
+            Granule::Size16K => 25,
+            Granule::Size64K => 29,
+        };
+        // 64 bits' worth of granules would be rounded up beyond them.
+        let size = count.checked_next_power_of_two().map_or(u64::BITS - 1, u64::trailing_zeros);
+        size.min(largest - self.granule.shift())
+    }
+
+    fn granules(&self, range: &Range<Iova>) -> Range<u64> {
+        let shift = self.granule.shift();
+        range.start.0 >> shift..range.end.0 >> shift
+    }
+}
+
+// SAFETY: under the lock a range is looked up and marked as taken, in the bitmap or, for what is
+// outside its window, in the list; what is marked is not handed out.
+unsafe impl<S: AsRef<[u64]> + AsMut<[u64]>> IovaAllocator for IovaWindow<S> {
+    fn alloc(&self, size: u64) -> Option<Iova> {
+        if size == 0 {
+            return None;
+        }
+        let count = size.div_ceil(self.granule.bytes());
+        let at = self.inner.with(|inner| inner.bits.take(count, self.align(count)))?;
+        Some(Iova(at << self.granule.shift()))
+    }
+
+    fn claim(&self, range: Range<Iova>) -> Result<(), ClaimError> {
+        let to = self.granule.bytes();
+        if range.is_empty() || !range.start.0.is_multiple_of(to) || !range.end.0.is_multiple_of(to)
+        {
+            return Err(ClaimError::Unaligned { to });
+        }
+        let granules = self.granules(&range);
+        self.inner.with(|inner| inner.claim(granules))
+    }
+
+    unsafe fn release(&self, range: Range<Iova>) {
+        let granules = self.granules(&range);
+        self.inner.with(|inner| inner.release(granules));
+    }
+}
+
+impl<S: AsRef<[u64]> + AsMut<[u64]>> Inner<S> {
+    /// What of `range` is within the window, if anything, and what is before and after it.
+    fn split(&self, range: &Range<u64>) -> (Option<Range<u64>>, [Range<u64>; 2]) {
+        let inside = range.start.max(self.window.start)..range.end.min(self.window.end);
+        let before = range.start..range.end.min(self.window.start);
+        let after = range.start.max(self.window.end)..range.end;
+        ((!inside.is_empty()).then_some(inside), [before, after])
+    }
+
+    fn claim(&mut self, range: Range<u64>) -> Result<(), ClaimError> {
+        let (inside, outside) = self.split(&range);
+        let meets = |taken: &Range<u64>| taken.start < range.end && range.start < taken.end;
+        if self.outside.iter().any(meets) {
+            return Err(ClaimError::Taken);
+        }
+        if let Some(inside) = &inside
+            && !self.bits.is_free(inside.start, inside.end - inside.start)
+        {
+            return Err(ClaimError::Taken);
+        }
+        let needed = outside.iter().filter(|range| !range.is_empty()).count();
+        if self.outside.iter().filter(|range| range.is_empty()).count() < needed {
+            return Err(ClaimError::TooMany(OUTSIDE));
+        }
+        let mut places = self.outside.iter_mut().filter(|range| range.is_empty());
+        for piece in outside.into_iter().filter(|range| !range.is_empty()) {
+            if let Some(place) = places.next() {
+                *place = piece;
+            }
+        }
+        if let Some(inside) = inside {
+            self.bits.set(inside.start, inside.end - inside.start);
+        }
+        Ok(())
+    }
+
+    fn release(&mut self, range: Range<u64>) {
+        let (inside, outside) = self.split(&range);
+        if let Some(inside) = inside {
+            self.bits.clear(inside.start, inside.end - inside.start);
+        }
+        for taken in &mut self.outside {
+            if !taken.is_empty() && outside.contains(taken) {
+                *taken = 0..0;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
