@@ -171,7 +171,8 @@ impl<'p, P: Pool> CommandQueue<'p, P> {
     /// by the way; this is for an interrupt handler.
     pub fn recover(&self, registers: &impl Registers) {
         // One at a time: GERRORN toggled twice would raise the error again.
-        if self.recovering.swap(1, Ordering::Acquire) != 0 {
+        let turn = self.recovering.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
+        if turn.is_err() {
             return;
         }
         let acknowledged = registers.read32(GERRORN);
@@ -319,32 +320,35 @@ impl<'p, P: Pool> CommandQueue<'p, P> {
     /// 5. Whether the SMMU has passed a position.
     fn passed(&self, registers: &impl Registers, position: u32) -> bool {
         let is_passed = |consumed: u32| consumed.wrapping_sub(position).cast_signed() >= 0;
-        is_passed(self.consumed.load(Ordering::Acquire)) || {
-            self.refresh(registers);
-            is_passed(self.consumed.load(Ordering::Acquire))
-        }
+        // Acquire: whoever saw it in CONS may have been another CPU.
+        is_passed(self.consumed.load(Ordering::Acquire)) || is_passed(self.refresh(registers))
     }
 
     /// Looks how far the SMMU is, and whether it has stopped.
-    fn refresh(&self, registers: &impl Registers) {
-        let consumed = self.consumed.load(Ordering::Acquire);
-        let cons = registers.read32(CMDQ_CONS);
-        // What follows, a store to a slot or the end of an invalidation, comes after the SMMU is done.
-        fence(Ordering::Acquire);
-        // If `consumed` is still what it was, the SMMU is at most a queue's length ahead of it, and
-        // no further than it was a moment ago; else somebody else has looked later than us.
-        let ahead = self.distance(consumed, cons);
-        if ahead != 0 && ahead <= self.size() {
-            let _ = self.consumed.compare_exchange(
-                consumed,
-                consumed.wrapping_add(ahead),
-                Ordering::AcqRel,
-                Ordering::Relaxed,
-            );
-        }
-        // The reason says nothing while the error is not active, but is there when it is.
-        if cons >> CMDQ_CONS_ERR_SHIFT & CMDQ_CONS_ERR_MASK != 0 {
-            self.recover(registers);
+    fn refresh(&self, registers: &impl Registers) -> u32 {
+        let mut consumed = self.consumed.load(Ordering::Acquire);
+        loop {
+            let cons = registers.read32(CMDQ_CONS);
+            // What follows, a store to a slot or the end of an invalidation, comes after the SMMU is
+            // done.
+            fence(Ordering::Acquire);
+            // The reason says nothing while the error is not active, but is there when it is.
+            if cons >> CMDQ_CONS_ERR_SHIFT & CMDQ_CONS_ERR_MASK != 0 {
+                self.recover(registers);
+            }
+            // If `consumed` is what it was before CONS was read, CONS is at most a queue's length
+            // ahead of it. Else somebody else has looked meanwhile, and CONS may be behind: again.
+            let ahead = self.distance(consumed, cons);
+            if ahead == 0 || ahead > self.size() {
+                return consumed;
+            }
+            let end = consumed.wrapping_add(ahead);
+            let moved =
+                self.consumed.compare_exchange(consumed, end, Ordering::AcqRel, Ordering::Acquire);
+            match moved {
+                Ok(_) => return end,
+                Err(now) => consumed = now,
+            }
         }
     }
 }
