@@ -202,3 +202,100 @@ impl Default for Gather {
         Self::new()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::Granule;
+    use crate::testing::{Counting, with_arena};
+
+    const fn run(start: u64, end: u64, stride: u32, level: Option<u8>) -> Run {
+        Run { start: Iova(start), end: Iova(end), stride, tables: level.is_none(), level }
+    }
+
+    fn gathered(runs: &[Run]) -> Gather {
+        let mut gather = Gather::new();
+        runs.iter().for_each(|run| gather.record(*run));
+        gather
+    }
+
+    #[test]
+    fn what_touches_and_is_alike_is_one_run() {
+        let pages = |start, end| run(start, end, 12, Some(3));
+        for runs in [
+            [pages(0x1000, 0x2000), pages(0x2000, 0x5000)],
+            [pages(0x2000, 0x5000), pages(0x1000, 0x2000)],
+            [pages(0x1000, 0x4000), pages(0x2000, 0x5000)],
+            [pages(0x1000, 0x5000), pages(0x2000, 0x3000)],
+        ] {
+            assert_eq!(gathered(&runs).runs(), Some(&[pages(0x1000, 0x5000)][..]));
+        }
+    }
+
+    #[test]
+    fn what_differs_in_anything_is_not() {
+        let first = run(0, 0x20_0000, 12, Some(3));
+        for second in [
+            run(0x20_1000, 0x20_2000, 12, Some(3)),
+            run(0x20_0000, 0x40_0000, 21, Some(2)),
+            run(0x20_0000, 0x40_0000, 12, None),
+            Run { level: None, ..run(0x20_0000, 0x40_0000, 12, Some(3)) },
+        ] {
+            assert_eq!(gathered(&[first, second]).runs(), Some(&[first, second][..]));
+        }
+    }
+
+    #[test]
+    fn more_runs_than_can_be_told_apart_are_everything() {
+        let runs =
+            [0, 1, 2, 3, 4, 5, 6, 7, 8].map(|n| run(n << 20, (n << 20) + 0x1000, 12, Some(3)));
+        let mut gather = gathered(&runs[..8]);
+        assert_eq!(gather.runs(), Some(&runs[..8]));
+        // One that goes on is no new one.
+        gather.record(run(0x1000, 0x2000, 12, Some(3)));
+        assert_eq!(gather.runs().map(<[Run]>::len), Some(8));
+        gather.record(runs[8]);
+        assert_eq!((gather.runs(), gather.is_empty()), (None, false));
+        gather.record(runs[0]);
+        assert_eq!(gather.runs(), None);
+        assert_eq!(gather.take().runs(), None);
+        assert!(gather.is_empty());
+    }
+
+    #[test]
+    #[allow(unsafe_code, reason = "tables that no walker has seen")]
+    fn two_gathers_become_one() {
+        with_arena(Granule::Size4K, 8, |arena| {
+            let pool = Counting::new(arena);
+            let with = |tables: usize, run| {
+                let mut gather = gathered(&[run]);
+                for _ in 0..tables {
+                    let table = pool.alloc(4096).expect("room");
+                    let (chain, count) = gather.unhooked();
+                    // SAFETY: allocated just now.
+                    unsafe { chain.push(&pool, table) };
+                    *count += 1;
+                }
+                gather
+            };
+            let (first, second) = (run(0, 0x20_0000, 12, None), run(1 << 30, 2 << 30, 12, None));
+            for (a, b) in [(0, 0), (0, 2), (3, 0), (3, 2)] {
+                let mut gather = with(a, first);
+                // SAFETY: both are of this pool.
+                unsafe { gather.append(&pool, with(b, second)) };
+                assert_eq!((gather.tables(), gather.runs()), (a + b, Some(&[first, second][..])));
+                assert_eq!(pool.out.get(), (a + b) as isize);
+                // SAFETY: no walker has seen them.
+                unsafe { gather.release(&pool, 4096) };
+                assert!(gather.is_empty());
+                assert_eq!(pool.out.get(), 0);
+            }
+            let mut everything = Gather::new();
+            everything.record_everything();
+            let mut gather = with(0, first);
+            // SAFETY: both are of this pool.
+            unsafe { gather.append(&pool, everything) };
+            assert_eq!(gather.runs(), None);
+        });
+    }
+}

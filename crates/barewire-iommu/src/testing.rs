@@ -75,7 +75,7 @@ pub(crate) fn drained<P: Pool>(pool: &P, bytes: usize) -> usize {
     count
 }
 
-pub(crate) fn config(granule: Granule, stage: Stage, input_bits: u8) -> Config {
+pub(crate) const fn config(granule: Granule, stage: Stage, input_bits: u8) -> Config {
     Config { granule, stage, input_bits, output_bits: 48, bbml2: false }
 }
 

@@ -13,6 +13,8 @@ mod attributes;
 mod config;
 mod descriptor;
 mod geometry;
+#[cfg(test)]
+mod tests;
 
 pub use attributes::{Access, Attributes, MemoryType, Shareability};
 pub use config::{Config, ConfigError, Granule, Stage};

@@ -16,6 +16,8 @@
 mod arena;
 mod barrier;
 mod chain;
+#[cfg(all(test, loom))]
+mod loom_tests;
 #[cfg(any(test, not(target_has_atomic = "64")))]
 mod words;
 

@@ -155,29 +155,116 @@ mod tests {
 
     use super::*;
 
-    std::thread_local! {
-        static SEEN: RefCell<Vec<()>> = const { RefCell::new(Vec::new()) };
+    /// Both words, and what a walker would have read after each store.
+    #[derive(Default)]
+    struct Entry {
+        low: Cell<u32>,
+        high: Cell<u32>,
+        seen: RefCell<Vec<u64>>,
     }
 
-    struct Watched(Cell<u32>);
-    impl Half for Watched {
+    enum Word<'e> {
+        Low(&'e Entry),
+        High(&'e Entry),
+    }
+
+    impl Entry {
+        fn of(value: u64) -> Self {
+            let (low, high) = halves(value);
+            Self { low: Cell::new(low), high: Cell::new(high), ..Self::default() }
+        }
+
+        fn words(&self) -> (Word<'_>, Word<'_>) {
+            (Word::Low(self), Word::High(self))
+        }
+
+        fn value(&self) -> u64 {
+            join(self.low.get(), self.high.get())
+        }
+    }
+
+    impl Word<'_> {
+        fn parts(&self) -> (&Cell<u32>, &Entry) {
+            match self {
+                Word::Low(entry) => (&entry.low, entry),
+                Word::High(entry) => (&entry.high, entry),
+            }
+        }
+    }
+
+    impl Half for Word<'_> {
         fn load(&self) -> u32 {
-            self.0.get()
+            self.parts().0.get()
         }
+
         fn store(&self, value: u32) {
-            self.0.set(value);
+            let (word, entry) = self.parts();
+            word.set(value);
+            entry.seen.borrow_mut().push(entry.value());
         }
+
         fn compare_exchange(&self, current: u32, new: u32) -> Result<u32, u32> {
-            if self.0.get() == current { Ok(self.0.replace(new)) } else { Err(self.0.get()) }
+            let found = self.load();
+            if found == current {
+                self.store(new);
+                Ok(found)
+            } else {
+                Err(found)
+            }
         }
-        fn wait() {}
+
+        fn wait() {
+            unreachable!("nobody else is here");
+        }
+    }
+
+    /// Descriptors that differ in the low word, in the high one, and in both.
+    const VALUES: [u64; 8] = [
+        0,
+        0x1000,
+        0x8000_1003,
+        0x9000_1003,
+        0x0060_0000_8000_1f47,
+        0x0060_0001_8000_1f47,
+        0x0060_8765_0000_0f45,
+        0x0000_8765_0000_1003,
+    ];
+
+    /// Whether each value a walker could read was old, new, or a fault.
+    fn whole(entry: &Entry, old: u64, new: u64) {
+        for seen in entry.seen.borrow().iter() {
+            assert!(*seen == old || *seen == new || seen & 1 == 0, "{old:#x}, {new:#x}: {seen:#x}");
+        }
     }
 
     #[test]
-    fn todo() {
-        let (low, high) = (Watched(Cell::new(0)), Watched(Cell::new(0)));
-        store(&low, &high, 0x1_0000_0001);
-        assert_eq!(load(&low, &high), 0x1_0000_0001);
-        assert_eq!(publish(&low, &high, 0, 3), Err(0x1_0000_0001));
+    fn a_walker_sees_old_new_or_a_fault() {
+        for old in VALUES {
+            for new in VALUES {
+                let entry = Entry::of(old);
+                let (low, high) = entry.words();
+                assert_eq!(load(&low, &high), old);
+                store(&low, &high, new);
+                assert_eq!(load(&low, &high), new);
+                whole(&entry, old, new);
+            }
+        }
+    }
+
+    #[test]
+    fn publishing_is_for_who_finds_it_unchanged() {
+        for old in VALUES.into_iter().filter(|old| old & 1 == 0) {
+            for new in VALUES.into_iter().filter(|new| new & 1 == 1) {
+                let entry = Entry::of(old);
+                let (low, high) = entry.words();
+                assert_eq!(publish(&low, &high, old, new), Ok(()));
+                assert_eq!(entry.value(), new);
+                whole(&entry, old, new);
+                // Whoever comes late learns what stands there, and changes nothing.
+                let late = new ^ 0x10_0000;
+                assert_eq!(publish(&low, &high, old, late), Err(new));
+                assert_eq!(entry.value(), new);
+            }
+        }
     }
 }

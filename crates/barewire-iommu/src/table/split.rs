@@ -103,23 +103,25 @@ pub(super) fn remove<'t, P: Pool>(
     let result = prepare_and_replace(table, [&begin, &end], &range, exchange, &mut spare);
     Fresh::free(table, spare);
     result?;
-    let mut between = range.clone();
-    let mut removed = 0;
-    for cut in [&begin, &end].into_iter().flatten() {
-        let block = cut.base..cut.base + cut.span();
-        removed += block.end.min(range.end) - block.start.max(range.start);
-        if cut.base <= range.start {
-            between.start = block.end.min(range.end);
-        } else {
-            between.end = block.start;
-        }
+    // What is left of the range beside the blocks, and how much of it they had.
+    let (mut start, mut stop) = (range.start, range.end);
+    if let Some(cut) = &begin {
+        start = stop.min(cut.base + cut.span());
         gather.record(cut.run());
     }
-    let mut remover = Remover::new(gather);
-    if between.start < between.end {
-        remover.remove(node, between.start, between.end);
+    if let Some(cut) = &end {
+        stop = cut.base;
     }
-    Ok(removed + remover.finish())
+    let mut removed = (start - range.start) + (range.end - stop);
+    if start < stop {
+        let mut remover = Remover::new(gather);
+        remover.remove(node, start, stop);
+        removed += remover.finish();
+    }
+    if let Some(cut) = &end {
+        gather.record(cut.run());
+    }
+    Ok(removed)
 }
 
 fn prepare_and_replace<P: Pool>(

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::vec::Vec;
 
+use super::release;
 use crate::address::{Iova, PhysAddr, Segment};
 use crate::format::{Config, Granule, Stage};
 use crate::gather::Gather;
@@ -111,12 +112,6 @@ fn check(config: Config, seed: u64) {
         drop(table);
         assert_eq!(pool.out.get(), 0, "tables leaked");
     });
-}
-
-#[allow(unsafe_code, reason = "no hardware walks here")]
-fn release<P: crate::Pool>(table: &PageTable<P>, gather: &mut Gather) {
-    // SAFETY: no walker is there.
-    unsafe { table.release(gather) };
 }
 
 #[test]

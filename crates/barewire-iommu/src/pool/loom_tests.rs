@@ -1,0 +1,165 @@
+//! The free list and two-word entries under a model checker:
+//! `RUSTFLAGS="--cfg loom" cargo test -p barewire-iommu --release --lib loom`.
+#![allow(unsafe_code, reason = "tables are freed by whoever has them")]
+
+use core::ptr::NonNull;
+use std::vec::Vec;
+
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU32, Ordering};
+use loom::thread;
+
+use super::words::{self, Half};
+use super::*;
+
+impl Half for AtomicU32 {
+    fn load(&self) -> u32 {
+        self.load(Ordering::Acquire)
+    }
+
+    fn store(&self, value: u32) {
+        self.store(value, Ordering::Release);
+    }
+
+    fn compare_exchange(&self, current: u32, new: u32) -> Result<u32, u32> {
+        self.compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire)
+    }
+
+    fn wait() {
+        thread::yield_now();
+    }
+}
+
+/// Two who would publish the same entry, and a walker.
+fn race(values: [u64; 2]) {
+    loom::model(move || {
+        let entry = Arc::new((AtomicU32::new(0), AtomicU32::new(0)));
+        let publishers = values.map(|value| {
+            let entry = entry.clone();
+            thread::spawn(move || words::publish(&entry.0, &entry.1, 0, value))
+        });
+        let (low, high) = (entry.0.load(Ordering::Acquire), entry.1.load(Ordering::Acquire));
+        if low & 1 == 1 {
+            assert!(values.contains(&(u64::from(high) << 32 | u64::from(low))), "torn");
+        }
+        let results = publishers.map(|publisher| publisher.join().expect("no panic"));
+        let stands = words::load(&entry.0, &entry.1);
+        let winner = values.iter().position(|value| *value == stands).expect("one of them");
+        assert_eq!(results[winner], Ok(()));
+        assert_eq!(results[1 - winner], Err(stands));
+    });
+}
+
+#[test]
+fn one_publisher_wins_below_4_gib() {
+    race([0x1003, 0x2003]);
+}
+
+#[test]
+fn one_publisher_wins_above() {
+    race([0x1_0000_1003, 0x2_0000_2003]);
+    race([0x1003, 0x2_0000_2003]);
+}
+
+/// An arena of which each table is touched by whoever has it.
+struct Watched {
+    arena: Arena<'static>,
+    touched: Vec<UnsafeCell<()>>,
+}
+
+// SAFETY: loom watches who touches what.
+unsafe impl Sync for Watched {}
+// SAFETY: as for Sync.
+unsafe impl Send for Watched {}
+
+const BYTES: usize = 64;
+
+impl Watched {
+    /// With `free` of its tables on the free list already.
+    fn new(tables: usize, free: usize) -> Arc<Self> {
+        let links: Vec<Link> = (0..tables).map(|_| Link::new()).collect();
+        // SAFETY: nobody asks where a table is.
+        let arena = unsafe { Arena::new(NonNull::dangling(), PhysAddr(0), BYTES, links.leak()) };
+        let arena = arena.expect("aligned");
+        let all = arena.alloc_chain(BYTES, free);
+        // SAFETY: allocated just now.
+        unsafe { arena.free_chain(all, BYTES) };
+        Arc::new(Self { arena, touched: (0..tables).map(|_| UnsafeCell::new(())).collect() })
+    }
+
+    /// A table, which nobody else has.
+    fn take(&self) -> Option<PhysAddr> {
+        let table = self.arena.alloc(BYTES)?;
+        self.touched[table.0 as usize / BYTES].with_mut(|_| ());
+        Some(table)
+    }
+
+    fn give(&self, table: PhysAddr) {
+        self.touched[table.0 as usize / BYTES].with_mut(|_| ());
+        // SAFETY: it was taken, and is given once.
+        unsafe { self.arena.free(table, BYTES) };
+    }
+
+    /// All are there, once.
+    fn check(&self) {
+        let mut all: Vec<PhysAddr> = core::iter::from_fn(|| self.take()).collect();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), self.touched.len());
+    }
+}
+
+fn bounded(model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(model);
+}
+
+#[test]
+fn no_table_is_handed_out_twice() {
+    bounded(|| {
+        let pool = Watched::new(3, 3);
+        let other = pool.clone();
+        // Takes two and gives the first back: the list's head is as it was, and what follows is not.
+        let thread = thread::spawn(move || {
+            let tables = (other.take(), other.take());
+            if let Some(first) = tables.0 {
+                other.give(first);
+            }
+            tables.1
+        });
+        let mine = pool.take();
+        let theirs = thread.join().expect("no panic");
+        assert!(mine.is_some() && theirs.is_some() && mine != theirs);
+        mine.into_iter().chain(theirs).for_each(|table| pool.give(table));
+        pool.check();
+    });
+}
+
+#[test]
+fn chains_are_whole() {
+    bounded(|| {
+        let pool = Watched::new(4, 2);
+        let other = pool.clone();
+        let thread = thread::spawn(move || {
+            let mut chain = other.arena.alloc_chain(BYTES, 2);
+            let mut count = 0;
+            let mut again = Chain::new();
+            // SAFETY: tables of this pool, in no other chain.
+            while let Some(table) = unsafe { chain.pop(&other.arena) } {
+                other.touched[table.0 as usize / BYTES].with_mut(|_| ());
+                // SAFETY: as above.
+                unsafe { again.push(&other.arena, table) };
+                count += 1;
+            }
+            // SAFETY: allocated, and freed once.
+            unsafe { other.arena.free_chain(again, BYTES) };
+            count
+        });
+        let (first, second) = (pool.take(), pool.take());
+        first.into_iter().chain(second).for_each(|table| pool.give(table));
+        assert!((1..=2).contains(&thread.join().expect("no panic")));
+        pool.check();
+    });
+}
