@@ -134,7 +134,7 @@ mod tests {
             (Granule::Size16K, &[1, 2, 3, 4], 1 << 47 | 2 << 36 | 3 << 25 | 4 << 14),
             (Granule::Size64K, &[2, 3, 4], 2 << 42 | 3 << 29 | 4 << 16),
         ];
-        for (granule, way, iova) in cases {
+        for (granule, way, iova) in cases.into_iter().take(if cfg!(miri) { 1 } else { 3 }) {
             let shape = Shape::new(&Config { granule, ..Config::default() });
             let root = Root { table: 0x10_0000, shape, mair: Attributes::MAIR };
             let attributes = Attributes::new(Stage::One, Access::Read).bits();
@@ -165,7 +165,8 @@ mod tests {
 
             let mut tables = BTreeMap::new();
             for at in (root.table..=table).step_by(0x1_0000) {
-                let words: Vec<u64> = (0..8192).map(|index| word(at, index).unwrap()).collect();
+                let words: Vec<u64> =
+                    (0..shape.entries(3)).map(|index| word(at, index).unwrap()).collect();
                 tables.insert(at, words);
             }
             let words = |at| tables.get(&at).map(Vec::as_slice);

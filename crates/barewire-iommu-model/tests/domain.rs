@@ -363,8 +363,9 @@ proptest! {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "large, and nothing in it is unsafe")]
     fn nor_with_larger_granules(
-        steps in prop::collection::vec(step(), if cfg!(miri) { 2..=4 } else { 60..=60 }),
+        steps in prop::collection::vec(step(), 60..=60),
         first in policy(),
         coherent: bool,
         large: bool,
@@ -379,8 +380,9 @@ proptest! {
 
 /// 32 MiB of pages from all over: what the thread counted, on hardware that would notice.
 #[test]
+#[cfg_attr(miri, ignore = "large, and nothing in it is unsafe")]
 fn thirty_two_mebibytes_cost_8192_invalidations_16_or_1() {
-    let tables: u64 = if cfg!(miri) { 1 } else { 16 };
+    let tables: u64 = 16;
     let cases = [
         (Flushing::ByPage, Walks::EachTable, 512 * tables, tables),
         (Flushing::ByPage, Walks::Gathered, 512 * tables, 1),
@@ -406,6 +408,7 @@ fn thirty_two_mebibytes_cost_8192_invalidations_16_or_1() {
 
 /// Hardware that does not invalidate is found out, whatever the policy: these tests can fail.
 #[test]
+#[cfg_attr(miri, ignore = "large, and nothing in it is unsafe")]
 fn a_skipped_invalidation_is_found_under_every_policy() {
     let deferred = Some(Deferred::default());
     for strategy in [Flushing::ByPage, Flushing::ByRange, Flushing::ByContext] {

@@ -111,7 +111,7 @@ fn steps(kinds: &[fn(usize) -> Step], ranges: &[usize]) -> Vec<Step> {
 
 /// Every sequence of `depth` steps.
 fn all_sequences(config: Config, at: u64, steps: &[Step], depth: u32) -> usize {
-    let count = if cfg!(miri) { 3 } else { steps.len().pow(depth) };
+    let count = if cfg!(miri) { 1 } else { steps.len().pow(depth) };
     for mut number in 0..count {
         let seed = number;
         let next = |_| {
@@ -143,24 +143,28 @@ fn pairs(granule: Granule, input_bits: &[u8], ranges: &[usize]) -> usize {
 
 #[test]
 fn pairs_of_4k() {
-    let count = pairs(Granule::Size4K, &[32, 39, 40, 48], &[0, 1, 2, 3, 4]);
-    assert_eq!(count, if cfg!(miri) { 18 * 3 } else { 18 * 25 * 25 });
+    let input_bits: &[u8] = if cfg!(miri) { &[32] } else { &[32, 39, 40, 48] };
+    let count = pairs(Granule::Size4K, input_bits, &[0, 1, 2, 3, 4]);
+    assert_eq!(count, if cfg!(miri) { 3 } else { 18 * 25 * 25 });
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "large, and nothing in it is unsafe")]
 fn pairs_of_16k() {
     let count = pairs(Granule::Size16K, &[36, 41, 48], &[0, 2, 3, 4]);
-    assert_eq!(count, if cfg!(miri) { 11 * 3 } else { 11 * 20 * 20 });
+    assert_eq!(count, 11 * 20 * 20);
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "large, and nothing in it is unsafe")]
 fn pairs_of_64k() {
-    let count = pairs(Granule::Size64K, &[32, 43, 47], &[0, 2, 3]);
-    assert_eq!(count, if cfg!(miri) { 9 * 3 } else { 9 * 15 * 15 });
+    let count = pairs(Granule::Size64K, &[32, 43, 47], &[2, 3]);
+    assert_eq!(count, 9 * 10 * 10);
 }
 
 /// One deeper, where two tables of the last level and two of the one above meet.
 #[test]
+#[cfg_attr(miri, ignore = "large, and nothing in it is unsafe")]
 fn triples_of_4k() {
     let kinds = [Step::Map, Step::MapPages, Step::Unmap];
     let mut count = 0;
@@ -173,6 +177,7 @@ fn triples_of_4k() {
 
 /// With blocks that may be split, which without FEAT_BBM is refused.
 #[test]
+#[cfg_attr(miri, ignore = "large, and nothing in it is unsafe")]
 fn triples_with_bbml2() {
     let config = Config { input_bits: 39, bbml2: true, ..Config::default() };
     let kinds = [Step::Map, Step::Unmap];

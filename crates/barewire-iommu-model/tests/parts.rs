@@ -134,8 +134,9 @@ fn three(config: Config, coherent: bool, first: u64, second: u64, rounds: u32) {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "large, and nothing in it is unsafe")]
 fn parts_that_meet_within_tables_of_every_level() {
-    let rounds = if cfg!(miri) { 3 } else { 200 };
+    let rounds = 200;
     for granule in [Granule::Size4K, Granule::Size16K] {
         for (stage, input_bits, coherent) in [(Stage::One, 48, true), (Stage::Two, 40, false)] {
             let config = Config { granule, stage, input_bits, ..Config::default() };

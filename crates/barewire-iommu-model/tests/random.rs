@@ -43,6 +43,11 @@ enum Operation {
         at: Place,
         len: Length,
     },
+    /// So many things that are mapped, without a flush between: more than a gather tells apart.
+    UnmapMany {
+        which: usize,
+        count: usize,
+    },
     Flush(Flushing),
     FailingFlush(FlushFailure),
 }
@@ -92,6 +97,8 @@ fn operation() -> impl Strategy<Value = Operation> {
             .prop_map(|(at, len, checked)| Unmap { at, len, checked }),
         6 => (any::<usize>(), 0..3_u64, length(), any::<bool>())
             .prop_map(|(which, skip, len, checked)| UnmapMapped { which, skip, len, checked }),
+        1 => (any::<usize>(), 2..14_usize)
+            .prop_map(|(which, count)| UnmapMany { which, count }),
         1 => (place(), length()).prop_map(|(at, len)| UnmapQuiesced { at, len }),
         3 => flushing().prop_map(Flush),
         1 => prop_oneof![Just(FlushFailure::Before), Just(FlushFailure::After)]
@@ -177,6 +184,15 @@ fn perform(bench: &mut Bench<'_>, ground: &Ground, number: u64, operation: &Oper
                 if len.1 % 2 == 0 { all - skip } else { ground.len(iova, *len).min(all - skip) };
             let _ = if *checked { bench.unmap_checked(iova, len) } else { bench.unmap(iova, len) };
         }
+        Operation::UnmapMany { which, count } => {
+            let pieces: Vec<_> =
+                bench.map.pieces().map(|(iova, piece)| (iova, piece.len)).collect();
+            let first = which % pieces.len().max(1);
+            // Every second, so that they do not touch.
+            for &(iova, len) in pieces[first..].iter().step_by(2).take(*count) {
+                let _ = bench.unmap(iova, len);
+            }
+        }
         Operation::UnmapQuiesced { at, len } => {
             let iova = ground.iova(*at);
             bench.flush().expect("nothing fails unasked");
@@ -218,7 +234,7 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
 }
 
 macro_rules! a_thousand {
-    ($($name:ident: $granule:ident $stage:ident $input_bits:literal;)+) => {
+    ($($(#[$attribute:meta])* $name:ident: $granule:ident $stage:ident $input_bits:literal;)+) => {
         proptest! {
             #![proptest_config(ProptestConfig {
                 cases: if cfg!(miri) { 1 } else { 4 },
@@ -229,6 +245,7 @@ macro_rules! a_thousand {
             })]
             $(
                 #[test]
+                $(#[$attribute])*
                 fn $name(operations in operations(), coherent: bool, bbml2: bool) {
                     let config = Config {
                         granule: Granule::$granule,
@@ -247,9 +264,14 @@ macro_rules! a_thousand {
 a_thousand! {
     of_4k_stage_1: Size4K One 39;
     of_4k_stage_2_concatenated: Size4K Two 40;
+    #[cfg_attr(miri, ignore = "large, and nothing in it is unsafe")]
     of_4k_stage_2_one_table_above: Size4K Two 34;
+    #[cfg_attr(miri, ignore = "large, and nothing in it is unsafe")]
     of_16k_stage_1: Size16K One 48;
+    #[cfg_attr(miri, ignore = "large, and nothing in it is unsafe")]
     of_16k_stage_2_concatenated: Size16K Two 40;
+    #[cfg_attr(miri, ignore = "large, and nothing in it is unsafe")]
     of_64k_stage_1: Size64K One 42;
+    #[cfg_attr(miri, ignore = "large, and nothing in it is unsafe")]
     of_64k_stage_2: Size64K Two 48;
 }
