@@ -281,13 +281,9 @@ impl World {
     }
 }
 
-/// Runs `test` on a queue of `1 << log2` commands, the SMMU executing `count`.
-fn model(
-    bound: usize,
-    log2: u32,
-    count: u32,
-    test: impl Fn(&'static World) + Sync + Send + 'static,
-) {
+/// Every interleaving with so many preemptions, unless `BAREWIRE_LOOM_BOUND` says otherwise: a number,
+/// or `none` for every one there is.
+fn builder(bound: usize) -> loom::model::Builder {
     let mut builder = loom::model::Builder::new();
     builder.max_branches = 20_000;
     builder.preemption_bound = match std::env::var("BAREWIRE_LOOM_BOUND") {
@@ -295,40 +291,53 @@ fn model(
         Ok(text) => Some(text.parse().expect("a number, or `none`")),
         Err(_) => Some(bound),
     };
-    let count_ = std::sync::Arc::new(Counter::new(0));
-    let c2 = count_.clone();
-    builder.check(move || {
-        c2.fetch_add(1, Ordering::Relaxed);
-        let ram: &'static Ram = Box::leak(Box::new(Ram::new(32)));
-        let queue = CommandQueue::new(ram, log2).expect("memory enough");
-        let device = Device {
-            ram,
-            slots: PhysAddr(queue.base() & 0xffff_ffe0),
-            log2,
-            prod: AtomicU32::new(0),
-            cons: AtomicU32::new(0),
-            gerror: AtomicU32::new(0),
-            gerrorn: AtomicU32::new(0),
-            executed: (0..3 * EACH).map(|_| AtomicBool::new(false)).collect(),
-            bed: Bed::new(),
-            cpus: Bed::new(),
-        };
-        let world: &'static World = Box::leak(Box::new(World { queue, device }));
-        let device = thread::spawn(move || world.device.run(count));
-        test(world);
-        device.join().expect("the SMMU does not panic");
-        // SAFETY: leaked above, and all threads that had it are joined.
-        drop(unsafe { Box::from_raw(std::ptr::from_ref(world).cast_mut()) });
-        // SAFETY: as above; what borrowed it is gone.
-        drop(unsafe { Box::from_raw(std::ptr::from_ref(ram).cast_mut()) });
+    builder
+}
+
+/// Runs `test` with a queue of `1 << log2` commands.
+fn with_world(log2: u32, test: impl FnOnce(&'static World)) {
+    let ram: &'static Ram = Box::leak(Box::new(Ram::new(32)));
+    let queue = CommandQueue::new(ram, log2).expect("memory enough");
+    let device = Device {
+        ram,
+        slots: PhysAddr(queue.base() & 0xffff_ffe0),
+        log2,
+        prod: AtomicU32::new(0),
+        cons: AtomicU32::new(0),
+        gerror: AtomicU32::new(0),
+        gerrorn: AtomicU32::new(0),
+        executed: (0..3 * EACH).map(|_| AtomicBool::new(false)).collect(),
+        bed: Bed::new(),
+        cpus: Bed::new(),
+    };
+    let world: &'static World = Box::leak(Box::new(World { queue, device }));
+    test(world);
+    // SAFETY: leaked above, and `test` has joined all threads that had it.
+    drop(unsafe { Box::from_raw(std::ptr::from_ref(world).cast_mut()) });
+    // SAFETY: as above; what borrowed it is gone.
+    drop(unsafe { Box::from_raw(std::ptr::from_ref(ram).cast_mut()) });
+}
+
+/// Runs `test` while an SMMU executes `count` commands.
+fn model(
+    bound: usize,
+    log2: u32,
+    count: u32,
+    test: impl Fn(&'static World) + Sync + Send + 'static,
+) {
+    builder(bound).check(move || {
+        with_world(log2, |world| {
+            let device = thread::spawn(move || world.device.run(count));
+            test(world);
+            device.join().expect("the SMMU does not panic");
+        });
     });
-    eprintln!("{} executions", count_.load(Ordering::Relaxed));
 }
 
 /// Two CPUs, one call each, room for both.
 #[test]
 fn two_cpus() {
-    model(3, 2, 4, |world| {
+    model(2, 2, 4, |world| {
         let other = thread::spawn(|| world.issue(1, &[1]));
         world.issue(0, &[1]);
         other.join().unwrap();
@@ -338,7 +347,7 @@ fn two_cpus() {
 /// The queue has room for one batch of one: both wait for room, slots are used again and again.
 #[test]
 fn two_cpus_and_no_room() {
-    model(2, 1, 5, |world| {
+    model(1, 1, 5, |world| {
         let other = thread::spawn(|| world.issue(1, &[1]));
         world.issue(0, &[2]);
         other.join().unwrap();
@@ -348,29 +357,37 @@ fn two_cpus_and_no_room() {
 /// One call after the other wraps the queue around.
 #[test]
 fn two_cpus_wrap_around() {
-    model(2, 2, 7, |world| {
+    model(1, 2, 7, |world| {
         let other = thread::spawn(|| world.issue(1, &[1]));
         world.issue(0, &[1, 2]);
         other.join().unwrap();
     });
 }
 
-/// Three, two of which only wait for what was there before: nobody's publishing is forgotten.
+/// Three CPUs that look once and give up; only then does the SMMU begin. Nobody's batch is forgotten.
 #[test]
 fn three_cpus() {
-    model(1, 2, 4, |world| {
-        let others = [1, 2].map(|cpu| thread::spawn(move || world.issue(cpu, &[0])));
-        world.issue(0, &[1]);
-        for other in others {
-            other.join().unwrap();
-        }
+    builder(3).check(|| {
+        with_world(3, |world| {
+            let give_up = |cpu: u32| {
+                let commands = std::iter::once(numbered(cpu * EACH));
+                let result = world.queue.run(&world.device, &Once, 1, commands);
+                assert_eq!(result, Err(FlushError::Timeout));
+            };
+            let others = [1, 2].map(|cpu| thread::spawn(move || give_up(cpu)));
+            give_up(0);
+            for other in others {
+                other.join().unwrap();
+            }
+            world.device.run(6);
+        });
     });
 }
 
 /// An illegal command is its CPU's error, whoever finds it.
 #[test]
 fn an_error_is_told_to_its_own() {
-    model(2, 2, 4, |world| {
+    model(1, 2, 4, |world| {
         let other = thread::spawn(|| {
             let bad = numbered(ILLEGAL);
             let result = world.run(1, std::iter::once(bad));

@@ -2,10 +2,11 @@
 
 mod smmu_fake;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use barewire_iommu::smmu::v3::{Command, CommandQueue, Scope, Settings, Smmu};
-use barewire_iommu::smmu::{Polls, Registers};
+use barewire_iommu::smmu::{Patience, Polls, Registers};
 use barewire_iommu::{Context, FlushError, Granule, Invalidate, Iova, Pool, Tlbi};
 use smmu_fake::{Fake, Options, Ram};
 
@@ -295,6 +296,42 @@ fn an_aborted_fetch_is_tried_again() {
         assert_eq!(fake.state().executed, [numbered(0).0, numbered(1).0, SYNC]);
         assert_eq!(smmu.run(&[numbered(2)]), Ok(()));
     });
+}
+
+/// An interrupt handler that has commands of its own, while a call waits: each is told its own error,
+/// whoever dealt with it.
+#[test]
+fn calls_within_calls() {
+    /// The handler comes at the first look in vain.
+    struct Interrupted<'f, F: Fn()>(&'f F, AtomicBool);
+    impl<F: Fn()> Patience for Interrupted<'_, F> {
+        fn more(&self, _started: u64, looks: u32) -> bool {
+            if !self.1.swap(true, Ordering::Relaxed) {
+                self.0();
+            }
+            looks < 100
+        }
+    }
+
+    let bad = Command::TLBI_NSNH_ALL;
+    for (outer, inner) in [(numbered(1), bad), (bad, numbered(1)), (bad, bad), (bad, Command::SYNC)]
+    {
+        let ram = Ram::new(1 << 18);
+        let fake = Fake::new(&ram, Options { pace: 1, ..Options::default() });
+        let smmu = Smmu::new(&fake, &ram, settings(4, 100)).unwrap();
+        fake.options.lock().unwrap().illegal = vec![0x30];
+        fake.state().executed.clear();
+        let expected = |command| match command == bad {
+            true => Err(FlushError::Command(1)),
+            false => Ok(()),
+        };
+        let handler = || assert_eq!(smmu.run(&[inner]), expected(inner));
+        let interrupted = Interrupted(&handler, AtomicBool::new(false));
+        let commands = std::iter::once(outer);
+        let result = smmu.command_queue().run(&&fake, &interrupted, 1, commands);
+        assert_eq!(result, expected(outer));
+        assert_eq!(fake.state().executed.len(), 4);
+    }
 }
 
 /// An error is told to whose it is, on whichever CPU it was dealt with.

@@ -21,8 +21,10 @@ pub(crate) struct Ram {
     allocated: Mutex<BTreeMap<u64, usize>>,
     /// Allocations until there is no memory.
     pub(crate) left: Mutex<usize>,
-    /// Words stored and not cleaned, or written by a device and not invalidated.
+    /// Words stored and not cleaned.
     stale: Mutex<Vec<bool>>,
+    /// Words that a device wrote past the caches.
+    unseen: Mutex<Vec<bool>>,
     stores: Mutex<Option<Vec<Store>>>,
 }
 
@@ -34,6 +36,7 @@ impl Ram {
             allocated: Mutex::default(),
             left: Mutex::new(usize::MAX),
             stale: Mutex::new(vec![false; bytes / 8]),
+            unseen: Mutex::new(vec![false; bytes / 8]),
             stores: Mutex::default(),
         }
     }
@@ -80,7 +83,7 @@ impl Ram {
         assert!(self.is_allocated(PhysAddr(at), 8), "the device writes {at:#x}");
         self.words[index(at)].store(value, Ordering::Release);
         if !snoops {
-            self.stale.lock().unwrap()[index(at)] = true;
+            self.unseen.lock().unwrap()[index(at)] = true;
         }
     }
 }
@@ -124,10 +127,14 @@ unsafe impl Pool for Ram {
 
     fn clean(&self, table: PhysAddr, entries: std::ops::Range<usize>) {
         let first = index(table.0);
-        self.stale.lock().unwrap()[first + entries.start..first + entries.end].fill(false);
+        let words = first + entries.start..first + entries.end;
+        self.stale.lock().unwrap()[words.clone()].fill(false);
+        self.unseen.lock().unwrap()[words].fill(false);
     }
 
     unsafe fn load(&self, table: PhysAddr, index_: usize) -> u64 {
+        let is_unseen = self.unseen.lock().unwrap()[index(table.0) + index_];
+        assert!(!is_unseen, "what the caches have of {table} is old");
         self.words[index(table.0) + index_].load(Ordering::Acquire)
     }
 
