@@ -155,7 +155,7 @@ fn equal_identifiers_with_other_data_collide() {
     let one = bus.add(Script::new("one", [(1_000_000_000, frames[0])]));
     let other = bus.add(Script::new("other", [(1_000_000_000, frames[1])]));
     let third = bus.add_listener();
-    bus.catch_up(1_500_000_000);
+    bus.catch_up(1_180_000_000);
     let record = bus.records()[0];
     assert_eq!(record.outcome, Outcome::Error(ErrorKind::Bit1));
     // SOF, 11, RTR, IDE, r0, DLC 0001, one data bit; two stuff bits among the 14 zeros from 0x100's

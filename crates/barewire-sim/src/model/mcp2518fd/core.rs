@@ -415,9 +415,9 @@ impl Core {
 
     pub(super) fn write_tscon(&mut self, value: u32, at: Ps) {
         let running = self.tbc_at(at);
+        let stops = self.tscon & !value & tscon::TBCEN != 0;
         self.tscon = value & tscon::ALL;
-        // Stopped, it is reset.
-        self.set_tbc(if self.tscon & tscon::TBCEN == 0 { 0 } else { running }, at);
+        self.set_tbc(if stops { 0 } else { running }, at);
     }
 
     fn plan_overflow(&mut self) {

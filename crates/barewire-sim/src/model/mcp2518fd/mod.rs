@@ -100,13 +100,16 @@ impl Source for Pin {
 
 /// Lets bus and chip catch up; when something happens next on the bus.
 fn settle(core: &RefCell<Core>, bus: &CanBus, now: Ps) -> Ps {
-    let mut due = bus.catch_up(now);
-    // What the chip does by itself may concern the bus: it comes or goes.
-    while core.borrow_mut().catch_up(now) {
-        bus.stir();
-        due = bus.catch_up(now);
+    loop {
+        let at = core.borrow().due().min(now);
+        let bus_due = bus.catch_up(at);
+        if core.borrow_mut().catch_up(at) {
+            // What the chip does by itself may concern the bus: it comes or goes.
+            bus.stir();
+        } else if at == now {
+            return bus_due;
+        }
     }
-    due
 }
 
 impl fmt::Debug for Pin {

@@ -247,6 +247,7 @@ impl Instruction {
                 let address = self.address;
                 core.complain(|| format!("no instruction has code {code:#x} (at {address:#05x})"));
                 self.code = RESET;
+                self.done = true;
             }
         }
         false
