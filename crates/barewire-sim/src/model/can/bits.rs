@@ -176,7 +176,8 @@ impl<S: FnMut(bool)> Coder<S> {
         if iso {
             let count = self.stuffed % 8;
             let gray = count ^ count >> 1;
-            value = gray << 1 | gray.count_ones() % 2;
+            let parity = gray.count_ones() % 2;
+            value = gray << 1 | parity;
             bits = 4;
             for bit in (0..4).rev() {
                 self.crc.shift(value >> bit & 1 != 0);

@@ -37,7 +37,9 @@
 
 mod bits;
 pub mod bus;
+mod carry;
 mod confine;
+mod fate;
 mod fault;
 mod frame;
 mod node;

@@ -1,3 +1,5 @@
+//! The bus against frames worked out by hand, and against the rules of arbitration and of errors.
+
 use std::cell::RefCell;
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! What the chip is between its two wires: clocks, modes, time base, interrupts, message RAM.
+//! What the chip is between its two wires: its state, its modes, its interrupts.
 //!
 //! # Ordering
 //! 1. [`Core::catch_up`] carries out what the chip does by itself, up to a time.
@@ -7,18 +7,14 @@
 use std::collections::VecDeque;
 
 use super::TX_PREPARE_CLOCKS;
+use super::clock::OSCILLATOR_STARTS_PS;
 use super::fifo::{Fifo, Kind};
 use super::filter::Filter;
-use super::options::{ChipFaults, Options, PartKind};
-use super::regs::{con, ecc, fifocon, int, iocon, osc, tscon};
+use super::options::{ChipFaults, Options};
+use super::regs::{con, ecc, fifocon, int, iocon, osc};
 use crate::chip::Ps;
-use crate::model::can::{BitTimes, CanFrame, Counters, ErrorState};
+use crate::model::can::{CanFrame, Counters, ErrorState};
 
-const PS_PER_S: u128 = 1_000_000_000_000;
-/// How long the oscillator takes to be stable.
-const OSCILLATOR_STARTS_PS: Ps = 3_000_000_000;
-/// How long the PLL takes to lock.
-const PLL_LOCKS_PS: Ps = 1_000_000_000;
 /// Bits with which a node integrates; in internal loopback it hears its own idle bus.
 const INTEGRATION_BITS: u64 = 11;
 /// Complaints kept until somebody takes them.
@@ -77,8 +73,8 @@ pub(super) struct Core {
     pub(super) now: Ps,
     // Clocks.
     pub(super) osc: u32,
-    oscillator_ready_at: Ps,
-    pll_ready_at: Ps,
+    pub(super) oscillator_ready_at: Ps,
+    pub(super) pll_ready_at: Ps,
     // Modes.
     /// C1CON without OPMOD and BUSY.
     pub(super) con: u32,
@@ -92,8 +88,8 @@ pub(super) struct Core {
     pub(super) tdc: u32,
     pub(super) tscon: u32,
     /// A time, and C1TBC then.
-    tbc: (Ps, u32),
-    tbc_overflow_at: Ps,
+    pub(super) tbc: (Ps, u32),
+    pub(super) tbc_overflow_at: Ps,
     // Interrupts.
     pub(super) int_enables: u32,
     pub(super) int_flags: u32,
@@ -111,7 +107,7 @@ pub(super) struct Core {
     pub(super) filhit: u32,
     pub(super) ram: Box<[u8; RAM_BYTES]>,
     /// Words written with ECC on: reading others with it finds an error.
-    ecc_good: Box<[bool; RAM_BYTES / 4]>,
+    pub(super) ecc_good: Box<[bool; RAM_BYTES / 4]>,
     // Sending.
     /// What is on the bus, or was offered last: FIFO and place.
     pub(super) sending: Option<(usize, u8)>,
@@ -207,106 +203,6 @@ impl Core {
         self.update(at);
     }
 
-    // Clocks.
-
-    pub(super) fn now(&self) -> Ps {
-        self.now
-    }
-
-    pub(super) fn sysclk_hz(&self) -> u64 {
-        let times = if self.osc & osc::PLLEN != 0 { 10 } else { 1 };
-        let divisor = if self.osc & osc::SCLKDIV != 0 { 2 } else { 1 };
-        u64::from(self.options.oscillator_hz) * times / divisor
-    }
-
-    pub(super) fn clocks_ps(&self, clocks: u64) -> Ps {
-        (u128::from(clocks) * PS_PER_S / u128::from(self.sysclk_hz().max(1))) as Ps
-    }
-
-    pub(super) fn oscillator_runs(&self) -> bool {
-        self.osc & osc::OSCDIS == 0
-            && !self.options.faults.oscillator_dead
-            && self.now >= self.oscillator_ready_at
-    }
-
-    pub(super) fn read_osc(&self) -> u32 {
-        let flag = |on: bool, bit| if on { bit } else { 0 };
-        let locked = self.osc & osc::PLLEN != 0
-            && self.oscillator_runs()
-            && !self.options.faults.pll_dead
-            && self.now >= self.pll_ready_at;
-        self.osc
-            | flag(self.osc & osc::SCLKDIV != 0, osc::SCLKRDY)
-            | flag(self.oscillator_runs(), osc::OSCRDY)
-            | flag(locked, osc::PLLRDY)
-    }
-
-    pub(super) fn write_osc(&mut self, value: u32, at: Ps) {
-        let mut writable = osc::CLKODIV | osc::OSCDIS;
-        if self.options.part == PartKind::Mcp2518Fd {
-            writable |= osc::LPMEN;
-        }
-        let configuration = osc::PLLEN | osc::SCLKDIV;
-        if self.opmod == Mode::Configuration || self.opmod == Mode::Sleep {
-            writable |= configuration;
-        } else if (value ^ self.osc) & configuration != 0 {
-            self.complain(|| "OSC.PLLEN and SCLKDIV change in Configuration mode only".into());
-        }
-        let before = self.osc;
-        self.osc = self.osc & !writable | value & writable;
-        if self.osc & !before & osc::PLLEN != 0 {
-            self.pll_ready_at = at.max(self.oscillator_ready_at) + PLL_LOCKS_PS;
-        }
-        if before & !self.osc & osc::OSCDIS != 0 {
-            self.wake_up(at);
-        }
-    }
-
-    fn wake_up(&mut self, at: Ps) {
-        self.oscillator_ready_at = at + OSCILLATOR_STARTS_PS;
-        if self.osc & osc::PLLEN != 0 {
-            self.pll_ready_at = self.oscillator_ready_at + PLL_LOCKS_PS;
-        }
-        if self.opmod == Mode::Sleep {
-            self.change = Some((Mode::Configuration, self.oscillator_ready_at));
-            self.con = self.con & !(7 << con::REQOP) | 4 << con::REQOP;
-        }
-    }
-
-    /// CS falls: in low power mode that wakes the chip up, all its registers lost.
-    pub(super) fn selected(&mut self, at: Ps) {
-        let low_power = osc::LPMEN | osc::OSCDIS;
-        if self.opmod == Mode::Sleep && self.osc & low_power == low_power {
-            self.reset(at, true);
-            self.ram.fill(0xa5);
-            self.ecc_good.fill(false);
-        }
-    }
-
-    // Bit times.
-
-    fn bit_ps(&self, brp: u32, quanta: u32) -> Ps {
-        self.clocks_ps(u64::from(brp + 1) * u64::from(quanta))
-    }
-
-    pub(super) fn nominal_ps(&self) -> Ps {
-        let cfg = self.nbtcfg;
-        self.bit_ps(cfg >> 24, (cfg >> 16 & 0xff) + (cfg >> 8 & 0x7f) + 3)
-    }
-
-    pub(super) fn times(&self) -> BitTimes {
-        let cfg = self.dbtcfg;
-        BitTimes {
-            nominal_ps: self.nominal_ps(),
-            data_ps: self.bit_ps(cfg >> 24, (cfg >> 16 & 0x1f) + (cfg >> 8 & 0xf) + 3),
-        }
-    }
-
-    /// From the beginning of a nominal bit to its sample point.
-    pub(super) fn sample_ps(&self) -> Ps {
-        self.bit_ps(self.nbtcfg >> 24, (self.nbtcfg >> 16 & 0xff) + 2)
-    }
-
     // Modes.
 
     /// Whether the chip is on the bus or about to be, in which mode.
@@ -377,58 +273,6 @@ impl Core {
         }
         self.int_flags |= int::MODIF;
         self.update(at);
-    }
-
-    /// Gives every FIFO its place in RAM, one after the other.
-    pub(super) fn lay_out(&mut self) {
-        let mut offset = 0;
-        if self.con & con::STEF != 0 {
-            self.tef.offset = offset;
-            offset += self.tef.bytes();
-        }
-        for (index, fifo) in self.fifos.iter_mut().enumerate() {
-            if index == 0 && self.con & con::TXQEN == 0 {
-                continue;
-            }
-            fifo.offset = offset;
-            // Far beyond RAM it does not matter how far.
-            offset = offset.saturating_add(fifo.bytes()).min(0x4000);
-        }
-    }
-
-    // Time base.
-
-    pub(super) fn tbc_at(&self, at: Ps) -> u32 {
-        let (since, value) = self.tbc;
-        if self.tscon & tscon::TBCEN == 0 {
-            return value;
-        }
-        let prescaler = u128::from(self.tscon & tscon::TBCPRE) + 1;
-        let elapsed = u128::from(at.saturating_sub(since)) * u128::from(self.sysclk_hz());
-        value.wrapping_add((elapsed / PS_PER_S / prescaler) as u32)
-    }
-
-    pub(super) fn set_tbc(&mut self, value: u32, at: Ps) {
-        self.tbc = (at, value);
-        self.plan_overflow();
-    }
-
-    pub(super) fn write_tscon(&mut self, value: u32, at: Ps) {
-        let running = self.tbc_at(at);
-        let stops = self.tscon & !value & tscon::TBCEN != 0;
-        self.tscon = value & tscon::ALL;
-        self.set_tbc(if stops { 0 } else { running }, at);
-    }
-
-    fn plan_overflow(&mut self) {
-        let (since, value) = self.tbc;
-        self.tbc_overflow_at = Ps::MAX;
-        if self.tscon & tscon::TBCEN != 0 {
-            let ticks = (1_u128 << 32) - u128::from(value);
-            let clocks = ticks * (u128::from(self.tscon & tscon::TBCPRE) + 1);
-            let ps = (clocks * PS_PER_S).div_ceil(u128::from(self.sysclk_hz().max(1)));
-            self.tbc_overflow_at = since.saturating_add(Ps::try_from(ps).unwrap_or(Ps::MAX));
-        }
     }
 
     // What happens by itself.
@@ -593,57 +437,6 @@ impl Core {
     pub(super) fn set_faults(&mut self, faults: ChipFaults) {
         self.options.faults = faults;
         self.update(self.now);
-    }
-
-    // Message RAM, by its own offsets.
-
-    pub(super) fn ram_word(&mut self, offset: u16) -> u32 {
-        let word = usize::from(offset) / 4;
-        if self.ecccon & ecc::ECCEN != 0 && !self.ecc_good[word] {
-            self.ecc_error(ecc::DEDIF, offset);
-        }
-        self.peek_ram(offset)
-    }
-
-    pub(super) fn peek_ram(&self, offset: u16) -> u32 {
-        let place = usize::from(offset) & (RAM_BYTES - 4);
-        let bytes = &self.ram[place..place + 4];
-        u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
-    }
-
-    pub(super) fn write_ram(&mut self, offset: u16, value: u32) {
-        let place = usize::from(offset) & (RAM_BYTES - 4);
-        self.ram[place..place + 4].copy_from_slice(&value.to_le_bytes());
-        self.ecc_good[place / 4] = self.ecccon & ecc::ECCEN != 0;
-    }
-
-    pub(super) fn ecc_error(&mut self, flag: u32, offset: u16) {
-        let address = u32::from(offset) + 0x400;
-        self.eccstat = self.eccstat & 0xffff | flag | address << ecc::ERRADDR;
-        self.update(self.now);
-    }
-
-    pub(super) fn flip_ram(&mut self, address: u16, two: bool) {
-        let offset = address.saturating_sub(0x400);
-        let ecc_on = self.ecccon & ecc::ECCEN != 0;
-        if two || !ecc_on {
-            self.ram[usize::from(offset) % RAM_BYTES] ^= if two { 3 } else { 1 };
-        }
-        if ecc_on {
-            self.ecc_error(if two { ecc::DEDIF } else { ecc::SECIF }, offset & 0x7fc);
-        }
-    }
-
-    /// Whether an object lies in RAM: else the FIFOs were configured too large.
-    pub(super) fn in_ram(&mut self, fifo: &Fifo, index: u8) -> bool {
-        let end = usize::from(fifo.place(index)) + usize::from(fifo.object_bytes());
-        let fits = end <= RAM_BYTES;
-        if !fits {
-            self.complain(|| {
-                format!("a message object ends at RAM byte {end}, RAM has {RAM_BYTES}")
-            });
-        }
-        fits
     }
 
     // For the chip's page.

@@ -5,8 +5,8 @@
 //! event FIFO, filters, receiving, interrupts); the errata DS80000789 (MCP2518FD) and DS80000792 (MCP2517FD).
 //!
 //! # How it works
-//! The chip is two things at once: a [`Chip`] on the SPI wire and a [`CanNode`] on a [`CanBus`], both the
-//! same [core](core). Each byte on SPI first lets the bus catch up to the byte's time: what a byte
+//! The chip is two things at once: a [`Chip`] on the SPI wire and a [`CanNode`](super::can::CanNode)
+//! on a [`CanBus`], both the same state. Each byte on SPI first lets the bus catch up to the byte's time: what a byte
 //! reads is as it was when its first bit was clocked (a register is read whole with its first byte),
 //! and what a byte writes is written with its last bit. RAM is written a word at a time.
 //!
@@ -36,12 +36,14 @@
 //! Waking up by RXCAN; CLKO; GPIO inputs; the wake-up filter; transmitter delay compensation (registers
 //! only); edge filter; SID11; MAB overflows and with them SERRIF and SERR2LOM.
 
+mod clock;
 mod core;
 mod crc16;
 mod fifo;
 mod filter;
 mod node;
 mod options;
+mod ram;
 mod regs;
 mod sfr;
 mod spi;

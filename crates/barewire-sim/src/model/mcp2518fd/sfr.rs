@@ -26,7 +26,7 @@ impl Core {
 
     /// A word as it reads, without effects.
     pub(super) fn peek(&self, address: u16) -> Option<u32> {
-        if address % 4 != 0 || address > 0xffc {
+        if !address.is_multiple_of(4) || address > 0xffc {
             return None;
         }
         Some(match Self::is_ram(address) {
@@ -57,7 +57,8 @@ impl Core {
             return value;
         }
         let wrong = (value >> sta::FIFOCI & 0x1f) + 1;
-        value & 0xff | wrong % u32::from(fifo.size()) << sta::FIFOCI
+        let wrong = wrong % u32::from(fifo.size());
+        value & 0xff | wrong << sta::FIFOCI
     }
 
     fn sfr(&self, address: u16) -> u32 {
@@ -101,7 +102,7 @@ impl Core {
             C1FLTOBJ0..=C1MASK31 => {
                 let offset = address - C1FLTOBJ0;
                 let filter = &self.filters[usize::from(offset / 8)];
-                if offset % 8 == 0 { filter.object } else { filter.mask }
+                if offset.is_multiple_of(8) { filter.object } else { filter.mask }
             }
             OSC => self.read_osc(),
             // The pins follow the latches.
@@ -204,7 +205,8 @@ impl Core {
                     self.complain(|| "a filter is changed while it is enabled".into());
                     return;
                 }
-                let word = if offset % 8 == 0 { &mut filter.object } else { &mut filter.mask };
+                let word =
+                    if offset.is_multiple_of(8) { &mut filter.object } else { &mut filter.mask };
                 *word = merge(*word, 0x7fff_ffff);
             }
             OSC => self.write_osc(merge(self.osc, u32::MAX), at),

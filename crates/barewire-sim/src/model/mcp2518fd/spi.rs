@@ -126,7 +126,7 @@ impl Instruction {
 
     fn read(&mut self, core: &mut Core, index: u32) -> u8 {
         let address = self.address;
-        if index == 0 || address % 4 == 0 {
+        if index == 0 || address.is_multiple_of(4) {
             self.word = core.read_word(address & !3).to_le_bytes();
         }
         if index == 0 {
@@ -164,7 +164,7 @@ impl Instruction {
     }
 
     fn check_ram_start(&mut self, core: &mut Core) {
-        if Core::is_ram(self.first) && self.first % 4 != 0 {
+        if Core::is_ram(self.first) && !self.first.is_multiple_of(4) {
             let first = self.first;
             core.complain(|| format!("RAM is accessed from {first:#05x}, which begins no word"));
         }
@@ -315,7 +315,7 @@ impl Instruction {
         let data = self.bytes.saturating_sub(self.header());
         if !self.has_crc() {
             let moves = matches!(self.code, READ | WRITE) && Core::is_ram(self.first);
-            if moves && data % 4 != 0 {
+            if moves && !data.is_multiple_of(4) {
                 core.complain(|| format!("{data} bytes of RAM are no words"));
             }
             if self.code == RESET && !self.done && self.bytes > 0 && !self.complained {

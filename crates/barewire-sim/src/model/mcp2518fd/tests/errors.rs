@@ -1,3 +1,5 @@
+//! What errors on the bus do to counters, attempts and modes.
+
 use super::*;
 use crate::model::can::{Fault, Pattern, Traffic};
 

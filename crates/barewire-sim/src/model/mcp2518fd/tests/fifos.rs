@@ -1,3 +1,5 @@
+//! FIFOs, filters and the objects in RAM.
+
 use super::*;
 
 /// Where FIFO 1 begins, by the sizes of [`Bench::configure`]: events of 12 bytes, queued messages of 16.
@@ -97,7 +99,7 @@ fn filters_choose_the_fifo() {
     // FIFO 3 for frames, filter 0 to it: identifiers 0x120 to 0x12f; filter 5 to FIFO 1: extended ones.
     bench.write32(0x074, 3 << 24);
     bench.write(0x1d0, &[0x00]);
-    bench.write32(0x1f0, 0x120 | 1 << 30 & 0);
+    bench.write32(0x1f0, 0x120);
     bench.write32(0x1f4, 0x7f0 | 1 << 30);
     bench.write(0x1d0, &[0x83]);
     bench.write32(0x218, 1 << 30);

@@ -1,3 +1,5 @@
+//! The chip spoken to byte by byte, with no driver between.
+
 mod errors;
 mod fifos;
 mod modes;

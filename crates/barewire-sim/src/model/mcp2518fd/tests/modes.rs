@@ -1,3 +1,5 @@
+//! Modes of operation, and the clocks they need.
+
 use super::*;
 
 fn opmod(bench: &mut Bench) -> u32 {

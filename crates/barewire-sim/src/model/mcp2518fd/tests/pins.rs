@@ -1,3 +1,5 @@
+//! Interrupt pins at their times, and the time base.
+
 use super::*;
 use crate::line::Source as _;
 

@@ -1,3 +1,5 @@
+//! SPI instructions, their CRCs, and what goes wrong with them.
+
 use std::num::NonZeroU32;
 
 use super::*;
