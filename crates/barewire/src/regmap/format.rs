@@ -115,32 +115,19 @@ impl Format {
         self.pad_bits as u32 + self.val_bits as u32
     }
 
-    #[inline]
-    fn swapped(&self, value: u32) -> u32 {
-        match self.val_format_endian {
-            Endian::Big => value,
-            Endian::Little => value.swap_bytes() >> (32 - u32::from(self.val_bits)),
+    /// What every exchange in this format needs, worked out once.
+    pub(super) const fn codec(&self) -> Codec {
+        let value_shift = self.value_shift();
+        Codec {
+            read_head: (self.read_flag_mask as u64) << value_shift,
+            write_head: (self.write_flag_mask as u64) << value_shift,
+            value_max: self.value_max(),
+            address_shift: (value_shift + self.reg_shift as u32) as u8,
+            little_shift: match self.val_format_endian {
+                Endian::Little => 32 - self.val_bits,
+                Endian::Big => BIG,
+            },
         }
-    }
-
-    /// The exchange that reads `address`, its last bit at bit 0.
-    #[inline]
-    pub(super) fn read_frame(&self, address: u32) -> u64 {
-        u64::from(address << self.reg_shift | self.read_flag_mask) << self.value_shift()
-    }
-
-    /// The exchange that writes `value` to `address`.
-    #[inline]
-    pub(super) fn write_frame(&self, address: u32, value: u32) -> u64 {
-        let header = u64::from(address << self.reg_shift | self.write_flag_mask);
-        header << self.value_shift() | u64::from(self.swapped(value))
-    }
-
-    /// The value in what came in.
-    #[inline]
-    pub(super) fn value(&self, frame: u64) -> u32 {
-        // Cut before it is turned round: what came in during the header is not the value's.
-        self.swapped(frame as u32 & self.value_max())
     }
 
     /// A value's bytes in a bulk exchange, at the front of what is returned.
@@ -160,19 +147,65 @@ impl Format {
     }
 }
 
+/// No shift: the value's most significant byte comes first.
+const BIG: u8 = u8::MAX;
+
+/// A [`Format`] as shifts and masks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Codec {
+    read_head: u64,
+    write_head: u64,
+    pub(super) value_max: u32,
+    address_shift: u8,
+    /// How far a value of little-endian bytes, read from the last four, is from its place; [`BIG`]
+    /// if its most significant byte comes first. One byte, for one load of the hot path.
+    little_shift: u8,
+}
+
+impl Codec {
+    #[inline(always)]
+    fn swapped(&self, value: u32) -> u32 {
+        match self.little_shift {
+            BIG => value,
+            shift => value.swap_bytes() >> shift,
+        }
+    }
+
+    /// The exchange that reads `address`, its last bit at bit 0.
+    #[inline(always)]
+    pub(super) fn read_frame(&self, address: u32) -> u64 {
+        u64::from(address) << self.address_shift | self.read_head
+    }
+
+    /// The exchange that writes `value` to `address`.
+    #[inline(always)]
+    pub(super) fn write_frame(&self, address: u32, value: u32) -> u64 {
+        let value = u64::from(self.swapped(value));
+        u64::from(address) << self.address_shift | self.write_head | value
+    }
+
+    /// The value at the end of what came in, of which it has up to the last four bytes.
+    #[inline(always)]
+    pub(super) fn value<const N: usize>(&self, wire: &[u8; N]) -> u32 {
+        let mut last = [0; 4];
+        if N < 4 {
+            last[4 - N..].copy_from_slice(wire);
+        } else {
+            last.copy_from_slice(&wire[N - 4..]);
+        }
+        // Cut to the value: what came in during the header is not its.
+        match self.little_shift {
+            BIG => u32::from_be_bytes(last) & self.value_max,
+            shift => u32::from_le_bytes(last) >> shift,
+        }
+    }
+}
+
 /// The last `N` bytes of a frame, as they go over the wire.
-#[inline]
+#[inline(always)]
 pub(super) fn to_wire<const N: usize>(frame: u64) -> [u8; N] {
     let bytes = frame.to_be_bytes();
     let mut wire = [0; N];
     wire.copy_from_slice(&bytes[8 - N..]);
     wire
-}
-
-/// The frame of `N` bytes from the wire.
-#[inline]
-pub(super) fn from_wire<const N: usize>(wire: &[u8; N]) -> u64 {
-    let mut bytes = [0; 8];
-    bytes[8 - N..].copy_from_slice(wire);
-    u64::from_be_bytes(bytes)
 }

@@ -11,7 +11,7 @@ pub trait Frames<const N: usize> {
     ///
     /// # Errors
     /// What the path below reports; CS is inactive in every case.
-    fn exchange(&mut self, tx: [u8; N]) -> Result<[u8; N], MessageError>;
+    fn exchange(&mut self, tx: [u8; N]) -> Result<&[u8; N], MessageError>;
 
     /// Runs a message.
     ///
@@ -44,9 +44,9 @@ impl<'b, C: Controller + ?Sized, const N: usize> OnDevice<'b, C, N> {
 
 impl<C: Controller + ?Sized, const N: usize> Frames<N> for OnDevice<'_, C, N> {
     #[inline(always)]
-    fn exchange(&mut self, tx: [u8; N]) -> Result<[u8; N], MessageError> {
+    fn exchange(&mut self, tx: [u8; N]) -> Result<&[u8; N], MessageError> {
         *self.prepared.tx_mut() = tx;
-        self.prepared.run().copied()
+        self.prepared.run()
     }
 
     fn run(&mut self, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
@@ -56,18 +56,26 @@ impl<C: Controller + ?Sized, const N: usize> Frames<N> for OnDevice<'_, C, N> {
 
 /// Any [`Port`], another HAL's `SpiDevice` for one.
 #[derive(Debug)]
-pub struct OnPort<P>(
-    /// The port.
-    pub P,
-);
+pub struct OnPort<P, const N: usize> {
+    port: P,
+    both: [u8; N],
+}
 
-impl<P: Port, const N: usize> Frames<N> for OnPort<P> {
-    fn exchange(&mut self, mut tx: [u8; N]) -> Result<[u8; N], MessageError> {
-        self.0.run(&mut [Transfer::in_place(&mut tx)])?;
-        Ok(tx)
+impl<P: Port, const N: usize> OnPort<P, N> {
+    /// Exchanges over `port`.
+    pub const fn new(port: P) -> Self {
+        Self { port, both: [0; N] }
+    }
+}
+
+impl<P: Port, const N: usize> Frames<N> for OnPort<P, N> {
+    fn exchange(&mut self, tx: [u8; N]) -> Result<&[u8; N], MessageError> {
+        self.both = tx;
+        self.port.run(&mut [Transfer::in_place(&mut self.both)])?;
+        Ok(&self.both)
     }
 
     fn run(&mut self, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        self.0.run(message)
+        self.port.run(message)
     }
 }

@@ -63,7 +63,7 @@ pub use frames::{Frames, OnDevice, OnPort};
 pub use map::{Access, Field, Location, Map, Register};
 
 use crate::spi::Transfer;
-use format::{from_wire, to_wire};
+use format::{Codec, to_wire};
 
 /// Values of a bulk exchange that go over the wire at once.
 const BULK_AT_ONCE: usize = 32;
@@ -72,6 +72,7 @@ const BULK_AT_ONCE: usize = 32;
 #[derive(Debug)]
 pub struct RegMap<F, const N: usize> {
     frames: F,
+    codec: Codec,
     map: &'static Map,
 }
 
@@ -82,7 +83,7 @@ impl<F: Frames<N>, const N: usize> RegMap<F, N> {
     /// If `N` is not the map's [`Format::frame_bytes`].
     pub fn new(frames: F, map: &'static Map) -> Self {
         assert_eq!(N, map.format().frame_bytes(), "the bytes of an exchange in this format");
-        Self { frames, map }
+        Self { frames, codec: map.format().codec(), map }
     }
 
     /// The registers.
@@ -105,9 +106,11 @@ impl<F: Frames<N>, const N: usize> RegMap<F, N> {
         if location.register().access() == Access::WriteOnly {
             return Err(RegmapError::NotReadable { address: location.address() });
         }
-        let format = self.map.format();
-        let rx = self.frames.exchange(to_wire(format.read_frame(location.address())))?;
-        Ok(format.value(from_wire(&rx)))
+        let frame = self.codec.read_frame(location.address());
+        match self.frames.exchange(to_wire(frame)) {
+            Ok(rx) => Ok(self.codec.value(rx)),
+            Err(error) => Err(RegmapError::Message(error)),
+        }
     }
 
     /// Writes a register.
@@ -123,7 +126,7 @@ impl<F: Frames<N>, const N: usize> RegMap<F, N> {
     ) -> Result<(), RegmapError> {
         let location = location.into();
         self.check_writable(&location, value)?;
-        let frame = self.map.format().write_frame(location.address(), value);
+        let frame = self.codec.write_frame(location.address(), value);
         self.frames.exchange(to_wire(frame))?;
         Ok(())
     }
@@ -215,7 +218,7 @@ impl<F: Frames<N>, const N: usize> RegMap<F, N> {
     /// # Errors
     /// [`RegmapError::NoBulk`], of which nothing was clocked; [`RegmapError::Message`].
     pub fn read_raw(&mut self, address: u32, bytes: &mut [u8]) -> Result<(), RegmapError> {
-        let header = self.header(self.map.format().read_frame(address))?;
+        let header = self.header(self.codec.read_frame(address))?;
         let message = &mut [Transfer::write(header.bytes()), Transfer::read(bytes)];
         Ok(self.frames.run(message)?)
     }
@@ -225,7 +228,7 @@ impl<F: Frames<N>, const N: usize> RegMap<F, N> {
     /// # Errors
     /// As [`RegMap::read_raw`].
     pub fn write_raw(&mut self, address: u32, bytes: &[u8]) -> Result<(), RegmapError> {
-        let header = self.header(self.map.format().write_frame(address, 0))?;
+        let header = self.header(self.codec.write_frame(address, 0))?;
         let message = &mut [Transfer::write(header.bytes()), Transfer::write(bytes)];
         Ok(self.frames.run(message)?)
     }
@@ -266,9 +269,8 @@ impl<F: Frames<N>, const N: usize> RegMap<F, N> {
 
     #[inline]
     fn check_width(&self, address: u32, value: u32) -> Result<(), RegmapError> {
-        let format = self.map.format();
-        if value > format.value_max() {
-            let val_bits = format.val_bits;
+        if value > self.codec.value_max {
+            let val_bits = self.map.format().val_bits;
             return Err(RegmapError::ValueTooWide { address, value, val_bits });
         }
         Ok(())
