@@ -120,9 +120,9 @@ impl<F: Frames<FRAME_BYTES>> Link<F> {
 
     /// Reads `len` bytes through `buffer` and returns where they are.
     ///
-    /// With CRC, what does not match is read again: the chip may send a wrong CRC of good data when
-    /// a register changes while it is read (errata DS80000792 1 and DS80000789 1, "incorrect CRC
-    /// for certain READ_CRC commands").
+    /// With CRC, what does not match is read again: the chip sends a wrong CRC of good data when a
+    /// register changes while it is read (errata DS80000792 and DS80000789, "Incorrect CRC for
+    /// certain READ_CRC commands").
     pub(super) fn read_bytes<'b>(
         &mut self,
         address: u16,

@@ -232,8 +232,8 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
         if is(clear, int::IVMIF) {
             found.invalid = Some(self.take_invalid()?);
         }
-        // Erratum DS80000792 2: a full transmit buffer that ran dry leaves the chip in restricted or
-        // listen-only mode, with SERRIF set and MODIF late.
+        // Erratum DS80000792 1: a transmit buffer that ran dry leaves the chip in restricted or
+        // listen-only mode, which is no mode to go on in. SERRIF may be seen before MODIF.
         if clear & (int::MODIF.mask() | int::SERRIF.mask()) != 0 {
             let mode = Mode::of(con::OPMOD.get(self.link.read(&C1CON)?));
             found.mode = (mode != self.config.mode).then_some(mode);

@@ -12,7 +12,6 @@ fn a_received_frame_is_three_accesses_in_two_messages() {
     can.start().unwrap();
     let mut received = Received::EMPTY;
     let found = can.service(&mut received).unwrap();
-    drop(can);
     assert_eq!(found, Found { frame: true, ..Found::default() });
     let frame = Frame::classic(standard(0x123), &[0x11, 0x22, 0x33]).unwrap();
     assert_eq!(received, Received { frame, timestamp: 0x1000, filter: 0 });

@@ -2,6 +2,7 @@
 //! data sheet; no name of the driver's stands in one.
 
 mod bus;
+mod checked;
 mod pure;
 mod setup;
 
@@ -194,7 +195,6 @@ fn hold(config: Config, up: Vec<Step>, script: Vec<Step>, drive: impl FnOnce(&mu
     let mut can = Mcp251xfd::on_port(&mut port, Clock::default(), config).expect("is proved");
     can.start().expect("joins");
     drive(&mut can);
-    drop(can);
     assert_eq!(port.steps.len(), 0, "accesses that did not come");
 }
 
