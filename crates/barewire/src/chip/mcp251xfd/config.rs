@@ -140,6 +140,9 @@ pub struct Config {
     pub tx_order: TxOrder,
     /// Whether each transmitted frame is confirmed with its time, at two accesses more.
     pub transmit_events: bool,
+    /// Whether invalid frames are told one by one, at up to four accesses each: a node alone on its bus
+    /// has one for every attempt to transmit. States are told all the same.
+    pub invalid_frames: bool,
     /// Whether every access has a CRC, at three bytes more and up to 3 attempts.
     pub crc: bool,
     /// Periods of the system clock in a tick of the time stamps, 1 to 1024. Right to 64 bits as
@@ -162,6 +165,7 @@ impl Config {
             rx_objects: 32,
             tx_order: TxOrder::Fifo,
             transmit_events: false,
+            invalid_frames: true,
             crc: false,
             timestamp_prescaler: 40,
         }

@@ -194,7 +194,8 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
     /// What interrupts on the bus.
     fn wanted_enables(&self) -> u32 {
         let enables = int::RXIE.mask() | int::RXOVIE.mask() | int::CERRIE.mask();
-        let enables = enables | int::SERRIE.mask() | int::IVMIE.mask() | int::MODIE.mask();
+        let enables = enables | int::SERRIE.mask() | int::MODIE.mask();
+        let enables = int::IVMIE.put(enables, self.config.invalid_frames.into());
         let enables = int::TEFIE.put(enables, self.config.transmit_events.into());
         int::SPICRCIE.put(enables, self.config.crc.into())
     }

@@ -40,7 +40,7 @@ fn objects_are_taken_in_turn_and_the_last_is_followed_by_the_first() {
 
 #[test]
 fn every_bit_of_a_header_is_understood() {
-    let cases: [(&[u8; 8], Frame, u8); 4] = [
+    let cases: [(&[u8; 8], Frame, u8); 5] = [
         // Extended, 8 bytes by DLC 15, filter 31.
         (
             &[0x3f, 0xa6, 0x91, 0x18, 0x1f, 0xf8, 0x00, 0x00],
@@ -48,6 +48,8 @@ fn every_bit_of_a_header_is_understood() {
             31,
         ),
         (&[0xff, 0x07, 0, 0, 0x25, 0, 0, 0], Frame::remote(standard(0x7ff), 5).unwrap(), 0),
+        // No frame of CAN FD is remote, whatever stands there.
+        (&[0, 0, 0, 0, 0xa0, 0, 0, 0], Frame::fd(standard(0), &[], false).unwrap(), 0),
         (&[0, 0, 0, 0, 0xc0, 0, 0, 0], Frame::fd(standard(0), &[], true).unwrap(), 0),
         (&[0, 0, 0, 0, 0x80, 0x01, 0, 0], Frame::fd(standard(0), &[], false).unwrap(), 0),
     ];
@@ -355,11 +357,16 @@ fn events_confirm_what_went_out() {
         read(&[0x30, 0x1c], &[0x10, 0x00, 0x1a, 0xb8]),
         read(&[0x34, 0x00], &[1, 0, 0, 0, 0x00, 0x04, 0, 0, 0x44, 0x33, 0x22, 0x11]),
         write(&[0x20, 0x41, 0x01]),
+        read(&[0x30, 0x1c], &[0x10, 0x00, 0x1a, 0xb8]),
+        read(&[0x34, 0x0c], &[1, 0, 0, 0, 0x00, 0xfe, 0, 0, 0x45, 0x33, 0x22, 0x11]),
+        write(&[0x20, 0x41, 0x01]),
     ];
     hold(config, up, script, |can| {
         can.transmit(&Frame::classic(standard(1), &[]).unwrap()).unwrap();
         let found = can.service(&mut Received::default()).unwrap();
         let transmitted = Some(Transmitted { sequence: 2, timestamp: 0x1122_3344 });
         assert_eq!(found, Found { transmitted, ..Found::default() });
+        let found = can.service(&mut Received::default()).unwrap();
+        assert_eq!(found.transmitted.map(|event| event.sequence), Some(127), "seven bits");
     });
 }

@@ -95,6 +95,16 @@ proptest! {
 }
 
 #[test]
+fn an_old_stamp_does_not_move_the_latest_back() {
+    let mut widener = Widener::default();
+    assert_eq!(widener.widen(0x7fff_ffff), 0x7fff_ffff);
+    assert_eq!(widener.widen(0xffff_fffe), 0xffff_fffe);
+    assert_eq!(widener.widen(5), 0x1_0000_0005);
+    assert_eq!(widener.widen(0xffff_fffe), 0xffff_fffe);
+    assert_eq!(widener.widen(0x8000_0004), 0x1_8000_0004);
+}
+
+#[test]
 fn memory_is_tef_txq_fifo_1_fifo_2() {
     let layout = Layout::new(&classic()).unwrap();
     assert_eq!((layout.rx.start, layout.rx.object_bytes), (0x400, 20));

@@ -40,6 +40,7 @@ fn priority_events_and_crc_change_what_is_set_up() {
         transmit_events: true,
         tx_objects: 32,
         rx_objects: 1,
+        invalid_frames: false,
         ..classic()
     };
     let mut steps = proof();
@@ -53,7 +54,7 @@ fn priority_events_and_crc_change_what_is_set_up() {
     ]);
     steps.extend(open_filter());
     steps.extend(classic_joins());
-    *steps.last_mut().unwrap() = write(&[0x20, 0x1c, 0x00, 0x00, 0x1a, 0xb8]);
+    *steps.last_mut().unwrap() = write(&[0x20, 0x1c, 0x00, 0x00, 0x1a, 0x38]);
     hold(config, steps, vec![], |_| {});
 }
 
@@ -194,10 +195,16 @@ fn standard_filters_and_masks_are_the_manuals() {
         write(&[0x22, 0xe8, 0x00, 0x01, 0x00, 0x00]),
         write(&[0x22, 0xec, 0xf0, 0x07, 0x00, 0x40]),
         write(&[0x21, 0xef, 0x81]),
+        write(&[0x21, 0xd4, 0x00]),
+        write(&[0x22, 0x10, 0x00, 0x00, 0x00, 0x40]),
+        write(&[0x22, 0x14, 0x01, 0x08, 0x00, 0x40]),
+        write(&[0x21, 0xd4, 0x81]),
         write(&[0x21, 0xd0, 0x00]),
     ];
     hold_classic(script, |can| {
         can.set_filter(31, Some(Filter::masked(standard(0x100), 0xffff_fff0))).unwrap();
+        // The lowest bit of the upper eleven, and of the lower eighteen.
+        can.set_filter(4, Some(Filter::masked(extended(0), 0x0004_0001))).unwrap();
         can.set_filter(0, None).unwrap();
     });
 }
