@@ -1,3 +1,5 @@
+//! Formats judged bit by bit, exchanges by their bytes, maps by what is wrong with them.
+
 use std::vec;
 use std::vec::Vec;
 
