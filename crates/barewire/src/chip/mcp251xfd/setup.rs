@@ -25,6 +25,9 @@ const OSCILLATOR_US: u32 = 6_000;
 const CONFIGURATION_US: u32 = 50_000;
 /// Eleven recessive bits come after every frame: a bus at full load has them too.
 const JOIN_US: u32 = 100_000;
+/// The byte of CRC that has CRCERRIE and FERRIE, and both: without them SPICRCIF stays clear.
+const CRC_ENABLES_BYTE: u16 = 0xe0b;
+const CRC_ENABLES: u8 = 3;
 const POLL_NS: u64 = 50_000;
 const OSC_MIN_HZ: u32 = 1_000_000;
 const OSC_MAX_HZ: u32 = 40_000_000;
@@ -168,6 +171,9 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
         match queue {
             true => link.write(&C1TXQCON, tx)?,
             false => link.write(C1FIFOCON.nth(FIFO_2), tx)?,
+        }
+        if config.crc {
+            link.write_bytes(CRC_ENABLES_BYTE, &[CRC_ENABLES])?;
         }
         for (index, filter) in (0..).zip(filters.iter()) {
             // A reset has switched them all off.
