@@ -3,6 +3,7 @@
 #[path = "../snapshot/mod.rs"]
 mod snapshot;
 
+mod echo;
 mod faults;
 mod frames;
 

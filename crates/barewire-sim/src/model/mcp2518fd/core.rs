@@ -279,7 +279,18 @@ impl Core {
 
     /// When something happens without anybody's doing.
     pub(super) fn due(&self) -> Ps {
-        let mut due = self.tbc_overflow_at;
+        self.tbc_overflow_at.min(self.due_but_overflow())
+    }
+
+    /// When a pin may move next. C1TBC runs over for ever, which would keep whoever waits for an end
+    /// waiting; a pin that it does not move need not know.
+    pub(super) fn pin_due(&self) -> Ps {
+        let told = self.int_enables >> 16 & int::TBCIF != 0;
+        if told { self.due() } else { self.due_but_overflow() }
+    }
+
+    fn due_but_overflow(&self) -> Ps {
+        let mut due = Ps::MAX;
         if let Some((_, at)) = self.change {
             due = due.min(at);
         }

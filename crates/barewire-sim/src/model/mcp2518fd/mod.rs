@@ -87,7 +87,7 @@ pub struct Pin {
 impl Source for Pin {
     fn settle(&self, now: Ps) -> Ps {
         let bus_due = settle(&self.core, &self.bus, now);
-        bus_due.min(self.core.borrow().due())
+        bus_due.min(self.core.borrow().pin_due())
     }
 
     fn asserted_since(&self) -> Option<Ps> {
