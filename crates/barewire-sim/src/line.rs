@@ -4,7 +4,8 @@
 //!
 //! # How it works
 //! The line is a level. A test or a model raises it, at once or at a time to come, and whoever
-//! reads the device out lowers it. While it is high, waiting for it returns at once.
+//! reads the device out lowers it. While it is high, waiting for it returns at once. A chip's own
+//! pin ([`Source`]) decides for itself instead: it is asked whenever somebody looks.
 //!
 //! ```
 //! use barewire_sim::engine::Thread;
@@ -38,6 +39,16 @@ pub(crate) trait World {
     fn settle(&self, now: Ps) -> Ps;
 }
 
+/// A chip's pin that moves a line: a level that its chip decides, asserted when the line is high.
+pub trait Source {
+    /// Lets everything happen to the chip that is due by `now`, and returns when something happens next
+    /// without anybody's doing; [`Ps::MAX`] for never.
+    fn settle(&self, now: Ps) -> Ps;
+
+    /// Since when it is asserted, if it is.
+    fn asserted_since(&self) -> Option<Ps>;
+}
+
 /// An interrupt line: a handle, all clones one line.
 #[derive(Clone)]
 pub struct IntLine {
@@ -50,11 +61,29 @@ struct Pin {
     risen_at: Cell<Option<Ps>>,
     rises: RefCell<BTreeSet<Ps>>,
     world: Option<Weak<dyn World>>,
+    /// The chip's pin, where there is one: then nobody else moves the line.
+    source: Option<Rc<dyn Source>>,
 }
 
 impl Pin {
+    /// Lets a chip's pin decide, words on the wire first; when it may change next.
+    fn follow(&self, source: &dyn Source, now: Ps) -> Ps {
+        let world = self.world.as_ref().and_then(Weak::upgrade);
+        let world_due = world.map_or(Ps::MAX, |world| world.settle(now));
+        let due = source.settle(now).min(world_due);
+        let since = source.asserted_since();
+        if !self.high.replace(since.is_some()) && since.is_some() {
+            self.risen_at.set(since);
+        }
+        due
+    }
+
     /// Carries out what is due by `now`.
     fn catch_up(&self, now: Ps) {
+        if let Some(source) = &self.source {
+            self.follow(&**source, now);
+            return;
+        }
         let mut rises = self.rises.borrow_mut();
         while rises.first().is_some_and(|&at| at <= now) {
             let at = rises.pop_first();
@@ -67,6 +96,14 @@ impl Pin {
 
 impl Line for Pin {
     fn look(&self, now: Ps) -> Look {
+        if let Some(source) = &self.source {
+            let due = self.follow(&**source, now);
+            return match self.high.get() {
+                true => Look::High,
+                false if due == Ps::MAX => Look::Never,
+                false => Look::Due(due),
+            };
+        }
         let world = self.world.as_ref().and_then(Weak::upgrade);
         let world_due = world.map_or(Ps::MAX, |world| world.settle(now));
         self.catch_up(now);
@@ -84,20 +121,26 @@ impl IntLine {
     /// A line of `engine`, low, moved by those who hold it.
     #[must_use]
     pub fn new(engine: &Engine) -> Self {
-        Self::with_world(engine, None)
+        Self::with_world(engine, None, None)
     }
 
-    pub(crate) fn with_world(engine: &Engine, world: Option<Weak<dyn World>>) -> Self {
+    pub(crate) fn with_world(
+        engine: &Engine,
+        world: Option<Weak<dyn World>>,
+        source: Option<Rc<dyn Source>>,
+    ) -> Self {
         let pin = Pin {
             high: Cell::new(false),
             risen_at: Cell::new(None),
             rises: RefCell::default(),
             world,
+            source,
         };
         Self { engine: engine.clone(), pin: Rc::new(pin) }
     }
 
-    /// Raises it at `at`, at once if that has passed.
+    /// Raises it at `at`, at once if that has passed. A chip's pin is its chip's alone: there it does
+    /// nothing.
     pub fn raise_at(&self, at: Ps) {
         self.pin.rises.borrow_mut().insert(at);
         self.engine.look_again();
@@ -108,10 +151,12 @@ impl IntLine {
         self.raise_at(self.engine.now_ps());
     }
 
-    /// Lowers it; rises to come stay.
+    /// Lowers it; rises to come stay. A chip's pin is its chip's alone: there it does nothing.
     pub fn lower(&self) {
         self.pin.catch_up(self.engine.now_ps());
-        self.pin.high.set(false);
+        if self.pin.source.is_none() {
+            self.pin.high.set(false);
+        }
     }
 
     /// Whether it is high.

@@ -16,6 +16,7 @@
 //!   its devices; our timers and pins as its own.
 //! * [`middleware`]: controllers that wrap any controller; [`trace`]: the events they tell.
 //! * [`reg`]: registers in memory, as a script, or wherever a [`reg::Registers`] leads.
+//! * [`regmap`]: a chip's registers by name, over SPI.
 //! * [`spi`]: the nouns of the wire: mode, settings, transfer, error.
 //! * [`time`]: ticks, and delays that are never shorter than asked.
 //!
@@ -51,6 +52,7 @@ pub mod controller;
 pub mod hal;
 pub mod middleware;
 pub mod reg;
+pub mod regmap;
 pub mod spi;
 pub mod time;
 pub mod trace;

@@ -72,7 +72,8 @@ struct Elsewhere {
     instructions: &'static str,
 }
 
-/// Instructions of a driver's prepared 4-byte access, its registers ready at once.
+/// Instructions of a driver's prepared 4-byte access, its registers ready at once, or of a
+/// register read through a map.
 #[derive(Debug, Serialize)]
 struct DriverCount {
     op: &'static str,

@@ -17,6 +17,7 @@ use barewire::controller::gpio::{ImxGpio, Ownership};
 use barewire::controller::null::Null;
 use barewire::controller::{ALWAYS_POLL, Controller, CsLine, Program};
 use barewire::reg::Registers;
+use barewire::regmap::{Endian, Format, Map, OnDevice, RegMap, Register};
 use barewire::spi::{Settings, Transfer};
 use barewire::time::Timer;
 use barewire_linux::shared::{ProcessShared, SharedLock};
@@ -46,6 +47,10 @@ pub(crate) enum Op {
     EcspiNative,
     /// The same with a GPIO of a shared bank as chip select.
     EcspiGpio,
+    /// A prepared access of 6 bytes, for its instructions alone.
+    Prepared6,
+    /// The same 6 bytes as a register read through a map.
+    RegmapRead,
 }
 
 impl Op {
@@ -62,8 +67,9 @@ impl Op {
         Op::ProcessShared,
     ];
 
-    /// The drivers' operations, which are counted and not timed.
-    pub(crate) const DRIVERS: [Op; 2] = [Op::EcspiNative, Op::EcspiGpio];
+    /// The drivers' operations and the map's, which are counted and not timed.
+    pub(crate) const DRIVERS: [Op; 4] =
+        [Op::EcspiNative, Op::EcspiGpio, Op::Prepared6, Op::RegmapRead];
 
     /// Its name in tables and JSON: an interface.
     pub(crate) fn name(self) -> &'static str {
@@ -79,6 +85,8 @@ impl Op {
             Op::ProcessShared => "process_shared",
             Op::EcspiNative => "ecspi_native",
             Op::EcspiGpio => "ecspi_gpio",
+            Op::Prepared6 => "prepared_6",
+            Op::RegmapRead => "regmap_read",
         }
     }
 
@@ -107,6 +115,8 @@ impl Op {
             Op::Bare => "bench_op_bare",
             Op::Floor => "bench_op_floor",
             Op::Prepared | Op::EcspiNative | Op::EcspiGpio => "bench_op_prepared",
+            Op::Prepared6 => "bench_op_prepared_6",
+            Op::RegmapRead => "bench_op_regmap_read",
             Op::AsyncBatch32 => "bench_op_async_batch",
             Op::Sync
             | Op::TransferIn100
@@ -146,6 +156,19 @@ fn bench_op_prepared(prepared: &mut Prepared<'_, Dyn<'_>, 4>) {
 }
 
 #[inline(never)]
+fn bench_op_prepared_6(prepared: &mut Prepared<'_, Dyn<'_>, 6>) {
+    let _ = black_box(prepared.run());
+}
+
+#[inline(never)]
+fn bench_op_regmap_read(registers: &mut RegMap<OnDevice<'_, Dyn<'_>, 6>, 6>) {
+    // As a driver does: the value goes on, an error goes back.
+    if let Ok(value) = registers.read(&CONTROL) {
+        black_box(value);
+    }
+}
+
+#[inline(never)]
 fn bench_op_sync(device: &Device<'_, Dyn<'_>>, message: &mut [Transfer<'_>]) {
     let _ = black_box(device.sync(message));
 }
@@ -158,6 +181,38 @@ fn bench_op_async_batch(bus: &Bus<Dyn<'_>>, batch: &mut [Pin<Box<Message<'_, '_>
     black_box(bus.pump());
     for message in &mut *batch {
         let _ = black_box(message.as_mut().result());
+    }
+}
+
+/// A register as MCP2518FD has them: two bytes of command and address, four of value.
+static CONTROL: Register = Register::new("CONTROL", 0);
+static MAP: Map = Map::new(
+    "bench",
+    Format {
+        read_flag_mask: 0x3000,
+        reg_stride: 4,
+        val_format_endian: Endian::Little,
+        increments: true,
+        ..Format::new(16, 32)
+    },
+    &[CONTROL],
+);
+
+/// Makes `calls` accesses of 6 bytes on the null controller, with and without the map.
+fn run_map(op: Op, calls: u32) {
+    let bus = Bus::new(Null::new());
+    let bus: &Bus<Dyn<'_>> = black_box(&bus);
+    let device = bus.device(&Settings::new(0, 16_000_000)).expect("the null controller takes all");
+    let mut prepared = device.prepare([0x30, 0, 0, 0, 0, 0]).expect("six bytes are whole words");
+    let frames = OnDevice::new(device).expect("six bytes are whole words");
+    // Hidden: a caller's map may be any.
+    let mut registers = RegMap::new(frames, black_box(&MAP));
+    for _ in 0..calls {
+        if op == Op::RegmapRead {
+            bench_op_regmap_read(&mut registers);
+        } else {
+            bench_op_prepared_6(&mut prepared);
+        }
     }
 }
 
@@ -248,7 +303,10 @@ pub(crate) fn shared_bus() -> Result<Bus<ProcessShared<Null>>, String> {
 pub(crate) fn run<T>(op: Op, calls: u32, mut clock: impl FnMut() -> T) -> Result<(T, T), String> {
     if Op::DRIVERS.contains(&op) {
         let begun = clock();
-        run_ecspi(op, calls);
+        match op {
+            Op::Prepared6 | Op::RegmapRead => run_map(op, calls),
+            _ => run_ecspi(op, calls),
+        }
         return Ok((begun, clock()));
     }
     let settings = Settings::new(0, 20_000_000);

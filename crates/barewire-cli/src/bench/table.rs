@@ -31,7 +31,8 @@ pub(super) fn print(report: &Report) {
          process_shared  sync under the lock between processes, which nobody else wants\n\
          worker_hop  a message handed to a worker thread, until its result is back\n\
          contended_N  N threads, each with sync messages: time over the messages of all\n\
-         ecspi_...  a prepared 4-byte access through that driver, its registers ready at once\n"
+         ecspi_...  a prepared 4-byte access through that driver, its registers ready at once\n\
+         prepared_6, regmap_read  6 bytes prepared, and the same as a register read by name\n"
     );
     print_contended(&report.rows);
     println!("Measured elsewhere (not on this machine):");

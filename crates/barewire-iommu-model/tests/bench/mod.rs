@@ -3,6 +3,7 @@
 #![allow(unreachable_pub, reason = "a room of each test")]
 #![allow(unsafe_code, reason = "who frees tables promises that their invalidation has completed")]
 
+use std::mem::ManuallyDrop;
 use std::ops::Range;
 
 use barewire_iommu::{
@@ -45,7 +46,8 @@ pub struct Bench<'m> {
     pub config: Config,
     pub shape: Shape,
     pub context: Context,
-    pub table: PageTable<&'m Machine>,
+    /// Not dropped if a judgement fails: broken tables might be walked for ever.
+    pub table: ManuallyDrop<PageTable<&'m Machine>>,
     pub gather: Gather,
     pub map: Naive,
     /// Unmapped and not invalidated.
@@ -86,6 +88,7 @@ pub fn shapes() -> impl Iterator<Item = Config> {
 impl<'m> Bench<'m> {
     pub fn new(machine: &'m Machine, config: Config) -> Self {
         let table = PageTable::new(config, machine).expect("there is memory for a root");
+        let table = ManuallyDrop::new(table);
         let shape = Shape::new(&config);
         let context = match config.stage {
             Stage::One => Context::Asid(3),
@@ -341,7 +344,7 @@ impl<'m> Bench<'m> {
         let Self { machine, context, table, .. } = self;
         machine.detach(context);
         machine.flush(context, &[barewire_iommu::Tlbi::Context]).expect("nothing fails unasked");
-        drop(table);
+        drop(ManuallyDrop::into_inner(table));
         machine.assert_sound();
         assert_eq!(machine.tables(), 0);
     }

@@ -31,16 +31,18 @@ use std::fmt;
 use std::rc::Rc;
 
 pub use body::{SimRegisters, SimTimer};
-use spec::AdcSpec;
 pub use spec::BoardSpec;
+use spec::{AdcSpec, CanSpec};
 
 use crate::check::{Faults, Rule, Violation};
 use crate::chip::{Chip, Ps};
 use crate::engine::{Engine, RELAX_PS};
-use crate::line::{self, IntLine};
+use crate::line::{self, IntLine, Source};
 use crate::model::ControllerBlock;
 use crate::model::adc::Adc;
+use crate::model::can::CanBus;
 use crate::model::gpio::GpioBlock;
+use crate::model::mcp2518fd::{Mcp2518Fd, Options};
 use crate::model::nor::{Nor, SizeMismatch};
 use crate::profile::Profile;
 use crate::selection::Selection;
@@ -237,7 +239,14 @@ impl Board {
     #[must_use]
     pub fn line(&self) -> IntLine {
         let shared: Rc<dyn line::World> = self.shared.clone();
-        IntLine::with_world(self.engine(), Some(Rc::downgrade(&shared)))
+        IntLine::with_world(self.engine(), Some(Rc::downgrade(&shared)), None)
+    }
+
+    /// The interrupt line at a chip's pin, high while the pin is asserted.
+    #[must_use]
+    pub fn line_of(&self, pin: Rc<dyn Source>) -> IntLine {
+        let shared: Rc<dyn line::World> = self.shared.clone();
+        IntLine::with_world(self.engine(), Some(Rc::downgrade(&shared)), Some(pin))
     }
 
     /// The processor runs `instructions`.
@@ -279,6 +288,32 @@ impl Board {
         let adc = Rc::new(RefCell::new(adc));
         self.attach(cs, adc.clone());
         Some(adc)
+    }
+
+    /// How the board's CAN controller is built: [`Board::attach_can`]'s options, to be changed; `None`
+    /// if the board has none.
+    #[must_use]
+    pub fn can_options(&self) -> Option<Options> {
+        let CanSpec { part, oscillator_hz, .. } = self.spec.can?;
+        Some(Options { part, oscillator_hz, ..Options::default() })
+    }
+
+    /// Puts the board's CAN controller behind its chip select and on `bus`, as `options` say or as the
+    /// board has it, and returns a share in it and the line at its INT pin; `None` if the board has
+    /// none.
+    #[must_use]
+    pub fn attach_can(
+        &self,
+        bus: &CanBus,
+        options: Option<Options>,
+    ) -> Option<(Rc<RefCell<Mcp2518Fd>>, IntLine)> {
+        let chip = Mcp2518Fd::new(bus, options.or_else(|| self.can_options())?);
+        let line = self.line_of(chip.int());
+        let engine = self.engine().clone();
+        bus.on_change(move || engine.look_again());
+        let chip = Rc::new(RefCell::new(chip));
+        self.attach(self.spec.can?.cs, chip.clone());
+        Some((chip, line))
     }
 
     /// Lets the blocks catch up with the running thread's time and gives the world out.

@@ -14,6 +14,7 @@ use crate::model::gpio::atmel_pio::AtmelPio;
 use crate::model::gpio::bcm2835::Bcm2835Gpio;
 use crate::model::gpio::imx::ImxGpio;
 use crate::model::gpio::pl061::Pl061;
+use crate::model::mcp2518fd::PartKind;
 use crate::model::nor::Part;
 use crate::model::{ControllerBlock, atmel, bcm2835, ecspi, pl022};
 use crate::profile::Profile;
@@ -106,6 +107,17 @@ pub struct AdcSpec {
     pub vref_mv: u32,
 }
 
+/// A CAN controller on a board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CanSpec {
+    /// Its chip select.
+    pub cs: u8,
+    /// What it is.
+    pub part: PartKind,
+    /// Its oscillator.
+    pub oscillator_hz: u32,
+}
+
 /// A board.
 #[derive(Clone, Debug)]
 pub struct BoardSpec {
@@ -131,6 +143,8 @@ pub struct BoardSpec {
     pub flash_part: fn() -> Part,
     /// The converter, if it has one.
     pub adc: Option<AdcSpec>,
+    /// The CAN controller, if it has one.
+    pub can: Option<CanSpec>,
 }
 
 /// All boards.
@@ -155,6 +169,7 @@ pub static BOARDS: [BoardSpec; 6] = [
         flash_cs: 0,
         flash_part: Part::w25q256jv,
         adc: None,
+        can: None,
     },
     // Wired as Linux's imx6dl-plym2m.dts has it, a board of Protonic's.
     BoardSpec {
@@ -176,6 +191,7 @@ pub static BOARDS: [BoardSpec; 6] = [
         flash_cs: 0,
         flash_part: Part::w25q32jv,
         adc: None,
+        can: None,
     },
     BoardSpec {
         name: "imx8mp",
@@ -192,10 +208,17 @@ pub static BOARDS: [BoardSpec; 6] = [
                 active_high: false,
             },
             CsSpec { name: "ECSPI1_SS1", driver: Driver::Native(1), active_high: false },
+            // An adapter's, as on the board of Jander's measurements.
+            CsSpec {
+                name: "GPIO5_IO13",
+                driver: Driver::Gpio { block: 0, bit: 13 },
+                active_high: false,
+            },
         ],
         flash_cs: 0,
         flash_part: Part::w25q256jv,
         adc: None,
+        can: Some(CanSpec { cs: 2, part: PartKind::Mcp2518Fd, oscillator_hz: 40_000_000 }),
     },
     BoardSpec {
         name: "rpi3",
@@ -214,6 +237,7 @@ pub static BOARDS: [BoardSpec; 6] = [
         flash_part: Part::w25q32jv,
         // As in Ellis's article: at 5 V, its reference its supply.
         adc: Some(AdcSpec { cs: 0, part: AdcPart::Mcp3008, supply_mv: 5_000, vref_mv: 5_000 }),
+        can: None,
     },
     BoardSpec {
         name: "sabrelite",
@@ -235,6 +259,7 @@ pub static BOARDS: [BoardSpec; 6] = [
         flash_cs: 0,
         flash_part: Part::sst25vf016b,
         adc: None,
+        can: None,
     },
     BoardSpec {
         name: "sama5d36",
@@ -252,6 +277,7 @@ pub static BOARDS: [BoardSpec; 6] = [
         flash_cs: 0,
         flash_part: Part::s25fl512s,
         adc: None,
+        can: None,
     },
 ];
 

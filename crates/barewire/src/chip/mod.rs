@@ -5,6 +5,7 @@
 //! `embedded-hal` device. A driver of short exchanges ([`mcp3008`]) takes an [`AsyncPort`] too, which
 //! both are as well.
 
+pub mod mcp251xfd;
 pub mod mcp3008;
 pub mod spi_nor;
 

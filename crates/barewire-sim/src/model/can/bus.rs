@@ -1,0 +1,186 @@
+//! The wire between the nodes, as those see it who put nodes on it and read it out.
+//!
+//! *Read first*: [`super`]'s page; `carry.rs` for what happens on it.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+
+use super::carry::Bus;
+use super::confine::Counters;
+use super::fault::Fault;
+use super::node::{CanNode, NodeId};
+use super::record::Record;
+use super::traffic::{Generator, Traffic};
+use super::{BitTimes, Script};
+use crate::chip::Ps;
+
+/// By how many parts in a million a node's bit times may differ from the bus's.
+pub const TOLERANCE_PPM: u64 = 5_000;
+
+/// What is called after a change.
+type Notify = Box<dyn Fn()>;
+
+/// A CAN bus: a handle, all clones one bus.
+#[derive(Clone)]
+pub struct CanBus {
+    inner: Rc<RefCell<Bus>>,
+    /// When something happens next, unless somebody changed something.
+    due: Rc<Cell<Ps>>,
+    /// The latest time anybody asked for, before `due`.
+    asked: Rc<Cell<Ps>>,
+    notify: Rc<RefCell<Option<Notify>>>,
+}
+
+impl CanBus {
+    /// A bus without nodes, recessive since power-up.
+    #[must_use]
+    pub fn new(times: BitTimes) -> Self {
+        Self {
+            inner: Rc::new(RefCell::new(Bus::new(times))),
+            due: Rc::new(Cell::new(0)),
+            asked: Rc::default(),
+            notify: Rc::default(),
+        }
+    }
+
+    /// Its bit times.
+    #[must_use]
+    pub fn times(&self) -> BitTimes {
+        self.inner.borrow().times
+    }
+
+    /// Attaches a node, which takes part after 11 recessive bits if its link says so.
+    pub fn attach(&self, node: Rc<RefCell<dyn CanNode>>) -> NodeId {
+        let mut inner = self.inner.borrow_mut();
+        let id = inner.attach(node);
+        drop(inner);
+        self.changed();
+        id
+    }
+
+    /// Attaches a node that nobody else needs.
+    pub fn add(&self, node: impl CanNode + 'static) -> NodeId {
+        self.attach(Rc::new(RefCell::new(node)))
+    }
+
+    /// Attaches a node that generates traffic and acknowledges everything.
+    pub fn add_traffic(&self, traffic: Traffic) -> NodeId {
+        self.add(Generator::new(traffic))
+    }
+
+    /// Attaches a node that acknowledges everything and sends nothing.
+    pub fn add_listener(&self) -> NodeId {
+        self.add(Script::new("listener", []))
+    }
+
+    /// A fault to come.
+    pub fn inject(&self, fault: Fault) {
+        self.inner.borrow_mut().inject(fault);
+        self.changed();
+    }
+
+    /// Forgets all faults to come.
+    pub fn clear_faults(&self) {
+        self.inner.borrow_mut().clear_faults();
+        self.changed();
+    }
+
+    /// A node's link, wishes or counters changed: whoever changes them says so.
+    pub fn changed(&self) {
+        self.stir();
+        if let Some(notify) = &*self.notify.borrow() {
+            notify();
+        }
+    }
+
+    /// [`CanBus::changed`] by what whoever sleeps knows of.
+    pub(crate) fn stir(&self) {
+        self.due.set(0);
+    }
+
+    /// `notify` is called after every change from outside: for those who sleep until the bus's next
+    /// event.
+    pub fn on_change(&self, notify: impl Fn() + 'static) {
+        *self.notify.borrow_mut() = Some(Box::new(notify));
+    }
+
+    /// Lets everything happen that is due by `now`, and returns when something happens next without
+    /// anybody's doing; [`Ps::MAX`] for never.
+    #[inline]
+    pub fn catch_up(&self, now: Ps) -> Ps {
+        if now < self.due.get() {
+            self.asked.set(now.max(self.asked.get()));
+            return self.due.get();
+        }
+        self.advance(now)
+    }
+
+    fn advance(&self, now: Ps) -> Ps {
+        let mut inner = self.inner.borrow_mut();
+        // Nothing was due until then, so whatever changed since changed no earlier.
+        inner.now = inner.now.max(self.asked.get());
+        let due = inner.advance(now);
+        self.due.set(due);
+        due
+    }
+
+    /// The time up to which it has caught up.
+    #[must_use]
+    pub fn now(&self) -> Ps {
+        self.inner.borrow().now.max(self.asked.get())
+    }
+
+    /// What was on the bus, oldest first, since the last [`CanBus::take_records`].
+    #[must_use]
+    pub fn records(&self) -> Vec<Record> {
+        self.inner.borrow().records.clone()
+    }
+
+    /// The records, which begin anew.
+    #[must_use]
+    pub fn take_records(&self) -> Vec<Record> {
+        std::mem::take(&mut self.inner.borrow_mut().records)
+    }
+
+    /// Whether frames are recorded: they are unless told otherwise.
+    pub fn set_recording(&self, recording: bool) {
+        self.inner.borrow_mut().recording = recording;
+    }
+
+    /// How many frames began, destroyed ones included.
+    #[must_use]
+    pub fn frames(&self) -> u64 {
+        self.inner.borrow().frames
+    }
+
+    /// A node's error counters.
+    #[must_use]
+    pub fn counters(&self, node: NodeId) -> Counters {
+        self.inner.borrow().counters(node)
+    }
+
+    /// Whether a node takes part: it has heard 11 recessive bits and is not off the bus.
+    #[must_use]
+    pub fn takes_part(&self, node: NodeId) -> bool {
+        self.inner.borrow().takes_part(node)
+    }
+
+    /// Whether there is a frame or an error frame on the bus.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        !self.inner.borrow().is_idle()
+    }
+}
+
+impl fmt::Debug for CanBus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = self.inner.borrow();
+        f.debug_struct("CanBus")
+            .field("times", &inner.times)
+            .field("now", &inner.now)
+            .field("nodes", &inner.nodes())
+            .field("frames", &inner.frames)
+            .finish_non_exhaustive()
+    }
+}

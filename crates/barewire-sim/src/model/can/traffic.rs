@@ -1,0 +1,155 @@
+//! A node that sends generated frames, as `cangen` does.
+//!
+//! # How it works
+//! Frame `n` is there to be sent from `start + n * gap` on; what the bus could not carry yet waits, and
+//! nothing is lost. So a gap of 0 is full load. Random values come from SplitMix64 and a seed.
+
+use std::num::NonZeroU64;
+
+use super::confine::Counters;
+use super::frame::{CanFrame, STANDARD_MAX};
+use super::node::{CanNode, Link, Span};
+use crate::chip::Ps;
+
+/// How a value changes from frame to frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pattern<T> {
+    /// Not at all.
+    Fixed(T),
+    /// At random.
+    Random,
+    /// By one, from zero, all over again beyond the largest.
+    Increment,
+}
+
+/// What is generated.
+#[derive(Clone, Debug)]
+pub struct Traffic {
+    /// From the beginning of a frame's wish to be sent to the next one's.
+    pub gap_ps: Ps,
+    /// How many frames; `None` for no end.
+    pub count: Option<NonZeroU64>,
+    /// When the first is there.
+    pub start_ps: Ps,
+    /// The identifier.
+    pub id: Pattern<u32>,
+    /// Identifiers have 29 bits even where 11 would do.
+    pub extended: bool,
+    /// How many bytes.
+    pub length: Pattern<u8>,
+    /// The data; a fixed value's first bytes.
+    pub data: Pattern<[u8; 64]>,
+    /// Frames of CAN FD, and whether they switch the bit rate.
+    pub fd: Option<bool>,
+    /// What random values are made from.
+    pub seed: u64,
+}
+
+impl Default for Traffic {
+    /// 8 random bytes under identifier 0x077 at full load, without an end.
+    fn default() -> Self {
+        Self {
+            gap_ps: 0,
+            count: None,
+            start_ps: 0,
+            id: Pattern::Fixed(0x077),
+            extended: false,
+            length: Pattern::Fixed(8),
+            data: Pattern::Random,
+            fd: None,
+            seed: 1,
+        }
+    }
+}
+
+/// The node.
+#[derive(Clone, Debug)]
+pub(super) struct Generator {
+    traffic: Traffic,
+    counters: Counters,
+    /// Frames sent.
+    sent: u64,
+    random: u64,
+    current: Option<CanFrame>,
+}
+
+impl Generator {
+    pub(super) fn new(traffic: Traffic) -> Self {
+        let random = traffic.seed;
+        Self { traffic, counters: Counters::default(), sent: 0, random, current: None }
+    }
+
+    fn random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.random ^ self.random >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    fn make(&mut self) -> CanFrame {
+        let extended = self.traffic.extended;
+        let ids = if extended { 1 << 29 } else { u64::from(STANDARD_MAX) + 1 };
+        let id = match self.traffic.id {
+            Pattern::Fixed(id) => id,
+            Pattern::Random => (self.random() % ids) as u32,
+            Pattern::Increment => (self.sent % ids) as u32,
+        };
+        let longest: u64 = if self.traffic.fd.is_some() { 64 } else { 8 };
+        let length = match self.traffic.length {
+            Pattern::Fixed(length) => usize::from(length).min(longest as usize),
+            Pattern::Random => (self.random() % (longest + 1)) as usize,
+            Pattern::Increment => (self.sent % (longest + 1)) as usize,
+        };
+        let mut data = [0; 64];
+        match self.traffic.data {
+            Pattern::Fixed(bytes) => data = bytes,
+            Pattern::Random => {
+                for word in data[..length].chunks_mut(8) {
+                    let random = self.random().to_le_bytes();
+                    word.copy_from_slice(&random[..word.len()]);
+                }
+            }
+            Pattern::Increment => data[..8].copy_from_slice(&self.sent.to_le_bytes()),
+        }
+        let mut frame = match self.traffic.fd {
+            None => CanFrame::new(id, &data[..length]),
+            Some(brs) => CanFrame::fd(id, &data[..length], brs),
+        };
+        frame.extended |= extended;
+        frame
+    }
+}
+
+impl CanNode for Generator {
+    fn name(&self) -> &str {
+        "traffic"
+    }
+
+    fn link(&self) -> Link {
+        Link::ACTIVE
+    }
+
+    fn counters(&mut self) -> &mut Counters {
+        &mut self.counters
+    }
+
+    fn wants(&self) -> Ps {
+        if self.traffic.count.is_some_and(|count| self.sent >= count.get()) {
+            return Ps::MAX;
+        }
+        let since = self.traffic.gap_ps.saturating_mul(self.sent);
+        self.traffic.start_ps.saturating_add(since)
+    }
+
+    fn offer(&mut self, _at: Ps) -> Option<CanFrame> {
+        if self.current.is_none() {
+            self.current = Some(self.make());
+        }
+        self.current
+    }
+
+    fn sent(&mut self, _at: Ps, _span: Span) {
+        self.current = None;
+        self.sent += 1;
+    }
+}

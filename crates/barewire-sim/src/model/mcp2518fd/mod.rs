@@ -1,0 +1,369 @@
+//! Microchip's MCP2518FD and MCP2517FD: a CAN FD controller behind SPI.
+//!
+//! *Read first*: DS20006027 (MCP2518FD), chapters 3 (registers), 4 (SPI instructions) and 5 (oscillator);
+//! DS20005678, the family reference manual, chapters 2 (modes) and 4 to 9 (message memory, sending, the
+//! event FIFO, filters, receiving, interrupts); the errata DS80000789 (MCP2518FD) and DS80000792 (MCP2517FD).
+//!
+//! # How it works
+//! The chip is two things at once: a [`Chip`] on the SPI wire and a [`CanNode`](super::can::CanNode)
+//! on a [`CanBus`], both the same state. Each byte on SPI first lets the bus catch up to the byte's time: what a byte
+//! reads is as it was when its first bit was clocked (a register is read whole with its first byte),
+//! and what a byte writes is written with its last bit. RAM is written a word at a time.
+//!
+//! Its interrupt pins are [`Pin`]s, to be given to [`Board::line_of`](crate::Board::line_of); INT is low
+//! while a flag and its enable are set. The times at which INT was low are
+//! [kept](Mcp2518Fd::take_int_lows).
+//!
+//! What breaks a rule of the manual is told as a complaint: a clock above 0.85 x SYSCLK / 2 (erratum: the
+//! limit of the data sheet, 20 MHz, is too high then), RAM not accessed by words, registers written in
+//! a mode that does not allow it, a head or tail moved beyond its FIFO, objects beyond RAM.
+//!
+//! # Assumptions
+//! Where the manuals leave room, or were not at hand to the word, and a driver could notice:
+//! - Leaving a mode that is on the bus takes until its frame has passed, and a bit time else.
+//! - A message is on the bus [`TX_PREPARE_CLOCKS`] of SYSCLK after TXREQ at the earliest.
+//! - Of FIFOs of one TXPRI the queue goes first, then the lowest number. Equal identifiers in the queue
+//!   are sent in the order of filling.
+//! - The oscillator needs 3 ms after sleep, the PLL 1 ms more. At power-up both run already, unless
+//!   [`Options::starts_cold`].
+//! - A direct change between two modes of the bus is not done; Configuration or Sleep has to be between.
+//! - A frame whose data is longer than its FIFO's objects is cut, and DLCMM and IVMIF are set.
+//! - CERRIF is set whenever one of C1TREC's state bits changes. C1VEC.ICODE names FIFOs first.
+//! - DEVID of both parts reads 0 (as Linux prints it, rev0.0).
+//! - CS set-up, hold and inactive times, see `limits` in the code.
+//!
+//! # Not supported
+//! Waking up by RXCAN; CLKO; GPIO inputs; the wake-up filter; transmitter delay compensation (registers
+//! only); edge filter; SID11; MAB overflows and with them SERRIF and SERR2LOM.
+
+mod clock;
+mod core;
+mod crc16;
+mod fifo;
+mod filter;
+mod node;
+mod options;
+mod ram;
+mod regs;
+mod sfr;
+mod spi;
+
+#[cfg(test)]
+mod tests;
+
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+
+pub use options::{ChipFaults, Errata, Options, PartKind};
+
+use self::core::Core;
+use self::spi::Instruction;
+use super::can::{CanBus, CanFrame, Counters, NodeId};
+use crate::chip::{Chip, Clocking, Ps, WireLimits};
+use crate::line::Source;
+
+/// SYSCLK periods from TXREQ to the earliest SOF: assumption, some accesses of the message RAM.
+pub const TX_PREPARE_CLOCKS: u64 = 20;
+
+/// The data sheet's limit of SCK.
+const CLOCK_MAX_HZ: u64 = 20_000_000;
+
+/// Which pin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PinKind {
+    Int,
+    Int0,
+    Int1,
+}
+
+/// An interrupt pin of the chip, asserted when it is low.
+pub struct Pin {
+    core: Rc<RefCell<Core>>,
+    bus: CanBus,
+    kind: PinKind,
+}
+
+impl Source for Pin {
+    fn settle(&self, now: Ps) -> Ps {
+        let bus_due = settle(&self.core, &self.bus, now);
+        bus_due.min(self.core.borrow().pin_due())
+    }
+
+    fn asserted_since(&self) -> Option<Ps> {
+        let core = self.core.borrow();
+        match self.kind {
+            PinKind::Int => core.int_low_since(),
+            PinKind::Int0 => core.int0_low().then(|| core.now()),
+            PinKind::Int1 => core.int1_low().then(|| core.now()),
+        }
+    }
+}
+
+/// Lets bus and chip catch up; when something happens next on the bus.
+fn settle(core: &RefCell<Core>, bus: &CanBus, now: Ps) -> Ps {
+    loop {
+        let at = core.borrow().due().min(now);
+        let bus_due = bus.catch_up(at);
+        if core.borrow_mut().catch_up(at) {
+            // What the chip does by itself may concern the bus: it comes or goes.
+            bus.stir();
+        } else if at == now {
+            return bus_due;
+        }
+    }
+}
+
+impl fmt::Debug for Pin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pin").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+/// The chip on its bus.
+pub struct Mcp2518Fd {
+    core: Rc<RefCell<Core>>,
+    bus: CanBus,
+    node: NodeId,
+    options: Options,
+    spi: Instruction,
+    /// The byte in progress: bits in so far, the byte that goes out.
+    partial: (u32, u8, u8),
+    clock_reported: bool,
+}
+
+impl Mcp2518Fd {
+    /// A chip at power-up, attached to `bus`.
+    #[must_use]
+    pub fn new(bus: &CanBus, options: Options) -> Self {
+        let core = Rc::new(RefCell::new(Core::new(options.clone())));
+        let node = bus.attach(core.clone());
+        Self {
+            core,
+            bus: bus.clone(),
+            node,
+            options,
+            spi: Instruction::default(),
+            partial: (0, 0, 0xff),
+            clock_reported: false,
+        }
+    }
+
+    /// Its place on the bus.
+    #[must_use]
+    pub fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// Its bus.
+    #[must_use]
+    pub fn bus(&self) -> &CanBus {
+        &self.bus
+    }
+
+    /// Its INT pin.
+    #[must_use]
+    pub fn int(&self) -> Rc<Pin> {
+        self.pin(PinKind::Int)
+    }
+
+    /// Its INT0 pin: the transmit interrupt, if IOCON.PM0 is clear.
+    #[must_use]
+    pub fn int0(&self) -> Rc<Pin> {
+        self.pin(PinKind::Int0)
+    }
+
+    /// Its INT1 pin: the receive interrupt, if IOCON.PM1 is clear.
+    #[must_use]
+    pub fn int1(&self) -> Rc<Pin> {
+        self.pin(PinKind::Int1)
+    }
+
+    fn pin(&self, kind: PinKind) -> Rc<Pin> {
+        Rc::new(Pin { core: self.core.clone(), bus: self.bus.clone(), kind })
+    }
+
+    /// Lets bus and chip catch up with `now`.
+    pub fn catch_up(&self, now: Ps) {
+        settle(&self.core, &self.bus, now);
+    }
+
+    /// From when to when INT was low since the last call; the last one may still be going on.
+    #[must_use]
+    pub fn take_int_lows(&self) -> Vec<(Ps, Option<Ps>)> {
+        self.core.borrow_mut().take_int_lows()
+    }
+
+    /// Sets what goes wrong from here on.
+    pub fn set_faults(&mut self, faults: ChipFaults) {
+        self.core.borrow_mut().set_faults(faults);
+        self.options.faults = faults;
+        self.bus.changed();
+    }
+
+    /// Its error counters.
+    #[must_use]
+    pub fn error_counters(&self) -> Counters {
+        self.core.borrow().error_counters()
+    }
+
+    /// A register's or RAM word's value as SPI would read it now, without any effect of reading; `None`
+    /// if the address is not a word's.
+    #[must_use]
+    pub fn peek(&self, address: u16) -> Option<u32> {
+        self.core.borrow().peek(address)
+    }
+
+    /// How many frames it took into a FIFO, and how many it dropped because one was full.
+    #[must_use]
+    pub fn taken_and_dropped(&self) -> (u64, u64) {
+        self.core.borrow().taken_and_dropped()
+    }
+
+    /// How many SPI instructions it was given.
+    #[must_use]
+    pub fn instructions(&self) -> u64 {
+        self.spi.count()
+    }
+
+    /// A bit flips in RAM at `address`; with ECC on, the chip sees one flip or, with `two`, both.
+    pub fn flip_ram(&self, address: u16, two: bool) {
+        self.core.borrow_mut().flip_ram(address, two);
+    }
+
+    /// The frame that the last message it sent was.
+    #[must_use]
+    pub fn last_sent(&self) -> Option<CanFrame> {
+        self.core.borrow().last_sent()
+    }
+
+    fn check_clock(&mut self, clocking: Clocking) {
+        let mut core = self.core.borrow_mut();
+        // 0.85 x SYSCLK / 2: DS80000789 and DS80000792, erratum on the SPI clock.
+        let limit_hz = core.sysclk_hz() * 85 / 200;
+        let too_fast = u128::from(clocking.period) * u128::from(limit_hz) < 1_000_000_000_000;
+        core.clocked_too_fast(too_fast);
+        if too_fast && !self.clock_reported {
+            self.clock_reported = true;
+            let actual_hz = 1_000_000_000_000_u64.checked_div(clocking.period).unwrap_or(u64::MAX);
+            core.complain(|| {
+                format!(
+                    "SCK at {actual_hz} Hz, the limit is 0.85 x SYSCLK / 2 = {limit_hz} Hz (erratum)"
+                )
+            });
+        }
+    }
+
+    /// The byte that goes out, begun at `at`.
+    fn begin_byte(&mut self, at: Ps) -> u8 {
+        settle(&self.core, &self.bus, at);
+        let mut core = self.core.borrow_mut();
+        self.spi.out(&mut core)
+    }
+
+    /// A byte came in, its last bit ended at `at`.
+    fn end_byte(&mut self, byte: u8, at: Ps) {
+        settle(&self.core, &self.bus, at);
+        let mut core = self.core.borrow_mut();
+        let wrote = self.spi.take(&mut core, byte);
+        drop(core);
+        if wrote {
+            self.bus.changed();
+        }
+    }
+}
+
+impl Chip for Mcp2518Fd {
+    fn name(&self) -> &'static str {
+        self.options.part.name()
+    }
+
+    fn limits(&self) -> WireLimits {
+        let sysclk_hz = u64::from(self.options.oscillator_hz);
+        WireLimits {
+            // 0,0 and 1,1.
+            modes: 0b1001,
+            // Assumption, to be read in DS20006027's table of SPI AC characteristics: a half and a whole
+            // period of the fastest clock.
+            cs_setup_ns: 25,
+            cs_hold_ns: 25,
+            cs_inactive_ns: 50,
+            // With the PLL the oscillator says nothing yet, and the chip looks at each byte.
+            max_clock_hz: match self.options.pll {
+                true => CLOCK_MAX_HZ as u32,
+                false => CLOCK_MAX_HZ.min(sysclk_hz * 85 / 200) as u32,
+            },
+        }
+    }
+
+    fn select(&mut self, at: Ps) {
+        self.partial = (0, 0, 0xff);
+        self.clock_reported = false;
+        if !self.options.faults.absent {
+            settle(&self.core, &self.bus, at);
+            let mut core = self.core.borrow_mut();
+            core.selected(at);
+            self.spi.begin();
+        }
+    }
+
+    fn deselect(&mut self, at: Ps) {
+        if self.options.faults.absent {
+            return;
+        }
+        settle(&self.core, &self.bus, at);
+        let mut core = self.core.borrow_mut();
+        if self.partial.0 != 0 {
+            let bits = self.partial.0;
+            core.complain(|| format!("CS ended an instruction {bits} bits into a byte"));
+        }
+        let changed = self.spi.end(&mut core);
+        drop(core);
+        if changed {
+            self.bus.changed();
+        }
+    }
+
+    fn exchange(&mut self, clocking: Clocking, mosi: u32, bits: u32) -> u32 {
+        if self.options.faults.absent {
+            return u32::MAX >> (32 - bits);
+        }
+        self.check_clock(clocking);
+        let Clocking { mut at, period } = clocking;
+        let mut miso = 0;
+        let mut left = bits;
+        while left > 0 {
+            if self.partial.0 == 0 {
+                self.partial = (0, 0, self.begin_byte(at));
+            }
+            let (done, byte, out) = self.partial;
+            let now = left.min(8 - done);
+            left -= now;
+            let piece = mosi >> left & ((1 << now) - 1);
+            let shifted = out >> (8 - done - now) & ((1_u32 << now) - 1) as u8;
+            miso = (u64::from(miso) << now) as u32 | u32::from(shifted);
+            let byte = (u32::from(byte) << now | piece) as u8;
+            at += u64::from(now) * period;
+            if done + now == 8 {
+                self.partial = (0, 0, 0xff);
+                self.end_byte(byte, at);
+            } else {
+                self.partial = (done + now, byte, out);
+            }
+        }
+        miso
+    }
+
+    fn take_complaint(&mut self) -> Option<String> {
+        self.core.borrow_mut().take_complaint()
+    }
+}
+
+impl fmt::Debug for Mcp2518Fd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mcp2518Fd")
+            .field("part", &self.options.part)
+            .field("node", &self.node)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,185 @@
+//! What a controller is set up as.
+
+use super::BitRate;
+
+/// The clock that the chip runs by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Oscillator {
+    /// Of the crystal or at the pin, in hertz: 1 to 40 MHz.
+    pub hz: u32,
+    /// Multiplied by ten: for a crystal of 4 MHz.
+    pub pll: bool,
+    /// Divided by two afterwards.
+    pub halved: bool,
+}
+
+impl Oscillator {
+    /// That clock as it is.
+    #[must_use]
+    pub const fn new(hz: u32) -> Self {
+        Self { hz, pll: false, halved: false }
+    }
+
+    /// The system clock, in hertz.
+    #[must_use]
+    pub const fn sysclk_hz(&self) -> u32 {
+        let hz = if self.pll { self.hz.saturating_mul(10) } else { self.hz };
+        if self.halved { hz / 2 } else { hz }
+    }
+
+    /// The fastest SPI clock at all times, in hertz.
+    ///
+    /// The data sheets say half the system clock; errata DS80000792 5 and DS80000789 4 say 0.85 of
+    /// that, since faster writes can arrive corrupted in the memory while the CAN bus is busy. 17 MHz
+    /// at 40. With the PLL it is the oscillator's 17 fortieths, because the chip comes out of its
+    /// reset without.
+    #[must_use]
+    pub const fn spi_max_hz(&self) -> u32 {
+        let sysclk_hz = self.sysclk_hz();
+        let slowest_hz = if sysclk_hz < self.hz { sysclk_hz } else { self.hz };
+        (slowest_hz as u64 * 17 / 40) as u32
+    }
+}
+
+/// The chip's modes, as OPMOD numbers them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Mode {
+    /// On the bus, with CAN FD and classic frames.
+    CanFd = 0,
+    /// Asleep.
+    Sleep = 1,
+    /// What is transmitted is received inside the chip; nothing is on the bus.
+    InternalLoopback = 2,
+    /// Receives, and is not seen: no acknowledgement, no error frame.
+    ListenOnly = 3,
+    /// Off the bus.
+    Configuration = 4,
+    /// What is transmitted on the bus is received too.
+    ExternalLoopback = 5,
+    /// On the bus, with classic frames; a frame of CAN FD is an error.
+    Classic = 6,
+    /// Receives and acknowledges, and sends nothing else.
+    Restricted = 7,
+}
+
+impl Mode {
+    pub(super) const fn of(opmod: u32) -> Self {
+        match opmod & 7 {
+            0 => Self::CanFd,
+            1 => Self::Sleep,
+            2 => Self::InternalLoopback,
+            3 => Self::ListenOnly,
+            4 => Self::Configuration,
+            5 => Self::ExternalLoopback,
+            6 => Self::Classic,
+            _ => Self::Restricted,
+        }
+    }
+}
+
+/// Room for data in every object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Payload {
+    /// Classic frames.
+    Bytes8 = 0,
+    /// 12 bytes.
+    Bytes12 = 1,
+    /// 16 bytes.
+    Bytes16 = 2,
+    /// 20 bytes.
+    Bytes20 = 3,
+    /// 24 bytes.
+    Bytes24 = 4,
+    /// 32 bytes.
+    Bytes32 = 5,
+    /// 48 bytes.
+    Bytes48 = 6,
+    /// Any frame.
+    Bytes64 = 7,
+}
+
+impl Payload {
+    /// In bytes.
+    #[must_use]
+    pub const fn bytes(self) -> u8 {
+        [8, 12, 16, 20, 24, 32, 48, 64][self as usize]
+    }
+}
+
+/// In which order frames go out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TxOrder {
+    /// As they were given (FIFO 2): two accesses a frame.
+    Fifo,
+    /// The most urgent identifier first, among equal ones no order that is promised (TXQ): three
+    /// accesses a frame, since only the chip knows which place is free.
+    Identifier,
+}
+
+/// What a controller is set up as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The clock.
+    pub oscillator: Oscillator,
+    /// Bit rate of arbitration, and of classic frames.
+    pub nominal: BitRate,
+    /// Bit rate of an FD frame's data; without, the chip's own setting stays, and no frame may
+    /// switch.
+    pub data: Option<BitRate>,
+    /// The mode to start in.
+    pub mode: Mode,
+    /// Room for data.
+    pub payload: Payload,
+    /// Places to transmit from, 1 to 32.
+    pub tx_objects: u8,
+    /// Places to receive into, 1 to 32.
+    pub rx_objects: u8,
+    /// The order of transmission.
+    pub tx_order: TxOrder,
+    /// Whether each transmitted frame is confirmed with its time, at two accesses more.
+    pub transmit_events: bool,
+    /// Whether invalid frames are told one by one, at up to four accesses each: a node alone on its bus
+    /// has one for every attempt to transmit. States are told all the same.
+    pub invalid_frames: bool,
+    /// Whether every access has a CRC, at three bytes more and up to 3 attempts.
+    pub crc: bool,
+    /// Periods of the system clock in a tick of the time stamps, 1 to 1024. Right to 64 bits as
+    /// long as less than 2^31 ticks lie between two frames or calls of
+    /// [`now`](super::Mcp251xfd::now): 35 minutes at 1 µs.
+    pub timestamp_prescaler: u16,
+}
+
+impl Config {
+    /// Classic frames: 8 places to transmit from, 32 to receive into, ticks of 40 clocks.
+    #[must_use]
+    pub const fn classic(oscillator: Oscillator, nominal: BitRate) -> Self {
+        Self {
+            oscillator,
+            nominal,
+            data: None,
+            mode: Mode::Classic,
+            payload: Payload::Bytes8,
+            tx_objects: 8,
+            rx_objects: 32,
+            tx_order: TxOrder::Fifo,
+            transmit_events: false,
+            invalid_frames: true,
+            crc: false,
+            timestamp_prescaler: 40,
+        }
+    }
+
+    /// Frames of CAN FD with up to 64 bytes: 8 places to transmit from, 16 to receive into.
+    #[must_use]
+    pub const fn fd(oscillator: Oscillator, nominal: BitRate, data: BitRate) -> Self {
+        Self {
+            data: Some(data),
+            mode: Mode::CanFd,
+            payload: Payload::Bytes64,
+            rx_objects: 16,
+            ..Self::classic(oscillator, nominal)
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! What can go wrong with a CAN controller.
+
+use core::fmt;
+
+use super::{Mode, TimingError};
+use crate::regmap::RegmapError;
+use crate::spi::MessageError;
+
+/// Why a call failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CanError {
+    /// The message failed.
+    Message(MessageError),
+    /// MISO stood still: all zeros or all ones came in.
+    NoChip {
+        /// What came in.
+        received: u32,
+    },
+    /// Another chip answers: C1CON after a reset.
+    UnexpectedId {
+        /// What it holds in MCP2517FD and MCP2518FD.
+        expected: u32,
+        /// What was read.
+        actual: u32,
+    },
+    /// The clock is above what the chip takes.
+    SpiTooFast {
+        /// The device's, in hertz.
+        speed_hz: u32,
+        /// The most, in hertz.
+        max_hz: u32,
+    },
+    /// The configuration's oscillator is none: 1 to 40 MHz, and 40 MHz at most behind the PLL.
+    Oscillator {
+        /// Hertz of the system clock it would make.
+        sysclk_hz: u32,
+    },
+    /// The oscillator or its PLL does not run.
+    OscillatorNotReady {
+        /// The register OSC.
+        osc: u32,
+        /// How long was waited, in microseconds.
+        waited_us: u32,
+    },
+    /// The chip did not change its mode.
+    ModeTimeout {
+        /// The mode asked.
+        wanted: Mode,
+        /// The mode it is in.
+        actual: Mode,
+    },
+    /// What came in did not match its CRC, three times over.
+    Crc {
+        /// The address read.
+        address: u16,
+    },
+    /// No bit timing.
+    BitTiming(TimingError),
+    /// The objects do not fit the chip's memory.
+    Ram {
+        /// What they take, in bytes.
+        bytes: u32,
+        /// What there is, in bytes.
+        max_bytes: u32,
+    },
+    /// A FIFO has 1 to 32 objects.
+    Depth {
+        /// The objects asked.
+        objects: u8,
+    },
+    /// The chip has 32 filters, from 0.
+    NoSuchFilter {
+        /// The filter asked.
+        index: u8,
+    },
+    /// The frame has more bytes than the configuration's objects, or is of CAN FD in a mode without.
+    FrameTooLong {
+        /// Its bytes.
+        len: u8,
+        /// The most.
+        max_len: u8,
+    },
+    /// Every place to transmit from is taken.
+    TxFull,
+    /// Frames were lost: the chip had no room for them.
+    RxOverflow,
+    /// The chip has left the bus after too many errors.
+    BusOff,
+    /// C1INT's upper half is not what was written: the chip was reset, or no longer answers.
+    Gone {
+        /// The register.
+        interrupts: u32,
+    },
+    /// INT stays low while the chip has nothing to say.
+    InterruptStuck {
+        /// The register C1INT.
+        interrupts: u32,
+    },
+}
+
+impl fmt::Display for CanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Message(error) => error.fmt(f),
+            Self::NoChip { received } => write!(
+                f,
+                "no CAN controller answers ({received:#010x}): check its chip select, MISO and supply"
+            ),
+            Self::UnexpectedId { expected, actual } => write!(
+                f,
+                "no MCP2517FD or MCP2518FD: C1CON is {actual:#010x} after a reset, not {expected:#010x}"
+            ),
+            Self::SpiTooFast { speed_hz, max_hz } => write!(
+                f,
+                "{speed_hz} Hz is above the CAN controller's limit of {max_hz} Hz: lower the clock"
+            ),
+            Self::Oscillator { sysclk_hz } => {
+                write!(f, "a system clock of {sysclk_hz} Hz: the CAN controller takes 1 to 40 MHz")
+            }
+            Self::OscillatorNotReady { osc, waited_us } => write!(
+                f,
+                "the CAN controller's oscillator does not run after {waited_us} µs (OSC is {osc:#010x}): check crystal and PLL"
+            ),
+            Self::ModeTimeout { wanted, actual } => write!(
+                f,
+                "the CAN controller stays in mode {actual:?}, {wanted:?} was asked: it joins when the bus is idle for 11 bits"
+            ),
+            Self::Crc { address } => write!(
+                f,
+                "what is read at {address:#x} does not match its CRC: check the wires, lower the clock"
+            ),
+            Self::BitTiming(error) => error.fmt(f),
+            Self::Ram { bytes, max_bytes } => write!(
+                f,
+                "the objects take {bytes} bytes of the CAN controller's {max_bytes}: ask for fewer or shorter ones"
+            ),
+            Self::Depth { objects } => write!(f, "{objects} objects: a FIFO has 1 to 32"),
+            Self::NoSuchFilter { index } => write!(f, "no filter {index}: there are 0 to 31"),
+            Self::FrameTooLong { len, max_len } => write!(
+                f,
+                "a frame of {len} bytes does not go out: the configuration has classic frames or up to {max_len} bytes"
+            ),
+            Self::TxFull => f.write_str("every place to transmit from is taken: try again later"),
+            Self::RxOverflow => {
+                f.write_str("frames were lost: they came faster than they were read")
+            }
+            Self::BusOff => {
+                f.write_str("bus-off: check wires, termination and bit rate, then restart")
+            }
+            Self::Gone { interrupts } => write!(
+                f,
+                "the CAN controller was reset or no longer answers (C1INT is {interrupts:#010x}): restart it"
+            ),
+            Self::InterruptStuck { interrupts } => write!(
+                f,
+                "INT stays low and C1INT is {interrupts:#010x}: check the line and its pull-up"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for CanError {}
+
+impl From<MessageError> for CanError {
+    fn from(error: MessageError) -> Self {
+        Self::Message(error)
+    }
+}
+
+impl From<RegmapError> for CanError {
+    fn from(error: RegmapError) -> Self {
+        match error {
+            RegmapError::Message(error) => Self::Message(error),
+            // What a map refuses is a mistake of this driver's.
+            other => unreachable!("{other}"),
+        }
+    }
+}
+
+impl From<TimingError> for CanError {
+    fn from(error: TimingError) -> Self {
+        Self::BitTiming(error)
+    }
+}

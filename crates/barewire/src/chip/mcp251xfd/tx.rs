@@ -1,0 +1,101 @@
+//! Transmitting: objects of FIFO 2, or of the TXQ.
+
+use super::frame::SEQUENCES;
+use super::regs::{C1FIFOSTA, C1FIFOUA, C1TXQSTA, C1TXQUA, FRAME_BYTES, RAM, fifosta, txqsta};
+use super::setup::FIFO_2;
+use super::{CanError, Frame, Mcp251xfd, Mode, TxOrder};
+use crate::regmap::Frames;
+use crate::spi::Transfer;
+use crate::time::Timer;
+
+/// The bytes of the controls that have UINC and TXREQ.
+const FIFO_2_BYTE: u16 = 0x069;
+const TXQ_BYTE: u16 = 0x051;
+const UINC_AND_TXREQ: u8 = 3;
+
+impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
+    /// Gives a frame to the chip, which sends it as soon and as often as it takes. Returns the sequence
+    /// number, 0 to 127, that its [event](super::Found::transmitted) will have.
+    ///
+    /// # Errors
+    /// [`CanError::TxFull`]; [`CanError::FrameTooLong`], of which nothing was clocked;
+    /// [`CanError::Message`], [`CanError::Crc`].
+    pub fn transmit(&mut self, frame: &Frame) -> Result<u8, CanError> {
+        self.check_frame(frame)?;
+        self.get_in_step()?;
+        if self.tx_free == 0 {
+            self.tx_free = self.count_free()?;
+        }
+        if self.config.tx_order == TxOrder::Identifier {
+            // Places are freed out of turn: only the chip knows the next.
+            self.find_tx()?;
+        }
+        let sequence = self.sequence;
+        let Self { link, layout, tx_buffer, tx_go: (go, go_len), .. } = self;
+        let len = frame.encode(sequence, &mut tx_buffer[link.data_at()..]);
+        let whole = link.compose_write_around(layout.tx.address(), len, tx_buffer);
+        let object = Transfer::write(&tx_buffer[..whole]).with_cs_change();
+        if let Err(error) = link.run(&mut [object, Transfer::write(&go[..*go_len])]) {
+            self.out_of_step = true;
+            return Err(error);
+        }
+        layout.tx.advance();
+        self.tx_free -= 1;
+        self.sequence = (sequence + 1) % SEQUENCES;
+        Ok(sequence)
+    }
+
+    fn check_frame(&self, frame: &Frame) -> Result<(), CanError> {
+        let fd = self.config.mode != Mode::Classic;
+        let max_len = if fd { self.config.payload.bytes() } else { 8 };
+        let len = frame.len() as u8;
+        if len > max_len || frame.is_fd() && !fd {
+            return Err(CanError::FrameTooLong { len, max_len });
+        }
+        Ok(())
+    }
+
+    /// Places free, as far as the status tells: all, half, or one.
+    fn count_free(&mut self) -> Result<u8, CanError> {
+        let objects = self.layout.tx.objects;
+        let (empty, half, one) = match self.config.tx_order {
+            TxOrder::Fifo => {
+                let status = self.link.read(C1FIFOSTA.nth(FIFO_2))?;
+                let is = |field: crate::regmap::Field| status & field.mask() != 0;
+                (is(fifosta::TFERFFIF), is(fifosta::TFHRFHIF), is(fifosta::TFNRFNIF))
+            }
+            TxOrder::Identifier => {
+                let status = self.link.read(&C1TXQSTA)?;
+                let is = |field: crate::regmap::Field| status & field.mask() != 0;
+                (is(txqsta::TXQEIF), false, is(txqsta::TXQNIF))
+            }
+        };
+        match () {
+            () if empty => Ok(objects),
+            () if half => Ok((objects / 2).max(1)),
+            () if one => Ok(1),
+            () => Err(CanError::TxFull),
+        }
+    }
+
+    /// Asks where the next object goes.
+    pub(super) fn find_tx(&mut self) -> Result<(), CanError> {
+        let offset = match self.config.tx_order {
+            TxOrder::Fifo => self.link.read(C1FIFOUA.nth(FIFO_2))?,
+            TxOrder::Identifier => self.link.read(&C1TXQUA)?,
+        };
+        self.layout.tx.stand_at(RAM + offset as u16);
+        Ok(())
+    }
+
+    /// The access that sends an object, built once.
+    pub(super) fn tx_go_bytes(&self) -> ([u8; 6], usize) {
+        let address = match self.config.tx_order {
+            TxOrder::Fifo => FIFO_2_BYTE,
+            TxOrder::Identifier => TXQ_BYTE,
+        };
+        let mut bytes = [0; 6];
+        let len = self.link.compose_write(address, &[UINC_AND_TXREQ], &mut bytes);
+        (bytes, len)
+    }
+}

@@ -1,0 +1,81 @@
+//! Two ways for a register's exchange: prepared on a bus, or over any port.
+
+use crate::bus::{Device, Prepared};
+use crate::chip::Port;
+use crate::controller::Controller;
+use crate::spi::{MessageError, Transfer};
+
+/// One chip's way to the wire for exchanges of `N` bytes, and for longer ones now and then.
+pub trait Frames<const N: usize> {
+    /// Exchanges `N` bytes under one chip select.
+    ///
+    /// # Errors
+    /// What the path below reports; CS is inactive in every case.
+    fn exchange(&mut self, tx: [u8; N]) -> Result<&[u8; N], MessageError>;
+
+    /// Runs a message.
+    ///
+    /// # Errors
+    /// As [`Frames::exchange`].
+    fn run(&mut self, message: &mut [Transfer<'_>]) -> Result<(), MessageError>;
+}
+
+/// A bus's device, on which the exchange is prepared once.
+#[derive(Debug)]
+pub struct OnDevice<'b, C: ?Sized, const N: usize> {
+    prepared: Prepared<'b, C, N>,
+    device: Device<'b, C>,
+}
+
+impl<'b, C: Controller + ?Sized, const N: usize> OnDevice<'b, C, N> {
+    /// Prepares the exchange on `device`.
+    ///
+    /// # Errors
+    /// What the controller refuses of a message of `N` bytes.
+    pub fn new(device: Device<'b, C>) -> Result<Self, MessageError> {
+        Ok(Self { prepared: device.prepare([0; N])?, device })
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device<'b, C> {
+        &self.device
+    }
+}
+
+impl<C: Controller + ?Sized, const N: usize> Frames<N> for OnDevice<'_, C, N> {
+    #[inline(always)]
+    fn exchange(&mut self, tx: [u8; N]) -> Result<&[u8; N], MessageError> {
+        *self.prepared.tx_mut() = tx;
+        self.prepared.run()
+    }
+
+    fn run(&mut self, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        self.device.sync(message).map(drop)
+    }
+}
+
+/// Any [`Port`], another HAL's `SpiDevice` for one.
+#[derive(Debug)]
+pub struct OnPort<P, const N: usize> {
+    port: P,
+    both: [u8; N],
+}
+
+impl<P: Port, const N: usize> OnPort<P, N> {
+    /// Exchanges over `port`.
+    pub const fn new(port: P) -> Self {
+        Self { port, both: [0; N] }
+    }
+}
+
+impl<P: Port, const N: usize> Frames<N> for OnPort<P, N> {
+    fn exchange(&mut self, tx: [u8; N]) -> Result<&[u8; N], MessageError> {
+        self.both = tx;
+        self.port.run(&mut [Transfer::in_place(&mut self.both)])?;
+        Ok(&self.both)
+    }
+
+    fn run(&mut self, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        self.port.run(message)
+    }
+}
