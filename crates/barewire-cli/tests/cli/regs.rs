@@ -212,3 +212,20 @@ fn a_missing_chip_and_too_fast_a_clock_are_told() {
     run(&["regs", "read", "--chip", "mcp2517fd", "OSC"])
         .fails(1, "sim:imx8mp has no MCP2517FD, but an MCP2518FD");
 }
+
+#[test]
+fn the_page_shows_what_is_printed() {
+    let page = include_str!("../../../../docs/regs.md");
+    let blocks: Vec<&str> = page.split("```\n").skip(1).step_by(2).collect();
+    assert!(blocks.len() >= 4, "{page}");
+    for block in blocks {
+        let (command, shown) = block.split_once('\n').expect("a command and its output");
+        let command = command.strip_prefix("$ barewire ").expect("the command");
+        let arguments: Vec<&str> = command.split(' ').collect();
+        let text = run(&arguments).ok().text();
+        match shown.strip_suffix("…\n") {
+            Some(begin) => assert!(text.starts_with(begin), "{command}:\n{text}"),
+            None => assert_eq!(text, shown, "{command}"),
+        }
+    }
+}
