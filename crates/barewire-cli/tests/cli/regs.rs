@@ -130,6 +130,8 @@ fn a_dump_is_all_registers_in_few_exchanges() {
     assert_eq!(regs("dump", &["--chip", "mcp2517fd", "--cs", "2"]).code, Some(2), "one chip");
     let elder = run(&["regs", "dump", "--chip", "mcp2517fd", "--cs", "2", "--json"]).ok().json();
     assert_eq!(array(&elder, "registers").len(), 192);
+    // The board has another chip, so its oscillator is not taken for this one's: the slowest's clock.
+    assert_eq!(elder["speed_hz"], json!(1_700_000));
 }
 
 #[test]

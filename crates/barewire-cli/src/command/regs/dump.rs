@@ -122,3 +122,42 @@ fn raw(map: &Map, read: &[(Location<'_>, u32)]) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use barewire::chip::mcp251xfd::MAP;
+
+    use super::*;
+    use crate::session::Place;
+
+    /// As after a reset, what is not known then at 5, but for one register.
+    fn dump(changed: &str, to: u32) -> String {
+        let mut read: Vec<_> =
+            MAP.locations().map(|at| (at, at.register().reset_value().unwrap_or(5))).collect();
+        read.sort_by_key(|(at, _)| at.address());
+        let changed = MAP.find(changed).expect("a register");
+        read.iter_mut().filter(|(at, _)| *at == changed).for_each(|(_, value)| *value = to);
+        let place = Place { bus: "spidev:x".into(), simulated: false, emulator: None };
+        let (chip, speed_hz) = (MAP.name(), 1_700_000);
+        let which = Which { place, chip_select: 0, chip, speed_hz, effective_speed_hz: 1_000_000 };
+        table(&MAP, &which, &read, false)
+    }
+
+    #[test]
+    fn a_fifo_or_filter_in_use_is_shown_with_all_that_is_its() {
+        let text = dump("C1FIFOCON3", 0xe060_0480);
+        for part in [
+            "MCP2518FD on spidev:x, chip select 0, at 1 MHz\n",
+            "\n* 0x074  C1FIFOCON3  e0600480  PLSIZE=7 TXAT=3 FRESET TXEN\n",
+            "\n  0x078  C1FIFOSTA3  00000000\n",
+            "\n  0x07c  C1FIFOUA3   00000005\n",
+            "; 162 registers of unused",
+        ] {
+            assert!(text.contains(part), "{part:?} is not in\n{text}");
+        }
+        assert_eq!(text.matches("\n* ").count(), 1 + 1, "the register and the legend:\n{text}");
+        let text = dump("C1MASK31", 1);
+        assert!(text.contains("  C1FLTOBJ31 ") && text.contains("* 0x2ec  C1MASK31 "), "{text}");
+        assert!(!text.contains("C1MASK30"), "{text}");
+    }
+}
