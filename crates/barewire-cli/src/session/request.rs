@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use barewire_qemu::{BOARDS, BoardSpec, Medium};
+use barewire_sim::model::can::BitTimes;
 use serde::Serialize;
 
 use super::selftest::{Injected, Selftest};
@@ -64,6 +65,8 @@ pub(crate) enum Wanted {
     Flash,
     /// An analog-to-digital converter.
     Converter,
+    /// A chip of that name, with registers.
+    Registers(&'static str),
 }
 
 /// What a command asks of a bus.
@@ -77,6 +80,8 @@ pub(crate) struct Request<'r> {
     wanted: Option<Wanted>,
     /// The board's time is that of a Linux process, its ticks charged.
     pub(super) linux_process: bool,
+    /// Of a simulated board's CAN bus.
+    pub(super) can: BitTimes,
 }
 
 impl<'r> Request<'r> {
@@ -92,6 +97,7 @@ impl<'r> Request<'r> {
             selftest: None,
             wanted: None,
             linux_process: false,
+            can: BitTimes::from_rates(500_000, 2_000_000),
         }
     }
 
@@ -111,6 +117,7 @@ impl<'r> Request<'r> {
             selftest: None,
             wanted: None,
             linux_process: false,
+            can: BitTimes::from_rates(500_000, 2_000_000),
         }
     }
 
@@ -176,6 +183,7 @@ impl Request<'_> {
                 let instead = boards(|board| holds(board, Medium::Flash));
                 refused(format!("{there}; a flash chip is on {instead}"))
             }
+            Some(Wanted::Registers(chip)) => refused(format!("no board of QEMU's has an {chip}")),
             Some(Wanted::Converter) => refused("no board of QEMU's has a converter".into()),
             _ => Ok(()),
         }
