@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use barewire_qemu::{BOARDS, BoardSpec, Medium};
+use barewire_sim::model::can::BitTimes;
 use serde::Serialize;
 
 use super::selftest::{Injected, Selftest};
@@ -77,6 +78,8 @@ pub(crate) struct Request<'r> {
     wanted: Option<Wanted>,
     /// The board's time is that of a Linux process, its ticks charged.
     pub(super) linux_process: bool,
+    /// Of a simulated board's CAN bus.
+    pub(super) can: BitTimes,
 }
 
 impl<'r> Request<'r> {
@@ -92,6 +95,7 @@ impl<'r> Request<'r> {
             selftest: None,
             wanted: None,
             linux_process: false,
+            can: BitTimes::from_rates(500_000, 2_000_000),
         }
     }
 
@@ -111,6 +115,7 @@ impl<'r> Request<'r> {
             selftest: None,
             wanted: None,
             linux_process: false,
+            can: BitTimes::from_rates(500_000, 2_000_000),
         }
     }
 

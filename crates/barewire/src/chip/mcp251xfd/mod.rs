@@ -94,10 +94,10 @@ pub use embedded_can::{ExtendedId, Id, StandardId};
 
 use core::fmt;
 
-use super::Port;
+use super::{OnPort, Port};
 use crate::bus::Device;
 use crate::controller::Controller;
-use crate::regmap::{Frames, OnDevice, OnPort, RegMap};
+use crate::regmap::{Frames, OnDevice, RegMap};
 use crate::time::Timer;
 use access::{BUFFER_BYTES, Link};
 use filter::FILTERS;
