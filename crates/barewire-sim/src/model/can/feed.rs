@@ -193,7 +193,10 @@ mod tests {
         bus.attach(far.clone());
         bus.catch_up(95 * MS);
         let heard = heard.borrow();
-        assert_eq!(heard.iter().map(|&(_, id)| id).collect::<Vec<_>>(), (0..10).collect::<Vec<_>>());
+        assert_eq!(
+            heard.iter().map(|&(_, id)| id).collect::<Vec<_>>(),
+            (0..10).collect::<Vec<_>>()
+        );
         for (n, &(sof, _)) in (1..).zip(&heard[1..]) {
             assert_eq!(sof, n * 10 * MS);
         }
@@ -202,7 +205,9 @@ mod tests {
 
     #[test]
     fn a_frame_that_nobody_takes_is_given_up_after_the_patience_and_not_before() {
-        for (patience, ms, gave_up) in [(20 * MS, 19, false), (20 * MS, 30, true), (Ps::MAX, 900, false)] {
+        for (patience, ms, gave_up) in
+            [(20 * MS, 19, false), (20 * MS, 30, true), (Ps::MAX, 900, false)]
+        {
             let bus = bus();
             let far = Feed::new("far", frames()).with_patience(patience);
             let far = Rc::new(RefCell::new(far));
