@@ -311,6 +311,11 @@ impl Far {
         Ok(())
     }
 
+    /// The same node, which sends nothing.
+    pub(super) fn silent(self) -> Self {
+        Self { replay: Some(Vec::new()), ..self }
+    }
+
     /// How many frames there will be, if there is an end.
     pub(super) fn total(&self) -> Option<u64> {
         match &self.replay {

@@ -6,7 +6,7 @@
 //! is our chip in use, and how its interrupt is waited for: by the line where there is one, by asking
 //! every half millisecond elsewhere.
 
-// mod bridge;
+mod bridge;
 mod candump;
 mod dump;
 mod far;
@@ -37,6 +37,8 @@ enum Verb {
     Dump(dump::Args),
     /// Send frames, as cangen does, and see that all of them arrive
     Gen(generate::Args),
+    /// Carry frames between the chip's bus and a SocketCAN interface, both ways
+    Bridge(bridge::Args),
 }
 
 impl Args {
@@ -45,6 +47,7 @@ impl Args {
         match self.verb {
             Verb::Dump(_) => "can dump",
             Verb::Gen(_) => "can gen",
+            Verb::Bridge(_) => "can bridge",
         }
     }
 }
@@ -54,6 +57,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     match &args.verb {
         Verb::Dump(args) => dump::run(args),
         Verb::Gen(args) => generate::run(args),
+        Verb::Bridge(args) => bridge::run(args),
     }
 }
 

@@ -192,6 +192,11 @@ impl<'s> Node<'s> {
         }
     }
 
+    /// Lets `ns` pass, whatever the chip has to say.
+    pub(super) fn pass(&mut self, ns: u64) {
+        self.timer.sleep_ns(ns);
+    }
+
     /// Lets `see` know of all that the chip has to say. False: that was nothing.
     pub(super) fn serve(
         &mut self,
