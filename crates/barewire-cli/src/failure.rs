@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+use barewire::chip::mcp251xfd::CanError;
 use barewire::chip::mcp3008::AdcError;
 use barewire::chip::spi_nor::NorError;
 use barewire::regmap::RegmapError;
@@ -88,6 +89,19 @@ impl From<AdcError> for Failure {
 impl From<RegmapError> for Failure {
     fn from(error: RegmapError) -> Self {
         Failure::Failed(error.to_string())
+    }
+}
+
+impl From<CanError> for Failure {
+    fn from(error: CanError) -> Self {
+        let option = match error {
+            CanError::SpiTooFast { .. } => " (--speed-hz)",
+            CanError::Oscillator { .. } => " (--oscillator-hz)",
+            CanError::BitTiming(_) => " (--bitrate, --dbitrate)",
+            CanError::FrameTooLong { .. } => " (--fd)",
+            _ => "",
+        };
+        Failure::Failed(format!("{error}{option}"))
     }
 }
 

@@ -5,6 +5,7 @@
 mod cli {
     mod adc;
     mod bad_input;
+    mod can;
     mod command;
     mod flash;
     mod interrupt;

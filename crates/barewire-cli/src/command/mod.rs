@@ -1,6 +1,7 @@
 //! The commands, one room each.
 
 pub(crate) mod adc;
+pub(crate) mod can;
 pub(crate) mod demo;
 pub(crate) mod flash;
 pub(crate) mod iommu;

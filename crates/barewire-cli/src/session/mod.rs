@@ -118,8 +118,10 @@ pub(crate) trait Simulated {
     fn left_open(&self) -> Option<&'static str>;
 
     /// The board's CAN controller, if it has one and the command is no self-test.
-    #[allow(dead_code, reason = "for commands that are a node's")]
     fn can(&self) -> Option<&SimCan>;
+
+    /// The time since power-up.
+    fn now_ps(&self) -> u64;
 
     /// The processor runs `instructions` of the user's own.
     fn work(&self, instructions: u64);

@@ -131,6 +131,11 @@ impl<'r> Request<'r> {
         Self { linux_process: true, ..self }
     }
 
+    /// The same, a simulated board's CAN bus having those bit times.
+    pub(crate) fn for_can(self, times: BitTimes) -> Self {
+        Self { can: times, ..self }
+    }
+
     /// The same for a self-test: the controller must receive what it sends, and goes wrong as
     /// asked.
     pub(crate) fn for_selftest(self, fault: Option<Injected>, wired: bool) -> Self {

@@ -30,7 +30,6 @@ const PS_PER_NS: u64 = 1_000;
 const BUSY: u8 = 1;
 
 /// A simulated board's CAN controller, and what it is on.
-#[allow(dead_code, reason = "for commands that are a node's")]
 pub(crate) struct SimCan {
     /// The CAN bus, on which nobody else is until somebody is put there.
     pub(crate) bus: CanBus,
@@ -211,6 +210,10 @@ impl Simulated for SimBus {
 
     fn can(&self) -> Option<&SimCan> {
         self.can.as_ref()
+    }
+
+    fn now_ps(&self) -> u64 {
+        self.board.engine().now_ps()
     }
 
     fn work(&self, instructions: u64) {
