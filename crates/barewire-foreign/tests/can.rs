@@ -71,8 +71,7 @@ impl<C: Chip + 'static> Rig<C> {
     /// Our driver on its chip, on the bus.
     fn ours(&self, config: Config) -> Ours<'_> {
         let device = self.spi.device(&Settings::new(OUR_CS, 16_000_000)).expect("opens");
-        let mut driver =
-            Mcp251xfd::new(device, self.board.timer(), config).expect("proves itself");
+        let mut driver = Mcp251xfd::new(device, self.board.timer(), config).expect("proves itself");
         driver.start().expect("joins");
         driver
     }
