@@ -19,7 +19,7 @@ use mcp2517::filter::Filter;
 use mcp2517::message::{Can20, CanFd, FrameType, MessageError, MessageType, TxHeader, TxMessage};
 use mcp2517::status::OperationMode;
 
-use barewire::chip::mcp251xfd::Mode;
+use barewire::chip::mcp251xfd::{Filter as OurFilter, Mode};
 use barewire_sim::model::mcp2518fd::{ChipFaults, Mcp2518Fd, Options, PartKind};
 
 use super::*;
@@ -307,6 +307,29 @@ fn its_filters_let_through_what_they_say() {
     foreign.disable_filter(0).expect("goes through");
     assert_eq!(passed(&mut ours, &mut foreign), expected[1..]);
     rig.assert_no_violations_but(odd_reads);
+}
+
+#[test]
+fn our_filters_let_through_what_they_say() {
+    let rig = rig(PartKind::Mcp2517Fd, 250_000);
+    let mut ours = rig.ours(classic(250_000));
+    let mut foreign = foreign(&rig, &classic_configuration());
+    ours.set_filter(0, Some(OurFilter::exactly(standard(0x123)))).expect("goes through");
+    let range = OurFilter::masked(extended(0x1000_0001), 0x1ff0_000f);
+    ours.set_filter(9, Some(range)).expect("goes through");
+    for (id, passes) in [
+        (standard(0x123), true),
+        (standard(0x122), false),
+        (extended(0x123 << 18), false),
+        (extended(0x100a_bcd1), true),
+        (extended(0x101a_bcd1), false),
+        (extended(0x100a_bcd3), false),
+    ] {
+        let frame = Frame::classic(id, &[1, 2, 3, 4]).expect("a frame");
+        transmit(&mut foreign, &frame, true).expect("goes out");
+        assert_eq!(received(&mut ours), vec![frame; usize::from(passes)]);
+    }
+    rig.assert_no_violations_but(|_| false);
 }
 
 #[test]

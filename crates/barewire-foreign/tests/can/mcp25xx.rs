@@ -249,6 +249,28 @@ fn its_filters_let_through_what_they_say() {
 }
 
 #[test]
+fn int_wakes_whoever_waits_and_rises_when_the_frame_is_read() {
+    let rig = rig(250_000);
+    let line = rig.board.line_of(rig.foreign.borrow().int());
+    let mut ours = rig.ours(classic(250_000));
+    let mut foreign = foreign(&rig, &config(CNF_250K_BPS, RXM::ReceiveAny));
+    foreign.write_register(CANINTE::new().with_rx0ie(true)).expect("goes through");
+    assert!(!line.wait(Some(MS)), "nothing has come");
+    for index in 0..5 {
+        let frame = Frame::classic(standard(0x50), &[index]).expect("a frame");
+        ours.transmit(&frame).expect("goes out");
+        assert!(line.wait(Some(5 * MS)));
+        // INT falls with the last bit but one of EOF, in which receivers take a frame.
+        rig.pass(MS / 100);
+        let record = rig.can.take_records();
+        assert_eq!(line.risen_at(), Some(record[0].eof - rig.can.times().nominal_ps));
+        assert_eq!(receive(&mut foreign), Some(frame));
+        assert!(!line.is_high());
+    }
+    rig.assert_no_violations_but(|_| false);
+}
+
+#[test]
 fn it_says_when_all_buffers_are_taken() {
     let rig = rig(250_000);
     let mut foreign = foreign(&rig, &config(CNF_250K_BPS, RXM::ReceiveAny));

@@ -66,7 +66,7 @@ fn error_states_follow_the_counters() {
     bench.bus.changed();
     // Nobody acknowledges: passive, and there it stays.
     bench.send(0, 0x123, &[]);
-    let mut told = Vec::new();
+    let (mut told, mut asked) = (Vec::new(), 0);
     for _ in 0..200 {
         bench.pass(50 * BIT);
         let flags = bench.read(0x2d, 1)[0];
@@ -74,12 +74,14 @@ fn error_states_follow_the_counters() {
             told.push(flags);
         }
         if bench.read(0x2c, 1)[0] & 0x20 != 0 {
+            asked += 1;
             assert!(int_low(&mut bench).is_some());
             bench.modify(0x2c, 0x20, 0);
             assert_eq!(int_low(&mut bench), None, "it clears though EFLG stays");
         }
     }
     assert_eq!(told, [0, 0x05, 0x15], "EWARN and TXWAR, then TXEP");
+    assert_eq!(asked, 2, "ERRIF for each");
     assert_eq!(bench.read(0x1c, 2), [128, 0]);
     // A dominant bus takes it off, and it comes back by itself.
     let at = bench.at;

@@ -6,10 +6,10 @@ use super::*;
 fn frames_of_all_kinds_go_out() {
     let mut bench = Bench::running();
     let data = [1, 2, 3, 4, 5, 6, 7, 8];
-    // 0x123, 0x1234_5678, 0x123 remote, 0x1fff_ffff remote, and more bytes asked than there are.
+    // 0x123, 0x1235_5678, 0x123 remote, 0x1fff_ffff remote, and more bytes asked than there are.
     let buffers: [&[u8]; 5] = [
         &[0x24, 0x60, 0xff, 0xff, 8, 1, 2, 3, 4, 5, 6, 7, 8],
-        &[0x91, 0xa8, 0x56, 0x78, 3, 1, 2, 3],
+        &[0x91, 0xa9, 0x56, 0x78, 3, 1, 2, 3],
         &[0x24, 0x60, 0, 0, 0x46],
         &[0xff, 0xeb, 0xff, 0xff, 0x40],
         &[0x24, 0x60, 0, 0, 15, 1, 2, 3, 4, 5, 6, 7, 8],
@@ -25,7 +25,7 @@ fn frames_of_all_kinds_go_out() {
     let long = CanFrame::new(0x123, &[]).with_dlc(15, &data);
     let expected = [
         CanFrame::new(0x123, &data),
-        CanFrame::new(0x1234_5678, &data[..3]),
+        CanFrame::new(0x1235_5678, &data[..3]),
         CanFrame::remote(0x123, 6),
         CanFrame::remote(0x1fff_ffff, 0),
         long,
@@ -48,13 +48,13 @@ fn frames_of_all_kinds_come_in() {
     let data = [1, 2, 3, 4, 5, 6, 7, 8];
     let (header, got) = take(CanFrame::new(0x7ab, &data));
     assert_eq!((header, got), (vec![0x66, 0xf5, 0x60, 0, 0, 8], data.to_vec()));
-    let (header, got) = take(CanFrame::new(0x1234_5678, &[9, 9]));
-    assert_eq!(header, [0x66, 0x91, 0xa8, 0x56, 0x78, 2]);
+    let (header, got) = take(CanFrame::new(0x1236_5678, &[9, 9]));
+    assert_eq!(header, [0x66, 0x91, 0xaa, 0x56, 0x78, 2]);
     assert_eq!(got, [9, 9, 3, 4, 5, 6, 7, 8], "what is not a frame's stays");
     let (header, _) = take(CanFrame::remote(0x7ab, 5));
     assert_eq!(header, [0x6e, 0xf5, 0x70, 0, 0, 5], "RXRTR and SRR, not DLC.RTR");
-    let (header, _) = take(CanFrame::remote(0x1234_5678, 5));
-    assert_eq!(header, [0x6e, 0x91, 0xa8, 0x56, 0x78, 0x45], "RXRTR and DLC.RTR, not SRR");
+    let (header, _) = take(CanFrame::remote(0x1236_5678, 5));
+    assert_eq!(header, [0x6e, 0x91, 0xaa, 0x56, 0x78, 0x45], "RXRTR and DLC.RTR, not SRR");
     assert_eq!(bench.chip.taken_and_dropped(), (4, 0));
 }
 
