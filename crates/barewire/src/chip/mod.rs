@@ -8,6 +8,7 @@
 pub mod mcp251xfd;
 pub mod mcp3008;
 pub mod spi_nor;
+pub mod tsc2046;
 
 use crate::bus::Device;
 use crate::controller::Controller;
