@@ -34,6 +34,9 @@ pub struct Config {
     pub filter: Filter,
     /// The most by which the repeats of a position may differ.
     pub spread_max: u16,
+    /// Codes of X and of Z1 up to which there is no touch: the noise of a current that does not flow. The
+    /// edge of the panel at X- that is as narrow is lost.
+    pub floor: u16,
     /// The resistance of a touch above which the pen counts as up, in ohms.
     pub touch_max_ohms: u32,
     /// From the end of a sample to the next while the pen is down, in microseconds.
@@ -53,6 +56,7 @@ impl Config {
         repeats: 3,
         filter: Filter::Median,
         spread_max: 32,
+        floor: 8,
         touch_max_ohms: 4_000,
         interval_us: 5_000,
         recheck_us: 200,

@@ -28,8 +28,9 @@
 //!    alone would allow 2.5 MHz, but three clocks are the time to sample, which is 1.5 µs at least.
 //!
 //! # Not supported
-//! Codes of 8 bits; an external reference; supplies below 2.7 V; the pressure from Y plate's resistance;
-//! pens that leave and land again within one sample.
+//! Codes of 8 bits; an external reference; supplies below 2.7 V; the pressure from Y plate's resistance.
+//! A pen that leaves while its pressure is sampled may be told once more, in the right place, pressed
+//! differently.
 //!
 //! # Example
 //! ```

@@ -63,33 +63,33 @@ impl Sample {
         Ok(sample)
     }
 
-    /// The resistance of the touch with an X plate of `x_plate_ohms`; `None` without a touch.
+    /// The resistance of the touch, in ohms; `None` without a touch.
     ///
     /// Of the two that the data sheet has, the equation that needs one plate's resistance: the plate up to the
-    /// touch is X of `x_plate_ohms`, and the touch is to it as Z2 less Z1 to Z1.
+    /// touch is X of it, and the touch is to that as Z2 less Z1 to Z1.
     #[must_use]
-    pub fn touch_ohms(&self, x_plate_ohms: u32) -> Option<u32> {
-        let z1 = u64::from(self.z1);
-        // One code is not a current.
-        if z1 < 2 || self.x == 0 {
+    pub fn touch_ohms(&self, config: &Config) -> Option<u32> {
+        // Quotients of next to nothing: noise would be a pen somewhere, pressed at random.
+        if self.z1 <= config.floor || self.x <= config.floor {
             return None;
         }
+        let z1 = u64::from(self.z1);
         let beyond = u64::from(self.z2).saturating_sub(z1);
-        let ohms = u64::from(x_plate_ohms) * u64::from(self.x) * beyond / (CODES * z1);
-        Some(u32::try_from(ohms).unwrap_or(u32::MAX))
+        let plate = u64::from(config.x_plate_ohms) * u64::from(self.x);
+        Some(u32::try_from(plate * beyond / (CODES * z1)).unwrap_or(u32::MAX))
     }
 
     /// Whether the pen is down by the pressure.
     #[must_use]
     pub fn is_down(&self, config: &Config) -> bool {
-        self.touch_ohms(config.x_plate_ohms).is_some_and(|ohms| ohms <= config.touch_max_ohms)
+        self.touch_ohms(config).is_some_and(|ohms| ohms <= config.touch_max_ohms)
     }
 
     /// Where the pen is, if it was down all the time.
     pub(super) fn judge(&self, config: &Config) -> Result<Touch, TouchError> {
         let Self { x, y, z1, z2, spread } = *self;
         // Without a pen the positions say nothing, so this is asked first.
-        let ohms = match self.touch_ohms(config.x_plate_ohms) {
+        let ohms = match self.touch_ohms(config) {
             Some(ohms) if ohms <= config.touch_max_ohms => ohms,
             _ => return Err(TouchError::PenUp { z1, z2 }),
         };

@@ -119,14 +119,18 @@ fn the_pen_is_down_by_its_pressure() {
     assert_eq!(touch.read(), Ok(Touch { x: 2_049, y: 1_000, ohms: 250 }));
     assert_eq!(touch.read(), Err(TouchError::PenUp { z1: 0, z2: 4_095 }));
     let light = Sample { x: 4_000, y: 9, z1: 100, z2: 900, spread: [0; 2] };
-    assert_eq!(light.touch_ohms(500), Some(3_906));
+    assert_eq!(light.touch_ohms(&CONFIG), Some(3_906));
     assert!(light.is_down(&CONFIG));
     assert!(!light.is_down(&Config { touch_max_ohms: 3_905, ..CONFIG }));
-    let huge = Sample { x: 4_095, z1: 2, z2: 4_095, ..light };
-    assert_eq!(huge.touch_ohms(u32::MAX), Some(u32::MAX));
-    assert_eq!(Sample { z1: 1, ..light }.touch_ohms(500), None);
-    assert_eq!(Sample { x: 0, ..light }.touch_ohms(500), None);
-    assert_eq!(Sample { z2: 50, ..light }.touch_ohms(500), Some(0), "noise");
+    let huge = Sample { x: 4_095, z1: 9, z2: 4_095, ..light };
+    let megohms = Config { x_plate_ohms: u32::MAX, ..CONFIG };
+    assert_eq!(huge.touch_ohms(&megohms), Some(u32::MAX));
+    assert_eq!(Sample { z2: 50, ..light }.touch_ohms(&CONFIG), Some(0), "noise");
+    let (z1, x) = (Sample { z1: 8, ..light }, Sample { x: 8, ..light });
+    assert_eq!((z1.touch_ohms(&CONFIG), x.touch_ohms(&CONFIG)), (None, None));
+    // Nobody there, a little noise, and a quotient that looks like a hard touch.
+    let nobody = Sample { x: 1, y: 4_095, z1: 2, z2: 4_095, spread: [0; 2] };
+    assert!(!nobody.is_down(&CONFIG));
 }
 
 #[test]
