@@ -13,5 +13,6 @@
 //! | `max7219` 0.5.0 | a display driver | our device |
 //! | `embedded-devices` 0.10.3 | MCP3204 and MCP3208, blocking and async | our device |
 //! | `embedded-sdmmc` 0.10.0 | an SD card driver | our device, on QEMU's PL022 and card |
+//! | `tsc2046` 0.1.0 | a touch screen driver | our device |
 //! | `embedded-hal-mock` 0.11 | a device that expects every byte | under our flash driver |
 //! | `linux-embedded-hal` 0.5.0 | a spidev node as a device | under our flash driver, where there is a node |
