@@ -15,5 +15,6 @@ pub mod mcp2518fd;
 pub mod nor;
 pub mod pl022;
 pub mod signal;
+pub mod tsc2046;
 
 pub use block::ControllerBlock;
