@@ -19,6 +19,7 @@
 //! Where the data sheet leaves room, and a driver could notice:
 //! - A frame is on the bus [`TX_PREPARE_CLOCKS`] clocks after its request at the earliest.
 //! - Leaving a mode takes a bit time, once nothing is on the bus or waits to be sent.
+//! - ABTF is set by ABAT alone, not where TXREQ was cleared.
 //! - RXBnDLC.RTR, which counts for extended frames alone, is 0 in standard ones. Data bytes beyond a
 //!   frame's own keep what was there before.
 //! - A standard frame's data bytes that it has not are not compared with a filter.
