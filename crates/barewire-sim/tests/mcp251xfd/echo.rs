@@ -17,16 +17,16 @@ fn setup(who: Who, frames: u64, gap_ps: Ps) -> Setup {
 }
 
 /// Runs it; nothing may be lost, and the processor's time must add up.
-fn run(setup: &Setup) -> Echoed {
+fn run(setup: Setup) -> Echoed {
+    let Setup { who, frames, .. } = setup;
     let echoed = can_echo::run(setup, &mut |_| true).expect("works");
     assert!(echoed.violations.is_empty(), "{:#?}", echoed.violations);
-    let frames = setup.frames.get();
     assert_eq!(echoed.frames, Tally { sent: frames, echoed: frames, ..Tally::default() });
     assert_eq!((echoed.strange, echoed.interrupted), (0, false));
     // What the lowest thread did not get is what the others say they took; sockets and the process
     // behind them are more.
     let said = echoed.receive_ps + echoed.send_ps;
-    if setup.who == Who::Sockets {
+    if who == Who::Sockets {
         assert!(said < echoed.cpu_ps && echoed.cpu_ps < 2 * said, "{said} ps of {}", echoed.cpu_ps);
     } else {
         let apart = said.abs_diff(echoed.cpu_ps);
@@ -41,7 +41,7 @@ fn at_full_load_nothing_is_lost_or_reordered() {
     // As many as the thread's where that takes no time.
     let frames = if cfg!(debug_assertions) { 200 } else { 50_000 };
     for who in Who::ALL {
-        let echoed = run(&setup(who, frames, 0));
+        let echoed = run(setup(who, frames, 0));
         // Three to receive, two to send; the count of 8 free places is asked for when it is used up.
         assert_eq!(echoed.receive_accesses, 3 * frames, "{who:?}");
         assert_eq!(echoed.accesses, 5 * frames + (frames - 1) / 8, "{who:?}");
@@ -51,7 +51,8 @@ fn at_full_load_nothing_is_lost_or_reordered() {
 
 #[test]
 fn with_crc_nothing_is_lost_either() {
-    let echoed = run(&Setup { crc: true, ..setup(Who::Process, 50, 0) });
+    let echoed =
+        run(Setup { config: Config { crc: true, ..classic() }, ..setup(Who::Process, 50, 0) });
     assert_eq!(echoed.accesses, 250 + 49 / 8);
 }
 
@@ -65,9 +66,13 @@ fn every_kind_of_frame_comes_back() {
             data: Pattern::Increment,
             fd,
             gap_ps: 3 * MS,
+            count: NonZeroU64::new(40),
             ..Traffic::default()
         };
-        run(&Setup { traffic, ..setup(Who::Process, 40, 0) });
+        let config = if fd.is_some() { self::fd() } else { classic() };
+        let times = BitTimes::from_rates(250_000, 2_000_000);
+        let far = Box::new(traffic.frames());
+        run(Setup { config, times, far, ..setup(Who::Process, 40, 0) });
     }
 }
 
@@ -76,7 +81,7 @@ fn every_kind_of_frame_comes_back() {
 fn it_ends_when_the_caller_wants_no_more() {
     for who in Who::ALL {
         let setup = setup(who, 1_000, 0);
-        let echoed = can_echo::run(&setup, &mut |frame| frame < 10).expect("works");
+        let echoed = can_echo::run(setup, &mut |frame| frame < 10).expect("works");
         let Tally { sent, echoed: came, lost, .. } = echoed.frames;
         assert!(echoed.interrupted, "{who:?}");
         assert!((9..=11).contains(&came) && sent == came + lost, "{who:?}: {:?}", echoed.frames);
@@ -110,7 +115,7 @@ fast path: sockets is the row like theirs.
 one frame every 10 ms      simulated: p50 / max, us                    published, us
                                handler        process        sockets      A      B      C
 ";
-    let apart = Who::ALL.map(|who| run(&setup(who, FRAMES, 10 * MS)));
+    let apart = Who::ALL.map(|who| run(setup(who, FRAMES, 10 * MS)));
     let mut text = String::from(HEADER);
     for (index, (name, published, below_us)) in PUBLISHED.into_iter().enumerate() {
         let _ = write!(text, "{name:<27}");
@@ -121,7 +126,7 @@ one frame every 10 ms      simulated: p50 / max, us                    published
         }
         let _ = writeln!(text, "{:>7}{:>7}{:>7}", published[0], published[1], published[2]);
     }
-    let full = Who::ALL.map(|who| run(&setup(who, FRAMES, 0)));
+    let full = Who::ALL.map(|who| run(setup(who, FRAMES, 0)));
     text += "\nfull load, % of one processor\n";
     let mut row = |name: &str, percent: &dyn Fn(&Echoed) -> f64, published: &str| {
         let _ = write!(text, "{name:<27}");

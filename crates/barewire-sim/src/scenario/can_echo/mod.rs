@@ -1,6 +1,6 @@
 //! CAN frames echoed by an MCP2518FD behind SPI: what is lost, how soon, and what it costs.
 //!
-//! *Read first*: David Jander, "[RFC] A new SPI API for fast, low-latency regmap peripheral access",
+//! *Read first*: David Jander, "A new SPI API for fast, low-latency regmap peripheral access",
 //! linux-spi, 2022: the same chip, SoC and frames, and figures to hold these against.
 //!
 //! # How it works
@@ -34,7 +34,7 @@ use barewire::spi::Settings;
 
 use crate::bring_up::{Charged, any};
 use crate::chip::Ps;
-use crate::model::can::{BitTimes, CanBus, Traffic};
+use crate::model::can::{BitTimes, CanBus, CanFrame, Feed, Traffic};
 use crate::{Board, BoardOptions, BoardSpec, SimPlatform, Violation};
 
 pub use account::{Spread, Tally};
@@ -47,8 +47,10 @@ pub const INSTRUCTIONS_PER_RECEIVED: u64 = 253;
 pub const INSTRUCTIONS_PER_SENT: u64 = 208;
 /// The last echoes have so many bit times to leave: those of eight longest frames, and as many between.
 const LAST_BITS: u64 = 16 * 750;
+/// From the driver's start to the far node's: more than 11 recessive bits.
+const BEFORE_PS: Ps = 10_000_000_000;
 const PS_PER_S: Ps = 1_000_000_000_000;
-/// Beside two gaps: without a frame for so long, none is expected any more.
+/// Beside the longest gap: without a frame for so long, none is expected any more.
 pub const STALL_PS: Ps = 1_000_000_000_000;
 
 /// Who echoes.
@@ -68,50 +70,51 @@ impl Who {
 }
 
 /// What is to be echoed, and how.
-#[derive(Clone, Debug)]
 pub struct Setup {
     /// The board, which has a CAN controller.
     pub board: &'static BoardSpec,
     /// Who echoes.
     pub who: Who,
-    /// How many frames.
-    pub frames: NonZeroU64,
-    /// The far node's frames; their number and beginning are the scenario's.
-    pub traffic: Traffic,
-    /// Of arbitration, in bit/s.
-    pub bitrate_bps: u32,
-    /// Of an FD frame's data, in bit/s.
-    pub data_bitrate_bps: u32,
+    /// The driver's configuration.
+    pub config: Config,
+    /// The CAN bus's bits, as `config` makes them.
+    pub times: BitTimes,
     /// SPI's clock, at most.
     pub speed_hz: u32,
-    /// Every access has a CRC.
-    pub crc: bool,
+    /// The far node's frames, each with the time from the beginning from which on it is there.
+    pub far: Box<dyn Iterator<Item = (Ps, CanFrame)>>,
+    /// How many those are.
+    pub frames: u64,
+    /// The longest time between two of them.
+    pub gap_ps: Ps,
 }
 
 impl Setup {
     /// The thread's own: 8 random bytes under 0x077 at 250 kbit/s, SPI at 16 MHz.
     #[must_use]
     pub fn published(board: &'static BoardSpec, who: Who, frames: NonZeroU64, gap_ps: Ps) -> Self {
+        let oscillator_hz = board.can.map_or(40_000_000, |can| can.oscillator_hz);
+        let nominal = BitRate::new(250_000);
         Self {
             board,
             who,
-            frames,
-            traffic: Traffic { gap_ps, ..Traffic::default() },
-            bitrate_bps: 250_000,
-            data_bitrate_bps: 2_000_000,
+            config: Config::classic(Oscillator::new(oscillator_hz), nominal),
+            times: BitTimes::from_rates(nominal.bitrate_hz, nominal.bitrate_hz),
             speed_hz: 16_000_000,
-            crc: false,
+            far: Box::new(Traffic { gap_ps, count: Some(frames), ..Traffic::default() }.frames()),
+            frames: frames.get(),
+            gap_ps,
         }
     }
+}
 
-    fn config(&self, oscillator_hz: u32) -> Config {
-        let oscillator = Oscillator::new(oscillator_hz);
-        let nominal = BitRate::new(self.bitrate_bps);
-        let config = match self.traffic.fd {
-            None => Config::classic(oscillator, nominal),
-            Some(_) => Config::fd(oscillator, nominal, BitRate::new(self.data_bitrate_bps)),
-        };
-        Config { crc: self.crc, ..config }
+impl fmt::Debug for Setup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Setup")
+            .field("board", &self.board.name)
+            .field("who", &self.who)
+            .field("frames", &self.frames)
+            .finish_non_exhaustive()
     }
 }
 
@@ -195,9 +198,9 @@ impl std::error::Error for EchoError {}
 ///
 /// # Panics
 /// If the board has no CAN controller.
-pub fn run(setup: &Setup, carry_on: &mut dyn FnMut(u64) -> bool) -> Result<Echoed, EchoError> {
+pub fn run(setup: Setup, carry_on: &mut dyn FnMut(u64) -> bool) -> Result<Echoed, EchoError> {
     let board = Board::new(setup.board, BoardOptions::default());
-    let can = CanBus::new(BitTimes::from_rates(setup.bitrate_bps, setup.data_bitrate_bps));
+    let can = CanBus::new(setup.times);
     let (chip, line) = board.attach_can(&can, None).expect("the board has a CAN controller");
     let spec = setup.board.can.expect("the board has a CAN controller");
     let mut charged = Charged::new(any(&board), board.clone());
@@ -207,27 +210,22 @@ pub fn run(setup: &Setup, carry_on: &mut dyn FnMut(u64) -> bool) -> Result<Echoe
     let spi = Bus::with_platform(charged, &SimPlatform);
     let device = spi.device(&Settings::new(spec.cs, setup.speed_hz)).map_err(EchoError::Spi)?;
     let speed_hz = device.effective().speed_hz;
-    let config = setup.config(spec.oscillator_hz);
-    let mut driver = Mcp251xfd::new(device, board.timer(), config)?;
+    let mut driver = Mcp251xfd::new(device, board.timer(), setup.config)?;
     driver.start()?;
-    let traffic = Traffic {
-        count: Some(setup.frames),
-        start_ps: board.engine().now_ps() + 10_000_000_000,
-        ..setup.traffic.clone()
-    };
-    let start_ps = traffic.start_ps;
-    let far = can.add_traffic(traffic);
+    let start_ps = board.engine().now_ps() + BEFORE_PS;
+    let far = setup.far.map(move |(at, frame)| (start_ps.saturating_add(at), frame));
+    let far = can.add(Feed::new("far", far));
     let bench = threads::Bench {
         board: &board,
         chip: &chip,
         line: &line,
         start_ps,
-        stall_ps: STALL_PS + 2 * setup.traffic.gap_ps,
-        last_ps: LAST_BITS * PS_PER_S / u64::from(setup.bitrate_bps.max(1)),
+        stall_ps: STALL_PS.saturating_add(setup.gap_ps),
+        last_ps: LAST_BITS * setup.times.nominal_ps,
     };
     // Joining interrupts too, which is not what is looked for.
     drop(chip.borrow().take_int_lows());
-    let ran = threads::run(&bench, setup, &mut driver, carry_on);
+    let ran = threads::run(&bench, setup.who, setup.frames, &mut driver, carry_on);
     // Leaving the bus interrupts too.
     let int_lows = chip.borrow().take_int_lows();
     let stopped = driver.stop();

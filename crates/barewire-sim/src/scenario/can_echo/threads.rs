@@ -18,7 +18,7 @@ use barewire::controller::Controller;
 use barewire::regmap::OnDevice;
 
 use super::socket::Socket;
-use super::{INSTRUCTIONS_PER_RECEIVED, INSTRUCTIONS_PER_SENT, Setup, Who};
+use super::{INSTRUCTIONS_PER_RECEIVED, INSTRUCTIONS_PER_SENT, Who};
 use crate::chip::Ps;
 use crate::engine::Thread;
 use crate::model::mcp2518fd::Mcp2518Fd;
@@ -266,7 +266,8 @@ impl<'b, C: Controller + ?Sized> Echo<'_, '_, 'b, C> {
 /// Echoes until all is done.
 pub(super) fn run<C: Controller + ?Sized>(
     bench: &Bench<'_>,
-    setup: &Setup,
+    who: Who,
+    frames: u64,
     driver: &mut Driver<'_, C>,
     carry_on: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Ran, CanError> {
@@ -275,7 +276,7 @@ pub(super) fn run<C: Controller + ?Sized>(
         driver: RefCell::new(driver),
         carry_on: RefCell::new(carry_on),
         ran: RefCell::default(),
-        wanted: setup.frames.get(),
+        wanted: frames,
         received: Cell::new(0),
         handled: Cell::new(0),
         last_seen_ps: Cell::new(0),
@@ -286,7 +287,7 @@ pub(super) fn run<C: Controller + ?Sized>(
     let idle = Thread::new("idle", || echo.idle()).on(0, 0);
     let (there, back) = (Socket::default(), Socket::default());
     board.start_selections();
-    match setup.who {
+    match who {
         Who::HardInterrupt => {
             let handler = Thread::new("handler", || echo.handler()).interrupt(0);
             engine.run(vec![idle, handler]);
