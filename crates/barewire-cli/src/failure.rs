@@ -3,8 +3,10 @@
 use std::fmt;
 use std::io;
 
+use barewire::chip::mcp251xfd::CanError;
 use barewire::chip::mcp3008::AdcError;
 use barewire::chip::spi_nor::NorError;
+use barewire::regmap::RegmapError;
 use barewire::spi::{Error, MessageError};
 use barewire_qemu::QemuError;
 
@@ -78,6 +80,25 @@ impl From<AdcError> for Failure {
             AdcError::NoSuchChannel { .. } => " (--channel)",
             AdcError::NoPair { .. } => " (--differential)",
             AdcError::TooOften { .. } | AdcError::RateZero => " (--rate)",
+            _ => "",
+        };
+        Failure::Failed(format!("{error}{option}"))
+    }
+}
+
+impl From<RegmapError> for Failure {
+    fn from(error: RegmapError) -> Self {
+        Failure::Failed(error.to_string())
+    }
+}
+
+impl From<CanError> for Failure {
+    fn from(error: CanError) -> Self {
+        let option = match error {
+            CanError::SpiTooFast { .. } => " (--speed-hz)",
+            CanError::Oscillator { .. } => " (--oscillator-hz)",
+            CanError::BitTiming(_) => " (--bitrate, --dbitrate)",
+            CanError::FrameTooLong { .. } => " (--fd)",
             _ => "",
         };
         Failure::Failed(format!("{error}{option}"))

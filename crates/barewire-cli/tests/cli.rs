@@ -5,6 +5,7 @@
 mod cli {
     mod adc;
     mod bad_input;
+    mod can;
     mod command;
     mod flash;
     mod interrupt;
@@ -12,6 +13,7 @@ mod cli {
     mod iommu_bench;
     mod measure;
     mod qemu;
+    mod regs;
     mod selftest;
     mod spidev;
     mod stress;

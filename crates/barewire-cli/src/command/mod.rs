@@ -1,10 +1,12 @@
 //! The commands, one room each.
 
 pub(crate) mod adc;
+pub(crate) mod can;
 pub(crate) mod demo;
 pub(crate) mod flash;
 pub(crate) mod iommu;
 pub(crate) mod list;
+pub(crate) mod regs;
 pub(crate) mod selftest;
 pub(crate) mod stress;
 pub(crate) mod xfer;

@@ -42,6 +42,7 @@ pub(crate) use request::{BusArgs, Place, Request, Settled, TellArgs, Wanted};
 use selftest::Around;
 pub(crate) use selftest::Injected;
 use sim::SimBus;
+pub(crate) use sim::SimCan;
 use spidev::SpidevBus;
 
 use crate::bus_name::{self, BusName};
@@ -115,6 +116,12 @@ pub(crate) trait Simulated {
 
     /// In what state the flash chip is left, if that is not unselected and write-disabled.
     fn left_open(&self) -> Option<&'static str>;
+
+    /// The board's CAN controller, if it has one and the command is no self-test.
+    fn can(&self) -> Option<&SimCan>;
+
+    /// The time since power-up.
+    fn now_ps(&self) -> u64;
 
     /// The processor runs `instructions` of the user's own.
     fn work(&self, instructions: u64);
@@ -233,7 +240,7 @@ pub(crate) fn run<R: Report>(
     request: &Request<'_>,
     command: impl FnOnce(&Session) -> Result<R, Failure>,
 ) -> Result<(), Failure> {
-    let Request { name, tell, settled, selftest, linux_process, .. } = *request;
+    let Request { name, tell, settled, selftest, linux_process, can, .. } = *request;
     let bus_name = bus_name::parse(name.unwrap_or(bus_name::DEFAULT)).map_err(Failure::Failed)?;
     if name.is_none() && !tell.quiet {
         note!("no --bus given: using {}, a simulated board", bus_name::DEFAULT);
@@ -243,7 +250,10 @@ pub(crate) fn run<R: Report>(
     let latencies = tell.latency.then(Latencies::new).transpose()?;
     let mut session = Session {
         place: Place::of(&bus_name),
-        open: open(&bus_name, Around { selftest, latencies: latencies.clone(), linux_process })?,
+        open: open(
+            &bus_name,
+            Around { selftest, latencies: latencies.clone(), linux_process, can },
+        )?,
         silent: tell.quiet || tell.json,
         begin: Cell::new(Statistics::default()),
         latencies,

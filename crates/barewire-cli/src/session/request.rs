@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use barewire_qemu::{BOARDS, BoardSpec, Medium};
+use barewire_sim::model::can::BitTimes;
 use serde::Serialize;
 
 use super::selftest::{Injected, Selftest};
@@ -64,6 +65,8 @@ pub(crate) enum Wanted {
     Flash,
     /// An analog-to-digital converter.
     Converter,
+    /// A chip of that name, with registers.
+    Registers(&'static str),
 }
 
 /// What a command asks of a bus.
@@ -77,6 +80,8 @@ pub(crate) struct Request<'r> {
     wanted: Option<Wanted>,
     /// The board's time is that of a Linux process, its ticks charged.
     pub(super) linux_process: bool,
+    /// Of a simulated board's CAN bus.
+    pub(super) can: BitTimes,
 }
 
 impl<'r> Request<'r> {
@@ -92,6 +97,7 @@ impl<'r> Request<'r> {
             selftest: None,
             wanted: None,
             linux_process: false,
+            can: BitTimes::from_rates(500_000, 2_000_000),
         }
     }
 
@@ -111,6 +117,7 @@ impl<'r> Request<'r> {
             selftest: None,
             wanted: None,
             linux_process: false,
+            can: BitTimes::from_rates(500_000, 2_000_000),
         }
     }
 
@@ -122,6 +129,11 @@ impl<'r> Request<'r> {
     /// The same, a simulated board's processor being interrupted by Linux's ticks.
     pub(crate) fn for_linux_process(self) -> Self {
         Self { linux_process: true, ..self }
+    }
+
+    /// The same, a simulated board's CAN bus having those bit times.
+    pub(crate) fn for_can(self, times: BitTimes) -> Self {
+        Self { can: times, ..self }
     }
 
     /// The same for a self-test: the controller must receive what it sends, and goes wrong as
@@ -176,6 +188,7 @@ impl Request<'_> {
                 let instead = boards(|board| holds(board, Medium::Flash));
                 refused(format!("{there}; a flash chip is on {instead}"))
             }
+            Some(Wanted::Registers(chip)) => refused(format!("no board of QEMU's has an {chip}")),
             Some(Wanted::Converter) => refused("no board of QEMU's has a converter".into()),
             _ => Ok(()),
         }

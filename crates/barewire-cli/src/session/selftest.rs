@@ -5,6 +5,7 @@ use barewire::controller::{Controller, Program, Stopped, Unfinished};
 use barewire::middleware::{Fault, FaultInjector, Layer, When};
 use barewire::spi::Transfer;
 use barewire::time::Timer;
+use barewire_sim::model::can::BitTimes;
 
 use super::measure::{self, Latencies};
 use crate::interrupt;
@@ -27,6 +28,7 @@ pub(super) struct Around {
     pub(super) selftest: Option<Selftest>,
     pub(super) latencies: Option<Latencies>,
     pub(super) linux_process: bool,
+    pub(super) can: BitTimes,
 }
 
 /// A bus on `controller`, for a self-test if that is asked, and timed by `clock` if that is.

@@ -10,11 +10,13 @@ use barewire::time::Timer;
 use barewire_sim::bring_up::{Charged, any};
 use barewire_sim::check::Faults;
 use barewire_sim::model::adc::AdcFaults;
+use barewire_sim::model::can::{BitTimes, CanBus};
 use barewire_sim::model::jumper::Jumper;
-use barewire_sim::model::nor::Nor;
+use barewire_sim::model::mcp2518fd::{ChipFaults, Mcp2518Fd};
+use barewire_sim::model::nor::{Nor, NorFaults};
 use barewire_sim::model::signal::{Signal, SignalSpec};
 use barewire_sim::vcd::Capture;
-use barewire_sim::{Board, BoardOptions, Selection, SimPlatform, Violation};
+use barewire_sim::{Board, BoardOptions, IntLine, Selection, SimPlatform, Violation};
 
 use super::flash_file::FlashFile;
 use super::selftest::{self, Around};
@@ -27,11 +29,22 @@ const PS_PER_NS: u64 = 1_000;
 /// Status register 1: an operation is in progress.
 const BUSY: u8 = 1;
 
+/// A simulated board's CAN controller, and what it is on.
+pub(crate) struct SimCan {
+    /// The CAN bus, on which nobody else is until somebody is put there.
+    pub(crate) bus: CanBus,
+    /// The chip.
+    pub(crate) chip: Rc<RefCell<Mcp2518Fd>>,
+    /// The processor's end of its INT pin.
+    pub(crate) line: IntLine,
+}
+
 /// A simulated board in use.
 pub(super) struct SimBus {
     board: Board,
     bus: Box<Bus<dyn Controller>>,
     flash: Rc<RefCell<Nor>>,
+    can: Option<SimCan>,
     file: Option<FlashFile>,
 }
 
@@ -57,8 +70,12 @@ impl SimBus {
         if let Some(status) = options.status {
             flash.borrow_mut().set_status(status);
         }
+        let mut can = None;
         match &around.selftest {
-            None => attach_adc(&board, options)?,
+            None => {
+                attach_adc(&board, options)?;
+                can = attach_can(&board, options, around.can);
+            }
             Some(selftest) if selftest.wired => {
                 (0..).zip(board.spec().cs).for_each(|(cs, _)| {
                     board.attach(cs, Rc::new(RefCell::new(Jumper)));
@@ -75,7 +92,7 @@ impl SimBus {
             controller = controller.for_linux_process();
         }
         let bus = selftest::bus(controller, around, Watch(board.clone()), &SimPlatform);
-        Ok(Self { board, bus, flash, file })
+        Ok(Self { board, bus, flash, can, file })
     }
 
     fn write_back(&mut self) -> Result<(), Failure> {
@@ -123,6 +140,16 @@ fn attach_adc(board: &Board, options: &SimOptions) -> Result<(), Failure> {
         dout_stuck_low: options.faults.chip.miso_stuck_low,
     });
     Ok(())
+}
+
+/// Puts the board's CAN controller on, if it has one, alone on a CAN bus of its own.
+fn attach_can(board: &Board, options: &SimOptions, times: BitTimes) -> Option<SimCan> {
+    let mut can = board.can_options()?;
+    let NorFaults { absent, miso_stuck_low, .. } = options.faults.chip;
+    can.faults = ChipFaults { absent, sdo_stuck_low: miso_stuck_low, ..ChipFaults::default() };
+    let bus = CanBus::new(times);
+    let (chip, line) = board.attach_can(&bus, Some(can))?;
+    Some(SimCan { bus, chip, line })
 }
 
 impl OpenBus for SimBus {
@@ -179,6 +206,14 @@ impl Simulated for SimBus {
         } else {
             None
         }
+    }
+
+    fn can(&self) -> Option<&SimCan> {
+        self.can.as_ref()
+    }
+
+    fn now_ps(&self) -> u64 {
+        self.board.engine().now_ps()
     }
 
     fn work(&self, instructions: u64) {

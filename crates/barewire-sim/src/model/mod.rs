@@ -10,6 +10,7 @@ pub mod ecspi;
 pub mod gpio;
 pub mod jumper;
 pub mod max7219;
+pub mod mcp2515;
 pub mod mcp2518fd;
 pub mod nor;
 pub mod pl022;

@@ -3,12 +3,17 @@
 //! A driver talks through a [`Port`]: one chip select that runs whole messages. A
 //! [`Device`] of any bus is one, and [`OnSpiDevice`](crate::hal::OnSpiDevice) makes one of any
 //! `embedded-hal` device. A driver of short exchanges ([`mcp3008`]) takes an [`AsyncPort`] too, which
-//! both are as well.
+//! both are as well. A driver of a chip with registers has a [`RegMap`](crate::regmap::RegMap), on a
+//! prepared exchange or, by [`OnPort`], on any port.
 
 pub mod mcp251xfd;
 pub mod mcp3008;
 pub mod spi_nor;
 pub mod tsc2046;
+
+mod on_port;
+
+pub use on_port::OnPort;
 
 use crate::bus::Device;
 use crate::controller::Controller;

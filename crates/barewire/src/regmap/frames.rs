@@ -1,7 +1,6 @@
-//! Two ways for a register's exchange: prepared on a bus, or over any port.
+//! The way of a register's exchange to the wire, and the one that is prepared on a bus.
 
 use crate::bus::{Device, Prepared};
-use crate::chip::Port;
 use crate::controller::Controller;
 use crate::spi::{MessageError, Transfer};
 
@@ -51,31 +50,5 @@ impl<C: Controller + ?Sized, const N: usize> Frames<N> for OnDevice<'_, C, N> {
 
     fn run(&mut self, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
         self.device.sync(message).map(drop)
-    }
-}
-
-/// Any [`Port`], another HAL's `SpiDevice` for one.
-#[derive(Debug)]
-pub struct OnPort<P, const N: usize> {
-    port: P,
-    both: [u8; N],
-}
-
-impl<P: Port, const N: usize> OnPort<P, N> {
-    /// Exchanges over `port`.
-    pub const fn new(port: P) -> Self {
-        Self { port, both: [0; N] }
-    }
-}
-
-impl<P: Port, const N: usize> Frames<N> for OnPort<P, N> {
-    fn exchange(&mut self, tx: [u8; N]) -> Result<&[u8; N], MessageError> {
-        self.both = tx;
-        self.port.run(&mut [Transfer::in_place(&mut self.both)])?;
-        Ok(&self.both)
-    }
-
-    fn run(&mut self, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        self.port.run(message)
     }
 }

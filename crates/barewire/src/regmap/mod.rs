@@ -9,8 +9,8 @@
 //!    exchange. What is wrong with it (two fields on one bit, two registers at one address) is an
 //!    error of the build.
 //! 2. [`RegMap`] reads and writes them. An exchange is prepared once ([`OnDevice`]): a read puts
-//!    the header into it, runs it, and takes the value out. Any other [`Port`](crate::chip::Port)
-//!    serves too ([`OnPort`]).
+//!    the header into it, runs it, and takes the value out. Whatever else has [`Frames`] serves
+//!    too.
 //! 3. [`RegMap::read_bulk`] and [`RegMap::write_bulk`] take neighbours in one exchange where the
 //!    part counts addresses up; [`RegMap::read_raw`] and [`RegMap::write_raw`] take bytes.
 //! 4. [`Cached`] remembers what was read and written, in the caller's memory.
@@ -53,14 +53,16 @@ mod error;
 mod format;
 mod frames;
 mod map;
+mod register;
 #[cfg(test)]
 mod tests;
 
 pub use cache::{Cached, Slot};
 pub use error::RegmapError;
 pub use format::{Endian, Format};
-pub use frames::{Frames, OnDevice, OnPort};
-pub use map::{Access, Field, Location, Map, Register};
+pub use frames::{Frames, OnDevice};
+pub use map::Map;
+pub use register::{Access, Field, Location, Register};
 
 use crate::spi::Transfer;
 use format::{Codec, to_wire};

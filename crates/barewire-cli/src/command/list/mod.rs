@@ -8,9 +8,10 @@ mod qemu;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use barewire::chip::mcp251xfd::Oscillator;
 use barewire::controller::{Controller, Limits};
 use barewire_linux::Root;
-use barewire_sim::board::spec::{AdcSpec, BOARDS, CsSpec};
+use barewire_sim::board::spec::{AdcSpec, BOARDS, CanSpec, CsSpec};
 use barewire_sim::bring_up::any;
 use barewire_sim::model::nor::Part;
 use barewire_sim::wire::Driver;
@@ -80,6 +81,8 @@ struct Chip {
     size: Option<usize>,
     /// Channels of a converter.
     channels: Option<u8>,
+    /// The oscillator of a CAN controller.
+    oscillator_hz: Option<u32>,
     max_speed_hz: Option<u32>,
 }
 
@@ -190,7 +193,13 @@ impl Entry {
 impl Chip {
     fn flash(part: &Part) -> Self {
         let max_speed_hz = Some(part.limits.max_clock_hz);
-        Self { name: part.name, size: Some(part.size), channels: None, max_speed_hz }
+        Self {
+            name: part.name,
+            size: Some(part.size),
+            channels: None,
+            oscillator_hz: None,
+            max_speed_hz,
+        }
     }
 
     fn adc(spec: AdcSpec) -> Self {
@@ -200,7 +209,20 @@ impl Chip {
             name: part.name(),
             size: None,
             channels: Some(part.channels()),
+            oscillator_hz: None,
             max_speed_hz: Some(max_speed_hz),
+        }
+    }
+
+    fn can(spec: CanSpec) -> Self {
+        let CanSpec { part, oscillator_hz, .. } = spec;
+        let speed_hz = Oscillator::new(oscillator_hz).spi_max_hz();
+        Self {
+            name: part.name(),
+            size: None,
+            channels: None,
+            oscillator_hz: Some(oscillator_hz),
+            max_speed_hz: Some(speed_hz),
         }
     }
 
@@ -211,6 +233,9 @@ impl Chip {
         }
         if let Some(channels) = self.channels {
             let _ = write!(text, ", {channels} channels");
+        }
+        if let Some(hz) = self.oscillator_hz {
+            let _ = write!(text, " at {}", figure::clock(hz.into()));
         }
         if let Some(hz) = self.max_speed_hz {
             let _ = write!(text, ", up to {}", figure::clock(hz.into()));
@@ -223,6 +248,7 @@ impl ChipSelect {
     fn of(spec: &BoardSpec, chip_select: u8, cs: &CsSpec) -> Self {
         let flash = (chip_select == spec.flash_cs).then(|| Chip::flash(&(spec.flash_part)()));
         let adc = spec.adc.filter(|adc| adc.cs == chip_select).map(Chip::adc);
+        let can = spec.can.filter(|can| can.cs == chip_select).map(Chip::can);
         Self {
             chip_select,
             line: cs.name.into(),
@@ -231,7 +257,7 @@ impl ChipSelect {
                 Driver::Gpio { .. } => "gpio",
             },
             active_high: cs.active_high,
-            chip: flash.or(adc),
+            chip: flash.or(adc).or(can),
         }
     }
 }

@@ -91,6 +91,7 @@ fn chip_selects(spec: &BoardSpec) -> Vec<ChipSelect> {
             name: part.name,
             size: Some(part.size),
             channels: None,
+            oscillator_hz: None,
             max_speed_hz: None,
         });
         Some(ChipSelect { chip_select, line: line.into(), driver, active_high, chip })

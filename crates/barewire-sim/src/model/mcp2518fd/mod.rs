@@ -351,7 +351,7 @@ impl Chip for Mcp2518Fd {
                 self.partial = (done + now, byte, out);
             }
         }
-        miso
+        if self.options.faults.sdo_stuck_low { 0 } else { miso }
     }
 
     fn take_complaint(&mut self) -> Option<String> {

@@ -29,6 +29,8 @@ impl PartKind {
 pub struct ChipFaults {
     /// There is no chip: MISO floats, nothing is heard, nothing is on the CAN bus.
     pub absent: bool,
+    /// SDO is at ground: everything reads zero.
+    pub sdo_stuck_low: bool,
     /// A bit of the data of every n-th READ_CRC is inverted on MISO.
     pub read_crc_corrupt_every: Option<NonZeroU32>,
     /// A bit of the data of every n-th WRITE_CRC or WRITE_SAFE is inverted on MOSI.

@@ -84,7 +84,7 @@ pub use config::{Config, Mode, Oscillator, Payload, TxOrder};
 pub use error::CanError;
 pub use filter::Filter;
 pub use frame::{Frame, Received};
-pub use regs::MAP;
+pub use regs::{MAP, MAP_2517FD};
 pub use service::{ErrorCounters, ErrorState, Found, Invalid, Served};
 pub use tef::Transmitted;
 pub use timing::{BitRate, BitTiming, TimingError};
@@ -94,10 +94,10 @@ pub use embedded_can::{ExtendedId, Id, StandardId};
 
 use core::fmt;
 
-use super::Port;
+use super::{OnPort, Port};
 use crate::bus::Device;
 use crate::controller::Controller;
-use crate::regmap::{Frames, OnDevice, OnPort, RegMap};
+use crate::regmap::{Frames, OnDevice, RegMap};
 use crate::time::Timer;
 use access::{BUFFER_BYTES, Link};
 use filter::FILTERS;

@@ -62,10 +62,10 @@ pub use error::{Axis, TouchError};
 pub use sample::{Sample, Touch, temperature_millikelvin};
 pub use service::Served;
 
-use super::Port;
+use super::{OnPort, Port};
 use crate::bus::Device;
 use crate::controller::Controller;
-use crate::regmap::{Frames, OnDevice, OnPort};
+use crate::regmap::{Frames, OnDevice};
 use crate::spi::{Settings, Transfer};
 use config::SETTLE_MAX;
 use control::{ALL_ON, POWER_DOWN, code, word};

@@ -228,6 +228,16 @@ fn a_chip_that_is_not_there_says_nothing() {
 }
 
 #[test]
+fn a_chip_whose_sdo_is_at_ground_still_hears() {
+    let faults = ChipFaults { sdo_stuck_low: true, ..ChipFaults::default() };
+    let mut bench = Bench::new(Options { faults, ..Options::default() });
+    assert_eq!(bench.read32(0xe00), 0);
+    bench.write32(0x004, NBTCFG);
+    bench.chip.set_faults(ChipFaults::default());
+    assert_eq!(bench.read32(0x004), NBTCFG);
+}
+
+#[test]
 fn the_parts_differ_in_lpmen_and_devid() {
     for (part, lpmen, devid) in [(PartKind::Mcp2517Fd, 0, 0), (PartKind::Mcp2518Fd, 8, 0x12)] {
         let mut bench = Bench::new(Options { part, devid: 0x12, ..Options::default() });

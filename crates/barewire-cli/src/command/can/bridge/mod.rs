@@ -1,0 +1,236 @@
+//! `barewire can bridge`: frames between the chip's CAN bus and a SocketCAN interface, both ways.
+//!
+//! *Read first*: the kernel's `Documentation/networking/can.rst`; [`pump`], which carries the frames.
+//!
+//! # How it works
+//! A simulated board's time is held back to real time: frames of its far node come when they would. Elsewhere
+//! chip and socket are asked in turn, every half millisecond.
+//!
+//! # What an interface like vcan does not carry
+//! 1. No bit timing and no arbitration: a frame written is there at once, in the order of writing.
+//! 2. No back-pressure: a write never waits for a bus. What comes faster than ours carries waits in the
+//!    socket's queue, and what that has no room for the kernel drops, unseen by us.
+//! 3. No acknowledgement: who wrote a frame does not learn whether it was on our bus, or when.
+//! 4. No error counters and no bus-off: our errors arrive as error frames, for programs that ask for
+//!    them, and nobody can restart our chip through the interface.
+
+mod pump;
+mod socket;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use barewire::chip::mcp251xfd::Frame;
+use serde::Serialize;
+
+use super::dump::{Counters, attach, check_far};
+use super::far::{Far, FarArgs};
+use super::frame::{CanFrame, ErrorFrame, Logged};
+use super::node::Node;
+use super::{CanArgs, Which};
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::output::note;
+use crate::session::{self, Figures, Session};
+use crate::text::figure;
+use pump::{CanSocket, Counts, Port, Pump};
+use socket::Interface;
+
+/// How long an idle bridge sleeps, where virtual time waits for real time.
+const IDLE: Duration = Duration::from_micros(200);
+/// Steps for what is still on its way at the end.
+const LAST_STEPS: u32 = 100;
+const NS_PER_MS: u64 = 1_000_000;
+
+#[derive(clap::Args, Debug)]
+#[command(
+    after_long_help = "vcan and vxcan have no bit timing, no arbitration, no acknowledgement and no \
+    error counters, and a write to them never waits for a bus: what comes faster than the chip's bus \
+    carries is dropped by the kernel once the socket's queue is full. Errors of the chip's bus arrive as \
+    error frames (candump NAME,0:0,#FFFFFFFF)."
+)]
+pub(super) struct Args {
+    #[command(flatten)]
+    can: CanArgs,
+    /// The interface, vcan0 for one: `ip link add dev vcan0 type vcan && ip link set vcan0 up`
+    #[arg(long, value_name = "NAME")]
+    iface: String,
+    /// End after so many milliseconds instead of by Ctrl-C
+    #[arg(long, value_name = "MS")]
+    duration_ms: Option<u64>,
+    #[command(flatten)]
+    far: FarArgs,
+}
+
+/// The result; its field names are an interface.
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    which: Which,
+    interface: String,
+    interface_mtu: u32,
+    #[serde(flatten)]
+    counts: Counts,
+    #[serde(flatten)]
+    counters: Counters,
+    /// How far virtual time was behind real time at most.
+    behind_ms: Option<u64>,
+    interrupted: bool,
+}
+
+/// The chip as a side of the bridge.
+impl Port for Node<'_> {
+    fn receive(&mut self, see: &mut dyn FnMut(Logged, bool)) -> Result<(), Failure> {
+        self.serve(|seen| {
+            if seen.found.frame {
+                see(Logged::Frame(CanFrame::from_chip(&seen.received.frame)), false);
+            }
+            if let Some(error) = ErrorFrame::of(seen.found, seen.counters) {
+                see(Logged::Error(error), seen.found.overflow);
+            }
+            Ok(())
+        })
+        .map(drop)
+    }
+
+    fn transmit(&mut self, frame: &Frame) -> Result<bool, Failure> {
+        Ok(Node::transmit(self, frame)?.is_some())
+    }
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    check_far(&args.can, &args.far)?;
+    let far = args.far.settle(args.can.fd, Far::default())?;
+    // Before the board: the likeliest thing to be missing.
+    let socket = Interface::open(&args.iface)?;
+    session::run(&args.can.request()?, |session| bridge(args, &far, socket, session))
+}
+
+fn bridge(
+    args: &Args,
+    far: &Far,
+    mut socket: Interface,
+    session: &Session,
+) -> Result<Report, Failure> {
+    let (mut node, which) = args.can.open(session, args.can.config())?;
+    node.start()?;
+    session.begin_figures();
+    if !session.silent {
+        note!(
+            "{} has no bit timing, no arbitration and no acknowledgement, and what comes faster than \
+             the bus carries is dropped by the kernel; Ctrl-C ends",
+            args.iface
+        );
+        if args.can.fd && !socket.carries_fd() {
+            note!("{} carries no CAN FD: `ip link set {0} mtu 72`", args.iface);
+        }
+    }
+    if let Some(can) = node.simulated() {
+        // A far node that nobody asks to send acknowledges alone.
+        let asked = args.far.sending().is_some() || args.far.count.is_some();
+        let silent = far.clone().silent();
+        attach(can, if asked { far } else { &silent }, node.now_ns() * 1_000);
+    }
+    let mut pump = Pump::new(args.can.fd);
+    let behind_ms = carry(&mut node, &mut pump, &mut socket, args.duration_ms)?;
+    let counters = Counters::of(node.error_counters()?);
+    node.stop()?;
+    let simulated = node.simulated().is_some();
+    Ok(Report {
+        which,
+        interface: args.iface.clone(),
+        interface_mtu: socket.mtu,
+        counts: pump.counts,
+        counters,
+        behind_ms: simulated.then_some(behind_ms),
+        interrupted: interrupt::asked(),
+    })
+}
+
+/// Carries until the time is over or Ctrl-C comes. How far virtual time was behind at most.
+fn carry(
+    node: &mut Node<'_>,
+    pump: &mut Pump,
+    socket: &mut impl CanSocket,
+    duration_ms: Option<u64>,
+) -> Result<u64, Failure> {
+    let (begun, begun_ns) = (Instant::now(), node.now_ns());
+    let simulated = node.simulated().is_some();
+    let over = |elapsed: Duration| {
+        let limit = duration_ms.map(Duration::from_millis);
+        interrupt::asked() || limit.is_some_and(|limit| elapsed >= limit)
+    };
+    let mut behind_ns = 0;
+    while !over(begun.elapsed()) {
+        let busy = pump.step(node, socket)?;
+        if simulated {
+            let target_ns = begun_ns + begun.elapsed().as_nanos() as u64;
+            let left_ns = target_ns.saturating_sub(node.now_ns());
+            behind_ns = behind_ns.max(left_ns);
+            let something = match (left_ns, pump.takes_more()) {
+                (0, _) => false,
+                (_, true) => node.wait(left_ns),
+                // Its interrupt stays, and time passes all the same.
+                (_, false) => {
+                    node.pass(left_ns);
+                    false
+                }
+            };
+            if !something && !busy {
+                thread::sleep(IDLE);
+            }
+        } else if !busy {
+            node.wait(u64::MAX);
+        }
+    }
+    for _ in 0..LAST_STEPS {
+        if pump.is_empty() || !pump.step(node, socket)? {
+            break;
+        }
+    }
+    Ok(behind_ns / NS_PER_MS)
+}
+
+impl session::Report for Report {
+    fn text(&self, _: Option<&Figures>) -> String {
+        let Which { place, chip, .. } = &self.which;
+        let Counts {
+            frames_to_socket,
+            errors_to_socket,
+            frames_to_bus,
+            fd_dropped,
+            refused,
+            socket_full,
+            chip_full,
+            overflows,
+        } = self.counts;
+        let [to_socket, to_bus] = [frames_to_socket, frames_to_bus].map(figure::grouped);
+        let mut text = format!(
+            "{chip} on {}{}, {}: {to_socket} frames to the interface, {to_bus} to the bus\n",
+            place.bus,
+            place.kind(),
+            self.interface
+        );
+        for (count, what) in [
+            (errors_to_socket, "errors told as error frames"),
+            (overflows, "times the chip lost frames"),
+            (socket_full, "times the interface had no room"),
+            (chip_full, "times the chip had no room"),
+            (fd_dropped, "frames of CAN FD dropped: the interface carries none"),
+            (refused, "frames from the interface that this bus cannot carry"),
+        ] {
+            if count > 0 {
+                text += &format!("{} {what}\n", figure::grouped(count));
+            }
+        }
+        let Counters { transmit_errors, receive_errors, error_state } = self.counters;
+        text + &format!("TEC {transmit_errors}, REC {receive_errors}, error {error_state}\n")
+    }
+
+    fn verdict(&self) -> Result<(), Failure> {
+        match self.interrupted {
+            true => Err(Failure::Interrupted("stopped as asked".into())),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What goes from one side to the other, whoever the sides are.
+//!
+//! # How it works
+//! A [step](Pump::step) does what can be done without waiting:
+//!
+//! 1. What the chip has goes into a queue, frames and errors, in order. A queue that is full is a socket
+//!    that takes nothing: the chip is not asked then, and tells in time that it overflowed.
+//! 2. The queue goes to the socket until that takes no more. What it has no room for stays first.
+//! 3. What the socket has goes to the chip until all its places are taken. The frame that has none is kept,
+//!    and nothing more is read: the socket's own queue fills, and then the kernel drops.
+//!
+//! # Ordering
+//! Each direction keeps its order. Between the two there is none.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind};
+
+use barewire::chip::mcp251xfd::Frame;
+use serde::Serialize;
+
+use super::super::frame::{CanFrame, Logged};
+use crate::failure::Failure;
+
+/// What waits for the socket before the chip is no longer asked.
+pub(super) const QUEUE_MAX: usize = 256;
+/// Frames of one step from the socket: the other direction has its turn too.
+const BATCH: usize = 64;
+/// No room in the interface's queue.
+const ENOBUFS: i32 = 105;
+
+/// A socket of SocketCAN, or what stands for one. It never waits.
+pub(super) trait CanSocket {
+    /// What came; `None` if nothing did.
+    fn read(&mut self) -> io::Result<Option<Logged>>;
+
+    /// Gives it a frame or an error.
+    fn write(&mut self, what: &Logged) -> io::Result<()>;
+
+    /// Whether the interface carries frames of CAN FD.
+    fn carries_fd(&self) -> bool;
+}
+
+/// The chip.
+pub(super) trait Port {
+    /// Shows what came since the last call; whether an overflow was among it.
+    fn receive(&mut self, see: &mut dyn FnMut(Logged, bool)) -> Result<(), Failure>;
+
+    /// Gives it a frame. False: it has no place for one.
+    fn transmit(&mut self, frame: &Frame) -> Result<bool, Failure>;
+}
+
+/// What was carried, and what was not; its field names are an interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Counts {
+    pub(super) frames_to_socket: u64,
+    pub(super) errors_to_socket: u64,
+    pub(super) frames_to_bus: u64,
+    /// Frames of CAN FD for an interface without.
+    pub(super) fd_dropped: u64,
+    /// Frames from the socket that the bus cannot carry.
+    pub(super) refused: u64,
+    /// How often the socket had no room.
+    pub(super) socket_full: u64,
+    /// How often the chip had none.
+    pub(super) chip_full: u64,
+    /// How often the chip lost frames.
+    pub(super) overflows: u64,
+}
+
+/// The way between the two.
+#[derive(Debug)]
+pub(super) struct Pump {
+    to_socket: VecDeque<Logged>,
+    to_bus: Option<Frame>,
+    /// Whether the bus carries frames of CAN FD.
+    fd_bus: bool,
+    pub(super) counts: Counts,
+}
+
+impl Pump {
+    /// Nothing on its way yet.
+    pub(super) fn new(fd_bus: bool) -> Self {
+        let counts = Counts::default();
+        Self { to_socket: VecDeque::new(), to_bus: None, fd_bus, counts }
+    }
+
+    /// Carries what can be carried now; false if that was nothing.
+    pub(super) fn step(
+        &mut self,
+        port: &mut impl Port,
+        socket: &mut impl CanSocket,
+    ) -> Result<bool, Failure> {
+        let before = self.counts;
+        // Step 1.
+        if self.takes_more() {
+            let Self { to_socket, counts, .. } = self;
+            port.receive(&mut |what, overflow| {
+                counts.overflows += u64::from(overflow);
+                to_socket.push_back(what);
+            })?;
+        }
+        // Steps 2 and 3.
+        self.write(socket)?;
+        self.read(port, socket)?;
+        Ok(self.counts != before)
+    }
+
+    fn write(&mut self, socket: &mut impl CanSocket) -> Result<(), Failure> {
+        while let Some(what) = self.to_socket.front() {
+            let fd = matches!(what, Logged::Frame(frame) if frame.is_fd());
+            if fd && !socket.carries_fd() {
+                self.counts.fd_dropped += 1;
+            } else {
+                match socket.write(what) {
+                    Ok(()) if matches!(what, Logged::Frame(_)) => self.counts.frames_to_socket += 1,
+                    Ok(()) => self.counts.errors_to_socket += 1,
+                    Err(error) if is_full(&error) => {
+                        self.counts.socket_full += 1;
+                        return Ok(());
+                    }
+                    Err(error) => return Err(Failure::io("write to the socket", &error)),
+                }
+            }
+            self.to_socket.pop_front();
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, port: &mut impl Port, socket: &mut impl CanSocket) -> Result<(), Failure> {
+        for _ in 0..BATCH {
+            let frame = match self.to_bus.take() {
+                Some(frame) => frame,
+                None => match socket.read() {
+                    Ok(Some(Logged::Frame(frame))) => match self.fitting(frame) {
+                        Some(frame) => frame,
+                        None => {
+                            self.counts.refused += 1;
+                            continue;
+                        }
+                    },
+                    // An error of another node's is none of this bus.
+                    Ok(Some(Logged::Error(_))) => {
+                        self.counts.refused += 1;
+                        continue;
+                    }
+                    Ok(None) => return Ok(()),
+                    Err(error) => return Err(Failure::io("read from the socket", &error)),
+                },
+            };
+            if !port.transmit(&frame)? {
+                self.to_bus = Some(frame);
+                self.counts.chip_full += 1;
+                return Ok(());
+            }
+            self.counts.frames_to_bus += 1;
+        }
+        Ok(())
+    }
+
+    /// The frame as the chip sends it, if its bus carries such ones.
+    fn fitting(&self, frame: CanFrame) -> Option<Frame> {
+        frame.to_chip().filter(|_| self.fd_bus || !frame.is_fd())
+    }
+
+    /// Whether the chip is asked for more.
+    pub(super) fn takes_more(&self) -> bool {
+        self.to_socket.len() < QUEUE_MAX
+    }
+
+    /// Whether nothing is on its way.
+    pub(super) fn is_empty(&self) -> bool {
+        self.to_socket.is_empty() && self.to_bus.is_none()
+    }
+}
+
+/// Whether there will be room later.
+fn is_full(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::WouldBlock || error.raw_os_error() == Some(ENOBUFS)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,405 @@
+//! `barewire can dump`: prints the frames that come, as candump does.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use barewire::chip::mcp251xfd::{CanError, ErrorCounters, ErrorState, Filter, Id};
+use barewire_sim::model::can::Feed;
+use serde::Serialize;
+
+use super::candump::{Line, Stamp};
+use super::far::{Far, FarArgs};
+use super::frame::{CanFrame, ERROR_FLAG, ErrorFrame, Logged, id_of};
+use super::node::Node;
+use super::{CanArgs, Which};
+use crate::bus_name::{self, BusName};
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::out_file::OutFile;
+use crate::output::{self, note};
+use crate::session::{self, Figures, Session, SimCan};
+use crate::text::figure;
+
+/// What the interface is called in lines.
+const INTERFACE: &str = "can0";
+/// How long is waited at once: Ctrl-C is looked at in between.
+const SLICE_NS: u64 = 10_000_000;
+/// From when the chip has joined to the far node's first frame.
+const FIRST_PS: u64 = 1_000_000_000;
+/// Filters that the chip has.
+const FILTERS_MAX: usize = 32;
+/// In an identifier: of 29 bits; of a remote frame.
+const EXTENDED_FLAG: u32 = 1 << 31;
+const REMOTE_FLAG: u32 = 1 << 30;
+
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    #[command(flatten)]
+    can: CanArgs,
+    /// Take only frames whose identifier agrees with ID in the bits of MASK, both hex, as candump has
+    /// it: 8 digits of ID are 29 bits, and MASK says by 80000000 whether that counts. The chip
+    /// filters; several: any of them
+    #[arg(long, value_name = "ID:MASK", value_delimiter = ',', value_parser = Wanted::parse)]
+    filter: Vec<Wanted>,
+    /// Print the time: a since the board's power-up (elsewhere since the start), d since the frame
+    /// before, z since the first
+    #[arg(short = 't', long = "time", value_name = "TYPE")]
+    stamp: Option<Stamp>,
+    /// Print candump's log format, which can gen --replay and canplayer read
+    #[arg(short = 'l', long, conflicts_with = "stamp")]
+    log: bool,
+    /// Print into FILE, which exists when it is whole; the log format with --json
+    #[arg(short = 'o', long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// End when so many milliseconds passed without a frame
+    #[arg(short = 'T', long = "timeout-ms", value_name = "MS")]
+    timeout_ms: Option<u64>,
+    #[command(flatten)]
+    far: FarArgs,
+}
+
+/// A filter as candump has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Wanted {
+    text: String,
+    filters: Vec<Filter>,
+}
+
+impl Wanted {
+    fn parse(text: &str) -> Result<Self, String> {
+        if text.contains('~') {
+            return Err("the chip has no filter for all but some identifiers: ID:MASK only".into());
+        }
+        let hex = |digits: &str| {
+            let plain =
+                (1..=8).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_hexdigit());
+            plain.then(|| u32::from_str_radix(digits, 16).ok()).flatten()
+        };
+        let (id, mask) = text.split_once(':').ok_or("write ID:MASK, as in 123:7FF")?;
+        let both = hex(id).zip(hex(mask));
+        let (raw, mask) = both.ok_or("write ID:MASK in hex digits, as in 123:7FF")?;
+        if mask & REMOTE_FLAG != 0 {
+            return Err("the chip does not tell remote frames from others in a filter".into());
+        }
+        let extended = id.len() == 8;
+        let mask = mask & !ERROR_FLAG;
+        let wanted = (raw | if extended { EXTENDED_FLAG } else { 0 }) & mask;
+        Ok(Self { text: text.into(), filters: filters(wanted, mask) })
+    }
+}
+
+/// The chip's filters for received identifiers that are `wanted` in the bits of `mask`: one for each
+/// length of identifier that can be.
+fn filters(wanted: u32, mask: u32) -> Vec<Filter> {
+    let lengths = [(false, 0x7ff), (true, 0x1fff_ffff)];
+    let possible = lengths.into_iter().filter(|&(extended, bits)| {
+        let flag = mask & EXTENDED_FLAG == 0 || (wanted & EXTENDED_FLAG != 0) == extended;
+        flag && wanted & !EXTENDED_FLAG & !bits == 0
+    });
+    let filter = |(extended, bits)| {
+        let id: Id = id_of(wanted & bits, extended).expect("that many bits");
+        Filter::masked(id, mask & bits)
+    };
+    possible.map(filter).collect()
+}
+
+/// The result; its field names are an interface.
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    which: Which,
+    filters: Vec<String>,
+    frames_received: u64,
+    /// By the far node.
+    frames_sent: Option<u64>,
+    frames_lost: Option<u64>,
+    overflows: u64,
+    errors: u64,
+    #[serde(flatten)]
+    counters: Counters,
+    spi_accesses_per_frame: Option<f64>,
+    timed_out: bool,
+    interrupted: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log: Option<Vec<String>>,
+    #[serde(skip)]
+    gave_up: Option<CanFrame>,
+}
+
+/// The error counters of our chip at the end.
+#[derive(Clone, Copy, Serialize)]
+pub(super) struct Counters {
+    pub(super) transmit_errors: u8,
+    pub(super) receive_errors: u8,
+    pub(super) error_state: &'static str,
+}
+
+impl Counters {
+    pub(super) fn of(counters: ErrorCounters) -> Self {
+        let ErrorCounters { transmit, receive, state } = counters;
+        let error_state = match state {
+            ErrorState::Active => "active",
+            ErrorState::Warning => "warning",
+            ErrorState::Passive => "passive",
+            ErrorState::BusOff => "bus-off",
+        };
+        Self { transmit_errors: transmit, receive_errors: receive, error_state }
+    }
+}
+
+/// Puts the far node on a simulated bus, which sends from a millisecond after `now_ps` on.
+pub(super) fn attach(can: &SimCan, far: &Far, now_ps: u64) -> Rc<RefCell<Feed>> {
+    let start_ps = now_ps + FIRST_PS;
+    let frames = far.frames().map(move |(at, frame)| (start_ps.saturating_add(at), frame.to_sim()));
+    let feed = Rc::new(RefCell::new(Feed::new("far", frames).with_patience(far.patience_ps)));
+    can.bus.attach(feed.clone());
+    // A record of every frame is nobody's here, and there may be no end to them.
+    can.bus.set_recording(false);
+    feed
+}
+
+/// Refuses options of a sender where the bus has no simulated node.
+pub(super) fn check_far(can: &CanArgs, far: &FarArgs) -> Result<(), Failure> {
+    let name = bus_name::parse(can.bus()).map_err(Failure::Failed)?;
+    match far.sending() {
+        Some(option) if !matches!(name, BusName::Sim(_)) => Err(Failure::Usage(format!(
+            "{option} is for the far node of a simulated board (sim:imx8mp); on {name} whoever is \
+             there sends"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    check_far(&args.can, &args.far)?;
+    let far = args.far.settle(args.can.fd, Far::default())?;
+    let filters = args.filter.iter().map(|wanted| wanted.filters.len()).sum::<usize>();
+    if filters > FILTERS_MAX {
+        return Err(Failure::Usage(format!(
+            "--filter: they take {filters} of the chip's {FILTERS_MAX} filters (one where MASK has \
+             80000000, else one for each length of identifier)"
+        )));
+    }
+    if !args.filter.is_empty() && filters == 0 {
+        return Err(Failure::Usage("--filter: no identifier can pass".into()));
+    }
+    let out = args.out.as_deref().map(OutFile::create).transpose()?;
+    session::run(&args.can.request()?, |session| dump(args, &far, out, session))
+}
+
+/// Where lines go.
+struct Printer<'a> {
+    args: &'a Args,
+    out: Option<OutFile>,
+    kept: Vec<String>,
+    before_us: Option<u64>,
+    first_us: u64,
+}
+
+impl Printer<'_> {
+    fn print(&mut self, at_us: u64, what: Logged) -> Result<(), Failure> {
+        let line = Line { at_us, interface: INTERFACE.into(), what };
+        let json = self.args.can.tell.json;
+        let text = match self.args.log || json {
+            true => line.to_string(),
+            false => {
+                let first_us = self.before_us.map_or(at_us, |_| self.first_us);
+                self.first_us = first_us;
+                Stamp::console(self.args.stamp, &line, self.before_us.replace(at_us), first_us)
+            }
+        };
+        match &mut self.out {
+            Some(out) => out.write_all(format!("{text}\n").as_bytes()),
+            None if json => {
+                self.kept.push(text);
+                Ok(())
+            }
+            None => output::text(&format!("{text}\n")),
+        }
+    }
+}
+
+/// What has come.
+#[derive(Default)]
+struct Came {
+    frames: u64,
+    errors: u64,
+    overflows: u64,
+}
+
+fn dump(
+    args: &Args,
+    far: &Far,
+    out: Option<OutFile>,
+    session: &Session,
+) -> Result<Report, Failure> {
+    let (mut node, which) = args.can.open(session, args.can.config())?;
+    let filters: Vec<Filter> = args.filter.iter().flat_map(|w| w.filters.clone()).collect();
+    node.set_filters(&filters)?;
+    node.start()?;
+    session.begin_figures();
+    let simulated = node.simulated();
+    let feed = simulated.map(|can| attach(can, far, node.now_ns() * 1_000));
+    let before = simulated.map(|can| can.chip.borrow().taken_and_dropped());
+    let accesses_before = node.accesses();
+    let mut printer = Printer { args, out, kept: Vec::new(), before_us: None, first_us: 0 };
+    let mut came = Came::default();
+    // Where nobody is told to send so many, so many are taken.
+    let limit = match feed {
+        None => args.far.count.map_or(u64::MAX, |count| count.get()),
+        Some(_) => u64::MAX,
+    };
+    let timeout_ns = args.timeout_ms.map(|ms| ms.saturating_mul(1_000_000));
+    let mut last_ns = node.now_ns();
+    let (mut timed_out, mut interrupted) = (false, false);
+    while came.frames < limit {
+        if interrupt::asked() {
+            interrupted = true;
+            break;
+        }
+        let frames = came.frames;
+        if node.wait(SLICE_NS.min(timeout_ns.unwrap_or(u64::MAX))) {
+            listen(&mut node, &mut printer, &mut came, limit)?;
+        } else if feed.as_ref().is_some_and(|feed| feed.borrow().is_done()) {
+            break;
+        }
+        let now_ns = node.now_ns();
+        if came.frames != frames {
+            last_ns = now_ns;
+        } else if timeout_ns.is_some_and(|timeout_ns| now_ns - last_ns >= timeout_ns) {
+            timed_out = true;
+            break;
+        }
+    }
+    let accesses = node.accesses().zip(accesses_before).map(|(now, before)| now - before);
+    let counters = Counters::of(node.error_counters()?);
+    node.stop()?;
+    let Printer { out, kept, .. } = printer;
+    let to_file = out.is_some();
+    out.map_or(Ok(()), OutFile::commit)?;
+    let lost = simulated.zip(before).map(|(can, (taken, dropped))| {
+        let (now_taken, now_dropped) = can.chip.borrow().taken_and_dropped();
+        // What is in the chip when Ctrl-C or a timeout comes is not lost.
+        let unread = (now_taken - taken).saturating_sub(came.frames);
+        now_dropped - dropped + if interrupted || timed_out { 0 } else { unread }
+    });
+    let report = Report {
+        which,
+        filters: args.filter.iter().map(|wanted| wanted.text.clone()).collect(),
+        frames_received: came.frames,
+        frames_sent: feed.as_ref().map(|feed| feed.borrow().sent_frames()),
+        frames_lost: lost,
+        overflows: came.overflows,
+        errors: came.errors,
+        counters,
+        spi_accesses_per_frame: accesses
+            .filter(|_| came.frames > 0)
+            .map(|accesses| accesses as f64 / came.frames as f64),
+        timed_out,
+        interrupted,
+        log: (args.can.tell.json && !to_file).then_some(kept),
+        gave_up: feed.and_then(|feed| feed.borrow().gave_up()).map(|f| CanFrame::from_sim(&f)),
+    };
+    if !session.silent {
+        report.tell();
+    }
+    Ok(report)
+}
+
+/// Prints all that the chip has to say, `limit` frames at most.
+fn listen(
+    node: &mut Node<'_>,
+    printer: &mut Printer<'_>,
+    came: &mut Came,
+    limit: u64,
+) -> Result<(), Failure> {
+    let (now_us, clock) = (node.now_ns() / 1_000, node.clock());
+    node.serve(|seen| {
+        if seen.found.frame && came.frames < limit {
+            came.frames += 1;
+            let frame = CanFrame::from_chip(&seen.received.frame);
+            printer.print(clock.at_us(seen.received.timestamp), Logged::Frame(frame))?;
+        }
+        came.overflows += u64::from(seen.found.overflow);
+        if let Some(error) = ErrorFrame::of(seen.found, seen.counters) {
+            came.errors += 1;
+            printer.print(now_us, Logged::Error(error))?;
+        }
+        Ok(())
+    })
+    .map(drop)
+}
+
+impl Report {
+    /// One line for people, on stderr: stdout has the frames.
+    fn tell(&self) {
+        let Self { frames_received, errors, .. } = self;
+        let mut text = format!("{} frames", figure::grouped(*frames_received));
+        if let Some(sent) = self.frames_sent {
+            text += &format!(" of {} that the far node sent", figure::grouped(sent));
+        }
+        if let Some(lost) = self.frames_lost {
+            text += &format!(", {lost} lost");
+        }
+        text += &format!(", {errors} errors told");
+        if let Some(accesses) = self.spi_accesses_per_frame {
+            text += &format!(", {accesses:.2} SPI accesses a frame");
+        }
+        let Counters { transmit_errors, receive_errors, error_state } = self.counters;
+        note!("{text}; TEC {transmit_errors}, REC {receive_errors}, error {error_state}");
+    }
+}
+
+impl session::Report for Report {
+    fn text(&self, _: Option<&Figures>) -> String {
+        String::new()
+    }
+
+    fn verdict(&self) -> Result<(), Failure> {
+        if self.interrupted {
+            return Err(Failure::Interrupted("stopped as asked".into()));
+        }
+        if let Some(frame) = self.gave_up {
+            return Err(Failure::Failed(format!(
+                "the far node gave up: {frame} did not get through in time (-p)"
+            )));
+        }
+        if self.overflows > 0 {
+            return Err(CanError::RxOverflow.into());
+        }
+        match self.frames_lost {
+            None | Some(0) => Ok(()),
+            Some(lost) => Err(Failure::Failed(format!("{lost} frames were lost"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use barewire::chip::mcp251xfd::{ExtendedId, StandardId};
+
+    use super::*;
+
+    fn wanted(text: &str) -> Vec<Filter> {
+        Wanted::parse(text).unwrap_or_else(|error| panic!("{text}: {error}")).filters
+    }
+
+    #[test]
+    fn filters_mean_what_candump_means() {
+        let standard = |id, mask| Filter::masked(StandardId::new(id).expect("11 bits"), mask);
+        let extended = |id, mask| Filter::masked(ExtendedId::new(id).expect("29 bits"), mask);
+        // Without the flag in the mask both lengths pass.
+        assert_eq!(wanted("123:7FF"), [standard(0x123, 0x7ff), extended(0x123, 0x7ff)]);
+        assert_eq!(wanted("0:0"), [standard(0, 0), extended(0, 0)]);
+        assert_eq!(wanted("123:C00007FF".replace('C', "8").as_str()), [standard(0x123, 0x7ff)]);
+        assert_eq!(wanted("12345678:9FFFFFFF"), [extended(0x1234_5678, 0x1fff_ffff)]);
+        // No standard identifier has bit 12.
+        assert_eq!(wanted("1000:1000"), [extended(0x1000, 0x1000)]);
+        assert_eq!(wanted("124:7F0"), [standard(0x120, 0x7f0), extended(0x120, 0x7f0)]);
+        assert_eq!(wanted("1000:80001000"), [], "nothing is standard and has bit 12");
+        for text in ["123", "123~7FF", "x:1", "123:40000000", ":", "123456789:1"] {
+            assert!(Wanted::parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,554 @@
+//! What a node sends, asked for as `cangen` is: the far node of a simulated board, or our own chip.
+//!
+//! *Read first*: the manual page of can-utils' `cangen`.
+//!
+//! # How it works
+//! [`FarArgs`] are the options; [`FarArgs::settle`] checks them against the bus and fills in what was
+//! not given; [`Far::frames`] are then the frames, each with the time, from the first one's, from
+//! which on it is there to be sent. A frame that the bus could not carry yet waits, and the next is due
+//! when it would have been. Random values come from a seed: the same options give the same frames.
+//!
+//! # What differs from cangen
+//! 1. Fixed data without a length is as long as it is; cangen takes a random length.
+//! 2. A sender waits for the bus for a second unless `-p` says otherwise; cangen fails at once.
+//! 3. What no frame can be (an identifier of more than 11 bits without `-e`, 9 bytes of CAN FD) is
+//!    refused; cangen cuts or rounds it.
+
+use std::fs;
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+
+use super::candump;
+use super::frame::{CLASSIC_MAX, CanFrame, DATA_MAX, FD_LENGTHS_TEXT, Kind, Logged, id_of};
+use crate::failure::Failure;
+use crate::text::{hex, number};
+
+const PS_PER_MS: u64 = 1_000_000_000;
+const PS_PER_US: u64 = 1_000_000;
+/// A day between two frames is none of a generator.
+const GAP_MAX_MS: f64 = 86_400_000.0;
+
+/// The options.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(super) struct FarArgs {
+    /// Time from one frame to the next in milliseconds, fractions too; 0: back to back
+    /// [default: 200]
+    #[arg(short = 'g', long = "gap-ms", value_name = "MS", value_parser = gap_ps, help_heading = FRAMES)]
+    gap_ps: Option<u64>,
+    /// Frames back to back: -g 0
+    #[arg(long, conflicts_with = "gap_ps", help_heading = FRAMES)]
+    full_load: bool,
+    /// How many frames; without, there is no end but Ctrl-C
+    #[arg(short = 'n', long = "frames", value_name = "COUNT", help_heading = FRAMES)]
+    pub(super) count: Option<NonZeroU64>,
+    /// How long a sender waits in milliseconds while its queue is full or its frame does not get
+    /// through, before it gives up [default: 1000]
+    #[arg(short = 'p', long = "poll-ms", value_name = "MS", help_heading = FRAMES)]
+    poll_ms: Option<u32>,
+    /// The identifier: hex, or r random, e random and even, o random and odd, i increment
+    /// [default: r]
+    #[arg(short = 'I', long = "id", value_name = "ID", value_parser = id_mode, help_heading = FRAMES)]
+    id: Option<IdMode>,
+    /// The length in bytes, or r random, i increment [default: r, or the data's]
+    #[arg(short = 'L', long = "length", value_name = "LEN", value_parser = length_mode, help_heading = FRAMES)]
+    length: Option<Mode<usize>>,
+    /// The data: hex, or r random, i a counter; hex shorter than the length is filled up with zeros
+    /// [default: r]
+    #[arg(short = 'D', long = "data", value_name = "DATA", value_parser = data_mode, help_heading = FRAMES)]
+    data: Option<Mode<Vec<u8>>>,
+    /// Identifiers of 29 bits
+    #[arg(short = 'e', long, help_heading = FRAMES)]
+    extended: bool,
+    /// Frames of CAN FD (with --fd)
+    #[arg(short = 'f', long, help_heading = FRAMES)]
+    fd_frames: bool,
+    /// Frames of CAN FD whose data is at the higher bit rate (with --fd)
+    #[arg(short = 'b', long = "brs", help_heading = FRAMES)]
+    brs: bool,
+    /// Remote frames
+    #[arg(short = 'R', long, conflicts_with_all = ["fd_frames", "brs"], help_heading = FRAMES)]
+    remote: bool,
+    /// A mix of all those kinds that there are on the bus
+    #[arg(short = 'm', long, conflicts_with_all = ["extended", "fd_frames", "brs", "remote"], help_heading = FRAMES)]
+    mix: bool,
+    /// What random values are made from [default: 1]
+    #[arg(long, value_name = "N", help_heading = FRAMES)]
+    seed: Option<u64>,
+    /// Send the frames of a candump log instead, at its times
+    #[arg(long, value_name = "FILE", help_heading = FRAMES, conflicts_with_all = [
+        "gap_ps", "full_load", "count", "id", "length", "data", "extended", "fd_frames", "brs",
+        "remote", "mix", "seed",
+    ])]
+    replay: Option<PathBuf>,
+}
+
+const FRAMES: &str = "Frames, as cangen's";
+
+/// How a value goes on from frame to frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Mode<T> {
+    /// Not at all.
+    Fixed(T),
+    /// At random.
+    Random,
+    /// By one, from zero, and again beyond the largest.
+    Increment,
+}
+
+/// The same of an identifier.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum IdMode {
+    /// As the others go on.
+    Like(Mode<u32>),
+    /// At random, all even.
+    Even,
+    /// At random, all odd.
+    Odd,
+}
+
+fn gap_ps(text: &str) -> Result<u64, String> {
+    match text.parse::<f64>() {
+        Ok(ms) if (0.0..=GAP_MAX_MS).contains(&ms) => Ok((ms * PS_PER_MS as f64).round() as u64),
+        _ => Err("milliseconds, as in 10 or 0.5".into()),
+    }
+}
+
+fn id_mode(text: &str) -> Result<IdMode, String> {
+    let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match text {
+        "r" => Ok(IdMode::Like(Mode::Random)),
+        "i" => Ok(IdMode::Like(Mode::Increment)),
+        // As in cangen the letter is a mode: the identifier is written E.
+        "e" => Ok(IdMode::Even),
+        "o" => Ok(IdMode::Odd),
+        _ if plain => match u32::from_str_radix(text, 16) {
+            Ok(id) if id < 1 << 29 => Ok(IdMode::Like(Mode::Fixed(id))),
+            _ => Err("more than 29 bits".into()),
+        },
+        _ => Err("hex digits without 0x, or r, i, e or o".into()),
+    }
+}
+
+fn length_mode(text: &str) -> Result<Mode<usize>, String> {
+    match text {
+        "r" => Ok(Mode::Random),
+        "i" => Ok(Mode::Increment),
+        _ => match number::bytes(text) {
+            Ok(length) if length <= DATA_MAX as u64 => Ok(Mode::Fixed(length as usize)),
+            _ => Err("0 to 64, or r or i".into()),
+        },
+    }
+}
+
+fn data_mode(text: &str) -> Result<Mode<Vec<u8>>, String> {
+    match text {
+        "r" => Ok(Mode::Random),
+        "i" => Ok(Mode::Increment),
+        _ => match hex::parse(text) {
+            Ok(data) if data.len() <= DATA_MAX => Ok(Mode::Fixed(data)),
+            Ok(_) => Err("more than 64 bytes".into()),
+            Err(error) => Err(error),
+        },
+    }
+}
+
+/// Frames to come, each with its time from the first one's.
+pub(super) type Frames = Box<dyn Iterator<Item = (u64, CanFrame)>>;
+
+/// What a node sends: the options, checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Far {
+    pub(super) gap_ps: u64,
+    /// `None`: no end.
+    pub(super) count: Option<NonZeroU64>,
+    /// How long the sender waits before it gives up.
+    pub(super) patience_ps: u64,
+    pub(super) id: IdMode,
+    /// `None`: the data's, or random.
+    pub(super) length: Option<Mode<usize>>,
+    pub(super) data: Mode<Vec<u8>>,
+    extended: bool,
+    /// CAN FD, and whether with bit rate switch.
+    fd: Option<bool>,
+    remote: bool,
+    /// All kinds; and whether CAN FD is among them.
+    mix: Option<bool>,
+    seed: u64,
+    replay: Option<Vec<(u64, CanFrame)>>,
+}
+
+impl Default for Far {
+    /// cangen's.
+    fn default() -> Self {
+        Self {
+            gap_ps: 200 * PS_PER_MS,
+            count: None,
+            patience_ps: 1_000 * PS_PER_MS,
+            id: IdMode::Like(Mode::Random),
+            length: None,
+            data: Mode::Random,
+            extended: false,
+            fd: None,
+            remote: false,
+            mix: None,
+            seed: 1,
+            replay: None,
+        }
+    }
+}
+
+impl FarArgs {
+    /// The first option given that only a sender has, for buses where nobody is asked to send; -n is
+    /// not among them.
+    pub(super) fn sending(&self) -> Option<&'static str> {
+        let Self { gap_ps, full_load, poll_ms, id, length, data, .. } = self;
+        let Self { extended, fd_frames, brs, remote, mix, seed, replay, .. } = self;
+        let given = [
+            (gap_ps.is_some(), "-g"),
+            (*full_load, "--full-load"),
+            (poll_ms.is_some(), "-p"),
+            (id.is_some(), "-I"),
+            (length.is_some(), "-L"),
+            (data.is_some(), "-D"),
+            (*extended, "-e"),
+            (*fd_frames, "-f"),
+            (*brs, "-b"),
+            (*remote, "-R"),
+            (*mix, "-m"),
+            (seed.is_some(), "--seed"),
+            (replay.is_some(), "--replay"),
+        ];
+        given.iter().find(|(given, _)| *given).map(|&(_, name)| name)
+    }
+
+    /// The options held against a bus with CAN FD or without; what is not given is `default`'s.
+    pub(super) fn settle(&self, fd_bus: bool, default: Far) -> Result<Far, Failure> {
+        let refused = |what: String| Err(Failure::Usage(what));
+        let fd = (self.fd_frames || self.brs).then_some(self.brs);
+        if fd.is_some() && !fd_bus {
+            return refused("frames of CAN FD (-f, -b) need a bus with it: --fd".into());
+        }
+        let replay = self.replay.as_ref().map(|path| read(path, fd_bus)).transpose()?;
+        let far = Far {
+            gap_ps: if self.full_load { 0 } else { self.gap_ps.unwrap_or(default.gap_ps) },
+            count: self.count.or(default.count),
+            patience_ps: self.poll_ms.map_or(default.patience_ps, |ms| u64::from(ms) * PS_PER_MS),
+            id: self.id.clone().unwrap_or(default.id),
+            length: self.length.clone().or(default.length),
+            data: self.data.clone().unwrap_or(default.data),
+            extended: self.extended || default.extended,
+            fd: fd.or(default.fd),
+            remote: self.remote || default.remote,
+            mix: if self.mix { Some(fd_bus) } else { default.mix },
+            seed: self.seed.unwrap_or(default.seed),
+            replay: replay.or(default.replay),
+        };
+        if let IdMode::Like(Mode::Fixed(id)) = far.id
+            && id > 0x7ff
+            && !far.extended
+            && far.mix.is_none()
+        {
+            return refused(format!("-I {id:X} has more than 11 bits: say -e"));
+        }
+        far.check_length()?;
+        Ok(far)
+    }
+}
+
+/// The frames of a log, all of which can be sent.
+fn read(path: &PathBuf, fd_bus: bool) -> Result<Vec<(u64, CanFrame)>, Failure> {
+    let shown = path.display();
+    let text = fs::read_to_string(path)
+        .map_err(|error| Failure::io(format_args!("read {shown}"), &error))?;
+    let lines = candump::read_log(&text).map_err(|e| Failure::Failed(format!("{shown}: {e}")))?;
+    let first_us = lines.iter().map(|(_, line)| line.at_us).min().unwrap_or(0);
+    let mut frames = Vec::with_capacity(lines.len());
+    for (number, line) in lines {
+        let refused = |what| Err(Failure::Failed(format!("{shown}: line {number}: {what}")));
+        let Logged::Frame(frame) = line.what else {
+            return refused("an error is no frame that could be sent");
+        };
+        if frame.is_fd() && !fd_bus {
+            return refused("a frame of CAN FD needs a bus with it: --fd");
+        }
+        if frame.to_chip().is_none() {
+            return refused("a classic DLC above 8 is sent by nobody here");
+        }
+        frames.push(((line.at_us - first_us).saturating_mul(PS_PER_US), frame));
+    }
+    Ok(frames)
+}
+
+impl Far {
+    fn check_length(&self) -> Result<(), Failure> {
+        let refused = |what: String| Err(Failure::Usage(what));
+        let data_len = match &self.data {
+            Mode::Fixed(data) => data.len(),
+            _ => 0,
+        };
+        let len = match self.length {
+            Some(Mode::Fixed(len)) => len,
+            None => data_len,
+            Some(_) => 0,
+        };
+        let (max, kind) = match self.fd {
+            Some(_) => (DATA_MAX, Kind::Fd { brs: false, esi: false }),
+            None => (CLASSIC_MAX, Kind::Data),
+        };
+        if len > max {
+            return refused(format!(
+                "{len} bytes: a classic frame has at most 8 (CAN FD: --fd -f)"
+            ));
+        }
+        // The shortest identifier that is one: lengths do not depend on it.
+        let id = id_of(0, false).expect("11 bits");
+        if CanFrame::new(id, kind, &vec![0; len]).is_none() {
+            return refused(format!("{len} bytes: a frame of CAN FD has {FD_LENGTHS_TEXT}"));
+        }
+        if data_len > len && matches!(self.length, Some(Mode::Fixed(_))) {
+            return refused(format!("-D has {data_len} bytes and -L {len}"));
+        }
+        Ok(())
+    }
+
+    /// The same node, which sends nothing.
+    pub(super) fn silent(self) -> Self {
+        Self { replay: Some(Vec::new()), ..self }
+    }
+
+    /// How many frames there will be, if there is an end.
+    pub(super) fn total(&self) -> Option<u64> {
+        match &self.replay {
+            Some(frames) => Some(frames.len() as u64),
+            None => self.count.map(NonZeroU64::get),
+        }
+    }
+
+    /// The frames.
+    pub(super) fn frames(&self) -> Frames {
+        if let Some(frames) = &self.replay {
+            return Box::new(frames.clone().into_iter());
+        }
+        let mut maker = Maker { far: self.clone(), made: 0, random: self.seed };
+        let gap_ps = self.gap_ps;
+        let all = (0_u64..).map(move |n| (gap_ps.saturating_mul(n), maker.make()));
+        match self.count {
+            None => Box::new(all),
+            Some(count) => Box::new(all.take(usize::try_from(count.get()).unwrap_or(usize::MAX))),
+        }
+    }
+}
+
+/// Makes one frame after the other.
+struct Maker {
+    far: Far,
+    made: u64,
+    random: u64,
+}
+
+impl Maker {
+    /// SplitMix64.
+    fn random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.random ^ self.random >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    /// Whether the next frame's identifier is extended, and what kind it is.
+    fn kind(&mut self) -> (bool, Kind) {
+        let fd = |brs| Kind::Fd { brs, esi: false };
+        let Some(fd_too) = self.far.mix else {
+            let kind = match (self.far.fd, self.far.remote) {
+                (Some(brs), _) => fd(brs),
+                (None, true) => Kind::Remote,
+                (None, false) => Kind::Data,
+            };
+            return (self.far.extended, kind);
+        };
+        let random = self.random();
+        let kind = match random >> 1 & 7 {
+            0..=3 if fd_too => fd(random & 2 != 0),
+            4 | 0 => Kind::Remote,
+            _ => Kind::Data,
+        };
+        (random & 1 != 0, kind)
+    }
+
+    fn make(&mut self) -> CanFrame {
+        let (extended, kind) = self.kind();
+        let ids = if extended { 1 << 29 } else { 1 << 11 };
+        let raw = match self.far.id {
+            IdMode::Like(Mode::Fixed(id)) => id,
+            IdMode::Like(Mode::Increment) => (self.made % ids) as u32,
+            IdMode::Like(Mode::Random) => (self.random() % ids) as u32,
+            IdMode::Even => (self.random() % ids) as u32 & !1,
+            IdMode::Odd => (self.random() % ids) as u32 | 1,
+        };
+        // A fixed identifier has the bits it needs even where a mix made a shorter one.
+        let id = id_of(raw, extended).or_else(|| id_of(raw, true)).expect("at most 29 bits");
+        let frame = self.fill(id, kind);
+        self.made += 1;
+        frame
+    }
+
+    fn fill(&mut self, id: barewire::chip::mcp251xfd::Id, kind: Kind) -> CanFrame {
+        // Lengths go by DLC, so that each one that there is comes as often.
+        let dlcs = if matches!(kind, Kind::Fd { .. }) { 16 } else { 9 };
+        let by_dlc = match (&self.far.length, &self.far.data) {
+            (Some(Mode::Fixed(len)), _) => Err(*len),
+            (None, Mode::Fixed(data)) => Err(data.len()),
+            (Some(Mode::Increment), _) => Ok((self.made % dlcs) as u8),
+            (None | Some(Mode::Random), _) => Ok((self.random() % dlcs) as u8),
+        };
+        let mut data = [0; DATA_MAX];
+        match &self.far.data {
+            Mode::Fixed(bytes) => data[..bytes.len()].copy_from_slice(bytes),
+            Mode::Increment => data[..8].copy_from_slice(&self.made.to_le_bytes()),
+            Mode::Random => {
+                for word in data.chunks_mut(8) {
+                    word.copy_from_slice(&self.random().to_le_bytes());
+                }
+            }
+        }
+        let longest = if dlcs == 16 { DATA_MAX } else { CLASSIC_MAX };
+        let frame = match (by_dlc, kind) {
+            (Ok(dlc), Kind::Remote) => CanFrame::with_dlc(id, kind, dlc, &[]),
+            (Err(len), Kind::Remote) => CanFrame::with_dlc(id, kind, len.min(8) as u8, &[]),
+            (Ok(dlc), _) => {
+                (0..=longest).find_map(|len| CanFrame::with_dlc(id, kind, dlc, &data[..len]))
+            }
+            (Err(len), _) => CanFrame::new(id, kind, &data[..len.min(longest)]),
+        };
+        frame.expect("lengths were checked, and each DLC has one")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Only {
+        #[command(flatten)]
+        far: FarArgs,
+    }
+
+    fn far(options: &str, fd_bus: bool) -> Result<Far, Failure> {
+        let words = ["far"].into_iter().chain(options.split_whitespace());
+        let only = Only::try_parse_from(words).map_err(|e| Failure::Usage(e.to_string()))?;
+        only.far.settle(fd_bus, Far::default())
+    }
+
+    fn made(options: &str, fd_bus: bool) -> Vec<(u64, String)> {
+        let far = far(options, fd_bus).unwrap_or_else(|error| panic!("{options}: {error}"));
+        far.frames().take(500).map(|(at, frame)| (at, frame.to_string())).collect()
+    }
+
+    fn texts(options: &str) -> Vec<String> {
+        made(options, false).into_iter().map(|(_, text)| text).collect()
+    }
+
+    #[test]
+    fn fixed_values_are_what_was_asked() {
+        let frames = made("-g 0.5 -n 3 -I 42a -L 4 -D 1122", false);
+        let expected =
+            [(0, "42A#11220000"), (500_000_000, "42A#11220000"), (1_000_000_000, "42A#11220000")];
+        assert_eq!(frames, expected.map(|(at, text)| (at, text.to_string())));
+        assert_eq!(texts("-n 1 -I 7 -D AABBCC"), ["007#AABBCC"]);
+        assert_eq!(texts("-n 1 -e -I 7 -D AA"), ["00000007#AA"]);
+        assert_eq!(texts("-n 1 -I 7 -R -L 3"), ["007#R3"]);
+        assert_eq!(made("-n 1 -I 7 -b -D AA", true)[0].1, "007##1AA");
+        assert_eq!(made("-n 1 -I 7 -f -L 12", true)[0].1.len(), "007##0".len() + 24);
+        assert_eq!(made("-n 2 -I 7", false)[1].0, 200_000_000_000, "cangen's gap");
+        assert_eq!(made("-n 2 -I 7 --full-load", false)[1].0, 0);
+    }
+
+    #[test]
+    fn increments_go_round() {
+        let frames = texts("-n 20 -I i -L i -D i");
+        assert_eq!(&frames[..3], ["000#", "001#01", "002#0200"]);
+        assert_eq!((frames[8].as_str(), frames[9].as_str()), ("008#0800000000000000", "009#"));
+        let lengths: Vec<usize> = far("-f -L i", true)
+            .expect("options")
+            .frames()
+            .take(17)
+            .map(|(_, frame)| frame.data().len())
+            .collect();
+        assert_eq!(lengths, [0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 20, 24, 32, 48, 64, 0]);
+    }
+
+    #[test]
+    fn random_values_are_the_seeds_and_everywhere() {
+        assert_eq!(texts("-n 50"), texts("-n 50 --seed 1"));
+        assert_ne!(texts("-n 50"), texts("-n 50 --seed 2"));
+        for (options, odd) in [("-I e", 0), ("-I o", 1)] {
+            let far = far(options, false).expect("options");
+            assert!(far.frames().take(200).all(|(_, frame)| frame.raw_id() % 2 == odd));
+        }
+        let frames: Vec<CanFrame> =
+            far("-m", true).expect("options").frames().take(500).map(|(_, frame)| frame).collect();
+        let any = |is: &dyn Fn(&CanFrame) -> bool| frames.iter().any(is);
+        assert!(any(&|f| f.is_extended()) && any(&|f| !f.is_extended()));
+        assert!(any(&|f| f.kind == Kind::Data) && any(&|f| f.kind == Kind::Remote));
+        assert!(any(&|f| f.kind == Kind::Fd { brs: true, esi: false }));
+        assert!(any(&|f| f.kind == Kind::Fd { brs: false, esi: false }));
+        assert!(any(&|f| f.data().len() == 64) && any(&|f| f.data().is_empty()));
+        assert!(far("-m", false).expect("options").frames().take(500).all(|(_, f)| !f.is_fd()));
+    }
+
+    #[test]
+    fn what_no_frame_can_be_is_refused() {
+        for (options, fd_bus, part) in [
+            ("-f", false, "--fd"),
+            ("-b", false, "--fd"),
+            ("-I 800", false, "say -e"),
+            ("-L 9", false, "at most 8"),
+            ("-f -L 9", true, "12, 16"),
+            ("-L 2 -D 112233", false, "-D has 3 bytes and -L 2"),
+            ("-D 112233445566778899", false, "at most 8"),
+            ("-I 20000000", false, "29 bits"),
+            ("-I 0x12", false, "without 0x"),
+            ("-L 65", false, "0 to 64"),
+            ("-g -1", false, "error"),
+            ("-g x", false, "milliseconds"),
+            ("-n 0", false, "error"),
+            ("-R -f", true, "cannot be used with"),
+            ("-m -e", true, "cannot be used with"),
+            ("--replay x -I 1", false, "cannot be used with"),
+        ] {
+            let error = far(options, fd_bus).expect_err(options);
+            assert!(error.to_string().contains(part), "{options}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_log_is_sent_at_its_times_or_not_at_all() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("log");
+        let replay = |text: &str, fd_bus| {
+            fs::write(&path, text).expect("written");
+            let args = FarArgs { replay: Some(path.clone()), ..FarArgs::default() };
+            args.settle(fd_bus, Far::default())
+        };
+        let far = replay("(5.000000) can0 123#11\n(5.000250) can0 12345678#R1\n", false);
+        let frames: Vec<_> = far.expect("a log").frames().collect();
+        assert_eq!(frames.iter().map(|&(at, _)| at).collect::<Vec<_>>(), [0, 250_000_000]);
+        assert_eq!(frames[1].1.to_string(), "12345678#R1");
+        for (text, fd_bus, part) in [
+            ("(1.000000) can0 123#1\n", false, "line 1: "),
+            ("(1.000000) can0 123##0\n", false, "line 1: a frame of CAN FD"),
+            (
+                "(1.000000) can0 1FF#\n(1.000000) can0 20000004#0001000000000000",
+                true,
+                "line 2: an error",
+            ),
+            ("(1.000000) can0 123#0011223344556677_9\n", true, "line 1: a classic DLC"),
+        ] {
+            let error = replay(text, fd_bus).expect_err(text);
+            assert!(error.to_string().contains(part), "{error}");
+        }
+    }
+}

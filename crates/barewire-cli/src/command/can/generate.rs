@@ -1,0 +1,370 @@
+//! `barewire can gen`: sends frames, and sees that all of them arrive.
+//!
+//! # How it works
+//! Our chip is given frame after frame, each not before its time, and confirms each one that is on the bus
+//! and acknowledged. On a simulated board the far node keeps what it received, which is then held against
+//! what was sent, frame by frame.
+//!
+//! The bus load is the time of all frames, their three bits of intermission included, over the time from
+//! the first one's begin to the last one's end.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use barewire::chip::mcp251xfd::{CanError, Config, ErrorState};
+use barewire_sim::model::can::{BitTimes, Feed};
+use serde::Serialize;
+
+use super::dump::Counters;
+use super::far::{Far, FarArgs};
+use super::frame::CanFrame;
+use super::node::Node;
+use super::{CanArgs, Which};
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::progress::Progress;
+use crate::session::{self, Figures, Session};
+use crate::text::figure;
+
+const PS_PER_NS: u64 = 1_000;
+const PS_PER_US: u64 = 1_000_000;
+const INTERMISSION_BITS: u64 = 3;
+/// How long is waited at once.
+const SLICE_NS: u64 = 1_000_000;
+/// Frames between two steps of the progress bar.
+const STEP: u64 = 64;
+
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    #[command(flatten)]
+    can: CanArgs,
+    #[command(flatten)]
+    far: FarArgs,
+}
+
+/// The result; its field names are an interface.
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    which: Which,
+    frames_sent: u64,
+    /// By the far node.
+    frames_received: Option<u64>,
+    frames_lost: Option<u64>,
+    frames_reordered: Option<u64>,
+    frames_per_s: Option<f64>,
+    bus_load_percent: Option<f64>,
+    #[serde(flatten)]
+    counters: Counters,
+    spi_accesses_per_frame: Option<f64>,
+    interrupted: bool,
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let far = args.far.settle(args.can.fd, Far::default())?;
+    session::run(&args.can.request()?, |session| generate(args, &far, session))
+}
+
+/// What went out so far.
+struct Sent {
+    times: BitTimes,
+    /// Given to the chip, and not yet confirmed.
+    pending: VecDeque<(u8, CanFrame)>,
+    confirmed: u64,
+    first_sof_us: Option<u64>,
+    last_eof_ps: u64,
+    busy_ps: u64,
+    /// Confirmations that were not the next one's.
+    strange: u64,
+}
+
+impl Sent {
+    fn new(times: BitTimes) -> Self {
+        Self {
+            times,
+            pending: VecDeque::new(),
+            confirmed: 0,
+            first_sof_us: None,
+            last_eof_ps: 0,
+            busy_ps: 0,
+            strange: 0,
+        }
+    }
+
+    fn confirm(&mut self, sequence: u8, sof_us: u64) {
+        let Some((expected, frame)) = self.pending.pop_front() else {
+            self.strange += 1;
+            return;
+        };
+        self.strange += u64::from(expected != sequence);
+        self.confirmed += 1;
+        self.first_sof_us.get_or_insert(sof_us);
+        let frame_ps = frame.to_sim().shape().duration(self.times);
+        self.last_eof_ps = sof_us * PS_PER_US + frame_ps;
+        self.busy_ps += frame_ps + INTERMISSION_BITS * self.times.nominal_ps;
+    }
+
+    /// From the first frame's begin to the last one's end and intermission.
+    fn span_ps(&self) -> Option<u64> {
+        let span_ps = self.last_eof_ps.checked_sub(self.first_sof_us? * PS_PER_US)?;
+        Some(span_ps + INTERMISSION_BITS * self.times.nominal_ps)
+    }
+}
+
+/// Lets the chip tell what went out.
+fn confirm(node: &mut Node<'_>, sent: &mut Sent) -> Result<(), Failure> {
+    let clock = node.clock();
+    let mut bus_off = false;
+    node.serve(|seen| {
+        if let Some(transmitted) = seen.found.transmitted {
+            sent.confirm(transmitted.sequence, clock.at_us(transmitted.timestamp));
+        }
+        bus_off |= seen.found.state == Some(ErrorState::BusOff);
+        Ok(())
+    })?;
+    if bus_off { Err(CanError::BusOff.into()) } else { Ok(()) }
+}
+
+/// Says whom to blame for a frame that does not go out.
+fn stuck(node: &mut Node<'_>, far: &Far, sent: &Sent) -> Failure {
+    let after = figure::time((far.patience_ps / PS_PER_NS) as f64);
+    let state = match node.error_counters() {
+        Ok(counters) => {
+            let Counters { transmit_errors, receive_errors, error_state } = Counters::of(counters);
+            format!("TEC {transmit_errors}, REC {receive_errors}, error {error_state}")
+        }
+        Err(error) => return error,
+    };
+    Failure::Failed(format!(
+        "nothing went out for {after} (-p) after {} frames; {state}: does anybody acknowledge?",
+        figure::grouped(sent.confirmed)
+    ))
+}
+
+/// Waits until the chip has taken `frame`. False: Ctrl-C came first.
+fn hand_over(
+    node: &mut Node<'_>,
+    far: &Far,
+    sent: &mut Sent,
+    frame: CanFrame,
+) -> Result<bool, Failure> {
+    let chip_frame = frame.to_chip().ok_or_else(|| {
+        Failure::Failed(format!("{frame} is sent by nobody: a classic DLC above 8"))
+    })?;
+    let begun_ns = node.now_ns();
+    loop {
+        if let Some(sequence) = node.transmit(&chip_frame)? {
+            sent.pending.push_back((sequence, frame));
+            return Ok(true);
+        }
+        if interrupt::asked() {
+            return Ok(false);
+        }
+        if (node.now_ns() - begun_ns) * PS_PER_NS > far.patience_ps {
+            return Err(stuck(node, far, sent));
+        }
+        if node.wait(SLICE_NS) {
+            confirm(node, sent)?;
+        }
+    }
+}
+
+/// Sends the frames. False: Ctrl-C came first.
+fn send(
+    node: &mut Node<'_>,
+    far: &Far,
+    sent: &mut Sent,
+    given: &mut impl FnMut(CanFrame),
+    progress: &Progress,
+) -> Result<bool, Failure> {
+    let start_ns = node.now_ns();
+    for (at_ps, frame) in far.frames() {
+        loop {
+            if interrupt::asked() {
+                return Ok(false);
+            }
+            match (start_ns + at_ps / PS_PER_NS).saturating_sub(node.now_ns()) {
+                0 => break,
+                left_ns if node.wait(left_ns.min(SLICE_NS)) => confirm(node, sent)?,
+                _ => {}
+            }
+        }
+        if !hand_over(node, far, sent, frame)? {
+            return Ok(false);
+        }
+        given(frame);
+        if sent.confirmed.is_multiple_of(STEP) {
+            progress.set(sent.confirmed);
+        }
+    }
+    let mut confirmed = (sent.confirmed, node.now_ns());
+    while !sent.pending.is_empty() {
+        if interrupt::asked() {
+            return Ok(false);
+        }
+        if node.wait(SLICE_NS) {
+            confirm(node, sent)?;
+        }
+        let now_ns = node.now_ns();
+        if sent.confirmed != confirmed.0 {
+            confirmed = (sent.confirmed, now_ns);
+        } else if (now_ns - confirmed.1) * PS_PER_NS > far.patience_ps {
+            return Err(stuck(node, far, sent));
+        }
+    }
+    Ok(true)
+}
+
+/// What became of what was sent.
+struct Compared {
+    received: u64,
+    lost: u64,
+    reordered: u64,
+}
+
+/// Holds what was heard against what was given to the chip; of an interrupted run the last ones may be
+/// missing.
+fn compare(given: &[CanFrame], heard: &[CanFrame], interrupted: bool) -> Compared {
+    let mut left = given;
+    let mut in_order = 0;
+    for frame in heard {
+        if let Some(at) = left.iter().position(|given| given == frame) {
+            left = &left[at + 1..];
+            in_order += 1;
+        }
+    }
+    let missing = given.len().saturating_sub(heard.len()) as u64;
+    Compared {
+        received: heard.len() as u64,
+        lost: if interrupted { 0 } else { missing },
+        reordered: (heard.len() - in_order) as u64,
+    }
+}
+
+fn generate(args: &Args, far: &Far, session: &Session) -> Result<Report, Failure> {
+    // Each frame is confirmed; others' frames are not asked for, and attempts that fail are counted.
+    let config = Config { transmit_events: true, invalid_frames: false, ..args.can.config() };
+    let (mut node, which) = args.can.open(session, config)?;
+    node.receive_nothing()?;
+    node.start()?;
+    let heard = Rc::new(RefCell::new(Vec::new()));
+    let simulated = node.simulated().is_some();
+    if let Some(can) = node.simulated() {
+        let ears = heard.clone();
+        let far = Feed::new("far", [])
+            .with_ears(move |frame, _| ears.borrow_mut().push(CanFrame::from_sim(frame)));
+        can.bus.add(far);
+        can.bus.set_recording(false);
+    }
+    session.begin_figures();
+    let accesses_before = node.accesses();
+    let mut sent = Sent::new(args.can.times()?);
+    let mut given = Vec::new();
+    let progress = Progress::counting("sending", far.total().unwrap_or(0), session.silent);
+    let mut keep = |frame| {
+        if simulated {
+            given.push(frame);
+        }
+    };
+    let done = send(&mut node, far, &mut sent, &mut keep, &progress)?;
+    drop(progress);
+    let accesses = node.accesses().zip(accesses_before).map(|(now, before)| now - before);
+    let counters = Counters::of(node.error_counters()?);
+    node.stop()?;
+    if sent.strange > 0 {
+        let strange = sent.strange;
+        return Err(Failure::Failed(format!("the chip confirmed {strange} frames out of turn")));
+    }
+    let compared = simulated.then(|| compare(&given, &heard.borrow(), !done));
+    let frames = sent.confirmed as f64;
+    let span_ps = sent.span_ps().filter(|&span_ps| span_ps > 0).map(|span_ps| span_ps as f64);
+    Ok(Report {
+        which,
+        frames_sent: sent.confirmed,
+        frames_received: compared.as_ref().map(|compared| compared.received),
+        frames_lost: compared.as_ref().map(|compared| compared.lost),
+        frames_reordered: compared.as_ref().map(|compared| compared.reordered),
+        frames_per_s: span_ps.map(|span_ps| frames / (span_ps / 1e12)),
+        bus_load_percent: span_ps.map(|span_ps| 100.0 * sent.busy_ps as f64 / span_ps),
+        counters,
+        spi_accesses_per_frame: accesses
+            .filter(|_| sent.confirmed > 0)
+            .map(|accesses| accesses as f64 / frames),
+        interrupted: !done,
+    })
+}
+
+impl session::Report for Report {
+    fn text(&self, _: Option<&Figures>) -> String {
+        let Which { place, chip, bitrate_hz, .. } = &self.which;
+        let mut text = format!(
+            "{chip} on {}{}, {} kbit/s: {} frames sent and acknowledged",
+            place.bus,
+            place.kind(),
+            f64::from(*bitrate_hz) / 1e3,
+            figure::grouped(self.frames_sent)
+        );
+        if let Some(received) = self.frames_received {
+            let [lost, reordered] =
+                [self.frames_lost, self.frames_reordered].map(Option::unwrap_or_default);
+            text += &format!(
+                ", {} received, {lost} lost, {reordered} out of order",
+                figure::grouped(received)
+            );
+        }
+        if let (Some(rate), Some(load)) = (self.frames_per_s, self.bus_load_percent) {
+            text += &format!(
+                "\n{rate:.1} frames/s; bus load {load:.1} % of the time from the first frame's begin \
+                 to the last one's end"
+            );
+        }
+        if let Some(accesses) = self.spi_accesses_per_frame {
+            text += &format!("\n{accesses:.2} SPI accesses a frame");
+        }
+        let Counters { transmit_errors, receive_errors, error_state } = self.counters;
+        text + &format!("\nTEC {transmit_errors}, REC {receive_errors}, error {error_state}\n")
+    }
+
+    fn verdict(&self) -> Result<(), Failure> {
+        if self.interrupted {
+            return Err(Failure::Interrupted("stopped as asked".into()));
+        }
+        match (self.frames_lost, self.frames_reordered) {
+            (None | Some(0), None | Some(0)) => Ok(()),
+            (lost, reordered) => Err(Failure::Failed(format!(
+                "{} frames were lost and {} came out of order",
+                lost.unwrap_or_default(),
+                reordered.unwrap_or_default()
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::frame::{Kind, id_of};
+    use super::*;
+
+    fn frame(id: u32) -> CanFrame {
+        CanFrame::new(id_of(id, false).expect("11 bits"), Kind::Data, &[id as u8]).expect("a frame")
+    }
+
+    #[test]
+    fn losses_and_changes_of_order_are_seen() {
+        let frames = |ids: &[u32]| ids.iter().map(|&id| frame(id)).collect::<Vec<_>>();
+        let given = frames(&[1, 2, 3, 4]);
+        for (heard, interrupted, lost, reordered) in [
+            (&[1, 2, 3, 4][..], false, 0, 0),
+            (&[1, 2, 4], false, 1, 0),
+            (&[1, 2, 4], true, 0, 0),
+            (&[1, 3, 2, 4], false, 0, 1),
+            (&[2, 1, 3, 4], false, 0, 1),
+            (&[1, 2, 3, 5], false, 0, 1),
+            (&[], false, 4, 0),
+        ] {
+            let compared = compare(&given, &frames(heard), interrupted);
+            assert_eq!((compared.lost, compared.reordered), (lost, reordered), "{heard:?}");
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Our chip in use, and how it is waited for.
+//!
+//! # How it works
+//! [`Node::open`] proves the chip and sets it up, off the bus; [`Node::start`] joins. Then whoever uses
+//! it alternates between [`Node::wait`], until the chip has something to say or a time is over, and
+//! [`Node::serve`], which lets him know of all of it. Dropped or [stopped](Node::stop), the chip is in
+//! configuration mode: it neither sends nor acknowledges.
+//!
+//! # Time
+//! Nanoseconds of the board's power-up on a simulated board, of the opening elsewhere; the chip's own
+//! time stamps, microseconds, are put on the same line once, when it starts.
+
+use barewire::bus::Device;
+use barewire::chip::mcp251xfd::{
+    CanError, Config, ErrorCounters, Filter, Found, Frame, Mcp251xfd, Part, Received,
+};
+use barewire::controller::Controller;
+use barewire::regmap::OnDevice;
+use barewire::spi::Settings;
+use barewire::time::Timer;
+
+use super::{CanArgs, Which};
+use crate::failure::Failure;
+use crate::output::note;
+use crate::session::{Session, SimCan};
+use crate::text::figure;
+
+/// Bytes of an exchange of the driver's registers.
+const FRAME_BYTES: usize = 6;
+/// How often a chip without an interrupt line is asked: 32 frames of 47 bits at 1 Mbit/s fill its FIFO
+/// in 1.5 ms.
+const POLL_NS: u64 = 500_000;
+/// Looks of one turn at a chip without an interrupt line.
+const LOOKS: u32 = 64;
+const PS_PER_NS: u64 = 1_000;
+const NS_PER_US: u64 = 1_000;
+
+/// The driver on any bus.
+pub(super) type Chip<'s> = Mcp251xfd<OnDevice<'s, dyn Controller + 's, FRAME_BYTES>, Boxed>;
+
+/// A session's timer for a driver that keeps it.
+pub(super) struct Boxed(Box<dyn Timer>);
+
+impl Timer for Boxed {
+    fn frequency_hz(&self) -> u32 {
+        self.0.frequency_hz()
+    }
+
+    fn now_ticks(&mut self) -> u64 {
+        self.0.now_ticks()
+    }
+
+    fn wait_ticks(&mut self, ticks: u64) {
+        self.0.wait_ticks(ticks);
+    }
+
+    fn sleep_ns(&mut self, ns: u64) {
+        self.0.sleep_ns(ns);
+    }
+}
+
+/// What a command learns of the chip: a frame, an error, or a frame that went out.
+pub(super) struct Seen<'r> {
+    pub(super) received: &'r Received,
+    pub(super) found: &'r Found,
+    /// The counters, where the state has changed.
+    pub(super) counters: Option<ErrorCounters>,
+}
+
+/// Our chip.
+pub(super) struct Node<'s> {
+    chip: Chip<'s>,
+    session: &'s Session,
+    timer: Box<dyn Timer>,
+    on_bus: bool,
+    clock: Clock,
+}
+
+/// Where the chip's time stamps begin, in microseconds of [`Node::now_ns`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Clock {
+    zero_us: i64,
+}
+
+impl Clock {
+    /// A time stamp on that line, in microseconds.
+    pub(super) fn at_us(self, stamp: u64) -> u64 {
+        self.zero_us.saturating_add_unsigned(stamp).max(0) as u64
+    }
+}
+
+impl CanArgs {
+    /// The chip of the session's bus, proved and set up, off the CAN bus; and what it is.
+    pub(super) fn open<'s>(
+        &self,
+        session: &'s Session,
+        config: Config,
+    ) -> Result<(Node<'s>, Which), Failure> {
+        let chip_select = self.chip_select()?;
+        let settings = Settings::new(chip_select, self.speed_hz);
+        let device: Device<'s, dyn Controller + 's> = session.open.bus().device(&settings)?;
+        let effective_speed_hz = device.effective().speed_hz;
+        if effective_speed_hz != self.speed_hz && !session.silent {
+            let [asked, made] =
+                [self.speed_hz, effective_speed_hz].map(|hz| figure::clock(hz.into()));
+            note!("{asked} asked: the controller makes {made}");
+        }
+        // The speed asked, not the controller's next slower one: on another board it would be what
+        // the chip gets.
+        let max_hz = self.oscillator().spi_max_hz();
+        if self.speed_hz > max_hz {
+            return Err(CanError::SpiTooFast { speed_hz: self.speed_hz, max_hz }.into());
+        }
+        let chip = Mcp251xfd::new(device, Boxed(session.open.timer()), config)?;
+        let (nominal, data) = self.timings()?;
+        let sysclk_hz = self.oscillator().sysclk_hz();
+        let which = Which {
+            place: session.place.clone(),
+            chip_select,
+            chip: match chip.part() {
+                Part::Mcp2517fd => "MCP2517FD",
+                Part::Mcp2518fd => "MCP2518FD",
+            },
+            speed_hz: self.speed_hz,
+            effective_speed_hz,
+            bitrate_hz: nominal.bitrate_hz(sysclk_hz),
+            sample_point_permille: nominal.sample_point_permille(),
+            dbitrate_hz: data.map(|data| data.bitrate_hz(sysclk_hz)),
+            dsample_point_permille: data.map(|data| data.sample_point_permille()),
+        };
+        let timer = session.open.timer();
+        let node = Node { chip, session, timer, on_bus: false, clock: Clock::default() };
+        Ok((node, which))
+    }
+}
+
+impl<'s> Node<'s> {
+    /// The simulated board's side of the chip, where there is one.
+    pub(super) fn simulated(&self) -> Option<&'s SimCan> {
+        self.session.open.simulated()?.can()
+    }
+
+    /// Sets the chip's filters; without any, everything passes.
+    pub(super) fn set_filters(&mut self, filters: &[Filter]) -> Result<(), Failure> {
+        for (index, &filter) in (0..).zip(filters) {
+            self.chip.set_filter(index, Some(filter))?;
+        }
+        Ok(())
+    }
+
+    /// Takes no frames: filter 0 is what takes all of them.
+    pub(super) fn receive_nothing(&mut self) -> Result<(), Failure> {
+        Ok(self.chip.set_filter(0, None)?)
+    }
+
+    /// Joins the bus.
+    pub(super) fn start(&mut self) -> Result<(), Failure> {
+        self.chip.start()?;
+        self.on_bus = true;
+        let stamp_us = self.chip.now()? as i64;
+        self.clock = Clock { zero_us: (self.now_ns() / NS_PER_US) as i64 - stamp_us };
+        Ok(())
+    }
+
+    /// Leaves the bus: the chip is in configuration mode.
+    pub(super) fn stop(&mut self) -> Result<(), Failure> {
+        self.on_bus = false;
+        Ok(self.chip.stop()?)
+    }
+
+    /// The time.
+    pub(super) fn now_ns(&mut self) -> u64 {
+        match self.session.open.simulated() {
+            Some(simulated) => simulated.now_ps() / PS_PER_NS,
+            None => self.timer.now_ticks() * 1_000_000_000 / u64::from(self.timer.frequency_hz()),
+        }
+    }
+
+    /// How the chip's time stamps lie on the line of [`Node::now_ns`].
+    pub(super) fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Waits until the chip has something to say, or for `ns`; false if it has nothing.
+    pub(super) fn wait(&mut self, ns: u64) -> bool {
+        match self.simulated() {
+            Some(can) => can.line.wait(Some(ns.saturating_mul(PS_PER_NS))),
+            None => {
+                self.timer.sleep_ns(ns.min(POLL_NS));
+                true
+            }
+        }
+    }
+
+    /// Lets `ns` pass, whatever the chip has to say.
+    pub(super) fn pass(&mut self, ns: u64) {
+        self.timer.sleep_ns(ns);
+    }
+
+    /// Lets `see` know of all that the chip has to say. False: that was nothing.
+    pub(super) fn serve(
+        &mut self,
+        mut see: impl FnMut(Seen<'_>) -> Result<(), Failure>,
+    ) -> Result<bool, Failure> {
+        let mut broken = None;
+        let mut handle = |chip: &mut Chip<'s>, received: &Received, found: &Found| {
+            let counters = match found.state {
+                Some(_) => Some(chip.error_counters()?),
+                None => None,
+            };
+            if broken.is_none() {
+                broken = see(Seen { received, found, counters }).err();
+            }
+            Ok(())
+        };
+        let mut something = false;
+        match self.simulated() {
+            Some(can) => {
+                something = self.chip.serve(|| can.line.is_high(), handle)?.looks > 0;
+            }
+            None => {
+                let mut received = Received::EMPTY;
+                for _ in 0..LOOKS {
+                    let found = self.chip.service(&mut received)?;
+                    if found.is_nothing() {
+                        break;
+                    }
+                    something = true;
+                    handle(&mut self.chip, &received, &found)?;
+                }
+            }
+        }
+        broken.map_or(Ok(something), Err)
+    }
+
+    /// Gives the chip a frame; `None` if all its places are taken.
+    pub(super) fn transmit(&mut self, frame: &Frame) -> Result<Option<u8>, CanError> {
+        match self.chip.transmit(frame) {
+            Ok(sequence) => Ok(Some(sequence)),
+            Err(CanError::TxFull) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The error counters.
+    pub(super) fn error_counters(&mut self) -> Result<ErrorCounters, Failure> {
+        Ok(self.chip.error_counters()?)
+    }
+
+    /// SPI accesses to the chip so far, where they are counted.
+    pub(super) fn accesses(&self) -> Option<u64> {
+        Some(self.simulated()?.chip.borrow().instructions())
+    }
+}
+
+impl Drop for Node<'_> {
+    fn drop(&mut self) {
+        if self.on_bus
+            && let Err(error) = self.stop()
+        {
+            note!("barewire: the CAN controller could not be taken off the bus: {error}");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! `barewire can`: frames that come and go, their formats, and what is refused.
+
+use std::fs;
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::command::{Ran, barewire, run};
+
+fn can(verb: &str, options: &str) -> Ran {
+    let words: Vec<&str> = ["can", verb].into_iter().chain(options.split_whitespace()).collect();
+    run(&words)
+}
+
+fn json_of(verb: &str, options: &str) -> Value {
+    can(verb, &format!("{options} --bus sim:imx8mp --json")).ok().json()
+}
+
+#[track_caller]
+fn number(value: &Value, name: &str) -> f64 {
+    value[name].as_f64().unwrap_or_else(|| panic!("no {name} in {value}"))
+}
+
+#[test]
+fn frames_come_as_candump_prints_them() {
+    let ran = can("dump", "--bus sim:imx8mp -q -g 10 -n 3 -I 123 -D 1122334455667788 -t z").ok();
+    let expected = [0, 10_000, 20_000]
+        .map(|us| format!(" (000.{us:06})  can0  123   [8]  11 22 33 44 55 66 77 88\n"))
+        .concat();
+    assert_eq!(ran.text(), expected);
+    let ran = can("dump", "--bus sim:imx8mp -q -g 1 -n 2 -e -I 12345678 -R -L 4 -t d").ok();
+    let line = "can0  12345678   [4]  remote request\n";
+    assert_eq!(ran.text(), format!(" (000.000000)  {line} (000.001000)  {line}"));
+    let ran = can("dump", "--bus sim:imx8mp -q -n 1 -I 7 -D AA").ok();
+    assert_eq!(ran.text(), "  can0  007   [1]  AA\n");
+}
+
+#[test]
+fn a_log_goes_out_as_it_came_in() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("log").display().to_string();
+    let options = "--bus sim:imx8mp -q --fd -g 0.7 -n 40 -m --seed 3";
+    assert!(can("dump", &format!("{options} -l -o {path}")).ok().stdout.is_empty());
+    let log = fs::read_to_string(&path).expect("a log");
+    assert_eq!(log.lines().count(), 40);
+    assert_eq!(can("dump", &format!("{options} -l")).ok().text(), log);
+    let frames = |log: &str| -> Vec<String> {
+        log.lines().map(|line| line.rsplit(' ').next().expect("a frame").into()).collect()
+    };
+    for kind in ["#R", "##0", "##1"] {
+        assert!(frames(&log).iter().any(|frame| frame.contains(kind)), "{kind}: {log}");
+    }
+    let again = can("dump", &format!("--bus sim:imx8mp -q --fd -l --replay {path}")).ok().text();
+    assert_eq!(frames(&again), frames(&log));
+    let line = json_of("gen", &format!("--fd --replay {path}"));
+    assert_eq!(line["frames_received"], json!(40));
+    // Bad lines are named, and nothing is sent.
+    let bad = log.replacen("can0", "", 1);
+    fs::write(&path, bad).expect("written");
+    let ran = can("gen", &format!("--bus sim:imx8mp --fd --replay {path}"));
+    assert!(ran.fails(1, "line 1: ").stdout.is_empty());
+}
+
+#[test]
+fn at_full_load_every_frame_comes_and_goes() {
+    let line = json_of("gen", "-g 0 -n 600 -I i -L 8");
+    for (name, expected) in [
+        ("frames_sent", 600),
+        ("frames_received", 600),
+        ("frames_lost", 0),
+        ("frames_reordered", 0),
+        ("transmit_errors", 0),
+    ] {
+        assert_eq!(line[name], json!(expected), "{name} in {line}");
+    }
+    assert!(number(&line, "bus_load_percent") > 99.5, "{line}");
+    assert!(number(&line, "bus_load_percent") < 100.1, "{line}");
+    let line = json_of("gen", "-g 10 -n 20 -I 7 -D 00");
+    // 8 bits of data: 55 bits and stuff bits, 3 of intermission, of 2,500 bits a gap.
+    let load = number(&line, "bus_load_percent");
+    assert!((2.4..3.2).contains(&load), "{line}");
+    let line = json_of("dump", "--full-load -n 600 -o /dev/null");
+    for (name, expected) in
+        [("frames_sent", 600), ("frames_received", 600), ("frames_lost", 0), ("errors", 0)]
+    {
+        assert_eq!(line[name], json!(expected), "{name} in {line}");
+    }
+    assert!(number(&line, "spi_accesses_per_frame") <= 3.05, "{line}");
+    assert_eq!(line.get("log"), None);
+}
+
+#[test]
+fn filters_are_in_the_chip() {
+    let log = |filter: &str| -> Vec<String> {
+        let line = json_of("dump", &format!("-g 1 -n 40 -I i -D 00 --filter {filter}"));
+        assert_eq!((&line["frames_sent"], &line["frames_lost"]), (&json!(40), &json!(0)));
+        let log = line["log"].as_array().expect("a log").clone();
+        let frame =
+            |line: &Value| line.as_str().and_then(|line| line.rsplit(' ').next()).map(String::from);
+        log.iter().map(|line| frame(line).expect("a frame")).collect()
+    };
+    assert_eq!(log("007:7FF"), ["007#00"]);
+    assert_eq!(log("010:7FC"), ["010#00", "011#00", "012#00", "013#00"]);
+    assert_eq!(log("003:7FF,005:7FF"), ["003#00", "005#00"]);
+    // Frames of 29 bits alone.
+    assert_eq!(log("00000007:9FFFFFFF"), [""; 0]);
+}
+
+#[test]
+fn what_differs_from_the_defaults_reaches_the_chip() {
+    let line = json_of(
+        "gen",
+        "--bitrate 1M --sample-point 0.8 --fd --dbitrate 5M --crc -b -L 64 -g 0 -n 50",
+    );
+    assert_eq!(line["bitrate_hz"], json!(1_000_000));
+    assert_eq!(line["sample_point_permille"], json!(800));
+    assert_eq!(line["dbitrate_hz"], json!(5_000_000));
+    assert_eq!((&line["frames_received"], &line["frames_lost"]), (&json!(50), &json!(0)));
+    // 64 bytes at 5 Mbit/s and the rest at 1: the classic bit rate alone would be 1,500.
+    assert!(number(&line, "frames_per_s") > 5_000.0, "{line}");
+}
+
+#[test]
+fn errors_are_told_by_what_they_are() {
+    let sim = "--bus sim:imx8mp -q -n 5";
+    for verb in ["dump", "gen"] {
+        let with = |more: &str| can(verb, &format!("{sim} {more}"));
+        with("--speed-hz 18M").fails(1, "17000000 Hz: lower the clock (--speed-hz)");
+        with("--bitrate 1").fails(1, "--bitrate");
+        with("--fd --dbitrate 30M").fails(1, "--dbitrate");
+        with("-f").fails(2, "--fd");
+        can(verb, "--bus sim:imx8mp --replay /nowhere").fails(1, "cannot read /nowhere");
+        let bus = "--bus sim:imx8mp,fault=no-chip -n 5";
+        can(verb, bus).fails(1, "no CAN controller answers");
+        can(verb, "--bus sim:rpi3 -n 5").fails(1, "sim:rpi3 has no CAN controller");
+        can(verb, "--bus sim:imx8mp --cs 0 -n 5").fails(1, "no CAN controller answers");
+    }
+    for option in ["-g 1", "-I 7", "--seed 1", "--replay x"] {
+        let ran = can("dump", &format!("--bus spidev:/dev/spidev99.9 {option}"));
+        ran.fails(2, "far node of a simulated board");
+    }
+    can("dump", "--bus spidev:/dev/spidev99.9 -n 1").fails(1, "/dev/spidev99.9");
+    can("dump", "--filter 1000:80001000").fails(2, "no identifier can pass");
+    can("dump", "--filter 123~7FF").fails(2, "");
+}
+
+#[test]
+fn a_dump_ends_when_nothing_comes() {
+    let line = json_of("dump", "-g 100 -T 30");
+    assert_eq!((&line["timed_out"], &line["frames_received"]), (&json!(true), &json!(1)));
+}
+
+#[test]
+fn ctrl_c_ends_it_with_a_summary() {
+    for verb in ["dump", "gen"] {
+        let mut command = barewire(
+            &["can", verb, "--bus", "sim:imx8mp", "--json", "-o", "/dev/null"]
+                [..if verb == "dump" { 7 } else { 5 }],
+        );
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+        sleep(Duration::from_millis(300));
+        let status =
+            std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+        assert!(status.expect("kill is there").success());
+        let ran: Ran = child.wait_with_output().expect("it ends").into();
+        let line = ran.json();
+        assert_eq!(line["interrupted"], json!(true));
+        assert_eq!((&line["frames_lost"], &line["error_state"]), (&json!(0), &json!("active")));
+        ran.fails(130, "stopped as asked");
+    }
+}
