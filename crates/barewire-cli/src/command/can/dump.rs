@@ -259,9 +259,9 @@ fn dump(
             break;
         }
         let frames = came.frames;
-        if node.wait(SLICE_NS.min(timeout_ns.unwrap_or(u64::MAX))) {
-            listen(&mut node, &mut printer, &mut came, limit)?;
-        } else if feed.as_ref().is_some_and(|feed| feed.borrow().is_done()) {
+        let something = node.wait(SLICE_NS.min(timeout_ns.unwrap_or(u64::MAX)))
+            && listen(&mut node, &mut printer, &mut came, limit)?;
+        if !something && feed.as_ref().is_some_and(|feed| feed.borrow().is_done()) {
             break;
         }
         let now_ns = node.now_ns();
@@ -307,13 +307,13 @@ fn dump(
     Ok(report)
 }
 
-/// Prints all that the chip has to say, `limit` frames at most.
+/// Prints all that the chip has to say, `limit` frames at most. False: that was nothing.
 fn listen(
     node: &mut Node<'_>,
     printer: &mut Printer<'_>,
     came: &mut Came,
     limit: u64,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     let (now_us, clock) = (node.now_ns() / 1_000, node.clock());
     node.serve(|seen| {
         if seen.found.frame && came.frames < limit {
@@ -328,7 +328,6 @@ fn listen(
         }
         Ok(())
     })
-    .map(drop)
 }
 
 impl Report {
