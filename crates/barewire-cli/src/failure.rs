@@ -6,6 +6,7 @@ use std::io;
 use barewire::chip::mcp251xfd::CanError;
 use barewire::chip::mcp3008::AdcError;
 use barewire::chip::spi_nor::NorError;
+use barewire::regmap::RegmapError;
 use barewire::spi::{Error, MessageError};
 use barewire_qemu::QemuError;
 
@@ -95,6 +96,12 @@ impl From<CanError> for Failure {
             _ => "",
         };
         Failure::Failed(format!("{error}{option}"))
+    }
+}
+
+impl From<RegmapError> for Failure {
+    fn from(error: RegmapError) -> Self {
+        Failure::Failed(error.to_string())
     }
 }
 

@@ -13,6 +13,7 @@ mod cli {
     mod iommu_bench;
     mod measure;
     mod qemu;
+    mod regs;
     mod selftest;
     mod spidev;
     mod stress;

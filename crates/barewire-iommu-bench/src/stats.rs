@@ -15,7 +15,7 @@ pub(crate) fn minimum(values: &[f64]) -> f64 {
 }
 
 /// To hundredths: the clock resolves no more.
-pub(crate) fn rounded(value: f64) -> f64 {
+pub fn rounded(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }
 

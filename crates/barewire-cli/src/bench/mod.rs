@@ -17,6 +17,7 @@ mod table;
 
 use std::time::Instant;
 
+use barewire_iommu_bench::stats::{median, rounded};
 use clap::Args as ClapArgs;
 use serde::Serialize;
 
@@ -26,21 +27,21 @@ use simulated::Simulated;
 /// Calls of an operation in a round: long enough for the clock, short enough to interleave.
 const CALLS_PER_ROUND: u32 = 4_000;
 
-/// Options of `barewire bench`.
+/// Options of `barewire bench` and `barewire iommu bench`.
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// Print one line of JSON
     #[arg(long)]
-    json: bool,
-    /// How many rounds to time (more is steadier; 1000 take about eight seconds)
+    pub(crate) json: bool,
+    /// How many rounds to time (more is steadier; 1000 take some eight seconds)
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    rounds: u32,
+    pub(crate) rounds: u32,
     /// Leave callgrind's instruction counts out (they take a few seconds)
     #[arg(long)]
-    no_instructions: bool,
+    pub(crate) no_instructions: bool,
     /// Make calls of one operation and nothing else: what callgrind is given to run
     #[arg(long, hide = true, value_name = "OP")]
-    count_op: Option<String>,
+    pub(crate) count_op: Option<String>,
 }
 
 /// A row of the table, and of the JSON: these names are an interface.
@@ -179,9 +180,9 @@ fn measure(args: &Args) -> Report {
             }
         };
         let shares = Shares {
-            ratio_to_fair_mutex: round(contended.ratio_to_fair_mutex),
-            ratio_to_std_mutex: round(contended.ratio_to_std_mutex),
-            least_share: round(contended.least_share),
+            ratio_to_fair_mutex: rounded(contended.ratio_to_fair_mutex),
+            ratio_to_std_mutex: rounded(contended.ratio_to_std_mutex),
+            least_share: rounded(contended.least_share),
         };
         let row = row(name, contended.ns, &floor, None);
         rows.push(Row { contended: Some(shares), ..row });
@@ -245,32 +246,15 @@ fn row(op: &'static str, ns: Vec<f64>, floor: &[f64], instructions: Option<u64>)
     } else {
         median(ns.clone()) / median(floor.to_vec())
     };
-    row.ratio_to_floor = Some(round(ratio));
-    row.ns_min = Some(round(ns.iter().copied().fold(f64::INFINITY, f64::min)));
-    row.ns_median = Some(round(median(ns)));
+    row.ratio_to_floor = Some(rounded(ratio));
+    row.ns_min = Some(rounded(ns.iter().copied().fold(f64::INFINITY, f64::min)));
+    row.ns_median = Some(rounded(median(ns)));
     row
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 }
-}
-
-/// To hundredths: the clock resolves no more.
-fn round(value: f64) -> f64 {
-    (value * 100.0).round() / 100.0
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn medians_of_odd_and_even_numbers() {
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
-    }
 
     #[test]
     fn every_operation_runs_and_is_found_by_its_name() {

@@ -6,6 +6,7 @@ pub(crate) mod demo;
 pub(crate) mod flash;
 pub(crate) mod iommu;
 pub(crate) mod list;
+pub(crate) mod regs;
 pub(crate) mod selftest;
 pub(crate) mod stress;
 pub(crate) mod xfer;

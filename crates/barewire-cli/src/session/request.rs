@@ -65,6 +65,8 @@ pub(crate) enum Wanted {
     Flash,
     /// An analog-to-digital converter.
     Converter,
+    /// A chip of that name, with registers.
+    Registers(&'static str),
 }
 
 /// What a command asks of a bus.
@@ -186,6 +188,7 @@ impl Request<'_> {
                 let instead = boards(|board| holds(board, Medium::Flash));
                 refused(format!("{there}; a flash chip is on {instead}"))
             }
+            Some(Wanted::Registers(chip)) => refused(format!("no board of QEMU's has an {chip}")),
             Some(Wanted::Converter) => refused("no board of QEMU's has a converter".into()),
             _ => Ok(()),
         }

@@ -2,7 +2,7 @@
 
 /// The one of `known` nearest to `word`, unless even that is nothing like it.
 pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
-    let likeness = |name: &str| strsim::jaro_winkler(&word.to_lowercase(), name);
+    let likeness = |name: &str| strsim::jaro_winkler(&word.to_lowercase(), &name.to_lowercase());
     known
         .iter()
         .copied()

@@ -1,7 +1,6 @@
 //! Values that need not be fetched again.
 
-use super::map::Access;
-use super::{Frames, Location, Map, RegMap, RegmapError};
+use super::{Access, Frames, Location, Map, RegMap, RegmapError};
 
 /// A place in a cache: a register's value, if known.
 pub type Slot = Option<u32>;

@@ -53,6 +53,7 @@ mod error;
 mod format;
 mod frames;
 mod map;
+mod register;
 #[cfg(test)]
 mod tests;
 
@@ -60,7 +61,8 @@ pub use cache::{Cached, Slot};
 pub use error::RegmapError;
 pub use format::{Endian, Format};
 pub use frames::{Frames, OnDevice};
-pub use map::{Access, Field, Location, Map, Register};
+pub use map::Map;
+pub use register::{Access, Field, Location, Register};
 
 use crate::spi::Transfer;
 use format::{Codec, to_wire};

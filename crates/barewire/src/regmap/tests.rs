@@ -70,6 +70,8 @@ static CONTROL: Register =
 static STATUS: Register = Register::new("STATUS", 4).read_only().volatile();
 static KICK: Register = Register::new("KICK", 8).write_only();
 static FIFO: Register = Register::new("FIFO", 0x5c).array(31, 12);
+const BOX: Register = Register::new("BOX", 0).array(12, 4).numbered_from(1).reset(3);
+static BOXES: Map = Map::new("boxes", CAN, &[BOX, Register::new("BOXER", 48)]);
 static MAP: Map = Map::new("part", CAN, &[CONTROL, STATUS, KICK, FIFO]);
 
 #[test]
@@ -239,6 +241,22 @@ fn registers_are_found_by_name_and_address() {
     }
     assert!(MAP.at(0x5d).is_none() && MAP.at(0x0c).is_none() && MAP.at(u32::MAX).is_none());
     assert_eq!(std::format!("{} {}", FIFO.nth(3), MAP.find("STATUS").unwrap()), "FIFO[3] STATUS");
+    for (name, address) in [
+        ("BOX1", Some(0)),
+        ("box", Some(0)),
+        ("box12", Some(44)),
+        ("box13", None),
+        ("box0", None),
+        ("box01", None),
+        ("box+1", None),
+        ("box[1]", None),
+        ("bo", None),
+        ("boxer", Some(48)),
+        ("boxer1", None),
+    ] {
+        assert_eq!(BOXES.find(name).map(|at| at.address()), address, "{name}");
+    }
+    assert_eq!(std::format!("{}", BOX.nth(11)), "BOX12");
     assert_eq!(CONTROL.field("mode"), Some(&MODE));
     assert_eq!((MODE.get(0x0500_0000), MODE.put(0xffff_ffff, 0)), (5, 0xf8ff_ffff));
 }
@@ -254,6 +272,8 @@ fn a_map_that_cannot_be_is_refused() {
     const FAR: Register = Register::new("B", 0x1_0000);
     const WIDE: Register = Register::new("W", 0).fields(&[Field::new("X", 4, 5)]);
     const TWICE: Register = Register::new("T", 0).fields(&[Field::bit("X", 0), Field::bit("X", 1)]);
+    const BOX7: Register = Register::new("box7", 48);
+    const LATE: Register = Register::new("L", 0).reset(0x100);
     let refused = |format: Format, registers: &'static [Register]| {
         std::panic::catch_unwind(|| Map::new("bad", format, registers)).is_err()
     };
@@ -263,6 +283,8 @@ fn a_map_that_cannot_be_is_refused() {
     assert!(!refused(CAN, &[EVEN, ON_8]), "interleaved");
     assert!(refused(CAN, &[ON_6]), "between two");
     assert!(refused(CAN, &[FAR]), "beyond the header");
+    assert!(refused(CAN, &[BOX, BOX7]) && refused(CAN, &[BOX7, BOX]), "an element's name");
+    assert!(refused(Format::new(8, 8), &[LATE]), "never its value");
     assert!(refused(Format::new(7, 8), &[]), "15 bits");
     assert!(refused(Format { read_flag_mask: 0x100, ..Format::new(8, 8) }, &[]), "no such flag");
     assert!(refused(Format::new(8, 8), &[WIDE]), "a field of 9 bits");

@@ -18,7 +18,7 @@ pub(crate) struct Args {
 enum Verb {
     /// Time map_sg and unmap against hand-written floors and two other crates, and count the TLB
     /// invalidations by strategy
-    Bench(bench::Args),
+    Bench(crate::bench::Args),
     /// Explain what a walker does with an IOVA in a dumped table, level by level
     Walk(walk::Args),
     /// Replay a kernel's trace of maps and unmaps under every strategy: invalidations, refills, time

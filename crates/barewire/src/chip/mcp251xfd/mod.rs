@@ -84,7 +84,7 @@ pub use config::{Config, Mode, Oscillator, Payload, TxOrder};
 pub use error::CanError;
 pub use filter::Filter;
 pub use frame::{Frame, Received};
-pub use regs::MAP;
+pub use regs::{MAP, MAP_2517FD};
 pub use service::{ErrorCounters, ErrorState, Found, Invalid, Served};
 pub use tef::Transmitted;
 pub use timing::{BitRate, BitTiming, TimingError};

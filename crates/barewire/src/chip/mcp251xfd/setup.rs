@@ -3,16 +3,14 @@
 use super::access::Link;
 use super::layout::Layout;
 use super::regs::{
-    C1CON, C1DBTCFG, C1FIFOCON, C1INT, C1NBTCFG, C1TDC, C1TEFCON, C1TSCON, C1TXQCON, FRAME_BYTES,
-    OSC, con, fifocon, int, osc, tefcon, tscon, txqcon,
+    C1CON, C1CON_AFTER_RESET, C1DBTCFG, C1FIFOCON, C1INT, C1NBTCFG, C1TDC, C1TEFCON, C1TSCON,
+    C1TXQCON, FRAME_BYTES, OSC, con, fifocon, int, osc, tefcon, tscon, txqcon,
 };
 use super::{BitTiming, CanError, Config, Mcp251xfd, Mode, Part, TxOrder};
 use crate::regmap::Frames;
 use crate::spi::Transfer;
 use crate::time::{Timer, ticks_at_least};
 
-/// C1CON after a reset, in both parts.
-pub(super) const C1CON_AFTER_RESET: u32 = 0x0498_0760;
 /// Sixteen zero bits: RESET.
 const RESET: [u8; 2] = [0, 0];
 /// The byte of C1CON that has REQOP and ABAT.

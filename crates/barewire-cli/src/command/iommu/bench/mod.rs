@@ -19,29 +19,13 @@ use barewire_iommu_bench::scaling::Scaling;
 use barewire_iommu_bench::thread_table::ThreadTable;
 use serde::Serialize;
 
+use crate::bench::Args;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::{self, note};
 use crate::processors::{self, spawn_on};
 use crate::progress::Progress;
 use instructions::Instructions;
-
-/// Options of `barewire iommu bench`.
-#[derive(clap::Args, Debug)]
-pub(super) struct Args {
-    /// Print one line of JSON
-    #[arg(long)]
-    json: bool,
-    /// How many rounds to time (more is steadier; 1000 take about seven seconds)
-    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    rounds: u32,
-    /// Leave callgrind's instruction counts out (they take a few seconds)
-    #[arg(long)]
-    no_instructions: bool,
-    /// Make calls of one operation and nothing else: what callgrind is given to run
-    #[arg(long, hide = true, value_name = "OP")]
-    count_op: Option<String>,
-}
 
 /// What is printed: these names are an interface.
 #[derive(Debug, Serialize)]

@@ -4,6 +4,7 @@ use super::crc::{INIT, crc16};
 use super::layout::Layout;
 use super::timestamp::Widener;
 use super::*;
+use crate::regmap::Map;
 use proptest::prelude::*;
 
 /// Two exchanges that a chip sent, from a report on the linux-can list.
@@ -24,6 +25,22 @@ fn the_data_sheets_reset_values_are_found_for_their_rates() {
     assert_eq!(data, BitTiming { brp: 1, tseg1: 15, tseg2: 4, sjw: 4 });
     assert_eq!((data.data_word(), data.tdc_word()), (0x000e_0303, 0x0002_0f00));
     assert_eq!((data.bitrate_hz(40_000_000), data.sample_point_permille()), (2_000_000, 800));
+}
+
+#[test]
+fn the_maps_have_every_register_by_the_data_sheets_names() {
+    // Below 0x2f0 there are addresses for 188 registers, of which 0x04c has none; six above.
+    assert_eq!((MAP.len(), MAP_2517FD.len()), (187 + 6, 187 + 5));
+    let at = |name| MAP.find(name).map(|register| register.address());
+    assert_eq!(at("C1FIFOCON1"), Some(0x05c));
+    assert_eq!(at("C1FIFOUA31"), Some(0x1cc));
+    assert_eq!((at("C1FIFOCON0"), at("C1FIFOCON32")), (None, None));
+    assert_eq!(
+        (at("C1FLTCON7"), at("C1FLTOBJ0"), at("C1MASK31")),
+        (Some(0x1ec), Some(0x1f0), Some(0x2ec))
+    );
+    let lpmen = |map: &Map| map.find("OSC").unwrap().register().field("LPMEN").is_some();
+    assert!(lpmen(&MAP) && !lpmen(&MAP_2517FD));
 }
 
 #[test]

@@ -1,0 +1,186 @@
+//! `barewire regs`: read, write and dump a chip's registers by name.
+
+mod chips;
+mod dump;
+mod name;
+mod read;
+mod registers;
+mod value;
+mod write;
+
+use barewire::spi::Settings;
+use barewire_sim::board::spec::CanSpec;
+use serde::Serialize;
+
+use crate::bus_name::{self, BusName};
+use crate::failure::Failure;
+use crate::output::note;
+use crate::session::{Place, Request, Session, Settled, TellArgs, Wanted};
+use crate::text::{figure, number};
+use chips::Chip;
+use registers::Registers;
+
+/// `barewire regs`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Verb {
+    /// Read registers, by name, address or field
+    Read(read::Args),
+    /// Write registers or fields of them, and read back
+    Write(write::Args),
+    /// Read all registers
+    Dump(dump::Args),
+}
+
+/// What all of them take.
+#[derive(clap::Args, Clone, Debug)]
+struct RegsArgs {
+    /// The bus, as for the other commands [default: sim:imx8mp]
+    #[arg(long, value_name = "BUS")]
+    bus: Option<String>,
+    /// The chip: mcp2518fd or mcp2517fd
+    #[arg(long, value_name = "CHIP", value_parser = Chip::find)]
+    chip: &'static Chip,
+    /// The chip select, by its number in `barewire list` [default: the chip's on a simulated board,
+    /// else 0]
+    #[arg(long = "cs", value_name = "N")]
+    chip_select: Option<u8>,
+    /// The fastest clock allowed (k and M: by 1000) [default: what the chip takes with its oscillator,
+    /// or, if that is not known, with the slowest]
+    #[arg(long, value_name = "HZ", value_parser = number::hertz)]
+    speed_hz: Option<u32>,
+    /// The chip's oscillator, which limits the clock [default: the simulated board's]
+    #[arg(long, value_name = "HZ", value_parser = number::hertz)]
+    oscillator_hz: Option<u32>,
+    #[command(flatten)]
+    tell: TellArgs,
+}
+
+impl Args {
+    /// The command as typed, for errors.
+    pub(crate) fn name(&self) -> &'static str {
+        match self.verb {
+            Verb::Read(_) => "regs read",
+            Verb::Write(_) => "regs write",
+            Verb::Dump(_) => "regs dump",
+        }
+    }
+}
+
+/// Runs it.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    match &args.verb {
+        Verb::Read(args) => read::run(args),
+        Verb::Write(args) => write::run(args),
+        Verb::Dump(args) => dump::run(args),
+    }
+}
+
+/// Which chip, and how it is talked to: the first fields of every command's JSON.
+#[derive(Clone, Debug, Serialize)]
+struct Which {
+    #[serde(flatten)]
+    place: Place,
+    chip_select: u8,
+    chip: &'static str,
+    speed_hz: u32,
+    effective_speed_hz: u32,
+}
+
+/// Where the chip is, and how fast it is talked to.
+struct Target<'a> {
+    args: &'a RegsArgs,
+    bus: &'a str,
+    chip: &'static Chip,
+    settings: Settings,
+}
+
+impl RegsArgs {
+    /// What can be known and refused before the bus is opened.
+    fn target(&self) -> Result<Target<'_>, Failure> {
+        let chip = self.chip;
+        let bus = self.bus.as_deref().unwrap_or(bus_name::DEFAULT);
+        let bus_name = bus_name::parse(bus).map_err(Failure::Failed)?;
+        let on_board = match &bus_name {
+            BusName::Sim(options) => options.board.can.filter(|can| is(can, chip)),
+            _ => None,
+        };
+        let chip_select = match (self.chip_select, on_board, &bus_name) {
+            (Some(chip_select), ..) => chip_select,
+            (None, Some(can), _) => can.cs,
+            (None, None, BusName::Sim(options)) => {
+                let what = chip.map.name();
+                return Err(Failure::Failed(match options.board.can {
+                    Some(can) => format!("{bus_name} has no {what}, but an {}", can.part.name()),
+                    None => format!("{bus_name} has no {what}: `barewire list` says which has"),
+                }));
+            }
+            (None, None, _) => 0,
+        };
+        let most_hz = chip.oscillator_hz[1];
+        if let Some(hz) = self.oscillator_hz.filter(|&hz| hz > most_hz) {
+            return Err(Failure::Failed(format!(
+                "an oscillator of {}: the {} takes up to {} (--oscillator-hz)",
+                figure::clock(hz.into()),
+                chip.map.name(),
+                figure::clock(most_hz.into())
+            )));
+        }
+        let known_hz = self.oscillator_hz.or(on_board.map(|can| can.oscillator_hz));
+        let [slowest_hz, fastest_hz] = known_hz.map_or(chip.oscillator_hz, |hz| [hz; 2]);
+        let max_hz = (chip.max_speed_hz)(fastest_hz);
+        let speed_hz = self.speed_hz.unwrap_or_else(|| (chip.max_speed_hz)(slowest_hz));
+        if speed_hz > max_hz {
+            return Err(Failure::Failed(format!(
+                "{speed_hz} Hz is above the {}'s limit of {max_hz} Hz with an oscillator of \
+                 {fastest_hz} Hz (--speed-hz, --oscillator-hz)",
+                chip.map.name()
+            )));
+        }
+        Ok(Target { args: self, bus, chip, settings: Settings::new(chip_select, speed_hz) })
+    }
+}
+
+fn is(can: &CanSpec, chip: &Chip) -> bool {
+    can.part.name() == chip.map.name()
+}
+
+impl Target<'_> {
+    fn request(&self) -> Request<'_> {
+        let Self { args, bus, chip, settings } = self;
+        if args.bus.is_none() && !args.tell.quiet {
+            note!("no --bus given: using {bus}, a simulated board");
+        }
+        Request::at(bus, settings.chip_select, &args.tell, Settled::Promised)
+            .for_chip(Wanted::Registers(chip.map.name()))
+    }
+
+    /// The registers of a chip that is there.
+    fn open<'s>(&self, session: &'s Session) -> Result<(Box<dyn Registers + 's>, Which), Failure> {
+        let Settings { chip_select, speed_hz, .. } = self.settings;
+        let device = session.open.bus().device(&self.settings)?;
+        let effective = device.effective();
+        // What nobody asked is no news.
+        let asked = self.args.speed_hz.is_some();
+        if asked && effective.speed_hz != speed_hz && !session.silent {
+            let [asked, made] = [speed_hz, effective.speed_hz].map(|hz| figure::clock(hz.into()));
+            note!("{asked} asked: the controller makes {made}");
+        }
+        let which = Which {
+            place: session.place.clone(),
+            chip_select,
+            chip: self.chip.map.name(),
+            speed_hz,
+            effective_speed_hz: effective.speed_hz,
+        };
+        let mut registers = registers::open(device, self.chip.map)?;
+        registers::prove(&mut *registers, self.chip, chip_select)?;
+        session.begin_figures();
+        Ok((registers, which))
+    }
+}
