@@ -13,6 +13,8 @@ mod far;
 mod frame;
 mod generate;
 mod node;
+#[cfg(test)]
+mod rig;
 
 use barewire::chip::mcp251xfd::{BitRate, BitTiming, Config, Oscillator};
 use barewire_sim::model::can::BitTimes;

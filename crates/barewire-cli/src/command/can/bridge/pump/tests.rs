@@ -4,15 +4,13 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Instant;
 
-use barewire_sim::model::can::{Fault, Feed};
-use clap::Parser;
+use barewire_sim::model::can::{self as sim, Fault, Feed};
 
-use super::super::super::CanArgs;
 use super::super::super::candump;
 use super::super::super::node::Node;
+use super::super::super::rig;
 use super::super::carry;
 use super::*;
-use crate::session::{self, Figures};
 
 /// A socket that takes as much as it has room for.
 struct FakeSocket {
@@ -168,43 +166,22 @@ fn other_errors_of_the_socket_end_it() {
     }
 }
 
-#[derive(Parser)]
-struct Only {
-    #[command(flatten)]
-    can: CanArgs,
-}
-
-/// What a test with a chip has to report: nothing.
-#[derive(Serialize)]
-struct Nothing;
-
-impl session::Report for Nothing {
-    fn text(&self, _: Option<&Figures>) -> String {
-        String::new()
-    }
-}
-
 /// Runs `with` on a simulated chip that is on its bus, and a far node that sends 600 frames, each `gap_ps`
 /// after the one before.
 fn with_chip(gap_ps: u64, with: impl FnOnce(&mut Node<'_>, &Rc<RefCell<Feed>>)) {
-    let words = ["can", "--bus", "sim:imx8mp", "--quiet"];
-    let Only { can: args } = Only::try_parse_from(words).expect("options");
-    let done = session::run(&args.request().expect("a request"), |session| {
-        let (mut node, _) = args.open(session, args.config())?;
-        node.start()?;
-        let can = node.simulated().expect("a simulated board");
-        let from_ps = node.now_ns() * 1_000;
-        let frames = (0..600_u32).map(move |id| {
-            let at_ps = from_ps + u64::from(id) * gap_ps;
-            (at_ps, barewire_sim::model::can::CanFrame::new(0x100 + id, &id.to_le_bytes()))
-        });
-        let far = Rc::new(RefCell::new(Feed::new("far", frames)));
-        can.bus.attach(far.clone());
-        with(&mut node, &far);
-        node.stop()?;
-        Ok(Nothing)
-    });
-    assert_eq!(done, Ok(()));
+    rig::on_bus(
+        |config| config,
+        |node| {
+            let from_ps = node.now_ns() * 1_000;
+            let frames = (0..600_u32).map(move |id| {
+                let at_ps = from_ps + u64::from(id) * gap_ps;
+                (at_ps, sim::CanFrame::new(0x100 + id, &id.to_le_bytes()))
+            });
+            let far = Rc::new(RefCell::new(Feed::new("far", frames)));
+            node.simulated().expect("a simulated board").bus.attach(far.clone());
+            with(node, &far);
+        },
+    );
 }
 
 #[test]
