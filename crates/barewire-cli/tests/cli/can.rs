@@ -92,6 +92,18 @@ fn at_full_load_every_frame_comes_and_goes() {
 }
 
 #[test]
+fn a_chip_that_is_asked_instead_of_interrupting_loses_nothing_either() {
+    let line = json_of("dump", "--no-interrupt --full-load -n 300 -o /dev/null");
+    assert_eq!((&line["frames_received"], &line["frames_lost"]), (&json!(300), &json!(0)));
+    // It is asked in vain too, and the timeout is seen.
+    assert!(number(&line, "spi_accesses_per_frame") > 3.05, "{line}");
+    let line = json_of("dump", "--no-interrupt -g 100 -T 30");
+    assert_eq!((&line["timed_out"], &line["frames_received"]), (&json!(true), &json!(1)));
+    let line = json_of("gen", "--no-interrupt -g 0 -n 300");
+    assert_eq!((&line["frames_received"], &line["frames_lost"]), (&json!(300), &json!(0)));
+}
+
+#[test]
 fn filters_are_in_the_chip() {
     let log = |filter: &str| -> Vec<String> {
         let line = json_of("dump", &format!("-g 1 -n 40 -I i -D 00 --filter {filter}"));
@@ -143,7 +155,8 @@ fn errors_are_told_by_what_they_are() {
     }
     can("dump", "--bus spidev:/dev/spidev99.9 -n 1").fails(1, "/dev/spidev99.9");
     can("dump", "--filter 1000:80001000").fails(2, "no identifier can pass");
-    can("dump", "--filter 123~7FF").fails(2, "");
+    let ran = can("dump", "--filter 123~7FF");
+    assert!(ran.code == Some(2) && ran.stderr.contains("ID:MASK only"), "{ran:?}");
 }
 
 #[test]
@@ -169,5 +182,83 @@ fn ctrl_c_ends_it_with_a_summary() {
         assert_eq!(line["interrupted"], json!(true));
         assert_eq!((&line["frames_lost"], &line["error_state"]), (&json!(0), &json!("active")));
         ran.fails(130, "stopped as asked");
+    }
+}
+
+#[test]
+fn a_bridge_without_an_interface_says_how_to_make_one() {
+    let ran = can("bridge", "--bus sim:imx8mp --iface bw-none9");
+    let ran = ran.fails(1, "ip link add dev bw-none9 type vcan");
+    assert!(ran.stdout.is_empty(), "{ran:?}");
+    let ran = can("bridge", "--bus sim:imx8mp");
+    assert!(ran.code == Some(2) && ran.stderr.contains("--iface"), "{ran:?}");
+    // There is one, and it is none of CAN.
+    let ran = can("bridge", "--bus sim:imx8mp --iface lo");
+    assert!(ran.code == Some(1) && ran.stderr.contains("type vcan"), "{ran:?}");
+}
+
+/// A vcan interface of the test's own, taken away when dropped.
+struct Vcan(String);
+
+impl Vcan {
+    fn new() -> Result<Self, String> {
+        let name = format!("bwt{}", std::process::id() % 100_000);
+        let ip = |arguments: &str| {
+            let words = arguments.split_whitespace();
+            let output = std::process::Command::new("ip").args(words).output();
+            let output = output.map_err(|error| format!("no `ip` here: {error}"))?;
+            match output.status.success() {
+                true => Ok(()),
+                false => Err(String::from_utf8_lossy(&output.stderr).trim().to_string()),
+            }
+        };
+        ip(&format!("link add dev {name} type vcan"))?;
+        let vcan = Self(name);
+        ip(&format!("link set {} mtu 72 up", vcan.0))?;
+        Ok(vcan)
+    }
+}
+
+impl Drop for Vcan {
+    fn drop(&mut self) {
+        let arguments = ["link", "del", "dev", &self.0];
+        let _ = std::process::Command::new("ip").args(arguments).status();
+    }
+}
+
+#[test]
+fn a_bridge_carries_frames_to_a_vcan_and_back() {
+    use socketcan::{CanAnyFrame, CanDataFrame, CanFdSocket, EmbeddedFrame, Socket, StandardId};
+
+    let vcan = match Vcan::new() {
+        Ok(vcan) => vcan,
+        Err(why) => {
+            println!("SKIPPED: no vcan can be made here: {why}");
+            return;
+        }
+    };
+    let socket = CanFdSocket::open(&vcan.0).expect("a socket");
+    socket.set_read_timeout(Duration::from_secs(5)).expect("a timeout");
+    let options = "--bus sim:imx8mp --json --duration-ms 2000 -g 20 -n 10 -I i -D 55";
+    let words = ["can", "bridge", "--iface", &vcan.0].into_iter().chain(options.split(' '));
+    let child =
+        barewire(&words.collect::<Vec<_>>()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let child = child.expect("starts");
+    for id in 0..10_u16 {
+        let frame = socket.read_frame().expect("a frame");
+        let CanAnyFrame::Normal(frame) = frame else { panic!("{frame:?}") };
+        let expected = StandardId::new(id).expect("11 bits");
+        assert_eq!((frame.id(), frame.data()), (expected.into(), &[0x55][..]));
+    }
+    for id in 0x700..0x705_u16 {
+        let id = StandardId::new(id).expect("11 bits");
+        let frame = CanDataFrame::new(id, &[1, 2, 3]).expect("a frame");
+        socket.write_frame(&CanAnyFrame::from(frame)).expect("written");
+    }
+    let ran: Ran = child.wait_with_output().expect("it ends").into();
+    let line = ran.ok().json();
+    for (name, expected) in [("frames_to_socket", 10), ("frames_to_bus", 5), ("transmit_errors", 0)]
+    {
+        assert_eq!(line[name], json!(expected), "{line}");
     }
 }

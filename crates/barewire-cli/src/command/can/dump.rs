@@ -259,9 +259,9 @@ fn dump(
             break;
         }
         let frames = came.frames;
-        if node.wait(SLICE_NS.min(timeout_ns.unwrap_or(u64::MAX))) {
-            listen(&mut node, &mut printer, &mut came, limit)?;
-        } else if feed.as_ref().is_some_and(|feed| feed.borrow().is_done()) {
+        let something = node.wait(SLICE_NS.min(timeout_ns.unwrap_or(u64::MAX)))
+            && listen(&mut node, &mut printer, &mut came, limit)?;
+        if !something && feed.as_ref().is_some_and(|feed| feed.borrow().is_done()) {
             break;
         }
         let now_ns = node.now_ns();
@@ -307,13 +307,13 @@ fn dump(
     Ok(report)
 }
 
-/// Prints all that the chip has to say, `limit` frames at most.
+/// Prints all that the chip has to say, `limit` frames at most. False: that was nothing.
 fn listen(
     node: &mut Node<'_>,
     printer: &mut Printer<'_>,
     came: &mut Came,
     limit: u64,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     let (now_us, clock) = (node.now_ns() / 1_000, node.clock());
     node.serve(|seen| {
         if seen.found.frame && came.frames < limit {
@@ -328,7 +328,6 @@ fn listen(
         }
         Ok(())
     })
-    .map(drop)
 }
 
 impl Report {
@@ -379,7 +378,44 @@ impl session::Report for Report {
 mod tests {
     use barewire::chip::mcp251xfd::{ExtendedId, StandardId};
 
+    use super::super::rig;
     use super::*;
+    use barewire_sim::model::can::Fault;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Only {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn errors_are_printed_among_the_frames() {
+        let words = ["dump", "-g", "1", "-n", "3", "-I", "7", "-D", "AA", "--json"];
+        let Only { args } = Only::try_parse_from(words).expect("options");
+        let far = args.far.settle(false, Far::default()).expect("a far node");
+        let mut printer =
+            Printer { args: &args, out: None, kept: Vec::new(), before_us: None, first_us: 0 };
+        let mut came = Came::default();
+        rig::on_bus(
+            |config| config,
+            |node| {
+                let can = node.simulated().expect("simulated");
+                can.bus.inject(Fault::ErrorFlag { frame: 1, bit: 20 });
+                let feed = attach(can, &far, node.now_ns() * 1_000);
+                while !feed.borrow().is_done() || node.wait(SLICE_NS) {
+                    node.wait(SLICE_NS);
+                    listen(node, &mut printer, &mut came, u64::MAX).expect("goes");
+                }
+            },
+        );
+        assert_eq!((came.frames, came.errors, came.overflows), (3, 1, 0));
+        let frame = |line: &String| {
+            line.rsplit(' ').next().expect("a frame").split('#').next().map(String::from)
+        };
+        let ids: Vec<_> = printer.kept.iter().filter_map(frame).collect();
+        assert_eq!(ids, ["007", "20000088", "007", "007"]);
+    }
 
     fn wanted(text: &str) -> Vec<Filter> {
         Wanted::parse(text).unwrap_or_else(|error| panic!("{text}: {error}")).filters

@@ -167,14 +167,14 @@ pub(super) struct Far {
     /// `None`: the data's, or random.
     pub(super) length: Option<Mode<usize>>,
     pub(super) data: Mode<Vec<u8>>,
-    extended: bool,
+    pub(super) extended: bool,
     /// CAN FD, and whether with bit rate switch.
-    fd: Option<bool>,
-    remote: bool,
+    pub(super) fd: Option<bool>,
+    pub(super) remote: bool,
     /// All kinds; and whether CAN FD is among them.
-    mix: Option<bool>,
-    seed: u64,
-    replay: Option<Vec<(u64, CanFrame)>>,
+    pub(super) mix: Option<bool>,
+    pub(super) seed: u64,
+    pub(super) replay: Option<Vec<(u64, CanFrame)>>,
 }
 
 impl Default for Far {

@@ -343,8 +343,45 @@ impl session::Report for Report {
 
 #[cfg(test)]
 mod tests {
+    use barewire_sim::model::can::Fault;
+
     use super::super::frame::{Kind, id_of};
+    use super::super::rig;
     use super::*;
+
+    /// Sends on a bus that `prepare` has set up, for 20 ms of patience; how that failed.
+    fn fails(prepare: impl FnOnce(&Node<'_>)) -> String {
+        let far = Far { gap_ps: 0, patience_ps: 20_000_000_000, ..Far::default() };
+        let mut text = String::new();
+        rig::on_bus(
+            |config| Config { transmit_events: true, invalid_frames: false, ..config },
+            |node| {
+                prepare(node);
+                let mut sent = Sent::new(BitTimes::from_rates(250_000, 250_000));
+                let progress = Progress::counting("sending", 0, true);
+                let done = send(node, &far, &mut sent, &mut |_| (), &progress);
+                text = done.expect_err("nobody takes them").to_string();
+            },
+        );
+        text
+    }
+
+    #[test]
+    fn frames_that_nobody_acknowledges_are_given_up_with_the_reason() {
+        let text = fails(|_| ());
+        assert!(text.contains("nothing went out for 20.0 ms (-p) after 0 frames"), "{text}");
+        assert!(text.contains("TEC 128") && text.contains("error passive"), "{text}");
+    }
+
+    #[test]
+    fn bus_off_ends_it() {
+        let text = fails(|node| {
+            let can = node.simulated().expect("simulated");
+            can.bus.add_listener();
+            can.bus.inject(Fault::ErrorFlags { first: 5, every: 1, bit: 20 });
+        });
+        assert!(text.starts_with("bus-off: "), "{text}");
+    }
 
     fn frame(id: u32) -> CanFrame {
         CanFrame::new(id_of(id, false).expect("11 bits"), Kind::Data, &[id as u8]).expect("a frame")

@@ -13,6 +13,8 @@ mod far;
 mod frame;
 mod generate;
 mod node;
+#[cfg(test)]
+mod rig;
 
 use barewire::chip::mcp251xfd::{BitRate, BitTiming, Config, Oscillator};
 use barewire_sim::model::can::BitTimes;
@@ -93,6 +95,10 @@ struct CanArgs {
     /// Where in the data's bit it is sampled [default: as CiA recommends]
     #[arg(long, value_name = "SHARE", value_parser = permille, requires = "fd")]
     dsample_point: Option<u16>,
+    /// Ask the chip every half millisecond instead of waiting for its interrupt, as is done wherever
+    /// there is none (spidev, UIO, /dev/mem)
+    #[arg(long)]
+    no_interrupt: bool,
     /// Every SPI access has a CRC
     #[arg(long)]
     crc: bool,

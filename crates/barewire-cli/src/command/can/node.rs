@@ -18,6 +18,7 @@ use barewire::controller::Controller;
 use barewire::regmap::OnDevice;
 use barewire::spi::Settings;
 use barewire::time::Timer;
+use barewire_sim::IntLine;
 
 use super::{CanArgs, Which};
 use crate::failure::Failure;
@@ -74,6 +75,8 @@ pub(super) struct Node<'s> {
     timer: Box<dyn Timer>,
     on_bus: bool,
     clock: Clock,
+    /// Whether the chip is asked, its interrupt not being waited for.
+    polled: bool,
 }
 
 /// Where the chip's time stamps begin, in microseconds of [`Node::now_ns`].
@@ -129,7 +132,9 @@ impl CanArgs {
             dsample_point_permille: data.map(|data| data.sample_point_permille()),
         };
         let timer = session.open.timer();
-        let node = Node { chip, session, timer, on_bus: false, clock: Clock::default() };
+        let polled = self.no_interrupt;
+        let clock = Clock::default();
+        let node = Node { chip, session, timer, on_bus: false, clock, polled };
         Ok((node, which))
     }
 }
@@ -138,6 +143,11 @@ impl<'s> Node<'s> {
     /// The simulated board's side of the chip, where there is one.
     pub(super) fn simulated(&self) -> Option<&'s SimCan> {
         self.session.open.simulated()?.can()
+    }
+
+    /// The line at the chip's INT pin, where it is waited for.
+    fn line(&self) -> Option<&'s IntLine> {
+        self.simulated().filter(|_| !self.polled).map(|can| &can.line)
     }
 
     /// Sets the chip's filters; without any, everything passes.
@@ -183,8 +193,8 @@ impl<'s> Node<'s> {
 
     /// Waits until the chip has something to say, or for `ns`; false if it has nothing.
     pub(super) fn wait(&mut self, ns: u64) -> bool {
-        match self.simulated() {
-            Some(can) => can.line.wait(Some(ns.saturating_mul(PS_PER_NS))),
+        match self.line() {
+            Some(line) => line.wait(Some(ns.saturating_mul(PS_PER_NS))),
             None => {
                 self.timer.sleep_ns(ns.min(POLL_NS));
                 true
@@ -214,9 +224,9 @@ impl<'s> Node<'s> {
             Ok(())
         };
         let mut something = false;
-        match self.simulated() {
-            Some(can) => {
-                something = self.chip.serve(|| can.line.is_high(), handle)?.looks > 0;
+        match self.line() {
+            Some(line) => {
+                something = self.chip.serve(|| line.is_high(), handle)?.looks > 0;
             }
             None => {
                 let mut received = Received::EMPTY;

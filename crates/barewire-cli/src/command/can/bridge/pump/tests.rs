@@ -2,15 +2,15 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::time::Instant;
 
-use barewire_sim::model::can::{Fault, Feed};
-use clap::Parser;
+use barewire_sim::model::can::{self as sim, Fault, Feed};
 
-use super::super::super::CanArgs;
 use super::super::super::candump;
 use super::super::super::node::Node;
+use super::super::super::rig;
+use super::super::carry;
 use super::*;
-use crate::session::{self, Figures};
 
 /// A socket that takes as much as it has room for.
 struct FakeSocket {
@@ -166,46 +166,27 @@ fn other_errors_of_the_socket_end_it() {
     }
 }
 
-#[derive(Parser)]
-struct Only {
-    #[command(flatten)]
-    can: CanArgs,
-}
-
-/// What a test with a chip has to report: nothing.
-#[derive(Serialize)]
-struct Nothing;
-
-impl session::Report for Nothing {
-    fn text(&self, _: Option<&Figures>) -> String {
-        String::new()
-    }
-}
-
-/// Runs `with` on a simulated chip that is on its bus, a far node and the bus's faults beside it.
-fn with_chip(with: impl FnOnce(&mut Node<'_>, &Rc<RefCell<Feed>>)) {
-    let words = ["can", "--bus", "sim:imx8mp", "--quiet"];
-    let Only { can: args } = Only::try_parse_from(words).expect("options");
-    let done = session::run(&args.request().expect("a request"), |session| {
-        let (mut node, _) = args.open(session, args.config())?;
-        node.start()?;
-        let can = node.simulated().expect("a simulated board");
-        let from_ps = node.now_ns() * 1_000;
-        let frames = (0..600_u32).map(move |id| {
-            (from_ps, barewire_sim::model::can::CanFrame::new(0x100 + id, &id.to_le_bytes()))
-        });
-        let far = Rc::new(RefCell::new(Feed::new("far", frames)));
-        can.bus.attach(far.clone());
-        with(&mut node, &far);
-        node.stop()?;
-        Ok(Nothing)
-    });
-    assert_eq!(done, Ok(()));
+/// Runs `with` on a simulated chip that is on its bus, and a far node that sends 600 frames, each `gap_ps`
+/// after the one before.
+fn with_chip(gap_ps: u64, with: impl FnOnce(&mut Node<'_>, &Rc<RefCell<Feed>>)) {
+    rig::on_bus(
+        |config| config,
+        |node| {
+            let from_ps = node.now_ns() * 1_000;
+            let frames = (0..600_u32).map(move |id| {
+                let at_ps = from_ps + u64::from(id) * gap_ps;
+                (at_ps, sim::CanFrame::new(0x100 + id, &id.to_le_bytes()))
+            });
+            let far = Rc::new(RefCell::new(Feed::new("far", frames)));
+            node.simulated().expect("a simulated board").bus.attach(far.clone());
+            with(node, &far);
+        },
+    );
 }
 
 #[test]
 fn frames_go_through_a_chip_both_ways_while_errors_are_told() {
-    with_chip(|node, far| {
+    with_chip(0, |node, far| {
         let can = node.simulated().expect("simulated");
         can.bus.inject(Fault::ErrorFlag { frame: 20, bit: 30 });
         // More urgent than all of the far node's.
@@ -228,7 +209,7 @@ fn frames_go_through_a_chip_both_ways_while_errors_are_told() {
 
 #[test]
 fn an_overflow_behind_a_socket_without_room_is_told_and_over() {
-    with_chip(|node, far| {
+    with_chip(0, |node, far| {
         let mut socket = FakeSocket::new(&[]);
         socket.room = 0;
         let mut pump = Pump::new(false);
@@ -249,5 +230,20 @@ fn an_overflow_behind_a_socket_without_room_is_told_and_over() {
         let frames: Vec<&String> =
             socket.written.iter().filter(|text| !text.starts_with("20")).collect();
         assert!(frames.len() < 600 && frames.len() >= QUEUE_MAX && frames.is_sorted());
+    });
+}
+
+#[test]
+fn virtual_time_does_not_run_ahead_of_real_time() {
+    with_chip(10_000_000_000, |node, far| {
+        let mut socket = FakeSocket::new(&["001#"]);
+        let mut pump = Pump::new(false);
+        let begun = Instant::now();
+        carry(node, &mut pump, &mut socket, Some(100)).expect("goes");
+        // One at once, and one every 10 ms of the time that it took.
+        let most = 2 + begun.elapsed().as_millis() / 10;
+        let sent = far.borrow().sent_frames();
+        assert!(sent >= 1 && u128::from(sent) <= most, "{sent} frames in {:?}", begun.elapsed());
+        assert_eq!((pump.counts.frames_to_socket, pump.counts.frames_to_bus), (sent, 1));
     });
 }

@@ -1,0 +1,39 @@
+//! A simulated chip on its bus, for tests.
+
+use barewire::chip::mcp251xfd::Config;
+use clap::Parser;
+use serde::Serialize;
+
+use super::CanArgs;
+use super::node::Node;
+use crate::session::{self, Figures};
+
+#[derive(Parser)]
+struct Only {
+    #[command(flatten)]
+    can: CanArgs,
+}
+
+/// What a test has to report.
+#[derive(Serialize)]
+struct Nothing;
+
+impl session::Report for Nothing {
+    fn text(&self, _: Option<&Figures>) -> String {
+        String::new()
+    }
+}
+
+/// Runs `with` on a chip that has joined a simulated bus on which nobody else is.
+pub(super) fn on_bus(change: impl FnOnce(Config) -> Config, with: impl FnOnce(&mut Node<'_>)) {
+    let words = ["can", "--bus", "sim:imx8mp", "--quiet"];
+    let Only { can: args } = Only::try_parse_from(words).expect("options");
+    let done = session::run(&args.request().expect("a request"), |session| {
+        let (mut node, _) = args.open(session, change(args.config()))?;
+        node.start()?;
+        with(&mut node);
+        node.stop()?;
+        Ok(Nothing)
+    });
+    assert_eq!(done, Ok(()));
+}
