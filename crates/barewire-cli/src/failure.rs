@@ -9,6 +9,7 @@ use barewire::chip::spi_nor::NorError;
 use barewire::regmap::RegmapError;
 use barewire::spi::{Error, MessageError};
 use barewire_qemu::QemuError;
+use barewire_sim::scenario::can_echo::EchoError;
 
 /// Exit codes, as `barewire --help` lists them.
 const FAILED: u8 = 1;
@@ -96,6 +97,15 @@ impl From<CanError> for Failure {
             _ => "",
         };
         Failure::Failed(format!("{error}{option}"))
+    }
+}
+
+impl From<EchoError> for Failure {
+    fn from(error: EchoError) -> Self {
+        match error {
+            EchoError::Spi(error) => error.into(),
+            EchoError::Can(error) => error.into(),
+        }
     }
 }
 

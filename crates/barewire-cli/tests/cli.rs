@@ -6,6 +6,7 @@ mod cli {
     mod adc;
     mod bad_input;
     mod can;
+    mod can_echo;
     mod command;
     mod flash;
     mod interrupt;

@@ -219,7 +219,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    pub(super) fn of(name: &BusName) -> Self {
+    pub(crate) fn of(name: &BusName) -> Self {
         let (simulated, emulator) = match name {
             BusName::Sim(_) => (true, None),
             BusName::Qemu(name) => (false, Some(name.board.program.command)),

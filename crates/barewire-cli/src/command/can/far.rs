@@ -316,6 +316,17 @@ impl Far {
         Self { replay: Some(Vec::new()), ..self }
     }
 
+    /// The time from one frame to the next in milliseconds; a log has its own.
+    pub(super) fn gap_ms(&self) -> Option<f64> {
+        self.replay.is_none().then_some(self.gap_ps as f64 / PS_PER_MS as f64)
+    }
+
+    /// The longest time from one frame to the next.
+    pub(super) fn longest_gap_ps(&self) -> u64 {
+        let Some(frames) = &self.replay else { return self.gap_ps };
+        frames.windows(2).map(|pair| pair[1].0.saturating_sub(pair[0].0)).max().unwrap_or(0)
+    }
+
     /// How many frames there will be, if there is an end.
     pub(super) fn total(&self) -> Option<u64> {
         match &self.replay {

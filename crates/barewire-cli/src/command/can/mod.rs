@@ -9,6 +9,7 @@
 mod bridge;
 mod candump;
 mod dump;
+mod echo;
 mod far;
 mod frame;
 mod generate;
@@ -37,6 +38,8 @@ pub(crate) struct Args {
 enum Verb {
     /// Print the frames that come, as candump does
     Dump(dump::Args),
+    /// Echo a far node's frames on a simulated board, and tell what that took
+    Echo(echo::Args),
     /// Send frames, as cangen does, and see that all of them arrive
     Gen(generate::Args),
     /// Carry frames between the chip's bus and a SocketCAN interface, both ways
@@ -48,6 +51,7 @@ impl Args {
     pub(crate) fn name(&self) -> &'static str {
         match self.verb {
             Verb::Dump(_) => "can dump",
+            Verb::Echo(_) => "can echo",
             Verb::Gen(_) => "can gen",
             Verb::Bridge(_) => "can bridge",
         }
@@ -58,6 +62,7 @@ impl Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     match &args.verb {
         Verb::Dump(args) => dump::run(args),
+        Verb::Echo(args) => echo::run(args),
         Verb::Gen(args) => generate::run(args),
         Verb::Bridge(args) => bridge::run(args),
     }

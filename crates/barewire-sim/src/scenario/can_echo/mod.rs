@@ -35,6 +35,7 @@ use barewire::spi::Settings;
 use crate::bring_up::{Charged, any};
 use crate::chip::Ps;
 use crate::model::can::{BitTimes, CanBus, CanFrame, Feed, Traffic};
+use crate::model::mcp2518fd::ChipFaults;
 use crate::{Board, BoardOptions, BoardSpec, SimPlatform, Violation};
 
 pub use account::{Spread, Tally};
@@ -81,6 +82,8 @@ pub struct Setup {
     pub times: BitTimes,
     /// SPI's clock, at most.
     pub speed_hz: u32,
+    /// What is wrong with the chip.
+    pub faults: ChipFaults,
     /// The far node's frames, each with the time from the beginning from which on it is there.
     pub far: Box<dyn Iterator<Item = (Ps, CanFrame)>>,
     /// How many those are.
@@ -101,6 +104,7 @@ impl Setup {
             config: Config::classic(Oscillator::new(oscillator_hz), nominal),
             times: BitTimes::from_rates(nominal.bitrate_hz, nominal.bitrate_hz),
             speed_hz: 16_000_000,
+            faults: ChipFaults::default(),
             far: Box::new(Traffic { gap_ps, count: Some(frames), ..Traffic::default() }.frames()),
             frames: frames.get(),
             gap_ps,
@@ -202,6 +206,7 @@ pub fn run(setup: Setup, carry_on: &mut dyn FnMut(u64) -> bool) -> Result<Echoed
     let board = Board::new(setup.board, BoardOptions::default());
     let can = CanBus::new(setup.times);
     let (chip, line) = board.attach_can(&can, None).expect("the board has a CAN controller");
+    chip.borrow_mut().set_faults(setup.faults);
     let spec = setup.board.can.expect("the board has a CAN controller");
     let mut charged = Charged::new(any(&board), board.clone());
     if setup.who != Who::HardInterrupt {

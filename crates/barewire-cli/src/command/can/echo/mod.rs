@@ -1,0 +1,291 @@
+//! `barewire can echo`: frames go back as soon as they came, and what that took is told.
+//!
+//! *Read first*: [`barewire_sim::scenario::can_echo`], which this prints.
+//!
+//! # How it works
+//! A board of its own for each of those who may echo, the same frames for all. The process is the row
+//! whose figures stand at the top of the JSON; the others are beside it, and what a kernel was
+//! published to need.
+
+mod published;
+mod table;
+
+use std::num::NonZeroU64;
+
+use barewire_sim::model::mcp2518fd::ChipFaults;
+use barewire_sim::scenario::can_echo::{self, Echoed, Setup, Spread, Who};
+use serde::Serialize;
+
+use super::far::{Far, FarArgs, IdMode, Mode};
+use super::{CanArgs, DEFAULT_BUS};
+use crate::bus_name::{self, BusName, SimOptions};
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::output;
+use crate::progress::Progress;
+use crate::session::Place;
+use published::Published;
+
+const PS_PER_MS: u64 = 1_000_000_000;
+/// Frames between two steps of the progress bar.
+const STEP: u64 = 256;
+
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    #[command(flatten)]
+    can: CanArgs,
+    /// Who echoes: a process woken by UIO, such a process with another behind two sockets, a hard
+    /// interrupt without a kernel [default: all three]
+    #[arg(long, value_name = "WHO", value_delimiter = ',', value_enum)]
+    by: Vec<By>,
+    #[command(flatten)]
+    far: FarArgs,
+}
+
+/// Who echoes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum By {
+    Process,
+    Sockets,
+    Interrupt,
+}
+
+impl By {
+    const ALL: [Self; 3] = [Self::Process, Self::Sockets, Self::Interrupt];
+
+    fn who(self) -> Who {
+        match self {
+            Self::Process => Who::Process,
+            Self::Sockets => Who::Sockets,
+            Self::Interrupt => Who::HardInterrupt,
+        }
+    }
+}
+
+/// The middle and the longest.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Times {
+    p50: f64,
+    max: f64,
+}
+
+impl Times {
+    fn of(spread: Spread) -> Self {
+        let rounded = |us: f64| (us * 1e3).round() / 1e3;
+        Self { p50: rounded(spread.p50_us), max: rounded(spread.max_us) }
+    }
+}
+
+/// What came of one of them; the field names are an interface.
+#[derive(Clone, Debug, Serialize)]
+struct Row {
+    by: By,
+    rx_eof_to_tx_sof_us: Option<Times>,
+    irq_low_us: Option<Times>,
+    cs_to_clock_us: Option<Times>,
+    cs_high_gap_us: Option<Times>,
+    /// Of one processor, from the first frame's wish to be sent until all were echoed.
+    cpu_percent: f64,
+    /// Of the same time: SPI's clock ran, while the processor waited for it.
+    wire_percent: f64,
+    idle_percent: f64,
+    /// The receive service alone, and SPI's clock in it.
+    receive_cpu_percent: f64,
+    receive_wire_percent: f64,
+    elapsed_ms: f64,
+    frames_sent: u64,
+    frames_echoed: u64,
+    frames_lost: u64,
+    frames_reordered: u64,
+    frames_unasked: u64,
+    frames_destroyed: u64,
+    interrupts: u64,
+    spi_accesses_per_frame: Option<f64>,
+    receive_spi_accesses_per_frame: Option<f64>,
+    interrupted: bool,
+    #[serde(skip)]
+    violations: usize,
+}
+
+impl Row {
+    fn of(by: By, echoed: &Echoed) -> Self {
+        let rounded = |percent: f64| (percent * 1e3).round() / 1e3;
+        let percent = |ps| rounded(echoed.percent(ps));
+        let frames = echoed.frames.echoed;
+        let a_frame = |accesses: u64| (frames > 0).then(|| accesses as f64 / frames as f64);
+        Self {
+            by,
+            rx_eof_to_tx_sof_us: echoed.rx_eof_to_tx_sof.map(Times::of),
+            irq_low_us: echoed.int_low.map(Times::of),
+            cs_to_clock_us: echoed.cs_to_clock.map(Times::of),
+            cs_high_gap_us: echoed.cs_high.map(Times::of),
+            cpu_percent: percent(echoed.cpu_ps),
+            wire_percent: percent(echoed.wire_ps),
+            idle_percent: rounded(100.0 - echoed.percent(echoed.cpu_ps)),
+            receive_cpu_percent: percent(echoed.receive_ps),
+            receive_wire_percent: percent(echoed.receive_wire_ps),
+            elapsed_ms: echoed.elapsed_ps as f64 / PS_PER_MS as f64,
+            frames_sent: echoed.frames.sent,
+            frames_echoed: frames,
+            frames_lost: echoed.frames.lost,
+            frames_reordered: echoed.frames.reordered,
+            frames_unasked: echoed.frames.unasked,
+            frames_destroyed: echoed.frames.destroyed,
+            interrupts: echoed.interrupts,
+            spi_accesses_per_frame: a_frame(echoed.accesses),
+            receive_spi_accesses_per_frame: a_frame(echoed.receive_accesses),
+            interrupted: echoed.interrupted,
+            violations: echoed.violations.len(),
+        }
+    }
+
+    fn verdict(&self) -> Result<(), Failure> {
+        if self.interrupted {
+            return Err(Failure::Interrupted("stopped as asked".into()));
+        }
+        let Self { frames_lost, frames_reordered, frames_unasked, violations, .. } = self;
+        if frames_lost + frames_reordered + frames_unasked > 0 {
+            return Err(Failure::Failed(format!(
+                "{}: {frames_lost} frames were lost, {frames_reordered} out of order, \
+                 {frames_unasked} echoes of nothing",
+                table::heading(self.by)
+            )));
+        }
+        match violations {
+            0 => Ok(()),
+            broken => Err(Failure::Failed(format!(
+                "{:?}: {broken} rules of the chip were broken",
+                self.by
+            ))),
+        }
+    }
+}
+
+/// The result; its field names are an interface.
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    place: Place,
+    profile: &'static str,
+    chip: &'static str,
+    chip_select: u8,
+    speed_hz: u32,
+    bitrate_hz: u32,
+    dbitrate_hz: Option<u32>,
+    gap_ms: Option<f64>,
+    full_load: bool,
+    /// Of what the percentages are.
+    percent_of: &'static str,
+    #[serde(flatten)]
+    first: Row,
+    rows: Vec<Row>,
+    published: &'static [Published],
+}
+
+const PERCENT_OF: &str =
+    "one processor's time, from the first frame's wish to be sent until the last was echoed";
+
+/// What is sent where nothing else is asked: the thread's own frames.
+fn default_far() -> Far {
+    Far {
+        gap_ps: 10 * PS_PER_MS,
+        count: NonZeroU64::new(1_000),
+        id: IdMode::Like(Mode::Fixed(0x077)),
+        length: Some(Mode::Fixed(8)),
+        ..Far::default()
+    }
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let Args { can, by, far } = args;
+    let tell = &can.tell;
+    let options = simulated(can)?;
+    if tell.vcd.is_some() || tell.stats || tell.latency {
+        return Err(Failure::Usage(
+            "--vcd, --stats and --latency are not for can echo, which has a board for each row; \
+             can dump and can gen take them"
+                .into(),
+        ));
+    }
+    // Whatever is settled here is sent with the thread's frames where nothing else was asked.
+    let far = far.settle(can.fd, default_far())?;
+    let frames = far.total().unwrap_or(0);
+    let by = if by.is_empty() { By::ALL.to_vec() } else { by.clone() };
+    let silent = tell.quiet || tell.json;
+    let progress = Progress::counting("echoing", frames * by.len() as u64, silent);
+    let mut rows = Vec::new();
+    for (index, &by) in by.iter().enumerate() {
+        let before = index as u64 * frames;
+        let setup = setup(can, &options, &far, by)?;
+        let echoed = can_echo::run(setup, &mut |frame| {
+            if frame.is_multiple_of(STEP) {
+                progress.set(before + frame);
+            }
+            !interrupt::asked()
+        });
+        rows.push(Row::of(by, &echoed?));
+        if interrupt::asked() {
+            break;
+        }
+    }
+    drop(progress);
+    let spec = options.board.can.expect("checked above");
+    let report = Report {
+        place: Place::of(&BusName::Sim(options.clone())),
+        profile: options.board.profile.name,
+        chip: spec.part.name(),
+        chip_select: spec.cs,
+        speed_hz: can.speed_hz,
+        bitrate_hz: can.bitrate,
+        dbitrate_hz: can.fd.then_some(can.dbitrate),
+        gap_ms: far.gap_ms(),
+        full_load: far.gap_ms() == Some(0.0),
+        percent_of: PERCENT_OF,
+        first: rows[0].clone(),
+        rows,
+        published: &published::ALL,
+    };
+    let printed =
+        if tell.json { output::json(&report) } else { output::text(&table::text(&report)) };
+    report.rows.iter().try_for_each(Row::verdict).and(printed)
+}
+
+/// The board, which must be a simulated one with a CAN controller.
+fn simulated(can: &CanArgs) -> Result<SimOptions, Failure> {
+    let name = can.bus();
+    let BusName::Sim(options) = bus_name::parse(name).map_err(Failure::Failed)? else {
+        return Err(Failure::Usage(format!(
+            "can echo needs the far node and the clock of a simulated board ({DEFAULT_BUS}), not {name}: on a \
+             real bus, `can dump` and `can gen` are there, and `can bridge` with canecho"
+        )));
+    };
+    match options.board.can {
+        Some(spec) if can.chip_select.is_none_or(|cs| cs == spec.cs) => Ok(options),
+        Some(spec) => Err(Failure::Usage(format!(
+            "--cs: the CAN controller of {name} is behind chip select {}",
+            spec.cs
+        ))),
+        None => Err(Failure::Failed(format!("{name} has no CAN controller; {DEFAULT_BUS} has"))),
+    }
+}
+
+fn setup(can: &CanArgs, options: &SimOptions, far: &Far, by: By) -> Result<Setup, Failure> {
+    let chip = &options.faults.chip;
+    let faults = ChipFaults {
+        absent: chip.absent,
+        sdo_stuck_low: chip.miso_stuck_low,
+        ..ChipFaults::default()
+    };
+    Ok(Setup {
+        board: options.board,
+        who: by.who(),
+        config: can.config(),
+        times: can.times()?,
+        speed_hz: can.speed_hz,
+        faults,
+        far: Box::new(far.frames().map(|(at, frame)| (at, frame.to_sim()))),
+        frames: far.total().unwrap_or(0),
+        gap_ps: far.longest_gap_ps(),
+    })
+}

@@ -1,0 +1,116 @@
+//! `barewire can echo`: nothing lost, every field there, better than what was published.
+
+use serde_json::{Value, json};
+
+use super::command::{Ran, run};
+
+fn echo(options: &str) -> Ran {
+    let words: Vec<&str> = ["can", "echo"].into_iter().chain(options.split_whitespace()).collect();
+    run(&words)
+}
+
+fn json_of(options: &str) -> Value {
+    echo(&format!("--bus sim:imx8mp {options} --json")).ok().json()
+}
+
+#[track_caller]
+fn number(value: &Value, path: &str) -> f64 {
+    let found = path.split('.').fold(value, |value, name| &value[name]);
+    found.as_f64().unwrap_or_else(|| panic!("no {path} in {value}"))
+}
+
+#[test]
+fn single_frames_are_echoed_sooner_than_the_fastest_kernel_did() {
+    let line = json_of("--frames 100 --gap-ms 10");
+    assert_eq!((&line["by"], &line["simulated"]), (&json!("process"), &json!(true)));
+    let rows = line["rows"].as_array().expect("rows");
+    let names: Vec<_> = rows.iter().map(|row| row["by"].as_str().expect("a name")).collect();
+    assert_eq!(names, ["process", "sockets", "interrupt"]);
+    for row in rows.iter().chain([&line]) {
+        for (name, kernel_c) in [
+            ("rx_eof_to_tx_sof_us", 152.0),
+            ("irq_low_us", 55.0),
+            ("cs_to_clock_us", 2.6),
+            ("cs_high_gap_us", 5.0),
+        ] {
+            let [p50, max] = ["p50", "max"].map(|part| number(row, &format!("{name}.{part}")));
+            assert!(0.0 < p50 && p50 < kernel_c && p50 <= max, "{name} {p50} {max} in {row}");
+        }
+        for (name, expected) in [
+            ("frames_sent", 100),
+            ("frames_echoed", 100),
+            ("frames_lost", 0),
+            ("frames_reordered", 0),
+            ("frames_unasked", 0),
+        ] {
+            assert_eq!(row[name], json!(expected), "{name} in {row}");
+        }
+        // A frame and its echo each 10 ms, and nothing else to do.
+        assert!(number(row, "idle_percent") > 99.0, "{row}");
+    }
+}
+
+#[test]
+fn at_full_load_the_shares_add_up_and_are_below_the_published() {
+    let line = json_of("--full-load --frames 500");
+    assert_eq!(line["full_load"], json!(true));
+    for row in line["rows"].as_array().expect("rows") {
+        assert_eq!(row["frames_echoed"], json!(500), "{row}");
+        let [cpu, wire, idle, receive, receive_wire] = [
+            "cpu_percent",
+            "wire_percent",
+            "idle_percent",
+            "receive_cpu_percent",
+            "receive_wire_percent",
+        ]
+        .map(|name| number(row, name));
+        assert!((cpu + idle - 100.0).abs() < 0.01, "{row}");
+        assert!(0.0 < receive_wire && receive_wire < receive && receive < cpu, "{row}");
+        assert!(receive_wire < wire && wire < cpu, "{row}");
+        assert!(receive < 4.4, "kernel C's interrupt thread: {row}");
+        assert_eq!(number(row, "receive_spi_accesses_per_frame"), 3.0);
+        assert!((5.0..5.2).contains(&number(row, "spi_accesses_per_frame")), "{row}");
+    }
+}
+
+#[test]
+fn any_frames_can_be_echoed() {
+    for options in [
+        "-n 50 -g 1 -I i -L r -D i --by process",
+        "-n 50 -g 3 -e -I r -R --by interrupt --crc",
+        "-n 50 -g 4 --fd -b -I 123 -L 64 --by sockets",
+        "-n 30 -g 5 --fd -m --bitrate 500k --by process",
+    ] {
+        let line = json_of(options);
+        assert_eq!(line["frames_lost"], json!(0), "{options}: {line}");
+        assert_eq!(line["frames_sent"], line["frames_echoed"], "{options}: {line}");
+        assert_eq!(line["rows"].as_array().expect("rows").len(), 1);
+    }
+}
+
+#[test]
+fn the_table_has_what_was_published_of_the_same_load_only() {
+    let text = echo("--bus sim:imx8mp -n 20").ok().text();
+    for part in ["simulated (cost profile imx8mp)", "20 frames, one every 10 ms", "152", "Jander"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("13.3"), "{text}");
+    let text = echo("--bus sim:imx8mp -n 20 --full-load").ok().text();
+    assert!(text.contains("13.3") && !text.contains("152"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_echoed_is_refused() {
+    for (options, code, part) in [
+        ("--bus sim:rpi3", 1, "no CAN controller"),
+        ("--bus spidev:/dev/spidev0.0", 2, "far node"),
+        ("--bus sim:imx8mp --cs 0", 2, "behind chip select 2"),
+        ("--bus sim:imx8mp --stats", 2, "not for can echo"),
+        ("--bus sim:imx8mp --speed-hz 20M", 1, "17"),
+        ("--bus sim:imx8mp --speed-hz 0", 1, "speed"),
+        ("--bus sim:imx8mp,fault=no-chip", 1, "no CAN controller answers"),
+        ("--bus sim:imx8mp,fault=stuck-low", 1, "no CAN controller answers"),
+    ] {
+        assert!(echo(options).fails(code, part).stdout.is_empty(), "{options}");
+    }
+}
