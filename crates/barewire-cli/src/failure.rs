@@ -86,6 +86,12 @@ impl From<AdcError> for Failure {
     }
 }
 
+impl From<RegmapError> for Failure {
+    fn from(error: RegmapError) -> Self {
+        Failure::Failed(error.to_string())
+    }
+}
+
 impl From<CanError> for Failure {
     fn from(error: CanError) -> Self {
         let option = match error {
@@ -96,12 +102,6 @@ impl From<CanError> for Failure {
             _ => "",
         };
         Failure::Failed(format!("{error}{option}"))
-    }
-}
-
-impl From<RegmapError> for Failure {
-    fn from(error: RegmapError) -> Self {
-        Failure::Failed(error.to_string())
     }
 }
 

@@ -10,6 +10,8 @@ use std::path::Path;
 use std::process::Command;
 
 use barewire_iommu_bench::callgrind::why_not;
+use barewire_sim::bring_up::{INSTRUCTIONS_PER_MESSAGE, INSTRUCTIONS_PER_TRANSFER};
+use barewire_sim::scenario::can_echo;
 
 const HEADER: &str = "\
 Instructions per operation, null controller, counted by callgrind; x86-64, release, pinned compiler.
@@ -17,6 +19,7 @@ floor is bare with a compare-and-swap and an exchange around it; ..._in_100 are 
 async_batch_32: a message of 32 that are queued, run, and asked for their results.
 ecspi_...: a prepared 4-byte access through that driver, its registers ready at once.
 prepared_6, regmap_read: 6 bytes prepared, and the same as a register read by name.
+can_...: an MCP2518FD's classic frame of 8 bytes, two messages to receive it and one to send it.
 
 ";
 
@@ -58,6 +61,15 @@ fn instructions_are_as_reviewed_and_within_their_bars() {
     assert!(count("sync") <= 200, "sync\n{table}");
     assert!(count("async_batch_32") <= 300, "async_batch_32\n{table}");
     assert!(count("regmap_read") <= count("prepared_6") + 20, "regmap_read\n{table}");
+
+    // What the simulated echo is charged is what was counted.
+    let message = INSTRUCTIONS_PER_MESSAGE;
+    let two_transfers = message + INSTRUCTIONS_PER_TRANSFER;
+    let received = can_echo::INSTRUCTIONS_PER_RECEIVED + message + two_transfers;
+    let sent = can_echo::INSTRUCTIONS_PER_SENT + two_transfers;
+    for (op, charged) in [("can_receive", received), ("can_transmit", sent)] {
+        assert!(count(op).abs_diff(charged) <= 20, "{op}: charged {charged}\n{table}");
+    }
 
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots/instructions.txt");
     if std::env::var_os("BAREWIRE_BLESS").is_some() {

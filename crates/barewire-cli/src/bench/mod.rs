@@ -8,6 +8,7 @@
 //! measured apart: [`hop`], [`contended`]. What needs a wire, interrupts or priorities is
 //! [simulated].
 
+mod can;
 mod contended;
 pub(crate) mod count;
 mod hop;

@@ -51,6 +51,10 @@ pub(crate) enum Op {
     Prepared6,
     /// The same 6 bytes as a register read through a map.
     RegmapRead,
+    /// A CAN frame received from an MCP2518FD, for its instructions alone.
+    CanReceive,
+    /// One sent.
+    CanTransmit,
 }
 
 impl Op {
@@ -68,8 +72,14 @@ impl Op {
     ];
 
     /// The drivers' operations and the map's, which are counted and not timed.
-    pub(crate) const DRIVERS: [Op; 4] =
-        [Op::EcspiNative, Op::EcspiGpio, Op::Prepared6, Op::RegmapRead];
+    pub(crate) const DRIVERS: [Op; 6] = [
+        Op::EcspiNative,
+        Op::EcspiGpio,
+        Op::Prepared6,
+        Op::RegmapRead,
+        Op::CanReceive,
+        Op::CanTransmit,
+    ];
 
     /// Its name in tables and JSON: an interface.
     pub(crate) fn name(self) -> &'static str {
@@ -87,6 +97,8 @@ impl Op {
             Op::EcspiGpio => "ecspi_gpio",
             Op::Prepared6 => "prepared_6",
             Op::RegmapRead => "regmap_read",
+            Op::CanReceive => "can_receive",
+            Op::CanTransmit => "can_transmit",
         }
     }
 
@@ -117,6 +129,7 @@ impl Op {
             Op::Prepared | Op::EcspiNative | Op::EcspiGpio => "bench_op_prepared",
             Op::Prepared6 => "bench_op_prepared_6",
             Op::RegmapRead => "bench_op_regmap_read",
+            Op::CanReceive | Op::CanTransmit => super::can::SYMBOL,
             Op::AsyncBatch32 => "bench_op_async_batch",
             Op::Sync
             | Op::TransferIn100
@@ -127,7 +140,7 @@ impl Op {
     }
 }
 
-type Dyn<'a> = dyn Controller + 'a;
+pub(super) type Dyn<'a> = dyn Controller + 'a;
 type Message<'b, 'a> = Queued<'b, Dyn<'a>, Exchange<4>>;
 
 // Named functions that are never inlined: the symbols callgrind collects in.
@@ -233,7 +246,7 @@ impl Registers for Ready {
 }
 
 /// A timer that nobody has to wait by.
-struct Still;
+pub(super) struct Still;
 
 impl Timer for Still {
     fn frequency_hz(&self) -> u32 {
@@ -305,6 +318,7 @@ pub(crate) fn run<T>(op: Op, calls: u32, mut clock: impl FnMut() -> T) -> Result
         let begun = clock();
         match op {
             Op::Prepared6 | Op::RegmapRead => run_map(op, calls),
+            Op::CanReceive | Op::CanTransmit => super::can::run(op, calls),
             _ => run_ecspi(op, calls),
         }
         return Ok((begun, clock()));

@@ -21,7 +21,7 @@
 //! ```
 //!
 //! # Not supported
-//! More than one controller; an interrupt controller's registers: a line goes to whoever waits.
+//! More than one controller to a board, which takes a board [beside](Board::beside) it; an interrupt controller's registers: a line goes to whoever waits.
 
 mod body;
 pub mod spec;
@@ -32,7 +32,7 @@ use std::rc::Rc;
 
 pub use body::{SimRegisters, SimTimer};
 pub use spec::BoardSpec;
-use spec::{AdcSpec, CanSpec};
+use spec::{AdcSpec, CanSpec, TouchSpec};
 
 use crate::check::{Faults, Rule, Violation};
 use crate::chip::{Chip, Ps};
@@ -44,6 +44,7 @@ use crate::model::can::CanBus;
 use crate::model::gpio::GpioBlock;
 use crate::model::mcp2518fd::{Mcp2518Fd, Options};
 use crate::model::nor::{Nor, SizeMismatch};
+use crate::model::tsc2046::{TouchOptions, Tsc2046};
 use crate::profile::Profile;
 use crate::selection::Selection;
 use crate::vcd::{Capture, MAX_EVENTS};
@@ -141,10 +142,22 @@ impl Board {
     /// The board of `spec`, at time zero, just reset, no chip on its wire.
     #[must_use]
     pub fn new(spec: &'static BoardSpec, options: BoardOptions) -> Self {
-        let profile = options.profile.unwrap_or_else(|| spec.profile.clone());
         let engine = Engine::new();
         engine.set_relax_ps(options.relax_ps);
-        engine.set_costs(profile.thread_costs());
+        let costs = options.profile.as_ref().unwrap_or(&spec.profile).thread_costs();
+        engine.set_costs(costs);
+        Self::on(engine, spec, options)
+    }
+
+    /// Another board beside this one: a controller, pins and a wire of its own, the same time and
+    /// threads. Of one SoC's two controllers each is a board. What threads cost is this one's.
+    #[must_use]
+    pub fn beside(&self, spec: &'static BoardSpec, options: BoardOptions) -> Self {
+        Self::on(self.engine().clone(), spec, options)
+    }
+
+    fn on(engine: Engine, spec: &'static BoardSpec, options: BoardOptions) -> Self {
+        let profile = options.profile.unwrap_or_else(|| spec.profile.clone());
         let mut wire = Wire::new(options.faults);
         let mut gpio: Vec<_> = spec.gpio.iter().map(|block| block.kind.model()).collect();
         for cs in spec.cs {
@@ -313,6 +326,21 @@ impl Board {
         bus.on_change(move || engine.look_again());
         let chip = Rc::new(RefCell::new(chip));
         self.attach(self.spec.can?.cs, chip.clone());
+        Some((chip, line))
+    }
+
+    /// Puts the board's touch controller behind its chip select, its panel as `options` say or a small
+    /// one, and returns a share in it and the line at its PENIRQ; `None` if the board has none.
+    #[must_use]
+    pub fn attach_touch(
+        &self,
+        options: Option<TouchOptions>,
+    ) -> Option<(Rc<RefCell<Tsc2046>>, IntLine)> {
+        let TouchSpec { cs } = self.spec.touch?;
+        let chip = Tsc2046::new(options.unwrap_or_default());
+        let line = self.line_of(chip.pen_irq());
+        let chip = Rc::new(RefCell::new(chip));
+        self.attach(cs, chip.clone());
         Some((chip, line))
     }
 

@@ -118,6 +118,13 @@ pub struct CanSpec {
     pub oscillator_hz: u32,
 }
 
+/// A touch controller on a board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TouchSpec {
+    /// Its chip select.
+    pub cs: u8,
+}
+
 /// A board.
 #[derive(Clone, Debug)]
 pub struct BoardSpec {
@@ -145,6 +152,8 @@ pub struct BoardSpec {
     pub adc: Option<AdcSpec>,
     /// The CAN controller, if it has one.
     pub can: Option<CanSpec>,
+    /// The touch controller, if it has one.
+    pub touch: Option<TouchSpec>,
 }
 
 /// All boards.
@@ -170,6 +179,7 @@ pub static BOARDS: [BoardSpec; 6] = [
         flash_part: Part::w25q256jv,
         adc: None,
         can: None,
+        touch: None,
     },
     // Wired as Linux's imx6dl-plym2m.dts has it, a board of Protonic's.
     BoardSpec {
@@ -192,6 +202,7 @@ pub static BOARDS: [BoardSpec; 6] = [
         flash_part: Part::w25q32jv,
         adc: None,
         can: None,
+        touch: None,
     },
     BoardSpec {
         name: "imx8mp",
@@ -214,11 +225,18 @@ pub static BOARDS: [BoardSpec; 6] = [
                 driver: Driver::Gpio { block: 0, bit: 13 },
                 active_high: false,
             },
+            // The same adapter's, for a touch screen.
+            CsSpec {
+                name: "GPIO5_IO04",
+                driver: Driver::Gpio { block: 0, bit: 4 },
+                active_high: false,
+            },
         ],
         flash_cs: 0,
         flash_part: Part::w25q256jv,
         adc: None,
         can: Some(CanSpec { cs: 2, part: PartKind::Mcp2518Fd, oscillator_hz: 40_000_000 }),
+        touch: Some(TouchSpec { cs: 3 }),
     },
     BoardSpec {
         name: "rpi3",
@@ -238,6 +256,7 @@ pub static BOARDS: [BoardSpec; 6] = [
         // As in Ellis's article: at 5 V, its reference its supply.
         adc: Some(AdcSpec { cs: 0, part: AdcPart::Mcp3008, supply_mv: 5_000, vref_mv: 5_000 }),
         can: None,
+        touch: None,
     },
     BoardSpec {
         name: "sabrelite",
@@ -260,6 +279,7 @@ pub static BOARDS: [BoardSpec; 6] = [
         flash_part: Part::sst25vf016b,
         adc: None,
         can: None,
+        touch: None,
     },
     BoardSpec {
         name: "sama5d36",
@@ -278,6 +298,7 @@ pub static BOARDS: [BoardSpec; 6] = [
         flash_part: Part::s25fl512s,
         adc: None,
         can: None,
+        touch: None,
     },
 ];
 

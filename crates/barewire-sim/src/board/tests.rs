@@ -375,3 +375,17 @@ fn a_flash_behind_a_native_chip_select() {
         assert_eq!(board.violations(), []);
     }
 }
+
+#[test]
+fn a_board_beside_another_shares_its_time_and_nothing_else() {
+    let board = Board::new(BoardSpec::find("imx8mp").unwrap(), BoardOptions::default());
+    let other = board.beside(BoardSpec::find("sabrelite").unwrap(), BoardOptions::default());
+    assert!(board.attach_touch(None).is_some() && other.attach_touch(None).is_none());
+    assert!(board.has_chip(3) && !other.has_chip(0));
+    let before = board.engine().now_ps();
+    other.controller().read(0x18);
+    assert!(board.engine().now_ps() > before);
+    assert_eq!(board.access_counts()[0], AccessCounts::default());
+    assert_eq!(other.access_counts()[0], AccessCounts { reads: 1, writes: 0 });
+    assert_eq!(other.profile().name, "sabrelite");
+}

@@ -10,9 +10,11 @@ pub mod ecspi;
 pub mod gpio;
 pub mod jumper;
 pub mod max7219;
+pub mod mcp2515;
 pub mod mcp2518fd;
 pub mod nor;
 pub mod pl022;
 pub mod signal;
+pub mod tsc2046;
 
 pub use block::ControllerBlock;

@@ -11,6 +11,7 @@
 //! The instructions of the queue itself: a message is charged those of the sync path, whichever
 //! way it comes. `barewire bench` counts what async adds; on the profile it is 0.1 µs.
 
+pub mod can_echo;
 pub mod hop;
 pub mod nor_reads;
 pub mod priority;

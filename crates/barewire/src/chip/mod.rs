@@ -9,6 +9,7 @@
 pub mod mcp251xfd;
 pub mod mcp3008;
 pub mod spi_nor;
+pub mod tsc2046;
 
 mod on_port;
 

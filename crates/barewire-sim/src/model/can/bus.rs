@@ -9,9 +9,10 @@ use std::rc::Rc;
 use super::carry::Bus;
 use super::confine::Counters;
 use super::fault::Fault;
+use super::feed::Feed;
 use super::node::{CanNode, NodeId};
 use super::record::Record;
-use super::traffic::{Generator, Traffic};
+use super::traffic::Traffic;
 use super::{BitTimes, Script};
 use crate::chip::Ps;
 
@@ -66,7 +67,7 @@ impl CanBus {
 
     /// Attaches a node that generates traffic and acknowledges everything.
     pub fn add_traffic(&self, traffic: Traffic) -> NodeId {
-        self.add(Generator::new(traffic))
+        self.add(Feed::new("traffic", traffic.frames()))
     }
 
     /// Attaches a node that acknowledges everything and sends nothing.

@@ -1,4 +1,4 @@
-//! A node that sends generated frames, as `cangen` does.
+//! Generated frames, as `cangen` makes them.
 //!
 //! # How it works
 //! Frame `n` is there to be sent from `start + n * gap` on; what the bus could not carry yet waits, and
@@ -6,9 +6,7 @@
 
 use std::num::NonZeroU64;
 
-use super::confine::Counters;
 use super::frame::{CanFrame, STANDARD_MAX};
-use super::node::{CanNode, Link, Span};
 use crate::chip::Ps;
 
 /// How a value changes from frame to frame.
@@ -62,23 +60,24 @@ impl Default for Traffic {
     }
 }
 
-/// The node.
-#[derive(Clone, Debug)]
-pub(super) struct Generator {
-    traffic: Traffic,
-    counters: Counters,
-    /// Frames sent.
-    sent: u64,
-    random: u64,
-    current: Option<CanFrame>,
+impl Traffic {
+    /// The frames, each with the time from which on it is there to be sent.
+    pub fn frames(self) -> impl Iterator<Item = (Ps, CanFrame)> + 'static {
+        let (start_ps, gap_ps, random) = (self.start_ps, self.gap_ps, self.seed);
+        let count = self.count.map_or(u64::MAX, NonZeroU64::get);
+        let mut maker = Maker { traffic: self, made: 0, random };
+        (0..count).map(move |n| (start_ps.saturating_add(gap_ps.saturating_mul(n)), maker.make()))
+    }
 }
 
-impl Generator {
-    pub(super) fn new(traffic: Traffic) -> Self {
-        let random = traffic.seed;
-        Self { traffic, counters: Counters::default(), sent: 0, random, current: None }
-    }
+/// Makes one frame after the other.
+struct Maker {
+    traffic: Traffic,
+    made: u64,
+    random: u64,
+}
 
+impl Maker {
     fn random(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.random ^ self.random >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -92,13 +91,13 @@ impl Generator {
         let id = match self.traffic.id {
             Pattern::Fixed(id) => id,
             Pattern::Random => (self.random() % ids) as u32,
-            Pattern::Increment => (self.sent % ids) as u32,
+            Pattern::Increment => (self.made % ids) as u32,
         };
         let longest: u64 = if self.traffic.fd.is_some() { 64 } else { 8 };
         let length = match self.traffic.length {
             Pattern::Fixed(length) => usize::from(length).min(longest as usize),
             Pattern::Random => (self.random() % (longest + 1)) as usize,
-            Pattern::Increment => (self.sent % (longest + 1)) as usize,
+            Pattern::Increment => (self.made % (longest + 1)) as usize,
         };
         let mut data = [0; 64];
         match self.traffic.data {
@@ -109,47 +108,14 @@ impl Generator {
                     word.copy_from_slice(&random[..word.len()]);
                 }
             }
-            Pattern::Increment => data[..8].copy_from_slice(&self.sent.to_le_bytes()),
+            Pattern::Increment => data[..8].copy_from_slice(&self.made.to_le_bytes()),
         }
         let mut frame = match self.traffic.fd {
             None => CanFrame::new(id, &data[..length]),
             Some(brs) => CanFrame::fd(id, &data[..length], brs),
         };
         frame.extended |= extended;
+        self.made += 1;
         frame
-    }
-}
-
-impl CanNode for Generator {
-    fn name(&self) -> &str {
-        "traffic"
-    }
-
-    fn link(&self) -> Link {
-        Link::ACTIVE
-    }
-
-    fn counters(&mut self) -> &mut Counters {
-        &mut self.counters
-    }
-
-    fn wants(&self) -> Ps {
-        if self.traffic.count.is_some_and(|count| self.sent >= count.get()) {
-            return Ps::MAX;
-        }
-        let since = self.traffic.gap_ps.saturating_mul(self.sent);
-        self.traffic.start_ps.saturating_add(since)
-    }
-
-    fn offer(&mut self, _at: Ps) -> Option<CanFrame> {
-        if self.current.is_none() {
-            self.current = Some(self.make());
-        }
-        self.current
-    }
-
-    fn sent(&mut self, _at: Ps, _span: Span) {
-        self.current = None;
-        self.sent += 1;
     }
 }

@@ -1,0 +1,247 @@
+//! CAN frames echoed by an MCP2518FD behind SPI: what is lost, how soon, and what it costs.
+//!
+//! *Read first*: David Jander, "A new SPI API for fast, low-latency regmap peripheral access",
+//! linux-spi, 2022: the same chip, SoC and frames, and figures to hold these against.
+//!
+//! # How it works
+//! A far node sends generated frames; the board's chip receives each, and its data goes back under
+//! the identifier before: the same one would collide with the next frame, a higher one would starve
+//! on a full bus. [`Who`] says whose code that is; each pays what the board's profile says, and its
+//! own [counted](INSTRUCTIONS_PER_RECEIVED) instructions.
+//!
+//! Everything is on one processor, so that its time adds up: a thread of lowest priority takes what
+//! the others leave.
+//!
+//! # Ordering
+//! 1. The driver joins the CAN bus; everything before the far node's first frame counts nowhere.
+//! 2. Frames are echoed until all are, none came for [`STALL_PS`], or the caller wants no more.
+//! 3. The last echo leaves, the chip is stopped, and what was on the CAN bus is held against what was
+//!    sent.
+//!
+//! # Not supported
+//! SocketCAN: the sockets here are a pair of processes' own. Other work on the processor.
+
+mod account;
+mod socket;
+mod threads;
+
+use std::fmt;
+use std::num::NonZeroU64;
+
+use barewire::bus::Bus;
+use barewire::chip::mcp251xfd::{BitRate, CanError, Config, Mcp251xfd, Oscillator};
+use barewire::spi::Settings;
+
+use crate::bring_up::{Charged, any};
+use crate::chip::Ps;
+use crate::model::can::{BitTimes, CanBus, CanFrame, Feed, Traffic};
+use crate::{Board, BoardOptions, BoardSpec, SimPlatform, Violation};
+
+pub use account::{Spread, Tally};
+
+/// Instructions of the driver for a received frame, beside its messages' own: counted on x86-64 by
+/// callgrind (`crates/barewire-cli/tests/snapshots/instructions.txt`): can_receive less what two messages,
+/// of one and two transfers, are charged.
+pub const INSTRUCTIONS_PER_RECEIVED: u64 = 253;
+/// The same for a sent frame: can_transmit less a message of two transfers.
+pub const INSTRUCTIONS_PER_SENT: u64 = 208;
+/// The last echoes have so many bit times to leave: those of eight longest frames, and as many between.
+const LAST_BITS: u64 = 16 * 750;
+/// From the driver's start to the far node's: more than 11 recessive bits.
+const BEFORE_PS: Ps = 10_000_000_000;
+const PS_PER_S: Ps = 1_000_000_000_000;
+/// Beside the longest gap: without a frame for so long, none is expected any more.
+pub const STALL_PS: Ps = 1_000_000_000_000;
+
+/// Who echoes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// The hard interrupt, without a kernel: bare metal.
+    HardInterrupt,
+    /// A process under Linux that UIO wakes.
+    Process,
+    /// Such a process passes frames to another one and back, through two sockets.
+    Sockets,
+}
+
+impl Who {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::HardInterrupt, Self::Process, Self::Sockets];
+}
+
+/// What is to be echoed, and how.
+pub struct Setup {
+    /// The board, which has a CAN controller.
+    pub board: &'static BoardSpec,
+    /// Who echoes.
+    pub who: Who,
+    /// The driver's configuration.
+    pub config: Config,
+    /// The CAN bus's bits, as `config` makes them.
+    pub times: BitTimes,
+    /// SPI's clock, at most.
+    pub speed_hz: u32,
+    /// The far node's frames, each with the time from the beginning from which on it is there.
+    pub far: Box<dyn Iterator<Item = (Ps, CanFrame)>>,
+    /// How many those are.
+    pub frames: u64,
+    /// The longest time between two of them.
+    pub gap_ps: Ps,
+}
+
+impl Setup {
+    /// The thread's own: 8 random bytes under 0x077 at 250 kbit/s, SPI at 16 MHz.
+    #[must_use]
+    pub fn published(board: &'static BoardSpec, who: Who, frames: NonZeroU64, gap_ps: Ps) -> Self {
+        let oscillator_hz = board.can.map_or(40_000_000, |can| can.oscillator_hz);
+        let nominal = BitRate::new(250_000);
+        Self {
+            board,
+            who,
+            config: Config::classic(Oscillator::new(oscillator_hz), nominal),
+            times: BitTimes::from_rates(nominal.bitrate_hz, nominal.bitrate_hz),
+            speed_hz: 16_000_000,
+            far: Box::new(Traffic { gap_ps, count: Some(frames), ..Traffic::default() }.frames()),
+            frames: frames.get(),
+            gap_ps,
+        }
+    }
+}
+
+impl fmt::Debug for Setup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Setup")
+            .field("board", &self.board.name)
+            .field("who", &self.who)
+            .field("frames", &self.frames)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct Echoed {
+    /// What became of the frames.
+    pub frames: Tally,
+    /// From the end of a received frame to the beginning of its echo.
+    pub rx_eof_to_tx_sof: Option<Spread>,
+    /// The interrupt pin low.
+    pub int_low: Option<Spread>,
+    /// From chip select to the first clock's edge.
+    pub cs_to_clock: Option<Spread>,
+    /// Chip select high between an interrupt's first and second access.
+    pub cs_high: Option<Spread>,
+    /// From the first frame's wish to be sent until all was done: what shares are shares of.
+    pub elapsed_ps: Ps,
+    /// Of it the processor was busy.
+    pub cpu_ps: Ps,
+    /// Of that with receiving: from the interrupt to the frame in memory, or in the socket.
+    pub receive_ps: Ps,
+    /// Of it with sending, as far as it is not another process.
+    pub send_ps: Ps,
+    /// SPI's clock ran.
+    pub wire_ps: Ps,
+    /// Of that for receiving.
+    pub receive_wire_ps: Ps,
+    /// SPI accesses.
+    pub accesses: u64,
+    /// Of those for receiving.
+    pub receive_accesses: u64,
+    /// Looks at the chip that found something else than a frame alone.
+    pub strange: u64,
+    /// Wake-ups, or hard interrupts.
+    pub interrupts: u64,
+    /// The caller ended it.
+    pub interrupted: bool,
+    /// The rules that were broken on the wire.
+    pub violations: Vec<Violation>,
+}
+
+impl Echoed {
+    /// A time's share of the whole, in percent: of one processor, or of SPI's wire.
+    #[must_use]
+    pub fn percent(&self, part_ps: Ps) -> f64 {
+        part_ps as f64 * 100.0 / self.elapsed_ps.max(1) as f64
+    }
+}
+
+/// Why there was no echo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EchoError {
+    /// The bus does not do what is asked.
+    Spi(barewire::spi::Error),
+    /// The driver gave up.
+    Can(CanError),
+}
+
+impl From<CanError> for EchoError {
+    fn from(error: CanError) -> Self {
+        Self::Can(error)
+    }
+}
+
+impl fmt::Display for EchoError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Spi(error) => error.fmt(f),
+            Self::Can(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for EchoError {}
+
+/// Runs the scenario; `carry_on` is told of each received frame's number and says whether to.
+///
+/// # Errors
+/// The driver's: the chip, left stopped as far as it answers, cannot be used.
+///
+/// # Panics
+/// If the board has no CAN controller.
+pub fn run(setup: Setup, carry_on: &mut dyn FnMut(u64) -> bool) -> Result<Echoed, EchoError> {
+    let board = Board::new(setup.board, BoardOptions::default());
+    let can = CanBus::new(setup.times);
+    let (chip, line) = board.attach_can(&can, None).expect("the board has a CAN controller");
+    let spec = setup.board.can.expect("the board has a CAN controller");
+    let mut charged = Charged::new(any(&board), board.clone());
+    if setup.who != Who::HardInterrupt {
+        charged = charged.for_linux_process();
+    }
+    let spi = Bus::with_platform(charged, &SimPlatform);
+    let device = spi.device(&Settings::new(spec.cs, setup.speed_hz)).map_err(EchoError::Spi)?;
+    let speed_hz = device.effective().speed_hz;
+    let mut driver = Mcp251xfd::new(device, board.timer(), setup.config)?;
+    driver.start()?;
+    let start_ps = board.engine().now_ps() + BEFORE_PS;
+    let far = setup.far.map(move |(at, frame)| (start_ps.saturating_add(at), frame));
+    let far = can.add(Feed::new("far", far));
+    let bench = threads::Bench {
+        board: &board,
+        chip: &chip,
+        line: &line,
+        start_ps,
+        stall_ps: STALL_PS.saturating_add(setup.gap_ps),
+        last_ps: LAST_BITS * setup.times.nominal_ps,
+    };
+    // Joining interrupts too, which is not what is looked for.
+    drop(chip.borrow().take_int_lows());
+    let ran = threads::run(&bench, setup.who, setup.frames, &mut driver, carry_on);
+    // Leaving the bus interrupts too.
+    let int_lows = chip.borrow().take_int_lows();
+    let stopped = driver.stop();
+    let ran = ran?;
+    stopped?;
+    can.catch_up(board.engine().now_ps());
+    let heard = account::Heard {
+        records: can.take_records(),
+        far,
+        selections: board.take_selections(),
+        int_lows,
+        half_a_clock_ps: PS_PER_S / u64::from(2 * speed_hz),
+    };
+    let kernel_ps = match setup.who {
+        Who::HardInterrupt => 0,
+        Who::Process | Who::Sockets => board.profile().irq_thread_ps.value,
+    };
+    Ok(account::account(&heard, &ran, kernel_ps, board.violations()))
+}

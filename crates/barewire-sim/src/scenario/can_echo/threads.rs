@@ -1,0 +1,319 @@
+//! Who receives and who sends: a handler, a process, or two.
+//!
+//! # How it works
+//! A service is: the interrupt, looks at the chip while its pin is low, sleep. A process sleeps in a
+//! poll, reads UIO's node, and writes to it to let the interrupt come again before it sleeps: three
+//! system calls. With sockets it has a second thread, of the same priority, that sends what comes
+//! back from the other process, which has a lower one.
+//!
+//! The lowest thread's time is what was left; it begins and ends what is measured.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use barewire::chip::mcp251xfd::{
+    CanError, ExtendedId, Found, Frame, Id, Mcp251xfd, Received, StandardId,
+};
+use barewire::controller::Controller;
+use barewire::regmap::OnDevice;
+
+use super::socket::Socket;
+use super::{INSTRUCTIONS_PER_RECEIVED, INSTRUCTIONS_PER_SENT, Who};
+use crate::chip::Ps;
+use crate::engine::Thread;
+use crate::model::mcp2518fd::Mcp2518Fd;
+use crate::{Board, IntLine, SimTimer};
+
+type Driver<'b, C> = Mcp251xfd<OnDevice<'b, C, 6>, SimTimer>;
+/// Where a received frame goes.
+type Forward<'f, 'b, C> = dyn Fn(&mut Driver<'b, C>, Frame) -> Result<(), CanError> + 'f;
+
+/// The lowest thread spends so much at a time; what takes its processor comes in between.
+const IDLE_QUANTUM_PS: Ps = 100_000_000;
+/// An uncontended lock and unlock, for two threads that share a driver. Assumption: what a
+/// compare-and-swap and an exchange add to a call in the bench, floor less bare.
+const INSTRUCTIONS_PER_LOCK: u64 = 10;
+/// Priorities of the service and of the other process.
+const SERVICE: u8 = 9;
+const OTHER: u8 = 5;
+
+/// What it happens on.
+pub(super) struct Bench<'a> {
+    pub(super) board: &'a Board,
+    pub(super) chip: &'a Rc<RefCell<Mcp2518Fd>>,
+    pub(super) line: &'a IntLine,
+    /// When the first frame is there.
+    pub(super) start_ps: Ps,
+    /// Without a frame for so long, none is expected any more.
+    pub(super) stall_ps: Ps,
+    /// What the last echoes are given to leave.
+    pub(super) last_ps: Ps,
+}
+
+/// What some of the code used.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Used {
+    pub(super) time_ps: Ps,
+    pub(super) wire_ps: Ps,
+    pub(super) accesses: u64,
+}
+
+impl Used {
+    fn add(&mut self, since: Self, now: Self) {
+        self.time_ps += now.time_ps - since.time_ps;
+        self.wire_ps += now.wire_ps - since.wire_ps;
+        self.accesses += now.accesses - since.accesses;
+    }
+}
+
+/// What was seen of it.
+#[derive(Debug, Default)]
+pub(super) struct Ran {
+    pub(super) elapsed_ps: Ps,
+    pub(super) idle_ps: Ps,
+    /// All services, from the interrupt's end of its wait to the next, what they send included.
+    pub(super) serving: Used,
+    /// What services send.
+    pub(super) sending: Used,
+    /// What is sent by others.
+    pub(super) others: Used,
+    /// When services began.
+    pub(super) services: Vec<Ps>,
+    /// Frames there was no place to send from.
+    pub(super) dropped: u64,
+    /// Looks that found something else than a frame.
+    pub(super) strange: u64,
+    pub(super) interrupted: bool,
+}
+
+/// The echo, as all threads have it.
+struct Echo<'a, 'd, 'b, C: ?Sized> {
+    bench: &'a Bench<'a>,
+    driver: RefCell<&'d mut Driver<'b, C>>,
+    carry_on: RefCell<&'a mut dyn FnMut(u64) -> bool>,
+    ran: RefCell<Ran>,
+    wanted: u64,
+    received: Cell<u64>,
+    handled: Cell<u64>,
+    last_seen_ps: Cell<Ps>,
+    done: Cell<bool>,
+    failed: Cell<Option<CanError>>,
+}
+
+/// The identifier before; the largest before 0.
+fn before(id: Id) -> Id {
+    match id {
+        Id::Standard(id) => {
+            let raw = id.as_raw().checked_sub(1);
+            raw.and_then(StandardId::new).unwrap_or(StandardId::MAX).into()
+        }
+        Id::Extended(id) => {
+            let raw = id.as_raw().checked_sub(1);
+            raw.and_then(ExtendedId::new).unwrap_or(ExtendedId::MAX).into()
+        }
+    }
+}
+
+impl<'b, C: Controller + ?Sized> Echo<'_, '_, 'b, C> {
+    fn used(&self) -> Used {
+        let board = self.bench.board;
+        Used {
+            time_ps: board.engine().now_ps(),
+            wire_ps: board.wire_use().clock_ps,
+            accesses: self.bench.chip.borrow().instructions(),
+        }
+    }
+
+    /// The interrupt pin, read at its GPIO block.
+    fn pin_is_low(&self) -> bool {
+        let Bench { board, line, .. } = *self.bench;
+        board.engine().spend_ps(board.profile().gpio_read_ps.value);
+        board.cpu_work(board.profile().instructions_per_access.value);
+        line.is_high()
+    }
+
+    /// One service of the interrupt; its frames go to `forward`.
+    fn serve(&self, forward: &Forward<'_, 'b, C>) {
+        self.bench.board.cpu_work(INSTRUCTIONS_PER_LOCK);
+        let since = self.used();
+        self.last_seen_ps.set(since.time_ps);
+        self.ran.borrow_mut().services.push(since.time_ps);
+        let handle = |driver: &mut Driver<'b, C>, received: &Received, found: &Found| {
+            if *found != (Found { frame: true, ..Found::default() }) {
+                self.ran.borrow_mut().strange += 1;
+            }
+            if !found.frame {
+                return Ok(());
+            }
+            self.bench.board.cpu_work(INSTRUCTIONS_PER_RECEIVED);
+            self.received.set(self.received.get() + 1);
+            if !(self.carry_on.borrow_mut())(self.received.get()) {
+                self.ran.borrow_mut().interrupted = true;
+                self.done.set(true);
+            }
+            forward(driver, received.frame)
+        };
+        let served = self.driver.borrow_mut().serve(|| self.pin_is_low(), handle);
+        if let Err(error) = served {
+            self.fail(error);
+        }
+        let now = self.used();
+        self.ran.borrow_mut().serving.add(since, Used { time_ps: since.time_ps, ..now });
+    }
+
+    fn fail(&self, error: CanError) {
+        self.failed.set(Some(error));
+        self.done.set(true);
+    }
+
+    /// Sends the echo of `frame`.
+    fn send(&self, driver: &mut Driver<'b, C>, frame: &Frame) -> Result<(), CanError> {
+        self.bench.board.cpu_work(INSTRUCTIONS_PER_SENT);
+        match driver.transmit(&frame.with_id(before(frame.id()))) {
+            Err(CanError::TxFull) => self.ran.borrow_mut().dropped += 1,
+            sent => drop(sent?),
+        }
+        self.handled.set(self.handled.get() + 1);
+        if self.handled.get() == self.wanted {
+            self.done.set(true);
+        }
+        Ok(())
+    }
+
+    /// A service sends what it received.
+    fn echo_at_once(&self, driver: &mut Driver<'b, C>, frame: Frame) -> Result<(), CanError> {
+        let since = self.used();
+        let sent = self.send(driver, &frame);
+        self.ran.borrow_mut().sending.add(since, self.used());
+        sent
+    }
+
+    /// The hard interrupt.
+    fn handler(&self) {
+        let Bench { board, line, .. } = *self.bench;
+        let profile = board.profile();
+        let around_ps = profile.interrupt_latency_ps.value + profile.interrupt_exit_ps.value;
+        while !self.done.get() && line.wait(None) {
+            let woken_ps = board.engine().now_ps();
+            self.serve(&|driver, frame| self.echo_at_once(driver, frame));
+            let took_ps = board.engine().now_ps() - woken_ps;
+            self.ran.borrow_mut().serving.time_ps += took_ps + around_ps;
+        }
+    }
+
+    /// The thread that UIO wakes.
+    fn process(&self, forward: &Forward<'_, 'b, C>) {
+        let Bench { board, line, stall_ps, .. } = *self.bench;
+        let engine = board.engine();
+        let profile = board.profile();
+        let call_ps = profile.futex_call_ps.value;
+        // The kernel's part, the switch to here, the poll that sleeps, and the switch away.
+        let around_ps = profile.irq_thread_ps.value + 2 * profile.context_switch_ps.value + call_ps;
+        while !self.done.get() {
+            if !line.wait(Some(stall_ps)) {
+                continue;
+            }
+            let woken_ps = engine.now_ps();
+            // The read.
+            engine.spend_ps(call_ps);
+            self.serve(forward);
+            // The write.
+            engine.spend_ps(call_ps);
+            let took_ps = engine.now_ps() - woken_ps;
+            self.ran.borrow_mut().serving.time_ps += took_ps + around_ps;
+        }
+    }
+
+    /// The thread that sends what comes back.
+    fn sender(&self, back: &Socket) {
+        let board = self.bench.board;
+        while let Some(frame) = back.receive(board, self.bench.stall_ps) {
+            board.cpu_work(INSTRUCTIONS_PER_LOCK);
+            let since = self.used();
+            let sent = self.send(&mut self.driver.borrow_mut(), &frame);
+            self.ran.borrow_mut().others.add(since, self.used());
+            if let Err(error) = sent {
+                self.fail(error);
+            }
+            if self.done.get() {
+                break;
+            }
+        }
+    }
+
+    /// What has the processor when nobody else wants it.
+    fn idle(&self) {
+        let Bench { board, start_ps, stall_ps, last_ps, .. } = *self.bench;
+        let engine = board.engine();
+        engine.spend_ps(start_ps.saturating_sub(engine.now_ps()));
+        let begun_ps = engine.now_ps();
+        let mut idle_ps = 0;
+        self.last_seen_ps.set(begun_ps);
+        while !self.done.get() {
+            engine.spend_ps(IDLE_QUANTUM_PS);
+            idle_ps += IDLE_QUANTUM_PS;
+            if engine.now_ps() - self.last_seen_ps.get() > stall_ps {
+                self.done.set(true);
+            }
+        }
+        let mut ran = self.ran.borrow_mut();
+        (ran.idle_ps, ran.elapsed_ps) = (idle_ps, engine.now_ps() - begun_ps);
+        drop(ran);
+        engine.spend_ps(last_ps);
+    }
+}
+
+/// Echoes until all is done.
+pub(super) fn run<C: Controller + ?Sized>(
+    bench: &Bench<'_>,
+    who: Who,
+    frames: u64,
+    driver: &mut Driver<'_, C>,
+    carry_on: &mut dyn FnMut(u64) -> bool,
+) -> Result<Ran, CanError> {
+    let echo = Echo {
+        bench,
+        driver: RefCell::new(driver),
+        carry_on: RefCell::new(carry_on),
+        ran: RefCell::default(),
+        wanted: frames,
+        received: Cell::new(0),
+        handled: Cell::new(0),
+        last_seen_ps: Cell::new(0),
+        done: Cell::new(false),
+        failed: Cell::new(None),
+    };
+    let (board, engine) = (bench.board, bench.board.engine());
+    let idle = Thread::new("idle", || echo.idle()).on(0, 0);
+    let (there, back) = (Socket::default(), Socket::default());
+    board.start_selections();
+    match who {
+        Who::HardInterrupt => {
+            let handler = Thread::new("handler", || echo.handler()).interrupt(0);
+            engine.run(vec![idle, handler]);
+        }
+        Who::Process => {
+            let process = || echo.process(&|driver, frame| echo.echo_at_once(driver, frame));
+            engine.run(vec![idle, Thread::new("process", process).on(0, SERVICE)]);
+        }
+        Who::Sockets => {
+            let pass_on = |_: &mut Driver<'_, C>, frame| {
+                there.send(board, frame);
+                Ok(())
+            };
+            let receiver = Thread::new("receiver", || echo.process(&pass_on)).on(0, SERVICE);
+            let sender = Thread::new("sender", || echo.sender(&back)).on(0, SERVICE);
+            let other = || {
+                while let Some(frame) = there.receive(board, bench.stall_ps) {
+                    back.send(board, frame);
+                }
+            };
+            let other = Thread::new("other process", other).on(0, OTHER);
+            engine.run(vec![idle, receiver, sender, other]);
+        }
+    }
+    match echo.failed.get() {
+        Some(error) => Err(error),
+        None => Ok(echo.ran.into_inner()),
+    }
+}

@@ -1,0 +1,64 @@
+//! The control byte, and the 16 bits that answer it.
+
+use super::TouchError;
+
+/// PD1 and PD0: converter and drivers off between conversions, PENIRQ works.
+pub(super) const POWER_DOWN: u8 = 0b00;
+/// The converter and, for positions, the drivers stay on; the reference is off.
+pub(super) const CONVERTER_ON: u8 = 0b01;
+/// The reference stays on, too.
+pub(super) const ALL_ON: u8 = 0b11;
+
+const START: u8 = 1 << 7;
+/// SER/DFR: against the reference.
+const SINGLE_ENDED: u8 = 1 << 2;
+
+/// What is measured against the plate that is driven: A2 to A0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Position {
+    Y = 0b001,
+    Z1 = 0b011,
+    Z2 = 0b100,
+    X = 0b101,
+}
+
+impl Position {
+    pub(super) const fn control(self, power: u8) -> u8 {
+        START | (self as u8) << 4 | power
+    }
+}
+
+/// An input that is measured against the reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aux {
+    /// A diode: about 600 mV at 25 °C, 2.1 mV less for each kelvin.
+    Temp0 = 0b000,
+    /// VBAT, divided by four.
+    Battery = 0b010,
+    /// AUX.
+    Auxiliary = 0b110,
+    /// The diode at 91 times the current.
+    Temp1 = 0b111,
+}
+
+impl Aux {
+    pub(super) const fn control(self, power: u8) -> u8 {
+        START | (self as u8) << 4 | SINGLE_ENDED | power
+    }
+}
+
+/// The 16 bits behind the control byte of conversion `index`.
+pub(super) fn word(received: &[u8], index: usize) -> u16 {
+    u16::from_be_bytes([received[2 * index + 1], received[2 * index + 2]])
+}
+
+/// The bit while BUSY and the three behind the code: zeros.
+const FRAME: u16 = 0x8007;
+
+/// The code in a word: `NoChip` if its frame is not there.
+pub(super) fn code(word: u16) -> Result<u16, TouchError> {
+    match word & FRAME {
+        0 => Ok(word >> 3),
+        _ => Err(TouchError::NoChip { received: word }),
+    }
+}
