@@ -86,12 +86,6 @@ impl From<AdcError> for Failure {
     }
 }
 
-impl From<RegmapError> for Failure {
-    fn from(error: RegmapError) -> Self {
-        Failure::Failed(error.to_string())
-    }
-}
-
 impl From<CanError> for Failure {
     fn from(error: CanError) -> Self {
         let option = match error {
@@ -102,6 +96,12 @@ impl From<CanError> for Failure {
             _ => "",
         };
         Failure::Failed(format!("{error}{option}"))
+    }
+}
+
+impl From<RegmapError> for Failure {
+    fn from(error: RegmapError) -> Self {
+        Failure::Failed(error.to_string())
     }
 }
 

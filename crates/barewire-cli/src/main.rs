@@ -78,10 +78,10 @@ Examples:
   barewire adc read --bus sim:rpi3 --chip mcp3008 --channel 0,1
   barewire adc stream --bus mem:0x3f204000,controller=bcm2835,reference-hz=400M,cs=gpio@0x3f200000.8
   barewire adc stream --bus sim:rpi3,input=0:sine:1000:2000:2500 --batch 1,100 --plot
-  barewire regs read --chip mcp2518fd C1CON OSC.OSCRDY 0xe04
-  barewire regs write --chip mcp2518fd C1CON.REQOP=4 C1NBTCFG=0x3e0f0f
   barewire can dump -g 10 -n 20 -I 77 -t z
   barewire can gen -g 0 -n 1000 -I i -L 8
+  barewire regs read --chip mcp2518fd C1CON OSC.OSCRDY 0xe04
+  barewire regs write --chip mcp2518fd C1CON.REQOP=4 C1NBTCFG=0x3e0f0f
   barewire selftest --bus sim:imx8mp --fault bit-flip --fault-seed 7
   barewire stress --contexts 8 --messages 100000 --seed 7 --faults 0.001
   barewire iommu bench --json
@@ -123,10 +123,10 @@ enum Command {
     Flash(flash::Args),
     /// Read and stream an analog-to-digital converter of the MCP3008 family
     Adc(adc::Args),
-    /// Read, write and dump a chip's registers by name
-    Regs(regs::Args),
     /// Listen to a CAN bus, send on it, or bridge it to a socket, through an MCP2518FD
     Can(can::Args),
+    /// Read, write and dump a chip's registers by name
+    Regs(regs::Args),
     /// Run the loopback cases of Linux's spi-loopback-test on a bus; the chip behind the chip select
     /// hears them (simulated boards: it is taken off)
     Selftest(selftest::Args),
@@ -147,8 +147,8 @@ impl Command {
             Command::Xfer(_) => "xfer",
             Command::Flash(args) => args.name(),
             Command::Adc(args) => args.name(),
-            Command::Regs(args) => args.name(),
             Command::Can(args) => args.name(),
+            Command::Regs(args) => args.name(),
             Command::Selftest(_) => "selftest",
             Command::Stress(_) => "stress",
             Command::Bench(_) => "bench",
@@ -163,8 +163,8 @@ impl Command {
             Command::Xfer(args) => xfer::run(args),
             Command::Flash(args) => flash::run(args),
             Command::Adc(args) => adc::run(args),
-            Command::Regs(args) => regs::run(args),
             Command::Can(args) => can::run(args),
+            Command::Regs(args) => regs::run(args),
             Command::Selftest(args) => selftest::run(args),
             Command::Stress(args) => stress::run(args),
             Command::Bench(args) => bench::run(args).map_err(Failure::Failed),
