@@ -106,7 +106,7 @@ fn what_xfer_cannot_send_is_refused() {
         (&["--bits", "12", "9f00"], "no words of 12 bits"),
         (&["--bits", "16", "9f"], "multiple of 2"),
         (&["--speed-hz", "0", "9f"], "speed_hz is 0"),
-        (&["--cs", "3", "9f"], "no chip select 3"),
+        (&["--cs", "4", "9f"], "no chip select 4"),
         (&["--cs", "1", "9f", "00"], "would pulse"),
     ] {
         let ran = run(&[&["xfer"], arguments].concat()).fails(1, part);

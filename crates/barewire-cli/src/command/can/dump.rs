@@ -396,12 +396,13 @@ mod tests {
         let far = args.far.settle(false, Far::default()).expect("a far node");
         let mut printer =
             Printer { args: &args, out: None, kept: Vec::new(), before_us: None, first_us: 0 };
-        let mut came = Came::default();
+        let (mut came, mut start_us) = (Came::default(), 0);
         rig::on_bus(
             |config| config,
             |node| {
                 let can = node.simulated().expect("simulated");
                 can.bus.inject(Fault::ErrorFlag { frame: 1, bit: 20 });
+                start_us = node.now_ns() / 1_000 + FIRST_PS / 1_000_000;
                 let feed = attach(can, &far, node.now_ns() * 1_000);
                 while !feed.borrow().is_done() || node.wait(SLICE_NS) {
                     node.wait(SLICE_NS);
@@ -415,6 +416,9 @@ mod tests {
         };
         let ids: Vec<_> = printer.kept.iter().filter_map(frame).collect();
         assert_eq!(ids, ["007", "20000088", "007", "007"]);
+        // The first frame's begin, on the board's line of time, but for half an SPI access.
+        let first = super::super::candump::parse_line(&printer.kept[0]).expect("a line");
+        assert!(first.at_us.abs_diff(start_us) <= 5, "{first}, {start_us}");
     }
 
     fn wanted(text: &str) -> Vec<Filter> {

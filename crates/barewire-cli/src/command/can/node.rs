@@ -1,7 +1,7 @@
 //! Our chip in use, and how it is waited for.
 //!
 //! # How it works
-//! [`Node::open`] proves the chip and sets it up, off the bus; [`Node::start`] joins. Then whoever uses
+//! [`CanArgs::open`] proves the chip and sets it up, off the bus; [`Node::start`] joins. Then whoever uses
 //! it alternates between [`Node::wait`], until the chip has something to say or a time is over, and
 //! [`Node::serve`], which lets him know of all of it. Dropped or [stopped](Node::stop), the chip is in
 //! configuration mode: it neither sends nor acknowledges.
@@ -167,8 +167,11 @@ impl<'s> Node<'s> {
     pub(super) fn start(&mut self) -> Result<(), Failure> {
         self.chip.start()?;
         self.on_bus = true;
+        // The chip's counter is read somewhere in the exchange: in its middle, off by half of it at most.
+        let before_ns = self.now_ns();
         let stamp_us = self.chip.now()? as i64;
-        self.clock = Clock { zero_us: (self.now_ns() / NS_PER_US) as i64 - stamp_us };
+        let middle_ns = before_ns + (self.now_ns() - before_ns) / 2;
+        self.clock = Clock { zero_us: (middle_ns / NS_PER_US) as i64 - stamp_us };
         Ok(())
     }
 
