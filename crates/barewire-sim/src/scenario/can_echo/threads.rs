@@ -136,7 +136,6 @@ impl<'b, C: Controller + ?Sized> Echo<'_, '_, 'b, C> {
     fn serve(&self, forward: &Forward<'_, 'b, C>) {
         self.bench.board.cpu_work(INSTRUCTIONS_PER_LOCK);
         let since = self.used();
-        self.last_seen_ps.set(since.time_ps);
         self.ran.borrow_mut().services.push(since.time_ps);
         let handle = |driver: &mut Driver<'b, C>, received: &Received, found: &Found| {
             if *found != (Found { frame: true, ..Found::default() }) {
@@ -147,6 +146,8 @@ impl<'b, C: Controller + ?Sized> Echo<'_, '_, 'b, C> {
             }
             self.bench.board.cpu_work(INSTRUCTIONS_PER_RECEIVED);
             self.received.set(self.received.get() + 1);
+            // Errors alone are no reason to wait on.
+            self.last_seen_ps.set(self.bench.board.engine().now_ps());
             if !(self.carry_on.borrow_mut())(self.received.get()) {
                 self.ran.borrow_mut().interrupted = true;
                 self.done.set(true);
