@@ -99,6 +99,17 @@ fn the_table_has_what_was_published_of_the_same_load_only() {
     assert!(text.contains("13.3") && !text.contains("152"), "{text}");
 }
 
+/// Echoes collide with frames of their own identifier for ever, or starve: it ends, and says so.
+#[test]
+fn frames_that_cannot_all_be_echoed_are_told() {
+    let ran = echo("--bus sim:imx8mp --full-load -n 200 -I r --by process --json");
+    let line = ran.fails(1, "destroyed on the bus").json();
+    let [sent, echoed, lost, destroyed] =
+        ["frames_sent", "frames_echoed", "frames_lost", "frames_destroyed"]
+            .map(|name| number(&line, name));
+    assert!(lost > 0.0 && destroyed > 0.0 && sent == echoed + lost, "{line}");
+}
+
 #[test]
 fn what_cannot_be_echoed_is_refused() {
     for (options, code, part) in [

@@ -146,9 +146,16 @@ impl Row {
         }
         let Self { frames_lost, frames_reordered, frames_unasked, violations, .. } = self;
         if frames_lost + frames_reordered + frames_unasked > 0 {
+            let why = match self.frames_destroyed {
+                0 => String::new(),
+                destroyed => format!(
+                    "; {destroyed} were destroyed on the bus, as happens where an echo has the \
+                     identifier of the far node's next frame (-I)"
+                ),
+            };
             return Err(Failure::Failed(format!(
                 "{}: {frames_lost} frames were lost, {frames_reordered} out of order, \
-                 {frames_unasked} echoes of nothing",
+                 {frames_unasked} echoes of nothing{why}",
                 table::heading(self.by)
             )));
         }
