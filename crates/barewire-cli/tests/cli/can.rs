@@ -77,6 +77,9 @@ fn at_full_load_every_frame_comes_and_goes() {
     }
     assert!(number(&line, "bus_load_percent") > 99.5, "{line}");
     assert!(number(&line, "bus_load_percent") < 100.1, "{line}");
+    // The far node is there for the first one too.
+    let line = json_of("gen", "-n 1");
+    assert_eq!((&line["frames_sent"], &line["transmit_errors"]), (&json!(1), &json!(0)));
     let line = json_of("gen", "-g 10 -n 20 -I 7 -D 00");
     // 8 bits of data: 55 bits and stuff bits, 3 of intermission, of 2,500 bits a gap.
     let load = number(&line, "bus_load_percent");
@@ -101,6 +104,13 @@ fn a_chip_that_is_asked_instead_of_interrupting_loses_nothing_either() {
     assert_eq!((&line["timed_out"], &line["frames_received"]), (&json!(true), &json!(1)));
     let line = json_of("gen", "--no-interrupt -g 0 -n 300");
     assert_eq!((&line["frames_received"], &line["frames_lost"]), (&json!(300), &json!(0)));
+}
+
+#[test]
+fn a_bus_faster_than_spi_loses_no_confirmation() {
+    let line = json_of("gen", "--bitrate 1M --speed-hz 1M -g 0 -n 100");
+    assert_eq!((&line["frames_sent"], &line["frames_lost"]), (&json!(100), &json!(0)));
+    assert!(number(&line, "bus_load_percent") < 50.0, "{line}");
 }
 
 #[test]
@@ -141,6 +151,9 @@ fn errors_are_told_by_what_they_are() {
         let with = |more: &str| can(verb, &format!("{sim} {more}"));
         with("--speed-hz 18M").fails(1, "17000000 Hz: lower the clock (--speed-hz)");
         with("--bitrate 1").fails(1, "--bitrate");
+        with("--oscillator-hz 1").fails(1, "1 to 40 MHz (--oscillator-hz)");
+        let ran = with("-g 1e12");
+        assert!(ran.code == Some(2) && ran.stderr.contains("at most 86400000"), "{ran:?}");
         with("--fd --dbitrate 30M").fails(1, "--dbitrate");
         with("-f").fails(2, "--fd");
         can(verb, "--bus sim:imx8mp --replay /nowhere").fails(1, "cannot read /nowhere");

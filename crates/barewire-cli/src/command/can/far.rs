@@ -32,24 +32,24 @@ const GAP_MAX_MS: f64 = 86_400_000.0;
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(super) struct FarArgs {
     /// Time from one frame to the next in milliseconds, fractions too; 0: back to back
-    /// [default: 200]
+    /// [default: 200; can echo: 10]
     #[arg(short = 'g', long = "gap-ms", value_name = "MS", value_parser = gap_ps, help_heading = FRAMES)]
     gap_ps: Option<u64>,
     /// Frames back to back: -g 0
     #[arg(long, conflicts_with = "gap_ps", help_heading = FRAMES)]
     full_load: bool,
-    /// How many frames; without, there is no end but Ctrl-C
+    /// How many frames; without, there is no end but Ctrl-C (can echo: 1000)
     #[arg(short = 'n', long = "frames", value_name = "COUNT", help_heading = FRAMES)]
     pub(super) count: Option<NonZeroU64>,
     /// How long a sender waits in milliseconds while its queue is full or its frame does not get
     /// through, before it gives up [default: 1000]
     #[arg(short = 'p', long = "poll-ms", value_name = "MS", help_heading = FRAMES)]
-    poll_ms: Option<u32>,
+    pub(super) poll_ms: Option<u32>,
     /// The identifier: hex, or r random, e random and even, o random and odd, i increment
-    /// [default: r]
+    /// [default: r; can echo: 077]
     #[arg(short = 'I', long = "id", value_name = "ID", value_parser = id_mode, help_heading = FRAMES)]
     id: Option<IdMode>,
-    /// The length in bytes, or r random, i increment [default: r, or the data's]
+    /// The length in bytes, or r random, i increment [default: r, or the data's; can echo: 8]
     #[arg(short = 'L', long = "length", value_name = "LEN", value_parser = length_mode, help_heading = FRAMES)]
     length: Option<Mode<usize>>,
     /// The data: hex, or r random, i a counter; hex shorter than the length is filled up with zeros
@@ -109,7 +109,7 @@ pub(super) enum IdMode {
 fn gap_ps(text: &str) -> Result<u64, String> {
     match text.parse::<f64>() {
         Ok(ms) if (0.0..=GAP_MAX_MS).contains(&ms) => Ok((ms * PS_PER_MS as f64).round() as u64),
-        _ => Err("milliseconds, as in 10 or 0.5".into()),
+        _ => Err(format!("milliseconds, as in 10 or 0.5, at most {GAP_MAX_MS} (a day)")),
     }
 }
 
@@ -314,6 +314,11 @@ impl Far {
     /// The same node, which sends nothing.
     pub(super) fn silent(self) -> Self {
         Self { replay: Some(Vec::new()), ..self }
+    }
+
+    /// Whether all frames have one identifier, and there is one before it.
+    pub(super) fn leaves_room_below(&self) -> bool {
+        matches!(self.id, IdMode::Like(Mode::Fixed(id)) if id > 0)
     }
 
     /// The time from one frame to the next in milliseconds; a log has its own.

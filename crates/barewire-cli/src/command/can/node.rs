@@ -150,6 +150,11 @@ impl<'s> Node<'s> {
         self.simulated().filter(|_| !self.polled).map(|can| &can.line)
     }
 
+    /// The driver's configuration.
+    pub(super) fn config(&self) -> &Config {
+        self.chip.config()
+    }
+
     /// Sets the chip's filters; without any, everything passes.
     pub(super) fn set_filters(&mut self, filters: &[Filter]) -> Result<(), Failure> {
         for (index, &filter) in (0..).zip(filters) {

@@ -122,13 +122,14 @@ impl RegsArgs {
             }
             (None, None, _) => 0,
         };
-        let most_hz = chip.oscillator_hz[1];
-        if let Some(hz) = self.oscillator_hz.filter(|&hz| hz > most_hz) {
+        let takes = &chip.clock_hz;
+        if let Some(hz) = self.oscillator_hz.filter(|hz| !takes.contains(hz)) {
             return Err(Failure::Failed(format!(
-                "an oscillator of {}: the {} takes up to {} (--oscillator-hz)",
+                "an oscillator of {}: the {} takes {} up to {} (--oscillator-hz)",
                 figure::clock(hz.into()),
                 chip.map.name(),
-                figure::clock(most_hz.into())
+                figure::clock((*takes.start()).into()),
+                figure::clock((*takes.end()).into())
             )));
         }
         let known_hz = self.oscillator_hz.or(on_board.map(|can| can.oscillator_hz));
