@@ -114,6 +114,15 @@ fn a_bus_faster_than_spi_loses_no_confirmation() {
 }
 
 #[test]
+fn what_is_lost_is_counted_and_why_a_sender_gave_up_is_said() {
+    let slow = "--bus sim:imx8mp -q --bitrate 1M --speed-hz 1M -g 0";
+    let ran = can("dump", &format!("{slow} -n 500"));
+    let received = ran.text().lines().filter(|line| !line.contains("ERRORFRAME")).count();
+    ran.fails(1, &format!("{} frames were lost", 500 - received)).fails(1, "--speed-hz");
+    can("gen", "--bus sim:imx8mp -q -g 0 -n 100 -p 0").fails(1, "is -p shorter than a frame?");
+}
+
+#[test]
 fn filters_are_in_the_chip() {
     let log = |filter: &str| -> Vec<String> {
         let line = json_of("dump", &format!("-g 1 -n 40 -I i -D 00 --filter {filter}"));
@@ -198,11 +207,36 @@ fn ctrl_c_ends_it_with_a_summary() {
     }
 }
 
+/// What stands under a command is what it prints, notes behind the result.
+#[test]
+fn the_page_shows_what_is_printed() {
+    let page = include_str!("../../../../docs/can.md");
+    let blocks =
+        page.split("```\n").skip(1).step_by(2).filter(|block| block.starts_with("$ barewire "));
+    let mut shown = 0;
+    for example in blocks.flat_map(|block| block.split("\n\n$ ")) {
+        let (command, text) = example.split_once('\n').expect("a command and its output");
+        let command = command.trim_start_matches("$ ").strip_prefix("barewire ").expect("ours");
+        shown += 1;
+        // A minute's work for a build that is not optimized.
+        if cfg!(debug_assertions) && command.contains("50000") {
+            continue;
+        }
+        let arguments: Vec<&str> = command.split(' ').collect();
+        let ran = run(&arguments).ok();
+        let all = ran.text() + &ran.stderr;
+        assert!(all.starts_with(text.trim_end()), "{command}:\n{all}");
+    }
+    assert_eq!(shown, 5, "{page}");
+}
+
 #[test]
 fn a_bridge_without_an_interface_says_how_to_make_one() {
     let ran = can("bridge", "--bus sim:imx8mp --iface bw-none9");
     let ran = ran.fails(1, "ip link add dev bw-none9 type vcan");
     assert!(ran.stdout.is_empty(), "{ran:?}");
+    let ran = run(&["can", "bridge", "--iface", ""]);
+    assert!(ran.code == Some(2) && ran.stderr.contains("--iface"), "{ran:?}");
     let ran = can("bridge", "--bus sim:imx8mp");
     assert!(ran.code == Some(2) && ran.stderr.contains("--iface"), "{ran:?}");
     // There is one, and it is none of CAN.

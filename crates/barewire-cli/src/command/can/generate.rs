@@ -131,15 +131,17 @@ fn confirm(node: &mut Node<'_>, sent: &mut Sent) -> Result<(), Failure> {
 /// Says whom to blame for a frame that does not go out.
 fn stuck(node: &mut Node<'_>, far: &Far, sent: &Sent) -> Failure {
     let after = figure::time((far.patience_ps / PS_PER_NS) as f64);
-    let state = match node.error_counters() {
-        Ok(counters) => {
-            let Counters { transmit_errors, receive_errors, error_state } = Counters::of(counters);
-            format!("TEC {transmit_errors}, REC {receive_errors}, error {error_state}")
-        }
+    let Counters { transmit_errors, receive_errors, error_state } = match node.error_counters() {
+        Ok(counters) => Counters::of(counters),
         Err(error) => return error,
     };
+    let why = match transmit_errors {
+        0 => "do others have the bus, or is -p shorter than a frame?",
+        _ => "does anybody acknowledge?",
+    };
     Failure::Failed(format!(
-        "nothing went out for {after} (-p) after {} frames; {state}: does anybody acknowledge?",
+        "nothing went out for {after} (-p) after {} frames; TEC {transmit_errors}, REC {receive_errors}, \
+         error {error_state}: {why}",
         figure::grouped(sent.confirmed)
     ))
 }
