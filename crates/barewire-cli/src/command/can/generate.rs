@@ -170,7 +170,7 @@ fn hand_over(
         if interrupt::asked() {
             return Ok(false);
         }
-        if (node.now_ns() - begun_ns) * PS_PER_NS > far.patience_ps {
+        if (node.now_ns() - begun_ns) * PS_PER_NS >= far.patience_ps {
             return Err(stuck(node, far, sent));
         }
         if node.wait(SLICE_NS) {
