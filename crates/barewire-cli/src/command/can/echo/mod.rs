@@ -12,11 +12,12 @@ mod table;
 
 use std::num::NonZeroU64;
 
+use barewire_sim::model::can::Pattern;
 use barewire_sim::model::mcp2518fd::ChipFaults;
 use barewire_sim::scenario::can_echo::{self, Echoed, Setup, Spread, Who};
 use serde::Serialize;
 
-use super::far::{Far, FarArgs, IdMode, Mode};
+use super::far::{Far, FarArgs, IdMode};
 use super::{CanArgs, DEFAULT_BUS};
 use crate::bus_name::{self, BusName, SimOptions};
 use crate::failure::Failure;
@@ -216,8 +217,8 @@ fn default_far() -> Far {
     Far {
         gap_ps: 10 * PS_PER_MS,
         count: NonZeroU64::new(1_000),
-        id: IdMode::Like(Mode::Fixed(0x077)),
-        length: Some(Mode::Fixed(8)),
+        id: IdMode::Like(Pattern::Fixed(0x077)),
+        length: Some(Pattern::Fixed(8)),
         ..Far::default()
     }
 }
