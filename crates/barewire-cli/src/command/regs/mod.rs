@@ -167,10 +167,8 @@ impl Target<'_> {
         let device = session.open.bus().device(&self.settings)?;
         let effective = device.effective();
         // What nobody asked is no news.
-        let asked = self.args.speed_hz.is_some();
-        if asked && effective.speed_hz != speed_hz && !session.silent {
-            let [asked, made] = [speed_hz, effective.speed_hz].map(|hz| figure::clock(hz.into()));
-            note!("{asked} asked: the controller makes {made}");
+        if self.args.speed_hz.is_some() {
+            session.note_clock(speed_hz, effective.speed_hz);
         }
         let which = Which {
             place: session.place.clone(),
