@@ -225,7 +225,7 @@ impl FarArgs {
             count: self.count.or(default.count),
             patience_ps: self.poll_ms.map_or(default.patience_ps, |ms| u64::from(ms) * PS_PER_MS),
             id: self.id.clone().unwrap_or(default.id),
-            length: self.length.clone().or(default.length),
+            length: self.length.or(default.length),
             data: self.data.clone().unwrap_or(default.data),
             extended: self.extended || default.extended,
             fd: fd.or(default.fd),
