@@ -31,7 +31,7 @@ type Forward<'f, 'b, C> = dyn Fn(&mut Driver<'b, C>, Frame) -> Result<(), CanErr
 /// The lowest thread spends so much at a time; what takes its processor comes in between.
 const IDLE_QUANTUM_PS: Ps = 100_000_000;
 /// After so many of those the caller is asked whether to carry on.
-const QUANTA_TO_ASK: u32 = 100;
+const QUANTA_TO_ASK: u64 = 100;
 /// An uncontended lock and unlock, for two threads that share a driver. Assumption: what a
 /// compare-and-swap and an exchange add to a call in the bench, floor less bare.
 const INSTRUCTIONS_PER_LOCK: u64 = 10;
@@ -255,7 +255,7 @@ impl<'b, C: Controller + ?Sized> Echo<'_, '_, 'b, C> {
         let engine = board.engine();
         engine.spend_ps(start_ps.saturating_sub(engine.now_ps()));
         let begun_ps = engine.now_ps();
-        let (mut idle_ps, mut quanta) = (0, 0_u32);
+        let (mut idle_ps, mut quanta) = (0, 0_u64);
         self.last_seen_ps.set(begun_ps);
         while !self.done.get() {
             engine.spend_ps(IDLE_QUANTUM_PS);
