@@ -55,6 +55,11 @@ pub enum CanError {
         /// The address read.
         address: u16,
     },
+    /// A write of the set-up, or one since, arrived corrupt, three times over where it was tried again.
+    WriteCrc {
+        /// The register CRC: its flags, and the enables of their interrupt.
+        crc: u32,
+    },
     /// No bit timing.
     BitTiming(TimingError),
     /// The objects do not fit the chip's memory.
@@ -129,6 +134,10 @@ impl fmt::Display for CanError {
             Self::Crc { address } => write!(
                 f,
                 "what is read at {address:#x} does not match its CRC: check the wires, lower the clock"
+            ),
+            Self::WriteCrc { crc } => write!(
+                f,
+                "the CAN controller received what is written corrupt (CRC is {crc:#010x}): check the wires, lower the clock, then restart"
             ),
             Self::BitTiming(error) => error.fmt(f),
             Self::Ram { bytes, max_bytes } => write!(

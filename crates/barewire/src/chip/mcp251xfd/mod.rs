@@ -162,7 +162,7 @@ where
     /// [`CanError::NoChip`], [`CanError::UnexpectedId`], [`CanError::OscillatorNotReady`];
     /// [`CanError::SpiTooFast`], [`CanError::Oscillator`], [`CanError::BitTiming`],
     /// [`CanError::Ram`] and [`CanError::Depth`], of which nothing was clocked;
-    /// [`CanError::Message`], [`CanError::Crc`].
+    /// [`CanError::Message`], [`CanError::Crc`], [`CanError::WriteCrc`].
     pub fn new(device: Device<'b, C>, timer: T, config: Config) -> Result<Self, CanError> {
         Self::over(OnDevice::new(device)?, device.effective().speed_hz, timer, config)
     }
@@ -202,7 +202,7 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
             part: Part::Mcp2517fd,
             filters,
         };
-        this.bring_up()?;
+        this.bring_up(|_| Ok(()))?;
         Ok(this)
     }
 
