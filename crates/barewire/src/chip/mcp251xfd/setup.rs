@@ -103,8 +103,17 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
         self.link.crc = false;
         self.enables = 0;
         self.reset()?;
-        self.clock()?;
-        self.link.crc = self.config.crc;
+        if self.config.crc {
+            self.link.crc = true;
+            self.link.write_bytes(CRC_ENABLES_BYTE, &[CRC_ENABLES])?;
+        }
+        if let Err(error) = self.clock() {
+            // It need not be the oscillator's fault.
+            return match self.check_writes() {
+                Err(corrupt @ CanError::WriteCrc { .. }) => Err(corrupt),
+                _ => Err(error),
+            };
+        }
         let layout = Layout::new(&self.config)?;
         self.set_up(&layout)?;
         self.check_writes()?;
@@ -188,9 +197,6 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
         match queue {
             true => link.write(&C1TXQCON, tx)?,
             false => link.write(C1FIFOCON.nth(FIFO_2), tx)?,
-        }
-        if config.crc {
-            link.write_bytes(CRC_ENABLES_BYTE, &[CRC_ENABLES])?;
         }
         for (index, filter) in (0..).zip(filters.iter()) {
             // A reset has switched them all off.

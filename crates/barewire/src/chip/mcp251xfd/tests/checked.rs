@@ -44,13 +44,19 @@ fn crc_flags(flags: u8) -> Step {
 /// The set-up, at whose end the register CRC is `told`.
 fn checked_up(told: Step) -> Vec<Step> {
     let mut up = proof();
+    // Reset and identity are without.
+    up.truncate(5);
     up.extend([
+        checked_write(&[0xae, 0x0b, 1, 0x03]),
+        checked_write(&[0xae, 0x00, 4, 0x68, 0x00, 0x00, 0x00]),
+        checked_read(&[0xbe, 0x00, 4], &[0x68, 0x04, 0x00, 0x00]),
+        checked_write(&[0xae, 0x00, 4, 0x60, 0x00, 0x00, 0x00]),
+        checked_read(&[0xbe, 0x00, 4], &[0x60, 0x04, 0x00, 0x00]),
         checked_write(&[0xa0, 0x04, 4, 0x13, 0x13, 0x8a, 0x00]),
         checked_write(&[0xa0, 0x14, 4, 0x27, 0x00, 0x01, 0x00]),
         checked_write(&[0xa0, 0x00, 4, 0x60, 0x07, 0x80, 0x04]),
         checked_write(&[0xa0, 0x5c, 4, 0x29, 0x04, 0x00, 0x1f]),
         checked_write(&[0xa0, 0x68, 4, 0x80, 0x04, 0x60, 0x07]),
-        checked_write(&[0xae, 0x0b, 1, 0x03]),
         checked_write(&[0xa1, 0xd0, 1, 0x00]),
         checked_write(&[0xa1, 0xf0, 4, 0, 0, 0, 0]),
         checked_write(&[0xa1, 0xf4, 4, 0, 0, 0, 0]),
@@ -147,6 +153,28 @@ fn a_set_up_that_arrived_corrupt_is_done_again_three_times_in_all() {
         assert_eq!(refused, Err(CanError::WriteCrc { crc }));
         assert_eq!(port.steps.len(), 0, "accesses that did not come");
     }
+}
+
+#[test]
+fn an_oscillator_set_wrong_by_a_corrupt_write_is_not_called_dead() {
+    let up = |flags| {
+        let mut steps = checked_up(crc_flags(0));
+        steps.truncate(5 + 4);
+        // SCLKDIV is set, which nobody asked for: 6 ms in steps of 50 µs.
+        steps.extend((0..=121).map(|_| checked_read(&[0xbe, 0x00, 4], &[0x70, 0x14, 0, 0])));
+        steps.push(crc_flags(flags));
+        steps
+    };
+    let mut script = up(1);
+    script.extend(checked_up(crc_flags(0)));
+    script.extend(checked_joins(crc_flags(0)));
+    hold(checked(), script, vec![], |_| {});
+
+    let not_ready = CanError::OscillatorNotReady { osc: 0x1470, waited_us: 6_000 };
+    let mut port = Script::new();
+    port.steps.extend(up(0));
+    let refused = Mcp251xfd::on_port(&mut port, Clock::default(), checked()).map(drop);
+    assert_eq!((refused, port.steps.len()), (Err(not_ready), 0));
 }
 
 #[test]
