@@ -86,6 +86,8 @@ pub enum CanError {
         /// The most.
         max_len: u8,
     },
+    /// The frame switches the bit rate, and the configuration has none for data.
+    NoDataBitRate,
     /// Every place to transmit from is taken.
     TxFull,
     /// Frames were lost: the chip had no room for them.
@@ -149,6 +151,9 @@ impl fmt::Display for CanError {
             Self::FrameTooLong { len, max_len } => write!(
                 f,
                 "a frame of {len} bytes does not go out: the configuration has classic frames or up to {max_len} bytes"
+            ),
+            Self::NoDataBitRate => f.write_str(
+                "a frame that switches the bit rate does not go out: the configuration has no data bit rate",
             ),
             Self::TxFull => f.write_str("every place to transmit from is taken: try again later"),
             Self::RxOverflow => {

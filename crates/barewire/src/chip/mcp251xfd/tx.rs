@@ -18,8 +18,8 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
     /// number, 0 to 127, that its [event](super::Found::transmitted) will have.
     ///
     /// # Errors
-    /// [`CanError::TxFull`]; [`CanError::FrameTooLong`], of which nothing was clocked;
-    /// [`CanError::Message`], [`CanError::Crc`].
+    /// [`CanError::FrameTooLong`] and [`CanError::NoDataBitRate`], of which nothing was clocked;
+    /// [`CanError::TxFull`], [`CanError::Message`], [`CanError::Crc`].
     pub fn transmit(&mut self, frame: &Frame) -> Result<u8, CanError> {
         self.check_frame(frame)?;
         self.get_in_step()?;
@@ -46,11 +46,19 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
     }
 
     fn check_frame(&self, frame: &Frame) -> Result<(), CanError> {
+        // A classic one has 8 bytes at most, for which every object has room.
+        if frame.is_fd() { self.check_fd_frame(frame) } else { Ok(()) }
+    }
+
+    fn check_fd_frame(&self, frame: &Frame) -> Result<(), CanError> {
         let fd = self.config.mode != Mode::Classic;
         let max_len = if fd { self.config.payload.bytes() } else { 8 };
         let len = frame.len() as u8;
-        if len > max_len || frame.is_fd() && !fd {
+        if len > max_len || !fd {
             return Err(CanError::FrameTooLong { len, max_len });
+        }
+        if frame.has_bit_rate_switch() && self.config.data.is_none() {
+            return Err(CanError::NoDataBitRate);
         }
         Ok(())
     }

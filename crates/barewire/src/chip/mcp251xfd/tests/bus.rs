@@ -181,6 +181,26 @@ fn a_frame_the_configuration_has_no_room_for_is_refused() {
 }
 
 #[test]
+fn a_bit_rate_switch_needs_a_bit_rate_to_switch_to() {
+    let mut up = fd_up();
+    // The timing of the data's bits and its compensation are not set.
+    up.drain(10..12);
+    let script = vec![
+        // FIFO 2 lies behind 16 objects of 76 bytes.
+        write(&[0x28, 0xc0, 1, 0, 0, 0, 0x80, 0, 0, 0]),
+        write(&[0x20, 0x69, 0x03]),
+        write(&[0x29, 0x08, 1, 0, 0, 0, 0x00, 0x02, 0, 0]),
+        write(&[0x20, 0x69, 0x03]),
+    ];
+    hold(Config { data: None, ..fd() }, up, script, |can| {
+        let switching = Frame::fd(standard(1), &[], true).unwrap();
+        assert_eq!(can.transmit(&switching), Err(CanError::NoDataBitRate));
+        can.transmit(&Frame::fd(standard(1), &[], false).unwrap()).unwrap();
+        can.transmit(&Frame::classic(standard(1), &[]).unwrap()).unwrap();
+    });
+}
+
+#[test]
 fn errors_are_cleared_before_they_are_read() {
     let script = vec![
         // Overflow alone.
