@@ -1,7 +1,8 @@
 //! Transmitting: objects of FIFO 2, or of the TXQ.
 
 use super::frame::SEQUENCES;
-use super::regs::{C1FIFOSTA, C1FIFOUA, C1TXQSTA, C1TXQUA, FRAME_BYTES, RAM, fifosta, txqsta};
+use super::regs::{C1FIFOSTA, C1FIFOUA, C1TXQSTA, C1TXQUA, FRAME_BYTES, fifosta, txqsta};
+use super::service::OUT_OF_STEP;
 use super::setup::FIFO_2;
 use super::{CanError, Frame, Mcp251xfd, Mode, TxOrder};
 use crate::regmap::Frames;
@@ -36,7 +37,7 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
         let whole = link.compose_write_around(layout.tx.address(), len, tx_buffer);
         let object = Transfer::write(&tx_buffer[..whole]).with_cs_change();
         if let Err(error) = link.run(&mut [object, Transfer::write(&go[..*go_len])]) {
-            self.out_of_step = true;
+            self.owed |= OUT_OF_STEP;
             return Err(error);
         }
         layout.tx.advance();
@@ -88,11 +89,11 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
 
     /// Asks where the next object goes.
     pub(super) fn find_tx(&mut self) -> Result<(), CanError> {
-        let offset = match self.config.tx_order {
+        let address = match self.config.tx_order {
             TxOrder::Fifo => self.link.read(C1FIFOUA.nth(FIFO_2))?,
             TxOrder::Identifier => self.link.read(&C1TXQUA)?,
         };
-        self.layout.tx.stand_at(RAM + offset as u16);
+        self.layout.tx.stand_at(address);
         Ok(())
     }
 
