@@ -173,6 +173,74 @@ fn a_write_that_arrives_corrupt_is_told() {
     rig.assert_clean();
 }
 
+/// Every register that a set-up writes, as the chip has it: nothing of the driver's is used.
+fn registers(device: &barewire::bus::Device<'_, Charged<AnyController>>) -> Vec<u32> {
+    let addresses = [0x000, 0x004, 0x014, 0x01c, 0x040, 0x05c, 0x068, 0x1d0, 0x1f0, 0x1f4, 0xe00];
+    let read = |address: u16| {
+        let mut both = [0; 6];
+        both[..2].copy_from_slice(&(0x3000 | address).to_be_bytes());
+        let mut message = [barewire::spi::Transfer::in_place(&mut both)];
+        device.sync(&mut message).expect("goes through");
+        u32::from_le_bytes(both[2..].try_into().expect("four bytes"))
+    };
+    // Of C1INT the enables: its flags come and go.
+    let masks = |address| if address == 0x01c { 0xffff_0000 } else { u32::MAX };
+    addresses.map(|address| read(address) & masks(address)).to_vec()
+}
+
+#[test]
+fn a_set_up_that_arrives_corrupt_is_done_again_or_refused() {
+    let config = Config { crc: true, transmit_events: true, ..classic() };
+    let [healthy_off, healthy_on] = {
+        let rig = Rig::new();
+        let spi = rig.bus();
+        let device = spi.device(&Settings::new(CS, SPI_HZ)).expect("opens");
+        let mut driver = rig.driver(&spi, config).expect("proves itself");
+        let off = registers(&device);
+        driver.start().expect("joins");
+        [off, registers(&device)]
+    };
+    let (mut joined, mut refused) = (0, 0);
+    for n in 1..=40 {
+        let rig = Rig::new();
+        let spi = rig.bus();
+        let corrupt = ChipFaults { write_crc_corrupt_every: every(n), ..ChipFaults::default() };
+        rig.set_faults(corrupt);
+        let device = spi.device(&Settings::new(CS, SPI_HZ)).expect("opens");
+        let up = rig.driver(&spi, config).and_then(|mut driver| {
+            assert_eq!(registers(&device), healthy_off, "every {n}th write is corrupt");
+            // Joining at once, or with another reset.
+            if n % 2 == 0 {
+                driver.start()?
+            } else {
+                driver.restart()?
+            }
+            Ok(driver)
+        });
+        let now = registers(&device);
+        rig.set_faults(ChipFaults::default());
+        let mut driver = match up {
+            Ok(driver) => {
+                assert_eq!(now, healthy_on, "every {n}th write is corrupt");
+                joined += 1;
+                driver
+            }
+            Err(error) => {
+                assert!(matches!(error, CanError::WriteCrc { .. }), "every {n}th: {error:?}");
+                refused += 1;
+                rig.started(&spi, config)
+            }
+        };
+        rig.works(&mut driver);
+        // A corrupt write of OSC can halve the system clock, and with it what SPI may have.
+        let others = |detail: &str| !detail.contains("the limit is 0.85 x SYSCLK / 2");
+        let violations = rig.board.violations();
+        assert!(!violations.iter().any(|one| others(&one.detail)), "{violations:#?}");
+    }
+    // A dozen writes each: what is corrupt more often than that cannot be.
+    assert!(joined >= 15 && refused >= 10, "{joined} joined, {refused} refused");
+}
+
 #[test]
 fn a_fifo_that_runs_over() {
     let rig = Rig::new();

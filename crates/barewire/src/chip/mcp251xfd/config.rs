@@ -143,7 +143,8 @@ pub struct Config {
     /// Whether invalid frames are told one by one, at up to four accesses each: a node alone on its bus
     /// has one for every attempt to transmit. States are told all the same.
     pub invalid_frames: bool,
-    /// Whether every access has a CRC, at three bytes more and up to 3 attempts.
+    /// Whether every access has a CRC, at three bytes more and up to 3 attempts. A set-up of which a
+    /// write arrives corrupt is done again, up to 3 times too.
     pub crc: bool,
     /// Periods of the system clock in a tick of the time stamps, 1 to 1024. Right to 64 bits as
     /// long as less than 2^31 ticks lie between two frames or calls of

@@ -55,6 +55,11 @@ pub enum CanError {
         /// The address read.
         address: u16,
     },
+    /// A write of the set-up, or one since, arrived corrupt, three times over where it was tried again.
+    WriteCrc {
+        /// The register CRC: its flags, and the enables of their interrupt.
+        crc: u32,
+    },
     /// No bit timing.
     BitTiming(TimingError),
     /// The objects do not fit the chip's memory.
@@ -81,6 +86,8 @@ pub enum CanError {
         /// The most.
         max_len: u8,
     },
+    /// The frame switches the bit rate, and the configuration has none for data.
+    NoDataBitRate,
     /// Every place to transmit from is taken.
     TxFull,
     /// Frames were lost: the chip had no room for them.
@@ -130,6 +137,10 @@ impl fmt::Display for CanError {
                 f,
                 "what is read at {address:#x} does not match its CRC: check the wires, lower the clock"
             ),
+            Self::WriteCrc { crc } => write!(
+                f,
+                "the CAN controller received what is written corrupt (CRC is {crc:#010x}): check the wires, lower the clock, then restart"
+            ),
             Self::BitTiming(error) => error.fmt(f),
             Self::Ram { bytes, max_bytes } => write!(
                 f,
@@ -140,6 +151,9 @@ impl fmt::Display for CanError {
             Self::FrameTooLong { len, max_len } => write!(
                 f,
                 "a frame of {len} bytes does not go out: the configuration has classic frames or up to {max_len} bytes"
+            ),
+            Self::NoDataBitRate => f.write_str(
+                "a frame that switches the bit rate does not go out: the configuration has no data bit rate",
             ),
             Self::TxFull => f.write_str("every place to transmit from is taken: try again later"),
             Self::RxOverflow => {

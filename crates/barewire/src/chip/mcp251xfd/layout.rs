@@ -24,12 +24,13 @@ impl Ring {
         self.start + u16::from(self.next) * self.object_bytes
     }
 
-    /// What the chip says the next one's address is. Anything else than an object's is none of this
-    /// layout: the ring stays, and what is read there will tell.
-    pub(super) fn stand_at(&mut self, address: u16) {
-        let offset = address.wrapping_sub(self.start);
-        if offset < u16::from(self.objects) * self.object_bytes {
-            self.next = (offset / self.object_bytes) as u8;
+    /// What the chip says the next one's address is, from the memory's begin. Anything else than an
+    /// object's is none of this layout: the ring stays, and what is read there will tell.
+    pub(super) fn stand_at(&mut self, user_address: u32) {
+        let offset = user_address.wrapping_sub(u32::from(self.start - RAM));
+        let object_bytes = u32::from(self.object_bytes);
+        if offset < u32::from(self.objects) * object_bytes {
+            self.next = (offset / object_bytes) as u8;
         }
     }
 

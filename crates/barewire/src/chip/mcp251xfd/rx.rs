@@ -2,7 +2,8 @@
 
 use super::access::Link;
 use super::frame::{HEADER_BYTES, STAMP_BYTES, word};
-use super::regs::{C1FIFOUA, FRAME_BYTES, RAM};
+use super::regs::{C1FIFOUA, FRAME_BYTES};
+use super::service::OUT_OF_STEP;
 use super::{CanError, Mcp251xfd, Payload, Received};
 use crate::regmap::Frames;
 use crate::spi::Transfer;
@@ -28,7 +29,7 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
         let taken = self.take_object(received);
         match taken {
             Ok(()) => self.layout.rx.advance(),
-            Err(_) => self.out_of_step = true,
+            Err(_) => self.owed |= OUT_OF_STEP,
         }
         taken
     }
@@ -64,8 +65,8 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
 
     /// Asks where FIFO 1 stands.
     pub(super) fn find_rx(&mut self) -> Result<(), CanError> {
-        let offset = self.link.read(C1FIFOUA.nth(0))?;
-        self.layout.rx.stand_at(RAM + offset as u16);
+        let address = self.link.read(C1FIFOUA.nth(0))?;
+        self.layout.rx.stand_at(address);
         Ok(())
     }
 }

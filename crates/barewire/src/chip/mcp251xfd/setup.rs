@@ -4,7 +4,7 @@ use super::access::Link;
 use super::layout::Layout;
 use super::regs::{
     C1CON, C1CON_AFTER_RESET, C1DBTCFG, C1FIFOCON, C1INT, C1NBTCFG, C1TDC, C1TEFCON, C1TSCON,
-    C1TXQCON, FRAME_BYTES, OSC, con, fifocon, int, osc, tefcon, tscon, txqcon,
+    C1TXQCON, CRC, FRAME_BYTES, OSC, con, crc, fifocon, int, osc, tefcon, tscon, txqcon,
 };
 use super::{BitTiming, CanError, Config, Mcp251xfd, Mode, Part, TxOrder};
 use crate::regmap::Frames;
@@ -26,6 +26,8 @@ const JOIN_US: u32 = 100_000;
 /// The byte of CRC that has CRCERRIE and FERRIE, and both: without them SPICRCIF stays clear.
 const CRC_ENABLES_BYTE: u16 = 0xe0b;
 const CRC_ENABLES: u8 = 3;
+/// How often a chip that received a write wrong is set up in all.
+const SETUP_ATTEMPTS: u32 = 3;
 const POLL_NS: u64 = 50_000;
 const OSC_MIN_HZ: u32 = 1_000_000;
 const OSC_MAX_HZ: u32 = 40_000_000;
@@ -80,19 +82,45 @@ fn stands_still(word: u32) -> bool {
 }
 
 impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
-    /// From any state to configuration mode with everything set up.
-    pub(super) fn bring_up(&mut self) -> Result<(), CanError> {
+    /// From any state to configuration mode with everything set up, and then `further`.
+    ///
+    /// With CRC, what the chip received wrong is written again from the reset on: a write whose
+    /// address was corrupt changed a register that the set-up does not touch.
+    pub(super) fn bring_up(
+        &mut self,
+        mut further: impl FnMut(&mut Self) -> Result<(), CanError>,
+    ) -> Result<(), CanError> {
+        let mut attempts = 1;
+        loop {
+            match self.bring_up_once().and_then(|()| further(self)) {
+                Err(CanError::WriteCrc { .. }) if attempts < SETUP_ATTEMPTS => attempts += 1,
+                result => return result,
+            }
+        }
+    }
+
+    fn bring_up_once(&mut self) -> Result<(), CanError> {
         self.link.crc = false;
         self.enables = 0;
         self.reset()?;
-        self.clock()?;
-        self.link.crc = self.config.crc;
+        if self.config.crc {
+            self.link.crc = true;
+            self.link.write_bytes(CRC_ENABLES_BYTE, &[CRC_ENABLES])?;
+        }
+        if let Err(error) = self.clock() {
+            // It need not be the oscillator's fault.
+            return match self.check_writes() {
+                Err(corrupt @ CanError::WriteCrc { .. }) => Err(corrupt),
+                _ => Err(error),
+            };
+        }
         let layout = Layout::new(&self.config)?;
         self.set_up(&layout)?;
+        self.check_writes()?;
         self.tx_go = self.tx_go_bytes();
         self.tx_free = layout.tx.objects;
         self.layout = layout;
-        self.out_of_step = false;
+        self.owed = 0;
         self.deferred = None;
         self.times = Default::default();
         Ok(())
@@ -170,9 +198,6 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
             true => link.write(&C1TXQCON, tx)?,
             false => link.write(C1FIFOCON.nth(FIFO_2), tx)?,
         }
-        if config.crc {
-            link.write_bytes(CRC_ENABLES_BYTE, &[CRC_ENABLES])?;
-        }
         for (index, filter) in (0..).zip(filters.iter()) {
             // A reset has switched them all off.
             if filter.is_some() {
@@ -182,15 +207,33 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
         Ok(())
     }
 
+    /// With CRC: that everything written since the reset, or since the last time that
+    /// [`Found::spi_crc`](super::Found::spi_crc) was told, has arrived. A write by which the enables
+    /// would be lost is seen by them.
+    fn check_writes(&mut self) -> Result<(), CanError> {
+        if !self.config.crc {
+            return Ok(());
+        }
+        let actual = self.link.read(&CRC)?;
+        let enables = crc::CRCERRIE.mask() | crc::FERRIE.mask();
+        let flags = crc::CRCERRIF.mask() | crc::FERRIF.mask();
+        match actual & (enables | flags) == enables {
+            true => Ok(()),
+            false => Err(CanError::WriteCrc { crc: actual }),
+        }
+    }
+
     /// Joins the bus in the configuration's mode.
     ///
     /// # Errors
-    /// [`CanError::ModeTimeout`], [`CanError::Message`], [`CanError::Crc`].
+    /// [`CanError::ModeTimeout`], [`CanError::Message`], [`CanError::Crc`]; [`CanError::WriteCrc`], and
+    /// then [`Mcp251xfd::restart`] alone helps.
     pub fn start(&mut self) -> Result<(), CanError> {
         self.change_mode(self.config.mode, self.config.mode as u8, JOIN_US)?;
         // The change itself set a flag, which goes as the enables come.
         let enables = self.wanted_enables();
         self.link.write(&C1INT, enables)?;
+        self.check_writes()?;
         self.enables = enables;
         Ok(())
     }
@@ -207,7 +250,7 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
     /// Leaves the bus: what waits to go out is dropped, what was received and not read too.
     ///
     /// # Errors
-    /// As [`Mcp251xfd::start`].
+    /// [`CanError::ModeTimeout`], [`CanError::Message`], [`CanError::Crc`].
     pub fn stop(&mut self) -> Result<(), CanError> {
         let reqop = Mode::Configuration as u8 | ABAT_IN_BYTE;
         self.change_mode(Mode::Configuration, reqop, CONFIGURATION_US)?;
@@ -219,20 +262,21 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
             ring.next = 0;
         }
         self.tx_free = self.layout.tx.objects;
-        self.out_of_step = false;
+        self.owed = 0;
         Ok(())
     }
 
     /// Brings the chip from any state, bus-off among them, to a defined one and back on the bus:
     /// reset, set-up, start. Frames that waited are dropped, error counters zero, time stamps begin anew.
     ///
-    /// Without it the chip comes back from bus-off by itself after 128 times 11 recessive bits.
+    /// With CRC, up to 3 times as long as a write arrives corrupt.
+    ///
+    /// Without a restart the chip comes back from bus-off by itself after 128 times 11 recessive bits.
     ///
     /// # Errors
     /// As [`Mcp251xfd::new`] and [`Mcp251xfd::start`].
     pub fn restart(&mut self) -> Result<(), CanError> {
-        self.bring_up()?;
-        self.start()
+        self.bring_up(Self::start)
     }
 
     /// The mode the chip is in.

@@ -1,7 +1,8 @@
 //! Events of transmission: what went out, and when.
 
 use super::frame::{HEADER_BYTES, STAMP_BYTES, sequence_of, word};
-use super::regs::{C1TEFUA, FRAME_BYTES, RAM};
+use super::regs::{C1TEFUA, FRAME_BYTES};
+use super::service::OUT_OF_STEP;
 use super::{CanError, Mcp251xfd};
 use crate::regmap::Frames;
 use crate::time::Timer;
@@ -25,7 +26,9 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
         let read = link.read_bytes(layout.tef.address(), HEADER_BYTES + STAMP_BYTES, rx_buffer);
         let event = read.map(|event| (sequence_of(event), word(event, HEADER_BYTES)));
         let done = event.and_then(|event| link.write_bytes(UINC_BYTE, &[UINC]).map(|()| event));
-        self.out_of_step |= done.is_err();
+        if done.is_err() {
+            self.owed |= OUT_OF_STEP;
+        }
         let (sequence, stamp) = done?;
         self.layout.tef.advance();
         Ok(Transmitted { sequence, timestamp: self.times.widen(stamp) })
@@ -34,8 +37,8 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
     /// Asks where the TEF stands.
     pub(super) fn find_tef(&mut self) -> Result<(), CanError> {
         if self.config.transmit_events {
-            let offset = self.link.read(&C1TEFUA)?;
-            self.layout.tef.stand_at(RAM + offset as u16);
+            let address = self.link.read(&C1TEFUA)?;
+            self.layout.tef.stand_at(address);
         }
         Ok(())
     }

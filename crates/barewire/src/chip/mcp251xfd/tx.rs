@@ -1,7 +1,8 @@
 //! Transmitting: objects of FIFO 2, or of the TXQ.
 
 use super::frame::SEQUENCES;
-use super::regs::{C1FIFOSTA, C1FIFOUA, C1TXQSTA, C1TXQUA, FRAME_BYTES, RAM, fifosta, txqsta};
+use super::regs::{C1FIFOSTA, C1FIFOUA, C1TXQSTA, C1TXQUA, FRAME_BYTES, fifosta, txqsta};
+use super::service::OUT_OF_STEP;
 use super::setup::FIFO_2;
 use super::{CanError, Frame, Mcp251xfd, Mode, TxOrder};
 use crate::regmap::Frames;
@@ -18,8 +19,8 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
     /// number, 0 to 127, that its [event](super::Found::transmitted) will have.
     ///
     /// # Errors
-    /// [`CanError::TxFull`]; [`CanError::FrameTooLong`], of which nothing was clocked;
-    /// [`CanError::Message`], [`CanError::Crc`].
+    /// [`CanError::FrameTooLong`] and [`CanError::NoDataBitRate`], of which nothing was clocked;
+    /// [`CanError::TxFull`], [`CanError::Message`], [`CanError::Crc`].
     pub fn transmit(&mut self, frame: &Frame) -> Result<u8, CanError> {
         self.check_frame(frame)?;
         self.get_in_step()?;
@@ -36,7 +37,7 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
         let whole = link.compose_write_around(layout.tx.address(), len, tx_buffer);
         let object = Transfer::write(&tx_buffer[..whole]).with_cs_change();
         if let Err(error) = link.run(&mut [object, Transfer::write(&go[..*go_len])]) {
-            self.out_of_step = true;
+            self.owed |= OUT_OF_STEP;
             return Err(error);
         }
         layout.tx.advance();
@@ -46,11 +47,19 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
     }
 
     fn check_frame(&self, frame: &Frame) -> Result<(), CanError> {
+        // A classic one has 8 bytes at most, for which every object has room.
+        if frame.is_fd() { self.check_fd_frame(frame) } else { Ok(()) }
+    }
+
+    fn check_fd_frame(&self, frame: &Frame) -> Result<(), CanError> {
         let fd = self.config.mode != Mode::Classic;
         let max_len = if fd { self.config.payload.bytes() } else { 8 };
         let len = frame.len() as u8;
-        if len > max_len || frame.is_fd() && !fd {
+        if len > max_len || !fd {
             return Err(CanError::FrameTooLong { len, max_len });
+        }
+        if frame.has_bit_rate_switch() && self.config.data.is_none() {
+            return Err(CanError::NoDataBitRate);
         }
         Ok(())
     }
@@ -80,11 +89,11 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
 
     /// Asks where the next object goes.
     pub(super) fn find_tx(&mut self) -> Result<(), CanError> {
-        let offset = match self.config.tx_order {
+        let address = match self.config.tx_order {
             TxOrder::Fifo => self.link.read(C1FIFOUA.nth(FIFO_2))?,
             TxOrder::Identifier => self.link.read(&C1TXQUA)?,
         };
-        self.layout.tx.stand_at(RAM + offset as u16);
+        self.layout.tx.stand_at(address);
         Ok(())
     }
 

@@ -59,7 +59,7 @@ pub enum TouchError {
     },
     /// PENIRQ stays low while the pen is up.
     InterruptStuck {
-        /// Samples in a row that found no pen.
+        /// Samples in a row that found no pen, or not where.
         samples: u32,
     },
 }

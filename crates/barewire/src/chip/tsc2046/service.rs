@@ -10,6 +10,8 @@ use crate::time::Timer;
 const UP_SAMPLES: u32 = 8;
 /// Samples in a row that are inconsistent, before it is told.
 const INCONSISTENT_SAMPLES: u32 = 8;
+/// Samples in a row of either kind, taking turns: no pen comes and goes that often.
+const FRUITLESS_SAMPLES: u32 = 64;
 
 /// What was done while the pen was down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,8 +37,10 @@ impl<F: Frames<BYTES>, const BYTES: usize> Tsc2046<F, BYTES> {
     ///    that stays low the pen may have come back, so it is sampled again, 8 times at most.
     /// 4. It went up or came down in between: it is sampled again, 8 times in a row at most.
     ///
+    /// Where those of steps 3 and 4 take turns, 64 times in all without a touch between.
+    ///
     /// # Errors
-    /// [`TouchError::InterruptStuck`]; [`TouchError::Inconsistent`] of the last of 8; those of
+    /// [`TouchError::InterruptStuck`]; [`TouchError::Inconsistent`] of the last of them; those of
     /// [`Tsc2046::sample`].
     pub fn service(
         &mut self,
@@ -45,15 +49,16 @@ impl<F: Frames<BYTES>, const BYTES: usize> Tsc2046<F, BYTES> {
         mut handle: impl FnMut(&Touch) -> ControlFlow<()>,
     ) -> Result<Served, TouchError> {
         let mut served = Served::default();
-        let (mut up, mut inconsistent) = (0, 0);
+        let (mut up, mut inconsistent, mut fruitless) = (0, 0, 0);
         loop {
             // Step 1.
             let read = self.read();
             served.samples += 1;
+            fruitless += 1;
             match read {
                 // Step 2.
                 Ok(touch) => {
-                    (up, inconsistent) = (0, 0);
+                    (up, inconsistent, fruitless) = (0, 0, 0);
                     served.touches += 1;
                     if handle(&touch).is_break() {
                         served.still_down = true;
@@ -72,8 +77,8 @@ impl<F: Frames<BYTES>, const BYTES: usize> Tsc2046<F, BYTES> {
                         return Ok(served);
                     }
                     up += 1;
-                    if up == UP_SAMPLES {
-                        return Err(TouchError::InterruptStuck { samples: up });
+                    if up == UP_SAMPLES || fruitless >= FRUITLESS_SAMPLES {
+                        return Err(TouchError::InterruptStuck { samples: fruitless });
                     }
                 }
                 // Step 4.
@@ -81,7 +86,7 @@ impl<F: Frames<BYTES>, const BYTES: usize> Tsc2046<F, BYTES> {
                     up = 0;
                     served.inconsistent += 1;
                     inconsistent += 1;
-                    if inconsistent == INCONSISTENT_SAMPLES {
+                    if inconsistent == INCONSISTENT_SAMPLES || fruitless >= FRUITLESS_SAMPLES {
                         return Err(error);
                     }
                 }

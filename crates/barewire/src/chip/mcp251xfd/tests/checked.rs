@@ -36,25 +36,54 @@ fn looked(low: u8, high: u8) -> Step {
     checked_read(&[0xb0, 0x1c, 4], &[low, high, 0x0a, 0xba])
 }
 
-#[track_caller]
-fn hold_checked(script: Vec<Step>, drive: impl FnOnce(&mut Can<'_>)) {
+/// The register CRC with these flags: CRCERRIF is 1, FERRIF 2; both enabled.
+fn crc_flags(flags: u8) -> Step {
+    checked_read(&[0xbe, 0x08, 4], &[0x34, 0x12, flags, 0x03])
+}
+
+/// The set-up, at whose end the register CRC is `told`.
+fn checked_up(told: Step) -> Vec<Step> {
     let mut up = proof();
+    // Reset and identity are without.
+    up.truncate(5);
     up.extend([
+        checked_write(&[0xae, 0x0b, 1, 0x03]),
+        checked_write(&[0xae, 0x00, 4, 0x68, 0x00, 0x00, 0x00]),
+        checked_read(&[0xbe, 0x00, 4], &[0x68, 0x04, 0x00, 0x00]),
+        checked_write(&[0xae, 0x00, 4, 0x60, 0x00, 0x00, 0x00]),
+        checked_read(&[0xbe, 0x00, 4], &[0x60, 0x04, 0x00, 0x00]),
         checked_write(&[0xa0, 0x04, 4, 0x13, 0x13, 0x8a, 0x00]),
         checked_write(&[0xa0, 0x14, 4, 0x27, 0x00, 0x01, 0x00]),
         checked_write(&[0xa0, 0x00, 4, 0x60, 0x07, 0x80, 0x04]),
         checked_write(&[0xa0, 0x5c, 4, 0x29, 0x04, 0x00, 0x1f]),
         checked_write(&[0xa0, 0x68, 4, 0x80, 0x04, 0x60, 0x07]),
-        checked_write(&[0xae, 0x0b, 1, 0x03]),
         checked_write(&[0xa1, 0xd0, 1, 0x00]),
         checked_write(&[0xa1, 0xf0, 4, 0, 0, 0, 0]),
         checked_write(&[0xa1, 0xf4, 4, 0, 0, 0, 0]),
         checked_write(&[0xa1, 0xd0, 1, 0x81]),
+        told,
+    ]);
+    up
+}
+
+fn checked_joins(told: Step) -> [Step; 4] {
+    [
         checked_write(&[0xa0, 0x03, 1, 0x06]),
         checked_read(&[0xb0, 0x00, 4], &[0x60, 0x07, 0xc0, 0x06]),
         checked_write(&[0xa0, 0x1c, 4, 0x00, 0x00, 0x0a, 0xba]),
-    ]);
-    hold(Config { crc: true, ..classic() }, up, script, drive);
+        told,
+    ]
+}
+
+fn checked() -> Config {
+    Config { crc: true, ..classic() }
+}
+
+#[track_caller]
+fn hold_checked(script: Vec<Step>, drive: impl FnOnce(&mut Can<'_>)) {
+    let mut up = checked_up(crc_flags(0));
+    up.extend(checked_joins(crc_flags(0)));
+    hold(checked(), up, script, drive);
 }
 
 #[test]
@@ -107,6 +136,76 @@ fn a_write_the_chip_received_wrong_is_told() {
         let found = can.service(&mut Received::default()).unwrap();
         assert_eq!(found, Found { spi_crc: true, ..Found::default() });
     });
+}
+
+#[test]
+fn a_set_up_that_arrived_corrupt_is_done_again_three_times_in_all() {
+    let up = |told: [u8; 3]| told.into_iter().flat_map(|flags| checked_up(crc_flags(flags)));
+    // Either flag; then it is well, and the third attempt is the last.
+    let mut script: Vec<_> = up([1, 2, 0]).collect();
+    script.extend(checked_joins(crc_flags(0)));
+    hold(checked(), script, vec![], |_| {});
+
+    for (flags, crc) in [([1, 1, 1], 0x0301_1234), ([1, 1, 2], 0x0302_1234)] {
+        let mut port = Script::new();
+        port.steps.extend(up(flags));
+        let refused = Mcp251xfd::on_port(&mut port, Clock::default(), checked()).map(drop);
+        assert_eq!(refused, Err(CanError::WriteCrc { crc }));
+        assert_eq!(port.steps.len(), 0, "accesses that did not come");
+    }
+}
+
+#[test]
+fn an_oscillator_set_wrong_by_a_corrupt_write_is_not_called_dead() {
+    let up = |flags| {
+        let mut steps = checked_up(crc_flags(0));
+        steps.truncate(5 + 4);
+        // SCLKDIV is set, which nobody asked for: 6 ms in steps of 50 µs.
+        steps.extend((0..=121).map(|_| checked_read(&[0xbe, 0x00, 4], &[0x70, 0x14, 0, 0])));
+        steps.push(crc_flags(flags));
+        steps
+    };
+    let mut script = up(1);
+    script.extend(checked_up(crc_flags(0)));
+    script.extend(checked_joins(crc_flags(0)));
+    hold(checked(), script, vec![], |_| {});
+
+    let not_ready = CanError::OscillatorNotReady { osc: 0x1470, waited_us: 6_000 };
+    let mut port = Script::new();
+    port.steps.extend(up(0));
+    let refused = Mcp251xfd::on_port(&mut port, Clock::default(), checked()).map(drop);
+    assert_eq!((refused, port.steps.len()), (Err(not_ready), 0));
+}
+
+#[test]
+fn enables_that_did_not_arrive_are_a_write_that_did_not() {
+    let mut script = checked_up(checked_read(&[0xbe, 0x08, 4], &[0, 0, 0, 0x01]));
+    script.extend(checked_up(crc_flags(0)));
+    script.extend(checked_joins(crc_flags(0)));
+    hold(checked(), script, vec![], |_| {});
+}
+
+#[test]
+fn a_start_that_arrived_corrupt_is_told_and_a_restart_tries_again() {
+    let mut port = Script::new();
+    port.steps.extend(checked_up(crc_flags(0)));
+    port.steps.extend(checked_joins(crc_flags(1)));
+    // Nobody has cleared it.
+    port.steps.extend(checked_joins(crc_flags(1)));
+    // What it is set up as is not known, so it is not served.
+    port.steps.extend([looked(0, 0), looked(0, 0), looked(0, 0)]);
+    for flags in [1, 0] {
+        port.steps.extend(checked_up(crc_flags(0)));
+        port.steps.extend(checked_joins(crc_flags(flags)));
+    }
+    let mut can = Mcp251xfd::on_port(&mut port, Clock::default(), checked()).unwrap();
+    let corrupt = Err(CanError::WriteCrc { crc: 0x0301_1234 });
+    assert_eq!(can.start(), corrupt);
+    assert_eq!(can.start(), corrupt);
+    let gone = CanError::Gone { interrupts: 0xba0a_0000 };
+    assert_eq!(can.service(&mut Received::default()), Err(gone));
+    can.restart().unwrap();
+    assert_eq!(port.steps.len(), 0, "accesses that did not come");
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! The driver against a port that answers by a script. Its bytes are assembled by hand from the
 //! data sheet; no name of the driver's stands in one.
 
+mod any;
+mod any_bytes;
 mod bus;
 mod checked;
 mod pure;
@@ -11,7 +13,7 @@ use std::vec;
 use std::vec::Vec;
 
 use super::*;
-use crate::spi::{Error, MessageError, Transfer};
+use crate::spi::{Error, Error as SpiError, MessageError, Transfer};
 
 /// One selection of the chip: what it begins with, how long it is, and what the chip answers.
 struct Step {

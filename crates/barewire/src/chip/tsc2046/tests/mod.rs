@@ -1,5 +1,8 @@
 //! The driver against a port that answers by a script.
 
+mod any;
+mod any_bytes;
+
 use core::cell::Cell;
 use core::ops::ControlFlow;
 use std::collections::VecDeque;
@@ -8,7 +11,7 @@ use std::vec::Vec;
 use super::*;
 use crate::bus::Bus;
 use crate::controller::null::Null;
-use crate::spi::{Error, MessageError};
+use crate::spi::{Error, Error as SpiError, MessageError};
 use crate::time::Timer;
 
 const CONFIG: Config = Config { settle: 1, repeats: 3, ..Config::DEFAULT };
@@ -279,6 +282,17 @@ fn service_gives_up_on_what_does_not_end() {
     let mixed = (0..20).map(|index| if index % 4 == 3 { touched() } else { blurred() });
     let mut port = scripted(mixed.chain([untouched()]));
     assert_eq!(serve(&mut port, 0, 9).0.map(|served| served.inconsistent), Ok(15));
+    // Either kind begins the other's count anew, and neither is a touch.
+    let turns = |first: fn() -> Vec<u16>, last: fn() -> Vec<u16>| {
+        (0..66).map(move |at| if at % 2 == 0 { first() } else { last() })
+    };
+    let mut port = scripted(turns(untouched, blurred));
+    assert_eq!(serve(&mut port, u32::MAX, 9).0, Err(blur));
+    assert_eq!(port.answers.len(), 2);
+    let mut port = scripted(turns(blurred, untouched));
+    let stuck = Err(TouchError::InterruptStuck { samples: 64 });
+    assert_eq!(serve(&mut port, u32::MAX, 9).0, stuck);
+    assert_eq!(port.answers.len(), 2);
     let busy = MessageError::refused(Error::Busy, 0);
     assert_eq!(serve(&mut Scripted::default(), 0, 9).0, Err(TouchError::Message(busy)));
 }
