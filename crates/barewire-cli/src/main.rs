@@ -78,6 +78,7 @@ Examples:
   barewire adc read --bus sim:rpi3 --chip mcp3008 --channel 0,1
   barewire adc stream --bus mem:0x3f204000,controller=bcm2835,reference-hz=400M,cs=gpio@0x3f200000.8
   barewire adc stream --bus sim:rpi3,input=0:sine:1000:2000:2500 --batch 1,100 --plot
+  barewire can echo --full-load --frames 50000
   barewire can dump -g 10 -n 20 -I 77 -t z
   barewire can gen -g 0 -n 1000 -I i -L 8
   barewire regs read --chip mcp2518fd C1CON OSC.OSCRDY 0xe04
@@ -123,7 +124,7 @@ enum Command {
     Flash(flash::Args),
     /// Read and stream an analog-to-digital converter of the MCP3008 family
     Adc(adc::Args),
-    /// Listen to a CAN bus, send on it, or bridge it to a socket, through an MCP2518FD
+    /// Listen to a CAN bus, send on it, echo its frames, or bridge it to a socket, through an MCP2518FD
     Can(can::Args),
     /// Read, write and dump a chip's registers by name
     Regs(regs::Args),

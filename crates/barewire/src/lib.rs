@@ -4,7 +4,8 @@
 //! The crate is the whole stack, `no_std` and without `alloc`. Its folders are its headings, and
 //! each only looks down:
 //!
-//! * [`chip`]: drivers of chips behind the bus ([`chip::spi_nor`], [`chip::mcp3008`]).
+//! * [`chip`]: drivers of chips behind the bus ([`chip::spi_nor`], [`chip::mcp3008`],
+//!   [`chip::mcp251xfd`], [`chip::tsc2046`]).
 //! * [`bus`]: one controller, its lock and queue, and the paths through them.
 //!   [`bus::Device::sync`] takes any message; [`bus::Prepared`] is validated and turned into
 //!   register values once, and then costs one atomic in, the register accesses, one atomic out;

@@ -11,16 +11,17 @@ use barewire::chip::mcp251xfd::{
     BitRate, Config, Frame, Mcp251xfd, Oscillator, Received, StandardId,
 };
 use barewire::controller::null::Null;
-use barewire::controller::{Plan, Program, Stopped, Unfinished, Wire, run_message};
+use barewire::controller::{Controller, Plan, Program, Stopped, Unfinished, Wire, run_message};
 use barewire::middleware::Layer;
 use barewire::regmap::OnDevice;
 use barewire::spi::{Data, Settings, Transfer};
 
-use super::ops::{Dyn, Op, Still};
+use super::still::Still;
 
 /// The common part of the functions' names.
 pub(super) const SYMBOL: &str = "bench_op_can";
 
+type Dyn<'a> = dyn Controller + 'a;
 type Driver<'b, 'a> = Mcp251xfd<OnDevice<'b, Dyn<'a>, 6>, Still>;
 
 #[inline(never)]
@@ -129,8 +130,15 @@ impl Layer for Memory {
     }
 }
 
-/// Makes `calls` calls of `op`'s function.
-pub(super) fn run(op: Op, calls: u32) {
+/// Which way the frames go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    In,
+    Out,
+}
+
+/// Lets `calls` frames go that way.
+pub(super) fn run(way: Way, calls: u32) {
     let bus = Bus::new(Memory { inner: Null::new(), bytes: Box::new([0; 4096]) });
     let bus: &Bus<Dyn<'_>> = black_box(&bus);
     let device = bus.device(&Settings::new(0, 16_000_000)).expect("the null controller takes all");
@@ -139,13 +147,11 @@ pub(super) fn run(op: Op, calls: u32) {
     driver.start().expect("the chip joins");
     let mut received = Received::default();
     let id = StandardId::new(0x076).expect("11 bits");
-    let frame = Frame::classic(id, &[0x55; 8]).expect("8 bytes");
-    let frame = black_box(frame);
+    let frame = black_box(Frame::classic(id, &[0x55; 8]).expect("8 bytes"));
     for _ in 0..calls {
-        if op == Op::CanReceive {
-            bench_op_can_receive(&mut driver, &mut received);
-        } else {
-            bench_op_can_transmit(&mut driver, &frame);
+        match way {
+            Way::In => bench_op_can_receive(&mut driver, &mut received),
+            Way::Out => bench_op_can_transmit(&mut driver, &frame),
         }
     }
 }

@@ -14,6 +14,7 @@ pub(crate) mod count;
 mod hop;
 mod ops;
 mod simulated;
+mod still;
 mod table;
 
 use std::time::Instant;

@@ -19,8 +19,10 @@ use barewire::controller::{ALWAYS_POLL, Controller, CsLine, Program};
 use barewire::reg::Registers;
 use barewire::regmap::{Endian, Format, Map, OnDevice, RegMap, Register};
 use barewire::spi::{Settings, Transfer};
-use barewire::time::Timer;
 use barewire_linux::shared::{ProcessShared, SharedLock};
+
+use super::can;
+use super::still::Still;
 
 /// Transfers of the long messages.
 pub(crate) const LONG: usize = 100;
@@ -129,7 +131,7 @@ impl Op {
             Op::Prepared | Op::EcspiNative | Op::EcspiGpio => "bench_op_prepared",
             Op::Prepared6 => "bench_op_prepared_6",
             Op::RegmapRead => "bench_op_regmap_read",
-            Op::CanReceive | Op::CanTransmit => super::can::SYMBOL,
+            Op::CanReceive | Op::CanTransmit => can::SYMBOL,
             Op::AsyncBatch32 => "bench_op_async_batch",
             Op::Sync
             | Op::TransferIn100
@@ -140,7 +142,7 @@ impl Op {
     }
 }
 
-pub(super) type Dyn<'a> = dyn Controller + 'a;
+type Dyn<'a> = dyn Controller + 'a;
 type Message<'b, 'a> = Queued<'b, Dyn<'a>, Exchange<4>>;
 
 // Named functions that are never inlined: the symbols callgrind collects in.
@@ -245,21 +247,6 @@ impl Registers for Ready {
     }
 }
 
-/// A timer that nobody has to wait by.
-pub(super) struct Still;
-
-impl Timer for Still {
-    fn frequency_hz(&self) -> u32 {
-        8_000_000
-    }
-
-    fn now_ticks(&mut self) -> u64 {
-        0
-    }
-
-    fn wait_ticks(&mut self, _ticks: u64) {}
-}
-
 /// Makes `calls` prepared 4-byte accesses through the ECSPI driver on [`Ready`] registers.
 fn run_ecspi(op: Op, calls: u32) {
     let line = match op {
@@ -318,7 +305,8 @@ pub(crate) fn run<T>(op: Op, calls: u32, mut clock: impl FnMut() -> T) -> Result
         let begun = clock();
         match op {
             Op::Prepared6 | Op::RegmapRead => run_map(op, calls),
-            Op::CanReceive | Op::CanTransmit => super::can::run(op, calls),
+            Op::CanReceive => can::run(can::Way::In, calls),
+            Op::CanTransmit => can::run(can::Way::Out, calls),
             _ => run_ecspi(op, calls),
         }
         return Ok((begun, clock()));

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use barewire_sim::BoardSpec;
 use barewire_sim::board::spec::BOARDS;
 use barewire_sim::model::nor::NorFaults;
 use barewire_sim::model::signal::SignalSpec;
+use barewire_sim::{BoardOptions, BoardSpec, Faults};
 
 use super::read_options;
 use crate::text::{near, number};
@@ -29,6 +29,18 @@ pub(crate) struct SimOptions {
     pub(crate) seed: u64,
 }
 
+impl SimOptions {
+    /// What is different about the board.
+    pub(crate) fn board_options(&self) -> BoardOptions {
+        BoardOptions {
+            faults: Faults { timing_corrupts: self.faults.timing_corrupts },
+            jitter_ps: self.jitter_ns.saturating_mul(PS_PER_NS),
+            seed: self.seed,
+            ..BoardOptions::default()
+        }
+    }
+}
+
 /// What is to go wrong: with the chip, and on the wire.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SimFaults {
@@ -37,6 +49,8 @@ pub(crate) struct SimFaults {
     /// A broken timing rule corrupts the data.
     pub(crate) timing_corrupts: bool,
 }
+
+const PS_PER_NS: u64 = 1_000;
 
 /// BP3 to BP0 of status register 1, which both parts have in bits 5 to 2.
 const PROTECT_ALL: u8 = 0x3c;

@@ -49,6 +49,7 @@ use crate::bus_name::{self, BusName};
 use crate::failure::Failure;
 use crate::out_file::OutFile;
 use crate::output::{self, note};
+use crate::text::figure;
 
 /// What a command has to report: JSON by its fields, text by `text`.
 pub(crate) trait Report: Serialize {
@@ -167,6 +168,14 @@ impl Session {
         self.begin.set(self.open.bus().statistics());
         if let Some(latencies) = &self.latencies {
             latencies.reset();
+        }
+    }
+
+    /// Says so where the controller makes another clock than was asked.
+    pub(crate) fn note_clock(&self, asked_hz: u32, effective_hz: u32) {
+        if asked_hz != effective_hz && !self.silent {
+            let [asked, made] = [asked_hz, effective_hz].map(|hz| figure::clock(hz.into()));
+            note!("{asked} asked: the controller makes {made}");
         }
     }
 

@@ -8,7 +8,6 @@ use barewire::bus::Bus;
 use barewire::controller::Controller;
 use barewire::time::Timer;
 use barewire_sim::bring_up::{Charged, any};
-use barewire_sim::check::Faults;
 use barewire_sim::model::adc::AdcFaults;
 use barewire_sim::model::can::{BitTimes, CanBus};
 use barewire_sim::model::jumper::Jumper;
@@ -16,7 +15,7 @@ use barewire_sim::model::mcp2518fd::{ChipFaults, Mcp2518Fd};
 use barewire_sim::model::nor::{Nor, NorFaults};
 use barewire_sim::model::signal::{Signal, SignalSpec};
 use barewire_sim::vcd::Capture;
-use barewire_sim::{Board, BoardOptions, IntLine, Selection, SimPlatform, Violation};
+use barewire_sim::{Board, IntLine, Selection, SimPlatform, Violation};
 
 use super::flash_file::FlashFile;
 use super::selftest::{self, Around};
@@ -51,13 +50,7 @@ pub(super) struct SimBus {
 impl SimBus {
     /// The board as asked, powered up.
     pub(super) fn open(options: &SimOptions, around: Around) -> Result<Self, Failure> {
-        let board_options = BoardOptions {
-            faults: Faults { timing_corrupts: options.faults.timing_corrupts },
-            jitter_ps: options.jitter_ns.saturating_mul(PS_PER_NS),
-            seed: options.seed,
-            ..BoardOptions::default()
-        };
-        let board = Board::new(options.board, board_options);
+        let board = Board::new(options.board, options.board_options());
         let (file, content) = match &options.flash {
             Some(path) => {
                 let part = (options.board.flash_part)();

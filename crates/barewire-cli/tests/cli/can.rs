@@ -77,6 +77,9 @@ fn at_full_load_every_frame_comes_and_goes() {
     }
     assert!(number(&line, "bus_load_percent") > 99.5, "{line}");
     assert!(number(&line, "bus_load_percent") < 100.1, "{line}");
+    // The far node is there for the first one too.
+    let line = json_of("gen", "-n 1");
+    assert_eq!((&line["frames_sent"], &line["transmit_errors"]), (&json!(1), &json!(0)));
     let line = json_of("gen", "-g 10 -n 20 -I 7 -D 00");
     // 8 bits of data: 55 bits and stuff bits, 3 of intermission, of 2,500 bits a gap.
     let load = number(&line, "bus_load_percent");
@@ -101,6 +104,22 @@ fn a_chip_that_is_asked_instead_of_interrupting_loses_nothing_either() {
     assert_eq!((&line["timed_out"], &line["frames_received"]), (&json!(true), &json!(1)));
     let line = json_of("gen", "--no-interrupt -g 0 -n 300");
     assert_eq!((&line["frames_received"], &line["frames_lost"]), (&json!(300), &json!(0)));
+}
+
+#[test]
+fn a_bus_faster_than_spi_loses_no_confirmation() {
+    let line = json_of("gen", "--bitrate 1M --speed-hz 1M -g 0 -n 100");
+    assert_eq!((&line["frames_sent"], &line["frames_lost"]), (&json!(100), &json!(0)));
+    assert!(number(&line, "bus_load_percent") < 50.0, "{line}");
+}
+
+#[test]
+fn what_is_lost_is_counted_and_why_a_sender_gave_up_is_said() {
+    let slow = "--bus sim:imx8mp -q --bitrate 1M --speed-hz 1M -g 0";
+    let ran = can("dump", &format!("{slow} -n 500"));
+    let received = ran.text().lines().filter(|line| !line.contains("ERRORFRAME")).count();
+    ran.fails(1, &format!("{} frames were lost", 500 - received)).fails(1, "--speed-hz");
+    can("gen", "--bus sim:imx8mp -q -g 0 -n 100 -p 0").fails(1, "is -p shorter than a frame?");
 }
 
 #[test]
@@ -141,6 +160,9 @@ fn errors_are_told_by_what_they_are() {
         let with = |more: &str| can(verb, &format!("{sim} {more}"));
         with("--speed-hz 18M").fails(1, "17000000 Hz: lower the clock (--speed-hz)");
         with("--bitrate 1").fails(1, "--bitrate");
+        with("--oscillator-hz 1").fails(1, "1 to 40 MHz (--oscillator-hz)");
+        let ran = with("-g 1e12");
+        assert!(ran.code == Some(2) && ran.stderr.contains("at most 86400000"), "{ran:?}");
         with("--fd --dbitrate 30M").fails(1, "--dbitrate");
         with("-f").fails(2, "--fd");
         can(verb, "--bus sim:imx8mp --replay /nowhere").fails(1, "cannot read /nowhere");
@@ -185,11 +207,36 @@ fn ctrl_c_ends_it_with_a_summary() {
     }
 }
 
+/// What stands under a command is what it prints, notes behind the result.
+#[test]
+fn the_page_shows_what_is_printed() {
+    let page = include_str!("../../../../docs/can.md");
+    let blocks =
+        page.split("```\n").skip(1).step_by(2).filter(|block| block.starts_with("$ barewire "));
+    let mut shown = 0;
+    for example in blocks.flat_map(|block| block.split("\n\n$ ")) {
+        let (command, text) = example.split_once('\n').expect("a command and its output");
+        let command = command.trim_start_matches("$ ").strip_prefix("barewire ").expect("ours");
+        shown += 1;
+        // A minute's work for a build that is not optimized.
+        if cfg!(debug_assertions) && command.contains("50000") {
+            continue;
+        }
+        let arguments: Vec<&str> = command.split(' ').collect();
+        let ran = run(&arguments).ok();
+        let all = ran.text() + &ran.stderr;
+        assert!(all.starts_with(text.trim_end()), "{command}:\n{all}");
+    }
+    assert_eq!(shown, 5, "{page}");
+}
+
 #[test]
 fn a_bridge_without_an_interface_says_how_to_make_one() {
     let ran = can("bridge", "--bus sim:imx8mp --iface bw-none9");
     let ran = ran.fails(1, "ip link add dev bw-none9 type vcan");
     assert!(ran.stdout.is_empty(), "{ran:?}");
+    let ran = run(&["can", "bridge", "--iface", ""]);
+    assert!(ran.code == Some(2) && ran.stderr.contains("--iface"), "{ran:?}");
     let ran = can("bridge", "--bus sim:imx8mp");
     assert!(ran.code == Some(2) && ran.stderr.contains("--iface"), "{ran:?}");
     // There is one, and it is none of CAN.

@@ -1,8 +1,12 @@
 //! `barewire can echo`: nothing lost, every field there, better than what was published.
 
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
-use super::command::{Ran, run};
+use super::command::{Ran, barewire, run};
 
 fn echo(options: &str) -> Ran {
     let words: Vec<&str> = ["can", "echo"].into_iter().chain(options.split_whitespace()).collect();
@@ -97,6 +101,22 @@ fn the_table_has_what_was_published_of_the_same_load_only() {
     assert!(!text.contains("13.3"), "{text}");
     let text = echo("--bus sim:imx8mp -n 20 --full-load").ok().text();
     assert!(text.contains("13.3") && !text.contains("152"), "{text}");
+    // Other loads are none of his.
+    for other in ["-g 5", "--bitrate 1M", "-L 4", "--full-load --bitrate 500k", "-R"] {
+        let text = echo(&format!("--bus sim:imx8mp -n 20 {other}")).ok().text();
+        assert!(!text.contains("Jander") && !text.contains("152"), "{other}: {text}");
+    }
+}
+
+/// Echoes collide with frames of their own identifier for ever, or starve: it ends, and says so.
+#[test]
+fn frames_that_cannot_all_be_echoed_are_told() {
+    let ran = echo("--bus sim:imx8mp --full-load -n 200 -I r --by process --json");
+    let line = ran.fails(1, "destroyed on the bus").json();
+    let [sent, echoed, lost, destroyed] =
+        ["frames_sent", "frames_echoed", "frames_lost", "frames_destroyed"]
+            .map(|name| number(&line, name));
+    assert!(lost > 0.0 && destroyed > 0.0 && sent == echoed + lost, "{line}");
 }
 
 #[test]
@@ -108,9 +128,59 @@ fn what_cannot_be_echoed_is_refused() {
         ("--bus sim:imx8mp --stats", 2, "not for can echo"),
         ("--bus sim:imx8mp --speed-hz 20M", 1, "17"),
         ("--bus sim:imx8mp --speed-hz 0", 1, "speed"),
+        ("--bus sim:imx8mp --oscillator-hz 0", 1, "1 to 40 MHz (--oscillator-hz)"),
+        ("--bus sim:imx8mp -p 5", 2, "-p: not for can echo"),
+        ("--bus sim:imx8mp --no-interrupt", 2, "--no-interrupt: not for can echo"),
         ("--bus sim:imx8mp,fault=no-chip", 1, "no CAN controller answers"),
         ("--bus sim:imx8mp,fault=stuck-low", 1, "no CAN controller answers"),
     ] {
         assert!(echo(options).fails(code, part).stdout.is_empty(), "{options}");
     }
+}
+
+/// Its times in a column each, whatever they are.
+#[test]
+fn on_a_full_bus_an_echo_with_a_higher_identifier_starves_and_that_is_told() {
+    for options in ["-n 100 -I r", "-n 5000 -I r", "-n 100 -I 0"] {
+        let ran = echo(&format!("--bus sim:imx8mp --full-load {options}"));
+        let text = ran.fails(1, "frames were lost").fails(1, "an echo comes through").text();
+        let times = text.lines().find(|line| line.starts_with("RX EOF")).expect("a line");
+        let columns: Vec<&str> = times.split_whitespace().skip(5).collect();
+        assert_eq!(columns.len(), 3 * 3, "{options}: {times}");
+        assert!(columns.iter().skip(1).step_by(3).all(|&slash| slash == "/"), "{times}");
+    }
+}
+
+#[test]
+fn a_far_node_that_is_not_understood_ends_it() {
+    // The board's crystal is of 40 MHz: the chip's bits are ten times as short, and errors go on for ever.
+    let ran = echo(&format!("--bus sim:imx8mp -n {} --oscillator-hz 4M --speed-hz 1M", u64::MAX));
+    ran.fails(1, "process: 0 frames of 18446744073709551615 that the far node was to send");
+}
+
+#[test]
+fn ctrl_c_ends_it_while_no_frame_comes_and_nothing_is_called_lost() {
+    for options in ["-g 86400000 -n 1000000", "--full-load -n 10000000"] {
+        let words = ["can", "echo", "--bus", "sim:imx8mp", "--json"];
+        let words: Vec<&str> = words.into_iter().chain(options.split(' ')).collect();
+        let mut command = barewire(&words);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+        sleep(Duration::from_millis(400));
+        let id = child.id().to_string();
+        let status = std::process::Command::new("kill").args(["-INT", &id]).status();
+        assert!(status.expect("kill is there").success());
+        let ran: Ran = child.wait_with_output().expect("it ends").into();
+        let line = ran.json();
+        assert_eq!((&line["interrupted"], &line["frames_lost"]), (&json!(true), &json!(0)));
+        ran.fails(130, "stopped as asked");
+    }
+}
+
+#[test]
+fn jitter_reaches_the_board() {
+    let max = |bus: &str| {
+        let line = echo(&format!("--bus {bus} -n 20 --by process --json")).ok().json();
+        number(&line, "rx_eof_to_tx_sof_us.p50")
+    };
+    assert!(max("sim:imx8mp,jitter-ns=1000") > max("sim:imx8mp") + 5.0);
 }

@@ -4,6 +4,7 @@ pub mod adc;
 pub mod atmel;
 pub mod bcm2835;
 mod block;
+mod bytewise;
 pub mod can;
 pub mod echo;
 pub mod ecspi;

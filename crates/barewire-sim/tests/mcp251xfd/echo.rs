@@ -84,7 +84,8 @@ fn it_ends_when_the_caller_wants_no_more() {
         let echoed = can_echo::run(setup, &mut |frame| frame < 10).expect("works");
         let Tally { sent, echoed: came, lost, .. } = echoed.frames;
         assert!(echoed.interrupted, "{who:?}");
-        assert!((9..=11).contains(&came) && sent == came + lost, "{who:?}: {:?}", echoed.frames);
+        assert_eq!(lost, 0, "{who:?}: what came later had no turn any more");
+        assert!((9..=11).contains(&came) && sent >= came, "{who:?}: {:?}", echoed.frames);
     }
 }
 

@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::output::note;
 use crate::session::{Place, Request, Session, Settled, TellArgs, Wanted};
-use crate::text::{figure, near, number};
+use crate::text::{near, number};
 
 /// `barewire adc`.
 #[derive(clap::Args, Debug)]
@@ -163,11 +163,7 @@ impl AdcArgs {
         let settings = self.settings()?;
         let device = session.open.bus().device(&settings)?;
         let effective = device.effective();
-        if effective.speed_hz != settings.speed_hz && !session.silent {
-            let [asked, made] =
-                [settings.speed_hz, effective.speed_hz].map(|hz| figure::clock(hz.into()));
-            note!("{asked} asked: the controller makes {made}");
-        }
+        session.note_clock(settings.speed_hz, effective.speed_hz);
         let which = Which {
             place: session.place.clone(),
             chip_select: self.chip_select,

@@ -365,7 +365,12 @@ impl session::Report for Report {
             )));
         }
         if self.overflows > 0 {
-            return Err(CanError::RxOverflow.into());
+            let lost = self.frames_lost.map(|lost| format!("{} ", figure::grouped(lost)));
+            return Err(Failure::Failed(format!(
+                "{}{} (--speed-hz, or fewer by --filter)",
+                lost.unwrap_or_default(),
+                CanError::RxOverflow
+            )));
         }
         match self.frames_lost {
             None | Some(0) => Ok(()),

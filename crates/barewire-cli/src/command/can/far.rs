@@ -18,6 +18,8 @@ use std::fs;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 
+use barewire_sim::model::can::{Pattern, Traffic};
+
 use super::candump;
 use super::frame::{CLASSIC_MAX, CanFrame, DATA_MAX, FD_LENGTHS_TEXT, Kind, Logged, id_of};
 use crate::failure::Failure;
@@ -32,30 +34,30 @@ const GAP_MAX_MS: f64 = 86_400_000.0;
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(super) struct FarArgs {
     /// Time from one frame to the next in milliseconds, fractions too; 0: back to back
-    /// [default: 200]
+    /// [default: 200; can echo: 10]
     #[arg(short = 'g', long = "gap-ms", value_name = "MS", value_parser = gap_ps, help_heading = FRAMES)]
     gap_ps: Option<u64>,
     /// Frames back to back: -g 0
     #[arg(long, conflicts_with = "gap_ps", help_heading = FRAMES)]
     full_load: bool,
-    /// How many frames; without, there is no end but Ctrl-C
+    /// How many frames; without, there is no end but Ctrl-C (can echo: 1000)
     #[arg(short = 'n', long = "frames", value_name = "COUNT", help_heading = FRAMES)]
     pub(super) count: Option<NonZeroU64>,
     /// How long a sender waits in milliseconds while its queue is full or its frame does not get
     /// through, before it gives up [default: 1000]
     #[arg(short = 'p', long = "poll-ms", value_name = "MS", help_heading = FRAMES)]
-    poll_ms: Option<u32>,
+    pub(super) poll_ms: Option<u32>,
     /// The identifier: hex, or r random, e random and even, o random and odd, i increment
-    /// [default: r]
+    /// [default: r; can echo: 077]
     #[arg(short = 'I', long = "id", value_name = "ID", value_parser = id_mode, help_heading = FRAMES)]
     id: Option<IdMode>,
-    /// The length in bytes, or r random, i increment [default: r, or the data's]
+    /// The length in bytes, or r random, i increment [default: r, or the data's; can echo: 8]
     #[arg(short = 'L', long = "length", value_name = "LEN", value_parser = length_mode, help_heading = FRAMES)]
-    length: Option<Mode<usize>>,
+    length: Option<Pattern<u8>>,
     /// The data: hex, or r random, i a counter; hex shorter than the length is filled up with zeros
     /// [default: r]
     #[arg(short = 'D', long = "data", value_name = "DATA", value_parser = data_mode, help_heading = FRAMES)]
-    data: Option<Mode<Vec<u8>>>,
+    data: Option<Pattern<Vec<u8>>>,
     /// Identifiers of 29 bits
     #[arg(short = 'e', long, help_heading = FRAMES)]
     extended: bool,
@@ -84,22 +86,11 @@ pub(super) struct FarArgs {
 
 const FRAMES: &str = "Frames, as cangen's";
 
-/// How a value goes on from frame to frame.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Mode<T> {
-    /// Not at all.
-    Fixed(T),
-    /// At random.
-    Random,
-    /// By one, from zero, and again beyond the largest.
-    Increment,
-}
-
-/// The same of an identifier.
+/// How identifiers go on from frame to frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum IdMode {
     /// As the others go on.
-    Like(Mode<u32>),
+    Like(Pattern<u32>),
     /// At random, all even.
     Even,
     /// At random, all odd.
@@ -109,43 +100,43 @@ pub(super) enum IdMode {
 fn gap_ps(text: &str) -> Result<u64, String> {
     match text.parse::<f64>() {
         Ok(ms) if (0.0..=GAP_MAX_MS).contains(&ms) => Ok((ms * PS_PER_MS as f64).round() as u64),
-        _ => Err("milliseconds, as in 10 or 0.5".into()),
+        _ => Err(format!("milliseconds, as in 10 or 0.5, at most {GAP_MAX_MS} (a day)")),
     }
 }
 
 fn id_mode(text: &str) -> Result<IdMode, String> {
     let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     match text {
-        "r" => Ok(IdMode::Like(Mode::Random)),
-        "i" => Ok(IdMode::Like(Mode::Increment)),
+        "r" => Ok(IdMode::Like(Pattern::Random)),
+        "i" => Ok(IdMode::Like(Pattern::Increment)),
         // As in cangen the letter is a mode: the identifier is written E.
         "e" => Ok(IdMode::Even),
         "o" => Ok(IdMode::Odd),
         _ if plain => match u32::from_str_radix(text, 16) {
-            Ok(id) if id < 1 << 29 => Ok(IdMode::Like(Mode::Fixed(id))),
+            Ok(id) if id < 1 << 29 => Ok(IdMode::Like(Pattern::Fixed(id))),
             _ => Err("more than 29 bits".into()),
         },
         _ => Err("hex digits without 0x, or r, i, e or o".into()),
     }
 }
 
-fn length_mode(text: &str) -> Result<Mode<usize>, String> {
+fn length_mode(text: &str) -> Result<Pattern<u8>, String> {
     match text {
-        "r" => Ok(Mode::Random),
-        "i" => Ok(Mode::Increment),
+        "r" => Ok(Pattern::Random),
+        "i" => Ok(Pattern::Increment),
         _ => match number::bytes(text) {
-            Ok(length) if length <= DATA_MAX as u64 => Ok(Mode::Fixed(length as usize)),
+            Ok(length) if length <= DATA_MAX as u64 => Ok(Pattern::Fixed(length as u8)),
             _ => Err("0 to 64, or r or i".into()),
         },
     }
 }
 
-fn data_mode(text: &str) -> Result<Mode<Vec<u8>>, String> {
+fn data_mode(text: &str) -> Result<Pattern<Vec<u8>>, String> {
     match text {
-        "r" => Ok(Mode::Random),
-        "i" => Ok(Mode::Increment),
+        "r" => Ok(Pattern::Random),
+        "i" => Ok(Pattern::Increment),
         _ => match hex::parse(text) {
-            Ok(data) if data.len() <= DATA_MAX => Ok(Mode::Fixed(data)),
+            Ok(data) if data.len() <= DATA_MAX => Ok(Pattern::Fixed(data)),
             Ok(_) => Err("more than 64 bytes".into()),
             Err(error) => Err(error),
         },
@@ -165,8 +156,8 @@ pub(super) struct Far {
     pub(super) patience_ps: u64,
     pub(super) id: IdMode,
     /// `None`: the data's, or random.
-    pub(super) length: Option<Mode<usize>>,
-    pub(super) data: Mode<Vec<u8>>,
+    pub(super) length: Option<Pattern<u8>>,
+    pub(super) data: Pattern<Vec<u8>>,
     pub(super) extended: bool,
     /// CAN FD, and whether with bit rate switch.
     pub(super) fd: Option<bool>,
@@ -184,9 +175,9 @@ impl Default for Far {
             gap_ps: 200 * PS_PER_MS,
             count: None,
             patience_ps: 1_000 * PS_PER_MS,
-            id: IdMode::Like(Mode::Random),
+            id: IdMode::Like(Pattern::Random),
             length: None,
-            data: Mode::Random,
+            data: Pattern::Random,
             extended: false,
             fd: None,
             remote: false,
@@ -234,7 +225,7 @@ impl FarArgs {
             count: self.count.or(default.count),
             patience_ps: self.poll_ms.map_or(default.patience_ps, |ms| u64::from(ms) * PS_PER_MS),
             id: self.id.clone().unwrap_or(default.id),
-            length: self.length.clone().or(default.length),
+            length: self.length.or(default.length),
             data: self.data.clone().unwrap_or(default.data),
             extended: self.extended || default.extended,
             fd: fd.or(default.fd),
@@ -243,7 +234,7 @@ impl FarArgs {
             seed: self.seed.unwrap_or(default.seed),
             replay: replay.or(default.replay),
         };
-        if let IdMode::Like(Mode::Fixed(id)) = far.id
+        if let IdMode::Like(Pattern::Fixed(id)) = far.id
             && id > 0x7ff
             && !far.extended
             && far.mix.is_none()
@@ -283,11 +274,11 @@ impl Far {
     fn check_length(&self) -> Result<(), Failure> {
         let refused = |what: String| Err(Failure::Usage(what));
         let data_len = match &self.data {
-            Mode::Fixed(data) => data.len(),
+            Pattern::Fixed(data) => data.len(),
             _ => 0,
         };
         let len = match self.length {
-            Some(Mode::Fixed(len)) => len,
+            Some(Pattern::Fixed(len)) => len.into(),
             None => data_len,
             Some(_) => 0,
         };
@@ -305,7 +296,7 @@ impl Far {
         if CanFrame::new(id, kind, &vec![0; len]).is_none() {
             return refused(format!("{len} bytes: a frame of CAN FD has {FD_LENGTHS_TEXT}"));
         }
-        if data_len > len && matches!(self.length, Some(Mode::Fixed(_))) {
+        if data_len > len && matches!(self.length, Some(Pattern::Fixed(_))) {
             return refused(format!("-D has {data_len} bytes and -L {len}"));
         }
         Ok(())
@@ -314,6 +305,11 @@ impl Far {
     /// The same node, which sends nothing.
     pub(super) fn silent(self) -> Self {
         Self { replay: Some(Vec::new()), ..self }
+    }
+
+    /// Whether all frames have one identifier, and there is one before it.
+    pub(super) fn leaves_room_below(&self) -> bool {
+        matches!(self.id, IdMode::Like(Pattern::Fixed(id)) if id > 0)
     }
 
     /// The time from one frame to the next in milliseconds; a log has its own.
@@ -340,98 +336,42 @@ impl Far {
         if let Some(frames) = &self.replay {
             return Box::new(frames.clone().into_iter());
         }
-        let mut maker = Maker { far: self.clone(), made: 0, random: self.seed };
-        let gap_ps = self.gap_ps;
-        let all = (0_u64..).map(move |n| (gap_ps.saturating_mul(n), maker.make()));
-        match self.count {
-            None => Box::new(all),
-            Some(count) => Box::new(all.take(usize::try_from(count.get()).unwrap_or(usize::MAX))),
-        }
-    }
-}
-
-/// Makes one frame after the other.
-struct Maker {
-    far: Far,
-    made: u64,
-    random: u64,
-}
-
-impl Maker {
-    /// SplitMix64.
-    fn random(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.random ^ self.random >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
+        Box::new(self.traffic().frames().map(|(at, frame)| (at, CanFrame::from_sim(&frame))))
     }
 
-    /// Whether the next frame's identifier is extended, and what kind it is.
-    fn kind(&mut self) -> (bool, Kind) {
-        let fd = |brs| Kind::Fd { brs, esi: false };
-        let Some(fd_too) = self.far.mix else {
-            let kind = match (self.far.fd, self.far.remote) {
-                (Some(brs), _) => fd(brs),
-                (None, true) => Kind::Remote,
-                (None, false) => Kind::Data,
-            };
-            return (self.far.extended, kind);
+    /// The same as the simulator generates it.
+    fn traffic(&self) -> Traffic {
+        let (id, id_bit) = match self.id {
+            IdMode::Like(id) => (id, None),
+            IdMode::Even => (Pattern::Random, Some(false)),
+            IdMode::Odd => (Pattern::Random, Some(true)),
         };
-        let random = self.random();
-        let kind = match random >> 1 & 7 {
-            0..=3 if fd_too => fd(random & 2 != 0),
-            4 | 0 => Kind::Remote,
-            _ => Kind::Data,
+        let data_len = match &self.data {
+            Pattern::Fixed(data) => Pattern::Fixed(data.len() as u8),
+            Pattern::Random | Pattern::Increment => Pattern::Random,
         };
-        (random & 1 != 0, kind)
-    }
-
-    fn make(&mut self) -> CanFrame {
-        let (extended, kind) = self.kind();
-        let ids = if extended { 1 << 29 } else { 1 << 11 };
-        let raw = match self.far.id {
-            IdMode::Like(Mode::Fixed(id)) => id,
-            IdMode::Like(Mode::Increment) => (self.made % ids) as u32,
-            IdMode::Like(Mode::Random) => (self.random() % ids) as u32,
-            IdMode::Even => (self.random() % ids) as u32 & !1,
-            IdMode::Odd => (self.random() % ids) as u32 | 1,
-        };
-        // A fixed identifier has the bits it needs even where a mix made a shorter one.
-        let id = id_of(raw, extended).or_else(|| id_of(raw, true)).expect("at most 29 bits");
-        let frame = self.fill(id, kind);
-        self.made += 1;
-        frame
-    }
-
-    fn fill(&mut self, id: barewire::chip::mcp251xfd::Id, kind: Kind) -> CanFrame {
-        // Lengths go by DLC, so that each one that there is comes as often.
-        let dlcs = if matches!(kind, Kind::Fd { .. }) { 16 } else { 9 };
-        let by_dlc = match (&self.far.length, &self.far.data) {
-            (Some(Mode::Fixed(len)), _) => Err(*len),
-            (None, Mode::Fixed(data)) => Err(data.len()),
-            (Some(Mode::Increment), _) => Ok((self.made % dlcs) as u8),
-            (None | Some(Mode::Random), _) => Ok((self.random() % dlcs) as u8),
-        };
-        let mut data = [0; DATA_MAX];
-        match &self.far.data {
-            Mode::Fixed(bytes) => data[..bytes.len()].copy_from_slice(bytes),
-            Mode::Increment => data[..8].copy_from_slice(&self.made.to_le_bytes()),
-            Mode::Random => {
-                for word in data.chunks_mut(8) {
-                    word.copy_from_slice(&self.random().to_le_bytes());
+        Traffic {
+            gap_ps: self.gap_ps,
+            count: self.count,
+            start_ps: 0,
+            id,
+            id_bit,
+            extended: self.extended,
+            length: self.length.unwrap_or(data_len),
+            data: match &self.data {
+                Pattern::Fixed(data) => {
+                    let mut bytes = [0; DATA_MAX];
+                    bytes[..data.len()].copy_from_slice(data);
+                    Pattern::Fixed(bytes)
                 }
-            }
+                Pattern::Random => Pattern::Random,
+                Pattern::Increment => Pattern::Increment,
+            },
+            fd: self.fd,
+            remote: self.remote,
+            mix: self.mix,
+            seed: self.seed,
         }
-        let longest = if dlcs == 16 { DATA_MAX } else { CLASSIC_MAX };
-        let frame = match (by_dlc, kind) {
-            (Ok(dlc), Kind::Remote) => CanFrame::with_dlc(id, kind, dlc, &[]),
-            (Err(len), Kind::Remote) => CanFrame::with_dlc(id, kind, len.min(8) as u8, &[]),
-            (Ok(dlc), _) => {
-                (0..=longest).find_map(|len| CanFrame::with_dlc(id, kind, dlc, &data[..len]))
-            }
-            (Err(len), _) => CanFrame::new(id, kind, &data[..len.min(longest)]),
-        };
-        frame.expect("lengths were checked, and each DLC has one")
     }
 }
 

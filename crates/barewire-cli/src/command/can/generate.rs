@@ -32,6 +32,8 @@ const PS_PER_US: u64 = 1_000_000;
 const INTERMISSION_BITS: u64 = 3;
 /// How long is waited at once.
 const SLICE_NS: u64 = 1_000_000;
+/// The same until a frame is due: Ctrl-C is looked at in between.
+const DUE_SLICE_NS: u64 = 100_000_000;
 /// Frames between two steps of the progress bar.
 const STEP: u64 = 64;
 
@@ -129,15 +131,17 @@ fn confirm(node: &mut Node<'_>, sent: &mut Sent) -> Result<(), Failure> {
 /// Says whom to blame for a frame that does not go out.
 fn stuck(node: &mut Node<'_>, far: &Far, sent: &Sent) -> Failure {
     let after = figure::time((far.patience_ps / PS_PER_NS) as f64);
-    let state = match node.error_counters() {
-        Ok(counters) => {
-            let Counters { transmit_errors, receive_errors, error_state } = Counters::of(counters);
-            format!("TEC {transmit_errors}, REC {receive_errors}, error {error_state}")
-        }
+    let Counters { transmit_errors, receive_errors, error_state } = match node.error_counters() {
+        Ok(counters) => Counters::of(counters),
         Err(error) => return error,
     };
+    let why = match transmit_errors {
+        0 => "do others have the bus, or is -p shorter than a frame?",
+        _ => "does anybody acknowledge?",
+    };
     Failure::Failed(format!(
-        "nothing went out for {after} (-p) after {} frames; {state}: does anybody acknowledge?",
+        "nothing went out for {after} (-p) after {} frames; TEC {transmit_errors}, REC {receive_errors}, \
+         error {error_state}: {why}",
         figure::grouped(sent.confirmed)
     ))
 }
@@ -152,16 +156,21 @@ fn hand_over(
     let chip_frame = frame.to_chip().ok_or_else(|| {
         Failure::Failed(format!("{frame} is sent by nobody: a classic DLC above 8"))
     })?;
+    // On a CAN bus faster than SPI there is always a place free, and no reason to wait: but confirmations
+    // have no more places than frames.
+    let most = usize::from(node.config().tx_objects);
     let begun_ns = node.now_ns();
     loop {
-        if let Some(sequence) = node.transmit(&chip_frame)? {
+        if sent.pending.len() < most
+            && let Some(sequence) = node.transmit(&chip_frame)?
+        {
             sent.pending.push_back((sequence, frame));
             return Ok(true);
         }
         if interrupt::asked() {
             return Ok(false);
         }
-        if (node.now_ns() - begun_ns) * PS_PER_NS > far.patience_ps {
+        if (node.now_ns() - begun_ns) * PS_PER_NS >= far.patience_ps {
             return Err(stuck(node, far, sent));
         }
         if node.wait(SLICE_NS) {
@@ -186,7 +195,7 @@ fn send(
             }
             match (start_ns + at_ps / PS_PER_NS).saturating_sub(node.now_ns()) {
                 0 => break,
-                left_ns if node.wait(left_ns.min(SLICE_NS)) => confirm(node, sent)?,
+                left_ns if node.wait(left_ns.min(DUE_SLICE_NS)) => confirm(node, sent)?,
                 _ => {}
             }
         }
@@ -247,7 +256,6 @@ fn generate(args: &Args, far: &Far, session: &Session) -> Result<Report, Failure
     let config = Config { transmit_events: true, invalid_frames: false, ..args.can.config() };
     let (mut node, which) = args.can.open(session, config)?;
     node.receive_nothing()?;
-    node.start()?;
     let heard = Rc::new(RefCell::new(Vec::new()));
     let simulated = node.simulated().is_some();
     if let Some(can) = node.simulated() {
@@ -257,6 +265,8 @@ fn generate(args: &Args, far: &Far, session: &Session) -> Result<Report, Failure
         can.bus.add(far);
         can.bus.set_recording(false);
     }
+    // The far node is there before: it takes eleven bits as ours does, and acknowledges the first frame.
+    node.start()?;
     session.begin_figures();
     let accesses_before = node.accesses();
     let mut sent = Sent::new(args.can.times()?);

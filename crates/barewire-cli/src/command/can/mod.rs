@@ -17,7 +17,9 @@ mod node;
 #[cfg(test)]
 mod rig;
 
-use barewire::chip::mcp251xfd::{BitRate, BitTiming, Config, Oscillator};
+use std::ops::RangeInclusive;
+
+use barewire::chip::mcp251xfd::{BitRate, BitTiming, CanError, Config, Oscillator};
 use barewire_sim::model::can::BitTimes;
 use serde::Serialize;
 
@@ -113,6 +115,8 @@ struct CanArgs {
 
 /// What is taken when nobody names a bus.
 const DEFAULT_BUS: &str = "sim:imx8mp";
+/// What clocks the chip.
+const OSCILLATOR_HZ: RangeInclusive<u32> = 1_000_000..=40_000_000;
 
 fn permille(text: &str) -> Result<u16, String> {
     match text.parse::<f64>() {
@@ -163,11 +167,15 @@ impl CanArgs {
     /// What is asked of the bus. Refuses bit rates that the chip does not make.
     fn request(&self) -> Result<Request<'_>, Failure> {
         let chip_select = self.chip_select()?;
+        self.note_default_bus();
+        let request = Request::at(self.bus(), chip_select, &self.tell, Settled::AsSent);
+        Ok(request.for_can(self.times()?))
+    }
+
+    fn note_default_bus(&self) {
         if self.bus.is_none() && !self.tell.quiet {
             note!("no --bus given: using {DEFAULT_BUS}, a simulated board");
         }
-        let request = Request::at(self.bus(), chip_select, &self.tell, Settled::AsSent);
-        Ok(request.for_can(self.times()?))
     }
 
     /// The bit times as they are on the bus: those that the chip makes of what was asked.
@@ -181,6 +189,10 @@ impl CanArgs {
 
     fn timings(&self) -> Result<(BitTiming, Option<BitTiming>), Failure> {
         let sysclk_hz = self.oscillator().sysclk_hz();
+        if !OSCILLATOR_HZ.contains(&self.oscillator_hz) {
+            // Before the bit rates, which would have the blame.
+            return Err(CanError::Oscillator { sysclk_hz }.into());
+        }
         let failed = |option| move |error| Failure::Failed(format!("{error} ({option})"));
         let nominal =
             BitTiming::nominal(sysclk_hz, &self.nominal()).map_err(failed("--bitrate"))?;

@@ -24,7 +24,6 @@ use super::{CanArgs, Which};
 use crate::failure::Failure;
 use crate::output::note;
 use crate::session::{Session, SimCan};
-use crate::text::figure;
 
 /// Bytes of an exchange of the driver's registers.
 const FRAME_BYTES: usize = 6;
@@ -103,11 +102,7 @@ impl CanArgs {
         let settings = Settings::new(chip_select, self.speed_hz);
         let device: Device<'s, dyn Controller + 's> = session.open.bus().device(&settings)?;
         let effective_speed_hz = device.effective().speed_hz;
-        if effective_speed_hz != self.speed_hz && !session.silent {
-            let [asked, made] =
-                [self.speed_hz, effective_speed_hz].map(|hz| figure::clock(hz.into()));
-            note!("{asked} asked: the controller makes {made}");
-        }
+        session.note_clock(self.speed_hz, effective_speed_hz);
         // The speed asked, not the controller's next slower one: on another board it would be what
         // the chip gets.
         let max_hz = self.oscillator().spi_max_hz();
@@ -148,6 +143,11 @@ impl<'s> Node<'s> {
     /// The line at the chip's INT pin, where it is waited for.
     fn line(&self) -> Option<&'s IntLine> {
         self.simulated().filter(|_| !self.polled).map(|can| &can.line)
+    }
+
+    /// The driver's configuration.
+    pub(super) fn config(&self) -> &Config {
+        self.chip.config()
     }
 
     /// Sets the chip's filters; without any, everything passes.

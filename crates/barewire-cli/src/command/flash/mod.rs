@@ -18,9 +18,8 @@ use barewire::time::Timer;
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::output::note;
 use crate::session::{BusArgs, Place, Session};
-use crate::text::{figure, hex};
+use crate::text::hex;
 
 /// Bytes between two looks at Ctrl-C and two steps of a progress bar.
 pub(crate) const PIECE: usize = 64 << 10;
@@ -131,11 +130,7 @@ fn with_chip<R>(
     let settings = Settings::new(args.bus.chip_select, args.bus.speed_hz).with_mode(args.mode);
     let (mut chip, effective) = open(session, &mut *timer, settings)?;
     let which = Which::of(session, args, &chip, &effective);
-    if effective.speed_hz != settings.speed_hz && !session.silent {
-        let [asked, made] =
-            [settings.speed_hz, effective.speed_hz].map(|hz| figure::clock(hz.into()));
-        note!("{asked} asked: the controller makes {made}");
-    }
+    session.note_clock(settings.speed_hz, effective.speed_hz);
     with(&mut chip, which)
 }
 

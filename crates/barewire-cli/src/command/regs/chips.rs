@@ -1,5 +1,7 @@
 //! The chips whose registers are known by name, an entry each.
 
+use std::ops::RangeInclusive;
+
 use barewire::chip::mcp251xfd::{self, Oscillator};
 use barewire::regmap::Map;
 
@@ -16,6 +18,8 @@ pub(super) struct Chip {
     pub(super) proof: &'static [&'static str],
     /// The fastest clock it takes, with an oscillator of so many hertz.
     pub(super) max_speed_hz: fn(oscillator_hz: u32) -> u32,
+    /// The oscillators it works with.
+    pub(super) clock_hz: RangeInclusive<u32>,
     /// Its slowest and its fastest oscillator, where nobody says which it has.
     pub(super) oscillator_hz: [u32; 2],
     /// Why a write may have had no effect.
@@ -27,6 +31,7 @@ const CAN: Chip = Chip {
     map: &mcp251xfd::MAP,
     proof: &["OSC", "C1CON"],
     max_speed_hz: |oscillator_hz| Oscillator::new(oscillator_hz).spi_max_hz(),
+    clock_hz: 1_000_000..=40_000_000,
     // The data sheets' crystals: 4 (for the PLL), 20 and 40 MHz.
     oscillator_hz: [4_000_000, 40_000_000],
     hint: "most of its registers are written in Configuration mode alone: C1CON.REQOP=4",

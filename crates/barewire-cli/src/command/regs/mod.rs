@@ -122,13 +122,14 @@ impl RegsArgs {
             }
             (None, None, _) => 0,
         };
-        let most_hz = chip.oscillator_hz[1];
-        if let Some(hz) = self.oscillator_hz.filter(|&hz| hz > most_hz) {
+        let takes = &chip.clock_hz;
+        if let Some(hz) = self.oscillator_hz.filter(|hz| !takes.contains(hz)) {
             return Err(Failure::Failed(format!(
-                "an oscillator of {}: the {} takes up to {} (--oscillator-hz)",
+                "an oscillator of {}: the {} takes {} up to {} (--oscillator-hz)",
                 figure::clock(hz.into()),
                 chip.map.name(),
-                figure::clock(most_hz.into())
+                figure::clock((*takes.start()).into()),
+                figure::clock((*takes.end()).into())
             )));
         }
         let known_hz = self.oscillator_hz.or(on_board.map(|can| can.oscillator_hz));
@@ -166,10 +167,8 @@ impl Target<'_> {
         let device = session.open.bus().device(&self.settings)?;
         let effective = device.effective();
         // What nobody asked is no news.
-        let asked = self.args.speed_hz.is_some();
-        if asked && effective.speed_hz != speed_hz && !session.silent {
-            let [asked, made] = [speed_hz, effective.speed_hz].map(|hz| figure::clock(hz.into()));
-            note!("{asked} asked: the controller makes {made}");
+        if self.args.speed_hz.is_some() {
+            session.note_clock(speed_hz, effective.speed_hz);
         }
         let which = Which {
             place: session.place.clone(),

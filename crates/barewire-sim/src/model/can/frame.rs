@@ -12,7 +12,7 @@ pub(super) const STANDARD_MAX: u32 = 0x7ff;
 const EXTENDED_MAX: u32 = 0x1fff_ffff;
 
 /// How many bytes each DLC of CAN FD stands for.
-const FD_LENGTHS: [usize; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 20, 24, 32, 48, 64];
+pub(super) const FD_LENGTHS: [usize; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 20, 24, 32, 48, 64];
 
 /// A data or remote frame.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -371,6 +371,30 @@ fn traffic_counts_and_varies() {
     assert_eq!(records.len(), 40);
     assert!(records.iter().all(|record| record.frame.extended && record.frame.brs));
     assert_eq!((records[3].frame.id, records[3].frame.data()), (3, &[3, 0, 0][..]));
-    assert_eq!(records[33].frame.dlc(), 14, "33 bytes are sent as 48");
+    let lengths: Vec<_> = records[8..18].iter().map(|record| record.frame.data().len()).collect();
+    assert_eq!(lengths, [8, 12, 16, 20, 24, 32, 48, 64, 0, 1], "by DLC");
     assert!(bus.records().is_empty());
+}
+
+#[test]
+fn traffic_has_every_kind_of_frame() {
+    let frames = |traffic: Traffic| -> Vec<CanFrame> {
+        traffic.frames().take(300).map(|(_, frame)| frame).collect()
+    };
+    let random = Traffic { id: Pattern::Random, length: Pattern::Random, ..Traffic::default() };
+    for bit in [false, true] {
+        let all = frames(Traffic { id_bit: Some(bit), ..random.clone() });
+        assert!(all.iter().all(|frame| (frame.id & 1 != 0) == bit));
+    }
+    let remote = frames(Traffic { remote: true, length: Pattern::Fixed(64), ..random.clone() });
+    assert!(remote.iter().all(|frame| frame.remote && frame.dlc() == 8 && frame.data().is_empty()));
+    for fd_too in [false, true] {
+        let all = frames(Traffic { mix: Some(fd_too), ..random.clone() });
+        let any = |is: fn(&CanFrame) -> bool| all.iter().any(is);
+        assert!(any(|f| f.extended) && any(|f| !f.extended) && any(|f| f.remote));
+        assert!(any(|f| !f.remote && !f.fd && f.data().len() == 8));
+        assert_eq!(any(|f| f.fd && f.brs && f.data().len() == 64), fd_too);
+        assert_eq!(any(|f| f.fd && !f.brs), fd_too);
+        assert!(all.iter().all(|f| f.fd || f.dlc() <= 8));
+    }
 }

@@ -6,7 +6,7 @@
 
 use std::num::NonZeroU64;
 
-use super::frame::{CanFrame, STANDARD_MAX};
+use super::frame::{CanFrame, DATA_MAX, FD_LENGTHS, STANDARD_MAX};
 use crate::chip::Ps;
 
 /// How a value changes from frame to frame.
@@ -31,14 +31,21 @@ pub struct Traffic {
     pub start_ps: Ps,
     /// The identifier.
     pub id: Pattern<u32>,
+    /// The lowest bit of random identifiers, if it is not random too.
+    pub id_bit: Option<bool>,
     /// Identifiers have 29 bits even where 11 would do.
     pub extended: bool,
-    /// How many bytes.
+    /// How many bytes, as many as the kind of frame has at most; what is not fixed goes by DLC, so that
+    /// each length comes as often.
     pub length: Pattern<u8>,
     /// The data; a fixed value's first bytes.
-    pub data: Pattern<[u8; 64]>,
+    pub data: Pattern<[u8; DATA_MAX]>,
     /// Frames of CAN FD, and whether they switch the bit rate.
     pub fd: Option<bool>,
+    /// Remote frames, whose DLC is the length's.
+    pub remote: bool,
+    /// Instead a mix of all kinds, and whether CAN FD is among them.
+    pub mix: Option<bool>,
     /// What random values are made from.
     pub seed: u64,
 }
@@ -51,10 +58,13 @@ impl Default for Traffic {
             count: None,
             start_ps: 0,
             id: Pattern::Fixed(0x077),
+            id_bit: None,
             extended: false,
             length: Pattern::Fixed(8),
             data: Pattern::Random,
             fd: None,
+            remote: false,
+            mix: None,
             seed: 1,
         }
     }
@@ -68,6 +78,14 @@ impl Traffic {
         let mut maker = Maker { traffic: self, made: 0, random };
         (0..count).map(move |n| (start_ps.saturating_add(gap_ps.saturating_mul(n)), maker.make()))
     }
+}
+
+/// What kind of frame it is.
+#[derive(Clone, Copy)]
+enum Kind {
+    Data,
+    Remote,
+    Fd { brs: bool },
 }
 
 /// Makes one frame after the other.
@@ -85,21 +103,44 @@ impl Maker {
         mixed ^ mixed >> 31
     }
 
+    /// Whether the next frame's identifier has 29 bits, and what kind it is.
+    fn kind(&mut self) -> (bool, Kind) {
+        let Traffic { extended, fd, remote, mix, .. } = self.traffic;
+        let Some(fd_too) = mix else {
+            let kind = match (fd, remote) {
+                (Some(brs), _) => Kind::Fd { brs },
+                (None, true) => Kind::Remote,
+                (None, false) => Kind::Data,
+            };
+            return (extended, kind);
+        };
+        let random = self.random();
+        let kind = match random >> 1 & 7 {
+            0..=3 if fd_too => Kind::Fd { brs: random & 2 != 0 },
+            4 | 0 => Kind::Remote,
+            _ => Kind::Data,
+        };
+        (random & 1 != 0, kind)
+    }
+
     fn make(&mut self) -> CanFrame {
-        let extended = self.traffic.extended;
+        let (extended, kind) = self.kind();
         let ids = if extended { 1 << 29 } else { u64::from(STANDARD_MAX) + 1 };
-        let id = match self.traffic.id {
-            Pattern::Fixed(id) => id,
-            Pattern::Random => (self.random() % ids) as u32,
-            Pattern::Increment => (self.made % ids) as u32,
+        let id = match (self.traffic.id, self.traffic.id_bit) {
+            (Pattern::Fixed(id), _) => id,
+            (Pattern::Random, None) => (self.random() % ids) as u32,
+            (Pattern::Random, Some(bit)) => (self.random() % ids) as u32 & !1 | u32::from(bit),
+            (Pattern::Increment, _) => (self.made % ids) as u32,
         };
-        let longest: u64 = if self.traffic.fd.is_some() { 64 } else { 8 };
+        // Classic frames and remote ones have the first nine.
+        let lengths =
+            if matches!(kind, Kind::Fd { .. }) { &FD_LENGTHS[..] } else { &FD_LENGTHS[..9] };
         let length = match self.traffic.length {
-            Pattern::Fixed(length) => usize::from(length).min(longest as usize),
-            Pattern::Random => (self.random() % (longest + 1)) as usize,
-            Pattern::Increment => (self.made % (longest + 1)) as usize,
+            Pattern::Fixed(length) => usize::from(length).min(lengths[lengths.len() - 1]),
+            Pattern::Random => lengths[(self.random() % lengths.len() as u64) as usize],
+            Pattern::Increment => lengths[(self.made % lengths.len() as u64) as usize],
         };
-        let mut data = [0; 64];
+        let mut data = [0; DATA_MAX];
         match self.traffic.data {
             Pattern::Fixed(bytes) => data = bytes,
             Pattern::Random => {
@@ -110,10 +151,12 @@ impl Maker {
             }
             Pattern::Increment => data[..8].copy_from_slice(&self.made.to_le_bytes()),
         }
-        let mut frame = match self.traffic.fd {
-            None => CanFrame::new(id, &data[..length]),
-            Some(brs) => CanFrame::fd(id, &data[..length], brs),
+        let mut frame = match kind {
+            Kind::Data => CanFrame::new(id, &data[..length]),
+            Kind::Remote => CanFrame::remote(id, length as u8),
+            Kind::Fd { brs } => CanFrame::fd(id, &data[..length], brs),
         };
+        // A fixed identifier has the bits it needs even where a mix made a shorter one.
         frame.extended |= extended;
         self.made += 1;
         frame

@@ -47,6 +47,7 @@ use std::rc::Rc;
 
 use self::core::Core;
 use self::spi::Instruction;
+use super::bytewise::{Bytewise, Partial};
 use super::can::{CanBus, Counters, NodeId};
 use crate::chip::{Chip, Clocking, Ps, WireLimits};
 use crate::line::Source;
@@ -104,7 +105,7 @@ pub struct Mcp2515 {
     /// None while it is not selected, or does not hear.
     spi: Option<Instruction>,
     /// The byte in progress: bits in so far, those bits, the byte that goes out.
-    partial: (u32, u8, u8),
+    partial: Partial,
 }
 
 impl Mcp2515 {
@@ -120,7 +121,7 @@ impl Mcp2515 {
         );
         let core = Rc::new(RefCell::new(Core::new(oscillator_hz)));
         let node = bus.attach(core.clone());
-        Self { core, bus: bus.clone(), node, spi: None, partial: (0, 0, 0xff) }
+        Self { core, bus: bus.clone(), node, spi: None, partial: Partial::NONE }
     }
 
     /// Its place on the bus.
@@ -158,14 +159,18 @@ impl Mcp2515 {
         let core = self.core.borrow();
         (core.taken, core.dropped)
     }
+}
 
-    /// The byte that goes out, begun at `at`.
+impl Bytewise for Mcp2515 {
+    fn partial(&mut self) -> &mut Partial {
+        &mut self.partial
+    }
+
     fn begin_byte(&mut self, at: Ps) -> u8 {
         settle(&self.core, &self.bus, at);
         self.spi.map_or(0xff, |spi| spi.out(&self.core.borrow()))
     }
 
-    /// A byte came in, its last bit ended at `at`.
     fn end_byte(&mut self, byte: u8, at: Ps) {
         settle(&self.core, &self.bus, at);
         if let Some(spi) = self.spi {
@@ -193,7 +198,7 @@ impl Chip for Mcp2515 {
     }
 
     fn select(&mut self, at: Ps) {
-        self.partial = (0, 0, 0xff);
+        self.partial = Partial::NONE;
         settle(&self.core, &self.bus, at);
         let mut core = self.core.borrow_mut();
         self.spi = (at >= core.starts_until).then_some(Instruction::Begun);
@@ -207,8 +212,8 @@ impl Chip for Mcp2515 {
     fn deselect(&mut self, at: Ps) {
         settle(&self.core, &self.bus, at);
         let mut core = self.core.borrow_mut();
-        if self.partial.0 != 0 {
-            let bits = self.partial.0;
+        if self.partial.bits() != 0 {
+            let bits = self.partial.bits();
             core.complain(|| format!("CS ended an instruction {bits} bits into a byte"));
         }
         if let Some(spi) = self.spi.take() {
@@ -219,29 +224,7 @@ impl Chip for Mcp2515 {
     }
 
     fn exchange(&mut self, clocking: Clocking, mosi: u32, bits: u32) -> u32 {
-        let Clocking { mut at, period } = clocking;
-        let mut miso = 0;
-        let mut left = bits;
-        while left > 0 {
-            if self.partial.0 == 0 {
-                self.partial = (0, 0, self.begin_byte(at));
-            }
-            let (done, byte, out) = self.partial;
-            let now = left.min(8 - done);
-            left -= now;
-            let piece = mosi >> left & ((1 << now) - 1);
-            let shifted = u32::from(out) >> (8 - done - now) & ((1 << now) - 1);
-            miso = (u64::from(miso) << now) as u32 | shifted;
-            let byte = (u32::from(byte) << now | piece) as u8;
-            at += u64::from(now) * period;
-            if done + now == 8 {
-                self.partial = (0, 0, 0xff);
-                self.end_byte(byte, at);
-            } else {
-                self.partial = (done + now, byte, out);
-            }
-        }
-        miso
+        self.exchange_bits(clocking, mosi, bits)
     }
 
     fn take_complaint(&mut self) -> Option<String> {

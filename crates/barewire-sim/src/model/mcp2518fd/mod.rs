@@ -59,6 +59,7 @@ pub use options::{ChipFaults, Errata, Options, PartKind};
 
 use self::core::Core;
 use self::spi::Instruction;
+use super::bytewise::{Bytewise, Partial};
 use super::can::{CanBus, CanFrame, Counters, NodeId};
 use crate::chip::{Chip, Clocking, Ps, WireLimits};
 use crate::line::Source;
@@ -128,7 +129,7 @@ pub struct Mcp2518Fd {
     options: Options,
     spi: Instruction,
     /// The byte in progress: bits in so far, the byte that goes out.
-    partial: (u32, u8, u8),
+    partial: Partial,
     clock_reported: bool,
 }
 
@@ -144,7 +145,7 @@ impl Mcp2518Fd {
             node,
             options,
             spi: Instruction::default(),
-            partial: (0, 0, 0xff),
+            partial: Partial::NONE,
             clock_reported: false,
         }
     }
@@ -253,15 +254,19 @@ impl Mcp2518Fd {
             });
         }
     }
+}
 
-    /// The byte that goes out, begun at `at`.
+impl Bytewise for Mcp2518Fd {
+    fn partial(&mut self) -> &mut Partial {
+        &mut self.partial
+    }
+
     fn begin_byte(&mut self, at: Ps) -> u8 {
         settle(&self.core, &self.bus, at);
         let mut core = self.core.borrow_mut();
         self.spi.out(&mut core)
     }
 
-    /// A byte came in, its last bit ended at `at`.
     fn end_byte(&mut self, byte: u8, at: Ps) {
         settle(&self.core, &self.bus, at);
         let mut core = self.core.borrow_mut();
@@ -297,7 +302,7 @@ impl Chip for Mcp2518Fd {
     }
 
     fn select(&mut self, at: Ps) {
-        self.partial = (0, 0, 0xff);
+        self.partial = Partial::NONE;
         self.clock_reported = false;
         if !self.options.faults.absent {
             settle(&self.core, &self.bus, at);
@@ -313,8 +318,8 @@ impl Chip for Mcp2518Fd {
         }
         settle(&self.core, &self.bus, at);
         let mut core = self.core.borrow_mut();
-        if self.partial.0 != 0 {
-            let bits = self.partial.0;
+        if self.partial.bits() != 0 {
+            let bits = self.partial.bits();
             core.complain(|| format!("CS ended an instruction {bits} bits into a byte"));
         }
         let changed = self.spi.end(&mut core);
@@ -329,28 +334,7 @@ impl Chip for Mcp2518Fd {
             return u32::MAX >> (32 - bits);
         }
         self.check_clock(clocking);
-        let Clocking { mut at, period } = clocking;
-        let mut miso = 0;
-        let mut left = bits;
-        while left > 0 {
-            if self.partial.0 == 0 {
-                self.partial = (0, 0, self.begin_byte(at));
-            }
-            let (done, byte, out) = self.partial;
-            let now = left.min(8 - done);
-            left -= now;
-            let piece = mosi >> left & ((1 << now) - 1);
-            let shifted = out >> (8 - done - now) & ((1_u32 << now) - 1) as u8;
-            miso = (u64::from(miso) << now) as u32 | u32::from(shifted);
-            let byte = (u32::from(byte) << now | piece) as u8;
-            at += u64::from(now) * period;
-            if done + now == 8 {
-                self.partial = (0, 0, 0xff);
-                self.end_byte(byte, at);
-            } else {
-                self.partial = (done + now, byte, out);
-            }
-        }
+        let miso = self.exchange_bits(clocking, mosi, bits);
         if self.options.faults.sdo_stuck_low { 0 } else { miso }
     }
 

@@ -34,7 +34,7 @@ pub struct Tally {
     pub sent: u64,
     /// Of those echoed.
     pub echoed: u64,
-    /// Of those not.
+    /// Of those not; of an interrupted run, of those before the last one echoed.
     pub lost: u64,
     /// Echoed, but not in their turn.
     pub reordered: u64,
@@ -65,9 +65,11 @@ fn is_echo(echo: &CanFrame, frame: &CanFrame) -> bool {
     *echo == expected
 }
 
-/// What became of them, and the time from each one's end to its echo's beginning.
-fn tally(records: &[Record], far: NodeId) -> (Tally, Vec<Ps>) {
+/// What became of them, and the time from each one's end to its echo's beginning. Of an `interrupted`
+/// run, what came after the last one echoed had no turn any more, and is not lost.
+fn tally(records: &[Record], far: NodeId, interrupted: bool) -> (Tally, Vec<Ps>) {
     let (mut tally, mut times, mut open) = (Tally::default(), Vec::new(), VecDeque::new());
+    let mut last_echoed = 0;
     for record in records {
         if !record.is_taken() {
             tally.destroyed += 1;
@@ -84,10 +86,12 @@ fn tally(records: &[Record], far: NodeId) -> (Tally, Vec<Ps>) {
                 continue;
             };
             tally.echoed += 1;
+            last_echoed = last_echoed.max(asked.eof);
             times.push(record.sof - asked.eof);
         }
     }
-    tally.lost = open.len() as u64;
+    let lost = |asked: &&&Record| !interrupted || asked.eof < last_echoed;
+    tally.lost = open.iter().filter(lost).count() as u64;
     (tally, times)
 }
 
@@ -114,7 +118,7 @@ pub(super) fn account(
     kernel_ps: Ps,
     violations: Vec<Violation>,
 ) -> Echoed {
-    let (tally, eof_to_sof) = tally(&heard.records, heard.far);
+    let (tally, eof_to_sof) = tally(&heard.records, heard.far, ran.interrupted);
     let interrupts = ran.services.len() as u64;
     let lead = |one: &Selection| one.first_clock_at + heard.half_a_clock_ps - one.selected_at;
     let lows = heard.int_lows.iter().filter_map(|&(from, until)| Some(until? - from));

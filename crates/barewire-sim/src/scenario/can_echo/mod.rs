@@ -14,7 +14,7 @@
 //!
 //! # Ordering
 //! 1. The driver joins the CAN bus; everything before the far node's first frame counts nowhere.
-//! 2. Frames are echoed until all are, none came for [`STALL_PS`], or the caller wants no more.
+//! 2. Frames are echoed until all are, none was received for [`STALL_PS`], or the caller wants no more.
 //! 3. The last echo leaves, the chip is stopped, and what was on the CAN bus is held against what was
 //!    sent.
 //!
@@ -74,6 +74,8 @@ impl Who {
 pub struct Setup {
     /// The board, which has a CAN controller.
     pub board: &'static BoardSpec,
+    /// What is different about it.
+    pub board_options: BoardOptions,
     /// Who echoes.
     pub who: Who,
     /// The driver's configuration.
@@ -100,6 +102,7 @@ impl Setup {
         let nominal = BitRate::new(250_000);
         Self {
             board,
+            board_options: BoardOptions::default(),
             who,
             config: Config::classic(Oscillator::new(oscillator_hz), nominal),
             times: BitTimes::from_rates(nominal.bitrate_hz, nominal.bitrate_hz),
@@ -195,7 +198,8 @@ impl fmt::Display for EchoError {
 
 impl std::error::Error for EchoError {}
 
-/// Runs the scenario; `carry_on` is told of each received frame's number and says whether to.
+/// Runs the scenario; `carry_on` is told of each received frame's number, and of the last one's again
+/// while none comes, and says whether to.
 ///
 /// # Errors
 /// The driver's: the chip, left stopped as far as it answers, cannot be used.
@@ -203,7 +207,7 @@ impl std::error::Error for EchoError {}
 /// # Panics
 /// If the board has no CAN controller.
 pub fn run(setup: Setup, carry_on: &mut dyn FnMut(u64) -> bool) -> Result<Echoed, EchoError> {
-    let board = Board::new(setup.board, BoardOptions::default());
+    let board = Board::new(setup.board, setup.board_options);
     let can = CanBus::new(setup.times);
     let (chip, line) = board.attach_can(&can, None).expect("the board has a CAN controller");
     chip.borrow_mut().set_faults(setup.faults);

@@ -30,6 +30,8 @@ type Forward<'f, 'b, C> = dyn Fn(&mut Driver<'b, C>, Frame) -> Result<(), CanErr
 
 /// The lowest thread spends so much at a time; what takes its processor comes in between.
 const IDLE_QUANTUM_PS: Ps = 100_000_000;
+/// After so many of those the caller is asked whether to carry on.
+const QUANTA_TO_ASK: u64 = 100;
 /// An uncontended lock and unlock, for two threads that share a driver. Assumption: what a
 /// compare-and-swap and an exchange add to a call in the bench, floor less bare.
 const INSTRUCTIONS_PER_LOCK: u64 = 10;
@@ -136,7 +138,6 @@ impl<'b, C: Controller + ?Sized> Echo<'_, '_, 'b, C> {
     fn serve(&self, forward: &Forward<'_, 'b, C>) {
         self.bench.board.cpu_work(INSTRUCTIONS_PER_LOCK);
         let since = self.used();
-        self.last_seen_ps.set(since.time_ps);
         self.ran.borrow_mut().services.push(since.time_ps);
         let handle = |driver: &mut Driver<'b, C>, received: &Received, found: &Found| {
             if *found != (Found { frame: true, ..Found::default() }) {
@@ -147,10 +148,9 @@ impl<'b, C: Controller + ?Sized> Echo<'_, '_, 'b, C> {
             }
             self.bench.board.cpu_work(INSTRUCTIONS_PER_RECEIVED);
             self.received.set(self.received.get() + 1);
-            if !(self.carry_on.borrow_mut())(self.received.get()) {
-                self.ran.borrow_mut().interrupted = true;
-                self.done.set(true);
-            }
+            // A frame alone puts the stall off: errors may go on for ever.
+            self.last_seen_ps.set(self.bench.board.engine().now_ps());
+            self.ask_to_carry_on();
             forward(driver, received.frame)
         };
         let served = self.driver.borrow_mut().serve(|| self.pin_is_low(), handle);
@@ -159,6 +159,14 @@ impl<'b, C: Controller + ?Sized> Echo<'_, '_, 'b, C> {
         }
         let now = self.used();
         self.ran.borrow_mut().serving.add(since, Used { time_ps: since.time_ps, ..now });
+    }
+
+    /// Ends it if the caller wants no more.
+    fn ask_to_carry_on(&self) {
+        if !(self.carry_on.borrow_mut())(self.received.get()) {
+            self.ran.borrow_mut().interrupted = true;
+            self.done.set(true);
+        }
     }
 
     fn fail(&self, error: CanError) {
@@ -247,11 +255,16 @@ impl<'b, C: Controller + ?Sized> Echo<'_, '_, 'b, C> {
         let engine = board.engine();
         engine.spend_ps(start_ps.saturating_sub(engine.now_ps()));
         let begun_ps = engine.now_ps();
-        let mut idle_ps = 0;
+        let (mut idle_ps, mut quanta) = (0, 0_u64);
         self.last_seen_ps.set(begun_ps);
         while !self.done.get() {
             engine.spend_ps(IDLE_QUANTUM_PS);
             idle_ps += IDLE_QUANTUM_PS;
+            // Frames may be a day apart, or not come at all.
+            quanta += 1;
+            if quanta % QUANTA_TO_ASK == 0 {
+                self.ask_to_carry_on();
+            }
             if engine.now_ps() - self.last_seen_ps.get() > stall_ps {
                 self.done.set(true);
             }

@@ -21,6 +21,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use barewire::chip::mcp251xfd::Frame;
+use clap::builder::NonEmptyStringValueParser;
 use serde::Serialize;
 
 use super::dump::{Counters, attach, check_far};
@@ -53,7 +54,7 @@ pub(super) struct Args {
     #[command(flatten)]
     can: CanArgs,
     /// The interface, vcan0 for one: `ip link add dev vcan0 type vcan && ip link set vcan0 up`
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     iface: String,
     /// End after so many milliseconds instead of by Ctrl-C
     #[arg(long, value_name = "MS")]

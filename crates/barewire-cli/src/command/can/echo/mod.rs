@@ -12,11 +12,12 @@ mod table;
 
 use std::num::NonZeroU64;
 
+use barewire_sim::model::can::Pattern;
 use barewire_sim::model::mcp2518fd::ChipFaults;
 use barewire_sim::scenario::can_echo::{self, Echoed, Setup, Spread, Who};
 use serde::Serialize;
 
-use super::far::{Far, FarArgs, IdMode, Mode};
+use super::far::{Far, FarArgs, IdMode};
 use super::{CanArgs, DEFAULT_BUS};
 use crate::bus_name::{self, BusName, SimOptions};
 use crate::failure::Failure;
@@ -26,6 +27,8 @@ use crate::progress::Progress;
 use crate::session::Place;
 use published::Published;
 
+/// The bit rate of the published figures.
+const PUBLISHED_BITRATE_HZ: u32 = 250_000;
 const PS_PER_MS: u64 = 1_000_000_000;
 /// Frames between two steps of the progress bar.
 const STEP: u64 = 256;
@@ -105,11 +108,13 @@ struct Row {
     receive_spi_accesses_per_frame: Option<f64>,
     interrupted: bool,
     #[serde(skip)]
+    wanted: u64,
+    #[serde(skip)]
     violations: usize,
 }
 
 impl Row {
-    fn of(by: By, echoed: &Echoed) -> Self {
+    fn of(by: By, echoed: &Echoed, wanted: u64) -> Self {
         let rounded = |percent: f64| (percent * 1e3).round() / 1e3;
         let percent = |ps| rounded(echoed.percent(ps));
         let frames = echoed.frames.echoed;
@@ -136,27 +141,48 @@ impl Row {
             spi_accesses_per_frame: a_frame(echoed.accesses),
             receive_spi_accesses_per_frame: a_frame(echoed.receive_accesses),
             interrupted: echoed.interrupted,
+            wanted,
             violations: echoed.violations.len(),
         }
     }
 
-    fn verdict(&self) -> Result<(), Failure> {
+    fn verdict(&self, starving: bool) -> Result<(), Failure> {
         if self.interrupted {
             return Err(Failure::Interrupted("stopped as asked".into()));
         }
         let Self { frames_lost, frames_reordered, frames_unasked, violations, .. } = self;
         if frames_lost + frames_reordered + frames_unasked > 0 {
+            let why = match self.frames_destroyed {
+                0 if starving => {
+                    "; on a full bus an echo comes through whose identifier is below all others: -I \
+                     with one above 0"
+                        .into()
+                }
+                0 => String::new(),
+                destroyed => format!(
+                    "; {destroyed} were destroyed on the bus, as happens where an echo has the \
+                     identifier of the far node's next frame: -I with one above 0"
+                ),
+            };
             return Err(Failure::Failed(format!(
                 "{}: {frames_lost} frames were lost, {frames_reordered} out of order, \
-                 {frames_unasked} echoes of nothing",
+                 {frames_unasked} echoes of nothing{why}",
+                table::heading(self.by)
+            )));
+        }
+        if self.frames_sent < self.wanted {
+            let (sent, wanted) = (self.frames_sent, self.wanted);
+            return Err(Failure::Failed(format!(
+                "{}: {sent} frames of {wanted} that the far node was to send got through: do both \
+                 have the same bit rate (--bitrate, --oscillator-hz)?",
                 table::heading(self.by)
             )));
         }
         match violations {
             0 => Ok(()),
             broken => Err(Failure::Failed(format!(
-                "{:?}: {broken} rules of the chip were broken",
-                self.by
+                "{}: {broken} rules of the chip were broken",
+                table::heading(self.by)
             ))),
         }
     }
@@ -172,7 +198,9 @@ struct Report {
     chip_select: u8,
     speed_hz: u32,
     bitrate_hz: u32,
+    sample_point_permille: u32,
     dbitrate_hz: Option<u32>,
+    dsample_point_permille: Option<u32>,
     gap_ms: Option<f64>,
     full_load: bool,
     /// Of what the percentages are.
@@ -181,6 +209,9 @@ struct Report {
     first: Row,
     rows: Vec<Row>,
     published: &'static [Published],
+    /// Whether the frames are those of the published figures.
+    #[serde(skip)]
+    as_published: bool,
 }
 
 const PERCENT_OF: &str =
@@ -191,8 +222,8 @@ fn default_far() -> Far {
     Far {
         gap_ps: 10 * PS_PER_MS,
         count: NonZeroU64::new(1_000),
-        id: IdMode::Like(Mode::Fixed(0x077)),
-        length: Some(Mode::Fixed(8)),
+        id: IdMode::Like(Pattern::Fixed(0x077)),
+        length: Some(Pattern::Fixed(8)),
         ..Far::default()
     }
 }
@@ -208,28 +239,45 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
                 .into(),
         ));
     }
+    if far.poll_ms.is_some() {
+        return Err(Failure::Usage(
+            "-p: not for can echo, whose far node waits for the bus".into(),
+        ));
+    }
+    if can.no_interrupt {
+        return Err(Failure::Usage(
+            "--no-interrupt: not for can echo, which is about the interrupt; can dump and can gen take it"
+                .into(),
+        ));
+    }
+    can.note_default_bus();
+    let (nominal, data) = can.timings()?;
     // Whatever is settled here is sent with the thread's frames where nothing else was asked.
     let far = far.settle(can.fd, default_far())?;
     let frames = far.total().unwrap_or(0);
+    let as_published = can.bitrate == PUBLISHED_BITRATE_HZ
+        && !can.fd
+        && Far { gap_ps: far.gap_ps, count: far.count, seed: far.seed, ..default_far() } == far;
     let by = if by.is_empty() { By::ALL.to_vec() } else { by.clone() };
     let silent = tell.quiet || tell.json;
-    let progress = Progress::counting("echoing", frames * by.len() as u64, silent);
+    let progress = Progress::counting("echoing", frames.saturating_mul(by.len() as u64), silent);
     let mut rows = Vec::new();
     for (index, &by) in by.iter().enumerate() {
-        let before = index as u64 * frames;
+        let before = frames.saturating_mul(index as u64);
         let setup = setup(can, &options, &far, by)?;
         let echoed = can_echo::run(setup, &mut |frame| {
             if frame.is_multiple_of(STEP) {
-                progress.set(before + frame);
+                progress.set(before.saturating_add(frame));
             }
             !interrupt::asked()
         });
-        rows.push(Row::of(by, &echoed?));
+        rows.push(Row::of(by, &echoed?, frames));
         if interrupt::asked() {
             break;
         }
     }
     drop(progress);
+    let sysclk_hz = can.oscillator().sysclk_hz();
     let spec = options.board.can.expect("checked above");
     let report = Report {
         place: Place::of(&BusName::Sim(options.clone())),
@@ -237,18 +285,22 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         chip: spec.part.name(),
         chip_select: spec.cs,
         speed_hz: can.speed_hz,
-        bitrate_hz: can.bitrate,
-        dbitrate_hz: can.fd.then_some(can.dbitrate),
+        bitrate_hz: nominal.bitrate_hz(sysclk_hz),
+        sample_point_permille: nominal.sample_point_permille(),
+        dbitrate_hz: data.map(|data| data.bitrate_hz(sysclk_hz)),
+        dsample_point_permille: data.map(|data| data.sample_point_permille()),
         gap_ms: far.gap_ms(),
         full_load: far.gap_ms() == Some(0.0),
         percent_of: PERCENT_OF,
         first: rows[0].clone(),
         rows,
         published: &published::ALL,
+        as_published,
     };
     let printed =
         if tell.json { output::json(&report) } else { output::text(&table::text(&report)) };
-    report.rows.iter().try_for_each(Row::verdict).and(printed)
+    let starving = far.gap_ms() == Some(0.0) && !far.leaves_room_below();
+    report.rows.iter().try_for_each(|row| row.verdict(starving)).and(printed)
 }
 
 /// The board, which must be a simulated one with a CAN controller.
@@ -279,6 +331,7 @@ fn setup(can: &CanArgs, options: &SimOptions, far: &Far, by: By) -> Result<Setup
     };
     Ok(Setup {
         board: options.board,
+        board_options: options.board_options(),
         who: by.who(),
         config: can.config(),
         times: can.times()?,

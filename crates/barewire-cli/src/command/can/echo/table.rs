@@ -8,7 +8,7 @@ use crate::text::figure;
 
 /// A name's column, one of ours, one that was published.
 const NAME: usize = 32;
-const OURS: usize = 17;
+const OURS: usize = 16;
 const THEIRS: usize = 8;
 
 pub(super) fn heading(by: By) -> &'static str {
@@ -16,6 +16,18 @@ pub(super) fn heading(by: By) -> &'static str {
         By::Process => "process",
         By::Sockets => "two sockets",
         By::Interrupt => "hard interrupt",
+    }
+}
+
+impl Report {
+    /// Whether his times are of such frames: they come one by one.
+    fn like_his_times(&self) -> bool {
+        self.as_published && self.gap_ms == Some(10.0)
+    }
+
+    /// Whether his shares are: of a full bus.
+    fn like_his_shares(&self) -> bool {
+        self.as_published && self.full_load
     }
 }
 
@@ -28,7 +40,7 @@ fn line(
 ) -> String {
     let mut line = format!("{name:<NAME$}");
     for row in &report.rows {
-        let _ = write!(line, "{:>OURS$}", ours(row));
+        let _ = write!(line, " {:>OURS$}", ours(row));
     }
     if let Some(theirs) = theirs {
         for kernel in &published::ALL {
@@ -39,7 +51,9 @@ fn line(
 }
 
 fn times(times: Option<Times>) -> String {
-    times.map_or("-".into(), |Times { p50, max }| format!("{p50:.2} / {max:.2}"))
+    // Whole microseconds from a millisecond on: an echo that waits may take seconds.
+    let one = |us: f64| if us < 1e3 { format!("{us:.2}") } else { format!("{us:.0}") };
+    times.map_or("-".into(), |Times { p50, max }| format!("{} / {}", one(p50), one(max)))
 }
 
 pub(super) fn text(report: &Report) -> String {
@@ -60,10 +74,13 @@ pub(super) fn text(report: &Report) -> String {
     );
     let mut columns = format!("{:<NAME$}", "us, p50 / max");
     for row in &report.rows {
-        let _ = write!(columns, "{:>OURS$}", heading(row.by));
+        let _ = write!(columns, " {:>OURS$}", heading(row.by));
     }
-    for kernel in ["A", "B", "C"] {
-        let _ = write!(columns, "{kernel:>THEIRS$}");
+    let (with_times, with_shares) = (report.like_his_times(), report.like_his_shares());
+    if with_times || with_shares {
+        for kernel in ["A", "B", "C"] {
+            let _ = write!(columns, "{kernel:>THEIRS$}");
+        }
     }
     text += &(columns + "\n");
     for (name, ours, theirs) in [
@@ -76,8 +93,7 @@ pub(super) fn text(report: &Report) -> String {
         ("CS to first clock", |row| row.cs_to_clock_us, |kernel| kernel.cs_to_clock_us),
         ("CS high, 1st to 2nd access", |row| row.cs_high_gap_us, |kernel| kernel.cs_high_gap_us),
     ] {
-        // His times are of frames that come one by one, his shares are of a full bus.
-        let theirs = Some(theirs).filter(|_| !report.full_load);
+        let theirs = Some(theirs).filter(|_| with_times);
         text += &line(report, name, |row| times(ours(row)), theirs);
     }
     if report.full_load {
@@ -90,14 +106,14 @@ pub(super) fn text(report: &Report) -> String {
         "receiving",
         |row| percent(row.receive_cpu_percent),
         Some((|kernel| kernel.receive_cpu_percent) as fn(&Published) -> f64)
-            .filter(|_| report.full_load),
+            .filter(|_| with_shares),
     );
     let polled = "  of it SPI's clock runs, polled";
     text += &line(report, polled, |row| percent(row.receive_wire_percent), None);
     text += &line(report, "all, sending too", |row| percent(row.cpu_percent), None);
     text += &line(report, polled, |row| percent(row.wire_percent), None);
     let idle = Some((|kernel| kernel.idle_percent) as fn(&Published) -> f64);
-    let idle = idle.filter(|_| report.full_load);
+    let idle = idle.filter(|_| with_shares);
     text += &line(report, "idle", |row| percent(row.idle_percent), idle);
     let grouped = |count: u64| figure::grouped(count);
     text += "\nframes\n";
@@ -105,12 +121,16 @@ pub(super) fn text(report: &Report) -> String {
     text += &line(report, "echoed", |row| grouped(row.frames_echoed), None);
     text += &line(report, "lost", |row| grouped(row.frames_lost), None);
     text += &line(report, "out of order", |row| grouped(row.frames_reordered), None);
+    let accesses = Some((|kernel| kernel.spi_accesses_per_frame) as fn(&Published) -> f64);
     text += &line(
         report,
         "SPI accesses a frame",
         |row| row.spi_accesses_per_frame.map_or("-".into(), |count| format!("{count:.2}")),
-        Some(|kernel| kernel.spi_accesses_per_frame),
+        accesses.filter(|_| with_times || with_shares),
     );
+    if !with_times && !with_shares {
+        return text;
+    }
     text + "\n\
         Published (A, B, C): measured on an i.MX8MP at 250 kbit/s, canecho on Linux 5.18-rc1, with polling,\n\
         and with a fast path (David Jander, linux-spi, 2022): times by a scope with a frame every 10 ms,\n\

@@ -1,0 +1,18 @@
+//! Time that stands still.
+
+use barewire::time::Timer;
+
+/// A timer that nobody has to wait by.
+pub(super) struct Still;
+
+impl Timer for Still {
+    fn frequency_hz(&self) -> u32 {
+        8_000_000
+    }
+
+    fn now_ticks(&mut self) -> u64 {
+        0
+    }
+
+    fn wait_ticks(&mut self, _ticks: u64) {}
+}

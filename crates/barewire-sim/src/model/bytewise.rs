@@ -1,0 +1,105 @@
+//! Chips that take and give whole bytes, however many bits a word on the wire has.
+
+use crate::chip::{Clocking, Ps};
+
+/// A byte on its way: what came of it so far, and what goes out meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Partial {
+    bits: u32,
+    taken: u8,
+    given: u8,
+}
+
+impl Partial {
+    /// Between two bytes, where nobody drives.
+    pub(super) const NONE: Self = Self { bits: 0, taken: 0, given: 0xff };
+
+    /// Bits of it that were clocked, 0 to 7.
+    pub(super) fn bits(&self) -> u32 {
+        self.bits
+    }
+}
+
+/// Such a chip.
+pub(super) trait Bytewise {
+    /// Its place for the byte on its way.
+    fn partial(&mut self) -> &mut Partial;
+
+    /// A byte begins at `at`: what the chip gives in it.
+    fn begin_byte(&mut self, at: Ps) -> u8;
+
+    /// A byte was taken whole at `at`.
+    fn end_byte(&mut self, byte: u8, at: Ps);
+
+    /// Clocks `bits` of `mosi`, most significant first. Returns what the chip gave.
+    fn exchange_bits(&mut self, clocking: Clocking, mosi: u32, bits: u32) -> u32 {
+        let Clocking { mut at, period } = clocking;
+        let mut miso = 0;
+        let mut left = bits;
+        while left > 0 {
+            if self.partial().bits == 0 {
+                let given = self.begin_byte(at);
+                *self.partial() = Partial { bits: 0, taken: 0, given };
+            }
+            let Partial { bits, taken, given } = *self.partial();
+            let now = left.min(8 - bits);
+            left -= now;
+            let mask = (1_u32 << now) - 1;
+            let out = u32::from(given) >> (8 - bits - now) & mask;
+            miso = (u64::from(miso) << now) as u32 | out;
+            let taken = (u32::from(taken) << now | mosi >> left & mask) as u8;
+            at += u64::from(now) * period;
+            if bits + now == 8 {
+                *self.partial() = Partial::NONE;
+                self.end_byte(taken, at);
+            } else {
+                *self.partial() = Partial { bits: bits + now, taken, given };
+            }
+        }
+        miso
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives the number of its byte, and keeps what it takes.
+    struct Keeper {
+        partial: Partial,
+        taken: Vec<(u8, Ps)>,
+    }
+
+    impl Bytewise for Keeper {
+        fn partial(&mut self) -> &mut Partial {
+            &mut self.partial
+        }
+
+        fn begin_byte(&mut self, _at: Ps) -> u8 {
+            self.taken.len() as u8 + 0x80
+        }
+
+        fn end_byte(&mut self, byte: u8, at: Ps) {
+            self.taken.push((byte, at));
+        }
+    }
+
+    #[test]
+    fn bytes_are_the_same_in_words_of_any_length() {
+        for lengths in [&[32][..], &[8, 8, 8, 8], &[3, 13, 1, 15], &[16, 16]] {
+            let mut keeper = Keeper { partial: Partial::NONE, taken: Vec::new() };
+            let (mut given, mut at, mut left) = (0_u64, 1_000, 32);
+            for &bits in lengths {
+                left -= bits;
+                let mosi = (0x1234_5678_u64 >> left & ((1 << bits) - 1)) as u32;
+                let out = keeper.exchange_bits(Clocking { at, period: 10 }, mosi, bits);
+                given = given << bits | u64::from(out);
+                at += u64::from(bits) * 10;
+            }
+            assert_eq!(given, 0x8081_8283, "{lengths:?}");
+            let expected = [(0x12, 1_080), (0x34, 1_160), (0x56, 1_240), (0x78, 1_320)];
+            assert_eq!(keeper.taken, expected, "{lengths:?}");
+            assert_eq!(keeper.partial.bits(), 0);
+        }
+    }
+}
