@@ -168,9 +168,8 @@ impl<F: Frames<N>, const N: usize> RegMap<F, N> {
         self.check_bulk(address, values.len())?;
         let format = *self.map.format();
         let width = format.value_bytes();
-        let stride = u32::from(format.reg_stride);
-        let starts = (address..).step_by(stride as usize * BULK_AT_ONCE);
-        for (address, values) in starts.zip(values.chunks_mut(BULK_AT_ONCE)) {
+        let starts = addresses(address, BULK_AT_ONCE * usize::from(format.reg_stride));
+        for (values, address) in values.chunks_mut(BULK_AT_ONCE).zip(starts) {
             let mut bytes = [0; BULK_AT_ONCE * 4];
             let bytes = &mut bytes[..values.len() * width];
             self.read_raw(address, bytes)?;
@@ -197,15 +196,15 @@ impl<F: Frames<N>, const N: usize> RegMap<F, N> {
         let address = first.address();
         self.check_bulk(address, values.len())?;
         let format = *self.map.format();
-        let (width, stride) = (format.value_bytes(), u32::from(format.reg_stride));
-        for (address, &value) in (address..).step_by(stride as usize).zip(values) {
+        let (width, stride) = (format.value_bytes(), usize::from(format.reg_stride));
+        for (&value, address) in values.iter().zip(addresses(address, stride)) {
             match self.map.at(address) {
                 Some(location) => self.check_writable(&location, value)?,
                 None => self.check_width(address, value)?,
             }
         }
-        let starts = (address..).step_by(stride as usize * BULK_AT_ONCE);
-        for (address, values) in starts.zip(values.chunks(BULK_AT_ONCE)) {
+        let starts = addresses(address, BULK_AT_ONCE * stride);
+        for (values, address) in values.chunks(BULK_AT_ONCE).zip(starts) {
             let mut bytes = [0; BULK_AT_ONCE * 4];
             for (bytes, &value) in bytes.chunks_exact_mut(width).zip(values) {
                 bytes.copy_from_slice(&format.value_to_bytes(value)[..width]);
@@ -218,9 +217,11 @@ impl<F: Frames<N>, const N: usize> RegMap<F, N> {
     /// Reads bytes from `address` on in one exchange: a memory behind the registers, say.
     ///
     /// # Errors
-    /// [`RegmapError::NoBulk`], of which nothing was clocked; [`RegmapError::Message`].
+    /// [`RegmapError::NoBulk`], and [`RegmapError::AddressRange`] for a first address that there is not,
+    /// of which nothing was clocked; [`RegmapError::Message`].
     pub fn read_raw(&mut self, address: u32, bytes: &mut [u8]) -> Result<(), RegmapError> {
-        let header = self.header(self.codec.read_frame(address))?;
+        self.check_bulk(address, 1)?;
+        let header = self.header(self.codec.read_frame(address));
         let message = &mut [Transfer::write(header.bytes()), Transfer::read(bytes)];
         Ok(self.frames.run(message)?)
     }
@@ -230,19 +231,17 @@ impl<F: Frames<N>, const N: usize> RegMap<F, N> {
     /// # Errors
     /// As [`RegMap::read_raw`].
     pub fn write_raw(&mut self, address: u32, bytes: &[u8]) -> Result<(), RegmapError> {
-        let header = self.header(self.codec.write_frame(address, 0))?;
+        self.check_bulk(address, 1)?;
+        let header = self.header(self.codec.write_frame(address, 0));
         let message = &mut [Transfer::write(header.bytes()), Transfer::write(bytes)];
         Ok(self.frames.run(message)?)
     }
 
     /// The bytes before the values.
-    fn header(&self, frame: u64) -> Result<Header, RegmapError> {
+    fn header(&self, frame: u64) -> Header {
         let format = self.map.format();
-        if !format.has_bulk() {
-            return Err(RegmapError::NoBulk);
-        }
         let wire: [u8; 8] = (frame << (64 - 8 * format.frame_bytes())).to_be_bytes();
-        Ok(Header { wire, len: format.header_bytes() })
+        Header { wire, len: format.header_bytes() }
     }
 
     fn check_bulk(&self, address: u32, count: usize) -> Result<(), RegmapError> {
@@ -277,6 +276,12 @@ impl<F: Frames<N>, const N: usize> RegMap<F, N> {
         }
         Ok(())
     }
+}
+
+/// `first` and every `step`-th one behind it, as long as there is one.
+fn addresses(first: u32, step: usize) -> impl Iterator<Item = u32> {
+    let step = u32::try_from(step).ok();
+    core::iter::successors(Some(first), move |at| at.checked_add(step?))
 }
 
 /// An address with its flags and padding, as bytes.

@@ -302,7 +302,7 @@ impl fmt::Display for Location<'_> {
         let Register { name, count, first, .. } = self.register;
         match (count, first) {
             (1, _) => f.write_str(name),
-            (_, Some(first)) => write!(f, "{name}{}", u16::from(*first) + self.index),
+            (_, Some(first)) => write!(f, "{name}{}", u32::from(*first) + u32::from(self.index)),
             (_, None) => write!(f, "{name}[{}]", self.index),
         }
     }

@@ -181,6 +181,26 @@ fn neighbours_go_in_one_exchange_of_at_most_32() {
 }
 
 #[test]
+fn the_last_address_there_is_can_be_read_and_no_header_is_wider() {
+    static LAST: Register = Register::new("LAST", u32::MAX);
+    static WIDE: Map = Map::new("wide", Format { increments: true, ..Format::new(32, 8) }, &[LAST]);
+    let mut part = Part::<5>::new(&[]);
+    let mut map = RegMap::<_, 5>::new(&mut part, &WIDE);
+    map.read_bulk(&LAST, &mut [0]).unwrap();
+    map.write_bulk(&LAST, &[7]).unwrap();
+    assert_eq!(part.log, [[0xff, 0xff, 0xff, 0xff, 0xee], [0xff, 0xff, 0xff, 0xff, 7]]);
+
+    static NARROW: Map = Map::new("narrow", Format { increments: true, ..Format::new(8, 8) }, &[]);
+    let mut part = Part::<2>::new(&[]);
+    let mut map = RegMap::<_, 2>::new(&mut part, &NARROW);
+    let beyond = Err(RegmapError::AddressRange { address: 0x100, count: 1, max: 0xff });
+    assert_eq!(map.read_raw(0x100, &mut [0; 4]), beyond);
+    assert_eq!(map.write_raw(0x100, &[0; 4]), beyond);
+    map.read_raw(0xff, &mut [0; 4]).unwrap();
+    assert_eq!(part.log.len(), 1);
+}
+
+#[test]
 fn bits_are_updated_by_a_read_and_a_write_only_where_they_differ() {
     let mut part = Part::new(&[[0, 0, 0, 0, 0, 0x04], [0, 0, 0, 0, 0, 0x04]]);
     let mut map = RegMap::<_, 6>::new(&mut part, &MAP);

@@ -195,6 +195,13 @@ impl<'a> Transfer<'a> {
         &self.data
     }
 
+    /// The buffer for what comes in, if there is one: a [`Port`](crate::chip::Port) that is its own way
+    /// to the wire writes there.
+    #[inline]
+    pub fn rx_mut(&mut self) -> Option<&mut [u8]> {
+        self.data.rx_mut()
+    }
+
     /// Whether everything but `cs_change` is as the device has it.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {

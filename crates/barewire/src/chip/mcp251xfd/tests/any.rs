@@ -128,13 +128,13 @@ impl Port for Chip<'_> {
         assert!(self.messages < MESSAGES_MAX, "a call that does not end");
         for selection in message.split_inclusive_mut(|transfer| transfer.cs_change) {
             let [transfer] = selection else { panic!("a selection of several transfers") };
-            let len = transfer.data.len();
+            let len = transfer.data().len();
             assert!((1..=SELECTION_MAX).contains(&len), "{len} bytes");
             let mut sent = [0; SELECTION_MAX];
-            sent[..len].copy_from_slice(transfer.data.tx().expect("a command"));
+            sent[..len].copy_from_slice(transfer.data().tx().expect("a command"));
             let mut answer = [0; SELECTION_MAX];
             self.select(&sent[..len], &mut answer[..len]);
-            if let Some(received) = transfer.data.rx_mut() {
+            if let Some(received) = transfer.rx_mut() {
                 received.copy_from_slice(&answer[..len]);
             }
             if !self.healthy && self.bytes.next() == 0xff {

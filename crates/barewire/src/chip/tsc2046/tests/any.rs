@@ -78,10 +78,10 @@ impl Port for Shared<'_, '_> {
         assert!(chip.messages < MESSAGES_MAX, "a call that does not end");
         let [transfer] = message else { panic!("one transfer") };
         let mut both = [0; 2 * (3 * 30 + 4 * 8) + 1];
-        let both = &mut both[..transfer.data.len()];
-        both.copy_from_slice(transfer.data.tx().expect("control bytes"));
+        let both = &mut both[..transfer.data().len()];
+        both.copy_from_slice(transfer.data().tx().expect("control bytes"));
         chip.exchange(both);
-        transfer.data.rx_mut().expect("codes").copy_from_slice(both);
+        transfer.rx_mut().expect("codes").copy_from_slice(both);
         match chip.next() {
             0xff => Err(MessageError::refused(SpiError::Timeout { timeout_us: 1 }, 0)),
             _ => Ok(()),
