@@ -1,32 +1,26 @@
 //! `barewire can dump`: prints the frames that come, as candump does.
 
-use std::cell::RefCell;
 use std::path::PathBuf;
-use std::rc::Rc;
 
-use barewire::chip::mcp251xfd::{CanError, ErrorCounters, ErrorState, Filter, Id};
-use barewire_sim::model::can::Feed;
+use barewire::chip::mcp251xfd::{CanError, Filter, Id};
 use serde::Serialize;
 
+use super::args::{CanArgs, Which};
 use super::candump::{Line, Stamp};
 use super::far::{Far, FarArgs};
 use super::frame::{CanFrame, ERROR_FLAG, ErrorFrame, Logged, id_of};
-use super::node::Node;
-use super::{CanArgs, Which};
-use crate::bus_name::{self, BusName};
+use super::node::{Counters, Node};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::out_file::OutFile;
 use crate::output::{self, note};
-use crate::session::{self, Figures, Session, SimCan};
+use crate::session::{self, Figures, Session};
 use crate::text::figure;
 
 /// What the interface is called in lines.
 const INTERFACE: &str = "can0";
 /// How long is waited at once: Ctrl-C is looked at in between.
 const SLICE_NS: u64 = 10_000_000;
-/// From when the chip has joined to the far node's first frame.
-const FIRST_PS: u64 = 1_000_000_000;
 /// Filters that the chip has.
 const FILTERS_MAX: usize = 32;
 /// In an identifier: of 29 bits; of a remote frame.
@@ -127,52 +121,8 @@ struct Report {
     gave_up: Option<CanFrame>,
 }
 
-/// The error counters of our chip at the end.
-#[derive(Clone, Copy, Serialize)]
-pub(super) struct Counters {
-    pub(super) transmit_errors: u8,
-    pub(super) receive_errors: u8,
-    pub(super) error_state: &'static str,
-}
-
-impl Counters {
-    pub(super) fn of(counters: ErrorCounters) -> Self {
-        let ErrorCounters { transmit, receive, state } = counters;
-        let error_state = match state {
-            ErrorState::Active => "active",
-            ErrorState::Warning => "warning",
-            ErrorState::Passive => "passive",
-            ErrorState::BusOff => "bus-off",
-        };
-        Self { transmit_errors: transmit, receive_errors: receive, error_state }
-    }
-}
-
-/// Puts the far node on a simulated bus, which sends from a millisecond after `now_ps` on.
-pub(super) fn attach(can: &SimCan, far: &Far, now_ps: u64) -> Rc<RefCell<Feed>> {
-    let start_ps = now_ps + FIRST_PS;
-    let frames = far.frames().map(move |(at, frame)| (start_ps.saturating_add(at), frame.to_sim()));
-    let feed = Rc::new(RefCell::new(Feed::new("far", frames).with_patience(far.patience_ps)));
-    can.bus.attach(feed.clone());
-    // A record of every frame is nobody's here, and there may be no end to them.
-    can.bus.set_recording(false);
-    feed
-}
-
-/// Refuses options of a sender where the bus has no simulated node.
-pub(super) fn check_far(can: &CanArgs, far: &FarArgs) -> Result<(), Failure> {
-    let name = bus_name::parse(can.bus()).map_err(Failure::Failed)?;
-    match far.sending() {
-        Some(option) if !matches!(name, BusName::Sim(_)) => Err(Failure::Usage(format!(
-            "{option} is for the far node of a simulated board (sim:imx8mp); on {name} whoever is \
-             there sends"
-        ))),
-        _ => Ok(()),
-    }
-}
-
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    check_far(&args.can, &args.far)?;
+    args.far.check_bus(args.can.bus())?;
     let far = args.far.settle(args.can.fd, Far::default())?;
     let filters = args.filter.iter().map(|wanted| wanted.filters.len()).sum::<usize>();
     if filters > FILTERS_MAX {
@@ -240,7 +190,7 @@ fn dump(
     node.start()?;
     session.begin_figures();
     let simulated = node.simulated();
-    let feed = simulated.map(|can| attach(can, far, node.now_ns() * 1_000));
+    let feed = simulated.map(|can| far.attach(can, node.now_ns() * 1_000));
     let before = simulated.map(|can| can.chip.borrow().taken_and_dropped());
     let accesses_before = node.accesses();
     let mut printer = Printer { args, out, kept: Vec::new(), before_us: None, first_us: 0 };
@@ -383,6 +333,7 @@ impl session::Report for Report {
 mod tests {
     use barewire::chip::mcp251xfd::{ExtendedId, StandardId};
 
+    use super::super::far::FIRST_PS;
     use super::super::rig;
     use super::*;
     use barewire_sim::model::can::Fault;
@@ -408,7 +359,7 @@ mod tests {
                 let can = node.simulated().expect("simulated");
                 can.bus.inject(Fault::ErrorFlag { frame: 1, bit: 20 });
                 start_us = node.now_ns() / 1_000 + FIRST_PS / 1_000_000;
-                let feed = attach(can, &far, node.now_ns() * 1_000);
+                let feed = far.attach(can, node.now_ns() * 1_000);
                 while !feed.borrow().is_done() || node.wait(SLICE_NS) {
                     node.wait(SLICE_NS);
                     listen(node, &mut printer, &mut came, u64::MAX).expect("goes");

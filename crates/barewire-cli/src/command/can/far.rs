@@ -14,17 +14,23 @@
 //! 3. What no frame can be (an identifier of more than 11 bits without `-e`, 9 bytes of CAN FD) is
 //!    refused; cangen cuts or rounds it.
 
+use std::cell::RefCell;
 use std::fs;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
+use std::rc::Rc;
 
-use barewire_sim::model::can::{Pattern, Traffic};
+use barewire_sim::model::can::{Feed, Pattern, Traffic};
 
 use super::candump;
 use super::frame::{CLASSIC_MAX, CanFrame, DATA_MAX, FD_LENGTHS_TEXT, Kind, Logged, id_of};
+use crate::bus_name::{self, BusName};
 use crate::failure::Failure;
+use crate::session::SimCan;
 use crate::text::{hex, number};
 
+/// From when the chip has joined to the first frame.
+pub(super) const FIRST_PS: u64 = 1_000_000_000;
 const PS_PER_MS: u64 = 1_000_000_000;
 const PS_PER_US: u64 = 1_000_000;
 /// A day between two frames is none of a generator.
@@ -189,6 +195,18 @@ impl Default for Far {
 }
 
 impl FarArgs {
+    /// Refuses options of a sender where the bus has no simulated node.
+    pub(super) fn check_bus(&self, bus: &str) -> Result<(), Failure> {
+        let name = bus_name::parse(bus).map_err(Failure::Failed)?;
+        match self.sending() {
+            Some(option) if !matches!(name, BusName::Sim(_)) => Err(Failure::Usage(format!(
+                "{option} is for the far node of a simulated board (sim:imx8mp); on {name} whoever is \
+                 there sends"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// The first option given that only a sender has, for buses where nobody is asked to send; -n is
     /// not among them.
     pub(super) fn sending(&self) -> Option<&'static str> {
@@ -300,6 +318,19 @@ impl Far {
             return refused(format!("-D has {data_len} bytes and -L {len}"));
         }
         Ok(())
+    }
+
+    /// Puts it on a simulated bus, where it sends from a millisecond after `now_ps` on.
+    pub(super) fn attach(&self, can: &SimCan, now_ps: u64) -> Rc<RefCell<Feed>> {
+        let start_ps = now_ps + FIRST_PS;
+        let frames = self.frames();
+        let frames = frames.map(move |(at, frame)| (start_ps.saturating_add(at), frame.to_sim()));
+        let feed = Feed::new("far", frames).with_patience(self.patience_ps);
+        let feed = Rc::new(RefCell::new(feed));
+        can.bus.attach(feed.clone());
+        // A record of every frame is nobody's here, and there may be no end to them.
+        can.bus.set_recording(false);
+        feed
     }
 
     /// The same node, which sends nothing.

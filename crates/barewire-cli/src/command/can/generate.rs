@@ -16,11 +16,10 @@ use barewire::chip::mcp251xfd::{CanError, Config, ErrorState};
 use barewire_sim::model::can::{BitTimes, Feed};
 use serde::Serialize;
 
-use super::dump::Counters;
+use super::args::{CanArgs, Which};
 use super::far::{Far, FarArgs};
 use super::frame::CanFrame;
-use super::node::Node;
-use super::{CanArgs, Which};
+use super::node::{Counters, Node};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::progress::Progress;

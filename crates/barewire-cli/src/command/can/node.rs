@@ -12,15 +12,16 @@
 
 use barewire::bus::Device;
 use barewire::chip::mcp251xfd::{
-    CanError, Config, ErrorCounters, Filter, Found, Frame, Mcp251xfd, Part, Received,
+    CanError, Config, ErrorCounters, ErrorState, Filter, Found, Frame, Mcp251xfd, Part, Received,
 };
 use barewire::controller::Controller;
 use barewire::regmap::OnDevice;
 use barewire::spi::Settings;
 use barewire::time::Timer;
 use barewire_sim::IntLine;
+use serde::Serialize;
 
-use super::{CanArgs, Which};
+use super::args::{CanArgs, Which};
 use crate::failure::Failure;
 use crate::output::note;
 use crate::session::{Session, SimCan};
@@ -273,5 +274,26 @@ impl Drop for Node<'_> {
         {
             note!("barewire: the CAN controller could not be taken off the bus: {error}");
         }
+    }
+}
+
+/// The error counters of our chip at the end.
+#[derive(Clone, Copy, Serialize)]
+pub(super) struct Counters {
+    pub(super) transmit_errors: u8,
+    pub(super) receive_errors: u8,
+    pub(super) error_state: &'static str,
+}
+
+impl Counters {
+    pub(super) fn of(counters: ErrorCounters) -> Self {
+        let ErrorCounters { transmit, receive, state } = counters;
+        let error_state = match state {
+            ErrorState::Active => "active",
+            ErrorState::Warning => "warning",
+            ErrorState::Passive => "passive",
+            ErrorState::BusOff => "bus-off",
+        };
+        Self { transmit_errors: transmit, receive_errors: receive, error_state }
     }
 }

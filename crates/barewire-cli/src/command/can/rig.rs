@@ -4,7 +4,7 @@ use barewire::chip::mcp251xfd::Config;
 use clap::Parser;
 use serde::Serialize;
 
-use super::CanArgs;
+use super::args::CanArgs;
 use super::node::Node;
 use crate::session::{self, Figures};
 

@@ -24,11 +24,10 @@ use barewire::chip::mcp251xfd::Frame;
 use clap::builder::NonEmptyStringValueParser;
 use serde::Serialize;
 
-use super::dump::{Counters, attach, check_far};
+use super::args::{CanArgs, Which};
 use super::far::{Far, FarArgs};
 use super::frame::{CanFrame, ErrorFrame, Logged};
-use super::node::Node;
-use super::{CanArgs, Which};
+use super::node::{Counters, Node};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::note;
@@ -100,7 +99,7 @@ impl Port for Node<'_> {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    check_far(&args.can, &args.far)?;
+    args.far.check_bus(args.can.bus())?;
     let far = args.far.settle(args.can.fd, Far::default())?;
     // Before the board: the likeliest thing to be missing.
     let socket = Interface::open(&args.iface)?;
@@ -130,7 +129,7 @@ fn bridge(
         // A far node that nobody asks to send acknowledges alone.
         let asked = args.far.sending().is_some() || args.far.count.is_some();
         let silent = far.clone().silent();
-        attach(can, if asked { far } else { &silent }, node.now_ns() * 1_000);
+        if asked { far } else { &silent }.attach(can, node.now_ns() * 1_000);
     }
     let mut pump = Pump::new(args.can.fd);
     let behind_ms = carry(&mut node, &mut pump, &mut socket, args.duration_ms)?;

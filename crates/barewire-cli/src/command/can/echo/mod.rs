@@ -17,8 +17,8 @@ use barewire_sim::model::mcp2518fd::ChipFaults;
 use barewire_sim::scenario::can_echo::{self, Echoed, Setup, Spread, Who};
 use serde::Serialize;
 
+use super::args::{CanArgs, DEFAULT_BUS};
 use super::far::{Far, FarArgs, IdMode};
-use super::{CanArgs, DEFAULT_BUS};
 use crate::bus_name::{self, BusName, SimOptions};
 use crate::failure::Failure;
 use crate::interrupt;

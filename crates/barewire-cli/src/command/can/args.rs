@@ -1,0 +1,169 @@
+//! Which chip on which bus, and how its CAN bus is: what all verbs take, and say in their JSON.
+
+use std::ops::RangeInclusive;
+
+use barewire::chip::mcp251xfd::{BitRate, BitTiming, CanError, Config, Oscillator};
+use barewire_sim::model::can::BitTimes;
+use serde::Serialize;
+
+use crate::bus_name::{self, BusName};
+use crate::failure::Failure;
+use crate::output::note;
+use crate::session::{Place, Request, Settled, TellArgs};
+use crate::text::number;
+
+/// What all of them take.
+#[derive(clap::Args, Clone, Debug)]
+pub(super) struct CanArgs {
+    /// The bus, as for the other commands; sim:imx8mp has a CAN controller [default: sim:imx8mp]
+    #[arg(long, value_name = "BUS")]
+    pub(super) bus: Option<String>,
+    /// The chip select, by its number in `barewire list` [default: the CAN controller's on a
+    /// simulated board, else 0]
+    #[arg(long = "cs", value_name = "N")]
+    pub(super) chip_select: Option<u8>,
+    /// The fastest SPI clock allowed; 17 MHz is the most that the chip takes at 40 MHz (k and M: by
+    /// 1000)
+    #[arg(long, value_name = "HZ", default_value = "16000000", value_parser = number::hertz)]
+    pub(super) speed_hz: u32,
+    /// The chip's crystal or clock (k and M: by 1000); simulated boards have 40 MHz
+    #[arg(long, value_name = "HZ", default_value = "40000000", value_parser = number::hertz)]
+    pub(super) oscillator_hz: u32,
+    /// The CAN bus's bit rate (k and M: by 1000)
+    #[arg(long, value_name = "HZ", default_value = "250000", value_parser = number::hertz)]
+    pub(super) bitrate: u32,
+    /// Where in the bit it is sampled [default: as CiA recommends, 0.875 up to 500 kbit/s]
+    #[arg(long, value_name = "SHARE", value_parser = permille)]
+    pub(super) sample_point: Option<u16>,
+    /// The bus carries frames of CAN FD too
+    #[arg(long)]
+    pub(super) fd: bool,
+    /// The bit rate of an FD frame's data (k and M: by 1000)
+    #[arg(long, value_name = "HZ", default_value = "2000000", value_parser = number::hertz, requires = "fd")]
+    pub(super) dbitrate: u32,
+    /// Where in the data's bit it is sampled [default: as CiA recommends]
+    #[arg(long, value_name = "SHARE", value_parser = permille, requires = "fd")]
+    pub(super) dsample_point: Option<u16>,
+    /// Ask the chip every half millisecond instead of waiting for its interrupt, as is done wherever
+    /// there is none (spidev, UIO, /dev/mem)
+    #[arg(long)]
+    pub(super) no_interrupt: bool,
+    /// Every SPI access has a CRC
+    #[arg(long)]
+    pub(super) crc: bool,
+    #[command(flatten)]
+    pub(super) tell: TellArgs,
+}
+
+/// What is taken when nobody names a bus.
+pub(super) const DEFAULT_BUS: &str = "sim:imx8mp";
+/// What clocks the chip.
+const OSCILLATOR_HZ: RangeInclusive<u32> = 1_000_000..=40_000_000;
+
+fn permille(text: &str) -> Result<u16, String> {
+    match text.parse::<f64>() {
+        Ok(share) if (0.001..1.0).contains(&share) => Ok((share * 1e3).round() as u16),
+        _ => Err("a share of the bit, as in 0.875".into()),
+    }
+}
+
+/// Which chip, on which bus, and how it is talked to: the first fields of the commands' JSON.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Which {
+    #[serde(flatten)]
+    pub(super) place: Place,
+    pub(super) chip_select: u8,
+    pub(super) chip: &'static str,
+    pub(super) speed_hz: u32,
+    pub(super) effective_speed_hz: u32,
+    pub(super) bitrate_hz: u32,
+    pub(super) sample_point_permille: u32,
+    pub(super) dbitrate_hz: Option<u32>,
+    pub(super) dsample_point_permille: Option<u32>,
+}
+
+impl CanArgs {
+    pub(super) fn bus(&self) -> &str {
+        self.bus.as_deref().unwrap_or(DEFAULT_BUS)
+    }
+
+    /// The chip select: where a simulated board has its controller, if nobody says another.
+    pub(super) fn chip_select(&self) -> Result<u8, Failure> {
+        if let Some(chip_select) = self.chip_select {
+            return Ok(chip_select);
+        }
+        match bus_name::parse(self.bus()).map_err(Failure::Failed)? {
+            BusName::Sim(options) => match options.board.can {
+                Some(can) => Ok(can.cs),
+                None => {
+                    let name = options.board.name;
+                    Err(Failure::Failed(format!(
+                        "sim:{name} has no CAN controller; sim:imx8mp has"
+                    )))
+                }
+            },
+            _ => Ok(0),
+        }
+    }
+
+    /// What is asked of the bus. Refuses bit rates that the chip does not make.
+    pub(super) fn request(&self) -> Result<Request<'_>, Failure> {
+        let chip_select = self.chip_select()?;
+        self.note_default_bus();
+        let request = Request::at(self.bus(), chip_select, &self.tell, Settled::AsSent);
+        Ok(request.for_can(self.times()?))
+    }
+
+    pub(super) fn note_default_bus(&self) {
+        if self.bus.is_none() && !self.tell.quiet {
+            note!("no --bus given: using {DEFAULT_BUS}, a simulated board");
+        }
+    }
+
+    /// The bit times as they are on the bus: those that the chip makes of what was asked.
+    pub(super) fn times(&self) -> Result<BitTimes, Failure> {
+        let (nominal, data) = self.timings()?;
+        let sysclk_hz = self.oscillator().sysclk_hz();
+        let nominal_hz = nominal.bitrate_hz(sysclk_hz);
+        let data_hz = data.map_or(nominal_hz, |data| data.bitrate_hz(sysclk_hz));
+        Ok(BitTimes::from_rates(nominal_hz, data_hz))
+    }
+
+    pub(super) fn timings(&self) -> Result<(BitTiming, Option<BitTiming>), Failure> {
+        let sysclk_hz = self.oscillator().sysclk_hz();
+        if !OSCILLATOR_HZ.contains(&self.oscillator_hz) {
+            // Before the bit rates, which would have the blame.
+            return Err(CanError::Oscillator { sysclk_hz }.into());
+        }
+        let failed = |option| move |error| Failure::Failed(format!("{error} ({option})"));
+        let nominal =
+            BitTiming::nominal(sysclk_hz, &self.nominal()).map_err(failed("--bitrate"))?;
+        let data = self.data().map(|data| BitTiming::data(sysclk_hz, &data)).transpose();
+        Ok((nominal, data.map_err(failed("--dbitrate"))?))
+    }
+
+    pub(super) fn oscillator(&self) -> Oscillator {
+        Oscillator::new(self.oscillator_hz)
+    }
+
+    pub(super) fn nominal(&self) -> BitRate {
+        let rate = BitRate::new(self.bitrate);
+        rate.with_sample_point_permille(self.sample_point.unwrap_or(0))
+    }
+
+    pub(super) fn data(&self) -> Option<BitRate> {
+        let rate = BitRate::new(self.dbitrate);
+        self.fd.then_some(rate.with_sample_point_permille(self.dsample_point.unwrap_or(0)))
+    }
+
+    /// The driver's configuration.
+    pub(super) fn config(&self) -> Config {
+        let config = match self.data() {
+            Some(data) => Config::fd(self.oscillator(), self.nominal(), data),
+            None => Config::classic(self.oscillator(), self.nominal()),
+        };
+        // A tick of the time stamps is a microsecond.
+        let timestamp_prescaler = u16::try_from(self.oscillator_hz / 1_000_000).unwrap_or(1).max(1);
+        Config { crc: self.crc, timestamp_prescaler, ..config }
+    }
+}
