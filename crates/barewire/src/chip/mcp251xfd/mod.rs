@@ -121,8 +121,8 @@ pub struct Mcp251xfd<F, T> {
     layout: Layout,
     /// What C1INT has in its upper half: nothing while off the bus.
     enables: u32,
-    /// Whether the chip must be asked where its FIFOs stand.
-    out_of_step: bool,
+    /// What accesses that failed have left to do: flags of C1INT, and [`service::OUT_OF_STEP`].
+    owed: u32,
     /// Places known to be free to transmit from.
     tx_free: u8,
     sequence: u8,
@@ -188,7 +188,7 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
             link: Link::new(RegMap::new(frames, &MAP)),
             layout: Layout::new(&config)?,
             enables: 0,
-            out_of_step: false,
+            owed: 0,
             tx_free: 0,
             sequence: 0,
             times: Widener::default(),

@@ -3,6 +3,7 @@
 use super::access::Link;
 use super::frame::{HEADER_BYTES, STAMP_BYTES, word};
 use super::regs::{C1FIFOUA, FRAME_BYTES};
+use super::service::OUT_OF_STEP;
 use super::{CanError, Mcp251xfd, Payload, Received};
 use crate::regmap::Frames;
 use crate::spi::Transfer;
@@ -28,7 +29,7 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
         let taken = self.take_object(received);
         match taken {
             Ok(()) => self.layout.rx.advance(),
-            Err(_) => self.out_of_step = true,
+            Err(_) => self.owed |= OUT_OF_STEP,
         }
         taken
     }

@@ -8,6 +8,10 @@ use crate::time::Timer;
 /// Flags that stay set until they are cleared here; the others are set as long as their cause is.
 const CLEARABLE: u32 =
     int::MODIF.mask() | int::SERRIF.mask() | int::CERRIF.mask() | int::IVMIF.mask();
+/// Whose cause is attended to even if an access fails in between; the FIFOs' flags come again.
+const OWED: u32 = CLEARABLE | int::RXOVIF.mask() | int::SPICRCIF.mask();
+/// No flag of C1INT: the chip must be asked where its FIFOs stand.
+pub(super) const OUT_OF_STEP: u32 = 1 << 5;
 /// C1INT's lower half.
 const FLAGS: u16 = 0x01c;
 /// FIFO 1's status, the byte with RXOVIF; its other bits are not written.
@@ -126,13 +130,19 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
     ///
     /// # Errors
     /// [`CanError::Gone`], [`CanError::Message`], [`CanError::Crc`]. What was not done is there to be
-    /// found by the next call.
+    /// found by the next call. An access that fails after something was found fails that next call, if
+    /// it fails again: what was found is told, once.
     #[inline]
     pub fn service(&mut self, received: &mut Received) -> Result<Found, CanError> {
-        self.get_in_step()?;
+        let mut found = Found::default();
+        if self.owed != 0 {
+            self.make_up(&mut found)?;
+            if !found.is_nothing() {
+                return Ok(found);
+            }
+        }
         // Step 1.
         let pending = self.look()?;
-        let mut found = Found::default();
         // Step 2.
         if is(pending, int::RXIF) {
             self.take_frame(received)?;
@@ -203,26 +213,48 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
     #[cold]
     #[inline(never)]
     fn attend(&mut self, pending: u32, found: &mut Found) -> Result<(), CanError> {
+        self.owed |= pending & OWED;
+        let attended = self.attend_to_event(pending, found).and_then(|()| self.settle(found));
+        told_later(attended, found)
+    }
+
+    fn attend_to_event(&mut self, pending: u32, found: &mut Found) -> Result<(), CanError> {
         if is(pending, int::TEFIF) {
             found.transmitted = Some(self.take_event()?);
         }
-        if is(pending, int::RXOVIF) {
+        Ok(())
+    }
+
+    /// What an access that failed has left to do.
+    #[cold]
+    #[inline(never)]
+    fn make_up(&mut self, found: &mut Found) -> Result<(), CanError> {
+        self.get_in_step()?;
+        let settled = self.settle(found);
+        told_later(settled, found)
+    }
+
+    /// Attends to the causes that are owed. One that was attended to is so no longer.
+    fn settle(&mut self, found: &mut Found) -> Result<(), CanError> {
+        if is(self.owed, int::RXOVIF) {
             self.link.write_bytes(FIFO_1_STATUS, &[ALL_BUT_RXOVIF])?;
+            self.owed &= !int::RXOVIF.mask();
             found.overflow = true;
         }
-        if is(pending, int::SPICRCIF) {
+        if is(self.owed, int::SPICRCIF) {
             self.link.write_bytes(CRC_FLAGS, &[0])?;
+            self.owed &= !int::SPICRCIF.mask();
             found.spi_crc = true;
         }
-        let clear = pending & CLEARABLE;
+        let clear = self.owed & CLEARABLE;
         if clear == 0 {
             return Ok(());
         }
         // Ones leave a flag as it is.
         self.link.write_bytes(FLAGS, &(!(clear as u16)).to_le_bytes())?;
-        found.system_error = is(clear, int::SERRIF);
         if is(clear, int::CERRIF) {
             let counters = self.error_counters()?;
+            self.owed &= !int::CERRIF.mask();
             found.state = Some(counters.state);
             // Whatever waited to go out may have been dropped.
             if counters.state == ErrorState::BusOff {
@@ -231,12 +263,15 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
         }
         if is(clear, int::IVMIF) {
             found.invalid = Some(self.take_invalid()?);
+            self.owed &= !int::IVMIF.mask();
         }
         // Erratum DS80000792 1: a transmit buffer that ran dry leaves the chip in restricted or
         // listen-only mode, which is no mode to go on in. SERRIF may be seen before MODIF.
         if clear & (int::MODIF.mask() | int::SERRIF.mask()) != 0 {
             let mode = Mode::of(con::OPMOD.get(self.link.read(&C1CON)?));
+            self.owed &= !(int::MODIF.mask() | int::SERRIF.mask());
             found.mode = (mode != self.config.mode).then_some(mode);
+            found.system_error = is(clear, int::SERRIF);
         }
         Ok(())
     }
@@ -268,7 +303,7 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
     /// After an access that failed: where the FIFOs stand is the chip's to say.
     #[inline]
     pub(super) fn get_in_step(&mut self) -> Result<(), CanError> {
-        if self.out_of_step { self.find_all() } else { Ok(()) }
+        if self.owed & OUT_OF_STEP != 0 { self.find_all() } else { Ok(()) }
     }
 
     #[cold]
@@ -277,9 +312,15 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
         self.find_tx()?;
         self.find_tef()?;
         self.tx_free = 0;
-        self.out_of_step = false;
+        self.owed &= !OUT_OF_STEP;
         Ok(())
     }
+}
+
+/// A failure is told by itself. Beside something that was found it waits: what it left to do is owed,
+/// and what was found would be lost with it.
+fn told_later(result: Result<(), CanError>, found: &Found) -> Result<(), CanError> {
+    if found.is_nothing() { result } else { Ok(()) }
 }
 
 /// C1INT's upper half: what may interrupt.

@@ -120,7 +120,7 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
         self.tx_go = self.tx_go_bytes();
         self.tx_free = layout.tx.objects;
         self.layout = layout;
-        self.out_of_step = false;
+        self.owed = 0;
         self.deferred = None;
         self.times = Default::default();
         Ok(())
@@ -262,7 +262,7 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
             ring.next = 0;
         }
         self.tx_free = self.layout.tx.objects;
-        self.out_of_step = false;
+        self.owed = 0;
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 use super::frame::{HEADER_BYTES, STAMP_BYTES, sequence_of, word};
 use super::regs::{C1TEFUA, FRAME_BYTES};
+use super::service::OUT_OF_STEP;
 use super::{CanError, Mcp251xfd};
 use crate::regmap::Frames;
 use crate::time::Timer;
@@ -26,7 +27,7 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
         let event = read.map(|event| (sequence_of(event), word(event, HEADER_BYTES)));
         let done = event.and_then(|event| link.write_bytes(UINC_BYTE, &[UINC]).map(|()| event));
         if done.is_err() {
-            self.out_of_step = true;
+            self.owed |= OUT_OF_STEP;
         }
         let (sequence, stamp) = done?;
         self.layout.tef.advance();

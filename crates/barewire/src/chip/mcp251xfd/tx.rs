@@ -2,6 +2,7 @@
 
 use super::frame::SEQUENCES;
 use super::regs::{C1FIFOSTA, C1FIFOUA, C1TXQSTA, C1TXQUA, FRAME_BYTES, fifosta, txqsta};
+use super::service::OUT_OF_STEP;
 use super::setup::FIFO_2;
 use super::{CanError, Frame, Mcp251xfd, Mode, TxOrder};
 use crate::regmap::Frames;
@@ -36,7 +37,7 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
         let whole = link.compose_write_around(layout.tx.address(), len, tx_buffer);
         let object = Transfer::write(&tx_buffer[..whole]).with_cs_change();
         if let Err(error) = link.run(&mut [object, Transfer::write(&go[..*go_len])]) {
-            self.out_of_step = true;
+            self.owed |= OUT_OF_STEP;
             return Err(error);
         }
         layout.tx.advance();

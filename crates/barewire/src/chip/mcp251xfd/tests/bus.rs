@@ -355,10 +355,83 @@ fn after_a_failed_access_the_chip_is_asked_where_it_stands() {
     });
 }
 
-/// TEF at 0x400, FIFO 1 at 0x460, FIFO 2 at 0x6e0.
 #[test]
-fn events_confirm_what_went_out() {
+fn what_was_found_is_told_though_an_access_behind_it_fails_and_the_rest_is_made_up_for() {
+    let script = vec![
+        // A frame, its state and what is invalid: the flags are not cleared.
+        interrupts(0x02, 0xa8),
+        read(&[0x34, 0x00], &object(7)),
+        write(&RX_DONE),
+        fails(write(&[0x20, 0x60, 0xf7])),
+        // What lies behind a failure by itself is an error.
+        fails(write(&[0x20, 0x60, 0xf7])),
+        write(&[0x20, 0x60, 0xf7]),
+        fails(write(&[0x20, 0x1c, 0xff, 0x5f])),
+        write(&[0x20, 0x1c, 0xff, 0x5f]),
+        fails(read(&[0x30, 0x34], &[0; 4])),
+        write(&[0x20, 0x1c, 0xff, 0x5f]),
+        read(&[0x30, 0x34], &[0x01, 0x80, 0x15, 0x00]),
+        read(&[0x30, 0x3c], &[0x00, 0x00, 0x04, 0x00]),
+        fails(write(&[0x20, 0x3c, 0, 0, 0, 0])),
+        write(&[0x20, 0x1c, 0xff, 0x7f]),
+        read(&[0x30, 0x3c], &[0x00, 0x00, 0x04, 0x00]),
+        write(&[0x20, 0x3c, 0, 0, 0, 0]),
+        // All is told.
+        interrupts(0x00, 0x10),
+        write(&[0x20, 0x1c, 0xff, 0xef]),
+        fails(read(&[0x30, 0x00], &[0; 4])),
+        write(&[0x20, 0x1c, 0xff, 0xef]),
+        read(&[0x30, 0x00], &[0x60, 0x07, 0xe0, 0x06]),
+        interrupts(0x00, 0x00),
+    ];
+    hold_classic(script, |can| {
+        let mut received = Received::EMPTY;
+        let mut service = || can.service(&mut received).map_err(drop);
+        let none = Found::default();
+        let invalid = Some(Invalid { acknowledge: true, ..Invalid::default() });
+        assert_eq!(service(), Ok(Found { frame: true, ..none }));
+        assert_eq!(service(), Err(()));
+        assert_eq!(service(), Ok(Found { overflow: true, ..none }));
+        assert_eq!(service(), Err(()));
+        assert_eq!(service(), Ok(Found { state: Some(ErrorState::Passive), ..none }));
+        assert_eq!(service(), Ok(Found { invalid, ..none }));
+        assert_eq!(service(), Err(()));
+        let mode = Some(Mode::Restricted);
+        assert_eq!(service(), Ok(Found { system_error: true, mode, ..none }));
+        assert_eq!(service(), Ok(none));
+        assert_eq!(received.timestamp, 7);
+    });
+}
+
+#[test]
+fn an_event_that_fails_does_not_take_the_frame_before_it_along() {
     let config = Config { transmit_events: true, ..classic() };
+    let looked = |low| read(&[0x30, 0x1c], &[low, 0x00, 0x1a, 0xb8]);
+    let event = || read(&[0x34, 0x00], &[1, 0, 0, 0, 0x00, 0x04, 0, 0, 0x44, 0x33, 0x22, 0x11]);
+    let script = vec![
+        looked(0x12),
+        read(&[0x34, 0x60], &object(7)),
+        write(&RX_DONE),
+        fails(event()),
+        read(&[0x30, 0x64], &[0x74, 0x00, 0, 0]),
+        read(&[0x30, 0x70], &[0xe0, 0x02, 0, 0]),
+        read(&[0x30, 0x48], &[0x00, 0x00, 0, 0]),
+        looked(0x10),
+        event(),
+        write(&[0x20, 0x41, 0x01]),
+    ];
+    hold(config, events_up(), script, |can| {
+        let mut received = Received::EMPTY;
+        let found = can.service(&mut received).unwrap();
+        assert_eq!(found, Found { frame: true, ..Found::default() });
+        let found = can.service(&mut received).unwrap();
+        let transmitted = Some(Transmitted { sequence: 2, timestamp: 0x1122_3344 });
+        assert_eq!(found, Found { transmitted, ..Found::default() });
+    });
+}
+
+/// TEF at 0x400, FIFO 1 at 0x460, FIFO 2 at 0x6e0.
+fn events_up() -> Vec<Step> {
     let mut up = proof();
     up.extend([
         write(&[0x20, 0x04, 0x13, 0x13, 0x8a, 0x00]),
@@ -371,6 +444,12 @@ fn events_confirm_what_went_out() {
     up.extend(open_filter());
     up.extend(classic_joins());
     *up.last_mut().unwrap() = write(&[0x20, 0x1c, 0x00, 0x00, 0x1a, 0xb8]);
+    up
+}
+
+#[test]
+fn events_confirm_what_went_out() {
+    let config = Config { transmit_events: true, ..classic() };
     let script = vec![
         write(&[0x26, 0xe0, 1, 0, 0, 0, 0, 0, 0, 0]),
         write(&[0x20, 0x69, 0x03]),
@@ -381,7 +460,7 @@ fn events_confirm_what_went_out() {
         read(&[0x34, 0x0c], &[1, 0, 0, 0, 0x00, 0xfe, 0, 0, 0x45, 0x33, 0x22, 0x11]),
         write(&[0x20, 0x41, 0x01]),
     ];
-    hold(config, up, script, |can| {
+    hold(config, events_up(), script, |can| {
         can.transmit(&Frame::classic(standard(1), &[]).unwrap()).unwrap();
         let found = can.service(&mut Received::default()).unwrap();
         let transmitted = Some(Transmitted { sequence: 2, timestamp: 0x1122_3344 });
