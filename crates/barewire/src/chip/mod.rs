@@ -12,6 +12,8 @@ pub mod spi_nor;
 pub mod tsc2046;
 
 mod on_port;
+#[cfg(test)]
+mod testing;
 
 pub use on_port::OnPort;
 

@@ -11,6 +11,9 @@ mod published;
 mod table;
 
 use std::num::NonZeroU64;
+use std::panic;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, ScopedJoinHandle};
 
 use barewire_sim::model::can::Pattern;
 use barewire_sim::model::mcp2518fd::ChipFaults;
@@ -261,21 +264,28 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let by = if by.is_empty() { By::ALL.to_vec() } else { by.clone() };
     let silent = tell.quiet || tell.json;
     let progress = Progress::counting("echoing", frames.saturating_mul(by.len() as u64), silent);
-    let mut rows = Vec::new();
-    for (index, &by) in by.iter().enumerate() {
-        let before = frames.saturating_mul(index as u64);
-        let setup = setup(can, &options, &far, by)?;
-        let echoed = can_echo::run(setup, &mut |frame| {
-            if frame.is_multiple_of(STEP) {
-                progress.set(before.saturating_add(frame));
+    let done = AtomicU64::new(0);
+    let row = |by: By| -> Result<Row, Failure> {
+        let mut told = 0;
+        let echoed = can_echo::run(setup(can, &options, &far, by)?, &mut |frame| {
+            if frame >= told + STEP {
+                progress.set(done.fetch_add(frame - told, Ordering::Relaxed) + frame - told);
+                told = frame;
             }
             !interrupt::asked()
         });
-        rows.push(Row::of(by, &echoed?, frames));
-        if interrupt::asked() {
-            break;
-        }
-    }
+        Ok(Row::of(by, &echoed?, frames))
+    };
+    // The boards have nothing in common: each row has a processor of its own, as far as there are some.
+    let rows: Result<Vec<Row>, Failure> = thread::scope(|scope| {
+        let row = &row;
+        let threads: Vec<_> = by.iter().map(|&by| scope.spawn(move || row(by))).collect();
+        let joined = |thread: ScopedJoinHandle<'_, _>| {
+            thread.join().unwrap_or_else(|panic| panic::resume_unwind(panic))
+        };
+        threads.into_iter().map(joined).collect()
+    });
+    let rows = rows?;
     drop(progress);
     let sysclk_hz = can.oscillator().sysclk_hz();
     let spec = options.board.can.expect("checked above");
