@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use barewire_sim::board::spec::BOARDS;
+use barewire_sim::model::mcp2518fd::ChipFaults;
 use barewire_sim::model::nor::NorFaults;
 use barewire_sim::model::signal::SignalSpec;
 use barewire_sim::{BoardOptions, BoardSpec, Faults};
@@ -38,6 +39,12 @@ impl SimOptions {
             seed: self.seed,
             ..BoardOptions::default()
         }
+    }
+
+    /// What is wrong with the CAN controller: what can be of what is with the chip.
+    pub(crate) fn can_faults(&self) -> ChipFaults {
+        let NorFaults { absent, miso_stuck_low, .. } = self.faults.chip;
+        ChipFaults { absent, sdo_stuck_low: miso_stuck_low, ..ChipFaults::default() }
     }
 }
 

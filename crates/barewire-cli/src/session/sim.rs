@@ -11,8 +11,8 @@ use barewire_sim::bring_up::{Charged, any};
 use barewire_sim::model::adc::AdcFaults;
 use barewire_sim::model::can::{BitTimes, CanBus};
 use barewire_sim::model::jumper::Jumper;
-use barewire_sim::model::mcp2518fd::{ChipFaults, Mcp2518Fd};
-use barewire_sim::model::nor::{Nor, NorFaults};
+use barewire_sim::model::mcp2518fd::Mcp2518Fd;
+use barewire_sim::model::nor::Nor;
 use barewire_sim::model::signal::{Signal, SignalSpec};
 use barewire_sim::vcd::Capture;
 use barewire_sim::{Board, IntLine, Selection, SimPlatform, Violation};
@@ -138,8 +138,7 @@ fn attach_adc(board: &Board, options: &SimOptions) -> Result<(), Failure> {
 /// Puts the board's CAN controller on, if it has one, alone on a CAN bus of its own.
 fn attach_can(board: &Board, options: &SimOptions, times: BitTimes) -> Option<SimCan> {
     let mut can = board.can_options()?;
-    let NorFaults { absent, miso_stuck_low, .. } = options.faults.chip;
-    can.faults = ChipFaults { absent, sdo_stuck_low: miso_stuck_low, ..ChipFaults::default() };
+    can.faults = options.can_faults();
     let bus = CanBus::new(times);
     let (chip, line) = board.attach_can(&bus, Some(can))?;
     Some(SimCan { bus, chip, line })

@@ -21,7 +21,8 @@
 //! ```
 //!
 //! # Not supported
-//! More than one controller to a board, which takes a board [beside](Board::beside) it; an interrupt controller's registers: a line goes to whoever waits.
+//! More than one controller to a board, which takes a board [beside](Board::beside) it; an interrupt
+//! controller's registers: a line goes to whoever waits.
 
 mod body;
 pub mod spec;

@@ -76,10 +76,17 @@ pub(super) struct Which {
     pub(super) chip: &'static str,
     pub(super) speed_hz: u32,
     pub(super) effective_speed_hz: u32,
+    #[serde(flatten)]
+    pub(super) rates: Rates,
+}
+
+/// The CAN bus's bits as the chip makes them.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Rates {
     pub(super) bitrate_hz: u32,
-    pub(super) sample_point_permille: u32,
-    pub(super) dbitrate_hz: Option<u32>,
-    pub(super) dsample_point_permille: Option<u32>,
+    sample_point_permille: u32,
+    dbitrate_hz: Option<u32>,
+    dsample_point_permille: Option<u32>,
 }
 
 impl CanArgs {
@@ -120,16 +127,25 @@ impl CanArgs {
         }
     }
 
-    /// The bit times as they are on the bus: those that the chip makes of what was asked.
-    pub(super) fn times(&self) -> Result<BitTimes, Failure> {
+    /// The bits as they are on the bus: those that the chip makes of what was asked.
+    pub(super) fn rates(&self) -> Result<Rates, Failure> {
         let (nominal, data) = self.timings()?;
         let sysclk_hz = self.oscillator().sysclk_hz();
-        let nominal_hz = nominal.bitrate_hz(sysclk_hz);
-        let data_hz = data.map_or(nominal_hz, |data| data.bitrate_hz(sysclk_hz));
-        Ok(BitTimes::from_rates(nominal_hz, data_hz))
+        Ok(Rates {
+            bitrate_hz: nominal.bitrate_hz(sysclk_hz),
+            sample_point_permille: nominal.sample_point_permille(),
+            dbitrate_hz: data.map(|data| data.bitrate_hz(sysclk_hz)),
+            dsample_point_permille: data.map(|data| data.sample_point_permille()),
+        })
     }
 
-    pub(super) fn timings(&self) -> Result<(BitTiming, Option<BitTiming>), Failure> {
+    /// The times of those bits.
+    pub(super) fn times(&self) -> Result<BitTimes, Failure> {
+        let Rates { bitrate_hz, dbitrate_hz, .. } = self.rates()?;
+        Ok(BitTimes::from_rates(bitrate_hz, dbitrate_hz.unwrap_or(bitrate_hz)))
+    }
+
+    fn timings(&self) -> Result<(BitTiming, Option<BitTiming>), Failure> {
         let sysclk_hz = self.oscillator().sysclk_hz();
         if !OSCILLATOR_HZ.contains(&self.oscillator_hz) {
             // Before the bit rates, which would have the blame.

@@ -306,12 +306,12 @@ fn generate(args: &Args, far: &Far, session: &Session) -> Result<Report, Failure
 
 impl session::Report for Report {
     fn text(&self, _: Option<&Figures>) -> String {
-        let Which { place, chip, bitrate_hz, .. } = &self.which;
+        let Which { place, chip, rates, .. } = &self.which;
         let mut text = format!(
             "{chip} on {}{}, {} kbit/s: {} frames sent and acknowledged",
             place.bus,
             place.kind(),
-            f64::from(*bitrate_hz) / 1e3,
+            f64::from(rates.bitrate_hz) / 1e3,
             figure::grouped(self.frames_sent)
         );
         if let Some(received) = self.frames_received {

@@ -111,8 +111,6 @@ impl CanArgs {
             return Err(CanError::SpiTooFast { speed_hz: self.speed_hz, max_hz }.into());
         }
         let chip = Mcp251xfd::new(device, Boxed(session.open.timer()), config)?;
-        let (nominal, data) = self.timings()?;
-        let sysclk_hz = self.oscillator().sysclk_hz();
         let which = Which {
             place: session.place.clone(),
             chip_select,
@@ -122,10 +120,7 @@ impl CanArgs {
             },
             speed_hz: self.speed_hz,
             effective_speed_hz,
-            bitrate_hz: nominal.bitrate_hz(sysclk_hz),
-            sample_point_permille: nominal.sample_point_permille(),
-            dbitrate_hz: data.map(|data| data.bitrate_hz(sysclk_hz)),
-            dsample_point_permille: data.map(|data| data.sample_point_permille()),
+            rates: self.rates()?,
         };
         let timer = session.open.timer();
         let polled = self.no_interrupt;

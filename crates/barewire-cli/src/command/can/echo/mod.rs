@@ -16,11 +16,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 
 use barewire_sim::model::can::Pattern;
-use barewire_sim::model::mcp2518fd::ChipFaults;
 use barewire_sim::scenario::can_echo::{self, Echoed, Setup, Spread, Who};
 use serde::Serialize;
 
-use super::args::{CanArgs, DEFAULT_BUS};
+use super::args::{CanArgs, DEFAULT_BUS, Rates};
 use super::far::{Far, FarArgs, IdMode};
 use crate::bus_name::{self, BusName, SimOptions};
 use crate::failure::Failure;
@@ -200,10 +199,8 @@ struct Report {
     chip: &'static str,
     chip_select: u8,
     speed_hz: u32,
-    bitrate_hz: u32,
-    sample_point_permille: u32,
-    dbitrate_hz: Option<u32>,
-    dsample_point_permille: Option<u32>,
+    #[serde(flatten)]
+    rates: Rates,
     gap_ms: Option<f64>,
     full_load: bool,
     /// Of what the percentages are.
@@ -254,7 +251,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         ));
     }
     can.note_default_bus();
-    let (nominal, data) = can.timings()?;
+    let rates = can.rates()?;
     // Whatever is settled here is sent with the thread's frames where nothing else was asked.
     let far = far.settle(can.fd, default_far())?;
     let frames = far.total().unwrap_or(0);
@@ -287,7 +284,6 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     });
     let rows = rows?;
     drop(progress);
-    let sysclk_hz = can.oscillator().sysclk_hz();
     let spec = options.board.can.expect("checked above");
     let report = Report {
         place: Place::of(&BusName::Sim(options.clone())),
@@ -295,10 +291,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         chip: spec.part.name(),
         chip_select: spec.cs,
         speed_hz: can.speed_hz,
-        bitrate_hz: nominal.bitrate_hz(sysclk_hz),
-        sample_point_permille: nominal.sample_point_permille(),
-        dbitrate_hz: data.map(|data| data.bitrate_hz(sysclk_hz)),
-        dsample_point_permille: data.map(|data| data.sample_point_permille()),
+        rates,
         gap_ms: far.gap_ms(),
         full_load: far.gap_ms() == Some(0.0),
         percent_of: PERCENT_OF,
@@ -333,12 +326,6 @@ fn simulated(can: &CanArgs) -> Result<SimOptions, Failure> {
 }
 
 fn setup(can: &CanArgs, options: &SimOptions, far: &Far, by: By) -> Result<Setup, Failure> {
-    let chip = &options.faults.chip;
-    let faults = ChipFaults {
-        absent: chip.absent,
-        sdo_stuck_low: chip.miso_stuck_low,
-        ..ChipFaults::default()
-    };
     Ok(Setup {
         board: options.board,
         board_options: options.board_options(),
@@ -346,7 +333,7 @@ fn setup(can: &CanArgs, options: &SimOptions, far: &Far, by: By) -> Result<Setup
         config: can.config(),
         times: can.times()?,
         speed_hz: can.speed_hz,
-        faults,
+        faults: options.can_faults(),
         far: Box::new(far.frames().map(|(at, frame)| (at, frame.to_sim()))),
         frames: far.total().unwrap_or(0),
         gap_ps: far.longest_gap_ps(),

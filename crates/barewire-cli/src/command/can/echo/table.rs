@@ -69,7 +69,7 @@ pub(super) fn text(report: &Report) -> String {
         report.place.bus,
         report.profile,
         figure::clock(report.speed_hz.into()),
-        f64::from(report.bitrate_hz) / 1e3,
+        f64::from(report.rates.bitrate_hz) / 1e3,
         figure::grouped(report.first.frames_sent),
     );
     let mut columns = format!("{:<NAME$}", "us, p50 / max");
