@@ -60,6 +60,30 @@ pub(super) trait Bytewise {
     }
 }
 
+/// One selection of a chip by a test, from `at` on, which goes on with it: `bytes` out, as many back, and
+/// `pause_ps` before, behind, and after it.
+#[cfg(test)]
+pub(super) fn selection(
+    chip: &mut impl crate::chip::Chip,
+    at: &mut Ps,
+    bytes: &[u8],
+    period: Ps,
+    pause_ps: Ps,
+) -> Vec<u8> {
+    chip.select(*at);
+    *at += pause_ps;
+    let exchanged = bytes.iter().map(|&byte| {
+        let clocking = Clocking { at: *at, period };
+        *at += 8 * period;
+        chip.exchange(clocking, byte.into(), 8) as u8
+    });
+    let back = exchanged.collect();
+    *at += pause_ps;
+    chip.deselect(*at);
+    *at += pause_ps;
+    back
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,6 +6,7 @@ mod modes;
 mod spi;
 
 use super::*;
+use crate::model::bytewise::selection;
 use crate::model::can::{BitTimes, CanFrame, Script};
 
 /// A bit of the bus at 250 kbit/s.
@@ -65,20 +66,7 @@ impl Bench {
 
     /// One selection: `bytes` out, as many back.
     fn spi(&mut self, bytes: &[u8]) -> Vec<u8> {
-        self.chip.select(self.at);
-        self.at += 100_000;
-        let back = bytes
-            .iter()
-            .map(|&byte| {
-                let clocking = Clocking { at: self.at, period: PERIOD };
-                self.at += BYTE;
-                self.chip.exchange(clocking, byte.into(), 8) as u8
-            })
-            .collect();
-        self.at += 100_000;
-        self.chip.deselect(self.at);
-        self.at += 100_000;
-        back
+        selection(&mut self.chip, &mut self.at, bytes, PERIOD, 100_000)
     }
 
     fn write(&mut self, address: u8, data: &[u8]) {

@@ -8,6 +8,7 @@ mod spi;
 
 use super::crc16::Crc16;
 use super::*;
+use crate::model::bytewise::selection;
 use crate::model::can::{BitTimes, Record, Script};
 
 /// A bit of the bus at 250 kbit/s.
@@ -77,20 +78,7 @@ impl Bench {
 
     /// One selection: `bytes` out, as many back.
     fn spi(&mut self, bytes: &[u8]) -> Vec<u8> {
-        self.chip.select(self.at);
-        self.at += 500_000;
-        let back = bytes
-            .iter()
-            .map(|&byte| {
-                let clocking = Clocking { at: self.at, period: PERIOD };
-                self.at += BYTE;
-                self.chip.exchange(clocking, byte.into(), 8) as u8
-            })
-            .collect();
-        self.at += 500_000;
-        self.chip.deselect(self.at);
-        self.at += 500_000;
-        back
+        selection(&mut self.chip, &mut self.at, bytes, PERIOD, 500_000)
     }
 
     fn write(&mut self, address: u16, data: &[u8]) {
