@@ -19,8 +19,7 @@
 //! other chips' bits while LOAD is high fills its register with them. The wire shows a chip only its
 //! own selections, so the register keeps what its own last one left. Segment currents, multiplexing.
 
-use std::collections::VecDeque;
-
+use super::complaints::Complaints;
 use crate::chip::{Chip, Clocking, Ps, WireLimits};
 
 /// Complaints kept until somebody takes them.
@@ -97,7 +96,7 @@ pub struct Max7219 {
     selection_bits: u64,
     bits: u64,
     loads: u64,
-    complaints: VecDeque<String>,
+    complaints: Complaints<COMPLAINTS_MAX>,
 }
 
 impl Max7219 {
@@ -114,7 +113,7 @@ impl Max7219 {
             selection_bits: 0,
             bits: 0,
             loads: 0,
-            complaints: VecDeque::new(),
+            complaints: Complaints::default(),
         }
     }
 
@@ -137,9 +136,7 @@ impl Max7219 {
     }
 
     fn complain(&mut self, what: String) {
-        if self.complaints.len() < COMPLAINTS_MAX {
-            self.complaints.push_back(what);
-        }
+        self.complaints.add(|| what);
     }
 
     /// One rising edge of CLK; what DOUT was before it.
@@ -206,7 +203,7 @@ impl Chip for Max7219 {
     }
 
     fn take_complaint(&mut self) -> Option<String> {
-        self.complaints.pop_front()
+        self.complaints.take()
     }
 }
 

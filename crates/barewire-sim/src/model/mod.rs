@@ -6,6 +6,7 @@ pub mod bcm2835;
 mod block;
 mod bytewise;
 pub mod can;
+mod complaints;
 pub mod echo;
 pub mod ecspi;
 pub mod gpio;

@@ -40,10 +40,9 @@ mod part;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
-
 pub use part::{AdcPart, SupplyError};
 
+use super::complaints::Complaints;
 use super::signal::Signal;
 use crate::chip::{Chip, Clocking, Ps, SetupEdge, WireLimits};
 
@@ -111,7 +110,7 @@ pub struct Adc {
 
     last: Option<Conversion>,
     conversions: u64,
-    complaints: VecDeque<String>,
+    complaints: Complaints<COMPLAINTS_MAX>,
 }
 
 impl Adc {
@@ -136,7 +135,7 @@ impl Adc {
             conversion: None,
             last: None,
             conversions: 0,
-            complaints: VecDeque::new(),
+            complaints: Complaints::default(),
         })
     }
 
@@ -278,8 +277,8 @@ impl Adc {
     fn check_charge(&mut self, at: Ps) {
         let Some(conversion) = self.conversion else { return };
         let held = at.saturating_sub(conversion.sampled_at_ps);
-        if held > CHARGE_HOLDS_PS && self.complaints.len() < COMPLAINTS_MAX {
-            self.complaints.push_back(format!(
+        if held > CHARGE_HOLDS_PS {
+            self.complaints.add(|| format!(
                 "B0 was read {} us after the sample, whose charge holds for {} us: clock it faster",
                 held.div_ceil(PS_PER_US),
                 CHARGE_HOLDS_PS / PS_PER_US
@@ -332,6 +331,6 @@ impl Chip for Adc {
     }
 
     fn take_complaint(&mut self) -> Option<String> {
-        self.complaints.pop_front()
+        self.complaints.take()
     }
 }

@@ -1,7 +1,6 @@
 //! The chip's state: registers, modes, interrupts, and what happens by itself.
 
-use std::collections::VecDeque;
-
+use super::super::complaints::Complaints;
 use super::filter::Id;
 use super::regs::*;
 use super::{OST_CLOCKS, TX_PREPARE_CLOCKS};
@@ -93,7 +92,7 @@ pub(super) struct Core {
     int_low_since: Option<Ps>,
     pub(super) taken: u64,
     pub(super) dropped: u64,
-    complaints: VecDeque<String>,
+    complaints: Complaints<COMPLAINTS_MAX>,
 }
 
 impl Core {
@@ -127,7 +126,7 @@ impl Core {
             int_low_since: None,
             taken: 0,
             dropped: 0,
-            complaints: VecDeque::new(),
+            complaints: Complaints::default(),
         }
     }
 
@@ -374,12 +373,10 @@ impl Core {
 
     #[cold]
     pub(super) fn complain(&mut self, detail: impl FnOnce() -> String) {
-        if self.complaints.len() < COMPLAINTS_MAX {
-            self.complaints.push_back(detail());
-        }
+        self.complaints.add(detail);
     }
 
     pub(super) fn take_complaint(&mut self) -> Option<String> {
-        self.complaints.pop_front()
+        self.complaints.take()
     }
 }

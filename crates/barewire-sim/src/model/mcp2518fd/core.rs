@@ -4,8 +4,7 @@
 //! 1. [`Core::catch_up`] carries out what the chip does by itself, up to a time.
 //! 2. Whatever changes a flag calls [`Core::update`] with the time, at the end.
 
-use std::collections::VecDeque;
-
+use super::super::complaints::Complaints;
 use super::TX_PREPARE_CLOCKS;
 use super::clock::OSCILLATOR_STARTS_PS;
 use super::fifo::{Fifo, Kind};
@@ -125,7 +124,7 @@ pub(super) struct Core {
     pub(super) ecccon: u32,
     pub(super) eccstat: u32,
     pub(super) too_fast: bool,
-    complaints: VecDeque<String>,
+    complaints: Complaints<COMPLAINTS_MAX>,
 }
 
 impl Core {
@@ -177,7 +176,7 @@ impl Core {
             ecccon: 0,
             eccstat: 0,
             too_fast: false,
-            complaints: VecDeque::new(),
+            complaints: Complaints::default(),
         };
         core.lay_out();
         core.update(0);
@@ -470,13 +469,11 @@ impl Core {
 
     #[cold]
     pub(super) fn complain(&mut self, detail: impl FnOnce() -> String) {
-        if self.complaints.len() < COMPLAINTS_MAX {
-            self.complaints.push_back(detail());
-        }
+        self.complaints.add(detail);
     }
 
     pub(super) fn take_complaint(&mut self) -> Option<String> {
-        self.complaints.pop_front()
+        self.complaints.take()
     }
 
     /// How often a message may be tried: C1CON.RTXAT and TXAT; `None` for no limit.

@@ -29,10 +29,10 @@ mod wire;
 
 use core::fmt;
 use core::ops::Range;
-use std::collections::VecDeque;
 
 pub use part::{Part, Span, Times};
 
+use super::complaints::Complaints;
 use crate::chip::Ps;
 use part::{AddressWidth, Command, EraseUnit, ErrorBits, Op, StatusRegister};
 
@@ -185,7 +185,7 @@ pub struct Nor {
     erase_count: u64,
     /// Power was lost in an operation.
     dead: bool,
-    complaints: VecDeque<String>,
+    complaints: Complaints<COMPLAINTS_MAX>,
 }
 
 impl Nor {
@@ -236,7 +236,7 @@ impl Nor {
             program_count: 0,
             erase_count: 0,
             dead: false,
-            complaints: VecDeque::new(),
+            complaints: Complaints::default(),
             content,
             part,
         })
@@ -351,9 +351,7 @@ impl Nor {
 
     #[cold]
     fn complain(&mut self, what: fmt::Arguments<'_>) {
-        if self.complaints.len() < COMPLAINTS_MAX {
-            self.complaints.push_back(what.to_string());
-        }
+        self.complaints.add(|| what.to_string());
     }
 
     /// Ends the operation in progress once its time is over.

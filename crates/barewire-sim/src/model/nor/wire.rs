@@ -142,6 +142,6 @@ impl Chip for Nor {
     }
 
     fn take_complaint(&mut self) -> Option<String> {
-        self.complaints.pop_front()
+        self.complaints.take()
     }
 }

@@ -1,7 +1,6 @@
 //! The chip's state, which its SPI side and its PENIRQ pin share.
 
-use std::collections::VecDeque;
-
+use super::super::complaints::Complaints;
 use super::options::TouchOptions;
 use super::panel::{Drive, Panel, Pen, Stroke, decay};
 use crate::chip::{PS_PER_NS, Ps};
@@ -90,7 +89,7 @@ pub(super) struct Core {
     low_since: Option<Ps>,
     reference_since: Option<Ps>,
     random: u64,
-    complaints: VecDeque<String>,
+    complaints: Complaints<COMPLAINTS_MAX>,
 }
 
 impl Core {
@@ -106,7 +105,7 @@ impl Core {
             low_since: None,
             reference_since: None,
             random: options.seed,
-            complaints: VecDeque::new(),
+            complaints: Complaints::default(),
             options,
         };
         this.move_pen_irq();
@@ -281,12 +280,10 @@ impl Core {
 
     #[cold]
     pub(super) fn complain(&mut self, what: impl FnOnce() -> String) {
-        if self.complaints.len() < COMPLAINTS_MAX {
-            self.complaints.push_back(what());
-        }
+        self.complaints.add(what);
     }
 
     pub(super) fn take_complaint(&mut self) -> Option<String> {
-        self.complaints.pop_front()
+        self.complaints.take()
     }
 }
