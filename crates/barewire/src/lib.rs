@@ -44,7 +44,8 @@
 //! target.
 #![no_std]
 
-#[cfg(any(test, loom, shuttle))]
+// Where panics unwind there is a `std`, and `bus::panics` needs its `catch_unwind`.
+#[cfg(any(panic = "unwind", test, loom, shuttle))]
 extern crate std;
 
 pub mod bus;

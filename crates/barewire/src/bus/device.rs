@@ -3,7 +3,7 @@
 use core::fmt;
 
 use super::Bus;
-use super::lock::Held;
+use super::lock::{Held, Wire};
 use super::node::Kind;
 use super::prepared::{Prepared, PreparedMessage};
 use super::statistics::Path;
@@ -92,9 +92,11 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     /// # Errors
     /// A refused message ([`Controller::plan`]), of which nothing was clocked; or a timeout, with
     /// the transfer's index and the bytes clocked before it. CS is inactive in every case.
+    /// [`Error::WouldDeadlock`] if the caller's context has the bus, in a lock or because this is a
+    /// callback, and the platform tells contexts apart; without that it waits for itself, for ever.
     #[inline]
     pub fn sync(&self, message: &mut [Transfer<'_>]) -> Result<usize, MessageError> {
-        match self.bus.try_take_idle() {
+        match self.bus.try_acquire_idle() {
             Some(held) => self.run_held(held, message),
             None => self.run_queued(message),
         }
@@ -106,7 +108,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     /// # Errors
     /// [`Error::Busy`], or those of [`Device::sync`].
     pub fn try_sync(&self, message: &mut [Transfer<'_>]) -> Result<usize, MessageError> {
-        let Some(mut held) = self.bus.try_take() else {
+        let Some(mut held) = self.bus.try_acquire() else {
             return Err(MessageError::refused(Error::Busy, 0));
         };
         let planned = match plan_plain(&self.program, message) {
@@ -150,11 +152,11 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     /// Plans and runs a message, and keeps the bus.
     pub(super) fn run_planning(
         &self,
-        held: &mut Held<'_, C>,
+        wire: &mut Wire<'_, C>,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, MessageError> {
-        held.controller().plan(&self.program, message)?;
-        let ran = held.run(&self.program, message, Path::Immediate);
+        wire.controller().plan(&self.program, message)?;
+        let ran = wire.run(&self.program, message, Path::Immediate);
         ran.map_err(|unfinished| unfinished.explain(message))
     }
 
@@ -172,7 +174,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         if plan_plain(&self.program, message) {
             return Ok(());
         }
-        let held = self.bus.take();
+        let held = self.bus.acquire().map_err(|error| MessageError::refused(error, 0))?;
         let planned = held.controller().plan(&self.program, message);
         held.release();
         planned

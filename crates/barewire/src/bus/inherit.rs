@@ -1,326 +1,316 @@
-//! Priority inheritance: the bus's lock is a word of the platform's own.
+//! Priority inheritance: the wire and the queue are locks of the platform's own.
 //!
 //! # How it works
-//! The bus word keeps its tag [`INHERITS`](super::lock::INHERITS), so that the way in for an idle
-//! bus always fails and leads here; it is only the place where submitted messages are pushed. The
-//! lock is [`Bus::owner`](super::Bus), taken by a compare-and-swap from 0 to the caller's id and
-//! given back by one from the id to 0. A thread that waits does so in
-//! [`Inheritance::lock`](super::platform::Inheritance::lock) and lends the owner its priority.
+//! The bus word keeps its tag [`INHERITS`](super::word::INHERITS), so that no fast way in is ever
+//! taken and all lead here; it is only the place where nodes are pushed. Two words guard the rest,
+//! each acquired by a compare-and-swap from 0 to the caller's id and released by one from the id to
+//! 0: `wire_owner`, and, for a few steps at a time, `queue_owner`. A thread that waits for one does
+//! so in [`Inheritance::lock`](super::platform::Inheritance::lock) and lends its owner its priority.
 //!
 //! The holder runs its own message, and before it what its context submitted earlier, and no
 //! other: running others' messages under a borrowed priority would defeat inheritance. Submitted
-//! messages are run one at a time, by the worker or, without one, by whoever gives the bus back
-//! next, after it gave it back.
+//! messages are run one at a time, by the worker or, without one, by whoever releases the bus next,
+//! each in a turn of its own.
+//!
+//! A future cannot own a word, since it has no thread. If its poll does not find the wire free, it
+//! pushes a node; whoever releases the wire next takes out all such nodes and wakes their tasks,
+//! which try again. They are in no order among each other.
 //!
 //! # Ordering
-//! 1. A submitter pushes (release), then sets [`WAITERS`] on a lock that is taken: its owner
-//!    cannot give it back quickly, and looks at the queue afterwards. If it finds the lock free it
-//!    takes it, and runs the queue itself. So no submitted message is missed.
-//! 2. Taking the lock is an acquire, giving it back a release.
-//! 3. Whoever finds another at the queue says so in the same atomic, and that one looks once more.
+//! 1. A submitter pushes (release), then sets [`WAITERS`] on a wire that is owned: its owner cannot
+//!    release it by the short way, and looks at the queue afterwards. If the submitter finds the
+//!    wire free it serves the queue itself. So no submitted message is missed.
+//! 2. Acquiring a word is an acquire, releasing it a release.
+//! 3. The one who serves says so in the bus word, and stops by a compare-and-swap that fails if
+//!    anything was pushed: whoever finds the queue served need not wait for that.
 //!
 //! # Safety
-//! The owner of the lock is the holder of the bus.
-#![allow(unsafe_code, reason = "the owner of the lock is made the holder of the bus")]
+//! The owner of `wire_owner` has the wire, the owner of `queue_owner` has the queue.
+#![allow(unsafe_code, reason = "the owners of two words are made the holder and the tender")]
 
 use super::Bus;
-use super::atomic::Ordering;
-use super::lock::{BACKLOG, Held, IDLE, INHERITS, Pump, tagged};
-use super::node::{Kind, Node};
+use super::atomic::{AtomicU32, Ordering};
+use super::lock::{Held, Pump};
+use super::node::{Entry, Kind, Node, Task};
+use super::panics::{Panics, contain};
 use super::platform::{Inheritance, WAITERS};
-use super::pump::with_task;
 use super::queue::Queue;
-use super::statistics::Path;
-use crate::controller::{Controller, Program};
-use crate::spi::{MessageError, Transfer};
+use super::serve::{Right, Server};
+use super::word::{BACKLOG, TENDED, pushed, tagged, tags, untagged, update};
+use crate::controller::Controller;
 
-/// Nobody runs the queue.
-const IDLE_PUMP: u32 = 0;
-/// Somebody does.
-const PUMPING: u32 = 1;
-/// Somebody does, and somebody else wanted to meanwhile.
-const ASKED_AGAIN: u32 = 2;
+fn try_own(word: &AtomicU32, inheritance: &dyn Inheritance) -> bool {
+    word.compare_exchange(0, inheritance.id(), Ordering::Acquire, Ordering::Relaxed).is_ok()
+}
 
-impl<C: ?Sized> Bus<C> {
-    fn own_quickly(&self, inheritance: &dyn Inheritance) -> bool {
-        self.owner
-            .compare_exchange(0, inheritance.id(), Ordering::Acquire, Ordering::Relaxed)
-            .is_ok()
-    }
-
-    fn own(&self, inheritance: &dyn Inheritance) -> Held<'_, C> {
-        if !self.own_quickly(inheritance) {
-            inheritance.lock(&self.owner);
-        }
-        // SAFETY: module, Safety.
-        unsafe { self.held() }
-    }
-
-    /// Gives the lock back.
-    fn disown(&self, inheritance: &dyn Inheritance) {
-        let given = self
-            .owner
-            .compare_exchange(inheritance.id(), 0, Ordering::Release, Ordering::Relaxed)
-            .is_ok();
-        if !given {
-            inheritance.unlock(&self.owner);
-        }
-    }
-
-    /// Whether nothing was pushed and the queue is empty.
-    fn nothing_left(&self) -> bool {
-        self.word.load(Ordering::Acquire) == tagged(IDLE, INHERITS)
-    }
-
-    /// Has the lock's owner look at the queue when it gives the lock back. Returns the bus if
-    /// nobody owns it. (1.)
-    pub(super) fn force(&self, inheritance: &dyn Inheritance) -> Option<Held<'_, C>> {
-        loop {
-            let seen = self.owner.load(Ordering::Relaxed);
-            if seen == 0 {
-                if self.own_quickly(inheritance) {
-                    // SAFETY: module, Safety.
-                    return Some(unsafe { self.held() });
-                }
-            } else if seen & WAITERS != 0
-                || self
-                    .owner
-                    .compare_exchange(seen, seen | WAITERS, Ordering::Release, Ordering::Relaxed)
-                    .is_ok()
-            {
-                return None;
-            }
-        }
-    }
-
-    /// Gives back what a panic held; the queue is for whoever comes next.
-    pub(super) fn abandon_inherited(&self) {
-        if let Some(inheritance) = self.platform.inheritance() {
-            self.disown(inheritance);
-            self.ring();
-        }
+fn own_word(word: &AtomicU32, inheritance: &dyn Inheritance) {
+    if !try_own(word, inheritance) {
+        inheritance.lock(word);
     }
 }
 
-impl<C: ?Sized> Held<'_, C> {
-    /// Says in the word that there are messages in the queue. Turns do not count: whose it is comes
-    /// by itself.
-    fn tag_backlog(&mut self) {
-        if self.queue(|queue| queue.any(|task| task.kind != Kind::Offer)) {
-            let bus = self.bus();
-            let mut seen = bus.word.load(Ordering::Relaxed);
-            while let Err(now) = bus.word.compare_exchange_weak(
-                seen,
-                tagged(seen, BACKLOG),
-                Ordering::Release,
-                Ordering::Relaxed,
-            ) {
-                seen = now;
+fn disown(word: &AtomicU32, inheritance: &dyn Inheritance) {
+    let (release, relaxed) = (Ordering::Release, Ordering::Relaxed);
+    if word.compare_exchange(inheritance.id(), 0, release, relaxed).is_err() {
+        inheritance.unlock(word);
+    }
+}
+
+fn is_turn(task: &Task) -> bool {
+    task.kind == Kind::Turn
+}
+
+impl<C: ?Sized> Bus<C> {
+    /// Whether the caller owns the wire.
+    pub(super) fn owns_wire(&self, inheritance: &dyn Inheritance) -> bool {
+        self.wire_owner.load(Ordering::Relaxed) & !WAITERS == inheritance.id()
+    }
+
+    /// Releases the wire and looks at nothing else.
+    pub(super) fn release_wire(&self, inheritance: &dyn Inheritance) {
+        disown(&self.wire_owner, inheritance);
+    }
+
+    /// Has the wire's owner look at the queue when it releases the wire. Whether nobody owns it.
+    /// (Ordering 1.)
+    pub(super) fn alert_owner(&self) -> bool {
+        let mut seen = self.wire_owner.load(Ordering::Relaxed);
+        let (release, relaxed) = (Ordering::Release, Ordering::Relaxed);
+        while seen != 0 && seen & WAITERS == 0 {
+            match self.wire_owner.compare_exchange_weak(seen, seen | WAITERS, release, relaxed) {
+                Ok(_) => return false,
+                Err(now) => seen = now,
             }
         }
+        seen == 0
     }
 }
 
 impl<C: Controller + ?Sized> Bus<C> {
-    /// Takes the bus if it is free and nothing waits, which may be the caller's own.
-    pub(super) fn try_take_inherited(&self, inheritance: &dyn Inheritance) -> Option<Held<'_, C>> {
-        if !self.own_quickly(inheritance) {
-            return None;
-        }
+    /// Lets `f` have the queue, with what was pushed in it.
+    fn with_queue<R>(
+        &self,
+        inheritance: &dyn Inheritance,
+        panics: &mut Panics,
+        f: impl FnOnce(&mut Queue) -> R,
+    ) -> R {
+        own_word(&self.queue_owner, inheritance);
         // SAFETY: module, Safety.
-        let held = unsafe { self.held() };
-        if self.nothing_left() {
+        let mut tended = unsafe { self.tended() };
+        tended.gather(panics);
+        let (value, empty) = tended.queue(|queue| (f(queue), queue.is_empty()));
+        if !empty {
+            let _ = update(&self.word, Ordering::Release, |seen| Some(tagged(seen, BACKLOG)));
+        }
+        disown(&self.queue_owner, inheritance);
+        value
+    }
+
+    fn acquire_wire(&self, inheritance: &dyn Inheritance) -> Held<'_, C> {
+        own_word(&self.wire_owner, inheritance);
+        // SAFETY: module, Safety.
+        unsafe { self.held() }
+    }
+
+    fn try_acquire_wire_inherited(&self, inheritance: &dyn Inheritance) -> Option<Held<'_, C>> {
+        // SAFETY: module, Safety.
+        try_own(&self.wire_owner, inheritance).then(|| unsafe { self.held() })
+    }
+
+    /// Whether nothing was pushed and the queue is empty.
+    fn is_empty_inherited(&self) -> bool {
+        let word = self.word.load(Ordering::Acquire);
+        pushed(word).is_null() && tags(word) & BACKLOG == 0
+    }
+
+    /// Acquires the bus if it is free and nothing waits, which may be the caller's own.
+    pub(super) fn try_acquire_inherited(
+        &self,
+        inheritance: &dyn Inheritance,
+    ) -> Option<Held<'_, C>> {
+        let held = self.try_acquire_wire_inherited(inheritance)?;
+        if self.is_empty_inherited() {
             return Some(held);
         }
-        held.release_inherited();
+        held.release();
         None
     }
 
-    /// Takes the bus, and runs what the caller's context submitted before.
-    pub(super) fn take_inherited(&self, inheritance: &dyn Inheritance) -> Held<'_, C> {
-        let held = self.own(inheritance);
-        self.run_own(held)
+    /// Acquires the bus, and runs what the caller's context submitted before.
+    pub(super) fn acquire_inherited(
+        &self,
+        inheritance: &dyn Inheritance,
+        panics: &mut Panics,
+    ) -> Held<'_, C> {
+        let held = self.acquire_wire(inheritance);
+        self.run_own(inheritance, held, panics)
     }
 
-    /// The same if the bus is free: for a future whose turn nobody can keep for it. Futures that
-    /// wait at the same time are in no order among each other here.
-    pub(super) fn take_free_inherited(&self, inheritance: &dyn Inheritance) -> Option<Held<'_, C>> {
-        if !self.own_quickly(inheritance) {
-            return None;
-        }
-        // SAFETY: module, Safety.
-        let held = unsafe { self.held() };
-        Some(self.run_own(held))
+    /// The same if the wire is free: for a future.
+    pub(super) fn poll_acquire_inherited(
+        &self,
+        inheritance: &dyn Inheritance,
+        panics: &mut Panics,
+    ) -> Option<Held<'_, C>> {
+        let held = self.try_acquire_wire_inherited(inheritance)?;
+        Some(self.run_own(inheritance, held, panics))
     }
 
-    /// Takes a node back that was just pushed by whoever holds the bus now.
-    pub(super) fn take_back_inherited<'b>(
+    fn run_own<'b>(
         &'b self,
+        inheritance: &dyn Inheritance,
         mut held: Held<'b, C>,
-        node: &Node,
+        panics: &mut Panics,
     ) -> Held<'b, C> {
-        held.gather();
-        held.queue(|queue| queue.take_if(|queued, _| core::ptr::eq(queued, node)));
-        node.set_free();
-        held.tag_backlog();
-        self.run_own(held)
-    }
-
-    fn run_own<'b>(&'b self, mut held: Held<'b, C>) -> Held<'b, C> {
-        if !self.nothing_left() {
-            let context = self.context();
-            held.gather();
-            while let Some(node) =
-                held.queue(|queue| queue.take_if(|_, task| task.context == context))
-            {
-                held.run_or_remove(node);
+        if self.is_empty_inherited() {
+            return held;
+        }
+        let context = self.context();
+        let is_own = |task: &Task| task.context == context && !is_turn(task);
+        // Those of now: one that is queued again comes after the caller's own.
+        let count = self.with_queue(inheritance, panics, |queue| queue.count(is_own));
+        for _ in 0..count {
+            let own = |queue: &mut Queue| queue.take_if(|_, task| is_own(task));
+            let Some(entry) = self.with_queue(inheritance, panics, own) else { break };
+            if !self.run_inherited(held, entry, panics) {
+                own_word(&self.wire_owner, inheritance);
             }
-            held.tag_backlog();
+            // SAFETY: it is still ours, or again.
+            held = unsafe { self.held() };
         }
         held
     }
 
-    /// Runs a message in the caller's turn.
-    pub(super) fn run_inherited(
+    /// Runs one message. Whether the wire is still ours: it was released if a waker was called.
+    fn run_inherited(&self, held: Held<'_, C>, entry: Entry, panics: &mut Panics) -> bool {
+        let mut server = Server::new(held, 0, panics);
+        if let Err(payload) = contain(|| server.run_or_remove(entry)) {
+            server.panics.add(payload);
+            server.settle_left();
+        }
+        server.right == Right::Holds
+    }
+
+    /// Takes a cancelled node out of the queue, if it is there.
+    pub(super) fn take_out_inherited(
         &self,
         inheritance: &dyn Inheritance,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-        kind: Kind,
-    ) -> Result<usize, MessageError> {
-        let mut held = self.take_inherited(inheritance);
-        let ran = held.run_kind(program, message, kind, Path::Immediate);
-        held.release_inherited();
-        ran
-    }
-
-    /// Takes out of the queue what is cancelled.
-    pub(super) fn sweep_inherited(&self) {
-        let Some(inheritance) = self.platform.inheritance() else { return };
-        let mut held = self.own(inheritance);
-        held.gather();
-        held.sweep();
-        held.tag_backlog();
-        held.release_inherited();
-    }
-
-    /// One that was to try again does not: the next may.
-    pub(super) fn pass_turn_inherited(&self) {
-        if let Some(inheritance) = self.platform.inheritance() {
-            self.own(inheritance).release_inherited();
+        node: &Node,
+        panics: &mut Panics,
+    ) {
+        let is_it = |queued: &Node, _: &Task| core::ptr::eq(queued, node);
+        if let Some(entry) = self.with_queue(inheritance, panics, |queue| queue.take_if(is_it)) {
+            // Its owner is the caller: nobody is to be woken by it.
+            let wakeup = entry.settle_removed();
+            panics.contain(|| drop(wakeup.waker));
         }
     }
 
-    /// Runs what is queued, each message in a turn of its own, unless somebody does already. One at
-    /// a time: several would take the bus from each other, and from those they want to serve, just
-    /// to look at the queue. (3.)
-    pub(super) fn pump_inherited(&self) -> usize {
-        let Some(inheritance) = self.platform.inheritance() else { return 0 };
-        let mut seen = IDLE_PUMP;
-        while let Err(now) = self.pumping.compare_exchange_weak(
-            seen,
-            if seen == IDLE_PUMP { PUMPING } else { ASKED_AGAIN },
-            Ordering::AcqRel,
-            Ordering::Relaxed,
-        ) {
-            seen = now;
-        }
-        if seen != IDLE_PUMP {
+    /// Serves what is queued, each message in a turn of its own, unless somebody does already.
+    /// Returns how many ran. (Ordering 3.)
+    pub(super) fn serve_inherited(
+        &self,
+        inheritance: &dyn Inheritance,
+        panics: &mut Panics,
+    ) -> usize {
+        let begin = |seen| (tags(seen) & TENDED == 0).then(|| tagged(seen, TENDED));
+        if update(&self.word, Ordering::AcqRel, begin).is_err() {
             return 0;
         }
-        let mut ran = 0;
+        let mut served = 0;
         loop {
-            while !self.nothing_left() {
-                let mut held = self.own(inheritance);
-                held.gather();
-                if let Some(node) = held.take_next_message() {
-                    held.run_or_remove(node);
-                    ran += 1;
+            match contain(|| self.serve_one(inheritance, panics)) {
+                Ok(Some(ran)) => served += usize::from(ran),
+                Ok(None) => return served,
+                Err(payload) => {
+                    // The platform's: the queue is left to whoever comes next.
+                    panics.add(payload);
+                    let stop = |seen| Some(untagged(seen, TENDED));
+                    let _ = update(&self.word, Ordering::AcqRel, stop);
+                    return served;
                 }
-                held.give_back_inherited(inheritance);
             }
-            let done = self.pumping.compare_exchange(
-                PUMPING,
-                IDLE_PUMP,
-                Ordering::AcqRel,
-                Ordering::Relaxed,
-            );
-            if done.is_ok() {
-                return ran;
-            }
-            self.pumping.swap(PUMPING, Ordering::AcqRel);
         }
+    }
+
+    /// Runs the next message, if any: whether it did. `None` when there was nothing left, and the
+    /// caller does not serve any longer.
+    fn serve_one(&self, inheritance: &dyn Inheritance, panics: &mut Panics) -> Option<bool> {
+        let messages = |queue: &mut Queue| queue.count(|task| !is_turn(task));
+        if self.with_queue(inheritance, panics, messages) == 0 {
+            let stop = |seen| pushed(seen).is_null().then(|| untagged(seen, TENDED));
+            return update(&self.word, Ordering::AcqRel, stop).is_err().then_some(false);
+        }
+        let held = self.acquire_wire(inheritance);
+        let entry = self.with_queue(inheritance, panics, take_next_message);
+        let (ran, keeps) = match entry {
+            Some(entry) => (true, self.run_inherited(held, entry, panics)),
+            None => (false, true),
+        };
+        if keeps {
+            self.release_wire(inheritance);
+        }
+        self.wake_turns(inheritance, panics);
+        Some(ran)
+    }
+
+    /// Wakes the futures that found the wire owned: all that are queued now, and each outside any
+    /// lock. Returns how many messages are queued.
+    fn wake_turns(&self, inheritance: &dyn Inheritance, panics: &mut Panics) -> usize {
+        let both = |queue: &mut Queue| (queue.count(is_turn), queue.count(|task| !is_turn(task)));
+        let (turns, messages) = self.with_queue(inheritance, panics, both);
+        for _ in 0..turns {
+            let turn = |queue: &mut Queue| queue.take_if(|_, task| is_turn(task));
+            let Some(entry) = self.with_queue(inheritance, panics, turn) else { break };
+            if let Some(waker) = entry.settle_removed().waker {
+                panics.contain(|| waker.wake());
+            }
+        }
+        messages
     }
 }
 
 impl<C: Controller + ?Sized> Held<'_, C> {
-    /// Whose turn it is that cannot be handed the lock, since it has no thread, tries again.
-    fn run_or_remove(&mut self, node: *const Node) {
-        // SAFETY: the node is out of the queue and not settled.
-        let cancelled = unsafe { &*node }.is_cancelled();
-        // SAFETY: likewise.
-        if cancelled || unsafe { with_task(node, |task| task.kind) } == Kind::Offer {
-            // SAFETY: it is out of the queue.
-            unsafe { Node::settle_removed(node, self.bus().platform) };
-        } else {
-            self.run_node(node);
-        }
-    }
-
-    /// Takes the next message out of the queue; turns stay.
-    fn take_next_message(&mut self) -> Option<*const Node> {
-        self.queue(|queue| {
-            let mut turns = Queue::new();
-            let message = loop {
-                match queue.take_next() {
-                    Some(node) if is_turn(node) => {
-                        // SAFETY: it is queued, and in no list.
-                        unsafe { turns.add(node) };
-                    }
-                    message => break message,
-                }
-            };
-            while let Some(turn) = turns.take_next() {
-                // SAFETY: likewise.
-                unsafe { queue.add(turn) };
-            }
-            message
-        })
-    }
-
-    /// Gives the bus back, and has the first whose turn it is try again: one, and not before the
-    /// bus is free, or all would find it taken for the sake of the others, and come back for ever.
-    /// Who tries again gives the bus back too, and so each comes to its turn.
-    fn give_back_inherited(mut self, inheritance: &dyn Inheritance) {
+    /// Releases the bus, and sees to what was submitted meanwhile. Never unwinds.
+    pub(super) fn release_inherited(self, inheritance: &dyn Inheritance, panics: &mut Panics) {
         let bus = self.bus();
-        let turn = self.queue(|queue| queue.take_if(|_, task| task.kind == Kind::Offer));
-        self.tag_backlog();
         self.pass_on();
-        bus.disown(inheritance);
-        if let Some(node) = turn {
-            // SAFETY: it is out of the queue.
-            unsafe { Node::settle_removed(node, bus.platform) };
-        }
-    }
-
-    /// Gives the bus back, and sees to what was submitted meanwhile.
-    pub(super) fn release_inherited(self) {
-        let bus = self.bus();
-        let Some(inheritance) = bus.platform.inheritance() else { return };
-        self.give_back_inherited(inheritance);
-        if !bus.nothing_left() {
-            match bus.pump {
-                Pump::Worker => bus.ring(),
-                _ => {
-                    bus.pump_inherited();
+        let released = contain(|| {
+            bus.release_wire(inheritance);
+            if !bus.is_empty_inherited() && bus.wake_turns(inheritance, panics) > 0 {
+                match bus.pump {
+                    Pump::Worker => panics.insist(|| bus.ring()),
+                    _ => {
+                        bus.serve_inherited(inheritance, panics);
+                    }
                 }
             }
+        });
+        released.unwrap_or_else(|payload| panics.add(payload));
+    }
+}
+
+impl<C: Controller + ?Sized> Server<'_, '_, C> {
+    fn run_or_remove(&mut self, entry: Entry) {
+        if entry.is_cancelled() {
+            self.wake(entry.settle_removed());
+        } else {
+            self.run(entry);
         }
     }
 }
 
-/// Whether a queued node is a turn.
-fn is_turn(node: *const Node) -> bool {
-    // SAFETY: the caller holds the bus, and took the node out of its queue.
-    unsafe { with_task(node, |task| task.kind) == Kind::Offer }
+/// Takes the next message out of the queue; turns stay.
+fn take_next_message(queue: &mut Queue) -> Option<Entry> {
+    let mut turns = Queue::new();
+    let message = loop {
+        match queue.take_next() {
+            Some(entry) if entry.is_turn() => turns.add(entry),
+            message => break message,
+        }
+    };
+    while let Some(turn) = turns.take_next() {
+        queue.add(turn);
+    }
+    message
 }

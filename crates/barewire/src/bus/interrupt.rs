@@ -3,81 +3,142 @@
 //! # How it works
 //! On a bus with [`Pump::Interrupt`](super::Pump::Interrupt) the holder begins a queued message
 //! ([`Controller::start`]) and, if that does not finish in the call, leaves it *flying*: the bus
-//! stays taken, and nobody attends to it until the interrupt comes. [`Bus::interrupt`] then goes
-//! on with it, and with the queue.
+//! stays held, and nobody attends to it until the interrupt comes. [`Bus::interrupt`] then goes on
+//! with it, and with the queue.
 //!
-//! A lost interrupt loses no message: whoever waits for the bus looks after the flight as well,
-//! and finds its deadline passed in the end.
+//! A lost interrupt loses no message: a thread that waits for the bus attends to the flight
+//! instead of sleeping, and finds its deadline passed in the end.
+//!
+//! The flight's word says whether a message flies and whether threads sleep on it, and counts its
+//! changes. Threads that wait on such a bus all sleep on it, so that they wake up for a flight as
+//! well as for their own message.
 //!
 //! # Ordering
-//! 1. The flight is published, with a release, after everything else; the controller's interrupt
-//!    is unmasked in the same critical section ([`Platform::masked`]), so that on one processor
-//!    the handler cannot come in between. A level-triggered interrupt that another processor
-//!    takes in between finds nothing to attend to and comes again.
-//! 2. Whoever attends to it takes it with an acquire; there is one at a time.
+//! 1. The flight is published, with a release, after everything else, and taken with an acquire.
+//!    One at a time attends to it.
+//! 2. Arming the block and publishing are one critical section ([`Platform::masked`]), and so are
+//!    taking the flight and the controller's [`resume`](Controller::resume), which silences the
+//!    block. So on one processor the handler never finds its interrupt raised and the flight taken
+//!    by the code it interrupted: a level-triggered line would bring it back for ever. A handler
+//!    of another processor may find that; the line goes down while it comes back.
 //!
 //! # Safety
-//! Whoever takes the flight is the holder of the bus: who left it flying gave that up.
+//! Who takes the flight is the holder of the bus: who left it flying gave that up.
 #![allow(unsafe_code, reason = "the flight's taker is made the holder of the bus")]
 
-#[cfg(doc)]
-use super::Platform;
+use core::ptr;
 use core::task::Poll;
 
 use super::Bus;
-use super::atomic::Ordering;
-use super::lock::{Held, Pump};
-use super::node::{Kind, Node};
-use super::pump::{Job, job, with_task};
+use super::atomic::{AtomicU32, Ordering};
+use super::lock::Pump;
+use super::node::{Entry, Job, Node};
+use super::panics::{Panics, contain};
+#[cfg(doc)]
+use super::platform::Platform;
+use super::serve::{Right, SERVE_MAX, Server, plan};
 use crate::controller::{Controller, Unfinished};
 
-/// Nothing flies, or somebody attends to it.
-const ATTENDED: u32 = 0;
 /// A message is on the wire and waits for its interrupt.
 const FLYING: u32 = 1;
+/// Threads sleep on the flight's word.
+const SLEEPERS: u32 = 2;
+/// One change of the word; the bits above count them.
+const CHANGE: u32 = 4;
 
-impl<C: Controller + ?Sized> Held<'_, C> {
-    /// Begins a queued message. The bus is no longer ours if it flies.
-    pub(super) fn start_node(mut self, node: *const Node) -> Option<Self> {
-        // SAFETY: the node is out of the queue and not settled.
-        let Job { program, message, .. } = unsafe { job(node) };
-        // SAFETY: likewise.
-        let kind = unsafe { with_task(node, |task| task.kind) };
-        if kind == Kind::Unplanned
-            && let Err(refused) = self.controller().plan(program, message)
-        {
-            self.finish_refused(node, refused);
-            return Some(self);
+/// Changes the word; what it was. Lock-free: a round fails only because another succeeded.
+fn update(
+    word: &AtomicU32,
+    order: Ordering,
+    mut to: impl FnMut(u32) -> Option<u32>,
+) -> Option<u32> {
+    let mut seen = word.load(Ordering::Relaxed);
+    loop {
+        match word.compare_exchange_weak(seen, to(seen)?, order, Ordering::Relaxed) {
+            Ok(_) => return Some(seen),
+            Err(now) => seen = now,
         }
-        let polled = self.controller_mut().start(program, message);
-        self.land(node, polled)
+    }
+}
+
+impl<C: ?Sized> Bus<C> {
+    /// Wakes the threads that sleep on the flight's word: a message was settled, or flies.
+    #[cold]
+    pub(super) fn wake_for_flight(&self, panics: &mut Panics) {
+        let stir = |seen: u32| Some(seen.wrapping_add(CHANGE) & !SLEEPERS);
+        let seen = update(&self.flight, Ordering::Release, stir);
+        if seen.is_some_and(|seen| seen & SLEEPERS != 0) {
+            panics.insist(|| self.platform.wake(&self.flight));
+        }
     }
 
-    /// Finishes the message, or lets it fly.
-    fn land(mut self, node: *const Node, polled: Poll<Result<usize, Unfinished>>) -> Option<Self> {
-        let bus = self.bus();
-        // SAFETY: the node is out of the queue and not settled.
-        let Job { program, message, path } = unsafe { job(node) };
-        if let Poll::Ready(ran) = polled {
-            self.count(program, message, path, ran);
-            self.finish(node, ran);
-            return Some(self);
+    /// Sleeps until something changes, unless there is something to attend to.
+    pub(super) fn sleep_on_flight(&self, node: &Node) {
+        let seen = self.flight.load(Ordering::Acquire);
+        // From `set_asleep` on whoever settles the node changes the word.
+        if seen & FLYING != 0 || node.set_asleep().is_none() {
+            return;
         }
-        bus.flying.with_mut(|flying| {
+        let asleep = seen | SLEEPERS;
+        let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
+        if seen == asleep || self.flight.compare_exchange(seen, asleep, success, failure).is_ok() {
+            self.platform.wait(&self.flight, asleep);
+        }
+    }
+}
+
+impl<C: Controller + ?Sized> Server<'_, '_, C> {
+    /// Begins a message. The bus is no longer the server's if it flies.
+    pub(super) fn start(&mut self, entry: Entry) {
+        let mut wire = self.wire();
+        let entry = self.entry.insert(entry);
+        if plan(&wire, entry) {
+            let Job { program, message, .. } = entry.job();
+            let polled = wire.controller_mut().start(program, message);
+            if self.land(polled).is_pending() {
+                let bus = self.bus;
+                bus.platform.masked(&mut || self.fly());
+                bus.wake_for_flight(self.panics);
+                return;
+            }
+        }
+        self.end();
+    }
+
+    /// Goes on with the message that flew.
+    fn resume(&mut self, entry: Entry) {
+        let mut wire = self.wire();
+        let entry = self.entry.insert(entry);
+        let Job { program, message, .. } = entry.job();
+        let polled = wire.controller_mut().resume(program, message);
+        if self.land(polled).is_pending() {
+            self.fly();
+        }
+    }
+
+    /// Takes note of how a message ended, if it has.
+    fn land(&mut self, polled: Poll<Result<usize, Unfinished>>) -> Poll<()> {
+        let wire = self.wire();
+        polled.map(|ran| {
+            if let Some(entry) = &mut self.entry {
+                let Job { program, message, path } = entry.job();
+                wire.count(program, message, path, ran);
+                entry.with_task(|task| task.ran = ran);
+            }
+        })
+    }
+
+    /// Lets the message fly. The interrupt is masked. (Ordering 2.)
+    fn fly(&mut self) {
+        self.wire().controller_mut().arm();
+        let node = self.entry.take().map_or(ptr::null(), Entry::into_node);
+        self.bus.flying.with_mut(|flying| {
             // SAFETY: the flight is the holder's.
             unsafe { *flying = node }
         });
-        let platform = bus.platform;
-        let mut held = Some(self);
-        platform.masked(&mut || {
-            if let Some(mut held) = held.take() {
-                held.controller_mut().arm();
-                held.pass_on();
-                // 1.
-                bus.flight.store(FLYING, Ordering::Release);
-            }
-        });
-        None
+        self.right = Right::Gone;
+        let publish = |seen: u32| Some(seen.wrapping_add(CHANGE) | FLYING);
+        update(&self.bus.flight, Ordering::Release, publish);
     }
 }
 
@@ -89,35 +150,50 @@ impl<C: Controller + ?Sized> Bus<C> {
     /// May be called at any time and by anybody, a timer for instance, who wants a message whose
     /// interrupt was lost to end with its timeout.
     pub fn interrupt(&self) -> bool {
-        // 2.
-        if self
-            .flight
-            .compare_exchange(FLYING, ATTENDED, Ordering::Acquire, Ordering::Relaxed)
-            .is_err()
-        {
-            return false;
-        }
-        // SAFETY: module, Safety.
-        let mut held = unsafe { self.held() };
-        let node = self.flying.with(|flying| {
-            // SAFETY: the flight is the holder's.
-            unsafe { *flying }
-        });
-        // SAFETY: a flying node is not settled.
-        let Job { program, message, .. } = unsafe { job(node) };
-        let polled = held.controller_mut().resume(program, message);
-        if let Some(held) = held.land(node, polled) {
-            held.pump();
-        }
-        true
+        let mut panics = Panics::none();
+        let attended = self.attend_flight(&mut panics);
+        panics.raise();
+        attended
     }
 
-    /// What somebody who waits for the bus does between two looks; whether it may sleep then.
-    pub(super) fn attend_flight(&self) -> bool {
-        if self.pump == Pump::Interrupt {
-            self.interrupt();
+    /// [`Bus::interrupt`], its panics kept for later.
+    pub(super) fn attend_flight(&self, panics: &mut Panics) -> bool {
+        if self.pump != Pump::Interrupt || self.flight.load(Ordering::Relaxed) & FLYING == 0 {
             return false;
         }
+        let mut server = None;
+        let mut kept = Some(panics);
+        let masked = contain(|| {
+            self.platform.masked(&mut || {
+                let take =
+                    |seen: u32| (seen & FLYING != 0).then(|| seen.wrapping_add(CHANGE) & !FLYING);
+                if update(&self.flight, Ordering::Acquire, take).is_none() {
+                    return;
+                }
+                let Some(panics) = kept.take() else { return };
+                // SAFETY: module, Safety.
+                let held = unsafe { self.held() };
+                let node = self.flying.with(|flying| {
+                    // SAFETY: the flight is the holder's.
+                    unsafe { *flying }
+                });
+                // SAFETY: a flying node is queued and in no list.
+                let entry = unsafe { Entry::new(node) };
+                server.insert(Server::new(held, SERVE_MAX, panics)).resume(entry);
+            });
+        });
+        let Some(mut server) = server else {
+            if let (Err(payload), Some(panics)) = (masked, kept) {
+                panics.add(payload);
+            }
+            return false;
+        };
+        match masked {
+            // It has ended, or flies again.
+            Ok(()) => server.end(),
+            Err(payload) => server.panics.add(payload),
+        }
+        server.serve();
         true
     }
 }

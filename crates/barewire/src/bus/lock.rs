@@ -1,76 +1,35 @@
-//! The bus: its word, and the controller that the word guards.
+//! The bus: a controller, and the rights to drive it and to have its queue.
 //!
 //! # How it works
-//! The word is [`IDLE`], or the address of the node pushed last with tags in its low bits:
-//! [`HELD`] while somebody drives the bus, [`BACKLOG`] if the holder's queue is not empty,
-//! [`SWEEP`] if somebody wants a node out of it, [`OFFERED`] while a future is to be polled for its
-//! turn (see [`super::offer`]), [`INHERITS`] for a bus whose lock is another word
-//! (see [`super::inherit`]). Taking an idle bus is one compare-and-swap from [`IDLE`] to [`HELD`],
-//! giving it back one from [`HELD`] to [`IDLE`]; whatever else is to be done makes one of the two
-//! fail, and is in [`super::pump`].
-//!
-//! # Ordering
-//! 1. Taking is an acquire: the taker sees every write of the holder before.
-//! 2. Giving back is a release, and fails if something was pushed. An unconditional exchange would
-//!    free the bus first and find the pushed messages then: in between a newcomer, of the very
-//!    context that pushed one, could overtake them.
-//! 3. The holder alone touches the controller and the queue.
+//! [`Wire`] is the right to drive the controller, [`Tended`] the right to the queue, [`Held`] both.
+//! Acquiring an idle bus is one compare-and-swap of the [word](super::word), releasing it another;
+//! whatever else is to be done makes one of the two fail, and is in [`super::acquire`] and
+//! [`super::serve`].
 //!
 //! # Safety
-//! There is at most one holder: only the compare-and-swaps that set [`HELD`] or clear [`OFFERED`]
-//! make one, and only the holder clears the one and sets the other, or passes what it holds on to
-//! exactly one other.
+//! There is at most one `Wire` and one `Tended` of a bus: who may make one is in the word's
+//! diagram, and who passes one on forgets it.
 #![allow(unsafe_code, reason = "the controller lies in an UnsafeCell that the bus word guards")]
 
 use core::cell::UnsafeCell;
-// Not a checker's: a flag that nothing depends on.
 use core::fmt;
 use core::mem;
+use core::ops::{Deref, DerefMut};
 use core::ptr;
-use core::sync::atomic::AtomicBool;
+// Not a checker's: a flag that nothing depends on, and a word that each context only compares with
+// itself.
+use core::sync::atomic::{AtomicBool, AtomicUsize};
 
 use super::Device;
 use super::atomic::{AtomicPtr, AtomicU32, Cell, Ordering};
-use super::node::Node;
+use super::node::{Kind, Node};
 use super::platform::{Platform, Spin};
 use super::queue::Queue;
+use super::serve::SERVE_MAX;
 use super::statistics::{Counters, Path, Statistics};
+use super::word::{HOLDER, IDLE, INHERITED, LOCK};
 use crate::controller::{Controller, Program, Unfinished};
-use crate::spi::{Error, Settings, Transfer};
-
-/// Nobody drives the bus, and nothing is queued.
-pub(super) const IDLE: *mut Node = ptr::null_mut();
-/// Somebody drives the bus, and nothing else is said.
-pub(super) const HELD_ALONE: *mut Node = ptr::without_provenance_mut(HELD);
-/// Tag: somebody drives the bus.
-pub(super) const HELD: usize = 1;
-/// Tag: the holder's queue is not empty.
-pub(super) const BACKLOG: usize = 2;
-/// Tag: somebody wants a node out of the queue.
-pub(super) const SWEEP: usize = 4;
-/// Tag, always set: the lock is another word.
-pub(super) const INHERITS: usize = 8;
-/// Tag, beside [`HELD`]: the bus is offered to a future; whoever clears this is the holder.
-pub(super) const OFFERED: usize = 16;
-const TAGS: usize = HELD | BACKLOG | SWEEP | INHERITS | OFFERED;
-
-const _: () = assert!(mem::align_of::<Node>() > TAGS, "a node's address leaves room for the tags");
-
-pub(super) fn tags(word: *mut Node) -> usize {
-    word.addr() & TAGS
-}
-
-pub(super) fn node(word: *mut Node) -> *const Node {
-    word.map_addr(|address| address & !TAGS)
-}
-
-pub(super) fn tagged(node: *const Node, tags: usize) -> *mut Node {
-    node.cast_mut().map_addr(|address| address | tags)
-}
-
-pub(super) fn untagged(word: *mut Node, tags: usize) -> *mut Node {
-    word.map_addr(|address| address & !tags)
-}
+use crate::spi::{Error, MessageError, Settings, Transfer};
 
 /// Who runs what is submitted to a bus and not waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,15 +54,18 @@ pub struct Bus<C: ?Sized> {
     counting: AtomicBool,
     pub(super) platform: &'static dyn Platform,
     pub(super) pump: Pump,
-    /// Whether the platform tells contexts apart.
+    /// Whether the platform is asked for contexts.
     contexts: bool,
+    /// The context of the lock, or of the callback, that has the bus; 0 if there is none, or it is
+    /// not known.
+    user: AtomicUsize,
     /// Rung for the worker; odd while it sleeps.
     pub(super) bell: AtomicU32,
-    /// The word of [`super::inherit`].
-    pub(super) owner: AtomicU32,
-    /// Who of [`super::inherit`] runs the queue.
-    pub(super) pumping: AtomicU32,
-    /// What of [`super::interrupt`] is going on.
+    /// With [inheritance](super::inherit): who has the wire.
+    pub(super) wire_owner: AtomicU32,
+    /// With inheritance: who has the queue.
+    pub(super) queue_owner: AtomicU32,
+    /// Whether a message [flies](super::interrupt).
     pub(super) flight: AtomicU32,
     /// The message on the wire while nobody attends to it.
     pub(super) flying: Cell<*const Node>,
@@ -112,8 +74,8 @@ pub struct Bus<C: ?Sized> {
     pub(super) controller: UnsafeCell<C>,
 }
 
-// SAFETY: controller, queue and flying are the holder's (module, Safety), one thread's at a time,
-// so sharing the bus only ever sends the controller between threads. Nodes are made to be shared.
+// SAFETY: controller, queue and flying are one thread's at a time (module, Safety), so sharing the
+// bus only ever sends the controller between threads. Nodes are made to be shared.
 unsafe impl<C: ?Sized + Send> Sync for Bus<C> {}
 // SAFETY: nodes in the queue stay where they are, and are made to be used from any thread.
 unsafe impl<C: ?Sized + Send> Send for Bus<C> {}
@@ -136,9 +98,10 @@ macro_rules! bus {
             platform: $platform,
             pump: Pump::Caller,
             contexts: $contexts,
+            user: AtomicUsize::new(0),
             bell: AtomicU32::new(0),
-            owner: AtomicU32::new(0),
-            pumping: AtomicU32::new(0),
+            wire_owner: AtomicU32::new(0),
+            queue_owner: AtomicU32::new(0),
             flight: AtomicU32::new(0),
             flying: Cell::new(ptr::null()),
             queue: Cell::new(Queue::new()),
@@ -164,7 +127,7 @@ impl<C> Bus<C> {
     /// A bus whose users wait as `platform` has it, with priority inheritance if it has that.
     pub fn with_platform(controller: C, platform: &'static dyn Platform) -> Self {
         let inherits = platform.inheritance().is_some();
-        bus!(controller, platform, tagged(IDLE, if inherits { INHERITS } else { 0 }), true)
+        bus!(controller, platform, if inherits { INHERITED } else { IDLE }, true)
     }
 
     /// The same, with who runs what is submitted.
@@ -199,10 +162,11 @@ impl<C: ?Sized> Bus<C> {
         self.counting.store(counting, Ordering::Relaxed);
     }
 
-    /// What was counted.
+    /// What was counted. Never waits for a message that is being counted: may be called from any
+    /// handler.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
-        self.counters.read(self.platform)
+        self.counters.read()
     }
 
     /// The caller's context.
@@ -211,14 +175,65 @@ impl<C: ?Sized> Bus<C> {
         if self.contexts { self.platform.context() } else { 0 }
     }
 
-    /// Takes an idle bus.
+    /// Notes that the caller's context has the bus while user code runs.
+    pub(super) fn set_user(&self) {
+        if self.contexts {
+            self.user.store(self.platform.context(), Ordering::Relaxed);
+        }
+    }
+
+    /// That user code ended.
+    pub(super) fn clear_user(&self) {
+        self.user.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether the caller would wait for itself: its own context has the bus. Where contexts are
+    /// not told apart this is never said.
+    pub(super) fn is_ours(&self) -> bool {
+        if let Some(inheritance) = self.platform.inheritance() {
+            return self.owns_wire(inheritance);
+        }
+        let user = self.user.load(Ordering::Relaxed);
+        user != 0 && user == self.context()
+    }
+
+    /// The wire as whoever has it has it.
+    ///
+    /// # Safety
+    /// The caller has the wire, and no other `Wire`.
     #[inline]
-    pub(super) fn try_take_idle(&self) -> Option<Held<'_, C>> {
+    pub(super) unsafe fn wire(&self) -> Wire<'_, C> {
+        Wire { bus: self }
+    }
+
+    /// The queue as a tender has it.
+    ///
+    /// # Safety
+    /// The caller has the queue, and no other `Tended`.
+    #[inline]
+    pub(super) unsafe fn tended(&self) -> Tended<'_, C> {
+        Tended { bus: self }
+    }
+}
+
+impl<C: Controller + ?Sized> Bus<C> {
+    /// Acquires an idle bus.
+    #[inline]
+    pub(super) fn try_acquire_idle(&self) -> Option<Held<'_, C>> {
         self.word
-            .compare_exchange(IDLE, HELD_ALONE, Ordering::Acquire, Ordering::Relaxed)
+            .compare_exchange(IDLE, HOLDER, Ordering::Acquire, Ordering::Relaxed)
             .is_ok()
-            // Lazily: a `Held` made and dropped here would give back somebody else's bus.
-            .then(|| Held { bus: self })
+            // Lazily: a `Held` made and dropped here would release somebody else's bus.
+            .then(|| Held { wire: Wire { bus: self } })
+    }
+
+    /// Acquires the wire of an idle bus, for a lock.
+    #[inline]
+    pub(super) fn try_acquire_wire(&self) -> Option<Wire<'_, C>> {
+        self.word
+            .compare_exchange(IDLE, LOCK, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
+            .then_some(Wire { bus: self })
     }
 
     /// The bus as its holder has it.
@@ -227,36 +242,17 @@ impl<C: ?Sized> Bus<C> {
     /// The caller is the holder, or was just made it.
     #[inline]
     pub(super) unsafe fn held(&self) -> Held<'_, C> {
-        Held { bus: self }
-    }
-}
-
-impl<C: Controller + ?Sized> Bus<C> {
-    /// Takes the bus if it is free and no message waits.
-    #[inline]
-    pub(super) fn try_take(&self) -> Option<Held<'_, C>> {
-        match self.try_take_idle() {
-            None => self.try_take_slowly(),
-            held => held,
-        }
-    }
-
-    /// Takes the bus, waiting for it.
-    #[inline]
-    pub(super) fn take(&self) -> Held<'_, C> {
-        match self.try_take_idle() {
-            Some(held) => held,
-            None => self.take_slowly(),
-        }
+        Held { wire: Wire { bus: self } }
     }
 
     /// Opens a device: computes what its settings imply, waiting for the bus.
     ///
     /// # Errors
     /// Whatever the controller cannot do (see [`Controller::configure`]); a chip select that may
-    /// sleep ([`Error::CsCanSleep`]) among it.
+    /// sleep ([`Error::CsCanSleep`]) among it. [`Error::WouldDeadlock`] if the caller's context has
+    /// the bus.
     pub fn device(&self, settings: &Settings) -> Result<Device<'_, C>, Error> {
-        let held = self.take();
+        let held = self.acquire()?;
         let configured = held.controller().configure(settings);
         held.release();
         let (program, effective) = configured?;
@@ -264,50 +260,31 @@ impl<C: Controller + ?Sized> Bus<C> {
     }
 }
 
-/// The bus, held: the one way to its controller and its queue.
-///
-/// To be [released](Held::release). Dropping it is what a panic does: the bus is passed on, and
-/// nothing of the queue is run on the way.
-pub(super) struct Held<'b, C: ?Sized> {
+/// The wire: the right to drive the controller.
+pub(super) struct Wire<'b, C: ?Sized> {
     bus: &'b Bus<C>,
 }
 
-impl<'b, C: ?Sized> Held<'b, C> {
-    #[inline]
-    pub(super) fn controller(&self) -> &C {
-        // SAFETY: this is the only `Held` of the bus (module, Safety), and it is borrowed.
-        unsafe { &*self.bus.controller.get() }
-    }
-
-    #[inline]
-    pub(super) fn controller_mut(&mut self) -> &mut C {
-        // SAFETY: this is the only `Held` of the bus (module, Safety), borrowed mutably.
-        unsafe { &mut *self.bus.controller.get() }
-    }
-
-    /// The holder's queue.
-    #[inline]
-    pub(super) fn queue<R>(&mut self, with: impl FnOnce(&mut Queue) -> R) -> R {
-        self.bus.queue.with_mut(|queue| {
-            // SAFETY: this is the only `Held` of the bus (module, Safety), borrowed mutably; `with`
-            // cannot reach it.
-            with(unsafe { &mut *queue })
-        })
-    }
-
+impl<'b, C: ?Sized> Wire<'b, C> {
     #[inline]
     pub(super) fn bus(&self) -> &'b Bus<C> {
         self.bus
     }
 
-    /// The holder is somebody else from here on.
     #[inline]
-    pub(super) fn pass_on(self) {
-        mem::forget(self);
+    pub(super) fn controller(&self) -> &C {
+        // SAFETY: this is the only `Wire` of the bus (module, Safety), and it is borrowed.
+        unsafe { &*self.bus.controller.get() }
+    }
+
+    #[inline]
+    pub(super) fn controller_mut(&mut self) -> &mut C {
+        // SAFETY: this is the only `Wire` of the bus (module, Safety), borrowed mutably.
+        unsafe { &mut *self.bus.controller.get() }
     }
 }
 
-impl<C: Controller + ?Sized> Held<'_, C> {
+impl<C: Controller + ?Sized> Wire<'_, C> {
     /// Runs a planned message, and counts it if the bus counts.
     #[inline]
     pub(super) fn run(
@@ -336,7 +313,7 @@ impl<C: Controller + ?Sized> Held<'_, C> {
         ran
     }
 
-    /// The same for who must not sleep: the wire is polled, whatever the message was planned for.
+    /// The same for a caller that must not sleep: the wire is polled, whatever was planned.
     pub(super) fn run_polled(
         &mut self,
         program: &Program,
@@ -357,6 +334,20 @@ impl<C: Controller + ?Sized> Held<'_, C> {
         ran
     }
 
+    /// Plans the message if that is still to be done, and runs it.
+    pub(super) fn run_kind(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+        kind: Kind,
+    ) -> Result<usize, MessageError> {
+        if kind == Kind::Unplanned {
+            self.controller().plan(program, message)?;
+        }
+        let ran = self.run(program, message, Path::Immediate);
+        ran.map_err(|unfinished| unfinished.explain(message))
+    }
+
     /// Counts a message that was run, if the bus counts.
     #[inline]
     pub(super) fn count(
@@ -370,44 +361,86 @@ impl<C: Controller + ?Sized> Held<'_, C> {
             self.bus.counters.count(path, program, message, ran);
         }
     }
+}
 
-    /// [`Held::release`] for a caller of that priority: an urgent one does not run the queue if
-    /// anybody else can.
-    #[inline]
-    pub(super) fn release_for(self, priority: impl FnOnce() -> u8) {
-        let idle = self
-            .bus
-            .word
-            .compare_exchange(HELD_ALONE, IDLE, Ordering::Release, Ordering::Relaxed)
-            .is_ok();
-        if idle {
-            mem::forget(self);
-        } else if priority() > 0 {
-            self.release_urgently();
-        } else {
-            self.release_slowly();
-        }
-    }
+/// The queue: the right to take what was pushed, and to take nodes out.
+pub(super) struct Tended<'b, C: ?Sized> {
+    pub(super) bus: &'b Bus<C>,
+}
 
-    /// Gives the bus back; if something was queued meanwhile, runs it first or passes it on.
+impl<C: ?Sized> Tended<'_, C> {
     #[inline]
-    pub(super) fn release(self) {
-        let idle = self
-            .bus
-            .word
-            .compare_exchange(HELD_ALONE, IDLE, Ordering::Release, Ordering::Relaxed)
-            .is_ok();
-        if idle {
-            mem::forget(self);
-        } else {
-            self.release_slowly();
-        }
+    pub(super) fn queue<R>(&mut self, with: impl FnOnce(&mut Queue) -> R) -> R {
+        self.bus.queue.with_mut(|queue| {
+            // SAFETY: this is the only `Tended` of the bus (module, Safety), borrowed mutably; `with`
+            // cannot reach it.
+            with(unsafe { &mut *queue })
+        })
     }
 }
 
-impl<C: ?Sized> Drop for Held<'_, C> {
+/// The bus, held: the wire and the queue; on a bus with inheritance the wire alone.
+///
+/// To be [released](Held::release). Dropping it is what a panic does: the bus is released without
+/// raising another.
+pub(super) struct Held<'b, C: Controller + ?Sized> {
+    wire: Wire<'b, C>,
+}
+
+impl<'b, C: Controller + ?Sized> Deref for Held<'b, C> {
+    type Target = Wire<'b, C>;
+
+    #[inline]
+    fn deref(&self) -> &Wire<'b, C> {
+        &self.wire
+    }
+}
+
+impl<C: Controller + ?Sized> DerefMut for Held<'_, C> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.wire
+    }
+}
+
+impl<C: Controller + ?Sized> Held<'_, C> {
+    /// The holder is somebody else from here on.
+    #[inline]
+    pub(super) fn pass_on(self) {
+        mem::forget(self);
+    }
+
+    /// [`Held::release`] for a caller of that priority: an urgent one does not serve the queue if
+    /// anybody else can.
+    #[inline]
+    pub(super) fn release_for(self, priority: impl FnOnce() -> u8) {
+        if self.bus.release_idle() {
+            self.pass_on();
+        } else {
+            let budget = if priority() > 0 { 0 } else { SERVE_MAX };
+            self.release_slowly(budget);
+        }
+    }
+
+    /// Releases the bus; if something was queued meanwhile, serves it first or hands the bus over.
+    #[inline]
+    pub(super) fn release(self) {
+        self.release_for(|| 0);
+    }
+}
+
+impl<C: ?Sized> Bus<C> {
+    /// Releases a bus that is held and nothing else.
+    #[inline]
+    pub(super) fn release_idle(&self) -> bool {
+        self.word.compare_exchange(HOLDER, IDLE, Ordering::Release, Ordering::Relaxed).is_ok()
+    }
+}
+
+impl<C: Controller + ?Sized> Drop for Held<'_, C> {
     #[cold]
     fn drop(&mut self) {
-        self.bus.abandon();
+        // SAFETY: ours, which is no more.
+        unsafe { self.bus.held() }.abandon();
     }
 }

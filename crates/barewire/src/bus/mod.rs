@@ -36,22 +36,24 @@
 //! idle in `pump`; a place in the queue is a `node`, their order the `queue`'s. `worker`,
 //! `interrupt` and `inherit` are the three other ways to be served.
 
+mod acquire;
 mod atomic;
 mod device;
 mod inherit;
 mod interrupt;
 mod lock;
 mod node;
-mod offer;
+mod panics;
 pub mod platform;
 mod prepared;
-mod pump;
 mod queue;
 pub mod queued;
+mod serve;
 mod statistics;
 #[cfg(test)]
 mod tests;
 mod turn;
+mod word;
 mod worker;
 
 pub use device::Device;

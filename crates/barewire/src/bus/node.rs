@@ -1,25 +1,32 @@
-//! A place in the bus's queue: what is to be run, for whom, and how that one is told.
+//! A place in the bus's queue: what is to be run, for whom, and how the owner is told.
 //!
 //! # How it works
-//! A node belongs to its owner until it is pushed, to the holder of the bus from then until it is
-//! settled, and to the owner again afterwards. Its state word says which, and carries what owner
-//! and holder have to tell each other meanwhile, so that settling a node is one atomic.
+//! A node belongs to its owner until it is pushed, then to whoever tends the queue, as an
+//! [`Entry`], until it is settled, and to the owner again afterwards. Its state word says which,
+//! and carries what the two have to tell each other meanwhile, so that settling is one atomic.
+//!
+//! An owner is *present* while a thread of its waits, or its future is inside `poll`: only then it
+//! can be given the bus. A future that was woken and not polled yet holds nothing.
+//!
+//! The waker lies in two atomics. Who settles a node reads both, and settles by a compare-and-swap
+//! that fails if they were changed meanwhile: the owner takes the slot back, counting
+//! [`VERSION`], before it puts another waker in. So neither ever waits for the other.
 //!
 //! # Ordering
-//! 1. Pushing is a release (by the bus word): the holder sees the task.
+//! 1. Pushing is a release (by the bus word): whoever gathers the node sees its task.
 //! 2. Settling is a release, and every look that finds a settled node an acquire: the owner sees
 //!    the outcome and the bytes received.
-//! 3. Once settled, the holder may use nothing of the node but the address of its state, to wake
-//!    who sleeps there: the node may be gone. A waker is therefore taken out before.
+//! 3. Once settled, nothing of the node may be used but the address of its state, to wake who
+//!    sleeps there: the node may be gone.
 //!
 //! # Safety
 //! [`Node::task`] and [`Node::next`] are touched by whoever the node belongs to, as above.
-#![allow(unsafe_code, reason = "a node's fields belong to its owner or to the holder in turn")]
+#![allow(unsafe_code, reason = "a node's fields belong to its owner or to an entry in turn")]
 
-use core::task::{Context, Poll, Waker};
+use core::ptr;
+use core::task::{Context, Poll, RawWakerVTable, Waker};
 
-use super::atomic::{AtomicU32, Cell, Ordering};
-use super::platform::Platform;
+use super::atomic::{AtomicPtr, AtomicU32, Cell, Ordering};
 use super::queued::Callback;
 use super::statistics::Path;
 use crate::controller::{Program, Unfinished};
@@ -27,28 +34,28 @@ use crate::spi::{MessageError, Transfer};
 
 /// The owner's: never pushed, or fetched after it was settled.
 const FREE: u32 = 0;
-/// The holder's.
+/// In the queue, or on the wire.
 const QUEUED: u32 = 1;
 /// Settled: it ran, and the outcome is there.
 const DONE: u32 = 2;
 /// Settled: the bus is the owner's.
 const GRANTED: u32 = 3;
-/// Settled: it was taken out and did not run.
+/// Settled: it is out of the queue and did not run.
 const REMOVED: u32 = 4;
 /// The bits of the above.
 const STAGE: u32 = 7;
-/// A thread sleeps on the state.
+/// A thread sleeps and is to be woken.
 const SLEEPS: u32 = 1 << 3;
-/// The waker's slot is the holder's, and filled.
+/// The waker's slot is filled.
 const WAKER: u32 = 1 << 4;
 /// The owner wants it out.
 const CANCEL: u32 = 1 << 5;
-/// The holder is settling it and has the waker's slot for good.
-const FINISHING: u32 = 1 << 6;
-/// The bus is the owner's, who is to run the queue, this node included.
-const PUMP: u32 = 1 << 7;
-/// The owner is a thread that waits for it, and can be given the queue to run.
-const WAITS: u32 = 1 << 8;
+/// The bus is the owner's, who is to serve the queue, this node included.
+const SERVE: u32 = 1 << 6;
+/// The owner is there and can be given the bus.
+const PRESENT: u32 = 1 << 7;
+/// One change of the waker's slot; the bits above count them.
+const VERSION: u32 = 1 << 8;
 
 /// What the owner of a node finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,10 +68,22 @@ pub(super) enum Stage {
     Done,
     /// The bus is the owner's.
     Granted,
-    /// It was taken out.
+    /// It is out of the queue and did not run: cancelled, or a future whose turn has come, which
+    /// tries again.
     Removed,
-    /// The bus is the owner's, who runs the queue; the node is still in it.
-    Pump,
+    /// The bus is the owner's, who serves the queue; the node is still in it.
+    Serve,
+}
+
+fn stage_of(state: u32) -> Stage {
+    match state & STAGE {
+        QUEUED if state & SERVE != 0 => Stage::Serve,
+        QUEUED => Stage::Queued,
+        DONE => Stage::Done,
+        GRANTED => Stage::Granted,
+        REMOVED => Stage::Removed,
+        _ => Stage::Free,
+    }
 }
 
 /// What the holder does when the node's turn has come.
@@ -74,10 +93,8 @@ pub(super) enum Kind {
     Planned,
     /// Has the controller plan its message, and runs it.
     Unplanned,
-    /// Gives the bus to its owner, a thread that waits.
+    /// Gives the bus to its owner if that is present, else has it try again.
     Turn,
-    /// Offers the bus to its owner, a future.
-    Offer,
 }
 
 /// What a node asks for.
@@ -86,6 +103,7 @@ pub(super) struct Task {
     pub(super) message: *mut [Transfer<'static>],
     pub(super) context: usize,
     pub(super) callback: Option<Callback>,
+    /// How it ended; until it has, how it ends if running it panics.
     pub(super) ran: Result<usize, Unfinished>,
     pub(super) refused: Option<MessageError>,
     pub(super) kind: Kind,
@@ -96,7 +114,23 @@ pub(super) struct Task {
 }
 
 impl Task {
-    /// How it ended, for its owner, whose message it is again.
+    /// The owner's turn on the bus.
+    pub(super) const fn turn(context: usize) -> Self {
+        Self {
+            program: ptr::null(),
+            message: ptr::slice_from_raw_parts_mut(ptr::null_mut(), 0),
+            context,
+            callback: None,
+            ran: Err(Unfinished::ABORTED),
+            refused: None,
+            kind: Kind::Turn,
+            path: Path::Async,
+            priority: 0,
+            overtaken: 0,
+        }
+    }
+
+    /// How it ended, for its owner, whose message it is again, or for its callback.
     #[inline]
     pub(super) fn outcome(&self) -> Result<usize, MessageError> {
         match self.ran {
@@ -108,29 +142,57 @@ impl Task {
     #[cold]
     #[inline(never)]
     fn explain(&self, unfinished: Unfinished) -> MessageError {
-        // SAFETY: settled.
+        // SAFETY: it ran or will not: nobody changes the message.
         self.refused.unwrap_or_else(|| unfinished.explain(unsafe { &*self.message }))
     }
+}
 
-    pub(super) fn refuse(&mut self, refused: MessageError) {
-        self.refused = Some(refused);
-        self.ran = Err(Unfinished::os(0, 0));
+/// Where a waker lies in two words.
+struct Slot {
+    data: AtomicPtr<()>,
+    vtable: AtomicPtr<RawWakerVTable>,
+}
+
+/// What was read of a [`Slot`]: a waker's two halves, or halves of two.
+#[derive(Clone, Copy)]
+struct Halves {
+    data: *const (),
+    vtable: *const RawWakerVTable,
+}
+
+impl Halves {
+    fn of(waker: &Waker) -> Self {
+        Self { data: waker.data(), vtable: waker.vtable() }
     }
 
-    /// The owner's turn on the bus.
-    pub(super) const fn turn(context: usize) -> Self {
-        Self {
-            program: core::ptr::null(),
-            message: core::ptr::slice_from_raw_parts_mut(core::ptr::null_mut(), 0),
-            context,
-            callback: None,
-            ran: Ok(0),
-            refused: None,
-            kind: Kind::Turn,
-            path: Path::Async,
-            priority: 0,
-            overtaken: 0,
+    /// # Safety
+    /// They are of one waker, which [`Slot::put`] forgot, and this makes it once.
+    unsafe fn into_waker(self) -> Waker {
+        // SAFETY: a waker's vtable is `'static`.
+        let vtable = unsafe { &*self.vtable };
+        // SAFETY: the caller's promise.
+        unsafe { Waker::new(self.data, vtable) }
+    }
+}
+
+impl Slot {
+    fn put(&self, waker: Waker) {
+        let halves = Halves::of(&waker);
+        self.data.store(halves.data.cast_mut(), Ordering::Relaxed);
+        self.vtable.store(halves.vtable.cast_mut(), Ordering::Relaxed);
+        core::mem::forget(waker);
+    }
+
+    fn read(&self) -> Halves {
+        Halves {
+            data: self.data.load(Ordering::Relaxed),
+            vtable: self.vtable.load(Ordering::Relaxed),
         }
+    }
+
+    fn has(&self, waker: &Waker) -> bool {
+        let (here, there) = (self.read(), Halves::of(waker));
+        here.data == there.data && ptr::eq(here.vtable, there.vtable)
     }
 }
 
@@ -140,37 +202,27 @@ pub(super) struct Node {
     state: AtomicU32,
     pub(super) next: Cell<*const Node>,
     pub(super) task: Cell<Task>,
-    waker: Cell<Option<Waker>>,
+    slot: Slot,
 }
 
 impl Node {
     pub(super) fn new(task: Task) -> Self {
         Self {
             state: AtomicU32::new(FREE),
-            next: Cell::new(core::ptr::null()),
+            next: Cell::new(ptr::null()),
             task: Cell::new(task),
-            waker: Cell::new(None),
+            slot: Slot {
+                data: AtomicPtr::new(ptr::null_mut()),
+                vtable: AtomicPtr::new(ptr::null_mut()),
+            },
         }
     }
 
-    fn stage_of(state: u32) -> Stage {
-        match state & STAGE {
-            QUEUED if state & PUMP != 0 => Stage::Pump,
-            QUEUED => Stage::Queued,
-            DONE => Stage::Done,
-            GRANTED => Stage::Granted,
-            REMOVED => Stage::Removed,
-            _ => Stage::Free,
-        }
-    }
-
-    /// Where it stands. (2.)
+    /// Where it stands. (Ordering 2.)
     #[inline]
     pub(super) fn stage(&self) -> Stage {
-        Self::stage_of(self.state.load(Ordering::Acquire))
+        stage_of(self.state.load(Ordering::Acquire))
     }
-
-    // The owner's.
 
     /// Makes it ready to be pushed; nobody else knows it yet.
     #[inline]
@@ -178,203 +230,243 @@ impl Node {
         self.state.store(QUEUED, Ordering::Relaxed);
     }
 
-    /// The same, by a thread that waits for it.
+    /// The same, of an owner that is present.
     #[inline]
-    pub(super) fn set_queued_and_waited_for(&self) {
-        self.state.store(QUEUED | WAITS, Ordering::Relaxed);
+    pub(super) fn set_queued_present(&self) {
+        self.state.store(QUEUED | PRESENT, Ordering::Relaxed);
     }
 
-    /// A thread waits for it from now on. Returns how it stood.
-    pub(super) fn set_waited_for(&self) -> Stage {
-        Self::stage_of(self.state.fetch_or(WAITS, Ordering::Acquire))
-    }
-
-    /// Takes note of how it was settled; it can be pushed again.
+    /// The owner takes note of how it was settled; it can be pushed again.
     #[inline]
     pub(super) fn set_free(&self) {
         self.state.store(FREE, Ordering::Relaxed);
     }
 
-    /// Wants it out, and waits for that. Returns how it stood.
-    pub(super) fn set_cancelled(&self) -> Stage {
-        Self::stage_of(self.state.fetch_or(CANCEL | WAITS, Ordering::Acquire))
+    /// The owner is present from now on. Returns how it stood.
+    pub(super) fn set_present(&self) -> Stage {
+        stage_of(self.state.fetch_or(PRESENT, Ordering::Acquire))
     }
 
-    /// Waits until it is settled or the queue is the owner's to run. `meanwhile` is called between
-    /// looks and says whether the thread may sleep.
-    pub(super) fn wait(&self, platform: &dyn Platform, meanwhile: &dyn Fn() -> bool) -> Stage {
-        let mut spins = platform.spins();
-        loop {
-            let state = self.state.load(Ordering::Acquire);
-            let stage = Self::stage_of(state);
-            if stage == Stage::Pump {
-                // What the one before us did with the bus comes with this acquire.
-                self.state.fetch_and(!PUMP, Ordering::Acquire);
-                return Stage::Pump;
-            }
-            if stage != Stage::Queued {
-                return stage;
-            }
-            if !meanwhile() || spins > 0 {
-                spins = spins.saturating_sub(1);
-                platform.relax();
-                continue;
-            }
-            let asleep = state | SLEEPS;
-            if state == asleep
-                || self
-                    .state
-                    .compare_exchange(state, asleep, Ordering::Relaxed, Ordering::Relaxed)
-                    .is_ok()
-            {
-                platform.wait(&self.state, asleep);
-            }
-        }
+    /// The owner is not present any longer. Returns how it stood: what it was given, it has.
+    pub(super) fn set_absent(&self) -> Stage {
+        stage_of(self.state.fetch_and(!PRESENT, Ordering::Acquire))
+    }
+
+    /// The owner wants it out, and is present until it is. Returns how it stood.
+    pub(super) fn set_cancelled(&self) -> Stage {
+        stage_of(self.state.fetch_or(CANCEL | PRESENT, Ordering::Acquire))
+    }
+
+    /// The owner, who found [`Stage::Serve`], is the holder.
+    pub(super) fn accept_bus(&self) {
+        // What the holder before did with the bus comes with this acquire.
+        self.state.fetch_and(!SERVE, Ordering::Acquire);
+    }
+
+    /// Says that the owner sleeps, unless it is settled or given the bus meanwhile: then `None`,
+    /// else the word to sleep on and its value.
+    pub(super) fn set_asleep(&self) -> Option<(&AtomicU32, u32)> {
+        let seen = self.state.load(Ordering::Acquire);
+        let asleep = seen | SLEEPS;
+        let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
+        let said = stage_of(seen) == Stage::Queued
+            && (seen == asleep
+                || self.state.compare_exchange(seen, asleep, success, failure).is_ok());
+        said.then_some((&self.state, asleep))
     }
 
     /// Looks whether it is settled, and if not has the task of `cx` woken when it is.
     pub(super) fn poll(&self, cx: &Context<'_>) -> Poll<Stage> {
+        // Both are dropped on the way out, when nothing is half done: that is user code.
+        let mut old = None;
+        let mut new = None;
+        let mut seen = self.state.load(Ordering::Acquire);
         loop {
-            let state = self.state.load(Ordering::Acquire);
-            let stage = Self::stage_of(state);
+            let stage = stage_of(seen);
             if stage != Stage::Queued {
                 return Poll::Ready(stage);
             }
-            if state & FINISHING != 0 {
-                // The holder is about to wake whom we told last; ours has to come back by itself.
-                cx.waker().wake_by_ref();
+            let filled = seen & WAKER != 0;
+            if filled && self.slot.has(cx.waker()) {
                 return Poll::Pending;
             }
-            if state & WAKER != 0 {
-                // Take the slot back to see whose waker it is. Nobody but us sets the bit.
-                let _ = self.state.compare_exchange(
-                    state,
-                    state & !WAKER,
-                    Ordering::Acquire,
-                    Ordering::Relaxed,
-                );
-                continue;
+            let wanted = if filled {
+                (seen & !WAKER).wrapping_add(VERSION)
+            } else {
+                let waker = new.take().unwrap_or_else(|| cx.waker().clone());
+                self.slot.put(waker);
+                seen | WAKER
+            };
+            let change =
+                self.state.compare_exchange(seen, wanted, Ordering::AcqRel, Ordering::Acquire);
+            if filled == change.is_ok() {
+                // SAFETY: without `WAKER` the slot is the owner's, and what lies in it was put
+                // there above or by an earlier poll.
+                let taken = unsafe { self.slot.read().into_waker() };
+                *(if filled { &mut old } else { &mut new }) = Some(taken);
             }
-            self.waker.with_mut(|slot| {
-                // SAFETY: without WAKER and FINISHING the slot is the owner's (module, Safety).
-                let slot = unsafe { &mut *slot };
-                match slot {
-                    Some(waker) => waker.clone_from(cx.waker()),
-                    None => *slot = Some(cx.waker().clone()),
-                }
-            });
-            let told = self.state.compare_exchange(
-                state,
-                state | WAKER,
-                Ordering::Release,
-                Ordering::Relaxed,
-            );
-            if told.is_ok() {
-                return Poll::Pending;
+            match change {
+                Ok(_) if !filled => return Poll::Pending,
+                Ok(_) => seen = wanted,
+                Err(now) => seen = now,
             }
         }
     }
+}
 
-    // The holder's.
+/// The right to a queued node, of whoever took it out of the queue: until it is settled or queued
+/// again its task is the entry's, and the node and its message are alive.
+pub(super) struct Entry {
+    node: *const Node,
+}
 
-    /// What was granted was taken back by the holder, who queues it again.
-    pub(super) fn set_queued_again(&self) {
-        self.state.store(QUEUED, Ordering::Release);
+/// A message of the queue.
+pub(super) struct Job<'j> {
+    pub(super) program: &'j Program,
+    pub(super) message: &'j mut [Transfer<'static>],
+    pub(super) path: Path,
+}
+
+/// Who is to be woken, now that a node is settled.
+#[must_use = "somebody waits for it"]
+pub(super) struct Wakeup {
+    /// The word that a thread sleeps on. Its address alone: the node may be gone.
+    pub(super) sleeper: Option<*const AtomicU32>,
+    pub(super) waker: Option<Waker>,
+}
+
+impl Entry {
+    /// # Safety
+    /// The node is queued and in no list, and the caller has no other entry of it.
+    pub(super) unsafe fn new(node: *const Node) -> Self {
+        Self { node }
     }
 
-    /// Whether the queue can be handed to its owner.
+    /// The node, which is the caller's to keep track of.
+    pub(super) fn into_node(self) -> *const Node {
+        self.node
+    }
+
+    fn node(&self) -> &Node {
+        // SAFETY: of the type: it is queued, hence alive.
+        unsafe { &*self.node }
+    }
+
+    /// Lets `f` see the task.
     #[inline]
-    pub(super) fn is_waited_for(&self) -> bool {
-        self.state.load(Ordering::Relaxed) & WAITS != 0
+    pub(super) fn with_task<R>(&mut self, f: impl FnOnce(&mut Task) -> R) -> R {
+        self.node().task.with_mut(|task| {
+            // SAFETY: of the type: it is the entry's, which is borrowed.
+            f(unsafe { &mut *task })
+        })
     }
 
+    /// Whether it asks for the bus itself.
+    pub(super) fn is_turn(&self) -> bool {
+        self.node().task.with(|task| {
+            // SAFETY: of the type: it is the entry's.
+            unsafe { (*task).kind == Kind::Turn }
+        })
+    }
+
+    /// The message.
+    #[inline]
+    pub(super) fn job(&mut self) -> Job<'_> {
+        let (program, message, path) =
+            self.with_task(|task| (task.program, task.message, task.path));
+        // SAFETY: of the type: its owner keeps it until the node is settled.
+        let program = unsafe { &*program };
+        // SAFETY: likewise, and touches it not.
+        let message = unsafe { &mut *message };
+        Job { program, message, path }
+    }
+
+    /// Whether the owner wants it out.
+    #[inline]
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.node().is_cancelled()
+    }
+
+    /// It ran.
+    #[inline]
+    pub(super) fn settle_done(self) -> Wakeup {
+        self.settle(|_| DONE).1
+    }
+
+    /// It is out and does not run.
+    pub(super) fn settle_removed(self) -> Wakeup {
+        self.settle(|_| REMOVED).1
+    }
+
+    /// Its turn has come: an owner that is present is granted the bus, another tries again. Whether
+    /// it was granted: then the bus, and the queue, are not the caller's any more.
+    pub(super) fn settle_turn(self) -> (bool, Wakeup) {
+        let (stage, wakeup) =
+            self.settle(|seen| if seen & PRESENT != 0 { GRANTED } else { REMOVED });
+        (stage == GRANTED, wakeup)
+    }
+
+    #[inline]
+    fn settle(self, to: impl Fn(u32) -> u32) -> (u32, Wakeup) {
+        let node = self.node();
+        let sleeper = &raw const node.state;
+        let mut seen = node.state.load(Ordering::Acquire);
+        loop {
+            let filled = seen & WAKER != 0;
+            let halves = if filled { Some(node.slot.read()) } else { None };
+            let stage = to(seen);
+            // From a success on nothing of the node is used. (Ordering 3.)
+            match node.state.compare_exchange_weak(
+                seen,
+                stage,
+                Ordering::Release,
+                Ordering::Acquire,
+            ) {
+                Ok(_) => {
+                    // SAFETY: the owner has not taken the slot back since `seen`, so the halves are
+                    // of one waker, and with the node settled it is ours.
+                    let waker = halves.map(|halves| unsafe { halves.into_waker() });
+                    let sleeper = (seen & SLEEPS != 0).then_some(sleeper);
+                    return (stage, Wakeup { sleeper, waker });
+                }
+                Err(now) => seen = now,
+            }
+        }
+    }
+}
+
+// What the queue does with the nodes in it.
+impl Node {
     /// Whether the owner wants it out.
     #[inline]
     pub(super) fn is_cancelled(&self) -> bool {
         self.state.load(Ordering::Relaxed) & CANCEL != 0
     }
 
-    /// Gives the bus and the queue to the owner, a thread that waits.
+    /// Whether the owner can be given the bus.
+    #[inline]
+    pub(super) fn is_present(&self) -> bool {
+        self.state.load(Ordering::Relaxed) & PRESENT != 0
+    }
+
+    /// Gives the bus and the queue to the owner if it is still present: `Some` with the word to
+    /// wake it by, if it sleeps. From then on neither is the caller's.
     ///
     /// # Safety
-    /// The node is queued, and the caller, who holds the bus, will not touch it or the bus again.
-    pub(super) unsafe fn hand_pump(node: *const Node, platform: &dyn Platform) {
+    /// The node is queued, and the caller holds the bus and refers to nothing of the queue.
+    pub(super) unsafe fn hand_over(node: *const Node) -> Option<Option<*const AtomicU32>> {
         // SAFETY: a queued node is alive.
         let state = unsafe { &raw const (*node).state };
         // SAFETY: likewise.
-        let before = unsafe { &*state }.fetch_or(PUMP, Ordering::Release);
-        if before & SLEEPS != 0 {
-            platform.wake(state);
-        }
-    }
-
-    /// Settles the node, and tells its owner.
-    ///
-    /// # Safety
-    /// The node was queued, is in no queue any more, and the caller will not touch it again.
-    unsafe fn settle(node: *const Node, stage: u32, platform: &dyn Platform) {
-        // SAFETY: a node that is not settled is alive.
-        let state_at = unsafe { &raw const (*node).state };
-        // SAFETY: likewise.
-        let state = unsafe { &*state_at };
-        let mut seen = state.load(Ordering::Relaxed);
-        while seen & WAKER == 0 {
-            match state.compare_exchange_weak(seen, stage, Ordering::Release, Ordering::Relaxed) {
-                Ok(_) => {
-                    if seen & SLEEPS != 0 {
-                        platform.wake(state_at);
-                    }
-                    return;
-                }
+        let word = unsafe { &*state };
+        let mut seen = word.load(Ordering::Relaxed);
+        while seen & PRESENT != 0 {
+            let handed = seen | SERVE;
+            match word.compare_exchange_weak(seen, handed, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return Some((seen & SLEEPS != 0).then_some(state)),
                 Err(now) => seen = now,
             }
         }
-        let taken = state.fetch_or(FINISHING, Ordering::Acquire) & WAKER != 0;
-        // SAFETY: likewise.
-        let slot = unsafe { &(*node).waker };
-        let waker = taken
-            .then(|| {
-                slot.with_mut(|slot| {
-                    // SAFETY: FINISHING over WAKER makes the slot the holder's.
-                    unsafe { &mut *slot }.take()
-                })
-            })
-            .flatten();
-        // 3.
-        let before = state.swap(stage, Ordering::Release);
-        if before & SLEEPS != 0 {
-            platform.wake(state_at);
-        }
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-
-    /// It ran.
-    ///
-    /// # Safety
-    /// As [`Node::settle`].
-    #[inline]
-    pub(super) unsafe fn settle_done(node: *const Node, platform: &dyn Platform) {
-        // SAFETY: the caller's promise.
-        unsafe { Self::settle(node, DONE, platform) }
-    }
-
-    /// The bus is its owner's.
-    ///
-    /// # Safety
-    /// As [`Node::settle`].
-    pub(super) unsafe fn settle_granted(node: *const Node, platform: &dyn Platform) {
-        // SAFETY: the caller's promise.
-        unsafe { Self::settle(node, GRANTED, platform) }
-    }
-
-    /// It is out and did not run.
-    ///
-    /// # Safety
-    /// As [`Node::settle`].
-    pub(super) unsafe fn settle_removed(node: *const Node, platform: &dyn Platform) {
-        // SAFETY: the caller's promise.
-        unsafe { Self::settle(node, REMOVED, platform) }
+        None
     }
 }

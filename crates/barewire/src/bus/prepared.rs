@@ -3,7 +3,7 @@
 use core::fmt;
 
 use super::Device;
-use super::lock::Held;
+use super::lock::{Held, Wire};
 use super::node::Kind;
 use super::statistics::Path;
 use crate::controller::{Controller, Plan};
@@ -39,9 +39,10 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
     ///
     /// # Errors
     /// [`Error::Timeout`]; CS is inactive, and what had come in before is lost.
+    /// [`Error::WouldDeadlock`] as [`Device::sync`].
     #[inline]
     pub fn run(&mut self) -> Result<&[u8; N], MessageError> {
-        match self.device.bus().try_take_idle() {
+        match self.device.bus().try_acquire_idle() {
             Some(held) => self.run_held(held),
             None => self.run_queued(),
         }
@@ -54,7 +55,7 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
     /// [`Error::Busy`], or those of [`Prepared::run`].
     #[inline]
     pub fn try_run(&mut self) -> Result<&[u8; N], MessageError> {
-        let Some(mut held) = self.device.bus().try_take() else {
+        let Some(mut held) = self.device.bus().try_acquire() else {
             return Err(MessageError::refused(Error::Busy, 0));
         };
         let ran = self.run_in(&mut held, self.plan.with_interrupt(false));
@@ -85,13 +86,13 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
     }
 
     /// Runs it as planned and keeps the bus.
-    pub(super) fn run_locked(&mut self, held: &mut Held<'_, C>) -> Result<&[u8; N], MessageError> {
-        self.run_in(held, self.plan)
+    pub(super) fn run_locked(&mut self, wire: &mut Wire<'_, C>) -> Result<&[u8; N], MessageError> {
+        self.run_in(wire, self.plan)
     }
 
-    fn run_in(&mut self, held: &mut Held<'_, C>, plan: Plan) -> Result<&[u8; N], MessageError> {
+    fn run_in(&mut self, wire: &mut Wire<'_, C>, plan: Plan) -> Result<&[u8; N], MessageError> {
         let mut message = [Transfer::planned(&self.tx, &mut self.rx, plan)];
-        match held.run(self.device.program(), &mut message, Path::Immediate) {
+        match wire.run(self.device.program(), &mut message, Path::Immediate) {
             Ok(_) => Ok(&self.rx),
             Err(unfinished) => Err(unfinished.explain(&message)),
         }
@@ -138,10 +139,10 @@ impl<'b, 'm, 'd, C: Controller + ?Sized> PreparedMessage<'b, 'm, 'd, C> {
     /// Runs the message, waiting for the bus, and returns its length in bytes.
     ///
     /// # Errors
-    /// [`Error::Timeout`]; CS is inactive.
+    /// [`Error::Timeout`]; CS is inactive. [`Error::WouldDeadlock`] as [`Device::sync`].
     #[inline]
     pub fn run(&mut self) -> Result<usize, MessageError> {
-        match self.device.bus().try_take_idle() {
+        match self.device.bus().try_acquire_idle() {
             Some(held) => self.run_held(held),
             None => self.run_queued(),
         }
@@ -154,7 +155,7 @@ impl<'b, 'm, 'd, C: Controller + ?Sized> PreparedMessage<'b, 'm, 'd, C> {
     /// [`Error::Busy`], or those of [`PreparedMessage::run`].
     #[inline]
     pub fn try_run(&mut self) -> Result<usize, MessageError> {
-        let Some(mut held) = self.device.bus().try_take() else {
+        let Some(mut held) = self.device.bus().try_acquire() else {
             return Err(MessageError::refused(Error::Busy, 0));
         };
         let ran = held.run_polled(self.device.program(), self.message, Path::Immediate);

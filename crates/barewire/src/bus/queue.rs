@@ -1,4 +1,4 @@
-//! The holder's queue: first in, first out, unless a device has priority.
+//! The queue: first in, first out, unless a device has priority.
 //!
 //! # How it works
 //! A singly linked list through the nodes. While no queued node has a priority above 0, the oldest
@@ -7,63 +7,79 @@
 //! 2. a node that was overtaken [`OVERTAKEN_MAX`] times goes before all: nobody starves.
 //!
 //! # Safety
-//! Every node in the list is queued, hence alive, and its `next` and `task` are the holder's, who
-//! is the only one to have the queue.
+//! Every [`Listed`] node is queued, hence alive, and its `next` and `task` are the queue's, which
+//! one thread at a time has.
 #![allow(unsafe_code, reason = "an intrusive list of nodes that lie with their owners")]
 
 use core::ptr;
 
-use super::node::{Node, Task};
+use super::node::{Entry, Node, Task};
 
 /// How many younger messages may go before a node.
 pub(super) const OVERTAKEN_MAX: u8 = 16;
 
+/// A node in the list.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Listed(*const Node);
+
+impl Listed {
+    fn node(&self) -> &Node {
+        // SAFETY: module, Safety.
+        unsafe { &*self.0 }
+    }
+
+    /// Lets `f` see the task.
+    fn with_task<R>(self, f: impl FnOnce(&mut Task) -> R) -> R {
+        self.node().task.with_mut(|task| {
+            // SAFETY: module, Safety; `f` cannot reach the task otherwise.
+            f(unsafe { &mut *task })
+        })
+    }
+
+    /// The next, younger one.
+    fn next(self) -> Option<Listed> {
+        let next = self.node().next.with(|next| {
+            // SAFETY: module, Safety.
+            unsafe { *next }
+        });
+        (!next.is_null()).then_some(Listed(next))
+    }
+
+    fn set_next(self, to: Option<Listed>) {
+        let to = to.map_or(ptr::null(), |to| to.0);
+        self.node().next.with_mut(|next| {
+            // SAFETY: module, Safety.
+            unsafe { *next = to }
+        });
+    }
+
+    fn is_urgent(self) -> bool {
+        self.with_task(|task| task.priority) > 0
+    }
+}
+
 /// See the module.
 pub(super) struct Queue {
-    head: *const Node,
-    tail: *const Node,
+    ends: Option<Ends>,
     /// Nodes with a priority above 0.
     urgent: usize,
-    /// Whom the bus is offered to; null if nobody.
-    pub(super) offered: *const Node,
 }
 
-/// Lets `f` see a queued node's task.
-pub(super) fn with_task<R>(node: *const Node, f: impl FnOnce(&mut Task) -> R) -> R {
-    // SAFETY: module, Safety.
-    let node = unsafe { &*node };
-    node.task.with_mut(|task| {
-        // SAFETY: module, Safety; `f` cannot reach the task otherwise.
-        f(unsafe { &mut *task })
-    })
-}
-
-fn next_of(node: *const Node) -> *const Node {
-    // SAFETY: module, Safety.
-    let node = unsafe { &*node };
-    node.next.with(|next| {
-        // SAFETY: module, Safety.
-        unsafe { *next }
-    })
-}
-
-fn set_next(node: *const Node, to: *const Node) {
-    // SAFETY: module, Safety.
-    let node = unsafe { &*node };
-    node.next.with_mut(|next| {
-        // SAFETY: module, Safety.
-        unsafe { *next = to }
-    });
+/// The oldest and the youngest.
+#[derive(Clone, Copy)]
+struct Ends {
+    head: Listed,
+    tail: Listed,
 }
 
 impl Queue {
     pub(super) const fn new() -> Self {
-        Self { head: ptr::null(), tail: ptr::null(), urgent: 0, offered: ptr::null() }
+        Self { ends: None, urgent: 0 }
     }
 
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.head.is_null()
+        self.ends.is_none()
     }
 
     /// Whether somebody of priority above 0 waits.
@@ -72,140 +88,108 @@ impl Queue {
         self.urgent > 0
     }
 
+    fn iter(&self) -> impl Iterator<Item = Listed> + use<> {
+        core::iter::successors(self.ends.map(|ends| ends.head), |listed| listed.next())
+    }
+
     /// Adds what was pushed: a list from the youngest to the oldest.
     ///
     /// # Safety
     /// The nodes are queued, and in no other list.
-    pub(super) unsafe fn add_pushed(&mut self, mut youngest: *const Node) {
-        let last = youngest;
-        let mut first = ptr::null();
-        while !youngest.is_null() {
-            let older = next_of(youngest);
-            set_next(youngest, first);
-            first = youngest;
-            self.urgent += usize::from(with_task(youngest, |task| task.priority) > 0);
-            youngest = older;
-        }
-        if first.is_null() {
+    pub(super) unsafe fn add_pushed(&mut self, youngest: *const Node) {
+        if youngest.is_null() {
             return;
         }
-        if self.head.is_null() {
-            self.head = first;
-        } else {
-            set_next(self.tail, first);
+        let tail = Listed(youngest);
+        let (mut first, mut rest) = (None, Some(tail));
+        while let Some(node) = rest {
+            rest = node.next();
+            node.set_next(first);
+            first = Some(node);
+            self.urgent += usize::from(node.is_urgent());
         }
-        self.tail = last;
+        let head = match self.ends {
+            Some(ends) => {
+                ends.tail.set_next(first);
+                ends.head
+            }
+            None => first.unwrap_or(tail),
+        };
+        self.ends = Some(Ends { head, tail });
     }
 
-    /// Adds one node at the end.
-    ///
-    /// # Safety
-    /// As [`Queue::add_pushed`].
-    pub(super) unsafe fn add(&mut self, node: *const Node) {
-        set_next(node, ptr::null());
-        // SAFETY: the caller's promise.
+    /// Adds a node at the end.
+    pub(super) fn add(&mut self, entry: Entry) {
+        let node = entry.into_node();
+        Listed(node).set_next(None);
+        // SAFETY: of an entry: it is queued, and was in no list.
         unsafe { self.add_pushed(node) };
     }
 
-    /// Adds one node before all others.
-    ///
-    /// # Safety
-    /// As [`Queue::add_pushed`].
-    pub(super) unsafe fn add_first(&mut self, node: *const Node) {
-        set_next(node, self.head);
-        if self.head.is_null() {
-            self.tail = node;
-        }
-        self.head = node;
-        self.urgent += usize::from(with_task(node, |task| task.priority) > 0);
-    }
-
-    /// Takes out who is next.
-    pub(super) fn take_next(&mut self) -> Option<*const Node> {
-        let head = self.head;
-        if head.is_null() {
-            return None;
-        }
-        if self.urgent == 0 || with_task(head, |task| task.overtaken) >= OVERTAKEN_MAX {
-            self.unlink(ptr::null(), head);
-            return Some(head);
+    /// Takes out the node that is next.
+    pub(super) fn take_next(&mut self) -> Option<Entry> {
+        let head = self.ends?.head;
+        if self.urgent == 0 || head.with_task(|task| task.overtaken) >= OVERTAKEN_MAX {
+            return Some(self.unlink(None, head));
         }
         let context = self.most_urgent_context();
-        // 1.
-        let (mut before, mut node) = (ptr::null(), head);
-        while with_task(node, |task| task.context) != context {
-            with_task(node, |task| task.overtaken = task.overtaken.saturating_add(1));
-            (before, node) = (node, next_of(node));
+        // The oldest node of that context: it may be older than the urgent one.
+        let (mut before, mut node) = (None, head);
+        while node.with_task(|task| task.context) != context {
+            node.with_task(|task| task.overtaken = task.overtaken.saturating_add(1));
+            (before, node) = (Some(node), node.next()?);
         }
-        self.unlink(before, node);
-        Some(node)
+        Some(self.unlink(before, node))
     }
 
-    /// Whose the oldest message of the highest priority is. The queue is not empty.
+    /// The context of the oldest message of the highest priority; 0 if the queue is empty.
     fn most_urgent_context(&self) -> usize {
-        let (mut node, mut priority, mut context) = (self.head, None, 0);
-        while !node.is_null() {
-            with_task(node, |task| {
+        let (mut priority, mut context) = (None, 0);
+        for node in self.iter() {
+            node.with_task(|task| {
                 if priority.is_none_or(|priority| task.priority > priority) {
                     (priority, context) = (Some(task.priority), task.context);
                 }
             });
-            node = next_of(node);
         }
         context
     }
 
     /// Takes out the oldest node `is_it` says yes to.
-    pub(super) fn take_if(&mut self, is_it: impl Fn(&Node, &Task) -> bool) -> Option<*const Node> {
-        let (mut before, mut node) = (ptr::null(), self.head);
-        while !node.is_null() {
-            // SAFETY: module, Safety.
-            let found = with_task(node, |task| is_it(unsafe { &*node }, task));
-            if found {
-                self.unlink(before, node);
-                return Some(node);
+    pub(super) fn take_if(&mut self, is_it: impl Fn(&Node, &Task) -> bool) -> Option<Entry> {
+        let mut before = None;
+        for node in self.iter() {
+            if node.with_task(|task| is_it(node.node(), task)) {
+                return Some(self.unlink(before, node));
             }
-            (before, node) = (node, next_of(node));
+            before = Some(node);
         }
         None
     }
 
-    /// Whether there is a node `is_it` says yes to.
-    pub(super) fn any(&self, is_it: impl Fn(&Task) -> bool) -> bool {
-        let mut node = self.head;
-        while !node.is_null() {
-            if with_task(node, |task| is_it(task)) {
-                return true;
-            }
-            node = next_of(node);
-        }
-        false
+    /// How many nodes `is_it` says yes to.
+    pub(super) fn count(&self, is_it: impl Fn(&Task) -> bool) -> usize {
+        self.iter().filter(|node| node.with_task(|task| is_it(task))).count()
     }
 
-    /// The oldest node that a thread waits for.
-    pub(super) fn first_thread(&self) -> Option<*const Node> {
-        let mut node = self.head;
-        while !node.is_null() {
-            // SAFETY: module, Safety.
-            if unsafe { &*node }.is_waited_for() {
-                return Some(node);
-            }
-            node = next_of(node);
-        }
-        None
+    /// The oldest node whose owner is present, to be [handed](Node::hand_over) the bus.
+    pub(super) fn first_present(&self) -> Option<*const Node> {
+        self.iter().find(|listed| listed.node().is_present()).map(|listed| listed.0)
     }
 
-    fn unlink(&mut self, before: *const Node, node: *const Node) {
-        let next = next_of(node);
-        if before.is_null() {
-            self.head = next;
-        } else {
-            set_next(before, next);
+    fn unlink(&mut self, before: Option<Listed>, node: Listed) -> Entry {
+        let next = node.next();
+        if let Some(before) = before {
+            before.set_next(next);
         }
-        if next.is_null() {
-            self.tail = before;
+        if let Some(ends) = self.ends {
+            let head = if before.is_some() { Some(ends.head) } else { next };
+            let tail = if next.is_some() { Some(ends.tail) } else { before };
+            self.ends = head.zip(tail).map(|(head, tail)| Ends { head, tail });
         }
-        self.urgent -= usize::from(with_task(node, |task| task.priority) > 0);
+        self.urgent -= usize::from(node.is_urgent());
+        // SAFETY: it is queued, and not in the list any more.
+        unsafe { Entry::new(node.0) }
     }
 }
 
@@ -213,18 +197,18 @@ impl Queue {
 impl Queue {
     /// [`Queue::add`] of a node that outlives the queue.
     pub(super) fn add_for_test(&mut self, node: &Node) {
-        // SAFETY: tests keep their nodes.
-        unsafe { self.add(node) };
+        // SAFETY: tests keep their nodes, and add each to one queue.
+        self.add(unsafe { Entry::new(node) });
     }
 
     /// [`Queue::add_pushed`] of nodes, the oldest first.
     pub(super) fn add_pushed_for_test(&mut self, nodes: &[Node]) {
-        let mut youngest = ptr::null();
+        let mut youngest = None;
         for node in nodes {
-            set_next(node, youngest);
-            youngest = node;
+            Listed(node).set_next(youngest);
+            youngest = Some(Listed(node));
         }
         // SAFETY: tests keep their nodes.
-        unsafe { self.add_pushed(youngest) };
+        unsafe { self.add_pushed(youngest.map_or(ptr::null(), |node| node.0)) };
     }
 }

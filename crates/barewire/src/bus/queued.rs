@@ -6,8 +6,10 @@
 //! runs it touches nothing else, so that forgetting anything is safe. Submitting it is one push;
 //! it ends in a callback, in a result to be fetched, or as a future, all three at will.
 //!
-//! Dropping one that is queued takes it out; dropping one that is on the wire waits for it, at
-//! most for its timeout.
+//! Dropping one that is queued takes it out, behind an idle lock too; dropping one that is on the
+//! wire waits for it, at most for its timeout. A message must not be dropped in a callback, or by an
+//! interrupt handler that came while its bus was in use: the drop would wait for what it
+//! interrupted.
 //!
 //! ```
 //! use core::pin::pin;
@@ -42,7 +44,8 @@ use core::task::{Context, Poll};
 
 use super::atomic::Cell;
 use super::node::{Kind, Node, Stage, Task};
-use super::statistics::Path;
+use super::panics::Panics;
+use super::serve::SERVE_MAX;
 use super::{Device, Pump};
 use crate::controller::{Controller, Plan};
 use crate::spi::{Error, MessageError, Transfer};
@@ -91,8 +94,10 @@ impl<'c> Completed<'c> {
 
 /// What to do when a message ran: called by whoever ran it, who holds the bus.
 ///
-/// It must not wait for the bus, which is held: no sync, no lock, no dropping of queued messages.
-/// Submitting others is what it is for.
+/// It must not wait for the bus, which is held: sync fails with [`Error::WouldDeadlock`], lock
+/// panics, and cancelling or dropping a queued message waits for ever. Submitting others is what it
+/// is for. If it panics the message is done, with the result it had; it is not called for a message
+/// whose controller panicked.
 pub type Callback = &'static (dyn Fn(&mut Completed<'_>) -> Then + Sync);
 
 /// What a queued message sends and receives.
@@ -245,29 +250,38 @@ impl<'b, C: Controller + ?Sized, P> Queued<'b, C, P> {
     /// Waits until it ran, and returns the result; `None` if nothing was submitted.
     ///
     /// A message that was only [enqueued](Queued::enqueue) is run by this if nobody else does.
+    ///
+    /// # Errors
+    /// As [`Device::sync`]; [`Error::WouldDeadlock`] if the caller's context has the bus, and then
+    /// the message stays submitted.
     pub fn wait(self: Pin<&mut Self>) -> Option<Result<usize, MessageError>> {
         let this = self.as_ref().get_ref();
-        if this.node.stage() == Stage::Queued {
-            this.device.bus().wait_for(&this.node);
+        if this.node.stage() == Stage::Queued
+            && let Err(error) = this.device.bus().wait_for(&this.node)
+        {
+            return Some(Err(MessageError::refused(error, 0)));
         }
         this.fetch()
     }
 
     /// Takes it back: out of the queue, or when it ran. Whether it did not run.
     ///
-    /// Waits at most for the message on the wire. Must not be called by who holds the bus.
+    /// Waits at most for the message on the wire. Must not be called in a
+    /// [callback](Callback).
     pub fn cancel(self: Pin<&mut Self>) -> bool {
         self.as_ref().get_ref().take_back() == Stage::Removed
     }
 
     fn take_back(&self) -> Stage {
         let mut stage = self.node.stage();
+        let mut panics = Panics::none();
         if stage == Stage::Queued {
-            stage = self.device.bus().cancel(&self.node);
+            stage = self.device.bus().take_out(&self.node, &mut panics);
         }
         if stage == Stage::Removed {
             self.node.set_free();
         }
+        panics.raise();
         stage
     }
 }
@@ -283,19 +297,17 @@ impl<'b, C: Controller + ?Sized, P: Payload> Queued<'b, C, P> {
         let bus = self.device.bus();
         let run_here = bus.pump != Pump::Worker;
         let nobody = self.as_ref().get_ref().push(run_here)?;
-        if let Some(inheritance) = bus.platform.inheritance() {
+        if bus.platform.inheritance().is_some() {
             // The worker comes by itself, and with its own priority.
-            if run_here {
-                if let Some(held) = bus.force(inheritance) {
-                    held.release();
-                }
-            } else {
+            if !run_here {
                 bus.ring();
+            } else if bus.alert_owner() {
+                bus.pump();
             }
         } else if nobody {
             if run_here {
-                // SAFETY: the push took the bus.
-                unsafe { bus.held() }.pump();
+                // SAFETY: the push acquired the bus.
+                unsafe { bus.held() }.release_slowly(SERVE_MAX);
             } else {
                 bus.ring();
             }
@@ -316,27 +328,22 @@ impl<'b, C: Controller + ?Sized, P: Payload> Queued<'b, C, P> {
 
     /// Pushes the node; see [`Bus::push`](super::Bus) for what it returns.
     #[inline]
-    fn push(&self, take: bool) -> Result<bool, Error> {
+    fn push(&self, acquire: bool) -> Result<bool, Error> {
         let message = self.own(Payload::message)?;
         let bus = self.device.bus();
         let task = Task {
             program: self.device.program(),
             message,
-            context: bus.context(),
             callback: self.callback,
-            ran: Ok(0),
-            refused: None,
             kind: Kind::Planned,
-            path: Path::Async,
             priority: self.device.priority(),
-            overtaken: 0,
+            ..Task::turn(bus.context())
         };
         // SAFETY: it is not queued: the task is its owner's.
         self.node.task.with_mut(|place| unsafe { *place = task });
         self.node.set_queued();
-        let take = take && bus.platform.inheritance().is_none();
         // SAFETY: module, Safety.
-        Ok(unsafe { bus.push(&self.node, take) })
+        Ok(unsafe { bus.push(&self.node, acquire) })
     }
 
     /// Runs it as a future, which ends with its length in bytes. Dropping the future cancels it.

@@ -2,15 +2,19 @@
 //!
 //! # How it works
 //! Off by default: then a message costs one look at a flag. On, the holder of the bus counts with
-//! plain stores, since there is only one, between two steps of a sequence number. A reader takes
-//! what it finds between two equal even numbers, so that all figures are of one moment.
+//! plain stores, since there is only one. Every counter is kept twice. The holder counts in one copy
+//! while readers are pointed to the other, and then the other way round; so a reader always finds a
+//! whole copy, also one that interrupted the holder and cannot wait for it. A reader that another
+//! processor's holder overtakes reads again.
 //!
-//! Few counters are kept and the rest derived when read: a message of one transfer changes four.
+//! Few counters are kept and the rest derived when read: a message of one transfer changes three.
 //!
 //! # Ordering
-//! 1. The number becomes odd before the first counter changes (release fence after it).
-//! 2. It becomes even after the last (release store).
-//! 3. A reader reads it with acquire, then the counters, then (acquire fence) the number again.
+//! 1. The number becomes odd, which points readers to the second copy, before the first changes
+//!    (release store for what was done to the second, release fence after it).
+//! 2. It becomes even, which points them to the first, before the second changes (the same).
+//! 3. A reader reads it with acquire, then the copy it points to, then (acquire fence) the number
+//!    again.
 //!
 //! # Not supported
 //! Statistics of one device (the kernel has them too): the bus's are those of the controller.
@@ -18,7 +22,6 @@
 use core::sync::atomic::AtomicUsize;
 
 use super::atomic::{AtomicU32, Ordering, fence};
-use super::platform::Platform;
 use crate::controller::{Program, Unfinished};
 use crate::spi::{Error, Transfer};
 
@@ -143,12 +146,12 @@ impl Counter {
 /// The counters of a bus.
 pub(super) struct Counters {
     sequence: AtomicU32,
-    counters: [Counter; COUNTERS],
+    copies: [[Counter; COUNTERS]; 2],
 }
 
 impl Counters {
     pub(super) const fn with(sequence: AtomicU32) -> Self {
-        Self { sequence, counters: [const { Counter::new() }; COUNTERS] }
+        Self { sequence, copies: [const { [const { Counter::new() }; COUNTERS] }; 2] }
     }
 
     /// Counts a message that was run. The caller holds the bus.
@@ -160,30 +163,13 @@ impl Counters {
         message: &[Transfer<'_>],
         ran: Result<usize, Unfinished>,
     ) {
-        let counters = &self.counters;
         let sequence = self.sequence.load(Ordering::Relaxed);
-        // 1.
-        self.sequence.store(sequence.wrapping_add(1), Ordering::Relaxed);
-        fence(Ordering::Release);
-        counters[path as usize].add(1);
-        let mut clocked = message;
-        if let Err(unfinished) = ran {
-            clocked = clocked.get(..unfinished.transfer_index()).unwrap_or_default();
-            counters[ERRORS].add(1);
-            if let Error::Timeout { .. } = unfinished.error() {
-                counters[TIMEDOUT].add(1);
-            }
+        for (step, counters) in (1..).zip(&self.copies) {
+            // Ordering 1, then 2.
+            self.sequence.store(sequence.wrapping_add(step), Ordering::Release);
+            fence(Ordering::Release);
+            count_in(counters, path, program, message, ran);
         }
-        for transfer in clocked {
-            let data = transfer.data();
-            counters[HISTO + bucket(data.len())].add(1);
-            counters[BYTES + data.direction() as usize].add(data.len());
-            if data.len() > program.max_transfer_bytes {
-                counters[SPLIT].add(1);
-            }
-        }
-        // 2.
-        self.sequence.store(sequence.wrapping_add(2), Ordering::Release);
     }
 
     /// The same for a prepared access that found the bus idle, out of its way.
@@ -198,18 +184,45 @@ impl Counters {
         self.count(Path::Immediate, program, message, ran);
     }
 
-    /// What was counted, at one moment.
-    pub(super) fn read(&self, platform: &dyn Platform) -> Statistics {
-        // 3.
+    /// What was counted, at one moment. Lock-free: a round fails only because a message was counted
+    /// meanwhile.
+    pub(super) fn read(&self) -> Statistics {
+        // Ordering 3.
         loop {
             let before = self.sequence.load(Ordering::Acquire);
-            let counters: [u64; COUNTERS] =
-                core::array::from_fn(|index| self.counters[index].read());
+            let copy = &self.copies[before as usize % 2];
+            let counters: [u64; COUNTERS] = core::array::from_fn(|index| copy[index].read());
             fence(Ordering::Acquire);
-            if before.is_multiple_of(2) && self.sequence.load(Ordering::Relaxed) == before {
+            if self.sequence.load(Ordering::Relaxed) == before {
                 return derive(&counters);
             }
-            platform.relax();
+        }
+    }
+}
+
+#[inline]
+fn count_in(
+    counters: &[Counter; COUNTERS],
+    path: Path,
+    program: &Program,
+    message: &[Transfer<'_>],
+    ran: Result<usize, Unfinished>,
+) {
+    counters[path as usize].add(1);
+    let mut clocked = message;
+    if let Err(unfinished) = ran {
+        clocked = clocked.get(..unfinished.transfer_index()).unwrap_or_default();
+        counters[ERRORS].add(1);
+        if let Error::Timeout { .. } = unfinished.error() {
+            counters[TIMEDOUT].add(1);
+        }
+    }
+    for transfer in clocked {
+        let data = transfer.data();
+        counters[HISTO + bucket(data.len())].add(1);
+        counters[BYTES + data.direction() as usize].add(data.len());
+        if data.len() > program.max_transfer_bytes {
+            counters[SPLIT].add(1);
         }
     }
 }

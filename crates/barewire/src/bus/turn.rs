@@ -1,11 +1,16 @@
 //! Turns: an exclusive lock over several messages, and messages over borrowed buffers as futures.
 //!
 //! # How it works
-//! A turn is a place in the queue that, when it comes, makes its owner the holder of the bus. A
-//! thread waits for its turn in [`Bus::lock`]; a future in its task ([`Device::transact`]), which
-//! is woken then, takes the bus that is [offered](super::offer) to it, and transfers inside `poll`:
-//! nobody but the future touches what it borrows, so forgetting it is safe. What a forgotten turn
-//! keeps is the bus, as any forgotten guard does.
+//! A turn is a node that asks for the bus itself. A thread waits for its turn in [`Bus::lock`] and
+//! keeps the wire until the lock is dropped; the queue it lets go of, so that others can get their
+//! messages out behind it.
+//!
+//! A future ([`Device::transact`]) transfers inside `poll`: nobody but the future touches what it
+//! borrows, so forgetting it is safe. It never has the bus between two polls. If `poll` finds the
+//! bus taken, it queues a turn; when that comes, the node is taken out of the queue, the bus goes
+//! on, and the task is woken to try again. A future that was woken in vain is present for a moment
+//! in its next poll, as long as a thread would look before it sleeps: if the holder comes to its
+//! node then, it is granted the bus. So it is passed over only while its task is not polled.
 //!
 //! # Safety
 //! Who was granted a turn is the holder of the bus.
@@ -13,22 +18,30 @@
 
 use core::fmt;
 use core::future::Future;
-use core::marker::PhantomPinned;
+use core::marker::{PhantomData, PhantomPinned};
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
-use super::lock::Held;
-use super::node::{Kind, Node, Stage, Task};
+use super::lock::{Held, Wire};
+use super::node::{Node, Stage, Task};
+use super::panics::Panics;
+use super::platform::Inheritance;
+use super::serve::SERVE_MAX;
 use super::{Bus, Device, Prepared};
 use crate::controller::Controller;
 use crate::spi::{Error, MessageError, Settings, Transfer};
 
-/// The bus, locked over several messages. Dropping it gives the bus back.
+/// The bus, locked over several messages. Dropping it releases the bus.
 ///
-/// Whoever has it must use it for every message: a sync call on a device of the bus would wait for
-/// ever.
+/// The thread that has it uses it for every message: any other call that would wait for the bus
+/// fails with [`Error::WouldDeadlock`], or waits for ever where the platform does not tell contexts
+/// apart (see [`Platform::context`](super::Platform::context)). Queued messages may be submitted,
+/// cancelled and dropped meanwhile, by this and by other threads.
+///
+/// It stays with its thread, whose priority a bus with inheritance lends.
 pub struct Locked<'b, C: Controller + ?Sized> {
-    held: Option<Held<'b, C>>,
+    wire: Option<Wire<'b, C>>,
+    _of_one_thread: PhantomData<*const ()>,
 }
 
 impl<C: Controller + ?Sized> fmt::Debug for Locked<'_, C> {
@@ -39,24 +52,60 @@ impl<C: Controller + ?Sized> fmt::Debug for Locked<'_, C> {
 
 impl<C: Controller + ?Sized> Bus<C> {
     /// Waits for the bus and locks it: no other message runs until the lock is dropped.
+    ///
+    /// # Panics
+    /// If the caller's context has the bus already, in a lock or because this is a callback: it
+    /// would wait for itself. ([`Bus::try_lock`] returns `None`.)
     pub fn lock(&self) -> Locked<'_, C> {
-        Locked { held: Some(self.take()) }
+        let wire = self.try_acquire_wire().unwrap_or_else(|| self.acquire_wire_slowly());
+        Locked::new(wire)
+    }
+
+    #[cold]
+    fn acquire_wire_slowly(&self) -> Wire<'_, C> {
+        let held = match self.acquire_slowly() {
+            Ok(held) => held,
+            Err(error) => panic!("Bus::lock: {error}"),
+        };
+        let mut panics = Panics::none();
+        let lock = Locked::new(held.park(&mut panics));
+        // With the lock alive: it is dropped then.
+        panics.raise();
+        lock.into_wire()
     }
 
     /// Locks the bus if it is free and nothing waits; never blocks.
     pub fn try_lock(&self) -> Option<Locked<'_, C>> {
-        self.try_take().map(|held| Locked { held: Some(held) })
+        let wire = match self.platform.inheritance() {
+            None => self.try_acquire_wire(),
+            Some(inheritance) => {
+                let held = self.try_acquire_inherited(inheritance);
+                held.map(|held| held.park(&mut Panics::none()))
+            }
+        };
+        wire.map(Locked::new)
     }
 }
 
 impl<'b, C: Controller + ?Sized> Locked<'b, C> {
-    /// The bus, held, if `bus` is the one.
-    fn held(&mut self, bus: &Bus<C>) -> &mut Held<'b, C> {
-        let held = self.held.as_mut().expect("a lock has its bus until it is dropped");
+    fn new(wire: Wire<'b, C>) -> Self {
+        let bus = wire.bus();
+        let lock = Self { wire: Some(wire), _of_one_thread: PhantomData };
+        bus.set_user();
+        lock
+    }
+
+    /// The wire, if `bus` is the one.
+    fn wire(&mut self, bus: &Bus<C>) -> &mut Wire<'b, C> {
+        let wire = self.wire.as_mut().expect("a lock has its bus until it is dropped");
         // Sized or not, a bus is where its word is.
-        let same = core::ptr::addr_eq(held.bus(), bus);
+        let same = core::ptr::addr_eq(wire.bus(), bus);
         assert!(same, "the device is on another bus than the lock");
-        held
+        wire
+    }
+
+    fn into_wire(mut self) -> Wire<'b, C> {
+        self.wire.take().expect("a lock has its bus until it is dropped")
     }
 
     /// Opens a device, as [`Bus::device`], and keeps the bus.
@@ -64,9 +113,9 @@ impl<'b, C: Controller + ?Sized> Locked<'b, C> {
     /// # Errors
     /// As [`Bus::device`].
     pub fn device(&mut self, settings: &Settings) -> Result<Device<'b, C>, Error> {
-        let held = self.held.as_ref().expect("a lock has its bus until it is dropped");
-        let (program, effective) = held.controller().configure(settings)?;
-        Ok(Device::new(held.bus(), *settings, program, effective))
+        let wire = self.wire.as_ref().expect("a lock has its bus until it is dropped");
+        let (program, effective) = wire.controller().configure(settings)?;
+        Ok(Device::new(wire.bus(), *settings, program, effective))
     }
 
     /// Runs any message, as [`Device::sync`], and keeps the bus.
@@ -81,9 +130,7 @@ impl<'b, C: Controller + ?Sized> Locked<'b, C> {
         device: &Device<'_, C>,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, MessageError> {
-        let held = self.held(device.bus());
-        held.serve_cancels();
-        device.run_planning(held, message)
+        device.run_planning(self.wire(device.bus()), message)
     }
 
     /// Runs a prepared access, as [`Prepared::run`], and keeps the bus.
@@ -97,16 +144,16 @@ impl<'b, C: Controller + ?Sized> Locked<'b, C> {
         &mut self,
         prepared: &'p mut Prepared<'_, C, N>,
     ) -> Result<&'p [u8; N], MessageError> {
-        let held = self.held(prepared.device().bus());
-        held.serve_cancels();
-        prepared.run_locked(held)
+        let wire = self.wire(prepared.device().bus());
+        prepared.run_locked(wire)
     }
 }
 
 impl<C: Controller + ?Sized> Drop for Locked<'_, C> {
     fn drop(&mut self) {
-        if let Some(held) = self.held.take() {
-            held.release();
+        if let Some(wire) = self.wire.take() {
+            wire.bus().clear_user();
+            wire.release();
         }
     }
 }
@@ -137,17 +184,83 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     /// Runs any message without blocking the thread for its turn: as [`Device::sync`], as a
     /// future. The transfer itself runs inside `poll`.
     pub fn transact<'m, 'd>(&self, message: &'m mut [Transfer<'d>]) -> Transact<'b, 'm, 'd, C> {
-        let priority = self.priority();
-        let task = Task { kind: Kind::Offer, priority, ..Task::turn(self.bus().context()) };
+        let task = Task { priority: self.priority(), ..Task::turn(self.bus().context()) };
         Transact { device: *self, message, node: Node::new(task), _pinned: PhantomPinned }
     }
 }
 
 impl<'b, C: Controller + ?Sized> Transact<'b, '_, '_, C> {
-    fn run(&mut self, mut held: Held<'b, C>) -> Result<usize, MessageError> {
+    fn run(&mut self, mut held: Held<'b, C>) -> Poll<Result<usize, MessageError>> {
         let ran = self.device.run_planning(&mut held, self.message);
         held.release();
-        ran
+        Poll::Ready(ran)
+    }
+
+    /// Acquires the bus if that needs no waiting; else the node is queued, unless it was settled
+    /// again meanwhile.
+    fn try_acquire(&self, again: bool, panics: &mut Panics) -> Option<Held<'b, C>> {
+        let bus = self.device.bus();
+        if let Some(inheritance) = bus.platform.inheritance() {
+            return self.try_acquire_inherited(inheritance, panics);
+        }
+        if let Some(held) = bus.try_acquire_idle() {
+            return Some(held);
+        }
+        // A future that was woken in vain is not passed over while it is polled and looks.
+        let mut looks = if again { bus.platform.spins() } else { 0 };
+        self.node.set_queued_present();
+        // SAFETY: pinned, and dropping it takes the node out.
+        if unsafe { bus.push(&self.node, true) } {
+            // SAFETY: the push acquired the bus.
+            unsafe { bus.held() }.serve(SERVE_MAX, panics);
+        }
+        loop {
+            let stage = match self.node.stage() {
+                Stage::Queued if looks > 0 => {
+                    looks -= 1;
+                    panics.contain(|| bus.platform.relax());
+                    continue;
+                }
+                Stage::Queued => self.node.set_absent(),
+                stage => stage,
+            };
+            match stage {
+                // SAFETY: we were granted the bus.
+                Stage::Granted => return Some(unsafe { bus.held() }),
+                Stage::Serve => {
+                    self.node.accept_bus();
+                    // SAFETY: we were handed the bus.
+                    unsafe { bus.held() }.serve(SERVE_MAX, panics);
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    fn try_acquire_inherited(
+        &self,
+        inheritance: &dyn Inheritance,
+        panics: &mut Panics,
+    ) -> Option<Held<'b, C>> {
+        let bus = self.device.bus();
+        let mut pushed = false;
+        loop {
+            if let Some(held) = bus.poll_acquire_inherited(inheritance, panics) {
+                if pushed {
+                    bus.take_out_inherited(inheritance, &self.node, panics);
+                }
+                return Some(held);
+            }
+            if !pushed {
+                self.node.set_queued();
+                // SAFETY: pinned, and dropping it takes the node out.
+                unsafe { bus.push(&self.node, false) };
+                pushed = true;
+            }
+            if !bus.alert_owner() {
+                return None;
+            }
+        }
     }
 }
 
@@ -157,42 +270,22 @@ impl<C: Controller + ?Sized> Future for Transact<'_, '_, '_, C> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         // SAFETY: nothing is moved out of it.
         let this = unsafe { self.get_unchecked_mut() };
-        let bus = this.device.bus();
+        let mut panics = Panics::none();
+        let mut stage = this.node.stage();
         loop {
-            match this.node.stage() {
-                Stage::Free | Stage::Removed => {
-                    let free = match bus.platform.inheritance() {
-                        Some(inheritance) => bus.take_free_inherited(inheritance),
-                        None => bus.try_take(),
-                    };
-                    if let Some(held) = free {
-                        this.node.set_free();
-                        return Poll::Ready(this.run(held));
-                    }
-                    this.node.set_queued();
-                    let take = bus.platform.inheritance().is_none();
-                    // SAFETY: pinned, and dropping it takes the node back.
-                    if unsafe { bus.push(&this.node, take) } && take {
-                        // SAFETY: the push took the bus.
-                        unsafe { bus.held() }.pump();
-                    } else if let Some(inheritance) = bus.platform.inheritance()
-                        && let Some(held) = bus.force(inheritance)
-                    {
-                        let held = bus.take_back_inherited(held, &this.node);
-                        return Poll::Ready(this.run(held));
-                    }
+            if matches!(stage, Stage::Free | Stage::Removed) {
+                let held = this.try_acquire(stage == Stage::Removed, &mut panics);
+                // Of whom it served meanwhile. What it holds is released then.
+                panics.raise();
+                panics = Panics::none();
+                if let Some(held) = held {
+                    this.node.set_free();
+                    return this.run(held);
                 }
-                Stage::Granted => match bus.claim(&this.node) {
-                    Some(held) => return Poll::Ready(this.run(held)),
-                    // Taken back for a moment.
-                    None => bus.platform.relax(),
-                },
-                Stage::Done => return Poll::Ready(Err(MessageError::refused(Error::Aborted, 0))),
-                Stage::Queued | Stage::Pump => {
-                    if this.node.poll(cx).is_pending() {
-                        return Poll::Pending;
-                    }
-                }
+            }
+            match this.node.poll(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(settled) => stage = settled,
             }
         }
     }
@@ -200,22 +293,10 @@ impl<C: Controller + ?Sized> Future for Transact<'_, '_, '_, C> {
 
 impl<C: Controller + ?Sized> Drop for Transact<'_, '_, '_, C> {
     fn drop(&mut self) {
-        let bus = self.device.bus();
-        loop {
-            let stage = match self.node.stage() {
-                Stage::Queued => bus.cancel(&self.node),
-                stage => stage,
-            };
-            match stage {
-                // Nobody will use the turn, or it was taken back for a moment.
-                Stage::Granted => match bus.claim(&self.node) {
-                    Some(held) => return held.release(),
-                    None => bus.platform.relax(),
-                },
-                // Woken to try again, which it will not.
-                Stage::Removed => return bus.pass_turn_inherited(),
-                _ => return,
-            }
+        if self.node.stage() == Stage::Queued {
+            let mut panics = Panics::none();
+            self.device.bus().take_out(&self.node, &mut panics);
+            panics.raise();
         }
     }
 }

@@ -8,7 +8,7 @@
 
 use super::Bus;
 use super::atomic::Ordering;
-use super::lock::{HELD, IDLE, INHERITS, tagged, tags};
+use super::word::{BACKLOG, INHERITS, TENDED, is_free, pushed, tags};
 use crate::controller::Controller;
 
 /// The bell's bit: the worker sleeps.
@@ -33,10 +33,11 @@ impl<C: ?Sized> Bus<C> {
         }
     }
 
-    /// Whether there is something to run that nobody holds the bus for.
+    /// Whether something is queued that nobody sees to.
     fn has_work(&self) -> bool {
         let word = self.word.load(Ordering::Acquire);
-        word != IDLE && word != tagged(IDLE, INHERITS) && tags(word) & HELD == 0
+        let unattended = is_free(word) || tags(word) & (INHERITS | TENDED) == INHERITS;
+        unattended && (!pushed(word).is_null() || tags(word) & BACKLOG != 0)
     }
 }
 

@@ -33,13 +33,15 @@ pub enum Stopped {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unfinished(
     /// The transfer's index above; below it microseconds of a timeout, with [`Unfinished::OS`] an
-    /// errno, or [`Unfinished::OVERRUN`] alone.
+    /// errno, or [`Unfinished::OVERRUN`] or `ABORTED` alone.
     u64,
 );
 
 impl Unfinished {
     const OS: u32 = 1 << 31;
     const OVERRUN: u32 = 1 << 30;
+    /// Running it panicked. (No errno is so large.)
+    pub(crate) const ABORTED: Self = Self::new(0, u32::MAX);
 
     const fn new(transfer_index: usize, cause: u32) -> Self {
         Self((transfer_index as u64) << 32 | cause as u64)
@@ -72,7 +74,9 @@ impl Unfinished {
     #[must_use]
     pub const fn error(self) -> Error {
         let cause = self.0 as u32;
-        if cause & Self::OS != 0 {
+        if self.0 == Self::ABORTED.0 {
+            Error::Aborted
+        } else if cause & Self::OS != 0 {
             Error::Os { errno: (cause & !Self::OS) as i32 }
         } else if cause == Self::OVERRUN {
             Error::Overrun

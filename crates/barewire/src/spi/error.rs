@@ -10,6 +10,9 @@ use embedded_hal::spi::ErrorKind;
 pub enum Error {
     /// A `try_` call found the bus taken.
     Busy,
+    /// The caller's own context has the bus, in a [lock](crate::bus::Locked) or because this is a
+    /// [callback](crate::bus::queued::Callback): it would wait for itself.
+    WouldDeadlock,
     /// The controller did not finish in twice the wire time and a margin.
     Timeout {
         /// How long was waited, in microseconds.
@@ -22,7 +25,8 @@ pub enum Error {
         /// Its error number, as in errno(3).
         errno: i32,
     },
-    /// Whoever ran the message panicked; what of it was clocked is not known.
+    /// Running the message panicked, or waiting for its turn did; what of it was clocked is not
+    /// known.
     Aborted,
     /// The message is longer than the path below takes at once.
     MessageTooLong {
@@ -125,6 +129,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Error::Busy => f.write_str("the bus is busy"),
+            Error::WouldDeadlock => f.write_str(
+                "this context has the bus already and would wait for itself: use its lock, or do this outside the callback",
+            ),
             Error::Timeout { timeout_us } => write!(
                 f,
                 "the controller did not finish in {timeout_us} us: its clock may be gated, or the block is wedged"
@@ -133,7 +140,7 @@ impl fmt::Display for Error {
                 "a received word was lost, because the one before it was read too late: lower the clock, or poll",
             ),
             Error::Os { errno } => write!(f, "the operating system failed the message (errno {errno})"),
-            Error::Aborted => f.write_str("whoever ran the message panicked: what of it was clocked is not known"),
+            Error::Aborted => f.write_str("running the message panicked: what of it was clocked is not known"),
             Error::MessageTooLong { bytes, max_bytes } => write!(
                 f,
                 "the message counts for {bytes} bytes, and {max_bytes} go at once: drop CS inside it (cs_change), or split it"

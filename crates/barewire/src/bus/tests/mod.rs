@@ -282,7 +282,7 @@ fn a_waiter_relaxes_by_the_bus_s_own_means() {
     }
     let bus = Bus::with_platform(Null::new(), &Relaxing);
     let device = bus.device(&SETTINGS).expect("opens");
-    let held = bus.take();
+    let held = bus.acquire().expect("is free");
     std::thread::scope(|scope| {
         scope.spawn(|| device.sync(&mut [Transfer::write(&[1])]).expect("runs"));
         while RELAXED.load(Ordering::Relaxed) == 0 {

@@ -2,7 +2,7 @@
 
 use std::vec::Vec;
 
-use crate::bus::node::{Node, Task};
+use crate::bus::node::{Entry, Node, Task};
 use crate::bus::queue::{OVERTAKEN_MAX, Queue};
 
 /// Nodes with a context, a priority and, as their message's length, a number.
@@ -16,8 +16,8 @@ fn nodes(of: &[(usize, u8)]) -> Vec<Node> {
     numbered.map(node).collect()
 }
 
-fn number(node: *const Node) -> usize {
-    crate::bus::queue::with_task(node, |task| task.message.len())
+fn number(mut entry: Entry) -> usize {
+    entry.with_task(|task| task.message.len())
 }
 
 fn order(of: &[(usize, u8)]) -> Vec<usize> {
@@ -27,8 +27,8 @@ fn order(of: &[(usize, u8)]) -> Vec<usize> {
         queue.add_for_test(node);
     }
     let mut order = Vec::new();
-    while let Some(node) = queue.take_next() {
-        order.push(number(node));
+    while let Some(entry) = queue.take_next() {
+        order.push(number(entry));
     }
     assert!(queue.is_empty());
     order

@@ -67,7 +67,7 @@ fn a_caller_that_waited_is_counted_as_one_that_waited() {
         let lock = bus.lock();
         scope.spawn(|| device.sync(&mut [Transfer::write(&[1])]).expect("runs"));
         // The word is no longer plainly held once somebody has pushed.
-        while bus.word.load(Ordering::Relaxed) == crate::bus::lock::HELD_ALONE {
+        while bus.word.load(Ordering::Relaxed) == crate::bus::word::LOCK {
             std::thread::yield_now();
         }
         drop(lock);

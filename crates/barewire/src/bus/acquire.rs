@@ -1,0 +1,376 @@
+//! Acquiring a bus that is not idle, waiting in its queue, and getting out of it.
+//!
+//! # How it works
+//! A caller that finds the bus taken looks for a moment whether it becomes idle, then pushes a
+//! [node](super::node) and waits until that is settled. Meanwhile it may be handed the bus, to
+//! [serve](super::serve) the queue. A caller that pushes onto a bus that nobody has takes the bus
+//! with the same step and serves the queue itself.
+//!
+//! Where a platform's hook panics while a caller waits, its node is got out of the queue first,
+//! and the panic goes on then.
+//!
+//! # Safety
+//! A node's program and message belong to its owner, who keeps them alive and does not touch them
+//! until the node is settled: every way out of here waits for that.
+#![allow(unsafe_code, reason = "nodes lie with their owners, who wait here until they are settled")]
+
+use core::ptr;
+
+use super::Bus;
+use super::atomic::Ordering;
+use super::lock::{Held, Pump, Tended, Wire};
+use super::node::{Kind, Node, Stage, Task};
+use super::panics::{Panics, contain};
+use super::serve::SERVE_MAX;
+use super::statistics::Path;
+use super::word::{
+    BACKLOG, HELD, HOLDER, IDLE, LOCK, SWEEP, TENDED, is_free, pushed, tagged, tags, tended,
+    untagged, update,
+};
+use crate::controller::{Controller, Program};
+use crate::spi::{Error, MessageError, Transfer};
+
+/// How often a caller that found the bus held relaxes before it takes a place in the queue.
+const SPINS_MAX: u32 = 63;
+
+impl<C: ?Sized> Bus<C> {
+    /// Pushes a node that is set queued. With `acquire` a bus that nobody has is acquired as well;
+    /// returns whether it was, or without `acquire` whether nobody has it.
+    ///
+    /// # Safety
+    /// The node stays where it is, and its message untouched, until it is settled.
+    pub(super) unsafe fn push(&self, node: &Node, acquire: bool) -> bool {
+        let order = Ordering::AcqRel;
+        let pushed = update(&self.word, order, |seen| {
+            node.next.with_mut(|next| {
+                // SAFETY: until it is pushed, the node is its owner's.
+                unsafe { *next = pushed(seen) }
+            });
+            let word = if acquire && is_free(seen) { tended(seen, HELD) } else { seen };
+            Some(tagged(node, tags(word)))
+        });
+        pushed.is_ok_and(is_free)
+    }
+}
+
+impl<C: Controller + ?Sized> Bus<C> {
+    /// Acquires the bus if it is free and no message waits.
+    #[inline]
+    pub(super) fn try_acquire(&self) -> Option<Held<'_, C>> {
+        match self.try_acquire_idle() {
+            None => self.try_acquire_slowly(),
+            held => held,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn try_acquire_slowly(&self) -> Option<Held<'_, C>> {
+        self.platform.inheritance().and_then(|inheritance| self.try_acquire_inherited(inheritance))
+    }
+
+    /// Acquires the bus, waiting for it.
+    ///
+    /// # Errors
+    /// [`Error::WouldDeadlock`] if the caller's context has it.
+    #[inline]
+    pub(super) fn acquire(&self) -> Result<Held<'_, C>, Error> {
+        match self.try_acquire_idle() {
+            Some(held) => Ok(held),
+            None => self.acquire_slowly(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn acquire_slowly(&self) -> Result<Held<'_, C>, Error> {
+        if self.is_ours() {
+            return Err(Error::WouldDeadlock);
+        }
+        let mut panics = Panics::none();
+        let held = match self.platform.inheritance() {
+            Some(inheritance) => Some(self.acquire_inherited(inheritance, &mut panics)),
+            None => {
+                let node = Node::new(Task::turn(self.context()));
+                let stage = self.push_and_wait(&node, &mut panics);
+                // SAFETY: granted: we were made the holder.
+                (stage == Stage::Granted).then(|| unsafe { self.held() })
+            }
+        };
+        // With `held` alive: it is released then.
+        panics.raise();
+        held.ok_or(Error::Aborted)
+    }
+
+    /// Queues a message and waits until it has run.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn run_queued(
+        &self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+        kind: Kind,
+        priority: u8,
+    ) -> Result<usize, MessageError> {
+        if self.is_ours() {
+            return Err(MessageError::refused(Error::WouldDeadlock, 0));
+        }
+        if self.platform.inheritance().is_some() {
+            let mut held =
+                self.acquire_slowly().map_err(|error| MessageError::refused(error, 0))?;
+            let ran = held.run_kind(program, message, kind);
+            held.release();
+            return ran;
+        }
+        if priority == 0
+            && let Some(mut held) = self.spin_for_idle()
+        {
+            let ran = held.run_kind(program, message, kind);
+            held.release();
+            return ran;
+        }
+        // A pointer: no lifetime of it is claimed, and we wait below until it is done with.
+        let erased = ptr::slice_from_raw_parts_mut(message.as_mut_ptr().cast(), message.len());
+        let turn = Task::turn(self.context());
+        let path = Path::Waited;
+        let node = Node::new(Task { program, message: erased, kind, path, priority, ..turn });
+        let mut panics = Panics::none();
+        let stage = self.push_and_wait(&node, &mut panics);
+        panics.raise();
+        if stage != Stage::Done {
+            return Err(MessageError::refused(Error::Aborted, 0));
+        }
+        // SAFETY: it is settled: the task is ours again.
+        node.task.with(|task| unsafe { (*task).outcome() })
+    }
+
+    /// Looks a few times, ever more seldom, whether a bus that is merely held becomes idle: cheaper
+    /// for both than a place in the queue that is given up at once. Nobody in the queue is
+    /// overtaken by this.
+    fn spin_for_idle(&self) -> Option<Held<'_, C>> {
+        let mut spins = self.platform.spins().min(SPINS_MAX);
+        let mut pause = 1;
+        while pause <= spins {
+            (0..pause).for_each(|_| self.platform.relax());
+            spins -= pause;
+            pause *= 2;
+            match self.word.load(Ordering::Relaxed) {
+                IDLE => {
+                    if let Some(held) = self.try_acquire_idle() {
+                        return Some(held);
+                    }
+                }
+                HOLDER | LOCK => {}
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// Pushes a waiting thread's node, and waits until it is settled.
+    fn push_and_wait(&self, node: &Node, panics: &mut Panics) -> Stage {
+        node.set_queued_present();
+        // SAFETY: we wait below until it is settled.
+        if unsafe { self.push(node, true) } {
+            // SAFETY: the push acquired the bus.
+            unsafe { self.held() }.serve(SERVE_MAX, panics);
+        }
+        self.wait_settled(node, panics)
+    }
+
+    /// Waits until a node is settled whose owner is present.
+    pub(super) fn wait_settled(&self, node: &Node, panics: &mut Panics) -> Stage {
+        loop {
+            match contain(|| self.wait(node, panics)) {
+                Ok(stage) => return stage,
+                Err(payload) => panics.add(payload),
+            }
+            // A hook of the platform panicked. What waits is taken back, and the panic goes on.
+            if node.set_cancelled() == Stage::Queued {
+                self.tend(node, panics);
+            }
+        }
+    }
+
+    fn wait(&self, node: &Node, panics: &mut Panics) -> Stage {
+        let mut spins = self.platform.spins();
+        loop {
+            match node.stage() {
+                Stage::Queued => {}
+                Stage::Serve => {
+                    node.accept_bus();
+                    // SAFETY: we were handed the bus.
+                    unsafe { self.held() }.serve(SERVE_MAX, panics);
+                    continue;
+                }
+                settled => return settled,
+            }
+            if self.attend_flight(panics) {
+                self.platform.relax();
+            } else if spins > 0 {
+                spins -= 1;
+                self.platform.relax();
+            } else if self.pump == Pump::Interrupt {
+                self.sleep_on_flight(node);
+            } else if let Some((word, asleep)) = node.set_asleep() {
+                self.platform.wait(word, asleep);
+            }
+        }
+    }
+
+    /// Waits until a message is settled that was submitted, serving the queue if nobody does.
+    ///
+    /// # Errors
+    /// [`Error::WouldDeadlock`] if the caller's context has the bus.
+    pub(super) fn wait_for(&self, node: &Node) -> Result<(), Error> {
+        if self.is_ours() {
+            return Err(Error::WouldDeadlock);
+        }
+        if node.set_present() != Stage::Queued {
+            return Ok(());
+        }
+        let mut panics = Panics::none();
+        if self.pump == Pump::Worker {
+            panics.insist(|| self.ring());
+        } else {
+            self.pump_quietly(&mut panics);
+        }
+        self.wait_settled(node, &mut panics);
+        panics.raise();
+        Ok(())
+    }
+
+    /// Gets a node back that was pushed: out of the queue if its turn has not come, else when it is
+    /// settled. Waits at most for what is on the wire.
+    pub(super) fn take_out(&self, node: &Node, panics: &mut Panics) -> Stage {
+        if node.set_cancelled() == Stage::Queued {
+            self.tend(node, panics);
+        }
+        self.wait_settled(node, panics)
+    }
+
+    /// Gets a cancelled node out of the queue, or has whoever tends the queue do so.
+    fn tend(&self, node: &Node, panics: &mut Panics) {
+        if let Some(inheritance) = self.platform.inheritance() {
+            self.take_out_inherited(inheritance, node, panics);
+            return;
+        }
+        let tend = |seen| {
+            Some(match tags(seen) & (HELD | TENDED) {
+                0 => tended(seen, HELD),
+                HELD => tended(seen, 0),
+                _ => tagged(seen, SWEEP),
+            })
+        };
+        let Ok(seen) = update(&self.word, Ordering::AcqRel, tend) else { return };
+        if is_free(seen) {
+            // SAFETY: nobody had the bus, and we acquired it.
+            let mut held = unsafe { self.held() };
+            // What was pushed since was submitted to a held bus, and counts on its holder.
+            let called = held.tended().gather(panics) != pushed(seen);
+            held.tended().sweep(panics);
+            if called || !held.try_leave(panics) {
+                held.serve(SERVE_MAX, panics);
+            } else {
+                held.pass_on();
+            }
+        } else if tags(seen) & TENDED == 0 {
+            // SAFETY: nobody had the queue, and we took it.
+            let mut tended = unsafe { self.tended() };
+            tended.gather(panics);
+            tended.sweep(panics);
+            if let Some(held) = tended.release(panics) {
+                held.serve(SERVE_MAX, panics);
+            }
+        }
+    }
+
+    /// Acquires a bus that nobody has and that is not idle.
+    pub(super) fn acquire_left(&self) -> Option<Held<'_, C>> {
+        let left = |seen| (seen != IDLE && is_free(seen)).then(|| tended(seen, HELD));
+        // SAFETY: nobody had the bus, and we acquired it.
+        update(&self.word, Ordering::Acquire, left).ok().map(|_| unsafe { self.held() })
+    }
+
+    /// Runs what is queued, if nobody holds the bus. Returns how many messages had their turn.
+    pub fn pump(&self) -> usize {
+        let mut panics = Panics::none();
+        let served = self.pump_quietly(&mut panics);
+        panics.raise();
+        served
+    }
+
+    /// The same, its panics kept for later.
+    pub(super) fn pump_quietly(&self, panics: &mut Panics) -> usize {
+        if let Some(inheritance) = self.platform.inheritance() {
+            return self.serve_inherited(inheritance, panics);
+        }
+        self.acquire_left().map_or(0, |held| held.serve(SERVE_MAX, panics))
+    }
+}
+
+impl<'b, C: Controller + ?Sized> Held<'b, C> {
+    /// The queue, which the holder has too.
+    #[inline]
+    pub(super) fn tended(&mut self) -> Tended<'_, C> {
+        // SAFETY: ours, and borrowed.
+        unsafe { self.bus().tended() }
+    }
+
+    /// Leaves the bus to nobody, with what is queued. Whether that went: not if something was pushed
+    /// since the queue was gathered. Then the bus is not ours any more.
+    fn try_leave(&mut self, panics: &mut Panics) -> bool {
+        let bus = self.bus();
+        let empty = self.tended().queue(|queue| queue.is_empty());
+        let left = if empty { IDLE } else { tagged(IDLE, BACKLOG) };
+        let (release, relaxed) = (Ordering::Release, Ordering::Relaxed);
+        let went = bus.word.compare_exchange(HOLDER, left, release, relaxed).is_ok();
+        if went && !empty && bus.pump == Pump::Worker {
+            panics.insist(|| bus.ring());
+        }
+        went
+    }
+
+    /// Keeps the wire and lets go of the queue.
+    pub(super) fn park(mut self, panics: &mut Panics) -> Wire<'b, C> {
+        let bus = self.bus();
+        if bus.platform.inheritance().is_none() {
+            // The wire is ours, so it does not come to us by this.
+            self.tended().release(panics).map(Held::pass_on).unwrap_or_default();
+        }
+        self.pass_on();
+        // SAFETY: it was the holder's.
+        unsafe { bus.wire() }
+    }
+}
+
+impl<C: Controller + ?Sized> Wire<'_, C> {
+    /// Gives back what a lock had. (The word's diagram has the ways.)
+    #[inline]
+    pub(super) fn release(self) {
+        let (release, relaxed) = (Ordering::Release, Ordering::Relaxed);
+        if self.bus().word.compare_exchange(LOCK, IDLE, release, relaxed).is_err() {
+            self.release_slowly();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn release_slowly(self) {
+        let bus = self.bus();
+        if bus.platform.inheritance().is_none() {
+            let order = Ordering::AcqRel;
+            let unpark = |seen| {
+                Some(match tags(seen) & TENDED {
+                    0 => tended(seen, 0),
+                    _ => untagged(seen, HELD),
+                })
+            };
+            if update(&bus.word, order, unpark).is_ok_and(|seen| tags(seen) & TENDED != 0) {
+                return;
+            }
+        }
+        // SAFETY: the wire was ours, and now the queue is too.
+        unsafe { bus.held() }.release_slowly(SERVE_MAX);
+    }
+}

@@ -1,0 +1,108 @@
+//! Panics of user code: caught where the bus has something to finish, raised when it has not.
+//!
+//! # How it works
+//! The bus calls code that is not its own: controllers, callbacks, wakers, the platform. Where
+//! panics unwind, a panic there is [caught](contain), the bus finishes what it owes to everybody
+//! else, and the first panic is [raised](Panics::raise) in the caller that ran the code. Later
+//! ones of the same call are told by the panic hook and go no further.
+//!
+//! `std` is used here alone, and only on targets where panics unwind, which all have it. Where
+//! they abort there is nothing to catch, and this compiles to nothing.
+
+#[cfg(panic = "unwind")]
+mod unwinding {
+    use core::any::Any;
+    use std::boxed::Box;
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+    /// What a panic carries.
+    pub(in crate::bus) type Payload = Box<dyn Any + Send>;
+
+    /// Calls user code; `Err` if it panics. The caller sees to it that whatever `f` was about is
+    /// finished or undone.
+    #[inline]
+    pub(in crate::bus) fn contain<R>(f: impl FnOnce() -> R) -> Result<R, Payload> {
+        catch_unwind(AssertUnwindSafe(f))
+    }
+
+    pub(super) fn raise(payload: Payload) {
+        // A second panic while the thread unwinds from another would abort the process.
+        if std::thread::panicking() {
+            core::mem::forget(payload);
+        } else {
+            resume_unwind(payload);
+        }
+    }
+}
+
+#[cfg(not(panic = "unwind"))]
+mod unwinding {
+    /// What a panic carries: there is none to be had here.
+    pub(in crate::bus) type Payload = core::convert::Infallible;
+
+    /// Calls user code, whose panics end the program.
+    #[inline(always)]
+    pub(in crate::bus) fn contain<R>(f: impl FnOnce() -> R) -> Result<R, Payload> {
+        Ok(f())
+    }
+
+    pub(super) fn raise(payload: Payload) {
+        match payload {}
+    }
+}
+
+pub(super) use unwinding::{Payload, contain};
+
+/// The first panic that was caught on the way, to be raised at the end of it.
+#[must_use = "a panic is raised, or dropped on purpose"]
+pub(super) struct Panics {
+    first: Option<Payload>,
+}
+
+impl Panics {
+    pub(super) const fn none() -> Self {
+        Self { first: None }
+    }
+
+    /// Keeps a panic if it is the first.
+    pub(super) fn add(&mut self, payload: Payload) {
+        match &self.first {
+            None => self.first = Some(payload),
+            // Not dropped: it might panic again.
+            Some(_) => core::mem::forget(payload),
+        }
+    }
+
+    /// Calls user code; `None` if it panics.
+    #[inline]
+    pub(super) fn contain<R>(&mut self, f: impl FnOnce() -> R) -> Option<R> {
+        match contain(f) {
+            Ok(value) => Some(value),
+            Err(payload) => {
+                self.add(payload);
+                None
+            }
+        }
+    }
+
+    /// Calls user code whose effect others depend on, once again if it panics.
+    pub(super) fn insist(&mut self, mut f: impl FnMut()) {
+        if self.contain(&mut f).is_none() {
+            self.contain(f);
+        }
+    }
+
+    /// Raises the panic, if there was one and the thread is not unwinding already. Nothing may be
+    /// left to be finished.
+    #[inline]
+    pub(super) fn raise(self) {
+        if let Some(payload) = self.first {
+            unwinding::raise(payload);
+        }
+    }
+
+    /// Drops the panic: another is on its way to the caller.
+    pub(super) fn forget(self) {
+        core::mem::forget(self);
+    }
+}

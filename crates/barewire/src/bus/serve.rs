@@ -1,0 +1,361 @@
+//! Serving: the holder runs what others queued, then releases the bus or hands it over.
+//!
+//! # How it works
+//! The holder, done with its own message, fails to release the bus because something was pushed,
+//! gathers that into its queue and runs it: a waiting caller gets its result without the bus ever
+//! changing hands. After [`SERVE_MAX`] messages the holder hands the bus to a thread that is present
+//! in the queue, or leaves it to the worker: nobody serves others for ever. Between two messages it
+//! looks for what was pushed meanwhile, so that a message of high priority waits at most for the one
+//! on the wire.
+//!
+//! # User code
+//! | what is called | when |
+//! |---|---|
+//! | the controller | the node is out of the queue; the [`Server`] has its entry |
+//! | the callback | the same, and the message has its outcome |
+//! | [`Platform::wake`] | the node is settled |
+//! | a waker | the node is settled and the bus is released, so that a task that is polled there and then finds it free; the holder acquires it again afterwards if nobody else has |
+//!
+//! A panic in any of them is kept until the queue is served; whatever entry is left is settled with
+//! the outcome it has, which is [`Error::Aborted`] until its message has run.
+#![allow(unsafe_code, reason = "a server has the wire, the queue and an entry in turn")]
+
+use super::Bus;
+use super::atomic::{AtomicU32, Ordering};
+use super::lock::{Held, Pump, Tended, Wire};
+use super::node::{Entry, Job, Kind, Node, Wakeup};
+use super::panics::{Panics, contain};
+use super::queued::{Callback, Completed, Then};
+use super::word::{BACKLOG, HELD, RIGHTS, SWEEP, TENDED, pushed, tagged, tags, untagged, update};
+use crate::controller::{Controller, Unfinished};
+#[cfg(doc)]
+use crate::{bus::Platform, spi::Error};
+
+/// How many messages of others a holder runs before it hands the bus over.
+pub(super) const SERVE_MAX: usize = 16;
+
+impl<'b, C: Controller + ?Sized> Tended<'b, C> {
+    /// Takes what was pushed into the queue, and out of it what its owners want out. Returns the
+    /// node pushed last, to be compared only.
+    #[cold]
+    pub(super) fn gather(&mut self, panics: &mut Panics) -> *const Node {
+        let keep = |seen| Some(tagged(core::ptr::null(), tags(seen) & RIGHTS));
+        let (Ok(seen) | Err(seen)) = update(&self.bus.word, Ordering::AcqRel, keep);
+        self.queue(|queue| {
+            // SAFETY: the list is ours by the exchange, and nodes in it are queued.
+            unsafe { queue.add_pushed(pushed(seen)) };
+        });
+        if tags(seen) & SWEEP != 0 {
+            self.sweep(panics);
+        }
+        pushed(seen)
+    }
+
+    /// Takes out of the queue what its owners want out.
+    pub(super) fn sweep(&mut self, panics: &mut Panics) {
+        while let Some(entry) = self.queue(|queue| queue.take_if(|node, _| node.is_cancelled())) {
+            let Wakeup { sleeper, waker } = entry.settle_removed();
+            self.bus.wake_sleeper(sleeper, panics);
+            // The owner is here and waits: nobody is to be woken by it.
+            panics.contain(|| drop(waker));
+        }
+    }
+
+    /// Whether something is in the word for whoever tends the queue.
+    #[inline]
+    fn is_called(&self) -> bool {
+        let word = self.bus.word.load(Ordering::Relaxed);
+        !pushed(word).is_null() || tags(word) & SWEEP != 0
+    }
+
+    /// Clears `rights` in the word, and says there if the queue is not empty; looks first after
+    /// whoever wants a node out. `None` if the wire has come to us, see [`Tended::release`].
+    fn clear(&mut self, rights: usize, panics: &mut Panics) -> Option<()> {
+        loop {
+            let backlog = if self.queue(|queue| queue.is_empty()) { 0 } else { BACKLOG };
+            let cleared = update(&self.bus.word, Ordering::AcqRel, |seen| {
+                let may = tags(seen) & SWEEP == 0 && tags(seen) & HELD != 0;
+                may.then(|| tagged(untagged(seen, rights), backlog))
+            });
+            match cleared {
+                Ok(_) => return Some(()),
+                Err(seen) if tags(seen) & SWEEP == 0 => return None,
+                Err(_) => self.gather(panics),
+            };
+        }
+    }
+
+    /// Lets go of the queue beside a lock. `Some` if the lock was dropped meanwhile, which leaves
+    /// the bus to the tender.
+    pub(super) fn release(mut self, panics: &mut Panics) -> Option<Held<'b, C>> {
+        if self.clear(TENDED, panics).is_some() {
+            return None;
+        }
+        let taken = update(&self.bus.word, Ordering::AcqRel, |seen| Some(tagged(seen, HELD)));
+        // SAFETY: the lock is gone, and its wire is ours by this.
+        taken.ok().map(|_| unsafe { self.bus.held() })
+    }
+}
+
+/// Whether a server has the bus.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Right {
+    /// It is the holder.
+    Holds,
+    /// It released the bus to call a waker, and is to come back.
+    Aside,
+    /// The bus is not its any more.
+    Gone,
+}
+
+/// A holder that serves.
+pub(super) struct Server<'b, 'p, C: Controller + ?Sized> {
+    pub(super) bus: &'b Bus<C>,
+    pub(super) right: Right,
+    /// The message on the wire, or one whose running panicked.
+    pub(super) entry: Option<Entry>,
+    served: usize,
+    budget: usize,
+    pub(super) panics: &'p mut Panics,
+}
+
+impl<'b, C: Controller + ?Sized> Held<'b, C> {
+    /// Serves the queue, then releases the bus or hands it over; after `budget` messages rather
+    /// that. Returns how many nodes had their turn. Never unwinds.
+    #[cold]
+    pub(super) fn serve(self, budget: usize, panics: &mut Panics) -> usize {
+        let mut server = Server::new(self, budget, panics);
+        server.serve();
+        server.served
+    }
+
+    /// Releases a bus in whose word something else stands.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn release_slowly(self, budget: usize) {
+        let mut panics = Panics::none();
+        self.release_quietly(budget, &mut panics);
+        panics.raise();
+    }
+
+    /// What a panic of the holder's own message does.
+    #[cold]
+    pub(super) fn abandon(self) {
+        let mut panics = Panics::none();
+        self.release_quietly(0, &mut panics);
+        panics.forget();
+    }
+
+    pub(super) fn release_quietly(self, budget: usize, panics: &mut Panics) {
+        match self.bus().platform.inheritance() {
+            Some(inheritance) => self.release_inherited(inheritance, panics),
+            None => {
+                self.serve(budget, panics);
+            }
+        }
+    }
+}
+
+impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
+    pub(super) fn new(held: Held<'b, C>, budget: usize, panics: &'p mut Panics) -> Self {
+        let bus = held.bus();
+        held.pass_on();
+        Self { bus, right: Right::Holds, entry: None, served: 0, budget, panics }
+    }
+
+    pub(super) fn wire(&mut self) -> Wire<'b, C> {
+        // SAFETY: a server that calls this is the holder, and has no other.
+        unsafe { self.bus.wire() }
+    }
+
+    fn tended(&mut self) -> Tended<'b, C> {
+        // SAFETY: likewise.
+        unsafe { self.bus.tended() }
+    }
+
+    /// Serves to the end, whatever panics.
+    pub(super) fn serve(&mut self) {
+        while let Err(payload) = contain(|| self.serve_on()) {
+            self.panics.add(payload);
+        }
+    }
+
+    fn serve_on(&mut self) {
+        self.settle_left();
+        while self.has_bus() {
+            if self.tended().is_called() {
+                self.tended().gather(self.panics);
+            }
+            let (empty, urgent) =
+                self.tended().queue(|queue| (queue.is_empty(), queue.is_urgent()));
+            if empty {
+                if self.bus.release_idle() {
+                    self.right = Right::Gone;
+                }
+                continue;
+            }
+            // An urgent message is not made to wait for the next holder to wake up.
+            let spent = self.served >= self.budget + if urgent { SERVE_MAX } else { 0 };
+            if spent && self.hand_over() {
+                return;
+            }
+            if let Some(entry) = self.tended().queue(|queue| queue.take_next()) {
+                self.served += 1;
+                self.attend(entry);
+            }
+        }
+    }
+
+    /// Whether the server is the holder, or can be again.
+    fn has_bus(&mut self) -> bool {
+        if self.right == Right::Aside {
+            let again = self.bus.acquire_left().map(Held::pass_on);
+            self.right = if again.is_some() { Right::Holds } else { Right::Gone };
+        }
+        self.right == Right::Holds
+    }
+
+    /// Hands the bus to a thread that is present in the queue, or leaves it to the worker. If there
+    /// is neither, the server goes on.
+    fn hand_over(&mut self) -> bool {
+        while let Some(node) = self.tended().queue(|queue| queue.first_present()) {
+            // SAFETY: it is queued, and from a success on we touch nothing of the bus.
+            if let Some(sleeper) = unsafe { Node::hand_over(node) } {
+                self.right = Right::Gone;
+                self.bus.wake_sleeper(sleeper, self.panics);
+                return true;
+            }
+        }
+        if self.bus.pump == Pump::Worker {
+            self.step_aside();
+            self.right = Right::Gone;
+            self.panics.insist(|| self.bus.ring());
+            return true;
+        }
+        self.budget = self.served + SERVE_MAX;
+        false
+    }
+
+    /// Sees to one node, which is out of the queue.
+    fn attend(&mut self, entry: Entry) {
+        if entry.is_cancelled() {
+            self.wake(entry.settle_removed());
+            return;
+        }
+        if entry.is_turn() {
+            let (granted, wakeup) = entry.settle_turn();
+            if granted {
+                self.right = Right::Gone;
+            }
+            self.wake(wakeup);
+        } else if self.bus.pump == Pump::Interrupt {
+            self.start(entry);
+        } else {
+            self.run(entry);
+        }
+    }
+
+    /// Runs a message.
+    #[inline]
+    pub(super) fn run(&mut self, entry: Entry) {
+        let mut wire = self.wire();
+        let entry = self.entry.insert(entry);
+        if plan(&wire, entry) {
+            let Job { program, message, path } = entry.job();
+            let ran = wire.run(program, message, path);
+            entry.with_task(|task| task.ran = ran);
+        }
+        self.end();
+    }
+
+    /// The message has its outcome: calls back, and settles it or queues it again.
+    #[inline]
+    pub(super) fn end(&mut self) {
+        let Some(mut entry) = self.entry.take() else { return };
+        if let Some(callback) = entry.with_task(|task| task.callback)
+            && self.call_back(&mut entry, callback)
+        {
+            // SAFETY: it is queued and in no list; its owner keeps it until it is settled.
+            unsafe { self.bus.push(&*entry.into_node(), false) };
+            return;
+        }
+        let wakeup = entry.settle_done();
+        self.wake(wakeup);
+    }
+
+    /// Calls back; whether the message is to be queued again.
+    #[inline(never)]
+    fn call_back(&mut self, entry: &mut Entry, callback: Callback) -> bool {
+        let outcome = entry.with_task(|task| task.outcome());
+        let then = self.panics.contain(|| {
+            self.bus.set_user();
+            callback(&mut Completed::new(outcome, entry.job().message))
+        });
+        self.bus.clear_user();
+        if then != Some(Then::Again) || entry.is_cancelled() {
+            return false;
+        }
+        entry.with_task(|task| (task.ran, task.refused) = (Err(Unfinished::ABORTED), None));
+        true
+    }
+
+    /// Settles the message whose running panicked.
+    pub(super) fn settle_left(&mut self) {
+        if let Some(entry) = self.entry.take() {
+            self.wake(entry.settle_done());
+        }
+    }
+
+    pub(super) fn wake(&mut self, Wakeup { sleeper, waker }: Wakeup) {
+        self.bus.wake_sleeper(sleeper, self.panics);
+        if let Some(waker) = waker {
+            self.step_aside();
+            self.panics.contain(|| waker.wake());
+        }
+    }
+
+    /// Releases the bus for a moment, whatever is queued. (Module, User code.)
+    fn step_aside(&mut self) {
+        if self.right == Right::Holds {
+            self.right = Right::Aside;
+            match self.bus.platform.inheritance() {
+                Some(inheritance) => self.bus.release_wire(inheritance),
+                None => {
+                    // The wire is ours, so it does not come to us by this.
+                    self.tended().clear(HELD | TENDED, self.panics);
+                }
+            }
+        }
+    }
+}
+
+/// Plans a message if that is still to be done. Whether it can run: if it was refused it has its
+/// outcome.
+#[inline]
+pub(super) fn plan<C: Controller + ?Sized>(wire: &Wire<'_, C>, entry: &mut Entry) -> bool {
+    entry.with_task(|task| task.kind) != Kind::Unplanned || plan_late(wire, entry)
+}
+
+#[cold]
+#[inline(never)]
+fn plan_late<C: Controller + ?Sized>(wire: &Wire<'_, C>, entry: &mut Entry) -> bool {
+    let Job { program, message, .. } = entry.job();
+    let planned = wire.controller().plan(program, message);
+    if let Err(refused) = planned {
+        entry.with_task(|task| task.refused = Some(refused));
+    }
+    planned.is_ok()
+}
+
+impl<C: ?Sized> Bus<C> {
+    /// Wakes the thread that sleeps on `word`, if any.
+    #[inline]
+    pub(super) fn wake_sleeper(&self, word: Option<*const AtomicU32>, panics: &mut Panics) {
+        let Some(word) = word else { return };
+        if self.pump == Pump::Interrupt {
+            self.wake_for_flight(panics);
+        } else {
+            panics.insist(|| self.platform.wake(word));
+        }
+    }
+}
