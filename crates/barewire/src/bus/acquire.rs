@@ -292,6 +292,21 @@ impl<C: Controller + ?Sized> Bus<C> {
         update(&self.word, Ordering::Acquire, left).ok().map(|_| unsafe { self.held() })
     }
 
+    /// Acquires the bus again that its holder left for a moment. `None` if nothing is queued, or if
+    /// somebody else has it: a tender is told to look again, and so does not leave what is queued to
+    /// nobody, and a lock serves the queue when it is dropped.
+    pub(super) fn acquire_again(&self) -> Option<Held<'_, C>> {
+        let again = |seen| match tags(seen) & (HELD | TENDED) {
+            0 if seen == IDLE => None,
+            0 => Some(tended(seen, HELD)),
+            HELD => None,
+            _ => Some(tagged(seen, SWEEP)),
+        };
+        let seen = update(&self.word, Ordering::AcqRel, again).ok()?;
+        // SAFETY: nobody had the bus, and we acquired it.
+        is_free(seen).then(|| unsafe { self.held() })
+    }
+
     /// Runs what is queued, if nobody holds the bus. Returns how many messages had their turn.
     pub fn pump(&self) -> usize {
         let mut panics = Panics::none();

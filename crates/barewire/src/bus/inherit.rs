@@ -202,7 +202,7 @@ impl<C: Controller + ?Sized> Bus<C> {
         if let Some(entry) = self.with_queue(inheritance, panics, |queue| queue.take_if(is_it)) {
             // Its owner is the caller: nobody is to be woken by it.
             let wakeup = entry.settle_removed();
-            panics.contain(|| drop(wakeup.waker));
+            panics.contain(|| drop(wakeup));
         }
     }
 
@@ -262,7 +262,7 @@ impl<C: Controller + ?Sized> Bus<C> {
         for _ in 0..turns {
             let turn = |queue: &mut Queue| queue.take_if(|_, task| is_turn(task));
             let Some(entry) = self.with_queue(inheritance, panics, turn) else { break };
-            if let Some(waker) = entry.settle_removed().waker {
+            if let Some(waker) = entry.settle_removed().and_then(|wakeup| wakeup.waker) {
                 panics.contain(|| waker.wake());
             }
         }

@@ -305,10 +305,11 @@ impl<C: Controller + ?Sized> Wire<'_, C> {
         &mut self,
         program: &Program,
         message: &mut [Transfer<'_>],
+        path: Path,
     ) -> Result<usize, Unfinished> {
         let ran = self.controller_mut().run(program, message);
         if self.bus.counting.load(Ordering::Relaxed) {
-            self.bus.counters.count_prepared(program, message, ran);
+            self.bus.counters.count_apart(path, program, message, ran);
         }
         ran
     }

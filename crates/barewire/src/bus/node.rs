@@ -389,45 +389,40 @@ impl Entry {
 
     /// It ran.
     #[inline]
-    pub(super) fn settle_done(self) -> Wakeup {
+    pub(super) fn settle_done(self) -> Option<Wakeup> {
         self.settle(|_| DONE).1
     }
 
     /// It is out and does not run.
-    pub(super) fn settle_removed(self) -> Wakeup {
+    pub(super) fn settle_removed(self) -> Option<Wakeup> {
         self.settle(|_| REMOVED).1
     }
 
     /// Its turn has come: an owner that is present is granted the bus, another tries again. Whether
     /// it was granted: then the bus, and the queue, are not the caller's any more.
-    pub(super) fn settle_turn(self) -> (bool, Wakeup) {
-        let (stage, wakeup) =
-            self.settle(|seen| if seen & PRESENT != 0 { GRANTED } else { REMOVED });
+    pub(super) fn settle_turn(self) -> (bool, Option<Wakeup>) {
+        let wants_it = |seen| seen & (PRESENT | CANCEL) == PRESENT;
+        let (stage, wakeup) = self.settle(|seen| if wants_it(seen) { GRANTED } else { REMOVED });
         (stage == GRANTED, wakeup)
     }
 
     #[inline]
-    fn settle(self, to: impl Fn(u32) -> u32) -> (u32, Wakeup) {
+    fn settle(self, to: impl Fn(u32) -> u32) -> (u32, Option<Wakeup>) {
         let node = self.node();
         let sleeper = &raw const node.state;
         let mut seen = node.state.load(Ordering::Acquire);
         loop {
-            let filled = seen & WAKER != 0;
-            let halves = if filled { Some(node.slot.read()) } else { None };
-            let stage = to(seen);
+            let halves = if seen & WAKER != 0 { Some(node.slot.read()) } else { None };
+            let (stage, release) = (to(seen), Ordering::Release);
             // From a success on nothing of the node is used. (Ordering 3.)
-            match node.state.compare_exchange_weak(
-                seen,
-                stage,
-                Ordering::Release,
-                Ordering::Acquire,
-            ) {
+            match node.state.compare_exchange_weak(seen, stage, release, Ordering::Acquire) {
+                Ok(_) if seen & (SLEEPS | WAKER) == 0 => return (stage, None),
                 Ok(_) => {
                     // SAFETY: the owner has not taken the slot back since `seen`, so the halves are
                     // of one waker, and with the node settled it is ours.
                     let waker = halves.map(|halves| unsafe { halves.into_waker() });
                     let sleeper = (seen & SLEEPS != 0).then_some(sleeper);
-                    return (stage, Wakeup { sleeper, waker });
+                    return (stage, Some(Wakeup { sleeper, waker }));
                 }
                 Err(now) => seen = now,
             }

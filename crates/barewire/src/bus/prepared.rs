@@ -66,7 +66,7 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
     #[inline(always)]
     fn run_held(&mut self, mut held: Held<'_, C>) -> Result<&[u8; N], MessageError> {
         let mut message = [Transfer::planned(&self.tx, &mut self.rx, self.plan)];
-        let ran = held.run_prepared(self.device.program(), &mut message);
+        let ran = held.run_prepared(self.device.program(), &mut message, Path::Immediate);
         held.release_for(|| self.device.priority());
         match ran {
             Ok(_) => Ok(&self.rx),

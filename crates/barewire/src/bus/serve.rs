@@ -25,6 +25,7 @@ use super::atomic::{AtomicU32, Ordering};
 use super::lock::{Held, Pump, Tended, Wire};
 use super::node::{Entry, Job, Kind, Node, Wakeup};
 use super::panics::{Panics, contain};
+use super::queue::Queue;
 use super::queued::{Callback, Completed, Then};
 use super::word::{BACKLOG, HELD, RIGHTS, SWEEP, TENDED, pushed, tagged, tags, untagged, update};
 use crate::controller::{Controller, Unfinished};
@@ -54,7 +55,7 @@ impl<'b, C: Controller + ?Sized> Tended<'b, C> {
     /// Takes out of the queue what its owners want out.
     pub(super) fn sweep(&mut self, panics: &mut Panics) {
         while let Some(entry) = self.queue(|queue| queue.take_if(|node, _| node.is_cancelled())) {
-            let Wakeup { sleeper, waker } = entry.settle_removed();
+            let Some(Wakeup { sleeper, waker }) = entry.settle_removed() else { continue };
             self.bus.wake_sleeper(sleeper, panics);
             // The owner is here and waits: nobody is to be woken by it.
             panics.contain(|| drop(waker));
@@ -75,7 +76,7 @@ impl<'b, C: Controller + ?Sized> Tended<'b, C> {
             let backlog = if self.queue(|queue| queue.is_empty()) { 0 } else { BACKLOG };
             let cleared = update(&self.bus.word, Ordering::AcqRel, |seen| {
                 let may = tags(seen) & SWEEP == 0 && tags(seen) & HELD != 0;
-                may.then(|| tagged(untagged(seen, rights), backlog))
+                may.then(|| tagged(untagged(seen, rights | BACKLOG), backlog))
             });
             match cleared {
                 Ok(_) => return Some(()),
@@ -186,22 +187,16 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
             if self.tended().is_called() {
                 self.tended().gather(self.panics);
             }
-            let (empty, urgent) =
-                self.tended().queue(|queue| (queue.is_empty(), queue.is_urgent()));
-            if empty {
-                if self.bus.release_idle() {
-                    self.right = Right::Gone;
-                }
-                continue;
-            }
-            // An urgent message is not made to wait for the next holder to wake up.
-            let spent = self.served >= self.budget + if urgent { SERVE_MAX } else { 0 };
-            if spent && self.hand_over() {
+            if self.served >= self.budget && self.hand_over_in_time() {
                 return;
             }
-            if let Some(entry) = self.tended().queue(|queue| queue.take_next()) {
+            if let Some(entry) = self.tended().queue(Queue::take_next) {
                 self.served += 1;
                 self.attend(entry);
+            } else if self.bus.release_idle() {
+                self.right = Right::Gone;
+            } else {
+                self.tended().gather(self.panics);
             }
         }
     }
@@ -209,7 +204,7 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
     /// Whether the server is the holder, or can be again.
     fn has_bus(&mut self) -> bool {
         if self.right == Right::Aside {
-            let again = self.bus.acquire_left().map(Held::pass_on);
+            let again = self.bus.acquire_again().map(Held::pass_on);
             self.right = if again.is_some() { Right::Holds } else { Right::Gone };
         }
         self.right == Right::Holds
@@ -217,7 +212,13 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
 
     /// Hands the bus to a thread that is present in the queue, or leaves it to the worker. If there
     /// is neither, the server goes on.
-    fn hand_over(&mut self) -> bool {
+    #[cold]
+    fn hand_over_in_time(&mut self) -> bool {
+        let (empty, urgent) = self.tended().queue(|queue| (queue.is_empty(), queue.is_urgent()));
+        // An urgent message is not made to wait for the next holder to wake up.
+        if empty || (urgent && self.served < self.budget + SERVE_MAX) {
+            return false;
+        }
         while let Some(node) = self.tended().queue(|queue| queue.first_present()) {
             // SAFETY: it is queued, and from a success on we touch nothing of the bus.
             if let Some(sleeper) = unsafe { Node::hand_over(node) } {
@@ -243,6 +244,11 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
             return;
         }
         if entry.is_turn() {
+            // Whoever is granted the bus does not release it before the rest of the queue is seen to.
+            if !self.tended().queue(|queue| queue.is_empty()) {
+                let _ =
+                    update(&self.bus.word, Ordering::Release, |seen| Some(tagged(seen, BACKLOG)));
+            }
             let (granted, wakeup) = entry.settle_turn();
             if granted {
                 self.right = Right::Gone;
@@ -262,7 +268,7 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
         let entry = self.entry.insert(entry);
         if plan(&wire, entry) {
             let Job { program, message, path } = entry.job();
-            let ran = wire.run(program, message, path);
+            let ran = wire.run_prepared(program, message, path);
             entry.with_task(|task| task.ran = ran);
         }
         self.end();
@@ -306,7 +312,15 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
         }
     }
 
-    pub(super) fn wake(&mut self, Wakeup { sleeper, waker }: Wakeup) {
+    #[inline]
+    pub(super) fn wake(&mut self, wakeup: Option<Wakeup>) {
+        if let Some(wakeup) = wakeup {
+            self.wake_somebody(wakeup);
+        }
+    }
+
+    #[cold]
+    fn wake_somebody(&mut self, Wakeup { sleeper, waker }: Wakeup) {
         self.bus.wake_sleeper(sleeper, self.panics);
         if let Some(waker) = waker {
             self.step_aside();

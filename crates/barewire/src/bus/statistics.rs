@@ -163,25 +163,56 @@ impl Counters {
         message: &[Transfer<'_>],
         ran: Result<usize, Unfinished>,
     ) {
-        let sequence = self.sequence.load(Ordering::Relaxed);
-        for (step, counters) in (1..).zip(&self.copies) {
-            // Ordering 1, then 2.
-            self.sequence.store(sequence.wrapping_add(step), Ordering::Release);
-            fence(Ordering::Release);
-            count_in(counters, path, program, message, ran);
+        match message {
+            [transfer] if ran.is_ok() && transfer.data().len() <= program.max_transfer_bytes => {
+                let data = transfer.data();
+                let (histo, len) = (HISTO + bucket(data.len()), data.len());
+                let bytes = BYTES + data.direction() as usize;
+                self.in_both(|counters| {
+                    counters[path as usize].add(1);
+                    counters[histo].add(1);
+                    counters[bytes].add(len);
+                });
+            }
+            _ => self.count_any(path, program, message, ran),
         }
     }
 
-    /// The same for a prepared access that found the bus idle, out of its way.
-    #[cold]
     #[inline(never)]
-    pub(super) fn count_prepared(
+    fn count_any(
         &self,
+        path: Path,
         program: &Program,
         message: &[Transfer<'_>],
         ran: Result<usize, Unfinished>,
     ) {
-        self.count(Path::Immediate, program, message, ran);
+        self.in_both(|counters| count_in(counters, path, program, message, ran));
+    }
+
+    /// Has `count` change one copy, then the other.
+    #[inline]
+    fn in_both(&self, count: impl Fn(&[Counter; COUNTERS])) {
+        let [first, second] = &self.copies;
+        let sequence = self.sequence.load(Ordering::Relaxed);
+        self.sequence.store(sequence.wrapping_add(1), Ordering::Release);
+        fence(Ordering::Release);
+        count(first);
+        self.sequence.store(sequence.wrapping_add(2), Ordering::Release);
+        fence(Ordering::Release);
+        count(second);
+    }
+
+    /// The same, out of the way of a caller that seldom counts.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn count_apart(
+        &self,
+        path: Path,
+        program: &Program,
+        message: &[Transfer<'_>],
+        ran: Result<usize, Unfinished>,
+    ) {
+        self.count(path, program, message, ran);
     }
 
     /// What was counted, at one moment. Lock-free: a round fails only because a message was counted
@@ -200,7 +231,6 @@ impl Counters {
     }
 }
 
-#[inline]
 fn count_in(
     counters: &[Counter; COUNTERS],
     path: Path,

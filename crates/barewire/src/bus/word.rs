@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`HELD`] | somebody has the wire: drives the controller, or may |
 //! | [`TENDED`] | somebody has the queue: takes what was pushed into it, and out of it |
-//! | [`BACKLOG`] | the queue is not empty, and nobody tends it |
+//! | [`BACKLOG`] | the queue is not empty, for whoever has it next |
 //! | [`SWEEP`] | somebody wants a node out of the queue; whoever tends it looks before it stops |
 //! | [`INHERITS`] | always, on a bus with [priority inheritance](super::inherit) |
 //!
@@ -60,7 +60,7 @@ use super::node::Node;
 pub(super) const HELD: usize = 1;
 /// Tag: somebody has the queue.
 pub(super) const TENDED: usize = 2;
-/// Tag: the queue is not empty, and nobody has it.
+/// Tag: the queue is not empty, for whoever has it next.
 pub(super) const BACKLOG: usize = 4;
 /// Tag: somebody wants a node out of the queue.
 pub(super) const SWEEP: usize = 8;
