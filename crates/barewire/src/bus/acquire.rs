@@ -266,8 +266,10 @@ impl<C: Controller + ?Sized> Bus<C> {
         if is_free(seen) {
             // SAFETY: nobody had the bus, and we acquired it.
             let mut held = unsafe { self.held() };
-            // What was pushed since was submitted to a held bus, and counts on its holder.
-            let called = held.tended().gather(panics) != pushed(seen);
+            // What was pushed since was submitted to a held bus, and counts on its holder. So does
+            // whoever called since.
+            let now = held.tended().gather(panics);
+            let called = pushed(now) != pushed(seen) || tags(now) & SWEEP != 0;
             held.tended().sweep(panics);
             if called || !held.try_leave(panics) {
                 held.serve(SERVE_MAX, panics);
@@ -277,7 +279,7 @@ impl<C: Controller + ?Sized> Bus<C> {
         } else if tags(seen) & TENDED == 0 {
             // SAFETY: nobody had the queue, and we took it.
             let mut tended = unsafe { self.tended() };
-            tended.gather(panics);
+            let _ = tended.gather(panics);
             tended.sweep(panics);
             if let Some(held) = tended.release(panics) {
                 held.serve(SERVE_MAX, panics);

@@ -97,10 +97,10 @@ impl<C: Controller + ?Sized> Bus<C> {
         own_word(&self.queue_owner, inheritance);
         // SAFETY: module, Safety.
         let mut tended = unsafe { self.tended() };
-        tended.gather(panics);
+        let _ = tended.gather(panics);
         let (value, empty) = tended.queue(|queue| (f(queue), queue.is_empty()));
-        if !empty {
-            let _ = update(&self.word, Ordering::Release, |seen| Some(tagged(seen, BACKLOG)));
+        if empty {
+            let _ = update(&self.word, Ordering::Release, |seen| Some(untagged(seen, BACKLOG)));
         }
         disown(&self.queue_owner, inheritance);
         value
@@ -243,9 +243,13 @@ impl<C: Controller + ?Sized> Bus<C> {
         }
         let held = self.acquire_wire(inheritance);
         let entry = self.with_queue(inheritance, panics, take_next_message);
-        let (ran, keeps) = match entry {
-            Some(entry) => (true, self.run_inherited(held, entry, panics)),
-            None => (false, true),
+        let ran = entry.is_some();
+        let keeps = match entry {
+            Some(entry) => self.run_inherited(held, entry, panics),
+            None => {
+                held.pass_on();
+                true
+            }
         };
         if keeps {
             self.release_wire(inheritance);

@@ -387,6 +387,11 @@ impl Entry {
         self.node().is_cancelled()
     }
 
+    /// Whether the owner can be given the bus.
+    pub(super) fn is_present(&self) -> bool {
+        self.node().is_present()
+    }
+
     /// It ran.
     #[inline]
     pub(super) fn settle_done(self) -> Option<Wakeup> {

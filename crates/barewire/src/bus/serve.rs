@@ -27,7 +27,9 @@ use super::node::{Entry, Job, Kind, Node, Wakeup};
 use super::panics::{Panics, contain};
 use super::queue::Queue;
 use super::queued::{Callback, Completed, Then};
-use super::word::{BACKLOG, HELD, RIGHTS, SWEEP, TENDED, pushed, tagged, tags, untagged, update};
+use super::word::{
+    BACKLOG, HELD, INHERITS, RIGHTS, SWEEP, TENDED, pushed, tagged, tags, untagged, update,
+};
 use crate::controller::{Controller, Unfinished};
 #[cfg(doc)]
 use crate::{bus::Platform, spi::Error};
@@ -37,10 +39,16 @@ pub(super) const SERVE_MAX: usize = 16;
 
 impl<'b, C: Controller + ?Sized> Tended<'b, C> {
     /// Takes what was pushed into the queue, and out of it what its owners want out. Returns the
-    /// node pushed last, to be compared only.
+    /// word as it was, whose node is to be compared only.
     #[cold]
-    pub(super) fn gather(&mut self, panics: &mut Panics) -> *const Node {
-        let keep = |seen| Some(tagged(core::ptr::null(), tags(seen) & RIGHTS));
+    pub(super) fn gather(&mut self, panics: &mut Panics) -> *mut Node {
+        let keep = |seen| {
+            // With inheritance others look at the word meanwhile: what is queued stays said.
+            let stays = if tags(seen) & INHERITS != 0 { RIGHTS | BACKLOG } else { RIGHTS };
+            let queued = stays != RIGHTS && !pushed(seen).is_null();
+            let backlog = if queued { BACKLOG } else { 0 };
+            Some(tagged(core::ptr::null(), tags(seen) & stays | backlog))
+        };
         let (Ok(seen) | Err(seen)) = update(&self.bus.word, Ordering::AcqRel, keep);
         self.queue(|queue| {
             // SAFETY: the list is ours by the exchange, and nodes in it are queued.
@@ -49,7 +57,7 @@ impl<'b, C: Controller + ?Sized> Tended<'b, C> {
         if tags(seen) & SWEEP != 0 {
             self.sweep(panics);
         }
-        pushed(seen)
+        seen
     }
 
     /// Takes out of the queue what its owners want out.
@@ -81,8 +89,8 @@ impl<'b, C: Controller + ?Sized> Tended<'b, C> {
             match cleared {
                 Ok(_) => return Some(()),
                 Err(seen) if tags(seen) & SWEEP == 0 => return None,
-                Err(_) => self.gather(panics),
-            };
+                Err(_) => drop(self.gather(panics)),
+            }
         }
     }
 
@@ -244,21 +252,32 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
             return;
         }
         if entry.is_turn() {
-            // Whoever is granted the bus does not release it before the rest of the queue is seen to.
-            if !self.tended().queue(|queue| queue.is_empty()) {
-                let _ =
-                    update(&self.bus.word, Ordering::Release, |seen| Some(tagged(seen, BACKLOG)));
-            }
-            let (granted, wakeup) = entry.settle_turn();
-            if granted {
-                self.right = Right::Gone;
-            }
-            self.wake(wakeup);
+            self.pass_turn(entry);
         } else if self.bus.pump == Pump::Interrupt {
             self.start(entry);
         } else {
             self.run(entry);
         }
+    }
+
+    /// Gives the bus to the owner of a turn if that is present. Else the owner tries again, and the
+    /// bus is free before it can: or it would find the bus held for its own sake, queue again, and
+    /// be sent away again.
+    fn pass_turn(&mut self, entry: Entry) {
+        if !entry.is_present() {
+            self.step_aside();
+            self.wake(entry.settle_removed());
+            return;
+        }
+        // Whoever is granted the bus does not release it before the rest of the queue is seen to.
+        if !self.tended().queue(|queue| queue.is_empty()) {
+            let _ = update(&self.bus.word, Ordering::Release, |seen| Some(tagged(seen, BACKLOG)));
+        }
+        let (granted, wakeup) = entry.settle_turn();
+        if granted {
+            self.right = Right::Gone;
+        }
+        self.wake(wakeup);
     }
 
     /// Runs a message.

@@ -277,10 +277,12 @@ fn run_thread(
                 let [mut first, mut second] =
                     bytes.each_ref().map(|bytes| [Transfer::write(bytes)]);
                 let raced = race(device.transact(&mut first), device.transact(&mut second));
-                outcome.sent.push(one);
-                if block_on(raced) {
-                    outcome.sent.push(two);
-                }
+                // A future takes its place in its context's order when it runs.
+                outcome.sent.extend(match block_on(raced) {
+                    (_, false) => vec![one],
+                    (true, true) => vec![one, two],
+                    (false, true) => vec![two, one],
+                });
             }
         }
     }
@@ -288,8 +290,9 @@ fn run_thread(
     outcome
 }
 
-/// Looks once after each, drops the second, and waits for the first; whether the second ran.
-async fn race<T>(first: impl Future<Output = T>, second: impl Future<Output = T>) -> bool {
+/// Looks once after each, drops the second, and waits for the first; whether the first ran before
+/// that, and whether the second ran.
+async fn race<T>(first: impl Future<Output = T>, second: impl Future<Output = T>) -> (bool, bool) {
     let mut first = pin!(first);
     let first_ran = poll_fn(|cx| Poll::Ready(first.as_mut().poll(cx).is_ready())).await;
     let second_ran = {
@@ -299,7 +302,7 @@ async fn race<T>(first: impl Future<Output = T>, second: impl Future<Output = T>
     if !first_ran {
         first.await;
     }
-    second_ran
+    (first_ran, second_ran)
 }
 
 /// A future that wakes itself gives others a chance before it is polled again. The checker forgets
