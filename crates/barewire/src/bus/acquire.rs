@@ -19,13 +19,13 @@ use core::ptr;
 use super::Bus;
 use super::atomic::Ordering;
 use super::lock::{Held, Pump, Tended, Wire};
-use super::node::{Kind, Node, Stage, Task};
+use super::node::{Node, Stage, Task};
 use super::panics::{Panics, contain};
 use super::serve::SERVE_MAX;
 use super::statistics::Path;
 use super::word::{
     BACKLOG, HELD, HOLDER, IDLE, LOCK, SWEEP, TENDED, is_free, pushed, tagged, tags, tended,
-    untagged, update,
+    untagged,
 };
 use crate::controller::{Controller, Program};
 use crate::spi::{Error, MessageError, Transfer};
@@ -40,14 +40,13 @@ impl<C: ?Sized> Bus<C> {
     /// # Safety
     /// The node stays where it is, and its message untouched, until it is settled.
     pub(super) unsafe fn push(&self, node: &Node, acquire: bool) -> bool {
-        let order = Ordering::AcqRel;
-        let pushed = update(&self.word, order, |seen| {
+        let pushed = self.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |seen| {
             node.next.with_mut(|next| {
                 // SAFETY: until it is pushed, the node is its owner's.
                 unsafe { *next = pushed(seen) }
             });
             let word = if acquire && is_free(seen) { tended(seen, HELD) } else { seen };
-            Some(tagged(node, tags(word)))
+            Some(tagged(ptr::from_ref(node).cast_mut(), tags(word)))
         });
         pushed.is_ok_and(is_free)
     }
@@ -77,13 +76,13 @@ impl<C: Controller + ?Sized> Bus<C> {
     pub(super) fn acquire(&self) -> Result<Held<'_, C>, Error> {
         match self.try_acquire_idle() {
             Some(held) => Ok(held),
-            None => self.acquire_slowly(),
+            None => self.acquire_slowly(0),
         }
     }
 
     #[cold]
     #[inline(never)]
-    pub(super) fn acquire_slowly(&self) -> Result<Held<'_, C>, Error> {
+    pub(super) fn acquire_slowly(&self, priority: u8) -> Result<Held<'_, C>, Error> {
         if self.is_ours() {
             return Err(Error::WouldDeadlock);
         }
@@ -91,7 +90,7 @@ impl<C: Controller + ?Sized> Bus<C> {
         let held = match self.platform.inheritance() {
             Some(inheritance) => Some(self.acquire_inherited(inheritance, &mut panics)),
             None => {
-                let node = Node::new(Task::turn(self.context()));
+                let node = Node::new(Task { priority, ..Task::turn(self.context()) });
                 let stage = self.push_and_wait(&node, &mut panics);
                 // SAFETY: granted: we were made the holder.
                 (stage == Stage::Granted).then(|| unsafe { self.held() })
@@ -102,38 +101,48 @@ impl<C: Controller + ?Sized> Bus<C> {
         held.ok_or(Error::Aborted)
     }
 
-    /// Queues a message and waits until it has run.
+    /// Waits for the bus and runs a message: in the queue if it is planned, else as a turn.
     #[cold]
     #[inline(never)]
-    pub(super) fn run_queued(
+    pub(super) fn run_waiting(
         &self,
         program: &Program,
         message: &mut [Transfer<'_>],
-        kind: Kind,
+        planned: bool,
         priority: u8,
     ) -> Result<usize, MessageError> {
+        let inherits = self.platform.inheritance().is_some();
         if self.is_ours() {
             return Err(MessageError::refused(Error::WouldDeadlock, 0));
         }
-        if self.platform.inheritance().is_some() {
-            let mut held =
-                self.acquire_slowly().map_err(|error| MessageError::refused(error, 0))?;
-            let ran = held.run_kind(program, message, kind);
-            held.release();
-            return ran;
-        }
-        if priority == 0
-            && let Some(mut held) = self.spin_for_idle()
-        {
-            let ran = held.run_kind(program, message, kind);
-            held.release();
-            return ran;
-        }
+        let idle = if inherits || priority > 0 { None } else { self.spin_for_idle() };
+        let path = if inherits || idle.is_some() { Path::Immediate } else { Path::Waited };
+        let mut held = match idle {
+            Some(held) => held,
+            None if planned && !inherits => return self.run_queued(program, message, priority),
+            None => {
+                self.acquire_slowly(priority).map_err(|error| MessageError::refused(error, 0))?
+            }
+        };
+        let ran = match planned {
+            true => Ok(()),
+            false => held.controller().plan(program, message),
+        };
+        let ran = ran.map(|()| held.run(program, message, path));
+        held.release();
+        ran?.map_err(|unfinished| unfinished.explain(message))
+    }
+
+    fn run_queued(
+        &self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+        priority: u8,
+    ) -> Result<usize, MessageError> {
         // A pointer: no lifetime of it is claimed, and we wait below until it is done with.
         let erased = ptr::slice_from_raw_parts_mut(message.as_mut_ptr().cast(), message.len());
-        let turn = Task::turn(self.context());
-        let path = Path::Waited;
-        let node = Node::new(Task { program, message: erased, kind, path, priority, ..turn });
+        let (turn, path) = (Task::turn(self.context()), Path::Waited);
+        let node = Node::new(Task { program, message: erased, path, priority, ..turn });
         let mut panics = Panics::none();
         let stage = self.push_and_wait(&node, &mut panics);
         panics.raise();
@@ -262,7 +271,9 @@ impl<C: Controller + ?Sized> Bus<C> {
                 _ => tagged(seen, SWEEP),
             })
         };
-        let Ok(seen) = update(&self.word, Ordering::AcqRel, tend) else { return };
+        let Ok(seen) = self.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, tend) else {
+            return;
+        };
         if is_free(seen) {
             // SAFETY: nobody had the bus, and we acquired it.
             let mut held = unsafe { self.held() };
@@ -290,8 +301,9 @@ impl<C: Controller + ?Sized> Bus<C> {
     /// Acquires a bus that nobody has and that is not idle.
     pub(super) fn acquire_left(&self) -> Option<Held<'_, C>> {
         let left = |seen| (seen != IDLE && is_free(seen)).then(|| tended(seen, HELD));
+        let seen = self.word.fetch_update(Ordering::Acquire, Ordering::Relaxed, left).ok();
         // SAFETY: nobody had the bus, and we acquired it.
-        update(&self.word, Ordering::Acquire, left).ok().map(|_| unsafe { self.held() })
+        seen.map(|_| unsafe { self.held() })
     }
 
     /// Acquires the bus again that its holder left for a moment. `None` if nothing is queued, or if
@@ -304,7 +316,7 @@ impl<C: Controller + ?Sized> Bus<C> {
             HELD => None,
             _ => Some(tagged(seen, SWEEP)),
         };
-        let seen = update(&self.word, Ordering::AcqRel, again).ok()?;
+        let seen = self.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, again).ok()?;
         // SAFETY: nobody had the bus, and we acquired it.
         is_free(seen).then(|| unsafe { self.held() })
     }
@@ -376,14 +388,14 @@ impl<C: Controller + ?Sized> Wire<'_, C> {
     fn release_slowly(self) {
         let bus = self.bus();
         if bus.platform.inheritance().is_none() {
-            let order = Ordering::AcqRel;
             let unpark = |seen| {
                 Some(match tags(seen) & TENDED {
                     0 => tended(seen, 0),
                     _ => untagged(seen, HELD),
                 })
             };
-            if update(&bus.word, order, unpark).is_ok_and(|seen| tags(seen) & TENDED != 0) {
+            let seen = bus.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, unpark);
+            if seen.is_ok_and(|seen| tags(seen) & TENDED != 0) {
                 return;
             }
         }

@@ -4,7 +4,6 @@ use core::fmt;
 
 use super::Bus;
 use super::lock::{Held, Wire};
-use super::node::Kind;
 use super::prepared::{Prepared, PreparedMessage};
 use super::statistics::Path;
 use crate::controller::{Controller, Plan, Program, plan_plain};
@@ -165,8 +164,32 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     #[inline(never)]
     fn run_queued(&self, message: &mut [Transfer<'_>]) -> Result<usize, MessageError> {
         let planned = plan_plain(&self.program, message);
-        let kind = if planned { Kind::Planned } else { Kind::Unplanned };
-        self.bus.run_queued(&self.program, message, kind, self.priority)
+        self.bus.run_waiting(&self.program, message, planned, self.priority)
+    }
+
+    /// Runs a planned message.
+    // Always: as `run_held`.
+    #[inline(always)]
+    pub(super) fn run_planned(&self, message: &mut [Transfer<'_>]) -> Result<usize, MessageError> {
+        let Some(mut held) = self.bus.try_acquire_idle() else {
+            return self.bus.run_waiting(&self.program, message, true, self.priority);
+        };
+        let ran = held.run_prepared(&self.program, message, Path::Immediate);
+        held.release_for(|| self.priority);
+        ran.map_err(|unfinished| unfinished.explain(message))
+    }
+
+    /// The same if the bus is free and nothing waits; the wire is polled, whatever was planned.
+    pub(super) fn try_run_planned(
+        &self,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, MessageError> {
+        let Some(mut held) = self.bus.try_acquire() else {
+            return Err(MessageError::refused(Error::Busy, 0));
+        };
+        let ran = held.run_polled(&self.program, message, Path::Immediate);
+        held.release_for(|| u8::MAX);
+        ran.map_err(|unfinished| unfinished.explain(message))
     }
 
     /// Plans a message, with the controller where it must be asked: then it waits for the bus.

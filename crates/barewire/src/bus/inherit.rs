@@ -31,12 +31,12 @@
 use super::Bus;
 use super::atomic::{AtomicU32, Ordering};
 use super::lock::{Held, Pump};
-use super::node::{Entry, Kind, Node, Task};
+use super::node::{Entry, Node, Task};
 use super::panics::{Panics, contain};
 use super::platform::{Inheritance, WAITERS};
 use super::queue::Queue;
 use super::serve::{Right, Server};
-use super::word::{BACKLOG, TENDED, pushed, tagged, tags, untagged, update};
+use super::word::{BACKLOG, TENDED, pushed, tagged, tags, untagged};
 use crate::controller::Controller;
 
 fn try_own(word: &AtomicU32, inheritance: &dyn Inheritance) -> bool {
@@ -54,10 +54,6 @@ fn disown(word: &AtomicU32, inheritance: &dyn Inheritance) {
     if word.compare_exchange(inheritance.id(), 0, release, relaxed).is_err() {
         inheritance.unlock(word);
     }
-}
-
-fn is_turn(task: &Task) -> bool {
-    task.kind == Kind::Turn
 }
 
 impl<C: ?Sized> Bus<C> {
@@ -100,7 +96,8 @@ impl<C: Controller + ?Sized> Bus<C> {
         let _ = tended.gather(panics);
         let (value, empty) = tended.queue(|queue| (f(queue), queue.is_empty()));
         if empty {
-            let _ = update(&self.word, Ordering::Release, |seen| Some(untagged(seen, BACKLOG)));
+            let tell = |seen| Some(untagged(seen, BACKLOG));
+            let _ = self.word.fetch_update(Ordering::Release, Ordering::Relaxed, tell);
         }
         disown(&self.queue_owner, inheritance);
         value
@@ -166,7 +163,7 @@ impl<C: Controller + ?Sized> Bus<C> {
             return held;
         }
         let context = self.context();
-        let is_own = |task: &Task| task.context == context && !is_turn(task);
+        let is_own = |task: &Task| task.context == context && !task.is_turn();
         // Those of now: one that is queued again comes after the caller's own.
         let count = self.with_queue(inheritance, panics, |queue| queue.count(is_own));
         for _ in 0..count {
@@ -214,7 +211,7 @@ impl<C: Controller + ?Sized> Bus<C> {
         panics: &mut Panics,
     ) -> usize {
         let begin = |seen| (tags(seen) & TENDED == 0).then(|| tagged(seen, TENDED));
-        if update(&self.word, Ordering::AcqRel, begin).is_err() {
+        if self.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, begin).is_err() {
             return 0;
         }
         let mut served = 0;
@@ -226,7 +223,7 @@ impl<C: Controller + ?Sized> Bus<C> {
                     // The platform's: the queue is left to whoever comes next.
                     panics.add(payload);
                     let stop = |seen| Some(untagged(seen, TENDED));
-                    let _ = update(&self.word, Ordering::AcqRel, stop);
+                    let _ = self.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, stop);
                     return served;
                 }
             }
@@ -236,10 +233,11 @@ impl<C: Controller + ?Sized> Bus<C> {
     /// Runs the next message, if any: whether it did. `None` when there was nothing left, and the
     /// caller does not serve any longer.
     fn serve_one(&self, inheritance: &dyn Inheritance, panics: &mut Panics) -> Option<bool> {
-        let messages = |queue: &mut Queue| queue.count(|task| !is_turn(task));
+        let messages = |queue: &mut Queue| queue.count(|task| !task.is_turn());
         if self.with_queue(inheritance, panics, messages) == 0 {
             let stop = |seen| pushed(seen).is_null().then(|| untagged(seen, TENDED));
-            return update(&self.word, Ordering::AcqRel, stop).is_err().then_some(false);
+            let stopped = self.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, stop);
+            return stopped.is_err().then_some(false);
         }
         let held = self.acquire_wire(inheritance);
         let entry = self.with_queue(inheritance, panics, take_next_message);
@@ -261,10 +259,11 @@ impl<C: Controller + ?Sized> Bus<C> {
     /// Wakes the futures that found the wire owned: all that are queued now, and each outside any
     /// lock. Returns how many messages are queued.
     fn wake_turns(&self, inheritance: &dyn Inheritance, panics: &mut Panics) -> usize {
-        let both = |queue: &mut Queue| (queue.count(is_turn), queue.count(|task| !is_turn(task)));
+        let both =
+            |queue: &mut Queue| (queue.count(Task::is_turn), queue.count(|task| !task.is_turn()));
         let (turns, messages) = self.with_queue(inheritance, panics, both);
         for _ in 0..turns {
-            let turn = |queue: &mut Queue| queue.take_if(|_, task| is_turn(task));
+            let turn = |queue: &mut Queue| queue.take_if(|_, task| task.is_turn());
             let Some(entry) = self.with_queue(inheritance, panics, turn) else { break };
             if let Some(waker) = entry.settle_removed().and_then(|wakeup| wakeup.waker) {
                 panics.contain(|| waker.wake());

@@ -30,13 +30,13 @@ use core::ptr;
 use core::task::Poll;
 
 use super::Bus;
-use super::atomic::{AtomicU32, Ordering};
+use super::atomic::Ordering;
 use super::lock::Pump;
 use super::node::{Entry, Job, Node};
 use super::panics::{Panics, contain};
 #[cfg(doc)]
 use super::platform::Platform;
-use super::serve::{Right, SERVE_MAX, Server, plan};
+use super::serve::{Right, SERVE_MAX, Server};
 use crate::controller::{Controller, Unfinished};
 
 /// A message is on the wire and waits for its interrupt.
@@ -46,28 +46,13 @@ const SLEEPERS: u32 = 2;
 /// One change of the word; the bits above count them.
 const CHANGE: u32 = 4;
 
-/// Changes the word; what it was. Lock-free: a round fails only because another succeeded.
-fn update(
-    word: &AtomicU32,
-    order: Ordering,
-    mut to: impl FnMut(u32) -> Option<u32>,
-) -> Option<u32> {
-    let mut seen = word.load(Ordering::Relaxed);
-    loop {
-        match word.compare_exchange_weak(seen, to(seen)?, order, Ordering::Relaxed) {
-            Ok(_) => return Some(seen),
-            Err(now) => seen = now,
-        }
-    }
-}
-
 impl<C: ?Sized> Bus<C> {
     /// Wakes the threads that sleep on the flight's word: a message was settled, or flies.
     #[cold]
     pub(super) fn wake_for_flight(&self, panics: &mut Panics) {
         let stir = |seen: u32| Some(seen.wrapping_add(CHANGE) & !SLEEPERS);
-        let seen = update(&self.flight, Ordering::Release, stir);
-        if seen.is_some_and(|seen| seen & SLEEPERS != 0) {
+        let seen = self.flight.fetch_update(Ordering::Release, Ordering::Relaxed, stir);
+        if seen.is_ok_and(|seen| seen & SLEEPERS != 0) {
             panics.insist(|| self.platform.wake(&self.flight));
         }
     }
@@ -92,17 +77,14 @@ impl<C: Controller + ?Sized> Server<'_, '_, C> {
     pub(super) fn start(&mut self, entry: Entry) {
         let mut wire = self.wire();
         let entry = self.entry.insert(entry);
-        if plan(&wire, entry) {
-            let Job { program, message, .. } = entry.job();
-            let polled = wire.controller_mut().start(program, message);
-            if self.land(polled).is_pending() {
-                let bus = self.bus;
-                bus.platform.masked(&mut || self.fly());
-                bus.wake_for_flight(self.panics);
-                return;
-            }
+        let Job { program, message, .. } = entry.job();
+        let polled = wire.controller_mut().start(program, message);
+        if self.land(polled).is_ready() {
+            return self.end();
         }
-        self.end();
+        let bus = self.bus;
+        bus.platform.masked(&mut || self.fly());
+        bus.wake_for_flight(self.panics);
     }
 
     /// Goes on with the message that flew.
@@ -138,7 +120,7 @@ impl<C: Controller + ?Sized> Server<'_, '_, C> {
         });
         self.right = Right::Gone;
         let publish = |seen: u32| Some(seen.wrapping_add(CHANGE) | FLYING);
-        update(&self.bus.flight, Ordering::Release, publish);
+        let _ = self.bus.flight.fetch_update(Ordering::Release, Ordering::Relaxed, publish);
     }
 }
 
@@ -167,7 +149,7 @@ impl<C: Controller + ?Sized> Bus<C> {
             self.platform.masked(&mut || {
                 let take =
                     |seen: u32| (seen & FLYING != 0).then(|| seen.wrapping_add(CHANGE) & !FLYING);
-                if update(&self.flight, Ordering::Acquire, take).is_none() {
+                if self.flight.fetch_update(Ordering::Acquire, Ordering::Relaxed, take).is_err() {
                     return;
                 }
                 let Some(panics) = kept.take() else { return };

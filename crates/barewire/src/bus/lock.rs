@@ -22,14 +22,14 @@ use core::sync::atomic::{AtomicBool, AtomicUsize};
 
 use super::Device;
 use super::atomic::{AtomicPtr, AtomicU32, Cell, Ordering};
-use super::node::{Kind, Node};
+use super::node::Node;
 use super::platform::{Platform, Spin};
 use super::queue::Queue;
 use super::serve::SERVE_MAX;
 use super::statistics::{Counters, Path, Statistics};
 use super::word::{HOLDER, IDLE, INHERITED, LOCK};
 use crate::controller::{Controller, Program, Unfinished};
-use crate::spi::{Error, MessageError, Settings, Transfer};
+use crate::spi::{Error, Settings, Transfer};
 
 /// Who runs what is submitted to a bus and not waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -333,20 +333,6 @@ impl<C: Controller + ?Sized> Wire<'_, C> {
             transfer.plan = transfer.plan.as_planned();
         }
         ran
-    }
-
-    /// Plans the message if that is still to be done, and runs it.
-    pub(super) fn run_kind(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-        kind: Kind,
-    ) -> Result<usize, MessageError> {
-        if kind == Kind::Unplanned {
-            self.controller().plan(program, message)?;
-        }
-        let ran = self.run(program, message, Path::Immediate);
-        ran.map_err(|unfinished| unfinished.explain(message))
     }
 
     /// Counts a message that was run, if the bus counts.

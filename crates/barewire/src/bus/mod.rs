@@ -11,10 +11,14 @@
 //!
 //! # Promises
 //! 1. Messages of one context run in the order it gave them, whatever paths it mixes. A context is
-//!    a thread, as [`Platform::context`] tells them apart.
+//!    a thread, as [`Platform::context`] tells them apart. A [`Transact`] future gives its message
+//!    in the poll in which it runs.
 //! 2. A message is never interleaved with another on the wire: whoever runs one holds the bus. A
-//!    [lock](Bus::lock) holds it over several.
-//! 3. CS is released on every error, cancel and panic path, and the bus is given back or on.
+//!    [lock](Bus::lock) holds the wire over several.
+//! 3. CS is released on every error, cancel and panic path, and the bus is released or handed to
+//!    the next waiter. A panic in user code (controller, callback, waker, platform) loses at most
+//!    that panic: everybody else is served, then it is raised in the caller that ran the code. If
+//!    several panic in one call, the first is raised.
 //! 4. `try_` calls never block: they may be made from a signal or interrupt handler, even one
 //!    that interrupted a message on the same bus; they then return [`Error::Busy`]. One that runs
 //!    polls the wire; if others submitted messages meanwhile it hands the queue to a thread that
@@ -22,19 +26,46 @@
 //! 5. Nobody who waits is forgotten, nor starved: equals are served first come, first served; by
 //!    priority a message is overtaken at most 16 times; a holder serves others at most 16 times
 //!    before it hands the bus to a thread that waits or to the worker. (Where there is neither, it
-//!    serves what others submit for as long as they do: see [`Pump::Caller`].)
-//! 6. With a [platform](Platform::inheritance) that has priority inheritance, who waits lends the
-//!    holder its priority, and the holder runs no others' messages.
-//! 7. [Statistics], when on, equal what was on the wire; when off they cost one look at a flag.
+//!    serves what others submit for as long as they do: see [`Pump::Caller`].) A [`Transact`]
+//!    future waits between its polls without a place in this: from each poll on it is passed over
+//!    no more often than a message, then it is woken; while its task is not polled it delays
+//!    nobody, and others may go before it. A [`Queued`] message needs no poll to be run.
+//! 6. With a [platform](Platform::inheritance) that has priority inheritance, a thread that waits
+//!    lends the holder its priority, and the holder runs no messages of other contexts.
+//! 7. [Statistics], when on, equal what was on the wire and are of one moment; when off they cost
+//!    one look at a flag.
 //!
 //! # Not to be done
-//! A thread that holds the bus, by [`Bus::lock`] or in a [callback](queued::Callback), must not
-//! wait for it: no sync, no lock, no dropping of a message that is queued. It would wait for itself.
+//! A context that has the bus, in a [lock](Bus::lock) or in a [callback](queued::Callback), would
+//! wait for itself. Sync, a prepared access and [`Bus::device`] then return
+//! [`Error::WouldDeadlock`], and [`Bus::lock`] panics, on a platform whose
+//! [`context`](Platform::context) tells threads apart. On any other, [`Bus::new`]'s among them,
+//! they wait for ever. What waits for ever on all: dropping or cancelling a queued message in a
+//! callback, or in an interrupt handler that came while its bus was in use.
+//!
+//! # No loop waits for a thread
+//! A thread that waits sleeps through the [platform](Platform::wait). No loop in here spins until a
+//! thread of lower priority, or code that was interrupted, has gone on:
+//!
+//! | loop | ends because |
+//! |---|---|
+//! | compare-and-swap: `word::update`, `interrupt::update`, `Entry::settle`, `Node::poll`, `Node::hand_over`, `Bus::ring`, `Bus::alert_owner` | lock-free: a round fails only if another thread's succeeded |
+//! | `Counters::read` | lock-free: a round fails only if a message was counted meanwhile |
+//! | `Tended::clear`, `Server::hand_over_in_time` | a round more only after somebody cancelled, or an owner was absent at last |
+//! | `Bus::spin_for_idle` | bounded: 63 relaxes, then a place in the queue |
+//! | `Bus::wait`, `Bus::serve` | bounded: [`Platform::spins`] relaxes, then [`Platform::wait`] |
+//! | `Bus::wait` on a bus of [`Pump::Interrupt`] | while a message flies it attends to that: the controller's deadline bounds it; else as above |
+//! | `Transact::try_acquire` | bounded: [`Platform::spins`] relaxes, then the poll is pending |
+//! | `Server::serve_on`, `Bus::serve_inherited` | each round runs a message or takes a node out |
+//! | `Bus::run_own`, `Bus::wake_turns` | bounded: the nodes counted before |
+//! | `Bus::wait_settled` | sleeps in `Bus::wait`; a round more only after a hook of the platform panicked |
 //!
 //! # The rooms
-//! The word and what it guards are in `lock`, everything that happens when the bus is not simply
-//! idle in `pump`; a place in the queue is a `node`, their order the `queue`'s. `worker`,
-//! `interrupt` and `inherit` are the three other ways to be served.
+//! `word` has the bus word, its states and who changes them; `lock` the bus and the rights to its
+//! wire and its queue; `acquire` the ways to wait for it, `serve` what its holder does for others. A
+//! place in the queue is a `node`, their order the `queue`'s. `turn`, `queued`, `device` and
+//! `prepared` are the paths; `worker`, `interrupt` and `inherit` three other ways to be served;
+//! `panics` keeps what user code throws.
 
 mod acquire;
 mod atomic;

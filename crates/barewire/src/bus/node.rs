@@ -86,18 +86,7 @@ fn stage_of(state: u32) -> Stage {
     }
 }
 
-/// What the holder does when the node's turn has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Runs its message.
-    Planned,
-    /// Has the controller plan its message, and runs it.
-    Unplanned,
-    /// Gives the bus to its owner if that is present, else has it try again.
-    Turn,
-}
-
-/// What a node asks for.
+/// What a node asks for: that a message is run, or, without a program, the bus itself.
 pub(super) struct Task {
     pub(super) program: *const Program,
     pub(super) message: *mut [Transfer<'static>],
@@ -105,8 +94,6 @@ pub(super) struct Task {
     pub(super) callback: Option<Callback>,
     /// How it ended; until it has, how it ends if running it panics.
     pub(super) ran: Result<usize, Unfinished>,
-    pub(super) refused: Option<MessageError>,
-    pub(super) kind: Kind,
     pub(super) path: Path,
     pub(super) priority: u8,
     /// How many younger messages went before it.
@@ -122,8 +109,6 @@ impl Task {
             context,
             callback: None,
             ran: Err(Unfinished::ABORTED),
-            refused: None,
-            kind: Kind::Turn,
             path: Path::Async,
             priority: 0,
             overtaken: 0,
@@ -133,17 +118,13 @@ impl Task {
     /// How it ended, for its owner, whose message it is again, or for its callback.
     #[inline]
     pub(super) fn outcome(&self) -> Result<usize, MessageError> {
-        match self.ran {
-            Ok(len) => Ok(len),
-            Err(unfinished) => Err(self.explain(unfinished)),
-        }
+        // SAFETY: it ran or will not: nobody changes the message.
+        self.ran.map_err(|unfinished| unfinished.explain(unsafe { &*self.message }))
     }
 
-    #[cold]
-    #[inline(never)]
-    fn explain(&self, unfinished: Unfinished) -> MessageError {
-        // SAFETY: it ran or will not: nobody changes the message.
-        self.refused.unwrap_or_else(|| unfinished.explain(unsafe { &*self.message }))
+    /// Whether it asks for the bus itself.
+    pub(super) fn is_turn(&self) -> bool {
+        self.program.is_null()
     }
 }
 
@@ -365,7 +346,7 @@ impl Entry {
     pub(super) fn is_turn(&self) -> bool {
         self.node().task.with(|task| {
             // SAFETY: of the type: it is the entry's.
-            unsafe { (*task).kind == Kind::Turn }
+            unsafe { (*task).is_turn() }
         })
     }
 

@@ -3,7 +3,7 @@
 //! # For platform authors
 //! A bus that nobody else wants asks its platform nothing. Only a caller that finds the bus taken
 //! comes here: it [relaxes](Platform::relax) up to [`Platform::spins`] times, then sleeps in
-//! [`Platform::wait`] until whoever finishes its message calls [`Platform::wake`].
+//! [`Platform::wait`] until the thread that finishes its message calls [`Platform::wake`].
 //!
 //! [`Spin`] never sleeps and is what [`Bus::new`](super::Bus::new) uses.
 //!
@@ -19,8 +19,8 @@ pub trait Platform: Sync {
     /// in the order it gave them, also where priorities differ. Asked only where the bus was not
     /// free.
     ///
-    /// The default tells no contexts apart; then all messages run in one order, and priorities
-    /// have no effect.
+    /// The default, 0, tells no contexts apart; then all messages run in one order, priorities have
+    /// no effect, and a context that waits for a bus it has waits for ever. Else a number above 0.
     fn context(&self) -> usize {
         0
     }
@@ -40,11 +40,13 @@ pub trait Platform: Sync {
     fn wait(&self, word: &AtomicU32, expected: u32);
 
     /// Wakes whoever sleeps on `word`. The word itself may be gone by now: only its address may be
-    /// used. Must be callable from wherever `try_` calls are made.
+    /// used. Must be callable from wherever `try_` calls are made. If it panics it is called once
+    /// again, since somebody sleeps.
     fn wake(&self, word: *const AtomicU32);
 
-    /// Runs `f` with the controller's interrupt kept from this processor. Only a bus whose queue
-    /// an interrupt handler pumps ([`Pump::Interrupt`](super::Pump::Interrupt)) asks for it.
+    /// Runs `f`, once, with the controller's interrupt kept from this processor. Only a bus whose
+    /// queue an interrupt handler pumps ([`Pump::Interrupt`](super::Pump::Interrupt)) asks for it,
+    /// from threads and from the handler itself, never nested.
     fn masked(&self, f: &mut dyn FnMut()) {
         f();
     }
@@ -56,25 +58,26 @@ pub trait Platform: Sync {
     }
 }
 
-/// [`Inheritance`]: the word's bit that sends whoever gives the word back to
-/// [`Inheritance::unlock`]. Linux's `FUTEX_WAITERS`.
+/// [`Inheritance`]: the word's bit that has its owner release it by [`Inheritance::unlock`].
+/// Linux's `FUTEX_WAITERS`.
 pub const WAITERS: u32 = 1 << 31;
 
 /// A lock whose waiters lend their priority to its owner: the protocol of Linux's PI futexes.
 ///
-/// The word is 0 when free, else the owner's id, with [`WAITERS`] if giving it back needs
+/// A word is 0 when free, else the owner's id, with [`WAITERS`] if releasing it needs
 /// [`Inheritance::unlock`]. The uncontended ways, a compare-and-swap from 0 to the id and back,
-/// are the bus's own.
+/// are the bus's own. A bus has two such words, and a thread that owns the first may lock the
+/// second.
 pub trait Inheritance: Sync {
     /// The caller's id: above 0, below 2 to the 30.
     fn id(&self) -> u32;
 
-    /// Takes the word, which somebody else has, and lends the caller's priority until then. On
-    /// return the word holds the caller's id.
+    /// Acquires the word, which another thread owns, and lends that the caller's priority until
+    /// then. On return the word holds the caller's id.
     fn lock(&self, word: &AtomicU32);
 
-    /// Gives the caller's word back, on which [`WAITERS`] is set: to the waiter of highest
-    /// priority, or to nobody if there is none.
+    /// Releases the caller's word, on which [`WAITERS`] is set: to the waiter of highest priority,
+    /// or to nobody if there is none.
     fn unlock(&self, word: &AtomicU32);
 }
 

@@ -3,11 +3,12 @@
 use core::fmt;
 
 use super::Device;
-use super::lock::{Held, Wire};
-use super::node::Kind;
+use super::lock::Wire;
 use super::statistics::Path;
 use crate::controller::{Controller, Plan};
-use crate::spi::{Error, MessageError, Transfer};
+#[cfg(doc)]
+use crate::spi::Error;
+use crate::spi::{MessageError, Transfer};
 
 /// One exchange of `N` bytes, prepared: the register access of a chip driver.
 ///
@@ -42,60 +43,29 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
     /// [`Error::WouldDeadlock`] as [`Device::sync`].
     #[inline]
     pub fn run(&mut self) -> Result<&[u8; N], MessageError> {
-        match self.device.bus().try_acquire_idle() {
-            Some(held) => self.run_held(held),
-            None => self.run_queued(),
-        }
+        let mut message = [Transfer::planned(&self.tx, &mut self.rx, self.plan)];
+        self.device.run_planned(&mut message)?;
+        Ok(&self.rx)
     }
 
     /// [`Prepared::run`] if the bus is free and nothing waits; never blocks: the wire is polled,
     /// whatever the access was planned for.
     ///
     /// # Errors
-    /// [`Error::Busy`], or those of [`Prepared::run`].
+    /// [`Error::Busy`](crate::spi::Error::Busy), or those of [`Prepared::run`].
     #[inline]
     pub fn try_run(&mut self) -> Result<&[u8; N], MessageError> {
-        let Some(mut held) = self.device.bus().try_acquire() else {
-            return Err(MessageError::refused(Error::Busy, 0));
-        };
-        let ran = self.run_in(&mut held, self.plan.with_interrupt(false));
-        held.release_for(|| u8::MAX);
-        ran
-    }
-
-    #[inline(always)]
-    fn run_held(&mut self, mut held: Held<'_, C>) -> Result<&[u8; N], MessageError> {
         let mut message = [Transfer::planned(&self.tx, &mut self.rx, self.plan)];
-        let ran = held.run_prepared(self.device.program(), &mut message, Path::Immediate);
-        held.release_for(|| self.device.priority());
-        match ran {
-            Ok(_) => Ok(&self.rx),
-            Err(unfinished) => Err(unfinished.explain(&message)),
-        }
-    }
-
-    /// The bus is not idle: the access waits for its turn.
-    #[cold]
-    #[inline(never)]
-    fn run_queued(&mut self) -> Result<&[u8; N], MessageError> {
-        let mut message = [Transfer::planned(&self.tx, &mut self.rx, self.plan)];
-        let device = &self.device;
-        let kind = Kind::Planned;
-        device.bus().run_queued(device.program(), &mut message, kind, device.priority())?;
+        self.device.try_run_planned(&mut message)?;
         Ok(&self.rx)
     }
 
-    /// Runs it as planned and keeps the bus.
+    /// Runs it as planned, under a lock.
     pub(super) fn run_locked(&mut self, wire: &mut Wire<'_, C>) -> Result<&[u8; N], MessageError> {
-        self.run_in(wire, self.plan)
-    }
-
-    fn run_in(&mut self, wire: &mut Wire<'_, C>, plan: Plan) -> Result<&[u8; N], MessageError> {
-        let mut message = [Transfer::planned(&self.tx, &mut self.rx, plan)];
-        match wire.run(self.device.program(), &mut message, Path::Immediate) {
-            Ok(_) => Ok(&self.rx),
-            Err(unfinished) => Err(unfinished.explain(&message)),
-        }
+        let mut message = [Transfer::planned(&self.tx, &mut self.rx, self.plan)];
+        let ran = wire.run(self.device.program(), &mut message, Path::Immediate);
+        ran.map_err(|unfinished| unfinished.explain(&message))?;
+        Ok(&self.rx)
     }
 
     pub(super) fn device(&self) -> &Device<'_, C> {
@@ -142,41 +112,17 @@ impl<'b, 'm, 'd, C: Controller + ?Sized> PreparedMessage<'b, 'm, 'd, C> {
     /// [`Error::Timeout`]; CS is inactive. [`Error::WouldDeadlock`] as [`Device::sync`].
     #[inline]
     pub fn run(&mut self) -> Result<usize, MessageError> {
-        match self.device.bus().try_acquire_idle() {
-            Some(held) => self.run_held(held),
-            None => self.run_queued(),
-        }
+        self.device.run_planned(self.message)
     }
 
     /// [`PreparedMessage::run`] if the bus is free and nothing waits; never blocks: the wire is
     /// polled, whatever the message was planned for.
     ///
     /// # Errors
-    /// [`Error::Busy`], or those of [`PreparedMessage::run`].
+    /// [`Error::Busy`](crate::spi::Error::Busy), or those of [`PreparedMessage::run`].
     #[inline]
     pub fn try_run(&mut self) -> Result<usize, MessageError> {
-        let Some(mut held) = self.device.bus().try_acquire() else {
-            return Err(MessageError::refused(Error::Busy, 0));
-        };
-        let ran = held.run_polled(self.device.program(), self.message, Path::Immediate);
-        held.release_for(|| u8::MAX);
-        ran.map_err(|unfinished| unfinished.explain(self.message))
-    }
-
-    #[inline(always)]
-    fn run_held(&mut self, mut held: Held<'_, C>) -> Result<usize, MessageError> {
-        let ran = held.run(self.device.program(), self.message, Path::Immediate);
-        held.release_for(|| self.device.priority());
-        ran.map_err(|unfinished| unfinished.explain(self.message))
-    }
-
-    /// The bus is not idle: the message waits for its turn.
-    #[cold]
-    #[inline(never)]
-    fn run_queued(&mut self) -> Result<usize, MessageError> {
-        let device = &self.device;
-        let kind = Kind::Planned;
-        device.bus().run_queued(device.program(), self.message, kind, device.priority())
+        self.device.try_run_planned(self.message)
     }
 
     /// What came in for transfer `index` last; `None` if it only sends.

@@ -43,7 +43,7 @@ use core::ptr;
 use core::task::{Context, Poll};
 
 use super::atomic::Cell;
-use super::node::{Kind, Node, Stage, Task};
+use super::node::{Node, Stage, Task};
 use super::panics::Panics;
 use super::serve::SERVE_MAX;
 use super::{Device, Pump};
@@ -335,7 +335,6 @@ impl<'b, C: Controller + ?Sized, P: Payload> Queued<'b, C, P> {
             program: self.device.program(),
             message,
             callback: self.callback,
-            kind: Kind::Planned,
             priority: self.device.priority(),
             ..Task::turn(bus.context())
         };

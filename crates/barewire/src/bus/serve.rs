@@ -23,12 +23,12 @@
 use super::Bus;
 use super::atomic::{AtomicU32, Ordering};
 use super::lock::{Held, Pump, Tended, Wire};
-use super::node::{Entry, Job, Kind, Node, Wakeup};
+use super::node::{Entry, Job, Node, Wakeup};
 use super::panics::{Panics, contain};
 use super::queue::Queue;
 use super::queued::{Callback, Completed, Then};
 use super::word::{
-    BACKLOG, HELD, INHERITS, RIGHTS, SWEEP, TENDED, pushed, tagged, tags, untagged, update,
+    BACKLOG, HELD, IDLE, INHERITS, RIGHTS, SWEEP, TENDED, pushed, tagged, tags, untagged,
 };
 use crate::controller::{Controller, Unfinished};
 #[cfg(doc)]
@@ -47,9 +47,10 @@ impl<'b, C: Controller + ?Sized> Tended<'b, C> {
             let stays = if tags(seen) & INHERITS != 0 { RIGHTS | BACKLOG } else { RIGHTS };
             let queued = stays != RIGHTS && !pushed(seen).is_null();
             let backlog = if queued { BACKLOG } else { 0 };
-            Some(tagged(core::ptr::null(), tags(seen) & stays | backlog))
+            Some(tagged(IDLE, tags(seen) & stays | backlog))
         };
-        let (Ok(seen) | Err(seen)) = update(&self.bus.word, Ordering::AcqRel, keep);
+        let (Ok(seen) | Err(seen)) =
+            self.bus.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, keep);
         self.queue(|queue| {
             // SAFETY: the list is ours by the exchange, and nodes in it are queued.
             unsafe { queue.add_pushed(pushed(seen)) };
@@ -82,7 +83,8 @@ impl<'b, C: Controller + ?Sized> Tended<'b, C> {
     fn clear(&mut self, rights: usize, panics: &mut Panics) -> Option<()> {
         loop {
             let backlog = if self.queue(|queue| queue.is_empty()) { 0 } else { BACKLOG };
-            let cleared = update(&self.bus.word, Ordering::AcqRel, |seen| {
+            let order = Ordering::AcqRel;
+            let cleared = self.bus.word.fetch_update(order, Ordering::Relaxed, |seen| {
                 let may = tags(seen) & SWEEP == 0 && tags(seen) & HELD != 0;
                 may.then(|| tagged(untagged(seen, rights | BACKLOG), backlog))
             });
@@ -100,7 +102,8 @@ impl<'b, C: Controller + ?Sized> Tended<'b, C> {
         if self.clear(TENDED, panics).is_some() {
             return None;
         }
-        let taken = update(&self.bus.word, Ordering::AcqRel, |seen| Some(tagged(seen, HELD)));
+        let take = |seen| Some(tagged(seen, HELD));
+        let taken = self.bus.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, take);
         // SAFETY: the lock is gone, and its wire is ours by this.
         taken.ok().map(|_| unsafe { self.bus.held() })
     }
@@ -271,7 +274,8 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
         }
         // Whoever is granted the bus does not release it before the rest of the queue is seen to.
         if !self.tended().queue(|queue| queue.is_empty()) {
-            let _ = update(&self.bus.word, Ordering::Release, |seen| Some(tagged(seen, BACKLOG)));
+            let tell = |seen| Some(tagged(seen, BACKLOG));
+            let _ = self.bus.word.fetch_update(Ordering::Release, Ordering::Relaxed, tell);
         }
         let (granted, wakeup) = entry.settle_turn();
         if granted {
@@ -285,11 +289,9 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
     pub(super) fn run(&mut self, entry: Entry) {
         let mut wire = self.wire();
         let entry = self.entry.insert(entry);
-        if plan(&wire, entry) {
-            let Job { program, message, path } = entry.job();
-            let ran = wire.run_prepared(program, message, path);
-            entry.with_task(|task| task.ran = ran);
-        }
+        let Job { program, message, path } = entry.job();
+        let ran = wire.run_prepared(program, message, path);
+        entry.with_task(|task| task.ran = ran);
         self.end();
     }
 
@@ -320,7 +322,7 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
         if then != Some(Then::Again) || entry.is_cancelled() {
             return false;
         }
-        entry.with_task(|task| (task.ran, task.refused) = (Err(Unfinished::ABORTED), None));
+        entry.with_task(|task| task.ran = Err(Unfinished::ABORTED));
         true
     }
 
@@ -360,24 +362,6 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
             }
         }
     }
-}
-
-/// Plans a message if that is still to be done. Whether it can run: if it was refused it has its
-/// outcome.
-#[inline]
-pub(super) fn plan<C: Controller + ?Sized>(wire: &Wire<'_, C>, entry: &mut Entry) -> bool {
-    entry.with_task(|task| task.kind) != Kind::Unplanned || plan_late(wire, entry)
-}
-
-#[cold]
-#[inline(never)]
-fn plan_late<C: Controller + ?Sized>(wire: &Wire<'_, C>, entry: &mut Entry) -> bool {
-    let Job { program, message, .. } = entry.job();
-    let planned = wire.controller().plan(program, message);
-    if let Err(refused) = planned {
-        entry.with_task(|task| task.refused = Some(refused));
-    }
-    planned.is_ok()
 }
 
 impl<C: ?Sized> Bus<C> {

@@ -103,7 +103,7 @@ impl Statistics {
 
 /// The bucket of a transfer of `len` bytes.
 #[inline]
-fn bucket(len: usize) -> usize {
+pub(super) fn bucket(len: usize) -> usize {
     ((len | 1).ilog2() as usize).min(HISTO_BUCKETS - 1)
 }
 
@@ -275,20 +275,5 @@ fn derive(counters: &[u64; COUNTERS]) -> Statistics {
         bytes_tx: tx + both,
         transfer_bytes_histo,
         transfers_split_maxsize: counters[SPLIT],
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::string::ToString;
-
-    #[test]
-    fn buckets_are_the_kernel_s() {
-        let of = [0, 1, 2, 3, 4, 7, 8, 65_535, 65_536, usize::MAX].map(bucket);
-        assert_eq!(of, [0, 0, 1, 1, 2, 2, 3, 15, 16, 16]);
-        let names = [0, 1, 4, 15, 16].map(|index| Statistics::bucket_name(index).to_string());
-        assert_eq!(names, ["0-1", "2-3", "16-31", "32768-65535", "65536+"]);
-        assert_eq!(Statistics::bucket_begin(4), 16);
     }
 }

@@ -63,7 +63,7 @@ impl<C: Controller + ?Sized> Bus<C> {
 
     #[cold]
     fn acquire_wire_slowly(&self) -> Wire<'_, C> {
-        let held = match self.acquire_slowly() {
+        let held = match self.acquire_slowly(0) {
             Ok(held) => held,
             Err(error) => panic!("Bus::lock: {error}"),
         };

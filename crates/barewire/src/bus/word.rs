@@ -53,7 +53,6 @@
 use core::mem;
 use core::ptr;
 
-use super::atomic::{AtomicPtr, Ordering};
 use super::node::Node;
 
 /// Tag: somebody has the wire.
@@ -93,8 +92,8 @@ pub(super) fn pushed(word: *mut Node) -> *const Node {
 }
 
 #[inline]
-pub(super) fn tagged(node: *const Node, tags: usize) -> *mut Node {
-    node.cast_mut().map_addr(|address| address | tags)
+pub(super) fn tagged(word: *mut Node, tags: usize) -> *mut Node {
+    word.map_addr(|address| address | tags)
 }
 
 #[inline]
@@ -113,22 +112,4 @@ pub(super) fn is_free(word: *mut Node) -> bool {
 #[inline]
 pub(super) fn tended(word: *mut Node, rights: usize) -> *mut Node {
     tagged(untagged(word, BACKLOG), rights | TENDED)
-}
-
-/// Changes the word to what `to` makes of it; if that is `None` it stays. Returns what it was, `Ok`
-/// if it was changed. Lock-free: a round fails only because another succeeded.
-#[inline]
-pub(super) fn update(
-    word: &AtomicPtr<Node>,
-    order: Ordering,
-    mut to: impl FnMut(*mut Node) -> Option<*mut Node>,
-) -> Result<*mut Node, *mut Node> {
-    let mut seen = word.load(Ordering::Relaxed);
-    loop {
-        let Some(wanted) = to(seen) else { return Err(seen) };
-        match word.compare_exchange_weak(seen, wanted, order, Ordering::Relaxed) {
-            Ok(_) => return Ok(seen),
-            Err(now) => seen = now,
-        }
-    }
 }

@@ -1,11 +1,13 @@
 //! What is counted is what was on the wire, and is read whole.
 
 use std::pin::pin;
+use std::string::ToString;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::park::{Park, ParkInheriting};
 use super::{SETTINGS, wired};
 use crate::bus::platform::Spin;
+use crate::bus::statistics::bucket;
 use crate::bus::{Platform, Statistics};
 use crate::controller::Stopped;
 use crate::spi::Transfer;
@@ -97,4 +99,13 @@ fn a_reader_never_sees_half_a_message() {
         }
     });
     assert_eq!(bus.statistics().messages, rounds);
+}
+
+#[test]
+fn buckets_are_the_kernel_s() {
+    let of = [0, 1, 2, 3, 4, 7, 8, 65_535, 65_536, usize::MAX].map(bucket);
+    assert_eq!(of, [0, 0, 1, 1, 2, 2, 3, 15, 16, 16]);
+    let names = [0, 1, 4, 15, 16].map(|index| Statistics::bucket_name(index).to_string());
+    assert_eq!(names, ["0-1", "2-3", "16-31", "32768-65535", "65536+"]);
+    assert_eq!(Statistics::bucket_begin(4), 16);
 }
