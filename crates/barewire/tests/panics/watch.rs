@@ -1,0 +1,141 @@
+//! Watches that cases go on, and keeps what they break.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError, mpsc};
+use std::time::{Duration, Instant};
+use std::{env, panic, thread};
+
+use crate::case::{Case, run_case};
+use crate::fuse::{self, Run};
+
+/// A case that takes longer hangs.
+const LIMIT: Duration = Duration::from_secs(if cfg!(miri) { 300 } else { 30 });
+
+/// How many failures are shown.
+const SHOWN_MAX: usize = 20;
+
+/// Chooses the cases whose name contains each of its parts, and none of those after a `!`; and tells
+/// of each. Parts are separated by commas.
+const CHOICE: &str = "BAREWIRE_PANICS";
+
+/// What was run, and what is.
+#[derive(Default)]
+pub(crate) struct Watch {
+    current: Mutex<Option<Case>>,
+    runs: AtomicU64,
+    panics: AtomicU64,
+    mixes: AtomicU64,
+    failures: Mutex<Vec<String>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What was chosen, if anything was.
+pub(crate) fn choice() -> Option<&'static str> {
+    static CHOSEN: OnceLock<Option<String>> = OnceLock::new();
+    CHOSEN.get_or_init(|| env::var(CHOICE).ok()).as_deref()
+}
+
+fn is_chosen(case: Case, choice: &str) -> bool {
+    let name = case.to_string();
+    choice.split(',').all(|part| match part.strip_prefix('!') {
+        Some(other) => !name.contains(other),
+        None => name.contains(part),
+    })
+}
+
+impl Watch {
+    /// Runs a case, if it is chosen, and notes what it breaks.
+    pub(crate) fn run(&self, case: Case) -> Option<Arc<Run>> {
+        let chosen = choice();
+        if chosen.is_some_and(|choice| !is_chosen(case, choice)) {
+            return None;
+        }
+        *lock(&self.current) = Some(case);
+        let ran = run_case(case);
+        self.runs.fetch_add(1, Ordering::Relaxed);
+        if chosen.is_some() {
+            println!("{case}: {:?}", ran.as_ref().map(|run| run.panics()));
+        }
+        match ran {
+            Ok(run) => {
+                self.panics.fetch_add(run.panics() as u64, Ordering::Relaxed);
+                Some(run)
+            }
+            Err(wrong) => {
+                lock(&self.failures).push(format!("{case}: {wrong}"));
+                None
+            }
+        }
+    }
+
+    pub(crate) fn count_mix(&self) {
+        self.mixes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn shown(&self) -> String {
+        let failures = lock(&self.failures);
+        let shown: Vec<_> = failures.iter().take(SHOWN_MAX).cloned().collect();
+        format!("{} of {} cases failed\n{}", failures.len(), self.runs(), shown.join("\n"))
+    }
+
+    fn runs(&self) -> u64 {
+        self.runs.load(Ordering::Relaxed)
+    }
+}
+
+/// Tells the case before any panic that no hook injected: one that aborts is the last that is told.
+fn tell_cases() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if let Some(case) = fuse::case() {
+                eprintln!("in {case}:");
+            }
+            before(info);
+        }));
+    });
+}
+
+/// Runs `body`, and fails if a case failed or hangs. A case that hangs is left behind.
+pub(crate) fn watched(what: &str, body: impl FnOnce(&Watch) + Send + 'static) {
+    tell_cases();
+    let watch = Arc::new(Watch::default());
+    let (ended, end) = mpsc::channel();
+    let watched = watch.clone();
+    let spawned = thread::spawn(move || {
+        let ran = catch_unwind(AssertUnwindSafe(|| body(&watched)));
+        // Nobody listens any more if it took too long.
+        let _ = ended.send(ran);
+    });
+    let (mut seen, mut since) = (0, Instant::now());
+    let ran = loop {
+        match end.recv_timeout(Duration::from_secs(1)) {
+            Ok(ran) => break ran,
+            Err(RecvTimeoutError::Timeout) if watch.runs() != seen => {
+                (seen, since) = (watch.runs(), Instant::now());
+            }
+            Err(RecvTimeoutError::Timeout) if since.elapsed() < LIMIT => {}
+            Err(_) => {
+                let case = lock(&watch.current).expect("one was begun");
+                panic!("{case} hangs. Before, {}", watch.shown());
+            }
+        }
+    };
+    spawned.join().expect("it has ended");
+    if let Err(panic) = ran {
+        resume_unwind(panic);
+    }
+    assert!(lock(&watch.failures).is_empty(), "{}", watch.shown());
+    println!(
+        "FIGURE: panics everywhere, {what}: {} mixes, {} panics, {} runs",
+        watch.mixes.load(Ordering::Relaxed),
+        watch.panics.load(Ordering::Relaxed),
+        watch.runs(),
+    );
+}

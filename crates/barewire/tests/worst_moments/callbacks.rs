@@ -1,0 +1,149 @@
+//! Callbacks that panic: each panic reaches the caller that ran the callback, and nothing else is
+//! lost.
+
+use std::task::{Poll, Waker};
+
+use barewire::bus::{Platform, Pump};
+use barewire::spi::Transfer;
+
+use crate::threads::{PLATFORMS, ParkInheriting, Woken, name_of, within};
+use crate::{
+    LIMIT, assert_serves, message, on_each_platform, opened, panicking, panics, plain, poll,
+    sent_so_far, wired,
+};
+
+#[test]
+fn a_callback_that_panics_inside_another_s_wait_loses_neither_message() {
+    on_each_platform(|platform| {
+        let (bus, sent) = plain(platform);
+        let device = opened(&bus);
+        let (mut bad, mut waited, mut after) =
+            (panicking(&device, 1), message(&device, 2), message(&device, 3));
+        for message in [&mut bad, &mut waited, &mut after] {
+            message.as_mut().enqueue().expect("is free");
+        }
+        assert!(panics(|| {
+            let _ = waited.as_mut().wait();
+        }));
+        assert_eq!(waited.as_mut().wait(), Some(Ok(1)));
+        assert_eq!(bad.as_mut().wait(), Some(Ok(1)), "settled with the result it had");
+        assert_eq!(after.as_mut().wait(), Some(Ok(1)));
+        assert_eq!(sent_so_far(&sent), [1, 2, 3]);
+        assert_serves(&bus);
+    });
+}
+
+#[test]
+fn futures_queued_behind_a_callback_that_panics_are_woken() {
+    on_each_platform(|platform| {
+        let (bus, sent) = plain(platform);
+        let device = opened(&bus);
+        let (mut bad, mut queued) = (panicking(&device, 1), message(&device, 2));
+        let mut transfers = [Transfer::write(&[3])];
+        let lock = bus.lock();
+        bad.as_mut().submit().expect("is free");
+        let mut running = Box::pin(queued.as_mut().run());
+        let mut borrowed = Box::pin(device.transact(&mut transfers));
+        let ((ended, running_waker), (turn, borrowed_waker)) = (Woken::new(), Woken::new());
+        assert!(poll(&mut running, &running_waker).is_pending());
+        assert!(poll(&mut borrowed, &borrowed_waker).is_pending());
+        assert!(panics(|| drop(lock)));
+        assert_eq!((ended.times(), turn.times()), (1, 1), "woken before the panic arrived");
+        assert_eq!(poll(&mut running, &running_waker), Poll::Ready(Ok(1)));
+        assert_eq!(poll(&mut borrowed, &borrowed_waker), Poll::Ready(Ok(1)));
+        assert_eq!(bad.as_mut().result(), Some(Ok(1)));
+        drop((running, borrowed));
+        assert_eq!(sent_so_far(&sent), [1, 2, 3]);
+        assert_serves(&bus);
+    });
+}
+
+#[test]
+fn what_is_queued_behind_a_callback_that_panics_can_be_dropped() {
+    on_each_platform(|platform| {
+        let (bus, _) = plain(platform);
+        let device = opened(&bus);
+        let (mut bad, mut queued) = (panicking(&device, 1), message(&device, 2));
+        let mut transfers = [Transfer::write(&[3])];
+        let lock = bus.lock();
+        bad.as_mut().submit().expect("is free");
+        let mut running = Box::pin(queued.as_mut().run());
+        let mut borrowed = Box::pin(device.transact(&mut transfers));
+        assert!(poll(&mut running, Waker::noop()).is_pending());
+        assert!(poll(&mut borrowed, Waker::noop()).is_pending());
+        assert!(panics(|| drop(lock)));
+        drop(borrowed);
+        drop(running);
+        drop((queued, bad));
+        assert_serves(&bus);
+    });
+}
+
+/// On a bus that a handler pumps the callback runs in whoever attends to the flight.
+#[test]
+fn a_callback_that_panics_on_a_bus_pumped_by_interrupts_leaves_the_bus_idle() {
+    for platform in PLATFORMS.into_iter().filter(|platform| platform.inheritance().is_none()) {
+        within(LIMIT, name_of(platform), move || {
+            let (bus, sent) = wired(platform, Pump::Interrupt, |_| {});
+            let device = opened(&bus);
+            let (mut bad, mut after) = (panicking(&device, 1), message(&device, 2));
+            assert!(panics(|| bad.as_mut().submit().expect("is free")));
+            assert_eq!(bad.as_mut().result(), Some(Ok(1)));
+            let lock = bus.lock();
+            bad.as_mut().submit().expect("is free");
+            after.as_mut().submit().expect("is free");
+            assert!(panics(|| drop(lock)));
+            assert_eq!(bad.as_mut().result(), Some(Ok(1)));
+            assert_eq!(after.as_mut().result(), Some(Ok(1)), "served before the panic arrived");
+            assert_eq!(sent_so_far(&sent), [1, 1, 2]);
+            assert_serves(&bus);
+        });
+    }
+}
+
+#[test]
+fn a_bus_that_lends_priorities_runs_submitted_messages_after_a_callback_panicked() {
+    const PLATFORM: &dyn Platform = &ParkInheriting;
+    within(LIMIT, "it", || {
+        let (bus, sent) = plain(PLATFORM);
+        let device = opened(&bus);
+        let (mut bad, mut after) = (panicking(&device, 1), message(&device, 2));
+        assert!(panics(|| bad.as_mut().submit().expect("is free")));
+        assert_eq!(bad.as_mut().result(), Some(Ok(1)));
+        after.as_mut().submit().expect("is free");
+        assert_eq!(after.as_mut().result(), Some(Ok(1)), "run by its submitter, as ever");
+        // And inside a sync call, which runs what its context submitted before.
+        bad.as_mut().enqueue().expect("is free");
+        assert!(panics(|| {
+            let _ = device.sync(&mut [Transfer::write(&[3])]);
+        }));
+        assert_eq!(bad.as_mut().result(), Some(Ok(1)));
+        assert_eq!(device.sync(&mut [Transfer::write(&[4])]), Ok(1));
+        let sent = sent_so_far(&sent);
+        assert_eq!(
+            sent.iter().copied().filter(|&byte| byte != 3).collect::<Vec<_>>(),
+            [1, 2, 1, 4]
+        );
+        assert_serves(&bus);
+    });
+}
+
+#[test]
+fn several_callbacks_that_panic_in_one_release_lose_nothing() {
+    on_each_platform(|platform| {
+        let (bus, sent) = plain(platform);
+        let device = opened(&bus);
+        let mut bad: Vec<_> = (1..=3).map(|byte| panicking(&device, byte)).collect();
+        let mut after = message(&device, 4);
+        let lock = bus.lock();
+        for message in bad.iter_mut().chain([&mut after]) {
+            message.as_mut().submit().expect("is free");
+        }
+        assert!(panics(|| drop(lock)));
+        for message in bad.iter_mut().chain([&mut after]) {
+            assert_eq!(message.as_mut().result(), Some(Ok(1)));
+        }
+        assert_eq!(sent_so_far(&sent), [1, 2, 3, 4]);
+        assert_serves(&bus);
+    });
+}
