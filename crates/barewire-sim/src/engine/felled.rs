@@ -18,6 +18,8 @@
 //! 3. From its second fall on, a thread falls wherever it gives way.
 //! 4. A thread that has fallen [`FALLS_MAX`] times ends the process, with a word.
 
+use std::any::Any;
+use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process;
 
@@ -46,6 +48,11 @@ pub(super) fn catch(body: impl FnOnce()) {
     }
 }
 
+fn text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a text")
+}
+
 impl Task {
     /// Until when it may run that goes before all others until `until`.
     pub(super) fn runs_until(&mut self, until: Ps) -> Ps {
@@ -58,9 +65,12 @@ impl Task {
 
 impl Engine {
     /// A thread panicked, or the schedule did: the threads that are left fall.
-    pub(super) fn fell_all(&self, slots: &[Slot]) {
+    pub(super) fn fell_all(&self, slots: &[Slot], panic: &(dyn Any + Send)) {
         let inner = &*self.0;
         let begins = !inner.felling.replace(true);
+        if begins {
+            inner.first_panic.replace(Some(text(panic).into()));
+        }
         inner.chosen.set(None);
         inner.refused.set(0);
         let now = inner.now.get();
@@ -96,12 +106,8 @@ impl Engine {
             }
             task.fallen += 1;
             if task.fallen > FALLS_MAX {
-                eprintln!(
-                    "barewire-sim: the simulated thread {:?} is to end, and catches the panic that \
-                     ends it for ever: the process ends here; what panicked first is told above",
-                    task.name
-                );
-                process::abort();
+                let name = &task.name;
+                self.end_process(&format!("thread {name:?} catches whatever is to end it"));
             }
             // 2. and 3.
             let again = if task.fallen == 1 { inner.now.get() + GRACE_PS } else { 0 };
@@ -117,12 +123,22 @@ impl Engine {
         let refused = &self.0.refused;
         refused.set(refused.get().saturating_add(1));
         if refused.get() > LOOKS_MAX {
-            eprintln!(
-                "barewire-sim: a simulated thread that unwinds waits for another, which cannot run \
-                 any more: the process ends here; its panic is told above"
-            );
-            process::abort();
+            self.end_process("a thread that unwinds waits for another, which cannot run any more");
         }
+    }
+
+    /// Ends the process, with a word that a test harness does not keep to itself.
+    fn end_process(&self, why: &str) -> ! {
+        let (name, first) = (self.running_name(), self.0.first_panic.take());
+        let mut stderr = std::io::stderr().lock();
+        let name = name.as_deref().unwrap_or("none");
+        let _ = writeln!(
+            stderr,
+            "barewire-sim: {why}: the process ends here, in simulated thread {name:?}; what panicked \
+             first: {}",
+            first.as_deref().unwrap_or("that thread")
+        );
+        process::abort();
     }
 }
 

@@ -107,6 +107,8 @@ struct Inner {
     costs: Cell<Costs>,
     /// A panic ended the run: the threads that are left are unwound.
     felling: Cell<bool>,
+    /// What that panic said.
+    first_panic: RefCell<Option<String>>,
     /// How often a thread that unwinds has looked for what others are to do.
     refused: Cell<u32>,
     /// How many threads sleep on an interrupt line.
@@ -195,6 +197,7 @@ impl Engine {
             sched: RefCell::new(Sched::default()),
             costs: Cell::new(Costs::default()),
             felling: Cell::new(false),
+            first_panic: RefCell::new(None),
             refused: Cell::new(0),
             line_sleepers: Cell::new(0),
             look: Rc::default(),
@@ -276,6 +279,7 @@ impl Engine {
         self.0.until.set(Ps::MAX);
         self.0.sched.replace(Sched::default());
         self.0.felling.set(false);
+        self.0.first_panic.take();
         self.0.line_sleepers.set(0);
         self.0.look.set(None);
         self.0.postponed.set(false);
@@ -299,7 +303,7 @@ impl Engine {
             threads.into_iter().map(|thread| self.start(thread.body)).collect();
         let mut first_panic = None;
         while let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.drive(&mut slots))) {
-            self.fell_all(&mut slots);
+            self.fell_all(&slots, &*panic);
             // Later ones come of the first, and were told by the panic hook.
             first_panic.get_or_insert(panic);
         }
