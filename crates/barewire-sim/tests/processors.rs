@@ -349,6 +349,57 @@ fn masked_keeps_the_processor_and_a_sleep_in_it_is_refused() {
     assert_eq!(text, "sleeps sleeps with interrupts masked");
 }
 
+#[test]
+fn a_handler_may_mask_interrupts_and_what_it_wakes_comes_afterwards() {
+    let engine = engine();
+    let (first, second) =
+        (barewire_sim::IntLine::new(&engine), barewire_sim::IntLine::new(&engine));
+    first.raise_at(2_000);
+    second.raise_at(2_500);
+    let (word, seen) = (AtomicU32::new(0), Seen::default());
+    let handler = Thread::new("handler", || {
+        while first.wait(None) {
+            // All that a handler does, its wake-ups included, as a bus's interrupt handler does it.
+            SimPlatform.masked(&mut || {
+                first.lower();
+                engine.spend_ps(5_000);
+                word.store(1, Relaxed);
+                SimPlatform.wake(&raw const word);
+                engine.spend_ps(5_000);
+                // Once within another changes nothing.
+                SimPlatform.masked(&mut || engine.spend_ps(1));
+                seen.at(&engine, "handled");
+            });
+            seen.at(&engine, "unmasked");
+        }
+    });
+    let other = Thread::new("other", || {
+        while second.wait(None) {
+            second.lower();
+            seen.at(&engine, "other handler");
+        }
+    });
+    let waits = Thread::new("waits", || {
+        while word.load(Relaxed) == 0 {
+            SimPlatform.wait(&word, 0);
+        }
+        seen.at(&engine, "woken");
+    });
+    engine.run(vec![waits.on(0, 200), handler.interrupt(0), other.interrupt(0)]);
+    // The wait's call, the entry, the handler with its wake's call.
+    let handled = 2_000 + 10_000 + 5_000 + 1_000 + 5_000 + 1;
+    let other = handled + 100_000 + 10_000;
+    assert_eq!(
+        seen.0.into_inner(),
+        [
+            (handled, "handled"),
+            (handled, "unmasked"),
+            (other, "other handler"),
+            (other + 100_000 + 10, "woken"),
+        ]
+    );
+}
+
 /// Low takes a lock, medium takes the processor for a millisecond, high wants the lock: how long
 /// high waits for it.
 fn inversion(inherit: bool) -> u64 {

@@ -14,6 +14,7 @@ use barewire::bus::{Bus, Pump};
 use barewire::controller::null::Null;
 use barewire::spi::{Error, Settings};
 use barewire_linux::platform::FUTEX;
+use barewire_linux::worker::serve;
 
 use crate::processors::{self, spawn_on};
 
@@ -30,7 +31,7 @@ pub(super) fn measure(rounds: u32) -> Result<[Vec<f64>; HOPS.len()], String> {
     let processors = processors::allowed();
     thread::scope(|scope| {
         let worker =
-            spawn_on(scope, &processors, 1, |stop| bus.serve(stop.flag()))?.ringing(|| bus.ring());
+            spawn_on(scope, &processors, 1, |stop| serve(&bus, stop))?.ringing(|| bus.ring());
         let caller = spawn_on(scope, &processors, 0, |_| call(&bus, rounds))?;
         let times = caller.join().map_err(|_| "the caller panicked")?;
         worker.stop().map_err(|_| "the worker panicked")?;

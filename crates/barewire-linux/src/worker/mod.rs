@@ -18,7 +18,7 @@
 //! use barewire_linux::worker::{Worker, WorkerOptions};
 //!
 //! let options = WorkerOptions { name: "spi0".into(), ..WorkerOptions::default() };
-//! // With a bus it is `|stop| bus.serve(stop.flag())`, and `ringing(|| bus.ring())` after it.
+//! // With a bus it is `|stop| serve(&bus, stop)`, and `ringing(|| bus.ring())` after it.
 //! let worker = Worker::spawn(&options, |stop| {
 //!     while !stop.is_set() {
 //!         std::thread::park();
@@ -28,6 +28,11 @@
 //! worker.ringing(move || thread.unpark()).stop().expect("it did not panic");
 //! # Ok::<(), barewire_linux::worker::WorkerError>(())
 //! ```
+//!
+//! # Panics of what a worker runs
+//! A callback, a waker or a controller that panics in the worker's thread ends neither the worker
+//! nor its bus, if the body is [`serve`]: the worker goes on, and its first panic is what
+//! [`Worker::stop`] and [`Worker::join`] return when it has ended.
 //!
 //! # Not supported
 //! SCHED_RR and SCHED_DEADLINE. More than 1,024 processors, or what `cpu_set_t` has.
@@ -44,11 +49,14 @@ pub use options::{FifoPriority, WorkerOptions};
 
 use std::fmt;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread::{self, JoinHandle, Scope, ScopedJoinHandle, Thread};
 
+use barewire::bus::Bus;
+use barewire::controller::Controller;
 use rustix::io::Errno;
 
 /// Tells a worker to end.
@@ -66,6 +74,33 @@ impl Stop {
     #[must_use]
     pub fn flag(&self) -> &AtomicBool {
         &self.0
+    }
+}
+
+/// Serves `bus` until `stop` is told and the bus [rung](Bus::ring): a worker's body. Returns how
+/// many messages it ran, without those of calls that panicked.
+///
+/// # Panics
+/// With the first panic of what it ran, once it has been told to end; it serves on until then.
+pub fn serve<C: Controller + ?Sized>(bus: &Bus<C>, stop: &Stop) -> u64 {
+    let mut ran = 0;
+    let mut first_panic = None;
+    loop {
+        // The bus is whole after a panic of what it called: that is its promise.
+        match catch_unwind(AssertUnwindSafe(|| bus.serve(stop.flag()))) {
+            Ok(more) => {
+                ran += more;
+                break;
+            }
+            // Later ones are told by the panic hook alone.
+            Err(panic) => {
+                first_panic.get_or_insert(panic);
+            }
+        }
+    }
+    match first_panic {
+        Some(panic) => resume_unwind(panic),
+        None => ran,
     }
 }
 

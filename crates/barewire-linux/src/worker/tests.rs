@@ -1,9 +1,16 @@
 //! Workers with and without rights.
 
+use std::pin::pin;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
+use barewire::bus::queued::Completed;
+use barewire::bus::{Pump, Then};
+use barewire::controller::null::Null;
+use barewire::spi::Settings;
+
 use super::*;
+use crate::platform::FUTEX;
 
 fn status(key: &str) -> String {
     let status = std::fs::read_to_string("/proc/thread-self/status").expect("Linux");
@@ -60,6 +67,31 @@ fn a_panic_of_the_body_comes_back() {
     let worker = Worker::spawn(&WorkerOptions::default(), |_| panic!("on purpose"));
     let panic = worker.expect("it started").join().expect_err("the body panicked");
     assert_eq!(panic.downcast_ref::<&str>(), Some(&"on purpose"));
+}
+
+/// A bus that a worker serves, and a message whose callback panics.
+#[test]
+fn a_panic_of_a_callback_ends_no_worker_and_is_told_at_its_end() {
+    static FIRST: &(dyn Fn(&mut Completed<'_>) -> Then + Sync) = &|_| panic!("the first");
+    static SECOND: &(dyn Fn(&mut Completed<'_>) -> Then + Sync) = &|_| panic!("the second");
+    let bus = Bus::with_platform(Null::new(), &FUTEX).with_pump(Pump::Worker);
+    let device = bus.device(&Settings::new(0, 1_000_000)).expect("opens");
+    thread::scope(|scope| {
+        let worker = spawn_scoped(scope, &WorkerOptions::default(), |stop| serve(&bus, stop));
+        let worker = worker.expect("nothing was asked for").ringing(|| bus.ring());
+        for callback in [FIRST, SECOND] {
+            let panics = device.queued([1; 4]).expect("plans").with_callback(callback);
+            let (mut panics, mut behind) =
+                (pin!(panics), pin!(device.queued([2; 4]).expect("plans")));
+            panics.as_mut().submit().expect("is free");
+            behind.as_mut().submit().expect("is free");
+            assert_eq!(panics.as_mut().wait(), Some(Ok(4)), "it ran, whatever its callback did");
+            assert_eq!(behind.as_mut().wait(), Some(Ok(4)));
+        }
+        let panic = worker.stop().expect_err("the callbacks' panic");
+        assert_eq!(panic.downcast_ref::<&str>(), Some(&"the first"));
+    });
+    assert_eq!(bus.into_inner().bytes(), 16);
 }
 
 #[test]

@@ -28,9 +28,36 @@ pub(super) struct Shared {
     pub(super) world: RefCell<World>,
     pub(super) jitter_ps: Ps,
     pub(super) random: Cell<u64>,
+    pub(super) stall: Cell<Option<Stall>>,
+}
+
+/// [`Board::stall_after`](super::Board::stall_after).
+#[derive(Clone, Copy)]
+pub(super) struct Stall {
+    /// Accesses that still come before it.
+    pub(super) accesses: u64,
+    pub(super) ps: Ps,
 }
 
 impl Shared {
+    /// An access's time passes.
+    #[inline]
+    fn access(&self, ps: Ps) {
+        if self.stall.get().is_some() {
+            self.stall();
+        }
+        self.spend(ps);
+    }
+
+    #[cold]
+    fn stall(&self) {
+        let Some(stall) = self.stall.take() else { return };
+        match stall.accesses.checked_sub(1) {
+            Some(accesses) => self.stall.set(Some(Stall { accesses, ..stall })),
+            None => self.engine.spend_ps(stall.ps),
+        }
+    }
+
     fn spend(&self, ps: Ps) {
         let ps = if self.jitter_ps == 0 { ps } else { ps.saturating_add(self.jitter()) };
         self.engine.spend_ps(ps);
@@ -80,14 +107,14 @@ pub struct SimRegisters {
 impl Registers for SimRegisters {
     #[inline]
     fn read(&mut self, offset: u32) -> u32 {
-        self.shared.spend(self.read_ps);
+        self.shared.access(self.read_ps);
         let now = self.shared.engine.now_ps();
         self.shared.world.borrow_mut().read(self.block, offset, now)
     }
 
     #[inline]
     fn write(&mut self, offset: u32, value: u32) {
-        self.shared.spend(self.write_ps);
+        self.shared.access(self.write_ps);
         let now = self.shared.engine.now_ps();
         self.shared.world.borrow_mut().write(self.block, offset, value, now);
         self.shared.engine.look_again();

@@ -50,7 +50,7 @@ use crate::profile::Profile;
 use crate::selection::Selection;
 use crate::vcd::{Capture, MAX_EVENTS};
 use crate::wire::{Driver, Wire, WireUse};
-use body::Shared;
+use body::{Shared, Stall};
 
 /// How a board is to be.
 #[derive(Clone, Debug)]
@@ -174,7 +174,8 @@ impl Board {
         let controller = spec.kind.model(profile.reference_hz.value);
         let world = RefCell::new(World { wire, controller, gpio, counts, mark: 0 });
         let random = Cell::new(options.seed);
-        let shared = Rc::new(Shared { engine, world, jitter_ps: options.jitter_ps, random });
+        let jitter_ps = options.jitter_ps;
+        let shared = Rc::new(Shared { engine, world, jitter_ps, random, stall: Cell::new(None) });
         Self { spec, profile, shared }
     }
 
@@ -266,6 +267,19 @@ impl Board {
     /// The processor runs `instructions`.
     pub fn cpu_work(&self, instructions: u64) {
         self.engine().spend_ps(self.profile.instructions_ps(instructions));
+    }
+
+    /// Puts off one register access of this board by `ps`: the one that comes after `accesses` more
+    /// of them, whichever thread makes them. What is due meanwhile happens before it, a handler that
+    /// interrupts the thread among it: so an interrupt is made to come between any two accesses.
+    pub fn stall_after(&self, accesses: u64, ps: Ps) {
+        self.shared.stall.set(Some(Stall { accesses, ps }));
+    }
+
+    /// Whether the access that was to be [put off](Board::stall_after) is still to come.
+    #[must_use]
+    pub fn is_stall_to_come(&self) -> bool {
+        self.shared.stall.get().is_some()
     }
 
     /// Puts `chip` behind chip select `cs` and keeps a share in it; false if there is no such

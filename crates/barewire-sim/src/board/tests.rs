@@ -389,3 +389,29 @@ fn a_board_beside_another_shares_its_time_and_nothing_else() {
     assert_eq!(other.access_counts()[0], AccessCounts { reads: 1, writes: 0 });
     assert_eq!(other.profile().name, "sabrelite");
 }
+
+#[test]
+fn an_access_is_put_off_and_what_is_due_comes_before_it() {
+    let board = board("imx8mp", BoardOptions::default());
+    let line = board.line();
+    line.raise_at(40_000_000);
+    let handled = Cell::new(0);
+    let handler = Thread::new("handler", || {
+        while line.wait(None) {
+            line.lower();
+            handled.set(board.engine().now_ps());
+        }
+    });
+    let app = Thread::new("app", || {
+        board.stall_after(1, 100_000_000);
+        let mut ecspi = board.controller();
+        ecspi.read(0x18);
+        assert!(board.is_stall_to_come() && board.engine().now_ps() < 2_000_000);
+        ecspi.read(0x18);
+        assert!(!board.is_stall_to_come() && handled.get() > 40_000_000);
+        assert!((100_000_000..110_000_000).contains(&board.engine().now_ps()));
+        ecspi.read(0x18);
+        assert!(board.engine().now_ps() < 110_000_000, "one access, no more");
+    });
+    board.engine().run(vec![app.on(0, 1), handler.interrupt(0)]);
+}

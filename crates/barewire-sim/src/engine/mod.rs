@@ -37,10 +37,16 @@
 //! 2. Of threads that act at the same instant, the one that was given first goes first.
 //!
 //! # Panics in a simulated thread
-//! The first panic ends the run: the other threads are unwound where they stand, asleep or not
-//! (their `Drop` code runs, and may spend time), and the panic goes on in the caller of
-//! [`Engine::run`]. A thread that is unwinding keeps its processor until it is done, so that no
-//! other thread sees `std::thread::panicking`; its sleeps return at once.
+//! The first panic ends the run, and goes on in the caller of [`Engine::run`]. Every other thread
+//! is unwound before that, where it stands, by a panic with a payload of the engine's own; its
+//! `Drop` code runs in virtual time. Those that sleep are unwound when all that are left do, so that
+//! they may be woken before: whoever holds a bus hands it on when it is unwound.
+//!
+//! A thread that was woken, or that catches the panic by which it is to end, as a bus does that has
+//! others to serve, goes on for 10 virtual milliseconds as any thread does.
+//!
+//! A thread that is unwinding keeps its processor until it is done, so that no other thread sees
+//! `std::thread::panicking`; its sleeps return at once.
 //!
 //! # Not supported
 //! Several host threads on one engine; `run` from within a simulated thread of the same engine.
@@ -55,6 +61,7 @@
 #![allow(unsafe_code, reason = "scoped coroutines and the yielder of the one that runs")]
 
 mod costs;
+mod felled;
 mod sched;
 mod sleep;
 
@@ -98,8 +105,12 @@ struct Inner {
     current: Cell<usize>,
     sched: RefCell<Sched>,
     costs: Cell<Costs>,
-    /// A panic ended the run: every switch is an unwind.
-    unwinding: Cell<bool>,
+    /// A panic ended the run: the threads that are left are unwound.
+    felling: Cell<bool>,
+    /// What that panic said.
+    first_panic: RefCell<Option<String>>,
+    /// How often a thread that unwinds has looked for what others are to do.
+    refused: Cell<u32>,
     /// How many threads sleep on an interrupt line.
     line_sleepers: Cell<u32>,
     /// When those are to look again.
@@ -185,7 +196,9 @@ impl Engine {
             current: Cell::new(0),
             sched: RefCell::new(Sched::default()),
             costs: Cell::new(Costs::default()),
-            unwinding: Cell::new(false),
+            felling: Cell::new(false),
+            first_panic: RefCell::new(None),
+            refused: Cell::new(0),
             line_sleepers: Cell::new(0),
             look: Rc::default(),
             postponed: Cell::new(false),
@@ -213,6 +226,9 @@ impl Engine {
 
     /// One turn of a spin loop: spends a little, so that whoever is waited for goes on.
     pub fn relax(&self) {
+        if std::thread::panicking() {
+            self.refuse();
+        }
         self.spend_ps(self.0.relax_ps.get());
     }
 
@@ -262,7 +278,8 @@ impl Engine {
         self.0.yielder.set(ptr::null());
         self.0.until.set(Ps::MAX);
         self.0.sched.replace(Sched::default());
-        self.0.unwinding.set(false);
+        self.0.felling.set(false);
+        self.0.first_panic.take();
         self.0.line_sleepers.set(0);
         self.0.look.set(None);
         self.0.postponed.set(false);
@@ -284,33 +301,33 @@ impl Engine {
         inner.sched.replace(sched);
         let mut slots: Vec<Slot> =
             threads.into_iter().map(|thread| self.start(thread.body)).collect();
-        let outcome = catch_unwind(AssertUnwindSafe(|| {
-            while let Some((index, until)) = self.next() {
-                self.resume_at(index, until);
-                let slot = &mut slots[index];
-                inner.yielder.set(slot.yielder);
-                let result = slot.coroutine.resume(());
-                slot.yielder = inner.yielder.get();
-                if let CoroutineResult::Return(()) = result {
-                    inner.sched.borrow_mut().end(index, inner.now.get());
-                }
-            }
-        }));
-        match outcome {
-            Ok(()) => {
-                let ends = |sched: &Sched| sched.tasks.iter().map(|task| task.at).max();
-                inner.now.set(ends(&inner.sched.borrow()).unwrap_or(begin));
-            }
-            Err(panic) => {
-                inner.unwinding.set(true);
-                for (index, slot) in slots.iter_mut().enumerate() {
-                    inner.current.set(index);
-                    // The next attempt to switch comes back as an unwind, see `switch`.
-                    inner.until.set(0);
-                    inner.yielder.set(slot.yielder);
-                    slot.coroutine.force_unwind();
-                }
-                resume_unwind(panic);
+        let mut first_panic = None;
+        while let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.drive(&mut slots))) {
+            self.fell_all(&slots, &*panic);
+            // Later ones come of the first, and were told by the panic hook.
+            first_panic.get_or_insert(panic);
+        }
+        // What is dropped with a thread that never began is no simulated thread's.
+        inner.yielder.set(ptr::null());
+        drop(slots);
+        if let Some(panic) = first_panic {
+            resume_unwind(panic);
+        }
+        let ends = |sched: &Sched| sched.tasks.iter().map(|task| task.at).max();
+        inner.now.set(ends(&inner.sched.borrow()).unwrap_or(begin));
+    }
+
+    /// Runs the threads until all have ended, or one panics.
+    fn drive(&self, slots: &mut [Slot]) {
+        let inner = &*self.0;
+        while let Some((index, until)) = self.next() {
+            self.resume_at(index, until);
+            let slot = &mut slots[index];
+            inner.yielder.set(slot.yielder);
+            let result = slot.coroutine.resume(());
+            slot.yielder = inner.yielder.get();
+            if let CoroutineResult::Return(()) = result {
+                inner.sched.borrow_mut().end(index, inner.now.get());
             }
         }
     }
@@ -327,6 +344,10 @@ impl Engine {
         if sched.all_ended() {
             return None;
         }
+        if self.0.felling.get() {
+            sched.fell_sleepers();
+            return sched.advance();
+        }
         let dismissed = sched.dismiss();
         assert!(
             dismissed,
@@ -340,8 +361,9 @@ impl Engine {
     #[inline]
     fn resume_at(&self, index: usize, until: Ps) {
         let inner = &*self.0;
-        inner.now.set(inner.sched.borrow().tasks[index].at);
-        inner.until.set(until);
+        let task = &mut inner.sched.borrow_mut().tasks[index];
+        inner.now.set(task.at);
+        inner.until.set(task.runs_until(until));
         inner.current.set(index);
     }
 
@@ -349,11 +371,10 @@ impl Engine {
         let engine = self.clone();
         let entry = move |yielder: &Yielder<(), ()>, ()| {
             engine.0.yielder.set(yielder);
-            body();
+            felled::catch(body);
         };
         // SAFETY: what `body` borrows outlives the call of `run`, and the coroutine is a local of
-        // `run_all`, which drives it to its end or unwinds and drops it before it returns; it is
-        // never forgotten.
+        // `run_all`, which drives it to its end before it returns; it is never forgotten.
         let coroutine = unsafe { Coroutine::with_stack_unchecked(DefaultStack::default(), entry) };
         Slot { coroutine, yielder: ptr::null() }
     }
@@ -368,10 +389,11 @@ impl Engine {
     /// Others are due before the running thread acts at its time.
     #[cold]
     fn switch(&self) {
+        let inner = &*self.0;
         if !self.may_switch() {
             return;
         }
-        let inner = &*self.0;
+        inner.refused.set(0);
         let index = inner.current.get();
         {
             let mut sched = inner.sched.borrow_mut();
@@ -383,25 +405,30 @@ impl Engine {
         self.give_way();
     }
 
-    /// Returns when the running thread, whose place is in the schedule, is the one to act.
+    /// Returns when the running thread, whose place is in the schedule, is the one to act; unwinds
+    /// if the thread is to fall.
     fn give_way(&self) {
+        self.yield_now();
+        self.fall_if_due();
+    }
+
+    /// [`Engine::give_way`] for a caller that sees for itself whether the thread is to fall.
+    fn yield_now(&self) {
         let inner = &*self.0;
         let index = inner.current.get();
         // What happens to sleepers is carried out here: often the thread then goes on at once.
-        if !inner.unwinding.get() {
-            let chosen = inner.sched.borrow_mut().advance();
-            if let Some((next, until)) = chosen
-                && next == index
-            {
-                self.resume_at(index, until);
-                return;
-            }
-            inner.chosen.set(chosen);
+        let chosen = inner.sched.borrow_mut().advance();
+        if let Some((next, until)) = chosen
+            && next == index
+        {
+            self.resume_at(index, until);
+            return;
         }
+        inner.chosen.set(chosen);
         inner.switches.set(inner.switches.get() + 1);
         let yielder = inner.yielder.get();
         // SAFETY: the pointer was set by the coroutine that runs now (each resume restores that of
-        // the coroutine it resumes, and `run` clears it), so its yielder lives further down this
+        // the coroutine it resumes, and `run_all` clears it), so its yielder lives further down this
         // very stack.
         unsafe { (*yielder).suspend(()) }
     }

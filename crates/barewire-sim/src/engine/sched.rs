@@ -91,11 +91,15 @@ pub(super) struct Task {
     /// It slept: its processor has to be switched back to it.
     slept: bool,
     /// Whose priority its own raises.
-    lends_to: Option<usize>,
+    pub(super) lends_to: Option<usize>,
     /// The last sleep ended otherwise than by its deadline.
     pub(super) woken: bool,
     /// An interrupt thread that was entered and has not left.
     pub(super) entered: bool,
+    /// It is to [fall](super::felled) wherever it gives way after this.
+    pub(super) falls: Option<Ps>,
+    /// How often it has fallen.
+    pub(super) fallen: u32,
 }
 
 impl Task {
@@ -166,6 +170,8 @@ impl Sched {
             lends_to: None,
             woken: false,
             entered: false,
+            falls: None,
+            fallen: 0,
         });
     }
 
@@ -269,7 +275,7 @@ impl Sched {
     }
 
     /// Makes a sleeper ready; [`Sched::dispatch_all`] is still to come.
-    fn rouse(&mut self, index: usize) {
+    pub(super) fn rouse(&mut self, index: usize) {
         let turn = self.turn();
         let task = &mut self.tasks[index];
         task.turn = turn;

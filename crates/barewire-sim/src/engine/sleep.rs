@@ -9,7 +9,7 @@
 
 use std::ptr;
 use std::rc::Rc;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use barewire::bus::platform::{AtomicU32, WAITERS};
 
@@ -43,13 +43,18 @@ impl Engine {
 
     /// Changes the schedule at the running thread's time, then gives way if it must.
     fn change(&self, change: impl FnOnce(&mut Sched, usize, Ps)) {
+        self.change_and_yield(change);
+        self.fall_if_due();
+    }
+
+    fn change_and_yield(&self, change: impl FnOnce(&mut Sched, usize, Ps)) {
         let (index, now) = (self.0.current.get(), self.0.now.get());
         {
             let mut sched = self.0.sched.borrow_mut();
             sched.acts_at(index, now);
             change(&mut sched, index, now);
         }
-        self.give_way();
+        self.yield_now();
     }
 
     /// Puts the running thread to sleep; whether it was woken before its deadline.
@@ -85,6 +90,7 @@ impl Engine {
 
     fn wait_word(&self, word: &AtomicU32, expected: u32, timeout_ps: Option<Ps>) -> bool {
         if !self.may_switch() {
+            // A thread that unwinds cannot sleep.
             self.relax();
             return true;
         }
@@ -116,7 +122,7 @@ impl Engine {
     fn stir(&self, change: impl FnOnce(&mut Sched, usize, Ps)) {
         if self.may_switch() {
             self.change(change);
-        } else if !self.0.unwinding.get() {
+        } else {
             let (index, now) = (self.0.current.get(), self.0.now.get());
             let mut sched = self.0.sched.borrow_mut();
             sched.acts_at(index, now);
@@ -251,11 +257,15 @@ impl Engine {
             word.store(found | WAITERS, Relaxed);
             let owner = (found & !WAITERS) as usize - 1;
             let address = ptr::from_ref(word).addr();
-            self.change(|sched, index, now| {
+            self.change_and_yield(|sched, index, now| {
                 let task = &sched.tasks[index];
                 assert!(!task.is_interrupt(), "interrupt thread {:?} waits for a lock", task.name);
                 sched.wait_for_owner(index, address, owner, now);
             });
+            // A thread that falls here does not have the word, unless it was handed over before.
+            if word.load(Relaxed) & !WAITERS != id {
+                self.fall_if_due();
+            }
             return;
         }
     }
@@ -263,10 +273,6 @@ impl Engine {
     /// [`Inheritance::unlock`](barewire::bus::platform::Inheritance::unlock).
     pub(crate) fn unlock(&self, word: &AtomicU32) {
         self.spend_ps(self.costs().wake_call_ps);
-        if self.0.unwinding.get() {
-            word.store(0, Release);
-            return;
-        }
         self.stir(|sched, index, now| sched.hand_over(index, word, now));
     }
 }

@@ -102,9 +102,9 @@ fn a_panic_unwinds_all_and_goes_on_in_the_caller() {
             Thread::new("stands", || {
                 let _guard = Guard(&engine, &dropped);
                 loop {
-                    // Even a thread that swallows unwinds comes to its end.
-                    let _ = catch_unwind(AssertUnwindSafe(|| engine.spend_ps(1)));
-                    if engine.now_ps() > 1_000_000_000 {
+                    // Even a thread that catches the panic by which it is to end comes to its end.
+                    let _ = catch_unwind(AssertUnwindSafe(|| engine.spend_ps(1_000_000)));
+                    if engine.now_ps() > 100 * felled::GRACE_PS {
                         break;
                     }
                     engine.spend_ps(1);

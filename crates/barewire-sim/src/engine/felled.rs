@@ -1,0 +1,177 @@
+//! How the threads that are left come to their end when one has panicked.
+//!
+//! *Read first*: [`super`]'s page, on panics.
+//!
+//! # How it works
+//! A thread *falls* when a panic begins at the place where it stands. The payload is [`Felled`],
+//! which nobody outside this file can name, and the panic hook is not called for it. The panic
+//! ends at the bottom of the thread's stack, in [`catch`].
+//!
+//! Threads are not just forgotten where they stand: what lies on their stacks may be known to
+//! others, a node in a bus's queue for instance that points at a buffer of `run`'s caller, and only
+//! `Drop` code takes it back.
+//!
+//! 1. A thread that has a processor, or is ready for one, falls at once. If it holds a bus, its
+//!    `Drop` code hands the bus to those that sleep, who are served before they fall.
+//! 2. A thread that sleeps falls when all that are left sleep for good. If it is woken before that,
+//!    it may go on for [`GRACE_PS`]. So may one that caught the panic of its first fall.
+//! 3. From its second fall on, a thread falls wherever it gives way.
+//! 4. A thread that has fallen [`FALLS_MAX`] times ends the process, with a word.
+
+use std::any::Any;
+use std::io::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::process;
+
+use super::sched::{Sched, State, Task};
+use super::{Engine, Slot};
+use crate::chip::Ps;
+
+/// For how long a thread may go on that was woken, or that caught the panic by which it was to end.
+pub(super) const GRACE_PS: Ps = 10_000_000_000;
+/// The thread sleeps, and has [`GRACE_PS`] from when it is woken.
+const ONCE_WOKEN: Ps = Ps::MAX;
+/// How often a thread falls before the process ends.
+const FALLS_MAX: u32 = 1_000;
+/// How often a thread that unwinds may look for what others are to do, before the process ends.
+const LOOKS_MAX: u32 = 1_000_000;
+
+/// The payload of the panics by which threads end that did not panic themselves.
+struct Felled;
+
+/// Runs a thread's body to its end, or until the thread falls.
+pub(super) fn catch(body: impl FnOnce()) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(body))
+        && !panic.is::<Felled>()
+    {
+        resume_unwind(panic);
+    }
+}
+
+fn text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a text")
+}
+
+impl Task {
+    /// Until when it may run that goes before all others until `until`.
+    pub(super) fn runs_until(&mut self, until: Ps) -> Ps {
+        if self.falls == Some(ONCE_WOKEN) {
+            self.falls = Some(self.at.saturating_add(GRACE_PS));
+        }
+        self.falls.map_or(until, |falls| until.min(falls))
+    }
+}
+
+impl Engine {
+    /// A thread panicked, or the schedule did: the threads that are left fall.
+    pub(super) fn fell_all(&self, slots: &[Slot], panic: &(dyn Any + Send)) {
+        let inner = &*self.0;
+        let begins = !inner.felling.replace(true);
+        if begins {
+            inner.first_panic.replace(Some(text(panic).into()));
+        }
+        inner.chosen.set(None);
+        inner.refused.set(0);
+        let now = inner.now.get();
+        let mut sched = inner.sched.borrow_mut();
+        let mut ended = false;
+        for (index, slot) in slots.iter().enumerate() {
+            // What has not begun has nothing to undo: its body is dropped with its coroutine.
+            let over = slot.coroutine.done() || !slot.coroutine.started();
+            if over && !matches!(sched.tasks[index].state, State::Ended) {
+                sched.end(index, now);
+                ended = true;
+            }
+        }
+        if begins {
+            // 1. and 2.
+            sched.fell(now, Sleepers::Stay);
+        } else if !ended {
+            sched.fell(now, Sleepers::Fall);
+        }
+    }
+
+    /// Unwinds the running thread if it is to fall.
+    pub(super) fn fall_if_due(&self) {
+        let inner = &*self.0;
+        if !inner.felling.get() {
+            return;
+        }
+        {
+            let mut sched = inner.sched.borrow_mut();
+            let task = &mut sched.tasks[inner.current.get()];
+            if task.falls.is_none_or(|falls| inner.now.get() <= falls && falls > 0) {
+                return;
+            }
+            task.fallen += 1;
+            if task.fallen > FALLS_MAX {
+                let name = &task.name;
+                self.end_process(&format!("thread {name:?} catches whatever is to end it"));
+            }
+            // 2. and 3.
+            let again = if task.fallen == 1 { inner.now.get() + GRACE_PS } else { 0 };
+            task.falls = Some(again);
+            inner.until.set(inner.until.get().min(again));
+        }
+        resume_unwind(Box::new(Felled));
+    }
+
+    /// A thread that unwinds looks for what others are to do. It keeps its processor, so that may
+    /// never come, and better an end with a word than none.
+    pub(super) fn refuse(&self) {
+        let refused = &self.0.refused;
+        refused.set(refused.get().saturating_add(1));
+        if refused.get() > LOOKS_MAX {
+            self.end_process("a thread that unwinds waits for another, which cannot run any more");
+        }
+    }
+
+    /// Ends the process, with a word that a test harness does not keep to itself.
+    fn end_process(&self, why: &str) -> ! {
+        let (name, first) = (self.running_name(), self.0.first_panic.take());
+        let mut stderr = std::io::stderr().lock();
+        let name = name.as_deref().unwrap_or("none");
+        let _ = writeln!(
+            stderr,
+            "barewire-sim: {why}: the process ends here, in simulated thread {name:?}; what panicked \
+             first: {}",
+            first.as_deref().unwrap_or("that thread")
+        );
+        process::abort();
+    }
+}
+
+/// What becomes of threads that sleep.
+#[derive(Clone, Copy)]
+enum Sleepers {
+    Stay,
+    Fall,
+}
+
+impl Sched {
+    /// Has the threads that are left fall.
+    fn fell(&mut self, now: Ps, sleepers: Sleepers) {
+        for index in 0..self.tasks.len() {
+            let task = &mut self.tasks[index];
+            match (&task.state, sleepers) {
+                (State::Ended, _) => {}
+                (State::Sleeps(_), Sleepers::Stay) => task.falls = Some(ONCE_WOKEN),
+                (State::Sleeps(_), Sleepers::Fall) => {
+                    task.falls = Some(0);
+                    task.lends_to = None;
+                    task.woken = false;
+                    self.rouse(index);
+                }
+                _ => task.falls = Some(0),
+            }
+        }
+        self.dispatch_all(now);
+    }
+
+    /// All threads that are left sleep for good: they fall.
+    pub(super) fn fell_sleepers(&mut self) {
+        let now = self.tasks.iter().map(|task| task.at).max().unwrap_or(0);
+        self.fell(now, Sleepers::Fall);
+    }
+}
