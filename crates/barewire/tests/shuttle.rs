@@ -1,5 +1,5 @@
-//! The bus under randomised schedulers: larger mixes than the model checker can exhaust, a million
-//! schedules of them.
+//! The bus under randomised schedulers: larger mixes than the model checker can exhaust, two
+//! million schedules of them.
 //!
 //! `RUSTFLAGS="--cfg shuttle" cargo test -p barewire --release --test shuttle`
 //!
@@ -33,27 +33,26 @@ use shuttle::sync::mpsc;
 use shuttle::thread::{self, JoinHandle};
 use shuttle::{Config, Runner};
 
-use barewire::bus::{Platform, Pump};
+use barewire::bus::Pump;
 use mixes::Op::{
-    self, Async, Cancel, Enqueue, Lock, Prepared, Race, Run, Sync, Transact, Try, Wait,
+    self, Async, Cancel, Enqueue, Lock, Prepared, Race, Run, Statistics, Sync, Transact, Try, Wait,
 };
 use mixes::{Leaked, Outcome, Worker, model_bus};
 use park::Park;
 use strict::{Priorities, Strict};
 
-/// What threads do. Where priorities are lent, two futures of a thread are in no order: then
-/// without the last.
-const THREADS: [Op; 10] = [Prepared, Sync, Async, Lock, Cancel, Enqueue, Wait, Transact, Try, Race];
-/// What tasks do: mostly what they can await.
-const TASKS: [Op; 14] = [
-    Transact, Transact, Transact, Run, Run, Run, Sync, Prepared, Lock, Cancel, Async, Wait, Try,
-    Race,
-];
+/// What threads do.
+const THREADS: [Op; 12] =
+    [Prepared, Sync, Async, Lock, Cancel, Enqueue, Wait, Transact, Run, Try, Statistics, Race];
+/// What tasks do: mostly what they can await. They go from thread to thread, and messages of two
+/// threads are in no order: so they leave nothing in the queue.
+const TASKS: [Op; 13] =
+    [Transact, Transact, Transact, Run, Run, Run, Sync, Prepared, Lock, Cancel, Wait, Try, Race];
 
-/// Schedules of a test: its share of a million, or of `BAREWIRE_SCHEDULES`.
+/// Schedules of a test: its share of two million, or of `BAREWIRE_SCHEDULES`.
 fn schedules(percent: usize) -> usize {
     let all = std::env::var("BAREWIRE_SCHEDULES").ok();
-    let all: usize = all.map_or(1_000_000, |all| all.parse().expect("a number of schedules"));
+    let all: usize = all.map_or(2_000_000, |all| all.parse().expect("a number of schedules"));
     (all * percent).div_ceil(100)
 }
 
@@ -61,9 +60,7 @@ static PARK: Park = Park { inherits: false };
 static PARK_INHERITING: Park = Park { inherits: true };
 
 /// Up to `ops` random ones of `kinds`.
-fn draw(kinds: &[Op], platform: &dyn Platform, ops: usize) -> Vec<Op> {
-    let raced = usize::from(platform.inheritance().is_some());
-    let kinds = &kinds[..kinds.len() - raced];
+fn draw(kinds: &[Op], ops: usize) -> Vec<Op> {
     (0..thread_rng().gen_range(1..=ops))
         .map(|_| kinds[thread_rng().gen_range(0..kinds.len())])
         .collect()
@@ -92,6 +89,21 @@ impl Server {
     }
 }
 
+/// The controller's interrupt handler: it looks at what was counted, and goes on with the queue.
+fn handle_interrupt(bus: Leaked) -> bool {
+    mixes::assert_one_moment(&bus.get().statistics());
+    bus.get().interrupt()
+}
+
+/// The threads have ended: their messages came as promised, and were counted.
+fn assert_promises(bus: Leaked, outcomes: &[Outcome]) {
+    let counted = bus.get().statistics();
+    let sent = bus.take().into_sent();
+    mixes::assert_promises(&sent, outcomes);
+    mixes::assert_one_moment(&counted);
+    assert_eq!(counted.messages, sent.len() as u64, "not as many as were on the wire");
+}
+
 /// A mix of threads, and what serves their bus.
 #[derive(Clone, Copy)]
 struct Mix {
@@ -107,12 +119,13 @@ impl Mix {
     fn run(self) -> u64 {
         let Self { platform, pump, threads, ops } = self;
         let bus = model_bus(platform, pump);
+        bus.get().set_counting(true);
         let server = Server::spawn(bus, pump);
         let handling = (pump == Pump::Interrupt)
-            .then(|| strict::handle_interrupts(move || bus.get().interrupt()));
+            .then(|| strict::handle_interrupts(move || handle_interrupt(bus)));
         let workers: Vec<_> = (0..threads)
             .map(|number| {
-                let worker = Worker::new(bus, number, draw(&THREADS, platform, ops));
+                let worker = Worker::new(bus, number, draw(&THREADS, ops));
                 thread::spawn(move || worker.run())
             })
             .collect();
@@ -120,7 +133,7 @@ impl Mix {
             workers.into_iter().map(|worker| worker.join().expect("no panic")).collect();
         mixes::assert_results(&mut outcomes);
         let served = server.stop(bus) + handling.map_or(0, strict::Handling::stop);
-        mixes::assert_promises(&bus.take().into_sent(), &outcomes);
+        assert_promises(bus, &outcomes);
         served
     }
 
@@ -165,45 +178,45 @@ impl Mix {
 
 #[test]
 fn three_threads_three_operations() {
-    Mix { platform: &PARK, pump: Pump::Caller, threads: 3, ops: 3 }.run_random(10);
+    Mix { platform: &PARK, pump: Pump::Caller, threads: 3, ops: 3 }.run_random(5);
 }
 
 #[test]
 fn two_threads_six_operations() {
-    Mix { platform: &PARK, pump: Pump::Caller, threads: 2, ops: 6 }.run_random(10);
+    Mix { platform: &PARK, pump: Pump::Caller, threads: 2, ops: 6 }.run_random(5);
 }
 
 #[test]
 fn five_threads_two_operations() {
-    Mix { platform: &PARK, pump: Pump::Caller, threads: 5, ops: 2 }.run_random(10);
+    Mix { platform: &PARK, pump: Pump::Caller, threads: 5, ops: 2 }.run_random(5);
 }
 
 #[test]
 fn three_threads_beside_a_worker() {
-    Mix { platform: &PARK, pump: Pump::Worker, threads: 3, ops: 2 }.run_random(10);
+    Mix { platform: &PARK, pump: Pump::Worker, threads: 3, ops: 2 }.run_random(5);
 }
 
 #[test]
 fn three_threads_that_lend_priorities() {
-    Mix { platform: &PARK_INHERITING, pump: Pump::Caller, threads: 3, ops: 3 }.run_random(10);
+    Mix { platform: &PARK_INHERITING, pump: Pump::Caller, threads: 3, ops: 3 }.run_random(5);
 }
 
 #[test]
 fn strict_priorities() {
     let mix = Mix { platform: &PARK, pump: Pump::Caller, threads: 3, ops: 3 };
-    mix.run_strict("strict priorities", Priorities::Random, 10);
+    mix.run_strict("strict priorities", Priorities::Random, 15);
 }
 
 #[test]
 fn strict_priorities_beside_a_worker() {
     let mix = Mix { platform: &PARK, pump: Pump::Worker, threads: 3, ops: 2 };
-    mix.run_strict("strict priorities", Priorities::Random, 10);
+    mix.run_strict("strict priorities", Priorities::Random, 15);
 }
 
 #[test]
 fn strict_priorities_that_are_lent() {
     let mix = Mix { platform: &PARK_INHERITING, pump: Pump::Caller, threads: 3, ops: 3 };
-    mix.run_strict("strict priorities", Priorities::Random, 5);
+    mix.run_strict("strict priorities", Priorities::Random, 10);
 }
 
 #[test]
@@ -216,13 +229,13 @@ fn strict_priorities_that_are_lent_beside_a_worker() {
 #[test]
 fn interrupts() {
     let mix = Mix { platform: &PARK, pump: Pump::Interrupt, threads: 3, ops: 3 };
-    mix.run_strict("interrupts", Priorities::Equal, 5);
+    mix.run_strict("interrupts", Priorities::Equal, 9);
 }
 
 #[test]
 fn interrupts_and_strict_priorities() {
     let mix = Mix { platform: &PARK, pump: Pump::Interrupt, threads: 3, ops: 3 };
-    mix.run_strict("interrupts and strict priorities", Priorities::Random, 5);
+    mix.run_strict("interrupts and strict priorities", Priorities::Random, 9);
 }
 
 /// Two tasks of an executor that runs them inside their wakers, and the two threads that poll them
@@ -240,17 +253,18 @@ impl Nested {
     fn run(self) {
         let Self { platform, pump } = self;
         let bus = model_bus(platform, pump);
+        bus.get().set_counting(true);
         let server = Server::spawn(bus, pump);
         let (ended, ends) = mpsc::channel();
         let workers: Vec<_> = (0..Self::PAIRS)
             .map(|number| {
-                let as_task = Worker::new(bus, number, draw(&TASKS, platform, Self::OPS));
+                let as_task = Worker::new(bus, number, draw(&TASKS, Self::OPS));
                 let ended = ended.clone();
                 let task = nested::Task::new(async move {
                     let outcome = as_task.run_as_task().await;
                     ended.send((number, outcome)).expect("the main thread waits");
                 });
-                let ops = draw(&THREADS, platform, Self::OPS);
+                let ops = draw(&THREADS, Self::OPS);
                 let worker = Worker::new(bus, Self::PAIRS + number, ops);
                 thread::spawn(move || {
                     task.wake();
@@ -267,7 +281,7 @@ impl Nested {
             tasks.into_iter().map(|(_, outcome)| outcome).chain(threads).collect();
         mixes::assert_results(&mut outcomes);
         server.stop(bus);
-        mixes::assert_promises(&bus.take().into_sent(), &outcomes);
+        assert_promises(bus, &outcomes);
     }
 
     fn figure(self, schedules: usize, what: &str) {
@@ -299,20 +313,20 @@ impl Nested {
 
 #[test]
 fn nested_wake_ups() {
-    Nested { platform: &PARK, pump: Pump::Caller }.run_random(5);
+    Nested { platform: &PARK, pump: Pump::Caller }.run_random(3);
 }
 
 #[test]
 fn nested_wake_ups_beside_a_worker() {
-    Nested { platform: &PARK, pump: Pump::Worker }.run_random(5);
+    Nested { platform: &PARK, pump: Pump::Worker }.run_random(3);
 }
 
 #[test]
 fn nested_wake_ups_and_lent_priorities() {
-    Nested { platform: &PARK_INHERITING, pump: Pump::Caller }.run_random(5);
+    Nested { platform: &PARK_INHERITING, pump: Pump::Caller }.run_random(3);
 }
 
 #[test]
 fn nested_wake_ups_under_strict_priorities() {
-    Nested { platform: &PARK, pump: Pump::Caller }.run_strict(5);
+    Nested { platform: &PARK, pump: Pump::Caller }.run_strict(3);
 }

@@ -221,6 +221,9 @@ pub(crate) enum Op {
     Run,
     /// One message that must not wait.
     Try,
+    /// A look at what was counted.
+    #[cfg(shuttle)]
+    Statistics,
 }
 
 /// Which bytes a thread gave to the wire, in its order.
@@ -302,6 +305,8 @@ async fn run_ops(
                 Ok(_) => outcome.sent.push(one),
                 Err(error) => assert_eq!(error.error, Error::Busy),
             },
+            #[cfg(shuttle)]
+            Op::Statistics => assert_one_moment(&device.bus().statistics()),
             Op::Lock => {
                 let two = byte();
                 let mut lock = device.bus().lock();
@@ -352,10 +357,12 @@ async fn run_ops(
                 let [mut first, mut second] =
                     bytes.each_ref().map(|bytes| [Transfer::write(bytes)]);
                 let raced = race(device.transact(&mut first), device.transact(&mut second));
-                outcome.sent.push(one);
-                if raced.await {
-                    outcome.sent.push(two);
-                }
+                let ran: &[u8] = match raced.await {
+                    Raced::FirstAlone => &[one],
+                    Raced::InOrder => &[one, two],
+                    Raced::SecondFirst => &[two, one],
+                };
+                outcome.sent.extend(ran);
             }
         }
     }
@@ -363,8 +370,16 @@ async fn run_ops(
     outcome
 }
 
-/// Looks once after each, drops the second, and waits for the first; whether the second ran.
-async fn race<T>(first: impl Future<Output = T>, second: impl Future<Output = T>) -> bool {
+/// Which of two futures ran. A future takes its place in its thread's order when it runs, and it
+/// runs inside a poll.
+enum Raced {
+    FirstAlone,
+    InOrder,
+    SecondFirst,
+}
+
+/// Looks once after each, drops the second, and waits for the first.
+async fn race<T>(first: impl Future<Output = T>, second: impl Future<Output = T>) -> Raced {
     let mut first = pin!(first);
     let first_ran = poll_fn(|cx| Poll::Ready(first.as_mut().poll(cx).is_ready())).await;
     let second_ran = {
@@ -374,7 +389,11 @@ async fn race<T>(first: impl Future<Output = T>, second: impl Future<Output = T>
     if !first_ran {
         first.await;
     }
-    second_ran
+    match (first_ran, second_ran) {
+        (_, false) => Raced::FirstAlone,
+        (true, true) => Raced::InOrder,
+        (false, true) => Raced::SecondFirst,
+    }
 }
 
 /// A future that wakes itself gives others a chance before it is polled again. The checker forgets
@@ -412,6 +431,12 @@ pub(crate) fn assert_results(outcomes: &mut [Outcome]) {
     for mut queued in outcomes.iter_mut().flat_map(|outcome| outcome.submitted.drain(..)) {
         assert_eq!(queued.as_mut().wait(), Some(Ok(1)));
     }
+}
+
+/// Every message is one transfer that sends one byte.
+#[cfg(shuttle)]
+pub(crate) fn assert_one_moment(counted: &barewire::bus::Statistics) {
+    assert_eq!([counted.transfers, counted.bytes_tx], [counted.messages; 2], "of several moments");
 }
 
 /// Each thread's bytes came once, in its own order, and what was locked together.

@@ -10,7 +10,7 @@
 //! 1. at its start;
 //! 2. each time it was blocked and becomes runnable;
 //! 3. while a message of its own is on the wire ([`pause`]);
-//! 4. at up to [`HALTS_MAX`] random steps of a schedule, wherever it is. A page fault does that.
+//! 4. at up to 15 random steps of a schedule, wherever it is. A page fault does that.
 //!
 //! Lower threads run meanwhile. When its time is over, the thread preempts them at whatever step
 //! they have reached, and every atomic operation is two steps: before it, and after it.
@@ -25,8 +25,10 @@
 //! before the interrupted thread makes a step.
 //!
 //! # Replaying
-//! A schedule that fails prints its seed. `SHUTTLE_RANDOM_SEED` makes it the first of a run.
+//! A schedule that fails prints its seed. `SHUTTLE_RANDOM_SEED` makes it the first of a run. A
+//! spinning thread prints its backtrace.
 
+use std::backtrace::Backtrace;
 use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -39,10 +41,10 @@ use shuttle::{Config, MaxSteps, Runner};
 /// No schedule of a correct bus is nearly as long: they have some 300 steps, and few more than
 /// 2,000.
 const MAX_STEPS: usize = 20_000;
-/// How often a schedule may hold back the running thread wherever it is.
-const HALTS_MAX: u64 = 3;
 /// How often in a row a handler may find nothing to do.
 const VAIN_CALLS_MAX: u32 = 100;
+/// After how many steps of one thread alone its backtrace is printed.
+const ALONE_MAX: usize = MAX_STEPS / 2;
 /// The main thread's priority until it waits for the first time.
 const FIRST: u8 = u8::MAX;
 
@@ -230,10 +232,10 @@ pub(crate) struct Strict {
     dice: RandomDataSource,
     seed: u64,
     threads: Vec<Thread>,
-    /// A hold's longest duration in this schedule.
-    hold_max: u64,
     halts_left: u64,
     halt_at: u64,
+    /// For how many steps the running thread has been the only one to run.
+    alone: usize,
 }
 
 impl Strict {
@@ -251,9 +253,9 @@ impl Strict {
             dice: RandomDataSource::initialize(seed),
             seed,
             threads: Vec::new(),
-            hold_max: 0,
             halts_left: 0,
             halt_at: 0,
+            alone: 0,
         }
     }
 
@@ -275,11 +277,17 @@ impl Strict {
         self.dice.next_u64() % end
     }
 
+    /// A number of steps from 1 to `2 << powers`, small ones as probable as large ones.
+    fn steps(&mut self, powers: u64) -> u64 {
+        let max = 2 << self.below(powers);
+        self.below(max) + 1
+    }
+
     /// For how long a thread is held back: half the time not at all.
     fn hold(&mut self) -> u64 {
         match self.below(2) {
             0 => 0,
-            _ => self.below(self.hold_max) + 1,
+            _ => self.steps(8),
         }
     }
 
@@ -325,7 +333,7 @@ impl Strict {
         let halts = self.halts_left > 0 && now >= self.halt_at;
         if halts {
             self.halts_left -= 1;
-            self.halt_at = now + 1 + self.below(128);
+            self.halt_at = now + self.steps(6);
         }
         if is_handler || !(pauses || halts) {
             return;
@@ -376,6 +384,14 @@ impl Strict {
         best.ok_or(next)
     }
 
+    /// Says where a thread is that runs on and on: this is called on its stack.
+    fn look_for_spins(&mut self, goes_on: bool) {
+        self.alone = if goes_on { self.alone + 1 } else { 0 };
+        if self.alone == ALONE_MAX {
+            eprintln!("a thread alone for {ALONE_MAX} steps:\n{}", Backtrace::force_capture());
+        }
+    }
+
     fn count_preemption(&self, runnable: &[&Task], current: usize, chosen: usize, now: u64) {
         let goes_on = runnable.iter().any(|task| usize::from(task.id()) == current)
             && self.threads[current].held_until <= now;
@@ -395,9 +411,9 @@ impl Scheduler for Strict {
         self.dice = RandomDataSource::initialize(!self.seed);
         PROCESSOR.with(Processor::reset);
         self.threads.clear();
-        self.hold_max = 4 << (2 * self.below(4));
-        self.halts_left = self.below(HALTS_MAX + 1);
-        self.halt_at = self.below(128);
+        self.alone = 0;
+        self.halts_left = (1 << self.below(5)) - 1;
+        self.halt_at = self.steps(8);
         Some(Schedule::new(self.seed))
     }
 
@@ -417,6 +433,7 @@ impl Scheduler for Strict {
             PROCESSOR.with(|processor| processor.now.set(now));
             match self.choose(runnable, now) {
                 Ok(chosen) => {
+                    self.look_for_spins(current == Some(chosen));
                     if let Some(current) = current {
                         self.count_preemption(runnable, current.into(), chosen.into(), now);
                     }
@@ -455,6 +472,12 @@ mod tests {
     /// Two threads, the first of the lower priority.
     const TWO: Priorities = Priorities::Given(&[1, 2]);
 
+    fn join(threads: [JoinHandle<()>; 2]) {
+        for thread in threads {
+            thread.join().expect("no panic");
+        }
+    }
+
     fn spawn_spinner(flag: &Arc<AtomicU32>) -> JoinHandle<()> {
         let flag = flag.clone();
         thread::spawn(move || {
@@ -475,7 +498,7 @@ mod tests {
         Strict::new(100, TWO).run(|| {
             let flag = Arc::new(AtomicU32::new(0));
             let threads = [spawn_setter(&flag), spawn_spinner(&flag)];
-            threads.map(|thread| thread.join().expect("no panic"));
+            join(threads);
         });
     }
 
@@ -484,7 +507,7 @@ mod tests {
         Strict::new(1_000, TWO).run(|| {
             let flag = Arc::new(AtomicU32::new(0));
             let threads = [spawn_spinner(&flag), spawn_setter(&flag)];
-            threads.map(|thread| thread.join().expect("no panic"));
+            join(threads);
         });
     }
 
@@ -494,7 +517,7 @@ mod tests {
             let (bell, rung) = mpsc::channel();
             let lower = thread::spawn(move || bell.send(()).expect("it waits"));
             let higher = thread::spawn(move || rung.recv().expect("is rung"));
-            [lower, higher].map(|thread| thread.join().expect("no panic"));
+            join([lower, higher]);
         });
     }
 
@@ -514,7 +537,7 @@ mod tests {
                 let looks = [(); 3].map(|()| looks.load(Ordering::SeqCst));
                 seen.lock().expect("no panic").insert(looks);
             });
-            [lower, higher].map(|thread| thread.join().expect("no panic"));
+            join([lower, higher]);
         });
         let seen = seen.lock().expect("no panic");
         for count in 0..=20 {
