@@ -1,178 +1,332 @@
-//! The bus under a randomised scheduler: larger mixes than the model checker can exhaust, a million
-//! schedules of them.
+//! The bus under randomised schedulers: larger mixes than the model checker can exhaust, two
+//! million schedules of them.
 //!
 //! `RUSTFLAGS="--cfg shuttle" cargo test -p barewire --release --test shuttle`
 //!
-//! A failing schedule is printed, and replayed by `shuttle::replay`.
+//! Four kinds of runs:
+//! 1. random schedules of threads;
+//! 2. strict priorities, under which a spin for a lower thread never ends ([`strict`]);
+//! 3. wake-ups that run the woken task at once, nested in the waker ([`nested`]);
+//! 4. a controller's interrupt that comes between any two atomics ([`strict`], *Interrupts*).
+//!
+//! A failing schedule of the first kind is printed, and replayed by `shuttle::replay`. A failing
+//! schedule under strict priorities prints its seed: see [`strict`].
 #![cfg(shuttle)]
 #![allow(unsafe_code, reason = "a bus is leaked and got back, see mixes")]
 
 #[path = "mixes/mod.rs"]
 mod mixes;
+#[path = "shuttle/nested.rs"]
+mod nested;
+#[path = "shuttle/park.rs"]
+mod park;
+#[path = "shuttle/strict.rs"]
+mod strict;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::Wake;
 
 use shuttle::rand::{Rng, thread_rng};
-use shuttle::sync::{Condvar, Mutex};
-use shuttle::thread;
+use shuttle::scheduler::RandomScheduler;
+use shuttle::sync::mpsc;
+use shuttle::thread::{self, JoinHandle};
+use shuttle::{Config, Runner};
 
-use barewire::bus::platform::{AtomicU32, Inheritance, WAITERS};
-use barewire::bus::{Platform, Pump};
-use mixes::Op::{self, Async, Cancel, Enqueue, Lock, Prepared, Race, Sync, Transact, Try, Wait};
-use mixes::{Outcome, Worker, model_bus};
+use barewire::bus::Pump;
+use mixes::Op::{
+    self, Async, Cancel, Enqueue, Lock, Prepared, Race, Run, Statistics, Sync, Transact, Try, Wait,
+};
+use mixes::{Leaked, Outcome, Worker, model_bus};
+use park::Park;
+use strict::{Priorities, Strict};
 
-shuttle::lazy_static! {
-    static ref SLEEP: (Mutex<()>, Condvar) = (Mutex::new(()), Condvar::new());
-}
+/// What threads do.
+const THREADS: [Op; 12] =
+    [Prepared, Sync, Async, Lock, Cancel, Enqueue, Wait, Transact, Run, Try, Statistics, Race];
+/// What tasks do: mostly what they can await. They go from thread to thread, and messages of two
+/// threads are in no order: so they leave nothing in the queue.
+const TASKS: [Op; 13] =
+    [Transact, Transact, Transact, Run, Run, Run, Sync, Prepared, Lock, Cancel, Wait, Try, Race];
 
-fn sleep_while(word: &AtomicU32, expected: u32) {
-    let guard = SLEEP.0.lock().expect("no panic");
-    if word.load(Ordering::SeqCst) == expected {
-        drop(SLEEP.1.wait(guard).expect("no panic"));
-    }
-}
-
-fn wake_all() {
-    let _guard = SLEEP.0.lock().expect("no panic");
-    SLEEP.1.notify_all();
-}
-
-fn me() -> usize {
-    usize::from(thread::current().id()) + 1
-}
-
-/// Threads sleep on one condition, and each is a context of its own; with a lock that would lend
-/// priorities, or without.
-struct Park {
-    inherits: bool,
-}
-
-impl Platform for Park {
-    fn context(&self) -> usize {
-        me()
-    }
-
-    fn spins(&self) -> u32 {
-        1
-    }
-
-    fn relax(&self) {
-        thread::yield_now();
-    }
-
-    fn wait(&self, word: &AtomicU32, expected: u32) {
-        sleep_while(word, expected);
-    }
-
-    fn wake(&self, _word: *const AtomicU32) {
-        wake_all();
-    }
-
-    fn inheritance(&self) -> Option<&dyn Inheritance> {
-        self.inherits.then_some(self as &dyn Inheritance)
-    }
-}
-
-impl Inheritance for Park {
-    fn id(&self) -> u32 {
-        me() as u32
-    }
-
-    fn lock(&self, word: &AtomicU32) {
-        loop {
-            let seen = word.load(Ordering::SeqCst);
-            assert_ne!(seen & !WAITERS, self.id(), "locked twice by one thread");
-            let wanted = if seen == 0 { self.id() | WAITERS } else { seen | WAITERS };
-            let set = word.compare_exchange(seen, wanted, Ordering::SeqCst, Ordering::SeqCst);
-            match set {
-                Ok(0) => return,
-                Ok(_) => sleep_while(word, wanted),
-                Err(_) => {}
-            }
-        }
-    }
-
-    fn unlock(&self, word: &AtomicU32) {
-        assert_eq!(word.load(Ordering::SeqCst), self.id() | WAITERS, "ours, and forced");
-        word.store(0, Ordering::SeqCst);
-        wake_all();
-    }
-}
-
-const ALL: [Op; 9] = [Prepared, Sync, Async, Lock, Cancel, Enqueue, Wait, Transact, Try];
-
-/// Schedules of a test: a million in all five, unless `BAREWIRE_SCHEDULES` says otherwise.
-fn schedules() -> usize {
+/// Schedules of a test: its share of two million, or of `BAREWIRE_SCHEDULES`.
+fn schedules(percent: usize) -> usize {
     let all = std::env::var("BAREWIRE_SCHEDULES").ok();
-    let all: usize = all.map_or(1_000_000, |all| all.parse().expect("a number of schedules"));
-    all.div_ceil(5)
+    let all: usize = all.map_or(2_000_000, |all| all.parse().expect("a number of schedules"));
+    (all * percent).div_ceil(100)
 }
 
-/// Random mixes of up to `ops` operations on each of `threads` threads, in random schedules; with
-/// a worker where the bus is to have one.
-fn check(platform: &'static dyn Platform, pump: Pump, threads: u8, ops: usize) {
-    let served = Arc::new(AtomicU64::new(0));
-    let counter = served.clone();
-    // Where priorities are lent, two futures of a thread are in no order.
-    let raced = if platform.inheritance().is_some() { None } else { Some(Race) };
-    let kinds: Vec<Op> = ALL.into_iter().chain(raced).collect();
-    shuttle::check_random(
-        move || {
-            let bus = model_bus(platform, pump);
-            let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
-            let worker = (pump == Pump::Worker).then(|| {
-                let stop = stop.clone();
-                thread::spawn(move || bus.get().serve(&stop))
-            });
-            let workers: Vec<_> = (0..threads)
-                .map(|number| {
-                    let ops = (0..thread_rng().gen_range(1..=ops))
-                        .map(|_| kinds[thread_rng().gen_range(0..kinds.len())]);
-                    let worker = Worker::new(bus, number, ops.collect());
-                    thread::spawn(move || worker.run())
-                })
-                .collect();
-            let mut outcomes: Vec<Outcome> =
-                workers.into_iter().map(|worker| worker.join().expect("no panic")).collect();
-            mixes::assert_results(&mut outcomes);
-            stop.store(true, Ordering::SeqCst);
-            bus.get().ring();
-            if let Some(worker) = worker {
-                counter.fetch_add(worker.join().expect("no panic"), Ordering::Relaxed);
-            }
-            mixes::assert_promises(&bus.take().into_sent(), &outcomes);
-        },
-        schedules(),
-    );
-    println!(
-        "FIGURE: shuttle, {threads} threads of up to {ops} operations, {pump:?}: {} schedules, {} messages served",
-        schedules(),
-        served.load(Ordering::Relaxed)
-    );
+static PARK: Park = Park { inherits: false };
+static PARK_INHERITING: Park = Park { inherits: true };
+
+/// Up to `ops` random ones of `kinds`.
+fn draw(kinds: &[Op], ops: usize) -> Vec<Op> {
+    (0..thread_rng().gen_range(1..=ops))
+        .map(|_| kinds[thread_rng().gen_range(0..kinds.len())])
+        .collect()
+}
+
+/// The bus's worker thread, if it is to have one.
+struct Server {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<u64>>,
+}
+
+impl Server {
+    fn spawn(bus: Leaked, pump: Pump) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let thread =
+            (pump == Pump::Worker).then(|| thread::spawn(move || bus.get().serve(&stopped)));
+        Self { stop, thread }
+    }
+
+    /// Ends it. Returns how many messages it ran.
+    fn stop(self, bus: Leaked) -> u64 {
+        self.stop.store(true, Ordering::SeqCst);
+        bus.get().ring();
+        self.thread.map_or(0, |thread| thread.join().expect("no panic"))
+    }
+}
+
+/// The controller's interrupt handler: it looks at what was counted, and goes on with the queue.
+fn handle_interrupt(bus: Leaked) -> bool {
+    mixes::assert_one_moment(&bus.get().statistics());
+    bus.get().interrupt()
+}
+
+/// The threads have ended: their messages came as promised, and were counted.
+fn assert_promises(bus: Leaked, outcomes: &[Outcome]) {
+    let counted = bus.get().statistics();
+    let sent = bus.take().into_sent();
+    mixes::assert_promises(&sent, outcomes);
+    mixes::assert_one_moment(&counted);
+    assert_eq!(counted.messages, sent.len() as u64, "not as many as were on the wire");
+}
+
+/// A mix of threads, and what serves their bus.
+#[derive(Clone, Copy)]
+struct Mix {
+    platform: &'static Park,
+    pump: Pump,
+    threads: u8,
+    ops: usize,
+}
+
+impl Mix {
+    /// Runs the mix once. Returns how many messages a worker, or how many interrupts a handler
+    /// served.
+    fn run(self) -> u64 {
+        let Self { platform, pump, threads, ops } = self;
+        let bus = model_bus(platform, pump);
+        bus.get().set_counting(true);
+        let server = Server::spawn(bus, pump);
+        let handling = (pump == Pump::Interrupt)
+            .then(|| strict::handle_interrupts(move || handle_interrupt(bus)));
+        let workers: Vec<_> = (0..threads)
+            .map(|number| {
+                let worker = Worker::new(bus, number, draw(&THREADS, ops));
+                thread::spawn(move || worker.run())
+            })
+            .collect();
+        let mut outcomes: Vec<Outcome> =
+            workers.into_iter().map(|worker| worker.join().expect("no panic")).collect();
+        mixes::assert_results(&mut outcomes);
+        let served = server.stop(bus) + handling.map_or(0, strict::Handling::stop);
+        assert_promises(bus, &outcomes);
+        served
+    }
+
+    fn run_random(self, percent: usize) {
+        let served = Arc::new(AtomicU64::new(0));
+        let counter = served.clone();
+        let schedules = schedules(percent);
+        let run = move || {
+            counter.fetch_add(self.run(), Ordering::Relaxed);
+        };
+        shuttle::check_random(run, schedules);
+        println!(
+            "FIGURE: shuttle, {} threads of up to {} operations, {:?}: {schedules} schedules, {} messages served",
+            self.threads,
+            self.ops,
+            self.pump,
+            served.load(Ordering::Relaxed)
+        );
+    }
+
+    fn run_strict(self, kind: &str, priorities: Priorities, percent: usize) {
+        let served = Arc::new(AtomicU64::new(0));
+        let counter = served.clone();
+        let schedules = schedules(percent);
+        let strict = Strict::new(schedules, priorities);
+        let preemptions = strict.preemptions();
+        strict.run(move || {
+            counter.fetch_add(self.run(), Ordering::Relaxed);
+        });
+        println!(
+            "FIGURE: shuttle, {kind}, {} threads of up to {} operations, {:?}{}: {schedules} schedules, {} preemptions, {} {}",
+            self.threads,
+            self.ops,
+            self.pump,
+            if self.platform.inherits { ", inheriting" } else { "" },
+            preemptions.load(Ordering::Relaxed),
+            served.load(Ordering::Relaxed),
+            if self.pump == Pump::Interrupt { "interrupts" } else { "messages served" },
+        );
+    }
 }
 
 #[test]
 fn three_threads_three_operations() {
-    check(&Park { inherits: false }, Pump::Caller, 3, 3);
+    Mix { platform: &PARK, pump: Pump::Caller, threads: 3, ops: 3 }.run_random(5);
 }
 
 #[test]
 fn two_threads_six_operations() {
-    check(&Park { inherits: false }, Pump::Caller, 2, 6);
+    Mix { platform: &PARK, pump: Pump::Caller, threads: 2, ops: 6 }.run_random(5);
 }
 
 #[test]
 fn five_threads_two_operations() {
-    check(&Park { inherits: false }, Pump::Caller, 5, 2);
+    Mix { platform: &PARK, pump: Pump::Caller, threads: 5, ops: 2 }.run_random(5);
 }
 
 #[test]
 fn three_threads_beside_a_worker() {
-    check(&Park { inherits: false }, Pump::Worker, 3, 2);
+    Mix { platform: &PARK, pump: Pump::Worker, threads: 3, ops: 2 }.run_random(5);
 }
 
 #[test]
 fn three_threads_that_lend_priorities() {
-    check(&Park { inherits: true }, Pump::Caller, 3, 3);
+    Mix { platform: &PARK_INHERITING, pump: Pump::Caller, threads: 3, ops: 3 }.run_random(5);
+}
+
+#[test]
+fn strict_priorities() {
+    let mix = Mix { platform: &PARK, pump: Pump::Caller, threads: 3, ops: 3 };
+    mix.run_strict("strict priorities", Priorities::Random, 15);
+}
+
+#[test]
+fn strict_priorities_beside_a_worker() {
+    let mix = Mix { platform: &PARK, pump: Pump::Worker, threads: 3, ops: 2 };
+    mix.run_strict("strict priorities", Priorities::Random, 15);
+}
+
+#[test]
+fn strict_priorities_that_are_lent() {
+    let mix = Mix { platform: &PARK_INHERITING, pump: Pump::Caller, threads: 3, ops: 3 };
+    mix.run_strict("strict priorities", Priorities::Random, 10);
+}
+
+#[test]
+fn strict_priorities_that_are_lent_beside_a_worker() {
+    let mix = Mix { platform: &PARK_INHERITING, pump: Pump::Worker, threads: 3, ops: 2 };
+    mix.run_strict("strict priorities", Priorities::Random, 5);
+}
+
+/// Interrupts come between any two atomics of equal threads.
+#[test]
+fn interrupts() {
+    let mix = Mix { platform: &PARK, pump: Pump::Interrupt, threads: 3, ops: 3 };
+    mix.run_strict("interrupts", Priorities::Equal, 9);
+}
+
+#[test]
+fn interrupts_and_strict_priorities() {
+    let mix = Mix { platform: &PARK, pump: Pump::Interrupt, threads: 3, ops: 3 };
+    mix.run_strict("interrupts and strict priorities", Priorities::Random, 9);
+}
+
+/// Two tasks of an executor that runs them inside their wakers, and the two threads that poll them
+/// first and then run other paths. All of them end, and all promises hold.
+#[derive(Clone, Copy)]
+struct Nested {
+    platform: &'static Park,
+    pump: Pump,
+}
+
+impl Nested {
+    const PAIRS: u8 = 2;
+    const OPS: usize = 3;
+
+    fn run(self) {
+        let Self { platform, pump } = self;
+        let bus = model_bus(platform, pump);
+        bus.get().set_counting(true);
+        let server = Server::spawn(bus, pump);
+        let (ended, ends) = mpsc::channel();
+        let workers: Vec<_> = (0..Self::PAIRS)
+            .map(|number| {
+                let as_task = Worker::new(bus, number, draw(&TASKS, Self::OPS));
+                let ended = ended.clone();
+                let task = nested::Task::new(async move {
+                    let outcome = as_task.run_as_task().await;
+                    ended.send((number, outcome)).expect("the main thread waits");
+                });
+                let ops = draw(&THREADS, Self::OPS);
+                let worker = Worker::new(bus, Self::PAIRS + number, ops);
+                thread::spawn(move || {
+                    task.wake();
+                    worker.run()
+                })
+            })
+            .collect();
+        let threads: Vec<Outcome> =
+            workers.into_iter().map(|worker| worker.join().expect("no panic")).collect();
+        let mut tasks: Vec<_> =
+            (0..Self::PAIRS).map(|_| ends.recv().expect("every task ends")).collect();
+        tasks.sort_by_key(|(number, _)| *number);
+        let mut outcomes: Vec<_> =
+            tasks.into_iter().map(|(_, outcome)| outcome).chain(threads).collect();
+        mixes::assert_results(&mut outcomes);
+        server.stop(bus);
+        assert_promises(bus, &outcomes);
+    }
+
+    fn figure(self, schedules: usize, what: &str) {
+        println!(
+            "FIGURE: shuttle, nested wake-ups{what}, {} tasks and {} threads of up to {} operations, {:?}{}: {schedules} schedules",
+            Self::PAIRS,
+            Self::PAIRS,
+            Self::OPS,
+            self.pump,
+            if self.platform.inherits { ", inheriting" } else { "" },
+        );
+    }
+
+    fn run_random(self, percent: usize) {
+        let schedules = schedules(percent);
+        let mut config = Config::new();
+        // A woken task has the waker's stack.
+        config.stack_size = 1 << 18;
+        Runner::new(RandomScheduler::new(schedules), config).run(move || self.run());
+        self.figure(schedules, "");
+    }
+
+    fn run_strict(self, percent: usize) {
+        let schedules = schedules(percent);
+        Strict::new(schedules, Priorities::Random).run(move || self.run());
+        self.figure(schedules, " under strict priorities");
+    }
+}
+
+#[test]
+fn nested_wake_ups() {
+    Nested { platform: &PARK, pump: Pump::Caller }.run_random(3);
+}
+
+#[test]
+fn nested_wake_ups_beside_a_worker() {
+    Nested { platform: &PARK, pump: Pump::Worker }.run_random(3);
+}
+
+#[test]
+fn nested_wake_ups_and_lent_priorities() {
+    Nested { platform: &PARK_INHERITING, pump: Pump::Caller }.run_random(3);
+}
+
+#[test]
+fn nested_wake_ups_under_strict_priorities() {
+    Nested { platform: &PARK, pump: Pump::Caller }.run_strict(3);
 }

@@ -41,11 +41,24 @@ impl<T> UnsafeCell<T> {
 pub(crate) struct Watched {
     sent: UnsafeCell<Vec<u8>>,
     selected: UnsafeCell<bool>,
+    /// How many interrupts the message on the wire still needs.
+    #[cfg(shuttle)]
+    interrupts: usize,
 }
 
 impl Watched {
     fn new() -> Self {
-        Self { sent: UnsafeCell::new(Vec::new()), selected: UnsafeCell::new(false) }
+        Self {
+            sent: UnsafeCell::new(Vec::new()),
+            selected: UnsafeCell::new(false),
+            #[cfg(shuttle)]
+            interrupts: 0,
+        }
+    }
+
+    fn send(&self, bytes: &[u8]) {
+        // SAFETY: whether this access is alone is what the checker checks here.
+        self.sent.with_mut(|sent| unsafe { &mut *sent }.extend_from_slice(bytes));
     }
 
     fn set_selected(&self, to: bool) {
@@ -70,11 +83,9 @@ impl Wire for Watched {
     }
 
     fn exchange(&mut self, _: &Program, _: &Plan, data: &mut Data<'_>) -> Result<(), Stopped> {
-        let bytes = data.tx().unwrap_or_default();
-        // SAFETY: whether this access is alone is what the checker checks here.
-        self.sent.with_mut(|sent| unsafe { &mut *sent }.extend_from_slice(bytes));
+        self.send(data.tx().unwrap_or_default());
         #[cfg(shuttle)]
-        shuttle::thread::yield_now();
+        crate::strict::pause();
         Ok(())
     }
 
@@ -102,6 +113,55 @@ impl Controller for Watched {
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
         run_message(self, program, message)
+    }
+
+    /// A byte says how many interrupts its message needs: up to two.
+    #[cfg(shuttle)]
+    fn start(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Poll<Result<usize, Unfinished>> {
+        let bytes = message[0].data().tx().unwrap_or_default();
+        self.interrupts = usize::from(bytes[0]) % 3;
+        if self.interrupts == 0 {
+            return Poll::Ready(self.run(program, message));
+        }
+        self.set_selected(true);
+        crate::strict::begin_transfer();
+        shuttle::thread::yield_now();
+        Poll::Pending
+    }
+
+    #[cfg(shuttle)]
+    fn resume(
+        &mut self,
+        _: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Poll<Result<usize, Unfinished>> {
+        crate::strict::disarm();
+        // Between two accesses to registers.
+        shuttle::thread::yield_now();
+        if !crate::strict::transfer_is_done() {
+            return Poll::Pending;
+        }
+        self.interrupts -= 1;
+        if self.interrupts > 0 {
+            crate::strict::begin_transfer();
+            shuttle::thread::yield_now();
+            return Poll::Pending;
+        }
+        let bytes = message[0].data().tx().unwrap_or_default();
+        self.send(bytes);
+        shuttle::thread::yield_now();
+        self.set_selected(false);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    #[cfg(shuttle)]
+    fn arm(&mut self) {
+        shuttle::thread::yield_now();
+        crate::strict::arm();
     }
 
     fn reclaim(&mut self) {}
@@ -156,8 +216,14 @@ pub(crate) enum Op {
     /// Two such futures in one task, the second dropped while the first may have been offered its
     /// turn.
     Race,
+    /// One message submitted, as a future.
+    #[cfg(shuttle)]
+    Run,
     /// One message that must not wait.
     Try,
+    /// A look at what was counted.
+    #[cfg(shuttle)]
+    Statistics,
 }
 
 /// Which bytes a thread gave to the wire, in its order.
@@ -195,13 +261,19 @@ impl Worker {
         }
     }
 
+    /// Does it all as a thread.
     pub(crate) fn run(self) -> Outcome {
+        block_on(self.run_as_task())
+    }
+
+    /// The same as a task: it awaits its futures, and blocks in everything else.
+    pub(crate) async fn run_as_task(self) -> Outcome {
         let Self { ops, number, device, mut prepared, mut messages } = self;
-        run_thread(&device, &mut prepared, &mut messages, number, &ops)
+        run_ops(&device, &mut prepared, &mut messages, number, &ops).await
     }
 }
 
-fn run_thread(
+async fn run_ops(
     device: &Device<'static, Watched>,
     prepared: &mut Prepared<'static, Watched, 1>,
     messages: &mut Vec<Submitted>,
@@ -233,6 +305,8 @@ fn run_thread(
                 Ok(_) => outcome.sent.push(one),
                 Err(error) => assert_eq!(error.error, Error::Busy),
             },
+            #[cfg(shuttle)]
+            Op::Statistics => assert_one_moment(&device.bus().statistics()),
             Op::Lock => {
                 let two = byte();
                 let mut lock = device.bus().lock();
@@ -265,10 +339,16 @@ fn run_thread(
                     outcome.sent.push(one);
                 }
             }
+            #[cfg(shuttle)]
+            Op::Run => {
+                let mut queued = message(one);
+                assert_eq!(queued.as_mut().run().await, Ok(1));
+                outcome.sent.push(one);
+            }
             Op::Transact => {
                 let bytes = [one];
                 let mut message = [Transfer::write(&bytes)];
-                block_on(device.transact(&mut message)).expect("runs");
+                device.transact(&mut message).await.expect("runs");
                 outcome.sent.push(one);
             }
             Op::Race => {
@@ -277,12 +357,12 @@ fn run_thread(
                 let [mut first, mut second] =
                     bytes.each_ref().map(|bytes| [Transfer::write(bytes)]);
                 let raced = race(device.transact(&mut first), device.transact(&mut second));
-                // A future takes its place in its context's order when it runs.
-                outcome.sent.extend(match block_on(raced) {
-                    (_, false) => vec![one],
-                    (true, true) => vec![one, two],
-                    (false, true) => vec![two, one],
-                });
+                let ran: &[u8] = match raced.await {
+                    Raced::FirstAlone => &[one],
+                    Raced::InOrder => &[one, two],
+                    Raced::SecondFirst => &[two, one],
+                };
+                outcome.sent.extend(ran);
             }
         }
     }
@@ -290,9 +370,16 @@ fn run_thread(
     outcome
 }
 
-/// Looks once after each, drops the second, and waits for the first; whether the first ran before
-/// that, and whether the second ran.
-async fn race<T>(first: impl Future<Output = T>, second: impl Future<Output = T>) -> (bool, bool) {
+/// Which of two futures ran. A future takes its place in its thread's order when it runs, and it
+/// runs inside a poll.
+enum Raced {
+    FirstAlone,
+    InOrder,
+    SecondFirst,
+}
+
+/// Looks once after each, drops the second, and waits for the first.
+async fn race<T>(first: impl Future<Output = T>, second: impl Future<Output = T>) -> Raced {
     let mut first = pin!(first);
     let first_ran = poll_fn(|cx| Poll::Ready(first.as_mut().poll(cx).is_ready())).await;
     let second_ran = {
@@ -302,7 +389,11 @@ async fn race<T>(first: impl Future<Output = T>, second: impl Future<Output = T>
     if !first_ran {
         first.await;
     }
-    (first_ran, second_ran)
+    match (first_ran, second_ran) {
+        (_, false) => Raced::FirstAlone,
+        (true, true) => Raced::InOrder,
+        (false, true) => Raced::SecondFirst,
+    }
 }
 
 /// A future that wakes itself gives others a chance before it is polled again. The checker forgets
@@ -340,6 +431,12 @@ pub(crate) fn assert_results(outcomes: &mut [Outcome]) {
     for mut queued in outcomes.iter_mut().flat_map(|outcome| outcome.submitted.drain(..)) {
         assert_eq!(queued.as_mut().wait(), Some(Ok(1)));
     }
+}
+
+/// Every message is one transfer that sends one byte.
+#[cfg(shuttle)]
+pub(crate) fn assert_one_moment(counted: &barewire::bus::Statistics) {
+    assert_eq!([counted.transfers, counted.bytes_tx], [counted.messages; 2], "of several moments");
 }
 
 /// Each thread's bytes came once, in its own order, and what was locked together.
