@@ -87,14 +87,17 @@ impl<C: Controller + ?Sized> Bus<C> {
             return Err(Error::WouldDeadlock);
         }
         let mut panics = Panics::none();
-        let held = match self.platform.inheritance() {
-            Some(inheritance) => Some(self.acquire_inherited(inheritance, &mut panics)),
-            None => {
-                let node = Node::new(Task { priority, ..Task::turn(self.context()) });
-                let stage = self.push_and_wait(&node, &mut panics);
-                // SAFETY: granted: we were made the holder.
-                (stage == Stage::Granted).then(|| unsafe { self.held() })
+        let held = if let Some(inheritance) = self.platform.inheritance() {
+            Some(self.acquire_inherited(inheritance, &mut panics))
+        } else {
+            let node = Node::new(Task { priority, ..Task::turn(self.context()) });
+            let mut stage = Stage::Removed;
+            // Its turn may come while we are absent, in a waker of what we serve.
+            while stage == Stage::Removed && panics.are_none() {
+                stage = self.push_and_wait(&node, &mut panics);
             }
+            // SAFETY: granted: we were made the holder.
+            (stage == Stage::Granted).then(|| unsafe { self.held() })
         };
         // With `held` alive: it is released then.
         panics.raise();
@@ -182,7 +185,7 @@ impl<C: Controller + ?Sized> Bus<C> {
         // SAFETY: we wait below until it is settled.
         if unsafe { self.push(node, true) } {
             // SAFETY: the push acquired the bus.
-            unsafe { self.held() }.serve(SERVE_MAX, panics);
+            unsafe { self.held() }.serve(SERVE_MAX, Some(node), panics);
         }
         self.wait_settled(node, panics)
     }
@@ -209,12 +212,12 @@ impl<C: Controller + ?Sized> Bus<C> {
                 Stage::Serve => {
                     node.accept_bus();
                     // SAFETY: we were handed the bus.
-                    unsafe { self.held() }.serve(SERVE_MAX, panics);
+                    unsafe { self.held() }.serve(SERVE_MAX, Some(node), panics);
                     continue;
                 }
                 settled => return settled,
             }
-            if self.attend_flight(panics) {
+            if self.attend_flight(Some(node), panics) {
                 self.platform.relax();
             } else if spins > 0 {
                 spins -= 1;
@@ -242,7 +245,7 @@ impl<C: Controller + ?Sized> Bus<C> {
         if self.pump == Pump::Worker {
             panics.insist(|| self.ring());
         } else {
-            self.pump_quietly(&mut panics);
+            self.pump_quietly(Some(node), &mut panics);
         }
         self.wait_settled(node, &mut panics);
         panics.raise();
@@ -283,7 +286,7 @@ impl<C: Controller + ?Sized> Bus<C> {
             let called = pushed(now) != pushed(seen) || tags(now) & SWEEP != 0;
             held.tended().sweep(panics);
             if called || !held.try_leave(panics) {
-                held.serve(SERVE_MAX, panics);
+                held.serve(SERVE_MAX, Some(node), panics);
             } else {
                 held.pass_on();
             }
@@ -293,7 +296,7 @@ impl<C: Controller + ?Sized> Bus<C> {
             let _ = tended.gather(panics);
             tended.sweep(panics);
             if let Some(held) = tended.release(panics) {
-                held.serve(SERVE_MAX, panics);
+                held.serve(SERVE_MAX, Some(node), panics);
             }
         }
     }
@@ -324,17 +327,17 @@ impl<C: Controller + ?Sized> Bus<C> {
     /// Runs what is queued, if nobody holds the bus. Returns how many messages had their turn.
     pub fn pump(&self) -> usize {
         let mut panics = Panics::none();
-        let served = self.pump_quietly(&mut panics);
+        let served = self.pump_quietly(None, &mut panics);
         panics.raise();
         served
     }
 
     /// The same, its panics kept for later.
-    pub(super) fn pump_quietly(&self, panics: &mut Panics) -> usize {
+    fn pump_quietly(&self, own: Option<&Node>, panics: &mut Panics) -> usize {
         if let Some(inheritance) = self.platform.inheritance() {
             return self.serve_inherited(inheritance, panics);
         }
-        self.acquire_left().map_or(0, |held| held.serve(SERVE_MAX, panics))
+        self.acquire_left().map_or(0, |held| held.serve(SERVE_MAX, own, panics))
     }
 }
 

@@ -180,7 +180,7 @@ impl<C: Controller + ?Sized> Bus<C> {
 
     /// Runs one message. Whether the wire is still ours: it was released if a waker was called.
     fn run_inherited(&self, held: Held<'_, C>, entry: Entry, panics: &mut Panics) -> bool {
-        let mut server = Server::new(held, 0, panics);
+        let mut server = Server::new(held, 0, None, panics);
         if let Err(payload) = contain(|| server.run_or_remove(entry)) {
             server.panics.add(payload);
             server.settle_left();

@@ -133,13 +133,13 @@ impl<C: Controller + ?Sized> Bus<C> {
     /// interrupt was lost to end with its timeout.
     pub fn interrupt(&self) -> bool {
         let mut panics = Panics::none();
-        let attended = self.attend_flight(&mut panics);
+        let attended = self.attend_flight(None, &mut panics);
         panics.raise();
         attended
     }
 
-    /// [`Bus::interrupt`], its panics kept for later.
-    pub(super) fn attend_flight(&self, panics: &mut Panics) -> bool {
+    /// [`Bus::interrupt`], its panics kept for later; by a caller whose node is `own`.
+    pub(super) fn attend_flight(&self, own: Option<&Node>, panics: &mut Panics) -> bool {
         if self.pump != Pump::Interrupt || self.flight.load(Ordering::Relaxed) & FLYING == 0 {
             return false;
         }
@@ -161,7 +161,7 @@ impl<C: Controller + ?Sized> Bus<C> {
                 });
                 // SAFETY: a flying node is queued and in no list.
                 let entry = unsafe { Entry::new(node) };
-                server.insert(Server::new(held, SERVE_MAX, panics)).resume(entry);
+                server.insert(Server::new(held, SERVE_MAX, own, panics)).resume(entry);
             });
         });
         let Some(mut server) = server else {

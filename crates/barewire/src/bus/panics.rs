@@ -64,6 +64,11 @@ impl Panics {
         Self { first: None }
     }
 
+    /// Whether nothing panicked.
+    pub(super) fn are_none(&self) -> bool {
+        self.first.is_none()
+    }
+
     /// Keeps a panic if it is the first.
     pub(super) fn add(&mut self, payload: Payload) {
         match &self.first {

@@ -128,15 +128,18 @@ pub(super) struct Server<'b, 'p, C: Controller + ?Sized> {
     pub(super) entry: Option<Entry>,
     served: usize,
     budget: usize,
+    /// The server's own node in the queue.
+    own: Option<&'p Node>,
     pub(super) panics: &'p mut Panics,
 }
 
 impl<'b, C: Controller + ?Sized> Held<'b, C> {
     /// Serves the queue, then releases the bus or hands it over; after `budget` messages rather
-    /// that. Returns how many nodes had their turn. Never unwinds.
+    /// that. `own` is the caller's node, if it is in the queue. Returns how many nodes had their
+    /// turn. Never unwinds.
     #[cold]
-    pub(super) fn serve(self, budget: usize, panics: &mut Panics) -> usize {
-        let mut server = Server::new(self, budget, panics);
+    pub(super) fn serve(self, budget: usize, own: Option<&Node>, panics: &mut Panics) -> usize {
+        let mut server = Server::new(self, budget, own, panics);
         server.serve();
         server.served
     }
@@ -162,17 +165,22 @@ impl<'b, C: Controller + ?Sized> Held<'b, C> {
         match self.bus().platform.inheritance() {
             Some(inheritance) => self.release_inherited(inheritance, panics),
             None => {
-                self.serve(budget, panics);
+                self.serve(budget, None, panics);
             }
         }
     }
 }
 
 impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
-    pub(super) fn new(held: Held<'b, C>, budget: usize, panics: &'p mut Panics) -> Self {
+    pub(super) fn new(
+        held: Held<'b, C>,
+        budget: usize,
+        own: Option<&'p Node>,
+        panics: &'p mut Panics,
+    ) -> Self {
         let bus = held.bus();
         held.pass_on();
-        Self { bus, right: Right::Holds, entry: None, served: 0, budget, panics }
+        Self { bus, right: Right::Holds, entry: None, served: 0, budget, own, panics }
     }
 
     pub(super) fn wire(&mut self) -> Wire<'b, C> {
@@ -344,8 +352,11 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
     fn wake_somebody(&mut self, Wakeup { sleeper, waker }: Wakeup) {
         self.bus.wake_sleeper(sleeper, self.panics);
         if let Some(waker) = waker {
+            // Whoever gets the bus meanwhile, nested in the waker, cannot give it to us.
+            self.own.map(Node::set_absent);
             self.step_aside();
             self.panics.contain(|| waker.wake());
+            self.own.map(Node::set_present);
         }
     }
 

@@ -212,7 +212,7 @@ impl<'b, C: Controller + ?Sized> Transact<'b, '_, '_, C> {
         // SAFETY: pinned, and dropping it takes the node out.
         if unsafe { bus.push(&self.node, true) } {
             // SAFETY: the push acquired the bus.
-            unsafe { bus.held() }.serve(SERVE_MAX, panics);
+            unsafe { bus.held() }.serve(SERVE_MAX, Some(&self.node), panics);
         }
         loop {
             let stage = match self.node.stage() {
@@ -230,7 +230,7 @@ impl<'b, C: Controller + ?Sized> Transact<'b, '_, '_, C> {
                 Stage::Serve => {
                     self.node.accept_bus();
                     // SAFETY: we were handed the bus.
-                    unsafe { bus.held() }.serve(SERVE_MAX, panics);
+                    unsafe { bus.held() }.serve(SERVE_MAX, Some(&self.node), panics);
                 }
                 _ => return None,
             }
