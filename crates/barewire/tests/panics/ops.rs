@@ -58,6 +58,18 @@ impl Op {
         Op::Try,
     ];
 
+    /// One of each group of paths that leave the bus the same way.
+    pub(crate) const UNLIKE: &[Op] = &[
+        Op::Sync,
+        Op::Async,
+        Op::Wait,
+        Op::Lock,
+        Op::Cancel,
+        Op::Transact,
+        Op::QueuedFuture,
+        Op::Again,
+    ];
+
     /// Its callback, of a message that is planned before it is given.
     fn planned(self) -> Option<Option<Callback>> {
         match self {

@@ -56,10 +56,13 @@ impl Watch {
             return None;
         }
         *lock(&self.current) = Some(case);
+        if chosen.is_some() {
+            print!("{case}: ");
+        }
         let ran = run_case(case);
         self.runs.fetch_add(1, Ordering::Relaxed);
         if chosen.is_some() {
-            println!("{case}: {:?}", ran.as_ref().map(|run| run.panics()));
+            println!("{:?}", ran.as_ref().map(|run| run.panics()));
         }
         match ran {
             Ok(run) => {
