@@ -2,17 +2,17 @@
 //! of paths.
 //!
 //! # How it works
-//! A *mix* is some [operations](ops::Op) on one bus. It runs once without a panic, which counts the
-//! calls of each [hook](fuse::Hook), and once more for each of these calls, which panics. Whoever
-//! made the call that raises the panic catches it and goes on. Afterwards
-//! 1. CS is inactive and the bus idle,
-//! 2. each message that was given came over the wire once, and in its context's order, but for the
-//!    one whose controller panicked, which may have come and ended in `Aborted`,
-//! 3. each future has ended, or was woken whenever it could go on,
+//! A *mix* is some [operations](ops::Op) on one bus. It runs once without a panic, and the calls of
+//! each [hook](fuse::Hook) are counted. Then it runs once for each of these calls, and that call
+//! panics. The test catches the panic around each call into the bus, and goes on. Afterwards
+//! 1. CS is inactive and the bus is idle;
+//! 2. each message came over the wire once, in its context's order; a message whose controller
+//!    panicked may be missing and ends in `Aborted`;
+//! 3. each future has ended, and was woken whenever it could go on;
 //! 4. the bus serves a message of each path.
 //!
-//! A call that raised a panic may have sent its own message or not, and so may a future that was
-//! polled then. Nobody can tell them any more.
+//! A blocking call or a poll that raised a panic may have sent its own message or not: its result
+//! is lost with the panic.
 //!
 //! # How to look at one case
 //! A failure is called by platform, pump, meeting, mix and the call that panicked, `..` if all later

@@ -208,7 +208,7 @@ impl<'b> Given<'b> {
         self.wrong.get_or_insert(format!("{:?} ({:#04x}): {what}", self.op, self.byte));
     }
 
-    /// A hook panicked inside a call that the message was an affair of: nobody has its result.
+    /// A hook panicked inside the call that runs the message: the result is lost.
     fn unwound(&mut self) {
         self.times = Times::MAYBE;
         self.rest = Rest::Nothing;

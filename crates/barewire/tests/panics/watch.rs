@@ -113,7 +113,7 @@ pub(crate) fn watched(what: &str, body: impl FnOnce(&Watch) + Send + 'static) {
     let watched = watch.clone();
     let spawned = thread::spawn(move || {
         let ran = catch_unwind(AssertUnwindSafe(|| body(&watched)));
-        // Nobody listens any more if it took too long.
+        // After the limit the receiver is gone.
         let _ = ended.send(ran);
     });
     let (mut seen, mut since) = (0, Instant::now());
