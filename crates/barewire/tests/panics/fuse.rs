@@ -43,12 +43,24 @@ impl Hook {
         Hook::Start,
         Hook::Resume,
         Hook::Arm,
+        Hook::Callback,
+        Hook::Waker,
+        Hook::PlatformWake,
+        Hook::PlatformWait,
         Hook::Sink,
+    ];
+
+    /// Those whose callers, or whom they call, may free a message.
+    pub(crate) const FREEING: &[Hook] = &[
+        Hook::Run,
+        Hook::Resume,
         Hook::Callback,
         Hook::Waker,
         Hook::PlatformWake,
         Hook::PlatformWait,
     ];
+
+    pub(crate) const BUT_SINK: &[Hook] = Self::ALL.split_at(HOOKS_COUNT - 1).0;
 }
 
 const HOOKS_COUNT: usize = 10;

@@ -2,17 +2,17 @@
 //! of paths.
 //!
 //! # How it works
-//! A *mix* is some [operations](ops::Op) on one bus. It runs once without a panic, which counts the
-//! calls of each [hook](fuse::Hook), and once more for each of these calls, which panics. Whoever
-//! made the call that raises the panic catches it and goes on. Afterwards
-//! 1. CS is inactive and the bus idle,
-//! 2. each message that was given came over the wire once, and in its context's order, but for the
-//!    one whose controller panicked, which may have come and ended in `Aborted`,
-//! 3. each future has ended, or was woken whenever it could go on,
+//! A *mix* is some [operations](ops::Op) on one bus. It runs once without a panic, and the calls of
+//! each [hook](fuse::Hook) are counted. Then it runs once for each of these calls, and that call
+//! panics. The test catches the panic around each call into the bus, and goes on. Afterwards
+//! 1. CS is inactive and the bus is idle;
+//! 2. each message came over the wire once, in its context's order; a message whose controller
+//!    panicked may be missing and ends in `Aborted`;
+//! 3. each future has ended, and was woken whenever it could go on;
 //! 4. the bus serves a message of each path.
 //!
-//! A call that raised a panic may have sent its own message or not, and so may a future that was
-//! polled then. Nobody can tell them any more.
+//! A blocking call or a poll that raised a panic may have sent its own message or not: its result
+//! is lost with the panic.
 //!
 //! # How to look at one case
 //! A failure is called by platform, pump, meeting, mix and the call that panicked, `..` if all later
@@ -33,13 +33,14 @@ use barewire::bus::{Platform, Pump};
 
 use case::{Case, Meeting, Mix};
 use fuse::{Fuse, Hook};
+use ops::Op;
 use watch::{Watch, choice, watched};
 use wire::{INHERITING, PARKING, SPINNING};
 
 /// What a bus can be.
 type Kind = (&'static dyn Platform, Pump);
 
-const KINDS: [Kind; 8] = [
+const KINDS: &[Kind] = &[
     (&SPINNING, Pump::Caller),
     (&SPINNING, Pump::Worker),
     (&SPINNING, Pump::Interrupt),
@@ -50,9 +51,71 @@ const KINDS: [Kind; 8] = [
     (&INHERITING, Pump::Worker),
 ];
 
-/// Those on which one thread does everything, so that the nth call is always the same.
-const KINDS_OF_ONE_THREAD: [Kind; 3] =
-    [(&PARKING, Pump::Caller), (&PARKING, Pump::Interrupt), (&INHERITING, Pump::Caller)];
+/// For triples: threads that spin differ from those that sleep in pairs already.
+const SLEEPING: &[Kind] = KINDS.split_at(3).1;
+
+/// Which mixes are run, and which hooks panic.
+#[derive(Clone, Copy)]
+struct Sweep {
+    kinds: &'static [Kind],
+    meeting: Meeting,
+    paths: &'static [Op],
+    len: usize,
+    hooks: &'static [Hook],
+    /// Each call from the nth on panics, not it alone.
+    ever_after: bool,
+}
+
+impl Sweep {
+    const fn pairs(meeting: Meeting) -> Self {
+        let (paths, hooks) = (&Op::ALL, &Hook::ALL);
+        Self { kinds: KINDS, meeting, paths, len: 2, hooks, ever_after: false }
+    }
+
+    /// Of a tracer's calls triples say nothing that pairs do not.
+    const fn triples(meeting: Meeting) -> Self {
+        Self { kinds: SLEEPING, len: 3, hooks: Hook::BUT_SINK, ..Self::pairs(meeting) }
+    }
+
+    /// Several callbacks and wakers panic in one call.
+    const fn often(self) -> Self {
+        Self { hooks: &[Hook::Callback, Hook::Waker], ever_after: true, ..self }
+    }
+
+    /// Fewer, for Miri, which is a thousand times slower and looks for what is freed too early.
+    const fn under_miri(self, kinds: &'static [Kind], paths: &'static [Op]) -> Self {
+        if cfg!(miri) { Self { kinds, paths, hooks: Hook::FREEING, ..self } } else { self }
+    }
+
+    fn run(self, what: &str) {
+        watched(what, move |watch| {
+            for &(platform, pump) in self.kinds {
+                for mix in Mix::all(self.paths, self.len) {
+                    let meeting = self.meeting;
+                    self.blow(watch, Case { platform, pump, meeting, mix, fuse: None });
+                }
+            }
+        });
+    }
+
+    /// Runs a mix with each call of each hook panicking in turn.
+    fn blow(self, watch: &Watch, mix: Case) {
+        watch.count_mix();
+        let quiet = watch.run(mix);
+        for &hook in self.hooks {
+            let calls = match &quiet {
+                Some(quiet) => quiet.calls(hook).min(calls_max(hook)),
+                // Not chosen, or it fails anyway.
+                None if choice().is_some_and(|choice| choice.contains('#')) => 12,
+                None => 0,
+            };
+            for nth in 1..=calls {
+                let fuse = Some(Fuse { hook, nth, ever_after: self.ever_after });
+                watch.run(Case { fuse, ..mix });
+            }
+        }
+    }
+}
 
 /// A platform is called as often as threads have to wait, which may be often.
 fn calls_max(hook: Hook) -> u32 {
@@ -62,72 +125,60 @@ fn calls_max(hook: Hook) -> u32 {
     }
 }
 
-/// Runs a mix with each call of these hooks panicking in turn, and with all from that one on if
-/// `ever_after`.
-fn blow(watch: &Watch, mix: Case, hooks: &[Hook], ever_after: bool) {
-    watch.count_mix();
-    let quiet = watch.run(mix);
-    for &hook in hooks {
-        let calls = match &quiet {
-            Some(quiet) => quiet.calls(hook).min(calls_max(hook)),
-            // It was not chosen, or fails anyway.
-            None if choice().is_some() => 12,
-            None => 0,
-        };
-        for nth in 1..=calls {
-            watch.run(Case { fuse: Some(Fuse { hook, nth, ever_after }), ..mix });
-        }
-    }
+const PARKING_ALONE: &[Kind] = &[(&PARKING, Pump::Caller)];
+#[cfg(miri)]
+const OTHERS_ALONE: &[Kind] = &[(&PARKING, Pump::Interrupt), (&INHERITING, Pump::Caller)];
+
+#[test]
+fn pairs_in_turn() {
+    Sweep::pairs(Meeting::InTurn).under_miri(PARKING_ALONE, Op::UNLIKE).run("pairs in turn");
 }
 
-/// Runs all mixes of `len` paths on buses of these kinds.
-fn blow_all(
-    watch: &Watch,
-    kinds: &[Kind],
-    meeting: Meeting,
-    len: usize,
-    hooks: &[Hook],
-    ever_after: bool,
-) {
-    for &(platform, pump) in kinds {
-        for mix in Mix::all(len) {
-            let mix = Case { platform, pump, meeting, mix, fuse: None };
-            blow(watch, mix, hooks, ever_after);
-        }
-    }
+#[test]
+fn pairs_behind_a_lock() {
+    let pairs = Sweep::pairs(Meeting::BehindALock);
+    pairs.under_miri(PARKING_ALONE, &Op::ALL).run("pairs behind a lock");
 }
 
-macro_rules! everywhere {
-    ($($(#[$attribute:meta])* $name:ident: $len:expr, $meeting:expr, $kinds:expr, $hooks:expr, $ever_after:expr;)*) => {$(
-        $(#[$attribute])*
-        #[test]
-        fn $name() {
-            let what = stringify!($name).replace('_', " ");
-            watched(&what, |watch| {
-                blow_all(watch, &$kinds, $meeting, $len, &$hooks, $ever_after);
-            });
-        }
-    )*};
+#[test]
+#[cfg(miri)]
+fn pairs_behind_a_lock_on_other_buses() {
+    let pairs = Sweep::pairs(Meeting::BehindALock);
+    pairs.under_miri(OTHERS_ALONE, Op::UNLIKE).run("pairs behind a lock on other buses");
 }
 
-/// In the second mode all calls panic from the nth on.
-const OFTEN: [Hook; 2] = [Hook::Callback, Hook::Waker];
+#[test]
+fn pairs_across_threads() {
+    let pairs = Sweep::pairs(Meeting::AcrossThreads);
+    pairs.under_miri(PARKING_ALONE, Op::UNLIKE).run("pairs across threads");
+}
 
-// Under Miri pairs only, where one thread does everything, and across threads where they sleep.
-const PAIRS: &[Kind] = if cfg!(miri) { &KINDS_OF_ONE_THREAD } else { &KINDS };
-const PAIRS_ACROSS: &[Kind] = if cfg!(miri) { &[(&PARKING, Pump::Caller)] } else { &KINDS };
+#[test]
+fn pairs_that_panic_often() {
+    let pairs = Sweep::pairs(Meeting::BehindALock);
+    pairs.under_miri(PARKING_ALONE, Op::UNLIKE).often().run("pairs that panic often");
+}
 
-everywhere! {
-    pairs_in_turn: 2, Meeting::InTurn, PAIRS, Hook::ALL, false;
-    pairs_behind_a_lock: 2, Meeting::BehindALock, PAIRS, Hook::ALL, false;
-    pairs_across_threads: 2, Meeting::AcrossThreads, PAIRS_ACROSS, Hook::ALL, false;
-    pairs_that_panic_often: 2, Meeting::BehindALock, PAIRS, OFTEN, true;
-    #[cfg(not(miri))]
-    triples_in_turn: 3, Meeting::InTurn, KINDS, Hook::ALL, false;
-    #[cfg(not(miri))]
-    triples_behind_a_lock: 3, Meeting::BehindALock, KINDS, Hook::ALL, false;
-    #[cfg(not(miri))]
-    triples_across_threads: 3, Meeting::AcrossThreads, KINDS, Hook::ALL, false;
-    #[cfg(not(miri))]
-    triples_that_panic_often: 3, Meeting::BehindALock, KINDS, OFTEN, true;
+#[test]
+#[cfg(not(miri))]
+fn triples_in_turn() {
+    Sweep::triples(Meeting::InTurn).run("triples in turn");
+}
+
+#[test]
+#[cfg(not(miri))]
+fn triples_behind_a_lock() {
+    Sweep::triples(Meeting::BehindALock).run("triples behind a lock");
+}
+
+#[test]
+#[cfg(not(miri))]
+fn triples_across_threads() {
+    Sweep::triples(Meeting::AcrossThreads).run("triples across threads");
+}
+
+#[test]
+#[cfg(not(miri))]
+fn triples_that_panic_often() {
+    Sweep::triples(Meeting::BehindALock).often().run("triples that panic often");
 }

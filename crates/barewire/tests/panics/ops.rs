@@ -58,6 +58,18 @@ impl Op {
         Op::Try,
     ];
 
+    /// One of each group of paths that leave the bus the same way.
+    pub(crate) const UNLIKE: &[Op] = &[
+        Op::Sync,
+        Op::Async,
+        Op::Wait,
+        Op::Lock,
+        Op::Cancel,
+        Op::Transact,
+        Op::QueuedFuture,
+        Op::Again,
+    ];
+
     /// Its callback, of a message that is planned before it is given.
     fn planned(self) -> Option<Option<Callback>> {
         match self {
@@ -196,7 +208,7 @@ impl<'b> Given<'b> {
         self.wrong.get_or_insert(format!("{:?} ({:#04x}): {what}", self.op, self.byte));
     }
 
-    /// A hook panicked inside a call that the message was an affair of: nobody has its result.
+    /// A hook panicked inside the call that runs the message: the result is lost.
     fn unwound(&mut self) {
         self.times = Times::MAYBE;
         self.rest = Rest::Nothing;

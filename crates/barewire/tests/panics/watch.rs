@@ -56,10 +56,13 @@ impl Watch {
             return None;
         }
         *lock(&self.current) = Some(case);
+        if chosen.is_some() {
+            print!("{case}: ");
+        }
         let ran = run_case(case);
         self.runs.fetch_add(1, Ordering::Relaxed);
         if chosen.is_some() {
-            println!("{case}: {:?}", ran.as_ref().map(|run| run.panics()));
+            println!("{:?}", ran.as_ref().map(|run| run.panics()));
         }
         match ran {
             Ok(run) => {
@@ -110,7 +113,7 @@ pub(crate) fn watched(what: &str, body: impl FnOnce(&Watch) + Send + 'static) {
     let watched = watch.clone();
     let spawned = thread::spawn(move || {
         let ran = catch_unwind(AssertUnwindSafe(|| body(&watched)));
-        // Nobody listens any more if it took too long.
+        // After the limit the receiver is gone.
         let _ = ended.send(ran);
     });
     let (mut seen, mut since) = (0, Instant::now());

@@ -165,7 +165,7 @@ pub(crate) fn within(limit: Duration, what: &str, body: impl FnOnce() + Send + '
     let (ended, end) = mpsc::channel();
     let spawned = thread::spawn(move || {
         let ran = catch_unwind(AssertUnwindSafe(body));
-        // Nobody listens any more if it took too long.
+        // After the limit the receiver is gone.
         let _ = ended.send(ran);
     });
     match end.recv_timeout(if cfg!(miri) { limit * 10 } else { limit }) {

@@ -79,7 +79,7 @@ fn what_is_queued_behind_a_callback_that_panics_can_be_dropped() {
     });
 }
 
-/// On a bus that a handler pumps the callback runs in whoever attends to the flight.
+/// On a bus that a handler pumps, the thread or handler that ends the flight runs the callback.
 #[test]
 fn a_callback_that_panics_on_a_bus_pumped_by_interrupts_leaves_the_bus_idle() {
     for platform in PLATFORMS.into_iter().filter(|platform| platform.inheritance().is_none()) {

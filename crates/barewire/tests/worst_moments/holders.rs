@@ -18,16 +18,20 @@ use crate::{
     poll, sent_so_far,
 };
 
-// Whether a type is `Send`: the inherent constant wins where its bound holds.
+// Whether a type is `Send`: the inherent function wins where its bound holds.
 
 struct Is<T>(PhantomData<T>);
 
 impl<T: Send> Is<T> {
-    const SEND: bool = true;
+    fn send() -> bool {
+        true
+    }
 }
 
 trait Otherwise {
-    const SEND: bool = false;
+    fn send() -> bool {
+        false
+    }
 }
 
 impl<T> Otherwise for Is<T> {}
@@ -35,9 +39,9 @@ impl<T> Otherwise for Is<T> {}
 /// The lock of a bus that lends priorities belongs to its thread.
 #[test]
 fn a_lock_does_not_go_to_another_thread() {
-    assert!(Is::<Bus<Null>>::SEND && !Is::<*const u8>::SEND, "it can tell");
-    assert!(!Is::<Locked<'static, Null>>::SEND);
-    assert!(!Is::<HalBus<'static, Null>>::SEND);
+    assert!(Is::<Bus<Null>>::send() && !Is::<*const u8>::send(), "it can tell");
+    assert!(!Is::<Locked<'static, Null>>::send());
+    assert!(!Is::<HalBus<'static, Null>>::send());
 }
 
 /// Runs `body` with a message queued behind a lock that does nothing, of this thread or of another.
