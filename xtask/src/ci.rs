@@ -230,7 +230,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step::building("msrv", "the oldest compiler promised builds it", msrv),
     Step::building("docs", "documentation without warnings", docs),
     Step::building("loom", "bus word, tables and command queue under a model checker", loom),
-    Step::building("shuttle", "the bus under a million random schedules", shuttle),
+    Step::building("shuttle", "the bus under two million random schedules", shuttle),
     Step::building("miri", "the tests of the core and of the page tables under Miri", miri),
 ];
 

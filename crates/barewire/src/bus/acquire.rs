@@ -190,14 +190,14 @@ impl<C: Controller + ?Sized> Bus<C> {
         self.wait_settled(node, panics)
     }
 
-    /// Waits until a node is settled whose owner is present.
-    pub(super) fn wait_settled(&self, node: &Node, panics: &mut Panics) -> Stage {
+    /// Waits until a node is settled whose owner is present, and that goes with this call: if a hook
+    /// of the platform panics, it is taken out before the panic goes on.
+    fn wait_settled(&self, node: &Node, panics: &mut Panics) -> Stage {
         loop {
             match contain(|| self.wait(node, panics)) {
                 Ok(stage) => return stage,
                 Err(payload) => panics.add(payload),
             }
-            // A hook of the platform panicked. What waits is taken back, and the panic goes on.
             if node.set_cancelled() == Stage::Queued {
                 self.tend(node, panics);
             }
@@ -243,11 +243,19 @@ impl<C: Controller + ?Sized> Bus<C> {
         }
         let mut panics = Panics::none();
         if self.pump == Pump::Worker {
-            panics.insist(|| self.ring());
+            self.ring_quietly(&mut panics);
         } else {
             self.pump_quietly(Some(node), &mut panics);
         }
-        self.wait_settled(node, &mut panics);
+        if let Err(payload) = contain(|| self.wait(node, &mut panics)) {
+            panics.add(payload);
+            // The message stays submitted. What its owner was given meanwhile is passed on.
+            while node.set_absent() == Stage::Serve {
+                node.accept_bus();
+                // SAFETY: we were handed the bus.
+                unsafe { self.held() }.serve(SERVE_MAX, None, &mut panics);
+            }
+        }
         panics.raise();
         Ok(())
     }
@@ -358,7 +366,7 @@ impl<'b, C: Controller + ?Sized> Held<'b, C> {
         let (release, relaxed) = (Ordering::Release, Ordering::Relaxed);
         let went = bus.word.compare_exchange(HOLDER, left, release, relaxed).is_ok();
         if went && !empty && bus.pump == Pump::Worker {
-            panics.insist(|| bus.ring());
+            bus.ring_quietly(panics);
         }
         went
     }

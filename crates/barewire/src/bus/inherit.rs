@@ -282,7 +282,7 @@ impl<C: Controller + ?Sized> Held<'_, C> {
             bus.release_wire(inheritance);
             if !bus.is_empty_inherited() && bus.wake_turns(inheritance, panics) > 0 {
                 match bus.pump {
-                    Pump::Worker => panics.insist(|| bus.ring()),
+                    Pump::Worker => bus.ring_quietly(panics),
                     _ => {
                         bus.serve_inherited(inheritance, panics);
                     }

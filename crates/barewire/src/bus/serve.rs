@@ -249,7 +249,7 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
         if self.bus.pump == Pump::Worker {
             self.step_aside();
             self.right = Right::Gone;
-            self.panics.insist(|| self.bus.ring());
+            self.bus.ring_quietly(self.panics);
             return true;
         }
         self.budget = self.served + SERVE_MAX;
@@ -337,6 +337,11 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
     /// Settles the message whose running panicked.
     pub(super) fn settle_left(&mut self) {
         if let Some(entry) = self.entry.take() {
+            if self.bus.pump == Pump::Interrupt {
+                // Begun, perhaps, and not to be gone on with.
+                let mut wire = self.wire();
+                self.panics.contain(|| wire.controller_mut().reclaim());
+            }
             self.wake(entry.settle_done());
         }
     }

@@ -8,6 +8,7 @@
 
 use super::Bus;
 use super::atomic::Ordering;
+use super::panics::Panics;
 use super::word::{BACKLOG, INHERITS, TENDED, is_free, pushed, tags};
 use crate::controller::Controller;
 
@@ -19,17 +20,17 @@ const RING: u32 = 2;
 impl<C: ?Sized> Bus<C> {
     /// Wakes the worker, to look at the queue or at its `stop`.
     pub fn ring(&self) {
-        let mut seen = self.bell.load(Ordering::Relaxed);
-        loop {
-            let rung = (seen & !SLEEPS).wrapping_add(RING);
-            match self.bell.compare_exchange_weak(seen, rung, Ordering::Release, Ordering::Relaxed)
-            {
-                Ok(_) => break,
-                Err(now) => seen = now,
-            }
-        }
-        if seen & SLEEPS != 0 {
-            self.platform.wake(&self.bell);
+        let mut panics = Panics::none();
+        self.ring_quietly(&mut panics);
+        panics.raise();
+    }
+
+    /// The same, its panics kept for later.
+    pub(super) fn ring_quietly(&self, panics: &mut Panics) {
+        let ring = |seen: u32| Some((seen & !SLEEPS).wrapping_add(RING));
+        let rung = self.bell.fetch_update(Ordering::Release, Ordering::Relaxed, ring);
+        if rung.is_ok_and(|seen| seen & SLEEPS != 0) {
+            panics.insist(|| self.platform.wake(&self.bell));
         }
     }
 

@@ -38,7 +38,7 @@ use shuttle::scheduler::{DataSource, RandomDataSource, Schedule, Scheduler, Task
 use shuttle::thread::{self, JoinHandle};
 use shuttle::{Config, MaxSteps, Runner};
 
-/// No schedule of a correct bus is nearly as long: they have some 300 steps, and few more than
+/// No schedule of a correct bus is nearly as long: they have 200 to 400 steps, and at most some
 /// 2,000.
 const MAX_STEPS: usize = 20_000;
 /// How often in a row a handler may find nothing to do.
