@@ -24,8 +24,7 @@ use super::panics::{Panics, contain};
 use super::serve::SERVE_MAX;
 use super::statistics::Path;
 use super::word::{
-    BACKLOG, HELD, HOLDER, IDLE, LOCK, SWEEP, TENDED, is_free, pushed, tagged, tags, tended,
-    untagged,
+    HELD, HOLDER, IDLE, LOCK, SWEEP, TENDED, is_free, pushed, tagged, tags, tended, untagged,
 };
 use crate::controller::{Controller, Program};
 use crate::spi::{Error, MessageError, Transfer};
@@ -242,7 +241,9 @@ impl<C: Controller + ?Sized> Bus<C> {
             return Ok(());
         }
         let mut panics = Panics::none();
-        if self.pump == Pump::Worker {
+        let worker = self.worker.load(Ordering::Relaxed);
+        // The worker itself may wait, in a task that it polls in a waker.
+        if self.pump == Pump::Worker && (worker == 0 || worker != self.context()) {
             self.ring_quietly(&mut panics);
         } else {
             self.pump_quietly(Some(node), &mut panics);
@@ -293,7 +294,7 @@ impl<C: Controller + ?Sized> Bus<C> {
             let now = held.tended().gather(panics);
             let called = pushed(now) != pushed(seen) || tags(now) & SWEEP != 0;
             held.tended().sweep(panics);
-            if called || !held.try_leave(panics) {
+            if called || !held.tended().try_leave(panics) {
                 held.serve(SERVE_MAX, Some(node), panics);
             } else {
                 held.pass_on();
@@ -309,25 +310,17 @@ impl<C: Controller + ?Sized> Bus<C> {
         }
     }
 
-    /// Acquires a bus that nobody has and that is not idle.
-    pub(super) fn acquire_left(&self) -> Option<Held<'_, C>> {
-        let left = |seen| (seen != IDLE && is_free(seen)).then(|| tended(seen, HELD));
-        let seen = self.word.fetch_update(Ordering::Acquire, Ordering::Relaxed, left).ok();
-        // SAFETY: nobody had the bus, and we acquired it.
-        seen.map(|_| unsafe { self.held() })
-    }
-
-    /// Acquires the bus again that its holder left for a moment. `None` if nothing is queued, or if
-    /// somebody else has it: a tender is told to look again, and so does not leave what is queued to
+    /// Acquires a bus that nobody has, to serve what is queued. `None` if nothing is, or if somebody
+    /// else has the bus: a tender is told to look again, and so does not leave what is queued to
     /// nobody, and a lock serves the queue when it is dropped.
-    pub(super) fn acquire_again(&self) -> Option<Held<'_, C>> {
-        let again = |seen| match tags(seen) & (HELD | TENDED) {
+    pub(super) fn acquire_left(&self) -> Option<Held<'_, C>> {
+        let left = |seen| match tags(seen) & (HELD | TENDED) {
             0 if seen == IDLE => None,
             0 => Some(tended(seen, HELD)),
             HELD => None,
             _ => Some(tagged(seen, SWEEP)),
         };
-        let seen = self.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, again).ok()?;
+        let seen = self.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, left).ok()?;
         // SAFETY: nobody had the bus, and we acquired it.
         is_free(seen).then(|| unsafe { self.held() })
     }
@@ -355,20 +348,6 @@ impl<'b, C: Controller + ?Sized> Held<'b, C> {
     pub(super) fn tended(&mut self) -> Tended<'_, C> {
         // SAFETY: ours, and borrowed.
         unsafe { self.bus().tended() }
-    }
-
-    /// Leaves the bus to nobody, with what is queued. Whether that went: not if something was pushed
-    /// since the queue was gathered. Then the bus is not ours any more.
-    fn try_leave(&mut self, panics: &mut Panics) -> bool {
-        let bus = self.bus();
-        let empty = self.tended().queue(|queue| queue.is_empty());
-        let left = if empty { IDLE } else { tagged(IDLE, BACKLOG) };
-        let (release, relaxed) = (Ordering::Release, Ordering::Relaxed);
-        let went = bus.word.compare_exchange(HOLDER, left, release, relaxed).is_ok();
-        if went && !empty && bus.pump == Pump::Worker {
-            bus.ring_quietly(panics);
-        }
-        went
     }
 
     /// Keeps the wire and lets go of the queue.

@@ -22,21 +22,24 @@
 //!    wire free it serves the queue itself. So no submitted message is missed.
 //! 2. Acquiring a word is an acquire, releasing it a release.
 //! 3. The one who serves says so in the bus word, and stops by a compare-and-swap that fails if
-//!    anything was pushed: whoever finds the queue served need not wait for that.
+//!    anything was pushed or is queued: whoever finds the queue served need not wait for that.
+//! 4. While a thread has the queue the word says that there may be messages and turns in it.
 //!
 //! # Safety
 //! The owner of `wire_owner` has the wire, the owner of `queue_owner` has the queue.
 #![allow(unsafe_code, reason = "the owners of two words are made the holder and the tender")]
 
+use core::task::Waker;
+
 use super::Bus;
 use super::atomic::{AtomicU32, Ordering};
 use super::lock::{Held, Pump};
-use super::node::{Entry, Node, Task};
+use super::node::{Entry, Node, Task, Wakeup};
 use super::panics::{Panics, contain};
 use super::platform::{Inheritance, WAITERS};
 use super::queue::Queue;
-use super::serve::{Right, Server};
-use super::word::{BACKLOG, TENDED, pushed, tagged, tags, untagged};
+use super::serve::Server;
+use super::word::{BACKLOG, TENDED, TURNS, pushed, tagged, tags, untagged};
 use crate::controller::Controller;
 
 fn try_own(word: &AtomicU32, inheritance: &dyn Inheritance) -> bool {
@@ -94,11 +97,14 @@ impl<C: Controller + ?Sized> Bus<C> {
         // SAFETY: module, Safety.
         let mut tended = unsafe { self.tended() };
         let _ = tended.gather(panics);
-        let (value, empty) = tended.queue(|queue| (f(queue), queue.is_empty()));
-        if empty {
-            let tell = |seen| Some(untagged(seen, BACKLOG));
-            let _ = self.word.fetch_update(Ordering::Release, Ordering::Relaxed, tell);
-        }
+        let (value, turns, messages) = tended.queue(|queue| {
+            let value = f(queue);
+            (value, queue.count(Task::is_turn), queue.count(|task| !task.is_turn()))
+        });
+        // Gathering said both. (Ordering 4.)
+        let none = if turns == 0 { TURNS } else { 0 } | if messages == 0 { BACKLOG } else { 0 };
+        let tell = |seen| Some(untagged(seen, none));
+        let _ = self.word.fetch_update(Ordering::Release, Ordering::Relaxed, tell);
         disown(&self.queue_owner, inheritance);
         value
     }
@@ -117,7 +123,7 @@ impl<C: Controller + ?Sized> Bus<C> {
     /// Whether nothing was pushed and the queue is empty.
     fn is_empty_inherited(&self) -> bool {
         let word = self.word.load(Ordering::Acquire);
-        pushed(word).is_null() && tags(word) & BACKLOG == 0
+        pushed(word).is_null() && tags(word) & (BACKLOG | TURNS) == 0
     }
 
     /// Acquires the bus if it is free and nothing waits, which may be the caller's own.
@@ -169,7 +175,9 @@ impl<C: Controller + ?Sized> Bus<C> {
         for _ in 0..count {
             let own = |queue: &mut Queue| queue.take_if(|_, task| is_own(task));
             let Some(entry) = self.with_queue(inheritance, panics, own) else { break };
-            if !self.run_inherited(held, entry, panics) {
+            if let Some(waker) = self.run_inherited(held, entry, panics) {
+                self.release_wire(inheritance);
+                panics.contain(|| waker.wake());
                 own_word(&self.wire_owner, inheritance);
             }
             // SAFETY: it is still ours, or again.
@@ -178,14 +186,14 @@ impl<C: Controller + ?Sized> Bus<C> {
         held
     }
 
-    /// Runs one message. Whether the wire is still ours: it was released if a waker was called.
-    fn run_inherited(&self, held: Held<'_, C>, entry: Entry, panics: &mut Panics) -> bool {
+    /// Runs one message, and keeps the wire. Returns whom to wake when that is released.
+    fn run_inherited(&self, held: Held<'_, C>, entry: Entry, panics: &mut Panics) -> Option<Waker> {
         let mut server = Server::new(held, 0, None, panics);
         if let Err(payload) = contain(|| server.run_or_remove(entry)) {
             server.panics.add(payload);
             server.settle_left();
         }
-        server.right == Right::Holds
+        server.waker
     }
 
     /// Takes a cancelled node out of the queue, if it is there.
@@ -210,50 +218,53 @@ impl<C: Controller + ?Sized> Bus<C> {
         inheritance: &dyn Inheritance,
         panics: &mut Panics,
     ) -> usize {
-        let begin = |seen| (tags(seen) & TENDED == 0).then(|| tagged(seen, TENDED));
-        if self.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, begin).is_err() {
-            return 0;
-        }
+        let begin = |seen| {
+            let left = !pushed(seen).is_null() || tags(seen) & BACKLOG != 0;
+            (left && tags(seen) & TENDED == 0).then(|| tagged(seen, TENDED))
+        };
+        let end = |seen| Some(untagged(seen, TENDED));
         let mut served = 0;
-        loop {
-            match contain(|| self.serve_one(inheritance, panics)) {
-                Ok(Some(ran)) => served += usize::from(ran),
-                Ok(None) => return served,
+        while self.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, begin).is_ok() {
+            let ran = contain(|| self.serve_one(inheritance, panics));
+            // Before a waker is called: a task that is polled there may have to serve.
+            let _ = self.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, end);
+            match ran {
+                Ok(None) => {}
+                Ok(Some(waker)) => {
+                    served += 1;
+                    panics.contain(|| waker.map(Waker::wake));
+                    self.wake_turns(inheritance, panics);
+                }
                 Err(payload) => {
                     // The platform's: the queue is left to whoever comes next.
                     panics.add(payload);
-                    let stop = |seen| Some(untagged(seen, TENDED));
-                    let _ = self.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, stop);
                     return served;
                 }
             }
         }
+        served
     }
 
-    /// Runs the next message, if any: whether it did. `None` when there was nothing left, and the
-    /// caller does not serve any longer.
-    fn serve_one(&self, inheritance: &dyn Inheritance, panics: &mut Panics) -> Option<bool> {
+    /// Runs the next message, if any. Returns whom to wake.
+    fn serve_one(
+        &self,
+        inheritance: &dyn Inheritance,
+        panics: &mut Panics,
+    ) -> Option<Option<Waker>> {
         let messages = |queue: &mut Queue| queue.count(|task| !task.is_turn());
         if self.with_queue(inheritance, panics, messages) == 0 {
-            let stop = |seen| pushed(seen).is_null().then(|| untagged(seen, TENDED));
-            let stopped = self.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, stop);
-            return stopped.is_err().then_some(false);
+            return None;
         }
         let held = self.acquire_wire(inheritance);
-        let entry = self.with_queue(inheritance, panics, take_next_message);
-        let ran = entry.is_some();
-        let keeps = match entry {
+        let waker = match self.with_queue(inheritance, panics, take_next_message) {
             Some(entry) => self.run_inherited(held, entry, panics),
             None => {
                 held.pass_on();
-                true
+                None
             }
         };
-        if keeps {
-            self.release_wire(inheritance);
-        }
-        self.wake_turns(inheritance, panics);
-        Some(ran)
+        self.release_wire(inheritance);
+        Some(waker)
     }
 
     /// Wakes the futures that found the wire owned: all that are queued now, and each outside any
@@ -265,9 +276,9 @@ impl<C: Controller + ?Sized> Bus<C> {
         for _ in 0..turns {
             let turn = |queue: &mut Queue| queue.take_if(|_, task| task.is_turn());
             let Some(entry) = self.with_queue(inheritance, panics, turn) else { break };
-            if let Some(waker) = entry.settle_removed().and_then(|wakeup| wakeup.waker) {
-                panics.contain(|| waker.wake());
-            }
+            let Some(Wakeup { sleeper, waker }) = entry.settle_removed() else { continue };
+            self.wake_sleeper(sleeper, panics);
+            panics.contain(|| waker.map(Waker::wake));
         }
         messages
     }

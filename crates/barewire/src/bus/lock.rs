@@ -59,6 +59,8 @@ pub struct Bus<C: ?Sized> {
     /// The context of the lock, or of the callback, that has the bus; 0 if there is none, or it is
     /// not known.
     user: AtomicUsize,
+    /// The worker's context; 0 if there is none, or it is not known.
+    pub(super) worker: AtomicUsize,
     /// Rung for the worker; odd while it sleeps.
     pub(super) bell: AtomicU32,
     /// With [inheritance](super::inherit): who has the wire.
@@ -99,6 +101,7 @@ macro_rules! bus {
             pump: Pump::Caller,
             contexts: $contexts,
             user: AtomicUsize::new(0),
+            worker: AtomicUsize::new(0),
             bell: AtomicU32::new(0),
             wire_owner: AtomicU32::new(0),
             queue_owner: AtomicU32::new(0),

@@ -20,6 +20,8 @@
 //! the outcome it has, which is [`Error::Aborted`] until its message has run.
 #![allow(unsafe_code, reason = "a server has the wire, the queue and an entry in turn")]
 
+use core::task::Waker;
+
 use super::Bus;
 use super::atomic::{AtomicU32, Ordering};
 use super::lock::{Held, Pump, Tended, Wire};
@@ -28,7 +30,8 @@ use super::panics::{Panics, contain};
 use super::queue::Queue;
 use super::queued::{Callback, Completed, Then};
 use super::word::{
-    BACKLOG, HELD, IDLE, INHERITS, RIGHTS, SWEEP, TENDED, pushed, tagged, tags, untagged,
+    BACKLOG, HELD, HOLDER, IDLE, INHERITS, RIGHTS, SWEEP, TENDED, TURNS, pushed, tagged, tags,
+    untagged,
 };
 use crate::controller::{Controller, Unfinished};
 #[cfg(doc)]
@@ -43,11 +46,9 @@ impl<'b, C: Controller + ?Sized> Tended<'b, C> {
     #[cold]
     pub(super) fn gather(&mut self, panics: &mut Panics) -> *mut Node {
         let keep = |seen| {
-            // With inheritance others look at the word meanwhile: what is queued stays said.
-            let stays = if tags(seen) & INHERITS != 0 { RIGHTS | BACKLOG } else { RIGHTS };
-            let queued = stays != RIGHTS && !pushed(seen).is_null();
-            let backlog = if queued { BACKLOG } else { 0 };
-            Some(tagged(IDLE, tags(seen) & stays | backlog))
+            // With inheritance others look at the word meanwhile: what may be queued is said.
+            let said = if tags(seen) & INHERITS != 0 { BACKLOG | TURNS } else { 0 };
+            Some(tagged(IDLE, tags(seen) & RIGHTS | said))
         };
         let (Ok(seen) | Err(seen)) =
             self.bus.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, keep);
@@ -96,6 +97,19 @@ impl<'b, C: Controller + ?Sized> Tended<'b, C> {
         }
     }
 
+    /// Leaves the bus to nobody, with what is queued. Whether that went: not if something was pushed
+    /// since the queue was gathered. Then the bus is not the holder's any more.
+    pub(super) fn try_leave(&mut self, panics: &mut Panics) -> bool {
+        let empty = self.queue(|queue| queue.is_empty());
+        let left = if empty { IDLE } else { tagged(IDLE, BACKLOG) };
+        let (release, relaxed) = (Ordering::Release, Ordering::Relaxed);
+        let went = self.bus.word.compare_exchange(HOLDER, left, release, relaxed).is_ok();
+        if went && !empty && self.bus.pump == Pump::Worker {
+            self.bus.ring_quietly(panics);
+        }
+        went
+    }
+
     /// Lets go of the queue beside a lock. `Some` if the lock was dropped meanwhile, which leaves
     /// the bus to the tender.
     pub(super) fn release(mut self, panics: &mut Panics) -> Option<Held<'b, C>> {
@@ -130,6 +144,8 @@ pub(super) struct Server<'b, 'p, C: Controller + ?Sized> {
     budget: usize,
     /// The server's own node in the queue.
     own: Option<&'p Node>,
+    /// With inheritance: who is to be woken.
+    pub(super) waker: Option<Waker>,
     pub(super) panics: &'p mut Panics,
 }
 
@@ -180,7 +196,8 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
     ) -> Self {
         let bus = held.bus();
         held.pass_on();
-        Self { bus, right: Right::Holds, entry: None, served: 0, budget, own, panics }
+        let (right, entry, waker) = (Right::Holds, None, None);
+        Self { bus, right, entry, served: 0, budget, own, waker, panics }
     }
 
     pub(super) fn wire(&mut self) -> Wire<'b, C> {
@@ -198,6 +215,7 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
         while let Err(payload) = contain(|| self.serve_on()) {
             self.panics.add(payload);
         }
+        self.own.map(Node::set_present);
     }
 
     fn serve_on(&mut self) {
@@ -223,7 +241,8 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
     /// Whether the server is the holder, or can be again.
     fn has_bus(&mut self) -> bool {
         if self.right == Right::Aside {
-            let again = self.bus.acquire_again().map(Held::pass_on);
+            self.own.map(Node::set_present);
+            let again = self.bus.acquire_left().map(Held::pass_on);
             self.right = if again.is_some() { Right::Holds } else { Right::Gone };
         }
         self.right == Right::Holds
@@ -238,6 +257,20 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
         if empty || (urgent && self.served < self.budget + SERVE_MAX) {
             return false;
         }
+        if self.hand_over() {
+            return true;
+        }
+        if self.bus.pump == Pump::Worker {
+            self.step_aside();
+            self.right = Right::Gone;
+            return true;
+        }
+        self.budget = self.served + SERVE_MAX;
+        false
+    }
+
+    /// Hands the bus to an owner that is present in the queue, if there is one.
+    fn hand_over(&mut self) -> bool {
         while let Some(node) = self.tended().queue(|queue| queue.first_present()) {
             // SAFETY: it is queued, and from a success on we touch nothing of the bus.
             if let Some(sleeper) = unsafe { Node::hand_over(node) } {
@@ -246,14 +279,20 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
                 return true;
             }
         }
-        if self.bus.pump == Pump::Worker {
-            self.step_aside();
-            self.right = Right::Gone;
-            self.bus.ring_quietly(self.panics);
-            return true;
-        }
-        self.budget = self.served + SERVE_MAX;
         false
+    }
+
+    /// Releases the bus for a moment, whatever is queued; but leaves no thread waiting for that.
+    /// Nor can the bus be given to the server meanwhile, whoever gets it, nested in a waker.
+    fn step_aside(&mut self) {
+        self.own.map(Node::set_absent);
+        while self.right == Right::Holds && !self.hand_over() {
+            if self.tended().try_leave(self.panics) {
+                self.right = Right::Aside;
+            } else {
+                self.tended().gather(self.panics);
+            }
+        }
     }
 
     /// Sees to one node, which is out of the queue.
@@ -356,26 +395,12 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
     #[cold]
     fn wake_somebody(&mut self, Wakeup { sleeper, waker }: Wakeup) {
         self.bus.wake_sleeper(sleeper, self.panics);
-        if let Some(waker) = waker {
-            // Whoever gets the bus meanwhile, nested in the waker, cannot give it to us.
-            self.own.map(Node::set_absent);
+        if self.bus.platform.inheritance().is_some() {
+            // To be called by whoever releases the wire.
+            self.waker = waker;
+        } else if let Some(waker) = waker {
             self.step_aside();
             self.panics.contain(|| waker.wake());
-            self.own.map(Node::set_present);
-        }
-    }
-
-    /// Releases the bus for a moment, whatever is queued. (Module, User code.)
-    fn step_aside(&mut self) {
-        if self.right == Right::Holds {
-            self.right = Right::Aside;
-            match self.bus.platform.inheritance() {
-                Some(inheritance) => self.bus.release_wire(inheritance),
-                None => {
-                    // The wire is ours, so it does not come to us by this.
-                    self.tended().clear(HELD | TENDED, self.panics);
-                }
-            }
         }
     }
 }

@@ -63,6 +63,8 @@ pub(super) const TENDED: usize = 2;
 pub(super) const BACKLOG: usize = 4;
 /// Tag: somebody wants a node out of the queue.
 pub(super) const SWEEP: usize = 8;
+/// With inheritance the same tag: turns are queued, and [`BACKLOG`] says that messages are.
+pub(super) const TURNS: usize = SWEEP;
 /// Tag, always set: wire and queue are guarded by other words.
 pub(super) const INHERITS: usize = 16;
 /// The tags that pushing and gathering leave as they are.

@@ -49,6 +49,7 @@ impl<C: Controller + ?Sized> Bus<C> {
     ///
     /// Returns how many messages it ran.
     pub fn serve(&self, stop: &core::sync::atomic::AtomicBool) -> u64 {
+        self.worker.store(self.context(), core::sync::atomic::Ordering::Relaxed);
         let mut ran = 0;
         let mut spins = self.platform.spins();
         loop {
