@@ -279,7 +279,10 @@ impl<C: Controller + ?Sized> Future for Transact<'_, '_, '_, C> {
                 panics.raise();
                 panics = Panics::none();
                 if let Some(held) = held {
-                    this.node.set_free();
+                    // With inheritance another thread may be about to settle it: dropping waits.
+                    if this.node.stage() != Stage::Queued {
+                        this.node.set_free();
+                    }
                     return this.run(held);
                 }
             }
