@@ -93,7 +93,6 @@ fn check_all(what: &str, mixes: &[Vec<Vec<Op>>], usual: Option<usize>) {
     let preemptions = bound(usual);
     let mut interleavings = 0;
     for mix in mixes {
-        eprintln!("MIX {mix:?}");
         let threads: Vec<&[Op]> = mix.iter().map(Vec::as_slice).collect();
         interleavings += check(&threads, preemptions);
     }

@@ -114,9 +114,6 @@ impl<C: Controller + ?Sized> Bus<C> {
         priority: u8,
     ) -> Result<usize, MessageError> {
         let inherits = self.platform.inheritance().is_some();
-        if self.is_ours() {
-            return Err(MessageError::refused(Error::WouldDeadlock, 0));
-        }
         let idle = if inherits || priority > 0 { None } else { self.spin_for_idle() };
         let path = if inherits || idle.is_some() { Path::Immediate } else { Path::Waited };
         let mut held = match idle {
@@ -141,6 +138,9 @@ impl<C: Controller + ?Sized> Bus<C> {
         message: &mut [Transfer<'_>],
         priority: u8,
     ) -> Result<usize, MessageError> {
+        if self.is_ours() {
+            return Err(MessageError::refused(Error::WouldDeadlock, 0));
+        }
         // A pointer: no lifetime of it is claimed, and we wait below until it is done with.
         let erased = ptr::slice_from_raw_parts_mut(message.as_mut_ptr().cast(), message.len());
         let (turn, path) = (Task::turn(self.context()), Path::Waited);

@@ -7,6 +7,7 @@
 //! judge's order of giving is the bus's.
 
 use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
 use std::rc::Rc;
 
 use barewire::bus::{Bus, Device, Prepared};
@@ -373,8 +374,12 @@ impl<'f> Context<'f> {
             }
         }
         if let Some(number) = transact {
-            let future = Box::pin(device.transact(&mut message));
-            futures.push(handed_over(judge, index, number, future));
+            let mut future = Box::pin(device.transact(&mut message));
+            // Given anew by each poll: between two it has no place that others could take.
+            futures.push(Box::pin(poll_fn(move |cx| {
+                judge.borrow_mut().hands_over(index, number);
+                future.as_mut().poll(cx)
+            })));
         }
         let mut results = join(futures, patience);
         drop(message);

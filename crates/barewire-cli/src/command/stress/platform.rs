@@ -2,9 +2,9 @@
 //! few futures.
 //!
 //! # How it works
-//! The bus asks who its caller is only where it was not idle ([`Platform::context`]). So a call
-//! after which the caller was not asked found the bus idle: the judge's own count of
-//! `spi_sync_immediate`.
+//! The bus asks who its caller is where a call was not served at once ([`Platform::context`]), and
+//! once for each callback that its holder calls. So a call in which the caller was asked for
+//! callbacks alone had no place in the queue: the judge's own count of `spi_sync_immediate`.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -90,6 +90,12 @@ impl Platform for Watched {
     fn inheritance(&self) -> Option<&dyn Inheritance> {
         self.inherits.then_some(&SimPlatform::WITH_INHERITANCE)
     }
+}
+
+/// A callback of the stress run was called: the bus asked for its context then.
+pub(super) fn called_back() {
+    let place = SimPlatform.context();
+    ASKED.with(|asked| asked[place].set(asked[place].get() - 1));
 }
 
 /// Runs `call`, and says whether the bus was idle for it.

@@ -9,7 +9,7 @@ use barewire::bus::{Device, Then};
 use barewire::controller::Controller;
 use barewire::spi::MessageError;
 
-use super::platform::Boxed;
+use super::platform::{Boxed, called_back};
 
 /// What a message ends with.
 pub(super) type Ran = Result<usize, MessageError>;
@@ -62,6 +62,7 @@ pub(super) fn slot<'b, C: Controller + ?Sized, const N: usize>(
     let told = calls.clone();
     // Callbacks are there for ever: so are these, a few for each context.
     let callback = Box::leak(Box::new(move |completed: &mut Completed<'_>| {
+        called_back();
         let count = if completed.result().is_ok() { &told.done } else { &told.failed };
         count.fetch_add(1, Ordering::Relaxed);
         Then::Done
