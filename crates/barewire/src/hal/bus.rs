@@ -15,6 +15,11 @@ use crate::spi::{Error, MessageError, Mode, Settings, Transfer};
 /// No chip select moves ([`Mode::NO_CS`]): whoever has it selects the chip, by a pin, say
 /// ([`BankPin`](super::BankPin)), or has none to select.
 ///
+/// It stays with its thread, and that thread must not use a [`HalDevice`](super::HalDevice) of the
+/// same bus meanwhile: its transaction fails with [`Error::WouldDeadlock`], or waits for ever where
+/// the platform does not tell threads apart
+/// ([`Platform::context`](crate::bus::Platform::context), [`Bus::new`](crate::bus::Bus::new)).
+///
 /// Every call returns when its bytes are through and the clock rests, so flushing has nothing to
 /// do. The async methods never wait for anything but the wire, and are done in their first poll.
 pub struct HalBus<'b, C: Controller + ?Sized> {

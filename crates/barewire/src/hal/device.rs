@@ -28,12 +28,13 @@ const FEW: usize = 2;
 /// it stays where it is then, and what is more than one transfer, or has a delay, is refused. Drivers
 /// for `embedded-hal` want a GPIO as chip select.
 ///
-/// As a future it waits for its turn between polls and runs inside one, delays included. Dropped
-/// before, it takes its place in the queue with it, and nothing was clocked.
+/// As a future it waits for its turn between polls and runs inside one, delays included. It holds
+/// nothing until it is polled. Dropping it before removes it from the queue, and nothing was
+/// clocked; that waits at most for the message on the wire.
 ///
-/// Dropping one that waits asks whoever holds the bus to take it out, and waits for that. So it
-/// must not be done by a thread that holds the bus itself, by a lock or a [`HalBus`](super::HalBus).
-/// Another future whose turn has come holds nothing until it is polled.
+/// On a thread that has a [`HalBus`](super::HalBus) or a lock of the same bus a transaction fails
+/// with [`Error::WouldDeadlock`], where the platform tells threads apart
+/// ([`Platform::context`](crate::bus::Platform::context)); else it waits for ever.
 pub struct HalDevice<'b, C: ?Sized, const TRANSFERS: usize = 16> {
     device: Device<'b, C>,
     shape: Shape,
