@@ -349,8 +349,10 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
         if let Some(callback) = entry.with_task(|task| task.callback)
             && self.call_back(&mut entry, callback)
         {
-            // SAFETY: it is queued and in no list; its owner keeps it until it is settled.
-            unsafe { self.bus.push(&*entry.into_node(), false) };
+            // SAFETY: of an entry: it is queued, hence alive, and in no list.
+            let node = unsafe { &*entry.into_node() };
+            // SAFETY: its owner keeps it and its message until it is settled.
+            unsafe { self.bus.push(node, false) };
             return;
         }
         let wakeup = entry.settle_done();
