@@ -382,9 +382,8 @@ fn model_checker(cx: &Context, name: &str, package: &str, which: &[&str]) -> Tas
 }
 
 /// Isolation is off because proptest reads its regression files; few cases, because Miri is some
-/// hundred times slower and looks for undefined behaviour rather than for rare values. It has one
-/// thread whatever the tests have. It would take minutes to write the backtraces of panics that
-/// tests expect.
+/// hundred times slower and looks for undefined behaviour rather than for rare values. It has
+/// one thread whatever the tests have.
 fn miri(cx: &Context) -> Outcome {
     if !tools::has_miri(cx) {
         return cx.lacks("no nightly toolchain with Miri");
@@ -396,7 +395,6 @@ fn miri(cx: &Context) -> Outcome {
         Task::new("cargo", &args)
             .env("MIRIFLAGS", "-Zmiri-disable-isolation")
             .env("PROPTEST_CASES", "8")
-            .env("RUST_BACKTRACE", "0")
     };
     cx.run_tests_beside(&[
         task(&["-p", "barewire"]),
