@@ -3,7 +3,7 @@
 use core::fmt;
 
 use super::Device;
-use super::lock::Wire;
+use super::lock::{Held, Wire};
 use super::statistics::Path;
 use crate::controller::{Controller, Plan};
 #[cfg(doc)]
@@ -43,6 +43,27 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
     /// [`Error::WouldDeadlock`] as [`Device::sync`].
     #[inline]
     pub fn run(&mut self) -> Result<&[u8; N], MessageError> {
+        match self.device.bus().try_acquire_idle() {
+            Some(held) => self.run_held(held),
+            None => self.run_waiting(),
+        }
+    }
+
+    // As `Device::run_planned`, three instructions shorter.
+    #[inline(always)]
+    fn run_held(&mut self, mut held: Held<'_, C>) -> Result<&[u8; N], MessageError> {
+        let mut message = [Transfer::planned(&self.tx, &mut self.rx, self.plan)];
+        let ran = held.run_prepared(self.device.program(), &mut message, Path::Immediate);
+        held.release_for(|| self.device.priority());
+        match ran {
+            Ok(_) => Ok(&self.rx),
+            Err(unfinished) => Err(unfinished.explain(&message)),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn run_waiting(&mut self) -> Result<&[u8; N], MessageError> {
         let mut message = [Transfer::planned(&self.tx, &mut self.rx, self.plan)];
         self.device.run_planned(&mut message)?;
         Ok(&self.rx)
