@@ -110,7 +110,7 @@ pub(super) fn bucket(len: usize) -> usize {
 /// A counter that one thread at a time writes and any may read under the sequence number.
 ///
 /// Two words, since not every processor has 64-bit atomics.
-struct Counter {
+pub(super) struct Counter {
     low: AtomicUsize,
     #[cfg(not(target_pointer_width = "64"))]
     high: AtomicUsize,
@@ -126,7 +126,7 @@ impl Counter {
     }
 
     #[inline]
-    fn add(&self, more: usize) {
+    pub(super) fn add(&self, more: usize) {
         let low = self.low.load(Ordering::Relaxed);
         #[cfg(not(target_pointer_width = "64"))]
         if low.checked_add(more).is_none() {
@@ -191,7 +191,7 @@ impl Counters {
 
     /// Has `count` change one copy, then the other.
     #[inline]
-    fn in_both(&self, count: impl Fn(&[Counter; COUNTERS])) {
+    pub(super) fn in_both(&self, count: impl Fn(&[Counter; COUNTERS])) {
         let [first, second] = &self.copies;
         let sequence = self.sequence.load(Ordering::Relaxed);
         self.sequence.store(sequence.wrapping_add(1), Ordering::Release);
@@ -231,7 +231,7 @@ impl Counters {
     }
 }
 
-fn count_in(
+pub(super) fn count_in(
     counters: &[Counter; COUNTERS],
     path: Path,
     program: &Program,

@@ -1,15 +1,19 @@
 //! What is counted is what was on the wire, and is read whole.
 
+use std::cell::RefCell;
 use std::pin::pin;
 use std::string::ToString;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::vec::Vec;
 
 use super::park::{Park, ParkInheriting};
 use super::{SETTINGS, wired};
+use crate::bus::atomic::AtomicU32;
 use crate::bus::platform::Spin;
-use crate::bus::statistics::bucket;
+use crate::bus::statistics::{Counters, Path, bucket, count_in};
 use crate::bus::{Platform, Statistics};
-use crate::controller::Stopped;
+use crate::controller::null::Null;
+use crate::controller::{Controller, Stopped};
 use crate::spi::Transfer;
 
 #[test]
@@ -99,6 +103,26 @@ fn a_reader_never_sees_half_a_message() {
         }
     });
     assert_eq!(bus.statistics().messages, rounds);
+}
+
+#[test]
+fn a_reader_that_interrupts_a_count_waits_for_nobody_and_sees_a_whole_message_or_none() {
+    let counters = Counters::with(AtomicU32::new(0));
+    let (program, _) = Null::new().configure(&SETTINGS).expect("opens");
+    let message = [Transfer::write(&[1; 3]), Transfer::write(&[2])];
+    let seen = RefCell::new(Vec::new());
+    for _ in 0..2 {
+        // As an interrupt would, in the middle of either copy's change.
+        counters.in_both(|copy| {
+            copy[0].add(1);
+            seen.borrow_mut().push(counters.read());
+            copy[0].add(usize::MAX);
+            count_in(copy, Path::Immediate, &program, &message, Ok(4));
+        });
+    }
+    let messages: Vec<_> = seen.borrow().iter().map(|seen| seen.messages).collect();
+    assert_eq!(messages, [0, 1, 1, 2], "the copy that is not being changed");
+    assert!(seen.borrow().iter().all(|seen| seen.bytes == 4 * seen.messages));
 }
 
 #[test]
