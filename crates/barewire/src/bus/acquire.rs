@@ -127,7 +127,11 @@ impl<C: Controller + ?Sized> Bus<C> {
             true => Ok(()),
             false => held.controller().plan(program, message),
         };
-        let ran = ran.map(|()| held.run(program, message, path));
+        let ran = ran.map(|()| match self.pump {
+            // The block's interrupt is the handler's, which knows of flights alone.
+            Pump::Interrupt => held.run_polled(program, message, path),
+            _ => held.run(program, message, path),
+        });
         held.release();
         ran?.map_err(|unfinished| unfinished.explain(message))
     }
