@@ -52,6 +52,29 @@ impl<C: ?Sized> Bus<C> {
 }
 
 impl<C: Controller + ?Sized> Bus<C> {
+    /// Pushes the node of an owner that is present, and serves the queue if nobody has the bus.
+    ///
+    /// # Safety
+    /// As [`Bus::push`].
+    pub(super) unsafe fn push_and_serve(&self, node: &Node, panics: &mut Panics) {
+        node.set_queued_present();
+        // SAFETY: the caller's promise.
+        if unsafe { self.push(node, true) } {
+            // SAFETY: the push acquired the bus.
+            unsafe { self.held() }.serve(SERVE_MAX, Some(node), panics);
+        }
+    }
+
+    /// Serves the queue for an owner that was handed the bus ([`Stage::Serve`]).
+    ///
+    /// # Safety
+    /// `node` is the caller's, and so is the bus.
+    pub(super) unsafe fn accept(&self, node: &Node, panics: &mut Panics) {
+        node.accept_bus();
+        // SAFETY: the caller's promise.
+        unsafe { self.held() }.serve(SERVE_MAX, Some(node), panics);
+    }
+
     /// Acquires the bus if it is free and no message waits.
     #[inline]
     pub(super) fn try_acquire(&self) -> Option<Held<'_, C>> {
@@ -184,12 +207,8 @@ impl<C: Controller + ?Sized> Bus<C> {
 
     /// Pushes a waiting thread's node, and waits until it is settled.
     fn push_and_wait(&self, node: &Node, panics: &mut Panics) -> Stage {
-        node.set_queued_present();
         // SAFETY: we wait below until it is settled.
-        if unsafe { self.push(node, true) } {
-            // SAFETY: the push acquired the bus.
-            unsafe { self.held() }.serve(SERVE_MAX, Some(node), panics);
-        }
+        unsafe { self.push_and_serve(node, panics) };
         self.wait_settled(node, panics)
     }
 
@@ -213,9 +232,8 @@ impl<C: Controller + ?Sized> Bus<C> {
             match node.stage() {
                 Stage::Queued => {}
                 Stage::Serve => {
-                    node.accept_bus();
                     // SAFETY: we were handed the bus.
-                    unsafe { self.held() }.serve(SERVE_MAX, Some(node), panics);
+                    unsafe { self.accept(node, panics) };
                     continue;
                 }
                 settled => return settled,
@@ -256,9 +274,8 @@ impl<C: Controller + ?Sized> Bus<C> {
             panics.add(payload);
             // The message stays submitted. What its owner was given meanwhile is passed on.
             while node.set_absent() == Stage::Serve {
-                node.accept_bus();
                 // SAFETY: we were handed the bus.
-                unsafe { self.held() }.serve(SERVE_MAX, None, &mut panics);
+                unsafe { self.accept(node, &mut panics) };
             }
         }
         panics.raise();

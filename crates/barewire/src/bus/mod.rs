@@ -49,9 +49,9 @@
 //!
 //! | loop | ends because |
 //! |---|---|
-//! | compare-and-swap: `word::update`, `interrupt::update`, `Entry::settle`, `Node::poll`, `Node::hand_over`, `Bus::ring`, `Bus::alert_owner` | lock-free: a round fails only if another thread's succeeded |
+//! | compare-and-swap: `fetch_update` of the bus word, the flight and the bell; `Entry::settle`, `Node::poll`, `Node::hand_over`, `Bus::alert_owner` | lock-free: a round fails only if another thread's succeeded |
 //! | `Counters::read` | lock-free: a round fails only if a message was counted meanwhile |
-//! | `Tended::clear`, `Server::hand_over_in_time` | a round more only after somebody cancelled, or an owner was absent at last |
+//! | `Tended::release`, `Server::hand_over`, `Server::step_aside` | a round more only after somebody pushed or cancelled, or an owner was absent at last |
 //! | `Bus::spin_for_idle` | bounded: 63 relaxes, then a place in the queue |
 //! | `Bus::wait`, `Bus::serve` | bounded: [`Platform::spins`] relaxes, then [`Platform::wait`] |
 //! | `Bus::wait` on a bus of [`Pump::Interrupt`] | while a message flies it attends to that: the controller's deadline bounds it; else as above |

@@ -1,9 +1,10 @@
 //! The platform seam: how a thread that must wait for the bus waits, and who it is.
 //!
 //! # For platform authors
-//! A prepared access, a sync message or a submitted one on a bus that nobody else wants asks its
-//! platform nothing; a lock and a callback ask for the context. A caller that finds the bus taken [relaxes](Platform::relax) up to [`Platform::spins`] times, then sleeps in
-//! [`Platform::wait`] until the thread that finishes its message calls [`Platform::wake`].
+//! A prepared access or a sync message on a bus that nobody else wants asks its platform nothing; a
+//! lock, a submitted message and a callback ask for the context. A caller that finds the bus taken
+//! [relaxes](Platform::relax) up to [`Platform::spins`] times, then sleeps in [`Platform::wait`]
+//! until the thread that finishes its message calls [`Platform::wake`].
 //!
 //! [`Spin`] never sleeps and is what [`Bus::new`](super::Bus::new) uses.
 //!

@@ -79,24 +79,6 @@ impl<'b, C: Controller + ?Sized> Tended<'b, C> {
         !pushed(word).is_null() || tags(word) & SWEEP != 0
     }
 
-    /// Clears `rights` in the word, and says there if the queue is not empty; looks first after
-    /// whoever wants a node out. `None` if the wire has come to us, see [`Tended::release`].
-    fn clear(&mut self, rights: usize, panics: &mut Panics) -> Option<()> {
-        loop {
-            let backlog = if self.queue(|queue| queue.is_empty()) { 0 } else { BACKLOG };
-            let order = Ordering::AcqRel;
-            let cleared = self.bus.word.fetch_update(order, Ordering::Relaxed, |seen| {
-                let may = tags(seen) & SWEEP == 0 && tags(seen) & HELD != 0;
-                may.then(|| tagged(untagged(seen, rights | BACKLOG), backlog))
-            });
-            match cleared {
-                Ok(_) => return Some(()),
-                Err(seen) if tags(seen) & SWEEP == 0 => return None,
-                Err(_) => drop(self.gather(panics)),
-            }
-        }
-    }
-
     /// Leaves the bus to nobody, with what is queued. Whether that went: not if something was pushed
     /// since the queue was gathered. Then the bus is not the holder's any more.
     pub(super) fn try_leave(&mut self, panics: &mut Panics) -> bool {
@@ -110,16 +92,26 @@ impl<'b, C: Controller + ?Sized> Tended<'b, C> {
         went
     }
 
-    /// Lets go of the queue beside a lock. `Some` if the lock was dropped meanwhile, which leaves
-    /// the bus to the tender.
+    /// Lets go of the queue beside a lock, once nobody wants a node out of it. `Some` if the lock was
+    /// dropped meanwhile, which leaves the bus to the tender.
     pub(super) fn release(mut self, panics: &mut Panics) -> Option<Held<'b, C>> {
-        if self.clear(TENDED, panics).is_some() {
-            return None;
+        loop {
+            let backlog = if self.queue(|queue| queue.is_empty()) { 0 } else { BACKLOG };
+            let order = Ordering::AcqRel;
+            let seen = self.bus.word.fetch_update(order, Ordering::Relaxed, |seen| {
+                let released = match tags(seen) & HELD {
+                    0 => tagged(seen, HELD),
+                    _ => tagged(untagged(seen, TENDED | BACKLOG), backlog),
+                };
+                (tags(seen) & SWEEP == 0).then_some(released)
+            });
+            match seen {
+                // SAFETY: the lock is gone, and its wire is ours by this.
+                Ok(seen) if tags(seen) & HELD == 0 => return Some(unsafe { self.bus.held() }),
+                Ok(_) => return None,
+                Err(_) => drop(self.gather(panics)),
+            }
         }
-        let take = |seen| Some(tagged(seen, HELD));
-        let taken = self.bus.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, take);
-        // SAFETY: the lock is gone, and its wire is ours by this.
-        taken.ok().map(|_| unsafe { self.bus.held() })
     }
 }
 

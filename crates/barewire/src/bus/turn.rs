@@ -26,7 +26,6 @@ use super::lock::{Held, Wire};
 use super::node::{Node, Stage, Task};
 use super::panics::Panics;
 use super::platform::Inheritance;
-use super::serve::SERVE_MAX;
 use super::{Bus, Device, Prepared};
 use crate::controller::Controller;
 use crate::spi::{Error, MessageError, Settings, Transfer};
@@ -208,12 +207,8 @@ impl<'b, C: Controller + ?Sized> Transact<'b, '_, '_, C> {
         }
         // A future that was woken in vain is not passed over while it is polled and looks.
         let mut looks = if again { bus.platform.spins() } else { 0 };
-        self.node.set_queued_present();
         // SAFETY: pinned, and dropping it takes the node out.
-        if unsafe { bus.push(&self.node, true) } {
-            // SAFETY: the push acquired the bus.
-            unsafe { bus.held() }.serve(SERVE_MAX, Some(&self.node), panics);
-        }
+        unsafe { bus.push_and_serve(&self.node, panics) };
         loop {
             let stage = match self.node.stage() {
                 Stage::Queued if looks > 0 => {
@@ -227,11 +222,8 @@ impl<'b, C: Controller + ?Sized> Transact<'b, '_, '_, C> {
             match stage {
                 // SAFETY: we were granted the bus.
                 Stage::Granted => return Some(unsafe { bus.held() }),
-                Stage::Serve => {
-                    self.node.accept_bus();
-                    // SAFETY: we were handed the bus.
-                    unsafe { bus.held() }.serve(SERVE_MAX, Some(&self.node), panics);
-                }
+                // SAFETY: we were handed the bus.
+                Stage::Serve => unsafe { bus.accept(&self.node, panics) },
                 _ => return None,
             }
         }
