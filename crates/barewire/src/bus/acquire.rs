@@ -78,16 +78,7 @@ impl<C: Controller + ?Sized> Bus<C> {
     /// Acquires the bus if it is free and no message waits.
     #[inline]
     pub(super) fn try_acquire(&self) -> Option<Held<'_, C>> {
-        match self.try_acquire_idle() {
-            None => self.try_acquire_slowly(),
-            held => held,
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn try_acquire_slowly(&self) -> Option<Held<'_, C>> {
-        self.platform.inheritance().and_then(|inheritance| self.try_acquire_inherited(inheritance))
+        self.try_acquire_idle().or_else(|| self.inheriting()?.try_acquire())
     }
 
     /// Acquires the bus, waiting for it.
@@ -109,8 +100,8 @@ impl<C: Controller + ?Sized> Bus<C> {
             return Err(Error::WouldDeadlock);
         }
         let mut panics = Panics::none();
-        let held = if let Some(inheritance) = self.platform.inheritance() {
-            Some(self.acquire_inherited(inheritance, &mut panics))
+        let held = if let Some(inheriting) = self.inheriting() {
+            Some(inheriting.acquire(&mut panics))
         } else {
             let node = Node::new(Task { priority, ..Task::turn(self.context()) });
             let mut stage = Stage::Removed;
@@ -148,12 +139,12 @@ impl<C: Controller + ?Sized> Bus<C> {
         };
         let ran = match planned {
             true => Ok(()),
-            false => held.controller().plan(program, message),
+            false => held.wire.controller().plan(program, message),
         };
         let ran = ran.map(|()| match self.pump {
             // The block's interrupt is the handler's, which knows of flights alone.
-            Pump::Interrupt => held.run_polled(program, message, path),
-            _ => held.run(program, message, path),
+            Pump::Interrupt => held.wire.run_polled(program, message, path),
+            _ => held.wire.run(program, message, path),
         });
         held.release();
         ran?.map_err(|unfinished| unfinished.explain(message))
@@ -293,9 +284,8 @@ impl<C: Controller + ?Sized> Bus<C> {
 
     /// Gets a cancelled node out of the queue, or has whoever tends the queue do so.
     fn tend(&self, node: &Node, panics: &mut Panics) {
-        if let Some(inheritance) = self.platform.inheritance() {
-            self.take_out_inherited(inheritance, node, panics);
-            return;
+        if let Some(inheriting) = self.inheriting() {
+            return inheriting.take_out(node, panics);
         }
         let tend = |seen| {
             Some(match tags(seen) & (HELD | TENDED) {
@@ -356,8 +346,8 @@ impl<C: Controller + ?Sized> Bus<C> {
 
     /// The same, its panics kept for later.
     fn pump_quietly(&self, own: Option<&Node>, panics: &mut Panics) -> usize {
-        if let Some(inheritance) = self.platform.inheritance() {
-            return self.serve_inherited(inheritance, panics);
+        if let Some(inheriting) = self.inheriting() {
+            return inheriting.serve(panics);
         }
         self.acquire_left().map_or(0, |held| held.serve(SERVE_MAX, own, panics))
     }
@@ -368,12 +358,12 @@ impl<'b, C: Controller + ?Sized> Held<'b, C> {
     #[inline]
     pub(super) fn tended(&mut self) -> Tended<'_, C> {
         // SAFETY: ours, and borrowed.
-        unsafe { self.bus().tended() }
+        unsafe { self.wire.bus.tended() }
     }
 
     /// Keeps the wire and lets go of the queue.
     pub(super) fn park(mut self, panics: &mut Panics) -> Wire<'b, C> {
-        let bus = self.bus();
+        let bus = self.wire.bus;
         if bus.platform.inheritance().is_none() {
             // The wire is ours, so it does not come to us by this.
             self.tended().release(panics).map(Held::pass_on).unwrap_or_default();
@@ -389,7 +379,7 @@ impl<C: Controller + ?Sized> Wire<'_, C> {
     #[inline]
     pub(super) fn release(self) {
         let (release, relaxed) = (Ordering::Release, Ordering::Relaxed);
-        if self.bus().word.compare_exchange(LOCK, IDLE, release, relaxed).is_err() {
+        if self.bus.word.compare_exchange(LOCK, IDLE, release, relaxed).is_err() {
             self.release_slowly();
         }
     }
@@ -397,7 +387,7 @@ impl<C: Controller + ?Sized> Wire<'_, C> {
     #[cold]
     #[inline(never)]
     fn release_slowly(self) {
-        let bus = self.bus();
+        let bus = self.bus;
         if bus.platform.inheritance().is_none() {
             let unpark = |seen| {
                 Some(match tags(seen) & TENDED {

@@ -107,16 +107,8 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     /// # Errors
     /// [`Error::Busy`], or those of [`Device::sync`].
     pub fn try_sync(&self, message: &mut [Transfer<'_>]) -> Result<usize, MessageError> {
-        let Some(mut held) = self.bus.try_acquire() else {
-            return Err(MessageError::refused(Error::Busy, 0));
-        };
-        let planned = match plan_plain(&self.program, message) {
-            true => Ok(()),
-            false => held.controller().plan(&self.program, message),
-        };
-        let ran = planned.map(|()| held.run_polled(&self.program, message, Path::Immediate));
-        held.release_for(|| u8::MAX);
-        ran?.map_err(|unfinished| unfinished.explain(message))
+        let planned = plan_plain(&self.program, message);
+        self.try_run(message, planned)
     }
 
     // Always: its result is large, and would be copied out of a call.
@@ -130,7 +122,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         if !plan_plain(&self.program, message) {
             return self.run_asking(held, message);
         }
-        let ran = held.run(&self.program, message, Path::Immediate);
+        let ran = held.wire.run(&self.program, message, Path::Immediate);
         held.release_for(|| self.priority);
         ran.map_err(|unfinished| unfinished.explain(message))
     }
@@ -143,7 +135,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         mut held: Held<'_, C>,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, MessageError> {
-        let ran = self.run_planning(&mut held, message);
+        let ran = self.run_planning(&mut held.wire, message);
         held.release();
         ran
     }
@@ -174,22 +166,28 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         let Some(mut held) = self.bus.try_acquire_idle() else {
             return self.bus.run_waiting(&self.program, message, true, self.priority);
         };
-        let ran = held.run_prepared(&self.program, message, Path::Immediate);
+        let ran = held.wire.run_prepared(&self.program, message, Path::Immediate);
         held.release_for(|| self.priority);
         ran.map_err(|unfinished| unfinished.explain(message))
     }
 
-    /// The same if the bus is free and nothing waits; the wire is polled, whatever was planned.
-    pub(super) fn try_run_planned(
+    /// Runs a message if the bus is free and nothing waits; the wire is polled, whatever was
+    /// planned.
+    pub(super) fn try_run(
         &self,
         message: &mut [Transfer<'_>],
+        planned: bool,
     ) -> Result<usize, MessageError> {
         let Some(mut held) = self.bus.try_acquire() else {
             return Err(MessageError::refused(Error::Busy, 0));
         };
-        let ran = held.run_polled(&self.program, message, Path::Immediate);
+        let planned = match planned {
+            true => Ok(()),
+            false => held.wire.controller().plan(&self.program, message),
+        };
+        let ran = planned.map(|()| held.wire.run_polled(&self.program, message, Path::Immediate));
         held.release_for(|| u8::MAX);
-        ran.map_err(|unfinished| unfinished.explain(message))
+        ran?.map_err(|unfinished| unfinished.explain(message))
     }
 
     /// Plans a message, with the controller where it must be asked: then it waits for the bus.
@@ -198,7 +196,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
             return Ok(());
         }
         let held = self.bus.acquire().map_err(|error| MessageError::refused(error, 0))?;
-        let planned = held.controller().plan(&self.program, message);
+        let planned = held.wire.controller().plan(&self.program, message);
         held.release();
         planned
     }

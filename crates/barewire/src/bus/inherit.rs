@@ -46,7 +46,7 @@ fn try_own(word: &AtomicU32, inheritance: &dyn Inheritance) -> bool {
     word.compare_exchange(0, inheritance.id(), Ordering::Acquire, Ordering::Relaxed).is_ok()
 }
 
-fn own_word(word: &AtomicU32, inheritance: &dyn Inheritance) {
+fn own(word: &AtomicU32, inheritance: &dyn Inheritance) {
     if !try_own(word, inheritance) {
         inheritance.lock(word);
     }
@@ -59,15 +59,16 @@ fn disown(word: &AtomicU32, inheritance: &dyn Inheritance) {
     }
 }
 
-impl<C: ?Sized> Bus<C> {
-    /// Whether the caller owns the wire.
-    pub(super) fn owns_wire(&self, inheritance: &dyn Inheritance) -> bool {
-        self.wire_owner.load(Ordering::Relaxed) & !WAITERS == inheritance.id()
-    }
+/// A bus with inheritance, and the locks of its platform.
+pub(super) struct Inheriting<'b, C: ?Sized> {
+    bus: &'b Bus<C>,
+    locks: &'b dyn Inheritance,
+}
 
-    /// Releases the wire and looks at nothing else.
-    pub(super) fn release_wire(&self, inheritance: &dyn Inheritance) {
-        disown(&self.wire_owner, inheritance);
+impl<C: ?Sized> Bus<C> {
+    /// The bus as one with inheritance, if it has that.
+    pub(super) fn inheriting(&self) -> Option<Inheriting<'_, C>> {
+        self.platform.inheritance().map(|locks| Inheriting { bus: self, locks })
     }
 
     /// Has the wire's owner look at the queue when it releases the wire. Whether nobody owns it.
@@ -85,54 +86,62 @@ impl<C: ?Sized> Bus<C> {
     }
 }
 
-impl<C: Controller + ?Sized> Bus<C> {
+impl<C: ?Sized> Inheriting<'_, C> {
+    /// Whether the caller owns the wire.
+    pub(super) fn owns_wire(&self) -> bool {
+        self.bus.wire_owner.load(Ordering::Relaxed) & !WAITERS == self.locks.id()
+    }
+
+    fn own_wire(&self) {
+        own(&self.bus.wire_owner, self.locks);
+    }
+
+    /// Releases the wire and looks at nothing else.
+    fn disown_wire(&self) {
+        disown(&self.bus.wire_owner, self.locks);
+    }
+
+    /// Whether nothing was pushed and the queue is empty.
+    fn is_empty(&self) -> bool {
+        let word = self.bus.word.load(Ordering::Acquire);
+        pushed(word).is_null() && tags(word) & (BACKLOG | TURNS) == 0
+    }
+}
+
+impl<'b, C: Controller + ?Sized> Inheriting<'b, C> {
     /// Lets `f` have the queue, with what was pushed in it.
-    fn with_queue<R>(
-        &self,
-        inheritance: &dyn Inheritance,
-        panics: &mut Panics,
-        f: impl FnOnce(&mut Queue) -> R,
-    ) -> R {
-        own_word(&self.queue_owner, inheritance);
+    fn with_queue<R>(&self, panics: &mut Panics, f: impl FnOnce(&mut Queue) -> R) -> R {
+        own(&self.bus.queue_owner, self.locks);
         // SAFETY: module, Safety.
-        let mut tended = unsafe { self.tended() };
+        let mut tended = unsafe { self.bus.tended() };
         let _ = tended.gather(panics);
         let (value, turns, messages) = tended.queue(|queue| {
             let value = f(queue);
-            (value, queue.count(Task::is_turn), queue.count(|task| !task.is_turn()))
+            (value, queue.count(Task::is_turn), queue.count(Task::is_message))
         });
         // Gathering said both. (Ordering 4.)
         let none = if turns == 0 { TURNS } else { 0 } | if messages == 0 { BACKLOG } else { 0 };
         let tell = |seen| Some(untagged(seen, none));
-        let _ = self.word.fetch_update(Ordering::Release, Ordering::Relaxed, tell);
-        disown(&self.queue_owner, inheritance);
+        let _ = self.bus.word.fetch_update(Ordering::Release, Ordering::Relaxed, tell);
+        disown(&self.bus.queue_owner, self.locks);
         value
     }
 
-    fn acquire_wire(&self, inheritance: &dyn Inheritance) -> Held<'_, C> {
-        own_word(&self.wire_owner, inheritance);
+    fn acquire_wire(&self) -> Held<'b, C> {
+        self.own_wire();
         // SAFETY: module, Safety.
-        unsafe { self.held() }
+        unsafe { self.bus.held() }
     }
 
-    fn try_acquire_wire_inherited(&self, inheritance: &dyn Inheritance) -> Option<Held<'_, C>> {
+    fn try_acquire_wire(&self) -> Option<Held<'b, C>> {
         // SAFETY: module, Safety.
-        try_own(&self.wire_owner, inheritance).then(|| unsafe { self.held() })
-    }
-
-    /// Whether nothing was pushed and the queue is empty.
-    fn is_empty_inherited(&self) -> bool {
-        let word = self.word.load(Ordering::Acquire);
-        pushed(word).is_null() && tags(word) & (BACKLOG | TURNS) == 0
+        try_own(&self.bus.wire_owner, self.locks).then(|| unsafe { self.bus.held() })
     }
 
     /// Acquires the bus if it is free and nothing waits, which may be the caller's own.
-    pub(super) fn try_acquire_inherited(
-        &self,
-        inheritance: &dyn Inheritance,
-    ) -> Option<Held<'_, C>> {
-        let held = self.try_acquire_wire_inherited(inheritance)?;
-        if self.is_empty_inherited() {
+    pub(super) fn try_acquire(&self) -> Option<Held<'b, C>> {
+        let held = self.try_acquire_wire()?;
+        if self.is_empty() {
             return Some(held);
         }
         held.release();
@@ -140,71 +149,41 @@ impl<C: Controller + ?Sized> Bus<C> {
     }
 
     /// Acquires the bus, and runs what the caller's context submitted before.
-    pub(super) fn acquire_inherited(
-        &self,
-        inheritance: &dyn Inheritance,
-        panics: &mut Panics,
-    ) -> Held<'_, C> {
-        let held = self.acquire_wire(inheritance);
-        self.run_own(inheritance, held, panics)
+    pub(super) fn acquire(&self, panics: &mut Panics) -> Held<'b, C> {
+        self.run_own(self.acquire_wire(), panics)
     }
 
     /// The same if the wire is free: for a future.
-    pub(super) fn poll_acquire_inherited(
-        &self,
-        inheritance: &dyn Inheritance,
-        panics: &mut Panics,
-    ) -> Option<Held<'_, C>> {
-        let held = self.try_acquire_wire_inherited(inheritance)?;
-        Some(self.run_own(inheritance, held, panics))
+    pub(super) fn poll_acquire(&self, panics: &mut Panics) -> Option<Held<'b, C>> {
+        self.try_acquire_wire().map(|held| self.run_own(held, panics))
     }
 
-    fn run_own<'b>(
-        &'b self,
-        inheritance: &dyn Inheritance,
-        mut held: Held<'b, C>,
-        panics: &mut Panics,
-    ) -> Held<'b, C> {
-        if self.is_empty_inherited() {
+    fn run_own(&self, mut held: Held<'b, C>, panics: &mut Panics) -> Held<'b, C> {
+        if self.is_empty() {
             return held;
         }
-        let context = self.context();
-        let is_own = |task: &Task| task.context == context && !task.is_turn();
+        let context = self.bus.context();
+        let is_own = |task: &Task| task.context == context && task.is_message();
         // Those of now: one that is queued again comes after the caller's own.
-        let count = self.with_queue(inheritance, panics, |queue| queue.count(is_own));
+        let count = self.with_queue(panics, |queue| queue.count(is_own));
         for _ in 0..count {
-            let own = |queue: &mut Queue| queue.take_if(|_, task| is_own(task));
-            let Some(entry) = self.with_queue(inheritance, panics, own) else { break };
-            if let Some(waker) = self.run_inherited(held, entry, panics) {
-                self.release_wire(inheritance);
+            let take_own = |queue: &mut Queue| queue.take_if(|_, task| is_own(task));
+            let Some(entry) = self.with_queue(panics, take_own) else { break };
+            if let Some(waker) = run_one(held, entry, panics) {
+                self.disown_wire();
                 panics.contain(|| waker.wake());
-                own_word(&self.wire_owner, inheritance);
+                self.own_wire();
             }
             // SAFETY: it is still ours, or again.
-            held = unsafe { self.held() };
+            held = unsafe { self.bus.held() };
         }
         held
     }
 
-    /// Runs one message, and keeps the wire. Returns whom to wake when that is released.
-    fn run_inherited(&self, held: Held<'_, C>, entry: Entry, panics: &mut Panics) -> Option<Waker> {
-        let mut server = Server::new(held, 0, None, panics);
-        if let Err(payload) = contain(|| server.run_or_remove(entry)) {
-            server.panics.add(payload);
-            server.settle_left();
-        }
-        server.waker
-    }
-
     /// Takes a cancelled node out of the queue, if it is there.
-    pub(super) fn take_out_inherited(
-        &self,
-        inheritance: &dyn Inheritance,
-        node: &Node,
-        panics: &mut Panics,
-    ) {
+    pub(super) fn take_out(&self, node: &Node, panics: &mut Panics) {
         let is_it = |queued: &Node, _: &Task| core::ptr::eq(queued, node);
-        if let Some(entry) = self.with_queue(inheritance, panics, |queue| queue.take_if(is_it)) {
+        if let Some(entry) = self.with_queue(panics, |queue| queue.take_if(is_it)) {
             // Its owner is the caller: nobody is to be woken by it.
             let wakeup = entry.settle_removed();
             panics.contain(|| drop(wakeup));
@@ -213,27 +192,23 @@ impl<C: Controller + ?Sized> Bus<C> {
 
     /// Serves what is queued, each message in a turn of its own, unless somebody does already.
     /// Returns how many ran. (Ordering 3.)
-    pub(super) fn serve_inherited(
-        &self,
-        inheritance: &dyn Inheritance,
-        panics: &mut Panics,
-    ) -> usize {
+    pub(super) fn serve(&self, panics: &mut Panics) -> usize {
         let begin = |seen| {
             let left = !pushed(seen).is_null() || tags(seen) & BACKLOG != 0;
             (left && tags(seen) & TENDED == 0).then(|| tagged(seen, TENDED))
         };
         let end = |seen| Some(untagged(seen, TENDED));
         let mut served = 0;
-        while self.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, begin).is_ok() {
-            let ran = contain(|| self.serve_one(inheritance, panics));
+        while self.bus.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, begin).is_ok() {
+            let ran = contain(|| self.serve_one(panics));
             // Before a waker is called: a task that is polled there may have to serve.
-            let _ = self.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, end);
+            let _ = self.bus.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, end);
             match ran {
                 Ok(None) => {}
                 Ok(Some(waker)) => {
                     served += 1;
                     panics.contain(|| waker.map(Waker::wake));
-                    self.wake_turns(inheritance, panics);
+                    self.wake_turns(panics);
                 }
                 Err(payload) => {
                     // The platform's: the queue is left to whoever comes next.
@@ -246,57 +221,46 @@ impl<C: Controller + ?Sized> Bus<C> {
     }
 
     /// Runs the next message, if any. Returns whom to wake.
-    fn serve_one(
-        &self,
-        inheritance: &dyn Inheritance,
-        panics: &mut Panics,
-    ) -> Option<Option<Waker>> {
-        let messages = |queue: &mut Queue| queue.count(|task| !task.is_turn());
-        if self.with_queue(inheritance, panics, messages) == 0 {
+    fn serve_one(&self, panics: &mut Panics) -> Option<Option<Waker>> {
+        if self.with_queue(panics, |queue| queue.count(Task::is_message)) == 0 {
             return None;
         }
-        let held = self.acquire_wire(inheritance);
-        let waker = match self.with_queue(inheritance, panics, take_next_message) {
-            Some(entry) => self.run_inherited(held, entry, panics),
+        let held = self.acquire_wire();
+        let waker = match self.with_queue(panics, take_next_message) {
+            Some(entry) => run_one(held, entry, panics),
             None => {
                 held.pass_on();
                 None
             }
         };
-        self.release_wire(inheritance);
+        self.disown_wire();
         Some(waker)
     }
 
     /// Wakes the futures that found the wire owned: all that are queued now, and each outside any
     /// lock. Returns how many messages are queued.
-    fn wake_turns(&self, inheritance: &dyn Inheritance, panics: &mut Panics) -> usize {
-        let both =
-            |queue: &mut Queue| (queue.count(Task::is_turn), queue.count(|task| !task.is_turn()));
-        let (turns, messages) = self.with_queue(inheritance, panics, both);
+    fn wake_turns(&self, panics: &mut Panics) -> usize {
+        let both = |queue: &mut Queue| (queue.count(Task::is_turn), queue.count(Task::is_message));
+        let (turns, messages) = self.with_queue(panics, both);
         for _ in 0..turns {
             let turn = |queue: &mut Queue| queue.take_if(|_, task| task.is_turn());
-            let Some(entry) = self.with_queue(inheritance, panics, turn) else { break };
+            let Some(entry) = self.with_queue(panics, turn) else { break };
             let Some(Wakeup { sleeper, waker }) = entry.settle_removed() else { continue };
-            self.wake_sleeper(sleeper, panics);
+            self.bus.wake_sleeper(sleeper, panics);
             panics.contain(|| waker.map(Waker::wake));
         }
         messages
     }
-}
 
-impl<C: Controller + ?Sized> Held<'_, C> {
     /// Releases the bus, and sees to what was submitted meanwhile. Never unwinds.
-    pub(super) fn release_inherited(self, inheritance: &dyn Inheritance, panics: &mut Panics) {
-        let bus = self.bus();
-        self.pass_on();
+    pub(super) fn release(&self, held: Held<'b, C>, panics: &mut Panics) {
+        held.pass_on();
         let released = contain(|| {
-            bus.release_wire(inheritance);
-            if !bus.is_empty_inherited() && bus.wake_turns(inheritance, panics) > 0 {
-                match bus.pump {
-                    Pump::Worker => bus.ring_quietly(panics),
-                    _ => {
-                        bus.serve_inherited(inheritance, panics);
-                    }
+            self.disown_wire();
+            if !self.is_empty() && self.wake_turns(panics) > 0 {
+                match self.bus.pump {
+                    Pump::Worker => self.bus.ring_quietly(panics),
+                    _ => drop(self.serve(panics)),
                 }
             }
         });
@@ -304,14 +268,22 @@ impl<C: Controller + ?Sized> Held<'_, C> {
     }
 }
 
-impl<C: Controller + ?Sized> Server<'_, '_, C> {
-    fn run_or_remove(&mut self, entry: Entry) {
-        if entry.is_cancelled() {
-            self.wake(entry.settle_removed());
-        } else {
-            self.run(entry);
-        }
+/// Runs one message, and keeps the wire. Returns whom to wake when that is released.
+fn run_one<C: Controller + ?Sized>(
+    held: Held<'_, C>,
+    entry: Entry,
+    panics: &mut Panics,
+) -> Option<Waker> {
+    let mut server = Server::new(held, 0, None, panics);
+    let attend = |server: &mut Server<'_, '_, C>| match entry.is_cancelled() {
+        true => server.wake(entry.settle_removed()),
+        false => server.run(entry),
+    };
+    if let Err(payload) = contain(|| attend(&mut server)) {
+        server.panics.add(payload);
+        server.settle_left();
     }
+    server.waker
 }
 
 /// Takes the next message out of the queue; turns stay.

@@ -14,7 +14,6 @@
 use core::cell::UnsafeCell;
 use core::fmt;
 use core::mem;
-use core::ops::{Deref, DerefMut};
 use core::ptr;
 // Not a checker's: a flag that nothing depends on, and a word that each context only compares with
 // itself.
@@ -193,8 +192,8 @@ impl<C: ?Sized> Bus<C> {
     /// Whether the caller would wait for itself: its own context has the bus. Where contexts are
     /// not told apart this is never said.
     pub(super) fn is_ours(&self) -> bool {
-        if let Some(inheritance) = self.platform.inheritance() {
-            return self.owns_wire(inheritance);
+        if let Some(inheriting) = self.inheriting() {
+            return inheriting.owns_wire();
         }
         let user = self.user.load(Ordering::Relaxed);
         user != 0 && user == self.context()
@@ -256,7 +255,7 @@ impl<C: Controller + ?Sized> Bus<C> {
     /// the bus.
     pub fn device(&self, settings: &Settings) -> Result<Device<'_, C>, Error> {
         let held = self.acquire()?;
-        let configured = held.controller().configure(settings);
+        let configured = held.wire.controller().configure(settings);
         held.release();
         let (program, effective) = configured?;
         Ok(Device::new(self, *settings, program, effective))
@@ -265,15 +264,10 @@ impl<C: Controller + ?Sized> Bus<C> {
 
 /// The wire: the right to drive the controller.
 pub(super) struct Wire<'b, C: ?Sized> {
-    bus: &'b Bus<C>,
+    pub(super) bus: &'b Bus<C>,
 }
 
-impl<'b, C: ?Sized> Wire<'b, C> {
-    #[inline]
-    pub(super) fn bus(&self) -> &'b Bus<C> {
-        self.bus
-    }
-
+impl<C: ?Sized> Wire<'_, C> {
     #[inline]
     pub(super) fn controller(&self) -> &C {
         // SAFETY: this is the only `Wire` of the bus (module, Safety), and it is borrowed.
@@ -374,23 +368,7 @@ impl<C: ?Sized> Tended<'_, C> {
 /// To be [released](Held::release). Dropping it is what a panic does: the bus is released without
 /// raising another.
 pub(super) struct Held<'b, C: Controller + ?Sized> {
-    wire: Wire<'b, C>,
-}
-
-impl<'b, C: Controller + ?Sized> Deref for Held<'b, C> {
-    type Target = Wire<'b, C>;
-
-    #[inline]
-    fn deref(&self) -> &Wire<'b, C> {
-        &self.wire
-    }
-}
-
-impl<C: Controller + ?Sized> DerefMut for Held<'_, C> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.wire
-    }
+    pub(super) wire: Wire<'b, C>,
 }
 
 impl<C: Controller + ?Sized> Held<'_, C> {
@@ -404,7 +382,7 @@ impl<C: Controller + ?Sized> Held<'_, C> {
     /// anybody else can.
     #[inline]
     pub(super) fn release_for(self, priority: impl FnOnce() -> u8) {
-        if self.bus.release_idle() {
+        if self.wire.bus.release_idle() {
             self.pass_on();
         } else {
             let budget = if priority() > 0 { 0 } else { SERVE_MAX };
@@ -431,6 +409,6 @@ impl<C: Controller + ?Sized> Drop for Held<'_, C> {
     #[cold]
     fn drop(&mut self) {
         // SAFETY: ours, which is no more.
-        unsafe { self.bus.held() }.abandon();
+        unsafe { self.wire.bus.held() }.abandon();
     }
 }

@@ -126,6 +126,27 @@ impl Task {
     pub(super) fn is_turn(&self) -> bool {
         self.program.is_null()
     }
+
+    /// Whether it asks that a message is run.
+    pub(super) fn is_message(&self) -> bool {
+        !self.is_turn()
+    }
+}
+
+/// A waker's two halves, or halves of two.
+type Halves = (*const (), *const RawWakerVTable);
+
+fn halves_of(waker: &Waker) -> Halves {
+    (waker.data(), waker.vtable())
+}
+
+/// # Safety
+/// They are of one waker, which [`Slot::put`] forgot, and this makes it once.
+unsafe fn waker_of((data, vtable): Halves) -> Waker {
+    // SAFETY: a waker's vtable is `'static`.
+    let vtable = unsafe { &*vtable };
+    // SAFETY: the caller's promise.
+    unsafe { Waker::new(data, vtable) }
 }
 
 /// Where a waker lies in two words.
@@ -134,46 +155,16 @@ struct Slot {
     vtable: AtomicPtr<RawWakerVTable>,
 }
 
-/// What was read of a [`Slot`]: a waker's two halves, or halves of two.
-#[derive(Clone, Copy)]
-struct Halves {
-    data: *const (),
-    vtable: *const RawWakerVTable,
-}
-
-impl Halves {
-    fn of(waker: &Waker) -> Self {
-        Self { data: waker.data(), vtable: waker.vtable() }
-    }
-
-    /// # Safety
-    /// They are of one waker, which [`Slot::put`] forgot, and this makes it once.
-    unsafe fn into_waker(self) -> Waker {
-        // SAFETY: a waker's vtable is `'static`.
-        let vtable = unsafe { &*self.vtable };
-        // SAFETY: the caller's promise.
-        unsafe { Waker::new(self.data, vtable) }
-    }
-}
-
 impl Slot {
     fn put(&self, waker: Waker) {
-        let halves = Halves::of(&waker);
-        self.data.store(halves.data.cast_mut(), Ordering::Relaxed);
-        self.vtable.store(halves.vtable.cast_mut(), Ordering::Relaxed);
+        let (data, vtable) = halves_of(&waker);
+        self.data.store(data.cast_mut(), Ordering::Relaxed);
+        self.vtable.store(vtable.cast_mut(), Ordering::Relaxed);
         core::mem::forget(waker);
     }
 
     fn read(&self) -> Halves {
-        Halves {
-            data: self.data.load(Ordering::Relaxed),
-            vtable: self.vtable.load(Ordering::Relaxed),
-        }
-    }
-
-    fn has(&self, waker: &Waker) -> bool {
-        let (here, there) = (self.read(), Halves::of(waker));
-        here.data == there.data && ptr::eq(here.vtable, there.vtable)
+        (self.data.load(Ordering::Relaxed), self.vtable.load(Ordering::Relaxed))
     }
 }
 
@@ -268,7 +259,7 @@ impl Node {
                 return Poll::Ready(stage);
             }
             let filled = seen & WAKER != 0;
-            if filled && self.slot.has(cx.waker()) {
+            if filled && self.slot.read() == halves_of(cx.waker()) {
                 return Poll::Pending;
             }
             let wanted = if filled {
@@ -283,7 +274,7 @@ impl Node {
             if filled == change.is_ok() {
                 // SAFETY: without `WAKER` the slot is the owner's, and what lies in it was put
                 // there above or by an earlier poll.
-                let taken = unsafe { self.slot.read().into_waker() };
+                let taken = unsafe { waker_of(self.slot.read()) };
                 *(if filled { &mut old } else { &mut new }) = Some(taken);
             }
             match change {
@@ -406,7 +397,7 @@ impl Entry {
                 Ok(_) => {
                     // SAFETY: the owner has not taken the slot back since `seen`, so the halves are
                     // of one waker, and with the node settled it is ours.
-                    let waker = halves.map(|halves| unsafe { halves.into_waker() });
+                    let waker = halves.map(|halves| unsafe { waker_of(halves) });
                     let sleeper = (seen & SLEEPS != 0).then_some(sleeper);
                     return (stage, Some(Wakeup { sleeper, waker }));
                 }

@@ -53,7 +53,7 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
     #[inline(always)]
     fn run_held(&mut self, mut held: Held<'_, C>) -> Result<&[u8; N], MessageError> {
         let mut message = [Transfer::planned(&self.tx, &mut self.rx, self.plan)];
-        let ran = held.run_prepared(self.device.program(), &mut message, Path::Immediate);
+        let ran = held.wire.run_prepared(self.device.program(), &mut message, Path::Immediate);
         held.release_for(|| self.device.priority());
         match ran {
             Ok(_) => Ok(&self.rx),
@@ -77,7 +77,7 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
     #[inline]
     pub fn try_run(&mut self) -> Result<&[u8; N], MessageError> {
         let mut message = [Transfer::planned(&self.tx, &mut self.rx, self.plan)];
-        self.device.try_run_planned(&mut message)?;
+        self.device.try_run(&mut message, true)?;
         Ok(&self.rx)
     }
 
@@ -143,7 +143,7 @@ impl<'b, 'm, 'd, C: Controller + ?Sized> PreparedMessage<'b, 'm, 'd, C> {
     /// [`Error::Busy`](crate::spi::Error::Busy), or those of [`PreparedMessage::run`].
     #[inline]
     pub fn try_run(&mut self) -> Result<usize, MessageError> {
-        self.device.try_run_planned(self.message)
+        self.device.try_run(self.message, true)
     }
 
     /// What came in for transfer `index` last; `None` if it only sends.

@@ -170,11 +170,9 @@ impl<'b, C: Controller + ?Sized> Held<'b, C> {
     }
 
     pub(super) fn release_quietly(self, budget: usize, panics: &mut Panics) {
-        match self.bus().platform.inheritance() {
-            Some(inheritance) => self.release_inherited(inheritance, panics),
-            None => {
-                self.serve(budget, None, panics);
-            }
+        match self.wire.bus.inheriting() {
+            Some(inheriting) => inheriting.release(self, panics),
+            None => drop(self.serve(budget, None, panics)),
         }
     }
 }
@@ -186,7 +184,7 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
         own: Option<&'p Node>,
         panics: &'p mut Panics,
     ) -> Self {
-        let bus = held.bus();
+        let bus = held.wire.bus;
         held.pass_on();
         let (right, entry, waker) = (Right::Holds, None, None);
         Self { bus, right, entry, served: 0, budget, own, waker, panics }

@@ -22,10 +22,10 @@ use core::marker::{PhantomData, PhantomPinned};
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
+use super::inherit::Inheriting;
 use super::lock::{Held, Wire};
 use super::node::{Node, Stage, Task};
 use super::panics::Panics;
-use super::platform::Inheritance;
 use super::{Bus, Device, Prepared};
 use crate::controller::Controller;
 use crate::spi::{Error, MessageError, Settings, Transfer};
@@ -75,12 +75,9 @@ impl<C: Controller + ?Sized> Bus<C> {
 
     /// Locks the bus if it is free and nothing waits; never blocks.
     pub fn try_lock(&self) -> Option<Locked<'_, C>> {
-        let wire = match self.platform.inheritance() {
+        let wire = match self.inheriting() {
             None => self.try_acquire_wire(),
-            Some(inheritance) => {
-                let held = self.try_acquire_inherited(inheritance);
-                held.map(|held| held.park(&mut Panics::none()))
-            }
+            Some(inheriting) => inheriting.try_acquire().map(|held| held.park(&mut Panics::none())),
         };
         wire.map(Locked::new)
     }
@@ -88,7 +85,7 @@ impl<C: Controller + ?Sized> Bus<C> {
 
 impl<'b, C: Controller + ?Sized> Locked<'b, C> {
     fn new(wire: Wire<'b, C>) -> Self {
-        let bus = wire.bus();
+        let bus = wire.bus;
         let lock = Self { wire: Some(wire), _of_one_thread: PhantomData };
         bus.set_user();
         lock
@@ -98,7 +95,7 @@ impl<'b, C: Controller + ?Sized> Locked<'b, C> {
     fn wire(&mut self, bus: &Bus<C>) -> &mut Wire<'b, C> {
         let wire = self.wire.as_mut().expect("a lock has its bus until it is dropped");
         // Sized or not, a bus is where its word is.
-        let same = core::ptr::addr_eq(wire.bus(), bus);
+        let same = core::ptr::addr_eq(wire.bus, bus);
         assert!(same, "the device is on another bus than the lock");
         wire
     }
@@ -114,7 +111,7 @@ impl<'b, C: Controller + ?Sized> Locked<'b, C> {
     pub fn device(&mut self, settings: &Settings) -> Result<Device<'b, C>, Error> {
         let wire = self.wire.as_ref().expect("a lock has its bus until it is dropped");
         let (program, effective) = wire.controller().configure(settings)?;
-        Ok(Device::new(wire.bus(), *settings, program, effective))
+        Ok(Device::new(wire.bus, *settings, program, effective))
     }
 
     /// Runs any message, as [`Device::sync`], and keeps the bus.
@@ -151,7 +148,7 @@ impl<'b, C: Controller + ?Sized> Locked<'b, C> {
 impl<C: Controller + ?Sized> Drop for Locked<'_, C> {
     fn drop(&mut self) {
         if let Some(wire) = self.wire.take() {
-            wire.bus().clear_user();
+            wire.bus.clear_user();
             wire.release();
         }
     }
@@ -190,7 +187,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
 
 impl<'b, C: Controller + ?Sized> Transact<'b, '_, '_, C> {
     fn run(&mut self, mut held: Held<'b, C>) -> Poll<Result<usize, MessageError>> {
-        let ran = self.device.run_planning(&mut held, self.message);
+        let ran = self.device.run_planning(&mut held.wire, self.message);
         held.release();
         Poll::Ready(ran)
     }
@@ -199,8 +196,8 @@ impl<'b, C: Controller + ?Sized> Transact<'b, '_, '_, C> {
     /// again meanwhile.
     fn try_acquire(&self, again: bool, panics: &mut Panics) -> Option<Held<'b, C>> {
         let bus = self.device.bus();
-        if let Some(inheritance) = bus.platform.inheritance() {
-            return self.try_acquire_inherited(inheritance, panics);
+        if let Some(inheriting) = bus.inheriting() {
+            return self.try_acquire_inherited(&inheriting, panics);
         }
         if let Some(held) = bus.try_acquire_idle() {
             return Some(held);
@@ -231,15 +228,15 @@ impl<'b, C: Controller + ?Sized> Transact<'b, '_, '_, C> {
 
     fn try_acquire_inherited(
         &self,
-        inheritance: &dyn Inheritance,
+        inheriting: &Inheriting<'b, C>,
         panics: &mut Panics,
     ) -> Option<Held<'b, C>> {
         let bus = self.device.bus();
         let mut pushed = false;
         loop {
-            if let Some(held) = bus.poll_acquire_inherited(inheritance, panics) {
+            if let Some(held) = inheriting.poll_acquire(panics) {
                 if pushed {
-                    bus.take_out_inherited(inheritance, &self.node, panics);
+                    inheriting.take_out(&self.node, panics);
                 }
                 return Some(held);
             }
