@@ -25,10 +25,15 @@ mod unwinding {
         catch_unwind(AssertUnwindSafe(f))
     }
 
+    /// Forgets a panic. Not dropped: it might panic again.
+    pub(super) fn leak(payload: Payload) {
+        core::mem::forget(payload);
+    }
+
     pub(super) fn raise(payload: Payload) {
         // A second panic while the thread unwinds from another would abort the process.
         if std::thread::panicking() {
-            core::mem::forget(payload);
+            leak(payload);
         } else {
             resume_unwind(payload);
         }
@@ -44,6 +49,10 @@ mod unwinding {
     #[inline(always)]
     pub(in crate::bus) fn contain<R>(f: impl FnOnce() -> R) -> Result<R, Payload> {
         Ok(f())
+    }
+
+    pub(super) fn leak(payload: Payload) {
+        match payload {}
     }
 
     pub(super) fn raise(payload: Payload) {
@@ -73,8 +82,7 @@ impl Panics {
     pub(super) fn add(&mut self, payload: Payload) {
         match &self.first {
             None => self.first = Some(payload),
-            // Not dropped: it might panic again.
-            Some(_) => core::mem::forget(payload),
+            Some(_) => unwinding::leak(payload),
         }
     }
 
