@@ -56,8 +56,8 @@
 //! | `Bus::wait`, `Bus::serve` | bounded: [`Platform::spins`] relaxes, then [`Platform::wait`] |
 //! | `Bus::wait` on a bus of [`Pump::Interrupt`] | while a message flies it attends to that: the controller's deadline bounds it; else as above |
 //! | `Transact::try_acquire` | bounded: [`Platform::spins`] relaxes, then the poll is pending |
-//! | `Server::serve_on`, `Bus::serve_inherited` | each round runs a message or takes a node out |
-//! | `Bus::run_own`, `Bus::wake_turns` | bounded: the nodes counted before |
+//! | `Server::serve_on`, `Inheriting::serve` | each round runs a message or takes a node out |
+//! | `Inheriting::run_own`, `Inheriting::wake_turns` | bounded: the nodes counted before |
 //! | `Bus::wait_settled` | sleeps in `Bus::wait`; a round more only after a hook of the platform panicked |
 //!
 //! # The rooms
