@@ -25,15 +25,17 @@ mod unwinding {
         catch_unwind(AssertUnwindSafe(f))
     }
 
-    /// Forgets a panic. Not dropped: it might panic again.
-    pub(super) fn leak(payload: Payload) {
-        core::mem::forget(payload);
+    /// Drops a panic that goes no further. If dropping what it carries panics too, that is leaked.
+    pub(super) fn discard(payload: Payload) {
+        if let Err(again) = contain(|| drop(payload)) {
+            core::mem::forget(again);
+        }
     }
 
     pub(super) fn raise(payload: Payload) {
         // A second panic while the thread unwinds from another would abort the process.
         if std::thread::panicking() {
-            leak(payload);
+            discard(payload);
         } else {
             resume_unwind(payload);
         }
@@ -51,7 +53,7 @@ mod unwinding {
         Ok(f())
     }
 
-    pub(super) fn leak(payload: Payload) {
+    pub(super) fn discard(payload: Payload) {
         match payload {}
     }
 
@@ -82,7 +84,7 @@ impl Panics {
     pub(super) fn add(&mut self, payload: Payload) {
         match &self.first {
             None => self.first = Some(payload),
-            Some(_) => unwinding::leak(payload),
+            Some(_) => unwinding::discard(payload),
         }
     }
 
@@ -114,8 +116,10 @@ impl Panics {
         }
     }
 
-    /// Drops the panic: another is on its way to the caller.
-    pub(super) fn forget(self) {
-        core::mem::forget(self);
+    /// Drops the panic, if there was one: another is on its way to the caller.
+    pub(super) fn discard(self) {
+        if let Some(payload) = self.first {
+            unwinding::discard(payload);
+        }
     }
 }

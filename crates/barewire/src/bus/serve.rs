@@ -166,7 +166,7 @@ impl<'b, C: Controller + ?Sized> Held<'b, C> {
     pub(super) fn abandon(self) {
         let mut panics = Panics::none();
         self.release_quietly(0, &mut panics);
-        panics.forget();
+        panics.discard();
     }
 
     pub(super) fn release_quietly(self, budget: usize, panics: &mut Panics) {

@@ -1,6 +1,7 @@
 //! Callbacks that panic: each panic reaches the caller that ran the callback, and nothing else is
 //! lost.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::task::{Poll, Waker};
 
 use barewire::bus::{Platform, Pump};
@@ -144,6 +145,38 @@ fn several_callbacks_that_panic_in_one_release_lose_nothing() {
             assert_eq!(message.as_mut().result(), Some(Ok(1)));
         }
         assert_eq!(sent_so_far(&sent), [1, 2, 3, 4]);
+        assert_serves(&bus);
+    });
+}
+
+/// What a panic carries, and what panics when it is dropped. Without a size, so that leaking it is
+/// not told as a leak.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic_any(());
+    }
+}
+
+#[test]
+fn what_later_panics_carry_may_panic_when_it_is_dropped() {
+    on_each_platform(|platform| {
+        let (bus, sent) = plain(platform);
+        let device = opened(&bus);
+        let throws = |byte| {
+            let message = device.queued([byte]).expect("plans");
+            Box::pin(message.with_callback(&|_| panic_any(Bomb)))
+        };
+        let mut bad = [throws(1), throws(2), throws(3)];
+        let lock = bus.lock();
+        for message in &mut bad {
+            message.as_mut().submit().expect("is free");
+        }
+        let raised = catch_unwind(AssertUnwindSafe(|| drop(lock))).expect_err("the first panic");
+        assert!(raised.is::<Bomb>());
+        std::mem::forget(raised);
+        assert_eq!(sent_so_far(&sent), [1, 2, 3]);
         assert_serves(&bus);
     });
 }
