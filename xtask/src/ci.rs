@@ -394,6 +394,8 @@ fn miri(cx: &Context) -> Outcome {
         let args = [&cargo[..], packages, &["--", "--show-output"]].concat();
         Task::new("cargo", &args)
             .env("MIRIFLAGS", "-Zmiri-disable-isolation")
+            // Each backtrace of a panic takes Miri seconds.
+            .env("RUST_BACKTRACE", "0")
             .env("PROPTEST_CASES", "8")
     };
     cx.run_tests_beside(&[
