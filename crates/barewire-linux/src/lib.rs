@@ -30,6 +30,7 @@
 
 pub mod bus_text;
 pub mod discover;
+pub mod gpio;
 pub mod map;
 pub mod platform;
 mod rights;

@@ -13,7 +13,7 @@ pub(crate) struct Tree(TempDir);
 impl Tree {
     /// An empty one.
     pub(crate) fn new() -> Self {
-        Self(TempDir::new().expect("a scratch directory"))
+        Self(TempDir::new().expect("a scratch directory")).directory("/sys/bus")
     }
 
     pub(crate) fn root(&self) -> Root {
