@@ -269,7 +269,15 @@ fn a_number_of_a_chip_is_refused_with_the_remedy() {
         assert!(told.contains("gpio@0x30240000:9") && told.contains("gpio@LABEL:9"), "{told}");
         assert!(parse_interrupt_line("--int", text).is_err(), "{text}");
     }
-    for text in ["3", "gpio@30240000:9", "gpio@:9", "gpio@0x3024000z:9", "gpio@label", "gpio@label:", "gpio@label:x"] {
+    for text in [
+        "3",
+        "gpio@30240000:9",
+        "gpio@:9",
+        "gpio@0x3024000z:9",
+        "gpio@label",
+        "gpio@label:",
+        "gpio@label:x",
+    ] {
         let error = first_line(text).expect_err(text);
         assert!(matches!(error, BusTextError::Value { option: "cs", .. }), "{text}: {error:?}");
     }

@@ -141,9 +141,7 @@ pub(crate) fn open_chip(
         (1, _) => Ok(found.swap_remove(0)),
         // The one that could not be asked may be it.
         (0, Some(error)) => Err(error),
-        (0, None) => {
-            Err(GpioError::NoChip { chip: wanted.clone(), labels: labels(root, kernel) })
-        }
+        (0, None) => Err(GpioError::NoChip { chip: wanted.clone(), labels: labels(root, kernel) }),
         _ => {
             let names = found.into_iter().map(|opened| opened.path).collect();
             Err(GpioError::SeveralChips { chip: wanted.clone(), names })

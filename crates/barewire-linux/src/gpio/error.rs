@@ -145,7 +145,10 @@ impl fmt::Display for GpioError {
             Self::NoChip { chip, labels } => {
                 match chip {
                     GpioChip::At(address) => {
-                        write!(f, "the kernel has no GPIO chip whose registers are at {address:#x}")?;
+                        write!(
+                            f,
+                            "the kernel has no GPIO chip whose registers are at {address:#x}"
+                        )?;
                     }
                     GpioChip::Labelled(label) => write!(f, "no GPIO chip has the label {label:?}")?,
                 }

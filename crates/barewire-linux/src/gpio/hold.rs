@@ -14,8 +14,8 @@ const REQUEST_MAX: u32 = 64;
 /// Who uses line `offset`; `None` if nobody does.
 pub(super) fn user_of(opened: &Opened, offset: u32) -> Result<Option<LineUser>, GpioError> {
     let info = opened.chip.line(offset);
-    let info = info
-        .map_err(|errno| GpioError::of_call(&opened.path, "asked who uses its lines", errno))?;
+    let info =
+        info.map_err(|errno| GpioError::of_call(&opened.path, "asked who uses its lines", errno))?;
     Ok(info.used.then_some(LineUser { offset, name: info.name, consumer: info.consumer }))
 }
 
@@ -42,8 +42,7 @@ pub(crate) fn request(opened: &Opened, offsets: &[u32]) -> Result<Box<dyn Lines>
 }
 
 /// Makes the bank at `address` safe to be written directly: finds the kernel's chip there, and holds
-/// lines of it for as long as what it returns lives. `None` if the kernel has no such chip, and so does
-/// not write the bank.
+/// lines of it for as long as what it returns lives. `None` if the kernel has no such chip.
 ///
 /// `alone`: the bank has no set and clear registers, so that nobody else may use any line of it; all of
 /// its first `pins` lines are held then, up to 64. Else only the `offsets`, in the order given, are held.
@@ -51,7 +50,7 @@ pub(crate) fn request(opened: &Opened, offsets: &[u32]) -> Result<Box<dyn Lines>
 ///
 /// # Errors
 /// * [`GpioError::BankInUse`] if a line is in use, with `alone`; else [`GpioError::InUse`].
-/// * [`GpioError::BankUnknown`] if that cannot be found out.
+/// * [`GpioError::BankUnknown`], with `alone`, if that cannot be found out.
 /// * [`GpioError::NoPermission`] and the like if the chip cannot be opened.
 pub fn hold(
     root: &Root,
@@ -62,7 +61,8 @@ pub fn hold(
     offsets: &[u32],
 ) -> Result<Option<Box<dyn Lines>>, GpioError> {
     let Some(opened) = chip::open_at(root, kernel, address)? else {
-        return nobody(root, address).map(|()| None);
+        // Whoever else drives pins of a bank that sets and clears them is no danger.
+        return if alone { nobody(root, address).map(|()| None) } else { Ok(None) };
     };
     if !alone {
         return request(&opened, offsets).map(Some);

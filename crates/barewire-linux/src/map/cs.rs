@@ -118,10 +118,7 @@ impl Selects {
     }
 
     /// Step 3 of the module. `new` makes a bank of its registers, told whether nobody else writes them.
-    pub(super) fn start<B: GpioBank>(
-        self,
-        new: impl Fn(MappedRegisters, bool) -> B,
-    ) -> CsGpio<B> {
+    pub(super) fn start<B: GpioBank>(self, new: impl Fn(MappedRegisters, bool) -> B) -> CsGpio<B> {
         let mut banks = [const { CsBank::None(NoGpio) }; BANKS];
         let mut places = banks.iter_mut();
         let mut held_lines = Vec::new();

@@ -456,10 +456,8 @@ mod tests {
 
     #[test]
     fn lines_keep_their_places() {
-        let high = Some(CsPin {
-            at: CsLineAt::Gpio { address: 0x3024_0000, bit: 9 },
-            active_high: true,
-        });
+        let high =
+            Some(CsPin { at: CsLineAt::Gpio { address: 0x3024_0000, bit: 9 }, active_high: true });
         let spec = spec(Block::Ecspi, [None, native(2), high, kernel(40)]);
         assert_eq!(spec.check(), Ok(()));
         let lines = [

@@ -282,7 +282,8 @@ fn a_shared_controller_is_brought_up_and_driven_under_its_lock() {
     assert!(unshared.lock().expect("none is wanted").is_none());
 
     let open = || {
-        let mapped = Mapped::open(&root, &mem(&format!("{MEM},shared,unsafe-shared"))).expect("mapped");
+        let mapped =
+            Mapped::open(&root, &mem(&format!("{MEM},shared,unsafe-shared"))).expect("mapped");
         let lock = mapped.lock().expect("opens").expect("one is wanted");
         assert_eq!(lock.path(), root.path("/run/lock/barewire-30820000.lock"));
         ProcessShared::bring_up(lock, || mapped.start()).expect("free")

@@ -82,6 +82,14 @@ impl Tree {
         }
     }
 
+    /// A GPIO chip of a platform device, with its driver and its node.
+    pub(crate) fn gpio_chip(self, device: &str, driver: &str, name: &str) -> Self {
+        self.platform(device, Some(driver))
+            .directory(&format!("/sys/bus/platform/devices/{device}/{name}"))
+            .directory(&format!("/sys/bus/gpio/devices/{name}"))
+            .file(&format!("/dev/{name}"), "")
+    }
+
     /// What the device tree says of a device.
     pub(crate) fn compatible(self, bus: &str, name: &str, compatible: &str) -> Self {
         self.file(&format!("/sys/bus/{bus}/devices/{name}/of_node/compatible"), compatible)

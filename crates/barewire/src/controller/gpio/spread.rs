@@ -34,7 +34,10 @@ impl<B: GpioBank, const BANKS: usize> Spread<B, BANKS> {
     pub fn new(banks: [B; BANKS], pins: &[PinAt]) -> Self {
         assert!(pins.len() <= PINS, "a bank has at most 32 pins");
         for pin in pins {
-            assert!(usize::from(pin.bank) < BANKS && pin.bit < 32, "{pin:?} is in none of the banks");
+            assert!(
+                usize::from(pin.bank) < BANKS && pin.bit < 32,
+                "{pin:?} is in none of the banks"
+            );
         }
         let mut table = [PinAt::default(); PINS];
         table[..pins.len()].copy_from_slice(pins);
