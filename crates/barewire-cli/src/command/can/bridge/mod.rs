@@ -180,7 +180,8 @@ fn carry(
                 thread::sleep(IDLE);
             }
         } else if !busy {
-            node.wait(u64::MAX);
+            // By an INT line too no longer: the socket is looked at between two waits.
+            node.wait(POLL_NS);
         }
     }
     for _ in 0..LAST_STEPS {
