@@ -72,6 +72,7 @@ mod atomic;
 mod device;
 mod inherit;
 mod interrupt;
+mod joined;
 mod lock;
 mod node;
 mod panics;

@@ -27,7 +27,7 @@ use serde::Serialize;
 use super::args::{CanArgs, Which};
 use super::far::{Far, FarArgs};
 use super::frame::{CanFrame, ErrorFrame, Logged};
-use super::node::{Counters, Node};
+use super::node::{Counters, Node, POLL_NS};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::note;
