@@ -108,6 +108,7 @@ fn a_free_bank_is_held_while_the_bus_is_open() {
     kernel.take_log(0);
     let controller = mapped.start();
     assert_eq!(kernel.take_log(0), ["output 9 high"], "the kernel turns the line, and remembers");
+    assert!((0..32).all(|line| kernel.is_used(0, line)), "while the controller is in use, too");
     assert_eq!((memory.get(GPIO5 + DR), memory.get(GPIO5 + GDIR)), (1 << CS, 1 << CS | 1 << LED));
     let bus = Bus::new(controller);
     exchange(&bus, at(0));
