@@ -85,12 +85,13 @@ mod tests {
         let first = [Write(CODR, 1 << 9), Write(SODR, 1 << 31)];
         let second = [Write(SODR, 1 << 9)];
         let (mut first, mut second) = (Fake::new(&first), Fake::new(&second));
-        let banks = [AtmelPio::new(&mut first), AtmelPio::new(&mut second)];
         let at = |bank, bit| PinAt { bank, bit };
-        let mut pins = Spread::new(banks, &[at(0, 9), at(1, 9), at(0, 31)]);
-        pins.drive(0b001, false);
-        pins.drive(0b110, true);
-        drop(pins);
+        {
+            let banks = [AtmelPio::new(&mut first), AtmelPio::new(&mut second)];
+            let mut pins = Spread::new(banks, &[at(0, 9), at(1, 9), at(0, 31)]);
+            pins.drive(0b001, false);
+            pins.drive(0b110, true);
+        }
         assert_eq!((first.remaining(), second.remaining()), (0, 0));
     }
 
