@@ -22,7 +22,7 @@
 //! # Why registers are not simply shared
 //! i.MX's GPIO block has one data register for 32 pins. Linux's driver for it writes values that it keeps
 //! in memory: see [`ImxGpio`](barewire::controller::gpio::ImxGpio). Whatever was changed in the registers
-//! behind its back is undone by its next write to any pin of the bank. So [`hold`] looks at every line of
+//! behind its back is undone by its next write to any pin of the bank. So [`hold()`] looks at every line of
 //! such a bank, refuses it if one is in use, and else requests all of them "as is" and keeps them while
 //! the bus is open. Nothing in the kernel can use one then.
 //!
