@@ -54,8 +54,10 @@ Buses (--bus):
     controller=NAME        which it is: ecspi (i.MX 6, 7, 8M; unless told), bcm2835 (Raspberry Pi's
                            SPI0), pl022 (PrimeCell), atmel (SAMA5D3, SAM9, AT91)
     reference-hz=HZ        the clock it divides; a Raspberry Pi's core clock
-    cs=LINE[+LINE…]        LINE is nativeN, its own line N, or gpio@0xADDRESS.BIT, a pin of the GPIO
-                           bank there
+    cs=LINE[+LINE…]        LINE is nativeN, its own line N; gpio@0xADDRESS:BIT or gpio@LABEL:BIT, a
+                           line of a GPIO chip through the kernel; or gpio@0xADDRESS.BIT, a pin by its
+                           bank's registers, which nobody else may use (i.MX). :high behind it: active high
+    unsafe-shared          write a bank's registers whoever else uses it
     pipe=NAME              atmel's words on the way: wait-data-read (unless told), one-word (where
                            the block has no WDRBT), two-words
     ignore-clock           go on where its clock gate reads closed

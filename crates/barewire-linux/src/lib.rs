@@ -13,6 +13,7 @@
 //!   barewire's own drivers.
 //! * [`bus_text`]: the latter as text, for a command line.
 //! * [`discover`](mod@discover): which of these there are.
+//! * [`gpio`]: GPIO lines through the kernel: chip selects, a chip's INT line.
 //! * [`platform`]: how threads wait for a bus: futexes, with priority inheritance if wanted.
 //! * [`worker`]: threads that serve a bus, with real-time priority and the like.
 //! * [`shared`]: several processes on one controller's registers.
@@ -24,12 +25,13 @@
 //! The last three do not wait for a board: they are tested on the kernel that runs the tests.
 //!
 //! # Not supported
-//! GPIO character devices. A lock between processes for spidev, which the kernel keeps itself. On
+//! A lock between processes for spidev, which the kernel keeps itself. On
 //! other systems than Linux the crate is empty.
 #![cfg(target_os = "linux")]
 
 pub mod bus_text;
 pub mod discover;
+pub mod gpio;
 pub mod map;
 pub mod platform;
 mod rights;

@@ -10,8 +10,12 @@ mod ecspi;
 mod every;
 #[path = "tree/tree.rs"]
 mod fake;
+#[path = "tree/gpio.rs"]
+mod gpio;
 #[path = "tree/interrupt.rs"]
 mod interrupt;
+#[path = "tree/kernel.rs"]
+mod kernel;
 #[path = "tree/map.rs"]
 mod map;
 #[path = "tree/open.rs"]

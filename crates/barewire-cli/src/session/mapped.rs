@@ -3,6 +3,7 @@
 
 use barewire::bus::Bus;
 use barewire::controller::Controller;
+use barewire::spi::Mode;
 use barewire::time::Timer;
 use barewire_linux::map::{MapSpec, Mapped};
 use barewire_linux::platform::FUTEX;
@@ -17,6 +18,8 @@ use crate::output::note;
 /// A mapped controller in use.
 pub(super) struct MappedBus {
     bus: Box<Bus<dyn Controller>>,
+    /// Which chip selects are active high.
+    active_high: [bool; 4],
 }
 
 impl MappedBus {
@@ -40,13 +43,21 @@ impl MappedBus {
                 selftest::bus(shared.on_recovered(tell), around, Monotonic::new(), &FUTEX)
             }
         };
-        Ok(Self { bus })
+        let pins = spec.chip_selects.each_ref().map(Option::as_ref);
+        Ok(Self { bus, active_high: pins.map(|pin| pin.is_some_and(|pin| pin.active_high)) })
     }
 }
 
 impl OpenBus for MappedBus {
     fn bus(&self) -> &Bus<dyn Controller + '_> {
         &*self.bus
+    }
+
+    fn mode(&self, chip_select: u8) -> Mode {
+        match self.active_high.get(usize::from(chip_select)) {
+            Some(true) => Mode::CS_HIGH,
+            _ => Mode::default(),
+        }
     }
 
     fn timer(&self) -> Box<dyn Timer> {

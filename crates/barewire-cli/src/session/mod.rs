@@ -76,7 +76,7 @@ pub(crate) trait OpenBus {
     fn bus(&self) -> &Bus<dyn Controller + '_>;
 
     /// What a device on that chip select needs in its mode: `NO_CS` where no line of the board
-    /// selects anything.
+    /// selects anything, `CS_HIGH` where the line is active high.
     fn mode(&self, chip_select: u8) -> Mode {
         let _ = chip_select;
         Mode::default()

@@ -40,3 +40,27 @@ fn a_mapped_controller_that_is_not_there_is_an_error() {
     run(&["adc", "read", "--bus", "uio:uio999,controller=bcm2853"]).fails(1, "bcm2835");
     run(&["flash", "id", "--bus", "mem:30820000"]).fails(1, "0x");
 }
+
+#[test]
+fn a_gpio_chip_is_named_by_what_it_keeps() {
+    let mem = "mem:0x30820000,reference-hz=80M";
+    let id = |lines: &str| run(&["flash", "id", "--bus", &format!("{mem},{lines}")]);
+    for lines in ["cs=gpiochip4:9", "cs=gpio@4:9", "cs=gpio@/dev/gpiochip4:9"] {
+        id(lines).fails(1, "write the address of its registers, gpio@0x30240000:9, or its label");
+    }
+    id("cs=gpio@0x30240000:9,unsafe-shared").fails(1, "there is none: leave it out");
+    id("cs=gpio@0x30240000:9,shared").fails(1, "the kernel gives a line");
+}
+
+#[test]
+fn an_int_line_is_one_of_the_machine_with_the_chip() {
+    let dump = |more: &[&str]| run(&[&["can", "dump", "-n", "1"], more].concat());
+    let line = ["--int", "gpio@0x30240000:9"];
+    dump(&line).fails(2, "a simulated chip's INT is waited for anyway");
+    let both = dump(&[&line[..], &["--no-interrupt"]].concat());
+    assert!(both.code == Some(2) && both.stderr.contains("cannot be used with"), "{both:?}");
+    let spidev = ["--bus", "spidev:/dev/spidev99.9"];
+    dump(&[&spidev[..], &line].concat()).fails(1, "/dev/spidev99.9");
+    dump(&[&spidev[..], &["--int", "gpiochip0:9"]].concat()).fails(1, "option --int");
+    dump(&[&spidev[..], &["--int", "gpio@0x30240000.9"]].concat()).fails(1, "option --int");
+}

@@ -55,6 +55,13 @@ pub enum BusTextError {
         /// What should be.
         expected: &'static str,
     },
+    /// A GPIO chip is named by its number, which is another one from kernel to kernel.
+    ChipNumber {
+        /// Which option.
+        option: &'static str,
+        /// What was given.
+        text: String,
+    },
     /// More chip selects than the controller's table holds.
     TooManyLines {
         /// How many.
@@ -89,6 +96,10 @@ impl fmt::Display for BusTextError {
             Self::Value { option, value, expected } => {
                 write!(f, "option {option}: {value:?} is not {expected}")
             }
+            Self::ChipNumber { option, text } => write!(
+                f,
+                "option {option}: {text:?} names a GPIO chip by its number, which depends on the order in which the kernel finds them: write the address of its registers, gpio@0x30240000:9, or its label, gpio@LABEL:9 (`gpiodetect` prints labels)"
+            ),
             Self::TooManyLines { count } => {
                 write!(f, "option {CS}: {count} chip selects are more than the 4 there can be")
             }

@@ -6,6 +6,7 @@
 //! uio:uio0,reference-hz=80000000,cs=gpio@0x30240000.9,poll-limit-us=50
 //! mem:0x30820000,reference-hz=80M,cs=native0+gpio@0x30240000.9
 //! mem:0x3f204000,controller=bcm2835,reference-hz=400M,cs=gpio@0x3f200000.8
+//! mem:0x30820000,reference-hz=80M,cs=gpio@0x30240000:9+gpio@pca9535:3:high
 //! ```
 //!
 //! | part | means |
@@ -16,13 +17,17 @@
 //! | `reference-hz=HZ` | the controller's reference clock; `k` and `M` count by 1,000 |
 //! | `cs=LINE[+LINE…]` | up to four chip selects, numbered from 0 as they stand |
 //! | `nativeN` | the controller's own line N: 0 to 3, of bcm2835 0 and 1, of pl022 0 alone |
-//! | `gpio@0xBANK.PIN` | pin 0 to 31, of pl022's PL061 0 to 7, of the GPIO bank at that address |
+//! | `gpio@0xBANK.PIN` | by a bank's registers: pin 0 to 31, of pl022's PL061 0 to 7, of the GPIO bank at that address |
+//! | `gpio@0xBANK:PIN` | through the kernel: line PIN of its GPIO chip whose registers are at that address |
+//! | `gpio@LABEL:PIN` | the same, of the chip with that label; no numbers of chips, which change from kernel to kernel |
+//! | `LINE:high` | the chip select is active high; without, low |
 //! | `pipe=NAME` | atmel's words on the way: `wait-data-read` (unless told), `one-word`, `two-words`, see [`Pipe`] |
 //! | `ignore-clock` | go on where the controller's clock gate reads closed |
 //! | `poll-limit-us=N` | transfers longer than N µs on the wire wait by UIO's interrupt; without, all are polled |
 //! | `shared`, `shared=/PATH` | other processes use it too: the lock between them, see [`SharedAt`] |
+//! | `unsafe-shared` | write GPIO banks' registers whoever else uses the bank, see [`gpio`](crate::gpio) |
 //!
-//! Both functions are pure: nothing is opened.
+//! All functions are pure: nothing is opened.
 
 mod error;
 #[cfg(test)]
@@ -33,13 +38,14 @@ pub use error::BusTextError;
 
 use barewire::controller::atmel::Pipe;
 
-use crate::map::{Block, CsPin, MapSpec, SharedAt, Via};
+use crate::gpio::{GpioChip, GpioLine, Sense};
+use crate::map::{Block, CsLineAt, CsPin, MapSpec, SharedAt, Via};
 use words::near;
 
 /// How a bus through UIO is written.
-pub const UIO_SYNTAX: &str = "uio:uioN[,controller=NAME],reference-hz=HZ,cs=LINE[+LINE…][,pipe=NAME][,ignore-clock][,poll-limit-us=N][,shared[=PATH]]";
+pub const UIO_SYNTAX: &str = "uio:uioN[,controller=NAME],reference-hz=HZ,cs=LINE[+LINE…][,pipe=NAME][,ignore-clock][,poll-limit-us=N][,shared[=PATH]][,unsafe-shared]";
 /// How a bus through `/dev/mem` is written.
-pub const MEM_SYNTAX: &str = "mem:0xADDRESS[,controller=NAME],reference-hz=HZ,cs=LINE[+LINE…][,pipe=NAME][,ignore-clock][,shared[=PATH]]";
+pub const MEM_SYNTAX: &str = "mem:0xADDRESS[,controller=NAME],reference-hz=HZ,cs=LINE[+LINE…][,pipe=NAME][,ignore-clock][,shared[=PATH]][,unsafe-shared]";
 
 const CONTROLLER: &str = "controller";
 const REFERENCE_HZ: &str = "reference-hz";
@@ -48,8 +54,12 @@ const PIPE: &str = "pipe";
 const IGNORE_CLOCK: &str = "ignore-clock";
 const POLL_LIMIT_US: &str = "poll-limit-us";
 const SHARED: &str = "shared";
-const OPTIONS: [&str; 7] =
-    [CONTROLLER, REFERENCE_HZ, CS, PIPE, IGNORE_CLOCK, POLL_LIMIT_US, SHARED];
+const UNSAFE_SHARED: &str = "unsafe-shared";
+const OPTIONS: [&str; 8] =
+    [CONTROLLER, REFERENCE_HZ, CS, PIPE, IGNORE_CLOCK, POLL_LIMIT_US, SHARED, UNSAFE_SHARED];
+
+/// Digits that a chip's number has at most.
+const CHIP_DIGITS_MAX: usize = 4;
 
 /// Atmel's pipes by their names.
 const PIPES: [(&str, Pipe); 3] = [
@@ -97,6 +107,7 @@ fn split(rest: &str) -> (&str, Option<&str>) {
 fn parse_options(via: Via, options: Option<&str>) -> Result<MapSpec, BusTextError> {
     let (mut block, mut pipe, mut reference_hz, mut chip_selects) = (None, None, None, None);
     let (mut ignore_clock, mut poll_limit_us, mut shared) = (None, None, None);
+    let mut unsafe_shared = None;
     for part in options.into_iter().flat_map(|options| options.split(',')) {
         let (key, value) = match part.split_once('=') {
             Some((key, value)) => (key, Some(value)),
@@ -108,13 +119,8 @@ fn parse_options(via: Via, options: Option<&str>) -> Result<MapSpec, BusTextErro
             REFERENCE_HZ => reference_hz.replace(parse_hertz(value.unwrap_or(""))?).is_some(),
             POLL_LIMIT_US => poll_limit_us.replace(parse_limit(value.unwrap_or(""))?).is_some(),
             CS => chip_selects.replace(parse_lines(value.unwrap_or(""))?).is_some(),
-            IGNORE_CLOCK => {
-                if let Some(value) = value {
-                    let (value, expected) = (value.to_owned(), "needed: it takes no value");
-                    return Err(BusTextError::Value { option: IGNORE_CLOCK, value, expected });
-                }
-                ignore_clock.replace(()).is_some()
-            }
+            IGNORE_CLOCK => ignore_clock.replace(parse_flag(IGNORE_CLOCK, value)?).is_some(),
+            UNSAFE_SHARED => unsafe_shared.replace(parse_flag(UNSAFE_SHARED, value)?).is_some(),
             SHARED => shared.replace(parse_shared(value)?).is_some(),
             _ => {
                 return Err(BusTextError::UnknownOption {
@@ -136,11 +142,12 @@ fn parse_options(via: Via, options: Option<&str>) -> Result<MapSpec, BusTextErro
         reference_hz: reference_hz
             .ok_or_else(|| missing(REFERENCE_HZ, "the block's clock, as reference-hz=80M"))?,
         chip_selects: chip_selects
-            .ok_or_else(|| missing(CS, "a chip select, as cs=native0 or cs=gpio@0x30240000.9"))?,
+            .ok_or_else(|| missing(CS, "a chip select, as cs=native0 or cs=gpio@0x30240000:9"))?,
         pipe,
         ignore_clock: ignore_clock.is_some(),
         poll_limit_us,
         shared,
+        unsafe_shared: unsafe_shared.is_some(),
     };
     spec.check().map_err(BusTextError::Spec)?;
     Ok(spec)
@@ -199,30 +206,102 @@ fn parse_shared(value: Option<&str>) -> Result<SharedAt, BusTextError> {
     }
 }
 
+/// An option that is there or not.
+fn parse_flag(option: &'static str, value: Option<&str>) -> Result<(), BusTextError> {
+    let Some(value) = value else { return Ok(()) };
+    let (value, expected) = (value.to_owned(), "needed: it takes no value");
+    Err(BusTextError::Value { option, value, expected })
+}
+
 fn parse_lines(value: &str) -> Result<[Option<CsPin>; 4], BusTextError> {
     let count = value.split('+').count();
-    let mut lines = [None; 4];
+    let mut lines = [const { None }; 4];
     if count > lines.len() {
         return Err(BusTextError::TooManyLines { count });
     }
     for (line, text) in lines.iter_mut().zip(value.split('+')) {
-        let pin = parse_line(text).ok_or_else(|| {
-            let expected = "a chip select: write native0, or gpio@0x30240000.9 for pin 9 of that bank; several joined by +";
-            BusTextError::Value { option: CS, value: text.to_owned(), expected }
-        })?;
-        *line = Some(pin);
+        *line = Some(parse_line(text)?);
     }
     Ok(lines)
 }
 
-fn parse_line(text: &str) -> Option<CsPin> {
-    if let Some(channel) = text.strip_prefix("native") {
-        let channel = decimal(channel)?.try_into().ok()?;
-        return Some(CsPin::Native { channel });
+fn parse_line(text: &str) -> Result<CsPin, BusTextError> {
+    let (place, active_high) = active_high(text);
+    refuse_chip_number(CS, text, place)?;
+    let at = native(place).or_else(|| bank_pin(place));
+    let at = at.or_else(|| kernel_line(place).map(CsLineAt::Kernel));
+    let expected = "a chip select: write native0, gpio@0x30240000:9 for line 9 of that bank through the kernel, or gpio@0x30240000.9 for its registers; several joined by +";
+    let wrong = || BusTextError::Value { option: CS, value: text.to_owned(), expected };
+    Ok(CsPin { at: at.ok_or_else(wrong)?, active_high })
+}
+
+/// Reads the line of a chip's INT pin: `gpio@0x30240000:9` or `gpio@LABEL:9`, with `:high` where the pin
+/// is high when the chip wants something. `option` is what the user calls it.
+///
+/// # Errors
+/// [`BusTextError::ChipNumber`], [`BusTextError::Value`].
+pub fn parse_interrupt_line(
+    option: &'static str,
+    text: &str,
+) -> Result<(GpioLine, Sense), BusTextError> {
+    let (place, high) = active_high(text);
+    refuse_chip_number(option, text, place)?;
+    let expected = "a GPIO line of the kernel: write gpio@0x30240000:9 for line 9 of the bank at that address, or gpio@LABEL:9";
+    let wrong = || BusTextError::Value { option, value: text.to_owned(), expected };
+    let line = kernel_line(place).ok_or_else(wrong)?;
+    Ok((line, if high { Sense::High } else { Sense::Low }))
+}
+
+/// A line without its polarity, and whether it is active high.
+fn active_high(text: &str) -> (&str, bool) {
+    match text.strip_suffix(":high") {
+        Some(place) => (place, true),
+        None => (text, false),
     }
+}
+
+/// Refuses `/dev/gpiochip4`, `gpiochip4` and a bare 4.
+fn refuse_chip_number(option: &'static str, text: &str, place: &str) -> Result<(), BusTextError> {
+    let chip = match place.strip_prefix("gpio@") {
+        Some(chip) => chip,
+        None if place.contains("gpiochip") => place,
+        None => return Ok(()),
+    };
+    let chip = chip.rsplit_once([':', '.']).map_or(chip, |(chip, _)| chip);
+    let name = chip.strip_prefix("/dev/").unwrap_or(chip);
+    let number = name.strip_prefix("gpiochip").unwrap_or(name);
+    // More digits are an address without its prefix.
+    let few = (1..=CHIP_DIGITS_MAX).contains(&number.len());
+    match few && number.bytes().all(|digit| digit.is_ascii_digit()) {
+        true => Err(BusTextError::ChipNumber { option, text: text.to_owned() }),
+        false => Ok(()),
+    }
+}
+
+fn native(text: &str) -> Option<CsLineAt> {
+    let channel = decimal(text.strip_prefix("native")?)?.try_into().ok()?;
+    Some(CsLineAt::Native { channel })
+}
+
+fn bank_pin(text: &str) -> Option<CsLineAt> {
     let (bank, pin) = text.strip_prefix("gpio@")?.split_once('.')?;
     let bit = decimal(pin)?.try_into().ok()?;
-    Some(CsPin::Gpio { address: hexadecimal(bank)?, bit })
+    Some(CsLineAt::Gpio { address: hexadecimal(bank)?, bit })
+}
+
+fn kernel_line(text: &str) -> Option<GpioLine> {
+    // Labels have dots, and may have colons: `30240000.gpio`.
+    let (chip, offset) = text.strip_prefix("gpio@")?.rsplit_once(':')?;
+    let offset = decimal(offset)?.try_into().ok()?;
+    let chip = match hexadecimal(chip) {
+        Some(address) => GpioChip::At(address),
+        // An address with a slip in it is no label.
+        None if chip.starts_with("0x") || chip.bytes().all(|digit| digit.is_ascii_digit()) => {
+            return None;
+        }
+        None => GpioChip::Labelled(chip.to_owned()),
+    };
+    Some(GpioLine { chip, offset })
 }
 
 /// A decimal number, with `_` between digits if wanted.

@@ -1,9 +1,10 @@
 //! The documented texts, and what is said of all others.
 
 use super::*;
+use crate::map::SpecError;
 
 fn gpio(bit: u8) -> Option<CsPin> {
-    Some(CsPin::Gpio { address: 0x3024_0000, bit })
+    Some(CsLineAt::Gpio { address: 0x3024_0000, bit }.into())
 }
 
 #[test]
@@ -19,13 +20,14 @@ fn the_documented_texts_are_read() {
         ignore_clock: false,
         poll_limit_us: Some(50),
         shared: None,
+        unsafe_shared: false,
     };
     assert_eq!(spec, expected);
     assert_eq!(spec.to_string(), "uio:uio0");
 
     let text = "0x30820000,reference-hz=80000000,cs=native0+gpio@0x30240000.9";
     let spec = parse_mem(text).expect("reads");
-    let native = Some(CsPin::Native { channel: 0 });
+    let native = Some(CsLineAt::Native { channel: 0 }.into());
     let expected = MapSpec {
         via: Via::DevMem { address: 0x3082_0000 },
         chip_selects: [native, gpio(9), None, None],
@@ -37,7 +39,7 @@ fn the_documented_texts_are_read() {
 
     let text = "0x3f204000,controller=bcm2835,reference-hz=400M,cs=gpio@0x3f200000.8";
     let spec = parse_mem(text).expect("reads");
-    let ce0 = Some(CsPin::Gpio { address: 0x3f20_0000, bit: 8 });
+    let ce0 = Some(CsLineAt::Gpio { address: 0x3f20_0000, bit: 8 }.into());
     let expected = MapSpec {
         block: Block::Bcm2835,
         via: Via::DevMem { address: 0x3f20_4000 },
@@ -77,7 +79,7 @@ fn options_come_in_any_order_and_numbers_as_people_write_them() {
     let spec = parse_uio(text).expect("reads");
     assert_eq!(spec.via, Via::Uio { device: "uio12".into() });
     assert_eq!(spec.reference_hz, 66_500_000);
-    let native = |channel| Some(CsPin::Native { channel });
+    let native = |channel| Some(CsLineAt::Native { channel }.into());
     assert_eq!(spec.chip_selects, [gpio(0), gpio(31), native(3), native(1)]);
     assert!(spec.ignore_clock);
     assert_eq!(spec.shared, None);
@@ -107,7 +109,7 @@ fn what_cannot_be_read_is_told_with_what_could() {
         ("uio0", "option reference-hz is missing"),
         (
             "uio0,",
-            "no option \"\": (known: controller, reference-hz, cs, pipe, ignore-clock, poll-limit-us, shared)",
+            "no option \"\": (known: controller, reference-hz, cs, pipe, ignore-clock, poll-limit-us, shared, unsafe-shared)",
         ),
         ("uio0,control=ecspi", "did you mean \"controller\"?"),
         ("uio0,Controler=ecspi", "did you mean \"controller\"?"),
@@ -154,7 +156,7 @@ fn what_cannot_be_read_is_told_with_what_could() {
         ("uio0,poll-limit-us=1,poll-limit-us=2", "poll-limit-us is given twice"),
         ("uio0,reference-hz=1,cs=native0,poll-limit-us=4294968", "at most 4294967 µs"),
         ("uio0,cs=native0", "reference-hz=80M"),
-        ("uio0,reference-hz=80M", "cs=native0 or cs=gpio@0x30240000.9"),
+        ("uio0,reference-hz=80M", "cs=native0 or cs=gpio@0x30240000:9"),
         ("uio0,reference=80M", "did you mean \"reference-hz\"?"),
         ("uio0,refernce-hz=80M", "did you mean \"reference-hz\"?"),
         ("uio0,Reference_Hz=80M", "did you mean \"reference-hz\"?"),
@@ -178,13 +180,13 @@ fn what_cannot_be_read_is_told_with_what_could() {
         ("uio0,cs=native", "native0"),
         ("uio0,cs=native0+", "\"\" is not a chip select"),
         ("uio0,cs=gpio@30240000.9", "gpio@0x30240000.9"),
-        ("uio0,cs=gpio@0x30240000", "pin 9"),
-        ("uio0,cs=gpio@0x30240000.256", "pin 9"),
-        ("uio0,cs=gpio9", "pin 9"),
+        ("uio0,cs=gpio@0x30240000", "line 9"),
+        ("uio0,cs=gpio@0x30240000.256", "line 9"),
+        ("uio0,cs=gpio9", "line 9"),
         ("uio0,cs=native0+native1+native2+native3+native0", "5 chip selects"),
         ("uio0,reference-hz=1,cs=native4", "no line 4 of its own: they are 0 to 3"),
         ("uio0,reference-hz=1,cs=gpio@0x1000.32", "no pin 32: they are 0 to 31"),
-        ("uio0,reference-hz=1,cs=gpio@0x1000.1+gpio@0x2000.1", "at 0x1000 and at 0x2000"),
+        ("uio0,reference-hz=1,cs=native1+gpio@0x1000.1+gpio@0x1000.1", "1 and 2 are the same line"),
     ] {
         let error = parse_uio(text).expect_err(text).to_string();
         assert!(error.contains(part), "{text}: {error}");
@@ -223,4 +225,87 @@ proptest::proptest! {
             }
         }
     }
+}
+
+fn first_line(line: &str) -> Result<CsPin, BusTextError> {
+    let spec = parse_mem(&format!("0x30820000,reference-hz=80M,cs={line}"))?;
+    Ok(spec.chip_selects[0].clone().expect("one line"))
+}
+
+#[test]
+fn a_line_of_the_kernel_is_named_by_address_or_label() {
+    let at = |address| GpioChip::At(address);
+    let labelled = |label: &str| GpioChip::Labelled(label.to_owned());
+    for (text, chip, offset, active_high) in [
+        ("gpio@0x30240000:9", at(0x3024_0000), 9, false),
+        ("gpio@0x30240000:9:high", at(0x3024_0000), 9, true),
+        ("gpio@pinctrl-bcm2711:25", labelled("pinctrl-bcm2711"), 25, false),
+        ("gpio@30240000.gpio:9", labelled("30240000.gpio"), 9, false),
+        ("gpio@a:b:63:high", labelled("a:b"), 63, true),
+    ] {
+        let at = CsLineAt::Kernel(GpioLine { chip, offset });
+        assert_eq!(first_line(text), Ok(CsPin { at, active_high }), "{text}");
+    }
+    let high = CsPin { at: CsLineAt::Native { channel: 3 }, active_high: true };
+    assert_eq!(first_line("native3:high"), Ok(high));
+    let at = CsLineAt::Gpio { address: 0x3024_0000, bit: 9 };
+    assert_eq!(first_line("gpio@0x30240000.9:high"), Ok(CsPin { at, active_high: true }));
+}
+
+#[test]
+fn a_number_of_a_chip_is_refused_with_the_remedy() {
+    for text in [
+        "gpiochip4:9",
+        "gpio@gpiochip4:9",
+        "gpio@/dev/gpiochip4:9",
+        "gpio@4:9",
+        "gpio@4.9",
+        "/dev/gpiochip0:3:high",
+    ] {
+        let error = first_line(text).expect_err(text);
+        let expected = BusTextError::ChipNumber { option: "cs", text: text.to_owned() };
+        assert_eq!(error, expected);
+        let told = error.to_string();
+        assert!(told.contains("gpio@0x30240000:9") && told.contains("gpio@LABEL:9"), "{told}");
+        assert!(parse_interrupt_line("--int", text).is_err(), "{text}");
+    }
+    for text in [
+        "3",
+        "gpio@30240000:9",
+        "gpio@:9",
+        "gpio@0x3024000z:9",
+        "gpio@label",
+        "gpio@label:",
+        "gpio@label:x",
+    ] {
+        let error = first_line(text).expect_err(text);
+        assert!(matches!(error, BusTextError::Value { option: "cs", .. }), "{text}: {error:?}");
+    }
+}
+
+#[test]
+fn an_interrupt_line_is_one_of_the_kernel() {
+    let line = |chip, offset| GpioLine { chip, offset };
+    let read = |text| parse_interrupt_line("--int", text);
+    let address = line(GpioChip::At(0x3024_0000), 3);
+    assert_eq!(read("gpio@0x30240000:3"), Ok((address.clone(), Sense::Low)));
+    assert_eq!(read("gpio@0x30240000:3:high"), Ok((address, Sense::High)));
+    for text in ["native0", "gpio@0x30240000.3", "3", ""] {
+        let error = read(text).expect_err(text);
+        assert!(matches!(error, BusTextError::Value { option: "--int", .. }), "{error:?}");
+    }
+}
+
+#[test]
+fn sharing_a_bank_without_protection_is_said_in_so_many_words() {
+    let read = |options: &str| {
+        parse_mem(&format!("0x30820000,reference-hz=80M,{options}")).map(|spec| spec.unsafe_shared)
+    };
+    assert_eq!(read("cs=gpio@0x30240000.9"), Ok(false));
+    assert_eq!(read("cs=gpio@0x30240000.9,unsafe-shared"), Ok(true));
+    assert!(read("cs=gpio@0x30240000.9,unsafe-shared=yes").is_err());
+    let error = read("cs=gpio@0x30240000:9,unsafe-shared").expect_err("no registers");
+    assert_eq!(error, BusTextError::Spec(SpecError::NoBankToShare));
+    let error = read("cs=gpio@0x30240000.9,shared").expect_err("one process");
+    assert_eq!(error, BusTextError::Spec(SpecError::SharedGpio));
 }

@@ -12,7 +12,8 @@ use barewire::controller::atmel::{Atmel, AtmelConfig, PeripheralSelect};
 use barewire::controller::gpio::AtmelPio;
 
 use super::MappedInterrupt;
-use super::block::{Board, CsGpio, Facts, Parts};
+use super::block::{Board, Facts, Parts};
+use super::cs::CsGpio;
 use crate::sys::MappedRegisters;
 use crate::timer::Monotonic;
 
@@ -28,6 +29,7 @@ pub(super) const FACTS: Facts = Facts {
     bank_len: 0x100,
     native_lines: 4,
     bank_pins: 32,
+    written_whole: false,
     native_alone: false,
     always_clocked: false,
     is_compatible: |name| matches!(name, "atmel,at91rm9200-spi" | "microchip,sam9x60-spi"),
@@ -37,6 +39,6 @@ pub(super) fn start(parts: Parts, board: Board) -> MappedAtmel {
     let Board { reference_hz, chip_selects, poll_limit_ns, pipe } = board;
     let peripheral_select = PeripheralSelect::Fixed;
     let config = AtmelConfig { reference_hz, chip_selects, pipe, peripheral_select, poll_limit_ns };
-    let gpio = CsGpio::of(parts.bank, AtmelPio::new);
+    let gpio = parts.selects.start(|bank, _| AtmelPio::new(bank));
     Atmel::new(parts.registers, gpio, Monotonic::new(), config).with_interrupt(parts.interrupt)
 }

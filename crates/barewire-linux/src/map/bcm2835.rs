@@ -21,7 +21,8 @@ use barewire::controller::gpio::Bcm2835Gpio;
 use barewire::reg::Registers;
 
 use super::MappedInterrupt;
-use super::block::{Board, CsGpio, Facts, Parts};
+use super::block::{Board, Facts, Parts};
+use super::cs::CsGpio;
 use crate::sys::MappedRegisters;
 use crate::timer::Monotonic;
 
@@ -38,6 +39,7 @@ pub(super) const FACTS: Facts = Facts {
     native_lines: 2,
     // The driver's: what is on a header.
     bank_pins: 32,
+    written_whole: false,
     native_alone: false,
     always_clocked: true,
     is_compatible: |name| matches!(name, "brcm,bcm2835-spi" | "brcm,bcm2711-spi"),
@@ -53,7 +55,7 @@ const ALT0: u32 = 0b100;
 pub(super) fn start(parts: Parts, board: Board) -> MappedBcm2835 {
     let Board { reference_hz, chip_selects, poll_limit_ns, .. } = board;
     let config = Bcm2835Config { core_hz: reference_hz, chip_selects, poll_limit_ns };
-    let gpio = CsGpio::of(parts.bank, Bcm2835Gpio::new);
+    let gpio = parts.selects.start(|bank, _| Bcm2835Gpio::new(bank));
     Bcm2835::new(parts.registers, gpio, Monotonic::new(), config).with_interrupt(parts.interrupt)
 }
 

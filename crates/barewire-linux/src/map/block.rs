@@ -7,8 +7,8 @@ use std::fmt;
 
 use barewire::controller::CsLine;
 use barewire::controller::atmel::Pipe;
-use barewire::controller::gpio::{GpioBank, NoGpio};
 
+use super::cs::Selects;
 use super::{MappedInterrupt, atmel, bcm2835, ecspi, pl022};
 use crate::sys::MappedRegisters;
 
@@ -78,6 +78,9 @@ pub(super) struct Facts {
     pub(super) native_lines: u8,
     /// Pins of a GPIO bank.
     pub(super) bank_pins: u8,
+    /// Its data register holds all pins and has no set and clear registers beside it, so that Linux's
+    /// driver writes all of them at once.
+    pub(super) written_whole: bool,
     /// Its own line falls whichever chip is meant, so that a chip on it can be the only one.
     pub(super) native_alone: bool,
     /// Its clock has no gate that anybody closes.
@@ -99,46 +102,8 @@ pub(super) struct Board {
 #[derive(Debug)]
 pub(super) struct Parts {
     pub(super) registers: MappedRegisters,
-    pub(super) bank: Option<MappedRegisters>,
+    pub(super) selects: Selects,
     pub(super) interrupt: MappedInterrupt,
-}
-
-/// The GPIO bank of a controller's chip selects, if it has one.
-#[derive(Debug)]
-pub enum CsGpio<B> {
-    /// All lines are the controller's own.
-    None(NoGpio),
-    /// A bank that the kernel's GPIO driver may go on using.
-    Bank(B),
-}
-
-impl<B> CsGpio<B> {
-    /// The bank that `new` makes of its registers.
-    pub(super) fn of(
-        bank: Option<MappedRegisters>,
-        new: impl FnOnce(MappedRegisters) -> B,
-    ) -> Self {
-        bank.map_or(Self::None(NoGpio), |registers| Self::Bank(new(registers)))
-    }
-}
-
-/// # Panics
-/// On every call of [`CsGpio::None`], which a table without GPIO lines does not make.
-impl<B: GpioBank> GpioBank for CsGpio<B> {
-    #[inline]
-    fn drive(&mut self, mask: u32, high: bool) {
-        match self {
-            Self::None(none) => none.drive(mask, high),
-            Self::Bank(bank) => bank.drive(mask, high),
-        }
-    }
-
-    fn output(&mut self, mask: u32, high: bool) {
-        match self {
-            Self::None(none) => none.output(mask, high),
-            Self::Bank(bank) => bank.output(mask, high),
-        }
-    }
 }
 
 #[cfg(test)]

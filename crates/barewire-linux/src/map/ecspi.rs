@@ -11,7 +11,8 @@ use barewire::controller::ecspi::{Ecspi, EcspiConfig, Streaming};
 use barewire::controller::gpio::{ImxGpio, Ownership};
 
 use super::MappedInterrupt;
-use super::block::{Board, CsGpio, Facts, Parts};
+use super::block::{Board, Facts, Parts};
+use super::cs::CsGpio;
 use crate::sys::MappedRegisters;
 use crate::timer::Monotonic;
 
@@ -26,6 +27,7 @@ pub(super) const FACTS: Facts = Facts {
     bank_len: 0x20,
     native_lines: 4,
     bank_pins: 32,
+    written_whole: true,
     native_alone: false,
     always_clocked: false,
     is_compatible: |name| name.starts_with("fsl,") && name.ends_with("-ecspi"),
@@ -35,6 +37,9 @@ pub(super) fn start(parts: Parts, board: Board) -> MappedEcspi {
     let Board { reference_hz, chip_selects, poll_limit_ns, .. } = board;
     let streaming = Streaming::Refill;
     let config = EcspiConfig { reference_hz, chip_selects, streaming, poll_limit_ns };
-    let gpio = CsGpio::of(parts.bank, |bank| ImxGpio::new(bank, Ownership::Shared));
+    let gpio = parts.selects.start(|bank, ours| {
+        let ownership = if ours { Ownership::Exclusive } else { Ownership::Shared };
+        ImxGpio::new(bank, ownership)
+    });
     Ecspi::new(parts.registers, gpio, Monotonic::new(), config).with_interrupt(parts.interrupt)
 }

@@ -7,6 +7,7 @@ use rustix::io::Errno;
 use super::bound::{Kind, PlatformDevice};
 use super::clock::Gate;
 use super::{Block, SpecError};
+use crate::gpio::GpioError;
 use crate::rights::{Group, Remedy};
 use crate::root::Root;
 
@@ -77,6 +78,8 @@ pub enum MapError {
         /// Why `/dev/mem` cannot.
         error: Box<MapError>,
     },
+    /// A GPIO line cannot be had.
+    Gpio(GpioError),
     /// The range is memory, not registers.
     Memory {
         /// Where it begins.
@@ -216,6 +219,7 @@ impl fmt::Display for MapError {
                 f,
                 "the GPIO bank at {address:#x} is no block of {path}, and cannot be had otherwise ({error}): give the UIO node a second `reg` for it, or use the controller's own chip select"
             ),
+            Self::Gpio(error) => error.fmt(f),
             Self::Memory { address, len } => write!(
                 f,
                 "{len:#x} bytes at {address:#x} are main memory (/proc/iomem: System RAM), not registers: check the address"

@@ -17,13 +17,16 @@
 //! 4. Only the pages needed are mapped: the block's, and those of the GPIO bank. On a Raspberry Pi
 //!    that bank is then asked whether a pin carries SCK.
 //!
+//! 5. Chip selects through the kernel are requested, and lines are held of banks whose registers are to
+//!    be written: see [`gpio`](crate::gpio). A bank of i.MX of which another line is in use is refused.
+//!
 //! So far ([`Mapped::open`]) no register of the controller has been touched, and none of the GPIO
 //! bank written; the caller may say what [`Mapped::warnings`] has to say. Then, in
 //! [`Mapped::start`]:
 //!
-//! 5. Each GPIO chip select is driven inactive, then made an output; other pins of the bank keep
+//! 6. Each GPIO chip select is driven inactive, then made an output; other pins of the bank keep
 //!    their values.
-//! 6. The block is brought to its idle state by its driver.
+//! 7. The block is brought to its idle state by its driver.
 //!
 //! ```no_run
 //! use barewire::{bus::Bus, spi::Settings};
@@ -44,9 +47,8 @@
 //! ```
 //!
 //! # Not supported
-//! Chip selects that are active high, or spread over several GPIO banks; the pins'
-//! functions, which the boot loader or the kernel has set; the GPIO bank's clock, which
-//! its kernel driver keeps; a process that has the same controller mapped at the same time and does
+//! The pins' functions, which the boot loader or the kernel has set; the GPIO bank's clock, which its
+//! kernel driver keeps; a process that has the same controller mapped at the same time and does
 //! not hold the same lock.
 
 use std::path::PathBuf;
@@ -60,9 +62,11 @@ use super::bcm2835::{self, MappedBcm2835};
 use super::block::{Block, Board, Parts};
 use super::bound::Kind;
 use super::clock::{self, ClockState, Family};
+use super::cs::Selects;
 use super::ecspi::{self, MappedEcspi};
 use super::pl022::{self, MappedPl022};
 use super::{DevMem, MapError, MapSpec, MappedInterrupt, SharedAt, Uio, Via, bound};
+use crate::gpio::{CharacterDevices, CsFault, Kernel};
 use crate::root::Root;
 use crate::shared::{SharedError, SharedLock};
 use crate::sys::MappedRegisters;
@@ -78,6 +82,7 @@ pub struct Mapped {
     parts: Parts,
     clock: ClockState,
     pins_warning: Option<String>,
+    shared_warning: Option<String>,
     lock: Option<LockFile>,
 }
 
@@ -100,7 +105,7 @@ impl LockFile {
 }
 
 impl Mapped {
-    /// Steps 1 to 4 of the module. The mapping keeps a UIO device open, and so its clock running
+    /// Steps 1 to 5 of the module. The mapping keeps a UIO device open, and so its clock running
     /// where that depends on it, until the controller is dropped.
     ///
     /// # Errors
@@ -113,17 +118,31 @@ impl Mapped {
     /// * [`MapError::Range`] if the UIO device's block is shorter than the controller's registers.
     /// * [`MapError::GpioBank`] if the bank can be had neither from the UIO device nor from
     ///   `/dev/mem`.
+    /// * [`MapError::Gpio`] if a line of the kernel cannot be had, or a bank may not be written.
     /// * Whatever else [`Uio`] and [`DevMem`] say.
     pub fn open(root: &Root, spec: &MapSpec) -> Result<Self, MapError> {
+        Self::open_with(root, spec, &CharacterDevices)
+    }
+
+    /// The same with another kernel for GPIO lines: a test's.
+    ///
+    /// # Errors
+    /// As [`Mapped::open`].
+    pub fn open_with(root: &Root, spec: &MapSpec, kernel: &dyn Kernel) -> Result<Self, MapError> {
         // 1.
         spec.check().map_err(MapError::Spec)?;
         match &spec.via {
-            Via::Uio { device } => Self::through_uio(root, spec, device),
-            Via::DevMem { address } => Self::through_memory(root, spec, *address),
+            Via::Uio { device } => Self::through_uio(root, spec, kernel, device),
+            Via::DevMem { address } => Self::through_memory(root, spec, kernel, *address),
         }
     }
 
-    fn through_uio(root: &Root, spec: &MapSpec, device: &str) -> Result<Self, MapError> {
+    fn through_uio(
+        root: &Root,
+        spec: &MapSpec,
+        kernel: &dyn Kernel,
+        device: &str,
+    ) -> Result<Self, MapError> {
         let uio = Uio::open(root, device)?;
         let address = uio.registers_at(UIO_CONTROLLER)?;
         // 2.
@@ -136,16 +155,22 @@ impl Mapped {
         // 4.
         let facts = spec.block.facts();
         let registers = uio.map(UIO_CONTROLLER, facts.registers_len)?;
-        let bank = spec.bank().map(|at| bank_beside(root, &uio, at, facts.bank_len)).transpose()?;
+        let bank = |at| bank_beside(root, &uio, at, facts.bank_len);
+        let selects = Selects::open(root, kernel, spec, bank)?;
         let lock = LockFile::of(root, spec, address, uio.path());
         let interrupt = match spec.poll_limit_us {
             Some(_) => MappedInterrupt::of(uio)?,
             None => MappedInterrupt::none(),
         };
-        Ok(Self::of(spec, address, Parts { registers, bank, interrupt }, clock, lock))
+        Ok(Self::of(spec, address, Parts { registers, selects, interrupt }, clock, lock))
     }
 
-    fn through_memory(root: &Root, spec: &MapSpec, address: u64) -> Result<Self, MapError> {
+    fn through_memory(
+        root: &Root,
+        spec: &MapSpec,
+        kernel: &dyn Kernel,
+        address: u64,
+    ) -> Result<Self, MapError> {
         // 2. A mistyped address may be a watchdog's, which nobody should be told to unbind.
         bound::refuse_other_device(root, address, Kind::Spi)?;
         bound::refuse_other_block(root, address, spec.block)?;
@@ -156,10 +181,11 @@ impl Mapped {
         // 4.
         let facts = spec.block.facts();
         let registers = memory.map_controller(address, facts.registers_len)?;
-        let bank = spec.bank().map(|at| bank_in(root, &memory, at, facts.bank_len)).transpose()?;
+        let bank = |at| bank_in(root, &memory, at, facts.bank_len);
+        let selects = Selects::open(root, kernel, spec, bank)?;
         let lock = LockFile::of(root, spec, address, "/dev/mem");
         let interrupt = MappedInterrupt::none();
-        Ok(Self::of(spec, address, Parts { registers, bank, interrupt }, clock, lock))
+        Ok(Self::of(spec, address, Parts { registers, selects, interrupt }, clock, lock))
     }
 
     fn of(
@@ -169,11 +195,16 @@ impl Mapped {
         clock: ClockState,
         lock: Option<LockFile>,
     ) -> Self {
-        let pins_warning = match (spec.block, &mut parts.bank) {
+        let pins_warning = match (spec.block, parts.selects.registers()) {
             (Block::Bcm2835, Some(bank)) => bcm2835::pins_warning(address, bank),
             _ => None,
         };
-        Self { block: spec.block, board: spec.board(), parts, clock, pins_warning, lock }
+        let written_whole = spec.block.facts().written_whole;
+        let shared_warning = (spec.unsafe_shared && written_whole).then(|| {
+            "the GPIO bank of a chip select is shared without protection (unsafe-shared): a write of the kernel to any other pin of it puts the chip select back to what it was when the kernel started".to_owned()
+        });
+        let (block, board) = (spec.block, spec.board());
+        Self { block, board, parts, clock, pins_warning, shared_warning, lock }
     }
 
     /// What is known of the controller's clock.
@@ -185,14 +216,15 @@ impl Mapped {
     /// What to tell the user before [`Mapped::start`].
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        self.clock.warning().into_iter().chain(self.pins_warning.clone()).collect()
+        let others = [self.pins_warning.clone(), self.shared_warning.clone()];
+        self.clock.warning().into_iter().chain(others.into_iter().flatten()).collect()
     }
 
     /// Bytes mapped: whole pages of the controller and, if there is one, of the GPIO bank.
     #[must_use]
     pub fn mapped_len(&self) -> usize {
-        let Parts { registers, bank, .. } = &self.parts;
-        registers.mapped_len() + bank.as_ref().map_or(0, MappedRegisters::mapped_len)
+        let Parts { registers, selects, .. } = &self.parts;
+        registers.mapped_len() + selects.mapped_len()
     }
 
     /// The lock between processes, if the specification asks for one, with the device's owner and
@@ -206,17 +238,19 @@ impl Mapped {
         self.lock.as_ref().map(open).transpose()
     }
 
-    /// Steps 5 and 6 of the module. From here on the registers are touched: where other processes
+    /// Steps 6 and 7 of the module. From here on the registers are touched: where other processes
     /// use them too, under [their lock](Mapped::lock).
     #[must_use]
     pub fn start(self) -> MappedController {
         let Self { block, board, parts, .. } = self;
-        match block {
-            Block::Ecspi => MappedController::Ecspi(ecspi::start(parts, board)),
-            Block::Bcm2835 => MappedController::Bcm2835(bcm2835::start(parts, board)),
-            Block::Pl022 => MappedController::Pl022(pl022::start(parts, board)),
-            Block::Atmel => MappedController::Atmel(atmel::start(parts, board)),
-        }
+        let fault = parts.selects.fault();
+        let driver = match block {
+            Block::Ecspi => Driver::Ecspi(ecspi::start(parts, board)),
+            Block::Bcm2835 => Driver::Bcm2835(bcm2835::start(parts, board)),
+            Block::Pl022 => Driver::Pl022(pl022::start(parts, board)),
+            Block::Atmel => Driver::Atmel(atmel::start(parts, board)),
+        };
+        MappedController { driver, fault }
     }
 }
 
@@ -268,40 +302,63 @@ fn bank_in(
 
 /// A controller on mapped registers, in use.
 #[derive(Debug)]
-pub enum MappedController {
-    /// An ECSPI.
+pub struct MappedController {
+    driver: Driver,
+    /// What went wrong with chip selects through the kernel.
+    fault: CsFault,
+}
+
+#[derive(Debug)]
+enum Driver {
     Ecspi(MappedEcspi),
-    /// A BCM2835 SPI0.
     Bcm2835(MappedBcm2835),
-    /// A PL022.
     Pl022(MappedPl022),
-    /// Atmel's SPI.
     Atmel(MappedAtmel),
 }
 
 /// Whichever it is, asked the same.
 macro_rules! each {
+    (& $self:expr, $controller:ident => $asked:expr) => {
+        match &$self.driver {
+            Driver::Ecspi($controller) => $asked,
+            Driver::Bcm2835($controller) => $asked,
+            Driver::Pl022($controller) => $asked,
+            Driver::Atmel($controller) => $asked,
+        }
+    };
     ($self:expr, $controller:ident => $asked:expr) => {
-        match $self {
-            MappedController::Ecspi($controller) => $asked,
-            MappedController::Bcm2835($controller) => $asked,
-            MappedController::Pl022($controller) => $asked,
-            MappedController::Atmel($controller) => $asked,
+        match &mut $self.driver {
+            Driver::Ecspi($controller) => $asked,
+            Driver::Bcm2835($controller) => $asked,
+            Driver::Pl022($controller) => $asked,
+            Driver::Atmel($controller) => $asked,
         }
     };
 }
 
+impl MappedController {
+    /// A message during which a chip select could not be driven is none: its chip may not have heard it,
+    /// or still be selected.
+    #[inline]
+    fn judged(&self, ran: Result<usize, Unfinished>) -> Result<usize, Unfinished> {
+        match self.fault.take() {
+            None => ran,
+            Some(errno) => ran.and(Err(Unfinished::os(0, errno.raw_os_error()))),
+        }
+    }
+}
+
 impl Controller for MappedController {
     fn limits(&self) -> Limits {
-        each!(self, controller => controller.limits())
+        each!(&self, controller => controller.limits())
     }
 
     fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
-        each!(self, controller => controller.configure(settings))
+        each!(&self, controller => controller.configure(settings))
     }
 
     fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        each!(self, controller => controller.plan(program, message))
+        each!(&self, controller => controller.plan(program, message))
     }
 
     #[inline]
@@ -310,7 +367,8 @@ impl Controller for MappedController {
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
-        each!(self, controller => controller.run(program, message))
+        let ran = each!(self, controller => controller.run(program, message));
+        self.judged(ran)
     }
 
     fn start(
@@ -318,7 +376,8 @@ impl Controller for MappedController {
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
-        each!(self, controller => controller.start(program, message))
+        let ran = each!(self, controller => controller.start(program, message));
+        ran.map(|ran| self.judged(ran))
     }
 
     fn resume(
@@ -326,7 +385,8 @@ impl Controller for MappedController {
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
-        each!(self, controller => controller.resume(program, message))
+        let ran = each!(self, controller => controller.resume(program, message));
+        ran.map(|ran| self.judged(ran))
     }
 
     fn arm(&mut self) {

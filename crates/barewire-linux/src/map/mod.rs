@@ -52,6 +52,7 @@ pub mod bcm2835;
 mod block;
 pub mod bound;
 pub mod clock;
+mod cs;
 mod devmem;
 pub mod ecspi;
 mod error;
@@ -62,12 +63,13 @@ mod spec;
 pub(crate) mod uio;
 mod window;
 
-pub use block::{Block, CsGpio};
+pub use block::Block;
+pub use cs::CsGpio;
 pub use devmem::DevMem;
 pub use error::MapError;
 pub use interrupt::MappedInterrupt;
 pub use mapped::{Mapped, MappedController};
-pub use spec::{CsPin, MapSpec, SharedAt, SpecError, Via};
+pub use spec::{CsLineAt, CsPin, MapSpec, SharedAt, SpecError, Via};
 pub use uio::{Uio, UioMap};
 pub(crate) use window::Window;
 

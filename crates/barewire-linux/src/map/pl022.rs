@@ -12,7 +12,8 @@ use barewire::controller::gpio::Pl061;
 use barewire::controller::pl022::{Pl022, Pl022Config};
 
 use super::MappedInterrupt;
-use super::block::{Board, CsGpio, Facts, Parts};
+use super::block::{Board, Facts, Parts};
+use super::cs::CsGpio;
 use crate::sys::MappedRegisters;
 use crate::timer::Monotonic;
 
@@ -27,6 +28,7 @@ pub(super) const FACTS: Facts = Facts {
     bank_len: 0x1000,
     native_lines: 1,
     bank_pins: 8,
+    written_whole: false,
     native_alone: true,
     always_clocked: false,
     is_compatible: |name| name == "arm,pl022",
@@ -35,6 +37,6 @@ pub(super) const FACTS: Facts = Facts {
 pub(super) fn start(parts: Parts, board: Board) -> MappedPl022 {
     let Board { reference_hz, chip_selects, poll_limit_ns, .. } = board;
     let config = Pl022Config { reference_hz, chip_selects, poll_limit_ns };
-    let gpio = CsGpio::of(parts.bank, Pl061::new);
+    let gpio = parts.selects.start(|bank, _| Pl061::new(bank));
     Pl022::new(parts.registers, gpio, Monotonic::new(), config).with_interrupt(parts.interrupt)
 }

@@ -7,6 +7,7 @@ use barewire::controller::atmel::Pipe;
 use barewire::controller::{ALWAYS_POLL, CsLine};
 
 use super::block::{Block, Board};
+use crate::gpio::GpioLine;
 
 /// The way to the registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,21 +24,39 @@ pub enum Via {
     },
 }
 
-/// A chip select, active low.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CsPin {
+/// A chip select: where its line is, and its active level.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CsPin {
+    /// Where its line is.
+    pub at: CsLineAt,
+    /// Its active level: high, or low as most chips have it.
+    pub active_high: bool,
+}
+
+impl From<CsLineAt> for CsPin {
+    /// An active-low chip select there.
+    fn from(at: CsLineAt) -> Self {
+        Self { at, active_high: false }
+    }
+}
+
+/// Where the line of a chip select is. See [`gpio`](crate::gpio) on which to choose.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CsLineAt {
     /// The controller's own line.
     Native {
         /// Which, from 0; how many there are is the block's affair.
         channel: u8,
     },
-    /// A pin of a GPIO bank.
+    /// A pin of a GPIO bank, driven by the bank's registers.
     Gpio {
         /// Where the bank's registers begin.
         address: u64,
         /// Which pin, 0 to 31, or 0 to 7 of a PL061.
         bit: u8,
     },
+    /// A GPIO line driven through the kernel: any chip that it has.
+    Kernel(GpioLine),
 }
 
 /// Where the lock lies between the processes that use a controller.
@@ -73,6 +92,9 @@ pub struct MapSpec {
     pub poll_limit_us: Option<u32>,
     /// Whether other processes use it too, and which lock they hold for that.
     pub shared: Option<SharedAt>,
+    /// Write the registers of GPIO banks whoever else uses them: the user knows that nobody moves other
+    /// pins of the bank while the bus is open. See [`gpio`](crate::gpio).
+    pub unsafe_shared: bool,
 }
 
 /// What is wrong with a [`MapSpec`].
@@ -100,13 +122,17 @@ pub enum SpecError {
         /// Which controller.
         block: Block,
     },
-    /// The chip selects are in two GPIO banks.
-    TwoBanks {
-        /// One bank's address.
-        first: u64,
-        /// The other's.
-        second: u64,
+    /// Two chip selects are one line.
+    SameLine {
+        /// The first of the two, from 0.
+        first: usize,
+        /// The other.
+        second: usize,
     },
+    /// Several processes are to use chip selects that the kernel, or a bank's registers, give to one.
+    SharedGpio,
+    /// Registers of GPIO banks are to be shared, and no chip select is driven by one.
+    NoBankToShare,
     /// The reference clock is 0 Hz.
     ReferenceHzZero,
     /// A controller with a FIFO was told how many words are to be on the way.
@@ -139,7 +165,7 @@ impl fmt::Display for SpecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoChipSelect => {
-                f.write_str("there is no chip select: name one, native0 or gpio@0xBANK.PIN")
+                f.write_str("there is no chip select: name one, native0 or gpio@0xBANK:PIN")
             }
             Self::Channel { channel, last } => {
                 write!(f, "the controller has no line {channel} of its own: {}", UpTo(*last))
@@ -151,9 +177,14 @@ impl fmt::Display for SpecError {
                 f,
                 "the own line of {block} falls whichever chip is meant: native0 must be the only chip select, or none"
             ),
-            Self::TwoBanks { first, second } => write!(
-                f,
-                "the chip selects are in the GPIO banks at {first:#x} and at {second:#x}: all must be in one; open a bus for each bank, one at a time"
+            Self::SameLine { first, second } => {
+                write!(f, "chip selects {first} and {second} are the same line: name each line once")
+            }
+            Self::SharedGpio => f.write_str(
+                "several processes (shared) cannot select chips by this GPIO: the kernel gives a line, and this bank's registers, to one of them; use the controller's own lines (native0), or add unsafe-shared to a chip select by registers (gpio@0xBANK.PIN) if you know that nobody else drives its bank",
+            ),
+            Self::NoBankToShare => f.write_str(
+                "unsafe-shared is for chip selects by a bank's registers (gpio@0xBANK.PIN), and there is none: leave it out",
             ),
             Self::ReferenceHzZero => f.write_str(
                 "the reference clock is 0 Hz: name what the block is clocked by (`clk_summary` in /sys/kernel/debug/clk)",
@@ -204,23 +235,28 @@ impl MapSpec {
 
     fn check_lines(&self) -> Result<(), SpecError> {
         let facts = self.block.facts();
-        let (mut bank, mut native) = (None, false);
+        let mut native = false;
         for pin in self.lines() {
-            match pin {
-                CsPin::Native { channel } if channel >= facts.native_lines => {
+            match pin.at {
+                CsLineAt::Native { channel } if channel >= facts.native_lines => {
                     return Err(SpecError::Channel { channel, last: facts.native_lines - 1 });
                 }
-                CsPin::Native { .. } => native = true,
-                CsPin::Gpio { bit, .. } if bit >= facts.bank_pins => {
+                CsLineAt::Native { .. } => native = true,
+                CsLineAt::Gpio { bit, .. } if bit >= facts.bank_pins => {
                     return Err(SpecError::Pin { bit, last: facts.bank_pins - 1 });
                 }
-                CsPin::Gpio { address, .. } => {
-                    let first = *bank.get_or_insert(address);
-                    if first != address {
-                        return Err(SpecError::TwoBanks { first, second: address });
-                    }
-                }
+                CsLineAt::Gpio { .. } | CsLineAt::Kernel(_) => {}
             }
+        }
+        self.check_same()?;
+        let banks = self.banks().next().is_some();
+        if self.unsafe_shared && !banks {
+            return Err(SpecError::NoBankToShare);
+        }
+        let kernel = self.kernel_lines().next().is_some();
+        let one_process = kernel || (banks && facts.written_whole && !self.unsafe_shared);
+        if self.shared.is_some() && one_process {
+            return Err(SpecError::SharedGpio);
         }
         match self.lines().count() {
             0 => Err(SpecError::NoChipSelect),
@@ -231,27 +267,66 @@ impl MapSpec {
         }
     }
 
-    fn lines(&self) -> impl Iterator<Item = CsPin> {
-        self.chip_selects.into_iter().flatten()
+    fn check_same(&self) -> Result<(), SpecError> {
+        for (second, pin) in self.chip_selects.iter().enumerate() {
+            let Some(pin) = pin else { continue };
+            let same = |other: &Option<CsPin>| other.as_ref().is_some_and(|o| o.at == pin.at);
+            if let Some(first) = self.chip_selects[..second].iter().position(same) {
+                return Err(SpecError::SameLine { first, second });
+            }
+        }
+        Ok(())
     }
 
-    /// The GPIO bank of its chip selects.
-    pub(super) fn bank(&self) -> Option<u64> {
-        self.lines().find_map(|pin| match pin {
-            CsPin::Gpio { address, .. } => Some(address),
-            CsPin::Native { .. } => None,
+    fn lines(&self) -> impl Iterator<Item = &CsPin> {
+        self.chip_selects.iter().flatten()
+    }
+
+    /// The GPIO banks whose registers drive chip selects, each once.
+    pub(super) fn banks(&self) -> impl Iterator<Item = u64> {
+        let bank = |pin: &Option<CsPin>| match pin.as_ref()?.at {
+            CsLineAt::Gpio { address, .. } => Some(address),
+            _ => None,
+        };
+        let all = self.chip_selects.iter().enumerate();
+        all.filter_map(move |(index, pin)| {
+            let address = bank(pin)?;
+            let before = self.chip_selects[..index].iter().filter_map(bank);
+            before.into_iter().all(|other| other != address).then_some(address)
+        })
+    }
+
+    /// The pins of the bank at `address` that are chip selects, and which are active high.
+    pub(super) fn bits_of(&self, address: u64) -> Vec<(u8, bool)> {
+        let bits = self.lines().filter_map(|pin| match pin.at {
+            CsLineAt::Gpio { address: at, bit } if at == address => Some((bit, pin.active_high)),
+            _ => None,
+        });
+        bits.collect()
+    }
+
+    /// The chip selects through the kernel.
+    pub(super) fn kernel_lines(&self) -> impl Iterator<Item = &GpioLine> {
+        self.lines().filter_map(|pin| match &pin.at {
+            CsLineAt::Kernel(line) => Some(line),
+            _ => None,
         })
     }
 
     pub(super) fn board(&self) -> Board {
-        let line = |pin| match pin {
-            None => CsLine::Absent,
-            Some(CsPin::Native { channel }) => CsLine::Native { channel, active_high: false },
-            Some(CsPin::Gpio { bit, .. }) => CsLine::Gpio { bit, active_high: false },
-        };
+        let mut chip_selects = [CsLine::Absent; 4];
+        for (index, (line, pin)) in (0..).zip(chip_selects.iter_mut().zip(&self.chip_selects)) {
+            let Some(CsPin { at, active_high }) = pin else { continue };
+            let active_high = *active_high;
+            *line = match *at {
+                CsLineAt::Native { channel } => CsLine::Native { channel, active_high },
+                // The pins of `CsGpio` are the chip selects.
+                _ => CsLine::Gpio { bit: index, active_high },
+            };
+        }
         Board {
             reference_hz: self.reference_hz,
-            chip_selects: self.chip_selects.map(line),
+            chip_selects,
             poll_limit_ns: self.poll_limit_us.map_or(ALWAYS_POLL, |us| us * 1_000),
             pipe: self.pipe.unwrap_or(Pipe::WaitDataRead),
         }
@@ -282,15 +357,16 @@ mod tests {
             ignore_clock: false,
             poll_limit_us: None,
             shared: None,
+            unsafe_shared: false,
         }
     }
 
     fn gpio(address: u64, bit: u8) -> Option<CsPin> {
-        Some(CsPin::Gpio { address, bit })
+        Some(CsLineAt::Gpio { address, bit }.into())
     }
 
     fn native(channel: u8) -> Option<CsPin> {
-        Some(CsPin::Native { channel })
+        Some(CsLineAt::Native { channel }.into())
     }
 
     #[test]
@@ -298,9 +374,11 @@ mod tests {
         let check = |lines| spec(Block::Ecspi, lines).check();
         assert_eq!(check([native(0), native(3), gpio(0, 0), gpio(0, 31)]), Ok(()));
         assert_eq!(check([None, None, None, native(2)]), Ok(()), "gaps are lines left out");
-        assert_eq!(check([None; 4]), Err(SpecError::NoChipSelect));
-        let two = check([gpio(0x10, 1), native(0), gpio(0x20, 1), None]);
-        assert_eq!(two, Err(SpecError::TwoBanks { first: 0x10, second: 0x20 }));
+        assert_eq!(check([const { None }; 4]), Err(SpecError::NoChipSelect));
+        assert_eq!(check([gpio(0x10, 1), native(0), gpio(0x20, 1), None]), Ok(()), "two banks");
+        let same = Err(SpecError::SameLine { first: 0, second: 2 });
+        assert_eq!(check([gpio(0x10, 1), native(0), gpio(0x10, 1), None]), same);
+        assert_eq!(check([native(1), None, native(1), None]), same);
         let stopped =
             MapSpec { reference_hz: 0, ..spec(Block::Ecspi, [native(0), None, None, None]) };
         assert_eq!(stopped.check(), Err(SpecError::ReferenceHzZero));
@@ -314,7 +392,7 @@ mod tests {
             (Block::Pl022, 0, 7),
             (Block::Atmel, 3, 31),
         ] {
-            let check = |line| spec(block, [line, None, None, None]).check();
+            let check = |line: Option<CsPin>| spec(block, [line, None, None, None]).check();
             assert_eq!(check(native(0)), Ok(()), "{block}");
             assert_eq!(check(native(last_line)), Ok(()), "{block}");
             let channel = last_line + 1;
@@ -371,16 +449,53 @@ mod tests {
         assert_eq!(through_uio(us).check(), Err(SpecError::PollLimit { us }));
     }
 
+    fn kernel(offset: u32) -> Option<CsPin> {
+        let chip = crate::gpio::GpioChip::At(0x3024_0000);
+        Some(CsLineAt::Kernel(GpioLine { chip, offset }).into())
+    }
+
     #[test]
     fn lines_keep_their_places() {
-        let spec = spec(Block::Ecspi, [None, native(2), gpio(0x3024_0000, 9), None]);
+        let high =
+            Some(CsPin { at: CsLineAt::Gpio { address: 0x3024_0000, bit: 9 }, active_high: true });
+        let spec = spec(Block::Ecspi, [None, native(2), high, kernel(40)]);
+        assert_eq!(spec.check(), Ok(()));
         let lines = [
             CsLine::Absent,
             CsLine::Native { channel: 2, active_high: false },
-            CsLine::Gpio { bit: 9, active_high: false },
-            CsLine::Absent,
+            CsLine::Gpio { bit: 2, active_high: true },
+            CsLine::Gpio { bit: 3, active_high: false },
         ];
         assert_eq!(spec.board().chip_selects, lines);
-        assert_eq!(spec.bank(), Some(0x3024_0000));
+        assert_eq!(spec.banks().collect::<Vec<_>>(), [0x3024_0000]);
+        assert_eq!(spec.bits_of(0x3024_0000), [(9, true)]);
+        assert_eq!(spec.kernel_lines().count(), 1);
+    }
+
+    #[test]
+    fn a_bank_is_named_once_however_many_selects_it_has() {
+        let spec = spec(Block::Ecspi, [gpio(1, 3), gpio(2, 3), gpio(1, 4), None]);
+        assert_eq!(spec.banks().collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(spec.bits_of(1), [(3, false), (4, false)]);
+    }
+
+    #[test]
+    fn several_processes_share_only_what_can_be_shared() {
+        for (block, line, unsafe_shared, expected) in [
+            (Block::Ecspi, native(0), false, Ok(())),
+            (Block::Ecspi, gpio(1, 1), false, Err(SpecError::SharedGpio)),
+            (Block::Ecspi, gpio(1, 1), true, Ok(())),
+            (Block::Ecspi, kernel(1), false, Err(SpecError::SharedGpio)),
+            (Block::Ecspi, native(0), true, Err(SpecError::NoBankToShare)),
+            (Block::Bcm2835, gpio(1, 1), false, Ok(())),
+            (Block::Pl022, gpio(1, 1), false, Ok(())),
+            (Block::Atmel, gpio(1, 1), false, Ok(())),
+            (Block::Atmel, kernel(1), false, Err(SpecError::SharedGpio)),
+        ] {
+            let lines = [line, None, None, None];
+            let shared = Some(SharedAt::Default);
+            let spec = MapSpec { shared, unsafe_shared, ..spec(block, lines) };
+            assert_eq!(spec.check(), expected, "{block} {:?}", spec.chip_selects[0]);
+        }
     }
 }

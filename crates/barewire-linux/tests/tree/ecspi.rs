@@ -44,7 +44,7 @@ fn imx8mp() -> Tree {
         .sparse("/dev/mem", ECSPI1 + 0x1_0000)
         .file("/proc/device-tree/compatible", "fsl,imx8mp-evk\0fsl,imx8mp\0")
         .platform("30820000.spi", None)
-        .platform("30240000.gpio", Some("gpio-mxc"))
+        .platform("30240000.gpio", None)
         .platform("30280000.watchdog", Some("imx2-wdt"));
     Registers::of(&tree, "/dev/mem").set(CCGR7, 3);
     tree
@@ -199,11 +199,11 @@ fn with_uio(tree: Tree) -> Tree {
 #[test]
 fn uio_with_a_bank_of_its_own_needs_no_dev_mem() {
     let page = rustix::param::page_size() as u64;
-    // The bank's GPIO driver stays, and is no obstacle.
+    // The bank has no driver: nobody else writes it.
     let tree = with_uio(Tree::new())
         .uio_map("uio0", 1, ["0x30240000\n", "0x10000\n", "0x0\n"])
         .platform("30820000.spi", Some("uio_pdrv_genirq"))
-        .platform("30240000.gpio", Some("gpio-mxc"));
+        .platform("30240000.gpio", None);
     let mapped = Mapped::open(&tree.root(), &uio(UIO)).expect("mapped");
     assert_eq!(mapped.clock(), ClockState::Unknown);
     let ecspi = mapped.start();
@@ -282,7 +282,8 @@ fn a_shared_controller_is_brought_up_and_driven_under_its_lock() {
     assert!(unshared.lock().expect("none is wanted").is_none());
 
     let open = || {
-        let mapped = Mapped::open(&root, &mem(&format!("{MEM},shared"))).expect("mapped");
+        let mapped =
+            Mapped::open(&root, &mem(&format!("{MEM},shared,unsafe-shared"))).expect("mapped");
         let lock = mapped.lock().expect("opens").expect("one is wanted");
         assert_eq!(lock.path(), root.path("/run/lock/barewire-30820000.lock"));
         ProcessShared::bring_up(lock, || mapped.start()).expect("free")
@@ -299,10 +300,10 @@ fn a_shared_controller_is_brought_up_and_driven_under_its_lock() {
     fails(&other);
     assert_eq!(memory.get(ECSPI1 + INTREG), 0, "reset when the user changed");
 
-    let named = mem(&format!("{MEM},shared=/run/lock/mine"));
+    let named = mem(&format!("{MEM},unsafe-shared,shared=/run/lock/mine"));
     let lock = Mapped::open(&root, &named).expect("mapped").lock();
     assert_eq!(lock.expect("opens").expect("wanted").path(), root.path("/run/lock/mine"));
-    let nowhere = mem(&format!("{MEM},shared=/gone/mine"));
+    let nowhere = mem(&format!("{MEM},unsafe-shared,shared=/gone/mine"));
     let error = Mapped::open(&root, &nowhere).expect("mapped").lock().expect_err("nowhere");
     assert!(matches!(error, SharedError::NoDirectory { .. }), "{error}");
 }

@@ -13,7 +13,7 @@ pub(crate) struct Tree(TempDir);
 impl Tree {
     /// An empty one.
     pub(crate) fn new() -> Self {
-        Self(TempDir::new().expect("a scratch directory"))
+        Self(TempDir::new().expect("a scratch directory")).directory("/sys/bus")
     }
 
     pub(crate) fn root(&self) -> Root {
@@ -80,6 +80,14 @@ impl Tree {
             }
             None => tree,
         }
+    }
+
+    /// A GPIO chip of a platform device, with its driver and its node.
+    pub(crate) fn gpio_chip(self, device: &str, driver: &str, name: &str) -> Self {
+        self.platform(device, Some(driver))
+            .directory(&format!("/sys/bus/platform/devices/{device}/{name}"))
+            .directory(&format!("/sys/bus/gpio/devices/{name}"))
+            .file(&format!("/dev/{name}"), "")
     }
 
     /// What the device tree says of a device.

@@ -18,6 +18,7 @@ use core::ptr;
 
 use super::Bus;
 use super::atomic::Ordering;
+use super::joined::run_or_join;
 use super::lock::{Held, Pump, Tended, Wire};
 use super::node::{Node, Stage, Task};
 use super::panics::{Panics, contain};
@@ -137,17 +138,22 @@ impl<C: Controller + ?Sized> Bus<C> {
                 self.acquire_slowly(priority).map_err(|error| MessageError::refused(error, 0))?
             }
         };
-        let ran = match planned {
-            true => Ok(()),
-            false => held.wire.controller().plan(program, message),
-        };
-        let ran = ran.map(|()| match self.pump {
-            // The block's interrupt is the handler's, which knows of flights alone.
-            Pump::Interrupt => held.wire.run_polled(program, message, path),
-            _ => held.wire.run(program, message, path),
+        let mut planned = planned;
+        let ran = run_or_join(message, |message| {
+            if !planned {
+                held.wire.controller().plan(program, message)?;
+            }
+            let ran = match self.pump {
+                // The block's interrupt is the handler's, which knows of flights alone.
+                Pump::Interrupt => held.wire.run_polled(program, message, path),
+                _ => held.wire.run(program, message, path),
+            };
+            // A joined message is another one.
+            planned = false;
+            ran.map_err(|unfinished| unfinished.explain(message))
         });
         held.release();
-        ran?.map_err(|unfinished| unfinished.explain(message))
+        ran
     }
 
     fn run_queued(

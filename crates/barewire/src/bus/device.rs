@@ -3,6 +3,7 @@
 use core::fmt;
 
 use super::Bus;
+use super::joined::run_or_join;
 use super::lock::{Held, Wire};
 use super::prepared::{Prepared, PreparedMessage};
 use super::statistics::Path;
@@ -146,9 +147,11 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         wire: &mut Wire<'_, C>,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, MessageError> {
-        wire.controller().plan(&self.program, message)?;
-        let ran = wire.run(&self.program, message, Path::Immediate);
-        ran.map_err(|unfinished| unfinished.explain(message))
+        run_or_join(message, |message| {
+            wire.controller().plan(&self.program, message)?;
+            let ran = wire.run(&self.program, message, Path::Immediate);
+            ran.map_err(|unfinished| unfinished.explain(message))
+        })
     }
 
     /// The bus is not idle: the message waits for its turn.
@@ -181,13 +184,18 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         let Some(mut held) = self.bus.try_acquire() else {
             return Err(MessageError::refused(Error::Busy, 0));
         };
-        let planned = match planned {
-            true => Ok(()),
-            false => held.wire.controller().plan(&self.program, message),
-        };
-        let ran = planned.map(|()| held.wire.run_polled(&self.program, message, Path::Immediate));
+        let (wire, mut planned) = (&mut held.wire, planned);
+        let ran = run_or_join(message, |message| {
+            if !planned {
+                wire.controller().plan(&self.program, message)?;
+            }
+            // A joined message is another one.
+            planned = false;
+            let ran = wire.run_polled(&self.program, message, Path::Immediate);
+            ran.map_err(|unfinished| unfinished.explain(message))
+        });
         held.release_for(|| u8::MAX);
-        ran?.map_err(|unfinished| unfinished.explain(message))
+        ran
     }
 
     /// Plans a message, with the controller where it must be asked: then it waits for the bus.

@@ -16,7 +16,9 @@
 //! 2. A message is never interleaved with another on the wire: whoever runs one holds the bus. A
 //!    [lock](Bus::lock) holds the wire over several.
 //! 3. CS is released on every error, cancel and panic path, and the bus is released or handed to
-//!    the next waiter. A panic in user code (controller, callback, waker, platform) loses at most
+//!    the next waiter. That is a promise of what is written to CS's line: its pin follows if no other
+//!    program drives the line's bank ([`gpio`](crate::controller::gpio)), and a process that is killed
+//!    writes nothing. A panic in user code (controller, callback, waker, platform) loses at most
 //!    that panic: everybody else is served, then it is raised in the caller that ran the code. If
 //!    several panic in one call, the first is raised.
 //! 4. `try_` calls never block: they may be made from a signal or interrupt handler, even one
@@ -30,6 +32,8 @@
 //!    future waits between its polls without a place in this: from each poll on it is passed over
 //!    no more often than a message, then it is woken; while its task is not polled it delays
 //!    nobody, and others may go before it. A [`Queued`] message needs no poll to be run.
+//!    With priority inheritance the platform's lock has the order instead: threads go by priority, and
+//!    one of lower priority waits for as long as higher ones come; futures try again in no order.
 //! 6. With a [platform](Platform::inheritance) that has priority inheritance, a thread that waits
 //!    lends the holder its priority, and the holder runs no messages of other contexts.
 //! 7. [Statistics], when on, equal what was on the wire and are of one moment; when off they cost
@@ -72,6 +76,7 @@ mod atomic;
 mod device;
 mod inherit;
 mod interrupt;
+mod joined;
 mod lock;
 mod node;
 mod panics;

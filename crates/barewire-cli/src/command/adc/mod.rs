@@ -161,6 +161,7 @@ impl AdcArgs {
         session: &'s Session,
     ) -> Result<(Device<'s, dyn Controller + 's>, Which), Failure> {
         let settings = self.settings()?;
+        let settings = settings.with_mode(settings.mode | session.mode(settings.chip_select));
         let device = session.open.bus().device(&settings)?;
         let effective = device.effective();
         session.note_clock(settings.speed_hz, effective.speed_hz);

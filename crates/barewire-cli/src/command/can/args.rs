@@ -3,6 +3,8 @@
 use std::ops::RangeInclusive;
 
 use barewire::chip::mcp251xfd::{BitRate, BitTiming, CanError, Config, Oscillator};
+use barewire_linux::bus_text;
+use barewire_linux::gpio::{GpioLine, Sense};
 use barewire_sim::model::can::BitTimes;
 use serde::Serialize;
 
@@ -44,10 +46,14 @@ pub(super) struct CanArgs {
     /// Where in the data's bit it is sampled [default: as CiA recommends]
     #[arg(long, value_name = "SHARE", value_parser = permille, requires = "fd")]
     pub(super) dsample_point: Option<u16>,
-    /// Ask the chip every half millisecond instead of waiting for its interrupt, as is done wherever
-    /// there is none (spidev, UIO, /dev/mem)
+    /// Ask the chip every half millisecond instead of waiting for its interrupt, as is done on a board
+    /// without --int
     #[arg(long)]
     pub(super) no_interrupt: bool,
+    /// On a board, the GPIO line at the chip's INT pin, to sleep until it falls: gpio@0x30240000:9 is
+    /// line 9 of the bank there, gpio@LABEL:9 of the chip with that label (experimental)
+    #[arg(long = "int", value_name = "LINE", conflicts_with = "no_interrupt")]
+    pub(super) interrupt_line: Option<String>,
     /// Every SPI access has a CRC
     #[arg(long)]
     pub(super) crc: bool,
@@ -113,8 +119,30 @@ impl CanArgs {
         }
     }
 
+    /// The line at the chip's INT pin, if one is named.
+    pub(super) fn int_line(&self) -> Result<Option<(GpioLine, Sense)>, Failure> {
+        let Some(text) = &self.interrupt_line else { return Ok(None) };
+        let line = bus_text::parse_interrupt_line("--int", text);
+        line.map(Some).map_err(|error| Failure::Failed(error.to_string()))
+    }
+
+    /// Refuses an INT line of the kernel where the board's is a model's.
+    fn check_int_line(&self) -> Result<(), Failure> {
+        if self.int_line()?.is_none() {
+            return Ok(());
+        }
+        match bus_name::parse(self.bus()).map_err(Failure::Failed)? {
+            BusName::Sim(_) | BusName::Qemu(_) => Err(Failure::Usage(format!(
+                "--int: a GPIO line of this machine is at no chip of {}; a simulated chip's INT is waited for anyway",
+                self.bus()
+            ))),
+            BusName::Spidev(_) | BusName::Mapped(_) => Ok(()),
+        }
+    }
+
     /// What is asked of the bus. Refuses bit rates that the chip does not make.
     pub(super) fn request(&self) -> Result<Request<'_>, Failure> {
+        self.check_int_line()?;
         let chip_select = self.chip_select()?;
         self.note_default_bus();
         let request = Request::at(self.bus(), chip_select, &self.tell, Settled::AsSent);

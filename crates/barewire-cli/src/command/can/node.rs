@@ -3,12 +3,14 @@
 //! # How it works
 //! [`CanArgs::open`] proves the chip and sets it up, off the bus; [`Node::start`] joins. Then whoever uses
 //! it alternates between [`Node::wait`], until the chip has something to say or a time is over, and
-//! [`Node::serve`], which lets him know of all of it. Dropped or [stopped](Node::stop), the chip is in
+//! [`Node::serve`], which lets him know of all of it. How the first waits is a [`Waiter`]. Dropped or [stopped](Node::stop), the chip is in
 //! configuration mode: it neither sends nor acknowledges.
 //!
 //! # Time
 //! Nanoseconds of the board's power-up on a simulated board, of the opening elsewhere; the chip's own
 //! time stamps, microseconds, are put on the same line once, when it starts.
+
+use std::time::Duration;
 
 use barewire::bus::Device;
 use barewire::chip::mcp251xfd::{
@@ -18,6 +20,8 @@ use barewire::controller::Controller;
 use barewire::regmap::OnDevice;
 use barewire::spi::Settings;
 use barewire::time::Timer;
+use barewire_linux::Root;
+use barewire_linux::gpio::{CharacterDevices, GpioError, InterruptLine, Sensed};
 use barewire_sim::IntLine;
 use serde::Serialize;
 
@@ -30,7 +34,7 @@ use crate::session::{Session, SimCan};
 const FRAME_BYTES: usize = 6;
 /// How often a chip without an interrupt line is asked: 32 frames of 47 bits at 1 Mbit/s fill its FIFO
 /// in 1.5 ms.
-const POLL_NS: u64 = 500_000;
+pub(super) const POLL_NS: u64 = 500_000;
 /// Looks of one turn at a chip without an interrupt line.
 const LOOKS: u32 = 64;
 const PS_PER_NS: u64 = 1_000;
@@ -75,8 +79,33 @@ pub(super) struct Node<'s> {
     timer: Box<dyn Timer>,
     on_bus: bool,
     clock: Clock,
-    /// Whether the chip is asked, its interrupt not being waited for.
-    polled: bool,
+    waiter: Waiter<'s>,
+}
+
+/// How the chip is waited for.
+enum Waiter<'s> {
+    /// By a simulated board's interrupt line.
+    Simulated(&'s IntLine),
+    /// By a GPIO line of the kernel. What went wrong in a wait is told by the next service.
+    Gpio { line: InterruptLine, broken: Option<GpioError> },
+    /// It is asked now and then.
+    Polled,
+}
+
+impl<'s> Waiter<'s> {
+    /// `--int`'s line if there is one, else the simulated board's, else none.
+    fn open(args: &CanArgs, session: &'s Session) -> Result<Self, Failure> {
+        if let Some((line, sense)) = args.int_line()? {
+            let line = InterruptLine::open(&Root::system(), &CharacterDevices, &line, sense);
+            let line = line.map_err(|error| Failure::Failed(format!("--int: {error}")))?;
+            return Ok(Self::Gpio { line, broken: None });
+        }
+        let simulated = session.open.simulated().and_then(|simulated| simulated.can());
+        Ok(match simulated.filter(|_| !args.no_interrupt) {
+            Some(can) => Self::Simulated(&can.line),
+            None => Self::Polled,
+        })
+    }
 }
 
 /// Where the chip's time stamps begin, in microseconds of [`Node::now_ns`].
@@ -100,7 +129,9 @@ impl CanArgs {
         config: Config,
     ) -> Result<(Node<'s>, Which), Failure> {
         let chip_select = self.chip_select()?;
+        let waiter = Waiter::open(self, session)?;
         let settings = Settings::new(chip_select, self.speed_hz);
+        let settings = settings.with_mode(session.mode(chip_select));
         let device: Device<'s, dyn Controller + 's> = session.open.bus().device(&settings)?;
         let effective_speed_hz = device.effective().speed_hz;
         session.note_clock(self.speed_hz, effective_speed_hz);
@@ -123,9 +154,8 @@ impl CanArgs {
             rates: self.rates()?,
         };
         let timer = session.open.timer();
-        let polled = self.no_interrupt;
         let clock = Clock::default();
-        let node = Node { chip, session, timer, on_bus: false, clock, polled };
+        let node = Node { chip, session, timer, on_bus: false, clock, waiter };
         Ok((node, which))
     }
 }
@@ -134,11 +164,6 @@ impl<'s> Node<'s> {
     /// The simulated board's side of the chip, where there is one.
     pub(super) fn simulated(&self) -> Option<&'s SimCan> {
         self.session.open.simulated()?.can()
-    }
-
-    /// The line at the chip's INT pin, where it is waited for.
-    fn line(&self) -> Option<&'s IntLine> {
-        self.simulated().filter(|_| !self.polled).map(|can| &can.line)
     }
 
     /// The driver's configuration.
@@ -192,9 +217,16 @@ impl<'s> Node<'s> {
 
     /// Waits until the chip has something to say, or for `ns`; false if it has nothing.
     pub(super) fn wait(&mut self, ns: u64) -> bool {
-        match self.line() {
-            Some(line) => line.wait(Some(ns.saturating_mul(PS_PER_NS))),
-            None => {
+        match &mut self.waiter {
+            Waiter::Simulated(line) => line.wait(Some(ns.saturating_mul(PS_PER_NS))),
+            Waiter::Gpio { line, broken } => match line.wait(Duration::from_nanos(ns)) {
+                Ok(sensed) => sensed == Sensed::Active,
+                Err(error) => {
+                    *broken = Some(error);
+                    true
+                }
+            },
+            Waiter::Polled => {
                 self.timer.sleep_ns(ns.min(POLL_NS));
                 true
             }
@@ -223,11 +255,24 @@ impl<'s> Node<'s> {
             Ok(())
         };
         let mut something = false;
-        match self.line() {
-            Some(line) => {
+        match &mut self.waiter {
+            Waiter::Simulated(line) => {
                 something = self.chip.serve(|| line.is_high(), handle)?.looks > 0;
             }
-            None => {
+            Waiter::Gpio { line, broken: line_broken } => {
+                let wants = || match line.is_at_rest() {
+                    Ok(at_rest) => !at_rest,
+                    Err(error) => {
+                        *line_broken = Some(error);
+                        false
+                    }
+                };
+                something = self.chip.serve(wants, handle)?.looks > 0;
+                if let Some(error) = line_broken.take() {
+                    return Err(Failure::Failed(format!("--int: {error}")));
+                }
+            }
+            Waiter::Polled => {
                 let mut received = Received::EMPTY;
                 for _ in 0..LOOKS {
                     let found = self.chip.service(&mut received)?;

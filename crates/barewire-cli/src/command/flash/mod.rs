@@ -127,7 +127,8 @@ fn with_chip<R>(
     with: impl FnOnce(&mut Chip<'_>, Which) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
     let mut timer = session.open.timer();
-    let settings = Settings::new(args.bus.chip_select, args.bus.speed_hz).with_mode(args.mode);
+    let mode = args.mode | session.mode(args.bus.chip_select);
+    let settings = Settings::new(args.bus.chip_select, args.bus.speed_hz).with_mode(mode);
     let (mut chip, effective) = open(session, &mut *timer, settings)?;
     let which = Which::of(session, args, &chip, &effective);
     session.note_clock(settings.speed_hz, effective.speed_hz);

@@ -164,7 +164,8 @@ impl Target<'_> {
     /// The registers of a chip that is there.
     fn open<'s>(&self, session: &'s Session) -> Result<(Box<dyn Registers + 's>, Which), Failure> {
         let Settings { chip_select, speed_hz, .. } = self.settings;
-        let device = session.open.bus().device(&self.settings)?;
+        let settings = self.settings.with_mode(self.settings.mode | session.mode(chip_select));
+        let device = session.open.bus().device(&settings)?;
         let effective = device.effective();
         // What nobody asked is no news.
         if self.args.speed_hz.is_some() {

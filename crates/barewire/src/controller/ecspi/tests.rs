@@ -333,8 +333,8 @@ fn a_native_select_is_refused_rather_than_pulsed() {
     let error = device.sync(&mut [Transfer::write(&long)]).expect_err("too long for a burst");
     assert_eq!(error, MessageError::refused(pulse, 0));
     let error = device
-        .sync(&mut [Transfer::write(&[1]), Transfer::write(&[2])])
-        .expect_err("two bursts under one select");
+        .sync(&mut [Transfer::write(&[1]), Transfer::write(&long[..64])])
+        .expect_err("two bursts under one select, and too long to be joined");
     assert_eq!(error, MessageError::refused(pulse, 0));
     device
         .sync(&mut [Transfer::write(&[1]).with_cs_change(), Transfer::write(&[2])])

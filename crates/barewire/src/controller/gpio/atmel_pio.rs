@@ -7,7 +7,7 @@
 //! edge is one write, nothing is read, and who else writes the bank does not matter.
 //!
 //! # Not supported
-//! Chip selects spread over several banks; the PIO of SAMA5D2 and later (PIO4), whose registers lie
+//! The PIO of SAMA5D2 and later (PIO4), whose registers lie
 //! elsewhere; open drain (PIO_MDER) and pull-ups, which stay as the board has them.
 
 use super::GpioBank;

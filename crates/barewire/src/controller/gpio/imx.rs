@@ -4,15 +4,25 @@
 //! block is the same in i.MX 7 and i.MX 8M.
 //!
 //! A bank has one data register, DR, for 32 pins and no set or clear register, so a pin is
-//! changed by reading and writing the whole bank. Who else writes the bank decides how:
+//! changed by writing the whole bank. Which other program writes the bank decides how:
 //!
-//! * [`Ownership::Shared`]: somebody else (Linux's gpio driver) writes other pins of the bank.
-//!   Each edge reads DR and writes it back: two accesses. A write of theirs between the two
-//!   would be lost, some 100 ns wide; if that matters, give the chip selects a bank of their own.
-//! * [`Ownership::Exclusive`]: nobody else does. DR is kept in memory: one access an edge.
+//! * [`Ownership::Exclusive`]: none does. DR is kept in memory: one access an edge.
+//! * [`Ownership::Shared`]: another program does, which itself reads DR before each write, and never
+//!   between a read and a write here (a lock around both, or one processor without preemption). Each
+//!   edge reads DR and writes it back: two accesses.
+//!
+//! # Beside Linux
+//! Linux's driver is no such program. `gpio-mxc` uses the generic driver for memory-mapped GPIO
+//! (`bgpio_init` in `drivers/gpio/gpio-mmio.c`, Linux 6.12), which reads DR and GDIR once, when it is
+//! loaded, and from then on writes *cached* values: `bgpio_set_set` changes a bit of `bgpio_data` and
+//! writes all 32, `bgpio_dir_out` and `bgpio_dir_in` do the same with `bgpio_dir`. So any write of the
+//! kernel to another pin of the bank puts a pin that was changed here back to what it was when the
+//! kernel started, and any change of another pin's direction may make this one an input. That is no race
+//! that a shorter window would make rarer. The kernel must hold no other line of the bank while its
+//! registers are written here; `barewire-linux` sees to that.
 //!
 //! # Not supported
-//! Chip selects spread over several banks; i.MX RT's DR_SET and DR_CLEAR.
+//! i.MX RT's DR_SET and DR_CLEAR.
 
 use super::{GpioBank, Ownership};
 use crate::reg::Registers;

@@ -1,23 +1,30 @@
 //! GPIO registers as chip selects, one room a block.
 //!
-//! A chip select is one pin of one bank. What an edge costs depends on the block:
+//! A chip select is one pin of one bank; [`Spread`] makes one bank of several. What an edge costs, and
+//! what another program that drives pins of the same bank can break, depends on the block:
 //!
-//! | block | accesses an edge |
-//! |---|---|
-//! | [`AtmelPio`] | 1 write, whoever else writes the bank |
-//! | [`Bcm2835Gpio`] | 1 write, whoever else writes the bank |
-//! | [`ImxGpio`] | 1 write with the bank to oneself, else 1 read and 1 write |
-//! | [`Pl061`] | 1 write |
+//! | block | accesses an edge | another writer of the bank |
+//! |---|---|---|
+//! | [`AtmelPio`] | 1 write | breaks nothing: data and direction have set and clear registers |
+//! | [`Bcm2835Gpio`] | 1 write | breaks no data; a function changed at the same moment is lost |
+//! | [`Pl061`] | 1 write | breaks no data; a direction changed at the same moment is lost |
+//! | [`ImxGpio`] | 1 write with the bank to oneself, else 1 read and 1 write | breaks the chip select, unless it reads before each write and never at the same moment |
+//!
+//! Beside Linux the last row is not a matter of luck: its driver writes values that it keeps in memory,
+//! see [`ImxGpio`]. There a chip select is the controller's own line, or a line driven through the kernel
+//! (`barewire-linux`, module `gpio`).
 
 mod atmel_pio;
 mod bcm2835;
 mod imx;
 mod pl061;
+mod spread;
 
 pub use atmel_pio::AtmelPio;
 pub use bcm2835::Bcm2835Gpio;
 pub use imx::ImxGpio;
 pub use pl061::Pl061;
+pub use spread::{PinAt, Spread};
 
 /// Drives GPIO lines for a controller.
 pub trait GpioBank {
@@ -47,7 +54,8 @@ impl GpioBank for NoGpio {
 /// Who else writes the bank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ownership {
-    /// Other pins of the bank belong to somebody else.
+    /// Another program drives other pins of the bank. It reads the data register before it writes it,
+    /// and never between a read and a write here. Linux's driver does neither.
     Shared,
     /// The whole bank is ours.
     Exclusive,

@@ -11,11 +11,12 @@
 //! 1. A pin is given its level before it becomes an output, and again after it has: the manual
 //!    speaks only of outputs taking a level, and there are blocks in which an input's is lost. In
 //!    such a block the pin is low in between; have it an output, or pulled up, before.
-//! 2. GPIODIR has no mask. It is read and written once a pin, while the controller is made; a
-//!    direction that somebody else changes between the two would be lost.
+//! 2. GPIODIR has no mask. It is read once a pin, while the controller is made, and written if the pin
+//!    is not an output yet. Another program's change of a direction between the two would be lost; on
+//!    Linux the kernel makes the pin an output before, so that nothing is written here.
 //!
 //! # Not supported
-//! Chip selects spread over several banks; GPIOAFSEL, and the pads of Stellaris (GPIODEN): which
+//! GPIOAFSEL, and the pads of Stellaris (GPIODEN): which
 //! pin is a GPIO is set by whoever brings the board up.
 
 use super::GpioBank;
@@ -58,8 +59,10 @@ impl<R: Registers> GpioBank for Pl061<R> {
         self.drive(mask, high);
         // 2.
         let direction = self.regs.read(GPIODIR);
-        self.regs.write(GPIODIR, direction | mask);
-        self.drive(mask, high);
+        if direction & mask != mask {
+            self.regs.write(GPIODIR, direction | mask);
+            self.drive(mask, high);
+        }
     }
 }
 
@@ -84,6 +87,14 @@ mod tests {
     fn a_pin_has_its_level_before_it_drives_and_after() {
         let script =
             [Write(0x020, 0x08), Read(GPIODIR, 0x81), Write(GPIODIR, 0x89), Write(0x020, 0x08)];
+        let mut gpio = Pl061::new(Fake::new(&script));
+        gpio.output(1 << 3, true);
+        assert_eq!(gpio.regs.remaining(), 0);
+    }
+
+    #[test]
+    fn a_pin_that_is_an_output_is_left_one() {
+        let script = [Write(0x020, 0x08), Read(GPIODIR, 0x08)];
         let mut gpio = Pl061::new(Fake::new(&script));
         gpio.output(1 << 3, true);
         assert_eq!(gpio.regs.remaining(), 0);

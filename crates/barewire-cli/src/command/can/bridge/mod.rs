@@ -27,7 +27,7 @@ use serde::Serialize;
 use super::args::{CanArgs, Which};
 use super::far::{Far, FarArgs};
 use super::frame::{CanFrame, ErrorFrame, Logged};
-use super::node::{Counters, Node};
+use super::node::{Counters, Node, POLL_NS};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::note;
@@ -180,7 +180,8 @@ fn carry(
                 thread::sleep(IDLE);
             }
         } else if !busy {
-            node.wait(u64::MAX);
+            // By an INT line too no longer: the socket is looked at between two waits.
+            node.wait(POLL_NS);
         }
     }
     for _ in 0..LAST_STEPS {

@@ -66,7 +66,7 @@ fn what_would_pulse_is_refused_and_the_rest_is_not() {
     let refused = |message: &mut [Transfer<'_>]| device.sync(message).expect_err("would pulse");
     let pulse = |max_bytes| Error::NativeCsWouldPulse { max_bytes };
     assert_eq!(
-        refused(&mut [Transfer::write(&bytes[..2]), Transfer::write(&bytes[..2])]),
+        refused(&mut [Transfer::write(&bytes[..2]), Transfer::write(&bytes[..16])]),
         MessageError::refused(pulse(16), 0)
     );
     assert_eq!(

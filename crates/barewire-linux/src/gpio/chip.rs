@@ -1,0 +1,192 @@
+//! Which chip is meant: by its registers' address, or by its label.
+//!
+//! How it works: the kernel has a chip as a child of its device, so that the directory of the device at
+//! an address (`/sys/bus/platform/devices/30240000.gpio`) has an entry `gpiochipN`; the chip's node is
+//! `/dev/gpiochipN`. A label is asked of every node.
+
+use std::fmt;
+
+use rustix::io::Errno;
+
+use super::error::GpioError;
+use super::kernel::{Chip, ChipInfo, Kernel};
+use crate::map::bound::devices_at;
+use crate::rights::Group;
+use crate::root::Root;
+
+/// A chip of GPIO lines, by what stays the same from boot to boot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GpioChip {
+    /// The one whose registers begin there.
+    At(u64),
+    /// The one of that label.
+    Labelled(String),
+}
+
+impl fmt::Display for GpioChip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::At(address) => write!(f, "{address:#x}"),
+            Self::Labelled(label) => f.write_str(label),
+        }
+    }
+}
+
+/// A line of a chip.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GpioLine {
+    /// Which chip.
+    pub chip: GpioChip,
+    /// Which of its lines, from 0.
+    pub offset: u32,
+}
+
+impl fmt::Display for GpioLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "gpio@{}:{}", self.chip, self.offset)
+    }
+}
+
+/// A chip that was found and opened.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) chip: Box<dyn Chip>,
+    /// Its node: `/dev/gpiochip4`.
+    pub(crate) path: String,
+    pub(crate) info: ChipInfo,
+}
+
+/// Whether that is what the kernel calls a chip: `gpiochip` and a number.
+fn is_chip(name: &str) -> bool {
+    let number = name.strip_prefix("gpiochip").unwrap_or_default();
+    !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
+}
+
+/// The nodes there are.
+fn nodes(root: &Root) -> Vec<String> {
+    let names = root.names("/dev").into_iter().filter(|name| is_chip(name));
+    names.map(|name| format!("/dev/{name}")).collect()
+}
+
+/// Whether the kernel has any chip at all, with a node or without.
+pub(super) fn any(root: &Root) -> bool {
+    !nodes(root).is_empty() || root.names("/sys/bus/gpio/devices").iter().any(|name| is_chip(name))
+}
+
+/// The chips of the devices whose registers begin at `address`: what the kernel calls them.
+fn names_at(root: &Root, address: u64) -> Vec<String> {
+    let devices = devices_at(root, address).into_iter();
+    let names = devices.flat_map(|device| root.names(device.directory()));
+    names.filter(|name| is_chip(name)).collect()
+}
+
+fn open_node(root: &Root, kernel: &dyn Kernel, path: String) -> Result<Opened, GpioError> {
+    let chip = kernel.open(&root.path(&path)).map_err(|errno| match errno {
+        Errno::ACCESS => {
+            let group = Group::of(root, &root.path(&path));
+            GpioError::NoPermission { path: path.clone(), group }
+        }
+        Errno::NOENT | Errno::NXIO | Errno::NODEV => GpioError::NoNode { path: path.clone() },
+        errno => GpioError::Os { path: path.clone(), what: "opened", errno },
+    })?;
+    let info = chip.info();
+    let info = info.map_err(|errno| GpioError::of_call(&path, "asked what it is", errno))?;
+    Ok(Opened { chip, path, info })
+}
+
+/// Opens the chip at `address`; `None` if the kernel has none there.
+///
+/// # Errors
+/// [`GpioError::SeveralChips`], and those of opening a node.
+pub(crate) fn open_at(
+    root: &Root,
+    kernel: &dyn Kernel,
+    address: u64,
+) -> Result<Option<Opened>, GpioError> {
+    let mut names = names_at(root, address);
+    if names.len() > 1 {
+        return Err(GpioError::SeveralChips { chip: GpioChip::At(address), names });
+    }
+    names.pop().map(|name| open_node(root, kernel, format!("/dev/{name}"))).transpose()
+}
+
+/// Opens the chip that is meant.
+///
+/// # Errors
+/// [`GpioError::NoChip`], [`GpioError::SeveralChips`], and those of opening a node.
+pub(crate) fn open_chip(
+    root: &Root,
+    kernel: &dyn Kernel,
+    wanted: &GpioChip,
+) -> Result<Opened, GpioError> {
+    let label = match wanted {
+        GpioChip::At(address) => {
+            let found = open_at(root, kernel, *address)?;
+            return found.ok_or_else(|| GpioError::NoChip {
+                chip: wanted.clone(),
+                labels: labels(root, kernel),
+            });
+        }
+        GpioChip::Labelled(label) => label,
+    };
+    let (mut found, mut refused) = (Vec::new(), None);
+    for path in nodes(root) {
+        match open_node(root, kernel, path) {
+            Ok(opened) if opened.info.label == *label => found.push(opened),
+            Ok(_) => {}
+            Err(error) => refused = Some(error),
+        }
+    }
+    match (found.len(), refused) {
+        (1, _) => Ok(found.swap_remove(0)),
+        // The one that could not be asked may be it.
+        (0, Some(error)) => Err(error),
+        (0, None) => Err(GpioError::NoChip { chip: wanted.clone(), labels: labels(root, kernel) }),
+        _ => {
+            let names = found.into_iter().map(|opened| opened.path).collect();
+            Err(GpioError::SeveralChips { chip: wanted.clone(), names })
+        }
+    }
+}
+
+/// The labels there are, for whoever mistyped one.
+fn labels(root: &Root, kernel: &dyn Kernel) -> Vec<String> {
+    let opened = nodes(root).into_iter().filter_map(|path| open_node(root, kernel, path).ok());
+    opened.map(|opened| opened.info.label).collect()
+}
+
+impl Opened {
+    /// Refuses a line that the chip has not.
+    pub(crate) fn check(&self, offset: u32) -> Result<(), GpioError> {
+        if offset < self.info.lines {
+            return Ok(());
+        }
+        Err(GpioError::NoLine { path: self.path.clone(), offset, lines: self.info.lines })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chip_is_known_by_its_name() {
+        for (name, known) in [
+            ("gpiochip0", true),
+            ("gpiochip12", true),
+            ("gpiochip", false),
+            ("gpiochip1a", false),
+            ("gpio", false),
+        ] {
+            assert_eq!(is_chip(name), known, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_line_is_written_as_it_is_read() {
+        let line = GpioLine { chip: GpioChip::At(0x3024_0000), offset: 9 };
+        assert_eq!(line.to_string(), "gpio@0x30240000:9");
+        let line = GpioLine { chip: GpioChip::Labelled("pinctrl-bcm2711".into()), offset: 25 };
+        assert_eq!(line.to_string(), "gpio@pinctrl-bcm2711:25");
+    }
+}

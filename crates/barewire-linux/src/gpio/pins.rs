@@ -1,0 +1,73 @@
+//! Lines through the kernel as a bank of the core.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering, fence};
+
+use barewire::controller::gpio::GpioBank;
+use rustix::io::Errno;
+
+use super::kernel::Lines;
+
+/// The first error of the lines that a controller selects its chips by, kept until somebody asks.
+///
+/// A bank of the core cannot fail, and an edge through the kernel can: its driver may be unbound, or its
+/// chip gone. A message in which that happened is no good one, and
+/// [`MappedController`](crate::map::MappedController) fails it.
+#[derive(Clone, Debug, Default)]
+pub struct CsFault(Arc<AtomicI32>);
+
+impl CsFault {
+    fn set(&self, errno: Errno) {
+        // The first error is the one that explains the others.
+        let (first, relaxed) = (errno.raw_os_error(), Ordering::Relaxed);
+        let _ = self.0.compare_exchange(0, first, relaxed, relaxed);
+    }
+
+    /// Keeps the error of what was `done`, if it is the first.
+    pub(crate) fn told(&self, done: Result<(), Errno>) {
+        if let Err(errno) = done {
+            self.set(errno);
+        }
+    }
+
+    /// The error since the last call, if there was one.
+    #[inline]
+    #[must_use]
+    pub fn take(&self) -> Option<Errno> {
+        match self.0.load(Ordering::Relaxed) {
+            0 => None,
+            _ => Some(Errno::from_raw_os_error(self.0.swap(0, Ordering::Relaxed))),
+        }
+    }
+}
+
+/// Lines through the kernel: pin `n` is the `n`th line of the request. An edge is one system call.
+#[derive(Debug)]
+pub struct KernelPins {
+    lines: Box<dyn Lines>,
+    fault: CsFault,
+}
+
+impl KernelPins {
+    /// Takes lines that were requested; `fault` is told what goes wrong.
+    #[must_use]
+    pub fn new(lines: Box<dyn Lines>, fault: CsFault) -> Self {
+        Self { lines, fault }
+    }
+}
+
+impl GpioBank for KernelPins {
+    #[inline]
+    fn drive(&mut self, mask: u32, high: bool) {
+        // The kernel writes another peripheral than the one that clocks: neither may overtake the other.
+        fence(Ordering::SeqCst);
+        let done = self.lines.set(mask.into(), if high { mask.into() } else { 0 });
+        fence(Ordering::SeqCst);
+        self.fault.told(done);
+    }
+
+    fn output(&mut self, mask: u32, high: bool) {
+        let done = self.lines.output(mask.into(), if high { mask.into() } else { 0 });
+        self.fault.told(done);
+    }
+}
