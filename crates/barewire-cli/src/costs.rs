@@ -59,7 +59,9 @@ impl Costs {
     /// The failure of a run at these costs.
     fn explain(self, failure: Failure) -> Failure {
         match failure {
-            Failure::Failed(what) => Failure::Failed(format!("with --costs {}: {what}", self.name())),
+            Failure::Failed(what) => {
+                Failure::Failed(format!("with --costs {}: {what}", self.name()))
+            }
             other => other,
         }
     }

@@ -140,11 +140,7 @@ impl Entry {
             delay_quantum_ns: barewire::time::effective_ns(1, timer_hz),
             chip_selects: (0..).zip(spec.cs).map(|(n, cs)| ChipSelect::of(spec, n, cs)).collect(),
             profile: spec.profile.name,
-            costs: spec
-                .profile
-                .sources()
-                .map(|row| Cost::of(&row))
-                .into(),
+            costs: spec.profile.sources().map(|row| Cost::of(&row)).into(),
         }
     }
 
