@@ -168,12 +168,14 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     adc.settings()?;
     let request = adc.request();
     session::run(&request, |session| {
-        let used = || stream(args, &inputs, session);
+        let used = || stream(args, &inputs, session, true);
         if adc.tell.costs.is_some() || session.open.simulated().is_none() {
             return used();
         }
         let other = |costs| {
-            session::rerun(&request, costs, |session| stream(&args.untold(), &inputs, session))
+            session::rerun(&request, costs, |session| {
+                stream(&args.untold(), &inputs, session, false)
+            })
         };
         let (report, ends) = low_and_high(other, used)?;
         Ok(report.ranged(&ends))
@@ -187,7 +189,13 @@ impl Args {
     }
 }
 
-fn stream(args: &Args, inputs: &[Input], session: &Session) -> Result<Report, Failure> {
+/// Takes the samples. A rate that cannot be held is refused if `check` is set; else turns are missed.
+fn stream(
+    args: &Args,
+    inputs: &[Input],
+    session: &Session,
+    check: bool,
+) -> Result<Report, Failure> {
     let adc = &args.adc;
     let (device, which) = adc.open(session)?;
     let plan =
@@ -201,7 +209,9 @@ fn stream(args: &Args, inputs: &[Input], session: &Session) -> Result<Report, Fa
     let mut last = Capture::default();
     for &batch in &args.batch {
         let plan = plan(batch);
-        plan.check_rate(session, &device)?;
+        if check {
+            plan.check_rate(session, &device)?;
+        }
         last = plan.take(session, &device, &progress, |codes| live.show(codes))?;
         rows.push(Row::of(&plan, &last)?);
         if last.interrupted {
