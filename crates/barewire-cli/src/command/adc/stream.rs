@@ -189,12 +189,13 @@ impl Args {
     }
 }
 
-/// Takes the samples. A rate that cannot be held is refused if `check` is set; else turns are missed.
+/// Takes the samples. With `measured` a rate is refused that a trial does not reach; else turns are
+/// missed.
 fn stream(
     args: &Args,
     inputs: &[Input],
     session: &Session,
-    check: bool,
+    measured: bool,
 ) -> Result<Report, Failure> {
     let adc = &args.adc;
     let (device, which) = adc.open(session)?;
@@ -209,9 +210,7 @@ fn stream(
     let mut last = Capture::default();
     for &batch in &args.batch {
         let plan = plan(batch);
-        if check {
-            plan.check_rate(session, &device)?;
-        }
+        plan.check_rate(session, &device, measured)?;
         last = plan.take(session, &device, &progress, |codes| live.show(codes))?;
         rows.push(Row::of(&plan, &last)?);
         if last.interrupted {

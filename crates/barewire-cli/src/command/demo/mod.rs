@@ -6,13 +6,18 @@
 //! 2. Run one register access by the prepared path, watched: the timeline is read off the
 //!    recording of the wire, so it is what a scope on the pins would show.
 //! 3. Run it many times for the figures per access.
+//! 4. Let CAN frames be echoed: what was published to compare with is of such traffic.
 //!
 //! All of it runs three times, at the costs used and at both ends of their ranges ([`crate::costs`]).
 
 mod text;
 mod timeline;
 
+use std::num::NonZeroU64;
+
 use barewire::spi::Settings;
+use barewire_sim::scenario::can_echo::{self, Setup, Who};
+use barewire_sim::{BoardOptions, BoardSpec};
 use serde::Serialize;
 
 use crate::command::flash::{self, PIECE};
@@ -28,6 +33,9 @@ const SPEED_HZ: u32 = 20_000_000;
 const PATTERN_BYTES: usize = 256 << 10;
 const READ_BYTES: usize = 1 << 20;
 const ACCESSES: u64 = 1_000;
+const CAN_FRAMES: NonZeroU64 = NonZeroU64::new(100).expect("some");
+/// From one to the next, as in what was published.
+const CAN_GAP_PS: u64 = 10_000_000_000;
 /// RDID and three bytes to clock its answer in.
 const ACCESS: [u8; 4] = [0x9f, 0, 0, 0];
 
@@ -55,6 +63,7 @@ struct Report {
     write: Moved,
     read: Moved,
     access: Access,
+    can_traffic: CanTraffic,
     published: &'static [Published],
 }
 
@@ -127,12 +136,51 @@ impl Report {
         };
         let (write, read) = (moved(|report| &report.write), moved(|report| &report.read));
         let access = Ranges::of(&self.access, &low.access, &high.access, &Access::HEADLINES);
+        let [used, low, high] = [&self, low, high].map(|report| &report.can_traffic);
+        let can = Ranges::of(used, low, high, &CanTraffic::HEADLINES);
         Self {
             write: Moved { ranges: write, ..self.write },
             read: Moved { ranges: read, ..self.read },
             access: Access { ranges: access, ..self.access },
+            can_traffic: CanTraffic { ranges: can, ..self.can_traffic },
             ..self
         }
+    }
+}
+
+/// The traffic that the published figures are of: frames of an MCP2518FD, echoed by a process.
+#[derive(Serialize)]
+struct CanTraffic {
+    frames: u64,
+    cs_to_first_clock_ns_p50: f64,
+    cs_to_first_clock_ns_max: f64,
+    #[serde(skip_serializing_if = "Ranges::is_empty")]
+    ranges: Ranges,
+}
+
+impl CanTraffic {
+    const HEADLINES: [Headline<Self>; 2] = [
+        ("cs_to_first_clock_ns_p50", |can| Some(can.cs_to_first_clock_ns_p50)),
+        ("cs_to_first_clock_ns_max", |can| Some(can.cs_to_first_clock_ns_max)),
+    ];
+
+    /// Lets some frames be echoed on another such board.
+    fn run(board: &'static BoardSpec, costs: Costs) -> Result<Self, Failure> {
+        let published = Setup::published(board, Who::Process, CAN_FRAMES, CAN_GAP_PS);
+        let profile = Some(costs.profile(board));
+        let board_options = BoardOptions { profile, ..BoardOptions::default() };
+        let setup = Setup { board_options, ..published };
+        let echoed = can_echo::run(setup, &mut |_| !interrupt::asked())?;
+        interrupt::check()?;
+        let spread =
+            echoed.cs_to_clock.ok_or_else(|| Failure::Failed("no CAN frame was echoed".into()))?;
+        let ns = |us: f64| (us * 1e3).round();
+        Ok(Self {
+            frames: CAN_FRAMES.get(),
+            cs_to_first_clock_ns_p50: ns(spread.p50_us),
+            cs_to_first_clock_ns_max: ns(spread.max_us),
+            ranges: Ranges::default(),
+        })
     }
 }
 
@@ -224,6 +272,9 @@ fn demo(session: &Session) -> Result<Report, Failure> {
         }
     }
     let figures = simulated.figures();
+    let board =
+        BoardSpec::find(figures.profile).map_err(|error| Failure::Failed(error.to_string()))?;
+    let can_traffic = CanTraffic::run(board, figures.costs)?;
     let mean = |total: u64| total as f64 / ACCESSES as f64;
     Ok(Report {
         bus: BUS,
@@ -245,6 +296,7 @@ fn demo(session: &Session) -> Result<Report, Failure> {
             bus_use: figures.bus_use,
             ranges: Ranges::default(),
         },
+        can_traffic,
         published: PUBLISHED,
     })
 }

@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use super::{Access, Moved, PUBLISHED, Published, Report};
+use super::{Access, CanTraffic, Moved, PUBLISHED, Published, Report};
 use crate::session::{self, Figures};
 use crate::text::figure::{self, Unit};
 
 /// Characters of the longest bar.
-const BAR: u64 = 30;
+const BAR: u64 = 28;
 
 impl session::Report for Report {
     const FIGURES: bool = false;
@@ -43,7 +43,7 @@ impl Report {
         writeln!(out)?;
         let Report { chip, jedec_id, .. } = self;
         writeln!(out, "identify  {chip}, JEDEC id {jedec_id}, {}", figure::size(self.size))?;
-        moved(out, "write", &self.write, "read back and equal (most is the chip's own time)")?;
+        moved(out, "write", &self.write, "read back, equal (mostly chip time)")?;
         let wire = figure::rate(f64::from(self.speed_hz) / 8.0);
         let equal = format!("all equal ({clock} can carry {wire})");
         moved(out, "read", &self.read, &equal)?;
@@ -56,30 +56,26 @@ impl Report {
     }
 
     fn compare(&self, out: &mut String) -> std::fmt::Result {
-        let ours = self.access.timeline.cs_to_first_clock_ns();
+        let CanTraffic { cs_to_first_clock_ns_p50: ours, ranges, .. } = &self.can_traffic;
         let us = |ns: f64| format!("{:.2}", ns / 1e3);
-        let ours_us = self.access.ranges.text("cs_to_first_clock_ns", ours as f64, us);
-        writeln!(out, "\nCS active to first clock on the i.MX 8M Plus")?;
+        let ours_us = ranges.text("cs_to_first_clock_ns_p50", *ours, us);
+        writeln!(out, "\nCS active to first clock on the i.MX 8M Plus, frames of an MCP2518FD")?;
         let longest = PUBLISHED.iter().map(|row| row.cs_to_first_clock_ns).max().unwrap_or(1);
         let mut row = |what: &str, time: &str, ns: u64, how: &str| {
             let bar = "#".repeat((ns * BAR).div_ceil(longest) as usize);
-            writeln!(out, "  {what:<23}  {time:>19}  {bar:<30}  {how}")
+            writeln!(out, "  {what:<23}  {time:>19}  {bar:<28}  {how}")
         };
         for Published { what, text, cs_to_first_clock_ns, .. } in PUBLISHED {
             row(what, text, *cs_to_first_clock_ns, "published, on silicon")?;
         }
-        row("barewire, prepared", &format!("{ours_us} us"), ours, "simulated, this run")?;
+        row("barewire, a process", &format!("{ours_us} us"), *ours as u64, "simulated, this run")?;
         writeln!(
             out,
             "  Published: David Jander, \"A new SPI API for fast, low-latency regmap peripheral"
         )?;
         writeln!(
             out,
-            "  access\", linux-spi, May 2022, of a CAN controller's traffic. What ours takes with such a"
-        )?;
-        writeln!(
-            out,
-            "  chip: `barewire can echo`. Each cost's source and range: `barewire list --costs`."
+            "  access\", linux-spi, May 2022. Each cost's source and range: `barewire list --costs`."
         )
     }
 }
@@ -128,11 +124,10 @@ impl Access {
         let wire_ns = bits as f64 * 1e9 / f64::from(speed_hz);
         writeln!(
             out,
-            "  {} {} from call to return, {} of it the {bits} clocks at {}: bus use {} %",
+            "  {} {} from call to return, {} of it the {bits} clocks: bus use {} %",
             self.ranges.text("ns_per_access", self.ns_per_access, |ns| unit.number(ns)),
             unit.name,
             figure::time(wire_ns),
-            figure::clock(speed_hz.into()),
             self.ranges.text("bus_use", self.bus_use, figure::percent_number)
         )?;
         let count = |count: f64| format!("{count}");
