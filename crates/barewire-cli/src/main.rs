@@ -5,6 +5,7 @@
 mod bench;
 mod bus_name;
 mod command;
+mod costs;
 mod failure;
 mod interrupt;
 mod out_file;
@@ -137,7 +138,7 @@ enum Command {
     /// wire whether order, wholeness and statistics hold
     Stress(stress::Args),
     /// Time the bus paths on this machine, without any wire
-    Bench(bench::Args),
+    Bench(bench::SpiArgs),
     /// IO page tables and their TLB invalidations: measure, explain and replay them
     Iommu(iommu::Args),
 }

@@ -8,6 +8,7 @@ mod cli {
     mod can;
     mod can_echo;
     mod command;
+    mod costs;
     mod flash;
     mod interrupt;
     mod iommu;

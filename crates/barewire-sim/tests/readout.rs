@@ -7,6 +7,7 @@ mod snapshot;
 
 use std::fmt::Write as _;
 
+use barewire_sim::profile::CostLevel;
 use barewire_sim::scenario::readout::{READERS, run};
 
 const HEADER: &str = "\
@@ -24,7 +25,7 @@ reader                        entry   read  in_hand  in_hand_max
 fn reading_a_device_out_costs_what_was_reviewed() {
     let mut table = String::from(HEADER);
     for (name, reader) in READERS {
-        let times = run(reader);
+        let times = run(reader, CostLevel::Used);
         let _ = writeln!(
             table,
             "{name:<27}{:>8}{:>7}{:>9}{:>13}",

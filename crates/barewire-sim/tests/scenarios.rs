@@ -3,6 +3,7 @@
 
 use barewire_sim::BoardSpec;
 use barewire_sim::engine::Costs;
+use barewire_sim::profile::CostLevel::Used;
 use barewire_sim::scenario::hop::{self, Way};
 use barewire_sim::scenario::{PROFILE, priority};
 
@@ -14,8 +15,8 @@ fn wake_ns() -> (u64, u64) {
 
 #[test]
 fn a_hop_costs_what_its_wake_ups_and_switches_do() {
-    let [sync, same, other] = hop::WAYS.map(|(_, way)| hop::run(way));
-    assert_eq!(hop::run(Way::Sync), sync, "the same each time");
+    let [sync, same, other] = hop::WAYS.map(|(_, way)| hop::run(way, Used));
+    assert_eq!(hop::run(Way::Sync, Used), sync, "the same each time");
     let (call_ns, way_ns) = wake_ns();
     assert!(same.median_ns > sync.median_ns + call_ns, "{same:?}");
     // The worker is woken there, the caller here.
@@ -25,7 +26,7 @@ fn a_hop_costs_what_its_wake_ups_and_switches_do() {
 #[test]
 fn inheritance_bounds_what_a_medium_thread_can_do() {
     let (call_ns, way_ns) = wake_ns();
-    let [plain, lending] = [false, true].map(priority::inversion);
+    let [plain, lending] = [false, true].map(|lends| priority::inversion(lends, Used));
     // Somebody else's work, two milliseconds at a time, comes between.
     assert!(plain.longest_ns > plain.message_ns + 1_000_000, "{plain:?}");
     let bound = lending.message_ns + lending.own_ns + 2 * (call_ns + way_ns);
@@ -35,13 +36,13 @@ fn inheritance_bounds_what_a_medium_thread_can_do() {
 #[test]
 fn an_urgent_access_waits_for_the_message_on_the_wire_at_most() {
     let (call_ns, way_ns) = wake_ns();
-    let [equal, urgent] = [false, true].map(|urgent| priority::queueing(urgent, false));
+    let [equal, urgent] = [false, true].map(|urgent| priority::queueing(urgent, false, Used));
     // Whoever runs the queue tells that message's owner before it goes on.
     assert!(urgent.begun_longest_ns <= urgent.message_ns + call_ns, "{urgent:?}");
     // And then ours is run, and its owner woken.
     let bound = urgent.message_ns + call_ns + urgent.own_ns + call_ns + way_ns;
     assert!(urgent.longest_ns <= bound, "{urgent:?}");
-    let paused = priority::queueing(true, true);
+    let paused = priority::queueing(true, true, Used);
     assert!(paused.begun_longest_ns <= paused.message_ns + call_ns, "{paused:?}");
     // An equal one waits for everybody.
     assert!(equal.begun_median_ns > 4 * equal.message_ns, "{equal:?}");

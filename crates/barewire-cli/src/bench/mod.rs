@@ -23,6 +23,7 @@ use barewire_iommu_bench::stats::{median, rounded};
 use clap::Args as ClapArgs;
 use serde::Serialize;
 
+use crate::costs::Costs;
 use ops::Op;
 use simulated::Simulated;
 
@@ -44,6 +45,16 @@ pub(crate) struct Args {
     /// Make calls of one operation and nothing else: what callgrind is given to run
     #[arg(long, hide = true, value_name = "OP")]
     pub(crate) count_op: Option<String>,
+}
+
+/// Options of `barewire bench`.
+#[derive(ClapArgs, Debug)]
+pub(crate) struct SpiArgs {
+    #[command(flatten)]
+    args: Args,
+    /// Let the simulated section charge the lowest or the highest costs that their sources allow
+    #[arg(long, value_name = "WHICH", value_enum, default_value = "used")]
+    costs: Costs,
 }
 
 /// A row of the table, and of the JSON: these names are an interface.
@@ -132,7 +143,8 @@ const ELSEWHERE: &[Elsewhere] = &[
 ///
 /// # Errors
 /// A message for the user.
-pub(crate) fn run(args: &Args) -> Result<(), String> {
+pub(crate) fn run(args: &SpiArgs) -> Result<(), String> {
+    let SpiArgs { args, costs } = args;
     if let Some(name) = &args.count_op {
         let op = Op::from_name(name).ok_or_else(|| format!("no operation is called {name:?}"))?;
         ops::run(op, count::CALLS, || ())?;
@@ -141,7 +153,7 @@ pub(crate) fn run(args: &Args) -> Result<(), String> {
     if cfg!(debug_assertions) {
         eprintln!("barewire: bench: this is a debug build; only --release figures mean anything");
     }
-    let report = measure(args);
+    let report = measure(args, *costs);
     if args.json {
         let line = serde_json::to_string(&report).map_err(|error| error.to_string())?;
         println!("{line}");
@@ -151,7 +163,7 @@ pub(crate) fn run(args: &Args) -> Result<(), String> {
     Ok(())
 }
 
-fn measure(args: &Args) -> Report {
+fn measure(args: &Args, costs: Costs) -> Report {
     let times = time_all(args.rounds);
     let floor = times[Op::Floor as usize].clone();
     let mut counter = count::Counter::new(!args.no_instructions);
@@ -197,7 +209,7 @@ fn measure(args: &Args) -> Report {
         rows,
         drivers,
         measured_elsewhere: ELSEWHERE,
-        simulated: simulated::run(),
+        simulated: simulated::run(costs),
     }
 }
 

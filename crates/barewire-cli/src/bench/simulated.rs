@@ -10,11 +10,14 @@ use barewire_sim::scenario::readout::READERS;
 use barewire_sim::scenario::{PROFILE, SPEED_HZ, hop, priority, readout};
 use serde::Serialize;
 
+use crate::costs::Costs;
+
 /// The section: these names are an interface.
 #[derive(Debug, Serialize)]
 pub(super) struct Simulated {
     simulated: bool,
     profile: &'static str,
+    costs: Costs,
     speed_hz: u32,
     worker_hop: Vec<Hop>,
     readout: Vec<Readout>,
@@ -65,13 +68,14 @@ struct Queue {
 }
 
 /// Runs every scenario.
-pub(super) fn run() -> Simulated {
+pub(super) fn run(costs: Costs) -> Simulated {
+    let level = costs.level();
     let worker_hop = WAYS.map(|(name, way)| {
-        let cost = hop::run(way);
+        let cost = hop::run(way, level);
         Hop { way: name, ns_median: cost.median_ns, ns_longest: cost.longest_ns }
     });
     let readout = READERS.map(|(name, reader)| {
-        let times = readout::run(reader);
+        let times = readout::run(reader, level);
         Readout {
             reader: name,
             entry_ns: times.entry_ns,
@@ -81,7 +85,7 @@ pub(super) fn run() -> Simulated {
         }
     });
     let one_cpu = [false, true].map(|inheritance| {
-        let waits = priority::inversion(inheritance);
+        let waits = priority::inversion(inheritance, level);
         OneCpu {
             inheritance,
             wait_ns_median: waits.median_ns,
@@ -91,7 +95,7 @@ pub(super) fn run() -> Simulated {
         }
     });
     let queue = [(false, false), (true, false), (true, true)].map(|(urgent, pausing)| {
-        let waits = priority::queueing(urgent, pausing);
+        let waits = priority::queueing(urgent, pausing, level);
         Queue {
             urgent,
             pausing,
@@ -106,6 +110,7 @@ pub(super) fn run() -> Simulated {
     Simulated {
         simulated: true,
         profile: PROFILE,
+        costs,
         speed_hz: SPEED_HZ,
         worker_hop: worker_hop.into(),
         readout: readout.into(),
@@ -115,8 +120,9 @@ pub(super) fn run() -> Simulated {
 
 impl Display for Simulated {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { profile, speed_hz, priority, .. } = self;
-        writeln!(f, "Simulated on {profile} at {} MHz. Virtual ns.", speed_hz / 1_000_000)?;
+        let Self { profile, costs, speed_hz, priority, .. } = self;
+        let (suffix, mhz) = (costs.suffix(), speed_hz / 1_000_000);
+        writeln!(f, "Simulated on {profile}{suffix} at {mhz} MHz. Virtual ns.")?;
         writeln!(f, "\n{:<41}{:>10}{:>10}", "4-byte message, call to result", "median", "longest")?;
         for hop in &self.worker_hop {
             writeln!(f, "  {:<39}{:>10}{:>10}", hop.way, hop.ns_median, hop.ns_longest)?;

@@ -9,6 +9,7 @@ use barewire_sim::model::signal::SignalSpec;
 use barewire_sim::{BoardOptions, BoardSpec, Faults};
 
 use super::read_options;
+use crate::costs::Costs;
 use crate::text::{near, number};
 
 /// A simulated board as asked for.
@@ -28,12 +29,15 @@ pub(crate) struct SimOptions {
     pub(crate) jitter_ns: u64,
     /// The seed of that randomness.
     pub(crate) seed: u64,
+    /// Which costs it charges: of `--costs`, not of the bus's name.
+    pub(crate) costs: Costs,
 }
 
 impl SimOptions {
     /// What is different about the board.
     pub(crate) fn board_options(&self) -> BoardOptions {
         BoardOptions {
+            profile: Some(self.costs.profile(self.board)),
             faults: Faults { timing_corrupts: self.faults.timing_corrupts },
             jitter_ps: self.jitter_ns.saturating_mul(PS_PER_NS),
             seed: self.seed,
@@ -97,6 +101,7 @@ pub(super) fn parse(text: &str) -> Result<SimOptions, String> {
         faults: SimFaults::default(),
         jitter_ns: 0,
         seed: 0,
+        costs: Costs::Used,
     };
     read_options(parts, &OPTIONS, |key, value| options.set(key, value))?;
     Ok(options)

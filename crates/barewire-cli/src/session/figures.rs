@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::costs::Costs;
 use crate::text::figure;
 
 /// The figures of a stretch of virtual time. Their names are part of each command's JSON.
@@ -9,6 +10,8 @@ use crate::text::figure;
 pub(crate) struct Figures {
     /// Whose costs were charged.
     pub(crate) profile: &'static str,
+    /// At which end of their ranges.
+    pub(crate) costs: Costs,
     /// Virtual time.
     pub(crate) virtual_ns: u64,
     /// The same in seconds.
@@ -31,8 +34,9 @@ impl Figures {
     /// One line for people.
     pub(crate) fn summary(&self) -> String {
         format!(
-            "simulated, profile {}: {} of virtual time, bus use {} ({} inside transfers), {} register accesses",
+            "simulated, profile {}{}: {} of virtual time, bus use {} ({} inside transfers), {} register accesses",
             self.profile,
+            self.costs.suffix(),
             figure::time(self.virtual_ns as f64),
             figure::percent(self.bus_use),
             figure::percent(self.bus_use_in_transfers),

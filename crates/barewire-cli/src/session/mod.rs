@@ -45,7 +45,8 @@ use sim::SimBus;
 pub(crate) use sim::SimCan;
 use spidev::SpidevBus;
 
-use crate::bus_name::{self, BusName};
+use crate::bus_name::{self, BusName, SimOptions};
+use crate::costs::Costs;
 use crate::failure::Failure;
 use crate::out_file::OutFile;
 use crate::output::{self, note};
@@ -250,11 +251,15 @@ pub(crate) fn run<R: Report>(
     command: impl FnOnce(&Session) -> Result<R, Failure>,
 ) -> Result<(), Failure> {
     let Request { name, tell, settled, selftest, linux_process, can, .. } = *request;
-    let bus_name = bus_name::parse(name.unwrap_or(bus_name::DEFAULT)).map_err(Failure::Failed)?;
+    let mut bus_name =
+        bus_name::parse(name.unwrap_or(bus_name::DEFAULT)).map_err(Failure::Failed)?;
     if name.is_none() && !tell.quiet {
         note!("no --bus given: using {}, a simulated board", bus_name::DEFAULT);
     }
     request.check(&bus_name)?;
+    if let BusName::Sim(options) = &mut bus_name {
+        options.costs = tell.costs.unwrap_or_default();
+    }
     let vcd = tell.vcd.as_deref().map(OutFile::create).transpose()?;
     let latencies = tell.latency.then(Latencies::new).transpose()?;
     let mut session = Session {
@@ -293,6 +298,32 @@ pub(crate) fn run<R: Report>(
     // The first error is the one that explains the others.
     let verdict = result.and_then(|report| report.verdict());
     verdict.and(recorded).and(closed).and(kept).and(printed)
+}
+
+/// Runs `command` again on another such board, a simulated one at other costs, and tells of nothing. The
+/// flash's file is neither read nor written: the chip is erased.
+pub(crate) fn rerun<R>(
+    request: &Request<'_>,
+    costs: Costs,
+    command: impl FnOnce(&Session) -> Result<R, Failure>,
+) -> Result<R, Failure> {
+    let Request { name, linux_process, can, .. } = *request;
+    let name = bus_name::parse(name.unwrap_or(bus_name::DEFAULT)).map_err(Failure::Failed)?;
+    let BusName::Sim(options) = name else {
+        return Err(Failure::Failed(format!("{name} is no simulated board")));
+    };
+    let name = BusName::Sim(SimOptions { costs, flash: None, ..options });
+    let mut session = Session {
+        place: Place::of(&name),
+        open: open(&name, Around { selftest: None, latencies: None, linux_process, can })?,
+        silent: true,
+        begin: Cell::new(Statistics::default()),
+        latencies: None,
+    };
+    let report = command(&session).map_err(|failure| session.explain(failure))?;
+    session.check_rules()?;
+    session.open.close()?;
+    Ok(report)
 }
 
 fn write_vcd(mut vcd: OutFile, session: &Session) -> Result<(), Failure> {

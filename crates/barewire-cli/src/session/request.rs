@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::selftest::{Injected, Selftest};
 use crate::bus_name::BusName;
+use crate::costs::Costs;
 use crate::failure::Failure;
 use crate::text::number;
 
@@ -44,6 +45,10 @@ pub(crate) struct TellArgs {
     /// Time each message in the controller, and print the distribution after the command
     #[arg(long)]
     pub(crate) latency: bool,
+    /// Charge the lowest or the highest costs that their sources allow (simulated boards) [default:
+    /// the costs used; adc stream and can echo then print what the other two make of their figures]
+    #[arg(long, value_name = "WHICH", value_enum)]
+    pub(crate) costs: Option<Costs>,
     /// No progress bar, no summary, no notes; errors are still told
     #[arg(long, short)]
     pub(crate) quiet: bool,
@@ -155,6 +160,11 @@ impl<'r> Request<'r> {
                 )));
             }
             BusName::Spidev(_) | BusName::Mapped(_) => {}
+        }
+        if self.tell.costs.is_some() {
+            return Err(Failure::Usage(format!(
+                "--costs is for simulated boards (sim:BOARD); {name} costs what it costs"
+            )));
         }
         if self.tell.vcd.is_some() {
             return Err(Failure::Usage(format!(

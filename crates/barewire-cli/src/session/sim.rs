@@ -21,6 +21,7 @@ use super::flash_file::FlashFile;
 use super::selftest::{self, Around};
 use super::{Figures, OpenBus, Simulated};
 use crate::bus_name::SimOptions;
+use crate::costs::Costs;
 use crate::failure::Failure;
 use crate::output::note;
 
@@ -45,6 +46,7 @@ pub(super) struct SimBus {
     flash: Rc<RefCell<Nor>>,
     can: Option<SimCan>,
     file: Option<FlashFile>,
+    costs: Costs,
 }
 
 impl SimBus {
@@ -85,7 +87,7 @@ impl SimBus {
             controller = controller.for_linux_process();
         }
         let bus = selftest::bus(controller, around, Watch(board.clone()), &SimPlatform);
-        Ok(Self { board, bus, flash, can, file })
+        Ok(Self { board, bus, flash, can, file, costs: options.costs })
     }
 
     fn write_back(&mut self) -> Result<(), Failure> {
@@ -173,6 +175,7 @@ impl Simulated for SimBus {
         let counts = self.board.access_counts();
         Figures {
             profile: self.board.profile().name,
+            costs: self.costs,
             virtual_ns: elapsed_ps / PS_PER_NS,
             seconds_virtual: (elapsed_ps / PS_PER_NS) as f64 / 1e9,
             bus_use: wire_use.bus_use(elapsed_ps),

@@ -13,11 +13,44 @@ pub(crate) fn size(bytes: u64) -> String {
 
 /// Nanoseconds with three or four digits that count.
 pub(crate) fn time(ns: f64) -> String {
-    match ns {
-        ..1e3 => format!("{ns:.0} ns"),
-        ..1e6 => format!("{} us", three(ns / 1e3)),
-        ..1e9 => format!("{} ms", three(ns / 1e6)),
-        _ => format!("{} s", three(ns / 1e9)),
+    let unit = Unit::of_time(ns);
+    format!("{} {}", unit.number(ns), unit.name)
+}
+
+/// A unit that figures of a kind are shown in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unit {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// How many of the smallest unit it is.
+    size: f64,
+}
+
+impl Unit {
+    /// The one that fits `ns`, a time in nanoseconds.
+    pub(crate) fn of_time(ns: f64) -> Self {
+        let (name, size) = match ns {
+            ..1e3 => ("ns", 1.0),
+            ..1e6 => ("us", 1e3),
+            ..1e9 => ("ms", 1e6),
+            _ => ("s", 1e9),
+        };
+        Self { name, size }
+    }
+
+    /// The one that fits a rate.
+    pub(crate) fn of_rate(bytes_per_second: f64) -> Self {
+        let (name, size) = match bytes_per_second {
+            ..1e3 => ("bytes/s", 1.0),
+            ..1e6 => ("kB/s", 1e3),
+            _ => ("MB/s", 1e6),
+        };
+        Self { name, size }
+    }
+
+    /// `value`, of the smallest unit, in this one: its number alone, with the digits that count.
+    pub(crate) fn number(self, value: f64) -> String {
+        if self.size == 1.0 { format!("{value:.0}") } else { three(value / self.size) }
     }
 }
 
@@ -32,17 +65,19 @@ pub(crate) fn clock(hz: u64) -> String {
 
 /// Bytes a second, by 1,000 as the clock counts.
 pub(crate) fn rate(bytes_per_second: f64) -> String {
-    match bytes_per_second {
-        ..1e3 => format!("{bytes_per_second:.0} bytes/s"),
-        ..1e6 => format!("{} kB/s", three(bytes_per_second / 1e3)),
-        _ => format!("{} MB/s", three(bytes_per_second / 1e6)),
-    }
+    let unit = Unit::of_rate(bytes_per_second);
+    format!("{} {}", unit.number(bytes_per_second), unit.name)
 }
 
 /// A share in percent. What is not all is never shown as 100 %.
 pub(crate) fn percent(share: f64) -> String {
+    format!("{} %", percent_number(share))
+}
+
+/// The same without its unit.
+pub(crate) fn percent_number(share: f64) -> String {
     let floored = (share * 1000.0).floor() / 10.0;
-    format!("{floored:.1} %")
+    format!("{floored:.1}")
 }
 
 /// A count, its thousands set apart.

@@ -36,12 +36,45 @@ fn rows_are_fast_and_add_up() {
         // tCSH, wherever it lies.
         assert!(number(row, "gap_us") + number(row, "software_us") > 0.27, "{row}");
         assert_eq!(row["missed"], json!(0));
+        let range = |name: &str| {
+            let range = &row["ranges"][name];
+            ["low", "value", "high"].map(|end| number(range, end))
+        };
+        let rates = range("samples_per_s");
+        assert_eq!(rates[1], rate, "{row}");
+        // A rate falls as costs rise.
+        assert!(rates[0] > rate && rate > rates[2], "{row}");
+        let sums = range("sum_us");
+        assert!(sums[0] < sums[1] && sums[1] < sums[2], "{row}");
     }
     assert_eq!(rows[2]["published_stock_samples_per_s"], json!(51_200));
     assert_eq!(rows[2]["published_patched_samples_per_s"], json!(105_200));
     let ceiling = &line["ceiling"];
     assert_eq!(number(ceiling, "samples_per_s_min").floor(), 126_103.0);
     assert_eq!(number(ceiling, "samples_per_s_max").floor(), 130_718.0);
+}
+
+#[test]
+fn costs_are_chosen_and_the_ranges_are_what_that_gives() {
+    let samples = ["--samples", "500"];
+    let ranged = stream(&samples);
+    assert_eq!(ranged["costs"], json!("used"));
+    for costs in ["low", "high"] {
+        let line = stream(&[&samples[..], &["--costs", costs]].concat());
+        assert_eq!(line["costs"], json!(costs));
+        let row = &line["rows"][0];
+        assert!(row.get("ranges").is_none(), "{row}");
+        assert_eq!(row["samples_per_s"], ranged["rows"][0]["ranges"]["samples_per_s"][costs]);
+    }
+    // A rate that the costs used hold and the highest do not is held, and the misses are told.
+    let held = stream(&["--samples", "500", "--rate", "120000"]);
+    let missed = &held["rows"][0]["ranges"]["missed"];
+    assert_eq!(missed["value"], json!(0.0), "{held}");
+    assert!(number(missed, "high") > 0.0, "{missed}");
+    for bus in ["spidev:/dev/spidev0.0", "qemu:sabrelite"] {
+        let refused = run(&["xfer", "--bus", bus, "--costs", "high", "9f"]);
+        refused.fails(2, "--costs is for simulated boards (sim:BOARD)");
+    }
 }
 
 #[test]

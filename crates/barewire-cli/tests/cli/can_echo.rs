@@ -38,6 +38,14 @@ fn single_frames_are_echoed_sooner_than_the_fastest_kernel_did() {
             ("cs_high_gap_us", 5.0),
         ] {
             let [p50, max] = ["p50", "max"].map(|part| number(row, &format!("{name}.{part}")));
+            let range = name.trim_end_matches("_us");
+            for (part, value) in [("p50", p50), ("max", max)] {
+                let range = format!("ranges.{range}_{part}_us");
+                let [same, low, high] =
+                    ["value", "low", "high"].map(|end| number(row, &format!("{range}.{end}")));
+                assert_eq!(same, value, "{row}");
+                assert!(low < value && value < high, "{range} in {row}");
+            }
             assert!(0.0 < p50 && p50 < kernel_c && p50 <= max, "{name} {p50} {max} in {row}");
         }
         for (name, expected) in [
@@ -54,8 +62,28 @@ fn single_frames_are_echoed_sooner_than_the_fastest_kernel_did() {
     }
 }
 
+/// One run at an end of all ranges is the range's end, and has no ranges of its own.
 #[test]
-fn at_full_load_the_shares_add_up_and_are_below_the_published() {
+fn costs_are_chosen_and_the_ranges_are_what_that_gives() {
+    let frames = "--frames 20 --by process";
+    let ranged = json_of(frames);
+    assert_eq!((&ranged["costs"], &ranged["rows"][0]["costs"]), (&json!("used"), &Value::Null));
+    for costs in ["low", "used", "high"] {
+        let line = json_of(&format!("{frames} --costs {costs}"));
+        assert_eq!(line["costs"], json!(costs));
+        assert!(line["rows"][0].get("ranges").is_none(), "{line}");
+        let end = if costs == "used" { "value" } else { costs };
+        let range = format!("ranges.irq_low_p50_us.{end}");
+        assert_eq!(number(&line, "irq_low_us.p50"), number(&ranged, &range), "{costs}");
+    }
+    let text = echo(&format!("--bus sim:imx8mp {frames} --costs high")).ok().text();
+    assert!(text.contains("imx8mp at its highest costs") && !text.contains('–'), "{text}");
+    let text = echo(&format!("--bus sim:imx8mp {frames}")).ok().text();
+    assert!(text.contains("0.41 (0.") && text.contains("highest costs make of it"), "{text}");
+}
+
+#[test]
+fn at_full_load_the_shares_add_up() {
     let line = json_of("--full-load --frames 500");
     assert_eq!(line["full_load"], json!(true));
     for row in line["rows"].as_array().expect("rows") {
@@ -71,7 +99,6 @@ fn at_full_load_the_shares_add_up_and_are_below_the_published() {
         assert!((cpu + idle - 100.0).abs() < 0.01, "{row}");
         assert!(0.0 < receive_wire && receive_wire < receive && receive < cpu, "{row}");
         assert!(receive_wire < wire && wire < cpu, "{row}");
-        assert!(receive < 4.4, "kernel C's interrupt thread: {row}");
         assert_eq!(number(row, "receive_spi_accesses_per_frame"), 3.0);
         assert!((5.0..5.2).contains(&number(row, "spi_accesses_per_frame")), "{row}");
     }
@@ -98,13 +125,14 @@ fn the_table_has_what_was_published_of_the_same_load_only() {
     for part in ["simulated (cost profile imx8mp)", "20 frames, one every 10 ms", "152", "Jander"] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    assert!(!text.contains("13.3"), "{text}");
+    assert!(!text.contains("13.3, 10.2"), "{text}");
     let text = echo("--bus sim:imx8mp -n 20 --full-load").ok().text();
-    assert!(text.contains("13.3") && !text.contains("152"), "{text}");
+    assert!(text.contains("13.3, 10.2") && !text.contains(" 152\n"), "{text}");
+    assert!(text.contains("no comparison with ours, of one, is possible"), "{text}");
     // Other loads are none of his.
     for other in ["-g 5", "--bitrate 1M", "-L 4", "--full-load --bitrate 500k", "-R"] {
         let text = echo(&format!("--bus sim:imx8mp -n 20 {other}")).ok().text();
-        assert!(!text.contains("Jander") && !text.contains("152"), "{other}: {text}");
+        assert!(!text.contains("Jander") && !text.contains(" 152\n"), "{other}: {text}");
     }
 }
 
@@ -138,9 +166,10 @@ fn on_a_full_bus_an_echo_with_a_higher_identifier_starves_and_that_is_told() {
         let ran = echo(&format!("--bus sim:imx8mp --full-load {options}"));
         let text = ran.fails(1, "frames were lost").fails(1, why).text();
         let times = text.lines().find(|line| line.starts_with("RX EOF")).expect("a line");
-        let columns: Vec<&str> = times.split_whitespace().skip(5).collect();
-        assert_eq!(columns.len(), 3 * 3, "{options}: {times}");
-        assert!(columns.iter().skip(1).step_by(3).all(|&slash| slash == "/"), "{times}");
+        // A figure each, or a figure and its range.
+        let columns = times.split_whitespace().skip(6);
+        let values = columns.filter(|column| !column.starts_with('('));
+        assert_eq!(values.count(), 3, "{options}: {times}");
     }
 }
 

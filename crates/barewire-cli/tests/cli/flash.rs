@@ -199,7 +199,25 @@ fn list_and_demo_speak_json() {
     assert_eq!([&demo["jedec_id"], &demo["read"]["equal"]], [&json!("ef4019"), &json!(true)]);
     let timeline = &demo["access"]["timeline"];
     assert!(timeline["first_clock_ns"].as_u64() > timeline["cs_falls_ns"].as_u64());
+    for (part, name) in [
+        ("write", "virtual_ns"),
+        ("read", "bytes_per_second_virtual"),
+        ("read", "bus_use_in_transfers"),
+        ("access", "cs_to_first_clock_ns"),
+        ("access", "ns_per_access"),
+        ("access", "bus_use"),
+        ("can_traffic", "cs_to_first_clock_ns_p50"),
+    ] {
+        let range = &demo[part]["ranges"][name];
+        let [low, value, high] = ["low", "value", "high"].map(|end| range[end].as_f64());
+        assert!(low.is_some() && low != value && value != high, "{part} {name}: {range}");
+    }
+    let low = run(&["demo", "--json", "--costs", "low"]).ok().json();
+    let access = &low["access"];
+    assert_eq!(access["ns_per_access"], demo["access"]["ranges"]["ns_per_access"]["low"]);
+    assert!(access.get("ranges").is_none() && low["read"]["costs"] == json!("low"), "{low}");
     let lines = run(&["demo"]).ok().text();
+    assert!(lines.contains("0.41 (0."), "{lines}");
     assert!(lines.lines().count() <= 30, "one screen: {lines}");
     assert!(lines.lines().all(|line| line.chars().count() <= 100), "{lines}");
 }

@@ -5,7 +5,10 @@
 //! Nothing was measured on this SoC by anybody who published it. Register accesses are scaled by
 //! the clock of the bus they go through, the core by its own.
 
-use super::{EXIT_ASSUMED, LOOP_COUNTED, Profile, figure};
+use super::{
+    ENTRY_HIGH, ENTRY_LOW, EXIT_ASSUMED, EXIT_HIGH, EXIT_LOW, IPC_HALF, IPC_ISSUE_WIDTH,
+    IRQ_PUBLISHED, LOOP_COUNTED, Profile, WAKE_PUBLISHED, figure,
+};
 
 const SCALED_ACCESS: &str = "assumption: as on imx8mp, x 66 / 150 for the bus clock: the bridge, \
     not the core, sets the cost, and is taken to need as many clocks of pclk (150 MHz in Linux \
@@ -13,6 +16,11 @@ const SCALED_ACCESS: &str = "assumption: as on imx8mp, x 66 / 150 for the bus cl
 
 const SCALED_THREADS: &str = "assumption: as on sabrelite, / 1.4 for the clock of the same \
     Cortex-A9; to be replaced by a measurement on silicon";
+
+const SCALED_LOW: &str = "assumption: as on imx8mp, x 66 / 150, its low end";
+const SCALED_HIGH: &str = "assumption: as on imx8mp, x 66 / 150, its high end";
+const SCALED_THREADS_LOW: &str = "assumption: as on sabrelite, / 1.4, its low end";
+const SCALED_THREADS_HIGH: &str = "assumption: as on sabrelite, / 1.4, its high end";
 
 impl Profile {
     /// Calxeda Highbank, ECX-1000: four Cortex-A9.
@@ -27,16 +35,28 @@ impl Profile {
             1_000,
             "assumption: the Cortex-A9 sustains one instruction a clock on driver code; to be \
              replaced by a count on silicon",
-        ),
-        register_read_ps: figure(66_000, SCALED_ACCESS),
-        register_write_ps: figure(40_500, SCALED_ACCESS),
-        gpio_read_ps: figure(66_000, SCALED_ACCESS),
-        gpio_write_ps: figure(40_500, SCALED_ACCESS),
+        )
+        .from(500, IPC_HALF)
+        .to(2_000, IPC_ISSUE_WIDTH),
+        register_read_ps: figure(66_000, SCALED_ACCESS)
+            .from(33_000, SCALED_LOW)
+            .to(196_240, SCALED_HIGH),
+        register_write_ps: figure(40_500, SCALED_ACCESS)
+            .from(20_240, SCALED_LOW)
+            .to(122_760, SCALED_HIGH),
+        gpio_read_ps: figure(66_000, SCALED_ACCESS)
+            .from(33_000, SCALED_LOW)
+            .to(196_240, SCALED_HIGH),
+        gpio_write_ps: figure(40_500, SCALED_ACCESS)
+            .from(20_240, SCALED_LOW)
+            .to(122_760, SCALED_HIGH),
         instructions_per_access: figure(4, LOOP_COUNTED),
         timer_read_ps: figure(
             66_000,
             "assumption: the SP804's counter is a register behind the same bridge: a register read",
-        ),
+        )
+        .from(33_000, SCALED_LOW)
+        .to(196_240, SCALED_HIGH),
         timer_frequency_hz: figure(
             150_000_000,
             "Linux ecx-common.dtsi: the SP804, its clock source, is clocked by pclk, 150 MHz",
@@ -46,18 +66,32 @@ impl Profile {
             "assumption: SSPCLK is pclk, 150 MHz in Linux ecx-common.dtsi, as it is for the other \
              PrimeCells there; no document of Calxeda's says so",
         ),
-        context_switch_ps: figure(2_000_000, SCALED_THREADS),
-        wake_ps: figure(3_600_000, SCALED_THREADS),
-        wake_call_ps: figure(3_200_000, SCALED_THREADS),
-        futex_call_ps: figure(1_000_000, SCALED_THREADS),
-        irq_thread_ps: figure(6_457_000, SCALED_THREADS),
+        context_switch_ps: figure(2_000_000, SCALED_THREADS)
+            .from(1_699_000, SCALED_THREADS_LOW)
+            .to(3_333_000, SCALED_THREADS_HIGH),
+        wake_ps: figure(3_600_000, SCALED_THREADS)
+            .from(3_061_000, SCALED_THREADS_LOW)
+            .to(25_000_000, WAKE_PUBLISHED),
+        wake_call_ps: figure(3_200_000, SCALED_THREADS)
+            .from(2_720_000, SCALED_THREADS_LOW)
+            .to(5_334_000, SCALED_THREADS_HIGH),
+        futex_call_ps: figure(1_000_000, SCALED_THREADS)
+            .from(850_000, SCALED_THREADS_LOW)
+            .to(1_666_000, SCALED_THREADS_HIGH),
+        irq_thread_ps: figure(6_457_000, SCALED_THREADS)
+            .from(5_490_000, SCALED_THREADS_LOW)
+            .to(38_000_000, IRQ_PUBLISHED),
         interrupt_latency_ps: figure(
             209_000,
             "assumption: 100 clocks to the handler (a best case published for the Cortex-A9: \
              jblopen.com/arm-cortex-a-interrupt-latency), a register read's time to acknowledge at \
              the GIC, 100 instructions to save registers and find the handler; to be replaced by a \
              measurement on silicon",
-        ),
-        interrupt_exit_ps: figure(112_000, EXIT_ASSUMED),
+        )
+        .from(140_143, ENTRY_LOW)
+        .to(1_609_097, ENTRY_HIGH),
+        interrupt_exit_ps: figure(112_000, EXIT_ASSUMED)
+            .from(55_955, EXIT_LOW)
+            .to(265_618, EXIT_HIGH),
     };
 }

@@ -2,12 +2,30 @@
 //!
 //! *Read first*: the module page of [`super`].
 
-use super::{EXIT_ASSUMED, IPC_ASSUMED_A53, LOOP_COUNTED, Profile, figure};
+use super::{
+    ENTRY_HIGH, ENTRY_LOW, EXIT_ASSUMED, EXIT_HIGH, EXIT_LOW, IPC_ASSUMED_A53, IPC_HALF,
+    IPC_ISSUE_WIDTH, IRQ_PUBLISHED, LOOP_COUNTED, Profile, WAKE_PUBLISHED, figure,
+};
 
-const WRITE_MEASURED: &str = "measured on i.MX RT1166 (a GPIO DR_TOGGLE loop runs at 5.43 MHz: \
-    184 ns a period, two writes; qcentlabs.com/posts/fast_gpio), through the same AIPS bridge";
+const WRITE_ASSUMED: &str = "assumption: as measured on i.MX RT1166 (a GPIO DR_TOGGLE loop runs at \
+    5.43 MHz: 184 ns a period, two writes; qcentlabs.com/posts/fast_gpio), through the same AIPS \
+    bridge, taken unscaled although its bus clock is up to three times as fast; to be replaced by a \
+    measurement on silicon";
+const WRITE_LOW: &str = "assumption: three clocks of 66 MHz, one to come into the bridge's clock and \
+    two of a transfer without wait states";
+const WRITE_HIGH: &str = "assumption: the same 92 ns x 200 / 66 for the bus clock, which the same page \
+    gives as up to about 200 MHz and which is 66 MHz here";
 const READ_ASSUMED: &str = "assumption: a read waits for the round trip, taken as about 1.6 x the \
-    measured posted write; to be replaced by a measurement on silicon";
+    posted write; to be replaced by a measurement on silicon";
+const READ_LOW: &str = "assumption: about 1.6 x the posted write's low end";
+const READ_HIGH: &str = "assumption: about 1.6 x the posted write's high end";
+const TIMER_LOW: &str = "assumption: 10 clocks of 1.6 GHz, an ISB that finds nothing to wait for";
+const TIMER_HIGH: &str =
+    "assumption: a register read's time, as where the counter is behind the bridge";
+const THREADS_LOW: &str = "the same published median scaled by the clock alone, x 0.51: a Cortex-A53 \
+    taken to need no more clocks than a Cortex-A55";
+const THREADS_HIGH: &str = "the same published median, unscaled, as if the time were the memory's and \
+    not the core's";
 
 /// Linux's thread figures, measured on a core that is near the Cortex-A53.
 macro_rules! threads_a53 {
@@ -28,17 +46,25 @@ impl Profile {
     pub const IMX8MP: Self = Self {
         name: "imx8mp",
         cpu_hz: figure(1_600_000_000, "IMX8MPCEC data sheet: Cortex-A53, nominal mode, 1.6 GHz"),
-        ipc_milli: figure(1_000, IPC_ASSUMED_A53),
-        register_read_ps: figure(150_000, READ_ASSUMED),
-        register_write_ps: figure(92_000, WRITE_MEASURED),
-        gpio_read_ps: figure(150_000, READ_ASSUMED),
-        gpio_write_ps: figure(92_000, WRITE_MEASURED),
+        ipc_milli: figure(1_000, IPC_ASSUMED_A53).from(500, IPC_HALF).to(2_000, IPC_ISSUE_WIDTH),
+        register_read_ps: figure(150_000, READ_ASSUMED)
+            .from(75_000, READ_LOW)
+            .to(446_000, READ_HIGH),
+        register_write_ps: figure(92_000, WRITE_ASSUMED)
+            .from(46_000, WRITE_LOW)
+            .to(279_000, WRITE_HIGH),
+        gpio_read_ps: figure(150_000, READ_ASSUMED).from(75_000, READ_LOW).to(446_000, READ_HIGH),
+        gpio_write_ps: figure(92_000, WRITE_ASSUMED)
+            .from(46_000, WRITE_LOW)
+            .to(279_000, WRITE_HIGH),
         instructions_per_access: figure(4, LOOP_COUNTED),
         timer_read_ps: figure(
             25_000,
             "assumption: ISB and MRS CNTVCT_EL0, taken as 40 clocks of 1.6 GHz; to be replaced by \
              a measurement on silicon",
-        ),
+        )
+        .from(6_250, TIMER_LOW)
+        .to(150_000, TIMER_HIGH),
         timer_frequency_hz: figure(
             8_000_000,
             "i.MX 8M reference manuals, system counter: 24 MHz / 3, 125 ns a tick",
@@ -47,25 +73,39 @@ impl Profile {
             80_000_000,
             "Linux imx8mp-evk.dts: assigned-clock-rates of ecspi 80 MHz from SYS_PLL1_800M",
         ),
-        context_switch_ps: figure(1_750_000, threads_a53!("sched_yield to another, 2,916 ns")),
-        wake_ps: figure(3_150_000, threads_a53!("futex hand-off to another core, 5,250 ns more")),
+        context_switch_ps: figure(1_750_000, threads_a53!("sched_yield to another, 2,916 ns"))
+            .from(1_487_000, THREADS_LOW)
+            .to(2_916_000, THREADS_HIGH),
+        wake_ps: figure(3_150_000, threads_a53!("futex hand-off to another core, 5,250 ns more"))
+            .from(2_678_000, THREADS_LOW)
+            .to(25_000_000, WAKE_PUBLISHED),
         wake_call_ps: figure(
             2_800_000,
             threads_a53!("futex hand-off on one core, 7,583 ns, less the switch's 2,916"),
-        ),
-        futex_call_ps: figure(875_000, threads_a53!("futex wait on a changed word, 1,458 ns")),
+        )
+        .from(2_380_000, THREADS_LOW)
+        .to(4_667_000, THREADS_HIGH),
+        futex_call_ps: figure(875_000, threads_a53!("futex wait on a changed word, 1,458 ns"))
+            .from(744_000, THREADS_LOW)
+            .to(1_458_000, THREADS_HIGH),
         irq_thread_ps: figure(
             5_650_000,
             threads_a53!("timer to its thread on one core, 12,336 ns, less the switch's 2,916"),
-        ),
+        )
+        .from(4_804_000, THREADS_LOW)
+        .to(38_000_000, IRQ_PUBLISHED),
         interrupt_latency_ps: figure(
             275_000,
             "assumption: 100 clocks to the handler (a best case published for the Cortex-A9: \
              jblopen.com/arm-cortex-a-interrupt-latency), a register read's time to acknowledge at \
              the GIC, 100 instructions to save registers and find the handler; to be replaced by a \
              measurement on silicon",
-        ),
-        interrupt_exit_ps: figure(154_500, EXIT_ASSUMED),
+        )
+        .from(168_750, ENTRY_LOW)
+        .to(1_682_250, ENTRY_HIGH),
+        interrupt_exit_ps: figure(154_500, EXIT_ASSUMED)
+            .from(77_250, EXIT_LOW)
+            .to(404_000, EXIT_HIGH),
     };
 
     /// Boundary Devices SABRE Lite: i.MX 6Quad, four Cortex-A9.
@@ -76,34 +116,34 @@ impl Profile {
             1_000,
             "assumption: the Cortex-A9 sustains one instruction a clock on driver code; to be \
              replaced by a count on silicon",
-        ),
-        register_read_ps: figure(150_000, SCALED_READ),
-        register_write_ps: figure(92_000, SCALED_WRITE),
-        gpio_read_ps: figure(150_000, SCALED_READ),
-        gpio_write_ps: figure(92_000, SCALED_WRITE),
+        ).from(500, IPC_HALF).to(2_000, IPC_ISSUE_WIDTH),
+        register_read_ps: figure(150_000, SCALED_READ).from(75_000, SCALED_LOW).to(446_000, SCALED_HIGH),
+        register_write_ps: figure(92_000, SCALED_WRITE).from(46_000, SCALED_LOW).to(279_000, SCALED_HIGH),
+        gpio_read_ps: figure(150_000, SCALED_READ).from(75_000, SCALED_LOW).to(446_000, SCALED_HIGH),
+        gpio_write_ps: figure(92_000, SCALED_WRITE).from(46_000, SCALED_LOW).to(279_000, SCALED_HIGH),
         instructions_per_access: figure(4, LOOP_COUNTED),
         timer_read_ps: figure(
             150_000,
             "assumption: the GPT counter is a register behind the same AIPS bridge: a register read",
-        ),
+        ).from(75_000, SCALED_LOW).to(446_000, SCALED_HIGH),
         timer_frequency_hz: figure(3_000_000, "Linux timer-imx-gpt on i.MX 6Quad: 24 MHz / 8"),
         reference_hz: figure(
             60_000_000,
             "i.MX 6Dual/Quad reference manual, CCM: ECSPI_CLK_ROOT is PLL3 480 MHz / 8",
         ),
-        context_switch_ps: figure(2_800_000, SCALED_THREADS),
-        wake_ps: figure(5_040_000, SCALED_THREADS),
-        wake_call_ps: figure(4_480_000, SCALED_THREADS),
-        futex_call_ps: figure(1_400_000, SCALED_THREADS),
-        irq_thread_ps: figure(9_040_000, SCALED_THREADS),
+        context_switch_ps: figure(2_800_000, SCALED_THREADS).from(2_379_200, SCALED_THREADS_LOW).to(4_666_000, SCALED_THREADS_HIGH),
+        wake_ps: figure(5_040_000, SCALED_THREADS).from(4_284_800, SCALED_THREADS_LOW).to(25_000_000, WAKE_PUBLISHED),
+        wake_call_ps: figure(4_480_000, SCALED_THREADS).from(3_808_000, SCALED_THREADS_LOW).to(7_467_000, SCALED_THREADS_HIGH),
+        futex_call_ps: figure(1_400_000, SCALED_THREADS).from(1_190_400, SCALED_THREADS_LOW).to(2_333_000, SCALED_THREADS_HIGH),
+        irq_thread_ps: figure(9_040_000, SCALED_THREADS).from(7_686_400, SCALED_THREADS_LOW).to(38_000_000, IRQ_PUBLISHED),
         interrupt_latency_ps: figure(
             350_000,
             "assumption: 100 clocks to the handler (published as a best case: \
              jblopen.com/arm-cortex-a-interrupt-latency), a register read's time to acknowledge at \
              the GIC, 100 instructions to save registers and find the handler; to be replaced by a \
              measurement on silicon",
-        ),
-        interrupt_exit_ps: figure(192_000, EXIT_ASSUMED),
+        ).from(225_000, ENTRY_LOW).to(2_424_000, ENTRY_HIGH),
+        interrupt_exit_ps: figure(192_000, EXIT_ASSUMED).from(96_000, EXIT_LOW).to(479_000, EXIT_HIGH),
     };
 
     /// A board with NXP i.MX 6DualLite: two Cortex-A9. The core, its clock, the bridge and the clocks
@@ -120,16 +160,21 @@ impl Profile {
     };
 }
 
-const SCALED_WRITE: &str = "as on imx8mp, factor 1: both SoCs clock the AIPS bridge at 66 MHz (ipg \
+const SCALED_WRITE: &str = "assumption: as on imx8mp, factor 1: both SoCs clock the AIPS bridge at 66 MHz (ipg \
     clock, half of 132/133 MHz AHB), and the bridge, not the core, sets the cost; to be replaced \
     by a measurement on silicon";
 const SCALED_READ: &str = "assumption: as on imx8mp, factor 1: both SoCs clock the AIPS bridge at \
     66 MHz (ipg clock), and the bridge, not the core, sets the cost; to be replaced by a \
     measurement on silicon";
 
+const SCALED_LOW: &str = "assumption: as on imx8mp, factor 1, its low end";
+const SCALED_HIGH: &str = "assumption: as on imx8mp, factor 1, its high end";
+
 const SCALED_THREADS: &str = "assumption: as on imx8mp, x 1.6 for the clock: the Cortex-A9 at \
     1.0 GHz taken to need as many clocks as the Cortex-A53; to be replaced by a measurement on \
     silicon";
+const SCALED_THREADS_LOW: &str = "assumption: as on imx8mp, x 1.6 for the clock, its low end";
+const SCALED_THREADS_HIGH: &str = "assumption: as on imx8mp, x 1.6 for the clock, its high end";
 
 #[cfg(test)]
 mod tests {
@@ -137,7 +182,9 @@ mod tests {
 
     #[test]
     fn it_costs_what_the_quad_costs() {
-        let values = |profile: Profile| profile.sources().map(|row| row.value);
+        let values = |profile: Profile| {
+            profile.sources().map(|row| [row.figure.low, row.figure.value, row.figure.high])
+        };
         assert_eq!(values(Profile::IMX6DL), values(Profile::SABRELITE));
     }
 }

@@ -9,7 +9,12 @@
 //! a free access would let a driver poll without being seen. The boards' own stand in one file for
 //! each family of SoCs.
 //!
+//! An assumed figure is a range: the figure used, and the lowest and the highest that its sources
+//! allow. [`Profile::at`] charges one end of all ranges at once, which bounds what all assumptions
+//! together can do to a simulated time.
+//!
 //! # Not supported
+//! Ends of single figures that partly cancel: [`Profile::at`] takes all ends of a side.
 //! Caches, pipelining of accesses (each posted write takes its full time), interconnect load.
 
 mod calxeda;
@@ -22,30 +27,87 @@ use crate::engine::Costs;
 
 const PS_PER_S: u64 = 1_000_000_000_000;
 
-/// Where a figure comes from.
+/// One row of [`Profile::sources`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
     /// The field of [`Profile`] it stands for.
     pub field: &'static str,
-    /// The figure.
-    pub value: u64,
     /// Its unit.
     pub unit: &'static str,
-    /// The document or measurement it was taken from; an assumption begins with that word.
-    pub source: &'static str,
+    /// The figure, its range and where they come from.
+    pub figure: Figure,
 }
 
-/// What one figure is and where it comes from.
+/// Which end of each figure's range a board charges.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CostLevel {
+    /// The cheapest that the sources allow.
+    Low,
+    /// The figure that all tables use.
+    #[default]
+    Used,
+    /// The dearest that the sources allow.
+    High,
+}
+
+impl CostLevel {
+    /// All three, cheapest first.
+    pub const ALL: [Self; 3] = [Self::Low, Self::Used, Self::High];
+
+    /// The level at which a rate costs what a time costs at this one: a high rate is cheap.
+    const fn of_a_rate(self) -> Self {
+        match self {
+            Self::Low => Self::High,
+            Self::Used => Self::Used,
+            Self::High => Self::Low,
+        }
+    }
+}
+
+/// A figure, how far it can be trusted, and where it comes from. All values are in the unit that the
+/// field's name ends with; `0 < low <= value <= high`. A figure that was counted, or that a data
+/// sheet states, has no range: both ends are the figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Figure {
-    /// The figure, in the unit its field's name ends with.
+    /// What is charged.
     pub value: u64,
-    /// Its source; an assumption begins with that word.
+    /// The lowest value that the sources allow.
+    pub low: u64,
+    /// The highest value that the sources allow.
+    pub high: u64,
+    /// The source of the value; an assumption begins with that word.
     pub source: &'static str,
+    /// The source of the low end.
+    pub low_source: &'static str,
+    /// The source of the high end.
+    pub high_source: &'static str,
 }
 
+impl Figure {
+    /// The value at `level`.
+    #[must_use]
+    pub const fn at(&self, level: CostLevel) -> u64 {
+        match level {
+            CostLevel::Low => self.low,
+            CostLevel::Used => self.value,
+            CostLevel::High => self.high,
+        }
+    }
+
+    /// The same figure, no lower than `low`.
+    const fn from(self, low: u64, low_source: &'static str) -> Self {
+        Self { low, low_source, ..self }
+    }
+
+    /// The same figure, no higher than `high`.
+    const fn to(self, high: u64, high_source: &'static str) -> Self {
+        Self { high, high_source, ..self }
+    }
+}
+
+/// A figure without a range.
 const fn figure(value: u64, source: &'static str) -> Figure {
-    Figure { value, source }
+    Figure { value, low: value, high: value, source, low_source: source, high_source: source }
 }
 
 /// The costs of a board.
@@ -91,6 +153,26 @@ pub struct Profile {
 
 const IPC_ASSUMED_A53: &str = "assumption: the in-order dual-issue Cortex-A53 sustains one \
     instruction a clock on driver code; to be replaced by a count on silicon";
+const IPC_ISSUE_WIDTH: &str = "two instructions a clock are the most this core issues";
+const IPC_HALF: &str = "assumption: as far below one instruction a clock as the issue width is \
+    above, for cache misses and dependent loads; it has to contain too what separates the counts of \
+    instructions, of x86-64, from those of the board's own";
+
+const IRQ_PUBLISHED: &str = "published for a Raspberry Pi 2 (900 MHz Cortex-A7), at most: 5 us \
+    until the interrupt's code runs, 8 us of it, 25 us (19 at least) until the woken worker runs; \
+    taken unscaled (msperl/spi-bcm2835 issue 11, Martin Sperl, 28 February 2015, \
+    github.com/msperl/spi-bcm2835/issues/11)";
+const WAKE_PUBLISHED: &str = "published for a Raspberry Pi 2 (900 MHz Cortex-A7): 19 to 25 us until \
+    a woken worker runs; the longest, taken unscaled (msperl/spi-bcm2835 issue 11, Martin Sperl, \
+    28 February 2015, github.com/msperl/spi-bcm2835/issues/11)";
+const ENTRY_LOW: &str = "assumption: the same parts, the register read and the rate of instructions \
+    at their cheap ends";
+const ENTRY_HIGH: &str = "assumption: the same parts, the register read and the rate of instructions \
+    at their dear ends, and instead of 100 clocks to the handler 1,778, the largest of 2 million \
+    published for a Cortex-A9 whose caches other work fills, taken as clocks of the core \
+    (jblopen.com/improving-interrupt-latency-on-the-cortex-a9)";
+const EXIT_LOW: &str = "assumption: the same parts at their cheap ends";
+const EXIT_HIGH: &str = "assumption: the same parts at their dear ends";
 const EXIT_ASSUMED: &str = "assumption: a posted register write's time to end the interrupt at the \
     GIC, 100 instructions to restore registers; to be replaced by a measurement on silicon";
 const LOOP_COUNTED: &str = "counted: load or store of the datum, step, compare, branch";
@@ -99,10 +181,7 @@ impl Profile {
     /// All figures with unit and source, to print.
     #[must_use]
     pub fn sources(&self) -> [Source; 17] {
-        let row = |field, unit, figure: Figure| {
-            let Figure { value, source } = figure;
-            Source { field, value, unit, source }
-        };
+        let row = |field, unit, figure| Source { field, unit, figure };
         [
             row("cpu_hz", "Hz", self.cpu_hz),
             row("ipc_milli", "instructions/1000 clocks", self.ipc_milli),
@@ -122,6 +201,55 @@ impl Profile {
             row("interrupt_latency_ps", "ps", self.interrupt_latency_ps),
             row("interrupt_exit_ps", "ps", self.interrupt_exit_ps),
         ]
+    }
+
+    /// The same board with every figure at that end of its range: times at `level`, rates at the
+    /// opposite end, because a slow processor is a dear one.
+    #[must_use]
+    pub fn at(&self, level: CostLevel) -> Self {
+        let mut at = self.clone();
+        // Every field is named: a new one must say which it is.
+        let Self {
+            name: _,
+            cpu_hz,
+            ipc_milli,
+            register_read_ps,
+            register_write_ps,
+            gpio_read_ps,
+            gpio_write_ps,
+            instructions_per_access,
+            timer_read_ps,
+            timer_frequency_hz,
+            reference_hz,
+            context_switch_ps,
+            wake_ps,
+            wake_call_ps,
+            futex_call_ps,
+            irq_thread_ps,
+            interrupt_latency_ps,
+            interrupt_exit_ps,
+        } = &mut at;
+        for cost in [
+            register_read_ps,
+            register_write_ps,
+            gpio_read_ps,
+            gpio_write_ps,
+            instructions_per_access,
+            timer_read_ps,
+            context_switch_ps,
+            wake_ps,
+            wake_call_ps,
+            futex_call_ps,
+            irq_thread_ps,
+            interrupt_latency_ps,
+            interrupt_exit_ps,
+        ] {
+            cost.value = cost.at(level);
+        }
+        for rate in [cpu_hz, ipc_milli, timer_frequency_hz, reference_hz] {
+            rate.value = rate.at(level.of_a_rate());
+        }
+        at
     }
 
     /// What simulated threads cost.
@@ -156,12 +284,54 @@ mod tests {
     #[test]
     fn every_cost_is_above_zero_and_has_a_unit_and_a_source() {
         for profile in BOARDS.iter().map(|board| &board.profile) {
-            for row in profile.sources() {
-                assert!(row.value > 0, "{} {}", profile.name, row.field);
-                assert!(!row.unit.is_empty() && row.source.len() > 20, "{row:?}");
+            for Source { field, unit, figure } in profile.sources() {
+                let Figure { value, low, high, source, low_source, high_source } = figure;
+                assert!(0 < low && low <= value && value <= high, "{} {field}", profile.name);
+                let sources = [source, low_source, high_source];
+                assert!(!unit.is_empty() && sources.iter().all(|text| text.len() > 20), "{field}");
             }
             assert!(profile.instructions_ps(1) > 0);
         }
+    }
+
+    #[test]
+    fn every_assumed_cost_is_a_range_and_each_end_has_a_source_of_its_own() {
+        for profile in BOARDS.iter().map(|board| &board.profile) {
+            for Source { field, figure, .. } in profile.sources() {
+                let Figure { value, low, high, source, low_source, high_source } = figure;
+                let name = profile.name;
+                // Another reference clock is another clock on the wire, not another cost.
+                if source.starts_with("assumption") && field != "reference_hz" {
+                    assert!(low < value && value < high, "{name} {field}: {low} {value} {high}");
+                }
+                assert_eq!(low == value, low_source == source, "{name} {field}");
+                assert_eq!(high == value, high_source == source, "{name} {field}");
+            }
+        }
+    }
+
+    #[test]
+    fn low_costs_are_lower_and_high_ones_higher_whether_times_or_rates() {
+        for profile in BOARDS.iter().map(|board| &board.profile) {
+            assert_eq!(profile.at(CostLevel::Used), *profile);
+            let [low, used, high] = CostLevel::ALL.map(|level| profile.at(level));
+            let instructions = [&low, &used, &high].map(|profile| profile.instructions_ps(1_000));
+            assert!(instructions.is_sorted() && instructions[0] < instructions[2]);
+            let reads = [&low, &used, &high].map(|profile| profile.register_read_ps.value);
+            assert!(reads.is_sorted() && reads[0] < reads[2], "{reads:?}");
+            let irqs = [&low, &used, &high].map(|profile| profile.thread_costs().irq_thread_ps);
+            assert!(irqs.is_sorted() && irqs[0] < irqs[2], "{irqs:?}");
+        }
+    }
+
+    #[test]
+    fn the_ranges_contain_what_is_published() {
+        let Profile { register_read_ps, register_write_ps, irq_thread_ps, .. } = Profile::IMX8MP;
+        // 92 ns by a bus clock of 200 MHz are 279 by one of 66, and a read is about 1.6 of them.
+        assert!(register_write_ps.high >= 92_000 * 200 / 66);
+        assert!(register_read_ps.high >= 446_000);
+        // Entry, handler and wake-up of a worker on a Raspberry Pi 2, at most.
+        assert!(irq_thread_ps.high >= (5 + 8 + 25) * 1_000_000);
     }
 
     #[test]

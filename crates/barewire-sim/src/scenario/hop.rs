@@ -16,6 +16,7 @@ use barewire::spi::Transfer;
 use super::Times;
 use crate::SimPlatform;
 use crate::engine::Thread;
+use crate::profile::CostLevel;
 
 const MESSAGES: u32 = 100;
 const BYTES: [u8; 4] = [0x9f, 0, 0, 0];
@@ -50,13 +51,13 @@ pub const WAYS: [(&str, Way); 3] = [
     ("worker, other cpu", Way::Worker { cpu: 1 }),
 ];
 
-/// Runs the scenario.
+/// Runs the scenario on a board of those costs.
 ///
 /// # Panics
 /// If a message fails.
 #[must_use]
-pub fn run(way: Way) -> Cost {
-    let board = super::board();
+pub fn run(way: Way, costs: CostLevel) -> Cost {
+    let board = super::board(costs);
     let pump = if way == Way::Sync { Pump::Caller } else { Pump::Worker };
     let bus = super::bus(&board, &SimPlatform).with_pump(pump);
     let device = super::device(&bus);

@@ -29,6 +29,7 @@ use barewire::spi::Settings;
 use crate::bring_up::{AnyController, Charged, any};
 use crate::chip::{PS_PER_NS, Ps};
 use crate::model::echo::Echo;
+use crate::profile::CostLevel;
 use crate::{Board, BoardOptions, BoardSpec};
 
 /// The board, by its name.
@@ -36,11 +37,10 @@ pub const PROFILE: &str = "imx8mp";
 /// The clock of every message.
 pub const SPEED_HZ: u32 = 20_000_000;
 
-fn board() -> Board {
-    let board = Board::new(
-        BoardSpec::find(PROFILE).expect("the profile has a board"),
-        BoardOptions::default(),
-    );
+fn board(costs: CostLevel) -> Board {
+    let spec = BoardSpec::find(PROFILE).expect("the profile has a board");
+    let profile = Some(spec.profile.at(costs));
+    let board = Board::new(spec, BoardOptions { profile, ..BoardOptions::default() });
     board.attach(0, Rc::new(RefCell::new(Echo::default())));
     board
 }

@@ -23,6 +23,7 @@ use super::{Moments, Times};
 use crate::bring_up::{Charged, any};
 use crate::chip::{PS_PER_NS, Ps};
 use crate::engine::{Engine, Thread};
+use crate::profile::CostLevel;
 use crate::{Board, Rule, SimPlatform, Violation};
 
 /// Bytes of a long message.
@@ -136,13 +137,14 @@ fn undisturbed(bus: &Bus<impl Controller>, log: &Log, engine: &Engine) -> (Ps, P
     (long, own)
 }
 
-/// Low, medium and high on one processor, with priority inheritance or without.
+/// Low, medium and high on one processor, with priority inheritance or without, on a
+/// board of those costs.
 ///
 /// # Panics
 /// If a message fails.
 #[must_use]
-pub fn inversion(inheritance: bool) -> Inversion {
-    let board = super::board();
+pub fn inversion(inheritance: bool, costs: CostLevel) -> Inversion {
+    let board = super::board(costs);
     let platform: &'static dyn Platform =
         if inheritance { &SimPlatform::WITH_INHERITANCE } else { &SimPlatform };
     let (bus, log) = noted_bus(&board, platform);
@@ -186,13 +188,14 @@ pub fn inversion(inheritance: bool) -> Inversion {
     }
 }
 
-/// An access among six that stream, through an urgent device or one of their priority.
+/// An access among six that stream, through an urgent device or one of their priority, on
+/// a board of those costs.
 ///
 /// # Panics
 /// If a message fails.
 #[must_use]
-pub fn queueing(urgent: bool, pausing: bool) -> Queueing {
-    let board = super::board();
+pub fn queueing(urgent: bool, pausing: bool, costs: CostLevel) -> Queueing {
+    let board = super::board(costs);
     let (bus, log) = noted_bus(&board, &SimPlatform);
     let engine = board.engine();
     let (_, own_ps) = undisturbed(&bus, &log, engine);

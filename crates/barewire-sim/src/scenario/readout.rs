@@ -13,6 +13,7 @@ use barewire::bus::Platform;
 
 use crate::SimPlatform;
 use crate::engine::Thread;
+use crate::profile::CostLevel;
 
 const EVENTS: u32 = 100;
 
@@ -60,13 +61,13 @@ struct Sums {
     in_hand_max_ps: u64,
 }
 
-/// Runs the scenario.
+/// Runs the scenario on a board of those costs.
 ///
 /// # Panics
 /// If a read fails, or one is missing.
 #[must_use]
-pub fn run(reader: Reader) -> Times {
-    let board = super::board();
+pub fn run(reader: Reader, costs: CostLevel) -> Times {
+    let board = super::board(costs);
     let bus = super::bus(&board, &SimPlatform);
     let device = super::device(&bus);
     let prepared = RefCell::new(device.prepare([0x5a; 4]).expect("prepares"));

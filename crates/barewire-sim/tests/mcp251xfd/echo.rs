@@ -5,9 +5,10 @@
 use std::fmt::Write as _;
 use std::num::NonZeroU64;
 
-use barewire_sim::BoardSpec;
 use barewire_sim::model::can::{Pattern, Traffic};
+use barewire_sim::profile::{CostLevel, Profile};
 use barewire_sim::scenario::can_echo::{self, Echoed, Setup, Spread, Tally, Who};
+use barewire_sim::{BoardOptions, BoardSpec};
 
 use super::*;
 
@@ -102,6 +103,46 @@ fn spreads(echoed: &Echoed) -> [Spread; 4] {
     [rx_eof_to_tx_sof, int_low, cs_to_clock, cs_high].map(|spread| spread.expect("there were some"))
 }
 
+/// The process's times by what its profile says, and with a wake-up as long as others were published
+/// to be.
+fn wake_ups() -> String {
+    let mut text = String::from(
+        "
+process, one frame every 10 ms, us             RX EOF to TX SOF          INT low
+from the interrupt to the process ready            p50 /    max     p50 /    max
+",
+    );
+    let mut row = |name: &str, profile: Profile| {
+        let options = BoardOptions { profile: Some(profile.clone()), ..BoardOptions::default() };
+        let setup = Setup { board_options: options, ..setup(Who::Process, 200, 10 * MS) };
+        let [echo, low, ..] = spreads(&run(setup));
+        let us = profile.irq_thread_ps.value as f64 / 1e6;
+        let [echo_text, low_text] =
+            [echo, low].map(|spread| format!("{:>8.2} /{:>7.2}", spread.p50_us, spread.max_us));
+        let _ = writeln!(text, "{us:>6.2}  {name:<37}{echo_text}{low_text}");
+        (echo, low)
+    };
+    let waking = |us: u64| {
+        let mut profile = Profile::IMX8MP;
+        profile.irq_thread_ps.value = us * 1_000_000;
+        profile
+    };
+    row("all costs at their low ends", Profile::IMX8MP.at(CostLevel::Low));
+    row("the costs used", Profile::IMX8MP);
+    let (echo, low) = row("else the costs used", waking(30));
+    // As good as kernel C's 55: the advantage of the costs used is gone.
+    assert!((50.0..55.0).contains(&low.p50_us) && echo.max_us < 152.0, "{low:?} {echo:?}");
+    let (_, low) = row("else the costs used: published", waking(38));
+    assert!(low.p50_us > 55.0, "{low:?}");
+    let (echo, low) = row("else the costs used", waking(50));
+    assert!(low.p50_us > 55.0 && echo.max_us < 88.0, "{low:?} {echo:?}");
+    let (echo, low) = row("all costs at their high ends", Profile::IMX8MP.at(CostLevel::High));
+    assert!(low.p50_us > 55.0 && echo.max_us < 152.0, "{low:?} {echo:?}");
+    text + "        kernel C, published                      152                 55
+published: 27 to 38 us from an interrupt to the woken worker on a Raspberry Pi 2 (msperl/spi-bcm2835 issue 11)
+"
+}
+
 #[test]
 fn an_echo_costs_what_was_reviewed() {
     const FRAMES: u64 = 200;
@@ -136,17 +177,18 @@ one frame every 10 ms      simulated: p50 / max, us                    published
         }
         let _ = writeln!(text, "{published}");
     };
-    row("receiving", &|echoed| echoed.percent(echoed.receive_ps), "   13.3   10.2    4.4");
+    row("receiving", &|echoed| echoed.percent(echoed.receive_ps), "  *13.3  *10.2   *4.4");
     row("of it SPI's clock runs", &|echoed| echoed.percent(echoed.receive_wire_ps), "");
     row("all", &|echoed| echoed.percent(echoed.cpu_ps), "");
     row("of it SPI's clock runs", &|echoed| echoed.percent(echoed.wire_ps), "");
-    row("idle", &|echoed| 100.0 - echoed.percent(echoed.cpu_ps), "   78.5   81.6   92.9");
+    row("idle", &|echoed| 100.0 - echoed.percent(echoed.cpu_ps), "  *78.5  *81.6  *92.9");
     row(
         "SPI accesses a frame",
         &|echoed| echoed.accesses as f64 / FRAMES as f64,
         "      6      6      6",
     );
-    assert!(full.iter().all(|echoed| echoed.percent(echoed.receive_ps) < 4.4), "kernel C's");
-    text += "published: of the interrupt thread, and what top calls idle, of an unnamed number of processors\n";
+    text += "* of the interrupt thread, and what top calls idle: shares of a number of processors that was not
+  published, on a board with four; no comparison with shares of one processor is possible\n";
+    text += &wake_ups();
     snapshot::check("mcp251xfd.txt", &text);
 }

@@ -135,12 +135,13 @@ impl Plan<'_> {
         Ok(capture)
     }
 
-    /// How many samples of every input a second there can be: what the wire allows at most, and what
-    /// a short run without pauses reached here.
+    /// How many samples of every input a second there can be: what the wire allows at most, and, if
+    /// `measured` is set, what a short run without pauses reached here.
     pub(super) fn check_rate(
         &self,
         session: &Session,
         device: &Device<'_, dyn Controller + '_>,
+        measured: bool,
     ) -> Result<(), Failure> {
         let Some(asked_hz) = self.rate_hz else { return Ok(()) };
         if asked_hz == 0 {
@@ -150,6 +151,9 @@ impl Plan<'_> {
         let refused = |max_hz| Err(AdcError::TooOften { asked_hz, max_hz }.into());
         if asked_hz > wire_hz {
             return refused(wire_hz);
+        }
+        if !measured {
+            return Ok(());
         }
         let samples = WARM_UP_BATCHES * self.batch;
         let free = Plan { rate_hz: None, samples, ..*self };

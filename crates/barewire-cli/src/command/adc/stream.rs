@@ -1,5 +1,8 @@
 //! `barewire adc stream`: samples at the wire's pace or at a held rate, and what the time was made
 //! of.
+//!
+//! On a simulated board all of it runs three times, at the costs used and at both ends of their ranges
+//! ([`crate::costs`]).
 
 use std::fmt::Write as _;
 
@@ -13,11 +16,13 @@ use super::plot::{self, Live};
 use super::published;
 use super::signal::{self, Signal};
 use super::{AdcArgs, Which, name};
+use crate::costs::{Headline, LowHigh, Ranges, low_and_high};
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::Progress;
 use crate::session::{self, Figures, Session};
-use crate::text::{figure, number};
+use crate::text::figure::{self, Unit};
+use crate::text::number;
 
 /// Conversions of a message: beyond this nothing is won any more.
 const BATCH_MAX: u64 = 10_000;
@@ -29,7 +34,7 @@ const JUDGED: usize = 20_000;
 const DIGITS: u8 = 3;
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 pub(super) struct Args {
     #[command(flatten)]
     adc: AdcArgs,
@@ -106,6 +111,26 @@ struct Row {
     published_stock_samples_per_s: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     published_patched_samples_per_s: Option<u32>,
+    #[serde(skip_serializing_if = "Ranges::is_empty")]
+    ranges: Ranges,
+}
+
+impl Row {
+    const HEADLINES: [Headline<Self>; 13] = [
+        ("samples_per_s", |row| Some(row.samples_per_s)),
+        ("conversions_per_s", |row| Some(row.conversions_per_s)),
+        ("clocks_us", |row| Some(row.parts?.clocks_us)),
+        ("lead_us", |row| Some(row.parts?.lead_us)),
+        ("lag_us", |row| Some(row.parts?.lag_us)),
+        ("gap_us", |row| Some(row.parts?.gap_us)),
+        ("software_us", |row| Some(row.parts?.software_us)),
+        ("sum_us", |row| Some(row.parts?.sum_us)),
+        ("missed", |row| Some(row.missed as f64)),
+        ("interval_min_ns", |row| Some(row.interval.min_ns as f64)),
+        ("interval_p50_ns", |row| Some(row.interval.p50_ns as f64)),
+        ("interval_p99_ns", |row| Some(row.interval.p99_ns as f64)),
+        ("interval_max_ns", |row| Some(row.interval.max_ns as f64)),
+    ];
 }
 
 /// Mean times of one conversion; they add up to the time from one to the next.
@@ -141,10 +166,37 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let adc = &args.adc;
     let inputs = adc.inputs()?;
     adc.settings()?;
-    session::run(&adc.request(), |session| stream(args, &inputs, session))
+    let request = adc.request();
+    session::run(&request, |session| {
+        let used = || stream(args, &inputs, session, true);
+        if adc.tell.costs.is_some() || session.open.simulated().is_none() {
+            return used();
+        }
+        let other = |costs| {
+            session::rerun(&request, costs, |session| {
+                stream(&args.untold(), &inputs, session, false)
+            })
+        };
+        let (report, ends) = low_and_high(other, used)?;
+        Ok(report.ranged(&ends))
+    })
 }
 
-fn stream(args: &Args, inputs: &[Input], session: &Session) -> Result<Report, Failure> {
+impl Args {
+    /// The same, of which nothing is shown.
+    fn untold(&self) -> Self {
+        Self { csv: false, plot: false, ..self.clone() }
+    }
+}
+
+/// Takes the samples. With `measured` a rate is refused that a trial does not reach; else turns are
+/// missed.
+fn stream(
+    args: &Args,
+    inputs: &[Input],
+    session: &Session,
+    measured: bool,
+) -> Result<Report, Failure> {
     let adc = &args.adc;
     let (device, which) = adc.open(session)?;
     let plan =
@@ -158,7 +210,7 @@ fn stream(args: &Args, inputs: &[Input], session: &Session) -> Result<Report, Fa
     let mut last = Capture::default();
     for &batch in &args.batch {
         let plan = plan(batch);
-        plan.check_rate(session, &device)?;
+        plan.check_rate(session, &device, measured)?;
         last = plan.take(session, &device, &progress, |codes| live.show(codes))?;
         rows.push(Row::of(&plan, &last)?);
         if last.interrupted {
@@ -230,6 +282,7 @@ impl Row {
             missed: capture.missed,
             published_stock_samples_per_s: published.map(|row| row.stock_samples_per_s),
             published_patched_samples_per_s: published.map(|row| row.patched_samples_per_s),
+            ranges: Ranges::default(),
         })
     }
 }
@@ -281,7 +334,8 @@ impl session::Report for Report {
         if let Some(plot) = &self.plot {
             text += plot;
         }
-        text += &self.table();
+        text += &self.rates();
+        text += &self.parts();
         self.rows.iter().for_each(|row| text += &row.sums(self.inputs.len()));
         text += &self.intervals();
         self.signals.iter().for_each(|signal| text += &signal_line(signal));
@@ -324,45 +378,85 @@ impl Report {
         text
     }
 
-    fn table(&self) -> String {
+    /// The same with what low and high costs make of its rows; unchanged if one of the three was
+    /// interrupted, whose samples are others.
+    fn ranged(self, ends: &LowHigh<Self>) -> Self {
+        let LowHigh { low, high } = ends;
+        if self.interrupted || low.interrupted || high.interrupted {
+            return self;
+        }
+        let ends = low.rows.iter().zip(&high.rows);
+        let ranged = |(row, (low, high)): (Row, (&Row, &Row))| {
+            let ranges = Ranges::of(&row, low, high, &Row::HEADLINES);
+            Row { ranges, ..row }
+        };
+        Self { rows: self.rows.into_iter().zip(ends).map(ranged).collect(), ..self }
+    }
+
+    /// Samples a second, and those that were published.
+    fn rates(&self) -> String {
         let published = self.rows.iter().any(|row| row.published_stock_samples_per_s.is_some());
-        let mut text =
-            String::from("\nbatch  samples/s   clocks    lead     lag     gap  software");
-        text +=
-            if published { "     us | spidev, published: as was, patched\n" } else { "     us\n" };
+        let mut text = format!("\nbatch  {:<28}", "samples/s");
+        text += if published { "| spidev, published: as was, patched\n" } else { "\n" };
         for row in &self.rows {
-            let rate = figure::grouped(row.samples_per_s.round() as u64);
-            let _ = write!(text, "{:>5} {rate:>10}", row.batch);
-            let parts = row.parts.map(
-                |Times { clocks_us, lead_us, lag_us, gap_us, software_us, .. }| {
-                    [clocks_us, lead_us, lag_us, gap_us, software_us]
-                },
-            );
-            for index in 0..5 {
-                let width = if index == 4 { 10 } else { 8 };
-                let _ = match parts {
-                    Some(parts) => write!(text, "{:>width$.3}", parts[index]),
-                    None => write!(text, "{:>width$}", "-"),
-                };
-            }
+            let grouped = |rate: f64| figure::grouped(rate.round() as u64);
+            let rate = row.ranges.text("samples_per_s", row.samples_per_s, grouped);
+            let _ = write!(text, "{:>5}  {rate:<28}", row.batch);
             if let (Some(stock), Some(patched)) =
                 (row.published_stock_samples_per_s, row.published_patched_samples_per_s)
             {
                 let [stock, patched] = [stock, patched].map(|rate| figure::grouped(rate.into()));
-                let _ = write!(text, "        | {stock}, {patched}");
+                let _ = write!(text, "| {stock}, {patched}");
             }
+            text.truncate(text.trim_end().len());
             text.push('\n');
         }
-        text.push('\n');
         text
+    }
+
+    /// What one conversion's time was made of, where that is known.
+    fn parts(&self) -> String {
+        const NAMES: [&str; 5] = ["clocks", "lead", "lag", "gap", "software"];
+        if self.rows.iter().all(|row| row.parts.is_none()) {
+            return "\n".into();
+        }
+        let mut lines =
+            vec![format!("\nbatch  {}", NAMES.map(|name| format!("{name:<21}")).concat())];
+        for row in &self.rows {
+            let Some(Times { clocks_us, lead_us, lag_us, gap_us, software_us, .. }) = row.parts
+            else {
+                continue;
+            };
+            let cells = [
+                ("clocks_us", clocks_us),
+                ("lead_us", lead_us),
+                ("lag_us", lag_us),
+                ("gap_us", gap_us),
+                ("software_us", software_us),
+            ]
+            .map(|(name, us)| row.ranges.text(name, us, |us| format!("{us:.3}")));
+            let cells = cells.map(|cell| format!("{cell:<21}")).concat();
+            lines.push(format!("{:>5}  {}", row.batch, cells.trim_end()));
+        }
+        lines[0] = format!("{}us", lines[0]);
+        lines.join("\n") + "\n\n"
     }
 
     fn intervals(&self) -> String {
         let mut text = String::new();
-        for Row { batch, interval, missed, .. } in &self.rows {
+        for Row { batch, interval, missed, ranges, .. } in &self.rows {
             let Interval { min_ns, p50_ns, p99_ns, max_ns, histogram, .. } = interval;
-            let [min, p50, p99, max] =
-                [min_ns, p50_ns, p99_ns, max_ns].map(|&ns| figure::time(ns as f64));
+            let [min, p50, p99, max] = [
+                ("interval_min_ns", min_ns),
+                ("interval_p50_ns", p50_ns),
+                ("interval_p99_ns", p99_ns),
+                ("interval_max_ns", max_ns),
+            ]
+            .map(|(name, &ns)| {
+                let unit = Unit::of_time(ns as f64);
+                format!("{} {}", ranges.text(name, ns as f64, |ns| unit.number(ns)), unit.name)
+            });
+            let missed = ranges.text("missed", *missed as f64, |missed| format!("{missed}"));
             let _ = writeln!(
                 text,
                 "interval at batch {batch}: min {min}, p50 {p50}, p99 {p99}, max {max}, {missed} missed"
@@ -385,24 +479,30 @@ impl Row {
         };
         let count = self.batch * inputs;
         let gap_us = gap_us * count as f64 / (count.max(2) - 1) as f64;
-        let ours = sum(count, clocks_us + lead_us + lag_us, gap_us, software_us * count as f64);
+        let one_us = clocks_us + lead_us + lag_us;
+        let ends = self.ranges.ends("sum_us", |us| format!("{us:.2}"));
+        let ours = sum(count, one_us, gap_us, software_us * count as f64, ends);
         let beside = self.published_patched_samples_per_s.map(|_| {
-            let theirs = sum(count, published::TRANSFER_US, published::GAP_US, published::CALL_US);
+            let theirs =
+                sum(count, published::TRANSFER_US, published::GAP_US, published::CALL_US, None);
             format!("  published, the delay removed: {theirs}")
         });
         ours + &beside.unwrap_or_default()
     }
 }
 
-/// `count` transfers of `one_us` with `gap_us` between them, and `call_us` until the next message.
-fn sum(count: usize, one_us: f64, gap_us: f64, call_us: f64) -> String {
+/// `count` transfers of `one_us` with `gap_us` between them, and `call_us` until the next message;
+/// `ends`: the range of what one takes.
+fn sum(count: usize, one_us: f64, gap_us: f64, call_us: f64, ends: Option<String>) -> String {
+    let ends = ends.map_or(String::new(), |ends| format!(" ({ends})"));
     if count == 1 {
-        return format!("1 transfer = {one_us:.2} + {call_us:.2} = {:.2} us\n", one_us + call_us);
+        let all_us = one_us + call_us;
+        return format!("1 transfer = {one_us:.2} + {call_us:.2} = {all_us:.2}{ends} us\n");
     }
     let spaced_us = one_us + gap_us;
     let all_us = spaced_us * (count - 1) as f64 + one_us + call_us;
     format!(
-        "{count} transfers = ({spaced_us:.2} * {}) + {one_us:.2} + {call_us:.2} = {all_us:.1} us = {:.2} us per transfer\n",
+        "{count} transfers = ({spaced_us:.2} * {}) + {one_us:.2} + {call_us:.2} = {all_us:.1} us = {:.2}{ends} us per transfer\n",
         count - 1,
         all_us / count as f64,
     )

@@ -6,14 +6,22 @@
 //! 2. Run one register access by the prepared path, watched: the timeline is read off the
 //!    recording of the wire, so it is what a scope on the pins would show.
 //! 3. Run it many times for the figures per access.
+//! 4. Let CAN frames be echoed: what was published to compare with is of such traffic.
+//!
+//! All of it runs three times, at the costs used and at both ends of their ranges ([`crate::costs`]).
 
 mod text;
 mod timeline;
 
+use std::num::NonZeroU64;
+
 use barewire::spi::Settings;
+use barewire_sim::scenario::can_echo::{self, Setup, Who};
+use barewire_sim::{BoardOptions, BoardSpec};
 use serde::Serialize;
 
 use crate::command::flash::{self, PIECE};
+use crate::costs::{Costs, Headline, LowHigh, Ranges, low_and_high};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::session::{self, Figures, Request, Session, TellArgs};
@@ -25,6 +33,9 @@ const SPEED_HZ: u32 = 20_000_000;
 const PATTERN_BYTES: usize = 256 << 10;
 const READ_BYTES: usize = 1 << 20;
 const ACCESSES: u64 = 1_000;
+const CAN_FRAMES: NonZeroU64 = NonZeroU64::new(100).expect("some");
+/// From one to the next, as in what was published.
+const CAN_GAP_PS: u64 = 10_000_000_000;
 /// RDID and three bytes to clock its answer in.
 const ACCESS: [u8; 4] = [0x9f, 0, 0, 0];
 
@@ -33,6 +44,10 @@ pub(crate) struct Args {
     /// Print the result as one line of JSON
     #[arg(long)]
     json: bool,
+    /// Run once, at the lowest, the used or the highest costs that their sources allow [default: all
+    /// three, and each figure with its range]
+    #[arg(long, value_name = "WHICH", value_enum)]
+    costs: Option<Costs>,
 }
 
 /// The result; its field names are an interface.
@@ -48,6 +63,7 @@ struct Report {
     write: Moved,
     read: Moved,
     access: Access,
+    can_traffic: CanTraffic,
     published: &'static [Published],
 }
 
@@ -58,6 +74,24 @@ struct Moved {
     equal: bool,
     #[serde(flatten)]
     figures: Figures,
+    #[serde(skip_serializing_if = "Ranges::is_empty")]
+    ranges: Ranges,
+}
+
+impl Moved {
+    fn of(bytes: u64, figures: Figures) -> Self {
+        Self { bytes, equal: true, figures, ranges: Ranges::default() }
+    }
+
+    fn bytes_per_second(&self) -> Option<f64> {
+        self.figures.bytes_per_second(self.bytes)
+    }
+
+    const HEADLINES: [Headline<Self>; 3] = [
+        ("virtual_ns", |moved| Some(moved.figures.virtual_ns as f64)),
+        ("bytes_per_second_virtual", Self::bytes_per_second),
+        ("bus_use_in_transfers", |moved| Some(moved.figures.bus_use_in_transfers)),
+    ];
 }
 
 /// One register access.
@@ -71,6 +105,83 @@ struct Access {
     register_reads_per_access: f64,
     register_writes_per_access: f64,
     bus_use: f64,
+    #[serde(skip_serializing_if = "Ranges::is_empty")]
+    ranges: Ranges,
+}
+
+impl Access {
+    const HEADLINES: [Headline<Self>; 8] = [
+        ("call_to_cs_ns", |access| access.span(0)),
+        ("cs_to_first_clock_ns", |access| access.span(1)),
+        ("clocks_ns", |access| access.span(2)),
+        ("last_clock_to_cs_ns", |access| access.span(3)),
+        ("ns_per_access", |access| Some(access.ns_per_access)),
+        ("register_reads_per_access", |access| Some(access.register_reads_per_access)),
+        ("register_writes_per_access", |access| Some(access.register_writes_per_access)),
+        ("bus_use", |access| Some(access.bus_use)),
+    ];
+
+    /// One of the parts of the timeline.
+    fn span(&self, index: usize) -> Option<f64> {
+        Some(self.timeline.spans()?[index] as f64)
+    }
+}
+
+impl Report {
+    /// The same with what low and high costs make of its headlines.
+    fn ranged(self, ends: &LowHigh<Self>) -> Self {
+        let LowHigh { low, high } = ends;
+        let moved = |get: fn(&Self) -> &Moved| {
+            Ranges::of(get(&self), get(low), get(high), &Moved::HEADLINES)
+        };
+        let (write, read) = (moved(|report| &report.write), moved(|report| &report.read));
+        let access = Ranges::of(&self.access, &low.access, &high.access, &Access::HEADLINES);
+        let [used, low, high] = [&self, low, high].map(|report| &report.can_traffic);
+        let can = Ranges::of(used, low, high, &CanTraffic::HEADLINES);
+        Self {
+            write: Moved { ranges: write, ..self.write },
+            read: Moved { ranges: read, ..self.read },
+            access: Access { ranges: access, ..self.access },
+            can_traffic: CanTraffic { ranges: can, ..self.can_traffic },
+            ..self
+        }
+    }
+}
+
+/// The traffic that the published figures are of: frames of an MCP2518FD, echoed by a process.
+#[derive(Serialize)]
+struct CanTraffic {
+    frames: u64,
+    cs_to_first_clock_ns_p50: f64,
+    cs_to_first_clock_ns_max: f64,
+    #[serde(skip_serializing_if = "Ranges::is_empty")]
+    ranges: Ranges,
+}
+
+impl CanTraffic {
+    const HEADLINES: [Headline<Self>; 2] = [
+        ("cs_to_first_clock_ns_p50", |can| Some(can.cs_to_first_clock_ns_p50)),
+        ("cs_to_first_clock_ns_max", |can| Some(can.cs_to_first_clock_ns_max)),
+    ];
+
+    /// Lets some frames be echoed on another such board.
+    fn run(board: &'static BoardSpec, costs: Costs) -> Result<Self, Failure> {
+        let published = Setup::published(board, Who::Process, CAN_FRAMES, CAN_GAP_PS);
+        let profile = Some(costs.profile(board));
+        let board_options = BoardOptions { profile, ..BoardOptions::default() };
+        let setup = Setup { board_options, ..published };
+        let echoed = can_echo::run(setup, &mut |_| !interrupt::asked())?;
+        interrupt::check()?;
+        let spread =
+            echoed.cs_to_clock.ok_or_else(|| Failure::Failed("no CAN frame was echoed".into()))?;
+        let ns = |us: f64| (us * 1e3).round();
+        Ok(Self {
+            frames: CAN_FRAMES.get(),
+            cs_to_first_clock_ns_p50: ns(spread.p50_us),
+            cs_to_first_clock_ns_max: ns(spread.max_us),
+            ranges: Ranges::default(),
+        })
+    }
 }
 
 /// What others measured of the same thing.
@@ -100,8 +211,17 @@ const fn published(what: &'static str, text: &'static str, cs_to_first_clock_ns:
 /// Runs it.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     // The text has the summary's figures already, each where it belongs.
-    let tell = TellArgs { json: args.json, vcd: None, stats: false, latency: false, quiet: true };
-    session::run(&Request::named(BUS, &tell), demo)
+    let Args { json, costs } = *args;
+    let tell = TellArgs { json, vcd: None, stats: false, latency: false, costs, quiet: true };
+    let request = Request::named(BUS, &tell);
+    session::run(&request, |session| {
+        if costs.is_some() {
+            return demo(session);
+        }
+        let other = |costs| session::rerun(&request, costs, demo);
+        let (report, ends) = low_and_high(other, || demo(session))?;
+        Ok(report.ranged(&ends))
+    })
 }
 
 fn demo(session: &Session) -> Result<Report, Failure> {
@@ -117,7 +237,7 @@ fn demo(session: &Session) -> Result<Report, Failure> {
     session.begin_figures();
     let mut scratch = vec![0; PIECE];
     chip.write(0, &pattern, &mut scratch, &mut |_| interrupt::flow())?;
-    let write = Moved { bytes: pattern.len() as u64, equal: true, figures: simulated.figures() };
+    let write = Moved::of(pattern.len() as u64, simulated.figures());
 
     session.begin_figures();
     let mut read = vec![0; READ_BYTES];
@@ -130,7 +250,7 @@ fn demo(session: &Session) -> Result<Report, Failure> {
     if !equal {
         return Err(Failure::Failed("what was read is not what was written".into()));
     }
-    let read = Moved { bytes: read.len() as u64, equal, figures: simulated.figures() };
+    let read = Moved::of(read.len() as u64, simulated.figures());
 
     let mut access = session.open.bus().device(&settings)?.prepare(ACCESS)?;
     // The first run writes the configuration; from then on it is there.
@@ -152,6 +272,9 @@ fn demo(session: &Session) -> Result<Report, Failure> {
         }
     }
     let figures = simulated.figures();
+    let board =
+        BoardSpec::find(figures.profile).map_err(|error| Failure::Failed(error.to_string()))?;
+    let can_traffic = CanTraffic::run(board, figures.costs)?;
     let mean = |total: u64| total as f64 / ACCESSES as f64;
     Ok(Report {
         bus: BUS,
@@ -171,7 +294,9 @@ fn demo(session: &Session) -> Result<Report, Failure> {
             register_reads_per_access: mean(figures.register_reads),
             register_writes_per_access: mean(figures.register_writes),
             bus_use: figures.bus_use,
+            ranges: Ranges::default(),
         },
+        can_traffic,
         published: PUBLISHED,
     })
 }

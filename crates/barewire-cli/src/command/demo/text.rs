@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use super::{Access, Moved, PUBLISHED, Published, Report};
+use super::{Access, CanTraffic, Moved, PUBLISHED, Published, Report};
 use crate::session::{self, Figures};
-use crate::text::figure;
+use crate::text::figure::{self, Unit};
 
 /// Characters of the longest bar.
-const BAR: u64 = 30;
+const BAR: u64 = 28;
 
 impl session::Report for Report {
     const FIGURES: bool = false;
@@ -22,7 +22,7 @@ impl session::Report for Report {
 
 impl Report {
     fn write(&self, out: &mut String) -> std::fmt::Result {
-        let profile = self.read.figures.profile;
+        let Figures { profile, costs, .. } = self.read.figures;
         let clock = figure::clock(self.speed_hz.into());
         writeln!(out, "The shipped driver on a SIMULATED board: {} ({}).", self.board, self.bus)?;
         writeln!(
@@ -31,50 +31,69 @@ impl Report {
         )?;
         writeln!(
             out,
-            "{profile} says, each bit one clock, each flash operation its datasheet's time.\n"
+            "{profile} says{}, each bit one clock, each flash operation its datasheet's time.",
+            costs.suffix()
         )?;
+        if !self.access.ranges.is_empty() {
+            writeln!(
+                out,
+                "Many costs are assumptions: in parentheses, what their lowest and highest make of it."
+            )?;
+        }
+        writeln!(out)?;
         let Report { chip, jedec_id, .. } = self;
         writeln!(out, "identify  {chip}, JEDEC id {jedec_id}, {}", figure::size(self.size))?;
-        moved(out, "write", &self.write, "read back and equal (most is the chip's own time)")?;
+        moved(out, "write", &self.write, "read back, equal (mostly chip time)")?;
         let wire = figure::rate(f64::from(self.speed_hz) / 8.0);
         let equal = format!("all equal ({clock} can carry {wire})");
         moved(out, "read", &self.read, &equal)?;
-        let inside = figure::percent(self.read.figures.bus_use_in_transfers);
-        writeln!(out, "          bus use inside transfers: {inside}\n")?;
+        let inside = self.read.figures.bus_use_in_transfers;
+        let inside = self.read.ranges.text("bus_use_in_transfers", inside, figure::percent_number);
+        writeln!(out, "          bus use inside transfers: {inside} %\n")?;
         self.access.write(out, self.speed_hz)?;
         self.compare(out)?;
         writeln!(out, "\nnext: barewire list; barewire flash id; barewire flash --help")
     }
 
     fn compare(&self, out: &mut String) -> std::fmt::Result {
-        let ours = self.access.timeline.cs_to_first_clock_ns();
-        writeln!(out, "\nCS active to first clock on the i.MX 8M Plus")?;
+        let CanTraffic { cs_to_first_clock_ns_p50: ours, ranges, .. } = &self.can_traffic;
+        let us = |ns: f64| format!("{:.2}", ns / 1e3);
+        let ours_us = ranges.text("cs_to_first_clock_ns_p50", *ours, us);
+        writeln!(out, "\nCS active to first clock on the i.MX 8M Plus, frames of an MCP2518FD")?;
         let longest = PUBLISHED.iter().map(|row| row.cs_to_first_clock_ns).max().unwrap_or(1);
         let mut row = |what: &str, time: &str, ns: u64, how: &str| {
             let bar = "#".repeat((ns * BAR).div_ceil(longest) as usize);
-            writeln!(out, "  {what:<23}  {time:>9}  {bar:<30}  {how}")
+            writeln!(out, "  {what:<23}  {time:>19}  {bar:<28}  {how}")
         };
         for Published { what, text, cs_to_first_clock_ns, .. } in PUBLISHED {
             row(what, text, *cs_to_first_clock_ns, "published, on silicon")?;
         }
-        let time = format!("{:.2} us", ours as f64 / 1e3);
-        row("barewire, prepared", &time, ours, "simulated, this run")?;
+        row("barewire, a process", &format!("{ours_us} us"), *ours as u64, "simulated, this run")?;
         writeln!(
             out,
             "  Published: David Jander, \"A new SPI API for fast, low-latency regmap peripheral"
         )?;
         writeln!(
             out,
-            "  access\", linux-spi, May 2022. Some costs of the profile are assumptions:"
-        )?;
-        writeln!(out, "  `barewire list --costs` names each one's source.")
+            "  access\", linux-spi, May 2022. Each cost's source and range: `barewire list --costs`."
+        )
     }
 }
 
 fn moved(out: &mut String, what: &str, moved: &Moved, note: &str) -> std::fmt::Result {
-    let (size, time) = (figure::size(moved.bytes), figure::time(moved.figures.virtual_ns as f64));
-    let rate = moved.figures.bytes_per_second(moved.bytes).unwrap_or_default();
-    writeln!(out, "{what:<9} {size} in {time}, {}, {note}", figure::rate(rate))
+    let ns = moved.figures.virtual_ns as f64;
+    let rate = moved.bytes_per_second().unwrap_or_default();
+    let (time, pace) = (Unit::of_time(ns), Unit::of_rate(rate));
+    let Moved { bytes, ranges, .. } = moved;
+    writeln!(
+        out,
+        "{what:<9} {} in {} {}, {} {}, {note}",
+        figure::size(*bytes),
+        ranges.text("virtual_ns", ns, |ns| time.number(ns)),
+        time.name,
+        ranges.text("bytes_per_second_virtual", rate, |rate| pace.number(rate)),
+        pace.name
+    )
 }
 
 impl Access {
@@ -92,28 +111,57 @@ impl Access {
         )?;
         writeln!(
             out,
-            "   |{}|{}|{}|{}|\n",
+            "   |{}|{}|{}|{}|",
             span(call, 14),
             span(lead, 16),
             span(clocks, 19),
             span(lag, 14)
         )?;
+        self.write_ends(out)?;
         let (reads, writes) = (self.register_reads_per_access, self.register_writes_per_access);
         let bits = self.bytes * 8;
+        let unit = Unit::of_time(self.ns_per_access);
         let wire_ns = bits as f64 * 1e9 / f64::from(speed_hz);
         writeln!(
             out,
-            "  {} from call to return, {} of it the {bits} clocks at {}: bus use {}",
-            figure::time(self.ns_per_access),
+            "  {} {} from call to return, {} of it the {bits} clocks: bus use {} %",
+            self.ranges.text("ns_per_access", self.ns_per_access, |ns| unit.number(ns)),
+            unit.name,
             figure::time(wire_ns),
-            figure::clock(speed_hz.into()),
-            figure::percent(self.bus_use)
+            self.ranges.text("bus_use", self.bus_use, figure::percent_number)
         )?;
+        let count = |count: f64| format!("{count}");
         writeln!(
             out,
-            "  {} register accesses: {writes} writes, {reads} reads (most await the last clock)",
-            reads + writes
+            "  {} register accesses: {} writes, {} reads (most await the last clock)",
+            reads + writes,
+            self.ranges.text("register_writes_per_access", writes, count),
+            self.ranges.text("register_reads_per_access", reads, count)
         )
+    }
+
+    /// Under each dimension line its range.
+    fn write_ends(&self, out: &mut String) -> std::fmt::Result {
+        if self.ranges.is_empty() {
+            return writeln!(out);
+        }
+        let spans = self.timeline.spans().unwrap_or_default();
+        let parts = [
+            ("call_to_cs_ns", 14),
+            ("cs_to_first_clock_ns", 16),
+            ("clocks_ns", 19),
+            ("last_clock_to_cs_ns", 14),
+        ];
+        write!(out, "   ")?;
+        for ((name, width), ns) in parts.into_iter().zip(spans) {
+            let unit = Unit::of_time(ns as f64);
+            let ends = self.ranges.ends(name, |ns| unit.number(ns));
+            let ends = ends.map_or(String::new(), |ends| format!("({ends})"));
+            write!(out, " {ends:^width$}")?;
+        }
+        let end = out.trim_end().len();
+        out.truncate(end);
+        writeln!(out, "\n")
     }
 }
 

@@ -76,11 +76,6 @@ impl Timeline {
         }
         Some(spans)
     }
-
-    /// From CS active to the first clock.
-    pub(super) fn cs_to_first_clock_ns(&self) -> u64 {
-        self.first_clock_ns.saturating_sub(self.cs_falls_ns)
-    }
 }
 
 #[cfg(test)]
@@ -96,7 +91,6 @@ mod tests {
     fn edges_are_read_off_the_recording() {
         let timeline = Timeline::read(VCD, 800).expect("a whole access");
         assert_eq!(timeline.spans(), Some([100, 300, 125, 175, 100]));
-        assert_eq!(timeline.cs_to_first_clock_ns(), 300);
     }
 
     #[test]

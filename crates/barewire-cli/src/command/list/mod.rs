@@ -14,6 +14,7 @@ use barewire_linux::Root;
 use barewire_sim::board::spec::{AdcSpec, BOARDS, CanSpec, CsSpec};
 use barewire_sim::bring_up::any;
 use barewire_sim::model::nor::Part;
+use barewire_sim::profile::{Figure, Source};
 use barewire_sim::wire::Driver;
 use barewire_sim::{Board, BoardOptions, BoardSpec};
 use serde::Serialize;
@@ -90,8 +91,12 @@ struct Chip {
 struct Cost {
     figure: &'static str,
     value: u64,
+    low: u64,
+    high: u64,
     unit: &'static str,
     source: &'static str,
+    low_source: &'static str,
+    high_source: &'static str,
 }
 
 /// Runs it.
@@ -135,26 +140,14 @@ impl Entry {
             delay_quantum_ns: barewire::time::effective_ns(1, timer_hz),
             chip_selects: (0..).zip(spec.cs).map(|(n, cs)| ChipSelect::of(spec, n, cs)).collect(),
             profile: spec.profile.name,
-            costs: spec
-                .profile
-                .sources()
-                .map(|row| Cost {
-                    figure: row.field,
-                    value: row.value,
-                    unit: row.unit,
-                    source: row.source,
-                })
-                .into(),
+            costs: spec.profile.sources().map(|row| Cost::of(&row)).into(),
         }
     }
 
     fn text(&self, costs: bool) -> String {
         let mut text = format!("{:<14}  {}, simulated\n", self.bus, self.title);
         if costs {
-            for Cost { figure, value, unit, source } in &self.costs {
-                let value = figure::grouped(*value);
-                let _ = writeln!(text, "  {figure:<24}{value:>14} {unit}\n      {source}");
-            }
+            self.costs.iter().for_each(|cost| text += &cost.text());
             return text;
         }
         let bits: Vec<String> = self.bits_per_word.iter().map(u32::to_string).collect();
@@ -186,6 +179,30 @@ impl Entry {
             cost("register_write_ps"),
             self.delay_quantum_ns
         );
+        text
+    }
+}
+
+impl Cost {
+    fn of(row: &Source) -> Self {
+        let Figure { value, low, high, source, low_source, high_source } = row.figure;
+        let Source { field, unit, .. } = *row;
+        Self { figure: field, value, low, high, unit, source, low_source, high_source }
+    }
+
+    fn text(&self) -> String {
+        let Self { figure, value, low, high, unit, source, low_source, high_source } = self;
+        let [value, low_text, high_text] = [value, low, high].map(|&cost| figure::grouped(cost));
+        let mut text = format!("  {figure:<24}{value:>14}");
+        let ranged = self.low < self.value || self.value < self.high;
+        if ranged {
+            let _ = write!(text, " ({low_text}–{high_text})");
+        }
+        let _ = writeln!(text, " {unit}\n      {source}");
+        if ranged {
+            let _ = writeln!(text, "      {low_text}: {low_source}");
+            let _ = writeln!(text, "      {high_text}: {high_source}");
+        }
         text
     }
 }

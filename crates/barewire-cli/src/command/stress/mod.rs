@@ -38,6 +38,7 @@ use barewire_sim::engine::Thread;
 use barewire_sim::{Board, BoardOptions};
 
 use crate::bus_name::{self, BusName, SimOptions};
+use crate::costs::Costs;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::{self, note};
@@ -91,6 +92,9 @@ pub(crate) struct Args {
     /// The bus's lock lends its waiters' priority to its owner
     #[arg(long)]
     inheritance: bool,
+    /// Charge the lowest or the highest costs that their sources allow
+    #[arg(long, value_name = "WHICH", value_enum, default_value = "used")]
+    costs: Costs,
     /// Print the result as one line of JSON
     #[arg(long)]
     json: bool,
@@ -191,6 +195,7 @@ const fn lines(kind: ControllerKind) -> [u8; 2] {
 
 fn stress(args: &Args, options: &SimOptions) -> Result<Report, Failure> {
     let board_options = BoardOptions {
+        profile: Some(args.costs.profile(options.board)),
         jitter_ps: options.jitter_ns.saturating_mul(PS_PER_NS),
         seed: options.seed ^ args.seed,
         ..BoardOptions::default()
@@ -272,6 +277,7 @@ fn stress(args: &Args, options: &SimOptions) -> Result<Report, Failure> {
         bus: format!("sim:{}", options.board.name),
         simulated: true,
         profile: board.profile().name,
+        costs: args.costs,
         contexts: args.contexts,
         messages,
         seed: args.seed,

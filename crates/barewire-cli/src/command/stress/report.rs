@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::Pumps;
 use super::context::Counts;
 use super::sabotage::Sabotage;
+use crate::costs::Costs;
 use crate::failure::Failure;
 use crate::text::figure;
 
@@ -19,6 +20,7 @@ pub(super) struct Report {
     pub(super) bus: String,
     pub(super) simulated: bool,
     pub(super) profile: &'static str,
+    pub(super) costs: Costs,
     pub(super) contexts: usize,
     /// Messages given; fewer than asked if it was stopped.
     pub(super) messages: u64,

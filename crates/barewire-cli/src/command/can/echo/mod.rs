@@ -3,7 +3,8 @@
 //! *Read first*: [`barewire_sim::scenario::can_echo`], which this prints.
 //!
 //! # How it works
-//! A board of its own for each of those who may echo, the same frames for all. The process is the row
+//! A board of its own for each of those who may echo, the same frames for all, and three such boards
+//! unless `--costs` says which: at the costs used, and at both ends of their ranges. The process is the row
 //! whose figures stand at the top of the JSON; the others are beside it, and what a kernel was
 //! published to need.
 
@@ -22,6 +23,7 @@ use serde::Serialize;
 use super::args::{CanArgs, DEFAULT_BUS, Rates};
 use super::far::{Far, FarArgs, IdMode};
 use crate::bus_name::{self, BusName, SimOptions};
+use crate::costs::{Costs, Headline, LowHigh, Ranges, low_and_high};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output;
@@ -113,7 +115,34 @@ struct Row {
     wanted: u64,
     #[serde(skip)]
     violations: usize,
+    #[serde(skip_serializing_if = "Ranges::is_empty")]
+    ranges: Ranges,
 }
+
+/// The headlines of a row; those of times are named as their line of the table and end with `p50_us`
+/// or `max_us`.
+const HEADLINES: [Headline<Row>; 20] = [
+    ("rx_eof_to_tx_sof_p50_us", |row| Some(row.rx_eof_to_tx_sof_us?.p50)),
+    ("rx_eof_to_tx_sof_max_us", |row| Some(row.rx_eof_to_tx_sof_us?.max)),
+    ("irq_low_p50_us", |row| Some(row.irq_low_us?.p50)),
+    ("irq_low_max_us", |row| Some(row.irq_low_us?.max)),
+    ("cs_to_clock_p50_us", |row| Some(row.cs_to_clock_us?.p50)),
+    ("cs_to_clock_max_us", |row| Some(row.cs_to_clock_us?.max)),
+    ("cs_high_gap_p50_us", |row| Some(row.cs_high_gap_us?.p50)),
+    ("cs_high_gap_max_us", |row| Some(row.cs_high_gap_us?.max)),
+    ("cpu_percent", |row| Some(row.cpu_percent)),
+    ("wire_percent", |row| Some(row.wire_percent)),
+    ("idle_percent", |row| Some(row.idle_percent)),
+    ("receive_cpu_percent", |row| Some(row.receive_cpu_percent)),
+    ("receive_wire_percent", |row| Some(row.receive_wire_percent)),
+    ("elapsed_ms", |row| Some(row.elapsed_ms)),
+    ("frames_sent", |row| Some(row.frames_sent as f64)),
+    ("frames_echoed", |row| Some(row.frames_echoed as f64)),
+    ("frames_lost", |row| Some(row.frames_lost as f64)),
+    ("frames_reordered", |row| Some(row.frames_reordered as f64)),
+    ("interrupts", |row| Some(row.interrupts as f64)),
+    ("spi_accesses_per_frame", |row| row.spi_accesses_per_frame),
+];
 
 impl Row {
     fn of(by: By, echoed: &Echoed, wanted: u64) -> Self {
@@ -145,7 +174,18 @@ impl Row {
             interrupted: echoed.interrupted,
             wanted,
             violations: echoed.violations.len(),
+            ranges: Ranges::default(),
         }
+    }
+
+    /// The same with what low and high costs make of it; unchanged if one of the three was
+    /// interrupted, whose frames are others.
+    fn ranged(self, ends: &LowHigh<Self>) -> Self {
+        let LowHigh { low, high } = ends;
+        if self.interrupted || low.interrupted || high.interrupted {
+            return self;
+        }
+        Self { ranges: Ranges::of(&self, low, high, &HEADLINES), ..self }
     }
 
     fn verdict(&self, starving: bool) -> Result<(), Failure> {
@@ -196,6 +236,7 @@ struct Report {
     #[serde(flatten)]
     place: Place,
     profile: &'static str,
+    costs: Costs,
     chip: &'static str,
     chip_select: u8,
     speed_hz: u32,
@@ -260,10 +301,13 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         && Far { gap_ps: far.gap_ps, count: far.count, seed: far.seed, ..default_far() } == far;
     let by = if by.is_empty() { By::ALL.to_vec() } else { by.clone() };
     let silent = tell.quiet || tell.json;
-    let progress = Progress::counting("echoing", frames.saturating_mul(by.len() as u64), silent);
+    let runs = if tell.costs.is_some() { 1 } else { 3 };
+    let total = frames.saturating_mul(by.len() as u64 * runs);
+    let progress = Progress::counting("echoing", total, silent);
     let done = AtomicU64::new(0);
-    let row = |by: By| -> Result<Row, Failure> {
+    let at = |by: By, costs: Costs| -> Result<Row, Failure> {
         let mut told = 0;
+        let options = SimOptions { costs, ..options.clone() };
         let echoed = can_echo::run(setup(can, &options, &far, by)?, &mut |frame| {
             if frame >= told + STEP {
                 progress.set(done.fetch_add(frame - told, Ordering::Relaxed) + frame - told);
@@ -272,6 +316,13 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             !interrupt::asked()
         });
         Ok(Row::of(by, &echoed?, frames))
+    };
+    let row = |by: By| match tell.costs {
+        Some(costs) => at(by, costs),
+        None => {
+            let (row, ends) = low_and_high(|costs| at(by, costs), || at(by, Costs::Used))?;
+            Ok(row.ranged(&ends))
+        }
     };
     // The boards have nothing in common: each row has a processor of its own, as far as there are some.
     let rows: Result<Vec<Row>, Failure> = thread::scope(|scope| {
@@ -288,6 +339,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let report = Report {
         place: Place::of(&BusName::Sim(options.clone())),
         profile: options.board.profile.name,
+        costs: tell.costs.unwrap_or_default(),
         chip: spec.part.name(),
         chip_select: spec.cs,
         speed_hz: can.speed_hz,

@@ -7,8 +7,8 @@ use super::{By, Report, Row, Times};
 use crate::text::figure;
 
 /// A name's column, one of ours, one that was published.
-const NAME: usize = 32;
-const OURS: usize = 16;
+const NAME: usize = 31;
+const OURS: usize = 22;
 const THEIRS: usize = 8;
 
 pub(super) fn heading(by: By) -> &'static str {
@@ -50,11 +50,52 @@ fn line(
     line + "\n"
 }
 
-fn times(times: Option<Times>) -> String {
+/// A time, with its range.
+fn time(row: &Row, name: &str, us: Option<f64>) -> String {
     // Whole microseconds from a millisecond on: an echo that waits may take seconds.
     let one = |us: f64| if us < 1e3 { format!("{us:.2}") } else { format!("{us:.0}") };
-    times.map_or("-".into(), |Times { p50, max }| format!("{} / {}", one(p50), one(max)))
+    us.map_or("-".into(), |us| row.ranges.text(name, us, one))
 }
+
+/// A line of the table of times: its name, the names of its ranges, ours, what was published.
+struct Timed {
+    name: &'static str,
+    p50: &'static str,
+    max: &'static str,
+    ours: fn(&Row) -> Option<Times>,
+    theirs: fn(&Published) -> f64,
+}
+
+const TIMES: [Timed; 4] = [
+    Timed {
+        name: "RX EOF to TX SOF",
+        p50: "rx_eof_to_tx_sof_p50_us",
+        max: "rx_eof_to_tx_sof_max_us",
+        ours: |row| row.rx_eof_to_tx_sof_us,
+        theirs: |kernel| kernel.rx_eof_to_tx_sof_us,
+    },
+    Timed {
+        name: "interrupt line low",
+        p50: "irq_low_p50_us",
+        max: "irq_low_max_us",
+        ours: |row| row.irq_low_us,
+        theirs: |kernel| kernel.irq_low_us,
+    },
+    Timed {
+        name: "CS to first clock",
+        p50: "cs_to_clock_p50_us",
+        max: "cs_to_clock_max_us",
+        ours: |row| row.cs_to_clock_us,
+        theirs: |kernel| kernel.cs_to_clock_us,
+    },
+    Timed {
+        name: "CS high, 1st to 2nd access",
+        p50: "cs_high_gap_p50_us",
+        max: "cs_high_gap_max_us",
+        ours: |row| row.cs_high_gap_us,
+        theirs: |kernel| kernel.cs_high_gap_us,
+    },
+];
 
 pub(super) fn text(report: &Report) -> String {
     let each = match report.gap_ms {
@@ -63,76 +104,92 @@ pub(super) fn text(report: &Report) -> String {
         None => "at a log's times".into(),
     };
     let mut text = format!(
-        "{} on {}, simulated (cost profile {}): SPI at most {}, CAN at {} kbit/s\n\
+        "{} on {}, simulated (cost profile {}{}): SPI at most {}, CAN at {} kbit/s\n\
          {} frames, {each}, echoed under the identifier before\n\n",
         report.chip,
         report.place.bus,
         report.profile,
+        report.costs.suffix(),
         figure::clock(report.speed_hz.into()),
         f64::from(report.rates.bitrate_hz) / 1e3,
         figure::grouped(report.first.frames_sent),
     );
-    let mut columns = format!("{:<NAME$}", "us, p50 / max");
+    if !report.first.ranges.is_empty() {
+        text += "In parentheses: what the lowest and the highest costs make of it.\n\n";
+    }
+    let mut columns = format!("{:<NAME$}", "us");
     for row in &report.rows {
         let _ = write!(columns, " {:>OURS$}", heading(row.by));
     }
     let (with_times, with_shares) = (report.like_his_times(), report.like_his_shares());
-    if with_times || with_shares {
+    if with_times {
         for kernel in ["A", "B", "C"] {
             let _ = write!(columns, "{kernel:>THEIRS$}");
         }
     }
     text += &(columns + "\n");
-    for (name, ours, theirs) in [
-        (
-            "RX EOF to TX SOF",
-            (|row| row.rx_eof_to_tx_sof_us) as fn(&Row) -> Option<Times>,
-            (|kernel| kernel.rx_eof_to_tx_sof_us) as fn(&Published) -> f64,
-        ),
-        ("interrupt line low", |row| row.irq_low_us, |kernel| kernel.irq_low_us),
-        ("CS to first clock", |row| row.cs_to_clock_us, |kernel| kernel.cs_to_clock_us),
-        ("CS high, 1st to 2nd access", |row| row.cs_high_gap_us, |kernel| kernel.cs_high_gap_us),
-    ] {
-        let theirs = Some(theirs).filter(|_| with_times);
-        text += &line(report, name, |row| times(ours(row)), theirs);
+    for Timed { name, p50, max, ours, theirs } in TIMES {
+        let middle = |row: &Row| time(row, p50, ours(row).map(|times| times.p50));
+        let longest = |row: &Row| time(row, max, ours(row).map(|times| times.max));
+        let first = format!("{name}, p50");
+        text += &line(report, &first, middle, Some(theirs).filter(|_| with_times));
+        text += &line(report, &format!("{:>1$}", "max", first.len()), longest, None);
     }
     if report.full_load {
         text += "(an echo waits for the end of the frame that the far node had ready)\n";
     }
-    let percent = |percent: f64| format!("{percent:.2}");
+    let percent = |name: &'static str, get: fn(&Row) -> f64| {
+        move |row: &Row| row.ranges.text(name, get(row), |percent| format!("{percent:.2}"))
+    };
     text += "\n% of one processor's time\n";
-    text += &line(
-        report,
-        "receiving",
-        |row| percent(row.receive_cpu_percent),
-        Some((|kernel| kernel.receive_cpu_percent) as fn(&Published) -> f64)
-            .filter(|_| with_shares),
-    );
+    let share = percent("receive_cpu_percent", |row| row.receive_cpu_percent);
+    text += &line(report, "receiving", share, None);
     let polled = "  of it SPI's clock runs, polled";
-    text += &line(report, polled, |row| percent(row.receive_wire_percent), None);
-    text += &line(report, "all, sending too", |row| percent(row.cpu_percent), None);
-    text += &line(report, polled, |row| percent(row.wire_percent), None);
-    let idle = Some((|kernel| kernel.idle_percent) as fn(&Published) -> f64);
-    let idle = idle.filter(|_| with_shares);
-    text += &line(report, "idle", |row| percent(row.idle_percent), idle);
-    let grouped = |count: u64| figure::grouped(count);
+    let share = percent("receive_wire_percent", |row| row.receive_wire_percent);
+    text += &line(report, polled, share, None);
+    text += &line(report, "all, sending too", percent("cpu_percent", |row| row.cpu_percent), None);
+    text += &line(report, polled, percent("wire_percent", |row| row.wire_percent), None);
+    text += &line(report, "idle", percent("idle_percent", |row| row.idle_percent), None);
+    let count = |name: &'static str, get: fn(&Row) -> u64| {
+        let grouped = |count: f64| figure::grouped(count as u64);
+        move |row: &Row| row.ranges.text(name, get(row) as f64, grouped)
+    };
     text += "\nframes\n";
-    text += &line(report, "sent by the far node", |row| grouped(row.frames_sent), None);
-    text += &line(report, "echoed", |row| grouped(row.frames_echoed), None);
-    text += &line(report, "lost", |row| grouped(row.frames_lost), None);
-    text += &line(report, "out of order", |row| grouped(row.frames_reordered), None);
+    let sent = count("frames_sent", |row| row.frames_sent);
+    text += &line(report, "sent by the far node", sent, None);
+    text += &line(report, "echoed", count("frames_echoed", |row| row.frames_echoed), None);
+    text += &line(report, "lost", count("frames_lost", |row| row.frames_lost), None);
+    let reordered = count("frames_reordered", |row| row.frames_reordered);
+    text += &line(report, "out of order", reordered, None);
     let accesses = Some((|kernel| kernel.spi_accesses_per_frame) as fn(&Published) -> f64);
+    let two = |count: f64| format!("{count:.2}");
     text += &line(
         report,
         "SPI accesses a frame",
-        |row| row.spi_accesses_per_frame.map_or("-".into(), |count| format!("{count:.2}")),
-        accesses.filter(|_| with_times || with_shares),
+        |row| match row.spi_accesses_per_frame {
+            Some(count) => row.ranges.text("spi_accesses_per_frame", count, two),
+            None => "-".into(),
+        },
+        accesses.filter(|_| with_times),
     );
-    if !with_times && !with_shares {
-        return text;
+    if with_times {
+        text += "\n\
+            Published (A, B, C): measured on an i.MX8MP at 250 kbit/s by a scope, canecho on Linux 5.18-rc1, with\n\
+            polling, and with a fast path (David Jander, linux-spi, 2022). Two sockets is the row like his.\n";
     }
-    text + "\n\
-        Published (A, B, C): measured on an i.MX8MP at 250 kbit/s, canecho on Linux 5.18-rc1, with polling,\n\
-        and with a fast path (David Jander, linux-spi, 2022): times by a scope with a frame every 10 ms,\n\
-        shares by top at full load, of an unnamed number of processors. Two sockets is the row like his.\n"
+    if with_shares {
+        let shares = |get: fn(&Published) -> f64| {
+            published::ALL.map(|kernel| format!("{:.1}", get(&kernel))).join(", ")
+        };
+        let _ = write!(
+            text,
+            "\n\
+            Published of such a bus, by top: receiving {}, idle {} % (Linux 5.18-rc1, with polling, with a\n\
+            fast path; David Jander, linux-spi, 2022). Of how many processors those are shares was not published,\n\
+            and the board has four: no comparison with ours, of one, is possible.\n",
+            shares(|kernel| kernel.receive_cpu_percent),
+            shares(|kernel| kernel.idle_percent),
+        );
+    }
+    text
 }
