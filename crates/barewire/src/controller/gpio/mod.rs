@@ -8,6 +8,12 @@
 //! | [`Bcm2835Gpio`] | 1 write, whoever else writes the bank |
 //! | [`ImxGpio`] | 1 write with the bank to oneself, else 1 read and 1 write |
 //! | [`Pl061`] | 1 write |
+//!
+//! # Ordering
+//! A bank and a controller are two peripherals, whose accesses nothing orders but a barrier. So each
+//! edge stands between two ([`Registers::barrier`](crate::reg::Registers::barrier)): what the
+//! controller was told before has reached it, and the edge has reached the pin before the controller
+//! is told more, or a delay begins.
 
 mod atmel_pio;
 mod bcm2835;
@@ -19,9 +25,12 @@ pub use bcm2835::Bcm2835Gpio;
 pub use imx::ImxGpio;
 pub use pl061::Pl061;
 
+use crate::reg::Registers;
+
 /// Drives GPIO lines for a controller.
 pub trait GpioBank {
-    /// Drives the pins of `mask` high or low.
+    /// Drives the pins of `mask` high or low, after every access before to any block, and before
+    /// any after.
     fn drive(&mut self, mask: u32, high: bool);
 
     /// Makes the pins of `mask` outputs, already at `high`.
@@ -42,6 +51,14 @@ impl GpioBank for NoGpio {
     fn output(&mut self, _mask: u32, _high: bool) {
         unreachable!("a table of chip selects without GPIO lines drives none");
     }
+}
+
+/// `edge` between two barriers: after what was written to other blocks, before what will be.
+#[inline(always)]
+fn in_order<R: Registers>(regs: &mut R, edge: impl FnOnce(&mut R)) {
+    regs.barrier();
+    edge(regs);
+    regs.barrier();
 }
 
 /// Who else writes the bank.
