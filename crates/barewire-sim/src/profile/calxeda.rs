@@ -5,7 +5,7 @@
 //! Nothing was measured on this SoC by anybody who published it. Register accesses are scaled by
 //! the clock of the bus they go through, the core by its own.
 
-use super::{EXIT_ASSUMED, LOOP_COUNTED, Profile, figure};
+use super::{ACK_ASSUMED, EXIT_ASSUMED, LOOP_COUNTED, Profile, figure};
 
 const SCALED_ACCESS: &str = "assumption: as on imx8mp, x 66 / 150 for the bus clock: the bridge, \
     not the core, sets the cost, and is taken to need as many clocks of pclk (150 MHz in Linux \
@@ -32,6 +32,7 @@ impl Profile {
         register_write_ps: figure(40_500, SCALED_ACCESS),
         gpio_read_ps: figure(66_000, SCALED_ACCESS),
         gpio_write_ps: figure(40_500, SCALED_ACCESS),
+        write_ack_ps: figure(25_500, ACK_ASSUMED),
         instructions_per_access: figure(4, LOOP_COUNTED),
         timer_read_ps: figure(
             66_000,

@@ -2,7 +2,7 @@
 //!
 //! *Read first*: the module page of [`super`].
 
-use super::{EXIT_ASSUMED, IPC_ASSUMED_A53, LOOP_COUNTED, Profile, figure};
+use super::{ACK_ASSUMED, EXIT_ASSUMED, IPC_ASSUMED_A53, LOOP_COUNTED, Profile, figure};
 
 const WRITE_MEASURED: &str = "measured on i.MX RT1166 (a GPIO DR_TOGGLE loop runs at 5.43 MHz: \
     184 ns a period, two writes; qcentlabs.com/posts/fast_gpio), through the same AIPS bridge";
@@ -33,6 +33,7 @@ impl Profile {
         register_write_ps: figure(92_000, WRITE_MEASURED),
         gpio_read_ps: figure(150_000, READ_ASSUMED),
         gpio_write_ps: figure(92_000, WRITE_MEASURED),
+        write_ack_ps: figure(58_000, ACK_ASSUMED),
         instructions_per_access: figure(4, LOOP_COUNTED),
         timer_read_ps: figure(
             25_000,
@@ -81,6 +82,7 @@ impl Profile {
         register_write_ps: figure(92_000, SCALED_WRITE),
         gpio_read_ps: figure(150_000, SCALED_READ),
         gpio_write_ps: figure(92_000, SCALED_WRITE),
+        write_ack_ps: figure(58_000, ACK_ASSUMED),
         instructions_per_access: figure(4, LOOP_COUNTED),
         timer_read_ps: figure(
             150_000,

@@ -2,7 +2,7 @@
 //!
 //! *Read first*: the module page of [`super`].
 
-use super::{IPC_ASSUMED_A53, LOOP_COUNTED, Profile, figure};
+use super::{ACK_ASSUMED, IPC_ASSUMED_A53, LOOP_COUNTED, Profile, figure};
 
 impl Profile {
     /// Raspberry Pi 3 Model B: BCM2837, four Cortex-A53.
@@ -39,6 +39,7 @@ impl Profile {
             "measured on a Raspberry Pi 3 (a loop of GPSET and GPCLR through /dev/mem makes a square \
              wave of 65.8 MHz: 15.2 ns a period, two writes; github.com/hzeller/rpi-gpio-dma-demo)",
         ),
+        write_ack_ps: figure(53_400, ACK_ASSUMED),
         instructions_per_access: figure(4, LOOP_COUNTED),
         timer_read_ps: figure(
             33_334,

@@ -6,7 +6,7 @@
 //! a channel of a timer counter block (TC), 32 bits wide in SAMA5D3: what Linux takes as its clock
 //! source, what bare metal would take, and what a process that maps registers can read.
 
-use super::{LOOP_COUNTED, Profile, figure};
+use super::{ACK_ASSUMED, LOOP_COUNTED, Profile, figure};
 
 const SCALED_ACCESS: &str = "assumption: as on imx8mp, x 66 / 132 for the bus clock: the bridge, \
     not the core, sets the cost, and is taken to need as many clocks of MCK (132 MHz) as AIPS \
@@ -33,6 +33,7 @@ impl Profile {
         register_write_ps: figure(46_000, SCALED_ACCESS),
         gpio_read_ps: figure(75_000, SCALED_ACCESS),
         gpio_write_ps: figure(46_000, SCALED_ACCESS),
+        write_ack_ps: figure(29_000, ACK_ASSUMED),
         instructions_per_access: figure(4, LOOP_COUNTED),
         timer_read_ps: figure(
             75_000,
