@@ -42,6 +42,8 @@ Buses (--bus):
                            power-loss-program[:N], power-loss-erase[:N] (in the N-th, from 0)
     jitter-ns=N            register accesses take up to N ns longer, at random
     seed=N                 of that randomness: the same seed gives the same trace
+    done=read-only|needed  rpi3: DONE as in the manual, or to be written after every transfer
+    input-level=lost|kept  highbank: whether a level written to a pin that is an input is kept
   qemu:BOARD[,flash=FILE]  a board in QEMU, which is started and ended: sabrelite (with a flash
                            chip), lm3s6965evb (with an SD card), highbank, raspi3b; FILE is QEMU's
                            own backing file of chip or card; BAREWIRE_QEMU_ARM names another qemu-system-arm,

@@ -43,6 +43,7 @@ fn instructions_of_page_tables_and_their_floors_are_as_reviewed() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots/instructions.txt");
     if std::env::var_os("BAREWIRE_BLESS").is_some() {
         std::fs::write(&path, &table).expect("the snapshot is writable");
+        panic!("{}: snapshot written: review and run again", path.display());
     }
     let reviewed = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(table == reviewed, "not as reviewed in {}:\n{table}", path.display());

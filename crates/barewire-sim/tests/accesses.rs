@@ -22,7 +22,7 @@ ECSPI register accesses per message, simulated on imx8mp at 20 MHz, the device's
 needed: the least the block can be asked for with this chip select; polls: status reads beyond it.
 cs_to_clock, clock_to_cs, wire and call are virtual nanoseconds with the profile's costs.
 
-chip_select     bytes  needed  accesses  polls  cs_to_clock  wire    clock_to_cs  call
+chip_select     bytes  needed  accesses  polls  barriers  cs_to_clock  wire    clock_to_cs  call
 ";
 
 /// The hand-written minimum, from the manual: every FIFO word is written and read once (RXDATA
@@ -70,12 +70,13 @@ fn row(line: &Line, bytes: usize) -> String {
     let [falls, first, last, rises] = edges(&vcd.vcd, line.cs);
     let needed = needed(bytes, line.edges);
     format!(
-        "{:<14}{:>7}{:>8}{:>10}{:>7}{:>13}{:>8}{:>13}{:>8}\n",
+        "{:<14}{:>7}{:>8}{:>10}{:>7}{:>10}{:>13}{:>8}{:>13}{:>8}\n",
         line.name,
         bytes,
         needed,
         accesses,
         accesses - needed,
+        cost.barriers,
         (first - falls) / 1_000,
         (last - first) / 1_000,
         (rises - last) / 1_000,

@@ -22,7 +22,7 @@ needed: the least a word can be had for: TDR, SR, RDR; the chip select's edges; 
 changes. polls: reads of SR beyond it. clocks: what the wire alone takes. clocks and call are virtual
 nanoseconds with the profile's costs. 6+512 is a fast read from a flash, 5+512 one without dummies.
 
-pipe          chip_select   speed_hz     bytes  needed  accesses  polls   clocks     call
+pipe          chip_select   speed_hz     bytes  needed  accesses  polls  barriers   clocks     call
 ";
 
 struct Case {
@@ -59,7 +59,7 @@ fn row(case: &Case) -> String {
     let clocks_ns = bytes as u64 * 8 * 1_000_000_000 / u64::from(case.speed_hz);
     let lens: Vec<String> = case.lens.iter().map(usize::to_string).collect();
     format!(
-        "{:<14}{:<11}{:>11}{:>10}{:>8}{:>10}{:>7}{:>9}{:>9}\n",
+        "{:<14}{:<11}{:>11}{:>10}{:>8}{:>10}{:>7}{:>10}{:>9}{:>9}\n",
         format!("{:?}", case.pipe),
         if case.cs == 0 { "pin" } else { "native" },
         case.speed_hz,
@@ -67,6 +67,7 @@ fn row(case: &Case) -> String {
         needed,
         accesses,
         accesses - needed,
+        cost.barriers,
         clocks_ns,
         cost.call_ns,
     )

@@ -18,6 +18,7 @@ use barewire::chip::mcp3008::{Input, MCP3008};
 use barewire::controller::Controller;
 use barewire::spi::{Mode, Settings};
 use barewire_sim::bring_up::{Charged, bcm2835, bcm2835_interrupt};
+use barewire_sim::model::bcm2835::Done;
 use barewire_sim::model::jumper::Jumper;
 use barewire_sim::{Board, BoardOptions, BoardSpec};
 use driver::{Driver, Waits};
@@ -25,7 +26,14 @@ use proptest::prelude::*;
 use random::{Asks, Message, USUAL, cases, messages};
 
 fn board() -> Board {
-    Board::new(BoardSpec::find("rpi3").expect("a board"), BoardOptions::default())
+    board_with(Done::ReadOnly, 0)
+}
+
+/// A board with this reading of DONE, whose every access may take `jitter_ns` longer.
+fn board_with(done: Done, jitter_ns: u64) -> Board {
+    let options =
+        BoardOptions { done, jitter_ps: jitter_ns * 1_000, seed: 5, ..BoardOptions::default() };
+    Board::new(BoardSpec::find("rpi3").expect("a board"), options)
 }
 
 struct Bcm2835;
@@ -40,10 +48,15 @@ impl Driver for Bcm2835 {
     }
 }
 
+/// Under both readings of DONE, in time and late: with 20 us an access the block runs dry at 20 MHz.
 fn passes_every_case(waits: Waits, settings: Settings) {
-    let board = board();
-    assert!(board.attach(settings.chip_select, Rc::new(RefCell::new(Jumper))));
-    Bcm2835.on_bus(&board, waits, |bus| conforms::passes_every_case(&board, bus, &settings, 1_025));
+    for (done, jitter_ns) in [(Done::ReadOnly, 0), (Done::Needed, 0), (Done::Needed, 20_000)] {
+        let board = board_with(done, jitter_ns);
+        assert!(board.attach(settings.chip_select, Rc::new(RefCell::new(Jumper))));
+        Bcm2835.on_bus(&board, waits, |bus| {
+            conforms::passes_every_case(&board, bus, &settings, 1_025)
+        });
+    }
 }
 
 #[test]
@@ -87,9 +100,12 @@ fn without_own_speeds(message: &mut Message) {
     message.pieces.iter_mut().for_each(|piece| piece.speed_hz = 0);
 }
 
-fn run_all(messages: &[Message], waits: Waits) -> Result<u64, TestCaseError> {
-    random::run(&ASKS, &Bcm2835, &board(), waits, messages)
+fn run_all(messages: &[Message], waits: Waits, late: Late) -> Result<u64, TestCaseError> {
+    random::run(&ASKS, &Bcm2835, &board_with(late.0, late.1), waits, messages)
 }
+
+/// How DONE is read, and how late accesses may be.
+type Late = (Done, u64);
 
 proptest! {
     #![proptest_config(cases(48, 512))]
@@ -98,12 +114,15 @@ proptest! {
     fn random_messages_arrive_whole_and_in_time(
         messages in messages(&ASKS),
         limit_ns in prop_oneof![Just(0), 0_u32..200_000],
+        done in prop_oneof![Just(Done::ReadOnly), Just(Done::Needed)],
+        jitter_ns in prop_oneof![Just(0), 0_u64..30_000],
     ) {
-        let once = run_all(&messages, Waits::Polling)?;
-        let again = run_all(&messages, Waits::Polling)?;
+        let late = (done, jitter_ns);
+        let once = run_all(&messages, Waits::Polling, late)?;
+        let again = run_all(&messages, Waits::Polling, late)?;
         prop_assert_eq!(once, again, "the same program has the same trace");
-        run_all(&messages, Waits::Asleep(limit_ns))?;
-        run_all(&messages, Waits::ByHandler(limit_ns))?;
+        run_all(&messages, Waits::Asleep(limit_ns), late)?;
+        run_all(&messages, Waits::ByHandler(limit_ns), late)?;
     }
 }
 
@@ -129,7 +148,7 @@ fn a_converter_is_read_more_than_115_000_times_a_second() {
         }
         let samples_per_s = SAMPLES * 1_000_000_000_000 / board.elapsed_ps();
         let writes: u64 = board.access_counts().iter().map(|block| block.writes).sum();
-        assert_eq!(writes, 5 * SAMPLES, "two edges and three bytes");
+        assert_eq!(writes, 6 * SAMPLES, "two edges, three bytes and DONE");
         assert!(samples_per_s >= 115_000, "{samples_per_s}");
         assert!(board.violations().is_empty(), "{:#?}", board.violations());
     }
@@ -140,7 +159,7 @@ BCM2835 SPI0 register accesses per message, simulated on rpi3, the device's seco
 lead, clocks and lag are nanoseconds from CS to the first cell, to the last one's end, to CS; lag
 begins with the last byte's ninth clock. call is virtual nanoseconds with the profile's costs.
 
-line  speed_hz  bytes  writes   reads  lead    clocks  lag      call
+line  speed_hz  bytes  writes   reads  barriers  lead    clocks  lag      call
 ";
 
 fn row(cs: u8, speed_hz: u32, bytes: usize) -> String {
@@ -148,12 +167,13 @@ fn row(cs: u8, speed_hz: u32, bytes: usize) -> String {
     let settings = Settings::new(cs, speed_hz);
     let it = selection::exchange(&board, bcm2835, &settings, bytes);
     format!(
-        "{:<6}{:>8}{:>7}{:>8}{:>8}{:>6}{:>10}{:>5}{:>10}\n",
+        "{:<6}{:>8}{:>7}{:>8}{:>8}{:>10}{:>6}{:>10}{:>5}{:>10}\n",
         if cs == 0 { "gpio" } else { "ce1" },
         it.speed_hz,
         bytes,
         it.cost.writes,
         it.cost.reads,
+        it.cost.barriers,
         it.lead_ns,
         it.clocks_ns,
         it.lag_ns,

@@ -181,6 +181,10 @@ fn whatever_was_left_in_the_block_no_chip_hears() {
         let board = board();
         let chip = Rc::new(RefCell::new(Echo::default()));
         assert!(board.attach(0, chip.clone()));
+        // Who had the block had its chip select, too.
+        let mut pins = board.gpio(0).expect("a bank");
+        pins.write(0x400, 1);
+        pins.write(0x004, 1);
         let mut regs = board.controller();
         regs.write(0x10, 10);
         regs.write(0x00, 0x0f07);
@@ -229,7 +233,7 @@ PL022 register accesses per message, simulated on highbank, the device's second 
 lead, clocks and lag are nanoseconds from CS to the first cell, to the last one's end, to CS. call
 is virtual nanoseconds with the profile's costs. In mode 3 even lengths go two bytes a frame.
 
-line    mode  speed_hz  bytes  writes   reads  lead   clocks  lag     call
+line    mode  speed_hz  bytes  writes   reads  barriers  lead   clocks  lag     call
 ";
 
 fn row(cs: u8, mode: Mode, speed_hz: u32, bytes: usize) -> String {
@@ -237,13 +241,14 @@ fn row(cs: u8, mode: Mode, speed_hz: u32, bytes: usize) -> String {
     let settings = Settings::new(cs, speed_hz).with_mode(mode);
     let it = selection::exchange(&board, pl022, &settings, bytes);
     format!(
-        "{:<8}{:>4}{:>10}{:>7}{:>8}{:>8}{:>6}{:>9}{:>5}{:>9}\n",
+        "{:<8}{:>4}{:>10}{:>7}{:>8}{:>8}{:>10}{:>6}{:>9}{:>5}{:>9}\n",
         if cs == 0 { "gpio" } else { "native" },
         mode.number(),
         it.speed_hz,
         bytes,
         it.cost.writes,
         it.cost.reads,
+        it.cost.barriers,
         it.lead_ns,
         it.clocks_ns,
         it.lag_ns,

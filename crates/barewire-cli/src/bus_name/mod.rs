@@ -116,6 +116,9 @@ impl fmt::Display for BusName {
 mod tests {
     use barewire_linux::map::Block;
 
+    use barewire_sim::model::bcm2835::Done;
+    use barewire_sim::model::gpio::pl061::InputLevel;
+
     use super::sim::SimFaults;
     use super::*;
 
@@ -137,6 +140,10 @@ mod tests {
         assert_eq!(options.flash.as_deref(), Some(std::path::Path::new("a b.bin")));
         assert_eq!((options.status, options.jitter_ns, options.seed), (Some(0x3c), 20, 16));
         assert_eq!(options.faults, SimFaults::default());
+        let options = sim("sim:rpi3,done=needed").board_options();
+        assert_eq!((options.done, options.input_level), (Done::Needed, InputLevel::Lost));
+        let options = sim("sim:highbank,input-level=kept").board_options();
+        assert_eq!((options.done, options.input_level), (Done::ReadOnly, InputLevel::Kept));
         let options = sim("sim:sabrelite,protect=0x1c,fault=stuck-busy+power-loss-program:7");
         assert_eq!(options.status, Some(0x1c));
         assert!(options.faults.chip.stuck_busy && !options.faults.timing_corrupts);
@@ -214,6 +221,10 @@ mod tests {
             ("sim:imx8mp,fault=stuck-busy:3", "takes no number"),
             ("sim:imx8mp,fault=power-loss-erase:x", "not a number"),
             ("sim:imx8mp,fault=", "no fault \"\""),
+            ("sim:imx8mp,done=needed", "done is about BCM2835's SPI0, which imx8mp has not"),
+            ("sim:rpi3,done=maybe", "is not read-only or needed"),
+            ("sim:rpi3,input-level=kept", "input-level is about PL061, which rpi3 has not"),
+            ("sim:highbank,input-level=high", "is not lost or kept"),
             ("sim:imx8mp,jitter-ns=1e3", "not a number"),
         ] {
             let error = error(text);

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use barewire_sim::board::spec::BOARDS;
+use barewire_sim::board::spec::{BOARDS, ControllerKind, GpioKind};
+use barewire_sim::model::bcm2835::Done;
+use barewire_sim::model::gpio::pl061::InputLevel;
 use barewire_sim::model::mcp2518fd::ChipFaults;
 use barewire_sim::model::nor::NorFaults;
 use barewire_sim::model::signal::SignalSpec;
@@ -31,6 +33,10 @@ pub(crate) struct SimOptions {
     pub(crate) seed: u64,
     /// Which costs it charges: of `--costs`, not of the bus's name.
     pub(crate) costs: Costs,
+    /// What BCM2835's SPI0 makes of a DONE that nobody writes.
+    pub(crate) done: Done,
+    /// What PL061 makes of a level that is written to an input.
+    pub(crate) input_level: InputLevel,
 }
 
 impl SimOptions {
@@ -41,6 +47,8 @@ impl SimOptions {
             faults: Faults { timing_corrupts: self.faults.timing_corrupts },
             jitter_ps: self.jitter_ns.saturating_mul(PS_PER_NS),
             seed: self.seed,
+            done: self.done,
+            input_level: self.input_level,
             ..BoardOptions::default()
         }
     }
@@ -69,7 +77,8 @@ const PROTECT_ALL: u8 = 0x3c;
 /// A millisecond for each register access: beyond that a controller's timeouts are all one sees.
 const JITTER_MAX_NS: u64 = 1_000_000;
 
-const OPTIONS: [&str; 6] = ["flash", "protect", "input", "fault", "jitter-ns", "seed"];
+const OPTIONS: [&str; 8] =
+    ["flash", "protect", "input", "fault", "jitter-ns", "seed", "done", "input-level"];
 const FAULTS: [&str; 7] = [
     "no-chip",
     "stuck-low",
@@ -102,6 +111,8 @@ pub(super) fn parse(text: &str) -> Result<SimOptions, String> {
         jitter_ns: 0,
         seed: 0,
         costs: Costs::Used,
+        done: Done::default(),
+        input_level: InputLevel::default(),
     };
     read_options(parts, &OPTIONS, |key, value| options.set(key, value))?;
     Ok(options)
@@ -125,9 +136,35 @@ impl SimOptions {
                     return Err(format!("{value} is more than {JITTER_MAX_NS}, the most there is"));
                 }
             }
+            "done" => {
+                self.has(key, "BCM2835's SPI0", self.board.kind == ControllerKind::Bcm2835)?;
+                self.done = match value {
+                    "read-only" => Done::ReadOnly,
+                    "needed" => Done::Needed,
+                    _ => return Err(format!("{value:?} is not read-only or needed")),
+                };
+            }
+            "input-level" => {
+                let gpio = self.board.gpio;
+                self.has(key, "PL061", gpio.iter().any(|block| block.kind == GpioKind::Pl061))?;
+                self.input_level = match value {
+                    "lost" => InputLevel::Lost,
+                    "kept" => InputLevel::Kept,
+                    _ => return Err(format!("{value:?} is not lost or kept")),
+                };
+            }
             _ => self.seed = number::bytes(value)?,
         }
         Ok(())
+    }
+
+    /// Refuses a reading of a block that the board has not.
+    fn has(&self, key: &str, block: &str, has: bool) -> Result<(), String> {
+        if has {
+            Ok(())
+        } else {
+            Err(format!("{key} is about {block}, which {} has not", self.board.name))
+        }
     }
 }
 

@@ -386,7 +386,9 @@ impl<I: Ioctl> Drop for Sender<'_, I> {
 
 impl<I: Ioctl, T: Timer> Controller for Spidev<I, T> {
     fn limits(&self) -> Limits {
-        settings::LIMITS
+        let max_message_bytes =
+            if self.room.split_with_cs_held { usize::MAX } else { self.room.longest() };
+        settings::LIMITS.with_max_message_bytes(max_message_bytes)
     }
 
     fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {

@@ -17,12 +17,8 @@ const DELAY_MAX_US: u32 = u16::MAX as u32;
 const WORD_DELAY_MAX_US: u32 = u8::MAX as u32;
 
 /// spidev does not tell the controller's clocks; the kernel clamps what is too fast.
-pub(super) const LIMITS: Limits = Limits {
-    max_speed_hz: u32::MAX,
-    min_speed_hz: 1,
-    bits_per_word_mask: 1 << 7 | 1 << 15 | 1 << 31,
-    timer_hz: TIMER_HZ,
-};
+pub(super) const LIMITS: Limits = Limits::new(1, u32::MAX, 1 << 7 | 1 << 15 | 1 << 31, TIMER_HZ)
+    .with_max_delay_ns(DELAY_MAX_US * 1_000);
 
 /// The flags barewire has a name for, and so sets and clears.
 const OURS: u8 = Mode::CPHA.bits()

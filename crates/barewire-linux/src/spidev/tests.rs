@@ -4,7 +4,9 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use barewire::bus::Bus;
+use barewire::hal::HalDevice;
 use barewire::spi::{MODE_3, Mode};
+use embedded_hal::spi::{Operation, SpiDevice};
 
 use super::abi::{SpiIocTransfer, TRANSFER_SIZE};
 use super::*;
@@ -314,6 +316,66 @@ fn a_delay_beyond_its_field_is_refused_with_the_longest() {
         assert_eq!(messages.len(), usize::from(fits), "a refused message is not begun");
         assert_eq!(whole.is_none(), fits);
     }
+}
+
+/// The transaction of `operations` on a device of `settings`, with room for 40 transfers.
+fn transaction(
+    settings: Settings,
+    operations: &mut [Operation<'_, u8>],
+) -> (Result<(), MessageError>, Messages) {
+    let bus = Bus::new(spidev(Recorder::default()));
+    let mut device = HalDevice::new(bus.device(&settings).expect("settings")).with_room::<40>();
+    let ran = device.transaction(operations);
+    let calls = bus.into_inner().ioctl.calls.into_iter();
+    let messages = calls.filter_map(|call| match call {
+        Call::Message(transfers) => Some(transfers),
+        Call::Set(_) => None,
+    });
+    (ran, messages.collect())
+}
+
+#[test]
+fn a_delay_of_embedded_hal_beyond_the_field_is_several() {
+    for (cs_hold_ns, delay_ns, expected) in [
+        (0, 65_535_000, &[65_535, 0][..]),
+        (0, 65_535_001, &[65_535, 1, 0]),
+        (0, 200_000_000, &[65_535, 65_535, 65_535, 3_395, 0]),
+        // Every delay shares its field with cs_hold; the last transfer's is that alone.
+        (35_000, 131_000_001, &[65_500, 65_500, 1, 35]),
+        (0, 2_000_000_000, &[&[65_535; 30][..], &[33_950, 0]].concat()),
+    ] {
+        let settings = Settings { cs_hold_ns, ..settings() };
+        let mut rx = [0];
+        let mut operations =
+            [Operation::Write(&[1]), Operation::DelayNs(delay_ns), Operation::Read(&mut rx)];
+        let (ran, messages) = transaction(settings, &mut operations);
+        assert_eq!(ran, Ok(()), "{delay_ns}");
+        let [message] = &messages[..] else { panic!("one message") };
+        assert_eq!(delays(message), expected, "{delay_ns}");
+        // The pieces are transfers without bytes, under one selection.
+        let mut expected = vec![0; expected.len()];
+        expected[0] = 1;
+        *expected.last_mut().expect("the read") = 1;
+        assert_eq!(lens(message), expected);
+        assert!(cs_changes(message).iter().all(|&cs_change| cs_change == 0));
+    }
+}
+
+#[test]
+fn a_transaction_of_embedded_hal_that_is_too_long_is_told_of_bufsiz() {
+    let limits =
+        *Bus::new(spidev(Recorder::default())).device(&settings()).expect("settings").limits();
+    assert_eq!((limits.max_delay_ns, limits.max_message_bytes), (65_535_000, 4_096));
+    let (ran, messages) = transaction(settings(), &mut [Operation::Write(&[0; 4_096])]);
+    assert_eq!((ran, messages.len()), (Ok(()), 1));
+    let (ran, messages) = transaction(settings(), &mut [Operation::Write(&[0; 4_097])]);
+    let refused = ran.expect_err("is too long");
+    assert_eq!(refused.error, Error::MessageTooLong { bytes: 4_224, max_bytes: 4_096 });
+    assert!(refused.to_string().contains("spidev.bufsiz="), "{refused}");
+    assert!(messages.is_empty());
+    // Where CS may be held between parts there is no limit.
+    let leave = spidev(Recorder::default()).with_split_with_cs_held(true);
+    assert_eq!(leave.limits().max_message_bytes, usize::MAX);
 }
 
 #[test]

@@ -7,6 +7,8 @@
 //! 1. The access's time passes, and other simulated threads with it.
 //! 2. Only then does the access act, at the time it is then: a write is seen by the block when it
 //!    arrives, a read gives the value at the end of its round trip.
+//! 3. A barrier waits until the last write, to whichever block, is acknowledged. Accesses act in the
+//!    order in which they are made, so a barrier left out shows in its count alone.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -29,6 +31,8 @@ pub(super) struct Shared {
     pub(super) jitter_ps: Ps,
     pub(super) random: Cell<u64>,
     pub(super) stall: Cell<Option<Stall>>,
+    /// When the last posted write is acknowledged.
+    pub(super) acknowledged_at: Cell<Ps>,
 }
 
 /// [`Board::stall_after`](super::Board::stall_after).
@@ -102,6 +106,10 @@ pub struct SimRegisters {
     pub(super) block: usize,
     pub(super) read_ps: Ps,
     pub(super) write_ps: Ps,
+    /// From a write's arrival to its acknowledgement.
+    pub(super) write_ack_ps: Ps,
+    /// A barrier with nothing to wait for.
+    pub(super) barrier_ps: Ps,
 }
 
 impl Registers for SimRegisters {
@@ -117,7 +125,16 @@ impl Registers for SimRegisters {
         self.shared.access(self.write_ps);
         let now = self.shared.engine.now_ps();
         self.shared.world.borrow_mut().write(self.block, offset, value, now);
+        self.shared.acknowledged_at.set(now.saturating_add(self.write_ack_ps));
         self.shared.engine.look_again();
+    }
+
+    #[inline]
+    fn barrier(&mut self) {
+        let engine = &self.shared.engine;
+        let waits_ps = self.shared.acknowledged_at.get().saturating_sub(engine.now_ps());
+        engine.spend_ps(waits_ps.max(self.barrier_ps));
+        self.shared.world.borrow_mut().count_barrier(self.block);
     }
 }
 

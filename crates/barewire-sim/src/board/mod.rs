@@ -41,8 +41,10 @@ use crate::engine::{Engine, RELAX_PS};
 use crate::line::{self, IntLine, Source};
 use crate::model::ControllerBlock;
 use crate::model::adc::Adc;
+use crate::model::bcm2835::Done;
 use crate::model::can::CanBus;
 use crate::model::gpio::GpioBlock;
+use crate::model::gpio::pl061::InputLevel;
 use crate::model::mcp2518fd::{Mcp2518Fd, Options};
 use crate::model::nor::{Nor, SizeMismatch};
 use crate::model::tsc2046::{TouchOptions, Tsc2046};
@@ -65,11 +67,23 @@ pub struct BoardOptions {
     pub jitter_ps: Ps,
     /// The seed of that randomness. The same seed gives the same trace.
     pub seed: u64,
+    /// What BCM2835's SPI0 makes of a DONE that nobody writes.
+    pub done: Done,
+    /// What PL061 makes of a level that is written to an input.
+    pub input_level: InputLevel,
 }
 
 impl Default for BoardOptions {
     fn default() -> Self {
-        Self { profile: None, faults: Faults::default(), relax_ps: RELAX_PS, jitter_ps: 0, seed: 0 }
+        Self {
+            profile: None,
+            faults: Faults::default(),
+            relax_ps: RELAX_PS,
+            jitter_ps: 0,
+            seed: 0,
+            done: Done::default(),
+            input_level: InputLevel::default(),
+        }
     }
 }
 
@@ -80,6 +94,8 @@ pub struct AccessCounts {
     pub reads: u64,
     /// Writes.
     pub writes: u64,
+    /// Barriers, which a bank of pins has on both sides of an edge.
+    pub barriers: u64,
 }
 
 /// What is beyond the processor: blocks and wire.
@@ -92,6 +108,11 @@ struct World {
 }
 
 impl World {
+    #[inline]
+    fn count_barrier(&mut self, block: usize) {
+        self.counts[block].barriers += 1;
+    }
+
     #[inline]
     fn read(&mut self, block: usize, offset: u32, now: Ps) -> u32 {
         self.counts[block].reads += 1;
@@ -160,7 +181,8 @@ impl Board {
     fn on(engine: Engine, spec: &'static BoardSpec, options: BoardOptions) -> Self {
         let profile = options.profile.unwrap_or_else(|| spec.profile.clone());
         let mut wire = Wire::new(options.faults);
-        let mut gpio: Vec<_> = spec.gpio.iter().map(|block| block.kind.model()).collect();
+        let mut gpio: Vec<_> =
+            spec.gpio.iter().map(|block| block.kind.model(options.input_level)).collect();
         for cs in spec.cs {
             wire.add_line(cs.driver, cs.active_high);
             // The board pulls an undriven line to where nothing is selected.
@@ -171,11 +193,13 @@ impl Board {
             }
         }
         let counts = vec![AccessCounts::default(); 1 + gpio.len()];
-        let controller = spec.kind.model(profile.reference_hz.value);
+        let controller = spec.kind.model(profile.reference_hz.value, options.done);
         let world = RefCell::new(World { wire, controller, gpio, counts, mark: 0 });
         let random = Cell::new(options.seed);
         let jitter_ps = options.jitter_ps;
-        let shared = Rc::new(Shared { engine, world, jitter_ps, random, stall: Cell::new(None) });
+        let (stall, acknowledged_at) = (Cell::new(None), Cell::new(0));
+        let shared = Shared { engine, world, jitter_ps, random, stall, acknowledged_at };
+        let shared = Rc::new(shared);
         Self { spec, profile, shared }
     }
 
@@ -220,6 +244,8 @@ impl Board {
             block,
             read_ps: read_ps + around,
             write_ps: write_ps + around,
+            write_ack_ps: self.profile.write_ack_ps.value,
+            barrier_ps: self.profile.instructions_ps(1),
         }
     }
 

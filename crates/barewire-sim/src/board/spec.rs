@@ -13,7 +13,7 @@ use crate::model::gpio::GpioBlock;
 use crate::model::gpio::atmel_pio::AtmelPio;
 use crate::model::gpio::bcm2835::Bcm2835Gpio;
 use crate::model::gpio::imx::ImxGpio;
-use crate::model::gpio::pl061::Pl061;
+use crate::model::gpio::pl061::{InputLevel, Pl061};
 use crate::model::mcp2518fd::PartKind;
 use crate::model::nor::Part;
 use crate::model::{ControllerBlock, atmel, bcm2835, ecspi, pl022};
@@ -34,12 +34,12 @@ pub enum ControllerKind {
 }
 
 impl ControllerKind {
-    /// The block at reset, its reference clock at `reference_hz`.
+    /// The block at reset, its reference clock at `reference_hz`; `done` is BCM2835's alone.
     #[must_use]
-    pub fn model(self, reference_hz: u64) -> Box<dyn ControllerBlock> {
+    pub fn model(self, reference_hz: u64, done: bcm2835::Done) -> Box<dyn ControllerBlock> {
         match self {
             Self::Atmel => Box::new(atmel::AtmelSpi::new(reference_hz)),
-            Self::Bcm2835 => Box::new(bcm2835::Bcm2835Spi::new(reference_hz)),
+            Self::Bcm2835 => Box::new(bcm2835::Bcm2835Spi::new(reference_hz).with_done(done)),
             Self::Ecspi => Box::new(ecspi::Ecspi::new(reference_hz)),
             Self::Pl022 => Box::new(pl022::Pl022::new(reference_hz)),
         }
@@ -60,14 +60,14 @@ pub enum GpioKind {
 }
 
 impl GpioKind {
-    /// The block at reset.
+    /// The block at reset; `input_level` is PL061's alone.
     #[must_use]
-    pub fn model(self) -> Box<dyn GpioBlock> {
+    pub fn model(self, input_level: InputLevel) -> Box<dyn GpioBlock> {
         match self {
             Self::AtmelPio => Box::new(AtmelPio::new()),
             Self::Bcm2835 => Box::new(Bcm2835Gpio::new()),
             Self::Imx => Box::new(ImxGpio::new()),
-            Self::Pl061 => Box::new(Pl061::new()),
+            Self::Pl061 => Box::new(Pl061::new().with_input_level(input_level)),
         }
     }
 }

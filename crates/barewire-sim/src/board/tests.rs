@@ -126,7 +126,7 @@ fn every_access_costs_its_time_and_is_counted() {
     step(10_000);
     assert_eq!(board.timer().now_ticks(), 4);
     step(profile.timer_read_ps.value);
-    let one_each = AccessCounts { reads: 1, writes: 1 };
+    let one_each = AccessCounts { reads: 1, writes: 1, barriers: 0 };
     assert_eq!(board.access_counts(), [one_each, one_each]);
     assert_eq!(board.elapsed_ps(), spent);
     board.reset_marks();
@@ -386,7 +386,7 @@ fn a_board_beside_another_shares_its_time_and_nothing_else() {
     other.controller().read(0x18);
     assert!(board.engine().now_ps() > before);
     assert_eq!(board.access_counts()[0], AccessCounts::default());
-    assert_eq!(other.access_counts()[0], AccessCounts { reads: 1, writes: 0 });
+    assert_eq!(other.access_counts()[0], AccessCounts { reads: 1, writes: 0, barriers: 0 });
     assert_eq!(other.profile().name, "sabrelite");
 }
 

@@ -6,8 +6,8 @@
 //! the clock of the bus they go through, the core by its own.
 
 use super::{
-    ENTRY_HIGH, ENTRY_LOW, EXIT_ASSUMED, EXIT_HIGH, EXIT_LOW, IPC_HALF, IPC_ISSUE_WIDTH,
-    IRQ_PUBLISHED, LOOP_COUNTED, Profile, WAKE_PUBLISHED, figure,
+    ACK_ASSUMED, ACK_HIGH, ACK_LOW, ENTRY_HIGH, ENTRY_LOW, EXIT_ASSUMED, EXIT_HIGH, EXIT_LOW,
+    IPC_HALF, IPC_ISSUE_WIDTH, IRQ_PUBLISHED, LOOP_COUNTED, Profile, WAKE_PUBLISHED, figure,
 };
 
 const SCALED_ACCESS: &str = "assumption: as on imx8mp, x 66 / 150 for the bus clock: the bridge, \
@@ -50,6 +50,7 @@ impl Profile {
         gpio_write_ps: figure(40_500, SCALED_ACCESS)
             .from(20_240, SCALED_LOW)
             .to(122_760, SCALED_HIGH),
+        write_ack_ps: figure(25_500, ACK_ASSUMED).from(12_760, ACK_LOW).to(73_480, ACK_HIGH),
         instructions_per_access: figure(4, LOOP_COUNTED),
         timer_read_ps: figure(
             66_000,

@@ -3,8 +3,9 @@
 //! *Read first*: the module page of [`super`].
 
 use super::{
-    ENTRY_HIGH, ENTRY_LOW, EXIT_ASSUMED, EXIT_HIGH, EXIT_LOW, IPC_ASSUMED_A53, IPC_HALF,
-    IPC_ISSUE_WIDTH, IRQ_PUBLISHED, LOOP_COUNTED, Profile, WAKE_PUBLISHED, figure,
+    ACK_ASSUMED, ACK_HIGH, ACK_LOW, ENTRY_HIGH, ENTRY_LOW, EXIT_ASSUMED, EXIT_HIGH, EXIT_LOW,
+    IPC_ASSUMED_A53, IPC_HALF, IPC_ISSUE_WIDTH, IRQ_PUBLISHED, LOOP_COUNTED, Profile,
+    WAKE_PUBLISHED, figure,
 };
 
 const WRITE_ASSUMED: &str = "assumption: as measured on i.MX RT1166 (a GPIO DR_TOGGLE loop runs at \
@@ -57,6 +58,7 @@ impl Profile {
         gpio_write_ps: figure(92_000, WRITE_ASSUMED)
             .from(46_000, WRITE_LOW)
             .to(279_000, WRITE_HIGH),
+        write_ack_ps: figure(58_000, ACK_ASSUMED).from(29_000, ACK_LOW).to(167_000, ACK_HIGH),
         instructions_per_access: figure(4, LOOP_COUNTED),
         timer_read_ps: figure(
             25_000,
@@ -121,6 +123,7 @@ impl Profile {
         register_write_ps: figure(92_000, SCALED_WRITE).from(46_000, SCALED_LOW).to(279_000, SCALED_HIGH),
         gpio_read_ps: figure(150_000, SCALED_READ).from(75_000, SCALED_LOW).to(446_000, SCALED_HIGH),
         gpio_write_ps: figure(92_000, SCALED_WRITE).from(46_000, SCALED_LOW).to(279_000, SCALED_HIGH),
+        write_ack_ps: figure(58_000, ACK_ASSUMED).from(29_000, ACK_LOW).to(167_000, ACK_HIGH),
         instructions_per_access: figure(4, LOOP_COUNTED),
         timer_read_ps: figure(
             150_000,

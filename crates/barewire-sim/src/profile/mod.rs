@@ -127,6 +127,8 @@ pub struct Profile {
     pub gpio_read_ps: Figure,
     /// A register write of a GPIO block, posted, in a row of such writes.
     pub gpio_write_ps: Figure,
+    /// From a posted write's arrival to its acknowledgement: what a barrier after it waits for.
+    pub write_ack_ps: Figure,
     /// Instructions of the loop around one register access.
     pub instructions_per_access: Figure,
     /// A read of the tick counter.
@@ -177,10 +179,18 @@ const EXIT_ASSUMED: &str = "assumption: a posted register write's time to end th
     GIC, 100 instructions to restore registers; to be replaced by a measurement on silicon";
 const LOOP_COUNTED: &str = "counted: load or store of the datum, step, compare, branch";
 
+const ACK_ASSUMED: &str = "assumption: DSB waits until a posted write is acknowledged, as late as \
+    a read's data would have come: register_read_ps less register_write_ps; to be replaced by a \
+    measurement on silicon";
+const ACK_LOW: &str = "assumption: the low ends of register_read_ps and register_write_ps, one less \
+    the other";
+const ACK_HIGH: &str = "assumption: the high ends of register_read_ps and register_write_ps, one \
+    less the other";
+
 impl Profile {
     /// All figures with unit and source, to print.
     #[must_use]
-    pub fn sources(&self) -> [Source; 17] {
+    pub fn sources(&self) -> [Source; 18] {
         let row = |field, unit, figure| Source { field, unit, figure };
         [
             row("cpu_hz", "Hz", self.cpu_hz),
@@ -189,6 +199,7 @@ impl Profile {
             row("register_write_ps", "ps", self.register_write_ps),
             row("gpio_read_ps", "ps", self.gpio_read_ps),
             row("gpio_write_ps", "ps", self.gpio_write_ps),
+            row("write_ack_ps", "ps", self.write_ack_ps),
             row("instructions_per_access", "instructions", self.instructions_per_access),
             row("timer_read_ps", "ps", self.timer_read_ps),
             row("timer_frequency_hz", "Hz", self.timer_frequency_hz),
@@ -217,6 +228,7 @@ impl Profile {
             register_write_ps,
             gpio_read_ps,
             gpio_write_ps,
+            write_ack_ps,
             instructions_per_access,
             timer_read_ps,
             timer_frequency_hz,
@@ -234,6 +246,7 @@ impl Profile {
             register_write_ps,
             gpio_read_ps,
             gpio_write_ps,
+            write_ack_ps,
             instructions_per_access,
             timer_read_ps,
             context_switch_ps,

@@ -3,8 +3,8 @@
 //! *Read first*: the module page of [`super`].
 
 use super::{
-    ENTRY_HIGH, ENTRY_LOW, EXIT_HIGH, EXIT_LOW, IPC_ASSUMED_A53, IPC_HALF, IPC_ISSUE_WIDTH,
-    IRQ_PUBLISHED, LOOP_COUNTED, Profile, WAKE_PUBLISHED, figure,
+    ACK_ASSUMED, ACK_HIGH, ACK_LOW, ENTRY_HIGH, ENTRY_LOW, EXIT_HIGH, EXIT_LOW, IPC_ASSUMED_A53,
+    IPC_HALF, IPC_ISSUE_WIDTH, IRQ_PUBLISHED, LOOP_COUNTED, Profile, WAKE_PUBLISHED, figure,
 };
 
 impl Profile {
@@ -42,6 +42,7 @@ impl Profile {
             "measured on a Raspberry Pi 3 (a loop of GPSET and GPCLR through /dev/mem makes a square \
              wave of 65.8 MHz: 15.2 ns a period, two writes; github.com/hzeller/rpi-gpio-dma-demo)",
         ),
+        write_ack_ps: figure(53_400, ACK_ASSUMED).from(47_956, ACK_LOW).to(92_400, ACK_HIGH),
         instructions_per_access: figure(4, LOOP_COUNTED),
         timer_read_ps: figure(
             33_334,

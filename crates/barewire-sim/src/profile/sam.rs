@@ -6,7 +6,10 @@
 //! a channel of a timer counter block (TC), 32 bits wide in SAMA5D3: what Linux takes as its clock
 //! source, what bare metal would take, and what a process that maps registers can read.
 
-use super::{ENTRY_HIGH, ENTRY_LOW, EXIT_HIGH, EXIT_LOW, LOOP_COUNTED, Profile, figure};
+use super::{
+    ACK_ASSUMED, ACK_HIGH, ACK_LOW, ENTRY_HIGH, ENTRY_LOW, EXIT_HIGH, EXIT_LOW, LOOP_COUNTED,
+    Profile, figure,
+};
 
 const SCALED_ACCESS: &str = "assumption: as on imx8mp, x 66 / 132 for the bus clock: the bridge, \
     not the core, sets the cost, and is taken to need as many clocks of MCK (132 MHz) as AIPS \
@@ -54,6 +57,7 @@ impl Profile {
         gpio_write_ps: figure(46_000, SCALED_ACCESS)
             .from(23_000, SCALED_LOW)
             .to(139_500, SCALED_HIGH),
+        write_ack_ps: figure(29_000, ACK_ASSUMED).from(14_500, ACK_LOW).to(83_500, ACK_HIGH),
         instructions_per_access: figure(4, LOOP_COUNTED),
         timer_read_ps: figure(
             75_000,

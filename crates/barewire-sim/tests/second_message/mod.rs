@@ -9,6 +9,7 @@ use barewire_sim::Board;
 pub(crate) struct Cost {
     pub writes: u64,
     pub reads: u64,
+    pub barriers: u64,
     pub call_ns: u64,
 }
 
@@ -30,6 +31,7 @@ pub(crate) fn cost(
     let counts = board.access_counts();
     let writes = counts.iter().map(|block| block.writes).sum();
     let reads = counts.iter().map(|block| block.reads).sum();
+    let barriers = counts.iter().map(|block| block.barriers).sum();
     assert!(board.violations().is_empty(), "{:#?}", board.violations());
-    Cost { writes, reads, call_ns }
+    Cost { writes, reads, barriers, call_ns }
 }

@@ -7,7 +7,7 @@ use super::joined::run_or_join;
 use super::lock::{Held, Wire};
 use super::prepared::{Prepared, PreparedMessage};
 use super::statistics::Path;
-use crate::controller::{Controller, Plan, Program, plan_plain};
+use crate::controller::{Controller, Limits, Plan, Program, plan_plain};
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
 
 /// One chip on a bus. Cheap to copy; any number of threads may hold one.
@@ -18,6 +18,7 @@ pub struct Device<'b, C: ?Sized> {
     priority: u8,
     settings: Settings,
     effective: Effective,
+    limits: Limits,
 }
 
 impl<C: ?Sized> fmt::Debug for Device<'_, C> {
@@ -43,8 +44,9 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         settings: Settings,
         program: Program,
         effective: Effective,
+        limits: Limits,
     ) -> Self {
-        Self { bus, program, priority: 0, settings, effective }
+        Self { bus, program, priority: 0, settings, effective, limits }
     }
 
     /// The same device, whose messages go before those of lower `priority` when they wait. 0 is
@@ -79,6 +81,12 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     #[must_use]
     pub fn effective(&self) -> &Effective {
         &self.effective
+    }
+
+    /// What its controller could do when the device was opened.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     pub(super) fn program(&self) -> &Program {

@@ -255,10 +255,11 @@ impl<C: Controller + ?Sized> Bus<C> {
     /// the bus.
     pub fn device(&self, settings: &Settings) -> Result<Device<'_, C>, Error> {
         let held = self.acquire()?;
-        let configured = held.wire.controller().configure(settings);
+        let controller = held.wire.controller();
+        let (configured, limits) = (controller.configure(settings), controller.limits());
         held.release();
         let (program, effective) = configured?;
-        Ok(Device::new(self, *settings, program, effective))
+        Ok(Device::new(self, *settings, program, effective, limits))
     }
 }
 

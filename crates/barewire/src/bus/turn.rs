@@ -111,7 +111,8 @@ impl<'b, C: Controller + ?Sized> Locked<'b, C> {
     pub fn device(&mut self, settings: &Settings) -> Result<Device<'b, C>, Error> {
         let wire = self.wire.as_ref().expect("a lock has its bus until it is dropped");
         let (program, effective) = wire.controller().configure(settings)?;
-        Ok(Device::new(wire.bus, *settings, program, effective))
+        let limits = wire.controller().limits();
+        Ok(Device::new(wire.bus, *settings, program, effective, limits))
     }
 
     /// Runs any message, as [`Device::sync`], and keeps the bus.

@@ -2,6 +2,7 @@
 
 use super::gpio::GpioBank;
 use crate::spi::{Error, Mode, Settings};
+use crate::time::Timer;
 
 /// One line of a controller's table of chip selects: a property of the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,11 +85,82 @@ pub(super) fn idle_channels(lines: &[CsLine], count: u8) -> impl Iterator<Item =
     (0..count).filter(|&channel| native(lines).all(|(used, _)| used != channel))
 }
 
+/// How long every line has rested since a driver was brought up or took its block back: either may
+/// have moved one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rest {
+    /// The tick at which it began.
+    begun: u64,
+    /// Whole ticks that are known to have passed since.
+    known_ticks: u32,
+}
+
+impl Rest {
+    /// Begins now.
+    pub(super) fn begin(timer: &mut impl Timer) -> Self {
+        Self { begun: timer.now_ticks(), known_ticks: 0 }
+    }
+
+    /// Waits until it has lasted `ticks` whole ticks. The clock is read only by the first to ask for
+    /// as many.
+    #[inline]
+    pub(super) fn at_least(&mut self, ticks: u32, timer: &mut impl Timer) {
+        if ticks > self.known_ticks {
+            self.look(ticks, timer);
+        }
+    }
+
+    #[cold]
+    fn look(&mut self, ticks: u32, timer: &mut impl Timer) {
+        // The first tick was partly over.
+        let passed = timer.now_ticks().wrapping_sub(self.begun).saturating_sub(1);
+        timer.wait_ticks(u64::from(ticks).saturating_sub(passed));
+        self.known_ticks = u32::try_from(passed).unwrap_or(u32::MAX).max(ticks);
+    }
+}
+
 /// Drives every GPIO line inactive, as an output.
 pub(super) fn deselect_all(lines: &[CsLine], gpio: &mut impl GpioBank) {
     for line in lines {
         if let CsLine::Gpio { bit, active_high } = *line {
             gpio.output(1 << (bit & 31), !active_high);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::cell::Cell;
+
+    use super::*;
+    use crate::controller::testing::{Clock, Ticker};
+
+    #[test]
+    fn a_rest_is_waited_for_once_and_never_short() {
+        let now = Cell::new(100);
+        let mut timer = Clock::<1_000_000>::new(&now);
+        let mut rest = Rest::begin(&mut timer);
+        rest.at_least(0, &mut timer);
+        assert_eq!(now.get(), 100);
+        now.set(104);
+        // 3 whole ticks have passed of 10; a wait of 7 ends 8 edges later.
+        rest.at_least(10, &mut timer);
+        assert_eq!(now.get(), 112);
+        rest.at_least(10, &mut timer);
+        assert_eq!(now.get(), 112);
+        // Of 20 there have been 11 by then.
+        rest.at_least(20, &mut timer);
+        assert_eq!(now.get(), 122);
+    }
+
+    #[test]
+    fn what_has_passed_is_not_looked_for_again() {
+        let mut timer = Ticker::<1_000_000>(0);
+        let mut rest = Rest::begin(&mut timer);
+        timer.0 = 1 << 40;
+        rest.at_least(7, &mut timer);
+        let looked_at = timer.0;
+        rest.at_least(u32::MAX, &mut timer);
+        assert_eq!(timer.0, looked_at);
     }
 }

@@ -184,8 +184,9 @@ impl Plan {
 
 const _: () = assert!(After::CsChange as u32 == 1, "what a bool of cs_change makes");
 
-/// What a controller can do.
+/// What a controller can do. There may be more fields: [`Limits::new`] makes one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// The fastest clock, in hertz.
     pub max_speed_hz: u32,
@@ -195,6 +196,59 @@ pub struct Limits {
     pub bits_per_word_mask: u32,
     /// Ticks a second of the timer that makes delays: its period is their quantum.
     pub timer_hz: u32,
+    /// The longest delay of one transfer, in nanoseconds, the device's `cs_hold` included.
+    pub max_delay_ns: u32,
+    /// The longest message between two points at which CS is inactive, in bytes; `usize::MAX` if any
+    /// will do.
+    pub max_message_bytes: usize,
+}
+
+impl Limits {
+    /// A controller of these clocks and words, in hertz and as [`Limits::bits_per_word_mask`]; its
+    /// delays are as long as 32 bits of its timer's ticks (or of nanoseconds, if that is less), its
+    /// messages as long as can be.
+    ///
+    /// ```
+    /// use barewire::controller::Limits;
+    ///
+    /// const LIMITS: Limits = Limits::new(1, 50_000_000, 1 << 7, 1_000_000)
+    ///     .with_max_delay_ns(65_535_000)
+    ///     .with_max_message_bytes(4_096);
+    /// assert_eq!((LIMITS.max_delay_ns, LIMITS.max_message_bytes), (65_535_000, 4_096));
+    /// ```
+    #[must_use]
+    pub const fn new(
+        min_speed_hz: u32,
+        max_speed_hz: u32,
+        bits_per_word_mask: u32,
+        timer_hz: u32,
+    ) -> Self {
+        // A timer that stands still would make no delay at all.
+        let hz = if timer_hz == 0 { 1 } else { timer_hz as u64 };
+        let ns = u32::MAX as u64 * 1_000_000_000 / hz;
+        let max_delay_ns = if ns > u32::MAX as u64 { u32::MAX } else { ns as u32 };
+        let max_message_bytes = usize::MAX;
+        Self {
+            max_speed_hz,
+            min_speed_hz,
+            bits_per_word_mask,
+            timer_hz,
+            max_delay_ns,
+            max_message_bytes,
+        }
+    }
+
+    /// The same with another longest delay, in nanoseconds.
+    #[must_use]
+    pub const fn with_max_delay_ns(self, max_delay_ns: u32) -> Self {
+        Self { max_delay_ns, ..self }
+    }
+
+    /// The same with another longest message, in bytes.
+    #[must_use]
+    pub const fn with_max_message_bytes(self, max_message_bytes: usize) -> Self {
+        Self { max_message_bytes, ..self }
+    }
 }
 
 /// A controller: its lines, its registers, its clock.
@@ -261,4 +315,25 @@ pub trait Controller {
     /// the next message would rely on. For a block that somebody else drove meanwhile, or died
     /// driving.
     fn reclaim(&mut self);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_delay_is_32_bits_of_ticks_or_of_nanoseconds() {
+        for (timer_hz, max_delay_ns) in [
+            (1, u32::MAX),
+            (8_000_000, u32::MAX),
+            (1_000_000_000, u32::MAX),
+            (1_000_000_001, 4_294_967_290),
+            (2_000_000_000, 2_147_483_647),
+            (u32::MAX, 1_000_000_000),
+        ] {
+            let limits = Limits::new(1, 2, 1 << 7, timer_hz);
+            assert_eq!(limits.max_delay_ns, max_delay_ns, "{timer_hz}");
+            assert!(delay_ticks(limits.max_delay_ns, timer_hz).is_ok(), "{timer_hz}");
+        }
+    }
 }

@@ -80,12 +80,7 @@ impl Wire for Null {
 
 impl Controller for Null {
     fn limits(&self) -> Limits {
-        Limits {
-            max_speed_hz: u32::MAX,
-            min_speed_hz: 1,
-            bits_per_word_mask: 1 << 7 | 1 << 15 | 1 << 31,
-            timer_hz: TIMER_HZ,
-        }
+        Limits::new(1, u32::MAX, 1 << 7 | 1 << 15 | 1 << 31, TIMER_HZ)
     }
 
     fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {

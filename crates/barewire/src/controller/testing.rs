@@ -87,6 +87,9 @@ impl Registers for Shared<'_, '_> {
     fn write(&mut self, offset: u32, value: u32) {
         self.fake.borrow_mut().write(self.base + offset, value);
     }
+    fn barrier(&mut self) {
+        self.fake.borrow_mut().barrier();
+    }
 }
 
 /// An interrupt on the script: being let come is a write of 1, a wait one of its microseconds.

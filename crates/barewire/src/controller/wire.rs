@@ -1,7 +1,8 @@
 //! The loop every polled controller shares: one message under one chip select.
 //!
 //! # Ordering
-//! 1. Select, then wait `cs_setup`.
+//! 1. Wait until a line that bring-up may have moved has been inactive for `cs_inactive`; select, then
+//!    wait `cs_setup`.
 //! 2. Each transfer in turn; after it its delay; at `cs_change` steps 3 and 1 with the
 //!    `cs_change` delay between.
 //! 3. Wait `cs_hold`, deselect, wait `cs_inactive`.
@@ -123,6 +124,14 @@ pub trait Wire {
 
     /// Waits at least `ticks` whole ticks of the controller's timer.
     fn wait_ticks(&mut self, ticks: u32);
+
+    /// Waits until every line has been inactive for `ticks` since the driver was brought up or last
+    /// [reclaimed](super::Controller::reclaim), if that may have moved one. Asked before a device with
+    /// delays is selected. The body given is for a wire whose lines nobody moves then.
+    #[inline]
+    fn rest_ticks(&mut self, ticks: u32) {
+        let _ = ticks;
+    }
 }
 
 /// Holds the chip selected; dropping it deselects.
@@ -157,6 +166,9 @@ impl<'w, W: Wire + ?Sized> Selected<'w, W> {
 
     #[inline(always)]
     fn select(&mut self) {
+        if self.program.timed {
+            self.wire.rest_ticks(self.program.cs_inactive_ticks);
+        }
         self.wire.select(self.program);
         if self.program.timed {
             self.wire.wait_ticks(self.program.cs_setup_ticks);

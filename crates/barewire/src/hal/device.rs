@@ -16,8 +16,10 @@ const FEW: usize = 2;
 /// A device that drivers for `embedded-hal` run on.
 ///
 /// `TRANSFERS` is the longest transaction, in transfers: an operation is one, a `Transfer` of two
-/// lengths two, a delay none, unless a transaction begins with it or it is above
-/// [`HalDevice::with_delay_max_ns`]. A longer one is refused with [`Error::TooManyTransfers`].
+/// lengths two, a delay none, unless a transaction begins with it. A delay above the controller's
+/// longest ([`Limits::max_delay_ns`](crate::controller::Limits::max_delay_ns), on spidev 65,535 us) or
+/// a second is made in pieces, each a transfer more but the first. A longer transaction is refused with
+/// [`Error::TooManyTransfers`]: [`HalDevice::with_room`] makes room.
 ///
 /// A refused transaction clocks nothing. An error's `transfer_index` counts the operations.
 ///
@@ -40,6 +42,12 @@ pub struct HalDevice<'b, C: ?Sized, const TRANSFERS: usize = 16> {
     shape: Shape,
 }
 
+/// The longest delay that the controller makes after a transfer of `device`, in nanoseconds.
+fn longest_delay_ns<C: Controller + ?Sized>(device: &Device<'_, C>) -> u32 {
+    let hold_ns = u32::try_from(device.effective().cs_hold_ns).unwrap_or(u32::MAX);
+    device.limits().max_delay_ns.saturating_sub(hold_ns)
+}
+
 impl<C: ?Sized, const TRANSFERS: usize> fmt::Debug for HalDevice<'_, C, TRANSFERS> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HalDevice").field("device", &self.device).finish_non_exhaustive()
@@ -49,7 +57,8 @@ impl<C: ?Sized, const TRANSFERS: usize> fmt::Debug for HalDevice<'_, C, TRANSFER
 impl<'b, C: Controller + ?Sized> HalDevice<'b, C> {
     /// `device`, with room for 16 transfers. Whatever its settings say, words have 8 bits here.
     pub fn new(device: Device<'b, C>) -> Self {
-        Self { device, shape: Shape::new(device.settings().bits_per_word) }
+        let shape = Shape::new(device.settings().bits_per_word);
+        Self { device, shape: shape.with_delay_max_ns(longest_delay_ns(&device)) }
     }
 }
 
@@ -61,11 +70,12 @@ impl<'b, C: Controller + ?Sized, const TRANSFERS: usize> HalDevice<'b, C, TRANSF
     }
 
     /// The same, with delays above `delay_max_ns` nanoseconds made in several pieces, each rounded
-    /// up. One second if not said otherwise, which every register driver can make; spidev's longest
-    /// delay is 65,535 us.
+    /// up. Without it the pieces are as long as the controller can make them, which is the most there
+    /// is: only for a controller that promises more than it does.
     #[must_use]
     pub fn with_delay_max_ns(mut self, delay_max_ns: u32) -> Self {
-        self.shape.delay_max_ns = delay_max_ns.clamp(1, Shape::DELAY_MAX_NS);
+        let max = longest_delay_ns(&self.device);
+        self.shape = self.shape.with_delay_max_ns(delay_max_ns.min(max));
         self
     }
 

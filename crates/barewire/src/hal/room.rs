@@ -35,6 +35,12 @@ impl Shape {
         let bits_per_word = if bits_per_word == 8 { 0 } else { 8 };
         Self { delay_max_ns: Self::DELAY_MAX_NS, bits_per_word }
     }
+
+    /// The same with delays in pieces of at most `delay_max_ns`, which are not longer than they would
+    /// be without.
+    pub(super) fn with_delay_max_ns(self, delay_max_ns: u32) -> Self {
+        Self { delay_max_ns: delay_max_ns.clamp(1, Self::DELAY_MAX_NS), ..self }
+    }
 }
 
 /// Room for `N` transfers.

@@ -39,12 +39,21 @@ struct Recorder {
     /// The exchange, from 0, that times out.
     fails_at: Option<usize>,
     exchanges: usize,
+    /// A longest delay other than its timer's.
+    max_delay_ns: Option<u32>,
 }
 
 impl Recorder {
     fn new(timer_hz: u32) -> (Self, Log) {
         let log = Log::default();
-        let this = Self { log: log.clone(), timer_hz, clocked: 0, fails_at: None, exchanges: 0 };
+        let this = Self {
+            log: log.clone(),
+            timer_hz,
+            clocked: 0,
+            fails_at: None,
+            exchanges: 0,
+            max_delay_ns: None,
+        };
         (this, log)
     }
 
@@ -96,7 +105,9 @@ impl Wire for Recorder {
 
 impl Controller for Recorder {
     fn limits(&self) -> Limits {
-        Limits { timer_hz: self.timer_hz, ..Null::new().limits() }
+        let Limits { min_speed_hz, max_speed_hz, bits_per_word_mask, .. } = Null::new().limits();
+        let limits = Limits::new(min_speed_hz, max_speed_hz, bits_per_word_mask, self.timer_hz);
+        self.max_delay_ns.map_or(limits, |ns| limits.with_max_delay_ns(ns))
     }
 
     fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {

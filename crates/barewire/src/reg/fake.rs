@@ -12,6 +12,9 @@ pub enum Access {
     Read(u32, u32),
     /// A write of `.1` to `.0`.
     Write(u32, u32),
+    /// A [`Registers::barrier`]. One that is not in the script is let pass: a script holds barriers
+    /// where it names them.
+    Barrier,
 }
 
 /// Registers that hold a driver to a script.
@@ -61,6 +64,12 @@ impl Registers for Fake<'_> {
         let expected = self.step("write", offset);
         assert_eq!(actual, expected, "access {index}: {actual:x?}, expected {expected:x?}");
     }
+
+    fn barrier(&mut self) {
+        if let Some(Access::Barrier) = self.script.get(self.next) {
+            self.next += 1;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -81,6 +90,26 @@ mod tests {
     #[should_panic(expected = "access 0")]
     fn another_order_is_caught() {
         Fake::new(&[Access::Write(4, 7), Access::Read(8, 9)]).read(8);
+    }
+
+    #[test]
+    fn a_barrier_is_held_where_the_script_has_one_and_let_pass_elsewhere() {
+        let mut fake = Fake::new(&[Access::Write(4, 7), Access::Barrier, Access::Read(8, 9)]);
+        fake.barrier();
+        fake.write(4, 7);
+        assert_eq!(fake.remaining(), 2);
+        fake.barrier();
+        fake.barrier();
+        assert_eq!(fake.read(8), 9);
+        assert_eq!(fake.remaining(), 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "expected Barrier")]
+    fn a_barrier_left_out_is_caught() {
+        let mut fake = Fake::new(&[Access::Write(4, 7), Access::Barrier, Access::Write(8, 9)]);
+        fake.write(4, 7);
+        fake.write(8, 9);
     }
 
     #[test]

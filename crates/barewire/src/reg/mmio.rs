@@ -18,6 +18,10 @@ pub struct Mmio {
 impl Mmio {
     /// Takes the block of `len` bytes at `base`.
     ///
+    /// On Arm, map it as Device-nGnRnE (ARMv7: Strongly-ordered), as Linux maps `/dev/mem` opened with
+    /// `O_SYNC` and UIO. Where writes are acknowledged early (nGnRE; ARMv7: Device),
+    /// [`Registers::barrier`] waits for the acknowledgement, which may come before the write arrives.
+    ///
     /// # Safety
     /// For as long as the value lives: `base..base + len` is mapped, is safe to read and write
     /// as device memory with 32-bit accesses, and nobody else in this program accesses it.

@@ -8,9 +8,12 @@
 //! 1. Accesses through one `Registers` value reach the block in program order, each once.
 //! 2. [`Registers::read_n`] and [`Registers::write_n`] access *one* address `n` times (a FIFO
 //!    window); a body may pipeline them but not reorder, merge or drop them.
-//! 3. Nothing is promised about ordinary memory: a driver that shares memory with a DMA engine
+//! 3. Accesses through two values are ordered by nothing but [`Registers::barrier`]: two peripherals
+//!    may lie behind two bridges.
+//! 4. Nothing is promised about ordinary memory: a driver that shares memory with a DMA engine
 //!    needs an explicit barrier.
 
+mod barrier;
 mod fake;
 mod mmio;
 
@@ -51,6 +54,17 @@ pub trait Registers {
             self.write(offset, word);
         }
     }
+
+    /// Completes every access before it, to this block and to any other, before any after it: between
+    /// a chip select on a GPIO and the controller. On Arm a DSB; how far that reaches is the mapping's
+    /// affair, see [`Mmio::new`].
+    ///
+    /// The body given is that of memory-mapped registers. One that leads elsewhere may have
+    /// another.
+    #[inline]
+    fn barrier(&mut self) {
+        barrier::barrier();
+    }
 }
 
 impl<R: Registers + ?Sized> Registers for &mut R {
@@ -77,5 +91,10 @@ impl<R: Registers + ?Sized> Registers for &mut R {
     #[inline]
     fn write_n(&mut self, offset: u32, from: &[u32]) {
         (**self).write_n(offset, from);
+    }
+
+    #[inline]
+    fn barrier(&mut self) {
+        (**self).barrier();
     }
 }

@@ -143,11 +143,11 @@ impl fmt::Display for Error {
             Error::Aborted => f.write_str("running the message panicked: what of it was clocked is not known"),
             Error::MessageTooLong { bytes, max_bytes } => write!(
                 f,
-                "the message counts for {bytes} bytes, and {max_bytes} go at once: drop CS inside it (cs_change), or split it"
+                "the message counts for {bytes} bytes, and {max_bytes} go at once: raise spidev's bufsiz (`spidev.bufsiz=65536` on the kernel's command line), drop CS inside the message (cs_change, which embedded-hal has not), or split it"
             ),
             Error::TooManyTransfers { transfers, max } => write!(
                 f,
-                "the message has {transfers} transfers, and {max} go at once: drop CS inside it (cs_change), or split it"
+                "the message has {transfers} transfers, and {max} go at once: drop CS inside it (cs_change), or split it; through embedded-hal give its device room, `with_room::<{transfers}>()`"
             ),
             Error::Empty => f.write_str("a message needs at least one transfer"),
             Error::Length { len, word_bytes } => write!(

@@ -124,7 +124,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 impl Entry {
     fn of(spec: &'static BoardSpec) -> Self {
         let board = Board::new(spec, BoardOptions::default());
-        let Limits { max_speed_hz, min_speed_hz, bits_per_word_mask, timer_hz } =
+        let Limits { max_speed_hz, min_speed_hz, bits_per_word_mask, timer_hz, .. } =
             any(&board).limits();
         Self {
             bus: format!("sim:{}", spec.name),

@@ -198,6 +198,8 @@ fn stress(args: &Args, options: &SimOptions) -> Result<Report, Failure> {
         profile: Some(args.costs.profile(options.board)),
         jitter_ps: options.jitter_ns.saturating_mul(PS_PER_NS),
         seed: options.seed ^ args.seed,
+        done: options.done,
+        input_level: options.input_level,
         ..BoardOptions::default()
     };
     let board = Board::new(options.board, board_options);

@@ -40,6 +40,15 @@
 //! 4. After the ninth clock the next byte begins, or SCLK rests; DONE is set while TA = 1, no byte is
 //!    on the wire and TX FIFO is empty: thus with TA itself, before anything was written.
 //!
+//! # DONE
+//! The manual has DONE read-only. Linux's driver comments that transmission sometimes breaks unless it
+//! is written at the end of every transfer, and that it may be RW1C or the block have an erratum (Lukas
+//! Wunner, *spi: bcm2835: Work around DONE bit erratum*, August 2019). What breaks is not known.
+//! [`Done`] is what the model makes of it: [`Done::ReadOnly`] is the manual's; with [`Done::Needed`] a
+//! byte written to a block at rest, all it received being read, does not clear DONE unless a 1 was
+//! written to it before. It then stays set, and interrupts, until a 1 is written: a driver that
+//! believes it finds RX FIFO empty, or moves CS in the middle of a byte.
+//!
 //! # Not supported
 //! DMA (DMAEN, DLEN, DC, ADCS) and LoSSI (LEN, LTOH, LEN_LONG, DMA_LEN): these registers and bits are
 //! kept; while DMAEN or LEN is set no byte begins. Bidirectional mode: REN is kept and does nothing.
@@ -66,6 +75,16 @@ pub const UNDEFINED_FIFO: u32 = 0xa5;
 /// The CE lines.
 const LINES: u8 = 3;
 
+/// What becomes of a block whose DONE nobody writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Done {
+    /// Nothing: DONE is read-only, as in the manual.
+    #[default]
+    ReadOnly,
+    /// The transfer after it breaks: DONE stays set in it.
+    Needed,
+}
+
 /// One SPI0.
 #[derive(Debug)]
 pub struct Bcm2835Spi {
@@ -79,6 +98,11 @@ pub struct Bcm2835Spi {
     tx: VecDeque<u8>,
     rx: VecDeque<u8>,
     shifter: Shifter,
+    reading: Done,
+    /// A byte was sent since a 1 was written to DONE.
+    unacknowledged: bool,
+    /// DONE is set whatever the block does.
+    stuck: bool,
 }
 
 impl Bcm2835Spi {
@@ -95,15 +119,28 @@ impl Bcm2835Spi {
             tx: VecDeque::with_capacity(FIFO_BYTES),
             rx: VecDeque::with_capacity(FIFO_BYTES),
             shifter: Shifter::IDLE,
+            reading: Done::ReadOnly,
+            unacknowledged: false,
+            stuck: false,
         }
+    }
+
+    /// The same with another reading of DONE.
+    #[must_use]
+    pub fn with_done(self, reading: Done) -> Self {
+        Self { reading, ..self }
     }
 
     fn tx_full(&self) -> bool {
         self.tx.len() + usize::from(self.shifter.busy()) >= FIFO_BYTES
     }
 
+    fn at_rest(&self) -> bool {
+        self.tx.is_empty() && self.shifter.idle()
+    }
+
     fn done(&self) -> bool {
-        self.cs.ta() && self.tx.is_empty() && self.shifter.idle()
+        self.cs.ta() && (self.stuck || self.at_rest())
     }
 
     fn rxr(&self) -> bool {
@@ -140,11 +177,19 @@ impl Bcm2835Spi {
             wire.log().report(now, Rule::TxFull, None, detail);
             return;
         }
+        let ended = self.at_rest() && self.rx.is_empty();
+        self.stuck |= self.reading == Done::Needed && self.unacknowledged && ended;
+        self.unacknowledged = true;
         self.tx.push_back(byte);
         self.start(now, wire);
     }
 
     fn write_cs(&mut self, value: u32, now: Ps, wire: &mut Wire) {
+        if value & stat::DONE != 0 {
+            self.stuck = false;
+            // Of a transfer that goes on it is no end.
+            self.unacknowledged &= !self.at_rest();
+        }
         self.cs = Cs::new(value);
         if value & regs::CLEAR_TX != 0 {
             self.tx.clear();

@@ -571,3 +571,57 @@ proptest! {
         prop_assert!(rig.rules().is_empty(), "{:?}", rig.rules());
     }
 }
+
+/// A byte, its answer and DONE: what a status read shows at its beginning and at its end.
+fn one_byte(rig: &mut Rig, byte: u8) -> (bool, bool) {
+    rig.write(FIFO, byte.into());
+    let set_at_once = rig.stat(DONE);
+    rig.now += BYTE;
+    let set = rig.stat(DONE);
+    rig.read(FIFO);
+    (set_at_once, set)
+}
+
+#[test]
+fn done_falls_with_a_byte_whether_it_was_written_or_not_as_in_the_manual() {
+    let mut rig = Rig::on(TA);
+    for byte in 0..3 {
+        assert_eq!(one_byte(&mut rig, byte), (false, true));
+    }
+}
+
+#[test]
+fn done_that_is_needed_and_not_written_stays_set_in_the_next_transfer() {
+    let mut rig = Rig::on(TA);
+    rig.spi = Bcm2835Spi::new(CORE_HZ).with_done(Done::Needed);
+    rig.write(CLK, CDIV);
+    rig.write(CS, TA);
+    assert_eq!(one_byte(&mut rig, 1), (false, true), "the first has none before it");
+    rig.write(CS, TA | DONE);
+    assert_eq!(one_byte(&mut rig, 2), (false, true), "it was written");
+    rig.write(CS, TA | INTD);
+    assert_eq!(one_byte(&mut rig, 3), (true, true), "CS was, without the bit");
+    rig.write(FIFO, 4);
+    assert!(rig.spi.interrupt() && rig.stat(DONE), "and until it is");
+    rig.write(CS, TA | DONE);
+    assert!(!rig.stat(DONE), "of a byte that is on the wire");
+    rig.now += BYTE;
+    assert!(rig.stat(DONE));
+    rig.read(FIFO);
+    assert_eq!(one_byte(&mut rig, 5), (true, true), "which was no end");
+}
+
+#[test]
+fn a_block_that_ran_dry_with_bytes_unread_is_in_the_middle_of_a_transfer() {
+    let mut rig = Rig::on(TA);
+    rig.spi = Bcm2835Spi::new(CORE_HZ).with_done(Done::Needed);
+    rig.write(CLK, CDIV);
+    rig.write(CS, TA);
+    rig.write(FIFO, 1);
+    rig.now += BYTE;
+    assert!(rig.stat(DONE));
+    rig.write(FIFO, 2);
+    assert!(!rig.stat(DONE));
+    rig.now += BYTE;
+    assert_eq!(rig.read_all().len(), 2);
+}

@@ -7,10 +7,11 @@
 //! for reads (the others read 0) and writes (the others stay). So an edge on one pin is one write,
 //! whoever else uses the block. GPIODATA reads what was written for outputs and the pad for inputs.
 //!
-//! A write to GPIODATA is for outputs: bits of inputs do not keep it (the manual is silent; Linux's
-//! gpio-pl061 driver sets a pin's level again after its direction for that reason). So a pin made
-//! an output drives what it drove as an output before, at first the 0 of reset: an active-low chip
-//! select is selected for a moment.
+//! Whether GPIODATA keeps what is written for an input is open: the manual says that values written
+//! are transferred onto pins that are outputs; Linux's gpio-pl061 driver sets a pin's level again
+//! after its direction, because the first write is lost. [`InputLevel`] says which. Where it is lost a
+//! pin made an output drives what it drove as an output before, at first the 0 of reset: an
+//! active-low chip select is selected for a moment, whatever a driver does.
 //!
 //! # Not supported
 //! Interrupts: GPIOIS, GPIOIBE, GPIOIEV, GPIOIE, GPIORIS, GPIOMIS and GPIOIC are no registers here.
@@ -28,9 +29,20 @@ const GPIO_PCELL_ID3: u32 = 0xffc;
 /// GPIOPeriphID0 to 3, GPIOPCellID0 to 3.
 const IDS: [u32; 8] = [0x61, 0x10, 0x04, 0x00, 0x0d, 0xf0, 0x05, 0xb1];
 
+/// What becomes of a level that is written to GPIODATA for an input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InputLevel {
+    /// The pin does not keep it.
+    #[default]
+    Lost,
+    /// The pin drives it once it is an output.
+    Kept,
+}
+
 /// One PL061.
 #[derive(Clone, Debug)]
 pub struct Pl061 {
+    input_level: InputLevel,
     data: u8,
     dir: u8,
     afsel: u8,
@@ -41,7 +53,13 @@ impl Pl061 {
     /// The block at reset: all pins inputs, pulled up.
     #[must_use]
     pub fn new() -> Self {
-        Self { data: 0, dir: 0, afsel: 0, outside: u8::MAX }
+        Self { input_level: InputLevel::Lost, data: 0, dir: 0, afsel: 0, outside: u8::MAX }
+    }
+
+    /// The same with another reading of levels written to inputs.
+    #[must_use]
+    pub fn with_input_level(self, input_level: InputLevel) -> Self {
+        Self { input_level, ..self }
     }
 
     fn levels(&self) -> u8 {
@@ -78,7 +96,11 @@ impl GpioBlock for Pl061 {
         }
         match offset {
             0..GPIODATA_END => {
-                let mask = mask(offset) & self.dir;
+                let kept = match self.input_level {
+                    InputLevel::Lost => self.dir,
+                    InputLevel::Kept => u8::MAX,
+                };
+                let mask = mask(offset) & kept;
                 self.data = self.data & !mask | value as u8 & mask;
             }
             GPIODIR => self.dir = value as u8,
@@ -163,5 +185,15 @@ mod tests {
         // Hardware control takes the pad, and GPIODATA reads what was written.
         gpio.write(GPIOAFSEL, 0x01).unwrap();
         assert_eq!((gpio.pads() & 1, gpio.read(0x01 << 2)), (0, Ok(1)));
+    }
+
+    #[test]
+    fn an_input_keeps_its_level_where_it_is_read_so() {
+        let mut gpio = Pl061::new().with_input_level(InputLevel::Kept);
+        gpio.write(0x01 << 2, 0xff).unwrap();
+        gpio.set_outside(0, false);
+        assert_eq!(gpio.read(0x01 << 2), Ok(0), "an input reads its pad");
+        gpio.write(GPIODIR, 0x03).unwrap();
+        assert_eq!((gpio.pads(), gpio.read(ALL)), (0xfd, Ok(0xfd)));
     }
 }

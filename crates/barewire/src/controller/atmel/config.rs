@@ -75,12 +75,12 @@ fn steps(ns: u32, reference_hz: u32, step_periods: u32) -> Option<u32> {
 
 impl AtmelConfig {
     pub(super) fn limits(&self, timer_hz: u32) -> Limits {
-        Limits {
-            max_speed_hz: self.reference_hz / SCBR_MIN,
-            min_speed_hz: self.reference_hz.div_ceil(SCBR_MAX),
-            bits_per_word_mask: 1 << 7 | 1 << 15,
+        Limits::new(
+            self.reference_hz.div_ceil(SCBR_MAX),
+            self.reference_hz / SCBR_MIN,
+            1 << 7 | 1 << 15,
             timer_hz,
-        }
+        )
     }
 
     /// What MR holds whatever the device: nobody's line, no delay.

@@ -94,10 +94,11 @@ use core::task::Poll;
 use super::deadline::{Timed, poll};
 use super::fifo::{self, Cut, Fifo, Flight};
 use super::gpio::GpioBank;
+use super::lines::{self, Rest};
 use super::waits::{plan_waits, run_blocking, waits};
 use super::{
     Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, Stopped, Unfinished, Wire,
-    lines, plan_message, resume_message, run_message, start_message,
+    plan_message, resume_message, run_message, start_message,
 };
 use crate::reg::Registers;
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
@@ -143,6 +144,7 @@ pub struct Atmel<R, G, T, I = NoInterrupt> {
     /// Whether a word was sent since the line was last deselected.
     selected: bool,
     timer: T,
+    rest: Rest,
     config: AtmelConfig,
     interrupt: I,
     /// The message begun, between two steps of it.
@@ -170,6 +172,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Atmel<R, G, T> {
             overrun: false,
             selected: false,
             timer,
+            rest: Rest::default(),
             config,
             interrupt: NoInterrupt,
             progress: Progress::default(),
@@ -177,6 +180,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Atmel<R, G, T> {
         };
         this.deselect_all();
         this.reset();
+        this.rest = Rest::begin(&mut this.timer);
         this
     }
 }
@@ -198,6 +202,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
             overrun: self.overrun,
             selected: self.selected,
             timer: self.timer,
+            rest: self.rest,
             config: self.config,
             interrupt,
             progress: self.progress,
@@ -237,6 +242,12 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
         self.regs.write(IDR, RDRF | OVRES | TXEMPTY);
     }
 
+    /// Whole ticks in which `periods` of the block's clock pass.
+    fn ticks_of(&self, periods: u32) -> u64 {
+        let ns = (u64::from(periods) * 1_000_000_000).div_ceil(self.config.reference_hz.into());
+        ticks_at_least(ns, self.timer.frequency_hz())
+    }
+
     #[cold]
     fn reconfigure(&mut self, program: &Program) {
         let mr = program.regs[P_MR];
@@ -244,11 +255,11 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
             // DLYBCS may still run for the line before, which asked for it.
             let inactive = dlybcs_of(self.mr);
             if inactive > DLYBCS_MIN && inactive != dlybcs_of(mr) {
-                let ns =
-                    (u64::from(inactive) * 1_000_000_000).div_ceil(self.config.reference_hz.into());
-                let ticks = ticks_at_least(ns, self.timer.frequency_hz());
-                self.timer.wait_ticks(ticks);
+                self.timer.wait_ticks(self.ticks_of(inactive));
             }
+            // Of what its reset moved the block knows nothing.
+            let ticks = self.ticks_of(dlybcs_of(mr));
+            self.rest.at_least(ticks.try_into().unwrap_or(u32::MAX), &mut self.timer);
             self.regs.write(MR, mr);
             self.mr = mr;
         }
@@ -429,6 +440,11 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Atmel<R, G, T, 
     fn wait_ticks(&mut self, ticks: u32) {
         self.timer.wait_ticks(ticks.into());
     }
+
+    #[inline]
+    fn rest_ticks(&mut self, ticks: u32) {
+        self.rest.at_least(ticks, &mut self.timer);
+    }
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Atmel<R, G, T, I> {
@@ -495,5 +511,6 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Atmel<R, 
         self.silence();
         self.deselect_all();
         self.reset();
+        self.rest = Rest::begin(&mut self.timer);
     }
 }

@@ -41,12 +41,7 @@ impl Bcm2835Config {
     }
 
     pub(super) fn limits(&self, timer_hz: u32) -> Limits {
-        Limits {
-            max_speed_hz: self.core_hz / 2,
-            min_speed_hz: self.core_hz.div_ceil(DIVISOR_MAX),
-            bits_per_word_mask: 1 << 7,
-            timer_hz,
-        }
+        Limits::new(self.core_hz.div_ceil(DIVISOR_MAX), self.core_hz / 2, 1 << 7, timer_hz)
     }
 
     /// CDIV for the fastest clock not above `speed_hz`.

@@ -23,7 +23,7 @@
 //! 3. What may be in flight is one FIFO's worth, see `fifo.rs`. A look at CS says how much has come:
 //!    with DONE all of it, with RXR 48 bytes, with RXD one. A transfer of some bytes reads each while
 //!    the next is on the wire. If the look that found the last byte saw DONE too, nothing is left to
-//!    ask; else DONE is awaited, before CS may move.
+//!    ask; else DONE is awaited, before CS may move. Then DONE is written, see *DONE*.
 //! 4. No byte is ever lost, so a transfer fails by its time alone.
 //! 5. Transfers that take longer than [`Bcm2835Config::poll_limit_ns`] wait by interrupt: at RXR
 //!    (INTR) while more is to be sent, which leaves the 16 bytes still in flight as time to serve it;
@@ -35,10 +35,27 @@
 //! will be until a byte is written. FIFO needs no clearing: after DONE every byte that came in has
 //! been read. CS and CDIV are as the device has them. INTR and INTD are clear. What is left of a
 //! message of 3 bytes is: one write for CS to fall, 3 to FIFO, looks while the wire works, a read for
-//! each byte, one write for CS to rise. Looks and reads cost no time but what they take after the
+//! each byte, one write of DONE, one for CS to rise. Looks and reads cost no time but what they take after the
 //! last clock: the look that sees DONE, and, if the last byte came with it, that byte's read.
 //! A chip on the block's own line costs the same: TA is set for CS to fall and cleared for it to
 //! rise.
+//!
+//! # DONE
+//! The manual has DONE read-only, and cleared by writing to FIFO or clearing TA. Linux's authors saw
+//! transmission break now and then unless a 1 is written to it at the end of every transfer, and call
+//! it RW1C or an erratum (Lukas Wunner, *spi: bcm2835: Work around DONE bit erratum*, August 2019,
+//! commit 4c524191c0a2, <https://lore.kernel.org/r/edb004dff4af6106f6bfcb89e1a96391e96eb857.1564825752.git.lukas@wunner.de>).
+//! What they saw was a polled transfer before one by DMA; which part of the block broke is not known.
+//! So this driver takes neither side:
+//! * The bit is written once after each transfer, and by every reset: between a message's transfers
+//!   before more is sent, after the last one behind the chip select's edge. That is one write, some 10
+//!   ns on a Raspberry Pi 3, and none on the block's own line, which is released by the same write.
+//! * A block that ran dry in the middle of a transfer, everything it sent being read, is at the end of
+//!   one as far as it knows: DONE is awaited and written before more is sent.
+//! * Nothing relies on DONE being set while nothing was sent.
+//!
+//! Linux's own driver refills a block that is dry but has received bytes unread, without writing
+//! DONE, on every transfer that its interrupts are late for: so that is taken to work.
 //!
 //! # Chip selects
 //! GPIO registers ([`gpio`](super::gpio)), or the block's own CE0 and CE1. While a GPIO selects, TA
@@ -86,13 +103,14 @@ pub use config::Bcm2835Config;
 
 use core::task::Poll;
 
-use super::deadline::Timed;
+use super::deadline::{Timed, poll};
 use super::fifo::{self, Cut, Fifo, Flight};
 use super::gpio::GpioBank;
+use super::lines::{self, Rest};
 use super::waits::{Sleeps, plan_waits, run_blocking, waits};
 use super::{
     Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, Stepped, Stopped,
-    Unfinished, Wire, lines, plan_message, resume_message, run_message, start_message,
+    Unfinished, Wire, plan_message, resume_message, run_message, start_message,
 };
 use crate::reg::Registers;
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
@@ -131,9 +149,12 @@ pub struct Bcm2835<R, G, T, I = NoInterrupt> {
     cs: u32,
     /// CDIV as last written; after a reset [`UNCONFIGURED`].
     cdiv: u32,
-    /// Whether DONE was seen since a byte was sent.
+    /// Whether DONE was seen since a byte was sent, and not yet written.
     done: bool,
+    /// Whether all that was sent has come, and DONE was not yet written.
+    dry: bool,
     timer: T,
+    rest: Rest,
     config: Bcm2835Config,
     interrupt: I,
     /// The message begun, between two steps of it.
@@ -154,7 +175,9 @@ impl<R: Registers, G: GpioBank, T: Timer> Bcm2835<R, G, T> {
             cs: UNCONFIGURED,
             cdiv: UNCONFIGURED,
             done: false,
+            dry: false,
             timer,
+            rest: Rest::default(),
             config,
             interrupt: NoInterrupt,
             progress: Progress::default(),
@@ -162,6 +185,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Bcm2835<R, G, T> {
         };
         this.deselect_all();
         this.reset();
+        this.rest = Rest::begin(&mut this.timer);
         this
     }
 }
@@ -170,8 +194,22 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Bcm2835<R, G, T, I> {
     /// The same, sleeping for `interrupt` where a transfer takes longer than
     /// [`Bcm2835Config::poll_limit_ns`].
     pub fn with_interrupt<J: Interrupt>(self, interrupt: J) -> Bcm2835<R, G, T, J> {
-        let Self { regs, gpio, cs, cdiv, done, timer, config, progress, flight, .. } = self;
-        Bcm2835 { regs, gpio, cs, cdiv, done, timer, config, interrupt, progress, flight }
+        let Self { regs, gpio, cs, cdiv, done, dry, timer, rest, config, .. } = self;
+        let Self { progress, flight, .. } = self;
+        Bcm2835 {
+            regs,
+            gpio,
+            cs,
+            cdiv,
+            done,
+            dry,
+            timer,
+            rest,
+            config,
+            interrupt,
+            progress,
+            flight,
+        }
     }
 
     /// The pieces back, the block inactive.
@@ -186,12 +224,10 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Bcm2835<R, G, T, I> {
 
     /// TA clear, the FIFOs empty, no interrupt, each byte its nine clocks.
     fn reset(&mut self) {
-        // DONE is read-only in the manual, but after a transfer that was cut off Linux's authors saw
-        // later ones break now and then unless it was written (commit 4c524191c0a2).
         self.regs.write(CS, self.config.polarities() | CLEAR | DONE);
         self.regs.write(DLEN, 0);
         (self.cs, self.cdiv) = (UNCONFIGURED, UNCONFIGURED);
-        self.done = false;
+        (self.done, self.dry) = (false, false);
         self.flight = Flight::default();
     }
 
@@ -219,6 +255,22 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Bcm2835<R, G, T, I> {
         }
     }
 
+    /// Tells the block that its transfer is over: the module's *DONE*.
+    #[inline(always)]
+    fn acknowledge(&mut self) {
+        self.regs.write(CS, self.cs | DONE);
+        (self.done, self.dry) = (false, false);
+    }
+
+    /// More is sent after all that was sent has come: a message's next transfer begins, or a transfer
+    /// goes on after the block ran dry.
+    #[cold]
+    fn refill(&mut self) {
+        // If DONE does not come, what is sent now does not come back either.
+        let _ = poll(self, |this| this.wire_ns(1), Self::at_rest);
+        self.acknowledge();
+    }
+
     #[inline(always)]
     fn set_cs(&mut self, cs: u32) {
         self.regs.write(CS, cs);
@@ -242,7 +294,9 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Bcm2835<R, G, T
 
     #[inline]
     fn put(&mut self, words: &[u32]) {
-        self.done = false;
+        if self.dry {
+            self.refill();
+        }
         self.regs.write_n(FIFO, words);
     }
 
@@ -254,7 +308,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Bcm2835<R, G, T
             return 0;
         }
         self.done = cs & DONE != 0;
-        if self.done {
+        let ready = if self.done {
             in_flight
         } else if cs & RXF != 0 {
             FIFO_BYTES
@@ -262,7 +316,9 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Bcm2835<R, G, T
             RXR_BYTES
         } else {
             1
-        }
+        };
+        self.dry = ready >= in_flight;
+        ready
     }
 
     #[inline]
@@ -276,7 +332,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Bcm2835<R, G, T
 
     #[inline]
     fn at_rest(&mut self) -> bool {
-        self.done || self.regs.read(CS) & DONE != 0
+        self.done = self.done || self.regs.read(CS) & DONE != 0;
+        self.done
     }
 
     /// Never: a full receive FIFO stalls the block, which then has sent nothing it could not
@@ -316,7 +373,13 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Bcm2835<R, G, T
         if mask != 0 {
             self.gpio.drive(mask, program.regs[P_CS_HIGH] == 0);
         } else if is_native(program) {
-            self.set_cs(program.regs[P_CS]);
+            self.regs.write(CS, program.regs[P_CS] | DONE);
+            self.cs = program.regs[P_CS];
+            (self.done, self.dry) = (false, false);
+        }
+        // Behind the edge, which would have to wait until it has arrived.
+        if self.dry {
+            self.acknowledge();
         }
     }
 
@@ -344,6 +407,11 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Bcm2835<R, G, T
     #[inline]
     fn wait_ticks(&mut self, ticks: u32) {
         self.timer.wait_ticks(ticks.into());
+    }
+
+    #[inline]
+    fn rest_ticks(&mut self, ticks: u32) {
+        self.rest.at_least(ticks, &mut self.timer);
     }
 }
 
@@ -438,5 +506,6 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Bcm2835<R
         self.regs.write(CS, cs & WRITTEN);
         self.deselect_all();
         self.reset();
+        self.rest = Rest::begin(&mut self.timer);
     }
 }

@@ -12,20 +12,23 @@ use crate::controller::gpio::{Bcm2835Gpio, NoGpio};
 use crate::controller::testing::{self, Blocks, NoPins, Shared};
 use crate::controller::{ALWAYS_POLL, CsLine};
 use crate::reg::Access;
-use crate::reg::Access::{Read, Write};
+use crate::reg::Access::{Barrier, Read, Write};
 use crate::spi::{MODE_3, Mode};
 
 type Ticker = testing::Ticker<19_200_000>;
 
-/// A timer on the script: a wait is a write of its ticks.
-struct Waits<'f, 's>(Shared<'f, 's>);
+/// A timer on the script: a wait is a write of its ticks. It is read when a driver is brought up, and
+/// when the first device with delays is selected.
+struct Waits<'f, 's>(Shared<'f, 's>, u32);
 
 impl Timer for Waits<'_, '_> {
     fn frequency_hz(&self) -> u32 {
         19_200_000
     }
     fn now_ticks(&mut self) -> u64 {
-        unreachable!("nothing takes that long")
+        self.1 += 1;
+        assert!(self.1 <= 2, "nothing takes that long");
+        0
     }
     fn wait_ticks(&mut self, ticks: u64) {
         if ticks > 0 {
@@ -54,6 +57,8 @@ const EMPTY: u32 = 0x0004_0082;
 const BYTE: u32 = 0x0006_0082;
 const ENDED: u32 = 0x0007_0082;
 const ENDED_EMPTY: u32 = 0x0005_0082;
+/// The end of a transfer: DONE is written, the rest of CS stays.
+const OVER: Access = Write(0x00, 0x1_0082);
 
 fn config(line: CsLine) -> Bcm2835Config {
     Bcm2835Config {
@@ -72,7 +77,7 @@ type Scripted<'f, 's> =
 fn hold(script: &[Access], config: Bcm2835Config, drive: impl FnOnce(&Bus<Scripted<'_, '_>>)) {
     let blocks = Blocks::on(script);
     let gpio = Bcm2835Gpio::new(blocks.at(GPIO));
-    drive(&Bus::new(Bcm2835::new(blocks.at(0), gpio, Waits(blocks.at(TIMER)), config)));
+    drive(&Bus::new(Bcm2835::new(blocks.at(0), gpio, Waits(blocks.at(TIMER), 0), config)));
     blocks.end();
 }
 
@@ -101,12 +106,12 @@ const THREE_BYTES: [Access; 11] = [
 ];
 
 #[test]
-fn between_two_messages_of_three_bytes_nothing_but_the_pin_is_written() {
+fn between_two_messages_of_three_bytes_nothing_but_the_pin_and_done_is_written() {
     let mut script = brought_up();
     for _ in 0..2 {
-        script.push(FALLS);
+        script.extend([Barrier, FALLS, Barrier]);
         script.extend(THREE_BYTES);
-        script.push(RISES);
+        script.extend([Barrier, RISES, Barrier, OVER]);
     }
     hold(&script, config(PIN_8), |bus| {
         let device = bus.device(&SETTINGS).expect("opens");
@@ -125,7 +130,7 @@ fn on_the_block_s_own_line_ta_is_chip_select() {
     for _ in 0..2 {
         script.push(Write(0x00, 0x80));
         script.extend(THREE_BYTES);
-        script.push(Write(0x00, 0x00));
+        script.push(Write(0x00, 0x1_0000));
     }
     hold(&script, config(CE0), |bus| {
         let device = bus.device(&SETTINGS).expect("opens");
@@ -148,7 +153,7 @@ fn a_line_that_is_active_high_has_its_polarity_all_the_time() {
         Write(0x04, 7),
         Read(0x00, ENDED),
         Read(0x04, 8),
-        Write(0x00, 0x40_000d),
+        Write(0x00, 0x41_000d),
     ];
     hold(&script, config(ce1), |bus| {
         let mode = MODE_3 | Mode::CS_HIGH;
@@ -173,14 +178,17 @@ fn a_look_says_how_much_has_come() {
     // Late: the block has stalled.
     script.push(Read(0x00, 0x001e_0082));
     script.extend(vec![Read(0x04, 3); 64]);
+    // Dry, so DONE is awaited and written before more is sent.
+    script.extend([Read(0x00, EMPTY), Read(0x00, ENDED_EMPTY), OVER]);
     script.extend(vec![Write(0x04, 0); 64]);
     script.push(Read(0x00, ENDED));
     script.extend(vec![Read(0x04, 4); 64]);
+    script.push(OVER);
     script.extend(vec![Write(0x04, 0); 23]);
     // DONE, with the last bytes: nothing more to ask.
     script.push(Read(0x00, ENDED));
     script.extend(vec![Read(0x04, 5); 23]);
-    script.push(RISES);
+    script.extend([RISES, OVER]);
     hold(&script, config(PIN_8), |bus| {
         let device = bus.device(&SETTINGS).expect("opens");
         let mut rx = [0; 200];
@@ -194,7 +202,7 @@ fn a_look_says_how_much_has_come() {
 fn done_without_a_byte_is_not_believed() {
     let mut script = brought_up();
     script.extend([FALLS, Write(0x04, 9), Read(0x00, ENDED_EMPTY), Read(0x00, ENDED)]);
-    script.extend([Read(0x04, 6), RISES]);
+    script.extend([Read(0x04, 6), RISES, OVER]);
     hold(&script, config(PIN_8), |bus| {
         let device = bus.device(&SETTINGS).expect("opens");
         device.sync(&mut [Transfer::write(&[9])]).expect("runs");
@@ -214,16 +222,16 @@ fn another_device_s_registers_are_written_before_its_chip_is_selected() {
     script.push(SETTLED);
     script.push(FALLS);
     script.extend(ONE_BYTE);
-    script.push(RISES);
+    script.extend([RISES, OVER]);
     // MODE_3 at 1 MHz: SCK moves, and is let settle for a clock.
     script.extend([Write(0x00, 0x3e), Write(0x08, 400), Write(0x00, 0x8e), Write(TIMER, 20)]);
     script.push(pin_25(false));
     script.extend(ONE_BYTE);
-    script.push(pin_25(true));
+    script.extend([pin_25(true), Write(0x00, 0x1_008e)]);
     // MODE_2 at 3.6 MHz: it stays high.
     script.extend([Write(0x00, 0x3a), Write(0x08, 112), Write(0x00, 0x8a), FALLS]);
     script.extend(ONE_BYTE);
-    script.push(RISES);
+    script.extend([RISES, Write(0x00, 0x1_008a)]);
     let mut config = config(PIN_8);
     config.chip_selects[1] = CsLine::Gpio { bit: 25, active_high: false };
     hold(&script, config, |bus| {
@@ -240,11 +248,11 @@ fn a_transfer_s_own_speed_is_set_while_ta_is_clear_and_set_back() {
     let mut script = brought_up();
     script.push(FALLS);
     script.extend(ONE_BYTE);
-    script.extend([Write(0x00, 0x02), Write(0x08, 40), Write(0x00, 0x82)]);
+    script.extend([Write(0x00, 0x02), Write(0x08, 40), Write(0x00, 0x82), OVER]);
     script.extend(ONE_BYTE);
-    script.extend([Write(0x00, 0x02), Write(0x08, 112), Write(0x00, 0x82)]);
+    script.extend([Write(0x00, 0x02), Write(0x08, 112), Write(0x00, 0x82), OVER]);
     script.extend(ONE_BYTE);
-    script.push(RISES);
+    script.extend([RISES, OVER]);
     hold(&script, config(PIN_8), |bus| {
         let device = bus.device(&SETTINGS).expect("opens");
         let fast = Transfer::write(&[9]).with_speed_hz(10_000_000);
@@ -255,17 +263,22 @@ fn a_transfer_s_own_speed_is_set_while_ta_is_clear_and_set_back() {
 
 #[test]
 fn cs_drops_between_transfers_and_every_wait_is_the_timer_s() {
-    let mut script = brought_up();
+    let mut script = Vec::from(CS_OUT);
+    script.extend(RESET);
+    // Bring-up may have moved the line.
+    script.push(Write(TIMER, 6));
+    script.extend(CONFIGURED);
+    script.push(SETTLED);
     // 100 ns are 2 ticks of 52 ns, 270 ns are 6, and 1 us are 20 of which 6 are waited already.
     let select = [FALLS, Write(TIMER, 2)];
-    let deselect = [Write(TIMER, 1), RISES, Write(TIMER, 6)];
+    let deselect = [Write(TIMER, 1), RISES, OVER, Write(TIMER, 6)];
     script.extend(select);
     script.extend(ONE_BYTE);
     script.extend(deselect);
     script.push(Write(TIMER, 14));
     script.extend(select);
     script.extend(ONE_BYTE);
-    script.push(Write(TIMER, 4));
+    script.extend([Write(TIMER, 4), OVER]);
     script.extend(ONE_BYTE);
     script.extend(deselect);
     hold(&script, config(PIN_8), |bus| {
@@ -284,8 +297,10 @@ fn cs_drops_between_transfers_and_every_wait_is_the_timer_s() {
 #[test]
 fn without_chip_select_only_the_block_is_driven() {
     let mut script = brought_up();
-    script.extend(ONE_BYTE);
-    script.extend(ONE_BYTE);
+    for _ in 0..2 {
+        script.extend(ONE_BYTE);
+        script.push(OVER);
+    }
     hold(&script, config(PIN_8), |bus| {
         let device = bus.device(&SETTINGS.with_mode(Mode::NO_CS)).expect("opens");
         device.sync(&mut [Transfer::write(&[9])]).expect("runs");
@@ -400,7 +415,7 @@ fn after_a_timeout_cs_rises_first_and_the_next_message_configures_anew() {
     script.extend(CONFIGURED);
     script.push(FALLS);
     script.extend(ONE_BYTE);
-    script.push(RISES);
+    script.extend([RISES, OVER]);
     let blocks = Blocks::on(&script);
     let gpio = Bcm2835Gpio::new(blocks.at(GPIO));
     let bus = Bus::new(Bcm2835::new(blocks.at(0), gpio, Years(0), config(PIN_8)));

@@ -54,12 +54,12 @@ struct NativeWaits {
 
 impl EcspiConfig {
     pub(super) fn limits(&self, timer_hz: u32) -> Limits {
-        Limits {
-            max_speed_hz: self.reference_hz,
-            min_speed_hz: self.reference_hz.div_ceil(16 << 15),
-            bits_per_word_mask: 1 << 7 | 1 << 15 | 1 << 31,
+        Limits::new(
+            self.reference_hz.div_ceil(16 << 15),
+            self.reference_hz,
+            1 << 7 | 1 << 15 | 1 << 31,
             timer_hz,
-        }
+        )
     }
 
     /// CONREG's divider bits for the fastest clock not above `speed_hz`.

@@ -76,11 +76,12 @@ use core::task::Poll;
 
 use super::deadline::{Deadline, Patience, Timed, poll};
 use super::gpio::GpioBank;
+use super::lines::{self, Rest};
 use super::waits::{plan_waits, run_blocking, waits};
 use super::words::{first_word_bytes, pack, unpack};
 use super::{
     Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, Stopped, Unfinished, Wire,
-    lines, plan_message, resume_message, run_message, start_message,
+    plan_message, resume_message, run_message, start_message,
 };
 use crate::reg::Registers;
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
@@ -121,6 +122,7 @@ pub struct Ecspi<R, G, T, I = NoInterrupt> {
     /// CONFIGREG, PERIODREG and TESTREG as last written; after a reset [`UNCONFIGURED`].
     configured: [u32; 3],
     timer: T,
+    rest: Rest,
     config: EcspiConfig,
     interrupt: I,
     /// The message begun, between two steps of it.
@@ -141,6 +143,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
             conreg: 0,
             configured: UNCONFIGURED,
             timer,
+            rest: Rest::default(),
             config,
             interrupt: NoInterrupt,
             progress: Progress::default(),
@@ -148,6 +151,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
         };
         this.deselect_all();
         this.reset();
+        this.rest = Rest::begin(&mut this.timer);
         this
     }
 }
@@ -156,8 +160,9 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
     /// The same, sleeping for `interrupt` where a transfer takes longer than
     /// [`EcspiConfig::poll_limit_ns`].
     pub fn with_interrupt<J: Interrupt>(self, interrupt: J) -> Ecspi<R, G, T, J> {
-        let Self { regs, gpio, conreg, configured, timer, config, progress, flight, .. } = self;
-        Ecspi { regs, gpio, conreg, configured, timer, config, interrupt, progress, flight }
+        let Self { regs, gpio, conreg, configured, timer, rest, config, progress, flight, .. } =
+            self;
+        Ecspi { regs, gpio, conreg, configured, timer, rest, config, interrupt, progress, flight }
     }
 
     /// The pieces back, the block disabled.
@@ -454,6 +459,11 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Ecspi<R, G, T, 
     fn wait_ticks(&mut self, ticks: u32) {
         self.timer.wait_ticks(ticks.into());
     }
+
+    #[inline]
+    fn rest_ticks(&mut self, ticks: u32) {
+        self.rest.at_least(ticks, &mut self.timer);
+    }
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Ecspi<R, G, T, I> {
@@ -515,5 +525,6 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Ecspi<R, 
         self.regs.write(INTREG, 0);
         self.deselect_all();
         self.reset();
+        self.rest = Rest::begin(&mut self.timer);
     }
 }

@@ -10,7 +10,7 @@
 //! The PIO of SAMA5D2 and later (PIO4), whose registers lie
 //! elsewhere; open drain (PIO_MDER) and pull-ups, which stay as the board has them.
 
-use super::GpioBank;
+use super::{GpioBank, in_order};
 use crate::reg::Registers;
 
 /// PIO Enable Register: the pins are the PIO controller's, no peripheral's.
@@ -38,7 +38,7 @@ impl<R: Registers> AtmelPio<R> {
 impl<R: Registers> GpioBank for AtmelPio<R> {
     #[inline]
     fn drive(&mut self, mask: u32, high: bool) {
-        self.regs.write(if high { SODR } else { CODR }, mask);
+        in_order(&mut self.regs, |regs| regs.write(if high { SODR } else { CODR }, mask));
     }
 
     fn output(&mut self, mask: u32, high: bool) {
@@ -47,18 +47,20 @@ impl<R: Registers> GpioBank for AtmelPio<R> {
         self.drive(mask, high);
         self.regs.write(OER, mask);
         self.regs.write(PER, mask);
+        self.regs.barrier();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reg::Access::Write;
+    use crate::reg::Access::{Barrier, Write};
     use crate::reg::Fake;
 
     #[test]
-    fn an_edge_is_one_write() {
-        let script = [Write(CODR, 0x8000), Write(SODR, 0x8000)];
+    fn an_edge_is_one_write_between_two_barriers() {
+        let (fall, rise) = (Write(CODR, 0x8000), Write(SODR, 0x8000));
+        let script = [Barrier, fall, Barrier, Barrier, rise, Barrier];
         let mut gpio = AtmelPio::new(Fake::new(&script));
         gpio.drive(0x8000, false);
         gpio.drive(0x8000, true);
@@ -67,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_pin_has_its_level_before_it_drives_and_drives_before_it_is_ours() {
-        let script = [Write(SODR, 4), Write(OER, 4), Write(PER, 4)];
+        let script = [Write(SODR, 4), Write(OER, 4), Write(PER, 4), Barrier];
         let mut gpio = AtmelPio::new(Fake::new(&script));
         gpio.output(4, true);
         assert_eq!(gpio.regs.remaining(), 0);

@@ -11,16 +11,13 @@
 //! # Ordering
 //! 1. A pin has its level before it is an output. The block keeps what is set or cleared meanwhile.
 //! 2. The manual asks for a barrier wherever a program turns from one peripheral to another. An edge
-//!    is such a turn, and another back: there is a fence on both sides. It is the strongest the
-//!    language has (DMB on Arm).
+//!    is such a turn, and another back: there is one on both sides.
 //!
 //! # Not supported
 //! GPIO 32 to 53, which are on no header; the pins' other functions: SCK, MOSI and MISO are the
 //! board's to connect to the SPI block.
 
-use core::sync::atomic::{Ordering, fence};
-
-use super::GpioBank;
+use super::{GpioBank, in_order};
 use crate::reg::Registers;
 
 /// Function select of pins 0 to 9; three bits a pin, and a register more for every ten.
@@ -49,9 +46,7 @@ impl<R: Registers> GpioBank for Bcm2835Gpio<R> {
     #[inline]
     fn drive(&mut self, mask: u32, high: bool) {
         // 2.
-        fence(Ordering::SeqCst);
-        self.regs.write(if high { GPSET0 } else { GPCLR0 }, mask);
-        fence(Ordering::SeqCst);
+        in_order(&mut self.regs, |regs| regs.write(if high { GPSET0 } else { GPCLR0 }, mask));
     }
 
     fn output(&mut self, mask: u32, high: bool) {
@@ -65,13 +60,15 @@ impl<R: Registers> GpioBank for Bcm2835Gpio<R> {
                 self.regs.write(fsel, before & !(FUNCTION << shift) | OUTPUT << shift);
             }
         }
+        // 2.
+        self.regs.barrier();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reg::Access::{self, Read, Write};
+    use crate::reg::Access::{self, Barrier, Read, Write};
     use crate::reg::Fake;
 
     fn held(script: &[Access], drive: impl FnOnce(&mut Bcm2835Gpio<&mut Fake<'_>>)) {
@@ -81,17 +78,18 @@ mod tests {
     }
 
     #[test]
-    fn an_edge_is_one_write() {
-        held(&[Write(0x1c, 0x100), Write(0x28, 0x100)], |gpio| {
-            gpio.drive(1 << 8, true);
-            gpio.drive(1 << 8, false);
-        });
+    fn an_edge_is_one_write_between_two_barriers() {
+        let rise = [Barrier, Write(0x1c, 0x100), Barrier];
+        held(&rise, |gpio| gpio.drive(1 << 8, true));
+        let fall = [Barrier, Write(0x28, 0x100), Barrier];
+        held(&fall, |gpio| gpio.drive(1 << 8, false));
     }
 
     #[test]
     fn a_pin_has_its_level_before_it_drives() {
         // Pin 8 was the SPI block's CE0 (function 0b100); its neighbours keep theirs.
-        let script = [Write(0x1c, 0x100), Read(0x00, 0x2420_0001), Write(0x00, 0x2120_0001)];
+        let script =
+            [Write(0x1c, 0x100), Read(0x00, 0x2420_0001), Write(0x00, 0x2120_0001), Barrier];
         held(&script, |gpio| gpio.output(1 << 8, true));
     }
 

@@ -24,7 +24,7 @@
 //! # Not supported
 //! i.MX RT's DR_SET and DR_CLEAR.
 
-use super::{GpioBank, Ownership};
+use super::{GpioBank, Ownership, in_order};
 use crate::reg::Registers;
 
 const DR: u32 = 0x00;
@@ -49,15 +49,18 @@ impl<R: Registers> ImxGpio<R> {
 impl<R: Registers> GpioBank for ImxGpio<R> {
     #[inline]
     fn drive(&mut self, mask: u32, high: bool) {
-        let before = match self.owned_dr {
-            Some(dr) => dr,
-            None => self.regs.read(DR),
-        };
-        let after = if high { before | mask } else { before & !mask };
-        self.regs.write(DR, after);
-        if let Some(dr) = &mut self.owned_dr {
-            *dr = after;
-        }
+        let Self { regs, owned_dr } = self;
+        in_order(regs, |regs| {
+            let before = match *owned_dr {
+                Some(dr) => dr,
+                None => regs.read(DR),
+            };
+            let after = if high { before | mask } else { before & !mask };
+            regs.write(DR, after);
+            if let Some(dr) = owned_dr {
+                *dr = after;
+            }
+        });
     }
 
     fn output(&mut self, mask: u32, high: bool) {
@@ -65,22 +68,27 @@ impl<R: Registers> GpioBank for ImxGpio<R> {
         self.drive(mask, high);
         let direction = self.regs.read(GDIR);
         self.regs.write(GDIR, direction | mask);
+        self.regs.barrier();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reg::Access::{Read, Write};
+    use crate::reg::Access::{Barrier, Read, Write};
     use crate::reg::Fake;
 
     #[test]
     fn a_shared_bank_is_read_before_each_write() {
         let script = [
+            Barrier,
             Read(DR, 0x8000_0001),
             Write(DR, 0x8000_0003),
+            Barrier,
+            Barrier,
             Read(DR, 0x0000_0003),
             Write(DR, 0x0000_0001),
+            Barrier,
         ];
         let mut gpio = ImxGpio::new(Fake::new(&script), Ownership::Shared);
         gpio.drive(2, true);
@@ -90,7 +98,8 @@ mod tests {
 
     #[test]
     fn an_exclusive_bank_costs_one_write_an_edge() {
-        let script = [Read(DR, 0x10), Write(DR, 0x12), Write(DR, 0x10)];
+        let (rise, fall) = (Write(DR, 0x12), Write(DR, 0x10));
+        let script = [Read(DR, 0x10), Barrier, rise, Barrier, Barrier, fall, Barrier];
         let mut gpio = ImxGpio::new(Fake::new(&script), Ownership::Exclusive);
         gpio.drive(2, true);
         gpio.drive(2, false);
@@ -99,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_pin_has_its_level_before_it_drives() {
-        let script = [Read(DR, 0), Write(DR, 4), Read(GDIR, 1), Write(GDIR, 5)];
+        let script = [Read(DR, 0), Write(DR, 4), Read(GDIR, 1), Write(GDIR, 5), Barrier];
         let mut gpio = ImxGpio::new(Fake::new(&script), Ownership::Shared);
         gpio.output(4, true);
         assert_eq!(gpio.regs.remaining(), 0);

@@ -13,6 +13,12 @@
 //! Beside Linux the last row is not a matter of luck: its driver writes values that it keeps in memory,
 //! see [`ImxGpio`]. There a chip select is the controller's own line, or a line driven through the kernel
 //! (`barewire-linux`, module `gpio`).
+//!
+//! # Ordering
+//! A bank and a controller are two peripherals, whose accesses nothing orders but a barrier. So each
+//! edge stands between two ([`Registers::barrier`](crate::reg::Registers::barrier)): what the
+//! controller was told before has reached it, and the edge has reached the pin before the controller
+//! is told more, or a delay begins.
 
 mod atmel_pio;
 mod bcm2835;
@@ -26,9 +32,12 @@ pub use imx::ImxGpio;
 pub use pl061::Pl061;
 pub use spread::{PinAt, Spread};
 
+use crate::reg::Registers;
+
 /// Drives GPIO lines for a controller.
 pub trait GpioBank {
-    /// Drives the pins of `mask` high or low.
+    /// Drives the pins of `mask` high or low, after every access before to any block, and before
+    /// any after.
     fn drive(&mut self, mask: u32, high: bool);
 
     /// Makes the pins of `mask` outputs, already at `high`.
@@ -49,6 +58,14 @@ impl GpioBank for NoGpio {
     fn output(&mut self, _mask: u32, _high: bool) {
         unreachable!("a table of chip selects without GPIO lines drives none");
     }
+}
+
+/// `edge` between two barriers: after what was written to other blocks, before what will be.
+#[inline(always)]
+fn in_order<R: Registers>(regs: &mut R, edge: impl FnOnce(&mut R)) {
+    regs.barrier();
+    edge(regs);
+    regs.barrier();
 }
 
 /// Who else writes the bank.

@@ -8,10 +8,17 @@
 //! whoever drives other pins of the bank meanwhile loses nothing: there is no ownership to declare.
 //!
 //! # Ordering
-//! 1. A pin is given its level before it becomes an output, and again after it has: the manual
-//!    speaks only of outputs taking a level, and there are blocks in which an input's is lost. In
-//!    such a block the pin is low in between; have it an output, or pulled up, before.
-//! 2. GPIODIR has no mask. It is read once a pin, while the controller is made, and written if the pin
+//! 1. A pin is given its level before it becomes an output, and again after it has. The manual says
+//!    that GPIODATA's value is transferred onto pins that are outputs, not whether an input's is
+//!    kept. Linux's gpio-pl061 sets it again because it is not ("pl061 doesn't allow to set value of
+//!    a gpio pin before configuring it in OUT mode"), and QEMU's model drops it too.
+//! 2. Where it is dropped, an input that becomes an output is low until it is told again, which no
+//!    order of accesses avoids: an active-low chip sees a selection without a clock, some 100 ns
+//!    long. `cs_inactive` is kept after it. Boot code that leaves the pin an output at its inactive
+//!    level avoids it.
+//! 3. A pin that is an output already keeps its direction: GPIODIR is not written, and the level
+//!    once.
+//! 4. GPIODIR has no mask. It is read once a pin, while the controller is made, and written if the pin
 //!    is not an output yet. Another program's change of a direction between the two would be lost; on
 //!    Linux the kernel makes the pin an output before, so that nothing is written here.
 //!
@@ -19,7 +26,7 @@
 //! GPIOAFSEL, and the pads of Stellaris (GPIODEN): which
 //! pin is a GPIO is set by whoever brings the board up.
 
-use super::GpioBank;
+use super::{GpioBank, in_order};
 use crate::reg::Registers;
 
 /// Pins of a bank.
@@ -48,7 +55,8 @@ impl<R: Registers> Pl061<R> {
 impl<R: Registers> GpioBank for Pl061<R> {
     #[inline]
     fn drive(&mut self, mask: u32, high: bool) {
-        self.regs.write(gpiodata(mask), if high { mask } else { 0 });
+        let value = if high { mask } else { 0 };
+        in_order(&mut self.regs, |regs| regs.write(gpiodata(mask), value));
     }
 
     /// # Panics
@@ -57,11 +65,14 @@ impl<R: Registers> GpioBank for Pl061<R> {
         assert_eq!(mask & !PINS, 0, "a bank of PL061 has pins 0 to 7");
         // 1.
         self.drive(mask, high);
-        // 2.
+        // 3.
         let direction = self.regs.read(GPIODIR);
         if direction & mask != mask {
+            // 4.
             self.regs.write(GPIODIR, direction | mask);
-            self.drive(mask, high);
+            // No barrier in between: both are this block's, and the pin may be at the wrong level.
+            self.regs.write(gpiodata(mask), if high { mask } else { 0 });
+            self.regs.barrier();
         }
     }
 }
@@ -69,13 +80,15 @@ impl<R: Registers> GpioBank for Pl061<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reg::Access::{Read, Write};
+    use crate::reg::Access::{Barrier, Read, Write};
     use crate::reg::Fake;
 
     #[test]
-    fn an_edge_is_one_write_of_its_pin_alone() {
-        let script = [Write(0x010, 0x04), Write(0x010, 0), Write(0x200, 0), Write(0x204, 0x81)];
-        let mut gpio = Pl061::new(Fake::new(&script));
+    fn an_edge_is_one_write_of_its_pin_alone_between_two_barriers() {
+        let edges = [Write(0x010, 0x04), Write(0x010, 0), Write(0x200, 0), Write(0x204, 0x81)];
+        let script = edges.map(|edge| [Barrier, edge, Barrier]);
+        let script = script.as_flattened();
+        let mut gpio = Pl061::new(Fake::new(script));
         gpio.drive(1 << 2, true);
         gpio.drive(1 << 2, false);
         gpio.drive(1 << 7, false);
@@ -85,8 +98,8 @@ mod tests {
 
     #[test]
     fn a_pin_has_its_level_before_it_drives_and_after() {
-        let script =
-            [Write(0x020, 0x08), Read(GPIODIR, 0x81), Write(GPIODIR, 0x89), Write(0x020, 0x08)];
+        let (level, output) = (Write(0x020, 0x08), Write(GPIODIR, 0x89));
+        let script = [Barrier, level, Barrier, Read(GPIODIR, 0x81), output, level, Barrier];
         let mut gpio = Pl061::new(Fake::new(&script));
         gpio.output(1 << 3, true);
         assert_eq!(gpio.regs.remaining(), 0);
@@ -94,9 +107,9 @@ mod tests {
 
     #[test]
     fn a_pin_that_is_an_output_is_left_one() {
-        let script = [Write(0x020, 0x08), Read(GPIODIR, 0x08)];
+        let script = [Write(0x020, 0), Barrier, Read(GPIODIR, 0x89)];
         let mut gpio = Pl061::new(Fake::new(&script));
-        gpio.output(1 << 3, true);
+        gpio.output(1 << 3, false);
         assert_eq!(gpio.regs.remaining(), 0);
     }
 

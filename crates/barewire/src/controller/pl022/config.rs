@@ -32,12 +32,12 @@ pub struct Pl022Config {
 
 impl Pl022Config {
     pub(super) fn limits(&self, timer_hz: u32) -> Limits {
-        Limits {
-            max_speed_hz: self.reference_hz / 2,
-            min_speed_hz: self.reference_hz.div_ceil(CPSDVSR_MAX * SCR_DIVISOR_MAX),
-            bits_per_word_mask: 1 << 7 | 1 << 15,
+        Limits::new(
+            self.reference_hz.div_ceil(CPSDVSR_MAX * SCR_DIVISOR_MAX),
+            self.reference_hz / 2,
+            1 << 7 | 1 << 15,
             timer_hz,
-        }
+        )
     }
 
     /// CPSDVSR and SCR for the fastest clock not above `speed_hz`.

@@ -80,10 +80,11 @@ use core::task::Poll;
 use super::deadline::{Timed, poll};
 use super::fifo::{self, Cut, Fifo, Flight};
 use super::gpio::GpioBank;
+use super::lines::{self, Rest};
 use super::waits::{plan_waits, run_blocking, waits};
 use super::{
     Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, Stopped, Unfinished, Wire,
-    lines, plan_message, resume_message, run_message, start_message,
+    plan_message, resume_message, run_message, start_message,
 };
 use crate::reg::Registers;
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
@@ -130,6 +131,7 @@ pub struct Pl022<R, G, T, I = NoInterrupt> {
     regs: R,
     gpio: G,
     timer: T,
+    rest: Rest,
     config: Pl022Config,
     interrupt: I,
     /// SSPCR0 and SSPCPSR as last written; after a reset [`UNCONFIGURED`].
@@ -162,6 +164,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Pl022<R, G, T> {
             regs,
             gpio,
             timer,
+            rest: Rest::default(),
             config,
             interrupt: NoInterrupt,
             control: UNCONFIGURED,
@@ -176,6 +179,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Pl022<R, G, T> {
         };
         this.deselect_all();
         this.reset();
+        this.rest = Rest::begin(&mut this.timer);
         this
     }
 }
@@ -184,12 +188,13 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Pl022<R, G, T, I> {
     /// The same, sleeping for `interrupt` where a transfer takes longer than
     /// [`Pl022Config::poll_limit_ns`].
     pub fn with_interrupt<J: Interrupt>(self, interrupt: J) -> Pl022<R, G, T, J> {
-        let Self { regs, gpio, timer, config, control, cr1, pairs, native, .. } = self;
+        let Self { regs, gpio, timer, rest, config, control, cr1, pairs, native, .. } = self;
         let Self { rested, left, stuck, progress, flight, .. } = self;
         Pl022 {
             regs,
             gpio,
             timer,
+            rest,
             config,
             interrupt,
             control,
@@ -453,6 +458,11 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Pl022<R, G, T, 
     fn wait_ticks(&mut self, ticks: u32) {
         self.timer.wait_ticks(ticks.into());
     }
+
+    #[inline]
+    fn rest_ticks(&mut self, ticks: u32) {
+        self.rest.at_least(ticks, &mut self.timer);
+    }
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Pl022<R, G, T, I> {
@@ -516,5 +526,6 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Pl022<R, 
         self.regs.write(SSPIMSC, 0);
         self.deselect_all();
         self.reset();
+        self.rest = Rest::begin(&mut self.timer);
     }
 }

@@ -330,9 +330,7 @@ fn without_a_chip_select_no_pin_moves() {
 
 #[test]
 fn an_active_high_pin_is_driven_the_other_way() {
-    let mut script =
-        vec![Write(GPIO + 0x20, 0), Read(GPIO + 0x400, 0x80), Write(GPIO + 0x400, 0x88)];
-    script.push(Write(GPIO + 0x20, 0));
+    let mut script = vec![Write(GPIO + 0x20, 0), Read(GPIO + 0x400, 0x88)];
     script.extend(RESET);
     script.extend(configured(0x07));
     script.extend([DESELECT, Write(DR, 1), Read(SR, IDLE_RNE), Read(DR, 2), SELECT]);

@@ -126,6 +126,49 @@ fn delays_beyond_32_bits_of_ticks_are_made_in_pieces() {
 }
 
 #[test]
+fn delays_are_made_in_pieces_as_long_as_the_controller_can() {
+    // As spidev: 65,535 us, which the delay shares with cs_hold.
+    let (mut recorder, log) = Recorder::new(1_000_000);
+    recorder.max_delay_ns = Some(65_535_000);
+    let bus = Bus::new(recorder);
+    let settings = Settings { cs_hold_ns: 35_000, ..SETTINGS };
+    let device = bus.device(&settings).expect("opens");
+    assert_eq!(device.limits().max_delay_ns, 65_535_000);
+    let mut device = HalDevice::new(device);
+    for (delay_ns, expected) in [
+        (65_500_000, &[65_500][..]),
+        (65_500_001, &[65_500, 1]),
+        (200_000_000, &[65_500, 65_500, 65_500, 3_500]),
+    ] {
+        let mut operations = [Operation::Write(&[1]), Operation::DelayNs(delay_ns)];
+        SpiDevice::transaction(&mut device, &mut operations).expect("runs");
+        let ticks = |event: &Event| if let Ticks(n) = event { Some(*n) } else { None };
+        let log = log.take();
+        let pieces: Vec<u32> = log.iter().filter_map(ticks).filter(|&n| n != 35_000).collect();
+        assert_eq!(pieces, expected, "{delay_ns}");
+    }
+    // Asked for longer ones than there are, it makes those there are.
+    let mut device = HalDevice::new(*device.device()).with_delay_max_ns(u32::MAX);
+    let mut operations = [Operation::Write(&[1]), Operation::DelayNs(65_500_001)];
+    SpiDevice::transaction(&mut device, &mut operations).expect("runs");
+    assert!(log.take().contains(&Ticks(65_500)));
+}
+
+#[test]
+fn a_delay_without_room_for_its_pieces_is_refused_with_the_remedy() {
+    let (mut recorder, log) = Recorder::new(1_000_000);
+    recorder.max_delay_ns = Some(65_535_000);
+    let bus = Bus::new(recorder);
+    let mut device = HalDevice::new(bus.device(&SETTINGS).expect("opens"));
+    let operations = &mut [Operation::Write(&[1]), Operation::DelayNs(2_000_000_000)];
+    let refused = SpiDevice::transaction(&mut device, operations).expect_err("31 pieces");
+    assert_eq!(refused.error, Error::TooManyTransfers { transfers: 31, max: 16 });
+    assert!(std::format!("{refused}").contains("`with_room::<31>()`"), "{refused}");
+    assert!(log.take().is_empty());
+    assert_eq!(SpiDevice::transaction(&mut device.with_room::<31>(), operations), Ok(()));
+}
+
+#[test]
 fn a_transfer_of_two_lengths_sends_zeros_or_throws_away() {
     let mut long = [0xee; 4];
     let (_, log) = told(&mut [Operation::Transfer(&mut long, &[1, 2])]);

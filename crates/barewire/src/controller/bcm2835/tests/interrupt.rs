@@ -78,12 +78,13 @@ fn two_hundred_bytes_are_four_interrupts() {
     // Late: all 64 are there, and the block has nothing to send.
     script.extend([SILENT, Read(0x00, 0x001f_0082)]);
     script.extend(received(64));
+    script.push(OVER);
     script.extend(sent(38));
     // The rest is sent: the next to do is at the end.
     script.push(ARMED_DONE);
     script.extend([SILENT, Read(0x00, ENDED)]);
     script.extend(received(38));
-    script.push(RISES);
+    script.extend([RISES, OVER]);
     hold(&script, eager(), |steps, _| {
         let mut rx = vec![0; 200];
         let mut message = [Transfer::read(&mut rx)];
@@ -107,7 +108,7 @@ fn a_caller_who_blocks_lets_it_come_arms_sleeps_and_looks() {
     script.extend(sleep);
     script.extend([SILENT, Read(0x00, ENDED)]);
     script.extend(received(2));
-    script.push(RISES);
+    script.extend([RISES, OVER]);
     let (blocks, now) = (Blocks::on(&script), Cell::new(0));
     let gpio = Bcm2835Gpio::new(blocks.at(GPIO));
     let spi = Bcm2835::new(blocks.at(0), gpio, Clock::new(&now), eager())
@@ -143,7 +144,7 @@ fn a_handler_that_comes_late_still_sees_that_the_block_was_in_time() {
     let mut script = selected();
     script.extend(sent(1));
     script.extend([ARMED_DONE, SILENT, Read(0x00, EMPTY), Read(0x00, ENDED), Read(0x04, 7)]);
-    script.push(RISES);
+    script.extend([RISES, OVER]);
     hold(&script, eager(), |steps, now| {
         let mut message = [Transfer::write(&[0])];
         steps.begin(&mut message);
@@ -157,7 +158,7 @@ fn the_last_byte_may_come_before_done() {
     let mut script = selected();
     script.extend(sent(1));
     script.extend([ARMED_DONE, SILENT, Read(0x00, BYTE), Read(0x04, 7)]);
-    script.extend([Read(0x00, EMPTY), Read(0x00, ENDED_EMPTY), RISES]);
+    script.extend([Read(0x00, EMPTY), Read(0x00, ENDED_EMPTY), RISES, OVER]);
     hold(&script, eager(), |steps, _| {
         let mut message = [Transfer::write(&[0])];
         steps.begin(&mut message);
@@ -191,7 +192,7 @@ fn an_abandoned_message_is_silenced_deselected_and_cleared() {
 fn short_transfers_of_a_long_message_are_polled_and_speeds_are_their_own() {
     let mut script = selected();
     script.extend(ONE_BYTE);
-    script.extend([Write(0x00, 0x02), Write(0x08, 400), Write(0x00, 0x82)]);
+    script.extend([Write(0x00, 0x02), Write(0x08, 400), Write(0x00, 0x82), OVER]);
     script.extend(sent(64));
     script.push(ARMED_RXR);
     let config = Bcm2835Config { poll_limit_ns: 20_000, ..eager() };
