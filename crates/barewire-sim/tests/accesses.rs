@@ -10,7 +10,6 @@ use std::fmt::Write as _;
 use std::rc::Rc;
 
 use barewire::bus::Bus;
-use barewire::controller::ecspi::Streaming;
 use barewire::controller::gpio::Ownership;
 use barewire::spi::{Settings, Transfer};
 use barewire_sim::bring_up::{Charged, ecspi_with};
@@ -58,7 +57,7 @@ fn row(line: &Line, bytes: usize) -> String {
     let spec = BoardSpec::find("imx8mp").expect("a board");
     let board = Board::new(spec, BoardOptions::default());
     board.attach(line.cs, Rc::new(RefCell::new(Echo::default())));
-    let ecspi = ecspi_with(&board, line.ownership, Streaming::Refill);
+    let ecspi = ecspi_with(&board, line.ownership);
     let bus = Bus::new(Charged::new(ecspi, board.clone()));
     let device = bus.device(&Settings::new(line.cs, 20_000_000)).expect("opens");
     let tx = vec![0x5a; bytes];

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use barewire_sim::board::spec::BOARDS;
+use barewire_sim::board::spec::{BOARDS, ControllerKind};
+use barewire_sim::model::ecspi::{Dry, Over, Readings};
 use barewire_sim::model::mcp2518fd::ChipFaults;
 use barewire_sim::model::nor::NorFaults;
 use barewire_sim::model::signal::SignalSpec;
@@ -28,6 +29,8 @@ pub(crate) struct SimOptions {
     pub(crate) jitter_ns: u64,
     /// The seed of that randomness.
     pub(crate) seed: u64,
+    /// How an ECSPI is where its manual leaves it open.
+    pub(crate) ecspi: Readings,
 }
 
 impl SimOptions {
@@ -37,6 +40,7 @@ impl SimOptions {
             faults: Faults { timing_corrupts: self.faults.timing_corrupts },
             jitter_ps: self.jitter_ns.saturating_mul(PS_PER_NS),
             seed: self.seed,
+            ecspi: self.ecspi,
             ..BoardOptions::default()
         }
     }
@@ -65,7 +69,21 @@ const PROTECT_ALL: u8 = 0x3c;
 /// A millisecond for each register access: beyond that a controller's timeouts are all one sees.
 const JITTER_MAX_NS: u64 = 1_000_000;
 
-const OPTIONS: [&str; 6] = ["flash", "protect", "input", "fault", "jitter-ns", "seed"];
+/// As long as the longest jitter.
+const START_DELAY_MAX_NS: u64 = JITTER_MAX_NS;
+
+const OPTIONS: [&str; 10] = [
+    "flash",
+    "protect",
+    "input",
+    "fault",
+    "jitter-ns",
+    "seed",
+    "xch",
+    "tc",
+    "dry",
+    "start-delay-ns",
+];
 const FAULTS: [&str; 7] = [
     "no-chip",
     "stuck-low",
@@ -97,6 +115,7 @@ pub(super) fn parse(text: &str) -> Result<SimOptions, String> {
         faults: SimFaults::default(),
         jitter_ns: 0,
         seed: 0,
+        ecspi: Readings::default(),
     };
     read_options(parts, &OPTIONS, |key, value| options.set(key, value))?;
     Ok(options)
@@ -114,15 +133,42 @@ impl SimOptions {
                 }
             }
             "fault" => value.split('+').try_for_each(|fault| self.faults.add(fault))?,
-            "jitter-ns" => {
-                self.jitter_ns = number::bytes(value)?;
-                if self.jitter_ns > JITTER_MAX_NS {
-                    return Err(format!("{value} is more than {JITTER_MAX_NS}, the most there is"));
-                }
+            "jitter-ns" => self.jitter_ns = at_most(value, JITTER_MAX_NS)?,
+            "seed" => self.seed = number::bytes(value)?,
+            _ if self.board.kind != ControllerKind::Ecspi => {
+                return Err(format!("{key} is about ECSPI, which {} has not", self.board.name));
             }
-            _ => self.seed = number::bytes(value)?,
+            "xch" => self.ecspi.xch = over(value)?,
+            "tc" => self.ecspi.tc = over(value)?,
+            "dry" => self.ecspi.dry = dry(value)?,
+            _ => self.ecspi.start_delay_ps = at_most(value, START_DELAY_MAX_NS)? * PS_PER_NS,
         }
         Ok(())
+    }
+}
+
+fn at_most(value: &str, max: u64) -> Result<u64, String> {
+    match number::bytes(value)? {
+        number if number <= max => Ok(number),
+        _ => Err(format!("{value} is more than {max}, the most there is")),
+    }
+}
+
+/// When a bit of the ECSPI says that all is over.
+fn over(value: &str) -> Result<Over, String> {
+    match value {
+        "word-end" => Ok(Over::WordEnd),
+        "fifo-empty" => Ok(Over::FifoEmpty),
+        _ => Err(format!("{value:?} is not word-end or fifo-empty")),
+    }
+}
+
+/// What an ECSPI's burst does that has run out of words.
+fn dry(value: &str) -> Result<Dry, String> {
+    match value {
+        "stalls" => Ok(Dry::Stalls),
+        "needs-xch" => Ok(Dry::NeedsXch),
+        _ => Err(format!("{value:?} is not stalls or needs-xch")),
     }
 }
 

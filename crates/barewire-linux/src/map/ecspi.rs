@@ -7,7 +7,7 @@
 //! # Not supported
 //! The pins' functions (IOMUXC), which the boot loader or the kernel has set.
 
-use barewire::controller::ecspi::{Ecspi, EcspiConfig, Streaming};
+use barewire::controller::ecspi::{Ecspi, EcspiConfig};
 use barewire::controller::gpio::{ImxGpio, Ownership};
 
 use super::MappedInterrupt;
@@ -33,8 +33,7 @@ pub(super) const FACTS: Facts = Facts {
 
 pub(super) fn start(parts: Parts, board: Board) -> MappedEcspi {
     let Board { reference_hz, chip_selects, poll_limit_ns, .. } = board;
-    let streaming = Streaming::Refill;
-    let config = EcspiConfig { reference_hz, chip_selects, streaming, poll_limit_ns };
+    let config = EcspiConfig { reference_hz, chip_selects, poll_limit_ns };
     let gpio = CsGpio::of(parts.bank, |bank| ImxGpio::new(bank, Ownership::Shared));
     Ecspi::new(parts.registers, gpio, Monotonic::new(), config).with_interrupt(parts.interrupt)
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use barewire::bus::Bus;
 use barewire::controller::CsLine;
 use barewire::controller::Interrupt;
-use barewire::controller::ecspi::{Ecspi, EcspiConfig, Streaming};
+use barewire::controller::ecspi::{Ecspi, EcspiConfig};
 use barewire::controller::gpio::GpioBank;
 use barewire::reg::Registers;
 use barewire::spi::{Settings, Transfer};
@@ -74,7 +74,6 @@ fn a_message_sleeps_until_the_interrupt_and_looks_again_if_it_was_none() {
     let config = EcspiConfig {
         reference_hz: 80_000_000,
         chip_selects: [pin, CsLine::Absent, CsLine::Absent, CsLine::Absent],
-        streaming: Streaming::Refill,
         poll_limit_ns: 0,
     };
     let ecspi = Ecspi::new(Slow::default(), NoPins, Monotonic::new(), config);

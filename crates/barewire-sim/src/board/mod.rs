@@ -42,6 +42,7 @@ use crate::line::{self, IntLine, Source};
 use crate::model::ControllerBlock;
 use crate::model::adc::Adc;
 use crate::model::can::CanBus;
+use crate::model::ecspi;
 use crate::model::gpio::GpioBlock;
 use crate::model::mcp2518fd::{Mcp2518Fd, Options};
 use crate::model::nor::{Nor, SizeMismatch};
@@ -65,11 +66,20 @@ pub struct BoardOptions {
     pub jitter_ps: Ps,
     /// The seed of that randomness. The same seed gives the same trace.
     pub seed: u64,
+    /// How an ECSPI is where its manual leaves it open; without effect on other controllers.
+    pub ecspi: ecspi::Readings,
 }
 
 impl Default for BoardOptions {
     fn default() -> Self {
-        Self { profile: None, faults: Faults::default(), relax_ps: RELAX_PS, jitter_ps: 0, seed: 0 }
+        Self {
+            profile: None,
+            faults: Faults::default(),
+            relax_ps: RELAX_PS,
+            jitter_ps: 0,
+            seed: 0,
+            ecspi: ecspi::Readings::default(),
+        }
     }
 }
 
@@ -171,7 +181,7 @@ impl Board {
             }
         }
         let counts = vec![AccessCounts::default(); 1 + gpio.len()];
-        let controller = spec.kind.model(profile.reference_hz.value);
+        let controller = spec.kind.model_as(profile.reference_hz.value, options.ecspi);
         let world = RefCell::new(World { wire, controller, gpio, counts, mark: 0 });
         let random = Cell::new(options.seed);
         let jitter_ps = options.jitter_ps;
@@ -405,6 +415,12 @@ impl Board {
     #[must_use]
     pub fn violations_total(&self) -> u64 {
         self.settled(|world, now| world.wire.violations(now).total())
+    }
+
+    /// How many of them [harm](Rule::harms).
+    #[must_use]
+    pub fn harms_total(&self) -> u64 {
+        self.settled(|world, now| world.wire.violations(now).harms())
     }
 
     /// Forgets the violations so far.

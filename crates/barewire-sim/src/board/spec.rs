@@ -37,10 +37,20 @@ impl ControllerKind {
     /// The block at reset, its reference clock at `reference_hz`.
     #[must_use]
     pub fn model(self, reference_hz: u64) -> Box<dyn ControllerBlock> {
+        self.model_as(reference_hz, ecspi::Readings::default())
+    }
+
+    /// The block at reset, its reference clock at `reference_hz`; an ECSPI as `readings` have it.
+    #[must_use]
+    pub fn model_as(
+        self,
+        reference_hz: u64,
+        readings: ecspi::Readings,
+    ) -> Box<dyn ControllerBlock> {
         match self {
             Self::Atmel => Box::new(atmel::AtmelSpi::new(reference_hz)),
             Self::Bcm2835 => Box::new(bcm2835::Bcm2835Spi::new(reference_hz)),
-            Self::Ecspi => Box::new(ecspi::Ecspi::new(reference_hz)),
+            Self::Ecspi => Box::new(ecspi::Ecspi::with_readings(reference_hz, readings)),
             Self::Pl022 => Box::new(pl022::Pl022::new(reference_hz)),
         }
     }
