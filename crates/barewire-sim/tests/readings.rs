@@ -58,8 +58,7 @@ fn exchange(
     what: &str,
 ) {
     let device = bus.device(settings).expect("opens");
-    let (before, selections) =
-        (chip.borrow().received().to_vec(), chip.borrow().selections());
+    let (before, selections) = (chip.borrow().received().to_vec(), chip.borrow().selections());
     let tx: Vec<u8> = (0..len).map(|index| (index * 7 + len) as u8).collect();
     let mut rx = vec![0; len];
     device.sync(&mut [Transfer::exchange(&tx, &mut rx)]).unwrap_or_else(|error| {
@@ -82,7 +81,9 @@ fn every_length_arrives_under_every_reading_on_either_line() {
                 chip
             });
             Shipped.on_bus(board, waits, |bus| {
-                for (speed_hz, mode) in [(40_000_000, MODE_3), (5_000_000, MODE_0), (400_000, MODE_3)] {
+                for (speed_hz, mode) in
+                    [(40_000_000, MODE_3), (5_000_000, MODE_0), (400_000, MODE_3)]
+                {
                     for (cs, chip) in [GPIO, NATIVE].into_iter().zip(&chips) {
                         let settings = Settings::new(cs, speed_hz).with_mode(mode);
                         for len in lengths {

@@ -35,15 +35,10 @@ pub fn ecspi_with(board: &Board, ownership: Ownership) -> SimEcspi {
 /// As [`ecspi`].
 #[must_use]
 pub fn ecspi_interrupt(board: &Board, poll_limit_ns: u32) -> SimEcspi<SimInterrupt> {
-    on_board(board, Ownership::Shared, poll_limit_ns)
-        .with_interrupt(SimInterrupt::new(board))
+    on_board(board, Ownership::Shared, poll_limit_ns).with_interrupt(SimInterrupt::new(board))
 }
 
-fn on_board(
-    board: &Board,
-    ownership: Ownership,
-    poll_limit_ns: u32,
-) -> SimEcspi {
+fn on_board(board: &Board, ownership: Ownership, poll_limit_ns: u32) -> SimEcspi {
     let config = EcspiConfig {
         reference_hz: reference_hz(board),
         chip_selects: chip_selects(board),

@@ -222,7 +222,8 @@ impl Ecspi {
     /// EN = 0: everything but CONREG is as at reset.
     fn reset(&mut self, now: Ps, wire: &mut Wire) {
         wire.abort_run(now);
-        *self = Self { conreg: self.conreg, ..Self::with_readings(self.reference_hz, self.readings) };
+        *self =
+            Self { conreg: self.conreg, ..Self::with_readings(self.reference_hz, self.readings) };
         self.rest(now, wire);
     }
 

@@ -2,8 +2,8 @@
 //!
 //! *Read first*: the module page of [`super`], whose *Ordering* this file carries out.
 
-use super::{Dry, Ecspi, Over};
 use super::regs::{Conreg, FIFO_WORDS, stat};
+use super::{Dry, Ecspi, Over};
 use crate::check::Rule;
 use crate::chip::{Clocking, Ps};
 use crate::wire::{Driver, Run, Wire};

@@ -79,14 +79,15 @@ impl EcspiConfig {
         u64::from(self.reference_hz) >= FAST_MIN_HZ * divisor(conreg)
     }
 
-    /// Ticks of the timer that last half a clock of CONREG's dividers, where reading the last word
-    /// does not; else 0.
+    /// Ticks of the timer that last `halves` of a clock of CONREG's dividers, where the reads that end a
+    /// burst do not; else 0.
     #[inline]
-    pub(super) fn half_clock_ticks(&self, conreg: u32, timer_hz: u32) -> u32 {
+    pub(super) fn half_clock_ticks(&self, conreg: u32, halves: u32, timer_hz: u32) -> u32 {
         if self.is_fast(conreg) {
             return 0;
         }
-        let ticks = (divisor(conreg) * u64::from(timer_hz)).div_ceil(2 * u64::from(self.reference_hz));
+        let ticks = u64::from(halves) * divisor(conreg) * u64::from(timer_hz);
+        let ticks = ticks.div_ceil(2 * u64::from(self.reference_hz));
         u32::try_from(ticks).unwrap_or(u32::MAX)
     }
 

@@ -176,7 +176,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Stepped for Ecspi<R, G, 
             return Poll::Pending;
         }
         // 6.
-        if let Err(stopped) = self.end_burst() {
+        if let Err(stopped) = self.end_burst(program) {
             return Poll::Ready(Err(stopped));
         }
         let Span { start, len } = self.flight.span;

@@ -47,7 +47,8 @@
 //!    data.
 //! 5. A burst is over when as many words were received as sent, half a clock has passed, and XCH is
 //!    clear. RR may come at the last sampling edge, half a clock before the end. Reading RXDATA after
-//!    it takes longer than half a clock of 10 MHz; a slower clock's half is waited for by the timer.
+//!    it takes longer than half a clock of 10 MHz; a slower clock's half is waited for by the timer,
+//!    and on the block's own line, which rises half a clock later, the whole.
 //!    After SMC, where XCH is not used, the next word may be written at once.
 //! 6. A wait asks the hardware some 64 times before it asks the timer, and gives up after twice
 //!    the wire time and 1 ms. The clock is read *before* the status: a thread put to sleep
@@ -286,8 +287,10 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
     /// All words of a burst that XCH started are received: waits for the end of its last clock, and
     /// of the burst. See point 5 of the module.
     #[inline]
-    fn end_burst(&mut self) -> Result<(), Stopped> {
-        let ticks = self.config.half_clock_ticks(self.conreg, self.timer.frequency_hz());
+    fn end_burst(&mut self, program: &Program) -> Result<(), Stopped> {
+        let halves = if program.asks { 2 } else { 1 };
+        let timer_hz = self.timer.frequency_hz();
+        let ticks = self.config.half_clock_ticks(self.conreg, halves, timer_hz);
         self.wait_ticks(ticks);
         self.poll(CONREG, XCH, 0, 4)
     }
@@ -324,20 +327,25 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
 
     /// The word of [`clock_word`](Self::clock_word) is read.
     #[inline(always)]
-    fn end_word(&mut self, plan: &Plan) -> Result<(), Stopped> {
-        if plan.control & SMC == 0 { self.end_burst() } else { Ok(()) }
+    fn end_word(&mut self, program: &Program, plan: &Plan) -> Result<(), Stopped> {
+        if plan.control & SMC == 0 { self.end_burst(program) } else { Ok(()) }
     }
 
     /// A transfer of one FIFO word.
     #[inline(always)]
-    fn exchange_word(&mut self, plan: &Plan, data: &mut Data<'_>) -> Result<(), Stopped> {
+    fn exchange_word(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        data: &mut Data<'_>,
+    ) -> Result<(), Stopped> {
         let word = data.tx().map_or(0, |tx| pack(tx, plan.word_bytes()));
         self.clock_word(plan, word, data.len())?;
         match data.rx_mut() {
             Some(rx) => unpack(self.regs.read(RXDATA), rx, plan.word_bytes()),
             None => self.regs.discard_n(RXDATA, 1),
         }
-        self.end_word(plan)
+        self.end_word(program, plan)
     }
 
     /// How many of `in_flight` words have come for certain, by STATREG.
@@ -353,17 +361,17 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         words.min(in_flight)
     }
 
-    /// A burst of any length, refilled and drained while it runs; the first `prefill` words before.
+    /// A burst of any length, refilled and drained while it runs.
     fn exchange_burst(
         &mut self,
+        program: &Program,
         plan: &Plan,
         data: &mut Data<'_>,
         span: Span,
-        prefill: usize,
     ) -> Result<(), Stopped> {
         self.set_conreg(plan.control & !(BURST_LENGTH | SMC) | burst_length(span.len));
         let words = span.words();
-        let mut sent = words.min(prefill);
+        let mut sent = words.min(prefill_words(program));
         let mut received = 0;
         self.send(plan, data, span, 0..sent);
         self.start_burst();
@@ -392,7 +400,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
             looks_in_vain = looks_in_vain.wrapping_add(1);
             patience.look_in_vain(late, || self.deadline(FIFO_WORDS * 4))?;
         }
-        self.end_burst()
+        self.end_burst(program)
     }
 
     fn send(
@@ -438,7 +446,12 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
 
     /// Words apart by a delay: each its own burst.
     #[cold]
-    fn exchange_spaced(&mut self, plan: &Plan, data: &mut Data<'_>) -> Result<(), Stopped> {
+    fn exchange_spaced(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        data: &mut Data<'_>,
+    ) -> Result<(), Stopped> {
         let len = usize::from(plan.word_bytes());
         for start in (0..data.len()).step_by(len) {
             if start > 0 {
@@ -451,7 +464,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
                 Some(rx) => unpack(self.regs.read(RXDATA), &mut rx[word], plan.word_bytes()),
                 None => self.regs.discard_n(RXDATA, 1),
             }
-            self.end_word(plan)?;
+            self.end_word(program, plan)?;
         }
         Ok(())
     }
@@ -466,7 +479,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         let mut start = 0;
         while start < data.len() {
             let span = Span { start, len: (data.len() - start).min(BURST_BYTES_MAX) };
-            self.exchange_burst(plan, data, span, prefill_words(program))?;
+            self.exchange_burst(program, plan, data, span)?;
             start += span.len;
         }
         Ok(())
@@ -542,10 +555,10 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Ecspi<R, G, T, 
             return Ok(());
         }
         if plan.word_delay_ticks > 0 {
-            return self.exchange_spaced(plan, data);
+            return self.exchange_spaced(program, plan, data);
         }
         if len <= 4 {
-            return self.exchange_word(plan, data);
+            return self.exchange_word(program, plan, data);
         }
         self.exchange_long(program, plan, data)
     }
