@@ -119,6 +119,27 @@ fn the_conformance_suite_passes_under_every_reading() {
 }
 
 #[test]
+fn an_active_high_line_is_idle_before_the_first_message() {
+    let mut spec = BoardSpec::find("imx8mp").expect("a board").clone();
+    let mut lines = spec.cs.to_vec();
+    lines[usize::from(NATIVE)].active_high = true;
+    spec.cs = lines.leak();
+    let board = Board::new(Box::leak(Box::new(spec)), BoardOptions::default());
+    let chip = Rc::new(RefCell::new(Echo::default()));
+    board.attach(NATIVE, chip.clone());
+    let other = Rc::new(RefCell::new(Echo::default()));
+    board.attach(GPIO, other.clone());
+    let bus = Bus::new(any(&board));
+    // Another chip's message comes first: two chips selected would be a violation.
+    exchange(&bus, &other, &Settings::new(GPIO, 20_000_000), 5, "the other chip");
+    let before = chip.borrow().selections();
+    let settings = Settings::new(NATIVE, 20_000_000).with_mode(Mode::CS_HIGH);
+    exchange(&bus, &chip, &settings, 5, "active high");
+    assert_eq!(chip.borrow().selections(), before + 1);
+    assert_eq!(board.harms_total(), 0, "{:#?}", board.violations());
+}
+
+#[test]
 fn a_late_refill_costs_time_and_no_stall_comes_without() {
     let stalls = |jitter_ps| {
         let options = BoardOptions { jitter_ps, ..BoardOptions::default() };
