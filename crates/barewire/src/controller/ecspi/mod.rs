@@ -313,24 +313,6 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         Deadline::new(&mut self.timer, wire_ns)
     }
 
-    /// One FIFO word of `len` bytes, sent and awaited: what came in for it.
-    #[inline(always)]
-    fn clock_word(&mut self, plan: &Plan, word: u32, len: usize) -> Result<(), Stopped> {
-        let conreg = plan.control & !BURST_LENGTH | burst_length(len);
-        self.set_conreg(conreg);
-        self.regs.write(TXDATA, word);
-        if conreg & SMC == 0 {
-            self.start_burst();
-        }
-        self.poll(STATREG, RR, RR, len)
-    }
-
-    /// The word of [`clock_word`](Self::clock_word) is read.
-    #[inline(always)]
-    fn end_word(&mut self, program: &Program, plan: &Plan) -> Result<(), Stopped> {
-        if plan.control & SMC == 0 { self.end_burst(program) } else { Ok(()) }
-    }
-
     /// A transfer of one FIFO word.
     #[inline(always)]
     fn exchange_word(
@@ -339,13 +321,42 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         plan: &Plan,
         data: &mut Data<'_>,
     ) -> Result<(), Stopped> {
+        if plan.control & SMC == 0 {
+            return self.exchange_any_word(program, plan, data, 0..data.len());
+        }
+        self.set_conreg(plan.control & !BURST_LENGTH | burst_length(data.len()));
         let word = data.tx().map_or(0, |tx| pack(tx, plan.word_bytes()));
-        self.clock_word(plan, word, data.len())?;
+        self.regs.write(TXDATA, word);
+        self.poll(STATREG, RR, RR, data.len())?;
         match data.rx_mut() {
             Some(rx) => unpack(self.regs.read(RXDATA), rx, plan.word_bytes()),
             None => self.regs.discard_n(RXDATA, 1),
         }
-        self.end_word(program, plan)
+        Ok(())
+    }
+
+    /// One FIFO word of a transfer, the bytes at `span`, below 10 MHz or not.
+    #[cold]
+    fn exchange_any_word(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        data: &mut Data<'_>,
+        span: core::ops::Range<usize>,
+    ) -> Result<(), Stopped> {
+        let conreg = plan.control & !BURST_LENGTH | burst_length(span.len());
+        self.set_conreg(conreg);
+        let word = data.tx().map_or(0, |tx| pack(&tx[span.clone()], plan.word_bytes()));
+        self.regs.write(TXDATA, word);
+        if conreg & SMC == 0 {
+            self.start_burst();
+        }
+        self.poll(STATREG, RR, RR, span.len())?;
+        match data.rx_mut() {
+            Some(rx) => unpack(self.regs.read(RXDATA), &mut rx[span], plan.word_bytes()),
+            None => self.regs.discard_n(RXDATA, 1),
+        }
+        if conreg & SMC == 0 { self.end_burst(program) } else { Ok(()) }
     }
 
     /// How many of `in_flight` words have come for certain, by STATREG.
@@ -457,14 +468,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
             if start > 0 {
                 self.wait_ticks(plan.word_delay_ticks);
             }
-            let word = start..start + len;
-            let sent = data.tx().map_or(0, |tx| pack(&tx[word.clone()], plan.word_bytes()));
-            self.clock_word(plan, sent, len)?;
-            match data.rx_mut() {
-                Some(rx) => unpack(self.regs.read(RXDATA), &mut rx[word], plan.word_bytes()),
-                None => self.regs.discard_n(RXDATA, 1),
-            }
-            self.end_word(program, plan)?;
+            self.exchange_any_word(program, plan, data, start..start + len)?;
         }
         Ok(())
     }
