@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use barewire::bus::Bus;
 use barewire::controller::Controller;
+use barewire::reg::Registers;
 use barewire::spi::{MODE_0, MODE_3, Mode, Settings, Transfer};
 use barewire_conformance::{Clock, Options, run};
 use barewire_sim::bring_up::{any, any_interrupt};
@@ -130,7 +131,11 @@ fn an_active_high_line_is_idle_before_the_first_message() {
     let other = Rc::new(RefCell::new(Echo::default()));
     board.attach(GPIO, other.clone());
     let bus = Bus::new(any(&board));
-    // Another chip's message comes first: two chips selected would be a violation.
+    // Somebody else selects another chip at once, by the i.MX GPIO's DR: two selected chips would be a
+    // violation.
+    let mut bank = board.gpio(0).expect("the other chip's line");
+    bank.write(0, 0);
+    bank.write(0, u32::MAX);
     exchange(&bus, &other, &Settings::new(GPIO, 20_000_000), 5, "the other chip");
     let before = chip.borrow().selections();
     let settings = Settings::new(NATIVE, 20_000_000).with_mode(Mode::CS_HIGH);
