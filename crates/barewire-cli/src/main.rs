@@ -44,6 +44,10 @@ Buses (--bus):
     seed=N                 of that randomness: the same seed gives the same trace
     done=read-only|needed  rpi3: DONE as in the manual, or to be written after every transfer
     input-level=lost|kept  highbank: whether a level written to a pin that is an input is kept
+    xch=word-end|fifo-empty, tc=word-end|fifo-empty, dry=stalls|needs-xch, start-delay-ns=N
+                           how an ECSPI (imx8mp, sabrelite) is where its manual leaves it open: when
+                           XCH clears and TC sets, what a burst does without words, how late its
+                           clock starts; the manual's text and no delay unless told
   qemu:BOARD[,flash=FILE]  a board in QEMU, which is started and ended: sabrelite (with a flash
                            chip), lm3s6965evb (with an SD card), highbank, raspi3b; FILE is QEMU's
                            own backing file of chip or card; BAREWIRE_QEMU_ARM names another qemu-system-arm,

@@ -3,14 +3,13 @@
 //! *Read first*: `barewire::controller`. This is the one room of this crate that knows the drivers.
 //!
 //! # How it works
-//! Each driver gets its board's lines and clock as board code would write them, and what QEMU's
-//! models ask for. The ECSPI's runs bursts of one FIFO load, because the model runs them in no time
-//! and does not count its FIFOs ([`Streaming::FifoLoads`]), and its GPIO banks are owned, because
-//! nobody else drives the board.
+//! Each driver gets its board's lines and clock as board code would write them, and runs the very
+//! same code as on hardware. GPIO banks are owned, because nobody else drives the board.
 //!
-//! By interrupt the ECSPI's driver still polls, for the same reason. PL022's model has no receive
-//! timeout: a transfer that ends with fewer than four frames in the FIFO is found done at its
-//! deadline.
+//! ECSPI's model runs what TXFIFO holds in no time when XCH is written, stops a burst that has run out
+//! of words until XCH is written again, and neither counts its FIFOs nor sets RDR: the driver needs
+//! none of these. PL022's model has no receive timeout: a transfer that ends with fewer than four
+//! frames in the FIFO is found done at its deadline.
 //!
 //! # Not supported
 //! Any other driver over these registers: [`QemuBoard::watch`] takes one.
@@ -20,7 +19,7 @@ use std::task::Poll;
 
 use barewire::bus::Bus;
 use barewire::controller::bcm2835::{Bcm2835, Bcm2835Config};
-use barewire::controller::ecspi::{Ecspi, EcspiConfig, Streaming};
+use barewire::controller::ecspi::{Ecspi, EcspiConfig};
 use barewire::controller::gpio::{Bcm2835Gpio, ImxGpio, Ownership, Pl061};
 use barewire::controller::pl022::{Pl022, Pl022Config};
 use barewire::controller::{ALWAYS_POLL, Controller, Interrupt, NoInterrupt, Program, Unfinished};
@@ -71,8 +70,7 @@ impl QemuBoard {
                 Box::new(driver.with_interrupt(interrupt))
             }
             Silicon::Ecspi { reference_hz, .. } => {
-                let streaming = Streaming::FifoLoads;
-                let config = EcspiConfig { reference_hz, chip_selects, streaming, poll_limit_ns };
+                let config = EcspiConfig { reference_hz, chip_selects, poll_limit_ns };
                 let gpio = ImxGpio::new(gpio, Ownership::Exclusive);
                 Box::new(Ecspi::new(regs, gpio, timer, config).with_interrupt(interrupt))
             }

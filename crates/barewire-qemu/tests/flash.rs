@@ -59,8 +59,8 @@ fn unwatched_and_by_interrupt_it_is_the_same() {
     let (data, mut scratch) = (Random::new(5).bytes(3_001), vec![0; 4096]);
     chip.write(77, &data, &mut scratch, &mut no_observer).expect("writes");
     chip.verify(77, &data, &mut scratch, &mut no_observer).expect("verifies");
-    // The model does not count its FIFOs, so the driver polls all the same.
-    assert_eq!(line.raises(), 0);
+    // RDR never comes there: RF and TC interrupt, at least once for each page or block.
+    assert!(line.raises() > 16, "{}", line.raises());
     drop(chip);
     settle(board);
 }

@@ -57,7 +57,8 @@ pub enum Rule {
     RxEmpty,
     /// A word to send was lost: TXFIFO was full.
     TxFull,
-    /// A burst stalled for want of data: TXFIFO was empty.
+    /// A burst stood still for want of data: TXFIFO was empty. It costs time and no data, see
+    /// [`Rule::harms`].
     TxUnderrun,
     /// A register was written while its block was disabled, which ignores it.
     Disabled,
@@ -112,6 +113,15 @@ impl Rule {
     }
 }
 
+impl Rule {
+    /// Whether data may be wrong where it was broken. A burst that stands still
+    /// ([`Rule::TxUnderrun`]) only comes later.
+    #[must_use]
+    pub fn harms(self) -> bool {
+        self != Self::TxUnderrun
+    }
+}
+
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -154,6 +164,7 @@ impl fmt::Display for Violation {
 pub struct Log {
     kept: Vec<Violation>,
     total: u64,
+    harms: u64,
 }
 
 impl Log {
@@ -167,6 +178,12 @@ impl Log {
     #[must_use]
     pub fn total(&self) -> u64 {
         self.total
+    }
+
+    /// How many of them [harm](Rule::harms).
+    #[must_use]
+    pub fn harms(&self) -> u64 {
+        self.harms
     }
 
     /// Forgets all.
@@ -183,7 +200,14 @@ impl Log {
 
     #[cold]
     fn add(&mut self, violation: Violation) {
+        let harms = violation.rule.harms();
         self.total += 1;
+        self.harms += u64::from(harms);
+        if self.kept.len() == KEPT_VIOLATIONS && harms {
+            // One that only cost time makes room.
+            let Some(index) = self.kept.iter().rposition(|kept| !kept.rule.harms()) else { return };
+            self.kept.remove(index);
+        }
         if self.kept.len() < KEPT_VIOLATIONS {
             self.kept.push(violation);
         }

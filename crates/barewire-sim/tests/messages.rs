@@ -30,7 +30,7 @@ const ASKS: Asks = Asks {
 fn one_burst_each(message: &mut Message) {
     let last = message.pieces.len() - 1;
     for (index, piece) in message.pieces.iter_mut().enumerate() {
-        piece.words %= 129;
+        piece.words %= 65;
         piece.word_delay_ns = 0;
         piece.delay_ns = 0;
         piece.speed_hz = 0;

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use barewire::bus::queued::Exchange;
 use barewire::bus::{Bus, Device, Prepared, Queued};
-use barewire::controller::ecspi::{Ecspi, EcspiConfig, Streaming};
+use barewire::controller::ecspi::{Ecspi, EcspiConfig};
 use barewire::controller::gpio::{ImxGpio, Ownership};
 use barewire::controller::null::Null;
 use barewire::controller::{ALWAYS_POLL, Controller, CsLine, Program};
@@ -256,7 +256,6 @@ fn run_ecspi(op: Op, calls: u32) {
     let config = EcspiConfig {
         reference_hz: 80_000_000,
         chip_selects: [line, CsLine::Absent, CsLine::Absent, CsLine::Absent],
-        streaming: Streaming::Refill,
         poll_limit_ns: ALWAYS_POLL,
     };
     let gpio = ImxGpio::new(Ready, Ownership::Shared);

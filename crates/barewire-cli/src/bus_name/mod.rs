@@ -120,6 +120,8 @@ mod tests {
     use barewire_sim::model::gpio::pl061::InputLevel;
 
     use super::sim::SimFaults;
+    use barewire_sim::model::ecspi::Readings;
+
     use super::*;
 
     fn sim(text: &str) -> SimOptions {
@@ -150,6 +152,10 @@ mod tests {
         assert_eq!(options.faults.chip.power_loss_in_program, Some(7));
         assert_eq!(sim("sim:imx8mp,protect=none").status, Some(0));
         assert!(sim("sim:imx8mp,fault=timing-corrupts").faults.timing_corrupts);
+        let text = "sim:sabrelite,xch=fifo-empty,tc=fifo-empty,dry=needs-xch,start-delay-ns=700";
+        assert_eq!(sim(text).ecspi, Readings::each(700_000)[15]);
+        assert_eq!(sim("sim:imx8mp,xch=word-end,dry=stalls").ecspi, Readings::default());
+        assert_eq!(sim(text).board_options().ecspi, sim(text).ecspi);
         let name = parse("sim:sabrelite,seed=3").expect("parses").to_string();
         assert_eq!(name, "sim:sabrelite", "options are no part of the name");
         assert!(parse(DEFAULT).is_ok());
@@ -226,6 +232,12 @@ mod tests {
             ("sim:rpi3,input-level=kept", "input-level is about PL061, which rpi3 has not"),
             ("sim:highbank,input-level=high", "is not lost or kept"),
             ("sim:imx8mp,jitter-ns=1e3", "not a number"),
+            ("sim:imx8mp,jitter-ns=1000001", "more than 1000000"),
+            ("sim:imx8mp,xch=never", "\"never\" is not word-end or fifo-empty"),
+            ("sim:imx8mp,tc=", "\"\" is not word-end or fifo-empty"),
+            ("sim:imx8mp,dry=up", "\"up\" is not stalls or needs-xch"),
+            ("sim:imx8mp,start-delay-ns=1000001", "more than 1000000"),
+            ("sim:rpi3,xch=fifo-empty", "about ECSPI, which rpi3 has not"),
         ] {
             let error = error(text);
             assert!(error.contains(part), "{text}: {error}");
@@ -260,6 +272,10 @@ mod tests {
             "fault",
             "seed",
             "jitter-ns",
+            "xch",
+            "dry",
+            "fifo-empty",
+            "start-delay-ns",
             "all",
             "none",
             "0x",

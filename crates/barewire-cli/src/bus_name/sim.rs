@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use barewire_sim::board::spec::{BOARDS, ControllerKind, GpioKind};
 use barewire_sim::model::bcm2835::Done;
+use barewire_sim::model::ecspi::{Dry, Over, Readings};
 use barewire_sim::model::gpio::pl061::InputLevel;
 use barewire_sim::model::mcp2518fd::ChipFaults;
 use barewire_sim::model::nor::NorFaults;
@@ -37,6 +38,8 @@ pub(crate) struct SimOptions {
     pub(crate) done: Done,
     /// What PL061 makes of a level that is written to an input.
     pub(crate) input_level: InputLevel,
+    /// How an ECSPI is where its manual leaves it open.
+    pub(crate) ecspi: Readings,
 }
 
 impl SimOptions {
@@ -49,6 +52,7 @@ impl SimOptions {
             seed: self.seed,
             done: self.done,
             input_level: self.input_level,
+            ecspi: self.ecspi,
             ..BoardOptions::default()
         }
     }
@@ -77,8 +81,23 @@ const PROTECT_ALL: u8 = 0x3c;
 /// A millisecond for each register access: beyond that a controller's timeouts are all one sees.
 const JITTER_MAX_NS: u64 = 1_000_000;
 
-const OPTIONS: [&str; 8] =
-    ["flash", "protect", "input", "fault", "jitter-ns", "seed", "done", "input-level"];
+/// As long as the longest jitter.
+const START_DELAY_MAX_NS: u64 = JITTER_MAX_NS;
+
+const OPTIONS: [&str; 12] = [
+    "flash",
+    "protect",
+    "input",
+    "fault",
+    "jitter-ns",
+    "seed",
+    "xch",
+    "tc",
+    "dry",
+    "start-delay-ns",
+    "done",
+    "input-level",
+];
 const FAULTS: [&str; 7] = [
     "no-chip",
     "stuck-low",
@@ -113,6 +132,7 @@ pub(super) fn parse(text: &str) -> Result<SimOptions, String> {
         costs: Costs::Used,
         done: Done::default(),
         input_level: InputLevel::default(),
+        ecspi: Readings::default(),
     };
     read_options(parts, &OPTIONS, |key, value| options.set(key, value))?;
     Ok(options)
@@ -130,11 +150,10 @@ impl SimOptions {
                 }
             }
             "fault" => value.split('+').try_for_each(|fault| self.faults.add(fault))?,
-            "jitter-ns" => {
-                self.jitter_ns = number::bytes(value)?;
-                if self.jitter_ns > JITTER_MAX_NS {
-                    return Err(format!("{value} is more than {JITTER_MAX_NS}, the most there is"));
-                }
+            "jitter-ns" => self.jitter_ns = at_most(value, JITTER_MAX_NS)?,
+            "seed" => self.seed = number::bytes(value)?,
+            _ if self.board.kind != ControllerKind::Ecspi => {
+                return Err(format!("{key} is about ECSPI, which {} has not", self.board.name));
             }
             "done" => {
                 self.has(key, "BCM2835's SPI0", self.board.kind == ControllerKind::Bcm2835)?;
@@ -153,7 +172,10 @@ impl SimOptions {
                     _ => return Err(format!("{value:?} is not lost or kept")),
                 };
             }
-            _ => self.seed = number::bytes(value)?,
+            "xch" => self.ecspi.xch = over(value)?,
+            "tc" => self.ecspi.tc = over(value)?,
+            "dry" => self.ecspi.dry = dry(value)?,
+            _ => self.ecspi.start_delay_ps = at_most(value, START_DELAY_MAX_NS)? * PS_PER_NS,
         }
         Ok(())
     }
@@ -165,6 +187,31 @@ impl SimOptions {
         } else {
             Err(format!("{key} is about {block}, which {} has not", self.board.name))
         }
+    }
+}
+
+fn at_most(value: &str, max: u64) -> Result<u64, String> {
+    match number::bytes(value)? {
+        number if number <= max => Ok(number),
+        _ => Err(format!("{value} is more than {max}, the most there is")),
+    }
+}
+
+/// When a bit of the ECSPI says that all is over.
+fn over(value: &str) -> Result<Over, String> {
+    match value {
+        "word-end" => Ok(Over::WordEnd),
+        "fifo-empty" => Ok(Over::FifoEmpty),
+        _ => Err(format!("{value:?} is not word-end or fifo-empty")),
+    }
+}
+
+/// What an ECSPI's burst does that has run out of words.
+fn dry(value: &str) -> Result<Dry, String> {
+    match value {
+        "stalls" => Ok(Dry::Stalls),
+        "needs-xch" => Ok(Dry::NeedsXch),
+        _ => Err(format!("{value:?} is not stalls or needs-xch")),
     }
 }
 

@@ -1,9 +1,10 @@
 //! Lines through the kernel as a bank of the core.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering, fence};
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use barewire::controller::gpio::GpioBank;
+use barewire::reg::barrier;
 use rustix::io::Errno;
 
 use super::kernel::Lines;
@@ -60,9 +61,9 @@ impl GpioBank for KernelPins {
     #[inline]
     fn drive(&mut self, mask: u32, high: bool) {
         // The kernel writes another peripheral than the one that clocks: neither may overtake the other.
-        fence(Ordering::SeqCst);
+        barrier();
         let done = self.lines.set(mask.into(), if high { mask.into() } else { 0 });
-        fence(Ordering::SeqCst);
+        barrier();
         self.fault.told(done);
     }
 

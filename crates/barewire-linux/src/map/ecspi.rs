@@ -7,7 +7,7 @@
 //! # Not supported
 //! The pins' functions (IOMUXC), which the boot loader or the kernel has set.
 
-use barewire::controller::ecspi::{Ecspi, EcspiConfig, Streaming};
+use barewire::controller::ecspi::{Ecspi, EcspiConfig};
 use barewire::controller::gpio::{ImxGpio, Ownership};
 
 use super::MappedInterrupt;
@@ -35,8 +35,7 @@ pub(super) const FACTS: Facts = Facts {
 
 pub(super) fn start(parts: Parts, board: Board) -> MappedEcspi {
     let Board { reference_hz, chip_selects, poll_limit_ns, .. } = board;
-    let streaming = Streaming::Refill;
-    let config = EcspiConfig { reference_hz, chip_selects, streaming, poll_limit_ns };
+    let config = EcspiConfig { reference_hz, chip_selects, poll_limit_ns };
     let gpio = parts.selects.start(|bank, ours| {
         let ownership = if ours { Ownership::Exclusive } else { Ownership::Shared };
         ImxGpio::new(bank, ownership)

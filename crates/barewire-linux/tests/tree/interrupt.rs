@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use barewire::bus::Bus;
 use barewire::controller::CsLine;
 use barewire::controller::Interrupt;
-use barewire::controller::ecspi::{Ecspi, EcspiConfig, Streaming};
+use barewire::controller::ecspi::{Ecspi, EcspiConfig};
 use barewire::controller::gpio::GpioBank;
 use barewire::reg::Registers;
 use barewire::spi::{Settings, Transfer};
@@ -31,6 +31,7 @@ fn device() -> (Tree, Uio) {
 struct Slow {
     sent: VecDeque<u32>,
     come: VecDeque<u32>,
+    threshold: usize,
     looks: u32,
     armed: u32,
 }
@@ -39,12 +40,14 @@ impl Registers for Slow {
     fn read(&mut self, offset: u32) -> u32 {
         match offset {
             0x00 => self.come.pop_front().expect("only what has come is read"),
-            0x20 => {
+            0x18 => {
                 self.looks += 1;
                 if self.looks.is_multiple_of(3) {
                     self.come.append(&mut self.sent);
                 }
-                (self.come.len() as u32) << 8
+                u32::from(self.sent.is_empty())
+                    | u32::from(!self.come.is_empty()) << 3
+                    | u32::from(self.come.len() > self.threshold) << 4
             }
             _ => 0,
         }
@@ -53,6 +56,7 @@ impl Registers for Slow {
         match offset {
             0x04 => self.sent.push_back(value),
             0x10 => self.armed += u32::from(value != 0),
+            0x14 => self.threshold = (value >> 16) as usize,
             _ => {}
         }
     }
@@ -74,7 +78,6 @@ fn a_message_sleeps_until_the_interrupt_and_looks_again_if_it_was_none() {
     let config = EcspiConfig {
         reference_hz: 80_000_000,
         chip_selects: [pin, CsLine::Absent, CsLine::Absent, CsLine::Absent],
-        streaming: Streaming::Refill,
         poll_limit_ns: 0,
     };
     let ecspi = Ecspi::new(Slow::default(), NoPins, Monotonic::new(), config);

@@ -43,6 +43,7 @@ use crate::model::ControllerBlock;
 use crate::model::adc::Adc;
 use crate::model::bcm2835::Done;
 use crate::model::can::CanBus;
+use crate::model::ecspi;
 use crate::model::gpio::GpioBlock;
 use crate::model::gpio::pl061::InputLevel;
 use crate::model::mcp2518fd::{Mcp2518Fd, Options};
@@ -71,6 +72,8 @@ pub struct BoardOptions {
     pub done: Done,
     /// What PL061 makes of a level that is written to an input.
     pub input_level: InputLevel,
+    /// How an ECSPI is where its manual leaves it open; without effect on other controllers.
+    pub ecspi: ecspi::Readings,
 }
 
 impl Default for BoardOptions {
@@ -83,6 +86,7 @@ impl Default for BoardOptions {
             seed: 0,
             done: Done::default(),
             input_level: InputLevel::default(),
+            ecspi: ecspi::Readings::default(),
         }
     }
 }
@@ -193,7 +197,7 @@ impl Board {
             }
         }
         let counts = vec![AccessCounts::default(); 1 + gpio.len()];
-        let controller = spec.kind.model(profile.reference_hz.value, options.done);
+        let controller = spec.kind.model(profile.reference_hz.value, options.done, options.ecspi);
         let world = RefCell::new(World { wire, controller, gpio, counts, mark: 0 });
         let random = Cell::new(options.seed);
         let jitter_ps = options.jitter_ps;
@@ -431,6 +435,12 @@ impl Board {
     #[must_use]
     pub fn violations_total(&self) -> u64 {
         self.settled(|world, now| world.wire.violations(now).total())
+    }
+
+    /// How many of them [harm](Rule::harms).
+    #[must_use]
+    pub fn harms_total(&self) -> u64 {
+        self.settled(|world, now| world.wire.violations(now).harms())
     }
 
     /// Forgets the violations so far.

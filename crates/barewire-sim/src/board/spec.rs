@@ -34,13 +34,19 @@ pub enum ControllerKind {
 }
 
 impl ControllerKind {
-    /// The block at reset, its reference clock at `reference_hz`; `done` is BCM2835's alone.
+    /// The block at reset, its reference clock at `reference_hz`; `done` is BCM2835's alone, `readings`
+    /// are ECSPI's.
     #[must_use]
-    pub fn model(self, reference_hz: u64, done: bcm2835::Done) -> Box<dyn ControllerBlock> {
+    pub fn model(
+        self,
+        reference_hz: u64,
+        done: bcm2835::Done,
+        readings: ecspi::Readings,
+    ) -> Box<dyn ControllerBlock> {
         match self {
             Self::Atmel => Box::new(atmel::AtmelSpi::new(reference_hz)),
             Self::Bcm2835 => Box::new(bcm2835::Bcm2835Spi::new(reference_hz).with_done(done)),
-            Self::Ecspi => Box::new(ecspi::Ecspi::new(reference_hz)),
+            Self::Ecspi => Box::new(ecspi::Ecspi::with_readings(reference_hz, readings)),
             Self::Pl022 => Box::new(pl022::Pl022::new(reference_hz)),
         }
     }

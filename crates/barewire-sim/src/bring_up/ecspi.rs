@@ -1,6 +1,6 @@
 //! ECSPI on the boards that have one.
 
-use barewire::controller::ecspi::{Ecspi, EcspiConfig, Streaming};
+use barewire::controller::ecspi::{Ecspi, EcspiConfig};
 use barewire::controller::gpio::{ImxGpio, Ownership};
 use barewire::controller::{ALWAYS_POLL, NoInterrupt};
 
@@ -16,16 +16,16 @@ pub type SimEcspi<I = NoInterrupt> = Ecspi<SimRegisters, ImxGpio<SimRegisters>, 
 /// As [`any`](super::any).
 #[must_use]
 pub fn ecspi(board: &Board) -> SimEcspi {
-    ecspi_with(board, Ownership::Shared, Streaming::Refill)
+    ecspi_with(board, Ownership::Shared)
 }
 
-/// [`ecspi`] with the driver's two choices made by the caller.
+/// [`ecspi`], with what may be assumed of its GPIO bank decided by the caller.
 ///
 /// # Panics
 /// As [`ecspi`].
 #[must_use]
-pub fn ecspi_with(board: &Board, ownership: Ownership, streaming: Streaming) -> SimEcspi {
-    on_board(board, ownership, streaming, ALWAYS_POLL)
+pub fn ecspi_with(board: &Board, ownership: Ownership) -> SimEcspi {
+    on_board(board, ownership, ALWAYS_POLL)
 }
 
 /// [`ecspi`], with transfers that take longer than `poll_limit_ns` on the wire waiting by
@@ -35,20 +35,13 @@ pub fn ecspi_with(board: &Board, ownership: Ownership, streaming: Streaming) -> 
 /// As [`ecspi`].
 #[must_use]
 pub fn ecspi_interrupt(board: &Board, poll_limit_ns: u32) -> SimEcspi<SimInterrupt> {
-    on_board(board, Ownership::Shared, Streaming::Refill, poll_limit_ns)
-        .with_interrupt(SimInterrupt::new(board))
+    on_board(board, Ownership::Shared, poll_limit_ns).with_interrupt(SimInterrupt::new(board))
 }
 
-fn on_board(
-    board: &Board,
-    ownership: Ownership,
-    streaming: Streaming,
-    poll_limit_ns: u32,
-) -> SimEcspi {
+fn on_board(board: &Board, ownership: Ownership, poll_limit_ns: u32) -> SimEcspi {
     let config = EcspiConfig {
         reference_hz: reference_hz(board),
         chip_selects: chip_selects(board),
-        streaming,
         poll_limit_ns,
     };
     let gpio = ImxGpio::new(gpio(board), ownership);

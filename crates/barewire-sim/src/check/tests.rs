@@ -247,6 +247,7 @@ fn fifo_limits_and_registers() {
     };
     assert_eq!(read(32), []);
     assert_eq!(read(33), [Rule::TxUnderrun]);
+    assert!(!Rule::TxUnderrun.harms() && Rule::RxOverrun.harms());
     assert_eq!(
         broken(&|ecspi, wire| {
             fill(ecspi, wire, 0, 0);
@@ -334,4 +335,21 @@ fn the_log_is_capped_and_counts_on() {
     assert_eq!((log.kept().len(), log.total()), (KEPT_VIOLATIONS, KEPT_VIOLATIONS as u64 + 5));
     log.clear();
     assert_eq!((log.kept().len(), log.total()), (0, 0));
+}
+
+#[test]
+fn what_harms_is_kept_where_what_only_costs_time_filled_the_log() {
+    let mut log = Log::default();
+    for at_ps in 0..KEPT_VIOLATIONS as u64 + 5 {
+        log.report(at_ps, Rule::TxUnderrun, None, "late");
+    }
+    log.report(9_999, Rule::RxOverrun, None, "lost");
+    assert_eq!(log.kept().len(), KEPT_VIOLATIONS);
+    assert_eq!(log.kept().last().map(|last| last.rule), Some(Rule::RxOverrun));
+    assert_eq!((log.total(), log.harms()), (KEPT_VIOLATIONS as u64 + 6, 1));
+    for at_ps in 0..2 * KEPT_VIOLATIONS as u64 {
+        log.report(at_ps, Rule::RxOverrun, None, "lost");
+    }
+    assert_eq!(log.kept().len(), KEPT_VIOLATIONS);
+    assert!(log.kept().iter().all(|kept| kept.rule.harms()));
 }

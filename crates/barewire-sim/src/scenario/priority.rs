@@ -24,7 +24,7 @@ use crate::bring_up::{Charged, any};
 use crate::chip::{PS_PER_NS, Ps};
 use crate::engine::{Engine, Thread};
 use crate::profile::CostLevel;
-use crate::{Board, Rule, SimPlatform, Violation};
+use crate::{Board, SimPlatform};
 
 /// Bytes of a long message.
 pub const LONG_BYTES: usize = 256;
@@ -177,9 +177,8 @@ pub fn inversion(inheritance: bool, costs: CostLevel) -> Inversion {
         over.set(true);
     });
     engine.run(vec![low.on(0, 1), medium.on(0, 5), high.on(0, 9)]);
-    let stalls = |violation: &Violation| violation.rule == Rule::TxUnderrun;
     // A polling thread that loses its processor in a burst lets the clock stand still: no harm.
-    assert!(board.violations().iter().all(stalls), "{:#?}", board.violations());
+    assert_eq!(board.harms_total(), 0, "{:#?}", board.violations());
     Inversion {
         median_ns: times.median_ns(),
         longest_ns: times.longest_ns(),

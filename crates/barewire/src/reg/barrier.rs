@@ -22,7 +22,7 @@
 
 /// Every access before, to whatever peripheral, is complete before any access after.
 #[inline]
-pub(super) fn barrier() {
+pub fn barrier() {
     #[cfg(target_arch = "aarch64")]
     // SAFETY: a barrier has no effect but to wait.
     unsafe {

@@ -17,6 +17,7 @@ mod barrier;
 mod fake;
 mod mmio;
 
+pub use barrier::barrier;
 pub use fake::{Access, Fake};
 pub use mmio::Mmio;
 
@@ -63,7 +64,7 @@ pub trait Registers {
     /// another.
     #[inline]
     fn barrier(&mut self) {
-        barrier::barrier();
+        barrier();
     }
 }
 

@@ -5,6 +5,9 @@ use barewire::spi::Transfer;
 use super::account::Does;
 use super::frame::{HEADER, Header, LEN_MIN, checksum, payload};
 
+/// The longest transfer that ECSPI's own line takes, in bytes.
+const PULSES_LEN_MAX: usize = 256;
+
 /// SplitMix64: any generator with a fixed seed will do.
 #[derive(Clone, Debug)]
 pub(super) struct Random(u64);
@@ -60,6 +63,7 @@ impl Message {
     pub(super) fn make_up(&mut self, random: &mut Random, pulses: bool) {
         let room = if random.one_in(16) { 280 } else { 24 };
         let len = 2 * LEN_MIN + random.below(room);
+        let len = if pulses { len.min(PULSES_LEN_MAX) } else { len };
         self.parts = if random.one_in(3) { 1 + random.below(3) } else { 1 };
         // The first part holds the header.
         while len / self.parts < HEADER + 1 {

@@ -200,6 +200,7 @@ fn stress(args: &Args, options: &SimOptions) -> Result<Report, Failure> {
         seed: options.seed ^ args.seed,
         done: options.done,
         input_level: options.input_level,
+        ecspi: options.ecspi,
         ..BoardOptions::default()
     };
     let board = Board::new(options.board, board_options);
@@ -293,7 +294,7 @@ fn stress(args: &Args, options: &SimOptions) -> Result<Report, Failure> {
         duplicated: broken.duplicated,
         statistics_mismatches: differences.len() as u64,
         wrong_results: account.wrong_results,
-        wire_violations: board.violations_total(),
+        wire_violations: board.harms_total(),
         trace_hash: format!("{:016x}", board.trace_hash()),
         virtual_ns: board.engine().now_ps() / PS_PER_NS,
         real_ns,

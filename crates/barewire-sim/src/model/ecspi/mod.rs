@@ -8,7 +8,9 @@
 //! The model stands still between accesses. Each access first lets everything happen that is due
 //! by then (`run_to`, in `shift`), word by word, and then acts on registers and FIFOs.
 //!
-//! Where the manual leaves room the model takes the side that shows a driver's mistake:
+//! Where the manual contradicts what users and other drivers saw there is a switch, see [`Readings`];
+//! without it the model is as the manual's text says, and a driver has to be right under each. Where
+//! the manual is silent the model takes the side that shows a driver's mistake:
 //! - A received word appears in RXFIFO at its last sampling edge, half a period before the end of
 //!   its cell; XCH clears and TC sets half a period after that end. So a chip select released as
 //!   soon as the last word is there comes too early, and the wire says so.
@@ -27,6 +29,10 @@
 //! 4. Half a period after the last cell SS is negated, for half a period and SAMPLE_PERIOD wait
 //!    states at least; then SCLK and MOSI take the levels of SCLK_CTL and DATA_CTL.
 //! 5. XCH clears and TC sets, or the next burst begins with step 1.
+//!
+//! Under [`Dry::NeedsXch`], and always with SS_CTL = 1 ("the SPI transfer will automatically stop when
+//! the TXFIFO is empty"), a burst that has no word in step 3 goes through step 4, TC sets and XCH
+//! clears. The next XCH goes through steps 1 and 2 and sends the rest of the burst.
 //!
 //! # Not supported
 //! The mode in which another controller clocks; hardware trigger (HT) and MSGDATA; SPI_RDY (DRCTL);
@@ -48,10 +54,67 @@ use shift::Shifter;
 /// What RXDATA reads while RXFIFO is empty.
 pub const UNDEFINED_RXDATA: u32 = 0xa55a_a55a;
 
+/// When a bit says that all is over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Over {
+    /// When the last word has left the shift register: the manual's text on XCH and TC.
+    #[default]
+    WordEnd,
+    /// When TXFIFO is empty: the last word is in the shift register, its clocks are still to come.
+    FifoEmpty,
+}
+
+/// What a burst does that has run out of words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dry {
+    /// Its clock stands still until the next word; SS stays asserted.
+    #[default]
+    Stalls,
+    /// It stands still until XCH is written again; SS is negated meanwhile.
+    NeedsXch,
+}
+
+/// How the block is where the manual's text, other drivers and users' measurements disagree. The
+/// default is the manual's text.
+///
+/// Sources: Mark Siggins, "iMX6 Solo SPI: XCH behaviour in master mode", NXP community, December 2014,
+/// <https://community.nxp.com/thread/336850> (XCH clears early); NXP's support in "iMX8MM, Cortex-M4,
+/// ECSPI with GPIO chipselect", NXP community, March 2023 (the same, TC no better); Linux's spi-imx and
+/// NuttX's driver for i.MX 6 (XCH is written after each refill).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Readings {
+    /// When XCH clears.
+    pub xch: Over,
+    /// When TC sets.
+    pub tc: Over,
+    /// What a burst without words does, where SS_CTL = 0.
+    pub dry: Dry,
+    /// How much later than CSD_CTL says the first clock of a burst comes, in picoseconds.
+    pub start_delay_ps: Ps,
+}
+
+impl Readings {
+    /// Each combination there is, the default first; with a start delay, where there is one, of
+    /// `start_delay_ps`.
+    #[must_use]
+    pub fn each(start_delay_ps: Ps) -> [Self; 16] {
+        std::array::from_fn(|bits| {
+            let over = |bit: usize| if bits & bit == 0 { Over::WordEnd } else { Over::FifoEmpty };
+            Self {
+                xch: over(1),
+                tc: over(2),
+                dry: if bits & 4 == 0 { Dry::Stalls } else { Dry::NeedsXch },
+                start_delay_ps: if bits & 8 == 0 { 0 } else { start_delay_ps },
+            }
+        })
+    }
+}
+
 /// One ECSPI.
 #[derive(Debug)]
 pub struct Ecspi {
     reference_hz: u64,
+    readings: Readings,
     conreg: Conreg,
     configreg: Configreg,
     intreg: u32,
@@ -66,11 +129,19 @@ pub struct Ecspi {
 }
 
 impl Ecspi {
-    /// The block at reset, its reference clock at `reference_hz` (at least 1).
+    /// The block at reset, as the manual's text says, its reference clock at `reference_hz` (at least
+    /// 1).
     #[must_use]
     pub fn new(reference_hz: u64) -> Self {
+        Self::with_readings(reference_hz, Readings::default())
+    }
+
+    /// The block at reset, as `readings` have it, its reference clock at `reference_hz` (at least 1).
+    #[must_use]
+    pub fn with_readings(reference_hz: u64, readings: Readings) -> Self {
         Self {
             reference_hz: reference_hz.max(1),
+            readings,
             conreg: Conreg::default(),
             configreg: Configreg::default(),
             intreg: 0,
@@ -151,7 +222,8 @@ impl Ecspi {
     /// EN = 0: everything but CONREG is as at reset.
     fn reset(&mut self, now: Ps, wire: &mut Wire) {
         wire.abort_run(now);
-        *self = Self { conreg: self.conreg, ..Self::new(self.reference_hz) };
+        *self =
+            Self { conreg: self.conreg, ..Self::with_readings(self.reference_hz, self.readings) };
         self.rest(now, wire);
     }
 
@@ -180,7 +252,7 @@ impl ControllerBlock for Ecspi {
         let enabled = self.conreg.en();
         match offset {
             regs::RXDATA if enabled => self.pop_rx(now, wire),
-            regs::CONREG => self.conreg.0 | if self.shifter.xch() { Conreg::XCH } else { 0 },
+            regs::CONREG => self.conreg.0 | if self.xch() { Conreg::XCH } else { 0 },
             regs::CONFIGREG => self.configreg.0,
             regs::INTREG => self.intreg,
             regs::DMAREG => self.dmareg,

@@ -2,8 +2,8 @@
 //!
 //! *Read first*: the module page of [`super`], whose *Ordering* this file carries out.
 
-use super::Ecspi;
 use super::regs::{Conreg, FIFO_WORDS, stat};
+use super::{Dry, Ecspi, Over};
 use crate::check::Rule;
 use crate::chip::{Clocking, Ps};
 use crate::wire::{Driver, Run, Wire};
@@ -29,6 +29,10 @@ enum Phase {
     Stalled,
     /// SS is negated.
     Lag,
+    /// SS is negated in the middle of a burst that has run out of words.
+    Stopping,
+    /// Nothing, until the rest of the burst is asked for.
+    Stopped,
 }
 
 /// The shift register and its clock. What a burst is made of is taken when it begins.
@@ -42,6 +46,12 @@ pub(super) struct Shifter {
     mode: u8,
     period: Ps,
     remaining_bits: u32,
+    /// The word that left TXFIFO before its clocks begin.
+    loaded: Option<u32>,
+    /// XCH was written when it read 0 and the exchange before was not over.
+    asked_again: bool,
+    /// What is asked for is the rest of a burst.
+    resuming: bool,
     word: u32,
     word_bits: u32,
     word_end: Ps,
@@ -59,6 +69,9 @@ impl Default for Shifter {
             mode: 0,
             period: 0,
             remaining_bits: 0,
+            loaded: None,
+            asked_again: false,
+            resuming: false,
             word: 0,
             word_bits: 0,
             word_end: 0,
@@ -73,19 +86,23 @@ impl Shifter {
         self.due
     }
 
-    /// XCH: between the request of an exchange and its end.
-    pub(super) fn xch(&self) -> bool {
-        self.phase != Phase::Idle && self.by_xch
+    fn rests(&self) -> bool {
+        matches!(self.phase, Phase::Idle | Phase::Stopped)
+    }
+
+    /// Whether words of TXFIFO belong to the exchange that was asked for.
+    fn has_more(&self) -> bool {
+        self.phase == Phase::Assert || self.remaining_bits > 0
     }
 
     /// Whether SCLK has yet to follow CONFIGREG.
     pub(super) fn settling(&self) -> bool {
-        self.phase == Phase::Idle && self.due != Ps::MAX
+        self.rests() && self.due != Ps::MAX
     }
 
     /// The channel whose SS is asserted.
     pub(super) fn asserted(&self) -> Option<u32> {
-        (!matches!(self.phase, Phase::Idle | Phase::Assert)).then_some(self.channel)
+        (!self.rests() && self.phase != Phase::Assert).then_some(self.channel)
     }
 
     fn half(&self) -> Ps {
@@ -99,6 +116,15 @@ fn period(conreg: Conreg, reference_hz: u64) -> Ps {
 }
 
 impl Ecspi {
+    /// XCH: between the request of an exchange and its end, as [`Over`] has it.
+    pub(super) fn xch(&self) -> bool {
+        let shifter = &self.shifter;
+        let early = self.readings.xch == Over::FifoEmpty;
+        !shifter.rests()
+            && shifter.by_xch
+            && (!early || self.tx.count() > 0 && shifter.has_more() || shifter.asked_again)
+    }
+
     /// Lets everything happen that is due by `now`.
     #[inline]
     pub(super) fn run_to(&mut self, now: Ps, wire: &mut Wire) {
@@ -110,7 +136,8 @@ impl Ecspi {
                 Phase::Lead => self.load(at, wire),
                 Phase::Assert => self.assert(at, wire),
                 Phase::Lag => self.lag(at, wire),
-                Phase::Idle => {
+                Phase::Stopping => self.stop(at, wire),
+                Phase::Idle | Phase::Stopped => {
                     self.shifter.due = Ps::MAX;
                     self.rest(at, wire);
                 }
@@ -121,7 +148,7 @@ impl Ecspi {
 
     /// CONFIGREG was written: between bursts SCLK follows one of its periods later.
     pub(super) fn settle(&mut self, now: Ps) {
-        if self.shifter.phase == Phase::Idle {
+        if self.shifter.rests() {
             self.shifter.due = now.saturating_add(period(self.conreg, self.reference_hz));
         }
     }
@@ -129,11 +156,30 @@ impl Ecspi {
     /// An exchange is asked for: by XCH, or by data with SMC = 1.
     pub(super) fn start(&mut self, by_xch: bool, now: Ps) {
         let supported = self.conreg.clocks() && !self.conreg.ht() && self.conreg.drctl() == 0;
-        if self.shifter.phase == Phase::Idle && supported {
+        if !supported {
+            return;
+        }
+        if self.shifter.rests() {
+            self.shifter.resuming = self.shifter.phase == Phase::Stopped;
             self.shifter.phase = Phase::Assert;
             self.shifter.by_xch = by_xch;
             self.shifter.due = now.max(self.shifter.ready_at);
+            if self.readings.xch == Over::FifoEmpty || self.readings.tc == Over::FifoEmpty {
+                self.shifter.loaded = self.take();
+            }
+        } else if by_xch && !self.xch() && !self.shifter.has_more() {
+            // XCH that reads 1 is set already, and so is lost; one that reads 0 is not.
+            self.shifter.asked_again = true;
         }
+    }
+
+    /// A word leaves TXFIFO.
+    fn take(&mut self) -> Option<u32> {
+        let word = self.tx.pop();
+        if word.is_some() && self.tx.count() == 0 && self.readings.tc == Over::FifoEmpty {
+            self.sticky |= stat::TC;
+        }
+        word
     }
 
     /// TXFIFO has a word again.
@@ -151,21 +197,23 @@ impl Ecspi {
         shifter.channel = channel;
         shifter.mode = self.configreg.mode(channel);
         shifter.period = period(self.conreg, self.reference_hz);
-        shifter.remaining_bits = self.conreg.burst_bits();
+        if !std::mem::take(&mut shifter.resuming) {
+            shifter.remaining_bits = self.conreg.burst_bits();
+        }
         wire.set_sck(shifter.mode & 2 != 0, at);
         wire.drive(Driver::Native(channel as u8), self.configreg.ss_pol(channel), at);
         // With CPHA = 0 the first edge is half a period into the cell.
         let to_edge = if shifter.mode & 1 != 0 { shifter.half() } else { 0 };
         let csd = self.periodreg.csd_ctl() * shifter.period;
         shifter.phase = Phase::Lead;
-        shifter.due = at + csd + to_edge;
+        shifter.due = at + csd + to_edge + self.readings.start_delay_ps;
         shifter.word_end = shifter.due;
     }
 
     /// Ordering 3: the shift register takes a word.
     fn load(&mut self, at: Ps, wire: &mut Wire) {
-        let Some(word) = self.tx.pop() else {
-            self.stall(at, wire);
+        let Some(word) = self.shifter.loaded.take().or_else(|| self.take()) else {
+            self.run_dry(at, wire);
             return;
         };
         let shifter = &mut self.shifter;
@@ -190,12 +238,27 @@ impl Ecspi {
     }
 
     #[cold]
-    fn stall(&mut self, at: Ps, wire: &mut Wire) {
-        self.shifter.phase = Phase::Stalled;
-        self.shifter.due = Ps::MAX;
+    fn run_dry(&mut self, at: Ps, wire: &mut Wire) {
         let bits = self.shifter.remaining_bits;
-        let detail = format!("TXFIFO is empty with {bits} bits of the burst to go: SCLK stalls");
+        let stops = self.shifter.by_xch
+            && (self.readings.dry == Dry::NeedsXch || self.configreg.ss_ctl(self.shifter.channel));
+        let (phase, due, does) = if stops {
+            (Phase::Stopping, at + self.shifter.half(), "the exchange stops")
+        } else {
+            (Phase::Stalled, Ps::MAX, "SCLK stalls")
+        };
+        (self.shifter.phase, self.shifter.due) = (phase, due);
+        let detail = format!("TXFIFO is empty with {bits} bits of the burst to go: {does}");
         wire.log().report(at, Rule::TxUnderrun, None, detail);
+    }
+
+    /// A burst that has run out of words is left until XCH.
+    #[cold]
+    fn stop(&mut self, at: Ps, wire: &mut Wire) {
+        (self.shifter.phase, self.shifter.due) = (Phase::Stopped, Ps::MAX);
+        self.shifter.ready_at = at + self.shifter.half();
+        self.sticky |= stat::TC;
+        self.rest(at, wire);
     }
 
     fn sample(&mut self, at: Ps, wire: &mut Wire) {
@@ -229,7 +292,8 @@ impl Ecspi {
     fn lag(&mut self, at: Ps, wire: &mut Wire) {
         let channel = self.shifter.channel;
         let many = self.conreg.smc() || self.configreg.ss_ctl(channel);
-        let again = many && self.tx.count() > 0;
+        let again = many && self.tx.count() > 0 || self.shifter.asked_again;
+        self.shifter.asked_again = false;
         let states = self.periodreg.sample_period();
         let wait = if self.periodreg.slow_clock() {
             // A state is some 30.5 µs: 32,767 of them are a second, far from overflow.
@@ -241,7 +305,7 @@ impl Ecspi {
         (self.shifter.phase, self.shifter.due) =
             if again { (Phase::Assert, self.shifter.ready_at) } else { (Phase::Idle, Ps::MAX) };
         self.rest(at, wire);
-        if !again {
+        if !again && self.readings.tc == Over::WordEnd {
             self.sticky |= stat::TC;
         }
     }

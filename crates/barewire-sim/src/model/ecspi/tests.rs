@@ -363,6 +363,105 @@ fn a_burst_without_data_stalls_selected() {
     assert_eq!(rig.echo.borrow().received(), [0x99]);
 }
 
+/// A rig as `readings` have it, enabled.
+fn rig_as(readings: Readings, conreg: u32, configreg: u32) -> Rig {
+    let mut rig = Rig::new();
+    rig.ecspi = Ecspi::with_readings(REFERENCE_HZ, readings);
+    rig.write(CONREG, ON | conreg);
+    rig.write(CONFIGREG, configreg);
+    rig
+}
+
+#[test]
+fn each_combination_of_readings_is_there_once() {
+    let each = Readings::each(1);
+    assert_eq!(each[0], Readings::default());
+    for (index, readings) in each.iter().enumerate() {
+        assert!(!each[..index].contains(readings));
+    }
+}
+
+#[test]
+fn xch_and_tc_that_go_by_txfifo_come_before_the_last_word() {
+    for (xch, tc) in [(Over::FifoEmpty, Over::WordEnd), (Over::WordEnd, Over::FifoEmpty)] {
+        let readings = Readings { xch, tc, ..Readings::default() };
+        let early = |rig: &mut Rig| (xch == Over::FifoEmpty) != rig.xch() || rig.stat(TC);
+        let mut rig = rig_as(readings, burst(64), 0);
+        rig.write(TXDATA, 0x0102_0304);
+        rig.write(TXDATA, 0x0506_0708);
+        rig.write(CONREG, ON | burst(64) | XCH);
+        rig.now = 32 * PERIOD - 1;
+        assert!(rig.xch() && !rig.stat(TC), "a word waits");
+        rig.now = 32 * PERIOD;
+        assert!(early(&mut rig) && rig.stat(RR), "{readings:?}");
+        assert_eq!(rig.xch(), xch == Over::WordEnd);
+        assert_eq!(rig.stat(TC), tc == Over::FifoEmpty);
+        assert_eq!(rig.read(TESTREG) >> 8 & 0x7f, 1, "the last word is still to come");
+        rig.now = 64 * PERIOD + HALF;
+        assert!(!rig.xch() && rig.stat(TC));
+        assert_eq!(rig.read(TESTREG) >> 8 & 0x7f, 2);
+        // A single word is on its way before its clocks begin.
+        rig.write(STATREG, TC);
+        rig.write(TXDATA, 0x0a);
+        rig.write(CONREG, ON | burst(8) | XCH);
+        assert_eq!((rig.xch(), rig.stat(TC)), (xch == Over::WordEnd, tc == Over::FifoEmpty));
+        assert_eq!(rig.wire.wire_use(rig.now).bits, 64);
+    }
+}
+
+#[test]
+fn xch_that_reads_0_may_be_written_while_a_burst_ends() {
+    let readings = Readings { xch: Over::FifoEmpty, ..Readings::default() };
+    let mut rig = rig_as(readings, burst(8), 0);
+    rig.write(TXDATA, 1);
+    rig.write(CONREG, ON | burst(8) | XCH);
+    rig.now = 8 * PERIOD;
+    rig.write(TXDATA, 2);
+    assert!(!rig.xch(), "the second word was not asked for");
+    rig.write(CONREG, ON | burst(8) | XCH);
+    assert!(rig.xch());
+    rig.now = 30 * PERIOD;
+    assert!(!rig.xch());
+    assert_eq!(rig.echo.borrow().received(), [1, 2]);
+    assert_eq!(rig.echo.borrow().selections(), 2);
+}
+
+#[test]
+fn a_burst_that_needs_xch_stops_and_sends_the_rest_when_it_is_written() {
+    let needs_xch = Readings { dry: Dry::NeedsXch, ..Readings::default() };
+    // With SS_CTL = 1 the manual itself has it stop.
+    for (readings, configreg) in [(needs_xch, 0), (Readings::default(), 0xf00)] {
+        let mut rig = rig_as(readings, burst(72), configreg);
+        rig.write(TXDATA, 0x01);
+        rig.write(TXDATA, 0x0203_0405);
+        rig.write(CONREG, ON | burst(72) | XCH);
+        rig.now = 40 * PERIOD + HALF;
+        assert!(!rig.xch() && rig.stat(TC));
+        assert_eq!(rig.rules(), [Rule::TxUnderrun]);
+        rig.write(TXDATA, 0x0607_0809);
+        rig.now = 200 * PERIOD;
+        assert!(!rig.stat(TE) && !rig.xch(), "data alone does not start it");
+        rig.write(CONREG, ON | burst(72) | XCH);
+        let done = rig.until(|rig| !rig.xch());
+        assert_eq!(done, 232 * PERIOD + HALF, "the rest is 32 bits, not 72");
+        assert_eq!(rig.echo.borrow().received(), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(rig.echo.borrow().selections(), 2, "SS was negated");
+        assert_eq!(rig.wire.violations(rig.now).harms(), 0);
+    }
+}
+
+#[test]
+fn a_start_delay_is_before_the_first_clock() {
+    for conreg in [XCH, SMC] {
+        let delay = Readings { start_delay_ps: 7 * PERIOD, ..Readings::default() };
+        let mut rig = rig_as(delay, burst(8), 0);
+        rig.write(TXDATA, 1);
+        rig.write(CONREG, ON | burst(8) | conreg);
+        assert_eq!(rig.until(|rig| rig.stat(RR)), 15 * PERIOD - HALF);
+        assert_eq!(rig.wire.wire_use(rig.now).span_ps, 8 * PERIOD - HALF);
+    }
+}
+
 #[test]
 fn loopback_hears_itself_and_leaves_the_pins_alone() {
     let mut rig = Rig::on(burst(40), 0);

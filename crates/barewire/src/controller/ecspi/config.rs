@@ -15,19 +15,12 @@ const NS_PER_S: u64 = 1_000_000_000;
 const PS_PER_S: u128 = 1_000_000_000_000;
 /// The slowest clock whose half period is certainly over once RXDATA has been read after RR:
 /// 50 ns, less than any read of a peripheral register takes on these chips.
-const FAST_START_MIN_HZ: u64 = 10_000_000;
+const FAST_MIN_HZ: u64 = 10_000_000;
+/// The longest transfer on the block's own select line: what TXFIFO holds. The manual does not say
+/// whether the line stays active while a burst has run out of words, so none may.
+const NATIVE_BYTES_MAX: usize = FIFO_WORDS * 4;
 /// The datasheet's lag of the block's own select is half a period less this.
 const SS_LAG_LESS_NS: u64 = 2;
-
-/// How transfers longer than the FIFO are fed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Streaming {
-    /// Bursts of 512 bytes, refilled while they run: no idle clocks for 4,096 bits.
-    Refill,
-    /// Bursts of one FIFO load, started when full: for a model that runs a burst in no time and
-    /// does not count its FIFOs.
-    FifoLoads,
-}
 
 /// What the board fixes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,11 +29,8 @@ pub struct EcspiConfig {
     pub reference_hz: u32,
     /// The lines; a device names one by its index.
     pub chip_selects: [CsLine; 4],
-    /// How long transfers are fed.
-    pub streaming: Streaming,
     /// Transfers that take longer on the wire, in nanoseconds, wait by interrupt; the others are
-    /// polled. [`ALWAYS_POLL`](crate::controller::ALWAYS_POLL) if there is no interrupt. Without effect under
-    /// [`Streaming::FifoLoads`], whose model has no counts to interrupt by.
+    /// polled. [`ALWAYS_POLL`](crate::controller::ALWAYS_POLL) if there is no interrupt.
     pub poll_limit_ns: u32,
 }
 
@@ -79,9 +69,26 @@ impl EcspiConfig {
     /// CONREG for a clock not above `speed_hz` on `channel`, without a burst length.
     fn conreg_for(&self, speed_hz: u32, channel: u32) -> Result<u32, Error> {
         let dividers = self.dividers_for(speed_hz)?;
-        let fast = u64::from(self.reference_hz) >= FAST_START_MIN_HZ * divisor(dividers);
-        let start = if fast { SMC } else { 0 };
+        let start = if self.is_fast(dividers) { SMC } else { 0 };
         Ok(EN | CHANNEL_MODE_ALL | channel | dividers | start)
+    }
+
+    /// Whether half a clock of CONREG's dividers is over once a register has been read.
+    #[inline]
+    fn is_fast(&self, conreg: u32) -> bool {
+        u64::from(self.reference_hz) >= FAST_MIN_HZ * divisor(conreg)
+    }
+
+    /// Ticks of the timer that last `halves` of a clock of CONREG's dividers, where the reads that end a
+    /// burst do not; else 0.
+    #[inline]
+    pub(super) fn half_clock_ticks(&self, conreg: u32, halves: u32, timer_hz: u32) -> u32 {
+        if self.is_fast(conreg) {
+            return 0;
+        }
+        let ticks = u64::from(halves) * divisor(conreg) * u64::from(timer_hz);
+        let ticks = ticks.div_ceil(2 * u64::from(self.reference_hz));
+        u32::try_from(ticks).unwrap_or(u32::MAX)
     }
 
     pub(super) fn configure(
@@ -141,11 +148,12 @@ impl EcspiConfig {
         // What would pulse the block's own line depends on the message.
         program.asks = native;
         program.poll_bytes_max = self.poll_bytes_max(&program.plan, timer_hz);
-        program.max_transfer_bytes = self.burst_bytes_max();
+        program.max_transfer_bytes = if native { NATIVE_BYTES_MAX } else { BURST_BYTES_MAX };
         Ok((program, effective))
     }
 
-    fn native_active_high(&self) -> u8 {
+    /// The channels whose line is active high.
+    pub(super) fn native_active_high(&self) -> u8 {
         lines::native(&self.chip_selects)
             .fold(0, |mask, (channel, high)| mask | u8::from(high) << (channel & 3))
     }
@@ -187,14 +195,6 @@ impl EcspiConfig {
         })
     }
 
-    /// The longest burst: what the block's own select line stays active for.
-    pub(super) fn burst_bytes_max(&self) -> usize {
-        match self.streaming {
-            Streaming::Refill => BURST_BYTES_MAX,
-            Streaming::FifoLoads => FIFO_WORDS * 4,
-        }
-    }
-
     /// Refuses what would pulse the block's own select line.
     #[inline]
     pub(super) fn check_native(
@@ -206,7 +206,7 @@ impl EcspiConfig {
         if !program.asks {
             return Ok(());
         }
-        let max_bytes = self.burst_bytes_max();
+        let max_bytes = NATIVE_BYTES_MAX;
         let last = message.len().saturating_sub(1);
         let pulses = |(index, transfer): (usize, &Transfer<'_>)| {
             transfer.data.len() > max_bytes
@@ -228,9 +228,6 @@ impl EcspiConfig {
 
     /// The longest transfer of `plan` that is polled.
     pub(super) fn poll_bytes_max(&self, plan: &Plan, timer_hz: u32) -> usize {
-        if self.streaming == Streaming::FifoLoads {
-            return usize::MAX;
-        }
         let word_ps =
             8 * u128::from(plan.word_bytes()) * u128::from(divisor(plan.control)) * PS_PER_S;
         let word_ps = word_ps.div_ceil(self.reference_hz.into());

@@ -8,8 +8,24 @@
 //! # How the block works
 //! Two FIFOs of 64 words of 32 bits. Words go out in *bursts* of 1 to 4,096 bits without idle
 //! clocks between the words; a burst starts when XCH is written, or, with SMC, when a word is
-//! written to TXFIFO. A burst whose TXFIFO runs empty stalls with its clock stopped: late
-//! software costs time, never data. The block's own select line (SS) is active for one burst.
+//! written to TXFIFO. The clock stops while a burst has no word to send. The block's own select line
+//! (SS) is active for one burst.
+//!
+//! # What the manual leaves open
+//! The driver is right under every reading of these points; the simulator has a switch for each.
+//! - **When XCH clears.** The manual: when TXFIFO and shift register have been shifted out. A user
+//!   saw it clear when TXFIFO was empty, before the last word was out (Mark Siggins, "iMX6 Solo SPI:
+//!   XCH behaviour in master mode", NXP community, December 2014,
+//!   <https://community.nxp.com/thread/336850>); NXP's support says so too ("iMX8MM, Cortex-M4, ECSPI
+//!   with GPIO chipselect", NXP community, March 2023,
+//!   <https://community.nxp.com/t5/i-MX-Processors/iMX8MM-Cortex-M4-ECSPI-with-GPIO-chipselect-how-to-detect-when/td-p/1622686>).
+//!   TC is as doubtful. Neither ends a transfer here: the words received do.
+//! - **What a burst does that ran out of words.** It may go on with the next word, or wait for XCH as
+//!   Linux's and NuttX's drivers assume, who set it after each refill, and as QEMU's model does. The
+//!   burst's length counts on either way: Linux's longest bursts rely on that.
+//! - **What SS does meanwhile.** SS_CTL = 0 sends one burst under one SS, SS_CTL = 1 several, with SS
+//!   negated between them, until TXFIFO is empty. So SS_CTL stays 0, and a transfer on the block's own
+//!   line never runs out of words.
 //!
 //! # How this driver uses it
 //! 1. A device's settings are two register values: CONREG without a burst length, and CONFIGREG.
@@ -17,36 +33,45 @@
 //!    not depend on which channel is selected. Both are written only when they change; after
 //!    CONFIGREG two clocks are waited, since the clock's polarity follows a clock later and a
 //!    chip already selected would take the edge for a clock.
-//! 2. Up to 4 bytes at 10 MHz or more: SMC. TXDATA, STATREG until RR, RXDATA: with the block's
-//!    own select these three are the least the block can be asked for (the word must be written
-//!    and read, and RXDATA is undefined before RR). A word is never written during a burst here,
-//!    so ERR009165 cannot occur. Below 10 MHz RR may come long before the last clock has ended
-//!    (half a period), so XCH is used, whose clearing covers it.
-//! 3. More: bursts of up to 512 bytes. Four words go to TXFIFO, XCH starts the
-//!    burst, and then as many words are sent as were received, 64 at most in flight, so that
-//!    neither FIFO can overrun, TXFIFO stays full, and the first clock need not wait for the last
-//!    word. TESTREG counts what is received. XCH clears half a clock after the burst.
-//! 4. With [`Streaming::FifoLoads`] a burst is one FIFO load, filled before XCH and drained after
-//!    it: n + 1 + polls + n accesses.
-//! 5. A wait asks the hardware some 64 times before it asks the timer, and gives up after twice
+//! 2. Up to 4 bytes: TXDATA, STATREG until RR, RXDATA (the word must be written and read, and RXDATA
+//!    is undefined before RR). At 10 MHz or more SMC starts the burst, and with the block's own
+//!    select these three are the least the block can be asked for. A word is never written during a
+//!    burst here, so ERR009165 cannot occur. Below 10 MHz XCH starts it, and 5 follows.
+//! 3. More: bursts of up to 512 bytes. Four words go to TXFIFO, XCH starts the burst, and then as
+//!    many words are sent as were received, 64 at most in flight, so that neither FIFO can overrun,
+//!    TXFIFO stays full, and the first clock need not wait for the last word. STATREG says what has
+//!    come: RR a word, RDR as many as RX_THRESHOLD was set for, RF 64. On the block's own line all
+//!    words, 64 at most, go to TXFIFO before XCH.
+//! 4. A look that finds no word come and words waiting in TXFIFO asks for XCH, now and then. Where
+//!    XCH is clear the burst has run out of words: it is set again. A late refill costs time, never
+//!    data.
+//! 5. A burst is over when as many words were received as sent, half a clock has passed, and XCH is
+//!    clear. RR may come at the last sampling edge, half a clock before the end. Reading RXDATA after
+//!    it takes longer than half a clock of 10 MHz; a slower clock's half is waited for by the timer,
+//!    and on the block's own line, which rises half a clock later, the whole.
+//!    After SMC, where XCH is not used, the next word may be written at once.
+//! 6. A wait asks the hardware some 64 times before it asks the timer, and gives up after twice
 //!    the wire time and 1 ms. The clock is read *before* the status: a thread put to sleep
 //!    between the two still sees the hardware's success.
-//! 6. Transfers that take longer than [`EcspiConfig::poll_limit_ns`] wait by interrupt: where
+//! 7. Transfers that take longer than [`EcspiConfig::poll_limit_ns`] wait by interrupt: where
 //!    somebody sleeps for it ([`Ecspi::with_interrupt`]), or where the block's handler goes on with
 //!    the message ([`Controller::start`]). Both refill by RXFIFO's threshold, every 32 words; see
 //!    `flight.rs`. A message that only has shorter transfers runs as above.
 //!
 //! # Chip selects
 //! GPIO registers ([`gpio`](super::gpio)) or the block's own lines. The block's own line is
-//! active for one burst: transfers above 512 bytes, second transfers without `cs_change` and word
-//! delays are refused there rather than pulse it. Its setup time comes in clocks (CSD_CTL, at
-//! most 63), its hold time is half a clock less 2 ns and cannot be set. A device without a chip
+//! active for one burst of one FIFO load: transfers above 256 bytes, second transfers without
+//! `cs_change` and word delays are refused there rather than pulse it. Its setup time comes in clocks
+//! (CSD_CTL, at most 63), its hold time is half a clock less 2 ns and cannot be set. A line that is
+//! active high gets its idle level as soon as the block is enabled; while it is disabled, for one
+//! register write of [`Ecspi::new`] and of each recovery, the block drives it high. A device without a chip
 //! select ([`Mode::NO_CS`](crate::spi::Mode::NO_CS)) is clocked on a channel whose line no chip
 //! listens to; where each of the four has one, it is refused.
 //!
 //! # Not supported
 //! Least significant bit first (not in the block), word lengths other than 8, 16 and 32 bits,
-//! target mode, DMA, SPI_RDY, HT mode. Delays are spun, in an interrupt handler too.
+//! target mode, DMA, SPI_RDY, HT mode. Delays are spun, in an interrupt handler too, and so is the
+//! half clock after a burst.
 //!
 //! # Example
 //! ```no_run
@@ -55,7 +80,6 @@
 //! let config = EcspiConfig {
 //!     reference_hz: 60_000_000,
 //!     chip_selects: [CsLine::Gpio { bit: 19, active_high: false }, CsLine::Absent, CsLine::Absent, CsLine::Absent],
-//!     streaming: Streaming::Refill,
 //!     poll_limit_ns: ALWAYS_POLL,
 //! };
 //! let gpio = ImxGpio::new(gpio3, Ownership::Shared);
@@ -70,7 +94,7 @@ mod regs;
 #[cfg(test)]
 mod tests;
 
-pub use config::{EcspiConfig, Streaming};
+pub use config::EcspiConfig;
 
 use core::task::Poll;
 
@@ -88,13 +112,20 @@ use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
 use crate::time::Timer;
 use flight::Flight;
 use regs::{
-    BURST_LENGTH, CHANNEL_MODE_ALL, CONFIGREG, CONREG, EN, FIFO_WORDS, INTREG, PERIODREG, RR,
-    RXDATA, SMC, STATREG, TESTREG, TXDATA, XCH, burst_length, divisor, rxcnt,
+    BURST_BYTES_MAX, BURST_LENGTH, CHANNEL_MODE_ALL, CONFIGREG, CONREG, DMAREG, EN, FIFO_WORDS,
+    INTREG, PERIODREG, RDR, RF, RR, RXDATA, SMC, STATREG, TE, TESTREG, TXDATA, XCH, burst_length,
+    divisor, rx_threshold, ss_pol,
 };
 
 /// Words written before a burst starts: few, so that the first clock comes early, and
 /// enough to last while the rest is written.
 const PREFILL_WORDS: usize = 4;
+/// Words that a polled transfer reads after one look where they have come: RDR's meaning.
+const BATCH_WORDS: usize = 4;
+/// RDR's meaning after a reset.
+const RESET_THRESHOLD_WORDS: usize = 1;
+/// How many looks in vain there are to one at XCH.
+const LOOKS_PER_XCH: u32 = 16;
 /// CONREG with nothing to do. No burst is started by it; its length is one the block has in every
 /// model of it.
 const IDLE: u32 = EN | CHANNEL_MODE_ALL | burst_length(1);
@@ -121,6 +152,8 @@ pub struct Ecspi<R, G, T, I = NoInterrupt> {
     conreg: u32,
     /// CONFIGREG, PERIODREG and TESTREG as last written; after a reset [`UNCONFIGURED`].
     configured: [u32; 3],
+    /// The words that set RDR, as last written to DMAREG.
+    threshold_words: usize,
     timer: T,
     rest: Rest,
     config: EcspiConfig,
@@ -142,6 +175,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
             gpio,
             conreg: 0,
             configured: UNCONFIGURED,
+            threshold_words: RESET_THRESHOLD_WORDS,
             timer,
             rest: Rest::default(),
             config,
@@ -160,12 +194,26 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
     /// The same, sleeping for `interrupt` where a transfer takes longer than
     /// [`EcspiConfig::poll_limit_ns`].
     pub fn with_interrupt<J: Interrupt>(self, interrupt: J) -> Ecspi<R, G, T, J> {
-        let Self { regs, gpio, conreg, configured, timer, rest, config, progress, flight, .. } =
+        let Self { regs, gpio, conreg, configured, threshold_words, timer, rest, config, .. } =
             self;
-        Ecspi { regs, gpio, conreg, configured, timer, rest, config, interrupt, progress, flight }
+        let (progress, flight) = (self.progress, self.flight);
+        Ecspi {
+            regs,
+            gpio,
+            conreg,
+            configured,
+            threshold_words,
+            timer,
+            rest,
+            config,
+            interrupt,
+            progress,
+            flight,
+        }
     }
 
-    /// The pieces back, the block disabled.
+    /// The pieces back, the block disabled. It then drives all its select lines high, active-high
+    /// ones too.
     pub fn release(mut self) -> (R, G, T) {
         self.regs.write(CONREG, IDLE & !EN);
         (self.regs, self.gpio, self.timer)
@@ -180,8 +228,14 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         self.regs.write(CONREG, IDLE & !EN);
         self.conreg = IDLE;
         self.regs.write(CONREG, self.conreg);
+        let active_high = self.config.native_active_high();
+        if active_high != 0 {
+            // Nothing comes before this: until then these lines are active.
+            self.regs.write(CONFIGREG, ss_pol(active_high));
+        }
         self.regs.write(INTREG, 0);
         self.configured = UNCONFIGURED;
+        self.threshold_words = RESET_THRESHOLD_WORDS;
         self.flight = Flight::default();
     }
 
@@ -205,9 +259,46 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         }
     }
 
+    /// RDR, and the interrupt by it, is to mean `words`.
+    #[inline]
+    fn set_threshold(&mut self, words: usize) {
+        if self.threshold_words != words {
+            self.regs.write(DMAREG, rx_threshold(words));
+            self.threshold_words = words;
+        }
+    }
+
     #[inline]
     fn start_burst(&mut self) {
         self.regs.write(CONREG, self.conreg | XCH);
+    }
+
+    /// Words may wait in TXFIFO: sets XCH again if the burst had run out of words before.
+    #[inline]
+    fn restart_if_dry(&mut self) {
+        if self.regs.read(CONREG) & XCH == 0 {
+            self.restart_if_waiting();
+        }
+    }
+
+    /// XCH is clear. Only words that wait after that prove that the burst stands still: it may have
+    /// ended between two looks, and XCH would begin another.
+    #[cold]
+    fn restart_if_waiting(&mut self) {
+        if self.regs.read(STATREG) & TE == 0 {
+            self.start_burst();
+        }
+    }
+
+    /// All words of a burst that XCH started are received: waits for the end of its last clock, and
+    /// of the burst. See point 5 of the module.
+    #[inline]
+    fn end_burst(&mut self, program: &Program) -> Result<(), Stopped> {
+        let halves = if program.asks { 2 } else { 1 };
+        let timer_hz = self.timer.frequency_hz();
+        let ticks = self.config.half_clock_ticks(self.conreg, halves, timer_hz);
+        self.wait_ticks(ticks);
+        self.poll(CONREG, XCH, 0, 4)
     }
 
     /// Waits until `mask` of the register at `offset` reads `wanted`.
@@ -228,25 +319,21 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         Deadline::new(&mut self.timer, wire_ns)
     }
 
-    /// One FIFO word of `len` bytes, sent and awaited; RXDATA then holds what came in for it.
-    #[inline(always)]
-    fn clock_word(&mut self, plan: &Plan, word: u32, len: usize) -> Result<(), Stopped> {
-        let conreg = plan.control & !BURST_LENGTH | burst_length(len);
-        self.set_conreg(conreg);
-        self.regs.write(TXDATA, word);
-        if conreg & SMC != 0 {
-            self.poll(STATREG, RR, RR, len)
-        } else {
-            self.start_burst();
-            self.poll(CONREG, XCH, 0, len)
-        }
-    }
-
     /// A transfer of one FIFO word.
     #[inline(always)]
-    fn exchange_word(&mut self, plan: &Plan, data: &mut Data<'_>) -> Result<(), Stopped> {
+    fn exchange_word(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        data: &mut Data<'_>,
+    ) -> Result<(), Stopped> {
+        if plan.control & SMC == 0 {
+            return self.exchange_any_word(program, plan, data, 0..data.len());
+        }
+        self.set_conreg(plan.control & !BURST_LENGTH | burst_length(data.len()));
         let word = data.tx().map_or(0, |tx| pack(tx, plan.word_bytes()));
-        self.clock_word(plan, word, data.len())?;
+        self.regs.write(TXDATA, word);
+        self.poll(STATREG, RR, RR, data.len())?;
         match data.rx_mut() {
             Some(rx) => unpack(self.regs.read(RXDATA), rx, plan.word_bytes()),
             None => self.regs.discard_n(RXDATA, 1),
@@ -254,36 +341,59 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         Ok(())
     }
 
-    /// A burst that fits the FIFOs, filled before and drained after.
-    fn exchange_whole(
+    /// One FIFO word of a transfer, the bytes at `span`, below 10 MHz or not.
+    #[cold]
+    fn exchange_any_word(
         &mut self,
+        program: &Program,
         plan: &Plan,
         data: &mut Data<'_>,
-        span: Span,
+        span: core::ops::Range<usize>,
     ) -> Result<(), Stopped> {
-        self.set_conreg(plan.control & !(BURST_LENGTH | SMC) | burst_length(span.len));
-        let words = span.words();
-        self.send(plan, data, span, 0..words);
-        self.start_burst();
-        self.poll(CONREG, XCH, 0, span.len)?;
-        self.receive(plan, data, span, 0..words);
-        Ok(())
+        let conreg = plan.control & !BURST_LENGTH | burst_length(span.len());
+        self.set_conreg(conreg);
+        let word = data.tx().map_or(0, |tx| pack(&tx[span.clone()], plan.word_bytes()));
+        self.regs.write(TXDATA, word);
+        if conreg & SMC == 0 {
+            self.start_burst();
+        }
+        self.poll(STATREG, RR, RR, span.len())?;
+        match data.rx_mut() {
+            Some(rx) => unpack(self.regs.read(RXDATA), &mut rx[span], plan.word_bytes()),
+            None => self.regs.discard_n(RXDATA, 1),
+        }
+        if conreg & SMC == 0 { self.end_burst(program) } else { Ok(()) }
+    }
+
+    /// How many of `in_flight` words have come for certain, by STATREG.
+    #[inline]
+    fn come(&self, status: u32, in_flight: usize) -> usize {
+        let words = if status & RF != 0 {
+            FIFO_WORDS
+        } else if status & RDR != 0 {
+            self.threshold_words
+        } else {
+            usize::from(status & RR != 0)
+        };
+        words.min(in_flight)
     }
 
     /// A burst of any length, refilled and drained while it runs.
-    fn exchange_streamed(
+    fn exchange_burst(
         &mut self,
+        program: &Program,
         plan: &Plan,
         data: &mut Data<'_>,
         span: Span,
     ) -> Result<(), Stopped> {
         self.set_conreg(plan.control & !(BURST_LENGTH | SMC) | burst_length(span.len));
         let words = span.words();
-        let mut sent = words.min(PREFILL_WORDS);
+        let mut sent = words.min(prefill_words(program));
         let mut received = 0;
         self.send(plan, data, span, 0..sent);
         self.start_burst();
         let mut patience = Patience::default();
+        let mut looks_in_vain = 0_u32;
         while received < words {
             // What is in flight fits RXFIFO, so it cannot overrun however late we are.
             let room = (FIFO_WORDS - (sent - received)).min(words - sent).min(CHUNK_WORDS);
@@ -292,16 +402,22 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
                 sent += room;
             }
             let late = patience.late(&mut self.timer);
-            let ready = rxcnt(self.regs.read(TESTREG)).min(words - received);
-            if ready > 0 {
-                self.receive(plan, data, span, received..received + ready);
-                received += ready;
+            let status = self.regs.read(STATREG);
+            let come = self.come(status, sent - received);
+            if come > 0 {
+                self.receive(plan, data, span, received..received + come);
+                received += come;
                 patience.renew();
-            } else {
-                patience.look_in_vain(late, || self.deadline(FIFO_WORDS * 4))?;
+                looks_in_vain = 0;
+                continue;
             }
+            if status & TE == 0 && looks_in_vain.is_multiple_of(LOOKS_PER_XCH) {
+                self.restart_if_dry();
+            }
+            looks_in_vain = looks_in_vain.wrapping_add(1);
+            patience.look_in_vain(late, || self.deadline(FIFO_WORDS * 4))?;
         }
-        self.poll(CONREG, XCH, 0, 4)
+        self.end_burst(program)
     }
 
     fn send(
@@ -347,36 +463,43 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
 
     /// Words apart by a delay: each its own burst.
     #[cold]
-    fn exchange_spaced(&mut self, plan: &Plan, data: &mut Data<'_>) -> Result<(), Stopped> {
+    fn exchange_spaced(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        data: &mut Data<'_>,
+    ) -> Result<(), Stopped> {
         let len = usize::from(plan.word_bytes());
         for start in (0..data.len()).step_by(len) {
             if start > 0 {
                 self.wait_ticks(plan.word_delay_ticks);
             }
-            let word = start..start + len;
-            let sent = data.tx().map_or(0, |tx| pack(&tx[word.clone()], plan.word_bytes()));
-            self.clock_word(plan, sent, len)?;
-            match data.rx_mut() {
-                Some(rx) => unpack(self.regs.read(RXDATA), &mut rx[word], plan.word_bytes()),
-                None => self.regs.discard_n(RXDATA, 1),
-            }
+            self.exchange_any_word(program, plan, data, start..start + len)?;
         }
         Ok(())
     }
 
-    fn exchange_long(&mut self, plan: &Plan, data: &mut Data<'_>) -> Result<(), Stopped> {
-        let burst_bytes = self.config.burst_bytes_max();
+    fn exchange_long(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        data: &mut Data<'_>,
+    ) -> Result<(), Stopped> {
+        self.set_threshold(BATCH_WORDS);
         let mut start = 0;
         while start < data.len() {
-            let span = Span { start, len: (data.len() - start).min(burst_bytes) };
-            match self.config.streaming {
-                Streaming::Refill => self.exchange_streamed(plan, data, span)?,
-                Streaming::FifoLoads => self.exchange_whole(plan, data, span)?,
-            }
+            let span = Span { start, len: (data.len() - start).min(BURST_BYTES_MAX) };
+            self.exchange_burst(program, plan, data, span)?;
             start += span.len;
         }
         Ok(())
     }
+}
+
+/// How many words TXFIFO is given before a burst starts: on the block's own line all there can be.
+#[inline]
+fn prefill_words(program: &Program) -> usize {
+    if program.asks { FIFO_WORDS } else { PREFILL_WORDS }
 }
 
 /// A burst's bytes in its transfer's buffers.
@@ -433,7 +556,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Ecspi<R, G, T, 
     #[inline(always)]
     fn exchange(
         &mut self,
-        _program: &Program,
+        program: &Program,
         plan: &Plan,
         data: &mut Data<'_>,
     ) -> Result<(), Stopped> {
@@ -442,12 +565,12 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Ecspi<R, G, T, 
             return Ok(());
         }
         if plan.word_delay_ticks > 0 {
-            return self.exchange_spaced(plan, data);
+            return self.exchange_spaced(program, plan, data);
         }
         if len <= 4 {
-            return self.exchange_word(plan, data);
+            return self.exchange_word(program, plan, data);
         }
-        self.exchange_long(plan, data)
+        self.exchange_long(program, plan, data)
     }
 
     #[cold]

@@ -20,7 +20,7 @@ pub(super) const DMAREG: u32 = 0x14;
 pub(super) const STATREG: u32 = 0x18;
 /// Wait states between bursts, and clocks from select to the first edge.
 pub(super) const PERIODREG: u32 = 0x1c;
-/// FIFO counters and loopback.
+/// Loopback; the FIFOs' counters, which this driver does not ask.
 pub(super) const TESTREG: u32 = 0x20;
 
 /// Words each FIFO holds.
@@ -73,15 +73,20 @@ pub(super) const fn ss_pol(channels: u8) -> u32 {
     (channels as u32 & 0xf) << 12
 }
 
-/// STATREG: the receive FIFO has a word.
-pub(super) const RR: u32 = 1 << 3;
+// STATREG. INTREG has an enable at the same place for each: an interrupt while the bit is set.
 
-/// INTREG: interrupt while RXFIFO holds more words than [`rx_threshold`].
-pub(super) const RDREN: u32 = 1 << 4;
-/// STATREG: a burst has ended; stays until 1 is written to it. INTREG: interrupt while it is set.
+/// The transmit FIFO is empty.
+pub(super) const TE: u32 = 1 << 0;
+/// The receive FIFO has a word.
+pub(super) const RR: u32 = 1 << 3;
+/// The receive FIFO has as many words as [`rx_threshold`] was asked for.
+pub(super) const RDR: u32 = 1 << 4;
+/// The receive FIFO is full.
+pub(super) const RF: u32 = 1 << 5;
+/// A burst has ended; stays until 1 is written to it.
 pub(super) const TC: u32 = 1 << 7;
 
-/// DMAREG: RX_THRESHOLD for RDREN to come when `words` (1 to 64) are there, and DMA off.
+/// DMAREG: RX_THRESHOLD for [`RDR`] to be set when `words` (1 to 64) are there, and DMA off.
 pub(super) const fn rx_threshold(words: usize) -> u32 {
     // "Greater than": INTREG.RDREN, STATREG.RDR and DMAREG agree.
     ((words as u32 - 1) & 0x3f) << 16
@@ -96,8 +101,3 @@ pub(super) const CSD_CTL_MAX: u32 = 63;
 
 /// TESTREG: what is sent is received.
 pub(super) const LBC: u32 = 1 << 31;
-
-/// TESTREG: words in the receive FIFO.
-pub(super) const fn rxcnt(testreg: u32) -> usize {
-    (testreg >> 8 & 0x7f) as usize
-}

@@ -28,10 +28,12 @@ fn config(line: CsLine) -> EcspiConfig {
     EcspiConfig {
         reference_hz: 80_000_000,
         chip_selects: [line, CsLine::Absent, CsLine::Sleeping, CsLine::Absent],
-        streaming: Streaming::Refill,
         poll_limit_ns: ALWAYS_POLL,
     }
 }
+
+/// RX_THRESHOLD, once after a reset: greater than 3.
+const RDR_IS_FOUR: Access = Write(0x14, 0x0003_0000);
 
 const RESET: [Access; 3] = [Write(0x08, 0x0070_00f0), Write(0x08, 0x0070_00f1), Write(0x10, 0)];
 
@@ -144,14 +146,15 @@ fn five_bytes_start_filled_and_are_drained_as_they_come() {
     let mut script = Vec::from(RESET);
     script.extend(configured(0x30f1));
     script.extend([
+        RDR_IS_FOUR,
         Write(0x08, 0x0270_30f1),
         Write(0x04, 0x03),
         Write(0x04, 0x0001_0203),
         Write(0x08, 0x0270_30f5),
-        Read(0x20, 0x0000),
-        Read(0x20, 0x0100),
+        Read(0x18, TE),
+        Read(0x18, TE | RR),
         Read(0x00, 0x11),
-        Read(0x20, 0x0100),
+        Read(0x18, TE | RR),
         Read(0x00, 0x2233_4455),
         Read(0x08, 0x0270_30f5),
         Read(0x08, 0x0270_30f1),
@@ -165,8 +168,121 @@ fn five_bytes_start_filled_and_are_drained_as_they_come() {
     blocks.end();
 }
 
+/// 64 bytes at 20 MHz on a pin that nobody drives, up to the first look.
+fn sixty_four_bytes() -> Vec<Access> {
+    let mut script = Vec::from(RESET);
+    script.extend(configured(0x30f1));
+    script.extend([RDR_IS_FOUR, Write(0x08, 0x1ff0_30f1)]);
+    script.extend([Write(0x04, 0); 4]);
+    script.push(Write(0x08, 0x1ff0_30f5));
+    script.extend([Write(0x04, 0); 12]);
+    script
+}
+
+fn receives_sixty_four_bytes(script: &[Access]) {
+    let blocks = Blocks::on(script);
+    let bus = Bus::new(Ecspi::new(blocks.at(0), NoPins, Ticker::default(), config(PIN_9)));
+    let device = bus.device(&Settings::new(0, 20_000_000)).expect("opens");
+    let mut rx = [0; 64];
+    device.sync(&mut [Transfer::read(&mut rx)]).expect("runs");
+    assert!(rx.chunks(4).all(|word| word == [1, 2, 3, 4]));
+    blocks.end();
+}
+
+const WORD: Access = Read(0x00, 0x0102_0304);
+
 #[test]
-fn a_slow_clock_ends_by_xch_not_by_rr() {
+fn one_look_tells_of_one_four_or_all_words() {
+    let mut script = sixty_four_bytes();
+    script.extend([Read(0x18, RR), WORD]);
+    script.push(Read(0x18, RDR | RR));
+    script.extend([WORD; 4]);
+    // RF says 64, of which no more are ours than are in flight.
+    script.push(Read(0x18, TE | RF | RDR | RR));
+    script.extend([WORD; 11]);
+    script.push(Read(0x08, 0x1ff0_30f1));
+    receives_sixty_four_bytes(&script);
+}
+
+#[test]
+fn a_burst_that_ran_out_of_words_before_the_refill_is_started_again() {
+    let mut script = sixty_four_bytes();
+    // The first four came, and then XCH had cleared: twelve words wait.
+    script.push(Read(0x18, RDR | RR));
+    script.extend([WORD; 4]);
+    script.extend([Read(0x18, 0), Read(0x08, 0x1ff0_30f1), Read(0x18, 0)]);
+    script.push(Write(0x08, 0x1ff0_30f5));
+    for _ in 0..3 {
+        script.push(Read(0x18, TE | RDR | RR));
+        script.extend([WORD; 4]);
+    }
+    script.push(Read(0x08, 0x1ff0_30f1));
+    receives_sixty_four_bytes(&script);
+}
+
+#[test]
+fn a_burst_that_ended_meanwhile_is_not_started_again() {
+    let mut script = sixty_four_bytes();
+    // Between the look and XCH the thread slept: nothing waits in TXFIFO any more.
+    script.extend([Read(0x18, 0), Read(0x08, 0x1ff0_30f1), Read(0x18, TE | RDR | RR)]);
+    script.push(Read(0x18, TE | RDR | RR));
+    for look in 0..4 {
+        if look > 0 {
+            script.push(Read(0x18, TE | RDR | RR));
+        }
+        script.extend([WORD; 4]);
+    }
+    script.push(Read(0x08, 0x1ff0_30f1));
+    receives_sixty_four_bytes(&script);
+}
+
+#[test]
+fn xch_is_asked_for_at_the_first_look_in_vain_and_at_each_sixteenth() {
+    let mut script = sixty_four_bytes();
+    for looks in [16, 16, 3] {
+        script.extend([Read(0x18, 0), Read(0x08, 0x1ff0_30f5)]);
+        script.extend(vec![Read(0x18, 0); looks - 1]);
+    }
+    for _ in 0..4 {
+        script.push(Read(0x18, TE | RDR | RR));
+        script.extend([WORD; 4]);
+    }
+    script.push(Read(0x08, 0x1ff0_30f1));
+    receives_sixty_four_bytes(&script);
+}
+
+#[test]
+fn on_its_own_line_a_burst_has_all_its_words_before_it_starts() {
+    let mut script = Vec::from(RESET);
+    script.extend(configured(0x30f1));
+    script.extend([RDR_IS_FOUR, Write(0x08, 0x7ff0_30f1)]);
+    script.extend([Write(0x04, 0); 64]);
+    script.extend([Write(0x08, 0x7ff0_30f5), Read(0x18, TE | RF | RDR | RR)]);
+    script.extend([WORD; 64]);
+    script.push(Read(0x08, 0x7ff0_30f1));
+    let blocks = Blocks::on(&script);
+    let bus = Bus::new(Ecspi::new(blocks.at(0), NoGpio, Ticker::default(), config(NATIVE)));
+    let device = bus.device(&Settings::new(0, 20_000_000)).expect("opens");
+    device.sync(&mut [Transfer::write(&[0; 256])]).expect("runs");
+    blocks.end();
+}
+
+#[test]
+fn an_active_high_line_of_the_block_gets_its_idle_level_first() {
+    // SS_POL of channel 2 directly after EN, at start and when a message is abandoned.
+    let reset = [RESET[0], RESET[1], Write(0x0c, 0x4000), RESET[2]];
+    let mut script = Vec::from(reset);
+    script.push(Write(0x10, 0));
+    script.extend(reset);
+    let line = CsLine::Native { channel: 2, active_high: true };
+    let blocks = Blocks::on(&script);
+    let mut ecspi = Ecspi::new(blocks.at(0), NoGpio, Ticker::default(), config(line));
+    ecspi.reclaim();
+    blocks.end();
+}
+
+#[test]
+fn a_slow_clock_ends_by_its_word_and_by_xch() {
     // 1 MHz from 80 MHz: pre 10 (field 9), post 8 (field 3).
     let mut script = Vec::from(RESET);
     script.extend(configured(0x93f1));
@@ -174,8 +290,13 @@ fn a_slow_clock_ends_by_xch_not_by_rr() {
     script.extend([
         Write(0x04, 0xaa),
         Write(0x08, 0x0070_93f5),
-        Read(0x08, 0x0070_93f1),
+        // XCH has cleared already: it does not say that the word has come.
+        Read(0x18, TE),
+        Read(0x18, TE | RR),
         Read(0x00, 0x55),
+        // Nor does the word say that the burst is over.
+        Read(0x08, 0x0070_93f5),
+        Read(0x08, 0x0070_93f1),
     ]);
     let blocks = Blocks::on(&script);
     let bus = Bus::new(Ecspi::new(blocks.at(0), NoGpio, Ticker::default(), config(NATIVE)));
@@ -199,6 +320,9 @@ struct Looped {
     longest_burst_bits: u32,
     /// FIFO words the burst on the wire still has.
     burst_words: u32,
+    /// A burst without words goes on when XCH is written; else when a word is.
+    needs_xch: bool,
+    threshold: usize,
 }
 
 impl Registers for Looped {
@@ -206,7 +330,13 @@ impl Registers for Looped {
         match offset {
             0x00 => self.rx.pop_front().unwrap_or(0xdead_beef),
             0x08 => self.conreg,
-            0x18 => u32::from(!self.rx.is_empty()) << 3,
+            0x18 => {
+                let words = self.rx.len();
+                u32::from(self.tx.is_empty())
+                    | u32::from(words > 0) << 3
+                    | u32::from(words > self.threshold) << 4
+                    | u32::from(words == 64) << 5
+            }
             0x20 => (self.rx.len() as u32) << 8 | self.tx.len() as u32,
             _ => 0,
         }
@@ -222,15 +352,17 @@ impl Registers for Looped {
             0x08 => {
                 self.conreg = value;
                 self.longest_burst_bits = self.longest_burst_bits.max((value >> 20) + 1);
-                if value & 4 != 0 {
+                if value & 4 != 0 && self.burst_words == 0 {
                     self.burst_words = ((value >> 20) + 1).div_ceil(32);
                 }
                 if value & 1 == 0 {
                     self.tx.clear();
                     self.rx.clear();
+                    (self.burst_words, self.threshold) = (0, 0);
                     self.resets += 1;
                 }
             }
+            0x14 => self.threshold = (value >> 16 & 0x3f) as usize,
             _ => {}
         }
         if self.wedged {
@@ -242,22 +374,21 @@ impl Registers for Looped {
         while self.conreg & 4 != 0 && !self.tx.is_empty() {
             self.rx.extend(self.tx.pop_front());
             self.burst_words -= 1;
-            if self.burst_words == 0 {
+            if self.burst_words == 0 || self.needs_xch && self.tx.is_empty() {
                 self.conreg &= !4;
             }
         }
     }
 }
 
-fn looped(streaming: Streaming) -> Bus<Ecspi<Looped, NoGpio, Ticker>> {
-    // The lines are pins as far as the driver is concerned; nobody drives them here.
-    let config = EcspiConfig { streaming, ..config(NATIVE) };
-    Bus::new(Ecspi::new(Looped::default(), NoGpio, Ticker::default(), config))
+fn looped(line: CsLine, needs_xch: bool) -> Bus<Ecspi<Looped, NoPins, Ticker>> {
+    let block = Looped { needs_xch, ..Looped::default() };
+    Bus::new(Ecspi::new(block, NoPins, Ticker::default(), config(line)))
 }
 
-/// A message on the native line in pieces of one burst.
-fn loop_back(streaming: Streaming, bits: u8, len: usize) -> Looped {
-    let bus = looped(streaming);
+/// A message in pieces of one burst.
+fn loop_back(line: CsLine, needs_xch: bool, bits: u8, len: usize) -> Looped {
+    let bus = looped(line, needs_xch);
     let settings = Settings::new(0, 20_000_000).with_bits_per_word(bits);
     let device = bus.device(&settings).expect("opens");
     testing::loop_back(&device, len, settings);
@@ -267,35 +398,37 @@ fn loop_back(streaming: Streaming, bits: u8, len: usize) -> Looped {
 #[test]
 fn every_length_loops_back_within_the_fifos() {
     let lengths: &[usize] = if cfg!(miri) {
-        &[0, 1, 5, 257, 512]
+        &[0, 1, 5, 256, 257, 512]
     } else {
-        &[0, 1, 2, 3, 4, 5, 16, 17, 255, 256, 257, 260, 511, 512]
+        &[0, 1, 2, 3, 4, 5, 16, 17, 255, 256, 257, 260, 511, 512, 513, 1_100]
     };
-    for &len in lengths {
-        let block = loop_back(Streaming::Refill, 8, len);
-        assert_eq!(block.overruns, 0, "{len} bytes");
-    }
-    for bits in [16, 32] {
-        for len in [4, 8, 252, 256, 260, 512] {
-            loop_back(Streaming::Refill, bits, len);
+    for needs_xch in [false, true] {
+        for &len in lengths {
+            let block = loop_back(PIN_9, needs_xch, 8, len);
+            assert_eq!(block.overruns, 0, "{len} bytes");
+            if len <= 256 {
+                assert_eq!(loop_back(NATIVE, needs_xch, 8, len).overruns, 0, "{len} bytes");
+            }
         }
-    }
-    for len in [1, 255, 256] {
-        loop_back(Streaming::FifoLoads, 8, len);
+        for bits in [16, 32] {
+            for len in [4, 8, 252, 256, 260, 512] {
+                loop_back(PIN_9, needs_xch, bits, len);
+            }
+        }
     }
 }
 
 #[test]
 fn bursts_are_as_long_as_the_block_has_them() {
-    assert_eq!(loop_back(Streaming::Refill, 8, 512).longest_burst_bits, 4096);
-    assert_eq!(loop_back(Streaming::FifoLoads, 8, 256).longest_burst_bits, 2048);
+    assert_eq!(loop_back(PIN_9, false, 8, 513).longest_burst_bits, 4096);
+    assert_eq!(loop_back(NATIVE, false, 8, 256).longest_burst_bits, 2048);
 }
 
 #[test]
 fn a_wedged_block_times_out_and_is_reset() {
     for len in [4, 64, 512] {
         let wedged = Looped { wedged: true, ..Looped::default() };
-        let bus = Bus::new(Ecspi::new(wedged, NoGpio, Ticker::default(), config(NATIVE)));
+        let bus = Bus::new(Ecspi::new(wedged, NoPins, Ticker::default(), config(PIN_9)));
         let device = bus.device(&Settings::new(0, 20_000_000)).expect("opens");
         let mut rx = vec![0; len];
         let error = device
@@ -326,11 +459,11 @@ fn a_message_after_a_timeout_configures_anew() {
 
 #[test]
 fn a_native_select_is_refused_rather_than_pulsed() {
-    let bus = looped(Streaming::Refill);
+    let bus = looped(NATIVE, false);
     let device = bus.device(&Settings::new(0, 20_000_000)).expect("opens");
-    let pulse = Error::NativeCsWouldPulse { max_bytes: 512 };
-    let long = [0; 513];
-    let error = device.sync(&mut [Transfer::write(&long)]).expect_err("too long for a burst");
+    let pulse = Error::NativeCsWouldPulse { max_bytes: 256 };
+    let long = [0; 257];
+    let error = device.sync(&mut [Transfer::write(&long)]).expect_err("more than TXFIFO holds");
     assert_eq!(error, MessageError::refused(pulse, 0));
     let error = device
         .sync(&mut [Transfer::write(&[1]), Transfer::write(&long[..64])])
@@ -349,7 +482,7 @@ fn a_native_select_is_refused_rather_than_pulsed() {
 
 #[test]
 fn what_the_block_cannot_do_is_refused_at_opening() {
-    let bus = looped(Streaming::Refill);
+    let bus = looped(NATIVE, false);
     let refused = |settings: Settings| bus.device(&settings).expect_err("is refused");
     let good = Settings::new(0, 20_000_000);
     assert_eq!(refused(good.with_mode(Mode::LSB_FIRST)), Error::LsbFirst);

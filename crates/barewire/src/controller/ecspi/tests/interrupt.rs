@@ -4,6 +4,7 @@ use core::cell::Cell;
 use core::task::Poll;
 use std::boxed::Box;
 
+use super::super::regs::TC;
 use super::*;
 use crate::controller::testing::{Bell, Fatal, Steps};
 
@@ -22,7 +23,9 @@ const SELECT: Access = Write(GPIO_DR, 0);
 const DESELECT: Access = Write(GPIO_DR, 0x200);
 const CS_OUT: [Access; 4] =
     [Read(GPIO_DR, 0), DESELECT, Read(GPIO_GDIR, 0), Write(GPIO_GDIR, 0x200)];
-const ARMED: Access = Write(0x10, 0x10);
+/// RDR and RF; once all is sent, TC too.
+const ARMED: Access = Write(0x10, 0x30);
+const ARMED_FOR_THE_END: Access = Write(0x10, 0xb0);
 const SILENT: Access = Write(0x10, 0);
 const TIMEOUT_TICKS: u64 = 2 * 8_000 + 2 * 2048 * 8 / 20;
 
@@ -46,9 +49,18 @@ fn launched(bytes: u32) -> Vec<Access> {
     script
 }
 
-/// `words` found and read, and `more` sent.
+/// The burst of `bytes` runs, as is asked after each refill.
+fn runs(bytes: u32) -> Access {
+    Read(0x08, (bytes * 8 - 1) << 20 | 0x30f5)
+}
+
+fn ended(bytes: u32) -> Access {
+    Read(0x08, (bytes * 8 - 1) << 20 | 0x30f1)
+}
+
+/// RDR found, `words` read, and `more` sent.
 fn served(words: u32, more: usize) -> Vec<Access> {
-    let mut script = vec![SILENT, Read(0x20, words << 8)];
+    let mut script = vec![SILENT, Read(0x18, RDR | RR)];
     script.extend(vec![Read(0x00, 0x0102_0304); words as usize]);
     script.extend(vec![Write(0x04, 0); more]);
     script
@@ -76,28 +88,27 @@ fn hold(
 }
 
 #[test]
-fn six_hundred_bytes_are_two_bursts_and_five_interrupts() {
+fn six_hundred_bytes_are_two_bursts_and_four_interrupts() {
     let mut script = selected();
     script.extend(launched(512));
-    script.extend([threshold(32), ARMED]);
+    script.extend([threshold(32), runs(512), ARMED]);
     script.extend(served(32, 32));
-    script.push(ARMED);
-    // Late by a word: the rest goes out, and the threshold is what is then on the way.
-    script.extend(served(33, 32));
-    script.extend([threshold(63), ARMED]);
-    script.extend(served(63, 0));
-    // The last word is there, the last clock not over: TC says when.
-    script.extend([Read(0x08, 0xfff0_30f5), Write(0x10, 0x80)]);
-    script.extend([SILENT, Read(0x08, 0xfff0_30f1)]);
+    script.extend([runs(512), ARMED]);
+    script.extend(served(32, 32));
+    // All sent: the threshold is what is on the way.
+    script.extend([threshold(64), runs(512), ARMED_FOR_THE_END]);
+    script.extend(served(64, 0));
+    // The last word is there, the last clock not over.
+    script.extend([runs(512), ended(512)]);
     script.extend(launched(88));
-    script.extend([threshold(22), ARMED]);
+    script.extend([threshold(22), runs(88), ARMED_FOR_THE_END]);
     script.extend(served(22, 0));
-    script.extend([Read(0x08, 0x2bf0_30f1), DESELECT]);
+    script.extend([ended(88), DESELECT]);
     hold(&script, eager(), |steps, _| {
         let mut rx = vec![0; 600];
         let mut message = [Transfer::read(&mut rx)];
         steps.begin(&mut message);
-        for _ in 0..4 {
+        for _ in 0..3 {
             assert_eq!(steps.interrupt(&mut message), Poll::Pending);
         }
         assert_eq!(steps.interrupt(&mut message), Poll::Ready(Ok(600)));
@@ -106,15 +117,40 @@ fn six_hundred_bytes_are_two_bursts_and_five_interrupts() {
 }
 
 #[test]
+fn without_rdr_tc_ends_a_burst_by_looks_and_xch_is_set_again() {
+    // As QEMU's model has it: a burst stops without words, RDR never comes, TC at each stop.
+    let word = Read(0x00, 0x0102_0304);
+    let mut script = selected();
+    script.extend(launched(24));
+    script.extend([threshold(6), ended(24), Read(0x18, TC | RR), Write(0x08, 0x0bf0_30f5)]);
+    script.extend([ARMED_FOR_THE_END, SILENT]);
+    // TC is early: four of six have come.
+    script.extend([Read(0x18, TC | TE | RR), Write(0x18, TC)]);
+    script.extend([word, Read(0x18, TE | RR), word, Read(0x18, TE | RR)]);
+    script.extend([word, Read(0x18, TE | RR), word, Read(0x18, TE), threshold(2)]);
+    script.extend([ARMED_FOR_THE_END, SILENT]);
+    script.extend([Read(0x18, TC | TE | RR), Write(0x18, TC)]);
+    script.extend([word, Read(0x18, TE | RR), word, Read(0x18, TE), ended(24), DESELECT]);
+    hold(&script, eager(), |steps, _| {
+        let mut rx = vec![0; 24];
+        let mut message = [Transfer::read(&mut rx)];
+        steps.begin(&mut message);
+        assert_eq!(steps.interrupt(&mut message), Poll::Pending);
+        assert_eq!(steps.interrupt(&mut message), Poll::Ready(Ok(24)));
+        assert!(rx.chunks(4).all(|word| word == [1, 2, 3, 4]));
+    });
+}
+
+#[test]
 fn a_caller_who_blocks_lets_it_come_arms_sleeps_and_looks() {
     // 8 bytes at 20 MHz: twice 3.2 us and 1 ms, and one for what was rounded off.
-    let sleep = [Write(BELL, 1), ARMED, Write(BELL + 4, 1_008)];
+    let sleep = [Write(BELL, 1), ARMED_FOR_THE_END, Write(BELL + 4, 1_008)];
     let mut script = selected();
     script.extend(launched(8));
     script.push(threshold(2));
     script.extend(sleep);
     // Woken by somebody else's interrupt.
-    script.extend([SILENT, Read(0x20, 0), Read(0x20, 0x100)]);
+    script.extend([SILENT, Read(0x18, 0), Read(0x18, RR)]);
     script.extend(sleep);
     script.extend(served(2, 0));
     script.extend([Read(0x08, 0x03f0_30f1), DESELECT]);
@@ -134,8 +170,8 @@ fn a_caller_who_blocks_lets_it_come_arms_sleeps_and_looks() {
 fn what_does_not_come_in_time_is_given_up_deselected_and_reset() {
     let mut script = selected();
     script.extend(launched(512));
-    script.extend([threshold(32), ARMED, SILENT, Read(0x20, 0), Read(0x20, 0)]);
-    script.extend([ARMED, SILENT, Read(0x20, 0), Read(0x20, 31 << 8), DESELECT]);
+    script.extend([threshold(32), runs(512), ARMED, SILENT, Read(0x18, 0), Read(0x18, 0)]);
+    script.extend([ARMED, SILENT, Read(0x18, 0), Read(0x18, TC | TE | RR), DESELECT]);
     script.extend(RESET);
     hold(&script, eager(), |steps, now| {
         let mut rx = vec![0; 512];
@@ -152,7 +188,7 @@ fn what_does_not_come_in_time_is_given_up_deselected_and_reset() {
 fn a_handler_that_comes_late_still_sees_that_the_block_was_in_time() {
     let mut script = selected();
     script.extend(launched(8));
-    script.extend([threshold(2), ARMED, SILENT, Read(0x20, 0), Read(0x20, 0x200)]);
+    script.extend([threshold(2), ARMED_FOR_THE_END, SILENT, Read(0x18, 0), Read(0x18, RDR | RR)]);
     script.extend([Read(0x00, 7), Read(0x00, 8), Read(0x08, 0x03f0_30f1), DESELECT]);
     hold(&script, eager(), |steps, now| {
         let mut message = [Transfer::write(&[0; 8])];
@@ -166,14 +202,14 @@ fn a_handler_that_comes_late_still_sees_that_the_block_was_in_time() {
 fn an_abandoned_message_is_silenced_deselected_and_reset() {
     let mut script = selected();
     script.extend(launched(512));
-    script.extend([threshold(32), ARMED, SILENT]);
+    script.extend([threshold(32), runs(512), ARMED, SILENT]);
     script.extend([DESELECT, Read(GPIO_GDIR, 0x200), Write(GPIO_GDIR, 0x200)]);
     script.extend(RESET);
     // The next message relies on nothing: it configures, and sets the threshold again.
     script.extend(configured(0x30f1));
     script.push(SELECT);
     script.extend(launched(128));
-    script.push(threshold(32));
+    script.extend([threshold(32), runs(128)]);
     hold(&script, eager(), |steps, _| {
         let mut rx = vec![0; 512];
         let mut message = [Transfer::read(&mut rx)];
@@ -191,7 +227,7 @@ fn short_transfers_of_a_long_message_are_polled() {
     script.extend([Write(0x08, 0x01f0_30f9), Write(0x04, 0x0301_0203)]);
     script.extend([Read(0x18, 8), Read(0x00, 0)]);
     script.extend(launched(512));
-    script.push(threshold(32));
+    script.extend([threshold(32), runs(512)]);
     let config = EcspiConfig { poll_limit_ns: 20_000, ..eager() };
     hold(&script, config, |steps, _| {
         let mut rx = vec![0; 512];
@@ -221,13 +257,9 @@ fn the_limit_counts_wire_time_word_delays_and_own_speeds() {
     let waits = message.each_ref().map(|transfer| transfer.plan.by_interrupt());
     assert_eq!(waits, [false, true, false, true, true, false]);
     ecspi.reclaim();
-    for always in [
-        EcspiConfig { poll_limit_ns: ALWAYS_POLL, ..config },
-        EcspiConfig { streaming: Streaming::FifoLoads, ..config },
-    ] {
-        let (program, _) = always.configure(&SETTINGS, 8_000_000).expect("opens");
-        assert_eq!(program.poll_bytes_max, usize::MAX);
-    }
+    let always = EcspiConfig { poll_limit_ns: ALWAYS_POLL, ..config };
+    let (program, _) = always.configure(&SETTINGS, 8_000_000).expect("opens");
+    assert_eq!(program.poll_bytes_max, usize::MAX);
 }
 
 #[test]
