@@ -152,9 +152,6 @@ impl SimOptions {
             "fault" => value.split('+').try_for_each(|fault| self.faults.add(fault))?,
             "jitter-ns" => self.jitter_ns = at_most(value, JITTER_MAX_NS)?,
             "seed" => self.seed = number::bytes(value)?,
-            _ if self.board.kind != ControllerKind::Ecspi => {
-                return Err(format!("{key} is about ECSPI, which {} has not", self.board.name));
-            }
             "done" => {
                 self.has(key, "BCM2835's SPI0", self.board.kind == ControllerKind::Bcm2835)?;
                 self.done = match value {
@@ -172,6 +169,7 @@ impl SimOptions {
                     _ => return Err(format!("{value:?} is not lost or kept")),
                 };
             }
+            _ if self.board.kind != ControllerKind::Ecspi => self.has(key, "ECSPI", false)?,
             "xch" => self.ecspi.xch = over(value)?,
             "tc" => self.ecspi.tc = over(value)?,
             "dry" => self.ecspi.dry = dry(value)?,

@@ -135,7 +135,7 @@ from the interrupt to the process ready            p50 /    max     p50 /    max
     let (_, low) = row("else the costs used: published", waking(38));
     assert!(low.p50_us > 55.0, "{low:?}");
     let (echo, low) = row("else the costs used", waking(50));
-    assert!(low.p50_us > 55.0 && echo.max_us < 88.0, "{low:?} {echo:?}");
+    assert!(low.p50_us > 55.0 && echo.max_us < 90.0, "{low:?} {echo:?}");
     let (echo, low) = row("all costs at their high ends", Profile::IMX8MP.at(CostLevel::High));
     assert!(low.p50_us > 55.0 && echo.max_us < 152.0, "{low:?} {echo:?}");
     text + "        kernel C, published                      152                 55

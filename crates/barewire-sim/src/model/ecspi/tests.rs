@@ -458,7 +458,7 @@ fn a_start_delay_is_before_the_first_clock() {
         rig.write(TXDATA, 1);
         rig.write(CONREG, ON | burst(8) | conreg);
         assert_eq!(rig.until(|rig| rig.stat(RR)), 15 * PERIOD - HALF);
-        assert_eq!(rig.wire.wire_use(rig.now).span_ps, 8 * PERIOD - HALF);
+        assert_eq!(rig.wire.wire_use(rig.now).span_ps, 8 * PERIOD, "the delay is not clocked");
     }
 }
 
