@@ -217,7 +217,7 @@ fn list_and_demo_speak_json() {
     assert_eq!(access["ns_per_access"], demo["access"]["ranges"]["ns_per_access"]["low"]);
     assert!(access.get("ranges").is_none() && low["read"]["costs"] == json!("low"), "{low}");
     let lines = run(&["demo"]).ok().text();
-    assert!(lines.contains("0.41 (0."), "{lines}");
+    assert!(lines.contains("0.47 (0."), "{lines}");
     assert!(lines.lines().count() <= 30, "one screen: {lines}");
     assert!(lines.lines().all(|line| line.chars().count() <= 100), "{lines}");
 }
