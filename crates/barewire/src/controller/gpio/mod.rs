@@ -16,7 +16,7 @@
 //!
 //! # Ordering
 //! A bank and a controller are two peripherals, whose accesses nothing orders but a barrier. So each
-//! edge stands between two ([`Registers::barrier`](crate::reg::Registers::barrier)): what the
+//! edge stands between two ([`Registers::barrier`]): what the
 //! controller was told before has reached it, and the edge has reached the pin before the controller
 //! is told more, or a delay begins.
 
