@@ -55,19 +55,20 @@ impl Selects {
     ) -> Result<Self, MapError> {
         let facts = spec.block.facts();
         let mut pins = [PinAt::default(); 4];
-        // 1.
+        // Step 1: the kernel's lines are requested.
         let chips = Chips::open(root, kernel, spec)?;
         chips.refuse_both_ways(root, kernel, spec, facts)?;
         let lines = chips.request()?;
-        // 2.
+        // Step 2: each bank is mapped and held.
+        let ours = !(spec.unsafe_shared || spec.shared.is_some());
         let mut direct: Vec<Direct> = Vec::new();
         for address in spec.banks() {
             let bits = spec.bits_of(address);
             let registers = map(address)?;
             let offsets: Vec<u32> = bits.iter().map(|&(bit, _)| bit.into()).collect();
-            let held = match spec.unsafe_shared || spec.shared.is_some() {
-                true => None,
-                false => hold(
+            let held = match ours {
+                false => None,
+                true => hold(
                     root,
                     kernel,
                     address,
@@ -83,7 +84,6 @@ impl Selects {
                 selects |= 1 << of_request;
                 at_rest |= u64::from(!active_high) << of_request;
             }
-            let ours = !(spec.unsafe_shared || spec.shared.is_some());
             direct.push(Direct { address, registers, held, selects, at_rest, ours });
         }
         for (pin, line) in pins.iter_mut().zip(&spec.chip_selects) {

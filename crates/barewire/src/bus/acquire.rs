@@ -18,7 +18,6 @@ use core::ptr;
 
 use super::Bus;
 use super::atomic::Ordering;
-use super::joined::run_or_join;
 use super::lock::{Held, Pump, Tended, Wire};
 use super::node::{Node, Stage, Task};
 use super::panics::{Panics, contain};
@@ -138,20 +137,9 @@ impl<C: Controller + ?Sized> Bus<C> {
                 self.acquire_slowly(priority).map_err(|error| MessageError::refused(error, 0))?
             }
         };
-        let mut planned = planned;
-        let ran = run_or_join(message, |message| {
-            if !planned {
-                held.wire.controller().plan(program, message)?;
-            }
-            let ran = match self.pump {
-                // The block's interrupt is the handler's, which knows of flights alone.
-                Pump::Interrupt => held.wire.run_polled(program, message, path),
-                _ => held.wire.run(program, message, path),
-            };
-            // A joined message is another one.
-            planned = false;
-            ran.map_err(|unfinished| unfinished.explain(message))
-        });
+        // The block's interrupt is the handler's, which knows of flights alone.
+        let polled = self.pump == Pump::Interrupt;
+        let ran = held.wire.plan_and_run(program, message, planned, path, polled);
         held.release();
         ran
     }

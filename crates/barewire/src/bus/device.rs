@@ -3,7 +3,6 @@
 use core::fmt;
 
 use super::Bus;
-use super::joined::run_or_join;
 use super::lock::{Held, Wire};
 use super::prepared::{Prepared, PreparedMessage};
 use super::statistics::Path;
@@ -155,11 +154,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         wire: &mut Wire<'_, C>,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, MessageError> {
-        run_or_join(message, |message| {
-            wire.controller().plan(&self.program, message)?;
-            let ran = wire.run(&self.program, message, Path::Immediate);
-            ran.map_err(|unfinished| unfinished.explain(message))
-        })
+        wire.plan_and_run(&self.program, message, false, Path::Immediate, false)
     }
 
     /// The bus is not idle: the message waits for its turn.
@@ -192,16 +187,8 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         let Some(mut held) = self.bus.try_acquire() else {
             return Err(MessageError::refused(Error::Busy, 0));
         };
-        let (wire, mut planned) = (&mut held.wire, planned);
-        let ran = run_or_join(message, |message| {
-            if !planned {
-                wire.controller().plan(&self.program, message)?;
-            }
-            // A joined message is another one.
-            planned = false;
-            let ran = wire.run_polled(&self.program, message, Path::Immediate);
-            ran.map_err(|unfinished| unfinished.explain(message))
-        });
+        let (program, path) = (&self.program, Path::Immediate);
+        let ran = held.wire.plan_and_run(program, message, planned, path, true);
         held.release_for(|| u8::MAX);
         ran
     }

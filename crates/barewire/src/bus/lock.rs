@@ -21,6 +21,7 @@ use core::sync::atomic::{AtomicBool, AtomicUsize};
 
 use super::Device;
 use super::atomic::{AtomicPtr, AtomicU32, Cell, Ordering};
+use super::joined::run_or_join;
 use super::node::Node;
 use super::platform::{Platform, Spin};
 use super::queue::Queue;
@@ -28,7 +29,7 @@ use super::serve::SERVE_MAX;
 use super::statistics::{Counters, Path, Statistics};
 use super::word::{HOLDER, IDLE, INHERITED, LOCK};
 use crate::controller::{Controller, Program, Unfinished};
-use crate::spi::{Error, Settings, Transfer};
+use crate::spi::{Error, MessageError, Settings, Transfer};
 
 /// Who runs what is submitted to a bus and not waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -331,6 +332,30 @@ impl<C: Controller + ?Sized> Wire<'_, C> {
             transfer.plan = transfer.plan.as_planned();
         }
         ran
+    }
+
+    /// Runs a message, planned here if it is not yet, and joined where its chip select would pulse;
+    /// with `polled` as [`Wire::run_polled`].
+    pub(super) fn plan_and_run(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+        mut planned: bool,
+        path: Path,
+        polled: bool,
+    ) -> Result<usize, MessageError> {
+        run_or_join(message, |message| {
+            if !planned {
+                self.controller().plan(program, message)?;
+            }
+            // A joined message is another one.
+            planned = false;
+            let ran = match polled {
+                true => self.run_polled(program, message, path),
+                false => self.run(program, message, path),
+            };
+            ran.map_err(|unfinished| unfinished.explain(message))
+        })
     }
 
     /// Counts a message that was run, if the bus counts.
