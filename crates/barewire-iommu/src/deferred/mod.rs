@@ -203,7 +203,7 @@ impl<K: Keeper, const N: usize> FlushQueue<K, N> {
     /// # Errors
     /// The flush's; then nothing is released.
     pub(crate) fn try_flush(&self, keeper: &K) -> Result<Flushed, K::Error> {
-        // 1.
+        // Step 1: mark the ring's end and take what was gathered.
         let begun = self.ring.with(|ring| {
             if ring.flushing {
                 return Err(Flushed::Busy);
@@ -219,11 +219,11 @@ impl<K: Keeper, const N: usize> FlushQueue<K, N> {
             Err(flushed) => return Ok(flushed),
         };
         let mut flushing = Flushing { queue: self, keeper, gathered: Some(gathered) };
-        // 2.
+        // Step 2: invalidate, without the lock.
         if let Some(gathered) = &flushing.gathered {
             keeper.invalidate(gathered)?;
         }
-        // 3.
+        // Step 3: free what was gathered.
         if let Some(gathered) = flushing.gathered.take() {
             keeper.free(gathered);
         }

@@ -129,7 +129,7 @@ impl Mapped {
     /// # Errors
     /// As [`Mapped::open`].
     pub fn open_with(root: &Root, spec: &MapSpec, kernel: &dyn Kernel) -> Result<Self, MapError> {
-        // 1.
+        // Step 1: check the specification.
         spec.check().map_err(MapError::Spec)?;
         match &spec.via {
             Via::Uio { device } => Self::through_uio(root, spec, kernel, device),
@@ -145,14 +145,14 @@ impl Mapped {
     ) -> Result<Self, MapError> {
         let uio = Uio::open(root, device)?;
         let address = uio.registers_at(UIO_CONTROLLER)?;
-        // 2.
+        // Step 2: refuse a controller that a kernel driver has.
         bound::refuse_other_block(root, address, spec.block)?;
         bound::refuse_if_bound(root, address)?;
-        // 3. UIO needs no `/dev/mem`; whoever may read it gets to know more.
+        // Step 3: look at the clock gate. UIO needs no `/dev/mem`; whoever may read it gets to know more.
         let gate = Family::detect(root).and_then(|family| family.gate(address));
         let memory = gate.and_then(|_| DevMem::open(root).ok());
         let clock = look_at_clock(root, spec, address, memory.as_ref())?;
-        // 4.
+        // Step 4: map the pages needed.
         let facts = spec.block.facts();
         let registers = uio.map(UIO_CONTROLLER, facts.registers_len)?;
         let bank = |at| bank_beside(root, &uio, at, facts.bank_len);
@@ -171,14 +171,14 @@ impl Mapped {
         kernel: &dyn Kernel,
         address: u64,
     ) -> Result<Self, MapError> {
-        // 2. A mistyped address may be a watchdog's, which nobody should be told to unbind.
+        // Step 2: refuse what is not ours. A mistyped address may be a watchdog's, which nobody should be told to unbind.
         bound::refuse_other_device(root, address, Kind::Spi)?;
         bound::refuse_other_block(root, address, spec.block)?;
         bound::refuse_if_bound(root, address)?;
         let memory = DevMem::open(root)?;
-        // 3.
+        // Step 3: look at the clock gate.
         let clock = look_at_clock(root, spec, address, Some(&memory))?;
-        // 4.
+        // Step 4: map the pages needed.
         let facts = spec.block.facts();
         let registers = memory.map_controller(address, facts.registers_len)?;
         let bank = |at| bank_in(root, &memory, at, facts.bank_len);

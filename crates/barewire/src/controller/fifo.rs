@@ -207,18 +207,18 @@ fn exchange_range<B: Fifo + ?Sized>(
     let mut patience = Patience::default();
     flow.fill(block, data);
     while !flow.all_received() {
-        // 3.
+        // Ordering 3: the clock is read before the status.
         let late = patience.late(block.timer());
         if flow.drain(block, data) {
-            // 1.
+            // Ordering 1: what has come is read before more is sent.
             flow.fill(block, data);
             patience.renew();
         } else if let Err(stopped) = patience.look_in_vain(late, || deadline(block)) {
-            // 4.
+            // Ordering 4: only a missing word raises the question.
             return Err(if block.lost() { Stopped::Overrun } else { stopped });
         }
     }
-    // 2.
+    // Ordering 2: the clock comes to rest.
     poll(block, |block| block.wire_ns(1), Fifo::at_rest)
 }
 
@@ -264,7 +264,7 @@ pub(super) fn advance<B: Fifo + ?Sized>(
         if block.lost() {
             return Poll::Ready(Err(Stopped::Overrun));
         }
-        // 3.
+        // Ordering 3: the clock is read before the status.
         let late = deadline.passed(block.timer());
         if !flow.drain(block, data) {
             return if late { Poll::Ready(Err(deadline.error())) } else { Poll::Pending };
@@ -273,11 +273,11 @@ pub(super) fn advance<B: Fifo + ?Sized>(
     // What came while the rest was read is not worth another interrupt.
     while !flow.all_received() && flow.drain(block, data) {}
     if !flow.all_received() {
-        // 1.
+        // Ordering 1: what has come is read before more is sent.
         launch(block, flow, data);
         return Poll::Pending;
     }
-    // 2.
+    // Ordering 2: the clock comes to rest.
     let rested = poll(block, |block| block.wire_ns(1), Fifo::at_rest);
     let words = flow.cut.words(data);
     if rested.is_err() || flow.received == words {

@@ -142,18 +142,18 @@ impl<R: Registers, P: Pool, W: Patience> ContextTable<'_, '_, R, P, W> {
         let first = ssid as usize * WORDS;
         let old = self.memory.load(first);
         if old & V != 0 {
-            // 1.
+            // Step 1: V becomes 0.
             self.memory.store(first, old & !V);
             self.agree(ssid, streams)?;
         }
         let Some(words) = new else { return Ok(()) };
-        // 2.
+        // Step 2: write all else, V still 0.
         for (index, word) in words.into_iter().enumerate().skip(1) {
             self.memory.store(first + index, word);
         }
         self.memory.store(first, words[0] & !V);
         self.agree(ssid, streams)?;
-        // 3.
+        // Step 3: V becomes 1.
         self.memory.store(first, words[0]);
         self.agree(ssid, streams)
     }

@@ -252,7 +252,7 @@ impl<'s, 'p, R: Registers, P: Pool, W: Patience> EventQueue<'s, 'p, R, P, W> {
         let (memory, log2) = self.smmu.event_memory();
         let registers = self.smmu.registers();
         let prod = registers.read32(EVENTQ_PROD);
-        // 1.
+        // Ordering 1: PROD was read before the records.
         fence(Ordering::Acquire);
         let wrap_and_index = (2 << log2) - 1;
         let is_empty = (prod ^ self.cons) & wrap_and_index == 0;
@@ -269,7 +269,7 @@ impl<'s, 'p, R: Registers, P: Pool, W: Patience> EventQueue<'s, 'p, R, P, W> {
         if event.is_some() || is_overflow {
             let index = self.cons.wrapping_add(event.is_some().into()) & wrap_and_index;
             self.cons = index | overflow;
-            // 2.
+            // Ordering 2: the records are read before CONS is written.
             self.smmu.pool().barrier();
             registers.write32(EVENTQ_CONS, self.cons);
         }

@@ -306,16 +306,16 @@ fn write<R: Registers, P: Pool, W: Patience>(
         table.clean(first..first + WORDS);
         agree(smmu, sid, true)
     };
-    // 1.
+    // Step 1: V becomes 0.
     table.store(first, table.load(first) & !V);
     agree()?;
-    // 2.
+    // Step 2: write all else, V still 0.
     for (index, &word) in words.iter().enumerate().skip(1) {
         table.store(first + index, word);
     }
     table.store(first, words[0] & !V);
     agree()?;
-    // 3.
+    // Step 3: V becomes 1.
     table.store(first, words[0]);
     agree()
 }

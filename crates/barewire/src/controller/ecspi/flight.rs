@@ -102,7 +102,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         // All sent: the next to do is at the end. Else `in_flight` is a FIFO's worth.
         self.flight.due = if until == words { in_flight } else { REFILL_WORDS };
         self.set_threshold(self.flight.due);
-        // 3.
+        // Ordering 3: a burst that stopped is started again.
         if until > sent {
             self.restart_if_dry();
         }
@@ -156,7 +156,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Stepped for Ecspi<R, G, 
         let awaited = self.flight.awaited();
         let mut status = self.regs.read(STATREG);
         if status & awaited == 0 {
-            // 7.
+            // Ordering 7: the clock is read before the status.
             let late = self.flight.deadline.passed(&mut self.timer);
             status = self.regs.read(STATREG);
             if status & awaited == 0 {
@@ -164,7 +164,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Stepped for Ecspi<R, G, 
                 return late.map_or(Poll::Pending, |stopped| Poll::Ready(Err(stopped)));
             }
         }
-        // 5.
+        // Ordering 5: what has come is read before more is sent.
         self.drain(plan, data, status);
         if self.flight.due > 0 {
             // TC came before the last words did.
@@ -175,7 +175,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Stepped for Ecspi<R, G, 
             self.refill(plan, data);
             return Poll::Pending;
         }
-        // 6.
+        // Ordering 6: the last word comes before the burst's end.
         if let Err(stopped) = self.end_burst(program) {
             return Poll::Ready(Err(stopped));
         }

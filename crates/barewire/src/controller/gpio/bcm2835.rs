@@ -45,12 +45,12 @@ impl<R: Registers> Bcm2835Gpio<R> {
 impl<R: Registers> GpioBank for Bcm2835Gpio<R> {
     #[inline]
     fn drive(&mut self, mask: u32, high: bool) {
-        // 2.
+        // Ordering 2: a barrier on both sides of the edge.
         in_order(&mut self.regs, |regs| regs.write(if high { GPSET0 } else { GPCLR0 }, mask));
     }
 
     fn output(&mut self, mask: u32, high: bool) {
-        // 1.
+        // Ordering 1: the level before the direction.
         self.drive(mask, high);
         for pin in (0..u32::BITS).filter(|pin| mask >> pin & 1 != 0) {
             let fsel = GPFSEL0 + pin / PINS_PER_FSEL * 4;
@@ -60,7 +60,7 @@ impl<R: Registers> GpioBank for Bcm2835Gpio<R> {
                 self.regs.write(fsel, before & !(FUNCTION << shift) | OUTPUT << shift);
             }
         }
-        // 2.
+        // Ordering 2: the direction reaches the block before the controller is used.
         self.regs.barrier();
     }
 }

@@ -63,12 +63,12 @@ impl<R: Registers> GpioBank for Pl061<R> {
     /// If `mask` has a pin above 7.
     fn output(&mut self, mask: u32, high: bool) {
         assert_eq!(mask & !PINS, 0, "a bank of PL061 has pins 0 to 7");
-        // 1.
+        // Step 1: the level before the direction.
         self.drive(mask, high);
-        // 3.
+        // Step 3: an output keeps its direction.
         let direction = self.regs.read(GPIODIR);
         if direction & mask != mask {
-            // 4.
+            // Step 4: GPIODIR is read and written back.
             self.regs.write(GPIODIR, direction | mask);
             // No barrier in between: both are this block's, and the pin may be at the wrong level.
             self.regs.write(gpiodata(mask), if high { mask } else { 0 });
