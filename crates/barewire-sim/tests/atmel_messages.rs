@@ -30,6 +30,7 @@ const ASKS: Asks = Asks {
     cs_inactive_ns: &[(4, 0..=0), (1, 1..=1_899), (5, 1_900..=2_999)],
     word_delay_ns: WORD_DELAYS_NS,
     own_word_delay_ns: WORD_DELAYS_NS,
+    setup_is_first_half: true,
     // The block does, before it selects again.
     waits_inactive: false,
     ..USUAL

@@ -44,6 +44,10 @@ pub(crate) struct Asks {
     pub rest_clocks: u64,
     /// Clocks of a transfer that its caller need not wait for.
     pub unwaited_clocks: u64,
+    /// Whether a setup time on the block's own line takes the place of the first half clock, however
+    /// short it is. It does on Atmel's SPI, where DLYBS = 0 alone stands for half a clock ("SAMA5D3
+    /// Series", SPI_CSR).
+    pub setup_is_first_half: bool,
     /// Whether somebody waits while a line stays inactive within a message, however little follows.
     pub waits_inactive: bool,
     /// Whether the block's own line falls for a transfer without words.
@@ -64,6 +68,7 @@ pub(crate) const USUAL: Asks = Asks {
     native: |_| (),
     rest_clocks: 0,
     unwaited_clocks: 0,
+    setup_is_first_half: false,
     waits_inactive: true,
     selects_without_words: false,
 };
@@ -221,7 +226,10 @@ impl Message {
         let words = piece.words as u64;
         let clocks = words * (u64::from(self.bits_of(piece)) + asks.rest_clocks);
         let waited_clocks = clocks.saturating_sub(asks.unwaited_clocks);
-        let clocks_ns = waited_clocks * 1_000_000_000 / u64::from(self.speed_of(piece));
+        let replaces_half =
+            asks.setup_is_first_half && self.chip_select == 1 && self.cs_setup_ns > 0;
+        let waited_halves = (2 * waited_clocks).saturating_sub(replaces_half.into());
+        let clocks_ns = waited_halves * 500_000_000 / u64::from(self.speed_of(piece));
         let gap_ns = piece.word_delay_ns.max(self.word_delay_ns);
         let gaps_ns = words.saturating_sub(1) * u64::from(gap_ns);
         let inactive_ns = if piece.cs_change && asks.waits_inactive {
