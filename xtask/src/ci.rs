@@ -399,7 +399,9 @@ fn miri(cx: &Context) -> Outcome {
             .env("PROPTEST_CASES", "8")
     };
     cx.run_tests_beside(&[
-        task(&["-p", "barewire"]),
+        task(&["-p", "barewire", "--lib"]),
+        task(&["-p", "barewire", "--test", "*"]),
+        task(&["-p", "barewire", "--doc"]),
         // Their other tests are long runs of what these cover, without unsafe code of their own.
         task(&["-p", "barewire-iommu", "-p", "barewire-iommu-model", "--lib"]),
     ])
