@@ -7,7 +7,7 @@ use barewire::spi::Mode;
 use barewire::time::Timer;
 use barewire_linux::map::{MapSpec, Mapped};
 use barewire_linux::platform::FUTEX;
-use barewire_linux::shared::{ProcessShared, SharedError};
+use barewire_linux::shared::{ChipLocks, ProcessShared, SharedError};
 use barewire_linux::{Monotonic, Root};
 
 use super::OpenBus;
@@ -20,6 +20,7 @@ pub(super) struct MappedBus {
     bus: Box<Bus<dyn Controller>>,
     /// Which chip selects are active high.
     active_high: [bool; 4],
+    chip_locks: Option<ChipLocks>,
 }
 
 impl MappedBus {
@@ -32,6 +33,7 @@ impl MappedBus {
         for warning in mapped.warnings() {
             note!("barewire: warning: {warning}");
         }
+        let chip_locks = mapped.chip_locks();
         let failed = |error: SharedError| Failure::Failed(error.to_string());
         let bus = match mapped.lock().map_err(failed)? {
             None => selftest::bus(mapped.start(), around, Monotonic::new(), &FUTEX),
@@ -44,7 +46,8 @@ impl MappedBus {
             }
         };
         let pins = spec.chip_selects.each_ref().map(Option::as_ref);
-        Ok(Self { bus, active_high: pins.map(|pin| pin.is_some_and(|pin| pin.active_high)) })
+        let active_high = pins.map(|pin| pin.is_some_and(|pin| pin.active_high));
+        Ok(Self { bus, active_high, chip_locks })
     }
 }
 
@@ -58,6 +61,10 @@ impl OpenBus for MappedBus {
             Some(true) => Mode::CS_HIGH,
             _ => Mode::default(),
         }
+    }
+
+    fn chip_locks(&self) -> Option<ChipLocks> {
+        self.chip_locks.clone()
     }
 
     fn timer(&self) -> Box<dyn Timer> {

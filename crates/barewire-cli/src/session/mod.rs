@@ -24,12 +24,13 @@ mod spidev;
 mod tell;
 
 use std::cell::Cell;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use barewire::bus::{Bus, Statistics};
 use barewire::controller::Controller;
 use barewire::spi::Mode;
 use barewire::time::Timer;
+use barewire_linux::shared::{ChipLock, ChipLocks};
 use barewire_sim::vcd::Capture;
 use barewire_sim::{Selection, Violation};
 use serde::Serialize;
@@ -48,9 +49,13 @@ use spidev::SpidevBus;
 use crate::bus_name::{self, BusName, SimOptions};
 use crate::costs::Costs;
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::out_file::OutFile;
 use crate::output::{self, note};
 use crate::text::figure;
+
+/// How long another process may have the chip before the user is told.
+const TELL_AFTER: Duration = Duration::from_secs(1);
 
 /// What a command has to report: JSON by its fields, text by `text`.
 pub(crate) trait Report: Serialize {
@@ -81,6 +86,11 @@ pub(crate) trait OpenBus {
     fn mode(&self, chip_select: u8) -> Mode {
         let _ = chip_select;
         Mode::default()
+    }
+
+    /// Where the locks of the bus's chips are, if other processes may use them.
+    fn chip_locks(&self) -> Option<ChipLocks> {
+        None
     }
 
     /// A timer for a chip driver.
@@ -187,6 +197,35 @@ impl Session {
             note!("{} has no chip select: none is driven", self.place.bus);
         }
         mode
+    }
+
+    /// The lock of a chip that other processes may use.
+    pub(crate) fn chip_lock(&self, chip_select: u8) -> Result<Option<ChipLock>, Failure> {
+        let Some(locks) = self.open.chip_locks() else { return Ok(None) };
+        let lock = locks.open(chip_select).map_err(|error| Failure::Failed(error.to_string()))?;
+        let (path, mut told) = (lock.path().display().to_string(), self.silent);
+        Ok(Some(lock.on_wait(move |waited| {
+            if waited >= TELL_AFTER && !told {
+                told = true;
+                note!("waiting for another process that uses the chip (lock {path})");
+            }
+            interrupt::flow()
+        })))
+    }
+
+    /// The lock of a chip that is kept for the whole command: its driver's state is the chip's.
+    pub(crate) fn keep_chip(&self, chip_select: u8) -> Result<Option<ChipLock>, Failure> {
+        let Some(mut lock) = self.chip_lock(chip_select)? else { return Ok(None) };
+        let path = lock.path().display().to_string();
+        let refused = |why: String| {
+            let what = "the chip cannot be had for this command alone";
+            Failure::Failed(format!("{what}: {why} (lock {path})"))
+        };
+        match lock.try_acquire() {
+            Ok(true) => Ok(Some(lock)),
+            Ok(false) => Err(refused("another process uses it".into())),
+            Err(errno) => Err(refused(errno.to_string())),
+        }
     }
 
     fn measured(&self, stats: bool) -> Measured {

@@ -68,7 +68,7 @@ use super::pl022::{self, MappedPl022};
 use super::{DevMem, MapError, MapSpec, MappedInterrupt, SharedAt, Uio, Via, bound};
 use crate::gpio::{CharacterDevices, CsFault, Kernel};
 use crate::root::Root;
-use crate::shared::{SharedError, SharedLock};
+use crate::shared::{ChipLocks, SharedError, SharedLock};
 use crate::sys::MappedRegisters;
 
 /// The block of a UIO device that is the controller: its node's first `reg`.
@@ -236,6 +236,15 @@ impl Mapped {
     pub fn lock(&self) -> Result<Option<SharedLock>, SharedError> {
         let open = |lock: &LockFile| SharedLock::open(&lock.path, &lock.like);
         self.lock.as_ref().map(open).transpose()
+    }
+
+    /// Where the locks of the controller's chips are, if several processes use it.
+    #[must_use]
+    pub fn chip_locks(&self) -> Option<ChipLocks> {
+        self.lock.as_ref().map(|LockFile { path, like }| ChipLocks::Beside {
+            lock: path.clone(),
+            like: like.clone(),
+        })
     }
 
     /// Steps 6 and 7 of the module. From here on the registers are touched: where other processes

@@ -92,24 +92,7 @@ impl SharedLock {
     ///   [`SharedError::Size`] if what there is cannot be used.
     /// * [`SharedError::Mutex`] if libc or the kernel has no such mutex; [`SharedError::Os`].
     pub fn open(path: &Path, like: &Path) -> Result<Self, SharedError> {
-        let device = std::fs::metadata(like)
-            .map_err(|error| SharedError::Like { path: like.to_owned(), errno: errno(&error) })?;
-        // Others may make and remove the file meanwhile; for ever only if somebody means harm.
-        for _ in 0..100 {
-            match open_existing(path) {
-                Ok(file) => {
-                    check(&file, path, like, &device)?;
-                    return Self::map(&file, path);
-                }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(refused(&error, "opened", path, like)),
-            }
-            match create(path, like, &device) {
-                Err(SharedError::Os { errno: Errno::EXIST, .. }) => {}
-                created => return created,
-            }
-        }
-        Err(SharedError::Os { path: path.to_owned(), what: "kept", errno: Errno::STALE })
+        Self::map(&open_file(path, like)?, path)
     }
 
     fn map(file: &File, path: &Path) -> Result<Self, SharedError> {
@@ -154,6 +137,28 @@ impl SharedLock {
     pub(super) fn mutex_error(&self, errno: Errno) -> SharedError {
         SharedError::Mutex { path: self.path.clone(), errno }
     }
+}
+
+/// The file of the lock at `path`, made if there is none and checked if there is one.
+pub(super) fn open_file(path: &Path, like: &Path) -> Result<File, SharedError> {
+    let device = std::fs::metadata(like)
+        .map_err(|error| SharedError::Like { path: like.to_owned(), errno: errno(&error) })?;
+    // Others may make and remove the file meanwhile; for ever only if somebody means harm.
+    for _ in 0..100 {
+        match open_existing(path) {
+            Ok(file) => {
+                check(&file, path, like, &device)?;
+                return Ok(file);
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(refused(&error, "opened", path, like)),
+        }
+        match create(path, like, &device) {
+            Err(SharedError::Os { errno: Errno::EXIST, .. }) => {}
+            created => return created,
+        }
+    }
+    Err(SharedError::Os { path: path.to_owned(), what: "kept", errno: Errno::STALE })
 }
 
 fn errno(error: &io::Error) -> Errno {
@@ -246,7 +251,7 @@ impl Drop for Temporary {
 }
 
 /// Step 1.
-fn create(path: &Path, like: &Path, device: &Metadata) -> Result<SharedLock, SharedError> {
+fn create(path: &Path, like: &Path, device: &Metadata) -> Result<File, SharedError> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let os = |what, errno| SharedError::Os { path: path.to_owned(), what, errno };
     let Some(name) = path.file_name() else {
@@ -267,7 +272,7 @@ fn create(path: &Path, like: &Path, device: &Metadata) -> Result<SharedLock, Sha
     lock.mutex.init().map_err(|errno| lock.mutex_error(errno))?;
 
     std::fs::hard_link(&temporary.0, path).map_err(|error| os("made", errno(&error)))?;
-    Ok(lock)
+    Ok(file)
 }
 
 /// Gives the file the device's owner, group and rights.

@@ -1,7 +1,7 @@
 //! The system calls that need unsafe code; here spidev's ioctls, and mapping registers.
 //!
 //! Each further kind has a file of its own: a process noticing its `fork`, `futex`es by address, a
-//! `mutex` in a file, `pages` of a file as words, how a thread is `schedule`d.
+//! `mutex` in a file, `pages` of a file as words, a `record` lock on a file, how a thread is `schedule`d.
 //!
 //! Everything else of the crate is safe code on top. `rustix` makes the calls, so that no
 //! declaration of a C function and no `errno` is ours.
@@ -25,6 +25,7 @@ pub(crate) mod fork;
 pub(crate) mod futex;
 pub(crate) mod mutex;
 mod pages;
+pub(crate) mod record;
 pub(crate) mod schedule;
 
 use core::ffi::c_void;

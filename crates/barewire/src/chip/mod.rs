@@ -5,6 +5,9 @@
 //! `embedded-hal` device. A driver of short exchanges ([`mcp3008`]) takes an [`AsyncPort`] too, which
 //! both are as well. A driver of a chip with registers has a [`RegMap`](crate::regmap::RegMap), on a
 //! prepared exchange or, by [`OnPort`], on any port.
+//!
+//! A chip that several processes use wants a port that keeps the others out for the length of an
+//! operation: [`Port::begin`].
 
 pub mod mcp251xfd;
 pub mod mcp3008;
@@ -31,6 +34,33 @@ pub trait Port {
 
     /// The clock, in hertz.
     fn speed_hz(&self) -> u32;
+
+    /// Begins an operation: until [`Port::end`], no other user sends messages to the chip. Waits for
+    /// another user's operation to end. The default is for a port whose user has the chip alone.
+    ///
+    /// For driver authors: a state of the chip that outlives a message (a mode, a latch, work in
+    /// progress) is known only within an operation of a [`Sharing::Shared`] chip. Establish it after
+    /// `begin`, undo it before `end`, and call `end` on every path. Operations do not nest.
+    ///
+    /// # Errors
+    /// Why the chip cannot be had; then [`Port::end`] is not called.
+    #[inline]
+    fn begin(&mut self) -> Result<Sharing, MessageError> {
+        Ok(Sharing::Alone)
+    }
+
+    /// Ends the operation.
+    #[inline]
+    fn end(&mut self) {}
+}
+
+/// Who uses a chip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// One driver: the chip is as that driver left it.
+    Alone,
+    /// Others too, who may also have died in the middle of an operation.
+    Shared,
 }
 
 /// One chip's way to the wire that does not block the thread.
@@ -53,6 +83,16 @@ impl<P: Port + ?Sized> Port for &mut P {
 
     fn speed_hz(&self) -> u32 {
         (**self).speed_hz()
+    }
+
+    #[inline]
+    fn begin(&mut self) -> Result<Sharing, MessageError> {
+        (**self).begin()
+    }
+
+    #[inline]
+    fn end(&mut self) {
+        (**self).end();
     }
 }
 
