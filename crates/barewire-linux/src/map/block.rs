@@ -78,6 +78,8 @@ pub(super) struct Facts {
     pub(super) first_read: (&'static str, u32),
     /// The same of a GPIO bank.
     pub(super) bank_first_read: (&'static str, u32),
+    /// Linux's driver.
+    pub(super) linux_driver: &'static str,
     /// Lines of its own.
     pub(super) native_lines: u8,
     /// Pins of a GPIO bank.

@@ -170,9 +170,12 @@ pub fn refuse_other_device(
     }
     let device = match devices.iter().position(|device| device.is(kind)) {
         Some(within) if devices[0].address != address => devices.swap_remove(within),
-        _ => return Err(MapError::OtherDevice { device: devices.swap_remove(0), wanted: kind }),
+        _ => {
+            let device = devices.swap_remove(0).into();
+            return Err(MapError::OtherDevice { device, wanted: kind });
+        }
     };
-    Err(MapError::NotBase { address, device, kind, remedy: None })
+    Err(MapError::NotBase { address, device: device.into(), kind, remedy: None })
 }
 
 /// Refuses `address` if by the device tree another of the blocks known here is there. Of a block that
@@ -185,7 +188,7 @@ pub fn refuse_other_block(root: &Root, address: u64, wanted: Block) -> Result<()
     let other = devices
         .find_map(|device| device.block.filter(|&block| block != wanted).map(|is| (device, is)));
     match other {
-        Some((device, is)) => Err(MapError::OtherBlock { device, is, wanted }),
+        Some((device, is)) => Err(MapError::OtherBlock { device: device.into(), is, wanted }),
         None => Ok(()),
     }
 }
@@ -198,7 +201,7 @@ pub fn refuse_if_bound(root: &Root, address: u64, len: u32) -> Result<(), MapErr
     for device in devices_in(root, address, len) {
         if let Some(driver) = device.rival() {
             let driver = driver.to_owned();
-            return Err(MapError::Bound { device, driver });
+            return Err(MapError::Bound { device: device.into(), driver });
         }
     }
     Ok(())

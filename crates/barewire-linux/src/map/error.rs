@@ -39,21 +39,21 @@ pub enum MapError {
     /// A kernel driver has the controller.
     Bound {
         /// The controller.
-        device: PlatformDevice,
+        device: Box<PlatformDevice>,
         /// Its driver.
         driver: String,
     },
     /// Another device than the one wanted is at the address.
     OtherDevice {
         /// That device.
-        device: PlatformDevice,
+        device: Box<PlatformDevice>,
         /// What should be there.
         wanted: Kind,
     },
     /// By the device tree, another block than the one wanted is at the address.
     OtherBlock {
         /// The device there.
-        device: PlatformDevice,
+        device: Box<PlatformDevice>,
         /// Which block it is.
         is: Block,
         /// Which was wanted.
@@ -64,7 +64,7 @@ pub enum MapError {
         /// The address asked for.
         address: u64,
         /// The device whose registers are there.
-        device: PlatformDevice,
+        device: Box<PlatformDevice>,
         /// What it is.
         kind: Kind,
         /// The bus to ask for instead.
@@ -93,7 +93,7 @@ pub enum MapError {
     /// A kernel driver took the controller while it was in use here.
     TakenBack {
         /// The controller.
-        device: PlatformDevice,
+        device: Box<PlatformDevice>,
         /// The driver, if it is still there.
         driver: Option<String>,
     },
@@ -230,7 +230,7 @@ impl fmt::Display for MapError {
                     Kind::Spi => "SPI controller",
                     Kind::Gpio => "GPIO bank",
                 };
-                let PlatformDevice { address, name, .. } = device;
+                let PlatformDevice { address, name, .. } = &**device;
                 write!(
                     f,
                     "at {address:#x} the kernel knows {name}, which is no {wanted}: check the address"
@@ -271,11 +271,17 @@ impl fmt::Display for MapError {
                 device.name,
                 device.unbind_command(driver)
             ),
-            Self::TakenBack { device, driver: None } => write!(
-                f,
-                "a kernel driver was bound to {}, or tried to be, while it was in use here: what was read or written since may be wrong, here and there; keep the driver away, and read or verify again",
-                device.name
-            ),
+            Self::TakenBack { device, driver: None } => {
+                f.write_str("a kernel driver")?;
+                if let Some(block) = device.block {
+                    write!(f, " ({} by its compatible)", block.facts().linux_driver)?;
+                }
+                write!(
+                    f,
+                    " was bound to {}, or tried to be, while it was in use here, and has gone: what was read or written since may be wrong, here and there; keep it away, and read or verify again",
+                    device.name
+                )
+            }
             Self::Spec(error) => error.fmt(f),
             Self::GpioBank { path, address, error } => write!(
                 f,

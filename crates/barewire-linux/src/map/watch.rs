@@ -83,7 +83,9 @@ impl Watch {
         self.still_ours()?;
         let mut now = devices_in(&self.root, self.address, self.len).into_iter();
         match now.find_map(|device| Some((device.rival()?.to_owned(), device))) {
-            Some((driver, device)) => Err(MapError::TakenBack { device, driver: Some(driver) }),
+            Some((driver, device)) => {
+                Err(MapError::TakenBack { device: device.into(), driver: Some(driver) })
+            }
             None => Ok(()),
         }
     }
@@ -97,6 +99,6 @@ impl Watch {
         if rival.is_none() && (begun.is_none() || modified == begun) {
             return Ok(());
         }
-        Err(MapError::TakenBack { device: now, driver: rival })
+        Err(MapError::TakenBack { device: now.into(), driver: rival })
     }
 }
