@@ -67,7 +67,7 @@ Buses (--bus):
     unsafe-shared          write a bank's registers whoever else uses it
     pipe=NAME              atmel's words on the way: wait-data-read (unless told), one-word (where
                            the block has no WDRBT), two-words
-    ignore-clock           go on where its clock gate reads closed
+    ignore-clock           go on where its clock is off or unknown, or has another rate than reference-hz
     poll-limit-us=N        uio: transfers longer than N µs sleep until the interrupt; else none does
     shared[=PATH]          other processes use it too, and say so
 

@@ -13,6 +13,7 @@
 //!    chip that was broken is a failure even if the command was content.
 
 mod figures;
+mod first_read;
 mod flash_file;
 mod mapped;
 mod measure;
@@ -109,6 +110,11 @@ pub(crate) trait OpenBus {
     /// What lies behind the last error of the bus, where more is known than the error says.
     fn cause(&self) -> Option<String> {
         None
+    }
+
+    /// Fails if what came over the bus is not to be believed.
+    fn check(&self) -> Result<(), Failure> {
+        Ok(())
     }
 
     /// Completes what is to be kept. Called once, after the last command.
@@ -236,8 +242,10 @@ impl Session {
         }
     }
 
-    /// Fails if a rule of a chip was broken: what came in then is not to be relied upon.
+    /// Fails if a rule of a chip was broken, or the bus was somebody else's: what came in then is not to be
+    /// relied upon.
     pub(crate) fn check_rules(&self) -> Result<(), Failure> {
+        self.open.check()?;
         match self.open.simulated().map(|simulated| simulated.violations().1) {
             None | Some(0) => Ok(()),
             Some(total) => Err(tell::broken_rules(total)),
@@ -317,6 +325,7 @@ pub(crate) fn run<R: Report>(
     }
     let begun = Instant::now();
     let result = command(&session).map_err(|failure| session.explain(failure));
+    let result = result.and_then(|report| session.open.check().map(|()| report));
     let took = begun.elapsed();
     let figures = session.open.simulated().map(Simulated::figures);
     let measured = session.measured(tell.stats);

@@ -27,6 +27,9 @@ pub(super) const FACTS: Facts = Facts {
     registers_len: 0x100,
     // What device trees give a bank; PIOA of SAMA5D3 begins 0x200 into its page.
     bank_len: 0x100,
+    first_read: ("SPI_MR", 0x04),
+    bank_first_read: ("PIO_OSR", 0x18),
+    linux_driver: "atmel_spi",
     native_lines: 4,
     bank_pins: 32,
     written_whole: false,

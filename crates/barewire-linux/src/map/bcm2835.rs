@@ -36,6 +36,9 @@ pub(super) const FACTS: Facts = Facts {
     registers_len: 0x18,
     // To the last one that the chapter lists.
     bank_len: 0xb4,
+    first_read: ("CS", 0x00),
+    bank_first_read: ("GPFSEL0", 0x00),
+    linux_driver: "spi-bcm2835",
     native_lines: 2,
     // The driver's: what is on a header.
     bank_pins: 32,

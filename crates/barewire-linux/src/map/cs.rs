@@ -112,6 +112,11 @@ impl Selects {
         self.direct.first_mut().map(|bank| &mut bank.registers)
     }
 
+    /// The banks that are mapped: where each begins, and its registers.
+    pub(super) fn banks(&mut self) -> impl Iterator<Item = (u64, &mut MappedRegisters)> {
+        self.direct.iter_mut().map(|bank| (bank.address, &mut bank.registers))
+    }
+
     /// What goes wrong with lines of the kernel.
     pub(super) fn fault(&self) -> CsFault {
         self.fault.clone()

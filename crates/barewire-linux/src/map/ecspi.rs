@@ -25,6 +25,9 @@ pub(super) const FACTS: Facts = Facts {
     registers_len: 0x40,
     // To EDGE_SEL.
     bank_len: 0x20,
+    first_read: ("STATREG", 0x18),
+    bank_first_read: ("GPIO_GDIR", 0x04),
+    linux_driver: "spi_imx",
     native_lines: 4,
     bank_pins: 32,
     written_whole: true,

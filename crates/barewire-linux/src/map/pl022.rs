@@ -26,6 +26,9 @@ pub(super) const FACTS: Facts = Facts {
     // To the identification registers, as every PrimeCell.
     registers_len: 0x1000,
     bank_len: 0x1000,
+    first_read: ("SSPSR", 0x0c),
+    bank_first_read: ("GPIODIR", 0x400),
+    linux_driver: "ssp-pl022",
     native_lines: 1,
     bank_pins: 8,
     written_whole: false,
