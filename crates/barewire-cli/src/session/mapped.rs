@@ -22,6 +22,7 @@ use barewire_linux::{Monotonic, Root};
 use super::OpenBus;
 use super::first_read::first_read;
 use super::selftest::{self, Around};
+use super::waiting;
 use crate::failure::Failure;
 use crate::output::note;
 
@@ -102,7 +103,9 @@ impl MappedBus {
         let bus = match mapped.lock().map_err(failed)? {
             None => selftest::bus(mapped.start(), around, Monotonic::new(), &FUTEX),
             Some(lock) => {
-                let shared = ProcessShared::bring_up(lock, || mapped.start()).map_err(failed)?;
+                let lock = waiting::patient(lock);
+                let shared = ProcessShared::bring_up(lock, || mapped.start())
+                    .map_err(|error| waiting::broken_off().unwrap_or_else(|| failed(error)))?;
                 let tell = |recovered| {
                     note!("barewire: warning: a process died in a message: {recovered}")
                 };

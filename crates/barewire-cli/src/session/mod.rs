@@ -23,9 +23,10 @@ mod selftest;
 mod sim;
 mod spidev;
 mod tell;
+mod waiting;
 
 use std::cell::Cell;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use barewire::bus::{Bus, Statistics};
 use barewire::controller::Controller;
@@ -54,9 +55,6 @@ use crate::interrupt;
 use crate::out_file::OutFile;
 use crate::output::{self, note};
 use crate::text::figure;
-
-/// How long another process may have the chip before the user is told.
-const TELL_AFTER: Duration = Duration::from_secs(1);
 
 /// What a command has to report: JSON by its fields, text by `text`.
 pub(crate) trait Report: Serialize {
@@ -211,7 +209,7 @@ impl Session {
         let lock = locks.open(chip_select).map_err(|error| Failure::Failed(error.to_string()))?;
         let (path, mut told) = (lock.path().display().to_string(), self.silent);
         Ok(Some(lock.on_wait(move |waited| {
-            if waited >= TELL_AFTER && !told {
+            if waited >= waiting::TELL_AFTER && !told {
                 told = true;
                 note!("waiting for another process that uses the chip (lock {path})");
             }
@@ -254,6 +252,11 @@ impl Session {
 
     /// The cause of `failure` instead of it, where the bus knows one.
     fn explain(&self, failure: Failure) -> Failure {
+        if failure != Failure::BrokenPipe
+            && let Some(stopped) = waiting::broken_off()
+        {
+            return stopped;
+        }
         match self.open.cause() {
             Some(cause) if failure != Failure::BrokenPipe => Failure::Failed(cause),
             _ => failure,

@@ -18,8 +18,10 @@
 //!    finds the name finds a whole lock, and of several makers one wins.
 //! 2. A file that is found is read and checked before it is mapped.
 
+use std::fmt;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
+use std::ops::ControlFlow;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -28,6 +30,7 @@ use rustix::fs::{Gid, Uid, fchown};
 use rustix::io::Errno;
 
 use super::SharedError;
+use super::controller::{Holder, OnWait};
 use crate::sys::SharedWords;
 use crate::sys::mutex::{MUTEX_BYTES, SharedMutex};
 
@@ -49,10 +52,10 @@ const _: () = assert!(MUTEX_BYTES <= (LAST_USER_AT - MUTEX_AT) * 4, "the mutex h
 pub(super) const NOBODY: u32 = 0;
 
 /// A lock that processes share, open.
-#[derive(Debug)]
 pub struct SharedLock {
     mutex: SharedMutex,
     path: PathBuf,
+    on_wait: Option<OnWait>,
 }
 
 /// What the mutex's layout depends on.
@@ -98,7 +101,21 @@ impl SharedLock {
     fn map(file: &File, path: &Path) -> Result<Self, SharedError> {
         let words = SharedWords::map(file, FILE_BYTES as usize / 4)
             .map_err(|errno| SharedError::Os { path: path.to_owned(), what: "mapped", errno })?;
-        Ok(Self { mutex: SharedMutex::at(words, MUTEX_AT), path: path.to_owned() })
+        Ok(Self { mutex: SharedMutex::at(words, MUTEX_AT), path: path.to_owned(), on_wait: None })
+    }
+
+    /// The same, calling `tell` every 100 ms while another process has the lock. It may break the
+    /// waiting off: the message is then refused with `EINTR`, and nothing of it was clocked.
+    ///
+    /// Without this a process waits however long another is in its message, or stopped in it.
+    #[must_use]
+    pub fn on_wait(mut self, tell: impl FnMut(Holder) -> ControlFlow<()> + Send + 'static) -> Self {
+        self.on_wait = Some(Box::new(tell));
+        self
+    }
+
+    pub(super) fn take_on_wait(&mut self) -> Option<OnWait> {
+        self.on_wait.take()
     }
 
     /// Where it is.
@@ -136,6 +153,12 @@ impl SharedLock {
 
     pub(super) fn mutex_error(&self, errno: Errno) -> SharedError {
         SharedError::Mutex { path: self.path.clone(), errno }
+    }
+}
+
+impl fmt::Debug for SharedLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedLock").field("path", &self.path).finish_non_exhaustive()
     }
 }
 

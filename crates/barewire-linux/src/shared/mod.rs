@@ -77,6 +77,6 @@ mod file;
 mod tests;
 
 pub use chip::{ChipLock, ChipLocks, ChipPort};
-pub use controller::{ProcessShared, Recovered, Recoveries};
+pub use controller::{Holder, ProcessShared, Recovered, Recoveries};
 pub use error::SharedError;
 pub use file::SharedLock;
