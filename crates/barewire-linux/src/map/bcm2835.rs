@@ -54,6 +54,7 @@ const ALT0: u32 = 0b100;
 
 pub(super) fn start(parts: Parts, board: Board) -> MappedBcm2835 {
     let Board { reference_hz, chip_selects, poll_limit_ns, .. } = board;
+    let chip_selects = parts.selects.table(chip_selects);
     let config = Bcm2835Config { core_hz: reference_hz, chip_selects, poll_limit_ns };
     let gpio = parts.selects.start(|bank, _| Bcm2835Gpio::new(bank));
     Bcm2835::new(parts.registers, gpio, Monotonic::new(), config).with_interrupt(parts.interrupt)

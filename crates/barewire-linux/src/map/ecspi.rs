@@ -35,6 +35,7 @@ pub(super) const FACTS: Facts = Facts {
 
 pub(super) fn start(parts: Parts, board: Board) -> MappedEcspi {
     let Board { reference_hz, chip_selects, poll_limit_ns, .. } = board;
+    let chip_selects = parts.selects.table(chip_selects);
     let config = EcspiConfig { reference_hz, chip_selects, poll_limit_ns };
     let gpio = parts.selects.start(|bank, ours| {
         let ownership = if ours { Ownership::Exclusive } else { Ownership::Shared };

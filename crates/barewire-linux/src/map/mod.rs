@@ -68,7 +68,7 @@ pub use cs::CsGpio;
 pub use devmem::DevMem;
 pub use error::MapError;
 pub use interrupt::MappedInterrupt;
-pub use mapped::{Mapped, MappedController};
+pub use mapped::{Mapped, MappedBlock, MappedController};
 pub use spec::{CsLineAt, CsPin, MapSpec, SharedAt, SpecError, Via};
 pub use uio::{Uio, UioMap};
 pub(crate) use window::Window;

@@ -36,6 +36,7 @@ pub(super) const FACTS: Facts = Facts {
 
 pub(super) fn start(parts: Parts, board: Board) -> MappedPl022 {
     let Board { reference_hz, chip_selects, poll_limit_ns, .. } = board;
+    let chip_selects = parts.selects.table(chip_selects);
     let config = Pl022Config { reference_hz, chip_selects, poll_limit_ns };
     let gpio = parts.selects.start(|bank, _| Pl061::new(bank));
     Pl022::new(parts.registers, gpio, Monotonic::new(), config).with_interrupt(parts.interrupt)

@@ -209,12 +209,12 @@ impl fmt::Debug for MappedRegisters {
 /// # Panics
 /// If an offset is no multiple of 4 or beyond the block.
 impl Registers for MappedRegisters {
-    #[inline]
+    #[inline(always)]
     fn read(&mut self, offset: u32) -> u32 {
         self.mmio.read(offset)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write(&mut self, offset: u32, value: u32) {
         self.mmio.write(offset, value);
     }
@@ -227,6 +227,25 @@ impl Registers for MappedRegisters {
     #[inline]
     fn write_n(&mut self, offset: u32, from: &[u32]) {
         self.mmio.write_n(offset, from);
+    }
+
+    #[inline]
+    fn discard_n(&mut self, offset: u32, n: usize) {
+        self.mmio.discard_n(offset, n);
+    }
+
+    #[inline(always)]
+    fn write_each<I: IntoIterator<Item = u32>>(&mut self, offset: u32, words: I) {
+        self.mmio.write_each(offset, words);
+    }
+
+    #[inline(always)]
+    fn read_each<I, F>(&mut self, offset: u32, places: I, put: F)
+    where
+        I: ExactSizeIterator,
+        F: FnMut(I::Item, u32),
+    {
+        self.mmio.read_each(offset, places, put);
     }
 }
 

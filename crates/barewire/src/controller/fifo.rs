@@ -24,22 +24,19 @@ use super::words::{pack, unpack};
 use super::{Plan, Stopped, Wire};
 use crate::spi::Data;
 
-/// Words moved at a time through the stack.
-const CHUNK_WORDS: usize = 16;
-
 /// A block with a FIFO each way, or none and a register each way.
 pub(super) trait Fifo: Timed + Wire {
     /// Words in flight at most.
     fn depth(&self) -> usize;
 
-    /// Sends `words`; there is room for them.
-    fn put(&mut self, words: &[u32]);
+    /// Sends `words`, at least one; there is room for them.
+    fn put(&mut self, words: impl ExactSizeIterator<Item = u32>);
 
     /// How many of `in_flight` words, at least one, have certainly come: more may have.
     fn ready(&mut self, in_flight: usize) -> usize;
 
-    /// Reads words that are ready.
-    fn take(&mut self, words: &mut [u32]);
+    /// Reads a word that is ready for each of `places`.
+    fn take<P>(&mut self, places: impl ExactSizeIterator<Item = P>, to: impl FnMut(P, u32));
 
     /// Reads `n` words that are ready for the reads' effect alone.
     fn discard(&mut self, n: usize);
@@ -76,9 +73,11 @@ impl Cut {
         data.len() / usize::from(self.frame_bytes)
     }
 
-    fn bytes(self, index: usize) -> Range<usize> {
+    /// Where `words` lie in the transfer's buffers.
+    #[inline]
+    fn bytes(self, words: Range<usize>) -> Range<usize> {
         let bytes = usize::from(self.frame_bytes);
-        index * bytes..(index + 1) * bytes
+        words.start * bytes..words.end * bytes
     }
 }
 
@@ -117,30 +116,28 @@ impl Flow {
     }
 
     /// Sends as many words as may be in flight.
+    #[inline]
     fn fill<B: Fifo + ?Sized>(&mut self, block: &mut B, data: &Data<'_>) {
         let until = self.until.min(self.received + block.depth());
-        if self.sent + 1 == until {
-            // Nearly always so where there is no FIFO: the words of a chunk would all be cleared.
-            let tx = data.tx();
-            let word = tx.map_or(0, |tx| pack(&tx[self.cut.bytes(self.sent)], self.cut.word_bytes));
-            block.put(&[word]);
-            self.sent = until;
+        let words = self.sent..until;
+        if words.is_empty() {
             return;
         }
-        let mut chunk = [0; CHUNK_WORDS];
-        while self.sent < until {
-            let n = (until - self.sent).min(CHUNK_WORDS);
-            if let Some(tx) = data.tx() {
-                for (word, index) in chunk.iter_mut().zip(self.sent..self.sent + n) {
-                    *word = pack(&tx[self.cut.bytes(index)], self.cut.word_bytes);
-                }
+        self.sent = until;
+        let Cut { word_bytes, frame_bytes } = self.cut;
+        match data.tx().map(|tx| &tx[self.cut.bytes(words.clone())]) {
+            None => block.put(words.map(|_| 0)),
+            // Bytes are words as they lie there.
+            Some(tx) if frame_bytes == 1 => block.put(tx.iter().map(|&byte| byte.into())),
+            Some(tx) => {
+                let frames = tx.chunks_exact(frame_bytes.into());
+                block.put(frames.map(|bytes| pack(bytes, word_bytes)));
             }
-            block.put(&chunk[..n]);
-            self.sent += n;
         }
     }
 
     /// Reads what has come; returns whether anything had.
+    #[inline]
     fn drain<B: Fifo + ?Sized>(&mut self, block: &mut B, data: &mut Data<'_>) -> bool {
         let in_flight = self.in_flight();
         if in_flight == 0 {
@@ -148,29 +145,23 @@ impl Flow {
         }
         // No more than were sent, whatever the block says.
         let ready = block.ready(in_flight).min(in_flight);
-        let Some(rx) = data.rx_mut() else {
-            block.discard(ready);
-            self.received += ready;
-            return ready > 0;
-        };
-        if ready == 1 {
-            let mut word = [0];
-            block.take(&mut word);
-            unpack(word[0], &mut rx[self.cut.bytes(self.received)], self.cut.word_bytes);
-            self.received += 1;
-            return true;
+        if ready == 0 {
+            return false;
         }
-        let until = self.received + ready;
-        let mut chunk = [0; CHUNK_WORDS];
-        while self.received < until {
-            let n = (until - self.received).min(CHUNK_WORDS);
-            block.take(&mut chunk[..n]);
-            for (&word, index) in chunk.iter().zip(self.received..self.received + n) {
-                unpack(word, &mut rx[self.cut.bytes(index)], self.cut.word_bytes);
+        let words = self.received..self.received + ready;
+        self.received = words.end;
+        let Cut { word_bytes, frame_bytes } = self.cut;
+        match data.rx_mut().map(|rx| &mut rx[self.cut.bytes(words)]) {
+            None => block.discard(ready),
+            Some(rx) if frame_bytes == 1 => {
+                block.take(rx.iter_mut(), |byte, word| *byte = word as u8);
             }
-            self.received += n;
+            Some(rx) => {
+                let frames = rx.chunks_exact_mut(frame_bytes.into());
+                block.take(frames, |bytes, word| unpack(word, bytes, word_bytes));
+            }
         }
-        ready > 0
+        true
     }
 }
 

@@ -47,6 +47,7 @@ pub(crate) use plan::plan_plain;
 pub use plan::{delay_ticks, plan_message, word_bytes};
 pub use stepped::{Progress, Stepped, resume_message, start_message};
 pub use waits::ALWAYS_POLL;
+use wire::run_direct;
 pub use wire::{Stopped, Unfinished, Wire, run_message};
 
 use core::task::Poll;
@@ -144,6 +145,12 @@ impl Plan {
     #[must_use]
     pub const fn with_after(self, after: After) -> Self {
         Self { shape: self.shape & !0xff | after as u32, ..self }
+    }
+
+    /// Whether the transfer is polled and nothing follows it.
+    #[inline(always)]
+    pub(crate) const fn is_direct(&self) -> bool {
+        self.shape & (Self::BY_INTERRUPT | 0xff) == 0
     }
 
     /// Whether the transfer is long enough to wait for its end by interrupt, not by polling.

@@ -220,6 +220,27 @@ impl<W: Wire + ?Sized> Drop for Selected<'_, W> {
     }
 }
 
+/// Runs a message that is one transfer, planned to be [polled and followed by
+/// nothing](Plan::is_direct), and returns its length in bytes: [`run_message`] without its loop,
+/// compiled into its caller.
+///
+/// # Errors
+/// As [`run_message`].
+#[inline(always)]
+pub(super) fn run_direct<W: Wire + ?Sized>(
+    wire: &mut W,
+    program: &Program,
+    transfer: &mut Transfer<'_>,
+) -> Result<usize, Unfinished> {
+    let mut selected = Selected::new(wire, program);
+    let exchanged = selected.wire.exchange(program, &transfer.plan, &mut transfer.data);
+    if let Err(stopped) = exchanged {
+        return Err(Unfinished::stopped(0, stopped));
+    }
+    selected.unsettled = false;
+    Ok(transfer.data.len())
+}
+
 /// Runs a planned message on `wire` and returns its length in bytes.
 ///
 /// # Errors

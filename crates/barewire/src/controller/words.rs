@@ -15,7 +15,7 @@ pub(super) const fn first_word_bytes(len: usize) -> usize {
 }
 
 /// The FIFO word for `bytes` (1 to 4 of them, whole words of `word_bytes`).
-#[inline]
+#[inline(always)]
 pub(super) fn pack(bytes: &[u8], word_bytes: u8) -> u32 {
     match (bytes, word_bytes) {
         (&[a, b, c, d], 1) => u32::from_be_bytes([a, b, c, d]),
@@ -29,10 +29,15 @@ pub(super) fn pack(bytes: &[u8], word_bytes: u8) -> u32 {
 }
 
 /// The reverse of [`pack`], into `bytes`.
-#[inline]
+#[inline(always)]
 pub(super) fn unpack(word: u32, bytes: &mut [u8], word_bytes: u8) {
+    if let Ok(bytes) = <&mut [u8; 4]>::try_from(&mut *bytes)
+        && word_bytes == 1
+    {
+        *bytes = word.to_be_bytes();
+        return;
+    }
     match (bytes.len(), word_bytes) {
-        (4, 1) => bytes.copy_from_slice(&word.to_be_bytes()),
         (4, 2) => {
             bytes[..2].copy_from_slice(&((word >> 16) as u16).to_ne_bytes());
             bytes[2..].copy_from_slice(&(word as u16).to_ne_bytes());

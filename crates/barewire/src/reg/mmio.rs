@@ -12,7 +12,8 @@ use super::Registers;
 #[derive(Debug)]
 pub struct Mmio {
     base: *mut u32,
-    len: u32,
+    /// As wide as the pointer: a driver's access loads both at once.
+    len: usize,
 }
 
 impl Mmio {
@@ -31,15 +32,24 @@ impl Mmio {
     #[must_use]
     pub unsafe fn new(base: *mut u32, len: u32) -> Self {
         assert!(!base.is_null() && base.is_aligned(), "a register block begins at a multiple of 4");
-        Self { base, len }
+        Self { base, len: len as usize }
     }
 
-    #[inline]
+    #[inline(always)]
     fn register(&self, offset: u32) -> *mut u32 {
         // In release too: `read` and `write` are safe to call. It is nothing beside the access.
-        assert!(offset < self.len && offset.is_multiple_of(4), "register offset {offset:#x}");
+        if offset as usize >= self.len || !offset.is_multiple_of(4) {
+            no_such_register(offset);
+        }
         self.base.wrapping_byte_add(offset as usize)
     }
+}
+
+/// Apart, and given the offset by value: the message's room on the stack would cost every access.
+#[cold]
+#[inline(never)]
+fn no_such_register(offset: u32) -> ! {
+    panic!("register offset {offset:#x}");
 }
 
 // SAFETY: the block belongs to this value alone (promised to `new`), and device memory is the
@@ -49,16 +59,54 @@ unsafe impl Send for Mmio {}
 /// # Panics
 /// If an offset is no multiple of 4 or outside the block.
 impl Registers for Mmio {
-    #[inline]
+    #[inline(always)]
     fn read(&mut self, offset: u32) -> u32 {
         // SAFETY: `new`'s caller promised the range is mapped device memory.
         unsafe { self.register(offset).read_volatile() }
     }
 
-    #[inline]
+    #[inline(always)]
     fn write(&mut self, offset: u32, value: u32) {
         // SAFETY: `new`'s caller promised the range is mapped device memory.
         unsafe { self.register(offset).write_volatile(value) }
+    }
+
+    // The window's address is found once: for the compiler every store might change it.
+    #[inline(always)]
+    fn read_n(&mut self, offset: u32, into: &mut [u32]) {
+        self.read_each(offset, into.iter_mut(), |place, word| *place = word);
+    }
+
+    #[inline(always)]
+    fn discard_n(&mut self, offset: u32, n: usize) {
+        self.read_each(offset, 0..n, |_, _| ());
+    }
+
+    #[inline(always)]
+    fn write_n(&mut self, offset: u32, from: &[u32]) {
+        self.write_each(offset, from.iter().copied());
+    }
+
+    #[inline(always)]
+    fn write_each<I: IntoIterator<Item = u32>>(&mut self, offset: u32, words: I) {
+        let register = self.register(offset);
+        for word in words {
+            // SAFETY: `new`'s caller promised the range is mapped device memory.
+            unsafe { register.write_volatile(word) }
+        }
+    }
+
+    #[inline(always)]
+    fn read_each<I, F>(&mut self, offset: u32, places: I, mut put: F)
+    where
+        I: ExactSizeIterator,
+        F: FnMut(I::Item, u32),
+    {
+        let register = self.register(offset);
+        for place in places {
+            // SAFETY: `new`'s caller promised the range is mapped device memory.
+            put(place, unsafe { register.read_volatile() });
+        }
     }
 }
 

@@ -110,7 +110,7 @@ use super::lines::{self, Rest};
 use super::waits::{Sleeps, plan_waits, run_blocking, waits};
 use super::{
     Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, Stepped, Stopped,
-    Unfinished, Wire, plan_message, resume_message, run_message, start_message,
+    Unfinished, Wire, plan_message, resume_message, run_direct, run_message, start_message,
 };
 use crate::reg::Registers;
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
@@ -278,6 +278,21 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Bcm2835<R, G, T, I> {
     }
 }
 
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Bcm2835<R, G, T, I> {
+    /// Any planned message.
+    #[inline(never)]
+    fn run_any(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, Unfinished> {
+        if I::PRESENT && waits(message) {
+            return run_blocking(self, program, message);
+        }
+        run_message(self, program, message)
+    }
+}
+
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Timed for Bcm2835<R, G, T, I> {
     type Timer = T;
 
@@ -293,11 +308,11 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Bcm2835<R, G, T
     }
 
     #[inline]
-    fn put(&mut self, words: &[u32]) {
+    fn put(&mut self, words: impl ExactSizeIterator<Item = u32>) {
         if self.dry {
             self.refill();
         }
-        self.regs.write_n(FIFO, words);
+        self.regs.write_each(FIFO, words);
     }
 
     #[inline]
@@ -322,8 +337,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Bcm2835<R, G, T
     }
 
     #[inline]
-    fn take(&mut self, words: &mut [u32]) {
-        self.regs.read_n(FIFO, words);
+    fn take<P>(&mut self, places: impl ExactSizeIterator<Item = P>, to: impl FnMut(P, u32)) {
+        self.regs.read_each(FIFO, places, to);
     }
 
     fn discard(&mut self, n: usize) {
@@ -462,15 +477,17 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Bcm2835<R
         Ok(())
     }
 
+    // Always: the message of a prepared access is known where it is called.
+    #[inline(always)]
     fn run(
         &mut self,
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
-        if I::PRESENT && waits(message) {
-            return run_blocking(self, program, message);
+        match message {
+            [transfer] if transfer.plan.is_direct() => run_direct(self, program, transfer),
+            message => self.run_any(program, message),
         }
-        run_message(self, program, message)
     }
 
     fn start(

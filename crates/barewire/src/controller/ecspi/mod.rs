@@ -105,7 +105,7 @@ use super::waits::{plan_waits, run_blocking, waits};
 use super::words::{first_word_bytes, pack, unpack};
 use super::{
     Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, Stopped, Unfinished, Wire,
-    plan_message, resume_message, run_message, start_message,
+    plan_message, resume_message, run_direct, run_message, start_message,
 };
 use crate::reg::Registers;
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
@@ -131,7 +131,7 @@ const LOOKS_PER_XCH: u32 = 16;
 const IDLE: u32 = EN | CHANNEL_MODE_ALL | burst_length(1);
 /// What no device is configured as: CONFIGREG has no such bits.
 const UNCONFIGURED: [u32; 3] = [u32::MAX; 3];
-/// FIFO words moved at a time through the stack.
+/// FIFO words sent at a time: while that many have no room, the rest of TXFIFO lasts.
 const CHUNK_WORDS: usize = 16;
 // Where `configure` puts its values in `Program::regs`.
 const P_CONFIGREG: usize = 0;
@@ -396,10 +396,12 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         let mut looks_in_vain = 0_u32;
         while received < words {
             // What is in flight fits RXFIFO, so it cannot overrun however late we are.
-            let room = (FIFO_WORDS - (sent - received)).min(words - sent).min(CHUNK_WORDS);
-            if room > 0 {
-                self.send(plan, data, span, sent..sent + room);
-                sent += room;
+            let room = (FIFO_WORDS - (sent - received)).min(CHUNK_WORDS);
+            let unsent = words - sent;
+            if unsent > 0 && (room == CHUNK_WORDS || room >= unsent) {
+                let until = sent + room.min(unsent);
+                self.send(plan, data, span, sent..until);
+                sent = until;
             }
             let late = patience.late(&mut self.timer);
             let status = self.regs.read(STATREG);
@@ -420,44 +422,50 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         self.end_burst(program)
     }
 
+    #[inline]
     fn send(
         &mut self,
         plan: &Plan,
         data: &Data<'_>,
         span: Span,
-        mut words: core::ops::Range<usize>,
+        words: core::ops::Range<usize>,
     ) {
-        let mut chunk = [0; CHUNK_WORDS];
-        while !words.is_empty() {
-            let n = words.len().min(CHUNK_WORDS);
-            if let Some(tx) = data.tx() {
-                for (word, index) in chunk.iter_mut().zip(words.start..words.start + n) {
-                    *word = pack(&tx[span.word(index)], plan.word_bytes());
-                }
-            }
-            self.regs.write_n(TXDATA, &chunk[..n]);
-            words.start += n;
+        let Some(tx) = data.tx() else {
+            return self.regs.write_each(TXDATA, words.map(|_| 0));
+        };
+        let (short, whole) = tx[span.bytes(words)].as_rchunks::<4>();
+        let word_bytes = plan.word_bytes();
+        if !short.is_empty() {
+            self.regs.write(TXDATA, pack(short, word_bytes));
+        }
+        let whole = whole.iter();
+        // Apart: nothing is asked of each word then.
+        match word_bytes {
+            1 => self.regs.write_each(TXDATA, whole.map(|&word| u32::from_be_bytes(word))),
+            _ => self.regs.write_each(TXDATA, whole.map(|word| pack(word, word_bytes))),
         }
     }
 
+    #[inline]
     fn receive(
         &mut self,
         plan: &Plan,
         data: &mut Data<'_>,
         span: Span,
-        mut words: core::ops::Range<usize>,
+        words: core::ops::Range<usize>,
     ) {
         let Some(rx) = data.rx_mut() else {
             return self.regs.discard_n(RXDATA, words.len());
         };
-        let mut chunk = [0; CHUNK_WORDS];
-        while !words.is_empty() {
-            let n = words.len().min(CHUNK_WORDS);
-            self.regs.read_n(RXDATA, &mut chunk[..n]);
-            for (&word, index) in chunk.iter().zip(words.start..words.start + n) {
-                unpack(word, &mut rx[span.word(index)], plan.word_bytes());
-            }
-            words.start += n;
+        let (short, whole) = rx[span.bytes(words)].as_rchunks_mut::<4>();
+        let word_bytes = plan.word_bytes();
+        if !short.is_empty() {
+            unpack(self.regs.read(RXDATA), short, word_bytes);
+        }
+        let whole = whole.iter_mut();
+        match word_bytes {
+            1 => self.regs.read_each(RXDATA, whole, |bytes, word| *bytes = word.to_be_bytes()),
+            _ => self.regs.read_each(RXDATA, whole, |bytes, word| unpack(word, bytes, word_bytes)),
         }
     }
 
@@ -514,12 +522,27 @@ impl Span {
         self.len.div_ceil(4)
     }
 
-    /// Where FIFO word `index` of the burst lies.
+    /// Where FIFO words, at least one, of the burst lie. Only its first may be short.
     #[inline]
-    fn word(self, index: usize) -> core::ops::Range<usize> {
-        let end = self.start + first_word_bytes(self.len) + 4 * index;
-        let start = if index == 0 { self.start } else { end - 4 };
-        start..end
+    fn bytes(self, words: core::ops::Range<usize>) -> core::ops::Range<usize> {
+        let first = self.start + first_word_bytes(self.len);
+        let start = if words.start == 0 { self.start } else { first + 4 * words.start - 4 };
+        start..first + 4 * words.end - 4
+    }
+}
+
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
+    /// Any planned message.
+    #[inline(never)]
+    fn run_any(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, Unfinished> {
+        if I::PRESENT && waits(message) {
+            return run_blocking(self, program, message);
+        }
+        run_message(self, program, message)
     }
 }
 
@@ -607,15 +630,17 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Ecspi<R, 
         Ok(())
     }
 
+    // Always: the message of a prepared access is known where it is called.
+    #[inline(always)]
     fn run(
         &mut self,
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
-        if I::PRESENT && waits(message) {
-            return run_blocking(self, program, message);
+        match message {
+            [transfer] if transfer.plan.is_direct() => run_direct(self, program, transfer),
+            message => self.run_any(program, message),
         }
-        run_message(self, program, message)
     }
 
     fn start(

@@ -47,7 +47,7 @@ impl<R: Registers> ImxGpio<R> {
 }
 
 impl<R: Registers> GpioBank for ImxGpio<R> {
-    #[inline]
+    #[inline(always)]
     fn drive(&mut self, mask: u32, high: bool) {
         let Self { regs, owned_dr } = self;
         in_order(regs, |regs| {

@@ -84,7 +84,7 @@ use super::lines::{self, Rest};
 use super::waits::{plan_waits, run_blocking, waits};
 use super::{
     Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, Stopped, Unfinished, Wire,
-    plan_message, resume_message, run_message, start_message,
+    plan_message, resume_message, run_direct, run_message, start_message,
 };
 use crate::reg::Registers;
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
@@ -333,6 +333,22 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Pl022<R, G, T, I> {
     }
 }
 
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Pl022<R, G, T, I> {
+    /// Any planned message.
+    #[inline(never)]
+    fn run_any(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, Unfinished> {
+        if I::PRESENT && waits(message) {
+            return run_blocking(self, program, message);
+        }
+        self.pairs = in_pairs(program, message);
+        run_message(self, program, message)
+    }
+}
+
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Timed for Pl022<R, G, T, I> {
     type Timer = T;
 
@@ -347,14 +363,14 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Pl022<R, G, T, 
     }
 
     #[inline]
-    fn put(&mut self, words: &[u32]) {
+    fn put(&mut self, words: impl ExactSizeIterator<Item = u32>) {
         self.rested = false;
         // The block's own line would rise between two words if the second came late.
         let together = self.native && words.len() > 1;
         if together {
             self.regs.write(SSPCR1, self.cr1 & !SSE);
         }
-        self.regs.write_n(SSPDR, words);
+        self.regs.write_each(SSPDR, words);
         if together {
             self.regs.write(SSPCR1, self.cr1);
         }
@@ -381,8 +397,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Pl022<R, G, T, 
     }
 
     #[inline]
-    fn take(&mut self, words: &mut [u32]) {
-        self.regs.read_n(SSPDR, words);
+    fn take<P>(&mut self, places: impl ExactSizeIterator<Item = P>, to: impl FnMut(P, u32)) {
+        self.regs.read_each(SSPDR, places, to);
     }
 
     #[inline]
@@ -483,16 +499,20 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Pl022<R, 
         Ok(())
     }
 
+    // Always: the message of a prepared access is known where it is called.
+    #[inline(always)]
     fn run(
         &mut self,
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
-        if I::PRESENT && waits(message) {
-            return run_blocking(self, program, message);
+        match message {
+            [transfer] if transfer.plan.is_direct() => {
+                self.pairs = in_pairs(program, core::slice::from_ref(transfer));
+                run_direct(self, program, transfer)
+            }
+            message => self.run_any(program, message),
         }
-        self.pairs = in_pairs(program, message);
-        run_message(self, program, message)
     }
 
     fn start(
