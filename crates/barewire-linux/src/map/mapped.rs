@@ -54,7 +54,7 @@
 use std::path::PathBuf;
 use std::task::Poll;
 
-use barewire::controller::{Controller, Limits, Program, Unfinished};
+use barewire::controller::{Controller, Limits, Plan, Program, Unfinished};
 use barewire::spi::{Effective, Error, MessageError, Settings, Transfer};
 
 use super::atmel::{self, MappedAtmel};
@@ -383,6 +383,18 @@ impl<C: Controller> Controller for MappedBlock<C> {
         self.judged(ran)
     }
 
+    #[inline(always)]
+    fn run_exchange(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<usize, Unfinished> {
+        let ran = self.controller.run_exchange(program, plan, tx, rx);
+        self.judged(ran)
+    }
+
     fn start(
         &mut self,
         program: &Program,
@@ -442,6 +454,17 @@ impl Controller for MappedController {
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
         each!(self, controller => controller.run(program, message))
+    }
+
+    #[inline]
+    fn run_exchange(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<usize, Unfinished> {
+        each!(self, controller => controller.run_exchange(program, plan, tx, rx))
     }
 
     fn start(

@@ -4,7 +4,7 @@ use super::Stopped;
 use crate::time::{Timer, ticks_at_least};
 
 /// How often the hardware is asked before the timer is.
-const FREE_POLLS: u32 = 64;
+pub(super) const FREE_POLLS: u32 = 64;
 /// What a timeout adds to twice the wire time.
 const TIMEOUT_MARGIN_NS: u64 = 1_000_000;
 
@@ -72,6 +72,16 @@ pub(super) fn poll<B: Timed + ?Sized>(
         }
     }
     let wire_ns = wire_ns(block);
+    poll_longer(block, wire_ns, done)
+}
+
+#[cold]
+#[inline(never)]
+fn poll_longer<B: Timed + ?Sized>(
+    block: &mut B,
+    wire_ns: u64,
+    mut done: impl FnMut(&mut B) -> bool,
+) -> Result<(), Stopped> {
     let deadline = Deadline::new(block.timer(), wire_ns);
     loop {
         let late = deadline.passed(block.timer());

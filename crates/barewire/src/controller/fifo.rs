@@ -19,10 +19,10 @@
 use core::ops::Range;
 use core::task::Poll;
 
-use super::deadline::{Deadline, Patience, Timed, poll};
+use super::deadline::{Deadline, FREE_POLLS, Patience, Timed, poll};
 use super::words::{pack, unpack};
 use super::{Plan, Stopped, Wire};
-use crate::spi::Data;
+use crate::spi::{Data, Transfer};
 
 /// A block with a FIFO each way, or none and a register each way.
 pub(super) trait Fifo: Timed + Wire {
@@ -188,6 +188,64 @@ pub(super) fn exchange<B: Fifo + ?Sized>(
     Ok(())
 }
 
+/// Bytes of a transfer that [`exchange_short`] takes at most; a block may take fewer.
+const SHORT_BYTES: usize = 16;
+
+/// Whether a transfer of `len` bytes in words of as many is short.
+#[inline(always)]
+pub(super) fn is_short(len: usize) -> bool {
+    len > 0 && len <= SHORT_BYTES
+}
+
+/// [`exchange`] of `len` bytes, a word of the FIFO each, that may all be in flight; compiled into its
+/// caller.
+///
+/// # Errors
+/// As [`exchange`].
+#[inline(always)]
+pub(super) fn exchange_short<B: Fifo>(
+    block: &mut B,
+    len: usize,
+    tx: Option<&[u8]>,
+    mut rx: Option<&mut [u8]>,
+) -> Result<(), Stopped> {
+    match tx {
+        Some(tx) => block.put(tx.iter().map(|&byte| byte.into())),
+        None => block.put((0..len).map(|_| 0)),
+    }
+    let mut received = 0;
+    for _ in 0..FREE_POLLS {
+        let ready = block.ready(len - received).min(len - received);
+        if ready > 0 {
+            match rx.as_deref_mut().map(|rx| &mut rx[received..received + ready]) {
+                Some(rx) => block.take(rx.iter_mut(), |byte, word| *byte = word as u8),
+                None => block.discard(ready),
+            }
+            received += ready;
+            if received == len {
+                // Ordering 2: the clock comes to rest.
+                return poll(block, |block| block.wire_ns(1), Fifo::at_rest);
+            }
+        }
+    }
+    // What was sent is sent: a transfer without buffers discards what comes.
+    let mut rest = rx.map_or(Transfer::write(&[]), Transfer::read);
+    exchange_rest(block, len, received, &mut rest.data)
+}
+
+/// The rest of a short exchange that was not done at once.
+#[cold]
+#[inline(never)]
+fn exchange_rest<B: Fifo>(
+    block: &mut B,
+    len: usize,
+    received: usize,
+    data: &mut Data<'_>,
+) -> Result<(), Stopped> {
+    let cut = Cut { word_bytes: 1, frame_bytes: 1 };
+    finish(block, Flow { cut, sent: len, received, until: len }, data)
+}
+
 fn exchange_range<B: Fifo + ?Sized>(
     block: &mut B,
     cut: Cut,
@@ -195,8 +253,18 @@ fn exchange_range<B: Fifo + ?Sized>(
     data: &mut Data<'_>,
 ) -> Result<(), Stopped> {
     let mut flow = Flow::new(cut, words);
-    let mut patience = Patience::default();
     flow.fill(block, data);
+    finish(block, flow, data)
+}
+
+/// Receives what was sent and exchanges the rest.
+#[inline]
+fn finish<B: Fifo + ?Sized>(
+    block: &mut B,
+    mut flow: Flow,
+    data: &mut Data<'_>,
+) -> Result<(), Stopped> {
+    let mut patience = Patience::default();
     while !flow.all_received() {
         // Ordering 3: the clock is read before the status.
         let late = patience.late(block.timer());

@@ -47,7 +47,7 @@ pub(crate) use plan::plan_plain;
 pub use plan::{delay_ticks, plan_message, word_bytes};
 pub use stepped::{Progress, Stepped, resume_message, start_message};
 pub use waits::ALWAYS_POLL;
-use wire::run_direct;
+use wire::{Short, run_short};
 pub use wire::{Stopped, Unfinished, Wire, run_message};
 
 use core::task::Poll;
@@ -284,6 +284,23 @@ pub trait Controller {
     /// The transfer that did not finish. CS is inactive and the FIFOs are empty afterwards.
     fn run(&mut self, program: &Program, message: &mut [Transfer<'_>])
     -> Result<usize, Unfinished>;
+
+    /// Runs a message that is one planned exchange of `tx` and `rx`, which are as long, and returns its
+    /// length in bytes: the prepared access of a chip driver. [`Controller::run`] unless the driver has
+    /// a shorter way.
+    ///
+    /// # Errors
+    /// As [`Controller::run`].
+    #[inline]
+    fn run_exchange(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<usize, Unfinished> {
+        self.run(program, &mut [Transfer::of_plan(tx, rx, *plan)])
+    }
 
     /// Begins a planned message that [`Controller::resume`] goes on with, the block's interrupt
     /// still masked ([`Controller::arm`] lets it come). A controller that finishes in the call,

@@ -10,6 +10,8 @@
 //! Step 3 is a destructor: an error or a panic on the way (a register body of a test, say) runs
 //! it too, and then the block is told to [recover](Wire::recover).
 
+use core::mem::ManuallyDrop;
+
 use super::{After, Plan, Program};
 use crate::spi::{Data, Error, MessageError, Transfer};
 
@@ -164,6 +166,14 @@ impl<'w, W: Wire + ?Sized> Selected<'w, W> {
         core::mem::forget(self);
     }
 
+    /// Deselects after a good message of a device without delays: the destructor without a call.
+    #[inline(always)]
+    fn finish(self) {
+        let mut this = ManuallyDrop::new(self);
+        let program = this.program;
+        this.wire.deselect(program);
+    }
+
     #[inline(always)]
     fn select(&mut self) {
         if self.program.timed {
@@ -220,25 +230,52 @@ impl<W: Wire + ?Sized> Drop for Selected<'_, W> {
     }
 }
 
-/// Runs a message that is one transfer, planned to be [polled and followed by
-/// nothing](Plan::is_direct), and returns its length in bytes: [`run_message`] without its loop,
-/// compiled into its caller.
+/// A wire with a shorter way for transfers of a few words.
+pub(super) trait Short: Wire {
+    /// Whether a transfer of `len` bytes has the shorter way, the block being set up for it.
+    fn is_short(&self, program: &Program, plan: &Plan, len: usize) -> bool;
+
+    /// Drives CS active; nothing else is to be done for [`Wire::select`].
+    fn select_short(&mut self, program: &Program);
+
+    /// As [`Wire::exchange`], of `len` bytes.
+    ///
+    /// # Errors
+    /// As [`Wire::exchange`].
+    fn exchange_short(
+        &mut self,
+        plan: &Plan,
+        len: usize,
+        tx: Option<&[u8]>,
+        rx: Option<&mut [u8]>,
+    ) -> Result<(), Stopped>;
+}
+
+/// Runs a message of one planned transfer of `len` bytes by the shorter way, compiled into its caller
+/// and without a [`Transfer`] in memory. `None` if it has none: nothing was done.
 ///
 /// # Errors
 /// As [`run_message`].
 #[inline(always)]
-pub(super) fn run_direct<W: Wire + ?Sized>(
+pub(super) fn run_short<W: Short>(
     wire: &mut W,
     program: &Program,
-    transfer: &mut Transfer<'_>,
-) -> Result<usize, Unfinished> {
-    let mut selected = Selected::new(wire, program);
-    let exchanged = selected.wire.exchange(program, &transfer.plan, &mut transfer.data);
-    if let Err(stopped) = exchanged {
-        return Err(Unfinished::stopped(0, stopped));
+    plan: &Plan,
+    len: usize,
+    tx: Option<&[u8]>,
+    rx: Option<&mut [u8]>,
+) -> Option<Result<usize, Unfinished>> {
+    let direct = plan.is_direct() && plan.word_delay_ticks == 0 && !program.timed;
+    if !direct || !wire.is_short(program, plan, len) {
+        return None;
     }
-    selected.unsettled = false;
-    Ok(transfer.data.len())
+    let selected = Selected::again(wire, program);
+    selected.wire.select_short(program);
+    if let Err(stopped) = selected.wire.exchange_short(plan, len, tx, rx) {
+        return Some(Err(Unfinished::stopped(0, stopped)));
+    }
+    selected.finish();
+    Some(Ok(len))
 }
 
 /// Runs a planned message on `wire` and returns its length in bytes.

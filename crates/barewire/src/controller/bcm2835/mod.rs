@@ -109,8 +109,8 @@ use super::gpio::GpioBank;
 use super::lines::{self, Rest};
 use super::waits::{Sleeps, plan_waits, run_blocking, waits};
 use super::{
-    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, Stepped, Stopped,
-    Unfinished, Wire, plan_message, resume_message, run_direct, run_message, start_message,
+    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, Short, Stepped, Stopped,
+    Unfinished, Wire, plan_message, resume_message, run_message, run_short, start_message,
 };
 use crate::reg::Registers;
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
@@ -291,6 +291,18 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Bcm2835<R, G, T, I> {
         }
         run_message(self, program, message)
     }
+
+    /// Any planned exchange.
+    #[inline(never)]
+    fn run_any_exchange(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<usize, Unfinished> {
+        self.run_any(program, &mut [Transfer::of_plan(tx, rx, *plan)])
+    }
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Timed for Bcm2835<R, G, T, I> {
@@ -460,6 +472,30 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Sleeps for Bcm2835<R, G,
     }
 }
 
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Bcm2835<R, G, T, I> {
+    #[inline(always)]
+    fn is_short(&self, program: &Program, plan: &Plan, len: usize) -> bool {
+        let set = self.cs == program.regs[P_CS] && self.cdiv == plan.control;
+        set && program.regs[P_CS_MASK] != 0 && fifo::is_short(len) && len <= FIFO_BYTES
+    }
+
+    #[inline(always)]
+    fn select_short(&mut self, program: &Program) {
+        self.gpio.drive(program.regs[P_CS_MASK], program.regs[P_CS_HIGH] != 0);
+    }
+
+    #[inline(always)]
+    fn exchange_short(
+        &mut self,
+        _plan: &Plan,
+        len: usize,
+        tx: Option<&[u8]>,
+        rx: Option<&mut [u8]>,
+    ) -> Result<(), Stopped> {
+        fifo::exchange_short(self, len, tx, rx)
+    }
+}
+
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Bcm2835<R, G, T, I> {
     fn limits(&self) -> Limits {
         self.config.limits(self.timer.frequency_hz())
@@ -477,16 +513,35 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Bcm2835<R
         Ok(())
     }
 
-    // Always: the message of a prepared access is known where it is called.
+    // Always: what is prepared is known where it is called.
     #[inline(always)]
     fn run(
         &mut self,
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
-        match message {
-            [transfer] if transfer.plan.is_direct() => run_direct(self, program, transfer),
-            message => self.run_any(program, message),
+        if let [Transfer { data, plan, .. }] = &mut *message {
+            let len = data.len();
+            if let Some((tx, rx)) = data.apart()
+                && let Some(ran) = run_short(self, program, plan, len, tx, rx)
+            {
+                return ran;
+            }
+        }
+        self.run_any(program, message)
+    }
+
+    #[inline(always)]
+    fn run_exchange(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<usize, Unfinished> {
+        match run_short(self, program, plan, tx.len(), Some(tx), Some(&mut *rx)) {
+            Some(ran) => ran,
+            None => self.run_any_exchange(program, plan, tx, rx),
         }
     }
 

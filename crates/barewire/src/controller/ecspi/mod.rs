@@ -104,8 +104,8 @@ use super::lines::{self, Rest};
 use super::waits::{plan_waits, run_blocking, waits};
 use super::words::{first_word_bytes, pack, unpack};
 use super::{
-    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, Stopped, Unfinished, Wire,
-    plan_message, resume_message, run_direct, run_message, start_message,
+    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, Short, Stopped, Unfinished, Wire,
+    plan_message, resume_message, run_message, run_short, start_message,
 };
 use crate::reg::Registers;
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
@@ -249,6 +249,15 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         self.regs.write(TESTREG, testreg);
         self.configured = wanted;
         self.wait_ticks(program.regs[P_CS_HIGH_SETTLE] & !CS_HIGH);
+    }
+
+    /// The device's select line, if a GPIO drives it.
+    #[inline(always)]
+    fn drive(&mut self, program: &Program, high: bool) {
+        let mask = program.regs[P_CS_MASK];
+        if mask != 0 {
+            self.gpio.drive(mask, high);
+        }
     }
 
     #[inline(always)]
@@ -504,6 +513,12 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
     }
 }
 
+/// CONFIGREG, PERIODREG and TESTREG of a device.
+#[inline(always)]
+fn wanted(program: &Program) -> [u32; 3] {
+    [program.regs[P_CONFIGREG], program.regs[P_PERIODREG], program.regs[P_TESTREG]]
+}
+
 /// How many words TXFIFO is given before a burst starts: on the block's own line all there can be.
 #[inline]
 fn prefill_words(program: &Program) -> usize {
@@ -544,6 +559,18 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         }
         run_message(self, program, message)
     }
+
+    /// Any planned exchange.
+    #[inline(never)]
+    fn run_any_exchange(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<usize, Unfinished> {
+        self.run_any(program, &mut [Transfer::of_plan(tx, rx, *plan)])
+    }
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Timed for Ecspi<R, G, T, I> {
@@ -557,23 +584,16 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Timed for Ecspi<R, G, T,
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Ecspi<R, G, T, I> {
     #[inline(always)]
     fn select(&mut self, program: &Program) {
-        let wanted =
-            [program.regs[P_CONFIGREG], program.regs[P_PERIODREG], program.regs[P_TESTREG]];
+        let wanted = wanted(program);
         if self.configured != wanted {
             self.reconfigure(program, wanted);
         }
-        let mask = program.regs[P_CS_MASK];
-        if mask != 0 {
-            self.gpio.drive(mask, program.regs[P_CS_HIGH_SETTLE] & CS_HIGH != 0);
-        }
+        self.drive(program, program.regs[P_CS_HIGH_SETTLE] & CS_HIGH != 0);
     }
 
     #[inline(always)]
     fn deselect(&mut self, program: &Program) {
-        let mask = program.regs[P_CS_MASK];
-        if mask != 0 {
-            self.gpio.drive(mask, program.regs[P_CS_HIGH_SETTLE] & CS_HIGH == 0);
-        }
+        self.drive(program, program.regs[P_CS_HIGH_SETTLE] & CS_HIGH == 0);
     }
 
     #[inline(always)]
@@ -612,6 +632,37 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Ecspi<R, G, T, 
     }
 }
 
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Ecspi<R, G, T, I> {
+    #[inline(always)]
+    fn is_short(&self, program: &Program, plan: &Plan, len: usize) -> bool {
+        len > 0 && len <= 4 && plan.control & SMC != 0 && self.configured == wanted(program)
+    }
+
+    #[inline(always)]
+    fn select_short(&mut self, program: &Program) {
+        self.drive(program, program.regs[P_CS_HIGH_SETTLE] & CS_HIGH != 0);
+    }
+
+    #[inline(always)]
+    fn exchange_short(
+        &mut self,
+        plan: &Plan,
+        len: usize,
+        tx: Option<&[u8]>,
+        rx: Option<&mut [u8]>,
+    ) -> Result<(), Stopped> {
+        self.set_conreg(plan.control & !BURST_LENGTH | burst_length(len));
+        let word = tx.map_or(0, |tx| pack(tx, plan.word_bytes()));
+        self.regs.write(TXDATA, word);
+        self.poll(STATREG, RR, RR, len)?;
+        match rx {
+            Some(rx) => unpack(self.regs.read(RXDATA), rx, plan.word_bytes()),
+            None => self.regs.discard_n(RXDATA, 1),
+        }
+        Ok(())
+    }
+}
+
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Ecspi<R, G, T, I> {
     fn limits(&self) -> Limits {
         self.config.limits(self.timer.frequency_hz())
@@ -630,16 +681,35 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Ecspi<R, 
         Ok(())
     }
 
-    // Always: the message of a prepared access is known where it is called.
+    // Always: what is prepared is known where it is called.
     #[inline(always)]
     fn run(
         &mut self,
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
-        match message {
-            [transfer] if transfer.plan.is_direct() => run_direct(self, program, transfer),
-            message => self.run_any(program, message),
+        if let [Transfer { data, plan, .. }] = &mut *message {
+            let len = data.len();
+            if let Some((tx, rx)) = data.apart()
+                && let Some(ran) = run_short(self, program, plan, len, tx, rx)
+            {
+                return ran;
+            }
+        }
+        self.run_any(program, message)
+    }
+
+    #[inline(always)]
+    fn run_exchange(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<usize, Unfinished> {
+        match run_short(self, program, plan, tx.len(), Some(tx), Some(&mut *rx)) {
+            Some(ran) => ran,
+            None => self.run_any_exchange(program, plan, tx, rx),
         }
     }
 

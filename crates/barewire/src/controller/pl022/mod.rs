@@ -83,8 +83,8 @@ use super::gpio::GpioBank;
 use super::lines::{self, Rest};
 use super::waits::{plan_waits, run_blocking, waits};
 use super::{
-    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, Stopped, Unfinished, Wire,
-    plan_message, resume_message, run_direct, run_message, start_message,
+    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, Short, Stopped, Unfinished, Wire,
+    plan_message, resume_message, run_message, run_short, start_message,
 };
 use crate::reg::Registers;
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
@@ -347,6 +347,18 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Pl022<R, G, T, I> {
         self.pairs = in_pairs(program, message);
         run_message(self, program, message)
     }
+
+    /// Any planned exchange.
+    #[inline(never)]
+    fn run_any_exchange(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<usize, Unfinished> {
+        self.run_any(program, &mut [Transfer::of_plan(tx, rx, *plan)])
+    }
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Timed for Pl022<R, G, T, I> {
@@ -481,6 +493,35 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Pl022<R, G, T, 
     }
 }
 
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Pl022<R, G, T, I> {
+    #[inline(always)]
+    fn is_short(&self, program: &Program, plan: &Plan, len: usize) -> bool {
+        let set = self.control == plan.control | dss(1) && self.cr1 == program.regs[P_CR1];
+        let bytes = plan.word_bytes() == 1 && program.regs[P_FLAGS] & (NATIVE | PAIRS) == 0;
+        set && bytes && fifo::is_short(len) && len <= FIFO_WORDS
+    }
+
+    #[inline(always)]
+    fn select_short(&mut self, program: &Program) {
+        (self.native, self.pairs, self.left) = (false, false, false);
+        let mask = program.regs[P_CS_MASK];
+        if mask != 0 {
+            self.gpio.drive(mask, program.regs[P_FLAGS] & CS_HIGH != 0);
+        }
+    }
+
+    #[inline(always)]
+    fn exchange_short(
+        &mut self,
+        _plan: &Plan,
+        len: usize,
+        tx: Option<&[u8]>,
+        rx: Option<&mut [u8]>,
+    ) -> Result<(), Stopped> {
+        fifo::exchange_short(self, len, tx, rx)
+    }
+}
+
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Pl022<R, G, T, I> {
     fn limits(&self) -> Limits {
         self.config.limits(self.timer.frequency_hz())
@@ -499,19 +540,35 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Pl022<R, 
         Ok(())
     }
 
-    // Always: the message of a prepared access is known where it is called.
+    // Always: what is prepared is known where it is called.
     #[inline(always)]
     fn run(
         &mut self,
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
-        match message {
-            [transfer] if transfer.plan.is_direct() => {
-                self.pairs = in_pairs(program, core::slice::from_ref(transfer));
-                run_direct(self, program, transfer)
+        if let [Transfer { data, plan, .. }] = &mut *message {
+            let len = data.len();
+            if let Some((tx, rx)) = data.apart()
+                && let Some(ran) = run_short(self, program, plan, len, tx, rx)
+            {
+                return ran;
             }
-            message => self.run_any(program, message),
+        }
+        self.run_any(program, message)
+    }
+
+    #[inline(always)]
+    fn run_exchange(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<usize, Unfinished> {
+        match run_short(self, program, plan, tx.len(), Some(tx), Some(&mut *rx)) {
+            Some(ran) => ran,
+            None => self.run_any_exchange(program, plan, tx, rx),
         }
     }
 
