@@ -147,10 +147,10 @@ impl Plan {
         Self { shape: self.shape & !0xff | after as u32, ..self }
     }
 
-    /// Whether the transfer is polled and nothing follows it.
+    /// Whether the transfer is polled, in words of a byte, and nothing follows it.
     #[inline(always)]
-    pub(crate) const fn is_direct(&self) -> bool {
-        self.shape & (Self::BY_INTERRUPT | 0xff) == 0
+    pub(crate) const fn is_direct_bytes(&self) -> bool {
+        self.shape == 1 << 8
     }
 
     /// Whether the transfer is long enough to wait for its end by interrupt, not by polling.

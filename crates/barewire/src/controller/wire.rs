@@ -232,8 +232,9 @@ impl<W: Wire + ?Sized> Drop for Selected<'_, W> {
 
 /// A wire with a shorter way for transfers of a few words.
 pub(super) trait Short: Wire {
-    /// Whether a transfer of `len` bytes has the shorter way, the block being set up for it.
-    fn is_short(&self, program: &Program, plan: &Plan, len: usize) -> bool;
+    /// Whether a transfer of `len` bytes in words of as many, whose plan has `control`, has the shorter
+    /// way, the block being set up for it.
+    fn is_short(&self, program: &Program, control: u32, len: usize) -> bool;
 
     /// Drives CS active; nothing else is to be done for [`Wire::select`].
     fn select_short(&mut self, program: &Program);
@@ -244,7 +245,7 @@ pub(super) trait Short: Wire {
     /// As [`Wire::exchange`].
     fn exchange_short(
         &mut self,
-        plan: &Plan,
+        control: u32,
         len: usize,
         tx: Option<&[u8]>,
         rx: Option<&mut [u8]>,
@@ -252,7 +253,8 @@ pub(super) trait Short: Wire {
 }
 
 /// Runs a message of one planned transfer of `len` bytes by the shorter way, compiled into its caller
-/// and without a [`Transfer`] in memory. `None` if it has none: nothing was done.
+/// and without a [`Transfer`] in memory. What is asked of it are values: for the compiler, any store to
+/// a register might change what lies in memory. `None` if it has none: nothing was done.
 ///
 /// # Errors
 /// As [`run_message`].
@@ -260,18 +262,18 @@ pub(super) trait Short: Wire {
 pub(super) fn run_short<W: Short>(
     wire: &mut W,
     program: &Program,
-    plan: &Plan,
+    plan: Plan,
     len: usize,
     tx: Option<&[u8]>,
     rx: Option<&mut [u8]>,
 ) -> Option<Result<usize, Unfinished>> {
-    let direct = plan.is_direct() && plan.word_delay_ticks == 0 && !program.timed;
-    if !direct || !wire.is_short(program, plan, len) {
+    let direct = plan.is_direct_bytes() && plan.word_delay_ticks == 0 && !program.timed;
+    if !direct || !wire.is_short(program, plan.control, len) {
         return None;
     }
     let selected = Selected::again(wire, program);
     selected.wire.select_short(program);
-    if let Err(stopped) = selected.wire.exchange_short(plan, len, tx, rx) {
+    if let Err(stopped) = selected.wire.exchange_short(plan.control, len, tx, rx) {
         return Some(Err(Unfinished::stopped(0, stopped)));
     }
     selected.finish();

@@ -19,7 +19,7 @@ mod mmio;
 
 pub use barrier::barrier;
 pub use fake::{Access, Fake};
-pub use mmio::Mmio;
+pub use mmio::{Mmio, MmioBlock};
 
 /// Words that a body gathers on the stack.
 const CHUNK_WORDS: usize = 16;

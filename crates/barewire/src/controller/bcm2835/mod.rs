@@ -474,8 +474,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Sleeps for Bcm2835<R, G,
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Bcm2835<R, G, T, I> {
     #[inline(always)]
-    fn is_short(&self, program: &Program, plan: &Plan, len: usize) -> bool {
-        let set = self.cs == program.regs[P_CS] && self.cdiv == plan.control;
+    fn is_short(&self, program: &Program, control: u32, len: usize) -> bool {
+        let set = self.cs == program.regs[P_CS] && self.cdiv == control;
         set && program.regs[P_CS_MASK] != 0 && fifo::is_short(len) && len <= FIFO_BYTES
     }
 
@@ -487,7 +487,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Bcm2835<R, G, 
     #[inline(always)]
     fn exchange_short(
         &mut self,
-        _plan: &Plan,
+        _control: u32,
         len: usize,
         tx: Option<&[u8]>,
         rx: Option<&mut [u8]>,
@@ -523,7 +523,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Bcm2835<R
         if let [Transfer { data, plan, .. }] = &mut *message {
             let len = data.len();
             if let Some((tx, rx)) = data.apart()
-                && let Some(ran) = run_short(self, program, plan, len, tx, rx)
+                && let Some(ran) = run_short(self, program, *plan, len, tx, rx)
             {
                 return ran;
             }
@@ -539,7 +539,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Bcm2835<R
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
-        match run_short(self, program, plan, tx.len(), Some(tx), Some(&mut *rx)) {
+        match run_short(self, program, *plan, tx.len(), Some(tx), Some(&mut *rx)) {
             Some(ran) => ran,
             None => self.run_any_exchange(program, plan, tx, rx),
         }

@@ -316,6 +316,12 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         poll(self, |this| this.wire_ns(bytes), |this| this.regs.read(offset) & mask == wanted)
     }
 
+    /// Waits for a word of `len` bytes. Apart, since its looks take the wire's time, not ours.
+    #[inline(never)]
+    fn await_word(&mut self, len: usize) -> Result<(), Stopped> {
+        self.poll(STATREG, RR, RR, len)
+    }
+
     /// How long `bytes` take at the clock that is set, in nanoseconds.
     fn wire_ns(&self, bytes: usize) -> u64 {
         let bits = bytes as u64 * 8;
@@ -634,8 +640,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Ecspi<R, G, T, 
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Ecspi<R, G, T, I> {
     #[inline(always)]
-    fn is_short(&self, program: &Program, plan: &Plan, len: usize) -> bool {
-        len > 0 && len <= 4 && plan.control & SMC != 0 && self.configured == wanted(program)
+    fn is_short(&self, program: &Program, control: u32, len: usize) -> bool {
+        len > 0 && len <= 4 && control & SMC != 0 && self.configured == wanted(program)
     }
 
     #[inline(always)]
@@ -646,17 +652,19 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Ecspi<R, G, T,
     #[inline(always)]
     fn exchange_short(
         &mut self,
-        plan: &Plan,
+        control: u32,
         len: usize,
         tx: Option<&[u8]>,
         rx: Option<&mut [u8]>,
     ) -> Result<(), Stopped> {
-        self.set_conreg(plan.control & !BURST_LENGTH | burst_length(len));
-        let word = tx.map_or(0, |tx| pack(tx, plan.word_bytes()));
+        self.set_conreg(control & !BURST_LENGTH | burst_length(len));
+        let word = tx.map_or(0, |tx| pack(tx, 1));
         self.regs.write(TXDATA, word);
-        self.poll(STATREG, RR, RR, len)?;
+        if self.regs.read(STATREG) & RR == 0 {
+            self.await_word(len)?;
+        }
         match rx {
-            Some(rx) => unpack(self.regs.read(RXDATA), rx, plan.word_bytes()),
+            Some(rx) => unpack(self.regs.read(RXDATA), rx, 1),
             None => self.regs.discard_n(RXDATA, 1),
         }
         Ok(())
@@ -691,7 +699,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Ecspi<R, 
         if let [Transfer { data, plan, .. }] = &mut *message {
             let len = data.len();
             if let Some((tx, rx)) = data.apart()
-                && let Some(ran) = run_short(self, program, plan, len, tx, rx)
+                && let Some(ran) = run_short(self, program, *plan, len, tx, rx)
             {
                 return ran;
             }
@@ -707,7 +715,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Ecspi<R, 
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
-        match run_short(self, program, plan, tx.len(), Some(tx), Some(&mut *rx)) {
+        match run_short(self, program, *plan, tx.len(), Some(tx), Some(&mut *rx)) {
             Some(ran) => ran,
             None => self.run_any_exchange(program, plan, tx, rx),
         }

@@ -495,9 +495,9 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Pl022<R, G, T, 
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Pl022<R, G, T, I> {
     #[inline(always)]
-    fn is_short(&self, program: &Program, plan: &Plan, len: usize) -> bool {
-        let set = self.control == plan.control | dss(1) && self.cr1 == program.regs[P_CR1];
-        let bytes = plan.word_bytes() == 1 && program.regs[P_FLAGS] & (NATIVE | PAIRS) == 0;
+    fn is_short(&self, program: &Program, control: u32, len: usize) -> bool {
+        let set = self.control == control | dss(1) && self.cr1 == program.regs[P_CR1];
+        let bytes = program.regs[P_FLAGS] & (NATIVE | PAIRS) == 0;
         set && bytes && fifo::is_short(len) && len <= FIFO_WORDS
     }
 
@@ -513,7 +513,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Pl022<R, G, T,
     #[inline(always)]
     fn exchange_short(
         &mut self,
-        _plan: &Plan,
+        _control: u32,
         len: usize,
         tx: Option<&[u8]>,
         rx: Option<&mut [u8]>,
@@ -550,7 +550,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Pl022<R, 
         if let [Transfer { data, plan, .. }] = &mut *message {
             let len = data.len();
             if let Some((tx, rx)) = data.apart()
-                && let Some(ran) = run_short(self, program, plan, len, tx, rx)
+                && let Some(ran) = run_short(self, program, *plan, len, tx, rx)
             {
                 return ran;
             }
@@ -566,7 +566,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Pl022<R, 
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
-        match run_short(self, program, plan, tx.len(), Some(tx), Some(&mut *rx)) {
+        match run_short(self, program, *plan, tx.len(), Some(tx), Some(&mut *rx)) {
             Some(ran) => ran,
             None => self.run_any_exchange(program, plan, tx, rx),
         }
