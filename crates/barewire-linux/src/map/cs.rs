@@ -281,6 +281,20 @@ impl<B: GpioBank> GpioBank for CsGpio<B> {
         }
     }
 
+    #[inline(always)]
+    fn is_short(&self) -> bool {
+        matches!(self.pins, Pins::Bank(_))
+    }
+
+    #[inline(always)]
+    fn drive_short(&mut self, mask: u32, high: bool) {
+        match &mut self.pins {
+            Pins::Bank(bank) => bank.drive(mask, high),
+            // Not asked of these. A panic here would have every message keep what to do about it.
+            Pins::Spread(_) => std::process::abort(),
+        }
+    }
+
     fn output(&mut self, mask: u32, high: bool) {
         match &mut self.pins {
             Pins::Bank(bank) => bank.output(mask, high),

@@ -4,7 +4,7 @@ use super::Stopped;
 use crate::time::{Timer, ticks_at_least};
 
 /// How often the hardware is asked before the timer is.
-pub(super) const FREE_POLLS: u32 = 64;
+const FREE_POLLS: u32 = 64;
 /// What a timeout adds to twice the wire time.
 const TIMEOUT_MARGIN_NS: u64 = 1_000_000;
 

@@ -19,7 +19,7 @@
 use core::ops::Range;
 use core::task::Poll;
 
-use super::deadline::{Deadline, FREE_POLLS, Patience, Timed, poll};
+use super::deadline::{Deadline, Patience, Timed, poll};
 use super::words::{pack, unpack};
 use super::{Plan, Stopped, Wire};
 use crate::spi::{Data, Transfer};
@@ -197,53 +197,59 @@ pub(super) fn is_short(len: usize) -> bool {
     len > 0 && len <= SHORT_BYTES
 }
 
-/// [`exchange`] of `len` bytes, a word of the FIFO each, that may all be in flight; compiled into its
-/// caller.
-///
-/// # Errors
-/// As [`exchange`].
+/// Sends `len` bytes, a word of the FIFO each, that may all be in flight, and looks as long as
+/// something has come. Returns whether all has, in `rx`, and the clock rests: if not,
+/// [`exchange_rest`] goes on. Compiled into its caller.
 #[inline(always)]
 pub(super) fn exchange_short<B: Fifo>(
     block: &mut B,
     len: usize,
     tx: Option<&[u8]>,
-    mut rx: Option<&mut [u8]>,
-) -> Result<(), Stopped> {
+    rx: Option<&mut [u8]>,
+) -> bool {
     match tx {
         Some(tx) => block.put(tx.iter().map(|&byte| byte.into())),
         None => block.put((0..len).map(|_| 0)),
     }
-    let mut received = 0;
-    for _ in 0..FREE_POLLS {
-        let ready = block.ready(len - received).min(len - received);
-        if ready > 0 {
-            match rx.as_deref_mut().map(|rx| &mut rx[received..received + ready]) {
-                Some(rx) => block.take(rx.iter_mut(), |byte, word| *byte = word as u8),
-                None => block.discard(ready),
-            }
-            received += ready;
-            if received == len {
-                // Ordering 2: the clock comes to rest.
-                return poll(block, |block| block.wire_ns(1), Fifo::at_rest);
-            }
-        }
+    let received = take_short(block, len, rx);
+    if received == len && block.at_rest() {
+        return true;
     }
-    // What was sent is sent: a transfer without buffers discards what comes.
-    let mut rest = rx.map_or(Transfer::write(&[]), Transfer::read);
-    exchange_rest(block, len, received, &mut rest.data)
+    let cut = Cut { word_bytes: 1, frame_bytes: 1 };
+    block.flight().flow = Flow { cut, sent: len, received, until: len };
+    false
 }
 
-/// The rest of a short exchange that was not done at once.
-#[cold]
-#[inline(never)]
-fn exchange_rest<B: Fifo>(
+/// Reads what has come of a short transfer, and looks again; returns how many bytes have.
+#[inline(always)]
+fn take_short<B: Fifo>(block: &mut B, len: usize, mut rx: Option<&mut [u8]>) -> usize {
+    let mut received = 0;
+    while received < len {
+        let ready = block.ready(len - received).min(len - received);
+        if ready == 0 {
+            break;
+        }
+        match rx.as_deref_mut().and_then(|rx| rx.get_mut(received..received + ready)) {
+            Some(rx) => block.take(rx.iter_mut(), |byte, word| *byte = word as u8),
+            None => block.discard(ready),
+        }
+        received += ready;
+    }
+    received
+}
+
+/// Waits for what [`exchange_short`] has sent.
+///
+/// # Errors
+/// As [`exchange`].
+pub(super) fn exchange_rest<B: Fifo>(
     block: &mut B,
-    len: usize,
-    received: usize,
-    data: &mut Data<'_>,
+    rx: Option<&mut [u8]>,
 ) -> Result<(), Stopped> {
-    let cut = Cut { word_bytes: 1, frame_bytes: 1 };
-    finish(block, Flow { cut, sent: len, received, until: len }, data)
+    let flow = block.flight().flow;
+    // What was sent is sent: a transfer without a buffer discards what comes.
+    let mut rest = rx.map_or(Transfer::write(&[]), Transfer::read);
+    finish(block, flow, &mut rest.data)
 }
 
 fn exchange_range<B: Fifo + ?Sized>(

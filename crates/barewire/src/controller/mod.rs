@@ -47,7 +47,7 @@ pub(crate) use plan::plan_plain;
 pub use plan::{delay_ticks, plan_message, word_bytes};
 pub use stepped::{Progress, Stepped, resume_message, start_message};
 pub use waits::ALWAYS_POLL;
-use wire::{Short, run_short};
+use wire::{SelectLine, Short, run_short};
 pub use wire::{Stopped, Unfinished, Wire, run_message};
 
 use core::task::Poll;
@@ -109,6 +109,8 @@ impl Plan {
     pub(crate) const NONE: Plan = Plan::new(0, 0, 1);
     /// In `shape`: the end is awaited by interrupt.
     const BY_INTERRUPT: u32 = 1 << 16;
+    /// In `shape`, of a device's plan: the timer waits around its selections or between its words.
+    const TIMED: u32 = 1 << 18;
 
     /// A plan with nothing after the transfer.
     #[must_use]
@@ -147,10 +149,17 @@ impl Plan {
         Self { shape: self.shape & !0xff | after as u32, ..self }
     }
 
-    /// Whether the transfer is polled, in words of a byte, and nothing follows it.
+    /// Whether the transfer is polled, in words of a byte, nothing follows it, and its device has no
+    /// delays.
     #[inline(always)]
     pub(crate) const fn is_direct_bytes(&self) -> bool {
         self.shape == 1 << 8
+    }
+
+    /// The same of a device with delays.
+    #[must_use]
+    pub(crate) const fn timed(self) -> Self {
+        Self { shape: self.shape | Self::TIMED, ..self }
     }
 
     /// Whether the transfer is long enough to wait for its end by interrupt, not by polling.

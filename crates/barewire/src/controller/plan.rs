@@ -55,7 +55,9 @@ impl Program {
         cs_inactive_ticks: u32,
     ) -> Self {
         let timed = cs_setup_ticks | cs_hold_ticks | cs_inactive_ticks != 0;
-        Self { cs_setup_ticks, cs_hold_ticks, cs_inactive_ticks, timed, ..self }
+        let spaced = self.plan.word_delay_ticks != 0;
+        let plan = if timed || spaced { self.plan.timed() } else { self.plan };
+        Self { plan, cs_setup_ticks, cs_hold_ticks, cs_inactive_ticks, timed, ..self }
     }
 }
 
@@ -170,7 +172,9 @@ where
         transfer.plan = transfer.plan.with_word_bytes(word_bytes(transfer.bits_per_word)?);
     }
     let word_delay_ticks = delay_ticks(transfer.word_delay_ns, timer_hz)?;
-    transfer.plan.word_delay_ticks = transfer.plan.word_delay_ticks.max(word_delay_ticks);
+    if word_delay_ticks > transfer.plan.word_delay_ticks {
+        transfer.plan = Plan { word_delay_ticks, ..transfer.plan.timed() };
+    }
     transfer.delay_ticks = delay_ticks(transfer.delay_ns, timer_hz)?;
     // Deselecting waits the device's cs_inactive already; only the rest is to come.
     transfer.inactive_ticks = delay_ticks(transfer.cs_change_delay_ns, timer_hz)?

@@ -17,8 +17,10 @@ pub(super) const fn first_word_bytes(len: usize) -> usize {
 /// The FIFO word for `bytes` (1 to 4 of them, whole words of `word_bytes`).
 #[inline(always)]
 pub(super) fn pack(bytes: &[u8], word_bytes: u8) -> u32 {
+    if let (Ok(&bytes), 1) = (<&[u8; 4]>::try_from(bytes), word_bytes) {
+        return u32::from_be_bytes(bytes);
+    }
     match (bytes, word_bytes) {
-        (&[a, b, c, d], 1) => u32::from_be_bytes([a, b, c, d]),
         (&[a, b, c, d], 2) => {
             u32::from(u16::from_ne_bytes([a, b])) << 16 | u32::from(u16::from_ne_bytes([c, d]))
         }

@@ -109,7 +109,7 @@ use super::gpio::GpioBank;
 use super::lines::{self, Rest};
 use super::waits::{Sleeps, plan_waits, run_blocking, waits};
 use super::{
-    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, Short, Stepped, Stopped,
+    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, SelectLine, Short, Stepped, Stopped,
     Unfinished, Wire, plan_message, resume_message, run_message, run_short, start_message,
 };
 use crate::reg::Registers;
@@ -475,13 +475,27 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Sleeps for Bcm2835<R, G,
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Bcm2835<R, G, T, I> {
     #[inline(always)]
     fn is_short(&self, program: &Program, control: u32, len: usize) -> bool {
+        if !self.gpio.is_short() {
+            return false;
+        }
         let set = self.cs == program.regs[P_CS] && self.cdiv == control;
         set && program.regs[P_CS_MASK] != 0 && fifo::is_short(len) && len <= FIFO_BYTES
     }
 
     #[inline(always)]
-    fn select_short(&mut self, program: &Program) {
-        self.gpio.drive(program.regs[P_CS_MASK], program.regs[P_CS_HIGH] != 0);
+    fn line(&self, program: &Program) -> SelectLine {
+        SelectLine {
+            mask: program.regs[P_CS_MASK],
+            active_high: program.regs[P_CS_HIGH] != 0,
+        }
+    }
+
+    #[inline(always)]
+    fn drive_short(&mut self, line: SelectLine, active: bool) {
+        self.gpio.drive_short(line.mask, line.active_high == active);
+        if !active && self.dry {
+            self.acknowledge();
+        }
     }
 
     #[inline(always)]
@@ -491,8 +505,12 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Bcm2835<R, G, 
         len: usize,
         tx: Option<&[u8]>,
         rx: Option<&mut [u8]>,
-    ) -> Result<(), Stopped> {
+    ) -> bool {
         fifo::exchange_short(self, len, tx, rx)
+    }
+
+    fn exchange_rest(&mut self, _len: usize, rx: Option<&mut [u8]>) -> Result<(), Stopped> {
+        fifo::exchange_rest(self, rx)
     }
 }
 

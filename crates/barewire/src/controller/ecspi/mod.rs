@@ -104,7 +104,7 @@ use super::lines::{self, Rest};
 use super::waits::{plan_waits, run_blocking, waits};
 use super::words::{first_word_bytes, pack, unpack};
 use super::{
-    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, Short, Stopped, Unfinished, Wire,
+    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, SelectLine, Short, Stopped, Unfinished, Wire,
     plan_message, resume_message, run_message, run_short, start_message,
 };
 use crate::reg::Registers;
@@ -316,10 +316,13 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         poll(self, |this| this.wire_ns(bytes), |this| this.regs.read(offset) & mask == wanted)
     }
 
-    /// Waits for a word of `len` bytes. Apart, since its looks take the wire's time, not ours.
-    #[inline(never)]
-    fn await_word(&mut self, len: usize) -> Result<(), Stopped> {
-        self.poll(STATREG, RR, RR, len)
+    /// Reads a word that has come into `rx`, of 1 to 4 bytes.
+    #[inline(always)]
+    fn receive_word(&mut self, rx: Option<&mut [u8]>) {
+        match rx {
+            Some(rx) => unpack(self.regs.read(RXDATA), rx, 1),
+            None => self.regs.discard_n(RXDATA, 1),
+        }
     }
 
     /// How long `bytes` take at the clock that is set, in nanoseconds.
@@ -641,12 +644,25 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Ecspi<R, G, T, 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Ecspi<R, G, T, I> {
     #[inline(always)]
     fn is_short(&self, program: &Program, control: u32, len: usize) -> bool {
-        len > 0 && len <= 4 && control & SMC != 0 && self.configured == wanted(program)
+        if !self.gpio.is_short() {
+            return false;
+        }
+        len > 0 && len <= 4 && control & SMC != 0 && self.configured == program.regs[..3]
     }
 
     #[inline(always)]
-    fn select_short(&mut self, program: &Program) {
-        self.drive(program, program.regs[P_CS_HIGH_SETTLE] & CS_HIGH != 0);
+    fn line(&self, program: &Program) -> SelectLine {
+        SelectLine {
+            mask: program.regs[P_CS_MASK],
+            active_high: program.regs[P_CS_HIGH_SETTLE] & CS_HIGH != 0,
+        }
+    }
+
+    #[inline(always)]
+    fn drive_short(&mut self, line: SelectLine, active: bool) {
+        if line.mask != 0 {
+            self.gpio.drive_short(line.mask, line.active_high == active);
+        }
     }
 
     #[inline(always)]
@@ -656,17 +672,20 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Ecspi<R, G, T,
         len: usize,
         tx: Option<&[u8]>,
         rx: Option<&mut [u8]>,
-    ) -> Result<(), Stopped> {
+    ) -> bool {
         self.set_conreg(control & !BURST_LENGTH | burst_length(len));
         let word = tx.map_or(0, |tx| pack(tx, 1));
         self.regs.write(TXDATA, word);
         if self.regs.read(STATREG) & RR == 0 {
-            self.await_word(len)?;
+            return false;
         }
-        match rx {
-            Some(rx) => unpack(self.regs.read(RXDATA), rx, 1),
-            None => self.regs.discard_n(RXDATA, 1),
-        }
+        self.receive_word(rx);
+        true
+    }
+
+    fn exchange_rest(&mut self, len: usize, rx: Option<&mut [u8]>) -> Result<(), Stopped> {
+        self.poll(STATREG, RR, RR, len)?;
+        self.receive_word(rx);
         Ok(())
     }
 }

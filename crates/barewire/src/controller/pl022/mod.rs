@@ -83,7 +83,7 @@ use super::gpio::GpioBank;
 use super::lines::{self, Rest};
 use super::waits::{plan_waits, run_blocking, waits};
 use super::{
-    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, Short, Stopped, Unfinished, Wire,
+    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, SelectLine, Short, Stopped, Unfinished, Wire,
     plan_message, resume_message, run_message, run_short, start_message,
 };
 use crate::reg::Registers;
@@ -496,17 +496,29 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Pl022<R, G, T, 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Pl022<R, G, T, I> {
     #[inline(always)]
     fn is_short(&self, program: &Program, control: u32, len: usize) -> bool {
+        if !self.gpio.is_short() {
+            return false;
+        }
         let set = self.control == control | dss(1) && self.cr1 == program.regs[P_CR1];
         let bytes = program.regs[P_FLAGS] & (NATIVE | PAIRS) == 0;
         set && bytes && fifo::is_short(len) && len <= FIFO_WORDS
     }
 
     #[inline(always)]
-    fn select_short(&mut self, program: &Program) {
-        (self.native, self.pairs, self.left) = (false, false, false);
-        let mask = program.regs[P_CS_MASK];
-        if mask != 0 {
-            self.gpio.drive(mask, program.regs[P_FLAGS] & CS_HIGH != 0);
+    fn line(&self, program: &Program) -> SelectLine {
+        SelectLine {
+            mask: program.regs[P_CS_MASK],
+            active_high: program.regs[P_FLAGS] & CS_HIGH != 0,
+        }
+    }
+
+    #[inline(always)]
+    fn drive_short(&mut self, line: SelectLine, active: bool) {
+        if active {
+            (self.native, self.pairs, self.left) = (false, false, false);
+        }
+        if line.mask != 0 {
+            self.gpio.drive_short(line.mask, line.active_high == active);
         }
     }
 
@@ -517,8 +529,12 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Pl022<R, G, T,
         len: usize,
         tx: Option<&[u8]>,
         rx: Option<&mut [u8]>,
-    ) -> Result<(), Stopped> {
+    ) -> bool {
         fifo::exchange_short(self, len, tx, rx)
+    }
+
+    fn exchange_rest(&mut self, _len: usize, rx: Option<&mut [u8]>) -> Result<(), Stopped> {
+        fifo::exchange_rest(self, rx)
     }
 }
 
