@@ -43,7 +43,7 @@ mod words;
 
 pub use interrupt::{Interrupt, NoInterrupt};
 pub use lines::CsLine;
-pub(crate) use plan::plan_plain;
+pub(crate) use plan::{plan_direct, plan_plain};
 pub use plan::{delay_ticks, plan_message, word_bytes};
 pub use stepped::{Progress, Stepped, resume_message, start_message};
 pub use waits::ALWAYS_POLL;

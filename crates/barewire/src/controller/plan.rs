@@ -102,6 +102,21 @@ pub(crate) fn plan_plain(program: &Program, message: &mut [Transfer<'_>]) -> boo
     !ends_in_cs_change
 }
 
+/// [`plan_plain`] of a message of one transfer, on a device with words of a byte and without delays: what
+/// a chip driver's messages nearly always are.
+#[inline(always)]
+pub(crate) fn plan_direct(program: &Program, transfer: &mut Transfer<'_>) -> bool {
+    let direct = program.plan.is_direct_bytes()
+        && !program.asks
+        && transfer.is_plain()
+        && !transfer.cs_change
+        && transfer.data.len() <= program.poll_bytes_max;
+    if direct {
+        transfer.plan = program.plan;
+    }
+    direct
+}
+
 /// Validates `message` and writes every transfer's plan; `block` adds the block's own checks and
 /// register value of a transfer that is not as the device has it.
 ///

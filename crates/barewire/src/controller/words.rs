@@ -46,7 +46,14 @@ pub(super) fn unpack(word: u32, bytes: &mut [u8], word_bytes: u8) {
         }
         (4, 4) => bytes.copy_from_slice(&word.to_ne_bytes()),
         (2, 2) => bytes.copy_from_slice(&(word as u16).to_ne_bytes()),
-        (n, _) => bytes.copy_from_slice(&word.to_be_bytes()[4 - n..]),
+        // The last byte is the lowest. Nothing in here panics: a caller's guard would lie in memory.
+        _ => {
+            let mut rest = word;
+            for byte in bytes.iter_mut().rev() {
+                *byte = rest as u8;
+                rest = rest >> 8;
+            }
+        }
     }
 }
 

@@ -131,7 +131,7 @@ const LOOKS_PER_XCH: u32 = 16;
 const IDLE: u32 = EN | CHANNEL_MODE_ALL | burst_length(1);
 /// What no device is configured as: CONFIGREG has no such bits.
 const UNCONFIGURED: [u32; 3] = [u32::MAX; 3];
-/// FIFO words sent at a time: while that many have no room, the rest of TXFIFO lasts.
+/// FIFO words sent at a time, unless nothing comes: while they have no room, the rest of TXFIFO lasts.
 const CHUNK_WORDS: usize = 16;
 // Where `configure` puts its values in `Program::regs`.
 const P_CONFIGREG: usize = 0;
@@ -412,32 +412,73 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         self.start_burst();
         let mut patience = Patience::default();
         let mut looks_in_vain = 0_u32;
+        // Whether what has room is sent, however little.
+        let mut top_up = false;
         while received < words {
             // What is in flight fits RXFIFO, so it cannot overrun however late we are.
-            let room = (FIFO_WORDS - (sent - received)).min(CHUNK_WORDS);
+            let room = FIFO_WORDS - (sent - received);
             let unsent = words - sent;
-            if unsent > 0 && (room == CHUNK_WORDS || room >= unsent) {
+            if unsent > 0 && (top_up || room >= CHUNK_WORDS || room >= unsent) {
                 let until = sent + room.min(unsent);
                 self.send(plan, data, span, sent..until);
                 sent = until;
             }
             let late = patience.late(&mut self.timer);
-            let status = self.regs.read(STATREG);
-            let come = self.come(status, sent - received);
+            let (come, status) = self.drain_burst(plan, data, span, received..sent);
             if come > 0 {
-                self.receive(plan, data, span, received..received + come);
                 received += come;
                 patience.renew();
                 looks_in_vain = 0;
+                top_up = false;
                 continue;
             }
-            if status & TE == 0 && looks_in_vain.is_multiple_of(LOOKS_PER_XCH) {
-                self.restart_if_dry();
+            // A burst that is started again goes as far as TXFIFO does: that is filled first.
+            top_up = sent < words && sent - received < FIFO_WORDS;
+            if !top_up {
+                if status & TE == 0 && looks_in_vain.is_multiple_of(LOOKS_PER_XCH) {
+                    self.restart_if_dry();
+                }
+                looks_in_vain = looks_in_vain.wrapping_add(1);
             }
-            looks_in_vain = looks_in_vain.wrapping_add(1);
             patience.look_in_vain(late, || self.deadline(FIFO_WORDS * 4))?;
         }
         self.end_burst(program)
+    }
+
+    /// Reads what has come of the words in flight, and looks again until nothing has. Returns how many
+    /// words came, and what STATREG was at first.
+    #[inline]
+    fn drain_burst(
+        &mut self,
+        plan: &Plan,
+        data: &mut Data<'_>,
+        span: Span,
+        in_flight: core::ops::Range<usize>,
+    ) -> (usize, u32) {
+        let status = self.regs.read(STATREG);
+        let first = self.come(status, in_flight.len());
+        if first == 0 {
+            return (0, status);
+        }
+        let next = in_flight.start + first;
+        self.receive(plan, data, span, in_flight.start..next);
+        if plan.word_bytes() != 1 || next == in_flight.end {
+            return (first, status);
+        }
+        let Some(rx) = data.rx_mut() else { return (first, status) };
+        // Only the burst's first word may be short.
+        let (words, _) = rx[span.bytes(next..in_flight.end)].as_chunks_mut::<4>();
+        let mut places = words.iter_mut();
+        while places.len() > 0 {
+            let status = self.regs.read(STATREG);
+            let come = self.come(status, places.len());
+            if come == 0 {
+                break;
+            }
+            let come = places.by_ref().take(come);
+            self.regs.read_each(RXDATA, come, |bytes, word| *bytes = word.to_be_bytes());
+        }
+        (in_flight.len() - places.len(), status)
     }
 
     #[inline]
