@@ -127,9 +127,12 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         message: &mut [Transfer<'_>],
     ) -> Result<usize, MessageError> {
         // Inside the bus: the atomic before would have to wait for what planning stores.
-        match &mut *message {
-            [transfer] if plan_direct(&self.program, transfer) => {}
-            _ => return self.run_several(held, message),
+        let direct = match message {
+            [transfer] => plan_direct(&self.program, transfer),
+            _ => false,
+        };
+        if !direct {
+            return self.run_several(held, message);
         }
         let ran = held.wire.run(&self.program, message, Path::Immediate);
         held.release_for(|| self.priority);
