@@ -50,5 +50,6 @@ pub(super) fn start(parts: Parts, board: Board) -> MappedAtmel {
     let peripheral_select = PeripheralSelect::Fixed;
     let config = AtmelConfig { reference_hz, chip_selects, pipe, peripheral_select, poll_limit_ns };
     let gpio = parts.selects.start(|bank, _| AtmelPio::new(bank.known()));
-    Atmel::new(parts.registers.known(), gpio, Monotonic::new(), config).with_interrupt(parts.interrupt)
+    Atmel::new(parts.registers.known(), gpio, Monotonic::new(), config)
+        .with_interrupt(parts.interrupt)
 }

@@ -64,7 +64,8 @@ pub(super) fn start(parts: Parts, board: Board) -> MappedBcm2835 {
     let chip_selects = parts.selects.table(chip_selects);
     let config = Bcm2835Config { core_hz: reference_hz, chip_selects, poll_limit_ns };
     let gpio = parts.selects.start(|bank, _| Bcm2835Gpio::new(bank.known()));
-    Bcm2835::new(parts.registers.known(), gpio, Monotonic::new(), config).with_interrupt(parts.interrupt)
+    Bcm2835::new(parts.registers.known(), gpio, Monotonic::new(), config)
+        .with_interrupt(parts.interrupt)
 }
 
 /// What to tell the user if no pin carries the clock of the controller at `address`, as far as that

@@ -146,7 +146,7 @@ impl Selects {
     }
 
     /// Whether one bank's registers are all there is.
-    fn alone(&self) -> bool {
+    pub(super) fn alone(&self) -> bool {
         self.direct.len() == 1 && self.kernel.is_empty()
     }
 

@@ -50,5 +50,6 @@ pub(super) fn start(parts: Parts, board: Board) -> MappedEcspi {
         let ownership = if ours { Ownership::Exclusive } else { Ownership::Shared };
         ImxGpio::new(bank.known(), ownership)
     });
-    Ecspi::new(parts.registers.known(), gpio, Monotonic::new(), config).with_interrupt(parts.interrupt)
+    Ecspi::new(parts.registers.known(), gpio, Monotonic::new(), config)
+        .with_interrupt(parts.interrupt)
 }

@@ -244,19 +244,29 @@ impl Mapped {
     pub fn start(self) -> MappedController {
         let Self { block, board, parts, .. } = self;
         let fault = parts.selects.fault();
+        // Edges of registers cannot fail.
+        let fallible = !parts.selects.alone();
         match block {
-            Block::Ecspi => {
-                MappedController::Ecspi(MappedBlock::new(ecspi::start(parts, board), fault))
-            }
-            Block::Bcm2835 => {
-                MappedController::Bcm2835(MappedBlock::new(bcm2835::start(parts, board), fault))
-            }
-            Block::Pl022 => {
-                MappedController::Pl022(MappedBlock::new(pl022::start(parts, board), fault))
-            }
-            Block::Atmel => {
-                MappedController::Atmel(MappedBlock::new(atmel::start(parts, board), fault))
-            }
+            Block::Ecspi => MappedController::Ecspi(MappedBlock::new(
+                ecspi::start(parts, board),
+                fault,
+                fallible,
+            )),
+            Block::Bcm2835 => MappedController::Bcm2835(MappedBlock::new(
+                bcm2835::start(parts, board),
+                fault,
+                fallible,
+            )),
+            Block::Pl022 => MappedController::Pl022(MappedBlock::new(
+                pl022::start(parts, board),
+                fault,
+                fallible,
+            )),
+            Block::Atmel => MappedController::Atmel(MappedBlock::new(
+                atmel::start(parts, board),
+                fault,
+                fallible,
+            )),
         }
     }
 }
@@ -340,12 +350,13 @@ pub enum MappedController {
 #[derive(Debug)]
 pub struct MappedBlock<C> {
     controller: C,
-    /// What went wrong with chip selects through the kernel.
-    fault: CsFault,
+    /// What went wrong with chip selects through the kernel, if something can have.
+    fault: Option<CsFault>,
 }
 
 impl<C> MappedBlock<C> {
-    fn new(controller: C, fault: CsFault) -> Self {
+    fn new(controller: C, fault: CsFault, fallible: bool) -> Self {
+        let fault = (fallible || fault.is_set()).then_some(fault);
         Self { controller, fault }
     }
 
@@ -353,7 +364,8 @@ impl<C> MappedBlock<C> {
     /// or still be selected.
     #[inline(always)]
     fn judged(&self, ran: Result<usize, Unfinished>) -> Result<usize, Unfinished> {
-        match self.fault.take() {
+        let Some(fault) = &self.fault else { return ran };
+        match fault.take() {
             None => ran,
             Some(errno) => ran.and(Err(Unfinished::os(0, errno.raw_os_error()))),
         }

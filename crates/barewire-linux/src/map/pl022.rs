@@ -48,5 +48,6 @@ pub(super) fn start(parts: Parts, board: Board) -> MappedPl022 {
     let chip_selects = parts.selects.table(chip_selects);
     let config = Pl022Config { reference_hz, chip_selects, poll_limit_ns };
     let gpio = parts.selects.start(|bank, _| Pl061::new(bank.known()));
-    Pl022::new(parts.registers.known(), gpio, Monotonic::new(), config).with_interrupt(parts.interrupt)
+    Pl022::new(parts.registers.known(), gpio, Monotonic::new(), config)
+        .with_interrupt(parts.interrupt)
 }

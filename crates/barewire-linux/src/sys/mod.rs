@@ -204,7 +204,6 @@ impl MappedRegisters {
 }
 
 impl<M> MappedRegisters<M> {
-
     /// Bytes of the block.
     #[must_use]
     #[allow(clippy::len_without_is_empty, reason = "no block is empty")]

@@ -176,6 +176,12 @@ pub(super) fn exchange<B: Fifo + ?Sized>(
     data: &mut Data<'_>,
 ) -> Result<(), Stopped> {
     let words = cut.words(data);
+    if plan.word_delay_ticks == 0 && cut.frame_bytes == 1 {
+        // Where it is both, what comes in is written over what goes out: word by word.
+        if let Some((tx, rx)) = data.apart() {
+            return exchange_bytes(block, words, tx, rx);
+        }
+    }
     if plan.word_delay_ticks == 0 {
         return exchange_range(block, cut, 0..words, data);
     }
@@ -242,14 +248,84 @@ fn take_short<B: Fifo>(block: &mut B, len: usize, mut rx: Option<&mut [u8]>) -> 
 ///
 /// # Errors
 /// As [`exchange`].
-pub(super) fn exchange_rest<B: Fifo>(
-    block: &mut B,
-    rx: Option<&mut [u8]>,
-) -> Result<(), Stopped> {
+pub(super) fn exchange_rest<B: Fifo>(block: &mut B, rx: Option<&mut [u8]>) -> Result<(), Stopped> {
     let flow = block.flight().flow;
     // What was sent is sent: a transfer without a buffer discards what comes.
     let mut rest = rx.map_or(Transfer::write(&[]), Transfer::read);
     finish(block, flow, &mut rest.data)
+}
+
+/// Words that come at once from a FIFO of eight which says when it is half full: their loop is unrolled.
+const HALF: usize = 4;
+
+#[inline(always)]
+fn put_bytes<B: Fifo + ?Sized>(block: &mut B, bytes: &[u8]) {
+    match <&[u8; HALF]>::try_from(bytes) {
+        Ok(half) => block.put(half.iter().map(|&byte| byte.into())),
+        Err(_) => block.put(bytes.iter().map(|&byte| byte.into())),
+    }
+}
+
+#[inline(always)]
+fn take_bytes<B: Fifo + ?Sized>(block: &mut B, bytes: &mut [u8]) {
+    match <&mut [u8; HALF]>::try_from(&mut *bytes) {
+        Ok(half) => block.take(half.iter_mut(), |byte, word| *byte = word as u8),
+        Err(_) => block.take(bytes.iter_mut(), |byte, word| *byte = word as u8),
+    }
+}
+
+/// [`exchange_range`] of a whole transfer whose bytes are words of the FIFO: what is left to send and to
+/// receive are slices, which shrink.
+fn exchange_bytes<B: Fifo + ?Sized>(
+    block: &mut B,
+    len: usize,
+    mut tx: Option<&[u8]>,
+    mut rx: Option<&mut [u8]>,
+) -> Result<(), Stopped> {
+    let depth = block.depth();
+    let (mut unsent, mut in_flight) = (len, 0);
+    let mut patience = Patience::default();
+    loop {
+        let n = unsent.min(depth - in_flight);
+        if n > 0 {
+            match tx.take().and_then(|tx| tx.split_at_checked(n)) {
+                Some((now, rest)) => {
+                    tx = Some(rest);
+                    put_bytes(block, now);
+                }
+                None if n == HALF => block.put([0; HALF].into_iter()),
+                None => block.put((0..n).map(|_| 0)),
+            }
+            unsent -= n;
+            in_flight += n;
+        }
+        // Ordering 3: the clock is read before the status.
+        let late = patience.late(block.timer());
+        // No more than were sent, whatever the block says.
+        let ready = block.ready(in_flight).min(in_flight);
+        if ready == 0 {
+            if let Err(stopped) = patience.look_in_vain(late, || deadline(block)) {
+                // Ordering 4: only a missing word raises the question.
+                return Err(if block.lost() { Stopped::Overrun } else { stopped });
+            }
+            continue;
+        }
+        // Ordering 1: what has come is read before more is sent.
+        match rx.take().and_then(|rx| rx.split_at_mut_checked(ready)) {
+            Some((now, rest)) => {
+                rx = Some(rest);
+                take_bytes(block, now);
+            }
+            None => block.discard(ready),
+        }
+        in_flight -= ready;
+        patience.renew();
+        if in_flight == 0 && unsent == 0 {
+            break;
+        }
+    }
+    // Ordering 2: the clock comes to rest.
+    poll(block, |block| block.wire_ns(1), Fifo::at_rest)
 }
 
 fn exchange_range<B: Fifo + ?Sized>(

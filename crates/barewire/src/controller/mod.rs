@@ -43,8 +43,8 @@ mod words;
 
 pub use interrupt::{Interrupt, NoInterrupt};
 pub use lines::CsLine;
-pub(crate) use plan::{plan_direct, plan_plain};
 pub use plan::{delay_ticks, plan_message, word_bytes};
+pub(crate) use plan::{plan_direct, plan_plain};
 pub use stepped::{Progress, Stepped, resume_message, start_message};
 pub use waits::ALWAYS_POLL;
 use wire::{SelectLine, Short, run_short};

@@ -109,8 +109,9 @@ use super::gpio::GpioBank;
 use super::lines::{self, Rest};
 use super::waits::{Sleeps, plan_waits, run_blocking, waits};
 use super::{
-    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, SelectLine, Short, Stepped, Stopped,
-    Unfinished, Wire, plan_message, resume_message, run_message, run_short, start_message,
+    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, SelectLine, Short,
+    Stepped, Stopped, Unfinished, Wire, plan_message, resume_message, run_message, run_short,
+    start_message,
 };
 use crate::reg::Registers;
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
@@ -484,10 +485,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Bcm2835<R, G, 
 
     #[inline(always)]
     fn line(&self, program: &Program) -> SelectLine {
-        SelectLine {
-            mask: program.regs[P_CS_MASK],
-            active_high: program.regs[P_CS_HIGH] != 0,
-        }
+        SelectLine { mask: program.regs[P_CS_MASK], active_high: program.regs[P_CS_HIGH] != 0 }
     }
 
     #[inline(always)]

@@ -104,8 +104,8 @@ use super::lines::{self, Rest};
 use super::waits::{plan_waits, run_blocking, waits};
 use super::words::{first_word_bytes, pack, unpack};
 use super::{
-    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, SelectLine, Short, Stopped, Unfinished, Wire,
-    plan_message, resume_message, run_message, run_short, start_message,
+    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, SelectLine, Short,
+    Stopped, Unfinished, Wire, plan_message, resume_message, run_message, run_short, start_message,
 };
 use crate::reg::Registers;
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
@@ -249,6 +249,17 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         self.regs.write(TESTREG, testreg);
         self.configured = wanted;
         self.wait_ticks(program.regs[P_CS_HIGH_SETTLE] & !CS_HIGH);
+    }
+
+    /// Whether the block is the device's. 32-bit Arms compare arrays by a call.
+    #[inline(always)]
+    fn is_configured(&self, program: &Program) -> bool {
+        if cfg!(target_pointer_width = "64") {
+            return self.configured == program.regs[..3];
+        }
+        self.configured[0] == program.regs[P_CONFIGREG]
+            && self.configured[1] == program.regs[P_PERIODREG]
+            && self.configured[2] == program.regs[P_TESTREG]
     }
 
     /// The device's select line, if a GPIO drives it.
@@ -456,39 +467,45 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         in_flight: core::ops::Range<usize>,
     ) -> (usize, u32) {
         let status = self.regs.read(STATREG);
-        let first = self.come(status, in_flight.len());
-        if first == 0 {
-            return (0, status);
-        }
-        let next = in_flight.start + first;
-        self.receive(plan, data, span, in_flight.start..next);
-        if plan.word_bytes() != 1 || next == in_flight.end {
-            return (first, status);
-        }
-        let Some(rx) = data.rx_mut() else { return (first, status) };
+        let bytes = match data.rx_mut() {
+            _ if status & (RR | RDR | RF) == 0 => return (0, status),
+            Some(rx) if plan.word_bytes() == 1 => &mut rx[span.bytes(in_flight.clone())],
+            _ => {
+                let come = self.come(status, in_flight.len());
+                self.receive(plan, data, span, in_flight.start..in_flight.start + come);
+                return (come, status);
+            }
+        };
         // Only the burst's first word may be short.
-        let (words, _) = rx[span.bytes(next..in_flight.end)].as_chunks_mut::<4>();
+        let (short, words) = bytes.as_rchunks_mut::<4>();
+        let mut look = status;
+        if !short.is_empty() {
+            unpack(self.regs.read(RXDATA), short, 1);
+            look = self.regs.read(STATREG);
+        }
         let mut places = words.iter_mut();
         while places.len() > 0 {
-            let status = self.regs.read(STATREG);
-            let come = self.come(status, places.len());
-            if come == 0 {
-                break;
+            if look & (RDR | RF) == 0 {
+                // The shortest way for the word that came meanwhile.
+                if look & RR == 0 {
+                    break;
+                }
+                if let Some(bytes) = places.next() {
+                    *bytes = self.regs.read(RXDATA).to_be_bytes();
+                }
+            } else {
+                let come = places.by_ref().take(self.come(look, in_flight.len()));
+                self.regs.read_each(RXDATA, come, |bytes, word| *bytes = word.to_be_bytes());
             }
-            let come = places.by_ref().take(come);
-            self.regs.read_each(RXDATA, come, |bytes, word| *bytes = word.to_be_bytes());
+            if places.len() > 0 {
+                look = self.regs.read(STATREG);
+            }
         }
         (in_flight.len() - places.len(), status)
     }
 
     #[inline]
-    fn send(
-        &mut self,
-        plan: &Plan,
-        data: &Data<'_>,
-        span: Span,
-        words: core::ops::Range<usize>,
-    ) {
+    fn send(&mut self, plan: &Plan, data: &Data<'_>, span: Span, words: core::ops::Range<usize>) {
         let Some(tx) = data.tx() else {
             return self.regs.write_each(TXDATA, words.map(|_| 0));
         };
@@ -634,9 +651,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Timed for Ecspi<R, G, T,
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Ecspi<R, G, T, I> {
     #[inline(always)]
     fn select(&mut self, program: &Program) {
-        let wanted = wanted(program);
-        if self.configured != wanted {
-            self.reconfigure(program, wanted);
+        if !self.is_configured(program) {
+            self.reconfigure(program, wanted(program));
         }
         self.drive(program, program.regs[P_CS_HIGH_SETTLE] & CS_HIGH != 0);
     }
@@ -688,7 +704,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Ecspi<R, G, T,
         if !self.gpio.is_short() {
             return false;
         }
-        len > 0 && len <= 4 && control & SMC != 0 && self.configured == program.regs[..3]
+        len > 0 && len <= 4 && control & SMC != 0 && self.is_configured(program)
     }
 
     #[inline(always)]

@@ -83,8 +83,8 @@ use super::gpio::GpioBank;
 use super::lines::{self, Rest};
 use super::waits::{plan_waits, run_blocking, waits};
 use super::{
-    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, SelectLine, Short, Stopped, Unfinished, Wire,
-    plan_message, resume_message, run_message, run_short, start_message,
+    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, SelectLine, Short,
+    Stopped, Unfinished, Wire, plan_message, resume_message, run_message, run_short, start_message,
 };
 use crate::reg::Registers;
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
