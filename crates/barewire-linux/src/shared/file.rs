@@ -29,7 +29,7 @@ use rustix::io::Errno;
 
 use super::SharedError;
 use crate::sys::SharedWords;
-use crate::sys::mutex::{MUTEX_BYTES, SharedMutex};
+use crate::sys::mutex::{Found, MUTEX_BYTES, SharedMutex};
 
 pub(super) const FILE_BYTES: u64 = 4096;
 /// Up to its last two bytes, the version and a newline.
@@ -116,6 +116,22 @@ impl SharedLock {
         let words = SharedWords::map(file, FILE_BYTES as usize / 4)
             .map_err(|errno| SharedError::Os { path: path.to_owned(), what: "mapped", errno })?;
         Ok(Self { mutex: SharedMutex::at(words, MUTEX_AT), path: path.to_owned() })
+    }
+
+    /// Takes the lock and gives it back, with nothing in between: what libc's mutex costs by itself,
+    /// which is a floor for every message under it.
+    ///
+    /// # Errors
+    /// [`SharedError::Mutex`].
+    #[inline]
+    pub fn take_and_give_back(&self) -> Result<(), SharedError> {
+        let (held, found) = self.mutex.take().map_err(|errno| self.mutex_error(errno))?;
+        if found == Found::OwnerDied {
+            // The next message reclaims the block.
+            self.last_user().store(NOBODY, Ordering::Relaxed);
+            held.make_consistent().map_err(|errno| self.mutex_error(errno))?;
+        }
+        Ok(())
     }
 
     /// Where it is.
