@@ -477,31 +477,36 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
             }
         };
         // Only the burst's first word may be short.
-        let (short, words) = bytes.as_rchunks_mut::<4>();
+        let (short, mut words) = bytes.as_rchunks_mut::<4>();
         let mut look = status;
         if !short.is_empty() {
             unpack(self.regs.read(RXDATA), short, 1);
             look = self.regs.read(STATREG);
         }
-        let mut places = words.iter_mut();
-        while places.len() > 0 {
+        loop {
             if look & (RDR | RF) == 0 {
                 // The shortest way for the word that came meanwhile.
                 if look & RR == 0 {
                     break;
                 }
-                if let Some(bytes) = places.next() {
-                    *bytes = self.regs.read(RXDATA).to_be_bytes();
-                }
+                let Some((word, rest)) = core::mem::take(&mut words).split_first_mut() else {
+                    break;
+                };
+                words = rest;
+                *word = self.regs.read(RXDATA).to_be_bytes();
             } else {
-                let come = places.by_ref().take(self.come(look, in_flight.len()));
-                self.regs.read_each(RXDATA, come, |bytes, word| *bytes = word.to_be_bytes());
+                let come = self.come(look, words.len());
+                let (now, rest) = core::mem::take(&mut words).split_at_mut(come);
+                words = rest;
+                self.regs
+                    .read_each(RXDATA, now.iter_mut(), |word, read| *word = read.to_be_bytes());
             }
-            if places.len() > 0 {
-                look = self.regs.read(STATREG);
+            if words.is_empty() {
+                break;
             }
+            look = self.regs.read(STATREG);
         }
-        (in_flight.len() - places.len(), status)
+        (in_flight.len() - words.len(), status)
     }
 
     #[inline]
