@@ -14,7 +14,7 @@ use crate::console::Console;
 use crate::report::{self, Row, plural};
 use crate::tally::{SKIPPED, Tally};
 use crate::tidy;
-use crate::tools::{self, BARE_TARGETS};
+use crate::tools::{self, BARE_TARGETS, LINUX32_TARGET};
 
 /// What every step may know.
 #[derive(Debug)]
@@ -232,6 +232,7 @@ pub(crate) const STEPS: &[Step] = &[
         test_release,
     ),
     Step::building("no_std", "what needs no operating system builds without one", no_std),
+    Step::building("linux32", "everything compiles for 32-bit Linux", linux32),
     Step::building("msrv", "the oldest compiler promised builds it", msrv),
     Step::building("docs", "documentation without warnings", docs),
     Step::building("loom", "bus word, tables and command queue under a model checker", loom),
@@ -336,6 +337,17 @@ fn no_std(cx: &Context) -> Outcome {
         [] => Outcome::passed(),
         _ => cx.lacks(&format!("no standard library for {}", lacking.join(", "))),
     }
+}
+
+/// Compiled and not linked, which needs no foreign linker.
+fn linux32(cx: &Context) -> Outcome {
+    if !tools::has_target(cx, LINUX32_TARGET) {
+        return cx.lacks(&format!("no standard library for {LINUX32_TARGET}"));
+    }
+    let dir = cx.target_dir("linux32");
+    let args = ["check", "--workspace", "--all-targets", "--target", LINUX32_TARGET];
+    let args = [&args[..], &["--target-dir", &dir]].concat();
+    cx.run(&Task::new("cargo", &args).env("RUSTFLAGS", "-Dwarnings"))
 }
 
 fn msrv(cx: &Context) -> Outcome {

@@ -50,6 +50,9 @@ const PACKAGES: [Package; 4] = [
 /// Targets without an operating system, on which the core must build.
 pub(crate) const BARE_TARGETS: [&str; 2] = ["thumbv7em-none-eabihf", "aarch64-unknown-none"];
 
+/// The 32-bit Linux that the workspace must build for.
+pub(crate) const LINUX32_TARGET: &str = "armv7-unknown-linux-gnueabihf";
+
 impl Proof {
     fn holds(&self) -> bool {
         match self {
@@ -109,19 +112,23 @@ fn apt_install(packages: &[&str]) -> Task {
     Task::new("apt-get", &[&["install", "-y", "--no-install-recommends"], packages].concat())
 }
 
-/// Bare-metal targets that stay missing from the pinned toolchain.
+/// Targets that stay missing from the pinned toolchain.
 fn targets(cx: &Context) -> Vec<&'static str> {
-    let lacking = || -> Vec<&'static str> {
-        BARE_TARGETS.into_iter().filter(|target| !has_target(cx, target)).collect()
+    let serves = |target| match target {
+        LINUX32_TARGET => "builds the workspace for 32 bits",
+        _ => "builds the core without std",
     };
+    let wanted = || BARE_TARGETS.into_iter().chain([LINUX32_TARGET]);
+    let lacking =
+        || -> Vec<&'static str> { wanted().filter(|target| !has_target(cx, target)).collect() };
     let mut missing = lacking();
     if !missing.is_empty() {
         obtain(cx, &Task::new("rustup", &[&["target", "add"], &missing[..]].concat()));
         missing = lacking();
     }
-    for target in BARE_TARGETS {
+    for target in wanted() {
         let found = if missing.contains(&target) { "MISSING" } else { "found" };
-        cx.console.say(&format!("{target:<24}{found:<9}builds the core without std"));
+        cx.console.say(&format!("{target:<30}{found:<9}{}", serves(target)));
     }
     missing
 }
