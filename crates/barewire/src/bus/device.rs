@@ -135,8 +135,15 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
             return self.run_several(held, message);
         }
         let ran = held.wire.run(&self.program, message, Path::Immediate);
-        held.release_for(|| self.priority);
+        held.release_for(|| self.priority_waited_for());
         ran.map_err(|unfinished| unfinished.explain(message))
+    }
+
+    /// Its priority, where somebody waits. Apart: the load would be done in advance, for every message.
+    #[cold]
+    #[inline(never)]
+    fn priority_waited_for(&self) -> u8 {
+        self.priority
     }
 
     /// Any other message than one plain transfer. Apart, so that a driver is compiled into its caller once.

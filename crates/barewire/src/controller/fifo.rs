@@ -214,7 +214,7 @@ pub(super) fn exchange_short<B: Fifo>(
     rx: Option<&mut [u8]>,
 ) -> bool {
     match tx {
-        Some(tx) => block.put(tx.iter().map(|&byte| byte.into())),
+        Some(tx) => put_bytes(block, tx),
         None => block.put((0..len).map(|_| 0)),
     }
     let received = take_short(block, len, rx);
@@ -236,7 +236,7 @@ fn take_short<B: Fifo>(block: &mut B, len: usize, mut rx: Option<&mut [u8]>) -> 
             break;
         }
         match rx.as_deref_mut().and_then(|rx| rx.get_mut(received..received + ready)) {
-            Some(rx) => block.take(rx.iter_mut(), |byte, word| *byte = word as u8),
+            Some(rx) => take_bytes(block, rx),
             None => block.discard(ready),
         }
         received += ready;
