@@ -143,7 +143,7 @@ enum Command {
     /// Mix every path, device and priority from many contexts on a simulated bus, and judge at the
     /// wire whether order, wholeness and statistics hold
     Stress(stress::Args),
-    /// Time the bus paths on this machine, without any wire
+    /// Time the bus paths on this machine, without any wire, or with --board those to a chip
     Bench(bench::SpiArgs),
     /// IO page tables and their TLB invalidations: measure, explain and replay them
     Iommu(iommu::Args),
@@ -177,7 +177,7 @@ impl Command {
             Command::Regs(args) => regs::run(args),
             Command::Selftest(args) => selftest::run(args),
             Command::Stress(args) => stress::run(args),
-            Command::Bench(args) => bench::run(args).map_err(Failure::Failed),
+            Command::Bench(args) => bench::run(args),
             Command::Iommu(args) => iommu::run(args),
         }
     }

@@ -5,7 +5,8 @@
 //!
 //! How it works: four witnesses, in this order, and one that says *off* is believed.
 //!
-//! 1. **The block.** A Raspberry Pi's core clock is never off.
+//! 1. **The block, or the SoC.** A Raspberry Pi's core clock is never off, and Calxeda's Highbank gates no
+//!    peripheral's.
 //! 2. **The gate's register** of i.MX 6, 7 and 8M, and on 7 and 8M the root slice above it: the device
 //!    tree's first `compatible` strings name the SoC, the SoC and the controller's address name the
 //!    field of a clock gate register, and the field's two bits say whether the gate is open.
@@ -36,6 +37,7 @@
 //!   of earlier versions of `clk-imx8mm.c` and `clk-imx8mq.c`).
 //! * Names of clocks: the same files; `clk-bcm2835.c` (`vpu`, index 20, critical); `drivers/clk/at91`
 //!   (tables `*_periphck`).
+//! * Highbank: `highbank.dts` and `ecx-common.dtsi`, whose PrimeCells all have the `fixed-clock` `pclk`.
 //! * Liu Ying, *drivers: bus: simple-pm-bus: Use clocks*, linux-kernel, December 2022 (message
 //!   20221226031417.1056745-1-victor.liu@nxp.com, for 6.3).
 //!
@@ -320,7 +322,7 @@ pub fn examine(
 ) -> Clock {
     let kernel = kernel_clock::of(root, block, address);
     let rate = kernel_clock::rate(&kernel);
-    if block.facts().always_clocked || kernel_clock::are_fixed(&kernel) {
+    if block.facts().always_clocked || kernel_clock::are_fixed(&kernel) || is_ungated(root) {
         return Clock { state: ClockState::Always, rate };
     }
     let register = check(root, address, memory);
@@ -338,6 +340,14 @@ pub fn examine(
         ClockState::Unknown
     };
     Clock { state, rate }
+}
+
+/// SoCs that gate the clock of no peripheral.
+const UNGATED: [&str; 2] = ["calxeda,highbank", "calxeda,ecx-2000"];
+
+fn is_ungated(root: &Root) -> bool {
+    let compatible = root.text("/proc/device-tree/compatible").unwrap_or_default();
+    compatible.split('\0').any(|name| UNGATED.contains(&name))
 }
 
 /// Whether the parent of UIO device `uio` keeps clocks on while that is open.

@@ -60,7 +60,7 @@
 use std::path::PathBuf;
 use std::task::Poll;
 
-use barewire::controller::{Controller, Limits, Program, Unfinished};
+use barewire::controller::{Controller, Limits, Plan, Program, Unfinished};
 use barewire::reg::Registers;
 use barewire::spi::{Effective, Error, MessageError, Settings, Transfer};
 
@@ -318,13 +318,30 @@ impl Mapped {
     pub fn start(self) -> MappedController {
         let Self { block, board, parts, .. } = self;
         let fault = parts.selects.fault();
-        let driver = match block {
-            Block::Ecspi => Driver::Ecspi(ecspi::start(parts, board)),
-            Block::Bcm2835 => Driver::Bcm2835(bcm2835::start(parts, board)),
-            Block::Pl022 => Driver::Pl022(pl022::start(parts, board)),
-            Block::Atmel => Driver::Atmel(atmel::start(parts, board)),
-        };
-        MappedController { driver, fault }
+        // Edges of registers cannot fail.
+        let fallible = !parts.selects.alone();
+        match block {
+            Block::Ecspi => MappedController::Ecspi(MappedBlock::new(
+                ecspi::start(parts, board),
+                fault,
+                fallible,
+            )),
+            Block::Bcm2835 => MappedController::Bcm2835(MappedBlock::new(
+                bcm2835::start(parts, board),
+                fault,
+                fallible,
+            )),
+            Block::Pl022 => MappedController::Pl022(MappedBlock::new(
+                pl022::start(parts, board),
+                fault,
+                fallible,
+            )),
+            Block::Atmel => MappedController::Atmel(MappedBlock::new(
+                atmel::start(parts, board),
+                fault,
+                fallible,
+            )),
+        }
     }
 }
 
@@ -402,74 +419,93 @@ fn bank_in(
     memory.map_shared(address, len)
 }
 
-/// A controller on mapped registers, in use.
+/// A controller on mapped registers, in use: whichever it is.
+///
+/// A bus over this asks for each message which one it is. A bus over the [`MappedBlock`] inside, for a
+/// program that knows its board, has the driver compiled into its messages:
+///
+/// ```no_run
+/// use barewire::bus::Bus;
+/// use barewire::spi::Settings;
+/// use barewire_linux::map::{Mapped, MappedController};
+/// # fn bring_up(mapped: Mapped) -> Result<(), Box<dyn std::error::Error>> {
+/// let MappedController::Ecspi(ecspi) = mapped.start() else {
+///     return Err("the board has an ECSPI".into());
+/// };
+/// let bus = Bus::new(ecspi);
+/// let device = bus.device(&Settings::new(0, 20_000_000))?;
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
-pub struct MappedController {
-    driver: Driver,
-    /// What went wrong with chip selects through the kernel.
-    fault: CsFault,
+pub enum MappedController {
+    /// [`ecspi`](super::ecspi).
+    Ecspi(MappedBlock<MappedEcspi>),
+    /// [`bcm2835`](super::bcm2835).
+    Bcm2835(MappedBlock<MappedBcm2835>),
+    /// [`pl022`](super::pl022).
+    Pl022(MappedBlock<MappedPl022>),
+    /// [`atmel`](super::atmel).
+    Atmel(MappedBlock<MappedAtmel>),
 }
 
+/// One controller on mapped registers, in use.
 #[derive(Debug)]
-enum Driver {
-    Ecspi(MappedEcspi),
-    Bcm2835(MappedBcm2835),
-    Pl022(MappedPl022),
-    Atmel(MappedAtmel),
+pub struct MappedBlock<C> {
+    controller: C,
+    /// What went wrong with chip selects through the kernel, if something can have.
+    fault: Option<CsFault>,
 }
 
-/// Whichever it is, asked the same.
-macro_rules! each {
-    (& $self:expr, $controller:ident => $asked:expr) => {
-        match &$self.driver {
-            Driver::Ecspi($controller) => $asked,
-            Driver::Bcm2835($controller) => $asked,
-            Driver::Pl022($controller) => $asked,
-            Driver::Atmel($controller) => $asked,
-        }
-    };
-    ($self:expr, $controller:ident => $asked:expr) => {
-        match &mut $self.driver {
-            Driver::Ecspi($controller) => $asked,
-            Driver::Bcm2835($controller) => $asked,
-            Driver::Pl022($controller) => $asked,
-            Driver::Atmel($controller) => $asked,
-        }
-    };
-}
+impl<C> MappedBlock<C> {
+    fn new(controller: C, fault: CsFault, fallible: bool) -> Self {
+        let fault = (fallible || fault.is_set()).then_some(fault);
+        Self { controller, fault }
+    }
 
-impl MappedController {
     /// A message during which a chip select could not be driven is none: its chip may not have heard it,
     /// or still be selected.
-    #[inline]
+    #[inline(always)]
     fn judged(&self, ran: Result<usize, Unfinished>) -> Result<usize, Unfinished> {
-        match self.fault.take() {
+        let Some(fault) = &self.fault else { return ran };
+        match fault.take() {
             None => ran,
             Some(errno) => ran.and(Err(Unfinished::os(0, errno.raw_os_error()))),
         }
     }
 }
 
-impl Controller for MappedController {
+impl<C: Controller> Controller for MappedBlock<C> {
     fn limits(&self) -> Limits {
-        each!(&self, controller => controller.limits())
+        self.controller.limits()
     }
 
     fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
-        each!(&self, controller => controller.configure(settings))
+        self.controller.configure(settings)
     }
 
     fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        each!(&self, controller => controller.plan(program, message))
+        self.controller.plan(program, message)
     }
 
-    #[inline]
+    #[inline(always)]
     fn run(
         &mut self,
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
-        let ran = each!(self, controller => controller.run(program, message));
+        let ran = self.controller.run(program, message);
+        self.judged(ran)
+    }
+
+    #[inline(always)]
+    fn run_exchange(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<usize, Unfinished> {
+        let ran = self.controller.run_exchange(program, plan, tx, rx);
         self.judged(ran)
     }
 
@@ -478,7 +514,7 @@ impl Controller for MappedController {
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
-        let ran = each!(self, controller => controller.start(program, message));
+        let ran = self.controller.start(program, message);
         ran.map(|ran| self.judged(ran))
     }
 
@@ -487,8 +523,78 @@ impl Controller for MappedController {
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
-        let ran = each!(self, controller => controller.resume(program, message));
+        let ran = self.controller.resume(program, message);
         ran.map(|ran| self.judged(ran))
+    }
+
+    fn arm(&mut self) {
+        self.controller.arm();
+    }
+
+    fn reclaim(&mut self) {
+        self.controller.reclaim();
+    }
+}
+
+/// Whichever it is, asked the same.
+macro_rules! each {
+    ($self:expr, $controller:ident => $asked:expr) => {
+        match $self {
+            MappedController::Ecspi($controller) => $asked,
+            MappedController::Bcm2835($controller) => $asked,
+            MappedController::Pl022($controller) => $asked,
+            MappedController::Atmel($controller) => $asked,
+        }
+    };
+}
+
+impl Controller for MappedController {
+    fn limits(&self) -> Limits {
+        each!(self, controller => controller.limits())
+    }
+
+    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
+        each!(self, controller => controller.configure(settings))
+    }
+
+    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        each!(self, controller => controller.plan(program, message))
+    }
+
+    #[inline]
+    fn run(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, Unfinished> {
+        each!(self, controller => controller.run(program, message))
+    }
+
+    #[inline]
+    fn run_exchange(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<usize, Unfinished> {
+        each!(self, controller => controller.run_exchange(program, plan, tx, rx))
+    }
+
+    fn start(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Poll<Result<usize, Unfinished>> {
+        each!(self, controller => controller.start(program, message))
+    }
+
+    fn resume(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Poll<Result<usize, Unfinished>> {
+        each!(self, controller => controller.resume(program, message))
     }
 
     fn arm(&mut self) {

@@ -73,7 +73,7 @@ pub use devmem::DevMem;
 pub use error::MapError;
 pub use interrupt::MappedInterrupt;
 pub use kernel_clock::KernelClock;
-pub use mapped::{FirstRead, Mapped, MappedController};
+pub use mapped::{FirstRead, Mapped, MappedBlock, MappedController};
 pub use spec::{CsLineAt, CsPin, MapSpec, SharedAt, SpecError, Via};
 pub use uio::{Uio, UioMap};
 pub use watch::Watch;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use barewire::controller::{Controller, Limits, Program, Unfinished};
+use barewire::controller::{Controller, Limits, Plan, Program, Unfinished};
 use barewire::spi::{Effective, Error, MessageError, Settings, Transfer};
 use rustix::io::Errno;
 
@@ -34,7 +34,7 @@ struct Opener {
 }
 
 /// Is told that another has the lock, and says whether to go on waiting.
-pub(super) type OnWait = Box<dyn FnMut(Holder) -> ControlFlow<()> + Send>;
+pub(super) type OnWait = Box<dyn FnMut(Holder) -> ControlFlow<()> + Send + Sync>;
 
 /// Who has a lock that is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -230,6 +230,23 @@ impl<C: Controller> Controller for ProcessShared<C> {
         }
         // 3. and 4.
         inner.run(program, message)
+    }
+
+    #[inline]
+    fn run_exchange(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<usize, Unfinished> {
+        let Self { lock, opener, inner } = self;
+        // As `run`.
+        let (held, found) = opener.take(lock).map_err(refused)?;
+        if !opener.was_last(lock, found) {
+            opener.settle(lock, &held, found, || inner.reclaim()).map_err(refused)?;
+        }
+        inner.run_exchange(program, plan, tx, rx)
     }
 
     /// Does nothing if the lock cannot be had: the next message says why.

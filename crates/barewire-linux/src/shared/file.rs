@@ -32,7 +32,7 @@ use rustix::io::Errno;
 use super::SharedError;
 use super::controller::{Holder, OnWait};
 use crate::sys::SharedWords;
-use crate::sys::mutex::{MUTEX_BYTES, SharedMutex};
+use crate::sys::mutex::{Found, MUTEX_BYTES, SharedMutex};
 
 pub(super) const FILE_BYTES: u64 = 4096;
 /// Up to its last two bytes, the version and a newline.
@@ -109,13 +109,32 @@ impl SharedLock {
     ///
     /// Without this a process waits however long another is in its message, or stopped in it.
     #[must_use]
-    pub fn on_wait(mut self, tell: impl FnMut(Holder) -> ControlFlow<()> + Send + 'static) -> Self {
+    pub fn on_wait(
+        mut self,
+        tell: impl FnMut(Holder) -> ControlFlow<()> + Send + Sync + 'static,
+    ) -> Self {
         self.on_wait = Some(Box::new(tell));
         self
     }
 
     pub(super) fn take_on_wait(&mut self) -> Option<OnWait> {
         self.on_wait.take()
+    }
+
+    /// Takes the lock and gives it back, with nothing in between: what libc's mutex costs by itself,
+    /// which is a floor for every message under it.
+    ///
+    /// # Errors
+    /// [`SharedError::Mutex`].
+    #[inline]
+    pub fn take_and_give_back(&self) -> Result<(), SharedError> {
+        let (held, found) = self.mutex.take().map_err(|errno| self.mutex_error(errno))?;
+        if found == Found::OwnerDied {
+            // The next message reclaims the block.
+            self.last_user().store(NOBODY, Ordering::Relaxed);
+            held.make_consistent().map_err(|errno| self.mutex_error(errno))?;
+        }
+        Ok(())
     }
 
     /// Where it is.

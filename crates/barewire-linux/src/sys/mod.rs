@@ -35,7 +35,7 @@ use std::marker::PhantomData;
 use std::os::fd::AsFd;
 use std::ptr;
 
-use barewire::reg::{Mmio, Registers};
+use barewire::reg::{Mmio, MmioBlock, Registers};
 use rustix::io::Errno;
 use rustix::ioctl::{Opcode, ioctl};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -154,8 +154,13 @@ impl Drop for Mapping {
 }
 
 /// A controller's registers, mapped into this process; unmapped when dropped.
-pub struct MappedRegisters {
-    mmio: Mmio,
+///
+/// `M` is how they are accessed: [`Mmio`], or, where a driver's block has a length that is known when
+/// it is compiled, [`MmioBlock`].
+pub struct MappedRegisters<M = Mmio> {
+    mmio: M,
+    /// Where the block begins, within the mapping.
+    block: *mut u32,
     len: u32,
     mapping: Mapping,
 }
@@ -177,13 +182,29 @@ impl MappedRegisters {
             mmap(ptr::null_mut(), window.map_len, access, flags, file, window.file_offset)
         }?;
         let mapping = Mapping { base, len: window.map_len };
-        let block = base.wrapping_byte_add(window.block_offset).cast();
+        let block: *mut u32 = base.wrapping_byte_add(window.block_offset).cast();
         // SAFETY: the block lies within the mapping (checked above), which lives as long as the
         // `Mmio`: both are in the one value, and this is the mapping's only user.
         let mmio = unsafe { Mmio::new(block, window.block_len) };
-        Ok(Self { mmio, len: window.block_len, mapping })
+        Ok(Self { mmio, block, len: window.block_len, mapping })
     }
 
+    /// The same, as a block whose first `LEN` bytes are accessed.
+    ///
+    /// # Panics
+    /// If the block is shorter.
+    pub(crate) fn known<const LEN: u32>(self) -> MappedRegisters<MmioBlock<LEN>> {
+        let Self { mmio, block, len, mapping } = self;
+        assert!(LEN <= len, "a block of {len:#x} bytes has {LEN:#x}");
+        // From here on nobody else accesses it.
+        drop(mmio);
+        // SAFETY: as of the `Mmio` that was there, whose block is no shorter.
+        let mmio = unsafe { MmioBlock::new(block) };
+        MappedRegisters { mmio, block, len, mapping }
+    }
+}
+
+impl<M> MappedRegisters<M> {
     /// Bytes of the block.
     #[must_use]
     #[allow(clippy::len_without_is_empty, reason = "no block is empty")]
@@ -198,7 +219,10 @@ impl MappedRegisters {
     }
 }
 
-impl fmt::Debug for MappedRegisters {
+// SAFETY: the block is the mapping's, which is reached through `mmio` alone.
+unsafe impl<M: Send> Send for MappedRegisters<M> {}
+
+impl<M> fmt::Debug for MappedRegisters<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MappedRegisters")
             .field("len", &self.len)
@@ -209,13 +233,13 @@ impl fmt::Debug for MappedRegisters {
 
 /// # Panics
 /// If an offset is no multiple of 4 or beyond the block.
-impl Registers for MappedRegisters {
-    #[inline]
+impl<M: Registers> Registers for MappedRegisters<M> {
+    #[inline(always)]
     fn read(&mut self, offset: u32) -> u32 {
         self.mmio.read(offset)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write(&mut self, offset: u32, value: u32) {
         self.mmio.write(offset, value);
     }
@@ -228,6 +252,25 @@ impl Registers for MappedRegisters {
     #[inline]
     fn write_n(&mut self, offset: u32, from: &[u32]) {
         self.mmio.write_n(offset, from);
+    }
+
+    #[inline]
+    fn discard_n(&mut self, offset: u32, n: usize) {
+        self.mmio.discard_n(offset, n);
+    }
+
+    #[inline(always)]
+    fn write_each<I: IntoIterator<Item = u32>>(&mut self, offset: u32, words: I) {
+        self.mmio.write_each(offset, words);
+    }
+
+    #[inline(always)]
+    fn read_each<I, F>(&mut self, offset: u32, places: I, put: F)
+    where
+        I: ExactSizeIterator,
+        F: FnMut(I::Item, u32),
+    {
+        self.mmio.read_each(offset, places, put);
     }
 }
 

@@ -63,6 +63,9 @@ fn its_clock_is_what_its_node_says() {
     assert!(error.contains("(clk_enable_count of sspgate is 0)"), "{error}");
     let mapped = open(&gated("1\n"), PIN_OF_BANK).expect("on");
     assert_eq!(mapped.clock().to_string(), "clk_enable_count of sspgate is 1");
+    // A Highbank gates none, whatever the node says of clocks.
+    let soc = gated("0\n").file("/proc/device-tree/compatible", "calxeda,highbank\0");
+    assert_eq!(open(&soc, PIN_OF_BANK).expect("ungated").clock(), ClockState::Always);
     // Nobody mounted debugfs.
     let root = gated("1\n");
     std::fs::remove_dir_all(root.root().path("/sys/kernel/debug")).expect("gone");
