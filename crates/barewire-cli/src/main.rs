@@ -53,8 +53,6 @@ Buses (--bus):
                            own backing file of chip or card; BAREWIRE_QEMU_ARM names another qemu-system-arm,
                            BAREWIRE_QEMU_AARCH64 another qemu-system-aarch64
   spidev:/dev/spidevB.C    a node of the kernel's spidev (experimental); --cs stays 0
-    split-with-cs-held     messages beyond spidev's bufsiz are split with CS held, and are no
-                           longer atomic between processes
   mem:0xADDRESS[,OPTION…]  a controller's registers in /dev/mem, or
   uio:uioN[,OPTION…]       as the first block of a UIO device (experimental); its kernel driver must
                            be unbound, and its pins still be its own

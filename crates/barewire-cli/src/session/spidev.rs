@@ -23,9 +23,8 @@ pub(super) struct SpidevBus {
 impl SpidevBus {
     /// The node as asked, opened.
     pub(super) fn open(name: &SpidevName, around: Around) -> Result<Self, Failure> {
-        let spidev = Spidev::open(&name.path)
-            .map_err(|error| Failure::Failed(error.to_string()))?
-            .with_split_with_cs_held(name.split_with_cs_held);
+        let spidev =
+            Spidev::open(&name.path).map_err(|error| Failure::Failed(error.to_string()))?;
         let last_error = spidev.last_error();
         let bus = selftest::bus(spidev, around, Monotonic::new(), &Spin);
         Ok(Self { bus, last_error, chip_locks: ChipLocks::Node(name.path.clone()) })

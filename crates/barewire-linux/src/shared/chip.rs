@@ -278,6 +278,10 @@ impl<P: Port> Port for ChipPort<P> {
         self.port.speed_hz()
     }
 
+    fn max_message_bytes(&self) -> usize {
+        self.port.max_message_bytes()
+    }
+
     /// Waits for other processes' operations.
     ///
     /// # Errors

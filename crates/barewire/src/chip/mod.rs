@@ -35,6 +35,16 @@ pub trait Port {
     /// The clock, in hertz.
     fn speed_hz(&self) -> u32;
 
+    /// The longest message between two points at which CS is inactive, in bytes, each transfer counted
+    /// as its length rounded up to 128: [`Limits::max_message_bytes`]. A driver cuts its work by it
+    /// ([`longest_data`]). The default is for a port that takes any.
+    ///
+    /// [`Limits::max_message_bytes`]: crate::controller::Limits::max_message_bytes
+    #[inline]
+    fn max_message_bytes(&self) -> usize {
+        usize::MAX
+    }
+
     /// Begins an operation: until [`Port::end`], no other user sends messages to the chip. Waits for
     /// another user's operation to end. The default is for a port whose user has the chip alone.
     ///
@@ -75,6 +85,19 @@ pub trait AsyncPort {
     ) -> impl Future<Output = Result<(), MessageError>>;
 }
 
+/// What spidev rounds each transfer up to on arm64, the most of all architectures.
+const TRANSFER_ROUNDED_TO: usize = 128;
+
+/// The longest data that `port` takes behind a command of up to 128 bytes, in bytes; 1 if it takes
+/// none, so that the port says why.
+#[must_use]
+pub fn longest_data<P: Port + ?Sized>(port: &P) -> usize {
+    match port.max_message_bytes() {
+        usize::MAX => usize::MAX,
+        bytes => bytes.saturating_sub(TRANSFER_ROUNDED_TO).max(1),
+    }
+}
+
 impl<P: Port + ?Sized> Port for &mut P {
     #[inline]
     fn run(&mut self, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
@@ -83,6 +106,10 @@ impl<P: Port + ?Sized> Port for &mut P {
 
     fn speed_hz(&self) -> u32 {
         (**self).speed_hz()
+    }
+
+    fn max_message_bytes(&self) -> usize {
+        (**self).max_message_bytes()
     }
 
     #[inline]
@@ -104,6 +131,10 @@ impl<C: Controller + ?Sized> Port for Device<'_, C> {
 
     fn speed_hz(&self) -> u32 {
         self.effective().speed_hz
+    }
+
+    fn max_message_bytes(&self) -> usize {
+        self.limits().max_message_bytes
     }
 }
 

@@ -52,7 +52,7 @@ pub use write::{Written, no_observer};
 
 use core::ops::{ControlFlow, Range};
 
-use super::{Port, Sharing};
+use super::{Port, Sharing, longest_data};
 use crate::spi::Transfer;
 use crate::time::Timer;
 use opcode::{
@@ -170,11 +170,18 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         self.operation(|chip| chip.fetch(offset, into))
     }
 
-    /// Reads within an operation, what is within the chip.
+    /// Reads within an operation, what is within the chip: in as many messages as the port wants.
     fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), NorError> {
-        if into.is_empty() {
-            return Ok(());
+        let mut at = offset;
+        for piece in into.chunks_mut(longest_data(&self.port)) {
+            let len = piece.len() as u64;
+            self.fetch_piece(at, piece)?;
+            at += len;
         }
+        Ok(())
+    }
+
+    fn fetch_piece(&mut self, offset: u64, into: &mut [u8]) -> Result<(), NorError> {
         let opcode = match (self.geometry.addressing, self.fast_read) {
             (Addressing::FourByteOpcodes, false) => READ_4B,
             (Addressing::FourByteOpcodes, true) => FAST_READ_4B,

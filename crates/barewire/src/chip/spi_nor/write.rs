@@ -20,7 +20,7 @@ use super::{
     Addressing, COMMAND_MAX, EraseType, NorError, Observer, Programming, SpiNor, first_difference,
     go_on,
 };
-use crate::chip::Port;
+use crate::chip::{Port, longest_data};
 use crate::spi::Transfer;
 use crate::time::Timer;
 
@@ -312,7 +312,15 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
     /// Programs `bytes`, which lie in one page, and returns the number of commands.
     fn program(&mut self, address: u64, bytes: &[u8]) -> Result<u32, NorError> {
         match self.geometry.programming {
-            Programming::Page { .. } => self.program_page(address, bytes).map(|()| 1),
+            Programming::Page { .. } => {
+                let (mut at, mut programs) = (address, 0);
+                for piece in bytes.chunks(longest_data(&self.port)) {
+                    self.program_page(at, piece)?;
+                    at += piece.len() as u64;
+                    programs += 1;
+                }
+                Ok(programs)
+            }
             Programming::AaiWord => self.program_words(address, bytes),
         }
     }
