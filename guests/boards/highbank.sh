@@ -1,0 +1,7 @@
+# Calxeda Highbank: PL022, a W25Q256 behind pin 0 of the first PL061.
+DEVICE=fff39000.ssp DRIVER=ssp-pl022 DRIVER_BUS=amba
+ADDRESS=fff39000 LATER_ADDRESS=fff39004 SIZE=33554432 PROCESS_LENGTH=1048576
+OPTIONS=controller=pl022,reference-hz=150M
+BANK=gpio@0xfff30000.0 LINE=gpio@0xfff30000:0
+HAND="pl022 0xfff39000 0xfff30000 0"
+LOOPBACK=1
