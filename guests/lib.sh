@@ -9,8 +9,9 @@ skip() { name=$1; shift; say "CHECK $name skipped $*"; }
 # check NAME COMMAND…: passes if the command succeeds.
 check() {
 	name=$1; shift
-	if "$@" >/tmp/out 2>/tmp/err; then pass "$name"; return 0; fi
+	"$@" >/tmp/out 2>/tmp/err
 	status=$?
+	if [ $status = 0 ]; then pass "$name"; return 0; fi
 	fail "$name" "exit $status: $(tail -n 3 /tmp/err)"
 	return 1
 }
@@ -34,18 +35,20 @@ same() {
 	return 1
 }
 
-# begin OFFSET LENGTH FILE: that part of a file, in /tmp/part.
+# part OFFSET LENGTH FILE: that part of a file, in /tmp/part.
 part() { dd if="$3" of=/tmp/part bs=4096 skip=$(($1 / 4096)) count=$(($2 / 4096)) 2>/dev/null; }
 
 # read_and_compare NAME BUS LENGTH [option…]: reads the begin of the chip.
 read_and_compare() {
 	name=$1; bus=$2; length=$3; shift 3
 	rm -f /tmp/read
-	if barewire flash read /tmp/read --quiet --length "$length" --bus "$bus" "$@" >/tmp/out 2>/tmp/err; then
+	barewire flash read /tmp/read --quiet --length "$length" --bus "$bus" "$@" >/tmp/out 2>/tmp/err
+	status=$?
+	if [ $status = 0 ]; then
 		part 0 "$length" /ref
 		same "$name" /tmp/read /tmp/part
 	else
-		fail "$name" "exit $?: $(tail -n 3 /tmp/err)"
+		fail "$name" "exit $status: $(tail -n 3 /tmp/err)"
 	fi
 }
 

@@ -43,7 +43,7 @@ else
 fi
 
 # A reader that goes away early is no panic.
-barewire bench --json --rounds 1 --no-instructions 2>/tmp/err | head -c 1 >/dev/null
+barewire bench --json --rounds 1 --no-instructions 2>/tmp/err | true
 if grep -q panicked /tmp/err; then fail bench-json-head "$(grep panicked -A1 /tmp/err)"; else pass bench-json-head; fi
 
 # The kernel's own flash driver finds the chip as it left it.

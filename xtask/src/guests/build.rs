@@ -64,6 +64,10 @@ pub(super) fn command(dirs: &Dirs, arch: Arch) -> Result<PathBuf, String> {
 pub(super) fn hand_written(dirs: &Dirs, arch: Arch) -> Result<PathBuf, String> {
     let out = dirs.made("made", &format!("spibench.{}", arch.linux()))?;
     let mut gcc = Command::new(format!("{}gcc", arch.cross()));
+    if arch == Arch::Armhf {
+        // Its marks are instructions of four bytes.
+        gcc.arg("-marm");
+    }
     gcc.args(["-O2", "-static", "-w", "-o"]).arg(&out).arg(dirs.source("spibench.c"));
     tool::answer(&mut gcc)?;
     Ok(out)
@@ -160,7 +164,8 @@ pub(super) fn uio_module(
     let mut make = Command::new("make");
     make.arg("-s").arg("-C").arg(&headers).arg(format!("M={}", dirs.work.join(&folder).display()));
     make.arg(format!("ARCH={}", arch.linux())).arg(format!("CROSS_COMPILE={}", arch.cross()));
-    make.arg("modules");
+    // Type information of modules would need pahole.
+    make.args(["CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"]);
     tool::run(&mut make, &dirs.made("log", &format!("{folder}.log"))?)?;
     if module.is_file() { Ok(module) } else { Err(format!("no {} was built", module.display())) }
 }

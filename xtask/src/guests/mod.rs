@@ -378,7 +378,7 @@ mod tests {
     fn a_wrong_name_is_answered_with_the_near_one() {
         for (line, near) in [
             ("sabrelit", "`sabrelite`"),
-            ("raspi3b/uoi", "`uio`"),
+            ("raspi3b/maped", "`mapped`"),
             ("sabrelite/overlay", "known"),
             ("--jsn", "`--json`"),
         ] {
