@@ -6,13 +6,16 @@ pass() { say "CHECK $1 passed"; }
 fail() { name=$1; shift; say "CHECK $name failed $(printf '%s ' "$@" | tr '\n\t' '  ' | cut -c1-300)"; }
 skip() { name=$1; shift; say "CHECK $name skipped $*"; }
 
+# errors FILE: the last of what a command said on stderr, without its warnings.
+errors() { grep -v ' warning: ' "$1" | tail -n 3; }
+
 # check NAME COMMAND…: passes if the command succeeds.
 check() {
 	name=$1; shift
 	"$@" >/tmp/out 2>/tmp/err
 	status=$?
 	if [ $status = 0 ]; then pass "$name"; return 0; fi
-	fail "$name" "exit $status: $(tail -n 3 /tmp/err)"
+	fail "$name" "exit $status: $(errors /tmp/err)"
 	return 1
 }
 
@@ -23,8 +26,8 @@ refused() {
 	"$@" >/tmp/out 2>/tmp/err
 	status=$?
 	if [ $status = 0 ]; then fail "$name" "exit 0: not refused"
-	elif [ $status -ge 128 ]; then fail "$name" "exit $status: killed by signal $((status - 128)): $(tail -n 2 /tmp/err)"
-	elif ! grep -q -e "$word" /tmp/err; then fail "$name" "the message lacks '$word': $(tail -n 3 /tmp/err)"
+	elif [ $status -ge 128 ]; then fail "$name" "exit $status: killed by signal $((status - 128)): $(errors /tmp/err)"
+	elif ! grep -q -e "$word" /tmp/err; then fail "$name" "the message lacks '$word': $(errors /tmp/err)"
 	else pass "$name"; fi
 }
 
@@ -48,7 +51,7 @@ read_and_compare() {
 		part 0 "$length" /ref
 		same "$name" /tmp/read /tmp/part
 	else
-		fail "$name" "exit $status: $(tail -n 3 /tmp/err)"
+		fail "$name" "exit $status: $(errors /tmp/err)"
 	fi
 }
 

@@ -1,10 +1,12 @@
 # Instructions of one operation: under -icount shift=0 one is a nanosecond of the guest.
 
-# bench NAME…: the figures of the hand-written program, under our names.
+# hand ARGUMENT…: the figures of the hand-written program, under the names of the table.
 figures() { sed -n 's/^END \([^ ]*\) .*per_op_ns=\([0-9.]*\).*/\1 \2/p' /tmp/out; }
 told() { say "COUNT $1 $2"; }
 hand() {
-	spibench "$@" >/tmp/out 2>/tmp/err || fail "count-$1" "exit $?: $(tail -n 2 /tmp/err)"
+	spibench "$@" >/tmp/out 2>/tmp/err
+	status=$?
+	[ $status = 0 ] || fail "count-$1" "exit $status: $(errors /tmp/err)"
 	figures | while read -r name count; do
 		case $name in
 			spidev-jedec4) told spidev-4 "$count" ;;
@@ -17,8 +19,10 @@ hand() {
 }
 # ours BUS: what the command counts, `{"path":"prepared","bytes":4,…,"ns_per_op":297.0,…}`.
 ours() {
-	if ! barewire bench --board "$1" --json >/tmp/out 2>/tmp/err; then
-		fail count-bench "exit $?: $(tail -n 2 /tmp/err)"
+	barewire bench --board "$1" --json >/tmp/out 2>/tmp/err
+	status=$?
+	if [ $status != 0 ]; then
+		fail count-bench "exit $status: $(errors /tmp/err)"
 		return
 	fi
 	tr '{' '\n' </tmp/out | sed -n 's/.*"path":"\([^"]*\)","bytes":\([0-9]*\).*"ns_per_op":\([0-9.]*\).*/\1-\2 \3/p' |

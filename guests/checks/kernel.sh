@@ -25,12 +25,14 @@ refused spidev-700-transfers 'transfers\|bufsiz\|split' transfers 700
 barewire flash read /tmp/other --quiet --length 262144 --bus "$SPIDEV" >/dev/null 2>/tmp/err2 &
 other=$!
 read_and_compare spidev-two-readers "$SPIDEV" 262144
-if waited $other 60; then part 0 262144 /ref; same spidev-two-readers-other /tmp/other /tmp/part
-else fail spidev-two-readers-other "exit $?: $(tail -n 3 /tmp/err2)"; fi
+waited $other 60
+status=$?
+if [ $status = 0 ]; then part 0 262144 /ref; same spidev-two-readers-other /tmp/other /tmp/part
+else fail spidev-two-readers-other "exit $status: $(errors /tmp/err2)"; fi
 
 # And with a process that identifies the chip over and over beside a reader: neither leaves the
 # other in a mode that it does not expect.
-(while :; do barewire flash id --bus "$SPIDEV" >/dev/null 2>&1; done) &
+(while :; do barewire flash id --bus "$SPIDEV" >/dev/null 2>&1; sleep 0.05; done) &
 ids=$!
 read_and_compare spidev-read-beside-id "$SPIDEV" 1048576
 kill $ids; wait $ids 2>/dev/null
@@ -67,7 +69,7 @@ if ip link add dev vcan0 type vcan 2>/tmp/err && ip link set vcan0 up; then
 	sent=$(sed -n 's/.*"frames_to_socket":\([0-9]*\).*/\1/p' /tmp/b)
 	got=$(sed -n 's/.*"frames_to_bus":\([0-9]*\).*/\1/p' /tmp/a)
 	if [ $b = 0 ] && [ "$sent" = 20 ] && [ "$got" = 20 ]; then pass can-bridge
-	else fail can-bridge "exit $b, $sent frames to the interface, $got to the other bus: $(tail -n 1 /tmp/a.err) $(tail -n 1 /tmp/b.err)"; fi
+	else fail can-bridge "exit $b, $sent frames to the interface, $got to the other bus: $(errors /tmp/a.err) $(errors /tmp/b.err)"; fi
 else
 	fail can-bridge "no vcan: $(cat /tmp/err)"
 fi

@@ -4,7 +4,7 @@ unbind
 SHARED=$(mem "$BANK" shared)
 LENGTH=$PROCESS_LENGTH
 
-identify() { while :; do barewire flash id --bus "$SHARED" >/dev/null 2>&1; done; }
+identify() { while :; do barewire flash id --bus "$SHARED" >/dev/null 2>&1; sleep 0.05; done; }
 stop() { kill "$1" 2>/dev/null; wait "$1" 2>/dev/null; }
 
 check shared-id barewire flash id --bus "$SHARED"
@@ -22,8 +22,10 @@ stop $ids
 barewire flash read /tmp/other --quiet --length 524288 --bus "$SHARED" >/dev/null 2>/tmp/err2 &
 other=$!
 read_and_compare shared-two-readers "$SHARED" 524288
-if waited $other 90; then part 0 524288 /ref; same shared-two-readers-other /tmp/other /tmp/part
-else fail shared-two-readers-other "exit $?: $(tail -n 3 /tmp/err2)"; fi
+waited $other 90
+status=$?
+if [ $status = 0 ]; then part 0 524288 /ref; same shared-two-readers-other /tmp/other /tmp/part
+else fail shared-two-readers-other "exit $status: $(errors /tmp/err2)"; fi
 
 # A process that is killed at any moment leaves a bus that others can use.
 wrong=0
@@ -36,7 +38,7 @@ for tenths in 1 2 3 4 5; do
 	part 0 65536 /ref
 	cmp -s /tmp/read /tmp/part || wrong=$((wrong + 1))
 done
-if [ $wrong = 0 ]; then pass shared-kill-9; else fail shared-kill-9 "$wrong of 5: $(tail -n 2 /tmp/err)"; fi
+if [ $wrong = 0 ]; then pass shared-kill-9; else fail shared-kill-9 "$wrong of 5: $(errors /tmp/err)"; fi
 
 # The owner of the lock is stopped: another waits, says so, and SIGINT ends it at once. A process is
 # in a message most of the time while it reads, not always: try until the other one waits.
@@ -64,14 +66,16 @@ else
 	if [ $status = 130 ]; then pass shared-sigint-while-waiting
 	else fail shared-sigint-while-waiting "exit $status within 3 s of the first SIGINT (124: none)"; fi
 	if grep -q -i 'wait\|lock' /tmp/err; then pass shared-waiting-is-told
-	else fail shared-waiting-is-told "nothing on stderr: $(tail -n 2 /tmp/err)"; fi
+	else fail shared-waiting-is-told "nothing on stderr: $(errors /tmp/err)"; fi
 	kill -CONT $owner
-	if waited $owner 90; then part 0 $((LENGTH / 2)) /ref; same shared-stopped-owner /tmp/stopped /tmp/part
-	else fail shared-stopped-owner "exit $?: $(tail -n 2 /tmp/err2)"; fi
+	waited $owner 90
+	status=$?
+	if [ $status = 0 ]; then part 0 $((LENGTH / 2)) /ref; same shared-stopped-owner /tmp/stopped /tmp/part
+	else fail shared-stopped-owner "exit $status: $(errors /tmp/err2)"; fi
 fi
 
 # Boot ROMs need 3-byte addresses: the last user leaves the chip so.
 barewire xfer --json --bus "$SHARED" 03000000 0000000000000000 >/tmp/out 2>/tmp/err
 first=$(dd if=/ref bs=8 count=1 2>/dev/null | hexdump -v -e '/1 "%02x"')
 if grep -q "$first" /tmp/out; then pass shared-left-in-3-byte-mode
-else fail shared-left-in-3-byte-mode "$first is not in $(cut -c1-200 /tmp/out) $(tail -n 1 /tmp/err)"; fi
+else fail shared-left-in-3-byte-mode "$first is not in $(cut -c1-200 /tmp/out) $(errors /tmp/err)"; fi

@@ -26,7 +26,7 @@ else
 		part 0 65536 /ref
 		same uio-as-user-read /tmp/as-user /tmp/part
 	else
-		fail uio-as-user-read "exit $?: $(tail -n 3 /tmp/err)"
+		fail uio-as-user-read "exit $?: $(errors /tmp/err)"
 	fi
 	refused mem-as-user 'ermission\|root\|CAP_SYS_RAWIO' as_user flash id --bus "$(mem "$LINE")"
 fi

@@ -203,8 +203,10 @@ pub(crate) fn for_any_architecture(ending: &str, text: &str, codename: &str) -> 
         return lines
             .map(|line| {
                 let options = line.options.unwrap_or_default().trim_matches(['[', ']']);
-                let kept: Vec<&str> =
-                    options.split_whitespace().filter(|option| !option.starts_with("arch")).collect();
+                let kept: Vec<&str> = options
+                    .split_whitespace()
+                    .filter(|option| !option.starts_with("arch"))
+                    .collect();
                 let options =
                     if kept.is_empty() { String::new() } else { format!("[{}] ", kept.join(" ")) };
                 let text = format!("deb {options}{} {} main\n", line.uri, line.suite);

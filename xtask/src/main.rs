@@ -85,7 +85,9 @@ fn parse(args: &[String]) -> Result<Command, String> {
             Some(extra) => Err(format!("`tidy` takes no arguments, got `{extra}`")),
         },
         "ci" => parse_ci(rest),
-        "guests" if rest.iter().any(|arg| arg == "--help" || arg == "-h") => Ok(Command::GuestsHelp),
+        "guests" if rest.iter().any(|arg| arg == "--help" || arg == "-h") => {
+            Ok(Command::GuestsHelp)
+        }
         "guests" => guests::parse(rest).map(Command::Guests),
         other => Err(nearest::unknown("command", other, &["ci", "guests", "tidy", "help"])),
     }

@@ -104,11 +104,8 @@ impl Boot {
 }
 
 /// Beside the kernel's driver, with the kernel's arguments as a distribution has them.
-const KERNEL: Boot = Boot {
-    kernel_args: "",
-    modules: &["vcan", "can-raw"],
-    ..Boot::new("kernel", 240)
-};
+const KERNEL: Boot =
+    Boot { kernel_args: "", modules: &["vcan", "can-raw"], ..Boot::new("kernel", 240) };
 /// With the driver unbound, registers mapped.
 const MAPPED: Boot = Boot::new("mapped", 240);
 /// Two processes on one controller and one chip.
@@ -174,7 +171,9 @@ const HIGHBANK: Board = Board {
     console: "console=ttyAMA0,115200 earlycon=pl011,0xfff36000",
     tree: "highbank.dtb",
     flash_bytes: 32 << 20,
-    wiring: Some("w25q256:/machine/unattached/device[10]/ssi:fl0:0:/machine/unattached/device[5]:-:0"),
+    wiring: Some(
+        "w25q256:/machine/unattached/device[10]/ssi:fl0:0:/machine/unattached/device[5]:-:0",
+    ),
     modules: &["spi-pl022", "spi-nor", "mtdblock"],
     processors: 1,
     boots: &[&KERNEL, &MAPPED, &PROCESSES, &UIO, &COUNT],

@@ -286,10 +286,7 @@ fn prepare<'a>(
 }
 
 /// Boots all, two at a time where there are two processors, and gathers in the order of the jobs.
-fn boot_all(
-    parts: Vec<boot::Parts<'_>>,
-    say: &(dyn Fn(&str) + Sync),
-) -> Result<Results, String> {
+fn boot_all(parts: Vec<boot::Parts<'_>>, say: &(dyn Fn(&str) + Sync)) -> Result<Results, String> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let total = parts.len();
     let waiting: Mutex<VecDeque<_>> = Mutex::new(parts.into_iter().enumerate().collect());

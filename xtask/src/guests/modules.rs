@@ -23,8 +23,8 @@ impl Index {
         let mut found = BTreeMap::new();
         let mut dirs = vec![dir.to_owned()];
         while let Some(dir) = dirs.pop() {
-            let listed =
-                std::fs::read_dir(&dir).map_err(|e| format!("cannot read {}: {e}", dir.display()))?;
+            let listed = std::fs::read_dir(&dir)
+                .map_err(|e| format!("cannot read {}: {e}", dir.display()))?;
             for path in listed.flatten().map(|entry| entry.path()) {
                 if path.is_dir() && !path.is_symlink() {
                     dirs.push(path);

@@ -86,11 +86,7 @@ impl Packages {
     ///
     /// # Errors
     /// Where the packages are not to be had.
-    pub(super) fn obtain(
-        dir: &Path,
-        update: bool,
-        say: &dyn Fn(&str),
-    ) -> Result<Self, String> {
+    pub(super) fn obtain(dir: &Path, update: bool, say: &dyn Fn(&str)) -> Result<Self, String> {
         let chosen = dir.join("chosen");
         if !update {
             let known = fs::read_to_string(&chosen).ok();
@@ -124,7 +120,9 @@ impl Packages {
             })
         };
         let version = |prefix: &str, flavour: &str| {
-            let kernels = text.lines().filter_map(|line| Some(line.strip_prefix("linux-image-")?.split_once('_')?.0));
+            let kernels = text
+                .lines()
+                .filter_map(|line| Some(line.strip_prefix("linux-image-")?.split_once('_')?.0));
             let mut kernels = kernels.filter(|line| line.starts_with(prefix));
             kernels.find(|version| version.ends_with(flavour)).map(str::to_owned)
         };
@@ -136,7 +134,10 @@ impl Packages {
                 Some(version) => Some(kernel(&version)?),
                 None => None,
             },
-            busybox: [find_ending(text, &unpacked, "_arm64")?, find_ending(text, &unpacked, "_armhf")?],
+            busybox: [
+                find_ending(text, &unpacked, "_arm64")?,
+                find_ending(text, &unpacked, "_armhf")?,
+            ],
             uio_source: uio_source.is_file().then_some(uio_source)?,
         })
     }
@@ -233,12 +234,7 @@ fn download(apt: &Apt, name: &str, debs: &Path, logs: &Path) -> Result<PathBuf, 
 }
 
 /// Gets uio_pdrv_genirq.c, which Debian's kernels are built without; its path below `unpacked`.
-fn uio_source(
-    apt: &Apt,
-    debs: &Path,
-    unpacked: &Path,
-    logs: &Path,
-) -> Result<String, String> {
+fn uio_source(apt: &Apt, debs: &Path, unpacked: &Path, logs: &Path) -> Result<String, String> {
     if unpacked.join(UIO_SOURCE).is_file() {
         return Ok(UIO_SOURCE.to_owned());
     }

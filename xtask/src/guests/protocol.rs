@@ -154,7 +154,11 @@ mod tests {
             "WROTE 0 x",
         ] {
             let check = check_of(line);
-            assert_eq!((check.name.as_str(), check.verdict), ("protocol", Verdict::Failed), "{line}");
+            assert_eq!(
+                (check.name.as_str(), check.verdict),
+                ("protocol", Verdict::Failed),
+                "{line}"
+            );
         }
     }
 }

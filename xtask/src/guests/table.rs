@@ -75,11 +75,7 @@ pub(super) fn json(rows: &[Row], counts: &Counts) -> String {
         format!("{}:{{{}}}", quoted(board), own.join(","))
     });
     let instructions: Vec<String> = instructions.collect();
-    format!(
-        "{{\"checks\":[{}],\"instructions\":{{{}}}}}",
-        checks.join(","),
-        instructions.join(",")
-    )
+    format!("{{\"checks\":[{}],\"instructions\":{{{}}}}}", checks.join(","), instructions.join(","))
 }
 
 /// A JSON string.
