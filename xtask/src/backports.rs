@@ -224,7 +224,7 @@ pub(crate) fn for_any_architecture(ending: &str, text: &str, codename: &str) -> 
     for stanza in stanzas(text) {
         let suites = suites(stanza);
         // `entry_of` knows which stanzas count; one suite tells of all.
-        if !suites.first().is_some_and(|suite| entry_of("sources", stanza, suite).is_some()) {
+        if suites.first().is_none_or(|suite| entry_of("sources", stanza, suite).is_none()) {
             continue;
         }
         let mut text = String::new();

@@ -13,6 +13,9 @@ use super::tool;
 /// A module's name, with `_` for `-`, and its content.
 pub(super) type Module = (String, Vec<u8>);
 
+/// A module's content; `None` if there is no such file.
+type Loaded = Result<Option<Vec<u8>>, String>;
+
 /// Where the modules of a kernel lie, by name.
 #[derive(Debug)]
 pub(super) struct Index(BTreeMap<String, PathBuf>);
@@ -49,13 +52,10 @@ impl Index {
 }
 
 /// Depth first: a module is put behind all that it depends on.
-fn in_order(
-    names: &[&str],
-    mut load: impl FnMut(&str) -> Result<Option<Vec<u8>>, String>,
-) -> Result<Vec<Module>, String> {
+fn in_order(names: &[&str], mut load: impl FnMut(&str) -> Loaded) -> Result<Vec<Module>, String> {
     fn visit(
         name: &str,
-        load: &mut dyn FnMut(&str) -> Result<Option<Vec<u8>>, String>,
+        load: &mut dyn FnMut(&str) -> Loaded,
         seen: &mut Vec<String>,
         modules: &mut Vec<Module>,
     ) -> Result<(), String> {
