@@ -5,3 +5,4 @@ OPTIONS=controller=pl022,reference-hz=150M
 BANK=gpio@0xfff30000.0 LINE=gpio@0xfff30000:0
 HAND="pl022 0xfff39000 0xfff30000 0"
 LOOPBACK=1
+FIXED_CLOCK=150000000

@@ -37,4 +37,4 @@ use_spidev
 hand spidev "${SPIDEV#spidev:}"
 unbind
 hand $HAND
-ours "$(mem "$BANK" shared)"
+ours "$(mem "$BANK")"

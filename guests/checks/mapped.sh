@@ -15,6 +15,12 @@ if [ -n "$CLOCK_IS_ASKED" ]; then
 else
 	skip mem-clock-refused "the block's clock has no gate that anybody closes"
 fi
+# A clock that the device tree fixes is known to run, and so is its rate.
+if [ -n "$FIXED_CLOCK" ]; then
+	fixed() { echo "$REGISTERS" | sed "s/,ignore-clock//; s/reference-hz=[^,]*/reference-hz=$1/"; }
+	check mem-fixed-clock barewire flash id --bus "$(fixed "$FIXED_CLOCK")"
+	refused mem-rate-refused "$FIXED_CLOCK" barewire flash id --bus "$(fixed 80M)"
+fi
 
 check mem-id barewire flash id --bus "$REGISTERS"
 read_and_compare mem-read-1m "$REGISTERS" 1048576

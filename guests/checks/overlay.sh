@@ -19,6 +19,8 @@ else
 	UIO="uio:uio0,$OPTIONS,cs=$LINE"
 	check overlay-id barewire flash id --bus "$UIO"
 	read_and_compare overlay-read-1m "$UIO" 1048576
+	# The examples' rate is not every board's: one that is wrong is refused with both.
+	refused overlay-rate-refused 80 barewire flash id --bus "$(echo "$UIO" | sed 's/reference-hz=80M/reference-hz=24M/')"
 	chown user /dev/uio0 /dev/gpiochip*
 	check overlay-as-user su user -c "barewire flash id --bus $UIO"
 fi
