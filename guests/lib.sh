@@ -81,6 +81,14 @@ use_mtd() {
 	sleep 0.2
 }
 
+# identify_on BUS: asks for the chip's id over and over beside what follows, until identify_no_more.
+identify_on() {
+	rm -f /tmp/enough
+	(until [ -e /tmp/enough ]; do barewire flash id --bus "$1" >/dev/null 2>&1; sleep 0.05; done) &
+	ids=$!
+}
+identify_no_more() { touch /tmp/enough; wait $ids; }
+
 # waited PID SECONDS: the exit status of a child, or kills it; 124 if it had to.
 waited() {
 	tenths=$(($2 * 10))

@@ -32,10 +32,9 @@ else fail spidev-two-readers-other "exit $status: $(errors /tmp/err2)"; fi
 
 # And with a process that identifies the chip over and over beside a reader: neither leaves the
 # other in a mode that it does not expect.
-(while :; do barewire flash id --bus "$SPIDEV" >/dev/null 2>&1; sleep 0.05; done) &
-ids=$!
+identify_on "$SPIDEV"
 read_and_compare spidev-read-beside-id "$SPIDEV" 1048576
-kill $ids; wait $ids 2>/dev/null
+identify_no_more
 
 # A reader that goes away early is no panic.
 barewire bench --json --rounds 1 --no-instructions 2>/tmp/err | true
@@ -45,7 +44,7 @@ if grep -q panicked /tmp/err; then fail bench-json-head "$(grep panicked -A1 /tm
 kernel_reads() {
 	use_mtd
 	if [ -e /dev/mtd0 ]; then
-		dd if=/dev/mtd0 of=/tmp/mtd bs=65536 count=16 2>/dev/null
+		dd if=/dev/mtd0 of=/tmp/mtd bs=65536 count=16 2>&1 | grep -v records
 		part 0 1048576 /ref
 		same "$1" /tmp/mtd /tmp/part
 	else

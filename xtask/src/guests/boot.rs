@@ -180,7 +180,7 @@ impl Said {
 
 /// Reads the console until the guest is done, its end, or the deadline.
 fn listen(child: &mut Child, deadline: Instant, copy: &mut File) -> Said {
-    let mut said = Said::default();
+    let (mut said, began) = (Said::default(), Instant::now());
     let Some(console) = child.stdout.take() else { return said };
     let (sender, lines) = mpsc::channel();
     // Ends with QEMU's output.
@@ -200,7 +200,8 @@ fn listen(child: &mut Child, deadline: Instant, copy: &mut File) -> Said {
         match lines.recv_timeout(left) {
             Ok(text) => {
                 // The log is for people; what was said counts all the same.
-                let _ = copy.write_all(text.as_bytes());
+                let seconds = began.elapsed().as_secs_f64();
+                let _ = writeln!(copy, "{seconds:6.1} {}", text.trim_end());
                 if let Some(line) = protocol::parse(&text) {
                     said.take(line);
                 }
