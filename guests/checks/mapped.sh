@@ -54,7 +54,7 @@ fi
 # Bound again, the kernel's mtd reads what we wrote.
 bind
 if [ -e /dev/mtd0 ]; then
-	dd if=/dev/mtd0 of=/tmp/mtd bs=65536 skip=$((SIZE / 4 / 65536)) count=1 2>/dev/null
+	dd if=/dev/mtd0 of=/tmp/mtd bs=4096 skip=$((SIZE / 4 / 4096)) count=16 2>/dev/null
 	dd if=/new of=/tmp/part bs=65536 count=1 2>/dev/null
 	same mtd-after-mem /tmp/mtd /tmp/part
 else

@@ -57,12 +57,13 @@ if [ -z "$holding" ]; then
 	fail shared-stopped-owner "in 12 tries the stopped process never had the lock"
 	skip shared-sigint-while-waiting "the same"
 else
+	grep State "/proc/$owner/status" "/proc/$waiter/status"
 	# The first SIGINT, and no second one.
 	kill -INT $waiter
 	waited $waiter 3
 	status=$?
 	if [ $status = 130 ]; then pass shared-sigint-while-waiting
-	else fail shared-sigint-while-waiting "exit $status within 3 s of the first SIGINT (124: none)"; fi
+	else fail shared-sigint-while-waiting "exit $status within 3 s of the first SIGINT (124: none): $(head -n 2 /tmp/out) $(errors /tmp/err)"; fi
 	if errors /tmp/err | grep -q -i -w 'wait\|waits\|waiting\|lock'; then pass shared-waiting-is-told
 	else fail shared-waiting-is-told "stderr has: $(errors /tmp/err)"; fi
 	kill -CONT $owner
