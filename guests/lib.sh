@@ -89,17 +89,25 @@ identify_on() {
 }
 identify_no_more() { touch /tmp/enough; wait $ids; }
 
-# waited PID SECONDS: the exit status of a child, or kills it; 124 if it had to.
-waited() {
+# ended_within PID SECONDS: whether a child ends in that time.
+ended_within() {
 	tenths=$(($2 * 10))
-	while [ $tenths -gt 0 ] && kill -0 "$1" 2>/dev/null && ! grep -q '^State:.Z' "/proc/$1/status" 2>/dev/null; do
-		sleep 0.1; tenths=$((tenths - 1))
+	while [ $tenths -gt 0 ]; do
+		if ! kill -0 "$1" 2>/dev/null || grep -q '^State:.Z' "/proc/$1/status" 2>/dev/null; then return 0; fi
+		sleep 0.1
+		tenths=$((tenths - 1))
 	done
-	if [ $tenths = 0 ]; then
-		kill -CONT "$1" 2>/dev/null; kill -9 "$1" 2>/dev/null; wait "$1" 2>/dev/null
-		return 124
+	return 1
+}
+
+# waited PID SECONDS: the exit status of a child; 124 if it did not end and was killed.
+waited() {
+	if ended_within "$1" "$2"; then
+		wait "$1"
+		return
 	fi
-	wait "$1"
+	kill -CONT "$1" 2>/dev/null; kill -9 "$1" 2>/dev/null; wait "$1" 2>/dev/null
+	return 124
 }
 
 # Bus texts of the board: mem BANK-OR-LINE [option…]. The clock is left out of account, since QEMU
