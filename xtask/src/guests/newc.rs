@@ -10,8 +10,9 @@
 //!
 //! *Not supported*: hard links, device nodes, times (all are 0, so that equal content is equal bytes).
 
-/// The header and the longest padding.
+/// What each header begins with.
 const MAGIC: &str = "070701";
+/// The name of the entry that ends an archive.
 const LAST: &str = "TRAILER!!!";
 
 const DIRECTORY: u32 = 0o040_000;
