@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use crate::child::Task;
 use crate::console::Console;
+use crate::guests;
 use crate::report::{self, Row, plural};
 use crate::tally::{SKIPPED, Tally};
 use crate::tidy;
@@ -60,7 +61,7 @@ impl Context {
     }
 
     /// A missing tool: a skip for a person, a failure for a build machine.
-    fn lacks(&self, what: &str) -> Outcome {
+    pub(crate) fn lacks(&self, what: &str) -> Outcome {
         let line = format!("{SKIPPED} {what}; `cargo xtask ci --step tools` gets it or says how");
         self.console.say(&line);
         if self.ci { Outcome::failed().with_note(what.into()) } else { Outcome::skipped(line) }
@@ -233,6 +234,7 @@ pub(crate) const STEPS: &[Step] = &[
     ),
     Step::building("no_std", "what needs no operating system builds without one", no_std),
     Step::building("linux32", "everything compiles for 32-bit Linux", linux32),
+    Step::building("guests", "the command beside stock kernels on emulated boards", guests::step),
     Step::building("msrv", "the oldest compiler promised builds it", msrv),
     Step::building("docs", "documentation without warnings", docs),
     Step::building("loom", "bus word, tables and command queue under a model checker", loom),
