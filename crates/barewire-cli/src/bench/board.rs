@@ -29,6 +29,7 @@ use tempfile::TempDir;
 use crate::bus_name::{self, BusName};
 use crate::failure::Failure;
 use crate::output::{self, note};
+use crate::session::first_read;
 
 const ROUNDS: usize = 7;
 const CALLS: u32 = 1_000;
@@ -242,7 +243,8 @@ fn time_mapped(spec: &MapSpec, cs: u8, speed_hz: u32) -> Result<Report, Failure>
     let settings = Settings::new(cs, speed_hz).with_mode(mode);
     let by_kernel = line.is_some_and(|line| matches!(line.at, CsLineAt::Kernel(_)));
     let syscalls = if by_kernel { 2 } else { 0 };
-    let mapped = Mapped::open(&Root::system(), spec).map_err(failed)?;
+    let mut mapped = Mapped::open(&Root::system(), spec).map_err(failed)?;
+    first_read(mapped.first_reads())?;
     for warning in mapped.warnings() {
         note!("barewire: warning: {warning}");
     }

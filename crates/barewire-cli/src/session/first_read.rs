@@ -17,7 +17,7 @@ use crate::failure::Failure;
 ///
 /// # Errors
 /// [`Failure::Failed`] with the register that does not answer and what to do, or if there is no child.
-pub(super) fn first_read(reads: Vec<FirstRead<'_>>) -> Result<(), Failure> {
+pub(crate) fn first_read(reads: Vec<FirstRead<'_>>) -> Result<(), Failure> {
     for mut read in reads {
         let ended_by = in_a_child(|| {
             read.read();

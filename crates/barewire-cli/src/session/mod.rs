@@ -55,6 +55,7 @@ use crate::interrupt;
 use crate::out_file::OutFile;
 use crate::output::{self, note};
 use crate::text::figure;
+pub(crate) use first_read::first_read;
 
 /// What a command has to report: JSON by its fields, text by `text`.
 pub(crate) trait Report: Serialize {

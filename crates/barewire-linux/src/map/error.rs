@@ -255,7 +255,7 @@ impl fmt::Display for MapError {
             }
             Self::Clock { address, state: ClockState::Unknown, remedy } => write!(
                 f,
-                "nobody here can say whether the clock of the controller at {address:#x} runs: no clock gate is known on this SoC, and the kernel's clocks cannot be read (as root, with `mount -t debugfs none /sys/kernel/debug`); without its kernel driver it may be off, and touching its registers may hang the machine; {KEEP}, or, if you know that it runs, write {remedy}"
+                "nobody here can say whether the clock of the controller at {address:#x} runs: neither a clock gate nor the kernel's clocks can be read here (root can, with `mount -t debugfs none /sys/kernel/debug`); without its kernel driver it may be off, and touching its registers may hang the machine; {KEEP}, or, if you know that it runs, write {remedy}"
             ),
             Self::Clock { address, state, remedy } => write!(
                 f,

@@ -326,6 +326,24 @@ mod tests {
     }
 
     #[test]
+    fn a_block_of_known_length_lies_where_it_lay() {
+        let page = rustix::param::page_size();
+        let window = Window::around(0x40, 0x20, page).expect("it fits");
+        let file = file_of(page as u64);
+        let mut registers = MappedRegisters::map(&file, &window).expect("mapped").known::<0x20>();
+        registers.write_each(0x1c, [1, 2]);
+        assert_eq!((registers.read(0x1c), registers.len()), (2, 0x20));
+    }
+
+    #[test]
+    #[should_panic(expected = "a block of 0x20 bytes has 0x24")]
+    fn a_block_is_known_to_be_no_longer_than_it_is() {
+        let page = rustix::param::page_size();
+        let window = Window::around(0, 0x20, page).expect("it fits");
+        MappedRegisters::map(file_of(page as u64), &window).expect("mapped").known::<0x24>();
+    }
+
+    #[test]
     fn a_block_outside_its_pages_is_refused() {
         let page = rustix::param::page_size();
         let good = Window { file_offset: 0, map_len: page, block_offset: page - 8, block_len: 8 };

@@ -51,7 +51,7 @@ pub(super) fn unpack(word: u32, bytes: &mut [u8], word_bytes: u8) {
             let mut rest = word;
             for byte in bytes.iter_mut().rev() {
                 *byte = rest as u8;
-                rest = rest >> 8;
+                rest >>= 8;
             }
         }
     }

@@ -150,3 +150,28 @@ impl<R: Registers + ?Sized> Registers for &mut R {
         (**self).barrier();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Access::{Read, Write};
+    use super::*;
+
+    #[test]
+    fn words_are_gathered_in_order_whatever_their_number() {
+        for count in [0_u32, 1, 15, 16, 17, 40] {
+            let writes: [Access; 40] = core::array::from_fn(|word| Write(4, word as u32));
+            let reads: [Access; 40] = core::array::from_fn(|word| Read(8, word as u32));
+            let n = count as usize;
+            let mut regs = Fake::new(&writes[..n]);
+            regs.write_each(4, 0..count);
+            assert_eq!(regs.remaining(), 0);
+            let mut regs = Fake::new(&reads[..n]);
+            let mut next = 0;
+            regs.read_each(8, 0..n, |place, word| {
+                assert_eq!((place, word), (next as usize, next));
+                next += 1;
+            });
+            assert_eq!((regs.remaining(), next), (0, count));
+        }
+    }
+}

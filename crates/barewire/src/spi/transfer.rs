@@ -49,6 +49,9 @@ pub(crate) enum Buffers<'a> {
     InPlace(&'a mut [u8]),
 }
 
+/// What goes out, and where what comes in goes: not the same bytes.
+pub(crate) type Apart<'a> = (Option<&'a [u8]>, Option<&'a mut [u8]>);
+
 impl Data<'_> {
     /// Both buffers at once.
     pub(crate) fn buffers(&mut self) -> Buffers<'_> {
@@ -64,7 +67,7 @@ impl Data<'_> {
     /// What it does with its bytes.
     /// The buffers, unless they are the same.
     #[inline(always)]
-    pub(crate) fn apart(&mut self) -> Option<(Option<&[u8]>, Option<&mut [u8]>)> {
+    pub(crate) fn apart(&mut self) -> Option<Apart<'_>> {
         match self.place {
             Place::Apart => Some((self.tx, self.rx.as_deref_mut())),
             Place::Same => None,
