@@ -127,6 +127,14 @@ impl Message<'_> {
     }
 }
 
+#[cfg(test)]
+impl Message<'static> {
+    /// One transfer of no bytes.
+    pub(crate) fn of_no_bytes() -> Self {
+        Self { transfers: &[[0; TRANSFER_SIZE]], len: 0 }
+    }
+}
+
 /// The wire on which nothing happens but in the list.
 struct Recorder<'s> {
     segments: &'s mut Vec<Segment>,

@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(node.set(Setting::Mode32(0)), Err(Errno::NOTTY));
         assert_eq!(node.set(Setting::BitsPerWord(8)), Err(Errno::NOTTY));
         assert_eq!(node.set(Setting::MaxSpeedHz(1)), Err(Errno::NOTTY));
-        assert_eq!(node.message(&Message::release()), Err(Errno::NOTTY));
+        assert_eq!(node.message(&Message::of_no_bytes()), Err(Errno::NOTTY));
     }
 
     fn file_of(len: u64) -> File {
