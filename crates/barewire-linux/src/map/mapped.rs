@@ -57,6 +57,7 @@
 //! kernel driver keeps; a process that has the same controller mapped at the same time and does
 //! not hold the same lock.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::task::Poll;
 
@@ -91,6 +92,8 @@ pub struct Mapped {
     parts: Parts,
     clock: Clock,
     watch: Watch,
+    /// Whether somebody has the watch, which may fail messages.
+    watched: Cell<bool>,
     shared_warning: Option<String>,
     lock: Option<LockFile>,
 }
@@ -237,7 +240,8 @@ impl Mapped {
             "the GPIO bank of a chip select is shared without protection (unsafe-shared): a write of the kernel to any other pin of it puts the chip select back to what it was when the kernel started".to_owned()
         });
         let (block, board) = (spec.block, spec.board());
-        Self { block, board, address, parts, clock, watch, shared_warning, lock }
+        let watched = Cell::new(false);
+        Self { block, board, address, parts, clock, watch, watched, shared_warning, lock }
     }
 
     /// One register of each mapped block, the controller's first, that tells whether a block is there.
@@ -257,6 +261,7 @@ impl Mapped {
     /// Looks whether a kernel driver took the controller back, for as long as it is in use here.
     #[must_use]
     pub fn watch(&self) -> Watch {
+        self.watched.set(true);
         self.watch.clone().telling(self.parts.selects.fault())
     }
 
@@ -316,10 +321,10 @@ impl Mapped {
     /// use them too, under [their lock](Mapped::lock).
     #[must_use]
     pub fn start(self) -> MappedController {
-        let Self { block, board, parts, .. } = self;
+        let Self { block, board, parts, watched, .. } = self;
         let fault = parts.selects.fault();
-        // Edges of registers cannot fail.
-        let fallible = !parts.selects.alone();
+        // Edges of registers cannot fail, and without a watch nothing else is told.
+        let fallible = watched.get() || !parts.selects.alone();
         match block {
             Block::Ecspi => MappedController::Ecspi(MappedBlock::new(
                 ecspi::start(parts, board),
