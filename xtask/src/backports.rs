@@ -24,10 +24,17 @@ const OWN_FILE: &str = "barewire-backports";
 
 /// An entry for apt, in the format that it was derived from.
 #[derive(Debug, PartialEq)]
-struct Entry {
+pub(crate) struct Entry {
     /// The file's ending, which tells apt the format.
-    ending: &'static str,
-    text: String,
+    pub(crate) ending: &'static str,
+    /// A whole file of sources.
+    pub(crate) text: String,
+}
+
+/// Whether QEMU is as new as every board wants.
+pub(crate) fn is_new_enough(cx: &Context) -> bool {
+    let said = Task::new(PROGRAM, &["--version"]).answer(&cx.root);
+    said.and_then(|said| version_in(&said)).is_some_and(|version| version >= WANTED)
 }
 
 /// Sees to it that QEMU is new enough for every board, or says what would. QEMU is there.
@@ -128,7 +135,7 @@ impl Way {
 }
 
 /// apt's sources: the ending that tells their format, and their content.
-fn sources() -> Vec<(&'static str, String)> {
+pub(crate) fn sources() -> Vec<(&'static str, String)> {
     let mut paths = vec![PathBuf::from("/etc/apt/sources.list")];
     let listed = std::fs::read_dir(SOURCES_DIR).into_iter().flatten().flatten();
     let mut more: Vec<PathBuf> = listed.map(|entry| entry.path()).collect();
@@ -182,6 +189,59 @@ fn derived(ending: &str, text: &str, codename: &str) -> Option<Entry> {
             Some(Entry { ending: "sources", text })
         }
     }
+}
+
+/// Every enabled entry of `text` for the suites of `codename` (itself, its updates, security and
+/// backports), for binary packages of any architecture in the component main.
+pub(crate) fn for_any_architecture(ending: &str, text: &str, codename: &str) -> Vec<Entry> {
+    let ours = |suite: &str| {
+        suite.strip_prefix(codename).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    };
+    if ending == "list" {
+        let lines = text.lines().filter_map(one_line);
+        let lines = lines.filter(|line| ours(line.suite) && line.has_main);
+        return lines
+            .map(|line| {
+                let options = line.options.unwrap_or_default().trim_matches(['[', ']']);
+                let kept: Vec<&str> = options
+                    .split_whitespace()
+                    .filter(|option| !option.starts_with("arch"))
+                    .collect();
+                let options =
+                    if kept.is_empty() { String::new() } else { format!("[{}] ", kept.join(" ")) };
+                let text = format!("deb {options}{} {} main\n", line.uri, line.suite);
+                Entry { ending: "list", text }
+            })
+            .collect();
+    }
+    let suites = |stanza: &str| {
+        let fields = fields(stanza);
+        let suites = fields.iter().find(|(name, _)| name.eq_ignore_ascii_case("Suites"));
+        let suites = suites.map(|(_, value)| value.clone()).unwrap_or_default();
+        suites.split_whitespace().filter(|suite| ours(suite)).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mut entries = Vec::new();
+    for stanza in stanzas(text) {
+        let suites = suites(stanza);
+        // `entry_of` knows which stanzas count; one suite tells of all.
+        if suites.first().is_none_or(|suite| entry_of("sources", stanza, suite).is_none()) {
+            continue;
+        }
+        let mut text = String::new();
+        for (name, value) in fields(stanza) {
+            let value = match name.to_ascii_lowercase().as_str() {
+                "types" => "deb".to_owned(),
+                "suites" => suites.join(" "),
+                "components" => "main".to_owned(),
+                "architectures" => continue,
+                _ => value,
+            };
+            let gap = if value.starts_with('\n') { "" } else { " " };
+            text += &format!("{name}:{gap}{value}\n");
+        }
+        entries.push(Entry { ending: "sources", text });
+    }
+    entries
 }
 
 /// The first enabled entry of binary packages for `suite` with the component main.
@@ -320,6 +380,29 @@ Architectures: amd64
             plain.expect("an entry").text,
             "deb http://m.example/d bookworm-backports main\n"
         );
+    }
+
+    #[test]
+    fn every_suite_of_a_release_is_taken_for_any_architecture() {
+        let entries = for_any_architecture("sources", DEB822, "bookworm");
+        let texts: Vec<&str> = entries.iter().map(|entry| entry.text.as_str()).collect();
+        let first = "Types: deb\nURIs: http://mirror.example/debian\n\
+                     Suites: bookworm bookworm-updates\nComponents: main\n\
+                     Signed-By:\n /usr/share/keyrings/one.gpg\n";
+        let second = "Types: deb\nURIs: http://mirror.example/debian-security\n\
+                      Suites: bookworm-security\nComponents: main\n";
+        assert_eq!(texts, [first, second]);
+        let entries = for_any_architecture("list", ONE_LINE, "bookworm");
+        let texts: Vec<&str> = entries.iter().map(|entry| entry.text.as_str()).collect();
+        assert_eq!(
+            texts,
+            [
+                "deb http://mirror.example/debian-security bookworm-security main\n",
+                "deb [signed-by=/k.gpg] http://mirror.example/debian/ bookworm main\n"
+            ]
+        );
+        assert!(for_any_architecture("list", ONE_LINE, "book").is_empty());
+        assert!(for_any_architecture("sources", DEB822, "trixie").is_empty());
     }
 
     #[test]

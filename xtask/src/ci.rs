@@ -11,10 +11,11 @@ use std::time::Instant;
 
 use crate::child::Task;
 use crate::console::Console;
+use crate::guests;
 use crate::report::{self, Row, plural};
 use crate::tally::{SKIPPED, Tally};
 use crate::tidy;
-use crate::tools::{self, BARE_TARGETS};
+use crate::tools::{self, BARE_TARGETS, LINUX32_TARGET};
 
 /// What every step may know.
 #[derive(Debug)]
@@ -60,7 +61,7 @@ impl Context {
     }
 
     /// A missing tool: a skip for a person, a failure for a build machine.
-    fn lacks(&self, what: &str) -> Outcome {
+    pub(crate) fn lacks(&self, what: &str) -> Outcome {
         let line = format!("{SKIPPED} {what}; `cargo xtask ci --step tools` gets it or says how");
         self.console.say(&line);
         if self.ci { Outcome::failed().with_note(what.into()) } else { Outcome::skipped(line) }
@@ -232,6 +233,8 @@ pub(crate) const STEPS: &[Step] = &[
         test_release,
     ),
     Step::building("no_std", "what needs no operating system builds without one", no_std),
+    Step::building("linux32", "everything compiles for 32-bit Linux", linux32),
+    Step::building("guests", "the command beside stock kernels on emulated boards", guests::step),
     Step::building("msrv", "the oldest compiler promised builds it", msrv),
     Step::building("docs", "documentation without warnings", docs),
     Step::building("loom", "bus word, tables and command queue under a model checker", loom),
@@ -336,6 +339,17 @@ fn no_std(cx: &Context) -> Outcome {
         [] => Outcome::passed(),
         _ => cx.lacks(&format!("no standard library for {}", lacking.join(", "))),
     }
+}
+
+/// Compiled and not linked, which needs no foreign linker.
+fn linux32(cx: &Context) -> Outcome {
+    if !tools::has_target(cx, LINUX32_TARGET) {
+        return cx.lacks(&format!("no standard library for {LINUX32_TARGET}"));
+    }
+    let dir = cx.target_dir("linux32");
+    let args = ["check", "--workspace", "--all-targets", "--target", LINUX32_TARGET];
+    let args = [&args[..], &["--target-dir", &dir]].concat();
+    cx.run(&Task::new("cargo", &args).env("RUSTFLAGS", "-Dwarnings"))
 }
 
 fn msrv(cx: &Context) -> Outcome {

@@ -55,6 +55,13 @@ impl Console {
         }
     }
 
+    /// Prints a line on stderr: progress of a command whose stdout is its result.
+    pub(crate) fn aside(self, line: &str) {
+        if !self.silent {
+            let _ = writeln!(io::stderr(), "{line}");
+        }
+    }
+
     /// Prints what opens a step, with room above it.
     pub(crate) fn header(self, text: &str) {
         self.say(&format!("\n{}", self.paint(Tone::Strong, &format!("==== {text}"))));

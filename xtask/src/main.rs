@@ -8,6 +8,7 @@ mod backports;
 mod child;
 mod ci;
 mod console;
+mod guests;
 mod nearest;
 mod report;
 mod tally;
@@ -26,6 +27,8 @@ enum Command {
     Help,
     Tidy,
     Ci(Vec<&'static Step>),
+    Guests(guests::Options),
+    GuestsHelp,
 }
 
 /// The exit code of a command line that cannot be understood, as in most Unix tools.
@@ -64,6 +67,11 @@ fn execute(command: &Command) -> Result<bool, String> {
         }
         Command::Tidy => tidy::run(&root()?, &console).map(|findings| findings == 0),
         Command::Ci(steps) => Ok(ci::run(steps, &ci::Context::new(root()?, console))),
+        Command::Guests(options) => guests::run(options, &ci::Context::new(root()?, console)),
+        Command::GuestsHelp => {
+            console.say(guests::help().trim_end());
+            Ok(true)
+        }
     }
 }
 
@@ -77,7 +85,11 @@ fn parse(args: &[String]) -> Result<Command, String> {
             Some(extra) => Err(format!("`tidy` takes no arguments, got `{extra}`")),
         },
         "ci" => parse_ci(rest),
-        other => Err(nearest::unknown("command", other, &["ci", "tidy", "help"])),
+        "guests" if rest.iter().any(|arg| arg == "--help" || arg == "-h") => {
+            Ok(Command::GuestsHelp)
+        }
+        "guests" => guests::parse(rest).map(Command::Guests),
+        other => Err(nearest::unknown("command", other, &["ci", "guests", "tidy", "help"])),
     }
 }
 
@@ -117,6 +129,7 @@ fn help() -> String {
          commands:\n  \
          ci                        everything CI checks\n  \
          ci --step NAME[,NAME]     single steps of it\n  \
+         guests [BOARD[/BOOT]…]    barewire under stock kernels on emulated boards; --help says more\n  \
          tidy                      the house rules alone\n  \
          help                      this text\n\n\
          steps of ci:\n",

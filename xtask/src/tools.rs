@@ -24,7 +24,7 @@ enum Proof {
     File(&'static str),
 }
 
-const PACKAGES: [Package; 4] = [
+const PACKAGES: [Package; 10] = [
     Package {
         name: "valgrind",
         proof: Proof::Program("valgrind"),
@@ -45,10 +45,43 @@ const PACKAGES: [Package; 4] = [
         proof: Proof::File("/usr/share/OVMF/OVMF_CODE_4M.fd"),
         serves: "a real firmware image to write, read and verify",
     },
+    Package {
+        name: "device-tree-compiler",
+        proof: Proof::Program("dtc"),
+        serves: "device trees of guests",
+    },
+    Package { name: "make", proof: Proof::Program("make"), serves: "a kernel module of guests" },
+    // The C library comes with the compiler by recommendation only.
+    Package {
+        name: "libc6-dev-arm64-cross",
+        proof: Proof::File("/usr/aarch64-linux-gnu/lib/libc.a"),
+        serves: "programs of 64-bit guests, with gcc-aarch64-linux-gnu",
+    },
+    Package {
+        name: "libc6-dev-armhf-cross",
+        proof: Proof::File("/usr/arm-linux-gnueabihf/lib/libc.a"),
+        serves: "programs of 32-bit guests, with gcc-arm-linux-gnueabihf",
+    },
+    Package {
+        name: "gcc-aarch64-linux-gnu",
+        proof: Proof::Program("aarch64-linux-gnu-gcc"),
+        serves: "the same",
+    },
+    Package {
+        name: "gcc-arm-linux-gnueabihf",
+        proof: Proof::Program("arm-linux-gnueabihf-gcc"),
+        serves: "the same",
+    },
 ];
 
 /// Targets without an operating system, on which the core must build.
 pub(crate) const BARE_TARGETS: [&str; 2] = ["thumbv7em-none-eabihf", "aarch64-unknown-none"];
+
+/// The 32-bit Linux that the workspace must build for.
+pub(crate) const LINUX32_TARGET: &str = "armv7-unknown-linux-gnueabihf";
+
+/// What the command is built for in 64-bit guests.
+const GUEST64_TARGET: &str = "aarch64-unknown-linux-musl";
 
 impl Proof {
     fn holds(&self) -> bool {
@@ -109,19 +142,24 @@ fn apt_install(packages: &[&str]) -> Task {
     Task::new("apt-get", &[&["install", "-y", "--no-install-recommends"], packages].concat())
 }
 
-/// Bare-metal targets that stay missing from the pinned toolchain.
+/// Targets that stay missing from the pinned toolchain.
 fn targets(cx: &Context) -> Vec<&'static str> {
-    let lacking = || -> Vec<&'static str> {
-        BARE_TARGETS.into_iter().filter(|target| !has_target(cx, target)).collect()
+    let serves = |target| match target {
+        LINUX32_TARGET => "builds the workspace for 32 bits, and 32-bit guests",
+        GUEST64_TARGET => "builds the command for 64-bit guests",
+        _ => "builds the core without std",
     };
+    let wanted = || BARE_TARGETS.into_iter().chain([LINUX32_TARGET, GUEST64_TARGET]);
+    let lacking =
+        || -> Vec<&'static str> { wanted().filter(|target| !has_target(cx, target)).collect() };
     let mut missing = lacking();
     if !missing.is_empty() {
         obtain(cx, &Task::new("rustup", &[&["target", "add"], &missing[..]].concat()));
         missing = lacking();
     }
-    for target in BARE_TARGETS {
+    for target in wanted() {
         let found = if missing.contains(&target) { "MISSING" } else { "found" };
-        cx.console.say(&format!("{target:<24}{found:<9}builds the core without std"));
+        cx.console.say(&format!("{target:<30}{found:<9}{}", serves(target)));
     }
     missing
 }
@@ -203,8 +241,10 @@ mod tests {
     #[test]
     fn packages_without_proof_are_absent_in_order() {
         assert!(absent(|_| true).is_empty());
-        assert_eq!(absent(|_| false), ["valgrind", "sigrok-cli", "qemu-system-arm", "ovmf"]);
-        assert_eq!(absent(|proof| matches!(proof, Proof::Program(_))), ["ovmf"]);
+        assert_eq!(absent(|_| false).len(), PACKAGES.len());
+        assert_eq!(absent(|_| false)[..3], ["valgrind", "sigrok-cli", "qemu-system-arm"]);
+        let files = ["ovmf", "libc6-dev-arm64-cross", "libc6-dev-armhf-cross"];
+        assert_eq!(absent(|proof| matches!(proof, Proof::Program(_))), files);
     }
 
     #[test]

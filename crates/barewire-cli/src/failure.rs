@@ -62,9 +62,17 @@ impl fmt::Display for Failure {
     }
 }
 
+/// Whether a wait ended because it was asked to.
+fn stopped(error: Error) -> bool {
+    matches!(error, Error::Os { errno } if io::Error::from_raw_os_error(errno).kind() == io::ErrorKind::Interrupted)
+}
+
 impl From<NorError> for Failure {
     fn from(error: NorError) -> Self {
         match error {
+            NorError::Bus(bus) if stopped(bus.error) => {
+                Failure::Interrupted("stopped as asked, while another process had the chip".into())
+            }
             NorError::Interrupted { .. } => Failure::Interrupted("stopped as asked".into()),
             NorError::Protected { .. } => Failure::Failed(format!("{error} (--unprotect)")),
             NorError::TooFast { .. } => Failure::Failed(format!("{error} (--speed-hz)")),

@@ -53,8 +53,6 @@ Buses (--bus):
                            own backing file of chip or card; BAREWIRE_QEMU_ARM names another qemu-system-arm,
                            BAREWIRE_QEMU_AARCH64 another qemu-system-aarch64
   spidev:/dev/spidevB.C    a node of the kernel's spidev (experimental); --cs stays 0
-    split-with-cs-held     messages beyond spidev's bufsiz are split with CS held, and are no
-                           longer atomic between processes
   mem:0xADDRESS[,OPTION…]  a controller's registers in /dev/mem, or
   uio:uioN[,OPTION…]       as the first block of a UIO device (experimental); its kernel driver must
                            be unbound, and its pins still be its own
@@ -67,7 +65,7 @@ Buses (--bus):
     unsafe-shared          write a bank's registers whoever else uses it
     pipe=NAME              atmel's words on the way: wait-data-read (unless told), one-word (where
                            the block has no WDRBT), two-words
-    ignore-clock           go on where its clock gate reads closed
+    ignore-clock           go on where its clock is off or unknown, or has another rate than reference-hz
     poll-limit-us=N        uio: transfers longer than N µs sleep until the interrupt; else none does
     shared[=PATH]          other processes use it too, and say so
 
@@ -143,7 +141,7 @@ enum Command {
     /// Mix every path, device and priority from many contexts on a simulated bus, and judge at the
     /// wire whether order, wholeness and statistics hold
     Stress(stress::Args),
-    /// Time the bus paths on this machine, without any wire
+    /// Time the bus paths on this machine, without any wire, or with --board those to a chip
     Bench(bench::SpiArgs),
     /// IO page tables and their TLB invalidations: measure, explain and replay them
     Iommu(iommu::Args),
@@ -177,7 +175,7 @@ impl Command {
             Command::Regs(args) => regs::run(args),
             Command::Selftest(args) => selftest::run(args),
             Command::Stress(args) => stress::run(args),
-            Command::Bench(args) => bench::run(args).map_err(Failure::Failed),
+            Command::Bench(args) => bench::run(args),
             Command::Iommu(args) => iommu::run(args),
         }
     }

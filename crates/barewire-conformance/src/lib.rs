@@ -35,7 +35,7 @@ use std::fmt;
 
 use barewire::bus::Device;
 use barewire::controller::Controller;
-use barewire::spi::{MessageError, Transfer};
+use barewire::spi::{Error, MessageError, Transfer};
 
 /// What the receiving area holds where nothing may be written.
 const GUARD: u8 = 0x55;
@@ -189,6 +189,11 @@ impl fmt::Display for What {
 pub struct Report {
     /// Iterations run.
     pub iterations: usize,
+    /// Iterations whose message is longer than [`Limits::max_message_bytes`] of the device, and was
+    /// refused as that.
+    ///
+    /// [`Limits::max_message_bytes`]: barewire::controller::Limits::max_message_bytes
+    pub too_long: usize,
     /// Bytes clocked by the good ones.
     pub bytes: u64,
     /// The iterations that went wrong, in order; at most [`Report::FAILURES_MAX`].
@@ -226,6 +231,10 @@ pub fn run_watched<C: Controller + ?Sized>(
         report.iterations += 1;
         match iterate(device, options, clock, &mut areas, case, len, offsets) {
             Ok(bytes) => report.bytes += bytes as u64,
+            Err(what) if is_too_long(device, case, len, what) => {
+                report.iterations -= 1;
+                report.too_long += 1;
+            }
             Err(what) => {
                 report.failed += 1;
                 if report.failures.len() < Report::FAILURES_MAX {
@@ -238,6 +247,23 @@ pub fn run_watched<C: Controller + ?Sized>(
         watch(behind);
     }
     report
+}
+
+/// Whether `what` is the refusal that a message of this length must get.
+fn is_too_long<C: Controller + ?Sized>(
+    device: &Device<'_, C>,
+    case: &Case,
+    len: usize,
+    what: What,
+) -> bool {
+    let max_bytes = device.limits().max_message_bytes;
+    // What spidev rounds each transfer up to on arm64, the most of all architectures.
+    let rounded = |shape: &Shape| shape.len.unwrap_or(len).next_multiple_of(128);
+    let refused = matches!(
+        what,
+        What::Message(MessageError { error: Error::MessageTooLong { .. }, actual_length: 0, .. })
+    );
+    refused && case.shapes.iter().map(rounded).sum::<usize>() > max_bytes
 }
 
 /// What is sent from, and received into.

@@ -14,10 +14,9 @@ use crate::list::{Layout, SIZES, Size};
 use crate::pool::Lease;
 use crate::row::{Op, Row};
 use crate::stats::{median, minimum, rounded};
-use crate::subject::{
-    Aarch64Paging, Barewire, FloorReady, FloorTables, Implementation, Job, Multiarch, Subject,
-    Unmapping,
-};
+#[cfg(target_pointer_width = "64")]
+use crate::subject::{Aarch64Paging, Multiarch};
+use crate::subject::{Barewire, FloorReady, FloorTables, Implementation, Job, Subject, Unmapping};
 
 /// Batches of a round, besides the first, which warms up.
 const BATCHES: usize = 3;
@@ -41,7 +40,14 @@ struct Contestant {
 /// Whose row it becomes: floors are two floors at once.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Named {
-    Floor { map: Implementation, unmap: Implementation },
+    Floor {
+        map: Implementation,
+        unmap: Implementation,
+    },
+    #[cfg_attr(
+        not(target_pointer_width = "64"),
+        expect(dead_code, reason = "the other crates do not compile for 32 bits")
+    )]
     Other(Implementation),
     Ours(Unmapping),
 }
@@ -78,6 +84,7 @@ impl Contest {
             let invalidations = invalidations(&mut ours, &job);
             join(Box::new(ours), Named::Ours(unmapping), Some(invalidations));
         }
+        #[cfg(target_pointer_width = "64")]
         if !by_leaf {
             join(Box::new(Aarch64Paging::new()), Named::Other(Implementation::Aarch64Paging), None);
             join(

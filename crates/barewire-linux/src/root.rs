@@ -34,6 +34,11 @@ impl Root {
         Ok(text)
     }
 
+    /// The bytes of a file.
+    pub(crate) fn bytes(&self, path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+        std::fs::read(self.path(path))
+    }
+
     /// The names in a directory, sorted as people count; none if it cannot be read.
     pub(crate) fn names(&self, directory: impl AsRef<Path>) -> Vec<String> {
         let Ok(entries) = std::fs::read_dir(self.path(directory)) else {

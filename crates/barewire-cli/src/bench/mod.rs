@@ -8,6 +8,7 @@
 //! measured apart: [`hop`], [`contended`]. What needs a wire, interrupts or priorities is
 //! [simulated].
 
+mod board;
 mod can;
 mod contended;
 pub(crate) mod count;
@@ -24,6 +25,8 @@ use clap::Args as ClapArgs;
 use serde::Serialize;
 
 use crate::costs::Costs;
+use crate::failure::Failure;
+use crate::output::{self, note};
 use ops::Op;
 use simulated::Simulated;
 
@@ -55,6 +58,16 @@ pub(crate) struct SpiArgs {
     /// Let the simulated section charge the lowest or the highest costs that their sources allow
     #[arg(long, value_name = "WHICH", value_enum, default_value = "used")]
     costs: Costs,
+    /// Time the paths to the chip on this bus instead (uio:…, mem:…, spidev:…), or a flash's reads
+    /// through the kernel (mtd:/dev/mtdN)
+    #[arg(long, value_name = "BUS", conflicts_with_all = ["costs", "rounds", "no_instructions", "count_op"])]
+    board: Option<String>,
+    /// With --board: which chip select
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "board")]
+    cs: u8,
+    /// With --board: the clock asked for
+    #[arg(long, value_name = "HZ", default_value_t = 20_000_000, requires = "board")]
+    speed_hz: u32,
 }
 
 /// A row of the table, and of the JSON: these names are an interface.
@@ -143,24 +156,25 @@ const ELSEWHERE: &[Elsewhere] = &[
 ///
 /// # Errors
 /// A message for the user.
-pub(crate) fn run(args: &SpiArgs) -> Result<(), String> {
-    let SpiArgs { args, costs } = args;
+pub(crate) fn run(args: &SpiArgs) -> Result<(), Failure> {
+    let SpiArgs { args, costs, board, cs, speed_hz } = args;
+    if let Some(name) = board {
+        return board::run(name, *cs, *speed_hz, args.json);
+    }
+    run_here(args, *costs)
+}
+
+fn run_here(args: &Args, costs: Costs) -> Result<(), Failure> {
     if let Some(name) = &args.count_op {
-        let op = Op::from_name(name).ok_or_else(|| format!("no operation is called {name:?}"))?;
-        ops::run(op, count::CALLS, || ())?;
+        let op = Op::from_name(name).ok_or_else(|| format!("no operation is called {name:?}"));
+        op.and_then(|op| ops::run(op, count::CALLS, || ())).map_err(Failure::Failed)?;
         return Ok(());
     }
     if cfg!(debug_assertions) {
-        eprintln!("barewire: bench: this is a debug build; only --release figures mean anything");
+        note!("barewire: bench: this is a debug build; only --release figures mean anything");
     }
-    let report = measure(args, *costs);
-    if args.json {
-        let line = serde_json::to_string(&report).map_err(|error| error.to_string())?;
-        println!("{line}");
-    } else {
-        table::print(&report);
-    }
-    Ok(())
+    let report = measure(args, costs);
+    if args.json { output::json(&report) } else { output::text(&table::text(&report)) }
 }
 
 fn measure(args: &Args, costs: Costs) -> Report {
@@ -177,7 +191,7 @@ fn measure(args: &Args, costs: Costs) -> Report {
         .collect();
     // What takes tens of microseconds needs fewer rounds.
     let hops = hop::measure(args.rounds.div_ceil(4)).unwrap_or_else(|why| {
-        eprintln!("barewire: bench: the worker's hop is not timed: {why}");
+        note!("barewire: bench: the worker's hop is not timed: {why}");
         Default::default()
     });
     for ((name, ..), times) in hop::HOPS.into_iter().zip(hops) {
@@ -188,7 +202,7 @@ fn measure(args: &Args, costs: Costs) -> Report {
         let contended = match contended::measure(threads, windows) {
             Ok(contended) => contended,
             Err(why) => {
-                eprintln!("barewire: bench: {name} is not timed: {why}");
+                note!("barewire: bench: {name} is not timed: {why}");
                 rows.push(row(name, vec![], &floor, None));
                 continue;
             }
@@ -232,7 +246,7 @@ fn time_all(rounds: u32) -> [Vec<f64>; Op::ALL.len()] {
                     times.push(ns / f64::from(calls * op.per_call()));
                 }
                 Err(why) => {
-                    eprintln!("barewire: bench: {} is not timed: {why}", op.name());
+                    note!("barewire: bench: {} is not timed: {why}", op.name());
                     times.clear();
                     *left_out = true;
                 }

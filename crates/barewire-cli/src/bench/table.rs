@@ -1,15 +1,24 @@
 //! The bench's report for readers.
 
+use std::fmt::Write;
+
 use super::{Report, Row};
 
-pub(super) fn print(report: &Report) {
-    println!("Null controller (no wire), this machine, {} rounds. Time in ns.\n", report.rounds);
-    println!(
+pub(super) fn text(report: &Report) -> String {
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
+        "Null controller (no wire), this machine, {} rounds. Time in ns.\n",
+        report.rounds
+    );
+    let _ = writeln!(
+        text,
         "{:<27}{:>9}{:>9}{:>9}{:>14}",
         "operation", "median", "min", "x floor", "instructions"
     );
     for row in &report.rows {
-        println!(
+        let _ = writeln!(
+            text,
             "{:<27}{:>9}{:>9}{:>9}{:>14}",
             row.op,
             or_dash(row.ns_median),
@@ -20,9 +29,10 @@ pub(super) fn print(report: &Report) {
     }
     for driver in &report.drivers {
         let instructions = driver.instructions.map_or("-".into(), |n| n.to_string());
-        println!("{:<27}{:>41}", driver.op, instructions);
+        let _ = writeln!(text, "{:<27}{:>41}", driver.op, instructions);
     }
-    println!(
+    let _ = writeln!(
+        text,
         "\nbare      the controller's calls alone\n\
          floor     a compare-and-swap and an exchange around them: what a bus must cost\n\
          prepared  a 4-byte access prepared once     sync  any 4-byte message\n\
@@ -34,28 +44,35 @@ pub(super) fn print(report: &Report) {
          ecspi_...  a prepared 4-byte access through that driver, its registers ready at once\n\
          prepared_6, regmap_read  6 bytes prepared, and the same as a register read by name\n"
     );
-    print_contended(&report.rows);
-    println!("Measured elsewhere (not on this machine):");
+    contended(&report.rows, &mut text);
+    let _ = writeln!(text, "Measured elsewhere (not on this machine):");
     for other in report.measured_elsewhere {
-        println!("  {:>8} ns {:>10} instructions  {}", other.ns, other.instructions, other.what);
+        let _ = writeln!(
+            text,
+            "  {:>8} ns {:>10} instructions  {}",
+            other.ns, other.instructions, other.what
+        );
     }
-    print!("\n{}", report.simulated);
+    let _ = write!(text, "\n{}", report.simulated);
+    text
 }
 
-fn print_contended(rows: &[Row]) {
-    println!(
+fn contended(rows: &[Row], text: &mut String) {
+    let _ = writeln!(
+        text,
         "{:<27}{:>12}{:>12}{:>13}",
         "beside a mutex (>1 faster)", "fair", "std", "least share"
     );
     for row in rows {
         if let Some(shares) = &row.contended {
-            println!(
+            let _ = writeln!(
+                text,
                 "{:<27}{:>12.2}{:>12.2}{:>13.2}",
                 row.op, shares.ratio_to_fair_mutex, shares.ratio_to_std_mutex, shares.least_share
             );
         }
     }
-    println!();
+    text.push('\n');
 }
 
 fn or_dash(value: Option<f64>) -> String {

@@ -28,7 +28,7 @@ pub(crate) enum BusName {
     Sim(SimOptions),
     /// `qemu:BOARD[,flash=FILE]`
     Qemu(QemuName),
-    /// `spidev:/dev/spidevB.C[,split-with-cs-held]`
+    /// `spidev:/dev/spidevB.C`
     Spidev(SpidevName),
     /// `uio:…` or `mem:…`: a controller's registers in this process.
     Mapped(MapSpec),
@@ -169,8 +169,8 @@ mod tests {
             }
             other => panic!("{other:?}"),
         }
-        match parse("spidev:/dev/spidev3.1,split-with-cs-held") {
-            Ok(BusName::Spidev(SpidevName { path, split_with_cs_held: true })) => {
+        match parse("spidev:/dev/spidev3.1") {
+            Ok(BusName::Spidev(SpidevName { path })) => {
                 assert_eq!(path.as_path(), std::path::Path::new("/dev/spidev3.1"));
             }
             other => panic!("{other:?}"),
@@ -202,7 +202,7 @@ mod tests {
             ("imx8mp", "did you mean \"sim:imx8mp\"?"),
             ("sabrelite,seed=1", "did you mean \"sim:sabrelite\"?"),
             ("/dev/spidev0.0", "did you mean \"spidev:/dev/spidev0.0\"?"),
-            ("spidev1.0,split-with-cs-held", "did you mean \"spidev:/dev/spidev1.0\"?"),
+            ("spidev1.0", "did you mean \"spidev:/dev/spidev1.0\"?"),
             ("/dev/null", "sim:sama5d36, qemu:sabrelite, qemu:highbank, "),
             ("qemu:sabrelight", "no QEMU board \"sabrelight\": did you mean \"sabrelite\"?"),
             ("qemu:", "known: sabrelite"),
@@ -212,8 +212,7 @@ mod tests {
             ("spidev:", "name a node: spidev:/dev/spidevB.C"),
             ("spidev:0.1", "did you mean \"spidev:/dev/spidev0.1\"?"),
             ("spidev:spidev2.0", "did you mean \"spidev:/dev/spidev2.0\"?"),
-            ("spidev:/dev/spidev0.0,split", "did you mean \"split-with-cs-held\"?"),
-            ("spidev:/dev/spidev0.0,split-with-cs-held=1", "takes no value"),
+            ("spidev:/dev/spidev0.0,split", "no option \"split\": a spidev node has none"),
             ("", "buses are sim:highbank"),
             ("sim:", "known: highbank"),
             ("sim:imx8mp,flahs=x", "did you mean \"flash\"? (known: flash, protect"),

@@ -1,20 +1,15 @@
-//! `spidev:/dev/spidevB.C[,split-with-cs-held]`: a node of the kernel's spidev.
+//! `spidev:/dev/spidevB.C`: a node of the kernel's spidev.
 
 use std::path::PathBuf;
-
-use super::read_options;
 
 /// A spidev node as asked for.
 #[derive(Clone, Debug)]
 pub(crate) struct SpidevName {
     /// The node.
     pub(crate) path: PathBuf,
-    /// Leave to split a message where CS must stay active.
-    pub(crate) split_with_cs_held: bool,
 }
 
 const NODES: &str = "/dev/spidev";
-const SPLIT: &str = "split-with-cs-held";
 
 /// Reads what follows `spidev:`.
 pub(super) fn parse(text: &str) -> Result<SpidevName, String> {
@@ -26,15 +21,10 @@ pub(super) fn parse(text: &str) -> Result<SpidevName, String> {
             None => format!("{path:?} is no path: name a node: spidev:{NODES}B.C"),
         });
     }
-    let mut split_with_cs_held = false;
-    read_options(parts, &[SPLIT], |_, value| {
-        if !value.is_empty() {
-            return Err("it takes no value".into());
-        }
-        split_with_cs_held = true;
-        Ok(())
-    })?;
-    Ok(SpidevName { path: path.into(), split_with_cs_held })
+    match parts.next() {
+        None => Ok(SpidevName { path: path.into() }),
+        Some(option) => Err(format!("no option {option:?}: a spidev node has none")),
+    }
 }
 
 /// The node meant by `/dev/spidev0.1`, `spidev0.1` or `0.1`.

@@ -75,6 +75,9 @@ struct Report {
     max_len: usize,
     fault: Option<Asked>,
     iterations: usize,
+    /// Left out: longer than `max_message_bytes`.
+    too_long: usize,
+    max_message_bytes: usize,
     bytes: u64,
     passed: bool,
     failed: usize,
@@ -167,7 +170,7 @@ fn test(args: &Args, asked: Option<Asked>, session: &Session) -> Result<Report, 
     let ran = run_watched(&device, &options, &mut clock, |bytes| progress.set(bytes));
     drop(progress);
     // Taken in any case: it is not the cause of whatever ends the command.
-    let cause = session.open.cause();
+    let cause = session.open.cause().filter(|_| ran.failed > 0);
     interrupt::check()?;
     if asked.is_some() && ran.failed == 0 && !args.bus.tell.quiet {
         note!("the fault went unnoticed: no such transfer, or one that receives nothing");
@@ -181,6 +184,8 @@ fn test(args: &Args, asked: Option<Asked>, session: &Session) -> Result<Report, 
         max_len,
         fault: asked,
         iterations: ran.iterations,
+        too_long: ran.too_long,
+        max_message_bytes: device.limits().max_message_bytes,
         bytes: ran.bytes,
         passed: ran.failed == 0,
         failed: ran.failed,
@@ -210,6 +215,14 @@ impl session::Report for Report {
             place.bus,
             place.kind(),
         );
+        if self.too_long > 0 {
+            let _ = writeln!(
+                text,
+                "  {} left out: longer than a message may be on this bus, {} bytes",
+                figure::grouped(self.too_long as u64),
+                figure::grouped(self.max_message_bytes as u64)
+            );
+        }
         for Failed { case, len, tx_offset, rx_offset, what } in failures {
             let _ = writeln!(
                 text,

@@ -10,6 +10,7 @@ use barewire::spi::{Effective, Mode, Settings, Transfer};
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::output::note;
 use crate::session::{self, BusArgs, Figures, Place, Request, Session, Settled};
 use crate::text::{figure, hex};
@@ -115,7 +116,16 @@ fn exchange(args: &Args, sent: &[Vec<u8>], session: &Session) -> Result<Report, 
         message[..last].iter_mut().for_each(|transfer| transfer.cs_change = true);
     }
     session.begin_figures();
+    // The message may change what other processes' operations rely on.
+    let mut lock = session.chip_lock(settings.chip_select)?;
+    if let Some(lock) = &mut lock {
+        lock.acquire().map_err(|errno| match interrupt::check() {
+            Err(stopped) => stopped,
+            Ok(()) => Failure::io("have the chip", &errno.into()),
+        })?;
+    }
     let bytes = device.sync(&mut message)?;
+    drop(lock);
     buffers.iter_mut().for_each(|bytes| swap_words(bytes, args.bits));
     let exchanged = |(tx, rx): (&Vec<u8>, &Vec<u8>)| Exchanged {
         tx: hex::format(tx, ""),

@@ -13,6 +13,7 @@
 //!    chip that was broken is a failure even if the command was content.
 
 mod figures;
+mod first_read;
 mod flash_file;
 mod mapped;
 mod measure;
@@ -22,6 +23,7 @@ mod selftest;
 mod sim;
 mod spidev;
 mod tell;
+mod waiting;
 
 use std::cell::Cell;
 use std::time::Instant;
@@ -30,6 +32,7 @@ use barewire::bus::{Bus, Statistics};
 use barewire::controller::Controller;
 use barewire::spi::Mode;
 use barewire::time::Timer;
+use barewire_linux::shared::{ChipLock, ChipLocks};
 use barewire_sim::vcd::Capture;
 use barewire_sim::{Selection, Violation};
 use serde::Serialize;
@@ -48,9 +51,11 @@ use spidev::SpidevBus;
 use crate::bus_name::{self, BusName, SimOptions};
 use crate::costs::Costs;
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::out_file::OutFile;
 use crate::output::{self, note};
 use crate::text::figure;
+pub(crate) use first_read::first_read;
 
 /// What a command has to report: JSON by its fields, text by `text`.
 pub(crate) trait Report: Serialize {
@@ -83,6 +88,11 @@ pub(crate) trait OpenBus {
         Mode::default()
     }
 
+    /// Where the locks of the bus's chips are, if other processes may use them.
+    fn chip_locks(&self) -> Option<ChipLocks> {
+        None
+    }
+
     /// A timer for a chip driver.
     fn timer(&self) -> Box<dyn Timer>;
 
@@ -99,6 +109,11 @@ pub(crate) trait OpenBus {
     /// What lies behind the last error of the bus, where more is known than the error says.
     fn cause(&self) -> Option<String> {
         None
+    }
+
+    /// Fails if what came over the bus is not to be believed.
+    fn check(&self) -> Result<(), Failure> {
+        Ok(())
     }
 
     /// Completes what is to be kept. Called once, after the last command.
@@ -189,6 +204,35 @@ impl Session {
         mode
     }
 
+    /// The lock of a chip that other processes may use.
+    pub(crate) fn chip_lock(&self, chip_select: u8) -> Result<Option<ChipLock>, Failure> {
+        let Some(locks) = self.open.chip_locks() else { return Ok(None) };
+        let lock = locks.open(chip_select).map_err(|error| Failure::Failed(error.to_string()))?;
+        let (path, mut told) = (lock.path().display().to_string(), self.silent);
+        Ok(Some(lock.on_wait(move |waited| {
+            if waited >= waiting::TELL_AFTER && !told {
+                told = true;
+                note!("waiting for another process that uses the chip (lock {path})");
+            }
+            interrupt::flow()
+        })))
+    }
+
+    /// The lock of a chip that is kept for the whole command: its driver's state is the chip's.
+    pub(crate) fn keep_chip(&self, chip_select: u8) -> Result<Option<ChipLock>, Failure> {
+        let Some(mut lock) = self.chip_lock(chip_select)? else { return Ok(None) };
+        let path = lock.path().display().to_string();
+        let refused = |why: String| {
+            let what = "the chip cannot be had for this command alone";
+            Failure::Failed(format!("{what}: {why} (lock {path})"))
+        };
+        match lock.try_acquire() {
+            Ok(true) => Ok(Some(lock)),
+            Ok(false) => Err(refused("another process uses it".into())),
+            Err(errno) => Err(refused(errno.to_string())),
+        }
+    }
+
     fn measured(&self, stats: bool) -> Measured {
         let named = || measure::named(&self.open.bus().statistics(), &self.begin.get());
         Measured {
@@ -197,8 +241,10 @@ impl Session {
         }
     }
 
-    /// Fails if a rule of a chip was broken: what came in then is not to be relied upon.
+    /// Fails if a rule of a chip was broken, or the bus was somebody else's: what came in then is not to be
+    /// relied upon.
     pub(crate) fn check_rules(&self) -> Result<(), Failure> {
+        self.open.check()?;
         match self.open.simulated().map(|simulated| simulated.violations().1) {
             None | Some(0) => Ok(()),
             Some(total) => Err(tell::broken_rules(total)),
@@ -207,6 +253,11 @@ impl Session {
 
     /// The cause of `failure` instead of it, where the bus knows one.
     fn explain(&self, failure: Failure) -> Failure {
+        if failure != Failure::BrokenPipe
+            && let Some(stopped) = waiting::broken_off()
+        {
+            return stopped;
+        }
         match self.open.cause() {
             Some(cause) if failure != Failure::BrokenPipe => Failure::Failed(cause),
             _ => failure,
@@ -278,6 +329,7 @@ pub(crate) fn run<R: Report>(
     }
     let begun = Instant::now();
     let result = command(&session).map_err(|failure| session.explain(failure));
+    let result = result.and_then(|report| session.open.check().map(|()| report));
     let took = begun.elapsed();
     let figures = session.open.simulated().map(Simulated::figures);
     let measured = session.measured(tell.stats);

@@ -5,6 +5,7 @@ use barewire::bus::platform::Spin;
 use barewire::controller::Controller;
 use barewire::time::Timer;
 use barewire_linux::Monotonic;
+use barewire_linux::shared::ChipLocks;
 use barewire_linux::spidev::{LastError, Spidev};
 
 use super::OpenBus;
@@ -16,17 +17,17 @@ use crate::failure::Failure;
 pub(super) struct SpidevBus {
     bus: Box<Bus<dyn Controller>>,
     last_error: LastError,
+    chip_locks: ChipLocks,
 }
 
 impl SpidevBus {
     /// The node as asked, opened.
     pub(super) fn open(name: &SpidevName, around: Around) -> Result<Self, Failure> {
-        let spidev = Spidev::open(&name.path)
-            .map_err(|error| Failure::Failed(error.to_string()))?
-            .with_split_with_cs_held(name.split_with_cs_held);
+        let spidev =
+            Spidev::open(&name.path).map_err(|error| Failure::Failed(error.to_string()))?;
         let last_error = spidev.last_error();
         let bus = selftest::bus(spidev, around, Monotonic::new(), &Spin);
-        Ok(Self { bus, last_error })
+        Ok(Self { bus, last_error, chip_locks: ChipLocks::Node(name.path.clone()) })
     }
 }
 
@@ -37,6 +38,10 @@ impl OpenBus for SpidevBus {
 
     fn timer(&self) -> Box<dyn Timer> {
         Box::new(Monotonic::new())
+    }
+
+    fn chip_locks(&self) -> Option<ChipLocks> {
+        Some(self.chip_locks.clone())
     }
 
     fn cause(&self) -> Option<String> {

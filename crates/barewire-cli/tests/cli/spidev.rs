@@ -8,8 +8,7 @@ fn what_is_no_node_is_refused_with_a_remedy() {
         ("spidev:/dev/spidev99.9", "/dev/spidev99.9: "),
         ("spidev:/dev/null", "/dev/null is no spidev node: name one as /dev/spidevB.C"),
         ("spidev:/dev", "/dev is no spidev node"),
-        ("spidev:/dev/spidev0.0,splt", "did you mean \"split-with-cs-held\"?"),
-        ("spidev:/dev/spidev0.0,split-with-cs-held=yes", "takes no value"),
+        ("spidev:/dev/spidev0.0,splt", "no option \"splt\": a spidev node has none"),
         ("spidev:0.0", "did you mean \"spidev:/dev/spidev0.0\"?"),
         ("/dev/spidev0.0", "did you mean \"spidev:/dev/spidev0.0\"?"),
     ] {

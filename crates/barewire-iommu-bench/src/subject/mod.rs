@@ -1,8 +1,12 @@
 //! Who is measured: each maps and unmaps the same lists at the same addresses.
+//!
+//! The other crates do not compile for 32 bits: there only the floors and barewire-iommu are measured.
 
+#[cfg(target_pointer_width = "64")]
 mod aarch64_paging;
 mod barewire;
 mod floor;
+#[cfg(target_pointer_width = "64")]
 mod multiarch;
 
 use serde::Serialize;
@@ -11,10 +15,12 @@ use barewire_iommu::Segment;
 
 use crate::list::{Layout, Size, TABLE_SPAN};
 
+#[cfg(target_pointer_width = "64")]
 pub use aarch64_paging::Aarch64Paging;
 pub(crate) use barewire::{ATTRIBUTES, release};
 pub use barewire::{Barewire, Unmapping};
 pub use floor::{FloorReady, FloorTables};
+#[cfg(target_pointer_width = "64")]
 pub use multiarch::Multiarch;
 
 /// Names in tables and JSON: an interface.
@@ -31,9 +37,9 @@ pub enum Implementation {
     FloorDrop,
     /// Atomic stores one by one.
     FloorLeaf,
-    /// The crate aarch64-paging.
+    /// The crate aarch64-paging; on 64 bits.
     Aarch64Paging,
-    /// The crate page_table_multiarch.
+    /// The crate page_table_multiarch; on 64 bits.
     PageTableMultiarch,
 }
 

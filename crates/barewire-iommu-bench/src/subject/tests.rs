@@ -66,6 +66,7 @@ fn ours_does_the_work_by_every_strategy() {
     }
 }
 
+#[cfg(target_pointer_width = "64")]
 #[cfg_attr(miri, ignore = "these crates make pointers of numbers")]
 #[test]
 fn the_other_crates_do_the_work() {

@@ -22,7 +22,7 @@
 //! | `gpio@LABEL:PIN` | the same, of the chip with that label; no numbers of chips, which change from kernel to kernel |
 //! | `LINE:high` | the chip select is active high; without, low |
 //! | `pipe=NAME` | atmel's words on the way: `wait-data-read` (unless told), `one-word`, `two-words`, see [`Pipe`] |
-//! | `ignore-clock` | go on where the controller's clock gate reads closed |
+//! | `ignore-clock` | go on where the controller's clock is off or unknown, or has another rate |
 //! | `poll-limit-us=N` | transfers longer than N µs on the wire wait by UIO's interrupt; without, all are polled |
 //! | `shared`, `shared=/PATH` | other processes use it too: the lock between them, see [`SharedAt`] |
 //! | `unsafe-shared` | write GPIO banks' registers whoever else uses the bank, see [`gpio`](crate::gpio) |
@@ -33,8 +33,10 @@ mod error;
 #[cfg(test)]
 mod tests;
 mod words;
+mod write;
 
 pub use error::BusTextError;
+pub use write::text;
 
 use barewire::controller::atmel::Pipe;
 

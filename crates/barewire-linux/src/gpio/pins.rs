@@ -31,6 +31,11 @@ impl CsFault {
         }
     }
 
+    /// Whether there is an error to [take](Self::take).
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != 0
+    }
+
     /// The error since the last call, if there was one.
     #[inline]
     #[must_use]

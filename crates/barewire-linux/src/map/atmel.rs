@@ -10,6 +10,7 @@
 
 use barewire::controller::atmel::{Atmel, AtmelConfig, PeripheralSelect};
 use barewire::controller::gpio::AtmelPio;
+use barewire::reg::MmioBlock;
 
 use super::MappedInterrupt;
 use super::block::{Board, Facts, Parts};
@@ -17,16 +18,27 @@ use super::cs::CsGpio;
 use crate::sys::MappedRegisters;
 use crate::timer::Monotonic;
 
+/// Bytes of its registers: to the version register.
+const REGISTERS_LEN: u32 = 0x100;
+/// Bytes of a GPIO bank's registers.
+const BANK_LEN: u32 = 0x100;
+
 /// Atmel's SPI on mapped registers.
-pub type MappedAtmel =
-    Atmel<MappedRegisters, CsGpio<AtmelPio<MappedRegisters>>, Monotonic, MappedInterrupt>;
+pub type MappedAtmel = Atmel<
+    MappedRegisters<MmioBlock<REGISTERS_LEN>>,
+    CsGpio<AtmelPio<MappedRegisters<MmioBlock<BANK_LEN>>>>,
+    Monotonic,
+    MappedInterrupt,
+>;
 
 pub(super) const FACTS: Facts = Facts {
     name: "atmel",
-    // To the version register.
-    registers_len: 0x100,
+    registers_len: REGISTERS_LEN,
     // What device trees give a bank; PIOA of SAMA5D3 begins 0x200 into its page.
-    bank_len: 0x100,
+    bank_len: BANK_LEN,
+    first_read: ("SPI_MR", 0x04),
+    bank_first_read: ("PIO_OSR", 0x18),
+    linux_driver: "atmel_spi",
     native_lines: 4,
     bank_pins: 32,
     written_whole: false,
@@ -37,8 +49,10 @@ pub(super) const FACTS: Facts = Facts {
 
 pub(super) fn start(parts: Parts, board: Board) -> MappedAtmel {
     let Board { reference_hz, chip_selects, poll_limit_ns, pipe } = board;
+    let chip_selects = parts.selects.table(chip_selects);
     let peripheral_select = PeripheralSelect::Fixed;
     let config = AtmelConfig { reference_hz, chip_selects, pipe, peripheral_select, poll_limit_ns };
-    let gpio = parts.selects.start(|bank, _| AtmelPio::new(bank));
-    Atmel::new(parts.registers, gpio, Monotonic::new(), config).with_interrupt(parts.interrupt)
+    let gpio = parts.selects.start(|bank, _| AtmelPio::new(bank.known()));
+    Atmel::new(parts.registers.known(), gpio, Monotonic::new(), config)
+        .with_interrupt(parts.interrupt)
 }

@@ -18,7 +18,7 @@
 
 use barewire::controller::bcm2835::{Bcm2835, Bcm2835Config};
 use barewire::controller::gpio::Bcm2835Gpio;
-use barewire::reg::Registers;
+use barewire::reg::{MmioBlock, Registers};
 
 use super::MappedInterrupt;
 use super::block::{Board, Facts, Parts};
@@ -26,16 +26,26 @@ use super::cs::CsGpio;
 use crate::sys::MappedRegisters;
 use crate::timer::Monotonic;
 
+/// Bytes of its registers: to DC.
+const REGISTERS_LEN: u32 = 0x18;
+/// Bytes of a GPIO bank's registers: to the last one that the chapter lists.
+const BANK_LEN: u32 = 0xb4;
+
 /// SPI0 on mapped registers.
-pub type MappedBcm2835 =
-    Bcm2835<MappedRegisters, CsGpio<Bcm2835Gpio<MappedRegisters>>, Monotonic, MappedInterrupt>;
+pub type MappedBcm2835 = Bcm2835<
+    MappedRegisters<MmioBlock<REGISTERS_LEN>>,
+    CsGpio<Bcm2835Gpio<MappedRegisters<MmioBlock<BANK_LEN>>>>,
+    Monotonic,
+    MappedInterrupt,
+>;
 
 pub(super) const FACTS: Facts = Facts {
     name: "bcm2835",
-    // To DC.
-    registers_len: 0x18,
-    // To the last one that the chapter lists.
-    bank_len: 0xb4,
+    registers_len: REGISTERS_LEN,
+    bank_len: BANK_LEN,
+    first_read: ("CS", 0x00),
+    bank_first_read: ("GPFSEL0", 0x00),
+    linux_driver: "spi-bcm2835",
     native_lines: 2,
     // The driver's: what is on a header.
     bank_pins: 32,
@@ -54,9 +64,11 @@ const ALT0: u32 = 0b100;
 
 pub(super) fn start(parts: Parts, board: Board) -> MappedBcm2835 {
     let Board { reference_hz, chip_selects, poll_limit_ns, .. } = board;
+    let chip_selects = parts.selects.table(chip_selects);
     let config = Bcm2835Config { core_hz: reference_hz, chip_selects, poll_limit_ns };
-    let gpio = parts.selects.start(|bank, _| Bcm2835Gpio::new(bank));
-    Bcm2835::new(parts.registers, gpio, Monotonic::new(), config).with_interrupt(parts.interrupt)
+    let gpio = parts.selects.start(|bank, _| Bcm2835Gpio::new(bank.known()));
+    Bcm2835::new(parts.registers.known(), gpio, Monotonic::new(), config)
+        .with_interrupt(parts.interrupt)
 }
 
 /// What to tell the user if no pin carries the clock of the controller at `address`, as far as that

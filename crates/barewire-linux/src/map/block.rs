@@ -74,6 +74,12 @@ pub(super) struct Facts {
     pub(super) registers_len: u32,
     /// Bytes of a GPIO bank's registers.
     pub(super) bank_len: u32,
+    /// A register that can be read at any time, and does nothing then: its name and offset.
+    pub(super) first_read: (&'static str, u32),
+    /// The same of a GPIO bank.
+    pub(super) bank_first_read: (&'static str, u32),
+    /// Linux's driver.
+    pub(super) linux_driver: &'static str,
     /// Lines of its own.
     pub(super) native_lines: u8,
     /// Pins of a GPIO bank.

@@ -1,11 +1,22 @@
-//! Whether a controller's clock runs, where that can be known: i.MX 6, 7 and 8M.
+//! Whether a controller's clock runs, and at what rate, as far as that can be known.
 //!
-//! Read first: the reference manuals' chapter *Clock Controller Module*, registers CCM_CCGRn.
+//! Read first: the reference manuals' chapter *Clock Controller Module*, registers CCM_CCGRn and
+//! CCM_TARGET_ROOTn; the kernel's `Documentation/driver-api/clk.rst`, on debugfs.
 //!
-//! How it works: the device tree's first `compatible` strings name the SoC, the SoC and the
-//! controller's address name the field of a clock gate register, and the field's two bits say
-//! whether the gate is open. [`Gate::decode`] is a function of numbers alone; reading the register
-//! needs `/dev/mem`, so through UIO the answer is [`ClockState::Unknown`].
+//! How it works: four witnesses, in this order, and one that says *off* is believed.
+//!
+//! 1. **The block, or the SoC.** A Raspberry Pi's core clock is never off, and Calxeda's Highbank gates no
+//!    peripheral's.
+//! 2. **The gate's register** of i.MX 6, 7 and 8M, and on 7 and 8M the root slice above it: the device
+//!    tree's first `compatible` strings name the SoC, the SoC and the controller's address name the
+//!    field of a clock gate register, and the field's two bits say whether the gate is open.
+//!    [`Gate::decode`] and [`RootSlice::decode`] are functions of numbers alone; reading the registers
+//!    needs `/dev/mem`.
+//! 3. **The kernel's count** of a clock's users, `clk_enable_count` in debugfs, which root alone may
+//!    read. The same directory has its rate. Which clocks are the controller's says the SoC, or the
+//!    node's `clocks`: a `fixed-clock` has its rate in the device tree and is never off.
+//! 4. **The UIO device's parent**, for other users: a `simple-pm-bus` with `clocks` keeps them on while
+//!    the device is open, since Linux 6.3.
 //!
 //! # Sources
 //! Facts only, read in Linux's clock drivers (`drivers/clk/imx`) and device trees, and in public
@@ -21,17 +32,27 @@
 //!   9 (headers with `IMX_CCM_CCGR_ECSPI1`). `clk-imx8mm.c`, `clk-imx8mn.c`, `clk-imx8mp.c`,
 //!   `clk-imx8mq.c`: gates at 0x4070, 0x4080, 0x4090.
 //!
+//! * Root slices, enable bit 28: i.MX 7 at 0x3038B300, B380, B400, B480 (`ecspi1_cg` to `ecspi4_cg` of
+//!   `clk-imx7d.c`); i.MX 8M at 0x3038B280, B300, C180 (`clk-imx8mp.c`, and `ecspi1_cg` to `ecspi3_cg`
+//!   of earlier versions of `clk-imx8mm.c` and `clk-imx8mq.c`).
+//! * Names of clocks: the same files; `clk-bcm2835.c` (`vpu`, index 20, critical); `drivers/clk/at91`
+//!   (tables `*_periphck`).
+//! * Highbank: `highbank.dts` and `ecx-common.dtsi`, whose PrimeCells all have the `fixed-clock` `pclk`.
+//! * Liu Ying, *drivers: bus: simple-pm-bus: Use clocks*, linux-kernel, December 2022 (message
+//!   20221226031417.1056745-1-victor.liu@nxp.com, for 6.3).
+//!
 //! # Not supported
-//! The root clock above the gate (its divider, its own enable bit), and power domains: a gate that
-//! is open is not yet a clock. i.MX 93 and 8QuadMax, whose clocks are behind other blocks; other
-//! SoCs, SAMA5D3's PMC among them.
+//! Power domains: a block without power has no use for a clock. Gate registers of i.MX 93 and 8QuadMax,
+//! whose clocks are behind other blocks, and of other SoCs, SAMA5D3's PMC among them: there the kernel's
+//! count is all there is.
 
 use std::fmt;
 
 use barewire::reg::Registers;
 
-use super::DevMem;
-use crate::root::Root;
+use super::kernel_clock::{self, KernelClock};
+use super::{Block, DevMem};
+use crate::root::{Root, number};
 
 /// A family of SoCs whose clock gates are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,32 +91,73 @@ impl Family {
         })
     }
 
+    /// The number of the ECSPI at `address`, from 1.
+    #[must_use]
+    pub fn ecspi(self, address: u64) -> Option<u8> {
+        match (self, address) {
+            (Self::Imx6Q | Self::Imx6Sx | Self::Imx6, 0x0200_8000) => Some(1),
+            (Self::Imx6Q | Self::Imx6Sx | Self::Imx6, 0x0200_c000) => Some(2),
+            (Self::Imx6Q | Self::Imx6Sx | Self::Imx6, 0x0201_0000) => Some(3),
+            (Self::Imx6Q | Self::Imx6Sx | Self::Imx6, 0x0201_4000) => Some(4),
+            (Self::Imx6Q, 0x0201_8000) | (Self::Imx6Sx, 0x0228_c000) => Some(5),
+            (Self::Imx7 | Self::Imx8M, 0x3082_0000) => Some(1),
+            (Self::Imx7 | Self::Imx8M, 0x3083_0000) => Some(2),
+            (Self::Imx7 | Self::Imx8M, 0x3084_0000) => Some(3),
+            (Self::Imx7, 0x3063_0000) => Some(4),
+            _ => None,
+        }
+    }
+
     /// The gate of the ECSPI at `address`.
     #[must_use]
     pub fn gate(self, address: u64) -> Option<Gate> {
-        let of_imx6 =
-            |field: u8| Gate { register: 0x020c_406c, number: 1, shift: 2 * field, domains: 1 };
+        let index = self.ecspi(address)? - 1;
         let of_ccgr = |number: u8| Gate {
             register: 0x3038_4000 + 16 * u64::from(number),
             number,
             shift: 0,
             domains: 4,
         };
-        match (self, address) {
-            (Self::Imx6Q | Self::Imx6Sx | Self::Imx6, 0x0200_8000) => Some(of_imx6(0)),
-            (Self::Imx6Q | Self::Imx6Sx | Self::Imx6, 0x0200_c000) => Some(of_imx6(1)),
-            (Self::Imx6Q | Self::Imx6Sx | Self::Imx6, 0x0201_0000) => Some(of_imx6(2)),
-            (Self::Imx6Q | Self::Imx6Sx | Self::Imx6, 0x0201_4000) => Some(of_imx6(3)),
-            (Self::Imx6Q, 0x0201_8000) | (Self::Imx6Sx, 0x0228_c000) => Some(of_imx6(4)),
-            (Self::Imx7, 0x3082_0000) => Some(of_ccgr(120)),
-            (Self::Imx7, 0x3083_0000) => Some(of_ccgr(121)),
-            (Self::Imx7, 0x3084_0000) => Some(of_ccgr(122)),
-            (Self::Imx7, 0x3063_0000) => Some(of_ccgr(123)),
-            (Self::Imx8M, 0x3082_0000) => Some(of_ccgr(7)),
-            (Self::Imx8M, 0x3083_0000) => Some(of_ccgr(8)),
-            (Self::Imx8M, 0x3084_0000) => Some(of_ccgr(9)),
-            _ => None,
-        }
+        Some(match self {
+            Self::Imx6Q | Self::Imx6Sx | Self::Imx6 => {
+                Gate { register: 0x020c_406c, number: 1, shift: 2 * index, domains: 1 }
+            }
+            Self::Imx7 => of_ccgr(120 + index),
+            Self::Imx8M => of_ccgr(7 + index),
+        })
+    }
+
+    /// The root slice of the ECSPI at `address`, on SoCs whose root clocks can be off.
+    #[must_use]
+    pub fn root_slice(self, address: u64) -> Option<RootSlice> {
+        let registers: &[u64] = match self {
+            Self::Imx6Q | Self::Imx6Sx | Self::Imx6 => &[],
+            Self::Imx7 => &[0x3038_b300, 0x3038_b380, 0x3038_b400, 0x3038_b480],
+            Self::Imx8M => &[0x3038_b280, 0x3038_b300, 0x3038_c180],
+        };
+        let index = usize::from(self.ecspi(address)?) - 1;
+        registers.get(index).map(|&register| RootSlice { register })
+    }
+}
+
+/// A root clock's slice: a CCM_TARGET_ROOT register, with multiplexer, dividers and an enable bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RootSlice {
+    /// The register's address.
+    pub register: u64,
+}
+
+impl RootSlice {
+    /// Whether `value` of the register says that the root clock is on.
+    #[must_use]
+    pub fn decode(&self, value: u32) -> bool {
+        value & 1 << 28 != 0
+    }
+}
+
+impl fmt::Display for RootSlice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CCM_TARGET_ROOT at {:#010x}, ENABLE", self.register)
     }
 }
 
@@ -139,47 +201,174 @@ impl fmt::Display for Gate {
 }
 
 /// What is known of a controller's clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ClockState {
-    /// Its gate is open.
+    /// Its gate is open, and its root slice on where there is one.
     Running(Gate),
     /// Its gate is closed: do not touch its registers.
     Gated(Gate),
-    /// There is no gate that anybody closes: the block is clocked with the chip's buses.
+    /// The root clock above its gate is off: do not touch its registers.
+    RootOff(RootSlice),
+    /// The kernel has switched it on for somebody.
+    Enabled(KernelClock),
+    /// The kernel has nobody who wants it: do not touch the registers.
+    Disabled(KernelClock),
+    /// The bus that is the UIO device's parent keeps it on.
+    Held,
+    /// Nobody can close it.
     Always,
     /// Nobody here can say.
     Unknown,
 }
 
 impl ClockState {
+    /// Whether it is known to be off.
+    #[must_use]
+    pub fn is_off(&self) -> bool {
+        matches!(self, Self::Gated(_) | Self::RootOff(_) | Self::Disabled(_))
+    }
+
     /// What to tell the user before the controller's registers are touched.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
-        const KEEP: &str = "keep the clock by a device-tree overlay (README of barewire-linux)";
+        if self.is_off() {
+            return Some(format!(
+                "the controller's clock is off ({self}): touching its registers ends in a bus error or hangs the machine; {KEEP}"
+            ));
+        }
+        (*self == Self::Unknown).then(|| format!(
+            "whether the controller's clock runs cannot be checked here; without its kernel driver it may be off, and touching its registers may then hang the machine; {KEEP}"
+        ))
+    }
+}
+
+/// What a user does about it.
+pub(super) const KEEP: &str = "keep the clock by a device-tree overlay (README of barewire-linux)";
+
+/// The witness.
+impl fmt::Display for ClockState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Running(_) | Self::Always => None,
-            Self::Gated(gate) => Some(format!(
-                "the controller's clock is off ({gate}): touching its registers ends in a bus error or hangs the machine; {KEEP}"
-            )),
-            Self::Unknown => Some(format!(
-                "whether the controller's clock runs cannot be checked here; without its kernel driver it may be off, and touching its registers may then hang the machine; {KEEP}"
-            )),
+            Self::Running(gate) | Self::Gated(gate) => gate.fmt(f),
+            Self::RootOff(slice) => slice.fmt(f),
+            Self::Enabled(clock) | Self::Disabled(clock) => clock.fmt(f),
+            Self::Held => f.write_str("the UIO device's parent"),
+            Self::Always => f.write_str("never gated"),
+            Self::Unknown => f.write_str("unknown"),
         }
     }
 }
 
-/// Looks whether the clock of the controller at `address` runs, where that can be known: on a
+/// A controller's reference clock: who says so, and its rate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// The clock's name.
+    pub name: String,
+    /// Its rate.
+    pub hz: u64,
+}
+
+/// A thousandth: what rates that are rounded to kilohertz differ by.
+const TOLERANCE: u64 = 1_000;
+
+impl Rate {
+    /// Whether `reference_hz` is this rate, to a thousandth.
+    #[must_use]
+    pub fn is(&self, reference_hz: u32) -> bool {
+        self.hz.abs_diff(reference_hz.into()) <= self.hz / TOLERANCE
+    }
+}
+
+/// What is known of a controller's clocks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Clock {
+    /// Whether they run.
+    pub state: ClockState,
+    /// The rate of the one that it divides, if that can be known.
+    pub rate: Option<Rate>,
+}
+
+/// Looks at the gate, and the root slice, of the controller at `address`, where that can be done: on a
 /// known SoC, with `/dev/mem`.
 #[must_use]
 pub fn check(root: &Root, address: u64, memory: Option<&DevMem>) -> ClockState {
-    let gate = Family::detect(root).and_then(|family| family.gate(address));
+    let family = Family::detect(root);
+    let gate = family.and_then(|family| family.gate(address));
     let Some((gate, memory)) = gate.zip(memory) else {
         return ClockState::Unknown;
     };
-    match memory.map_shared(gate.register, 4) {
-        Ok(mut ccgr) => gate.decode(ccgr.read(0)),
-        Err(_) => ClockState::Unknown,
+    let read = |register| memory.map_shared(register, 4).map(|mut mapped| mapped.read(0));
+    let state = read(gate.register).map_or(ClockState::Unknown, |value| gate.decode(value));
+    match family.and_then(|family| family.root_slice(address)) {
+        Some(slice) if !state.is_off() => match read(slice.register) {
+            Ok(value) if slice.decode(value) => state,
+            Ok(_) => ClockState::RootOff(slice),
+            Err(_) => ClockState::Unknown,
+        },
+        _ => state,
     }
+}
+
+/// Asks all witnesses about the clocks of the `block` at `address`; `uio` is the UIO device it was
+/// opened by, as `uio0`.
+#[must_use]
+pub fn examine(
+    root: &Root,
+    block: Block,
+    address: u64,
+    memory: Option<&DevMem>,
+    uio: Option<&str>,
+) -> Clock {
+    let kernel = kernel_clock::of(root, block, address);
+    let rate = kernel_clock::rate(&kernel);
+    if block.facts().always_clocked || kernel_clock::are_fixed(&kernel) || is_ungated(root) {
+        return Clock { state: ClockState::Always, rate };
+    }
+    let register = check(root, address, memory);
+    let state = if register.is_off() {
+        register
+    } else if let Some(off) = kernel_clock::off(&kernel) {
+        ClockState::Disabled(off)
+    } else if register != ClockState::Unknown {
+        register
+    } else if let Some(on) = kernel_clock::on(&kernel) {
+        ClockState::Enabled(on)
+    } else if uio.is_some_and(|uio| is_held(root, uio)) {
+        ClockState::Held
+    } else {
+        ClockState::Unknown
+    };
+    Clock { state, rate }
+}
+
+/// SoCs that gate the clock of no peripheral.
+const UNGATED: [&str; 2] = ["calxeda,highbank", "calxeda,ecx-2000"];
+
+fn is_ungated(root: &Root) -> bool {
+    let compatible = root.text("/proc/device-tree/compatible").unwrap_or_default();
+    compatible.split('\0').any(|name| UNGATED.contains(&name))
+}
+
+/// Whether the parent of UIO device `uio` keeps clocks on while that is open.
+fn is_held(root: &Root, uio: &str) -> bool {
+    let parent = format!("/sys/class/uio/{uio}/device/..");
+    let compatible = root.text(format!("{parent}/of_node/compatible")).unwrap_or_default();
+    let is_bus = compatible.split('\0').any(|name| name == "simple-pm-bus");
+    let has_clocks = root.path(format!("{parent}/of_node/clocks")).exists();
+    let awake = root.text(format!("{parent}/power/runtime_status")).is_ok_and(|is| is == "active");
+    is_bus && has_clocks && awake && linux_version(root) >= (6, 3)
+}
+
+/// The running kernel's version; 0.0 if it does not say.
+fn linux_version(root: &Root) -> (u64, u64) {
+    let release = root.text("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let digits = |text: &str| {
+        let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        number(&text[..end]).unwrap_or(0)
+    };
+    let mut parts = release.split('.').map(digits);
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
 }
 
 #[cfg(test)]
@@ -218,6 +407,43 @@ mod tests {
         assert_eq!(gate(Family::Imx7, 0x3082_0000), Some((0x3038_4780, 0)));
         assert_eq!(gate(Family::Imx7, 0x3063_0000), Some((0x3038_47b0, 0)));
         assert_eq!(gate(Family::Imx8M, 0x3082_0004), None);
+        assert_eq!(gate(Family::Imx8M, 0x3063_0000), None, "no ECSPI4 there");
+    }
+
+    #[test]
+    fn root_slices_are_where_root_clocks_can_be_off() {
+        let slice =
+            |family: Family, address| family.root_slice(address).map(|slice| slice.register);
+        assert_eq!(slice(Family::Imx8M, 0x3082_0000), Some(0x3038_b280));
+        assert_eq!(slice(Family::Imx8M, 0x3084_0000), Some(0x3038_c180));
+        assert_eq!(slice(Family::Imx7, 0x3082_0000), Some(0x3038_b300));
+        assert_eq!(slice(Family::Imx7, 0x3063_0000), Some(0x3038_b480));
+        assert_eq!(slice(Family::Imx6Q, 0x0200_8000), None);
+        let slice = RootSlice { register: 0x3038_b280 };
+        assert!(slice.decode(0x1000_0000) && !slice.decode(!0x1000_0000));
+    }
+
+    #[test]
+    fn rates_are_equal_to_a_thousandth() {
+        let rate = |hz| Rate { name: "clk".into(), hz };
+        assert!(rate(80_000_000).is(80_000_000));
+        assert!(rate(66_666_666).is(66_667_000) && rate(66_666_667).is(66_600_001));
+        assert!(!rate(66_666_667).is(66_000_000) && !rate(24_000_000).is(80_000_000));
+        assert!(!rate(0).is(1));
+    }
+
+    #[test]
+    fn versions_are_numbers_before_anything_else() {
+        let dir = tempfile::tempdir().expect("a scratch directory");
+        let root = Root::at(dir.path());
+        assert_eq!(linux_version(&root), (0, 0));
+        std::fs::create_dir_all(root.path("/proc/sys/kernel")).expect("made");
+        for (text, version) in
+            [("6.12.9-arm64", (6, 12)), ("6.1.0-50-arm64\n", (6, 1)), ("7.0-rc1", (7, 0))]
+        {
+            std::fs::write(root.path("/proc/sys/kernel/osrelease"), text).expect("written");
+            assert_eq!(linux_version(&root), version, "{text}");
+        }
     }
 
     #[test]
@@ -240,10 +466,11 @@ mod tests {
     }
 
     #[test]
-    fn only_a_running_clock_needs_no_warning() {
+    fn only_a_clock_that_may_be_off_needs_a_warning() {
         let gate = Family::Imx8M.gate(0x3082_0000).expect("ECSPI1");
         assert_eq!(ClockState::Running(gate).warning(), None);
         assert_eq!(ClockState::Always.warning(), None);
+        assert_eq!(ClockState::Held.warning(), None);
         let warning = ClockState::Gated(gate).warning().expect("a warning");
         assert!(warning.contains("CCM_CCGR7 at 0x30384070"), "{warning}");
         assert!(ClockState::Unknown.warning().is_some());

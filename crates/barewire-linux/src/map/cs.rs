@@ -8,6 +8,7 @@
 //! 3. At the start the kernel makes the lines outputs, at their inactive levels; only then is a bank
 //!    read.
 
+use barewire::controller::CsLine;
 use barewire::controller::gpio::{GpioBank, NoGpio, PinAt, Spread};
 
 use super::MapError;
@@ -112,6 +113,11 @@ impl Selects {
         self.direct.first_mut().map(|bank| &mut bank.registers)
     }
 
+    /// The banks that are mapped: where each begins, and its registers.
+    pub(super) fn banks(&mut self) -> impl Iterator<Item = (u64, &mut MappedRegisters)> {
+        self.direct.iter_mut().map(|bank| (bank.address, &mut bank.registers))
+    }
+
     /// What goes wrong with lines of the kernel.
     pub(super) fn fault(&self) -> CsFault {
         self.fault.clone()
@@ -122,6 +128,7 @@ impl Selects {
         let mut banks = [const { CsBank::None(NoGpio) }; BANKS];
         let mut places = banks.iter_mut();
         let mut held_lines = Vec::new();
+        let alone = self.alone();
         for Direct { registers, held, selects, at_rest, ours, .. } in self.direct {
             if let Some(mut lines) = held {
                 self.fault.told(lines.output(selects, at_rest));
@@ -136,7 +143,28 @@ impl Selects {
                 *place = CsBank::Kernel(KernelPins::new(lines, self.fault.clone()));
             }
         }
-        CsGpio { spread: Spread::new(banks, &self.pins), _held: held_lines }
+        let pins = match (alone, banks) {
+            (true, [CsBank::Registers(bank), ..]) => Pins::Bank(bank),
+            (_, banks) => Pins::Spread(Spread::new(banks, &self.pins)),
+        };
+        CsGpio { pins, _held: held_lines }
+    }
+
+    /// Whether one bank's registers are all there is.
+    pub(super) fn alone(&self) -> bool {
+        self.direct.len() == 1 && self.kernel.is_empty()
+    }
+
+    /// The table of chip selects for the bank that [`Selects::start`] makes; `by_number` is one whose
+    /// pin `n` is chip select `n`.
+    pub(super) fn table(&self, by_number: [CsLine; 4]) -> [CsLine; 4] {
+        let mut table = by_number;
+        for (line, pin) in table.iter_mut().zip(self.pins) {
+            if let (true, CsLine::Gpio { bit, .. }) = (self.alone(), line) {
+                *bit = pin.bit;
+            }
+        }
+        table
     }
 }
 
@@ -230,10 +258,19 @@ impl<B: GpioBank> GpioBank for CsBank<B> {
     }
 }
 
-/// The GPIO chip selects of a mapped controller: pin `n` is chip select `n`.
+/// Where the pins of a controller's table are.
+#[derive(Debug)]
+enum Pins<B> {
+    /// In one bank, whose own they are: an edge looks nothing up.
+    Bank(B),
+    /// In several, or in the kernel's; pin `n` is chip select `n`.
+    Spread(Spread<CsBank<B>, BANKS>),
+}
+
+/// The GPIO chip selects of a mapped controller.
 #[derive(Debug)]
 pub struct CsGpio<B> {
-    spread: Spread<CsBank<B>, BANKS>,
+    pins: Pins<B>,
     /// Nobody may request these while the registers are written.
     _held: Vec<Box<dyn Lines>>,
 }
@@ -241,12 +278,38 @@ pub struct CsGpio<B> {
 /// # Panics
 /// On every call for a chip select that is no GPIO, which a controller's table does not make.
 impl<B: GpioBank> GpioBank for CsGpio<B> {
-    #[inline]
+    #[inline(always)]
     fn drive(&mut self, mask: u32, high: bool) {
-        self.spread.drive(mask, high);
+        match &mut self.pins {
+            Pins::Bank(bank) => bank.drive(mask, high),
+            Pins::Spread(spread) => drive_spread(spread, mask, high),
+        }
+    }
+
+    #[inline(always)]
+    fn is_short(&self) -> bool {
+        matches!(self.pins, Pins::Bank(_))
+    }
+
+    #[inline(always)]
+    fn drive_short(&mut self, mask: u32, high: bool) {
+        match &mut self.pins {
+            Pins::Bank(bank) => bank.drive(mask, high),
+            // Not asked of these. A panic here would have every message keep what to do about it.
+            Pins::Spread(_) => std::process::abort(),
+        }
     }
 
     fn output(&mut self, mask: u32, high: bool) {
-        self.spread.output(mask, high);
+        match &mut self.pins {
+            Pins::Bank(bank) => bank.output(mask, high),
+            Pins::Spread(spread) => spread.output(mask, high),
+        }
     }
+}
+
+/// Apart, so that the edge of a bank alone is compiled into the driver.
+#[inline(never)]
+fn drive_spread<B: GpioBank>(spread: &mut Spread<CsBank<B>, BANKS>, mask: u32, high: bool) {
+    spread.drive(mask, high);
 }

@@ -43,7 +43,7 @@ impl DevMem {
     /// * [`MapError::Memory`], [`MapError::Range`] if that is no register block.
     /// * [`MapError::NotPermitted`] if the kernel guards the range; [`MapError::Os`].
     pub fn map_controller(&self, address: u64, len: u32) -> Result<MappedRegisters, MapError> {
-        bound::refuse_if_bound(&self.root, address)?;
+        bound::refuse_if_bound(&self.root, address, len)?;
         self.map_shared(address, len)
     }
 

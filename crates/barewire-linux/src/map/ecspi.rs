@@ -9,6 +9,7 @@
 
 use barewire::controller::ecspi::{Ecspi, EcspiConfig};
 use barewire::controller::gpio::{ImxGpio, Ownership};
+use barewire::reg::MmioBlock;
 
 use super::MappedInterrupt;
 use super::block::{Board, Facts, Parts};
@@ -16,15 +17,26 @@ use super::cs::CsGpio;
 use crate::sys::MappedRegisters;
 use crate::timer::Monotonic;
 
+/// Bytes of its registers.
+const REGISTERS_LEN: u32 = 0x40;
+/// Bytes of a GPIO bank's registers: to EDGE_SEL.
+const BANK_LEN: u32 = 0x20;
+
 /// An ECSPI on mapped registers.
-pub type MappedEcspi =
-    Ecspi<MappedRegisters, CsGpio<ImxGpio<MappedRegisters>>, Monotonic, MappedInterrupt>;
+pub type MappedEcspi = Ecspi<
+    MappedRegisters<MmioBlock<REGISTERS_LEN>>,
+    CsGpio<ImxGpio<MappedRegisters<MmioBlock<BANK_LEN>>>>,
+    Monotonic,
+    MappedInterrupt,
+>;
 
 pub(super) const FACTS: Facts = Facts {
     name: "ecspi",
-    registers_len: 0x40,
-    // To EDGE_SEL.
-    bank_len: 0x20,
+    registers_len: REGISTERS_LEN,
+    bank_len: BANK_LEN,
+    first_read: ("STATREG", 0x18),
+    bank_first_read: ("GPIO_GDIR", 0x04),
+    linux_driver: "spi_imx",
     native_lines: 4,
     bank_pins: 32,
     written_whole: true,
@@ -35,10 +47,12 @@ pub(super) const FACTS: Facts = Facts {
 
 pub(super) fn start(parts: Parts, board: Board) -> MappedEcspi {
     let Board { reference_hz, chip_selects, poll_limit_ns, .. } = board;
+    let chip_selects = parts.selects.table(chip_selects);
     let config = EcspiConfig { reference_hz, chip_selects, poll_limit_ns };
     let gpio = parts.selects.start(|bank, ours| {
         let ownership = if ours { Ownership::Exclusive } else { Ownership::Shared };
-        ImxGpio::new(bank, ownership)
+        ImxGpio::new(bank.known(), ownership)
     });
-    Ecspi::new(parts.registers, gpio, Monotonic::new(), config).with_interrupt(parts.interrupt)
+    Ecspi::new(parts.registers.known(), gpio, Monotonic::new(), config)
+        .with_interrupt(parts.interrupt)
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use rustix::io::Errno;
 
 use super::bound::{Kind, PlatformDevice};
-use super::clock::Gate;
+use super::clock::{ClockState, KEEP, Rate};
 use super::{Block, SpecError};
 use crate::gpio::GpioError;
 use crate::rights::{Group, Remedy};
@@ -39,32 +39,63 @@ pub enum MapError {
     /// A kernel driver has the controller.
     Bound {
         /// The controller.
-        device: PlatformDevice,
+        device: Box<PlatformDevice>,
         /// Its driver.
         driver: String,
     },
     /// Another device than the one wanted is at the address.
     OtherDevice {
         /// That device.
-        device: PlatformDevice,
+        device: Box<PlatformDevice>,
         /// What should be there.
         wanted: Kind,
     },
     /// By the device tree, another block than the one wanted is at the address.
     OtherBlock {
         /// The device there.
-        device: PlatformDevice,
+        device: Box<PlatformDevice>,
         /// Which block it is.
         is: Block,
         /// Which was wanted.
         wanted: Block,
     },
-    /// The controller's clock is off, and its registers would not answer.
-    ClockGated {
+    /// The address is not where a device's registers begin.
+    NotBase {
+        /// The address asked for.
+        address: u64,
+        /// The device whose registers are there.
+        device: Box<PlatformDevice>,
+        /// What it is.
+        kind: Kind,
+        /// The bus to ask for instead.
+        remedy: Option<String>,
+    },
+    /// The controller's clock is off, or nobody knows whether it runs: its registers may not answer.
+    Clock {
         /// Where they begin.
         address: u64,
-        /// The gate that is closed.
-        gate: Gate,
+        /// What is known.
+        state: ClockState,
+        /// The bus to ask for by a user who knows better.
+        remedy: String,
+    },
+    /// The controller's reference clock has another rate than was said.
+    ClockRate {
+        /// Where its registers begin.
+        address: u64,
+        /// The rate that was found.
+        rate: Rate,
+        /// The rate that was said, in hertz.
+        reference_hz: u32,
+        /// The bus to ask for instead.
+        remedy: String,
+    },
+    /// A kernel driver took the controller while it was in use here.
+    TakenBack {
+        /// The controller.
+        device: Box<PlatformDevice>,
+        /// The driver, if it is still there.
+        driver: Option<String>,
     },
     /// A controller's specification makes no sense.
     Spec(SpecError),
@@ -199,7 +230,7 @@ impl fmt::Display for MapError {
                     Kind::Spi => "SPI controller",
                     Kind::Gpio => "GPIO bank",
                 };
-                let PlatformDevice { address, name, .. } = device;
+                let PlatformDevice { address, name, .. } = &**device;
                 write!(
                     f,
                     "at {address:#x} the kernel knows {name}, which is no {wanted}: check the address"
@@ -210,10 +241,47 @@ impl fmt::Display for MapError {
                 "at {:#x} the kernel knows {}, which by its device tree is {is}, not {wanted}: write controller={is}",
                 device.address, device.name
             ),
-            Self::ClockGated { address, gate } => write!(
+            Self::NotBase { address, device, kind, remedy } => {
+                let (first, last) = device.range();
+                write!(f, "{address:#x} is inside {} ({first:#x} to {last:#x}", device.name)?;
+                if let Some(driver) = device.rival().filter(|_| *kind == Kind::Spi) {
+                    write!(f, ", which the kernel's driver {driver} has")?;
+                }
+                write!(f, "), whose registers begin at {:#x}: write ", device.address)?;
+                match remedy {
+                    Some(remedy) => f.write_str(remedy),
+                    None => write!(f, "{:#x}", device.address),
+                }
+            }
+            Self::Clock { address, state: ClockState::Unknown, remedy } => write!(
                 f,
-                "the clock of the controller at {address:#x} is off ({gate}): touching its registers would end in a bus error or hang the machine; keep the clock by a device-tree overlay (README of barewire-linux), or go on by ignore-clock if you know better"
+                "nobody here can say whether the clock of the controller at {address:#x} runs: neither a clock gate nor the kernel's clocks can be read here (root can, with `mount -t debugfs none /sys/kernel/debug`); without its kernel driver it may be off, and touching its registers may hang the machine; {KEEP}, or, if you know that it runs, write {remedy}"
             ),
+            Self::Clock { address, state, remedy } => write!(
+                f,
+                "the clock of the controller at {address:#x} is off ({state}): touching its registers would end in a bus error or hang the machine; {KEEP}, or, if you know better, write {remedy}"
+            ),
+            Self::ClockRate { address, rate: Rate { name, hz }, reference_hz, remedy } => write!(
+                f,
+                "the reference clock of the controller at {address:#x} is {hz} Hz (the kernel's clock {name}), not {reference_hz} Hz as reference-hz says, and every bus clock would be wrong by that much: write {remedy}, or, if you know better, add ignore-clock to yours"
+            ),
+            Self::TakenBack { device, driver: Some(driver) } => write!(
+                f,
+                "the kernel's driver {driver} took {} while it was in use here: what was read or written since may be wrong, here and there; release it with `{}`, and read or verify again",
+                device.name,
+                device.unbind_command(driver)
+            ),
+            Self::TakenBack { device, driver: None } => {
+                f.write_str("a kernel driver")?;
+                if let Some(block) = device.block {
+                    write!(f, " ({} by its compatible)", block.facts().linux_driver)?;
+                }
+                write!(
+                    f,
+                    " was bound to {}, or tried to be, while it was in use here, and has gone: what was read or written since may be wrong, here and there; keep it away, and read or verify again",
+                    device.name
+                )
+            }
             Self::Spec(error) => error.fmt(f),
             Self::GpioBank { path, address, error } => write!(
                 f,

@@ -11,18 +11,21 @@
 //! 1. The specification is checked, and nothing is opened for a wrong one.
 //! 2. A controller that a kernel driver has is refused, with the command that releases it; so is
 //!    one that by the device tree is another of the blocks known here, and an address of `/dev/mem`
-//!    at which the kernel knows a device of another kind.
-//! 3. Its clock gate is looked at, where the SoC is known and `/dev/mem` can be had. A closed gate
-//!    is refused too: the first access would hang the machine.
-//! 4. Only the pages needed are mapped: the block's, and those of the GPIO bank. On a Raspberry Pi
-//!    that bank is then asked whether a pin carries SCK.
+//!    at which the kernel knows a device of another kind, or in the middle of a device's registers.
+//!    From here on a [`Watch`] can tell whether the driver came back.
+//! 3. Its clock is looked at, by all that [`clock`] knows. One that is off is refused, since the first
+//!    access would hang the machine; one of which nobody knows is refused too, and one whose rate is
+//!    not the specification's. Each can be overridden ([`MapSpec::ignore_clock`]).
+//! 4. Only the pages needed are mapped: the block's, and those of the GPIO bank.
 //!
 //! 5. Chip selects through the kernel are requested, and lines are held of banks whose registers are to
 //!    be written: see [`gpio`](crate::gpio). A bank of i.MX of which another line is in use is refused.
 //!
-//! So far ([`Mapped::open`]) no register of the controller has been touched, and none of the GPIO
-//! bank written; the caller may say what [`Mapped::warnings`] has to say. Then, in
-//! [`Mapped::start`]:
+//! So far ([`Mapped::open`]) no register of the controller and of the GPIO bank has been touched. Where
+//! no block is, the first access ends the process (SIGBUS): a caller who wants to say which register
+//! that was reads [`Mapped::first_reads`] in a way of its own. Then it may say what
+//! [`Mapped::warnings`] has to say, for which a Raspberry Pi's bank is asked whether a pin carries SCK.
+//! Then, in [`Mapped::start`]:
 //!
 //! 6. Each GPIO chip select is driven inactive, then made an output; other pins of the bank keep
 //!    their values.
@@ -37,12 +40,15 @@
 //! let spec = bus_text::parse_mem(
 //!     "0x3f204000,controller=bcm2835,reference-hz=400M,cs=gpio@0x3f200000.8",
 //! )?;
-//! let mapped = Mapped::open(&Root::system(), &spec)?;
+//! let mut mapped = Mapped::open(&Root::system(), &spec)?;
 //! for warning in mapped.warnings() {
 //!     eprintln!("warning: {warning}");
 //! }
+//! let watch = mapped.watch();
 //! let bus = Bus::new(mapped.start());
 //! let device = bus.device(&Settings::new(0, 1_000_000))?;
+//! // … messages, and every 100 ms and before what they brought is believed:
+//! watch.still_ours()?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -51,24 +57,27 @@
 //! kernel driver keeps; a process that has the same controller mapped at the same time and does
 //! not hold the same lock.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::task::Poll;
 
-use barewire::controller::{Controller, Limits, Program, Unfinished};
+use barewire::controller::{Controller, Limits, Plan, Program, Unfinished};
+use barewire::reg::Registers;
 use barewire::spi::{Effective, Error, MessageError, Settings, Transfer};
 
 use super::atmel::{self, MappedAtmel};
 use super::bcm2835::{self, MappedBcm2835};
 use super::block::{Block, Board, Parts};
 use super::bound::Kind;
-use super::clock::{self, ClockState, Family};
+use super::clock::{self, Clock, ClockState, Family};
 use super::cs::Selects;
 use super::ecspi::{self, MappedEcspi};
 use super::pl022::{self, MappedPl022};
-use super::{DevMem, MapError, MapSpec, MappedInterrupt, SharedAt, Uio, Via, bound};
+use super::{DevMem, MapError, MapSpec, MappedInterrupt, SharedAt, Uio, Via, Watch, bound};
+use crate::bus_text;
 use crate::gpio::{CharacterDevices, CsFault, Kernel};
 use crate::root::Root;
-use crate::shared::{SharedError, SharedLock};
+use crate::shared::{ChipLocks, SharedError, SharedLock};
 use crate::sys::MappedRegisters;
 
 /// The block of a UIO device that is the controller: its node's first `reg`.
@@ -79,11 +88,34 @@ const UIO_CONTROLLER: u32 = 0;
 pub struct Mapped {
     block: Block,
     board: Board,
+    address: u64,
     parts: Parts,
-    clock: ClockState,
-    pins_warning: Option<String>,
+    clock: Clock,
+    watch: Watch,
+    /// Whether somebody has the watch, which may fail messages.
+    watched: Cell<bool>,
     shared_warning: Option<String>,
     lock: Option<LockFile>,
+}
+
+/// A register of a mapped block that may be read at any time: nothing happens when it is.
+#[derive(Debug)]
+pub struct FirstRead<'m> {
+    /// Its name in the manual.
+    pub register: &'static str,
+    /// Its address.
+    pub address: u64,
+    /// Whose it is: the controller, or the GPIO bank of a chip select.
+    pub of: &'static str,
+    registers: &'m mut MappedRegisters,
+    offset: u32,
+}
+
+impl FirstRead<'_> {
+    /// Reads it. Where nothing answers, the process gets SIGBUS, or the machine hangs.
+    pub fn read(&mut self) -> u32 {
+        self.registers.read(self.offset)
+    }
 }
 
 /// The lock that a specification asks for.
@@ -110,10 +142,12 @@ impl Mapped {
     ///
     /// # Errors
     /// * [`MapError::Spec`] for a specification that makes no sense.
-    /// * [`MapError::OtherDevice`] if another device is at an address of `/dev/mem`.
+    /// * [`MapError::OtherDevice`] if another device is at an address of `/dev/mem`,
+    ///   [`MapError::NotBase`] if the address is in the middle of the right one's registers.
     /// * [`MapError::OtherBlock`] if the controller there is another block.
     /// * [`MapError::Bound`], with the command that releases the controller.
-    /// * [`MapError::ClockGated`], unless the specification says to ignore that.
+    /// * [`MapError::Clock`] if the clock is off or nobody knows, and [`MapError::ClockRate`] if it has
+    ///   another rate, unless the specification says to ignore that.
     /// * [`MapError::NoInterrupt`] if there is a limit to polling, and the UIO device has none.
     /// * [`MapError::Range`] if the UIO device's block is shorter than the controller's registers.
     /// * [`MapError::GpioBank`] if the bank can be had neither from the UIO device nor from
@@ -145,24 +179,26 @@ impl Mapped {
     ) -> Result<Self, MapError> {
         let uio = Uio::open(root, device)?;
         let address = uio.registers_at(UIO_CONTROLLER)?;
+        let facts = spec.block.facts();
         // Step 2: refuse a controller that a kernel driver has.
         bound::refuse_other_block(root, address, spec.block)?;
-        bound::refuse_if_bound(root, address)?;
-        // Step 3: look at the clock gate. UIO needs no `/dev/mem`; whoever may read it gets to know more.
+        bound::refuse_if_bound(root, address, facts.registers_len)?;
+        let watch = Watch::new(root, address, facts.registers_len);
+        // Step 3: look at the clock. UIO needs no `/dev/mem`; whoever may read it gets to know more.
         let gate = Family::detect(root).and_then(|family| family.gate(address));
         let memory = gate.and_then(|_| DevMem::open(root).ok());
-        let clock = look_at_clock(root, spec, address, memory.as_ref())?;
+        let name = uio.path().strip_prefix("/dev/");
+        let clock = look_at_clock(root, spec, address, memory.as_ref(), name)?;
         // Step 4: map the pages needed.
-        let facts = spec.block.facts();
         let registers = uio.map(UIO_CONTROLLER, facts.registers_len)?;
-        let bank = |at| bank_beside(root, &uio, at, facts.bank_len);
+        let bank = |at| bank_beside(root, &uio, spec, at);
         let selects = Selects::open(root, kernel, spec, bank)?;
         let lock = LockFile::of(root, spec, address, uio.path());
         let interrupt = match spec.poll_limit_us {
             Some(_) => MappedInterrupt::of(uio)?,
             None => MappedInterrupt::none(),
         };
-        Ok(Self::of(spec, address, Parts { registers, selects, interrupt }, clock, lock))
+        Ok(Self::of(spec, address, Parts { registers, selects, interrupt }, clock, watch, lock))
     }
 
     fn through_memory(
@@ -171,53 +207,87 @@ impl Mapped {
         kernel: &dyn Kernel,
         address: u64,
     ) -> Result<Self, MapError> {
-        // Step 2: refuse what is not ours. A mistyped address may be a watchdog's, which nobody should be told to unbind.
-        bound::refuse_other_device(root, address, Kind::Spi)?;
-        bound::refuse_other_block(root, address, spec.block)?;
-        bound::refuse_if_bound(root, address)?;
-        let memory = DevMem::open(root)?;
-        // Step 3: look at the clock gate.
-        let clock = look_at_clock(root, spec, address, Some(&memory))?;
-        // Step 4: map the pages needed.
         let facts = spec.block.facts();
+        // Step 2: refuse what is not ours. A mistyped address may be a watchdog's, which nobody should be told to unbind.
+        bound::refuse_other_device(root, address, facts.registers_len, Kind::Spi).map_err(
+            |error| at_base(error, spec, |right, address| right.via = Via::DevMem { address }),
+        )?;
+        bound::refuse_other_block(root, address, spec.block)?;
+        bound::refuse_if_bound(root, address, facts.registers_len)?;
+        let watch = Watch::new(root, address, facts.registers_len);
+        let memory = DevMem::open(root)?;
+        // Step 3: look at the clock.
+        let clock = look_at_clock(root, spec, address, Some(&memory), None)?;
+        // Step 4: map the pages needed.
         let registers = memory.map_controller(address, facts.registers_len)?;
-        let bank = |at| bank_in(root, &memory, at, facts.bank_len);
+        let bank = |at| bank_in(root, &memory, spec, at);
         let selects = Selects::open(root, kernel, spec, bank)?;
         let lock = LockFile::of(root, spec, address, "/dev/mem");
         let interrupt = MappedInterrupt::none();
-        Ok(Self::of(spec, address, Parts { registers, selects, interrupt }, clock, lock))
+        Ok(Self::of(spec, address, Parts { registers, selects, interrupt }, clock, watch, lock))
     }
 
     fn of(
         spec: &MapSpec,
         address: u64,
-        mut parts: Parts,
-        clock: ClockState,
+        parts: Parts,
+        clock: Clock,
+        watch: Watch,
         lock: Option<LockFile>,
     ) -> Self {
-        let pins_warning = match (spec.block, parts.selects.registers()) {
-            (Block::Bcm2835, Some(bank)) => bcm2835::pins_warning(address, bank),
-            _ => None,
-        };
         let written_whole = spec.block.facts().written_whole;
         let shared_warning = (spec.unsafe_shared && written_whole).then(|| {
             "the GPIO bank of a chip select is shared without protection (unsafe-shared): a write of the kernel to any other pin of it puts the chip select back to what it was when the kernel started".to_owned()
         });
         let (block, board) = (spec.block, spec.board());
-        Self { block, board, parts, clock, pins_warning, shared_warning, lock }
+        let watched = Cell::new(false);
+        Self { block, board, address, parts, clock, watch, watched, shared_warning, lock }
+    }
+
+    /// One register of each mapped block, the controller's first, that tells whether a block is there.
+    pub fn first_reads(&mut self) -> Vec<FirstRead<'_>> {
+        let facts = self.block.facts();
+        let Parts { registers, selects, .. } = &mut self.parts;
+        let of_block = |registers, at: u64, of, (register, offset): (&'static str, u32)| {
+            FirstRead { register, address: at + u64::from(offset), of, registers, offset }
+        };
+        let own = of_block(registers, self.address, "the controller", facts.first_read);
+        let banks = selects.banks().map(|(at, registers)| {
+            of_block(registers, at, "the GPIO bank of a chip select", facts.bank_first_read)
+        });
+        std::iter::once(own).chain(banks).collect()
+    }
+
+    /// Looks whether a kernel driver took the controller back, for as long as it is in use here.
+    #[must_use]
+    pub fn watch(&self) -> Watch {
+        self.watched.set(true);
+        self.watch.clone().telling(self.parts.selects.fault())
     }
 
     /// What is known of the controller's clock.
     #[must_use]
     pub fn clock(&self) -> ClockState {
-        self.clock
+        self.clock.state.clone()
     }
 
-    /// What to tell the user before [`Mapped::start`].
+    /// What to tell the user before [`Mapped::start`]. A Raspberry Pi's GPIO bank is read for it.
     #[must_use]
-    pub fn warnings(&self) -> Vec<String> {
-        let others = [self.pins_warning.clone(), self.shared_warning.clone()];
-        self.clock.warning().into_iter().chain(others.into_iter().flatten()).collect()
+    pub fn warnings(&mut self) -> Vec<String> {
+        let pins_warning = match (self.block, self.parts.selects.registers()) {
+            (Block::Bcm2835, Some(bank)) => bcm2835::pins_warning(self.address, bank),
+            _ => None,
+        };
+        let reference_hz = self.board.reference_hz;
+        let rate = self.clock.rate.as_ref().filter(|rate| !rate.is(reference_hz));
+        let rate_warning = rate.map(|rate| {
+            let clock::Rate { name, hz } = rate;
+            format!("the controller's reference clock is {hz} Hz by the kernel ({name}), not {reference_hz} Hz: every bus clock is wrong by that much")
+        });
+        let shared_warning = self.shared_warning.clone();
+        let clock_warning = self.clock.state.warning();
+        let all = [clock_warning, rate_warning, pins_warning, shared_warning];
+        all.into_iter().flatten().collect()
     }
 
     /// Bytes mapped: whole pages of the controller and, if there is one, of the GPIO bank.
@@ -238,19 +308,45 @@ impl Mapped {
         self.lock.as_ref().map(open).transpose()
     }
 
+    /// Where the locks of the controller's chips are, if several processes use it.
+    #[must_use]
+    pub fn chip_locks(&self) -> Option<ChipLocks> {
+        self.lock.as_ref().map(|LockFile { path, like }| ChipLocks::Beside {
+            lock: path.clone(),
+            like: like.clone(),
+        })
+    }
+
     /// Steps 6 and 7 of the module. From here on the registers are touched: where other processes
     /// use them too, under [their lock](Mapped::lock).
     #[must_use]
     pub fn start(self) -> MappedController {
-        let Self { block, board, parts, .. } = self;
+        let Self { block, board, parts, watched, .. } = self;
         let fault = parts.selects.fault();
-        let driver = match block {
-            Block::Ecspi => Driver::Ecspi(ecspi::start(parts, board)),
-            Block::Bcm2835 => Driver::Bcm2835(bcm2835::start(parts, board)),
-            Block::Pl022 => Driver::Pl022(pl022::start(parts, board)),
-            Block::Atmel => Driver::Atmel(atmel::start(parts, board)),
-        };
-        MappedController { driver, fault }
+        // Edges of registers cannot fail, and without a watch nothing else is told.
+        let fallible = watched.get() || !parts.selects.alone();
+        match block {
+            Block::Ecspi => MappedController::Ecspi(MappedBlock::new(
+                ecspi::start(parts, board),
+                fault,
+                fallible,
+            )),
+            Block::Bcm2835 => MappedController::Bcm2835(MappedBlock::new(
+                bcm2835::start(parts, board),
+                fault,
+                fallible,
+            )),
+            Block::Pl022 => MappedController::Pl022(MappedBlock::new(
+                pl022::start(parts, board),
+                fault,
+                fallible,
+            )),
+            Block::Atmel => MappedController::Atmel(MappedBlock::new(
+                atmel::start(parts, board),
+                fault,
+                fallible,
+            )),
+        }
     }
 }
 
@@ -259,32 +355,58 @@ fn look_at_clock(
     spec: &MapSpec,
     address: u64,
     memory: Option<&DevMem>,
-) -> Result<ClockState, MapError> {
-    if spec.block.facts().always_clocked {
-        return Ok(ClockState::Always);
+    uio: Option<&str>,
+) -> Result<Clock, MapError> {
+    let clock = clock::examine(root, spec.block, address, memory, uio);
+    if spec.ignore_clock {
+        return Ok(clock);
     }
-    match clock::check(root, address, memory) {
-        ClockState::Gated(gate) if !spec.ignore_clock => {
-            Err(MapError::ClockGated { address, gate })
+    let mut right = spec.clone();
+    let other = clock.rate.as_ref().filter(|rate| !rate.is(spec.reference_hz));
+    if let Some(hz) = other.and_then(|rate| u32::try_from(rate.hz).ok()) {
+        right.reference_hz = hz;
+    }
+    if clock.state.is_off() || clock.state == ClockState::Unknown {
+        right.ignore_clock = true;
+        let (state, remedy) = (clock.state, bus_text::text(&right));
+        return Err(MapError::Clock { address, state, remedy });
+    }
+    match other {
+        None => Ok(clock),
+        Some(rate) => {
+            let (rate, remedy) = (rate.clone(), bus_text::text(&right));
+            let reference_hz = spec.reference_hz;
+            Err(MapError::ClockRate { address, rate, reference_hz, remedy })
         }
-        state => Ok(state),
     }
+}
+
+/// Says in an error about an address inside a device what to write instead: `spec`, to which `mend` gives
+/// the address where the device begins.
+fn at_base(error: MapError, spec: &MapSpec, mend: impl FnOnce(&mut MapSpec, u64)) -> MapError {
+    let MapError::NotBase { address, device, kind, .. } = error else { return error };
+    let mut right = spec.clone();
+    mend(&mut right, device.address);
+    MapError::NotBase { address, device, kind, remedy: Some(bus_text::text(&right)) }
 }
 
 /// The GPIO bank at `address`: a block of the UIO device, else of `/dev/mem`.
 fn bank_beside(
     root: &Root,
     uio: &Uio,
+    spec: &MapSpec,
     address: u64,
-    len: u32,
 ) -> Result<MappedRegisters, MapError> {
     match uio.maps().iter().find(|map| map.registers_at() == address) {
-        Some(map) => uio.map_shared(map.index, len),
+        Some(map) => uio.map_shared(map.index, spec.block.facts().bank_len),
         None => {
-            let bank = DevMem::open(root).and_then(|memory| bank_in(root, &memory, address, len));
+            let bank = DevMem::open(root).and_then(|memory| bank_in(root, &memory, spec, address));
             bank.map_err(|error| {
                 let (path, error) = (uio.path().to_owned(), Box::new(error));
-                MapError::GpioBank { path, address, error }
+                match *error {
+                    MapError::NotBase { .. } => *error,
+                    _ => MapError::GpioBank { path, address, error },
+                }
             })
         }
     }
@@ -293,81 +415,102 @@ fn bank_beside(
 fn bank_in(
     root: &Root,
     memory: &DevMem,
+    spec: &MapSpec,
     address: u64,
-    len: u32,
 ) -> Result<MappedRegisters, MapError> {
-    bound::refuse_other_device(root, address, Kind::Gpio)?;
+    let len = spec.block.facts().bank_len;
+    bound::refuse_other_device(root, address, len, Kind::Gpio)
+        .map_err(|error| at_base(error, spec, |right, base| right.move_bank(address, base)))?;
     memory.map_shared(address, len)
 }
 
-/// A controller on mapped registers, in use.
+/// A controller on mapped registers, in use: whichever it is.
+///
+/// A bus over this asks for each message which one it is. A bus over the [`MappedBlock`] inside, for a
+/// program that knows its board, has the driver compiled into its messages:
+///
+/// ```no_run
+/// use barewire::bus::Bus;
+/// use barewire::spi::Settings;
+/// use barewire_linux::map::{Mapped, MappedController};
+/// # fn bring_up(mapped: Mapped) -> Result<(), Box<dyn std::error::Error>> {
+/// let MappedController::Ecspi(ecspi) = mapped.start() else {
+///     return Err("the board has an ECSPI".into());
+/// };
+/// let bus = Bus::new(ecspi);
+/// let device = bus.device(&Settings::new(0, 20_000_000))?;
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
-pub struct MappedController {
-    driver: Driver,
-    /// What went wrong with chip selects through the kernel.
-    fault: CsFault,
+pub enum MappedController {
+    /// [`ecspi`](super::ecspi).
+    Ecspi(MappedBlock<MappedEcspi>),
+    /// [`bcm2835`](super::bcm2835).
+    Bcm2835(MappedBlock<MappedBcm2835>),
+    /// [`pl022`](super::pl022).
+    Pl022(MappedBlock<MappedPl022>),
+    /// [`atmel`](super::atmel).
+    Atmel(MappedBlock<MappedAtmel>),
 }
 
+/// One controller on mapped registers, in use.
 #[derive(Debug)]
-enum Driver {
-    Ecspi(MappedEcspi),
-    Bcm2835(MappedBcm2835),
-    Pl022(MappedPl022),
-    Atmel(MappedAtmel),
+pub struct MappedBlock<C> {
+    controller: C,
+    /// What went wrong with chip selects through the kernel, if something can have.
+    fault: Option<CsFault>,
 }
 
-/// Whichever it is, asked the same.
-macro_rules! each {
-    (& $self:expr, $controller:ident => $asked:expr) => {
-        match &$self.driver {
-            Driver::Ecspi($controller) => $asked,
-            Driver::Bcm2835($controller) => $asked,
-            Driver::Pl022($controller) => $asked,
-            Driver::Atmel($controller) => $asked,
-        }
-    };
-    ($self:expr, $controller:ident => $asked:expr) => {
-        match &mut $self.driver {
-            Driver::Ecspi($controller) => $asked,
-            Driver::Bcm2835($controller) => $asked,
-            Driver::Pl022($controller) => $asked,
-            Driver::Atmel($controller) => $asked,
-        }
-    };
-}
+impl<C> MappedBlock<C> {
+    fn new(controller: C, fault: CsFault, fallible: bool) -> Self {
+        let fault = (fallible || fault.is_set()).then_some(fault);
+        Self { controller, fault }
+    }
 
-impl MappedController {
     /// A message during which a chip select could not be driven is none: its chip may not have heard it,
     /// or still be selected.
-    #[inline]
+    #[inline(always)]
     fn judged(&self, ran: Result<usize, Unfinished>) -> Result<usize, Unfinished> {
-        match self.fault.take() {
+        let Some(fault) = &self.fault else { return ran };
+        match fault.take() {
             None => ran,
             Some(errno) => ran.and(Err(Unfinished::os(0, errno.raw_os_error()))),
         }
     }
 }
 
-impl Controller for MappedController {
+impl<C: Controller> Controller for MappedBlock<C> {
     fn limits(&self) -> Limits {
-        each!(&self, controller => controller.limits())
+        self.controller.limits()
     }
 
     fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
-        each!(&self, controller => controller.configure(settings))
+        self.controller.configure(settings)
     }
 
     fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        each!(&self, controller => controller.plan(program, message))
+        self.controller.plan(program, message)
     }
 
-    #[inline]
+    #[inline(always)]
     fn run(
         &mut self,
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
-        let ran = each!(self, controller => controller.run(program, message));
+        let ran = self.controller.run(program, message);
+        self.judged(ran)
+    }
+
+    #[inline(always)]
+    fn run_exchange(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<usize, Unfinished> {
+        let ran = self.controller.run_exchange(program, plan, tx, rx);
         self.judged(ran)
     }
 
@@ -376,7 +519,7 @@ impl Controller for MappedController {
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
-        let ran = each!(self, controller => controller.start(program, message));
+        let ran = self.controller.start(program, message);
         ran.map(|ran| self.judged(ran))
     }
 
@@ -385,8 +528,78 @@ impl Controller for MappedController {
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
-        let ran = each!(self, controller => controller.resume(program, message));
+        let ran = self.controller.resume(program, message);
         ran.map(|ran| self.judged(ran))
+    }
+
+    fn arm(&mut self) {
+        self.controller.arm();
+    }
+
+    fn reclaim(&mut self) {
+        self.controller.reclaim();
+    }
+}
+
+/// Whichever it is, asked the same.
+macro_rules! each {
+    ($self:expr, $controller:ident => $asked:expr) => {
+        match $self {
+            MappedController::Ecspi($controller) => $asked,
+            MappedController::Bcm2835($controller) => $asked,
+            MappedController::Pl022($controller) => $asked,
+            MappedController::Atmel($controller) => $asked,
+        }
+    };
+}
+
+impl Controller for MappedController {
+    fn limits(&self) -> Limits {
+        each!(self, controller => controller.limits())
+    }
+
+    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
+        each!(self, controller => controller.configure(settings))
+    }
+
+    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        each!(self, controller => controller.plan(program, message))
+    }
+
+    #[inline]
+    fn run(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, Unfinished> {
+        each!(self, controller => controller.run(program, message))
+    }
+
+    #[inline]
+    fn run_exchange(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<usize, Unfinished> {
+        each!(self, controller => controller.run_exchange(program, plan, tx, rx))
+    }
+
+    fn start(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Poll<Result<usize, Unfinished>> {
+        each!(self, controller => controller.start(program, message))
+    }
+
+    fn resume(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Poll<Result<usize, Unfinished>> {
+        each!(self, controller => controller.resume(program, message))
     }
 
     fn arm(&mut self) {

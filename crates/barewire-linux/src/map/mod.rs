@@ -12,7 +12,8 @@
 //! | [`DevMem`] | `/dev/mem`, `CAP_SYS_RAWIO` | registers |
 //!
 //! Both map the pages a block touches and no more, and both refuse a controller that a kernel
-//! driver has ([`bound`]): two drivers on one FIFO lose words. Once the kernel's driver is unbound
+//! driver has ([`bound`]): two drivers on one FIFO lose words. Nothing keeps the kernel's driver away
+//! afterwards: a [`Watch`] tells when it came back. Once the kernel's driver is unbound
 //! nobody in the kernel needs the controller's clock, and a gated block does not answer: the access
 //! ends in a bus error or hangs the machine. [`clock`] looks where it can.
 //!
@@ -21,10 +22,10 @@
 //!
 //! | block | controllers | chip selects | clock |
 //! |---|---|---|---|
-//! | [`ecspi`] | ECSPI of i.MX 6, 7, 8M | four of its own, i.MX GPIO | looked at |
+//! | [`ecspi`] | ECSPI of i.MX 6, 7, 8M | four of its own, i.MX GPIO | its registers, and the kernel's count |
 //! | [`bcm2835`] | SPI0 of the Raspberry Pi up to the 4 | CE0 and CE1, BCM2835 GPIO | always on |
-//! | [`pl022`] | PrimeCell SSP | one of its own alone, or PL061 | unknown |
-//! | [`atmel`] | SPI of SAMA5D3, SAM9, AT91 | four of its own, PIO | unknown |
+//! | [`pl022`] | PrimeCell SSP | one of its own alone, or PL061 | by its node: fixed, or the kernel's count |
+//! | [`atmel`] | SPI of SAMA5D3, SAM9, AT91 | four of its own, PIO | by its node: the kernel's count |
 //!
 //! For any other block:
 //!
@@ -57,10 +58,13 @@ mod devmem;
 pub mod ecspi;
 mod error;
 mod interrupt;
+mod kernel_clock;
 pub mod mapped;
+mod node;
 pub mod pl022;
 mod spec;
 pub(crate) mod uio;
+mod watch;
 mod window;
 
 pub use block::Block;
@@ -68,9 +72,11 @@ pub use cs::CsGpio;
 pub use devmem::DevMem;
 pub use error::MapError;
 pub use interrupt::MappedInterrupt;
-pub use mapped::{Mapped, MappedController};
+pub use kernel_clock::KernelClock;
+pub use mapped::{FirstRead, Mapped, MappedBlock, MappedController};
 pub use spec::{CsLineAt, CsPin, MapSpec, SharedAt, SpecError, Via};
 pub use uio::{Uio, UioMap};
+pub use watch::Watch;
 pub(crate) use window::Window;
 
 use std::fs::{File, OpenOptions};

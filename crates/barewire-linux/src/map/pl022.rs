@@ -10,6 +10,7 @@
 
 use barewire::controller::gpio::Pl061;
 use barewire::controller::pl022::{Pl022, Pl022Config};
+use barewire::reg::MmioBlock;
 
 use super::MappedInterrupt;
 use super::block::{Board, Facts, Parts};
@@ -17,15 +18,26 @@ use super::cs::CsGpio;
 use crate::sys::MappedRegisters;
 use crate::timer::Monotonic;
 
+/// Bytes of its registers: to the identification registers, as every PrimeCell.
+const REGISTERS_LEN: u32 = 0x1000;
+/// Bytes of a GPIO bank's registers.
+const BANK_LEN: u32 = 0x1000;
+
 /// A PL022 on mapped registers.
-pub type MappedPl022 =
-    Pl022<MappedRegisters, CsGpio<Pl061<MappedRegisters>>, Monotonic, MappedInterrupt>;
+pub type MappedPl022 = Pl022<
+    MappedRegisters<MmioBlock<REGISTERS_LEN>>,
+    CsGpio<Pl061<MappedRegisters<MmioBlock<BANK_LEN>>>>,
+    Monotonic,
+    MappedInterrupt,
+>;
 
 pub(super) const FACTS: Facts = Facts {
     name: "pl022",
-    // To the identification registers, as every PrimeCell.
-    registers_len: 0x1000,
-    bank_len: 0x1000,
+    registers_len: REGISTERS_LEN,
+    bank_len: BANK_LEN,
+    first_read: ("SSPSR", 0x0c),
+    bank_first_read: ("GPIODIR", 0x400),
+    linux_driver: "ssp-pl022",
     native_lines: 1,
     bank_pins: 8,
     written_whole: false,
@@ -36,7 +48,9 @@ pub(super) const FACTS: Facts = Facts {
 
 pub(super) fn start(parts: Parts, board: Board) -> MappedPl022 {
     let Board { reference_hz, chip_selects, poll_limit_ns, .. } = board;
+    let chip_selects = parts.selects.table(chip_selects);
     let config = Pl022Config { reference_hz, chip_selects, poll_limit_ns };
-    let gpio = parts.selects.start(|bank, _| Pl061::new(bank));
-    Pl022::new(parts.registers, gpio, Monotonic::new(), config).with_interrupt(parts.interrupt)
+    let gpio = parts.selects.start(|bank, _| Pl061::new(bank.known()));
+    Pl022::new(parts.registers.known(), gpio, Monotonic::new(), config)
+        .with_interrupt(parts.interrupt)
 }

@@ -77,15 +77,15 @@ pub struct MapSpec {
     /// The way to its registers.
     pub via: Via,
     /// Its reference clock, in hertz, above zero: ECSPI_CLK_ROOT, the Raspberry Pi's core clock,
-    /// SSPCLK, Atmel's peripheral clock. Nothing here can check it: half the real one makes every
-    /// bus clock twice what was asked.
+    /// SSPCLK, Atmel's peripheral clock. It is checked where the kernel tells its rate: half the real one
+    /// makes every bus clock twice what was asked.
     pub reference_hz: u32,
     /// Its chip selects; a device names one by its index.
     pub chip_selects: [Option<CsPin>; 4],
     /// How many words are on the way: [`Block::Atmel`]'s alone, where `None` is
     /// [`Pipe::WaitDataRead`]. Others have a FIFO.
     pub pipe: Option<Pipe>,
-    /// Go on where the clock gate reads closed.
+    /// Go on where the clock is off, where nobody knows, and where it has another rate.
     pub ignore_clock: bool,
     /// Transfers that take longer on the wire, in microseconds, wait by the UIO device's
     /// interrupt; `None`: all are polled.
@@ -294,6 +294,17 @@ impl MapSpec {
             let before = self.chip_selects[..index].iter().filter_map(bank);
             before.into_iter().all(|other| other != address).then_some(address)
         })
+    }
+
+    /// Takes the bank at `from` to be at `to`.
+    pub(super) fn move_bank(&mut self, from: u64, to: u64) {
+        for pin in self.chip_selects.iter_mut().flatten() {
+            if let CsLineAt::Gpio { address, .. } = &mut pin.at
+                && *address == from
+            {
+                *address = to;
+            }
+        }
     }
 
     /// The pins of the bank at `address` that are chip selects, and which are active high.

@@ -149,7 +149,7 @@ impl Uio {
     /// * [`MapError::Bound`] if another kernel driver has the same registers.
     /// * [`MapError::NotPermitted`], [`MapError::Os`].
     pub fn map(&self, index: u32, len: u32) -> Result<MappedRegisters, MapError> {
-        bound::refuse_if_bound(&self.root, self.registers_at(index)?)?;
+        bound::refuse_if_bound(&self.root, self.registers_at(index)?, len)?;
         self.map_shared(index, len)
     }
 

@@ -1,10 +1,12 @@
 //! A controller whose messages hold a lock between processes.
 
 use std::fmt;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
-use barewire::controller::{Controller, Limits, Program, Unfinished};
+use barewire::controller::{Controller, Limits, Plan, Program, Unfinished};
 use barewire::spi::{Effective, Error, MessageError, Settings, Transfer};
 use rustix::io::Errno;
 
@@ -28,6 +30,20 @@ struct Opener {
     forks: u32,
     times: Arc<AtomicU32>,
     on_recovered: Option<Box<dyn FnMut(Recovered) + Send>>,
+    on_wait: Option<OnWait>,
+}
+
+/// Is told that another has the lock, and says whether to go on waiting.
+pub(super) type OnWait = Box<dyn FnMut(Holder) -> ControlFlow<()> + Send + Sync>;
+
+/// Who has a lock that is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Holder {
+    /// How long the waiting has been.
+    pub waited: Duration,
+    /// The thread's id, as `/proc` names it; 0 if that cannot be told.
+    pub thread: u32,
 }
 
 /// A bus was taken over from a process that died in a message, or close to one.
@@ -68,14 +84,26 @@ impl Recoveries {
 }
 
 impl Opener {
-    fn new(lock: &SharedLock) -> Self {
+    fn new(lock: &mut SharedLock) -> Self {
         sys::fork::watch();
         Self {
             user: lock.new_user(),
             forks: sys::fork::forks(),
             times: Arc::default(),
             on_recovered: None,
+            on_wait: lock.take_on_wait(),
         }
+    }
+
+    /// Takes the lock, as patiently as the opener is.
+    #[inline]
+    fn take<'l>(&mut self, lock: &'l SharedLock) -> Result<(Held<'l>, Found), Errno> {
+        let Some(tell) = &mut self.on_wait else { return lock.mutex().take() };
+        let mut begun = None;
+        lock.mutex().take_while(&mut |thread| {
+            let begun: Instant = *begun.get_or_insert_with(Instant::now);
+            tell(Holder { waited: begun.elapsed(), thread })
+        })
     }
 
     /// Whether the block is as this opener left it.
@@ -122,8 +150,8 @@ impl Opener {
 impl<C> ProcessShared<C> {
     /// Shares `controller`, whose registers nobody has touched yet or that is idle: the first
     /// message reclaims it.
-    pub fn new(lock: SharedLock, controller: C) -> Self {
-        let opener = Opener::new(&lock);
+    pub fn new(mut lock: SharedLock, controller: C) -> Self {
+        let opener = Opener::new(&mut lock);
         Self { lock: Arc::new(lock), opener, inner: controller }
     }
 
@@ -131,10 +159,13 @@ impl<C> ProcessShared<C> {
     /// message.
     ///
     /// # Errors
-    /// [`SharedError::Mutex`].
-    pub fn bring_up(lock: SharedLock, controller: impl FnOnce() -> C) -> Result<Self, SharedError> {
-        let mut opener = Opener::new(&lock);
-        let (held, found) = lock.mutex().take().map_err(|errno| lock.mutex_error(errno))?;
+    /// [`SharedError::Mutex`], with `EINTR` where [`SharedLock::on_wait`] broke the waiting off.
+    pub fn bring_up(
+        mut lock: SharedLock,
+        controller: impl FnOnce() -> C,
+    ) -> Result<Self, SharedError> {
+        let mut opener = Opener::new(&mut lock);
+        let (held, found) = opener.take(&lock).map_err(|errno| lock.mutex_error(errno))?;
         let settled = opener.settle(&lock, &held, found, controller);
         drop(held);
         let inner = settled.map_err(|errno| lock.mutex_error(errno))?;
@@ -192,7 +223,7 @@ impl<C: Controller> Controller for ProcessShared<C> {
     ) -> Result<usize, Unfinished> {
         let Self { lock, opener, inner } = self;
         // 1.
-        let (held, found) = lock.mutex().take().map_err(refused)?;
+        let (held, found) = opener.take(lock).map_err(refused)?;
         // 2.
         if !opener.was_last(lock, found) {
             opener.settle(lock, &held, found, || inner.reclaim()).map_err(refused)?;
@@ -201,10 +232,27 @@ impl<C: Controller> Controller for ProcessShared<C> {
         inner.run(program, message)
     }
 
+    #[inline]
+    fn run_exchange(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<usize, Unfinished> {
+        let Self { lock, opener, inner } = self;
+        // As `run`.
+        let (held, found) = opener.take(lock).map_err(refused)?;
+        if !opener.was_last(lock, found) {
+            opener.settle(lock, &held, found, || inner.reclaim()).map_err(refused)?;
+        }
+        inner.run_exchange(program, plan, tx, rx)
+    }
+
     /// Does nothing if the lock cannot be had: the next message says why.
     fn reclaim(&mut self) {
         let Self { lock, opener, inner } = self;
-        if let Ok((held, found)) = lock.mutex().take() {
+        if let Ok((held, found)) = opener.take(lock) {
             let _ = opener.settle(lock, &held, found, || inner.reclaim());
         }
     }

@@ -18,8 +18,10 @@
 //!    finds the name finds a whole lock, and of several makers one wins.
 //! 2. A file that is found is read and checked before it is mapped.
 
+use std::fmt;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
+use std::ops::ControlFlow;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -28,8 +30,9 @@ use rustix::fs::{Gid, Uid, fchown};
 use rustix::io::Errno;
 
 use super::SharedError;
+use super::controller::{Holder, OnWait};
 use crate::sys::SharedWords;
-use crate::sys::mutex::{MUTEX_BYTES, SharedMutex};
+use crate::sys::mutex::{Found, MUTEX_BYTES, SharedMutex};
 
 pub(super) const FILE_BYTES: u64 = 4096;
 /// Up to its last two bytes, the version and a newline.
@@ -49,10 +52,10 @@ const _: () = assert!(MUTEX_BYTES <= (LAST_USER_AT - MUTEX_AT) * 4, "the mutex h
 pub(super) const NOBODY: u32 = 0;
 
 /// A lock that processes share, open.
-#[derive(Debug)]
 pub struct SharedLock {
     mutex: SharedMutex,
     path: PathBuf,
+    on_wait: Option<OnWait>,
 }
 
 /// What the mutex's layout depends on.
@@ -92,30 +95,46 @@ impl SharedLock {
     ///   [`SharedError::Size`] if what there is cannot be used.
     /// * [`SharedError::Mutex`] if libc or the kernel has no such mutex; [`SharedError::Os`].
     pub fn open(path: &Path, like: &Path) -> Result<Self, SharedError> {
-        let device = std::fs::metadata(like)
-            .map_err(|error| SharedError::Like { path: like.to_owned(), errno: errno(&error) })?;
-        // Others may make and remove the file meanwhile; for ever only if somebody means harm.
-        for _ in 0..100 {
-            match open_existing(path) {
-                Ok(file) => {
-                    check(&file, path, like, &device)?;
-                    return Self::map(&file, path);
-                }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(refused(&error, "opened", path, like)),
-            }
-            match create(path, like, &device) {
-                Err(SharedError::Os { errno: Errno::EXIST, .. }) => {}
-                created => return created,
-            }
-        }
-        Err(SharedError::Os { path: path.to_owned(), what: "kept", errno: Errno::STALE })
+        Self::map(&open_file(path, like)?, path)
     }
 
     fn map(file: &File, path: &Path) -> Result<Self, SharedError> {
         let words = SharedWords::map(file, FILE_BYTES as usize / 4)
             .map_err(|errno| SharedError::Os { path: path.to_owned(), what: "mapped", errno })?;
-        Ok(Self { mutex: SharedMutex::at(words, MUTEX_AT), path: path.to_owned() })
+        Ok(Self { mutex: SharedMutex::at(words, MUTEX_AT), path: path.to_owned(), on_wait: None })
+    }
+
+    /// The same, calling `tell` every 100 ms while another process has the lock. It may break the
+    /// waiting off: the message is then refused with `EINTR`, and nothing of it was clocked.
+    ///
+    /// Without this a process waits however long another is in its message, or stopped in it.
+    #[must_use]
+    pub fn on_wait(
+        mut self,
+        tell: impl FnMut(Holder) -> ControlFlow<()> + Send + Sync + 'static,
+    ) -> Self {
+        self.on_wait = Some(Box::new(tell));
+        self
+    }
+
+    pub(super) fn take_on_wait(&mut self) -> Option<OnWait> {
+        self.on_wait.take()
+    }
+
+    /// Takes the lock and gives it back, with nothing in between: what libc's mutex costs by itself,
+    /// which is a floor for every message under it.
+    ///
+    /// # Errors
+    /// [`SharedError::Mutex`].
+    #[inline]
+    pub fn take_and_give_back(&self) -> Result<(), SharedError> {
+        let (held, found) = self.mutex.take().map_err(|errno| self.mutex_error(errno))?;
+        if found == Found::OwnerDied {
+            // The next message reclaims the block.
+            self.last_user().store(NOBODY, Ordering::Relaxed);
+            held.make_consistent().map_err(|errno| self.mutex_error(errno))?;
+        }
+        Ok(())
     }
 
     /// Where it is.
@@ -154,6 +173,34 @@ impl SharedLock {
     pub(super) fn mutex_error(&self, errno: Errno) -> SharedError {
         SharedError::Mutex { path: self.path.clone(), errno }
     }
+}
+
+impl fmt::Debug for SharedLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedLock").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// The file of the lock at `path`, made if there is none and checked if there is one.
+pub(super) fn open_file(path: &Path, like: &Path) -> Result<File, SharedError> {
+    let device = std::fs::metadata(like)
+        .map_err(|error| SharedError::Like { path: like.to_owned(), errno: errno(&error) })?;
+    // Others may make and remove the file meanwhile; for ever only if somebody means harm.
+    for _ in 0..100 {
+        match open_existing(path) {
+            Ok(file) => {
+                check(&file, path, like, &device)?;
+                return Ok(file);
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(refused(&error, "opened", path, like)),
+        }
+        match create(path, like, &device) {
+            Err(SharedError::Os { errno: Errno::EXIST, .. }) => {}
+            created => return created,
+        }
+    }
+    Err(SharedError::Os { path: path.to_owned(), what: "kept", errno: Errno::STALE })
 }
 
 fn errno(error: &io::Error) -> Errno {
@@ -246,7 +293,7 @@ impl Drop for Temporary {
 }
 
 /// Step 1.
-fn create(path: &Path, like: &Path, device: &Metadata) -> Result<SharedLock, SharedError> {
+fn create(path: &Path, like: &Path, device: &Metadata) -> Result<File, SharedError> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let os = |what, errno| SharedError::Os { path: path.to_owned(), what, errno };
     let Some(name) = path.file_name() else {
@@ -267,7 +314,7 @@ fn create(path: &Path, like: &Path, device: &Metadata) -> Result<SharedLock, Sha
     lock.mutex.init().map_err(|errno| lock.mutex_error(errno))?;
 
     std::fs::hard_link(&temporary.0, path).map_err(|error| os("made", errno(&error)))?;
-    Ok(lock)
+    Ok(file)
 }
 
 /// Gives the file the device's owner, group and rights.

@@ -2,7 +2,8 @@
 //!
 //! [`SharedLock`] is libc's mutex in a file that every process maps: robust (it outlives its
 //! owner), process-shared, with priority inheritance. [`ProcessShared`] wraps a controller and
-//! holds the lock for each message.
+//! holds the lock for each message. [`ChipPort`] wraps a chip's way to the bus, and holds another lock
+//! for each operation, of many messages: see [`ChipLocks`].
 //!
 //! Read first: pthread_mutexattr_setrobust(3); this crate's README, on several processes.
 //!
@@ -35,7 +36,7 @@
 //!   waiting is not allowed. A signal handler that interrupts a message of another bus *on the same
 //!   lock* gets `EDEADLK` as [`Error::Os`](barewire::spi::Error::Os).
 //! * [`Bus::lock`](barewire::bus::Bus) holds the bus of this process; other processes' messages may
-//!   come between its messages.
+//!   come between its messages, on its chip too unless the driver has a [`ChipPort`].
 //! * `ENOTRECOVERABLE`: somebody other than this crate gave the lock back without repairing it.
 //!   Remove the file while no process has it open.
 //! * After a fork parent and child may both go on: the child is an opener of its own. But another
@@ -68,12 +69,14 @@
 //!
 //! [`Controller::reclaim`]: barewire::controller::Controller::reclaim
 
+mod chip;
 mod controller;
 mod error;
 mod file;
 #[cfg(test)]
 mod tests;
 
-pub use controller::{ProcessShared, Recovered, Recoveries};
+pub use chip::{ChipLock, ChipLocks, ChipPort};
+pub use controller::{Holder, ProcessShared, Recovered, Recoveries};
 pub use error::SharedError;
 pub use file::SharedLock;

@@ -143,8 +143,6 @@ impl SpidevError {
 
 const RAISE_BUFSIZ: &str = "raise bufsiz: `options spidev bufsiz=65536` in /etc/modprobe.d/spidev.conf and load the module anew, or `spidev.bufsiz=65536` on the kernel's command line";
 
-const HOLD_CS: &str = "or let the message be split with CS held between the parts, if nothing else uses the bus (split-with-cs-held: no longer atomic between processes)";
-
 impl fmt::Display for SpidevError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -177,11 +175,11 @@ impl fmt::Display for SpidevError {
             ),
             Self::TooLong { bytes, bufsiz } => write!(
                 f,
-                "{bytes} bytes under one chip select (each transfer rounded up to 128) are more than spidev's bufsiz of {bufsiz}: {RAISE_BUFSIZ}; {HOLD_CS}"
+                "{bytes} bytes under one chip select (each transfer rounded up to 128) are more than spidev's bufsiz of {bufsiz}: {RAISE_BUFSIZ}; or send less in one message"
             ),
             Self::TooManyTransfers { transfers } => write!(
                 f,
-                "{transfers} transfers under one chip select are more than the {MESSAGE_TRANSFERS_MAX} of an ioctl: join neighbours into longer transfers, {HOLD_CS}"
+                "{transfers} transfers under one chip select are more than the {MESSAGE_TRANSFERS_MAX} of an ioctl: join neighbours into longer transfers"
             ),
             Self::MessageSize { path, bufsiz } => write!(
                 f,

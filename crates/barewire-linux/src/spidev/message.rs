@@ -26,7 +26,7 @@ use barewire::controller::{Plan, Program, Stopped, Wire, run_message};
 use barewire::spi::{Data, Transfer};
 
 use super::abi::{SpiIocTransfer, TRANSFER_SIZE};
-use super::split::{End, Load};
+use super::split::Load;
 
 /// One of spidev's transfers, and what is not in its struct.
 #[derive(Clone, Copy, Debug)]
@@ -55,19 +55,17 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// Writes `message` down. Transfers longer than `piece` bytes become several.
+    /// Writes `message` down.
     pub(super) fn record<'m>(
         &'m mut self,
         program: &Program,
         message: &'m mut [Transfer<'_>],
-        piece: usize,
     ) -> Recording<'m> {
         // What is left of the last message holds addresses of buffers that may be gone.
         self.segments.clear();
         let mut recorder = Recorder {
             segments: &mut self.segments,
             word_bytes: program.plan.word_bytes(),
-            piece,
             selected: false,
             begun: false,
             transfer_index: 0,
@@ -92,13 +90,13 @@ impl Recording<'_> {
         &self.store.segments
     }
 
-    /// The segments in `part` as one message, which ends as `end` says.
-    pub(super) fn message(&mut self, part: Range<usize>, end: End) -> Message<'_> {
+    /// The segments in `part` as one message, at whose end CS drops by itself.
+    pub(super) fn message(&mut self, part: Range<usize>) -> Message<'_> {
         let segments = &self.store.segments[part];
         self.store.bytes.clear();
         self.store.bytes.extend(segments.iter().enumerate().map(|(index, segment)| {
             let last = index + 1 == segments.len();
-            let cs_change = if last { end == End::Held } else { segment.cs_change };
+            let cs_change = segment.cs_change && !last;
             SpiIocTransfer { cs_change: cs_change.into(), ..segment.transfer }.encode()
         }));
         let len = segments.iter().map(|segment| segment.transfer.len as usize).sum();
@@ -129,9 +127,10 @@ impl Message<'_> {
     }
 }
 
+#[cfg(test)]
 impl Message<'static> {
-    /// One transfer of no bytes: CS drops at its end.
-    pub(crate) fn release() -> Self {
+    /// One transfer of no bytes.
+    pub(crate) fn of_no_bytes() -> Self {
         Self { transfers: &[[0; TRANSFER_SIZE]], len: 0 }
     }
 }
@@ -141,7 +140,6 @@ struct Recorder<'s> {
     segments: &'s mut Vec<Segment>,
     /// The device's words, which need not be named.
     word_bytes: u8,
-    piece: usize,
     selected: bool,
     /// Whether there is a segment since CS was asserted.
     begun: bool,
@@ -184,29 +182,18 @@ impl Wire for Recorder<'_> {
         let own_words = plan.word_bytes() != self.word_bytes;
         // `plan` has refused more than fits.
         let word_delay_usecs = u8::try_from(plan.word_delay_ticks).unwrap_or(u8::MAX);
-        let mut start = 0;
-        loop {
-            let piece = (len - start).min(self.piece.max(1));
-            let last = start + piece == len;
-            // An address of no bytes may point anywhere; the kernel is given none.
-            let address = |of: usize| if of == 0 || piece == 0 { 0 } else { (of + start) as u64 };
-            self.push(SpiIocTransfer {
-                tx_buf: address(tx),
-                rx_buf: address(rx),
-                // `plan` has refused lengths of 4 GiB, which no bufsiz holds.
-                len: u32::try_from(piece).unwrap_or(u32::MAX),
-                speed_hz,
-                // Two pieces of a transfer are two words of it, too.
-                delay_usecs: if last { 0 } else { word_delay_usecs.into() },
-                bits_per_word: if own_words { plan.word_bytes() * 8 } else { 0 },
-                word_delay_usecs,
-                ..SpiIocTransfer::default()
-            });
-            start += piece;
-            if last {
-                break;
-            }
-        }
+        // An address of no bytes may point anywhere; the kernel is given none.
+        let address = |of: usize| if len == 0 { 0 } else { of as u64 };
+        self.push(SpiIocTransfer {
+            tx_buf: address(tx),
+            rx_buf: address(rx),
+            // `plan` has refused lengths of 4 GiB, which no bufsiz holds.
+            len: u32::try_from(len).unwrap_or(u32::MAX),
+            speed_hz,
+            bits_per_word: if own_words { plan.word_bytes() * 8 } else { 0 },
+            word_delay_usecs,
+            ..SpiIocTransfer::default()
+        });
         self.transfer_index += 1;
         Ok(())
     }

@@ -46,13 +46,14 @@
 //! a GPIO (`cs-gpios`), or use `spi-cs-setup-delay-ns` and its kin in the device tree.
 //!
 //! # Length
-//! See [`Spidev::with_split_with_cs_held`] and this crate's README.
+//! A message has at most [`bufsiz`] bytes each way between two points at which CS drops, each transfer
+//! rounded up to 128 bytes ([`Limits::max_message_bytes`]). A longer one is split where CS drops
+//! anyway, else refused: see this crate's README.
 //!
 //! # Ordering
 //! 1. Settings that differ, mode first: its polarity moves CS and SCK, words and clock do not.
 //! 2. The rest of the last `cs_inactive`.
 //! 3. The message, or its parts in order with 2 between them.
-//! 4. On an error with CS held between parts, a transfer of no bytes drops it.
 //!
 //! # Errors
 //! The bus returns the core's small errors: [`Error::Os`] with the kernel's errno (EIO also where
@@ -96,7 +97,7 @@ use crate::timer::Monotonic;
 use abi::MESSAGE_TRANSFERS_MAX;
 use message::Store;
 use settings::{Applied, TIMER_HZ};
-use split::{End, Load, Room};
+use split::{Load, Room};
 
 /// What spidev allocates when nobody asked for more.
 const BUFSIZ_DEFAULT: usize = 4096;
@@ -257,27 +258,13 @@ impl<I: Ioctl, T: Timer> Spidev<I, T> {
             ioctl,
             timer,
             path,
-            room: Room { bufsiz, split_with_cs_held: false },
+            room: Room { bufsiz },
             kept_mode,
             applied: Applied::default(),
             store: Store::default(),
             quiet_until: None,
             last_error: LastError::default(),
         })
-    }
-
-    /// The same, with or without leave to split a message where CS must stay active.
-    ///
-    /// A message that is too long (see [`bufsiz`]) is split where CS drops anyway. With this leave
-    /// it is split elsewhere too: CS is held over the gap by `cs_change` on the last transfer of
-    /// each part. **That gives up what makes a message a message**: the kernel lets other
-    /// processes' messages in between, on this chip or, while this one is still selected, on its
-    /// neighbours. A process that is killed in the gap leaves CS active until the next message.
-    /// Only for a bus that nobody else uses.
-    #[must_use]
-    pub fn with_split_with_cs_held(mut self, leave: bool) -> Self {
-        self.room.split_with_cs_held = leave;
-        self
     }
 
     /// A handle on the last error, to keep when the controller goes into a bus.
@@ -325,9 +312,6 @@ impl<I: Ioctl, T: Timer> Spidev<I, T> {
 
     /// Checks that there is a way to send every stretch between two drops of CS.
     fn check_room(&self, program: &Program, message: &[Transfer<'_>]) -> Result<(), MessageError> {
-        if self.room.split_with_cs_held && self.room.longest() > 0 {
-            return Ok(());
-        }
         let selected =
             if program.cs_setup_ticks > 0 { Load::of(0, false, false) } else { Load::default() };
         let mut load = selected;
@@ -361,34 +345,9 @@ impl<I: Ioctl, T: Timer> Spidev<I, T> {
     }
 }
 
-/// Sends the parts of a message; drops CS if it goes while CS is held.
-struct Sender<'s, I: Ioctl> {
-    ioctl: &'s mut I,
-    held: bool,
-}
-
-impl<I: Ioctl> Sender<'_, I> {
-    fn send(&mut self, message: &Message<'_>, end: End) -> Result<usize, Errno> {
-        let length = self.ioctl.message(message)?;
-        self.held = end == End::Held;
-        Ok(length)
-    }
-}
-
-impl<I: Ioctl> Drop for Sender<'_, I> {
-    fn drop(&mut self) {
-        if self.held {
-            // Nobody is left to tell if this fails too; the first error is on its way.
-            let _ = self.ioctl.message(&Message::release());
-        }
-    }
-}
-
 impl<I: Ioctl, T: Timer> Controller for Spidev<I, T> {
     fn limits(&self) -> Limits {
-        let max_message_bytes =
-            if self.room.split_with_cs_held { usize::MAX } else { self.room.longest() };
-        settings::LIMITS.with_max_message_bytes(max_message_bytes)
+        settings::LIMITS.with_max_message_bytes(self.room.longest())
     }
 
     fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
@@ -421,8 +380,7 @@ impl<I: Ioctl, T: Timer> Controller for Spidev<I, T> {
             };
             return Err(self.unfinished(0, errno, error));
         }
-        let mut recording = self.store.record(program, message, self.room.piece());
-        let mut sender = Sender { ioctl: &mut self.ioctl, held: false };
+        let mut recording = self.store.record(program, message);
         let (mut begin, mut actual_length) = (0, 0);
         let failed = loop {
             let segments = &recording.segments()[begin..];
@@ -436,14 +394,14 @@ impl<I: Ioctl, T: Timer> Controller for Spidev<I, T> {
                 let error = SpidevError::TooLong { bytes, bufsiz: self.room.bufsiz };
                 break (transfer_index, Errno::MSGSIZE, error);
             };
-            let inactive_us = segments[part.count - 1].inactive_us;
+            let inactive_us = segments[part - 1].inactive_us;
             // 2.
             if let Some(until) = self.quiet_until.take() {
                 wait_until(&mut self.timer, until);
             }
             // 3.
-            let message = recording.message(begin..begin + part.count, part.end);
-            match sender.send(&message, part.end) {
+            let message = recording.message(begin..begin + part);
+            match self.ioctl.message(&message) {
                 Ok(length) if length == message.len() => actual_length += length,
                 Ok(actual) => {
                     let (path, expected) = (self.path.clone(), message.len());
@@ -455,13 +413,9 @@ impl<I: Ioctl, T: Timer> Controller for Spidev<I, T> {
                     break (transfer_index, errno, error);
                 }
             }
-            if part.end == End::Dropped {
-                self.quiet_until = quiet_until(&mut self.timer, inactive_us);
-            }
-            begin += part.count;
+            self.quiet_until = quiet_until(&mut self.timer, inactive_us);
+            begin += part;
         };
-        // 4.
-        drop(sender);
         self.quiet_until = quiet_until(&mut self.timer, program.cs_inactive_ticks);
         // Whoever made it fail may have changed the settings too.
         self.applied = Applied::default();

@@ -8,8 +8,9 @@
 //! 1. Everything that fits goes into one part.
 //! 2. If not all fits, the part ends after the last transfer in it after which CS drops. That
 //!    transfer then comes last *without* `cs_change`, since CS drops by itself at the end.
-//! 3. If there is none, the message is refused; or, where CS may be held between parts, the part
-//!    ends with the last transfer that fits, with `cs_change`, which there means that CS stays.
+//! 3. If there is none, the message is refused. The kernel has a flag to hold CS between two messages
+//!    (`cs_change` on the last transfer), but only as a hint: PL022's driver drops CS all the same, and
+//!    another process's message may come between.
 //! 4. A part ends anyway where CS must stay inactive for longer than the kernel keeps it at
 //!    `cs_change`, which is 10 µs: the rest is waited for outside.
 //!
@@ -67,29 +68,10 @@ impl Add for Load {
     }
 }
 
-/// How a part leaves CS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
-    /// Inactive.
-    Dropped,
-    /// Active, for the next part.
-    Held,
-}
-
-/// The first part of what is left of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part {
-    /// How many segments.
-    pub(super) count: usize,
-    /// How it ends.
-    pub(super) end: End,
-}
-
-/// What one ioctl takes, and whether CS may be held between two.
+/// What one ioctl takes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
     pub(super) bufsiz: usize,
-    pub(super) split_with_cs_held: bool,
 }
 
 impl Room {
@@ -102,35 +84,24 @@ impl Room {
         self.bufsiz - self.bufsiz % DMA_MINALIGN
     }
 
-    /// The longest transfer that is not taken apart.
-    pub(super) fn piece(&self) -> usize {
-        if self.split_with_cs_held { self.longest() } else { usize::MAX }
-    }
-
-    /// The first part of `segments`, of which there is at least one; `None` if CS would have to
-    /// be held and may not.
-    pub(super) fn first_part(&self, segments: &[Segment]) -> Option<Part> {
+    /// How many of `segments`, of which there is at least one, make the first part; `None` if CS
+    /// would have to be held after it.
+    pub(super) fn first_part(&self, segments: &[Segment]) -> Option<usize> {
         let mut load = Load::default();
         let mut dropped_at = None;
         for (index, segment) in segments.iter().enumerate() {
             load = load + segment.load();
             if !self.fits(load) {
-                return match dropped_at {
-                    Some(count) => Some(Part { count, end: End::Dropped }),
-                    None if self.split_with_cs_held && index > 0 => {
-                        Some(Part { count: index, end: End::Held })
-                    }
-                    None => None,
-                };
+                return dropped_at;
             }
             if segment.cs_change {
                 dropped_at = Some(index + 1);
                 if segment.inactive_us > CS_CHANGE_US {
-                    return Some(Part { count: index + 1, end: End::Dropped });
+                    return dropped_at;
                 }
             }
         }
-        Some(Part { count: segments.len(), end: End::Dropped })
+        Some(segments.len())
     }
 }
 
@@ -149,14 +120,12 @@ mod tests {
 
     #[test]
     fn a_buffer_is_full_at_its_last_byte() {
-        let room = Room { bufsiz: 4096, split_with_cs_held: false };
+        let room = Room { bufsiz: 4096 };
         for (len, fits) in [(0, true), (1, true), (4095, true), (4096, true), (4097, false)] {
             assert_eq!(room.fits(Load::of(len, true, true)), fits, "{len}");
         }
         assert_eq!(room.longest(), 4096);
-        assert_eq!(Room { bufsiz: 4100, ..room }.longest(), 4096);
-        assert_eq!(Room { bufsiz: 127, ..room }.longest(), 0);
-        assert_eq!(room.piece(), usize::MAX);
-        assert_eq!(Room { split_with_cs_held: true, ..room }.piece(), 4096);
+        assert_eq!(Room { bufsiz: 4100 }.longest(), 4096);
+        assert_eq!(Room { bufsiz: 127 }.longest(), 0);
     }
 }

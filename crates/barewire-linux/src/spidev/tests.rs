@@ -373,9 +373,6 @@ fn a_transaction_of_embedded_hal_that_is_too_long_is_told_of_bufsiz() {
     assert_eq!(refused.error, Error::MessageTooLong { bytes: 4_224, max_bytes: 4_096 });
     assert!(refused.to_string().contains("spidev.bufsiz="), "{refused}");
     assert!(messages.is_empty());
-    // Where CS may be held between parts there is no limit.
-    let leave = spidev(Recorder::default()).with_split_with_cs_held(true);
-    assert_eq!(leave.limits().max_message_bytes, usize::MAX);
 }
 
 #[test]
@@ -458,7 +455,6 @@ fn a_message_too_long_is_refused_where_cs_would_have_to_stay() {
     assert_eq!(whole, SpidevError::TooLong { bytes: 4224, bufsiz: 4096 });
     let text = whole.to_string();
     assert!(text.contains("options spidev bufsiz="), "{text}");
-    assert!(text.contains("split-with-cs-held"), "{text}");
 
     // Each transfer is rounded up to 128: the 33rd byte is too much, and named.
     let mut message: Vec<_> = (0..33).map(|_| Transfer::write(&[0])).collect();
@@ -519,50 +515,22 @@ fn an_ioctl_takes_511_transfers() {
 }
 
 #[test]
-fn with_leave_cs_is_held_between_the_parts() {
-    let held = || spidev(Recorder::default()).with_split_with_cs_held(true);
-    let (tx, mut rx) = (vec![0; 10_000], vec![0; 10_000]);
-    let (from, into) = (address(&tx), address(&rx));
-    let exchange = Transfer::exchange(&tx, &mut rx).with_delay_ns(2_000).with_word_delay_ns(1_000);
-    let (ran, messages, _) = run_on(held(), settings(), &mut [Transfer::write(&[1]), exchange]);
-    assert_eq!(ran, Ok(10_001));
-    let piece = |start: u64, len, delay_usecs, cs_change| {
-        let whole = SpiIocTransfer { word_delay_usecs: 1, ..PLAIN };
-        let (tx_buf, rx_buf) = (from + start, into + start);
-        SpiIocTransfer { tx_buf, rx_buf, len, delay_usecs, cs_change, ..whole }.encode()
-    };
-    assert_eq!(messages.len(), 4);
-    assert_eq!((lens(&messages[0]), cs_changes(&messages[0])), (vec![1], vec![1]));
-    assert_eq!(messages[1], [piece(0, 4096, 1, 1)]);
-    assert_eq!(messages[2], [piece(4096, 4096, 1, 1)]);
-    assert_eq!(messages[3], [piece(8192, 1808, 2, 0)]);
-
-    // Where CS drops anyway it is not held.
-    let block = [0; 3000];
-    let mut message = [Transfer::write(&block).with_cs_change(), Transfer::write(&block)];
-    let (_, messages, _) = run_on(held(), settings(), &mut message);
-    assert_eq!(messages.iter().map(|m| cs_changes(m)).collect::<Vec<_>>(), [[0], [0]]);
-}
-
-#[test]
-fn an_error_between_held_parts_drops_cs_and_the_first_error_wins() {
+fn an_error_in_a_later_part_is_the_messages() {
     let recorder = Recorder { fail_message: Some((1, Errno::MSGSIZE)), ..Recorder::default() };
-    let tx = vec![0; 9000];
-    let spidev = spidev(recorder).with_split_with_cs_held(true);
-    let message = &mut [Transfer::write(&[1]), Transfer::write(&tx)];
-    let (ran, messages, whole) = run_on(spidev, settings(), message);
+    let tx = vec![0; 4096];
+    let message = &mut [Transfer::write(&[1]).with_cs_change(), Transfer::write(&tx)];
+    let (ran, messages, whole) = run_on(spidev(recorder), settings(), message);
     let error = ran.expect_err("the second part fails");
     assert_eq!((error.transfer_index, error.actual_length), (1, 1));
     assert_eq!(error.error, Error::Os { errno: Errno::MSGSIZE.raw_os_error() });
-    assert_eq!(messages.len(), 3);
-    assert_eq!(messages[2], [[0; TRANSFER_SIZE]], "one empty transfer, without cs_change");
+    assert_eq!(messages.len(), 2);
     assert!(matches!(whole, Some(SpidevError::MessageSize { bufsiz: 4096, .. })), "{whole:?}");
 }
 
 #[test]
-fn a_bufsiz_that_holds_nothing_is_refused_even_with_leave() {
+fn a_bufsiz_that_holds_nothing_is_refused() {
     let spidev = Spidev::new(Recorder::default(), Clock::default(), "/dev/spidev0.0", 64);
-    let spidev = spidev.expect("the mode is read").with_split_with_cs_held(true);
+    let spidev = spidev.expect("the mode is read");
     let (ran, messages, _) = run_on(spidev, settings(), &mut [Transfer::write(&[1])]);
     assert!(ran.is_err() && messages.is_empty());
 }
@@ -676,7 +644,6 @@ proptest::proptest! {
     fn a_split_changes_nothing_on_the_wire(
         transfers in proptest::collection::vec((0_usize..700, proptest::bool::ANY), 1..40),
         bufsiz in 128_usize..2000,
-        leave in proptest::bool::ANY,
     ) {
         let buffer = [0; 700];
         let mut message: Vec<_> =
@@ -693,9 +660,9 @@ proptest::proptest! {
             .all(|&bytes| bytes <= bufsiz);
 
         let spidev = Spidev::new(Recorder::default(), Clock::default(), "/dev/spidev0.0", bufsiz);
-        let spidev = spidev.expect("the mode is read").with_split_with_cs_held(leave);
+        let spidev = spidev.expect("the mode is read");
         let (ran, messages, whole) = run_on(spidev, settings(), &mut message);
-        if !fits && !leave {
+        if !fits {
             let refused = matches!(whole, Some(SpidevError::TooLong { bytes, .. }) if bytes > bufsiz);
             proptest::prop_assert!(refused, "{whole:?}");
             proptest::prop_assert!(messages.is_empty());
@@ -704,11 +671,9 @@ proptest::proptest! {
             for message in &messages {
                 let sum: usize = lens(message).iter().map(|&len| aligned(len as usize)).sum();
                 proptest::prop_assert!(sum <= bufsiz, "{sum} of {bufsiz}");
-                if !leave {
-                    proptest::prop_assert_eq!(cs_changes(message).pop(), Some(0));
-                }
+                proptest::prop_assert_eq!(cs_changes(message).pop(), Some(0));
             }
-            // On a message's last transfer cs_change means that CS stays, elsewhere that it drops.
+            // CS drops at the end of a message too.
             let sent = messages.iter().flat_map(|message| {
                 let last = message.len() - 1;
                 let pairs = lens(message).into_iter().zip(cs_changes(message)).enumerate();

@@ -1,7 +1,7 @@
 //! The system calls that need unsafe code; here spidev's ioctls, and mapping registers.
 //!
 //! Each further kind has a file of its own: a process noticing its `fork`, `futex`es by address, a
-//! `mutex` in a file, `pages` of a file as words, how a thread is `schedule`d.
+//! `mutex` in a file, `pages` of a file as words, a `record` lock on a file, how a thread is `schedule`d.
 //!
 //! Everything else of the crate is safe code on top. `rustix` makes the calls, so that no
 //! declaration of a C function and no `errno` is ours.
@@ -25,6 +25,7 @@ pub(crate) mod fork;
 pub(crate) mod futex;
 pub(crate) mod mutex;
 mod pages;
+pub(crate) mod record;
 pub(crate) mod schedule;
 
 use core::ffi::c_void;
@@ -34,7 +35,7 @@ use std::marker::PhantomData;
 use std::os::fd::AsFd;
 use std::ptr;
 
-use barewire::reg::{Mmio, Registers};
+use barewire::reg::{Mmio, MmioBlock, Registers};
 use rustix::io::Errno;
 use rustix::ioctl::{Opcode, ioctl};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -153,8 +154,13 @@ impl Drop for Mapping {
 }
 
 /// A controller's registers, mapped into this process; unmapped when dropped.
-pub struct MappedRegisters {
-    mmio: Mmio,
+///
+/// `M` is how they are accessed: [`Mmio`], or, where a driver's block has a length that is known when
+/// it is compiled, [`MmioBlock`].
+pub struct MappedRegisters<M = Mmio> {
+    mmio: M,
+    /// Where the block begins, within the mapping.
+    block: *mut u32,
     len: u32,
     mapping: Mapping,
 }
@@ -176,13 +182,29 @@ impl MappedRegisters {
             mmap(ptr::null_mut(), window.map_len, access, flags, file, window.file_offset)
         }?;
         let mapping = Mapping { base, len: window.map_len };
-        let block = base.wrapping_byte_add(window.block_offset).cast();
+        let block: *mut u32 = base.wrapping_byte_add(window.block_offset).cast();
         // SAFETY: the block lies within the mapping (checked above), which lives as long as the
         // `Mmio`: both are in the one value, and this is the mapping's only user.
         let mmio = unsafe { Mmio::new(block, window.block_len) };
-        Ok(Self { mmio, len: window.block_len, mapping })
+        Ok(Self { mmio, block, len: window.block_len, mapping })
     }
 
+    /// The same, as a block whose first `LEN` bytes are accessed.
+    ///
+    /// # Panics
+    /// If the block is shorter.
+    pub(crate) fn known<const LEN: u32>(self) -> MappedRegisters<MmioBlock<LEN>> {
+        let Self { mmio, block, len, mapping } = self;
+        assert!(LEN <= len, "a block of {len:#x} bytes has {LEN:#x}");
+        // From here on nobody else accesses it.
+        drop(mmio);
+        // SAFETY: as of the `Mmio` that was there, whose block is no shorter.
+        let mmio = unsafe { MmioBlock::new(block) };
+        MappedRegisters { mmio, block, len, mapping }
+    }
+}
+
+impl<M> MappedRegisters<M> {
     /// Bytes of the block.
     #[must_use]
     #[allow(clippy::len_without_is_empty, reason = "no block is empty")]
@@ -197,7 +219,10 @@ impl MappedRegisters {
     }
 }
 
-impl fmt::Debug for MappedRegisters {
+// SAFETY: the block is the mapping's, which is reached through `mmio` alone.
+unsafe impl<M: Send> Send for MappedRegisters<M> {}
+
+impl<M> fmt::Debug for MappedRegisters<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MappedRegisters")
             .field("len", &self.len)
@@ -208,13 +233,13 @@ impl fmt::Debug for MappedRegisters {
 
 /// # Panics
 /// If an offset is no multiple of 4 or beyond the block.
-impl Registers for MappedRegisters {
-    #[inline]
+impl<M: Registers> Registers for MappedRegisters<M> {
+    #[inline(always)]
     fn read(&mut self, offset: u32) -> u32 {
         self.mmio.read(offset)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write(&mut self, offset: u32, value: u32) {
         self.mmio.write(offset, value);
     }
@@ -227,6 +252,25 @@ impl Registers for MappedRegisters {
     #[inline]
     fn write_n(&mut self, offset: u32, from: &[u32]) {
         self.mmio.write_n(offset, from);
+    }
+
+    #[inline]
+    fn discard_n(&mut self, offset: u32, n: usize) {
+        self.mmio.discard_n(offset, n);
+    }
+
+    #[inline(always)]
+    fn write_each<I: IntoIterator<Item = u32>>(&mut self, offset: u32, words: I) {
+        self.mmio.write_each(offset, words);
+    }
+
+    #[inline(always)]
+    fn read_each<I, F>(&mut self, offset: u32, places: I, put: F)
+    where
+        I: ExactSizeIterator,
+        F: FnMut(I::Item, u32),
+    {
+        self.mmio.read_each(offset, places, put);
     }
 }
 
@@ -244,7 +288,7 @@ mod tests {
         assert_eq!(node.set(Setting::Mode32(0)), Err(Errno::NOTTY));
         assert_eq!(node.set(Setting::BitsPerWord(8)), Err(Errno::NOTTY));
         assert_eq!(node.set(Setting::MaxSpeedHz(1)), Err(Errno::NOTTY));
-        assert_eq!(node.message(&Message::release()), Err(Errno::NOTTY));
+        assert_eq!(node.message(&Message::of_no_bytes()), Err(Errno::NOTTY));
     }
 
     fn file_of(len: u64) -> File {
@@ -279,6 +323,24 @@ mod tests {
         let page = rustix::param::page_size();
         let window = Window::around(0, 0x20, page).expect("it fits");
         MappedRegisters::map(file_of(page as u64), &window).expect("mapped").read(0x20);
+    }
+
+    #[test]
+    fn a_block_of_known_length_lies_where_it_lay() {
+        let page = rustix::param::page_size();
+        let window = Window::around(0x40, 0x20, page).expect("it fits");
+        let file = file_of(page as u64);
+        let mut registers = MappedRegisters::map(&file, &window).expect("mapped").known::<0x20>();
+        registers.write_each(0x1c, [1, 2]);
+        assert_eq!((registers.read(0x1c), registers.len()), (2, 0x20));
+    }
+
+    #[test]
+    #[should_panic(expected = "a block of 0x20 bytes has 0x24")]
+    fn a_block_is_known_to_be_no_longer_than_it_is() {
+        let page = rustix::param::page_size();
+        let window = Window::around(0, 0x20, page).expect("it fits");
+        MappedRegisters::map(file_of(page as u64), &window).expect("mapped").known::<0x24>();
     }
 
     #[test]

@@ -21,6 +21,9 @@
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
+use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use libc::{pthread_mutex_t, pthread_mutexattr_t};
 use rustix::io::Errno;
@@ -127,6 +130,71 @@ impl SharedMutex {
         };
         Ok((Held { mutex: self, thread: PhantomData }, found))
     }
+
+    /// Takes it; while another has it, asks `go_on` every [`ASK_EVERY`], telling it the holder's
+    /// thread id.
+    ///
+    /// # Errors
+    /// `EINTR` if `go_on` broke the waiting off; what libc says.
+    #[inline]
+    pub(crate) fn take_while(
+        &self,
+        go_on: &mut dyn FnMut(u32) -> ControlFlow<()>,
+    ) -> Result<(Held<'_>, Found), Errno> {
+        // SAFETY: an initialised mutex (Safety 1 and 2).
+        match unsafe { libc::pthread_mutex_trylock(self.raw()) } {
+            0 => Ok((Held { mutex: self, thread: PhantomData }, Found::Free)),
+            libc::EBUSY => self.wait_while(go_on),
+            libc::EOWNERDEAD => Ok((Held { mutex: self, thread: PhantomData }, Found::OwnerDied)),
+            errno => Err(Errno::from_raw_os_error(errno)),
+        }
+    }
+
+    #[cold]
+    fn wait_while(
+        &self,
+        go_on: &mut dyn FnMut(u32) -> ControlFlow<()>,
+    ) -> Result<(Held<'_>, Found), Errno> {
+        loop {
+            let until = realtime_in(ASK_EVERY);
+            // SAFETY: an initialised mutex (Safety 1 and 2), and a time.
+            let found = match unsafe { libc::pthread_mutex_timedlock(self.raw(), &raw const until) }
+            {
+                0 => Found::Free,
+                libc::EOWNERDEAD => Found::OwnerDied,
+                libc::ETIMEDOUT if go_on(self.holder()).is_continue() => continue,
+                libc::ETIMEDOUT => return Err(Errno::INTR),
+                errno => return Err(Errno::from_raw_os_error(errno)),
+            };
+            return Ok((Held { mutex: self, thread: PhantomData }, found));
+        }
+    }
+
+    /// The thread that holds it, by its id in the process's own PID namespace; 0 if nobody does.
+    ///
+    /// The word is the kernel's, since the mutex inherits priorities (futex(2), *Priority-inheritance
+    /// futexes*): the id with two flags above it. It is libc's choice where in the mutex the word is.
+    fn holder(&self) -> u32 {
+        let word = if cfg!(target_env = "musl") { 1 } else { 0 };
+        self.words.words()[self.at + word].load(Ordering::Relaxed) & FUTEX_TID_MASK
+    }
+}
+
+/// How often a waiter is asked whether it goes on.
+const ASK_EVERY: Duration = Duration::from_millis(100);
+
+/// futex(2): the bits of the word that are the owner's thread id.
+const FUTEX_TID_MASK: u32 = 0x3fff_ffff;
+
+/// The time of the clock that `pthread_mutex_timedlock` goes by, and `span` later.
+fn realtime_in(span: Duration) -> libc::timespec {
+    let until = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + span;
+    // SAFETY: a struct of numbers, which has padding on some targets.
+    let mut spec: libc::timespec = unsafe { std::mem::zeroed() };
+    spec.tv_sec = until.as_secs().try_into().unwrap_or(libc::time_t::MAX);
+    // Less than 10^9, which every target's field holds.
+    spec.tv_nsec = until.subsec_nanos() as _;
+    spec
 }
 
 /// The mutex, held by this thread; given back when dropped.

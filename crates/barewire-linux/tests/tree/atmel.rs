@@ -43,6 +43,26 @@ fn sama5d36() -> Tree {
         .platform("f0004000.spi", None)
         .compatible("platform", "f0004000.spi", "atmel,at91rm9200-spi\0")
         .platform("fffff800.gpio", Some("gpio-at91"))
+        .cells("/sys/bus/platform/devices/f0004000.spi/of_node/clocks", &[7, 2, 24])
+        .file("/sys/bus/platform/devices/f0004000.spi/of_node/clock-names", "spi_clk\0")
+        .file("/proc/device-tree/ahb/pmc@fffffc00/compatible", "atmel,sama5d3-pmc\0syscon\0")
+        .cells("/proc/device-tree/ahb/pmc@fffffc00/#clock-cells", &[2])
+        .cells("/proc/device-tree/ahb/pmc@fffffc00/phandle", &[7])
+        .clock("spi0_clk", "1\n", "132000000\n")
+}
+
+#[test]
+fn its_clock_is_the_kernels_count_of_the_pmcs() {
+    let off = sama5d36().clock("spi0_clk", "0\n", "132000000\n");
+    let error = open(&off, PIN_OF_BANK).expect_err("off").to_string();
+    assert!(error.contains("(clk_enable_count of spi0_clk is 0)"), "{error}");
+    let half = sama5d36().clock("spi0_clk", "1\n", "66000000\n");
+    let error = open(&half, PIN_OF_BANK).expect_err("half").to_string();
+    assert!(error.contains("is 66000000 Hz") && error.contains("reference-hz=66M,"), "{error}");
+    // Another peripheral's number is no SPI controller's.
+    let path = "/sys/bus/platform/devices/f0004000.spi/of_node/clocks";
+    let error = open(&sama5d36().cells(path, &[7, 2, 23]), PIN_OF_BANK).expect_err("unknown");
+    assert!(matches!(error, MapError::Clock { state: ClockState::Unknown, .. }), "{error:?}");
 }
 
 fn open(tree: &Tree, text: &str) -> Result<Mapped, MapError> {
@@ -54,7 +74,7 @@ fn nothing_is_touched_until_the_start_and_then_as_the_manual_says() {
     let tree = sama5d36();
     let memory = Registers::of(&tree, "/dev/mem");
     let mapped = open(&tree, PIN_OF_BANK).expect("mapped");
-    assert_eq!(mapped.clock(), ClockState::Unknown);
+    assert_eq!(mapped.clock().to_string(), "clk_enable_count of spi0_clk is 1");
     assert_eq!(memory.nonzero(&[SPI0, PIO_PAGE]), [], "mapped, not touched");
 
     let started = mapped.start();

@@ -54,7 +54,7 @@ fn nothing_is_touched_until_the_start_and_then_as_the_manual_says() {
     let memory = Registers::of(&tree, "/dev/mem");
     memory.set(SPI0 + DLEN, 7);
     let before = memory.nonzero(&[SPI0, GPIO]);
-    let mapped = open(&tree, CE0_BY_GPIO).expect("mapped");
+    let mut mapped = open(&tree, CE0_BY_GPIO).expect("mapped");
     assert_eq!(mapped.clock(), ClockState::Always);
     assert!(mapped.warnings().is_empty(), "{:?}", mapped.warnings());
     assert_eq!(mapped.mapped_len(), 2 * rustix::param::page_size(), "a page for each block");
@@ -107,7 +107,7 @@ fn pins_that_left_with_the_kernels_driver_are_told() {
     let tree = pi3();
     let memory = Registers::of(&tree, "/dev/mem");
     memory.set(GPIO + GPFSEL1, 0);
-    let mapped = open(&tree, CE0_BY_GPIO).expect("mapped");
+    let mut mapped = open(&tree, CE0_BY_GPIO).expect("mapped");
     let warnings = mapped.warnings();
     assert!(warnings.len() == 1 && warnings[0].contains("pinctrl set 9-11 a0"), "{warnings:?}");
     assert_eq!(memory.get(GPIO + GPFSEL1), 0, "told, not changed");

@@ -17,6 +17,8 @@ use crate::fake::{Registers, Tree};
 const ECSPI1: u64 = 0x3082_0000;
 const GPIO5: u64 = 0x3024_0000;
 const CCGR7: u64 = 0x3038_4070;
+const ROOT_101: u64 = 0x3038_b280;
+const ROOT_ENABLE: u32 = 1 << 28;
 
 // Offsets in the blocks.
 const RXDATA: u64 = 0x00;
@@ -37,17 +39,24 @@ const RR: u32 = 1 << 3;
 const TC: u32 = 1 << 7;
 
 const MEM: &str = "0x30820000,reference-hz=80M,cs=native0+gpio@0x30240000.9";
-const UIO: &str = "uio0,reference-hz=80M,cs=gpio@0x30240000.9";
+const UIO: &str = "uio0,reference-hz=80M,cs=gpio@0x30240000.9,ignore-clock";
 
 /// An i.MX 8M Plus whose kernel has let go of ECSPI1, whose clock runs.
 fn imx8mp() -> Tree {
+    imx8mp_bound(None)
+}
+
+/// The same with a driver on ECSPI1.
+fn imx8mp_bound(driver: Option<&str>) -> Tree {
     let tree = Tree::new()
         .sparse("/dev/mem", ECSPI1 + 0x1_0000)
         .file("/proc/device-tree/compatible", "fsl,imx8mp-evk\0fsl,imx8mp\0")
-        .platform("30820000.spi", None)
+        .platform("30820000.spi", driver)
         .platform("30240000.gpio", None)
         .platform("30280000.watchdog", Some("imx2-wdt"));
-    Registers::of(&tree, "/dev/mem").set(CCGR7, 3);
+    let memory = Registers::of(&tree, "/dev/mem");
+    memory.set(CCGR7, 3);
+    memory.set(ROOT_101, ROOT_ENABLE);
     tree
 }
 
@@ -70,7 +79,7 @@ fn nothing_is_touched_until_the_start_and_then_as_the_manual_says() {
     let blocks = [ECSPI1, GPIO5];
     let before = memory.nonzero(&blocks);
 
-    let mapped = Mapped::open(&tree.root(), &mem(MEM)).expect("mapped");
+    let mut mapped = Mapped::open(&tree.root(), &mem(MEM)).expect("mapped");
     assert!(matches!(mapped.clock(), ClockState::Running(_)), "{:?}", mapped.clock());
     assert!(mapped.warnings().is_empty(), "{:?}", mapped.warnings());
     assert_eq!(mapped.mapped_len(), 2 * rustix::param::page_size(), "a page for each block");
@@ -165,17 +174,241 @@ fn a_closed_gate_is_refused_unless_told_otherwise() {
     assert!(text.contains("CCM_CCGR7 at 0x30384070") && text.contains("ignore-clock"), "{text}");
 
     let spec = mem(&format!("{MEM},ignore-clock"));
-    let mapped = Mapped::open(&tree.root(), &spec).expect("told to");
+    let mut mapped = Mapped::open(&tree.root(), &spec).expect("told to");
     assert!(mapped.warnings()[0].contains("clock is off"));
     assert_eq!(memory.nonzero(&[ECSPI1, GPIO5]), [], "still to be decided");
 }
 
 #[test]
-fn an_unknown_soc_is_warned_of_and_not_refused() {
+fn an_unknown_soc_is_refused_unless_told_otherwise() {
     let tree = Tree::new().sparse("/dev/mem", ECSPI1 + 0x1_0000);
-    let mapped = Mapped::open(&tree.root(), &mem(MEM)).expect("mapped");
+    let error = Mapped::open(&tree.root(), &mem(MEM)).expect_err("unknown");
+    let MapError::Clock { address: ECSPI1, state: ClockState::Unknown, remedy } = &error else {
+        panic!("{error:?}");
+    };
+    assert_eq!(
+        *remedy,
+        "mem:0x30820000,reference-hz=80M,cs=native0+gpio@0x30240000.9,ignore-clock"
+    );
+    let text = error.to_string();
+    assert!(text.contains("debugfs") && text.ends_with(remedy), "{text}");
+    let spec = mem(remedy.strip_prefix("mem:").expect("as it was"));
+    let mut mapped = Mapped::open(&tree.root(), &spec).expect("told to");
     assert_eq!(mapped.clock(), ClockState::Unknown);
     assert!(mapped.warnings()[0].contains("cannot be checked"));
+}
+
+#[test]
+fn a_root_clock_that_is_off_is_refused_though_the_gate_is_open() {
+    let tree = imx8mp();
+    let memory = Registers::of(&tree, "/dev/mem");
+    memory.set(ROOT_101, !ROOT_ENABLE);
+    let error = Mapped::open(&tree.root(), &mem(MEM)).expect_err("off").to_string();
+    assert!(error.contains("is off (CCM_TARGET_ROOT at 0x3038b280, ENABLE)"), "{error}");
+    // i.MX 6 has no such register.
+    memory.set(ROOT_101, 0);
+    let tree = Tree::new()
+        .sparse("/dev/mem", 0x020c_5000)
+        .file("/proc/device-tree/compatible", "fsl,imx6q\0");
+    Registers::of(&tree, "/dev/mem").set(0x020c_406c, 3);
+    let spec = mem("0x02008000,reference-hz=60M,cs=native0");
+    let mapped = Mapped::open(&tree.root(), &spec).expect("runs");
+    assert!(matches!(mapped.clock(), ClockState::Running(_)), "{:?}", mapped.clock());
+}
+
+#[test]
+fn a_clock_that_the_kernel_counts_no_users_of_is_refused_though_its_registers_say_on() {
+    let counted = |count: &str| imx8mp().clock("ecspi1_root_clk", count, "80000000\n");
+    let error = Mapped::open(&counted("0\n").root(), &mem(MEM)).expect_err("off").to_string();
+    assert!(error.contains("(clk_enable_count of ecspi1_root_clk is 0)"), "{error}");
+    assert!(error.ends_with("cs=native0+gpio@0x30240000.9,ignore-clock"), "{error}");
+    let mapped = Mapped::open(&counted("1\n").root(), &mem(MEM)).expect("on");
+    assert!(matches!(mapped.clock(), ClockState::Running(_)), "{:?}", mapped.clock());
+
+    // The count is enough where the registers cannot be read.
+    let tree = with_uio(Tree::new()).file("/proc/device-tree/compatible", "fsl,imx8mp\0").clock(
+        "ecspi1_root_clk",
+        "2\n",
+        "80000000\n",
+    );
+    let mapped = Mapped::open(&tree.root(), &uio("uio0,reference-hz=80M,cs=native0"));
+    let state = mapped.expect("on").clock();
+    assert_eq!(state.to_string(), "clk_enable_count of ecspi1_root_clk is 2");
+}
+
+#[test]
+fn another_rate_than_the_kernels_is_refused_with_both() {
+    let tree = imx8mp().clock("ecspi1_root_clk", "1\n", "24000000\n");
+    let error = Mapped::open(&tree.root(), &mem(MEM)).expect_err("24 MHz");
+    let text = error.to_string();
+    assert!(text.contains("is 24000000 Hz (the kernel's clock ecspi1_root_clk)"), "{text}");
+    assert!(text.contains("not 80000000 Hz"), "{text}");
+    let right = "mem:0x30820000,reference-hz=24M,cs=native0+gpio@0x30240000.9";
+    assert!(text.contains(&format!("write {right}, or")), "{text}");
+    let right = right.strip_prefix("mem:").expect("a bus");
+    let mut mapped = Mapped::open(&tree.root(), &mem(right)).expect("24 MHz");
+    assert!(mapped.warnings().is_empty(), "{:?}", mapped.warnings());
+    let mut mapped =
+        Mapped::open(&tree.root(), &mem(&format!("{MEM},ignore-clock"))).expect("told to");
+    let warnings = mapped.warnings();
+    assert!(
+        warnings[0].contains("24000000 Hz") && warnings[0].contains("80000000"),
+        "{warnings:?}"
+    );
+
+    // Off and of another rate: the text to write has the right one.
+    let tree = imx8mp().clock("ecspi1_root_clk", "0\n", "24000000\n");
+    let error = Mapped::open(&tree.root(), &mem(MEM)).expect_err("off").to_string();
+    assert!(
+        error.ends_with("reference-hz=24M,cs=native0+gpio@0x30240000.9,ignore-clock"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_uio_device_whose_bus_keeps_the_clock_passes_for_those_who_may_read_no_counts() {
+    const SIMPLE: &str = "simple-pm-bus\0";
+    let under = |compatible: &str, clocks: bool, status: &str, release: &str| {
+        let bus = "/sys/devices/barewire-bus";
+        let tree = with_uio(Tree::new())
+            .file("/proc/sys/kernel/osrelease", release)
+            .directory(&format!("{bus}/30820000.spi"))
+            .file(&format!("{bus}/power/runtime_status"), status)
+            .file(&format!("{bus}/of_node/compatible"), compatible)
+            .link("/sys/class/uio/uio0/device", "../../../devices/barewire-bus/30820000.spi");
+        let tree = match clocks {
+            true => tree.file(&format!("{bus}/of_node/clocks"), "\0\0\0\x02"),
+            false => tree,
+        };
+        Mapped::open(&tree.root(), &uio("uio0,reference-hz=80M,cs=native0"))
+    };
+    let held = under(SIMPLE, true, "active\n", "6.12.9-arm64\n").expect("held");
+    assert_eq!(held.clock(), ClockState::Held);
+    for (case, open) in [
+        ("another bus", under("simple-bus\0", true, "active\n", "6.12.9\n")),
+        ("no clocks", under(SIMPLE, false, "active\n", "6.12.9\n")),
+        ("asleep", under(SIMPLE, true, "suspended\n", "6.12.9\n")),
+        ("too old to keep clocks", under(SIMPLE, true, "active\n", "6.1.0-50-arm64\n")),
+    ] {
+        let error = open.expect_err(case);
+        assert!(matches!(error, MapError::Clock { state: ClockState::Unknown, .. }), "{case}");
+    }
+    assert!(under(SIMPLE, true, "active\n", "6.3.0\n").is_ok());
+}
+
+/// ECSPI1 and GPIO5 with their nodes, whose registers are 64 KiB each.
+fn with_nodes(driver: Option<&str>) -> Tree {
+    imx8mp_bound(driver)
+        .reg("platform", "30820000.spi", &[0x3082_0000, 0x1_0000])
+        .compatible("platform", "30820000.spi", "fsl,imx8mp-ecspi\0fsl,imx6ul-ecspi\0")
+        .reg("platform", "30240000.gpio", &[0x3024_0000, 0x1_0000])
+        .reg("platform", "30280000.watchdog", &[0x3028_0000, 0x1_0000])
+        .platform("30800000.bus", Some("simple-pm-bus"))
+        .reg("platform", "30800000.bus", &[0x3080_0000, 0x40_0000])
+        .file("/sys/bus/platform/devices/30800000.bus/of_node/ranges", "")
+}
+
+#[test]
+fn an_address_inside_a_controller_is_refused_with_its_beginning() {
+    for inside in ["0x3081ffe0", "0x30820001", "0x30820004", "0x30821000", "0x3082fffc"] {
+        for driver in [None, Some("spi_imx")] {
+            let tree = with_nodes(driver);
+            let text = format!("{inside},reference-hz=80M,cs=native0");
+            let error = Mapped::open(&tree.root(), &mem(&text)).expect_err(inside);
+            assert!(matches!(error, MapError::NotBase { .. }), "{inside}: {error:?}");
+            let text = error.to_string();
+            let within = "inside 30820000.spi (0x30820000 to 0x3082ffff";
+            assert!(text.contains(within), "{text}");
+            assert_eq!(text.contains("driver spi_imx has"), driver.is_some(), "{text}");
+            assert!(text.ends_with("write mem:0x30820000,reference-hz=80M,cs=native0"), "{text}");
+        }
+    }
+    // Before and behind it is nothing that the kernel knows.
+    for outside in ["0x3081ffc0", "0x30830000"] {
+        let text = format!("{outside},reference-hz=80M,cs=native0,ignore-clock");
+        let opened = Mapped::open(&with_nodes(Some("spi_imx")).root(), &mem(&text));
+        assert!(opened.is_ok(), "{outside}: {opened:?}");
+    }
+    let error = Mapped::open(&with_nodes(Some("spi_imx")).root(), &mem(MEM)).expect_err("bound");
+    assert!(matches!(error, MapError::Bound { .. }), "{error:?}");
+    assert!(Mapped::open(&with_nodes(None).root(), &mem(MEM)).is_ok());
+}
+
+#[test]
+fn an_address_inside_a_gpio_bank_is_refused_with_its_beginning() {
+    let open = |bank: &str| {
+        let text = format!("0x30820000,reference-hz=80M,cs=native0+gpio@{bank}.9");
+        Mapped::open(&with_nodes(None).root(), &mem(&text))
+    };
+    for inside in ["0x30240004", "0x30241000", "0x3023fff0"] {
+        let text = open(inside).expect_err(inside).to_string();
+        assert!(text.contains("inside 30240000.gpio (0x30240000 to 0x3024ffff)"), "{text}");
+        assert!(text.ends_with(&format!("write mem:{MEM}")), "{text}");
+    }
+    let error = open("0x30280004").expect_err("a watchdog");
+    assert!(matches!(error, MapError::OtherDevice { .. }), "{error:?}");
+    assert!(open("0x30240000").is_ok());
+}
+
+#[test]
+fn a_driver_that_comes_back_is_seen_and_fails_the_next_message() {
+    let tree = with_nodes(None);
+    let root = tree.root();
+    let mapped = Mapped::open(&root, &mem(MEM)).expect("mapped");
+    let watch = mapped.watch();
+    let bus = Bus::new(mapped.start());
+    let memory = Registers::of(&tree, "/dev/mem");
+    memory.set(ECSPI1 + STATREG, RR);
+    let device = bus.device(&Settings::new(1, 20_000_000)).expect("settings");
+    let message = || device.sync(&mut [Transfer::in_place(&mut [1])]);
+    assert_eq!(message(), Ok(1));
+    assert_eq!(watch.still_ours(), Ok(()));
+    assert_eq!(watch.still_ours_at_the_end(), Ok(()));
+
+    let tree = tree.platform("30820000.spi", Some("spi_imx"));
+    let error = watch.still_ours().expect_err("taken");
+    let text = error.to_string();
+    assert!(text.contains("driver spi_imx took 30820000.spi"), "{text}");
+    assert!(text.contains("drivers/spi_imx/unbind`"), "{text}");
+    let failed = message().expect_err("not ours").error;
+    assert!(matches!(failed, Error::Os { .. }), "{failed:?}");
+
+    // Gone again, as after a probe that failed: there is no link, and yet it was there.
+    std::fs::remove_file(root.path("/sys/bus/platform/devices/30820000.spi/driver")).expect("gone");
+    let error = watch.still_ours().expect_err("was taken");
+    assert!(matches!(error, MapError::TakenBack { driver: None, .. }), "{error:?}");
+    let text = error.to_string();
+    assert!(text.contains("(spi_imx by its compatible) was bound to 30820000.spi"), "{text}");
+    drop(tree);
+}
+
+#[test]
+fn a_device_that_the_kernel_learns_of_later_is_seen_at_the_end() {
+    let tree = Tree::new().sparse("/dev/mem", ECSPI1 + 0x1_0000);
+    let spec = mem("0x30820000,reference-hz=80M,cs=native0,ignore-clock");
+    let watch = Mapped::open(&tree.root(), &spec).expect("mapped").watch();
+    assert_eq!(watch.still_ours_at_the_end(), Ok(()));
+    let _tree = tree.platform("30820000.spi", Some("spi_imx"));
+    assert_eq!(watch.still_ours(), Ok(()), "no device was there to look at");
+    assert!(watch.still_ours_at_the_end().is_err());
+}
+
+#[test]
+fn first_reads_name_a_register_of_every_block_and_read_it() {
+    let tree = imx8mp();
+    let memory = Registers::of(&tree, "/dev/mem");
+    memory.set(ECSPI1 + STATREG, 3);
+    memory.set(GPIO5 + GDIR, 0x201);
+    let mut mapped = Mapped::open(&tree.root(), &mem(MEM)).expect("mapped");
+    let told = mapped
+        .first_reads()
+        .into_iter()
+        .map(|mut read| (read.register, read.address, read.of, read.read()));
+    let expected = [
+        ("STATREG", 0x3082_0018, "the controller", 3),
+        ("GPIO_GDIR", 0x3024_0004, "the GPIO bank of a chip select", 0x201),
+    ];
+    assert_eq!(told.collect::<Vec<_>>(), expected);
 }
 
 #[test]
@@ -230,7 +463,9 @@ fn uio_without_the_bank_takes_it_from_dev_mem_or_says_what_to_do() {
     assert!(matches!(error, MapError::GpioBank { address: GPIO5, .. }), "{error:?}");
     let text = error.to_string();
     assert!(text.contains("no block of /dev/uio0") && text.contains("second `reg`"), "{text}");
-    assert!(Mapped::open(&tree.root(), &uio("uio0,reference-hz=80M,cs=native0")).is_ok());
+    assert!(
+        Mapped::open(&tree.root(), &uio("uio0,reference-hz=80M,cs=native0,ignore-clock")).is_ok()
+    );
 }
 
 #[test]
@@ -245,7 +480,7 @@ fn a_uio_device_whose_controller_the_kernel_has_is_refused() {
 #[test]
 fn a_limit_to_polling_takes_the_interrupt_mode_to_the_registers() {
     let tree = with_uio(Tree::new());
-    let spec = uio("uio0,reference-hz=80M,cs=native0,poll-limit-us=0");
+    let spec = uio("uio0,reference-hz=80M,cs=native0,ignore-clock,poll-limit-us=0");
     let mut ecspi = Mapped::open(&tree.root(), &spec).expect("mapped").start();
     let registers = Registers::of(&tree, "/dev/uio0");
     let (program, _) = ecspi.configure(&Settings::new(0, 20_000_000)).expect("settings");

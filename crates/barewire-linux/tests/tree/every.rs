@@ -67,8 +67,9 @@ impl Case {
 
     fn spec(&self, options: &str) -> MapSpec {
         let controller = self.controller;
-        let text =
-            format!("uio0,controller={controller},reference-hz=80M,cs=gpio@0x20000000.5{options}");
+        let text = format!(
+            "uio0,controller={controller},reference-hz=80M,cs=gpio@0x20000000.5,ignore-clock{options}"
+        );
         parse_uio(&text).expect("reads")
     }
 

@@ -46,7 +46,7 @@ fn board() -> (Tree, Registers, FakeKernel) {
 }
 
 fn open(tree: &Tree, kernel: &FakeKernel, lines: &str) -> Result<Mapped, MapError> {
-    let text = format!("0x30820000,reference-hz=80M,{lines}");
+    let text = format!("0x30820000,reference-hz=80M,ignore-clock,{lines}");
     Mapped::open_with(&tree.root(), &parse_mem(&text).expect("reads"), kernel)
 }
 
@@ -166,7 +166,7 @@ fn sharing_a_bank_with_the_kernel_moves_the_chip_select() {
     let harm = |lines: &str| {
         let (tree, memory, kernel) = board();
         let kernel = kernel.used_by(0, LED, "LED", "heartbeat");
-        let mapped = open(&tree, &kernel, lines).expect("opens");
+        let mut mapped = open(&tree, &kernel, lines).expect("opens");
         let warned = mapped.warnings().iter().any(|text| text.contains("unsafe-shared"));
         let controller = mapped.start();
         let set = |register| memory.get(GPIO5 + register) >> CS & 1 != 0;
@@ -215,8 +215,7 @@ fn a_bank_is_not_driven_in_both_ways() {
     }
     assert!((0..32).all(|line| !kernel.is_used(0, line)), "nothing is held after a refusal");
     // Blocks that set and clear have both.
-    let text =
-        "0x30820000,controller=atmel,reference-hz=80M,cs=gpio@0x30240000.9+gpio@0x30240000:8";
+    let text = "0x30820000,controller=atmel,reference-hz=80M,ignore-clock,cs=gpio@0x30240000.9+gpio@0x30240000:8";
     assert!(Mapped::open_with(&tree.root(), &parse_mem(text).expect("reads"), &kernel).is_ok());
 }
 
@@ -230,8 +229,9 @@ fn of_a_bank_that_sets_and_clears_only_the_chip_select_is_held() {
         );
         let kernel = FakeKernel::default().with(&tree, "gpiochip4", "theirs", lines, None);
         let kernel = kernel.used_by(0, 3, "", "led");
-        let text =
-            format!("0x30820000,controller={controller},reference-hz=80M,cs=gpio@0x30240000");
+        let text = format!(
+            "0x30820000,controller={controller},reference-hz=80M,ignore-clock,cs=gpio@0x30240000"
+        );
         let spec = |line: &str| parse_mem(&format!("{text}{line}")).expect("reads");
         let mapped = Mapped::open_with(&tree.root(), &spec(".5+gpio@0x30240000.6:high"), &kernel);
         let mapped = mapped.expect(controller);
@@ -284,7 +284,7 @@ fn every_controller_has_lines_of_the_kernel() {
     {
         let (tree, memory, kernel) = board();
         let before = memory.nonzero(&[GPIO5]);
-        let options = format!("controller={controller},reference-hz={reference}");
+        let options = format!("controller={controller},reference-hz={reference},ignore-clock");
         let text = format!("0x30820000,{options},cs=gpio@pca9535:15:high");
         let spec = parse_mem(&text).expect("reads");
         let opened = Mapped::open_with(&tree.root(), &spec, &kernel).expect(controller);

@@ -47,10 +47,10 @@ fn a_controller_is_found_by_its_address_whatever_its_name() {
         .platform("cpufreq-dt", Some("cpufreq-dt"));
     let root = tree.root();
     assert_eq!(devices_at(&root, 0x0200_8000)[0].name, "2008000.ecspi");
-    assert!(refuse_if_bound(&root, 0x0200_8000).is_err());
-    assert_eq!(refuse_if_bound(&root, 0x0200_c000), Ok(()), "no driver");
-    assert_eq!(refuse_if_bound(&root, 0x0201_0000), Ok(()), "UIO is our own way");
-    assert_eq!(refuse_if_bound(&root, 0x0201_4000), Ok(()), "no such device");
+    assert!(refuse_if_bound(&root, 0x0200_8000, 0x40).is_err());
+    assert_eq!(refuse_if_bound(&root, 0x0200_c000, 0x40), Ok(()), "no driver");
+    assert_eq!(refuse_if_bound(&root, 0x0201_0000, 0x40), Ok(()), "UIO is our own way");
+    assert_eq!(refuse_if_bound(&root, 0x0201_4000, 0x40), Ok(()), "no such device");
 }
 
 #[test]
@@ -88,6 +88,9 @@ fn a_clock_is_looked_at_where_it_can_be() {
     assert_eq!(clock::check(&root, ECSPI1, Some(&memory)), ClockState::Gated(gate));
     let file = File::options().write(true).open(root.path("/dev/mem")).expect("opened");
     file.write_all_at(&3_u32.to_ne_bytes(), CCGR7).expect("written");
+    let off = clock::check(&root, ECSPI1, Some(&memory));
+    assert!(matches!(off, ClockState::RootOff(slice) if slice.register == 0x3038_b280), "{off:?}");
+    file.write_all_at(&(1_u32 << 28).to_ne_bytes(), 0x3038_b280).expect("written");
     assert_eq!(clock::check(&root, ECSPI1, Some(&memory)), ClockState::Running(gate));
     assert_eq!(clock::check(&root, ECSPI1, None), ClockState::Unknown, "no rights to look");
     assert_eq!(clock::check(&root, 0x1234_0000, Some(&memory)), ClockState::Unknown);

@@ -64,6 +64,7 @@ fn discovery_finds_all_three_kinds() {
         address: 0x3082_0000,
         driver: None,
         block: None,
+        ranges: Vec::new(),
     };
     assert_eq!(*free, Found::Controller { device, bus: None });
     let driver = Some("spi_imx".into());
@@ -73,6 +74,7 @@ fn discovery_finds_all_three_kinds() {
         address: 0x3083_0000,
         driver,
         block: Some(Block::Ecspi),
+        ranges: Vec::new(),
     };
     assert_eq!(*bound, Found::Controller { device, bus: Some(2) });
 }
@@ -90,6 +92,7 @@ fn a_primecell_is_found_on_its_own_bus() {
         address: 0xfff0_0000,
         driver: Some("ssp-pl022".into()),
         block: Some(Block::Pl022),
+        ranges: Vec::new(),
     };
     assert_eq!(discover(&tree.root()), [Found::Controller { device, bus: Some(0) }]);
 }

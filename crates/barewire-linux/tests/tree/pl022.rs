@@ -38,6 +38,52 @@ fn highbank() -> Tree {
         .compatible("amba", "fff00000.spi", "arm,pl022\0arm,primecell\0")
         .amba("fff30000.gpio", Some("pl061_gpio"))
         .amba("fff10000.watchdog", Some("sp805-wdt"))
+        .cells("/sys/bus/amba/devices/fff00000.spi/of_node/clocks", &[9, 9])
+        .file("/sys/bus/amba/devices/fff00000.spi/of_node/clock-names", "sspclk\0apb_pclk\0")
+        .cells("/proc/device-tree/clocks/pclk/phandle", &[9])
+        .cells("/proc/device-tree/clocks/pclk/#clock-cells", &[0])
+        .cells("/proc/device-tree/clocks/pclk/clock-frequency", &[150_000_000])
+        .file("/proc/device-tree/clocks/pclk/compatible", "fixed-clock\0")
+}
+
+#[test]
+fn its_clock_is_what_its_node_says() {
+    let error = open(&highbank(), &PIN_OF_BANK.replace("150M", "100M")).expect_err("150 MHz");
+    let text = error.to_string();
+    assert!(text.contains("is 150000000 Hz (the kernel's clock pclk), not 100000000 Hz"), "{text}");
+    // The function's clock is gated by a clock of its own, the bus's is fixed.
+    let gated = |count: &str| {
+        highbank()
+            .cells("/sys/bus/amba/devices/fff00000.spi/of_node/clocks", &[10, 9])
+            .cells("/proc/device-tree/clocks/sspgate@5/phandle", &[10])
+            .cells("/proc/device-tree/clocks/sspgate@5/#clock-cells", &[0])
+            .clock("sspgate", count, "150000000\n")
+    };
+    let error = open(&gated("0\n"), PIN_OF_BANK).expect_err("off").to_string();
+    assert!(error.contains("(clk_enable_count of sspgate is 0)"), "{error}");
+    let mapped = open(&gated("1\n"), PIN_OF_BANK).expect("on");
+    assert_eq!(mapped.clock().to_string(), "clk_enable_count of sspgate is 1");
+    // A Highbank gates none, whatever the node says of clocks.
+    let soc = gated("0\n").file("/proc/device-tree/compatible", "calxeda,highbank\0");
+    assert_eq!(open(&soc, PIN_OF_BANK).expect("ungated").clock(), ClockState::Always);
+    // Nobody mounted debugfs.
+    let root = gated("1\n");
+    std::fs::remove_dir_all(root.root().path("/sys/kernel/debug")).expect("gone");
+    let error = open(&root, PIN_OF_BANK).expect_err("unknown");
+    assert!(matches!(error, MapError::Clock { state: ClockState::Unknown, .. }), "{error:?}");
+}
+
+#[test]
+fn a_primecells_range_is_its_resource() {
+    let tree = highbank().file(
+        "/sys/bus/amba/devices/fff00000.spi/resource",
+        "\t00000000fff00000\t00000000fff00fff\t0000000000000200\n",
+    );
+    let inside = PIN_OF_BANK.replace("0xfff00000", "0xfff00800");
+    let error = open(&tree, &inside).expect_err("inside").to_string();
+    assert!(error.contains("inside fff00000.spi (0xfff00000 to 0xfff00fff)"), "{error}");
+    assert!(error.ends_with(&format!("write mem:{PIN_OF_BANK}")), "{error}");
+    assert!(open(&tree, PIN_OF_BANK).is_ok());
 }
 
 fn open(tree: &Tree, text: &str) -> Result<Mapped, MapError> {
@@ -52,9 +98,9 @@ fn nothing_is_touched_until_the_start_and_then_as_the_manual_says() {
     memory.set(SSP + SSPCR1, 2);
     memory.set(GPIO + GPIODIR, 1);
     let before = memory.nonzero(&[SSP, GPIO]);
-    let mapped = open(&tree, PIN_OF_BANK).expect("mapped");
-    assert_eq!(mapped.clock(), ClockState::Unknown);
-    assert!(mapped.warnings()[0].contains("cannot be checked"), "{:?}", mapped.warnings());
+    let mut mapped = open(&tree, PIN_OF_BANK).expect("mapped");
+    assert_eq!(mapped.clock(), ClockState::Always, "a fixed clock");
+    assert!(mapped.warnings().is_empty(), "{:?}", mapped.warnings());
     assert_eq!(mapped.mapped_len(), 2 * 0x1000_usize.next_multiple_of(rustix::param::page_size()));
     assert_eq!(memory.nonzero(&[SSP, GPIO]), before, "mapped, not touched");
 

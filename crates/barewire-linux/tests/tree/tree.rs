@@ -95,6 +95,33 @@ impl Tree {
         self.file(&format!("/sys/bus/{bus}/devices/{name}/of_node/compatible"), compatible)
     }
 
+    /// The `reg` of a device's node: 32-bit cells, one of address and one of size.
+    pub(crate) fn reg(self, bus: &str, name: &str, cells: &[u32]) -> Self {
+        let devices = self.root().path(format!("/sys/bus/{bus}/devices"));
+        let node = format!("/sys/bus/{bus}/devices/{name}/of_node");
+        let tree = self.cells(&format!("{node}/reg"), cells);
+        // The node's parent, as the path says it: the device's own directory.
+        let parent = devices.join(name);
+        for property in ["#address-cells", "#size-cells"] {
+            fs::write(parent.join(property), 1_u32.to_be_bytes()).expect("written");
+        }
+        tree
+    }
+
+    /// A property of 32-bit cells.
+    pub(crate) fn cells(self, path: &str, cells: &[u32]) -> Self {
+        let bytes: Vec<u8> = cells.iter().flat_map(|cell| cell.to_be_bytes()).collect();
+        fs::write(self.make_way(path), bytes).expect("written");
+        self
+    }
+
+    /// A clock of the kernel, as debugfs has it.
+    pub(crate) fn clock(self, name: &str, enable_count: &str, rate: &str) -> Self {
+        let directory = format!("/sys/kernel/debug/clk/{name}");
+        self.file(&format!("{directory}/clk_enable_count"), enable_count)
+            .file(&format!("{directory}/clk_rate"), rate)
+    }
+
     /// A block of a UIO device, as sysfs has it.
     pub(crate) fn uio_map(self, uio: &str, index: u32, fields: [&str; 3]) -> Self {
         let map = format!("/sys/class/uio/{uio}/maps/map{index}");

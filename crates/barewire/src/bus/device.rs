@@ -6,7 +6,7 @@ use super::Bus;
 use super::lock::{Held, Wire};
 use super::prepared::{Prepared, PreparedMessage};
 use super::statistics::Path;
-use crate::controller::{Controller, Limits, Plan, Program, plan_plain};
+use crate::controller::{Controller, Limits, Plan, Program, plan_direct, plan_plain};
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
 
 /// One chip on a bus. Cheap to copy; any number of threads may hold one.
@@ -127,6 +127,32 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         message: &mut [Transfer<'_>],
     ) -> Result<usize, MessageError> {
         // Inside the bus: the atomic before would have to wait for what planning stores.
+        let direct = match message {
+            [transfer] => plan_direct(&self.program, transfer),
+            _ => false,
+        };
+        if !direct {
+            return self.run_several(held, message);
+        }
+        let ran = held.wire.run(&self.program, message, Path::Immediate);
+        held.release_for(|| self.priority_waited_for());
+        ran.map_err(|unfinished| unfinished.explain(message))
+    }
+
+    /// Its priority, where somebody waits. Apart: the load would be done in advance, for every message.
+    #[cold]
+    #[inline(never)]
+    fn priority_waited_for(&self) -> u8 {
+        self.priority
+    }
+
+    /// Any other message than one plain transfer. Apart, so that a driver is compiled into its caller once.
+    #[inline(never)]
+    fn run_several(
+        &self,
+        mut held: Held<'_, C>,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, MessageError> {
         if !plan_plain(&self.program, message) {
             return self.run_asking(held, message);
         }

@@ -28,7 +28,7 @@ use super::queue::Queue;
 use super::serve::SERVE_MAX;
 use super::statistics::{Counters, Path, Statistics};
 use super::word::{HOLDER, IDLE, INHERITED, LOCK};
-use crate::controller::{Controller, Program, Unfinished};
+use crate::controller::{Controller, Plan, Program, Unfinished};
 use crate::spi::{Error, MessageError, Settings, Transfer};
 
 /// Who runs what is submitted to a bus and not waited for.
@@ -309,6 +309,24 @@ impl<C: Controller + ?Sized> Wire<'_, C> {
         let ran = self.controller_mut().run(program, message);
         if self.bus.counting.load(Ordering::Relaxed) {
             self.bus.counters.count_apart(path, program, message, ran);
+        }
+        ran
+    }
+
+    /// Runs a planned exchange of `tx` and `rx`, counted apart as well.
+    #[inline(always)]
+    pub(super) fn run_exchange(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        tx: &[u8],
+        rx: &mut [u8],
+        path: Path,
+    ) -> Result<usize, Unfinished> {
+        let ran = self.controller_mut().run_exchange(program, plan, tx, rx);
+        if self.bus.counting.load(Ordering::Relaxed) {
+            let message = [Transfer::of_plan(tx, rx, *plan)];
+            self.bus.counters.count_apart(path, program, &message, ran);
         }
         ran
     }

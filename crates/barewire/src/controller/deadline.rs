@@ -72,6 +72,16 @@ pub(super) fn poll<B: Timed + ?Sized>(
         }
     }
     let wire_ns = wire_ns(block);
+    poll_longer(block, wire_ns, done)
+}
+
+#[cold]
+#[inline(never)]
+fn poll_longer<B: Timed + ?Sized>(
+    block: &mut B,
+    wire_ns: u64,
+    mut done: impl FnMut(&mut B) -> bool,
+) -> Result<(), Stopped> {
     let deadline = Deadline::new(block.timer(), wire_ns);
     loop {
         let late = deadline.passed(block.timer());

@@ -22,24 +22,21 @@ use core::task::Poll;
 use super::deadline::{Deadline, Patience, Timed, poll};
 use super::words::{pack, unpack};
 use super::{Plan, Stopped, Wire};
-use crate::spi::Data;
-
-/// Words moved at a time through the stack.
-const CHUNK_WORDS: usize = 16;
+use crate::spi::{Data, Transfer};
 
 /// A block with a FIFO each way, or none and a register each way.
 pub(super) trait Fifo: Timed + Wire {
     /// Words in flight at most.
     fn depth(&self) -> usize;
 
-    /// Sends `words`; there is room for them.
-    fn put(&mut self, words: &[u32]);
+    /// Sends `words`, at least one; there is room for them.
+    fn put(&mut self, words: impl ExactSizeIterator<Item = u32>);
 
     /// How many of `in_flight` words, at least one, have certainly come: more may have.
     fn ready(&mut self, in_flight: usize) -> usize;
 
-    /// Reads words that are ready.
-    fn take(&mut self, words: &mut [u32]);
+    /// Reads a word that is ready for each of `places`.
+    fn take<P>(&mut self, places: impl ExactSizeIterator<Item = P>, to: impl FnMut(P, u32));
 
     /// Reads `n` words that are ready for the reads' effect alone.
     fn discard(&mut self, n: usize);
@@ -76,9 +73,11 @@ impl Cut {
         data.len() / usize::from(self.frame_bytes)
     }
 
-    fn bytes(self, index: usize) -> Range<usize> {
+    /// Where `words` lie in the transfer's buffers.
+    #[inline]
+    fn bytes(self, words: Range<usize>) -> Range<usize> {
         let bytes = usize::from(self.frame_bytes);
-        index * bytes..(index + 1) * bytes
+        words.start * bytes..words.end * bytes
     }
 }
 
@@ -117,30 +116,28 @@ impl Flow {
     }
 
     /// Sends as many words as may be in flight.
+    #[inline]
     fn fill<B: Fifo + ?Sized>(&mut self, block: &mut B, data: &Data<'_>) {
         let until = self.until.min(self.received + block.depth());
-        if self.sent + 1 == until {
-            // Nearly always so where there is no FIFO: the words of a chunk would all be cleared.
-            let tx = data.tx();
-            let word = tx.map_or(0, |tx| pack(&tx[self.cut.bytes(self.sent)], self.cut.word_bytes));
-            block.put(&[word]);
-            self.sent = until;
+        let words = self.sent..until;
+        if words.is_empty() {
             return;
         }
-        let mut chunk = [0; CHUNK_WORDS];
-        while self.sent < until {
-            let n = (until - self.sent).min(CHUNK_WORDS);
-            if let Some(tx) = data.tx() {
-                for (word, index) in chunk.iter_mut().zip(self.sent..self.sent + n) {
-                    *word = pack(&tx[self.cut.bytes(index)], self.cut.word_bytes);
-                }
+        self.sent = until;
+        let Cut { word_bytes, frame_bytes } = self.cut;
+        match data.tx().map(|tx| &tx[self.cut.bytes(words.clone())]) {
+            None => block.put(words.map(|_| 0)),
+            // Bytes are words as they lie there.
+            Some(tx) if frame_bytes == 1 => block.put(tx.iter().map(|&byte| byte.into())),
+            Some(tx) => {
+                let frames = tx.chunks_exact(frame_bytes.into());
+                block.put(frames.map(|bytes| pack(bytes, word_bytes)));
             }
-            block.put(&chunk[..n]);
-            self.sent += n;
         }
     }
 
     /// Reads what has come; returns whether anything had.
+    #[inline]
     fn drain<B: Fifo + ?Sized>(&mut self, block: &mut B, data: &mut Data<'_>) -> bool {
         let in_flight = self.in_flight();
         if in_flight == 0 {
@@ -148,29 +145,23 @@ impl Flow {
         }
         // No more than were sent, whatever the block says.
         let ready = block.ready(in_flight).min(in_flight);
-        let Some(rx) = data.rx_mut() else {
-            block.discard(ready);
-            self.received += ready;
-            return ready > 0;
-        };
-        if ready == 1 {
-            let mut word = [0];
-            block.take(&mut word);
-            unpack(word[0], &mut rx[self.cut.bytes(self.received)], self.cut.word_bytes);
-            self.received += 1;
-            return true;
+        if ready == 0 {
+            return false;
         }
-        let until = self.received + ready;
-        let mut chunk = [0; CHUNK_WORDS];
-        while self.received < until {
-            let n = (until - self.received).min(CHUNK_WORDS);
-            block.take(&mut chunk[..n]);
-            for (&word, index) in chunk.iter().zip(self.received..self.received + n) {
-                unpack(word, &mut rx[self.cut.bytes(index)], self.cut.word_bytes);
+        let words = self.received..self.received + ready;
+        self.received = words.end;
+        let Cut { word_bytes, frame_bytes } = self.cut;
+        match data.rx_mut().map(|rx| &mut rx[self.cut.bytes(words)]) {
+            None => block.discard(ready),
+            Some(rx) if frame_bytes == 1 => {
+                block.take(rx.iter_mut(), |byte, word| *byte = word as u8);
             }
-            self.received += n;
+            Some(rx) => {
+                let frames = rx.chunks_exact_mut(frame_bytes.into());
+                block.take(frames, |bytes, word| unpack(word, bytes, word_bytes));
+            }
         }
-        ready > 0
+        true
     }
 }
 
@@ -185,6 +176,12 @@ pub(super) fn exchange<B: Fifo + ?Sized>(
     data: &mut Data<'_>,
 ) -> Result<(), Stopped> {
     let words = cut.words(data);
+    if plan.word_delay_ticks == 0 && cut.frame_bytes == 1 {
+        // Where it is both, what comes in is written over what goes out: word by word.
+        if let Some((tx, rx)) = data.apart() {
+            return exchange_bytes(block, words, tx, rx);
+        }
+    }
     if plan.word_delay_ticks == 0 {
         return exchange_range(block, cut, 0..words, data);
     }
@@ -197,6 +194,140 @@ pub(super) fn exchange<B: Fifo + ?Sized>(
     Ok(())
 }
 
+/// Bytes of a transfer that [`exchange_short`] takes at most; a block may take fewer.
+const SHORT_BYTES: usize = 16;
+
+/// Whether a transfer of `len` bytes in words of as many is short.
+#[inline(always)]
+pub(super) fn is_short(len: usize) -> bool {
+    len > 0 && len <= SHORT_BYTES
+}
+
+/// Sends `len` bytes, a word of the FIFO each, that may all be in flight, and looks as long as
+/// something has come. Returns whether all has, in `rx`, and the clock rests: if not,
+/// [`exchange_rest`] goes on. Compiled into its caller.
+#[inline(always)]
+pub(super) fn exchange_short<B: Fifo>(
+    block: &mut B,
+    len: usize,
+    tx: Option<&[u8]>,
+    rx: Option<&mut [u8]>,
+) -> bool {
+    match tx {
+        Some(tx) => put_bytes(block, tx),
+        None => block.put((0..len).map(|_| 0)),
+    }
+    let received = take_short(block, len, rx);
+    if received == len && block.at_rest() {
+        return true;
+    }
+    let cut = Cut { word_bytes: 1, frame_bytes: 1 };
+    block.flight().flow = Flow { cut, sent: len, received, until: len };
+    false
+}
+
+/// Reads what has come of a short transfer, and looks again; returns how many bytes have.
+#[inline(always)]
+fn take_short<B: Fifo>(block: &mut B, len: usize, mut rx: Option<&mut [u8]>) -> usize {
+    let mut received = 0;
+    while received < len {
+        let ready = block.ready(len - received).min(len - received);
+        if ready == 0 {
+            break;
+        }
+        match rx.as_deref_mut().and_then(|rx| rx.get_mut(received..received + ready)) {
+            Some(rx) => take_bytes(block, rx),
+            None => block.discard(ready),
+        }
+        received += ready;
+    }
+    received
+}
+
+/// Waits for what [`exchange_short`] has sent.
+///
+/// # Errors
+/// As [`exchange`].
+pub(super) fn exchange_rest<B: Fifo>(block: &mut B, rx: Option<&mut [u8]>) -> Result<(), Stopped> {
+    let flow = block.flight().flow;
+    // What was sent is sent: a transfer without a buffer discards what comes.
+    let mut rest = rx.map_or(Transfer::write(&[]), Transfer::read);
+    finish(block, flow, &mut rest.data)
+}
+
+/// Words that come at once from a FIFO of eight which says when it is half full: their loop is unrolled.
+const HALF: usize = 4;
+
+#[inline(always)]
+fn put_bytes<B: Fifo + ?Sized>(block: &mut B, bytes: &[u8]) {
+    match <&[u8; HALF]>::try_from(bytes) {
+        Ok(half) => block.put(half.iter().map(|&byte| byte.into())),
+        Err(_) => block.put(bytes.iter().map(|&byte| byte.into())),
+    }
+}
+
+#[inline(always)]
+fn take_bytes<B: Fifo + ?Sized>(block: &mut B, bytes: &mut [u8]) {
+    match <&mut [u8; HALF]>::try_from(&mut *bytes) {
+        Ok(half) => block.take(half.iter_mut(), |byte, word| *byte = word as u8),
+        Err(_) => block.take(bytes.iter_mut(), |byte, word| *byte = word as u8),
+    }
+}
+
+/// [`exchange_range`] of a whole transfer whose bytes are words of the FIFO: what is left to send and to
+/// receive are slices, which shrink.
+fn exchange_bytes<B: Fifo + ?Sized>(
+    block: &mut B,
+    len: usize,
+    mut tx: Option<&[u8]>,
+    mut rx: Option<&mut [u8]>,
+) -> Result<(), Stopped> {
+    let depth = block.depth();
+    let (mut unsent, mut in_flight) = (len, 0);
+    let mut patience = Patience::default();
+    loop {
+        let n = unsent.min(depth - in_flight);
+        if n > 0 {
+            match tx.take().and_then(|tx| tx.split_at_checked(n)) {
+                Some((now, rest)) => {
+                    tx = Some(rest);
+                    put_bytes(block, now);
+                }
+                None if n == HALF => block.put([0; HALF].into_iter()),
+                None => block.put((0..n).map(|_| 0)),
+            }
+            unsent -= n;
+            in_flight += n;
+        }
+        // Ordering 3: the clock is read before the status.
+        let late = patience.late(block.timer());
+        // No more than were sent, whatever the block says.
+        let ready = block.ready(in_flight).min(in_flight);
+        if ready == 0 {
+            if let Err(stopped) = patience.look_in_vain(late, || deadline(block)) {
+                // Ordering 4: only a missing word raises the question.
+                return Err(if block.lost() { Stopped::Overrun } else { stopped });
+            }
+            continue;
+        }
+        // Ordering 1: what has come is read before more is sent.
+        match rx.take().and_then(|rx| rx.split_at_mut_checked(ready)) {
+            Some((now, rest)) => {
+                rx = Some(rest);
+                take_bytes(block, now);
+            }
+            None => block.discard(ready),
+        }
+        in_flight -= ready;
+        patience.renew();
+        if in_flight == 0 && unsent == 0 {
+            break;
+        }
+    }
+    // Ordering 2: the clock comes to rest.
+    poll(block, |block| block.wire_ns(1), Fifo::at_rest)
+}
+
 fn exchange_range<B: Fifo + ?Sized>(
     block: &mut B,
     cut: Cut,
@@ -204,8 +335,18 @@ fn exchange_range<B: Fifo + ?Sized>(
     data: &mut Data<'_>,
 ) -> Result<(), Stopped> {
     let mut flow = Flow::new(cut, words);
-    let mut patience = Patience::default();
     flow.fill(block, data);
+    finish(block, flow, data)
+}
+
+/// Receives what was sent and exchanges the rest.
+#[inline]
+fn finish<B: Fifo + ?Sized>(
+    block: &mut B,
+    mut flow: Flow,
+    data: &mut Data<'_>,
+) -> Result<(), Stopped> {
+    let mut patience = Patience::default();
     while !flow.all_received() {
         // Ordering 3: the clock is read before the status.
         let late = patience.late(block.timer());

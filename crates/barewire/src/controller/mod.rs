@@ -43,10 +43,11 @@ mod words;
 
 pub use interrupt::{Interrupt, NoInterrupt};
 pub use lines::CsLine;
-pub(crate) use plan::plan_plain;
 pub use plan::{delay_ticks, plan_message, word_bytes};
+pub(crate) use plan::{plan_direct, plan_plain};
 pub use stepped::{Progress, Stepped, resume_message, start_message};
 pub use waits::ALWAYS_POLL;
+use wire::{SelectLine, Short, run_short};
 pub use wire::{Stopped, Unfinished, Wire, run_message};
 
 use core::task::Poll;
@@ -108,6 +109,8 @@ impl Plan {
     pub(crate) const NONE: Plan = Plan::new(0, 0, 1);
     /// In `shape`: the end is awaited by interrupt.
     const BY_INTERRUPT: u32 = 1 << 16;
+    /// In `shape`, of a device's plan: the timer waits around its selections or between its words.
+    const TIMED: u32 = 1 << 18;
 
     /// A plan with nothing after the transfer.
     #[must_use]
@@ -144,6 +147,19 @@ impl Plan {
     #[must_use]
     pub const fn with_after(self, after: After) -> Self {
         Self { shape: self.shape & !0xff | after as u32, ..self }
+    }
+
+    /// Whether the transfer is polled, in words of a byte, nothing follows it, and its device has no
+    /// delays.
+    #[inline(always)]
+    pub(crate) const fn is_direct_bytes(&self) -> bool {
+        self.shape == 1 << 8
+    }
+
+    /// The same of a device with delays.
+    #[must_use]
+    pub(crate) const fn timed(self) -> Self {
+        Self { shape: self.shape | Self::TIMED, ..self }
     }
 
     /// Whether the transfer is long enough to wait for its end by interrupt, not by polling.
@@ -277,6 +293,23 @@ pub trait Controller {
     /// The transfer that did not finish. CS is inactive and the FIFOs are empty afterwards.
     fn run(&mut self, program: &Program, message: &mut [Transfer<'_>])
     -> Result<usize, Unfinished>;
+
+    /// Runs a message that is one planned exchange of `tx` and `rx`, which are as long, and returns its
+    /// length in bytes: the prepared access of a chip driver. [`Controller::run`] unless the driver has
+    /// a shorter way.
+    ///
+    /// # Errors
+    /// As [`Controller::run`].
+    #[inline]
+    fn run_exchange(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<usize, Unfinished> {
+        self.run(program, &mut [Transfer::of_plan(tx, rx, *plan)])
+    }
 
     /// Begins a planned message that [`Controller::resume`] goes on with, the block's interrupt
     /// still masked ([`Controller::arm`] lets it come). A controller that finishes in the call,

@@ -55,7 +55,9 @@ impl Program {
         cs_inactive_ticks: u32,
     ) -> Self {
         let timed = cs_setup_ticks | cs_hold_ticks | cs_inactive_ticks != 0;
-        Self { cs_setup_ticks, cs_hold_ticks, cs_inactive_ticks, timed, ..self }
+        let spaced = self.plan.word_delay_ticks != 0;
+        let plan = if timed || spaced { self.plan.timed() } else { self.plan };
+        Self { plan, cs_setup_ticks, cs_hold_ticks, cs_inactive_ticks, timed, ..self }
     }
 }
 
@@ -98,6 +100,21 @@ pub(crate) fn plan_plain(program: &Program, message: &mut [Transfer<'_>]) -> boo
         ends_in_cs_change = transfer.cs_change;
     }
     !ends_in_cs_change
+}
+
+/// [`plan_plain`] of a message of one transfer, on a device with words of a byte and without delays: what
+/// a chip driver's messages nearly always are.
+#[inline(always)]
+pub(crate) fn plan_direct(program: &Program, transfer: &mut Transfer<'_>) -> bool {
+    let direct = program.plan.is_direct_bytes()
+        && !program.asks
+        && transfer.is_plain()
+        && !transfer.cs_change
+        && transfer.data.len() <= program.poll_bytes_max;
+    if direct {
+        transfer.plan = program.plan;
+    }
+    direct
 }
 
 /// Validates `message` and writes every transfer's plan; `block` adds the block's own checks and
@@ -170,7 +187,9 @@ where
         transfer.plan = transfer.plan.with_word_bytes(word_bytes(transfer.bits_per_word)?);
     }
     let word_delay_ticks = delay_ticks(transfer.word_delay_ns, timer_hz)?;
-    transfer.plan.word_delay_ticks = transfer.plan.word_delay_ticks.max(word_delay_ticks);
+    if word_delay_ticks > transfer.plan.word_delay_ticks {
+        transfer.plan = Plan { word_delay_ticks, ..transfer.plan.timed() };
+    }
     transfer.delay_ticks = delay_ticks(transfer.delay_ns, timer_hz)?;
     // Deselecting waits the device's cs_inactive already; only the rest is to come.
     transfer.inactive_ticks = delay_ticks(transfer.cs_change_delay_ns, timer_hz)?

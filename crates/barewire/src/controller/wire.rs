@@ -10,6 +10,8 @@
 //! Step 3 is a destructor: an error or a panic on the way (a register body of a test, say) runs
 //! it too, and then the block is told to [recover](Wire::recover).
 
+use core::mem::ManuallyDrop;
+
 use super::{After, Plan, Program};
 use crate::spi::{Data, Error, MessageError, Transfer};
 
@@ -209,6 +211,15 @@ impl<'w, W: Wire + ?Sized> Selected<'w, W> {
     }
 }
 
+impl<W: Short> Selected<'_, W> {
+    /// Deselects after a good message: the destructor without a call.
+    #[inline(always)]
+    fn finish(self, line: SelectLine) {
+        let mut this = ManuallyDrop::new(self);
+        this.wire.drive_short(line, false);
+    }
+}
+
 impl<W: Wire + ?Sized> Drop for Selected<'_, W> {
     #[inline(always)]
     fn drop(&mut self) {
@@ -218,6 +229,88 @@ impl<W: Wire + ?Sized> Drop for Selected<'_, W> {
             self.wire.recover();
         }
     }
+}
+
+/// A wire with a shorter way for transfers of a few words.
+pub(super) trait Short: Wire {
+    /// Whether a transfer of `len` bytes in words of as many, whose plan has `control`, has the shorter
+    /// way, the block being set up for it.
+    fn is_short(&self, program: &Program, control: u32, len: usize) -> bool;
+
+    /// The select line of a program's chip.
+    fn line(&self, program: &Program) -> SelectLine;
+
+    /// Drives CS active or inactive, as [`Wire::select`] or [`Wire::deselect`] would.
+    fn drive_short(&mut self, line: SelectLine, active: bool);
+
+    /// Sends a transfer of `len` bytes and looks whether it has come. Returns whether it is over, with
+    /// what came in `rx`: if not, [`Short::exchange_rest`] goes on.
+    fn exchange_short(
+        &mut self,
+        control: u32,
+        len: usize,
+        tx: Option<&[u8]>,
+        rx: Option<&mut [u8]>,
+    ) -> bool;
+
+    /// Waits for a transfer of `len` bytes that was sent.
+    ///
+    /// # Errors
+    /// As [`Wire::exchange`].
+    fn exchange_rest(&mut self, len: usize, rx: Option<&mut [u8]>) -> Result<(), Stopped>;
+}
+
+/// A select line on a GPIO: pins, 0 for none, and whether they are high while it is active.
+#[derive(Clone, Copy)]
+pub(super) struct SelectLine {
+    pub(super) mask: u32,
+    pub(super) active_high: bool,
+}
+
+/// Runs a message of one planned transfer of `len` bytes by the shorter way, compiled into its caller
+/// and without a [`Transfer`] in memory. What is asked of it are values: for the compiler, any store to
+/// a register might change what lies in memory. `None` if it has none: nothing was done.
+///
+/// # Errors
+/// As [`run_message`].
+#[inline(always)]
+pub(super) fn run_short<W: Short>(
+    wire: &mut W,
+    program: &Program,
+    plan: Plan,
+    len: usize,
+    tx: Option<&[u8]>,
+    mut rx: Option<&mut [u8]>,
+) -> Option<Result<usize, Unfinished>> {
+    if !plan.is_direct_bytes() || !wire.is_short(program, plan.control, len) {
+        return None;
+    }
+    let line = wire.line(program);
+    let selected = Selected::again(wire, program);
+    selected.wire.drive_short(line, true);
+    if !selected.wire.exchange_short(plan.control, len, tx, rx.as_deref_mut()) {
+        // Without the guard here: it would have to lie in memory for a callee that may panic.
+        selected.keep();
+        return Some(run_rest(wire, program, len, rx));
+    }
+    selected.finish(line);
+    Some(Ok(len))
+}
+
+/// The rest of a message that [`run_short`] has begun.
+#[inline(never)]
+fn run_rest<W: Short>(
+    wire: &mut W,
+    program: &Program,
+    len: usize,
+    rx: Option<&mut [u8]>,
+) -> Result<usize, Unfinished> {
+    let mut selected = Selected::again(wire, program);
+    if let Err(stopped) = selected.wire.exchange_rest(len, rx) {
+        return Err(Unfinished::stopped(0, stopped));
+    }
+    selected.unsettled = false;
+    Ok(len)
 }
 
 /// Runs a planned message on `wire` and returns its length in bytes.

@@ -15,10 +15,12 @@ pub(super) const fn first_word_bytes(len: usize) -> usize {
 }
 
 /// The FIFO word for `bytes` (1 to 4 of them, whole words of `word_bytes`).
-#[inline]
+#[inline(always)]
 pub(super) fn pack(bytes: &[u8], word_bytes: u8) -> u32 {
+    if let (Ok(&bytes), 1) = (<&[u8; 4]>::try_from(bytes), word_bytes) {
+        return u32::from_be_bytes(bytes);
+    }
     match (bytes, word_bytes) {
-        (&[a, b, c, d], 1) => u32::from_be_bytes([a, b, c, d]),
         (&[a, b, c, d], 2) => {
             u32::from(u16::from_ne_bytes([a, b])) << 16 | u32::from(u16::from_ne_bytes([c, d]))
         }
@@ -29,17 +31,29 @@ pub(super) fn pack(bytes: &[u8], word_bytes: u8) -> u32 {
 }
 
 /// The reverse of [`pack`], into `bytes`.
-#[inline]
+#[inline(always)]
 pub(super) fn unpack(word: u32, bytes: &mut [u8], word_bytes: u8) {
+    if let Ok(bytes) = <&mut [u8; 4]>::try_from(&mut *bytes)
+        && word_bytes == 1
+    {
+        *bytes = word.to_be_bytes();
+        return;
+    }
     match (bytes.len(), word_bytes) {
-        (4, 1) => bytes.copy_from_slice(&word.to_be_bytes()),
         (4, 2) => {
             bytes[..2].copy_from_slice(&((word >> 16) as u16).to_ne_bytes());
             bytes[2..].copy_from_slice(&(word as u16).to_ne_bytes());
         }
         (4, 4) => bytes.copy_from_slice(&word.to_ne_bytes()),
         (2, 2) => bytes.copy_from_slice(&(word as u16).to_ne_bytes()),
-        (n, _) => bytes.copy_from_slice(&word.to_be_bytes()[4 - n..]),
+        // The last byte is the lowest. Nothing in here panics: a caller's guard would lie in memory.
+        _ => {
+            let mut rest = word;
+            for byte in bytes.iter_mut().rev() {
+                *byte = rest as u8;
+                rest >>= 8;
+            }
+        }
     }
 }
 

@@ -12,7 +12,8 @@ use super::Registers;
 #[derive(Debug)]
 pub struct Mmio {
     base: *mut u32,
-    len: u32,
+    /// As wide as the pointer: a driver's access loads both at once.
+    len: usize,
 }
 
 impl Mmio {
@@ -31,35 +32,136 @@ impl Mmio {
     #[must_use]
     pub unsafe fn new(base: *mut u32, len: u32) -> Self {
         assert!(!base.is_null() && base.is_aligned(), "a register block begins at a multiple of 4");
-        Self { base, len }
+        Self { base, len: len as usize }
     }
 
-    #[inline]
+    #[inline(always)]
     fn register(&self, offset: u32) -> *mut u32 {
         // In release too: `read` and `write` are safe to call. It is nothing beside the access.
-        assert!(offset < self.len && offset.is_multiple_of(4), "register offset {offset:#x}");
+        if offset as usize >= self.len || !offset.is_multiple_of(4) {
+            no_such_register(offset);
+        }
         self.base.wrapping_byte_add(offset as usize)
     }
+}
+
+/// Apart, and given the offset by value: the message's room on the stack would cost every access.
+#[cold]
+#[inline(never)]
+fn no_such_register(offset: u32) -> ! {
+    panic!("register offset {offset:#x}");
 }
 
 // SAFETY: the block belongs to this value alone (promised to `new`), and device memory is the
 // same from every thread.
 unsafe impl Send for Mmio {}
 
+/// A register block in memory whose length is known when the program is compiled: an access at an
+/// offset that is known as well is checked then, and is one load or store.
+///
+/// ```no_run
+/// use barewire::reg::{MmioBlock, Registers};
+///
+/// // SAFETY: ECSPI1 of an i.MX 8M Plus, mapped one to one, which nobody else drives.
+/// let mut ecspi1 = unsafe { MmioBlock::<0x40>::new(0x3082_0000 as *mut u32) };
+/// let _conreg = ecspi1.read(0x08);
+/// ```
+#[derive(Debug)]
+pub struct MmioBlock<const LEN: u32> {
+    base: *mut u32,
+}
+
+impl<const LEN: u32> MmioBlock<LEN> {
+    /// Takes the block of `LEN` bytes at `base`, to be mapped as [`Mmio::new`] says.
+    ///
+    /// # Safety
+    /// As [`Mmio::new`], for `base..base + LEN`.
+    ///
+    /// # Panics
+    /// If `base` is null or not a multiple of 4.
+    #[must_use]
+    pub unsafe fn new(base: *mut u32) -> Self {
+        assert!(!base.is_null() && base.is_aligned(), "a register block begins at a multiple of 4");
+        Self { base }
+    }
+
+    #[inline(always)]
+    fn register(&self, offset: u32) -> *mut u32 {
+        if offset >= LEN || !offset.is_multiple_of(4) {
+            no_such_register(offset);
+        }
+        self.base.wrapping_byte_add(offset as usize)
+    }
+}
+
+// SAFETY: as of `Mmio`.
+unsafe impl<const LEN: u32> Send for MmioBlock<LEN> {}
+
+/// The accesses of a block, the address of each by `register`.
+macro_rules! volatile {
+    () => {
+        #[inline(always)]
+        fn read(&mut self, offset: u32) -> u32 {
+            // SAFETY: `new`'s caller promised the range is mapped device memory.
+            unsafe { self.register(offset).read_volatile() }
+        }
+
+        #[inline(always)]
+        fn write(&mut self, offset: u32, value: u32) {
+            // SAFETY: `new`'s caller promised the range is mapped device memory.
+            unsafe { self.register(offset).write_volatile(value) }
+        }
+
+        // The window's address is found once: for the compiler every store might change it.
+        #[inline(always)]
+        fn read_n(&mut self, offset: u32, into: &mut [u32]) {
+            self.read_each(offset, into.iter_mut(), |place, word| *place = word);
+        }
+
+        #[inline(always)]
+        fn discard_n(&mut self, offset: u32, n: usize) {
+            self.read_each(offset, 0..n, |_, _| ());
+        }
+
+        #[inline(always)]
+        fn write_n(&mut self, offset: u32, from: &[u32]) {
+            self.write_each(offset, from.iter().copied());
+        }
+
+        #[inline(always)]
+        fn write_each<I: IntoIterator<Item = u32>>(&mut self, offset: u32, words: I) {
+            let register = self.register(offset);
+            for word in words {
+                // SAFETY: `new`'s caller promised the range is mapped device memory.
+                unsafe { register.write_volatile(word) }
+            }
+        }
+
+        #[inline(always)]
+        fn read_each<I, F>(&mut self, offset: u32, places: I, mut put: F)
+        where
+            I: ExactSizeIterator,
+            F: FnMut(I::Item, u32),
+        {
+            let register = self.register(offset);
+            for place in places {
+                // SAFETY: `new`'s caller promised the range is mapped device memory.
+                put(place, unsafe { register.read_volatile() });
+            }
+        }
+    };
+}
+
 /// # Panics
 /// If an offset is no multiple of 4 or outside the block.
 impl Registers for Mmio {
-    #[inline]
-    fn read(&mut self, offset: u32) -> u32 {
-        // SAFETY: `new`'s caller promised the range is mapped device memory.
-        unsafe { self.register(offset).read_volatile() }
-    }
+    volatile!();
+}
 
-    #[inline]
-    fn write(&mut self, offset: u32, value: u32) {
-        // SAFETY: `new`'s caller promised the range is mapped device memory.
-        unsafe { self.register(offset).write_volatile(value) }
-    }
+/// # Panics
+/// If an offset is no multiple of 4 or outside the block.
+impl<const LEN: u32> Registers for MmioBlock<LEN> {
+    volatile!();
 }
 
 #[cfg(test)]
@@ -78,6 +180,28 @@ mod tests {
         assert_eq!(window, [0xdead_beef; 2]);
         assert_eq!(mmio.read(4), 3, "a FIFO window is one address");
         assert_eq!(mmio.read(0), 0);
+    }
+
+    #[test]
+    fn a_block_of_known_length_is_accessed_alike() {
+        let mut block = [0_u32; 4];
+        // SAFETY: ordinary memory stands for the block, and outlives it.
+        let mut mmio = unsafe { MmioBlock::<16>::new(block.as_mut_ptr()) };
+        mmio.write_each(12, [1, 2, 3]);
+        mmio.write(0, 4);
+        let mut window = [0; 3];
+        mmio.read_each(12, window.iter_mut(), |place, word| *place = word);
+        assert_eq!((window, mmio.read(0)), ([3; 3], 4));
+        mmio.discard_n(12, 2);
+        assert_eq!(block, [4, 0, 0, 3]);
+    }
+
+    #[test]
+    #[should_panic(expected = "register offset 0x10")]
+    fn nothing_outside_a_block_of_known_length_is_touched() {
+        let mut block = [0_u32; 8];
+        // SAFETY: ordinary memory stands for the block, and outlives it.
+        unsafe { MmioBlock::<16>::new(block.as_mut_ptr()) }.read(16);
     }
 
     #[test]

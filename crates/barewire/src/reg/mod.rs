@@ -19,7 +19,10 @@ mod mmio;
 
 pub use barrier::barrier;
 pub use fake::{Access, Fake};
-pub use mmio::Mmio;
+pub use mmio::{Mmio, MmioBlock};
+
+/// Words that a body gathers on the stack.
+const CHUNK_WORDS: usize = 16;
 
 /// A block of 32-bit registers, addressed by byte offset from its base.
 ///
@@ -53,6 +56,54 @@ pub trait Registers {
     fn write_n(&mut self, offset: u32, from: &[u32]) {
         for &word in from {
             self.write(offset, word);
+        }
+    }
+
+    /// Writes what `words` yields to the register at `offset`, in order: [`Registers::write_n`] without
+    /// a slice of words. `words` reaches no register.
+    ///
+    /// The body given gathers words on the stack for [`Registers::write_n`].
+    #[inline]
+    fn write_each<I>(&mut self, offset: u32, words: I)
+    where
+        Self: Sized,
+        I: IntoIterator<Item = u32>,
+    {
+        let mut chunk = [0; CHUNK_WORDS];
+        let mut count = 0;
+        for word in words {
+            chunk[count] = word;
+            count += 1;
+            if count == CHUNK_WORDS {
+                self.write_n(offset, &chunk);
+                count = 0;
+            }
+        }
+        if count > 0 {
+            self.write_n(offset, &chunk[..count]);
+        }
+    }
+
+    /// Reads the register at `offset` once for each of `places`, in order, and gives `put` the place
+    /// and the word: [`Registers::read_n`] without a slice of words. Neither reaches a register.
+    ///
+    /// The body given gathers words on the stack from [`Registers::read_n`].
+    #[inline]
+    fn read_each<I, F>(&mut self, offset: u32, places: I, mut put: F)
+    where
+        Self: Sized,
+        I: ExactSizeIterator,
+        F: FnMut(I::Item, u32),
+    {
+        let mut chunk = [0; CHUNK_WORDS];
+        let mut places = places;
+        while places.len() > 0 {
+            let words = &mut chunk[..places.len().min(CHUNK_WORDS)];
+            self.read_n(offset, words);
+            // The words first: a place taken after the last of them would be lost.
+            for (&mut word, place) in words.iter_mut().zip(places.by_ref()) {
+                put(place, word);
+            }
         }
     }
 
@@ -97,5 +148,30 @@ impl<R: Registers + ?Sized> Registers for &mut R {
     #[inline]
     fn barrier(&mut self) {
         (**self).barrier();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Access::{Read, Write};
+    use super::*;
+
+    #[test]
+    fn words_are_gathered_in_order_whatever_their_number() {
+        for count in [0_u32, 1, 15, 16, 17, 40] {
+            let writes: [Access; 40] = core::array::from_fn(|word| Write(4, word as u32));
+            let reads: [Access; 40] = core::array::from_fn(|word| Read(8, word as u32));
+            let n = count as usize;
+            let mut regs = Fake::new(&writes[..n]);
+            regs.write_each(4, 0..count);
+            assert_eq!(regs.remaining(), 0);
+            let mut regs = Fake::new(&reads[..n]);
+            let mut next = 0;
+            regs.read_each(8, 0..n, |place, word| {
+                assert_eq!((place, word), (next as usize, next));
+                next += 1;
+            });
+            assert_eq!((regs.remaining(), next), (0, count));
+        }
     }
 }

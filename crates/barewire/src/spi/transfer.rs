@@ -49,6 +49,9 @@ pub(crate) enum Buffers<'a> {
     InPlace(&'a mut [u8]),
 }
 
+/// What goes out, and where what comes in goes: not the same bytes.
+pub(crate) type Apart<'a> = (Option<&'a [u8]>, Option<&'a mut [u8]>);
+
 impl Data<'_> {
     /// Both buffers at once.
     pub(crate) fn buffers(&mut self) -> Buffers<'_> {
@@ -62,6 +65,15 @@ impl Data<'_> {
     }
 
     /// What it does with its bytes.
+    /// The buffers, unless they are the same.
+    #[inline(always)]
+    pub(crate) fn apart(&mut self) -> Option<Apart<'_>> {
+        match self.place {
+            Place::Apart => Some((self.tx, self.rx.as_deref_mut())),
+            Place::Same => None,
+        }
+    }
+
     #[inline]
     pub(crate) fn direction(&self) -> Direction {
         match (self.tx.is_some() || self.place == Place::Same, self.rx.is_some()) {
@@ -186,7 +198,13 @@ impl<'a> Transfer<'a> {
         rx: &'a mut [u8; N],
         plan: Plan,
     ) -> Self {
-        Self::of(Data { len: N, tx: Some(tx), rx: Some(rx), place: Place::Apart }, plan)
+        Self::of_plan(tx, rx, plan)
+    }
+
+    /// An exchange of buffers that are as long.
+    #[inline(always)]
+    pub(crate) fn of_plan(tx: &'a [u8], rx: &'a mut [u8], plan: Plan) -> Self {
+        Self::of(Data { len: rx.len(), tx: Some(tx), rx: Some(rx), place: Place::Apart }, plan)
     }
 
     /// The buffers.
@@ -205,11 +223,10 @@ impl<'a> Transfer<'a> {
     /// Whether everything but `cs_change` is as the device has it.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
-        // One by one: branches that are never taken cost less than gathering the fields first.
-        self.speed_hz == 0
-            && self.word_delay_ns == 0
-            && self.delay_ns == 0
-            && self.cs_change_delay_ns == 0
+        // In pairs, which one instruction loads, and one by one: branches that are never taken cost less
+        // than gathering all fields first.
+        self.speed_hz | self.word_delay_ns == 0
+            && self.delay_ns | self.cs_change_delay_ns == 0
             && self.bits_per_word == 0
     }
 

@@ -22,6 +22,7 @@ use barewire::spi::Settings;
 use barewire::time::Timer;
 use barewire_linux::Root;
 use barewire_linux::gpio::{CharacterDevices, GpioError, InterruptLine, Sensed};
+use barewire_linux::shared::ChipLock;
 use barewire_sim::IntLine;
 use serde::Serialize;
 
@@ -80,6 +81,8 @@ pub(super) struct Node<'s> {
     on_bus: bool,
     clock: Clock,
     waiter: Waiter<'s>,
+    /// Held as long as the driver lives: modes and FIFOs are the chip's.
+    _chip_lock: Option<ChipLock>,
 }
 
 /// How the chip is waited for.
@@ -130,6 +133,7 @@ impl CanArgs {
     ) -> Result<(Node<'s>, Which), Failure> {
         let chip_select = self.chip_select()?;
         let waiter = Waiter::open(self, session)?;
+        let chip_lock = session.keep_chip(chip_select)?;
         let settings = Settings::new(chip_select, self.speed_hz);
         let settings = settings.with_mode(session.mode(chip_select));
         let device: Device<'s, dyn Controller + 's> = session.open.bus().device(&settings)?;
@@ -155,7 +159,8 @@ impl CanArgs {
         };
         let timer = session.open.timer();
         let clock = Clock::default();
-        let node = Node { chip, session, timer, on_bus: false, clock, waiter };
+        let node =
+            Node { chip, session, timer, on_bus: false, clock, waiter, _chip_lock: chip_lock };
         Ok((node, which))
     }
 }

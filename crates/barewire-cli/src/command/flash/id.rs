@@ -29,6 +29,7 @@ struct Report {
     page_size: u32,
     programming: &'static str,
     erase_types: Vec<Erase>,
+    times_known: bool,
     address_bytes: u8,
     addressing: &'static str,
     read_command: &'static str,
@@ -72,6 +73,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
                     Programming::AaiWord => "aai-word",
                 },
                 erase_types: geometry.erase_types().map(Erase::of).collect(),
+                times_known: geometry.times_known,
                 address_bytes: geometry.addressing.bytes(),
                 addressing,
                 read_command: read_commands[usize::from(chip.uses_fast_read())],
@@ -112,7 +114,8 @@ impl session::Report for Report {
         let erase = |erase: &Erase| {
             let (size, time) =
                 (figure::size(erase.size.into()), figure::time(erase.typical_ns as f64));
-            format!("{size} in {time} ({}h)", erase.opcode)
+            let time = if self.times_known { format!(" in {time}") } else { String::new() };
+            format!("{size}{time} ({}h)", erase.opcode)
         };
         row("erase", self.erase_types.iter().map(erase).collect::<Vec<_>>().join(", "));
         let how = match self.addressing {

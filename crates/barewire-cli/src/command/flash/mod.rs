@@ -15,6 +15,7 @@ use barewire::chip::spi_nor::{NorError, SpiNor};
 use barewire::controller::Controller;
 use barewire::spi::{Effective, MODE_0, MODE_3, Mode, Settings};
 use barewire::time::Timer;
+use barewire_linux::shared::ChipPort;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -91,7 +92,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// A chip on any bus.
-pub(crate) type Chip<'b> = SpiNor<Device<'b, dyn Controller + 'b>, &'b mut (dyn Timer + 'b)>;
+pub(crate) type Chip<'b> =
+    SpiNor<ChipPort<Device<'b, dyn Controller + 'b>>, &'b mut (dyn Timer + 'b)>;
 
 /// Which chip, and how it is talked to: the first fields of every flash command's JSON.
 #[derive(Clone, Debug, Serialize)]
@@ -145,6 +147,7 @@ pub(crate) fn open<'b>(
     let device = bus.device(&settings)?;
     if settings.speed_hz > IDENTIFY_MAX_HZ {
         let slow = bus.device(&Settings { speed_hz: IDENTIFY_MAX_HZ, ..settings })?;
+        let slow = ChipPort::new(slow, session.chip_lock(settings.chip_select)?);
         let chip = SpiNor::new(slow, &mut *timer)?;
         // The speed asked, not the controller's next slower one: on another board it would be
         // what the chip gets.
@@ -154,7 +157,9 @@ pub(crate) fn open<'b>(
             return Err(NorError::TooFast { speed_hz: settings.speed_hz, max_hz }.into());
         }
     }
-    Ok((SpiNor::new(device, timer as &mut dyn Timer)?, *device.effective()))
+    let effective = *device.effective();
+    let port = ChipPort::new(device, session.chip_lock(settings.chip_select)?);
+    Ok((SpiNor::new(port, timer as &mut dyn Timer)?, effective))
 }
 
 /// What is left of the chip from `offset`, or `length` of it if that was asked.

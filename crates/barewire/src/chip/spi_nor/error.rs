@@ -71,6 +71,13 @@ pub enum NorError {
         /// Status register 1.
         status: u8,
     },
+    /// The chip is at work for another user, who does not hold it any more: one that was killed.
+    Occupied {
+        /// How long it was waited for, in nanoseconds.
+        waited_ns: u64,
+        /// Status register 1.
+        status: u8,
+    },
     /// The chip stopped answering in the middle of an erase or program.
     Gone {
         /// The address being changed.
@@ -138,6 +145,11 @@ impl fmt::Display for NorError {
                 f,
                 "the chip is still busy after {} ms, the longest its datasheet allows (status {status:#04x}): power-cycle it",
                 limit_ns.div_ceil(1_000_000)
+            ),
+            NorError::Occupied { waited_ns, status } => write!(
+                f,
+                "the chip has been busy for {} ms with what another program began (status {status:#04x}): try again when that is done",
+                waited_ns / 1_000_000
             ),
             NorError::Gone { address } => write!(
                 f,

@@ -75,6 +75,9 @@ pub struct Geometry {
     pub chip_erase_typical_ns: u64,
     /// Longest time to erase the chip.
     pub chip_erase_max_ns: u64,
+    /// Whether the chip or our table gave the times. If not they are those of common parts, with ample
+    /// room, and the driver asks for the status from the beginning instead of sleeping.
+    pub times_known: bool,
     /// Longest time to write the status register.
     pub status_write_max_ns: u64,
     /// Fastest clock for READ, in hertz.

@@ -31,7 +31,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
     ) -> Result<WriteEnabled<'_, P, T>, NorError> {
         let mut guard = WriteEnabled { chip: self, protection_bits: 0, disabled: false };
         guard.chip.port.run(&mut [Transfer::write(&[WREN])])?;
-        let status = guard.chip.status()?;
+        let status = guard.chip.status_now()?;
         if status == 0xff {
             return Err(NorError::Gone { address });
         }
@@ -60,7 +60,8 @@ impl<P: Port, T: Timer> WriteEnabled<'_, P, T> {
         Ok(())
     }
 
-    /// Sleeps the typical time, then asks at intervals until `max_ns` are over.
+    /// Sleeps the typical time, then asks at intervals until `max_ns` are over. Where the typical time is
+    /// not known it asks from the beginning, ever more seldom.
     pub(super) fn wait_ready(
         &mut self,
         typical_ns: u64,
@@ -72,12 +73,17 @@ impl<P: Port, T: Timer> WriteEnabled<'_, P, T> {
         let begun = self.chip.timer.now_ticks();
         let limit_ticks = ticks_at_least(max_ns, timer_hz);
         // Short waits are cheaper asked for than slept; the interval keeps the bus free for others.
-        let interval_ns = (typical_ns / 8).max(1_000);
-        self.chip.timer.sleep_ns(typical_ns);
+        let longest_ns = (typical_ns / 8).max(1_000);
+        let mut interval_ns = longest_ns;
+        if self.chip.geometry.times_known {
+            self.chip.timer.sleep_ns(typical_ns);
+        } else {
+            interval_ns = longest_ns.min(10_000);
+        }
         loop {
             // The time is read first: a chip that is ready in time counts, however late we ask.
             let late = self.chip.timer.now_ticks().wrapping_sub(begun) > limit_ticks;
-            let status = self.chip.status()?;
+            let status = self.chip.status_now()?;
             if status == 0xff && self.protection_bits != protection {
                 self.disabled = true;
                 return Err(NorError::Gone { address });
@@ -90,6 +96,7 @@ impl<P: Port, T: Timer> WriteEnabled<'_, P, T> {
                 return Err(NorError::StaysBusy { limit_ns: max_ns, status });
             }
             self.chip.timer.sleep_ns(interval_ns);
+            interval_ns = (interval_ns * 2).min(longest_ns);
         }
     }
 }

@@ -16,25 +16,31 @@
 //! 2. Write enable is a guard: it is checked to have taken, and whatever happens after
 //!    it, the chip is write-disabled again.
 //! 3. Busy: sleep the typical time, then ask at intervals of an eighth of it, and give up after
-//!    the longest time the datasheet allows. A status whose protection bits have changed meanwhile is a
+//!    the longest time the datasheet allows. A part whose times nobody told is asked from the beginning. A status whose protection bits have changed meanwhile is a
 //!    chip that no longer drives the line ([`NorError::Gone`]).
 //! 4. [`SpiNor::write`] reads first: what is already there is left alone, what only clears bits is
 //!    programmed without erasing, and everything written is read back.
 //! 5. Chips above 16 MiB are addressed by their 4-byte opcodes, or, where they have none, in
 //!    4-byte mode, which dropping the driver leaves.
+//! 6. What other users may not come between is one [operation](Port::begin): a read, the erase of a
+//!    block, the read, erase, programs and read back of a sector. Where the chip is shared, each
+//!    operation waits until the chip is ready, enters 4-byte mode if it needs it, and leaves it.
 //!
 //! # Not supported
-//! Dual, quad and DTR reads; sector maps of non-uniform parts; security registers; per-block
+//! A chip that another user put into power-down, QPI or continuous read mode. Dual, quad and DTR reads; sector maps of non-uniform parts; security registers; per-block
 //! locks; suspend.
 
 mod error;
 mod geometry;
 mod guard;
 mod opcode;
+mod operation;
 mod part;
 mod protection;
 pub mod sfdp;
 mod storage;
+#[cfg(test)]
+mod tests;
 mod write;
 
 pub use error::NorError;
@@ -46,12 +52,14 @@ pub use write::{Written, no_observer};
 
 use core::ops::{ControlFlow, Range};
 
-use super::Port;
+use super::{Port, Sharing, longest_data};
 use crate::spi::Transfer;
 use crate::time::Timer;
 use opcode::{
-    CE, EN4B, EX4B, FAST_READ, FAST_READ_4B, RDID, RDSFDP, RDSR, RDSR2, READ, READ_4B, WREN, WRSR,
+    CE, EN4B, EX4B, FAST_READ, FAST_READ_4B, RDID, RDSFDP, RDSR, RDSR2, READ, READ_4B, WRDI, WREN,
+    WRSR,
 };
+use operation::Begun;
 
 /// Status register: busy.
 const BUSY: u8 = 1 << 0;
@@ -94,6 +102,7 @@ pub struct SpiNor<P: Port, T: Timer> {
     id: JedecId,
     geometry: Geometry,
     fast_read: bool,
+    sharing: Sharing,
 }
 
 impl<P: Port, T: Timer> SpiNor<P, T> {
@@ -101,17 +110,20 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
     ///
     /// # Errors
     /// [`NorError::NoChip`], [`NorError::StuckLow`], [`NorError::UnknownChip`],
-    /// [`NorError::TooFast`], or the bus's.
-    pub fn new(mut port: P, timer: T) -> Result<Self, NorError> {
-        let id = read_id(&mut port)?;
+    /// [`NorError::TooFast`], [`NorError::Occupied`], or the bus's.
+    pub fn new(mut port: P, mut timer: T) -> Result<Self, NorError> {
+        let begun = Begun::new(&mut port, &mut timer)?;
+        let sharing = begun.sharing;
+        let id = read_id(begun.port)?;
         let geometry = match part::without_sfdp(id) {
             Some(geometry) => geometry,
             None => {
-                let described = sfdp::parse(|address, into| read_sfdp(&mut port, address, into))?;
+                let described = sfdp::parse(|address, into| read_sfdp(begun.port, address, into))?;
                 let geometry = described.map_err(|sfdp| NorError::UnknownChip { id, sfdp })?;
                 part::refine(id, geometry)
             }
         };
+        drop(begun);
         let speed_hz = port.speed_hz();
         if let Some(max_hz) = geometry.max_hz
             && speed_hz > max_hz
@@ -119,8 +131,10 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
             return Err(NorError::TooFast { speed_hz, max_hz });
         }
         let fast_read = speed_hz > geometry.read_max_hz;
-        let mut this = Self { port, timer, id, geometry, fast_read };
-        this.four_byte_mode(EN4B)?;
+        let mut this = Self { port, timer, id, geometry, fast_read, sharing };
+        if sharing == Sharing::Alone {
+            this.four_byte_mode(EN4B)?;
+        }
         Ok(this)
     }
 
@@ -147,12 +161,27 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
     /// Fills `into` from `offset`.
     ///
     /// # Errors
-    /// [`NorError::OutOfRange`], of which nothing was read, or the bus's.
+    /// [`NorError::OutOfRange`], of which nothing was read, [`NorError::Occupied`], or the bus's.
     pub fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<(), NorError> {
         self.check_range(offset, into.len() as u64)?;
         if into.is_empty() {
             return Ok(());
         }
+        self.operation(|chip| chip.fetch(offset, into))
+    }
+
+    /// Reads within an operation, what is within the chip: in as many messages as the port wants.
+    fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), NorError> {
+        let mut at = offset;
+        for piece in into.chunks_mut(longest_data(&self.port)) {
+            let len = piece.len() as u64;
+            self.fetch_piece(at, piece)?;
+            at += len;
+        }
+        Ok(())
+    }
+
+    fn fetch_piece(&mut self, offset: u64, into: &mut [u8]) -> Result<(), NorError> {
         let opcode = match (self.geometry.addressing, self.fast_read) {
             (Addressing::FourByteOpcodes, false) => READ_4B,
             (Addressing::FourByteOpcodes, true) => FAST_READ_4B,
@@ -202,19 +231,28 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
     /// Status register 1.
     ///
     /// # Errors
-    /// The bus's.
+    /// [`NorError::Occupied`], or the bus's.
     pub fn status(&mut self) -> Result<u8, NorError> {
-        self.read_register(RDSR)
+        self.operation(Self::status_now)
+    }
+
+    fn status_now(&mut self) -> Result<u8, NorError> {
+        read_register(&mut self.port, RDSR)
     }
 
     /// What the chip protects.
     ///
     /// # Errors
-    /// The bus's.
+    /// [`NorError::Occupied`], or the bus's.
     pub fn protection(&mut self) -> Result<Protection, NorError> {
-        let status = self.status()?;
+        self.operation(Self::protection_now)
+    }
+
+    fn protection_now(&mut self) -> Result<Protection, NorError> {
+        let status = self.status_now()?;
         let layout = self.geometry.protection;
-        let status_2 = if layout.needs_status_2() { self.read_register(RDSR2)? } else { 0 };
+        let needed = layout.needs_status_2();
+        let status_2 = if needed { read_register(&mut self.port, RDSR2)? } else { 0 };
         let Range { start, end } = layout.protected(status, status_2, self.geometry.size);
         Ok(Protection { status, start, end })
     }
@@ -222,19 +260,23 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
     /// Clears the block protection bits, and nothing else.
     ///
     /// # Errors
-    /// [`NorError::ProtectionStays`] if hardware holds them; [`NorError::StaysBusy`];
+    /// [`NorError::ProtectionStays`] if hardware holds them; [`NorError::StaysBusy`]; [`NorError::Occupied`];
     /// [`NorError::WriteEnableRefused`]; the bus's.
     pub fn unprotect(&mut self) -> Result<(), NorError> {
-        if self.protection()?.is_none() {
+        self.operation(Self::unprotect_now)
+    }
+
+    fn unprotect_now(&mut self) -> Result<(), NorError> {
+        if self.protection_now()?.is_none() {
             return Ok(());
         }
-        let status = self.status()?;
+        let status = self.status_now()?;
         let keep = !(self.geometry.protection.bits() | BUSY | WEL);
         let limit_ns = self.geometry.status_write_max_ns;
         let mut enabled = self.write_enable(0)?;
         enabled.chip().port.run(&mut [Transfer::write(&[WRSR, status & keep])])?;
         enabled.finish(limit_ns / 4, limit_ns, 0)?;
-        let protection = self.protection()?;
+        let protection = self.protection_now()?;
         if protection.is_none() {
             Ok(())
         } else {
@@ -262,13 +304,13 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         }
         self.check_protection(&range)?;
         if len == self.geometry.size {
-            self.erase_chip()?;
+            self.operation(Self::erase_chip)?;
             return go_on(observer, len);
         }
         let mut address = range.start;
         while address < range.end {
             let erase = self.largest_erase(address, range.end - address);
-            self.erase_block(address, &erase)?;
+            self.operation(|chip| chip.erase_block(address, &erase))?;
             address += u64::from(erase.size);
             go_on(observer, address - range.start)?;
         }
@@ -301,18 +343,16 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
     /// Enters or leaves 4-byte mode, where the part needs it.
     fn four_byte_mode(&mut self, opcode: u8) -> Result<(), NorError> {
         if let Addressing::FourByteMode { write_enable } = self.geometry.addressing {
-            if write_enable {
-                self.port.run(&mut [Transfer::write(&[WREN])])?;
+            if !write_enable {
+                self.port.run(&mut [Transfer::write(&[opcode])])?;
+                return Ok(());
             }
+            self.port.run(&mut [Transfer::write(&[WREN])])?;
             self.port.run(&mut [Transfer::write(&[opcode])])?;
+            // Parts differ in whether the latch outlives the command.
+            self.port.run(&mut [Transfer::write(&[WRDI])])?;
         }
         Ok(())
-    }
-
-    fn read_register(&mut self, opcode: u8) -> Result<u8, NorError> {
-        let mut both = [opcode, 0];
-        self.port.run(&mut [Transfer::in_place(&mut both)])?;
-        Ok(both[1])
     }
 
     fn check_range(&self, offset: u64, len: u64) -> Result<(), NorError> {
@@ -344,8 +384,11 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
 
 impl<P: Port, T: Timer> Drop for SpiNor<P, T> {
     fn drop(&mut self) {
-        // Nobody is left to tell of an error.
-        let _ = self.four_byte_mode(EX4B);
+        // On a shared chip each operation has left the mode; another user's may be under way now.
+        if self.sharing == Sharing::Alone {
+            // Nobody is left to tell of an error.
+            let _ = self.four_byte_mode(EX4B);
+        }
     }
 }
 
@@ -371,6 +414,12 @@ fn read_id(port: &mut impl Port) -> Result<JedecId, NorError> {
         [_, 0, 0, 0] => Err(NorError::StuckLow),
         [_, id @ ..] => Ok(JedecId(id)),
     }
+}
+
+fn read_register(port: &mut impl Port, opcode: u8) -> Result<u8, NorError> {
+    let mut both = [opcode, 0];
+    port.run(&mut [Transfer::in_place(&mut both)])?;
+    Ok(both[1])
 }
 
 fn read_sfdp(port: &mut impl Port, address: u32, into: &mut [u8]) -> Result<(), NorError> {

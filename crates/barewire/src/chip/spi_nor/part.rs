@@ -1,4 +1,4 @@
-//! Parts known by their id: limits SFDP does not carry, and parts without SFDP.
+//! Parts known by their id: limits SFDP does not carry, times it may not have, and parts without SFDP.
 //!
 //! A part stands here only if the driver has been run against a model of it.
 
@@ -11,48 +11,105 @@ const MS: u64 = 1_000_000;
 /// READ's clock limit for a part nobody described: the slowest in common use.
 const READ_MAX_HZ_UNKNOWN: u32 = 20_000_000;
 
-/// What SFDP does not say.
-pub(super) struct Limits {
+/// What SFDP does not say, or may not.
+struct Known {
     id: JedecId,
+    /// Whether this is the part whose SFDP has times; `None` where all of that id are alike.
+    sfdp_has_times: Option<bool>,
     name: &'static str,
     read_max_hz: u32,
     max_hz: u32,
     protection: Layout,
+    page_size: u32,
+    /// Typical and longest.
+    program_ns: [u64; 2],
+    /// Size, typical, longest.
+    erase: &'static [(u32, u64, u64)],
+    chip_erase_ns: [u64; 2],
+    status_write_max_ns: u64,
 }
 
-const LIMITS: &[Limits] = &[
-    // W25Q32JV datasheet, AC characteristics: fR (03h) 50 MHz, FR 133 MHz. Its SEC bit makes blocks
-    // of sectors: what is protected is not worked out, only that something is.
-    Limits {
+/// W25Q32JV and W25Q256JV datasheets, AC characteristics: tSE, tBE1, tBE2.
+const W25Q_ERASE: &[(u32, u64, u64)] = &[
+    (4 << 10, 45 * MS, 400 * MS),
+    (32 << 10, 120 * MS, 1_600 * MS),
+    (64 << 10, 150 * MS, 2_000 * MS),
+];
+
+/// W25Q256JV datasheet, AC characteristics: fR (03h, 13h) 50 MHz, FR 133 MHz, tPP, tCE, tW; status
+/// register 1: BP3..BP0 and TB.
+const W25Q256JV: Known = Known {
+    id: JedecId([0xef, 0x40, 0x19]),
+    sfdp_has_times: Some(true),
+    name: "W25Q256JV",
+    read_max_hz: 50_000_000,
+    max_hz: 133_000_000,
+    protection: Layout::WinbondBp4,
+    page_size: 256,
+    program_ns: [400 * US, 3 * MS],
+    erase: W25Q_ERASE,
+    chip_erase_ns: [80_000 * MS, 400_000 * MS],
+    status_write_max_ns: 15 * MS,
+};
+
+const KNOWN: &[Known] = &[
+    // W25Q32JV datasheet, AC characteristics. Its SEC bit makes blocks of sectors: what is protected is
+    // not worked out, only that something is.
+    Known {
         id: JedecId([0xef, 0x40, 0x16]),
+        sfdp_has_times: None,
         name: "W25Q32JV",
-        read_max_hz: 50_000_000,
-        max_hz: 133_000_000,
         protection: Layout::Unknown,
+        chip_erase_ns: [10_000 * MS, 50_000 * MS],
+        ..W25Q256JV
     },
-    // W25Q256JV datasheet, AC characteristics: fR (03h, 13h) 50 MHz, FR 133 MHz; status
-    // register 1: BP3..BP0 and TB.
-    Limits {
-        id: JedecId([0xef, 0x40, 0x19]),
-        name: "W25Q256JV",
-        read_max_hz: 50_000_000,
-        max_hz: 133_000_000,
-        protection: Layout::WinbondBp4,
-    },
+    W25Q256JV,
+    // The same id, SFDP of the first edition, 4-byte opcodes for reading alone (Linux's
+    // drivers/mtd/spi-nor/winbond.c tells the two apart in this way). Its datasheet gives 104 MHz.
+    Known { sfdp_has_times: Some(false), name: "W25Q256FV", max_hz: 104_000_000, ..W25Q256JV },
 ];
 
 /// Puts what the table knows of `id` into a geometry that SFDP described.
+///
+/// Times that SFDP has not come from the table. Longest times that it has are typical ones times a
+/// coarse factor: the datasheet's are never exceeded.
 pub(super) fn refine(id: JedecId, geometry: Geometry) -> Geometry {
-    match LIMITS.iter().find(|part| part.id == id) {
-        Some(part) => Geometry {
-            name: Some(part.name),
-            read_max_hz: part.read_max_hz,
-            max_hz: Some(part.max_hz),
-            protection: part.protection,
-            ..geometry
-        },
-        None => Geometry { read_max_hz: READ_MAX_HZ_UNKNOWN, max_hz: None, ..geometry },
+    let times = geometry.times_known;
+    let is = |part: &&Known| part.id == id && part.sfdp_has_times.is_none_or(|has| has == times);
+    let Some(part) = KNOWN.iter().find(is) else {
+        return Geometry { read_max_hz: READ_MAX_HZ_UNKNOWN, max_hz: None, ..geometry };
+    };
+    let choose = |[typical_ns, max_ns]: [u64; 2], sfdp_ns: [u64; 2]| {
+        if times { [sfdp_ns[0], sfdp_ns[1].min(max_ns)] } else { [typical_ns, max_ns] }
+    };
+    let mut refined = Geometry {
+        name: Some(part.name),
+        read_max_hz: part.read_max_hz,
+        max_hz: Some(part.max_hz),
+        protection: part.protection,
+        status_write_max_ns: part.status_write_max_ns,
+        times_known: true,
+        ..geometry
+    };
+    let program = choose(part.program_ns, [geometry.program_typical_ns, geometry.program_max_ns]);
+    [refined.program_typical_ns, refined.program_max_ns] = program;
+    let sfdp_ns = [geometry.chip_erase_typical_ns, geometry.chip_erase_max_ns];
+    [refined.chip_erase_typical_ns, refined.chip_erase_max_ns] =
+        choose(part.chip_erase_ns, sfdp_ns);
+    for erase in refined.erase_types.iter_mut().flatten() {
+        let listed = part.erase.iter().find(|(size, ..)| *size == erase.size);
+        if let Some(&(_, typical_ns, max_ns)) = listed {
+            [erase.typical_ns, erase.max_ns] =
+                choose([typical_ns, max_ns], [erase.typical_ns, erase.max_ns]);
+        }
     }
+    if !times {
+        refined.programming = Programming::Page { size: part.page_size };
+        if let Addressing::FourByteMode { write_enable } = &mut refined.addressing {
+            *write_enable = false;
+        }
+    }
+    refined
 }
 
 /// The geometry of a part that has no SFDP.
@@ -78,6 +135,7 @@ pub(super) fn without_sfdp(id: JedecId) -> Option<Geometry> {
                 program_max_ns: 10 * US,
                 chip_erase_typical_ns: 35 * MS,
                 chip_erase_max_ns: 50 * MS,
+                times_known: true,
                 status_write_max_ns: 10 * US,
                 read_max_hz: 25_000_000,
                 max_hz: Some(50_000_000),
@@ -106,6 +164,7 @@ pub(super) fn without_sfdp(id: JedecId) -> Option<Geometry> {
             program_max_ns: 750 * US,
             chip_erase_typical_ns: 103_000 * MS,
             chip_erase_max_ns: 460_000 * MS,
+            times_known: true,
             status_write_max_ns: 2_000 * MS,
             read_max_hz: 50_000_000,
             max_hz: Some(133_000_000),

@@ -2,7 +2,8 @@
 //!
 //! Read first: JESD216B (2014), the basic flash parameter table (BFPT) and the 4-byte address
 //! instruction table (4BAIT). The first edition's BFPT has 9 words and neither times nor page
-//! size; what it lacks is filled with values that are safe for any part.
+//! size; what it lacks is filled with values that are safe for any part, and marked:
+//! [`Geometry::times_known`].
 //!
 //! The bytes come from outside: whatever they hold, parsing ends with a geometry that makes
 //! sense or with an error.
@@ -17,6 +18,10 @@ const ADDRESS_4B_ID: u16 = 0xff84;
 const BFPT_WORDS: usize = 16;
 /// Parameter headers that are looked at.
 const HEADERS_MAX: u8 = 16;
+
+/// A page's program without times, typically; and how many times the typical times the longest may be.
+const UNTIMED_PROGRAM_NS: u64 = 700 * US;
+const UNTIMED_MULTIPLIER: u64 = 64;
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
@@ -121,7 +126,7 @@ fn geometry(
     let (erase_multiplier, program_multiplier) = if timed {
         (2 * (u64::from(bfpt[9] & 0xf) + 1), 2 * (u64::from(bfpt[10] & 0xf) + 1))
     } else {
-        (10, 10)
+        (UNTIMED_MULTIPLIER, UNTIMED_MULTIPLIER)
     };
     let addressing = addressing(bfpt, bfpt_words, address_4b, size);
     let mut erase_types = [None; 4];
@@ -141,7 +146,11 @@ fn geometry(
             }
             _ => (half >> 8) as u8,
         };
-        let typical_ns = if timed { erase_time_ns(bfpt[9] >> (4 + 7 * index)) } else { 1_000 * MS };
+        let typical_ns = if timed {
+            erase_time_ns(bfpt[9] >> (4 + 7 * index))
+        } else {
+            untimed_erase_ns(1 << exponent)
+        };
         *slot = Some(EraseType {
             size: 1 << exponent,
             opcode,
@@ -154,7 +163,7 @@ fn geometry(
     if u64::from(smallest) > size {
         return Err(SfdpError::NoEraseType);
     }
-    let program_typical_ns = if timed { program_time_ns(bfpt[10]) } else { MS };
+    let program_typical_ns = if timed { program_time_ns(bfpt[10]) } else { UNTIMED_PROGRAM_NS };
     let chip_erase_typical_ns = if timed { chip_erase_time_ns(bfpt[10]) } else { 100 * S };
     Ok(Geometry {
         size,
@@ -164,6 +173,7 @@ fn geometry(
         program_typical_ns,
         program_max_ns: program_typical_ns * program_multiplier,
         chip_erase_typical_ns,
+        times_known: timed,
         chip_erase_max_ns: chip_erase_typical_ns * erase_multiplier,
         // SFDP has no time for it; 40 ms is the longest in common use.
         status_write_max_ns: 40 * MS,
@@ -217,9 +227,20 @@ fn addressing(
     {
         return Addressing::FourByteOpcodes;
     }
-    // Word 16, bits 31:24: bit 24 EN4B alone, bit 25 WREN before it.
-    let enter = if bfpt_words >= 16 { bfpt[15] >> 24 } else { 1 };
+    // Word 16, bits 31:24: bit 24 EN4B alone, bit 25 WREN before it. Without the word WREN is sent: some
+    // parts want it (N25Q256A), the others do not mind.
+    let enter = if bfpt_words >= 16 { bfpt[15] >> 24 } else { 2 };
     Addressing::FourByteMode { write_enable: enter & 3 == 2 }
+}
+
+/// A block's erase as parts of the time of the first edition have it: 50 ms for 4 KiB, 150 ms for
+/// 64 KiB, and so on in proportion.
+fn untimed_erase_ns(size: u32) -> u64 {
+    match size {
+        ..=0x1000 => 50 * MS,
+        0x1001..=0x1_0000 => 150 * MS,
+        _ => 150 * MS * u64::from(size >> 16),
+    }
 }
 
 /// Seven bits: a count and its unit.
@@ -285,6 +306,7 @@ mod tests {
         let times: Vec<_> =
             chip.erase_types().map(|erase| (erase.typical_ns / MS, erase.max_ns / MS)).collect();
         assert_eq!(times, [(64, 896), (160, 2240)]);
+        assert!(chip.times_known);
         assert_eq!((chip.program_typical_ns, chip.program_max_ns), (704 * US, 6 * 704 * US));
     }
 
@@ -311,8 +333,12 @@ mod tests {
         ])
         .expect("parses");
         assert_eq!(chip.size, 32 << 20);
-        assert_eq!(chip.addressing, Addressing::FourByteMode { write_enable: false });
+        assert_eq!(chip.addressing, Addressing::FourByteMode { write_enable: true });
         assert_eq!(chip.programming, Programming::Page { size: 64 });
+        assert!(!chip.times_known);
+        let times: Vec<_> =
+            chip.erase_types().map(|erase| (erase.typical_ns / MS, erase.max_ns / MS)).collect();
+        assert_eq!(times, [(50, 3_200), (150, 9_600), (150, 9_600)]);
         assert_eq!(chip.erase_size(), 4096);
     }
 

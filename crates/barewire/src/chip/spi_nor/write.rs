@@ -20,7 +20,7 @@ use super::{
     Addressing, COMMAND_MAX, EraseType, NorError, Observer, Programming, SpiNor, first_difference,
     go_on,
 };
-use crate::chip::Port;
+use crate::chip::{Port, longest_data};
 use crate::spi::Transfer;
 use crate::time::Timer;
 
@@ -73,12 +73,13 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
     /// Writes `data` at `offset`, erasing and programming only what differs, and verifies it.
     ///
     /// `scratch` holds at least one smallest block ([`super::Geometry::erase_size`]); `observer`
-    /// is told how many bytes of `data` are done after each sector.
+    /// is told how many bytes of `data` are done after each sector, or block where one is erased as a
+    /// whole.
     ///
     /// # Errors
     /// [`NorError::OutOfRange`], [`NorError::Protected`] and [`NorError::ScratchTooSmall`], of
     /// which nothing was changed; [`NorError::Verify`], [`NorError::StaysBusy`],
-    /// [`NorError::Gone`], [`NorError::Interrupted`] (between sectors), the bus's. The chip is
+    /// [`NorError::Gone`], [`NorError::Interrupted`] (between sectors or blocks), [`NorError::Occupied`], the bus's. The chip is
     /// write-disabled in every case in which it answers.
     pub fn write(
         &mut self,
@@ -131,7 +132,17 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
             return Ok(());
         }
         self.check_protection(&(offset..offset + data.len() as u64))?;
-        self.program_pages(offset, data, None, &mut Written::default())
+        // As long an operation as programming a sector is: a user of a shared chip who reads waits.
+        let piece_max = u64::from(self.geometry.erase_size());
+        let end = offset + data.len() as u64;
+        let mut at = offset;
+        while at < end {
+            let piece_end = ((at / piece_max + 1) * piece_max).min(end);
+            let piece = &data[(at - offset) as usize..(piece_end - offset) as usize];
+            self.operation(|chip| chip.program_pages(at, piece, None, &mut Written::default()))?;
+            at = piece_end;
+        }
+        Ok(())
     }
 
     /// The largest erase type up to 64 KiB.
@@ -144,7 +155,8 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         self.geometry.erase_types().next().expect("a geometry has an erase type")
     }
 
-    /// A whole block: by its own erase if that is quicker (step 2), else sector by sector.
+    /// A whole block: by its own erase, as one operation, if that is quicker (step 2), else sector by
+    /// sector.
     fn write_block(
         &mut self,
         address: u64,
@@ -154,12 +166,30 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         written: &mut Written,
         observer: Observer<'_>,
     ) -> Result<(), NorError> {
+        let whole =
+            self.operation(|chip| chip.write_whole(address, data, block, scratch, written))?;
+        if whole {
+            // Not called meanwhile: user code may use the chip itself.
+            return go_on(observer, data.len() as u64);
+        }
+        self.write_sectors(address, data, scratch, written, observer)
+    }
+
+    /// Whether the block was written as a whole. If not, nothing was changed.
+    fn write_whole(
+        &mut self,
+        address: u64,
+        data: &[u8],
+        block: &EraseType,
+        scratch: &mut [u8],
+        written: &mut Written,
+    ) -> Result<bool, NorError> {
         let sector = self.sector_erase();
         let mut erases = 0;
         let mut kept_pages = 0;
         for (index, new) in data.chunks(sector.size as usize).enumerate() {
             let old = &mut scratch[..new.len()];
-            self.read(address + index as u64 * u64::from(sector.size), old)?;
+            self.fetch(address + index as u64 * u64::from(sector.size), old)?;
             match Need::of(old, new) {
                 Need::Erase => erases += 1,
                 Need::Nothing | Need::Program => kept_pages += self.pages_to_program(new),
@@ -168,7 +198,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         let by_sector_ns = erases * sector.typical_ns;
         let by_block_ns = block.typical_ns + kept_pages * self.geometry.program_typical_ns;
         if erases == 0 || by_sector_ns <= by_block_ns {
-            return self.write_sectors(address, data, scratch, written, observer);
+            return Ok(false);
         }
         self.erase_block(address, block)?;
         written.erases += 1;
@@ -177,9 +207,8 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
             let done = index as u64 * u64::from(sector.size);
             self.program_pages(address + done, new, None, written)?;
             self.read_back(address + done, new, scratch)?;
-            go_on(observer, done + new.len() as u64)?;
         }
-        Ok(())
+        Ok(true)
     }
 
     fn pages_to_program(&self, data: &[u8]) -> u64 {
@@ -203,14 +232,15 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
             let sector = at / size * size;
             let piece_end = (sector + size).min(end);
             let piece = &data[(at - address) as usize..(piece_end - address) as usize];
-            self.write_sector(sector, at, piece, scratch, written)?;
+            self.operation(|chip| chip.write_sector(sector, at, piece, scratch, written))?;
             at = piece_end;
             go_on(observer, at - address)?;
         }
         Ok(())
     }
 
-    /// Writes `new` at `at`, inside the sector at `sector`.
+    /// Writes `new` at `at`, inside the sector at `sector`, within an operation: what another user
+    /// wrote beside it is kept.
     fn write_sector(
         &mut self,
         sector: u64,
@@ -222,7 +252,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         let erase = self.sector_erase();
         let scratch = &mut scratch[..erase.size as usize];
         let inside = (at - sector) as usize..(at - sector) as usize + new.len();
-        self.read(at, &mut scratch[inside.clone()])?;
+        self.fetch(at, &mut scratch[inside.clone()])?;
         match Need::of(&scratch[inside.clone()], new) {
             Need::Nothing => {
                 written.unchanged_bytes += new.len() as u64;
@@ -236,8 +266,8 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         }
         // What stands around the new bytes is kept (step 3).
         let (before, after) = (0..inside.start, inside.end..scratch.len());
-        self.read(sector, &mut scratch[before])?;
-        self.read(sector + inside.end as u64, &mut scratch[after])?;
+        self.fetch(sector, &mut scratch[before])?;
+        self.fetch(sector + inside.end as u64, &mut scratch[after])?;
         scratch[inside].copy_from_slice(new);
         self.erase_block(sector, &erase)?;
         written.erases += 1;
@@ -282,7 +312,15 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
     /// Programs `bytes`, which lie in one page, and returns the number of commands.
     fn program(&mut self, address: u64, bytes: &[u8]) -> Result<u32, NorError> {
         match self.geometry.programming {
-            Programming::Page { .. } => self.program_page(address, bytes).map(|()| 1),
+            Programming::Page { .. } => {
+                let (mut at, mut programs) = (address, 0);
+                for piece in bytes.chunks(longest_data(&self.port)) {
+                    self.program_page(at, piece)?;
+                    at += piece.len() as u64;
+                    programs += 1;
+                }
+                Ok(programs)
+            }
             Programming::AaiWord => self.program_words(address, bytes),
         }
     }
@@ -350,7 +388,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         scratch: &mut [u8],
     ) -> Result<(), NorError> {
         let actual = &mut scratch[..expected.len()];
-        self.read(address, actual)?;
+        self.fetch(address, actual)?;
         compare(address, expected, actual)
     }
 
@@ -359,7 +397,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         for (index, piece) in expected.chunks(actual.len()).enumerate() {
             let at = address + (index * actual.len()) as u64;
             let actual = &mut actual[..piece.len()];
-            self.read(at, actual)?;
+            self.fetch(at, actual)?;
             compare(at, piece, actual)?;
         }
         Ok(())

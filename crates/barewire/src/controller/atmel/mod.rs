@@ -338,8 +338,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Atmel<R, G, T, 
     }
 
     #[inline]
-    fn put(&mut self, words: &[u32]) {
-        for (index, &word) in words.iter().enumerate() {
+    fn put(&mut self, words: impl ExactSizeIterator<Item = u32>) {
+        for (index, word) in words.enumerate() {
             // One written a moment ago stays in TDR for DLYBCS and DLYBS, one written before the
             // last for half a clock after RDRF, and would be overwritten.
             if (index > 0 || self.slow) && self.status & TDRE == 0 {
@@ -362,8 +362,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Atmel<R, G, T, 
     }
 
     #[inline]
-    fn take(&mut self, words: &mut [u32]) {
-        self.regs.read_n(RDR, words);
+    fn take<P>(&mut self, places: impl ExactSizeIterator<Item = P>, to: impl FnMut(P, u32)) {
+        self.regs.read_each(RDR, places, to);
     }
 
     #[inline]

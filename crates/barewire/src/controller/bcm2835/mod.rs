@@ -109,8 +109,9 @@ use super::gpio::GpioBank;
 use super::lines::{self, Rest};
 use super::waits::{Sleeps, plan_waits, run_blocking, waits};
 use super::{
-    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, Stepped, Stopped,
-    Unfinished, Wire, plan_message, resume_message, run_message, start_message,
+    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, SelectLine, Short,
+    Stepped, Stopped, Unfinished, Wire, plan_message, resume_message, run_message, run_short,
+    start_message,
 };
 use crate::reg::Registers;
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
@@ -278,6 +279,33 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Bcm2835<R, G, T, I> {
     }
 }
 
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Bcm2835<R, G, T, I> {
+    /// Any planned message.
+    #[inline(never)]
+    fn run_any(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, Unfinished> {
+        if I::PRESENT && waits(message) {
+            return run_blocking(self, program, message);
+        }
+        run_message(self, program, message)
+    }
+
+    /// Any planned exchange.
+    #[inline(never)]
+    fn run_any_exchange(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<usize, Unfinished> {
+        self.run_any(program, &mut [Transfer::of_plan(tx, rx, *plan)])
+    }
+}
+
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Timed for Bcm2835<R, G, T, I> {
     type Timer = T;
 
@@ -293,11 +321,11 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Bcm2835<R, G, T
     }
 
     #[inline]
-    fn put(&mut self, words: &[u32]) {
+    fn put(&mut self, words: impl ExactSizeIterator<Item = u32>) {
         if self.dry {
             self.refill();
         }
-        self.regs.write_n(FIFO, words);
+        self.regs.write_each(FIFO, words);
     }
 
     #[inline]
@@ -322,8 +350,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Bcm2835<R, G, T
     }
 
     #[inline]
-    fn take(&mut self, words: &mut [u32]) {
-        self.regs.read_n(FIFO, words);
+    fn take<P>(&mut self, places: impl ExactSizeIterator<Item = P>, to: impl FnMut(P, u32)) {
+        self.regs.read_each(FIFO, places, to);
     }
 
     fn discard(&mut self, n: usize) {
@@ -445,6 +473,45 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Sleeps for Bcm2835<R, G,
     }
 }
 
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Bcm2835<R, G, T, I> {
+    #[inline(always)]
+    fn is_short(&self, program: &Program, control: u32, len: usize) -> bool {
+        if !self.gpio.is_short() {
+            return false;
+        }
+        let set = self.cs == program.regs[P_CS] && self.cdiv == control;
+        set && program.regs[P_CS_MASK] != 0 && fifo::is_short(len) && len <= FIFO_BYTES
+    }
+
+    #[inline(always)]
+    fn line(&self, program: &Program) -> SelectLine {
+        SelectLine { mask: program.regs[P_CS_MASK], active_high: program.regs[P_CS_HIGH] != 0 }
+    }
+
+    #[inline(always)]
+    fn drive_short(&mut self, line: SelectLine, active: bool) {
+        self.gpio.drive_short(line.mask, line.active_high == active);
+        if !active && self.dry {
+            self.acknowledge();
+        }
+    }
+
+    #[inline(always)]
+    fn exchange_short(
+        &mut self,
+        _control: u32,
+        len: usize,
+        tx: Option<&[u8]>,
+        rx: Option<&mut [u8]>,
+    ) -> bool {
+        fifo::exchange_short(self, len, tx, rx)
+    }
+
+    fn exchange_rest(&mut self, _len: usize, rx: Option<&mut [u8]>) -> Result<(), Stopped> {
+        fifo::exchange_rest(self, rx)
+    }
+}
+
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Bcm2835<R, G, T, I> {
     fn limits(&self) -> Limits {
         self.config.limits(self.timer.frequency_hz())
@@ -462,15 +529,36 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Bcm2835<R
         Ok(())
     }
 
+    // Always: what is prepared is known where it is called.
+    #[inline(always)]
     fn run(
         &mut self,
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
-        if I::PRESENT && waits(message) {
-            return run_blocking(self, program, message);
+        if let [Transfer { data, plan, .. }] = &mut *message {
+            let len = data.len();
+            if let Some((tx, rx)) = data.apart()
+                && let Some(ran) = run_short(self, program, *plan, len, tx, rx)
+            {
+                return ran;
+            }
         }
-        run_message(self, program, message)
+        self.run_any(program, message)
+    }
+
+    #[inline(always)]
+    fn run_exchange(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<usize, Unfinished> {
+        match run_short(self, program, *plan, tx.len(), Some(tx), Some(&mut *rx)) {
+            Some(ran) => ran,
+            None => self.run_any_exchange(program, plan, tx, rx),
+        }
     }
 
     fn start(

@@ -91,6 +91,7 @@
 mod config;
 mod flight;
 mod regs;
+mod short;
 #[cfg(test)]
 mod tests;
 
@@ -105,7 +106,7 @@ use super::waits::{plan_waits, run_blocking, waits};
 use super::words::{first_word_bytes, pack, unpack};
 use super::{
     Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, Stopped, Unfinished, Wire,
-    plan_message, resume_message, run_message, start_message,
+    plan_message, resume_message, run_message, run_short, start_message,
 };
 use crate::reg::Registers;
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
@@ -131,7 +132,7 @@ const LOOKS_PER_XCH: u32 = 16;
 const IDLE: u32 = EN | CHANNEL_MODE_ALL | burst_length(1);
 /// What no device is configured as: CONFIGREG has no such bits.
 const UNCONFIGURED: [u32; 3] = [u32::MAX; 3];
-/// FIFO words moved at a time through the stack.
+/// FIFO words sent at a time, unless nothing comes: while they have no room, the rest of TXFIFO lasts.
 const CHUNK_WORDS: usize = 16;
 // Where `configure` puts its values in `Program::regs`.
 const P_CONFIGREG: usize = 0;
@@ -251,6 +252,26 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         self.wait_ticks(program.regs[P_CS_HIGH_SETTLE] & !CS_HIGH);
     }
 
+    /// Whether the block is the device's. 32-bit Arms compare arrays by a call.
+    #[inline(always)]
+    fn is_configured(&self, program: &Program) -> bool {
+        if cfg!(target_pointer_width = "64") {
+            return self.configured == program.regs[..3];
+        }
+        self.configured[0] == program.regs[P_CONFIGREG]
+            && self.configured[1] == program.regs[P_PERIODREG]
+            && self.configured[2] == program.regs[P_TESTREG]
+    }
+
+    /// The device's select line, if a GPIO drives it.
+    #[inline(always)]
+    fn drive(&mut self, program: &Program, high: bool) {
+        let mask = program.regs[P_CS_MASK];
+        if mask != 0 {
+            self.gpio.drive(mask, high);
+        }
+    }
+
     #[inline(always)]
     fn set_conreg(&mut self, conreg: u32) {
         if self.conreg != conreg {
@@ -305,6 +326,15 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
     #[inline(always)]
     fn poll(&mut self, offset: u32, mask: u32, wanted: u32, bytes: usize) -> Result<(), Stopped> {
         poll(self, |this| this.wire_ns(bytes), |this| this.regs.read(offset) & mask == wanted)
+    }
+
+    /// Reads a word that has come into `rx`, of 1 to 4 bytes.
+    #[inline(always)]
+    fn receive_word(&mut self, rx: Option<&mut [u8]>) {
+        match rx {
+            Some(rx) => unpack(self.regs.read(RXDATA), rx, 1),
+            None => self.regs.discard_n(RXDATA, 1),
+        }
     }
 
     /// How long `bytes` take at the clock that is set, in nanoseconds.
@@ -394,70 +424,130 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         self.start_burst();
         let mut patience = Patience::default();
         let mut looks_in_vain = 0_u32;
+        // Whether what has room is sent, however little.
+        let mut top_up = false;
         while received < words {
             // What is in flight fits RXFIFO, so it cannot overrun however late we are.
-            let room = (FIFO_WORDS - (sent - received)).min(words - sent).min(CHUNK_WORDS);
-            if room > 0 {
-                self.send(plan, data, span, sent..sent + room);
-                sent += room;
+            let room = FIFO_WORDS - (sent - received);
+            let unsent = words - sent;
+            if unsent > 0 && (top_up || room >= CHUNK_WORDS || room >= unsent) {
+                let until = sent + room.min(unsent);
+                self.send(plan, data, span, sent..until);
+                sent = until;
             }
             let late = patience.late(&mut self.timer);
-            let status = self.regs.read(STATREG);
-            let come = self.come(status, sent - received);
+            let (come, status) = self.drain_burst(plan, data, span, received..sent);
             if come > 0 {
-                self.receive(plan, data, span, received..received + come);
                 received += come;
                 patience.renew();
                 looks_in_vain = 0;
+                top_up = false;
                 continue;
             }
-            if status & TE == 0 && looks_in_vain.is_multiple_of(LOOKS_PER_XCH) {
-                self.restart_if_dry();
+            // A burst that is started again goes as far as TXFIFO does: that is filled first.
+            top_up = sent < words && sent - received < FIFO_WORDS;
+            if !top_up {
+                if status & TE == 0 && looks_in_vain.is_multiple_of(LOOKS_PER_XCH) {
+                    self.restart_if_dry();
+                }
+                looks_in_vain = looks_in_vain.wrapping_add(1);
             }
-            looks_in_vain = looks_in_vain.wrapping_add(1);
             patience.look_in_vain(late, || self.deadline(FIFO_WORDS * 4))?;
         }
         self.end_burst(program)
     }
 
-    fn send(
+    /// Reads what has come of the words in flight, and looks again until nothing has. Returns how many
+    /// words came, and what STATREG was at first.
+    #[inline]
+    fn drain_burst(
         &mut self,
         plan: &Plan,
-        data: &Data<'_>,
+        data: &mut Data<'_>,
         span: Span,
-        mut words: core::ops::Range<usize>,
-    ) {
-        let mut chunk = [0; CHUNK_WORDS];
-        while !words.is_empty() {
-            let n = words.len().min(CHUNK_WORDS);
-            if let Some(tx) = data.tx() {
-                for (word, index) in chunk.iter_mut().zip(words.start..words.start + n) {
-                    *word = pack(&tx[span.word(index)], plan.word_bytes());
-                }
+        in_flight: core::ops::Range<usize>,
+    ) -> (usize, u32) {
+        let status = self.regs.read(STATREG);
+        let bytes = match data.rx_mut() {
+            _ if status & (RR | RDR | RF) == 0 => return (0, status),
+            Some(rx) if plan.word_bytes() == 1 => &mut rx[span.bytes(in_flight.clone())],
+            _ => {
+                let come = self.come(status, in_flight.len());
+                self.receive(plan, data, span, in_flight.start..in_flight.start + come);
+                return (come, status);
             }
-            self.regs.write_n(TXDATA, &chunk[..n]);
-            words.start += n;
+        };
+        // Only the burst's first word may be short.
+        let (short, mut words) = bytes.as_rchunks_mut::<4>();
+        let mut look = status;
+        if !short.is_empty() {
+            unpack(self.regs.read(RXDATA), short, 1);
+            look = self.regs.read(STATREG);
+        }
+        loop {
+            if look & (RDR | RF) == 0 {
+                // The shortest way for the word that came meanwhile.
+                if look & RR == 0 {
+                    break;
+                }
+                let Some((word, rest)) = core::mem::take(&mut words).split_first_mut() else {
+                    break;
+                };
+                words = rest;
+                *word = self.regs.read(RXDATA).to_be_bytes();
+            } else {
+                let come = self.come(look, words.len());
+                let (now, rest) = core::mem::take(&mut words).split_at_mut(come);
+                words = rest;
+                self.regs
+                    .read_each(RXDATA, now.iter_mut(), |word, read| *word = read.to_be_bytes());
+            }
+            if words.is_empty() {
+                break;
+            }
+            look = self.regs.read(STATREG);
+        }
+        (in_flight.len() - words.len(), status)
+    }
+
+    #[inline]
+    fn send(&mut self, plan: &Plan, data: &Data<'_>, span: Span, words: core::ops::Range<usize>) {
+        let Some(tx) = data.tx() else {
+            return self.regs.write_each(TXDATA, words.map(|_| 0));
+        };
+        let (short, whole) = tx[span.bytes(words)].as_rchunks::<4>();
+        let word_bytes = plan.word_bytes();
+        if !short.is_empty() {
+            self.regs.write(TXDATA, pack(short, word_bytes));
+        }
+        let whole = whole.iter();
+        // Apart: nothing is asked of each word then.
+        match word_bytes {
+            1 => self.regs.write_each(TXDATA, whole.map(|&word| u32::from_be_bytes(word))),
+            _ => self.regs.write_each(TXDATA, whole.map(|word| pack(word, word_bytes))),
         }
     }
 
+    #[inline]
     fn receive(
         &mut self,
         plan: &Plan,
         data: &mut Data<'_>,
         span: Span,
-        mut words: core::ops::Range<usize>,
+        words: core::ops::Range<usize>,
     ) {
         let Some(rx) = data.rx_mut() else {
             return self.regs.discard_n(RXDATA, words.len());
         };
-        let mut chunk = [0; CHUNK_WORDS];
-        while !words.is_empty() {
-            let n = words.len().min(CHUNK_WORDS);
-            self.regs.read_n(RXDATA, &mut chunk[..n]);
-            for (&word, index) in chunk.iter().zip(words.start..words.start + n) {
-                unpack(word, &mut rx[span.word(index)], plan.word_bytes());
-            }
-            words.start += n;
+        let (short, whole) = rx[span.bytes(words)].as_rchunks_mut::<4>();
+        let word_bytes = plan.word_bytes();
+        if !short.is_empty() {
+            unpack(self.regs.read(RXDATA), short, word_bytes);
+        }
+        let whole = whole.iter_mut();
+        match word_bytes {
+            1 => self.regs.read_each(RXDATA, whole, |bytes, word| *bytes = word.to_be_bytes()),
+            _ => self.regs.read_each(RXDATA, whole, |bytes, word| unpack(word, bytes, word_bytes)),
         }
     }
 
@@ -496,6 +586,12 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
     }
 }
 
+/// CONFIGREG, PERIODREG and TESTREG of a device.
+#[inline(always)]
+fn wanted(program: &Program) -> [u32; 3] {
+    [program.regs[P_CONFIGREG], program.regs[P_PERIODREG], program.regs[P_TESTREG]]
+}
+
 /// How many words TXFIFO is given before a burst starts: on the block's own line all there can be.
 #[inline]
 fn prefill_words(program: &Program) -> usize {
@@ -514,12 +610,39 @@ impl Span {
         self.len.div_ceil(4)
     }
 
-    /// Where FIFO word `index` of the burst lies.
+    /// Where FIFO words, at least one, of the burst lie. Only its first may be short.
     #[inline]
-    fn word(self, index: usize) -> core::ops::Range<usize> {
-        let end = self.start + first_word_bytes(self.len) + 4 * index;
-        let start = if index == 0 { self.start } else { end - 4 };
-        start..end
+    fn bytes(self, words: core::ops::Range<usize>) -> core::ops::Range<usize> {
+        let first = self.start + first_word_bytes(self.len);
+        let start = if words.start == 0 { self.start } else { first + 4 * words.start - 4 };
+        start..first + 4 * words.end - 4
+    }
+}
+
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
+    /// Any planned message.
+    #[inline(never)]
+    fn run_any(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, Unfinished> {
+        if I::PRESENT && waits(message) {
+            return run_blocking(self, program, message);
+        }
+        run_message(self, program, message)
+    }
+
+    /// Any planned exchange.
+    #[inline(never)]
+    fn run_any_exchange(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<usize, Unfinished> {
+        self.run_any(program, &mut [Transfer::of_plan(tx, rx, *plan)])
     }
 }
 
@@ -534,23 +657,15 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Timed for Ecspi<R, G, T,
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Ecspi<R, G, T, I> {
     #[inline(always)]
     fn select(&mut self, program: &Program) {
-        let wanted =
-            [program.regs[P_CONFIGREG], program.regs[P_PERIODREG], program.regs[P_TESTREG]];
-        if self.configured != wanted {
-            self.reconfigure(program, wanted);
+        if !self.is_configured(program) {
+            self.reconfigure(program, wanted(program));
         }
-        let mask = program.regs[P_CS_MASK];
-        if mask != 0 {
-            self.gpio.drive(mask, program.regs[P_CS_HIGH_SETTLE] & CS_HIGH != 0);
-        }
+        self.drive(program, program.regs[P_CS_HIGH_SETTLE] & CS_HIGH != 0);
     }
 
     #[inline(always)]
     fn deselect(&mut self, program: &Program) {
-        let mask = program.regs[P_CS_MASK];
-        if mask != 0 {
-            self.gpio.drive(mask, program.regs[P_CS_HIGH_SETTLE] & CS_HIGH == 0);
-        }
+        self.drive(program, program.regs[P_CS_HIGH_SETTLE] & CS_HIGH == 0);
     }
 
     #[inline(always)]
@@ -607,15 +722,36 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Ecspi<R, 
         Ok(())
     }
 
+    // Always: what is prepared is known where it is called.
+    #[inline(always)]
     fn run(
         &mut self,
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
-        if I::PRESENT && waits(message) {
-            return run_blocking(self, program, message);
+        if let [Transfer { data, plan, .. }] = &mut *message {
+            let len = data.len();
+            if let Some((tx, rx)) = data.apart()
+                && let Some(ran) = run_short(self, program, *plan, len, tx, rx)
+            {
+                return ran;
+            }
         }
-        run_message(self, program, message)
+        self.run_any(program, message)
+    }
+
+    #[inline(always)]
+    fn run_exchange(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<usize, Unfinished> {
+        match run_short(self, program, *plan, tx.len(), Some(tx), Some(&mut *rx)) {
+            Some(ran) => ran,
+            None => self.run_any_exchange(program, plan, tx, rx),
+        }
     }
 
     fn start(

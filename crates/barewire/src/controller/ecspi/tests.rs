@@ -210,6 +210,8 @@ fn a_burst_that_ran_out_of_words_before_the_refill_is_started_again() {
     // The first four came, and then XCH had cleared: twelve words wait.
     script.push(Read(0x18, RDR | RR));
     script.extend([WORD; 4]);
+    // The look that ends the reading; then the first in vain, since nothing is left to send.
+    script.push(Read(0x18, 0));
     script.extend([Read(0x18, 0), Read(0x08, 0x1ff0_30f1), Read(0x18, 0)]);
     script.push(Write(0x08, 0x1ff0_30f5));
     for _ in 0..3 {

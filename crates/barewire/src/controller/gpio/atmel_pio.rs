@@ -36,7 +36,7 @@ impl<R: Registers> AtmelPio<R> {
 }
 
 impl<R: Registers> GpioBank for AtmelPio<R> {
-    #[inline]
+    #[inline(always)]
     fn drive(&mut self, mask: u32, high: bool) {
         in_order(&mut self.regs, |regs| regs.write(if high { SODR } else { CODR }, mask));
     }

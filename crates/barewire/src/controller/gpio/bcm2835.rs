@@ -43,7 +43,7 @@ impl<R: Registers> Bcm2835Gpio<R> {
 }
 
 impl<R: Registers> GpioBank for Bcm2835Gpio<R> {
-    #[inline]
+    #[inline(always)]
     fn drive(&mut self, mask: u32, high: bool) {
         // Ordering 2: a barrier on both sides of the edge.
         in_order(&mut self.regs, |regs| regs.write(if high { GPSET0 } else { GPCLR0 }, mask));

@@ -47,18 +47,18 @@ impl<R: Registers> ImxGpio<R> {
 }
 
 impl<R: Registers> GpioBank for ImxGpio<R> {
-    #[inline]
+    #[inline(always)]
     fn drive(&mut self, mask: u32, high: bool) {
         let Self { regs, owned_dr } = self;
-        in_order(regs, |regs| {
-            let before = match *owned_dr {
-                Some(dr) => dr,
-                None => regs.read(DR),
-            };
-            let after = if high { before | mask } else { before & !mask };
-            regs.write(DR, after);
-            if let Some(dr) = owned_dr {
-                *dr = after;
+        let set = if high { mask } else { 0 };
+        in_order(regs, |regs| match owned_dr {
+            Some(dr) => {
+                *dr = *dr & !mask | set;
+                regs.write(DR, *dr);
+            }
+            None => {
+                let before = regs.read(DR);
+                regs.write(DR, before & !mask | set);
             }
         });
     }

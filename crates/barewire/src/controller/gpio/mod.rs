@@ -42,6 +42,19 @@ pub trait GpioBank {
 
     /// Makes the pins of `mask` outputs, already at `high`.
     fn output(&mut self, mask: u32, high: bool);
+
+    /// Whether an edge is a few register accesses, which a driver may have compiled into its messages:
+    /// then they call [`GpioBank::drive_short`]. A bank that calls something for an edge says no.
+    #[inline(always)]
+    fn is_short(&self) -> bool {
+        true
+    }
+
+    /// [`GpioBank::drive`] of a bank that has said [so](GpioBank::is_short).
+    #[inline(always)]
+    fn drive_short(&mut self, mask: u32, high: bool) {
+        self.drive(mask, high);
+    }
 }
 
 /// No GPIO: for a controller whose lines are all its own.

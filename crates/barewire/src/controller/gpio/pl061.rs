@@ -53,7 +53,7 @@ impl<R: Registers> Pl061<R> {
 }
 
 impl<R: Registers> GpioBank for Pl061<R> {
-    #[inline]
+    #[inline(always)]
     fn drive(&mut self, mask: u32, high: bool) {
         let value = if high { mask } else { 0 };
         in_order(&mut self.regs, |regs| regs.write(gpiodata(mask), value));

@@ -83,8 +83,8 @@ use super::gpio::GpioBank;
 use super::lines::{self, Rest};
 use super::waits::{plan_waits, run_blocking, waits};
 use super::{
-    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, Stopped, Unfinished, Wire,
-    plan_message, resume_message, run_message, start_message,
+    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, SelectLine, Short,
+    Stopped, Unfinished, Wire, plan_message, resume_message, run_message, run_short, start_message,
 };
 use crate::reg::Registers;
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
@@ -333,6 +333,34 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Pl022<R, G, T, I> {
     }
 }
 
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Pl022<R, G, T, I> {
+    /// Any planned message.
+    #[inline(never)]
+    fn run_any(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, Unfinished> {
+        if I::PRESENT && waits(message) {
+            return run_blocking(self, program, message);
+        }
+        self.pairs = in_pairs(program, message);
+        run_message(self, program, message)
+    }
+
+    /// Any planned exchange.
+    #[inline(never)]
+    fn run_any_exchange(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<usize, Unfinished> {
+        self.run_any(program, &mut [Transfer::of_plan(tx, rx, *plan)])
+    }
+}
+
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Timed for Pl022<R, G, T, I> {
     type Timer = T;
 
@@ -347,14 +375,14 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Pl022<R, G, T, 
     }
 
     #[inline]
-    fn put(&mut self, words: &[u32]) {
+    fn put(&mut self, words: impl ExactSizeIterator<Item = u32>) {
         self.rested = false;
         // The block's own line would rise between two words if the second came late.
         let together = self.native && words.len() > 1;
         if together {
             self.regs.write(SSPCR1, self.cr1 & !SSE);
         }
-        self.regs.write_n(SSPDR, words);
+        self.regs.write_each(SSPDR, words);
         if together {
             self.regs.write(SSPCR1, self.cr1);
         }
@@ -381,8 +409,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Pl022<R, G, T, 
     }
 
     #[inline]
-    fn take(&mut self, words: &mut [u32]) {
-        self.regs.read_n(SSPDR, words);
+    fn take<P>(&mut self, places: impl ExactSizeIterator<Item = P>, to: impl FnMut(P, u32)) {
+        self.regs.read_each(SSPDR, places, to);
     }
 
     #[inline]
@@ -465,6 +493,51 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Pl022<R, G, T, 
     }
 }
 
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Pl022<R, G, T, I> {
+    #[inline(always)]
+    fn is_short(&self, program: &Program, control: u32, len: usize) -> bool {
+        if !self.gpio.is_short() {
+            return false;
+        }
+        let set = self.control == control | dss(1) && self.cr1 == program.regs[P_CR1];
+        let bytes = program.regs[P_FLAGS] & (NATIVE | PAIRS) == 0;
+        set && bytes && fifo::is_short(len) && len <= FIFO_WORDS
+    }
+
+    #[inline(always)]
+    fn line(&self, program: &Program) -> SelectLine {
+        SelectLine {
+            mask: program.regs[P_CS_MASK],
+            active_high: program.regs[P_FLAGS] & CS_HIGH != 0,
+        }
+    }
+
+    #[inline(always)]
+    fn drive_short(&mut self, line: SelectLine, active: bool) {
+        if active {
+            (self.native, self.pairs, self.left) = (false, false, false);
+        }
+        if line.mask != 0 {
+            self.gpio.drive_short(line.mask, line.active_high == active);
+        }
+    }
+
+    #[inline(always)]
+    fn exchange_short(
+        &mut self,
+        _control: u32,
+        len: usize,
+        tx: Option<&[u8]>,
+        rx: Option<&mut [u8]>,
+    ) -> bool {
+        fifo::exchange_short(self, len, tx, rx)
+    }
+
+    fn exchange_rest(&mut self, _len: usize, rx: Option<&mut [u8]>) -> Result<(), Stopped> {
+        fifo::exchange_rest(self, rx)
+    }
+}
+
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Pl022<R, G, T, I> {
     fn limits(&self) -> Limits {
         self.config.limits(self.timer.frequency_hz())
@@ -483,16 +556,36 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Pl022<R, 
         Ok(())
     }
 
+    // Always: what is prepared is known where it is called.
+    #[inline(always)]
     fn run(
         &mut self,
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
-        if I::PRESENT && waits(message) {
-            return run_blocking(self, program, message);
+        if let [Transfer { data, plan, .. }] = &mut *message {
+            let len = data.len();
+            if let Some((tx, rx)) = data.apart()
+                && let Some(ran) = run_short(self, program, *plan, len, tx, rx)
+            {
+                return ran;
+            }
         }
-        self.pairs = in_pairs(program, message);
-        run_message(self, program, message)
+        self.run_any(program, message)
+    }
+
+    #[inline(always)]
+    fn run_exchange(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<usize, Unfinished> {
+        match run_short(self, program, *plan, tx.len(), Some(tx), Some(&mut *rx)) {
+            Some(ran) => ran,
+            None => self.run_any_exchange(program, plan, tx, rx),
+        }
     }
 
     fn start(

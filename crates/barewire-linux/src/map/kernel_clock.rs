@@ -1,0 +1,175 @@
+//! What the kernel says of a controller's clocks: names, counts and rates.
+//!
+//! How it works: [`clock`](super::clock) says where this stands among the witnesses. A clock's name in
+//! debugfs is found by the SoC and the controller's address (i.MX), by the block (a Raspberry Pi's
+//! SPI0), or by the controller's node: `clocks` names a provider by phandle, and cells.
+//!
+//! | provider | clock |
+//! |---|---|
+//! | `fixed-clock` | its rate is in the device tree, and it is never off |
+//! | one without cells | by `clock-output-names`, else by the node's own name |
+//! | Atmel's PMC, two cells: 2 and the peripheral's number | by a table |
+//!
+//! The names are those of debugfs directories in `/sys/kernel/debug/clk`, which root alone may read.
+
+use std::fmt;
+
+use super::clock::{Family, Rate};
+use super::{Block, bound, node};
+use crate::root::{Root, number};
+
+const DEBUGFS: &str = "/sys/kernel/debug/clk";
+
+/// Names of the clock that a block divides, among `clock-names`.
+const FUNCTIONAL: [&str; 3] = ["per", "sspclk", "SSPCLK"];
+
+/// Numbers of the SPI controllers among an Atmel SoC's peripherals: SPI0's, then SPI1's.
+const ATMEL_SPI: [(&str, &[u32]); 7] = [
+    ("atmel,at91sam9260-pmc", &[12, 13]),
+    ("atmel,at91sam9g45-pmc", &[14, 15]),
+    ("atmel,at91sam9n12-pmc", &[13, 14]),
+    ("atmel,at91sam9rl-pmc", &[13]),
+    ("atmel,at91sam9x5-pmc", &[13, 14]),
+    ("atmel,sama5d2-pmc", &[33, 34]),
+    ("atmel,sama5d3-pmc", &[24, 25]),
+];
+/// The first cell of a peripheral clock of a PMC.
+const PMC_TYPE_PERIPHERAL: u32 = 2;
+
+/// A clock of the kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelClock {
+    /// Its name in debugfs.
+    pub name: String,
+    /// How many users have it switched on.
+    pub enable_count: u64,
+}
+
+impl fmt::Display for KernelClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "clk_enable_count of {} is {}", self.name, self.enable_count)
+    }
+}
+
+/// One of a controller's clocks, as far as it is known.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    name: String,
+    fixed: bool,
+    enable_count: Option<u64>,
+    hz: Option<u64>,
+    /// The block divides this one.
+    functional: bool,
+}
+
+impl Found {
+    /// The clock of that name in debugfs.
+    fn in_debugfs(root: &Root, name: &str) -> Self {
+        let file = |file: &str| {
+            let text = root.text(format!("{DEBUGFS}/{name}/{file}")).ok()?;
+            number(&text)
+        };
+        Self {
+            name: name.to_owned(),
+            fixed: false,
+            enable_count: file("clk_enable_count"),
+            hz: file("clk_rate"),
+            functional: true,
+        }
+    }
+}
+
+/// The clocks of the `block` at `address`; one of them, at least, is unknown if there are none.
+pub(super) fn of(root: &Root, block: Block, address: u64) -> Vec<Found> {
+    let family = Family::detect(root);
+    if let Some((family, ecspi)) = family.and_then(|it| Some((it, it.ecspi(address)?))) {
+        let name = match family {
+            Family::Imx7 | Family::Imx8M => format!("ecspi{ecspi}_root_clk"),
+            Family::Imx6Q | Family::Imx6Sx | Family::Imx6 => format!("ecspi{ecspi}"),
+        };
+        return vec![Found::in_debugfs(root, &name)];
+    }
+    if block == Block::Bcm2835 {
+        return vec![Found::in_debugfs(root, "vpu")];
+    }
+    let mut devices = bound::devices_at(root, address).into_iter();
+    let device = devices.find(|device| device.is(bound::Kind::Spi));
+    device
+        .map(|device| of_node(root, &format!("{}/of_node", device.directory())))
+        .unwrap_or_default()
+}
+
+/// The clocks that a node names; none if one of them cannot be told.
+fn of_node(root: &Root, path: &str) -> Vec<Found> {
+    let cells = node::cells(root, &format!("{path}/clocks"));
+    let names = node::strings(root, &format!("{path}/clock-names"));
+    let functional = names.iter().position(|name| FUNCTIONAL.contains(&name.as_str()));
+    let mut found = Vec::new();
+    let mut rest = cells.as_slice();
+    while let [phandle, after @ ..] = rest {
+        let Some(provider) = node::of_phandle(root, *phandle) else { return Vec::new() };
+        let count = node::cells(root, &format!("{provider}/#clock-cells"));
+        let count = count.first().map_or(0, |&count| count as usize);
+        let Some((specifier, after)) = after.split_at_checked(count) else { return Vec::new() };
+        let Some(mut clock) = of_provider(root, &provider, specifier) else { return Vec::new() };
+        clock.functional = found.len() == functional.unwrap_or(0);
+        found.push(clock);
+        rest = after;
+    }
+    found
+}
+
+fn of_provider(root: &Root, provider: &str, specifier: &[u32]) -> Option<Found> {
+    let compatible = node::strings(root, &format!("{provider}/compatible"));
+    match *specifier {
+        [] => {
+            let own = provider.rsplit('/').next()?;
+            let own = own.split_once('@').map_or(own, |(name, _)| name).to_owned();
+            let outputs = node::strings(root, &format!("{provider}/clock-output-names"));
+            let name = outputs.into_iter().next().unwrap_or(own);
+            if !compatible.iter().any(|name| name == "fixed-clock") {
+                return Some(Found::in_debugfs(root, &name));
+            }
+            let hz = node::cells(root, &format!("{provider}/clock-frequency"));
+            let hz = hz.first().map(|&hz| hz.into());
+            Some(Found { name, fixed: true, enable_count: None, hz, functional: true })
+        }
+        [PMC_TYPE_PERIPHERAL, id] => {
+            let (_, spi) =
+                ATMEL_SPI.iter().find(|(pmc, _)| compatible.iter().any(|is| is == pmc))?;
+            let index = spi.iter().position(|&number| number == id)?;
+            Some(Found::in_debugfs(root, &format!("spi{index}_clk")))
+        }
+        _ => None,
+    }
+}
+
+/// The rate of the one that the block divides.
+pub(super) fn rate(clocks: &[Found]) -> Option<Rate> {
+    let clock = clocks.iter().find(|clock| clock.functional)?;
+    // A rate of 0 is what the kernel has for one that it cannot tell.
+    let hz = clock.hz.filter(|&hz| hz > 0)?;
+    Some(Rate { name: clock.name.clone(), hz })
+}
+
+/// Whether none of them can be off.
+pub(super) fn are_fixed(clocks: &[Found]) -> bool {
+    !clocks.is_empty() && clocks.iter().all(|clock| clock.fixed)
+}
+
+/// One that is off.
+pub(super) fn off(clocks: &[Found]) -> Option<KernelClock> {
+    let off = clocks.iter().find(|clock| clock.enable_count == Some(0))?;
+    Some(KernelClock { name: off.name.clone(), enable_count: 0 })
+}
+
+/// The one that the block divides, if all are on.
+pub(super) fn on(clocks: &[Found]) -> Option<KernelClock> {
+    if clocks.iter().any(|clock| !clock.fixed && clock.enable_count.is_none_or(|count| count == 0))
+    {
+        return None;
+    }
+    let clock = clocks.iter().find(|clock| clock.functional)?;
+    let enable_count = clock.enable_count.unwrap_or(1);
+    Some(KernelClock { name: clock.name.clone(), enable_count })
+}

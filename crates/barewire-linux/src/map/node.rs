@@ -1,0 +1,75 @@
+//! Nodes of the device tree: numbers, and who is meant by a phandle.
+//!
+//! Read first: Devicetree Specification, sections 2.2.4 and 2.3 (`reg`, `#address-cells`, `phandle`).
+//!
+//! A property is a file of big-endian 32-bit cells, in `/proc/device-tree` and where a device's link
+//! `of_node` leads.
+
+use std::fs;
+
+use crate::root::Root;
+
+/// Where the tree begins.
+const TREE: &str = "/proc/device-tree";
+
+/// The cells of a property; none if there is none.
+pub(super) fn cells(root: &Root, path: &str) -> Vec<u32> {
+    let bytes = root.bytes(path).unwrap_or_default();
+    bytes
+        .chunks_exact(4)
+        .map(|cell| u32::from_be_bytes([cell[0], cell[1], cell[2], cell[3]]))
+        .collect()
+}
+
+/// The strings of a property.
+pub(super) fn strings(root: &Root, path: &str) -> Vec<String> {
+    let bytes = root.bytes(path).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    text.split('\0').filter(|text| !text.is_empty()).map(str::to_owned).collect()
+}
+
+/// The number of cells that property `name` of a node says, else `default`.
+fn cell_count(root: &Root, path: &str, default: usize) -> usize {
+    cells(root, path).first().map_or(default, |&count| count as usize)
+}
+
+/// The registers of the node at `path`: first and last byte of each range. The first begins at
+/// `address`, where the processor sees what the node's bus may see elsewhere.
+pub(super) fn reg(root: &Root, path: &str, address: u64) -> Vec<(u64, u64)> {
+    let of_address = cell_count(root, &format!("{path}/../#address-cells"), 2);
+    let of_size = cell_count(root, &format!("{path}/../#size-cells"), 1);
+    if !(1..=2).contains(&of_address) || !(1..=2).contains(&of_size) {
+        return Vec::new();
+    }
+    let number = |cells: &[u32]| cells.iter().fold(0, |high, &cell| high << 32 | u64::from(cell));
+    let reg = cells(root, &format!("{path}/reg"));
+    let entries: Vec<_> = reg
+        .chunks_exact(of_address + of_size)
+        .map(|entry| (number(&entry[..of_address]), number(&entry[of_address..])))
+        .collect();
+    let Some(&(begin, _)) = entries.first() else { return Vec::new() };
+    let range = |&(at, size): &(u64, u64)| {
+        let first = address.checked_add(at.checked_sub(begin)?)?;
+        Some((first, first.checked_add(size.checked_sub(1)?)?))
+    };
+    entries.iter().filter_map(range).collect()
+}
+
+/// The path of the node that `phandle` means.
+pub(super) fn of_phandle(root: &Root, phandle: u32) -> Option<String> {
+    let mut paths = vec![TREE.to_owned()];
+    while let Some(path) = paths.pop() {
+        if cells(root, &format!("{path}/phandle")).first() == Some(&phandle) {
+            return Some(path);
+        }
+        let Ok(entries) = fs::read_dir(root.path(&path)) else { continue };
+        for entry in entries.flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir())
+                && let Ok(name) = entry.file_name().into_string()
+            {
+                paths.push(format!("{path}/{name}"));
+            }
+        }
+    }
+    None
+}

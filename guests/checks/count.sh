@@ -1,0 +1,40 @@
+# Instructions of one operation: under -icount shift=0 one is a nanosecond of the guest.
+
+# hand ARGUMENT…: the figures of the hand-written program, under the names of the table.
+figures() { sed -n 's/^END \([^ ]*\) .*per_op_ns=\([0-9.]*\).*/\1 \2/p' /tmp/out; }
+told() { say "COUNT $1 $2"; }
+hand() {
+	spibench "$@" >/tmp/out 2>/tmp/err
+	status=$?
+	[ $status = 0 ] || fail "count-$1" "exit $status: $(errors /tmp/err)"
+	figures | while read -r name count; do
+		case $name in
+			spidev-jedec4) told spidev-4 "$count" ;;
+			spidev-read1024) told spidev-1024 "$count" ;;
+			mtd-pread1024) told mtd-1024 "$count" ;;
+			mmio-gpio-jedec4) told hand-4 "$count" ;;
+			mmio-gpio-read1024) told hand-1024 "$count" ;;
+		esac
+	done
+}
+# ours BUS: what the command counts, `{"path":"prepared","bytes":4,…,"ns_per_op":297.0,…}`.
+ours() {
+	barewire bench --board "$1" --json >/tmp/out 2>/tmp/err
+	status=$?
+	if [ $status != 0 ]; then
+		fail count-bench "exit $status: $(errors /tmp/err)"
+		return
+	fi
+	tr '{' '\n' </tmp/out | sed -n 's/.*"path":"\([^"]*\)","bytes":\([0-9]*\).*"ns_per_op":\([0-9.]*\).*/\1-\2 \3/p' |
+		while read -r name count; do
+			case $name in spidev-* | mtd-*) ;; *) told "$name" "$count" ;; esac
+		done
+	pass count-bench
+}
+
+hand mtd /dev/mtd0
+use_spidev
+hand spidev "${SPIDEV#spidev:}"
+unbind
+hand $HAND
+ours "$(mem "$BANK")"

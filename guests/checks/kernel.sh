@@ -1,0 +1,83 @@
+# Beside the kernel's driver, with a distribution's kernel arguments.
+
+check list barewire list
+grep -q "$ADDRESS" /tmp/out || grep -q "$DEVICE" /tmp/out || fail list-names-controller "no $DEVICE in: $(head -n 5 /tmp/out)"
+
+# While the kernel's driver is bound, mapped registers are refused, and the message says what to do.
+refused mem-refused-while-bound 'unbind' barewire flash id --bus "$(mem "$BANK")"
+
+use_spidev
+check spidev-id barewire flash id --bus "$SPIDEV"
+read_and_compare spidev-read-1m "$SPIDEV" 1048576
+# bufsiz is 4,096 unless told otherwise: a message is cut below it, and above it too.
+[ "$(cat /sys/module/spidev/parameters/bufsiz)" = 4096 ] || fail spidev-bufsiz "not 4096"
+for length in 4096 8192 65536; do read_and_compare "spidev-read-$length" "$SPIDEV" $length; done
+# With the option that cuts a message anywhere, a read is right too: on PL022 the driver drops CS
+# between messages, whatever is asked.
+read_and_compare spidev-split-read "$SPIDEV,split-with-cs-held" 65536
+write_and_verify spidev "$SPIDEV" $((SIZE / 2)) 65536
+
+# One ioctl takes 511 transfers; a message of more is refused, and a shorter one runs. Each transfer
+# takes 128 bytes of bufsiz.
+transfers() { n=$1; set --; while [ $n -gt 0 ]; do set -- "$@" 9f; n=$((n - 1)); done; barewire xfer --bus "$SPIDEV" "$@"; }
+check spidev-20-transfers transfers 20
+refused spidev-512-transfers 'transfers\|bufsiz\|split' transfers 512
+refused spidev-700-transfers 'transfers\|bufsiz\|split' transfers 700
+
+# The same pieces with two readers: nobody holds CS over a gap that another one uses.
+barewire flash read /tmp/other --quiet --length 262144 --bus "$SPIDEV" >/dev/null 2>/tmp/err2 &
+other=$!
+read_and_compare spidev-two-readers "$SPIDEV" 262144
+waited $other 60
+status=$?
+if [ $status = 0 ]; then part 0 262144 /ref; same spidev-two-readers-other /tmp/other /tmp/part
+else fail spidev-two-readers-other "exit $status: $(errors /tmp/err2)"; fi
+
+# And with a process that identifies the chip over and over beside a reader: neither leaves the
+# other in a mode that it does not expect.
+identify_on "$SPIDEV"
+read_and_compare spidev-read-beside-id "$SPIDEV" 1048576
+identify_no_more
+
+# A reader that goes away early is no panic.
+barewire bench --json --rounds 1 --no-instructions 2>/tmp/err | true
+if grep -q panicked /tmp/err; then fail bench-json-head "$(grep panicked -A1 /tmp/err)"; else pass bench-json-head; fi
+
+# The kernel's own flash driver finds the chip as it left it.
+kernel_reads() {
+	use_mtd
+	if [ -e /dev/mtd0 ]; then
+		# Small pieces: the kernel's drivers give up a long transfer that a busy emulator is slow at.
+		dd if=/dev/mtd0 of=/tmp/mtd bs=4096 count=256 2>&1 | grep -v records
+		part 0 1048576 /ref
+		same "$1" /tmp/mtd /tmp/part
+	else
+		fail "$1" "the kernel's driver does not find the chip"
+	fi
+}
+kernel_reads mtd-after-spidev
+
+# What the suite needs, loopback, is modelled on PL022 only. It must not leave the controller in it.
+if [ -n "$LOOPBACK" ]; then
+	use_spidev
+	check spidev-selftest barewire selftest --quiet --bus "$SPIDEV"
+	kernel_reads mtd-after-selftest
+else
+	skip spidev-selftest "QEMU's model has no loopback"
+fi
+
+# Frames both ways between simulated CAN buses over a vcan of this kernel.
+if ip link add dev vcan0 type vcan 2>/tmp/err && ip link set vcan0 up; then
+	barewire can bridge --json --bus sim:imx8mp --iface vcan0 --duration-ms 8000 >/tmp/a 2>/tmp/a.err &
+	a=$!
+	sleep 1
+	barewire can bridge --json --bus sim:imx8mp --iface vcan0 --duration-ms 4000 -g 50 -n 20 >/tmp/b 2>/tmp/b.err
+	b=$?
+	waited $a 30; echo "bridge: $(cat /tmp/a) $(cat /tmp/b)"
+	sent=$(sed -n 's/.*"frames_to_socket":\([0-9]*\).*/\1/p' /tmp/b)
+	got=$(sed -n 's/.*"frames_to_bus":\([0-9]*\).*/\1/p' /tmp/a)
+	if [ $b = 0 ] && [ "$sent" = 20 ] && [ "$got" = 20 ]; then pass can-bridge
+	else fail can-bridge "exit $b, $sent frames to the interface, $got to the other bus: $(errors /tmp/a.err) $(errors /tmp/b.err)"; fi
+else
+	fail can-bridge "no vcan: $(cat /tmp/err)"
+fi

@@ -1,0 +1,84 @@
+# Registers mapped by /dev/mem, with iomem=relaxed: refusals, data, and what the kernel finds afterwards.
+
+REGISTERS=$(mem "$BANK")
+
+# The kernel's driver has the block: the address, any address inside it, and a block elsewhere in it.
+refused mem-refused-while-bound unbind barewire flash id --bus "$REGISTERS"
+LATER=$(echo "$REGISTERS" | sed "s/$ADDRESS/$LATER_ADDRESS/")
+refused mem-range-refused-while-bound "$DRIVER\|unbind" barewire flash id --bus "$LATER"
+
+unbind
+# Unbinding switched the clock off: silicon would hang. What cannot be known is refused as well, and
+# the message names the option that goes on all the same.
+if [ -n "$CLOCK_IS_ASKED" ]; then
+	refused mem-clock-refused ignore-clock barewire flash id --bus "$(echo "$REGISTERS" | sed 's/,ignore-clock//')"
+else
+	skip mem-clock-refused "the block's clock has no gate that anybody closes"
+fi
+# A clock that the device tree fixes is known to run, and so is its rate.
+if [ -n "$FIXED_CLOCK" ]; then
+	fixed() { echo "$REGISTERS" | sed "s/,ignore-clock//; s/reference-hz=[^,]*/reference-hz=$1/"; }
+	check mem-fixed-clock barewire flash id --bus "$(fixed "$FIXED_CLOCK")"
+	refused mem-rate-refused "$FIXED_CLOCK" barewire flash id --bus "$(fixed 80M)"
+fi
+
+check mem-id barewire flash id --bus "$REGISTERS"
+read_and_compare mem-read-1m "$REGISTERS" 1048576
+# 16 sectors are erased and programmed as fast as the chip says it is ready: the model takes no time.
+uptime() { cut -d. -f1 /proc/uptime; }
+began=$(uptime)
+write_and_verify mem "$REGISTERS" $((SIZE / 4)) 65536
+took=$(($(uptime) - began))
+if [ $took -le 10 ]; then pass mem-write-in-time; else fail mem-write-in-time "$took s for 64 KiB"; fi
+# CS through the kernel's GPIO character device costs two system calls a message and no option.
+read_and_compare mem-gpio-line-read "$(mem "$LINE")" 65536
+
+# The divider ends far above 1 Hz.
+refused mem-speed-hz-1-refused 'Hz\|clock\|speed' barewire flash id --speed-hz 1 --bus "$REGISTERS"
+
+# A hole in the address map: a bus error that names the register, not a bare signal.
+if [ -n "$HOLE" ]; then
+	refused mem-hole-named "${HOLE#0x}\|register" barewire flash id --bus "$(echo "$REGISTERS" | sed "s/0x$ADDRESS/$HOLE/")"
+fi
+
+# The loopback suite, whole.
+if [ -n "$LOOPBACK" ]; then
+	barewire selftest --json --bus "$REGISTERS" >/tmp/out 2>/tmp/err
+	status=$?
+	if [ $status = 0 ] && grep -q 1801 /tmp/out; then pass selftest-1801
+	else fail selftest-1801 "exit $status: $(cut -c1-200 /tmp/out) $(errors /tmp/err)"; fi
+else
+	skip selftest-1801 "QEMU's model has no loopback"
+fi
+
+# Bound again, the kernel's mtd reads what we wrote.
+bind
+if [ -e /dev/mtd0 ]; then
+	dd if=/dev/mtd0 of=/tmp/mtd bs=4096 skip=$((SIZE / 4 / 4096)) count=16 2>/dev/null
+	dd if=/new of=/tmp/part bs=65536 count=1 2>/dev/null
+	same mtd-after-mem /tmp/mtd /tmp/part
+else
+	fail mtd-after-mem "the kernel's driver does not find the chip"
+fi
+
+# The kernel's driver comes back while registers are read: an error that names it, not wrong data
+# with exit 0. One read must be running when it does: it is started later before the bind each time.
+tries=0 met=
+while [ -z "$met" ] && [ $tries -lt 4 ]; do
+	[ -e "/sys/bus/$DRIVER_BUS/drivers/$DRIVER/$DEVICE" ] && unbind
+	rm -f /tmp/rebound
+	barewire flash read /tmp/rebound --quiet --bus "$REGISTERS" >/dev/null 2>/tmp/err3 &
+	reader=$!
+	sleep "0.$((4 - tries))"
+	kill -0 $reader 2>/dev/null && ! grep -q '^State:.Z' /proc/$reader/status && met=1
+	bind
+	waited $reader 100
+	status=$?
+	tries=$((tries + 1))
+done
+if [ -z "$met" ]; then fail mem-rebind-noticed "no read took long enough to be met"
+elif [ $status = 124 ]; then fail mem-rebind-noticed "it reads on and on"
+elif [ $status = 0 ]; then fail mem-rebind-noticed "exit 0"
+elif [ $status -ge 128 ]; then fail mem-rebind-noticed "killed by signal $((status - 128))"
+elif ! grep -q "$DRIVER" /tmp/err3; then fail mem-rebind-noticed "exit $status, the message lacks $DRIVER: $(errors /tmp/err3)"
+else pass mem-rebind-noticed; fi

@@ -1,0 +1,78 @@
+# Two processes on one controller and one chip, by the lock between them.
+
+unbind
+SHARED=$(mem "$BANK" shared)
+LENGTH=$PROCESS_LENGTH
+
+
+check shared-id barewire flash id --bus "$SHARED"
+
+# One reads while the other identifies the chip over and over: if the end of one changed the chip's
+# address mode, the other would read elsewhere.
+identify_on "$SHARED"
+read_and_compare shared-read-beside-id "$SHARED" "$LENGTH"
+# The same while one writes: the host sees whether anything was programmed elsewhere.
+if [ "$SIZE" -gt 16777216 ]; then AT=20971520; else AT=1310720; fi
+write_and_verify shared-beside-id "$SHARED" $AT 65536
+identify_no_more
+
+# Two readers.
+barewire flash read /tmp/other --quiet --length 524288 --bus "$SHARED" >/dev/null 2>/tmp/err2 &
+other=$!
+read_and_compare shared-two-readers "$SHARED" 524288
+waited $other 90
+status=$?
+if [ $status = 0 ]; then part 0 524288 /ref; same shared-two-readers-other /tmp/other /tmp/part
+else fail shared-two-readers-other "exit $status: $(errors /tmp/err2)"; fi
+
+# A process that is killed at any moment leaves a bus that others can use.
+wrong=0
+for tenths in 1 2 3 4 5; do
+	barewire flash read /tmp/killed --quiet --bus "$SHARED" >/dev/null 2>&1 &
+	victim=$!
+	sleep "0.$tenths"
+	kill -9 $victim; wait $victim 2>/dev/null
+	barewire flash read /tmp/read --quiet --length 65536 --bus "$SHARED" >/dev/null 2>/tmp/err || wrong=$((wrong + 1))
+	part 0 65536 /ref
+	cmp -s /tmp/read /tmp/part || wrong=$((wrong + 1))
+done
+if [ $wrong = 0 ]; then pass shared-kill-9; else fail shared-kill-9 "$wrong of 5: $(errors /tmp/err)"; fi
+
+# The owner of the lock is stopped: another waits, says so, and SIGINT ends it at once. A process is
+# in a message most of the time while it reads, not always: try until the other one waits.
+holding= tries=0
+while [ -z "$holding" ] && [ $tries -lt 12 ]; do
+	tries=$((tries + 1))
+	barewire flash read /tmp/stopped --quiet --length $((LENGTH / 2)) --bus "$SHARED" >/dev/null 2>/tmp/err2 &
+	owner=$!
+	sleep "0.$((3 + tries % 5))"
+	kill -STOP $owner
+	barewire flash id --bus "$SHARED" >/tmp/out 2>/tmp/err &
+	waiter=$!
+	# One that waits is still there long after one that does not would have ended.
+	if ended_within $waiter 5; then wait $waiter; kill -CONT $owner; wait $owner; else holding=1; fi
+done
+if [ -z "$holding" ]; then
+	fail shared-stopped-owner "in 12 tries the stopped process never had the lock"
+	skip shared-sigint-while-waiting "the same"
+else
+	# The first SIGINT, and no second one.
+	kill -INT $waiter
+	waited $waiter 3
+	status=$?
+	if [ $status = 130 ]; then pass shared-sigint-while-waiting
+	else fail shared-sigint-while-waiting "exit $status within 3 s of the first SIGINT (124: none): $(head -n 2 /tmp/out) $(errors /tmp/err)"; fi
+	if errors /tmp/err | grep -q -i -w 'wait\|waits\|waiting\|lock'; then pass shared-waiting-is-told
+	else fail shared-waiting-is-told "stderr has: $(errors /tmp/err)"; fi
+	kill -CONT $owner
+	waited $owner 90
+	status=$?
+	if [ $status = 0 ]; then part 0 $((LENGTH / 2)) /ref; same shared-stopped-owner /tmp/stopped /tmp/part
+	else fail shared-stopped-owner "exit $status: $(errors /tmp/err2)"; fi
+fi
+
+# Boot ROMs need 3-byte addresses: the last user leaves the chip so.
+barewire xfer --json --bus "$SHARED" 03000000 0000000000000000 >/tmp/out 2>/tmp/err
+first=$(dd if=/ref bs=8 count=1 2>/dev/null | hexdump -v -e '/1 "%02x"')
+if grep -q "$first" /tmp/out; then pass shared-left-in-3-byte-mode
+else fail shared-left-in-3-byte-mode "$first is not in $(cut -c1-200 /tmp/out) $(errors /tmp/err)"; fi

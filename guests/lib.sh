@@ -1,0 +1,115 @@
+# What checks of guests use. Each check prints one line: see xtask/src/guests/protocol.rs.
+
+# A line on the console that begins there, whatever a command left open.
+say() { printf '\n%s\n' "$*"; }
+pass() { say "CHECK $1 passed"; }
+fail() { name=$1; shift; say "CHECK $name failed $(printf '%s ' "$@" | tr '\n\t' '  ' | cut -c1-300)"; }
+skip() { name=$1; shift; say "CHECK $name skipped $*"; }
+
+# errors FILE: the last of what a command said on stderr, without its warnings.
+errors() { grep -v ' warning: ' "$1" | tail -n 3; }
+
+# check NAME COMMAND…: passes if the command succeeds.
+check() {
+	name=$1; shift
+	"$@" >/tmp/out 2>/tmp/err
+	status=$?
+	if [ $status = 0 ]; then pass "$name"; return 0; fi
+	fail "$name" "exit $status: $(errors /tmp/err)"
+	return 1
+}
+
+# refused NAME WORD COMMAND…: passes if the command fails by itself, and its message has the word
+# (several by \|).
+refused() {
+	name=$1; word=$2; shift 2
+	"$@" >/tmp/out 2>/tmp/err
+	status=$?
+	if [ $status = 0 ]; then fail "$name" "exit 0: not refused"
+	elif [ $status -ge 128 ]; then fail "$name" "exit $status: killed by signal $((status - 128)): $(errors /tmp/err)"
+	elif ! grep -q -e "$word" /tmp/err; then fail "$name" "the message lacks '$word': $(errors /tmp/err)"
+	else pass "$name"; fi
+}
+
+# same NAME FILE OTHER: passes if both files are equal; else tells how many bytes differ.
+same() {
+	if cmp -s "$2" "$3"; then pass "$1"; return 0; fi
+	fail "$1" "$(cmp -l "$2" "$3" 2>/dev/null | wc -l) bytes differ; $(wc -c <"$2") bytes of $(wc -c <"$3")"
+	return 1
+}
+
+# part OFFSET LENGTH FILE: that part of a file, in /tmp/part.
+part() { dd if="$3" of=/tmp/part bs=4096 skip=$(($1 / 4096)) count=$(($2 / 4096)) 2>/dev/null; }
+
+# read_and_compare NAME BUS LENGTH [option…]: reads the begin of the chip.
+read_and_compare() {
+	name=$1; bus=$2; length=$3; shift 3
+	rm -f /tmp/read
+	barewire flash read /tmp/read --quiet --length "$length" --bus "$bus" "$@" >/tmp/out 2>/tmp/err
+	status=$?
+	if [ $status = 0 ]; then
+		part 0 "$length" /ref
+		same "$name" /tmp/read /tmp/part
+	else
+		fail "$name" "exit $status: $(errors /tmp/err)"
+	fi
+}
+
+# write_and_verify NAME BUS OFFSET LENGTH: writes the begin of /new; the host looks at the flash.
+write_and_verify() {
+	dd if=/new of=/tmp/write bs=4096 count=$(($4 / 4096)) 2>/dev/null
+	check "$1-write" barewire flash write /tmp/write --quiet --offset "$3" --bus "$2" && say "WROTE $3 $4"
+	check "$1-verify" barewire flash verify /tmp/write --quiet --offset "$3" --bus "$2"
+}
+
+# The kernel's driver of the controller, and of the chip.
+unbind() { echo "$DEVICE" >"/sys/bus/$DRIVER_BUS/drivers/$DRIVER/unbind"; }
+bind() { echo "$DEVICE" >"/sys/bus/$DRIVER_BUS/drivers/$DRIVER/bind"; sleep 0.2; }
+# Gives chip select 0 to spidev.
+use_spidev() {
+	device=$(ls /sys/bus/spi/devices | grep '\.0$' | head -n 1)
+	[ -L "/sys/bus/spi/devices/$device/driver" ] && echo "$device" >"/sys/bus/spi/devices/$device/driver/unbind"
+	echo spidev >"/sys/bus/spi/devices/$device/driver_override"
+	echo "$device" >/sys/bus/spi/drivers/spidev/bind
+	SPIDEV=spidev:/dev/${device/spi/spidev}
+}
+# And back to the kernel's flash driver.
+use_mtd() {
+	echo "$device" >/sys/bus/spi/drivers/spidev/unbind
+	echo >"/sys/bus/spi/devices/$device/driver_override"
+	echo "$device" >/sys/bus/spi/drivers/spi-nor/bind
+	sleep 0.2
+}
+
+# identify_on BUS: asks for the chip's id over and over beside what follows, until identify_no_more.
+identify_on() {
+	rm -f /tmp/enough
+	(until [ -e /tmp/enough ]; do barewire flash id --bus "$1" >/dev/null 2>&1; sleep 0.05; done) &
+	ids=$!
+}
+identify_no_more() { touch /tmp/enough; wait $ids; }
+
+# ended_within PID SECONDS: whether a child ends in that time.
+ended_within() {
+	tenths=$(($2 * 10))
+	while [ $tenths -gt 0 ]; do
+		if ! kill -0 "$1" 2>/dev/null || grep -q '^State:.Z' "/proc/$1/status" 2>/dev/null; then return 0; fi
+		sleep 0.1
+		tenths=$((tenths - 1))
+	done
+	return 1
+}
+
+# waited PID SECONDS: the exit status of a child; 124 if it did not end and was killed.
+waited() {
+	if ended_within "$1" "$2"; then
+		wait "$1"
+		return
+	fi
+	kill -CONT "$1" 2>/dev/null; kill -9 "$1" 2>/dev/null; wait "$1" 2>/dev/null
+	return 124
+}
+
+# Bus texts of the board: mem BANK-OR-LINE [option…]. The clock is left out of account, since QEMU
+# models no gates; the checks of the clock itself write their own.
+mem() { select=$1; shift; echo "mem:0x$ADDRESS,$OPTIONS,cs=$select,ignore-clock$(printf ',%s' "$@" | sed 's/^,$//')"; }

@@ -1,0 +1,144 @@
+//! apt beside the machine's own: foreign architectures and newer lists, without root and without a
+//! change to the machine.
+//!
+//! State, cache and sources lie in a directory of our own. The sources are the machine's entries for
+//! its Debian release (release, updates, security, backports), so that mirror and keys are those that
+//! the machine uses; its proxies (`/etc/apt/apt.conf.d`) hold too. Mirrors that are being updated
+//! answer with lists whose hashes do not match: that is tried again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use super::tool;
+use crate::backports;
+
+/// The release whose stock kernels these are.
+const CODENAME: &str = "bookworm";
+/// How often something is fetched, and how long a mirror is left alone in between.
+const ATTEMPTS: u32 = 4;
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// An apt of our own.
+#[derive(Debug)]
+pub(super) struct Apt {
+    dir: PathBuf,
+}
+
+impl Apt {
+    /// Sets it up below `dir`, which is absolute.
+    pub(super) fn new(dir: &Path) -> Result<Self, String> {
+        let sources = backports::sources();
+        let entries: Vec<_> = sources
+            .iter()
+            .flat_map(|(ending, text)| backports::for_any_architecture(ending, text, CODENAME))
+            .collect();
+        if entries.is_empty() {
+            return Err(format!("apt's sources have no entry for Debian {CODENAME}"));
+        }
+        let host = tool::answer(Command::new("dpkg").arg("--print-architecture"))?;
+        let write = |name: &str, text: &str| {
+            let path = dir.join(name);
+            fs::write(&path, text).map_err(|e| format!("cannot write {}: {e}", path.display()))
+        };
+        for name in ["sources", "lists/partial", "cache/archives/partial"] {
+            let path = dir.join(name);
+            fs::create_dir_all(&path)
+                .map_err(|e| format!("cannot make {}: {e}", path.display()))?;
+        }
+        for (index, entry) in entries.iter().enumerate() {
+            write(&format!("sources/{index}.{}", entry.ending), &entry.text)?;
+        }
+        write("status", "")?;
+        write("apt.conf", &config(dir, String::from_utf8_lossy(&host).trim()))?;
+        Ok(Self { dir: dir.to_owned() })
+    }
+
+    /// Fetches the lists. Some may stay missing: what is needed is seen when it is looked for.
+    pub(super) fn update(&self, log: &Path) -> Result<(), String> {
+        persist(|| tool::run(self.command("apt-get").arg("update"), log))
+    }
+
+    /// The names of all packages that begin with `prefix`.
+    pub(super) fn names(&self, prefix: &str) -> Result<Vec<String>, String> {
+        let said = tool::answer(self.command("apt-cache").args(["pkgnames", prefix]))?;
+        Ok(String::from_utf8_lossy(&said).lines().map(str::to_owned).collect())
+    }
+
+    /// Fetches packages (`name` or `name:architecture`) into `dir`.
+    pub(super) fn download(&self, names: &[String], dir: &Path, log: &Path) -> Result<(), String> {
+        let task = || {
+            let mut command = self.command("apt-get");
+            command.arg("download").args(names).current_dir(dir);
+            tool::run(&mut command, log)
+        };
+        persist(task)
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.env("APT_CONFIG", self.dir.join("apt.conf")).env("LC_ALL", "C");
+        command
+    }
+}
+
+/// apt's configuration. `APT_CONFIG` is read before `/etc/apt/apt.conf.d`, whose proxies are wanted.
+fn config(dir: &Path, host: &str) -> String {
+    let dir = dir.display();
+    format!(
+        "Dir::State \"{dir}\";\n\
+         Dir::State::lists \"{dir}/lists\";\n\
+         Dir::State::status \"{dir}/status\";\n\
+         Dir::Cache \"{dir}/cache\";\n\
+         Dir::Etc::sourcelist \"{dir}/none\";\n\
+         Dir::Etc::sourceparts \"{dir}/sources\";\n\
+         APT::Architecture \"{host}\";\n\
+         APT::Architectures {{ \"{host}\"; \"arm64\"; \"armhf\"; }};\n\
+         APT::Sandbox::User \"\";\n\
+         Acquire::Languages \"none\";\n\
+         Acquire::Retries \"3\";\n\
+         Acquire::IndexTargets::deb::DEP-11::DefaultEnabled \"false\";\n\
+         Acquire::IndexTargets::deb::DEP-11-icons-small::DefaultEnabled \"false\";\n\
+         Acquire::IndexTargets::deb::DEP-11-icons::DefaultEnabled \"false\";\n\
+         Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled \"false\";\n"
+    )
+}
+
+/// Tries until it works, a few times; the last error.
+fn persist(mut task: impl FnMut() -> Result<(), String>) -> Result<(), String> {
+    let mut ended = task();
+    for _ in 1..ATTEMPTS {
+        if ended.is_ok() {
+            break;
+        }
+        std::thread::sleep(PAUSE);
+        ended = task();
+    }
+    ended
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_state_is_in_our_own_directory() {
+        let text = config(Path::new("target/guests/apt"), "amd64");
+        for key in ["Dir::State ", "Dir::Cache ", "Dir::Etc::sourceparts "] {
+            let line = text.lines().find(|line| line.starts_with(key)).expect(key);
+            assert!(line.contains("\"target/guests/apt"), "{line}");
+        }
+        assert!(text.contains("{ \"amd64\"; \"arm64\"; \"armhf\"; }"), "{text}");
+    }
+
+    #[test]
+    fn what_works_is_not_tried_again() {
+        let mut tried = 0;
+        let ended = persist(|| {
+            tried += 1;
+            Ok(())
+        });
+        assert_eq!((ended, tried), (Ok(()), 1));
+    }
+}

@@ -1,0 +1,205 @@
+//! The boards as data: what QEMU is told, which kernel and tree they boot, and how often.
+//!
+//! What the guest's scripts must know of a board (bus texts, drivers, what to skip) stands in
+//! `guests/boards/NAME.sh`; device tree fragments in `guests/dts/`.
+
+/// Debian's architectures of the guests.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Arch {
+    Arm64,
+    Armhf,
+}
+
+impl Arch {
+    /// The Rust target of the static command.
+    pub(super) fn target(self) -> &'static str {
+        match self {
+            Self::Arm64 => "aarch64-unknown-linux-musl",
+            Self::Armhf => "armv7-unknown-linux-gnueabihf",
+        }
+    }
+
+    /// What the cross compiler's programs begin with.
+    pub(super) fn cross(self) -> &'static str {
+        match self {
+            Self::Arm64 => "aarch64-linux-gnu-",
+            Self::Armhf => "arm-linux-gnueabihf-",
+        }
+    }
+
+    /// What Linux calls it.
+    pub(super) fn linux(self) -> &'static str {
+        match self {
+            Self::Arm64 => "arm64",
+            Self::Armhf => "arm",
+        }
+    }
+
+    pub(super) fn qemu(self) -> &'static str {
+        match self {
+            Self::Arm64 => "qemu-system-aarch64",
+            Self::Armhf => "qemu-system-arm",
+        }
+    }
+}
+
+/// A board that QEMU has.
+#[derive(Debug)]
+pub(crate) struct Board {
+    /// QEMU's name of it, and ours.
+    pub(crate) name: &'static str,
+    pub(super) arch: Arch,
+    /// Arguments of QEMU that are the board's own.
+    pub(super) machine: &'static [&'static str],
+    /// The kernel's console, and what it needs to be heard early.
+    pub(super) console: &'static str,
+    /// Debian's device tree.
+    pub(super) tree: &'static str,
+    pub(super) flash_bytes: usize,
+    /// Where the flash is wired to, as `guests/wire.c` wants it; without, the board's code does it.
+    pub(super) wiring: Option<&'static str>,
+    /// What the kernel's own drivers need.
+    pub(super) modules: &'static [&'static str],
+    /// Whether it has a second processor for two processes at once.
+    pub(super) processors: u8,
+    pub(super) boots: &'static [&'static Boot],
+}
+
+/// One boot of a board: a script, and the machine it wants.
+#[derive(Debug)]
+pub(super) struct Boot {
+    /// The script is `guests/checks/NAME.sh`.
+    pub(super) name: &'static str,
+    /// The fragment of the device tree is `guests/dts/BOARD-TREE.dtsi`.
+    pub(super) tree: &'static str,
+    /// Arguments of the kernel.
+    pub(super) kernel_args: &'static str,
+    /// Modules beside the board's.
+    pub(super) modules: &'static [&'static str],
+    /// Count instructions: one is a nanosecond of the guest. Slower, and one processor.
+    pub(super) counted: bool,
+    /// On the newer kernel.
+    pub(super) newer: bool,
+    /// Seconds after which the guest is given up.
+    pub(super) timeout_s: u64,
+}
+
+impl Boot {
+    const fn new(name: &'static str, timeout_s: u64) -> Self {
+        Self {
+            name,
+            tree: "spi",
+            kernel_args: "iomem=relaxed",
+            modules: &[],
+            counted: false,
+            newer: false,
+            timeout_s,
+        }
+    }
+
+    /// UIO's platform driver is built out of tree: the kernels lack it.
+    const fn uio(name: &'static str, tree: &'static str, newer: bool) -> Self {
+        Self { tree, newer, modules: &["uio"], ..Self::new(name, 150) }
+    }
+}
+
+/// Beside the kernel's driver, with the kernel's arguments as a distribution has them.
+const KERNEL: Boot =
+    Boot { kernel_args: "", modules: &["vcan", "can-raw"], ..Boot::new("kernel", 240) };
+/// With the driver unbound, registers mapped.
+const MAPPED: Boot = Boot::new("mapped", 240);
+/// Two processes on one controller and one chip.
+const PROCESSES: Boot = Boot::new("processes", 240);
+const UIO: Boot = Boot::uio("uio", "uio", false);
+const OVERLAY: Boot = Boot::uio("overlay", "uio-newer", true);
+/// Random numbers and stack offsets would make a system call's count differ from call to call.
+const COUNT: Boot = Boot {
+    kernel_args: "iomem=relaxed randomize_kstack_offset=off",
+    counted: true,
+    ..Boot::new("count", 240)
+};
+
+/// All of them; the slowest first, so that the last one to end is a short one.
+pub(crate) const BOARDS: [&Board; 4] = [&HIGHBANK, &RASPI3B, &SABRELITE, &IMX8MP_EVK];
+
+const IMX8MP_EVK: Board = Board {
+    name: "imx8mp-evk",
+    arch: Arch::Arm64,
+    machine: &["-m", "1G", "-serial", "null", "-serial", "stdio"],
+    console: "console=ttymxc1,115200",
+    tree: "freescale/imx8mp-evk.dtb",
+    flash_bytes: 32 << 20,
+    wiring: Some("w25q256:/machine/soc/spi1/spi:fl0:0:/machine/soc/gpio5:-:9"),
+    modules: &["gpio-mxc", "imx2_wdt", "spi-imx", "spi-nor", "mtdblock"],
+    processors: 2,
+    boots: &[&KERNEL, &MAPPED, &PROCESSES, &OVERLAY, &COUNT],
+};
+
+const SABRELITE: Board = Board {
+    name: "sabrelite",
+    arch: Arch::Armhf,
+    machine: &["-m", "512M", "-serial", "null", "-serial", "stdio"],
+    console: "console=ttymxc1,115200",
+    tree: "imx6q-sabrelite.dtb",
+    flash_bytes: 2 << 20,
+    wiring: None,
+    modules: &["imx2_wdt", "gpio-mxc", "spi-imx", "spi-nor", "mtdblock"],
+    processors: 2,
+    boots: &[&KERNEL, &MAPPED, &PROCESSES, &COUNT],
+};
+
+const RASPI3B: Board = Board {
+    name: "raspi3b",
+    arch: Arch::Arm64,
+    machine: &["-serial", "stdio"],
+    console: "console=ttyAMA0,115200 earlycon=pl011,mmio32,0x3f201000",
+    tree: "broadcom/bcm2837-rpi-3-b.dtb",
+    flash_bytes: 32 << 20,
+    wiring: Some(
+        "w25q256:/machine/soc/peripherals/bcm2835-spi0/spi:fl0:0:/machine/soc/peripherals/gpio:-:8",
+    ),
+    modules: &["bcm2835_wdt", "spi-bcm2835", "spi-nor", "mtdblock"],
+    // The model has four and takes no fewer.
+    processors: 4,
+    boots: &[&KERNEL, &MAPPED, &PROCESSES, &UIO, &COUNT],
+};
+
+const HIGHBANK: Board = Board {
+    name: "highbank",
+    arch: Arch::Armhf,
+    machine: &["-m", "512M", "-serial", "stdio"],
+    console: "console=ttyAMA0,115200 earlycon=pl011,0xfff36000",
+    tree: "highbank.dtb",
+    flash_bytes: 32 << 20,
+    wiring: Some(
+        "w25q256:/machine/unattached/device[10]/ssi:fl0:0:/machine/unattached/device[5]:-:0",
+    ),
+    modules: &["spi-pl022", "spi-nor", "mtdblock"],
+    processors: 1,
+    boots: &[&KERNEL, &MAPPED, &PROCESSES, &UIO, &COUNT],
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_script_and_fragment_that_a_board_names_is_there() {
+        let guests = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../guests");
+        let there = |path: String| assert!(guests.join(&path).is_file(), "no guests/{path}");
+        for board in BOARDS {
+            there(format!("boards/{}.sh", board.name));
+            for boot in board.boots {
+                there(format!("checks/{}.sh", boot.name));
+                there(format!("dts/{}-{}.dtsi", board.name, boot.tree));
+            }
+        }
+    }
+
+    #[test]
+    fn each_board_counts_instructions_once() {
+        for board in BOARDS {
+            assert_eq!(board.boots.iter().filter(|boot| boot.counted).count(), 1, "{}", board.name);
+        }
+    }
+}

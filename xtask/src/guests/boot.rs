@@ -1,0 +1,271 @@
+//! One guest from its initramfs to its end: QEMU under a deadline, the console read as it comes.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use super::board::{Board, Boot};
+use super::build::{self, Dirs};
+use super::flash;
+use super::modules::Module;
+use super::newc::Archive;
+use super::protocol::{self, Check, Line, Verdict};
+
+/// How long a guest that said it is done may take to switch itself off.
+const OFF: Duration = Duration::from_secs(20);
+
+/// Everything a boot is made of.
+#[derive(Debug)]
+pub(super) struct Parts<'a> {
+    pub(super) dirs: &'a Dirs,
+    pub(super) board: &'static Board,
+    pub(super) boot: &'static Boot,
+    pub(super) kernel: PathBuf,
+    pub(super) device_tree: PathBuf,
+    pub(super) wiring: PathBuf,
+    pub(super) busybox: PathBuf,
+    pub(super) command: PathBuf,
+    pub(super) hand_written: PathBuf,
+    /// Loaded at boot, in this order.
+    pub(super) modules: Vec<Module>,
+    /// There for the script to load.
+    pub(super) uio_module: Option<PathBuf>,
+}
+
+/// What a guest said, and what the host found afterwards.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Said {
+    pub(super) checks: Vec<Check>,
+    pub(super) counts: Vec<(String, f64)>,
+    wrote: Vec<(usize, usize)>,
+    done: bool,
+}
+
+impl Parts<'_> {
+    /// Boots the guest and waits for its end.
+    ///
+    /// # Errors
+    /// What keeps it from being started. A guest that goes wrong is a failed check.
+    pub(super) fn run(&self) -> Result<Said, String> {
+        let name = format!("{}-{}", self.board.name, self.boot.name);
+        let (initrd, image) =
+            (self.made(&format!("{name}.cpio"))?, self.made(&format!("{name}.flash"))?);
+        let content = flash::content(self.board.flash_bytes);
+        write(&initrd, &self.initramfs(&content)?)?;
+        write(&image, &content)?;
+        let log = self.dirs.made("log", &format!("{name}.log"))?;
+        let said = self.boot(&initrd, &image, &log)?;
+        let after = build::read(&image)?;
+        // Some 30 MB each, of no use to anybody after this.
+        for path in [&initrd, &image] {
+            let _ = fs::remove_file(path);
+        }
+        Ok(said.judged(&content, &after))
+    }
+
+    fn made(&self, name: &str) -> Result<PathBuf, String> {
+        self.dirs.made("run", name)
+    }
+
+    fn initramfs(&self, content: &[u8]) -> Result<Vec<u8>, String> {
+        let mut archive = Archive::default();
+        for dir in ["bin", "dev", "etc", "m", "proc", "run", "run/lock", "sys", "tmp"] {
+            archive.directory(dir);
+        }
+        let source = |name: &str| build::read(&self.dirs.source(name));
+        archive.file("init", 0o755, &source("init.sh")?);
+        archive.file("lib.sh", 0o644, &source("lib.sh")?);
+        archive.file("board.sh", 0o644, &source(&format!("boards/{}.sh", self.board.name))?);
+        archive.file("check.sh", 0o644, &source(&format!("checks/{}.sh", self.boot.name))?);
+        archive.file("bin/busybox", 0o755, &build::read(&self.busybox)?);
+        archive.symlink("bin/sh", "busybox");
+        archive.file("bin/barewire", 0o755, &build::read(&self.command)?);
+        archive.file("bin/spibench", 0o755, &build::read(&self.hand_written)?);
+        archive.file("etc/passwd", 0o644, b"root::0:0::/:/bin/sh\nuser::1000:1000::/:/bin/sh\n");
+        archive.file("etc/group", 0o644, b"root::0:\nuser::1000:\n");
+        archive.file("ref", 0o644, flash::reference(content));
+        archive.file("new", 0o644, &flash::new_bytes());
+        let mut order = String::new();
+        for (name, bytes) in &self.modules {
+            archive.file(&format!("m/{name}.ko"), 0o644, bytes);
+            order += &format!("{name}\n");
+        }
+        archive.file("m/order", 0o644, order.as_bytes());
+        if let Some(module) = &self.uio_module {
+            archive.file("m/uio_pdrv_genirq.ko", 0o644, &build::read(module)?);
+        }
+        Ok(archive.finish())
+    }
+
+    fn boot(&self, initrd: &Path, image: &Path, log: &Path) -> Result<Said, String> {
+        let error = |e| format!("cannot write {}: {e}", log.display());
+        let mut copy = File::create(log).map_err(error)?;
+        let mut qemu = self.qemu(initrd, image);
+        writeln!(copy, "{qemu:?}").map_err(error)?;
+        let stderr = copy.try_clone().map_err(error)?;
+        let mut child = qemu
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(stderr)
+            .spawn()
+            .map_err(|e| format!("cannot run {}: {e}", self.board.arch.qemu()))?;
+        let deadline = Instant::now() + Duration::from_secs(self.boot.timeout_s);
+        let mut said = listen(&mut child, deadline, &mut copy);
+        if !said.done {
+            let why = match child.try_wait() {
+                Ok(None) => format!("it said nothing more within {} s", self.boot.timeout_s),
+                _ => "QEMU ended before the script did".to_owned(),
+            };
+            let why = format!("{why}; see {}", log.display());
+            said.checks.push(Check::new("end", Verdict::Failed, why));
+        }
+        stop(&mut child, if said.done { OFF } else { Duration::ZERO });
+        Ok(said)
+    }
+
+    fn qemu(&self, initrd: &Path, image: &Path) -> Command {
+        // If this process goes, whatever the reason, QEMU is not left behind.
+        let mut qemu = Command::new("setpriv");
+        qemu.args(["--pdeathsig", "KILL", "nice", "-n", "5", self.board.arch.qemu()]);
+        qemu.args(["-M", self.board.name, "-display", "none", "-monitor", "none", "-no-reboot"]);
+        qemu.args(self.board.machine);
+        let processors = match (self.board.processors, self.boot.counted) {
+            // A board that has four takes no fewer.
+            (4, _) => 4,
+            (_, true) => 1,
+            (processors, false) => processors,
+        };
+        qemu.args(["-smp", &processors.to_string()]);
+        if self.boot.counted {
+            qemu.args(["-icount", "shift=0,sleep=off"]);
+        }
+        qemu.arg("-kernel").arg(&self.kernel).arg("-dtb").arg(&self.device_tree);
+        qemu.arg("-initrd").arg(initrd).arg("-append").arg(format!(
+            "{} quiet loglevel=4 rdinit=/init panic=-1 {}",
+            self.board.console, self.boot.kernel_args
+        ));
+        let file = format!("format=raw,file={},snapshot=off", image.display());
+        match self.board.wiring {
+            Some(wiring) => {
+                let plugin = format!("{},add={wiring}", self.wiring.display());
+                qemu.args(["-drive", &format!("if=none,id=fl0,{file}"), "-plugin", &plugin]);
+            }
+            None => {
+                qemu.args(["-drive", &format!("if=mtd,{file}")]);
+            }
+        }
+        qemu
+    }
+}
+
+impl Said {
+    /// With the host's own look at the flash.
+    fn judged(mut self, before: &[u8], after: &[u8]) -> Self {
+        self.checks.push(flash::judge(before, after, &self.wrote));
+        self
+    }
+
+    fn take(&mut self, line: Line) {
+        match line {
+            Line::Check(check) => self.checks.push(check),
+            Line::Count(path, count) => self.counts.push((path, count)),
+            Line::Wrote { offset, length } => self.wrote.push((offset, length)),
+            Line::Done => self.done = true,
+        }
+    }
+}
+
+/// Reads the console until the guest is done, its end, or the deadline.
+fn listen(child: &mut Child, deadline: Instant, copy: &mut File) -> Said {
+    let (mut said, began) = (Said::default(), Instant::now());
+    let Some(console) = child.stdout.take() else { return said };
+    let (sender, lines) = mpsc::channel();
+    // Ends with QEMU's output.
+    std::thread::spawn(move || {
+        let mut console = BufReader::new(console);
+        let mut line = Vec::new();
+        while console.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+            let text = String::from_utf8_lossy(&line).into_owned();
+            if sender.send(text).is_err() {
+                break;
+            }
+            line.clear();
+        }
+    });
+    while !said.done {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match lines.recv_timeout(left) {
+            Ok(text) => {
+                // The log is for people; what was said counts all the same.
+                let seconds = began.elapsed().as_secs_f64();
+                let _ = writeln!(copy, "{seconds:6.1} {}", text.trim_end());
+                if let Some(line) = protocol::parse(&text) {
+                    said.take(line);
+                }
+            }
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    said
+}
+
+/// Waits for QEMU's end, and makes one if it does not come in time.
+fn stop(child: &mut Child, patience: Duration) {
+    let until = Instant::now() + patience;
+    while Instant::now() < until && matches!(child.try_wait(), Ok(None)) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
+    fs::write(path, bytes).map_err(|e| format!("cannot write {}: {e}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heard(script: &str, seconds: u64) -> Said {
+        let mut child = Command::new("sh")
+            .args(["-c", script])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let mut copy = File::options().write(true).open("/dev/null").expect("a log");
+        let deadline = Instant::now() + Duration::from_secs(seconds);
+        let said = listen(&mut child, deadline, &mut copy);
+        stop(&mut child, Duration::ZERO);
+        said
+    }
+
+    #[test]
+    fn a_console_is_read_to_its_end() {
+        let said = heard(
+            "echo noise; printf 'CHECK a passed\\r\\nCOUNT p 12.5\\nWROTE 4 8\\nDONE\\n'; sleep 60",
+            30,
+        );
+        assert!(said.done);
+        assert_eq!(said.checks, [Check::new("a", Verdict::Passed, "")]);
+        assert_eq!((said.counts, said.wrote), (vec![("p".to_owned(), 12.5)], vec![(4, 8)]));
+    }
+
+    #[test]
+    fn a_guest_that_hangs_or_dies_is_not_done() {
+        let hung = heard("echo CHECK a passed; exec sleep 60", 1);
+        assert!(!hung.done && hung.checks.len() == 1);
+        assert!(!heard("echo CHECK a passed", 30).done);
+    }
+
+    #[test]
+    fn the_host_looks_at_the_flash_too() {
+        let before = flash::content(64);
+        let said = Said { wrote: vec![(0, 8)], ..Said::default() }.judged(&before, &before);
+        assert_eq!(said.checks.len(), 1);
+        assert_eq!(said.checks[0].verdict, Verdict::Failed);
+    }
+}

@@ -1,0 +1,176 @@
+//! What is compiled for guests: the command, the hand-written loop, QEMU's wiring, UIO's driver, and
+//! device trees.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::board::Arch;
+use super::packages::Kernel;
+use super::tool;
+
+/// Where things are.
+#[derive(Debug)]
+pub(super) struct Dirs {
+    /// The workspace.
+    pub(super) root: PathBuf,
+    /// What guests keep between runs: `target/guests`.
+    pub(super) work: PathBuf,
+}
+
+impl Dirs {
+    /// `guests/…` of the workspace.
+    pub(super) fn source(&self, name: &str) -> PathBuf {
+        self.root.join("guests").join(name)
+    }
+
+    /// A file that is made, in a directory of its kind.
+    pub(super) fn made(&self, kind: &str, name: &str) -> Result<PathBuf, String> {
+        let dir = self.work.join(kind);
+        fs::create_dir_all(&dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
+        Ok(dir.join(name))
+    }
+}
+
+/// What the builds need of the machine; the first that is missing.
+pub(super) fn missing(arches: &[Arch]) -> Option<String> {
+    let mut programs = vec!["gcc", "make", "dtc", "dpkg-deb", "tar", "xz", "setpriv"];
+    let cross: Vec<String> = arches.iter().map(|arch| format!("{}gcc", arch.cross())).collect();
+    programs.extend(cross.iter().map(String::as_str));
+    programs.extend(arches.iter().map(|arch| arch.qemu()));
+    let absent = programs.into_iter().find(|program| tool::on_path(program).is_none())?;
+    Some(format!("no {absent}"))
+}
+
+/// Builds the static command for an architecture; its file.
+pub(super) fn command(dirs: &Dirs, arch: Arch) -> Result<PathBuf, String> {
+    let target = arch.target();
+    let build = dirs.work.join("cargo");
+    let mut cargo = Command::new("cargo");
+    cargo.args(["build", "-p", "barewire-cli", "--profile", "guest", "--target", target]);
+    cargo.arg("--target-dir").arg(&build).current_dir(&dirs.root);
+    match arch {
+        // The C compiler fails as the linker of musl's self-contained objects.
+        Arch::Arm64 => cargo.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER", "rust-lld"),
+        Arch::Armhf => cargo
+            .env("CARGO_TARGET_ARMV7_UNKNOWN_LINUX_GNUEABIHF_LINKER", "arm-linux-gnueabihf-gcc")
+            .env("RUSTFLAGS", "-C target-feature=+crt-static"),
+    };
+    tool::run(&mut cargo, &dirs.made("log", &format!("cargo-{}.log", arch.linux()))?)?;
+    Ok(build.join(target).join("guest/barewire"))
+}
+
+/// Builds the hand-written loop, statically.
+pub(super) fn hand_written(dirs: &Dirs, arch: Arch) -> Result<PathBuf, String> {
+    let out = dirs.made("made", &format!("spibench.{}", arch.linux()))?;
+    let mut gcc = Command::new(format!("{}gcc", arch.cross()));
+    if arch == Arch::Armhf {
+        // Its marks are instructions of four bytes.
+        gcc.arg("-marm");
+    }
+    gcc.args(["-O2", "-static", "-w", "-o"]).arg(&out).arg(dirs.source("spibench.c"));
+    tool::answer(&mut gcc)?;
+    Ok(out)
+}
+
+/// Builds the plugin that puts a flash on a board's bus.
+///
+/// QEMU's own symbols are looked up when it is loaded, in Debian's program, which exports them.
+pub(super) fn wiring(dirs: &Dirs) -> Result<PathBuf, String> {
+    let out = dirs.made("made", "wire.so")?;
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-o"]).arg(&out);
+    gcc.arg(dirs.source("wire.c")).arg("-Wl,--unresolved-symbols=ignore-all");
+    tool::answer(&mut gcc)?;
+    Ok(out)
+}
+
+/// Debian's tree with fragments behind it.
+pub(super) fn device_tree(
+    dirs: &Dirs,
+    kernel: &Kernel,
+    tree: &str,
+    fragment: &str,
+) -> Result<PathBuf, String> {
+    let mut dtc = Command::new("dtc");
+    dtc.args(["-q", "-I", "dtb", "-O", "dts"]).arg(kernel.device_tree(tree));
+    let mut source = tool::answer(&mut dtc)?;
+    for name in [format!("{fragment}.dtsi"), "rng.dtsi".to_owned()] {
+        source.extend(read(&dirs.source("dts").join(name))?);
+    }
+    let text = dirs.made("made", &format!("{fragment}.dts"))?;
+    let out = dirs.made("made", &format!("{fragment}.dtb"))?;
+    fs::write(&text, source).map_err(|e| format!("cannot write {}: {e}", text.display()))?;
+    let mut dtc = Command::new("dtc");
+    dtc.args(["-q", "-I", "dts", "-O", "dtb", "-o"]).arg(&out).arg(&text);
+    tool::answer(&mut dtc)?;
+    Ok(out)
+}
+
+/// Builds uio_pdrv_genirq, which Debian's kernels are configured without, against their headers.
+///
+/// The headers are unpacked and not installed, so three things in them must point to where they are:
+/// the Makefile that includes the common one, the variables, and the links to the build programs.
+pub(super) fn uio_module(
+    dirs: &Dirs,
+    kernel: &Kernel,
+    arch: Arch,
+    source: &Path,
+) -> Result<PathBuf, String> {
+    let folder = format!("uio-{}", kernel.version);
+    let module = dirs.made(&folder, "uio_pdrv_genirq.ko")?;
+    if module.is_file() {
+        return Ok(module);
+    }
+    let (abi, version) = (kernel.abi(), &kernel.version);
+    let headers = kernel.headers.join(format!("usr/src/linux-headers-{version}"));
+    let common = kernel.common.join(format!("usr/src/linux-headers-{abi}-common"));
+    let kbuild = &kernel.kbuild;
+    let programs = fs::read_dir(kbuild.join("usr/lib")).into_iter().flatten().flatten();
+    let programs = programs.map(|entry| entry.path());
+    let programs = programs
+        .into_iter()
+        .find(|path| path.join("scripts").is_dir())
+        .ok_or_else(|| format!("no build programs in {}", kbuild.display()))?;
+    let write = |path: &Path, text: &str| {
+        fs::write(path, text).map_err(|e| format!("cannot write {}: {e}", path.display()))
+    };
+    write(&headers.join("Makefile"), &format!("include {}/Makefile\n", common.display()))?;
+    let variables = headers.join(".kernelvariables");
+    if let Ok(text) = fs::read_to_string(&variables) {
+        let installed = format!("/usr/src/linux-headers-{abi}-common");
+        let ours = common.to_string_lossy();
+        if !text.contains(&*ours) {
+            write(&variables, &text.replace(&installed, &ours))?;
+        }
+    }
+    for dir in [&headers, &common] {
+        for name in ["scripts", "tools"] {
+            let link = dir.join(name);
+            let _ = fs::remove_file(&link);
+            std::os::unix::fs::symlink(programs.join(name), &link)
+                .map_err(|e| format!("cannot link {}: {e}", link.display()))?;
+        }
+    }
+    let mut code = String::from_utf8_lossy(&read(source)?).into_owned();
+    if arch == Arch::Armhf {
+        // The build program that makes aliases is of the host's word size and refuses the table. The
+        // module is loaded by name here.
+        let kept = code.lines().filter(|line| !line.contains("MODULE_DEVICE_TABLE"));
+        code = kept.collect::<Vec<_>>().join("\n") + "\n";
+    }
+    write(&dirs.made(&folder, "uio_pdrv_genirq.c")?, &code)?;
+    write(&dirs.made(&folder, "Makefile")?, "obj-m := uio_pdrv_genirq.o\n")?;
+    let mut make = Command::new("make");
+    make.arg("-s").arg("-C").arg(&headers).arg(format!("M={}", dirs.work.join(&folder).display()));
+    make.arg(format!("ARCH={}", arch.linux())).arg(format!("CROSS_COMPILE={}", arch.cross()));
+    // Type information of modules would need pahole.
+    make.args(["CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"]);
+    tool::run(&mut make, &dirs.made("log", &format!("{folder}.log"))?)?;
+    if module.is_file() { Ok(module) } else { Err(format!("no {} was built", module.display())) }
+}
+
+/// A file's content.
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, String> {
+    fs::read(path).map_err(|e| format!("cannot read {}: {e}", path.display()))
+}

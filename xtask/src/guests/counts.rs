@@ -1,0 +1,137 @@
+//! Instructions of one operation: boards × paths, compared with a reviewed table.
+//!
+//! Ours and the hand-written loop gate within [`TOLERANCE`]; the kernel's rows inform, since they
+//! change with each of Debian's kernels.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::protocol::{Check, Verdict};
+
+/// Counts by board and path.
+pub(super) type Counts = BTreeMap<(String, String), f64>;
+
+/// The share by which a gated count may differ from the table.
+const TOLERANCE: f64 = 0.02;
+
+/// Whether a path is the kernel's, whose count only informs.
+fn informs(path: &str) -> bool {
+    ["spidev", "mtd", "libc"].iter().any(|kernel| path.starts_with(kernel))
+}
+
+/// The reviewed table, a line each: board, path, count.
+pub(super) fn table(counts: &Counts) -> String {
+    let mut text = String::from(
+        "# Instructions of one operation in a guest (`cargo xtask guests`); see docs/guests.md.\n\
+         # Rows of the kernel (spidev, mtd, libc) inform; the others gate within 2 %.\n",
+    );
+    for ((board, path), count) in counts {
+        let _ = writeln!(text, "{board:<12}{path:<24}{count:>10.0}");
+    }
+    text
+}
+
+/// Reads the reviewed table.
+///
+/// # Errors
+/// A line that is none of it.
+pub(super) fn parse(text: &str) -> Result<Counts, String> {
+    let lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
+    let read = |line: &str| {
+        let mut words = line.split_whitespace();
+        let (board, path) = (words.next()?, words.next()?);
+        let count: f64 = words.next()?.parse().ok()?;
+        words.next().is_none().then(|| ((board.to_owned(), path.to_owned()), count))
+    };
+    lines.map(|line| read(line).ok_or_else(|| format!("no line of counts: `{line}`"))).collect()
+}
+
+/// Judges what was counted on `board`.
+pub(super) fn judge(board: &str, counted: &Counts, reviewed: &Counts) -> Check {
+    const NAME: &str = "instructions";
+    let of_board = |counts: &Counts| -> Vec<(String, f64)> {
+        let own = counts.iter().filter(|((name, path), _)| name == board && !informs(path));
+        own.map(|((_, path), count)| (path.clone(), *count)).collect()
+    };
+    let (counted, reviewed) = (of_board(counted), of_board(reviewed));
+    if counted.is_empty() {
+        return Check::new(NAME, Verdict::Failed, "nothing was counted");
+    }
+    let mut wrong = Vec::new();
+    for (path, count) in &counted {
+        match reviewed.iter().find(|(name, _)| name == path) {
+            None => wrong.push(format!("{path} {count:.0} is not in guests/instructions.txt")),
+            Some((_, was)) if (count - was).abs() > was * TOLERANCE => {
+                wrong.push(format!("{path} {count:.0}, reviewed {was:.0}"));
+            }
+            Some(_) => {}
+        }
+    }
+    for (path, _) in &reviewed {
+        if !counted.iter().any(|(name, _)| name == path) {
+            wrong.push(format!("{path} was not counted"));
+        }
+    }
+    if wrong.is_empty() {
+        return Check::new(NAME, Verdict::Passed, "");
+    }
+    let why = format!("{}; BAREWIRE_BLESS=1 rewrites the table", wrong.join("; "));
+    Check::new(NAME, Verdict::Failed, why)
+}
+
+/// The reviewed table with the boards that were counted now in place of what it had of them.
+pub(super) fn blessed(reviewed: &Counts, counted: &Counts) -> Counts {
+    let is_new = |board: &String| counted.keys().any(|(name, _)| name == board);
+    let kept = reviewed.iter().filter(|((board, _), _)| !is_new(board));
+    kept.chain(counted).map(|(key, count)| (key.clone(), *count)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(rows: &[(&str, &str, f64)]) -> Counts {
+        rows.iter().map(|(b, p, n)| (((*b).to_owned(), (*p).to_owned()), *n)).collect()
+    }
+
+    #[test]
+    fn a_table_reads_back() {
+        let counts = counts(&[("evk", "prepared", 297.0), ("evk", "mtd-1024", 35307.0)]);
+        assert_eq!(parse(&table(&counts)), Ok(counts));
+        assert!(parse("evk prepared").is_err() && parse("evk prepared x").is_err());
+        assert!(parse("evk prepared 1 2").is_err());
+    }
+
+    #[test]
+    fn ours_gate_within_two_percent_and_the_kernel_s_inform() {
+        let reviewed = counts(&[("evk", "prepared", 300.0), ("evk", "spidev-4", 5000.0)]);
+        let judged = |prepared, spidev| {
+            let now = counts(&[("evk", "prepared", prepared), ("evk", "spidev-4", spidev)]);
+            judge("evk", &now, &reviewed)
+        };
+        assert_eq!(judged(306.0, 9000.0).verdict, Verdict::Passed);
+        assert_eq!(judged(294.0, 1.0).verdict, Verdict::Passed);
+        let worse = judged(307.0, 5000.0);
+        assert!(worse.why.contains("prepared 307, reviewed 300"), "{worse:?}");
+        assert_eq!(judged(293.0, 5000.0).verdict, Verdict::Failed);
+    }
+
+    #[test]
+    fn a_row_that_is_new_or_missing_fails() {
+        let reviewed = counts(&[("evk", "prepared", 300.0), ("sab", "sync", 400.0)]);
+        let now = counts(&[("evk", "sync", 330.0)]);
+        let why = judge("evk", &now, &reviewed).why;
+        assert!(why.contains("sync 330 is not in") && why.contains("prepared was not"), "{why}");
+        assert_eq!(judge("evk", &counts(&[]), &reviewed).verdict, Verdict::Failed);
+    }
+
+    #[test]
+    fn blessing_replaces_the_boards_that_ran() {
+        let reviewed = counts(&[("evk", "prepared", 300.0), ("sab", "sync", 400.0)]);
+        let now = counts(&[("evk", "sync", 330.0)]);
+        assert_eq!(
+            blessed(&reviewed, &now),
+            counts(&[("evk", "sync", 330.0), ("sab", "sync", 400.0)])
+        );
+    }
+}

@@ -1,0 +1,343 @@
+//! What a guest is made of: Debian's kernels, their modules, device trees and headers, and busybox.
+//!
+//! 1. apt (see `apt`) fetches lists, and packages into `deb/`.
+//! 2. Each is unpacked into a directory of `x/` that is named as the package's file, version included.
+//! 3. `chosen` names these directories. While all of them are there nothing is fetched; `--update`
+//!    looks again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::apt::Apt;
+use super::board::Arch;
+use super::tool;
+
+/// How the names of a 6.1 kernel's packages begin; the number of its ABI follows.
+const IMAGE_6_1: &str = "linux-image-6.1.0-";
+/// The same of backports' kernels: upstream's version and `+deb12` follow.
+const IMAGE_6_12: &str = "linux-image-6.12.";
+/// The only file that is wanted of the kernel's source.
+const UIO_SOURCE: &str = "linux-source-6.1/drivers/uio/uio_pdrv_genirq.c";
+
+/// A kernel that guests boot.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Kernel {
+    /// `6.1.0-50-arm64`.
+    pub(super) version: String,
+    /// Where its image package is unpacked.
+    pub(super) image: PathBuf,
+    /// Where its headers are, and the part that all its flavours share.
+    pub(super) headers: PathBuf,
+    pub(super) common: PathBuf,
+    /// The programs that build modules.
+    pub(super) kbuild: PathBuf,
+}
+
+impl Kernel {
+    /// The file that QEMU boots.
+    pub(super) fn boot(&self) -> PathBuf {
+        self.image.join("boot").join(format!("vmlinuz-{}", self.version))
+    }
+
+    /// Where its modules are.
+    pub(super) fn modules(&self) -> PathBuf {
+        self.image.join("lib/modules").join(&self.version)
+    }
+
+    /// A device tree as Debian ships it.
+    pub(super) fn device_tree(&self, name: &str) -> PathBuf {
+        self.image.join(format!("usr/lib/linux-image-{}", self.version)).join(name)
+    }
+
+    /// `6.1.0-50` of `6.1.0-50-arm64`: what the common headers are called.
+    pub(super) fn abi(&self) -> &str {
+        self.version.rsplit_once('-').map_or(&self.version, |(abi, _flavour)| abi)
+    }
+}
+
+/// All that was fetched.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Packages {
+    pub(super) arm64: Kernel,
+    pub(super) armhf: Kernel,
+    /// A newer kernel for arm64, where the machine's sources have one.
+    pub(super) newer: Option<Kernel>,
+    busybox: [PathBuf; 2],
+    /// uio_pdrv_genirq.c.
+    pub(super) uio_source: PathBuf,
+}
+
+impl Packages {
+    /// The stock kernel of an architecture.
+    pub(super) fn kernel(&self, arch: Arch) -> &Kernel {
+        match arch {
+            Arch::Arm64 => &self.arm64,
+            Arch::Armhf => &self.armhf,
+        }
+    }
+
+    /// The static busybox of an architecture.
+    pub(super) fn busybox(&self, arch: Arch) -> PathBuf {
+        self.busybox[arch as usize].join("bin/busybox")
+    }
+
+    /// What is unpacked already, or else fetched.
+    ///
+    /// # Errors
+    /// Where the packages are not to be had.
+    pub(super) fn obtain(dir: &Path, update: bool, say: &dyn Fn(&str)) -> Result<Self, String> {
+        let chosen = dir.join("chosen");
+        if !update {
+            let known = fs::read_to_string(&chosen).ok();
+            if let Some(packages) = known.and_then(|text| Self::read(dir, &text)) {
+                return Ok(packages);
+            }
+        }
+        let text = fetch(dir, say)?;
+        let packages = Self::read(dir, &text).ok_or("a package was unpacked and is not there")?;
+        fs::write(&chosen, text).map_err(|e| format!("cannot write {}: {e}", chosen.display()))?;
+        Ok(packages)
+    }
+
+    /// Reads the list of directories; `None` if one is missing.
+    fn read(dir: &Path, text: &str) -> Option<Self> {
+        let unpacked = dir.join("x");
+        let find = |prefix: &str| {
+            let name = text.lines().find(|line| line.starts_with(prefix))?;
+            let path = unpacked.join(name);
+            path.is_dir().then_some(path)
+        };
+        let kernel = |version: &str| {
+            let abi = version.rsplit_once('-')?.0;
+            let release = kbuild_release(abi);
+            Some(Kernel {
+                version: version.to_owned(),
+                image: find(&format!("linux-image-{version}_"))?,
+                headers: find(&format!("linux-headers-{version}_"))?,
+                common: find(&format!("linux-headers-{abi}-common_"))?,
+                kbuild: find(&format!("linux-kbuild-{release}_"))?,
+            })
+        };
+        let version = |prefix: &str, flavour: &str| {
+            let kernels = text
+                .lines()
+                .filter_map(|line| Some(line.strip_prefix("linux-image-")?.split_once('_')?.0));
+            let mut kernels = kernels.filter(|line| line.starts_with(prefix));
+            kernels.find(|version| version.ends_with(flavour)).map(str::to_owned)
+        };
+        let uio_source = unpacked.join(text.lines().find_map(|line| line.strip_prefix("source "))?);
+        Some(Self {
+            arm64: kernel(&version("6.1.", "-arm64")?)?,
+            armhf: kernel(&version("6.1.", "-armmp")?)?,
+            newer: match version("6.12.", "-arm64") {
+                Some(version) => Some(kernel(&version)?),
+                None => None,
+            },
+            busybox: [
+                find_ending(text, &unpacked, "_arm64")?,
+                find_ending(text, &unpacked, "_armhf")?,
+            ],
+            uio_source: uio_source.is_file().then_some(uio_source)?,
+        })
+    }
+}
+
+fn find_ending(text: &str, unpacked: &Path, ending: &str) -> Option<PathBuf> {
+    let mut lines = text.lines().filter(|line| line.starts_with("busybox-static_"));
+    let path = unpacked.join(lines.find(|line| line.ends_with(ending))?);
+    path.is_dir().then_some(path)
+}
+
+/// What linux-kbuild is called for an ABI: `6.1` for 6.1.0-50, the whole of backports' versions.
+fn kbuild_release(abi: &str) -> &str {
+    if abi.starts_with("6.1.0-") { "6.1" } else { abi }
+}
+
+/// Fetches and unpacks; the list of directories.
+fn fetch(dir: &Path, say: &dyn Fn(&str)) -> Result<String, String> {
+    if tool::on_path("apt-get").is_none() || tool::on_path("dpkg-deb").is_none() {
+        return Err("this machine has no apt".to_owned());
+    }
+    let (debs, unpacked, logs) = (dir.join("deb"), dir.join("x"), dir.join("log"));
+    for dir in [&debs, &unpacked, &logs] {
+        fs::create_dir_all(dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
+    }
+    let apt = Apt::new(&dir.join("apt"))?;
+    say("fetching apt's lists for arm64 and armhf");
+    let updated = apt.update(&logs.join("apt-update.log"));
+    let abi = newest(&apt.names(IMAGE_6_1)?, IMAGE_6_1, &["-arm64", "-armmp"]);
+    let Some(abi) = abi else {
+        let why = updated.err().unwrap_or_else(|| "the lists have none".to_owned());
+        return Err(format!("no Linux 6.1 for arm64 and armhf in apt's sources: {why}"));
+    };
+    let mut names: Vec<String> = ["arm64", "armmp"]
+        .iter()
+        .flat_map(|flavour| {
+            let arch = if *flavour == "armmp" { "armhf" } else { "arm64" };
+            ["image", "headers"].map(|what| format!("linux-{what}-6.1.0-{abi}-{flavour}:{arch}"))
+        })
+        .collect();
+    names.extend(["arm64", "armhf"].map(|arch| format!("busybox-static:{arch}")));
+    names.push(format!("linux-headers-6.1.0-{abi}-common"));
+    names.push("linux-kbuild-6.1".to_owned());
+    let newer = newest(&apt.names(IMAGE_6_12)?, IMAGE_6_12, &["-arm64"]);
+    if let Some(version) = &newer {
+        let abi = format!("6.12.{version}");
+        names.push(format!("linux-image-{abi}-arm64:arm64"));
+        names.push(format!("linux-headers-{abi}-arm64:arm64"));
+        names.push(format!("linux-headers-{abi}-common"));
+        names.push(format!("linux-kbuild-{abi}"));
+    }
+    let mut text = String::new();
+    for name in &names {
+        say(&format!("fetching {name}"));
+        let folder = unpack(&apt, name, &debs, &unpacked, &logs)?;
+        text += &format!("{folder}\n");
+    }
+    say("fetching one file of linux-source-6.1 (139 MB)");
+    text += &format!("source {}\n", uio_source(&apt, &debs, &unpacked, &logs)?);
+    Ok(text)
+}
+
+/// Fetches one package and unpacks it; the name of its directory. The archive is deleted.
+fn unpack(
+    apt: &Apt,
+    name: &str,
+    debs: &Path,
+    unpacked: &Path,
+    logs: &Path,
+) -> Result<String, String> {
+    let deb = download(apt, name, debs, logs)?;
+    let folder = deb.file_stem().unwrap_or_default().to_string_lossy().replace("%3a", ".");
+    let target = unpacked.join(&folder);
+    if !target.is_dir() {
+        // Elsewhere first, so that a directory with its name is whole.
+        let partial = unpacked.join("partial");
+        let _ = fs::remove_dir_all(&partial);
+        tool::answer(Command::new("dpkg-deb").arg("-x").arg(&deb).arg(&partial))?;
+        fs::rename(&partial, &target).map_err(|e| format!("cannot unpack {folder}: {e}"))?;
+    }
+    let _ = fs::remove_file(&deb);
+    Ok(folder)
+}
+
+/// Fetches one package into an empty directory; its file.
+fn download(apt: &Apt, name: &str, debs: &Path, logs: &Path) -> Result<PathBuf, String> {
+    let _ = fs::remove_dir_all(debs);
+    fs::create_dir_all(debs).map_err(|e| format!("cannot make {}: {e}", debs.display()))?;
+    apt.download(&[name.to_owned()], debs, &logs.join("apt-download.log"))?;
+    let mut files = fs::read_dir(debs).into_iter().flatten().flatten().map(|entry| entry.path());
+    files
+        .find(|path| path.extension().is_some_and(|ending| ending == "deb"))
+        .ok_or_else(|| format!("apt fetched no file for {name}"))
+}
+
+/// Gets uio_pdrv_genirq.c, which Debian's kernels are built without; its path below `unpacked`.
+fn uio_source(apt: &Apt, debs: &Path, unpacked: &Path, logs: &Path) -> Result<String, String> {
+    if unpacked.join(UIO_SOURCE).is_file() {
+        return Ok(UIO_SOURCE.to_owned());
+    }
+    let deb = download(apt, "linux-source-6.1", debs, logs)?;
+    let partial = debs.join("partial");
+    tool::answer(Command::new("dpkg-deb").arg("-x").arg(&deb).arg(&partial))?;
+    let archive = partial.join("usr/src/linux-source-6.1.tar.xz");
+    tool::answer(
+        Command::new("tar").arg("-xJf").arg(&archive).arg("-C").arg(unpacked).arg(UIO_SOURCE),
+    )?;
+    let _ = fs::remove_dir_all(debs);
+    Ok(UIO_SOURCE.to_owned())
+}
+
+/// The newest version that all `flavours` have among package `names`: what stands between `prefix`
+/// and a flavour. Flavours are whole: `-rt-arm64` is no `-arm64`.
+fn newest(names: &[String], prefix: &str, flavours: &[&str]) -> Option<String> {
+    let versions = |flavour: &str| -> Vec<&str> {
+        let inner = |name: &'_ String| -> Option<usize> {
+            let version = name.strip_prefix(prefix)?.strip_suffix(flavour)?;
+            (!version.is_empty() && !version.contains('-')).then_some(version.len())
+        };
+        names
+            .iter()
+            .filter_map(|name| Some(&name[prefix.len()..prefix.len() + inner(name)?]))
+            .collect()
+    };
+    let (first, others) = flavours.split_first()?;
+    versions(first)
+        .into_iter()
+        .filter(|version| others.iter().all(|flavour| versions(flavour).contains(version)))
+        .max_by_key(|version| numbers(version))
+        .map(str::to_owned)
+}
+
+/// A version as its numbers, which compare as versions do: 9 before 50.
+fn numbers(version: &str) -> Vec<u64> {
+    let parts = version.split(|c: char| !c.is_ascii_digit());
+    parts.filter_map(|part| part.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owned(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn the_newest_kernel_is_one_that_both_architectures_have() {
+        let names = owned(&[
+            "linux-image-6.1.0-9-arm64",
+            "linux-image-6.1.0-9-armmp",
+            "linux-image-6.1.0-47-arm64",
+            "linux-image-6.1.0-47-armmp",
+            "linux-image-6.1.0-50-arm64",
+            "linux-image-6.1.0-51-rt-arm64",
+            "linux-image-6.1.0-51-armmp-lpae",
+            "linux-image-6.1.0-52-cloud-arm64",
+            "linux-image-6.1.0-52-armmp",
+        ]);
+        let newest = |flavours: &[&str]| newest(&names, IMAGE_6_1, flavours);
+        assert_eq!(newest(&["-arm64", "-armmp"]).as_deref(), Some("47"));
+        assert_eq!(newest(&["-arm64"]).as_deref(), Some("50"));
+        assert_eq!(newest(&["-arm64", "-i386"]), None);
+    }
+
+    #[test]
+    fn versions_of_backports_are_compared_by_number() {
+        let names = owned(&[
+            "linux-image-6.12.9+deb12-arm64",
+            "linux-image-6.12.90+deb12-arm64",
+            "linux-image-6.12.90+deb12.1-arm64",
+            "linux-image-6.12.95+deb12-arm64-unsigned",
+            "linux-image-6.12.99+deb12-rt-arm64",
+        ]);
+        assert_eq!(newest(&names, IMAGE_6_12, &["-arm64"]).as_deref(), Some("90+deb12.1"));
+    }
+
+    #[test]
+    fn kernels_know_their_files() {
+        let here = PathBuf::from("x");
+        let kernel = Kernel {
+            version: "6.1.0-50-armmp".into(),
+            image: here.clone(),
+            headers: here.clone(),
+            common: here.clone(),
+            kbuild: here,
+        };
+        assert_eq!(kernel.abi(), "6.1.0-50");
+        assert_eq!(kernel.boot(), Path::new("x/boot/vmlinuz-6.1.0-50-armmp"));
+        assert_eq!(
+            kernel.device_tree("highbank.dtb"),
+            Path::new("x/usr/lib/linux-image-6.1.0-50-armmp/highbank.dtb")
+        );
+        assert_eq!(kbuild_release("6.1.0-50"), "6.1");
+        assert_eq!(kbuild_release("6.12.95+deb12"), "6.12.95+deb12");
+    }
+
+    #[test]
+    fn a_list_whose_directories_are_gone_is_fetched_again() {
+        let text = "linux-image-6.1.0-50-arm64_6.1.176-1_arm64\nsource x.c\n";
+        assert_eq!(Packages::read(Path::new("barewire-no-such-directory"), text), None);
+    }
+}

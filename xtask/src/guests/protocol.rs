@@ -1,0 +1,164 @@
+//! What a guest says on its serial console, a line at a time.
+//!
+//! ```text
+//! CHECK name passed
+//! CHECK name failed why
+//! CHECK name skipped why
+//! COUNT path value        instructions, a fraction allowed
+//! WROTE offset length     the flash now has the first length bytes of /new there
+//! DONE                    the script came to its end
+//! ```
+//!
+//! Every other line is the kernel's, or a command's output, and stays in the log.
+
+/// How a check ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Verdict {
+    Passed,
+    Failed,
+    Skipped,
+}
+
+impl Verdict {
+    /// The word of the protocol, and of the JSON.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Failed => "failed",
+            Self::Skipped => "skipped",
+        }
+    }
+
+    fn parse(word: &str) -> Option<Self> {
+        [Self::Passed, Self::Failed, Self::Skipped].into_iter().find(|kind| kind.word() == word)
+    }
+}
+
+/// One check on one board.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Check {
+    pub(super) name: String,
+    pub(super) verdict: Verdict,
+    /// Why it failed or was skipped; empty where it passed.
+    pub(super) why: String,
+}
+
+impl Check {
+    /// A check of the host's own.
+    pub(super) fn new(name: &str, verdict: Verdict, why: impl Into<String>) -> Self {
+        Self { name: name.to_owned(), verdict, why: why.into() }
+    }
+}
+
+/// A line that means something.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Line {
+    Check(Check),
+    /// Instructions of one operation on a path.
+    Count(String, f64),
+    Wrote {
+        offset: usize,
+        length: usize,
+    },
+    Done,
+}
+
+/// Reads a line of the console; `None` is output that means nothing here.
+///
+/// A line of the protocol that cannot be read is a failed check, since a check that nobody counts
+/// must not look like one that passed.
+pub(super) fn parse(line: &str) -> Option<Line> {
+    let line = line.trim();
+    let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+    let understood = match word {
+        "CHECK" => check(rest).map(Line::Check),
+        "COUNT" => count(rest),
+        "WROTE" => wrote(rest),
+        "DONE" if rest.is_empty() => Some(Line::Done),
+        _ => return None,
+    };
+    Some(understood.unwrap_or_else(|| {
+        Line::Check(Check::new("protocol", Verdict::Failed, format!("cannot read `{line}`")))
+    }))
+}
+
+fn check(rest: &str) -> Option<Check> {
+    let mut parts = rest.splitn(3, ' ');
+    let (name, verdict) = (parts.next()?, Verdict::parse(parts.next()?)?);
+    let why = parts.next().unwrap_or("").trim();
+    // A failure that does not say why helps nobody.
+    (!name.is_empty() && (verdict == Verdict::Passed || !why.is_empty()))
+        .then(|| Check::new(name, verdict, why))
+}
+
+fn count(rest: &str) -> Option<Line> {
+    let (path, value) = rest.split_once(' ')?;
+    let value: f64 = value.trim().parse().ok()?;
+    (value.is_finite() && value >= 0.0).then(|| Line::Count(path.to_owned(), value))
+}
+
+fn wrote(rest: &str) -> Option<Line> {
+    let (offset, length) = rest.split_once(' ')?;
+    Some(Line::Wrote { offset: offset.parse().ok()?, length: length.trim().parse().ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_of(line: &str) -> Check {
+        match parse(line) {
+            Some(Line::Check(check)) => check,
+            other => panic!("`{line}` is no check: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn checks_are_read_with_their_reason() {
+        assert_eq!(check_of("CHECK mem-id passed\r"), Check::new("mem-id", Verdict::Passed, ""));
+        assert_eq!(
+            check_of("CHECK mem-read failed exit 1: no chip"),
+            Check::new("mem-read", Verdict::Failed, "exit 1: no chip")
+        );
+        assert_eq!(check_of("CHECK uio skipped no UIO").verdict, Verdict::Skipped);
+    }
+
+    #[test]
+    fn figures_and_the_end_are_read() {
+        assert_eq!(parse("COUNT prepared 297.5"), Some(Line::Count("prepared".into(), 297.5)));
+        assert_eq!(parse("WROTE 4096 65536"), Some(Line::Wrote { offset: 4096, length: 65536 }));
+        assert_eq!(parse(" DONE \r\n"), Some(Line::Done));
+    }
+
+    #[test]
+    fn other_output_means_nothing() {
+        for line in ["", "[    1.2] spi_imx", "CHECKS", "DONE up=3.2", "a CHECK x passed"] {
+            let parsed = parse(line);
+            let failed = matches!(&parsed, Some(Line::Check(check)) if check.name == "protocol");
+            assert!(parsed.is_none() || (line.starts_with("DONE") && failed), "{line}: {parsed:?}");
+        }
+    }
+
+    #[test]
+    fn a_broken_line_of_the_protocol_is_a_failure() {
+        for line in [
+            "CHECK",
+            "CHECK mem-id",
+            "CHECK mem-id fine",
+            "CHECK mem-id failed",
+            "CHECK mem-id skipped ",
+            "COUNT prepared",
+            "COUNT prepared NaN",
+            "COUNT prepared -1",
+            "WROTE 0",
+            "WROTE 0 x",
+        ] {
+            let check = check_of(line);
+            assert_eq!(
+                (check.name.as_str(), check.verdict),
+                ("protocol", Verdict::Failed),
+                "{line}"
+            );
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What is told at the end: a table of boards × checks, every failure with its reason, or JSON.
+
+use super::counts::Counts;
+use super::protocol::{Check, Verdict};
+
+/// A check and the board it ran on.
+pub(super) type Row = (&'static str, Check);
+
+/// The table for people: a row for each check, a column for each board; then why.
+pub(super) fn text(boards: &[&str], rows: &[Row]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for (_, check) in rows {
+        if !names.contains(&check.name.as_str()) {
+            names.push(&check.name);
+        }
+    }
+    let width = names.iter().map(|name| name.len()).max().unwrap_or(0).max(5) + 2;
+    let mut text = format!("{:<width$}", "check");
+    for board in boards {
+        text += &format!("{board:<12}");
+    }
+    for name in names {
+        text = text.trim_end().to_owned() + &format!("\n{name:<width$}");
+        for board in boards {
+            text += &format!("{:<12}", cell(rows, board, name));
+        }
+    }
+    text = text.trim_end().to_owned() + "\n";
+    for (board, check) in rows {
+        if check.verdict != Verdict::Passed {
+            text += &format!("{} {board} {}: {}\n", word(check.verdict), check.name, check.why);
+        }
+    }
+    text
+}
+
+/// How a check of this name went on a board: the worst of its runs.
+fn cell(rows: &[Row], board: &str, name: &str) -> &'static str {
+    let own = rows.iter().filter(|(on, check)| *on == board && check.name == name);
+    let rank = |verdict| match verdict {
+        Verdict::Passed => 0,
+        Verdict::Skipped => 1,
+        Verdict::Failed => 2,
+    };
+    own.map(|(_, check)| check.verdict).max_by_key(|verdict| rank(*verdict)).map_or("", word)
+}
+
+/// For people: what needs attention stands out.
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Passed => "passed",
+        Verdict::Failed => "FAILED",
+        Verdict::Skipped => "skipped",
+    }
+}
+
+/// One line of JSON: `checks`, and `instructions` by board and path.
+pub(super) fn json(rows: &[Row], counts: &Counts) -> String {
+    let checks = rows.iter().map(|(board, check)| {
+        format!(
+            "{{\"board\":{},\"check\":{},\"result\":{},\"why\":{}}}",
+            quoted(board),
+            quoted(&check.name),
+            quoted(check.verdict.word()),
+            quoted(&check.why)
+        )
+    });
+    let checks: Vec<String> = checks.collect();
+    let mut boards: Vec<&str> = counts.keys().map(|(board, _)| board.as_str()).collect();
+    boards.dedup();
+    let instructions = boards.into_iter().map(|board| {
+        let own = counts.iter().filter(|((name, _), _)| name == board);
+        let own: Vec<String> =
+            own.map(|((_, path), count)| format!("{}:{count}", quoted(path))).collect();
+        format!("{}:{{{}}}", quoted(board), own.join(","))
+    });
+    let instructions: Vec<String> = instructions.collect();
+    format!("{{\"checks\":[{}],\"instructions\":{{{}}}}}", checks.join(","), instructions.join(","))
+}
+
+/// A JSON string.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => quoted += "\\\"",
+            '\\' => quoted += "\\\\",
+            c if c < ' ' => quoted += &format!("\\u{:04x}", u32::from(c)),
+            c => quoted.push(c),
+        }
+    }
+    quoted + "\""
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows() -> Vec<Row> {
+        vec![
+            ("evk", Check::new("mem-id", Verdict::Passed, "")),
+            ("hb", Check::new("mem-id", Verdict::Failed, "exit 1: \"no\" chip")),
+            ("hb", Check::new("uio", Verdict::Skipped, "no module")),
+        ]
+    }
+
+    #[test]
+    fn the_table_has_a_row_a_check_and_says_why() {
+        assert_eq!(
+            text(&["evk", "hb"], &rows()),
+            "check   evk         hb\n\
+             mem-id  passed      FAILED\n\
+             uio                 skipped\n\
+             FAILED hb mem-id: exit 1: \"no\" chip\n\
+             skipped hb uio: no module\n"
+        );
+    }
+
+    #[test]
+    fn the_worst_of_two_runs_stands_in_the_table() {
+        let mut rows = rows();
+        rows.push(("evk", Check::new("mem-id", Verdict::Failed, "again")));
+        rows.push(("evk", Check::new("mem-id", Verdict::Passed, "")));
+        assert_eq!(cell(&rows, "evk", "mem-id"), "FAILED");
+        assert_eq!(cell(&rows, "evk", "nothing"), "");
+    }
+
+    #[test]
+    fn json_is_one_line_with_its_strings_quoted() {
+        let counts = Counts::from([
+            (("evk".to_owned(), "prepared".to_owned()), 297.5),
+            (("evk".to_owned(), "sync".to_owned()), 332.0),
+        ]);
+        assert_eq!(
+            json(&rows()[1..2], &counts),
+            "{\"checks\":[{\"board\":\"hb\",\"check\":\"mem-id\",\"result\":\"failed\",\
+             \"why\":\"exit 1: \\\"no\\\" chip\"}],\
+             \"instructions\":{\"evk\":{\"prepared\":297.5,\"sync\":332}}}"
+        );
+        assert_eq!(quoted("a\tb\\"), "\"a\\u0009b\\\\\"");
+    }
+}
