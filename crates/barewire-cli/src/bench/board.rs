@@ -77,7 +77,7 @@ impl Report {
     }
 
     fn text(&self) -> String {
-        let mut text = format!("{}", self.bus);
+        let mut text = self.bus.to_string();
         if let (Some(id), Some(hz)) = (&self.jedec_id, self.effective_speed_hz) {
             text += &format!(", chip {id}, {hz} Hz");
         }

@@ -194,10 +194,9 @@ impl MappedRegisters {
     /// # Panics
     /// If the block is shorter.
     pub(crate) fn known<const LEN: u32>(self) -> MappedRegisters<MmioBlock<LEN>> {
-        let Self { mmio, block, len, mapping } = self;
+        // The `Mmio` ends here: from now on nobody else accesses the block.
+        let Self { mmio: _, block, len, mapping } = self;
         assert!(LEN <= len, "a block of {len:#x} bytes has {LEN:#x}");
-        // From here on nobody else accesses it.
-        drop(mmio);
         // SAFETY: as of the `Mmio` that was there, whose block is no shorter.
         let mmio = unsafe { MmioBlock::new(block) };
         MappedRegisters { mmio, block, len, mapping }
