@@ -14,7 +14,9 @@ read_and_compare spidev-read-1m "$SPIDEV" 1048576
 for length in 4096 8192 65536; do read_and_compare "spidev-read-$length" "$SPIDEV" $length; done
 # With the option that cuts a message anywhere, a read is right too: on PL022 the driver drops CS
 # between messages, whatever is asked.
-read_and_compare spidev-split-read "$SPIDEV,split-with-cs-held" 65536
+refused spidev-split-refused "no option" barewire flash id --bus "$SPIDEV,split-with-cs-held"
+# One message above bufsiz is refused with the remedy, and nothing of it is sent.
+refused spidev-above-bufsiz "bufsiz" barewire xfer --bus "$SPIDEV" "$(printf %010000d 0)"
 write_and_verify spidev "$SPIDEV" $((SIZE / 2)) 65536
 
 # One ioctl takes 511 transfers; a message of more is refused, and a shorter one runs. Each transfer

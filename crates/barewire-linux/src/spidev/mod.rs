@@ -149,6 +149,39 @@ pub struct Spidev<I = Node, T = Monotonic> {
     last_error: LastError,
 }
 
+/// A node's mode as it was found, written back when this is dropped: the kernel keeps it for whoever
+/// uses the chip next, which may be a driver of its own.
+#[derive(Debug)]
+pub struct FoundMode {
+    node: Node,
+    mode: u32,
+}
+
+impl FoundMode {
+    /// That of the node at `path`, which is opened once more. Keep it longer than the [`Spidev`].
+    ///
+    /// # Errors
+    /// As [`Spidev::open`].
+    pub fn of(path: impl AsRef<Path>) -> Result<Self, SpidevError> {
+        let Spidev { ioctl: mut node, path, .. } = Spidev::open(path)?;
+        let mode = node.mode32().map_err(|errno| SpidevError::Os {
+            path,
+            what: "asked for its mode",
+            errno,
+        })?;
+        Ok(Self { node, mode })
+    }
+}
+
+impl Drop for FoundMode {
+    fn drop(&mut self) {
+        if self.node.mode32() != Ok(self.mode) {
+            // Nobody is left to tell of an error.
+            let _ = self.node.set(Setting::Mode32(self.mode));
+        }
+    }
+}
+
 /// The last error of a [`Spidev`], in full; stays in reach when the controller is inside a bus.
 #[derive(Clone, Debug, Default)]
 pub struct LastError(Arc<Mutex<Option<SpidevError>>>);

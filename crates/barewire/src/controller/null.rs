@@ -105,6 +105,17 @@ impl Controller for Null {
         run_message(self, program, message)
     }
 
+    #[inline(always)]
+    fn run_exchange(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<usize, Unfinished> {
+        run_message(self, program, &mut [Transfer::of_plan(tx, rx, *plan)])
+    }
+
     fn reclaim(&mut self) {
         self.cs_active = false;
     }
