@@ -1,6 +1,6 @@
 //! Buses on mapped registers as text, for a command line: what follows `uio:` and `mem:`.
 //!
-//! **Experimental until it has run under a kernel**, as the buses are.
+//! **Experimental until it has run on a board**, as the buses are.
 //!
 //! ```text
 //! uio:uio0,reference-hz=80000000,cs=gpio@0x30240000.9,poll-limit-us=50
