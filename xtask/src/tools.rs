@@ -24,7 +24,7 @@ enum Proof {
     File(&'static str),
 }
 
-const PACKAGES: [Package; 10] = [
+const PACKAGES: [Package; 4] = [
     Package {
         name: "valgrind",
         proof: Proof::Program("valgrind"),
@@ -45,6 +45,10 @@ const PACKAGES: [Package; 10] = [
         proof: Proof::File("/usr/share/OVMF/OVMF_CODE_4M.fd"),
         serves: "a real firmware image to write, read and verify",
     },
+];
+
+/// What `guests` needs beside them.
+const GUEST_PACKAGES: [Package; 6] = [
     Package {
         name: "device-tree-compiler",
         proof: Proof::Program("dtc"),
@@ -95,7 +99,8 @@ impl Proof {
 /// The step: everything looked for, what is missing fetched, what stays missing named.
 pub(crate) fn check(cx: &Context) -> Outcome {
     let mut missing: Vec<&str> = Vec::new();
-    missing.extend(packages(cx));
+    missing.extend(packages(cx, &PACKAGES));
+    backports::newer_qemu(cx, is_root(cx) && on_path("apt-get").is_some());
     missing.extend(targets(cx));
     missing.extend(oldest(cx));
     missing.extend(miri(cx));
@@ -107,16 +112,16 @@ pub(crate) fn check(cx: &Context) -> Outcome {
 }
 
 /// Packages that stay missing.
-fn packages(cx: &Context) -> Vec<&'static str> {
-    let mut missing = absent(Proof::holds);
-    let root = Task::new("id", &["-u"]).answer(&cx.root).is_some_and(|uid| uid.trim() == "0");
+fn packages(cx: &Context, wanted: &[Package]) -> Vec<&'static str> {
+    let mut missing = absent(wanted, Proof::holds);
+    let root = is_root(cx);
     if !missing.is_empty() && cx.may_install && root && on_path("apt-get").is_some() {
         for task in [apt_update(), apt_install(&missing)] {
             task.env("DEBIAN_FRONTEND", "noninteractive").run(&cx.root, cx.console);
         }
-        missing = absent(Proof::holds);
+        missing = absent(wanted, Proof::holds);
     }
-    for package in PACKAGES {
+    for package in wanted {
         let found = if missing.contains(&package.name) { "MISSING" } else { "found" };
         cx.console.say(&format!("{:<24}{found:<9}{}", package.name, package.serves));
     }
@@ -125,13 +130,22 @@ fn packages(cx: &Context) -> Vec<&'static str> {
         let (update, install) = (apt_update().line(), apt_install(&missing).line());
         cx.console.say(&format!("to install: {sudo}{update} && {sudo}{install}"));
     }
-    backports::newer_qemu(cx, root && on_path("apt-get").is_some());
     missing
 }
 
+fn is_root(cx: &Context) -> bool {
+    Task::new("id", &["-u"]).answer(&cx.root).is_some_and(|uid| uid.trim() == "0")
+}
+
+/// What the guests need, installed where that is ours to do; what stays missing is named, and the
+/// guests say what they lack.
+pub(crate) fn for_guests(cx: &Context) {
+    packages(cx, &GUEST_PACKAGES);
+}
+
 /// The packages whose proof does not hold.
-fn absent(holds: impl Fn(&Proof) -> bool) -> Vec<&'static str> {
-    PACKAGES.iter().filter(|package| !holds(&package.proof)).map(|package| package.name).collect()
+fn absent(wanted: &[Package], holds: impl Fn(&Proof) -> bool) -> Vec<&'static str> {
+    wanted.iter().filter(|package| !holds(&package.proof)).map(|package| package.name).collect()
 }
 
 fn apt_update() -> Task {
@@ -240,11 +254,15 @@ mod tests {
 
     #[test]
     fn packages_without_proof_are_absent_in_order() {
-        assert!(absent(|_| true).is_empty());
-        assert_eq!(absent(|_| false).len(), PACKAGES.len());
-        assert_eq!(absent(|_| false)[..3], ["valgrind", "sigrok-cli", "qemu-system-arm"]);
-        let files = ["ovmf", "libc6-dev-arm64-cross", "libc6-dev-armhf-cross"];
-        assert_eq!(absent(|proof| matches!(proof, Proof::Program(_))), files);
+        assert!(absent(&PACKAGES, |_| true).is_empty());
+        assert_eq!(
+            absent(&PACKAGES, |_| false),
+            ["valgrind", "sigrok-cli", "qemu-system-arm", "ovmf"]
+        );
+        let programs = |proof: &Proof| matches!(proof, Proof::Program(_));
+        assert_eq!(absent(&PACKAGES, programs), ["ovmf"]);
+        let libraries = ["libc6-dev-arm64-cross", "libc6-dev-armhf-cross"];
+        assert_eq!(absent(&GUEST_PACKAGES, programs), libraries);
     }
 
     #[test]

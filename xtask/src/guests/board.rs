@@ -99,24 +99,24 @@ impl Boot {
 
     /// UIO's platform driver is built out of tree: the kernels lack it.
     const fn uio(name: &'static str, tree: &'static str, newer: bool) -> Self {
-        Self { tree, newer, modules: &["uio"], ..Self::new(name, 150) }
+        Self { tree, newer, modules: &["uio"], ..Self::new(name, 600) }
     }
 }
 
 /// Beside the kernel's driver, with the kernel's arguments as a distribution has them.
 const KERNEL: Boot =
-    Boot { kernel_args: "", modules: &["vcan", "can-raw"], ..Boot::new("kernel", 240) };
+    Boot { kernel_args: "", modules: &["vcan", "can-raw"], ..Boot::new("kernel", 600) };
 /// With the driver unbound, registers mapped.
-const MAPPED: Boot = Boot::new("mapped", 240);
+const MAPPED: Boot = Boot::new("mapped", 600);
 /// Two processes on one controller and one chip.
-const PROCESSES: Boot = Boot::new("processes", 240);
+const PROCESSES: Boot = Boot::new("processes", 600);
 const UIO: Boot = Boot::uio("uio", "uio", false);
 const OVERLAY: Boot = Boot::uio("overlay", "uio-newer", true);
 /// Random numbers and stack offsets would make a system call's count differ from call to call.
 const COUNT: Boot = Boot {
     kernel_args: "iomem=relaxed randomize_kstack_offset=off",
     counted: true,
-    ..Boot::new("count", 240)
+    ..Boot::new("count", 600)
 };
 
 /// All of them; the slowest first, so that the last one to end is a short one.

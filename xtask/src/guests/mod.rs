@@ -151,6 +151,7 @@ pub(crate) fn run(options: &Options, cx: &Context) -> Result<bool, String> {
 /// The step of CI: each check counts as a test.
 pub(crate) fn step(cx: &Context) -> Outcome {
     let options = Options::default();
+    tools::for_guests(cx);
     match all(&options, cx) {
         Ok(results) => {
             cx.console.say(&told(&options, &results));

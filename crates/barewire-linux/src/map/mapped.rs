@@ -443,13 +443,13 @@ fn bank_in(
 /// ```
 #[derive(Debug)]
 pub enum MappedController {
-    /// [`ecspi`](super::ecspi).
+    /// [`ecspi`]'s.
     Ecspi(MappedBlock<MappedEcspi>),
-    /// [`bcm2835`](super::bcm2835).
+    /// [`bcm2835`]'s.
     Bcm2835(MappedBlock<MappedBcm2835>),
-    /// [`pl022`](super::pl022).
+    /// [`pl022`]'s.
     Pl022(MappedBlock<MappedPl022>),
-    /// [`atmel`](super::atmel).
+    /// [`atmel`]'s.
     Atmel(MappedBlock<MappedAtmel>),
 }
 
