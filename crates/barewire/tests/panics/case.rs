@@ -99,7 +99,7 @@ const SERVED_AFTERWARDS: &[Op] = if cfg!(miri) {
 const AFTER: u8 = 0x20;
 
 /// How long something that threads do together may take.
-const PATIENCE: Duration = Duration::from_secs(if cfg!(miri) { 60 } else { 3 });
+const PATIENCE: Duration = Duration::from_secs(if cfg!(miri) { 300 } else { 20 });
 
 /// Waits until `condition` holds.
 fn comes_true(mut condition: impl FnMut() -> bool) -> bool {

@@ -31,7 +31,7 @@ use barewire::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
 use threads::{PLATFORMS, name_of, within};
 
 /// Far longer than any of these takes.
-const LIMIT: Duration = Duration::from_secs(5);
+const LIMIT: Duration = Duration::from_secs(60);
 
 const SETTINGS: Settings = Settings::new(0, 1_000_000);
 
