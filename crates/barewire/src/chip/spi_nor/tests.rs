@@ -295,6 +295,7 @@ fn interleaved(sharing: Sharing, at: u32) -> Option<bool> {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "many long runs, without unsafe code")]
 fn anothers_operations_between_any_two_messages_change_nothing() {
     let mut at = 0;
     while let Some(right) = interleaved(Sharing::Shared, at) {
@@ -305,12 +306,14 @@ fn anothers_operations_between_any_two_messages_change_nothing() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "many long runs, without unsafe code")]
 fn without_operations_they_would() {
     let wrong = (0..).map_while(|at| interleaved(Sharing::Alone, at)).filter(|right| !right);
     assert!(wrong.count() > 20, "this test's chip and users can tell");
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "many long runs, without unsafe code")]
 fn a_user_that_dies_at_any_message_leaves_nothing_behind() {
     for at in [0, 30] {
         for messages in 0.. {
