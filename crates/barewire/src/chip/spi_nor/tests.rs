@@ -347,6 +347,7 @@ fn a_user_alone_enters_the_mode_once_and_leaves_it_in_the_end() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "ten seconds of polls, without unsafe code")]
 fn a_shared_chip_that_stays_busy_is_occupied() {
     let world = World::new(Sharing::Shared);
     let mut chip = User::open(&world, true, None).expect("opens");
