@@ -34,6 +34,7 @@ pub use cases::{CASES, Case, LENGTHS, LENGTHS_MAX, Place, Shape};
 use std::fmt;
 
 use barewire::bus::Device;
+use barewire::chip::TRANSFER_ROUNDED_TO;
 use barewire::controller::Controller;
 use barewire::spi::{Error, MessageError, Transfer};
 
@@ -257,8 +258,7 @@ fn is_too_long<C: Controller + ?Sized>(
     what: What,
 ) -> bool {
     let max_bytes = device.limits().max_message_bytes;
-    // What spidev rounds each transfer up to on arm64, the most of all architectures.
-    let rounded = |shape: &Shape| shape.len.unwrap_or(len).next_multiple_of(128);
+    let rounded = |shape: &Shape| shape.len.unwrap_or(len).next_multiple_of(TRANSFER_ROUNDED_TO);
     let refused = matches!(
         what,
         What::Message(MessageError { error: Error::MessageTooLong { .. }, actual_length: 0, .. })

@@ -197,6 +197,25 @@ fn refused(errno: Errno) -> Unfinished {
     Unfinished::os(0, errno.raw_os_error())
 }
 
+impl<C: Controller> ProcessShared<C> {
+    /// Steps 1 to 4 of the module, with `run` as the third.
+    #[inline(always)]
+    fn locked(
+        &mut self,
+        run: impl FnOnce(&mut C) -> Result<usize, Unfinished>,
+    ) -> Result<usize, Unfinished> {
+        let Self { lock, opener, inner } = self;
+        // Step 1: the lock. Dropping `held` behind the message is step 4.
+        let (held, found) = opener.take(lock).map_err(refused)?;
+        // Step 2: another had the block, or its owner died.
+        if !opener.was_last(lock, found) {
+            opener.settle(lock, &held, found, || inner.reclaim()).map_err(refused)?;
+        }
+        // Step 3: the message.
+        run(inner)
+    }
+}
+
 /// What does not touch the block needs no lock.
 impl<C: Controller> Controller for ProcessShared<C> {
     fn limits(&self) -> Limits {
@@ -221,15 +240,7 @@ impl<C: Controller> Controller for ProcessShared<C> {
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
-        let Self { lock, opener, inner } = self;
-        // 1.
-        let (held, found) = opener.take(lock).map_err(refused)?;
-        // 2.
-        if !opener.was_last(lock, found) {
-            opener.settle(lock, &held, found, || inner.reclaim()).map_err(refused)?;
-        }
-        // 3. and 4.
-        inner.run(program, message)
+        self.locked(|inner| inner.run(program, message))
     }
 
     #[inline]
@@ -240,13 +251,7 @@ impl<C: Controller> Controller for ProcessShared<C> {
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
-        let Self { lock, opener, inner } = self;
-        // As `run`.
-        let (held, found) = opener.take(lock).map_err(refused)?;
-        if !opener.was_last(lock, found) {
-            opener.settle(lock, &held, found, || inner.reclaim()).map_err(refused)?;
-        }
-        inner.run_exchange(program, plan, tx, rx)
+        self.locked(|inner| inner.run_exchange(program, plan, tx, rx))
     }
 
     /// Does nothing if the lock cannot be had: the next message says why.

@@ -404,7 +404,7 @@ impl<I: Ioctl, T: Timer> Controller for Spidev<I, T> {
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
-        // 1.
+        // Step 1: settings that differ.
         if let Err((setting, errno)) = self.applied.apply(program, &mut self.ioctl) {
             let path = self.path.clone();
             let error = match errno {
@@ -428,11 +428,11 @@ impl<I: Ioctl, T: Timer> Controller for Spidev<I, T> {
                 break (transfer_index, Errno::MSGSIZE, error);
             };
             let inactive_us = segments[part - 1].inactive_us;
-            // 2.
+            // Step 2: the rest of the last `cs_inactive`.
             if let Some(until) = self.quiet_until.take() {
                 wait_until(&mut self.timer, until);
             }
-            // 3.
+            // Step 3: the message, or its next part.
             let message = recording.message(begin..begin + part);
             match self.ioctl.message(&message) {
                 Ok(length) if length == message.len() => actual_length += length,

@@ -36,7 +36,7 @@ pub trait Port {
     fn speed_hz(&self) -> u32;
 
     /// The longest message between two points at which CS is inactive, in bytes, each transfer counted
-    /// as its length rounded up to 128: [`Limits::max_message_bytes`]. A driver cuts its work by it
+    /// as its length rounded up to [`TRANSFER_ROUNDED_TO`]: [`Limits::max_message_bytes`]. A driver cuts its work by it
     /// ([`longest_data`]). The default is for a port that takes any.
     ///
     /// [`Limits::max_message_bytes`]: crate::controller::Limits::max_message_bytes
@@ -85,8 +85,8 @@ pub trait AsyncPort {
     ) -> impl Future<Output = Result<(), MessageError>>;
 }
 
-/// What spidev rounds each transfer up to on arm64, the most of all architectures.
-const TRANSFER_ROUNDED_TO: usize = 128;
+/// What spidev rounds each transfer up to on arm64, the most of all architectures, in bytes.
+pub const TRANSFER_ROUNDED_TO: usize = 128;
 
 /// The longest data that `port` takes behind a command of up to 128 bytes, in bytes; 1 if it takes
 /// none, so that the port says why.

@@ -66,22 +66,22 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         &mut self,
         run: impl FnOnce(&mut Self) -> Result<R, NorError>,
     ) -> Result<R, NorError> {
-        // 1.
+        // Step 1: the chip is this user's.
         let sharing = self.port.begin()?;
         let mut operation = Operation { chip: self, entered: false };
         if sharing == Sharing::Shared {
             operation.take_over()?;
         }
-        // 4.
+        // Step 4: the operation.
         run(operation.chip)
     }
 }
 
 impl<P: Port, T: Timer> Operation<'_, P, T> {
     fn take_over(&mut self) -> Result<(), NorError> {
-        // 2.
+        // Step 2: until it is ready, with no write enabled.
         settle(&mut self.chip.port, &mut self.chip.timer)?;
-        // 3. Left again even if this fails: the chip may have heard it.
+        // Step 3: 4-byte mode. Left again even if this fails: the chip may have heard it.
         self.entered = true;
         self.chip.four_byte_mode(EN4B)
     }
@@ -89,7 +89,7 @@ impl<P: Port, T: Timer> Operation<'_, P, T> {
 
 impl<P: Port, T: Timer> Drop for Operation<'_, P, T> {
     fn drop(&mut self) {
-        // 5.
+        // Step 5: 3-byte mode, and the chip is others' too.
         if self.entered {
             // Without a way to tell of an error. The next operation enters the mode it needs.
             let _ = self.chip.four_byte_mode(EX4B);

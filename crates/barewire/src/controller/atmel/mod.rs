@@ -313,7 +313,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
             csr &= !DLYBCT;
         }
         self.set_csr(self.channel, csr);
-        // 4.
+        // Item 4 of the module: with DLYBCT one word is on the way.
         let one = csr & DLYBCT != 0 || self.config.pipe == Pipe::OneWord;
         self.depth = if one { 1 } else { 2 };
         self.slow = self.config.is_slow(csr);

@@ -34,7 +34,7 @@ use crate::time::Timer;
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Pl022<R, G, T, I> {
     /// SSPIMSC for what is awaited.
     pub(super) fn awaited(&self) -> u32 {
-        // 2.
+        // Ordering 2: a lost word interrupts whatever is awaited.
         let words = if self.flight.flow.in_flight() < HALF_WORDS { RT } else { RX };
         words | ROR
     }
