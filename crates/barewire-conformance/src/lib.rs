@@ -328,9 +328,11 @@ fn iterate<C: Controller + ?Sized>(
     if checked.is_err() {
         areas.rx.fill(GUARD);
     }
+    // A refused message is over at once: that it failed says more than that it was short.
+    let bytes = checked?;
     match took_ns {
         Some(took_ns) if took_ns < asked_ns => Err(What::TooShort { asked_ns, took_ns }),
-        _ => checked,
+        _ => Ok(bytes),
     }
 }
 

@@ -4,9 +4,14 @@ use std::time::{Duration, Instant};
 
 use barewire::time::Timer;
 
+/// What takes less time to spin than to sleep.
+const SPUN_NS: u64 = 20_000;
+
 /// CLOCK_MONOTONIC in nanoseconds, read without entering the kernel where the vDSO allows.
 ///
-/// [`Timer::wait_ticks`] spins; [`Timer::sleep_ns`] sleeps, and so may last longer.
+/// [`Timer::wait_ticks`] spins. [`Timer::sleep_ns`] sleeps, and so may last longer; up to 20 µs it
+/// spins as well, since a sleeping thread wakes 50 µs late or more: its timer slack ("prctl(2)",
+/// Linux man-pages, `PR_SET_TIMERSLACK`).
 #[derive(Clone, Copy, Debug)]
 pub struct Monotonic {
     origin: Instant,
@@ -39,13 +44,34 @@ impl Timer for Monotonic {
     }
 
     fn sleep_ns(&mut self, ns: u64) {
-        std::thread::sleep(Duration::from_nanos(ns));
+        if ns <= SPUN_NS {
+            self.wait_ticks(ns);
+        } else {
+            std::thread::sleep(Duration::from_nanos(ns));
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Asleep, a thousand of these would take 50 ms and more.
+    #[test]
+    fn short_sleeps_do_not_cost_a_wake_up() {
+        let switches = || {
+            let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+            let line = status.lines().find(|line| line.starts_with("voluntary_ctxt")).unwrap();
+            line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()
+        };
+        let mut timer = Monotonic::new();
+        let before = switches();
+        for _ in 0..1_000 {
+            timer.sleep_ns(SPUN_NS);
+        }
+        // Reading the file may sleep; a thousand sleeps are not that.
+        assert!(switches() - before < 100, "{} sleeps", switches() - before);
+    }
 
     #[test]
     fn waits_are_never_shorter_than_asked() {

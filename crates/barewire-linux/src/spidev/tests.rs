@@ -375,6 +375,30 @@ fn a_transaction_of_embedded_hal_that_is_too_long_is_told_of_bufsiz() {
     assert!(messages.is_empty());
 }
 
+/// A refused message takes no time: it counts as too long, not as one without its delays.
+#[test]
+fn the_suite_tells_a_message_too_long_from_one_too_short() {
+    use barewire_conformance::{Clock, Options, What, run};
+    let suite = |step_ns: u64| {
+        let bus = Bus::new(spidev(Recorder::default()));
+        let device = bus.device(&settings()).expect("settings");
+        let mut now_ns = 0;
+        let mut clock = || {
+            now_ns += step_ns;
+            now_ns
+        };
+        let options = Options { max_len: 8192, loopback: false };
+        run(&device, &options, &mut Clock::Nanoseconds(&mut clock))
+    };
+    let in_time = suite(10_000_000);
+    assert_eq!(in_time.failures, []);
+    assert!(in_time.too_long > 0);
+    let at_once = suite(0);
+    assert_eq!(at_once.too_long, in_time.too_long);
+    assert!(at_once.failed > 0);
+    assert!(at_once.failures.iter().all(|one| matches!(one.what, What::TooShort { .. })));
+}
+
 #[test]
 fn what_spidev_has_no_line_or_clock_for_is_refused() {
     let configure = |asked: Settings| spidev(Recorder::default()).configure(&asked).map(drop);
