@@ -2,7 +2,7 @@
 #![no_main]
 #![allow(dead_code, reason = "the room is shared with the command")]
 
-#[path = "../../crates/barewire-cli/src/command/iommu/replay/trace.rs"]
+#[path = "../../command/barewire-cli/src/command/iommu/replay/trace.rs"]
 mod trace;
 
 use libfuzzer_sys::fuzz_target;

@@ -2,7 +2,7 @@
 //! restart on a chip that answers brings it back.
 #![no_main]
 
-#[path = "../../crates/barewire/src/chip/mcp251xfd/tests/any.rs"]
+#[path = "../../stack/barewire/src/chip/mcp251xfd/tests/any.rs"]
 mod any;
 
 use barewire::chip::Port;

@@ -2,7 +2,7 @@
 //! it says makes sense.
 #![no_main]
 
-#[path = "../../crates/barewire/src/chip/tsc2046/tests/any.rs"]
+#[path = "../../stack/barewire/src/chip/tsc2046/tests/any.rs"]
 mod any;
 
 use barewire::chip::Port;

@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn a_dependency_may_be_a_section() {
         let text =
-            "[workspace.dependencies.a]\nversion = \"1\"\npath = \"crates/a\"\n[lib]\nb = 1\n";
+            "[workspace.dependencies.a]\nversion = \"1\"\npath = \"stack/a\"\n[lib]\nb = 1\n";
         let found = dependencies(text);
         assert_eq!(names(text), ["1:workspace.dependencies/a"]);
         assert!(found[0].value.contains("path"), "{found:?}");

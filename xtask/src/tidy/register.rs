@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn external_dependencies_are_accounted_for() {
-        let manifest = "[workspace.dependencies]\nbarewire = { path = \"crates/barewire\" }\n\
+        let manifest = "[workspace.dependencies]\nbarewire = { path = \"stack/barewire\" }\n\
                         clap = \"4\"\nserde = \"1\"\n";
         let mut tree = [architecture("None."), source("Cargo.toml", manifest)];
         assert_eq!(

@@ -6,12 +6,12 @@ use super::{Finding, Source};
 
 /// Manifests of the two libraries that stand alone: neither names a sibling, nor the other.
 const LIBRARIES: [(&str, &str); 2] = [
-    ("crates/barewire/Cargo.toml", "the core"),
-    ("crates/barewire-iommu/Cargo.toml", "barewire-iommu"),
+    ("stack/barewire/Cargo.toml", "the core"),
+    ("iommu/barewire-iommu/Cargo.toml", "barewire-iommu"),
 ];
 
 /// The judge of the page tables, which knows them and nobody else.
-const IOMMU_MODEL: &str = "crates/barewire-iommu-model/";
+const IOMMU_MODEL: &str = "iommu/barewire-iommu-model/";
 
 /// What it has of its own, and must not take from whom it judges.
 const IOMMU_FORMAT: [&str; 3] = ["Geometry", "Attributes", "Descriptor"];
@@ -20,7 +20,7 @@ const IOMMU_FORMAT: [&str; 3] = ["Geometry", "Attributes", "Descriptor"];
 const PLATFORMS: [&str; 3] = ["barewire-linux", "barewire-sim", "barewire-qemu"];
 
 /// Where the simulated models live: one file, or a folder.
-const MODELS: [&str; 2] = ["crates/barewire-sim/src/model.rs", "crates/barewire-sim/src/model/"];
+const MODELS: [&str; 2] = ["bench/barewire-sim/src/model.rs", "bench/barewire-sim/src/model/"];
 
 /// How a model would name the driver. In pieces: see the parent module.
 const DRIVER_NAMES: [&str; 2] = [concat!("bare", "wire::"), concat!("bare", "wire as ")];
@@ -91,9 +91,8 @@ fn iommu_model(source: &Source) -> Vec<Finding> {
 }
 
 fn platforms(source: &Source) -> Vec<Finding> {
-    let Some(own) =
-        PLATFORMS.iter().find(|name| source.path.starts_with(&format!("crates/{name}/")))
-    else {
+    let folder = source.path.split('/').nth(1);
+    let Some(own) = PLATFORMS.iter().find(|&&name| folder == Some(name)) else {
         return Vec::new();
     };
     let code = source.is_rust() || source.path.ends_with("/Cargo.toml");
@@ -155,17 +154,17 @@ mod tests {
         assert!(check_one(core, &text("proptest = \"1\"")).is_empty());
         assert_eq!(
             check_one(core, &text("barewire-sim.workspace = true")),
-            ["crates/barewire/Cargo.toml:5: the core depends on barewire-sim"]
+            ["stack/barewire/Cargo.toml:5: the core depends on barewire-sim"]
         );
         assert_eq!(check_one(core, &text("sim = { package = \"barewire-sim\" }")).len(), 1);
         let iommu = LIBRARIES[1].0;
         assert_eq!(
             check_one(iommu, &text("barewire.workspace = true")),
-            ["crates/barewire-iommu/Cargo.toml:5: barewire-iommu depends on barewire"]
+            ["iommu/barewire-iommu/Cargo.toml:5: barewire-iommu depends on barewire"]
         );
         assert!(check_one(iommu, &text("proptest = \"1\"")).is_empty());
         let other = text("barewire-iommu.workspace = true");
-        assert!(check_one("crates/barewire-qemu/Cargo.toml", &other).is_empty());
+        assert!(check_one("bench/barewire-qemu/Cargo.toml", &other).is_empty());
     }
 
     #[test]
@@ -198,21 +197,21 @@ mod tests {
     #[test]
     fn platforms_do_not_name_each_other() {
         assert_eq!(
-            check_one("crates/barewire-sim/src/lib.rs", "//! x\nuse barewire_linux::Gpio;\n"),
-            ["crates/barewire-sim/src/lib.rs:2: barewire-sim names barewire-linux"]
+            check_one("bench/barewire-sim/src/lib.rs", "//! x\nuse barewire_linux::Gpio;\n"),
+            ["bench/barewire-sim/src/lib.rs:2: barewire-sim names barewire-linux"]
         );
         let manifest = format!("{LINTS}[dependencies]\nbarewire-qemu.workspace = true\n");
-        assert_eq!(check_one("crates/barewire-sim/Cargo.toml", &manifest).len(), 1);
+        assert_eq!(check_one("bench/barewire-sim/Cargo.toml", &manifest).len(), 1);
         assert_eq!(
-            check_one("crates/barewire-qemu/src/lib.rs", "use barewire_sim::Board;\n").len(),
+            check_one("bench/barewire-qemu/src/lib.rs", "use barewire_sim::Board;\n").len(),
             1
         );
         assert!(
-            check_one("crates/barewire-sim/src/lib.rs", "use barewire_sim::Board;\n").is_empty()
+            check_one("bench/barewire-sim/src/lib.rs", "use barewire_sim::Board;\n").is_empty()
         );
-        assert!(check_one("crates/barewire-sim/README.md", "not barewire-linux\n").is_empty());
+        assert!(check_one("bench/barewire-sim/README.md", "not barewire-linux\n").is_empty());
         assert!(
-            check_one("crates/barewire-cli/src/main.rs", "use barewire_linux::Gpio;\n").is_empty()
+            check_one("command/barewire-cli/src/main.rs", "use barewire_linux::Gpio;\n").is_empty()
         );
     }
 
@@ -221,17 +220,17 @@ mod tests {
         for name in DRIVER_NAMES {
             let line = format!("//! x\nuse {name}x;\n");
             for model in
-                ["crates/barewire-sim/src/model/ecspi.rs", "crates/barewire-sim/src/model.rs"]
+                ["bench/barewire-sim/src/model/ecspi.rs", "bench/barewire-sim/src/model.rs"]
             {
                 assert_eq!(
                     check_one(model, &line),
                     [format!("{model}:2: a model names the driver's crate")]
                 );
             }
-            assert!(check_one("crates/barewire-sim/src/board.rs", &line).is_empty());
+            assert!(check_one("bench/barewire-sim/src/board.rs", &line).is_empty());
         }
         let own = "use crate::Pins;\nuse barewire_sim::Pins;\n";
-        assert!(check_one("crates/barewire-sim/src/model/ecspi.rs", own).is_empty());
+        assert!(check_one("bench/barewire-sim/src/model/ecspi.rs", own).is_empty());
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub use pl022::{SimPl022, pl022, pl022_interrupt};
 /// Instructions of the sync path for a message of one transfer, without the controller's register
 /// work: 149 for the whole call less 14 of the null controller's three calls.
 ///
-/// Counted on x86-64 by callgrind (`crates/barewire-cli/tests/snapshots/instructions.txt`); an
+/// Counted on x86-64 by callgrind (`command/barewire-cli/tests/snapshots/instructions.txt`); an
 /// Arm core's count differs somewhat, and is to replace it when it is counted.
 pub const INSTRUCTIONS_PER_MESSAGE: u64 = 135;
 /// Instructions each further transfer of a message adds, counted likewise: 44 less 9.

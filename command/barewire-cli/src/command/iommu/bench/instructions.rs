@@ -1,5 +1,5 @@
 //! Instruction counts of the floors and of ours, in this program. Those under review are of a smaller one
-//! (`crates/barewire-iommu-bench/tests/instructions.rs`): what the compiler inlines here depends on
+//! (`iommu/barewire-iommu-bench/tests/instructions.rs`): what the compiler inlines here depends on
 //! everything else that is here.
 
 use barewire_iommu_bench::counted::{COUNTED, Counted};

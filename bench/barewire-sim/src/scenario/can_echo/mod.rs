@@ -41,7 +41,7 @@ use crate::{Board, BoardOptions, BoardSpec, SimPlatform, Violation};
 pub use account::{Spread, Tally};
 
 /// Instructions of the driver for a received frame, beside its messages' own: counted on x86-64 by
-/// callgrind (`crates/barewire-cli/tests/snapshots/instructions.txt`): can_receive less what two messages,
+/// callgrind (`command/barewire-cli/tests/snapshots/instructions.txt`): can_receive less what two messages,
 /// of one and two transfers, are charged.
 pub const INSTRUCTIONS_PER_RECEIVED: u64 = 257;
 /// The same for a sent frame: can_transmit less a message of two transfers.

@@ -1,5 +1,5 @@
 //! What the scenarios' times must be to each other; the times themselves are a reviewed table,
-//! `crates/barewire-cli/tests/snapshots/simulated.txt`.
+//! `command/barewire-cli/tests/snapshots/simulated.txt`.
 
 use barewire_sim::BoardSpec;
 use barewire_sim::engine::Costs;
