@@ -187,8 +187,6 @@ pub(crate) struct Step {
     run: fn(&Context) -> Outcome,
     /// Whether it compiles the workspace, and so is pointless once that is known to fail.
     builds: bool,
-    /// Whether it runs only where it is named: `--step NAME`.
-    pub(crate) on_request: bool,
 }
 
 impl PartialEq for Step {
@@ -203,7 +201,7 @@ impl Step {
         about: &'static str,
         run: fn(&Context) -> Outcome,
     ) -> Self {
-        Self { name, about, run, builds: false, on_request: false }
+        Self { name, about, run, builds: false }
     }
 
     const fn building(
@@ -211,11 +209,7 @@ impl Step {
         about: &'static str,
         run: fn(&Context) -> Outcome,
     ) -> Self {
-        Self { name, about, run, builds: true, on_request: false }
-    }
-
-    const fn on_request(self) -> Self {
-        Self { on_request: true, ..self }
+        Self { name, about, run, builds: true }
     }
 }
 
@@ -240,15 +234,12 @@ pub(crate) const STEPS: &[Step] = &[
     ),
     Step::building("no_std", "what needs no operating system builds without one", no_std),
     Step::building("linux32", "everything compiles for 32-bit Linux", linux32),
-    // Not yet part of a run by itself: Linux 6.1's PL022 driver sleeps in a tasklet where a transfer of
-    // the selftest has a delay, and takes the guest with it.
-    Step::building("guests", "the command beside stock kernels on emulated boards", guests::step)
-        .on_request(),
     Step::building("msrv", "the oldest compiler promised builds it", msrv),
     Step::building("docs", "documentation without warnings", docs),
     Step::building("loom", "bus word, tables and command queue under a model checker", loom),
     Step::building("shuttle", "the bus under two million random schedules", shuttle),
     Step::building("miri", "the tests of the core and of the page tables under Miri", miri),
+    Step::building("guests", "the command beside stock kernels on emulated boards", guests::step),
 ];
 
 /// Runs `steps` and reports; `true` if nothing failed.
