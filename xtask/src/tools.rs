@@ -79,7 +79,17 @@ const GUEST_PACKAGES: [Package; 6] = [
 ];
 
 /// Targets without an operating system, on which the core must build.
-pub(crate) const BARE_TARGETS: [&str; 2] = ["thumbv7em-none-eabihf", "aarch64-unknown-none"];
+pub(crate) const BARE_TARGETS: [&str; 6] = [
+    "thumbv7em-none-eabihf",
+    "aarch64-unknown-none",
+    "riscv32imac-unknown-none-elf",
+    "wasm32-unknown-unknown",
+    NO_CAS_TARGETS[0],
+    NO_CAS_TARGETS[1],
+];
+
+/// Those of them without compare-and-swap, for which the core has a feature.
+pub(crate) const NO_CAS_TARGETS: [&str; 2] = ["thumbv6m-none-eabi", "riscv32imc-unknown-none-elf"];
 
 /// The 32-bit Linux that the workspace must build for.
 pub(crate) const LINUX32_TARGET: &str = "armv7-unknown-linux-gnueabihf";

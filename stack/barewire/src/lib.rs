@@ -39,22 +39,50 @@
 //! # Ok::<(), barewire::spi::Error>(())
 //! ```
 //!
+//! # Features
+//! None is on by default.
+//!
+//! * `portable-atomic`: atomics of the crate [portable-atomic] in place of the processor's. For
+//!   processors without compare-and-swap: Cortex-M0 (thumbv6m: RP2040), riscv32imc. The program
+//!   chooses that crate's backend: its feature `critical-section` (needed where two cores share
+//!   memory, as on the RP2040), or `--cfg portable_atomic_unsafe_assume_single_core`.
+//!
+//! [portable-atomic]: https://docs.rs/portable-atomic/latest/portable_atomic/
+//!
 //! # Not supported
 //! Least significant bit first (no block here has it), dual and quad wires, a controller as
 //! target.
 #![no_std]
 
+// Alone: the modules below would add an error for each use of what is not there.
+#[cfg(not(any(target_has_atomic = "ptr", feature = "portable-atomic")))]
+compile_error!(
+    "this processor has no compare-and-swap, which the bus is made of: turn on barewire's feature \
+     `portable-atomic`, and choose a backend for that crate where the program is linked (its feature \
+     `critical-section`, or `--cfg portable_atomic_unsafe_assume_single_core` for one core)"
+);
+
 // Where panics unwind there is a `std`, and `bus::panics` needs its `catch_unwind`.
 #[cfg(any(panic = "unwind", test, loom, shuttle))]
 extern crate std;
 
+#[cfg(any(target_has_atomic = "ptr", feature = "portable-atomic"))]
 pub mod bus;
+#[cfg(any(target_has_atomic = "ptr", feature = "portable-atomic"))]
 pub mod chip;
+#[cfg(any(target_has_atomic = "ptr", feature = "portable-atomic"))]
 pub mod controller;
+#[cfg(any(target_has_atomic = "ptr", feature = "portable-atomic"))]
 pub mod hal;
+#[cfg(any(target_has_atomic = "ptr", feature = "portable-atomic"))]
 pub mod middleware;
+#[cfg(any(target_has_atomic = "ptr", feature = "portable-atomic"))]
 pub mod reg;
+#[cfg(any(target_has_atomic = "ptr", feature = "portable-atomic"))]
 pub mod regmap;
+#[cfg(any(target_has_atomic = "ptr", feature = "portable-atomic"))]
 pub mod spi;
+#[cfg(any(target_has_atomic = "ptr", feature = "portable-atomic"))]
 pub mod time;
+#[cfg(any(target_has_atomic = "ptr", feature = "portable-atomic"))]
 pub mod trace;

@@ -1,13 +1,21 @@
-//! Atomics and cells: the core's own, or a model checker's under `--cfg loom` or `--cfg shuttle`.
+//! Atomics and cells: the core's own, portable-atomic's where its feature asks for them, or a model
+//! checker's under `--cfg loom` or `--cfg shuttle`.
 //!
 //! Loom's cell watches that accesses are ordered, so the bus's shared fields go through
 //! [`Cell::with`] and [`Cell::with_mut`], which cost nothing elsewhere.
 
+#[cfg(not(feature = "portable-atomic"))]
+use core::sync::atomic as machine;
+#[cfg(feature = "portable-atomic")]
+use portable_atomic as machine;
+
 /// The word a thread may sleep on, see [`Platform::wait`](super::Platform::wait).
 #[cfg(not(any(loom, shuttle)))]
-pub use core::sync::atomic::AtomicU32;
+pub use machine::AtomicU32;
 #[cfg(not(any(loom, shuttle)))]
-pub(crate) use core::sync::atomic::{AtomicPtr, fence};
+pub(crate) use machine::{AtomicPtr, fence};
+// No checker's: nothing depends on the order of these.
+pub(crate) use machine::{AtomicBool, AtomicUsize};
 
 #[cfg(loom)]
 pub use loom::sync::atomic::AtomicU32;

@@ -15,12 +15,11 @@ use core::cell::UnsafeCell;
 use core::fmt;
 use core::mem;
 use core::ptr;
-// Not a checker's: a flag that nothing depends on, and a word that each context only compares with
-// itself.
-use core::sync::atomic::{AtomicBool, AtomicUsize};
 
 use super::Device;
-use super::atomic::{AtomicPtr, AtomicU32, Cell, Ordering};
+// AtomicBool and AtomicUsize are not a checker's: a flag that nothing depends on, and a word that each
+// context only compares with itself.
+use super::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Cell, Ordering};
 use super::joined::run_or_join;
 use super::node::Node;
 use super::platform::{Platform, Spin};

@@ -19,9 +19,7 @@
 //! # Not supported
 //! Statistics of one device (the kernel has them too): the bus's are those of the controller.
 
-use core::sync::atomic::AtomicUsize;
-
-use super::atomic::{AtomicU32, Ordering, fence};
+use super::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
 use crate::controller::{Program, Unfinished};
 use crate::spi::{Error, Transfer};
 
