@@ -79,6 +79,7 @@ mod interrupt;
 mod joined;
 mod lock;
 mod node;
+mod owned;
 mod panics;
 pub mod platform;
 mod prepared;
@@ -94,6 +95,7 @@ mod worker;
 
 pub use device::Device;
 pub use lock::{Bus, Pump};
+pub use owned::OwnedDevice;
 pub use platform::Platform;
 pub use prepared::{Prepared, PreparedMessage};
 pub use queued::{Queued, Then};

@@ -7,6 +7,8 @@
 //! | of ours | as | by |
 //! |---|---|---|
 //! | a [`Device`](crate::bus::Device) | `SpiDevice`, blocking and async | [`HalDevice`] |
+//! | an [`OwnedDevice`](crate::bus::OwnedDevice), which keeps its bus | the same | itself |
+//! | a device's blocking or async half alone | `SpiDevice` | [`Blocking`], [`Async`] |
 //! | a [locked](crate::bus::Bus::lock) bus | `SpiBus`, blocking and async | [`HalBus`] |
 //! | a [`Timer`](crate::time::Timer) | `DelayNs`, blocking and async | [`Delay`] |
 //! | a pin of a [`GpioBank`](crate::controller::gpio::GpioBank) | `OutputPin` | [`BankPin`] |
@@ -46,6 +48,7 @@ mod bus;
 mod delay;
 mod device;
 mod error;
+mod owned;
 mod pin;
 mod port;
 mod room;
@@ -55,6 +58,7 @@ mod tests;
 pub use bus::HalBus;
 pub use delay::Delay;
 pub use device::HalDevice;
+pub use owned::{Async, Blocking};
 pub use pin::BankPin;
 pub use port::{NoDelay, OnSpiDevice};
 

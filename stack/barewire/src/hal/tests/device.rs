@@ -4,6 +4,7 @@ use core::future::Future;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::task::{Context, Waker};
 use std::boxed::Box;
+use std::rc::Rc;
 use std::string::ToString;
 use std::vec;
 use std::vec::Vec;
@@ -14,10 +15,10 @@ use proptest::prelude::*;
 
 use super::Event::{Deselect, Exchange, Recover, Select, Ticks};
 use super::{Event, Recorder, block_on};
-use crate::bus::Bus;
+use crate::bus::{Bus, OwnedDevice};
 use crate::controller::Controller;
 use crate::controller::null::Null;
-use crate::hal::{HalBus, HalDevice};
+use crate::hal::{Async, Blocking, HalBus, HalDevice};
 use crate::spi::{Error, MessageError, Mode, Settings, Transfer};
 use crate::time::ticks_at_least;
 
@@ -41,13 +42,32 @@ fn told_async(operations: &mut [Operation<'_, u8>]) -> (Result<(), MessageError>
     (ran, log.take())
 }
 
+/// The same by a device that keeps its bus, through one half or the other.
+fn told_owned(operations: &mut [Operation<'_, u8>]) -> (Result<(), MessageError>, Vec<Event>) {
+    let (recorder, log) = Recorder::new(8_000_000);
+    let device = OwnedDevice::new(Rc::new(Bus::new(recorder)), &SETTINGS).expect("opens");
+    let ran = Blocking(device).transaction(operations);
+    (ran, log.take())
+}
+
+fn told_owned_async(
+    operations: &mut [Operation<'_, u8>],
+) -> (Result<(), MessageError>, Vec<Event>) {
+    let (recorder, log) = Recorder::new(8_000_000);
+    let device = OwnedDevice::new(Rc::new(Bus::new(recorder)), &SETTINGS).expect("opens");
+    let mut half = Async(device);
+    let (ran, polls) = block_on(half.transaction(operations));
+    assert_eq!(polls, 1, "the bus is free");
+    (ran, log.take())
+}
+
 fn exchange(tx: &[u8], listens: bool) -> Event {
     Exchange(tx.to_vec(), listens)
 }
 
 #[test]
 fn a_transaction_is_one_message_in_the_order_of_its_operations() {
-    for told in [told, told_async] {
+    for told in [told, told_async, told_owned, told_owned_async] {
         let (mut read, mut both, mut in_place) = ([0; 2], [0; 2], [8, 9]);
         let (ran, log) = told(&mut [
             Operation::Write(&[1, 2]),
@@ -475,4 +495,21 @@ proptest! {
             prop_assert!((least..=most).contains(ticks), "{} {}", ticks, ns);
         }
     }
+}
+
+#[test]
+fn an_owned_device_is_the_borrowed_one() {
+    let bus = Rc::new(Bus::new(Null::new()));
+    let settings = Settings { cs_setup_ns: 2_000, ..SETTINGS };
+    let owned = OwnedDevice::new(Rc::clone(&bus), &settings).expect("opens").with_priority(7);
+    let (lent, opened) = (owned.device(), bus.device(&settings).expect("opens"));
+    assert_eq!(lent.priority(), 7);
+    assert_eq!(lent.settings(), opened.settings());
+    assert_eq!(lent.effective(), opened.effective());
+    assert_eq!(lent.limits(), opened.limits());
+    assert!(core::ptr::eq(lent.bus(), &raw const *bus));
+    drop(bus);
+    assert_eq!(owned.device().sync(&mut [Transfer::write(&[1, 2])]), Ok(2));
+    let refused = OwnedDevice::new(Rc::new(Bus::new(Null::new())), &Settings::new(0, 0));
+    assert_eq!(refused.map(drop), Err(Error::SpeedZero));
 }
