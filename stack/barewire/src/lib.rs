@@ -86,3 +86,8 @@ pub mod spi;
 pub mod time;
 #[cfg(any(target_has_atomic = "ptr", feature = "portable-atomic"))]
 pub mod trace;
+
+/// The README's example, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
