@@ -235,7 +235,11 @@ pub(crate) const STEPS: &[Step] = &[
         "the same optimised, instructions counted in release",
         test_release,
     ),
-    Step::building("no_std", "what needs no operating system builds without one", no_std),
+    Step::building(
+        "no_std",
+        "what needs no operating system builds without one, and runs in QEMU",
+        no_std,
+    ),
     Step::building("linux32", "everything compiles for 32-bit Linux", linux32),
     Step::building("msrv", "the oldest compiler promised builds it", msrv),
     Step::building("docs", "documentation without warnings", docs),
@@ -347,9 +351,21 @@ fn no_std(cx: &Context) -> Outcome {
     }
     match lacking.as_slice() {
         _ if !success => Outcome::failed(),
-        [] => Outcome::passed(),
+        [] => firmware(cx),
         _ => cx.lacks(&format!("no standard library for {}", lacking.join(", "))),
     }
+}
+
+/// The example for microcontrollers, built and run on the board that QEMU emulates.
+fn firmware(cx: &Context) -> Outcome {
+    if !tools::has_program("qemu-system-arm") {
+        return cx.lacks("no qemu-system-arm");
+    }
+    let dir = cx.root.join(cx.target_dir("firmware"));
+    let task = Task::new("cargo", &["run", "--target-dir", &dir.to_string_lossy()]);
+    // Where its own settings are found: the linker script, the emulator.
+    let ran = task.run(&cx.root.join("examples/firmware"), cx.console);
+    if ran.success { Outcome::passed() } else { Outcome::failed() }
 }
 
 /// Compiled and not linked, which needs no foreign linker.

@@ -195,6 +195,11 @@ pub(crate) fn has_target(cx: &Context, target: &str) -> bool {
         .is_some_and(|dir| Path::new(dir.trim()).is_dir())
 }
 
+/// Whether a program of this name is on the path.
+pub(crate) fn has_program(name: &str) -> bool {
+    on_path(name).is_some()
+}
+
 /// The oldest compiler the workspace promises to build with: its manifest's `rust-version`.
 pub(crate) fn oldest_compiler(cx: &Context) -> String {
     let manifest = std::fs::read_to_string(cx.root.join("Cargo.toml")).unwrap_or_default();
