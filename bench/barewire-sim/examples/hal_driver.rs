@@ -1,7 +1,7 @@
 //! A driver for `embedded-hal`, which knows nothing of barewire, on a simulated Raspberry Pi.
 //!
 //! `cargo run -p barewire-sim --example hal_driver`. On Linux the same driver takes a device of
-//! `barewire_linux::spidev::Spidev` or of mapped registers: only the bus is made differently.
+//! spidev or of mapped registers: only the bus is made differently.
 
 use std::error::Error;
 
