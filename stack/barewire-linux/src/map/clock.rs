@@ -1,5 +1,8 @@
 //! Whether a controller's clock runs, and at what rate, as far as that can be known.
 //!
+//! A clock that no witness vouches for counts as off, and opening the controller fails: an access to a block whose
+//! clock is gated hangs the machine, so a warning would come too late.
+//!
 //! Read first: the reference manuals' chapter *Clock Controller Module*, registers CCM_CCGRn and
 //! CCM_TARGET_ROOTn; the kernel's `Documentation/driver-api/clk.rst`, on debugfs.
 //!

@@ -6,6 +6,10 @@
 //! runs it touches nothing else, so that forgetting anything is safe. Submitting it is one push;
 //! it ends in a callback, in a result to be fetched, or as a future, all three at will.
 //!
+//! [`Queued::submit`] makes sure that somebody runs the queue: on a free bus the submitter itself does, or the
+//! worker that it wakes. [`Queued::enqueue`] does not: its message may wait in the queue of a free bus until the
+//! next caller comes.
+//!
 //! Dropping one that is queued takes it out, behind an idle lock too; dropping one that is on the
 //! wire waits for it, at most for its timeout. A message must not be dropped in a callback, or by an
 //! interrupt handler that came while its bus was in use: the drop would wait for what it

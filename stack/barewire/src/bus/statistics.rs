@@ -9,6 +9,8 @@
 //!
 //! Few counters are kept and the rest derived when read: a message of one transfer changes three.
 //!
+//! The bus counts, not a layer around the controller: only the bus knows by which path a message came.
+//!
 //! # Ordering
 //! 1. The number becomes odd, which points readers to the second copy, before the first changes
 //!    (release store for what was done to the second, release fence after it).

@@ -1,4 +1,10 @@
 //! What every controller checks of a message, and the ticks every plan carries.
+//!
+//! # How it works
+//! A plain transfer is one that has its device's speed, word length and delays. Planning it copies the
+//! device's plan and checks its length; the controller is not asked. The controller plans a transfer
+//! with settings of its own, and every transfer of a device whose messages it must see whole (its
+//! own chip select might pulse).
 
 use super::{After, Plan, Program};
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};

@@ -9,6 +9,7 @@
 //!
 //! Step 3 is a destructor: an error or a panic on the way (a register body of a test, say) runs
 //! it too, and then the block is told to [recover](Wire::recover).
+//! In this order: recovering may move the clock line, which a selected chip would count.
 
 use core::mem::ManuallyDrop;
 

@@ -1,4 +1,7 @@
 //! Makes chosen transfers go wrong, to see that what is above notices.
+//!
+//! A controller runs a message whole. To time out the N-th transfer, the injector runs the transfers before it
+//! as a message of their own, then reports the timeout.
 
 use crate::controller::{Controller, Program, Stopped, Unfinished};
 use crate::middleware::Layer;

@@ -1,4 +1,8 @@
 //! Transmitting: objects of FIFO 2, or of the TXQ.
+//!
+//! Frames go through FIFO 2 unless the caller asks for the TXQ. The TXQ frees its places out of order:
+//! each frame then needs a read of its address, and frames of equal identifiers may change places.
+//! The TXQ is for callers that want urgent identifiers sent first.
 
 use super::frame::SEQUENCES;
 use super::regs::{C1FIFOSTA, C1FIFOUA, C1TXQSTA, C1TXQUA, FRAME_BYTES, fifosta, txqsta};
