@@ -45,5 +45,6 @@ pub mod worker;
 pub use rights::Group;
 pub use root::Root;
 pub use rustix::io::Errno;
-pub use sys::{MappedRegisters, Node, SharedWords};
+pub use spidev::Node;
+pub use sys::{MappedRegisters, SharedWords};
 pub use timer::Monotonic;

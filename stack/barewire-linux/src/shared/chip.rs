@@ -51,7 +51,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::SharedError;
-use super::file::open_file;
+use super::lock::open_file;
 use crate::sys;
 use crate::sys::record;
 

@@ -1,4 +1,4 @@
-//! The lock's file: made whole or not at all, and looked at before it is believed.
+//! The lock, and its file: made whole or not at all, and looked at before it is believed.
 //!
 //! # Layout
 //! | bytes | |
@@ -25,12 +25,12 @@ use std::ops::ControlFlow;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use rustix::fs::{Gid, Uid, fchown};
 use rustix::io::Errno;
 
-use super::SharedError;
-use super::controller::{Holder, OnWait};
+use super::error::SharedError;
 use crate::sys::SharedWords;
 use crate::sys::mutex::{Found, MUTEX_BYTES, SharedMutex};
 
@@ -50,6 +50,19 @@ const _: () = assert!(MUTEX_BYTES <= (LAST_USER_AT - MUTEX_AT) * 4, "the mutex h
 
 /// Nobody: no opener has this number.
 pub(super) const NOBODY: u32 = 0;
+
+/// Is told that another has the lock, and says whether to go on waiting.
+pub(super) type OnWait = Box<dyn FnMut(Holder) -> ControlFlow<()> + Send + Sync>;
+
+/// Who has a lock that is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Holder {
+    /// How long the waiting has been.
+    pub waited: Duration,
+    /// The thread's id, as `/proc` names it; 0 if that cannot be told.
+    pub thread: u32,
+}
 
 /// A lock that processes share, open.
 pub struct SharedLock {
