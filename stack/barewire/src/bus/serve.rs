@@ -24,11 +24,11 @@ use core::task::Waker;
 
 use super::Bus;
 use super::atomic::{AtomicU32, Ordering};
+use super::callback::{Callback, Completed, Then};
 use super::lock::{Held, Pump, Tended, Wire};
 use super::node::{Entry, Job, Node, Wakeup};
 use super::panics::{Panics, contain};
 use super::queue::Queue;
-use super::queued::{Callback, Completed, Then};
 use super::word::{
     BACKLOG, HELD, HOLDER, IDLE, INHERITS, RIGHTS, SWEEP, TENDED, TURNS, pushed, tagged, tags,
     untagged,

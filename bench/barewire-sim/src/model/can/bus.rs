@@ -16,9 +16,6 @@ use super::traffic::Traffic;
 use super::{BitTimes, Script};
 use crate::chip::Ps;
 
-/// By how many parts in a million a node's bit times may differ from the bus's.
-pub const TOLERANCE_PPM: u64 = 5_000;
-
 /// What is called after a change.
 type Notify = Box<dyn Fn()>;
 
