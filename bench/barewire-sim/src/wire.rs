@@ -28,7 +28,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use crate::check::{Faults, LineCheck, Log, Rule};
-use crate::chip::{Chip, Clocking, Ps, SetupEdge};
+use crate::chip::{Chip, Clocking, NO_LIMITS, Ps, SetupEdge};
 pub use crate::run::Run;
 use crate::selection::Selection;
 use crate::vcd::{Event, Recorder};
@@ -162,7 +162,7 @@ impl Wire {
     pub fn add_line(&mut self, driver: Driver, active_high: bool) -> u8 {
         assert!(self.lines.len() < 32, "a wire has at most 32 chip selects");
         let cs = self.lines.len() as u8;
-        let check = LineCheck::new(cs, crate::model::echo::NO_LIMITS, SetupEdge::First);
+        let check = LineCheck::new(cs, NO_LIMITS, SetupEdge::First);
         self.lines.push(Line { driver, active_high, level: !active_high, chip: None, check });
         cs
     }

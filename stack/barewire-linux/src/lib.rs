@@ -37,6 +37,7 @@ pub mod platform;
 mod rights;
 mod root;
 pub mod shared;
+mod soc;
 pub mod spidev;
 mod sys;
 mod timer;

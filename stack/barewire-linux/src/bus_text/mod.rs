@@ -33,14 +33,17 @@ mod error;
 #[cfg(test)]
 mod tests;
 mod words;
-mod write;
 
+pub use crate::map::text::text;
 pub use error::BusTextError;
-pub use write::text;
 
 use barewire::controller::atmel::Pipe;
 
 use crate::gpio::{GpioChip, GpioLine, Sense};
+use crate::map::text::{
+    CONTROLLER, CS, IGNORE_CLOCK, OPTIONS, PIPE, PIPES, POLL_LIMIT_US, REFERENCE_HZ, SHARED,
+    UNSAFE_SHARED,
+};
 use crate::map::{Block, CsLineAt, CsPin, MapSpec, SharedAt, Via};
 use words::near;
 
@@ -49,26 +52,8 @@ pub const UIO_SYNTAX: &str = "uio:uioN[,controller=NAME],reference-hz=HZ,cs=LINE
 /// How a bus through `/dev/mem` is written.
 pub const MEM_SYNTAX: &str = "mem:0xADDRESS[,controller=NAME],reference-hz=HZ,cs=LINE[+LINE…][,pipe=NAME][,ignore-clock][,shared[=PATH]][,unsafe-shared]";
 
-const CONTROLLER: &str = "controller";
-const REFERENCE_HZ: &str = "reference-hz";
-const CS: &str = "cs";
-const PIPE: &str = "pipe";
-const IGNORE_CLOCK: &str = "ignore-clock";
-const POLL_LIMIT_US: &str = "poll-limit-us";
-const SHARED: &str = "shared";
-const UNSAFE_SHARED: &str = "unsafe-shared";
-const OPTIONS: [&str; 8] =
-    [CONTROLLER, REFERENCE_HZ, CS, PIPE, IGNORE_CLOCK, POLL_LIMIT_US, SHARED, UNSAFE_SHARED];
-
 /// Digits that a chip's number has at most.
 const CHIP_DIGITS_MAX: usize = 4;
-
-/// Atmel's pipes by their names.
-const PIPES: [(&str, Pipe); 3] = [
-    ("wait-data-read", Pipe::WaitDataRead),
-    ("one-word", Pipe::OneWord),
-    ("two-words", Pipe::TwoWords),
-];
 
 /// Reads what follows `uio:`.
 ///

@@ -9,9 +9,9 @@ use rustix::io::Errno;
 use super::error::GpioError;
 use super::kernel::{Chip, ChipInfo, Kernel};
 use super::line::GpioChip;
-use crate::map::bound::devices_at;
 use crate::rights::Group;
 use crate::root::Root;
+use crate::soc;
 
 /// A chip that was found and opened.
 #[derive(Debug)]
@@ -41,8 +41,8 @@ pub(super) fn any(root: &Root) -> bool {
 
 /// The chips of the devices whose registers begin at `address`: what the kernel calls them.
 fn names_at(root: &Root, address: u64) -> Vec<String> {
-    let devices = devices_at(root, address).into_iter();
-    let names = devices.flat_map(|device| root.names(device.directory()));
+    let devices = soc::devices(root, |other| other == address).into_iter();
+    let names = devices.flat_map(|found| root.names(found.directory()));
     names.filter(|name| is_chip(name)).collect()
 }
 

@@ -63,6 +63,7 @@ pub mod mapped;
 mod node;
 pub mod pl022;
 mod spec;
+pub(crate) mod text;
 pub(crate) mod uio;
 mod watch;
 

@@ -21,7 +21,7 @@ use super::atomic::Ordering;
 use super::lock::{Held, Pump, Tended, Wire};
 use super::node::{Node, Stage, Task};
 use super::panics::{Panics, contain};
-use super::serve::SERVE_MAX;
+use super::queue::SERVE_MAX;
 use super::statistics::Path;
 use super::word::{
     HELD, HOLDER, IDLE, LOCK, SWEEP, TENDED, is_free, pushed, tagged, tags, tended, untagged,

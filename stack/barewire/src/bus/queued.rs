@@ -46,7 +46,7 @@ use super::atomic::Cell;
 pub use super::callback::{Callback, Completed, Then};
 use super::node::{Node, Stage, Task};
 use super::panics::Panics;
-use super::serve::SERVE_MAX;
+use super::queue::SERVE_MAX;
 use super::{Device, Pump};
 use crate::controller::{Controller, Plan};
 use crate::spi::{Error, MessageError, Transfer};

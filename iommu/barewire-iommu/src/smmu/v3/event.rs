@@ -230,6 +230,17 @@ impl fmt::Display for Event {
     }
 }
 
+impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
+    /// What goes wrong, as the SMMU tells it. There is one reader at a time.
+    ///
+    /// # Errors
+    /// [`SmmuError::Taken`].
+    pub fn events(&self) -> Result<EventQueue<'_, 'p, R, P, W>, SmmuError> {
+        self.claim(Claim::Events)?;
+        Ok(EventQueue::new(self))
+    }
+}
+
 /// Reads what the SMMU recorded. Dropping it lets another be made, which goes on where it was.
 ///
 /// On an SMMU that does not snoop, [`Pool::clean`] must not only clean but invalidate too (DC CIVAC):

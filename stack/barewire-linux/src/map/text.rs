@@ -1,12 +1,30 @@
-//! A specification as the text that means it: for messages that say what to write instead.
+//! A specification as the text that means it, for messages that say what to write instead; and the names
+//! of the options, which [`bus_text`](crate::bus_text) reads.
 
 use std::fmt::Write as _;
 
-use super::{
-    CONTROLLER, CS, IGNORE_CLOCK, PIPE, PIPES, POLL_LIMIT_US, REFERENCE_HZ, SHARED, UNSAFE_SHARED,
-};
+use barewire::controller::atmel::Pipe;
+
+use super::{Block, CsLineAt, CsPin, MapSpec, SharedAt};
 use crate::gpio::GpioChip;
-use crate::map::{Block, CsLineAt, CsPin, MapSpec, SharedAt};
+
+pub(crate) const CONTROLLER: &str = "controller";
+pub(crate) const REFERENCE_HZ: &str = "reference-hz";
+pub(crate) const CS: &str = "cs";
+pub(crate) const PIPE: &str = "pipe";
+pub(crate) const IGNORE_CLOCK: &str = "ignore-clock";
+pub(crate) const POLL_LIMIT_US: &str = "poll-limit-us";
+pub(crate) const SHARED: &str = "shared";
+pub(crate) const UNSAFE_SHARED: &str = "unsafe-shared";
+pub(crate) const OPTIONS: [&str; 8] =
+    [CONTROLLER, REFERENCE_HZ, CS, PIPE, IGNORE_CLOCK, POLL_LIMIT_US, SHARED, UNSAFE_SHARED];
+
+/// Atmel's pipes by their names.
+pub(crate) const PIPES: [(&str, Pipe); 3] = [
+    ("wait-data-read", Pipe::WaitDataRead),
+    ("one-word", Pipe::OneWord),
+    ("two-words", Pipe::TwoWords),
+];
 
 /// The bus as a command line takes it, `mem:` or `uio:` in front, with every option that is not as it
 /// would be unless told. Chip selects lose the gaps between them, which text cannot have.
