@@ -208,14 +208,7 @@ impl Session {
     pub(crate) fn chip_lock(&self, chip_select: u8) -> Result<Option<ChipLock>, Failure> {
         let Some(locks) = self.open.chip_locks() else { return Ok(None) };
         let lock = locks.open(chip_select).map_err(|error| Failure::Failed(error.to_string()))?;
-        let (path, mut told) = (lock.path().display().to_string(), self.silent);
-        Ok(Some(lock.on_wait(move |waited| {
-            if waited >= waiting::TELL_AFTER && !told {
-                told = true;
-                note!("waiting for another process that uses the chip (lock {path})");
-            }
-            interrupt::flow()
-        })))
+        Ok(Some(waiting::patient_chip(lock, self.silent)))
     }
 
     /// The lock of a chip that is kept for the whole command: its driver's state is the chip's.

@@ -5,28 +5,51 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use barewire_linux::shared::{Holder, SharedLock};
+use barewire_linux::shared::{ChipLock, Holder, SharedLock};
 
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::note;
 
 /// How long another process may have a lock before the user is told.
-pub(super) const TELL_AFTER: Duration = Duration::from_secs(1);
+const TELL_AFTER: Duration = Duration::from_secs(1);
 
 /// `lock`, which says once who has it if that takes long.
 pub(super) fn patient(lock: SharedLock) -> SharedLock {
-    let (path, mut told) = (lock.path().display().to_string(), false);
+    let path = lock.path().display().to_string();
+    let mut once = Once { told: false };
     lock.on_wait(move |Holder { waited, thread, .. }| {
-        if waited >= TELL_AFTER && !told {
-            told = true;
-            let who = who(thread);
-            note!("waiting for {who}, which is in a message on this bus (lock {path})");
-        }
+        once.tell(waited, || {
+            format!("{}, which is in a message on this bus (lock {path})", who(thread))
+        });
         let flow = interrupt::flow();
         BROKEN_OFF.store(flow.is_break(), Ordering::Relaxed);
         flow
     })
+}
+
+/// A chip's `lock`, which says once that another process has it if that takes long, unless `silent`.
+pub(super) fn patient_chip(lock: ChipLock, silent: bool) -> ChipLock {
+    let path = lock.path().display().to_string();
+    let mut once = Once { told: silent };
+    lock.on_wait(move |waited| {
+        once.tell(waited, || format!("another process that uses the chip (lock {path})"));
+        interrupt::flow()
+    })
+}
+
+/// Says one thing, once.
+struct Once {
+    told: bool,
+}
+
+impl Once {
+    fn tell(&mut self, waited: Duration, what: impl FnOnce() -> String) {
+        if waited >= TELL_AFTER && !self.told {
+            self.told = true;
+            note!("waiting for {}", what());
+        }
+    }
 }
 
 static BROKEN_OFF: AtomicBool = AtomicBool::new(false);

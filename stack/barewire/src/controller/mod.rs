@@ -25,6 +25,7 @@
 
 pub mod atmel;
 pub mod bcm2835;
+mod block;
 mod deadline;
 pub mod ecspi;
 mod fifo;
@@ -48,7 +49,7 @@ pub use plan::{delay_ticks, plan_message, word_bytes};
 pub(crate) use plan::{plan_direct, plan_plain};
 pub use stepped::{Progress, Stepped, resume_message, start_message};
 pub use waits::ALWAYS_POLL;
-use wire::{SelectLine, Short, run_short};
+use wire::{SelectLine, Short};
 pub use wire::{Stopped, Unfinished, Wire, run_message};
 
 use core::task::Poll;

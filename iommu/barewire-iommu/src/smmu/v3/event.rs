@@ -7,6 +7,7 @@
 use core::fmt;
 
 use super::device::{Claim, Smmu};
+use super::error::SmmuError;
 use super::registers::{EVENTQ_CONS, EVENTQ_OVERFLOW, EVENTQ_PROD};
 use crate::address::{Iova, PhysAddr};
 use crate::format::Stage;
