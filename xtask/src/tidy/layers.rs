@@ -1,7 +1,7 @@
 //! Which module may import which, inside a crate: only downward, and never in a circle.
 //!
 //! # How it works
-//! [`LAYERS`] has a line for each crate, from its top layer to its ground: `a, b > c` says that `a` and
+//! [`LAYERS`] has a line for each crate, or for a folder in it, from its top layer to its ground: `a, b > c` says that `a` and
 //! `b` may import `c`, and that neither `c` imports them nor they each other. A module may skip layers.
 //! The same lines stand in ARCHITECTURE.md, where people read them.
 //!
@@ -16,16 +16,16 @@ use super::{Finding, Source};
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
 
-/// A crate's layers.
+/// The layers of a crate, or of a folder in it.
 struct Layers {
-    /// Its sources.
+    /// Its sources, or the folder.
     folder: &'static str,
     /// As ARCHITECTURE.md has it, top first.
     line: &'static str,
 }
 
 /// The layers of each crate that has several modules and no circle.
-const LAYERS: [Layers; 7] = [
+const LAYERS: [Layers; 8] = [
     Layers {
         folder: "stack/barewire/src/",
         line: "barewire: hal > chip > regmap, middleware > bus, trace > controller > reg, spi, time",
@@ -54,10 +54,11 @@ const LAYERS: [Layers; 7] = [
         line: "barewire-iommu-bench: bars, measure > counted, row, scaling, thread_table > published, \
                subject > floors > callgrind, counting, fit, list, pool, stats",
     },
+    Layers { folder: "command/barewire-cli/src/", line: "barewire-cli: command, rig > shared" },
     Layers {
-        folder: "command/barewire-cli/src/",
-        line: "barewire-cli: command > bench > session > bus_name > costs, interrupt, out_file, output > \
-               failure, processors, progress, text",
+        folder: "command/barewire-cli/src/shared/",
+        line: "barewire-cli/shared: session > bus_name > costs, interrupt, out_file, output > failure, \
+               processors, progress, text",
     },
 ];
 
@@ -112,9 +113,12 @@ fn check_by(sources: &[Source], layers: &[Layers], known_circles: &[(&str, &str)
             }
             in_circles.insert(path);
         }
-        if let Some(layers) = layers.iter().find(|layers| layers.folder == folder) {
-            findings.extend(upward(&modules, layers));
-            findings.extend(unwritten(sources, layers));
+        for layers in layers {
+            if let Some(within) = layers.folder.strip_prefix(folder.as_str()) {
+                let within: Module = within.split_terminator('/').map(String::from).collect();
+                findings.extend(upward(&modules, &within, layers));
+                findings.extend(unwritten(sources, layers));
+            }
         }
     }
     let exists = |path: &str| sources.iter().any(|source| source.path.starts_with(path));
@@ -277,13 +281,15 @@ fn rows(line: &str) -> Vec<Vec<&str>> {
 }
 
 /// Imports that do not go down, modules without a layer, and layers without a module.
-fn upward(known: &Crate<'_>, layers: &Layers) -> Vec<Finding> {
+fn upward(known: &Crate<'_>, within: &Module, layers: &Layers) -> Vec<Finding> {
     let rows = rows(layers.line);
     let layer = |name: &str| rows.iter().position(|row| row.contains(&name));
     let mut findings = Vec::new();
     let mut top: BTreeMap<&str, &Source> = BTreeMap::new();
     for (module, (source, _)) in &known.modules {
-        if let Some(name) = module.first() {
+        if module.starts_with(within)
+            && let Some(name) = module.get(within.len())
+        {
             top.entry(name).or_insert(source);
         }
     }
@@ -300,7 +306,7 @@ fn upward(known: &Crate<'_>, layers: &Layers) -> Vec<Finding> {
         findings.push(Finding { path, line: 1, message });
     }
     let arrows = known.arrows();
-    for arrow in arrows.get(&Module::new()).into_iter().flatten() {
+    for arrow in arrows.get(within).into_iter().flatten() {
         if let (Some(from), Some(to)) = (layer(&arrow.from), layer(&arrow.to))
             && to <= from
         {
@@ -406,6 +412,20 @@ mod tests {
         let gone = found(&check_by(&sources, &TABLE, &[]));
         assert_eq!(gone.len(), 3, "{gone:?}");
         assert_eq!(gone[0], "x/src/:1: there is no module `middle`");
+    }
+
+    #[test]
+    fn a_folder_may_have_layers_of_its_own() {
+        let table = [Layers { folder: "x/src/in/", line: "x/in: a > b" }];
+        let sources = [
+            source(ARCHITECTURE, "x/in: a > b\n"),
+            source("x/src/lib.rs", ""),
+            source("x/src/in/mod.rs", ""),
+            source("x/src/in/a.rs", ""),
+            source("x/src/in/b.rs", "use super::a::A;"),
+        ];
+        let wrong = found(&check_by(&sources, &table, &[]));
+        assert_eq!(wrong, ["x/src/in/b.rs:1: `b` imports `a`"]);
     }
 
     #[test]
