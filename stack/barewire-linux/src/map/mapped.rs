@@ -324,7 +324,7 @@ impl Mapped {
         let Self { block, board, parts, watched, .. } = self;
         let fault = parts.selects.fault();
         // Edges of registers cannot fail, and without a watch nothing else is told.
-        let fallible = watched.get() || !parts.selects.alone();
+        let fallible = watched.get() || !parts.selects.is_one_bank();
         match block {
             Block::Ecspi => MappedController::Ecspi(MappedBlock::new(
                 ecspi::start(parts, board),

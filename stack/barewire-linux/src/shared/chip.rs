@@ -179,7 +179,7 @@ impl ChipLock {
         let taken = until_free(&mut begun, on_wait, || {
             flock(file, FlockOperation::NonBlockingLockExclusive)
         });
-        let passed = record::give_back(file);
+        let passed = record::release(file);
         taken.and(passed)
     }
 

@@ -134,13 +134,13 @@ impl SharedLock {
         self.on_wait.take()
     }
 
-    /// Takes the lock and gives it back, with nothing in between: what libc's mutex costs by itself,
+    /// Acquires the lock and releases it, with nothing in between: what libc's mutex costs by itself,
     /// which is a floor for every message under it.
     ///
     /// # Errors
     /// [`SharedError::Mutex`].
     #[inline]
-    pub fn take_and_give_back(&self) -> Result<(), SharedError> {
+    pub fn acquire_and_release(&self) -> Result<(), SharedError> {
         let (held, found) = self.mutex.take().map_err(|errno| self.mutex_error(errno))?;
         if found == Found::OwnerDied {
             // The next message reclaims the block.

@@ -413,7 +413,7 @@ impl<C: Controller + ?Sized> Held<'_, C> {
             self.pass_on();
         } else {
             let budget = if priority() > 0 { 0 } else { SERVE_MAX };
-            self.release_slowly(budget);
+            self.release_contended(budget);
         }
     }
 

@@ -258,7 +258,7 @@ impl<'b, C: Controller + ?Sized, P: Payload> Queued<'b, C, P> {
         } else if nobody {
             if run_here {
                 // SAFETY: the push acquired the bus.
-                unsafe { bus.held() }.release_slowly(SERVE_MAX);
+                unsafe { bus.held() }.release_contended(SERVE_MAX);
             } else {
                 bus.ring();
             }

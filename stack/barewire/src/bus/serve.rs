@@ -152,7 +152,7 @@ impl<'b, C: Controller + ?Sized> Held<'b, C> {
     /// Releases a bus in whose word something else stands.
     #[cold]
     #[inline(never)]
-    pub(super) fn release_slowly(self, budget: usize) {
+    pub(super) fn release_contended(self, budget: usize) {
         let mut panics = Panics::none();
         self.release_quietly(budget, &mut panics);
         panics.raise();

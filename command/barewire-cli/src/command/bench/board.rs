@@ -266,8 +266,9 @@ fn time_mapped(spec: &MapSpec, cs: u8, speed_hz: u32) -> Result<Report, Failure>
         Block::Atmel => timing.time(lock, started!(Atmel))?,
     }
     let (_place, lock) = own_lock()?;
-    report
-        .time("libc-lock", 0, 0, || lock.take_and_give_back().map_err(|error| error.to_string()))?;
+    report.time("libc-lock", 0, 0, || {
+        lock.acquire_and_release().map_err(|error| error.to_string())
+    })?;
     Ok(report)
 }
 
