@@ -489,7 +489,7 @@ impl Sched {
     }
 
     /// Who sleeps for what, for the report of a deadlock.
-    pub(super) fn sleepers(&self) -> String {
+    pub(super) fn sleep_report(&self) -> String {
         let why = |task: &Task| {
             let State::Sleeps(sleep) = &task.state else { return None };
             let what = match &sleep.on {

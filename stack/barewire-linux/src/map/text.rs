@@ -94,8 +94,8 @@ fn line(pin: &CsPin) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{parse_mem, parse_uio};
     use super::*;
+    use crate::bus_text::{parse_mem, parse_uio};
 
     #[test]
     fn what_is_written_reads_as_what_it_was() {

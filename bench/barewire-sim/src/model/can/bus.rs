@@ -163,12 +163,6 @@ impl CanBus {
     pub fn takes_part(&self, node: NodeId) -> bool {
         self.inner.borrow().takes_part(node)
     }
-
-    /// Whether there is a frame or an error frame on the bus.
-    #[must_use]
-    pub fn is_busy(&self) -> bool {
-        !self.inner.borrow().is_idle()
-    }
 }
 
 impl fmt::Debug for CanBus {
