@@ -149,10 +149,6 @@ impl Bus {
         self.slots[node.0].membership == Membership::In
     }
 
-    pub(super) fn is_idle(&self) -> bool {
-        matches!(self.phase, Phase::Idle)
-    }
-
     pub(super) fn counters(&self, node: NodeId) -> Counters {
         *self.slots[node.0].node.borrow_mut().counters()
     }
