@@ -2,16 +2,11 @@
 
 use barewire::controller::CsLine;
 
-use super::{highbank, lm3s6965evb, raspi3b, sabrelite};
-use crate::error::{QemuError, Version};
+use crate::error::Version;
 use crate::program::QemuProgram;
 
-/// Every board there is.
-pub const BOARDS: &[BoardSpec] =
-    &[sabrelite::BOARD, highbank::BOARD, lm3s6965evb::BOARD, raspi3b::BOARD];
-
 /// QEMU for 32-bit Arm.
-pub(super) const QEMU_ARM: QemuProgram = QemuProgram {
+pub(crate) const QEMU_ARM: QemuProgram = QemuProgram {
     command: "qemu-system-arm",
     variable: "BAREWIRE_QEMU_ARM",
     package: "qemu-system-arm",
@@ -140,28 +135,6 @@ pub enum Medium {
     SdCard,
 }
 
-impl BoardSpec {
-    /// The board called `name`.
-    ///
-    /// # Errors
-    /// [`QemuError::UnknownBoard`], with the nearest name.
-    pub fn find(name: &str) -> Result<&'static BoardSpec, QemuError> {
-        BOARDS.iter().find(|board| board.name == name).ok_or_else(|| {
-            let distance = |board: &&BoardSpec| strsim::osa_distance(board.name, name);
-            // A third of the letters wrong is a slip of the fingers; more is another name.
-            let near = BOARDS
-                .iter()
-                .min_by_key(distance)
-                .filter(|board| distance(board) <= board.name.len().div_ceil(3));
-            QemuError::UnknownBoard {
-                name: name.to_owned(),
-                near: near.map(|board| board.name),
-                known: BOARDS.iter().map(|board| board.name).collect(),
-            }
-        })
-    }
-}
-
 impl Silicon {
     /// What its maker calls it.
     #[must_use]
@@ -215,36 +188,6 @@ impl Medium {
         match self {
             Self::Flash => "mtd",
             Self::SdCard => "sd",
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_unknown_board_is_told_the_near_one() {
-        let size = |board: &BoardSpec| board.storage.map(|part| part.size);
-        assert_eq!(BoardSpec::find("sabrelite").map(size), Ok(Some(2 << 20)));
-        let near = |name| match BoardSpec::find(name) {
-            Err(QemuError::UnknownBoard { near, .. }) => near,
-            other => panic!("{name}: {other:?}"),
-        };
-        assert_eq!(near("sabrelight"), Some("sabrelite"));
-        assert_eq!(near("sabre-lite"), Some("sabrelite"));
-        assert_eq!(near("raspi3"), Some("raspi3b"));
-        assert_eq!(near("lm3s6965"), Some("lm3s6965evb"));
-        assert_eq!(near("zcu102"), None);
-        assert_eq!(near(""), None);
-    }
-
-    #[test]
-    fn names_are_unique_and_blocks_apart() {
-        for (n, board) in BOARDS.iter().enumerate() {
-            assert!(BOARDS[..n].iter().all(|other| other.name != board.name), "{}", board.name);
-            assert_ne!(board.silicon.base(), board.silicon.gpio_base(), "{}", board.name);
-            assert!(!board.interrupt.is_empty(), "{}", board.name);
         }
     }
 }
