@@ -16,8 +16,9 @@ use crate::pool::{Chain, Pool};
 /// At most so many tables are taken from the pool ahead.
 const AHEAD: usize = 64;
 
-/// Batch size once a segment that is not one page was seen. Such a batch is handled segment by segment.
-const SCATTERED_BATCH: usize = 32;
+/// Segments that are looked at together, all of a page or each on its own, in a list that is known to
+/// have others.
+const MIXED: usize = 32;
 
 /// One call's state.
 ///
@@ -32,8 +33,8 @@ pub(super) struct Mapper<'a, 't, P: Pool> {
     attributes: u64,
     /// The highest level (lowest number) of leaves.
     top: u32,
-    /// A segment that is not one page was seen.
-    scattered: bool,
+    /// Not all segments are of a page.
+    mixed: bool,
     start: u64,
     iova: u64,
     pieces: Pieces<'a>,
@@ -59,7 +60,7 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
             limits,
             attributes: attributes.bits(),
             top: 0,
-            scattered: false,
+            mixed: false,
             start: iova.0,
             iova: iova.0,
             pieces: Pieces::new(segments),
@@ -204,7 +205,7 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
         // Mostly a table's worth of pages is left, and nothing is wrong with them.
         let entries = 1 << geometry.index_bits();
         let whole = self.pieces.whole(entries);
-        if place.owned && self.iova == place.base && whole.len() == entries && !self.scattered {
+        if place.owned && self.iova == place.base && whole.len() == entries && !self.mixed {
             let batch = self.batch();
             if fresh.fill(self.table, |entries| fill::fill(entries, whole, &batch)) {
                 fresh.clean(self.table, 0..entries);
@@ -213,7 +214,7 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
                 self.iova += 1 << place.node.shift();
                 return Ok(true);
             }
-            self.scattered = true;
+            self.mixed = true;
         }
         self.install_some_pages(place, fresh)
     }
@@ -266,8 +267,7 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
         let batch = self.batch();
         while index < entries && !self.pieces.is_empty() {
             let room = (self.limits.iova_end - self.iova) >> shift;
-            let most =
-                (entries - index).min(if self.scattered { SCATTERED_BATCH } else { usize::MAX });
+            let most = (entries - index).min(if self.mixed { MIXED } else { usize::MAX });
             let whole = self.pieces.whole(most.min(room as usize));
             if !whole.is_empty() {
                 if sink.batch(index, whole, &batch) {
@@ -276,7 +276,7 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
                     index += whole.len();
                     continue;
                 }
-                self.scattered = true;
+                self.mixed = true;
             }
             index += self.piece(sink, index, batch.leaf)?;
         }
