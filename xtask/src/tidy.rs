@@ -3,12 +3,15 @@
 //! How it works: [`run`] reads what git tracks into a list of [`Source`]s; each rule is a function
 //! from sources to [`Finding`]s, so that its test is a string and not a directory. [`text`] has
 //! the rules on single files, [`register`] those that compare the code with ARCHITECTURE.md, and
-//! [`walls`] those on which crate may know which.
+//! [`walls`] those on which crate may know which. [`layers`] has the same for the modules of a crate, from
+//! what [`imports`] reads.
 //!
 //! A finding says where, what is wrong, and the remedy.
 //!
 //! Forbidden words stand in these sources in pieces joined by `concat!`: tidy reads itself too.
 
+mod imports;
+mod layers;
 mod manifest;
 mod register;
 mod text;
@@ -87,6 +90,7 @@ fn check(sources: &[Source]) -> Vec<Finding> {
     let mut findings: Vec<Finding> = sources.iter().flat_map(text::check).collect();
     findings.extend(register::check(sources));
     findings.extend(walls::check(sources));
+    findings.extend(layers::check(sources));
     findings.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
     findings
 }

@@ -26,8 +26,9 @@ use barewire::controller::{ALWAYS_POLL, Controller, Interrupt, NoInterrupt, Prog
 use barewire::middleware::Layer;
 use barewire::spi::Transfer;
 
-use crate::board::{QemuBoard, Silicon};
+use crate::board::QemuBoard;
 use crate::error::QemuError;
+use crate::spec::Silicon;
 use crate::watched::Watched;
 
 /// A board's controller under the shipped driver, whichever that is.

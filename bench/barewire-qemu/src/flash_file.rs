@@ -8,8 +8,8 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use crate::board::Storage;
 use crate::error::QemuError;
+use crate::spec::Storage;
 
 const ERASED: u8 = 0xff;
 

@@ -16,9 +16,9 @@ use std::rc::Rc;
 use barewire::controller::Interrupt;
 use barewire::time::Timer;
 
-use crate::board::{BoardSpec, InterruptTap};
 use crate::error::QemuError;
 use crate::qtest::Link;
+use crate::spec::{BoardSpec, InterruptTap};
 use crate::timer::QemuTimer;
 
 /// The interrupt line of a board's controller. Clones watch the same line.

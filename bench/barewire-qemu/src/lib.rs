@@ -41,19 +41,19 @@ mod process;
 mod program;
 mod qtest;
 mod registers;
+mod spec;
 mod timer;
 mod trace;
 mod virt;
 mod watched;
 
-pub use board::{
-    BOARDS, BoardSpec, GpioLine, InterruptTap, Medium, QemuBoard, QemuOptions, Silicon, Storage,
-};
+pub use board::{BOARDS, QemuBoard, QemuOptions};
 pub use bring_up::QemuController;
 pub use error::{QemuError, Version};
 pub use interrupt::QemuInterrupt;
 pub use program::QemuProgram;
 pub use registers::QemuRegisters;
+pub use spec::{BoardSpec, GpioLine, InterruptTap, Medium, Silicon, Storage};
 pub use timer::QemuTimer;
 pub use trace::FlashCommand;
 pub use virt::{

@@ -29,11 +29,11 @@ use std::rc::Rc;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use crate::board::Medium;
 use crate::error::QemuError;
 use crate::private_dir::PrivateDir;
 use crate::program::LOOK_INTERVAL;
 use crate::qtest::Link;
+use crate::spec::Medium;
 
 /// How long QEMU may take to write its files and exit, when asked to.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -83,3 +83,12 @@ pub trait Chip {
         None
     }
 }
+
+/// Limits that nothing breaks: every mode, any clock, no times.
+pub const NO_LIMITS: WireLimits = WireLimits {
+    modes: 0b1111,
+    cs_setup_ns: 0,
+    cs_hold_ns: 0,
+    cs_inactive_ns: 0,
+    max_clock_hz: u32::MAX,
+};

@@ -31,6 +31,7 @@ pub mod line;
 pub mod model;
 pub mod platform;
 pub mod profile;
+mod run;
 pub mod scenario;
 pub mod selection;
 pub mod vcd;

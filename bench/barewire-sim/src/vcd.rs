@@ -21,7 +21,7 @@
 use std::fmt::Write as _;
 
 use crate::chip::Ps;
-use crate::wire::Run;
+use crate::run::Run;
 
 /// The events kept unless asked otherwise: some 256 KiB of data in 32-bit words, and some 60 MB
 /// of file.

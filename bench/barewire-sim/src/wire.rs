@@ -28,7 +28,8 @@ use std::fmt;
 use std::rc::Rc;
 
 use crate::check::{Faults, LineCheck, Log, Rule};
-use crate::chip::{Chip, Clocking, Ps, SetupEdge};
+use crate::chip::{Chip, Clocking, NO_LIMITS, Ps, SetupEdge};
+pub use crate::run::Run;
 use crate::selection::Selection;
 use crate::vcd::{Event, Recorder};
 
@@ -82,39 +83,6 @@ impl WireUse {
 
 fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
-}
-
-/// How a run of bits leaves the controller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
-    /// When the first bit's cell begins, and the SCK period.
-    pub clocking: Clocking,
-    /// The SPI mode, 0 to 3: bit 1 is CPOL, bit 0 CPHA.
-    pub mode: u8,
-    /// How many bits, 1 to 32.
-    pub bits: u32,
-    /// The bits, in the least significant part, the most significant of them first on the wire.
-    pub mosi: u32,
-    /// The controller does not listen to MISO: clocks without a chip select are meant.
-    pub loopback: bool,
-}
-
-impl Run {
-    /// From a cell's beginning to its sampling edge.
-    #[must_use]
-    pub fn half(&self) -> Ps {
-        self.clocking.period / 2
-    }
-
-    /// When the last bit's cell ends.
-    #[must_use]
-    pub fn end(&self) -> Ps {
-        self.clocking.at + u64::from(self.bits) * self.clocking.period
-    }
-
-    fn cpha(&self) -> bool {
-        self.mode & 1 != 0
-    }
 }
 
 /// A run on its way.
@@ -194,7 +162,7 @@ impl Wire {
     pub fn add_line(&mut self, driver: Driver, active_high: bool) -> u8 {
         assert!(self.lines.len() < 32, "a wire has at most 32 chip selects");
         let cs = self.lines.len() as u8;
-        let check = LineCheck::new(cs, crate::model::echo::NO_LIMITS, SetupEdge::First);
+        let check = LineCheck::new(cs, NO_LIMITS, SetupEdge::First);
         self.lines.push(Line { driver, active_high, level: !active_high, chip: None, check });
         cs
     }

@@ -1,27 +1,23 @@
 //! The `barewire` command: flash chips, transfers and benches over SPI.
 //!
 //! Results go to stdout, everything else to stderr. Exit codes are in the help below.
+//!
+//! [`command`] has a folder for each command, [`rig`] those for who works on barewire, [`shared`] what they
+//! share.
 
-mod bench;
-mod bus_name;
 mod command;
-mod costs;
-mod failure;
-mod interrupt;
-mod out_file;
-mod output;
-mod processors;
-mod progress;
-mod session;
-mod text;
+mod rig;
+mod shared;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use command::{adc, can, demo, flash, iommu, list, regs, selftest, stress, xfer};
-use failure::Failure;
-use output::note;
+use command::{adc, bench, can, demo, flash, iommu, list, regs, selftest, xfer};
+use rig::stress;
+use shared::failure::Failure;
+use shared::interrupt;
+use shared::output::note;
 
 const LONG_ABOUT: &str = "\
 SPI at the cost of the wire: read and write flash chips, run transfers, measure what they cost.
@@ -91,7 +87,6 @@ Examples:
   barewire regs read --chip mcp2518fd C1CON OSC.OSCRDY 0xe04
   barewire regs write --chip mcp2518fd C1CON.REQOP=4 C1NBTCFG=0x3e0f0f
   barewire selftest --bus sim:imx8mp --fault bit-flip --fault-seed 7
-  barewire stress --contexts 8 --messages 100000 --seed 7 --faults 0.001
   barewire iommu bench --json
   barewire iommu walk --dump tables.bin@0x80000000 --root 0x80010000 0xfffff000
   barewire iommu replay --example camera
@@ -140,6 +135,7 @@ enum Command {
     Selftest(selftest::Args),
     /// Mix every path, device and priority from many contexts on a simulated bus, and judge at the
     /// wire whether order, wholeness and statistics hold
+    #[command(hide = true)]
     Stress(stress::Args),
     /// Time the bus paths on this machine, without any wire, or with --board those to a chip
     Bench(bench::SpiArgs),

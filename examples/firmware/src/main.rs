@@ -11,9 +11,8 @@ use barewire::bus::Bus;
 use barewire::controller::gpio::GpioBank;
 use barewire::controller::pl022::{Pl022, Pl022Config};
 use barewire::controller::{ALWAYS_POLL, CsLine};
-use barewire::reg::{MmioBlock, Registers};
+use barewire::reg::{CycleCounter, MmioBlock, Registers};
 use barewire::spi::{Error, Mode, Settings, Transfer};
-use barewire::time::CycleCounter;
 use cortex_m_rt::entry;
 use cortex_m_semihosting::{debug, hprintln};
 

@@ -33,8 +33,8 @@
 //! `lm3s6965evb` (`mps2-an385` and its like have five and more of them, and nothing on any;
 //! `versatilepb` and `realview-eb` have none).
 
-use super::spec::{BoardSpec, InterruptTap, QEMU_ARM, Silicon};
 use crate::error::Version;
+use crate::spec::{BoardSpec, InterruptTap, QEMU_ARM, Silicon};
 
 pub(super) const BOARD: BoardSpec = BoardSpec {
     name: "highbank",

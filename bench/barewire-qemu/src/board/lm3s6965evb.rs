@@ -30,8 +30,8 @@
 //!    bytes in one frame of 16 bits, which on a wire are the same, are not understood; barewire's
 //!    PL022 driver sends messages of even length so in modes 1 and 3. **Use mode 0.**
 
-use super::spec::{BoardSpec, GpioLine, InterruptTap, Medium, QEMU_ARM, Silicon, Storage};
 use crate::error::Version;
+use crate::spec::{BoardSpec, GpioLine, InterruptTap, Medium, QEMU_ARM, Silicon, Storage};
 
 pub(super) const BOARD: BoardSpec = BoardSpec {
     name: "lm3s6965evb",

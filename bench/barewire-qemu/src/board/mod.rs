@@ -19,7 +19,6 @@ mod highbank;
 mod lm3s6965evb;
 mod raspi3b;
 mod sabrelite;
-mod spec;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -36,8 +35,33 @@ use crate::timer::QemuTimer;
 use crate::trace::{self, FlashCommand};
 use crate::watched::Watched;
 
-pub(crate) use spec::QEMU_AARCH64;
-pub use spec::{BOARDS, BoardSpec, GpioLine, InterruptTap, Medium, Silicon, Storage};
+use crate::spec::BoardSpec;
+
+/// Every board there is.
+pub const BOARDS: &[BoardSpec] =
+    &[sabrelite::BOARD, highbank::BOARD, lm3s6965evb::BOARD, raspi3b::BOARD];
+
+impl BoardSpec {
+    /// The board called `name`.
+    ///
+    /// # Errors
+    /// [`QemuError::UnknownBoard`], with the nearest name.
+    pub fn find(name: &str) -> Result<&'static BoardSpec, QemuError> {
+        BOARDS.iter().find(|board| board.name == name).ok_or_else(|| {
+            let distance = |board: &&BoardSpec| strsim::osa_distance(board.name, name);
+            // A third of the letters wrong is a slip of the fingers; more is another name.
+            let near = BOARDS
+                .iter()
+                .min_by_key(distance)
+                .filter(|board| distance(board) <= board.name.len().div_ceil(3));
+            QemuError::UnknownBoard {
+                name: name.to_owned(),
+                near: near.map(|board| board.name),
+                known: BOARDS.iter().map(|board| board.name).collect(),
+            }
+        })
+    }
+}
 
 /// What the flash chip's model writes down, as a pattern.
 const FLASH_EVENTS: &str = "m25p80_*";
@@ -201,5 +225,35 @@ impl QemuBoard {
     /// same.
     pub fn close(self) -> Result<(), QemuError> {
         self.qemu.close()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_board_is_told_the_near_one() {
+        let size = |board: &BoardSpec| board.storage.map(|part| part.size);
+        assert_eq!(BoardSpec::find("sabrelite").map(size), Ok(Some(2 << 20)));
+        let near = |name| match BoardSpec::find(name) {
+            Err(QemuError::UnknownBoard { near, .. }) => near,
+            other => panic!("{name}: {other:?}"),
+        };
+        assert_eq!(near("sabrelight"), Some("sabrelite"));
+        assert_eq!(near("sabre-lite"), Some("sabrelite"));
+        assert_eq!(near("raspi3"), Some("raspi3b"));
+        assert_eq!(near("lm3s6965"), Some("lm3s6965evb"));
+        assert_eq!(near("zcu102"), None);
+        assert_eq!(near(""), None);
+    }
+
+    #[test]
+    fn names_are_unique_and_blocks_apart() {
+        for (n, board) in BOARDS.iter().enumerate() {
+            assert!(BOARDS[..n].iter().all(|other| other.name != board.name), "{}", board.name);
+            assert_ne!(board.silicon.base(), board.silicon.gpio_base(), "{}", board.name);
+            assert!(!board.interrupt.is_empty(), "{}", board.name);
+        }
     }
 }

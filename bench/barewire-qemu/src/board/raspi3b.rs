@@ -35,8 +35,8 @@
 //! # Not supported
 //! A chip: QEMU's board code wires none.
 
-use super::spec::{BoardSpec, GpioLine, InterruptTap, QEMU_AARCH64, Silicon};
 use crate::error::Version;
+use crate::spec::{BoardSpec, GpioLine, InterruptTap, QEMU_AARCH64, Silicon};
 
 pub(super) const BOARD: BoardSpec = BoardSpec {
     name: "raspi3b",

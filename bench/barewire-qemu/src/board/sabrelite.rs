@@ -12,8 +12,8 @@
 
 use barewire::controller::CsLine;
 
-use super::spec::{BoardSpec, InterruptTap, Medium, QEMU_ARM, Silicon, Storage};
 use crate::error::Version;
+use crate::spec::{BoardSpec, InterruptTap, Medium, QEMU_ARM, Silicon, Storage};
 
 /// The datasheet has the 32 KiB block erase (52h); QEMU's table of the part does not. It complains
 /// and erases.

@@ -48,10 +48,10 @@ use std::time::Duration;
 
 use barewire_iommu::PhysAddr;
 
-use crate::board::QEMU_AARCH64;
 use crate::error::{QemuError, Version};
 use crate::private_dir::PrivateDir;
 use crate::process::{Launch, Qemu};
+use crate::spec::QEMU_AARCH64;
 
 pub use edu::{EDU_BUFFER_BYTES, Edu};
 pub use pool::GuestPool;

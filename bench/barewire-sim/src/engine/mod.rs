@@ -352,7 +352,7 @@ impl Engine {
         assert!(
             dismissed,
             "all simulated threads are asleep and nothing will wake them: {}",
-            sched.standing()
+            sched.sleep_report()
         );
         sched.advance()
     }

@@ -180,8 +180,8 @@ impl Sched {
         self.turns
     }
 
-    /// Enters when `index` is due.
-    fn file(&mut self, index: usize) {
+    /// Enters into the schedule when `index` is due.
+    fn schedule(&mut self, index: usize) {
         let task = &self.tasks[index];
         self.keys[index] = match &task.state {
             State::Runs => key(task.at, true),
@@ -193,7 +193,7 @@ impl Sched {
     /// The running thread `index` acts next at `at`.
     pub(super) fn acts_at(&mut self, index: usize, at: Ps) {
         self.tasks[index].at = at;
-        self.file(index);
+        self.schedule(index);
     }
 
     /// Gives every processor to whom it is due.
@@ -225,7 +225,7 @@ impl Sched {
             let task = &mut self.tasks[runs];
             task.left = task.at.saturating_sub(now);
             task.state = State::Ready;
-            self.file(runs);
+            self.schedule(runs);
         }
         self.give(cpu, best, now);
     }
@@ -246,7 +246,7 @@ impl Sched {
         task.left = 0;
         task.state = State::Runs;
         cpu.runs = Some(index);
-        self.file(index);
+        self.schedule(index);
     }
 
     /// Puts the running thread `index` to sleep.
@@ -260,7 +260,7 @@ impl Sched {
         task.woken = true;
         task.state = State::Sleeps(sleep);
         cpu.runs = None;
-        self.file(index);
+        self.schedule(index);
         self.dispatch_all(now);
     }
 
@@ -270,7 +270,7 @@ impl Sched {
         task.at = now;
         task.state = State::Ended;
         self.cpus[task.cpu].runs = None;
-        self.file(index);
+        self.schedule(index);
         self.dispatch_all(now);
     }
 
@@ -281,7 +281,7 @@ impl Sched {
         task.turn = turn;
         task.left = 0;
         task.state = State::Ready;
-        self.file(index);
+        self.schedule(index);
     }
 
     /// Makes a sleeper ready after `delay`.
@@ -292,7 +292,7 @@ impl Sched {
         }
         let at = Some(now.saturating_add(delay));
         self.tasks[index].state = State::Sleeps(Sleep { on: On::Waking, at, deadline: None });
-        self.file(index);
+        self.schedule(index);
     }
 
     /// How long a wake by `waker` takes to make `index` ready: another processor must be told.
@@ -327,7 +327,7 @@ impl Sched {
             let state = &mut self.tasks[index].state;
             if let State::Sleeps(Sleep { on: On::Line(_), at, .. }) = state {
                 *at = Some(now);
-                self.file(index);
+                self.schedule(index);
             }
         }
     }
@@ -421,7 +421,7 @@ impl Sched {
                 return None;
             }
             if key & 1 == 0 {
-                self.happen(index, key >> 1);
+                self.expire(index, key >> 1);
                 roused = Some(key >> 1);
                 continue;
             }
@@ -435,8 +435,8 @@ impl Sched {
         }
     }
 
-    /// What is due at `now` happens to the sleeper `index`; [`Sched::dispatch_all`] is still to come.
-    fn happen(&mut self, index: usize, now: Ps) {
+    /// Carries out what is due at `now` for the sleeper `index`; [`Sched::dispatch_all`] is still to come.
+    fn expire(&mut self, index: usize, now: Ps) {
         self.clock = now;
         let task = &mut self.tasks[index];
         let interrupt = task.is_interrupt();
@@ -451,7 +451,7 @@ impl Sched {
                     (Look::Due(at), None) => Some(at),
                     (_, deadline) => deadline,
                 };
-                self.file(index);
+                self.schedule(index);
                 return;
             }
             task.woken = matches!(look, Look::High);
@@ -489,7 +489,7 @@ impl Sched {
     }
 
     /// Who sleeps for what, for the report of a deadlock.
-    pub(super) fn standing(&self) -> String {
+    pub(super) fn sleep_report(&self) -> String {
         let why = |task: &Task| {
             let State::Sleeps(sleep) = &task.state else { return None };
             let what = match &sleep.on {

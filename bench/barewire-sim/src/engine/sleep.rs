@@ -159,7 +159,7 @@ impl Engine {
     /// thread, if all other threads have ended.
     pub(crate) fn wait_line(&self, line: Rc<dyn Line>, timeout_ps: Option<Ps>) -> bool {
         let Some(index) = self.running_index() else {
-            return self.wait_line_alone(&*line, timeout_ps);
+            return self.wait_line_unthreaded(&*line, timeout_ps);
         };
         if !self.may_switch() {
             return false;
@@ -185,7 +185,7 @@ impl Engine {
     }
 
     /// A processor without threads that waits for an event and then enters the handler.
-    fn wait_line_alone(&self, line: &dyn Line, timeout_ps: Option<Ps>) -> bool {
+    fn wait_line_unthreaded(&self, line: &dyn Line, timeout_ps: Option<Ps>) -> bool {
         let deadline = timeout_ps.map(|ps| self.now_ps().saturating_add(ps));
         loop {
             let now = self.now_ps();

@@ -1,6 +1,7 @@
 //! The commands, one room each.
 
 pub(crate) mod adc;
+pub(crate) mod bench;
 pub(crate) mod can;
 pub(crate) mod demo;
 pub(crate) mod flash;
@@ -8,5 +9,4 @@ pub(crate) mod iommu;
 pub(crate) mod list;
 pub(crate) mod regs;
 pub(crate) mod selftest;
-pub(crate) mod stress;
 pub(crate) mod xfer;

@@ -10,12 +10,12 @@ use barewire::spi::{Error, MODE_0, Mode, Settings, Transfer};
 use barewire_conformance::{Clock, LENGTHS_MAX, Options, run_watched};
 use serde::Serialize;
 
-use crate::failure::Failure;
-use crate::interrupt;
-use crate::output::note;
-use crate::progress::Progress;
-use crate::session::{self, BusArgs, Figures, Injected, Place, Request, Session, Settled};
-use crate::text::{figure, number};
+use crate::shared::failure::Failure;
+use crate::shared::interrupt;
+use crate::shared::output::note;
+use crate::shared::progress::Progress;
+use crate::shared::session::{self, BusArgs, Figures, Injected, Place, Request, Session, Settled};
+use crate::shared::text::{figure, number};
 
 /// The transfer that goes wrong if nobody names one: full duplex, and some way into the suite.
 const FAULT_AT: u64 = 100;

@@ -9,11 +9,11 @@ use std::fmt::Write as _;
 use barewire::spi::{Effective, Mode, Settings, Transfer};
 use serde::Serialize;
 
-use crate::failure::Failure;
-use crate::interrupt;
-use crate::output::note;
-use crate::session::{self, BusArgs, Figures, Place, Request, Session, Settled};
-use crate::text::{figure, hex};
+use crate::shared::failure::Failure;
+use crate::shared::interrupt;
+use crate::shared::output::note;
+use crate::shared::session::{self, BusArgs, Figures, Place, Request, Session, Settled};
+use crate::shared::text::{figure, hex};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {

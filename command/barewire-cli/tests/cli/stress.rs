@@ -170,3 +170,13 @@ fn every_controller_keeps_them() {
         assert_kept(&line);
     }
 }
+
+#[test]
+fn the_rig_is_not_listed_and_has_help_of_its_own() {
+    for help in ["--help", "-h"] {
+        let text = run(&[help]).ok().text();
+        assert!(text.contains("selftest"), "{text}");
+        assert!(!text.contains("stress"), "{text}");
+    }
+    assert!(run(&["stress", "--help"]).ok().text().contains("--sabotage"));
+}

@@ -32,43 +32,22 @@
 mod error;
 #[cfg(test)]
 mod tests;
-mod words;
-mod write;
 
+pub use crate::map::text::text;
 pub use error::BusTextError;
-pub use write::text;
 
 use barewire::controller::atmel::Pipe;
+use strsim::levenshtein;
 
 use crate::gpio::{GpioChip, GpioLine, Sense};
+use crate::map::text::{
+    CONTROLLER, CS, IGNORE_CLOCK, OPTIONS, PIPE, PIPES, POLL_LIMIT_US, REFERENCE_HZ, SHARED,
+    UNSAFE_SHARED,
+};
 use crate::map::{Block, CsLineAt, CsPin, MapSpec, SharedAt, Via};
-use words::near;
-
-/// How a bus through UIO is written.
-pub const UIO_SYNTAX: &str = "uio:uioN[,controller=NAME],reference-hz=HZ,cs=LINE[+LINE…][,pipe=NAME][,ignore-clock][,poll-limit-us=N][,shared[=PATH]][,unsafe-shared]";
-/// How a bus through `/dev/mem` is written.
-pub const MEM_SYNTAX: &str = "mem:0xADDRESS[,controller=NAME],reference-hz=HZ,cs=LINE[+LINE…][,pipe=NAME][,ignore-clock][,shared[=PATH]][,unsafe-shared]";
-
-const CONTROLLER: &str = "controller";
-const REFERENCE_HZ: &str = "reference-hz";
-const CS: &str = "cs";
-const PIPE: &str = "pipe";
-const IGNORE_CLOCK: &str = "ignore-clock";
-const POLL_LIMIT_US: &str = "poll-limit-us";
-const SHARED: &str = "shared";
-const UNSAFE_SHARED: &str = "unsafe-shared";
-const OPTIONS: [&str; 8] =
-    [CONTROLLER, REFERENCE_HZ, CS, PIPE, IGNORE_CLOCK, POLL_LIMIT_US, SHARED, UNSAFE_SHARED];
 
 /// Digits that a chip's number has at most.
 const CHIP_DIGITS_MAX: usize = 4;
-
-/// Atmel's pipes by their names.
-const PIPES: [(&str, Pipe); 3] = [
-    ("wait-data-read", Pipe::WaitDataRead),
-    ("one-word", Pipe::OneWord),
-    ("two-words", Pipe::TwoWords),
-];
 
 /// Reads what follows `uio:`.
 ///
@@ -321,4 +300,16 @@ fn digits(text: &str, radix: u32) -> Option<u64> {
     // `from_str_radix` takes a sign, which has no meaning here.
     let plain = digits.chars().all(|digit| digit.is_digit(radix));
     plain.then(|| u64::from_str_radix(&digits, radix).ok()).flatten()
+}
+
+/// The one of `known` that `word` is a slip of, if it is like any.
+fn near(word: &str, known: &[&'static str]) -> Option<&'static str> {
+    let word = word.to_lowercase();
+    // Half a word is one, too: `reference`, `clock`.
+    let part = |whole: &str| word.len() >= 3 && whole.contains(&word);
+    let like = |whole: &str| levenshtein(&word, whole) <= 1 + whole.len() / 4;
+    let near = known.iter().copied().filter(|&whole| part(whole) || like(whole));
+    let nearest = near.min_by_key(|whole| levenshtein(&word, whole));
+    // One letter is as near to "cs" as any other word is.
+    nearest.filter(|_| word.chars().count() > 1)
 }

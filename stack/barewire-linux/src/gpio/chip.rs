@@ -1,51 +1,17 @@
-//! Which chip is meant: by its registers' address, or by its label.
+//! Finds and opens the chip that is meant: by its registers' address, or by its label.
 //!
 //! How it works: the kernel has a chip as a child of its device, so that the directory of the device at
 //! an address (`/sys/bus/platform/devices/30240000.gpio`) has an entry `gpiochipN`; the chip's node is
 //! `/dev/gpiochipN`. A label is asked of every node.
 
-use std::fmt;
-
 use rustix::io::Errno;
 
 use super::error::GpioError;
 use super::kernel::{Chip, ChipInfo, Kernel};
-use crate::map::bound::devices_at;
+use super::line::GpioChip;
 use crate::rights::Group;
 use crate::root::Root;
-
-/// A chip of GPIO lines, by what stays the same from boot to boot.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum GpioChip {
-    /// The one whose registers begin there.
-    At(u64),
-    /// The one of that label.
-    Labelled(String),
-}
-
-impl fmt::Display for GpioChip {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::At(address) => write!(f, "{address:#x}"),
-            Self::Labelled(label) => f.write_str(label),
-        }
-    }
-}
-
-/// A line of a chip.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GpioLine {
-    /// Which chip.
-    pub chip: GpioChip,
-    /// Which of its lines, from 0.
-    pub offset: u32,
-}
-
-impl fmt::Display for GpioLine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "gpio@{}:{}", self.chip, self.offset)
-    }
-}
+use crate::soc;
 
 /// A chip that was found and opened.
 #[derive(Debug)]
@@ -75,8 +41,8 @@ pub(super) fn any(root: &Root) -> bool {
 
 /// The chips of the devices whose registers begin at `address`: what the kernel calls them.
 fn names_at(root: &Root, address: u64) -> Vec<String> {
-    let devices = devices_at(root, address).into_iter();
-    let names = devices.flat_map(|device| root.names(device.directory()));
+    let devices = soc::devices(root, |other| other == address).into_iter();
+    let names = devices.flat_map(|found| root.names(found.directory()));
     names.filter(|name| is_chip(name)).collect()
 }
 
@@ -180,13 +146,5 @@ mod tests {
         ] {
             assert_eq!(is_chip(name), known, "{name}");
         }
-    }
-
-    #[test]
-    fn a_line_is_written_as_it_is_read() {
-        let line = GpioLine { chip: GpioChip::At(0x3024_0000), offset: 9 };
-        assert_eq!(line.to_string(), "gpio@0x30240000:9");
-        let line = GpioLine { chip: GpioChip::Labelled("pinctrl-bcm2711".into()), offset: 25 };
-        assert_eq!(line.to_string(), "gpio@pinctrl-bcm2711:25");
     }
 }

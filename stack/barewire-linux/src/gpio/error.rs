@@ -4,7 +4,7 @@ use std::fmt;
 
 use rustix::io::Errno;
 
-use super::chip::GpioChip;
+use super::line::GpioChip;
 use crate::rights::{Group, Remedy};
 
 /// A line that somebody uses.

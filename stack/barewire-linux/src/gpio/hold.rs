@@ -5,8 +5,8 @@ use rustix::io::Errno;
 use super::chip::{self, Opened};
 use super::error::{GpioError, LineUser};
 use super::kernel::{Kernel, Lines};
-use crate::map::bound::devices_at;
 use crate::root::Root;
+use crate::soc;
 
 /// The lines of a chip that a request takes at most.
 const REQUEST_MAX: u32 = 64;
@@ -91,8 +91,8 @@ pub fn hold(
 /// Refuses a bank without a chip of the kernel, unless that shows that the kernel does not write it.
 fn nobody(root: &Root, address: u64) -> Result<(), GpioError> {
     let unknown = |why| Err(GpioError::BankUnknown { address, why });
-    let devices = devices_at(root, address);
-    if devices.iter().any(|device| device.rival().is_some()) {
+    let devices = soc::devices(root, |other| other == address);
+    if devices.iter().any(|device| device.has_rival(root)) {
         return unknown("a kernel driver has it, and shows no GPIO chip in sysfs");
     }
     if devices.is_empty() && chip::any(root) {

@@ -14,10 +14,11 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use super::chip::{GpioLine, open_chip};
+use super::chip::open_chip;
 use super::error::{GpioError, LineUser};
 use super::hold::user_of;
 use super::kernel::{Edge, Kernel, Lines, Sense};
+use super::line::GpioLine;
 use crate::root::Root;
 
 /// A chip's INT line.

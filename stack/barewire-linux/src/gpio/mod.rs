@@ -50,13 +50,14 @@ mod error;
 mod hold;
 mod interrupt;
 mod kernel;
+mod line;
 mod pins;
 
-pub use chip::{GpioChip, GpioLine};
 pub use error::{GpioError, LineUser};
 pub use hold::hold;
 pub use interrupt::{InterruptLine, Sensed};
 pub use kernel::{CharacterDevices, Chip, ChipInfo, Edge, Kernel, LineInfo, Lines, Sense};
+pub use line::{GpioChip, GpioLine};
 pub use pins::{CsFault, KernelPins};
 
 pub(crate) use chip::{Opened, open_at, open_chip};

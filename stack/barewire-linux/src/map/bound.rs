@@ -14,12 +14,7 @@
 
 use super::{Block, MapError, node};
 use crate::root::Root;
-
-/// The kernel's buses that have devices of the SoC.
-const BUSES: [&str; 2] = ["platform", "amba"];
-
-/// UIO's drivers: theirs is the way we come by ourselves.
-const UIO_DRIVERS: [&str; 2] = ["uio_pdrv_genirq", "uio_dmem_genirq"];
+use crate::soc;
 
 /// What a device is, by its node's name in the device tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,17 +44,10 @@ pub struct PlatformDevice {
 
 /// Those that the kernel has under an address `wanted`.
 fn devices(root: &Root, wanted: impl Fn(u64) -> bool) -> Vec<PlatformDevice> {
-    let of_bus = |bus: &'static str| {
-        let names = root.names(format!("/sys/bus/{bus}/devices")).into_iter();
-        names.filter_map(move |name| Some((bus, address_of(&name)?, name)))
-    };
-    let found = BUSES.into_iter().flat_map(of_bus).filter(|&(_, address, _)| wanted(address));
-    found.map(|(bus, address, name)| PlatformDevice::named(root, bus, address, name)).collect()
-}
-
-/// The address in a device's name.
-fn address_of(name: &str) -> Option<u64> {
-    u64::from_str_radix(name.split_once('.')?.0, 16).ok()
+    let found = soc::devices(root, wanted).into_iter();
+    found
+        .map(|soc::Found { bus, address, name }| PlatformDevice::named(root, bus, address, name))
+        .collect()
 }
 
 impl PlatformDevice {
@@ -93,7 +81,7 @@ impl PlatformDevice {
 
     /// Where sysfs has it.
     pub(crate) fn directory(&self) -> String {
-        format!("/sys/bus/{}/devices/{}", self.bus, self.name)
+        soc::directory(self.bus, &self.name)
     }
 
     /// Whether its name is that of a device of `kind`.
@@ -109,7 +97,7 @@ impl PlatformDevice {
     /// The kernel driver that must let go before the registers can be ours.
     #[must_use]
     pub fn rival(&self) -> Option<&str> {
-        self.driver.as_deref().filter(|driver| !UIO_DRIVERS.contains(driver))
+        self.driver.as_deref().filter(|driver| !soc::UIO_DRIVERS.contains(driver))
     }
 
     /// What makes `driver` let go, as root types it.

@@ -128,7 +128,7 @@ impl Selects {
         let mut banks = [const { CsBank::None(NoGpio) }; BANKS];
         let mut places = banks.iter_mut();
         let mut held_lines = Vec::new();
-        let alone = self.alone();
+        let one_bank = self.is_one_bank();
         for Direct { registers, held, selects, at_rest, ours, .. } in self.direct {
             if let Some(mut lines) = held {
                 self.fault.told(lines.output(selects, at_rest));
@@ -143,7 +143,7 @@ impl Selects {
                 *place = CsBank::Kernel(KernelPins::new(lines, self.fault.clone()));
             }
         }
-        let pins = match (alone, banks) {
+        let pins = match (one_bank, banks) {
             (true, [CsBank::Registers(bank), ..]) => Pins::Bank(bank),
             (_, banks) => Pins::Spread(Spread::new(banks, &self.pins)),
         };
@@ -151,7 +151,7 @@ impl Selects {
     }
 
     /// Whether one bank's registers are all there is.
-    pub(super) fn alone(&self) -> bool {
+    pub(super) fn is_one_bank(&self) -> bool {
         self.direct.len() == 1 && self.kernel.is_empty()
     }
 
@@ -160,7 +160,7 @@ impl Selects {
     pub(super) fn table(&self, by_number: [CsLine; 4]) -> [CsLine; 4] {
         let mut table = by_number;
         for (line, pin) in table.iter_mut().zip(self.pins) {
-            if let (true, CsLine::Gpio { bit, .. }) = (self.alone(), line) {
+            if let (true, CsLine::Gpio { bit, .. }) = (self.is_one_bank(), line) {
                 *bit = pin.bit;
             }
         }

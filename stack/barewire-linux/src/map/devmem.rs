@@ -7,9 +7,9 @@ use std::fs::File;
 
 use rustix::io::Errno;
 
-use super::{MapError, Window, bound, open_device};
+use super::{MapError, bound, open_device};
 use crate::root::Root;
-use crate::sys::MappedRegisters;
+use crate::sys::{MappedRegisters, Window};
 
 const PATH: &str = "/dev/mem";
 

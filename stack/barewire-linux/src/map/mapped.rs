@@ -73,8 +73,8 @@ use super::clock::{self, Clock, ClockState, Family};
 use super::cs::Selects;
 use super::ecspi::{self, MappedEcspi};
 use super::pl022::{self, MappedPl022};
+use super::text::text;
 use super::{DevMem, MapError, MapSpec, MappedInterrupt, SharedAt, Uio, Via, Watch, bound};
-use crate::bus_text;
 use crate::gpio::{CharacterDevices, CsFault, Kernel};
 use crate::root::Root;
 use crate::shared::{ChipLocks, SharedError, SharedLock};
@@ -324,7 +324,7 @@ impl Mapped {
         let Self { block, board, parts, watched, .. } = self;
         let fault = parts.selects.fault();
         // Edges of registers cannot fail, and without a watch nothing else is told.
-        let fallible = watched.get() || !parts.selects.alone();
+        let fallible = watched.get() || !parts.selects.is_one_bank();
         match block {
             Block::Ecspi => MappedController::Ecspi(MappedBlock::new(
                 ecspi::start(parts, board),
@@ -368,13 +368,13 @@ fn look_at_clock(
     }
     if clock.state.is_off() || clock.state == ClockState::Unknown {
         right.ignore_clock = true;
-        let (state, remedy) = (clock.state, bus_text::text(&right));
+        let (state, remedy) = (clock.state, text(&right));
         return Err(MapError::Clock { address, state, remedy });
     }
     match other {
         None => Ok(clock),
         Some(rate) => {
-            let (rate, remedy) = (rate.clone(), bus_text::text(&right));
+            let (rate, remedy) = (rate.clone(), text(&right));
             let reference_hz = spec.reference_hz;
             Err(MapError::ClockRate { address, rate, reference_hz, remedy })
         }
@@ -387,7 +387,7 @@ fn at_base(error: MapError, spec: &MapSpec, mend: impl FnOnce(&mut MapSpec, u64)
     let MapError::NotBase { address, device, kind, .. } = error else { return error };
     let mut right = spec.clone();
     mend(&mut right, device.address);
-    MapError::NotBase { address, device, kind, remedy: Some(bus_text::text(&right)) }
+    MapError::NotBase { address, device, kind, remedy: Some(text(&right)) }
 }
 
 /// The GPIO bank at `address`: a block of the UIO device, else of `/dev/mem`.

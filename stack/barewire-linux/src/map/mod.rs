@@ -63,9 +63,9 @@ pub mod mapped;
 mod node;
 pub mod pl022;
 mod spec;
+pub(crate) mod text;
 pub(crate) mod uio;
 mod watch;
-mod window;
 
 pub use block::Block;
 pub use cs::CsGpio;
@@ -77,7 +77,6 @@ pub use mapped::{FirstRead, Mapped, MappedBlock, MappedController};
 pub use spec::{CsLineAt, CsPin, MapSpec, SharedAt, SpecError, Via};
 pub use uio::{Uio, UioMap};
 pub use watch::Watch;
-pub(crate) use window::Window;
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;

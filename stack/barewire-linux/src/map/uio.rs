@@ -14,9 +14,9 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::{MapError, Window, bound, open_device};
+use super::{MapError, bound, open_device};
 use crate::root::{Root, number};
-use crate::sys::MappedRegisters;
+use crate::sys::{MappedRegisters, Window};
 
 const CLASS: &str = "/sys/class/uio";
 

@@ -51,7 +51,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::SharedError;
-use super::file::open_file;
+use super::lock::open_file;
 use crate::sys;
 use crate::sys::record;
 
@@ -179,7 +179,7 @@ impl ChipLock {
         let taken = until_free(&mut begun, on_wait, || {
             flock(file, FlockOperation::NonBlockingLockExclusive)
         });
-        let passed = record::give_back(file);
+        let passed = record::release(file);
         taken.and(passed)
     }
 

@@ -1,17 +1,16 @@
 //! A controller whose messages hold a lock between processes.
 
 use std::fmt;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use barewire::controller::{Controller, Limits, Plan, Program, Unfinished};
 use barewire::spi::{Effective, Error, MessageError, Settings, Transfer};
 use rustix::io::Errno;
 
-use super::file::NOBODY;
-use super::{SharedError, SharedLock};
+use super::error::SharedError;
+use super::lock::{Holder, NOBODY, OnWait, SharedLock};
 use crate::sys;
 use crate::sys::mutex::{Found, Held};
 
@@ -31,19 +30,6 @@ struct Opener {
     times: Arc<AtomicU32>,
     on_recovered: Option<Box<dyn FnMut(Recovered) + Send>>,
     on_wait: Option<OnWait>,
-}
-
-/// Is told that another has the lock, and says whether to go on waiting.
-pub(super) type OnWait = Box<dyn FnMut(Holder) -> ControlFlow<()> + Send + Sync>;
-
-/// Who has a lock that is waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Holder {
-    /// How long the waiting has been.
-    pub waited: Duration,
-    /// The thread's id, as `/proc` names it; 0 if that cannot be told.
-    pub thread: u32,
 }
 
 /// A bus was taken over from a process that died in a message, or close to one.

@@ -72,11 +72,11 @@
 mod chip;
 mod controller;
 mod error;
-mod file;
+mod lock;
 #[cfg(test)]
 mod tests;
 
 pub use chip::{ChipLock, ChipLocks, ChipPort};
-pub use controller::{Holder, ProcessShared, Recovered, Recoveries};
+pub use controller::{ProcessShared, Recovered, Recoveries};
 pub use error::SharedError;
-pub use file::SharedLock;
+pub use lock::{Holder, SharedLock};

@@ -12,7 +12,7 @@ use barewire::controller::{Controller, Limits, Program, Unfinished};
 use barewire::spi::{Effective, Error, MessageError, Settings, Transfer};
 use rustix::io::Errno;
 
-use super::file::{FILE_BYTES, layout};
+use super::lock::{FILE_BYTES, layout};
 use super::*;
 
 struct Place {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use super::Setting;
 use super::abi::MESSAGE_TRANSFERS_MAX;
+use super::ioctl::Setting;
 use crate::rights::{Group, Remedy};
 use crate::root::Root;
 

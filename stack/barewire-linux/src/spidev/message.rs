@@ -17,7 +17,7 @@
 //! which the [`Recording`] it returns keeps mutably borrowed; only a recording, borrowed, makes a
 //! `Message` from them. So the addresses of a `Message` are those of buffers that live, and that
 //! nobody else reads or writes, for as long as it does. The fields here stay private for that
-//! reason: `sys` relies on it.
+//! reason: `spidev::ioctl` relies on it.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -26,7 +26,6 @@ use barewire::controller::{Plan, Program, Stopped, Wire, run_message};
 use barewire::spi::{Data, Transfer};
 
 use super::abi::{SpiIocTransfer, TRANSFER_SIZE};
-use super::split::Load;
 
 /// One of spidev's transfers, and what is not in its struct.
 #[derive(Clone, Copy, Debug)]
@@ -41,9 +40,19 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    pub(super) fn load(&self) -> Load {
-        let len = self.transfer.len as usize;
-        Load::of(len, self.transfer.tx_buf != 0, self.transfer.rx_buf != 0)
+    /// Bytes of the transfer.
+    pub(super) fn len(&self) -> usize {
+        self.transfer.len as usize
+    }
+
+    /// Whether it sends.
+    pub(super) fn has_tx(&self) -> bool {
+        self.transfer.tx_buf != 0
+    }
+
+    /// Whether it receives.
+    pub(super) fn has_rx(&self) -> bool {
+        self.transfer.rx_buf != 0
     }
 }
 

@@ -71,6 +71,7 @@
 
 pub mod abi;
 mod error;
+mod ioctl;
 mod message;
 mod settings;
 mod split;
@@ -88,11 +89,10 @@ use barewire::time::{Timer, ticks_at_least};
 use rustix::io::Errno;
 
 pub use error::SpidevError;
+pub use ioctl::{Ioctl, Node, Setting};
 pub use message::Message;
-pub use settings::Setting;
 
 use crate::root::{Root, number};
-use crate::sys::Node;
 use crate::timer::Monotonic;
 use abi::MESSAGE_TRANSFERS_MAX;
 use message::Store;
@@ -105,33 +105,6 @@ const BUFSIZ_DEFAULT: usize = 4096;
 const SPIDEV_MAJOR: u32 = 153;
 /// Waits longer than this are slept.
 const SPIN_MAX_NS: u64 = 200_000;
-
-/// spidev's ioctls: the kernel's, or a recorder's.
-pub trait Ioctl {
-    /// `SPI_IOC_RD_MODE32`.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    fn mode32(&mut self) -> Result<u32, Errno>;
-
-    /// `SPI_IOC_RD_MAX_SPEED_HZ`.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    fn max_speed_hz(&mut self) -> Result<u32, Errno>;
-
-    /// `SPI_IOC_WR_MODE32`, `SPI_IOC_WR_BITS_PER_WORD` or `SPI_IOC_WR_MAX_SPEED_HZ`.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    fn set(&mut self, setting: Setting) -> Result<(), Errno>;
-
-    /// `SPI_IOC_MESSAGE(n)`, which returns the sum of the lengths.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    fn message(&mut self, message: &Message<'_>) -> Result<usize, Errno>;
-}
 
 /// A spidev node as a controller with one chip select, number 0.
 #[derive(Debug)]
@@ -422,8 +395,7 @@ impl<I: Ioctl, T: Timer> Controller for Spidev<I, T> {
             };
             let transfer_index = first.transfer_index;
             let Some(part) = self.room.first_part(segments) else {
-                let load = segments[0].load();
-                let bytes = load.bytes();
+                let bytes = Load::of_segment(&segments[0]).bytes();
                 let error = SpidevError::TooLong { bytes, bufsiz: self.room.bufsiz };
                 break (transfer_index, Errno::MSGSIZE, error);
             };

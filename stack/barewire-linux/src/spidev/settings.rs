@@ -1,13 +1,12 @@
 //! Settings as spidev has them: what goes into a [`Program`], what is checked, what is applied.
 
-use std::fmt;
-
 use barewire::controller::{Limits, Plan, Program, delay_ticks, word_bytes};
 use barewire::spi::{Effective, Error, Mode, Settings, Transfer};
 use barewire::time::effective_ns;
 use rustix::io::Errno;
 
-use super::{Ioctl, SpidevError};
+use super::error::SpidevError;
+use super::ioctl::{Ioctl, Setting};
 
 /// spidev's delays are whole microseconds.
 pub(super) const TIMER_HZ: u32 = 1_000_000;
@@ -35,37 +34,6 @@ const LEFT_BEHIND: u32 = 0x80;
 /// comes from the device tree and is lost for good when it is written away.
 pub(super) fn kept(mode32: u32) -> u32 {
     mode32 & !(u32::from(OURS) | LEFT_BEHIND)
-}
-
-/// One of spidev's settings, to write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Setting {
-    /// `SPI_IOC_WR_MODE32`.
-    Mode32(u32),
-    /// `SPI_IOC_WR_BITS_PER_WORD`.
-    BitsPerWord(u8),
-    /// `SPI_IOC_WR_MAX_SPEED_HZ`.
-    MaxSpeedHz(u32),
-}
-
-impl fmt::Display for Setting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Mode32(mode) => {
-                write!(f, "mode {:#x} (MODE_{})", mode, mode & 3)?;
-                let flags =
-                    [("CS_HIGH", 0x04), ("LSB_FIRST", 0x08), ("LOOP", 0x20), ("NO_CS", 0x40)];
-                for (flag, bit) in flags {
-                    if mode & bit != 0 {
-                        write!(f, " with {flag}")?;
-                    }
-                }
-                Ok(())
-            }
-            Self::BitsPerWord(bits) => write!(f, "words of {bits} bits"),
-            Self::MaxSpeedHz(speed_hz) => write!(f, "a clock of {speed_hz} Hz"),
-        }
-    }
 }
 
 /// Where a program has its settings.

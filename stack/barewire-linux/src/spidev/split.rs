@@ -45,6 +45,11 @@ impl Load {
         Self { tx: of(has_tx), rx: of(has_rx), transfers: 1 }
     }
 
+    /// What a segment takes.
+    pub(super) fn of_segment(segment: &Segment) -> Self {
+        Self::of(segment.len(), segment.has_tx(), segment.has_rx())
+    }
+
     /// Bytes in the fuller buffer.
     pub(super) fn bytes(self) -> usize {
         self.tx.max(self.rx)
@@ -90,7 +95,7 @@ impl Room {
         let mut load = Load::default();
         let mut dropped_at = None;
         for (index, segment) in segments.iter().enumerate() {
-            load = load + segment.load();
+            load = load + Load::of_segment(segment);
             if !self.fits(load) {
                 return dropped_at;
             }

@@ -33,6 +33,6 @@ pub(crate) fn try_take(file: &File) -> Result<(), Errno> {
 }
 
 /// Gives it back.
-pub(crate) fn give_back(file: &File) -> Result<(), Errno> {
+pub(crate) fn release(file: &File) -> Result<(), Errno> {
     set(file, libc::F_UNLCK)
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use rustix::io::Errno;
 
-use super::FifoPriority;
+use super::priority::FifoPriority;
 use crate::root::Root;
 
 /// Why there is no worker.

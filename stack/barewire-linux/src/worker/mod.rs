@@ -41,11 +41,13 @@
 
 mod error;
 mod options;
+mod priority;
 #[cfg(test)]
 mod tests;
 
 pub use error::{Refused, WorkerError};
-pub use options::{FifoPriority, WorkerOptions};
+pub use options::WorkerOptions;
+pub use priority::FifoPriority;
 
 use std::fmt;
 use std::io;

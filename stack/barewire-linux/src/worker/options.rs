@@ -4,29 +4,9 @@ use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::error::{Limit, Refused, WorkerError};
+use super::priority::FifoPriority;
 use crate::root::Root;
 use crate::sys::schedule;
-
-/// A priority of SCHED_FIFO.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct FifoPriority(u8);
-
-impl FifoPriority {
-    /// `priority`, if it is 1 to 99. Interrupt threads of a real-time kernel have 50.
-    #[must_use]
-    pub const fn new(priority: u8) -> Option<Self> {
-        match priority {
-            1..=99 => Some(Self(priority)),
-            _ => None,
-        }
-    }
-
-    /// The number.
-    #[must_use]
-    pub const fn get(self) -> u8 {
-        self.0
-    }
-}
 
 /// How a worker is to run. The default is as its spawner does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -21,7 +21,7 @@ use super::atomic::Ordering;
 use super::lock::{Held, Pump, Tended, Wire};
 use super::node::{Node, Stage, Task};
 use super::panics::{Panics, contain};
-use super::serve::SERVE_MAX;
+use super::queue::SERVE_MAX;
 use super::statistics::Path;
 use super::word::{
     HELD, HOLDER, IDLE, LOCK, SWEEP, TENDED, is_free, pushed, tagged, tags, tended, untagged,
@@ -89,13 +89,13 @@ impl<C: Controller + ?Sized> Bus<C> {
     pub(super) fn acquire(&self) -> Result<Held<'_, C>, Error> {
         match self.try_acquire_idle() {
             Some(held) => Ok(held),
-            None => self.acquire_slowly(0),
+            None => self.acquire_contended(0),
         }
     }
 
     #[cold]
     #[inline(never)]
-    pub(super) fn acquire_slowly(&self, priority: u8) -> Result<Held<'_, C>, Error> {
+    pub(super) fn acquire_contended(&self, priority: u8) -> Result<Held<'_, C>, Error> {
         if self.is_ours() {
             return Err(Error::WouldDeadlock);
         }
@@ -134,7 +134,7 @@ impl<C: Controller + ?Sized> Bus<C> {
             Some(held) => held,
             None if planned && !inherits => return self.run_queued(program, message, priority),
             None => {
-                self.acquire_slowly(priority).map_err(|error| MessageError::refused(error, 0))?
+                self.acquire_contended(priority).map_err(|error| MessageError::refused(error, 0))?
             }
         };
         // The block's interrupt is the handler's, which knows of flights alone.
@@ -374,13 +374,13 @@ impl<C: Controller + ?Sized> Wire<'_, C> {
     pub(super) fn release(self) {
         let (release, relaxed) = (Ordering::Release, Ordering::Relaxed);
         if self.bus.word.compare_exchange(LOCK, IDLE, release, relaxed).is_err() {
-            self.release_slowly();
+            self.release_contended();
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn release_slowly(self) {
+    fn release_contended(self) {
         let bus = self.bus;
         if bus.platform.inheritance().is_none() {
             let unpark = |seen| {
@@ -395,6 +395,6 @@ impl<C: Controller + ?Sized> Wire<'_, C> {
             }
         }
         // SAFETY: the wire was ours, and now the queue is too.
-        unsafe { bus.held() }.release_slowly(SERVE_MAX);
+        unsafe { bus.held() }.release_contended(SERVE_MAX);
     }
 }

@@ -4,7 +4,6 @@ use core::fmt;
 
 use super::Bus;
 use super::lock::{Held, Wire};
-use super::prepared::{Prepared, PreparedMessage};
 use super::statistics::Path;
 use crate::controller::{Controller, Limits, Plan, Program, plan_direct, plan_plain};
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
@@ -36,6 +35,23 @@ impl<C: ?Sized> Clone for Device<'_, C> {
 }
 
 impl<C: ?Sized> Copy for Device<'_, C> {}
+
+impl<C: Controller + ?Sized> Bus<C> {
+    /// Opens a device: computes what its settings imply, waiting for the bus.
+    ///
+    /// # Errors
+    /// Whatever the controller cannot do (see [`Controller::configure`]); a chip select that may
+    /// sleep ([`Error::CsCanSleep`]) among it. [`Error::WouldDeadlock`] if the caller's context has
+    /// the bus.
+    pub fn device(&self, settings: &Settings) -> Result<Device<'_, C>, Error> {
+        let held = self.acquire()?;
+        let controller = held.wire.controller();
+        let (configured, limits) = (controller.configure(settings), controller.limits());
+        held.release();
+        let (program, effective) = configured?;
+        Ok(Device::new(self, *settings, program, effective, limits))
+    }
+}
 
 impl<'b, C: Controller + ?Sized> Device<'b, C> {
     pub(super) fn new(
@@ -236,27 +252,5 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         let mut message = [Transfer::exchange(tx, &mut rx)];
         self.plan(&mut message)?;
         Ok(message[0].plan)
-    }
-
-    /// Prepares one exchange of `N` bytes, sending `tx`: validated and turned into register
-    /// values here, once.
-    ///
-    /// # Errors
-    /// What [`Controller::plan`] refuses.
-    pub fn prepare<const N: usize>(&self, tx: [u8; N]) -> Result<Prepared<'b, C, N>, MessageError> {
-        let plan = self.plan_exchange(&tx)?;
-        Ok(Prepared::new(*self, plan, tx))
-    }
-
-    /// Prepares a message of any form, with its buffers where they are.
-    ///
-    /// # Errors
-    /// What [`Controller::plan`] refuses.
-    pub fn prepare_message<'m, 'd>(
-        &self,
-        message: &'m mut [Transfer<'d>],
-    ) -> Result<PreparedMessage<'b, 'm, 'd, C>, MessageError> {
-        self.plan(message)?;
-        Ok(PreparedMessage::new(*self, message))
     }
 }

@@ -36,7 +36,8 @@ use super::node::{Entry, Job, Node};
 use super::panics::{Panics, contain};
 #[cfg(doc)]
 use super::platform::Platform;
-use super::serve::{Right, SERVE_MAX, Server};
+use super::queue::SERVE_MAX;
+use super::serve::{Right, Server};
 use crate::controller::{Controller, Unfinished};
 
 /// A message is on the wire and waits for its interrupt.

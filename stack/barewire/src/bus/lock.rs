@@ -16,19 +16,17 @@ use core::fmt;
 use core::mem;
 use core::ptr;
 
-use super::Device;
 // AtomicBool and AtomicUsize are not a checker's: a flag that nothing depends on, and a word that each
 // context only compares with itself.
 use super::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Cell, Ordering};
 use super::joined::run_or_join;
 use super::node::Node;
 use super::platform::{Platform, Spin};
-use super::queue::Queue;
-use super::serve::SERVE_MAX;
+use super::queue::{Queue, SERVE_MAX};
 use super::statistics::{Counters, Path, Statistics};
 use super::word::{HOLDER, IDLE, INHERITED, LOCK};
 use crate::controller::{Controller, Plan, Program, Unfinished};
-use crate::spi::{Error, MessageError, Settings, Transfer};
+use crate::spi::{MessageError, Transfer};
 
 /// Who runs what is submitted to a bus and not waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -246,21 +244,6 @@ impl<C: Controller + ?Sized> Bus<C> {
     pub(super) unsafe fn held(&self) -> Held<'_, C> {
         Held { wire: Wire { bus: self } }
     }
-
-    /// Opens a device: computes what its settings imply, waiting for the bus.
-    ///
-    /// # Errors
-    /// Whatever the controller cannot do (see [`Controller::configure`]); a chip select that may
-    /// sleep ([`Error::CsCanSleep`]) among it. [`Error::WouldDeadlock`] if the caller's context has
-    /// the bus.
-    pub fn device(&self, settings: &Settings) -> Result<Device<'_, C>, Error> {
-        let held = self.acquire()?;
-        let controller = held.wire.controller();
-        let (configured, limits) = (controller.configure(settings), controller.limits());
-        held.release();
-        let (program, effective) = configured?;
-        Ok(Device::new(self, *settings, program, effective, limits))
-    }
 }
 
 /// The wire: the right to drive the controller.
@@ -429,7 +412,7 @@ impl<C: Controller + ?Sized> Held<'_, C> {
             self.pass_on();
         } else {
             let budget = if priority() > 0 { 0 } else { SERVE_MAX };
-            self.release_slowly(budget);
+            self.release_contended(budget);
         }
     }
 

@@ -68,11 +68,12 @@
 //! `word` has the bus word, its states and who changes them; `lock` the bus and the rights to its
 //! wire and its queue; `acquire` the ways to wait for it, `serve` what its holder does for others. A
 //! place in the queue is a `node`, their order the `queue`'s. `turn`, `queued`, `device` and
-//! `prepared` are the paths; `worker`, `interrupt` and `inherit` three other ways to be served;
+//! `prepared` are the paths; `callback` what a queued message ends in; `worker`, `interrupt` and `inherit` three other ways to be served;
 //! `panics` keeps what user code throws.
 
 mod acquire;
 mod atomic;
+mod callback;
 mod device;
 mod inherit;
 mod interrupt;
@@ -93,12 +94,13 @@ mod turn;
 mod word;
 mod worker;
 
+pub use callback::Then;
 pub use device::Device;
 pub use lock::{Bus, Pump};
 pub use owned::OwnedDevice;
 pub use platform::Platform;
 pub use prepared::{Prepared, PreparedMessage};
-pub use queued::{Queued, Then};
+pub use queued::Queued;
 pub use statistics::{HISTO_BUCKETS, Statistics};
 pub use turn::{Locked, Transact};
 

@@ -27,7 +27,7 @@ use core::ptr;
 use core::task::{Context, Poll, RawWakerVTable, Waker};
 
 use super::atomic::{AtomicPtr, AtomicU32, Cell, Ordering};
-use super::queued::Callback;
+use super::callback::Callback;
 use super::statistics::Path;
 use crate::controller::{Program, Unfinished};
 use crate::spi::{MessageError, Transfer};

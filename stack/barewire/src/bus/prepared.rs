@@ -10,6 +10,30 @@ use crate::controller::{Controller, Plan};
 use crate::spi::Error;
 use crate::spi::{MessageError, Transfer};
 
+impl<'b, C: Controller + ?Sized> Device<'b, C> {
+    /// Prepares one exchange of `N` bytes, sending `tx`: validated and turned into register
+    /// values here, once.
+    ///
+    /// # Errors
+    /// What [`Controller::plan`] refuses.
+    pub fn prepare<const N: usize>(&self, tx: [u8; N]) -> Result<Prepared<'b, C, N>, MessageError> {
+        let plan = self.plan_exchange(&tx)?;
+        Ok(Prepared::new(*self, plan, tx))
+    }
+
+    /// Prepares a message of any form, with its buffers where they are.
+    ///
+    /// # Errors
+    /// What [`Controller::plan`] refuses.
+    pub fn prepare_message<'m, 'd>(
+        &self,
+        message: &'m mut [Transfer<'d>],
+    ) -> Result<PreparedMessage<'b, 'm, 'd, C>, MessageError> {
+        self.plan(message)?;
+        Ok(PreparedMessage::new(*self, message))
+    }
+}
+
 /// One exchange of `N` bytes, prepared: the register access of a chip driver.
 ///
 /// It owns its bytes: what is sent stays and can be changed in place, what came in is read after

@@ -15,6 +15,9 @@ use core::ptr;
 
 use super::node::{Entry, Node, Task};
 
+/// How many messages of others a holder runs before it hands the bus over.
+pub(super) const SERVE_MAX: usize = 16;
+
 /// How many younger messages may go before a node.
 pub(super) const OVERTAKEN_MAX: u8 = 16;
 

@@ -24,11 +24,11 @@ use core::task::Waker;
 
 use super::Bus;
 use super::atomic::{AtomicU32, Ordering};
+use super::callback::{Callback, Completed, Then};
 use super::lock::{Held, Pump, Tended, Wire};
 use super::node::{Entry, Job, Node, Wakeup};
 use super::panics::{Panics, contain};
-use super::queue::Queue;
-use super::queued::{Callback, Completed, Then};
+use super::queue::{Queue, SERVE_MAX};
 use super::word::{
     BACKLOG, HELD, HOLDER, IDLE, INHERITS, RIGHTS, SWEEP, TENDED, TURNS, pushed, tagged, tags,
     untagged,
@@ -36,9 +36,6 @@ use super::word::{
 use crate::controller::{Controller, Unfinished};
 #[cfg(doc)]
 use crate::{bus::Platform, spi::Error};
-
-/// How many messages of others a holder runs before it hands the bus over.
-pub(super) const SERVE_MAX: usize = 16;
 
 impl<'b, C: Controller + ?Sized> Tended<'b, C> {
     /// Takes what was pushed into the queue, and out of it what its owners want out. Returns the
@@ -155,7 +152,7 @@ impl<'b, C: Controller + ?Sized> Held<'b, C> {
     /// Releases a bus in whose word something else stands.
     #[cold]
     #[inline(never)]
-    pub(super) fn release_slowly(self, budget: usize) {
+    pub(super) fn release_contended(self, budget: usize) {
         let mut panics = Panics::none();
         self.release_quietly(budget, &mut panics);
         panics.raise();

@@ -56,13 +56,13 @@ impl<C: Controller + ?Sized> Bus<C> {
     /// If the caller's context has the bus already, in a lock or because this is a callback: it
     /// would wait for itself. ([`Bus::try_lock`] returns `None`.)
     pub fn lock(&self) -> Locked<'_, C> {
-        let wire = self.try_acquire_wire().unwrap_or_else(|| self.acquire_wire_slowly());
+        let wire = self.try_acquire_wire().unwrap_or_else(|| self.acquire_wire_contended());
         Locked::new(wire)
     }
 
     #[cold]
-    fn acquire_wire_slowly(&self) -> Wire<'_, C> {
-        let held = match self.acquire_slowly(0) {
+    fn acquire_wire_contended(&self) -> Wire<'_, C> {
+        let held = match self.acquire_contended(0) {
             Ok(held) => held,
             Err(error) => panic!("Bus::lock: {error}"),
         };

@@ -194,7 +194,8 @@ where
     }
     let word_delay_ticks = delay_ticks(transfer.word_delay_ns, timer_hz)?;
     if word_delay_ticks > transfer.plan.word_delay_ticks {
-        transfer.plan = Plan { word_delay_ticks, ..transfer.plan.timed() };
+        transfer.plan = transfer.plan.timed();
+        transfer.plan.word_delay_ticks = word_delay_ticks;
     }
     transfer.delay_ticks = delay_ticks(transfer.delay_ns, timer_hz)?;
     // Deselecting waits the device's cs_inactive already; only the rest is to come.

@@ -2,7 +2,7 @@
 
 use core::task::Poll;
 
-use super::{Controller, Plan, Program, Unfinished};
+use super::{Controller, Plan, Program, Unfinished, Wire};
 use crate::spi::Transfer;
 
 /// The limit, in nanoseconds on the wire, under which every transfer is polled.
@@ -55,7 +55,16 @@ pub(super) fn waits(message: &[Transfer<'_>]) -> bool {
 }
 
 /// A controller whose caller may sleep until it interrupts.
-pub(super) trait Sleeps: Controller {
+pub(super) trait Sleeps: Controller + Wire {
+    /// Whether there is an interrupt to sleep for.
+    const CAN_SLEEP: bool;
+
+    /// What the block must know of a whole message before it is run.
+    #[inline]
+    fn look_ahead(&mut self, program: &Program, message: &[Transfer<'_>]) {
+        let _ = (program, message);
+    }
+
     /// Lets the block interrupt, and sleeps until it has or its deadline has passed.
     /// [`Controller::resume`] is who judges that.
     fn sleep(&mut self);

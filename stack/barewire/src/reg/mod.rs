@@ -14,10 +14,12 @@
 //!    needs an explicit barrier.
 
 mod barrier;
+mod counter;
 mod fake;
 mod mmio;
 
 pub use barrier::barrier;
+pub use counter::{CycleCounter, Mtime};
 pub use fake::{Access, Fake};
 pub use mmio::{Mmio, MmioBlock};
 

@@ -3,6 +3,7 @@
 mod device;
 mod error;
 mod mode;
+pub(crate) mod plan;
 mod transfer;
 
 pub use device::{Effective, Settings};

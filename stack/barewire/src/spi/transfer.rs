@@ -3,7 +3,7 @@
 //! A *message* is a slice of transfers. It runs under one chip select and is never interleaved
 //! with another message; chip select drops inside it only where a transfer asks by `cs_change`.
 
-use crate::controller::Plan;
+use super::plan::Plan;
 
 /// The buffers of one transfer: what goes out, where what comes in goes, or one for both.
 #[derive(Debug)]
@@ -64,7 +64,6 @@ impl Data<'_> {
         }
     }
 
-    /// What it does with its bytes.
     /// The buffers, unless they are the same.
     #[inline(always)]
     pub(crate) fn apart(&mut self) -> Option<Apart<'_>> {
@@ -74,6 +73,7 @@ impl Data<'_> {
         }
     }
 
+    /// What it does with its bytes.
     #[inline]
     pub(crate) fn direction(&self) -> Direction {
         match (self.tx.is_some() || self.place == Place::Same, self.rx.is_some()) {

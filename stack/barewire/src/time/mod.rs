@@ -4,10 +4,8 @@
 //! [`Timer`]. The i.MX 8M system counter ticks at 8 MHz (125 ns), so a delay of 1 ns there takes
 //! 125 ns, and [`effective_ns`] says so.
 
-mod counter;
 mod pacer;
 
-pub use counter::{CycleCounter, Mtime};
 pub use pacer::Pacer;
 
 const NS_PER_S: u64 = 1_000_000_000;

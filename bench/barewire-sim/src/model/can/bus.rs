@@ -16,9 +16,6 @@ use super::traffic::Traffic;
 use super::{BitTimes, Script};
 use crate::chip::Ps;
 
-/// By how many parts in a million a node's bit times may differ from the bus's.
-pub const TOLERANCE_PPM: u64 = 5_000;
-
 /// What is called after a change.
 type Notify = Box<dyn Fn()>;
 
@@ -165,12 +162,6 @@ impl CanBus {
     #[must_use]
     pub fn takes_part(&self, node: NodeId) -> bool {
         self.inner.borrow().takes_part(node)
-    }
-
-    /// Whether there is a frame or an error frame on the bus.
-    #[must_use]
-    pub fn is_busy(&self) -> bool {
-        !self.inner.borrow().is_idle()
     }
 }
 

@@ -24,8 +24,8 @@ use std::rc::Rc;
 use super::BitTimes;
 use super::bits::{ACK_TO_END_BITS, INTERMISSION_BITS};
 use super::confine::{Counters, ErrorState};
-use super::fate::{Fate, Flight, first_difference, near};
 use super::fault::Fault;
+use super::flight::{Fate, Flight, first_difference, near};
 use super::frame::CanFrame;
 use super::node::{BusError, CanNode, ErrorKind, FdSupport, Link, NodeId, Role, Span};
 use super::record::{Outcome, Record};
@@ -147,10 +147,6 @@ impl Bus {
 
     pub(super) fn takes_part(&self, node: NodeId) -> bool {
         self.slots[node.0].membership == Membership::In
-    }
-
-    pub(super) fn is_idle(&self) -> bool {
-        matches!(self.phase, Phase::Idle)
     }
 
     pub(super) fn counters(&self, node: NodeId) -> Counters {

@@ -31,17 +31,18 @@
 //! ```
 //!
 //! # Not supported
-//! Bit times that differ by less than [`bus::TOLERANCE_PPM`], propagation delay, resynchronization and
+//! Bit times that differ by less than [`TOLERANCE_PPM`], propagation delay, resynchronization and
 //! sample points: all nodes see a bit at once. Overload frames. A sender that joins another's SOF in
 //! the third bit of intermission. 12-bit identifiers (SID11). Transceivers.
 
 mod bits;
-pub mod bus;
+mod bus;
 mod carry;
 mod confine;
 mod fate;
 mod fault;
 mod feed;
+mod flight;
 mod frame;
 mod node;
 mod record;
@@ -61,6 +62,9 @@ pub use record::{Outcome, Record};
 pub use traffic::{Pattern, Traffic};
 
 use crate::chip::Ps;
+
+/// By how many parts in a million a node's bit times may differ from the bus's.
+pub const TOLERANCE_PPM: u64 = 5_000;
 
 /// How long a bit is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,14 +1,12 @@
 //! Oscillator, PLL, bit times, and the time base counter.
 
-use super::core::{Core, Mode};
+use super::core::{Core, Mode, OSCILLATOR_STARTS_PS};
 use super::options::PartKind;
 use super::regs::{con, osc, tscon};
 use crate::chip::Ps;
 use crate::model::can::BitTimes;
 
 const PS_PER_S: u128 = 1_000_000_000_000;
-/// How long the oscillator takes to be stable.
-pub(super) const OSCILLATOR_STARTS_PS: Ps = 3_000_000_000;
 /// How long the PLL takes to lock.
 const PLL_LOCKS_PS: Ps = 1_000_000_000;
 

@@ -6,7 +6,6 @@
 
 use super::super::complaints::Complaints;
 use super::TX_PREPARE_CLOCKS;
-use super::clock::OSCILLATOR_STARTS_PS;
 use super::fifo::{Fifo, Kind};
 use super::filter::Filter;
 use super::options::{ChipFaults, Options};
@@ -16,6 +15,8 @@ use crate::model::can::{CanFrame, Counters, ErrorState};
 
 /// Bits with which a node integrates; in internal loopback it hears its own idle bus.
 const INTEGRATION_BITS: u64 = 11;
+/// How long the oscillator takes to be stable.
+pub(super) const OSCILLATOR_STARTS_PS: Ps = 3_000_000_000;
 /// Complaints kept until somebody takes them.
 const COMPLAINTS_MAX: usize = 64;
 /// Bytes of message RAM.

@@ -16,10 +16,10 @@ use barewire::spi::Transfer;
 use barewire::time::Pacer;
 use barewire_sim::Selection;
 
-use crate::failure::Failure;
-use crate::interrupt;
-use crate::progress::Progress;
-use crate::session::Session;
+use crate::shared::failure::Failure;
+use crate::shared::interrupt;
+use crate::shared::progress::Progress;
+use crate::shared::session::Session;
 
 /// What a simulated process executes for each conversion besides the bus path. Assumption: some
 /// loads, a shift, a test, a store and the loop; to be replaced by a count.

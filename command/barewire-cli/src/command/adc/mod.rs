@@ -13,10 +13,10 @@ use barewire::controller::Controller;
 use barewire::spi::Settings;
 use serde::Serialize;
 
-use crate::failure::Failure;
-use crate::output::note;
-use crate::session::{Place, Request, Session, Settled, TellArgs, Wanted};
-use crate::text::{near, number};
+use crate::shared::failure::Failure;
+use crate::shared::output::note;
+use crate::shared::session::{Place, Request, Session, Settled, TellArgs, Wanted};
+use crate::shared::text::{near, number};
 
 /// `barewire adc`.
 #[derive(clap::Args, Debug)]

@@ -6,8 +6,8 @@ use barewire::chip::mcp3008::Mcp3008;
 use serde::Serialize;
 
 use super::{AdcArgs, Which, name};
-use crate::failure::Failure;
-use crate::session::{self, Figures};
+use crate::shared::failure::Failure;
+use crate::shared::session::{self, Figures};
 
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {

@@ -2,7 +2,7 @@
 //! of.
 //!
 //! On a simulated board all of it runs three times, at the costs used and at both ends of their ranges
-//! ([`crate::costs`]).
+//! ([`crate::shared::costs`]).
 
 use std::fmt::Write as _;
 
@@ -16,13 +16,13 @@ use super::plot::{self, Live};
 use super::published;
 use super::signal::{self, Signal};
 use super::{AdcArgs, Which, name};
-use crate::costs::{Headline, LowHigh, Ranges, low_and_high};
-use crate::failure::Failure;
-use crate::output;
-use crate::progress::Progress;
-use crate::session::{self, Figures, Session};
-use crate::text::figure::{self, Unit};
-use crate::text::number;
+use crate::shared::costs::{Headline, LowHigh, Ranges, low_and_high};
+use crate::shared::failure::Failure;
+use crate::shared::output;
+use crate::shared::progress::Progress;
+use crate::shared::session::{self, Figures, Session};
+use crate::shared::text::figure::{self, Unit};
+use crate::shared::text::number;
 
 /// Conversions of a message: beyond this nothing is won any more.
 const BATCH_MAX: u64 = 10_000;

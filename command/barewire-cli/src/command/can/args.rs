@@ -8,11 +8,11 @@ use barewire_linux::gpio::{GpioLine, Sense};
 use barewire_sim::model::can::BitTimes;
 use serde::Serialize;
 
-use crate::bus_name::{self, BusName};
-use crate::failure::Failure;
-use crate::output::note;
-use crate::session::{Place, Request, Settled, TellArgs};
-use crate::text::number;
+use crate::shared::bus_name::{self, BusName};
+use crate::shared::failure::Failure;
+use crate::shared::output::note;
+use crate::shared::session::{Place, Request, Settled, TellArgs};
+use crate::shared::text::number;
 
 /// What all of them take.
 #[derive(clap::Args, Clone, Debug)]

@@ -10,12 +10,12 @@ use super::candump::{Line, Stamp};
 use super::far::{Far, FarArgs};
 use super::frame::{CanFrame, ERROR_FLAG, ErrorFrame, Logged, id_of};
 use super::node::{Counters, Node};
-use crate::failure::Failure;
-use crate::interrupt;
-use crate::out_file::OutFile;
-use crate::output::{self, note};
-use crate::session::{self, Figures, Session};
-use crate::text::figure;
+use crate::shared::failure::Failure;
+use crate::shared::interrupt;
+use crate::shared::out_file::OutFile;
+use crate::shared::output::{self, note};
+use crate::shared::session::{self, Figures, Session};
+use crate::shared::text::figure;
 
 /// What the interface is called in lines.
 const INTERFACE: &str = "can0";

@@ -24,10 +24,10 @@ use barewire_sim::model::can::{Feed, Pattern, Traffic};
 
 use super::candump;
 use super::frame::{CLASSIC_MAX, CanFrame, DATA_MAX, FD_LENGTHS_TEXT, Kind, Logged, id_of};
-use crate::bus_name::{self, BusName};
-use crate::failure::Failure;
-use crate::session::SimCan;
-use crate::text::{hex, number};
+use crate::shared::bus_name::{self, BusName};
+use crate::shared::failure::Failure;
+use crate::shared::session::SimCan;
+use crate::shared::text::{hex, number};
 
 /// From when the chip has joined to the first frame.
 pub(super) const FIRST_PS: u64 = 1_000_000_000;

@@ -20,11 +20,11 @@ use super::args::{CanArgs, Which};
 use super::far::{Far, FarArgs};
 use super::frame::CanFrame;
 use super::node::{Counters, Node};
-use crate::failure::Failure;
-use crate::interrupt;
-use crate::progress::Progress;
-use crate::session::{self, Figures, Session};
-use crate::text::figure;
+use crate::shared::failure::Failure;
+use crate::shared::interrupt;
+use crate::shared::progress::Progress;
+use crate::shared::session::{self, Figures, Session};
+use crate::shared::text::figure;
 
 const PS_PER_NS: u64 = 1_000;
 const PS_PER_US: u64 = 1_000_000;

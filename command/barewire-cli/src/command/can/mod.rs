@@ -18,7 +18,7 @@ mod node;
 #[cfg(test)]
 mod rig;
 
-use crate::failure::Failure;
+use crate::shared::failure::Failure;
 
 /// `barewire can`.
 #[derive(clap::Args, Debug)]

@@ -27,9 +27,9 @@ use barewire_sim::IntLine;
 use serde::Serialize;
 
 use super::args::{CanArgs, Which};
-use crate::failure::Failure;
-use crate::output::note;
-use crate::session::{Session, SimCan};
+use crate::shared::failure::Failure;
+use crate::shared::output::note;
+use crate::shared::session::{Session, SimCan};
 
 /// Bytes of an exchange of the driver's registers.
 const FRAME_BYTES: usize = 6;

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::args::CanArgs;
 use super::node::Node;
-use crate::session::{self, Figures};
+use crate::shared::session::{self, Figures};
 
 #[derive(Parser)]
 struct Only {

@@ -8,7 +8,7 @@
 //! 3. Run it many times for the figures per access.
 //! 4. Let CAN frames be echoed: what was published to compare with is of such traffic.
 //!
-//! All of it runs three times, at the costs used and at both ends of their ranges ([`crate::costs`]).
+//! All of it runs three times, at the costs used and at both ends of their ranges ([`crate::shared::costs`]).
 
 mod text;
 mod timeline;
@@ -21,11 +21,11 @@ use barewire_sim::{BoardOptions, BoardSpec};
 use serde::Serialize;
 
 use crate::command::flash::{self, PIECE};
-use crate::costs::{Costs, Headline, LowHigh, Ranges, low_and_high};
-use crate::failure::Failure;
-use crate::interrupt;
-use crate::session::{self, Figures, Request, Session, TellArgs};
-use crate::text::hex;
+use crate::shared::costs::{Costs, Headline, LowHigh, Ranges, low_and_high};
+use crate::shared::failure::Failure;
+use crate::shared::interrupt;
+use crate::shared::session::{self, Figures, Request, Session, TellArgs};
+use crate::shared::text::hex;
 use timeline::Timeline;
 
 const BUS: &str = "sim:imx8mp";

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::{Access, CanTraffic, Moved, PUBLISHED, Published, Report};
-use crate::session::{self, Figures};
-use crate::text::figure::{self, Unit};
+use crate::shared::session::{self, Figures};
+use crate::shared::text::figure::{self, Unit};
 
 /// Characters of the longest bar.
 const BAR: u64 = 28;

@@ -3,11 +3,11 @@
 use serde::Serialize;
 
 use super::{Chip, FlashArgs, Which, extent, with_chip};
-use crate::failure::Failure;
-use crate::interrupt;
-use crate::progress::Progress;
-use crate::session::{self, Figures, Request, Session, Settled, Wanted};
-use crate::text::{figure, number};
+use crate::shared::failure::Failure;
+use crate::shared::interrupt;
+use crate::shared::progress::Progress;
+use crate::shared::session::{self, Figures, Request, Session, Settled, Wanted};
+use crate::shared::text::{figure, number};
 
 #[derive(clap::Args, Debug)]
 #[command(group(clap::ArgGroup::new("extent").required(true).args(["length", "all"])))]

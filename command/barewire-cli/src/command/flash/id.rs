@@ -6,9 +6,9 @@ use barewire::chip::spi_nor::{Addressing, EraseType, Programming};
 use serde::Serialize;
 
 use super::{FlashArgs, Which, with_chip};
-use crate::failure::Failure;
-use crate::session::{self, Figures, Request, Settled, Wanted};
-use crate::text::figure;
+use crate::shared::failure::Failure;
+use crate::shared::session::{self, Figures, Request, Settled, Wanted};
+use crate::shared::text::figure;
 
 /// Status register: write enable latch.
 const WEL: u8 = 1 << 1;

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use crate::failure::Failure;
-use crate::text::figure;
+use crate::shared::failure::Failure;
+use crate::shared::text::figure;
 
 /// The open input: that it can be read is known before the chip is touched.
 pub(super) struct Input {

@@ -18,9 +18,9 @@ use barewire::time::Timer;
 use barewire_linux::shared::ChipPort;
 use serde::Serialize;
 
-use crate::failure::Failure;
-use crate::session::{BusArgs, Place, Session};
-use crate::text::hex;
+use crate::shared::failure::Failure;
+use crate::shared::session::{BusArgs, Place, Session};
+use crate::shared::text::hex;
 
 /// Bytes between two looks at Ctrl-C and two steps of a progress bar.
 pub(crate) const PIECE: usize = 64 << 10;

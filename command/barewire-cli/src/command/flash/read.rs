@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::{Chip, FlashArgs, PIECE, Which, extent, with_chip};
-use crate::failure::Failure;
-use crate::interrupt;
-use crate::out_file::OutFile;
-use crate::output;
-use crate::progress::Progress;
-use crate::session::{self, Figures, Request, Session, Settled, Wanted};
-use crate::text::{figure, number};
+use crate::shared::failure::Failure;
+use crate::shared::interrupt;
+use crate::shared::out_file::OutFile;
+use crate::shared::output;
+use crate::shared::progress::Progress;
+use crate::shared::session::{self, Figures, Request, Session, Settled, Wanted};
+use crate::shared::text::{figure, number};
 
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {

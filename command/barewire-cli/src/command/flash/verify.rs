@@ -6,11 +6,11 @@ use serde::Serialize;
 
 use super::input::Input;
 use super::{Chip, FlashArgs, PIECE, Which, with_chip};
-use crate::failure::Failure;
-use crate::interrupt;
-use crate::progress::Progress;
-use crate::session::{self, Figures, Request, Session, Settled, Wanted};
-use crate::text::{figure, number};
+use crate::shared::failure::Failure;
+use crate::shared::interrupt;
+use crate::shared::progress::Progress;
+use crate::shared::session::{self, Figures, Request, Session, Settled, Wanted};
+use crate::shared::text::{figure, number};
 
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {

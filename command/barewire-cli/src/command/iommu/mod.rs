@@ -5,7 +5,7 @@ mod replay;
 mod shape;
 mod walk;
 
-use crate::failure::Failure;
+use crate::shared::failure::Failure;
 
 /// `barewire iommu`.
 #[derive(clap::Args, Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct Args {
 enum Verb {
     /// Time map_sg and unmap against hand-written floors and two other crates, and count the TLB
     /// invalidations by strategy
-    Bench(crate::bench::Args),
+    Bench(crate::command::bench::Args),
     /// Explain what a walker does with an IOVA in a dumped table, level by level
     Walk(walk::Args),
     /// Replay a kernel's trace of maps and unmaps under every strategy: invalidations, refills, time

@@ -2,7 +2,7 @@
 
 use barewire_iommu::{Config, Geometry, Granule, Stage};
 
-use crate::failure::Failure;
+use crate::shared::failure::Failure;
 
 /// The shape of a table.
 #[derive(clap::Args, Clone, Copy, Debug)]

@@ -21,9 +21,9 @@ use serde::Serialize;
 
 use machine::Machine;
 
-use crate::failure::Failure;
-use crate::output;
-use crate::text::figure;
+use crate::shared::failure::Failure;
+use crate::shared::output;
+use crate::shared::text::figure;
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {

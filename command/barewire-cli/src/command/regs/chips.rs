@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use barewire::chip::mcp251xfd::{self, Oscillator};
 use barewire::regmap::Map;
 
-use crate::text::near;
+use crate::shared::text::near;
 
 /// A chip with registers.
 #[derive(Debug)]

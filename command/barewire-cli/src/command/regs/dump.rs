@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use super::value::{self, Value};
 use super::{RegsArgs, Which, registers};
-use crate::failure::Failure;
-use crate::session::{self, Figures};
-use crate::text::figure;
+use crate::shared::failure::Failure;
+use crate::shared::session::{self, Figures};
+use crate::shared::text::figure;
 
 /// Bytes of values in a line of `--raw`.
 const RAW_LINE_BYTES: usize = 16;
@@ -128,7 +128,7 @@ mod tests {
     use barewire::chip::mcp251xfd::MAP;
 
     use super::*;
-    use crate::session::Place;
+    use crate::shared::session::Place;
 
     /// As after a reset, what is not known then at 5, but for one register.
     fn dump(changed: &str, to: u32) -> String {

@@ -12,11 +12,11 @@ use barewire::spi::Settings;
 use barewire_sim::board::spec::CanSpec;
 use serde::Serialize;
 
-use crate::bus_name::{self, BusName};
-use crate::failure::Failure;
-use crate::output::note;
-use crate::session::{Place, Request, Session, Settled, TellArgs, Wanted};
-use crate::text::{figure, number};
+use crate::shared::bus_name::{self, BusName};
+use crate::shared::failure::Failure;
+use crate::shared::output::note;
+use crate::shared::session::{Place, Request, Session, Settled, TellArgs, Wanted};
+use crate::shared::text::{figure, number};
 use chips::Chip;
 use registers::Registers;
 

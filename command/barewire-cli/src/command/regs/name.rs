@@ -2,7 +2,7 @@
 
 use barewire::regmap::{Field, Location, Map, Register};
 
-use crate::text::{near, number};
+use crate::shared::text::{near, number};
 
 /// A register, or the field of it that is meant.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::value::Value;
 use super::{RegsArgs, Which, name};
-use crate::failure::Failure;
-use crate::session::{self, Figures};
+use crate::shared::failure::Failure;
+use crate::shared::session::{self, Figures};
 
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {

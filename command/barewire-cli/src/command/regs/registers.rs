@@ -5,7 +5,7 @@ use barewire::controller::Controller;
 use barewire::regmap::{Access, Frames, Location, Map, OnDevice, RegMap, RegmapError};
 
 use super::chips::Chip;
-use crate::failure::Failure;
+use crate::shared::failure::Failure;
 
 /// A [`RegMap`] of any length of exchange.
 pub(super) trait Registers {

@@ -9,9 +9,9 @@ use super::name::{self, Named};
 use super::registers::Registers;
 use super::value::{hex, small};
 use super::{RegsArgs, Which};
-use crate::failure::Failure;
-use crate::session::{self, Figures};
-use crate::text::number;
+use crate::shared::failure::Failure;
+use crate::shared::session::{self, Figures};
+use crate::shared::text::number;
 
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {

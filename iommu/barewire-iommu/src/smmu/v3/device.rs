@@ -4,7 +4,6 @@ use core::fmt;
 
 use super::command::Command;
 use super::error::SmmuError;
-use super::event::EventQueue;
 use super::features::Features;
 use super::queue::CommandQueue;
 use super::registers::{
@@ -13,7 +12,6 @@ use super::registers::{
     EVENTQ_PROD, GBPA, GBPA_ABORT, GBPA_UPDATE, GERROR, GERROR_CMDQ_ERR, GERRORN, IRQ_CTRL,
     IRQ_CTRL_EVENTQ_IRQEN, IRQ_CTRL_GERROR_IRQEN, IRQ_CTRLACK, QUEUE_BASE_ALLOCATE,
 };
-use super::stream_table::{StreamLayout, StreamTable};
 use crate::pool::Pool;
 use crate::smmu::memory::{Memory, Stopped};
 use crate::smmu::patience::{Patience, Polls, wait_for};
@@ -138,31 +136,8 @@ impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
         self.run_counted(commands.len() as u64, commands.iter().copied())
     }
 
-    /// The stream table, empty: all streams are aborted. There is one.
-    ///
-    /// # Errors
-    /// [`SmmuError::Taken`], [`SmmuError::Unsupported`], [`SmmuError::StreamId`],
-    /// [`SmmuError::OutOfMemory`].
-    pub fn streams(&self, layout: StreamLayout) -> Result<StreamTable<'_, 'p, R, P, W>, SmmuError> {
-        self.claim(Claim::Streams)?;
-        let table = StreamTable::new(self, layout);
-        if table.is_err() {
-            self.release(Claim::Streams);
-        }
-        table
-    }
-
-    /// What goes wrong, as the SMMU tells it. There is one reader at a time.
-    ///
-    /// # Errors
-    /// [`SmmuError::Taken`].
-    pub fn events(&self) -> Result<EventQueue<'_, 'p, R, P, W>, SmmuError> {
-        self.claim(Claim::Events)?;
-        Ok(EventQueue::new(self))
-    }
-
     /// Lets the SMMU raise its interrupts for errors and events, where it has wires for them, or
-    /// not. Their handlers call [`Smmu::handle_errors`] and [`EventQueue::pop`].
+    /// not. Their handlers call [`Smmu::handle_errors`] and [`EventQueue::pop`](super::EventQueue::pop).
     ///
     /// # Errors
     /// [`SmmuError::Timeout`].
@@ -283,7 +258,7 @@ impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
         (&self.events, self.events_log2)
     }
 
-    fn claim(&self, what: Claim) -> Result<(), SmmuError> {
+    pub(super) fn claim(&self, what: Claim) -> Result<(), SmmuError> {
         let bit = what as u32;
         if self.claims.fetch_or(bit, Ordering::Acquire) & bit != 0 {
             return Err(SmmuError::Taken);

@@ -7,6 +7,7 @@
 use core::fmt;
 
 use super::device::{Claim, Smmu};
+use super::error::SmmuError;
 use super::registers::{EVENTQ_CONS, EVENTQ_OVERFLOW, EVENTQ_PROD};
 use crate::address::{Iova, PhysAddr};
 use crate::format::Stage;
@@ -227,6 +228,17 @@ impl fmt::Display for Event {
             write!(f, ", reading {fetch}")?;
         }
         Ok(())
+    }
+}
+
+impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
+    /// What goes wrong, as the SMMU tells it. There is one reader at a time.
+    ///
+    /// # Errors
+    /// [`SmmuError::Taken`].
+    pub fn events(&self) -> Result<EventQueue<'_, 'p, R, P, W>, SmmuError> {
+        self.claim(Claim::Events)?;
+        Ok(EventQueue::new(self))
     }
 }
 

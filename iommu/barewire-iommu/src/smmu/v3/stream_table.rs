@@ -169,6 +169,22 @@ fn stage2_word(geometry: &Geometry, coherent: bool) -> u64 {
         | S2R
 }
 
+impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
+    /// The stream table, empty: all streams are aborted. There is one.
+    ///
+    /// # Errors
+    /// [`SmmuError::Taken`], [`SmmuError::Unsupported`], [`SmmuError::StreamId`],
+    /// [`SmmuError::OutOfMemory`].
+    pub fn streams(&self, layout: StreamLayout) -> Result<StreamTable<'_, 'p, R, P, W>, SmmuError> {
+        self.claim(Claim::Streams)?;
+        let table = StreamTable::new(self, layout);
+        if table.is_err() {
+            self.release(Claim::Streams);
+        }
+        table
+    }
+}
+
 /// The stream table of an SMMU.
 ///
 /// Its memory is not given back when it is dropped, since the SMMU goes on by it: see

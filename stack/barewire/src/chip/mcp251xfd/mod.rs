@@ -106,6 +106,9 @@ use layout::Layout;
 use regs::{C1TBC, FRAME_BYTES};
 use timestamp::Widener;
 
+/// No flag of C1INT: the chip must be asked where its FIFOs stand.
+const OUT_OF_STEP: u32 = 1 << 5;
+
 /// Which of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
@@ -122,7 +125,7 @@ pub struct Mcp251xfd<F, T> {
     layout: Layout,
     /// What C1INT has in its upper half: nothing while off the bus.
     enables: u32,
-    /// What accesses that failed have left to do: flags of C1INT, and [`service::OUT_OF_STEP`].
+    /// What accesses that failed have left to do: flags of C1INT, and [`OUT_OF_STEP`].
     owed: u32,
     /// Places known to be free to transmit from.
     tx_free: u8,

@@ -3,8 +3,7 @@
 use super::access::Link;
 use super::frame::{HEADER_BYTES, STAMP_BYTES, word};
 use super::regs::{C1FIFOUA, FRAME_BYTES};
-use super::service::OUT_OF_STEP;
-use super::{CanError, Mcp251xfd, Payload, Received};
+use super::{CanError, Mcp251xfd, OUT_OF_STEP, Payload, Received};
 use crate::regmap::Frames;
 use crate::spi::Transfer;
 use crate::time::Timer;

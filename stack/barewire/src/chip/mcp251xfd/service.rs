@@ -1,7 +1,7 @@
 //! The interrupt: what there is to do, done.
 
 use super::regs::{C1BDIAG1, C1CON, C1INT, C1TREC, FRAME_BYTES, bdiag1, con, int, trec};
-use super::{CanError, Mcp251xfd, Mode, Received, Transmitted};
+use super::{CanError, Mcp251xfd, Mode, OUT_OF_STEP, Received, Transmitted};
 use crate::regmap::{Field, Frames};
 use crate::time::Timer;
 
@@ -10,8 +10,6 @@ const CLEARABLE: u32 =
     int::MODIF.mask() | int::SERRIF.mask() | int::CERRIF.mask() | int::IVMIF.mask();
 /// Whose cause is attended to even if an access fails in between; the FIFOs' flags come again.
 const OWED: u32 = CLEARABLE | int::RXOVIF.mask() | int::SPICRCIF.mask();
-/// No flag of C1INT: the chip must be asked where its FIFOs stand.
-pub(super) const OUT_OF_STEP: u32 = 1 << 5;
 /// C1INT's lower half.
 const FLAGS: u16 = 0x01c;
 /// FIFO 1's status, the byte with RXOVIF; its other bits are not written.

@@ -2,8 +2,7 @@
 
 use super::frame::{HEADER_BYTES, STAMP_BYTES, sequence_of, word};
 use super::regs::{C1TEFUA, FRAME_BYTES};
-use super::service::OUT_OF_STEP;
-use super::{CanError, Mcp251xfd};
+use super::{CanError, Mcp251xfd, OUT_OF_STEP};
 use crate::regmap::Frames;
 use crate::time::Timer;
 

@@ -6,9 +6,8 @@
 
 use super::frame::SEQUENCES;
 use super::regs::{C1FIFOSTA, C1FIFOUA, C1TXQSTA, C1TXQUA, FRAME_BYTES, fifosta, txqsta};
-use super::service::OUT_OF_STEP;
 use super::setup::FIFO_2;
-use super::{CanError, Frame, Mcp251xfd, Mode, TxOrder};
+use super::{CanError, Frame, Mcp251xfd, Mode, OUT_OF_STEP, TxOrder};
 use crate::regmap::Frames;
 use crate::spi::Transfer;
 use crate::time::Timer;

@@ -42,6 +42,8 @@ pub(super) fn awaited(flight: &Flight) -> u32 {
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Sleeps for Atmel<R, G, T, I> {
+    const CAN_SLEEP: bool = I::PRESENT;
+
     fn sleep(&mut self) {
         self.interrupt.enable();
         self.arm();

@@ -91,14 +91,15 @@ pub use config::{AtmelConfig, PeripheralSelect, Pipe};
 
 use core::task::Poll;
 
+use super::block;
 use super::deadline::{Timed, poll};
 use super::fifo::{self, Cut, Fifo, Flight};
 use super::gpio::GpioBank;
 use super::lines::{self, Rest};
-use super::waits::{plan_waits, run_blocking, waits};
+use super::waits::plan_waits;
 use super::{
     Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, Stopped, Unfinished, Wire,
-    plan_message, resume_message, run_message, start_message,
+    plan_message, resume_message,
 };
 use crate::reg::Registers;
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
@@ -475,10 +476,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Atmel<R, 
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
-        if I::PRESENT && waits(message) {
-            return run_blocking(self, program, message);
-        }
-        run_message(self, program, message)
+        block::run_any(self, program, message)
     }
 
     fn start(
@@ -486,10 +484,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Atmel<R, 
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
-        if !waits(message) {
-            return Poll::Ready(self.run(program, message));
-        }
-        start_message(self, program, message)
+        block::start(self, program, message)
     }
 
     fn resume(

@@ -103,15 +103,15 @@ pub use config::Bcm2835Config;
 
 use core::task::Poll;
 
+use super::block;
 use super::deadline::{Timed, poll};
 use super::fifo::{self, Cut, Fifo, Flight};
 use super::gpio::GpioBank;
 use super::lines::{self, Rest};
-use super::waits::{Sleeps, plan_waits, run_blocking, waits};
+use super::waits::{Sleeps, plan_waits};
 use super::{
     Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, SelectLine, Short,
-    Stepped, Stopped, Unfinished, Wire, plan_message, resume_message, run_message, run_short,
-    start_message,
+    Stepped, Stopped, Unfinished, Wire, plan_message, resume_message,
 };
 use crate::reg::Registers;
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
@@ -279,33 +279,6 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Bcm2835<R, G, T, I> {
     }
 }
 
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Bcm2835<R, G, T, I> {
-    /// Any planned message.
-    #[inline(never)]
-    fn run_any(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Result<usize, Unfinished> {
-        if I::PRESENT && waits(message) {
-            return run_blocking(self, program, message);
-        }
-        run_message(self, program, message)
-    }
-
-    /// Any planned exchange.
-    #[inline(never)]
-    fn run_any_exchange(
-        &mut self,
-        program: &Program,
-        plan: &Plan,
-        tx: &[u8],
-        rx: &mut [u8],
-    ) -> Result<usize, Unfinished> {
-        self.run_any(program, &mut [Transfer::of_plan(tx, rx, *plan)])
-    }
-}
-
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Timed for Bcm2835<R, G, T, I> {
     type Timer = T;
 
@@ -466,6 +439,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Stepped for Bcm2835<R, G
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Sleeps for Bcm2835<R, G, T, I> {
+    const CAN_SLEEP: bool = I::PRESENT;
+
     fn sleep(&mut self) {
         self.interrupt.enable();
         self.arm();
@@ -529,22 +504,13 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Bcm2835<R
         Ok(())
     }
 
-    // Always: what is prepared is known where it is called.
     #[inline(always)]
     fn run(
         &mut self,
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
-        if let [Transfer { data, plan, .. }] = &mut *message {
-            let len = data.len();
-            if let Some((tx, rx)) = data.apart()
-                && let Some(ran) = run_short(self, program, *plan, len, tx, rx)
-            {
-                return ran;
-            }
-        }
-        self.run_any(program, message)
+        block::run(self, program, message)
     }
 
     #[inline(always)]
@@ -555,10 +521,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Bcm2835<R
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
-        match run_short(self, program, *plan, tx.len(), Some(tx), Some(&mut *rx)) {
-            Some(ran) => ran,
-            None => self.run_any_exchange(program, plan, tx, rx),
-        }
+        block::run_exchange(self, program, plan, tx, rx)
     }
 
     fn start(
@@ -566,10 +529,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Bcm2835<R
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
-        if !waits(message) {
-            return Poll::Ready(self.run(program, message));
-        }
-        start_message(self, program, message)
+        block::start(self, program, message)
     }
 
     fn resume(

@@ -131,6 +131,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Sleeps for Ecspi<R, G, T, I> {
+    const CAN_SLEEP: bool = I::PRESENT;
+
     fn sleep(&mut self) {
         self.interrupt.enable();
         self.arm();

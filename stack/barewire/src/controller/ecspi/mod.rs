@@ -99,14 +99,15 @@ pub use config::EcspiConfig;
 
 use core::task::Poll;
 
+use super::block;
 use super::deadline::{Deadline, Patience, Timed, poll};
 use super::gpio::GpioBank;
 use super::lines::{self, Rest};
-use super::waits::{plan_waits, run_blocking, waits};
+use super::waits::plan_waits;
 use super::words::{first_word_bytes, pack, unpack};
 use super::{
     Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, Stopped, Unfinished, Wire,
-    plan_message, resume_message, run_message, run_short, start_message,
+    plan_message, resume_message,
 };
 use crate::reg::Registers;
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
@@ -619,33 +620,6 @@ impl Span {
     }
 }
 
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
-    /// Any planned message.
-    #[inline(never)]
-    fn run_any(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Result<usize, Unfinished> {
-        if I::PRESENT && waits(message) {
-            return run_blocking(self, program, message);
-        }
-        run_message(self, program, message)
-    }
-
-    /// Any planned exchange.
-    #[inline(never)]
-    fn run_any_exchange(
-        &mut self,
-        program: &Program,
-        plan: &Plan,
-        tx: &[u8],
-        rx: &mut [u8],
-    ) -> Result<usize, Unfinished> {
-        self.run_any(program, &mut [Transfer::of_plan(tx, rx, *plan)])
-    }
-}
-
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Timed for Ecspi<R, G, T, I> {
     type Timer = T;
 
@@ -722,22 +696,13 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Ecspi<R, 
         Ok(())
     }
 
-    // Always: what is prepared is known where it is called.
     #[inline(always)]
     fn run(
         &mut self,
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
-        if let [Transfer { data, plan, .. }] = &mut *message {
-            let len = data.len();
-            if let Some((tx, rx)) = data.apart()
-                && let Some(ran) = run_short(self, program, *plan, len, tx, rx)
-            {
-                return ran;
-            }
-        }
-        self.run_any(program, message)
+        block::run(self, program, message)
     }
 
     #[inline(always)]
@@ -748,10 +713,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Ecspi<R, 
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
-        match run_short(self, program, *plan, tx.len(), Some(tx), Some(&mut *rx)) {
-            Some(ran) => ran,
-            None => self.run_any_exchange(program, plan, tx, rx),
-        }
+        block::run_exchange(self, program, plan, tx, rx)
     }
 
     fn start(
@@ -759,10 +721,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Ecspi<R, 
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
-        if !waits(message) {
-            return Poll::Ready(self.run(program, message));
-        }
-        start_message(self, program, message)
+        block::start(self, program, message)
     }
 
     fn resume(

@@ -22,13 +22,14 @@
 use core::task::Poll;
 
 use super::Pl022;
+use super::config::in_pairs;
 use super::regs::{HALF_WORDS, ROR, RT, RX};
 use crate::controller::fifo;
 use crate::controller::gpio::GpioBank;
 use crate::controller::waits::Sleeps;
 use crate::controller::{Controller, Interrupt, Plan, Program, Progress, Stepped, Stopped};
 use crate::reg::Registers;
-use crate::spi::Data;
+use crate::spi::{Data, Transfer};
 use crate::time::Timer;
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Pl022<R, G, T, I> {
@@ -55,6 +56,12 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Pl022<R, G, T, I> {
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Sleeps for Pl022<R, G, T, I> {
+    const CAN_SLEEP: bool = I::PRESENT;
+
+    fn look_ahead(&mut self, program: &Program, message: &[Transfer<'_>]) {
+        self.pairs = in_pairs(program, message);
+    }
+
     fn sleep(&mut self) {
         self.interrupt.enable();
         self.arm();

@@ -77,19 +77,20 @@ pub use config::Pl022Config;
 
 use core::task::Poll;
 
+use super::block;
 use super::deadline::{Timed, poll};
 use super::fifo::{self, Cut, Fifo, Flight};
 use super::gpio::GpioBank;
 use super::lines::{self, Rest};
-use super::waits::{plan_waits, run_blocking, waits};
+use super::waits::plan_waits;
 use super::{
     Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, SelectLine, Short,
-    Stopped, Unfinished, Wire, plan_message, resume_message, run_message, run_short, start_message,
+    Stopped, Unfinished, Wire, plan_message, resume_message,
 };
 use crate::reg::Registers;
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
 use crate::time::Timer;
-use config::{check_native, frame_bytes, in_pairs};
+use config::{check_native, frame_bytes};
 use regs::{
     BSY, CPSDVSR_MAX, DSS, FIFO_WORDS, HALF_WORDS, RNE, ROR, RT, RX, SPO, SSE, SSPCPSR, SSPCR0,
     SSPCR1, SSPDMACR, SSPDR, SSPICR, SSPIMSC, SSPRIS, SSPSR, dss,
@@ -333,34 +334,6 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Pl022<R, G, T, I> {
     }
 }
 
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Pl022<R, G, T, I> {
-    /// Any planned message.
-    #[inline(never)]
-    fn run_any(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Result<usize, Unfinished> {
-        if I::PRESENT && waits(message) {
-            return run_blocking(self, program, message);
-        }
-        self.pairs = in_pairs(program, message);
-        run_message(self, program, message)
-    }
-
-    /// Any planned exchange.
-    #[inline(never)]
-    fn run_any_exchange(
-        &mut self,
-        program: &Program,
-        plan: &Plan,
-        tx: &[u8],
-        rx: &mut [u8],
-    ) -> Result<usize, Unfinished> {
-        self.run_any(program, &mut [Transfer::of_plan(tx, rx, *plan)])
-    }
-}
-
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Timed for Pl022<R, G, T, I> {
     type Timer = T;
 
@@ -556,22 +529,13 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Pl022<R, 
         Ok(())
     }
 
-    // Always: what is prepared is known where it is called.
     #[inline(always)]
     fn run(
         &mut self,
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
-        if let [Transfer { data, plan, .. }] = &mut *message {
-            let len = data.len();
-            if let Some((tx, rx)) = data.apart()
-                && let Some(ran) = run_short(self, program, *plan, len, tx, rx)
-            {
-                return ran;
-            }
-        }
-        self.run_any(program, message)
+        block::run(self, program, message)
     }
 
     #[inline(always)]
@@ -582,10 +546,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Pl022<R, 
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
-        match run_short(self, program, *plan, tx.len(), Some(tx), Some(&mut *rx)) {
-            Some(ran) => ran,
-            None => self.run_any_exchange(program, plan, tx, rx),
-        }
+        block::run_exchange(self, program, plan, tx, rx)
     }
 
     fn start(
@@ -593,11 +554,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Pl022<R, 
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
-        if !waits(message) {
-            return Poll::Ready(self.run(program, message));
-        }
-        self.pairs = in_pairs(program, message);
-        start_message(self, program, message)
+        block::start(self, program, message)
     }
 
     fn resume(

@@ -28,11 +28,11 @@ use super::args::{CanArgs, Which};
 use super::far::{Far, FarArgs};
 use super::frame::{CanFrame, ErrorFrame, Logged};
 use super::node::{Counters, Node, POLL_NS};
-use crate::failure::Failure;
-use crate::interrupt;
-use crate::output::note;
-use crate::session::{self, Figures, Session};
-use crate::text::figure;
+use crate::shared::failure::Failure;
+use crate::shared::interrupt;
+use crate::shared::output::note;
+use crate::shared::session::{self, Figures, Session};
+use crate::shared::text::figure;
 use pump::{CanSocket, Counts, Port, Pump};
 use socket::Interface;
 

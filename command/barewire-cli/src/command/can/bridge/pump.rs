@@ -19,7 +19,7 @@ use barewire::chip::mcp251xfd::Frame;
 use serde::Serialize;
 
 use super::super::frame::{CanFrame, Logged};
-use crate::failure::Failure;
+use crate::shared::failure::Failure;
 
 /// What waits for the socket before the chip is no longer asked.
 pub(super) const QUEUE_MAX: usize = 256;

@@ -11,7 +11,7 @@ use socketcan::{
 
 use super::super::frame::{CanFrame, ErrorFrame, Kind, Logged};
 use super::pump::CanSocket;
-use crate::failure::Failure;
+use crate::shared::failure::Failure;
 
 /// What the kernel calls a frame of CAN FD's size.
 const FD_MTU: u32 = 72;

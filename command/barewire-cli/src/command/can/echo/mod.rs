@@ -22,13 +22,13 @@ use serde::Serialize;
 
 use super::args::{CanArgs, DEFAULT_BUS, Rates};
 use super::far::{Far, FarArgs, IdMode};
-use crate::bus_name::{self, BusName, SimOptions};
-use crate::costs::{Costs, Headline, LowHigh, Ranges, low_and_high};
-use crate::failure::Failure;
-use crate::interrupt;
-use crate::output;
-use crate::progress::Progress;
-use crate::session::Place;
+use crate::shared::bus_name::{self, BusName, SimOptions};
+use crate::shared::costs::{Costs, Headline, LowHigh, Ranges, low_and_high};
+use crate::shared::failure::Failure;
+use crate::shared::interrupt;
+use crate::shared::output;
+use crate::shared::progress::Progress;
+use crate::shared::session::Place;
 use published::Published;
 
 /// The bit rate of the published figures.

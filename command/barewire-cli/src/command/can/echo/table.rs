@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::published::{self, Published};
 use super::{By, Report, Row, Times};
-use crate::text::figure;
+use crate::shared::text::figure;
 
 /// A name's column, one of ours, one that was published.
 const NAME: usize = 31;

@@ -5,9 +5,9 @@
 use barewire_iommu_bench::counted::{COUNTED, Counted};
 use serde::Serialize;
 
-use crate::failure::Failure;
-use crate::interrupt;
-use crate::output::note;
+use crate::shared::failure::Failure;
+use crate::shared::interrupt;
+use crate::shared::output::note;
 
 /// Instructions of one operation; these names are an interface.
 #[derive(Debug, Serialize)]

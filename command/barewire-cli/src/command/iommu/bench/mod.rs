@@ -19,12 +19,12 @@ use barewire_iommu_bench::scaling::Scaling;
 use barewire_iommu_bench::thread_table::ThreadTable;
 use serde::Serialize;
 
-use crate::bench::Args;
-use crate::failure::Failure;
-use crate::interrupt;
-use crate::output::{self, note};
-use crate::processors::{self, spawn_on};
-use crate::progress::Progress;
+use crate::command::bench::Args;
+use crate::shared::failure::Failure;
+use crate::shared::interrupt;
+use crate::shared::output::{self, note};
+use crate::shared::processors::{self, spawn_on};
+use crate::shared::progress::Progress;
 use instructions::Instructions;
 
 /// What is printed: these names are an interface.

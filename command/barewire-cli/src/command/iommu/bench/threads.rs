@@ -7,10 +7,10 @@ use std::time::Duration;
 use barewire_iommu_bench::pool::Lease;
 use barewire_iommu_bench::scaling::{Pair, Ran, Scaling, Shared, Side};
 
-use crate::failure::Failure;
-use crate::interrupt;
-use crate::output::note;
-use crate::processors::{self, spawn_on};
+use crate::shared::failure::Failure;
+use crate::shared::interrupt;
+use crate::shared::output::note;
+use crate::shared::processors::{self, spawn_on};
 
 /// Long beside what starting a thread takes.
 const WINDOW: Duration = Duration::from_millis(40);

@@ -3,7 +3,7 @@
 use barewire_iommu::Costs;
 use serde::Serialize;
 
-use crate::text::number;
+use crate::shared::text::number;
 
 /// Prices, each with its default and where that is from.
 #[derive(clap::Args, Clone, Copy, Debug)]

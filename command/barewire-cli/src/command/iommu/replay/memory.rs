@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 
 use barewire_iommu::{Arena, Link, PhysAddr};
 
-use crate::failure::Failure;
+use crate::shared::failure::Failure;
 
 /// Where the tables lie for a walker: anywhere that is aligned for the largest root.
 pub(super) const BASE: u64 = 1 << 20;

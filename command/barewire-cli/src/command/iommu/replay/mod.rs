@@ -27,8 +27,8 @@ use std::io::{self, BufRead, BufReader, ErrorKind};
 use barewire_iommu::{Access, Attributes, Config, Strategy};
 
 use super::shape::Shape;
-use crate::failure::Failure;
-use crate::{interrupt, output};
+use crate::shared::failure::Failure;
+use crate::shared::{interrupt, output};
 use costs::{CostArgs, Prices};
 use engine::{Bounds, Engine, Plan};
 use memory::Memory;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::costs::{Price, Prices};
 use super::engine::Engine;
 use super::replayer::{Device, Input};
-use crate::text::figure;
+use crate::shared::text::figure;
 
 /// A strategy's row. These names are an interface.
 #[derive(Serialize, Debug)]

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use crate::failure::Failure;
-use crate::text::number;
+use crate::shared::failure::Failure;
+use crate::shared::text::number;
 
 /// A file and where its first byte was, as asked.
 #[derive(Clone, Debug)]

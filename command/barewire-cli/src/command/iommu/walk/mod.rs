@@ -7,9 +7,9 @@ use barewire_iommu::explain::{Outcome, Walk, Walker, What};
 use barewire_iommu::{Iova, PhysAddr};
 
 use super::shape::Shape;
-use crate::failure::Failure;
-use crate::output;
-use crate::text::number;
+use crate::shared::failure::Failure;
+use crate::shared::output;
+use crate::shared::text::number;
 use dump::{Asked, Memory};
 
 const EXAMPLES: &str = "\

@@ -9,7 +9,7 @@ use barewire_iommu::{Descriptor, Iova};
 use serde::Serialize;
 
 use super::super::shape::Shape;
-use crate::text::figure;
+use crate::shared::text::figure;
 
 /// The table's shape. These names, as all below, are an interface.
 #[derive(Serialize)]

@@ -1,0 +1,315 @@
+//! `barewire stress`: contexts that mix every path and device on one simulated bus, and a judge at
+//! the wire.
+//!
+//! # How it works
+//! Each context is a [simulated thread](barewire_sim::engine::Thread) with a random stream of its
+//! own, so that a seed is a run. The shipped driver runs on the simulated board; a
+//! [recorder](judge::Recorder) behind each chip select tells the [`judge`] what was on the wire,
+//! and the contexts what they were told. Memory does not grow with the run but for a byte a message.
+//!
+//! A run that does not go on, since all its threads sleep or keep each other from going on, has no
+//! report: it ends with exit code 1, and says so.
+//!
+//! Stopped by Ctrl-C the contexts give no more, all that was given ends, and the report is of that.
+
+mod account;
+mod context;
+mod frame;
+mod judge;
+mod message;
+mod platform;
+mod report;
+mod sabotage;
+mod slot;
+
+use std::cell::{Cell, RefCell};
+use std::panic;
+use std::process;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use barewire::bus::{Bus, Pump};
+use barewire::controller::Controller;
+use barewire::middleware::{Fault, FaultInjector, When};
+use barewire_sim::board::spec::ControllerKind;
+use barewire_sim::bring_up::{Charged, any};
+use barewire_sim::engine::Thread;
+use barewire_sim::{Board, BoardOptions};
+
+use crate::shared::bus_name::{self, BusName, SimOptions};
+use crate::shared::costs::Costs;
+use crate::shared::failure::Failure;
+use crate::shared::interrupt;
+use crate::shared::output::{self, note};
+use crate::shared::progress::Progress;
+use crate::shared::text::number;
+use account::Account;
+use context::{Context, Counts, Floor};
+use frame::CONTEXTS_MAX;
+use judge::{Judge, Recorder};
+use platform::Watched;
+use report::Report;
+use sabotage::{Sabotage, Saboteur};
+
+const PS_PER_NS: u64 = 1_000;
+/// More would not be numbered apart by 32 bits in one context.
+const MESSAGES_MAX: u64 = 1_000_000_000;
+
+const EXAMPLES: &str = "\
+Examples:
+  barewire stress
+  barewire stress --contexts 16 --messages 1M --seed 7 --faults 0.001 --json
+  barewire stress --sabotage interleave        (must fail)
+  barewire stress --pump worker --faults 0.01
+  barewire stress --bus sim:imx8mp,jitter-ns=200 --seed 3";
+
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The bus, a simulated board: sim:BOARD and its options, as sim:imx8mp,jitter-ns=200,seed=7 [default:
+    /// sim:imx8mp]
+    #[arg(long, value_name = "BUS")]
+    bus: Option<String>,
+    /// Contexts that give messages at the same time, 1 to 64
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    contexts: usize,
+    /// Messages in all
+    #[arg(long, value_name = "N", default_value = "100000", value_parser = count)]
+    messages: u64,
+    /// The seed: the same seed gives the same run
+    #[arg(long, value_name = "SEED", default_value = "1", value_parser = number::bytes)]
+    seed: u64,
+    /// Let transfers time out with this probability, 0 to 1
+    #[arg(long, value_name = "RATE", default_value = "0", value_parser = rate)]
+    faults: f64,
+    /// Break a promise on purpose, a few times: the run must notice, and fails
+    #[arg(long, value_name = "KIND")]
+    sabotage: Option<Sabotage>,
+    /// Who runs what is submitted and not waited for
+    #[arg(long, value_name = "WHO", default_value = "caller")]
+    pump: Pumps,
+    /// The bus's lock lends its waiters' priority to its owner
+    #[arg(long)]
+    inheritance: bool,
+    /// Charge the lowest or the highest costs that their sources allow
+    #[arg(long, value_name = "WHICH", value_enum, default_value = "used")]
+    costs: Costs,
+    /// Print the result as one line of JSON
+    #[arg(long)]
+    json: bool,
+    /// No progress bar, no notes; errors are still told
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// Who runs what is submitted.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Pumps {
+    /// Whoever submits it or holds the bus
+    Caller,
+    /// A worker thread
+    Worker,
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let rate = text.parse().ok().filter(|rate| (0.0..=1.0).contains(rate));
+    rate.ok_or_else(|| "a rate is a number from 0 to 1: 0.001 is one transfer in 1,000".into())
+}
+
+/// A number of messages counts by 1,000.
+fn count(text: &str) -> Result<u64, String> {
+    number::hertz(text).map(u64::from).map_err(|error| error.replace("4K or 1M", "100k or 1M"))
+}
+
+/// Runs it.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    args.check().map_err(Failure::Usage)?;
+    let bus = args.bus.as_deref().unwrap_or(bus_name::DEFAULT);
+    let options = simulated(bus)?;
+    if args.bus.is_none() && !args.quiet {
+        note!("no --bus given: using {}, a simulated board", bus_name::DEFAULT);
+    }
+    let report = stress(args, &options)?;
+    let printed = if args.json { output::json(&report) } else { output::text(&report.text()) };
+    if args.sabotage.is_some() && report.sabotaged == 0 && !args.quiet {
+        note!("nothing was sabotaged: too few messages");
+    }
+    report.verdict()?;
+    printed?;
+    interrupt::check()
+}
+
+impl Args {
+    fn check(&self) -> Result<(), String> {
+        if !(1..=CONTEXTS_MAX).contains(&self.contexts) {
+            return Err(format!("--contexts {}: 1 to {CONTEXTS_MAX}", self.contexts));
+        }
+        if self.messages < self.contexts as u64 || self.messages > MESSAGES_MAX {
+            return Err(format!(
+                "--messages {}: at least one for each of the {} contexts, at most {MESSAGES_MAX}",
+                self.messages, self.contexts
+            ));
+        }
+        Ok(())
+    }
+
+    /// One transfer in so many goes wrong.
+    fn when(&self) -> When {
+        if self.faults == 0.0 {
+            return When::Never;
+        }
+        // A float's conversion saturates.
+        When::Random { seed: self.seed, one_in: (1.0 / self.faults).round() as u32 }
+    }
+}
+
+/// The board of that name, if that is what it is and nothing is asked that a stress run has not.
+fn simulated(name: &str) -> Result<SimOptions, Failure> {
+    let name = bus_name::parse(name).map_err(Failure::Usage)?;
+    let BusName::Sim(options) = name else {
+        return Err(Failure::Usage(format!(
+            "stress runs simulated threads in virtual time and listens behind every chip select: \
+             {name} has neither; name a simulated board, sim:BOARD (`barewire list`)"
+        )));
+    };
+    if options.flash.is_some() || options.status.is_some() || options.faults != Default::default() {
+        return Err(Failure::Usage(
+            "stress puts its own chips behind the chip selects: leave flash, protect and fault \
+             out (--faults makes transfers go wrong)"
+                .into(),
+        ));
+    }
+    Ok(options)
+}
+
+/// The chip selects in use: a GPIO, and the controller's own line where that takes messages of any
+/// form. BCM2835's refuses a transfer's own speed, and beside PL022's no chip can have a GPIO.
+const fn lines(kind: ControllerKind) -> [u8; 2] {
+    match kind {
+        ControllerKind::Atmel | ControllerKind::Ecspi => [0, 1],
+        ControllerKind::Bcm2835 | ControllerKind::Pl022 => [0, 0],
+    }
+}
+
+fn stress(args: &Args, options: &SimOptions) -> Result<Report, Failure> {
+    let board_options = BoardOptions {
+        profile: Some(args.costs.profile(options.board)),
+        jitter_ps: options.jitter_ns.saturating_mul(PS_PER_NS),
+        seed: options.seed ^ args.seed,
+        done: options.done,
+        input_level: options.input_level,
+        ecspi: options.ecspi,
+        ..BoardOptions::default()
+    };
+    let board = Board::new(options.board, board_options);
+    let judge = Rc::new(RefCell::new(Judge::new(args.contexts)));
+    let lines = lines(options.board.kind);
+    for chip_select in lines {
+        let recorder = Recorder::new(chip_select, judge.clone());
+        board.attach(chip_select, Rc::new(RefCell::new(recorder)));
+    }
+    let sabotaged = Rc::new(Cell::new(0));
+    let driver = Charged::new(any(&board), board.clone());
+    let faulty = FaultInjector::new(driver, Fault::Timeout, args.when());
+    let platform = Watched::of(args.inheritance);
+    let pump = if args.pump == Pumps::Worker { Pump::Worker } else { Pump::Caller };
+    let saboteur = Saboteur::new(faulty, args.sabotage, sabotaged.clone());
+    let bus: Box<Bus<dyn Controller>> =
+        Box::new(Bus::with_platform(saboteur, platform).with_pump(pump));
+    bus.set_counting(true);
+    let progress = Progress::counting("stress", args.messages, args.quiet || args.json);
+    let floor = Floor {
+        bus: &bus,
+        board: &board,
+        lines,
+        judge: judge.clone(),
+        account: RefCell::new(Account::default()),
+        counts: RefCell::new(Counts::default()),
+        progress: &progress,
+        shown: Cell::new(0),
+        inherits: args.inheritance,
+    };
+    let begun = Instant::now();
+    let mut contexts = (0..args.contexts)
+        .map(|index| {
+            let (each, more) =
+                (args.messages / args.contexts as u64, args.messages % args.contexts as u64);
+            let messages = each + u64::from((index as u64) < more);
+            Context::new(&floor, index, messages, args.seed)
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    let threads = contexts.iter_mut().enumerate();
+    let (left, stop, bus_ref) = (&Cell::new(args.contexts), &AtomicBool::new(false), &*bus);
+    let mut threads: Vec<Thread<'_>> = threads
+        .map(|(index, context)| {
+            Thread::new(&format!("context {index}"), move || {
+                context.run();
+                left.set(left.get() - 1);
+                if left.get() == 0 {
+                    stop.store(true, Ordering::Relaxed);
+                    bus_ref.ring();
+                }
+            })
+        })
+        .collect();
+    if args.pump == Pumps::Worker {
+        threads.push(Thread::new("worker", || {
+            bus_ref.serve(stop);
+        }));
+    }
+    // Threads that sleep for ever, among others: unwinding would wait for them as well.
+    let again = format!("--contexts {} --seed {}", args.contexts, args.seed);
+    let hook = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        note!("barewire: stress: a promise was broken so that the run cannot go on ({again}):");
+        hook(panic);
+        process::exit(1);
+    }));
+    board.engine().run(threads);
+    let _ = panic::take_hook();
+    drop(contexts);
+    let real_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let (broken, seen) = judge.borrow_mut().close();
+    let account = floor.account.take();
+    let differences = account.mismatches(&bus.statistics(), &seen);
+    let expected = &account.expected;
+    let messages = judge.borrow().given();
+    Ok(Report {
+        bus: format!("sim:{}", options.board.name),
+        simulated: true,
+        profile: board.profile().name,
+        costs: args.costs,
+        contexts: args.contexts,
+        messages,
+        seed: args.seed,
+        faults: args.faults,
+        pump: args.pump,
+        inheritance: args.inheritance,
+        sabotage: args.sabotage,
+        order_violations: broken.order_violations,
+        interleavings: broken.interleavings,
+        lost: broken.lost,
+        duplicated: broken.duplicated,
+        statistics_mismatches: differences.len() as u64,
+        wrong_results: account.wrong_results,
+        wire_violations: board.harms_total(),
+        trace_hash: format!("{:016x}", board.trace_hash()),
+        virtual_ns: board.engine().now_ps() / PS_PER_NS,
+        real_ns,
+        sabotaged: sabotaged.get(),
+        failed: expected.errors,
+        cancelled: account.cancelled,
+        busy: account.busy,
+        waited: expected.spi_sync - expected.spi_sync_immediate,
+        priority_overtakes: seen.priority_overtakes,
+        overtaken_max: seen.overtaken_max,
+        wire_messages: seen.messages,
+        wire_bytes: seen.bytes,
+        selections: seen.selections,
+        thread_switches: board.engine().switches(),
+        paths: floor.counts.take(),
+        differences,
+    })
+}

@@ -1,0 +1,329 @@
+//! What stands after `--bus`: a scheme, a colon, and what the scheme makes of the rest.
+//!
+//! Parsing is pure: nothing is opened here. A new scheme is one variant of [`BusName`], one row
+//! of [`SCHEMES`], and one arm in `session::open`.
+
+mod qemu;
+mod sim;
+mod spidev;
+
+use std::fmt;
+use std::str::Split;
+
+use barewire_linux::bus_text;
+use barewire_linux::map::MapSpec;
+pub(crate) use qemu::QemuName;
+pub(crate) use sim::SimOptions;
+pub(crate) use spidev::SpidevName;
+
+use crate::shared::text::near;
+
+/// What is taken when nobody names a bus.
+pub(crate) const DEFAULT: &str = "sim:imx8mp";
+
+/// A bus by name, not yet opened.
+#[derive(Clone, Debug)]
+pub(crate) enum BusName {
+    /// `sim:BOARD[,option…]`
+    Sim(SimOptions),
+    /// `qemu:BOARD[,flash=FILE]`
+    Qemu(QemuName),
+    /// `spidev:/dev/spidevB.C`
+    Spidev(SpidevName),
+    /// `uio:…` or `mem:…`: a controller's registers in this process.
+    Mapped(MapSpec),
+}
+
+type Parse = fn(&str) -> Result<BusName, String>;
+
+/// The schemes there are.
+const SCHEMES: &[(&str, Parse)] = &[
+    ("sim", |rest| sim::parse(rest).map(BusName::Sim)),
+    ("qemu", |rest| qemu::parse(rest).map(BusName::Qemu)),
+    ("spidev", |rest| spidev::parse(rest).map(BusName::Spidev)),
+    ("uio", |rest| mapped(bus_text::parse_uio(rest))),
+    ("mem", |rest| mapped(bus_text::parse_mem(rest))),
+];
+
+fn mapped(spec: Result<MapSpec, bus_text::BusTextError>) -> Result<BusName, String> {
+    spec.map(BusName::Mapped).map_err(|error| error.to_string())
+}
+
+/// Reads a bus name.
+pub(crate) fn parse(text: &str) -> Result<BusName, String> {
+    let names: Vec<&str> = SCHEMES.iter().map(|(name, _)| *name).collect();
+    let Some((scheme, rest)) = text.split_once(':') else {
+        return Err(without_scheme(text));
+    };
+    match SCHEMES.iter().find(|(name, _)| *name == scheme) {
+        Some((_, parse)) => parse(rest),
+        None => Err(near::unknown("kind of bus", scheme, &names)),
+    }
+}
+
+/// A board or a node without its scheme is the likeliest slip.
+fn without_scheme(text: &str) -> String {
+    let name = text.split(',').next().unwrap_or(text);
+    if let Some(node) = spidev::node_in(name) {
+        return format!("no bus is called {text:?}: did you mean \"spidev:{node}\"?");
+    }
+    let boards = sim::board_names();
+    match near::nearest(name, &boards) {
+        Some(board) => format!("no bus is called {text:?}: did you mean \"sim:{board}\"?"),
+        None => {
+            let sim = boards.iter().map(|board| format!("sim:{board}"));
+            let qemu = qemu::board_names().into_iter().map(|board| format!("qemu:{board}"));
+            let known: Vec<String> =
+                sim.chain(qemu).chain(["spidev:/dev/spidevB.C".into()]).collect();
+            format!("no bus is called {text:?}: buses are {}", known.join(", "))
+        }
+    }
+}
+
+/// Reads `option[=value]`s, each of them `known` and given at most once.
+fn read_options(
+    parts: Split<'_, char>,
+    known: &[&str],
+    mut set: impl FnMut(&str, &str) -> Result<(), String>,
+) -> Result<(), String> {
+    let mut given = Vec::new();
+    for part in parts {
+        let (key, value) = part.split_once('=').unwrap_or((part, ""));
+        if !known.contains(&key) {
+            return Err(near::unknown("option", key, known));
+        }
+        if given.contains(&key) {
+            return Err(format!("option {key} is given twice"));
+        }
+        given.push(key);
+        set(key, value).map_err(|error| format!("option {key}: {error}"))?;
+    }
+    Ok(())
+}
+
+impl fmt::Display for BusName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BusName::Sim(options) => write!(f, "sim:{}", options.board.name),
+            BusName::Qemu(name) => write!(f, "qemu:{}", name.board.name),
+            BusName::Spidev(name) => write!(f, "spidev:{}", name.path.display()),
+            BusName::Mapped(spec) => spec.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use barewire_linux::map::Block;
+
+    use barewire_sim::model::bcm2835::Done;
+    use barewire_sim::model::gpio::pl061::InputLevel;
+
+    use super::sim::SimFaults;
+    use barewire_sim::model::ecspi::Readings;
+
+    use super::*;
+
+    fn sim(text: &str) -> SimOptions {
+        match parse(text) {
+            Ok(BusName::Sim(options)) => options,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    fn error(text: &str) -> String {
+        parse(text).expect_err(text)
+    }
+
+    #[test]
+    fn options_are_read() {
+        let options = sim("sim:imx8mp,flash=a b.bin,protect=all,jitter-ns=20,seed=0x10");
+        assert_eq!(options.board.name, "imx8mp");
+        assert_eq!(options.flash.as_deref(), Some(std::path::Path::new("a b.bin")));
+        assert_eq!((options.status, options.jitter_ns, options.seed), (Some(0x3c), 20, 16));
+        assert_eq!(options.faults, SimFaults::default());
+        let options = sim("sim:rpi3,done=needed").board_options();
+        assert_eq!((options.done, options.input_level), (Done::Needed, InputLevel::Lost));
+        let options = sim("sim:highbank,input-level=kept").board_options();
+        assert_eq!((options.done, options.input_level), (Done::ReadOnly, InputLevel::Kept));
+        let options = sim("sim:sabrelite,protect=0x1c,fault=stuck-busy+power-loss-program:7");
+        assert_eq!(options.status, Some(0x1c));
+        assert!(options.faults.chip.stuck_busy && !options.faults.timing_corrupts);
+        assert_eq!(options.faults.chip.power_loss_in_program, Some(7));
+        assert_eq!(sim("sim:imx8mp,protect=none").status, Some(0));
+        assert!(sim("sim:imx8mp,fault=timing-corrupts").faults.timing_corrupts);
+        let text = "sim:sabrelite,xch=fifo-empty,tc=fifo-empty,dry=needs-xch,start-delay-ns=700";
+        assert_eq!(sim(text).ecspi, Readings::each(700_000)[15]);
+        assert_eq!(sim("sim:imx8mp,xch=word-end,dry=stalls").ecspi, Readings::default());
+        assert_eq!(sim(text).board_options().ecspi, sim(text).ecspi);
+        let name = parse("sim:sabrelite,seed=3").expect("parses").to_string();
+        assert_eq!(name, "sim:sabrelite", "options are no part of the name");
+        assert!(parse(DEFAULT).is_ok());
+    }
+
+    #[test]
+    fn the_other_kinds_are_read() {
+        match parse("qemu:sabrelite,flash=a b.bin") {
+            Ok(BusName::Qemu(QemuName { board, flash: Some(path) })) => {
+                assert_eq!((board.name, path.as_path()), ("sabrelite", "a b.bin".as_ref()));
+            }
+            other => panic!("{other:?}"),
+        }
+        match parse("spidev:/dev/spidev3.1") {
+            Ok(BusName::Spidev(SpidevName { path })) => {
+                assert_eq!(path.as_path(), std::path::Path::new("/dev/spidev3.1"));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn mapped_controllers_are_read() {
+        let text = "mem:0x30820000,reference-hz=80M,cs=gpio@0x30240000.9";
+        let name = parse(text).expect("parses");
+        assert!(matches!(name, BusName::Mapped(_)));
+        assert_eq!(name.to_string(), "mem:0x30820000");
+        assert!(parse("uio:uio0,reference-hz=60M,cs=native0").is_ok());
+        assert!(error("mem:0x30820000,refrence-hz=80M").contains("reference-hz"));
+        let text = "mem:0x3f204000,controller=bcm2835,reference-hz=400M,cs=gpio@0x3f200000.8";
+        match parse(text) {
+            Ok(BusName::Mapped(spec)) => assert_eq!(spec.block, Block::Bcm2835),
+            other => panic!("{other:?}"),
+        }
+        assert!(error("uio:uio0,controller=bcm2853").contains("did you mean \"bcm2835\"?"));
+        assert!(error("uio:uio0,controler=atmel").contains("did you mean \"controller\"?"));
+    }
+
+    #[test]
+    fn unknown_names_come_with_the_near_one_and_the_list() {
+        for (text, part) in [
+            ("sim:imx8m", "did you mean \"imx8mp\"? (known: highbank, "),
+            ("simm:imx8mp", "did you mean \"sim\"?"),
+            ("imx8mp", "did you mean \"sim:imx8mp\"?"),
+            ("sabrelite,seed=1", "did you mean \"sim:sabrelite\"?"),
+            ("/dev/spidev0.0", "did you mean \"spidev:/dev/spidev0.0\"?"),
+            ("spidev1.0", "did you mean \"spidev:/dev/spidev1.0\"?"),
+            ("/dev/null", "sim:sama5d36, qemu:sabrelite, qemu:highbank, "),
+            ("qemu:sabrelight", "no QEMU board \"sabrelight\": did you mean \"sabrelite\"?"),
+            ("qemu:", "known: sabrelite"),
+            ("qemu:sabrelite,flsh=x", "did you mean \"flash\"?"),
+            ("qemu:sabrelite,flash=", "flash=FILE"),
+            ("qemu:sabrelite,flash=a,flash=b", "twice"),
+            ("spidev:", "name a node: spidev:/dev/spidevB.C"),
+            ("spidev:0.1", "did you mean \"spidev:/dev/spidev0.1\"?"),
+            ("spidev:spidev2.0", "did you mean \"spidev:/dev/spidev2.0\"?"),
+            ("spidev:/dev/spidev0.0,split", "no option \"split\": a spidev node has none"),
+            ("", "buses are sim:highbank"),
+            ("sim:", "known: highbank"),
+            ("sim:imx8mp,flahs=x", "did you mean \"flash\"? (known: flash, protect"),
+            ("sim:imx8mp,", "no option \"\""),
+            ("sim:imx8mp,flash=", "flash"),
+            ("sim:imx8mp,flash", "flash=FILE"),
+            ("sim:imx8mp,seed=1,seed=2", "twice"),
+            ("sim:imx8mp,protect=some", "all, none or 0x and a status byte"),
+            ("sim:imx8mp,protect=0x123", "all, none or 0x and a status byte"),
+            ("sim:imx8mp,fault=stuck-bussy", "did you mean \"stuck-busy\"?"),
+            ("sim:imx8mp,fault=stuck-busy:3", "takes no number"),
+            ("sim:imx8mp,fault=power-loss-erase:x", "not a number"),
+            ("sim:imx8mp,fault=", "no fault \"\""),
+            ("sim:imx8mp,done=needed", "done is about BCM2835's SPI0, which imx8mp has not"),
+            ("sim:rpi3,done=maybe", "is not read-only or needed"),
+            ("sim:rpi3,input-level=kept", "input-level is about PL061, which rpi3 has not"),
+            ("sim:highbank,input-level=high", "is not lost or kept"),
+            ("sim:imx8mp,jitter-ns=1e3", "not a number"),
+            ("sim:imx8mp,jitter-ns=1000001", "more than 1000000"),
+            ("sim:imx8mp,xch=never", "\"never\" is not word-end or fifo-empty"),
+            ("sim:imx8mp,tc=", "\"\" is not word-end or fifo-empty"),
+            ("sim:imx8mp,dry=up", "\"up\" is not stalls or needs-xch"),
+            ("sim:imx8mp,start-delay-ns=1000001", "more than 1000000"),
+            ("sim:rpi3,xch=fifo-empty", "about ECSPI, which rpi3 has not"),
+        ] {
+            let error = error(text);
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    /// SplitMix64: any generator with a fixed seed will do.
+    fn random(state: &mut u64) -> u64 {
+        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    #[test]
+    fn no_string_makes_it_panic() {
+        const PIECES: &[&str] = &[
+            "sim",
+            "qemu",
+            "spidev",
+            "/dev/spidev",
+            "0.",
+            "split-with-cs-held",
+            ":",
+            "imx8mp",
+            "sabrelite",
+            ",",
+            "=",
+            "+",
+            "flash",
+            "protect",
+            "fault",
+            "seed",
+            "jitter-ns",
+            "xch",
+            "dry",
+            "fifo-empty",
+            "start-delay-ns",
+            "all",
+            "none",
+            "0x",
+            "3c",
+            "stuck-busy",
+            "power-loss-program",
+            "9",
+            "é",
+            "\0",
+            " ",
+            "18446744073709551616",
+            "-",
+            "K",
+            "timing-corrupts",
+            "uio",
+            "mem",
+            "uio0",
+            "controller",
+            "controller=",
+            "ecspi",
+            "bcm2835",
+            "pl022",
+            "atmel",
+            "pipe",
+            "pipe=one-word",
+            "reference-hz=1",
+            "cs=",
+            "native",
+            "gpio@0x1000.",
+            "gpio@0x1000:",
+            "gpio@label:",
+            ":high",
+            "unsafe-shared",
+            "poll-limit-us",
+            "ignore-clock",
+            "shared",
+        ];
+        const BEGINNINGS: [&str; 4] =
+            ["", "sim:imx8mp,", "uio:uio0,cs=native0,", "mem:0x3f204000,controller="];
+        let mut state = 1;
+        for _ in 0..20_000 {
+            let beginning = random(&mut state) as usize % BEGINNINGS.len();
+            let mut text = String::from(BEGINNINGS[beginning]);
+            for _ in 0..random(&mut state) % 12 {
+                text += PIECES[random(&mut state) as usize % PIECES.len()];
+            }
+            if let Err(error) = parse(&text) {
+                assert!(!error.is_empty(), "{text:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! `sim:BOARD[,option[=value]]…`: a simulated board, its flash file, and what is to go wrong.
+
+use std::path::PathBuf;
+
+use barewire_sim::board::spec::{BOARDS, ControllerKind, GpioKind};
+use barewire_sim::model::bcm2835::Done;
+use barewire_sim::model::ecspi::{Dry, Over, Readings};
+use barewire_sim::model::gpio::pl061::InputLevel;
+use barewire_sim::model::mcp2518fd::ChipFaults;
+use barewire_sim::model::nor::NorFaults;
+use barewire_sim::model::signal::SignalSpec;
+use barewire_sim::{BoardOptions, BoardSpec, Faults};
+
+use super::read_options;
+use crate::shared::costs::Costs;
+use crate::shared::text::{near, number};
+
+/// A simulated board as asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct SimOptions {
+    /// Which board.
+    pub(crate) board: &'static BoardSpec,
+    /// The file that holds the flash's content.
+    pub(crate) flash: Option<PathBuf>,
+    /// The flash's status register 1 at power-up.
+    pub(crate) status: Option<u8>,
+    /// Signals on the converter's inputs, by channel.
+    pub(crate) inputs: Vec<(u8, SignalSpec)>,
+    /// What goes wrong.
+    pub(crate) faults: SimFaults,
+    /// Register accesses take up to this much longer, at random.
+    pub(crate) jitter_ns: u64,
+    /// The seed of that randomness.
+    pub(crate) seed: u64,
+    /// Which costs it charges: of `--costs`, not of the bus's name.
+    pub(crate) costs: Costs,
+    /// What BCM2835's SPI0 makes of a DONE that nobody writes.
+    pub(crate) done: Done,
+    /// What PL061 makes of a level that is written to an input.
+    pub(crate) input_level: InputLevel,
+    /// How an ECSPI is where its manual leaves it open.
+    pub(crate) ecspi: Readings,
+}
+
+impl SimOptions {
+    /// What is different about the board.
+    pub(crate) fn board_options(&self) -> BoardOptions {
+        BoardOptions {
+            profile: Some(self.costs.profile(self.board)),
+            faults: Faults { timing_corrupts: self.faults.timing_corrupts },
+            jitter_ps: self.jitter_ns.saturating_mul(PS_PER_NS),
+            seed: self.seed,
+            done: self.done,
+            input_level: self.input_level,
+            ecspi: self.ecspi,
+            ..BoardOptions::default()
+        }
+    }
+
+    /// What is wrong with the CAN controller: what can be of what is with the chip.
+    pub(crate) fn can_faults(&self) -> ChipFaults {
+        let NorFaults { absent, miso_stuck_low, .. } = self.faults.chip;
+        ChipFaults { absent, sdo_stuck_low: miso_stuck_low, ..ChipFaults::default() }
+    }
+}
+
+/// What is to go wrong: with the chip, and on the wire.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SimFaults {
+    /// With the chip.
+    pub(crate) chip: NorFaults,
+    /// A broken timing rule corrupts the data.
+    pub(crate) timing_corrupts: bool,
+}
+
+const PS_PER_NS: u64 = 1_000;
+
+/// BP3 to BP0 of status register 1, which both parts have in bits 5 to 2.
+const PROTECT_ALL: u8 = 0x3c;
+
+/// A millisecond for each register access: beyond that a controller's timeouts are all one sees.
+const JITTER_MAX_NS: u64 = 1_000_000;
+
+/// As long as the longest jitter.
+const START_DELAY_MAX_NS: u64 = JITTER_MAX_NS;
+
+const OPTIONS: [&str; 12] = [
+    "flash",
+    "protect",
+    "input",
+    "fault",
+    "jitter-ns",
+    "seed",
+    "xch",
+    "tc",
+    "dry",
+    "start-delay-ns",
+    "done",
+    "input-level",
+];
+const FAULTS: [&str; 7] = [
+    "no-chip",
+    "stuck-low",
+    "stuck-busy",
+    "power-loss-program",
+    "power-loss-erase",
+    "ignore-program",
+    "timing-corrupts",
+];
+
+/// The boards' names.
+pub(super) fn board_names() -> [&'static str; BOARDS.len()] {
+    BOARDS.each_ref().map(|board| board.name)
+}
+
+/// Reads what follows `sim:`.
+pub(super) fn parse(text: &str) -> Result<SimOptions, String> {
+    let mut parts = text.split(',');
+    let name = parts.next().unwrap_or_default();
+    let board = BOARDS
+        .iter()
+        .find(|board| board.name == name)
+        .ok_or_else(|| near::unknown("simulated board", name, &board_names()))?;
+    let mut options = SimOptions {
+        board,
+        flash: None,
+        status: None,
+        inputs: Vec::new(),
+        faults: SimFaults::default(),
+        jitter_ns: 0,
+        seed: 0,
+        costs: Costs::Used,
+        done: Done::default(),
+        input_level: InputLevel::default(),
+        ecspi: Readings::default(),
+    };
+    read_options(parts, &OPTIONS, |key, value| options.set(key, value))?;
+    Ok(options)
+}
+
+impl SimOptions {
+    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        match key {
+            "flash" if value.is_empty() => return Err("name a file: flash=FILE".into()),
+            "flash" => self.flash = Some(value.into()),
+            "protect" => self.status = Some(protect(value)?),
+            "input" => {
+                for input in value.split('+') {
+                    self.inputs.push(channel_signal(input)?);
+                }
+            }
+            "fault" => value.split('+').try_for_each(|fault| self.faults.add(fault))?,
+            "jitter-ns" => self.jitter_ns = at_most(value, JITTER_MAX_NS)?,
+            "seed" => self.seed = number::bytes(value)?,
+            "done" => {
+                self.has(key, "BCM2835's SPI0", self.board.kind == ControllerKind::Bcm2835)?;
+                self.done = match value {
+                    "read-only" => Done::ReadOnly,
+                    "needed" => Done::Needed,
+                    _ => return Err(format!("{value:?} is not read-only or needed")),
+                };
+            }
+            "input-level" => {
+                let gpio = self.board.gpio;
+                self.has(key, "PL061", gpio.iter().any(|block| block.kind == GpioKind::Pl061))?;
+                self.input_level = match value {
+                    "lost" => InputLevel::Lost,
+                    "kept" => InputLevel::Kept,
+                    _ => return Err(format!("{value:?} is not lost or kept")),
+                };
+            }
+            _ if self.board.kind != ControllerKind::Ecspi => self.has(key, "ECSPI", false)?,
+            "xch" => self.ecspi.xch = over(value)?,
+            "tc" => self.ecspi.tc = over(value)?,
+            "dry" => self.ecspi.dry = dry(value)?,
+            _ => self.ecspi.start_delay_ps = at_most(value, START_DELAY_MAX_NS)? * PS_PER_NS,
+        }
+        Ok(())
+    }
+
+    /// Refuses a reading of a block that the board has not.
+    fn has(&self, key: &str, block: &str, has: bool) -> Result<(), String> {
+        if has {
+            Ok(())
+        } else {
+            Err(format!("{key} is about {block}, which {} has not", self.board.name))
+        }
+    }
+}
+
+fn at_most(value: &str, max: u64) -> Result<u64, String> {
+    match number::bytes(value)? {
+        number if number <= max => Ok(number),
+        _ => Err(format!("{value} is more than {max}, the most there is")),
+    }
+}
+
+/// When a bit of the ECSPI says that all is over.
+fn over(value: &str) -> Result<Over, String> {
+    match value {
+        "word-end" => Ok(Over::WordEnd),
+        "fifo-empty" => Ok(Over::FifoEmpty),
+        _ => Err(format!("{value:?} is not word-end or fifo-empty")),
+    }
+}
+
+/// What an ECSPI's burst does that has run out of words.
+fn dry(value: &str) -> Result<Dry, String> {
+    match value {
+        "stalls" => Ok(Dry::Stalls),
+        "needs-xch" => Ok(Dry::NeedsXch),
+        _ => Err(format!("{value:?} is not stalls or needs-xch")),
+    }
+}
+
+/// `CHANNEL:SIGNAL`.
+fn channel_signal(text: &str) -> Result<(u8, SignalSpec), String> {
+    let (channel, signal) = text.split_once(':').unwrap_or((text, ""));
+    let channel = channel
+        .parse()
+        .map_err(|_| format!("{channel:?} is not a channel: write input=0:sine:100:2000:2500"))?;
+    let signal = signal.parse::<SignalSpec>().map_err(|error| error.to_string())?;
+    Ok((channel, signal))
+}
+
+fn protect(value: &str) -> Result<u8, String> {
+    let status = match value {
+        "all" => Some(PROTECT_ALL),
+        "none" => Some(0),
+        _ => value.starts_with("0x").then(|| number::hex_byte(value)).flatten(),
+    };
+    status.ok_or_else(|| format!("{value:?} is not all, none or 0x and a status byte"))
+}
+
+impl SimFaults {
+    /// Adds `NAME` or `NAME:N`.
+    fn add(&mut self, fault: &str) -> Result<(), String> {
+        let (name, count) = match fault.split_once(':') {
+            Some((name, count)) => (name, Some(count)),
+            None => (fault, None),
+        };
+        if !FAULTS.contains(&name) {
+            return Err(near::unknown("fault", name, &FAULTS));
+        }
+        let nth = count.map(number::bytes).transpose()?;
+        let chip = &mut self.chip;
+        match name {
+            "power-loss-program" => chip.power_loss_in_program = Some(nth.unwrap_or(0)),
+            "power-loss-erase" => chip.power_loss_in_erase = Some(nth.unwrap_or(0)),
+            _ if count.is_some() => return Err(format!("{name} takes no number")),
+            "no-chip" => chip.absent = true,
+            "stuck-low" => chip.miso_stuck_low = true,
+            "stuck-busy" => chip.stuck_busy = true,
+            "ignore-program" => chip.ignore_program = true,
+            _ => self.timing_corrupts = true,
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,193 @@
+//! `--costs`: which end of its profile's ranges a simulated board charges, and what both ends make of
+//! a figure.
+//!
+//! *Read first*: [`barewire_sim::profile`], whose ranges these are.
+//!
+//! # How it works
+//! A simulated time rests on assumed costs. A command whose headlines are simulated times therefore runs
+//! three times on three boards: at the costs used, and with all costs at their low and at their high
+//! ends. It prints the first run's figures, each with what the other two make of it. With `--costs`
+//! it runs once, at the costs asked.
+
+use std::collections::BTreeMap;
+use std::panic;
+use std::thread::{self, ScopedJoinHandle};
+
+use barewire_sim::BoardSpec;
+use barewire_sim::profile::{CostLevel, Profile};
+use serde::Serialize;
+
+use crate::shared::failure::Failure;
+
+/// Which costs a simulated board charges; the names are an interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Costs {
+    /// All at the lowest value that their sources allow
+    Low,
+    /// As all tables have them
+    #[default]
+    Used,
+    /// All at the highest value that their sources allow
+    High,
+}
+
+impl Costs {
+    /// The same, as the simulator calls it.
+    pub(crate) fn level(self) -> CostLevel {
+        match self {
+            Self::Low => CostLevel::Low,
+            Self::Used => CostLevel::Used,
+            Self::High => CostLevel::High,
+        }
+    }
+
+    /// What `board` costs then.
+    pub(crate) fn profile(self, board: &BoardSpec) -> Profile {
+        board.profile.at(self.level())
+    }
+
+    /// Says so behind a profile's name, where the costs are not the ones used.
+    pub(crate) fn suffix(self) -> &'static str {
+        match self {
+            Self::Low => " at its lowest costs",
+            Self::Used => "",
+            Self::High => " at its highest costs",
+        }
+    }
+
+    /// The failure of a run at these costs.
+    fn explain(self, failure: Failure) -> Failure {
+        match failure {
+            Failure::Failed(what) => {
+                Failure::Failed(format!("with --costs {}: {what}", self.name()))
+            }
+            other => other,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Used => "used",
+            Self::High => "high",
+        }
+    }
+}
+
+/// Runs `other` with low and with high costs, each in a thread of its own, and `used` in this one.
+/// The first error wins, that of the costs used before the others'.
+pub(crate) fn low_and_high<R: Send>(
+    other: impl Fn(Costs) -> Result<R, Failure> + Sync,
+    used: impl FnOnce() -> Result<R, Failure>,
+) -> Result<(R, LowHigh<R>), Failure> {
+    thread::scope(|scope| {
+        let other = &other;
+        let run = |costs: Costs| {
+            scope.spawn(move || other(costs).map_err(|failure| costs.explain(failure)))
+        };
+        let (low, high) = (run(Costs::Low), run(Costs::High));
+        let used = used();
+        let joined = |thread: ScopedJoinHandle<'_, _>| {
+            thread.join().unwrap_or_else(|panic| panic::resume_unwind(panic))
+        };
+        let (low, high) = (joined(low), joined(high));
+        Ok((used?, LowHigh { low: low?, high: high? }))
+    })
+}
+
+/// What the runs at the ends of all ranges gave.
+#[derive(Clone, Debug)]
+pub(crate) struct LowHigh<R> {
+    pub(crate) low: R,
+    pub(crate) high: R,
+}
+
+/// A figure's name, and the figure in a result; `None` where there is none.
+pub(crate) type Headline<R> = (&'static str, fn(&R) -> Option<f64>);
+
+/// A figure, and what low and high costs make of it; the names are an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+struct Range {
+    value: f64,
+    /// With low costs: of a rate, the larger one.
+    low: f64,
+    high: f64,
+}
+
+/// The headlines of a result with their ranges, by name; none if only one run was made.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(transparent)]
+pub(crate) struct Ranges(BTreeMap<&'static str, Range>);
+
+impl Ranges {
+    /// Those of `used`.
+    pub(crate) fn of<R>(used: &R, low: &R, high: &R, headlines: &[Headline<R>]) -> Self {
+        let range = |&(name, get): &Headline<R>| {
+            let [value, low, high] = [get(used)?, get(low)?, get(high)?];
+            Some((name, Range { value, low, high }))
+        };
+        Self(headlines.iter().filter_map(range).collect())
+    }
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// "0.41 (0.35–1.16)": `value`, and in parentheses the smallest and the largest of the three runs
+    /// of that headline, where as shown they are not the value.
+    pub(crate) fn text(&self, name: &str, value: f64, show: impl Fn(f64) -> String) -> String {
+        let shown = show(value);
+        match self.ends(name, show) {
+            Some(ends) => format!("{shown} ({ends})"),
+            None => shown,
+        }
+    }
+
+    /// "0.35–1.16", the range alone; `None` where as shown there is none.
+    pub(crate) fn ends(&self, name: &str, show: impl Fn(f64) -> String) -> Option<String> {
+        let Range { value, low, high } = *self.0.get(name)?;
+        let least = show(value.min(low).min(high));
+        let most = show(value.max(low).max(high));
+        (least != most).then(|| format!("{least}–{most}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_of_all_three_runs_and_shown_where_it_shows() {
+        let headlines: [Headline<f64>; 2] = [("us", |&us| Some(us)), ("none", |_| None)];
+        let ranges = Ranges::of(&0.41, &0.35, &1.16, &headlines);
+        let two = |us: f64| format!("{us:.2}");
+        assert_eq!(ranges.text("us", 0.41, two), "0.41 (0.35–1.16)");
+        assert_eq!(ranges.text("us", 0.41, |us| format!("{us:.0}")), "0 (0–1)");
+        assert_eq!(ranges.text("none", 0.41, two), "0.41");
+        // A rate falls with the costs, and figures in steps may not follow them at all.
+        let ranges = Ranges::of(&5.0, &6.0, &4.0, &headlines);
+        assert_eq!(ranges.text("us", 5.0, two), "5.00 (4.00–6.00)");
+        let ranges = Ranges::of(&5.0, &6.0, &7.0, &headlines);
+        assert_eq!(ranges.text("us", 5.0, two), "5.00 (5.00–7.00)");
+        let ranges = Ranges::of(&5.0, &5.001, &5.0, &headlines);
+        assert_eq!(ranges.text("us", 5.0, two), "5.00");
+        let json = serde_json::to_value(&ranges).expect("JSON");
+        assert_eq!(json, serde_json::json!({"us": {"value": 5.0, "low": 5.001, "high": 5.0}}));
+    }
+
+    #[test]
+    fn three_runs_are_made_and_a_failure_says_at_which_costs() {
+        let run = |costs: Costs| Ok::<_, Failure>(costs);
+        let (used, LowHigh { low, high }) =
+            low_and_high(run, || Ok(Costs::Used)).expect("all three");
+        assert_eq!([low, used, high], [Costs::Low, Costs::Used, Costs::High]);
+        let failing = |costs: Costs| match costs {
+            Costs::High => Err(Failure::Failed("too late".into())),
+            _ => Ok(costs),
+        };
+        let failure = low_and_high(failing, || Ok(Costs::Used)).expect_err("fails");
+        assert_eq!(failure, Failure::Failed("with --costs high: too late".into()));
+    }
+}

@@ -1,0 +1,62 @@
+//! What a simulated board counted: virtual time, use of the wire, register accesses.
+
+use serde::Serialize;
+
+use crate::shared::costs::Costs;
+use crate::shared::text::figure;
+
+/// The figures of a stretch of virtual time. Their names are part of each command's JSON.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Figures {
+    /// Whose costs were charged.
+    pub(crate) profile: &'static str,
+    /// At which end of their ranges.
+    pub(crate) costs: Costs,
+    /// Virtual time.
+    pub(crate) virtual_ns: u64,
+    /// The same in seconds.
+    pub(crate) seconds_virtual: f64,
+    /// The share of it in which SCK ran.
+    pub(crate) bus_use: f64,
+    /// The share of the time from first to last clock of each selection in which SCK ran.
+    pub(crate) bus_use_in_transfers: f64,
+    /// Bits clocked.
+    pub(crate) bits: u64,
+    /// Register reads, controller and GPIO.
+    pub(crate) register_reads: u64,
+    /// Register writes, controller and GPIO.
+    pub(crate) register_writes: u64,
+    /// Rules broken on the wire.
+    pub(crate) violations: u64,
+}
+
+impl Figures {
+    /// One line for people.
+    pub(crate) fn summary(&self) -> String {
+        format!(
+            "simulated, profile {}{}: {} of virtual time, bus use {} ({} inside transfers), {} register accesses",
+            self.profile,
+            self.costs.suffix(),
+            figure::time(self.virtual_ns as f64),
+            figure::percent(self.bus_use),
+            figure::percent(self.bus_use_in_transfers),
+            figure::grouped(self.register_reads + self.register_writes),
+        )
+    }
+
+    /// How fast `bytes` went; nothing in no time.
+    pub(crate) fn bytes_per_second(&self, bytes: u64) -> Option<f64> {
+        (bytes > 0 && self.virtual_ns > 0).then(|| bytes as f64 / self.seconds_virtual)
+    }
+
+    /// "in 419 ms, 2.50 MB/s", with a comma before it.
+    pub(crate) fn pace(&self, bytes: u64) -> String {
+        match self.bytes_per_second(bytes) {
+            Some(rate) => {
+                let time = figure::time(self.virtual_ns as f64);
+                format!(", in {time} of virtual time, {}", figure::rate(rate))
+            }
+            None => String::new(),
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! What is measured when asked: the bus's statistics, and how long each message took.
+//!
+//! # How it works
+//! Both begin anew where a command's figures do: what identified the chip is not the transfer that
+//! was asked. A message's time is that of the controller, from when it begins to when it is done:
+//! virtual on simulated boards, where reading the clock for this takes no time, else the machine's.
+
+use std::cell::RefCell;
+use std::fmt::Write as _;
+use std::rc::Rc;
+
+use barewire::bus::{Bus, HISTO_BUCKETS, Platform, Statistics};
+use barewire::controller::Controller;
+use barewire::middleware::Tracer;
+use barewire::time::Timer;
+use barewire::trace::Event;
+use hdrhistogram::Histogram;
+use serde::{Serialize, Serializer};
+
+use crate::shared::failure::Failure;
+use crate::shared::text::figure;
+
+/// Three digits of each time are kept.
+const DIGITS: u8 = 3;
+/// What takes longer counts as this long: a quarter of an hour.
+const LONGEST_NS: u64 = 900_000_000_000;
+
+/// The latencies of messages: a handle, all clones one.
+#[derive(Clone, Debug)]
+pub(crate) struct Latencies(Rc<RefCell<Histogram<u64>>>);
+
+/// What they came to.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Latency {
+    count: u64,
+    p50: u64,
+    p90: u64,
+    p99: u64,
+    p999: u64,
+    max: u64,
+}
+
+impl Latencies {
+    /// None yet.
+    pub(super) fn new() -> Result<Self, Failure> {
+        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS)
+            .map_err(|error| Failure::Failed(format!("no latency histogram: {error}")))?;
+        Ok(Self(Rc::new(RefCell::new(histogram))))
+    }
+
+    pub(super) fn reset(&self) {
+        self.0.borrow_mut().reset();
+    }
+
+    pub(super) fn latency(&self) -> Latency {
+        let histogram = self.0.borrow();
+        let at = |quantile| histogram.value_at_quantile(quantile);
+        Latency {
+            count: histogram.len(),
+            p50: at(0.5),
+            p90: at(0.9),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: histogram.max(),
+        }
+    }
+
+    /// A bus on `controller`, whose messages are timed by `clock`.
+    fn bus(
+        self,
+        controller: impl Controller + 'static,
+        clock: impl Timer + 'static,
+        platform: &'static dyn Platform,
+    ) -> Box<Bus<dyn Controller>> {
+        let hz = u64::from(clock.frequency_hz());
+        let mut begun = 0;
+        let sink = move |event: &Event<'_>| match *event {
+            Event::MessageStart { at_ticks, .. } => begun = at_ticks,
+            Event::MessageDone { at_ticks, .. } | Event::MessageFailed { at_ticks, .. } => {
+                let ticks = u128::from(at_ticks.saturating_sub(begun));
+                let ns = ticks * 1_000_000_000 / u128::from(hz);
+                self.0.borrow_mut().saturating_record(u64::try_from(ns).unwrap_or(u64::MAX));
+            }
+            Event::Transfer { .. } => {}
+        };
+        Box::new(Bus::with_platform(Tracer::new(controller, clock, sink), platform))
+    }
+}
+
+/// A bus on `controller`, timed if asked.
+pub(super) fn bus(
+    controller: impl Controller + 'static,
+    latencies: Option<Latencies>,
+    clock: impl Timer + 'static,
+    platform: &'static dyn Platform,
+) -> Box<Bus<dyn Controller>> {
+    match latencies {
+        Some(latencies) => latencies.bus(controller, clock, platform),
+        None => Box::new(Bus::with_platform(controller, platform)),
+    }
+}
+
+/// Statistics by name, in order.
+#[derive(Clone, Debug)]
+pub(super) struct Named(Vec<(String, u64)>);
+
+impl Serialize for Named {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+/// What was measured, as it stands in a command's JSON.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Measured {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) statistics: Option<Named>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) latency_ns: Option<Latency>,
+}
+
+impl Measured {
+    /// For people, lines without their last end; nothing if nothing was asked.
+    pub(super) fn text(&self) -> Option<String> {
+        let mut text = String::new();
+        if let Some(statistics) = &self.statistics {
+            text += "statistics";
+            for (name, value) in &statistics.0 {
+                let count = figure::grouped(*value);
+                let _ = write!(text, "\n  {name:32} {count:>14}");
+            }
+        }
+        if let Some(Latency { count, p50, p90, p99, p999, max }) = self.latency_ns {
+            let [p50, p90, p99, p999, max] =
+                [p50, p90, p99, p999, max].map(|ns| figure::time(ns as f64));
+            let end = if text.is_empty() { "" } else { "\n" };
+            let messages = if count == 1 { "message" } else { "messages" };
+            let count = figure::grouped(count);
+            let _ = write!(
+                text,
+                "{end}latency of {count} {messages}: p50 {p50}, p90 {p90}, p99 {p99}, p99.9 {p999}, max {max}"
+            );
+        }
+        (!text.is_empty()).then_some(text)
+    }
+}
+
+/// The statistics by the kernel's names, in its order; those from `begin` on.
+pub(super) fn named(now: &Statistics, begin: &Statistics) -> Named {
+    let mut named = Vec::new();
+    let mut add = |name: &str, now: u64, begin: u64| {
+        named.push((name.into(), now - begin));
+    };
+    add("messages", now.messages, begin.messages);
+    add("transfers", now.transfers, begin.transfers);
+    add("errors", now.errors, begin.errors);
+    add("timedout", now.timedout, begin.timedout);
+    add("spi_sync", now.spi_sync, begin.spi_sync);
+    add("spi_sync_immediate", now.spi_sync_immediate, begin.spi_sync_immediate);
+    add("spi_async", now.spi_async, begin.spi_async);
+    add("bytes", now.bytes, begin.bytes);
+    add("bytes_rx", now.bytes_rx, begin.bytes_rx);
+    add("bytes_tx", now.bytes_tx, begin.bytes_tx);
+    for index in 0..HISTO_BUCKETS {
+        let name = format!("transfer_bytes_histo_{}", Statistics::bucket_name(index));
+        add(&name, now.transfer_bytes_histo[index], begin.transfer_bytes_histo[index]);
+    }
+    let split = (now.transfers_split_maxsize, begin.transfers_split_maxsize);
+    add("transfers_split_maxsize", split.0, split.1);
+    Named(named)
+}

@@ -1,0 +1,382 @@
+//! A command's time on a bus: opened, used, closed on every path, and what it cost.
+//!
+//! # How it works
+//! Commands see an [`OpenBus`]: the bus, a timer, and, if the board is simulated or emulated, what
+//! only such a board can say. [`run`] is the frame around each of them.
+//!
+//! # Ordering
+//! 1. What can be refused cheaply is: the bus name, what such a bus cannot do, the VCD file.
+//! 2. The command runs. An error that the bus knows the cause of is told as its cause. Whatever it
+//!    returns, the bus is then closed, which completes the flash file, and the recording is
+//!    written.
+//! 3. Its result is printed, on stdout; then what the board has to say, on stderr. A rule of the
+//!    chip that was broken is a failure even if the command was content.
+
+mod figures;
+mod first_read;
+mod flash_file;
+mod mapped;
+mod measure;
+mod qemu;
+mod request;
+mod selftest;
+mod sim;
+mod spidev;
+mod tell;
+mod waiting;
+
+use std::cell::Cell;
+use std::time::Instant;
+
+use barewire::bus::{Bus, Statistics};
+use barewire::controller::Controller;
+use barewire::spi::Mode;
+use barewire::time::Timer;
+use barewire_linux::shared::{ChipLock, ChipLocks};
+use barewire_sim::vcd::Capture;
+use barewire_sim::{Selection, Violation};
+use serde::Serialize;
+
+pub(crate) use figures::Figures;
+use mapped::MappedBus;
+use measure::{Latencies, Measured};
+use qemu::QemuBus;
+pub(crate) use request::{BusArgs, Place, Request, Settled, TellArgs, Wanted};
+use selftest::Around;
+pub(crate) use selftest::Injected;
+use sim::SimBus;
+pub(crate) use sim::SimCan;
+use spidev::SpidevBus;
+
+use crate::shared::bus_name::{self, BusName, SimOptions};
+use crate::shared::costs::Costs;
+use crate::shared::failure::Failure;
+use crate::shared::out_file::OutFile;
+use crate::shared::output::{self, note};
+use crate::shared::text::figure;
+pub(crate) use first_read::first_read;
+
+/// What a command has to report: JSON by its fields, text by `text`.
+pub(crate) trait Report: Serialize {
+    /// Whether the session's figures belong into its JSON: not where it has its own for each part.
+    const FIGURES: bool = true;
+
+    /// The report for people, lines with their ends; `figures` where the board is simulated.
+    fn text(&self, figures: Option<&Figures>) -> String;
+
+    /// Bytes moved, where a rate is to be made of them.
+    fn bytes(&self) -> Option<u64> {
+        None
+    }
+
+    /// Fails where what is reported is a failure.
+    fn verdict(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+/// A bus in use.
+pub(crate) trait OpenBus {
+    /// The bus.
+    fn bus(&self) -> &Bus<dyn Controller + '_>;
+
+    /// What a device on that chip select needs in its mode: `NO_CS` where no line of the board
+    /// selects anything, `CS_HIGH` where the line is active high.
+    fn mode(&self, chip_select: u8) -> Mode {
+        let _ = chip_select;
+        Mode::default()
+    }
+
+    /// Where the locks of the bus's chips are, if other processes may use them.
+    fn chip_locks(&self) -> Option<ChipLocks> {
+        None
+    }
+
+    /// A timer for a chip driver.
+    fn timer(&self) -> Box<dyn Timer>;
+
+    /// What only a simulated board can say.
+    fn simulated(&self) -> Option<&dyn Simulated> {
+        None
+    }
+
+    /// What only somebody else's model of a board can say.
+    fn emulated(&self) -> Option<&dyn Emulated> {
+        None
+    }
+
+    /// What lies behind the last error of the bus, where more is known than the error says.
+    fn cause(&self) -> Option<String> {
+        None
+    }
+
+    /// Fails if what came over the bus is not to be believed.
+    fn check(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Completes what is to be kept. Called once, after the last command.
+    fn close(&mut self) -> Result<(), Failure>;
+}
+
+/// A board that knows its time and its wire.
+pub(crate) trait Simulated {
+    /// Begins all figures anew.
+    fn reset_figures(&self);
+
+    /// What was used since then.
+    fn figures(&self) -> Figures;
+
+    /// The rules broken so far, as far as they are kept, and how many in all.
+    fn violations(&self) -> (Vec<Violation>, u64);
+
+    /// In what state the flash chip is left, if that is not unselected and write-disabled.
+    fn left_open(&self) -> Option<&'static str>;
+
+    /// The board's CAN controller, if it has one and the command is no self-test.
+    fn can(&self) -> Option<&SimCan>;
+
+    /// The time since power-up.
+    fn now_ps(&self) -> u64;
+
+    /// The processor runs `instructions` of the user's own.
+    fn work(&self, instructions: u64);
+
+    /// Begins to note the chip's selections.
+    fn start_selections(&self);
+
+    /// The selections noted.
+    fn take_selections(&self) -> Vec<Selection>;
+
+    /// Begins to record the wire.
+    fn start_vcd(&self);
+
+    /// The recording.
+    fn take_vcd(&self) -> Option<Capture>;
+}
+
+/// A board that is somebody else's model.
+pub(crate) trait Emulated {
+    /// What the models have complained about.
+    fn misuse(&self) -> Result<Vec<String>, Failure>;
+}
+
+/// What a command works with.
+pub(crate) struct Session {
+    /// Which bus it is.
+    pub(crate) place: Place,
+    /// The bus.
+    pub(crate) open: Box<dyn OpenBus>,
+    /// Neither progress nor notes.
+    pub(crate) silent: bool,
+    /// Statistics where the figures begin.
+    begin: Cell<Statistics>,
+    latencies: Option<Latencies>,
+}
+
+impl Session {
+    /// Figures count from here: what identified the chip is not the transfer that was asked.
+    pub(crate) fn begin_figures(&self) {
+        if let Some(simulated) = self.open.simulated() {
+            simulated.reset_figures();
+        }
+        self.begin.set(self.open.bus().statistics());
+        if let Some(latencies) = &self.latencies {
+            latencies.reset();
+        }
+    }
+
+    /// Says so where the controller makes another clock than was asked.
+    pub(crate) fn note_clock(&self, asked_hz: u32, effective_hz: u32) {
+        if asked_hz != effective_hz && !self.silent {
+            let [asked, made] = [asked_hz, effective_hz].map(|hz| figure::clock(hz.into()));
+            note!("{asked} asked: the controller makes {made}");
+        }
+    }
+
+    /// What a device on that chip select needs in its mode; says so where no line is driven.
+    pub(crate) fn mode(&self, chip_select: u8) -> Mode {
+        let mode = self.open.mode(chip_select);
+        if mode.contains(Mode::NO_CS) && !self.silent {
+            note!("{} has no chip select: none is driven", self.place.bus);
+        }
+        mode
+    }
+
+    /// The lock of a chip that other processes may use.
+    pub(crate) fn chip_lock(&self, chip_select: u8) -> Result<Option<ChipLock>, Failure> {
+        let Some(locks) = self.open.chip_locks() else { return Ok(None) };
+        let lock = locks.open(chip_select).map_err(|error| Failure::Failed(error.to_string()))?;
+        Ok(Some(waiting::patient_chip(lock, self.silent)))
+    }
+
+    /// The lock of a chip that is kept for the whole command: its driver's state is the chip's.
+    pub(crate) fn keep_chip(&self, chip_select: u8) -> Result<Option<ChipLock>, Failure> {
+        let Some(mut lock) = self.chip_lock(chip_select)? else { return Ok(None) };
+        let path = lock.path().display().to_string();
+        let refused = |why: String| {
+            let what = "the chip cannot be had for this command alone";
+            Failure::Failed(format!("{what}: {why} (lock {path})"))
+        };
+        match lock.try_acquire() {
+            Ok(true) => Ok(Some(lock)),
+            Ok(false) => Err(refused("another process uses it".into())),
+            Err(errno) => Err(refused(errno.to_string())),
+        }
+    }
+
+    fn measured(&self, stats: bool) -> Measured {
+        let named = || measure::named(&self.open.bus().statistics(), &self.begin.get());
+        Measured {
+            statistics: stats.then(named),
+            latency_ns: self.latencies.as_ref().map(Latencies::latency),
+        }
+    }
+
+    /// Fails if a rule of a chip was broken, or the bus was somebody else's: what came in then is not to be
+    /// relied upon.
+    pub(crate) fn check_rules(&self) -> Result<(), Failure> {
+        self.open.check()?;
+        match self.open.simulated().map(|simulated| simulated.violations().1) {
+            None | Some(0) => Ok(()),
+            Some(total) => Err(tell::broken_rules(total)),
+        }
+    }
+
+    /// The cause of `failure` instead of it, where the bus knows one.
+    fn explain(&self, failure: Failure) -> Failure {
+        if failure != Failure::BrokenPipe
+            && let Some(stopped) = waiting::broken_off()
+        {
+            return stopped;
+        }
+        match self.open.cause() {
+            Some(cause) if failure != Failure::BrokenPipe => Failure::Failed(cause),
+            _ => failure,
+        }
+    }
+}
+
+/// Opens the bus of that name; a self-test is for those that have loopback.
+fn open(name: &BusName, around: Around) -> Result<Box<dyn OpenBus>, Failure> {
+    Ok(match name {
+        BusName::Sim(options) => Box::new(SimBus::open(options, around)?),
+        BusName::Qemu(name) => Box::new(QemuBus::open(name, around)?),
+        BusName::Spidev(name) => Box::new(SpidevBus::open(name, around)?),
+        BusName::Mapped(spec) => Box::new(MappedBus::open(spec, around)?),
+    })
+}
+
+/// The JSON line: the report's fields, then the figures' where there are some.
+#[derive(Serialize)]
+struct Line<'r, R> {
+    #[serde(flatten)]
+    report: &'r R,
+    #[serde(flatten)]
+    figures: Option<&'r Figures>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_per_second_virtual: Option<f64>,
+    #[serde(flatten)]
+    measured: &'r Measured,
+}
+
+impl<'r, R: Report> Line<'r, R> {
+    fn new(report: &'r R, figures: Option<&'r Figures>, measured: &'r Measured) -> Self {
+        let figures = figures.filter(|_| R::FIGURES);
+        let rate = |figures: &Figures| figures.bytes_per_second(report.bytes()?);
+        Self { report, figures, bytes_per_second_virtual: figures.and_then(rate), measured }
+    }
+}
+
+/// Runs `command` on the bus that is asked for and tells of it.
+pub(crate) fn run<R: Report>(
+    request: &Request<'_>,
+    command: impl FnOnce(&Session) -> Result<R, Failure>,
+) -> Result<(), Failure> {
+    let Request { name, tell, settled, selftest, linux_process, can, .. } = *request;
+    let mut bus_name =
+        bus_name::parse(name.unwrap_or(bus_name::DEFAULT)).map_err(Failure::Failed)?;
+    if name.is_none() && !tell.quiet {
+        note!("no --bus given: using {}, a simulated board", bus_name::DEFAULT);
+    }
+    request.check(&bus_name)?;
+    if let BusName::Sim(options) = &mut bus_name {
+        options.costs = tell.costs.unwrap_or_default();
+    }
+    let vcd = tell.vcd.as_deref().map(OutFile::create).transpose()?;
+    let latencies = tell.latency.then(Latencies::new).transpose()?;
+    let mut session = Session {
+        place: Place::of(&bus_name),
+        open: open(
+            &bus_name,
+            Around { selftest, latencies: latencies.clone(), linux_process, can },
+        )?,
+        silent: tell.quiet || tell.json,
+        begin: Cell::new(Statistics::default()),
+        latencies,
+    };
+    session.open.bus().set_counting(tell.stats);
+    if let (Some(_), Some(simulated)) = (&vcd, session.open.simulated()) {
+        simulated.start_vcd();
+    }
+    let begun = Instant::now();
+    let result = command(&session).map_err(|failure| session.explain(failure));
+    let result = result.and_then(|report| session.open.check().map(|()| report));
+    let took = begun.elapsed();
+    let figures = session.open.simulated().map(Simulated::figures);
+    let measured = session.measured(tell.stats);
+    let recorded = vcd.map_or(Ok(()), |vcd| write_vcd(vcd, &session));
+    let misuse = session.open.emulated().map_or(Ok(Vec::new()), Emulated::misuse);
+    let closed = session.open.close();
+    let printed = match &result {
+        Ok(report) if tell.json => output::json(&Line::new(report, figures.as_ref(), &measured)),
+        Ok(report) => output::text(&report.text(figures.as_ref())),
+        Err(_) => Ok(()),
+    };
+    let done = result.is_ok();
+    if let Some(text) = measured.text().filter(|_| !tell.json) {
+        note!("{text}");
+    }
+    let kept = tell::simulated(&session, tell, settled, figures.as_ref(), took, done)
+        .and(misuse.and_then(|misuse| tell::emulated(&session, tell, settled, &misuse)));
+    // The first error is the one that explains the others.
+    let verdict = result.and_then(|report| report.verdict());
+    verdict.and(recorded).and(closed).and(kept).and(printed)
+}
+
+/// Runs `command` again on another such board, a simulated one at other costs, and tells of nothing. The
+/// flash's file is neither read nor written: the chip is erased.
+pub(crate) fn rerun<R>(
+    request: &Request<'_>,
+    costs: Costs,
+    command: impl FnOnce(&Session) -> Result<R, Failure>,
+) -> Result<R, Failure> {
+    let Request { name, linux_process, can, .. } = *request;
+    let name = bus_name::parse(name.unwrap_or(bus_name::DEFAULT)).map_err(Failure::Failed)?;
+    let BusName::Sim(options) = name else {
+        return Err(Failure::Failed(format!("{name} is no simulated board")));
+    };
+    let name = BusName::Sim(SimOptions { costs, flash: None, ..options });
+    let mut session = Session {
+        place: Place::of(&name),
+        open: open(&name, Around { selftest: None, latencies: None, linux_process, can })?,
+        silent: true,
+        begin: Cell::new(Statistics::default()),
+        latencies: None,
+    };
+    let report = command(&session).map_err(|failure| session.explain(failure))?;
+    session.check_rules()?;
+    session.open.close()?;
+    Ok(report)
+}
+
+fn write_vcd(mut vcd: OutFile, session: &Session) -> Result<(), Failure> {
+    let capture = session.open.simulated().and_then(Simulated::take_vcd);
+    let Some(Capture { vcd: bytes, lost_events }) = capture else { return Ok(()) };
+    vcd.write_all(&bytes)?;
+    vcd.commit()?;
+    if lost_events > 0 {
+        note!("the recording was full: {lost_events} later events are not in the VCD file");
+    }
+    Ok(())
+}

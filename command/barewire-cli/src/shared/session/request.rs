@@ -1,0 +1,249 @@
+//! What a command asks of a bus, as far as that is known before the bus is opened.
+
+use std::path::PathBuf;
+
+use barewire_qemu::{BOARDS, BoardSpec, Medium};
+use barewire_sim::model::can::BitTimes;
+use serde::Serialize;
+
+use super::selftest::{Injected, Selftest};
+use crate::shared::bus_name::BusName;
+use crate::shared::costs::Costs;
+use crate::shared::failure::Failure;
+use crate::shared::text::number;
+
+/// Which bus, how fast, and how to tell.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct BusArgs {
+    /// The bus: sim:BOARD, qemu:BOARD, spidev:/dev/spidevB.C, uio:… or mem:…, and options; `barewire list` names
+    /// them, `barewire --help` the options [default: sim:imx8mp]
+    #[arg(long, value_name = "BUS")]
+    pub(crate) bus: Option<String>,
+    /// The chip select, by its number in `barewire list`
+    #[arg(long = "cs", value_name = "N", default_value_t = 0)]
+    pub(crate) chip_select: u8,
+    /// The fastest clock allowed; the controller's next slower one is used (k and M: by 1000)
+    #[arg(long, value_name = "HZ", default_value = "20000000", value_parser = number::hertz)]
+    pub(crate) speed_hz: u32,
+    #[command(flatten)]
+    pub(crate) tell: TellArgs,
+}
+
+/// How to tell what happened.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct TellArgs {
+    /// Print the result as one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Record the wire into FILE, for sigrok, PulseView or GTKWave (simulated boards)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) vcd: Option<PathBuf>,
+    /// Count what goes over the bus, by the names of Linux's spi statistics, and print it after the
+    /// command
+    #[arg(long)]
+    pub(crate) stats: bool,
+    /// Time each message in the controller, and print the distribution after the command
+    #[arg(long)]
+    pub(crate) latency: bool,
+    /// Charge the lowest or the highest costs that their sources allow (simulated boards) [default:
+    /// the costs used; adc stream and can echo then print what the other two make of their figures]
+    #[arg(long, value_name = "WHICH", value_enum)]
+    pub(crate) costs: Option<Costs>,
+    /// No progress bar, no summary, no notes; errors are still told
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// Whether the command promises to leave the chip unselected and write-disabled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Settled {
+    /// It does: whatever else happens, that is checked.
+    Promised,
+    /// The user's own bytes decide.
+    AsSent,
+}
+
+/// A chip that a command is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// A flash chip.
+    Flash,
+    /// An analog-to-digital converter.
+    Converter,
+    /// A chip of that name, with registers.
+    Registers(&'static str),
+}
+
+/// What a command asks of a bus.
+#[derive(Clone, Debug)]
+pub(crate) struct Request<'r> {
+    pub(super) name: Option<&'r str>,
+    chip_select: u8,
+    pub(super) tell: &'r TellArgs,
+    pub(super) settled: Settled,
+    pub(super) selftest: Option<Selftest>,
+    wanted: Option<Wanted>,
+    /// The board's time is that of a Linux process, its ticks charged.
+    pub(super) linux_process: bool,
+    /// Of a simulated board's CAN bus.
+    pub(super) can: BitTimes,
+}
+
+impl<'r> Request<'r> {
+    /// What was asked on the command line.
+    pub(crate) fn of(args: &'r BusArgs, settled: Settled) -> Self {
+        let BusArgs { bus, chip_select, tell, .. } = args;
+        let (name, chip_select) = (bus.as_deref(), *chip_select);
+        Self {
+            name,
+            chip_select,
+            tell,
+            settled,
+            selftest: None,
+            wanted: None,
+            linux_process: false,
+            can: BitTimes::from_rates(500_000, 2_000_000),
+        }
+    }
+
+    /// That bus, which will be left settled.
+    pub(crate) fn named(name: &'r str, tell: &'r TellArgs) -> Self {
+        Self::at(name, 0, tell, Settled::Promised)
+    }
+
+    /// That chip select of that bus.
+    pub(crate) fn at(name: &'r str, chip_select: u8, tell: &'r TellArgs, settled: Settled) -> Self {
+        let name = Some(name);
+        Self {
+            name,
+            chip_select,
+            tell,
+            settled,
+            selftest: None,
+            wanted: None,
+            linux_process: false,
+            can: BitTimes::from_rates(500_000, 2_000_000),
+        }
+    }
+
+    /// The same, of use with that chip alone.
+    pub(crate) fn for_chip(self, wanted: Wanted) -> Self {
+        Self { wanted: Some(wanted), ..self }
+    }
+
+    /// The same, a simulated board's processor being interrupted by Linux's ticks.
+    pub(crate) fn for_linux_process(self) -> Self {
+        Self { linux_process: true, ..self }
+    }
+
+    /// The same, a simulated board's CAN bus having those bit times.
+    pub(crate) fn for_can(self, times: BitTimes) -> Self {
+        Self { can: times, ..self }
+    }
+
+    /// The same for a self-test: the controller must receive what it sends, and goes wrong as
+    /// asked.
+    pub(crate) fn for_selftest(self, fault: Option<Injected>, wired: bool) -> Self {
+        Self { selftest: Some(Selftest { fault, wired }), ..self }
+    }
+
+    /// Refuses what no bus of that name can do, before it is opened.
+    pub(super) fn check(&self, name: &BusName) -> Result<(), Failure> {
+        match name {
+            BusName::Sim(_) => return Ok(()),
+            BusName::Qemu(name) => self.check_board(name.board)?,
+            BusName::Spidev(_) if self.chip_select != 0 => {
+                return Err(Failure::Usage(format!(
+                    "--cs {}: a spidev node is one chip select, the C in its name; name that node, \
+                     and leave --cs out",
+                    self.chip_select
+                )));
+            }
+            BusName::Spidev(_) | BusName::Mapped(_) => {}
+        }
+        if self.tell.costs.is_some() {
+            return Err(Failure::Usage(format!(
+                "--costs is for simulated boards (sim:BOARD); {name} costs what it costs"
+            )));
+        }
+        if self.tell.vcd.is_some() {
+            return Err(Failure::Usage(format!(
+                "--vcd records the wire of simulated boards (sim:BOARD); there is no wire to \
+                 record on {name}"
+            )));
+        }
+        Ok(())
+    }
+}
+
+impl Request<'_> {
+    /// Refuses what is known not to be on `board`.
+    fn check_board(&self, board: &BoardSpec) -> Result<(), Failure> {
+        let refused = |what: String| Err(Failure::Failed(format!("qemu:{}: {what}", board.name)));
+        if self.selftest.is_some() && !board.loopback {
+            let controller = board.silicon.name();
+            let instead = boards(|board| board.loopback);
+            let mut what = format!("QEMU's {controller} has no loopback; that of {instead} has");
+            if holds(board, Medium::Flash) {
+                what += "; `barewire flash write` and `flash verify` read back through the chip";
+            }
+            return refused(what);
+        }
+        match self.wanted {
+            Some(Wanted::Flash) if !holds(board, Medium::Flash) => {
+                let there = match board.storage {
+                    Some(part) => format!("the chip is an {}", part.name),
+                    None => "nothing is on the bus".into(),
+                };
+                let instead = boards(|board| holds(board, Medium::Flash));
+                refused(format!("{there}; a flash chip is on {instead}"))
+            }
+            Some(Wanted::Registers(chip)) => refused(format!("no board of QEMU's has an {chip}")),
+            Some(Wanted::Converter) => refused("no board of QEMU's has a converter".into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn holds(board: &BoardSpec, medium: Medium) -> bool {
+    board.storage.is_some_and(|part| part.medium == medium)
+}
+
+/// QEMU's boards of a kind, by name.
+fn boards(kind: impl Fn(&BoardSpec) -> bool) -> String {
+    let names: Vec<_> =
+        BOARDS.iter().filter(|board| kind(board)).map(|b| format!("qemu:{}", b.name)).collect();
+    names.join(", ")
+}
+
+/// Which bus it was: the first fields of a command's JSON.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Place {
+    /// The bus's name, without options.
+    pub(crate) bus: String,
+    /// Whether the board is simulated, by this program's own models.
+    pub(crate) simulated: bool,
+    /// The program that emulates the board, if one does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) emulator: Option<&'static str>,
+}
+
+impl Place {
+    pub(crate) fn of(name: &BusName) -> Self {
+        let (simulated, emulator) = match name {
+            BusName::Sim(_) => (true, None),
+            BusName::Qemu(name) => (false, Some(name.board.program.command)),
+            BusName::Spidev(_) | BusName::Mapped(_) => (false, None),
+        };
+        Self { bus: name.to_string(), simulated, emulator }
+    }
+
+    /// What stands behind the bus's name for people, with a comma before it.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self { simulated: true, .. } => ", simulated",
+            Self { emulator: Some(_), .. } => ", QEMU's model",
+            _ => "",
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! The lock, and its file: made whole or not at all, and looked at before it is believed.
+//!
+//! # Layout
+//! | bytes | |
+//! |---|---|
+//! | 0 | `barewire lock`, a space, the version, a newline |
+//! | 16 | what the mutex's layout depends on, as text: architecture, libc, bytes |
+//! | 64 | the mutex |
+//! | 112 | who used the controller last; 0 is nobody |
+//! | 116 | how many openers there have been |
+//! | 120 | how many owners died |
+//!
+//! and zeros up to [`FILE_BYTES`]. Numbers are the machine's own; the text rules out those of
+//! another byte order.
+//!
+//! # Ordering
+//! 1. A new file is made under a temporary name, completely, and then linked to its own: whoever
+//!    finds the name finds a whole lock, and of several makers one wins.
+//! 2. A file that is found is read and checked before it is mapped.
+
+use std::fmt;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io;
+use std::ops::ControlFlow;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use rustix::fs::{Gid, Uid, fchown};
+use rustix::io::Errno;
+
+use super::error::SharedError;
+use crate::sys::SharedWords;
+use crate::sys::mutex::{Found, MUTEX_BYTES, SharedMutex};
+
+pub(super) const FILE_BYTES: u64 = 4096;
+/// Up to its last two bytes, the version and a newline.
+pub(super) const MAGIC: &[u8; 14] = b"barewire lock ";
+const VERSION: char = '1';
+const LAYOUT_AT: usize = 16;
+const HEADER_BYTES: usize = 64;
+/// These are words of 4 bytes: the mutex and what it guards, in one cache line.
+const MUTEX_AT: usize = 16;
+const LAST_USER_AT: usize = 28;
+const OPENERS_AT: usize = 29;
+const DEATHS_AT: usize = 30;
+
+const _: () = assert!(MUTEX_BYTES <= (LAST_USER_AT - MUTEX_AT) * 4, "the mutex has its room");
+
+/// Nobody: no opener has this number.
+pub(super) const NOBODY: u32 = 0;
+
+/// Is told that another has the lock, and says whether to go on waiting.
+pub(super) type OnWait = Box<dyn FnMut(Holder) -> ControlFlow<()> + Send + Sync>;
+
+/// Who has a lock that is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Holder {
+    /// How long the waiting has been.
+    pub waited: Duration,
+    /// The thread's id, as `/proc` names it; 0 if that cannot be told.
+    pub thread: u32,
+}
+
+/// A lock that processes share, open.
+pub struct SharedLock {
+    mutex: SharedMutex,
+    path: PathBuf,
+    on_wait: Option<OnWait>,
+}
+
+/// What the mutex's layout depends on.
+pub(super) fn layout() -> String {
+    let libc = if cfg!(target_env = "gnu") {
+        "gnu"
+    } else if cfg!(target_env = "musl") {
+        "musl"
+    } else {
+        "other"
+    };
+    let order = if cfg!(target_endian = "little") { "le" } else { "be" };
+    let (arch, bits) = (std::env::consts::ARCH, usize::BITS);
+    format!("{arch} {order}{bits} {libc} mutex {MUTEX_BYTES}")
+}
+
+fn header() -> [u8; HEADER_BYTES] {
+    let mut header = [0; HEADER_BYTES];
+    header[..MAGIC.len()].copy_from_slice(MAGIC);
+    header[MAGIC.len()] = VERSION as u8;
+    header[MAGIC.len() + 1] = b'\n';
+    let layout = layout();
+    header[LAYOUT_AT..][..layout.len()].copy_from_slice(layout.as_bytes());
+    header
+}
+
+impl SharedLock {
+    /// Opens the lock at `path`, making it if there is none, with the owner, group and rights of
+    /// the device `like`: whoever may use the device may use the lock.
+    ///
+    /// # Errors
+    /// * [`SharedError::Like`] if there is no such device.
+    /// * [`SharedError::NoDirectory`], [`SharedError::NoPermission`], [`SharedError::Group`] if it
+    ///   cannot be made, or may not be opened.
+    /// * [`SharedError::Untrusted`] if there is one that others than the device's users may write.
+    /// * [`SharedError::NotALock`], [`SharedError::Version`], [`SharedError::Layout`],
+    ///   [`SharedError::Size`] if what there is cannot be used.
+    /// * [`SharedError::Mutex`] if libc or the kernel has no such mutex; [`SharedError::Os`].
+    pub fn open(path: &Path, like: &Path) -> Result<Self, SharedError> {
+        Self::map(&open_file(path, like)?, path)
+    }
+
+    fn map(file: &File, path: &Path) -> Result<Self, SharedError> {
+        let words = SharedWords::map(file, FILE_BYTES as usize / 4)
+            .map_err(|errno| SharedError::Os { path: path.to_owned(), what: "mapped", errno })?;
+        Ok(Self { mutex: SharedMutex::at(words, MUTEX_AT), path: path.to_owned(), on_wait: None })
+    }
+
+    /// The same, calling `tell` every 100 ms while another process has the lock. It may break the
+    /// waiting off: the message is then refused with `EINTR`, and nothing of it was clocked.
+    ///
+    /// Without this a process waits however long another is in its message, or stopped in it.
+    #[must_use]
+    pub fn on_wait(
+        mut self,
+        tell: impl FnMut(Holder) -> ControlFlow<()> + Send + Sync + 'static,
+    ) -> Self {
+        self.on_wait = Some(Box::new(tell));
+        self
+    }
+
+    pub(super) fn take_on_wait(&mut self) -> Option<OnWait> {
+        self.on_wait.take()
+    }
+
+    /// Acquires the lock and releases it, with nothing in between: what libc's mutex costs by itself,
+    /// which is a floor for every message under it.
+    ///
+    /// # Errors
+    /// [`SharedError::Mutex`].
+    #[inline]
+    pub fn acquire_and_release(&self) -> Result<(), SharedError> {
+        let (held, found) = self.mutex.take().map_err(|errno| self.mutex_error(errno))?;
+        if found == Found::OwnerDied {
+            // The next message reclaims the block.
+            self.last_user().store(NOBODY, Ordering::Relaxed);
+            held.make_consistent().map_err(|errno| self.mutex_error(errno))?;
+        }
+        Ok(())
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    #[inline]
+    pub(super) fn mutex(&self) -> &SharedMutex {
+        &self.mutex
+    }
+
+    /// Who used the controller last: only the mutex's holder reads or writes it.
+    #[inline]
+    pub(super) fn last_user(&self) -> &AtomicU32 {
+        &self.mutex.words().words()[LAST_USER_AT]
+    }
+
+    /// How many owners died.
+    pub(super) fn deaths(&self) -> &AtomicU32 {
+        &self.mutex.words().words()[DEATHS_AT]
+    }
+
+    /// A number that no other opener has.
+    pub(super) fn new_user(&self) -> u32 {
+        let openers = &self.mutex.words().words()[OPENERS_AT];
+        loop {
+            let number = openers.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+            if number != NOBODY {
+                return number;
+            }
+        }
+    }
+
+    pub(super) fn mutex_error(&self, errno: Errno) -> SharedError {
+        SharedError::Mutex { path: self.path.clone(), errno }
+    }
+}
+
+impl fmt::Debug for SharedLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedLock").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// The file of the lock at `path`, made if there is none and checked if there is one.
+pub(super) fn open_file(path: &Path, like: &Path) -> Result<File, SharedError> {
+    let device = std::fs::metadata(like)
+        .map_err(|error| SharedError::Like { path: like.to_owned(), errno: errno(&error) })?;
+    // Others may make and remove the file meanwhile; for ever only if somebody means harm.
+    for _ in 0..100 {
+        match open_existing(path) {
+            Ok(file) => {
+                check(&file, path, like, &device)?;
+                return Ok(file);
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(refused(&error, "opened", path, like)),
+        }
+        match create(path, like, &device) {
+            Err(SharedError::Os { errno: Errno::EXIST, .. }) => {}
+            created => return created,
+        }
+    }
+    Err(SharedError::Os { path: path.to_owned(), what: "kept", errno: Errno::STALE })
+}
+
+fn errno(error: &io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
+
+fn refused(error: &io::Error, what: &'static str, path: &Path, like: &Path) -> SharedError {
+    let path = path.to_owned();
+    match errno(error) {
+        Errno::ACCESS | Errno::PERM | Errno::ROFS => {
+            SharedError::NoPermission { path, like: like.to_owned() }
+        }
+        Errno::NOENT | Errno::NOTDIR => SharedError::NoDirectory { path },
+        Errno::LOOP | Errno::ISDIR | Errno::NXIO => SharedError::NotALock { path },
+        errno => SharedError::Os { path, what, errno },
+    }
+}
+
+fn open_existing(path: &Path) -> io::Result<File> {
+    // No link that leads elsewhere is followed, and a FIFO does not keep us.
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)
+}
+
+/// Step 2.
+fn check(file: &File, path: &Path, like: &Path, device: &Metadata) -> Result<(), SharedError> {
+    let io = |error: io::Error| SharedError::Os {
+        path: path.to_owned(),
+        what: "read",
+        errno: errno(&error),
+    };
+    let there = file.metadata().map_err(io)?;
+    let path = path.to_owned();
+    if !there.is_file() {
+        return Err(SharedError::NotALock { path });
+    }
+    if let Some(why) = distrust(&there, device) {
+        return Err(SharedError::Untrusted { path, like: like.to_owned(), why });
+    }
+    let mut found = [0; HEADER_BYTES];
+    if there.len() < HEADER_BYTES as u64 {
+        return Err(SharedError::NotALock { path });
+    }
+    file.read_exact_at(&mut found, 0).map_err(io)?;
+    let ours = header();
+    if found[..MAGIC.len()] != ours[..MAGIC.len()] {
+        return Err(SharedError::NotALock { path });
+    }
+    if found[MAGIC.len()..LAYOUT_AT] != ours[MAGIC.len()..LAYOUT_AT] {
+        let found = String::from_utf8_lossy(&found[MAGIC.len()..LAYOUT_AT]).trim_end().to_owned();
+        return Err(SharedError::Version { path, found, ours: VERSION });
+    }
+    if found != ours {
+        let found = String::from_utf8_lossy(&found[LAYOUT_AT..]);
+        let found = found.trim_end_matches('\0').to_owned();
+        return Err(SharedError::Layout { path, found, ours: layout() });
+    }
+    if there.len() != FILE_BYTES {
+        return Err(SharedError::Size { path, bytes: there.len(), expected: FILE_BYTES });
+    }
+    Ok(())
+}
+
+/// Why a file should not be believed: it may have been put there by somebody without rights on the
+/// device, who could stop the bus or, by cutting the file, end its users.
+fn distrust(there: &Metadata, device: &Metadata) -> Option<&'static str> {
+    let (mode, allowed) = (there.mode(), device.mode());
+    if mode & 0o002 & !allowed != 0 {
+        return Some("may be written by anybody");
+    }
+    if mode & 0o020 != 0 && there.gid() != device.gid() && there.gid() != 0 {
+        return Some("may be written by another group");
+    }
+    let user = rustix::process::geteuid().as_raw();
+    let known = [0, device.uid(), user].contains(&there.uid());
+    // A member of the device's group may have made it, and nobody else can give it that group.
+    if !known && there.gid() != device.gid() {
+        return Some("belongs to another user");
+    }
+    None
+}
+
+/// A file to be removed, unless it has become what it was to be.
+struct Temporary(PathBuf);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Step 1.
+fn create(path: &Path, like: &Path, device: &Metadata) -> Result<File, SharedError> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let os = |what, errno| SharedError::Os { path: path.to_owned(), what, errno };
+    let Some(name) = path.file_name() else {
+        return Err(SharedError::NotALock { path: path.to_owned() });
+    };
+    let (pid, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let name = format!(".{}.{pid}.{count}.new", name.to_string_lossy());
+    let temporary = path.with_file_name(name);
+    let made =
+        OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&temporary);
+    let file = made.map_err(|error| refused(&error, "made", path, like))?;
+    let temporary = Temporary(temporary);
+
+    give(&file, path, device)?;
+    file.set_len(FILE_BYTES).map_err(|error| os("made", errno(&error)))?;
+    file.write_all_at(&header(), 0).map_err(|error| os("written", errno(&error)))?;
+    let lock = SharedLock::map(&file, path)?;
+    lock.mutex.init().map_err(|errno| lock.mutex_error(errno))?;
+
+    std::fs::hard_link(&temporary.0, path).map_err(|error| os("made", errno(&error)))?;
+    Ok(file)
+}
+
+/// Gives the file the device's owner, group and rights.
+fn give(file: &File, path: &Path, device: &Metadata) -> Result<(), SharedError> {
+    let os = |what, errno| SharedError::Os { path: path.to_owned(), what, errno };
+    let made = file.metadata().map_err(|error| os("made", errno(&error)))?;
+    if (made.uid(), made.gid()) != (device.uid(), device.gid()) {
+        let gid = Some(Gid::from_raw(device.gid()));
+        // Only root gives files away; a member of the device's group may give it the group.
+        let given = fchown(file, Some(Uid::from_raw(device.uid())), gid);
+        given.or_else(|_| fchown(file, None, gid)).map_err(|errno| SharedError::Group {
+            path: path.to_owned(),
+            gid: device.gid(),
+            errno,
+        })?;
+    }
+    let rights = PermissionsExt::from_mode(device.mode() & 0o666);
+    file.set_permissions(rights).map_err(|error| os("given its rights", errno(&error)))
+}

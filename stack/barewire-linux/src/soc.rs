@@ -1,0 +1,56 @@
+//! The SoC's devices as the kernel names them: by the address of their first register.
+//!
+//! How it works: the name of a device with a device-tree node begins with its address in hexadecimal
+//! (`30820000.spi`), in `/sys/bus/platform/devices`, or for ARM's PrimeCells in
+//! `/sys/bus/amba/devices`.
+
+use crate::root::Root;
+
+/// The kernel's buses that have devices of the SoC.
+const BUSES: [&str; 2] = ["platform", "amba"];
+
+/// UIO's drivers: theirs is the way we come by ourselves.
+pub(crate) const UIO_DRIVERS: [&str; 2] = ["uio_pdrv_genirq", "uio_dmem_genirq"];
+
+/// A device that was found.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// The kernel's bus that has it.
+    pub(crate) bus: &'static str,
+    /// Where its registers begin.
+    pub(crate) address: u64,
+    /// Its name in its bus's directory.
+    pub(crate) name: String,
+}
+
+/// The devices whose address is `wanted`.
+pub(crate) fn devices(root: &Root, wanted: impl Fn(u64) -> bool) -> Vec<Found> {
+    let of_bus = |bus: &'static str| {
+        let names = root.names(format!("/sys/bus/{bus}/devices")).into_iter();
+        names.filter_map(move |name| Some(Found { bus, address: address_of(&name)?, name }))
+    };
+    BUSES.into_iter().flat_map(of_bus).filter(|found| wanted(found.address)).collect()
+}
+
+impl Found {
+    /// Where sysfs has it.
+    pub(crate) fn directory(&self) -> String {
+        directory(self.bus, &self.name)
+    }
+
+    /// Whether a kernel driver other than UIO's has it.
+    pub(crate) fn has_rival(&self, root: &Root) -> bool {
+        let driver = root.link_name(format!("{}/driver", self.directory()));
+        driver.is_some_and(|driver| !UIO_DRIVERS.contains(&driver.as_str()))
+    }
+}
+
+/// Where sysfs has the device `name` of `bus`.
+pub(crate) fn directory(bus: &str, name: &str) -> String {
+    format!("/sys/bus/{bus}/devices/{name}")
+}
+
+/// The address in a device's name.
+fn address_of(name: &str) -> Option<u64> {
+    u64::from_str_radix(name.split_once('.')?.0, 16).ok()
+}

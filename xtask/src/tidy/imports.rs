@@ -1,0 +1,295 @@
+//! Reads which modules a Rust file imports, as text: enough for the rules on layers and circles.
+//!
+//! # How it works
+//! 1. Comments, strings and characters become blanks ([`blank`]), so that a path in an example is no
+//!    import.
+//! 2. Items under `#[cfg(test)]` and `#[cfg(doc)]` are left out: tests may look anywhere, and links in
+//!    the documentation are no dependency.
+//! 3. Every `use` is taken apart into its names, and every other path that begins with `crate`,
+//!    `super` or `self` is kept.
+//!
+//! # Not supported
+//! Names brought in by `*`; paths inside macros other than as written.
+
+/// A path that a file names.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Import {
+    pub(super) line: usize,
+    /// Its parts: `crate`, `super` or `self` first, or the name of a child module or a crate.
+    pub(super) path: Vec<String>,
+    /// What it is called in this file, if a `use` brings it in.
+    pub(super) alias: Option<String>,
+}
+
+/// What a file says of modules.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Reading {
+    pub(super) imports: Vec<Import>,
+    /// Child modules that exist in tests alone.
+    pub(super) test_modules: Vec<String>,
+}
+
+type Token<'t> = (usize, &'t str);
+
+/// Reads one file.
+pub(super) fn read(text: &str) -> Reading {
+    let blanked = blank(text);
+    let mut reading = Reading::default();
+    let tokens = without_tests(&tokens(&blanked), &mut reading.test_modules);
+    let mut at = 0;
+    while at < tokens.len() {
+        let (line, token) = tokens[at];
+        if token == "use" {
+            at += 1;
+            tree(&tokens, &mut at, &[], &mut reading.imports);
+        } else if matches!(token, "crate" | "super" | "self") && is(&tokens, at + 1, "::") {
+            let mut path = vec![token.to_string()];
+            while is(&tokens, at + 1, "::") && tokens.get(at + 2).is_some_and(|t| is_name(t.1)) {
+                path.push(tokens[at + 2].1.to_string());
+                at += 2;
+            }
+            reading.imports.push(Import { line, path, alias: None });
+            at += 1;
+        } else {
+            at += 1;
+        }
+    }
+    reading
+}
+
+/// One branch of a `use`: a name, a path, or several in braces.
+fn tree(tokens: &[Token<'_>], at: &mut usize, prefix: &[String], found: &mut Vec<Import>) {
+    let mut path = prefix.to_vec();
+    while let Some(&(line, token)) = tokens.get(*at) {
+        *at += 1;
+        match token {
+            "::" => {}
+            "{" => {
+                while *at < tokens.len() && !is(tokens, *at, "}") {
+                    tree(tokens, at, &path, found);
+                    if is(tokens, *at, ",") {
+                        *at += 1;
+                    }
+                }
+                *at += 1;
+                return;
+            }
+            "*" => {
+                found.push(Import { line, path, alias: None });
+                return;
+            }
+            name => {
+                // `a::{self}` is `a`.
+                if name != "self" || path.is_empty() {
+                    path.push(name.to_string());
+                }
+                if is(tokens, *at, "::") {
+                    continue;
+                }
+                let mut alias = path.last().cloned();
+                if is(tokens, *at, "as") {
+                    alias = tokens.get(*at + 1).map(|token| token.1.to_string());
+                    *at += 2;
+                }
+                found.push(Import { line, path, alias });
+                return;
+            }
+        }
+    }
+}
+
+fn is(tokens: &[Token<'_>], at: usize, wanted: &str) -> bool {
+    tokens.get(at).is_some_and(|token| token.1 == wanted)
+}
+
+fn is_name(token: &str) -> bool {
+    token.starts_with(|c: char| c.is_alphabetic() || c == '_')
+}
+
+/// Names and punctuation, with their lines.
+fn tokens(text: &str) -> Vec<Token<'_>> {
+    let mut found = Vec::new();
+    for (line, content) in (1..).zip(text.lines()) {
+        let mut rest = content.trim_start();
+        while let Some(first) = rest.chars().next() {
+            let len = if first.is_alphanumeric() || first == '_' {
+                rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len())
+            } else if rest.starts_with("::") {
+                2
+            } else {
+                first.len_utf8()
+            };
+            found.push((line, &rest[..len]));
+            rest = rest[len..].trim_start();
+        }
+    }
+    found
+}
+
+/// The tokens without the items that only tests or the documentation have.
+fn without_tests<'t>(tokens: &[Token<'t>], test_modules: &mut Vec<String>) -> Vec<Token<'t>> {
+    const HIDDEN: [&[&str]; 3] = [
+        &["#", "[", "cfg", "(", "test", ")", "]"],
+        &["#", "[", "cfg", "(", "doc", ")", "]"],
+        &["#", "[", "cfg", "(", "all", "(", "test"],
+    ];
+    let mut kept = Vec::new();
+    let mut at = 0;
+    while at < tokens.len() {
+        let begins =
+            |words: &&[&str]| words.iter().enumerate().all(|(n, word)| is(tokens, at + n, word));
+        if !HIDDEN.iter().any(begins) {
+            kept.push(tokens[at]);
+            at += 1;
+            continue;
+        }
+        // Its attributes, then the item up to its `;` or its closing brace.
+        while is(tokens, at, "#") {
+            at = after_group(tokens, at + 1);
+        }
+        if let Some(module) = tokens[at..].iter().position(|token| token.1 == "mod")
+            && module <= 4
+            && is(tokens, at + module + 2, ";")
+        {
+            test_modules.push(tokens[at + module + 1].1.to_string());
+        }
+        while at < tokens.len() && !matches!(tokens[at].1, ";" | "{") {
+            at += 1;
+        }
+        at = if is(tokens, at, "{") { after_group(tokens, at) } else { at + 1 };
+    }
+    kept
+}
+
+/// Behind the bracket that closes the one at `at`.
+fn after_group(tokens: &[Token<'_>], at: usize) -> usize {
+    let mut depth = 0_usize;
+    for (index, token) in tokens.iter().enumerate().skip(at) {
+        match token.1 {
+            "{" | "[" | "(" => depth += 1,
+            "}" | "]" | ")" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 {
+            return index + 1;
+        }
+    }
+    tokens.len()
+}
+
+/// The text with blanks where its comments, strings and characters were; the same lines.
+fn blank(text: &str) -> String {
+    let mut blanked = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let len = match first {
+            '/' if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
+            '/' if rest.starts_with("/*") => rest.find("*/").map_or(rest.len(), |end| end + 2),
+            '"' => quoted_len(rest),
+            'r' if rest.starts_with("r\"") || rest.starts_with("r#") => raw_len(rest),
+            '\'' => character_len(rest),
+            _ => 0,
+        };
+        if len == 0 {
+            // A name is taken whole: its last letter may be an `r` before a quote.
+            let name = first.is_alphanumeric() || first == '_';
+            let end = |c: char| !c.is_alphanumeric() && c != '_';
+            let len = if name { rest.find(end).unwrap_or(rest.len()) } else { first.len_utf8() };
+            blanked.push_str(&rest[..len]);
+            rest = &rest[len..];
+        } else {
+            blanked.extend(rest[..len].chars().map(|c| if c == '\n' { '\n' } else { ' ' }));
+            rest = &rest[len..];
+        }
+    }
+    blanked
+}
+
+/// The length of the string that `text` begins with.
+fn quoted_len(text: &str) -> usize {
+    let mut escaped = true;
+    for (index, c) in text.char_indices() {
+        if !escaped && c == '"' {
+            return index + 1;
+        }
+        // The opening quote counts as escaped.
+        escaped = c == '\\' && !escaped;
+    }
+    text.len()
+}
+
+/// The length of the raw string that `text` begins with; 0 if it is a raw name.
+fn raw_len(text: &str) -> usize {
+    let hashes = text[1..].bytes().take_while(|&byte| byte == b'#').count();
+    if text.as_bytes().get(1 + hashes) != Some(&b'"') {
+        return 0;
+    }
+    let begin = hashes + 2;
+    let end = format!("\"{}", "#".repeat(hashes));
+    text[begin..].find(&end).map_or(text.len(), |at| begin + at + end.len())
+}
+
+/// The length of the character that `text` begins with; 0 if it is a lifetime.
+fn character_len(text: &str) -> usize {
+    let mut chars = text.char_indices().skip(1);
+    match (chars.next(), chars.next()) {
+        (Some((_, '\\')), Some((after, _))) => {
+            let after = after + 1;
+            text[after..].find('\'').map_or(0, |end| after + end + 1)
+        }
+        (Some(_), Some((end, '\''))) => end + 1,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(text: &str) -> Vec<String> {
+        read(text).imports.iter().map(|import| import.path.join("::")).collect()
+    }
+
+    #[test]
+    fn a_tree_is_taken_apart() {
+        let text = "pub(crate) use crate::{a::{self, B}, c::D as E};\nuse super::f;\n";
+        assert_eq!(paths(text), ["crate::a", "crate::a::B", "crate::c::D", "super::f"]);
+        let reading = read(text);
+        let aliases: Vec<_> = reading.imports.iter().flat_map(|i| i.alias.as_deref()).collect();
+        assert_eq!(aliases, ["a", "B", "E", "f"]);
+        assert_eq!(reading.imports[3].line, 2);
+    }
+
+    #[test]
+    fn paths_in_code_are_imports() {
+        let text = "fn f() -> crate::a::B { super::super::c(crate::d::E::new()) }\n";
+        assert_eq!(paths(text), ["crate::a::B", "super::super::c", "crate::d::E::new"]);
+        assert!(paths("pub(crate) fn f(self) {}\n").is_empty());
+    }
+
+    #[test]
+    fn comments_and_strings_are_no_imports() {
+        for text in [
+            "//! use crate::a;\n",
+            "/* use crate::a; */",
+            "const A: &str = \"crate::a \\\" crate::b\";",
+            "const A: &str = r#\"crate::a \" crate::b\"#;",
+            "const A: [char; 2] = ['\"', '\\''];",
+        ] {
+            assert!(paths(text).is_empty(), "{text}");
+        }
+        assert_eq!(paths("fn f<'a>(x: &'a crate::b::C) {}"), ["crate::b::C"]);
+        assert_eq!(paths("const A: char = '\"'; use crate::a;"), ["crate::a"]);
+        assert_eq!(paths("const A: &str = for_r\"b\"; use crate::a;"), ["crate::a"]);
+    }
+
+    #[test]
+    fn tests_and_links_may_look_anywhere() {
+        let text = "#[cfg(test)]\nmod tests;\n#[cfg(doc)]\nuse crate::a;\n#[cfg(test)]\n\
+                    #[allow(x)]\nmod more { use crate::b; fn f() { {} } }\nuse crate::c;\n";
+        let reading = read(text);
+        assert_eq!(reading.test_modules, ["tests"]);
+        assert_eq!(reading.imports.len(), 1);
+        assert_eq!((reading.imports[0].line, paths(text)), (8, vec!["crate::c".to_string()]));
+    }
+}
