@@ -4,10 +4,18 @@
 //! text come. A step is a function from the [`Context`] to an [`Outcome`]; those that run tests
 //! bring the harness's own counts along.
 //!
+//! Each step is timed twice: by the wall clock, and by the processor time of its children, which
+//! stays the same on a busy machine.
+//!
+//! The steps `clippy`, `test`, `linux32` and `docs` use one profile (`ci`) and one target directory,
+//! so that procedural macros, build scripts and dependencies are built once. Steps that need other
+//! flags for the whole workspace (`test-release`, `msrv`, the model checkers, Miri) build as few
+//! packages as they can.
+//!
 //! Not here: benches by the wall clock, which inform and never gate.
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::child::Task;
 use crate::console::Console;
@@ -189,6 +197,8 @@ pub(crate) struct Step {
     builds: bool,
     /// Whether it runs only where it is named: `--step NAME`.
     pub(crate) on_request: bool,
+    /// Whether its time is summed apart from that of the checks.
+    apart: bool,
 }
 
 impl PartialEq for Step {
@@ -203,7 +213,7 @@ impl Step {
         about: &'static str,
         run: fn(&Context) -> Outcome,
     ) -> Self {
-        Self { name, about, run, builds: false, on_request: false }
+        Self { name, about, run, builds: false, on_request: false, apart: false }
     }
 
     const fn building(
@@ -211,11 +221,16 @@ impl Step {
         about: &'static str,
         run: fn(&Context) -> Outcome,
     ) -> Self {
-        Self { name, about, run, builds: true, on_request: false }
+        Self { name, about, run, builds: true, on_request: false, apart: false }
     }
 
     const fn on_request(self) -> Self {
         Self { on_request: true, ..self }
+    }
+
+    /// Sums its time apart: 15 minutes are for the checks alone.
+    const fn apart(self) -> Self {
+        Self { apart: true, ..self }
     }
 }
 
@@ -232,10 +247,10 @@ pub(crate) const STEPS: &[Step] = &[
     Step::checking("fmt", "rustfmt has nothing to change", fmt),
     Step::checking("clippy", "no compiler or clippy warning in any target", clippy),
     Step::checking("tidy", "the house rules", tidy),
-    Step::building("test", "unit, integration and doc tests, debug", test),
+    Step::building("test", "unit, integration and doc tests, whole, with debug checks", test),
     Step::building(
         "test-release",
-        "the same optimised, instructions counted in release",
+        "instructions counted, and the command as it ships",
         test_release,
     ),
     Step::building("no_std", "what needs no operating system builds without one", no_std),
@@ -243,7 +258,8 @@ pub(crate) const STEPS: &[Step] = &[
     // Not yet part of a run by itself: Linux 6.1's PL022 driver sleeps in a tasklet where a transfer of
     // the selftest has a delay, and takes the guest with it.
     Step::building("guests", "the command beside stock kernels on emulated boards", guests::step)
-        .on_request(),
+        .on_request()
+        .apart(),
     Step::building("msrv", "the oldest compiler promised builds it", msrv),
     Step::building("docs", "documentation without warnings", docs),
     Step::building("loom", "bus word, tables and command queue under a model checker", loom),
@@ -256,7 +272,7 @@ pub(crate) fn run(steps: &[&'static Step], cx: &Context) -> bool {
     let mut rows: Vec<Row> = Vec::new();
     for (index, step) in steps.iter().enumerate() {
         cx.console.header(&format!("{}/{} {}: {}", index + 1, steps.len(), step.name, step.about));
-        let started = Instant::now();
+        let (started, used) = (Instant::now(), children_time());
         let broken = rows.iter().any(|row| row.outcome.tally.build_broke);
         let outcome = if broken && step.builds {
             // The same compiler errors again would only bury the first ones.
@@ -267,9 +283,27 @@ pub(crate) fn run(steps: &[&'static Step], cx: &Context) -> bool {
         let elapsed = started.elapsed();
         let (word, seconds) = (outcome.verdict.word(), elapsed.as_secs_f64());
         cx.console.say(&format!("---- {}: {word} after {seconds:.1} s", step.name));
-        rows.push(Row { step: step.name, outcome, elapsed });
+        let processor = children_time().saturating_sub(used);
+        rows.push(Row { step: step.name, outcome, elapsed, processor, apart: step.apart });
     }
     report::print(&rows, cx.console)
+}
+
+/// The processor time, user and system, of the children waited for so far; zero where there is no
+/// `/proc`.
+fn children_time() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    Duration::from_millis(10 * children_ticks(&stat).unwrap_or(0))
+}
+
+/// The sum of `cutime` and `cstime` in a line of `/proc/PID/stat`, fields 16 and 17 (proc(5)).
+///
+/// In ticks of `USER_HZ`, which is 100 on every Linux architecture that runs Rust.
+fn children_ticks(stat: &str) -> Option<u64> {
+    // The second field is the program's name in parentheses, which may contain spaces.
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let mut ticks = fields.split(' ').skip(13).map(|field| field.parse::<u64>().ok());
+    Some(ticks.next()?? + ticks.next()??)
 }
 
 fn fmt(cx: &Context) -> Outcome {
@@ -284,8 +318,9 @@ fn fmt(cx: &Context) -> Outcome {
 }
 
 fn clippy(cx: &Context) -> Outcome {
-    let args = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-    cx.run(&Task::new("cargo", &args))
+    let args =
+        [&["clippy", "--workspace", "--all-targets"], &PROFILE[..], &["--", "-D", "warnings"]];
+    cx.run(&Task::new("cargo", &args.concat()))
 }
 
 fn tidy(cx: &Context) -> Outcome {
@@ -299,31 +334,34 @@ fn tidy(cx: &Context) -> Outcome {
     }
 }
 
+/// The profile of all steps that may share what they build.
+const PROFILE: [&str; 2] = ["--profile", "ci"];
+
+/// Where it is set, tests run whole which a debug build cuts short.
+const WHOLE: (&str, &str) = ("BAREWIRE_WHOLE", "1");
+
 /// `--no-fail-fast`, so that the totals are of all tests; `--show-output`, because a test that
 /// skips itself passes, and the harness keeps what a passed test printed to itself.
+///
+/// Optimised, with debug assertions and overflow checks, and whole: one run instead of a debug run
+/// cut short and a release run without the checks.
 fn test(cx: &Context) -> Outcome {
-    let args = ["test", "--workspace", "--no-fail-fast", "--", "--show-output"];
-    cx.run_tests(&Task::new("cargo", &args))
+    let args = [&["test", "--workspace"], &PROFILE[..], &["--no-fail-fast", "--", "--show-output"]];
+    cx.run_tests(&Task::new("cargo", &args.concat()).env(WHOLE.0, WHOLE.1))
 }
 
-/// Tests that count instructions: of what users build, with its link-time optimisation.
-const COUNTING_PACKAGES: [&str; 2] = ["barewire-cli", "barewire-iommu-bench"];
-/// Their names. One that is missing here runs in the other build, where its counts are wrong.
-const COUNTING_TESTS: [&str; 2] = [
-    "instructions_are_as_reviewed_and_within_their_bars",
-    "instructions_of_page_tables_and_their_floors_are_as_reviewed",
-];
-
-/// All in the profile `ci`, which links fast, but what counts instructions in the release profile.
+/// What only the release profile can show: instruction counts of what users build, with its
+/// link-time optimisation and without debug checks; and that the command passes there too.
 fn test_release(cx: &Context) -> Outcome {
-    let all = ["test", "--workspace", "--profile", "ci", "--no-fail-fast", "--", "--show-output"];
-    let skips = COUNTING_TESTS.iter().flat_map(|test| ["--skip", test]);
-    let all: Vec<&str> = all.into_iter().chain(skips).collect();
-    let packages = COUNTING_PACKAGES.iter().flat_map(|package| ["-p", package]);
-    let counting = ["test", "--release", "--no-fail-fast"].into_iter().chain(packages);
-    let counting: Vec<&str> =
-        counting.chain(["--test", "instructions", "--", "--show-output"]).collect();
-    let ran = [all, counting].map(|args| cx.run_tests(&Task::new("cargo", &args)));
+    let cargo = ["test", "--release", "--no-fail-fast"];
+    let counting = ["-p", "barewire-cli", "-p", "barewire-iommu-bench", "--test", "instructions"];
+    let shipped = ["-p", "barewire-cli", "--test", "cli"];
+    let chosen = ["selftest::", "stress::", "flash::"];
+    let ran = [
+        [&cargo[..], &counting, &["--", "--show-output"]].concat(),
+        [&cargo[..], &shipped, &["--", "--show-output"], &chosen].concat(),
+    ]
+    .map(|args| cx.run_tests(&Task::new("cargo", &args)));
     Outcome::of_all(ran.into())
 }
 
@@ -350,14 +388,14 @@ fn no_std(cx: &Context) -> Outcome {
     }
 }
 
-/// Compiled and not linked, which needs no foreign linker.
+/// Compiled and not linked, which needs no foreign linker. With `--target` the flags are for that
+/// target alone, so that what runs at build time is the plain builds'.
 fn linux32(cx: &Context) -> Outcome {
     if !tools::has_target(cx, LINUX32_TARGET) {
         return cx.lacks(&format!("no standard library for {LINUX32_TARGET}"));
     }
-    let dir = cx.target_dir("linux32");
     let args = ["check", "--workspace", "--all-targets", "--target", LINUX32_TARGET];
-    let args = [&args[..], &["--target-dir", &dir]].concat();
+    let args = [&args[..], &PROFILE].concat();
     cx.run(&Task::new("cargo", &args).env("RUSTFLAGS", "-Dwarnings"))
 }
 
@@ -374,7 +412,8 @@ fn msrv(cx: &Context) -> Outcome {
 /// run cargo would write both to one page, in no certain order, with a warning.
 fn docs(cx: &Context) -> Outcome {
     let success = ["--bins", "--lib"].into_iter().fold(true, |success, kind| {
-        let task = Task::new("cargo", &["doc", "--workspace", "--no-deps", kind]);
+        let args = [&["doc", "--workspace", "--no-deps", kind], &PROFILE[..]].concat();
+        let task = Task::new("cargo", &args);
         let ran = task.env("RUSTDOCFLAGS", "-Dwarnings").run(&cx.root, cx.console);
         success && ran.success
     });
@@ -466,6 +505,13 @@ mod tests {
             Step::checking("tidy", "runs", |_| Outcome::passed()),
         ];
         assert!(!run(&RUN.iter().collect::<Vec<_>>(), &context(false)));
+    }
+
+    #[test]
+    fn processor_time_of_children_is_read_behind_any_name() {
+        let stat = "7 (a) b) S 1 2 3 4 5 6 7 8 9 10 1000 2000 30 4 20 0 1";
+        assert_eq!(children_ticks(stat), Some(34));
+        assert_eq!(children_ticks(""), None);
     }
 
     #[test]
