@@ -6,8 +6,8 @@ use std::mem::ManuallyDrop;
 use std::ops::Range;
 
 use barewire_iommu::{
-    Access, Attributes, Config, Context, Facts, FlushError, Gather, Granule, Invalidate, Iova,
-    MapError, MemoryType, PageTable, PhysAddr, Segment, Shareability, Stage, Strategy, UnmapError,
+    Access, Attributes, Config, Context, Facts, FlushError, Gather, Invalidate, Iova, MapError,
+    MemoryType, PageTable, PhysAddr, Segment, Shareability, Stage, Strategy, UnmapError,
 };
 use barewire_iommu_model::{Machine, Meaning, Naive, Options, Shape};
 
