@@ -14,6 +14,10 @@ pub(crate) struct Row {
     pub(crate) outcome: Outcome,
     /// How long it took.
     pub(crate) elapsed: Duration,
+    /// How much processor time its children took.
+    pub(crate) processor: Duration,
+    /// Whether its time is summed apart.
+    pub(crate) apart: bool,
 }
 
 /// What a run adds up to.
@@ -45,9 +49,12 @@ impl Totals {
 /// Prints the end of a run; `true` if nothing failed.
 pub(crate) fn print(rows: &[Row], console: Console) -> bool {
     console.header("summary");
-    console.say(&format!("{:<14}{:<9}{:>8}", "step", "result", "seconds"));
+    console.say(&format!("{:<14}{:<9}{:>8}{:>8}", "step", "result", "seconds", "cpu"));
     for row in rows {
         console.say(&table_line(row, console));
+    }
+    for line in time_lines(rows) {
+        console.say(&line);
     }
     for line in figure_lines(rows) {
         console.say(&line);
@@ -69,9 +76,23 @@ fn table_line(row: &Row, console: Console) -> String {
     };
     // Padded before painting: colour codes would count as columns.
     let word = console.paint(tone, &format!("{:<9}", verdict.word()));
-    let seconds = row.elapsed.as_secs_f64();
-    let line = format!("{:<14}{word}{seconds:>8.1}  {}", row.step, remark(&row.outcome));
+    let (seconds, cpu) = (row.elapsed.as_secs_f64(), row.processor.as_secs_f64());
+    let line = format!("{:<14}{word}{seconds:>8.1}{cpu:>8.1}  {}", row.step, remark(&row.outcome));
     line.trim_end().to_string()
+}
+
+/// The sums of the times: of the checks, and of the steps that are timed apart, if there are any.
+fn time_lines(rows: &[Row]) -> Vec<String> {
+    let sum = |what: &str, apart: bool| {
+        let some: Vec<_> = rows.iter().filter(|row| row.apart == apart).collect();
+        let seconds: Duration = some.iter().map(|row| row.elapsed).sum();
+        let cpu: Duration = some.iter().map(|row| row.processor).sum();
+        let (seconds, cpu) = (seconds.as_secs_f64(), cpu.as_secs_f64());
+        let minutes = seconds / 60.0;
+        let line = format!("{what:<23}{seconds:>8.1}{cpu:>8.1}  {minutes:.1} minutes");
+        (!some.is_empty()).then_some(line)
+    };
+    [sum("checks", false), sum("apart", true)].into_iter().flatten().collect()
 }
 
 /// The last column: tests counted, then whatever the step had to say.
@@ -127,7 +148,8 @@ mod tests {
     use crate::tally::Tally;
 
     fn row(step: &'static str, outcome: Outcome) -> Row {
-        Row { step, outcome, elapsed: Duration::from_millis(1500) }
+        let [elapsed, processor] = [1500, 2500].map(Duration::from_millis);
+        Row { step, outcome, elapsed, processor, apart: step == "guests" }
     }
 
     fn tests(success: bool, passed: u64, failed: u64, skipped: &[&str]) -> Outcome {
@@ -161,6 +183,15 @@ mod tests {
         assert_eq!(lines[0], "\n!!!! 2 checks did not run:");
         assert_eq!(lines[1..], ["  [test] SKIPPED: a", "  [test] SKIPPED: b"]);
         assert!(skip_lines(&[row("fmt", Outcome::passed())]).is_empty());
+    }
+
+    #[test]
+    fn guests_are_timed_apart_from_the_checks() {
+        let passed = |step| row(step, Outcome::passed());
+        let checks = "checks                      3.0     5.0  0.1 minutes";
+        assert_eq!(time_lines(&[passed("fmt"), passed("tidy")]), [checks]);
+        let lines = time_lines(&[passed("fmt"), passed("guests"), passed("tidy")]);
+        assert_eq!(lines, [checks, "apart                       1.5     2.5  0.0 minutes"]);
     }
 
     #[test]

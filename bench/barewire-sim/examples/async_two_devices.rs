@@ -46,8 +46,7 @@ async fn ready<S: SpiDevice>(mut chip: S, tries: u32) -> Result<bool, S::Error> 
     Ok(false)
 }
 
-#[allow(missing_docs, reason = "a test runs it too")]
-pub fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let board = Board::new(BoardSpec::find("imx8mp")?, BoardOptions::default());
     board.attach_flash(None)?;
     let bus = bring_up::bus(&board);

@@ -24,8 +24,7 @@ impl<S: SpiDevice> Mcp3008<S> {
     }
 }
 
-#[allow(missing_docs, reason = "a test runs it too")]
-pub fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let board = Board::new(BoardSpec::find("rpi3")?, BoardOptions::default());
     let chip = board.attach_adc().ok_or("the board has an ADC")?;
     // A quarter of the reference voltage, 5 V.

@@ -5,7 +5,7 @@
 //!
 //! # Where QEMU's PL022 differs from the manual
 //! Tried with QEMU 7.2 and 10.0, which are the same; `lm3s6965evb` has the same model.
-//! `tests/pl022.rs` holds every line.
+//! `tests/it/pl022.rs` holds every line.
 //! 1. A frame takes no time: where SSE is set and RX FIFO has room, a word written to SSPDR is
 //!    received before the write has ended. So BSY is seen only while words wait.
 //! 2. RX FIFO never overruns. When it holds 8 frames, transmission stops; up to 8 more words wait

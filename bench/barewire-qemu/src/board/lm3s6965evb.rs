@@ -11,7 +11,7 @@
 //! error. FFh, which a card is woken with, it lets pass.
 //!
 //! # Where QEMU's models differ from the manuals
-//! Tried with QEMU 7.2 and 10.0 (7 to 9 with 10.0 alone); `tests/pl022.rs` holds every line but CMD9's.
+//! Tried with QEMU 7.2 and 10.0 (7 to 9 with 10.0 alone); `tests/it/pl022.rs` holds every line but CMD9's.
 //! 1. Port D's line 0 is high at reset, by the board's code, and GPIODATA says 0. The PL061 tells the
 //!    chips of changes alone: **a line made an output and low selects nothing until it was high once**.
 //!    A driver that puts its lines on their inactive level first never sees it.

@@ -4,7 +4,7 @@
 //! elinux.org.
 //!
 //! # Where QEMU's BCM2835 SPI0 differs from the manual
-//! Tried with QEMU 10.0; 7.2 has no such model. `tests/raspi3b.rs` holds every line.
+//! Tried with QEMU 10.0; 7.2 has no such model. `tests/it/raspi3b.rs` holds every line.
 //! 1. A byte takes no time: where TA is set and RX FIFO has room, a byte written to FIFO is received
 //!    before the write has ended. So DONE is clear only while bytes wait in TX FIFO (3).
 //! 2. FIFOs hold 64 bytes each; the words are bytes, the upper 24 bits ignored. RXR is set from 48

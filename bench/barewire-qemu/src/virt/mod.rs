@@ -12,7 +12,7 @@
 //!    ever, in a loop of two instructions, and with `-icount sleep=off` time jumps to the next event.
 //!
 //! # Where QEMU's SMMUv3 differs from the manual, or from what hardware may do
-//! Tried with QEMU 7.2 and 10.0; `tests/smmu_model.rs` holds every line.
+//! Tried with QEMU 7.2 and 10.0; `tests/it/smmu_model.rs` holds every line.
 //! 1. **Its TLB has 256 entries and forgets all of them when a 257th is to go in.** So a stale entry
 //!    is only seen where few pages were touched since.
 //! 2. **It keeps no walks**: a table that was unhooked is never walked again, whatever was invalidated.

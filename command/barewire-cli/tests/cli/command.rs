@@ -10,6 +10,12 @@ use tempfile::TempDir;
 pub(super) const IMX8MP_SIZE: usize = 32 << 20;
 pub(super) const SABRELITE_SIZE: usize = 2 << 20;
 
+/// Whether tests run whole which take minutes in a debug build: in an optimised one, and where
+/// `BAREWIRE_WHOLE` is set, as CI does, whose tests are optimised and keep the debug checks.
+pub(super) fn runs_whole() -> bool {
+    !cfg!(debug_assertions) || std::env::var_os("BAREWIRE_WHOLE").is_some()
+}
+
 /// What a run of the command left.
 #[derive(Debug)]
 pub(super) struct Ran {

@@ -6,16 +6,19 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::command::{Ran, barewire, run};
+use super::command::{Ran, barewire, run, runs_whole};
 
-/// The long transfers are for the optimised build.
-const MAX_LEN: &[&str] = if cfg!(debug_assertions) { &["--max-len", "4099"] } else { &[] };
-const ITERATIONS: usize = if cfg!(debug_assertions) { 1_541 } else { 1_801 };
+/// The options that leave out the long transfers where tests do not run whole, and how many messages
+/// that makes.
+fn lengths() -> (&'static [&'static str], usize) {
+    if runs_whole() { (&[], 1_801) } else { (&["--max-len", "4099"], 1_541) }
+}
 
 #[test]
 fn every_case_passes_on_a_simulated_board() {
-    let ran = run(&[&["selftest", "--bus", "sim:imx8mp", "--json"], MAX_LEN].concat()).ok().json();
-    assert_eq!(ran["iterations"], json!(ITERATIONS));
+    let (max_len, iterations) = lengths();
+    let ran = run(&[&["selftest", "--bus", "sim:imx8mp", "--json"], max_len].concat()).ok().json();
+    assert_eq!(ran["iterations"], json!(iterations));
     assert_eq!(
         [&ran["passed"], &ran["failed"], &ran["failures"], &ran["fault"], &ran["cause"]],
         [&json!(true), &json!(0), &json!([]), &json!(null), &json!(null)]

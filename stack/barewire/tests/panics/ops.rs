@@ -70,6 +70,12 @@ impl Op {
         Op::Again,
     ];
 
+    /// One of each group whose node has the same owner: a thread's stack, a pinned message that is
+    /// run, taken back or awaited, a future that borrows.
+    #[cfg(miri)]
+    pub(crate) const OWNERS: &[Op] =
+        &[Op::Sync, Op::Async, Op::Cancel, Op::Transact, Op::QueuedFuture];
+
     /// Its callback, of a message that is planned before it is given.
     fn planned(self) -> Option<Option<Callback>> {
         match self {

@@ -1,0 +1,89 @@
+//! Foreign drivers on the simulated board: the chip is what its datasheet says, and no checker of
+//! the wire complains.
+
+mod adc;
+mod display;
+mod flash;
+
+use std::cell::RefCell;
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use barewire::bus::Bus;
+use barewire::hal::HalDevice;
+use barewire::spi::Settings;
+use barewire_sim::bring_up::{AnyController, Charged, bus};
+use barewire_sim::chip::Chip;
+use barewire_sim::{Board, BoardOptions, BoardSpec};
+use embedded_hal::digital::{ErrorType, OutputPin};
+
+/// A board for each controller; chip select 0 of each is a GPIO.
+const BOARDS: [&str; 4] = ["highbank", "imx8mp", "rpi3", "sama5d36"];
+
+type SimBus = Bus<Charged<AnyController>>;
+
+/// A board with one chip behind its GPIO chip select.
+struct Bench<C> {
+    board: Board,
+    chip: Rc<RefCell<C>>,
+    bus: SimBus,
+}
+
+impl<C: Chip + 'static> Bench<C> {
+    fn new(board: &str, chip: C) -> Self {
+        let spec = BoardSpec::find(board).expect("a board");
+        let board = Board::new(spec, BoardOptions::default());
+        let chip = Rc::new(RefCell::new(chip));
+        assert!(board.attach(0, chip.clone()));
+        let bus = bus(&board);
+        Self { board, chip, bus }
+    }
+
+    /// The chip's device at `speed_hz`, with the times its datasheet asks.
+    fn device(&self, speed_hz: u32) -> HalDevice<'_, Charged<AnyController>> {
+        let limits = self.chip.borrow().limits();
+        let ns = |ns: u64| u32::try_from(ns).expect("a datasheet's time");
+        let settings = Settings {
+            cs_setup_ns: ns(limits.cs_setup_ns),
+            cs_hold_ns: ns(limits.cs_hold_ns),
+            cs_inactive_ns: ns(limits.cs_inactive_ns),
+            ..Settings::new(0, speed_hz)
+        };
+        HalDevice::new(self.bus.device(&settings).expect("opens"))
+    }
+
+    fn assert_no_violations(&self) {
+        let violations = self.board.violations();
+        assert!(violations.is_empty(), "{:#?}", &violations[..violations.len().min(5)]);
+    }
+}
+
+/// A pin that is wired to where the driver wants it.
+#[derive(Debug)]
+struct Wired;
+
+impl ErrorType for Wired {
+    type Error = Infallible;
+}
+
+impl OutputPin for Wired {
+    fn set_low(&mut self) -> Result<(), Infallible> {
+        panic!("the board wires the pin high");
+    }
+
+    fn set_high(&mut self) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+fn block_on<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            return output;
+        }
+    }
+}

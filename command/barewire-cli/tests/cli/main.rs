@@ -1,0 +1,20 @@
+//! The `barewire` command as its users run it: bytes, words, exit codes and files.
+
+mod adc;
+mod bad_input;
+mod can;
+mod can_echo;
+mod command;
+mod costs;
+mod flash;
+mod interrupt;
+mod iommu;
+mod iommu_bench;
+mod measure;
+mod qemu;
+mod regs;
+mod selftest;
+mod simulated;
+mod spidev;
+mod stress;
+mod wire;
