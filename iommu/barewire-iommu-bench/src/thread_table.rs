@@ -6,7 +6,9 @@
 //! own, by address) and after it (by ASID). A TLB counts the commands. The cost of an unmap is
 //! modelled as
 //!
-//! ```text call + pages × page + addresses × address + asids × asid ```
+//! ```text
+//! call + pages × page + addresses × address + asids × asid
+//! ```
 //!
 //! where *pages* is the number of leaves removed one by one, *addresses* the number of commands by
 //! address and *asids* the number by ASID. The four costs are fitted to the sixteen published
