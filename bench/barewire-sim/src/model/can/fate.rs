@@ -1,4 +1,4 @@
-//! What becomes of a frame: decided when it begins, by who is there and by the faults to come.
+//! The fate of a frame: decided when it begins, by the nodes present and the future faults.
 
 use super::bits::{ACK_TO_END_BITS, Shape};
 use super::bus::TOLERANCE_PPM;
@@ -9,24 +9,25 @@ use super::frame::CanFrame;
 use super::node::{ErrorKind, FdSupport, Role, Span};
 use crate::chip::Ps;
 
-/// Where a node at another bit rate is lost: somewhere in the identifier.
+/// The bit at which a node with another bit rate loses synchronisation: somewhere in the
+/// identifier.
 const LOST_BIT: u32 = 10;
 
-/// A frame on its way.
+/// A frame under way.
 pub(super) struct Flight {
     pub(super) frame: CanFrame,
     pub(super) span: Span,
     pub(super) sender: usize,
-    /// Further senders of the very same bits, or of other data under the same identifier.
+    /// Other senders of exactly the same bits, or of other data under the same identifier.
     pub(super) others: Vec<usize>,
-    /// Who receives it.
+    /// The receivers.
     pub(super) receivers: Vec<usize>,
     pub(super) taken: bool,
-    /// When, how the sender and the receivers see it, and bits of flag.
+    /// The error: its time, how sender and receivers see it, and the bits of flag.
     pub(super) error: Option<Fate>,
 }
 
-/// The error that a frame meets.
+/// The error of a frame.
 #[derive(Clone, Copy)]
 pub(super) struct Fate {
     pub(super) at: Ps,
@@ -36,13 +37,13 @@ pub(super) struct Fate {
     pub(super) flag_bits: u64,
 }
 
-/// Whether two bit times are near enough to each other.
+/// Whether two bit times are close enough to each other.
 pub(super) fn near(one: Ps, other: Ps) -> bool {
     one.abs_diff(other).saturating_mul(1_000_000) <= other.saturating_mul(TOLERANCE_PPM)
 }
 
 impl Bus {
-    /// What becomes of a frame, if it meets an error.
+    /// The error of a frame, if it has one.
     pub(super) fn fate(
         &self,
         flight: &Flight,
@@ -66,7 +67,7 @@ impl Bus {
         let everybody = flight.receivers.iter().chain([&flight.sender]).chain(&flight.others);
         for &index in everybody {
             let link = self.link(index);
-            // Who only listens cannot disturb.
+            // A node that only listens cannot disturb.
             let disturbs = !matches!(link.role, Role::Listen | Role::Restricted);
             let Some(times) = link.times else { continue };
             if !near(times.nominal_ps, self.times.nominal_ps) && disturbs {
