@@ -12,7 +12,7 @@
 //! and tells it what happens.
 //!
 //! | time | is |
-//! |---|---|
+//! | next SOF | at the earliest `eof` and three bits of intermission; an error passive sender 8 later |
 //! | `sof` | SOF's bit begins |
 //! | `eof` | the last of EOF's seven bits ends; receivers accept the frame a bit earlier |
 //! | next SOF | at the earliest `eof` and three bits of intermission; an error passive sender's eight later |
