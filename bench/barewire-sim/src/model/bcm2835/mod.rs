@@ -51,10 +51,10 @@
 //! breaks unless DONE is written at the end of every transfer, and that DONE may be RW1C or the
 //! block may have an erratum (Lukas Wunner, *spi: bcm2835: Work around DONE bit erratum*, August
 //! 2019). How it breaks is not known. [`Done`] selects the model's reading. [`Done::ReadOnly`] is
-//! the manual's. With [`Done::Needed`], DONE stays set in the next transfer unless a 1 was written
-//! to it while the block was at rest and all received bytes were read. It then stays set, and
-//! interrupts, until a 1 is written. A driver that trusts it reads an empty RX FIFO, or moves CS in
-//! the middle of a byte.
+//! the manual's. With [`Done::Needed`], a byte written while the block is at rest and RX FIFO is
+//! empty does not clear DONE, unless a 1 was written to DONE since the last transfer. DONE then
+//! stays set, and interrupts, until a 1 is written. A driver that trusts it reads an empty RX FIFO,
+//! or moves CS in the middle of a byte.
 //!
 //! # Not supported
 //! - DMA (DMAEN, DLEN, DC, ADCS) and LoSSI (LEN, LTOH, LEN_LONG, DMA_LEN): these registers and bits
@@ -196,7 +196,7 @@ impl Bcm2835Spi {
     fn write_cs(&mut self, value: u32, now: Ps, wire: &mut Wire) {
         if value & stat::DONE != 0 {
             self.stuck = false;
-            // During a transfer the write has no effect.
+            // Written during a transfer, it does not acknowledge that transfer.
             self.unacknowledged &= !self.at_rest();
         }
         self.cs = Cs::new(value);

@@ -192,7 +192,7 @@ pub struct Nor {
 impl Nor {
     /// A chip that holds `content`, powered up and not selected.
     ///
-    /// # Errors
+    /// [`SizeMismatch`] if the size of `content` is not the size of the part's array.
     /// [`SizeMismatch`] when `content` is not exactly as long as the part's array.
     pub fn new(part: Part, content: Vec<u8>) -> Result<Self, SizeMismatch> {
         if content.len() != part.size {
