@@ -12,10 +12,10 @@
 //! and tells it what happens.
 //!
 //! | time | is |
-//! | next SOF | at the earliest `eof` and three bits of intermission; an error passive sender 8 later |
+//! |---|---|
 //! | `sof` | SOF's bit begins |
 //! | `eof` | the last of EOF's seven bits ends; receivers accept the frame a bit earlier |
-//! | next SOF | at the earliest `eof` and three bits of intermission; an error passive sender's eight later |
+//! | next SOF | at the earliest `eof` and three bits of intermission; an error passive one 8 later |
 //!
 //! Time does not advance between calls: [`CanBus::catch_up`] processes what is due, in order.
 //!

@@ -190,10 +190,10 @@ pub struct Nor {
 }
 
 impl Nor {
-    /// A chip that holds `content`, powered up and not selected.
+    /// Creates a chip that holds `content`, powered up and not selected.
     ///
+    /// # Errors
     /// [`SizeMismatch`] if the size of `content` is not the size of the part's array.
-    /// [`SizeMismatch`] when `content` is not exactly as long as the part's array.
     pub fn new(part: Part, content: Vec<u8>) -> Result<Self, SizeMismatch> {
         if content.len() != part.size {
             return Err(SizeMismatch {
@@ -213,7 +213,7 @@ impl Nor {
             miso_and: u32::MAX,
             selected: false,
             command: None,
-            // Two bytes are the longest status write and the AAI word.
+            // Two bytes: the longest status write, and an AAI word.
             data: vec![0; part.page_size.max(2)],
             data_count: 0,
             status_write_armed: false,
@@ -243,7 +243,7 @@ impl Nor {
         })
     }
 
-    /// What the chip is.
+    /// The part.
     #[must_use]
     pub fn part(&self) -> &Part {
         &self.part
@@ -255,8 +255,8 @@ impl Nor {
         &self.content
     }
 
-    /// The bytes that changed since the last call, as ranges of whole 4 KiB granules in order,
-    /// neighbours joined: what is to be written back to a file.
+    /// The bytes that changed since the last call, as ranges of whole 4 KiB granules, in order and
+    /// merged. They are to be written back to a file.
     pub fn take_dirty(&mut self) -> Vec<Range<usize>> {
         let mut ranges: Vec<Range<usize>> = Vec::new();
         for (index, dirty) in self.dirty.iter_mut().enumerate() {
@@ -273,7 +273,7 @@ impl Nor {
         ranges
     }
 
-    /// Sets what goes wrong from here on, and counts operations from 0 again.
+    /// Sets the faults from now on, and counts operations from 0 again.
     pub fn set_faults(&mut self, faults: NorFaults) {
         self.faults = faults;
         self.program_count = 0;
@@ -285,9 +285,9 @@ impl Nor {
         self.drive_by_faults();
     }
 
-    /// Power off and on: what the chip holds in latches is lost, the array and the non-volatile
-    /// status bits stay. An operation in progress counts as finished; to cut one short, use
-    /// [`NorFaults`]. A chip that is selected meanwhile hears nothing until CS has risen.
+    /// Switches power off and on. Volatile state is lost; the array and the non-volatile status
+    /// bits stay. An operation in progress counts as finished; to interrupt one, use [`NorFaults`].
+    /// A chip that is selected meanwhile ignores all input until CS has risen.
     pub fn power_cycle(&mut self) {
         self.dead = false;
         self.reset_latches();
@@ -296,7 +296,7 @@ impl Nor {
         self.drive_by_faults();
     }
 
-    /// Status register 1 as RDSR would read it, as of the last edge or bit the chip saw.
+    /// Status register 1 as RDSR would read it, at the chip's last edge or bit.
     #[must_use]
     pub fn status(&self) -> u8 {
         let busy = if self.busy() { BUSY } else { 0 };
@@ -309,7 +309,7 @@ impl Nor {
         self.busy_until.is_some() || self.failed != 0
     }
 
-    /// WEL, as of the last edge or bit the chip saw.
+    /// WEL, at the chip's last edge or bit.
     #[must_use]
     pub fn write_enabled(&self) -> bool {
         self.write_enabled
@@ -321,8 +321,8 @@ impl Nor {
         self.selected
     }
 
-    /// Writes the writable bits of status register 1, as an earlier WRSR would have. Where the
-    /// part keeps them in latches (SST25VF016B), the next power cycle undoes it.
+    /// Writes the writable bits of status register 1, as an earlier WRSR would have. If they are
+    /// volatile (SST25VF016B), the next power cycle undoes it.
     pub fn set_status(&mut self, sr1: u8) {
         self.status[0] = sr1 & self.part.status.writable_1;
     }
@@ -332,7 +332,7 @@ impl Nor {
         self.miso_and = if self.faults.miso_stuck_low { 0 } else { u32::MAX };
     }
 
-    /// What both a power cycle and a software reset do.
+    /// The common part of a power cycle and a software reset.
     fn reset_latches(&mut self) {
         self.write_enabled = false;
         self.busy_until = None;
@@ -355,7 +355,7 @@ impl Nor {
         self.complaints.add(|| what.to_string());
     }
 
-    /// Ends the operation in progress once its time is over.
+    /// Ends the operation in progress if its time is over.
     fn settle(&mut self, now: Ps) {
         self.now = now;
         if self.busy_until.is_some_and(|end| now >= end) {
@@ -367,7 +367,7 @@ impl Nor {
         }
     }
 
-    /// What MISO carries during the byte whose first bit is clocked `now`.
+    /// The byte on MISO whose first bit is clocked at `now`.
     fn begin_byte(&mut self, now: Ps) -> u8 {
         self.settle(now);
         let Phase::Out(source) = self.phase else {
@@ -406,7 +406,7 @@ impl Nor {
         byte.unwrap_or(UNDRIVEN)
     }
 
-    /// Takes a whole byte of MOSI.
+    /// Handles a whole byte from MOSI.
     fn end_byte(&mut self, byte: u8) {
         match self.phase {
             Phase::Opcode => self.decode(byte),
@@ -532,7 +532,7 @@ impl Nor {
         Phase::Out(source)
     }
 
-    /// Carries out a command that CS ended in good order.
+    /// Executes a command that CS ended correctly.
     fn execute(&mut self, command: Command, at: Ps) {
         let Command { opcode, op, .. } = command;
         match op {
