@@ -1,18 +1,18 @@
 //! The shipped drivers on QEMU's boards.
 //!
-//! *Read first*: `barewire::controller`. This is the one room of this crate that knows the drivers.
+//! *Read first*: `barewire::controller`. Only this file of the crate knows the drivers.
 //!
 //! # How it works
-//! Each driver gets its board's lines and clock as board code would write them, and runs the very
-//! same code as on hardware. GPIO banks are owned, because nobody else drives the board.
+//! Each driver gets its board's lines and clock as from board code, and runs unchanged. GPIO banks
+//! are owned: no other code drives the board.
 //!
-//! ECSPI's model runs what TXFIFO holds in no time when XCH is written, stops a burst that has run out
-//! of words until XCH is written again, and neither counts its FIFOs nor sets RDR: the driver needs
-//! none of these. PL022's model has no receive timeout: a transfer that ends with fewer than four
-//! frames in the FIFO is found done at its deadline.
+//! ECSPI's model sends the contents of TXFIFO at once when XCH is written. A burst that runs out of
+//! words stops until XCH is written again. The model does not count its FIFOs and never sets RDR.
+//! The driver needs none of these. PL022's model has no receive timeout: a transfer that ends with
+//! fewer than four frames in the FIFO is found complete at its deadline.
 //!
 //! # Not supported
-//! Any other driver over these registers: [`QemuBoard::watch`] takes one.
+//! Other drivers on these registers: wrap one with [`QemuBoard::watch`].
 
 use std::fmt;
 use std::task::Poll;
@@ -31,30 +31,29 @@ use crate::error::QemuError;
 use crate::spec::Silicon;
 use crate::watched::Watched;
 
-/// A board's controller under the shipped driver, whichever that is.
+/// A board's controller, driven by the driver of its kind.
 pub struct QemuController(Box<dyn Controller>);
 
 impl QemuBoard {
-    /// The board's controller under the shipped driver, polled, its chip selects inactive.
+    /// The shipped driver on the board's controller, polled, with its chip selects inactive.
     ///
-    /// Its messages may succeed, with zeros, on a lost connection: ask [`QemuBoard::lost`] after
-    /// each, or take [`QemuBoard::bus`].
+    /// On a lost connection its messages may succeed, with zeros. Check [`QemuBoard::lost`] after
+    /// each, or use [`QemuBoard::bus`].
     #[must_use]
     pub fn bring_up(&self) -> QemuController {
         self.driver(ALWAYS_POLL, NoInterrupt)
     }
 
-    /// [`QemuBoard::bring_up`], with transfers that take longer than `poll_limit_ns` on the wire
-    /// waiting by the controller's interrupt.
+    /// Like [`QemuBoard::bring_up`], but transfers that take longer than `poll_limit_ns` on the
+    /// wire wait for the controller's interrupt.
     ///
     /// # Errors
-    /// [`QemuBoard::interrupt`]'s.
+    /// Those of [`QemuBoard::interrupt`].
     pub fn bring_up_interrupt(&self, poll_limit_ns: u32) -> Result<QemuController, QemuError> {
         Ok(self.driver(poll_limit_ns, self.interrupt()?))
     }
 
-    /// A bus over the shipped driver, polled, on which no message succeeds once the connection is
-    /// lost.
+    /// A bus over the shipped driver, polled. No message succeeds after the connection is lost.
     #[must_use]
     pub fn bus(&self) -> Bus<Watched<QemuController>> {
         Bus::new(self.watch(self.bring_up()))

@@ -1,11 +1,11 @@
-//! What can go wrong between this process and QEMU; every message says what to do about it.
+//! Errors between this process and QEMU. Every message says how to fix the problem.
 
 use std::fmt;
 use std::path::PathBuf;
 
 /// An error of an emulated board.
 ///
-/// Clonable, because the first error of a connection is kept and told again
+/// It is `Clone` because the first error of a connection is kept and returned again
 /// ([`QemuBoard::lost`](crate::QemuBoard::lost)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -14,18 +14,18 @@ pub enum QemuError {
     UnknownBoard {
         /// The name asked for.
         name: String,
-        /// The nearest name there is, if one is near.
+        /// A known name that is similar, if there is one.
         near: Option<&'static str>,
-        /// All names.
+        /// All known names.
         known: Vec<&'static str>,
     },
     /// The program could not be started.
     Missing {
-        /// What was tried.
+        /// The program that was tried.
         program: PathBuf,
         /// Debian's package of the board's program.
         package: &'static str,
-        /// What the system said.
+        /// The system's error message.
         reason: String,
     },
     /// The program is too old for the board.
@@ -34,62 +34,62 @@ pub enum QemuError {
         program: PathBuf,
         /// Its version.
         found: Version,
-        /// The version the board needs.
+        /// The oldest version that has the board.
         needed: Version,
-        /// Where there is one.
+        /// Where to get such a version.
         remedy: String,
     },
-    /// The program does not say a version as QEMU does.
+    /// The program does not print a version in QEMU's format.
     NotQemu {
         /// The program.
         program: PathBuf,
-        /// What it said instead.
+        /// What it printed instead.
         said: String,
     },
     /// QEMU runs but does not answer on its socket.
     NoConnection {
-        /// How long was waited, in milliseconds.
+        /// The time waited, in milliseconds.
         waited_ms: u64,
         /// The last lines of its standard error.
         stderr: String,
     },
     /// QEMU ended by itself.
     Died {
-        /// How, in the system's words.
+        /// The exit status, in the system's words.
         status: String,
         /// The last lines of its standard error.
         stderr: String,
     },
-    /// QEMU runs, was connected, and has stopped answering.
+    /// QEMU runs and was connected, but has stopped answering.
     Silent {
-        /// How long was waited, in milliseconds.
+        /// The time waited, in milliseconds.
         waited_ms: u64,
     },
     /// The connection broke while QEMU went on running.
     Broken {
-        /// What the system said.
+        /// The system's error message.
         reason: String,
     },
-    /// QEMU refused a command, or answered what the protocol does not have.
+    /// QEMU refused a command, or its answer is not in the protocol.
     Protocol {
         /// Its line.
         line: String,
     },
-    /// QEMU does not show the interrupt line of the board's controller where it is known to be.
+    /// QEMU does not show the interrupt line of the board's controller at any known path.
     Interrupt {
         /// The board.
         board: &'static str,
-        /// What it said at the last place.
+        /// Its answer for the last path.
         said: String,
     },
-    /// A device of the machine is not there, or not what it should be.
+    /// A device of the machine is missing or has the wrong identity.
     Device {
         /// Which.
         device: &'static str,
         /// What is wrong with it.
         trouble: String,
     },
-    /// A file for a board without a chip whose content is one.
+    /// A file was given, but the board has no chip to store in a file.
     NoStorage {
         /// The board.
         board: &'static str,
@@ -105,12 +105,12 @@ pub enum QemuError {
         /// The chip.
         part: &'static str,
     },
-    /// The flash file is no regular file.
+    /// The flash file is not a regular file.
     FlashKind {
         /// The file.
         path: PathBuf,
     },
-    /// Another board has the flash file.
+    /// Another board uses the flash file.
     FlashInUse {
         /// The file.
         path: PathBuf,
@@ -119,9 +119,9 @@ pub enum QemuError {
     File {
         /// Which.
         path: PathBuf,
-        /// What was to be done with it: "open for reading and writing", say.
+        /// The operation, for example "open for reading and writing".
         doing: &'static str,
-        /// What the system said.
+        /// The system's error message.
         reason: String,
     },
 }
@@ -131,7 +131,7 @@ pub enum QemuError {
 pub struct Version {
     /// Before the first point.
     pub major: u32,
-    /// Behind it.
+    /// After it.
     pub minor: u32,
 }
 

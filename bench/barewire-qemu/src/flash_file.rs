@@ -1,8 +1,9 @@
-//! The file behind the emulated flash chip, or card.
+//! The file behind the emulated flash chip or card.
 //!
-//! It is QEMU's own backing file, without a snapshot: what the driver writes lands in it. QEMU
-//! itself would let two of its kind write one flash file, each with a copy in memory, and the
-//! later would undo what the earlier wrote: so the file is locked here, against others of ours.
+//! It is QEMU's own backing file, without a snapshot: whatever the driver writes is written to it.
+//! QEMU itself would let two instances write one flash file, each with a copy in memory, and the
+//! later would undo the writes of the earlier. So the file is locked here against other boards of
+//! this crate.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
@@ -17,19 +18,19 @@ const ERASED: u8 = 0xff;
 #[derive(Debug)]
 pub(crate) struct FlashFile {
     path: PathBuf,
-    /// Made here, and not yet of use to anybody: removed again if QEMU does not start.
+    /// Created here and not used yet: it is deleted if QEMU does not start.
     provisional: bool,
     /// Holds the lock.
     file: File,
 }
 
 impl FlashFile {
-    /// Takes the file at `path`, or makes an erased one if there is none.
+    /// Opens the file at `path`, or creates an erased one if there is none.
     pub(crate) fn prepare(path: &Path, part: &Storage) -> Result<Self, QemuError> {
         let created = OpenOptions::new().read(true).write(true).create_new(true).open(path);
         let mut this = match created {
             Ok(file) => {
-                // Before it is filled: a full disk must not leave half a chip behind.
+                // Set before the file is filled: a full disk must not leave half a chip behind.
                 let mut this = Self { path: path.to_owned(), provisional: true, file };
                 this.file
                     .write_all(&vec![ERASED; part.size])
@@ -45,10 +46,11 @@ impl FlashFile {
             Err(TryLockError::WouldBlock) => {
                 return Err(QemuError::FlashInUse { path: path.to_owned() });
             }
-            // A file system without locks: then it is as it is with QEMU alone.
+            // A file system without locks: continue unlocked.
             Ok(()) | Err(TryLockError::Error(_)) => {}
         }
-        // QEMU runs in another directory, and takes `x:y` for a protocol unless it is absolute.
+        // QEMU runs in another directory, and takes `x:y` for a protocol unless the path is
+        // absolute.
         this.path = path.canonicalize().map_err(QemuError::file(path, "resolve"))?;
         Ok(this)
     }
@@ -57,7 +59,7 @@ impl FlashFile {
         &self.path
     }
 
-    /// QEMU has it: it stays.
+    /// QEMU has started with it: keep the file.
     pub(crate) fn keep(&mut self) {
         self.provisional = false;
     }
@@ -72,7 +74,7 @@ impl Drop for FlashFile {
 }
 
 fn open(path: &Path, part: &Storage) -> Result<File, QemuError> {
-    // Before opening: a FIFO would block.
+    // Before opening, because opening a FIFO would block.
     let metadata = std::fs::metadata(path).map_err(QemuError::file(path, "look at"))?;
     if !metadata.is_file() {
         return Err(QemuError::FlashKind { path: path.to_owned() });

@@ -1,14 +1,14 @@
-//! A controller's interrupt line, as QEMU tells of it.
+//! A controller's interrupt line, as QEMU reports it.
 //!
 //! # How it works
-//! qtest can be asked to report the inputs of an interrupt controller, or the outputs of a device:
-//! from then on a line `IRQ raise N` or `IRQ lower N` comes before the answer of the command that
-//! moved it. So after everything posted is answered the line's level is known. One device of a
-//! machine can be listened to, and what is listened to still reaches its destination.
+//! qtest can report the inputs of an interrupt controller or the outputs of a device. Then a line
+//! `IRQ raise N` or `IRQ lower N` comes before the answer to the command that moved it. So the
+//! level is known once everything posted is answered. Only one device of a machine can be reported.
+//! Its interrupts still reach their destination.
 //!
 //! # Not supported
-//! The level from before: a line that is up already is told of when it next moves. An interrupt
-//! that comes by time, since none passes.
+//! - The level before the reports begin: a line that is up already is reported at its next change.
+//! - Interrupts caused by time, since time stands still.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -23,9 +23,9 @@ use crate::timer::QemuTimer;
 
 /// The interrupt line of a board's controller. Clones watch the same line.
 ///
-/// As barewire's [`Interrupt`] it never sleeps: models run in no time, so a line that is not up
-/// after everything posted was carried out will not come. [`Interrupt::wait`] then lets the time
-/// pass that it was allowed, on the board's clock, so that the driver's time limit runs out.
+/// As barewire's [`Interrupt`] it never sleeps. The models run in no time, so a line that is not up
+/// after everything posted was executed will not go up. [`Interrupt::wait`] then advances the
+/// board's clock by the allowed time, so that the driver's time limit expires.
 #[derive(Clone, Debug)]
 pub struct QemuInterrupt {
     link: Rc<RefCell<Link>>,
@@ -34,7 +34,7 @@ pub struct QemuInterrupt {
 }
 
 impl QemuInterrupt {
-    /// Has QEMU tell of the line of `board`'s controller.
+    /// Makes QEMU report the line of `board`'s controller.
     pub(crate) fn tap(
         link: Rc<RefCell<Link>>,
         board: &'static BoardSpec,
@@ -55,13 +55,13 @@ impl QemuInterrupt {
         Err(QemuError::Interrupt { board: board.name, said })
     }
 
-    /// Whether the line is up, once everything posted was carried out; no, on a lost connection.
+    /// Whether the line is up after everything posted was executed. `false` on a lost connection.
     #[must_use]
     pub fn is_raised(&self) -> bool {
         self.settled(|link| link.irq(self.line).raised)
     }
 
-    /// How often it went up.
+    /// How many times it went up.
     #[must_use]
     pub fn raises(&self) -> u64 {
         self.settled(|link| link.irq(self.line).raises)
@@ -75,7 +75,7 @@ impl QemuInterrupt {
 }
 
 impl Interrupt for QemuInterrupt {
-    /// Nothing: nobody masks the line.
+    /// Does nothing: the line is never masked.
     fn enable(&mut self) {}
 
     fn wait(&mut self, timeout_us: u32) -> bool {

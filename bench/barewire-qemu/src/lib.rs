@@ -1,19 +1,18 @@
-//! QEMU's boards driven from the host: the shipped drivers on register models that nobody here
-//! wrote.
+//! QEMU's boards driven from the host: the shipped drivers on register models that are not ours.
 //!
-//! *Read first*: `ARCHITECTURE.md` for where this crate stands in the house.
+//! *Read first*: `ARCHITECTURE.md` for this crate's place in the project.
 //!
 //! # How it works
-//! - `process` starts a QEMU with a stopped machine and ends it again; `program` finds it.
-//! - `qtest` reads and writes the machine's registers over a socket.
-//! - `registers` and `timer` are bodies of barewire's `Registers` and `Timer`, so that the
-//!   shipped driver runs here unchanged.
+//! - `process` starts a QEMU with a stopped machine and ends it; `program` finds QEMU.
+//! - `qtest` accesses the machine's registers over a socket.
+//! - `registers` and `timer` implement barewire's `Registers` and `Timer`, so that the shipped
+//!   drivers run here unchanged.
 //! - `interrupt` is the controller's interrupt line.
-//! - `board` has the boards as a table, and what QEMU's models leave out.
-//! - `bring_up` puts the shipped drivers on them: the one room that knows those.
-//! - `virt` is another kind of machine: an SMMUv3 and a device that does DMA behind it, on which
+//! - `board` has a table of the boards, and lists what QEMU's models leave out.
+//! - `bring_up` runs the shipped drivers on the boards. Only this module knows the drivers.
+//! - `virt` is another kind of machine: an SMMUv3 and a device behind it that does DMA, on which
 //!   barewire-iommu runs unchanged.
-//! - `trace` reads what QEMU's flash chip says it was told.
+//! - `trace` reads the log of QEMU's flash model.
 //!
 //! ```no_run
 //! use barewire::chip::spi_nor::SpiNor;
@@ -29,7 +28,10 @@
 //! ```
 //!
 //! # Not supported
-//! Timing: these models run in no time and prove register use and data only. Guests; DMA but behind an SMMU. Systems without Unix sockets.
+//! - Timing: these models run in no time. They verify register use and data only.
+//! - Guests.
+//! - DMA, except behind an SMMU.
+//! - Systems without Unix sockets.
 
 mod board;
 mod bring_up;

@@ -1,4 +1,4 @@
-//! A temporary directory that only this user can enter, and that goes when we do.
+//! A temporary directory that only this user can enter, and that is deleted on drop.
 
 use std::fs::DirBuilder;
 use std::io::ErrorKind;
@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::error::QemuError;
 
-/// Names tried before giving up: somebody would have to have guessed them all.
+/// The number of names to try: all of them taken would mean that somebody guessed them.
 const ATTEMPTS: u32 = 16;
 
 /// A directory of mode 0700. Dropping it removes it and what is in it.
@@ -19,21 +19,21 @@ pub(crate) struct PrivateDir {
 }
 
 impl PrivateDir {
-    /// A new one, under the system's directory for temporary files.
+    /// Creates a directory in the system's directory for temporary files.
     pub(crate) fn new() -> Result<Self, QemuError> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let mut attempt = 0;
         loop {
             let count = COUNT.fetch_add(1, Ordering::Relaxed);
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            // Short: the path of a socket in it has to fit 108 bytes.
+            // A short name: the path of a socket in it has at most 108 bytes.
             let name =
                 format!("barewire-qemu-{}-{count}-{:x}", std::process::id(), now.subsec_nanos());
             let path = std::env::temp_dir().join(name);
-            // Fails if the name is taken, whoever took it, and by a link too.
+            // Fails if the name exists, even as a symbolic link.
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => {
-                    // QEMU runs elsewhere, so a relative TMPDIR must not matter.
+                    // Absolute, because QEMU runs in another directory and TMPDIR may be relative.
                     let path = path.canonicalize().unwrap_or(path);
                     return Ok(Self { path });
                 }
@@ -56,7 +56,7 @@ impl PrivateDir {
 
 impl Drop for PrivateDir {
     fn drop(&mut self) {
-        // What cannot be removed is left to the system's cleaning; nobody is left to tell.
+        // What cannot be removed is left to the system's cleaning; a destructor cannot report it.
         let _ = std::fs::remove_dir_all(&self.path);
     }
 }

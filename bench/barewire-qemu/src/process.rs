@@ -1,20 +1,20 @@
-//! A QEMU of one's own: started, connected, and gone when we are.
+//! A QEMU process: started, connected, and ended with its owner.
 //!
 //! # How it works
-//! 1. A private directory holds the socket, QEMU's log and its standard error; QEMU runs in it.
-//!    We listen, QEMU connects: so a QEMU that never gets that far is noticed by waiting for it,
-//!    and one that dies by looking at the process meanwhile.
-//! 2. QEMU is a process group of its own: Ctrl-C ends the user's command, which then leaves the
-//!    chip in a defined state and only then QEMU.
-//! 3. SIGTERM makes QEMU write what it holds and exit with 0; qtest has no command for that. The
-//!    signal is sent by the shell's `kill`, since the standard library only has SIGKILL.
-//! 4. Dropping does the same with less patience, then kills, and always reaps.
-//! 5. If this process is killed it cannot drop anything. Where util-linux's `setpriv` is there
-//!    (everywhere on Debian), QEMU is started through it and gets a SIGTERM from the kernel when
-//!    the *thread* that started it ends. Elsewhere it would stay, as would the directory.
+//! 1. Directory: a private directory holds the socket, QEMU's log and its standard error. QEMU runs
+//!    in it. We listen and QEMU connects. So a QEMU that never gets that far is detected by a
+//!    timeout, and one that dies by checking the process meanwhile.
+//! 2. Process group: QEMU is in a group of its own. Ctrl-C ends the user's command, which first
+//!    leaves the chip in a defined state and then ends QEMU.
+//! 3. Closing: SIGTERM makes QEMU write its files and exit with 0; qtest has no command for that.
+//!    The shell's `kill` sends the signal, since the standard library has only SIGKILL.
+//! 4. Dropping: the same with a shorter timeout, then SIGKILL. The process is always reaped.
+//! 5. If this process is killed, nothing is dropped. If util-linux's `setpriv` exists (always on
+//!    Debian), QEMU is started through it, and the kernel sends QEMU a SIGTERM when the *thread*
+//!    that started it ends. Otherwise QEMU and the directory stay.
 //!
 //! # Not supported
-//! Systems without Unix sockets; a guest.
+//! Systems without Unix sockets; guests.
 
 use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
@@ -37,11 +37,11 @@ use crate::spec::Medium;
 
 /// How long QEMU may take to write its files and exit, when asked to.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
-/// The same when nobody waits for the result.
+/// The same on drop, where the result is not needed.
 const DROP_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long after its connection broke QEMU may take to be seen dead.
+/// How long QEMU may take to be seen dead after its connection broke.
 const DEATH_TIMEOUT: Duration = Duration::from_secs(1);
-/// As much of its standard error as goes into an error.
+/// How much of its standard error goes into an error.
 const STDERR_BYTES: u64 = 2_000;
 const STDERR_LINES: usize = 5;
 
@@ -49,7 +49,7 @@ const SOCKET: &str = "qtest.sock";
 const STDERR: &str = "stderr";
 const LOG: &str = "log";
 
-/// What to start.
+/// How to start QEMU.
 #[derive(Debug)]
 pub(crate) struct Launch<'l> {
     /// QEMU itself.
@@ -58,13 +58,13 @@ pub(crate) struct Launch<'l> {
     pub(crate) machine: &'l str,
     /// `-m`.
     pub(crate) memory: &'l str,
-    /// The chip whose content is a file, and the file, absolute.
+    /// The chip whose content is a file, and the absolute path of the file.
     pub(crate) drive: Option<(Medium, &'l Path)>,
-    /// The pattern of the events that models write down into the log.
+    /// The pattern of the trace events that models write to the log.
     pub(crate) trace: Option<&'l str>,
-    /// Whether the machine stands still. Else its processors run, and time passes.
+    /// Whether the machine is stopped. If not, its processors run and time passes.
     pub(crate) stopped: bool,
-    /// More options, as QEMU takes them.
+    /// Further options of QEMU.
     pub(crate) more: &'l [String],
     /// How long it may take to answer.
     pub(crate) connect_timeout: Duration,
@@ -75,9 +75,9 @@ pub(crate) struct Launch<'l> {
 pub(crate) struct Qemu {
     link: Rc<RefCell<Link>>,
     child: RefCell<Running>,
-    /// The log's length before the board was touched.
+    /// The length of the log before the board was accessed.
     log_start: u64,
-    // Last: it is removed when QEMU has gone.
+    // Last: it is removed after QEMU has ended.
     dir: PrivateDir,
 }
 
@@ -106,12 +106,12 @@ impl Qemu {
         Rc::clone(&self.link)
     }
 
-    /// QEMU's process.
+    /// The process id.
     pub(crate) fn pid(&self) -> u32 {
         self.child.borrow().child.id()
     }
 
-    /// The connection's first error, with what is known of QEMU's end.
+    /// The first error of the connection, with what is known about QEMU's end.
     pub(crate) fn lost(&self) -> Option<QemuError> {
         let first = self.link.borrow().error()?.clone();
         if !matches!(first, QemuError::Broken { .. }) {
@@ -122,11 +122,11 @@ impl Qemu {
         Some(died)
     }
 
-    /// QEMU's log since it answered first, with everything posted carried out.
+    /// QEMU's log since its first answer, after everything posted was executed.
     pub(crate) fn log(&self) -> Result<String, QemuError> {
         self.link.borrow_mut().settle();
         let path = self.dir.join(LOG);
-        // QEMU makes it with the first line.
+        // QEMU creates it with the first line.
         let mut file = match File::open(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(String::new()),
             opened => opened.map_err(QemuError::file(&path, "open"))?,
@@ -138,7 +138,7 @@ impl Qemu {
         Ok(String::from_utf8_lossy(&log).into_owned())
     }
 
-    /// Carries out what is posted, and ends QEMU so that its files are complete (step 3).
+    /// Executes what is posted, and ends QEMU so that its files are complete (step 3).
     pub(crate) fn close(self) -> Result<(), QemuError> {
         self.link.borrow_mut().settle();
         if let Some(lost) = self.lost() {
@@ -158,12 +158,12 @@ impl Qemu {
 #[derive(Debug)]
 struct Running {
     child: Child,
-    /// It may hold what is not yet in its files: ask before killing.
+    /// It may hold data that is not yet in its files: send SIGTERM before SIGKILL.
     has_files: bool,
 }
 
 impl Running {
-    /// Waits for its end.
+    /// Waits for its exit.
     fn wait(&mut self, timeout: Duration) -> Option<ExitStatus> {
         let begun = Instant::now();
         loop {
@@ -175,15 +175,15 @@ impl Running {
         }
     }
 
-    /// The error of its end, if that comes in time.
+    /// The error that describes its exit, if it exits in time.
     fn died(&mut self, timeout: Duration, dir: &PrivateDir) -> Option<QemuError> {
         self.wait(timeout).map(|status| died(status, dir))
     }
 
-    /// Step 3. Not yet reaped, so its number is nobody else's.
+    /// Step 3, closing. It is not reaped yet, so the process id is still its own.
     fn terminate(&mut self) {
         let pid = self.child.id().to_string();
-        // If there is no shell, whoever waits runs into its time limit and kills.
+        // If there is no shell, the caller's wait times out and it kills.
         let _ = Command::new("sh")
             .args(["-c", "kill -TERM \"$1\"", "sh", &pid])
             .stdin(Stdio::null())
@@ -201,7 +201,7 @@ impl Drop for Running {
                 return;
             }
         }
-        // Harmless if it has ended and was reaped.
+        // Harmless if the process has ended and was reaped.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -224,7 +224,7 @@ fn spawn(launch: &Launch<'_>, dir: &PrivateDir) -> Result<Running, QemuError> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(stderr);
-    // The program has just told its version, so this cannot be for want of it.
+    // The program has just printed its version, so it exists.
     let child = command.spawn().map_err(QemuError::file(launch.program, "start"))?;
     Ok(Running { child, has_files: false })
 }
@@ -265,14 +265,14 @@ fn drive(medium: Medium, file: &Path) -> OsString {
     for &byte in file.as_os_str().as_bytes() {
         drive.push(byte);
         if byte == b',' {
-            // Else an option would begin here.
+            // A comma is doubled, since a single one begins an option.
             drive.push(b',');
         }
     }
     OsString::from_vec(drive)
 }
 
-/// Whether there is a `setpriv` that knows what is asked of it: busybox has one that does not.
+/// Whether `setpriv` supports the options used here; busybox's does not.
 fn setpriv_works() -> bool {
     static WORKS: OnceLock<bool> = OnceLock::new();
     *WORKS.get_or_init(|| {
@@ -319,7 +319,7 @@ fn died(status: ExitStatus, dir: &PrivateDir) -> QemuError {
     QemuError::Died { status: status.to_string(), stderr: stderr_tail(dir) }
 }
 
-/// The last lines of QEMU's standard error, on one line.
+/// The last lines of QEMU's standard error, joined into one line.
 fn stderr_tail(dir: &PrivateDir) -> String {
     let read = || {
         let mut file = File::open(dir.join(STDERR))?;

@@ -1,4 +1,4 @@
-//! Which QEMU: found, and old enough no longer.
+//! Finds the QEMU program and checks its version.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,31 +11,31 @@ use crate::private_dir::PrivateDir;
 
 /// How long `--version` may take.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
-/// Between two looks at a process or a socket.
+/// The time between two checks of a process or a socket.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(2);
-/// As much of its answer as is read.
+/// How much of its answer is read.
 const ANSWER_MAX: u64 = 4_096;
 
-/// The program of a board: a property of QEMU's packaging.
+/// The program for a board, as distributions package it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QemuProgram {
     /// The command.
     pub command: &'static str,
-    /// The environment variable that names another.
+    /// The environment variable that names another program.
     pub variable: &'static str,
     /// Debian's package.
     pub package: &'static str,
 }
 
 impl QemuProgram {
-    /// Where it is: what the caller names, else what the environment names, else the command.
+    /// Its path: the caller's, or the environment's, or else the command.
     fn path(&self, named: Option<&Path>) -> PathBuf {
         let named = named.map(Path::to_owned).or_else(|| {
             let value = std::env::var_os(self.variable).filter(|value| !value.is_empty());
             value.map(PathBuf::from)
         });
         match named {
-            // It will run in another directory.
+            // QEMU will run in another directory.
             Some(path) if path.components().count() > 1 => {
                 std::path::absolute(&path).unwrap_or(path)
             }
@@ -44,7 +44,7 @@ impl QemuProgram {
         }
     }
 
-    /// Finds the program and proves that it is QEMU of version `needed` or later.
+    /// Finds the program and checks that it is QEMU of version `needed` or later.
     pub(crate) fn find(
         &self,
         named: Option<&Path>,
@@ -65,7 +65,7 @@ impl QemuProgram {
         }
     }
 
-    /// Where Debian has QEMU `needed`, and how to get it.
+    /// Which Debian release has QEMU `needed`, and how to install it.
     #[must_use]
     pub fn remedy(&self, needed: Version) -> String {
         let package = self.package;
@@ -78,7 +78,7 @@ impl QemuProgram {
     }
 
     fn ask_version(&self, program: &Path, dir: &PrivateDir) -> Result<String, QemuError> {
-        // To a file: a pipe could be held open by whatever the program leaves running.
+        // To a file: the program could leave a process running that holds a pipe open.
         let path = dir.join("version");
         let file = File::create(&path).map_err(QemuError::file(&path, "create"))?;
         let mut child = Command::new(program)
@@ -111,16 +111,16 @@ impl QemuProgram {
     }
 }
 
-/// A QEMU of Debian's.
+/// A Debian release's QEMU.
 struct Debian {
     version: Version,
-    /// A sentence's beginning.
+    /// The beginning of the sentence for the user.
     has: &'static str,
-    /// What `apt-get install` needs to be told beside the package.
+    /// Options for `apt-get install` besides the package.
     target: &'static str,
 }
 
-/// Oldest first. The release after bookworm has what bookworm-backports has.
+/// Oldest first. The release after bookworm has the version of bookworm-backports.
 const DEBIAN: [Debian; 2] = [
     Debian { version: Version { major: 7, minor: 2 }, has: "Debian 12 (bookworm) has", target: "" },
     Debian {

@@ -4,10 +4,10 @@
 //! Every block of a board shares one connection, so that accesses to several blocks (a chip
 //! select by GPIO, then the controller) keep their order.
 //!
-//! An access cannot fail. Once the connection is lost, reads answer 0 and writes do nothing; the
-//! driver then times out, or sees a block that is idle and full of zeros. So whoever runs
-//! messages asks [`QemuBoard::lost`](crate::QemuBoard::lost) after each, whether it succeeded or
-//! not; [`Watched`](crate::Watched) does.
+//! An access cannot fail. Once the connection is lost, reads return 0 and writes do nothing. The
+//! driver then times out, or sees an idle block full of zeros. So check
+//! [`QemuBoard::lost`](crate::QemuBoard::lost) after each message, even a successful one;
+//! [`Watched`](crate::Watched) does this.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! What there is to say about a board: one row each.
+//! The description of a board: one row each.
 
 use barewire::controller::CsLine;
 
@@ -19,29 +19,29 @@ pub(crate) const QEMU_AARCH64: QemuProgram = QemuProgram {
     package: "qemu-system-arm",
 };
 
-/// A board: what QEMU needs to be told, and what board code would know.
+/// A board: what QEMU needs as options, and what board code would know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoardSpec {
-    /// How users call it.
+    /// The name users type.
     pub name: &'static str,
-    /// How QEMU calls it.
+    /// QEMU's name of the machine.
     pub machine: &'static str,
-    /// Its memory, in QEMU's words.
+    /// The size of its memory, in QEMU's notation.
     pub memory: &'static str,
-    /// The program that has it.
+    /// The QEMU program that has the machine.
     pub program: QemuProgram,
-    /// The oldest version of it that was tried.
+    /// The oldest version that was tried.
     pub needed: Version,
     /// The controller and its lines.
     pub silicon: Silicon,
-    /// Where QEMU shows the controller's interrupt line; tried in this order, since the paths of
-    /// what a machine consists of differ between versions.
+    /// Where QEMU shows the controller's interrupt line, in the order to try: the paths of a
+    /// machine's objects differ between versions.
     pub interrupt: &'static [InterruptTap],
     /// Whether the controller's model can loop back: receive what it sends.
     pub loopback: bool,
     /// The chip on chip select 0 whose content is a file.
     pub storage: Option<Storage>,
-    /// Parts of complaints that are QEMU's fault and not the driver's.
+    /// Parts of messages that are QEMU's fault and not the driver's.
     pub tolerated: &'static [&'static str],
 }
 
@@ -50,33 +50,33 @@ pub struct BoardSpec {
 pub enum Silicon {
     /// SPI0 of the BCM2835 and its successors.
     Bcm2835 {
-        /// Where its registers are.
+        /// The address of its registers.
         base: u32,
         /// The core clock, in hertz.
         reference_hz: u32,
-        /// Where the GPIO block's registers are.
+        /// The address of the GPIO block's registers.
         gpio_base: u32,
         /// Chip selects 0 and 1.
         cs: [GpioLine; 2],
     },
     /// i.MX ECSPI with a chip select by GPIO.
     Ecspi {
-        /// Where its registers are.
+        /// The address of its registers.
         base: u32,
         /// Its reference clock, in hertz.
         reference_hz: u32,
-        /// Where the GPIO bank's registers are.
+        /// The address of the GPIO bank's registers.
         gpio_base: u32,
         /// Chip select 0.
         cs: CsLine,
     },
     /// Arm's PrimeCell PL022.
     Pl022 {
-        /// Where its registers are.
+        /// The address of its registers.
         base: u32,
         /// SSPCLK, in hertz.
         reference_hz: u32,
-        /// Where the registers of a PL061 are: the one with the chip select, or the first.
+        /// The address of a PL061's registers: the one with the chip select, or the first.
         gpio_base: u32,
         /// Chip select 0, if there is one.
         cs: Option<GpioLine>,
@@ -98,7 +98,7 @@ impl GpioLine {
     }
 }
 
-/// A place in QEMU's tree of objects where an interrupt line can be listened to.
+/// An object of QEMU whose interrupt line can be reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InterruptTap {
     /// An input of an interrupt controller.
@@ -108,7 +108,7 @@ pub enum InterruptTap {
         /// The input.
         line: u32,
     },
-    /// The first interrupt output of a device. QEMU 7.2 says it listens, and does not.
+    /// The first interrupt output of a device. QEMU 7.2 accepts this, but reports nothing.
     Out {
         /// The device's path.
         path: &'static str,
@@ -120,13 +120,13 @@ pub enum InterruptTap {
 pub struct Storage {
     /// Its name.
     pub name: &'static str,
-    /// Bytes.
+    /// The size in bytes.
     pub size: usize,
-    /// What it is.
+    /// The kind of chip.
     pub medium: Medium,
 }
 
-/// What kind of chip keeps a file.
+/// The kinds of chip whose content is a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
     /// A flash chip.
@@ -136,7 +136,7 @@ pub enum Medium {
 }
 
 impl Silicon {
-    /// What its maker calls it.
+    /// The vendor's name of the controller.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -146,7 +146,7 @@ impl Silicon {
         }
     }
 
-    /// The board's table of chip selects, as its driver takes it.
+    /// The chip selects, in the form its driver takes.
     #[must_use]
     pub fn chip_selects(&self) -> [CsLine; 4] {
         let absent = CsLine::Absent;
@@ -161,7 +161,7 @@ impl Silicon {
         }
     }
 
-    /// Where its registers are.
+    /// The address of its registers.
     #[must_use]
     pub fn base(&self) -> u32 {
         match *self {
@@ -171,7 +171,7 @@ impl Silicon {
         }
     }
 
-    /// Where the registers of its chip select's GPIO block are.
+    /// The address of the registers of its chip select's GPIO block.
     #[must_use]
     pub fn gpio_base(&self) -> u32 {
         match *self {

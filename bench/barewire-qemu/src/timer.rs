@@ -1,12 +1,12 @@
-//! Time beside QEMU: real, plus what nobody had to wait for.
+//! The board's clock: real time, plus waits that were skipped.
 //!
 //! # How it works
-//! QEMU's transfers, programs and erases take no time, so a wait for them would only keep the
-//! user waiting: a whole chip has 512 sectors of 18 ms. A wait is added to an offset instead. The
-//! real time stays in the sum because time limits must still run out: a QEMU that hangs does so
-//! in real time.
+//! QEMU's transfers, programs and erases take no time, so a real wait would only delay the user: a
+//! whole chip has 512 sectors of 18 ms. Instead a wait is added to an offset and returns at once.
+//! Real time is part of the sum because time limits must still expire: a QEMU that hangs does so in
+//! real time.
 //!
-//! Clones share the offset, so that the controller's and the chip driver's clocks agree.
+//! Clones share the offset, so that the controller's clock and the chip driver's clock agree.
 
 use std::cell::Cell;
 use std::rc::Rc;

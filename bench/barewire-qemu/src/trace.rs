@@ -1,38 +1,38 @@
-//! QEMU's log: the flash chip's own account of its commands, and complaints.
+//! QEMU's log: the commands that the flash model decoded, and complaints.
 //!
 //! # How it works
-//! With `-trace m25p80_*` the chip's model writes a line for each select, byte and decoded
-//! command. A command here is what follows an opcode until the next one: the bytes after it are
-//! counted, and when the model says that the address is complete, the count begins again.
+//! With `-trace m25p80_*` the chip's model writes a line for each select, byte and decoded command.
+//! A command extends from its opcode to the next opcode: the bytes after the opcode are counted.
+//! When the model reports that the address is complete, the count restarts.
 //!
-//! Some of QEMU's complaints lack their newline, so that a trace line may begin in the middle of
-//! one. A line that is no trace line is a complaint: nobody but this process touches the board.
+//! Some of QEMU's complaints lack their newline, so a trace line may begin in the middle of one.
+//! Every other line is a complaint about this process: no other process accesses the board.
 
-/// A command as the flash chip understood it.
+/// A command as the flash model decoded it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlashCommand {
     /// Its opcode.
     pub opcode: u8,
-    /// Its address, if it has one and it was complete.
+    /// The address, if the command has one and it was complete.
     pub address: Option<u32>,
     /// Bytes clocked after opcode, address and dummy bytes, in either direction.
     pub data_bytes: usize,
 }
 
-/// Write status register: QEMU collects its data as it collects addresses.
+/// Write status register: QEMU collects its data in the same way as an address.
 const WRSR: u8 = 0x01;
-/// How every line of the chip's trace begins.
+/// The prefix of all trace events of the chip.
 const EVENT: &str = "m25p80_";
 
 /// A piece of a line.
 #[derive(Debug, PartialEq)]
 enum Entry<'l> {
-    /// The event's name behind `m25p80_`, and its values.
+    /// The event's name after `m25p80_`, and its values.
     Event(&'l str, &'l str),
     Complaint(&'l str),
 }
 
-/// Cuts a line into a complaint, an event, or one glued to the other.
+/// Splits a line into a complaint, an event, or both if they are joined.
 fn entries(line: &str) -> impl Iterator<Item = Entry<'_>> {
     let (before, event) = match line.find(EVENT) {
         Some(at) => (&line[..at], line[at + EVENT.len()..].split_once(' ')),
@@ -48,14 +48,14 @@ fn entries(line: &str) -> impl Iterator<Item = Entry<'_>> {
 /// The flash chip's commands, in order.
 pub(crate) fn commands(log: &str) -> Vec<FlashCommand> {
     let mut commands: Vec<FlashCommand> = Vec::new();
-    // Whether bytes belong to the last command: from its opcode to the end of its selection.
+    // Whether bytes belong to the last command: from its opcode until the chip is deselected.
     let mut open = false;
     for entry in log.lines().flat_map(entries) {
         match entry {
             Entry::Event("select", _) => open = false,
             Entry::Event("command_decoded", values) => {
-                // QEMU takes a byte after a finished command for an opcode. The byte's own line
-                // came first and was counted to the command before.
+                // QEMU takes a byte after a finished command for an opcode. The line of that byte
+                // came first and was counted for the previous command.
                 if let Some(before) = commands.last_mut().filter(|_| open) {
                     before.data_bytes = before.data_bytes.saturating_sub(1);
                 }
@@ -82,7 +82,7 @@ pub(crate) fn commands(log: &str) -> Vec<FlashCommand> {
     commands
 }
 
-/// QEMU's complaints about what was done to the board, but for those that hold one of `tolerated`.
+/// QEMU's complaints about accesses to the board, without those that contain one of `tolerated`.
 pub(crate) fn complaints(log: &str, tolerated: &[&str]) -> Vec<String> {
     let found = log.lines().flat_map(entries).filter_map(|entry| match entry {
         Entry::Complaint(text) if !tolerated.iter().any(|known| text.contains(known)) => {
@@ -93,7 +93,7 @@ pub(crate) fn complaints(log: &str, tolerated: &[&str]) -> Vec<String> {
     found.collect()
 }
 
-/// The hexadecimal number behind `mark`.
+/// The hexadecimal number after `mark`.
 fn hex_after(values: &str, mark: &str) -> Option<u32> {
     let (_, rest) = values.split_once(mark)?;
     let rest = rest.strip_prefix("0x")?;

@@ -1,8 +1,8 @@
 //! A controller whose messages fail once QEMU is gone.
 //!
-//! Registers that answer 0 look like a block that has finished and received zeros: the driver
-//! polls XCH until it *clears*. So after a lost connection a message could succeed with zeros for
-//! data. This wrapper asks the connection after each message.
+//! Registers that read 0 look like a block that has finished and received zeros: the driver polls
+//! XCH until it *clears*. So without this wrapper a message could succeed with zeros for data after
+//! the connection is lost. The wrapper checks the connection after each message.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,10 +16,10 @@ use crate::qtest::Link;
 /// Broken pipe, as in errno(3).
 const EPIPE: i32 = 32;
 
-/// A controller on QEMU's registers: no message succeeds on a lost connection.
+/// A controller on QEMU's registers. No message succeeds on a lost connection.
 ///
-/// The error is the errno of a broken pipe; the whole reason is
-/// [`QemuBoard::lost`](crate::QemuBoard::lost)'s.
+/// The error is the errno for a broken pipe. [`QemuBoard::lost`](crate::QemuBoard::lost) has the
+/// reason.
 #[derive(Debug)]
 pub struct Watched<C> {
     inner: C,
@@ -31,7 +31,7 @@ impl<C> Watched<C> {
         Self { inner, link }
     }
 
-    /// The controller back.
+    /// Returns the wrapped controller.
     pub fn into_inner(self) -> C {
         self.inner
     }
@@ -55,7 +55,7 @@ impl<C: Controller> Layer for Watched<C> {
     ) -> Result<usize, Unfinished> {
         let ran = self.inner.run(program, message);
         if ran.is_ok() && self.link.borrow().error().is_some() {
-            // Nobody knows how far it came, so no transfer counts as done.
+            // How far the message came is unknown, so no transfer counts as done.
             return Err(Unfinished::os(0, EPIPE));
         }
         ran

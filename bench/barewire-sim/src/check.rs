@@ -1,17 +1,19 @@
-//! The wire's checkers: what a datasheet or the manual asks, held against what happened.
+//! The wire's checkers: they compare what happened with the limits of datasheets and manuals.
 //!
 //! *Read first*: the AC characteristics of any SPI chip's datasheet, for the three CS times.
 //!
 //! # How it works
-//! Every breach becomes a [`Violation`] in the [`Log`]: reported, not acted on. Data is corrupted
-//! by a timing violation only under [`Faults::timing_corrupts`].
+//! Every breach becomes a [`Violation`] in the [`Log`]. It is reported and has no other effect: a
+//! timing violation corrupts data only under [`Faults::timing_corrupts`].
 //!
-//! Who finds what: a line's times, clock and mode are checked here, by `LineCheck`, one for each
-//! chip; what concerns several lines or SCK's level, by [`crate::wire::Wire`]; FIFO limits, by the
-//! controller's model; a chip's own protocol, by the chip, whose complaints are collected.
+//! - `LineCheck`, one per chip, checks a line's times, clock and mode.
+//! - [`crate::wire::Wire`] checks what concerns several lines, and SCK's level.
+//! - The controller's model checks its FIFO limits.
+//! - A chip checks its own protocol; its complaints are collected here.
 //!
 //! # Not supported
-//! Data set-up and hold times against SCK, rise times, SCK duty cycle: the models clock with half
+//! Data set-up and hold times against SCK, rise times, SCK duty cycle: the models clock with a duty
+//! cycle of one half, and data changes midway between two sampling edges.
 //! and half, and data changes in the middle between two sampling edges.
 
 use std::fmt;
@@ -24,32 +26,32 @@ pub const KEPT_VIOLATIONS: usize = 1_000;
 /// Faults of the wire that a test may switch on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// A violation of `cs_setup`, `cs_inactive` or the clock's limit inverts MISO for the rest of
-    /// that selection.
+    /// A violation of `cs_setup`, `cs_inactive` or the clock limit inverts MISO until the chip is
+    /// deselected.
     pub timing_corrupts: bool,
 }
 
-/// What was broken.
+/// The rule that was broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Rule {
-    /// From CS active to the first SCK edge was shorter than the chip asks.
+    /// The time from CS active to the first SCK edge was shorter than the chip's minimum.
     CsSetup,
-    /// From the last SCK edge to CS inactive was shorter than the chip asks.
+    /// The time from the last SCK edge to CS inactive was shorter than the chip's minimum.
     CsHold,
-    /// CS stayed inactive for shorter than the chip asks.
+    /// CS was inactive for less than the chip's minimum.
     CsInactive,
-    /// Two chips were selected at a time.
+    /// Two chips were selected at once.
     OneCs,
-    /// SCK was faster than the chip can.
+    /// SCK was faster than the chip's maximum.
     MaxClock,
-    /// SCK was not at its idle level at an edge of CS, or left it outside a word while a chip was
-    /// selected: a chip counts that as a clock.
+    /// SCK was not at its idle level at an edge of CS, or left that level outside a word while a
+    /// chip was selected. The chip counts that as a clock.
     SckIdle,
     /// CS changed in the middle of a word.
     MidWord,
     /// SCK ran while no CS was active.
     ClockWithoutCs,
-    /// The controller's SPI mode is none the chip understands.
+    /// The chip does not support the controller's SPI mode.
     Mode,
     /// A received word was lost: RXFIFO was full.
     RxOverrun,
@@ -57,14 +59,13 @@ pub enum Rule {
     RxEmpty,
     /// A word to send was lost: TXFIFO was full.
     TxFull,
-    /// A burst stood still for want of data: TXFIFO was empty. It costs time and no data, see
-    /// [`Rule::harms`].
+    /// A burst stopped because TXFIFO was empty. That costs time but no data, see [`Rule::harms`].
     TxUnderrun,
-    /// A register was written while its block was disabled, which ignores it.
+    /// A register was written while its block was disabled, so the write was ignored.
     Disabled,
-    /// An access to no register, or not to its first byte.
+    /// An access outside all registers, or not to the first byte of one.
     BadAccess,
-    /// The chip's own protocol.
+    /// A rule of the chip's own protocol.
     Chip,
 }
 
@@ -114,8 +115,8 @@ impl Rule {
 }
 
 impl Rule {
-    /// Whether data may be wrong where it was broken. A burst that stands still
-    /// ([`Rule::TxUnderrun`]) only comes later.
+    /// Whether breaking the rule may corrupt data. A burst that stops ([`Rule::TxUnderrun`]) is
+    /// only late.
     #[must_use]
     pub fn harms(self) -> bool {
         self != Self::TxUnderrun
@@ -137,9 +138,9 @@ pub struct Violation {
     pub rule: Rule,
     /// The chip select concerned.
     pub cs: Option<u8>,
-    /// The time that was asked, in nanoseconds; 0 where the rule is not about a time.
+    /// The required time in nanoseconds; 0 if the rule is not about a time.
     pub required_ns: u64,
-    /// The time that was given, in nanoseconds, rounded down; 0 where the rule is not about one.
+    /// The actual time in nanoseconds, rounded down; 0 if the rule is not about a time.
     pub actual_ns: u64,
     /// What happened, in words.
     pub detail: String,
@@ -174,24 +175,24 @@ impl Log {
         &self.kept
     }
 
-    /// How many there were, those not kept included.
+    /// The number of violations, including those not kept.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// How many of them [harm](Rule::harms).
+    /// The number of violations that [harm](Rule::harms).
     #[must_use]
     pub fn harms(&self) -> u64 {
         self.harms
     }
 
-    /// Forgets all.
+    /// Deletes all violations.
     pub fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// Adds one that is not about a time.
+    /// Adds a violation that is not about a time.
     #[cold]
     pub fn report(&mut self, at_ps: Ps, rule: Rule, cs: Option<u8>, detail: impl Into<String>) {
         let detail = detail.into();
@@ -204,7 +205,7 @@ impl Log {
         self.total += 1;
         self.harms += u64::from(harms);
         if self.kept.len() == KEPT_VIOLATIONS && harms {
-            // One that only cost time makes room.
+            // If the log is full, the last violation that only cost time makes room.
             let Some(index) = self.kept.iter().rposition(|kept| !kept.rule.harms()) else { return };
             self.kept.remove(index);
         }
@@ -214,7 +215,7 @@ impl Log {
     }
 }
 
-/// What one chip's line is held to.
+/// The checks of one chip's line.
 #[derive(Debug)]
 pub(crate) struct LineCheck {
     cs: u8,
@@ -232,7 +233,7 @@ pub(crate) struct LineCheck {
 
 impl LineCheck {
     pub(crate) fn new(cs: u8, limits: WireLimits, setup_edge: SetupEdge) -> Self {
-        // Rounded down: a clock of exactly the limit keeps it.
+        // Rounded down: a clock of exactly the limit is allowed.
         let min_period_ps =
             1_000_000_000_000_u64.checked_div(u64::from(limits.max_clock_hz)).unwrap_or(0);
         Self {
@@ -274,8 +275,8 @@ impl LineCheck {
         !self.clocked
     }
 
-    /// Bits are clocked, from `first_edge` to `last_edge`; false if in a mode the chip does not
-    /// understand.
+    /// Bits are clocked, from `first_edge` to `last_edge`. Returns false if the chip does not
+    /// support the mode.
     #[inline]
     pub(crate) fn clock(
         &mut self,

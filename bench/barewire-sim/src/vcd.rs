@@ -1,16 +1,16 @@
-//! The wire as a VCD file, for sigrok, GTKWave and the like.
+//! Records the wire as a VCD file, for sigrok, GTKWave and similar programs.
 //!
 //! *Read first*: IEEE 1364, clause 18 (value change dump); [`crate::wire`] for where in a cell data
 //! changes and is sampled.
 //!
 //! # How it works
-//! While on, the recorder keeps one [`Event`] for each word and each level change; edges are made
-//! of them only when the file is written. While off, the wire holds no recorder and records
-//! nothing. Beyond its limit the recorder counts what it loses, and the file says so.
+//! A recorder keeps one [`Event`] for each word and each level change. It computes edges only when
+//! the file is written. Without a recorder the wire records nothing. A full recorder counts the
+//! events it loses, and the file reports that number.
 //!
 //! Signals: `sck`, `mosi`, `miso`, `cs0`, `cs1` and so on, in module `barewire`. Times count from
-//! the start of the recording. The unit is 1 ns while half an SCK period is at least 5 ns, else
-//! finer; times are rounded down to it.
+//! the start of the recording. The unit is 1 ns while half an SCK period is at least 5 ns, and
+//! finer otherwise; times are rounded down to it.
 //!
 //! A file decodes with `sigrok-cli -i x.vcd -I vcd -P spi:clk=sck:mosi=mosi:miso=miso:cs=cs0 -A
 //! spi=mosi-data:miso-data` (add `:cpol=1:cpha=1` for mode 3).
@@ -23,41 +23,40 @@ use std::fmt::Write as _;
 use crate::chip::Ps;
 use crate::run::Run;
 
-/// The events kept unless asked otherwise: some 256 KiB of data in 32-bit words, and some 60 MB
-/// of file.
+/// The default number of events: some 256 KiB of data in 32-bit words, and some 60 MB of file.
 pub const MAX_EVENTS: usize = 65_536;
 
-/// Something that happened on the wire.
+/// An event on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A chip select line changed.
     Cs {
-        /// When.
+        /// The time.
         at: Ps,
-        /// Which.
+        /// The line's number.
         cs: u8,
-        /// To what.
+        /// The new level.
         level: bool,
     },
-    /// SCK's resting level changed.
+    /// SCK's idle level changed.
     Sck {
-        /// When.
+        /// The time.
         at: Ps,
-        /// To what.
+        /// The new level.
         level: bool,
     },
-    /// MOSI's resting level was set.
+    /// MOSI's idle level was set.
     Mosi {
-        /// When.
+        /// The time.
         at: Ps,
-        /// To what.
+        /// The new level.
         level: bool,
     },
     /// Bits were clocked.
     Run {
-        /// How.
+        /// The run.
         run: Run,
-        /// What came back.
+        /// The bits on MISO.
         miso: u32,
     },
 }
@@ -76,18 +75,18 @@ impl Event {
 pub struct Capture {
     /// The VCD file.
     pub vcd: Vec<u8>,
-    /// How many events came after the recorder was full and are missing at the end.
+    /// The number of events missing at the end, because the recorder was full.
     pub lost_events: u64,
 }
 
-/// Keeps what happens on the wire.
+/// Records events on the wire.
 #[derive(Debug)]
 pub struct Recorder {
     begin: Ps,
     max_events: usize,
     sck: bool,
     mosi: bool,
-    /// Level and polarity of each line at the beginning.
+    /// Level and polarity of each line at the start.
     lines: Vec<(bool, bool)>,
     events: Vec<Event>,
     lost_events: u64,
@@ -117,13 +116,13 @@ impl Recorder {
         }
     }
 
-    /// The events kept, in the order they ended.
+    /// The recorded events, in the order they ended.
     #[must_use]
     pub fn events(&self) -> &[Event] {
         &self.events
     }
 
-    /// Writes the file.
+    /// Converts the recording to a VCD file.
     #[must_use]
     pub fn into_capture(self) -> Capture {
         let scale = self.scale();
@@ -137,8 +136,9 @@ impl Recorder {
         out.levels.extend(self.lines.iter().map(|&(level, _)| level));
         out.header(&self, scale.1);
 
-        // A run is recorded when it ends, a line's edge when it happens: by beginning they are in
-        // order but for edges within a run, which `run` lets in where they belong.
+        // A run is recorded when it ends, and a line's edge when it happens. So sorted by their
+        // beginning they are in order, except for edges within a run, which `run` inserts at their
+        // place.
         let (runs, mut edges): (Vec<&Event>, Vec<&Event>) =
             self.events.iter().partition(|event| matches!(event, Event::Run { .. }));
         edges.sort_by_key(|event| event.at());
@@ -195,7 +195,7 @@ impl Recorder {
         Capture { vcd: out.text.into_bytes(), lost_events: self.lost_events }
     }
 
-    /// The unit that tells SCK's edges apart: picoseconds and name.
+    /// The unit fine enough for SCK's edges: picoseconds and name.
     fn scale(&self) -> (Ps, &'static str) {
         let half = self.events.iter().filter_map(|event| match event {
             Event::Run { run, .. } => Some(run.half()),
@@ -217,7 +217,7 @@ struct Writer {
     levels: Vec<bool>,
 }
 
-/// The short name of a signal: printable, one character.
+/// The short name of a signal: one printable character.
 fn code(signal: usize) -> char {
     char::from(b'!' + signal as u8)
 }

@@ -6,22 +6,23 @@
 //! one; with CPHA = 1 its beginning is the leading edge and its middle the trailing one.
 //!
 //! # How it works
-//! A controller announces a run of bits when their first cell begins ([`Wire::begin_run`]) and
-//! takes what came back at the last sampling edge ([`Wire::end_run`]). Between the two a chip
-//! select may move, by a GPIO write: the bits sampled until then go to the chip that was selected
-//! then. A run is one call of the chip if nothing moved, so a word costs a word.
+//! A controller announces a run of bits when their first cell begins ([`Wire::begin_run`]), and
+//! takes the received bits at the last sampling edge ([`Wire::end_run`]). In between, a GPIO write
+//! may move a chip select. The bits sampled before it belong to the chip that was selected then. If
+//! nothing moved, a run is one call of the chip, so a word costs one call.
 //!
-//! MISO is pulled up: no chip, no selection: ones. A chip clocked in a mode it does not understand
-//! is not asked, and MISO then carries MOSI late by one bit, led by a one: garbage, and the same
-//! each time.
+//! MISO has a pull-up: without a chip or a selection it reads ones. A chip that is clocked in a
+//! mode it does not support is not called. MISO then carries MOSI one bit late, after a leading
+//! one: garbage, but always the same garbage.
 //!
 //! # Ordering
-//! 1. Times of one wire never go back; a thread that unwinds (see [`crate::engine`]) may break
-//!    that, and then differences count as zero.
+//! 1. Times on a wire never decrease. A thread that unwinds (see [`crate::engine`]) may break this
+//!    rule; a negative difference then counts as zero.
 //!
 //! # Not supported
-//! Three-wire, dual and quad modes; several controllers on one wire; word lengths above 32 bits
-//! (a longer burst is a sequence of runs without a gap).
+//! - Three-wire, dual and quad modes.
+//! - Several controllers on one wire.
+//! - Words longer than 32 bits: a longer burst is a sequence of runs without a gap.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -38,12 +39,12 @@ use crate::vcd::{Event, Recorder};
 /// Borrow it only while nothing runs on the wire.
 pub type SharedChip = Rc<RefCell<dyn Chip>>;
 
-/// Who drives a chip select line.
+/// The driver of a chip select line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Driver {
     /// The controller's own SSn.
     Native(u8),
-    /// A bit of a GPIO block, by its index among the board's.
+    /// A bit of a GPIO block; `block` is its index on the board.
     Gpio {
         /// The block's index.
         block: u8,
@@ -52,29 +53,29 @@ pub enum Driver {
     },
 }
 
-/// How the wire was used between two marks.
+/// How the wire was used during an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WireUse {
-    /// Time SCK ran: bits times their period.
+    /// The time SCK ran: bits times their period.
     pub clock_ps: u64,
-    /// Time any chip select was active.
+    /// The time any chip select was active.
     pub selected_ps: u64,
-    /// From where the first bit's cell began to where the last one's ended, summed over all
-    /// selections (a run of bits without one counts as its own).
+    /// The time from the start of the first bit's cell to the end of the last one's, summed over
+    /// all selections. A run of bits without a selection counts as one.
     pub span_ps: u64,
     /// Bits clocked.
     pub bits: u64,
 }
 
 impl WireUse {
-    /// The share of `elapsed_ps` in which SCK ran; 0 of no time.
+    /// The share of `elapsed_ps` in which SCK ran; 0 if no time has passed.
     #[must_use]
     pub fn bus_use(&self, elapsed_ps: u64) -> f64 {
         ratio(self.clock_ps, elapsed_ps)
     }
 
-    /// The share of the data transfers (from first to last clock of each selection) in which SCK
-    /// ran; 0 of no transfer.
+    /// The share of all data transfers (from first to last clock of each selection) in which SCK
+    /// ran; 0 if there was no transfer.
     #[must_use]
     pub fn bus_use_in_transfers(&self) -> f64 {
         ratio(self.clock_ps, self.span_ps)
@@ -108,7 +109,7 @@ pub struct Wire {
     /// One bit for each line with a chip.
     chips: u32,
     running: Option<Running>,
-    /// Until then SCK is away from its idle level, after the last bit was sampled.
+    /// After the last bit was sampled, SCK is away from its idle level until then.
     sck_busy_until: Ps,
     sck: bool,
     mosi: bool,
@@ -131,7 +132,7 @@ fn mask(bits: u32) -> u32 {
 }
 
 impl Wire {
-    /// A wire without lines; SCK low, MOSI high.
+    /// Creates a wire without lines; SCK is low and MOSI high.
     #[must_use]
     pub fn new(faults: Faults) -> Self {
         Self {
@@ -154,11 +155,11 @@ impl Wire {
         }
     }
 
-    /// Adds a chip select line, inactive, nothing behind it; its number is the count of lines
+    /// Adds a chip select line, inactive and without a chip. Returns its number: the count of lines
     /// before it.
     ///
     /// # Panics
-    /// Beyond 32 lines.
+    /// If there are 32 lines already.
     pub fn add_line(&mut self, driver: Driver, active_high: bool) -> u8 {
         assert!(self.lines.len() < 32, "a wire has at most 32 chip selects");
         let cs = self.lines.len() as u8;
@@ -167,7 +168,7 @@ impl Wire {
         cs
     }
 
-    /// Puts `chip` behind line `cs`; false if there is no such line.
+    /// Connects `chip` to line `cs`. Returns false if there is no such line.
     pub fn attach(&mut self, cs: u8, chip: SharedChip) -> bool {
         let Some(line) = self.lines.get_mut(usize::from(cs)) else { return false };
         let (limits, setup_edge) = (chip.borrow().limits(), chip.borrow().setup_edge());
@@ -177,19 +178,19 @@ impl Wire {
         true
     }
 
-    /// Whether a chip is behind line `cs`.
+    /// Whether line `cs` has a chip.
     #[must_use]
     pub fn has_chip(&self, cs: u8) -> bool {
         self.lines.get(usize::from(cs)).is_some_and(|line| line.chip.is_some())
     }
 
-    /// How many chip select lines there are.
+    /// The number of chip select lines.
     #[must_use]
     pub fn lines(&self) -> usize {
         self.lines.len()
     }
 
-    /// Line `cs` takes `level`. Nothing happens if it had it already or does not exist.
+    /// Sets line `cs` to `level`. No effect if it has that level already or does not exist.
     pub fn set_line(&mut self, cs: u8, level: bool, at: Ps) {
         let Some(line) = self.lines.get(usize::from(cs)) else { return };
         if line.level != level {
@@ -197,7 +198,7 @@ impl Wire {
         }
     }
 
-    /// All lines of `driver` take `level`.
+    /// Sets all lines of `driver` to `level`.
     pub fn drive(&mut self, driver: Driver, level: bool, at: Ps) {
         for cs in 0..self.lines.len() {
             if self.lines[cs].driver == driver {
@@ -276,7 +277,7 @@ impl Wire {
         }
     }
 
-    /// SCK rests at `level` from now on.
+    /// Sets SCK's idle level.
     pub fn set_sck(&mut self, level: bool, at: Ps) {
         if self.sck == level {
             return;
@@ -293,7 +294,7 @@ impl Wire {
         }
     }
 
-    /// MOSI rests at `level` from now on.
+    /// Sets MOSI's idle level.
     pub fn set_mosi(&mut self, level: bool, at: Ps) {
         self.mosi = level;
         if let Some(recorder) = &mut self.recorder {
@@ -311,7 +312,8 @@ impl Wire {
         self.running = Some(Running { run, done: 0, miso: 0 });
     }
 
-    /// The last bit of the run was sampled: what MISO carried, all ones if nothing runs.
+    /// The last bit of the run was sampled. Returns the bits on MISO, or all ones if there is no
+    /// run.
     pub fn end_run(&mut self) -> u32 {
         let Some(mut running) = self.running.take() else { return u32::MAX };
         let bits = running.run.bits;
@@ -435,13 +437,13 @@ impl Wire {
         }
     }
 
-    /// The violations so far, chips' complaints up to `now` collected.
+    /// The violations so far, including the chips' complaints up to `now`.
     pub fn violations(&mut self, now: Ps) -> &Log {
         self.collect_complaints(now);
         &self.log
     }
 
-    /// Where models report.
+    /// The log for models to report to.
     pub fn log(&mut self) -> &mut Log {
         &mut self.log
     }
@@ -459,30 +461,30 @@ impl Wire {
         used
     }
 
-    /// Begins the sums of [`Wire::wire_use`] anew.
+    /// Resets the sums of [`Wire::wire_use`].
     pub fn reset_use(&mut self, now: Ps) {
         self.used = WireUse::default();
         self.selected_since = now;
         self.span = None;
     }
 
-    /// Begins to note every selection in which bits are clocked.
+    /// Starts to record every selection in which bits are clocked.
     pub fn start_selections(&mut self) {
         self.selections = Some(Vec::new());
     }
 
-    /// The selections noted so far, oldest first; nothing is noted from now on.
+    /// Returns the recorded selections, oldest first, and stops recording.
     pub fn take_selections(&mut self) -> Vec<Selection> {
         self.selections.take().unwrap_or_default()
     }
 
-    /// Begins to record, at most `max_events` words and level changes.
+    /// Starts to record the wire: at most `max_events` words and level changes.
     pub fn start_recording(&mut self, now: Ps, max_events: usize) {
         let levels = self.lines.iter().map(|line| (line.level, line.active_high)).collect();
         self.recorder = Some(Box::new(Recorder::new(now, max_events, self.sck, self.mosi, levels)));
     }
 
-    /// Ends the recording and hands it out; `None` if none was begun.
+    /// Stops the recording and returns it; `None` if there is none.
     pub fn take_recording(&mut self) -> Option<Recorder> {
         self.recorder.take().map(|recorder| *recorder)
     }
@@ -497,7 +499,7 @@ impl Wire {
     fn fold(&mut self, kind: u64, at: u64, data: u64) {
         for unit in [kind, at, data] {
             let mixed = (self.hash ^ unit).wrapping_mul(FNV_PRIME);
-            // FNV carries upward only; its byte-wise form has no high bits to lose.
+            // FNV only carries upward. Its byte-wise form would have no high bits to lose.
             self.hash = mixed ^ mixed >> 32;
         }
     }

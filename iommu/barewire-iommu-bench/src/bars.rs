@@ -1,6 +1,6 @@
-//! What the library promises, and whether this run kept it.
+//! The library's performance promises, and whether this run met them.
 //!
-//! Counts gate in tests. Times do not: here they are told.
+//! Tests fail on counts only. Times are only reported, here.
 
 use serde::Serialize;
 
@@ -13,15 +13,15 @@ use crate::thread_table::ThreadTable;
 /// A promise.
 #[derive(Clone, Debug, Serialize)]
 pub struct Bar {
-    /// What of.
+    /// What is measured.
     pub what: String,
-    /// What it was here.
+    /// The measured value.
     pub value: f64,
-    /// What it is to be.
+    /// The promised value.
     pub limit: f64,
-    /// Whether it is to be no more than the limit, rather than no less.
+    /// Whether the limit is a maximum. Otherwise it is a minimum.
     pub at_most: bool,
-    /// Whether it was kept.
+    /// Whether the promise was met.
     pub met: bool,
 }
 
@@ -35,7 +35,7 @@ impl Bar {
     }
 }
 
-/// A row by what it is of.
+/// Finds a row.
 pub fn find<'r>(
     rows: &'r [Row],
     implementation: Implementation,
@@ -49,7 +49,7 @@ pub fn find<'r>(
     })
 }
 
-/// All promises, as far as they were measured.
+/// All promises that were measured.
 pub fn bars(rows: &[Row], scaling: Option<&Scaling>, thread: &ThreadTable) -> Vec<Bar> {
     const SCATTERED: Layout = Layout::Scattered;
     let ours = |of, strategy| find(rows, Implementation::Barewire, of, strategy);

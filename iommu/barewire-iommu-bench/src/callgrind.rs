@@ -1,13 +1,13 @@
 //! Exact instruction counts, by running a program under callgrind.
 //!
-//! What libc does inside a function is left out: how it fills memory is another machine's or version's
-//! affair.
+//! Instructions inside libc are left out: how it fills memory depends on the machine and the
+//! version.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Why this machine's counts are not those under review, if they are not; `toolchain` is the content of
-/// `rust-toolchain.toml`.
+/// Why this machine's counts cannot be compared with the reviewed ones, or `None` if they can.
+/// `toolchain` is the content of `rust-toolchain.toml`.
 pub fn why_not(toolchain: &str) -> Option<String> {
     if !cfg!(target_arch = "x86_64") {
         return Some("instruction counts are reviewed for x86-64 only".into());
@@ -26,10 +26,11 @@ pub fn why_not(toolchain: &str) -> Option<String> {
     None
 }
 
-/// Instructions in all functions whose names hold `symbol` while `program` runs with `arguments`.
+/// Counts the instructions in all functions whose names contain `symbol`, while `program` runs with
+/// `arguments`.
 ///
 /// # Errors
-/// Why it could not be counted, for a user.
+/// A message for the user: why it could not be counted.
 pub fn collect(program: &Path, symbol: &str, arguments: &[&str]) -> Result<u64, String> {
     let place = tempfile::tempdir().map_err(|error| format!("a temporary directory: {error}"))?;
     let profile = place.path().join("callgrind");
@@ -54,10 +55,10 @@ pub fn collect(program: &Path, symbol: &str, arguments: &[&str]) -> Result<u64, 
     }
 }
 
-/// The instructions of `program`'s own functions in a profile of callgrind's.
+/// Sums the instructions of `program`'s own functions in a callgrind profile.
 ///
-/// A line of two numbers is a source line and its cost, in the object that an `ob=` line named last; the
-/// one after `calls=` is the callee's, which has lines of its own.
+/// A line of two numbers is a source line and its cost, in the object named by the last `ob=` line.
+/// The line after `calls=` is the callee's cost, which is also in the callee's own lines.
 fn collected(profile: &str, program: &str) -> u64 {
     let mut lines = profile.lines();
     let (mut own, mut total) = (false, 0);

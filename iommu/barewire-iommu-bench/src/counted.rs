@@ -1,4 +1,4 @@
-//! Operations whose instructions are counted: what callgrind is given to run, and where it looks.
+//! The operations whose instructions are counted under callgrind.
 
 use std::path::Path;
 
@@ -7,19 +7,19 @@ use crate::list::{Layout, Size};
 use crate::pool::Lease;
 use crate::subject::{Barewire, FloorReady, FloorTables, Job, Subject, Unmapping};
 
-/// Calls callgrind sees. All cost the same but the first, which may meet tables that are not there.
+/// The number of calls. All cost the same but the first, which may have to create tables.
 pub const CALLS: u32 = 100;
 
-/// One of them.
+/// A counted operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Counted {
     /// Its name in tables and JSON.
     pub op: &'static str,
-    /// How much.
+    /// The size that is mapped or unmapped.
     pub size: &'static str,
-    /// How it lies.
+    /// The layout of the pages.
     pub layout: Layout,
-    /// The function that is counted, its callees included.
+    /// The function that is counted, including its callees.
     pub symbol: &'static str,
     who: Who,
 }
@@ -43,7 +43,7 @@ const fn ours(op: &'static str, size: &'static str, layout: Layout) -> Counted {
     Counted { op, size, layout, symbol, who: Who::Ours }
 }
 
-/// All of them: the floors, and ours at the sizes that promises are about.
+/// All counted operations: the floors, and barewire-iommu at the sizes it makes promises about.
 pub const COUNTED: [Counted; 16] = [
     floor("floor_a", "1M", "bench_iommu_floor_a", Who::Ready),
     floor("floor_b", "2M", "bench_iommu_floor_b", Who::Tables),
@@ -64,17 +64,18 @@ pub const COUNTED: [Counted; 16] = [
 ];
 
 impl Counted {
-    /// What tells it apart.
+    /// A unique key.
     pub fn key(&self) -> String {
         format!("{}-{}-{}", self.op, self.size, self.layout.name())
     }
 
-    /// The one with that key.
+    /// The operation with that key.
     pub fn from_key(key: &str) -> Option<Self> {
         COUNTED.into_iter().find(|one| one.key() == key)
     }
 
-    /// Instructions of a call, when `program` makes [`CALLS`] of them if given `arguments`.
+    /// Counts the instructions of one call. `program` makes [`CALLS`] calls when run with
+    /// `arguments`.
     ///
     /// # Errors
     /// As [`collect`].
@@ -83,7 +84,7 @@ impl Counted {
         Ok((total + u64::from(CALLS) / 2) / u64::from(CALLS))
     }
 
-    /// Of so many a call, how many are a page's.
+    /// The instructions per page, from those per call.
     pub fn per_page(&self, per_call: u64) -> f64 {
         (per_call * 100 / self.job().size.pages()) as f64 / 100.0
     }
@@ -93,7 +94,7 @@ impl Counted {
         Job::new(size, self.layout, false)
     }
 
-    /// Makes `calls` calls, each undone again.
+    /// Makes `calls` calls, and undoes each.
     ///
     /// # Panics
     /// If this thread holds a [`Lease`].

@@ -1,27 +1,27 @@
-//! A TLB that counts what it is told.
+//! A TLB that counts its commands.
 
 use core::cell::Cell;
 
 use barewire_iommu::{Context, FlushError, Invalidate, Tlbi};
 use serde::Serialize;
 
-/// Commands, by kind.
+/// The number of commands by kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Counts {
-    /// By address, of leaves alone: one for each page that was removed by itself.
+    /// By address, leaves only: one for each page that was removed on its own.
     pub leaves: u64,
-    /// By address, where tables were unhooked: one for each page that might have been there.
+    /// By address, where tables were unhooked: one for each page that might have been mapped.
     pub walks: u64,
     /// By ASID or VMID.
     pub contexts: u64,
     /// By range.
     pub ranges: u64,
-    /// Times that completion was waited for.
+    /// The number of waits for completion.
     pub flushes: u64,
 }
 
 impl Counts {
-    /// All commands but those that wait.
+    /// All commands but the syncs.
     pub fn invalidations(self) -> u64 {
         self.leaves + self.walks + self.contexts + self.ranges
     }
@@ -39,12 +39,12 @@ pub struct Counting {
 }
 
 impl Counting {
-    /// With range invalidation or without.
+    /// Creates the TLB, with range invalidation or without.
     pub fn new(has_ranges: bool) -> Self {
         Self { has_ranges, ..Self::default() }
     }
 
-    /// What it was told since it was last asked.
+    /// The commands since the last call.
     pub fn take(&self) -> Counts {
         Counts {
             leaves: self.leaves.take(),

@@ -1,6 +1,6 @@
 //! Least squares of the relative error.
 
-/// The `N` costs for which `factors · costs` is nearest to each value, relative to the value.
+/// Finds the `N` costs for which `factors · costs` is closest to each value, relative to the value.
 ///
 /// # Panics
 /// If the factors do not determine the costs.
@@ -20,7 +20,7 @@ pub fn least_squares<const N: usize>(cells: &[([f64; N], f64)]) -> [f64; N] {
     solve(matrix, right)
 }
 
-/// Gauss's elimination, the largest pivot first.
+/// Gaussian elimination with the largest pivot first.
 fn solve<const N: usize>(mut matrix: [[f64; N]; N], mut right: [f64; N]) -> [f64; N] {
     for step in 0..N {
         let largest = |&one: &usize, &other: &usize| {

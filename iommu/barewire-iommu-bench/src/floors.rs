@@ -1,19 +1,19 @@
-//! The floors: the least that mapping and unmapping can be, written by hand.
+//! The floors: the minimum work of mapping and unmapping, written by hand.
 //!
 //! # How it works
-//! - *floor_a* stores 8 bytes for each page into tables that are ready: plain stores, which the compiler
-//!   may make vectors of.
-//! - *floor_b* allocates a table for each 2 MiB, zeroes it, does the same, and publishes it with
-//!   one release store.
-//! - *floor_drop* takes whole tables off: a store of 0 each at level 2, and back to the pool.
-//! - *floor_leaf* stores 0 for each page, atomically one by one, as a table in use needs it.
+//! - *floor_a* stores 8 bytes per page into tables that exist: plain stores, which the compiler may
+//!   vectorise.
+//! - *floor_b* allocates a table for each 2 MiB, zeroes it, fills it like floor_a, and publishes it
+//!   with one release store.
+//! - *floor_drop* removes whole tables: it stores 0 in their entries at level 2 and frees them.
+//! - *floor_leaf* stores 0 for each page by a separate atomic store, as a table in use needs it.
 //!
-//! They check nothing, find nothing (who calls knows every table), and cannot fail but for memory.
-//! What they write is what barewire-iommu writes (a test compares the tables), so nothing is left out.
-//! Their instructions are counted under review (`tests/snapshots/`).
+//! They check nothing and search for nothing, because the caller knows every table. They fail only
+//! if there is no memory. A test compares their tables with barewire-iommu's, so no work is left
+//! out. Their instruction counts are reviewed (`tests/snapshots/`).
 //!
 //! # Safety
-//! The tables are the caller's, allocated, and nobody else touches them.
+//! The tables are allocated, belong to the caller and have no other user.
 #![allow(unsafe_code, reason = "what safe code is measured against")]
 
 use core::hint::black_box;
@@ -24,17 +24,17 @@ use barewire_iommu::{Descriptor, PhysAddr, Pool, Segment};
 
 use crate::pool::{TABLE, Tables};
 
-/// Entries of a table.
+/// The number of entries of a table.
 const ENTRIES: usize = TABLE / 8;
 
-/// Tables side by side, seen as one run of entries.
+/// Several tables, seen as one run of entries.
 #[derive(Debug)]
 pub struct Ready {
     tables: Vec<PhysAddr>,
 }
 
 impl Ready {
-    /// `count` empty tables.
+    /// Creates `count` empty tables.
     ///
     /// # Panics
     /// If the pool is empty.
@@ -42,13 +42,13 @@ impl Ready {
         Self { tables: (0..count).map(|_| empty_table().expect("the pool has tables")).collect() }
     }
 
-    /// An entry, for tests.
+    /// Reads an entry, for tests.
     pub fn entry(&self, index: usize) -> u64 {
         // SAFETY: the table is ours, the index within it.
         unsafe { Tables.load(self.tables[index / ENTRIES], index % ENTRIES) }
     }
 
-    /// The entries from `first`, table by table.
+    /// The entries from `first` on, grouped by table.
     fn spans(&self, first: usize, count: usize) -> impl Iterator<Item = (NonNull<u64>, usize)> {
         let mut at = first;
         core::iter::from_fn(move || {
@@ -67,7 +67,7 @@ impl Ready {
 impl Drop for Ready {
     fn drop(&mut self) {
         for &table in &self.tables {
-            // SAFETY: they came from there, and nobody else knows them.
+            // SAFETY: they came from there and have no other user.
             unsafe { Tables.free(table, TABLE) };
         }
     }
@@ -80,14 +80,14 @@ fn empty_table() -> Option<PhysAddr> {
     Some(table)
 }
 
-/// Stores a page's descriptor for each segment, from entry `first`.
+/// Stores a page descriptor for each segment, from entry `first` on.
 #[inline(never)]
 pub fn bench_iommu_floor_a(ready: &Ready, first: usize, list: &[Segment], leaf_bits: u64) {
     let mut rest = list;
     for (entries, count) in ready.spans(first, list.len()) {
         let (now, later) = rest.split_at(count);
         rest = later;
-        // SAFETY: `count` entries lie there, ours alone.
+        // SAFETY: there are `count` entries, and they are ours only.
         let entries = unsafe { core::slice::from_raw_parts_mut(entries.as_ptr(), count) };
         for (entry, segment) in entries.iter_mut().zip(now) {
             *entry = segment.phys.0 | leaf_bits;
@@ -95,7 +95,7 @@ pub fn bench_iommu_floor_a(ready: &Ready, first: usize, list: &[Segment], leaf_b
     }
 }
 
-/// Stores `count` descriptors, `step` bytes apart, from entry `first`.
+/// Stores `count` descriptors whose addresses are `step` bytes apart, from entry `first` on.
 #[inline(never)]
 pub fn bench_iommu_floor_a_run(
     ready: &Ready,
@@ -107,7 +107,7 @@ pub fn bench_iommu_floor_a_run(
 ) {
     let mut next = phys.0 | leaf_bits;
     for (entries, count) in ready.spans(first, count) {
-        // SAFETY: `count` entries lie there, ours alone.
+        // SAFETY: there are `count` entries, and they are ours only.
         let entries = unsafe { core::slice::from_raw_parts_mut(entries.as_ptr(), count) };
         for entry in entries {
             *entry = next;
@@ -116,13 +116,13 @@ pub fn bench_iommu_floor_a_run(
     }
 }
 
-/// Stores a page's descriptor for each segment into new tables, and hooks those into `above` from
-/// entry `first`. The list fills its tables. Returns whether there was memory.
+/// Stores a page descriptor for each segment into new tables, and hooks those into `above` from
+/// entry `first` on. The list must fill its tables. Returns whether there was memory.
 #[inline(never)]
 pub fn bench_iommu_floor_b(above: &Ready, first: usize, list: &[Segment], leaf_bits: u64) -> bool {
     for (index, list) in list.chunks(ENTRIES).enumerate() {
         let Some(table) = empty_table() else { return false };
-        // Zeroed for good: else the compiler might see that all of it is written anyway.
+        // `black_box` keeps the zeroing: the compiler might see that every entry is overwritten.
         let entries = black_box(Tables.pointer(table)).as_ptr();
         // SAFETY: the table is ours until it is published.
         let entries = unsafe { core::slice::from_raw_parts_mut(entries, ENTRIES) };
@@ -134,24 +134,24 @@ pub fn bench_iommu_floor_b(above: &Ready, first: usize, list: &[Segment], leaf_b
     true
 }
 
-/// Takes `count` tables off `above` from entry `first`, and gives them back.
+/// Removes `count` tables from `above`, from entry `first` on, and frees them.
 #[inline(never)]
 pub fn bench_iommu_floor_drop(above: &Ready, first: usize, count: usize) {
     for index in first..first + count {
         let entry = hook(above, index);
         let table = Descriptor(entry.load(Ordering::Relaxed)).address();
         entry.store(0, Ordering::Release);
-        // SAFETY: `floor_b` had it from there, and nobody walks here.
+        // SAFETY: `floor_b` allocated it there, and no walker uses it.
         unsafe { Tables.free(table, TABLE) };
     }
 }
 
-/// Stores 0 in `count` entries from `first`.
+/// Stores 0 in `count` entries, from `first` on.
 #[inline(never)]
 pub fn bench_iommu_floor_leaf(ready: &Ready, first: usize, count: usize) {
     for (entries, count) in ready.spans(first, count) {
         for index in 0..count {
-            // SAFETY: `count` entries lie there.
+            // SAFETY: there are `count` entries.
             let entry = unsafe { entries.add(index) };
             // SAFETY: aligned, and only accessed atomically now.
             unsafe { AtomicU64::from_ptr(entry.as_ptr()) }.store(0, Ordering::Relaxed);
@@ -159,7 +159,7 @@ pub fn bench_iommu_floor_leaf(ready: &Ready, first: usize, count: usize) {
     }
 }
 
-/// Entry `index` of one table.
+/// Entry `index` of the first table.
 fn hook(above: &Ready, index: usize) -> &AtomicU64 {
     assert!(index < ENTRIES, "one table above");
     // SAFETY: within the first table.
@@ -171,6 +171,6 @@ fn hook(above: &Ready, index: usize) -> &AtomicU64 {
 /// An entry of the table that `hook` leads to, for tests.
 pub(crate) fn entry_of(hook: Descriptor, index: usize) -> Option<u64> {
     assert!(index < ENTRIES, "within the table");
-    // SAFETY: a hooked table is `floor_b`'s, the index within it.
+    // SAFETY: a hooked table is `floor_b`'s, and the index is within it.
     hook.is_table(2).then(|| unsafe { Tables.load(hook.address(), index) })
 }

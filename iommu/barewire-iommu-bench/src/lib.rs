@@ -1,14 +1,15 @@
-//! What IO page tables cost, beside the least that they could.
+//! Measures IO page tables against the minimum they could cost.
 //!
 //! # How it works
-//! - [`list`] has the scatter lists, the same for everybody, and [`pool`] the table memory, the same too.
-//! - [`floors`] is written by hand: what the work itself costs, without any library.
-//! - [`subject`] has those who are measured: barewire-iommu, the floors, and the crates aarch64-paging
-//!   and page_table_multiarch.
-//! - [`measure`](measure::measure) times them side by side and gives [`row`]s, [`scaling`] is for two
-//!   threads, [`counted`] for [`callgrind`]; [`bars`] holds the results against what is promised.
-//! - [`counting`] is a TLB that counts; [`thread_table`] sets the counts beside what was [`published`]
-//!   of a kernel, through costs that [`fit`] finds.
+//! - [`list`] has the scatter lists and [`pool`] the table memory; all contestants use them.
+//! - [`floors`] has the minimum, written by hand: the work without any library.
+//! - [`subject`] has the contestants: barewire-iommu, the floors, and the crates aarch64-paging and
+//!   page_table_multiarch.
+//! - [`measure`](measure::measure) times them side by side and returns [`row`]s. [`scaling`]
+//!   measures two threads, and [`counted`] has the operations for [`callgrind`]. [`bars`] compares
+//!   the results with the promises.
+//! - [`counting`] is a TLB that counts. [`thread_table`] compares the counts with [`published`]
+//!   figures of a kernel, using costs that [`fit`] finds.
 //!
 //! `barewire iommu bench` prints all this.
 

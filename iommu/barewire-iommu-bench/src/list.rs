@@ -1,15 +1,15 @@
-//! What is mapped: the same scatter lists for all who are measured.
+//! The scatter lists that all contestants map.
 
 use barewire_iommu::{PhysAddr, Segment};
 use serde::Serialize;
 
-/// Bytes of a page.
+/// The size of a page in bytes.
 pub const PAGE: u64 = 4 << 10;
 
-/// Bytes a table of the last level covers.
+/// The bytes that a last-level table covers.
 pub const TABLE_SPAN: u64 = 2 << 20;
 
-/// The thread's sizes.
+/// The sizes in S. P. Ranjan's table; see [`published`](crate::published).
 pub const SIZES: [Size; 8] = [
     Size { name: "4K", bytes: 4 << 10 },
     Size { name: "64K", bytes: 64 << 10 },
@@ -21,44 +21,44 @@ pub const SIZES: [Size; 8] = [
     Size { name: "32M", bytes: 32 << 20 },
 ];
 
-/// How much is mapped in a call.
+/// The size of one mapping.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Size {
-    /// As the thread writes it.
+    /// The name in that table.
     pub name: &'static str,
-    /// The same in bytes.
+    /// The size in bytes.
     pub bytes: u64,
 }
 
 impl Size {
-    /// The size of that name.
+    /// The size with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         SIZES.into_iter().find(|size| size.name == name)
     }
 
-    /// Pages of 4 KiB.
+    /// The number of 4 KiB pages.
     pub fn pages(self) -> u64 {
         self.bytes / PAGE
     }
 
-    /// Tables of the last level that it fills.
+    /// The number of last-level tables that it fills.
     pub fn tables(self) -> u64 {
         self.bytes / TABLE_SPAN
     }
 }
 
-/// How the pages lie in physical memory.
+/// The layout of the pages in physical memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Layout {
-    /// Single pages, none beside the one before.
+    /// Single pages that are not adjacent to their predecessors.
     Scattered,
-    /// One piece, aligned to 1 GiB.
+    /// One contiguous piece, aligned to 1 GiB.
     Contiguous,
 }
 
 impl Layout {
-    /// As the JSON writes it.
+    /// The name in the JSON output.
     pub fn name(self) -> &'static str {
         match self {
             Self::Scattered => "scattered",
@@ -77,13 +77,14 @@ impl Layout {
     }
 }
 
-/// Where the pages lie: memory that nobody touches.
+/// The address of the first page; the memory is never accessed.
 const BASE: u64 = 1 << 32;
 
-/// A permutation of 2^20 pages: multiplication by an odd number. Neighbours are far apart.
+/// A permutation of 2^20 pages, by multiplication with an odd number, in which neighbours are far
+/// apart.
 ///
-/// It does not begin at 0: then the first page of every table would be one that a block could begin with,
-/// which happens once in 512 times.
+/// It does not begin at 0. Otherwise the first page of every table would be aligned like a block,
+/// which for random pages happens once in 512 times.
 fn scattered(index: u64) -> u64 {
     (index + 7).wrapping_mul(0x5_3a95) & ((1 << 20) - 1)
 }

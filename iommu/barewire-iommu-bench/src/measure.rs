@@ -1,11 +1,12 @@
-//! Times: everybody in every round, so that what disturbs the machine disturbs all.
+//! Measures times. Every contestant runs in every round, so that a disturbance affects all of them.
 //!
 //! # How it works
-//! A job is run by one after the other of those who can do it: the list is mapped at several places,
-//! then unmapped there, both timed apart, a few times over; the first time warms caches and
-//! predictors. A call's time is that of its batch over the calls, less what reading the clock
-//! costs. Medians and minima are over rounds, and a ratio is the median of each round's own ratio to
-//! the floor, which ran within the same millisecond.
+//! The contestants of a job run one after the other. Each maps the list at several places, then
+//! unmaps it there; both are timed separately and repeated a few times. The first repetition warms
+//! caches and predictors and is not counted. The time of a call is the time of its batch, without
+//! the cost of reading the clock, divided by the number of calls. Medians and minima are over
+//! rounds. A ratio is the median of each round's own ratio to the floor, which ran within the same
+//! millisecond.
 
 use core::ops::ControlFlow;
 use std::time::Instant;
@@ -18,17 +19,17 @@ use crate::stats::{median, minimum, rounded};
 use crate::subject::{Aarch64Paging, Multiarch};
 use crate::subject::{Barewire, FloorReady, FloorTables, Implementation, Job, Subject, Unmapping};
 
-/// Batches of a round, besides the first, which warms up.
+/// The batches of a round, besides the first one, which warms up.
 const BATCHES: usize = 3;
 
-/// How much is measured.
+/// How much to measure.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Rounds; more are steadier.
+    /// The number of rounds; more give steadier results.
     pub rounds: u32,
 }
 
-/// One who takes part in a job, and what it took, round by round.
+/// A contestant of a job, and its times by round.
 struct Contestant {
     subject: Box<dyn Subject>,
     implementation: Named,
@@ -37,7 +38,7 @@ struct Contestant {
     invalidations: Option<u64>,
 }
 
-/// Whose row it becomes: floors are two floors at once.
+/// Names the row. A floor for map and unmap is two floors.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Named {
     Floor {
@@ -52,7 +53,7 @@ enum Named {
     Ours(Unmapping),
 }
 
-/// A job and those who do it.
+/// A job and its contestants.
 struct Contest {
     job: Job,
     contestants: Vec<Contestant>,
@@ -138,7 +139,7 @@ impl Contest {
                     if !self.job.by_leaf {
                         rows.push(row(one, map, Op::MapSg, None));
                     }
-                    // Where whole tables go, leaves one by one are nobody's floor.
+                    // The floor for single leaves is no floor where whole tables are removed.
                     if !whole || unmap == Implementation::FloorDrop {
                         rows.push(row(one, unmap, unmap_op, None));
                     }
@@ -148,7 +149,7 @@ impl Contest {
                     rows.push(row(one, implementation, unmap_op, None));
                 }
                 Named::Ours(unmapping) => {
-                    // Mapping is the same whatever unmaps.
+                    // Mapping does not depend on the way of unmapping.
                     if !self.job.by_leaf && unmapping == Unmapping::Gathered {
                         rows.push(row(one, Implementation::Barewire, Op::MapSg, None));
                     }
@@ -161,7 +162,7 @@ impl Contest {
     }
 }
 
-/// Commands of one unmap: of one call, or of the pieces of one list.
+/// The commands of one unmap: of one call, or of all pieces of one list.
 fn invalidations(ours: &mut Barewire, job: &Job) -> u64 {
     ours.map(job, 1);
     ours.counts();
@@ -169,7 +170,7 @@ fn invalidations(ours: &mut Barewire, job: &Job) -> u64 {
     ours.counts().invalidations()
 }
 
-/// Nanoseconds of one map and of one unmap (where there are pieces: of all of them).
+/// The nanoseconds of one map and of one unmap (of all pieces, if there are several).
 fn time(subject: &mut dyn Subject, job: &Job, clock_ns: f64) -> (f64, f64) {
     let slow = subject.is_slow() && job.size.pages() >= 512;
     let (slots, batches) = if slow { (1, 1) } else { (job.slots(), BATCHES) };
@@ -186,11 +187,11 @@ fn time(subject: &mut dyn Subject, job: &Job, clock_ns: f64) -> (f64, f64) {
         }
     }
     let calls = (slots * batches) as f64;
-    // What is less than the clock costs is no time at all, but no ratio stands on 0.
+    // A time below the clock's cost counts as nearly zero, so that no ratio divides by 0.
     ((map_ns / calls).max(0.01), (unmap_ns / calls).max(0.01))
 }
 
-/// What reading the clock costs, which every batch pays once.
+/// The cost of reading the clock, which every batch includes once.
 fn clock_ns() -> f64 {
     const READS: u32 = 1_000;
     let passes = (0..20).map(|_| {
@@ -203,12 +204,13 @@ fn clock_ns() -> f64 {
     minimum(&passes.collect::<Vec<_>>())
 }
 
-/// Measures everything; `progress` is told how many rounds are done and may end it.
+/// Measures everything. `progress` is called with the number of finished rounds and may stop the
+/// measurement.
 ///
 /// Call it from a thread that stays on its processor.
 ///
 /// # Errors
-/// What `progress` broke off with.
+/// The value with which `progress` stopped it.
 ///
 /// # Panics
 /// If this thread holds a [`Lease`].

@@ -1,14 +1,14 @@
-//! The table memory of all who are measured: free lists through the tables themselves.
+//! The table memory of all contestants: free lists inside the tables themselves.
 //!
 //! # How it works
-//! A thread takes a [`Lease`] and has a shard of the memory, with a free list, to itself: a table
-//! comes from there and goes back there in a few instructions, as it would in a kernel with lists
-//! for each processor. A free table's first word is the next one's address. Physical addresses are this
-//! process's own.
+//! A thread takes a [`Lease`] and then has a shard of the memory with a free list to itself. To
+//! allocate or free a table takes a few instructions, as in a kernel with a list per processor. The
+//! first word of a free table is the address of the next. Physical addresses are addresses of this
+//! process.
 //!
 //! # Safety
-//! A shard is touched by the thread whose lease names it and nobody else: the number is in that
-//! thread's own storage, and a lease neither leaves its thread nor is given out twice.
+//! Only the thread whose lease names a shard accesses it. The number of the shard is in that
+//! thread's local storage. A lease stays in its thread and is never given out twice.
 #![allow(unsafe_code, reason = "table memory in statics, and free lists through it")]
 
 use core::cell::{Cell, UnsafeCell};
@@ -18,38 +18,39 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use barewire_iommu::{Chain, PhysAddr, Pool};
 
-/// Bytes of a table.
+/// The size of a table in bytes.
 pub const TABLE: usize = 4096;
 
-/// Tables of a shard.
+/// The number of tables in a shard.
 const TABLES: usize = if cfg!(miri) { 64 } else { 1024 };
 
-/// Threads that may allocate at a time. Tests run side by side.
+/// The number of threads that may allocate at a time. Tests run side by side.
 const SHARDS: usize = 16;
 
-/// One table's memory.
+/// The memory of one table.
 #[repr(C, align(4096))]
 struct Table(UnsafeCell<[u64; TABLE / 8]>);
 
 struct Arena([[Table; TABLES]; SHARDS]);
 
-// SAFETY: plain memory; who may touch which table is the pool's contract with its callers.
+// SAFETY: plain memory. The pool's contract with its callers says who accesses which table.
 unsafe impl Sync for Arena {}
 
 static ARENA: Arena =
     Arena([const { [const { Table(UnsafeCell::new([0; TABLE / 8])) }; TABLES] }; SHARDS]);
 
-/// One thread's tables.
+/// The tables of one thread.
 #[repr(align(128))]
 struct Shard {
     taken: AtomicBool,
-    /// The address of the first free table that has been used before; 0 is none.
+    /// The address of the first free table that was used before; 0 if there is none.
     free: Cell<u64>,
-    /// Tables that have been given out at least once.
+    /// The number of tables that were given out at least once.
     used: Cell<usize>,
 }
 
-// SAFETY: the cells are the leasing thread's alone; `taken` hands them over with acquire and release.
+// SAFETY: only the leasing thread accesses the cells. `taken` hands them over with acquire and
+// release.
 unsafe impl Sync for Shard {}
 
 static SHARDS_STATE: [Shard; SHARDS] =
@@ -71,7 +72,7 @@ impl Lease {
     /// Takes a shard for this thread.
     ///
     /// # Panics
-    /// If the thread has one, or too many threads have.
+    /// If the thread has a lease already, or too many threads have one.
     pub fn take() -> Self {
         assert_eq!(MINE.get(), usize::MAX, "one lease a thread");
         let free = |shard: &Shard| {
@@ -90,30 +91,30 @@ impl Drop for Lease {
     }
 }
 
-/// The pool. A thread that allocates or frees holds a [`Lease`].
+/// The pool. A thread that allocates or frees must hold a [`Lease`].
 #[derive(Clone, Copy, Debug)]
 pub struct Tables;
 
 impl Tables {
-    /// What follows a free table.
+    /// The next free table after `table`.
     #[inline]
     fn next_free(self, table: PhysAddr) -> u64 {
         // SAFETY: a free table is its shard's, and its first word a link.
         unsafe { self.pointer(table).read() }
     }
 
-    /// Puts a chain on the free list, whose links are a chain's: addresses in first words.
+    /// Puts a chain on the free list. Both are linked by addresses in the first words.
     #[inline]
     fn put(self, first: PhysAddr, last: PhysAddr) {
         let shard = &SHARDS_STATE[MINE.get()];
-        // SAFETY: the caller has given the tables up.
+        // SAFETY: the caller no longer uses the tables.
         unsafe { self.pointer(last).write(shard.free.get()) };
         shard.free.set(first.0);
     }
 }
 
-// SAFETY: a table is in one free list or in one caller's hands; all are 4 KiB large and aligned,
-// initialised as statics are, below 2^47 as user space is, and there for ever.
+// SAFETY: a table is in one free list or belongs to one caller. All tables are 4 KiB large and
+// aligned, initialised as statics are, below 2^47 as user space is, and never deallocated.
 unsafe impl Pool for Tables {
     const DIRECT: bool = true;
 
@@ -150,12 +151,12 @@ unsafe impl Pool for Tables {
         let shard = &SHARDS_STATE[MINE.get()];
         let (mut last, mut taken) = (first, 1);
         while taken < count && shard.free.get() != 0 {
-            // Linked behind the one before already, as free tables are.
+            // It is already linked to its predecessor, as free tables are.
             last = PhysAddr(shard.free.get());
             shard.free.set(self.next_free(last));
             taken += 1;
         }
-        // SAFETY: all were free, and each still leads to the next.
+        // SAFETY: all were free, and each still links to the next.
         unsafe { Chain::of(first, last) }
     }
 
@@ -175,10 +176,10 @@ unsafe impl Pool for Tables {
     }
 }
 
-/// For tests, which take tables without using them.
+/// Frees a table; for tests that take tables without using them.
 #[cfg(test)]
 pub(crate) fn give_back(table: PhysAddr) {
-    // SAFETY: tests give back what they took and used for nothing.
+    // SAFETY: tests free what they took and did not use.
     unsafe { Tables.free(table, TABLE) };
 }
 
@@ -191,8 +192,8 @@ mod tests {
         let _lease = Lease::take();
         assert_eq!(Tables.alloc(64), None);
         let all: Vec<PhysAddr> = core::iter::from_fn(|| Tables.alloc(TABLE)).collect();
-        // Fewer than the shard's own where tests before kept some, more where they freed into it what
-        // came from another: a table goes to the list of the thread that frees it.
+        // The number differs from the shard's if earlier tests kept tables, or freed tables of
+        // other shards here: a table goes to the list of the thread that frees it.
         let distinct: std::collections::BTreeSet<u64> = all.iter().map(|table| table.0).collect();
         assert!(all.len() >= 3 && distinct.len() == all.len(), "none twice");
         assert!(all.iter().all(|table| table.0 % TABLE as u64 == 0));

@@ -1,23 +1,25 @@
-//! The thread's table, to compare with.
+//! Published figures of a kernel, for comparison.
 //!
 //! S. P. Ranjan, "\[PATCHv3\] iommu/arm-smmu: Optimize ->tlb_flush_walk() for qcom implementation",
-//! linux-arm-kernel, 23 June 2021: iommu_map_sg and iommu_unmap on Qualcomm's SM8150 (an SMMUv2), the
-//! average of ten iterations, before and after walks were flushed by ASID instead of by address.
+//! linux-arm-kernel, 23 June 2021,
+//! <https://lore.kernel.org/r/20210623134201.16140-1-saiprakash.ranjan@codeaurora.org>. The figures
+//! are iommu_map_sg and iommu_unmap on Qualcomm's SM8150 (an SMMUv2), averages of ten iterations,
+//! before and after walks were flushed by ASID instead of by address.
 
 use crate::list::{SIZES, Size};
 
-/// A line of it, in microseconds.
+/// A line of the table, in microseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Published {
-    /// How much.
+    /// The size.
     pub size: Size,
-    /// iommu_map_sg before.
+    /// iommu_map_sg, before the patch.
     pub map_sg_before_us: f64,
-    /// iommu_unmap before: walks by address.
+    /// iommu_unmap, before the patch: walks are flushed by address.
     pub unmap_before_us: f64,
-    /// iommu_map_sg after.
+    /// iommu_map_sg, after the patch.
     pub map_sg_after_us: f64,
-    /// iommu_unmap after: walks by ASID.
+    /// iommu_unmap, after the patch: walks are flushed by ASID.
     pub unmap_after_us: f64,
 }
 

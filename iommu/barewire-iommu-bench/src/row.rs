@@ -1,24 +1,25 @@
-//! A row of the result: its names are an interface.
+//! A row of the result. Its names are an interface: scripts read them.
 
 use serde::Serialize;
 
 use crate::list::Layout;
 use crate::subject::Implementation;
 
-/// What was timed.
+/// The operation that was timed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Op {
-    /// A list in one call.
+    /// Maps a list in one call.
     MapSg,
-    /// All of it in one call.
+    /// Unmaps all of it in one call.
     Unmap,
-    /// All of it by calls that each cover less than a table: leaf by leaf, in tables that stay.
+    /// Unmaps all of it in calls that each cover less than a table: leaf by leaf, and the tables
+    /// stay.
     UnmapLeaf,
 }
 
 impl Op {
-    /// As the JSON writes it.
+    /// The name in the JSON output.
     pub fn name(self) -> &'static str {
         match self {
             Self::MapSg => "map_sg",
@@ -28,29 +29,29 @@ impl Op {
     }
 }
 
-/// What one operation took.
+/// The times of one operation.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// Who did it.
+    /// The contestant.
     #[serde(rename = "impl")]
     pub implementation: Implementation,
-    /// What.
+    /// The operation.
     pub op: Op,
-    /// How much.
+    /// The size.
     pub size: &'static str,
-    /// The same in bytes.
+    /// The size in bytes.
     pub bytes: u64,
-    /// How it lies.
+    /// The layout of the pages.
     pub layout: Layout,
-    /// Of barewire's unmap: what its invalidations were.
+    /// For barewire's unmap, how it invalidates.
     pub strategy: Option<&'static str>,
-    /// Nanoseconds of the whole size, the median of all rounds.
+    /// Nanoseconds for the whole size, the median of all rounds.
     pub ns_median: f64,
-    /// Of the best round.
+    /// Nanoseconds of the best round.
     pub ns_min: f64,
-    /// The floor it is held against.
+    /// The floor it is compared with.
     pub floor: Implementation,
-    /// The median of each round's own ratio.
+    /// The median of each round's ratio to the floor.
     pub ratio_to_floor: f64,
     /// Commands to the TLB.
     pub invalidations: Option<u64>,

@@ -1,11 +1,11 @@
-//! Two threads on disjoint ranges of one table: how much more than one they do.
+//! Two threads on separate ranges of one table: how much more they do than one thread.
 //!
 //! # How it works
-//! A table is split in two parts, each with a thread of its own that maps and unmaps a scattered list
-//! as fast as it can, its tables from its own free list. They meet in the root alone. A window of one
-//! thread and one of two alternate, so that what disturbs the machine disturbs both. On a machine that has
-//! other work, two threads do not get two processors; so what counts as well is how much each did in the time
-//! that it ran (where the system tells it).
+//! A table is split in two parts. Each part has a thread that maps and unmaps a scattered list as
+//! fast as it can, with tables from its own free list. The threads share only the root. Windows of
+//! one thread and of two threads alternate, so that a disturbance affects both. On a busy machine
+//! two threads do not get two processors. So the work per second of running time is reported too,
+//! if the system provides that time.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -18,10 +18,10 @@ use crate::pool::{Lease, Tables};
 use crate::stats::{median, rounded};
 use crate::subject::{ATTRIBUTES, BASE, Barewire, Unmapping, release};
 
-/// What each call maps.
+/// The size each call maps.
 const SIZE: &str = "2M";
 
-/// The table that is shared.
+/// The shared table.
 #[derive(Debug)]
 pub struct Shared {
     ours: Barewire,
@@ -35,32 +35,32 @@ pub struct Side<'t> {
     list: Vec<Segment>,
 }
 
-/// What a thread did in a window.
+/// The work of one thread in a window.
 #[derive(Clone, Copy, Debug)]
 pub struct Ran {
-    /// Lists that were mapped and unmapped.
+    /// The number of lists mapped and unmapped.
     pub calls: u64,
-    /// How long it took.
+    /// The duration.
     pub seconds: f64,
-    /// How long of that it had a processor, where Linux tells it.
+    /// The time the thread had a processor, if Linux provides it.
     pub running_seconds: Option<f64>,
 }
 
 impl Ran {
-    /// Calls a second.
+    /// Calls per second.
     pub fn per_s(&self) -> f64 {
         self.calls as f64 / self.seconds
     }
 
-    /// Calls in a second with a processor.
+    /// Calls per second with a processor.
     pub fn per_running_s(&self) -> Option<f64> {
         Some(self.calls as f64 / self.running_seconds?)
     }
 }
 
-/// How long this thread has had a processor.
+/// The time this thread has had a processor.
 fn running_seconds() -> Option<f64> {
-    // The kernel adds up when it schedules: let it.
+    // The kernel updates the sum when it schedules, so yield.
     std::thread::yield_now();
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     let ns: u64 = text.split_whitespace().next()?.parse().ok()?;
@@ -68,7 +68,7 @@ fn running_seconds() -> Option<f64> {
 }
 
 impl Shared {
-    /// An empty table. Its root is of this thread's shard, so keep the [`Lease`] it was made under.
+    /// Creates an empty table. Its root is from this thread's shard, so keep the [`Lease`].
     pub fn new(_lease: &Lease) -> Self {
         Self { ours: Barewire::new(Unmapping::Gathered) }
     }
@@ -83,7 +83,7 @@ impl Shared {
 }
 
 impl Side<'_> {
-    /// Maps and unmaps until told to stop, at least once.
+    /// Maps and unmaps until `stop` is set, at least once.
     ///
     /// # Panics
     /// If this thread holds a [`Lease`].
@@ -108,32 +108,32 @@ impl Side<'_> {
     }
 }
 
-/// What the windows gave.
+/// The result of all windows.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Scaling {
-    /// What each call maps and unmaps.
+    /// The size each call maps and unmaps.
     pub size: &'static str,
-    /// Calls a second of one thread.
+    /// Calls per second of one thread.
     pub one_per_s: f64,
-    /// Calls a second of two threads together.
+    /// Calls per second of two threads together.
     pub two_per_s: f64,
-    /// The median of the pairs of windows' own ratios.
+    /// The median over pairs of windows of their ratio.
     pub ratio: f64,
-    /// The same of calls in a second with a processor, where Linux tells it.
+    /// The same for calls per second with a processor, if Linux provides that time.
     pub ratio_while_running: Option<f64>,
 }
 
-/// A window of one thread and one of two.
+/// A window of one thread and a window of two.
 #[derive(Clone, Debug)]
 pub struct Pair {
-    /// The one.
+    /// The window of one thread.
     pub one: Vec<Ran>,
-    /// The two.
+    /// The window of two threads.
     pub two: Vec<Ran>,
 }
 
 impl Scaling {
-    /// From windows.
+    /// Computes the result from windows.
     ///
     /// # Panics
     /// If there are none.

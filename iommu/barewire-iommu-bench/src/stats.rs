@@ -1,6 +1,6 @@
 //! Medians.
 
-/// The middle of `values`; of two middles their mean.
+/// The median of `values`. For an even number, the mean of the two middle values.
 ///
 /// # Panics
 /// If there are none.
@@ -14,7 +14,7 @@ pub(crate) fn minimum(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-/// To hundredths: the clock resolves no more.
+/// Rounds to hundredths: the clock resolves no more.
 pub fn rounded(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }

@@ -1,18 +1,20 @@
-//! The thread's table from our counts: four costs fitted to what was published, and what one flush a
-//! call would make of it.
+//! Compares our counts with the [`published`](crate::published) table of a kernel: four costs are
+//! fitted to it, and predict what one flush per call would change.
 //!
 //! # How it works
-//! Our own unmap runs at each size as the kernel did before (each table flushed by itself, by
-//! address) and after (by ASID), and a TLB that counts tells what it was told. An unmap then costs
+//! Our own unmap runs at each size as the kernel did before the patch (each table flushed on its
+//! own, by address) and after it (by ASID). A TLB counts the commands. The cost of an unmap is
+//! modelled as
 //!
 //! ```text
 //! call + pages × page + addresses × address + asids × asid
 //! ```
 //!
-//! where pages are leaves removed one by one, addresses the commands by address, asids those by ASID. The
-//! four costs are fitted to the sixteen published unmaps by least squares of the relative error, so a
-//! microsecond weighs as much in a small one as a hundred in a large one. What is printed beside it as a
-//! prediction is the same unmap with one flush a call, whose method is chosen by these costs.
+//! where *pages* is the number of leaves removed one by one, *addresses* the number of commands by
+//! address and *asids* the number by ASID. The four costs are fitted to the sixteen published
+//! unmaps by least squares of the relative error. So a microsecond in a small unmap weighs as much
+//! as a hundred in a large one. The prediction beside it is the same unmap with one flush per call,
+//! whose method is chosen by these costs.
 
 use barewire_iommu::Costs;
 use serde::Serialize;
@@ -27,29 +29,29 @@ use crate::subject::{Barewire, Job, Subject, Unmapping};
 /// The fitted costs, in microseconds.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct FittedCosts {
-    /// Of a call.
+    /// Per call.
     pub call_us: f64,
-    /// Of a page of 4 KiB that is removed by itself.
+    /// Per 4 KiB page that is removed on its own.
     pub page_us: f64,
-    /// Of an invalidation by address.
+    /// Per invalidation by address.
     pub address_us: f64,
-    /// Of an invalidation by ASID.
+    /// Per invalidation by ASID.
     pub asid_us: f64,
 }
 
-/// One unmap: what it took there, what the costs make of our counts, and the counts.
+/// One unmap: the published time, the time by the fitted costs, and our counts.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Cell {
-    /// As published; none of a prediction.
+    /// The published time; `None` for a prediction.
     pub published_us: Option<f64>,
-    /// By counts and fitted costs.
+    /// The time by our counts and the fitted costs.
     pub fitted_us: f64,
-    /// Our commands.
+    /// The number of our commands.
     pub invalidations: u64,
 }
 
 impl Cell {
-    /// How far the fit is from what was published, 0.1 being ten percent.
+    /// The relative error of the fit: 0.1 is ten percent.
     pub fn error(&self) -> Option<f64> {
         Some((self.fitted_us / self.published_us? - 1.0).abs())
     }
@@ -58,26 +60,26 @@ impl Cell {
 /// A line of the table.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Line {
-    /// How much is unmapped.
+    /// The size that is unmapped.
     pub size: &'static str,
-    /// iommu_map_sg as published, before and after, for comparison: nothing is fitted to it.
+    /// The published iommu_map_sg, before and after, for comparison. Nothing is fitted to it.
     pub map_sg_published_us: [f64; 2],
-    /// Each table flushed by itself, by address.
+    /// Each table flushed on its own, by address.
     pub before: Cell,
-    /// Each table flushed by itself, by ASID.
+    /// Each table flushed on its own, by ASID.
     pub after: Cell,
-    /// One flush a call.
+    /// One flush per call.
     pub gathered: Cell,
 }
 
 /// The table.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct ThreadTable {
-    /// What the columns are.
+    /// The source of the published columns.
     pub source: &'static str,
-    /// What they were fitted to.
+    /// The fitted costs.
     pub costs: FittedCosts,
-    /// A line for each size.
+    /// One line per size.
     pub lines: Vec<Line>,
 }
 
@@ -85,7 +87,7 @@ const SOURCE: &str = "published: S. P. Ranjan, linux-arm-kernel, 2021-06-23, PAT
 Optimize ->tlb_flush_walk(), SM8150; fitted: our counts times four costs fitted to it; gathered: a \
 prediction by the same costs";
 
-/// What the costs multiply.
+/// The numbers that the costs are multiplied with.
 fn factors(counts: Counts) -> [f64; 4] {
     let addresses = counts.leaves + counts.walks;
     [1.0, counts.leaves as f64, addresses as f64, counts.contexts as f64]
@@ -97,7 +99,7 @@ impl FittedCosts {
         factors(counts).iter().zip(costs).map(|(factor, cost)| factor * cost).sum()
     }
 
-    /// For a strategy that chooses; nobody says what misses cost there.
+    /// The costs for a strategy that chooses; the source says nothing about the cost of misses.
     fn for_choice(&self) -> Costs {
         let ps = |us: f64| (us * 1e6) as u32;
         Costs {
@@ -111,7 +113,7 @@ impl FittedCosts {
     }
 }
 
-/// What the TLB is told when `size` is unmapped.
+/// The commands of unmapping `size`.
 fn counts(size: Size, mut ours: Barewire) -> Counts {
     let job = Job::new(size, Layout::Scattered, false);
     ours.map(&job, 1);
@@ -143,7 +145,7 @@ impl ThreadTable {
         };
         let lines = counted.iter().map(|&(line, before, after)| {
             let choosing = Barewire::with_costs(Unmapping::Gathered, costs.for_choice());
-            // By leaf or whole, what is removed by itself is the same: the flush alone is another.
+            // The same pages are removed one by one as before; only the flush differs.
             let gathered = Counts { flushes: 0, ..counts(line.size, choosing) };
             let leaves = before.leaves;
             let commands = gathered.leaves + gathered.walks;

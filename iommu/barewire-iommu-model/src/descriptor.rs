@@ -1,39 +1,39 @@
-//! What eight bytes of a table say.
+//! Decodes a descriptor: the eight bytes of a table entry.
 //!
 //! *Read first*: Arm ARM DDI 0487, D8.3 (formats), D8.4 (access), D8.6 (memory types).
 //!
-//! Hardware ignores or tolerates some encodings that nobody should write: reserved bits, a block
-//! where none may stand. These are a [`Flaw`] here.
+//! Hardware ignores or tolerates some encodings that software should not write: reserved bits, or a
+//! block at a level that has none. Here each of these is a [`Flaw`].
 
 use barewire_iommu::{Access, MemoryType, Shareability, Stage};
 
 use crate::shape::Shape;
 
-/// What a leaf allows, decoded.
+/// The decoded permissions and memory type of a leaf.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Meaning {
     /// A device may read.
     pub read: bool,
     /// A device may write.
     pub write: bool,
-    /// How.
+    /// The memory type.
     pub memory: MemoryType,
-    /// Among whom.
+    /// The shareability.
     pub shareability: Shareability,
 }
 
-/// A translation that ends a walk.
+/// A leaf: the translation at the end of a walk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Leaf {
     /// The first input address.
     pub iova: u64,
-    /// The level it stands at.
+    /// The level of its table.
     pub level: u32,
     /// Its length in bytes.
     pub len: u64,
     /// The first output address.
     pub output: u64,
-    /// What it allows.
+    /// The permissions and memory type.
     pub meaning: Meaning,
     /// Not tagged with an ASID: nG is clear, at stage 1.
     pub global: bool,
@@ -47,7 +47,7 @@ impl Leaf {
         self.iova + self.len
     }
 
-    /// Whether both translate alike wherever both translate.
+    /// Whether both give the same translation for every address that both translate.
     pub fn agrees(&self, other: &Self) -> bool {
         self.meaning == other.meaning
             && self.global == other.global
@@ -55,29 +55,29 @@ impl Leaf {
     }
 }
 
-/// What stands in an entry.
+/// The kind of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Entry {
     /// Bit 0 is clear.
     Invalid,
-    /// The walk goes on in the table at this address.
+    /// The walk continues in the table at this address.
     Table(u64),
     /// The walk ends here.
     Leaf(Leaf),
 }
 
-/// Why nobody should have written this.
+/// Why software should not have written this descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flaw {
     /// A block at a level that has none; at level 3, 0b01.
     BlockHere,
-    /// Bits set that are reserved, or that the library does not use: these.
+    /// These bits are set, although they are reserved or the library does not use them.
     Bits(u64),
-    /// The output address has too many bits.
+    /// The output address is too wide.
     AddressSize(u64),
     /// The access flag is clear.
     AccessFlag,
-    /// A memory type that the library has no name for.
+    /// A memory type that the library does not name.
     Memory,
     /// SH = 0b01.
     Shareability,
@@ -92,7 +92,7 @@ const fn bits(high: u32, low: u32) -> u64 {
     (u64::MAX >> (63 - high)) & (u64::MAX << low)
 }
 
-/// What `raw` says in a table of `level` where it translates from `iova`.
+/// Decodes `raw`, an entry in a table of `level` that translates from `iova` on.
 ///
 /// # Errors
 /// See [`Flaw`].
@@ -123,8 +123,9 @@ fn below(shape: &Shape, address: u64) -> Result<u64, Flaw> {
 
 fn leaf(shape: &Shape, mair: u64, level: u32, iova: u64, raw: u64) -> Result<Leaf, Flaw> {
     let output = below(shape, raw & bits(47, shape.shift(level)))?;
-    // Between the lower attributes and the address, and what no attribute is made of: Contiguous
-    // (52), DBM (51), GP (50), software's bits (55 to 58), PBHA and hierarchical ones (59 to 63).
+    // Bits between the lower attributes and the address, and bits that no attribute uses:
+    // Contiguous (52), DBM (51), GP (50), software's bits (55 to 58), PBHA and the hierarchical
+    // bits (59 to 63).
     let unused = raw & (bits(shape.shift(level) - 1, 12) | bits(52, 48) | bits(63, 55));
     if unused != 0 {
         return Err(Flaw::Bits(unused));
@@ -166,7 +167,7 @@ fn stage_1(mair: u64, raw: u64) -> Result<(bool, bool, MemoryType), Flaw> {
         0x04 => MemoryType::DeviceNGnRE,
         _ => return Err(Flaw::Memory),
     };
-    // A device's accesses are unprivileged unless somebody says otherwise.
+    // A device's accesses are unprivileged unless configured otherwise.
     let (read, write) = match raw >> 6 & 0b11 {
         0b01 => (true, true),
         0b11 => (true, false),
@@ -180,7 +181,7 @@ fn stage_2(raw: u64) -> Result<(bool, bool, MemoryType), Flaw> {
     if raw & bits(11, 11) != 0 {
         return Err(Flaw::Bits(bits(11, 11)));
     }
-    // 54:53 = 0b10 is nobody may execute, with FEAT_XNX and without.
+    // 54:53 = 0b10 forbids execution, with FEAT_XNX and without.
     if raw & bits(54, 53) != bits(54, 54) {
         return Err(Flaw::Executable);
     }
@@ -194,14 +195,14 @@ fn stage_2(raw: u64) -> Result<(bool, bool, MemoryType), Flaw> {
 }
 
 impl Meaning {
-    /// What is asked for by these names.
+    /// The meaning of the library's attributes.
     pub fn new(
         stage: Stage,
         access: Access,
         memory: MemoryType,
         shareability: Shareability,
     ) -> Self {
-        // Stage 1 has no encoding that allows writing alone.
+        // Stage 1 has no encoding for write only.
         let read = access != Access::Write || stage == Stage::One;
         Self { read, write: access != Access::Read, memory, shareability }
     }
@@ -221,7 +222,7 @@ mod tests {
         Shape::new(&Config { granule, stage, ..Config::default() })
     }
 
-    /// Every attribute that can be asked for means that to the walker.
+    /// The walker reads every combination of attributes as the library named it.
     #[test]
     fn attributes_mean_what_they_are_named() {
         let mut meanings = 0;

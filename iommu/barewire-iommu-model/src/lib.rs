@@ -1,19 +1,22 @@
-//! A strict IOMMU: hardware as bad as the architecture allows, and a judge beside it.
+//! A strict IOMMU for tests: hardware as difficult as the architecture allows, with a judge.
 //!
-//! *Read first*: Arm ARM DDI 0487, D8, for tables, walks and TLB maintenance; IHI 0070, 4.4, for the
-//! commands.
+//! *Read first*: Arm ARM DDI 0487, D8, for tables, walks and TLB maintenance; IHI 0070, 4.4, for
+//! the commands.
 //!
 //! # How it works
-//! - [`Machine`] is memory, walker and TLB in one: tables are built in it (it is a
+//! - [`Machine`] is memory, walker and TLB in one. Tables are built in it (it is a
 //!   [`Pool`](barewire_iommu::Pool)) and invalidated by it (it is an
-//!   [`Invalidate`](barewire_iommu::Invalidate)). After every single store it walks all that the
-//!   store made reachable and keeps all that it finds: the hungriest prefetcher there can be.
-//! - `memory` is physical memory for tables, watched; `tlb` is what hardware may keep; `walker`,
-//!   `descriptor` and `shape` are the manual, read once more: nothing of the library's own format
-//!   code is used here, lest both share one misreading.
-//! - [`Naive`] is what should be mapped. [`Machine::begin`] tells the judge what an operation is
-//!   going to do, [`Machine::end`] what it did, [`Machine::settle`] that everything is invalidated.
-//! - [`Violation`] is what it reports.
+//!   [`Invalidate`](barewire_iommu::Invalidate)). After every single store it walks everything that
+//!   the store made reachable and caches everything it finds, like the most aggressive prefetcher
+//!   possible.
+//! - `memory` is the physical memory for tables and checks every access. `tlb` holds all that
+//!   hardware may cache. `walker`, `descriptor` and `shape` were written from the manual a second
+//!   time: none of the library's own format code is used here, because both would then share one
+//!   misreading.
+//! - [`Naive`] is the reference: what should be mapped. Before an operation [`Machine::begin`]
+//!   tells the judge its intended result, after it [`Machine::end`] tells the actual one.
+//!   [`Machine::settle`] tells that everything is invalidated.
+//! - [`Violation`] is a report of the judge.
 //!
 //! # Not supported
 //! Two stages at once, the Contiguous bit, hardware update of access and dirty state.
@@ -25,7 +28,7 @@
 //! let machine = Machine::new(Options::default());
 //! let root = machine.alloc(4096).expect("there is memory");
 //! let context = Context::Asid(1);
-//! // Whoever attaches a table that was never filled learns what stands in fresh memory.
+//! // To attach a table that was never filled is to walk the garbage in fresh memory.
 //! machine.attach(context, root, Shape::new(&Config::default()), 0);
 //! assert!(matches!(machine.take_violations()[0], Violation::Malformed { .. } | Violation::NoTable { .. }));
 //! ```

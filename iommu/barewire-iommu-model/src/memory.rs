@@ -1,18 +1,18 @@
-//! Physical memory for tables, and what becomes of it.
+//! Physical memory for tables; every access is checked.
 //!
-//! An address is never handed out twice, so that use after free cannot hide behind the next owner.
-//! Fresh memory holds garbage that looks like descriptors.
+//! An address is never handed out twice, so that a use after free cannot hide behind the next
+//! owner. Fresh memory holds garbage that looks like descriptors.
 //!
-//! For a walker that does not snoop there are two copies of every word: the processor's, and the
-//! one at the point of coherency. Until a word is cleaned a walker may see either, since a cache
-//! line may be written back at any time.
+//! For a walker that does not snoop every word has two copies: the processor's, and the one at the
+//! point of coherency. Until a word is cleaned a walker may see either copy, since a cache line may
+//! be written back at any time.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::violation::Violation;
 
-/// What a walker may see in a word: one value, or either of two.
+/// The values a walker may see in a word: one value, or either of two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Seen {
     pub(crate) cpu: u64,
@@ -38,19 +38,19 @@ pub(crate) enum Copy {
 
 struct Table {
     cpu: Vec<u64>,
-    /// Of its own if the walker does not snoop.
+    /// A separate copy if the walker does not snoop.
     poc: Option<Vec<u64>>,
 }
 
-/// Which allocation finds no memory.
+/// Which allocations fail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Shortage {
     /// None.
     #[default]
     Never,
-    /// The one after so many more.
+    /// One allocation, after so many successful ones.
     Once(u64),
-    /// That one and all after it.
+    /// That allocation and all later ones.
     From(u64),
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Memory {
     end: u64,
     coherent: bool,
     pub(crate) shortage: Shortage,
-    /// Successful ones.
+    /// The number of successful allocations.
     pub(crate) allocations: u64,
 }
 
@@ -94,7 +94,7 @@ impl Memory {
         if next > self.end {
             return None;
         }
-        // A page between tables, so that an index that runs over meets nobody.
+        // An unused page between tables, so that an index past the end hits no other table.
         self.next = next + 4096;
         let garbage: Vec<u64> = (0..bytes as u64 / 8).map(|index| garbage(at, index)).collect();
         let poc = (!self.coherent).then(|| garbage.clone());
@@ -123,7 +123,7 @@ impl Memory {
         self.tables.len()
     }
 
-    /// Why there is no such entry.
+    /// The violation for an entry that does not exist.
     fn missing(&self, table: u64, index: usize) -> Violation {
         if self.tables.contains_key(&table) {
             Violation::OutOfTable { table, index }
@@ -140,14 +140,14 @@ impl Memory {
         word.ok_or_else(|| self.missing(table, index))
     }
 
-    /// What a walker may read.
+    /// The values a walker may read.
     pub(crate) fn seen(&self, table: u64, index: usize) -> Option<Seen> {
         let known = self.tables.get(&table)?;
         let cpu = *known.cpu.get(index)?;
         Some(Seen { cpu, poc: known.poc.as_ref().map_or(cpu, |poc| poc[index]) })
     }
 
-    /// What a walker may read that is valid, in these entries.
+    /// The valid values a walker may read in these entries.
     pub(crate) fn valid(&self, table: u64, entries: Range<usize>) -> Option<Vec<(usize, u64)>> {
         let known = self.tables.get(&table)?;
         let mut found = Vec::new();
@@ -166,7 +166,7 @@ impl Memory {
         Some(found)
     }
 
-    /// Stores, and tells what a walker may have seen before.
+    /// Stores, and returns the values a walker may have seen before.
     pub(crate) fn store(&mut self, table: u64, index: usize, new: u64) -> Result<Seen, Violation> {
         let Some(before) = self.seen(table, index) else {
             return Err(self.missing(table, index));
@@ -177,7 +177,7 @@ impl Memory {
         Ok(before)
     }
 
-    /// Cleans an entry, and tells what a walker may have seen before.
+    /// Cleans an entry, and returns the values a walker may have seen before.
     pub(crate) fn clean(&mut self, table: u64, index: usize) -> Result<Seen, Violation> {
         let Some(before) = self.seen(table, index) else {
             return Err(self.missing(table, index));
@@ -190,7 +190,7 @@ impl Memory {
         Ok(before)
     }
 
-    /// All words of a table, as who sees only this copy reads them.
+    /// All words of a table in this copy.
     pub(crate) fn words(&self, copy: Copy, table: u64) -> Option<&[u64]> {
         let known = self.tables.get(&table)?;
         Some(if copy == Copy::Cpu { &known.cpu } else { known.poc.as_ref().unwrap_or(&known.cpu) })
@@ -213,7 +213,8 @@ impl Memory {
     }
 }
 
-/// Looks like a table, a block, a page or nothing in turn, and leads where nothing is.
+/// Looks like a table, a block, a page and an invalid entry in turn, with addresses where nothing
+/// is.
 fn garbage(table: u64, index: u64) -> u64 {
     let mixed = (table ^ index << 7).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed & 0x0000_0fff_f000_0000) | 0x07c4 | (index & 0b11)

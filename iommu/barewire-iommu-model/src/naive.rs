@@ -1,7 +1,7 @@
 //! The reference: what is mapped, without tables.
 //!
-//! A map from address to address, kept as pieces that are as long as they can be, so that two maps
-//! are equal if and only if every page is.
+//! It maps addresses to addresses, in pieces that are as long as possible. So two maps are equal if
+//! and only if every page in them is equal.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,7 +15,7 @@ pub struct Piece {
     pub len: u64,
     /// The first output address.
     pub output: u64,
-    /// What a device may do there.
+    /// The permissions and memory type.
     pub meaning: Meaning,
 }
 
@@ -26,33 +26,33 @@ pub struct Naive {
 }
 
 impl Naive {
-    /// Nothing.
+    /// Creates an empty map.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether nothing is mapped.
+    /// Whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
-    /// Every piece with its input address, in order.
+    /// Every piece with its first input address, in order.
     pub fn pieces(&self) -> impl Iterator<Item = (u64, &Piece)> {
         self.pieces.iter().map(|(iova, piece)| (*iova, piece))
     }
 
-    /// Mapped bytes.
+    /// The number of mapped bytes.
     pub fn bytes(&self) -> u64 {
         self.pieces.values().map(|piece| piece.len).sum()
     }
 
-    /// The piece that translates `iova`, and where it begins.
+    /// The piece that translates `iova`, with its first input address.
     fn at(&self, iova: u64) -> Option<(u64, Piece)> {
         let (start, piece) = self.pieces.range(..=iova).next_back()?;
         (iova - start < piece.len).then_some((*start, *piece))
     }
 
-    /// Where `iova` leads.
+    /// The translation of `iova`.
     pub fn get(&self, iova: u64) -> Option<(u64, Meaning)> {
         self.at(iova).map(|(start, piece)| (piece.output + (iova - start), piece.meaning))
     }
@@ -66,7 +66,7 @@ impl Naive {
         self.at(range.start).map(|_| range.start).or_else(inside)
     }
 
-    /// The first address in `range` that is not.
+    /// The first address in `range` that is not mapped.
     pub fn hole(&self, range: Range<u64>) -> Option<u64> {
         let mut iova = range.start;
         while iova < range.end {
@@ -76,10 +76,10 @@ impl Naive {
         None
     }
 
-    /// Maps.
+    /// Adds a mapping.
     ///
     /// # Errors
-    /// The first address that is mapped already; then nothing changes.
+    /// The first address that is mapped already. Nothing changes then.
     pub fn map(&mut self, iova: u64, output: u64, len: u64, meaning: Meaning) -> Result<(), u64> {
         if let Some(occupied) = self.first(iova..iova + len) {
             return Err(occupied);
@@ -104,7 +104,7 @@ impl Naive {
         Ok(())
     }
 
-    /// Unmaps, holes or none, and returns the bytes that were mapped.
+    /// Removes the mappings in a range, which may have holes. Returns the number of bytes removed.
     pub fn unmap(&mut self, range: Range<u64>) -> u64 {
         let mut removed = 0;
         let mut from = range.start;
@@ -125,7 +125,7 @@ impl Naive {
         removed
     }
 
-    /// Notes what a walk found.
+    /// Adds a leaf that a walk found.
     ///
     /// # Errors
     /// As [`Naive::map`].
@@ -133,7 +133,7 @@ impl Naive {
         self.map(leaf.iova, leaf.output, leaf.len, leaf.meaning)
     }
 
-    /// The first address of `range` where neither map translates as `leaf` does.
+    /// The first address of `range` where neither map gives the same translation as `leaf`.
     pub fn contradicts(leaf: &Leaf, range: Range<u64>, maps: &[&Self]) -> Option<u64> {
         let mut iova = range.start.max(leaf.iova);
         let end = range.end.min(leaf.end());
@@ -152,7 +152,7 @@ impl Naive {
         None
     }
 
-    /// What both maps translate alike, within `range`.
+    /// The translations in `range` that both maps have in common.
     pub fn common(&self, other: &Self, range: Range<u64>) -> Self {
         let mut both = Self::new();
         let mut from = range.start;
@@ -190,7 +190,7 @@ mod tests {
     use barewire_iommu::{Access, Stage};
     use proptest::prelude::*;
 
-    /// More naive still: every page by itself.
+    /// The reference for the reference: a map with an entry per page.
     type Pages = BTreeMap<u64, (u64, Meaning)>;
 
     fn meaning(read_only: bool) -> Meaning {
@@ -208,7 +208,7 @@ mod tests {
             ..ProptestConfig::default()
         })]
 
-        /// Pieces are to every page what a map by page is.
+        /// Pieces behave like a map with an entry per page.
         #[test]
         fn pieces_are_pages(
             steps in prop::collection::vec(
@@ -236,7 +236,7 @@ mod tests {
                 }
                 prop_assert_eq!(&pages(&map), &reference);
                 prop_assert_eq!(map.bytes(), reference.len() as u64);
-                // Built anew page by page, it is the same: pieces are as long as they can be.
+                // Rebuilt page by page it is equal: pieces are as long as possible.
                 let mut anew = Naive::new();
                 for (page, (output, meaning)) in &reference {
                     anew.map(*page, *output, 1, *meaning).unwrap();

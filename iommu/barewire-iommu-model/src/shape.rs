@@ -1,20 +1,20 @@
-//! Levels and spans, as tables of the manual.
+//! Levels and spans, as tables copied from the manual.
 //!
 //! *Read first*: Arm ARM DDI 0487, D8.2.
 //!
-//! Written as the tables stand there, where the library computes: an error in either shows as a
-//! difference.
+//! The library computes these numbers; here they are the manual's tables. So an error in either
+//! shows as a difference.
 
 use barewire_iommu::{Config, Granule, Stage};
 
-/// What a walker is told by the registers: granule, input size, initial level.
+/// The registers' settings for a walk: granule, input size, initial level.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
-    /// Whose addresses, which decides the leaves' attributes.
+    /// The stage, which decides the encoding of a leaf's attributes.
     pub stage: Stage,
-    /// Bits of an input address.
+    /// The width of an input address.
     pub input_bits: u32,
-    /// Bits of an output address; more are an address size fault.
+    /// The width of an output address; a wider one is an address size fault.
     pub output_bits: u32,
     /// The level of the root (SL0 at stage 2).
     pub start: u32,
@@ -22,8 +22,8 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The shape that hardware is programmed to for `config`: concatenation at stage 2 wherever at
-    /// most 16 tables stand side by side.
+    /// The shape that software configures for `config`. At stage 2 it concatenates wherever the
+    /// root then has at most 16 tables.
     pub fn new(config: &Config) -> Self {
         let bits = u32::from(config.input_bits);
         let start = match (config.granule, config.stage, bits) {
@@ -53,7 +53,7 @@ impl Shape {
         }
     }
 
-    /// log2 of what one entry at `level` spans.
+    /// log2 of the bytes one entry at `level` covers.
     ///
     /// # Panics
     /// If the granule has no such level.
@@ -68,12 +68,12 @@ impl Shape {
         shift
     }
 
-    /// Bytes one entry at `level` spans.
+    /// The bytes one entry at `level` covers.
     pub fn span(&self, level: u32) -> u64 {
         1 << self.shift(level)
     }
 
-    /// Entries of a table at `level`; of the root, however many tables it is.
+    /// The number of entries of a table at `level`. For the root, of all its concatenated tables.
     pub fn entries(&self, level: u32) -> usize {
         if level == self.start {
             return 1 << (self.input_bits.saturating_sub(self.shift(level)));
@@ -85,7 +85,7 @@ impl Shape {
         }
     }
 
-    /// Whether a block may stand at `level`.
+    /// Whether blocks are allowed at `level`.
     pub fn block_at(&self, level: u32) -> bool {
         match self.granule {
             Granule::Size4K => level == 1 || level == 2,
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
     use barewire_iommu::Geometry;
 
-    /// The library's arithmetic against the manual's tables, for every shape there is.
+    /// The library's arithmetic equals the manual's tables, for every shape.
     #[test]
     fn the_library_computes_what_the_tables_say() {
         let mut shapes = 0;
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(shapes, 3 * 2 * 17);
     }
 
-    /// At most 16 tables side by side, and only at stage 2.
+    /// The root has at most 16 concatenated tables, and more than one only at stage 2.
     #[test]
     fn no_root_is_longer_than_the_manual_allows() {
         for granule in [Granule::Size4K, Granule::Size16K, Granule::Size64K] {

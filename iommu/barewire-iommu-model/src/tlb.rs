@@ -1,19 +1,19 @@
-//! What hardware may keep, all of it.
+//! A TLB that keeps everything hardware is allowed to keep.
 //!
 //! *Read first*: Arm ARM DDI 0487, D8.16 (TLB maintenance), D8.17 (caching of walks); IHI 0070, 4.4
 //! (TLBI commands).
 //!
-//! Hardware may keep any translation and any table descriptor it has ever read, for as long as
-//! nobody invalidates it. This one keeps every one of them. It may also keep what was changed under
-//! it beside what it was changed to, so an address may have several translations: then a device may
-//! get any.
+//! Hardware may keep any translation and any table descriptor it ever read, until it is
+//! invalidated. This model keeps every one of them. Hardware may also keep both the old and the new
+//! value of an entry that changed. So an address may have several translations, and a device may
+//! use any of them.
 //!
-//! Invalidation drops what the architecture requires, and nothing else:
+//! An invalidation drops what the architecture requires, and nothing else:
 //!
-//! - by address with the leaf hint: the leaf that translates the address; walks stay;
-//! - with a level (TTL): only if the leaf stands there;
-//! - without the leaf hint: the tables on the way to the address too;
-//! - by context: what is tagged so; global leaves stay, since they are tagged with no ASID.
+//! - by address with the leaf hint: the leaf that translates the address; cached walks stay;
+//! - with a level (TTL): only a leaf of that level;
+//! - without the leaf hint: also the tables on the way to the address;
+//! - by context: entries with that tag; global leaves stay, since they have no ASID.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,7 +21,7 @@ use std::ops::Range;
 use crate::descriptor::Leaf;
 use crate::shape::Shape;
 
-/// Two things for one address.
+/// Two translations for one address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Conflict {
     pub(crate) iova: u64,
@@ -29,18 +29,18 @@ pub(crate) struct Conflict {
     pub(crate) made: (u32, u64),
 }
 
-/// A context's entries.
+/// The entries of one context.
 #[derive(Default)]
 pub(crate) struct Tlb {
-    /// By level and first address; more than one descriptor if it changed.
+    /// By level and first address. A changed entry has more than one descriptor.
     leaves: [BTreeMap<u64, Vec<Leaf>>; 4],
     /// Tables by their level and the first address they translate.
     walks: [BTreeMap<u64, Vec<u64>>; 4],
 }
 
 impl Tlb {
-    /// Keeps a leaf; tells what else was kept for its addresses, unless `sizes` of the same
-    /// translation may differ (FEAT_BBM level 2).
+    /// Keeps a leaf. Returns a conflicting entry for its addresses, if there is one. With `sizes`
+    /// (FEAT_BBM level 2), leaves of other sizes with the same translation do not conflict.
     pub(crate) fn keep(&mut self, leaf: Leaf, shape: &Shape, sizes: bool) -> Option<Conflict> {
         let level = leaf.level as usize;
         let same = self.leaves[level].entry(leaf.iova).or_default();
@@ -69,7 +69,8 @@ impl Tlb {
         (!sizes).then_some(Conflict { iova: leaf.iova, cached, made })
     }
 
-    /// Keeps that walks from `iova` on go through `table` of `level`; tells as [`Tlb::keep`].
+    /// Keeps that walks from `iova` on go through `table` of `level`. Returns a conflict as
+    /// [`Tlb::keep`].
     pub(crate) fn keep_walk(
         &mut self,
         level: u32,
@@ -91,7 +92,7 @@ impl Tlb {
         Some(Conflict { iova, cached: (level - 1, cached), made: (level - 1, table) })
     }
 
-    /// Drops what is tagged with the context: all but global leaves.
+    /// Drops the entries with the context's tag: all but global leaves.
     pub(crate) fn drop_context(&mut self) {
         for walks in &mut self.walks {
             walks.clear();
@@ -104,7 +105,7 @@ impl Tlb {
         }
     }
 
-    /// Drops what an invalidation of `range`, or of one address as a range, must.
+    /// Drops what an invalidation of `range` must drop. One address is a range too.
     pub(crate) fn drop_range(
         &mut self,
         shape: &Shape,
@@ -127,7 +128,7 @@ impl Tlb {
         self.leaves.iter().flat_map(BTreeMap::values).flatten()
     }
 
-    /// Every leaf that translates any of `range`.
+    /// Every leaf that translates an address in `range`.
     pub(crate) fn leaves_in(&self, shape: &Shape, range: &Range<u64>) -> Vec<Leaf> {
         let mut found = Vec::new();
         for level in shape.start..=3 {
@@ -138,7 +139,7 @@ impl Tlb {
         found
     }
 
-    /// Every table that walks may go through: its level, the first address, itself.
+    /// Every table that walks may go through: its level, its first input address, its own address.
     pub(crate) fn walks(&self) -> impl Iterator<Item = (u32, u64, u64)> {
         (0..).zip(&self.walks).flat_map(|(level, walks)| {
             walks
@@ -147,7 +148,7 @@ impl Tlb {
         })
     }
 
-    /// As `walks`, for any of `range`.
+    /// The same for walks of `range`.
     pub(crate) fn walks_in(&self, shape: &Shape, range: &Range<u64>) -> Vec<(u32, u64, u64)> {
         let mut found = Vec::new();
         for level in shape.start + 1..=3 {
@@ -162,7 +163,7 @@ impl Tlb {
     }
 }
 
-/// What begins before the range's end and ends after its begin, each being `span` long.
+/// The items of length `span` that overlap the range.
 fn touching<'a, T>(
     kept: &'a BTreeMap<u64, T>,
     range: &Range<u64>,

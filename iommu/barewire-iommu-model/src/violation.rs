@@ -1,4 +1,4 @@
-//! What the judge reports.
+//! The reports of the judge.
 
 use std::fmt;
 
@@ -6,189 +6,189 @@ use barewire_iommu::Context;
 
 use crate::descriptor::Flaw;
 
-/// Something that hardware would have punished, some day.
+/// A mistake that hardware may punish at some time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Violation {
     /// A table was freed that is not allocated.
     FreeOfFreed {
-        /// Which.
+        /// The table.
         table: u64,
     },
-    /// Something was freed that never was a table, or not with these bytes.
+    /// Memory was freed that was never a table, or not one of this size.
     FreeOfUnknown {
-        /// What.
+        /// The address.
         table: u64,
-        /// How long it was said to be.
+        /// The size that was passed.
         bytes: usize,
     },
-    /// An entry was read or written in a table that is freed.
+    /// An entry was read or written in a table that was freed.
     AccessToFreed {
-        /// Which.
+        /// The table.
         table: u64,
     },
-    /// An entry was read or written in what never was a table.
+    /// An entry was read or written in memory that was never a table.
     AccessToUnknown {
-        /// What.
+        /// The address.
         table: u64,
     },
-    /// An entry beyond a table's end.
+    /// An entry beyond the end of a table was read or written.
     OutOfTable {
-        /// Which table.
+        /// The table.
         table: u64,
-        /// Which entry.
+        /// The index of the entry.
         index: usize,
     },
     /// A table that a walker can reach was written by plain stores.
     Unpublished {
-        /// Which.
+        /// The table.
         table: u64,
     },
-    /// A table was freed that is hooked.
+    /// A table was freed while an entry still leads to it.
     FreedHooked {
-        /// Which.
+        /// The table.
         table: u64,
-        /// Whose.
+        /// The context.
         context: Context,
-        /// Where.
+        /// The first IOVA it translates.
         iova: u64,
     },
-    /// A table was freed that walks may still go through: they are cached.
+    /// A table was freed while a TLB may still walk through it.
     FreedCached {
-        /// Which.
+        /// The table.
         table: u64,
-        /// Whose.
+        /// The context.
         context: Context,
-        /// Where.
+        /// The first IOVA it translates.
         iova: u64,
     },
-    /// A walker was sent to memory that is no table.
+    /// An entry leads to memory that is not a table.
     NoTable {
-        /// Whose.
+        /// The context.
         context: Context,
-        /// Where.
+        /// The first IOVA of the entry.
         iova: u64,
-        /// Where to.
+        /// The address in the entry.
         table: u64,
     },
-    /// A table is hooked in two places.
+    /// Two entries lead to the same table.
     HookedTwice {
-        /// Which.
+        /// The table.
         table: u64,
-        /// Where last.
+        /// The first IOVA of the second entry.
         iova: u64,
     },
-    /// A walker met an entry that nobody should have written.
+    /// A walker read an entry that software should not have written.
     Malformed {
-        /// Whose.
+        /// The context.
         context: Context,
-        /// Where.
+        /// The first IOVA of the entry.
         iova: u64,
         /// Its level.
         level: u32,
         /// The entry.
         raw: u64,
-        /// What is wrong with it.
+        /// The flaw.
         flaw: Flaw,
     },
-    /// A live valid entry was replaced by another valid one: no break before make.
+    /// A live valid entry was replaced by another valid one without break-before-make.
     Replaced {
-        /// Whose.
+        /// The context.
         context: Context,
-        /// Where.
+        /// The first IOVA of the entry.
         iova: u64,
         /// Its level.
         level: u32,
-        /// What stood there.
+        /// The old entry.
         old: u64,
-        /// What stands there.
+        /// The new entry.
         new: u64,
     },
-    /// A translation was made while a TLB may hold another one for the same address: it was broken,
-    /// but not invalidated, before.
+    /// A translation was made while a TLB may hold another one for the same address: the old entry
+    /// was cleared but not invalidated before.
     Conflict {
-        /// Whose.
+        /// The context.
         context: Context,
-        /// Where.
+        /// The first IOVA.
         iova: u64,
-        /// What may be cached: its level, and the descriptor or the table's address.
+        /// The entry that may be cached: its level, and the descriptor or the table's address.
         cached: (u32, u64),
-        /// What was made.
+        /// The new entry, in the same form.
         made: (u32, u64),
     },
-    /// After some store a walker saw what is neither the old translation nor the new.
+    /// After some store a walker saw neither the old translation nor the new one.
     Torn {
-        /// Whose.
+        /// The context.
         context: Context,
-        /// Where.
+        /// The first IOVA.
         iova: u64,
-        /// The level of what it saw.
+        /// The level of the entry it saw.
         level: u32,
-        /// What it saw.
+        /// The entry it saw.
         raw: u64,
     },
-    /// After some store a walker missed a translation that the operation does not concern.
+    /// After some store a translation was missing that the operation does not change.
     Lost {
-        /// Whose.
+        /// The context.
         context: Context,
-        /// Where.
+        /// The first IOVA.
         iova: u64,
     },
-    /// After the operation, a walk is not what it should be.
+    /// After the operation a walk has the wrong result.
     Differs {
-        /// Whose.
+        /// The context.
         context: Context,
-        /// Where.
+        /// The first IOVA.
         iova: u64,
-        /// Where it should lead.
+        /// The expected output address.
         expected: Option<u64>,
-        /// Where it leads.
+        /// The actual output address.
         found: Option<u64>,
     },
-    /// All is flushed, and a device still gets somewhere through a cached translation.
+    /// Everything is flushed, but a device still uses a cached translation.
     Stale {
-        /// Whose.
+        /// The context.
         context: Context,
-        /// Where.
+        /// The first IOVA.
         iova: u64,
         /// The level of the cached entry.
         level: u32,
         /// The cached entry.
         raw: u64,
     },
-    /// All is flushed, and walks may still go through a table that is not hooked there.
+    /// Everything is flushed, but walks may still go through a table that is not hooked there.
     StaleWalk {
-        /// Whose.
+        /// The context.
         context: Context,
-        /// Where.
+        /// The first IOVA.
         iova: u64,
         /// The table's level.
         level: u32,
         /// The table.
         table: u64,
     },
-    /// A page was given back to its owner while the device can reach it.
+    /// A page was returned to its owner while the device can reach it.
     GivenBack {
-        /// Whose.
+        /// The context.
         context: Context,
-        /// Where the device reaches it.
+        /// The IOVA at which the device reaches it.
         iova: u64,
     },
-    /// A store was never cleaned to where a walker that does not snoop can see it.
+    /// A store was never cleaned, so a walker that does not snoop may not see it.
     NotCleaned {
         /// The table.
         table: u64,
         /// The entry.
         index: usize,
     },
-    /// An operation ended without a barrier after its last store: what a device is told next may
-    /// overtake it.
+    /// An operation ended without a barrier after its last store. A device that is started next may
+    /// overtake the store.
     NoBarrier {
-        /// Whose.
+        /// The context.
         context: Context,
     },
-    /// A command that this hardware does not have, or no hardware.
+    /// A command that this hardware, or any hardware, does not have.
     Command {
-        /// Why.
+        /// The reason.
         why: &'static str,
     },
 }

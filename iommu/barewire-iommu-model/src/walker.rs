@@ -1,50 +1,50 @@
 //! A table walk over raw bytes.
 //!
-//! Whoever has the bytes says how a word of them is read; the walker knows the rest.
+//! The caller reads words of memory; the walker knows the format.
 
 use std::ops::Range;
 
 use crate::descriptor::{Entry, Flaw, Leaf, decode};
 use crate::shape::Shape;
 
-/// A root, and what the registers say about it.
+/// A root and the register settings for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Root {
     /// TTBR0 or S2TTB.
     pub table: u64,
     /// Levels and sizes.
     pub shape: Shape,
-    /// What the memory type indices of stage 1 mean.
+    /// MAIR: the memory types of stage 1's indices.
     pub mair: u64,
 }
 
-/// Why a walk has no end.
+/// Why a walk faults.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// Nothing is mapped there.
+    /// The entry is invalid.
     Translation {
         /// The level of the invalid entry.
         level: u32,
     },
-    /// The input address has too many bits.
+    /// The input address is too wide.
     Input,
-    /// There is no table where the walk was sent.
+    /// An entry leads to memory that is not a table.
     NoTable {
-        /// Where it was sent.
+        /// The address in the entry.
         table: u64,
     },
-    /// An entry that nobody should have written.
+    /// An entry that software should not have written.
     Flaw {
         /// Its level.
         level: u32,
         /// The entry.
         raw: u64,
-        /// What is wrong with it.
+        /// The flaw.
         flaw: Flaw,
     },
 }
 
-/// One walk.
+/// Walks to one address.
 ///
 /// # Errors
 /// See [`Fault`].
@@ -72,10 +72,10 @@ pub fn walk(
     unreachable!("an entry of level 3 is a leaf or a fault")
 }
 
-/// Every leaf that translates any of `range`, in order; `words` are a table's.
+/// Every leaf that translates an address in `range`, in order. `words` returns a table's entries.
 ///
 /// # Errors
-/// The first fault that is not merely a hole, and the address it is met at.
+/// The first fault other than a hole, and its address.
 pub fn leaves<'w>(
     root: &Root,
     range: Range<u64>,
@@ -110,7 +110,7 @@ fn below<'w>(
     Ok(())
 }
 
-/// The entries of a table at `base` that `range` touches.
+/// The indices of the entries that `range` overlaps, in a table that translates from `base` on.
 pub(crate) fn indices(shape: &Shape, level: u32, base: u64, range: &Range<u64>) -> Range<usize> {
     let span = shape.span(level);
     let entries = shape.entries(level) as u64;
@@ -125,10 +125,10 @@ mod tests {
     use barewire_iommu::{Access, Attributes, Config, Granule, Stage};
     use std::collections::BTreeMap;
 
-    /// Tables written by hand: a page, a block and a hole for every granule.
+    /// Finds a page, a block and a hole in tables written by hand, for every granule.
     #[test]
     fn pages_blocks_and_holes_are_found_where_they_were_put() {
-        // Granule, the levels on the way with the index there, the address these amount to.
+        // The granule, the index at each level, and the address they make up.
         let cases: [(Granule, &[usize], u64); 3] = [
             (Granule::Size4K, &[1, 2, 3, 4], 1 << 39 | 2 << 30 | 3 << 21 | 4 << 12),
             (Granule::Size16K, &[1, 2, 3, 4], 1 << 47 | 2 << 36 | 3 << 25 | 4 << 14),

@@ -1,24 +1,24 @@
-//! Addresses: what a device says, and where it ends up.
+//! Addresses: IO virtual (what a device sends) and physical (where the access goes).
 
 use core::fmt;
 
-/// An address as a device behind the IOMMU says it, in bytes.
+/// An IO virtual address in bytes: the address a device behind the IOMMU sends.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(transparent)]
 pub struct Iova(pub u64);
 
-/// An address in physical memory (stage 1 under stage 2: an intermediate one), in bytes.
+/// A physical address in bytes. For stage 1 under stage 2 it is an intermediate physical address.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(transparent)]
 pub struct PhysAddr(pub u64);
 
-/// A piece of a scatter list: physically contiguous bytes.
+/// One entry of a scatter list: physically contiguous bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(C)]
 pub struct Segment {
-    /// Where it begins; a multiple of the granule.
+    /// The address of the first byte; a multiple of the granule.
     pub phys: PhysAddr,
-    /// Its length in bytes; a multiple of the granule, not 0.
+    /// The length in bytes; a multiple of the granule, not 0.
     pub len: u64,
 }
 

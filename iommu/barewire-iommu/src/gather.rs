@@ -1,33 +1,37 @@
-//! What was unhooked and is not yet invalidated.
+//! Collects what was unmapped and not yet invalidated.
 //!
-//! Tables in a gather are unreachable by new walks but may be in the hands of old ones, and their
-//! entries in a TLB: they go back to the pool when the invalidation that covers them is complete.
-//! So the order is: map and unmap, with the gather; invalidate what [`Gather::runs`] says, and wait;
-//! [`Gather::release`].
+//! New walks cannot reach the tables in a gather. A walk that is under way may still use them, and
+//! a TLB may still hold their entries. The tables return to the pool only when an invalidation that
+//! covers them has completed. So the order is:
+//!
+//! 1. Map and unmap, passing the gather.
+//! 2. Invalidate what [`Gather::runs`] lists, and wait for completion.
+//! 3. Call [`Gather::release`].
 //!
 //! # Safety
-//! Tables are freed when the caller says that nobody can reach them.
+//! Tables are freed when the caller promises that no walk can reach them.
 #![allow(unsafe_code, reason = "whoever says that an invalidation is complete is believed")]
 
 use crate::address::Iova;
 use crate::pool::{Chain, Pool};
 
-/// IOVAs whose translations were removed in one go.
+/// A range of IOVAs whose translations were removed together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Run {
-    /// The first.
+    /// The first address.
     pub start: Iova,
-    /// The first after.
+    /// The address after the last.
     pub end: Iova,
-    /// log2 of the smallest leaf removed; of the granule where tables were unhooked unseen.
+    /// log2 of the size of the smallest leaf removed, in bytes. If whole tables were unhooked
+    /// without reading their leaves, log2 of the granule.
     pub stride: u32,
-    /// Tables were unhooked: walks through them may be cached.
+    /// Tables were unhooked. A TLB may have cached walks through them.
     pub tables: bool,
-    /// The level of all removed leaves, if one and no tables were unhooked.
+    /// The level of the removed leaves, if all have one level and no tables were unhooked.
     pub level: Option<u8>,
 }
 
-/// What an invalidation must know of a run besides where it is, in one word.
+/// The properties of a run that decide its invalidation, in one word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Kind(u32);
 
@@ -41,7 +45,7 @@ impl Kind {
         Self(stride | (level + 1) << Self::LEVEL)
     }
 
-    /// Tables whose leaves nobody has looked at.
+    /// Tables that were unhooked without reading their leaves.
     #[inline]
     pub(crate) const fn tables(stride: u32) -> Self {
         Self(stride | Self::TABLES)
@@ -55,10 +59,10 @@ impl Kind {
     }
 }
 
-/// How many separate runs are told apart; more make it everything.
+/// The number of separate runs kept. If there are more, the whole context is invalidated.
 pub(crate) const RUNS: usize = 8;
 
-/// Runs and tables that wait for an invalidation. All of one page table.
+/// The runs and tables of one page table that wait for an invalidation.
 ///
 /// Dropping one that is not empty leaks its tables, which is safe.
 #[derive(Debug)]
@@ -66,15 +70,15 @@ pub(crate) const RUNS: usize = 8;
 pub struct Gather {
     runs: [Run; RUNS],
     len: usize,
-    /// More than can be told apart: only the whole context will do.
+    /// More runs than fit: the whole context must be invalidated.
     everything: bool,
     tables: Chain,
-    /// How many.
+    /// The number of tables.
     count: usize,
 }
 
 impl Gather {
-    /// Nothing yet.
+    /// Creates an empty gather.
     #[inline]
     pub const fn new() -> Self {
         const NONE: Run =
@@ -87,22 +91,23 @@ impl Gather {
         self.len == 0 && !self.everything && self.tables.is_empty()
     }
 
-    /// The runs, in no order; `None` if there were too many to keep: invalidate all then.
+    /// The runs, unordered. `None` if there were too many: invalidate the whole context.
     pub fn runs(&self) -> Option<&[Run]> {
         (!self.everything).then(|| &self.runs[..self.len])
     }
 
-    /// How many tables are unhooked.
+    /// The number of unhooked tables.
     pub const fn tables(&self) -> usize {
         self.count
     }
 
-    /// Adds a run: to one that it continues and is like, or as one of its own.
+    /// Adds a run. It extends a recorded run that it continues and whose properties are equal, or
+    /// else becomes a run of its own.
     pub fn record(&mut self, run: Run) {
         self.add(run.start.0, run.end.0, Kind::of(&run));
     }
 
-    /// `record` by its numbers.
+    /// [`record`](Self::record), with the run's fields as numbers.
     #[inline]
     pub(crate) fn add(&mut self, start: u64, end: u64, kind: Kind) {
         if self.len == 0 && !self.everything {
@@ -131,7 +136,7 @@ impl Gather {
         if self.everything {
             return;
         }
-        // The last first: whoever unmaps piece by piece goes on where he was.
+        // Search the newest run first: a caller that unmaps piece by piece extends that one.
         for known in self.runs[..self.len].iter_mut().rev() {
             if start <= known.end.0 && known.start.0 <= end && kind == Kind::of(known) {
                 known.start.0 = known.start.0.min(start);
@@ -142,20 +147,20 @@ impl Gather {
         self.push(start, end, kind);
     }
 
-    /// Forgets which runs there are: only an invalidation of the whole context will do.
+    /// Discards the runs. The whole context must be invalidated instead.
     pub fn record_everything(&mut self) {
         self.everything = true;
     }
 
-    /// All of it, leaving nothing.
+    /// Moves the contents out and leaves the gather empty.
     pub fn take(&mut self) -> Self {
         core::mem::take(self)
     }
 
-    /// Adds what another gather of the same page table has.
+    /// Adds the contents of another gather of the same page table.
     ///
     /// # Safety
-    /// The tables of both are of `pool`.
+    /// The tables of both gathers came from `pool`.
     pub unsafe fn append<P: Pool>(&mut self, pool: &P, mut other: Self) {
         self.everything |= other.everything;
         for run in &other.runs[..other.len] {
@@ -166,25 +171,25 @@ impl Gather {
         self.count += other.count;
     }
 
-    /// The tables alone and how many they are, which an invalidation of the whole context is to come
-    /// before.
+    /// Takes the tables, and their number, and discards the runs. The caller must invalidate the
+    /// whole context before it frees the tables.
     pub(crate) fn take_tables(&mut self) -> (Chain, usize) {
         (self.tables.take(), core::mem::take(&mut self.count))
     }
 
-    /// The unhooked tables and how many they are, to add to.
+    /// The chain of unhooked tables and its length, for adding to.
     #[inline]
     pub(crate) fn unhooked(&mut self) -> (&mut Chain, &mut usize) {
         (&mut self.tables, &mut self.count)
     }
 
-    /// Forgets the runs and gives the tables, of `table_bytes` each, back to `pool`.
+    /// Discards the runs and returns the tables, of `table_bytes` each, to `pool`.
     ///
-    /// [`PageTable::release`](crate::PageTable::release) knows both.
+    /// [`PageTable::release`](crate::PageTable::release) supplies both arguments.
     ///
     /// # Safety
-    /// The tables are of `pool`, and an invalidation that covers all runs has completed since they
-    /// were recorded: no walk goes through the tables any more.
+    /// The tables came from `pool`. Since the runs were recorded an invalidation that covers all of
+    /// them has completed, so no walk uses the tables any more.
     #[inline]
     pub unsafe fn release<P: Pool>(&mut self, pool: &P, table_bytes: usize) {
         self.len = 0;
@@ -251,7 +256,7 @@ mod tests {
             [0, 1, 2, 3, 4, 5, 6, 7, 8].map(|n| run(n << 20, (n << 20) + 0x1000, 12, Some(3)));
         let mut gather = gathered(&runs[..8]);
         assert_eq!(gather.runs(), Some(&runs[..8]));
-        // One that goes on is no new one.
+        // A run that continues the last one is merged into it.
         gather.record(run(0x1000, 0x2000, 12, Some(3)));
         assert_eq!(gather.runs().map(<[Run]>::len), Some(8));
         gather.record(runs[8]);

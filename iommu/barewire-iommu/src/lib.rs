@@ -1,7 +1,8 @@
-//! IO page tables at memory speed: map, unmap, and one TLB invalidation where one is enough.
+//! IO page tables at memory speed: map, unmap, and the cheapest TLB invalidation that is enough.
 //!
-//! A [`Domain`] is all of it in one handle: here 32 MiB in scattered pages, whose unmapping costs one
-//! invalidation, or 8,192 if each page is named.
+//! A [`Domain`] is one handle to all of it. This example maps 32 MiB of scattered pages. Unmapping
+//! them costs one invalidation command, or 8,192 commands if each page is invalidated by its
+//! address.
 //!
 //! ```
 //! use std::ptr::NonNull;
@@ -27,14 +28,14 @@
 //! let mut memory = vec![0u64; 32 * 512];
 //! let links: Vec<Link> = (0..32).map(|_| Link::new()).collect();
 //! let start = NonNull::from(&mut memory[..]).cast();
-//! // SAFETY: the memory is as large as the links say, and nobody else uses it.
+//! // SAFETY: the memory is as large as `links` says, and nothing else uses it.
 //! let pool = unsafe { Arena::new(start, PhysAddr(0x8000_0000), 4096, &links)? };
 //!
-//! // Addresses for devices: up to 4 GiB, a bit for each page.
+//! // Addresses for devices: up to 4 GiB, one bit per page.
 //! let iovas = IovaWindow::new(Iova(0x1000)..Iova(1 << 32), Granule::Size4K, vec![0; 1 << 14]);
 //! let smmu = Counter(AtomicU64::new(0));
 //! let domain = Domain::new(Config::default(), Context::Asid(1), &pool, &smmu, iovas)?;
-//! // A device is attached by telling its SMMU of `domain.root()` and the ASID.
+//! // A device is attached by writing `domain.root()` and the ASID to its SMMU.
 //!
 //! let page = |i: u64| Segment { phys: PhysAddr(0x1_0000_0000 + i * 0x5000), len: 0x1000 };
 //! let scattered: Vec<Segment> = (0..8192).map(page).collect();
@@ -44,7 +45,7 @@
 //! let found = domain.iova_to_phys(&mapped, Iova(mapped.iova().0 + 0x1234)).unwrap();
 //! assert_eq!(found.phys, PhysAddr(0x1_0000_5234));
 //!
-//! // By default the cheapest is chosen. When this returns the memory is out of the device's reach.
+//! // The default strategy takes the cheapest invalidation. After `unmap` the device has no access.
 //! domain.unmap(mapped)?;
 //! assert_eq!(smmu.0.swap(0, Relaxed), 1);
 //!
@@ -60,21 +61,21 @@
 //! `README.md` for what this crate is and is not.
 //!
 //! # How it works
-//! - `address` has the numbers everybody speaks of: [`Iova`], [`PhysAddr`], [`Segment`].
-//! - `format` knows what a table looks like: [`Config`] to [`Geometry`], [`Attributes`], descriptors.
-//! - `pool` is where tables come from, and the only way to their memory: [`Pool`].
-//! - `table` maps and unmaps: [`PageTable`], and [`Part`] for those who share one.
-//! - `gather` remembers what was unhooked and not yet invalidated: [`Gather`].
-//! - `tlbi` is what a TLB can be told ([`Tlbi`]) and who tells it ([`Invalidate`]).
-//! - [`explain`] walks any bytes as hardware would and says what it sees.
-//! - `strategy` decides which of those a gather becomes: [`Strategy`], and by which [`Costs`].
-//! - `iova` hands out addresses: [`IovaAllocator`], [`IovaWindow`].
-//! - `deferred` is the flush queue, for invalidation that waits: [`Bounds`].
-//! - `domain` holds all of it together: [`Domain`].
-//! - `smmu` has the back ends: [`smmu::v3`] from bring-up to events, [`smmu::v2`]'s operations.
+//! - `address`: the addresses and lengths all modules share: [`Iova`], [`PhysAddr`], [`Segment`].
+//! - `format`: the layout of a table: [`Config`], [`Geometry`], [`Attributes`], descriptors.
+//! - `pool`: allocates tables and is the only way to their memory: [`Pool`].
+//! - `table`: maps and unmaps: [`PageTable`], and [`Part`] where several threads share one table.
+//! - `gather`: collects what was unmapped and not yet invalidated: [`Gather`].
+//! - `tlbi`: the invalidation commands ([`Tlbi`]) and the trait that issues them ([`Invalidate`]).
+//! - [`explain`]: walks table bytes as hardware would and reports what it finds.
+//! - `strategy`: chooses the commands for a gather: [`Strategy`], by its [`Costs`].
+//! - `iova`: allocates IO virtual addresses: [`IovaAllocator`], [`IovaWindow`].
+//! - `deferred`: the flush queue, for invalidations that are batched: [`Bounds`].
+//! - `domain`: joins all of these: [`Domain`].
+//! - `smmu`: the back ends: [`smmu::v3`] from bring-up to events, and [`smmu::v2`]'s invalidations.
 //!
-//! Arrows: domain → table, iova, deferred, strategy → gather, tlbi; table → pool, gather → format →
-//! address; smmu → tlbi.
+//! Dependencies: domain → table, iova, deferred, strategy → gather, tlbi; table → pool, gather →
+//! format → address; smmu → tlbi.
 #![no_std]
 
 #[cfg(test)]

@@ -1,15 +1,16 @@
-//! A spin lock for a few dozen instructions at a time: the flush queue's and the IOVA allocator's.
+//! A spin lock, held for a few dozen instructions, for the flush queue and the IOVA allocator.
 //!
 //! # Ordering
-//! Taking it is an acquire, giving it back a release: whoever holds it sees everything that was
-//! done before under it, tables written by unmaps in the flush queue included.
+//! Locking is an acquire and unlocking a release. So a holder sees everything that earlier holders
+//! did, including the table stores of unmaps that are in the flush queue.
 //!
 //! # Not supported
-//! Fairness, and being taken in an interrupt handler whose processor may hold it: the handler would
-//! wait for ever. Map and unmap with those interrupts masked, or not in handlers.
+//! - Fairness.
+//! - Locking in an interrupt handler whose processor may hold the lock: the handler would wait for
+//!   ever. Map and unmap with those interrupts masked, or outside handlers.
 //!
 //! # Safety
-//! The value lies in a cell that only the holder touches.
+//! The value is in a cell that only the holder of the lock touches.
 #![allow(unsafe_code, reason = "the value lies in a cell that only the lock's holder touches")]
 
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -19,18 +20,18 @@ use self::cell::UnsafeCell;
 #[cfg(loom)]
 use loom::cell::UnsafeCell;
 
-/// A value for whoever holds the lock.
+/// A value that only the holder of the lock can reach.
 #[derive(Debug)]
 pub(crate) struct Lock<T> {
     held: AtomicBool,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is only reached by the one holder of the lock, so sharing the lock moves the
-// value from holder to holder at most.
+// SAFETY: only the holder of the lock reaches the value. Sharing the lock at most moves the value
+// from holder to holder.
 unsafe impl<T: Send> Sync for Lock<T> {}
 
-/// Gives the lock back, on unwinding too.
+/// Releases the lock on drop, also when unwinding.
 struct Held<'l>(&'l AtomicBool);
 
 impl Drop for Held<'_> {
@@ -40,46 +41,47 @@ impl Drop for Held<'_> {
 }
 
 impl<T> Lock<T> {
-    /// A lock nobody holds.
+    /// Creates the lock, free.
     pub(crate) fn new(value: T) -> Self {
         Self { held: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
-    /// Waits for the lock and lets `work` have the value.
+    /// Acquires the lock and calls `work` with the value.
     pub(crate) fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
         while self
             .held
             .compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed)
             .is_err()
         {
-            // Waiting reads alone: a failing exchange would take the line from the holder each time.
+            // Wait with plain loads: a failing exchange would take the cache line from the holder
+            // each time.
             relax();
-            // To the model checker each look is a branch, and it takes the yield above for enough.
+            // To the model checker each load is a branch; the yield above is enough for it.
             while !cfg!(loom) && self.held.load(Ordering::Relaxed) {
                 relax();
             }
         }
         let _held = Held(&self.held);
         self.value.with_mut(|value| {
-            // SAFETY: we hold the lock, so nobody else has a reference to the value.
+            // SAFETY: we hold the lock, so there is no other reference to the value.
             let value = unsafe { &mut *value };
             work(value)
         })
     }
 }
 
-/// Waits a moment.
+/// Pauses the processor briefly inside a spin loop.
 pub(crate) fn relax() {
     #[cfg(not(loom))]
     core::hint::spin_loop();
-    // The model checker has to be told that another thread must go on.
+    // The model checker must be told that another thread has to run.
     #[cfg(loom)]
     loom::thread::yield_now();
 }
 
 #[cfg(not(loom))]
 mod cell {
-    /// As the model checker's, so that the code above is the same for both.
+    /// Has the interface of the model checker's cell, so that the code above is the same for both.
     #[derive(Debug)]
     pub(super) struct UnsafeCell<T>(core::cell::UnsafeCell<T>);
 

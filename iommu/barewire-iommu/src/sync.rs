@@ -1,4 +1,4 @@
-//! Atomics: the processor's, or the model checker's.
+//! Atomics: the processor's, or under `cfg(loom)` the model checker's.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic;

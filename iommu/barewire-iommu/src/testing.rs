@@ -1,4 +1,4 @@
-//! What the unit tests share: memory for an arena, and a pool that runs dry.
+//! Shared by the unit tests: memory for an arena, and a pool that runs out of tables.
 #![allow(unsafe_code, reason = "an arena is promised its memory")]
 
 use core::cell::Cell;
@@ -9,10 +9,10 @@ use crate::address::PhysAddr;
 use crate::format::{Access, Attributes, Config, Granule, Stage};
 use crate::pool::{Arena, Chain, Link, Pool};
 
-/// Where the arenas' memory lies for a walker: unlike the pointers to it.
+/// The physical address of the arenas' memory; it differs from the pointers on purpose.
 pub(crate) const BASE: u64 = 0x10_0000_0000;
 
-/// Lets `test` use an arena of `tables` tables of a granule, full of rubbish.
+/// Calls `test` with an arena of `tables` tables of one granule, filled with garbage.
 pub(crate) fn with_arena<R>(
     granule: Granule,
     tables: usize,
@@ -22,12 +22,12 @@ pub(crate) fn with_arena<R>(
     let mut memory = std::vec![0xdead_beef_dead_beef_u64; tables * bytes / 8];
     let links: Vec<Link> = (0..tables).map(|_| Link::new()).collect();
     let start = NonNull::from(&mut memory[..]).cast();
-    // SAFETY: as many bytes as links say, and the arena is gone before the memory is.
+    // SAFETY: the memory has as many bytes as `links` says and outlives the arena.
     let arena = unsafe { Arena::new(start, PhysAddr(BASE), bytes, &links) };
     test(&arena.expect("aligned"))
 }
 
-/// A pool that counts what is out, and has no table left after some.
+/// A pool that counts its allocated tables and fails after a set number.
 pub(crate) struct Counting<'a, P: Pool> {
     pub(crate) pool: &'a P,
     pub(crate) out: Cell<isize>,
@@ -40,7 +40,7 @@ impl<'a, P: Pool> Counting<'a, P> {
     }
 }
 
-// SAFETY: memory is the other pool's; its own chains link through entry 0.
+// SAFETY: the memory is the other pool's. Chains built here link through entry 0.
 unsafe impl<P: Pool> Pool for Counting<'_, P> {
     fn alloc(&self, bytes: usize) -> Option<PhysAddr> {
         let left = self.left.get().checked_sub(1)?;
@@ -52,7 +52,7 @@ unsafe impl<P: Pool> Pool for Counting<'_, P> {
 
     unsafe fn free(&self, table: PhysAddr, bytes: usize) {
         self.out.set(self.out.get() - 1);
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the caller promises the same to us.
         unsafe { self.pool.free(table, bytes) };
     }
 
@@ -61,7 +61,7 @@ unsafe impl<P: Pool> Pool for Counting<'_, P> {
     }
 }
 
-/// How many tables a pool still has.
+/// The number of tables left in a pool.
 pub(crate) fn drained<P: Pool>(pool: &P, bytes: usize) -> usize {
     let mut all = Chain::new();
     let mut count = 0;
@@ -70,7 +70,7 @@ pub(crate) fn drained<P: Pool>(pool: &P, bytes: usize) -> usize {
         unsafe { all.push(pool, table) };
         count += 1;
     }
-    // SAFETY: nobody else has them.
+    // SAFETY: nothing else uses them.
     unsafe { pool.free_chain(all, bytes) };
     count
 }

@@ -1,43 +1,43 @@
-//! What a TLB can be told, and who tells it.
+//! The invalidation commands of a TLB, and the trait that issues them.
 
 use core::fmt;
 
 use crate::address::Iova;
 
-/// Whose entries: the tag a TLB keeps with each.
+/// The tag that a TLB keeps with each entry: it says whose translation the entry is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Context {
-    /// A stage 1 table's.
+    /// The entries of a stage 1 table.
     Asid(u16),
-    /// A stage 2 table's.
+    /// The entries of a stage 2 table.
     Vmid(u16),
 }
 
-/// An invalidation, as the architecture has them.
+/// A TLB invalidation, as the architecture defines it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Tlbi {
-    /// Everything of the context (TLBI ASID, TLBI S12_VMALL).
+    /// Every entry of the context (TLBI ASID, TLBI S12_VMALL).
     Context,
     /// One command for each of `count` addresses, `1 << stride` bytes apart (TLBI VA, TLBI IPA).
     Pages {
-        /// The first.
+        /// The first address.
         iova: Iova,
-        /// log2 of the distance in bytes.
+        /// log2 of the distance between addresses, in bytes.
         stride: u32,
-        /// How many.
+        /// The number of addresses.
         count: u64,
-        /// Only leaves were removed: cached walks stay.
+        /// Only leaves were removed: cached table entries may stay.
         leaf: bool,
-        /// The level all removed leaves stood at, if one (TTL); only with `leaf`.
+        /// The level of all removed leaves, if they have one level (TTL). Only with `leaf`.
         level: Option<u8>,
     },
-    /// As few commands as cover `pages` granules (SMMUv3.2's range invalidation).
+    /// The fewest commands that cover `pages` granules (range invalidation of SMMUv3.2).
     Range {
         /// The first address.
         iova: Iova,
         /// log2 of the granule.
         page_shift: u32,
-        /// Granules.
+        /// The length in granules.
         pages: u64,
         /// Only leaves were removed.
         leaf: bool,
@@ -46,11 +46,11 @@ pub enum Tlbi {
     },
 }
 
-/// An invalidation that did not complete: nothing it covers may be freed.
+/// An invalidation that did not complete. Memory it covers must not be freed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum FlushError {
-    /// The hardware has not said in time that it is done.
+    /// The hardware did not report completion in time.
     Timeout,
     /// The hardware refused a command (SMMU_CMDQ_CONS.ERR).
     Command(u8),
@@ -67,29 +67,30 @@ impl fmt::Display for FlushError {
 
 impl core::error::Error for FlushError {}
 
-/// Hardware, or a model of it, that invalidates.
+/// Hardware, or a model of it, that invalidates TLB entries.
 pub trait Invalidate {
-    /// Issues `operations` and waits until all have completed: after it, no access by the device
-    /// goes through anything they cover.
+    /// Issues `operations` and waits until all have completed. When it returns, no access by the
+    /// device uses a translation that they cover.
     ///
-    /// Stores to tables before the call are seen by every walk after it.
+    /// A walk after this call sees every store to the tables before it.
     ///
     /// # Errors
-    /// If completion is not known; the caller may try again and must free nothing before.
+    /// Completion is not known. The caller may try again, and must not free anything before a call
+    /// succeeds.
     fn flush(&self, context: Context, operations: &[Tlbi]) -> Result<(), FlushError>;
 
-    /// Whether it takes [`Tlbi::Range`].
+    /// Whether the back end supports [`Tlbi::Range`].
     fn has_ranges(&self) -> bool {
         false
     }
 
-    /// Individual commands that `operations` are for it, without the one that waits.
+    /// The number of commands this back end issues for `operations`, without the final sync.
     fn commands(&self, operations: &[Tlbi]) -> u64 {
         operations.iter().map(Tlbi::commands).sum()
     }
 }
 
-/// Whoever has one by reference can flush with it: a domain need not own its SMMU.
+/// A reference is enough to flush: a domain need not own its SMMU.
 impl<I: Invalidate + ?Sized> Invalidate for &I {
     fn flush(&self, context: Context, operations: &[Tlbi]) -> Result<(), FlushError> {
         (**self).flush(context, operations)
@@ -105,7 +106,7 @@ impl<I: Invalidate + ?Sized> Invalidate for &I {
 }
 
 impl Tlbi {
-    /// Commands this is on an SMMUv3.
+    /// The number of commands this operation takes on an SMMUv3.
     pub fn commands(&self) -> u64 {
         match *self {
             Self::Context => 1,
@@ -115,27 +116,27 @@ impl Tlbi {
     }
 }
 
-/// Bits of a range command's NUM field, whose range is `(NUM + 1) << SCALE` granules.
+/// The width of a range command's NUM field. The range is `(NUM + 1) << SCALE` granules.
 const RANGE_NUM_BITS: u32 = 5;
 
-/// One range command: `count << scale` granules, `count` 1 to 32 and `scale` 0 to 31.
+/// One range command for `count << scale` granules, with `count` 1 to 32 and `scale` 0 to 31.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RangeStep {
-    /// NUM + 1.
+    /// The NUM field + 1.
     pub count: u64,
-    /// SCALE.
+    /// The SCALE field.
     pub scale: u32,
 }
 
-/// The fewest range commands that together are exactly `pages` granules, smallest first.
+/// The fewest range commands that together cover exactly `pages` granules, smallest first.
 ///
-/// NUM has five bits, so a number of pages is cut into pieces of five bits from its lowest set bit
-/// up. A power of two is one command, and no number of a 48-bit space more than eight.
+/// NUM has five bits, so the number of pages is cut into groups of five bits, from its lowest set
+/// bit up. A power of two takes one command. No number in a 48-bit space takes more than eight.
 ///
 /// ```
 /// use barewire_iommu::range_steps;
 ///
-/// // 33 pages are one too many for one command.
+/// // 33 pages do not fit one command.
 /// let steps: Vec<_> = range_steps(33).map(|step| (step.count, step.scale)).collect();
 /// assert_eq!(steps, [(1, 0), (1, 5)]);
 /// ```
@@ -148,7 +149,7 @@ pub fn range_steps(pages: u64) -> impl Iterator<Item = RangeStep> {
         let mut scale = rest.trailing_zeros();
         let mut count = (rest >> scale) & ((1 << RANGE_NUM_BITS) - 1);
         if scale > 31 {
-            // SCALE has five bits as well.
+            // SCALE has five bits too.
             count = (count << (scale - 31)).min(1 << RANGE_NUM_BITS);
             scale = 31;
         }
@@ -157,7 +158,7 @@ pub fn range_steps(pages: u64) -> impl Iterator<Item = RangeStep> {
     })
 }
 
-/// How many commands [`range_steps`] has.
+/// The number of commands [`range_steps`] returns.
 pub fn range_commands(pages: u64) -> u64 {
     range_steps(pages).count() as u64
 }
@@ -184,7 +185,7 @@ mod tests {
         assert_eq!(range_commands(0), 0);
     }
 
-    /// The fewest, against a search of everything: which sizes one command has is all it knows.
+    /// Compares with an exhaustive search that knows only which sizes one command can have.
     #[test]
     fn there_are_no_fewer_commands() {
         let limit = if cfg!(miri) { 40 } else { 3000 };

@@ -1,16 +1,16 @@
-//! QEMU's boards as data, and one of them running.
+//! QEMU's boards as data, and a running board.
 //!
 //! *Read first*: QEMU's documentation, "Arm System emulator", the board's page; its board code
-//! (`hw/arm/sabrelite.c` and its like) says which chip hangs on which line.
+//! (`hw/arm/sabrelite.c` and similar files) shows which line each chip is connected to.
 //!
 //! # How it works
-//! A row ([`BoardSpec`]) says where the blocks are, which line selects the chip, and which QEMU is
-//! needed: all that board code would know. Each board's own file has its row, and says where QEMU's
-//! models differ from the manuals.
+//! A row ([`BoardSpec`]) has the addresses of the blocks, the line that selects the chip, and the
+//! QEMU version needed: all that board code would know. Each board's file has its row and lists
+//! where QEMU's models differ from the manuals.
 //!
-//! [`QemuBoard::open`] starts that machine and proves that it answers. Then there are windows on its
-//! registers ([`QemuBoard::controller`], [`QemuBoard::gpio`]), its interrupt line
-//! ([`QemuBoard::interrupt`]); `bring_up` puts the shipped drivers on them.
+//! [`QemuBoard::open`] starts the machine and checks that it answers. Then the caller gets windows
+//! on its registers ([`QemuBoard::controller`], [`QemuBoard::gpio`]) and its interrupt line
+//! ([`QemuBoard::interrupt`]). `bring_up` runs the shipped drivers on them.
 //!
 //! # Not supported
 //! What QEMU does not model: clocks, busy periods, the flash chip's protection at power-up.
@@ -63,19 +63,20 @@ impl BoardSpec {
     }
 }
 
-/// What the flash chip's model writes down, as a pattern.
+/// The pattern of the flash model's trace events.
 const FLASH_EVENTS: &str = "m25p80_*";
 
-/// What a user may choose.
+/// Options for a board.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QemuOptions {
-    /// The file behind the board's storage chip ([`BoardSpec::storage`]): exactly its size, or made,
-    /// erased, if there is none. Without it a temporary one that goes with the board.
+    /// The file behind the board's storage chip ([`BoardSpec::storage`]). It must have exactly the
+    /// chip's size; if it does not exist, an erased one is created. Without a path, a temporary
+    /// file is used, which is deleted with the board.
     pub flash: Option<PathBuf>,
-    /// Whether the flash chip's model writes down its commands ([`QemuBoard::trace`]). It writes
-    /// two lines for each byte: the board is several times slower.
+    /// Whether the flash model logs its commands ([`QemuBoard::trace`]). It writes two lines per
+    /// byte, which makes the board several times slower.
     pub trace: bool,
-    /// Another QEMU than the environment's or the command's.
+    /// The QEMU to run, instead of the one named by the environment or the default command.
     pub program: Option<PathBuf>,
     /// How long QEMU may take to answer.
     pub connect_timeout: Duration,
@@ -87,14 +88,14 @@ impl Default for QemuOptions {
     }
 }
 
-/// A board in a QEMU of its own. Dropping it ends QEMU; [`QemuBoard::close`] tells how that went.
+/// A board in a QEMU of its own. Dropping it ends QEMU. [`QemuBoard::close`] also returns errors.
 #[derive(Debug)]
 pub struct QemuBoard {
     spec: &'static BoardSpec,
     timer: QemuTimer,
-    // Before the file, which must outlive QEMU.
+    // Dropped before the file, which must outlive QEMU.
     qemu: Qemu,
-    /// None on a board without such a chip.
+    /// `None` on a board without such a chip.
     flash: Option<FlashFile>,
 }
 
@@ -102,10 +103,13 @@ impl QemuBoard {
     /// Starts the board called `name` and waits until it answers.
     ///
     /// # Errors
-    /// An unknown board; a QEMU that is missing, too old, or none; a file for a board without a chip
-    /// that would keep it, one that has not the chip's size or cannot be read and written; a QEMU
-    /// that ends or does not answer in time. Nothing is left running, and no file that was not
-    /// there.
+    /// - The board is unknown.
+    /// - QEMU is missing, too old, or not QEMU.
+    /// - A file was given for a board without a storage chip, or it does not have the chip's size,
+    ///   or it cannot be read and written.
+    /// - QEMU ends, or does not answer in time.
+    ///
+    /// No process and no new file is left then.
     pub fn open(name: &str, options: &QemuOptions) -> Result<Self, QemuError> {
         let spec = BoardSpec::find(name)?;
         let dir = PrivateDir::new()?;
@@ -146,13 +150,13 @@ impl QemuBoard {
         self.timer.clone()
     }
 
-    /// The file behind the storage chip, absolute.
+    /// The absolute path of the file behind the storage chip.
     #[must_use]
     pub fn flash_path(&self) -> Option<&Path> {
         self.flash.as_ref().map(FlashFile::path)
     }
 
-    /// QEMU's process, for messages and tests.
+    /// The process id of QEMU, for messages and tests.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.qemu.pid()
@@ -170,36 +174,37 @@ impl QemuBoard {
         self.registers(self.spec.silicon.base())
     }
 
-    /// The registers of the GPIO block that has, or would have, the chip select.
+    /// The registers of the GPIO block with the chip select, or of the first block.
     #[must_use]
     pub fn gpio(&self) -> QemuRegisters {
         self.registers(self.spec.silicon.gpio_base())
     }
 
-    /// The controller's interrupt line, of which QEMU tells from now on. To be asked for before the
-    /// block's interrupts are enabled: a line that is up already is told of when it next moves.
+    /// The controller's interrupt line. From now on QEMU reports its changes. Call this before you
+    /// enable the block's interrupts: the current level of the line is not reported.
     ///
     /// # Errors
+    /// [`QemuError::Interrupt`] if this QEMU does not show the line; an error of a lost connection.
     /// [`QemuError::Interrupt`] if this QEMU does not show the line; a lost connection.
     pub fn interrupt(&self) -> Result<QemuInterrupt, QemuError> {
         QemuInterrupt::tap(self.qemu.link(), self.spec, self.timer())
     }
 
-    /// `controller`, made over this board's registers, so that no message of its succeeds once the
-    /// connection is lost.
+    /// Wraps `controller`, which drives this board's registers, so that no message succeeds after
+    /// the connection is lost.
     #[must_use]
     pub fn watch<C: Controller>(&self, controller: C) -> Watched<C> {
         Watched::new(controller, self.qemu.link())
     }
 
-    /// Why QEMU no longer answers, if so: to be reported instead of whatever error the driver
-    /// made of it.
+    /// Why QEMU no longer answers, if so. Report this instead of the driver's error, which is only
+    /// its consequence.
     #[must_use]
     pub fn lost(&self) -> Option<QemuError> {
         self.qemu.lost()
     }
 
-    /// The commands the flash chip's model has understood since the board was opened; none unless
+    /// The commands that the flash model has decoded since the board was opened. Empty unless
     /// [`QemuOptions::trace`] was set.
     ///
     /// # Errors
@@ -208,9 +213,9 @@ impl QemuBoard {
         self.qemu.log().map(|log| trace::commands(&log))
     }
 
-    /// What QEMU has complained about since the board was opened: registers that do not exist,
-    /// FIFOs read or written the wrong way round, flash commands that do not exist or come where
-    /// they may not. What is QEMU's own fault is left out ([`BoardSpec::tolerated`]).
+    /// QEMU's complaints since the board was opened: accesses to registers that do not exist, FIFOs
+    /// accessed in the wrong direction, flash commands that do not exist or are not allowed at that
+    /// point. Known faults of QEMU are left out ([`BoardSpec::tolerated`]).
     ///
     /// # Errors
     /// QEMU's log cannot be read.
@@ -218,11 +223,11 @@ impl QemuBoard {
         self.qemu.log().map(|log| trace::complaints(&log, self.spec.tolerated))
     }
 
-    /// Ends QEMU in an orderly way: afterwards the flash file is complete.
+    /// Ends QEMU in an orderly way. Afterwards the flash file is complete.
     ///
     /// # Errors
-    /// [`QemuBoard::lost`]'s; a QEMU that does not end in time or not well. It is gone all the
-    /// same.
+    /// The error of [`QemuBoard::lost`]; QEMU does not end in time or not successfully. It has
+    /// ended in any case.
     pub fn close(self) -> Result<(), QemuError> {
         self.qemu.close()
     }

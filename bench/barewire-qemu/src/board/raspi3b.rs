@@ -1,39 +1,42 @@
-//! `raspi3b`: the Raspberry Pi 3B, for its BCM2835 SPI0, on which there is nothing.
+//! `raspi3b`: the Raspberry Pi 3B, for its BCM2835 SPI0. No chip is connected to it.
 //!
-//! *Read first*: BCM2835 ARM Peripherals, chapters 10 (SPI) and 6 (GPIO), and their errata at
-//! elinux.org.
+//! *Read first*: BCM2835 ARM Peripherals, chapters 10 (SPI) and 6 (GPIO), and their errata,
+//! <https://elinux.org/BCM2835_datasheet_errata>.
 //!
 //! # Where QEMU's BCM2835 SPI0 differs from the manual
-//! Tried with QEMU 10.0; 7.2 has no such model. `tests/it/raspi3b.rs` holds every line.
-//! 1. A byte takes no time: where TA is set and RX FIFO has room, a byte written to FIFO is received
-//!    before the write has ended. So DONE is clear only while bytes wait in TX FIFO (3).
-//! 2. FIFOs hold 64 bytes each; the words are bytes, the upper 24 bits ignored. RXR is set from 48
-//!    bytes on. That is the silicon; section 10.6 speaks of 16 and 12.
-//! 3. With RX FIFO full, bytes wait in TX FIFO: DONE clears, TXD after 64 more. **They move only when
-//!    FIFO is read or written, and then before that access takes effect.** So after one read there is
-//!    room, and the waiting byte still waits; who then polls CS for DONE without reading on waits for
-//!    ever, as does who has cleared RX FIFO. A driver that keeps no more than 64 bytes under way
-//!    never sees it. Bytes written to a full TX FIFO are lost without a word.
-//! 4. **CLEAR does not clear itself.** It reads back as written, and each later write of CS that has
-//!    it, a read-modify-write say, clears the FIFOs again. A write with CLEAR wants one without.
-//! 5. DONE is set as soon as TA is, before anything was sent. So says the manual (10.6.2, b).
-//! 6. RXR clears with TA, and comes back with the next access of FIFO, not with TA.
-//! 7. INTD and INTR work, by level: the line is INTD with DONE or INTR with RXR, looked at when CS is
-//!    written and FIFO is accessed. INTD with TA interrupts at once (5); TA off silences it.
-//! 8. A byte written to FIFO with TA clear is lost; the manual has it set DLEN and half of CS, for DMA.
-//!    RX FIFO keeps its bytes, RXD and RXF while TA is clear, and can be read.
-//! 9. CS (the lines), CPOL, CPHA, CSPOL0 to 2, REN, ADCS and the reserved bits 26 to 31 are stored and
-//!    read back, and mean nothing. LEN and DMAEN are stored and complained about.
-//! 10. CLK keeps its 16 bits, odd or not, and means nothing; likewise DLEN, and LTOH's 4 bits. DC keeps
-//!     all 32.
-//! 11. FIFO read while it is empty is 0, without a complaint. With nothing on the bus 0 is received.
-//! 12. CE0 and CE1 do not exist, as nothing hangs on them.
+//! Tried with QEMU 10.0; 7.2 has no such model. `tests/raspi3b.rs` tests every line.
+//! 1. No time: with TA set and room in RX FIFO, a byte written to FIFO is received before the write
+//!    has ended. So DONE is clear only while bytes wait in TX FIFO (3).
+//! 2. The FIFOs hold 64 bytes each. Words are bytes; the upper 24 bits are ignored. RXR is set from
+//!    48 bytes on. That matches the silicon; section 10.6 says 16 and 12.
+//! 3. With RX FIFO full, bytes wait in TX FIFO: DONE clears, and after 64 more bytes TXD clears.
+//!    **They move only when FIFO is read or written, and before that access takes effect.** So
+//!    after one read there is room, but the waiting byte still waits. A driver that then polls CS
+//!    for DONE without reading more waits for ever; so does one that has cleared RX FIFO. A driver
+//!    that keeps at most 64 bytes under way is not affected. Bytes written to a full TX FIFO are
+//!    lost without a message.
+//! 4. **CLEAR does not clear itself.** It reads back as written. Each later write of CS that has it
+//!    set, for example a read-modify-write, clears the FIFOs again. Follow a write with CLEAR by
+//!    one without.
+//! 5. DONE is set as soon as TA is, before a byte was sent. The manual says so too (10.6.2, b).
+//! 6. RXR clears with TA. It is set again by the next access to FIFO, not with TA.
+//! 7. INTD and INTR work, by level: the line is INTD and DONE, or INTR and RXR. It is updated when
+//!    CS is written and when FIFO is accessed. INTD with TA interrupts at once (5). Clearing TA
+//!    lowers the line.
+//! 8. A byte written to FIFO with TA clear is lost. In the manual it sets DLEN and half of CS, for
+//!    DMA. RX FIFO keeps its bytes, RXD and RXF while TA is clear, and can be read.
+//! 9. CS (the lines), CPOL, CPHA, CSPOL0 to 2, REN, ADCS and the reserved bits 26 to 31 are stored
+//!    and have no effect. LEN and DMAEN are stored and reported on QEMU's standard error.
+//! 10. CLK keeps its 16 bits, odd or not, and has no effect; so do DLEN, and LTOH's 4 bits. DC
+//!     keeps all 32 bits.
+//! 11. An empty FIFO reads 0, without a message. With no chip 0 is received.
+//! 12. CE0 and CE1 do not exist: no chip is connected to them.
 //!
-//! GPIO: GPLEV is what GPSET and GPCLR made it, whatever the pin's function in GPFSEL; reading GPSET
-//! and GPCLR is 0.
+//! GPIO: GPLEV shows what GPSET and GPCLR wrote, whatever the pin's function in GPFSEL. GPSET and
+//! GPCLR read 0.
 //!
 //! # Not supported
-//! A chip: QEMU's board code wires none.
+//! A chip: QEMU's board code connects none.
 
 use crate::error::Version;
 use crate::spec::{BoardSpec, GpioLine, InterruptTap, QEMU_AARCH64, Silicon};
@@ -41,13 +44,13 @@ use crate::spec::{BoardSpec, GpioLine, InterruptTap, QEMU_AARCH64, Silicon};
 pub(super) const BOARD: BoardSpec = BoardSpec {
     name: "raspi3b",
     machine: "raspi3b",
-    // The machine takes no other size; it is not touched.
+    // The machine accepts no other size. The memory is not accessed.
     memory: "1G",
     program: QEMU_AARCH64,
     needed: Version { major: 10, minor: 0 },
     silicon: Silicon::Bcm2835 {
         base: 0x3f20_4000,
-        // As the manual assumes it; the model has no clock.
+        // As the manual assumes; the model has no clock.
         reference_hz: 250_000_000,
         gpio_base: 0x3f20_0000,
         // The header's CE0 and CE1, as outputs.

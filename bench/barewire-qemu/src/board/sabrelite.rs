@@ -4,19 +4,20 @@
 //!
 //! # Where QEMU's model differs from the manual
 //! Tried with QEMU 7.2 and 10.0.
-//! 1. A burst takes no time: XCH is clear when it is next looked at.
-//! 2. TESTREG's RXCNT and TXCNT stay 0, so RX can be counted by STATREG's RR alone.
-//! 3. LBC does nothing: no loopback. No chip select but the flash's is wired, and that one is a GPIO.
-//! 4. The flash powers up unprotected, and does not know the 32 KiB erase (52h): it complains,
-//!    and erases.
+//! 1. A burst takes no time: XCH is clear at the next read.
+//! 2. TESTREG's RXCNT and TXCNT stay 0, so received words can be detected only by STATREG's RR.
+//! 3. LBC has no effect: there is no loopback. Only the flash's chip select is connected, and it is
+//!    a GPIO line.
+//! 4. The flash powers up unprotected. It does not know the 32 KiB erase (52h): it reports an
+//!    error, and erases.
 
 use barewire::controller::CsLine;
 
 use crate::error::Version;
 use crate::spec::{BoardSpec, InterruptTap, Medium, QEMU_ARM, Silicon, Storage};
 
-/// The datasheet has the 32 KiB block erase (52h); QEMU's table of the part does not. It complains
-/// and erases.
+/// The datasheet has the 32 KiB block erase (52h), but QEMU's table of the part does not. QEMU
+/// reports an error, and erases.
 const ERASE_32K: &str = "M25P80: 32768 erase size not supported by device";
 
 pub(super) const BOARD: BoardSpec = BoardSpec {

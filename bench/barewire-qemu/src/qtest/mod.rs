@@ -1,26 +1,26 @@
-//! The qtest protocol: QEMU's registers as lines of text over a socket.
+//! The qtest protocol: access to QEMU's registers by lines of text over a socket.
 //!
-//! *Read first*: QEMU's documentation, "QTest Device Emulation Testing Framework"; its command
-//! list stands in a comment of `system/qtest.c` (`softmmu/qtest.c` in QEMU 7).
+//! *Read first*: QEMU's documentation, "QTest Device Emulation Testing Framework". The commands are
+//! listed in a comment of `system/qtest.c` (`softmmu/qtest.c` in QEMU 7).
 //!
 //! # How it works
-//! `writel 0xADDR 0xVALUE` is answered `OK`, `readl 0xADDR` is answered `OK 0xVALUE`, in order.
-//! Waiting for each answer costs two switches between processes, some tens of microseconds; the
-//! work itself one or two. So:
-//! 1. A write is posted: appended to a buffer. The buffer is sent when it is full, or before
-//!    a read. Its answers are counted later, with whatever is waited for next.
-//! 2. A run of reads is sent whole and then waited for.
-//! 3. At most [`IN_FLIGHT_MAX`] commands are unanswered. QEMU writes each answer by itself and
-//!    stops when our end of the socket is full (some 280 answers), and our own write would block
-//!    when its end is full: without the limit each could wait for the other for ever.
-//! 4. Lines beginning `IRQ` tell of interrupt lines that moved, once QEMU was asked to listen to some
-//!    ([`Link::try_command`]). They come before the answer of the command that moved them, and are
-//!    kept ([`Link::irq`]).
-//! 5. A short wait is spent yielding: an answer comes sooner than the kernel would wake us, and
-//!    being woken for each of a stream of answers costs QEMU more than the answer.
+//! `writel 0xADDR 0xVALUE` is answered by `OK`, `readl 0xADDR` by `OK 0xVALUE`, in order. To wait
+//! for an answer costs two process switches, some tens of microseconds; the access itself takes one
+//! or two. So:
+//! 1. Posted writes: a write is appended to a buffer. The buffer is sent when it is full or before
+//!    a read. Its answers are counted later, with the next answer that is waited for.
+//! 2. Reads in runs: several reads are sent together, then their answers are awaited.
+//! 3. Limit: at most [`IN_FLIGHT_MAX`] commands are unanswered. QEMU writes each answer separately
+//!    and blocks when our end of the socket is full (some 280 answers). Our write blocks when
+//!    QEMU's end is full. Without the limit both could block for ever.
+//! 4. Interrupts: lines that begin with `IRQ` report interrupt lines that moved, once QEMU was
+//!    asked to report some ([`Link::try_command`]). They come before the answer to the command that
+//!    moved the line, and are stored ([`Link::irq`]).
+//! 5. Short waits yield: an answer usually comes sooner than the kernel would wake us. And to wake
+//!    us for each answer of a stream would cost QEMU more than the answer itself.
 //!
-//! The first error is kept, and everything after it does nothing: a register access cannot fail,
-//! so somebody else has to ask ([`Link::error`]).
+//! The first error is kept, and later accesses do nothing. A register access cannot fail, so the
+//! caller has to check [`Link::error`].
 //!
 //! # Ordering
 //! Commands are executed in the order in which they were appended, each once.
@@ -39,42 +39,43 @@ use std::time::{Duration, Instant};
 use crate::error::QemuError;
 use reply::{Lines, Reply, parse};
 
-/// Commands sent at once: enough to make the system call cheap, few enough to start early.
+/// The number of commands sent at once: enough to make the system call cheap, few enough to start
+/// early.
 const BATCH: usize = 100;
-/// Commands without an answer at most (module, step 3).
+/// The largest number of unanswered commands (step 3 of the module).
 const IN_FLIGHT_MAX: usize = 2 * BATCH;
-/// How long an answer may take. An access takes microseconds; only a stopped QEMU takes longer.
+/// How long an answer may take. An access takes microseconds; only a stopped QEMU takes this long.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a wait yields before it sleeps.
+/// How long a wait yields before it begins to sleep.
 const SPIN: Duration = Duration::from_micros(100);
-/// How long it sleeps then: the kernel's own granularity.
+/// How long one sleep is: about the kernel's own granularity.
 const NAP: Duration = Duration::from_micros(20);
 
 /// A connection to one QEMU.
 pub(crate) struct Link {
     socket: UnixStream,
-    /// Commands not yet sent, and what the posted ones of them will be answered.
+    /// Commands not yet sent, and the expected answers of the posted ones among them.
     out: Vec<u8>,
     queued: VecDeque<Wanted>,
-    /// Answers owed to posted commands that were sent.
+    /// The expected answers of posted commands that were sent.
     unanswered: VecDeque<Wanted>,
     lines: Lines,
     room: Box<[u8]>,
-    /// The interrupt lines told of.
+    /// The reported interrupt lines.
     irqs: BTreeMap<u32, Irq>,
     error: Option<QemuError>,
 }
 
-/// What is known of an interrupt line.
+/// The state of an interrupt line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Irq {
     /// Whether it is up.
     pub(crate) raised: bool,
-    /// How often it went up.
+    /// How many times it went up.
     pub(crate) raises: u64,
 }
 
-/// What an answer has to be.
+/// The expected kind of an answer.
 #[derive(Clone, Copy)]
 enum Wanted {
     Done,
@@ -83,7 +84,7 @@ enum Wanted {
 
 impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Without its buffers, which would bury whatever this is printed with.
+        // Without the buffers, which would be too long to print.
         let Self { queued, unanswered, error, .. } = self;
         f.debug_struct("Link")
             .field("queued", &queued.len())
@@ -109,12 +110,12 @@ impl Link {
         })
     }
 
-    /// The first error, if there was one.
+    /// The first error, if any.
     pub(crate) fn error(&self) -> Option<&QemuError> {
         self.error.as_ref()
     }
 
-    /// Puts what was found out about the first error in its place.
+    /// Replaces the first error by one that explains it.
     pub(crate) fn explain(&mut self, error: QemuError) {
         self.error = Some(error);
     }
@@ -141,7 +142,7 @@ impl Link {
         self.posted(Wanted::Done);
     }
 
-    /// Posts a read whose value nobody wants: a FIFO is popped.
+    /// Posts a read and discards its value: it pops a FIFO.
     pub(crate) fn discard(&mut self, address: u32) {
         if self.error.is_none() {
             self.push_read(b"readl ", address);
@@ -163,8 +164,8 @@ impl Link {
         self.out.push(b'\n');
     }
 
-    /// Reads one address once per element, after every write before; zeros once the connection
-    /// is lost.
+    /// Reads the address once per element, after every earlier write. Zeros if the connection is
+    /// lost.
     pub(crate) fn read_n(&mut self, address: u32, into: &mut [u32]) {
         for part in into.chunks_mut(BATCH) {
             part.fill(0);
@@ -175,7 +176,7 @@ impl Link {
         }
     }
 
-    /// Reads 64 bits, after every write before; 0 once the connection is lost.
+    /// Reads 64 bits, after every earlier write. 0 if the connection is lost.
     pub(crate) fn read_long(&mut self, address: u32) -> u64 {
         if self.error.is_some() {
             return 0;
@@ -203,7 +204,7 @@ impl Link {
         self.answer(Wanted::Done, timeout).map(|_| ())
     }
 
-    /// Sends a command that QEMU may refuse, after everything posted; its refusal, if so.
+    /// Sends a command that QEMU may refuse, after everything posted. Returns the refusal, if any.
     pub(crate) fn try_command(&mut self, command: &str) -> Result<Option<String>, QemuError> {
         self.settle();
         if let Some(error) = &self.error {
@@ -220,7 +221,7 @@ impl Link {
         }
     }
 
-    /// What is known of an interrupt line; it is down until something else is told.
+    /// The state of an interrupt line. It is down until a report says otherwise.
     pub(crate) fn irq(&self, line: u32) -> Irq {
         self.irqs.get(&line).copied().unwrap_or_default()
     }
@@ -244,7 +245,7 @@ impl Link {
         Ok(())
     }
 
-    /// Sends what is queued, once there is room for it (module, step 3).
+    /// Sends what is queued, after waiting for room (step 3 of the module).
     fn send(&mut self) -> Result<(), QemuError> {
         if self.out.is_empty() {
             return Ok(());
@@ -282,7 +283,7 @@ impl Link {
         Ok(())
     }
 
-    /// The next answer: 0 for one that is only `OK`.
+    /// Waits for the next answer. Returns 0 for an answer that is only `OK`.
     fn answer(&mut self, wanted: Wanted, timeout: Duration) -> Result<u64, QemuError> {
         let mut patience = None;
         loop {
@@ -328,7 +329,7 @@ impl Patience {
     fn wait(&mut self) -> Result<(), QemuError> {
         let waited = self.begun.elapsed();
         if waited < SPIN {
-            // Yielding, not spinning hot: QEMU may be waiting for this very core.
+            // Yield rather than spin: QEMU may need this core.
             std::thread::yield_now();
         } else if waited < self.timeout {
             std::thread::sleep(NAP);
@@ -339,13 +340,14 @@ impl Patience {
     }
 }
 
-/// A line that breaks the protocol, cut to what one wants to see of it.
+/// The error for a line that breaks the protocol; the line is shortened.
 fn protocol(line: &[u8]) -> QemuError {
     let line = String::from_utf8_lossy(&line[..line.len().min(200)]);
     QemuError::Protocol { line: line.escape_debug().to_string() }
 }
 
-/// `0x` and the digits of `value`. By hand: this is half of what a posted write costs.
+/// Appends `0x` and the digits of `value`. By hand, because this is half the cost of a posted
+/// write.
 fn push_hex(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(b"0x");
     let digits = (64 - value.leading_zeros()).div_ceil(4).max(1);

@@ -1,26 +1,26 @@
-//! QEMU's answers, cut into lines and read: pure functions over bytes.
+//! Splits QEMU's answers into lines and parses them: pure functions over bytes.
 //!
-//! One answer a command, in their order: `OK`, `OK 0x…`, or `FAIL`/`ERR` with a reason. Lines
-//! beginning `IRQ` tell of interrupt lines that moved and answer nothing.
+//! Each command has one answer, in order: `OK`, `OK 0x…`, or `FAIL`/`ERR` with a reason. Lines that
+//! begin with `IRQ` report interrupt lines that moved; they are not answers.
 
-/// The longest line kept. Answers have 23 bytes; whatever is longer is no answer.
+/// The longest line kept. Answers have 23 bytes; a longer line is not an answer.
 pub(super) const LINE_MAX: usize = 4_096;
 
-/// One line of QEMU's.
+/// A line from QEMU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reply<'l> {
-    /// Done.
+    /// Done, without a value.
     Ok,
-    /// Done, and this was read.
+    /// Done; this value was read.
     Value(u64),
-    /// An interrupt line moved: answers nothing.
+    /// An interrupt line moved. Not an answer.
     Irq {
-        /// Which.
+        /// The line's number.
         line: u32,
         /// Whether it is up now.
         raised: bool,
     },
-    /// Refused, or not of this protocol: the line.
+    /// Refused, or not in the protocol: the whole line.
     Bad(&'l [u8]),
 }
 
@@ -32,7 +32,7 @@ pub(super) fn parse(line: &[u8]) -> Reply<'_> {
         _ if text.starts_with(b"IRQ ") => irq(text).unwrap_or(Reply::Bad(line)),
         _ => match text.strip_prefix(b"OK 0x").and_then(hex) {
             Some(value) => Reply::Value(value),
-            // `OK little`, say: done, and what it says is not asked for here.
+            // For example `OK little`: done, and the text is not needed.
             None if text.starts_with(b"OK ") && !text.starts_with(b"OK 0x") => Reply::Ok,
             None => Reply::Bad(line),
         },
@@ -61,21 +61,21 @@ fn hex(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// Bytes as they come, and the lines in them.
+/// Received bytes, and the lines in them.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     bytes: Vec<u8>,
-    /// Where the first line not yet taken begins.
+    /// The start of the first line that was not returned yet.
     start: usize,
-    /// Up to where no newline was found.
+    /// The bytes before this index contain no newline.
     searched: usize,
 }
 
 impl Lines {
-    /// Adds what came.
+    /// Adds received bytes.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         if self.start > 0 {
-            // What is left is less than a line: `next` is called until there is none.
+            // The rest is less than a line, because `next` is called until there is none.
             self.bytes.drain(..self.start);
             self.searched -= self.start;
             self.start = 0;
@@ -175,7 +175,8 @@ mod tests {
 
     #[test]
     fn random_bytes_never_panic() {
-        // The alphabet holds what the parser looks for, so that it is also met.
+        // The alphabet contains the strings the parser looks for, so that all its branches are
+        // reached.
         let alphabet = b"OKFAILERIRQ 0x19abcfg\n\n\r\x00\xff\xc3";
         let mut state = 0x2545_f491_4f6c_dd1d_u64;
         let mut random = move || {

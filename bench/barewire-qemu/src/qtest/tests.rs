@@ -1,14 +1,14 @@
-//! The connection against a scripted other end.
+//! The connection, with a scripted peer.
 
 use super::*;
 
-/// A link, and the other end.
+/// A link and its peer.
 fn pair() -> (Link, UnixStream) {
     let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
     (Link::new(ours).expect("a link"), theirs)
 }
 
-/// Answers `commands` lines by `answer` on a thread, and returns the lines.
+/// Answers `commands` lines by `answer` on a thread. Returns the lines.
 fn serve(
     mut theirs: UnixStream,
     commands: usize,

@@ -3,11 +3,12 @@
 //! *Read first*: QEMU's documentation, "EDU device" (docs/specs/edu).
 //!
 //! # How it works
-//! Source, destination and count are written, then a command; 100 ms of the machine's time later
-//! the device does it, and clears the command's bit 0. The machine does nothing else, so it is
-//! there at once.
+//! Source, destination and count are written, then a command. 100 ms of the machine's time later
+//! the device does the transfer and clears bit 0 of the command. The machine does nothing else, so
+//! that time passes at once.
 //!
-//! A fault is not told: what cannot be read leaves zeros in the buffer, what cannot be written is lost.
+//! Faults are not reported: memory that cannot be read leaves zeros in the buffer, and data that
+//! cannot be written is lost.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -19,10 +20,10 @@ use super::{ECAM, MMIO};
 use crate::error::QemuError;
 use crate::qtest::Link;
 
-/// Bytes of its buffer: the most of one transfer.
+/// The size of its buffer, which is the maximum of one transfer.
 pub const EDU_BUFFER_BYTES: usize = 4096;
 
-/// Device and vendor, as configuration space has them.
+/// Device and vendor id in configuration space.
 const ID: u32 = 0x11e8_1234;
 /// Slots of bus 0.
 const SLOTS: u32 = 32;
@@ -34,7 +35,7 @@ const COMMAND_BUS_MASTER: u32 = 1 << 2;
 const BAR0: u32 = 0x10;
 
 const IDENTIFICATION: u32 = 0x00;
-/// Its low byte; the others are a version.
+/// Its low byte; the other bytes are a version.
 const IDENTIFICATION_LOW: u32 = 0xed;
 const DMA_SOURCE: u32 = 0x80;
 const DMA_DESTINATION: u32 = 0x88;
@@ -42,24 +43,24 @@ const DMA_COUNT: u32 = 0x90;
 const DMA_COMMAND: u32 = 0x98;
 const DMA_RUN: u64 = 1;
 const DMA_TO_MEMORY: u64 = 2;
-/// Where DMA has the buffer.
+/// The buffer's address for DMA.
 const BUFFER: u64 = 0x4_0000;
 
-/// How long a transfer may take in our time: it needs microseconds.
+/// How long a transfer may take in real time: it needs microseconds.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// How long is looked without a pause.
+/// How long to poll without a pause.
 const SPIN: Duration = Duration::from_millis(2);
 
-/// The device, with its BAR set and its bus mastering on.
+/// The device, with its BAR assigned and bus mastering enabled.
 #[derive(Debug)]
 pub struct Edu {
     link: Rc<RefCell<Link>>,
-    /// Its StreamID: a PCI device's is its requester id.
+    /// Its StreamID, which for a PCI device is the requester id.
     stream: u32,
 }
 
 impl Edu {
-    /// Finds it on bus 0 and sets it up.
+    /// Finds the device on bus 0 and sets it up.
     pub(super) fn find(link: Rc<RefCell<Link>>) -> Result<Self, QemuError> {
         let trouble = |trouble: String| QemuError::Device { device: "edu", trouble };
         let mut bus = link.borrow_mut();
@@ -94,10 +95,10 @@ impl Edu {
         self.stream
     }
 
-    /// DMA from memory into the buffer.
+    /// Transfers memory to the buffer by DMA.
     ///
     /// # Errors
-    /// A lost connection, or a device that does not finish.
+    /// A lost connection, or a device that does not finish in time.
     ///
     /// # Panics
     /// If `len` is 0 or more than the buffer.
@@ -105,7 +106,7 @@ impl Edu {
         self.transfer(from.0, BUFFER, len, DMA_RUN)
     }
 
-    /// DMA from the buffer into memory.
+    /// Transfers the buffer to memory by DMA.
     ///
     /// # Errors
     /// As [`Edu::fetch`].
@@ -117,7 +118,7 @@ impl Edu {
     }
 
     fn transfer(&self, from: u64, to: u64, len: usize, command: u64) -> Result<(), QemuError> {
-        // The model ends QEMU otherwise.
+        // Otherwise the model would abort QEMU.
         assert!((1..=EDU_BUFFER_BYTES).contains(&len), "{len} bytes: the buffer has 4096");
         let mut link = self.link.borrow_mut();
         link.write_long(MMIO + DMA_SOURCE, from);

@@ -1,13 +1,13 @@
-//! QEMU's log: what the SMMU's model says it was told, and complaints.
+//! QEMU's log: the commands that the SMMU's model received, and complaints.
 
-/// The event that has a command's name.
+/// The trace event that has a command's name.
 pub(super) const EVENTS: &str = "smmuv3_cmdq_opcode";
-/// What stands before a command's name in it.
+/// The prefix of a command's name in it.
 const NAME: &str = "SMMU_CMD_";
-/// Parts of lines that are no complaint about us.
+/// Parts of lines that are not complaints about us.
 const TOLERATED: [&str; 4] = [
-    // An access that was aborted is logged as a guest's error, in one version or another, where it
-    // is translated and where it goes. If it is an event, that says the same.
+    // Depending on the version, an access that was aborted is logged as a guest error at its
+    // translation or at its target. If it is an event, the event already says so.
     "translation failed for iova",
     "region '(null)', reason: rejected",
     // QEMU 7.2's SMMU has no GBPA.
@@ -15,14 +15,14 @@ const TOLERATED: [&str; 4] = [
     "32-bit access to 0x44 (WI)",
 ];
 
-/// The names of the commands that the model has taken, in order: `TLBI_NH_VA`, say.
+/// The names of the commands that the model has received, in order, for example `TLBI_NH_VA`.
 pub(super) fn commands(log: &str) -> Vec<String> {
     let lines = log.lines().filter(|line| line.contains(EVENTS));
     let names = lines.filter_map(|line| line.split_once(NAME));
     names.map(|(_, name)| name.trim().to_owned()).collect()
 }
 
-/// All other lines, but those that are tolerated.
+/// All other lines, without the tolerated ones.
 pub(super) fn complaints(log: &str) -> Vec<String> {
     let others = log.lines().map(str::trim).filter(|line| !line.is_empty());
     let is_tolerated = |line: &str| TOLERATED.iter().any(|part| line.contains(part));

@@ -1,37 +1,39 @@
-//! QEMU's `virt` machine with an SMMUv3 and a device that does DMA behind it.
+//! QEMU's `virt` machine with an SMMUv3, and a device behind it that does DMA.
 //!
 //! *Read first*: IHI 0070 (SMMUv3); QEMU's documentation, "'virt' generic virtual platform" and
 //! "EDU device".
 //!
 //! # How it works
-//! 1. The machine's memory is a file that this process maps ([`GuestRam`]): tables and queues are
-//!    written where the SMMU's model reads them ([`GuestPool`]).
-//! 2. The SMMU's registers are reached over qtest ([`SmmuRegisters`]), by the driver that ships.
-//! 3. The device ([`Edu`]) reads and writes memory when told, through the SMMU.
-//! 4. Its DMA needs time to pass, so the machine's processor runs: it waits for an interrupt for
-//!    ever, in a loop of two instructions, and with `-icount sleep=off` time jumps to the next event.
+//! 1. Memory: the machine's memory is a file that this process maps ([`GuestRam`]). Tables and
+//!    queues are written where the SMMU's model reads them ([`GuestPool`]).
+//! 2. Registers: the shipped driver accesses the SMMU's registers over qtest ([`SmmuRegisters`]).
+//! 3. Device: the device ([`Edu`]) reads and writes memory through the SMMU on command.
+//! 4. Time: DMA needs time to pass, so the machine's processor runs. It waits for an interrupt for
+//!    ever, in a loop of two instructions. With `-icount sleep=off`, time jumps to the next event.
 //!
 //! # Where QEMU's SMMUv3 differs from the manual, or from what hardware may do
-//! Tried with QEMU 7.2 and 10.0; `tests/it/smmu_model.rs` holds every line.
-//! 1. **Its TLB has 256 entries and forgets all of them when a 257th is to go in.** So a stale entry
-//!    is only seen where few pages were touched since.
-//! 2. **It keeps no walks**: a table that was unhooked is never walked again, whatever was invalidated.
-//!    To name leaves alone does what to name everything does.
-//! 3. **It does not believe TTL**: an entry of another level is removed all the same.
-//! 4. An invalidation by address removes a block if any address within is named.
-//! 5. Commands complete in the write of SMMU_CMDQ_PROD: what waits too little is not seen here.
-//! 6. SMMU_IDR0.COHACC is set and nothing is cached: missing cache maintenance is not seen here.
-//! 7. Stage 2 came with QEMU 8.1 (SMMU_IDR0.S2P). Before, VMIDs in commands are not looked at.
+//! Tried with QEMU 7.2 and 10.0; `tests/smmu_model.rs` tests every line.
+//! 1. **Its TLB has 256 entries and drops all of them when a 257th is added.** So a stale entry is
+//!    only seen if few pages were accessed since.
+//! 2. **It does not cache table descriptors**: an unhooked table is never walked again, even
+//!    without invalidation. An invalidation with the leaf hint has the same effect as one without.
+//! 3. **It does not check TTL**: an entry of another level is removed all the same.
+//! 4. An invalidation by address removes a block if it contains the address.
+//! 5. Commands complete in the write of SMMU_CMDQ_PROD, so a wait that is too short is not
+//!    detected.
+//! 6. SMMU_IDR0.COHACC is set and there are no caches, so missing cache maintenance is not
+//!    detected.
+//! 7. Stage 2 came with QEMU 8.1 (SMMU_IDR0.S2P). Earlier versions ignore VMIDs in commands.
 //! 8. An event that finds the queue full sets SMMU_GERROR.EVENTQ_ABT_ERR and never
 //!    EVENTQ_PROD.OVFLG.
-//! 9. A transfer that faults goes on in pieces of 4 bytes, and each is an event.
-//! 10. **At stage 2 some faults are not recorded**, though the access is aborted: one that an entry of
-//!     the TLB does not allow, and one at an address beyond SMMU_IDR5.OAS.
-//! 11. **Of a stage 2 root of several tables only the first is walked**, with the index within each: an
-//!     address of the second finds what the first has there.
-//! 12. QEMU 7.2's has no SMMU_GBPA: before its stream table is enabled, accesses pass.
+//! 9. A transfer that faults continues in pieces of 4 bytes, each with an event of its own.
+//! 10. **At stage 2 some faults are not recorded**, though the access is aborted: an access that an
+//!     entry of the TLB does not permit, and one to an address beyond SMMU_IDR5.OAS.
+//! 11. **Of a stage 2 root of several tables only the first is walked**, with the index within each
+//!     table: an address of the second table gets the translation from the first.
+//! 12. QEMU 7.2's SMMU has no SMMU_GBPA: accesses pass until its stream table is enabled.
 //!
-//! A model that keeps all that hardware may keep is barewire-iommu's own affair.
+//! barewire-iommu-model is the model that caches everything hardware may cache.
 //!
 //! # Not supported
 //! Stages nested, SubstreamIDs (the model has none), PRI, ATS, MSIs.
@@ -61,27 +63,27 @@ pub use registers::SmmuRegisters;
 /// The oldest QEMU that was tried. Its SMMU has stage 1 only.
 const NEEDED: Version = Version { major: 7, minor: 2 };
 
-/// Where the machine has its memory, with `highmem=off`; QEMU's device tree lies at its beginning.
+/// The address of the machine's memory, with `highmem=off`. QEMU's device tree is at its beginning.
 const RAM: u64 = 0x4000_0000;
 const RAM_BYTES: usize = 128 << 20;
-/// What its processor runs: clear of the device tree.
+/// The address of the processor's loop, clear of the device tree.
 const LOOP: u64 = RAM + (4 << 20);
-/// WFI, and back to it: as the two words lie in memory.
+/// WFI and a branch back to it, as two words in memory.
 const LOOP_WORDS: u64 = 0x17ff_ffff_d503_207f;
-/// Tables and queues; after them comes what DMA is to reach.
+/// Tables and queues. The memory after them is for DMA.
 const POOL: u64 = RAM + (8 << 20);
 const POOL_BYTES: usize = 24 << 20;
 const DATA: u64 = POOL + POOL_BYTES as u64;
 
 const SMMU: u32 = 0x0905_0000;
-/// PCI's configuration space, and where BARs may point.
+/// PCI's configuration space, and the addresses for BARs.
 const ECAM: u32 = 0x3f00_0000;
 const MMIO: u32 = 0x1000_0000;
 
-/// What a user may choose of the machine.
+/// Options for the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VirtOptions {
-    /// Another QEMU than the environment's or the command's.
+    /// The QEMU to run, instead of the one named by the environment or the default command.
     pub program: Option<PathBuf>,
     /// How long QEMU may take to answer.
     pub connect_timeout: Duration,
@@ -103,14 +105,17 @@ pub struct VirtMachine {
 }
 
 impl VirtMachine {
-    /// Where memory for DMA begins: a multiple of 32 MiB.
+    /// The first address of memory for DMA: a multiple of 32 MiB.
     pub const DATA: PhysAddr = PhysAddr(DATA);
 
     /// Starts the machine, waits until it answers, and sets its device up.
     ///
     /// # Errors
-    /// A QEMU that is missing, too old, or none; one that ends or does not answer in time; a
-    /// directory for temporary files that cannot be used. Nothing is left running.
+    /// - QEMU is missing, too old, or not QEMU.
+    /// - QEMU ends, or does not answer in time.
+    /// - The directory for temporary files cannot be used.
+    ///
+    /// No process is left running then.
     pub fn open(options: &VirtOptions) -> Result<Self, QemuError> {
         let dir = PrivateDir::new()?;
         let program = QEMU_AARCH64.find(options.program.as_deref(), NEEDED, &dir)?;
@@ -126,7 +131,7 @@ impl VirtMachine {
             ["-object", &format!("memory-backend-file,id=ram,size={memory},mem-path=ram,share=on")],
             ["-accel", "tcg"],
             ["-icount", "shift=0,sleep=off"],
-            // Without it the processor is one of 32 bits.
+            // Without it the machine has a 32-bit processor.
             ["-cpu", "cortex-a57"],
             ["-device", &format!("loader,addr={LOOP:#x},data={LOOP_WORDS:#x},data-len=8")],
             ["-device", &format!("loader,addr={LOOP:#x},cpu-num=0")],
@@ -145,7 +150,8 @@ impl VirtMachine {
             connect_timeout: options.connect_timeout,
         };
         let qemu = Qemu::start(&launch, dir)?;
-        // Both have it mapped. So it goes with the last of them, whatever becomes of this process.
+        // Both processes have it mapped, so it is freed when the last of them ends, however this
+        // one ends.
         std::fs::remove_file(&path).map_err(QemuError::file(&path, "remove"))?;
         let edu = Edu::find(qemu.link()).map_err(|error| qemu.lost().unwrap_or(error))?;
         Ok(Self { qemu, edu, pool, data })
@@ -169,13 +175,13 @@ impl VirtMachine {
         &self.pool
     }
 
-    /// Memory for DMA: from [`VirtMachine::DATA`] on.
+    /// Memory for DMA, beginning at [`VirtMachine::DATA`].
     #[must_use]
     pub fn data(&self) -> &GuestRam {
         &self.data
     }
 
-    /// QEMU's process, for messages and tests.
+    /// The process id of QEMU, for messages and tests.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.qemu.pid()
@@ -187,7 +193,7 @@ impl VirtMachine {
         self.qemu.lost()
     }
 
-    /// The names of the commands that the SMMU's model has taken: `TLBI_NH_VA`, say.
+    /// The names of the commands that the SMMU's model has received, for example `TLBI_NH_VA`.
     ///
     /// # Errors
     /// QEMU's log cannot be read.
@@ -195,8 +201,8 @@ impl VirtMachine {
         self.qemu.log().map(|log| log::commands(&log))
     }
 
-    /// What QEMU has complained about: stream table entries, context descriptors and commands that
-    /// it does not understand. What became an event is left out.
+    /// QEMU's complaints: stream table entries, context descriptors and commands that it does not
+    /// understand. Those that became an event are left out.
     ///
     /// # Errors
     /// QEMU's log cannot be read.
@@ -207,7 +213,8 @@ impl VirtMachine {
     /// Ends QEMU in an orderly way.
     ///
     /// # Errors
-    /// [`VirtMachine::lost`]'s; a QEMU that does not end in time or not well. It is gone all the same.
+    /// The error of [`VirtMachine::lost`]; QEMU does not end in time or not successfully. It has
+    /// ended in any case.
     pub fn close(self) -> Result<(), QemuError> {
         self.qemu.close()
     }

@@ -1,15 +1,17 @@
-//! A pool that judges: tables and queues out of the machine's memory, booby-trapped when free.
+//! A pool that detects misuse: tables and queues in the machine's memory, filled with traps when
+//! free.
 //!
 //! # How it works
-//! 1. What is freed is handed out again first, so that whoever still uses it soon collides.
-//! 2. Memory that nobody has is full of *traps*: a descriptor that is valid at every level, and
-//!    leads to a page full of traps. So a walk through a freed table, or one that was never zeroed,
+//! 1. Reuse first: memory that was freed is handed out again first, so that a use after free soon
+//!    hits the next owner.
+//! 2. Traps: free memory is full of *traps*, descriptors that are valid at every level and lead to
+//!    a page full of traps. So a walk through a freed table, or through one that was never zeroed,
 //!    does not fault but ends in that page, and the device reads traps.
-//! 3. What is freed, or used, and was not allocated panics, as does another size.
+//! 3. Panics: freeing or accessing memory that is not allocated panics, and so does a wrong size.
 //!
 //! # Safety
-//! No piece is handed out twice: a piece is either in `taken`, in a free list, or above `next`. The
-//! mapping is the pool's own, so nobody else in this process reaches it.
+//! No memory is handed out twice: each piece is in `taken`, or in a free list, or above `next`. The
+//! mapping belongs to the pool, so no other code of this process accesses it.
 #![allow(unsafe_code, reason = "it is a pool, and gives pointers into a mapping")]
 
 use std::collections::BTreeMap;
@@ -21,11 +23,12 @@ use barewire_iommu::{PhysAddr, Pool};
 
 use super::ram::GuestRam;
 
-/// Nothing is aligned to less.
+/// The smallest alignment.
 const SMALLEST: usize = 64;
-/// The trap page's size: of the largest granule, so that whatever granule is walked ends in it.
+/// The size of the trap page: the largest granule, so that a walk of any granule ends in it.
 const TRAP_BYTES: usize = 64 << 10;
-/// A valid table or page descriptor (D8.3), access flag set, readable at stage 1 and all at stage 2.
+/// A valid table or page descriptor (D8.3): access flag set, readable at stage 1, all permitted at
+/// stage 2.
 const TRAP_BITS: u64 = 0b11 | 0b11 << 6 | 0b11 << 8 | 1 << 10;
 
 /// Memory for tables and queues in the machine.
@@ -38,22 +41,22 @@ pub struct GuestPool {
 
 #[derive(Debug)]
 struct Books {
-    /// What was never handed out.
+    /// The first address that was never handed out.
     next: u64,
     end: u64,
-    /// Free pieces by size, the last freed last.
+    /// Free pieces by size, the last freed at the end.
     free: BTreeMap<usize, Vec<u64>>,
     /// Pieces in use and their sizes.
     taken: BTreeMap<u64, usize>,
-    /// Allocations that still succeed.
+    /// The number of allocations that will still succeed.
     left: usize,
 }
 
 impl GuestPool {
-    /// A pool over all of `ram`, but for a page of traps.
+    /// Creates a pool over all of `ram` except a page of traps.
     ///
     /// # Panics
-    /// If it has no room for that.
+    /// If there is no room for it.
     pub(super) fn new(ram: GuestRam) -> Self {
         let (start, bytes) = (ram.base().0, ram.bytes());
         let page = start.next_multiple_of(TRAP_BYTES as u64);
@@ -67,25 +70,25 @@ impl GuestPool {
         pool
     }
 
-    /// What a device reads that got where it should not.
+    /// The bytes that a device reads when a wrong walk leads it to the trap page.
     #[must_use]
     pub fn trap(&self) -> [u8; 8] {
         self.trap.to_le_bytes()
     }
 
-    /// How many pieces are in use.
+    /// The number of pieces in use.
     #[must_use]
     pub fn taken(&self) -> usize {
         self.books().taken.len()
     }
 
-    /// From now on only so many allocations succeed.
+    /// Makes all allocations after the next `allocations` fail.
     pub fn limit(&self, allocations: usize) {
         self.books().left = allocations;
     }
 
     fn books(&self) -> MutexGuard<'_, Books> {
-        // The books are changed at once or not at all.
+        // The books are consistent even after a panic: each change is complete or not made.
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -96,8 +99,8 @@ impl GuestPool {
     }
 }
 
-// SAFETY: a piece is one person's until it is freed (Safety), is initialised with traps, aligned to
-// its size, and lies in 32 bits of address; the mapping outlives the pool.
+// SAFETY: a piece has one owner until it is freed (Safety), is initialised with traps, aligned to
+// its size, and has an address of 32 bits. The mapping outlives the pool.
 unsafe impl Pool for GuestPool {
     fn alloc(&self, bytes: usize) -> Option<PhysAddr> {
         assert!(bytes.is_power_of_two(), "{bytes} bytes are no power of two");

@@ -1,19 +1,19 @@
-//! A part of the machine's memory: a file that QEMU and this process both map.
+//! Part of the machine's memory: a file that QEMU and this process both map.
 //!
 //! # How it works
-//! A physical address of the machine's is an offset in the mapping. Both sides write there at any
-//! moment, so all that safe code gets is atomics, a word or a byte at a time. Parts do not overlap:
-//! the one with tables is the pool's alone.
+//! A physical address of the machine corresponds to an offset in the mapping. Both processes write
+//! there at any time, so safe code gets only atomics, of a word or a byte. Parts do not overlap:
+//! only the pool accesses the part with the tables.
 //!
 //! # Ordering
-//! What is stored here before a register is accessed is there for whatever QEMU does with the
-//! access: the access is a message to another process, which comes after the store.
+//! A store here before a register access is visible to everything QEMU does because of the access:
+//! the access is a message to another process, which comes after the store.
 //!
 //! # Safety
-//! 1. A mapping is made by one `mmap` and removed by one `munmap`, in its destructor; references
-//!    into it borrow from it.
-//! 2. The file lies in a directory that only this user enters, and nobody makes it shorter. If
-//!    somebody did, touching the pages would be SIGBUS: a crash, not undefined behaviour.
+//! 1. Lifetime: a mapping is made by one `mmap` and removed by one `munmap`, in its destructor.
+//!    References into it borrow from it.
+//! 2. Size: the file is in a directory that only this user can enter, and it is never truncated. If
+//!    it were, an access would be a SIGBUS: a crash, not undefined behaviour.
 #![allow(unsafe_code, reason = "mmap, and what it gave as atomics")]
 
 use std::ffi::c_void;
@@ -42,7 +42,8 @@ unsafe impl Send for GuestRam {}
 unsafe impl Sync for GuestRam {}
 
 impl GuestRam {
-    /// Maps `bytes` of `file` from `offset` on; the machine has the file's begin at `file_base`.
+    /// Maps `bytes` of `file`, beginning at `offset`. The file begins at `file_base` in the
+    /// machine.
     pub(super) fn map(
         file: &File,
         path: &Path,
@@ -61,7 +62,7 @@ impl GuestRam {
         Ok(Self { mapping, base: file_base + offset, bytes })
     }
 
-    /// Where it begins, in the machine.
+    /// The physical address of its first byte.
     #[must_use]
     pub fn base(&self) -> PhysAddr {
         PhysAddr(self.base)
@@ -80,12 +81,12 @@ impl GuestRam {
     #[must_use]
     pub fn word(&self, at: PhysAddr) -> &AtomicU64 {
         let pointer = self.pointer(at, 8);
-        // SAFETY: within the mapping and aligned, both checked; for every value there is an
-        // atomic (Safety 1).
+        // SAFETY: within the mapping and aligned, both checked. Every bit pattern is a valid atomic
+        // (Safety 1).
         unsafe { AtomicU64::from_ptr(pointer.as_ptr()) }
     }
 
-    /// Writes bytes, in no order.
+    /// Writes bytes, in any order.
     ///
     /// # Panics
     /// If they are not all in this memory.
@@ -95,7 +96,7 @@ impl GuestRam {
         }
     }
 
-    /// Reads bytes, in no order.
+    /// Reads bytes, in any order.
     ///
     /// # Panics
     /// If they are not all in this memory.
@@ -108,11 +109,12 @@ impl GuestRam {
         let offset = self.offset(at, len);
         // SAFETY: within the mapping, as `offset` has checked.
         let first = unsafe { self.mapping.cast::<AtomicU8>().byte_add(offset) };
-        // SAFETY: `len` bytes of the mapping, of which every value is an atomic's (Safety 1).
+        // SAFETY: `len` bytes inside the mapping, every value of which is a valid atomic (Safety
+        // 1).
         unsafe { slice::from_raw_parts(first.as_ptr(), len) }
     }
 
-    /// Where `len` bytes lie in this process.
+    /// The address of `len` bytes in this process.
     pub(super) fn pointer(&self, at: PhysAddr, len: usize) -> NonNull<u64> {
         let offset = self.offset(at, len);
         assert!(offset.is_multiple_of(8), "{at} is no multiple of 8");
@@ -136,7 +138,7 @@ impl fmt::Debug for GuestRam {
 impl Drop for GuestRam {
     fn drop(&mut self) {
         let mapping = self.mapping.as_ptr().cast::<c_void>();
-        // SAFETY: what mmap gave, and nobody borrows from it any more (Safety 1).
+        // SAFETY: this is the result of mmap, and no reference into it is left (Safety 1).
         let unmapped = unsafe { munmap(mapping, self.bytes) };
         debug_assert_eq!(unmapped, Ok(()), "a mapping of ours can be unmapped");
     }
@@ -149,7 +151,7 @@ mod tests {
 
     const BASE: u64 = 0x4000_0000;
 
-    /// The second page of two.
+    /// The second page of a file of two.
     fn ram() -> (GuestRam, PrivateDir) {
         let dir = PrivateDir::new().expect("a directory");
         let path = dir.join("ram");

@@ -1,4 +1,4 @@
-//! The SMMU's registers, as its driver takes them.
+//! The SMMU's registers, for its driver.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -7,9 +7,9 @@ use barewire_iommu::smmu::Registers;
 
 use crate::qtest::Link;
 
-/// The registers of the machine's SMMUv3. Clones reach the same.
+/// The registers of the machine's SMMUv3. Clones access the same registers.
 ///
-/// An access cannot fail: once the connection is lost, reads answer 0 and writes do nothing.
+/// An access cannot fail: once the connection is lost, reads return 0 and writes do nothing.
 #[derive(Clone, Debug)]
 pub struct SmmuRegisters {
     link: Rc<RefCell<Link>>,

@@ -1,4 +1,4 @@
-//! Each rule fires when broken and is silent when kept.
+//! Each rule reports a breach, and is silent otherwise.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -44,8 +44,8 @@ fn rules(wire: &mut Wire) -> Vec<Rule> {
     wire.violations(0).kept().iter().map(|violation| violation.rule).collect()
 }
 
-/// One selection that keeps all rules to the nanosecond, beginning at `at`: mode 0, so the first
-/// edge is half a period into the first cell and the last one at the end of the eighth.
+/// One selection from `at` on that keeps all rules exactly. In mode 0 the first edge is half a
+/// period into the first cell, and the last edge is at the end of the eighth.
 fn kept(wire: &mut Wire, at: Ps) -> Ps {
     wire.set_line(0, false, at);
     clock(wire, at, PERIOD, 0, 0x12);
@@ -116,7 +116,7 @@ fn cs_inactive() {
     for (inactive, broken) in [(50_000, false), (49_999, true)] {
         let mut wire = wire(2);
         let released = kept(&mut wire, 0);
-        // Another chip's selection in between is no matter.
+        // Another chip's selection in between has no effect.
         wire.set_line(1, false, released + 1);
         wire.set_line(1, true, released + 2);
         kept(&mut wire, released + inactive);
@@ -131,10 +131,10 @@ fn one_cs_at_a_time() {
     wire.set_line(1, false, 1_000);
     assert_eq!(rules(&mut wire), [Rule::OneCs]);
     assert_eq!(wire.violations(0).kept()[0].cs, Some(1));
-    // Both drive MISO: the low one wins.
+    // Both chips drive MISO: the low one wins.
     assert_eq!(clock(&mut wire, 10_000, PERIOD, 0, 0xff), 0);
 
-    // A line with nothing behind it disturbs nobody.
+    // A line without a chip has no effect.
     let mut wire = super::tests::wire(1);
     let bare = wire.add_line(Driver::Native(0), false);
     wire.set_line(0, false, 0);
@@ -155,7 +155,7 @@ fn max_clock() {
 
 #[test]
 fn sck_at_its_idle_level_at_each_cs_edge() {
-    // After the last sample of mode 0 SCK is still away for half a period.
+    // In mode 0 SCK is away from its idle level for half a period after the last sample.
     for (late, broken) in [(0, false), (1, true)] {
         let mut wire = super::tests::wire(1);
         wire.set_line(0, false, 0);
@@ -236,7 +236,7 @@ fn fifo_limits_and_registers() {
     assert_eq!(broken(&|ecspi, wire| fill(ecspi, wire, 64, 0)), []);
     assert_eq!(broken(&|ecspi, wire| fill(ecspi, wire, 65, 0)), [Rule::TxFull]);
     assert_eq!(broken(&|ecspi, wire| fill(ecspi, wire, 64, smc)), []);
-    // The shift register has taken the first, so 65 fit; as many do not fit on the way back.
+    // The shift register has taken the first, so 65 words fit. That many do not fit in RXFIFO.
     assert_eq!(broken(&|ecspi, wire| fill(ecspi, wire, 65, smc)), [Rule::RxOverrun]);
     let read = |bits: u32| {
         broken(&|ecspi, wire| {
@@ -260,7 +260,7 @@ fn fifo_limits_and_registers() {
     assert_eq!(broken(&|ecspi, wire| ecspi.write(0x44, 0, 0, wire)), [Rule::BadAccess]);
 }
 
-/// Complains of every third word.
+/// Complains about every third word.
 struct Grumbler(u32);
 
 impl Chip for Grumbler {

@@ -1,22 +1,22 @@
-//! How the threads that are left come to their end when one has panicked.
+//! Ends the remaining threads after one has panicked.
 //!
 //! *Read first*: [`super`]'s page, on panics.
 //!
 //! # How it works
-//! A thread *falls* when a panic begins at the place where it stands. The payload is [`Felled`],
-//! which nobody outside this file can name, and the panic hook is not called for it. The panic
-//! ends at the bottom of the thread's stack, in [`catch`].
+//! A thread *falls* when a panic begins at the point where it is suspended. The payload is
+//! [`Felled`], which no code outside this file can name, and the panic hook is not called for it.
+//! The panic ends at the bottom of the thread's stack, in [`catch`].
 //!
-//! Threads are not just forgotten where they stand: what lies on their stacks may be known to
-//! others, a node in a bus's queue for instance that points at a buffer of `run`'s caller, and only
-//! `Drop` code takes it back.
+//! Threads are not simply forgotten, because others may refer to data on their stacks: for instance
+//! a node in a bus's queue that points to a buffer of `run`'s caller. Only `Drop` code removes such
+//! a node.
 //!
-//! 1. A thread that has a processor, or is ready for one, falls at once. If it holds a bus, its
-//!    `Drop` code hands the bus to those that sleep, who are served before they fall.
-//! 2. A thread that sleeps falls when all that are left sleep for good. If it is woken before that,
-//!    it may go on for [`GRACE_PS`]. So may one that caught the panic of its first fall.
-//! 3. From its second fall on, a thread falls wherever it gives way.
-//! 4. A thread that has fallen [`FALLS_MAX`] times ends the process, with a word.
+//! 1. Runnable threads: a thread that runs or is ready falls at once. If it holds a bus, its `Drop`
+//!    code hands the bus to sleepers, which are served before they fall.
+//! 2. Sleepers: a sleeping thread falls when all remaining threads sleep for good. If it is woken
+//!    before, it may run for [`GRACE_PS`]. So may a thread that caught the panic of its first fall.
+//! 3. Again: from its second fall on, a thread falls wherever it yields.
+//! 4. Too often: a thread that has fallen [`FALLS_MAX`] times ends the process with a message.
 
 use std::any::Any;
 use std::io::Write as _;
@@ -27,16 +27,16 @@ use super::sched::{Sched, State, Task};
 use super::{Engine, Slot};
 use crate::chip::Ps;
 
-/// For how long a thread may go on that was woken, or that caught the panic by which it was to end.
+/// How long a thread may run after it was woken, or after it caught the panic that was to end it.
 pub(super) const GRACE_PS: Ps = 10_000_000_000;
-/// The thread sleeps, and has [`GRACE_PS`] from when it is woken.
+/// The thread sleeps. It has [`GRACE_PS`] once it is woken.
 const ONCE_WOKEN: Ps = Ps::MAX;
-/// How often a thread falls before the process ends.
+/// The number of falls after which the process ends.
 const FALLS_MAX: u32 = 1_000;
-/// How often a thread that unwinds may look for what others are to do, before the process ends.
+/// The number of times a thread that unwinds may check for other threads, before the process ends.
 const LOOKS_MAX: u32 = 1_000_000;
 
-/// The payload of the panics by which threads end that did not panic themselves.
+/// The panic payload for threads that did not panic themselves.
 struct Felled;
 
 /// Runs a thread's body to its end, or until the thread falls.
@@ -54,7 +54,7 @@ fn text(panic: &(dyn Any + Send)) -> &str {
 }
 
 impl Task {
-    /// Until when it may run that goes before all others until `until`.
+    /// The time until which the running thread may run, given that it is first until `until`.
     pub(super) fn runs_until(&mut self, until: Ps) -> Ps {
         if self.falls == Some(ONCE_WOKEN) {
             self.falls = Some(self.at.saturating_add(GRACE_PS));
@@ -64,7 +64,7 @@ impl Task {
 }
 
 impl Engine {
-    /// A thread panicked, or the schedule did: the threads that are left fall.
+    /// A thread or the schedule panicked: the remaining threads fall.
     pub(super) fn fell_all(&self, slots: &[Slot], panic: &(dyn Any + Send)) {
         let inner = &*self.0;
         let begins = !inner.felling.replace(true);
@@ -77,7 +77,8 @@ impl Engine {
         let mut sched = inner.sched.borrow_mut();
         let mut ended = false;
         for (index, slot) in slots.iter().enumerate() {
-            // What has not begun has nothing to undo: its body is dropped with its coroutine.
+            // A thread that has not begun has nothing to undo: its body is dropped with its
+            // coroutine.
             let over = slot.coroutine.done() || !slot.coroutine.started();
             if over && !matches!(sched.tasks[index].state, State::Ended) {
                 sched.end(index, now);
@@ -85,14 +86,14 @@ impl Engine {
             }
         }
         if begins {
-            // 1. and 2.
+            // Cases 1 and 2: runnable threads fall now, sleepers later.
             sched.fell(now, Sleepers::Stay);
         } else if !ended {
             sched.fell(now, Sleepers::Fall);
         }
     }
 
-    /// Unwinds the running thread if it is to fall.
+    /// Unwinds the running thread if it must fall.
     pub(super) fn fall_if_due(&self) {
         let inner = &*self.0;
         if !inner.felling.get() {
@@ -109,7 +110,7 @@ impl Engine {
                 let name = &task.name;
                 self.end_process(&format!("thread {name:?} catches whatever is to end it"));
             }
-            // 2. and 3.
+            // Cases 2 and 3: grace after the first fall, none later.
             let again = if task.fallen == 1 { inner.now.get() + GRACE_PS } else { 0 };
             task.falls = Some(again);
             inner.until.set(inner.until.get().min(again));
@@ -117,8 +118,8 @@ impl Engine {
         resume_unwind(Box::new(Felled));
     }
 
-    /// A thread that unwinds looks for what others are to do. It keeps its processor, so that may
-    /// never come, and better an end with a word than none.
+    /// A thread that unwinds waits for other threads. It keeps its processor, so they may never
+    /// run. A process that ends with a message is better than one that hangs.
     pub(super) fn refuse(&self) {
         let refused = &self.0.refused;
         refused.set(refused.get().saturating_add(1));
@@ -127,7 +128,7 @@ impl Engine {
         }
     }
 
-    /// Ends the process, with a word that a test harness does not keep to itself.
+    /// Ends the process with a message that a test harness does not capture.
     fn end_process(&self, why: &str) -> ! {
         let (name, first) = (self.running_name(), self.0.first_panic.take());
         let mut stderr = std::io::stderr().lock();
@@ -142,7 +143,7 @@ impl Engine {
     }
 }
 
-/// What becomes of threads that sleep.
+/// What happens to threads that sleep.
 #[derive(Clone, Copy)]
 enum Sleepers {
     Stay,
@@ -150,7 +151,7 @@ enum Sleepers {
 }
 
 impl Sched {
-    /// Has the threads that are left fall.
+    /// Marks the remaining threads to fall.
     fn fell(&mut self, now: Ps, sleepers: Sleepers) {
         for index in 0..self.tasks.len() {
             let task = &mut self.tasks[index];
@@ -169,7 +170,7 @@ impl Sched {
         self.dispatch_all(now);
     }
 
-    /// All threads that are left sleep for good: they fall.
+    /// All remaining threads sleep for good: they fall.
     pub(super) fn fell_sleepers(&mut self) {
         let now = self.tasks.iter().map(|task| task.at).max().unwrap_or(0);
         self.fell(now, Sleepers::Fall);

@@ -3,60 +3,64 @@
 //! *Read first*: nothing but this page.
 //!
 //! # How it works
-//! A simulated thread stands for a processor of its own, unless it is put [on](Thread::on) one that
-//! it shares, and has its own time. Spending time is the only way to let others run: the thread
-//! that is earliest runs, and of equals the one that was given first. So whatever a thread does
-//! after [`Engine::spend_ps`] returns happens, for all threads, in the order of virtual time, and
-//! the same program gives the same order each time.
+//! Each simulated thread has its own time and a processor of its own, unless it is put
+//! [on](Thread::on) a shared one. Other threads run only when a thread spends time. The thread with
+//! the earliest time runs, and of equals the one listed first. So whatever a thread does after
+//! [`Engine::spend_ps`] returns happens in the order of virtual time for all threads, and a program
+//! has the same order on every run.
 //!
-//! Threads are stackful coroutines on one thread of the host: a switch costs some tens of
-//! nanoseconds, and none happens while the running thread is still the earliest. Outside
-//! [`Engine::run`] there is one thread, the caller, and spending time only adds.
+//! Threads are stackful coroutines on one host thread. A switch costs some tens of nanoseconds;
+//! there is none while the running thread is still the earliest. Outside [`Engine::run`] there is
+//! one thread, the caller, and spending time only adds.
 //!
 //! # Shared processors
-//! Of the threads on one processor the one of highest priority runs, of equals the one that became
-//! ready first, without time slices. One that becomes ready takes the processor from a lower one
-//! in the middle of what that spends: the rest is spent when it has the processor again.
-//! [`Costs::context_switch_ps`] is charged to the thread that a processor is switched to: from
-//! another one, or from idleness, which a kernel has a thread for.
+//! Of the threads on one processor the one with the highest priority runs, of equals the one that
+//! became ready first, without time slices. A thread that becomes ready preempts one of lower
+//! priority, even while that one spends time; it spends the rest when it runs again.
+//! [`Costs::context_switch_ps`] is charged to the thread that a processor switches to, from another
+//! thread or from idle (for which a kernel has a thread).
 //!
-//! A thread gives its processor away by [`Engine::wait`] (until a [`wake`](Engine::wake) of the
+//! A thread gives up its processor by [`Engine::wait`] (until a [`wake`](Engine::wake) of the
+//! word), by [`Engine::sleep_until`], or by waiting for an interrupt line
 //! word), [`Engine::sleep_until`], or waiting for an interrupt line
 //! ([`IntLine`](crate::line::IntLine), [`Board::wait_interrupt`](crate::Board::wait_interrupt)).
 //!
 //! # Interrupts
 //! A hard interrupt is a [thread](Thread::interrupt) that waits for a line, handles it, and waits
-//! again. It goes before every other thread of its processor; entering costs
-//! [`Costs::interrupt_latency_ps`] and leaving [`Costs::interrupt_exit_ps`] instead of a switch. It
-//! must not sleep for anything but a line. Any other thread that waits for a line is woken by a
+//! again. It has priority over every other thread of its processor. It costs
+//! [`Costs::interrupt_latency_ps`] to enter and [`Costs::interrupt_exit_ps`] to leave, instead of a
+//! switch. It must sleep only for a line. Any other thread that waits for a line is woken by a
 //! kernel's handler, [`Costs::irq_thread_ps`] after the line rises.
 //!
 //! # Ordering
-//! 1. What is due to sleepers (a wake-up, a deadline, a line that rises) happens before whatever a
-//!    thread does at the same instant.
-//! 2. Of threads that act at the same instant, the one that was given first goes first.
+//! 1. Sleepers first: a wake-up, a deadline or the rise of a line takes effect before any thread
+//!    acts at the same instant.
+//! 2. List order: of threads that act at the same instant, the one listed first goes first.
 //!
 //! # Panics in a simulated thread
-//! The first panic ends the run, and goes on in the caller of [`Engine::run`]. Every other thread
-//! is unwound before that, where it stands, by a panic with a payload of the engine's own; its
-//! `Drop` code runs in virtual time. Those that sleep are unwound when all that are left do, so that
-//! they may be woken before: whoever holds a bus hands it on when it is unwound.
+//! The first panic ends the run and continues in the caller of [`Engine::run`]. Before that every
+//! other thread is unwound at the point where it is, by a panic with the engine's own payload. Its
+//! `Drop` code runs in virtual time. Sleeping threads are unwound when all remaining threads sleep,
+//! because they may still be woken before that: for example by a thread that holds a bus and hands
+//! it over while it unwinds.
 //!
-//! A thread that was woken, or that catches the panic by which it is to end, as a bus does that has
-//! others to serve, goes on for 10 virtual milliseconds as any thread does.
+//! A thread that was woken may run for 10 more virtual milliseconds. So may a thread that catches
+//! the panic which was to end it, as a bus does that has other threads to serve.
 //!
 //! A thread that is unwinding keeps its processor until it is done, so that no other thread sees
-//! `std::thread::panicking`; its sleeps return at once.
+//! `std::thread::panicking`. Its sleeps return at once.
 //!
 //! # Not supported
-//! Several host threads on one engine; `run` from within a simulated thread of the same engine.
-//! Time slices. The time that a kernel's handler takes from the thread it interrupts. Interrupts
-//! that interrupt a handler.
+//! - Several host threads on one engine.
+//! - `run` from within a simulated thread of the same engine.
+//! - Time slices.
+//! - The time that a kernel's handler takes from the thread it interrupts.
+//! - Nested interrupts.
 //!
 //! # Safety
-//! This file opts in to unsafe code for two things the coroutine crate cannot promise by types:
-//! threads that borrow from the caller of `run`, and reaching the running coroutine's yielder from
-//! the depth of the call stack.
+//! This file uses unsafe code for two things that the coroutine crate's types cannot express:
+//! threads that borrow from the caller of `run`, and access to the running coroutine's yielder from
+//! deep in the call stack.
 
 #![allow(unsafe_code, reason = "scoped coroutines and the yielder of the one that runs")]
 
@@ -80,44 +84,44 @@ use sched::{INTERRUPT, Sched};
 pub(crate) use sched::{Line, Look};
 pub(crate) use sleep::OUTSIDE_ID;
 
-/// What [`Engine::relax`] spends unless told otherwise: a few instructions of a spin loop.
+/// What [`Engine::relax`] spends by default: a few instructions of a spin loop.
 pub const RELAX_PS: Ps = 10 * PS_PER_NS;
 
-/// Where time stops: far enough from the end of [`Ps`] that models add without overflow. It is 106
-/// days after power-up.
+/// The end of time, 106 days after power-up: so far from the end of [`Ps`] that models add without
+/// overflow.
 pub const END_OF_TIME_PS: Ps = Ps::MAX / 2;
 
-/// The keeper of virtual time: a handle, cheap to clone, all clones one engine.
+/// Virtual time: a handle that is cheap to clone; all clones are one engine.
 #[derive(Clone)]
 pub struct Engine(Rc<Inner>);
 
 struct Inner {
     /// The running thread's time.
     now: Cell<Ps>,
-    /// The running thread is the one to run up to and including this time.
+    /// The running thread acts first up to and including this time.
     until: Cell<Ps>,
     relax_ps: Cell<Ps>,
     switches: Cell<u64>,
-    /// The running coroutine's yielder; null outside any simulated thread.
+    /// The running coroutine's yielder; null outside simulated threads.
     yielder: Cell<*const Yielder<(), ()>>,
     running: Cell<bool>,
-    /// The running thread's place in `sched`; meaningless outside any simulated thread.
+    /// The running thread's index in `sched`; meaningless outside simulated threads.
     current: Cell<usize>,
     sched: RefCell<Sched>,
     costs: Cell<Costs>,
-    /// A panic ended the run: the threads that are left are unwound.
+    /// A panic has ended the run: the remaining threads are unwound.
     felling: Cell<bool>,
-    /// What that panic said.
+    /// The message of that panic.
     first_panic: RefCell<Option<String>>,
-    /// How often a thread that unwinds has looked for what others are to do.
+    /// How many times a thread that unwinds has checked for other threads.
     refused: Cell<u32>,
-    /// How many threads sleep on an interrupt line.
+    /// The number of threads that sleep on an interrupt line.
     line_sleepers: Cell<u32>,
-    /// When those are to look again.
+    /// When those threads must check their lines again.
     look: Rc<Cell<Option<Ps>>>,
-    /// Processors are still to be given to whom they are due.
+    /// A processor has not yet been given to the thread that is due.
     postponed: Cell<bool>,
-    /// Who acts next and until when, where the thread that gives way has found out.
+    /// The next thread and its time limit, if the thread that yields has computed them.
     chosen: Cell<Option<(usize, Ps)>>,
 }
 
@@ -125,22 +129,22 @@ thread_local! {
     static CURRENT: RefCell<Option<Engine>> = const { RefCell::new(None) };
 }
 
-/// Relaxes the engine whose simulated thread calls: the hook for a lock's spin loop, as a plain
-/// `fn()`. Outside [`Engine::run`] it is a hint to the host's processor and nothing else.
+/// Relaxes the engine of the calling simulated thread: the hook for a lock's spin loop, as a plain
+/// `fn()`. Outside [`Engine::run`] it is only a hint to the host's processor.
 pub fn relax_current() {
-    // Cloned out: the call may switch, and nothing may stay borrowed across a switch.
+    // Cloned, because the call may switch, and nothing may stay borrowed across a switch.
     match current() {
         Some(engine) => engine.relax(),
         None => std::hint::spin_loop(),
     }
 }
 
-/// The engine whose simulated thread calls.
+/// The engine of the calling simulated thread.
 pub(crate) fn current() -> Option<Engine> {
     CURRENT.with_borrow(Clone::clone)
 }
 
-/// A simulated thread to be: a name, what it does, and where it runs.
+/// A simulated thread to start: a name, a body, and a processor.
 pub struct Thread<'a> {
     name: Rc<str>,
     body: Box<dyn FnOnce() + 'a>,
@@ -154,16 +158,16 @@ impl<'a> Thread<'a> {
         Self { name: name.into(), body: Box::new(body), cpu: None, priority: 0 }
     }
 
-    /// The same on processor `cpu`, shared by all that are put there: a name, no more. The higher
-    /// `priority` goes first.
+    /// Puts the thread on processor `cpu`, which it shares with all threads put there; the number
+    /// is only a name. The higher `priority` runs first.
     #[must_use]
     pub fn on(self, cpu: usize, priority: u8) -> Self {
         Self { cpu: Some(cpu), priority: priority.into(), ..self }
     }
 
-    /// The same as the hard interrupt of processor `cpu`: above every priority there, entered
-    /// without a context switch. It is to wait for a line in a loop, which ends when
-    /// the wait returns false: then all other threads have ended.
+    /// Makes the thread the hard interrupt of processor `cpu`: above every priority there, entered
+    /// without a context switch. It must wait for a line in a loop that ends when the wait returns
+    /// false; by then all other threads have ended.
     #[must_use]
     pub fn interrupt(self, cpu: usize) -> Self {
         Self { cpu: Some(cpu), priority: INTERRUPT, ..self }
@@ -176,14 +180,14 @@ impl fmt::Debug for Thread<'_> {
     }
 }
 
-/// A thread that was started.
+/// A started thread.
 struct Slot {
     coroutine: Coroutine<(), (), (), DefaultStack>,
     yielder: *const Yielder<(), ()>,
 }
 
 impl Engine {
-    /// An engine at time zero.
+    /// Creates an engine at time zero.
     #[must_use]
     pub fn new() -> Self {
         Self(Rc::new(Inner {
@@ -213,8 +217,8 @@ impl Engine {
         self.0.now.get()
     }
 
-    /// Lets `ps` pass for the running thread; returns when no other thread is earlier. Stops at
-    /// [`END_OF_TIME_PS`].
+    /// Spends `ps` of the running thread's time. Returns when no other thread is earlier. Time
+    /// stops at [`END_OF_TIME_PS`].
     #[inline]
     pub fn spend_ps(&self, ps: Ps) {
         let now = self.0.now.get().saturating_add(ps).min(END_OF_TIME_PS);
@@ -224,7 +228,7 @@ impl Engine {
         }
     }
 
-    /// One turn of a spin loop: spends a little, so that whoever is waited for goes on.
+    /// One turn of a spin loop: spends a little time, so that the awaited thread runs.
     pub fn relax(&self) {
         if std::thread::panicking() {
             self.refuse();
@@ -232,24 +236,24 @@ impl Engine {
         self.spend_ps(self.0.relax_ps.get());
     }
 
-    /// Sets what one [`Engine::relax`] spends; at least 1 ps, else a spinning thread would stop
-    /// the time it waits for.
+    /// Sets what one [`Engine::relax`] spends: at least 1 ps, since a thread that spins without
+    /// spending would stop the time it waits for.
     pub fn set_relax_ps(&self, ps: Ps) {
         self.0.relax_ps.set(ps.max(1));
     }
 
-    /// What threads cost in the runs to come.
+    /// Sets the costs for later runs.
     pub fn set_costs(&self, costs: Costs) {
         self.0.costs.set(costs);
     }
 
-    /// What threads cost.
+    /// The costs.
     #[must_use]
     pub fn costs(&self) -> Costs {
         self.0.costs.get()
     }
 
-    /// How often one thread gave way to another.
+    /// The number of switches between threads.
     #[must_use]
     pub fn switches(&self) -> u64 {
         self.0.switches.get()
@@ -261,19 +265,20 @@ impl Engine {
         Some(self.0.sched.borrow().tasks[self.running_index()?].name.clone())
     }
 
-    /// Runs `threads` until all have ended; all begin now. Afterwards the time is that of the
-    /// thread that ended last.
+    /// Runs `threads`, which all begin now, until all have ended. Afterwards the time is that of
+    /// the thread that ended last.
     ///
     /// # Panics
-    /// With the panic of the first thread that panicked; if threads sleep that nobody will wake
-    /// any more, naming them; if called from a simulated thread of the same engine; if the host has
-    /// no memory for a stack.
+    /// - With the panic of the first thread that panicked.
+    /// - If threads sleep that no thread will wake; the message names them.
+    /// - If called from a simulated thread of the same engine.
+    /// - If the host has no memory for a stack.
     pub fn run(&self, threads: Vec<Thread<'_>>) {
         assert!(!self.0.running.replace(true), "Engine::run called from a simulated thread");
         let outer = CURRENT.replace(Some(self.clone()));
         let outcome = catch_unwind(AssertUnwindSafe(|| self.run_all(threads)));
-        // Whatever happened, nothing of this run may be reached any more: `run_all` has dropped
-        // its coroutines.
+        // In any case no part of this run may be reachable any more: `run_all` has dropped its
+        // coroutines.
         CURRENT.set(outer);
         self.0.yielder.set(ptr::null());
         self.0.until.set(Ps::MAX);
@@ -304,10 +309,10 @@ impl Engine {
         let mut first_panic = None;
         while let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.drive(&mut slots))) {
             self.fell_all(&slots, &*panic);
-            // Later ones come of the first, and were told by the panic hook.
+            // Later panics follow from the first, and the panic hook has printed them.
             first_panic.get_or_insert(panic);
         }
-        // What is dropped with a thread that never began is no simulated thread's.
+        // Data dropped with a thread that never began is dropped outside simulated threads.
         inner.yielder.set(ptr::null());
         drop(slots);
         if let Some(panic) = first_panic {
@@ -332,7 +337,7 @@ impl Engine {
         }
     }
 
-    /// Who acts next, and until when; nobody when all have ended.
+    /// The next thread and its time limit; `None` when all have ended.
     fn next(&self) -> Option<(usize, Ps)> {
         if let Some(chosen) = self.0.chosen.take() {
             return Some(chosen);
@@ -373,20 +378,20 @@ impl Engine {
             engine.0.yielder.set(yielder);
             felled::catch(body);
         };
-        // SAFETY: what `body` borrows outlives the call of `run`, and the coroutine is a local of
-        // `run_all`, which drives it to its end before it returns; it is never forgotten.
+        // SAFETY: `body` borrows from the caller of `run`, which outlives it. The coroutine is a
+        // local of `run_all`, which runs it to its end before it returns and never forgets it.
         let coroutine = unsafe { Coroutine::with_stack_unchecked(DefaultStack::default(), entry) };
         Slot { coroutine, yielder: ptr::null() }
     }
 
-    /// Whether the caller is a simulated thread that may give way. A thread that unwinds keeps its
-    /// processor: the host counts panics per host thread, and another simulated thread would see
+    /// Whether the caller is a simulated thread that may yield. A thread that unwinds keeps its
+    /// processor: the host counts panics per host thread, so another simulated thread would see
     /// this one's.
     fn may_switch(&self) -> bool {
         !self.0.yielder.get().is_null() && !std::thread::panicking()
     }
 
-    /// Others are due before the running thread acts at its time.
+    /// Other threads are due before the running thread acts at its time.
     #[cold]
     fn switch(&self) {
         let inner = &*self.0;
@@ -405,18 +410,18 @@ impl Engine {
         self.give_way();
     }
 
-    /// Returns when the running thread, whose place is in the schedule, is the one to act; unwinds
-    /// if the thread is to fall.
+    /// Yields, and returns when the running thread is the next to act. Unwinds if the thread must
+    /// fall. The schedule has its time already.
     fn give_way(&self) {
         self.yield_now();
         self.fall_if_due();
     }
 
-    /// [`Engine::give_way`] for a caller that sees for itself whether the thread is to fall.
+    /// [`Engine::give_way`] for a caller that checks itself whether the thread must fall.
     fn yield_now(&self) {
         let inner = &*self.0;
         let index = inner.current.get();
-        // What happens to sleepers is carried out here: often the thread then goes on at once.
+        // Process sleepers here: often this thread then continues at once.
         let chosen = inner.sched.borrow_mut().advance();
         if let Some((next, until)) = chosen
             && next == index
@@ -427,8 +432,8 @@ impl Engine {
         inner.chosen.set(chosen);
         inner.switches.set(inner.switches.get() + 1);
         let yielder = inner.yielder.get();
-        // SAFETY: the pointer was set by the coroutine that runs now (each resume restores that of
-        // the coroutine it resumes, and `run_all` clears it), so its yielder lives further down this
+        // SAFETY: the coroutine that runs now has set the pointer: each resume restores the pointer
+        // of the coroutine it resumes, and `run_all` clears it. So its yielder is further down this
         // very stack.
         unsafe { (*yielder).suspend(()) }
     }

@@ -1,15 +1,16 @@
-//! Who runs when: simulated threads, the processors they share, and what sleepers wait for.
+//! The schedule: simulated threads, the processors they share, and what sleepers wait for.
 //!
-//! *Read first*: [`super`]'s page, whose rules this file carries out. It knows no coroutines: it
-//! says which thread acts next, and until when it goes before all others.
+//! *Read first*: [`super`]'s page, whose rules this file implements. It knows nothing about
+//! coroutines: it says which thread acts next, and until when that thread is first.
 //!
 //! # How it works
-//! A thread that has a processor has an instant at which it acts next: the end of what it spends.
-//! A sleeper has at most one at which something happens to it. [`Sched::advance`] carries out what
-//! happens to sleepers, in the order of time, until the next to act is a thread. What a thread
-//! that lost its processor had yet to spend is kept, and spent when it has it again.
+//! A thread that has a processor has a time at which it acts next: the end of what it spends. A
+//! sleeper has at most one time at which its state changes. [`Sched::advance`] processes sleepers
+//! in the order of time until a thread is next to act. When a thread loses its processor, the rest
+//! of what it spends is kept, and spent when it has a processor again.
 //!
-//! Both instants stand in one array of keys, which is all that a switch looks at: every change of a
+//! Both times are in one array of keys, which is all that a switch reads. After every change of a
+//! task's `state` or `at`, [`Sched::file`] updates its key.
 //! task's `state` or `at` is followed by [`Sched::file`].
 
 use std::cell::Cell;
@@ -22,35 +23,35 @@ use barewire::bus::platform::{AtomicU32, WAITERS};
 use super::Costs;
 use crate::chip::Ps;
 
-/// Above what [`super::Thread::on`] takes.
+/// Above any priority for [`super::Thread::on`].
 pub(super) const INTERRUPT: u16 = 256;
 
-/// What a line says when it is looked at.
+/// The state of a line when it is checked.
 pub(crate) enum Look {
     /// It is high.
     High,
-    /// Not now; look again then.
+    /// Low; check again at this time.
     Due(Ps),
-    /// Not before somebody does something.
+    /// Low until some thread changes it.
     Never,
 }
 
 /// An interrupt line that a thread may sleep on.
 pub(crate) trait Line {
-    /// How it is at `now`, which never goes back; what it is due at is after that. It must not
-    /// spend time.
+    /// The line's state at `now`, which never decreases. A due time is later than `now`. This must
+    /// not spend time.
     fn look(&self, now: Ps) -> Look;
 }
 
 /// What a sleeper waits for.
 pub(super) enum On {
-    /// Its wake-up is under way.
+    /// The end of its wake-up, which is under way.
     Waking,
     /// A time.
     Timer,
-    /// A wake of this address.
+    /// A wake call for this address.
     Word(usize),
-    /// The word at this address, to be handed to it.
+    /// The word at this address, to be handed over to it.
     Lock(usize),
     Line(Rc<dyn Line>),
 }
@@ -58,9 +59,9 @@ pub(super) enum On {
 /// A sleeper.
 pub(super) struct Sleep {
     pub(super) on: On,
-    /// When something happens to it.
+    /// When its state changes.
     pub(super) at: Option<Ps>,
-    /// When it gives up.
+    /// When it times out.
     pub(super) deadline: Option<Ps>,
 }
 
@@ -76,29 +77,29 @@ pub(super) enum State {
 pub(super) struct Task {
     pub(super) name: Rc<str>,
     pub(super) state: State,
-    /// When it acts next, while it runs.
+    /// While it runs: when it acts next.
     pub(super) at: Ps,
-    /// What it has yet to spend, while it is ready.
+    /// While it is ready: what it has yet to spend.
     left: Ps,
     pub(super) cpu: usize,
-    /// Nobody else is on its processor.
+    /// No other thread is on its processor.
     pub(super) alone: bool,
     base: u16,
-    /// Lent priority included.
+    /// Includes lent priority.
     pub(super) priority: u16,
-    /// Its place among equals: the lower, the earlier.
+    /// Its place among threads of equal priority: the lower, the earlier.
     turn: u64,
-    /// It slept: its processor has to be switched back to it.
+    /// It slept, so its processor must switch back to it.
     slept: bool,
-    /// Whose priority its own raises.
+    /// The thread to which it lends its priority.
     pub(super) lends_to: Option<usize>,
-    /// The last sleep ended otherwise than by its deadline.
+    /// The last sleep did not end by its deadline.
     pub(super) woken: bool,
-    /// An interrupt thread that was entered and has not left.
+    /// It is an interrupt thread that was entered and has not left.
     pub(super) entered: bool,
-    /// It is to [fall](super::felled) wherever it gives way after this.
+    /// It must [fall](super::felled) at its first yield after this time.
     pub(super) falls: Option<Ps>,
-    /// How often it has fallen.
+    /// The number of times it has fallen.
     pub(super) fallen: u32,
 }
 
@@ -111,15 +112,15 @@ impl Task {
 #[derive(Default)]
 struct Cpu {
     runs: Option<usize>,
-    /// Whose context it holds; handlers use that of the thread they interrupt.
+    /// The thread whose context is loaded. Handlers use that of the thread they interrupt.
     context: Option<usize>,
     masked: u32,
 }
 
-/// Nothing is due.
+/// The key of a task that is not due.
 const NEVER: u64 = u64::MAX;
 
-/// An instant, and whether a thread acts then; what happens to a sleeper then comes first.
+/// A time, and whether a thread acts then; a sleeper's change at the same time sorts first.
 fn key(at: Ps, acts: bool) -> u64 {
     at.min(super::END_OF_TIME_PS) << 1 | u64::from(acts)
 }
@@ -128,16 +129,16 @@ fn key(at: Ps, acts: bool) -> u64 {
 #[derive(Default)]
 pub(super) struct Sched {
     pub(super) tasks: Vec<Task>,
-    /// When each task is due, see [`key`].
+    /// The time when each task is due, see [`key`].
     keys: Vec<u64>,
     cpus: Vec<Cpu>,
-    /// The user's processor numbers, each at its place in `cpus`.
+    /// The user's processor numbers and their indices in `cpus`.
     shared: Vec<(usize, usize)>,
     turns: u64,
     costs: Costs,
-    /// The time of what happened last.
+    /// The time of the last event.
     clock: Ps,
-    /// Lines are to be looked at, at this time: set from where the schedule is not at hand.
+    /// The time at which lines must be checked; set by code that has no access to the schedule.
     look: Rc<Cell<Option<Ps>>>,
 }
 
@@ -146,7 +147,7 @@ impl Sched {
         Self { costs, look, ..Self::default() }
     }
 
-    /// A further thread, ready to begin: on the processor the user calls `cpu`, or on its own.
+    /// Adds a thread, ready to begin, on the processor the user calls `cpu`, or on its own.
     pub(super) fn add(&mut self, name: Rc<str>, cpu: Option<usize>, priority: u16) {
         let known = self.shared.iter().find(|&&(user, _)| Some(user) == cpu);
         let place = known.map_or(self.cpus.len(), |&(_, place)| place);
@@ -196,7 +197,7 @@ impl Sched {
         self.schedule(index);
     }
 
-    /// Gives every processor to whom it is due.
+    /// Gives every processor to the thread that should have it.
     pub(super) fn dispatch_all(&mut self, now: Ps) {
         for cpu in 0..self.cpus.len() {
             self.dispatch(cpu, now);
@@ -221,7 +222,7 @@ impl Sched {
             if self.tasks[best].priority <= self.tasks[runs].priority {
                 return;
             }
-            // It keeps its turn: among equals it goes on first.
+            // It keeps its turn, so among equals it continues first.
             let task = &mut self.tasks[runs];
             task.left = task.at.saturating_sub(now);
             task.state = State::Ready;
@@ -274,7 +275,7 @@ impl Sched {
         self.dispatch_all(now);
     }
 
-    /// Makes a sleeper ready; [`Sched::dispatch_all`] is still to come.
+    /// Makes a sleeper ready. The caller must call [`Sched::dispatch_all`] afterwards.
     pub(super) fn rouse(&mut self, index: usize) {
         let turn = self.turn();
         let task = &mut self.tasks[index];
@@ -295,12 +296,12 @@ impl Sched {
         self.schedule(index);
     }
 
-    /// How long a wake by `waker` takes to make `index` ready: another processor must be told.
+    /// The time from a wake by `waker` until `index` is ready: another processor must be signalled.
     fn wake_delay(&self, waker: usize, index: usize) -> Ps {
         if self.tasks[waker].cpu == self.tasks[index].cpu { 0 } else { self.costs.wake_ps }
     }
 
-    /// Who sleeps on the word at `address`.
+    /// The sleepers on the word at `address`.
     fn sleepers(&self, address: usize) -> impl Iterator<Item = usize> {
         let on_word = move |task: &Task| matches!(&task.state, State::Sleeps(Sleep { on: On::Word(word), .. }) if *word == address);
         (0..self.tasks.len()).filter(move |&index| on_word(&self.tasks[index]))
@@ -310,7 +311,7 @@ impl Sched {
         self.sleepers(address).next().is_some()
     }
 
-    /// Wakes all who sleep on the word at `address`.
+    /// Wakes all sleepers on the word at `address`.
     pub(super) fn wake(&mut self, waker: usize, address: usize, now: Ps) {
         let mut sleepers: Vec<usize> = self.sleepers(address).collect();
         sleepers.sort_by_key(|&index| self.tasks[index].turn);
@@ -320,7 +321,7 @@ impl Sched {
         self.dispatch_all(now);
     }
 
-    /// Lets every sleeper on a line look at it.
+    /// Makes every sleeper on a line check it.
     fn look_again(&mut self, at_least: Ps) {
         let now = self.clock.max(at_least);
         for index in 0..self.tasks.len() {
@@ -336,12 +337,13 @@ impl Sched {
         self.cpus[self.tasks[index].cpu].masked += 1;
     }
 
-    /// [`Sched::dispatch_all`] is still to come.
+    /// The caller must call [`Sched::dispatch_all`] afterwards.
     pub(super) fn unmask(&mut self, index: usize) {
         self.cpus[self.tasks[index].cpu].masked -= 1;
     }
 
-    /// Puts `index` to sleep until the word is handed to it, its priority lent to `owner`.
+    /// Puts `index` to sleep until the word is handed over to it, and lends its priority to
+    /// `owner`.
     pub(super) fn wait_for_owner(&mut self, index: usize, address: usize, owner: usize, now: Ps) {
         if owner < self.tasks.len() {
             self.tasks[index].lends_to = Some(owner);
@@ -350,7 +352,7 @@ impl Sched {
         self.sleep(index, Sleep { on: On::Lock(address), at: None, deadline: None }, now);
     }
 
-    /// Hands `word` from `index` to the waiter of highest priority, or to nobody.
+    /// Hands `word` over from `index` to the waiter of highest priority, or releases it.
     pub(super) fn hand_over(&mut self, index: usize, word: &AtomicU32, now: Ps) {
         let address = std::ptr::from_ref(word).addr();
         let waits = |task: &Task| matches!(&task.state, State::Sleeps(Sleep { on: On::Lock(word), .. }) if *word == address);
@@ -373,8 +375,8 @@ impl Sched {
         self.dispatch_all(now);
     }
 
-    /// Sets the priority of `index` from its own and what is lent to it, and so on along what it
-    /// waits for itself.
+    /// Computes the priority of `index` from its own and those lent to it, and then likewise along
+    /// the chain of owners it waits for.
     fn inherit(&mut self, mut index: usize) {
         loop {
             let lenders = self.tasks.iter().filter(|task| task.lends_to == Some(index));
@@ -390,10 +392,10 @@ impl Sched {
         }
     }
 
-    /// Carries out what happens to sleepers, and returns who acts next and the last instant at
-    /// which it still goes before all others; nobody if all sleep for good or have ended.
+    /// Processes sleepers. Returns the next thread to act and the last time at which it is still
+    /// first, or `None` if all threads sleep for good or have ended.
     pub(super) fn advance(&mut self) -> Option<(usize, Ps)> {
-        // The instant at which sleepers were made ready who have no processor yet.
+        // The time at which sleepers became ready that have no processor yet.
         let mut roused = None;
         loop {
             if let Some(at) = self.look.take() {
@@ -409,7 +411,7 @@ impl Sched {
                 }
             }
             let ((key, index), (other, other_index)) = (first, second);
-            // All that is due at an instant happens before a processor is switched for any of it.
+            // Everything due at a time is processed before a processor switches because of it.
             if let Some(now) = roused
                 && key != self::key(now, false)
             {
@@ -425,7 +427,7 @@ impl Sched {
                 roused = Some(key >> 1);
                 continue;
             }
-            // Of equals the lower index acts, after what happens to sleepers.
+            // Of equals the lower index acts, after changes of sleepers.
             let gives_way = other & 1 == 0 || other_index < index;
             let until = match other {
                 NEVER => Ps::MAX,
@@ -459,13 +461,14 @@ impl Sched {
         } else if late {
             task.woken = false;
         }
-        // A handler is entered by the processor itself, a thread is woken by a kernel's handler.
+        // The processor itself enters a handler. A kernel's handler wakes a thread.
         let delay = if by_kernel && !interrupt { self.costs.irq_thread_ps } else { 0 };
         self.rouse_after(index, now, delay);
     }
 
-    /// When nobody acts any more: lets interrupt threads return that wait for a line, if only they
-    /// are left. False if threads are left that nobody will wake.
+    /// Called when no thread can act any more. If only interrupt threads that wait for a line are
+    /// left, lets their waits return. Returns false if other threads are left that no thread will
+    /// wake.
     pub(super) fn dismiss(&mut self) -> bool {
         let left = || self.tasks.iter().filter(|task| !matches!(task.state, State::Ended));
         if left().any(|task| !task.is_interrupt()) {

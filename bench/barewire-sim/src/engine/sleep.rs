@@ -1,11 +1,11 @@
-//! The ways a simulated thread gives its processor away, and is woken.
+//! The calls by which a simulated thread gives up its processor and is woken.
 //!
 //! *Read first*: [`super`]'s page.
 //!
 //! # Ordering
-//! 1. A call first spends what it costs, and others may run.
-//! 2. Then it looks at the word and sleeps, or changes the word, at one instant: no wake and no
-//!    change comes between.
+//! 1. Cost first: a call spends its cost, and other threads may run meanwhile.
+//! 2. Then act: it reads the word and sleeps, or changes the word, at a single instant. No wake and
+//!    no change comes in between.
 
 use std::ptr;
 use std::rc::Rc;
@@ -16,32 +16,31 @@ use barewire::bus::platform::{AtomicU32, WAITERS};
 use super::sched::{Line, Look, On, Sched, Sleep};
 use super::{Engine, Ps};
 
-/// A lock's owner outside any simulated thread. No run has as many threads.
+/// A lock owner's id outside simulated threads. No run has that many threads.
 pub(crate) const OUTSIDE_ID: u32 = (1 << 30) - 1;
 
 impl Engine {
-    /// The running simulated thread's number, by its place in what [`Engine::run`] was given;
-    /// `None` outside.
+    /// The running simulated thread's index in the list given to [`Engine::run`]; `None` outside.
     #[must_use]
     pub fn running_index(&self) -> Option<usize> {
         (!self.0.yielder.get().is_null()).then(|| self.0.current.get())
     }
 
-    /// The running simulated thread's priority, with what is lent to it; `None` outside, and for
-    /// interrupt threads, which are above all.
+    /// The running simulated thread's priority, including lent priority. `None` outside, and for
+    /// interrupt threads, which are above all priorities.
     #[must_use]
     pub fn priority(&self) -> Option<u8> {
         let priority = self.0.sched.borrow().tasks[self.running_index()?].priority;
         u8::try_from(priority).ok()
     }
 
-    /// Whether other threads may be on the running thread's processor.
+    /// Whether the running thread shares its processor.
     #[must_use]
     pub fn shares_processor(&self) -> bool {
         self.running_index().is_some_and(|index| !self.0.sched.borrow().tasks[index].alone)
     }
 
-    /// Changes the schedule at the running thread's time, then gives way if it must.
+    /// Changes the schedule at the running thread's time, then yields if necessary.
     fn change(&self, change: impl FnOnce(&mut Sched, usize, Ps)) {
         self.change_and_yield(change);
         self.fall_if_due();
@@ -57,7 +56,7 @@ impl Engine {
         self.yield_now();
     }
 
-    /// Puts the running thread to sleep; whether it was woken before its deadline.
+    /// Puts the running thread to sleep. Returns whether it was woken before its deadline.
     fn sleep(&self, sleep: Sleep) -> bool {
         self.change(|sched, index, now| {
             let task = &sched.tasks[index];
@@ -71,8 +70,8 @@ impl Engine {
         self.0.sched.borrow().tasks[self.0.current.get()].woken
     }
 
-    /// Sleeps while `word` holds `expected`, until a [`Engine::wake`] of it. Returns at once
-    /// outside any simulated thread.
+    /// Sleeps while `word` holds `expected`, until an [`Engine::wake`] of it. Returns at once
+    /// outside simulated threads.
     ///
     /// # Panics
     /// In an interrupt thread, and with interrupts [masked](Engine::masked).
@@ -80,7 +79,7 @@ impl Engine {
         self.wait_word(word, expected, None);
     }
 
-    /// [`Engine::wait`] for at most `timeout_ps`; false if that passed.
+    /// [`Engine::wait`] for at most `timeout_ps`. Returns false on timeout.
     ///
     /// # Panics
     /// As [`Engine::wait`].
@@ -103,8 +102,8 @@ impl Engine {
         self.sleep(Sleep { on, at: deadline, deadline })
     }
 
-    /// Wakes all that sleep on the word at `word`, which may be gone: only its address is used.
-    /// Nothing happens outside any simulated thread.
+    /// Wakes all threads that sleep on `word`. Only the address is used, so the word may be gone.
+    /// No effect outside simulated threads.
     pub fn wake(&self, word: *const AtomicU32) {
         if self.running_index().is_none() {
             return;
@@ -117,8 +116,8 @@ impl Engine {
         }
     }
 
-    /// [`Engine::change`] for what a thread that unwinds may do too: it changes the schedule, and
-    /// keeps its processor.
+    /// [`Engine::change`] for calls that a thread may also make while it unwinds: it changes the
+    /// schedule and keeps its processor.
     fn stir(&self, change: impl FnOnce(&mut Sched, usize, Ps)) {
         if self.may_switch() {
             self.change(change);
@@ -133,14 +132,14 @@ impl Engine {
         }
     }
 
-    /// The schedule was changed by a thread that keeps its processor yet.
+    /// The schedule was changed by a thread that still keeps its processor.
     fn dispatch_later(&self) {
         self.0.postponed.set(true);
         self.0.until.set(0);
     }
 
-    /// Sleeps until `at`, the processor given away; the wake-up comes later by what it costs.
-    /// Outside any simulated thread time jumps there.
+    /// Gives up the processor and sleeps until `at`; the wake-up's cost comes on top. Outside
+    /// simulated threads, time jumps to `at`.
     ///
     /// # Panics
     /// As [`Engine::wait`].
@@ -155,8 +154,8 @@ impl Engine {
         }
     }
 
-    /// Sleeps until `line` is high; false if `timeout_ps` passed before, or, in an interrupt
-    /// thread, if all other threads have ended.
+    /// Sleeps until `line` is high. Returns false if `timeout_ps` passed before, or, in an
+    /// interrupt thread, if all other threads have ended.
     pub(crate) fn wait_line(&self, line: Rc<dyn Line>, timeout_ps: Option<Ps>) -> bool {
         let Some(index) = self.running_index() else {
             return self.wait_line_unthreaded(&*line, timeout_ps);
@@ -174,7 +173,7 @@ impl Engine {
         let now = self.now_ps();
         let deadline = timeout_ps.map(|ps| now.saturating_add(ps));
         self.0.line_sleepers.set(self.0.line_sleepers.get() + 1);
-        // It is first looked at when the sleep begins.
+        // The line is checked for the first time when the sleep begins.
         let woken = self.sleep(Sleep { on: On::Line(line), at: Some(now), deadline });
         self.0.line_sleepers.set(self.0.line_sleepers.get() - 1);
         woken
@@ -205,27 +204,27 @@ impl Engine {
         }
     }
 
-    /// Somebody changed what an interrupt line depends on.
+    /// Called when something changed that an interrupt line depends on.
     #[inline]
     pub(crate) fn look_again(&self) {
         if self.0.line_sleepers.get() > 0 {
-            // Maybe called by a model while the schedule carries something out, at its own time.
+            // A model may call this while the schedule processes an event, at the event's time.
             let carried_out = self.0.sched.try_borrow_mut().is_err();
             let now = self.now_ps();
             self.0.look.set(Some(if carried_out { 0 } else { now }));
-            // The look is due before whatever the running thread does next.
+            // The check is due before the running thread's next action.
             self.0.until.set(self.0.until.get().min(now.saturating_sub(1)));
         }
     }
 
-    /// Runs `f` with neither interrupts nor other threads on the caller's processor.
+    /// Runs `f` with interrupts and other threads of the caller's processor masked.
     pub fn masked(&self, f: &mut dyn FnMut()) {
         let Some(index) = self.running_index() else { return f() };
         self.0.sched.borrow_mut().mask(index);
         let masked = Masked(self, index);
         f();
         drop(masked);
-        // What was kept from the processor comes now.
+        // Deferred interrupts and threads run now.
         self.give_way_if_due();
     }
 
@@ -262,7 +261,7 @@ impl Engine {
                 assert!(!task.is_interrupt(), "interrupt thread {:?} waits for a lock", task.name);
                 sched.wait_for_owner(index, address, owner, now);
             });
-            // A thread that falls here does not have the word, unless it was handed over before.
+            // A thread that falls here does not own the word, unless it was handed over before.
             if word.load(Relaxed) & !WAITERS != id {
                 self.fall_if_due();
             }
@@ -277,7 +276,7 @@ impl Engine {
     }
 }
 
-/// Interrupts come back when this goes, also by a panic.
+/// Unmasks interrupts on drop, also after a panic.
 struct Masked<'e>(&'e Engine, usize);
 
 impl Drop for Masked<'_> {

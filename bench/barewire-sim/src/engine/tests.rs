@@ -1,4 +1,4 @@
-//! Threads that each have a processor, and the end of a run.
+//! Threads with a processor each, and the end of a run.
 
 use super::*;
 
@@ -102,7 +102,7 @@ fn a_panic_unwinds_all_and_goes_on_in_the_caller() {
             Thread::new("stands", || {
                 let _guard = Guard(&engine, &dropped);
                 loop {
-                    // Even a thread that catches the panic by which it is to end comes to its end.
+                    // Even a thread that catches the panic which was to end it does end.
                     let _ = catch_unwind(AssertUnwindSafe(|| engine.spend_ps(1_000_000)));
                     if engine.now_ps() > 100 * felled::GRACE_PS {
                         break;
@@ -121,7 +121,7 @@ fn a_panic_unwinds_all_and_goes_on_in_the_caller() {
     assert_eq!(panic.downcast_ref::<&str>(), Some(&"broken"));
     assert_eq!(dropped.get(), 3);
     assert!(!ended.get());
-    // The engine is whole again.
+    // The engine can be used again.
     engine.run(vec![Thread::new("after", || engine.spend_ps(1))]);
 }
 

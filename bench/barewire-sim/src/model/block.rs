@@ -1,6 +1,6 @@
-//! What a board asks of a controller block.
+//! The interface between a board and its controller block.
 //!
-//! A block stands still between accesses: each access first lets everything happen that is due by
+//! A block does nothing between accesses: each access first processes everything that is due by
 //! then.
 
 use std::fmt::Debug;
@@ -8,7 +8,7 @@ use std::fmt::Debug;
 use crate::chip::Ps;
 use crate::wire::Wire;
 
-/// A controller block: registers before it, a wire behind it.
+/// A controller block, with registers for the driver and pins on a wire.
 pub trait ControllerBlock: Debug {
     /// Reads the register at `offset` at time `now`.
     fn read(&mut self, offset: u32, now: Ps, wire: &mut Wire) -> u32;
@@ -16,12 +16,12 @@ pub trait ControllerBlock: Debug {
     /// Writes the register at `offset` at time `now`.
     fn write(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire);
 
-    /// Lets everything happen that is due by `now`.
+    /// Processes everything that is due by `now`.
     fn catch_up(&mut self, now: Ps, wire: &mut Wire);
 
-    /// When something happens next without an access; [`Ps::MAX`] for never.
+    /// The time of the next event without an access; [`Ps::MAX`] for never.
     fn due(&self) -> Ps;
 
-    /// Whether the block asks for an interrupt, as of the last access.
+    /// Whether the block raised its interrupt, as of the last access.
     fn interrupt(&self) -> bool;
 }

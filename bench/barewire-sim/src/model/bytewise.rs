@@ -1,8 +1,8 @@
-//! Chips that take and give whole bytes, however many bits a word on the wire has.
+//! Chips that work in whole bytes, whatever the word length on the wire.
 
 use crate::chip::{Clocking, Ps};
 
-/// A byte on its way: what came of it so far, and what goes out meanwhile.
+/// A byte in progress: the bits received so far, and the byte being sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Partial {
     bits: u32,
@@ -11,27 +11,27 @@ pub(super) struct Partial {
 }
 
 impl Partial {
-    /// Between two bytes, where nobody drives.
+    /// Between two bytes: the chip does not drive MISO.
     pub(super) const NONE: Self = Self { bits: 0, taken: 0, given: 0xff };
 
-    /// Bits of it that were clocked, 0 to 7.
+    /// The number of its bits that were clocked, 0 to 7.
     pub(super) fn bits(&self) -> u32 {
         self.bits
     }
 }
 
-/// Such a chip.
+/// A chip that works in bytes.
 pub(super) trait Bytewise {
-    /// Its place for the byte on its way.
+    /// The byte in progress.
     fn partial(&mut self) -> &mut Partial;
 
-    /// A byte begins at `at`: what the chip gives in it.
+    /// A byte begins at `at`. Returns the byte the chip sends.
     fn begin_byte(&mut self, at: Ps) -> u8;
 
-    /// A byte was taken whole at `at`.
+    /// A whole byte was received at `at`.
     fn end_byte(&mut self, byte: u8, at: Ps);
 
-    /// Clocks `bits` of `mosi`, most significant first. Returns what the chip gave.
+    /// Clocks `bits` of `mosi`, most significant first. Returns the bits the chip sent.
     fn exchange_bits(&mut self, clocking: Clocking, mosi: u32, bits: u32) -> u32 {
         let Clocking { mut at, period } = clocking;
         let mut miso = 0;
@@ -60,8 +60,8 @@ pub(super) trait Bytewise {
     }
 }
 
-/// One selection of a chip by a test, from `at` on, which goes on with it: `bytes` out, as many back, and
-/// `pause_ps` before, behind, and after it.
+/// One selection of a chip by a test. It begins at `at`, which is advanced to its end. Sends
+/// `bytes` and returns as many, with `pause_ps` before, between and after them.
 #[cfg(test)]
 pub(super) fn selection(
     chip: &mut impl crate::chip::Chip,
@@ -88,7 +88,7 @@ pub(super) fn selection(
 mod tests {
     use super::*;
 
-    /// Gives the number of its byte, and keeps what it takes.
+    /// Sends the index of its byte, and keeps the bytes it receives.
     struct Keeper {
         partial: Partial,
         taken: Vec<(u8, Ps)>,

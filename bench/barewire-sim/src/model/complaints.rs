@@ -1,13 +1,13 @@
-//! What a chip has to say of a driver's mistakes, until somebody asks.
+//! A chip's complaints about a driver's mistakes, kept until they are taken.
 
 use std::collections::VecDeque;
 
-/// The oldest complaints, `MAX` at most: a mistake that is made all the time is told often enough.
+/// The oldest complaints, at most `MAX`: a repeated mistake need not be reported more often.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Complaints<const MAX: usize>(VecDeque<String>);
 
 impl<const MAX: usize> Complaints<MAX> {
-    /// One more, which is only put into words where there is room.
+    /// Adds a complaint. It is formatted only if there is room.
     #[cold]
     pub(super) fn add(&mut self, what: impl FnOnce() -> String) {
         if self.0.len() < MAX {
@@ -15,7 +15,7 @@ impl<const MAX: usize> Complaints<MAX> {
         }
     }
 
-    /// The oldest.
+    /// Removes the oldest complaint.
     pub(super) fn take(&mut self) -> Option<String> {
         self.0.pop_front()
     }

@@ -1,9 +1,9 @@
 //! A test chip: a plain shift register, eight bits long.
 //!
-//! *Read first*: nothing; it is the simplest thing that can answer on four wires.
+//! *Read first*: nothing; it is the simplest chip that answers on four wires.
 //!
-//! What comes in on MOSI goes out on MISO eight bits later, across selections too, so that a test
-//! can say which bits were on the wire, and in which order, whatever the word size.
+//! Bits received on MOSI are sent on MISO eight bits later, even across selections. So a test can
+//! check which bits were on the wire and in which order, whatever the word size.
 //!
 //! *Not supported*: anything else. It never complains.
 
@@ -21,19 +21,19 @@ pub struct Echo {
 }
 
 impl Echo {
-    /// An echo that asks `limits` of the wire; its register powers up as zeros.
+    /// Creates an echo with `limits` for the wire. Its register is zero at power-up.
     #[must_use]
     pub fn new(limits: WireLimits) -> Self {
         Self { limits, shift: 0, received: Vec::new(), partial: (0, 0), selections: 0 }
     }
 
-    /// The whole bytes received since power-up; a selection begins a new byte.
+    /// The whole bytes received since power-up. A selection begins a new byte.
     #[must_use]
     pub fn received(&self) -> &[u8] {
         &self.received
     }
 
-    /// How often it was selected.
+    /// The number of selections.
     #[must_use]
     pub fn selections(&self) -> u64 {
         self.selections

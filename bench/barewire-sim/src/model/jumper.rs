@@ -1,18 +1,18 @@
-//! A jumper: a wire from MOSI to MISO in a chip's place.
+//! A jumper: a wire from MOSI to MISO in place of a chip.
 //!
 //! *Read first*: nothing.
 //!
-//! Each bit is back in its own cell, as a controller's loopback mode would have it, for those that
-//! have none. It has no limits and never complains, so whatever a run under it breaks is the
+//! Each bit returns in its own cell, as in a controller's loopback mode; it serves controllers that
+//! have no such mode. It has no limits and never complains, so every violation in a run is the
 //! controller's.
 //!
-//! *Not supported*: a jumper without a chip select. [`crate::wire`] joins MISO to what is selected,
-//! and a real jumper would be there all the time.
+//! *Not supported*: a jumper without a chip select. [`crate::wire`] connects MISO to the selected
+//! chip, while a real jumper is always connected.
 
 use crate::chip::{Chip, Clocking, Ps, WireLimits};
 use crate::model::echo::NO_LIMITS;
 
-/// The wire.
+/// The jumper wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Jumper;
 

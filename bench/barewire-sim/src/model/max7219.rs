@@ -4,25 +4,28 @@
 //! control registers (tables 1 to 10), timing characteristics; [`Chip`], which this implements.
 //!
 //! # How it works
-//! Every rising edge of CLK shifts DIN into a 16-bit register, most significant bit first; LOAD's
-//! rise takes whatever its last 16 bits are: D11 to D8 are the register, D7 to D0 its value, D15 to
-//! D12 nothing. DOUT changes at falling edges and has the register's last bit. The data sheet says
-//! 16.5 clocks: from where a bit's cell begins at DIN to the edge at which the next chip, or the
-//! host, samples it at DOUT. So a bit is read 16 cells after its own, and a chain of `n` chips under
-//! one LOAD is a register of `16 * n` bits, of which the chip nearest to the host takes the last 16.
+//! Every rising edge of CLK shifts DIN into a 16-bit register, most significant bit first. When
+//! LOAD rises, the chip takes the last 16 bits: D11 to D8 are the register, D7 to D0 its value, and
+//! D15 to D12 are ignored. DOUT changes at falling edges and has the register's last bit. The data
+//! sheet gives a delay of 16.5 clocks, from the start of a bit's cell at DIN to the edge at which
+//! the next chip or the host samples it at DOUT. So a bit is read 16 cells after its own. A chain
+//! of `n` chips with one LOAD is a register of `16 * n` bits, and the chip nearest to the host
+//! takes the last 16.
 //!
-//! A count of bits that is no multiple of 16 is no mistake to the silicon, which takes the wrong 16;
-//! here it is told as a complaint, as is a write to a register that the data sheet does not list.
+//! The silicon accepts any number of bits, but if it is not a multiple of 16 the chip takes the
+//! wrong ones. Here that is a complaint, and so is a write to a register that the data sheet does
+//! not list.
 //!
 //! # Not supported
-//! The MAX7221, which clocks only while CS is low. This one clocks always: a host that gives it
-//! other chips' bits while LOAD is high fills its register with them. The wire shows a chip only its
-//! own selections, so the register keeps what its own last one left. Segment currents, multiplexing.
+//! - The MAX7221, which clocks only while CS is low. The MAX7219 always clocks: bits for other
+//!   chips, sent while LOAD is high, shift into its register. The wire shows a chip only its own
+//!   selections, so here the register keeps what its own last selection left.
+//! - Segment currents, multiplexing.
 
 use super::complaints::Complaints;
 use crate::chip::{Chip, Clocking, Ps, WireLimits};
 
-/// Complaints kept until somebody takes them.
+/// The most complaints kept until they are taken.
 const COMPLAINTS_MAX: usize = 64;
 
 /// Table 5: the segments of a code B character, A to G in bits 6 to 0.
@@ -34,25 +37,25 @@ const CODE_B: [u8; 16] = [
 /// The decimal point: bit 7 of a digit, decoded or not.
 const POINT: u8 = 0x80;
 
-/// The registers of one chip; what they are at power-up is their default.
+/// The registers of one chip. The default is their value at power-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Registers {
     /// Digits 0 to 7.
     pub digits: [u8; 8],
-    /// Bit `n`: digit `n` is a code B character.
+    /// Bit `n` set: digit `n` is a code B character.
     pub decode_mode: u8,
-    /// Steps of brightness, 0 to 15.
+    /// The brightness, 0 to 15.
     pub intensity: u8,
     /// The last digit that is scanned, 0 to 7.
     pub scan_limit: u8,
-    /// Normal operation; false is shutdown, in which the display is blank.
+    /// Normal operation. False is shutdown: the display is blank.
     pub normal: bool,
-    /// All segments are lit, whatever the other registers say.
+    /// All segments are lit, regardless of the other registers.
     pub display_test: bool,
 }
 
 impl Registers {
-    /// What of each digit is lit: the decimal point in bit 7, segments A to G in bits 6 to 0.
+    /// The lit segments of each digit: the decimal point in bit 7, segments A to G in bits 6 to 0.
     #[must_use]
     pub fn segments(&self) -> [u8; 8] {
         if self.display_test {
@@ -70,10 +73,10 @@ impl Registers {
         lit
     }
 
-    /// Takes a register's new value; false if there is no such register.
+    /// Writes a register. Returns false if it does not exist.
     fn write(&mut self, register: u8, value: u8) -> bool {
         match register {
-            // No-op: what a chain's other chips are sent.
+            // No-op, which is sent to the other chips of a chain.
             0x0 => {}
             0x1..=0x8 => self.digits[usize::from(register - 1)] = value,
             0x9 => self.decode_mode = value,
@@ -87,8 +90,8 @@ impl Registers {
     }
 }
 
-/// A chain of chips that share CLK and LOAD; the first is the one whose DIN is MOSI, the last the
-/// one whose DOUT is MISO.
+/// A chain of chips that share CLK and LOAD. The first one's DIN is MOSI, the last one's DOUT is
+/// MISO.
 #[derive(Clone, Debug)]
 pub struct Max7219 {
     registers: Vec<Registers>,
@@ -100,7 +103,7 @@ pub struct Max7219 {
 }
 
 impl Max7219 {
-    /// A chain of `chips` after power-up.
+    /// Creates a chain of `chips`, just powered up.
     ///
     /// # Panics
     /// If `chips` is 0.
@@ -123,13 +126,13 @@ impl Max7219 {
         &self.registers
     }
 
-    /// Bits shifted since power-up.
+    /// The number of bits shifted since power-up.
     #[must_use]
     pub fn bits(&self) -> u64 {
         self.bits
     }
 
-    /// How often LOAD rose since power-up.
+    /// The number of times LOAD rose since power-up.
     #[must_use]
     pub fn loads(&self) -> u64 {
         self.loads
@@ -139,7 +142,7 @@ impl Max7219 {
         self.complaints.add(|| what);
     }
 
-    /// One rising edge of CLK; what DOUT was before it.
+    /// One rising edge of CLK. Returns DOUT's level before it.
     fn clock(&mut self, din: bool) -> bool {
         let mut carried = din;
         for shift in &mut self.shift {
@@ -162,7 +165,7 @@ impl Chip for Max7219 {
         "MAX7219"
     }
 
-    /// Timing characteristics, V+ = 5 V. tCSS is the MAX7221's alone.
+    /// Timing characteristics, V+ = 5 V. Only the MAX7221 has tCSS.
     fn limits(&self) -> WireLimits {
         WireLimits {
             // Figure 1 clocks from low; LOAD may also rise while CLK is still high after the 16th
@@ -218,7 +221,7 @@ mod tests {
 
     const CLOCKING: Clocking = Clocking { at: 0, period: 100_000 };
 
-    /// One LOAD of `words`, first word first; what came back.
+    /// One LOAD of `words`, first word first. Returns the received words.
     fn load(chain: &mut Max7219, words: &[u16]) -> Vec<u16> {
         chain.select(0);
         let back = words.iter().map(|&word| chain.exchange(CLOCKING, word.into(), 16) as u16);
@@ -281,7 +284,7 @@ mod tests {
     fn dout_is_sixteen_cells_late_and_feeds_the_next_chip() {
         let mut chip = Max7219::default();
         assert_eq!(load(&mut chip, &[0x0155, 0x02aa, 0x0000]), [0, 0x0155, 0x02aa]);
-        // LOAD took the last 16 alone.
+        // LOAD took only the last 16 bits.
         assert_eq!(chip.registers(), [Registers::default()]);
         // The farthest chip's word goes first.
         let mut chain = Max7219::new(3);
@@ -289,7 +292,7 @@ mod tests {
         let intensities: Vec<u8> = chain.registers().iter().map(|chip| chip.intensity).collect();
         assert_eq!(intensities, [1, 2, 3]);
         assert_eq!(load(&mut chain, &[0, 0, 0]), [0x0a03, 0x0a02, 0x0a01]);
-        // One word for a chain of three moves all: each takes its neighbour's last.
+        // One word moves all in a chain of three: each chip takes its neighbour's last word.
         load(&mut chain, &[0x0a03, 0x0a02, 0x0a01]);
         load(&mut chain, &[0x0a09]);
         let intensities: Vec<u8> = chain.registers().iter().map(|chip| chip.intensity).collect();

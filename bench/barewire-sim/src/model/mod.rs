@@ -1,4 +1,4 @@
-//! What stands behind the registers and on the wire, each written from its maker's manual.
+//! Models of controllers, GPIO blocks and chips, each written from its vendor's manual.
 
 pub mod adc;
 pub mod atmel;

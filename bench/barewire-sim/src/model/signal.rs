@@ -1,15 +1,15 @@
-//! What an analog input carries: a voltage as a function of virtual time.
+//! An analog input's signal: a voltage as a function of virtual time.
 //!
 //! *Read first*: [`crate::chip::Ps`] for what time is here.
 //!
 //! # How it works
 //! A [`Signal`] is data and [`Signal::at`] a pure function: the same time gives the same voltage,
-//! whoever asks, however often and in which order. So a test computes what a converter must have
-//! read from the moment at which it sampled. Voltages are whole microvolts and frequencies whole
-//! microhertz; the phase is counted in integers, without any sum that could drift, and the sine is
-//! a polynomial of additions and multiplications, so that every machine rounds it alike.
+//! in whatever order it is asked for. So a test can compute a converter's result from the time at
+//! which it sampled. Voltages are whole microvolts and frequencies whole microhertz. The phase is
+//! computed in integers, without a sum that could drift. The sine is a polynomial of additions and
+//! multiplications, so that every machine rounds it alike.
 //!
-//! [`SignalSpec`] is the same from a command line's words.
+//! [`SignalSpec`] parses a signal from a command line.
 //!
 //! ```
 //! use barewire_sim::model::signal::{Signal, SignalSpec};
@@ -35,69 +35,69 @@ pub use spec::{SignalSpec, SpecError};
 
 use crate::chip::Ps;
 
-/// One turn of a periodic signal: a picosecond at a microhertz is one of these parts.
+/// One turn of a periodic signal, in units of a picosecond times a microhertz.
 const TURN: u128 = 1_000_000_000_000_000_000;
 
 /// A turn in thousandths of a degree.
 const TURN_MDEG: u128 = 360_000;
 
-/// Volts beyond which a line of a file is no voltage of a chip's input any more.
+/// The largest voltage in a file: above it a line cannot be a chip's input.
 const VOLTS_MAX: f64 = 1_000.0;
 
 /// A voltage as a function of time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// The same all the time.
+    /// A constant voltage.
     Constant {
-        /// Its level.
+        /// The level.
         level_uv: i64,
     },
     /// `offset + amplitude * sin(phase + 2 pi * frequency * time)`.
     Sine {
-        /// Its frequency.
+        /// The frequency.
         frequency_uhz: u64,
-        /// Half of peak to peak.
+        /// Half of the peak-to-peak voltage.
         amplitude_uv: i64,
-        /// Its mean.
+        /// The mean.
         offset_uv: i64,
-        /// Its phase at power-up, in thousandths of a degree; a whole turn is 360,000.
+        /// The phase at power-up, in thousandths of a degree; a whole turn is 360,000.
         phase_mdeg: u32,
     },
-    /// A sawtooth: straight from one level to the other in each period, then back at once.
+    /// A sawtooth: linear from one level to the other in each period, then back at once.
     Ramp {
-        /// How many teeth a second.
+        /// The number of teeth per second.
         frequency_uhz: u64,
-        /// Where each tooth begins.
+        /// The start of each tooth.
         from_uv: i64,
-        /// Where each tooth ends; never reached, as the next one begins there.
+        /// The end of each tooth. It is never reached, since the next tooth begins there.
         to_uv: i64,
     },
-    /// Samples at a rate from power-up on, each held until the next; the last one stays.
+    /// Samples at a fixed rate from power-up on. Each is held until the next; the last one stays.
     Samples(Samples),
 }
 
-/// A file's samples.
+/// Samples of a file.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Samples {
     rate_uhz: u64,
-    /// At least one. Shared, as signals are cloned into inputs.
+    /// At least one. Shared, because signals are cloned into inputs.
     levels_uv: Arc<[i64]>,
 }
 
-/// A file is no list of voltages.
+/// Why a file is not a list of voltages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SamplesError {
     /// A line is not a number.
     NotANumber {
-        /// The line, the first being 1.
+        /// The line number, from 1.
         line: usize,
     },
-    /// A line is a number, but no voltage of up to 1,000 V.
+    /// A number is beyond 1,000 V.
     OutOfRange {
-        /// The line, the first being 1.
+        /// The line number, from 1.
         line: usize,
     },
-    /// There is no number in it.
+    /// The file contains no number.
     Empty,
 }
 
@@ -118,18 +118,18 @@ impl fmt::Display for SamplesError {
 impl std::error::Error for SamplesError {}
 
 impl Samples {
-    /// The voltages `levels_uv` at `rate_uhz`; `None` if there is none.
+    /// Samples `levels_uv` at `rate_uhz`. `None` if there are no samples.
     #[must_use]
     pub fn new(levels_uv: &[i64], rate_uhz: u64) -> Option<Self> {
         (!levels_uv.is_empty()).then(|| Self { rate_uhz, levels_uv: levels_uv.into() })
     }
 
-    /// The voltages of a text, one a line in volts, `1.65` or `16.5e-1`; empty lines and what
-    /// follows a `#` count for nothing.
+    /// Parses a text with a voltage per line, in volts: `1.65` or `16.5e-1`. Empty lines, and text
+    /// after a `#`, are ignored.
     ///
     /// # Errors
-    /// [`SamplesError::NotANumber`] and [`SamplesError::OutOfRange`] name the first line that is no
-    /// voltage; [`SamplesError::Empty`] if there is none at all.
+    /// [`SamplesError::NotANumber`] and [`SamplesError::OutOfRange`] for the first wrong line;
+    /// [`SamplesError::Empty`] if there is no voltage at all.
     pub fn parse(text: &str, rate_uhz: u64) -> Result<Self, SamplesError> {
         let mut levels_uv = Vec::new();
         for (line, content) in (1..).zip(text.lines()) {
@@ -149,7 +149,7 @@ impl Samples {
         Self::new(&levels_uv, rate_uhz).ok_or(SamplesError::Empty)
     }
 
-    /// How many there are.
+    /// The number of samples.
     #[must_use]
     pub fn count(&self) -> usize {
         self.levels_uv.len()
@@ -175,7 +175,7 @@ impl Signal {
     /// 0 V.
     pub const GROUND: Self = Self::Constant { level_uv: 0 };
 
-    /// The same all the time.
+    /// A constant voltage.
     #[must_use]
     pub const fn constant_mv(level_mv: i32) -> Self {
         Self::Constant { level_uv: level_mv as i64 * 1_000 }
@@ -220,7 +220,7 @@ impl Default for Signal {
     }
 }
 
-/// How much of the present turn is over, in parts of [`TURN`].
+/// The elapsed part of the present turn, in units of [`TURN`].
 fn turn(at: Ps, frequency_uhz: u64) -> u128 {
     u128::from(at) * u128::from(frequency_uhz) % TURN
 }
@@ -240,7 +240,7 @@ fn sine_of_turn(turn: u128) -> f64 {
     const QUARTER: u128 = TURN / 4;
 
     let (quarter, within) = (turn / QUARTER, turn % QUARTER);
-    // The second and the fourth quarter run the first one's way back.
+    // The second and the fourth quarter mirror the first.
     let along = if quarter % 2 == 0 { within } else { QUARTER - within };
     let angle = along as f64 / QUARTER as f64 * std::f64::consts::FRAC_PI_2;
     let square = angle * angle;

@@ -1,4 +1,4 @@
-//! The written file, by its text and by sigrok's decoder.
+//! Checks the file's text, and its decoding by sigrok.
 
 use std::cell::RefCell;
 use std::io::ErrorKind;
@@ -13,7 +13,7 @@ use crate::wire::{Driver, Wire};
 
 const PERIOD: Ps = 50_000;
 
-/// Two selections in `mode`: 1 byte and 5 bytes to an echo, recorded.
+/// Records two selections in `mode`: 1 byte and 5 bytes to an echo.
 fn capture(mode: u8, period: Ps, max_events: usize) -> Capture {
     let mut wire = Wire::new(Faults::default());
     let cs = wire.add_line(Driver::Native(0), false);
@@ -53,8 +53,8 @@ fn a_byte_as_a_file() {
     for line in expected {
         assert!(lines.contains(&line), "{line} in\n{text}");
     }
-    // CS falls with MOSI already at the first bit (1); SCK rises half a period later and falls at
-    // the cell's end, where the second bit (0) begins.
+    // CS falls with MOSI already at the first bit (1). SCK rises half a period later, and falls at
+    // the end of the cell, where the second bit (0) begins.
     let at = |time: &str| {
         let begin = lines.iter().position(|&line| line == time).expect(time);
         let count = lines[begin + 1..].iter().take_while(|line| !line.starts_with('#')).count();
@@ -106,7 +106,7 @@ fn sigrok_decodes_every_mode() {
         };
         let text = String::from_utf8_lossy(&output.stdout);
         let mut data: Vec<&str> = text.lines().filter_map(|line| line.split(' ').nth(1)).collect();
-        // The decoder gives both directions of a byte together, in either order.
+        // The decoder prints both directions of a byte together, in either order.
         data.chunks_mut(2).for_each(<[&str]>::sort_unstable);
         let expected =
             [["00", "A5"], ["9F", "A5"], ["01", "9F"], ["01", "23"], ["23", "45"], ["45", "67"]];

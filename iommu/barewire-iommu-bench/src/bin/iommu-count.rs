@@ -1,6 +1,7 @@
-//! Makes calls of one operation and nothing else: what callgrind is given for the counts under review.
+//! Makes calls of one operation only, for callgrind to count.
 //!
-//! A program of its own: in a large one, what the compiler inlines changes with whatever else is there.
+//! It is a program of its own because in a larger one the compiler's inlining would depend on
+//! unrelated code.
 
 use std::process::ExitCode;
 

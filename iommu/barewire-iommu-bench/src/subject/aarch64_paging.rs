@@ -1,7 +1,7 @@
-//! The crate aarch64-paging, on a table that no processor has active: then it makes no TLB
-//! maintenance and is at its fastest.
+//! The crate aarch64-paging, on a table that no processor uses. It then does no TLB maintenance,
+//! which is its fastest case.
 //!
-//! A scattered list is one call for each page, which is the only way it has.
+//! A scattered list takes one call per page: the crate has no other way.
 #![allow(unsafe_code, reason = "the crate's trait is about pointers to tables")]
 
 use core::ptr::NonNull;
@@ -15,7 +15,7 @@ use barewire_iommu::{PhysAddr, Pool};
 use super::{Job, Subject};
 use crate::pool::{TABLE, Tables};
 
-/// What our attributes are, by its names.
+/// Our attributes in the crate's flags.
 const FLAGS: El1Attributes = El1Attributes::ATTRIBUTE_INDEX_1
     .union(El1Attributes::INNER_SHAREABLE)
     .union(El1Attributes::USER)
@@ -25,7 +25,7 @@ const FLAGS: El1Attributes = El1Attributes::ATTRIBUTE_INDEX_1
     .union(El1Attributes::UXN)
     .union(El1Attributes::VALID);
 
-/// Its tables come from our pool.
+/// Allocates its tables from our pool.
 #[derive(Debug)]
 struct Ours;
 

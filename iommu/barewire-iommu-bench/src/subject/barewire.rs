@@ -1,4 +1,4 @@
-//! barewire-iommu, with a TLB that only counts: what the processor does, without any hardware.
+//! barewire-iommu, with a TLB that only counts: the processor's work without any hardware.
 #![allow(unsafe_code, reason = "tables go back to the pool when the caller says that nobody walks")]
 
 use barewire_iommu::{
@@ -11,21 +11,22 @@ use crate::counting::{Counting, Counts};
 use crate::list::TABLE_SPAN;
 use crate::pool::Tables;
 
-/// Of every leaf that is mapped here.
+/// The attributes of every leaf mapped here.
 pub(crate) const ATTRIBUTES: Attributes = Attributes::new(Stage::One, Access::ReadWrite);
 
 const CONTEXT: Context = Context::Asid(1);
 
-/// What an unmap becomes.
+/// How an unmap invalidates.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Unmapping {
-    /// The traditional way: each table is flushed by itself, address by address.
+    /// The traditional way: each table is flushed on its own, address by address.
     ByPage,
-    /// The thread's: each table is flushed by itself, by ASID; single leaves by address.
+    /// As in S. P. Ranjan's patch (see [`published`](crate::published)): each table is flushed on
+    /// its own, by ASID, and single leaves by address.
     ByAsid,
-    /// One flush a call, by ranges (SMMUv3.2).
+    /// One flush per call, by ranges (SMMUv3.2).
     ByRange,
-    /// One flush a call, by whatever costs least: what the library does unless told otherwise.
+    /// One flush per call, by the cheapest method: the library's default.
     Gathered,
 }
 
@@ -33,7 +34,7 @@ impl Unmapping {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::ByPage, Self::ByAsid, Self::ByRange, Self::Gathered];
 
-    /// As the JSON writes it.
+    /// The name in the JSON output.
     pub fn name(self) -> &'static str {
         match self {
             Self::ByPage => "by_page",
@@ -57,7 +58,7 @@ impl Unmapping {
     }
 }
 
-/// A table of ours, its TLB and its strategy.
+/// A table with its TLB and strategy.
 #[derive(Debug)]
 pub struct Barewire {
     table: PageTable<Tables>,
@@ -68,12 +69,12 @@ pub struct Barewire {
 }
 
 impl Barewire {
-    /// An empty table of four levels.
+    /// Creates an empty table of four levels.
     pub fn new(unmapping: Unmapping) -> Self {
         Self::with_costs(unmapping, Costs::default())
     }
 
-    /// The same, choosing by `costs` where it chooses.
+    /// The same with other costs to choose by.
     ///
     /// # Panics
     /// If the pool is empty.
@@ -88,12 +89,12 @@ impl Barewire {
         }
     }
 
-    /// What the TLB was told since it was last asked.
+    /// The commands since the last call.
     pub fn counts(&self) -> Counts {
         self.tlb.take()
     }
 
-    /// What the TLB is to be told.
+    /// The operations that invalidate a gather.
     #[inline]
     fn operations(&self, gather: &Gather) -> Operations {
         let runs = gather.runs();
@@ -104,7 +105,7 @@ impl Barewire {
         self.strategy.operations(runs, &self.facts)
     }
 
-    /// The table, for those who share it between threads.
+    /// The table, for sharing it between threads.
     pub(crate) fn table(&mut self) -> &mut PageTable<Tables> {
         &mut self.table
     }
@@ -133,10 +134,10 @@ fn bench_iommu_unmap(ours: &mut Barewire, iova: Iova, bytes: u64) {
     release(&ours.table, &mut gather);
 }
 
-/// Gives unhooked tables back.
+/// Returns unhooked tables to the pool.
 #[inline]
 pub(crate) fn release(table: &PageTable<Tables>, gather: &mut Gather) {
-    // SAFETY: the gather is of this table, and nobody walks here: there is no device.
+    // SAFETY: the gather is of this table, and there is no device that could walk.
     unsafe { table.release(gather) };
 }
 

@@ -1,4 +1,4 @@
-//! The floors, as subjects: they know every table beforehand.
+//! The floors as contestants: they know every table beforehand.
 
 use barewire_iommu::{Descriptor, PhysAddr};
 
@@ -9,19 +9,19 @@ use crate::floors::{
 };
 use crate::list::{Layout, PAGE, TABLE_SPAN};
 
-/// A leaf's bits without its address.
+/// The bits of a leaf without its address.
 pub(super) fn leaf_bits(level: u32) -> u64 {
     Descriptor::leaf(PhysAddr(0), level, ATTRIBUTES.bits()).0
 }
 
-/// floor_a and floor_leaf: tables that are there already.
+/// floor_a and floor_leaf: tables that exist already.
 #[derive(Debug)]
 pub struct FloorReady {
     leaves: Ready,
 }
 
 impl FloorReady {
-    /// Room for all places of `job`.
+    /// Creates tables for all places of `job`.
     pub fn new(job: &Job) -> Self {
         let bytes = job.size.bytes * job.slots() as u64;
         let tables = if job.is_blocks() { 1 } else { bytes.div_ceil(TABLE_SPAN) };
@@ -36,7 +36,8 @@ impl FloorReady {
     }
 }
 
-/// The entry of `iova`, and how many a size has, at the level where the job's leaves are.
+/// The index of the entry of `iova`, and the number of entries for `bytes`, at the level of the
+/// job's leaves.
 fn place(job: &Job, iova: u64, bytes: u64) -> (usize, usize) {
     let span = if job.is_blocks() { TABLE_SPAN } else { PAGE };
     (((iova - BASE) / span) as usize, (bytes / span) as usize)
@@ -82,20 +83,20 @@ impl Subject for FloorReady {
     }
 }
 
-/// floor_b and floor_drop: tables come and go, hooked into one above.
+/// floor_b and floor_drop: tables that are created, hooked into one table above, and removed.
 #[derive(Debug)]
 pub struct FloorTables {
     above: Ready,
 }
 
 impl FloorTables {
-    /// One table of level 2.
+    /// Creates one table of level 2.
     #[expect(clippy::new_without_default, reason = "it takes memory that a default should not")]
     pub fn new() -> Self {
         Self { above: Ready::new(1) }
     }
 
-    /// What a walk ends at.
+    /// The descriptor at the end of a walk.
     pub(super) fn descriptor(&self, iova: u64) -> Descriptor {
         let hook = Descriptor(self.above.entry(((iova - BASE) / TABLE_SPAN) as usize));
         let index = (iova % TABLE_SPAN / PAGE) as usize;

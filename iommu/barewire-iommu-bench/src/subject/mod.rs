@@ -1,6 +1,7 @@
-//! Who is measured: each maps and unmaps the same lists at the same addresses.
+//! The contestants: each maps and unmaps the same lists at the same addresses.
 //!
-//! The other crates do not compile for 32 bits: there only the floors and barewire-iommu are measured.
+//! The other crates do not compile for 32 bits. There only the floors and barewire-iommu are
+//! measured.
 
 #[cfg(target_pointer_width = "64")]
 mod aarch64_paging;
@@ -23,19 +24,19 @@ pub use floor::{FloorReady, FloorTables};
 #[cfg(target_pointer_width = "64")]
 pub use multiarch::Multiarch;
 
-/// Names in tables and JSON: an interface.
+/// The names in tables and JSON; they are an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Implementation {
     /// barewire-iommu.
     Barewire,
-    /// Stores into ready tables.
+    /// Stores into existing tables.
     FloorA,
     /// Stores into new tables.
     FloorB,
-    /// Whole tables off.
+    /// Removal of whole tables.
     FloorDrop,
-    /// Atomic stores one by one.
+    /// Single atomic stores.
     FloorLeaf,
     /// The crate aarch64-paging; on 64 bits.
     Aarch64Paging,
@@ -44,7 +45,7 @@ pub enum Implementation {
 }
 
 impl Implementation {
-    /// As the JSON writes it.
+    /// The name in the JSON output.
     pub fn name(self) -> &'static str {
         match self {
             Self::Barewire => "barewire",
@@ -58,59 +59,59 @@ impl Implementation {
     }
 }
 
-/// What is done: a list is mapped in one call, and unmapped again in one call or in pieces.
+/// The work: a list is mapped in one call, and unmapped in one call or in pieces.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// Bytes mapped in a call.
+    /// The size of one mapping.
     pub size: Size,
-    /// How they lie.
+    /// The layout of the pages.
     pub layout: Layout,
-    /// Unmap less than a table at a time, so that no table goes: single leaves of live tables.
+    /// Unmap less than a table at a time, so that no table is removed.
     pub by_leaf: bool,
-    /// What is mapped.
+    /// The scatter list.
     pub list: Vec<Segment>,
 }
 
-/// The first IOVA: tables of all levels begin here.
+/// The first IOVA; tables of all levels begin here.
 pub const BASE: u64 = 1 << 39;
 
-/// Bytes of an unmap of single leaves: half a table.
+/// The size of an unmap of single leaves: half a table.
 pub const LEAF_PIECE: u64 = TABLE_SPAN / 2;
 
 impl Job {
-    /// A job with its list.
+    /// Creates a job and its list.
     pub fn new(size: Size, layout: Layout, by_leaf: bool) -> Self {
         Self { size, layout, by_leaf, list: layout.list(size) }
     }
 
-    /// Where the list is mapped the `slot`th time.
+    /// The IOVA of the `slot`th mapping of the list.
     pub fn iova(&self, slot: usize) -> u64 {
         BASE + slot as u64 * self.size.bytes
     }
 
-    /// Bytes of one unmap.
+    /// The bytes of one unmap.
     pub fn unmap_bytes(&self) -> u64 {
         if self.by_leaf { self.size.bytes.min(LEAF_PIECE) } else { self.size.bytes }
     }
 
-    /// Ranges to unmap one after the other: begin and bytes.
+    /// The ranges to unmap one after the other: first IOVA and bytes.
     pub fn unmaps(&self, slot: usize) -> impl Iterator<Item = (u64, u64)> {
         let (begin, bytes) = (self.iova(slot), self.unmap_bytes());
         (0..self.size.bytes / bytes).map(move |piece| (begin + piece * bytes, bytes))
     }
 
-    /// Whether the list becomes blocks of 2 MiB.
+    /// Whether the list is mapped by 2 MiB blocks.
     pub fn is_blocks(&self) -> bool {
         self.layout == Layout::Contiguous && self.size.bytes >= TABLE_SPAN
     }
 
-    /// Whether its tables come with the map and go with the unmap.
+    /// Whether its tables are created by the map and removed by the unmap.
     pub fn is_whole_tables(&self) -> bool {
         self.layout == Layout::Scattered && self.size.bytes >= TABLE_SPAN && !self.by_leaf
     }
 
-    /// How often the list is mapped before it is unmapped as often: enough for the clock, few enough
-    /// that the tables stay in a processor's own cache.
+    /// How many times the list is mapped before it is unmapped as many times: enough for the
+    /// clock's resolution, few enough that the tables stay in a processor's own cache.
     pub fn slots(&self) -> usize {
         match (self.size.bytes, self.layout) {
             (..0x1_0000, _) => 64,
@@ -123,7 +124,7 @@ impl Job {
     }
 }
 
-/// One of those who are measured.
+/// A contestant.
 pub trait Subject {
     /// Maps the job's list at the first `slots` places.
     fn map(&mut self, job: &Job, slots: usize);
@@ -136,7 +137,7 @@ pub trait Subject {
         false
     }
 
-    /// Where a device would arrive, for tests.
+    /// The output address of `iova`, for tests.
     fn translate(&self, job: &Job, iova: u64) -> Option<u64>;
 }
 

@@ -1,7 +1,8 @@
-//! The crate page_table_multiarch, on a host: it makes no TLB maintenance there.
+//! The crate page_table_multiarch on a host, where it does no TLB maintenance.
 //!
-//! Its format for this architecture is only built for it, so ours stands in through the crate's own
-//! traits, with attributes computed once. It frees no tables before the whole goes, so after the first
+//! Its descriptor format for Arm compiles only for Arm. So the format here is ours, through the
+//! crate's own traits, with attributes computed once. The crate frees no tables before the whole
+//! table is dropped, so all its maps but the first find their tables ready.
 //! time its maps find them ready.
 #![allow(unsafe_code, reason = "a table's memory goes back where it came from")]
 
@@ -13,7 +14,7 @@ use super::{ATTRIBUTES, BASE, Job, Subject};
 use crate::list::{Layout, PAGE};
 use crate::pool::{TABLE, Tables};
 
-/// 48 bits by four levels.
+/// 48 bits in four levels.
 #[derive(Debug)]
 struct Shape;
 
@@ -77,7 +78,7 @@ impl GenericPTE for Entry {
     }
 }
 
-/// Its tables come from our pool.
+/// Allocates its tables from our pool.
 #[derive(Debug)]
 struct Ours;
 

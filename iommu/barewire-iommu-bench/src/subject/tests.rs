@@ -1,4 +1,5 @@
-//! All who are measured do the same work: every page leads to the same place, and after the unmap to none.
+//! All contestants do the same work: every page gets the same translation, and none after the
+//! unmap.
 
 use barewire_iommu::{
     Config, Context, Descriptor, Domain, Granule, Iova, IovaWindow, Policy, Pool, Strategy, Walks,
@@ -21,7 +22,7 @@ fn jobs() -> impl Iterator<Item = Job> {
     })
 }
 
-/// Where every page of the list is expected, at the last of `slots` places.
+/// The expected translation of every page of the list, at the last of `slots` places.
 fn expected(job: &Job, slots: usize) -> impl Iterator<Item = (u64, u64)> {
     let pages = job
         .list
@@ -119,9 +120,9 @@ fn a_call_costs_the_invalidations_that_the_thread_counted() {
     assert_eq!(of(Unmapping::ByPage), 8192);
     assert_eq!(of(Unmapping::ByAsid), 16);
     assert_eq!(of(Unmapping::Gathered), 1);
-    // 8,192 pages are one command, 1 << 13.
+    // 8,192 pages are one range command: 1 << 13.
     assert_eq!(of(Unmapping::ByRange), 1);
-    // Single leaves go by address whatever walks do.
+    // Single leaves are flushed by address, whatever is done for tables.
     let leaves = counts("1M", Unmapping::ByAsid);
     assert_eq!((leaves.leaves, leaves.walks, leaves.contexts, leaves.flushes), (256, 0, 0, 1));
     let walks = counts("12M", Unmapping::ByPage);
@@ -149,7 +150,7 @@ fn unmapping_by_leaf_leaves_the_tables() {
         ours.unmap(&job, 1);
         before - free()
     };
-    // Levels 1 and 2 stay, the table of level 3 goes with a call that covers it.
+    // Levels 1 and 2 stay. A call that covers the table of level 3 removes it.
     assert_eq!(used(&mut ours, false), 2);
     assert_eq!(used(&mut ours, true), 1);
 }

@@ -1,4 +1,4 @@
-//! How tables come to the machine's memory: it is a pool.
+//! The machine's memory as a pool for tables.
 #![allow(unsafe_code, reason = "a pool is an unsafe trait; nothing here dereferences a pointer")]
 
 use std::ops::Range;
@@ -10,9 +10,9 @@ use super::{Machine, Place, State};
 use crate::memory::Copy;
 use crate::violation::Violation;
 
-// SAFETY: an address is handed out once and never again, its memory is initialised (with garbage),
-// aligned to its size and reached by the methods below alone, each of which checks that there is
-// such a table and such an entry.
+// SAFETY: an address is handed out once and never again. Its memory is initialised (with garbage),
+// aligned to its size, and accessed only by the methods below, each of which checks that the table
+// and the entry exist.
 unsafe impl Pool for Machine {
     fn alloc(&self, bytes: usize) -> Option<PhysAddr> {
         self.state().memory.alloc(bytes).map(PhysAddr)
@@ -88,7 +88,7 @@ unsafe impl Pool for Machine {
 }
 
 impl State {
-    /// What is written in a table that no root leads to, a link say, need not be ordered.
+    /// Stores to a table that no root leads to, such as links of a chain, need no order.
     fn touch(&mut self, table: u64) {
         self.unordered |= self.places.contains_key(&table);
     }
@@ -116,7 +116,8 @@ impl State {
         }
     }
 
-    /// Whose walks may go through a table by what is cached, and where.
+    /// The context that may walk through a table by a cached entry, and the address it translates
+    /// there.
     fn cached(&self, table: u64) -> Option<(usize, u64)> {
         let mut slots = self.slots.iter().enumerate();
         slots.find_map(|(index, slot)| {
@@ -125,7 +126,7 @@ impl State {
         })
     }
 
-    /// What stands in a table that is about to be filled by plain stores.
+    /// The contents of a table before plain stores fill it.
     fn before_fill(&mut self, table: u64, bytes: usize) -> Vec<u64> {
         if self.places.contains_key(&table) || self.cached(table).is_some() {
             self.report(Violation::Unpublished { table });

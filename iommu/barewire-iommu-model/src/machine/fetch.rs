@@ -1,4 +1,5 @@
-//! The walker and the TLB at every store: what it made reachable is read, judged and kept.
+//! The walker and the TLB after every store: all that the store made reachable is read, judged and
+//! cached.
 
 use std::ops::Range;
 
@@ -12,18 +13,18 @@ use crate::tlb::{Conflict, Tlb};
 use crate::violation::Violation;
 use crate::walker::{Root, indices};
 
-/// How a table was come to.
+/// How the walk reached a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Way {
-    /// It was hooked by the store that is being looked at.
+    /// Through the entry that was just stored.
     Hooking,
     /// From the root.
     Root,
-    /// Through a cached walk that has no root any more.
+    /// Through a cached entry that no root leads to any more.
     Stale,
 }
 
-/// A table where a walk comes by.
+/// A table and its place in a walk.
 #[derive(Clone, Copy)]
 struct View {
     slot: usize,
@@ -80,7 +81,7 @@ impl State {
         View { slot, level: root.shape.start, base: 0, table: root.table }
     }
 
-    /// A walker may see something else in an entry than before.
+    /// Called when a walker may see a new value in an entry.
     pub(super) fn changed(&mut self, table: u64, index: usize, old: Seen) {
         let Some(new) = self.memory.seen(table, index) else { return };
         if old == new {
@@ -116,7 +117,7 @@ impl State {
         }
     }
 
-    /// As `changed`, in a table that only cached walks still come to, if any.
+    /// `changed` for a table that walks reach only through cached entries, if at all.
     fn changed_behind(&mut self, table: u64, index: usize, new: Seen) {
         for slot in 0..self.slots.len() {
             let ways: Vec<_> = self.slots[slot].tlb.walks().filter(|way| way.2 == table).collect();
@@ -141,7 +142,7 @@ impl State {
         })
     }
 
-    /// A valid entry became another without a break.
+    /// Judges a valid entry that was replaced by another valid one without a break.
     fn replaced(&mut self, view: View, iova: u64, old: u64, new: u64) {
         let View { slot, level, .. } = view;
         let [first, second] = [old, new].map(|raw| self.decode(slot, level, iova, raw));
@@ -159,7 +160,8 @@ impl State {
         }
     }
 
-    /// Whether all leaves of the table that stands in a block's place translate as the block does.
+    /// Whether every leaf of the table that replaced a block gives the same translation as the
+    /// block.
     fn all_agree(&self, at: View, block: &Leaf) -> bool {
         let View { slot, level, table, .. } = at;
         let shape = &self.slots[slot].root.shape;
@@ -181,7 +183,7 @@ impl State {
         })
     }
 
-    /// Forgets that walks from a root come to a table and to all below it.
+    /// Forgets that walks from a root reach a table and the tables below it.
     fn unhook(&mut self, view: View) {
         let View { slot, level, base, table } = view;
         if self.places.get(&table) != Some(&Place { slot, level, base }) {
@@ -197,7 +199,7 @@ impl State {
         }
     }
 
-    /// Reads a table's entries in `range`, and all below.
+    /// Reads the entries of a table in `range`, and all below them.
     fn scan(&mut self, view: View, range: &Range<u64>, way: Way) {
         let View { slot, level, base, table } = view;
         let Slot { context, root, .. } = self.slots[slot];
@@ -282,7 +284,7 @@ impl State {
         }
     }
 
-    /// Reads all that walks of `range` may come to: from the root, and through what is cached.
+    /// Reads everything that walks of `range` may reach: from the root, and through cached entries.
     pub(super) fn refetch(&mut self, slot: usize, range: &Range<u64>) {
         if !self.fetches(slot) {
             return;
@@ -296,7 +298,7 @@ impl State {
         }
     }
 
-    /// Where a device gets: by a cached leaf, by the longest cached walk, or from the root.
+    /// The leaf a device uses: a cached one, or by the longest cached walk, or from the root.
     pub(super) fn access(&mut self, context: Context, iova: u64) -> Option<Leaf> {
         let slot = self.slot(context);
         let page = iova..iova + 1;
@@ -321,7 +323,7 @@ impl State {
                 self.report(Violation::NoTable { context, iova, table: view.table });
                 return None;
             };
-            // Of two the older: the line was not written back yet.
+            // Of two values the older one, as if the line was not written back yet.
             match self.decode(slot, view.level, iova & !(span - 1), seen.poc) {
                 Ok(Entry::Invalid) => return None,
                 Ok(Entry::Table(table)) => {

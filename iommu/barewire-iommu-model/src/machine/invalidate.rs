@@ -1,4 +1,4 @@
-//! The command queue: what is dropped, when it is done, and how it fails.
+//! The command queue: what each command drops, when it completes, and how it fails.
 
 use std::ops::Range;
 
@@ -42,7 +42,7 @@ impl State {
         failure.map_or(Ok(()), |_| Err(FlushError::Timeout))
     }
 
-    /// Drops what the command names; and between any two commands everything is read again.
+    /// Drops what the command covers. Between any two commands everything reachable is read again.
     fn command(&mut self, slot: usize, operation: Tlbi) {
         match operation {
             Tlbi::Context => {

@@ -1,4 +1,4 @@
-//! What should be reachable, against what is.
+//! Compares what is reachable with what should be.
 
 use std::ops::Range;
 
@@ -45,12 +45,12 @@ impl State {
         self.judge_cleaned(slot);
     }
 
-    /// What can differ.
+    /// The copies of memory that can differ.
     fn copies(&self) -> &'static [Copy] {
         if self.options.coherent { &[Copy::Cpu] } else { &[Copy::Cpu, Copy::Poc] }
     }
 
-    /// What a walker finds that sees only this copy.
+    /// The translations a walker finds if it sees only this copy.
     fn collect(&mut self, slot: usize, range: &Range<u64>, copy: Copy) -> Naive {
         let mut found = Naive::new();
         let root = self.slots[slot].root;
@@ -83,7 +83,8 @@ impl State {
         }
     }
 
-    /// A walk from the root came to `leaf`: it is the old one or the new.
+    /// Judges a leaf that a walk from the root reached: it must be the old translation or the new
+    /// one.
     pub(super) fn judge_leaf(&mut self, slot: usize, leaf: &Leaf) {
         let known = &self.slots[slot];
         let next = known.next.as_ref().unwrap_or(&known.reference);
@@ -94,7 +95,7 @@ impl State {
         }
     }
 
-    /// What is mapped alike before and after the operation is mapped meanwhile.
+    /// Judges that translations which the operation does not change stay mapped throughout.
     pub(super) fn judge_kept(&mut self, slot: usize, range: &Range<u64>) {
         let known = &self.slots[slot];
         if known.quiet {
@@ -114,7 +115,7 @@ impl State {
         }
     }
 
-    /// A device got somewhere.
+    /// Judges the leaf that a device's access used.
     pub(super) fn judge_access(&mut self, slot: usize, iova: u64, leaf: &Leaf) {
         let known = &self.slots[slot];
         let (context, level, raw) = (known.context, leaf.level, leaf.raw);

@@ -1,4 +1,4 @@
-//! Memory, walker and TLB in one, and the judge beside them.
+//! Memory, walker and TLB in one, with a judge.
 
 mod bus;
 mod fetch;
@@ -22,14 +22,14 @@ use crate::walker::{Fault, Root, walk};
 /// When the TLB reads tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Fetching {
-    /// After every store, all that it made reachable: the worst there can be.
+    /// After every store, everything that the store made reachable: the worst case.
     #[default]
     Always,
-    /// Only where [`Machine::access`] goes.
+    /// Only on an access by [`Machine::access`].
     OnDemand,
 }
 
-/// What hardware it is.
+/// The properties of the hardware.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
     /// Whether the walker snoops the processor's caches.
@@ -41,7 +41,7 @@ pub struct Options {
     pub bbml2: bool,
     /// Whether there are invalidations by range.
     pub ranges: bool,
-    /// Where memory for tables lies.
+    /// The addresses of memory for tables.
     pub memory: Range<u64>,
 }
 
@@ -58,25 +58,26 @@ impl Default for Options {
     }
 }
 
-/// What was done.
+/// Counts of operations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
     /// Entries stored one at a time.
     pub stores: u64,
-    /// Calls to clean.
+    /// Calls of `clean`.
     pub cleans: u64,
     /// Tables allocated.
     pub allocations: u64,
-    /// Calls to flush, failed ones too.
+    /// Calls of `flush`, including failed ones.
     pub flushes: u64,
-    /// Commands in them: each address of [`Tlbi::Pages`](barewire_iommu::Tlbi::Pages) is one, and
-    /// each [`Tlbi::Range`](barewire_iommu::Tlbi::Range), however many hardware makes of it.
+    /// Commands in them. Each address of [`Tlbi::Pages`](barewire_iommu::Tlbi::Pages) counts as
+    /// one. Each [`Tlbi::Range`](barewire_iommu::Tlbi::Range) counts as one, however many commands
+    /// hardware needs.
     pub commands: u64,
-    /// Those by context.
+    /// Commands by context.
     pub contexts: u64,
-    /// Those by address.
+    /// Commands by address.
     pub pages: u64,
-    /// Those by range.
+    /// Commands by range.
     pub ranges: u64,
 }
 
@@ -85,7 +86,7 @@ pub struct Counts {
 pub enum FlushFailure {
     /// Nothing was dropped.
     Before,
-    /// All was dropped, but nobody said so.
+    /// Everything was dropped, but completion was not reported.
     After,
 }
 
@@ -94,7 +95,7 @@ pub struct Machine {
     state: Mutex<State>,
 }
 
-/// Where a table is hooked.
+/// The entry that leads to a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Place {
     slot: usize,
@@ -102,20 +103,20 @@ struct Place {
     base: u64,
 }
 
-/// A context: its registers, its part of the TLB, and what the judge knows about it.
+/// A context: its registers, its part of the TLB, and the judge's knowledge of it.
 struct Slot {
     context: Context,
     root: Root,
-    /// The registers point at the root.
+    /// The registers point to the root.
     live: bool,
     tlb: Tlb,
-    /// What is mapped, or was before the operation that is going on.
+    /// What is mapped; during an operation, what was mapped before it.
     reference: Naive,
-    /// What will be mapped after it.
+    /// During an operation, what will be mapped after it.
     next: Option<Naive>,
-    /// All is invalidated: the TLB agrees with the reference.
+    /// Everything is invalidated: the TLB must agree with the reference.
     settled: bool,
-    /// Its devices are silent, and nothing is fetched.
+    /// Its devices make no accesses, and nothing is fetched.
     quiet: bool,
 }
 
@@ -128,11 +129,11 @@ struct State {
     violations: Vec<Violation>,
     counts: Counts,
     failing: Option<(u64, FlushFailure)>,
-    /// Something was stored since the last barrier.
+    /// There was a store since the last barrier.
     unordered: bool,
 }
 
-/// More are not told: the first ones say it all.
+/// The largest number of violations kept: the first ones are enough.
 const VIOLATIONS_MAX: usize = 64;
 
 impl State {
@@ -149,7 +150,7 @@ impl State {
 }
 
 impl Machine {
-    /// Hardware out of reset.
+    /// Creates hardware just out of reset.
     pub fn new(options: Options) -> Self {
         let memory = Memory::new(options.memory.clone(), options.coherent);
         Self {
@@ -170,43 +171,44 @@ impl Machine {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Points the context's registers at a root. Its TLB entries of earlier days are still there.
+    /// Points the context's registers to a root. Entries in its TLB from before stay.
     pub fn attach(&self, context: Context, root: PhysAddr, shape: Shape, mair: u64) {
         self.state().attach(context, Root { table: root.0, shape, mair });
     }
 
-    /// Points the context's registers nowhere. What is cached stays cached.
+    /// Clears the context's registers. Cached entries stay.
     pub fn detach(&self, context: Context) {
         self.state().detach(context);
     }
 
-    /// Nothing is fetched for the context while its devices are silent.
+    /// While `silent`, the context's devices make no accesses and nothing is fetched.
     pub fn quiesce(&self, context: Context, silent: bool) {
         self.state().quiesce(context, silent);
     }
 
-    /// An operation begins that will leave `next` mapped.
+    /// Begins an operation after which `next` will be mapped.
     pub fn begin(&self, context: Context, next: Naive) {
         self.state().begin(context, next);
     }
 
-    /// The operation is over and `outcome` should be mapped: walks are compared with it.
+    /// Ends the operation. `outcome` should be mapped now: walks are compared with it.
     pub fn end(&self, context: Context, outcome: Naive) {
         self.state().end(context, outcome);
     }
 
-    /// Several operations at once, on ranges of their own: `change` gets what is mapped, and what
-    /// will be. One that begins changes the second, one that ends the first.
+    /// For several operations at once on separate ranges. `change` gets what is mapped and what
+    /// will be. An operation that begins changes the second, an operation that ends changes the
+    /// first.
     pub fn update(&self, context: Context, change: impl FnOnce(&mut Naive, &mut Naive)) {
         self.state().update(context, change);
     }
 
-    /// Everything is invalidated: what the device can reach must be what is mapped, by any way.
+    /// Everything is invalidated: from now on devices must reach exactly what is mapped.
     pub fn settle(&self, context: Context) {
         self.state().settle(context);
     }
 
-    /// Whoever the pages at these input addresses belong to has them back.
+    /// The pages at these input addresses were returned to their owners.
     pub fn given_back(&self, context: Context, range: Range<u64>) {
         self.state().given_back(context, range);
     }
@@ -217,12 +219,13 @@ impl Machine {
         state.slots[state.slot(context)].reference.clone()
     }
 
-    /// A device reads: where it gets, through the worst of what is cached.
+    /// A device reads `iova`. Returns the leaf it uses, the worst one that the cached entries
+    /// allow.
     pub fn access(&self, context: Context, iova: u64) -> Option<Leaf> {
         self.state().access(context, iova)
     }
 
-    /// What a walk from the root finds, whatever is cached; the processor's view.
+    /// The leaf that a walk from the root finds in the processor's view, without the TLB.
     ///
     /// # Errors
     /// See [`Fault`].
@@ -232,50 +235,52 @@ impl Machine {
         walk(&root, iova, |table, index| state.memory.load(table, index).ok())
     }
 
-    /// Whether nothing at all is cached for the context.
+    /// Whether nothing is cached for the context.
     pub fn tlb_is_empty(&self, context: Context) -> bool {
         let state = self.state();
         state.slots[state.slot(context)].tlb.is_empty()
     }
 
-    /// From now on, which allocation finds no memory.
+    /// Chooses which allocations fail from now on.
     pub fn set_shortage(&self, shortage: Shortage) {
         self.state().memory.shortage = shortage;
     }
 
-    /// The flush after so many more fails.
+    /// Makes one flush fail, after `after` more successful ones.
     pub fn fail_flush(&self, after: u64, how: FlushFailure) {
         self.state().failing = Some((after, how));
     }
 
-    /// Tables that are allocated.
+    /// The number of allocated tables.
     pub fn tables(&self) -> usize {
         self.state().memory.tables()
     }
 
-    /// Tables that a walk from a root can reach, roots included.
+    /// The number of tables reachable from a root, roots included.
     pub fn hooked(&self) -> usize {
         self.state().places.len()
     }
 
-    /// What was done so far.
+    /// The counts so far.
     pub fn counts(&self) -> Counts {
         let state = self.state();
         Counts { allocations: state.memory.allocations, ..state.counts }
     }
 
-    /// What was reported so far, the first 64 of it.
+    /// The violations so far, at most 64.
     pub fn violations(&self) -> Vec<Violation> {
         self.state().violations.clone()
     }
 
-    /// As `violations`, and forgets them.
+    /// Returns the violations and forgets them.
     pub fn take_violations(&self) -> Vec<Violation> {
         std::mem::take(&mut self.state().violations)
     }
 
+    /// Asserts that there are no violations.
+    ///
     /// # Panics
-    /// If anything was reported; says what.
+    /// If there is one; the message lists them.
     #[track_caller]
     pub fn assert_sound(&self) {
         let violations = self.violations();

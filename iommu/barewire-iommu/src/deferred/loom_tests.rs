@@ -5,18 +5,18 @@ use loom::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::*;
 
-/// The tables of two entries: 0 mapped, 1 unhooked, 2 invalidated. Stores and loads of them are relaxed, so that
-/// nothing but the queue's lock orders them.
+/// The tables of two entries: 0 mapped, 1 unhooked, 2 invalidated. Their loads and stores are
+/// relaxed, so only the queue's lock orders them.
 struct Hardware {
     tables: [AtomicUsize; 2],
     released: [AtomicUsize; 2],
-    /// The next flush fails.
+    /// Whether the next flush fails.
     fails: AtomicUsize,
 }
 
 impl Keeper for Hardware {
     type Held = usize;
-    /// A bit for each table.
+    /// A bitmap of tables.
     type Gathered = usize;
     type Error = ();
 
@@ -46,7 +46,8 @@ impl Keeper for Hardware {
     }
 }
 
-/// Two threads unhook, push and wait; whoever flushes, both are released when their wait ends.
+/// Two threads unhook, push and wait. Whichever of them flushes, both entries are released when the
+/// waits end.
 fn two_threads(fails: usize) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);

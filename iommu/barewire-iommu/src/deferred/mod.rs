@@ -1,84 +1,87 @@
-//! Deferred invalidation: what was unmapped waits in a queue, and one flush is for all of it.
+//! Deferred invalidation: unmapped ranges wait in a queue, and one flush invalidates all of them.
 //!
 //! # How it works
-//! A ring of what is held, oldest first, and what all of it has gathered. Each entry has a number; a
-//! [`Ticket`] is such a number, and how many have left the ring tells which tickets are complete.
-//! One thread at a time flushes:
+//! The queue is a ring of entries, oldest first, and one gather that covers all of them. Each entry
+//! has a number, and a [`Ticket`] holds one. The number of entries that have left the ring tells
+//! which tickets are complete. One thread at a time flushes:
 //!
-//! 1. Under the lock it marks the end of the ring and takes what was gathered: the flush will be for
-//!    the entries before the mark.
-//! 2. Without the lock it invalidates. Meanwhile others add entries behind the mark.
-//! 3. It frees what was gathered and releases the entries before the mark: only then do they count
-//!    as complete. If the flush failed or panicked they stay, and what was gathered goes back.
+//! 1. Mark: under the lock, it marks the end of the ring and takes the gather. The flush is for the
+//!    entries before the mark.
+//! 2. Invalidate: without the lock, it issues the invalidation. Meanwhile other threads add entries
+//!    behind the mark.
+//! 3. Release: it frees the gathered tables and releases the entries before the mark. Only now are
+//!    these entries complete. If the flush failed or panicked, the entries stay in the ring and the
+//!    gather is put back.
 //!
 //! # Ordering
-//! An entry is added under the lock after its tables were changed, and the mark is set under the
-//! lock: so those changes were made before the flush began, and no walk after it sees the old.
+//! An entry is added under the lock, after its table changes, and the mark is set under the lock.
+//! So the changes of all entries before the mark precede the flush, and no walk after the flush
+//! sees the old descriptors.
 //!
-//! The ring never holds more than its [`Bounds`] say: what does not fit is handed back, to be
-//! invalidated at once.
+//! The ring never exceeds its [`Bounds`]. A range that does not fit is handed back to the caller,
+//! which invalidates it at once.
 
 use crate::lock::{Lock, relax};
 
-/// What may wait before it is invalidated.
+/// Limits on what may wait in the flush queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
-    /// Unmapped ranges, at most; no more than the queue has room for.
+    /// The largest number of unmapped ranges; capped at the queue's capacity.
     pub entries: usize,
-    /// Their bytes, at most: IOVAs and pages that nobody can use.
+    /// The largest number of bytes in these ranges: IOVAs and pages that cannot be reused yet.
     pub bytes: u64,
-    /// How old the oldest gets before [`Domain::poll`](crate::Domain::poll) flushes, in ticks of the
-    /// caller's clock.
+    /// The age at which the oldest entry makes [`Domain::poll`](crate::Domain::poll) flush, in
+    /// ticks of the caller's clock.
     pub age_ticks: u64,
 }
 
 impl Default for Bounds {
-    /// As many as there is room for, of any size and age.
+    /// The queue's capacity, with no limit on bytes or age.
     fn default() -> Self {
         Self { entries: usize::MAX, bytes: u64::MAX, age_ticks: u64::MAX }
     }
 }
 
-/// Whose queue it is.
+/// The owner of a queue: it says how entries are invalidated, freed and released.
 pub(crate) trait Keeper {
-    /// What waits.
+    /// A queued entry.
     type Held;
-    /// What a flush is for.
+    /// What a flush covers.
     type Gathered: Default;
-    /// Why a flush failed.
+    /// The error of a failed flush.
     type Error;
 
-    /// Adds to what was gathered.
+    /// Adds `more` to `all`.
     fn join(&self, all: &mut Self::Gathered, more: Self::Gathered);
 
-    /// Flushes, and returns when it is complete.
+    /// Flushes, and returns when the flush has completed.
     fn invalidate(&self, gathered: &Self::Gathered) -> Result<(), Self::Error>;
 
-    /// Frees what was gathered, after the flush.
+    /// Frees the gathered tables, after the flush.
     fn free(&self, gathered: Self::Gathered);
 
-    /// Lets go of what waited, after the flush.
+    /// Releases an entry, after the flush.
     fn release(&self, held: Self::Held);
 }
 
-/// A queue of `N` entries.
+/// A queue with room for `N` entries.
 pub(crate) struct FlushQueue<K: Keeper, const N: usize> {
     ring: Lock<Ring<K, N>>,
 }
 
 struct Ring<K: Keeper, const N: usize> {
     entries: [Option<Entry<K::Held>>; N],
-    /// By the entries that no flush is under way for.
+    /// The gather of the entries that no flush is under way for.
     gathered: K::Gathered,
-    /// Entries that left.
+    /// The number of entries that have left the ring.
     done: u64,
-    /// Entries that came.
+    /// The number of entries ever added.
     come: u64,
-    /// Of those here.
+    /// The bytes of the entries in the ring.
     bytes: u64,
-    /// Somebody is between step 1 and step 3.
+    /// A thread is between step 1 and step 3.
     flushing: bool,
-    /// The caller's clock, as last told.
+    /// The latest time of the caller's clock.
     now_ticks: u64,
 }
 
@@ -88,16 +91,16 @@ struct Entry<T> {
     since_ticks: u64,
 }
 
-/// What became of an attempt to flush.
+/// The outcome of an attempt to flush.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Flushed {
-    /// What waited has been released; there may have been nothing.
+    /// The waiting entries were released; there may have been none.
     Done,
-    /// Another thread is at it.
+    /// Another thread is flushing.
     Busy,
 }
 
-/// A flush under way. If it ends before `gathered` was taken, it failed.
+/// A flush under way. If it is dropped while `gathered` is still there, the flush failed.
 struct Flushing<'q, K: Keeper, const N: usize> {
     queue: &'q FlushQueue<K, N>,
     keeper: &'q K,
@@ -126,7 +129,7 @@ impl<K: Keeper, const N: usize> Ring<K, N> {
 }
 
 impl<K: Keeper, const N: usize> FlushQueue<K, N> {
-    /// Nothing waits.
+    /// Creates an empty queue.
     pub(crate) fn new() -> Self {
         Self {
             ring: Lock::new(Ring {
@@ -144,7 +147,7 @@ impl<K: Keeper, const N: usize> FlushQueue<K, N> {
     /// Adds an entry of `bytes` and returns its number, counted from 1.
     ///
     /// # Errors
-    /// Hands everything back if the bounds leave no room.
+    /// Returns everything to the caller if the bounds leave no room.
     pub(crate) fn push(
         &self,
         keeper: &K,
@@ -167,10 +170,10 @@ impl<K: Keeper, const N: usize> FlushQueue<K, N> {
         })
     }
 
-    /// Tells the time, and whether the oldest entry is too old now.
+    /// Updates the clock, and returns whether the oldest entry is too old now.
     ///
-    /// An entry's age counts from the time told last before it came, so it is never older than it
-    /// is taken to be.
+    /// An entry's age counts from the last update before it was added. So an entry is never older
+    /// than the age computed for it.
     pub(crate) fn is_due(&self, now_ticks: u64, bounds: &Bounds) -> bool {
         self.ring.with(|ring| {
             ring.now_ticks = ring.now_ticks.max(now_ticks);
@@ -183,25 +186,25 @@ impl<K: Keeper, const N: usize> FlushQueue<K, N> {
         })
     }
 
-    /// Entries and bytes that wait.
+    /// The number of waiting entries and of their bytes.
     pub(crate) fn waiting(&self) -> (usize, u64) {
         self.ring.with(|ring| (ring.len(), ring.bytes))
     }
 
-    /// The number of the entry that came last.
+    /// The number of the newest entry.
     pub(crate) fn last(&self) -> u64 {
         self.ring.with(|ring| ring.come)
     }
 
-    /// Whether the entry has been released.
+    /// Whether the entry was released.
     pub(crate) fn completed(&self, number: u64) -> bool {
         self.ring.with(|ring| number <= ring.done)
     }
 
-    /// Invalidates what waits and releases it, unless another thread is at it.
+    /// Flushes and releases the waiting entries, unless another thread is flushing.
     ///
     /// # Errors
-    /// The flush's; then nothing is released.
+    /// The error of the flush. Nothing is released then.
     pub(crate) fn try_flush(&self, keeper: &K) -> Result<Flushed, K::Error> {
         // Step 1: mark the ring's end and take what was gathered.
         let begun = self.ring.with(|ring| {
@@ -240,10 +243,10 @@ impl<K: Keeper, const N: usize> FlushQueue<K, N> {
         Ok(Flushed::Done)
     }
 
-    /// Flushes, or lets others, until the entry has been released.
+    /// Flushes, or waits for the flush of another thread, until the entry was released.
     ///
     /// # Errors
-    /// The flush's.
+    /// The error of the flush.
     pub(crate) fn wait(&self, keeper: &K, number: u64) -> Result<(), K::Error> {
         while !self.completed(number) {
             if self.try_flush(keeper)? == Flushed::Busy {

@@ -1,4 +1,4 @@
-//! The queue by itself, with a keeper that writes down what is done to it.
+//! Tests the queue on its own, with a keeper that records the calls it gets.
 
 use core::cell::{Cell, RefCell};
 use std::boxed::Box;
@@ -8,7 +8,7 @@ use std::vec::Vec;
 
 use super::*;
 
-/// What was asked of the keeper, in its order.
+/// One recorded call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Did {
     Invalidated(Vec<u32>),
@@ -21,7 +21,7 @@ struct Book {
     did: RefCell<Vec<Did>>,
     failures: Cell<u32>,
     panics: Cell<bool>,
-    /// Done while a flush is under way.
+    /// Called while a flush is under way.
     meanwhile: RefCell<Option<Box<dyn FnMut()>>>,
 }
 
@@ -81,7 +81,7 @@ fn one_flush_is_for_all_and_nothing_is_released_before() {
     assert_eq!(book.did.take(), done(&[1, 2, 3]));
     assert!(tickets.iter().all(|&ticket| queue.completed(ticket)));
     assert_eq!(queue.waiting(), (0, 0));
-    // Nothing waits, so nothing is asked of the hardware.
+    // The queue is empty, so no flush is issued.
     assert_eq!(queue.try_flush(&book), Ok(Flushed::Done));
     assert_eq!(book.did.take(), []);
 }
@@ -114,7 +114,7 @@ fn the_oldest_tells_when_it_is_due() {
     assert!(!queue.is_due(1005, &ten));
     push(&queue, &book, 2, &ten);
     assert!(!queue.is_due(1009, &ten));
-    // A clock that is told late, by another thread say, does not go back.
+    // An older time, from another thread for example, does not turn the clock back.
     assert!(!queue.is_due(3, &ten));
     assert!(queue.is_due(1010, &ten));
     queue.try_flush(&book).unwrap();
@@ -162,7 +162,7 @@ fn what_comes_during_a_flush_waits_for_the_next() {
         let other = Book::default();
         if round == 1 {
             assert_eq!(push(&inside, &other, 2, &ANY), Some(2));
-            // The first is still held, and its place.
+            // The first entry still holds its place in the ring.
             assert_eq!(push(&inside, &other, 3, &ANY), None);
             assert!(!inside.completed(1));
         }

@@ -1,4 +1,4 @@
-//! Why a domain did not do it. Nothing is lost: what was given comes back in the error.
+//! Errors of a domain. Nothing is lost: an error hands back what the caller passed in.
 
 use core::fmt;
 
@@ -8,54 +8,54 @@ use crate::iova::ClaimError;
 use crate::table::{MapError, UnmapError};
 use crate::tlbi::Context;
 
-/// Why there is no such domain.
+/// Why a domain could not be created.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum DomainError {
-    /// There is no such table.
+    /// The table's configuration is not possible.
     Config(ConfigError),
-    /// Stage 1 is tagged with an ASID, stage 2 with a VMID.
+    /// The tag does not fit the stage: stage 1 takes an ASID, stage 2 a VMID.
     Context {
         /// The table's stage.
         stage: Stage,
-        /// The tag that was to be its.
+        /// The tag that was passed.
         context: Context,
     },
 }
 
-/// Why nothing was mapped.
+/// Why a mapping failed. Nothing is mapped then.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DomainMapError {
     /// The allocator has no gap of this many bytes.
     Exhausted(u64),
-    /// The allocator did not give the addresses asked for.
+    /// The allocator refused the addresses that the caller asked for.
     Claim(ClaimError),
-    /// The table refused.
+    /// The table refused the mapping.
     Table(MapError),
-    /// The table failed half way, and the invalidation of what it had mapped failed too.
+    /// The table failed half way, and then the invalidation of the mapped half failed too.
     Held {
-        /// Why it failed half way.
+        /// Why the table failed.
         error: MapError,
-        /// What is to be invalidated.
+        /// The range and tables that still need invalidation.
         held: Held,
     },
 }
 
-/// Why a mapping was not unmapped, or is not known to be.
+/// Why a mapping was not unmapped, or is not known to be unmapped.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DomainUnmapError {
-    /// It is another domain's.
+    /// The mapping belongs to another domain.
     Foreign(Mapped),
-    /// The table refused: it is mapped as before.
+    /// The table refused. The mapping is unchanged.
     Table {
         /// The mapping.
         mapped: Mapped,
-        /// Why.
+        /// Why it refused.
         error: UnmapError,
     },
-    /// It is unmapped, but its invalidation failed: see [`Held`].
+    /// The range is unmapped, but its invalidation failed: see [`Held`].
     Held(Held),
 }
 

@@ -1,4 +1,4 @@
-//! What a domain is besides its queue: the way of all calls to tables, hardware and IOVAs.
+//! The parts of a domain below its flush queue: table, hardware, IOVAs and the calls to them.
 #![allow(unsafe_code, reason = "claims parts of the table, and frees what was invalidated")]
 
 use core::mem::ManuallyDrop;
@@ -20,27 +20,27 @@ use crate::table::{MapError, PageTable, UnmapError};
 use crate::tlbi::{Context, FlushError, Invalidate};
 
 pub(super) struct Inner<P: Pool, I, A> {
-    /// Dropped unless hardware may still use it.
+    /// Dropped only if the hardware can no longer use it.
     pub(super) table: ManuallyDrop<PageTable<P>>,
     pub(super) context: Context,
     pub(super) invalidate: I,
     pub(super) iovas: A,
     pub(super) policy: Lock<Policy>,
     pub(super) counters: Counters,
-    /// Leaves that are mapped, about.
+    /// The number of mapped leaves, approximately.
     pub(super) live: AtomicUsize,
-    /// No other domain has it.
+    /// Unique to this domain.
     pub(super) id: usize,
 }
 
-/// What was gathered waits for a flush that is made by whichever thread.
+/// Any thread may run the flush that the gather waits for.
 impl<P: Pool, I: Invalidate, A: IovaAllocator> Keeper for Inner<P, I, A> {
     type Held = Range<Iova>;
     type Gathered = Gather;
     type Error = FlushError;
 
     fn join(&self, all: &mut Gather, more: Gather) {
-        // SAFETY: every gather of this domain's calls is of this table.
+        // SAFETY: every gather made by this domain's calls belongs to this table.
         unsafe { all.append(self.table.pool(), more) };
     }
 
@@ -64,7 +64,8 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
         self.table.geometry()
     }
 
-    /// Maps `segments`, `size` bytes, at `range`, which the allocator gave for it.
+    /// Maps `segments`, of `size` bytes together, at `range`, which the allocator gave to this
+    /// call.
     pub(super) fn map(
         &self,
         range: &Range<Iova>,
@@ -77,8 +78,8 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
         if range.end.0 > end {
             return Err(MapError::IovaRange { iova, size, end: Iova(end) });
         }
-        // SAFETY: the allocator gave the range to this call alone; a `Mapped`, through which alone it
-        // is looked up and unmapped, is only made below.
+        // SAFETY: the allocator gave the range to this call only. The range is looked up and
+        // unmapped only through its `Mapped`, which is made below.
         let mut part = unsafe { self.table.part(range.clone()) };
         part.map_sg(iova, segments, attributes, gather)?;
         let leaves = leaves(self.geometry(), iova, segments, size);
@@ -88,11 +89,11 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
         Ok(Mapped { iova, size, leaves, domain: self.id })
     }
 
-    /// Unmaps all of `mapped`; flushes each table by itself where the policy says so.
+    /// Unmaps all of `mapped`. If the policy says so, each table is flushed on its own.
     ///
     /// # Errors
-    /// The table's: nothing is unmapped then. That of a flush is nobody's yet: what it was for stays
-    /// in the gather.
+    /// The error of the table; nothing is unmapped then. An error of a flush is not returned here:
+    /// the range it was for stays in the gather and is flushed again.
     pub(super) fn unmap(
         &self,
         mapped: &mut Mapped,
@@ -100,10 +101,10 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
         gather: &mut Gather,
     ) -> Result<u64, UnmapError> {
         let range = mapped.range();
-        // SAFETY: the allocator gave the range to the call that made this `Mapped`, it is not
-        // released yet, and whoever has the `Mapped` by `&mut` is alone.
+        // SAFETY: the allocator gave the range to the call that made this `Mapped`, and it is not
+        // released yet. The `&mut` on the `Mapped` excludes other callers.
         let mut part = unsafe { self.table.part(range.clone()) };
-        // Before anything is flushed: what this call removes is not lost by over-invalidation.
+        // Before any flush: over-invalidation does not lose the leaves this call removes.
         self.live.fetch_sub(mapped.leaves, Relaxed);
         let removed = match policy.walks {
             Walks::Gathered => part.unmap(mapped.iova, mapped.size, gather),
@@ -133,7 +134,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
                 self.counters.add(Kind::PagesUnmapped, bytes >> self.geometry().page_shift());
             }
             Err(_) => {
-                // A part's ends, and so this mapping's, are never within a block.
+                // The ends of a part, and so of this mapping, are never inside a block.
                 debug_assert!(gather.is_empty(), "refused half way");
                 self.live.fetch_add(mapped.leaves, Relaxed);
             }
@@ -141,7 +142,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
         removed
     }
 
-    /// Invalidates what was gathered.
+    /// Invalidates the contents of the gather.
     pub(super) fn flush(&self, strategy: &Strategy, gather: &Gather) -> Result<(), FlushError> {
         let facts = Facts {
             page_shift: self.geometry().page_shift(),
@@ -161,10 +162,10 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
         flushed
     }
 
-    /// Invalidates at once, and lets go of tables and addresses.
+    /// Invalidates at once, then releases tables and addresses.
     ///
     /// # Errors
-    /// Both, if the flush failed.
+    /// Table and addresses, as [`Held`], if the flush failed.
     pub(super) fn retire(
         &self,
         range: Range<Iova>,
@@ -184,10 +185,10 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
         }
     }
 
-    /// Invalidates everything of the context, and lets go of what is held.
+    /// Invalidates the whole context, then releases what is held.
     ///
     /// # Errors
-    /// What was held.
+    /// Returns `held` if the flush failed.
     pub(super) fn retry(&self, held: Held) -> Result<(), Held> {
         match self.issue(&Operations::CONTEXT) {
             Ok(()) => {
@@ -199,11 +200,11 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
         }
     }
 
-    /// Frees the table, if its context can be invalidated before; else leaves it to hardware. Once
-    /// only, and last.
+    /// Frees the table if its context could be invalidated. Otherwise the table is leaked, because
+    /// the hardware may still use it. Called once, as the last call.
     pub(super) fn drop_table(&mut self, flushed: bool) {
         if flushed && self.issue(&Operations::CONTEXT).is_ok() {
-            // SAFETY: called once, by the domain's destructor, after which nobody has the table.
+            // SAFETY: called once, by the domain's destructor. Nothing uses the table afterwards.
             unsafe { ManuallyDrop::drop(&mut self.table) };
         }
     }
@@ -215,24 +216,26 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
         unsafe { self.table.pool().free_chain(tables, bytes) };
     }
 
-    /// After a flush for `gather`.
+    /// Frees the gathered tables. The caller has flushed `gather`.
     fn release_tables(&self, gather: &mut Gather) {
         self.counters.add(Kind::TablesFreed, gather.tables() as u64);
-        // SAFETY: it was gathered by this domain, and every caller has just seen a flush of all of
-        // it succeed.
+        // SAFETY: this domain made the gather, and every caller has just seen a flush of all of it
+        // succeed.
         unsafe { self.table.release(gather) };
     }
 
-    /// After a flush for what was mapped there, or where nothing ever was.
+    /// Releases addresses after the flush of what was mapped there, or if nothing was ever mapped
+    /// there.
     pub(super) fn release_iovas(&self, range: Range<Iova>) {
-        // SAFETY: handed out to this domain, whose `Mapped` of it is gone; nothing is mapped there,
-        // and every caller has seen to it that no TLB has something.
+        // SAFETY: the range was handed out to this domain, and its `Mapped` is gone. Nothing is
+        // mapped there, and every caller has made sure that no TLB holds an entry for it.
         unsafe { self.iovas.release(range) };
     }
 }
 
-/// A piece as drivers unmap that go leaf size by leaf size: the largest that begins at `at`, or the
-/// pages up to the next. No piece cuts a block that was mapped between `at` and `end`.
+/// The next piece for a driver that unmaps leaf size by leaf size: the largest block that begins at
+/// `at`, or the pages up to the next block. No piece cuts a block that was mapped between `at` and
+/// `end`.
 fn piece(geometry: &Geometry, at: u64, end: u64) -> u64 {
     let mut level = geometry.start_level();
     while level < LAST {
@@ -246,7 +249,7 @@ fn piece(geometry: &Geometry, at: u64, end: u64) -> u64 {
     next.min(end) - at
 }
 
-/// How many leaves `segments` become, about: exact for one segment, pages for several.
+/// The approximate number of leaves for `segments`: exact for one segment, pages for several.
 fn leaves(geometry: &Geometry, iova: Iova, segments: &[Segment], size: u64) -> usize {
     let mut shift = geometry.page_shift();
     if let [segment] = segments {

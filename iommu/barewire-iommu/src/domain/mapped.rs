@@ -1,4 +1,4 @@
-//! What a caller holds: a mapping, what is left of it, and what is owed for it.
+//! The handles a caller holds: a mapping, its ticket after unmapping, and a failed invalidation.
 
 use core::ops::Range;
 
@@ -6,80 +6,82 @@ use crate::address::Iova;
 use crate::pool::Chain;
 use crate::tlbi::FlushError;
 
-/// A mapping, and the sole claim to its IOVAs: neither copied nor cloned, so never unmapped twice.
+/// A mapping, and the only claim to its IOVAs. It is neither `Copy` nor `Clone`, so it cannot be
+/// unmapped twice.
 ///
-/// Dropping it leaves it mapped for as long as the domain lives.
+/// Dropping it leaves the range mapped for as long as the domain lives.
 #[derive(PartialEq, Eq, Debug)]
 #[must_use = "it stays mapped, and devices may go on using the memory, unless it is unmapped"]
 pub struct Mapped {
     pub(super) iova: Iova,
     pub(super) size: u64,
-    /// Leaves, about.
+    /// The number of leaves, approximately.
     pub(super) leaves: usize,
-    /// Whose it is.
+    /// The id of its domain.
     pub(super) domain: usize,
 }
 
 impl Mapped {
-    /// Where it begins for the device.
+    /// The first IOVA.
     pub fn iova(&self) -> Iova {
         self.iova
     }
 
-    /// Its bytes.
+    /// The size in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Its addresses.
+    /// The range of IOVAs.
     pub fn range(&self) -> Range<Iova> {
         self.iova..Iova(self.iova.0 + self.size)
     }
 }
 
-/// A mapping that is none any more.
+/// The result of unmapping.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Unmapped {
-    /// Bytes that were mapped.
+    /// The number of bytes that were mapped.
     pub bytes: u64,
-    /// When the memory may go back to its owner.
+    /// Tells when the memory may be reused.
     pub ticket: Ticket,
 }
 
-/// An invalidation that memory's owners wait for: until
-/// [`Domain::completed`](super::Domain::completed) says so, or [`wait`](super::Domain::wait)
-/// returns, devices may still reach what was unmapped.
+/// An invalidation that the owner of unmapped memory waits for. Devices may still access the memory
+/// until [`Domain::completed`](super::Domain::completed) returns true for it or
+/// [`wait`](super::Domain::wait) returns.
 ///
-/// In a strict domain it is complete from the beginning.
+/// In a strict domain the ticket is complete from the beginning.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Ticket {
-    /// 0, or an entry's number.
+    /// 0, or the number of a queue entry.
     pub(super) number: u64,
     pub(super) domain: usize,
 }
 
-/// Addresses and tables whose invalidation failed. Devices may still reach what was mapped there.
+/// Addresses and tables whose invalidation failed. Devices may still access the memory that was
+/// mapped there.
 ///
-/// [`Domain::retry`](super::Domain::retry) tries again. Dropping it loses the addresses and the
-/// tables, which is safe, but the memory behind them must never be used for anything else.
+/// [`Domain::retry`](super::Domain::retry) tries again. Dropping this leaks the addresses and the
+/// tables, which is safe. But the memory that was mapped must then never be used for anything else.
 #[derive(Debug)]
 #[must_use = "its addresses and tables are lost unless the flush is tried again"]
 pub struct Held {
     pub(super) range: Range<Iova>,
     pub(super) tables: Chain,
-    /// How many.
+    /// The number of tables.
     pub(super) count: usize,
     pub(super) error: FlushError,
     pub(super) domain: usize,
 }
 
 impl Held {
-    /// The addresses.
+    /// The range of IOVAs.
     pub fn range(&self) -> Range<Iova> {
         self.range.clone()
     }
 
-    /// What the flush said.
+    /// The error of the flush.
     pub fn error(&self) -> FlushError {
         self.error
     }

@@ -1,22 +1,25 @@
 //! A domain: tables, IOVAs, strategy and hardware in one handle.
 //!
 //! # How it works
-//! - Mapping asks the allocator for addresses, claims that part of the table, and maps. The
-//!   [`Mapped`] it returns is the sole claim to those addresses from then on.
-//! - Unmapping takes the [`Mapped`], claims the part again, unhooks everything, and has it
-//!   invalidated: at once, or in the flush queue. Tables go back to the pool and addresses to the
-//!   allocator when, and only when, that has completed; then the memory may go back to its owner.
-//! - [`inner`] does so; [`mapped`] is what callers hold meanwhile, [`policy`] how it is done.
+//! - Mapping allocates addresses, claims that part of the table, and maps. The returned [`Mapped`]
+//!   is from then on the only claim to those addresses.
+//! - Unmapping takes the [`Mapped`], claims the part again, unhooks everything, and invalidates it,
+//!   at once or in the flush queue. When the invalidation has completed, and not before, tables
+//!   return to the pool and addresses to the allocator, and the memory may be reused.
+//! - [`inner`] does this work, [`mapped`] has the handles of callers, [`policy`] the choices.
 //!
-//! All calls take `&self` and may come from several threads at once: ranges that the allocator hands
-//! out never overlap, so neither do the parts of the table that two calls work on.
+//! All calls take `&self`, and several threads may call at once. The allocator never hands out
+//! overlapping ranges, so two calls never work on the same part of the table.
 //!
 //! # Ordering
-//! What a caller can count on:
-//! 1. When mapping returns, a device told afterwards finds the memory.
-//! 2. When unmapping returns an [`Unmapped`] whose ticket is complete, no device reaches the memory.
-//! 3. Addresses are handed out again, and tables used again, after 2 only.
-//! 4. A failed flush frees nothing. Who gets the error can try again, and everything comes free then.
+//! Guarantees to the caller:
+//! 1. Mapped means reachable: when `map` returns, a device that is started afterwards reaches the
+//!    memory.
+//! 2. Complete means unreachable: when the ticket of an [`Unmapped`] is complete, no device reaches
+//!    the memory.
+//! 3. Addresses and tables are reused only after 2.
+//! 4. A failed flush frees nothing. The caller that gets the error can retry, and everything is
+//!    freed when the retry succeeds.
 
 mod error;
 mod inner;
@@ -50,33 +53,35 @@ use crate::tlbi::{Context, FlushError, Invalidate};
 use inner::Inner;
 use statistics::Counters;
 
-/// Ranges that a flush queue holds unless told otherwise.
+/// The default capacity of the flush queue, in ranges.
 const QUEUE: usize = 64;
 
-/// Counted up for each domain, so that a mapping tells whose it is.
+/// Counts domains, so that each mapping can name its domain.
 static DOMAINS: CoreUsize = CoreUsize::new(1);
 
 /// Tables, IOVAs, strategy and hardware in one handle, for any number of threads.
 ///
-/// `P` is where tables come from, `I` the hardware, `A` who decides on addresses; each may be a
-/// reference. `N` ranges fit into the flush queue.
+/// `P` is the pool of tables, `I` the hardware and `A` the allocator of addresses; each may be a
+/// reference. The flush queue holds `N` ranges.
 ///
-/// Which physical memory is mapped is the caller's word: nothing here knows whose it is.
+/// The caller decides which physical memory is mapped: the domain does not check its ownership.
 ///
-/// Dropping a domain invalidates its context and frees its tables, whatever is mapped: detach its
-/// devices before. If the invalidation fails, the tables are leaked. Addresses of mappings that were
-/// not unmapped stay with the allocator as handed out.
+/// Dropping a domain invalidates its context and frees its tables, even if ranges are still mapped.
+/// Detach its devices before. If the invalidation fails, the tables are leaked. The allocator keeps
+/// the addresses of ranges that were not unmapped.
 ///
-/// It has spin locks inside, held for short, which an interrupt handler must not meet: map and
-/// unmap in handlers only if every other call is made with those interrupts masked.
+/// The domain has spin locks that are held briefly. An interrupt handler that waits for one held by
+/// the code it interrupted waits for ever. So call map and unmap in a handler only if every other
+/// call runs with that interrupt masked.
 pub struct Domain<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize = QUEUE> {
     inner: Inner<P, I, A>,
     queue: FlushQueue<Inner<P, I, A>, N>,
 }
 
 impl<P: Pool, I: Invalidate, A: IovaAllocator> Domain<P, I, A> {
-    /// An empty domain, which devices may be attached to by its [`root`](Self::root), and which
-    /// hardware knows as `context`. See [`Policy`] for how it invalidates at first.
+    /// Creates an empty domain. `context` is the tag the hardware uses for it. Devices are attached
+    /// by giving their SMMU the [`root`](Self::root). See [`Policy`] for how it invalidates at
+    /// first.
     ///
     /// # Errors
     /// [`DomainError`].
@@ -92,8 +97,8 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Domain<P, I, A> {
 }
 
 impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N> {
-    /// [`Domain::new`] with another queue: `Domain::<_, _, _, 256>::with_queue`. A domain that is
-    /// never deferred needs none, 0.
+    /// [`Domain::new`] with a flush queue of another size: `Domain::<_, _, _, 256>::with_queue`. A
+    /// domain that is never deferred needs none: 0.
     ///
     /// # Errors
     /// [`DomainError`].
@@ -121,22 +126,22 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
         Ok(Self { inner, queue: FlushQueue::new() })
     }
 
-    /// Where the root table is: for a context descriptor or stream table entry.
+    /// The address of the root table, for a context descriptor or stream table entry.
     pub fn root(&self) -> PhysAddr {
         self.inner.table.root()
     }
 
-    /// The table's shape.
+    /// The shape of the table.
     pub fn geometry(&self) -> &Geometry {
         self.inner.table.geometry()
     }
 
-    /// How hardware tags what it caches of it.
+    /// The tag that hardware puts on cached translations of this domain.
     pub fn context(&self) -> Context {
         self.inner.context
     }
 
-    /// Where tables come from.
+    /// The pool of tables.
     pub fn pool(&self) -> &P {
         self.inner.table.pool()
     }
@@ -146,35 +151,35 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
         &self.inner.invalidate
     }
 
-    /// Who decides on addresses.
+    /// The allocator of IOVAs.
     pub fn iovas(&self) -> &A {
         &self.inner.iovas
     }
 
-    /// How it invalidates.
+    /// The current policy.
     pub fn policy(&self) -> Policy {
         self.inner.policy.with(|policy| *policy)
     }
 
-    /// Invalidates otherwise from now on. Becoming strict flushes what waits.
+    /// Changes the policy. If the new one is strict, the flush queue is flushed.
     ///
-    /// Unmaps under way in other threads may still follow the old policy: if it was deferred and the
-    /// new is not, flush once they are done.
+    /// Unmaps under way in other threads may still use the old policy. If the old one was deferred
+    /// and the new one is not, call [`flush`](Self::flush) when they are done.
     ///
     /// # Errors
-    /// The flush's; the policy is changed all the same.
+    /// The error of the flush. The policy is changed nevertheless.
     pub fn set_policy(&self, policy: impl Into<Policy>) -> Result<(), FlushError> {
         let policy = policy.into();
         self.inner.policy.with(|current| *current = policy);
         if policy.deferred.is_none() { self.flush() } else { Ok(()) }
     }
 
-    /// Chooses operations otherwise from now on, strict or deferred as before.
+    /// Changes the strategy; the domain stays strict or deferred as it was.
     pub fn set_strategy(&self, strategy: Strategy) {
         self.inner.policy.with(|policy| policy.strategy = strategy);
     }
 
-    /// Maps `size` bytes from `phys` on, anywhere.
+    /// Maps `size` bytes from `phys` on, at an address the allocator chooses.
     ///
     /// # Errors
     /// [`DomainMapError`]; nothing is mapped then.
@@ -187,7 +192,8 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
         self.map_sg(&[Segment { phys, len: size }], attributes)
     }
 
-    /// Maps a scatter list, its pieces one after the other, anywhere.
+    /// Maps the segments of a scatter list one after the other, at an address the allocator
+    /// chooses.
     ///
     /// # Errors
     /// [`DomainMapError`]; nothing is mapped then.
@@ -201,7 +207,8 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
         self.map_in(iova..Iova(iova.0 + size), segments, attributes)
     }
 
-    /// Maps a scatter list at `iova`: identity maps, reserved regions that a device expects.
+    /// Maps a scatter list at `iova`: for identity maps, and for regions a device expects at an
+    /// address.
     ///
     /// # Errors
     /// [`DomainMapError`]; nothing is mapped then.
@@ -218,8 +225,8 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
         self.map_in(iova..Iova(end), segments, attributes)
     }
 
-    /// Keeps addresses from ever being mapped: those of message-signalled interrupts, say, which an
-    /// SMMU's device writes untranslated.
+    /// Excludes addresses from mapping: for example those of message-signalled interrupts, which a
+    /// device behind an SMMU writes untranslated.
     ///
     /// # Errors
     /// [`ClaimError`].
@@ -229,11 +236,11 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
 
     /// Unmaps all of a mapping.
     ///
-    /// In a strict domain no device reaches its memory when this returns; in a deferred one, when
-    /// the ticket is complete.
+    /// In a strict domain no device reaches its memory when this returns. In a deferred domain no
+    /// device reaches it when the ticket is complete.
     ///
     /// # Errors
-    /// [`DomainUnmapError`], which has what is still mapped, or still held.
+    /// [`DomainUnmapError`]; it hands back what is still mapped or still held.
     pub fn unmap(&self, mut mapped: Mapped) -> Result<Unmapped, DomainUnmapError> {
         if mapped.domain != self.inner.id {
             return Err(DomainUnmapError::Foreign(mapped));
@@ -249,100 +256,101 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
         Ok(Unmapped { bytes, ticket: Ticket { number, domain: self.inner.id } })
     }
 
-    /// Where an address of a mapping leads.
+    /// The translation of an address inside a mapping.
     ///
     /// # Panics
-    /// If the mapping is another domain's.
+    /// If the mapping belongs to another domain.
     pub fn iova_to_phys(&self, mapped: &Mapped, iova: Iova) -> Option<Translation> {
         assert_eq!(mapped.domain, self.inner.id, "the mapping is another domain's");
         if !mapped.range().contains(&iova) {
             return None;
         }
-        // Whoever unmaps or maps there would have the `Mapped` alone, so nobody does.
+        // To map or unmap there a caller needs the `Mapped`, which is borrowed here.
         self.inner.table.iova_to_phys(iova)
     }
 
-    /// Tries a failed flush again, as an invalidation of the whole context.
+    /// Retries a failed flush, as an invalidation of the whole context.
     ///
     /// # Errors
     /// What is still held.
     ///
     /// # Panics
-    /// If it is another domain's.
+    /// If it belongs to another domain.
     pub fn retry(&self, held: Held) -> Result<(), Held> {
         assert_eq!(held.domain, self.inner.id, "what is held is another domain's");
         self.inner.retry(held)
     }
 
-    /// Whether what was unmapped is out of every device's reach.
+    /// Whether no device can reach the unmapped memory any more.
     ///
     /// # Panics
-    /// If the ticket is another domain's.
+    /// If the ticket belongs to another domain.
     pub fn completed(&self, ticket: Ticket) -> bool {
         assert_eq!(ticket.domain, self.inner.id, "the ticket is another domain's");
         ticket.number == 0 || self.queue.completed(ticket.number)
     }
 
-    /// Returns when it is, flushing if need be. A flush by another thread is waited for by spinning.
+    /// Waits until the ticket is complete, and flushes if necessary. It spins while another thread
+    /// flushes.
     ///
     /// # Errors
-    /// The flush's: nothing that waits is released then.
+    /// The error of the flush. Nothing that waits is released then.
     ///
     /// # Panics
-    /// If the ticket is another domain's.
+    /// If the ticket belongs to another domain.
     pub fn wait(&self, ticket: Ticket) -> Result<(), FlushError> {
         assert_eq!(ticket.domain, self.inner.id, "the ticket is another domain's");
         if ticket.number == 0 { Ok(()) } else { self.queue.wait(&self.inner, ticket.number) }
     }
 
-    /// Invalidates and releases everything that waits.
+    /// Invalidates and releases everything in the flush queue.
     ///
     /// # Errors
-    /// The flush's: nothing that waits is released then.
+    /// The error of the flush. Nothing that waits is released then.
     pub fn flush(&self) -> Result<(), FlushError> {
         self.queue.wait(&self.inner, self.queue.last())
     }
 
-    /// Tells the time, in ticks of any clock, and flushes if something has waited for too long: what
-    /// is older than the bounds' age at a call is released by it. To be called now and then in a
-    /// deferred domain; ages are reckoned from the call before, so it may flush early by as much.
+    /// Updates the clock, in ticks of any clock, and flushes if an entry is older than the bounds
+    /// allow. Call it regularly in a deferred domain. The age of an entry counts from the call
+    /// before it was added, so a flush may come early by as much as the time between two calls.
     ///
     /// # Errors
-    /// The flush's: nothing that waits is released then.
+    /// The error of the flush. Nothing that waits is released then.
     pub fn poll(&self, now_ticks: u64) -> Result<(), FlushError> {
         let Some(deferred) = self.policy().deferred else { return Ok(()) };
         if self.queue.is_due(now_ticks, &deferred.bounds) {
-            // If another thread is at it, it is being done.
+            // If another thread is flushing, nothing is left to do.
             self.queue.try_flush(&self.inner)?;
         }
         Ok(())
     }
 
-    /// Unmapped ranges that wait for a flush, and their bytes.
+    /// The number of unmapped ranges that wait for a flush, and their bytes.
     pub fn waiting(&self) -> (usize, u64) {
         self.queue.waiting()
     }
 
-    /// Leaves that are mapped, about: pages, but for mappings of one segment.
+    /// The approximate number of mapped leaves. A mapping of several segments counts as pages.
     pub fn live_leaves(&self) -> usize {
         self.inner.live.load(Relaxed)
     }
 
-    /// Begins to count, or stops: off at first, since counters that several threads write cost more
-    /// than what they count.
+    /// Starts or stops counting. Counting is off at first: counters that several threads write cost
+    /// more than the work they count.
     pub fn set_counting(&self, on: bool) {
         self.inner.counters.set_on(on);
     }
 
-    /// What was counted.
+    /// The counters.
     pub fn statistics(&self) -> Statistics {
         self.inner.counters.read()
     }
 
-    /// All bytes of a list, in whole granules.
+    /// The sum of all lengths, rounded up to the granule.
     fn size(&self, iova: Iova, segments: &[Segment]) -> Result<u64, DomainMapError> {
         let sum = bytes(segments);
-        // What is no multiple of the granule the table will refuse, and say where.
+        // The table refuses a length that is not a multiple of the granule, and says which.
         let size = sum.and_then(|sum| sum.checked_next_multiple_of(self.geometry().page_bytes()));
         match size {
             Some(0) => Err(DomainMapError::Table(MapError::Empty(iova))),
@@ -351,7 +359,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
         }
     }
 
-    /// Maps where the allocator said, or gives the addresses back.
+    /// Maps at the allocated range, or releases the range on failure.
     fn map_in(
         &self,
         range: Range<Iova>,
@@ -360,7 +368,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
     ) -> Result<Mapped, DomainMapError> {
         let mut gather = Gather::new();
         self.inner.map(&range, segments, attributes, &mut gather).map_err(|error| {
-            // Walkers may have seen what was mapped before it failed.
+            // Walkers may have seen the part that was mapped before the failure.
             match self.inner.retire(range, gather, &self.policy().strategy) {
                 Ok(()) => DomainMapError::Table(error),
                 Err(held) => DomainMapError::Held { error, held },
@@ -368,7 +376,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
         })
     }
 
-    /// Queues what was unmapped, or invalidates it at once; returns the ticket's number.
+    /// Queues an unmapped range, or invalidates it at once. Returns the number for the ticket.
     fn retire(
         &self,
         mut range: Range<Iova>,
@@ -386,7 +394,8 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
                     }
                     Err(back) => (range, gather) = back,
                 }
-                // If the flush fails, so perhaps will the one below, whose error has an owner.
+                // If this flush fails, the one below probably fails too, and its error is returned
+                // to the caller.
                 let made = may_make_room && self.queue.try_flush(&self.inner) == Ok(Flushed::Done);
                 if !made {
                     break;
@@ -397,11 +406,11 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
     }
 }
 
-/// All bytes of a list, unless they are too many for a number.
+/// The sum of all lengths, or `None` on overflow.
 fn bytes(segments: &[Segment]) -> Option<u64> {
-    // Long lists are read twice, here and by the table; a sum that looks for an overflow at each
-    // step costs as much as mapping them. So the sum is plain, and the bits of all lengths tell
-    // whether it can have overflowed.
+    // Long lists are read twice, here and by the table. A sum that checks for overflow at each step
+    // costs as much as the mapping itself. So this sum is unchecked, and the union of all lengths'
+    // bits tells whether it can have overflowed.
     let add = |(sum, bits): (u64, u64), segment: &Segment| {
         (sum.wrapping_add(segment.len), bits | segment.len)
     };

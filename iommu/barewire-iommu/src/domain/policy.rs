@@ -1,4 +1,4 @@
-//! How a domain invalidates, changeable while mappings live.
+//! The policy of a domain: how it invalidates. It can change while mappings exist.
 
 use crate::deferred::Bounds;
 use crate::strategy::Strategy;
@@ -6,37 +6,37 @@ use crate::strategy::Strategy;
 /// How a domain invalidates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Policy {
-    /// Which operations.
+    /// Which operations invalidate.
     pub strategy: Strategy,
-    /// How many flushes an unmap makes of the tables it unhooks.
+    /// How many flushes one unmap makes for the tables it unhooks.
     pub walks: Walks,
-    /// When: `None` is before `unmap` returns.
+    /// When to invalidate. `None`: before `unmap` returns.
     pub deferred: Option<Deferred>,
 }
 
-/// What becomes of the tables that one unmap unhooks.
+/// How one unmap treats the tables it unhooks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Walks {
-    /// All are unhooked, one flush is made, all are freed.
+    /// Unhooks all tables, flushes once, then frees all of them.
     #[default]
     Gathered,
-    /// Each is flushed and freed before the next is unhooked, as drivers do that free a table where
-    /// they unhook it: for comparison, and for pools that need tables back soon.
+    /// Flushes and frees each table before the next is unhooked, like drivers that free a table
+    /// where they unhook it. For comparison, and for pools that need tables back soon.
     EachTable,
 }
 
-/// Invalidation that waits.
+/// Invalidation by the flush queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Deferred {
-    /// For how much.
+    /// How much may wait.
     pub bounds: Bounds,
-    /// Which operations then. By context unless something is known that speaks against it: much was
-    /// unmapped meanwhile, so over-invalidation loses little.
+    /// Which operations invalidate the queue. By context, unless something speaks against it: much
+    /// was unmapped meanwhile, so over-invalidation loses little.
     pub strategy: Strategy,
 }
 
 impl Default for Deferred {
-    /// As much as the queue has room for, by context.
+    /// The queue's full capacity, invalidated by context.
     fn default() -> Self {
         Self { bounds: Bounds::default(), strategy: Strategy::ByContext }
     }

@@ -1,26 +1,26 @@
-//! Counters, for those who want them.
+//! Optional counters.
 
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use crate::tlbi::{Invalidate, Tlbi};
 
-/// What a domain did since it was told to count. Each number is right, though not all of one
-/// moment; on 32-bit processors they wrap at 2^32.
+/// What a domain did while counting was on. Each number is exact, but they were not all read at the
+/// same instant. On 32-bit processors they wrap at 2^32.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Statistics {
-    /// Calls that mapped something.
+    /// Successful mapping calls.
     pub maps: u64,
-    /// Granules they mapped.
+    /// Granules mapped.
     pub pages_mapped: u64,
-    /// Calls that unmapped something.
+    /// Successful unmapping calls.
     pub unmaps: u64,
-    /// Granules they unmapped.
+    /// Granules unmapped.
     pub pages_unmapped: u64,
     /// Unmapped ranges that went into the flush queue.
     pub deferred: u64,
     /// Flushes, each with a wait.
     pub flushes: u64,
-    /// Of them, those that failed.
+    /// Flushes that failed.
     pub flushes_failed: u64,
     /// Commands for one address.
     pub page_commands: u64,
@@ -28,11 +28,11 @@ pub struct Statistics {
     pub range_commands: u64,
     /// Commands for the whole context.
     pub context_commands: u64,
-    /// Tables that went back to the pool after a flush.
+    /// Tables returned to the pool after a flush.
     pub tables_freed: u64,
 }
 
-/// A counter for each; relaxed, since nothing depends on them.
+/// One counter for each; relaxed, since nothing depends on their order.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     on: AtomicBool,
@@ -41,7 +41,7 @@ pub(super) struct Counters {
 
 const KINDS: usize = 11;
 
-/// Which counter.
+/// Names a counter.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
     Maps,
@@ -72,7 +72,7 @@ impl Counters {
         }
     }
 
-    /// A flush that was made of `operations`.
+    /// Counts a flush of `operations`.
     pub(super) fn flush(&self, invalidate: &impl Invalidate, operations: &[Tlbi], ok: bool) {
         if !self.is_on() {
             return;

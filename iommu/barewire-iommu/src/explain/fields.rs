@@ -1,4 +1,4 @@
-//! A descriptor's bits by the architecture's names (D8.3).
+//! The fields of a descriptor, by the architecture's names (D8.3).
 
 use super::Kind;
 use crate::format::{Descriptor, Stage};
@@ -8,15 +8,15 @@ use crate::format::{Descriptor, Stage};
 pub struct Field {
     /// The architecture's name.
     pub name: &'static str,
-    /// Its value.
+    /// The value.
     pub value: u8,
-    /// How many bits it has.
+    /// The width in bits.
     pub bits: u32,
-    /// What the value says, where it is more than set or clear.
+    /// The meaning of the value, if it is more than set or clear.
     pub meaning: Option<&'static str>,
 }
 
-/// Where a field is, and how to read it.
+/// The position of a field and how to decode it.
 struct Place {
     name: &'static str,
     low: u32,
@@ -57,7 +57,7 @@ const STAGE2_LEAF: &[Place] = &[
     place("PBHA", 59, 4),
 ];
 
-/// Of a block alone, beside a leaf's.
+/// Only in a block, besides a leaf's fields.
 const BLOCK: &[Place] = &[place("nT", 16, 1)];
 
 const STAGE1_TABLE: &[Place] = &[
@@ -67,7 +67,7 @@ const STAGE1_TABLE: &[Place] = &[
     place("NSTable", 63, 1),
 ];
 
-/// The fields of a descriptor that is a `kind`, from low bits to high; none if it is not valid.
+/// The fields of a descriptor of kind `kind`, from low bits to high. None if it is not valid.
 pub fn fields(descriptor: Descriptor, kind: Kind, stage: Stage) -> impl Iterator<Item = Field> {
     let (places, more): (&[Place], &[Place]) = match (kind, stage) {
         (Kind::Page, Stage::One) => (STAGE1_LEAF, &[]),

@@ -1,15 +1,17 @@
-//! Explains tables, one's own or anybody's: what a walker does with an IOVA, level by level.
+//! Explains the tables of this crate or of any other: how hardware walks to an IOVA, level by
+//! level.
 //!
 //! *Read first*: Arm ARM DDI 0487, D8.2.4 (the walk), D8.3 (descriptors).
 //!
 //! # How it works
-//! Table memory is read through a closure, from a dump, a model or the memory itself, so whatever
-//! bytes are there, a walk ends: in an address, in the fault that hardware would take, or where
-//! nothing is known. [`Walker::explain`] takes one IOVA, [`Walker::spans`] goes through them all.
-//! [`fields()`] names a descriptor's bits.
+//! A closure reads table memory, from a dump, a model or the memory itself. A walk ends whatever
+//! bytes it finds: in an address, in the fault that hardware would report, or at an entry that the
+//! closure cannot read. [`Walker::explain`] walks to one IOVA, [`Walker::spans`] goes through all
+//! of them. [`fields()`] names the bits of a descriptor.
 //!
 //! # Not supported
-//! What [`Geometry`] does not, and faults of permission: what a leaf permits is told, not judged.
+//! Shapes that [`Geometry`] does not support, and permission faults: the walk reports what a leaf
+//! permits but does not check an access against it.
 //!
 //! ```
 //! use barewire_iommu::explain::{Outcome, Walker};
@@ -39,99 +41,100 @@ use crate::address::{Iova, PhysAddr};
 use crate::format::{Descriptor, Geometry, Stage};
 
 const ACCESS_FLAG: u64 = 1 << 10;
-/// AP\[2\], S2AP\[1\]: writes. The first forbids them, the second allows them.
+/// AP\[2\] forbids writes; S2AP\[1\] allows them.
 const AP_READ_ONLY: u64 = 1 << 7;
-/// AP\[1\] allows unprivileged access, S2AP\[0\] reads.
+/// AP\[1\] allows unprivileged access; S2AP\[0\] allows reads.
 const AP_UNPRIVILEGED: u64 = 1 << 6;
-/// APTable\[1\] and \[0\]: no writes, no unprivileged access, below.
+/// APTable\[1\] forbids writes in all lower levels; APTable\[0\] forbids unprivileged access there.
 const TABLE_READ_ONLY: u64 = 1 << 62;
 const TABLE_PRIVILEGED: u64 = 1 << 61;
-/// Bits of an address a descriptor has room for, without 52-bit addresses.
+/// The width of an address in a descriptor, without 52-bit addresses.
 const ADDRESS_END: u64 = 1 << 48;
 
-/// What an entry is at its level.
+/// The kind of an entry, at its level.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Bit 0 is clear: nothing.
+    /// Bit 0 is clear: not valid.
     Invalid,
-    /// Valid, but the level has no such descriptor; a walker takes it for invalid.
+    /// Bit 0 is set, but the level has no such descriptor. Hardware treats it as invalid.
     Reserved,
-    /// The walk goes on in a table.
+    /// The walk continues in another table.
     Table,
-    /// It ends here, above the last level.
+    /// A leaf above the last level.
     Block,
-    /// It ends here, at the last level.
+    /// A leaf at the last level.
     Page,
 }
 
 /// One level of a walk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// The table's level.
+    /// The level of the table.
     pub level: u32,
-    /// Where the table is.
+    /// The address of the table.
     pub table: PhysAddr,
-    /// The entry's number in it.
+    /// The index of the entry in the table.
     pub index: usize,
-    /// Where the entry is.
+    /// The address of the entry.
     pub entry: PhysAddr,
-    /// What stands there.
+    /// The entry.
     pub descriptor: Descriptor,
-    /// What that is.
+    /// Its kind.
     pub kind: Kind,
 }
 
-/// Where an IOVA ends up.
+/// The translation of an IOVA.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mapped {
-    /// The address.
+    /// The physical address.
     pub phys: PhysAddr,
-    /// Bytes of the leaf it is in.
+    /// The size in bytes of the leaf.
     pub size: u64,
-    /// What may be done there.
+    /// The accesses that are permitted.
     pub permits: Permits,
 }
 
-/// What a leaf, and the tables above, permit.
+/// The accesses that a leaf and the tables above it permit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Permits {
-    /// The leaf may be read.
+    /// The leaf permits reads.
     pub readable: bool,
-    /// The leaf may be written, and no table above forbids it.
+    /// The leaf permits writes, and no table above forbids them.
     pub writable: bool,
-    /// Unprivileged transactions may access it; at stage 2 nothing tells them apart.
+    /// Unprivileged accesses are permitted. Always true at stage 2, which does not distinguish
+    /// them.
     pub unprivileged: bool,
 }
 
-/// Why a walker stops.
+/// Why a walk faults.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// Nothing is there.
+    /// The entry is not valid.
     Translation,
-    /// An address has more bits than the table's output addresses.
+    /// An address is wider than the configured output size.
     AddressSize,
-    /// A leaf whose access flag is clear, and the walker does not set it.
+    /// The leaf's access flag is clear. The walker does not set it.
     AccessFlag,
 }
 
-/// How a walk ends.
+/// The outcome of a walk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// In an address.
+    /// The IOVA is mapped.
     Mapped(Mapped),
-    /// In a fault, which the last step shows; level 0 and no step where the IOVA or the root is
-    /// itself too large.
+    /// The walk faults at its last step. If the IOVA or the root itself is too large, the level is
+    /// 0 and there is no step.
     Fault {
-        /// Which.
+        /// The cause.
         fault: Fault,
-        /// At what level.
+        /// The level of the fault.
         level: u32,
     },
-    /// The reader does not know the entry.
+    /// The closure cannot read the entry.
     Unreadable {
         /// The level of the entry's table.
         level: u32,
-        /// Where the entry is.
+        /// The address of the entry.
         entry: PhysAddr,
     },
 }
@@ -141,24 +144,24 @@ pub enum Outcome {
 pub struct Walk {
     steps: [Step; 4],
     len: usize,
-    /// How it ends.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
 impl Walk {
-    /// The entries read, from the root on.
+    /// The entries read, starting at the root.
     pub fn steps(&self) -> &[Step] {
         // Four levels at most: `len` counts pushes into `steps`.
         self.steps.get(..self.len).unwrap_or(&self.steps)
     }
 }
 
-/// A root where no root can be.
+/// The root's address is not aligned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RootUnaligned {
     /// The root's address.
     pub root: PhysAddr,
-    /// What it must be a multiple of, in bytes.
+    /// The alignment it needs, in bytes.
     pub to: u64,
 }
 
@@ -179,10 +182,10 @@ pub struct Walker {
 }
 
 impl Walker {
-    /// For the table at `root`.
+    /// Creates a walker for the table at `root`.
     ///
     /// # Errors
-    /// If `root` is not aligned to its size, and to 64 bytes.
+    /// `root` is not aligned to the size of the root table, or not to 64 bytes.
     pub fn new(geometry: Geometry, root: PhysAddr) -> Result<Self, RootUnaligned> {
         let to = (geometry.root_bytes() as u64).max(64);
         if root.0.is_multiple_of(to) {
@@ -197,8 +200,8 @@ impl Walker {
         &self.geometry
     }
 
-    /// Walks to `iova`. `read` gives the 8 bytes at an address as a little-endian number, or none
-    /// if it knows nothing of that address.
+    /// Walks to `iova`. `read` returns the 8 bytes at an address as a little-endian number, or
+    /// `None` if it cannot read that address.
     pub fn explain(&self, iova: Iova, mut read: impl FnMut(PhysAddr) -> Option<u64>) -> Walk {
         const NONE: Step = Step {
             level: 0,
@@ -250,9 +253,9 @@ impl Walker {
         Walk { steps, len, outcome }
     }
 
-    /// All that the table maps and all that is wrong with it, in the order of IOVAs, neighbours
-    /// that go on in each other merged. Reads `entries_max` entries at most: garbage whose tables
-    /// are each other's many times over would take years.
+    /// Lists all that the table maps and all faults in it, in the order of IOVAs. Neighbours that
+    /// continue each other are merged. At most `entries_max` entries are read: garbage whose tables
+    /// point back to each other could otherwise take years.
     pub fn spans<R: FnMut(PhysAddr) -> Option<u64>>(&self, read: R, entries_max: u64) -> Spans<R> {
         Spans::new(*self, read, entries_max)
     }
@@ -271,7 +274,7 @@ impl Walker {
         }
     }
 
-    /// Where the walk goes from a descriptor.
+    /// The next step of the walk after a descriptor.
     fn next(&self, descriptor: Descriptor, level: u32) -> Next {
         let kind = self.kind(descriptor, level);
         let span = match kind {
@@ -279,7 +282,7 @@ impl Walker {
             Kind::Table => self.geometry.page_bytes(),
             Kind::Block | Kind::Page => self.geometry.span(level),
         };
-        // Bits below the span are other fields', or reserved and ignored.
+        // The bits below the span belong to other fields, or are reserved and ignored.
         let to = PhysAddr(descriptor.0 & (ADDRESS_END - 1) & !(span - 1));
         if self.too_large(to) {
             Next::Fault(Fault::AddressSize)
@@ -292,7 +295,7 @@ impl Walker {
         }
     }
 
-    /// `above` has the bits of all tables passed.
+    /// The permissions of `leaf`. `above` is the union of the bits of all tables above it.
     fn permits(&self, leaf: Descriptor, above: u64) -> Permits {
         let has = |bit| leaf.0 & bit != 0;
         match self.geometry.config().stage {
@@ -320,7 +323,7 @@ enum Next {
     Leaf(PhysAddr),
 }
 
-/// A table's address has 48 bits at most and an index 17: no overflow.
+/// A table's address has at most 48 bits and an index 17, so this does not overflow.
 fn entry_address(table: PhysAddr, index: usize) -> PhysAddr {
     PhysAddr(table.0 + 8 * index as u64)
 }

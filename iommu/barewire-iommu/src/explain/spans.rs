@@ -1,60 +1,60 @@
-//! All of a table, merged.
+//! Lists a whole table as merged spans.
 
 use super::{Fault, Next, Permits, Walker, entry_address};
 use crate::address::{Iova, PhysAddr};
 use crate::format::Descriptor;
 
-/// Levels of a table at most.
+/// The largest number of levels.
 const LEVELS: usize = 4;
 
-/// IOVAs side by side with one fate.
+/// Adjacent IOVAs with the same outcome.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Span {
-    /// The first.
+    /// The first IOVA.
     pub iova: Iova,
-    /// Bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// Entries that say so.
+    /// The number of entries that were merged.
     pub entries: u64,
-    /// The fate.
+    /// The outcome.
     pub what: What,
 }
 
-/// What is the matter with a span. IOVAs where nothing is mapped are in none.
+/// The outcome of a span. IOVAs with no valid entry belong to no span.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum What {
-    /// Mapped, to physical addresses side by side.
+    /// Mapped to contiguous physical addresses.
     Mapped {
-        /// The first.
+        /// The first physical address.
         phys: PhysAddr,
-        /// A leaf's bits but address, type and Contiguous.
+        /// The bits of the leaf without address, type and Contiguous.
         attributes: u64,
-        /// What they and the tables above permit.
+        /// The accesses that the leaf and the tables above it permit.
         permits: Permits,
     },
-    /// A fault, though something is there.
+    /// A fault although the entry is not empty.
     Fault {
-        /// Which; translation where the descriptor is a reserved one.
+        /// The cause; `Translation` if the descriptor is reserved.
         fault: Fault,
-        /// At what level.
+        /// The level of the fault.
         level: u32,
         /// The first descriptor.
         descriptor: Descriptor,
     },
-    /// The reader does not know the entries.
+    /// The closure cannot read the entries.
     Unreadable {
-        /// Where the first is.
+        /// The address of the first entry.
         entry: PhysAddr,
     },
-    /// The table is one of those it is reached through. A walker would read it as one of the next
-    /// level; the list does not.
+    /// The table is one of its own parents. Hardware would read it as a table of the next level;
+    /// the list does not follow it.
     Loop {
-        /// Where it is.
+        /// The address of the table.
         table: PhysAddr,
-        /// The level of the entry that goes back.
+        /// The level of the entry that points back.
         level: u32,
     },
-    /// So many entries have been read that the list ends before this IOVA.
+    /// The limit of entries was reached: the list ends before this IOVA.
     Stopped,
 }
 
@@ -63,7 +63,7 @@ struct Place {
     table: PhysAddr,
     index: usize,
     iova: u64,
-    /// The bits of all tables passed on the way.
+    /// The union of the bits of all tables above.
     above: u64,
 }
 
@@ -72,12 +72,12 @@ pub struct Spans<R> {
     walker: Walker,
     read: R,
     entries_left: u64,
-    /// The tables on the way, from the root.
+    /// The tables from the root to the current one.
     places: [Place; LEVELS],
     depth: usize,
-    /// What the next one may still go on in.
+    /// The current span, which the next entry may extend.
     open: Option<Span>,
-    /// All of it is one fault, not yet told.
+    /// The root is too large, so the whole table is one fault. It was not returned yet.
     root_too_large: bool,
 }
 
@@ -96,7 +96,7 @@ impl<R: FnMut(PhysAddr) -> Option<u64>> Spans<R> {
         }
     }
 
-    /// The next entry that is not simply invalid, or a table to go through.
+    /// The next valid entry, or the next table to descend into.
     fn step(&mut self) -> Option<Span> {
         loop {
             let above = self.depth.checked_sub(1)?;
@@ -149,11 +149,11 @@ impl<R: FnMut(PhysAddr) -> Option<u64>> Spans<R> {
     }
 }
 
-/// It only says that neighbours are alike, which merging sees for itself.
+/// Contiguous is a hint about neighbours. Merging compares the neighbours themselves.
 const CONTIGUOUS: u64 = 1 << 52;
 
 impl Span {
-    /// Both as one, if `next` goes on where this one ends.
+    /// Both spans as one, if `next` continues this one.
     pub(super) fn merged(self, next: Span) -> Option<Span> {
         let beside = self.iova.0.checked_add(self.size) == Some(next.iova.0);
         let goes_on = match (self.what, next.what) {

@@ -1,4 +1,4 @@
-//! Walks of hand-assembled tables, and of any bytes beside a naive walker.
+//! Walks of tables assembled by hand, and of random bytes compared with a naive walker.
 
 use std::collections::HashMap;
 use std::format;
@@ -21,7 +21,7 @@ fn config(granule: Granule, stage: Stage, input_bits: u8) -> Config {
     Config { granule, stage, input_bits, ..Config::default() }
 }
 
-/// Memory by its entries, which are in order; what is in `tables` (4 KiB each) and not in `entries` reads 0.
+/// Memory from a sorted list of entries. Other addresses inside `tables` (4 KiB each) read 0.
 fn memory<'m>(
     tables: &'m [u64],
     entries: &'m [(u64, u64)],
@@ -34,7 +34,7 @@ fn memory<'m>(
     }
 }
 
-/// A walk in short: each step's level, index and kind, then the outcome.
+/// Prints a walk: level, index and kind of each step, then the outcome.
 fn told(walk: &Walk) -> String {
     let mut text: String =
         walk.steps().iter().map(|s| format!("{}[{}] {:?} ", s.level, s.index, s.kind)).collect();
@@ -104,7 +104,7 @@ fn other_granules_have_other_blocks() {
     assert_eq!(at(Granule::Size16K, 36, &entries, 0x200_0123), expected);
     let expected = "2[0] Table 3[2] Page -> 0x75678 of 0x4000";
     assert_eq!(at(Granule::Size16K, 36, &entries, 0x8000 + 0x1678), expected);
-    // 64 KiB, 48 bits: level 1 has tables alone.
+    // 64 KiB, 48 bits: level 1 has only tables.
     let entries = [(0x1_0000, 0x4000_0001 | AF), (0x1_0008, 0x2_0003), (0x2_0008, 0x6000_0401)];
     assert_eq!(at(Granule::Size64K, 48, &entries, 0), "1[0] Reserved -> Translation at 1");
     let expected = "1[1] Table 2[1] Block -> 0x60000007 of 0x20000000";
@@ -194,7 +194,7 @@ fn fields_are_where_the_manual_has_them() {
     assert_eq!(meant, ["Normal, write-back", "read-only", "inner shareable", "not executable"]);
 }
 
-/// A span in short.
+/// Prints a span.
 fn span(span: &Span) -> String {
     let Span { iova, size, entries, what } = span;
     let what = match what {
@@ -243,7 +243,7 @@ fn neighbours_are_merged_across_tables_and_leaf_sizes() {
         "0x180000000+0x40000000 512 no 0x70000",
     ];
     assert_eq!(all(&walker, read, u64::MAX), expected);
-    // The root, entry 0, and level 2 up to its entry 510, and 4 of level 3.
+    // The root, entry 0, level 2 up to its entry 510, and four entries of level 3.
     let stopped = all(&walker, read, 1 + 511 + 4);
     assert_eq!(
         stopped[1..],
@@ -253,7 +253,7 @@ fn neighbours_are_merged_across_tables_and_leaf_sizes() {
     assert_eq!(all(&far, read, 1), ["0x0+0x8000000000 0 AddressSize 0 0x0"]);
 }
 
-/// Tables of arbitrary words, most of them valid and pointing back into the few tables there are.
+/// Tables of random words. Most are valid and point back to one of the few tables.
 fn garbage() -> impl Strategy<Value = (Config, HashMap<u64, u64>, Vec<u64>)> {
     let granule = prop::sample::select(&[Granule::Size4K, Granule::Size16K, Granule::Size64K][..]);
     let stage = prop::sample::select(&[Stage::One, Stage::Two][..]);
@@ -280,7 +280,7 @@ fn garbage() -> impl Strategy<Value = (Config, HashMap<u64, u64>, Vec<u64>)> {
     )
 }
 
-/// The walk again, as simply as it can be said, and from the manual's figures instead of
+/// The same walk written as simply as possible, with figures from the manual instead of
 /// [`Geometry`]'s.
 fn naive(config: Config, root: u64, iova: u64, memory: &HashMap<u64, u64>) -> Result<u64, String> {
     let page_shift = config.granule.shift();

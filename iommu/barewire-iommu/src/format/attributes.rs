@@ -1,26 +1,26 @@
-//! What a leaf allows and how memory is accessed through it (D8.4 to D8.6), by the manual's names.
+//! A leaf's permissions and memory type (D8.4 to D8.6), by the manual's names.
 
 use super::config::Stage;
 
-/// What devices may do there.
+/// The accesses a mapping permits to devices.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Access {
     /// Read only.
     Read,
     /// Read and write.
     ReadWrite,
-    /// Write only: stage 2 has it (S2AP = 0b10), stage 1 reads as well.
+    /// Write only. Only stage 2 has it (S2AP = 0b10); stage 1 permits reads too.
     Write,
 }
 
-/// What kind of memory it is: an index of MAIR at stage 1, MemAttr at stage 2.
+/// The memory type: an index into MAIR at stage 1, MemAttr at stage 2.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum MemoryType {
     /// Normal, write-back cacheable. MAIR index 1 of `Attributes::MAIR`.
     NormalWriteBack,
     /// Normal, non-cacheable. MAIR index 0.
     NormalNonCacheable,
-    /// Device-nGnRE: registers. MAIR index 2.
+    /// Device-nGnRE, for registers. MAIR index 2.
     DeviceNGnRE,
 }
 
@@ -37,7 +37,7 @@ pub enum Shareability {
 
 const ACCESS_FLAG: u64 = 1 << 10;
 const NOT_GLOBAL: u64 = 1 << 11;
-/// Stage 1: AP\[2\], read only. AP\[1\] allows unprivileged access, which is what most devices do.
+/// Stage 1: AP\[2\] is read only. AP\[1\] allows unprivileged access, which most devices make.
 const AP_READ_ONLY: u64 = 1 << 7;
 const AP_UNPRIVILEGED: u64 = 1 << 6;
 const STAGE1_UXN: u64 = 1 << 54;
@@ -52,11 +52,11 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    /// The MAIR that [`MemoryType`] counts on: index 0 normal non-cacheable (0x44), 1 normal
+    /// The MAIR value that [`MemoryType`] relies on: index 0 normal non-cacheable (0x44), 1 normal
     /// write-back (0xff), 2 Device-nGnRE (0x04).
     pub const MAIR: u64 = 0x04_ff_44;
 
-    /// Normal cacheable memory, inner shareable, not executable: what DMA buffers are.
+    /// Normal cacheable memory, inner shareable, not executable: right for DMA buffers.
     pub const fn new(stage: Stage, access: Access) -> Self {
         Self::with(stage, access, MemoryType::NormalWriteBack, Shareability::Inner)
     }
@@ -103,17 +103,17 @@ impl Attributes {
         Self { bits: rest | sh | ACCESS_FLAG, stage }
     }
 
-    /// The bits as they stand in a descriptor, without address and type.
+    /// The descriptor bits, without address and type.
     pub const fn bits(self) -> u64 {
         self.bits
     }
 
-    /// The stage they are for.
+    /// The stage these attributes are for.
     pub const fn stage(self) -> Stage {
         self.stage
     }
 
-    /// Attributes found in a descriptor.
+    /// Takes the attributes from a descriptor.
     pub const fn from_descriptor(bits: u64, stage: Stage) -> Self {
         Self { bits, stage }
     }

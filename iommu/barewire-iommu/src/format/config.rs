@@ -1,4 +1,4 @@
-//! What a caller asks of a table.
+//! The configuration of a table.
 
 use core::fmt;
 
@@ -14,29 +14,30 @@ pub enum Granule {
     Size64K,
 }
 
-/// Whose addresses are translated.
+/// The translation stage.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Stage {
-    /// A device's own: tagged with an ASID.
+    /// Stage 1: a device's own addresses, tagged with an ASID.
     #[default]
     One,
-    /// A virtual machine's (IPA): tagged with a VMID. The root may be up to 16 tables side by side.
+    /// Stage 2: the addresses of a virtual machine (IPA), tagged with a VMID. The root may consist
+    /// of up to 16 adjacent tables.
     Two,
 }
 
-/// A table's shape as asked for; `Geometry::new` checks it.
+/// The shape of a table; `Geometry::new` checks it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Config {
     /// The smallest page.
     pub granule: Granule,
-    /// Whose addresses.
+    /// The translation stage.
     pub stage: Stage,
-    /// Bits of an IOVA, 32 to 48 (Linux's `ias`).
+    /// The width of an IOVA, 32 to 48 bits (Linux's `ias`).
     pub input_bits: u8,
-    /// Bits of a physical address: 32, 36, 40, 42, 44 or 48 (Linux's `oas`).
+    /// The width of a physical address: 32, 36, 40, 42, 44 or 48 bits (Linux's `oas`).
     pub output_bits: u8,
-    /// Whether the hardware takes a block's replacement by a table, and back, without
-    /// break-before-make (FEAT_BBM level 2; `SMMU_IDR3.BBML`): then part of a live block may be
+    /// Whether hardware lets a live block be replaced by a table, and back, without
+    /// break-before-make (FEAT_BBM level 2; `SMMU_IDR3.BBML`). If so, part of a live block can be
     /// unmapped.
     pub bbml2: bool,
 }
@@ -54,7 +55,7 @@ impl Default for Config {
     }
 }
 
-/// Why there is no such table.
+/// Why a configuration is not possible.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -62,7 +63,7 @@ pub enum ConfigError {
     InputBits(u8),
     /// Output addresses have 32, 36, 40, 42, 44 or 48 bits.
     OutputBits(u8),
-    /// The pool has no room for the root, which needs this many bytes.
+    /// The pool cannot supply the root, which needs this many bytes.
     NoRoot(usize),
 }
 
@@ -83,7 +84,7 @@ impl fmt::Display for ConfigError {
 impl core::error::Error for ConfigError {}
 
 impl Granule {
-    /// Bits of an address within a page: 12, 14 or 16.
+    /// The width of the offset in a page: 12, 14 or 16 bits.
     pub const fn shift(self) -> u32 {
         match self {
             Self::Size4K => 12,
@@ -92,7 +93,7 @@ impl Granule {
         }
     }
 
-    /// A page's size in bytes.
+    /// The size of a page in bytes.
     pub const fn bytes(self) -> u64 {
         1 << self.shift()
     }

@@ -4,9 +4,9 @@ use super::geometry::LAST;
 use crate::address::PhysAddr;
 
 const VALID: u64 = 1;
-/// Bit 1: a table at levels 0 to 2, a page at level 3; without it a block, and reserved at level 3.
+/// Bit 1. Set: a table at levels 0 to 2, a page at level 3. Clear: a block; reserved at level 3.
 const TABLE_OR_PAGE: u64 = 1 << 1;
-/// Where an address may be in a descriptor, bits 47 to 12.
+/// The bits of the address, 47 to 12.
 const ADDRESS: u64 = 0x0000_ffff_ffff_f000;
 
 /// An entry of a table, as the walker reads it.
@@ -15,10 +15,10 @@ const ADDRESS: u64 = 0x0000_ffff_ffff_f000;
 pub struct Descriptor(pub u64);
 
 impl Descriptor {
-    /// Nothing: a fault for whoever walks here. All-zero, though any even number would do.
+    /// Not valid: a walk faults here. The value is 0, though any even number is invalid too.
     pub const EMPTY: Self = Self(0);
 
-    /// A table's address.
+    /// A descriptor of the table at this address.
     pub const fn table(at: PhysAddr) -> Self {
         Self(at.0 | TABLE_OR_PAGE | VALID)
     }
@@ -33,12 +33,12 @@ impl Descriptor {
         if level == LAST { TABLE_OR_PAGE | VALID } else { VALID }
     }
 
-    /// Whether a walker goes on or ends here, instead of faulting.
+    /// Whether a walk does not fault here.
     pub const fn is_valid(self) -> bool {
         self.0 & VALID != 0
     }
 
-    /// Whether the walk goes on in another table.
+    /// Whether the walk continues in another table.
     pub const fn is_table(self, level: u32) -> bool {
         level != LAST && self.0 & (TABLE_OR_PAGE | VALID) == TABLE_OR_PAGE | VALID
     }
@@ -53,7 +53,7 @@ impl Descriptor {
         PhysAddr(self.0 & ADDRESS)
     }
 
-    /// Everything but address and type.
+    /// All bits but address and type.
     pub const fn attributes(self) -> u64 {
         self.0 & !(ADDRESS | TABLE_OR_PAGE | VALID)
     }

@@ -1,31 +1,31 @@
-//! Levels, indices and sizes: what follows from a [`Config`].
+//! Levels, indices and sizes that follow from a [`Config`].
 
 use super::config::{Config, ConfigError, Stage};
 
 /// The last level: its descriptors are pages.
 pub(crate) const LAST: u32 = 3;
 
-/// Tables that may stand side by side as a stage 2 root (D8.2.2).
+/// The largest number of concatenated tables in a stage 2 root (D8.2.2).
 const CONCATENATED_MAX: u32 = 16;
 
-/// The shape of a table: levels count from the root to 3, as in the manual.
+/// The shape of a table. Levels count from the root's to 3, as in the manual.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Geometry {
     config: Config,
     /// log2 of the granule.
     page_shift: u32,
-    /// log2 of the entries of a table.
+    /// log2 of the number of entries of a table.
     index_bits: u32,
-    /// The root's level.
+    /// The level of the root.
     start: u32,
-    /// log2 of the root's entries.
+    /// log2 of the number of entries of the root.
     root_bits: u32,
-    /// log2 of what one of them covers.
+    /// log2 of the bytes that one entry of the root covers.
     root_shift: u32,
 }
 
 impl Geometry {
-    /// What `config` amounts to.
+    /// Computes the shape for `config`.
     ///
     /// # Errors
     /// [`ConfigError::InputBits`], [`ConfigError::OutputBits`].
@@ -42,7 +42,8 @@ impl Geometry {
         let mut levels = resolved.div_ceil(index_bits);
         let mut root_bits = resolved - (levels - 1) * index_bits;
         if matches!(config.stage, Stage::Two) && levels > 1 && 1 << root_bits <= CONCATENATED_MAX {
-            // One level less to walk: the entries that would be the root's become tables of its.
+            // One level less to walk: the tables that the root's entries would point to are the
+            // root.
             levels -= 1;
             root_bits += index_bits;
         }
@@ -51,42 +52,44 @@ impl Geometry {
         Ok(Self { config, page_shift, index_bits, start, root_bits, root_shift })
     }
 
-    /// What was asked for.
+    /// The configuration it was made from.
     pub const fn config(&self) -> &Config {
         &self.config
     }
 
-    /// The root's level: 0 to 2, and 3 at stage 2 with little more than 32 bits in 64 KiB granules.
+    /// The level of the root: 0 to 2, or 3 at stage 2 with little more than 32 bits and 64 KiB
+    /// granules.
     pub const fn start_level(&self) -> u32 {
         self.start
     }
 
-    /// Entries of the table at `level`; a concatenated root counts as one table.
+    /// The number of entries of the table at `level`. A concatenated root counts as one table.
     pub const fn entries(&self, level: u32) -> usize {
         1 << if level == self.start { self.root_bits } else { self.index_bits }
     }
 
-    /// Bytes of the root. It is aligned to its size, and to 64 bytes if smaller.
+    /// The size of the root in bytes. The root is aligned to its size, or to 64 bytes if it is
+    /// smaller.
     pub const fn root_bytes(&self) -> usize {
         8 << self.root_bits
     }
 
-    /// Bytes of every other table, and of a page.
+    /// The size in bytes of every other table, and of a page.
     pub const fn page_bytes(&self) -> u64 {
         1 << self.page_shift
     }
 
-    /// Entries of the root.
+    /// The number of entries of the root.
     pub(crate) const fn root_entries(&self) -> usize {
         1 << self.root_bits
     }
 
-    /// log2 of what one of them covers.
+    /// log2 of the bytes that one entry of the root covers.
     pub(crate) const fn root_shift(&self) -> u32 {
         self.root_shift
     }
 
-    /// log2 of the entries of every table but the root.
+    /// log2 of the number of entries of every table but the root.
     pub const fn index_bits(&self) -> u32 {
         self.index_bits
     }
@@ -96,27 +99,28 @@ impl Geometry {
         self.page_shift
     }
 
-    /// log2 of the bytes one entry at `level` covers.
+    /// log2 of the bytes that one entry at `level` covers.
     pub const fn shift(&self, level: u32) -> u32 {
         self.page_shift + (LAST - level) * self.index_bits
     }
 
-    /// Bytes one entry at `level` covers.
+    /// The bytes that one entry at `level` covers.
     pub const fn span(&self, level: u32) -> u64 {
         1 << self.shift(level)
     }
 
-    /// Where `iova` is in its table at `level`.
+    /// The index of `iova` in its table at `level`.
     pub const fn index(&self, iova: u64, level: u32) -> usize {
         (iova >> self.shift(level)) as usize & (self.entries(level) - 1)
     }
 
-    /// Whether a leaf may stand at `level`: pages at 3, blocks at 2, and of 4 KiB granules at 1.
+    /// Whether `level` may have leaves: pages at 3, blocks at 2, and with 4 KiB granules blocks at
+    /// 1.
     pub const fn leaf_at(&self, level: u32) -> bool {
         level == LAST || level == 2 || (level == 1 && self.page_shift == 12)
     }
 
-    /// The level whose leaves have `1 << shift` bytes, if there are such.
+    /// The level whose leaves have `1 << shift` bytes, if there is one.
     pub const fn leaf_level(&self, shift: u32) -> Option<u32> {
         let mut level = self.start;
         while level <= LAST {

@@ -1,9 +1,9 @@
-//! What a VMSAv8-64 translation table looks like, and nothing about memory.
+//! The layout of a VMSAv8-64 translation table, without its memory.
 //!
 //! *Read first*: Arm ARM DDI 0487, D8.2 (levels, concatenation) and D8.3 (descriptors).
 //!
-//! [`config`] is what a caller asks for and [`geometry`] what follows from it; [`descriptor`] and
-//! [`attributes`] are the bits.
+//! [`config`] is what a caller asks for, [`geometry`] the shape that follows from it.
+//! [`descriptor`] and [`attributes`] define the bits.
 //!
 //! # Not supported
 //! 52-bit addresses (LPA, LPA2), the upper half of the address space (TTBR1), the Contiguous bit,

@@ -1,4 +1,4 @@
-//! Shapes and bits against numbers worked out by hand from the manual.
+//! Compares shapes and bits with numbers worked out by hand from the manual.
 
 use super::*;
 use crate::address::PhysAddr;
@@ -7,7 +7,7 @@ const fn config(granule: Granule, stage: Stage, input_bits: u8) -> Config {
     Config { granule, stage, input_bits, output_bits: 48, bbml2: false }
 }
 
-/// Start level and entries of the root.
+/// The start level and the number of entries of the root.
 fn root(granule: Granule, stage: Stage, input_bits: u8) -> (u32, usize) {
     let geometry = Geometry::new(config(granule, stage, input_bits)).expect("possible");
     let level = geometry.start_level();
@@ -25,7 +25,7 @@ fn roots_of_4k_granules() {
     assert_eq!(root(Size4K, One, 40), (0, 2));
     assert_eq!(root(Size4K, One, 39), (1, 512));
     assert_eq!(root(Size4K, One, 32), (1, 4));
-    // 2 to 16 entries of a root become as many tables side by side (D8.2.2).
+    // A root of 2 to 16 entries becomes that many concatenated tables (D8.2.2).
     assert_eq!(root(Size4K, Two, 48), (0, 512));
     assert_eq!(root(Size4K, Two, 44), (0, 32));
     assert_eq!(root(Size4K, Two, 43), (1, 16 * 512));

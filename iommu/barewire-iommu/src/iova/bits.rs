@@ -1,31 +1,31 @@
-//! A bitmap with aligned gaps found a word at a time.
+//! A bitmap that searches for aligned gaps a word at a time.
 
-/// Granules in a word.
+/// Granules per word.
 pub(super) const WORD: u64 = u64::BITS as u64;
 
-/// log2 of the largest gap with a hint of its own.
+/// log2 of the largest gap that has a hint of its own.
 const CLASSES: usize = 20;
 
-/// One bit for each granule, set where it is taken; storage is the caller's.
+/// One bit per granule, set if taken. The caller supplies the storage.
 #[derive(Debug)]
 pub(super) struct Bits<S> {
     words: S,
-    /// The granule that bit 0 of word 0 is, a multiple of [`WORD`].
+    /// The granule of bit 0 in word 0; a multiple of [`WORD`].
     first: u64,
-    /// Where the search for a gap of `1 << class` granules begins: behind the last one found, but
-    /// never behind what was released since. Only a hint: the search goes round.
+    /// The word where the search for a gap of `1 << class` granules begins: after the last gap
+    /// found, but not after anything released since. Only a hint: the search wraps around.
     hints: [usize; CLASSES],
 }
 
 impl<S: AsRef<[u64]> + AsMut<[u64]>> Bits<S> {
-    /// All free.
+    /// Creates the bitmap with all granules free.
     pub(super) fn new(mut words: S, first: u64) -> Self {
         debug_assert!(first.is_multiple_of(WORD));
         words.as_mut().fill(0);
         Self { words, first, hints: [0; CLASSES] }
     }
 
-    /// All there are.
+    /// The number of granules.
     pub(super) fn granules(&self) -> u64 {
         self.words.as_ref().len() as u64 * WORD
     }
@@ -40,7 +40,7 @@ impl<S: AsRef<[u64]> + AsMut<[u64]>> Bits<S> {
             self.find(count, align, 0, words.min(from + count.div_ceil(WORD) as usize))
         })?;
         self.set(at, count);
-        // Of a small gap's word there may be more; of a large one's words nothing is left.
+        // After a small gap the same word may hold another. After a large one, its words are full.
         self.hints[class] = ((at + count - self.first) / WORD) as usize;
         Some(at)
     }
@@ -48,14 +48,14 @@ impl<S: AsRef<[u64]> + AsMut<[u64]>> Bits<S> {
     fn find(&self, count: u64, align: u32, from: usize, to: usize) -> Option<u64> {
         let words = &self.words.as_ref()[..to];
         if count <= WORD && count <= 1 << align {
-            // Such a gap lies within one word: shift and mask find all that begin at a multiple.
+            // Such a gap is inside one word: shifts and masks find all aligned ones at once.
             return words.iter().enumerate().skip(from).find_map(|(i, &word)| {
                 let starts = gaps(!word, count as u32) & multiples(align);
                 (starts != 0)
                     .then(|| self.first + i as u64 * WORD + u64::from(starts.trailing_zeros()))
             });
         }
-        // Whole words, from a multiple to the next.
+        // Whole words, from each multiple to the next.
         let step = 1u64 << align.max(WORD.trailing_zeros());
         let mut at = (self.first + from as u64 * WORD).next_multiple_of(step);
         let end = self.first + words.len() as u64 * WORD;
@@ -68,8 +68,8 @@ impl<S: AsRef<[u64]> + AsMut<[u64]>> Bits<S> {
         None
     }
 
-    /// Some granule taken among `count` from `at`, which begins a word; the last such word's last,
-    /// so that a search goes on behind it.
+    /// A taken granule among `count` from `at`, which begins a word: the last taken granule of the
+    /// last word with any, so that the search continues after it.
     fn last_taken(&self, at: u64, count: u64) -> Option<u64> {
         let index = ((at - self.first) / WORD) as usize;
         let whole = (count / WORD) as usize;
@@ -82,7 +82,7 @@ impl<S: AsRef<[u64]> + AsMut<[u64]>> Bits<S> {
             return Some(found(index + whole, rest));
         }
         let words = &words[index..index + whole];
-        // All at once, which is vectors' work; where is asked only if there is something.
+        // Test all words at once, which vectorises. Look for the position only if one is taken.
         if words.iter().fold(0, |all, word| all | word) == 0 {
             return None;
         }
@@ -90,19 +90,19 @@ impl<S: AsRef<[u64]> + AsMut<[u64]>> Bits<S> {
         Some(found(index + last, words[last]))
     }
 
-    /// Whether all of them are free.
+    /// Whether all `count` granules from `at` are free.
     pub(super) fn is_free(&self, at: u64, count: u64) -> bool {
         let words = self.words.as_ref();
         self.pieces(at, count).all(|(index, mask)| words[index] & mask == 0)
     }
 
-    /// Takes them.
+    /// Marks the granules as taken.
     pub(super) fn set(&mut self, at: u64, count: u64) {
         debug_assert!(self.is_free(at, count), "taken twice");
         self.fill(at, count, u64::MAX);
     }
 
-    /// Gives them back.
+    /// Marks the granules as free.
     pub(super) fn clear(&mut self, at: u64, count: u64) {
         debug_assert!(self.is_taken(at, count), "released twice");
         self.fill(at, count, 0);
@@ -117,7 +117,7 @@ impl<S: AsRef<[u64]> + AsMut<[u64]>> Bits<S> {
         self.pieces(at, count).all(|(index, mask)| words[index] & mask == mask)
     }
 
-    /// Makes their bits as those of `value`.
+    /// Copies the bits of `value` to theirs, word by word.
     fn fill(&mut self, at: u64, count: u64, value: u64) {
         let begin = at - self.first;
         let end = begin + count;
@@ -138,7 +138,7 @@ impl<S: AsRef<[u64]> + AsMut<[u64]>> Bits<S> {
         }
     }
 
-    /// The words that `count` granules from `at` lie in, and which of their bits.
+    /// The words that contain `count` granules from `at`, each with the mask of their bits.
     fn pieces(&self, at: u64, count: u64) -> impl Iterator<Item = (usize, u64)> + use<S> {
         let begin = at - self.first;
         let end = begin + count;
@@ -151,17 +151,17 @@ impl<S: AsRef<[u64]> + AsMut<[u64]>> Bits<S> {
     }
 }
 
-/// The lowest `count` bits, up to all.
+/// A mask of the lowest `count` bits, up to 64.
 fn below(count: u64) -> u64 {
     if count >= WORD { u64::MAX } else { (1 << count) - 1 }
 }
 
-/// Bits that are multiples of `1 << align`.
+/// A mask of the bits whose position is a multiple of `1 << align`.
 fn multiples(align: u32) -> u64 {
     if align >= WORD.trailing_zeros() { 1 } else { u64::MAX / below(1 << align) }
 }
 
-/// Bits at which `count` (1 to 64) set ones begin: by doubling, as a run of four is two runs of two.
+/// The positions where `count` (1 to 64) set bits begin. Doubles: a run of four is two runs of two.
 fn gaps(free: u64, count: u32) -> u64 {
     let mut starts = free;
     let mut have = 1;
@@ -204,14 +204,14 @@ mod tests {
         }
     }
 
-    /// The smallest fitting gap's begin, by looking at every granule.
+    /// Whether there is a fitting gap, by testing every granule.
     fn naive(taken: &BTreeSet<u64>, first: u64, end: u64, count: u64, align: u32) -> bool {
         (first..end)
             .filter(|at| at.is_multiple_of(1 << align))
             .any(|at| at + count <= end && (at..at + count).all(|g| !taken.contains(&g)))
     }
 
-    /// Every pattern of a word's taken nibbles in the first, middle and last word.
+    /// Every pattern of taken nibbles in the first, middle and last word.
     #[test]
     fn a_gap_is_found_wherever_there_is_one() {
         let step = if cfg!(miri) { 16381 } else { 13 };

@@ -1,10 +1,11 @@
-//! Who decides which IOVA a mapping gets.
+//! Allocates the IOVA of each mapping.
 //!
-//! A [`Domain`](crate::Domain) asks an [`IovaAllocator`]; [`IovaWindow`] is one: a bitmap over a
-//! window, aligned so that blocks can be used, and a short list of claims outside it.
+//! A [`Domain`](crate::Domain) asks an [`IovaAllocator`]. [`IovaWindow`] is the allocator supplied
+//! here: a bitmap over a window, aligned so that blocks can be used, and a short list of claims
+//! outside the window.
 //!
 //! # Safety
-//! That two ranges never overlap is what lets a domain work on both at the same time.
+//! A domain works on two ranges at once because they never overlap: the allocator promises that.
 #![allow(unsafe_code, reason = "a trait whose promises tables are changed by")]
 
 mod bits;
@@ -17,33 +18,34 @@ use core::ops::Range;
 
 use crate::address::Iova;
 
-/// Hands out ranges of IOVAs.
+/// Allocates ranges of IOVAs.
 ///
 /// # Safety
-/// Ranges that were handed out, by `alloc` or `claim`, and not released do not overlap. They begin
-/// and end at multiples of the granule.
+/// Ranges returned by `alloc` or claimed by `claim`, and not yet released, do not overlap. They
+/// begin and end at multiples of the granule.
 pub unsafe trait IovaAllocator {
-    /// `size` bytes, a multiple of the granule, anywhere; `None` if there is no such gap.
+    /// Allocates `size` bytes, a multiple of the granule, at any address. `None` if no gap is large
+    /// enough.
     ///
-    /// Best so aligned that `size` can be mapped by the largest blocks.
+    /// Addresses should be aligned so that the largest blocks can map `size` bytes.
     fn alloc(&self, size: u64) -> Option<Iova>;
 
-    /// These addresses and no others: for identity maps, and for what no mapping may ever use, as
-    /// the doorbells of message-signalled interrupts.
+    /// Allocates exactly this range, for an identity map, or to keep mappings away from addresses
+    /// such as the doorbells of message-signalled interrupts.
     ///
     /// # Errors
     /// [`ClaimError`].
     fn claim(&self, range: Range<Iova>) -> Result<(), ClaimError>;
 
-    /// Takes a range back.
+    /// Releases a range.
     ///
     /// # Safety
-    /// It is exactly one that was handed out, and nobody uses it any more: nothing is mapped
-    /// there, and no TLB remembers that something was.
+    /// The range is exactly one that was handed out, and it is unused: nothing is mapped there, and
+    /// no TLB holds an entry for it.
     unsafe fn release(&self, range: Range<Iova>);
 }
 
-// SAFETY: the very same allocator.
+// SAFETY: it is the same allocator.
 unsafe impl<A: IovaAllocator + ?Sized> IovaAllocator for &A {
     fn alloc(&self, size: u64) -> Option<Iova> {
         (**self).alloc(size)
@@ -59,18 +61,18 @@ unsafe impl<A: IovaAllocator + ?Sized> IovaAllocator for &A {
     }
 }
 
-/// Why a range was not given.
+/// Why a claim was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ClaimError {
-    /// Somebody has a part of it.
+    /// Part of the range is taken.
     Taken,
-    /// It is empty, or its ends are no multiples of the granule.
+    /// The range is empty, or an end is not a multiple of the granule.
     Unaligned {
         /// The granule in bytes.
         to: u64,
     },
-    /// No more can be remembered outside the window: this many are.
+    /// The list of claims outside the window, which has this many places, is full.
     TooMany(usize),
 }
 

@@ -1,4 +1,4 @@
-//! An allocator over storage that the caller gives.
+//! A bitmap allocator over storage that the caller supplies.
 #![allow(unsafe_code, reason = "promises that ranges do not overlap")]
 
 use core::ops::Range;
@@ -9,19 +9,19 @@ use crate::address::Iova;
 use crate::format::Granule;
 use crate::lock::Lock;
 
-/// Ranges outside the window that can be claimed at the same time.
+/// The largest number of claims outside the window.
 const OUTSIDE: usize = 16;
 
-/// A window of IOVAs, a bit of `S` for each granule.
+/// A window of IOVAs, with one bit of `S` for each granule.
 ///
-/// `S` is an array, a static slice, a `Vec`: 128 KiB of it for 4 GiB of 4 KiB pages.
+/// `S` is an array, a static slice or a `Vec`. 4 GiB of 4 KiB pages need 128 KiB of it.
 ///
-/// Ranges are aligned to their size rounded up to a power of two (to 1 GiB, 32 MiB and 512 MiB at
-/// most with 4, 16 and 64 KiB pages), so that blocks can map them. Claims may be made outside the
-/// window too: 16 are remembered.
+/// Ranges are aligned to their size rounded up to a power of two, so that blocks can map them. The
+/// alignment is at most 1 GiB, 32 MiB or 512 MiB with pages of 4, 16 or 64 KiB. Claims may also be
+/// made outside the window: there is room for 16.
 ///
-/// It is locked for as long as the search takes: a few words as a rule, all words if there is no
-/// gap. See [`Domain`](crate::Domain) on interrupt handlers.
+/// The lock is held during the search, which reads a few words as a rule, and all words if there is
+/// no gap. See [`Domain`](crate::Domain) about interrupt handlers.
 #[derive(Debug)]
 pub struct IovaWindow<S> {
     granule: Granule,
@@ -33,12 +33,12 @@ struct Inner<S> {
     bits: Bits<S>,
     /// The window in granules.
     window: Range<u64>,
-    /// Empty where there is none.
+    /// Claims outside the window; unused places are empty ranges.
     outside: [Range<u64>; OUTSIDE],
 }
 
 impl<S: AsRef<[u64]> + AsMut<[u64]>> IovaWindow<S> {
-    /// The window `range`, or as much of its begin as `storage` has bits for.
+    /// Creates the window `range`, shortened if `storage` has fewer bits.
     pub fn new(range: Range<Iova>, granule: Granule, storage: S) -> Self {
         let shift = granule.shift();
         let start = range.start.0.div_ceil(granule.bytes());
@@ -46,7 +46,7 @@ impl<S: AsRef<[u64]> + AsMut<[u64]>> IovaWindow<S> {
         let mut bits = Bits::new(storage, first);
         let last = first + bits.granules();
         let end = (range.end.0 >> shift).clamp(start, last.max(start));
-        // What of the words lies before and after the window is nobody's to have.
+        // Bits of the words before and after the window are never allocated.
         bits.set(first, (start - first).min(last - first));
         bits.set(end, last.saturating_sub(end));
         const NONE: Range<u64> = 0..0;
@@ -61,14 +61,14 @@ impl<S: AsRef<[u64]> + AsMut<[u64]>> IovaWindow<S> {
         Iova(window.start << shift)..Iova(window.end << shift)
     }
 
-    /// log2 of the alignment of `count` granules, itself in granules.
+    /// log2 of the alignment of `count` granules, in granules.
     fn align(&self, count: u64) -> u32 {
         let largest = match self.granule {
             Granule::Size4K => 30,
             Granule::Size16K => 25,
             Granule::Size64K => 29,
         };
-        // 64 bits' worth of granules would be rounded up beyond them.
+        // Rounding up could exceed 64 bits.
         let size = count.checked_next_power_of_two().map_or(u64::BITS - 1, u64::trailing_zeros);
         size.min(largest - self.granule.shift())
     }
@@ -79,8 +79,8 @@ impl<S: AsRef<[u64]> + AsMut<[u64]>> IovaWindow<S> {
     }
 }
 
-// SAFETY: under the lock a range is looked up and marked as taken, in the bitmap or, for what is
-// outside its window, in the list; what is marked is not handed out.
+// SAFETY: under the lock a range is found and marked as taken, in the bitmap or, outside the
+// window, in the list. A marked range is not handed out.
 unsafe impl<S: AsRef<[u64]> + AsMut<[u64]>> IovaAllocator for IovaWindow<S> {
     fn alloc(&self, size: u64) -> Option<Iova> {
         if size == 0 {
@@ -108,7 +108,7 @@ unsafe impl<S: AsRef<[u64]> + AsMut<[u64]>> IovaAllocator for IovaWindow<S> {
 }
 
 impl<S: AsRef<[u64]> + AsMut<[u64]>> Inner<S> {
-    /// What of `range` is within the window, if anything, and what is before and after it.
+    /// The part of `range` inside the window, if any, and the parts before and after it.
     fn split(&self, range: &Range<u64>) -> (Option<Range<u64>>, [Range<u64>; 2]) {
         let inside = range.start.max(self.window.start)..range.end.min(self.window.end);
         let before = range.start..range.end.min(self.window.start);

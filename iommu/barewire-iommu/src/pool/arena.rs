@@ -1,16 +1,17 @@
-//! A pool over one stretch of memory: a lock-free free list, and what was never used behind it.
+//! A pool over one stretch of memory: a lock-free free list, and a mark above which memory was
+//! never used.
 //!
 //! # How it works
-//! The free list is a Treiber stack whose links lie beside the memory, not in it: a thread that is
-//! about to take a table may read the link of one that another has just taken and is filling. Its
-//! head is one word, an index and a tag that changes with every exchange. A chain of tables comes
-//! and goes with one exchange, however long it is.
+//! The free list is a Treiber stack. Its links are beside the memory, not in it, because a thread
+//! that is about to take a table may read the link of one that another thread has just taken and is
+//! filling. The head is one word: an index, and a tag that changes with every exchange. A chain of
+//! tables is allocated or freed with one exchange, whatever its length.
 //!
-//! Memory that was never handed out is not in the list but above a mark; only from there come
-//! roots of several tables side by side.
+//! Memory above the mark was never handed out and is not in the list. Roots of several adjacent
+//! tables come only from there.
 //!
 //! # Safety
-//! [`Arena::new`] is promised the memory; the free list never hands out a table twice.
+//! [`Arena::new`] is promised the memory. The free list never hands out a table twice.
 #![allow(unsafe_code, reason = "it is a pool")]
 
 use core::fmt;
@@ -21,18 +22,18 @@ use super::{Chain, Pool};
 use crate::address::PhysAddr;
 use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-/// What follows a table in the free list or in a chain.
+/// The index of the next table, in the free list or in a chain.
 #[derive(Debug)]
 pub struct Link(AtomicU32);
 
 impl Link {
-    /// Of a table that is not in any.
+    /// The link of a table that is in neither.
     #[cfg(not(loom))]
     pub const fn new() -> Self {
         Self(AtomicU32::new(0))
     }
 
-    /// Of a table that is not in any.
+    /// The link of a table that is in neither.
     #[cfg(loom)]
     pub fn new() -> Self {
         Self(AtomicU32::new(0))
@@ -45,40 +46,41 @@ impl Default for Link {
     }
 }
 
-/// Tables out of one stretch of memory, for a walker that snoops.
+/// Allocates tables from one stretch of memory, for a walker that snoops the caches.
 ///
 /// Safe to share by reference between threads, and between page tables of the same granule.
 #[derive(Debug)]
 pub struct Arena<'m> {
-    /// Index of the first free table plus 1, 0 if there is none, and above it the tag.
+    /// The tag in the high bits, and below it the index of the first free table plus 1, or 0 if
+    /// none.
     head: AtomicUsize,
-    /// Tables below were handed out once.
+    /// The mark: tables below it were handed out at least once.
     used: AtomicUsize,
     memory: NonNull<u64>,
     phys: u64,
     /// log2 of a table's bytes.
     shift: u32,
-    /// Bits of `head` that are the index.
+    /// The width of the index in `head`.
     index_bits: u32,
     links: &'m [Link],
     _memory: PhantomData<&'m mut [u64]>,
 }
 
-// SAFETY: the memory is only accessed through the pool's methods, whose callers own what they
-// access or do so atomically.
+// SAFETY: the memory is only accessed through the pool's methods. Their callers own what they
+// access or access it atomically.
 unsafe impl Send for Arena<'_> {}
 // SAFETY: as for Send; everything else is atomic.
 unsafe impl Sync for Arena<'_> {}
 
-/// Why memory is no arena.
+/// Why memory cannot be an arena.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ArenaError {
-    /// Tables are a power of two of at least 64 bytes.
+    /// The size of a table must be a power of two of at least 64 bytes.
     TableBytes(usize),
     /// The physical address must be a multiple of the table's size.
     Unaligned(PhysAddr),
-    /// More tables than links can tell apart.
+    /// There are more tables than an index can number.
     TooMany(usize),
 }
 
@@ -104,16 +106,16 @@ impl fmt::Display for ArenaError {
 impl core::error::Error for ArenaError {}
 
 impl<'m> Arena<'m> {
-    /// An arena of as many tables of `table_bytes` as there are links. `table_bytes` should be the
-    /// granule: larger tables than that only come from memory that was never used.
+    /// Creates an arena with one table of `table_bytes` per link. `table_bytes` should be the
+    /// granule: larger tables come only from memory that was never used.
     ///
     /// # Errors
     /// See [`ArenaError`].
     ///
     /// # Safety
-    /// `memory` has `links.len() * table_bytes` bytes, initialised (with anything) and aligned to 8;
-    /// they are physically contiguous from `phys` on, and for `'m` nobody accesses them but through
-    /// this arena, hardware that walks its tables aside.
+    /// `memory` has `links.len() * table_bytes` bytes, initialised (with anything) and aligned to
+    /// 8. They are physically contiguous from `phys` on. For `'m` only this arena, and hardware
+    /// that walks its tables, accesses them.
     pub unsafe fn new(
         memory: NonNull<u8>,
         phys: PhysAddr,
@@ -127,7 +129,7 @@ impl<'m> Arena<'m> {
             return Err(ArenaError::Unaligned(phys));
         }
         let index_bits = usize::BITS - links.len().leading_zeros();
-        // At least half of the word is tag.
+        // At least half of the word is the tag.
         if index_bits > usize::BITS / 2 {
             return Err(ArenaError::TooMany(links.len()));
         }
@@ -143,7 +145,7 @@ impl<'m> Arena<'m> {
         })
     }
 
-    /// A table's number.
+    /// The index of a table.
     #[inline]
     fn index(&self, table: PhysAddr) -> usize {
         (table.0.wrapping_sub(self.phys) >> self.shift) as usize
@@ -166,14 +168,15 @@ impl<'m> Arena<'m> {
         tag << self.index_bits | first as usize
     }
 
-    /// Takes up to `count` tables off the free list, at least one: the first and the last.
+    /// Removes one to `count` tables from the free list. Returns the first and the last.
     #[inline]
     fn pop(&self, count: usize) -> Option<(usize, usize)> {
         let mut head = self.head.load(Ordering::Acquire);
         loop {
             let first = self.free_index(head)?;
             let (mut last, mut taken) = (first, 1);
-            // Links read here may be of tables that others took meanwhile; then the tag differs.
+            // A link read here may belong to a table that another thread took meanwhile. Then the
+            // tag differs, and the exchange below fails.
             let mut rest = self.links[last].0.load(Ordering::Relaxed);
             while taken < count && rest != 0 && rest as usize <= self.links.len() {
                 last = rest as usize - 1;
@@ -203,8 +206,8 @@ impl<'m> Arena<'m> {
         }
     }
 
-    /// Up to `count` never used tables side by side, the first's address a multiple of `count`
-    /// tables if `aligned`.
+    /// Allocates up to `count` adjacent tables above the mark. If `aligned`, the first one's
+    /// address is a multiple of `count` tables.
     fn fresh(&self, count: usize, aligned: bool) -> Option<(usize, usize)> {
         let mut used = self.used.load(Ordering::Relaxed);
         loop {
@@ -237,7 +240,7 @@ impl<'m> Arena<'m> {
         }
     }
 
-    /// Links `count` tables from `first` on to each other.
+    /// Links `count` adjacent tables, beginning with `first`.
     fn connect(&self, first: usize, count: usize) {
         for index in first..first + count - 1 {
             self.links[index].0.store(index as u32 + 2, Ordering::Relaxed);
@@ -245,8 +248,8 @@ impl<'m> Arena<'m> {
     }
 }
 
-// SAFETY: a table is in the free list, above the mark, or handed out; the tag keeps a head that was
-// read before from being exchanged when the list has changed since.
+// SAFETY: a table is in the free list, or above the mark, or handed out. The tag makes an exchange
+// fail if the list changed since its head was read.
 unsafe impl Pool for Arena<'_> {
     const DIRECT: bool = true;
 
@@ -341,7 +344,7 @@ mod tests {
             // SAFETY: allocated just now.
             unsafe { arena.free(last, 4096) };
             assert_eq!(drained(arena, 4096), 5);
-            // Small tables take a whole one.
+            // A smaller table takes a whole one.
             assert_eq!(drained(arena, 64), 5);
         });
     }
@@ -360,13 +363,13 @@ mod tests {
                 }
                 count
             };
-            // From what was never used, and no more than there is.
+            // From unused memory, and no more tables than there are.
             let (three, five) = (arena.alloc_chain(4096, 3), arena.alloc_chain(4096, 9));
             assert_eq!((count(&three), count(&five)), (3, 5));
             assert!(arena.alloc_chain(4096, 1).is_empty());
-            // From what came back.
+            // From freed tables.
             for chain in [three, five] {
-                // SAFETY: nobody has used them.
+                // SAFETY: the tables are not in use.
                 unsafe { arena.free_chain(chain, 4096) };
             }
             for asked in [1, 7, 8, 9] {
@@ -386,7 +389,7 @@ mod tests {
             assert_eq!(one, PhysAddr(BASE));
             let four = arena.alloc(4 * 4096).expect("room");
             assert_eq!(four, PhysAddr(BASE + 4 * 4096));
-            // What was passed over is not lost; three of them, and eight behind.
+            // Tables skipped for alignment are not lost: three of them, and eight behind.
             assert_eq!(drained(arena, 4096), 3 + 8);
             assert_eq!(arena.alloc(2 * 4096), None, "all was used once");
             // SAFETY: allocated, and freed once.
@@ -401,7 +404,7 @@ mod tests {
         let mut memory = [0_u64; 2 * 512];
         let start = NonNull::from(&mut memory).cast();
         let arena = |phys, bytes| {
-            // SAFETY: as many bytes, or it is refused before they matter.
+            // SAFETY: the memory has that many bytes, or `new` refuses before that matters.
             unsafe { Arena::new(start, PhysAddr(phys), bytes, &links) }.map(drop).err()
         };
         assert_eq!(arena(BASE, 32), Some(ArenaError::TableBytes(32)));

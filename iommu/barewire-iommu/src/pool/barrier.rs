@@ -1,18 +1,18 @@
-//! What stands between stores to tables and a store to a device.
+//! The barrier between stores to tables and a store to a device.
 #![allow(unsafe_code, reason = "a barrier instruction")]
 
-/// All stores before are seen by a walker before any store after.
+/// A walker sees all earlier stores before any later store.
 #[inline]
 pub(super) fn stores() {
-    // A device's doorbell is device memory: on Arm nothing but DSB makes stores to normal memory
-    // complete before it for an observer outside the inner shareable domain.
+    // A device's doorbell is device memory. On Arm only DSB makes stores to normal memory complete
+    // before it for an observer outside the inner shareable domain.
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: a barrier has no effect but to wait.
+    // SAFETY: a barrier only waits.
     unsafe {
         core::arch::asm!("dsb st", options(nostack, preserves_flags));
     }
     #[cfg(target_arch = "arm")]
-    // SAFETY: a barrier has no effect but to wait.
+    // SAFETY: a barrier only waits.
     unsafe {
         core::arch::asm!("dsb", options(nostack, preserves_flags));
     }

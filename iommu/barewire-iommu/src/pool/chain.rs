@@ -1,12 +1,13 @@
-//! Tables linked to each other, waiting to be used or freed.
+//! A linked list of tables that wait to be used or freed.
 #![allow(unsafe_code, reason = "links lie in table memory")]
 
 use super::Pool;
 use crate::address::PhysAddr;
 
-/// Tables of one pool, one after the other by [`Pool::link`].
+/// Tables of one pool, linked by [`Pool::link`].
 ///
-/// Dropping one that is not empty leaks its tables. It is two words, so that it travels in registers.
+/// Dropping a chain that is not empty leaks its tables. A chain is two words, so it is passed in
+/// registers.
 #[derive(PartialEq, Eq, Debug)]
 #[must_use = "its tables are leaked unless it is given back to its pool"]
 pub struct Chain {
@@ -14,20 +15,20 @@ pub struct Chain {
     last: u64,
 }
 
-/// No table is there.
+/// The address that means no table.
 const NOWHERE: u64 = u64::MAX;
 
 impl Chain {
-    /// No tables.
+    /// Creates an empty chain.
     #[inline]
     pub const fn new() -> Self {
         Self { first: NOWHERE, last: NOWHERE }
     }
 
-    /// The tables from `first` to `last`.
+    /// Makes a chain of the tables from `first` to `last`.
     ///
     /// # Safety
-    /// All are allocated and in no other chain, and from each but the last [`Pool::next`] leads to
+    /// All tables are allocated and in no other chain. [`Pool::next`] of each but the last returns
     /// the following one.
     #[inline]
     pub const unsafe fn of(first: PhysAddr, last: PhysAddr) -> Self {
@@ -40,13 +41,13 @@ impl Chain {
         if self.is_empty() { None } else { Some((PhysAddr(self.first), PhysAddr(self.last))) }
     }
 
-    /// Whether there are none.
+    /// Whether the chain has no tables.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.first == NOWHERE
     }
 
-    /// All of it, leaving nothing.
+    /// Moves the tables out and leaves the chain empty.
     #[inline]
     pub fn take(&mut self) -> Self {
         let all = Self { first: self.first, last: self.last };
@@ -54,10 +55,11 @@ impl Chain {
         all
     }
 
-    /// Puts a table before the first.
+    /// Adds a table at the front.
     ///
     /// # Safety
-    /// It and the others are allocated from `pool`; it is in no chain, and unhooked or unpublished.
+    /// It and the others are allocated from `pool`. It is in no chain, and unhooked or not yet
+    /// published.
     #[inline]
     pub unsafe fn push<P: Pool + ?Sized>(&mut self, pool: &P, table: PhysAddr) {
         if self.is_empty() {
@@ -69,7 +71,7 @@ impl Chain {
         self.first = table.0;
     }
 
-    /// Takes the first table out.
+    /// Removes the first table.
     ///
     /// # Safety
     /// The tables are allocated from `pool`.
@@ -79,13 +81,13 @@ impl Chain {
         if first == last {
             *self = Self::new();
         } else {
-            // SAFETY: a table that another follows was linked to it.
+            // SAFETY: a table that is not the last was linked to the next one.
             self.first = unsafe { pool.next(first) }.0;
         }
         Some(first)
     }
 
-    /// Puts all of `other` before the first.
+    /// Adds all of `other` at the front.
     ///
     /// # Safety
     /// The tables of both are allocated from `pool`.

@@ -31,7 +31,7 @@ impl Half for AtomicU32 {
     }
 }
 
-/// Two who would publish the same entry, and a walker.
+/// Two threads that publish the same entry, and a walker.
 fn race(values: [u64; 2]) {
     loom::model(move || {
         let entry = Arc::new((AtomicU32::new(0), AtomicU32::new(0)));
@@ -62,13 +62,13 @@ fn one_publisher_wins_above() {
     race([0x1003, 0x2_0000_2003]);
 }
 
-/// An arena of which each table is touched by whoever has it.
+/// An arena with a cell for each table, which the table's owner touches.
 struct Watched {
     arena: Arena<'static>,
     touched: Vec<UnsafeCell<()>>,
 }
 
-// SAFETY: loom watches who touches what.
+// SAFETY: loom checks the accesses.
 unsafe impl Sync for Watched {}
 // SAFETY: as for Sync.
 unsafe impl Send for Watched {}
@@ -76,10 +76,10 @@ unsafe impl Send for Watched {}
 const BYTES: usize = 64;
 
 impl Watched {
-    /// With `free` of its tables on the free list already.
+    /// Creates an arena with `free` of its tables already on the free list.
     fn new(tables: usize, free: usize) -> Arc<Self> {
         let links: Vec<Link> = (0..tables).map(|_| Link::new()).collect();
-        // SAFETY: nobody asks where a table is.
+        // SAFETY: no test asks for the address of a table.
         let arena = unsafe { Arena::new(NonNull::dangling(), PhysAddr(0), BYTES, links.leak()) };
         let arena = arena.expect("aligned");
         let all = arena.alloc_chain(BYTES, free);
@@ -88,7 +88,7 @@ impl Watched {
         Arc::new(Self { arena, touched: (0..tables).map(|_| UnsafeCell::new(())).collect() })
     }
 
-    /// A table, which nobody else has.
+    /// Allocates a table and touches it as its only owner.
     fn take(&self) -> Option<PhysAddr> {
         let table = self.arena.alloc(BYTES)?;
         self.touched[table.0 as usize / BYTES].with_mut(|_| ());
@@ -97,11 +97,11 @@ impl Watched {
 
     fn give(&self, table: PhysAddr) {
         self.touched[table.0 as usize / BYTES].with_mut(|_| ());
-        // SAFETY: it was taken, and is given once.
+        // SAFETY: it was allocated, and is freed once.
         unsafe { self.arena.free(table, BYTES) };
     }
 
-    /// All are there, once.
+    /// Checks that each table is there exactly once.
     fn check(&self) {
         let mut all: Vec<PhysAddr> = core::iter::from_fn(|| self.take()).collect();
         all.sort_unstable();
@@ -121,7 +121,7 @@ fn no_table_is_handed_out_twice() {
     bounded(|| {
         let pool = Watched::new(3, 3);
         let other = pool.clone();
-        // Takes two and gives the first back: the list's head is as it was, and what follows is not.
+        // Takes two and frees the first: the list has its old head but a different second table.
         let thread = thread::spawn(move || {
             let tables = (other.take(), other.take());
             if let Some(first) = tables.0 {

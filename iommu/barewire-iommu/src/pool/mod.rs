@@ -1,13 +1,15 @@
-//! Where tables come from, and the only way to their memory.
+//! Allocates tables, and is the only way to their memory.
 //!
 //! # How it works
-//! A table is a physical address. Nobody keeps a reference to memory that a walker may read: a live
-//! entry is read and written by [`Pool::load`], [`Pool::store`] and [`Pool::publish`], one at a time
-//! and whole. A table that no walker can reach yet may be filled by plain stores, in
-//! [`Pool::unpublished`]. Hardware, models and model checkers differ in these methods alone.
+//! A table is identified by its physical address. No code keeps a reference to memory that a walker
+//! may read: a live entry is accessed by [`Pool::load`], [`Pool::store`] and [`Pool::publish`],
+//! each a single access to the whole entry. A table that no walker can reach yet may be filled by
+//! plain stores, in [`Pool::unpublished`]. Hardware, models and model checkers differ in these
+//! methods only.
 //!
-//! [`arena`] is a pool over a stretch of memory, ready to use; [`chain`] links tables that wait to
-//! be freed; [`words`] is how descriptors are written where no atomic has 64 bits.
+//! - [`arena`]: a pool over a stretch of memory, ready to use.
+//! - [`chain`]: a linked list of tables.
+//! - [`words`]: writes descriptors on processors without 64-bit atomics.
 //!
 //! # Safety
 //! The provided methods dereference what [`Pool::pointer`] returns.
@@ -29,38 +31,42 @@ use core::ptr::NonNull;
 
 use crate::address::PhysAddr;
 
-/// Memory for tables.
+/// Allocates memory for tables.
 ///
-/// Only the first three methods must be written. A pool that hands out memory whose links lie
-/// elsewhere also overrides `link` and `next`; one that can take or give several tables at once,
-/// `alloc_chain` and `free_chain`; one for a walker that does not snoop, `clean`.
+/// Only the first three methods are required. Override the others as follows:
+///
+/// - `link` and `next`, if the links are kept elsewhere than in the tables;
+/// - `alloc_chain` and `free_chain`, if several tables can be allocated or freed at once;
+/// - `clean`, for a walker that does not snoop the caches.
 ///
 /// # Safety
-/// `alloc` hands out memory that nobody else has until it is freed, initialised (with anything),
-/// aligned to its size (to 64 bytes if smaller), its address below the table's `output_bits`;
-/// `pointer` gives the same memory's place in this address space as long as it is allocated. An
-/// implementor that replaces provided methods keeps their promises.
+/// `alloc` hands out memory that has no other user until it is freed. It is initialised (with
+/// anything) and aligned to its size, or to 64 bytes if smaller, and its address is below the
+/// table's `output_bits`. `pointer` returns the same memory's address in this address space for as
+/// long as it is allocated. An implementor that replaces provided methods keeps their promises.
 pub unsafe trait Pool {
-    /// Whether `load`, `store`, `publish` and `unpublished` are the provided ones. Then a table's place
-    /// is asked for once, and its entries are accessed there: loops over entries become tight.
+    /// Whether `load`, `store`, `publish` and `unpublished` are the provided ones. If so, the
+    /// pointer to a table is asked for once and its entries are accessed directly, which makes
+    /// loops over entries tight.
     const DIRECT: bool = false;
 
-    /// A table of `bytes`, a power of two; `None` if there is no memory.
+    /// Allocates a table of `bytes`, a power of two. `None` if there is no memory.
     fn alloc(&self, bytes: usize) -> Option<PhysAddr>;
 
-    /// Takes a table back.
+    /// Frees a table.
     ///
     /// # Safety
     /// It came from `alloc` with the same `bytes`, no walker can reach it, and it is not used again.
     unsafe fn free(&self, table: PhysAddr, bytes: usize);
 
-    /// Where a table lies in this address space.
+    /// The address of a table in this address space.
     fn pointer(&self, table: PhysAddr) -> NonNull<u64>;
 
-    /// Up to `count` tables at once, for a call that will need so many: at least one, unless there
-    /// is no memory. What is not needed comes back by `free_chain`.
+    /// Allocates up to `count` tables at once, for a call that will need about that many: at least
+    /// one, unless there is no memory. The caller returns unused ones by `free_chain`.
     ///
-    /// One by one unless a pool knows better, so that whoever counts allocations counts needs.
+    /// The provided method allocates a single table, so that a pool which counts allocations counts
+    /// the tables that are used.
     fn alloc_chain(&self, bytes: usize, count: usize) -> Chain {
         let _ = count;
         let mut chain = Chain::new();
@@ -71,49 +77,50 @@ pub unsafe trait Pool {
         chain
     }
 
-    /// Takes all tables of a chain back.
+    /// Frees all tables of a chain.
     ///
     /// # Safety
-    /// As for `free`, for each.
+    /// As for `free`, for each table.
     unsafe fn free_chain(&self, mut chain: Chain, bytes: usize) {
-        // SAFETY: the chain is of tables of this pool, by the caller's promise.
+        // SAFETY: the caller promises that the chain's tables are of this pool.
         while let Some(table) = unsafe { chain.pop(self) } {
             // SAFETY: promised by the caller for each.
             unsafe { self.free(table, bytes) };
         }
     }
 
-    /// Remembers `next` as what follows `table` in a chain; in entry 0 unless overridden. It is an
-    /// even number there, an invalid descriptor: a walker that still comes by sees a fault.
+    /// Stores `next` as the table after `table` in a chain. The provided method stores it in entry
+    /// 0. The address is even and so an invalid descriptor: a walker that still reads it faults.
     ///
     /// # Safety
-    /// `table` is allocated, and unhooked or not published yet.
+    /// `table` is allocated, and unhooked or not yet published.
     unsafe fn link(&self, table: PhysAddr, next: PhysAddr) {
         // SAFETY: entry 0 is within the table, which is allocated.
         unsafe { self.store(table, 0, next.0) };
     }
 
-    /// What `link` last remembered for `table`.
+    /// The address that `link` last stored for `table`.
     ///
     /// # Safety
-    /// As for `link`, which was called.
+    /// As for `link`, which was called before.
     unsafe fn next(&self, table: PhysAddr) -> PhysAddr {
         // SAFETY: entry 0 is within the table, which is allocated.
         PhysAddr(unsafe { self.load(table, 0) })
     }
 
-    /// Writes cached lines of `entries` back, so that a walker that does not snoop sees them, and
-    /// sees them before any later store. Nothing to do for a coherent one.
+    /// Writes cached lines of `entries` back to memory. A walker that does not snoop sees them
+    /// then, before any later store. Does nothing for a coherent walker.
     fn clean(&self, table: PhysAddr, entries: Range<usize>) {
         let _ = (table, entries);
     }
 
-    /// All stores before are seen by a walker before any store, to a device's doorbell say, after.
+    /// Orders stores for walkers: a walker sees all earlier stores before any later store, for
+    /// example to a device's doorbell.
     fn barrier(&self) {
         barrier::stores();
     }
 
-    /// Reads an entry; later reads through a table found there see it as it was published.
+    /// Reads an entry. Later reads through a table found there see it as it was published.
     ///
     /// # Safety
     /// `table` is allocated and `index` within it.
@@ -123,7 +130,7 @@ pub unsafe trait Pool {
         unsafe { entry::load(self.pointer(table), index) }
     }
 
-    /// Writes an entry whole; nobody else writes it at the same time.
+    /// Writes a whole entry. No other thread may write it at the same time.
     ///
     /// # Safety
     /// As for `load`.
@@ -133,10 +140,10 @@ pub unsafe trait Pool {
         unsafe { entry::store(self.pointer(table), index, value) };
     }
 
-    /// Writes an entry if it is still `current`, an invalid descriptor; else tells what it is.
+    /// Writes an entry if its value is still `current`, an invalid descriptor.
     ///
     /// # Errors
-    /// What stands there.
+    /// The value of the entry, if it is another one.
     ///
     /// # Safety
     /// As for `load`.
@@ -152,10 +159,10 @@ pub unsafe trait Pool {
         unsafe { entry::publish(self.pointer(table), index, current, new) }
     }
 
-    /// Lets `fill` write a table that no walker can reach yet.
+    /// Calls `fill` with the words of a table that no walker can reach yet.
     ///
     /// # Safety
-    /// `table` came from `alloc` with `bytes`, is not published, and nobody else touches it.
+    /// `table` came from `alloc` with `bytes`, is not published, and has no other user.
     #[inline]
     unsafe fn unpublished<R>(
         &self,
@@ -167,12 +174,12 @@ pub unsafe trait Pool {
         Self: Sized,
     {
         let start = self.pointer(table).as_ptr();
-        // SAFETY: the memory is ours alone, initialised and aligned, by the caller's promise.
+        // SAFETY: the caller promises that the memory is ours only, initialised and aligned.
         fill(unsafe { core::slice::from_raw_parts_mut(start, bytes / 8) })
     }
 }
 
-// SAFETY: every method is the other pool's.
+// SAFETY: every method calls the other pool's.
 unsafe impl<P: Pool> Pool for &P {
     const DIRECT: bool = P::DIRECT;
 
@@ -257,17 +264,17 @@ unsafe impl<P: Pool> Pool for &P {
     }
 }
 
-/// An entry as one word of 64 bits.
+/// An entry as one 64-bit atomic.
 #[cfg(target_has_atomic = "64")]
 pub(crate) mod entry {
     use core::ptr::NonNull;
     use core::sync::atomic::{AtomicU64, Ordering};
 
     /// # Safety
-    /// `index` lies within the table at `base`.
+    /// `index` is within the table at `base`.
     #[inline]
     unsafe fn at<'a>(base: NonNull<u64>, index: usize) -> &'a AtomicU64 {
-        // SAFETY: within the table, by the caller's promise.
+        // SAFETY: the caller promises that the entry is within the table.
         let entry = unsafe { base.add(index) };
         // SAFETY: an aligned u64 that is only accessed atomically while published.
         unsafe { AtomicU64::from_ptr(entry.as_ptr()) }

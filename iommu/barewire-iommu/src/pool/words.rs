@@ -1,29 +1,30 @@
-//! Descriptors as two words, where no atomic has 64 bits.
+//! Descriptors as two 32-bit words, for processors without 64-bit atomics.
 //!
-//! A walker reads an entry at once and must see what was, what will be, or a fault. The valid bit is
-//! in the low word, hence:
-//! 1. Nothing changes in the high word while the low one is valid.
-//! 2. An entry becomes valid by its high word first and its low one last; it is removed the other
-//!    way round. A valid one that is replaced (a block that is split) is removed in between.
-//! 3. Two who would publish the same entry differ in at most one word if the high one stands right
-//!    already, as it does for tables below 4 GiB. Else the low word is claimed by a value without
-//!    valid bit: whoever comes meanwhile waits for the few stores until it is valid.
+//! A walker reads an entry in one access and must see its old value, its new value, or a fault. The
+//! valid bit is in the low word. Hence:
+//! 1. The high word never changes while the low word is valid.
+//! 2. To make an entry valid, store the high word first and the low word last. To remove it, clear
+//!    the low word first. To replace a valid entry (when a block is split), remove it in between.
+//! 3. Two threads may publish the same entry. If the high word is right already, as for tables
+//!    below 4 GiB, one exchange of the low word decides. Otherwise the low word is claimed by a
+//!    value without the valid bit, and the other thread waits for the few stores until the entry is
+//!    valid.
 
-/// A word of an entry: the processor's atomic, or one that tests watch.
+/// One word of an entry: a processor's atomic, or one that tests observe.
 pub(crate) trait Half {
-    /// Later accesses come after it.
+    /// Loads with acquire ordering.
     fn load(&self) -> u32;
-    /// Earlier accesses come before it.
+    /// Stores with release ordering.
     fn store(&self, value: u32);
-    /// Stores `new` if it is `current`, in order with all around it.
+    /// Stores `new` if the value is `current`, with acquire and release ordering.
     fn compare_exchange(&self, current: u32, new: u32) -> Result<u32, u32>;
-    /// Somebody else is between two stores.
+    /// Called while another thread is between its two stores.
     fn wait();
 }
 
 const VALID: u32 = 1;
 
-/// Not a descriptor anyone else writes: its address is all ones and its valid bit 0.
+/// A value that is no descriptor of any writer: the address is all ones and the valid bit is 0.
 const CLAIMED: u32 = !VALID;
 
 const fn join(low: u32, high: u32) -> u64 {
@@ -57,7 +58,7 @@ pub(crate) fn store<H: Half>(low: &H, high: &H, value: u64) {
     low.store(new_low);
 }
 
-/// `current` is invalid.
+/// Publishes `new`. `current` is invalid.
 pub(crate) fn publish<H: Half>(low: &H, high: &H, current: u64, new: u64) -> Result<(), u64> {
     let (current_low, _) = halves(current);
     let (new_low, new_high) = halves(new);
@@ -75,7 +76,7 @@ pub(crate) fn publish<H: Half>(low: &H, high: &H, current: u64, new: u64) -> Res
 
 #[cfg(not(target_has_atomic = "64"))]
 pub(crate) mod entry {
-    //! The same by pointer.
+    //! The same operations by pointer.
     #![allow(
         unsafe_code,
         reason = "table memory is reached by pointer, one atomic access at a time"
@@ -105,9 +106,9 @@ pub(crate) mod entry {
     }
 
     /// # Safety
-    /// `index` lies within the table at `base`.
+    /// `index` is within the table at `base`.
     unsafe fn at<'a>(base: NonNull<u64>, index: usize) -> (&'a AtomicU32, &'a AtomicU32) {
-        // SAFETY: within the table, by the caller's promise.
+        // SAFETY: the caller promises that the entry is within the table.
         let entry = unsafe { base.add(index) }.cast::<u32>();
         // SAFETY: the second word of the same entry.
         let second = unsafe { entry.add(1) };
@@ -155,7 +156,7 @@ mod tests {
 
     use super::*;
 
-    /// Both words, and what a walker would have read after each store.
+    /// Both words, and the values a walker would have read after each store.
     #[derive(Default)]
     struct Entry {
         low: Cell<u32>,
@@ -230,7 +231,7 @@ mod tests {
         0x0000_8765_0000_1003,
     ];
 
-    /// Whether each value a walker could read was old, new, or a fault.
+    /// Whether each value a walker could read was the old one, the new one, or a fault.
     fn whole(entry: &Entry, old: u64, new: u64) {
         for seen in entry.seen.borrow().iter() {
             assert!(*seen == old || *seen == new || seen & 1 == 0, "{old:#x}, {new:#x}: {seen:#x}");
@@ -260,7 +261,7 @@ mod tests {
                 assert_eq!(publish(&low, &high, old, new), Ok(()));
                 assert_eq!(entry.value(), new);
                 whole(&entry, old, new);
-                // Whoever comes late learns what stands there, and changes nothing.
+                // A publisher that comes late gets the present value and changes nothing.
                 let late = new ^ 0x10_0000;
                 assert_eq!(publish(&low, &high, old, late), Err(new));
                 assert_eq!(entry.value(), new);

@@ -1,12 +1,12 @@
-//! How long to look for an answer.
+//! How long to poll for an answer.
 
-/// Time, as far as a driver needs it: when to stop looking.
+/// Decides when to stop polling.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
 /// use barewire_iommu::smmu::Patience;
 ///
-/// /// A tenth of a second, by the clock.
+/// /// Polls for a tenth of a second.
 /// struct Clock(Instant);
 ///
 /// impl Patience for Clock {
@@ -21,12 +21,13 @@
 /// }
 /// ```
 pub trait Patience {
-    /// A wait begins; what this returns comes back in `more`.
+    /// Called when a wait begins. The value is passed to `more`.
     fn start(&self) -> u64 {
         0
     }
 
-    /// Whether to look again after `looks` looks in vain (1, 2, …). The place to relax the processor.
+    /// Whether to poll again after `looks` polls without an answer (1, 2, …). Relax the processor
+    /// here.
     fn more(&self, started: u64, looks: u32) -> bool;
 }
 
@@ -40,12 +41,12 @@ impl<W: Patience + ?Sized> Patience for &W {
     }
 }
 
-/// That many looks, whatever time they take.
+/// A fixed number of polls, whatever time they take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Polls(pub u32);
 
 impl Default for Polls {
-    /// A million: a second where a register read takes a microsecond.
+    /// A million polls: a second if a register read takes a microsecond.
     fn default() -> Self {
         Self(1_000_000)
     }
@@ -58,7 +59,7 @@ impl Patience for Polls {
     }
 }
 
-/// Looks until there is an answer; `None` if patience ends before.
+/// Polls until there is an answer. `None` if patience ends first.
 pub(crate) fn wait_for<T>(
     patience: &impl Patience,
     mut look: impl FnMut() -> Option<T>,

@@ -1,23 +1,24 @@
-//! Registers: memory-mapped, or at the other end of a socket.
+//! Access to registers: memory-mapped, or through a socket.
 
 /// A block of registers, addressed by byte offset from its base.
 ///
 /// # For implementors
-/// 1. Accesses by one CPU reach the block in program order, each once and whole.
-/// 2. Several CPUs may call at the same time.
-/// 3. Nothing is promised about ordinary memory: drivers put a [`Pool::barrier`](crate::Pool::barrier)
-///    between stores to it and the register write that tells of them, and a fence after a register
-///    read that tells of the device's stores.
+/// 1. Order: accesses by one CPU reach the block in program order, each exactly once and as a
+///    whole.
+/// 2. Threads: several CPUs may call at the same time.
+/// 3. Memory is not ordered: a driver puts a [`Pool::barrier`](crate::Pool::barrier) between its
+///    stores to memory and the register write that announces them, and a fence after a register
+///    read that announces the device's stores.
 ///
 /// ```
 /// use barewire_iommu::smmu::Registers;
 ///
-/// /// A mapped block, for good.
+/// /// A block that stays mapped.
 /// struct Mmio(*mut u32);
 ///
 /// impl Registers for Mmio {
 ///     fn read32(&self, offset: u32) -> u32 {
-///         // SAFETY: whoever made it promised that the block is mapped.
+///         // SAFETY: the creator of `Mmio` promised that the block is mapped.
 ///         unsafe { self.0.byte_add(offset as usize).read_volatile() }
 ///     }
 ///
@@ -40,8 +41,8 @@ pub trait Registers {
         u64::from(low) | u64::from(self.read32(offset + 4)) << 32
     }
 
-    /// Writes the register at `offset`, a multiple of 8. In halves, the lower is written last: it is
-    /// what sets off an operation.
+    /// Writes the register at `offset`, a multiple of 8. If it is written in halves, the lower half
+    /// comes last, because it starts the operation.
     fn write64(&self, offset: u32, value: u64) {
         self.write32(offset + 4, (value >> 32) as u32);
         self.write32(offset, value as u32);

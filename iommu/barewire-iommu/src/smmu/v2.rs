@@ -1,19 +1,21 @@
 //! SMMUv2: the TLB operations of a context bank (IHI 0062, chapters 16 and 17).
 //!
 //! # How the hardware works
-//! A TLB operation is a register write: it is queued, and SMMU_CBn_TLBSYNC begins a wait for all
-//! that went before, which is over when SMMU_CBn_TLBSTATUS.SACTIVE is 0. Operations by VMID are in
-//! the global space and have their own wait.
+//! A TLB operation is a register write, which the hardware queues. A write to SMMU_CBn_TLBSYNC
+//! begins a wait for all earlier operations. They are complete when SMMU_CBn_TLBSTATUS.SACTIVE is
+//! 0. Operations by VMID are in the global space and have a wait of their own.
 //!
 //! # Ordering
-//! 1. Stores to tables before [`flush`](Invalidate::flush) are seen by walks after it.
-//! 2. When it returns Ok, SACTIVE was seen 0 after all its operations.
-//! 3. Several CPUs may flush at the same time. They share SACTIVE: each waits for the others too.
+//! 1. Tables first: walks after [`flush`](Invalidate::flush) see all stores to tables before it.
+//! 2. Complete: when it returns Ok, SACTIVE was 0 after all its operations.
+//! 3. Shared wait: several CPUs may flush at the same time. They share SACTIVE, so each also waits
+//!    for the others.
 //!
 //! # Not supported
-//! Ranges and level hints, which SMMUv2 does not have: [`Tlbi::Range`] becomes one operation for each
-//! granule. Context banks with 32-bit formats. Bring-up: stream mapping and the bank's registers are
-//! the caller's.
+//! - Ranges and level hints, which SMMUv2 does not have: [`Tlbi::Range`] becomes one operation per
+//!   granule.
+//! - Context banks with 32-bit formats.
+//! - Bring-up: the caller configures stream mapping and the bank's registers.
 
 use super::patience::{Patience, Polls, wait_for};
 use super::registers::Registers;
@@ -30,7 +32,7 @@ const TLBIVMID: u32 = 0x64;
 const TLBGSYNC: u32 = 0x70;
 const TLBGSTATUS: u32 = 0x74;
 
-/// A context bank's page.
+/// Offsets in a context bank's page.
 const TLBIVA: u32 = 0x600;
 const TLBIASID: u32 = 0x610;
 const TLBIVAL: u32 = 0x620;
@@ -39,10 +41,11 @@ const TLBIIPAS2L: u32 = 0x638;
 const TLBSYNC: u32 = 0x7f0;
 const TLBSTATUS: u32 = 0x7f4;
 
-/// SACTIVE, GSACTIVE: a wait goes on.
+/// SACTIVE, GSACTIVE: operations are not complete.
 const ACTIVE: u32 = 1;
 
-/// Addresses are given without their lower 12 bits, whatever the granule; ASIDs above them.
+/// Addresses are written without their lower 12 bits, whatever the granule, with the ASID above
+/// them.
 const PAGE_SHIFT: u32 = 12;
 const VA_PAGES: u64 = (1 << 44) - 1;
 const ASID_SHIFT: u32 = 48;
@@ -53,17 +56,17 @@ pub struct ContextBank<'p, R, P, W = Polls> {
     registers: R,
     pool: &'p P,
     patience: W,
-    /// Where its page begins.
+    /// The offset of its page.
     base: u32,
 }
 
 impl<'p, R: Registers, P: Pool, W: Patience> ContextBank<'p, R, P, W> {
-    /// Context bank `index` of the SMMU whose registers these are, from the global space on. `pool`
-    /// is where its tables come from, for the barrier.
+    /// Context bank `index` of the SMMU at `registers`, which begin with the global space. `pool`
+    /// allocates its tables; its barrier is used here.
     pub fn new(registers: R, index: u8, pool: &'p P, patience: W) -> Self {
         let idr1 = registers.read32(IDR1);
         let page_shift = if idr1 & IDR1_PAGESIZE_64K != 0 { 16 } else { 12 };
-        // The global space has as many pages as there are for context banks.
+        // The global space has as many pages as the context banks.
         let pages = 2 << (idr1 >> IDR1_NUMPAGENDXB_SHIFT & 0b111);
         let base = (pages + u32::from(index)) << page_shift;
         Self { registers, pool, patience, base }
@@ -96,8 +99,8 @@ impl<'p, R: Registers, P: Pool, W: Patience> ContextBank<'p, R, P, W> {
 }
 
 impl<R: Registers, P: Pool, W: Patience> Invalidate for ContextBank<'_, R, P, W> {
-    /// As the trait says. A VMID is the bank's own, for addresses; that of [`Tlbi::Context`] is
-    /// `context`'s.
+    /// Does what the trait promises. Operations by address use the bank's own VMID;
+    /// [`Tlbi::Context`] uses the one in `context`.
     fn flush(&self, context: Context, operations: &[Tlbi]) -> Result<(), FlushError> {
         self.pool.barrier();
         let (mut in_bank, mut global) = (false, false);
@@ -129,7 +132,7 @@ impl<R: Registers, P: Pool, W: Patience> Invalidate for ContextBank<'_, R, P, W>
         if global {
             self.sync(TLBGSYNC, TLBGSTATUS)?;
         }
-        // What the SMMU did comes before what the caller does now, freeing tables say.
+        // The SMMU's accesses come before what the caller does next, for example freeing tables.
         crate::sync::atomic::fence(crate::sync::atomic::Ordering::Acquire);
         Ok(())
     }

@@ -1,9 +1,9 @@
-//! What invalidations cost, and what they cost afterwards.
+//! The costs of invalidations: issuing them, and refilling the TLB afterwards.
 //!
 //! # How it works
-//! Invalidating by address costs the processor: one command for each. Invalidating the context costs
-//! the device: everything it still uses is fetched again, as far as it was cached. That is the trade
-//! between latency and over-invalidation, in one unit:
+//! Invalidating by address costs the processor one command per address. Invalidating the context
+//! costs the device: it must fetch every cached translation that it still uses again. These two
+//! costs are the trade-off between latency and over-invalidation. In one unit:
 //!
 //! ```text
 //! by page     addresses × address_ps + wait_ps
@@ -11,8 +11,8 @@
 //! by context  context_ps             + wait_ps + min(live entries, tlb_entries) × miss_ps
 //! ```
 //!
-//! Live entries that no device is using are not in its TLB, and others' entries take room there; so
-//! the last term is the most it can be.
+//! A live entry that no device uses is not in the TLB, and the entries of other contexts take room
+//! there. So the last term is an upper bound.
 
 use core::fmt;
 
@@ -21,7 +21,7 @@ use crate::address::Iova;
 use crate::gather::Run;
 use crate::tlbi::{Context, FlushError, Invalidate, Tlbi};
 
-/// What invalidations cost, in picoseconds.
+/// The costs of invalidations, in picoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Costs {
     /// A command for one address.
@@ -30,22 +30,24 @@ pub struct Costs {
     pub range_ps: u32,
     /// A command for the whole context.
     pub context_ps: u32,
-    /// Waiting for completion, whatever was issued.
+    /// Waiting for completion, for any command.
     pub wait_ps: u32,
-    /// A miss in the TLB: a walk that was not necessary before.
+    /// A TLB miss: a walk that would not have been necessary without the invalidation.
     pub miss_ps: u32,
-    /// Entries of one device's TLB.
+    /// The number of entries in one device's TLB.
     pub tlb_entries: u32,
 }
 
 impl Default for Costs {
-    /// - `address_ps` 125,000 and `context_ps` 3,170,000: fitted to the table of S. P. Ranjan's
-    ///   patch "Optimize ->tlb_flush_walk() for qcom implementation" (v3, 23 June 2021; SM8150, an
-    ///   SMMUv2). Waiting is part of both, and `wait_ps` hence 0.
-    /// - `range_ps` as `address_ps`: a command is a command. A guess.
-    /// - `miss_ps` 290,000: four reads of a cold walk as Intel's Agilex 5 HPS manual (814346,
-    ///   "Calculating Page Table Walks") adds them up for its SMMUv3.
-    /// - `tlb_entries` 64: a small TLB next to the device. A guess, and best replaced.
+    /// - `address_ps` 125,000 and `context_ps` 3,170,000: fitted to the table in S. P. Ranjan's
+    ///   patch "iommu/arm-smmu: Optimize ->tlb_flush_walk() for qcom implementation" (v3, 23 June
+    ///   2021, for an SM8150 with an SMMUv2,
+    ///   <https://lore.kernel.org/r/20210623134201.16140-1-saiprakash.ranjan@codeaurora.org>).
+    ///   Waiting is part of both, so `wait_ps` is 0.
+    /// - `range_ps` equals `address_ps`: a guess that all commands cost the same.
+    /// - `miss_ps` 290,000: four reads of a cold walk, added up in Intel's Agilex 5 HPS manual
+    ///   (814346, "Calculating Page Table Walks") for its SMMUv3.
+    /// - `tlb_entries` 64: a small TLB next to the device. A guess; replace it if you can.
     fn default() -> Self {
         Self {
             address_ps: 125_000,
@@ -58,39 +60,39 @@ impl Default for Costs {
     }
 }
 
-/// What one method would cost.
+/// The predicted cost of one method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Prediction {
-    /// Commands, without the one that waits.
+    /// The number of commands, without the final sync.
     pub commands: u64,
     /// The processor's time to issue them and wait.
     pub flush_ps: u64,
-    /// The device's time to fetch anew what was not to be invalidated.
+    /// The device's time to refetch translations that did not need invalidation.
     pub refill_ps: u64,
 }
 
-/// What [`Strategy::Adaptive`](super::Strategy::Adaptive) decided, and by what.
+/// What [`Strategy::Adaptive`](super::Strategy::Adaptive) decided, and the costs it compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Choice {
-    /// The cheapest; of equals the one that invalidates least.
+    /// The cheapest method. Of equals, the one that invalidates least.
     pub method: Method,
-    /// By page.
+    /// The cost by page.
     pub by_page: Prediction,
-    /// By range, where there are ranges.
+    /// The cost by range, if the hardware has ranges.
     pub by_range: Option<Prediction>,
-    /// By context.
+    /// The cost by context.
     pub by_context: Prediction,
 }
 
 impl Prediction {
-    /// All of it.
+    /// The sum of both.
     pub fn total_ps(&self) -> u64 {
         self.flush_ps.saturating_add(self.refill_ps)
     }
 }
 
 impl Choice {
-    /// What the chosen method would cost.
+    /// The predicted cost of the chosen method.
     pub fn prediction(&self) -> Prediction {
         match (self.method, self.by_range) {
             (Method::Pages, _) => self.by_page,
@@ -101,7 +103,7 @@ impl Choice {
 }
 
 impl Costs {
-    /// What each method would cost for `runs`, and which is cheapest.
+    /// Predicts the cost of each method for `runs`, and chooses the cheapest.
     pub fn choice(&self, runs: &[Run], facts: &Facts) -> Choice {
         let commands = |count: u64, each_ps: u32, refill_ps: u64| Prediction {
             commands: count,
@@ -131,26 +133,28 @@ impl Costs {
         Choice { method, by_page, by_range, by_context }
     }
 
-    /// What the devices lose when a context with `live_entries` more is invalidated whole.
+    /// The devices' loss when a context in which `live_entries` stay mapped is invalidated as a
+    /// whole.
     pub fn refill_ps(&self, live_entries: u64) -> u64 {
         live_entries.min(u64::from(self.tlb_entries)) * u64::from(self.miss_ps)
     }
 
-    /// The number of addresses from which on the context is cheaper than naming them;
-    /// `None` if naming them costs nothing.
+    /// The number of addresses from which invalidating the context is cheaper than invalidating
+    /// each address. `None` if an address costs nothing.
     pub fn crossover_addresses(&self, live_entries: u64) -> Option<u64> {
         let context_ps = u64::from(self.context_ps) + self.refill_ps(live_entries);
         Some(context_ps.checked_div(u64::from(self.address_ps))? + 1)
     }
 
-    /// These costs with those of commands measured, as the least of a few tries; misses and the
-    /// TLB's size are no processor's to measure and stay.
+    /// Returns these costs with the commands' costs replaced by measured ones, each the minimum of
+    /// a few tries. Misses and the size of the TLB stay as they are: a processor cannot measure
+    /// them.
     ///
-    /// What is flushed are the first addresses of `context`, then all of it: do it before the
-    /// context is used. `now_ps` is a clock in picoseconds.
+    /// The measurement invalidates the first addresses of `context`, then all of it, so do it
+    /// before the context is used. `now_ps` reads a clock in picoseconds.
     ///
     /// # Errors
-    /// The flush's.
+    /// The error of a flush.
     pub fn measure(
         self,
         invalidate: &impl Invalidate,
@@ -159,7 +163,8 @@ impl Costs {
         mut now_ps: impl FnMut() -> u64,
     ) -> Result<Self, FlushError> {
         const TRIES: u32 = 8;
-        /// More addresses in the longer of two flushes, whose difference they are.
+        /// The cost of an address is the difference of two flushes, of which one has this many more
+        /// addresses.
         const MORE: u64 = 64;
         let iova = Iova(0);
         let pages =
@@ -220,7 +225,7 @@ impl fmt::Display for Prediction {
     }
 }
 
-/// One line: what was chosen and what the others would have cost.
+/// Prints one line: the chosen method, and the predicted costs of the others.
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: by page {}", self.method, self.by_page)?;

@@ -1,14 +1,17 @@
-//! Which invalidations a gather becomes: by page, by range, by context, or whichever is cheapest.
+//! Chooses how a gather is invalidated: by page, by range, by context, or by the cheapest of these.
 //!
 //! # How it works
-//! A TLB tags each entry with its own address, and what it keeps of a walk (a table's address) with
-//! any address under that table, as it likes. So runs of leaves need one command for each leaf, and
-//! runs whose tables were unhooked one for each granule of the whole span, none of them a hint that
-//! only leaves went: nobody looked what was mapped there, and a command for one address is not
-//! bound to find a walk that was cached for its neighbour.
+//! A TLB tags each entry with the entry's own address. It may tag a cached walk (the address of a
+//! table) with any address under that table. So:
 //!
-//! [`Strategy::choose`] weighs, [`Method::operations`] writes down; both look at nothing but their
-//! arguments. [`costs`] has what is weighed.
+//! - A run of leaves needs one command per leaf.
+//! - A run whose tables were unhooked needs one command per granule of its whole span, without the
+//!   hint that only leaves were removed. The tables' contents were not read, so a leaf may have
+//!   been at any granule. And a command for one address need not find a walk that was cached for a
+//!   neighbour.
+//!
+//! [`Strategy::choose`] compares the costs and [`Method::operations`] lists the operations. Both
+//! are pure functions of their arguments. [`costs`] has the costs.
 
 mod costs;
 
@@ -20,13 +23,13 @@ use crate::tlbi::{Tlbi, range_commands};
 /// How a domain's TLB entries are invalidated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Strategy {
-    /// A command for each address.
+    /// One command per address.
     ByPage,
-    /// As few range commands as cover it; by page where the hardware has no ranges.
+    /// The fewest range commands that cover the runs. By page if the hardware has no ranges.
     ByRange,
-    /// All of the context at once, whatever was unmapped.
+    /// The whole context at once, whatever was unmapped.
     ByContext,
-    /// Whichever of them costs least, what has to be fetched anew included.
+    /// The cheapest of these, including the cost of refetching translations.
     Adaptive(Costs),
 }
 
@@ -36,7 +39,7 @@ impl Default for Strategy {
     }
 }
 
-/// What operations are made of.
+/// The kind of operation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Method {
     /// [`Tlbi::Pages`].
@@ -47,18 +50,18 @@ pub enum Method {
     Context,
 }
 
-/// What a choice is made by, besides the runs.
+/// The facts a choice depends on, besides the runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Facts {
     /// log2 of the granule.
     pub page_shift: u32,
-    /// Whether the hardware takes ranges.
+    /// Whether the hardware has range commands.
     pub has_ranges: bool,
-    /// Leaves of the context that stay mapped: what it would lose by a flush of the whole context.
+    /// The leaves of the context that stay mapped, which a flush of the whole context would evict.
     pub live_entries: u64,
 }
 
-/// Up to eight operations: one flush.
+/// Up to eight operations for one flush.
 #[derive(Clone, Copy, Debug)]
 pub struct Operations {
     list: [Tlbi; RUNS],
@@ -71,14 +74,14 @@ impl Operations {
     /// Everything of the context.
     pub const CONTEXT: Self = Self { list: [Tlbi::Context; RUNS], len: 1 };
 
-    /// For [`Invalidate::flush`](crate::Invalidate::flush).
+    /// The list, for [`Invalidate::flush`](crate::Invalidate::flush).
     pub fn as_slice(&self) -> &[Tlbi] {
         &self.list[..self.len]
     }
 }
 
 impl Strategy {
-    /// The operations that cover `runs`; `None` is everything.
+    /// The operations that cover `runs`. `None` means everything.
     pub fn operations(&self, runs: Option<&[Run]>, facts: &Facts) -> Operations {
         match runs {
             None => Operations::CONTEXT,
@@ -86,7 +89,7 @@ impl Strategy {
         }
     }
 
-    /// The method for `runs`.
+    /// Chooses the method for `runs`.
     pub fn choose(&self, runs: &[Run], facts: &Facts) -> Method {
         match self {
             Self::ByPage => Method::Pages,
@@ -99,7 +102,8 @@ impl Strategy {
 }
 
 impl Method {
-    /// The operations that cover `runs` by this method; everything, if there are more than eight.
+    /// The operations of this method that cover `runs`; the whole context if there are more than
+    /// eight.
     pub fn operations(self, runs: &[Run], page_shift: u32) -> Operations {
         if runs.is_empty() {
             return Operations::NONE;
@@ -119,31 +123,33 @@ impl Method {
 }
 
 impl Run {
-    /// Bytes.
+    /// The length in bytes.
     fn len(&self) -> u64 {
         self.end.0.saturating_sub(self.start.0)
     }
 
-    /// A hint may be given of leaves alone: walks have their own levels.
+    /// The level hint. Only a run of leaves may have one, since walks have other levels.
     fn hint(&self) -> Option<u8> {
         if self.tables { None } else { self.level }
     }
 
-    /// Tables' contents were not looked at: there may be a leaf at each granule.
+    /// log2 of the distance between addresses. If tables were not read, any granule may have had a
+    /// leaf.
     fn step(&self, page_shift: u32) -> u32 {
         if self.tables { page_shift } else { self.stride.max(page_shift) }
     }
 
-    /// Addresses to be named one by one.
+    /// The number of addresses to invalidate one by one.
     pub(crate) fn addresses(&self, page_shift: u32) -> u64 {
         let step = self.step(page_shift);
-        // The last leaf counts though a hole may have cut it short. By shifts: no compiler knows that a
-        // division is by a power of two here, and this stands on the way of every unmap.
+        // The last leaf counts even if a hole may have cut it short. Computed by shifts, since the
+        // compiler does not know that the divisor is a power of two, and every unmap comes through
+        // here.
         let rest = self.len() & ((1 << step) - 1);
         (self.len() >> step) + u64::from(rest != 0)
     }
 
-    /// Range commands to be given.
+    /// The number of range commands.
     fn ranges(&self, page_shift: u32) -> u64 {
         range_commands(self.len() >> page_shift)
     }

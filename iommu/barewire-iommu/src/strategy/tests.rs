@@ -1,4 +1,4 @@
-//! Runs in, operations out; and the choice at its edge.
+//! Operations for given runs, and the choice at its threshold.
 
 use core::cell::{Cell, RefCell};
 use std::string::ToString;
@@ -53,7 +53,7 @@ fn leaves_are_named_one_by_one_with_their_hints() {
 
 #[test]
 fn unhooked_tables_are_named_at_every_granule_without_hints() {
-    // A run may say that blocks were among what was removed: tables' contents were not seen.
+    // A run may report blocks among the removed leaves: the tables' contents were not read.
     let tables = Run { stride: 21, level: Some(2), ..run(2 * MIB, 4 * MIB, 21, true) };
     assert_eq!(
         operations(Strategy::ByPage, &[tables]),
@@ -64,7 +64,7 @@ fn unhooked_tables_are_named_at_every_granule_without_hints() {
     assert_eq!(operations(Strategy::ByRange, &[tables]), [range]);
 }
 
-/// The thread's 32 MiB, and its 1 MiB within a live table.
+/// 32 MiB as in S. P. Ranjan's patch (see [`Costs`]), and 1 MiB within a live table.
 #[test]
 fn the_threads_counts() {
     let whole = [run(32 * MIB, 32 * MIB, 12, true)];
@@ -76,7 +76,7 @@ fn the_threads_counts() {
         .sum();
     assert_eq!(each_table, 16);
     assert_eq!(commands(Strategy::ByPage, &[run(0, MIB, 12, false)]), 256);
-    // 8,191 pages are 13 ones: three pieces of five bits.
+    // 8,191 pages are 13 set bits: three groups of five bits.
     assert_eq!(commands(Strategy::ByRange, &[run(0x1000, 32 * MIB - 0x1000, 12, true)]), 3);
 }
 
@@ -99,7 +99,8 @@ fn without_ranges_by_range_is_by_page() {
     assert_eq!(Strategy::ByRange.choose(&runs, &facts(true, 0)), Method::Ranges);
 }
 
-/// Every operation list covers what was removed: the one thing a strategy must not get wrong.
+/// Every list of operations covers all that was removed: the one thing a strategy must not get
+/// wrong.
 #[test]
 fn whatever_the_strategy_every_granule_is_covered() {
     let mut runs = Vec::new();
@@ -149,11 +150,11 @@ fn the_crossover_is_where_the_costs_say() {
     let of = |pages: u64, has_ranges, live| {
         costs.choice(&[run(0, pages << 12, 12, false)], &facts(has_ranges, live))
     };
-    // Nothing else is mapped: ten addresses cost what the context does, and less is invalidated.
+    // Nothing else is mapped. Ten addresses cost as much as the context, and invalidate less.
     assert_eq!(of(10, false, 0).method, Method::Pages);
     assert_eq!(of(11, false, 0).method, Method::Context);
     assert_eq!(costs.crossover_addresses(0), Some(11));
-    // Five entries to fetch again, 50 ps: still eleven.
+    // Five entries to refetch, 50 ps: the threshold is still eleven.
     assert_eq!(of(10, false, 5).method, Method::Pages);
     assert_eq!(of(11, false, 5).method, Method::Context);
     assert_eq!(of(11, false, 10).method, Method::Pages);
@@ -162,11 +163,12 @@ fn the_crossover_is_where_the_costs_say() {
     assert_eq!(of(13, false, 1 << 30).method, Method::Pages);
     assert_eq!(of(14, false, 1 << 30).method, Method::Context);
     assert_eq!(costs.crossover_addresses(1 << 30), Some(14));
-    // A power of two is one range command, 350 ps against 100 each; 33 pages are two, 700.
+    // A power of two is one range command: 350 ps, against 100 each. 33 pages are two commands: 700
+    // ps.
     assert_eq!(of(3, true, 0).method, Method::Pages);
     assert_eq!(of(4, true, 0).method, Method::Ranges);
     assert_eq!(of(33, true, 0).method, Method::Ranges);
-    // 1,057 are three, 1,050: now the context.
+    // 1,057 pages are three commands, 1,050 ps: now the context is cheaper.
     assert_eq!(of(1057, true, 0).method, Method::Context);
     assert_eq!(of(1057, true, 6).method, Method::Ranges);
 }
@@ -196,7 +198,7 @@ fn enormous_runs_do_not_overflow() {
     assert_eq!(costs.choice(&all, &facts(false, u64::MAX)).method, Method::Context);
 }
 
-/// A clock that runs while it flushes.
+/// A clock that advances while it flushes.
 struct Clocked {
     now_ps: Cell<u64>,
     seen: RefCell<Vec<Tlbi>>,

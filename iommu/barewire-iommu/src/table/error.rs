@@ -1,4 +1,4 @@
-//! Why a range could not be mapped or unmapped: where, and what stood there.
+//! Errors of mapping and unmapping: where they happened, and what was there.
 
 use core::fmt;
 
@@ -11,40 +11,40 @@ use crate::tlbi::FlushError;
 pub enum MapError {
     /// Nothing to map: size, count or a segment's length is 0.
     Empty(Iova),
-    /// An address or length is no multiple of the granule (of the page size, in map_pages).
+    /// An address or length is not a multiple of the granule (of the page size, in `map_pages`).
     Unaligned {
-        /// Where it was to be mapped.
+        /// The IOVA it was to be mapped at.
         iova: Iova,
         /// The address or length.
         value: u64,
         /// What it must be a multiple of, in bytes.
         to: u64,
     },
-    /// The range leaves the table's input addresses, or the part.
+    /// The range exceeds the table's input addresses or the part.
     IovaRange {
-        /// Where the range begins.
+        /// The first IOVA of the range.
         iova: Iova,
         /// Its length in bytes.
         size: u64,
-        /// The first IOVA that may not be used.
+        /// The first IOVA that is too large.
         end: Iova,
     },
-    /// A physical address has more bits than the table's output addresses.
+    /// A physical address is wider than the table's output addresses.
     PhysRange {
-        /// Where it was to be mapped.
+        /// The IOVA it was to be mapped at.
         iova: Iova,
         /// The address.
         phys: PhysAddr,
-        /// The first that is too large.
+        /// The first address that is too large.
         end: PhysAddr,
     },
-    /// Something is mapped there already.
+    /// The range is mapped already.
     Occupied {
-        /// Where.
+        /// The first IOVA that is mapped.
         iova: Iova,
-        /// The level of what stands there.
+        /// The level of the existing entry.
         level: u32,
-        /// The descriptor that stands there.
+        /// The existing descriptor.
         descriptor: u64,
     },
     /// No leaf of this size exists in the granule.
@@ -52,7 +52,7 @@ pub enum MapError {
         /// log2 of the size asked for.
         shift: u32,
     },
-    /// The pool had no table.
+    /// The pool had no table left, at this IOVA.
     OutOfMemory(Iova),
     /// The attributes are for the other stage.
     Stage,
@@ -66,7 +66,7 @@ pub enum UnmapError {
     Empty(Iova),
     /// As in [`MapError`].
     Unaligned {
-        /// The range's begin.
+        /// The first IOVA of the range.
         iova: Iova,
         /// The address or length.
         value: u64,
@@ -75,17 +75,17 @@ pub enum UnmapError {
     },
     /// As in [`MapError`].
     IovaRange {
-        /// Where the range begins.
+        /// The first IOVA of the range.
         iova: Iova,
         /// Its length in bytes.
         size: u64,
-        /// The first IOVA that may not be used.
+        /// The first IOVA that is too large.
         end: Iova,
     },
-    /// The range begins or ends inside a block: replacing a live block by a table breaks
+    /// The range begins or ends inside a block. To replace a live block by a table would violate
     /// break-before-make.
     PartOfBlock {
-        /// Where the block begins.
+        /// The first IOVA of the block.
         iova: Iova,
         /// Its level.
         level: u32,
@@ -97,16 +97,16 @@ pub enum UnmapError {
         /// log2 of the size asked for.
         shift: u32,
     },
-    /// No table to split the block at this address into.
+    /// The pool has no table to split the block at this address into.
     OutOfMemory(Iova),
-    /// `unmap_quiesced`: the block could not be invalidated, and stands as before.
+    /// `unmap_quiesced`: the block could not be invalidated. It is mapped as before.
     Flush {
-        /// Where the block begins.
+        /// The first IOVA of the block.
         iova: Iova,
-        /// What the invalidation said.
+        /// The error of the invalidation.
         error: FlushError,
     },
-    /// `unmap_checked`: nothing is mapped there.
+    /// `unmap_checked`: part of the range is not mapped.
     Hole {
         /// The first address of the hole.
         iova: Iova,

@@ -1,4 +1,4 @@
-//! What is mapped, stretch by stretch.
+//! Iterates over what is mapped.
 
 use super::PageTable;
 use super::node::{Entry, Node};
@@ -6,27 +6,27 @@ use crate::address::{Iova, PhysAddr};
 use crate::format::Attributes;
 use crate::pool::Pool;
 
-/// IOVAs that lead to as many contiguous bytes with the same attributes.
+/// IOVAs mapped to contiguous physical addresses with the same attributes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mapping {
-    /// The first.
+    /// The first IOVA.
     pub iova: Iova,
-    /// Where it leads.
+    /// The physical address of the first byte.
     pub phys: PhysAddr,
-    /// How many bytes.
+    /// The length in bytes.
     pub len: u64,
-    /// What they allow.
+    /// The attributes.
     pub attributes: Attributes,
 }
 
-/// The mappings of a range, in order, as long as they can be: leaves that continue each other are
-/// one mapping, whatever their sizes, and those that reach out of the range are cut there.
+/// The mappings in a range, in order. Leaves that continue each other are joined whatever their
+/// sizes. A leaf that extends beyond the range is cut.
 #[derive(Debug)]
 pub struct Ranges<'t, P: Pool> {
     table: &'t PageTable<P>,
     at: u64,
     end: u64,
-    /// Found already, but where it ends is not known yet.
+    /// A mapping whose end is not known yet.
     open: Option<Mapping>,
 }
 
@@ -35,7 +35,7 @@ impl<'t, P: Pool> Ranges<'t, P> {
         Self { table, at, end: end.min(table.geometry.input_end()), open: None }
     }
 
-    /// The next leaf, cut to the range. Empty entries are passed over whole, of tables or of blocks.
+    /// The next leaf, cut to the range. Empty entries are skipped, whatever their level.
     fn leaf(&mut self) -> Option<Mapping> {
         let geometry = &self.table.geometry;
         'root: while self.at < self.end {
@@ -44,7 +44,7 @@ impl<'t, P: Pool> Ranges<'t, P> {
                 let level = node.level();
                 let span = geometry.span(level);
                 let mut index = node.index(self.at);
-                // Along this table as long as there is nothing, then down, or up again at its end.
+                // Move along this table while entries are empty, then down, or up at its end.
                 loop {
                     let base = self.at & !(span - 1);
                     match node.entry(index) {

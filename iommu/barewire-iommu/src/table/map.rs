@@ -1,4 +1,4 @@
-//! Mapping: one walk per table, tables filled before they are published.
+//! Mapping: one walk per table, and tables are filled before they are published.
 
 use core::ops::Range;
 
@@ -13,27 +13,27 @@ use crate::format::{Attributes, Descriptor, LAST};
 use crate::gather::Gather;
 use crate::pool::{Chain, Pool};
 
-/// At most so many tables are taken from the pool ahead.
+/// The largest number of tables allocated ahead.
 const AHEAD: usize = 64;
 
-/// Segments that are looked at together, all of a page or each on its own, in a list that is known to
-/// have others.
+/// Batch size once a segment that is not one page was seen. A mixed batch is handled segment by
+/// segment.
 const MIXED: usize = 32;
 
-/// One call's state.
+/// The state of one call.
 ///
-/// Everything from the call's begin to `iova` is mapped, and nothing after.
+/// All IOVAs from the start of the range to `iova` are mapped; none after it is.
 pub(super) struct Mapper<'a, 't, P: Pool> {
     table: &'t PageTable<P>,
     part: &'a Range<u64>,
     gather: &'a mut Gather,
-    /// Tables taken ahead.
+    /// Tables allocated ahead.
     spare: Chain,
     limits: Limits,
     attributes: u64,
-    /// The highest level (lowest number) of leaves.
+    /// The highest level (lowest number) at which leaves are allowed.
     top: u32,
-    /// Not all segments are of a page.
+    /// A segment that is not one page was seen.
     mixed: bool,
     start: u64,
     iova: u64,
@@ -67,18 +67,18 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
         })
     }
 
-    /// No leaves above `level`.
+    /// Allows no leaves above `level`.
     pub(super) fn only_from(mut self, level: u32) -> Self {
         self.top = level;
         self
     }
 
-    /// Maps it all, or nothing; tells how many bytes.
+    /// Maps everything or nothing. Returns the number of bytes.
     pub(super) fn run(mut self) -> Result<u64, MapError> {
         let mut result = self.fill(descend(self.table, self.iova));
         while result.is_ok() && !self.pieces.is_empty() {
             result = if self.iova == self.limits.iova_end {
-                // There is no room for it, so it is an error.
+                // There is no room left for this piece, so `next` returns an error.
                 self.pieces.next(self.limits, self.iova).map(drop)
             } else {
                 self.fill(descend(self.table, self.iova))
@@ -94,7 +94,7 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
         result.map(|()| self.iova - self.start)
     }
 
-    /// Maps what is left as far as it lies in `node`.
+    /// Maps the remaining bytes that lie in `node`.
     fn fill(&mut self, node: Node<'t, P>) -> Result<(), MapError> {
         if node.level() == LAST {
             return self.live(node);
@@ -121,8 +121,8 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
         }
     }
 
-    /// Writes leaves into `node`, above the last level, from an empty entry on, as far as the bytes and
-    /// the empty entries go; tells how many.
+    /// Writes block leaves into `node`, beginning at an empty entry, until the bytes or the empty
+    /// entries end. Returns the number of leaves.
     #[inline]
     fn blocks(&mut self, node: Node<'t, P>, index: usize) -> Result<usize, MapError> {
         let span = 1 << node.shift();
@@ -152,7 +152,8 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
         Ok(count)
     }
 
-    /// Puts a table behind an empty entry and maps what lies in it; `false`: somebody else did.
+    /// Installs a table in an empty entry and maps what lies in it. Returns `false` if another
+    /// thread installed one first.
     #[inline]
     fn install(&mut self, node: Node<'t, P>, index: usize, current: u64) -> Result<bool, MapError> {
         let ahead = || self.pieces.tables(&self.table.geometry, self.iova).min(AHEAD);
@@ -174,7 +175,7 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
         }
     }
 
-    /// `install` of a table that leads to tables: it is published empty.
+    /// [`install`](Self::install) for a table that leads to tables: it is published empty.
     #[cold]
     fn install_tables(&mut self, place: Place<'t, P>, mut fresh: Fresh) -> Result<bool, MapError> {
         fresh.fill(self.table, |entries| entries.fill(0));
@@ -199,10 +200,10 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
         }
     }
 
-    /// `install` of a table of pages: it is filled before it is published.
+    /// [`install`](Self::install) for a table of pages: it is filled, then published.
     fn install_pages(&mut self, place: Place<'t, P>, mut fresh: Fresh) -> Result<bool, MapError> {
         let geometry = &self.table.geometry;
-        // Mostly a table's worth of pages is left, and nothing is wrong with them.
+        // The usual case: at least a table's worth of pages is left, and all are valid.
         let entries = 1 << geometry.index_bits();
         let whole = self.pieces.whole(entries);
         if place.owned && self.iova == place.base && whole.len() == entries && !self.mixed {
@@ -219,7 +220,7 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
         self.install_some_pages(place, fresh)
     }
 
-    /// `install_pages` of any.
+    /// [`install_pages`](Self::install_pages) for the general case.
     #[inline(never)]
     fn install_some_pages(
         &mut self,
@@ -251,13 +252,13 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
         Ok(true)
     }
 
-    /// Writes leaves into a table that walkers may be in.
+    /// Writes leaves into a table that walkers may be reading.
     #[inline(never)]
     fn live(&mut self, mut node: Node<'t, P>) -> Result<(), MapError> {
         self.pages(&mut node)
     }
 
-    /// Fills a last-level table from `iova` on, to its end or the list's.
+    /// Fills a last-level table from `iova` to its end, or to the end of the list.
     #[inline]
     fn pages<S: Sink>(&mut self, sink: &mut S) -> Result<(), MapError> {
         let geometry = &self.table.geometry;
@@ -292,7 +293,7 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
         }
     }
 
-    /// Writes leaves from `index` on for what is left of a segment; tells how many.
+    /// Writes leaves from `index` on for the rest of a segment. Returns their number.
     #[inline(never)]
     fn piece<S: Sink>(&mut self, sink: &mut S, index: usize, leaf: u64) -> Result<usize, MapError> {
         let shift = self.table.geometry.page_shift();
@@ -310,15 +311,15 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
     }
 }
 
-/// Where a table goes.
+/// The entry that a table will be installed in.
 struct Place<'t, P: Pool> {
     node: Node<'t, P>,
     index: usize,
-    /// What the entry is, unless somebody has been faster.
+    /// The value of the entry, unless another thread changes it first.
     current: u64,
-    /// The entry's first IOVA.
+    /// The first IOVA of the entry.
     base: u64,
-    /// Nobody can be faster.
+    /// No other thread can change the entry.
     owned: bool,
 }
 
@@ -328,7 +329,7 @@ impl<'t, P: Pool> Place<'t, P> {
         self.node.publish(self.index, self.current, fresh, self.owned)
     }
 
-    /// `publish` where nobody can be faster.
+    /// `publish` for an entry that no other thread can change.
     #[inline]
     fn store(&self, fresh: Fresh) {
         self.node.store(self.index, fresh.into_descriptor());
@@ -336,7 +337,7 @@ impl<'t, P: Pool> Place<'t, P> {
     }
 }
 
-/// What can be said before any table is made.
+/// The checks that need no table.
 #[inline]
 fn check<P: Pool>(
     table: &PageTable<P>,
@@ -361,7 +362,7 @@ fn check<P: Pool>(
     limits.check(iova.0, first)
 }
 
-/// The last of the tables that are there on the way to `iova`.
+/// The lowest table that exists on the way to `iova`.
 #[inline]
 fn descend<P: Pool>(table: &PageTable<P>, iova: u64) -> Node<'_, P> {
     let mut node = Node::root(table);
@@ -374,8 +375,8 @@ fn descend<P: Pool>(table: &PageTable<P>, iova: u64) -> Node<'_, P> {
     node
 }
 
-/// Maps one page if all tables for it are there and nothing is wrong; `false`: it has done nothing,
-/// and [`Mapper`] will do it or say why not.
+/// Maps one page if its tables exist and all is valid. Returns `false` if it did nothing: then
+/// [`Mapper`] does it, or reports the error.
 #[inline]
 pub(super) fn page<P: Pool>(
     table: &PageTable<P>,
@@ -404,7 +405,7 @@ pub(super) fn page<P: Pool>(
     true
 }
 
-/// Empties what may be nothing, which is not worth a call.
+/// Clears entries; inlined, since there may be none.
 #[inline]
 fn empty(entries: &mut [u64]) {
     if !entries.is_empty() {
@@ -422,22 +423,22 @@ fn out_of_memory(iova: u64) -> MapError {
     MapError::OutOfMemory(Iova(iova))
 }
 
-/// A last-level table being filled.
+/// A last-level table that is being filled.
 trait Sink {
     fn entries(&self) -> usize;
 
     /// The first valid entry.
     fn occupied(&self, entries: Range<usize>) -> Option<(usize, Descriptor)>;
 
-    /// Writes `count` leaves from `first` on, each `step` higher than the one before.
+    /// Writes `count` leaves from `first` on. Each address is `step` larger than the one before.
     fn run(&mut self, first: usize, count: usize, leaf: u64, step: u64);
 
-    /// Writes a leaf for each segment if all are of one page and nothing is in the way; else
-    /// perhaps some, where none had been.
+    /// Writes a leaf for each segment if every segment is one page and the entries are empty.
+    /// Otherwise returns `false`; some of the empty entries may have been written.
     fn batch(&mut self, first: usize, segments: &[Segment], batch: &Batch) -> bool;
 }
 
-/// A table that no walker can reach: plain stores.
+/// A table that no walker can reach, written by plain stores.
 struct Unpublished<'e>(&'e mut [u64]);
 
 impl Sink for Unpublished<'_> {

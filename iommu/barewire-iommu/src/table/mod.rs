@@ -1,29 +1,31 @@
 //! Tables: map, unmap, look up.
 //!
-//! A [`PageTable`] owns its tables. Whoever works on it does so through a [`Part`], the sole claim
-//! to a range of IOVAs: parts never overlap, so calls on different parts may run at the same time
-//! on several CPUs, and only the tables above both are met by both.
+//! A [`PageTable`] owns its tables. They are changed through a [`Part`], the only claim to a range
+//! of IOVAs. Parts never overlap, so calls on different parts may run at the same time on several
+//! CPUs. Such calls share only the tables above both parts.
 //!
 //! # How it works
-//! - [`map`] walks down once per table. A last-level table that does not exist yet is filled while
-//!   nobody can reach it, by [`fill`] if it can be; [`sg`] reads the scatter list.
-//! - [`unmap`] unhooks a table that its range covers without looking into it, and empties leaves one
-//!   by one elsewhere; [`split`] is for ranges that cut a block.
+//! - [`map`] walks down once per table. A new last-level table is filled before it is published, by
+//!   [`fill`] if possible. [`sg`] reads the scatter list.
+//! - [`unmap`] unhooks a table that its range covers without reading it, and clears leaves one by
+//!   one elsewhere. [`split`] handles ranges that cut a block.
 //! - [`walk`] and [`iter`] look up.
-//! - [`node`] is the way of all these to table memory.
+//! - [`node`] is the access of all of these to table memory.
 //!
 //! # Ordering
-//! 1. A table's contents are written before the entry that leads to it (`publish` or `store` with
-//!    release; `clean` between for walkers that do not snoop).
-//! 2. Where a part does not cover all that an entry spans, a table is installed by compare and
-//!    exchange: of two parts below the same entry one wins, and the other uses its table.
-//! 3. An entry that leads to a table is emptied only by a call whose range covers its span, so its
-//!    owner alone is below; the table goes to the gather, and to the pool by
-//!    [`PageTable::release`] when an invalidation has completed.
-//! 4. Every call ends in [`Pool::barrier`]: what a device is told afterwards, walks find done.
+//! 1. Contents before pointer: a table's contents are written before the entry that leads to it
+//!    (`publish` or `store` with release; `clean` between for walkers that do not snoop).
+//! 2. One installer wins: where a part does not cover an entry's whole span, a table is installed
+//!    by compare-and-exchange. Of two parts below the same entry one wins, and the other uses its
+//!    table.
+//! 3. Unhook when alone: an entry that leads to a table is cleared only by a call whose range
+//!    covers the entry's span, so no other part is below it. The table goes to the gather, and
+//!    after the invalidation to the pool by [`PageTable::release`].
+//! 4. Barrier at the end: every call ends in [`Pool::barrier`]. A device that is started afterwards
+//!    sees all changes.
 //!
 //! # Safety
-//! [`PageTable::part`] and [`PageTable::release`] believe their callers.
+//! [`PageTable::part`] and [`PageTable::release`] rely on their callers' promises.
 #![allow(
     unsafe_code,
     reason = "who claims a range, and that an invalidation completed, is promised"
@@ -60,9 +62,8 @@ use unmap::Remover;
 
 /// A translation table and all tables below it.
 ///
-/// Dropping it frees them all. Whoever told hardware of [`PageTable::root`] takes it back before: the
-/// device detached, and everything of the table's context invalidated; or calls
-/// [`PageTable::leak`].
+/// Dropping it frees them all. If hardware was given [`PageTable::root`], first detach the device
+/// and invalidate the table's context, or call [`PageTable::leak`] instead.
 #[derive(Debug)]
 pub struct PageTable<P: Pool> {
     geometry: Geometry,
@@ -70,10 +71,10 @@ pub struct PageTable<P: Pool> {
     pool: P,
 }
 
-/// The sole claim to a range of a table's IOVAs.
+/// The only claim to a range of a table's IOVAs.
 ///
-/// The calls that change something leave what must be invalidated in a [`Gather`]; mapping does so
-/// only when it fails half way, because what it had mapped until then may be in a TLB.
+/// Calls that remove mappings record in a [`Gather`] what must be invalidated. Mapping records
+/// something only if it fails half way, because a TLB may hold what was mapped until then.
 #[derive(Debug)]
 pub struct Part<'t, P: Pool> {
     table: &'t PageTable<P>,
@@ -81,10 +82,10 @@ pub struct Part<'t, P: Pool> {
 }
 
 impl<P: Pool> PageTable<P> {
-    /// An empty table.
+    /// Creates an empty table.
     ///
     /// # Errors
-    /// As [`Geometry::new`]; [`ConfigError::NoRoot`] if the pool has no room.
+    /// As [`Geometry::new`]; [`ConfigError::NoRoot`] if the pool cannot supply the root.
     pub fn new(config: Config, pool: P) -> Result<Self, ConfigError> {
         let geometry = Geometry::new(config)?;
         match node::new_root(&pool, &geometry) {
@@ -93,38 +94,38 @@ impl<P: Pool> PageTable<P> {
         }
     }
 
-    /// Its shape.
+    /// The shape of the table.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
-    /// Where the root is: for TTBR0 or S2TTB.
+    /// The address of the root, for TTBR0 or S2TTB.
     pub fn root(&self) -> PhysAddr {
         self.root
     }
 
-    /// Where its tables come from.
+    /// The pool of its tables.
     pub fn pool(&self) -> &P {
         &self.pool
     }
 
-    /// All of it.
+    /// A part that covers the whole table.
     pub fn whole(&mut self) -> Part<'_, P> {
         let range = 0..self.geometry.input_end();
         Part { table: self, range }
     }
 
-    /// A claim to `range` that the compiler does not watch.
+    /// Claims `range` without a check by the compiler.
     ///
-    /// A block can be split only by a part that all of it lies in: claim what was claimed when it was
-    /// mapped.
+    /// Only a part that contains all of a block can split it. So claim the same range that was
+    /// claimed when the block was mapped.
     ///
     /// # Panics
     /// If the range is empty, leaves the table's input addresses or is not aligned to the granule.
     ///
     /// # Safety
-    /// As long as the part is used, no other part overlaps it, and nobody looks up an IOVA of it
-    /// except through it.
+    /// While the part is used, no other part overlaps it, and an IOVA in it is looked up only
+    /// through it.
     #[inline]
     pub unsafe fn part(&self, range: Range<Iova>) -> Part<'_, P> {
         let range = range.start.0..range.end.0;
@@ -136,27 +137,27 @@ impl<P: Pool> PageTable<P> {
         Part { table: self, range }
     }
 
-    /// Where `iova` leads, if anywhere.
+    /// The translation of `iova`, if it is mapped.
     pub fn iova_to_phys(&self, iova: Iova) -> Option<Translation> {
         walk::translate(self, iova)
     }
 
-    /// What is mapped in `range`, in order; see [`Ranges`].
+    /// The mappings in `range`, in order; see [`Ranges`].
     pub fn ranges(&self, range: Range<Iova>) -> Ranges<'_, P> {
         Ranges::new(self, range.start.0, range.end.0)
     }
 
-    /// Gives a gather's tables back to the pool, and forgets its runs.
+    /// Returns a gather's tables to the pool, and discards its runs.
     ///
     /// # Safety
-    /// All in the gather is of this table, and an invalidation that covers it has completed since.
+    /// The gather belongs to this table, and an invalidation that covers it has completed since.
     #[inline]
     pub unsafe fn release(&self, gather: &mut Gather) {
-        // SAFETY: promised by the caller; tables below the root have a page's size.
+        // SAFETY: promised by the caller. Tables below the root have the size of a page.
         unsafe { gather.release(&self.pool, self.geometry.page_bytes() as usize) };
     }
 
-    /// Leaves the tables as they are, for hardware that goes on using them; returns the root.
+    /// Keeps the tables allocated, for hardware that continues to use them. Returns the root.
     pub fn leak(self) -> PhysAddr {
         ManuallyDrop::new(self).root
     }
@@ -169,20 +170,20 @@ impl<P: Pool> Drop for PageTable<P> {
 }
 
 impl<'t, P: Pool> Part<'t, P> {
-    /// The IOVAs that it claims.
+    /// The claimed IOVAs.
     pub fn range(&self) -> Range<Iova> {
         Iova(self.range.start)..Iova(self.range.end)
     }
 
-    /// The table that it is part of.
+    /// The table it is a part of.
     pub fn table(&self) -> &'t PageTable<P> {
         self.table
     }
 
-    /// Splits the claim in two, as `split_at_mut` does a slice.
+    /// Splits the claim in two, like `split_at_mut` on a slice.
     ///
     /// # Panics
-    /// If `at` is outside the part or no multiple of the granule.
+    /// If `at` is outside the part or not a multiple of the granule.
     pub fn split_at(self, at: Iova) -> (Self, Self) {
         let Self { table, range } = self;
         let aligned = at.0 & (table.geometry.page_bytes() - 1) == 0;
@@ -191,10 +192,10 @@ impl<'t, P: Pool> Part<'t, P> {
         (Self { table, range: range.start..at.0 }, Self { table, range: at.0..range.end })
     }
 
-    /// Maps `size` bytes at `iova` to `phys`, by blocks wherever address, size and alignment permit.
+    /// Maps `size` bytes at `iova` to `phys`, with blocks where address, size and alignment permit.
     ///
     /// # Errors
-    /// See [`MapError`]; nothing is left mapped then, and `gather` has what had been.
+    /// See [`MapError`]. Nothing stays mapped then; `gather` records what had been mapped.
     #[inline]
     pub fn map(
         &mut self,
@@ -208,8 +209,8 @@ impl<'t, P: Pool> Part<'t, P> {
         self.map_sg(iova, &segments, attributes, gather).map(drop)
     }
 
-    /// Maps `count` leaves of `1 << shift` bytes each, as Linux's map_pages. A table that is there
-    /// already is used, even if it is empty, and then leaves are smaller.
+    /// Maps `count` leaves of `1 << shift` bytes each, like Linux's `map_pages`. An existing table
+    /// is used even if it is empty, so leaves may be smaller there.
     ///
     /// # Errors
     /// As [`Part::map`]; [`MapError::PageSize`] if no leaf has that size.
@@ -239,8 +240,8 @@ impl<'t, P: Pool> Part<'t, P> {
             .map(drop)
     }
 
-    /// Maps the pieces of a scatter list one after the other, and returns their bytes. Pieces that
-    /// continue each other become blocks as in [`Part::map`].
+    /// Maps the segments of a scatter list one after the other. Returns the number of bytes.
+    /// Segments that continue each other become blocks as in [`Part::map`].
     ///
     /// # Errors
     /// As [`Part::map`].
@@ -260,21 +261,23 @@ impl<'t, P: Pool> Part<'t, P> {
         Mapper::new(self.table, &self.range, iova, segments, attributes, gather)?.run()
     }
 
-    /// Removes what is mapped in the range; does not look for holes. Tables whose whole span lies
-    /// in the range are unhooked unread. Returns the bytes removed, such a table counting as full.
+    /// Removes the mappings in the range. Holes are ignored. A table whose whole span is in the
+    /// range is unhooked without reading it. Returns the number of bytes removed; such a table
+    /// counts as full.
     ///
-    /// A range that begins or ends inside a block is refused, unless the table's hardware lets a
-    /// block be replaced by a table ([`Config::bbml2`]); then the rest of it stays mapped throughout.
+    /// A range that begins or ends inside a block is refused, unless the hardware lets a block be
+    /// replaced by a table ([`Config::bbml2`]). If it does, the rest of the block stays mapped
+    /// throughout.
     ///
     /// # Errors
-    /// See [`UnmapError`]; nothing is removed then.
+    /// See [`UnmapError`]. Nothing is removed then.
     pub fn unmap(&mut self, iova: Iova, size: u64, gather: &mut Gather) -> Result<u64, UnmapError> {
         let range = self.check(iova, size)?;
         let bbml2 = self.table.geometry.config().bbml2;
         self.remove(range, bbml2.then_some(Exchange::AtOnce), gather)
     }
 
-    /// [`Part::unmap`] of `count` leaves of `1 << shift` bytes each, as Linux's unmap_pages.
+    /// [`Part::unmap`] of `count` leaves of `1 << shift` bytes each, like Linux's `unmap_pages`.
     ///
     /// # Errors
     /// As [`Part::unmap`]; [`UnmapError::PageSize`] if no leaf has that size.
@@ -296,10 +299,11 @@ impl<'t, P: Pool> Part<'t, P> {
         self.unmap(iova, size, gather)
     }
 
-    /// [`Part::unmap`] that first looks whether all of the range is mapped.
+    /// [`Part::unmap`] that first checks that all of the range is mapped.
     ///
     /// # Errors
-    /// As [`Part::unmap`]; [`UnmapError::Hole`] if something is missing: nothing is removed then.
+    /// As [`Part::unmap`]; [`UnmapError::Hole`] if part of the range is not mapped. Nothing is
+    /// removed then.
     pub fn unmap_checked(
         &mut self,
         iova: Iova,
@@ -313,13 +317,17 @@ impl<'t, P: Pool> Part<'t, P> {
         }
     }
 
-    /// [`Part::unmap`] that splits blocks at both ends by break-before-make: a block is emptied,
-    /// `invalidate` is told to invalidate it and wait, and a table with what is left takes its place.
-    /// In between a device that uses the rest of the block faults: for devices that are quiet.
+    /// [`Part::unmap`] that splits a block at either end by break-before-make:
+    ///
+    /// 1. Break: the block's entry is cleared.
+    /// 2. Invalidate: `invalidate` is called, which invalidates the block and waits.
+    /// 3. Make: a table that maps the rest of the block takes its place.
+    ///
+    /// Between 1 and 3 an access to the rest of the block faults, so the device must be quiet.
     ///
     /// # Errors
-    /// As [`Part::unmap`]; [`UnmapError::Flush`] if `invalidate` fails: the blocks stand as before
-    /// and nothing is removed then.
+    /// As [`Part::unmap`]; [`UnmapError::Flush`] if `invalidate` fails. The blocks are mapped as
+    /// before then, and nothing is removed.
     pub fn unmap_quiesced(
         &mut self,
         iova: Iova,
@@ -331,12 +339,12 @@ impl<'t, P: Pool> Part<'t, P> {
         self.remove(range, Some(Exchange::BreakBeforeMake(&mut invalidate)), gather)
     }
 
-    /// Where `iova` leads, if anywhere; `None` as well outside the part.
+    /// The translation of `iova`. `None` if it is not mapped or outside the part.
     pub fn iova_to_phys(&self, iova: Iova) -> Option<Translation> {
         if self.range.contains(&iova.0) { walk::translate(self.table, iova) } else { None }
     }
 
-    /// What is mapped in `range` as far as it lies in the part, in order; see [`Ranges`].
+    /// The mappings in `range` that lie in the part, in order; see [`Ranges`].
     pub fn ranges(&self, range: Range<Iova>) -> Ranges<'_, P> {
         let start = range.start.0.max(self.range.start);
         Ranges::new(self.table, start, range.end.0.min(self.range.end))
@@ -373,7 +381,7 @@ impl<'t, P: Pool> Part<'t, P> {
         gather: &mut Gather,
     ) -> Result<u64, UnmapError> {
         let mut node = Node::root(self.table);
-        // Down to the table in which the range is a whole entry, or more than one.
+        // Descend to the table in which the range is a whole entry or several entries.
         let more_than_part = (range.start ^ (range.end - 1)) | (range.end - range.start);
         while more_than_part >> node.shift() == 0 {
             match node.entry(node.index(range.start)) {

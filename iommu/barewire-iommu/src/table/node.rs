@@ -1,11 +1,11 @@
-//! A table that walkers may be in, and one that they cannot reach yet.
+//! A table that walkers may be reading ([`Node`]), and one that they cannot reach yet ([`Fresh`]).
 //!
-//! The only way from the code of this folder to table memory. A [`Node`] is the root or was found in
-//! a valid entry, so it is allocated as long as whoever found it has the claim to that entry's
-//! addresses: nobody else unhooks it. A [`Fresh`] is allocated and its owner's alone.
+//! This file is the only access of this folder to table memory. A [`Node`] is the root or was found
+//! in a valid entry. It stays allocated while its finder holds the claim to that entry's addresses,
+//! since no other caller can unhook it. A [`Fresh`] is allocated and belongs to its owner only.
 //!
 //! # Safety
-//! Both are made in this file only, and indices are checked here.
+//! Both are made only in this file, and indices are checked here.
 #![allow(unsafe_code, reason = "table memory is reached through the pool's unsafe methods")]
 
 use core::ops::Range;
@@ -21,10 +21,10 @@ use crate::pool::{Chain, Pool, entry};
 pub(super) struct Node<'t, P: Pool> {
     table: &'t PageTable<P>,
     at: PhysAddr,
-    /// Where `at` is in this address space, if the pool is direct.
+    /// The address of `at` in this address space, if the pool is direct.
     place: NonNull<u64>,
     level: u32,
-    /// log2 of what an entry covers.
+    /// log2 of the bytes an entry covers.
     shift: u32,
     entries: usize,
 }
@@ -37,9 +37,9 @@ impl<P: Pool> Clone for Node<'_, P> {
 
 impl<P: Pool> Copy for Node<'_, P> {}
 
-/// What a walk finds in an entry.
+/// The contents of an entry, as a walk sees them.
 pub(super) enum Entry<'t, P: Pool> {
-    /// Nothing valid.
+    /// Not valid.
     Empty(u64),
     /// A page, a block, or a valid descriptor that this crate does not write.
     Leaf(Descriptor),
@@ -47,7 +47,7 @@ pub(super) enum Entry<'t, P: Pool> {
     Table(Node<'t, P>),
 }
 
-/// Entries that are emptied together if all of them are valid.
+/// The number of entries cleared together if all of them are valid.
 const TOGETHER: usize = 16;
 
 impl<'t, P: Pool> Node<'t, P> {
@@ -71,13 +71,13 @@ impl<'t, P: Pool> Node<'t, P> {
         self.level
     }
 
-    /// log2 of what an entry covers.
+    /// log2 of the bytes an entry covers.
     #[inline]
     pub(super) fn shift(self) -> u32 {
         self.shift
     }
 
-    /// The entry that `iova` is in.
+    /// The index of the entry that covers `iova`.
     #[inline]
     pub(super) fn index(self, iova: u64) -> usize {
         (iova >> self.shift) as usize & (self.entries - 1)
@@ -93,7 +93,7 @@ impl<'t, P: Pool> Node<'t, P> {
         &self.table.pool
     }
 
-    /// How many entries it has.
+    /// The number of entries.
     #[inline]
     pub(super) fn entries(self) -> usize {
         self.entries
@@ -103,7 +103,7 @@ impl<'t, P: Pool> Node<'t, P> {
     /// `index` is below `entries`.
     #[inline]
     unsafe fn get(self, index: usize) -> u64 {
-        // SAFETY: the whole table is its tail from 0 on.
+        // SAFETY: the whole table is its tail from 0.
         unsafe { Tail { node: self, place: self.place, first: 0 }.get(index) }
     }
 
@@ -111,7 +111,7 @@ impl<'t, P: Pool> Node<'t, P> {
     /// As for `get`.
     #[inline]
     unsafe fn set(self, index: usize, value: u64) {
-        // SAFETY: the whole table is its tail from 0 on.
+        // SAFETY: the whole table is its tail from 0.
         unsafe { Tail { node: self, place: self.place, first: 0 }.set(index, value) };
     }
 
@@ -134,7 +134,7 @@ impl<'t, P: Pool> Node<'t, P> {
         }
     }
 
-    /// Writes an entry that nobody else writes meanwhile.
+    /// Writes an entry. No other thread writes it meanwhile.
     #[inline]
     pub(super) fn store(self, index: usize, value: Descriptor) {
         assert!(index < self.entries);
@@ -142,18 +142,19 @@ impl<'t, P: Pool> Node<'t, P> {
         unsafe { self.set(index, value.0) };
     }
 
-    /// The same table seen from an entry on.
+    /// The same table from entry `first` on.
     ///
     /// # Safety
     /// `first` is at most `entries`.
     #[inline]
     unsafe fn tail(self, first: usize) -> Tail<'t, P> {
-        // SAFETY: within the table or at its end, by the caller's promise, if it is a place at all.
+        // SAFETY: the caller promises that this is within the table or at its end, if the pool is
+        // direct.
         let place = if P::DIRECT { unsafe { self.place.add(first) } } else { self.place };
         Tail { node: self, place, first }
     }
 
-    /// Empties entries that nobody else writes meanwhile; tells how many were valid.
+    /// Clears entries that no other thread writes meanwhile. Returns how many were valid.
     #[inline]
     pub(super) fn clear(self, entries: Range<usize>) -> usize {
         assert!(entries.start <= entries.end && entries.end <= self.entries);
@@ -187,7 +188,7 @@ impl<'t, P: Pool> Node<'t, P> {
         valid
     }
 
-    /// The first valid one of some entries that nobody else writes meanwhile.
+    /// The first valid one of some entries that no other thread writes meanwhile.
     #[inline]
     pub(super) fn occupied(self, entries: Range<usize>) -> Option<(usize, Descriptor)> {
         assert!(entries.start <= entries.end && entries.end <= self.entries);
@@ -206,7 +207,7 @@ impl<'t, P: Pool> Node<'t, P> {
         })
     }
 
-    /// Writes `count` entries from `first` on that nobody else writes meanwhile.
+    /// Writes `count` entries from `first` on that no other thread writes meanwhile.
     #[inline]
     pub(super) fn put(self, first: usize, count: usize, mut value: impl FnMut(usize) -> u64) {
         assert!(first <= self.entries && count <= self.entries - first);
@@ -218,8 +219,9 @@ impl<'t, P: Pool> Node<'t, P> {
         }
     }
 
-    /// Empties the entries that lead to tables from `entries.start` on, up to one that does not, and
-    /// gathers those tables; tells where that is. The caller's claim covers all their addresses.
+    /// Clears entries that lead to tables, from `entries.start` up to the first that does not, and
+    /// gathers those tables. Returns the index where it stopped. The caller's claim covers all
+    /// their addresses.
     #[inline]
     pub(super) fn unhook_tables(self, entries: Range<usize>, gather: &mut Gather) -> usize {
         assert!(entries.start <= entries.end && entries.end <= self.entries);
@@ -240,7 +242,7 @@ impl<'t, P: Pool> Node<'t, P> {
                 unsafe { chain.append(self.pool(), below) };
                 *count += tables;
             }
-            // SAFETY: nothing leads to it, and only this claim's owner could have found it.
+            // SAFETY: no entry leads to it, and only the owner of this claim could have found it.
             unsafe { chain.push(self.pool(), found.address()) };
             at += 1;
         }
@@ -255,8 +257,8 @@ impl<'t, P: Pool> Node<'t, P> {
         self.pool().clean(self.at, entries);
     }
 
-    /// Makes `fresh` the table behind an entry that was `current`, invalid; gives it back if
-    /// somebody else was faster. `owned`: nobody else may write the entry.
+    /// Installs `fresh` in an entry whose value was `current`, which is invalid. Returns `fresh` if
+    /// another thread was faster. `owned`: no other thread may write the entry.
     #[inline]
     pub(super) fn publish(
         self,
@@ -280,7 +282,7 @@ impl<'t, P: Pool> Node<'t, P> {
         Ok(self.child(fresh.at))
     }
 
-    /// The tables behind this one's entries, chained, and how many. A walker may still read them.
+    /// The tables below this one as a chain, and their number. A walker may still read them.
     #[cold]
     fn below(self) -> (Chain, usize) {
         let (mut chain, mut count) = (Chain::new(), 0);
@@ -292,7 +294,7 @@ impl<'t, P: Pool> Node<'t, P> {
                     unsafe { chain.append(self.pool(), below) };
                     count += tables;
                 }
-                // SAFETY: the table above is unhooked, and so is everything behind it.
+                // SAFETY: the table above is unhooked, and so are all tables below it.
                 unsafe { chain.push(self.pool(), child.at) };
                 count += 1;
             }
@@ -301,10 +303,10 @@ impl<'t, P: Pool> Node<'t, P> {
     }
 }
 
-/// A published table's entries from one on.
+/// The entries of a published table, from one on.
 struct Tail<'t, P: Pool> {
     node: Node<'t, P>,
-    /// Where they are, if the pool is direct.
+    /// The address of the entries, if the pool is direct.
     place: NonNull<u64>,
     first: usize,
 }
@@ -323,16 +325,16 @@ impl<P: Pool> Tail<'_, P> {
         }
     }
 
-    /// As `get`, in any order with other accesses and together with other entries.
+    /// Like `get`, but may be reordered and combined with other accesses.
     ///
     /// # Safety
-    /// As for `get`, and nobody else writes the entry meanwhile, though walkers may read it.
+    /// As for `get`, and no other thread writes the entry meanwhile, though walkers may read it.
     #[inline]
     unsafe fn look(&self, n: usize) -> u64 {
         if P::DIRECT {
             // SAFETY: as for `get`.
             let place = unsafe { self.place.add(n) };
-            // SAFETY: as for `get`, and no write goes on.
+            // SAFETY: as for `get`, and no thread writes it.
             unsafe { place.read() }
         } else {
             // SAFETY: as for `get`.
@@ -353,7 +355,7 @@ impl<P: Pool> Tail<'_, P> {
         }
     }
 
-    /// How many of the first `n` are valid.
+    /// The number of valid entries among the first `n`.
     ///
     /// # Safety
     /// As for `look`, for each of them.
@@ -368,13 +370,14 @@ impl<P: Pool> Tail<'_, P> {
     /// There are at least `n` entries.
     #[inline]
     unsafe fn after(self, n: usize) -> Self {
-        // SAFETY: within the table or at its end, by the caller's promise, if it is a place at all.
+        // SAFETY: the caller promises that this is within the table or at its end, if the pool is
+        // direct.
         let place = if P::DIRECT { unsafe { self.place.add(n) } } else { self.place };
         Self { node: self.node, place, first: self.first + n }
     }
 }
 
-/// Where a table is, if that is all there is to reaching it.
+/// The pointer to a table if the pool is direct; dangling otherwise.
 #[inline]
 fn place<P: Pool>(pool: &P, table: PhysAddr) -> NonNull<u64> {
     if P::DIRECT { pool.pointer(table) } else { NonNull::dangling() }
@@ -387,7 +390,8 @@ pub(super) struct Fresh {
 }
 
 impl Fresh {
-    /// One table out of `spare`, which is filled up with about `count` if it is empty.
+    /// Takes a table from `spare`. If `spare` is empty, it is first refilled with about `count`
+    /// tables.
     #[inline]
     pub(super) fn take<P: Pool>(
         table: &PageTable<P>,
@@ -402,7 +406,7 @@ impl Fresh {
         unsafe { spare.pop(&table.pool) }.map(|at| Self { at })
     }
 
-    /// Adds `count` tables to `spare`; `false` if there are not so many.
+    /// Adds `count` tables to `spare`. Returns `false` if the pool has not so many.
     pub(super) fn reserve<P: Pool>(table: &PageTable<P>, spare: &mut Chain, count: usize) -> bool {
         let bytes = table.geometry.page_bytes() as usize;
         (0..count).all(|_| {
@@ -415,20 +419,20 @@ impl Fresh {
     }
 
     pub(super) fn give_back<P: Pool>(self, table: &PageTable<P>, spare: &mut Chain) {
-        // SAFETY: it was never published, and whoever filled it is done.
+        // SAFETY: it was never published, and its filling has ended.
         unsafe { spare.push(&table.pool, self.at) };
     }
 
-    /// Gives spare tables back to the pool.
+    /// Returns spare tables to the pool.
     #[inline]
     pub(super) fn free<P: Pool>(table: &PageTable<P>, spare: Chain) {
         if !spare.is_empty() {
-            // SAFETY: none of them was published, or they were unhooked when no walker was left.
+            // SAFETY: none of them was published, or they were unhooked while no walker was left.
             unsafe { table.pool.free_chain(spare, table.geometry.page_bytes() as usize) };
         }
     }
 
-    /// Lets `fill` write it.
+    /// Calls `fill` with its words.
     #[inline]
     pub(super) fn fill<P: Pool, R>(
         &mut self,
@@ -440,7 +444,7 @@ impl Fresh {
         unsafe { table.pool.unpublished(self.at, bytes, fill) }
     }
 
-    /// The descriptor that leads to it, for an entry that nobody else writes.
+    /// The descriptor that leads to it, for an entry that no other thread writes.
     #[inline]
     pub(super) fn into_descriptor(self) -> Descriptor {
         Descriptor::table(self.at)
@@ -451,7 +455,7 @@ impl Fresh {
     }
 }
 
-/// The root of a new table, empty.
+/// Allocates an empty root.
 pub(super) fn new_root<P: Pool>(pool: &P, geometry: &Geometry) -> Option<PhysAddr> {
     let root = pool.alloc(geometry.root_bytes())?;
     // SAFETY: allocated just now.
@@ -461,11 +465,11 @@ pub(super) fn new_root<P: Pool>(pool: &P, geometry: &Geometry) -> Option<PhysAdd
     Some(root)
 }
 
-/// Frees a table and everything below.
+/// Frees a table and all tables below it.
 pub(super) fn free_all<P: Pool>(table: &mut PageTable<P>) {
     let root = Node::root(table);
     let below = if root.level < LAST { root.below().0 } else { Chain::new() };
-    // SAFETY: the table is being dropped, and whoever told hardware of it has taken it back.
+    // SAFETY: the table is being dropped, and the owner has detached the hardware.
     unsafe { table.pool.free_chain(below, table.geometry.page_bytes() as usize) };
     // SAFETY: as above; it was allocated with this size.
     unsafe { table.pool.free(table.root, table.geometry.root_bytes()) };

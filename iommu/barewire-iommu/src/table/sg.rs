@@ -1,13 +1,13 @@
-//! Reading a scatter list: where the next bytes lie, and how far they go on.
+//! Reads a scatter list: the next address, and how many bytes are contiguous there.
 
 use super::error::MapError;
 use crate::address::{Iova, PhysAddr, Segment};
 use crate::format::{Geometry, LAST};
 
-/// What physical addresses and lengths may be.
+/// The limits on addresses and lengths.
 #[derive(Clone, Copy)]
 pub(super) struct Limits {
-    /// The first IOVA that is not the part's.
+    /// The first IOVA beyond the part.
     pub(super) iova_end: u64,
     /// The first physical address that is too large.
     pub(super) phys_end: u64,
@@ -21,7 +21,7 @@ impl Limits {
         Self { iova_end, phys_end: geometry.output_end(), offset_mask }
     }
 
-    /// Whether a segment may stand at `iova`.
+    /// Checks whether a segment may be mapped at `iova`.
     #[inline]
     pub(super) fn check(self, iova: u64, segment: &Segment) -> Result<(), MapError> {
         let (phys, len) = (segment.phys.0, segment.len);
@@ -51,17 +51,17 @@ impl Limits {
     }
 }
 
-/// Segments that are looked at together.
+/// The number of segments compared at once.
 const SOME: usize = 32;
 
-/// What is left of a scatter list.
+/// The unread rest of a scatter list.
 #[derive(Clone, Copy)]
 pub(super) struct Pieces<'s> {
-    /// Segments that nobody has looked at.
+    /// Segments that were not checked yet.
     segments: &'s [Segment],
-    /// Where the next bytes of the segment before them lie, which was checked.
+    /// The address of the next byte in the current segment, which was checked.
     phys: u64,
-    /// How many bytes that segment still has.
+    /// The bytes left in the current segment.
     rest: u64,
 }
 
@@ -76,8 +76,8 @@ impl<'s> Pieces<'s> {
         self.rest == 0 && self.segments.is_empty()
     }
 
-    /// Where the next bytes lie and how many of them are checked and contiguous: at least a page.
-    /// There are some.
+    /// The next address, and the number of checked, contiguous bytes there: at least a page. The
+    /// list must not be at its end.
     #[inline]
     pub(super) fn next(&mut self, limits: Limits, iova: u64) -> Result<(u64, u64), MapError> {
         if self.rest == 0 {
@@ -88,26 +88,26 @@ impl<'s> Pieces<'s> {
         Ok((self.phys, self.rest))
     }
 
-    /// Goes on by `bytes`, at most what `next` said.
+    /// Advances by `bytes`, at most the number `next` returned.
     #[inline]
     pub(super) fn advance(&mut self, bytes: u64) {
         self.phys += bytes;
         self.rest -= bytes;
     }
 
-    /// Up to `count` segments of which nothing is read yet; none if the one before is not used up.
+    /// Up to `count` segments that were not begun. None if the current segment is not used up.
     #[inline]
     pub(super) fn whole(&self, count: usize) -> &'s [Segment] {
         if self.rest == 0 { &self.segments[..count.min(self.segments.len())] } else { &[] }
     }
 
-    /// Goes on by whole segments, which were checked and had been in `whole`.
+    /// Advances by whole segments that `whole` returned and the caller has checked.
     #[inline]
     pub(super) fn skip(&mut self, count: usize) {
         self.segments = &self.segments[count..];
     }
 
-    /// As `next`, but not checked. There are some.
+    /// Like `next`, but unchecked. The list must not be at its end.
     #[inline]
     pub(super) fn peek(&self) -> (u64, u64) {
         match self.segments.first() {
@@ -116,18 +116,18 @@ impl<'s> Pieces<'s> {
         }
     }
 
-    /// If the next `bytes`, a power of two and more than `peek` said, are contiguous: what follows
-    /// them. A stretch with anything wrong in it is none.
+    /// If the next `bytes` are contiguous, returns the rest of the list after them. `bytes` is a
+    /// power of two and more than `peek` returned. If any segment there is invalid, returns `None`.
     #[inline]
     pub(super) fn merged(&self, bytes: u64, limits: Limits, iova: u64) -> Option<Self> {
         let (phys, len) = self.peek();
         let next = &self.segments[usize::from(self.rest == 0)..];
-        // Mostly what follows does not continue it.
+        // Usually the next segment does not continue this one.
         let goes_on = next.first().is_some_and(|next| next.phys.0 == phys.wrapping_add(len));
         if goes_on { self.merge(phys, bytes, limits, iova) } else { None }
     }
 
-    /// `merged` that is likely, from `phys` on.
+    /// The likely case of `merged`, from `phys` on.
     #[inline(never)]
     fn merge(&self, phys: u64, bytes: u64, limits: Limits, iova: u64) -> Option<Self> {
         let fits = phys < limits.phys_end
@@ -141,7 +141,8 @@ impl<'s> Pieces<'s> {
         let mut segments = self.segments;
         let mut end = phys + self.rest;
         loop {
-            // Segments of one page each, some at once; the block's last stays for below.
+            // Single-page segments, several at once. The block's last segment is left for the code
+            // below.
             while let Some((some, after)) = segments.split_first_chunk::<SOME>()
                 && bytes - (end - phys) > SOME as u64 * page
                 && pages(some, end, page)
@@ -158,7 +159,7 @@ impl<'s> Pieces<'s> {
                 }
                 if first.len >= left {
                     let rest = first.len - left;
-                    // What lies behind the block has not been checked so far.
+                    // The bytes behind the block were not checked so far.
                     if rest > room || rest > limits.phys_end - (end + left) {
                         return None;
                     }
@@ -170,18 +171,18 @@ impl<'s> Pieces<'s> {
         }
     }
 
-    /// Roughly how many more last-level tables the rest needs, at least one.
+    /// A rough number of last-level tables that the rest needs, at least one.
     pub(super) fn tables(&self, geometry: &Geometry, iova: u64) -> usize {
         let shift = geometry.shift(LAST - 1);
         let mask = (1 << shift) - 1;
-        // What is congruent will mostly become blocks.
+        // Bytes with matching alignment will mostly become blocks.
         let bytes = if (self.phys ^ iova) & mask == 0 { 0 } else { self.rest };
         let pages = self.segments.len() as u64 * geometry.page_bytes();
         (((iova & mask) + bytes + pages + mask) >> shift).max(1) as usize
     }
 }
 
-/// Whether each segment is a page and all are contiguous from `phys` on.
+/// Whether every segment is one page and all are contiguous from `phys` on.
 #[inline(never)]
 fn pages(segments: &[Segment; SOME], phys: u64, page: u64) -> bool {
     let wrong = |wrong, (n, segment): (u64, &Segment)| {

@@ -1,9 +1,9 @@
-//! Unmapping part of a block: the rest of it becomes a table.
+//! Unmaps part of a block: the rest of the block becomes a table.
 //!
-//! Both ends of a range may cut a block, perhaps the same one. The tables for what is left are made
-//! first, since that can fail, without what is to be removed; then they take the blocks' places, and
-//! what lies between the ends is removed as ever. So a walker sees the block, or what is left of it,
-//! and with break-before-make a fault in between.
+//! A range may cut a block at each end, perhaps the same block. The tables for the rest are
+//! allocated and filled first, since that can fail. Then they replace the blocks, and what lies
+//! between the ends is removed as usual. So a walker sees the block or its rest, and with
+//! break-before-make a fault in between.
 
 use core::ops::Range;
 
@@ -17,7 +17,7 @@ use crate::gather::{Gather, Run};
 use crate::pool::{Chain, Pool};
 use crate::tlbi::FlushError;
 
-/// A block that a range cuts.
+/// A block that is cut by an end of the range.
 pub(super) struct Cut<'t, P: Pool> {
     node: Node<'t, P>,
     index: usize,
@@ -26,7 +26,7 @@ pub(super) struct Cut<'t, P: Pool> {
 }
 
 impl<'t, P: Pool> Cut<'t, P> {
-    /// The block on both sides of `at`, if there is one, at or below `node`.
+    /// The block at or below `node` that has bytes on both sides of `at`, if there is one.
     pub(super) fn at(mut node: Node<'t, P>, at: u64) -> Option<Self> {
         loop {
             let span = 1 << node.shift();
@@ -49,7 +49,7 @@ impl<'t, P: Pool> Cut<'t, P> {
         UnmapError::PartOfBlock { iova, level, descriptor: self.block.0 }
     }
 
-    /// Whether all of it lies in `part`.
+    /// Whether the whole block is in `part`.
     pub(super) fn within(&self, part: &Range<u64>) -> bool {
         part.start <= self.base && part.end - self.base >= self.span()
     }
@@ -63,7 +63,7 @@ impl<'t, P: Pool> Cut<'t, P> {
         1 << self.node.shift()
     }
 
-    /// What must be invalidated: the block, whichever of its addresses stays mapped.
+    /// The run to invalidate: the whole block, although part of it stays mapped.
     fn run(&self) -> Run {
         Run {
             start: Iova(self.base),
@@ -77,13 +77,13 @@ impl<'t, P: Pool> Cut<'t, P> {
 
 /// How a block is replaced.
 pub(super) enum Exchange<'f> {
-    /// In one store: the hardware takes it.
+    /// By a single store, which the hardware supports.
     AtOnce,
-    /// Emptied, invalidated by this, and replaced.
+    /// Clears the entry, invalidates by this closure, then stores the new entry.
     BreakBeforeMake(&'f mut dyn FnMut(&Run) -> Result<(), FlushError>),
 }
 
-/// Removes what is mapped in `range`, which lies in `node`; `cuts` are the blocks that begin before
+/// Removes the mappings in `range`, which lies in `node`. `cuts` are the blocks that begin before
 /// it or end after it.
 pub(super) fn remove<'t, P: Pool>(
     table: &'t PageTable<P>,
@@ -103,7 +103,7 @@ pub(super) fn remove<'t, P: Pool>(
     let result = prepare_and_replace(table, [&begin, &end], &range, exchange, &mut spare);
     Fresh::free(table, spare);
     result?;
-    // What is left of the range beside the blocks, and how much of it they had.
+    // The rest of the range besides the blocks, and the bytes of it that the blocks had.
     let (mut start, mut stop) = (range.start, range.end);
     if let Some(cut) = &begin {
         start = stop.min(cut.base + cut.span());
@@ -148,7 +148,7 @@ fn prepare_and_replace<P: Pool>(
             invalidate(&cut.run()).map_err(|error| UnmapError::Flush { iova, error })
         });
         if flushed.is_err() {
-            // Nothing else was ever there, so whatever a TLB has is still right.
+            // Nothing else was ever mapped there, so all entries in the TLB are still right.
             for cut in present() {
                 cut.put(cut.block);
             }
@@ -165,8 +165,8 @@ fn prepare_and_replace<P: Pool>(
     Ok(())
 }
 
-/// The entries of a table at `level` from `base` on that `range` begins or ends inside of, and where
-/// they begin.
+/// The entries of a table at `level`, from `base` on, that an end of `range` cuts, each with its
+/// first IOVA.
 fn cut_again<P: Pool>(
     table: &PageTable<P>,
     level: u32,
@@ -184,13 +184,13 @@ fn cut_again<P: Pool>(
     [first, second].into_iter().flatten()
 }
 
-/// How many tables `pieces` takes.
+/// The number of tables `pieces` needs.
 fn needed<P: Pool>(table: &PageTable<P>, level: u32, base: u64, range: &Range<u64>) -> usize {
     let below = |(_, start)| needed(table, level + 1, start, range);
     1 + cut_again(table, level, base, range).map(below).sum::<usize>()
 }
 
-/// A table at `level` that maps what `block` does from `base` on, without `range`.
+/// Builds a table at `level` that maps the same as `block` from `base` on, but without `range`.
 fn pieces<P: Pool>(
     table: &PageTable<P>,
     level: u32,

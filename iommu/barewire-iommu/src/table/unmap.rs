@@ -1,18 +1,18 @@
-//! Unmapping: tables are unhooked where the range covers them, leaves emptied elsewhere.
+//! Unmapping: unhooks tables that the range covers, and clears leaves elsewhere.
 
 use super::node::{Entry, Node};
 use crate::format::{Descriptor, LAST};
 use crate::gather::{Gather, Kind};
 use crate::pool::Pool;
 
-/// One call's state.
+/// The state of one call.
 pub(super) struct Remover<'a> {
     gather: &'a mut Gather,
-    /// What was removed last and is not in the gather yet: where, unless empty, and what.
+    /// The last run, which is not in the gather yet. Its start and end are equal if there is none.
     start: u64,
     end: u64,
     kind: Kind,
-    /// Bytes.
+    /// The number of bytes removed.
     removed: u64,
 }
 
@@ -22,7 +22,7 @@ impl<'a> Remover<'a> {
         Self { gather, start: 0, end: 0, kind: Kind::tables(0), removed: 0 }
     }
 
-    /// Hands over what is to be invalidated; tells how many bytes were removed.
+    /// Puts the last run into the gather. Returns the number of bytes removed.
     #[inline]
     pub(super) fn finish(self) -> u64 {
         if self.end != 0 {
@@ -31,8 +31,8 @@ impl<'a> Remover<'a> {
         self.removed
     }
 
-    /// Notes a run that comes after all before. Where less was not mapped than was removed before it,
-    /// that counts as removed: it costs at most twice the commands, and saves runs.
+    /// Records a run that comes after all earlier ones. A gap no longer than the run before it is
+    /// merged into that run. This at most doubles the commands, and saves runs.
     #[inline]
     fn note(&mut self, start: u64, end: u64, kind: Kind) {
         let goes_on = kind == self.kind && start - self.end <= self.end - self.start;
@@ -46,8 +46,9 @@ impl<'a> Remover<'a> {
         self.end = end;
     }
 
-    /// Unhooks the tables behind the entries of `node` from `index` on that lie between `base`, where
-    /// that entry begins, and `end`, up to one that is no table; tells how many.
+    /// Unhooks the tables behind entries of `node`, from `index` up to the first entry that is no
+    /// table. The entries lie between `base`, where entry `index` begins, and `end`. Returns their
+    /// number.
     #[inline]
     pub(super) fn unhook<P: Pool>(
         &mut self,
@@ -68,7 +69,7 @@ impl<'a> Remover<'a> {
         count
     }
 
-    /// Empties the leaves from `start` to `end` in `node`, a table of the last level.
+    /// Clears the leaves from `start` to `end` in `node`, a last-level table.
     #[inline(always)]
     pub(super) fn pages<P: Pool>(&mut self, node: Node<'_, P>, start: u64, end: u64) {
         let shift = node.shift();
@@ -82,8 +83,8 @@ impl<'a> Remover<'a> {
         }
     }
 
-    /// Removes what is mapped from `start` to `end`, which lie in `node`, not at its very end, and in
-    /// no block.
+    /// Removes the mappings from `start` to `end`. They lie in `node`, but not at its very end, and
+    /// not inside a block.
     pub(super) fn remove<P: Pool>(&mut self, node: Node<'_, P>, start: u64, end: u64) {
         let level = node.level();
         if level == LAST {

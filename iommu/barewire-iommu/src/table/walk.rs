@@ -1,4 +1,4 @@
-//! Looking up: what a walker finds.
+//! Looks up addresses like a walker.
 
 use super::PageTable;
 use super::node::{Entry, Node};
@@ -6,22 +6,22 @@ use crate::address::{Iova, PhysAddr};
 use crate::format::{Attributes, Descriptor};
 use crate::pool::Pool;
 
-/// Where an IOVA leads.
+/// The translation of an IOVA.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Translation {
-    /// Where the byte is.
+    /// The physical address of the byte.
     pub phys: PhysAddr,
     /// The level of the leaf: 3 for a page.
     pub level: u32,
-    /// log2 of the leaf's bytes.
+    /// log2 of the leaf's size in bytes.
     pub shift: u32,
-    /// What the leaf allows.
+    /// The attributes of the leaf.
     pub attributes: Attributes,
-    /// The leaf itself.
+    /// The descriptor of the leaf.
     pub descriptor: Descriptor,
 }
 
-/// Where a walk to `iova` ends: the entry's level, its first IOVA, and what it has.
+/// The end of a walk to `iova`: the entry's level, its first IOVA and its descriptor.
 pub(super) fn walk<P: Pool>(table: &PageTable<P>, iova: u64) -> (u32, u64, Descriptor) {
     let geometry = &table.geometry;
     let mut node = Node::root(table);
@@ -54,7 +54,7 @@ pub(super) fn translate<P: Pool>(table: &PageTable<P>, iova: Iova) -> Option<Tra
     })
 }
 
-/// The first hole from `start` to `end`, which lie in `node`: where, and the empty entry's level.
+/// The first hole from `start` to `end`, which lie in `node`, and the level of the empty entry.
 pub(super) fn hole<P: Pool>(node: Node<'_, P>, start: u64, end: u64) -> Option<(u64, u32)> {
     let geometry = node.geometry();
     let level = node.level();

@@ -1,11 +1,12 @@
 //! Microchip's bit-serial converters MCP3002, MCP3004, MCP3008, MCP3204 and MCP3208.
 //!
 //! *Read first*: DS21295 (MCP3004/3008), sections 3.0, 4.0, 5.0 and 6.2 with figures 5-1 and 5-2;
-//! the same of DS21298 (MCP3204/3208) and DS21294 (MCP3002); [`Chip`], which this implements.
+//! and the same sections of DS21298 (MCP3204/3208) and DS21294 (MCP3002); [`Chip`], which this
+//! implements.
 //!
 //! # How it works
-//! There are no bytes: after CS has fallen the chip waits for the first clock with DIN high, however
-//! many that takes. From there it counts clocks (`part.rs`):
+//! There are no bytes. After CS has fallen the chip waits for the first clock with DIN high. From
+//! there it counts clocks (`part.rs`):
 //!
 //! | clock | DIN | DOUT |
 //! |---|---|---|
@@ -16,25 +17,26 @@
 //! | 7 on | don't care | the code, most significant bit first |
 //! | then | don't care | the code again from B1 up to its most significant bit, then zeros |
 //!
-//! The MCP3002 takes SGL/DIFF, ODD/SIGN and MSBF in clocks 1 to 3, has the null bit in clock 4, and
-//! sends zeros instead of the second code if MSBF was set. (DS21294 also says the opposite, in one
-//! sentence on figure 5-2; the sentences that define MSBF, and both figures, say this.)
+//! The MCP3002 takes SGL/DIFF, ODD/SIGN and MSBF in clocks 1 to 3 and has the null bit in clock 4.
+//! If MSBF is set, it sends zeros instead of the second code. (One sentence of DS21294 on figure
+//! 5-2 says the opposite. The sentences that define MSBF, and both figures, say this.)
 //!
-//! The input is what its [`Signal`] says at the falling edge that ends the sample period: that of
-//! clock 5 (MCP3002: 3). In mode 0,0 it is where that clock's cell ends; in mode 1,1 SCK rests high
-//! between two words, and it is where the next clock's cell begins. The code is the input times
-//! 1024 (4096) over VREF, rounded down, and never beyond its range; a pseudo-differential pair
-//! whose IN+ is not above its IN- gives 0.
+//! The input is the value of its [`Signal`] at the falling edge that ends the sample period: that
+//! of clock 5 (MCP3002: 3). In mode 0,0 this edge is the end of that clock's cell. In mode 1,1 SCK
+//! is high between two words, and the edge is the beginning of the next clock's cell. The code is
+//! the input times 1024 (4096) over VREF, rounded down and clamped to its range. A
+//! pseudo-differential pair whose IN+ is not above its IN- gives 0.
 //!
-//! Another conversion needs another fall of CS. The sampled charge leaks: B0 has to be clocked out
-//! within 1.2 ms of the end of the sample period (section 6.2, at 85 degrees), else there is a
-//! complaint and the code stays.
+//! Another conversion needs another fall of CS. The sampled charge leaks: B0 must be clocked out
+//! within 1.2 ms of the end of the sample period (section 6.2, at 85 degrees). Otherwise there is a
+//! complaint, and the code stays.
 //!
 //! # Not supported
-//! Linearity, offset, gain and noise; the sampling switch's resistance; inputs that are nearer to
-//! each other than their settling; IN- beyond 100 mV of VSS, which is converted as if it were
-//! allowed; VDD rising while CS is low; DOUT's delay after CLK's fall, which is below half a period
-//! at the clock's limit.
+//! - Linearity, offset, gain and noise.
+//! - The sampling switch's resistance, and settling between inputs.
+//! - IN- beyond 100 mV of VSS, which is converted as if it were allowed.
+//! - VDD rising while CS is low.
+//! - DOUT's delay after CLK's fall, which is below half a period at the clock limit.
 
 mod part;
 #[cfg(test)]
@@ -50,19 +52,19 @@ use crate::chip::{Chip, Clocking, Ps, SetupEdge, WireLimits};
 const CHARGE_HOLDS_PS: Ps = 1_200_000_000;
 const PS_PER_US: Ps = 1_000_000;
 
-/// Complaints kept until somebody takes them.
+/// The most complaints kept until they are taken.
 const COMPLAINTS_MAX: usize = 64;
 
-/// What goes wrong with a converter.
+/// Faults of a converter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AdcFaults {
-    /// There is no chip: DOUT is never driven, nothing is heard.
+    /// There is no chip: DOUT is never driven and DIN is ignored.
     pub absent: bool,
-    /// DOUT is shorted to ground: the chip works, and reads as zeros.
+    /// DOUT is shorted to ground: the chip works, but reads as zeros.
     pub dout_stuck_low: bool,
 }
 
-/// What was converted.
+/// The input of a conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
     /// A channel against ground.
@@ -79,11 +81,11 @@ pub enum Input {
 /// One conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conversion {
-    /// What was converted.
+    /// The input.
     pub input: Input,
-    /// The rising edge with which the sample period began.
+    /// The rising edge that began the sample period.
     pub sampling_from_ps: Ps,
-    /// The falling edge with which it ended: the moment whose voltage was converted.
+    /// The falling edge that ended it: the voltage at this time was converted.
     pub sampled_at_ps: Ps,
     /// The result.
     pub code: u16,
@@ -99,7 +101,7 @@ pub struct Adc {
     faults: AdcFaults,
 
     // A selection in progress.
-    /// SCK rests high between words: mode 1,1.
+    /// SCK is high between words: mode 1,1.
     rests_high: bool,
     /// The clock of the last bit; `None` before the start bit.
     clock: Option<u32>,
@@ -114,7 +116,8 @@ pub struct Adc {
 }
 
 impl Adc {
-    /// A converter at `supply_mv` that measures against `vref_mv`, its inputs at ground.
+    /// Creates a converter supplied with `supply_mv`, with reference `vref_mv` and its inputs at
+    /// ground.
     ///
     /// # Errors
     /// [`SupplyError::Supply`] outside 2,700 to 5,500 mV. [`SupplyError::Reference`] outside
@@ -139,13 +142,13 @@ impl Adc {
         })
     }
 
-    /// What the chip is.
+    /// The part.
     #[must_use]
     pub fn part(&self) -> AdcPart {
         self.part
     }
 
-    /// Puts `signal` on input CH`channel`.
+    /// Connects `signal` to input CH`channel`.
     ///
     /// # Panics
     /// If the part has no such channel.
@@ -160,18 +163,18 @@ impl Adc {
         self.inputs[usize::from(channel)] = signal;
     }
 
-    /// Sets what goes wrong from here on.
+    /// Sets the faults from now on.
     pub fn set_faults(&mut self, faults: AdcFaults) {
         self.faults = faults;
     }
 
-    /// How many conversions there were: selections that got as far as the end of the sample period.
+    /// The number of conversions: selections that reached the end of the sample period.
     #[must_use]
     pub fn conversions(&self) -> u64 {
         self.conversions
     }
 
-    /// The last of them.
+    /// The last conversion.
     #[must_use]
     pub fn last_conversion(&self) -> Option<Conversion> {
         self.last
@@ -193,7 +196,7 @@ impl Adc {
         (input_uv * codes / self.vref_uv).clamp(0, codes - 1) as u16
     }
 
-    /// Tables 5-1 and 5-2: what the configuration bits ask for.
+    /// The input that the configuration bits select (tables 5-1 and 5-2).
     fn input(&self) -> Input {
         let (single, number) = match self.part {
             // The last bit is MSBF.
@@ -223,7 +226,7 @@ impl Adc {
         self.conversion = Some(conversion);
     }
 
-    /// What DOUT has in a clock, true if it is not driven.
+    /// DOUT's level in a clock; true if it is not driven.
     fn dout(&self, clock: u32) -> bool {
         let Some(conversion) = self.conversion else { return true };
         let bits = self.part.bits();
@@ -231,18 +234,18 @@ impl Adc {
         match clock - self.part.null_clock() {
             0 => false,
             nth if nth <= bits => code >> (bits - nth) & 1 != 0,
-            // B0 stands once: the way back begins with B1.
+            // B0 is sent once: the second code begins with B1.
             nth if nth < 2 * bits => self.lsb_first() && code >> (nth - bits) & 1 != 0,
             _ => false,
         }
     }
 
-    /// Whether the code follows once more, least significant bit first.
+    /// Whether the code is sent again, least significant bit first.
     fn lsb_first(&self) -> bool {
         self.part != AdcPart::Mcp3002 || self.config & 1 == 0
     }
 
-    /// One cell of the clock: its DIN in, its DOUT out.
+    /// One clock cell: takes DIN, returns DOUT.
     fn cell(&mut self, at: Ps, period: Ps, din: bool) -> bool {
         let Some(before) = self.clock else {
             self.clock = din.then_some(0);
@@ -273,7 +276,7 @@ impl Adc {
         dout
     }
 
-    /// The host samples B0.
+    /// Called when the host samples B0.
     fn check_charge(&mut self, at: Ps) {
         let Some(conversion) = self.conversion else { return };
         let held = at.saturating_sub(conversion.sampled_at_ps);

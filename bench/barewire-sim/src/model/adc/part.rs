@@ -1,15 +1,16 @@
-//! What each converter is, as data: channels, bits, clock positions, limits.
+//! The parts as data: channels, bits, clock positions, limits.
 //!
 //! *Read first*: DS21295 (MCP3004/3008), DS21298 (MCP3204/3208) and DS21294 (MCP3002), each section
 //! 1.0 (electrical characteristics: timing parameters) and 5.0 (serial communication).
 //!
 //! # How it works
-//! Clocks are counted from the start bit, which is clock 0. The five parts differ in how many
-//! configuration bits follow it, hence in the clock whose falling edge ends the sample period and
-//! brings the null bit, and in their bits; nothing else of a conversion is different.
+//! Clocks are counted from the start bit, which is clock 0. The five parts differ in the number of
+//! configuration bits after it, and so in the clock whose falling edge ends the sample period and
+//! brings the null bit. They also differ in the bits of a code. Everything else about a conversion
+//! is equal.
 //!
-//! The data sheets give a clock limit at 5 V and one at 2.7 V and draw nothing between, so any supply
-//! below 5 V has the lower one.
+//! The data sheets give a clock limit at 5 V and one at 2.7 V and nothing in between, so any supply
+//! below 5 V has the lower limit.
 
 use std::fmt;
 
@@ -30,7 +31,7 @@ pub enum AdcPart {
     Mcp3208,
 }
 
-/// A converter cannot be supplied like that.
+/// Why a converter cannot be supplied like that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SupplyError {
     /// VDD is outside 2.7 V to 5.5 V.
@@ -90,7 +91,7 @@ const SUPPLY_MAX_MV: u32 = 5_500;
 /// Reference input, voltage range.
 const REFERENCE_MIN_MV: u32 = 250;
 
-/// The supply from which on the faster clock is allowed: the table's condition is VDD = 5 V.
+/// The supply from which the faster clock is allowed: the table's condition is VDD = 5 V.
 const FAST_FROM_MV: u32 = 5_000;
 
 impl AdcPart {
@@ -98,7 +99,7 @@ impl AdcPart {
     pub const ALL: [Self; 5] =
         [Self::Mcp3002, Self::Mcp3004, Self::Mcp3008, Self::Mcp3204, Self::Mcp3208];
 
-    /// The maker's name of the part.
+    /// The vendor's name of the part.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -110,7 +111,7 @@ impl AdcPart {
         }
     }
 
-    /// How many inputs it has; a power of two.
+    /// The number of inputs; a power of two.
     #[must_use]
     pub const fn channels(self) -> u8 {
         match self {
@@ -120,7 +121,7 @@ impl AdcPart {
         }
     }
 
-    /// Bits of a code.
+    /// The width of a code in bits.
     #[must_use]
     pub const fn bits(self) -> u32 {
         match self {
@@ -138,10 +139,10 @@ impl AdcPart {
         }
     }
 
-    /// The clock whose bit the null bit is, counted from the start bit. The falling edge before it
-    /// brings it, and is the one that ends the sample period, which began at the rising edge one
-    /// and a half clocks earlier. Sections 5.0: *fourth rising edge* and *falling edge of the
-    /// fifth clock*; MCP3002: *second* and *third*.
+    /// The clock with the null bit, counted from the start bit. The falling edge before it brings
+    /// the null bit and ends the sample period, which began at the rising edge one and a half
+    /// clocks earlier. Sections 5.0: *fourth rising edge* and *falling edge of the fifth clock*;
+    /// MCP3002: *second* and *third*.
     pub(super) const fn null_clock(self) -> u32 {
         match self {
             Self::Mcp3002 => 4,

@@ -1,5 +1,5 @@
-//! Converters driven over their pins: where every bit is, when the input is taken, what the wire
-//! says to a host that is too fast.
+//! Converters driven over their pins: the place of every bit, the time of sampling, and what the
+//! wire reports about a host that is too fast.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,7 +20,7 @@ fn adc(part: AdcPart) -> Adc {
     Adc::new(part, 5_000, 5_000).unwrap()
 }
 
-/// Inputs that tell themselves apart, each half a code above its code.
+/// Inputs with different codes, each half a code above its code.
 fn labelled(part: AdcPart) -> (Adc, Vec<u16>) {
     let mut adc = adc(part);
     let codes: Vec<u16> = (0..part.channels()).map(|n| 0x155 ^ (u16::from(n) * 0x2b)).collect();
@@ -31,7 +31,7 @@ fn labelled(part: AdcPart) -> (Adc, Vec<u16>) {
     (adc, codes)
 }
 
-/// The configuration's bits, start bit first, and how many.
+/// The configuration bits, start bit first, and their number.
 fn request(part: AdcPart, single: u32, channel: u32, msbf: u32) -> (u64, u32) {
     match part {
         AdcPart::Mcp3002 => (u64::from(1 << 3 | single << 2 | channel << 1 | msbf), 4),
@@ -39,7 +39,7 @@ fn request(part: AdcPart, single: u32, channel: u32, msbf: u32) -> (u64, u32) {
     }
 }
 
-/// One selection from 1 us on, its bits in words of `width`, without gaps; what came back.
+/// One selection from 1 us on, in words of `width` without gaps. Returns the received bits.
 fn clock(adc: &mut Adc, mode: u8, mosi: u64, bits: u32, width: u32) -> u64 {
     adc.select(0);
     adc.clocked_in(mode);
@@ -66,7 +66,7 @@ fn bytes(adc: &mut Adc, sent: &[u8]) -> Vec<u8> {
 #[test]
 fn the_bytes_that_clients_send() {
     let (mut adc, codes) = labelled(AdcPart::Mcp3008);
-    // One start bit, then channel 0, single: the code stands in the last ten bits.
+    // One start bit, then channel 0, single: the code is in the last ten bits.
     let code = codes[0];
     assert_eq!(bytes(&mut adc, &[0x01, 0x80, 0x00]), [0xff, 0xf8 | (code >> 8) as u8, code as u8]);
     // 0111 0100: channel 5; null bit at the first byte's end.
@@ -94,7 +94,7 @@ fn the_bytes_that_clients_send() {
     assert_eq!(bytes(&mut adc, &[0x78, 0x00]), [0xf8 | (code >> 8) as u8, code as u8]);
 }
 
-/// The whole stream as the figures draw it, from the start bit on.
+/// The whole stream as drawn in the figures, from the start bit on.
 fn figure(part: AdcPart, code: u16, msbf: bool, clocks: u32) -> u64 {
     let mut drawn: Vec<u64> = vec![1; part.null_clock() as usize];
     drawn.push(0);
@@ -192,15 +192,15 @@ fn in_a_pause_before_the_null_bit_mode_0_0_has_sampled_and_mode_1_1_has_not() {
 #[test]
 fn a_selection_is_one_conversion() {
     let (mut adc, codes) = labelled(AdcPart::Mcp3008);
-    // A second start bit is a don't care.
+    // A second start bit is ignored.
     let miso = clock(&mut adc, 0, drawn("1 1000 0 0 0000000000 0 11001 000000 0000000000"), 39, 8);
     assert_eq!(miso, figure(AdcPart::Mcp3008, codes[0], false, 39));
     assert_eq!(adc.conversions(), 1);
-    // No start bit, and too few clocks, are none.
+    // Without a start bit, or with too few clocks, there is no conversion.
     assert_eq!(clock(&mut adc, 0, 0, 32, 8), u64::from(u32::MAX));
     assert_eq!(clock(&mut adc, 0, 0b1_1000, 5, 8), 0b1_1111);
     assert_eq!(adc.conversions(), 1);
-    // What was left open is forgotten.
+    // An unfinished configuration is forgotten.
     assert_eq!(clock(&mut adc, 0, 0b1_1001 << 12, 17, 8) as u16 & 0x3ff, codes[1]);
     assert_eq!(adc.conversions(), 2);
     assert_eq!(adc.take_complaint(), None);
@@ -314,7 +314,8 @@ fn faults_answer_as_the_wire_would() {
 #[test]
 fn a_charge_that_leaks_is_told() {
     for part in AdcPart::ALL {
-        // From the falling edge to the rising edge of B0 it is half a clock more than its bits.
+        // From the falling edge to the rising edge of B0 there is half a clock more than the number
+        // of bits.
         let clocks = 2 * u64::from(part.bits()) + 1;
         for (period, told) in [(2 * CHARGE_HOLDS_PS / clocks, false), (115_000_000, true)] {
             let period = period & !1;
@@ -346,7 +347,8 @@ fn wire(part: AdcPart, supply_mv: u32) -> Wire {
     wire
 }
 
-/// Two conversions, CS to first cell `lead`, CS high for `pause`; the rules that were broken.
+/// Two conversions, with `lead` from CS to the first cell and CS high for `pause`. Returns the
+/// broken rules.
 fn broken(wire: &mut Wire, mode: u8, period: Ps, lead: Ps, pause: Ps) -> Vec<Rule> {
     let mut at = 1_000_000;
     wire.set_sck(mode & 2 != 0, 0);
@@ -400,8 +402,8 @@ fn the_wire_holds_each_part_to_its_times() {
 
 #[test]
 fn the_set_up_time_ends_with_the_first_rising_edge() {
-    // In mode 0,0 half a period is in the first cell; so it is in mode 1,1, after a falling edge.
-    // A clock that is too fast shows the edge to the picosecond.
+    // In mode 0,0 half a period is inside the first cell; in mode 1,1 too, after a falling edge. A
+    // clock that is too fast makes the edge visible to the picosecond.
     for mode in [0, 3] {
         for (lead, rules) in [
             (50 * NS, vec![Rule::MaxClock; 2]),
@@ -456,8 +458,8 @@ fn on_the_wire_both_modes_read_the_same_and_the_complaint_is_the_wire_s() {
 }
 
 proptest! {
-    /// Whatever the alignment, the channel, the words and the signal: the code that is clocked out
-    /// is the signal's at the moment of sampling.
+    /// Whatever the alignment, the channel, the words and the signal, the code clocked out is the
+    /// signal's at the moment of sampling.
     #[test]
     fn the_code_is_the_signal_s(
         part in prop::sample::select(AdcPart::ALL.to_vec()),

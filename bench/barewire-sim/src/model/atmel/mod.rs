@@ -1,47 +1,50 @@
-//! The SPI of Atmel's SAM and SAMA5 (Microchip's now) without FIFOs, as in SAMA5D3: registers, the
+//! The SPI of Atmel's (now Microchip's) SAM and SAMA5 without FIFOs, as in SAMA5D3: registers, the
 //! two words in its pipe and the exchange, in virtual time.
 //!
 //! *Read first*: SAMA5D3 Series data sheet, chapter Serial Peripheral Interface (master mode
 //! operations, peripheral selection and deselection, the figures of transfer formats and delays).
 //!
 //! # How it works
-//! The model stands still between accesses. Each access first lets everything happen that is due
-//! by then (`run_to`, in `shift`), word by word, and then acts on registers.
+//! The model does nothing between accesses. Each access first processes everything due by then,
+//! word by word (`run_to`, in `shift`), and then acts on registers.
 //!
-//! Two words are in the pipe to the wire: one in SPI_TDR, one in the shift register. SPI_RDR holds
-//! one word and takes the next whether the first was read or not (OVRES, the first is lost), unless
-//! WDRBT = 1: then a transfer does not start before SPI_RDR is read. NPCS rises when a transfer ends
-//! with SPI_TDR empty, so too late a write ends a selection in the middle of a message; CSAAT = 1
-//! keeps NPCS active until LASTXFER or a transfer to another NPCS.
+//! Two words are in the pipe: one in SPI_TDR, one in the shift register. SPI_RDR holds one received
+//! word. The next word replaces it even if it was not read (OVRES; the first is lost), unless WDRBT
+//! = 1: then a transfer does not start before SPI_RDR is read. NPCS rises when a transfer ends with
+//! SPI_TDR empty, so a write that is too late ends a selection in the middle of a message. CSAAT =
+//! 1 keeps NPCS active until LASTXFER or a transfer to another NPCS.
 //!
-//! Where the manual leaves room the model takes the side that shows a driver's mistake:
+//! Where the manual is ambiguous, the model takes the reading that exposes a driver's mistake:
 //! - A received word is in SPI_RDR at its last sampling edge, half a period before the end of its
-//!   cell, and TXEMPTY sets after that end and DLYBCT. So a chip select released as soon as the
-//!   last word is there comes too early, and the wire says so.
-//! - SPI_TDR goes to the shift register when NPCS falls, not before DLYBCS has passed; a write
-//!   before that loses what was there.
+//!   cell. TXEMPTY sets after that end and DLYBCT. So a chip select that is released as soon as the
+//!   last word is received comes too early, and the wire reports it.
+//! - SPI_TDR goes to the shift register when NPCS falls, not before DLYBCS has passed. A write
+//!   before that loses the earlier word.
 //! - SPI_RDR holds, above the data, the level of the NPCS lines, as the manual says.
 //! - LASTXFER of SPI_CR acts after the last word in the pipe, and at once if there is none. (The
-//!   family's data sheets differ in whether it is set before or after the last word is written.)
-//! - SPCK rests at the CPOL of the NPCS that SPI_MR selects (with PS = 1: of the last transfer), and
-//!   only while the block is enabled: its pins are inputs else.
-//! - NPCS rises a period of MCK after the last cell if DLYBCT is 0: never with the edge itself.
-//! - DLYBCS is kept from any NPCS edge to the next, the same line's too, and is 6 MCK at least.
-//! - SPIDIS finishes the word on the wire, drops what is in SPI_TDR and releases NPCS.
+//!   family's data sheets differ in whether to set it before or after the last word is written.)
+//! - SPCK idles at the CPOL of the NPCS that SPI_MR selects (with PS = 1: of the last transfer),
+//!   and only while the block is enabled. Otherwise its pins are inputs.
+//! - If DLYBCT is 0, NPCS rises one period of MCK after the last cell, never with the edge itself.
+//! - DLYBCS separates any two NPCS edges, also of the same line, and is at least 6 MCK.
+//! - SPIDIS finishes the word on the wire, drops the word in SPI_TDR and releases NPCS.
 //!
 //! # Ordering
-//! 1. SPCK takes the idle level of the NPCS's CPOL, then NPCS falls; SPI_TDR goes to the shift
-//!    register: TDRE.
-//! 2. DLYBS later (0: half a period of SPCK) the first edge of SPCK.
-//! 3. At the last sampling edge: RDRF, or OVRES too.
-//! 4. The last cell ends; 32 x DLYBCT periods of MCK later the next word follows if SPI_TDR has one
-//!    for the same NPCS and neither CSNAAT nor LASTXFER says otherwise; else TXEMPTY.
-//! 5. NPCS rises, or stays with CSAAT; step 1 is DLYBCS away at least.
+//! 1. Select: SPCK takes the idle level of the NPCS's CPOL, then NPCS falls. SPI_TDR goes to the
+//!    shift register: TDRE.
+//! 2. Lead: DLYBS later (0: half a period of SPCK) comes the first edge of SPCK.
+//! 3. Sample: at the last sampling edge RDRF is set, perhaps with OVRES.
+//! 4. Gap: the last cell ends. 32 x DLYBCT periods of MCK later the next word follows, if SPI_TDR
+//!    has one for the same NPCS and neither CSNAAT nor LASTXFER prevents it. Otherwise TXEMPTY is
+//!    set.
+//! 5. Release: NPCS rises, or stays with CSAAT. Step 1 is at least DLYBCS away.
 //!
 //! # Not supported
-//! The mode in which another controller clocks (MSTR = 0, NSSR, UNDES); a decoder behind NPCS
-//! (PCSDEC); no line at all (PCS = 1111), SCBR = 0 and reserved BITS: with them nothing starts.
-//! Mode faults (nobody else drives NPCS0: MODF is never set); DMA requests.
+//! - Another controller that clocks (MSTR = 0, NSSR, UNDES).
+//! - A decoder behind NPCS (PCSDEC).
+//! - No line at all (PCS = 1111), SCBR = 0 and reserved BITS: with these no transfer starts.
+//! - Mode faults: no other device drives NPCS0, so MODF is never set.
+//! - DMA requests.
 
 mod regs;
 mod shift;
@@ -142,7 +145,7 @@ impl AtmelSpi {
         self.start(now, wire);
     }
 
-    /// Whether write protection lets the write be ignored.
+    /// Whether write protection makes the block ignore the write.
     fn refuses(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire) -> bool {
         let guarded = matches!(offset, regs::SPI_MR | regs::SPI_CSR0..=regs::SPI_CSR3);
         let refuses = guarded && self.write_protected;

@@ -1,7 +1,7 @@
 //! The Atmel SPI's registers as the manual lays them out.
 //!
 //! *Read first*: SAMA5D3 Series data sheet, chapter Serial Peripheral Interface, user interface.
-//! Written from there: nothing here comes from a driver.
+//! This file is written from the manual only, not from a driver.
 
 pub(super) const SPI_CR: u32 = 0x00;
 pub(super) const SPI_MR: u32 = 0x04;
@@ -17,7 +17,7 @@ pub(super) const SPI_CSR3: u32 = 0x3c;
 pub(super) const SPI_WPMR: u32 = 0xe4;
 pub(super) const SPI_WPSR: u32 = 0xe8;
 
-/// "SPI", without which a write to SPI_WPMR does nothing.
+/// The key "SPI", without which a write to SPI_WPMR has no effect.
 pub(super) const WPKEY: u32 = 0x0053_5049;
 
 /// The name of the register at `offset`, for reports; `None` if there is none.
@@ -71,12 +71,12 @@ impl Mr {
         self.bit(0)
     }
 
-    /// PS: SPI_TDR says which NPCS.
+    /// PS: SPI_TDR selects the NPCS.
     pub(super) fn ps(self) -> bool {
         self.bit(1)
     }
 
-    /// PCSDEC: a decoder stands behind the NPCS lines.
+    /// PCSDEC: a decoder is connected to the NPCS lines.
     pub(super) fn pcsdec(self) -> bool {
         self.bit(2)
     }
@@ -141,7 +141,7 @@ impl Csr {
         self.0 >> 2 & 1 != 0
     }
 
-    /// CSAAT: NPCS stays active after the last.
+    /// CSAAT: NPCS stays active after the last transfer.
     pub(super) fn csaat(self) -> bool {
         self.0 >> 3 & 1 != 0
     }
@@ -152,7 +152,7 @@ impl Csr {
         (bits <= 8).then_some(8 + bits)
     }
 
-    /// SCBR: MCK periods in one of SPCK; 0 is forbidden.
+    /// SCBR: the period of SPCK in MCK periods; 0 is forbidden.
     pub(super) fn scbr(self) -> u64 {
         u64::from(self.0 >> 8 & 0xff)
     }
@@ -174,6 +174,6 @@ pub(super) mod sr {
     pub(in super::super) const TXEMPTY: u32 = 1 << 9;
     pub(in super::super) const SPIENS: u32 = 1 << 16;
 
-    /// Those that can interrupt: the four above, MODF, NSSR and UNDES.
+    /// The bits that can interrupt: the four above, MODF, NSSR and UNDES.
     pub(in super::super) const INTERRUPTS: u32 = 0x70f;
 }

@@ -1,6 +1,6 @@
 //! The Atmel SPI's exchange: words, NPCS lines and their times.
 //!
-//! *Read first*: the module page of [`super`], whose *Ordering* this file carries out.
+//! *Read first*: the module page of [`super`], whose *Ordering* this file implements.
 
 use super::AtmelSpi;
 use super::regs::{self, Tdr};
@@ -10,13 +10,13 @@ use crate::wire::{Driver, Run, Wire};
 
 const PS_PER_S: u64 = 1_000_000_000_000;
 
-/// The least time between two edges of NPCS lines, in periods of MCK.
+/// The minimum time between two edges of NPCS lines, in periods of MCK.
 const LEAST_DLYBCS: u64 = 6;
 
-/// What happens at [`Shifter::due`].
+/// The event at [`Shifter::due`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
-    /// Nothing, until there is a word that may start.
+    /// None, until there is a word that may start.
     #[default]
     Idle,
     /// NPCS falls.
@@ -33,19 +33,19 @@ enum Phase {
     Release,
 }
 
-/// The shift register and its clock. What a word is made of is taken when it begins.
+/// The shift register and its clock. A word's settings are taken when it begins.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shifter {
     phase: Phase,
     due: Ps,
     /// The NPCS that is active.
     active: Option<u8>,
-    /// The NPCS of the word, or of the last one.
+    /// The NPCS of the current or last word.
     line: u8,
     word: Tdr,
     mask: u32,
     word_end: Ps,
-    /// No NPCS falls before that.
+    /// No NPCS falls before this time.
     ready_at: Ps,
 }
 
@@ -65,7 +65,7 @@ impl Default for Shifter {
 }
 
 impl Shifter {
-    /// When something happens next without an access; [`Ps::MAX`] for never.
+    /// The time of the next event without an access; [`Ps::MAX`] for never.
     pub(super) fn due(&self) -> Ps {
         self.due
     }
@@ -86,7 +86,7 @@ impl Shifter {
 }
 
 impl AtmelSpi {
-    /// Lets everything happen that is due by `now`.
+    /// Processes everything that is due by `now`.
     #[inline]
     pub(super) fn run_to(&mut self, now: Ps, wire: &mut Wire) {
         while self.shifter.due <= now {
@@ -103,7 +103,7 @@ impl AtmelSpi {
         }
     }
 
-    /// `periods` of MCK, rounded up: never shorter than the registers say.
+    /// `periods` of MCK, rounded up so that it is never shorter than the registers say.
     fn mck(&self, periods: u64) -> Ps {
         (periods * PS_PER_S).div_ceil(self.mck_hz)
     }
@@ -112,7 +112,7 @@ impl AtmelSpi {
         self.mck(self.mr.dlybcs().max(LEAST_DLYBCS))
     }
 
-    /// The NPCS of the word in SPI_TDR; `None` if there is no word, or none that may start.
+    /// The NPCS of the word in SPI_TDR; `None` if there is no word that may start.
     fn next_line(&self) -> Option<u8> {
         let tdr = self.tdr?;
         let line = regs::line(if self.mr.ps() { tdr.pcs() } else { self.mr.pcs() })?;
@@ -121,12 +121,12 @@ impl AtmelSpi {
         (clocks && csr.word_bits().is_some()).then_some(line)
     }
 
-    /// WDRBT: nothing starts until SPI_RDR is read.
+    /// WDRBT: no transfer starts until SPI_RDR is read.
     fn waits_for_rdr(&self) -> bool {
         self.mr.wdrbt() && self.rdrf
     }
 
-    /// Begins a transfer, if there is a word and nothing is in its way.
+    /// Begins a transfer, if there is a word that may start.
     pub(super) fn start(&mut self, now: Ps, wire: &mut Wire) {
         if self.shifter.phase != Phase::Idle || self.waits_for_rdr() {
             return;
@@ -142,13 +142,13 @@ impl AtmelSpi {
         self.run_to(now, wire);
     }
 
-    /// SPI_TDR goes to the shift register.
+    /// Moves SPI_TDR to the shift register.
     fn take(&mut self, line: u8) {
         self.shifter.line = line;
         self.shifter.word = self.tdr.take().unwrap_or_default();
     }
 
-    /// Ordering 1 and 2.
+    /// Ordering 1 and 2: select, and lead.
     fn select(&mut self, at: Ps, wire: &mut Wire) {
         let Some(line) = self.next_line() else {
             // The settings changed in DLYBCS.
@@ -172,7 +172,7 @@ impl AtmelSpi {
         }
     }
 
-    /// The first cell begins at `begin`: that may be before NPCS falls, its first edge is not.
+    /// The first cell begins at `begin`: perhaps before NPCS falls, but its first edge comes after.
     fn load(&mut self, begin: Ps, wire: &mut Wire) {
         let csr = self.csr[usize::from(self.shifter.line)];
         // SPI_CSR may have become one that does not clock since the word was taken.
@@ -191,7 +191,7 @@ impl AtmelSpi {
         });
     }
 
-    /// Ordering 3.
+    /// Ordering 3: sample.
     fn sample(&mut self, at: Ps, wire: &mut Wire) {
         let miso = wire.end_run();
         let shifter = &mut self.shifter;
@@ -214,7 +214,7 @@ impl AtmelSpi {
         self.shifter.enter(Phase::Gap, at + gap);
     }
 
-    /// Ordering 4.
+    /// Ordering 4: gap.
     fn gap(&mut self, at: Ps, wire: &mut Wire) {
         let line = self.shifter.line;
         let csr = self.csr[usize::from(line)];
@@ -237,7 +237,7 @@ impl AtmelSpi {
         }
     }
 
-    /// Ordering 5.
+    /// Ordering 5: release.
     fn release(&mut self, at: Ps, wire: &mut Wire) {
         self.deselect(at, wire);
         self.shifter.idle();
@@ -287,7 +287,7 @@ impl AtmelSpi {
         self.lastxfer = false;
     }
 
-    /// Between transfers SPCK has the level its registers give it.
+    /// Between transfers SPCK has the level that the registers give it.
     pub(super) fn rest(&mut self, now: Ps, wire: &mut Wire) {
         if !self.enabled || self.shifter.phase != Phase::Idle {
             return;

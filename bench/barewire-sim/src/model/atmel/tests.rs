@@ -1,4 +1,4 @@
-//! The Atmel SPI against the manual: registers, the pipe, selection, delays and interrupts.
+//! The Atmel SPI compared with the manual: registers, the pipe, selection, delays and interrupts.
 
 mod select;
 
@@ -40,7 +40,7 @@ fn csr(mode: u32, bits: u32) -> u32 {
     0x500 | (bits - 8) << 4 | (!mode & 1) << 1 | mode >> 1
 }
 
-/// The block, NPCS0 and NPCS1 with an echo each, and a time that only the test moves.
+/// The block, an echo on NPCS0 and on NPCS1, and a time that only the test advances.
 struct Rig {
     spi: AtmelSpi,
     wire: Wire,
@@ -60,7 +60,7 @@ impl Rig {
         Self { spi: AtmelSpi::new(MCK_HZ), wire, echo, now: 0 }
     }
 
-    /// Enabled, with `mr` and SPI_CSR0, the other lines in mode 0.
+    /// Enabled, with `mr` and SPI_CSR0; the other lines are in mode 0.
     fn on(mr: u32, csr0: u32) -> Self {
         let mut rig = Self::new();
         rig.write(SPI_MR, MR | mr);
@@ -85,7 +85,7 @@ impl Rig {
         self
     }
 
-    /// Whether SPI_SR has `bit`, without clearing what its read clears.
+    /// Whether SPI_SR has `bit`, without the side effects of a read.
     fn sr(&mut self, bit: u32) -> bool {
         self.spi.catch_up(self.now, &mut self.wire);
         self.spi.status() & bit != 0
@@ -109,7 +109,7 @@ impl Rig {
         self.echo[line].borrow().received().to_vec()
     }
 
-    /// Moves time on to the first instant at which `what` holds, in steps of 1 ns.
+    /// Advances time in steps of 1 ns to the first instant at which `what` holds.
     fn until(&mut self, what: impl Fn(&mut Self) -> bool) -> Ps {
         let limit = self.now + 1_000_000_000;
         while !what(self) {
@@ -276,7 +276,7 @@ fn wdrbt_waits_for_the_reader() {
     assert_eq!(rig.done(), 108 * PERIOD);
     assert_eq!(rig.rd(), 0x11);
     assert_eq!((rig.received(0), rig.selections()), (vec![0x11, 0x22], [1, 0]));
-    // One that is not read holds the first word of the next selection too.
+    // An unread word also holds back the first word of the next selection.
     rig.write(SPI_TDR, 0x33);
     rig.done();
     rig.now += PERIOD;
@@ -298,7 +298,7 @@ fn loopback_hears_itself() {
     rig.write(SPI_TDR, 0xabcd);
     rig.until(|rig| rig.sr(sr::RDRF));
     assert_eq!(rig.rd(), 0xabcd);
-    // NPCS3 has no line: clocks without a chip select are meant here.
+    // NPCS3 has no line: clocks without a chip select are intended here.
     rig.write(SPI_MR, 0x0007_0091);
     rig.write(SPI_TDR, 0x55);
     rig.done();
@@ -394,7 +394,7 @@ fn write_protection() {
 
 #[test]
 fn spck_rests_at_the_cpol_of_the_line_that_is_selected() {
-    // Every mode right away: no chip sees an edge of the idle level.
+    // Every mode at once: no chip sees an edge to the idle level.
     let mut rig = Rig::on(0, csr(3, 8));
     rig.write(SPI_TDR, 0x11);
     rig.done();
@@ -405,7 +405,7 @@ fn spck_rests_at_the_cpol_of_the_line_that_is_selected() {
     rig.done();
     rig.now += PERIOD;
     assert!(rig.rules().is_empty());
-    // Under an NPCS that CSAAT keeps it is seen.
+    // Under an NPCS that CSAAT keeps active the edge is seen.
     rig.read(SPI_RDR);
     rig.write(SPI_MR, MR);
     rig.write(SPI_CSR0, csr(3, 8) | CSAAT);
@@ -431,7 +431,7 @@ fn what_is_not_supported_never_starts() {
         rig.now = 1_000_000_000;
         assert!(!rig.sr(sr::TDRE) && !rig.sr(sr::TXEMPTY), "{offset:#x} {value:#x}");
         assert_eq!(rig.selections(), [0, 0]);
-        // Put right, it goes.
+        // Corrected, the transfer starts.
         rig.write(SPI_MR, MR);
         rig.write(SPI_CSR0, CSR);
         rig.done();

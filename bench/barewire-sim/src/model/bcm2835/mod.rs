@@ -1,58 +1,67 @@
 //! SPI0 of the BCM2835: registers, FIFOs and the exchange, in virtual time.
 //!
 //! *Read first*: BCM2835 ARM Peripherals, chapter 10, SPI, with its errata
-//! (elinux.org/BCM2835_datasheet_errata): CDIV need not be a power of two, any even number does.
-//! BCM2711 ARM Peripherals, chapter 9, is the same chapter corrected: there the interrupt recipe
-//! moves 64 and 48 bytes at a time. The block is the same from BCM2835 to BCM2711; its core clock
-//! is not.
+//! (<https://elinux.org/BCM2835_datasheet_errata>): CDIV may be any even number, not only a power
+//! of two. BCM2711 ARM Peripherals, chapter 9, is the same chapter corrected: there the interrupt
+//! recipe moves 64 and 48 bytes at a time. The block is the same from BCM2835 to BCM2711; its core
+//! clock is not.
 //!
 //! # How it works
-//! The model stands still between accesses. Each access first lets everything happen that is due
-//! by then (`run_to`, in `shift`), byte by byte, and then acts on registers and FIFOs.
+//! The model does nothing between accesses. Each access first processes everything due by then,
+//! byte by byte (`run_to`, in `shift`), and then acts on registers and FIFOs.
 //!
-//! A byte takes nine clocks: SCLK rests for one after its eight. The manual does not say so; Linux's
-//! driver comments it, and Ellis saw it on an oscilloscope (*Analyzing SPI driver performance on
-//! the Raspberry Pi*, 2017), who left open whether the last byte has one too.
+//! A byte takes nine clocks: SCLK rests for one clock after its eight. The manual does not mention
+//! this. A comment in Linux's driver does, and Scott Ellis saw it on an oscilloscope (*Analyzing
+//! SPI driver performance on the Raspberry Pi*, 15 February 2017,
+//! <http://jumpnowtek.com/rpi/Analyzing-raspberry-pi-spi-performance.html>). He left open whether
+//! the last byte has the ninth clock too.
 //!
-//! Where the manual leaves room the model takes the side that shows a driver's mistake:
-//! - The last byte has its ninth clock as well, and DONE sets after it.
+//! Where the manual is ambiguous, the model takes the reading that exposes a driver's mistake:
+//! - The last byte has its ninth clock too, and DONE sets after it.
 //! - A received byte appears in RX FIFO at its last sampling edge, half a period before the end of
-//!   its last cell. So a chip select released as soon as the last byte is there comes too early, and
-//!   with CPHA = 0 the wire says so.
-//! - A byte keeps its place in TX FIFO until that edge. So 64 bytes at once are all there is room
-//!   for, although the shift register has one of them.
-//! - TA = 0 ends a byte in its middle, its bits lost, and leaves both FIFOs as they are: received
-//!   bytes can still be read, as the manual's recipe does, and bytes that were never sent lead the
-//!   next transfer unless CLEAR drops them.
-//! - FIFO written while TA = 0 is lost and reported. Of such writes the manual says that they go into
-//!   DLEN and CS, for the sake of DMA, and of bytes only that they go to TX FIFO while TA = 1.
-//! - FIFO read while RX FIFO is empty gives a pattern.
-//! - CDIV = 1 is an odd number, rounded down to 0, which is 65,536.
-//! - A CE line is active high if either its CSPOLn or CSPOL says so: the manual has both and does not
+//!   its last cell. So a chip select that is released as soon as the last byte is received comes
+//!   too early, and with CPHA = 0 the wire reports it.
+//! - A byte keeps its place in TX FIFO until that edge. So there is room for 64 bytes at once in
+//!   total, although one of them is in the shift register.
+//! - TA = 0 ends a byte in its middle; its bits are lost. Both FIFOs keep their contents. So
+//!   received bytes can still be read, as the manual's recipe does, and unsent bytes are sent first
+//!   in the next transfer unless CLEAR drops them.
+//! - A write to FIFO while TA = 0 is lost and reported. The manual says that such writes go into
+//!   DLEN and CS, for DMA, and that bytes go to TX FIFO while TA = 1.
+//! - A read of FIFO while RX FIFO is empty returns a pattern.
+//! - CDIV = 1 is odd, so it is rounded down to 0, which means 65,536.
+//! - A CE line is active high if either its CSPOLn or CSPOL says so: the manual has both bits and
+//!   does not say how they combine.
 //!   say what they make of each other.
 //!
 //! # Ordering
-//! 1. A write to CS clears the FIFOs it asks to; then SCLK takes the level of CPOL, whatever TA is;
-//!    then CE lines move. With TA = 1 the line of the field CS is active, with TA = 0 none is.
-//! 2. A byte begins as soon as TA = 1, TX FIFO has one, RX FIFO has room for its answer and the byte
-//!    before has had its nine clocks. Its cell begins at that instant: no lead after CE.
-//! 3. At its last sampling edge the answer is in RX FIFO and its place in TX FIFO is free.
-//! 4. After the ninth clock the next byte begins, or SCLK rests; DONE is set while TA = 1, no byte is
-//!    on the wire and TX FIFO is empty: thus with TA itself, before anything was written.
+//! 1. Write to CS: it clears the FIFOs as asked; then SCLK takes the level of CPOL, whatever TA is;
+//!    then the CE lines move. With TA = 1 the line of the field CS is active, with TA = 0 none is.
+//! 2. Begin: a byte begins as soon as TA = 1, TX FIFO has one, RX FIFO has room for the received
+//!    byte, and the previous byte's nine clocks are over. Its cell begins at that instant, without
+//!    a lead after CE.
+//! 3. Sample: at the last sampling edge the received byte is in RX FIFO, and a place in TX FIFO is
+//!    free.
+//! 4. End: after the ninth clock the next byte begins, or SCLK rests. DONE is set while TA = 1, no
+//!    byte is on the wire and TX FIFO is empty. So it is set together with TA, before anything was
+//!    written.
 //!
 //! # DONE
-//! The manual has DONE read-only. Linux's driver comments that transmission sometimes breaks unless it
-//! is written at the end of every transfer, and that it may be RW1C or the block have an erratum (Lukas
-//! Wunner, *spi: bcm2835: Work around DONE bit erratum*, August 2019). What breaks is not known.
-//! [`Done`] is what the model makes of it: [`Done::ReadOnly`] is the manual's; with [`Done::Needed`] a
-//! byte written to a block at rest, all it received being read, does not clear DONE unless a 1 was
-//! written to it before. It then stays set, and interrupts, until a 1 is written: a driver that
-//! believes it finds RX FIFO empty, or moves CS in the middle of a byte.
+//! In the manual DONE is read-only. A comment in Linux's driver says that transmission sometimes
+//! breaks unless DONE is written at the end of every transfer, and that DONE may be RW1C or the
+//! block may have an erratum (Lukas Wunner, *spi: bcm2835: Work around DONE bit erratum*, August
+//! 2019). How it breaks is not known. [`Done`] selects the model's reading. [`Done::ReadOnly`] is
+//! the manual's. With [`Done::Needed`], a byte written while the block is at rest and RX FIFO is
+//! empty does not clear DONE, unless a 1 was written to DONE since the last transfer. DONE then
+//! stays set, and interrupts, until a 1 is written. A driver that trusts it reads an empty RX FIFO,
+//! or moves CS in the middle of a byte.
 //!
 //! # Not supported
-//! DMA (DMAEN, DLEN, DC, ADCS) and LoSSI (LEN, LTOH, LEN_LONG, DMA_LEN): these registers and bits are
-//! kept; while DMAEN or LEN is set no byte begins. Bidirectional mode: REN is kept and does nothing.
-//! The pins' function select: SCLK, MOSI, MISO and the CE lines reach the wire whatever GPFSEL says.
+//! - DMA (DMAEN, DLEN, DC, ADCS) and LoSSI (LEN, LTOH, LEN_LONG, DMA_LEN): these registers and bits
+//!   are stored. While DMAEN or LEN is set no byte begins.
+//! - Bidirectional mode: REN is stored and has no effect.
+//! - The pins' function select: SCLK, MOSI, MISO and the CE lines reach the wire whatever GPFSEL
+//!   says.
 
 mod regs;
 mod shift;
@@ -69,19 +78,19 @@ use crate::model::ControllerBlock;
 use crate::wire::{Driver, Wire};
 use shift::Shifter;
 
-/// What FIFO reads while RX FIFO is empty.
+/// The value of FIFO while RX FIFO is empty.
 pub const UNDEFINED_FIFO: u32 = 0xa5;
 
 /// The CE lines.
 const LINES: u8 = 3;
 
-/// What becomes of a block whose DONE nobody writes.
+/// How the block behaves if DONE is never written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Done {
-    /// Nothing: DONE is read-only, as in the manual.
+    /// As in the manual: DONE is read-only.
     #[default]
     ReadOnly,
-    /// The transfer after it breaks: DONE stays set in it.
+    /// The next transfer breaks: DONE stays set in it.
     Needed,
 }
 
@@ -94,14 +103,14 @@ pub struct Bcm2835Spi {
     dlen: u32,
     ltoh: u32,
     dc: u32,
-    /// Without the byte that is on the wire.
+    /// Without the byte on the wire.
     tx: VecDeque<u8>,
     rx: VecDeque<u8>,
     shifter: Shifter,
     reading: Done,
     /// A byte was sent since a 1 was written to DONE.
     unacknowledged: bool,
-    /// DONE is set whatever the block does.
+    /// DONE is set regardless of the block's state.
     stuck: bool,
 }
 
@@ -125,7 +134,7 @@ impl Bcm2835Spi {
         }
     }
 
-    /// The same with another reading of DONE.
+    /// Selects another reading of DONE.
     #[must_use]
     pub fn with_done(self, reading: Done) -> Self {
         Self { reading, ..self }
@@ -187,7 +196,7 @@ impl Bcm2835Spi {
     fn write_cs(&mut self, value: u32, now: Ps, wire: &mut Wire) {
         if value & stat::DONE != 0 {
             self.stuck = false;
-            // Of a transfer that goes on it is no end.
+            // Written during a transfer, it does not acknowledge that transfer.
             self.unacknowledged &= !self.at_rest();
         }
         self.cs = Cs::new(value);
@@ -204,7 +213,7 @@ impl Bcm2835Spi {
         self.start(now, wire);
     }
 
-    /// Ordering 1: the lines take the levels CS gives them, SCLK not before its byte is over.
+    /// Ordering 1, write to CS: the lines take their levels. SCLK waits for the end of its byte.
     fn rest(&mut self, now: Ps, wire: &mut Wire) {
         if !self.shifter.busy() {
             wire.set_sck(self.cs.cpol(), now);

@@ -1,7 +1,7 @@
 //! SPI0's registers as the manual lays them out.
 //!
-//! *Read first*: BCM2835 ARM Peripherals, chapter 10.5, SPI register map. Written from there:
-//! nothing here comes from a driver.
+//! *Read first*: BCM2835 ARM Peripherals, chapter 10.5, SPI register map. This file is written from
+//! there only, not from a driver.
 
 pub(super) const CS: u32 = 0x00;
 pub(super) const FIFO: u32 = 0x04;
@@ -28,7 +28,7 @@ pub(super) mod stat {
     pub(in super::super) const RXF: u32 = 1 << 20;
 }
 
-/// CS as it was written: without its status, and without CLEAR, which reads back as 0.
+/// CS as it was written, without the status bits, and without CLEAR, which reads as 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cs(u32);
 
@@ -39,7 +39,7 @@ impl Cs {
         Self(written & Self::WRITABLE)
     }
 
-    /// REN alone is set at reset.
+    /// Only REN is set at reset.
     pub(super) const fn reset() -> Self {
         Self(1 << 12)
     }
@@ -62,7 +62,7 @@ impl Cs {
         (self.0 >> 2 & 3) as u8
     }
 
-    /// The level SCLK rests at.
+    /// SCLK's idle level.
     pub(super) fn cpol(self) -> bool {
         self.bit(3)
     }
@@ -79,18 +79,18 @@ impl Cs {
         self.bit(10)
     }
 
-    /// DMAEN and LEN ask for what this model does not do.
+    /// Whether the model supports the settings: DMAEN and LEN are clear.
     pub(super) fn supported(self) -> bool {
         !self.bit(8) && !self.bit(13)
     }
 
-    /// CE line `line` is active high: by its own CSPOLn, or as all are by CSPOL.
+    /// Whether CE line `line` is active high: by its own CSPOLn, or by CSPOL for all lines.
     pub(super) fn active_high(self, line: u8) -> bool {
         self.bit(6) || self.bit(21 + u32::from(line))
     }
 }
 
-/// The divisor that CLK's CDIV stands for: odd numbers are rounded down, 0 is 65,536.
+/// The divisor for CLK's CDIV: odd numbers are rounded down, 0 is 65,536.
 pub(super) fn divisor(cdiv: u32) -> u64 {
     match cdiv & 0xfffe {
         0 => 65_536,

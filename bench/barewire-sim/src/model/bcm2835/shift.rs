@@ -1,6 +1,6 @@
-//! SPI0's exchange: bytes, the clock after each, and their times.
+//! SPI0's exchange: bytes, the clock after each byte, and their times.
 //!
-//! *Read first*: the module page of [`super`], whose *Ordering* this file carries out.
+//! *Read first*: the module page of [`super`], whose *Ordering* this file implements.
 
 use super::Bcm2835Spi;
 use super::regs::{FIFO_BYTES, divisor};
@@ -9,13 +9,13 @@ use crate::wire::{Run, Wire};
 
 const PS_PER_S: u64 = 1_000_000_000_000;
 const BITS: u32 = 8;
-/// The clocks of a byte: its bits, and one at rest.
+/// The clocks per byte: its bits, and one at rest.
 const CLOCKS: u64 = 9;
 
-/// What happens at [`Shifter::due`].
+/// The event at [`Shifter::due`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Nothing, until there is a byte and room for its answer.
+    /// None, until there is a byte and room for the received byte.
     Idle,
     /// The last bit of the byte is sampled.
     Sample,
@@ -23,7 +23,7 @@ enum Phase {
     Pause,
 }
 
-/// The shift register and its clock. What a byte is clocked with is taken when it begins.
+/// The shift register and its clock. A byte's settings are taken when it begins.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shifter {
     phase: Phase,
@@ -34,7 +34,7 @@ pub(super) struct Shifter {
 impl Shifter {
     pub(super) const IDLE: Self = Self { phase: Phase::Idle, due: Ps::MAX, byte_end: 0 };
 
-    /// When something happens next without an access; [`Ps::MAX`] for never.
+    /// The time of the next event without an access; [`Ps::MAX`] for never.
     pub(super) fn due(&self) -> Ps {
         self.due
     }
@@ -51,7 +51,7 @@ impl Shifter {
 }
 
 impl Bcm2835Spi {
-    /// Lets everything happen that is due by `now`.
+    /// Processes everything that is due by `now`.
     #[inline]
     pub(super) fn run_to(&mut self, now: Ps, wire: &mut Wire) {
         while self.shifter.due <= now {
@@ -64,12 +64,12 @@ impl Bcm2835Spi {
         }
     }
 
-    /// One period of SCLK, rounded up: never faster than CDIV says.
+    /// The period of SCLK, rounded up so that it is never faster than CDIV says.
     fn period(&self) -> Ps {
         (divisor(self.clk) * PS_PER_S).div_ceil(self.core_hz).max(2)
     }
 
-    /// Ordering 2: a byte begins, if there is one and nothing keeps it.
+    /// Ordering 2: a byte begins, if its conditions are met.
     pub(super) fn start(&mut self, at: Ps, wire: &mut Wire) {
         let free = self.shifter.idle() && self.rx.len() < FIFO_BYTES;
         if !(free && self.cs.ta() && self.cs.supported()) {
@@ -92,24 +92,24 @@ impl Bcm2835Spi {
         wire.begin_run(run);
     }
 
-    /// Ordering 3.
+    /// Ordering 3: sample.
     fn sample(&mut self, wire: &mut Wire) {
         self.rx.push_back(wire.end_run() as u8);
         self.shifter.phase = Phase::Pause;
         self.shifter.due = self.shifter.byte_end;
     }
 
-    /// Ordering 4.
+    /// Ordering 4: end.
     fn end_byte(&mut self, at: Ps, wire: &mut Wire) {
         self.shifter = Shifter::IDLE;
-        // CS may have changed under the byte.
+        // CS may have changed during the byte.
         wire.set_sck(self.cs.cpol(), at);
         self.start(at, wire);
     }
 
-    /// TA = 0: a byte that is on the wire ends here.
+    /// TA = 0: a byte on the wire ends here.
     pub(super) fn stop(&mut self, now: Ps, wire: &mut Wire) {
-        // What was sampled to its end has still an edge to come, which a CE line must not overtake.
+        // A byte whose last bit was sampled still has an edge to come, before the CE line may move.
         if self.shifter.busy() {
             wire.abort_run(now);
             self.shifter = Shifter::IDLE;

@@ -1,4 +1,4 @@
-//! SPI0 against the manual: registers, FIFOs, bytes and their times.
+//! SPI0 compared with the manual: registers, FIFOs, bytes and their times.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -25,7 +25,7 @@ const TA: u32 = 1 << 7;
 const INTD: u32 = 1 << 9;
 const INTR: u32 = 1 << 10;
 
-/// The block, an echo behind CE0 and one behind GPIO 25, and a time that only the test moves.
+/// The block, an echo on CE0 and one on GPIO 25, and a time that only the test advances.
 struct Rig {
     spi: Bcm2835Spi,
     wire: Wire,
@@ -74,7 +74,7 @@ impl Rig {
         self.wire.drive(GPIO, level, self.now);
     }
 
-    /// Moves time on to the first instant at which `what` holds, in steps of 1 ns.
+    /// Advances time in steps of 1 ns to the first instant at which `what` holds.
     fn until(&mut self, what: impl Fn(&mut Self) -> bool) -> Ps {
         let limit = self.now + 1_000_000_000;
         while !what(self) {
@@ -181,7 +181,7 @@ fn a_byte_written_in_the_ninth_clock_waits_for_its_end() {
     assert!(!rig.stat(DONE));
     rig.until(|rig| rig.stat(DONE));
     assert_eq!(rig.now, 2 * BYTE);
-    // And one written later begins when it is written.
+    // A byte written later begins when it is written.
     rig.now += 7_000;
     let begin = rig.now;
     rig.write(FIFO, 3);
@@ -234,7 +234,7 @@ fn tx_fifo_holds_64_bytes_with_the_one_on_the_wire() {
     rig.write(FIFO, 64);
     assert_eq!(rig.rules(), [Rule::TxFull], "the 65th is lost");
     assert_eq!(rig.until(|rig| rig.stat(TXD)), 7 * PERIOD + HALF);
-    // So a driver that counts 64 bytes on their way may write one for each it reads.
+    // So a driver with 64 bytes under way may write one byte for each it reads.
     assert_eq!(rig.read(FIFO), 0);
     rig.write(FIFO, 64);
     assert!(!rig.stat(TXD));
@@ -421,7 +421,7 @@ fn native_ce_is_active_from_ta_to_ta() {
     let used = rig.wire.wire_use(rig.now);
     assert_eq!(used.selected_ps, 22 * BYTE, "no pulse between bytes");
     assert_eq!(rig.echo.borrow().selections(), 1);
-    // Other lines, and none.
+    // Other lines, and no line.
     for line in [1, 2, 3] {
         rig.write(CS, line | TA);
         rig.write(CS, line);
@@ -483,7 +483,7 @@ fn a_gpio_line_moved_within_a_byte_is_seen() {
     assert_eq!(rig.echo.borrow().selections(), 0);
     assert!(rig.rules().is_empty());
 
-    // The ninth clock is the block's affair: SCLK rests, and a chip may go.
+    // The ninth clock is internal to the block: SCLK rests, and the chip may be deselected.
     let mut rig = Rig::on(3 | TA);
     rig.gpio(false);
     rig.write(FIFO, 0xc3);
@@ -494,7 +494,7 @@ fn a_gpio_line_moved_within_a_byte_is_seen() {
 
 #[test]
 fn sclk_follows_cpol_without_ta() {
-    // Before the chip is selected nobody counts it.
+    // Before the chip is selected no chip counts the edge.
     let mut rig = Rig::on(0);
     rig.write(CS, CPOL | CPHA | 3);
     rig.gpio(false);
@@ -510,11 +510,11 @@ fn sclk_follows_cpol_without_ta() {
     rig.gpio(false);
     rig.write(CS, CPOL | 3 | TA);
     assert_eq!(rig.rules(), [Rule::SckIdle]);
-    // CE goes after SCLK, in one write too.
+    // CE moves after SCLK, even in one write.
     let mut rig = Rig::on(0);
     rig.write(CS, CPOL | TA);
     assert!(rig.rules().is_empty());
-    // Under a byte SCLK waits for its end.
+    // During a byte SCLK waits for its end.
     rig.write(FIFO, 0);
     rig.now = PERIOD;
     rig.write(CS, TA);
@@ -539,7 +539,7 @@ fn what_is_not_supported_never_starts() {
 }
 
 proptest! {
-    /// Any number of bytes in any mode reach the chip and come back, however the driver is late.
+    /// Any number of bytes in any mode reach the chip and come back, however late the driver is.
     #[test]
     fn bytes_reach_the_chip_in_order(
         bytes in prop::collection::vec(any::<u8>(), 1..300),
@@ -572,7 +572,7 @@ proptest! {
     }
 }
 
-/// A byte, its answer and DONE: what a status read shows at its beginning and at its end.
+/// One byte, its answer and DONE. Returns what a status read shows at its beginning and at its end.
 fn one_byte(rig: &mut Rig, byte: u8) -> (bool, bool) {
     rig.write(FIFO, byte.into());
     let set_at_once = rig.stat(DONE);

@@ -1,13 +1,14 @@
-//! A frame as the wire has it: its bits with stuff bits and CRC, and how long they take.
+//! A frame on the wire: its bits with stuff bits and CRC, and their duration.
 //!
 //! *Read first*: ISO 11898-1:2015, 10.4.2 (frame formats), 10.5 (bit stuffing).
 //!
 //! # How it works
-//! One walk through the frame puts out every bit; a [`Shape`] counts them, [`CanFrame::wire_bits`]
-//! keeps them. After five equal bits a stuff bit follows, before the next bit goes out; where dynamic
-//! stuffing ends with CAN FD's data field, the fixed stuff bit takes its place. The bit rate changes at
-//! the sample points of BRS and of the CRC delimiter: of the two bits together one nominal and one data
-//! bit time, wherever these lie, so BRS is counted as nominal and the delimiter as data.
+//! One pass over the frame outputs every bit; a [`Shape`] counts them, [`CanFrame::wire_bits`]
+//! keeps them. After five equal bits a stuff bit follows, before the next bit. At the end of CAN
+//! FD's data field, where dynamic stuffing ends, the fixed stuff bit takes its place. The bit rate
+//! changes at the sample points of BRS and of the CRC delimiter. Together these two bits last one
+//! nominal and one data bit time, wherever the sample points are. So BRS is counted as nominal and
+//! the delimiter as data.
 
 use super::BitTimes;
 use super::frame::CanFrame;
@@ -15,36 +16,36 @@ use crate::chip::Ps;
 
 /// The rest of the frame after the CRC delimiter: ACK slot, ACK delimiter, EOF.
 const TAIL_BITS: u32 = 9;
-/// ACK delimiter and EOF, recessive all.
+/// ACK delimiter and EOF, all recessive.
 pub(super) const ACK_TO_END_BITS: u64 = 8;
 /// Between frames.
 pub(super) const INTERMISSION_BITS: u64 = 3;
 
-/// What a frame is on the wire, from SOF to the end of EOF.
+/// The size of a frame on the wire, from SOF to the end of EOF.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
     /// Bits at the nominal bit rate.
     pub nominal_bits: u32,
     /// Bits at the data bit rate.
     pub data_bits: u32,
-    /// Bits before the rate first changes; all if it does not.
+    /// The bits before the rate first changes; all bits if it does not.
     pub before_switch: u32,
-    /// Stuff bits among all of them, dynamic and fixed.
+    /// The number of stuff bits, dynamic and fixed.
     pub stuff_bits: u32,
     /// The CRC: 15, 17 or 21 bits.
     pub crc: u32,
-    /// Bits up to and with FDF (r0 in a classic frame).
+    /// The bits up to and including FDF (r0 in a classic frame).
     pub fdf_end: u32,
 }
 
 impl Shape {
-    /// How long the frame takes.
+    /// The duration of the frame.
     #[must_use]
     pub fn duration(&self, times: BitTimes) -> Ps {
         u64::from(self.nominal_bits) * times.nominal_ps + u64::from(self.data_bits) * times.data_ps
     }
 
-    /// How long its first `bits` take.
+    /// The duration of its first `bits`.
     pub(super) fn until(&self, bits: u32, times: BitTimes) -> Ps {
         let before = bits.min(self.before_switch);
         let data = (bits - before).min(self.data_bits);
@@ -80,7 +81,7 @@ impl Crc {
     }
 }
 
-/// Puts bits out, stuffed.
+/// Outputs bits, stuffed.
 struct Coder<S> {
     sink: S,
     shape: Shape,
@@ -89,7 +90,7 @@ struct Coder<S> {
     fd: bool,
     last: bool,
     run: u32,
-    /// Dynamic stuff bits, which CAN FD counts.
+    /// The number of dynamic stuff bits, which CAN FD transmits.
     stuffed: u32,
 }
 
@@ -106,7 +107,7 @@ impl<S: FnMut(bool)> Coder<S> {
         self.last = bit;
     }
 
-    /// The stuff bit that is due, if one is.
+    /// Outputs the stuff bit if one is due.
     #[inline]
     fn stuff(&mut self) {
         if self.run == 5 {
@@ -212,7 +213,7 @@ impl<S: FnMut(bool)> Coder<S> {
         self.emit(true);
         self.fast = false;
         for bit in 0..TAIL_BITS {
-            // The ACK slot as its sender has it would be recessive; somebody acknowledges.
+            // The sender's ACK slot is recessive; a receiver makes it dominant.
             self.emit(bit != 0);
         }
         self.shape.stuff_bits = self.stuffed;
@@ -240,14 +241,14 @@ fn walk(frame: &CanFrame, iso: bool, sink: impl FnMut(bool)) -> Shape {
 }
 
 impl CanFrame {
-    /// What it is on the wire, its CRC as ISO 11898-1 has it.
+    /// The size on the wire, with the CRC of ISO 11898-1.
     #[must_use]
     pub fn shape(&self) -> Shape {
         walk(self, true, |_| {})
     }
 
-    /// Its bits from SOF to the end of EOF, recessive ones true, acknowledged; the CRC of a CAN FD
-    /// frame as ISO 11898-1 has it, or as Bosch's first specification had.
+    /// The bits from SOF to the end of EOF, acknowledged; recessive bits are true. The CRC of a CAN
+    /// FD frame is as in ISO 11898-1, or, if not `iso`, as in Bosch's first specification.
     #[must_use]
     pub fn wire_bits(&self, iso: bool) -> Vec<bool> {
         let mut bits = Vec::with_capacity(160);
@@ -260,7 +261,8 @@ impl CanFrame {
 mod tests {
     use super::*;
 
-    /// The check values of Greg Cook's catalogue of CRCs: of the nine bytes "123456789".
+    /// Compares with the check values in Greg Cook's catalogue of CRCs, of the nine bytes
+    /// "123456789".
     #[test]
     fn the_polynomials_have_their_published_check_values() {
         let check = |mut crc: Crc| {

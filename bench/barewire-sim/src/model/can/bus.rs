@@ -1,6 +1,6 @@
-//! The wire between the nodes, as those see it who put nodes on it and read it out.
+//! The CAN bus, for code that attaches nodes and reads the results.
 //!
-//! *Read first*: [`super`]'s page; `carry.rs` for what happens on it.
+//! *Read first*: [`super`]'s page; `carry.rs` for what happens on the bus.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -23,15 +23,15 @@ type Notify = Box<dyn Fn()>;
 #[derive(Clone)]
 pub struct CanBus {
     inner: Rc<RefCell<Bus>>,
-    /// When something happens next, unless somebody changed something.
+    /// The time of the next event, if nothing is changed before.
     due: Rc<Cell<Ps>>,
-    /// The latest time anybody asked for, before `due`.
+    /// The latest time asked for, before `due`.
     asked: Rc<Cell<Ps>>,
     notify: Rc<RefCell<Option<Notify>>>,
 }
 
 impl CanBus {
-    /// A bus without nodes, recessive since power-up.
+    /// Creates a bus without nodes, recessive since power-up.
     #[must_use]
     pub fn new(times: BitTimes) -> Self {
         Self {
@@ -42,13 +42,13 @@ impl CanBus {
         }
     }
 
-    /// Its bit times.
+    /// The bit times.
     #[must_use]
     pub fn times(&self) -> BitTimes {
         self.inner.borrow().times
     }
 
-    /// Attaches a node, which takes part after 11 recessive bits if its link says so.
+    /// Attaches a node. It takes part after 11 recessive bits if its link says so.
     pub fn attach(&self, node: Rc<RefCell<dyn CanNode>>) -> NodeId {
         let mut inner = self.inner.borrow_mut();
         let id = inner.attach(node);
@@ -57,7 +57,7 @@ impl CanBus {
         id
     }
 
-    /// Attaches a node that nobody else needs.
+    /// Attaches a node that the caller does not need any more.
     pub fn add(&self, node: impl CanNode + 'static) -> NodeId {
         self.attach(Rc::new(RefCell::new(node)))
     }
@@ -72,19 +72,19 @@ impl CanBus {
         self.add(Script::new("listener", []))
     }
 
-    /// A fault to come.
+    /// Adds a future fault.
     pub fn inject(&self, fault: Fault) {
         self.inner.borrow_mut().inject(fault);
         self.changed();
     }
 
-    /// Forgets all faults to come.
+    /// Removes all future faults.
     pub fn clear_faults(&self) {
         self.inner.borrow_mut().clear_faults();
         self.changed();
     }
 
-    /// A node's link, wishes or counters changed: whoever changes them says so.
+    /// Must be called after a node's link, wishes or counters were changed.
     pub fn changed(&self) {
         self.stir();
         if let Some(notify) = &*self.notify.borrow() {
@@ -92,19 +92,19 @@ impl CanBus {
         }
     }
 
-    /// [`CanBus::changed`] by what whoever sleeps knows of.
+    /// [`CanBus::changed`] for changes that sleepers already know of.
     pub(crate) fn stir(&self) {
         self.due.set(0);
     }
 
-    /// `notify` is called after every change from outside: for those who sleep until the bus's next
+    /// Calls `notify` after every change from outside, for sleepers that wait for the bus's next
     /// event.
     pub fn on_change(&self, notify: impl Fn() + 'static) {
         *self.notify.borrow_mut() = Some(Box::new(notify));
     }
 
-    /// Lets everything happen that is due by `now`, and returns when something happens next without
-    /// anybody's doing; [`Ps::MAX`] for never.
+    /// Processes everything that is due by `now`. Returns the time of the next event if nothing is
+    /// changed before; [`Ps::MAX`] for never.
     #[inline]
     pub fn catch_up(&self, now: Ps) -> Ps {
         if now < self.due.get() {
@@ -116,37 +116,37 @@ impl CanBus {
 
     fn advance(&self, now: Ps) -> Ps {
         let mut inner = self.inner.borrow_mut();
-        // Nothing was due until then, so whatever changed since changed no earlier.
+        // Nothing was due until then, so a change since then came no earlier.
         inner.now = inner.now.max(self.asked.get());
         let due = inner.advance(now);
         self.due.set(due);
         due
     }
 
-    /// The time up to which it has caught up.
+    /// The time up to which events were processed.
     #[must_use]
     pub fn now(&self) -> Ps {
         self.inner.borrow().now.max(self.asked.get())
     }
 
-    /// What was on the bus, oldest first, since the last [`CanBus::take_records`].
+    /// The records of the bus since the last [`CanBus::take_records`], oldest first.
     #[must_use]
     pub fn records(&self) -> Vec<Record> {
         self.inner.borrow().records.clone()
     }
 
-    /// The records, which begin anew.
+    /// Returns the records and clears them.
     #[must_use]
     pub fn take_records(&self) -> Vec<Record> {
         std::mem::take(&mut self.inner.borrow_mut().records)
     }
 
-    /// Whether frames are recorded: they are unless told otherwise.
+    /// Turns recording on or off. It is on by default.
     pub fn set_recording(&self, recording: bool) {
         self.inner.borrow_mut().recording = recording;
     }
 
-    /// How many frames began, destroyed ones included.
+    /// The number of frames begun, including destroyed ones.
     #[must_use]
     pub fn frames(&self) -> u64 {
         self.inner.borrow().frames
@@ -158,7 +158,7 @@ impl CanBus {
         self.inner.borrow().counters(node)
     }
 
-    /// Whether a node takes part: it has heard 11 recessive bits and is not off the bus.
+    /// Whether a node takes part: it has heard 11 recessive bits and is not bus off.
     #[must_use]
     pub fn takes_part(&self, node: NodeId) -> bool {
         self.inner.borrow().takes_part(node)

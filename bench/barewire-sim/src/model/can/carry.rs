@@ -1,22 +1,22 @@
-//! What a bus does next, and what that does to the nodes.
+//! The bus's next event, and its effect on the nodes.
 //!
 //! # How it works
-//! The bus is idle, in a frame, in an error frame, or held dominant. What is due next follows from
-//! that and from the nodes' wishes, and [`Bus::advance`] carries it out until a time:
+//! The bus is idle, in a frame, in an error frame, or held dominant. The next event follows from
+//! that state and from the nodes' wishes. [`Bus::advance`] processes events up to a time:
 //!
-//! 1. A frame's bit in which its receivers take it, and its end.
-//! 2. A node's 11th (after bus off: 128 times the 11th) recessive bit, with which it takes part.
-//! 3. The beginning of a frame: of all who want to send by then the smallest arbitration field wins.
-//!    What will become of the frame is decided here; error frames have the times they would have.
+//! 1. A frame: the bit in which its receivers accept it, and its end.
+//! 2. A node joins: its 11th recessive bit (after bus off: the 128th time).
+//! 3. A frame begins: of all nodes that want to send by then, the smallest arbitration field wins.
+//!    The fate of the frame is decided here, with the times of a possible error frame.
 //!
-//! Of things due at the same time the first in this list comes first.
+//! Of events at the same time the one first in this list comes first.
 //!
 //! # Lengths of error frames
-//! Six bits of flag where all see the error in the same bit; 7 after a missing acknowledge, whose flag
-//! meets the receivers' one bit later; 12 within a frame, where the others see their sixth equal bit
-//! first. An error passive sender that is alone sends six recessive ones. Eight bits of delimiter and
-//! three of intermission follow. After a CRC error the acknowledge is missing too, and its flag is
-//! what ends the frame.
+//! The flag has six bits if all nodes see the error in the same bit. It has 7 after a missing
+//! acknowledge, since the receivers' flags come one bit later. It has 12 within a frame, where the
+//! other nodes see their sixth equal bit first. An error passive sender without receivers sends six
+//! recessive bits. Eight bits of delimiter and three of intermission follow. After a CRC error the
+//! acknowledge is missing too, and its flag ends the frame.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -31,23 +31,24 @@ use super::node::{BusError, CanNode, ErrorKind, FdSupport, Link, NodeId, Role, S
 use super::record::{Outcome, Record};
 use crate::chip::Ps;
 
-/// Recessive bits with which a node takes part.
+/// The recessive bits after which a node takes part.
 const JOIN_BITS: u64 = 11;
-/// How often it hears them after bus off.
+/// The number of such sequences after bus off.
 const RECOVERY_SEQUENCES: u64 = 128;
-/// What an error passive sender waits beyond intermission.
+/// The additional wait of an error passive sender after intermission.
 const SUSPEND_BITS: u64 = 8;
 /// The delimiter of an error frame.
 const DELIMITER_BITS: u64 = 8;
 /// Equal bits that are an error.
 const STUFF_ERROR_BITS: u32 = 6;
-/// Under a bus held dominant: when counters first count again, and how often then.
+/// While the bus is held dominant: the bits until the counters first count again, and between later
+/// counts.
 const HELD_FIRST_BITS: u64 = 14;
 const HELD_EVERY_BITS: u64 = 8;
-/// After as many counts everybody is passive or off the bus.
+/// After this many counts every node is passive or bus off.
 const HELD_COUNTS: u64 = 40;
 
-/// How far a node is in taking part.
+/// A node's progress in joining the bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Membership {
     Out,
@@ -67,11 +68,11 @@ struct Slot {
     suspended_until: Ps,
 }
 
-/// What the bus carries.
+/// The state of the bus.
 enum Phase {
     Idle,
     Frame(Flight),
-    /// Held dominant; what is due then, how often it was.
+    /// Held dominant; the number of counts so far.
     Held {
         next: Ps,
         counts: u64,
@@ -79,15 +80,15 @@ enum Phase {
     },
 }
 
-/// What is behind a [`CanBus`](super::CanBus).
+/// The implementation of a [`CanBus`](super::CanBus).
 pub(super) struct Bus {
     pub(super) times: BitTimes,
     slots: Vec<Slot>,
     pub(super) now: Ps,
     phase: Phase,
-    /// Since when the bus is recessive; `None` in the midst of a frame.
+    /// The time since which the bus is recessive; `None` inside a frame.
     recessive_since: Option<Ps>,
-    /// When a frame may begin at the earliest.
+    /// The earliest time at which a frame may begin.
     free_at: Ps,
     pub(super) faults: Vec<Fault>,
     holds: Vec<(Ps, Ps)>,
@@ -96,14 +97,14 @@ pub(super) struct Bus {
     pub(super) recording: bool,
 }
 
-/// What happens next.
+/// The next event.
 #[derive(Clone, Copy)]
 enum Next {
-    /// The receivers take the frame.
+    /// The receivers accept the frame.
     Taken,
     /// The frame ends, or its error frame begins.
     FrameEnds,
-    /// Something beneath a dominant level.
+    /// A count while the bus is held dominant.
     Held,
     Joins(usize),
     HoldBegins,
@@ -161,7 +162,7 @@ impl Bus {
         bits * self.times.nominal_ps
     }
 
-    /// Lets everything happen that is due by `now`; what is due next.
+    /// Processes everything that is due by `now`. Returns the time of the next event.
     pub(super) fn advance(&mut self, now: Ps) -> Ps {
         loop {
             self.look_at_links();
@@ -175,7 +176,7 @@ impl Bus {
         }
     }
 
-    /// Who came and who went since.
+    /// Handles nodes that joined or left since.
     fn look_at_links(&mut self) {
         let now = self.now;
         for slot in &mut self.slots {
@@ -229,7 +230,7 @@ impl Bus {
         next
     }
 
-    /// When node `index` would begin a frame, were the bus to stay idle.
+    /// The time at which node `index` would begin a frame if the bus stayed idle.
     fn may_send_from(&self, index: usize) -> Ps {
         let slot = &self.slots[index];
         if slot.membership != Membership::In {
@@ -272,7 +273,7 @@ impl Bus {
         }
     }
 
-    /// The bus stops being recessive: what waiters have heard so far counts.
+    /// The bus becomes dominant: sequences of recessive bits end here.
     fn becomes_dominant(&mut self, at: Ps) {
         let sequence = self.bits(JOIN_BITS);
         if let Some(since) = self.recessive_since.take() {
@@ -286,7 +287,7 @@ impl Bus {
         }
     }
 
-    /// SOF: who sends, who receives, and what will become of it.
+    /// SOF: determines sender, receivers, and the fate of the frame.
     fn begin(&mut self, at: Ps) {
         let mut offers: Vec<(u32, usize, CanFrame)> = Vec::new();
         for index in 0..self.slots.len() {
@@ -356,7 +357,7 @@ impl Bus {
         self.slots[index].node.borrow_mut().counters().state()
     }
 
-    /// The last bit but one of EOF is recessive.
+    /// The last bit but one of EOF is recessive, so the receivers accept the frame.
     fn receivers_take(&mut self, at: Ps) {
         let Phase::Frame(flight) = &mut self.phase else { return };
         flight.taken = true;
@@ -424,7 +425,7 @@ impl Bus {
         }
     }
 
-    /// Tells everybody of an error and lets them count.
+    /// Reports an error to all nodes and updates their counters.
     fn tell_error(&mut self, flight: &Flight, fate: Fate, at: Ps) {
         let silent = flight.receivers.is_empty();
         for (index, slot) in self.slots.iter().enumerate() {
@@ -436,7 +437,8 @@ impl Bus {
             let link = node.link();
             let counters = node.counters();
             if sending {
-                // Rule c), exception 1: a passive sender that hears nobody does not count.
+                // Rule c), exception 1: a passive sender that receives no dominant bit does not
+                // count.
                 let excepted = fate.sender == ErrorKind::Ack
                     && silent
                     && counters.state() == ErrorState::Passive;
@@ -483,7 +485,7 @@ impl Bus {
         self.phase = Phase::Held { next: next.min(until), counts: 0, until };
     }
 
-    /// Six dominant bits, and then every eight: all flags meet dominant bits after their end.
+    /// Six dominant bits, then a count every eight bits: all flags are followed by dominant bits.
     fn held(&mut self, at: Ps) {
         let Phase::Held { counts, until, .. } = self.phase else { return };
         if at >= until {

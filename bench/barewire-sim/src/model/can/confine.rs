@@ -1,8 +1,8 @@
-//! Fault confinement: a node's error counters and what they make of it.
+//! Fault confinement: a node's error counters and its error state.
 //!
-//! *Read first*: ISO 11898-1:2015, 12.1.4: the rules, by their letters below.
+//! *Read first*: ISO 11898-1:2015, 12.1.4. Rules are named by their letters there.
 
-/// What a node's counters make of it.
+/// The error state of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ErrorState {
     /// Takes part, with active error flags.
@@ -10,7 +10,7 @@ pub enum ErrorState {
     Active,
     /// Takes part, with passive error flags.
     Passive,
-    /// Takes no part.
+    /// Takes no part in the bus.
     BusOff,
 }
 
@@ -23,17 +23,17 @@ pub struct Counters {
     pub rec: u16,
 }
 
-/// Beyond which a counter makes its node passive.
+/// Above this value a counter makes its node passive.
 const PASSIVE_ABOVE: u16 = 127;
-/// Beyond which TEC takes its node off the bus.
+/// Above this value TEC makes its node bus off.
 const BUS_OFF_ABOVE: u16 = 255;
-/// Where REC is set to when a passive receiver gets a frame: the standard leaves 119 to 127.
+/// The value of REC after a passive receiver accepts a frame: the standard allows 119 to 127.
 const REC_AFTER_PASSIVE: u16 = 119;
-/// REC does not count on from here.
+/// REC does not count above this value.
 const REC_MAX: u16 = 255;
 
 impl Counters {
-    /// What they make of the node.
+    /// The error state.
     #[must_use]
     pub fn state(&self) -> ErrorState {
         if self.tec > BUS_OFF_ABOVE {

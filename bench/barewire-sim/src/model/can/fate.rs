@@ -1,4 +1,4 @@
-//! What becomes of a frame: decided when it begins, by who is there and by the faults to come.
+//! The fate of a frame: decided when it begins, by the nodes present and the future faults.
 
 use super::bits::{ACK_TO_END_BITS, Shape};
 use super::carry::Bus;
@@ -7,11 +7,12 @@ use super::fault::Fault;
 use super::flight::{Fate, Flight, near};
 use super::node::{ErrorKind, FdSupport, Role};
 
-/// Where a node at another bit rate is lost: somewhere in the identifier.
+/// The bit at which a node with another bit rate loses synchronisation: somewhere in the
+/// identifier.
 const LOST_BIT: u32 = 10;
 
 impl Bus {
-    /// What becomes of a frame, if it meets an error.
+    /// The error of a frame, if it has one.
     pub(super) fn fate(
         &self,
         flight: &Flight,
@@ -35,7 +36,7 @@ impl Bus {
         let everybody = flight.receivers.iter().chain([&flight.sender]).chain(&flight.others);
         for &index in everybody {
             let link = self.link(index);
-            // Who only listens cannot disturb.
+            // A node that only listens cannot disturb.
             let disturbs = !matches!(link.role, Role::Listen | Role::Restricted);
             let Some(times) = link.times else { continue };
             if !near(times.nominal_ps, self.times.nominal_ps) && disturbs {

@@ -1,38 +1,37 @@
-//! What goes wrong on a bus, as data.
+//! Faults of a bus, as data.
 
 use crate::chip::Ps;
 
-/// Something that goes wrong. Frames are counted from 0, every attempt and error frame included: a
-/// retransmission is a frame of its own.
+/// A fault. Frames are counted from 0, including every attempt and error frame: a retransmission is
+/// a frame of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Frame `frame` arrives with a wrong CRC at all its receivers, so that nobody acknowledges it.
+    /// Frame `frame` arrives with a wrong CRC at all its receivers, so no node acknowledges it.
     Crc {
-        /// Which.
+        /// The frame.
         frame: u64,
     },
-    /// Somebody sends an error flag over frame `frame`, beginning with bit `bit`, SOF being bit 0.
+    /// A node sends an error flag over frame `frame`, beginning with bit `bit`; SOF is bit 0.
     ErrorFlag {
-        /// Which.
+        /// The frame.
         frame: u64,
-        /// Where; the last bit of EOF at most.
+        /// The bit, at most the last bit of EOF.
         bit: u32,
     },
-    /// Every frame from `first` on whose number less `first` is a multiple of `every` is destroyed by
-    /// an error flag at `bit`.
+    /// An error flag at `bit` destroys frame `first` and every `every`th frame after it.
     ErrorFlags {
         /// The first.
         first: u64,
-        /// One of how many; at least 1.
+        /// The distance in frames; at least 1.
         every: u64,
-        /// Where.
+        /// The bit.
         bit: u32,
     },
-    /// The bus is dominant from a time to a time.
+    /// The bus is held dominant for a time.
     Dominant {
-        /// From.
+        /// The start.
         from: Ps,
-        /// Until.
+        /// The end.
         until: Ps,
     },
 }

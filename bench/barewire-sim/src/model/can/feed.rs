@@ -1,12 +1,12 @@
-//! A node that sends whatever an iterator gives, and lets somebody hear what it receives.
+//! A node that sends frames from an iterator, and passes received frames to a callback.
 //!
 //! # How it works
-//! The iterator gives a frame and the time from which on it is there to be sent; what the bus could not
-//! carry yet waits, and the next is asked for when it is gone. So an iterator without an end is as good
-//! as any other.
+//! The iterator returns a frame and the time from which it is to be sent. A frame that the bus
+//! could not carry yet waits; the next one is requested when it is sent. So the iterator may be
+//! endless.
 //!
-//! A sender that does not wait for ever ([`Feed::with_patience`]) looks at its clock whenever its frame
-//! did not get through: it then sends nothing any more, as a program does whose `write` failed.
+//! A sender with limited patience ([`Feed::with_patience`]) checks the time whenever its frame was
+//! not sent. When its patience is over it sends nothing more, like a program whose `write` failed.
 
 use std::fmt;
 
@@ -15,17 +15,17 @@ use super::frame::CanFrame;
 use super::node::{BusError, CanNode, Link, Span};
 use crate::chip::Ps;
 
-/// Where the frames come from, each with the time from which on it is there.
+/// The source of the frames, each with the time from which it is to be sent.
 type Frames = Box<dyn Iterator<Item = (Ps, CanFrame)>>;
-/// Who hears what is received.
+/// The callback for received frames.
 type Hear = Box<dyn FnMut(&CanFrame, Span)>;
 
-/// The node; it acknowledges everything.
+/// A node that sends frames from an iterator and acknowledges every frame.
 pub struct Feed {
     name: &'static str,
     counters: Counters,
     frames: Frames,
-    /// The frame that is next, from when on it is there, and since when it is first in the queue.
+    /// The next frame: from when it is to be sent, and since when it is first in the queue.
     head: Option<(Ps, CanFrame)>,
     since: Ps,
     patience: Option<Ps>,
@@ -36,7 +36,7 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// A node that sends `frames`, one after the other.
+    /// Creates a node that sends `frames`, one after the other.
     pub fn new(
         name: &'static str,
         frames: impl IntoIterator<Item = (Ps, CanFrame)> + 'static,
@@ -57,37 +57,37 @@ impl Feed {
         }
     }
 
-    /// The same, its frames waiting for the bus no longer than `patience`.
+    /// Limits how long a frame waits for the bus to `patience`.
     #[must_use]
     pub fn with_patience(self, patience: Ps) -> Self {
         Self { patience: Some(patience), ..self }
     }
 
-    /// The same; `hear` is shown what it receives, and when that was on the bus.
+    /// Calls `hear` with each received frame and its time on the bus.
     #[must_use]
     pub fn with_ears(self, hear: impl FnMut(&CanFrame, Span) + 'static) -> Self {
         Self { hear: Some(Box::new(hear)), ..self }
     }
 
-    /// How many frames it sent.
+    /// The number of frames sent.
     #[must_use]
     pub fn sent_frames(&self) -> u64 {
         self.sent
     }
 
-    /// How many frames it received.
+    /// The number of frames received.
     #[must_use]
     pub fn received_frames(&self) -> u64 {
         self.received
     }
 
-    /// Whether it has nothing to send any more.
+    /// Whether it has nothing more to send.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.head.is_none()
     }
 
-    /// The frame that waited too long, if one did.
+    /// The frame that waited too long, if any.
     #[must_use]
     pub fn gave_up(&self) -> Option<CanFrame> {
         self.gave_up

@@ -1,4 +1,4 @@
-//! A frame as software has it: identifier, kind, data.
+//! A frame as software sees it: identifier, kind, data.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ pub(super) const STANDARD_MAX: u32 = 0x7ff;
 /// The largest identifier of 29 bits.
 const EXTENDED_MAX: u32 = 0x1fff_ffff;
 
-/// How many bytes each DLC of CAN FD stands for.
+/// The number of bytes for each DLC of CAN FD.
 pub(super) const FD_LENGTHS: [usize; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 20, 24, 32, 48, 64];
 
 /// A data or remote frame.
@@ -56,7 +56,7 @@ impl CanFrame {
         }
     }
 
-    /// The same with an identifier of 29 bits, whatever its value.
+    /// The frame with an identifier of 29 bits, whatever its value.
     #[must_use]
     pub fn extended(self) -> Self {
         Self { extended: true, ..self }
@@ -72,8 +72,8 @@ impl CanFrame {
         Self { remote: true, dlc, ..Self::new(id, &[]) }
     }
 
-    /// A frame of CAN FD, with or without bit rate switch. Data is filled up with zeros to the next
-    /// length that a DLC stands for.
+    /// A frame of CAN FD, with or without bit rate switch. Data is padded with zeros to the next
+    /// length that a DLC can express.
     ///
     /// # Panics
     /// If the identifier has more than 29 bits, or there are more than 64 bytes.
@@ -86,8 +86,8 @@ impl CanFrame {
         frame
     }
 
-    /// A frame with a DLC, which may be above 8 in a classic one too, and as many of `bytes` as it
-    /// stands for.
+    /// The frame with this DLC, which may be above 8 even in a classic frame, and with as many of
+    /// `bytes` as the DLC means.
     pub(crate) fn with_dlc(self, dlc: u8, bytes: &[u8]) -> Self {
         let mut frame = Self { dlc: dlc & 0xf, data: [0; DATA_MAX], ..self };
         let length = frame.length().min(bytes.len());
@@ -115,8 +115,8 @@ impl CanFrame {
         &self.data[..self.length()]
     }
 
-    /// Who wins arbitration: the smaller. Its bits are those on the wire from the first identifier
-    /// bit to where frames of one identifier stop competing, a recessive bit being a 1.
+    /// The arbitration field; the smaller one wins. Its bits are those on the wire from the first
+    /// identifier bit to where frames of one identifier stop competing. A recessive bit is a 1.
     #[must_use]
     pub fn arbitration(&self) -> u32 {
         let rtr = u32::from(self.remote);

@@ -5,18 +5,19 @@
 //! changes: stuff bit count and start values of the CRC.
 //!
 //! # How it works
-//! A [`CanFrame`] knows its [`Shape`]: how many bits it has on the wire at which rate, counted from
-//! the bits themselves. The [`CanBus`] is idle, carries a frame, or carries an error frame; a frame is
-//! its start, the bit in which receivers take it, and its end, whatever its length. Whoever has a
-//! [`CanNode`] attached is asked what it wants to send when the bus is free, and told what happens.
+//! A [`CanFrame`] knows its [`Shape`]: the number of its bits on the wire at each rate, counted
+//! from the bits themselves. The [`CanBus`] is idle, carries a frame, or carries an error frame. A
+//! frame takes three events, whatever its length: its start, the bit in which receivers accept it,
+//! and its end. The bus asks each attached [`CanNode`] what it wants to send when the bus is free,
+//! and tells it what happens.
 //!
 //! | time | is |
 //! |---|---|
-//! | `sof` | where SOF's bit begins |
-//! | `eof` | where the last of EOF's seven bits ends; receivers take the frame a bit earlier |
-//! | next SOF | `eof` and three bits of intermission at the earliest, an error passive sender's eight later |
+//! | `sof` | SOF's bit begins |
+//! | `eof` | the last of EOF's seven bits ends; receivers accept the frame a bit earlier |
+//! | next SOF | at the earliest `eof` and three bits of intermission; an error passive one 8 later |
 //!
-//! Time stands still between calls: [`CanBus::catch_up`] lets happen what is due, in order.
+//! Time does not advance between calls: [`CanBus::catch_up`] processes what is due, in order.
 //!
 //! ```
 //! use barewire_sim::model::can::{BitTimes, CanBus, CanFrame, Script};
@@ -31,9 +32,12 @@
 //! ```
 //!
 //! # Not supported
-//! Bit times that differ by less than [`TOLERANCE_PPM`], propagation delay, resynchronization and
-//! sample points: all nodes see a bit at once. Overload frames. A sender that joins another's SOF in
-//! the third bit of intermission. 12-bit identifiers (SID11). Transceivers.
+//! - Bit times that differ by less than [`bus::TOLERANCE_PPM`], propagation delay,
+//!   resynchronization and sample points: all nodes see a bit at once.
+//! - Overload frames.
+//! - A sender that joins another's SOF in the third bit of intermission.
+//! - 12-bit identifiers (SID11).
+//! - Transceivers.
 
 mod bits;
 mod bus;
@@ -76,7 +80,7 @@ pub struct BitTimes {
 }
 
 impl BitTimes {
-    /// The times of two bit rates.
+    /// The bit times for two bit rates.
     ///
     /// # Panics
     /// If one of them is 0.

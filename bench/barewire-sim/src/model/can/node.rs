@@ -1,4 +1,4 @@
-//! What a node is to the bus.
+//! The interface between a node and the bus.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -8,44 +8,44 @@ use super::confine::Counters;
 use super::frame::CanFrame;
 use crate::chip::Ps;
 
-/// A node's place on its bus, by the order of attaching.
+/// A node's index on its bus, in the order of attaching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub(super) usize);
 
 /// How a node takes part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Not at all.
+    /// Takes no part.
     Off,
-    /// Hears, and never sends a dominant bit.
+    /// Receives, and never sends a dominant bit.
     Listen,
-    /// Hears and acknowledges; sends neither frames nor error flags.
+    /// Receives and acknowledges, but sends neither frames nor error flags.
     Restricted,
-    /// Takes part.
+    /// Takes part fully.
     Active,
-    /// Takes part, acknowledges what it sends and receives it too.
+    /// Takes part, acknowledges its own frames and receives them too.
     Loopback,
 }
 
-/// What a node does about a frame of CAN FD.
+/// How a node treats a frame of CAN FD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FdSupport {
-    /// Takes it.
+    /// Accepts it.
     Full,
-    /// Destroys it by an error flag: a node of CAN 2.0.
+    /// Destroys it by an error flag, like a node of CAN 2.0.
     ErrorFlag,
     /// Waits until it is over: the protocol exception of ISO 11898-1.
     Ignores,
 }
 
-/// How a node is on the bus at present.
+/// A node's present connection to the bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// How it takes part.
+    /// The role.
     pub role: Role,
-    /// The bit times it is set to; `None` is those of the bus.
+    /// The node's bit times; `None` means those of the bus.
     pub times: Option<BitTimes>,
-    /// What it does about frames of CAN FD.
+    /// How it treats frames of CAN FD.
     pub fd: FdSupport,
 }
 
@@ -54,7 +54,7 @@ impl Link {
     pub const ACTIVE: Self = Self { role: Role::Active, times: None, fd: FdSupport::Full };
 }
 
-/// What was wrong, as one node saw it.
+/// The kind of an error, as one node saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
     /// A recessive bit was sent and a dominant one seen.
@@ -67,40 +67,40 @@ pub enum ErrorKind {
     Form,
     /// The CRC was wrong.
     Crc,
-    /// Nobody acknowledged.
+    /// No node acknowledged.
     Ack,
 }
 
-/// An error of a frame.
+/// An error in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BusError {
-    /// What this node saw.
+    /// The kind, as this node saw it.
     pub kind: ErrorKind,
     /// The node was sending.
     pub sending: bool,
-    /// It was in a data phase at the data bit rate.
+    /// The error was in a data phase at the data bit rate.
     pub data_phase: bool,
 }
 
-/// When a frame was on the bus.
+/// The time of a frame on the bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Where SOF began.
+    /// The start of SOF.
     pub sof: Ps,
-    /// How long SOF and all bits up to FDF took.
+    /// The duration of SOF and all bits up to FDF.
     pub fdf_ps: Ps,
-    /// Where EOF's last bit ends.
+    /// The end of EOF's last bit.
     pub eof: Ps,
 }
 
 /// A node.
 ///
-/// Nobody but the bus may call the methods that tell what happened; times never go back.
+/// Only the bus may call the methods that report events. Their times never decrease.
 pub trait CanNode {
-    /// What it is called, for reports.
+    /// The name, for reports.
     fn name(&self) -> &str;
 
-    /// How it is on the bus. Whoever changes that, or what is wanted, tells the bus by
+    /// The connection to the bus. Code that changes it, or what the node wants to send, must call
     /// [`CanBus::changed`](super::CanBus::changed).
     fn link(&self) -> Link {
         Link::ACTIVE
@@ -109,19 +109,19 @@ pub trait CanNode {
     /// Its error counters.
     fn counters(&mut self) -> &mut Counters;
 
-    /// From when on it wants to send; [`Ps::MAX`] for never.
+    /// The time from which it wants to send; [`Ps::MAX`] for never.
     fn wants(&self) -> Ps;
 
-    /// The bus is free at `at`, from which on it wants to send: the frame it begins, as many times as
-    /// it takes until it is [sent](CanNode::sent) or no longer wanted.
+    /// The bus is free at `at`, and the node wants to send since then. Returns the frame to begin.
+    /// The same frame is offered again until it is [sent](CanNode::sent) or no longer wanted.
     fn offer(&mut self, at: Ps) -> Option<CanFrame>;
 
-    /// It has heard the bus idle long enough to take part.
+    /// The node has heard the bus idle long enough to take part.
     fn joined(&mut self, at: Ps) {
         let _ = at;
     }
 
-    /// A frame begins, its own or another's.
+    /// A frame begins, the node's own or another's.
     fn begun(&mut self, at: Ps, sending: bool) {
         let _ = (at, sending);
     }
@@ -131,26 +131,26 @@ pub trait CanNode {
         let _ = at;
     }
 
-    /// Its frame is on the bus as a whole.
+    /// The node's frame was sent completely.
     fn sent(&mut self, at: Ps, span: Span);
 
-    /// Another's frame arrived.
+    /// A frame of another node arrived.
     fn received(&mut self, at: Ps, frame: &CanFrame, span: Span) {
         let _ = (at, frame, span);
     }
 
-    /// A frame was destroyed; the counters have counted it.
+    /// A frame was destroyed. The counters are updated already.
     fn error(&mut self, at: Ps, error: BusError) {
         let _ = (at, error);
     }
 
-    /// It was off the bus, and is back.
+    /// The node was bus off, and takes part again.
     fn recovered(&mut self, at: Ps) {
         let _ = at;
     }
 }
 
-/// A node that sends given frames, each from a given time on, and acknowledges all others.
+/// A node that sends a list of frames, each from a given time on, and acknowledges all others.
 #[derive(Clone)]
 pub struct Script {
     name: &'static str,
@@ -161,7 +161,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// A node that sends `frames`, one after the other.
+    /// Creates a node that sends `frames`, one after the other.
     pub fn new(name: &'static str, frames: impl IntoIterator<Item = (Ps, CanFrame)>) -> Self {
         Self {
             name,
@@ -172,42 +172,42 @@ impl Script {
         }
     }
 
-    /// The same, on the bus as `link` says.
+    /// Sets the connection to the bus.
     #[must_use]
     pub fn with_link(self, link: Link) -> Self {
         Self { link, ..self }
     }
 
-    /// The same, with error counters that are not zero.
+    /// Sets the error counters.
     #[must_use]
     pub fn with_counters(self, counters: Counters) -> Self {
         Self { counters, ..self }
     }
 
-    /// A further frame, from `at` on. The bus is to be told by
-    /// [`CanBus::changed`](super::CanBus::changed).
+    /// Adds a frame, to be sent from `at` on. Call [`CanBus::changed`](super::CanBus::changed)
+    /// afterwards.
     pub fn push(&mut self, at: Ps, frame: CanFrame) {
         self.frames.push_back((at, frame));
     }
 
-    /// How it is on the bus from here on. The bus is to be told.
+    /// Changes the connection to the bus. Call `changed` afterwards.
     pub fn set_link(&mut self, link: Link) {
         self.link = link;
     }
 
-    /// Its counters.
+    /// The error counters.
     #[must_use]
     pub fn error_counters(&self) -> Counters {
         self.counters
     }
 
-    /// What it received, and when: a bit before EOF's end.
+    /// The received frames and when they were accepted: a bit before EOF's end.
     #[must_use]
     pub fn received_frames(&self) -> &[(Ps, CanFrame)] {
         &self.received
     }
 
-    /// How many frames it has yet to send.
+    /// The number of frames still to send.
     #[must_use]
     pub fn left(&self) -> usize {
         self.frames.len()

@@ -1,35 +1,35 @@
-//! What was on the bus, with its times.
+//! Records of the frames on the bus.
 
 use super::frame::CanFrame;
 use super::node::{ErrorKind, NodeId};
 use crate::chip::Ps;
 
-/// How a frame went.
+/// The outcome of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Acknowledged and taken.
+    /// Acknowledged and accepted.
     Taken,
-    /// Destroyed by an error, as its sender saw it.
+    /// Destroyed by an error, of the kind its sender saw.
     Error(ErrorKind),
 }
 
 /// A frame that was on the bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// What.
+    /// The frame.
     pub frame: CanFrame,
-    /// Who sent it.
+    /// The sender.
     pub sender: NodeId,
-    /// Where SOF began.
+    /// The start of SOF.
     pub sof: Ps,
-    /// Where EOF's last bit ended, or the error delimiter's.
+    /// The end of EOF's last bit, or of the error delimiter's.
     pub eof: Ps,
-    /// How it went.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
 impl Record {
-    /// Whether it was acknowledged and taken.
+    /// Whether it was acknowledged and accepted.
     #[must_use]
     pub fn is_taken(&self) -> bool {
         self.outcome == Outcome::Taken

@@ -1,4 +1,4 @@
-//! The bus against frames worked out by hand, and against the rules of arbitration and of errors.
+//! The bus compared with frames worked out by hand, and with the rules of arbitration and errors.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,7 +20,7 @@ fn text(bits: &[bool]) -> String {
     bits.iter().map(|&bit| if bit { '1' } else { '0' }).collect()
 }
 
-/// Worked out on paper, but for the CRC, which was divided by a program of its own.
+/// Worked out on paper, except the CRC, which another program divided.
 #[test]
 fn a_classic_frame_is_these_bits() {
     let frame = CanFrame::new(0x123, &[0xde, 0xad, 0xbe, 0xef]);
@@ -199,7 +199,7 @@ fn without_an_acknowledge_the_sender_becomes_passive_and_stays() {
     assert_eq!(records[1].sof - records[0].eof, 3 * BIT);
     assert_eq!(records[20].eof - records[20].sof, (102 + 6 + 8) * BIT);
     assert_eq!(records[21].sof - records[20].eof, (3 + 8) * BIT);
-    // Somebody comes: the frame goes through, and counts one back.
+    // A listener joins: the frame is sent, and the counter decreases by one.
     bus.add_listener();
     bus.catch_up(30_000_000_000);
     assert_eq!(bus.counters(sender).tec, 127);
@@ -305,7 +305,7 @@ fn a_node_at_another_bit_rate_destroys_everything() {
     bus.catch_up(5_000_000_000);
     assert!(bus.records().iter().all(|record| !record.is_taken()));
     assert!(bus.counters(sender).tec > 100);
-    // The data bit rate matters in data phases alone.
+    // The data bit rate affects only data phases.
     let bus = self::bus();
     let frames = [CanFrame::new(0x077, &[]), CanFrame::fd(0x077, &[1], true)];
     bus.add(Script::new("sender", frames.map(|frame| (0, frame))));

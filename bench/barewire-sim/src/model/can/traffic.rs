@@ -1,8 +1,9 @@
 //! Generated frames, as `cangen` makes them.
 //!
 //! # How it works
-//! Frame `n` is there to be sent from `start + n * gap` on; what the bus could not carry yet waits, and
-//! nothing is lost. So a gap of 0 is full load. Random values come from SplitMix64 and a seed.
+//! Frame `n` is to be sent from `start + n * gap` on. A frame that the bus could not carry yet
+//! waits, and none is lost. So a gap of 0 is full load. Random values come from SplitMix64 and a
+//! seed.
 
 use std::num::NonZeroU64;
 
@@ -12,46 +13,46 @@ use crate::chip::Ps;
 /// How a value changes from frame to frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern<T> {
-    /// Not at all.
+    /// It does not change.
     Fixed(T),
-    /// At random.
+    /// Random.
     Random,
-    /// By one, from zero, all over again beyond the largest.
+    /// Incremented by one from zero; wraps after the largest value.
     Increment,
 }
 
-/// What is generated.
+/// The settings of generated traffic.
 #[derive(Clone, Debug)]
 pub struct Traffic {
-    /// From the beginning of a frame's wish to be sent to the next one's.
+    /// The time between the starts of two frames' wishes to be sent.
     pub gap_ps: Ps,
-    /// How many frames; `None` for no end.
+    /// The number of frames; `None` for no end.
     pub count: Option<NonZeroU64>,
-    /// When the first is there.
+    /// The time of the first frame.
     pub start_ps: Ps,
     /// The identifier.
     pub id: Pattern<u32>,
-    /// The lowest bit of random identifiers, if it is not random too.
+    /// The lowest bit of random identifiers; `None` if it is random too.
     pub id_bit: Option<bool>,
-    /// Identifiers have 29 bits even where 11 would do.
+    /// Identifiers have 29 bits even if 11 were enough.
     pub extended: bool,
-    /// How many bytes, as many as the kind of frame has at most; what is not fixed goes by DLC, so that
-    /// each length comes as often.
+    /// The number of bytes, limited to the maximum for the kind of frame. A value that is not fixed
+    /// goes through the DLCs, so that each length is equally frequent.
     pub length: Pattern<u8>,
-    /// The data; a fixed value's first bytes.
+    /// The data. Of a fixed value the first bytes are used.
     pub data: Pattern<[u8; DATA_MAX]>,
     /// Frames of CAN FD, and whether they switch the bit rate.
     pub fd: Option<bool>,
-    /// Remote frames, whose DLC is the length's.
+    /// Remote frames, with the DLC of the length.
     pub remote: bool,
-    /// Instead a mix of all kinds, and whether CAN FD is among them.
+    /// Instead a mix of all kinds of frames, and whether it includes CAN FD.
     pub mix: Option<bool>,
-    /// What random values are made from.
+    /// The seed of random values.
     pub seed: u64,
 }
 
 impl Default for Traffic {
-    /// 8 random bytes under identifier 0x077 at full load, without an end.
+    /// 8 random bytes with identifier 0x077 at full load, without end.
     fn default() -> Self {
         Self {
             gap_ps: 0,
@@ -71,7 +72,7 @@ impl Default for Traffic {
 }
 
 impl Traffic {
-    /// The frames, each with the time from which on it is there to be sent.
+    /// The frames, each with the time from which it is to be sent.
     pub fn frames(self) -> impl Iterator<Item = (Ps, CanFrame)> + 'static {
         let (start_ps, gap_ps, random) = (self.start_ps, self.gap_ps, self.seed);
         let count = self.count.map_or(u64::MAX, NonZeroU64::get);
@@ -88,7 +89,7 @@ enum Kind {
     Fd { brs: bool },
 }
 
-/// Makes one frame after the other.
+/// Generates one frame after the other.
 struct Maker {
     traffic: Traffic,
     made: u64,
@@ -132,7 +133,7 @@ impl Maker {
             (Pattern::Random, Some(bit)) => (self.random() % ids) as u32 & !1 | u32::from(bit),
             (Pattern::Increment, _) => (self.made % ids) as u32,
         };
-        // Classic frames and remote ones have the first nine.
+        // Classic and remote frames have the first nine lengths.
         let lengths =
             if matches!(kind, Kind::Fd { .. }) { &FD_LENGTHS[..] } else { &FD_LENGTHS[..9] };
         let length = match self.traffic.length {
@@ -156,7 +157,7 @@ impl Maker {
             Kind::Remote => CanFrame::remote(id, length as u8),
             Kind::Fd { brs } => CanFrame::fd(id, &data[..length], brs),
         };
-        // A fixed identifier has the bits it needs even where a mix made a shorter one.
+        // A fixed identifier keeps its width even if the mix chose a shorter one.
         frame.extended |= extended;
         self.made += 1;
         frame

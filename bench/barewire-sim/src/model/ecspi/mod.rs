@@ -5,38 +5,43 @@
 //! SCLK period). The block of i.MX 7 and 8M is the same.
 //!
 //! # How it works
-//! The model stands still between accesses. Each access first lets everything happen that is due
-//! by then (`run_to`, in `shift`), word by word, and then acts on registers and FIFOs.
+//! The model does nothing between accesses. Each access first processes everything due by then,
+//! word by word (`run_to`, in `shift`), and then acts on registers and FIFOs.
 //!
-//! Where the manual contradicts what users and other drivers saw there is a switch, see [`Readings`];
-//! without it the model is as the manual's text says, and a driver has to be right under each. Where
-//! the manual is silent the model takes the side that shows a driver's mistake:
+//! Where the manual contradicts what users and other drivers saw there is a switch, see
+//! [`Readings`]. The default is the manual's text, and a driver must be correct under each reading.
+//! Where the manual is silent, the model takes the reading that exposes a driver's mistake:
 //! - A received word appears in RXFIFO at its last sampling edge, half a period before the end of
-//!   its cell; XCH clears and TC sets half a period after that end. So a chip select released as
-//!   soon as the last word is there comes too early, and the wire says so.
-//! - RXDATA of an empty RXFIFO reads a pattern. The bits above a burst's remainder, of which the
-//!   manual says nothing, are what the shift register held.
-//! - EN = 0 resets all registers but CONREG, and they ignore writes until EN = 1 ("this bit must
-//!   be set before writing to other registers").
+//!   its cell. XCH clears and TC sets half a period after that end. So a chip select that is
+//!   released as soon as the last word is received comes too early, and the wire reports it.
+//! - RXDATA of an empty RXFIFO reads a pattern. The manual says nothing about the bits above a
+//!   burst's remainder; here they are what the shift register held.
+//! - EN = 0 resets all registers but CONREG, and they ignore writes until EN = 1 ("this bit must be
+//!   set before writing to other registers").
 //! - Between bursts SCLK's idle level follows CONFIGREG one SCLK period later (the manual is
 //!   silent; Linux's spi-imx driver records the observation and waits two periods for it).
 //! - XCH with an empty TXFIFO selects and then stalls until there is data.
 //!
 //! # Ordering
-//! 1. SCLK takes the idle level of the mode, then SS is asserted.
-//! 2. CSD_CTL clocks later, and at least half a period later, the first edge of SCLK.
-//! 3. Words follow each other without a gap while TXFIFO has them; else SCLK stalls, SS asserted.
-//! 4. Half a period after the last cell SS is negated, for half a period and SAMPLE_PERIOD wait
-//!    states at least; then SCLK and MOSI take the levels of SCLK_CTL and DATA_CTL.
-//! 5. XCH clears and TC sets, or the next burst begins with step 1.
+//! 1. Assert: SCLK takes the idle level of the mode, then SS is asserted.
+//! 2. Lead: CSD_CTL clocks later, and at least half a period later, comes the first edge of SCLK.
+//! 3. Words follow each other without a gap while TXFIFO has them. Otherwise SCLK stalls with SS
+//!    asserted.
+//! 4. Lag: half a period after the last cell SS is negated, for at least half a period and
+//!    SAMPLE_PERIOD wait states. Then SCLK and MOSI take the levels of SCLK_CTL and DATA_CTL.
+//! 5. End: XCH clears and TC sets, or the next burst begins with step 1.
 //!
-//! Under [`Dry::NeedsXch`], and always with SS_CTL = 1 ("the SPI transfer will automatically stop when
-//! the TXFIFO is empty"), a burst that has no word in step 3 goes through step 4, TC sets and XCH
-//! clears. The next XCH goes through steps 1 and 2 and sends the rest of the burst.
+//! Under [`Dry::NeedsXch`], and always with SS_CTL = 1 ("the SPI transfer will automatically stop
+//! when the TXFIFO is empty"), a burst that has no word in step 3 goes through step 4, TC sets and
+//! XCH clears. The next XCH goes through steps 1 and 2 and sends the rest of the burst.
 //!
 //! # Not supported
-//! The mode in which another controller clocks; hardware trigger (HT) and MSGDATA; SPI_RDY (DRCTL);
-//! DMA requests. A burst asked for with one of them never starts.
+//! - Another controller that clocks.
+//! - Hardware trigger (HT) and MSGDATA.
+//! - SPI_RDY (DRCTL).
+//! - DMA requests.
+//!
+//! A burst requested with one of them never starts.
 
 mod regs;
 mod shift;
@@ -51,35 +56,38 @@ use crate::model::ControllerBlock;
 use crate::wire::{Driver, Wire};
 use shift::Shifter;
 
-/// What RXDATA reads while RXFIFO is empty.
+/// The value of RXDATA while RXFIFO is empty.
 pub const UNDEFINED_RXDATA: u32 = 0xa55a_a55a;
 
-/// When a bit says that all is over.
+/// When a bit reports the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Over {
     /// When the last word has left the shift register: the manual's text on XCH and TC.
     #[default]
     WordEnd,
-    /// When TXFIFO is empty: the last word is in the shift register, its clocks are still to come.
+    /// When TXFIFO is empty: the last word is in the shift register, and its clocks are still to
+    /// come.
     FifoEmpty,
 }
 
-/// What a burst does that has run out of words.
+/// What happens to a burst that has run out of words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dry {
-    /// Its clock stands still until the next word; SS stays asserted.
+    /// Its clock stops until the next word; SS stays asserted.
     #[default]
     Stalls,
-    /// It stands still until XCH is written again; SS is negated meanwhile.
+    /// It stops until XCH is written again; SS is negated meanwhile.
     NeedsXch,
 }
 
-/// How the block is where the manual's text, other drivers and users' measurements disagree. The
-/// default is the manual's text.
+/// The block's behaviour where the manual's text, other drivers and users' measurements disagree.
+/// The default is the manual's text.
 ///
 /// Sources: Mark Siggins, "iMX6 Solo SPI: XCH behaviour in master mode", NXP community, December 2014,
 /// <https://community.nxp.com/thread/336850> (XCH clears early); NXP's support in "iMX8MM, Cortex-M4,
-/// ECSPI with GPIO chipselect", NXP community, March 2023 (the same, TC no better); Linux's spi-imx and
+/// ECSPI with GPIO chipselect", NXP community, March 2023,
+/// <https://community.nxp.com/t5/i-MX-Processors/iMX8MM-Cortex-M4-ECSPI-with-GPIO-chipselect-how-to-detect-when/td-p/1622686>
+/// (the same, TC no better); Linux's spi-imx and
 /// NuttX's driver for i.MX 6 (XCH is written after each refill).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Readings {
@@ -87,15 +95,14 @@ pub struct Readings {
     pub xch: Over,
     /// When TC sets.
     pub tc: Over,
-    /// What a burst without words does, where SS_CTL = 0.
+    /// What happens to a burst without words, if SS_CTL = 0.
     pub dry: Dry,
-    /// How much later than CSD_CTL says the first clock of a burst comes, in picoseconds.
+    /// The additional delay of a burst's first clock after CSD_CTL, in picoseconds.
     pub start_delay_ps: Ps,
 }
 
 impl Readings {
-    /// Each combination there is, the default first; with a start delay, where there is one, of
-    /// `start_delay_ps`.
+    /// All combinations, the default first. Those with a start delay have `start_delay_ps`.
     #[must_use]
     pub fn each(start_delay_ps: Ps) -> [Self; 16] {
         std::array::from_fn(|bits| {
@@ -129,14 +136,15 @@ pub struct Ecspi {
 }
 
 impl Ecspi {
-    /// The block at reset, as the manual's text says, its reference clock at `reference_hz` (at least
-    /// 1).
+    /// The block at reset, as in the manual's text, with a reference clock of `reference_hz` (at
+    /// least 1).
     #[must_use]
     pub fn new(reference_hz: u64) -> Self {
         Self::with_readings(reference_hz, Readings::default())
     }
 
-    /// The block at reset, as `readings` have it, its reference clock at `reference_hz` (at least 1).
+    /// The block at reset, according to `readings`, with a reference clock of `reference_hz` (at
+    /// least 1).
     #[must_use]
     pub fn with_readings(reference_hz: u64, readings: Readings) -> Self {
         Self {
@@ -194,7 +202,7 @@ impl Ecspi {
 
     #[cold]
     fn ignore(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire) {
-        // Writing a register's reset value loses nothing.
+        // To write a register's reset value loses nothing.
         if value != 0 || offset == regs::TXDATA {
             let name = regs::name(offset);
             let detail = format!("{name} written while EN = 0: {value:#010x} is ignored");
@@ -227,7 +235,7 @@ impl Ecspi {
         self.rest(now, wire);
     }
 
-    /// Outside a burst: the lines take the levels the registers give them.
+    /// Outside a burst the lines take the levels that the registers give them.
     fn rest(&mut self, now: Ps, wire: &mut Wire) {
         let asserted = self.shifter.asserted();
         for channel in 0..4 {
@@ -293,7 +301,7 @@ impl ControllerBlock for Ecspi {
             regs::STATREG => self.sticky &= !value,
             regs::PERIODREG => self.periodreg = Periodreg(value & 0x003f_ffff),
             regs::TESTREG => self.loopback = value & regs::LBC != 0,
-            // Read-only, and the FIFO of a mode that is not supported.
+            // Read-only, and the FIFO of an unsupported mode.
             regs::RXDATA | regs::MSGDATA => {}
             _ => {
                 let detail =

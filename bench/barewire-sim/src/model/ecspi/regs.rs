@@ -1,7 +1,7 @@
 //! The ECSPI's registers as the manual lays them out, and its FIFOs.
 //!
 //! *Read first*: i.MX 6Dual/Quad reference manual, chapter ECSPI, memory map and register
-//! definition. Written from there: nothing here comes from a driver.
+//! definition. This file is written from there only, not from a driver.
 
 pub(super) const RXDATA: u32 = 0x00;
 pub(super) const TXDATA: u32 = 0x04;
@@ -50,7 +50,7 @@ impl Conreg {
         self.0 >> 3 & 1 != 0
     }
 
-    /// CHANNEL_MODE of the selected channel: 1 is the mode in which the block clocks.
+    /// CHANNEL_MODE of the selected channel; 1 means that the block clocks.
     pub(super) fn clocks(self) -> bool {
         self.0 >> 4 >> self.channel_select() & 1 != 0
     }
@@ -75,7 +75,7 @@ impl Conreg {
     }
 }
 
-/// CONFIGREG; each question is about one channel.
+/// CONFIGREG; each method is about one channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Configreg(pub(super) u32);
 
@@ -89,7 +89,7 @@ impl Configreg {
         u8::from(self.bit(4, channel)) << 1 | u8::from(self.bit(0, channel))
     }
 
-    /// SS_CTL: bursts go on until TXFIFO is empty.
+    /// SS_CTL: a burst continues until TXFIFO is empty.
     pub(super) fn ss_ctl(self, channel: u32) -> bool {
         self.bit(8, channel)
     }
@@ -99,12 +99,12 @@ impl Configreg {
         self.bit(12, channel)
     }
 
-    /// The level MOSI rests at: DATA_CTL, where 0 is high.
+    /// MOSI's idle level: DATA_CTL, where 0 is high.
     pub(super) fn data_rests(self, channel: u32) -> bool {
         !self.bit(16, channel)
     }
 
-    /// The level SCLK rests at: SCLK_CTL, where 1 is high.
+    /// SCLK's idle level: SCLK_CTL, where 1 is high.
     pub(super) fn sclk_rests(self, channel: u32) -> bool {
         self.bit(20, channel)
     }
@@ -165,7 +165,7 @@ impl Fifo {
         self.count
     }
 
-    /// Adds a word; false if it was lost.
+    /// Adds a word. Returns false if it was lost.
     #[inline]
     pub(super) fn push(&mut self, word: u32) -> bool {
         let fits = self.count < FIFO_WORDS;

@@ -1,6 +1,6 @@
 //! The ECSPI's exchange: bursts, words and their times.
 //!
-//! *Read first*: the module page of [`super`], whose *Ordering* this file carries out.
+//! *Read first*: the module page of [`super`], whose *Ordering* this file implements.
 
 use super::regs::{Conreg, FIFO_WORDS, stat};
 use super::{Dry, Ecspi, Over};
@@ -11,10 +11,10 @@ use crate::wire::{Driver, Run, Wire};
 const PS_PER_S: u64 = 1_000_000_000_000;
 const SLOW_CLOCK_HZ: u64 = 32_768;
 
-/// What happens at [`Shifter::due`].
+/// The event at [`Shifter::due`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
-    /// Nothing, until a burst is asked for.
+    /// None, until a burst is requested.
     #[default]
     Idle,
     /// SS is asserted.
@@ -25,17 +25,17 @@ enum Phase {
     Sample,
     /// The last cell of the word ends.
     Boundary,
-    /// Nothing, until TXFIFO has a word.
+    /// None, until TXFIFO has a word.
     Stalled,
     /// SS is negated.
     Lag,
     /// SS is negated in the middle of a burst that has run out of words.
     Stopping,
-    /// Nothing, until the rest of the burst is asked for.
+    /// None, until the rest of the burst is requested.
     Stopped,
 }
 
-/// The shift register and its clock. What a burst is made of is taken when it begins.
+/// The shift register and its clock. A burst's settings are taken when it begins.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shifter {
     phase: Phase,
@@ -48,14 +48,14 @@ pub(super) struct Shifter {
     remaining_bits: u32,
     /// The word that left TXFIFO before its clocks begin.
     loaded: Option<u32>,
-    /// XCH was written when it read 0 and the exchange before was not over.
+    /// XCH was written while it read 0 and the previous exchange was not over.
     asked_again: bool,
-    /// What is asked for is the rest of a burst.
+    /// The request is for the rest of a burst.
     resuming: bool,
     word: u32,
     word_bits: u32,
     word_end: Ps,
-    /// SS stays negated until then.
+    /// SS stays negated until this time.
     ready_at: Ps,
 }
 
@@ -81,7 +81,7 @@ impl Default for Shifter {
 }
 
 impl Shifter {
-    /// When something happens next without an access; [`Ps::MAX`] for never.
+    /// The time of the next event without an access; [`Ps::MAX`] for never.
     pub(super) fn due(&self) -> Ps {
         self.due
     }
@@ -90,7 +90,7 @@ impl Shifter {
         matches!(self.phase, Phase::Idle | Phase::Stopped)
     }
 
-    /// Whether words of TXFIFO belong to the exchange that was asked for.
+    /// Whether words in TXFIFO belong to the requested exchange.
     fn has_more(&self) -> bool {
         self.phase == Phase::Assert || self.remaining_bits > 0
     }
@@ -110,13 +110,13 @@ impl Shifter {
     }
 }
 
-/// One period of SCLK, rounded up: never faster than the dividers say.
+/// The period of SCLK, rounded up so that it is never faster than the dividers say.
 fn period(conreg: Conreg, reference_hz: u64) -> Ps {
     (conreg.divisor() * PS_PER_S).div_ceil(reference_hz).max(2)
 }
 
 impl Ecspi {
-    /// XCH: between the request of an exchange and its end, as [`Over`] has it.
+    /// XCH: set from the request of an exchange to its end as defined by [`Over`].
     pub(super) fn xch(&self) -> bool {
         let shifter = &self.shifter;
         let early = self.readings.xch == Over::FifoEmpty;
@@ -125,7 +125,7 @@ impl Ecspi {
             && (!early || self.tx.count() > 0 && shifter.has_more() || shifter.asked_again)
     }
 
-    /// Lets everything happen that is due by `now`.
+    /// Processes everything that is due by `now`.
     #[inline]
     pub(super) fn run_to(&mut self, now: Ps, wire: &mut Wire) {
         while self.shifter.due <= now {
@@ -146,14 +146,14 @@ impl Ecspi {
         }
     }
 
-    /// CONFIGREG was written: between bursts SCLK follows one of its periods later.
+    /// CONFIGREG was written. Between bursts SCLK follows one period later.
     pub(super) fn settle(&mut self, now: Ps) {
         if self.shifter.rests() {
             self.shifter.due = now.saturating_add(period(self.conreg, self.reference_hz));
         }
     }
 
-    /// An exchange is asked for: by XCH, or by data with SMC = 1.
+    /// An exchange is requested: by XCH, or by data with SMC = 1.
     pub(super) fn start(&mut self, by_xch: bool, now: Ps) {
         let supported = self.conreg.clocks() && !self.conreg.ht() && self.conreg.drctl() == 0;
         if !supported {
@@ -168,7 +168,7 @@ impl Ecspi {
                 self.shifter.loaded = self.take();
             }
         } else if by_xch && !self.xch() && !self.shifter.has_more() {
-            // XCH that reads 1 is set already, and so is lost; one that reads 0 is not.
+            // XCH that reads 1 is set already, so the write is lost. One that reads 0 is not.
             self.shifter.asked_again = true;
         }
     }
@@ -190,7 +190,7 @@ impl Ecspi {
         }
     }
 
-    /// Ordering 1 and 2.
+    /// Ordering 1 and 2: assert, and lead.
     fn assert(&mut self, at: Ps, wire: &mut Wire) {
         let channel = self.conreg.channel_select();
         let shifter = &mut self.shifter;
@@ -210,7 +210,7 @@ impl Ecspi {
         shifter.word_end = shifter.due;
     }
 
-    /// Ordering 3: the shift register takes a word.
+    /// Ordering 3, words: the shift register takes one.
     fn load(&mut self, at: Ps, wire: &mut Wire) {
         let Some(word) = self.shifter.loaded.take().or_else(|| self.take()) else {
             self.run_dry(at, wire);
@@ -252,7 +252,7 @@ impl Ecspi {
         wire.log().report(at, Rule::TxUnderrun, None, detail);
     }
 
-    /// A burst that has run out of words is left until XCH.
+    /// A burst that has run out of words stops until XCH.
     #[cold]
     fn stop(&mut self, at: Ps, wire: &mut Wire) {
         (self.shifter.phase, self.shifter.due) = (Phase::Stopped, Ps::MAX);
@@ -267,7 +267,7 @@ impl Ecspi {
         let bits = shifter.word_bits;
         let mask = ((1_u64 << bits) - 1) as u32;
         let bits_in = if self.loopback { shifter.word & mask } else { miso & mask };
-        // Above the received bits stands what the shift register held.
+        // The bits above the received ones are what the shift register held.
         let word = (u64::from(shifter.word) << bits) as u32 | bits_in;
         shifter.phase = Phase::Boundary;
         shifter.due = shifter.word_end;
@@ -288,7 +288,7 @@ impl Ecspi {
         }
     }
 
-    /// Ordering 4 and 5.
+    /// Ordering 4 and 5: lag, and end.
     fn lag(&mut self, at: Ps, wire: &mut Wire) {
         let channel = self.shifter.channel;
         let many = self.conreg.smc() || self.configreg.ss_ctl(channel);

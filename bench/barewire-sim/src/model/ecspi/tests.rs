@@ -1,4 +1,4 @@
-//! The ECSPI against the manual: registers, FIFOs, bursts and their times.
+//! The ECSPI compared with the manual: registers, FIFOs, bursts and their times.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -25,7 +25,7 @@ fn burst(bits: u32) -> u32 {
     (bits - 1) << 20
 }
 
-/// The block, its native SS0 with an echo behind it, and a time that only the test moves.
+/// The block, an echo on its native SS0, and a time that only the test advances.
 struct Rig {
     ecspi: Ecspi,
     wire: Wire,
@@ -65,7 +65,7 @@ impl Rig {
         self.read(CONREG) & XCH != 0
     }
 
-    /// Moves time on to the first instant at which `what` holds, in steps of 1 ns.
+    /// Advances time in steps of 1 ns to the first instant at which `what` holds.
     fn until(&mut self, what: impl Fn(&mut Self) -> bool) -> Ps {
         let limit = self.now + 1_000_000_000;
         while !what(self) {
@@ -363,7 +363,7 @@ fn a_burst_without_data_stalls_selected() {
     assert_eq!(rig.echo.borrow().received(), [0x99]);
 }
 
-/// A rig as `readings` have it, enabled.
+/// A rig with `readings`, enabled.
 fn rig_as(readings: Readings, conreg: u32, configreg: u32) -> Rig {
     let mut rig = Rig::new();
     rig.ecspi = Ecspi::with_readings(REFERENCE_HZ, readings);
@@ -400,7 +400,7 @@ fn xch_and_tc_that_go_by_txfifo_come_before_the_last_word() {
         rig.now = 64 * PERIOD + HALF;
         assert!(!rig.xch() && rig.stat(TC));
         assert_eq!(rig.read(TESTREG) >> 8 & 0x7f, 2);
-        // A single word is on its way before its clocks begin.
+        // A single word is under way before its clocks begin.
         rig.write(STATREG, TC);
         rig.write(TXDATA, 0x0a);
         rig.write(CONREG, ON | burst(8) | XCH);
@@ -429,7 +429,7 @@ fn xch_that_reads_0_may_be_written_while_a_burst_ends() {
 #[test]
 fn a_burst_that_needs_xch_stops_and_sends_the_rest_when_it_is_written() {
     let needs_xch = Readings { dry: Dry::NeedsXch, ..Readings::default() };
-    // With SS_CTL = 1 the manual itself has it stop.
+    // With SS_CTL = 1 it stops according to the manual too.
     for (readings, configreg) in [(needs_xch, 0), (Readings::default(), 0xf00)] {
         let mut rig = rig_as(readings, burst(72), configreg);
         rig.write(TXDATA, 0x01);
@@ -473,7 +473,7 @@ fn loopback_hears_itself_and_leaves_the_pins_alone() {
     assert_eq!((rig.read(RXDATA) & 0xff, rig.read(RXDATA)), (0x12, 0x3456_789a));
     assert_eq!(rig.echo.borrow().received(), [0x12, 0x34, 0x56, 0x78, 0x9a]);
     assert_eq!(rig.read(TESTREG), LBC);
-    // A channel without a line: clocks without a chip select are meant here.
+    // A channel without a line: clocks without a chip select are intended here.
     rig.write(TXDATA, 0);
     rig.write(CONREG, ON | 2 << 18 | burst(8) | XCH);
     rig.until(|rig| rig.stat(RR));
@@ -521,7 +521,7 @@ fn accesses_to_no_register() {
 }
 
 proptest! {
-    /// Bursts of any length send the remainder first, and then whole words, in any mode.
+    /// Bursts of any length send the remainder first, then whole words, in any mode.
     #[test]
     fn a_burst_of_any_length_reaches_the_chip(
         bytes in 1..=512_usize,

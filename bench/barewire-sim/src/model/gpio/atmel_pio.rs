@@ -1,25 +1,26 @@
-//! The PIO controller of SAMA5D3: 32 pins, set and cleared by registers of their own.
+//! The PIO controller of SAMA5D3: 32 pins with separate set and clear registers.
 //!
 //! *Read first*: SAMA5D3 Series data sheet, chapter Parallel Input/Output Controller (I/O lines,
 //! output control, synchronous data output, multi drive, write protection).
 //!
 //! # How it works
-//! Most settings are three registers: one to enable, one to disable, one to read, a bit a pin. A
-//! pin is the PIO's while its PIO_PSR bit is set, and driven while its PIO_OSR bit is set too, with
-//! its PIO_ODSR bit: any other pin has the level its surroundings give it, by default the 1 of a
-//! pull-up. PIO_SODR and PIO_CODR change PIO_ODSR whatever the pin is now: so a level can be given
-//! before the direction. PIO_ODSR is written directly where PIO_OWSR allows it. In multi drive
-//! (PIO_MDSR) a 1 is not driven. PIO_PDSR reads the pads.
+//! Most settings have three registers, one bit per pin: enable, disable and read. The PIO controls
+//! a pin while its PIO_PSR bit is set, and drives it with its PIO_ODSR bit while its PIO_OSR bit is
+//! set too. Any other pin has the level its surroundings give it, by default the 1 of a pull-up.
+//! PIO_SODR and PIO_CODR change PIO_ODSR regardless of the pin's direction, so software can set the
+//! level before the direction. PIO_ODSR can be written directly where PIO_OWSR allows it. In multi
+//! drive (PIO_MDSR) a 1 is not driven. PIO_PDSR reads the pads.
 //!
-//! Write protection (PIO_WPMR) lets PIO_PER, PDR, OER, ODR, MDER, MDDR, OWER and OWDR be ignored,
-//! and PIO_WPSR tells the first of them that was, until it is read.
+//! Under write protection (PIO_WPMR) writes to PIO_PER, PDR, OER, ODR, MDER, MDDR, OWER and OWDR
+//! are ignored. PIO_WPSR reports the first such write, until it is read.
 //!
-//! At reset every pin is the PIO's: that is the product's choice, and SAMA5D3's for all but those
-//! of the memory interface.
+//! At reset the PIO controls every pin. This depends on the product; on SAMA5D3 it is so for all
+//! pins but those of the memory interface.
 //!
 //! # Not supported
 //! Interrupts, input filters, pull resistors, the choice of a peripheral, Schmitt triggers, drive
-//! strength and lock status: those are no registers here. PMC clocks: pads are read without one.
+//! strength and lock status: these registers do not exist here. PMC clocks: pads are read without
+//! one.
 
 use std::cell::Cell;
 
@@ -44,7 +45,7 @@ const OWSR: u32 = 0xa8;
 const WPMR: u32 = 0xe4;
 const WPSR: u32 = 0xe8;
 
-/// "PIO", without which a write to PIO_WPMR does nothing.
+/// The key "PIO", without which a write to PIO_WPMR has no effect.
 const WPKEY: u32 = 0x0050_494f;
 
 /// One PIO controller.
@@ -57,7 +58,7 @@ pub struct AtmelPio {
     owsr: u32,
     outside: u32,
     write_protected: bool,
-    /// Its read clears it.
+    /// Cleared by its read.
     wpsr: Cell<u32>,
 }
 
@@ -82,7 +83,7 @@ impl AtmelPio {
         self.odsr & driven | self.outside & !driven
     }
 
-    /// A write to a protected register: noted, if it is the first.
+    /// Records a write to a protected register, if it is the first.
     fn refuse(&self, offset: u32) {
         if self.wpsr.get() == 0 {
             self.wpsr.set(offset << 8 | 1);
@@ -124,7 +125,7 @@ impl GpioBlock for AtmelPio {
             OWER => self.owsr |= value,
             OWDR => self.owsr &= !value,
             WPMR if value >> 8 == WPKEY => self.write_protected = value & 1 != 0,
-            // Without its key, and read-only.
+            // A write without the key, or to a read-only register.
             WPMR | PSR | OSR | PDSR | MDSR | OWSR | WPSR => {}
             _ => return Err(NoRegister),
         }

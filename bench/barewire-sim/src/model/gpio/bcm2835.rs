@@ -4,18 +4,18 @@
 //! alternative functions, the column of pulls).
 //!
 //! # How it works
-//! A pin whose GPFSEL field says output drives its latch; any other pin has the level its
-//! surroundings give it, by default that of its pull at reset. GPSET and GPCLR change the latch bits
-//! they are written ones for, of pins of any function: what an output drives is decided before it
-//! becomes one, or it begins with what was there. So an edge is one write, and needs no read.
+//! A pin whose GPFSEL field says output drives its latch. Any other pin has the level its
+//! surroundings give it, by default that of its pull at reset. GPSET and GPCLR change the latches
+//! of pins of any function. So software can set the latch before the pin becomes an output;
+//! otherwise the pin first drives the old latch. So an edge takes one write and no read.
 //!
-//! GPSET and GPCLR cannot be read, nor GPLEV written: an access that means to do so is an access to
-//! no register.
+//! GPSET and GPCLR cannot be read, and GPLEV cannot be written: such an access is reported as one
+//! to no register.
 //!
 //! # Not supported
-//! Event detection (GPEDS, GPREN, GPFEN, GPHEN, GPLEN, GPAREN, GPAFEN) and the control of pulls
-//! (GPPUD, GPPUDCLK): accesses to no register. What the alternative functions drive: their pins have
-//! the level the surroundings give them.
+//! - Event detection (GPEDS, GPREN, GPFEN, GPHEN, GPLEN, GPAREN, GPAFEN) and the control of pulls
+//!   (GPPUD, GPPUDCLK): accesses to no register.
+//! - What the alternative functions drive: their pins have the level the surroundings give them.
 
 use super::{GpioBlock, NoRegister};
 
@@ -33,8 +33,8 @@ const ALL: u64 = (1 << PINS) - 1;
 const PINS_PER_GPFSEL: u32 = 10;
 const OUTPUT: u32 = 0b001;
 
-/// Pins 0 to 8, 34 to 36 and 46 to 53 are pulled up at reset; of the four without a pull the model
-/// makes lows.
+/// Pins 0 to 8, 34 to 36 and 46 to 53 are pulled up at reset. The four pins without a pull are low
+/// in the model.
 const PULLED_UP: u64 = 0x1ff | 0x7 << 34 | 0xff << 46;
 
 /// One GPIO block.
@@ -70,7 +70,7 @@ impl Bcm2835Gpio {
     }
 }
 
-/// The word of GPFSEL at `offset`, if it is one.
+/// The index of the GPFSEL word at `offset`, if it is one.
 fn gpfsel(offset: u32) -> Option<usize> {
     let register = (GPFSEL0..=GPFSEL5).contains(&offset) && offset.is_multiple_of(4);
     register.then_some(offset as usize / 4)

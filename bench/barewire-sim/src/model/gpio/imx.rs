@@ -4,10 +4,10 @@
 //! definition). The block is the same on i.MX 8M.
 //!
 //! # How it works
-//! A pin whose GDIR bit is set drives its DR bit; any other pin has the level its surroundings
-//! give it, by default the 1 of a pull-up. DR reads what was written for outputs and the pad for
-//! inputs; PSR reads the pad. ISR collects the conditions of ICR1, ICR2 and EDGE_SEL, one bit a
-//! pin, and a 1 written clears it, unless a level condition still holds.
+//! A pin whose GDIR bit is set drives its DR bit. Any other pin has the level its surroundings give
+//! it, by default the 1 of a pull-up. DR reads the written value for outputs and the pad for
+//! inputs; PSR reads the pad. ISR collects the conditions of ICR1, ICR2 and EDGE_SEL, one bit per
+//! pin. Writing a 1 clears the bit, unless a level condition still holds.
 //!
 //! # Not supported
 //! IOMUX (every pin is in GPIO mode with its input path on); the set, clear and toggle registers
@@ -58,7 +58,7 @@ impl ImxGpio {
         self.dr & self.gdir | self.outside & !self.gdir
     }
 
-    /// Whether the block asks for an interrupt.
+    /// Whether the block raised its interrupt.
     #[must_use]
     pub fn interrupt(&self) -> bool {
         self.isr & self.imr != 0

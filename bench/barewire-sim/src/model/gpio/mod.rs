@@ -1,4 +1,4 @@
-//! Blocks of pins, and what a board asks of one.
+//! GPIO blocks, and their interface to a board.
 
 pub mod atmel_pio;
 pub mod bcm2835;
@@ -7,27 +7,27 @@ pub mod pl061;
 
 use std::fmt::Debug;
 
-/// A block of pins.
+/// A GPIO block.
 pub trait GpioBlock: Debug {
     /// Reads a register.
     ///
     /// # Errors
-    /// If the offset names none.
+    /// If there is no register at the offset.
     fn read(&self, offset: u32) -> Result<u32, NoRegister>;
 
     /// Writes a register.
     ///
     /// # Errors
-    /// If the offset names none.
+    /// If there is no register at the offset.
     fn write(&mut self, offset: u32, value: u32) -> Result<(), NoRegister>;
 
     /// The level of every pad, a bit each.
     fn pads(&self) -> u64;
 
-    /// What the surroundings give pin `bit` while it does not drive.
+    /// The level that the surroundings give pin `bit` while the block does not drive it.
     fn set_outside(&mut self, bit: u8, level: bool);
 }
 
-/// The offset names no register.
+/// There is no register at the offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoRegister;

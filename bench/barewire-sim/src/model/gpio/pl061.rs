@@ -3,19 +3,21 @@
 //! *Read first*: ARM DDI 0190, chapter 3, Programmers Model.
 //!
 //! # How it works
-//! GPIODATA lies at 0x000 to 0x3fc: bits 9 to 2 of the address say which bits an access is about,
-//! for reads (the others read 0) and writes (the others stay). So an edge on one pin is one write,
-//! whoever else uses the block. GPIODATA reads what was written for outputs and the pad for inputs.
+//! GPIODATA is at 0x000 to 0x3fc. Bits 9 to 2 of the address are a mask of the bits that an access
+//! affects: of a read the others are 0, and a write leaves the others unchanged. So an edge on one
+//! pin takes one write, even if other code uses the block. GPIODATA reads the written value for
+//! outputs and the pad for inputs.
 //!
-//! Whether GPIODATA keeps what is written for an input is open: the manual says that values written
-//! are transferred onto pins that are outputs; Linux's gpio-pl061 driver sets a pin's level again
-//! after its direction, because the first write is lost. [`InputLevel`] says which. Where it is lost a
-//! pin made an output drives what it drove as an output before, at first the 0 of reset: an
-//! active-low chip select is selected for a moment, whatever a driver does.
+//! It is unclear whether GPIODATA keeps the value written for an input. The manual says that values
+//! written are transferred to pins that are outputs. Linux's gpio-pl061 driver sets a pin's level
+//! again after its direction, because the first write is lost. [`InputLevel`] selects the reading.
+//! If the value is lost, a pin made an output drives the level it last drove as an output, at first
+//! the 0 of reset. An active-low chip select is then selected for a moment, whatever the driver
+//! does.
 //!
 //! # Not supported
-//! Interrupts: GPIOIS, GPIOIBE, GPIOIEV, GPIOIE, GPIORIS, GPIOMIS and GPIOIC are no registers here.
-//! A pin under hardware control (GPIOAFSEL) has the level of its surroundings.
+//! - Interrupts: GPIOIS, GPIOIBE, GPIOIEV, GPIOIE, GPIORIS, GPIOMIS and GPIOIC do not exist here.
+//! - A pin under hardware control (GPIOAFSEL) has the level of its surroundings.
 
 use super::{GpioBlock, NoRegister};
 
@@ -29,13 +31,13 @@ const GPIO_PCELL_ID3: u32 = 0xffc;
 /// GPIOPeriphID0 to 3, GPIOPCellID0 to 3.
 const IDS: [u32; 8] = [0x61, 0x10, 0x04, 0x00, 0x0d, 0xf0, 0x05, 0xb1];
 
-/// What becomes of a level that is written to GPIODATA for an input.
+/// What happens to a level that is written to GPIODATA for an input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InputLevel {
-    /// The pin does not keep it.
+    /// The write is lost.
     #[default]
     Lost,
-    /// The pin drives it once it is an output.
+    /// The pin drives it when it becomes an output.
     Kept,
 }
 
@@ -56,7 +58,7 @@ impl Pl061 {
         Self { input_level: InputLevel::Lost, data: 0, dir: 0, afsel: 0, outside: u8::MAX }
     }
 
-    /// The same with another reading of levels written to inputs.
+    /// Selects another reading of levels written for inputs.
     #[must_use]
     pub fn with_input_level(self, input_level: InputLevel) -> Self {
         Self { input_level, ..self }
@@ -177,7 +179,7 @@ mod tests {
         gpio.set_outside(7, false);
         gpio.set_outside(200, false);
         assert_eq!((gpio.pads(), gpio.read(ALL)), (0x7d, Ok(0x7d)), "outside moves inputs only");
-        // An input again, and an output again: as it was.
+        // An input again, then an output again: the level is the old one.
         gpio.write(GPIODIR, 0).unwrap();
         assert_eq!(gpio.read(0x01 << 2), Ok(0));
         gpio.write(GPIODIR, 0x01).unwrap();

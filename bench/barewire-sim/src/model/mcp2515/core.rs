@@ -1,4 +1,4 @@
-//! The chip's state: registers, modes, interrupts, and what happens by itself.
+//! The chip's state: registers, modes, interrupts, and the events without SPI accesses.
 
 use super::super::complaints::Complaints;
 use super::filter::Id;
@@ -7,7 +7,7 @@ use super::{OST_CLOCKS, TX_PREPARE_CLOCKS};
 use crate::chip::Ps;
 use crate::model::can::{CanFrame, Counters, ErrorState};
 
-/// Complaints kept until somebody takes them.
+/// The most complaints kept until they are taken.
 const COMPLAINTS_MAX: usize = 16;
 /// Recessive bits after which a node takes part.
 const INTEGRATION_BITS: u64 = 11;
@@ -45,9 +45,10 @@ impl Mode {
 pub(super) struct TxBuffer {
     pub(super) ctrl: u8,
     pub(super) bytes: [u8; BUFFER],
-    /// From when on it may be on the bus.
+    /// The earliest time at which it may be on the bus.
     pub(super) ready_at: Ps,
-    /// Given up if its frame on the bus fails; with ABTF or without.
+    /// The transmission was aborted, and ends if the frame on the bus fails. The value: whether
+    /// ABTF is set.
     pub(super) aborting: Option<bool>,
 }
 
@@ -63,14 +64,14 @@ pub(super) struct RxBuffer {
 pub(super) struct Core {
     pub(super) oscillator_hz: u32,
     pub(super) now: Ps,
-    /// Until when the oscillator starts after a reset.
+    /// The oscillator starts until this time, after a reset.
     pub(super) starts_until: Ps,
     pub(super) canctrl: u8,
     pub(super) opmod: Mode,
-    /// The mode to come; when, unless the bus says so.
+    /// The requested mode and when it is reached; [`Ps::MAX`] if that depends on the bus.
     change: Option<(Mode, Ps)>,
     pub(super) in_frame: bool,
-    /// CNF3, CNF2, CNF1, as they lie.
+    /// CNF3, CNF2, CNF1, in the order of their addresses.
     pub(super) cnf: [u8; 3],
     pub(super) filters: [Id; 6],
     pub(super) masks: [Id; 2],
@@ -80,12 +81,12 @@ pub(super) struct Core {
     pub(super) canintf: u8,
     /// RX1OVR and RX0OVR.
     pub(super) overflows: u8,
-    /// The rest of EFLG, as it was.
+    /// The other bits of EFLG, at the last update.
     state_flags: u8,
     pub(super) bfpctrl: u8,
     pub(super) txrtsctrl: u8,
     pub(super) counters: Counters,
-    /// The buffer whose frame is on the bus, or was offered last.
+    /// The buffer whose frame is on the bus, or was last offered.
     pub(super) sending: Option<usize>,
     looped: Option<(CanFrame, Ps)>,
     loop_free_at: Ps,
@@ -97,7 +98,7 @@ pub(super) struct Core {
 
 impl Core {
     pub(super) fn new(oscillator_hz: u32) -> Self {
-        // What has no value after reset has one that is no help.
+        // Bytes that are undefined after reset have an unhelpful value.
         let tx = TxBuffer { ctrl: 0, bytes: [0xa5; BUFFER], ready_at: 0, aborting: None };
         let rx = RxBuffer { ctrl: 0, bytes: [0xa5; BUFFER] };
         Self {
@@ -130,13 +131,13 @@ impl Core {
         }
     }
 
-    /// The RESET instruction, with its last bit.
+    /// The RESET instruction, executed with its last bit.
     pub(super) fn reset(&mut self) {
         let fresh = Self::new(self.oscillator_hz);
         let old = std::mem::replace(self, fresh);
         self.now = old.now;
         self.starts_until = old.now + self.clocks_ps(OST_CLOCKS);
-        // Filters and buffers have no value at reset: they keep theirs.
+        // Filters and buffers are undefined after reset: they keep their values.
         (self.filters, self.tx, self.rx) = (old.filters, old.tx, old.rx);
         self.tx.iter_mut().for_each(|buffer| (buffer.ctrl, buffer.aborting) = (0, None));
         self.rx.iter_mut().for_each(|buffer| buffer.ctrl = 0);
@@ -168,7 +169,7 @@ impl Core {
         self.clocks_ps((1 + prop + ps1 + ps2) * quantum)
     }
 
-    /// The data sheet's rules for the segments.
+    /// Checks the data sheet's rules for the segments.
     fn check_segments(&mut self) {
         let (prop, ps1, ps2) = self.segments();
         let sjw = u64::from(self.cnf[2] >> 6) + 1;
@@ -185,7 +186,7 @@ impl Core {
 
     // Modes.
 
-    /// The mode on the bus, or about to be.
+    /// The present mode on the bus, or the one about to be entered.
     pub(super) fn bus_mode(&self) -> Option<Mode> {
         let wanted = match self.change {
             Some((mode, _)) if !self.opmod.on_bus() => mode,
@@ -217,7 +218,8 @@ impl Core {
             self.check_segments();
         }
         let due = match mode {
-            // The bus says when: joining it, and not before its own frames are through.
+            // This depends on the bus: when the chip has joined it, or when its own frames are
+            // sent.
             mode if mode.on_bus() && !self.opmod.on_bus() => Ps::MAX,
             _ if self.is_pending() || self.in_frame || self.looped.is_some() => Ps::MAX,
             Mode::Loopback => at + INTEGRATION_BITS * self.bit_ps(),
@@ -226,7 +228,7 @@ impl Core {
         self.change = Some((mode, due));
     }
 
-    /// Whether a frame waits to be sent and may be.
+    /// Whether a frame waits to be sent and may be sent.
     fn is_pending(&self) -> bool {
         let sends = matches!(self.opmod, Mode::Normal | Mode::Loopback);
         sends && self.tx.iter().any(|buffer| buffer.ctrl & txctrl::TXREQ != 0)
@@ -238,7 +240,7 @@ impl Core {
         self.may_leave(at);
     }
 
-    /// A mode is left when nothing waits to be sent any more.
+    /// A mode is left when no frame waits to be sent any more.
     pub(super) fn may_leave(&mut self, at: Ps) {
         if let Some((mode, Ps::MAX)) = self.change
             && (self.opmod.on_bus() || self.opmod == Mode::Loopback)
@@ -249,7 +251,7 @@ impl Core {
         }
     }
 
-    /// The bus was idle long enough to take part.
+    /// The bus was idle long enough for the chip to take part.
     pub(super) fn joined_bus(&mut self, at: Ps) {
         self.in_frame = false;
         if let Some((mode, _)) = self.change
@@ -270,9 +272,9 @@ impl Core {
         self.update(at);
     }
 
-    // What happens by itself.
+    // Events without SPI accesses.
 
-    /// When something happens without anybody's doing.
+    /// The time of the next event without an access.
     pub(super) fn due(&self) -> Ps {
         let change = self.change.map_or(Ps::MAX, |(_, at)| at);
         let looped = match (self.opmod, &self.looped) {
@@ -283,7 +285,8 @@ impl Core {
         change.min(looped)
     }
 
-    /// Lets happen what is due by `now`; whether anything was, which the bus may have to know.
+    /// Processes everything that is due by `now`. Returns whether there was any event, which the
+    /// bus may depend on.
     pub(super) fn catch_up(&mut self, now: Ps) -> bool {
         let mut stepped = false;
         while self.due() <= now {
@@ -320,7 +323,7 @@ impl Core {
         }
     }
 
-    /// The time at which what is requested now may be on the bus.
+    /// The earliest time at which a frame requested now may be on the bus.
     pub(super) fn prepared_at(&self) -> Ps {
         self.now + self.clocks_ps(TX_PREPARE_CLOCKS)
     }
@@ -343,7 +346,7 @@ impl Core {
             | flag(self.counters.state() == ErrorState::BusOff, eflg::TXBO)
     }
 
-    /// Derives what follows from flags and counters, at the time of their change.
+    /// Derives dependent state from flags and counters, at the time of their change.
     pub(super) fn update(&mut self, at: Ps) {
         let states = self.states();
         if states & !self.state_flags != 0 {
@@ -362,7 +365,7 @@ impl Core {
         self.int_low_since
     }
 
-    /// CANSTAT: mode, and the first of the causes that interrupt.
+    /// CANSTAT: the mode, and the first cause of the interrupt.
     pub(super) fn canstat(&self) -> u8 {
         let causes = self.canintf & self.caninte;
         let order =

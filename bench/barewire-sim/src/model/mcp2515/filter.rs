@@ -1,13 +1,15 @@
-//! Acceptance: six filters and two masks of four bytes, laid out as an identifier is in a buffer.
+//! Acceptance: six filters and two masks of four bytes, in the layout of a buffer's identifier.
 
 use super::regs::{DATA, DLC, dlc, sidl};
 
 /// SIDH, SIDL, EID8, EID0.
 pub(super) type Id = [u8; 4];
 
-/// The bits that a mask compares; EXIDE is not masked: a filter is for one kind of identifier.
+/// Compares the bits that the mask selects. EXIDE is always compared: a filter is for one kind of
+/// identifier.
 ///
-/// Of a standard frame the lower 16 bits are compared with the first two data bytes, those that
+/// For a standard frame the lower 16 bits are compared with the first two data bytes, as far as the
+/// frame has them.
 /// it has.
 pub(super) fn passes(buffer: &[u8], filter: Id, mask: Id) -> bool {
     let is_extended = buffer[1] & sidl::EXIDE != 0;

@@ -1,35 +1,39 @@
-//! Microchip's MCP2515: a CAN 2.0B controller behind SPI, the MCP2518FD's ancestor.
+//! Microchip's MCP2515: a CAN 2.0B controller on SPI, the predecessor of the MCP2518FD.
 //!
 //! *Read first*: DS20001801, chapters 3 (sending), 4 (receiving, filters), 5 (bit timing), 7
 //! (interrupts), 10 (modes), 11 (register map) and 12 (SPI).
 //!
 //! # How it works
-//! Registers of a byte at 128 addresses; three transmit buffers, of which the highest TXP and then the
-//! highest number goes first; two receive buffers, of which the first may roll over into the second. The chip
-//! is a [`Chip`] on the SPI wire and a [`CanNode`](super::can::CanNode) on a [`CanBus`], both the same
-//! state: each byte on SPI first lets the bus catch up to its time. INT is a [`Pin`], low while a flag
-//! of CANINTF and its enable are set.
+//! The chip has byte registers at 128 addresses, three transmit buffers and two receive buffers. Of
+//! the transmit buffers the one with the highest TXP is sent first, of equals the highest number.
+//! The first receive buffer may roll over into the second. The chip is a [`Chip`] on the SPI wire
+//! and a [`CanNode`](super::can::CanNode) on a [`CanBus`]; both share one state. Each byte on SPI
+//! first processes the bus up to the byte's time. INT is a [`Pin`], low while a flag of CANINTF and
+//! its enable are set.
 //!
-//! What breaks a rule of the data sheet is told as a complaint and has no effect: filters, masks and bit
-//! times written outside Configuration mode, a transmit buffer while its TXREQ is set, bytes that are only
-//! read, instructions there are not, and anything within 128 clocks of the RESET instruction, while the
-//! oscillator starts: such a selection is not heard.
+//! An access that breaks a rule of the data sheet is reported as a complaint and has no effect:
+//! - filters, masks and bit times written outside Configuration mode;
+//! - a transmit buffer written while its TXREQ is set;
+//! - writes to read-only bytes, and unknown instructions;
+//! - anything within 128 clocks of the RESET instruction, while the oscillator starts: the whole
+//!   selection is ignored.
 //!
 //! # Assumptions
-//! Where the data sheet leaves room, and a driver could notice:
-//! - A frame is on the bus [`TX_PREPARE_CLOCKS`] clocks after its request at the earliest.
-//! - Leaving a mode takes a bit time, once nothing is on the bus or waits to be sent.
-//! - ABTF is set by ABAT alone, not where TXREQ was cleared.
-//! - RXBnDLC.RTR, which counts for extended frames alone, is 0 in standard ones. Data bytes beyond a
-//!   frame's own keep what was there before.
-//! - A standard frame's data bytes that it has not are not compared with a filter.
-//! - A buffer that takes any frame tells its first filter.
-//! - ERRIF is set when a bit of EFLG is, and clears though that bit stays.
-//! - What is behind an address with no register reads 0.
+//! Where the data sheet leaves the behaviour open and a driver could notice:
+//! - A frame is on the bus at the earliest [`TX_PREPARE_CLOCKS`] clocks after its request.
+//! - Leaving a mode takes a bit time, after all frames on the bus or waiting were sent.
+//! - Only ABAT sets ABTF, not clearing TXREQ.
+//! - RXBnDLC.RTR is defined for extended frames only and is 0 for standard ones. Data bytes beyond
+//!   a frame's length keep their old value.
+//! - Data bytes that a standard frame does not have are not compared with a filter.
+//! - A buffer that accepts any frame reports its first filter.
+//! - ERRIF is set when a bit of EFLG is set, and can be cleared while that bit stays.
+//! - An address without a register reads 0.
 //!
 //! # Not supported
-//! Waking up, and leaving Sleep mode but by RESET; the pins TXnRTS, RXnBF, CLKOUT and RESET; what RXM 11
-//! takes of broken frames.
+//! - Waking up, and leaving Sleep mode other than by RESET.
+//! - The pins TXnRTS, RXnBF, CLKOUT and RESET.
+//! - Parts of broken frames, which RXM 11 accepts.
 
 mod core;
 mod filter;
@@ -52,16 +56,16 @@ use super::can::{CanBus, Counters, NodeId};
 use crate::chip::{Chip, Clocking, Ps, WireLimits};
 use crate::line::Source;
 
-/// Clocks that the oscillator takes to start after RESET: chapter 8.1, the start-up timer.
+/// The clocks the oscillator takes to start after RESET: chapter 8.1, the start-up timer.
 pub const OST_CLOCKS: u64 = 128;
 
-/// Clocks from a request to the earliest SOF: assumption.
+/// The clocks from a request to the earliest SOF: an assumption.
 pub const TX_PREPARE_CLOCKS: u64 = 32;
 
-/// The crystal that most boards have.
+/// The crystal on most boards.
 pub const OSCILLATOR_HZ: u32 = 16_000_000;
 
-/// The INT pin, asserted when it is low.
+/// The INT pin; it is asserted while it is low.
 pub struct Pin {
     core: Rc<RefCell<Core>>,
     bus: CanBus,
@@ -83,13 +87,13 @@ impl fmt::Debug for Pin {
     }
 }
 
-/// Lets bus and chip catch up; when something happens next on the bus.
+/// Processes bus and chip up to `now`. Returns the time of the bus's next event.
 fn settle(core: &RefCell<Core>, bus: &CanBus, now: Ps) -> Ps {
     loop {
         let at = core.borrow().due().min(now);
         let bus_due = bus.catch_up(at);
         if core.borrow_mut().catch_up(at) {
-            // What the chip does by itself may concern the bus: it comes or goes.
+            // An event of the chip may concern the bus: the chip may join or leave it.
             bus.stir();
         } else if at == now {
             return bus_due;
@@ -102,14 +106,14 @@ pub struct Mcp2515 {
     core: Rc<RefCell<Core>>,
     bus: CanBus,
     node: NodeId,
-    /// None while it is not selected, or does not hear.
+    /// `None` while the chip is not selected, or ignores the selection.
     spi: Option<Instruction>,
-    /// The byte in progress: bits in so far, those bits, the byte that goes out.
+    /// The byte in progress: the number of bits received, the bits, and the byte being sent.
     partial: Partial,
 }
 
 impl Mcp2515 {
-    /// A chip at power-up, its oscillator running, attached to `bus`.
+    /// Creates a chip at power-up with its oscillator running, attached to `bus`.
     ///
     /// # Panics
     /// If the oscillator does not run at 1 to 40 MHz.
@@ -124,24 +128,24 @@ impl Mcp2515 {
         Self { core, bus: bus.clone(), node, spi: None, partial: Partial::NONE }
     }
 
-    /// Its place on the bus.
+    /// Its id on the bus.
     #[must_use]
     pub fn node(&self) -> NodeId {
         self.node
     }
 
-    /// Its INT pin, to be given to [`Board::line_of`](crate::Board::line_of).
+    /// Its INT pin, for [`Board::line_of`](crate::Board::line_of).
     #[must_use]
     pub fn int(&self) -> Rc<Pin> {
         Rc::new(Pin { core: self.core.clone(), bus: self.bus.clone() })
     }
 
-    /// Lets bus and chip catch up with `now`.
+    /// Processes bus and chip up to `now`.
     pub fn catch_up(&self, now: Ps) {
         settle(&self.core, &self.bus, now);
     }
 
-    /// The byte that SPI would read at an address, of those up to 0x7f.
+    /// The byte that SPI would read at an address up to 0x7f.
     #[must_use]
     pub fn peek(&self, address: u8) -> u8 {
         self.core.borrow().read(address)
@@ -153,7 +157,7 @@ impl Mcp2515 {
         self.core.borrow().counters
     }
 
-    /// How many frames it took into a buffer, and how many it dropped because one was full.
+    /// The number of frames stored in a buffer, and of those dropped because the buffer was full.
     #[must_use]
     pub fn taken_and_dropped(&self) -> (u64, u64) {
         let core = self.core.borrow();

@@ -1,4 +1,4 @@
-//! The chip as a node: which buffer it sends, what becomes of it, and where it puts what it receives.
+//! The chip as a node: chooses the buffer to send, handles the result, and stores received frames.
 
 use super::core::{Core, Mode};
 use super::filter::passes;
@@ -8,7 +8,8 @@ use crate::model::can::{
     BitTimes, BusError, CanFrame, CanNode, Counters, FdSupport, Link, Role, Span,
 };
 
-/// The standard identifier's bits in SIDH and SIDL, the extended one's 18 in what follows.
+/// The identifier: the standard one's bits are in SIDH and SIDL, the extended one's other 18 in the
+/// following bytes.
 fn identifier(buffer: &[u8; BUFFER]) -> (u32, bool) {
     let [sidh, sidl, eid8, eid0] = [buffer[0], buffer[1], buffer[2], buffer[3]].map(u32::from);
     let sid = sidh << 3 | sidl >> 5;
@@ -17,7 +18,7 @@ fn identifier(buffer: &[u8; BUFFER]) -> (u32, bool) {
     (if is_extended { sid << 18 | eid } else { sid }, is_extended)
 }
 
-/// What a transmit buffer means.
+/// The frame in a transmit buffer.
 fn frame_of(buffer: &[u8; BUFFER]) -> CanFrame {
     let (id, is_extended) = identifier(buffer);
     let mut frame = CanFrame::new(id, &[]);
@@ -26,7 +27,7 @@ fn frame_of(buffer: &[u8; BUFFER]) -> CanFrame {
     frame.with_dlc(buffer[DLC] & 0xf, &buffer[DATA..])
 }
 
-/// What a receive buffer has of a frame; data bytes that it has not are left as they were.
+/// Stores a frame in a receive buffer. Data bytes that the frame does not have are left unchanged.
 fn store(frame: &CanFrame, buffer: &mut [u8; BUFFER]) {
     let (sid, eid) = match frame.extended {
         true => (frame.id >> 18, frame.id & 0x3_ffff),
@@ -46,13 +47,13 @@ fn store(frame: &CanFrame, buffer: &mut [u8; BUFFER]) {
 }
 
 impl Core {
-    /// From when on it wants to send.
+    /// The time from which it wants to send.
     pub(super) fn wants_at(&self) -> Ps {
         let asked = self.tx.iter().filter(|buffer| buffer.ctrl & txctrl::TXREQ != 0);
         asked.map(|buffer| buffer.ready_at).min().unwrap_or(Ps::MAX)
     }
 
-    /// The buffer to send: of the highest TXP, and of those of the highest number.
+    /// The buffer to send: the one with the highest TXP, of equals the highest number.
     fn choose(&self, at: Ps) -> Option<usize> {
         let asked = |index: &usize| {
             let buffer = &self.tx[*index];
@@ -84,8 +85,8 @@ impl Core {
         }
     }
 
-    /// TXREQ is cleared, or ABAT set (`all`, which alone sets ABTF): at once, unless the frame is on the
-    /// bus.
+    /// TXREQ is cleared, or ABAT set (`all`; only this sets ABTF). Takes effect at once, unless the
+    /// frame is on the bus.
     pub(super) fn abort(&mut self, index: usize, all: bool) {
         let is_on_bus = self.in_frame && self.sending == Some(index);
         let buffer = &mut self.tx[index];
@@ -105,7 +106,7 @@ impl Core {
         }
     }
 
-    /// The message on the bus got there as a whole.
+    /// The message on the bus was sent completely.
     pub(super) fn message_sent(&mut self) {
         let Some(index) = self.sending.take() else { return };
         let buffer = &mut self.tx[index];
@@ -114,7 +115,7 @@ impl Core {
         self.canintf |= int::TX0 << index;
     }
 
-    /// The attempt came to nothing: arbitration lost, or an error.
+    /// The attempt failed: arbitration was lost, or there was an error.
     fn attempt_failed(&mut self, lost: bool) {
         let Some(index) = self.sending.take() else { return };
         let one_shot = self.canctrl & canctrl::OSM != 0;
@@ -129,7 +130,7 @@ impl Core {
         }
     }
 
-    /// The filter of a receive buffer that a frame passes: by number, 0 if all pass.
+    /// The number of the receive buffer's filter that a frame passes; 0 if all frames pass.
     fn hit(&self, index: usize, assembled: &[u8; BUFFER]) -> Option<u8> {
         if self.rx[index].ctrl & rxctrl::RXM == rxctrl::RXM {
             return Some(if index == 0 { 0 } else { 2 });
@@ -140,7 +141,7 @@ impl Core {
         filters.next().map(|filter| filter as u8)
     }
 
-    /// A frame was assembled whole: RXB0 first, then RXB1, where RXB0's may roll over to.
+    /// A frame was received completely. RXB0 comes first, then RXB1, into which RXB0 may roll over.
     pub(super) fn take_frame(&mut self, frame: &CanFrame) {
         let mut assembled = [0; BUFFER];
         store(frame, &mut assembled);

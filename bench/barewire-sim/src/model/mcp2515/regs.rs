@@ -1,30 +1,31 @@
-//! Addresses and bits, as DS20001801's register map has them.
+//! Addresses and bits, as in DS20001801's register map.
 
-/// How many addresses there are; the pointer of a longer access runs around.
+/// The number of addresses; a longer access wraps around.
 pub(super) const SPACE: u8 = 0x80;
 
 pub(super) const BFPCTRL: u8 = 0x0c;
 pub(super) const TXRTSCTRL: u8 = 0x0d;
-/// These two are at the end of every row of 16.
+/// These two registers are at the end of every row of 16.
 pub(super) const CANSTAT: u8 = 0x0e;
 pub(super) const CANCTRL: u8 = 0x0f;
 pub(super) const TEC: u8 = 0x1c;
 pub(super) const REC: u8 = 0x1d;
-/// The masks; the filters are below.
+/// The masks; the filters are at lower addresses.
 pub(super) const RXM0: u8 = 0x20;
 pub(super) const CNF3: u8 = 0x28;
 pub(super) const CNF1: u8 = 0x2a;
 pub(super) const CANINTE: u8 = 0x2b;
 pub(super) const CANINTF: u8 = 0x2c;
 pub(super) const EFLG: u8 = 0x2d;
-/// The first transmit buffer's control register; the others are 16 and 32 up, a buffer follows.
+/// The first transmit buffer's control register. The others are 16 and 32 higher. A buffer follows
+/// each.
 pub(super) const TXB0CTRL: u8 = 0x30;
-/// The first receive buffer's; the other is 16 up.
+/// The first receive buffer's control register; the other is 16 higher.
 pub(super) const RXB0CTRL: u8 = 0x60;
 
 /// Bytes of a buffer: identifier, DLC, data.
 pub(super) const BUFFER: usize = 13;
-/// Within it.
+/// Offset in a buffer.
 pub(super) const DLC: usize = 4;
 pub(super) const DATA: usize = 5;
 
@@ -37,9 +38,9 @@ pub(super) mod canctrl {
 
 pub(super) mod sidl {
     pub(crate) const SRR: u8 = 1 << 4;
-    /// EXIDE of what is sent and of a filter, IDE of what was received.
+    /// EXIDE of a transmitted frame and of a filter, IDE of a received frame.
     pub(crate) const EXIDE: u8 = 1 << 3;
-    /// The bits that are there, of a buffer or filter and of a mask.
+    /// The bits that exist in a buffer or filter, and in a mask.
     pub(crate) const USED: u8 = 0xeb;
     pub(crate) const MASK_USED: u8 = 0xe3;
 }
@@ -59,11 +60,11 @@ pub(super) mod txctrl {
 pub(super) mod rxctrl {
     pub(crate) const RXM: u8 = 3 << 5;
     pub(crate) const RXRTR: u8 = 1 << 3;
-    /// RXB0's alone.
+    /// Only RXB0 has it.
     pub(crate) const BUKT: u8 = 1 << 2;
     pub(crate) const BUKT1: u8 = 1 << 1;
     pub(crate) const FILHIT0: u8 = 1;
-    /// RXB1's.
+    /// Only RXB1 has it.
     pub(crate) const FILHIT: u8 = 7;
 }
 
@@ -87,7 +88,7 @@ pub(super) mod eflg {
     pub(crate) const EWARN: u8 = 1;
 }
 
-/// Whether BIT MODIFY changes bits there; elsewhere it writes the byte.
+/// Whether BIT MODIFY changes single bits there. Elsewhere it writes the byte.
 pub(super) fn is_bit_modifiable(address: u8) -> bool {
     let row = address & 0xf0;
     match address & 0xf {

@@ -1,9 +1,9 @@
-//! What a byte read from an address is, and what a byte written there does.
+//! The value read at each address, and the effect of a write.
 
 use super::core::{Core, Mode};
 use super::regs::*;
 
-/// What lies at an address.
+/// The register at an address.
 enum Place {
     Filter { index: usize, byte: usize },
     Mask { index: usize, byte: usize },
@@ -36,7 +36,7 @@ fn place(address: u8) -> Place {
 }
 
 impl Core {
-    /// The byte at an address, which changes nothing by being read.
+    /// The byte at an address. Reading has no side effects.
     pub(super) fn read(&self, address: u8) -> u8 {
         let configures = self.opmod == Mode::Configuration;
         match place(address & (SPACE - 1)) {
@@ -64,7 +64,7 @@ impl Core {
         }
     }
 
-    /// BIT MODIFY: where that is not possible the byte is written whole.
+    /// BIT MODIFY. Where that is not possible the whole byte is written.
     pub(super) fn modify(&mut self, address: u8, mask: u8, data: u8) {
         let mask = if is_bit_modifiable(address & (SPACE - 1)) { mask } else { 0xff };
         let value = self.read(address) & !mask | data & mask;
@@ -146,7 +146,7 @@ impl Core {
         })
     }
 
-    /// RX STATUS: of RXB0 if both are full.
+    /// RX STATUS; about RXB0 if both buffers are full.
     pub(super) fn rx_status(&self) -> u8 {
         let full = self.canintf & 3;
         let index = match full {
@@ -162,7 +162,7 @@ impl Core {
         let buffer = &self.rx[index];
         let filter = match index {
             0 => buffer.ctrl & rxctrl::FILHIT0,
-            // RXF0 and RXF1 rolled over.
+            // Filters 0 and 1 after a roll-over.
             _ => match buffer.ctrl & rxctrl::FILHIT {
                 rolled @ 0..=1 => 6 + rolled,
                 filter => filter,

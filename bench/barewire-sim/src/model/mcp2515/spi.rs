@@ -8,13 +8,13 @@ use super::regs::*;
 /// An instruction in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Instruction {
-    /// CS is low, no byte yet.
+    /// CS is low, and no byte has come yet.
     Begun,
     /// READ and WRITE, before their address.
     Address {
         writes: bool,
     },
-    /// Bytes from an address on; whose receive buffer is emptied at the end.
+    /// Data bytes from an address on, and the receive buffer to empty at the end.
     Read {
         address: u8,
         empties: Option<usize>,
@@ -22,24 +22,24 @@ pub(super) enum Instruction {
     Write {
         address: u8,
     },
-    /// BIT MODIFY: address and mask, as far as they came.
+    /// BIT MODIFY: address and mask, as far as received.
     Modify {
         address: Option<u8>,
         mask: Option<u8>,
     },
     Status,
     RxStatus,
-    /// RTS, which is carried out at the end.
+    /// RTS, which is executed at the end.
     Rts {
         buffers: u8,
     },
-    /// Nothing more to come.
+    /// No more bytes are expected.
     Done,
-    /// What follows is not understood.
+    /// The following bytes are not understood.
     Unknown,
 }
 
-/// Where LOAD TX BUFFER's six places are: identifier and data of each buffer.
+/// The six addresses for LOAD TX BUFFER: identifier and data of each buffer.
 fn tx_place(code: u8) -> Option<u8> {
     let buffer = TXB0CTRL + 0x10 * (code / 2);
     (code < 6).then_some(if code & 1 == 0 { buffer + 1 } else { buffer + 1 + DATA as u8 })
@@ -78,7 +78,7 @@ impl Instruction {
         }
     }
 
-    /// What goes out in the next byte; nothing is driven before there is something to say.
+    /// The next byte to send. MISO is not driven before there is one.
     pub(super) fn out(self, core: &Core) -> u8 {
         match self {
             Self::Read { address, .. } => core.read(address),
@@ -88,7 +88,7 @@ impl Instruction {
         }
     }
 
-    /// A byte came in.
+    /// A byte was received.
     pub(super) fn take(self, core: &mut Core, byte: u8) -> Self {
         match self {
             Self::Begun => Self::decode(core, byte),

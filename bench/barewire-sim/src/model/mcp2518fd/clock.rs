@@ -75,7 +75,7 @@ impl Core {
         }
     }
 
-    /// CS falls: in low power mode that wakes the chip up, all its registers lost.
+    /// CS falls. In low power mode that wakes the chip, and all its registers are lost.
     pub(super) fn selected(&mut self, at: Ps) {
         let low_power = osc::LPMEN | osc::OSCDIS;
         if self.opmod == Mode::Sleep && self.osc & low_power == low_power {
@@ -104,7 +104,7 @@ impl Core {
         }
     }
 
-    /// From the beginning of a nominal bit to its sample point.
+    /// From the start of a nominal bit to its sample point.
     pub(super) fn sample_ps(&self) -> Ps {
         self.bit_ps(self.nbtcfg >> 24, (self.nbtcfg >> 16 & 0xff) + 2)
     }

@@ -1,8 +1,8 @@
-//! What the chip is between its two wires: its state, its modes, its interrupts.
+//! The chip's state: modes, interrupts, and everything its SPI and CAN sides share.
 //!
 //! # Ordering
-//! 1. [`Core::catch_up`] carries out what the chip does by itself, up to a time.
-//! 2. Whatever changes a flag calls [`Core::update`] with the time, at the end.
+//! 1. [`Core::catch_up`] processes events without SPI accesses, up to a time.
+//! 2. Code that changes a flag calls [`Core::update`] with the time, at its end.
 
 use super::super::complaints::Complaints;
 use super::TX_PREPARE_CLOCKS;
@@ -13,7 +13,7 @@ use super::regs::{con, ecc, fifocon, int, iocon, osc};
 use crate::chip::Ps;
 use crate::model::can::{CanFrame, Counters, ErrorState};
 
-/// Bits with which a node integrates; in internal loopback it hears its own idle bus.
+/// The bits with which a node integrates. In internal loopback the chip hears its own idle bus.
 const INTEGRATION_BITS: u64 = 11;
 /// How long the oscillator takes to be stable.
 pub(super) const OSCILLATOR_STARTS_PS: Ps = 3_000_000_000;
@@ -21,7 +21,7 @@ pub(super) const OSCILLATOR_STARTS_PS: Ps = 3_000_000_000;
 const COMPLAINTS_MAX: usize = 64;
 /// Bytes of message RAM.
 pub(super) const RAM_BYTES: usize = 2048;
-/// How many FIFOs there are beside the queue; [`Core::fifos`] has the queue at place 0.
+/// The number of FIFOs besides the queue; [`Core::fifos`] has the queue at index 0.
 const FIFOS: usize = 32;
 
 /// OPMOD's values.
@@ -79,7 +79,7 @@ pub(super) struct Core {
     /// C1CON without OPMOD and BUSY.
     pub(super) con: u32,
     pub(super) opmod: Mode,
-    /// The mode to come; when, unless the bus says so.
+    /// The requested mode and when it is reached; [`Ps::MAX`] if that depends on the bus.
     pub(super) change: Option<(Mode, Ps)>,
     pub(super) in_frame: bool,
     // Bit times, time base.
@@ -87,7 +87,7 @@ pub(super) struct Core {
     pub(super) dbtcfg: u32,
     pub(super) tdc: u32,
     pub(super) tscon: u32,
-    /// A time, and C1TBC then.
+    /// A time, and the value of C1TBC then.
     pub(super) tbc: (Ps, u32),
     pub(super) tbc_overflow_at: Ps,
     // Interrupts.
@@ -97,7 +97,7 @@ pub(super) struct Core {
     int_lows: Vec<(Ps, Option<Ps>)>,
     // Errors.
     pub(super) counters: Counters,
-    /// C1TREC's state bits as they were.
+    /// C1TREC's state bits at the last update.
     error_bits: u32,
     pub(super) bdiag: [u32; 2],
     // Message memory.
@@ -106,10 +106,10 @@ pub(super) struct Core {
     pub(super) filters: [Filter; 32],
     pub(super) filhit: u32,
     pub(super) ram: Box<[u8; RAM_BYTES]>,
-    /// Words written with ECC on: reading others with it finds an error.
+    /// Words written with ECC on. With ECC on, a read of another word finds an error.
     pub(super) ecc_good: Box<[bool; RAM_BYTES / 4]>,
     // Sending.
-    /// What is on the bus, or was offered last: FIFO and place.
+    /// The message on the bus or last offered: its FIFO and index.
     pub(super) sending: Option<(usize, u8)>,
     pub(super) current: Option<CanFrame>,
     pub(super) attempts_left: u8,
@@ -160,7 +160,7 @@ impl Core {
             fifos,
             filters: [Filter::default(); 32],
             filhit: 0,
-            // Anything may be in it at power-up.
+            // Undefined at power-up.
             ram: Box::new([0xa5; RAM_BYTES]),
             ecc_good: Box::new([false; RAM_BYTES / 4]),
             sending: None,
@@ -184,7 +184,8 @@ impl Core {
         core
     }
 
-    /// The RESET instruction, and waking up from low power mode: everything but RAM, and the clock.
+    /// The RESET instruction, and waking up from low power mode: resets everything but RAM and the
+    /// clock.
     pub(super) fn reset(&mut self, at: Ps, clock_starts: bool) {
         let fresh = Self::new(Options { starts_cold: false, ..self.options.clone() });
         let old = std::mem::replace(self, fresh);
@@ -205,7 +206,7 @@ impl Core {
 
     // Modes.
 
-    /// Whether the chip is on the bus or about to be, in which mode.
+    /// The mode in which the chip is on the bus, or about to be.
     pub(super) fn bus_mode(&self) -> Option<Mode> {
         let wanted = match self.change {
             Some((mode, _)) if !self.opmod.runs() => mode,
@@ -232,7 +233,7 @@ impl Core {
             return;
         }
         let due = match mode {
-            // The bus says when.
+            // This depends on the bus.
             _ if !self.opmod.runs() && mode.runs() && mode != Mode::InternalLoopback => Ps::MAX,
             Mode::InternalLoopback => at + INTEGRATION_BITS * self.nominal_ps(),
             _ if self.in_frame || self.looped.is_some() => Ps::MAX,
@@ -241,7 +242,7 @@ impl Core {
         self.change = Some((mode, due));
     }
 
-    /// The frame on the bus is over, as far as the chip is concerned.
+    /// The frame on the bus is over for the chip.
     pub(super) fn frame_over(&mut self, at: Ps) {
         self.in_frame = false;
         if let Some((mode, Ps::MAX)) = self.change
@@ -275,15 +276,15 @@ impl Core {
         self.update(at);
     }
 
-    // What happens by itself.
+    // Events without SPI accesses.
 
-    /// When something happens without anybody's doing.
+    /// The time of the next event without an access.
     pub(super) fn due(&self) -> Ps {
         self.tbc_overflow_at.min(self.due_but_overflow())
     }
 
-    /// When a pin may move next. C1TBC runs over for ever, which would keep whoever waits for an end
-    /// waiting; a pin that it does not move need not know.
+    /// The time at which a pin may next change. C1TBC overflows for ever, which would keep a
+    /// waiting thread waiting; so its overflow does not count unless it changes a pin.
     pub(super) fn pin_due(&self) -> Ps {
         let told = self.int_enables >> 16 & int::TBCIF != 0;
         if told { self.due() } else { self.due_but_overflow() }
@@ -306,7 +307,8 @@ impl Core {
         due
     }
 
-    /// Lets happen what is due by `now`; whether anything was, which the bus may have to know.
+    /// Processes everything that is due by `now`. Returns whether there was any event, which the
+    /// bus may depend on.
     #[inline]
     pub(super) fn catch_up(&mut self, now: Ps) -> bool {
         let mut stepped = false;
@@ -381,7 +383,7 @@ impl Core {
         let flag = |on: bool, bit| if on { bit } else { 0 };
         let mut flags = self.int_flags;
         for fifo in &self.fifos {
-            // Most FIFOs allow no interrupt.
+            // Most FIFOs have no interrupt enabled.
             if fifo.con & fifocon::INTERRUPTS == 0 {
                 continue;
             }
@@ -396,13 +398,13 @@ impl Core {
             | flag(self.eccstat & self.ecccon & (ecc::SECIF | ecc::DEDIF) != 0, int::ECCIF)
     }
 
-    /// Derives what follows from flags and counters, at the time of their change.
+    /// Derives dependent state from flags and counters, at the time of their change.
     pub(super) fn update(&mut self, at: Ps) {
         let bits = self.read_trec() >> 16;
         if self.opmod.runs() && bits != self.error_bits {
             self.int_flags |= int::CERRIF;
         }
-        // Coming from Configuration mode TXBO falls, which is no news of the bus.
+        // When the chip leaves Configuration mode TXBO falls, which is no event of the bus.
         self.error_bits = if self.opmod.runs() { bits } else { 0 };
         let asserted = self.flags() & self.int_enables >> 16 != 0;
         let faults = self.options.faults;
@@ -477,7 +479,7 @@ impl Core {
         self.complaints.take()
     }
 
-    /// How often a message may be tried: C1CON.RTXAT and TXAT; `None` for no limit.
+    /// The number of attempts a message may have: C1CON.RTXAT and TXAT; `None` for no limit.
     pub(super) fn attempts(&self, fifo: &Fifo) -> Option<u8> {
         match fifo.con >> fifocon::TXAT & 3 {
             _ if self.con & con::RTXAT == 0 => None,

@@ -1,6 +1,6 @@
 //! The CRC of the SPI instructions: DS20006027, 4.3.
 
-/// The remainder so far: polynomial 0x8005, begun with all ones, most significant bit first.
+/// The remainder so far: polynomial 0x8005, starting with all ones, most significant bit first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Crc16(pub(super) u16);
 
@@ -30,7 +30,7 @@ impl Crc16 {
 mod tests {
     use super::*;
 
-    /// The check value of Greg Cook's catalogue of CRCs, CRC-16/CMS.
+    /// Compares with the check value for CRC-16/CMS in Greg Cook's catalogue of CRCs.
     #[test]
     fn it_has_its_published_check_value() {
         assert_eq!(Crc16::of(b"123456789"), 0xaee7);

@@ -3,18 +3,18 @@
 //! *Read first*: DS20005678, chapters 4 (message memory) and 5 to 7.
 //!
 //! # How it works
-//! A FIFO is a ring of objects in RAM. What software fills has a head that software moves and a tail that
-//! the chip moves; what it empties, the other way round. The transmit queue is no ring: the chip
-//! takes its messages by identifier, so it keeps which of its places are in use, in the order of
-//! filling where identifiers are equal.
+//! A FIFO is a ring of objects in RAM. In a transmit FIFO software moves the head and the chip
+//! moves the tail; in a receive FIFO it is the other way round. The transmit queue is not a ring:
+//! the chip sends its messages in the order of their identifiers. So the model keeps the list of
+//! places in use, in the order of filling, which decides among equal identifiers.
 
 use super::regs::{fifocon, sta};
 use crate::chip::Ps;
 
-/// How many bytes of data each PLSIZE leaves room for.
+/// The number of data bytes for each PLSIZE.
 const PAYLOADS: [u16; 8] = [8, 12, 16, 20, 24, 32, 48, 64];
 
-/// What a FIFO is.
+/// The kind of a FIFO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Tef,
@@ -26,23 +26,23 @@ pub(super) enum Kind {
 #[derive(Clone, Debug)]
 pub(super) struct Fifo {
     pub(super) kind: Kind,
-    /// The control register without its bits that act.
+    /// The control register without its command bits.
     pub(super) con: u32,
-    /// The status register's flags that stay until somebody clears them.
+    /// The status register's flags that stay until software clears them.
     pub(super) flags: u32,
     pub(super) head: u8,
     pub(super) tail: u8,
     pub(super) count: u8,
-    /// The places in use, oldest first: the queue alone.
+    /// The places in use, oldest first; only for the queue.
     pub(super) queued: Vec<u8>,
     pub(super) txreq: bool,
-    /// From when on what is requested can be on the bus.
+    /// The earliest time at which a requested message can be on the bus.
     pub(super) ready_at: Ps,
-    /// TXREQ was cleared with a message on the bus.
+    /// TXREQ was cleared while a message is on the bus.
     pub(super) aborting: bool,
-    /// Its first object's place in RAM.
+    /// The address of its first object in RAM.
     pub(super) offset: u16,
-    /// When it last took a frame.
+    /// The time it last stored a frame.
     pub(super) filled_at: Option<Ps>,
 }
 
@@ -69,7 +69,7 @@ impl Fifo {
         }
     }
 
-    /// FRESET, or Configuration mode: the settings stay.
+    /// FRESET, or Configuration mode: the settings are kept.
     pub(super) fn reset(&mut self) {
         let offset = self.offset;
         *self = Self { con: self.con, offset, ..Self::new(self.kind) };
@@ -83,7 +83,7 @@ impl Fifo {
         (self.con >> fifocon::FSIZE & 0x1f) as u8 + 1
     }
 
-    /// Bytes of data that an object has room for.
+    /// The number of data bytes in an object.
     pub(super) fn payload(&self) -> u16 {
         match self.kind {
             Kind::Tef => 0,
@@ -99,7 +99,7 @@ impl Fifo {
         8 + self.payload() + if self.stamps() { 4 } else { 0 }
     }
 
-    /// All its objects.
+    /// The size of all its objects in bytes.
     pub(super) fn bytes(&self) -> u16 {
         u16::from(self.size()) * self.object_bytes()
     }
@@ -120,9 +120,9 @@ impl Fifo {
         (index + 1) % self.size()
     }
 
-    /// A place of the queue that is free.
+    /// A free place of the queue.
     pub(super) fn free_place(&self) -> u8 {
-        // From where the last message went, as a ring would.
+        // Search from the place of the last message, as in a ring.
         let mut index = self.head;
         for _ in 0..self.size() {
             if !self.queued.contains(&index) {
@@ -133,7 +133,7 @@ impl Fifo {
         index
     }
 
-    /// The object that software writes or reads next.
+    /// The object that software accesses next.
     pub(super) fn user_index(&self) -> u8 {
         match (self.kind, self.sends()) {
             (Kind::Txq, _) => self.free_place(),
@@ -142,7 +142,7 @@ impl Fifo {
         }
     }
 
-    /// One more message, put in by software or by the chip.
+    /// Adds a message, from software or from the chip.
     pub(super) fn push(&mut self) {
         if self.kind == Kind::Txq {
             let place = self.free_place();
@@ -154,13 +154,13 @@ impl Fifo {
         self.count += 1;
     }
 
-    /// The oldest message is gone.
+    /// Removes the oldest message.
     pub(super) fn pop(&mut self) {
         self.tail = self.next(self.tail);
         self.count -= 1;
     }
 
-    /// The message at `place` of the queue is gone.
+    /// Removes the message at `place` of the queue.
     pub(super) fn take(&mut self, place: u8) {
         self.queued.retain(|&queued| queued != place);
         self.count -= 1;
@@ -179,10 +179,10 @@ impl Fifo {
         self.flags | level(not, sta::NRFNIF) | level(half, sta::HRFHIF) | level(end, sta::ERFFIF)
     }
 
-    /// Whether its flags ask for an interrupt that it allows; for RXIF, TXIF and TEFIF.
+    /// Whether its flags request an enabled interrupt, for RXIF, TXIF and TEFIF.
     pub(super) fn asks(&self) -> bool {
-        // Each enable has its flag's place. Overflow and attempts have flags of their own in C1INT;
-        // the transmit event FIFO's overflow has not.
+        // Each enable bit has its flag's position. Overflow and attempts have flags of their own in
+        // C1INT, except the overflow of the transmit event FIFO.
         let levels = sta::NRFNIF | sta::HRFHIF | sta::ERFFIF;
         let mask = if self.kind == Kind::Tef { levels | sta::OVIF } else { levels };
         self.status() & self.con & mask != 0

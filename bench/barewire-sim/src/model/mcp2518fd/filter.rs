@@ -1,7 +1,7 @@
 //! Acceptance filters.
 //!
-//! *Read first*: DS20005678, chapter 7: of the enabled filters that match, the first one's FIFO gets
-//! the frame.
+//! *Read first*: DS20005678, chapter 7: the first enabled filter that matches decides which FIFO
+//! gets the frame.
 
 use super::regs::object;
 use crate::model::can::CanFrame;
@@ -21,7 +21,7 @@ pub(super) struct Filter {
     pub(super) mask: u32,
 }
 
-/// The identifier as objects and filters have it: SID in the lower bits, EID above.
+/// The identifier in the layout of objects and filters: SID in the lower bits, EID above.
 pub(super) fn identifier(frame: &CanFrame) -> u32 {
     if frame.extended { frame.id >> 18 | (frame.id & 0x3_ffff) << object::EID } else { frame.id }
 }
@@ -35,7 +35,7 @@ fn first_bits(frame: &CanFrame, bits: u32) -> (u32, u32) {
 }
 
 impl Filter {
-    /// Whether it lets `frame` through, comparing data bits of standard frames as DNCNT says.
+    /// Whether it accepts `frame`. Of standard frames it compares as many data bits as DNCNT says.
     pub(super) fn matches(&self, frame: &CanFrame, dncnt: u32) -> bool {
         if self.con & FLTEN == 0 {
             return false;

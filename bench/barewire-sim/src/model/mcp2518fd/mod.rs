@@ -5,36 +5,43 @@
 //! event FIFO, filters, receiving, interrupts); the errata DS80000789 (MCP2518FD) and DS80000792 (MCP2517FD).
 //!
 //! # How it works
-//! The chip is two things at once: a [`Chip`] on the SPI wire and a [`CanNode`](super::can::CanNode)
-//! on a [`CanBus`], both the same state. Each byte on SPI first lets the bus catch up to the byte's time: what a byte
-//! reads is as it was when its first bit was clocked (a register is read whole with its first byte),
-//! and what a byte writes is written with its last bit. RAM is written a word at a time.
+//! The chip is a [`Chip`] on the SPI wire and a [`CanNode`](super::can::CanNode) on a [`CanBus`];
+//! both share one state. Each byte on SPI first processes the bus up to the byte's time. A byte
+//! that is read has the value at the time its first bit was clocked (a whole register is read with
+//! its first byte). A byte is written with its last bit. RAM is written a word at a time.
 //!
-//! Its interrupt pins are [`Pin`]s, to be given to [`Board::line_of`](crate::Board::line_of); INT is low
-//! while a flag and its enable are set. The times at which INT was low are
+//! Its interrupt pins are [`Pin`]s, for [`Board::line_of`](crate::Board::line_of). INT is low while
+//! a flag and its enable are set. The times at which INT was low are
 //! [kept](Mcp2518Fd::take_int_lows).
 //!
-//! What breaks a rule of the manual is told as a complaint: a clock above 0.85 x SYSCLK / 2 (erratum: the
-//! limit of the data sheet, 20 MHz, is too high then), RAM not accessed by words, registers written in
-//! a mode that does not allow it, a head or tail moved beyond its FIFO, objects beyond RAM.
+//! An access that breaks a rule of the manual is reported as a complaint: a clock above 0.85 x
+//! SYSCLK / 2 (erratum: the data sheet's limit, 20 MHz, is too high for low SYSCLK), RAM not
+//! accessed by words, registers written in a mode that does not allow it, a head or tail moved
+//! beyond its FIFO, objects beyond RAM.
 //!
 //! # Assumptions
-//! Where the manuals leave room, or were not at hand to the word, and a driver could notice:
-//! - Leaving a mode that is on the bus takes until its frame has passed, and a bit time else.
-//! - A message is on the bus [`TX_PREPARE_CLOCKS`] of SYSCLK after TXREQ at the earliest.
-//! - Of FIFOs of one TXPRI the queue goes first, then the lowest number. Equal identifiers in the queue
-//!   are sent in the order of filling.
+//! Where the manuals leave the behaviour open, or their exact text was not available, and a driver
+//! could notice:
+//! - Leaving a mode on the bus takes until the present frame is over, or else a bit time.
+//! - A message is on the bus at the earliest [`TX_PREPARE_CLOCKS`] of SYSCLK after TXREQ.
+//! - Of FIFOs with equal TXPRI the queue is first, then the lowest number. Equal identifiers in the
+//!   queue are sent in the order of filling.
 //! - The oscillator needs 3 ms after sleep, the PLL 1 ms more. At power-up both run already, unless
 //!   [`Options::starts_cold`].
-//! - A direct change between two modes of the bus is not done; Configuration or Sleep has to be between.
-//! - A frame whose data is longer than its FIFO's objects is cut, and DLCMM and IVMIF are set.
-//! - CERRIF is set whenever one of C1TREC's state bits changes. C1VEC.ICODE names FIFOs first.
+//! - A direct change between two modes on the bus is refused; Configuration or Sleep must come
+//!   between.
+//! - If a frame has more data than its FIFO's objects, the data is cut, and DLCMM and IVMIF are
+//!   set.
+//! - CERRIF is set whenever one of C1TREC's state bits changes. C1VEC.ICODE reports FIFOs first.
 //! - DEVID of both parts reads 0 (as Linux prints it, rev0.0).
 //! - CS set-up, hold and inactive times, see `limits` in the code.
 //!
 //! # Not supported
-//! Waking up by RXCAN; CLKO; GPIO inputs; the wake-up filter; transmitter delay compensation (registers
-//! only); edge filter; SID11; MAB overflows and with them SERRIF and SERR2LOM.
+//! - Waking up by RXCAN, and the wake-up filter.
+//! - CLKO and GPIO inputs.
+//! - Transmitter delay compensation (registers only) and the edge filter.
+//! - SID11.
+//! - MAB overflows and so SERRIF and SERR2LOM.
 
 mod clock;
 mod core;
@@ -64,13 +71,14 @@ use super::can::{CanBus, CanFrame, Counters, NodeId};
 use crate::chip::{Chip, Clocking, Ps, WireLimits};
 use crate::line::Source;
 
-/// SYSCLK periods from TXREQ to the earliest SOF: assumption, some accesses of the message RAM.
+/// The SYSCLK periods from TXREQ to the earliest SOF: an assumption, for some accesses of the
+/// message RAM.
 pub const TX_PREPARE_CLOCKS: u64 = 20;
 
 /// The data sheet's limit of SCK.
 const CLOCK_MAX_HZ: u64 = 20_000_000;
 
-/// Which pin.
+/// The pin's function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PinKind {
     Int,
@@ -78,7 +86,7 @@ enum PinKind {
     Int1,
 }
 
-/// An interrupt pin of the chip, asserted when it is low.
+/// An interrupt pin of the chip; it is asserted while it is low.
 pub struct Pin {
     core: Rc<RefCell<Core>>,
     bus: CanBus,
@@ -101,13 +109,13 @@ impl Source for Pin {
     }
 }
 
-/// Lets bus and chip catch up; when something happens next on the bus.
+/// Processes bus and chip up to `now`. Returns the time of the bus's next event.
 fn settle(core: &RefCell<Core>, bus: &CanBus, now: Ps) -> Ps {
     loop {
         let at = core.borrow().due().min(now);
         let bus_due = bus.catch_up(at);
         if core.borrow_mut().catch_up(at) {
-            // What the chip does by itself may concern the bus: it comes or goes.
+            // An event of the chip may concern the bus: the chip may join or leave it.
             bus.stir();
         } else if at == now {
             return bus_due;
@@ -128,13 +136,13 @@ pub struct Mcp2518Fd {
     node: NodeId,
     options: Options,
     spi: Instruction,
-    /// The byte in progress: bits in so far, the byte that goes out.
+    /// The byte in progress: the number of bits received, and the byte being sent.
     partial: Partial,
     clock_reported: bool,
 }
 
 impl Mcp2518Fd {
-    /// A chip at power-up, attached to `bus`.
+    /// Creates a chip at power-up, attached to `bus`.
     #[must_use]
     pub fn new(bus: &CanBus, options: Options) -> Self {
         let core = Rc::new(RefCell::new(Core::new(options.clone())));
@@ -150,7 +158,7 @@ impl Mcp2518Fd {
         }
     }
 
-    /// Its place on the bus.
+    /// Its id on the bus.
     #[must_use]
     pub fn node(&self) -> NodeId {
         self.node
@@ -184,18 +192,19 @@ impl Mcp2518Fd {
         Rc::new(Pin { core: self.core.clone(), bus: self.bus.clone(), kind })
     }
 
-    /// Lets bus and chip catch up with `now`.
+    /// Processes bus and chip up to `now`.
     pub fn catch_up(&self, now: Ps) {
         settle(&self.core, &self.bus, now);
     }
 
-    /// From when to when INT was low since the last call; the last one may still be going on.
+    /// The intervals in which INT was low, since the last call. The last interval may still be
+    /// open.
     #[must_use]
     pub fn take_int_lows(&self) -> Vec<(Ps, Option<Ps>)> {
         self.core.borrow_mut().take_int_lows()
     }
 
-    /// Sets what goes wrong from here on.
+    /// Sets the faults from now on.
     pub fn set_faults(&mut self, faults: ChipFaults) {
         self.core.borrow_mut().set_faults(faults);
         self.options.faults = faults;
@@ -208,31 +217,32 @@ impl Mcp2518Fd {
         self.core.borrow().error_counters()
     }
 
-    /// A register's or RAM word's value as SPI would read it now, without any effect of reading; `None`
+    /// The value of a register or RAM word as SPI would read it now, without side effects. `None`
     /// if the address is not a word's.
     #[must_use]
     pub fn peek(&self, address: u16) -> Option<u32> {
         self.core.borrow().peek(address)
     }
 
-    /// How many frames it took into a FIFO, and how many it dropped because one was full.
+    /// The number of frames stored in a FIFO, and of those dropped because the FIFO was full.
     #[must_use]
     pub fn taken_and_dropped(&self) -> (u64, u64) {
         self.core.borrow().taken_and_dropped()
     }
 
-    /// How many SPI instructions it was given.
+    /// The number of SPI instructions received.
     #[must_use]
     pub fn instructions(&self) -> u64 {
         self.spi.count()
     }
 
-    /// A bit flips in RAM at `address`; with ECC on, the chip sees one flip or, with `two`, both.
+    /// Flips a bit in RAM at `address`. With ECC on the chip sees one flip or, with `two`, two
+    /// flips.
     pub fn flip_ram(&self, address: u16, two: bool) {
         self.core.borrow_mut().flip_ram(address, two);
     }
 
-    /// The frame that the last message it sent was.
+    /// The frame of the last message it sent.
     #[must_use]
     pub fn last_sent(&self) -> Option<CanFrame> {
         self.core.borrow().last_sent()
@@ -293,7 +303,7 @@ impl Chip for Mcp2518Fd {
             cs_setup_ns: 25,
             cs_hold_ns: 25,
             cs_inactive_ns: 50,
-            // With the PLL the oscillator says nothing yet, and the chip looks at each byte.
+            // With the PLL the oscillator does not decide the limit, and the chip checks each byte.
             max_clock_hz: match self.options.pll {
                 true => CLOCK_MAX_HZ as u32,
                 false => CLOCK_MAX_HZ.min(sysclk_hz * 85 / 200) as u32,

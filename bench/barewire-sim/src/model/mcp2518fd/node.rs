@@ -1,4 +1,4 @@
-//! The chip as a node: which message it sends, what becomes of it, and where it puts what it receives.
+//! The chip as a node: chooses the message to send, handles the result, and stores received frames.
 
 use super::core::{Core, Looped, Mode};
 use super::filter::identifier;
@@ -9,7 +9,7 @@ use crate::model::can::{
     BusError, CanFrame, CanNode, Counters, ErrorKind, ErrorState, FdSupport, Link, Role, Span,
 };
 
-/// Counts of C1BDIAG0, by their first bit.
+/// The counters in C1BDIAG0, by their first bit.
 const NRERRCNT: u32 = 0;
 const NTERRCNT: u32 = 8;
 const DRERRCNT: u32 = 16;
@@ -18,7 +18,8 @@ const DTERRCNT: u32 = 24;
 const DLCMM: u32 = 1 << 31;
 const TXBOERR: u32 = 1 << 23;
 
-/// C1BDIAG1's flag of an error at the nominal bit rate; those of the data bit rate are 8 bits up.
+/// C1BDIAG1's flag for an error at the nominal bit rate. Those for the data bit rate are 8 bits
+/// higher.
 fn diagnosis(kind: ErrorKind) -> u32 {
     match kind {
         ErrorKind::Bit0 => 1 << 16,
@@ -30,18 +31,18 @@ fn diagnosis(kind: ErrorKind) -> u32 {
     }
 }
 
-/// Who goes first: FIFO and place in it.
+/// A message: FIFO and index.
 type Source = (usize, u8);
 
 impl Core {
-    /// From when on it wants to send; never if nothing is requested.
+    /// The time from which it wants to send; never if there is no request.
     pub(super) fn wants_at(&self) -> Ps {
         let ready = self.fifos.iter().filter(|fifo| fifo.txreq && !fifo.is_empty());
         let at = ready.map(|fifo| fifo.ready_at).min().unwrap_or(Ps::MAX);
         if at == Ps::MAX { Ps::MAX } else { at.max(self.bandwidth_until) }
     }
 
-    /// The message to send: of the highest TXPRI; in the queue, of the lowest identifier.
+    /// The message to send: the highest TXPRI and, in the queue, the lowest identifier.
     fn choose(&self, at: Ps) -> Option<Source> {
         let asked = |index: &usize| {
             let fifo = &self.fifos[*index];
@@ -58,7 +59,7 @@ impl Core {
         Some((0, place))
     }
 
-    /// Where the next attempt is, for FIFOCI.
+    /// The place of the next attempt, for FIFOCI.
     pub(super) fn next_attempt(&self, index: usize) -> u8 {
         let fifo = &self.fifos[index];
         if index != 0 {
@@ -68,7 +69,7 @@ impl Core {
         fifo.queued.iter().min_by_key(key).copied().unwrap_or(fifo.head)
     }
 
-    /// The message object at a place, as the bus would have it.
+    /// The frame in a message object.
     fn frame_at(&self, index: usize, place: u8) -> CanFrame {
         let fifo = &self.fifos[index];
         let offset = fifo.place(place);
@@ -113,7 +114,7 @@ impl Core {
         Some(frame)
     }
 
-    /// C1TBC when a frame was on the bus, as C1TSCON says.
+    /// The value of C1TBC for a frame's time stamp, as C1TSCON selects it.
     fn stamp(&self, fd: bool, sof: Ps, fdf_ps: Ps, eof: Ps) -> u32 {
         let at = if self.tscon & tscon::TSEOF != 0 {
             eof
@@ -125,7 +126,7 @@ impl Core {
         self.tbc_at(at)
     }
 
-    /// The message on the bus got there as a whole.
+    /// The message on the bus was sent completely.
     fn message_sent(&mut self, at: Ps, sof: Ps, fdf_ps: Ps, eof: Ps) {
         let Some((index, place)) = self.sending.take() else { return };
         let Some(frame) = self.current.take() else { return };
@@ -184,12 +185,12 @@ impl Core {
         self.bdiag[1] = self.bdiag[1] & 0xffff_0000 | u32::from(count.wrapping_add(1));
     }
 
-    /// The attempt came to nothing: arbitration lost, or an error.
+    /// The attempt failed: arbitration was lost, or there was an error.
     fn attempt_failed(&mut self, lost: bool) {
         let Some((index, _)) = self.sending else { return };
         let limit = self.attempts(&self.fifos[index]);
         let one_shot = limit == Some(1);
-        // Lost arbitration uses up no attempt but the only one.
+        // Lost arbitration does not use up an attempt, unless it is the only one.
         let uses = !lost || one_shot;
         if uses {
             self.attempts_left = self.attempts_left.saturating_sub(1);
@@ -213,7 +214,7 @@ impl Core {
         self.finish_abort_all();
     }
 
-    /// TXREQ was cleared, or ABAT set: at once, unless the message is on the bus.
+    /// TXREQ was cleared, or ABAT set. Takes effect at once, unless the message is on the bus.
     pub(super) fn abort(&mut self, index: usize) {
         let on_bus = self.current.is_some()
             && self.in_frame
@@ -236,7 +237,7 @@ impl Core {
         }
     }
 
-    /// A frame arrived whole.
+    /// A frame was received completely.
     fn take_frame(&mut self, at: Ps, frame: &CanFrame, sof: Ps, fdf_ps: Ps, eof: Ps) {
         self.count_error_free();
         let dncnt = self.con & con::DNCNT;
@@ -412,7 +413,7 @@ impl CanNode for Core {
         self.catch_up(at);
         self.take_frame(at, frame, span.sof, span.fdf_ps, at);
         self.update(at);
-        // In external loopback its own frame is still to end.
+        // In external loopback the end of its own frame is still to come.
         if self.current.is_none() {
             self.frame_over(at);
         }

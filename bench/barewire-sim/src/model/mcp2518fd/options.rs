@@ -1,20 +1,20 @@
-//! Which chip, how it is clocked, and what is wrong with it.
+//! Options: the part, its clock, and its faults.
 
 use std::num::NonZeroU32;
 
 use crate::chip::Ps;
 
-/// Which part.
+/// The part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartKind {
-    /// The first one: no low power mode, no DEVID, sequence numbers of 7 bits.
+    /// The first part: no low power mode, no DEVID, sequence numbers of 7 bits.
     Mcp2517Fd,
     /// Its successor.
     Mcp2518Fd,
 }
 
 impl PartKind {
-    /// The maker's name.
+    /// The vendor's name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -24,18 +24,18 @@ impl PartKind {
     }
 }
 
-/// What is wrong with one chip.
+/// Faults of one chip.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChipFaults {
-    /// There is no chip: MISO floats, nothing is heard, nothing is on the CAN bus.
+    /// There is no chip: MISO floats, SPI is ignored, and nothing is on the CAN bus.
     pub absent: bool,
-    /// SDO is at ground: everything reads zero.
+    /// SDO is at ground: all reads return zero.
     pub sdo_stuck_low: bool,
     /// A bit of the data of every n-th READ_CRC is inverted on MISO.
     pub read_crc_corrupt_every: Option<NonZeroU32>,
     /// A bit of the data of every n-th WRITE_CRC or WRITE_SAFE is inverted on MOSI.
     pub write_crc_corrupt_every: Option<NonZeroU32>,
-    /// INT is low, whatever the flags say.
+    /// INT is always low.
     pub int_stuck_low: bool,
     /// INT is never low.
     pub int_never: bool,
@@ -45,38 +45,40 @@ pub struct ChipFaults {
     pub pll_dead: bool,
 }
 
-/// What is wrong with all chips, as the errata have it: off unless asked for. The limit of the SPI clock
-/// is always held, by a complaint.
+/// Faults of all chips according to the errata; off by default. Exceeding the limit of the SPI
+/// clock is always a complaint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Errata {
-    /// DS80000789/792, READ_CRC: of the reads of registers that change by themselves every n-th comes
-    /// with the CRC of other data, the first byte's top bit inverted. The data are right.
+    /// DS80000789/792, READ_CRC: every n-th read of registers that change by themselves has the CRC
+    /// of other data, whose first byte's top bit is inverted. The data itself is right.
     pub read_crc_every: Option<NonZeroU32>,
-    /// DS80000789, FIFOCI: for so long after a frame was taken, C1FIFOSTA reads with an index that is
-    /// one too large, and so names an object that is old or half written.
+    /// DS80000789, FIFOCI: for this time after a frame was stored, the index in C1FIFOSTA is one
+    /// too large. It then points to an object that is old or half written.
     pub fifoci_wrong_for_ps: Ps,
     /// DS80000789, IOCON: a write of several bytes clears LAT0 and LAT1.
     pub iocon_clears_latches: bool,
-    /// DS80000789/792, SPI clock: above the limit every word written to RAM has its lowest bit inverted.
+    /// DS80000789/792, SPI clock: above the limit, the lowest bit of every word written to RAM is
+    /// inverted.
     pub fast_clock_corrupts_ram: bool,
 }
 
-/// A chip on a board.
+/// Options for a chip on a board.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Which part.
+    /// The part.
     pub part: PartKind,
-    /// The crystal's or clock's frequency.
+    /// The frequency of the crystal or clock.
     pub oscillator_hz: u32,
-    /// The board expects the PLL to be used, which multiplies it by 10.
+    /// The board expects the driver to use the PLL, which multiplies the frequency by 10.
     pub pll: bool,
-    /// Power comes on at time zero: the oscillator has yet to start. Otherwise it has long been on.
+    /// Power comes on at time zero, so the oscillator has yet to start. Otherwise it has been on
+    /// for long.
     pub starts_cold: bool,
-    /// What DEVID reads.
+    /// The value of DEVID.
     pub devid: u32,
-    /// What is wrong with it.
+    /// The chip's faults.
     pub faults: ChipFaults,
-    /// Which errata it shows.
+    /// The errata it shows.
     pub errata: Errata,
 }
 

@@ -1,11 +1,11 @@
-//! The message RAM: its words, its ECC, and where FIFOs lie in it.
+//! The message RAM: its words, its ECC, and the addresses of FIFOs.
 
 use super::core::{Core, RAM_BYTES};
 use super::fifo::Fifo;
 use super::regs::{con, ecc};
 
 impl Core {
-    /// Gives every FIFO its place in RAM, one after the other.
+    /// Places all FIFOs in RAM, one after the other.
     pub(super) fn lay_out(&mut self) {
         let mut offset = 0;
         if self.con & con::STEF != 0 {
@@ -17,7 +17,7 @@ impl Core {
                 continue;
             }
             fifo.offset = offset;
-            // Far beyond RAM it does not matter how far.
+            // Far beyond RAM the exact address does not matter.
             offset = offset.saturating_add(fifo.bytes()).min(0x4000);
         }
     }
@@ -61,7 +61,7 @@ impl Core {
         }
     }
 
-    /// Whether an object lies in RAM: else the FIFOs were configured too large.
+    /// Whether an object is in RAM. If not, the FIFOs were configured too large.
     pub(super) fn in_ram(&mut self, fifo: &Fifo, index: u8) -> bool {
         let end = usize::from(fifo.place(index)) + usize::from(fifo.object_bytes());
         let fits = end <= RAM_BYTES;

@@ -47,13 +47,13 @@ pub(super) mod con {
     pub(in super::super) const BUSY: u32 = 1 << 11;
     pub(in super::super) const PXEDIS: u32 = 1 << 6;
     pub(in super::super) const DNCNT: u32 = 0x1f;
-    /// TXBWS, REQOP, BRSDIS, DNCNT: writable in every mode; ABAT apart.
+    /// TXBWS, REQOP, BRSDIS, DNCNT: writable in every mode. ABAT is handled separately.
     pub(in super::super) const ALWAYS: u32 = 0xf700_101f;
     /// TXQEN, STEF, SERR2LOM, ESIGM, RTXAT, WFT, WAKFIL, PXEDIS, ISOCRCEN.
     pub(in super::super) const CONFIGURATION: u32 = 0x001f_0760;
 }
 
-/// C1INT: flags; each one's enable is 16 bits further up.
+/// C1INT: the flags. Each enable is 16 bits higher.
 pub(super) mod int {
     pub(in super::super) const IVMIF: u32 = 1 << 15;
     pub(in super::super) const WAKIF: u32 = 1 << 14;
@@ -68,7 +68,7 @@ pub(super) mod int {
     pub(in super::super) const TBCIF: u32 = 1 << 2;
     pub(in super::super) const RXIF: u32 = 1 << 1;
     pub(in super::super) const TXIF: u32 = 1 << 0;
-    /// Set by hardware, cleared by writing 0; all others follow from other registers.
+    /// Set by hardware, cleared by writing 0. All others follow from other registers.
     pub(in super::super) const OWN: u32 = IVMIF | WAKIF | CERRIF | SERRIF | MODIF | TBCIF;
     pub(in super::super) const ENABLES: u32 = 0xff1f_0000;
 }
@@ -82,7 +82,7 @@ pub(super) mod tscon {
     pub(in super::super) const ALL: u32 = 0x0007_03ff;
 }
 
-/// C1TXQCON and C1FIFOCONm; C1TEFCON as far as it has them.
+/// C1TXQCON and C1FIFOCONm; C1TEFCON has some of these bits.
 pub(super) mod fifocon {
     pub(in super::super) const PLSIZE: u32 = 29;
     pub(in super::super) const FSIZE: u32 = 24;
@@ -107,7 +107,7 @@ pub(super) mod fifocon {
     pub(in super::super) const TEF_ALWAYS: u32 = 0x0000_000f;
 }
 
-/// C1TXQSTA, C1FIFOSTAm; C1TEFSTA as far as it has them.
+/// C1TXQSTA, C1FIFOSTAm; C1TEFSTA has some of these bits.
 pub(super) mod sta {
     pub(in super::super) const FIFOCI: u32 = 8;
     pub(in super::super) const TXABT: u32 = 1 << 7;

@@ -1,4 +1,4 @@
-//! The registers as SPI reads and writes them.
+//! The registers, as SPI accesses them.
 
 use super::core::{Core, Mode, RAM_BYTES};
 use super::fifo::Kind;
@@ -6,25 +6,25 @@ use super::options::PartKind;
 use super::regs::*;
 use crate::chip::Ps;
 
-/// Bytes from one FIFO's registers to the next one's.
+/// The distance in bytes from one FIFO's registers to the next one's.
 const FIFO_STRIDE: u16 = 12;
 
-/// C1VEC's code of nothing pending.
+/// C1VEC's code for no pending interrupt.
 const NONE_PENDING: u32 = 0x40;
 
-/// Which FIFO's registers an address is in, and which of the three it is.
+/// The FIFO that an address belongs to, and which of its three registers it is.
 fn fifo_register(address: u16) -> (usize, u16) {
     let offset = address - C1TXQCON;
     (usize::from(offset / FIFO_STRIDE), offset % FIFO_STRIDE)
 }
 
 impl Core {
-    /// Whether an address is one of RAM.
+    /// Whether an address is in RAM.
     pub(super) fn is_ram(address: u16) -> bool {
         (RAM..RAM_END).contains(&address)
     }
 
-    /// A word as it reads, without effects.
+    /// The value of a word, without side effects.
     pub(super) fn peek(&self, address: u16) -> Option<u32> {
         if !address.is_multiple_of(4) || address > 0xffc {
             return None;
@@ -35,7 +35,7 @@ impl Core {
         })
     }
 
-    /// A word as SPI reads it.
+    /// Reads a word by SPI, with side effects.
     pub(super) fn read_word(&mut self, address: u16) -> u32 {
         if Self::is_ram(address) {
             return self.ram_word(address - RAM);
@@ -115,7 +115,7 @@ impl Core {
         }
     }
 
-    /// FRESET: FIFOs are held in reset in Configuration mode.
+    /// FRESET: in Configuration mode all FIFOs are held in reset.
     fn in_reset(&self) -> u32 {
         if self.opmod == Mode::Configuration { fifocon::FRESET } else { 0 }
     }
@@ -134,7 +134,7 @@ impl Core {
     fn read_vec(&self) -> u32 {
         let lowest = |bits: u32| if bits == 0 { NONE_PENDING } else { bits.trailing_zeros() };
         let (rx, tx) = (self.sfr(C1RXIF), self.sfr(C1TXIF));
-        // One code for each flag that is no FIFO's, in the order of their codes.
+        // One code for each flag that is not a FIFO's, in the order of the codes.
         let codes = [
             (int::CERRIF, 0x41),
             (int::WAKIF, 0x42),
@@ -157,7 +157,7 @@ impl Core {
         lowest(rx) << 24 | lowest(tx) << 16 | self.filhit << 8 | icode
     }
 
-    /// Writes the bytes of a word that `mask` has all ones for.
+    /// Writes the bytes of a word that `mask` selects.
     pub(super) fn write_sfr(&mut self, address: u16, value: u32, mask: u32, at: Ps) {
         let merge = |old: u32, writable: u32| {
             let writable = writable & mask;
@@ -287,7 +287,7 @@ impl Core {
         }
     }
 
-    /// What C1TEFCON's bits do.
+    /// The effect of C1TEFCON's command bits.
     fn act_tef(&mut self, bits: u32) {
         if bits & fifocon::FRESET != 0 {
             self.tef.reset();
@@ -329,7 +329,7 @@ impl Core {
         self.lay_out_if(configuration);
     }
 
-    /// What the bits of C1FIFOCONm's second byte do: FRESET, then UINC, then TXREQ.
+    /// The effect of the command bits in C1FIFOCONm's second byte: FRESET, then UINC, then TXREQ.
     fn act(&mut self, index: usize, bits: u32, at: Ps) {
         if self.opmod == Mode::Configuration {
             if bits & (fifocon::UINC | fifocon::TXREQ) != 0 {
@@ -384,7 +384,7 @@ impl Core {
         fifo.aborting = false;
     }
 
-    /// Writes a word of RAM; above the clock's limit, with the erratum, a wrong one.
+    /// Writes a word of RAM. With the erratum, a clock above the limit corrupts it.
     pub(super) fn write_ram_by_spi(&mut self, address: u16, value: u32) {
         let corrupt = self.too_fast && self.options.errata.fast_clock_corrupts_ram;
         let offset = address - RAM;

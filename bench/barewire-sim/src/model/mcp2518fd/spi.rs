@@ -3,9 +3,9 @@
 //! *Read first*: DS20006027, chapter 4.
 //!
 //! # How it works
-//! The first two bytes are an instruction's code and address; those with a CRC have the number of bytes
-//! (of RAM: words) next, WRITE_SAFE has it fixed. [`Instruction::out`] says what goes out in the next
-//! byte, [`Instruction::take`] takes what came in with it.
+//! The first two bytes are the instruction's code and address. Instructions with a CRC then have
+//! the number of bytes (of RAM: words); for WRITE_SAFE that number is fixed. [`Instruction::out`]
+//! returns the next byte to send, and [`Instruction::take`] handles the byte received with it.
 
 use super::core::{Core, Mode};
 use super::crc16::Crc16;
@@ -22,19 +22,19 @@ const WRITE_SAFE: u8 = 0xc;
 /// An instruction in progress.
 #[derive(Clone, Debug)]
 pub(super) struct Instruction {
-    /// Bytes so far.
+    /// The number of bytes so far.
     bytes: u32,
     code: u8,
     address: u16,
-    /// Data bytes announced, with a CRC.
+    /// The number of data bytes announced, for instructions with a CRC.
     length: u32,
     crc: Crc16,
-    /// What READ_CRC puts out as CRC, if that is another.
+    /// The CRC that READ_CRC sends, if it differs.
     sent_crc: Crc16,
     received_crc: u16,
     /// The word being read or written.
     word: [u8; 4],
-    /// The first address, whatever was counted up since.
+    /// The first address, before it was incremented.
     first: u16,
     complained: bool,
     done: bool,
@@ -66,7 +66,7 @@ impl Default for Instruction {
     }
 }
 
-/// Registers that change by themselves.
+/// Whether a register changes by itself.
 fn is_volatile(address: u16) -> bool {
     matches!(address & !3, C1CON | C1TBC..=C1BDIAG1 | C1TEFSTA | C1TEFUA | OSC | CRC | ECCSTAT)
         || (C1TXQCON..=C1FIFOUA31).contains(&address)
@@ -92,24 +92,24 @@ impl Instruction {
         matches!(self.code, READ_CRC | WRITE_CRC | WRITE_SAFE)
     }
 
-    /// Where data begins.
+    /// The number of bytes before the data.
     fn header(&self) -> u32 {
         if matches!(self.code, READ_CRC | WRITE_CRC) { 3 } else { 2 }
     }
 
-    /// Which byte of data the next one is.
+    /// The index of the next data byte.
     fn data_index(&self) -> Option<u32> {
         let index = self.bytes.checked_sub(self.header())?;
         (!self.has_crc() || index < self.length).then_some(index)
     }
 
-    /// Which byte of the CRC the next one is.
+    /// The index of the next CRC byte.
     fn crc_index(&self) -> Option<u32> {
         let index = self.bytes.checked_sub(self.header() + self.length)?;
         (self.has_crc() && index < 2).then_some(index)
     }
 
-    /// What goes out in the next byte.
+    /// The next byte to send.
     pub(super) fn out(&mut self, core: &mut Core) -> u8 {
         if !matches!(self.code, READ | READ_CRC) || self.bytes < 2 {
             return 0;
@@ -146,7 +146,7 @@ impl Instruction {
         byte
     }
 
-    /// What the erratum makes of the first byte in the CRC.
+    /// The first byte as the erratum puts it into the CRC.
     fn erratum(&mut self, core: &Core) -> u8 {
         let every = core.options.errata.read_crc_every;
         if !is_volatile(self.first) {
@@ -170,7 +170,7 @@ impl Instruction {
         }
     }
 
-    /// A byte came in; true if it changed anything.
+    /// A byte was received. Returns whether it changed anything.
     pub(super) fn take(&mut self, core: &mut Core, byte: u8) -> bool {
         let place = self.bytes;
         let data = self.data_index();
@@ -229,7 +229,7 @@ impl Instruction {
         self.sent_crc.add(byte);
     }
 
-    /// Code and address are known.
+    /// Code and address were received.
     fn decoded(&mut self, core: &mut Core) -> bool {
         self.count += 1;
         match self.code {
@@ -259,7 +259,7 @@ impl Instruction {
         if every.is_some_and(|every| self.crc_writes % every == 0) { 0x10 } else { 0 }
     }
 
-    /// A byte of data is written: registers at once, RAM by words.
+    /// A data byte is written: to registers at once, to RAM by words.
     fn write(&mut self, core: &mut Core, index: u32, byte: u8) -> bool {
         if index == 0 {
             self.check_ram_start(core);
@@ -286,7 +286,7 @@ impl Instruction {
         }
     }
 
-    /// The CRC is whole.
+    /// The CRC was received.
     fn crc_complete(&mut self, core: &mut Core) -> bool {
         self.done = true;
         if self.received_crc != self.crc.0 {
@@ -310,7 +310,7 @@ impl Instruction {
         }
     }
 
-    /// CS rose; true if that changed anything.
+    /// CS rose. Returns whether that changed anything.
     pub(super) fn end(&mut self, core: &mut Core) -> bool {
         let data = self.bytes.saturating_sub(self.header());
         if !self.has_crc() {
@@ -324,7 +324,7 @@ impl Instruction {
             return false;
         }
         if self.bytes > 0 && !self.done {
-            // The number of bytes is not what the instruction announced.
+            // The number of bytes differs from the one the instruction announced.
             core.crc |= crc::FERRIF;
             core.update(core.now);
             return true;

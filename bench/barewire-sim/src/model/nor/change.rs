@@ -4,10 +4,10 @@
 //! erases); SST25VF016B datasheet, the same under "Instructions"; S25FL512S datasheet, status
 //! register 1 (P_ERR, E_ERR), BE and CLSR.
 //!
-//! Each takes effect on the array when it starts, sets BUSY for its time, and leaves the clearing
-//! of WEL to the end of that time. What the chip refuses changes nothing and takes no time; a
-//! protected target also clears WEL, or leaves an error and BUSY behind. Power loss is decided here, as the only place that knows what
-//! was half done.
+//! A command changes the array when it starts and sets BUSY for its time. WEL clears at the end of
+//! that time. A refused command changes nothing and takes no time. A protected target also clears
+//! WEL, or sets an error bit and leaves BUSY set. Power loss is decided here, because only this
+//! file knows what was half done.
 //!
 //! Not supported: suspend and resume; wear; program disturb.
 
@@ -90,7 +90,7 @@ impl Nor {
         let (size, time) = self.part.erase(unit);
         let base = self.at & !(size - 1);
         let protected = self.protects(base..base + size);
-        // BE is ignored while any part is protected, and that is no error.
+        // BE is ignored while any part is protected, without an error.
         let error = |errors: ErrorBits| if unit == EraseUnit::Chip { 0 } else { errors.erase };
         if !self.may_change(opcode, protected, error) {
             return;
@@ -101,8 +101,8 @@ impl Nor {
         self.fill_erased(base..erased_end);
         if lost {
             for at in erased_end..base + size {
-                // Some bits have already flipped to 1: which ones depends on the address alone, so
-                // that a run repeats.
+                // Some bits have already flipped to 1. Which ones depends only on the address, so
+                // that a run can be repeated.
                 let flipped = ((at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8;
                 self.store(at, self.content[at] | flipped);
             }
@@ -116,8 +116,8 @@ impl Nor {
         range.start < protected.end && protected.start < range.end
     }
 
-    /// Whether a program or an erase goes ahead; `error` picks the bit in which it fails, where the
-    /// part has one.
+    /// Whether a program or an erase may start. `error` selects the error bit that is set
+    /// otherwise, if the part has one.
     fn may_change(&mut self, opcode: u8, protected: bool, error: impl Fn(ErrorBits) -> u8) -> bool {
         if !self.write_enabled {
             self.complain(format_args!("command {opcode:02X}h without WEL"));
@@ -140,7 +140,7 @@ impl Nor {
         self.end_disables_write = true;
     }
 
-    /// Sets a range to ones, granule by granule: the whole array goes through here.
+    /// Sets a range to ones, granule by granule, because the range may be the whole array.
     fn fill_erased(&mut self, range: Range<usize>) {
         const ERASED: [u8; GRANULE] = [0xff; GRANULE];
         for start in range.clone().step_by(GRANULE) {

@@ -3,22 +3,22 @@
 //! Read first: the datasheets named in `part/`, and [`Chip`](crate::chip::Chip), which
 //! `wire.rs` implements.
 //!
-//! How it works: bits are gathered into bytes, and a byte moves a selection from phase to phase
-//! (opcode, address, dummy, data out or data in). What a byte of MISO will be is settled when its
-//! first bit is clocked, what a byte of MOSI means when its last bit is. A command that changes
-//! something is carried out when CS rises, on a byte boundary only. The array changes at once, and
-//! the chip is then BUSY, so that nobody sees the change, until the operation's time has passed;
-//! that is worked out when the chip is next looked at, and needs no clock of its own.
+//! How it works: bits are collected into bytes, and each byte advances a selection from phase to
+//! phase (opcode, address, dummy, data out or data in). A byte on MISO is determined when its first
+//! bit is clocked. A byte from MOSI is handled with its last bit. A command that changes something
+//! is executed when CS rises, and only on a byte boundary. The array changes at once. The chip is
+//! then BUSY until the operation's time has passed, so the change cannot be seen earlier. The end
+//! of BUSY is computed at the next access, so the chip needs no timer.
 //!
-//! A driver's mistake (a command while BUSY, a program without WEL, CS rising inside a byte) does
-//! what silicon does, mostly nothing, and is told as a complaint. An opcode the part does not have
-//! is no mistake: drivers probe with them.
+//! A driver's mistake (a command while BUSY, a program without WEL, CS rising inside a byte) has
+//! the same effect as in silicon, mostly none, and is reported as a complaint. An opcode the part
+//! does not have is not a mistake: drivers probe with them.
 //!
-//! This file has the state and the phases; `wire.rs` the edges and bits that drive them;
+//! This file has the state and the phases. `wire.rs` has the edges and bits that drive them,
 //! `change.rs` the commands that change the array or the status registers.
 //!
-//! Not supported: what `part/` lists; a reset (66h and 99h, F0h) while an operation runs is refused
-//! like any other command, though silicon would break it off; the power-up delays.
+//! Not supported: what `part/` lists; the power-up delays; and a reset (66h and 99h, F0h) during an
+//! operation, which is refused like any other command, though silicon would abort the operation.
 
 mod change;
 mod part;
@@ -38,14 +38,14 @@ use part::{AddressWidth, Command, EraseUnit, ErrorBits, Op, StatusRegister};
 
 const PS_PER_S: Ps = 1_000_000_000_000;
 
-/// The unit in which changes are told: the smallest erase of any part.
+/// The unit in which changes are reported: the smallest erase of any part.
 const GRANULE: usize = 4 << 10;
 
-/// What a byte reads as when nothing drives MISO.
+/// The value of a byte when MISO is not driven.
 const UNDRIVEN: u8 = 0xff;
 
-/// Complaints kept until somebody takes them. A driver that polls with a wrong command would
-/// otherwise fill the memory with one sentence.
+/// The most complaints kept until they are taken. A driver that polls with a wrong command would
+/// otherwise fill the memory.
 const COMPLAINTS_MAX: usize = 64;
 
 /// Status register 1, all parts; the S25FL512S calls BUSY WIP.
@@ -55,14 +55,14 @@ const WEL: u8 = 1 << 1;
 const EXTADD: u8 = 1 << 7;
 const BANK: u8 = 0b11;
 
-/// The content given for a chip is not as long as its array.
+/// The content given for a chip does not have the size of its array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SizeMismatch {
     /// The part's name.
     pub part: &'static str,
-    /// Bytes in its array.
+    /// The size of its array in bytes.
     pub expected_bytes: usize,
-    /// Bytes given.
+    /// The number of bytes given.
     pub actual_bytes: usize,
 }
 
@@ -75,33 +75,33 @@ impl fmt::Display for SizeMismatch {
 
 impl std::error::Error for SizeMismatch {}
 
-/// What goes wrong with a chip. Operations are counted from the moment the faults are set.
+/// Faults of a chip. Operations are counted from when the faults are set.
 #[derive(Default, Clone, Debug, PartialEq, Eq)]
 pub struct NorFaults {
     /// The first erase or program never ends.
     pub stuck_busy: bool,
-    /// The n-th (from 0) page, byte or word program is cut short: half of its bytes are
+    /// The n-th (from 0) page, byte or word program is interrupted: half of its bytes are
     /// programmed, then the chip is dead until [`Nor::power_cycle`].
     pub power_loss_in_program: Option<u64>,
-    /// The n-th (from 0) erase is cut short: its first half is erased, the rest holds some of its
+    /// The n-th (from 0) erase is interrupted: its first half is erased, the rest keeps some of its
     /// old bits, then the chip is dead until [`Nor::power_cycle`].
     pub power_loss_in_erase: Option<u64>,
-    /// There is no chip: MISO is never driven, nothing is heard.
+    /// There is no chip: MISO is never driven and MOSI is ignored.
     pub absent: bool,
-    /// MISO is shorted to ground: the chip works, and reads as zeros.
+    /// MISO is shorted to ground: the chip works, but reads as zeros.
     pub miso_stuck_low: bool,
     /// A program takes its time and changes nothing, as worn cells do.
     pub ignore_program: bool,
 }
 
-/// Where a selection stands.
+/// The phase of a selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// The opcode is next.
     Opcode,
-    /// So many address bytes are still to come.
+    /// This many address bytes are still to come.
     Address(u8),
-    /// So many bytes without meaning are still to come.
+    /// This many dummy bytes are still to come.
     Dummy(u8),
     /// The chip drives MISO.
     Out(Source),
@@ -109,13 +109,13 @@ enum Phase {
     Collect,
     /// The command is complete and awaits the rise of CS.
     Complete,
-    /// Bytes came after a complete command: it is off.
+    /// More bytes came after a complete command, which cancels it.
     Overrun,
-    /// An unknown or refused command: nothing is heard or driven until CS rises.
+    /// An unknown or refused command: input is ignored and MISO not driven until CS rises.
     Deaf,
 }
 
-/// What the chip drives MISO with.
+/// The source of the data on MISO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     Array,
@@ -124,7 +124,7 @@ enum Source {
     JedecId,
     UniqueId,
     Bank,
-    /// Manufacturer and device id in turn.
+    /// Manufacturer and device id alternately.
     Id,
     DeviceId,
 }
@@ -134,40 +134,41 @@ enum Source {
 pub struct Nor {
     // A selection in progress.
     phase: Phase,
-    /// Next byte to read, in the array or whatever else is read; the address of other commands.
+    /// The next byte to read, in the array or another source; for other commands their address.
     at: usize,
-    /// Bits of the current byte seen so far, 0 to 7.
+    /// The number of bits of the current byte so far, 0 to 7.
     bits_seen: u32,
     byte_in: u8,
     byte_out: u8,
-    /// A faster SCK than this gets a complaint; 0 when the current command has none to give.
+    /// A shorter SCK period gets a complaint; 0 if the current command has no limit.
     min_period_ps: Ps,
-    /// Laid over every answer: the wire's faults and a dead chip.
+    /// ORed into every answer, for faults of the wire and a dead chip.
     miso_or: u32,
     miso_and: u32,
     content: Vec<u8>,
 
     selected: bool,
     command: Option<Command>,
-    /// Data bytes of a program or a status write, the n-th in slot n modulo the page size.
+    /// The data bytes of a program or a status write: the n-th is in slot n modulo the page size.
     data: Vec<u8>,
     data_count: usize,
-    /// EWSR or EnableReset came in the selection just before this one.
+    /// EWSR or EnableReset came in the previous selection.
     status_write_armed: bool,
     reset_armed: bool,
 
-    // State that outlives a selection, gone with the power.
+    // State that outlives a selection but not a power cycle.
     now: Ps,
     write_enabled: bool,
     busy_until: Option<Ps>,
     /// The end of the operation in progress clears WEL and leaves AAI mode.
     end_disables_write: bool,
-    /// Nothing is heard until then: after a reset or a release from power-down.
+    /// All input is ignored until then: after a reset or a release from power-down.
     deaf_until: Ps,
     four_byte_mode: bool,
-    /// Address bits 24 and up of commands with 3 bytes.
+    /// Address bits 24 and up for commands with 3 address bytes.
     bank: u8,
-    /// Error bits of status register 1: an operation failed, and BUSY stays until they are cleared.
+    /// Error bits of status register 1. An operation failed, and BUSY stays set until they are
+    /// cleared.
     failed: u8,
     /// In AAI mode: the address of the next word.
     aai_next: Option<usize>,
@@ -183,16 +184,16 @@ pub struct Nor {
     faults: NorFaults,
     program_count: u64,
     erase_count: u64,
-    /// Power was lost in an operation.
+    /// Power was lost during an operation.
     dead: bool,
     complaints: Complaints<COMPLAINTS_MAX>,
 }
 
 impl Nor {
-    /// A chip that holds `content`, powered up and not selected.
+    /// Creates a chip that holds `content`, powered up and not selected.
     ///
     /// # Errors
-    /// [`SizeMismatch`] when `content` is not exactly as long as the part's array.
+    /// [`SizeMismatch`] if the size of `content` is not the size of the part's array.
     pub fn new(part: Part, content: Vec<u8>) -> Result<Self, SizeMismatch> {
         if content.len() != part.size {
             return Err(SizeMismatch {
@@ -212,7 +213,7 @@ impl Nor {
             miso_and: u32::MAX,
             selected: false,
             command: None,
-            // Two bytes are the longest status write and the AAI word.
+            // Two bytes: the longest status write, and an AAI word.
             data: vec![0; part.page_size.max(2)],
             data_count: 0,
             status_write_armed: false,
@@ -242,7 +243,7 @@ impl Nor {
         })
     }
 
-    /// What the chip is.
+    /// The part.
     #[must_use]
     pub fn part(&self) -> &Part {
         &self.part
@@ -254,8 +255,8 @@ impl Nor {
         &self.content
     }
 
-    /// The bytes that changed since the last call, as ranges of whole 4 KiB granules in order,
-    /// neighbours joined: what is to be written back to a file.
+    /// The bytes that changed since the last call, as ranges of whole 4 KiB granules, in order and
+    /// merged. They are to be written back to a file.
     pub fn take_dirty(&mut self) -> Vec<Range<usize>> {
         let mut ranges: Vec<Range<usize>> = Vec::new();
         for (index, dirty) in self.dirty.iter_mut().enumerate() {
@@ -272,7 +273,7 @@ impl Nor {
         ranges
     }
 
-    /// Sets what goes wrong from here on, and counts operations from 0 again.
+    /// Sets the faults from now on, and counts operations from 0 again.
     pub fn set_faults(&mut self, faults: NorFaults) {
         self.faults = faults;
         self.program_count = 0;
@@ -284,9 +285,9 @@ impl Nor {
         self.drive_by_faults();
     }
 
-    /// Power off and on: what the chip holds in latches is lost, the array and the non-volatile
-    /// status bits stay. An operation in progress counts as finished; to cut one short, use
-    /// [`NorFaults`]. A chip that is selected meanwhile hears nothing until CS has risen.
+    /// Switches power off and on. Volatile state is lost; the array and the non-volatile status
+    /// bits stay. An operation in progress counts as finished; to interrupt one, use [`NorFaults`].
+    /// A chip that is selected meanwhile ignores all input until CS has risen.
     pub fn power_cycle(&mut self) {
         self.dead = false;
         self.reset_latches();
@@ -295,7 +296,7 @@ impl Nor {
         self.drive_by_faults();
     }
 
-    /// Status register 1 as RDSR would read it, as of the last edge or bit the chip saw.
+    /// Status register 1 as RDSR would read it, at the chip's last edge or bit.
     #[must_use]
     pub fn status(&self) -> u8 {
         let busy = if self.busy() { BUSY } else { 0 };
@@ -308,7 +309,7 @@ impl Nor {
         self.busy_until.is_some() || self.failed != 0
     }
 
-    /// WEL, as of the last edge or bit the chip saw.
+    /// WEL, at the chip's last edge or bit.
     #[must_use]
     pub fn write_enabled(&self) -> bool {
         self.write_enabled
@@ -320,8 +321,8 @@ impl Nor {
         self.selected
     }
 
-    /// Writes the writable bits of status register 1, as an earlier WRSR would have. Where the
-    /// part keeps them in latches (SST25VF016B), the next power cycle undoes it.
+    /// Writes the writable bits of status register 1, as an earlier WRSR would have. If they are
+    /// volatile (SST25VF016B), the next power cycle undoes it.
     pub fn set_status(&mut self, sr1: u8) {
         self.status[0] = sr1 & self.part.status.writable_1;
     }
@@ -331,7 +332,7 @@ impl Nor {
         self.miso_and = if self.faults.miso_stuck_low { 0 } else { u32::MAX };
     }
 
-    /// What both a power cycle and a software reset do.
+    /// The common part of a power cycle and a software reset.
     fn reset_latches(&mut self) {
         self.write_enabled = false;
         self.busy_until = None;
@@ -354,7 +355,7 @@ impl Nor {
         self.complaints.add(|| what.to_string());
     }
 
-    /// Ends the operation in progress once its time is over.
+    /// Ends the operation in progress if its time is over.
     fn settle(&mut self, now: Ps) {
         self.now = now;
         if self.busy_until.is_some_and(|end| now >= end) {
@@ -366,7 +367,7 @@ impl Nor {
         }
     }
 
-    /// What MISO carries during the byte whose first bit is clocked `now`.
+    /// The byte on MISO whose first bit is clocked at `now`.
     fn begin_byte(&mut self, now: Ps) -> u8 {
         self.settle(now);
         let Phase::Out(source) = self.phase else {
@@ -405,7 +406,7 @@ impl Nor {
         byte.unwrap_or(UNDRIVEN)
     }
 
-    /// Takes a whole byte of MOSI.
+    /// Handles a whole byte from MOSI.
     fn end_byte(&mut self, byte: u8) {
         match self.phase {
             Phase::Opcode => self.decode(byte),
@@ -531,7 +532,7 @@ impl Nor {
         Phase::Out(source)
     }
 
-    /// Carries out a command that CS ended in good order.
+    /// Executes a command that CS ended correctly.
     fn execute(&mut self, command: Command, at: Ps) {
         let Command { opcode, op, .. } = command;
         match op {

@@ -1,15 +1,15 @@
-//! The serial flash discoverable parameters of a part, laid out as bytes.
+//! The serial flash discoverable parameters (SFDP) of a part, as bytes.
 //!
 //! Read first: JESD216B, sections 6.2 (SFDP header), 6.3 (parameter headers), 6.4 (basic flash
 //! parameter table, DWORDs 1 to 16) and 6.5 (4-byte address instruction table).
 //!
-//! The block is 256 bytes: the header and the parameter headers at 0, the basic table at 80h and the
-//! 4-byte table, if any, at D0h, as the W25Q JV family answers; bytes between them read FFh. Every
-//! field is composed from the description, none is copied as a word.
+//! The block has 256 bytes, laid out like the answers of the W25Q JV family: the header and the
+//! parameter headers at 0, the basic table at 80h, and the 4-byte table, if any, at D0h. Bytes in
+//! between read FFh. Every field is computed from the description; none is copied as a word.
 //!
-//! Not supported: other tables (sector map, vendor's own), other places for these two.
+//! Not supported: other tables (sector map, vendor's own), other addresses for these two.
 
-/// Bytes in the whole block; the address of 5Ah wraps here.
+/// The size of the block; the address of 5Ah wraps here.
 pub(super) const LENGTH: usize = 256;
 
 const BASIC_AT: usize = 0x80;
@@ -78,7 +78,7 @@ impl FastRead {
     }
 }
 
-/// What a part's SFDP block says.
+/// The contents of a part's SFDP block.
 #[derive(Clone, Debug)]
 pub(super) struct Sfdp {
     /// Minor revision of the header and the basic table.
@@ -88,7 +88,7 @@ pub(super) struct Sfdp {
     four_byte_addresses: bool,
     page_size_log2: u32,
     erase_types: [Option<EraseType>; 4],
-    /// Longest erase and program as a multiple of typical; even.
+    /// The longest erase and program time as a multiple of the typical time; even.
     erase_max_factor: u32,
     program_max_factor: u32,
     page_program_64_us: u32,
@@ -105,7 +105,7 @@ pub(super) struct Sfdp {
     suspend: Suspend,
     power_down: PowerDown,
     quad: Quad,
-    /// DWORD 16: ways into and out of 4-byte mode, reset, write enable for status register 1.
+    /// DWORD 16: how to enter and leave 4-byte mode, reset, and write enable for status register 1.
     enter_four_byte: u32,
     exit_four_byte: u32,
     soft_reset: u32,
@@ -145,8 +145,8 @@ struct Quad {
     disable_4_4_4: u32,
 }
 
-/// What the W25Q JV family answers, for a part of `size_bytes`. The values are those a
-/// W25Q512JV was seen to answer; the 32 MiB part differs in density alone.
+/// The answer of the W25Q JV family for a part of `size_bytes`. The values were read from a
+/// W25Q512JV; the 32 MiB part differs only in density.
 pub(super) fn w25q_jv(size_bytes: usize) -> Sfdp {
     let read = |opcode, mode_clocks, dummy_clocks| FastRead { opcode, mode_clocks, dummy_clocks };
     let erase = |opcode, size_log2, count, unit, four_byte_opcode| {
@@ -189,7 +189,7 @@ pub(super) fn w25q_jv(size_bytes: usize) -> Sfdp {
         },
         power_down: PowerDown { enter_opcode: 0xb9, exit_opcode: 0xab, exit_delay: us(3) },
         quad: Quad {
-            // QE is bit 1 of status register 2; one byte of WRSR leaves it as it is.
+            // QE is bit 1 of status register 2. A WRSR with one byte does not change it.
             enable_requirement: 0b100,
             entry_0_4_4: 0b1101,
             exit_0_4_4: 0b11_1101,
@@ -209,8 +209,9 @@ pub(super) fn w25q_jv(size_bytes: usize) -> Sfdp {
     }
 }
 
-/// What a W25Q32JV answers. Its DWORDs 1 to 9 were seen; the rest is what its sisters of 8 and 16 MiB
-/// were seen to answer alike, with tCE of the datasheet rounded up to its unit as theirs are.
+/// The answer of a W25Q32JV. Its DWORDs 1 to 9 were read from a chip. The rest are the values that
+/// are equal on the family's 8 and 16 MiB parts, with the datasheet's tCE rounded up to its unit,
+/// as on those parts.
 pub(super) fn w25q32jv(size_bytes: usize) -> Sfdp {
     Sfdp {
         minor_revision: 5, // JESD216A.
@@ -224,7 +225,7 @@ pub(super) fn w25q32jv(size_bytes: usize) -> Sfdp {
 }
 
 impl Sfdp {
-    /// The whole block as 5Ah reads it.
+    /// The whole block, as read by 5Ah.
     pub(super) fn build(&self) -> Vec<u8> {
         let mut block = vec![0xff; LENGTH];
         let basic = self.basic_table();
@@ -352,8 +353,8 @@ impl Sfdp {
     }
 }
 
-/// Id (low byte first in the header, high byte last), revision minor and major, length in DWORDs,
-/// and where the table is.
+/// A parameter header: id (low byte first in the header, high byte last), minor and major revision,
+/// length in DWORDs, and the table's address.
 fn parameter_header(id: u16, revision: [u8; 2], dwords: usize, at: usize) -> [u8; 8] {
     let [id_high, id_low] = id.to_be_bytes();
     let [.., at_2, at_1, at_0] = (at as u32).to_be_bytes();
@@ -399,8 +400,8 @@ mod tests {
         assert_eq!(small, large);
     }
 
-    /// The sisters of 8 and 16 MiB differ in density and chip erase time alone; the W25Q32JV is
-    /// taken to continue the row.
+    /// The family's 8 and 16 MiB parts differ only in density and chip erase time. The W25Q32JV is
+    /// assumed to continue that series.
     #[test]
     fn without_four_byte_addresses_it_is_what_the_smaller_parts_answer() {
         let rows = [(4, "01", w25q32jv(4 << 20), "c2"), (8, "03", eight_mib(), "c4")];

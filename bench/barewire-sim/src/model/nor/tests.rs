@@ -49,7 +49,7 @@ impl Bench {
         self.now += PERIOD;
     }
 
-    /// One selection; what came back after `sent`.
+    /// One selection. Returns the bytes received after `sent`.
     fn run(&mut self, sent: &[u8], receive: usize) -> Vec<u8> {
         self.select();
         for &byte in sent {
@@ -112,7 +112,7 @@ fn ids_are_as_the_datasheets_say() {
     assert_eq!(s.run(&[0x9f], 5), [0xbf, 0x25, 0x41, 0xbf, 0x25]);
     assert_eq!(s.run(&[0x90, 0, 0, 0], 2), [0xbf, 0x41]);
     assert_eq!(s.run(&[0xab, 0, 0, 1], 3), [0x41, 0xbf, 0x41]);
-    // No SFDP: probing for it is answered by nobody and is no mistake.
+    // There is no SFDP. A probe for it is not answered and is no mistake.
     assert_eq!(s.run(&[0x5a, 0, 0, 0, 0], 4), [0xff; 4]);
     w.quiet();
     s.quiet();
@@ -145,7 +145,7 @@ fn reads_at_first_second_last_and_past_the_last() {
             let address = if four { &address[..] } else { &address[1..] };
             assert_eq!(b.run(&[&[0x03], address].concat(), 9), expected, "{at}");
             assert_eq!(b.run(&[&[0x0b], address, &[0]].concat(), 9), expected);
-            // By words, over the end of the array too.
+            // By words, also across the end of the array.
             b.select();
             b.bits(0x03, 8);
             address.iter().for_each(|&byte| {
@@ -195,7 +195,7 @@ fn page_program_wraps_within_its_page_and_only_clears_bits() {
     b.enabled(&[0x02, 0x00, 0x01, 0xff, 0x06]);
     b.wait();
     assert_eq!(b.nor.content()[0x1ff], 0x02);
-    // 258 bytes: the first two are overtaken by the last two.
+    // 258 bytes: the last two overwrite the first two.
     let mut long = vec![0x12, 0, 0, 2, 0];
     long.extend([0x11, 0x22]);
     long.extend([0x33; 254]);
@@ -256,7 +256,7 @@ fn busy_lasts_as_the_datasheet_says_and_ignores_all_but_status() {
         assert!(b.complaint().contains("command 03h while BUSY"));
         b.send(&[0x04]);
         assert!(b.complaint().contains("command 04h while BUSY"));
-        // The status byte is the one of the moment its first bit is clocked.
+        // The status byte has the value at the time its first bit is clocked.
         b.now = end - 10 * PERIOD - 1;
         assert_eq!(b.status(), BUSY | WEL);
         b.now = end - 9 * PERIOD;
@@ -273,7 +273,8 @@ fn status_is_read_on_and_on_and_sees_the_end() {
     b.select();
     b.bits(0x05, 8);
     assert_eq!(b.bits(0, 32), 0x0303_0303);
-    // Each byte shows its own moment: the end falls upon the first bit of the third.
+    // Each byte has the value at its own time: the operation ends with the first bit of the third
+    // byte.
     b.now = end - 16 * PERIOD;
     assert_eq!(b.bits(0, 32), 0x0303_0000);
     assert_eq!(b.bits(0, 32), 0);
@@ -356,7 +357,7 @@ fn cs_inside_a_byte_calls_the_command_off() {
     assert!(b.complaint().contains("5 bits into a byte of command 02h"));
     assert_eq!(b.status(), WEL);
     assert_eq!(b.nor.content()[0], 0xff);
-    // A read may end anywhere, an empty selection says nothing.
+    // A read may end at any bit, and an empty selection has no effect.
     b.select();
     b.bits(0x0300_0000, 32);
     b.bits(0, 3);
@@ -378,7 +379,7 @@ fn slow_reads_have_a_clock_limit_of_their_own() {
         assert!(b.complaint().contains(&format!("its limit is {limit_hz} Hz")));
         b.run(&[0x0b, 0, 0, 0, 0], 4);
         b.quiet();
-        // Faster only once the data has begun.
+        // Faster only after the data has begun.
         b.period = PS_PER_S / limit_hz;
         b.select();
         b.bits(0x0300_0000, 32);
@@ -626,7 +627,7 @@ fn complaints_are_bounded() {
     assert_eq!(count, COMPLAINTS_MAX);
 }
 
-/// The smallest generator that passes for random here (Marsaglia's xorshift64).
+/// A small pseudo-random number generator (Marsaglia's xorshift64).
 struct XorShift(u64);
 
 impl XorShift {
@@ -638,7 +639,8 @@ impl XorShift {
     }
 }
 
-/// One bit at a time and up to 32 at once are the same to the chip: MISO, array and complaints.
+/// Clocking one bit at a time or up to 32 at once makes no difference to MISO, array and
+/// complaints.
 #[test]
 fn however_the_bits_are_cut_the_chip_is_the_same() {
     let parts = [Part::w25q256jv(), Part::w25q32jv(), Part::sst25vf016b(), Part::s25fl512s()];
@@ -661,7 +663,7 @@ fn however_the_bits_are_cut_the_chip_is_the_same() {
                 1..3 => 0x06,
                 _ => part.commands[known].opcode,
             };
-            // A whole chip erase each round would only be slow.
+            // Skip the chip erase, which would only make the test slow.
             let opcode = if matches!(opcode, 0xc7 | 0x60) { 0x05 } else { opcode };
             let edge = [0x00, 0xff][random.below(2) as usize];
             let mut bits = vec![opcode];

@@ -1,13 +1,13 @@
-//! How a flash chip meets the wire: the edges of CS, and bits to bytes and back.
+//! The flash chip on the wire: edges of CS, and conversion between bits and bytes.
 //!
 //! Read first: `mod.rs`; [`Chip`], which this implements.
 //!
-//! A run of bits is cut into whole bytes where it stands on a byte boundary and taken bit by bit
-//! elsewhere; both go through the same two calls, `begin_byte` and `end_byte`, so the cut cannot
-//! be seen. Reads in their data phase are the simulator's main traffic, hence the short path at
-//! the top of `exchange`, 4 bytes at a time.
+//! A run of bits that begins on a byte boundary is handled in whole bytes, others bit by bit. Both
+//! use the same two calls, `begin_byte` and `end_byte`, so the result is the same. Reads in their
+//! data phase are the simulator's main traffic, so `exchange` begins with a short path for them, 4
+//! bytes at a time.
 //!
-//! Not supported: CS edges and bits out of order (the wire's checkers see to those).
+//! Not supported: CS edges and bits out of order, which the wire's checkers report.
 
 use super::part::{Command, Op};
 use super::{Nor, PS_PER_S, Phase, Source};
@@ -42,8 +42,8 @@ impl Nor {
         miso
     }
 
-    /// The clock may change between bits of a selection, so each exchange is held to the limit;
-    /// one complaint a selection is enough.
+    /// The clock may change between bits of a selection, so each exchange is checked. One complaint
+    /// per selection is enough.
     #[cold]
     fn complain_of_clock(&mut self, period: Ps) {
         self.min_period_ps = 0;

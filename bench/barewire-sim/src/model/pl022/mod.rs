@@ -4,41 +4,45 @@
 //! interrupts) and chapter 3 (registers).
 //!
 //! # How it works
-//! The model stands still between accesses. Each access first lets everything happen that is due
-//! by then (`run_to`, in `shift`), word by word, and then acts on registers and FIFOs.
+//! The model does nothing between accesses. Each access first processes everything due by then,
+//! word by word (`run_to`, in `shift`), and then acts on registers and FIFOs.
 //!
-//! With SPH = 0 SSPFSSOUT is high for a period of SSPCLKOUT between two words, so that a word of
-//! n bits takes n + 2 periods; with SPH = 1 it stays low, and words follow without a gap, while
-//! the transmit FIFO has them. (Measured on RP2040's PL022: a gap of about two clocks in mode 0,
-//! none in mode 1; github.com/raspberrypi/pico-examples issue 285.)
+//! With SPH = 0 SSPFSSOUT is high for a period of SSPCLKOUT between two words, so a word of n bits
+//! takes n + 2 periods. With SPH = 1 it stays low, and words follow without a gap while the
+//! transmit FIFO has them. (Measured on RP2040's PL022: a gap of about two clocks in mode 0, none
+//! in mode 1; <https://github.com/raspberrypi/pico-examples/issues/285>.)
 //!
-//! Where the manual leaves room the model takes the side that shows a driver's mistake:
+//! Where the manual is ambiguous, the model takes the reading that exposes a driver's mistake:
 //! - A received word appears in the receive FIFO at its last capture, a period before SSPFSSOUT
-//!   rises and BSY clears. So a chip select released as soon as the last word is there comes too
-//!   early, and the wire says so.
-//! - SSPCLKOUT takes the level of SPO when SSE becomes 1. SPO written while SSE = 1 moves it with
-//!   the next word only, under the chip select (observed on RP2040: pico-sdk issue 868, Zephyr
-//!   pull request 91353).
+//!   rises and BSY clears. So a chip select that is released as soon as the last word is received
+//!   comes too early, and the wire reports it.
+//! - SSPCLKOUT takes the level of SPO when SSE becomes 1. A write to SPO while SSE = 1 moves it
+//!   only with the next word, while the chip is selected (observed on RP2040: pico-sdk issue 868,
+//!   Zephyr pull request 91353).
 //! - SSPDR of an empty receive FIFO reads a pattern.
-//! - SSE = 0 stops at once, in the middle of a word also, which is then in neither FIFO. The FIFOs
-//!   keep what they hold; so BSY, which is set while the transmit FIFO has words, may stay set.
-//! - SSPCPSR, of which the reset value 0 is no divisor, gives no clock until it is at least 2.
+//! - SSE = 0 stops at once, even in the middle of a word, which is then in neither FIFO. The FIFOs
+//!   keep their contents. So BSY, which is set while the transmit FIFO has words, may stay set.
+//! - SSPCPSR's reset value 0 is no divisor: there is no clock until it is at least 2.
 //! - The receive timeout counts from the end of the exchange or the last read of SSPDR, whichever
-//!   is later ("no read prior to timeout period"), and only while SSE = 1. Cleared by RTIC it
-//!   comes again after the next read or word only.
+//!   is later ("no read prior to timeout period"), and only while SSE = 1. After RTIC it is set
+//!   again only after another read or word.
 //!
 //! # Ordering
-//! 1. SSPFSSOUT falls; half a period later the first cell begins, and with SPH = 1 the first edge.
-//! 2. At the last capture the word is in the receive FIFO, or lost: ROR.
-//! 3. With SPH = 1 the next word follows, if there is one.
-//! 4. Else SSPFSSOUT rises a period after that capture, for at least a period; step 1 follows if
-//!    there are words, else BSY clears.
-//! 5. After 32 periods without a word or a read, with words in the receive FIFO: RT.
+//! 1. Select: SSPFSSOUT falls. Half a period later the first cell begins, with SPH = 1 also the
+//!    first edge.
+//! 2. Capture: at the last capture the word goes to the receive FIFO, or is lost: ROR.
+//! 3. Boundary: with SPH = 1 the next word follows, if there is one.
+//! 4. Release: otherwise SSPFSSOUT rises a period after that capture, for at least a period. Step 1
+//!    follows if there are words; otherwise BSY clears.
+//! 5. Timeout: after 32 periods without a word or a read, with words in the receive FIFO: RT.
 //!
 //! # Not supported
-//! The mode in which another controller clocks (MS, SOD); the frame formats of Texas Instruments
-//! and National Semiconductor (FRF): with them, and with a reserved DSS, nothing starts. DMA
-//! requests (SSPDMACR is kept); the test registers; synchronization between PCLK and SSPCLK.
+//! - Another controller that clocks (MS, SOD).
+//! - The frame formats of Texas Instruments and National Semiconductor (FRF), and reserved values
+//!   of DSS: with them no transfer starts.
+//! - DMA requests (SSPDMACR is stored).
+//! - The test registers.
+//! - Synchronization between PCLK and SSPCLK.
 
 mod regs;
 mod shift;
@@ -53,7 +57,7 @@ use crate::model::ControllerBlock;
 use crate::wire::{Driver, Wire};
 use shift::Shifter;
 
-/// What SSPDR reads while the receive FIFO is empty.
+/// The value of SSPDR while the receive FIFO is empty.
 pub const UNDEFINED_SSPDR: u32 = 0xa55a;
 
 /// One PL022.
@@ -70,7 +74,7 @@ pub struct Pl022 {
     tx: Fifo,
     rx: Fifo,
     shifter: Shifter,
-    /// When RT is set; [`Ps::MAX`] for never.
+    /// The time at which RT is set; [`Ps::MAX`] for never.
     timeout_at: Ps,
 }
 

@@ -1,7 +1,7 @@
 //! The PL022's registers as the manual lays them out, and its FIFOs.
 //!
-//! *Read first*: ARM DDI 0194, chapter 3, Programmers Model. Written from there: nothing here comes
-//! from a driver.
+//! *Read first*: ARM DDI 0194, chapter 3, Programmers Model. This file is written from there only,
+//! not from a driver.
 
 pub(super) const SSPCR0: u32 = 0x00;
 pub(super) const SSPCR1: u32 = 0x04;
@@ -36,7 +36,7 @@ impl Sspcr0 {
         self.0 >> 4 & 3
     }
 
-    /// SPO: SSPCLKOUT rests high.
+    /// SPO: SSPCLKOUT idles high.
     pub(super) fn spo(self) -> bool {
         self.0 >> 6 & 1 != 0
     }
@@ -71,7 +71,7 @@ impl Sspcr1 {
         self.0 >> 1 & 1 != 0
     }
 
-    /// MS: somebody else clocks.
+    /// MS: another controller clocks.
     pub(super) fn ms(self) -> bool {
         self.0 & Self::MS != 0
     }
@@ -97,7 +97,7 @@ pub(super) mod int {
 /// The words each FIFO holds.
 pub(super) const FIFO_WORDS: usize = 8;
 
-/// At this many words and above SSPRXINTR is asserted, at this many and below SSPTXINTR.
+/// With this many words or more SSPRXINTR is asserted, with this many or fewer SSPTXINTR.
 pub(super) const HALF_FIFO_WORDS: usize = 4;
 
 /// A FIFO of [`FIFO_WORDS`] words of 16 bits.
@@ -114,7 +114,7 @@ impl Fifo {
         self.count
     }
 
-    /// Adds a word; false if it was lost.
+    /// Adds a word. Returns false if it was lost.
     #[inline]
     pub(super) fn push(&mut self, word: u16) -> bool {
         let fits = self.count < FIFO_WORDS;

@@ -1,6 +1,6 @@
 //! The PL022's exchange: words, SSPFSSOUT and their times.
 //!
-//! *Read first*: the module page of [`super`], whose *Ordering* this file carries out.
+//! *Read first*: the module page of [`super`], whose *Ordering* this file implements.
 
 use super::Pl022;
 use super::regs::{FIFO_WORDS, int};
@@ -13,10 +13,10 @@ const PS_PER_S: u64 = 1_000_000_000_000;
 /// The receive timeout in periods of SSPCLKOUT.
 const TIMEOUT_PERIODS: u64 = 32;
 
-/// What happens at [`Shifter::due`].
+/// The event at [`Shifter::due`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
-    /// Nothing, until there is a word.
+    /// None, until there is a word.
     #[default]
     Idle,
     /// SSPFSSOUT falls.
@@ -31,7 +31,7 @@ enum Phase {
     Release,
 }
 
-/// The shift register and its clock. What a word is made of is taken when it begins.
+/// The shift register and its clock. A word's settings are taken when it begins.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shifter {
     phase: Phase,
@@ -41,7 +41,7 @@ pub(super) struct Shifter {
     mask: u32,
     captured_at: Ps,
     word_end: Ps,
-    /// SSPFSSOUT stays high until then.
+    /// SSPFSSOUT stays high until this time.
     ready_at: Ps,
 }
 
@@ -61,19 +61,19 @@ impl Default for Shifter {
 }
 
 impl Shifter {
-    /// When something happens next without an access; [`Ps::MAX`] for never.
+    /// The time of the next event without an access; [`Ps::MAX`] for never.
     pub(super) fn due(&self) -> Ps {
         self.due
     }
 
-    /// A frame is on its way, or about to be.
+    /// A frame is under way, or about to begin.
     pub(super) fn busy(&self) -> bool {
         self.phase != Phase::Idle
     }
 }
 
 impl Pl022 {
-    /// Lets everything happen that is due by `now`.
+    /// Processes everything that is due by `now`.
     #[inline]
     pub(super) fn run_to(&mut self, now: Ps, wire: &mut Wire) {
         loop {
@@ -97,13 +97,13 @@ impl Pl022 {
         }
     }
 
-    /// One period of SSPCLKOUT, rounded up: never faster than the dividers say.
+    /// The period of SSPCLKOUT, rounded up so that it is never faster than the dividers say.
     fn period(&self) -> Ps {
         let divisor = u64::from(self.sspcpsr) * (1 + self.sspcr0.scr());
         (divisor * PS_PER_S).div_ceil(self.sspclk_hz).max(2)
     }
 
-    /// The settings are such that this block clocks Motorola's frames.
+    /// Whether the settings make this block clock Motorola's frames.
     fn clocks(&self) -> bool {
         self.sspcr1.sse()
             && !self.sspcr1.ms()
@@ -128,10 +128,10 @@ impl Pl022 {
         self.timeout_at = if counts { now.saturating_add(timeout) } else { Ps::MAX };
     }
 
-    /// Ordering 1.
+    /// Ordering 1: select.
     fn select(&mut self, at: Ps, wire: &mut Wire) {
         if !self.clocks() {
-            // The settings changed in the time SSPFSSOUT stays high.
+            // The settings changed while SSPFSSOUT stayed high.
             self.shifter.phase = Phase::Idle;
             self.shifter.due = Ps::MAX;
             return;
@@ -152,7 +152,7 @@ impl Pl022 {
         let shifter = &mut self.shifter;
         shifter.period = period;
         shifter.mask = (1 << bits) - 1;
-        // What stands above the word is ignored.
+        // The bits above the word are ignored.
         shifter.word = u32::from(word) & shifter.mask;
         shifter.word_end = at + u64::from(bits) * period;
         shifter.captured_at = shifter.word_end - (period - period / 2);
@@ -167,7 +167,7 @@ impl Pl022 {
         });
     }
 
-    /// Ordering 2.
+    /// Ordering 2: capture.
     fn capture(&mut self, at: Ps, wire: &mut Wire) {
         let miso = wire.end_run();
         let shifter = &mut self.shifter;
@@ -184,7 +184,7 @@ impl Pl022 {
         }
     }
 
-    /// Ordering 3.
+    /// Ordering 3: boundary.
     fn boundary(&mut self, at: Ps, wire: &mut Wire) {
         if self.sspcr0.sph() && self.tx.count() > 0 && self.clocks() {
             self.load(at, wire);
@@ -194,7 +194,7 @@ impl Pl022 {
         }
     }
 
-    /// Ordering 4.
+    /// Ordering 4: release.
     fn release(&mut self, at: Ps, wire: &mut Wire) {
         wire.drive(Driver::Native(0), true, at);
         self.shifter.phase = Phase::Idle;

@@ -1,4 +1,4 @@
-//! The PL022 against the manual: registers, FIFOs, frames and their times, interrupts.
+//! The PL022 compared with the manual: registers, FIFOs, frames and their times, interrupts.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -24,7 +24,7 @@ fn cr0(mode: u32, bits: u32) -> u32 {
     (mode & 1) << 7 | (mode >> 1) << 6 | (bits - 1)
 }
 
-/// The block, SSPFSSOUT with an echo behind it, and a time that only the test moves.
+/// The block, an echo on SSPFSSOUT, and a time that only the test advances.
 struct Rig {
     pl022: Pl022,
     wire: Wire,
@@ -71,7 +71,7 @@ impl Rig {
         self.read(SSPRIS) & bit != 0
     }
 
-    /// Moves time on to the first instant at which `what` holds, in steps of 1 ns.
+    /// Advances time in steps of 1 ns to the first instant at which `what` holds.
     fn until(&mut self, what: impl Fn(&mut Self) -> bool) -> Ps {
         let limit = self.now + 1_000_000_000;
         while !what(self) {
@@ -330,7 +330,7 @@ fn receive_timeout_after_32_periods() {
     assert!(rig.ris(int::RT) && rig.pl022.interrupt());
     assert_eq!(rig.read(SSPMIS), int::RT);
 
-    // RTIC clears it, until a read begins the time anew.
+    // RTIC clears it, until a read restarts the timeout.
     rig.write(SSPICR, int::RT);
     rig.now += 100 * PERIOD;
     assert!(!rig.ris(int::RT) && rig.pl022.due() == Ps::MAX);
@@ -345,7 +345,7 @@ fn receive_timeout_after_32_periods() {
     rig.read(SSPDR);
     assert!(!rig.ris(int::RT) && rig.pl022.due() == Ps::MAX);
 
-    // New data deasserts it too, and the time counts from there.
+    // New data deasserts it too and restarts the timeout.
     rig.write(SSPDR, 0);
     rig.until(|rig| rig.ris(int::RT));
     rig.write(SSPDR, 0);
@@ -422,7 +422,7 @@ fn what_is_not_supported_never_starts() {
         assert!(rig.sr(sr::BSY) && !rig.sr(sr::TFE), "{offset:#x} {value:#x}");
         assert_eq!(rig.echo.borrow().selections(), 0);
         if ms == 0 {
-            // Put right, it goes.
+            // Corrected, the transfer starts.
             rig.write(SSPCR0, cr0(0, 8));
             rig.write(SSPCPSR, 2);
             rig.until(|rig| !rig.sr(sr::BSY));
@@ -442,7 +442,7 @@ fn accesses_to_no_register() {
 }
 
 proptest! {
-    /// Any words in any mode reach the chip, in the time the frames take while the FIFO has them.
+    /// Any words in any mode reach the chip, in the time the frames take while the FIFO has words.
     #[test]
     fn words_reach_the_chip(
         words in prop::collection::vec(any::<u16>(), 1..40),

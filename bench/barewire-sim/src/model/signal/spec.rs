@@ -1,14 +1,14 @@
-//! Signals as a command line spells them.
+//! Signals as written on a command line.
 //!
 //! *Read first*: [`Signal`], whose kinds these are.
 //!
 //! # How it works
-//! A word and its fields, joined by colons: `constant:MV`, `sine:FREQ_HZ:AMPLITUDE_MV:OFFSET_MV`,
-//! `ramp:FREQ_HZ:FROM_MV:TO_MV`, `file:PATH:RATE_HZ`. Numbers may have fractions; they are rounded
-//! to whole microvolts and microhertz. A path may have colons: the rate is what follows the last.
+//! A kind and its fields, joined by colons: `constant:MV`, `sine:FREQ_HZ:AMPLITUDE_MV:OFFSET_MV`,
+//! `ramp:FREQ_HZ:FROM_MV:TO_MV`, `file:PATH:RATE_HZ`. Numbers may have fractions, which are rounded
+//! to whole microvolts and microhertz. A path may contain colons: the rate is after the last one.
 //!
-//! Nothing is read here: [`SignalSpec::File`] hands the path to whoever may read files, and
-//! [`SignalSpec::with_file`] takes what was in it.
+//! This module reads no files: [`SignalSpec::File`] has the path for the caller, and
+//! [`SignalSpec::with_file`] takes the file's text.
 //!
 //! # Not supported
 //! Units (`3.3V`), a sine's phase.
@@ -18,7 +18,7 @@ use std::str::FromStr;
 
 use super::{Samples, SamplesError, Signal};
 
-/// How each kind is spelled.
+/// The syntax of each kind.
 const FORMS: [(&str, &str); 4] = [
     ("constant", "constant:MV"),
     ("sine", "sine:FREQ_HZ:AMPLITUDE_MV:OFFSET_MV"),
@@ -26,56 +26,56 @@ const FORMS: [(&str, &str); 4] = [
     ("file", "file:PATH:RATE_HZ"),
 ];
 
-/// A signal as asked for.
+/// A parsed signal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SignalSpec {
-    /// All is said.
+    /// The signal is complete.
     Ready(Signal),
     /// The samples are in a file.
     File {
-        /// Its path.
+        /// The path.
         path: String,
-        /// How many samples a second.
+        /// Samples per second.
         rate_uhz: u64,
     },
 }
 
-/// What was asked for is no signal.
+/// Why a text is not a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpecError {
-    /// There is no such kind of signal.
+    /// There is no such kind.
     UnknownKind {
-        /// The kind whose name is nearest, if any is near.
+        /// A kind with a similar name, if there is one.
         near: Option<&'static str>,
     },
     /// Fields are missing, or there are too many.
     FieldCount {
-        /// How it is spelled.
+        /// The syntax of the kind.
         form: &'static str,
-        /// How many fields it has.
+        /// The number of its fields.
         expected: usize,
-        /// How many there are.
+        /// The number of fields in the text.
         actual: usize,
     },
     /// A field is not a number.
     NotANumber {
-        /// How it is spelled.
+        /// The syntax of the kind.
         form: &'static str,
-        /// The field, as named there.
+        /// The field's name in it.
         field: &'static str,
     },
     /// A frequency or a rate is not above 0, or beyond 1 GHz.
     FrequencyOutOfRange {
-        /// How it is spelled.
+        /// The syntax of the kind.
         form: &'static str,
-        /// The field, as named there.
+        /// The field's name in it.
         field: &'static str,
     },
     /// A voltage is beyond 1,000,000 mV.
     VoltageOutOfRange {
-        /// How it is spelled.
+        /// The syntax of the kind.
         form: &'static str,
-        /// The field, as named there.
+        /// The field's name in it.
         field: &'static str,
     },
     /// `file:` without a path.
@@ -113,7 +113,7 @@ impl fmt::Display for SpecError {
 impl std::error::Error for SpecError {}
 
 impl SignalSpec {
-    /// The signal, with a file's text where it is one of a file.
+    /// The signal. `text` is the file's content, for a signal from a file.
     ///
     /// # Errors
     /// As [`Samples::parse`].

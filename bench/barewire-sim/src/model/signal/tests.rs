@@ -1,4 +1,4 @@
-//! Signals at known times, and what a command line or a file may say.
+//! Signals at known times, and the syntax of command lines and files.
 
 use super::*;
 
@@ -45,7 +45,7 @@ fn the_polynomial_is_the_sine() {
 
 #[test]
 fn time_that_is_long_does_not_blur_the_phase() {
-    // 200 days in: a float of picoseconds would count in steps of 2 ns.
+    // 200 days after power-up a float of picoseconds would have steps of 2 ns.
     let days = 200 * 86_400 * 1_000 * MS;
     let signal = Signal::ramp(1_000_000 * HZ, 0, 1_000_000);
     assert_eq!(signal.at(days), 0);

@@ -5,20 +5,20 @@ use super::options::TouchOptions;
 use super::panel::{Drive, Panel, Pen, Stroke, decay};
 use crate::chip::{PS_PER_NS, Ps};
 
-/// Complaints kept until somebody takes them.
+/// The most complaints kept until they are taken.
 const COMPLAINTS_MAX: usize = 64;
 /// The reference, in microvolts.
 const REFERENCE_UV: f64 = 2_500_000.0;
-/// The time constant with which it comes up. Assumption: without a capacitor at VREF.
+/// The time constant with which it rises. Assumption: without a capacitor at VREF.
 const REFERENCE_TAU_PS: Ps = 5_000 * PS_PER_NS;
-/// The thermometer diode at 25 °C, and what a kelvin takes from it.
+/// The thermometer diode at 25 °C, and its change per kelvin.
 const DIODE_UV: f64 = 600_000.0;
 const DIODE_UV_PER_K: f64 = 2_100.0;
 const ROOM_K: f64 = 298.15;
 /// Kelvins for each microvolt between the two diode currents.
 const K_PER_UV: f64 = 2.573 / 1_000.0;
 
-/// What A2 to A0 select.
+/// The input selected by A2 to A0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
     /// The diode at its lower current.
@@ -64,12 +64,12 @@ impl Input {
     }
 }
 
-/// What PENIRQ has.
+/// The state of PENIRQ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PenIrq {
-    /// The pen's level.
+    /// It follows the pen.
     Follows,
-    /// Held, whatever the pen does: low for positions.
+    /// Held, regardless of the pen: low for positions.
     Held { low: bool },
 }
 
@@ -77,14 +77,14 @@ enum PenIrq {
 pub(super) struct Core {
     pub(super) options: TouchOptions,
     panel: Panel,
-    /// In order, none over another.
+    /// In order, without overlap.
     strokes: Vec<Stroke>,
-    /// Up to when everything has happened.
+    /// The time up to which events were processed.
     at: Ps,
-    /// When PENIRQ was looked at last.
+    /// The time PENIRQ was last read.
     looked_at: Ps,
     pen_irq: PenIrq,
-    /// The pull-up has charged its wire then.
+    /// The time at which the pull-up has charged its wire.
     low_until: Ps,
     low_since: Option<Ps>,
     reference_since: Option<Ps>,
@@ -135,7 +135,7 @@ impl Core {
         self.stroke(at).map(|stroke| Pen::of(stroke, at))
     }
 
-    /// When the pen or the pull-up moves something next.
+    /// The time of the next event, by the pen or the pull-up.
     fn next_event(&self) -> Ps {
         let next = self.strokes.partition_point(|stroke| stroke.up_ps <= self.at);
         let edge =
@@ -146,11 +146,11 @@ impl Core {
         if self.low_until > self.at { edge.min(self.low_until) } else { edge }
     }
 
-    /// Lets everything happen until `now`.
+    /// Processes all events until `now`.
     pub(super) fn catch_up(&mut self, now: Ps) {
         while self.at < now {
             let next = self.next_event().min(now);
-            // Until it leaves it is there: what passes is judged just before the event.
+            // The pen is present until it leaves, so use its state just before the event.
             let pen = self.pen(next - 1);
             self.panel.pass(next - self.at, pen);
             self.at = next;
@@ -161,7 +161,7 @@ impl Core {
         }
     }
 
-    /// For the pin: when it may move next.
+    /// The time at which the pin may next change.
     pub(super) fn settle(&mut self, now: Ps) -> Ps {
         self.catch_up(now);
         self.looked_at = now;
@@ -190,7 +190,7 @@ impl Core {
         self.low_since = if low { self.low_since.or(Some(self.at)) } else { None };
     }
 
-    /// `input` begins to be sampled.
+    /// Starts to sample `input`.
     pub(super) fn acquire(&mut self, input: Input, at: Ps) {
         self.catch_up(at);
         self.panel.drive = input.drive();
@@ -198,12 +198,12 @@ impl Core {
         self.move_pen_irq();
     }
 
-    /// The reference goes on or off.
+    /// Switches the reference on or off.
     pub(super) fn power_reference(&mut self, on: bool, at: Ps) {
         self.reference_since = on.then(|| self.reference_since.unwrap_or(at));
     }
 
-    /// What `input` has at `at`, as a code of `bits`.
+    /// Converts the level of `input` at `at` to a code of `bits`.
     pub(super) fn hold(&mut self, input: Input, single_ended: bool, bits: u32, at: Ps) -> u16 {
         self.catch_up(at);
         let whole = f64::from(1_u32 << bits);
@@ -225,13 +225,13 @@ impl Core {
         code.clamp(0, (1 << bits) - 1) as u16
     }
 
-    /// A pin's level, a fraction of what is driven.
+    /// The level of a pin, as a fraction of the driven voltage.
     fn level(&self, input: Input) -> f64 {
         match input {
             Input::X => self.panel.y_plus,
             Input::Y | Input::Z1 => self.panel.x_plus,
             Input::Z2 => self.panel.y_minus,
-            // Differential inputs are the panel's alone: the reference is nowhere.
+            // Only the panel has differential inputs; for the others there is no reference.
             Input::Temp0 | Input::Temp1 | Input::Battery | Input::Aux => 1.0,
         }
     }
@@ -266,7 +266,7 @@ impl Core {
         code >> (12 - bits)
     }
 
-    /// The conversion is over: what stays on.
+    /// Ends the conversion. `stay_on`: the drivers stay on.
     pub(super) fn end_conversion(&mut self, stay_on: bool, at: Ps) {
         self.catch_up(at);
         if stay_on {

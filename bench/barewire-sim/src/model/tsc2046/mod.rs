@@ -1,10 +1,11 @@
-//! Texas Instruments' TSC2046, and ADS7846 before it: a touch screen controller of four wires.
+//! Texas Instruments' TSC2046, and its predecessor ADS7846: a controller for four-wire touch
+//! screens.
 //!
 //! *Read first*: SBAS265 (TSC2046) with its tables 1 to 4 and figures 9, 13 and 14, SBAS125 (ADS7846);
 //! [`Chip`], which this implements.
 //!
 //! # How it works
-//! There are no bytes: a high DIN begins a control byte wherever it stands. Clocks from there:
+//! There are no bytes: a high DIN begins a control byte at any clock. Clocks from there:
 //!
 //! | clock | DIN | DOUT | |
 //! |---|---|---|---|
@@ -15,26 +16,32 @@
 //! | 9 to 20 | | the code | with the fall of 19 (bit 1) the conversion is over |
 //! | then | a start, from 15 on | zeros | |
 //!
-//! With MODE set the code has 8 bits, and all after it is four clocks earlier.
+//! With MODE set the code has 8 bits, and everything after it comes four clocks earlier.
 //!
-//! The panel is resistors and wires that charge ([`TouchOptions::tau_ps`]), so what is sampled too early is
-//! wrong. With PD0 set its drivers stay on from one conversion to the next; with PD0 clear they go off
-//! at the end, and PENIRQ follows the pen: low while it joins X+ and Y- by less than 21 kΩ, and a while
-//! after ([`TouchOptions::release_ps`]). From the sampling of a position PENIRQ is held low, of any other
-//! input high, until a conversion ends with PD0 clear.
+//! The panel is made of resistors and of wires that need time to charge ([`TouchOptions::tau_ps`]),
+//! so a sample that is taken too early is wrong. With PD0 set the drivers stay on from one
+//! conversion to the next. With PD0 clear they are switched off at the end, and PENIRQ follows the
+//! pen: it is low while the pen connects X+ and Y- by less than 21 kΩ, and for a time afterwards
+//! ([`TouchOptions::release_ps`]). While a position is sampled PENIRQ is held low, while another
+//! input is sampled high, until a conversion ends with PD0 clear.
 //!
 //! # Assumptions
-//! Where the data sheets leave room, or were not at hand to the word, and a driver could notice:
-//! - DOUT is low wherever it has no bit, from CS's fall on.
-//! - A start before clock 15 (11) is not heard; there is a complaint.
-//! - PD1 switches the reference with the end of the control byte; it comes up in some 25 us.
+//! Where the data sheets leave the behaviour open, or their exact text was not available, and a
+//! driver could notice:
+//! - DOUT is low whenever it has no bit to send, from CS's fall on.
+//! - A start before clock 15 (11) is ignored, with a complaint.
+//! - PD1 switches the reference at the end of the control byte. The reference rises in some 25 us.
 //! - With PD0 set PENIRQ stays as the conversion held it.
-//! - CS that rises in a conversion ends it without what PD0 says; there is a complaint.
-//! - Without a pen, the wire of a plate that is not driven keeps its charge, which is what makes X read
-//!   low and Y high then.
+//! - If CS rises during a conversion, the conversion ends without the effect of PD0, with a
+//!   complaint.
+//! - Without a pen, the wire of a plate that is not driven keeps its charge. So X reads low and Y
+//!   high then.
 //!
 //! # Not supported
-//! An external reference; the MCU's own load on PENIRQ; mode 1,1; linearity, offset and gain.
+//! - An external reference.
+//! - The MCU's own load on PENIRQ.
+//! - Mode 1,1.
+//! - Linearity, offset and gain.
 
 mod core;
 mod options;
@@ -56,12 +63,12 @@ use crate::line::Source;
 
 /// tACQ.
 const ACQUIRE_PS: Ps = 1_500 * PS_PER_NS;
-/// The last clock of the control byte, with whose fall the input is held.
+/// The last clock of the control byte; with its fall the input is held.
 const HOLD_CLOCK: u32 = 7;
-/// The clock with which BUSY comes.
+/// The clock of BUSY.
 const BUSY_CLOCK: u32 = 8;
 
-/// PENIRQ, asserted when it is low.
+/// PENIRQ; it is asserted while it is low.
 pub struct Pin(Rc<RefCell<Core>>);
 
 impl Source for Pin {
@@ -80,7 +87,7 @@ impl fmt::Debug for Pin {
     }
 }
 
-/// What began with the last start bit.
+/// The command of the last start bit.
 #[derive(Clone, Copy, Debug)]
 struct Command {
     /// The last clock, from the start bit.
@@ -103,20 +110,20 @@ impl Command {
         self.control & 0b100 != 0
     }
 
-    /// The first clock in which a start is heard again.
+    /// The first clock in which another start is accepted.
     fn next_start(self) -> u32 {
         if self.bits() == 12 { 15 } else { 11 }
     }
 }
 
-/// One conversion that was held.
+/// A conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// Of what.
+    /// The input.
     pub input: Input,
-    /// The falling edge with which it was held.
+    /// The falling edge that held it.
     pub at_ps: Ps,
-    /// Its code.
+    /// The code.
     pub code: u16,
 }
 
@@ -124,59 +131,59 @@ pub struct Held {
 pub struct Tsc2046 {
     core: Rc<RefCell<Core>>,
     command: Option<Command>,
-    /// Clocks to the end of the conversion in progress, and whether drivers stay on behind it.
+    /// The clocks left in the conversion in progress, and whether the drivers stay on after it.
     converting: Option<(u32, bool)>,
-    /// The code that goes out, with its bits and the clock since BUSY.
+    /// The code being sent, its number of bits, and the clock since BUSY.
     out: Option<(u16, u32, u32)>,
     held: u64,
     last: Option<Held>,
 }
 
 impl Tsc2046 {
-    /// A chip at power-up, powered down: PENIRQ works.
+    /// Creates a chip at power-up, powered down; PENIRQ works.
     #[must_use]
     pub fn new(options: TouchOptions) -> Self {
         let core = Rc::new(RefCell::new(Core::new(options)));
         Self { core, command: None, converting: None, out: None, held: 0, last: None }
     }
 
-    /// PENIRQ.
+    /// The PENIRQ pin.
     #[must_use]
     pub fn pen_irq(&self) -> Rc<Pin> {
         Rc::new(Pin(self.core.clone()))
     }
 
-    /// A pen comes: before its time, and after those that were added before.
+    /// Adds a stroke. It must be in the future and after all strokes added before.
     ///
     /// # Panics
-    /// If it does not.
+    /// If it is not.
     pub fn add_stroke(&self, stroke: Stroke) {
         self.core.borrow_mut().add_stroke(stroke);
     }
 
-    /// Sets what goes wrong from here on.
+    /// Sets the faults from now on.
     pub fn set_faults(&self, faults: TouchFaults) {
         self.core.borrow_mut().set_faults(faults);
     }
 
-    /// How many conversions were held.
+    /// The number of conversions.
     #[must_use]
     pub fn conversions(&self) -> u64 {
         self.held
     }
 
-    /// The last of them.
+    /// The last conversion.
     #[must_use]
     pub fn last_held(&self) -> Option<Held> {
         self.last
     }
 
-    /// One cell of the clock: its DIN in, its DOUT out.
+    /// One clock cell: takes DIN, returns DOUT.
     fn cell(&mut self, at: Ps, period: Ps, din: bool) -> bool {
         let fall = at + period;
         let dout = self.dout();
-        // The end of the conversion before goes first: the next is sampled from that edge on at the
-        // earliest.
+        // First the end of the previous conversion: the next input is sampled from that edge on at
+        // the earliest.
         self.convert(fall);
         let Some(mut command) = self.command else {
             self.command = din.then_some(Command::START);
@@ -197,7 +204,7 @@ impl Tsc2046 {
         dout
     }
 
-    /// What DOUT has in this clock.
+    /// DOUT's level in this clock.
     fn dout(&mut self) -> bool {
         let Some((code, bits, clock)) = &mut self.out else { return false };
         let nth = *clock;
@@ -226,7 +233,7 @@ impl Tsc2046 {
         self.last = Some(Held { input, at_ps: at, code });
     }
 
-    /// A clock of a conversion: BUSY, and one a bit up to bit 1.
+    /// A clock of a conversion: BUSY, then one per bit up to bit 1.
     fn convert(&mut self, fall: Ps) {
         let Some((left, stay_on)) = &mut self.converting else { return };
         *left -= 1;
@@ -236,7 +243,7 @@ impl Tsc2046 {
         }
     }
 
-    /// DIN is high behind a control byte.
+    /// DIN is high after a control byte.
     fn start_again(&mut self, command: Command) {
         let (clock, first) = (command.clock, command.next_start());
         if clock >= first {

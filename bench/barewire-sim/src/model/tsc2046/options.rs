@@ -1,50 +1,50 @@
-//! What is around the chip, and what is wrong with it.
+//! The chip's surroundings, and its faults.
 
 use crate::chip::{PS_PER_NS, Ps};
 
-/// What goes wrong.
+/// Faults of the chip.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TouchFaults {
-    /// There is no chip: DOUT and PENIRQ are never driven, nothing is heard.
+    /// There is no chip: DOUT and PENIRQ are never driven, and DIN is ignored.
     pub absent: bool,
-    /// DOUT is shorted to ground: the chip works, and reads as zeros.
+    /// DOUT is shorted to ground: the chip works, but reads as zeros.
     pub dout_stuck_low: bool,
     /// PENIRQ is shorted to ground.
     pub pen_irq_stuck_low: bool,
 }
 
-/// A chip and its panel.
+/// Options for a chip and its panel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TouchOptions {
     /// +VCC, in millivolts.
     pub supply_mv: u32,
-    /// Between X+ and X-, in ohms.
+    /// The resistance between X+ and X-, in ohms.
     pub x_plate_ohms: u32,
-    /// Between Y+ and Y-, in ohms.
+    /// The resistance between Y+ and Y-, in ohms.
     pub y_plate_ohms: u32,
-    /// The time constant with which the wire of a plate that is not driven follows one that is: the
-    /// plates' resistance and the capacitors against noise on their wires.
+    /// The time constant with which the wire of a plate that is not driven follows the driven
+    /// plate, given by the plates' resistance and the noise capacitors on their wires.
     pub tau_ps: Ps,
-    /// How long PENIRQ stays low behind a pen that is up, or behind a measurement without a pen: the
+    /// How long PENIRQ stays low after the pen is lifted, or after a measurement without a pen: the
     /// pull-up of 50 kΩ charges those capacitors up to the gate's threshold.
     pub release_ps: Ps,
-    /// Every code is off by up to this much, either way.
+    /// Every code is wrong by up to this much, in either direction.
     pub noise_codes: u16,
     /// The seed of that noise.
     pub seed: u64,
-    /// At VBAT, in millivolts.
+    /// The voltage at VBAT, in millivolts.
     pub battery_mv: u32,
-    /// At AUX, in millivolts.
+    /// The voltage at AUX, in millivolts.
     pub aux_mv: u32,
     /// The chip's temperature, in thousandths of a kelvin.
     pub temperature_mk: u32,
-    /// What goes wrong.
+    /// The faults.
     pub faults: TouchFaults,
 }
 
 impl Default for TouchOptions {
-    /// A small panel at 3.3 V with 10 nF on its wires, through some 400 Ω; PENIRQ rises to 0.35 of the
-    /// supply through 50 kΩ and the plate's 8 nF in 0.43 of their product.
+    /// A small panel at 3.3 V, with 10 nF on its wires charged through some 400 Ω. PENIRQ rises to
+    /// 0.35 of the supply through 50 kΩ and the plate's 8 nF in 0.43 of their product.
     fn default() -> Self {
         Self {
             supply_mv: 3_300,

@@ -1,30 +1,30 @@
-//! The panel: two plates of resistance, a pen that joins them, and wires that take time to charge.
+//! The panel: two resistive plates, a pen that connects them, and wires that take time to charge.
 //!
 //! *Read first*: SBAS265, figures of the position and pressure measurements, "Touch screen settling".
 //!
 //! # How it works
-//! Levels are fractions of the supply. A driver puts its wire there at once; the wires of what is not
-//! driven follow through the pen with a time constant, or, without a pen, keep what they have.
+//! Levels are fractions of the supply. A driver sets its wire at once. The wires of plates that are
+//! not driven follow through the pen with a time constant or, without a pen, keep their level.
 
 use crate::chip::Ps;
 
-/// A pen from when it lands to when it leaves, moving evenly.
+/// A stroke of the pen: it lands, moves evenly, and leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stroke {
     /// When it lands.
     pub down_ps: Ps,
     /// When it leaves.
     pub up_ps: Ps,
-    /// Where it lands: X from X- to X+ and Y from Y- to Y+, in 65,536ths.
+    /// The position where it lands: X from X- to X+ and Y from Y- to Y+, in 65,536ths.
     pub from: [u16; 2],
-    /// Where it leaves.
+    /// The position where it leaves.
     pub to: [u16; 2],
     /// The resistance of the touch, in ohms.
     pub ohms: u32,
 }
 
 impl Stroke {
-    /// Where it is at a time between, in 65,536ths.
+    /// The position at a time in between, in 65,536ths.
     #[must_use]
     pub fn at(&self, now: Ps) -> [u16; 2] {
         let whole = i128::from(self.up_ps.saturating_sub(self.down_ps).max(1));
@@ -36,7 +36,7 @@ impl Stroke {
     }
 }
 
-/// Which switches are closed.
+/// The switches that are closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Drive {
     /// None.
@@ -51,7 +51,7 @@ pub(super) enum Drive {
     Z,
 }
 
-/// The pen at one moment: fractions, and ohms.
+/// The pen at one moment: positions as fractions, and ohms.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pen {
     x: f64,
@@ -66,7 +66,7 @@ impl Pen {
     }
 }
 
-/// The plates, and what their wires have.
+/// The plates, and the levels of their wires.
 #[derive(Clone, Debug)]
 pub(super) struct Panel {
     x_plate: f64,
@@ -80,7 +80,7 @@ pub(super) struct Panel {
 
 /// The internal pull-up, typical.
 const PULL_UP: f64 = 50_000.0;
-/// Between X+ and Y- at most, for PENIRQ to be low.
+/// The largest resistance between X+ and Y- at which PENIRQ is low.
 const PEN_IRQ_MAX_OHMS: f64 = 21_000.0;
 
 impl Panel {
@@ -90,7 +90,7 @@ impl Panel {
         Self { x_plate, y_plate, tau_ps, drive, x_plus: 1.0, y_plus: 0.0, y_minus: 0.0 }
     }
 
-    /// From X+ to Y- through the pen.
+    /// The resistance from X+ to Y- through the pen.
     fn across(&self, pen: Pen) -> f64 {
         (1.0 - pen.x) * self.x_plate + pen.ohms + pen.y * self.y_plate
     }
@@ -100,7 +100,7 @@ impl Panel {
         self.across(pen) < PEN_IRQ_MAX_OHMS
     }
 
-    /// `elapsed` passes with the pen as it is at its end.
+    /// Lets `elapsed` pass, with the pen as at its end.
     pub(super) fn pass(&mut self, elapsed: Ps, pen: Option<Pen>) {
         let tau_ps = self.tau_ps.max(1);
         let left = decay(elapsed as f64 / tau_ps as f64);
@@ -108,7 +108,7 @@ impl Panel {
         match (self.drive, pen) {
             (Drive::Off, _) => {}
             (Drive::PenDetect, pen) => {
-                // Without a pen the pull-up is alone: much slower.
+                // Without a pen only the pull-up charges the wire: much slower.
                 match pen {
                     Some(pen) => {
                         let across = self.across(pen);
@@ -151,8 +151,8 @@ impl Panel {
     }
 }
 
-/// `e` to the power of `-times`, by additions and multiplications alone, so that every machine rounds it
-/// alike.
+/// `e` to the power of `-times`, computed by additions and multiplications only, so that every
+/// machine rounds it alike.
 pub(super) fn decay(times: f64) -> f64 {
     if times > 40.0 {
         return 0.0;

@@ -1,4 +1,4 @@
-//! The model, clocked bit by bit, against the data sheet's figures.
+//! The model, clocked bit by bit, compared with the data sheet's figures.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn quiet() -> TouchOptions {
     TouchOptions { noise_codes: 0, ..TouchOptions::default() }
 }
 
-/// A pen in a quarter and five eighths of the panel from 1 ms on.
+/// A pen at a quarter and five eighths of the panel, from 1 ms on.
 fn stroke() -> Stroke {
     let at = [16_384, 40_960];
     Stroke { down_ps: START, up_ps: 50 * MS, from: at, to: at, ohms: 300 }
@@ -30,7 +30,8 @@ fn touched(options: TouchOptions) -> Tsc2046 {
     chip
 }
 
-/// Bytes under one chip select at `period`, from `at` on: what came back, and when the last bit ended.
+/// Sends bytes in one selection from `at` on. Returns the received bytes, and the end of the last
+/// bit.
 fn exchange_at(chip: &mut Tsc2046, at: Ps, period: Ps, bytes: &[u8]) -> (Vec<u8>, Ps) {
     chip.select(at - US);
     let mut at = at;
@@ -43,7 +44,7 @@ fn exchange_at(chip: &mut Tsc2046, at: Ps, period: Ps, bytes: &[u8]) -> (Vec<u8>
     (back, at)
 }
 
-/// Conversions, 16 clocks each at 1 MHz: their codes.
+/// The codes of several conversions, 16 clocks each at 1 MHz.
 fn codes(chip: &mut Tsc2046, at: Ps, controls: &[u8]) -> Vec<u16> {
     let mut bytes: Vec<u8> = controls.iter().flat_map(|&control| [control, 0]).collect();
     bytes.push(0);
@@ -96,7 +97,7 @@ fn a_plate_takes_time_to_settle() {
     assert_eq!(x[0], 540);
     assert!(x[1] > 1_000 && x[1] < 1_020, "{x:?}");
     assert_eq!(x[3..], [1_023, 1_023], "just below 1024");
-    // Powered down in between, each begins anew.
+    // Powered down in between, each starts from the beginning.
     let x = codes(&mut chip, 3 * MS, &[X, X, X]);
     assert!(x.iter().all(|&code| code < 950), "{x:?}");
     // Z2 is there when Z1 has settled.
@@ -172,7 +173,7 @@ fn pen_irq_is_held_by_a_conversion() {
     chip.add_stroke(Stroke { down_ps: 5 * MS, ..stroke() });
     exchange_at(&mut chip, 4 * MS, US, &[0x87, 0, 0]);
     assert_eq!(pin(&chip, 6 * MS).0, None);
-    // PD0 clear lets it go again.
+    // PD0 clear releases it.
     let (_, end) = exchange_at(&mut chip, 7 * MS, US, &[0x84, 0, 0]);
     assert_eq!(pin(&chip, end).0, Some(end - 4 * US));
 }

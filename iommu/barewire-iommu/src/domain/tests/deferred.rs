@@ -1,4 +1,4 @@
-//! Deferred domains: nothing comes back before its flush, and the bounds hold.
+//! Deferred domains: nothing is released before its flush, and the bounds hold.
 
 use super::*;
 use crate::deferred::Bounds;
@@ -19,14 +19,14 @@ fn nothing_comes_back_before_its_flush() {
             mapped.into_iter().map(|mapped| domain.unmap(mapped).unwrap().ticket).collect();
         assert_eq!(bench.events(), []);
         assert_eq!(domain.waiting(), (3, 3 * 2 * MIB));
-        // Two upper levels and three that wait.
+        // Two upper levels, and three tables that wait.
         assert_eq!(tables_left(bench), before - 5);
         for (range, ticket) in ranges.iter().zip(&tickets) {
             assert!(!domain.completed(*ticket));
             let taken = domain.map_at(range.start, &scattered(1), rw());
             assert!(matches!(taken, Err(DomainMapError::Claim(ClaimError::Taken))));
         }
-        // Whoever waits for the first has all of them flushed, once and by context.
+        // Waiting for the first ticket flushes all of them, once and by context.
         domain.wait(tickets[0]).unwrap();
         assert!(tickets.iter().all(|ticket| domain.completed(*ticket)));
         let events = bench.events();
@@ -38,7 +38,7 @@ fn nothing_comes_back_before_its_flush() {
     });
 }
 
-/// The queue has room for four: the fifth flushes them, and waits itself.
+/// The queue has room for four: the fifth unmap flushes them, then waits itself.
 #[test]
 fn bound_by_entries() {
     with_domain(|bench, domain| {
@@ -69,7 +69,8 @@ fn bound_by_bytes() {
         assert_eq!(unmap(4), (0, false, 4));
         assert_eq!(unmap(6), (0, false, 10));
         assert_eq!(unmap(1), (1, false, 1));
-        // Larger than the bound: what waits is flushed to make room, and it at once.
+        // Larger than the bound: the queue is flushed to make room, then this range is flushed at
+        // once.
         assert_eq!(unmap(11), (2, true, 0));
     });
 }
@@ -116,7 +117,8 @@ fn a_failed_flush_releases_nothing() {
     });
 }
 
-/// A full queue that cannot be flushed: the next unmap is flushed by itself, and owed if that fails.
+/// A full queue whose flush fails: the next unmap is flushed on its own. If that fails too, the
+/// caller gets it back as held.
 #[test]
 fn a_full_queue_that_fails_leaves_the_next_to_its_caller() {
     with_domain(|bench, domain| {

@@ -1,5 +1,4 @@
-//! A domain on an arena, with hardware and an allocator that write down what happens and in what
-//! order.
+//! A domain on an arena, with hardware and an allocator that record all events in order.
 #![allow(unsafe_code, reason = "wraps a pool and an allocator")]
 
 mod deferred;
@@ -22,30 +21,30 @@ use crate::tlbi::Tlbi;
 
 const PAGE: u64 = 1 << 12;
 const MIB: u64 = 1 << 20;
-/// Where the memory lies that is mapped.
+/// The address of the memory that tests map.
 const PHYS: u64 = 0x8_0000_0000;
 
-/// What happened.
+/// One recorded event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Event {
     Flush(Vec<Tlbi>),
     /// A flush that failed.
     Failed,
-    /// A table went back to the pool.
+    /// A table returned to the pool.
     Freed(PhysAddr),
-    /// Addresses went back to the allocator.
+    /// Addresses returned to the allocator.
     Released(Range<Iova>),
 }
 
-/// Hardware, pool and allocator at once.
+/// Hardware, pool and allocator in one.
 struct Bench<'a> {
     events: Mutex<Vec<Event>>,
     arena: &'a Arena<'a>,
     iovas: IovaWindow<Vec<u64>>,
     has_ranges: bool,
-    /// Flushes that fail from now on.
+    /// How many of the next flushes fail.
     failures: Mutex<u32>,
-    /// Tables that the pool still gives.
+    /// How many more tables the pool gives out.
     left: Mutex<usize>,
 }
 
@@ -54,12 +53,12 @@ impl Bench<'_> {
         lock(&self.events).push(event);
     }
 
-    /// What happened since it was asked last.
+    /// The events since the last call.
     fn events(&self) -> Vec<Event> {
         core::mem::take(&mut lock(&self.events))
     }
 
-    /// Flushes since it was asked last, as their operations.
+    /// The operations of each flush since the last call.
     fn flushes(&self) -> Vec<Vec<Tlbi>> {
         let flush = |event| if let Event::Flush(list) = event { Some(list) } else { None };
         self.events().into_iter().filter_map(flush).collect()
@@ -92,7 +91,7 @@ impl Invalidate for Bench<'_> {
     }
 }
 
-// SAFETY: the window's.
+// SAFETY: the ranges come from the window.
 unsafe impl IovaAllocator for Bench<'_> {
     fn alloc(&self, size: u64) -> Option<Iova> {
         self.iovas.alloc(size)
@@ -109,16 +108,16 @@ unsafe impl IovaAllocator for Bench<'_> {
     }
 }
 
-/// The value, though a test that failed may have had it.
+/// Locks, also if a failed test poisoned the mutex.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A pool apart from the bench, since `&Bench` would be the domain's pool, hardware and allocator at
-/// once, with methods of one name.
+/// The pool is a type of its own: `&Bench` would be the domain's pool, hardware and allocator at
+/// once, with methods of the same name.
 struct Tables<'b, 'a>(&'b Bench<'a>);
 
-// SAFETY: the arena's; chains are freed one by one.
+// SAFETY: the tables are the arena's; chains are freed table by table.
 unsafe impl Pool for Tables<'_, '_> {
     fn alloc(&self, bytes: usize) -> Option<PhysAddr> {
         let mut left = lock(&self.0.left);
@@ -139,7 +138,7 @@ unsafe impl Pool for Tables<'_, '_> {
 
 type Tested<'b, 'a> = Domain<Tables<'b, 'a>, &'b Bench<'a>, &'b Bench<'a>, 4>;
 
-/// A bench of IOVAs from 16 MiB to 256 MiB, and a domain on it.
+/// Calls `test` with a bench of IOVAs from 16 MiB to 256 MiB and a domain on it.
 fn with_domain(test: impl FnOnce(&Bench<'_>, Tested<'_, '_>)) {
     testing::with_arena(Granule::Size4K, if cfg!(miri) { 16 } else { 128 }, |arena| {
         let window = Iova(16 * MIB)..Iova(256 * MIB);
@@ -166,12 +165,12 @@ fn rw() -> Attributes {
     testing::rw(Stage::One)
 }
 
-/// `count` pages that do not continue each other.
+/// `count` pages, none of which continues another.
 fn scattered(count: u64) -> Vec<Segment> {
     (0..count).map(|i| Segment { phys: PhysAddr(PHYS + 2 * i * PAGE), len: PAGE }).collect()
 }
 
-/// As many tables as the pool has.
+/// The number of tables left in the pool.
 fn tables_left(bench: &Bench<'_>) -> usize {
     testing::drained(bench.arena, PAGE as usize)
 }

@@ -1,4 +1,4 @@
-//! Strict domains: what an unmap makes of it, and what fails.
+//! Strict domains: the operations and the failures of an unmap.
 
 use super::*;
 
@@ -23,14 +23,16 @@ fn what_is_mapped_is_found_and_what_is_unmapped_is_gone() {
         assert!(
             matches!(&bench.events()[..], [Event::Flush(_), Event::Released(r)] if *r == range)
         );
-        // The next one gets the same addresses, and finds them empty.
+        // The next mapping gets the same addresses and finds them empty.
         let again = domain.map(PhysAddr(PHYS), PAGE, rw()).unwrap();
         assert_eq!(again.iova(), range.start);
         domain.unmap(again).unwrap();
     });
 }
 
-/// The thread's case, counted. By page 8,192, 16 when each table is flushed alone, 1 gathered.
+/// Counts the case of S. P. Ranjan's patch "iommu/arm-smmu: Optimize ->tlb_flush_walk() for qcom
+/// implementation" (v3, 23 June 2021): 8,192 commands by page, 16 with each table flushed on its
+/// own, 1 gathered.
 #[test]
 fn thirty_two_mebibytes_of_pages() {
     let tables = if cfg!(miri) { 1 } else { 16 };
@@ -55,7 +57,7 @@ fn thirty_two_mebibytes_of_pages() {
             assert_eq!(events.iter().filter(flushed).count() as u64, flushes, "{policy:?}");
             let freed = |event: &&Event| matches!(event, Event::Freed(_));
             assert_eq!(events.iter().filter(freed).count() as u64, tables, "{policy:?}");
-            // No table is freed before its flush, no address is released before the last.
+            // No table is freed before its flush, and no address is released before the last flush.
             assert!(matches!(events[0], Event::Flush(_)));
             assert!(matches!(events.last(), Some(Event::Released(_))));
             lock(&bench.events).extend(events);
@@ -64,8 +66,8 @@ fn thirty_two_mebibytes_of_pages() {
     });
 }
 
-/// A table is unhooked, flushed and freed before the next is touched; pages at both ends wait for
-/// the last flush.
+/// Each table is unhooked, flushed and freed before the next is touched. Pages at both ends wait
+/// for the last flush.
 #[test]
 fn each_table_by_itself() {
     with_domain(|bench, domain| {
@@ -82,7 +84,7 @@ fn each_table_by_itself() {
     });
 }
 
-/// Blocks are never cut by going table by table.
+/// Going table by table never cuts a block.
 #[test]
 fn each_table_by_itself_leaves_blocks_whole() {
     with_domain(|bench, domain| {
@@ -111,7 +113,8 @@ fn blocks_are_used_where_size_and_addresses_permit() {
     });
 }
 
-/// At the very threshold that the costs give, with what else is mapped taken into account.
+/// The adaptive strategy changes exactly at the threshold its costs give, which depends on the
+/// other mappings.
 #[test]
 fn adaptive_turns_where_its_costs_say() {
     let costs = Costs {
@@ -130,10 +133,10 @@ fn adaptive_turns_where_its_costs_say() {
             bench.flushes().concat()[0] == Tlbi::Context
         };
         assert_eq!([10, 11].map(flushed), [false, true]);
-        // Four pages of others: 200 ps more to lose.
+        // Four pages of other mappings: 200 ps more to lose.
         let others = domain.map_sg(&scattered(4), rw()).unwrap();
         assert_eq!([11, 12, 13].map(flushed), [false, false, true]);
-        // No more is lost than the TLB holds: 400 ps.
+        // No more can be lost than the TLB holds: 400 ps.
         let more = domain.map_sg(&scattered(40), rw()).unwrap();
         assert_eq!([14, 15].map(flushed), [false, true]);
         domain.unmap(others).unwrap();
@@ -170,13 +173,13 @@ fn a_failed_flush_frees_nothing_and_is_tried_again() {
             let range = mapped.range();
             bench.fail(2);
             let Err(DomainUnmapError::Held(held)) = domain.unmap(mapped) else {
-                // The second of each table's own flushes may have succeeded: then all is well.
+                // The second flush of each table's own may have succeeded: then the unmap succeeds.
                 panic!("two failures");
             };
             assert_eq!((held.range(), held.error()), (range.clone(), FlushError::Timeout));
             let events = bench.events();
             assert!(events.iter().all(|event| *event == Event::Failed), "{events:?}");
-            // Neither its addresses nor its tables can be had.
+            // Neither its addresses nor its tables can be allocated.
             assert!(matches!(
                 domain.map_at(range.start, &scattered(1), rw()),
                 Err(DomainMapError::Claim(ClaimError::Taken))
@@ -196,7 +199,8 @@ fn a_failed_flush_frees_nothing_and_is_tried_again() {
     }
 }
 
-/// A failure in between costs the rest nothing: all that is left goes into the last flush.
+/// A failed flush of one table does not affect the others: whatever is left goes into the last
+/// flush.
 #[test]
 fn a_failed_flush_of_one_table_is_made_up_for_by_the_last() {
     with_domain(|bench, domain| {
@@ -260,13 +264,13 @@ fn a_failed_map_leaves_nothing() {
     });
 }
 
-/// Walkers may have cached what was mapped before it failed, so it is flushed, and held if that
-/// fails too.
+/// Walkers may have cached what was mapped before a map failed. So that part is flushed, and held
+/// if the flush fails too.
 #[test]
 fn a_map_that_fails_half_way_is_flushed() {
     with_domain(|bench, domain| {
         let range = Iova(20 * MIB)..Iova(24 * MIB);
-        // The table for the first half is there, so its pages are published at once.
+        // The table for the first half exists, so its pages are published at once.
         let first = domain.map_at(Iova(18 * MIB), &scattered(513), rw()).unwrap();
         domain.unmap(first).unwrap();
         bench.events();
@@ -282,7 +286,7 @@ fn a_map_that_fails_half_way_is_flushed() {
                         &events[..],
                         [Event::Flush(_), Event::Freed(_), Event::Released(r)] if *r == range
                     ));
-                    // For the second round: once more a table that is not freed by this.
+                    // For the second round: another table that this unmap does not free.
                     let again = domain.map_at(Iova(18 * MIB), &scattered(513), rw()).unwrap();
                     domain.unmap(again).unwrap();
                     bench.events();
@@ -391,14 +395,14 @@ impl Invalidate for Commands {
     }
 }
 
-/// A table's span and a page, of each granule and stage: mapped as pages and as a block.
+/// The span of one table plus a page, for each granule and stage, mapped as pages and as a block.
 #[test]
 fn every_granule_and_stage() {
     for granule in [Granule::Size4K, Granule::Size16K, Granule::Size64K] {
         let (page, entries) = (granule.bytes(), granule.bytes() / 8);
         let span = page * entries;
         if cfg!(miri) && granule != Granule::Size4K {
-            // As many pages as would take minutes.
+            // So many pages would take minutes.
             continue;
         }
         for (stage, context) in [(Stage::One, Context::Asid(7)), (Stage::Two, Context::Vmid(7))] {

@@ -1,4 +1,4 @@
-//! Two threads on one domain, and a device that remembers.
+//! Two threads on one domain, and a device that caches.
 
 use std::collections::HashMap;
 use std::thread;
@@ -6,7 +6,8 @@ use std::thread;
 use super::*;
 use crate::deferred::Bounds;
 
-/// A TLB that forgets nothing until it is told to: which page a device would reach.
+/// A TLB that keeps an entry until it is invalidated. The value is the page that a device would
+/// reach.
 #[derive(Default)]
 struct Device {
     cached: Mutex<HashMap<u64, PhysAddr>>,
@@ -34,7 +35,7 @@ fn under(policy: Policy) {
     let rounds: u64 = if cfg!(miri) { 6 } else { 3_000 };
     testing::with_arena(Granule::Size4K, if cfg!(miri) { 16 } else { 64 }, |arena| {
         let device = Device::default();
-        // Little room, so that addresses come back soon.
+        // A small window, so that addresses are reused soon.
         let window = Iova(16 * MIB)..Iova(16 * MIB + 1280 * PAGE);
         let iovas = IovaWindow::new(window, Granule::Size4K, [0; 20]);
         let domain: Domain<_, _, _, 4> =
@@ -50,7 +51,7 @@ fn under(policy: Policy) {
                     (0..pages).map(|page| Segment { phys: phys(page), len: PAGE }).collect();
                 let mapped = match domain.map_sg(&segments, rw()) {
                     Ok(mapped) => mapped,
-                    // The other thread has it, or the queue: then somebody must flush.
+                    // The other thread or the flush queue has it: one of them must flush.
                     Err(DomainMapError::Exhausted(_)) => {
                         domain.flush().unwrap();
                         continue;
@@ -61,7 +62,7 @@ fn under(policy: Policy) {
                     let iova = mapped.iova().0 + page * PAGE;
                     let found = domain.iova_to_phys(&mapped, Iova(iova)).unwrap().phys;
                     assert_eq!(found, phys(page));
-                    // What a device finds cached there must not be another mapping's.
+                    // An entry cached there must not belong to another mapping.
                     let mut cached = lock(&device.cached);
                     assert_eq!(*cached.entry(iova).or_insert(found), found, "stale at {iova:#x}");
                 }
@@ -71,7 +72,8 @@ fn under(policy: Policy) {
                     domain.wait(ticket).unwrap();
                 }
                 if domain.completed(ticket) {
-                    // Nobody reaches our pages any more, whoever has the addresses now.
+                    // The device reaches our pages no more, although another mapping may have the
+                    // addresses now.
                     let cached = lock(&device.cached);
                     let ours = |at: &PhysAddr| (0..pages).any(|page| phys(page) == *at);
                     let stale =

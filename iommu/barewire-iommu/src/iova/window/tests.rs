@@ -1,4 +1,4 @@
-//! Against a naive set, and what only threads do.
+//! Compares with a naive set, and tests calls from several threads.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -30,7 +30,7 @@ fn the_window_is_what_was_asked_for_or_what_the_storage_holds() {
     assert_eq!(window(0..128, 2).range(), pages(0..128));
     assert_eq!(window(0..128, 9).range(), pages(0..128));
     assert_eq!(window(0..1000, 2).range(), pages(0..128));
-    // Words begin at multiples of 64 granules: the first one's other bits are lost.
+    // Words begin at multiples of 64 granules, so the other bits of the first word are unused.
     assert_eq!(window(10..1000, 2).range(), pages(10..128));
     assert_eq!(window(10..20, 1).range(), pages(10..20));
     let backwards = Range { start: 20, end: 10 };
@@ -64,7 +64,7 @@ fn ranges_are_aligned_for_blocks() {
     assert_eq!(window.alloc(2 * MIB + PAGE), Some(Iova(4 * MIB)));
     assert_eq!(window.alloc(0), None);
     assert_eq!(window.alloc(u64::MAX), None);
-    // Not beyond the largest block: three of them need no alignment to four.
+    // The alignment never exceeds the largest block: three of these need no alignment to four.
     let large = IovaWindow::new(Iova(1 << 25)..Iova(1 << 28), Granule::Size16K, vec![0; 256]);
     assert_eq!(large.alloc(3 << 25), Some(Iova(1 << 25)));
 }
@@ -76,7 +76,7 @@ fn claims_are_exclusive_inside_outside_and_across() {
     assert_eq!(claim(64..65), Ok(()));
     assert_eq!(window.alloc(PAGE), Some(Iova(65 * PAGE)));
     assert_eq!(claim(65..66), Err(ClaimError::Taken));
-    // From before the window into it, and all over it.
+    // From before the window into it, and across all of it.
     assert_eq!(claim(60..65), Err(ClaimError::Taken));
     release(&window, 64..65);
     assert_eq!(claim(60..65), Ok(()));
@@ -101,7 +101,7 @@ fn sixteen_claims_outside_are_remembered_and_the_next_changes_nothing() {
     for i in 0..15 {
         window.claim(pages(1000 + 2 * i..1001 + 2 * i)).unwrap();
     }
-    // Both sides of the window: two places where one is left.
+    // A claim on both sides of the window needs two places, and one is left.
     assert_eq!(window.claim(pages(60..130)), Err(ClaimError::TooMany(OUTSIDE)));
     assert_eq!(window.alloc(64 * PAGE), Some(Iova(64 * PAGE)), "the window was left alone");
     assert_eq!(window.claim(pages(60..64)), Ok(()));
@@ -186,7 +186,7 @@ proptest! {
         for (at, count) in given {
             release(&window, at..at + count);
         }
-        // Not a page was lost: the whole window is one gap again.
+        // No page was lost: the whole window is one gap again.
         prop_assert_eq!(window.claim(pages(first..end)), Ok(()));
     }
 }

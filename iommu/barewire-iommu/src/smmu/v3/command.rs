@@ -1,4 +1,4 @@
-//! Commands, as they stand in the queue (IHI 0070, chapter 4).
+//! The encodings of commands (IHI 0070, chapter 4).
 
 use crate::address::Iova;
 use crate::format::Granule;
@@ -23,18 +23,20 @@ const LEAF: u64 = 1;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Command(pub [u64; 2]);
 
-/// The range and level fields of an invalidation by address (4.4.1.1), where SMMU_IDR3.RIL has them.
+/// The range and level fields of an invalidation by address (4.4.1.1); only if SMMU_IDR3.RIL is
+/// set.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Scope {
     /// TG: the granule of the tables.
     pub granule: Granule,
-    /// NUM: that many and one more times `1 << scale` granules.
+    /// NUM: the range is `(num + 1) << scale` granules.
     pub num: u8,
     /// SCALE.
     pub scale: u8,
-    /// TTL: the level of all leaves there; `None` for any.
+    /// TTL: the level of all leaves in the range; `None` for any level.
     ///
-    /// Not `None` with `num` and `scale` both 0: the SMMU takes that for an error.
+    /// It must be `None` if `num` and `scale` are both 0: the SMMU takes that combination for an
+    /// error.
     pub level: Option<u8>,
 }
 
@@ -64,7 +66,7 @@ impl Scope {
 }
 
 impl Command {
-    /// CMD_SYNC, completion seen by SMMU_CMDQ_CONS alone (CS is SIG_NONE).
+    /// CMD_SYNC whose completion only SMMU_CMDQ_CONS shows (CS is SIG_NONE).
     pub const SYNC: Self = Self([SYNC, 0]);
 
     /// CMD_CFGI_ALL: all stream table entries and context descriptors.

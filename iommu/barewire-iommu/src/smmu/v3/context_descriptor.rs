@@ -1,13 +1,14 @@
-//! Context descriptors: which stage 1 table a stream's accesses go through (IHI 0070, 5.4).
+//! Context descriptors: the stage 1 table of a stream (IHI 0070, 5.4).
 //!
 //! # Ordering
-//! The SMMU may read a descriptor at any time, its words in any order, and keep what it read. So
-//! [`ContextTable::set`], step by step, with the SMMU in agreement after each:
-//! 1. V becomes 0: accesses are aborted, with C_BAD_CD.
-//! 2. All else is written, V still 0.
-//! 3. V becomes 1.
+//! The SMMU may read a descriptor at any time, its words in any order, and may cache it. So
+//! [`ContextTable::set`] goes in steps, and after each waits until the SMMU has dropped its cached
+//! copy:
+//! 1. Invalid: V becomes 0. Accesses are aborted, with C_BAD_CD.
+//! 2. Write: all other fields are written, with V still 0.
+//! 3. Valid: V becomes 1.
 //!
-//! At no time is there a descriptor that is neither the old one, nor invalid, nor the new one.
+//! At any time the descriptor is the old one, an invalid one, or the new one.
 
 use core::fmt;
 
@@ -25,16 +26,16 @@ use crate::tlbi::FlushError;
 /// Words of a descriptor.
 const WORDS: usize = 8;
 const V: u64 = 1 << 31;
-/// No walks for the upper half of addresses.
+/// No walks for the upper half of the address space.
 const EPD1: u64 = 1 << 30;
-/// Descriptors without access flag are no faults: nobody here counts on them.
+/// Descriptors without access flag do not fault: this crate does not use the flag.
 const AFFD: u64 = 1 << 35;
 const AA64: u64 = 1 << 41;
 /// Faults are recorded.
 const R: u64 = 1 << 45;
 /// Faulting accesses are aborted, not read as zero.
 const A: u64 = 1 << 46;
-/// CPUs' broadcast invalidation by ASID leaves the entries alone.
+/// The CPUs' broadcast invalidations by ASID do not affect the entries.
 const ASET: u64 = 1 << 47;
 
 /// A stage 1 table, and the tag of its translations.
@@ -44,15 +45,15 @@ pub struct ContextDescriptor {
     pub geometry: Geometry,
     /// Its root: TTB0.
     pub root: PhysAddr,
-    /// The tag of its translations: no two tables share one.
+    /// The tag of its translations. Every table needs its own.
     pub asid: u16,
 }
 
 impl ContextDescriptor {
-    /// As it stands in memory.
+    /// Encodes the descriptor.
     ///
     /// # Errors
-    /// What the SMMU does not have.
+    /// The SMMU does not support the table.
     fn words(&self, features: &Features) -> Result<[u64; WORDS], SmmuError> {
         features.check(&self.geometry, Stage::One)?;
         features.check_address(self.root)?;
@@ -77,9 +78,9 @@ impl ContextDescriptor {
     }
 }
 
-/// A stream's context descriptors: one, or one for each SubstreamID.
+/// The context descriptors of a stream: one, or one per SubstreamID.
 ///
-/// Its memory is not given back when it is dropped: streams may still point there.
+/// Its memory is not freed when it is dropped, since streams may still point there.
 pub struct ContextTable<'s, 'p, R: Registers, P: Pool, W: Patience> {
     smmu: &'s Smmu<'p, R, P, W>,
     memory: Memory<'p, P>,
@@ -87,8 +88,8 @@ pub struct ContextTable<'s, 'p, R: Registers, P: Pool, W: Patience> {
 }
 
 impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
-    /// An empty table of `1 << substream_bits` context descriptors: 0 bits for streams without
-    /// SubstreamIDs. With more, accesses without one go by descriptor 0.
+    /// Creates an empty table of `1 << substream_bits` context descriptors. Use 0 for streams
+    /// without SubstreamIDs. In a larger table, accesses without a SubstreamID use descriptor 0.
     ///
     /// # Errors
     /// [`SmmuError::Stage`], [`SmmuError::SubstreamId`], [`SmmuError::OutOfMemory`].
@@ -107,25 +108,25 @@ impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
 }
 
 impl<R: Registers, P: Pool, W: Patience> ContextTable<'_, '_, R, P, W> {
-    /// Where it is, for STE.S1ContextPtr.
+    /// The address, for STE.S1ContextPtr.
     pub fn at(&self) -> PhysAddr {
         self.memory.at()
     }
 
-    /// log2 of its descriptors, for STE.S1CDMax.
+    /// log2 of the number of descriptors, for STE.S1CDMax.
     pub fn substream_bits(&self) -> u8 {
         self.log2
     }
 
-    /// Sets a SubstreamID's descriptor (0 without SubstreamIDs), or removes it. `streams` are those
-    /// that use the table already.
+    /// Sets or removes the descriptor of a SubstreamID (0 if there are none). `streams` lists the
+    /// streams that use the table already.
     ///
-    /// Translations that were cached by another table's ASID stay: invalidate the ASID before it is
-    /// used again.
+    /// Translations cached under the old table's ASID stay. Invalidate that ASID before it is used
+    /// again.
     ///
     /// # Errors
-    /// [`SmmuError::SubstreamId`]; what the SMMU does not have; [`SmmuError::Flush`]: then it is not
-    /// known what the SMMU goes by.
+    /// [`SmmuError::SubstreamId`]; an error for a table the SMMU does not support;
+    /// [`SmmuError::Flush`], after which it is unknown which descriptor the SMMU uses.
     pub fn set(
         &mut self,
         ssid: u32,
@@ -158,7 +159,7 @@ impl<R: Registers, P: Pool, W: Patience> ContextTable<'_, '_, R, P, W> {
         self.agree(ssid, streams)
     }
 
-    /// The SMMU sees what is in memory now.
+    /// Makes the SMMU drop its cached copy.
     fn agree(&self, ssid: u32, streams: &[u32]) -> Result<(), SmmuError> {
         let first = ssid as usize * WORDS;
         self.memory.clean(first..first + WORDS);
@@ -191,7 +192,7 @@ mod tests {
         ContextDescriptor { geometry, root: PhysAddr(0x12_3456_7000), asid: 0xbeef }
     }
 
-    /// By hand from 5.4, field by field.
+    /// Encoded by hand from 5.4, field by field.
     #[test]
     fn words_are_the_manual_s() {
         let word = |granule, input, output, coherent| {

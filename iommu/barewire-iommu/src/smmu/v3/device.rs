@@ -19,20 +19,20 @@ use crate::smmu::registers::Registers;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::tlbi::FlushError;
 
-/// What is asked of an SMMU.
+/// The configuration of an SMMU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings<W = Polls> {
-    /// log2 of the command queue's entries; fewer if the SMMU takes fewer.
+    /// log2 of the command queue's length; reduced to the SMMU's maximum.
     pub command_queue_log2: u8,
-    /// log2 of the event queue's entries.
+    /// log2 of the event queue's length.
     pub event_queue_log2: u8,
-    /// What becomes of accesses while the SMMU does not translate.
+    /// What happens to accesses while the SMMU does not translate.
     pub disabled: Disabled,
-    /// How long to look for an answer.
+    /// How long to poll for an answer.
     pub patience: W,
 }
 
-/// What becomes of accesses while SMMU_CR0.SMMUEN is 0: SMMU_GBPA.
+/// What happens to accesses while SMMU_CR0.SMMUEN is 0: SMMU_GBPA.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Disabled {
     /// They are aborted.
@@ -40,7 +40,7 @@ pub enum Disabled {
     Abort,
     /// They pass untranslated.
     Bypass,
-    /// As it was found.
+    /// The setting found in the register is kept.
     Unchanged,
 }
 
@@ -56,17 +56,17 @@ impl Default for Settings {
     }
 }
 
-/// Something an SMMU has one of.
+/// A resource of which an SMMU has one.
 #[derive(Clone, Copy)]
 pub(super) enum Claim {
     Streams = 1,
     Events = 2,
 }
 
-/// An SMMUv3 whose queues run.
+/// An SMMUv3 with running queues.
 ///
-/// Shared by all CPUs: what it does by `&self` may be done at the same time. Its memory is not given
-/// back when it is dropped, since the SMMU still looks at it: see [`Smmu::shut_down`].
+/// All CPUs share it: methods that take `&self` may run at the same time. Its memory is not freed
+/// when it is dropped, since the SMMU still uses it: see [`Smmu::shut_down`].
 pub struct Smmu<'p, R, P: Pool, W = Polls> {
     registers: R,
     pool: &'p P,
@@ -75,14 +75,14 @@ pub struct Smmu<'p, R, P: Pool, W = Polls> {
     commands: CommandQueue<'p, P>,
     events: Memory<'p, P>,
     events_log2: u32,
-    /// SMMU_CR0 as we want it.
+    /// The intended value of SMMU_CR0.
     cr0: AtomicU32,
     claims: AtomicU32,
 }
 
 impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
-    /// Finds out what the SMMU can do, stops it, and starts its queues. Nothing is translated yet:
-    /// see [`Smmu::streams`].
+    /// Reads the SMMU's features, stops it, and starts its queues. It does not translate yet: see
+    /// [`Smmu::streams`].
     ///
     /// # Errors
     /// [`SmmuError::Unsupported`], [`SmmuError::OutOfMemory`], [`SmmuError::Timeout`], or
@@ -113,17 +113,17 @@ impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
         Ok(smmu)
     }
 
-    /// What it can do.
+    /// The features of the implementation.
     pub fn features(&self) -> &Features {
         &self.features
     }
 
-    /// Its registers, for what this driver does not do.
+    /// The registers, for functions this driver does not have.
     pub fn registers(&self) -> &R {
         &self.registers
     }
 
-    /// Its command queue.
+    /// The command queue.
     pub fn command_queue(&self) -> &CommandQueue<'p, P> {
         &self.commands
     }
@@ -148,18 +148,18 @@ impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
         self.wait(IRQ_CTRLACK, u32::MAX, errors | events)
     }
 
-    /// Deals with a refused command, and tells which other errors (bits of SMMU_GERROR) are active:
-    /// 2 is an abort in writing an event, 8 that the SMMU has given up (Service Failure Mode).
+    /// Handles a refused command, and returns the other active errors (bits of SMMU_GERROR): 2 is
+    /// an abort while writing an event, 8 is Service Failure Mode.
     pub fn handle_errors(&self) -> u32 {
         self.commands.recover(&self.registers);
         let active = self.registers.read32(GERROR) ^ self.registers.read32(GERRORN);
         active & !GERROR_CMDQ_ERR
     }
 
-    /// Stops it and gives its memory back; accesses are treated as [`Disabled`] says, from now on.
+    /// Stops the SMMU and frees its memory. From now on accesses are treated as [`Disabled`] says.
     ///
     /// # Errors
-    /// [`SmmuError::Timeout`]: then the memory is kept, since the SMMU may still look at it.
+    /// [`SmmuError::Timeout`]. The memory is then kept, since the SMMU may still use it.
     pub fn shut_down(self) -> Result<(), SmmuError> {
         self.set_cr0(0)?;
         let stopped = self.stopped(CR0_SMMUEN | CR0_EVENTQEN | CR0_CMDQEN)?;
@@ -168,9 +168,9 @@ impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
         Ok(())
     }
 
-    /// Stops whatever runs.
+    /// Stops the SMMU.
     fn reset(&self, disabled: Disabled) -> Result<(), SmmuError> {
-        // First of all, so that nothing passes that did not before.
+        // First, so that no access passes that was blocked before.
         if disabled != Disabled::Unchanged {
             self.set_gbpa(disabled == Disabled::Abort)?;
         }
@@ -180,7 +180,7 @@ impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
             if self.features.coherent { CR1_WRITE_BACK_INNER } else { CR1_NON_CACHEABLE };
         self.registers.write32(CR1, attributes);
         self.registers.write32(CR2, CR2_PTM | CR2_RECINVSID);
-        // Whatever errors there were, they are not ours.
+        // Errors from before are not ours: acknowledge them.
         self.registers.write32(GERRORN, self.registers.read32(GERROR));
         Ok(())
     }
@@ -199,17 +199,17 @@ impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
         self.set_cr0(CR0_CMDQEN | CR0_EVENTQEN)
     }
 
-    /// Accesses are translated, or not.
+    /// Enables or disables translation.
     pub(super) fn set_enabled(&self, enabled: bool) -> Result<(), SmmuError> {
         let without = self.cr0.load(Ordering::Relaxed) & !CR0_SMMUEN;
         if enabled {
-            // What was cached of other tables is of no table of ours.
+            // Cached entries are of tables that are not ours.
             self.run(&[Command::CFGI_ALL, Command::TLBI_NSNH_ALL])?;
         }
         self.set_cr0(without | if enabled { CR0_SMMUEN } else { 0 })
     }
 
-    /// Whether the SMMU has stopped doing what these bits of SMMU_CR0 enable.
+    /// Returns proof that the SMMU has stopped the functions that these bits of SMMU_CR0 enable.
     pub(super) fn stopped(&self, enables: u32) -> Result<Stopped, SmmuError> {
         Stopped::seen(&self.registers, CR0ACK, enables).ok_or(SmmuError::Timeout {
             register: CR0ACK,
@@ -232,7 +232,7 @@ impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
         self.wait(CR0ACK, CR0_SMMUEN | CR0_EVENTQEN | CR0_CMDQEN, value)
     }
 
-    /// Waits until the bits of `mask` are as `expected`.
+    /// Waits until the bits of `mask` equal `expected`.
     fn wait(&self, register: u32, mask: u32, expected: u32) -> Result<(), SmmuError> {
         let mut actual = 0;
         let found = wait_for(&self.patience, || {

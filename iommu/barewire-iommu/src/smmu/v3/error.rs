@@ -1,76 +1,76 @@
-//! Why an SMMU cannot be used, or not so.
+//! Errors of the SMMUv3 driver.
 
 use core::fmt;
 
 use crate::format::{Granule, Stage};
 use crate::tlbi::FlushError;
 
-/// Why something was not done.
+/// Why a call failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum SmmuError {
-    /// A register did not become what it should have.
+    /// A register did not reach the expected value in time.
     Timeout {
         /// Its offset.
         register: u32,
-        /// The bits that were waited for.
+        /// The expected bits.
         expected: u32,
-        /// What it was last.
+        /// The last value read.
         actual: u32,
     },
-    /// The implementation lacks something that this driver needs.
+    /// The implementation lacks a feature that this driver needs.
     Unsupported(Unsupported),
-    /// The pool has no piece of this size.
+    /// The pool has no memory of this size.
     OutOfMemory {
         /// Its size in bytes.
         bytes: usize,
     },
-    /// A StreamID that the stream table, or the SMMU, has no room for.
+    /// The StreamID is too large for the stream table or the SMMU.
     StreamId {
         /// The StreamID.
         sid: u32,
-        /// How many bits StreamIDs have.
+        /// The width of StreamIDs.
         bits: u8,
     },
-    /// A SubstreamID beyond the context table, or a context table beyond SMMU_IDR1.SSIDSIZE.
+    /// The SubstreamID is too large for the context table, or the table for SMMU_IDR1.SSIDSIZE.
     SubstreamId {
-        /// The SubstreamID, or the table's last.
+        /// The SubstreamID, or the last one of the table.
         ssid: u32,
-        /// How many bits SubstreamIDs have.
+        /// The width of SubstreamIDs.
         bits: u8,
     },
-    /// The SMMU does not translate at this stage, or the table is for the other.
+    /// The SMMU does not translate at this stage, or the table is for the other stage.
     Stage(Stage),
     /// The SMMU does not walk tables of this granule.
     Granule(Granule),
-    /// A table has more bits than the SMMU translates.
+    /// The table's input addresses are wider than the SMMU's.
     InputBits {
-        /// The table's.
+        /// The width of the table's.
         asked: u8,
-        /// The SMMU's.
+        /// The width of the SMMU's.
         has: u8,
     },
-    /// A table or pointer has more bits than the SMMU puts out.
+    /// The table's output addresses, or a pointer, are wider than the SMMU's.
     OutputBits {
-        /// The table's.
+        /// The width of the table's.
         asked: u8,
-        /// The SMMU's.
+        /// The width of the SMMU's.
         has: u8,
     },
-    /// An ASID or VMID has more bits than the SMMU compares.
+    /// The ASID or VMID is too large.
     Tag {
         /// The tag.
         tag: u16,
-        /// The SMMU's.
+        /// The width the SMMU compares.
         bits: u8,
     },
-    /// There is one stream table and one reader of events, and it is taken.
+    /// The only stream table, or the only reader of events, is in use.
     Taken,
     /// A configuration command did not complete.
     Flush(FlushError),
 }
 
-/// What an implementation may lack, or insist on.
+/// A missing feature, or one the implementation insists on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Unsupported {
@@ -78,7 +78,7 @@ pub enum Unsupported {
     NoAarch64Tables,
     /// SMMU_IDR0.TTENDIAN: big-endian tables only.
     BigEndian,
-    /// SMMU_IDR0.STALL_MODEL: every fault stalls, and nobody here resumes.
+    /// SMMU_IDR0.STALL_MODEL: every fault stalls, and this driver does not resume.
     StallForced,
     /// SMMU_IDR1.TABLES_PRESET or QUEUES_PRESET: tables or queues at fixed addresses.
     Preset,

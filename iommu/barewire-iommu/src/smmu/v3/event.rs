@@ -1,8 +1,8 @@
-//! The event queue: what went wrong, as the SMMU tells it (IHI 0070, 7.2 and 7.3).
+//! The event queue: faults reported by the SMMU (IHI 0070, 7.2 and 7.3).
 //!
 //! # Ordering
-//! 1. EVENTQ_PROD is read, then the record: what PROD counts was written before it.
-//! 2. The record is read, then EVENTQ_CONS is written: what CONS gives back may be written at once.
+//! 1. EVENTQ_PROD is read before the record: the SMMU writes a record before it moves PROD past it.
+//! 2. The record is read before EVENTQ_CONS is written: the SMMU may overwrite what CONS releases.
 
 use core::fmt;
 
@@ -18,13 +18,13 @@ use crate::sync::atomic::{Ordering, fence};
 /// Words of a record.
 const WORDS: usize = 4;
 
-/// What happened, by the manual's names.
+/// The kind of an event, by the manual's names.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum EventKind {
-    /// F_UUT: an access the SMMU does not know.
+    /// F_UUT: an unsupported upstream transaction.
     Uut,
-    /// C_BAD_STREAMID: beyond the stream table.
+    /// C_BAD_STREAMID: the StreamID is beyond the stream table.
     BadStreamId,
     /// F_STE_FETCH: the stream table cannot be read.
     SteFetch,
@@ -32,11 +32,11 @@ pub enum EventKind {
     BadSte,
     /// F_BAD_ATS_TREQ.
     BadAtsTreq,
-    /// F_STREAM_DISABLED: the stream takes no accesses with, or without, SubstreamID.
+    /// F_STREAM_DISABLED: the stream does not accept accesses with, or without, a SubstreamID.
     StreamDisabled,
     /// F_TRANSL_FORBIDDEN.
     TranslForbidden,
-    /// C_BAD_SUBSTREAMID: beyond the context descriptors.
+    /// C_BAD_SUBSTREAMID: the SubstreamID is beyond the context descriptors.
     BadSubstreamId,
     /// F_CD_FETCH: the context descriptor cannot be read.
     CdFetch,
@@ -44,13 +44,13 @@ pub enum EventKind {
     BadCd,
     /// F_WALK_EABT: a table cannot be read.
     WalkEabt,
-    /// F_TRANSLATION: nothing is mapped there.
+    /// F_TRANSLATION: the address is not mapped.
     Translation,
-    /// F_ADDR_SIZE: an address has too many bits.
+    /// F_ADDR_SIZE: an address is too wide.
     AddrSize,
-    /// F_ACCESS: the access flag is not set.
+    /// F_ACCESS: the access flag is clear.
     Access,
-    /// F_PERMISSION: not in this direction.
+    /// F_PERMISSION: the access is not permitted.
     Permission,
     /// F_TLB_CONFLICT: the TLB holds two translations for one address.
     TlbConflict,
@@ -116,7 +116,7 @@ impl EventKind {
         }
     }
 
-    /// Whether the record has stage, IPA and class: faults of a walk.
+    /// Whether the record has stage, IPA and class: it is a fault of a walk.
     const fn is_walk(self) -> bool {
         matches!(
             self,
@@ -134,44 +134,44 @@ impl EventKind {
     }
 }
 
-/// What the SMMU was doing when it faulted: CLASS.
+/// The operation that faulted: CLASS.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum EventClass {
-    /// It fetched a context descriptor.
+    /// The fetch of a context descriptor.
     Cd,
-    /// It fetched a stage 1 descriptor.
+    /// The fetch of a stage 1 descriptor.
     Ttd,
-    /// It translated the access itself.
+    /// The translation of the access itself.
     In,
 }
 
 /// A record of the event queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// What happened.
+    /// The kind.
     pub kind: EventKind,
-    /// Whose access it was.
+    /// The stream of the access.
     pub sid: u32,
-    /// The SubstreamID that came with it.
+    /// The SubstreamID of the access.
     pub ssid: Option<u32>,
-    /// The address that was accessed, where the record has it.
+    /// The address of the access, if the record has it.
     pub iova: Option<Iova>,
-    /// Whether it was a write, where the record has it.
+    /// Whether it was a write, if the record has it.
     pub is_write: Option<bool>,
     /// The stage that faulted, in faults of a walk.
     pub stage: Option<Stage>,
-    /// What was being translated, in faults of a walk.
+    /// The operation that faulted, in faults of a walk.
     pub class: Option<EventClass>,
-    /// The address that stage 2 was to translate, in its faults; its lower 12 bits are 0.
+    /// The address that stage 2 could not translate; its lower 12 bits are 0.
     pub ipa: Option<PhysAddr>,
-    /// What could not be read (F_STE_FETCH, F_CD_FETCH, F_WALK_EABT, F_VMS_FETCH).
+    /// The address that could not be read (F_STE_FETCH, F_CD_FETCH, F_WALK_EABT, F_VMS_FETCH).
     pub fetch: Option<PhysAddr>,
-    /// All of it.
+    /// The raw record.
     pub record: [u64; 4],
 }
 
 impl Event {
-    /// Reads a record.
+    /// Decodes a record.
     pub fn decode(record: [u64; 4]) -> Self {
         let [word0, word1, word2, word3] = record;
         let kind = EventKind::from_number(word0 as u8);
@@ -196,7 +196,7 @@ impl Event {
             is_write: kind.has_address().then_some(!bit(word1, 35)),
             stage: is_walk.then_some(if at_stage2 { Stage::Two } else { Stage::One }),
             class: class.filter(|_| is_walk),
-            // The fourth word is an IPA or, if something could not be read, where that is.
+            // The fourth word is an IPA or, if a fetch failed, the address of the fetch.
             ipa: (at_stage2 && !is_fetch).then_some(PhysAddr(word3 & 0x00ff_ffff_ffff_f000)),
             fetch: is_fetch.then_some(PhysAddr(word3 & 0x00ff_ffff_ffff_fff8)),
             record,
@@ -244,13 +244,13 @@ impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
 
 /// Reads what the SMMU recorded. Dropping it lets another be made, which goes on where it was.
 ///
-/// On an SMMU that does not snoop, [`Pool::clean`] must not only clean but invalidate too (DC CIVAC):
-/// records are written by the SMMU.
+/// On an SMMU that does not snoop, [`Pool::clean`] must clean and also invalidate (DC CIVAC), since
+/// the SMMU writes the records.
 pub struct EventQueue<'s, 'p, R: Registers, P: Pool, W: Patience> {
     smmu: &'s Smmu<'p, R, P, W>,
-    /// EVENTQ_CONS as we wrote it.
+    /// The last value written to EVENTQ_CONS.
     cons: u32,
-    /// How often the queue was full and events were lost.
+    /// How many times events were lost because the queue was full.
     overflows: u32,
 }
 
@@ -259,7 +259,7 @@ impl<'s, 'p, R: Registers, P: Pool, W: Patience> EventQueue<'s, 'p, R, P, W> {
         Self { smmu, cons: smmu.registers().read32(EVENTQ_CONS), overflows: 0 }
     }
 
-    /// The oldest event not yet read.
+    /// Returns the oldest unread event.
     pub fn pop(&mut self) -> Option<Event> {
         let (memory, log2) = self.smmu.event_memory();
         let registers = self.smmu.registers();
@@ -288,7 +288,7 @@ impl<'s, 'p, R: Registers, P: Pool, W: Patience> EventQueue<'s, 'p, R, P, W> {
         event
     }
 
-    /// How often, since this was last asked, the queue was full and events were lost.
+    /// How many times events were lost because the queue was full, since the last call.
     pub fn take_overflows(&mut self) -> u32 {
         core::mem::take(&mut self.overflows)
     }

@@ -1,4 +1,4 @@
-//! What an implementation can do: SMMU_IDR0, 1, 3 and 5.
+//! The features of an implementation: SMMU_IDR0, 1, 3 and 5.
 
 use super::error::{SmmuError, Unsupported};
 use super::registers::{
@@ -11,25 +11,25 @@ use super::registers::{
 use crate::format::{Config, Geometry, Granule, Stage};
 use crate::smmu::Registers;
 
-/// Tables go no further here.
+/// The largest output size this crate supports.
 const OUTPUT_BITS_MAX: u8 = 48;
 
-/// An implementation's abilities.
+/// The features of an implementation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Features {
     /// S1P.
     pub stage1: bool,
     /// S2P.
     pub stage2: bool,
-    /// COHACC: it snoops CPUs' caches for tables and queues.
+    /// COHACC: it snoops the CPUs' caches for tables and queues.
     pub coherent: bool,
-    /// HYP: it tags EL2's translations, of which this driver makes none.
+    /// HYP: it tags EL2's translations; this driver makes none.
     pub hyp: bool,
     /// ASID16: 8 or 16.
     pub asid_bits: u8,
     /// VMID16: 8 or 16.
     pub vmid_bits: u8,
-    /// STALL_MODEL is 0b00: faults may stall, unless told not to.
+    /// STALL_MODEL is 0b00: faults may stall, unless configured otherwise.
     pub may_stall: bool,
     /// ST_LEVEL: 2-level stream tables.
     pub two_level_streams: bool,
@@ -37,7 +37,7 @@ pub struct Features {
     pub stream_bits: u8,
     /// SSIDSIZE; 0 without substreams.
     pub substream_bits: u8,
-    /// CMDQS: log2 of the most entries of a command queue.
+    /// CMDQS: log2 of the maximum length of a command queue.
     pub command_queue_log2: u8,
     /// EVENTQS.
     pub event_queue_log2: u8,
@@ -45,7 +45,7 @@ pub struct Features {
     pub ranges: bool,
     /// BBML.
     pub bbm_level: u8,
-    /// OAS in bits: 32 to 48; larger ones are used to 48.
+    /// OAS in bits, 32 to 48. Larger sizes are used as 48.
     pub output_bits: u8,
     /// GRAN4K.
     pub granule_4k: bool,
@@ -56,7 +56,7 @@ pub struct Features {
 }
 
 impl Features {
-    /// Asks the identification registers.
+    /// Reads the identification registers.
     ///
     /// # Errors
     /// [`SmmuError::Unsupported`].
@@ -103,7 +103,7 @@ impl Features {
         })
     }
 
-    /// The largest table it walks: the most input and output bits at `stage`.
+    /// The configuration of the largest table it can walk: the widest input and output at `stage`.
     ///
     /// # Errors
     /// [`SmmuError::Stage`], [`SmmuError::Granule`].
@@ -119,7 +119,7 @@ impl Features {
         })
     }
 
-    /// Stage 1 takes 48 bits; stage 2 takes what stage 1, or a device, can put out.
+    /// Stage 1 takes 48 bits. Stage 2 takes the output of stage 1 or of a device.
     fn input_bits(&self, stage: Stage) -> u8 {
         match stage {
             Stage::One => 48,
@@ -144,7 +144,7 @@ impl Features {
         if has { Ok(()) } else { Err(SmmuError::Granule(granule)) }
     }
 
-    /// Whether it walks such a table at `stage`.
+    /// Checks that it can walk such a table at `stage`.
     pub(crate) fn check(&self, geometry: &Geometry, stage: Stage) -> Result<(), SmmuError> {
         let config = geometry.config();
         if config.stage != stage {
@@ -163,7 +163,7 @@ impl Features {
         Ok(())
     }
 
-    /// Whether it can put out this address.
+    /// Checks that it can output this address.
     pub(crate) fn check_address(&self, at: crate::PhysAddr) -> Result<(), SmmuError> {
         let asked = (u64::BITS - at.0.leading_zeros()) as u8;
         if asked > self.output_bits {
@@ -194,7 +194,7 @@ pub(crate) const fn granule_code(granule: Granule) -> u64 {
     }
 }
 
-/// IR, OR and SH, side by side as in CD and STE: how the SMMU reads a table.
+/// IR, OR and SH, adjacent as in CD and STE: the attributes of the SMMU's table walks.
 pub(crate) const fn walk_attributes(coherent: bool) -> u64 {
     if coherent { 0b11_01_01 } else { 0b10_00_00 }
 }
@@ -206,7 +206,7 @@ pub(crate) mod tests {
     use crate::smmu::Registers;
     use crate::smmu::v3::{SmmuError, Unsupported};
 
-    /// Everything this driver knows of.
+    /// All features this driver knows.
     pub(crate) fn all() -> Features {
         Features {
             stage1: true,
@@ -249,14 +249,14 @@ pub(crate) mod tests {
         }
     }
 
-    /// By hand from 6.3.1 to 6.3.6: VMID16, ASID16, COHACC, TTF 2, S1P, S2P, 2-level; SIDSIZE 16,
-    /// SSIDSIZE 8, EVENTQS and CMDQS 19; RIL, BBML 2; OAS 48 bits, all granules.
+    /// Encoded by hand from 6.3.1 to 6.3.6: VMID16, ASID16, COHACC, TTF 2, S1P, S2P, 2-level;
+    /// SIDSIZE 16, SSIDSIZE 8, EVENTQS and CMDQS 19; RIL, BBML 2; OAS 48 bits, all granules.
     const ALL: [u32; 4] = [0x0804_101b, 0x0273_0210, 0x0000_1400, 0x0000_0075];
 
     #[test]
     fn fields_are_where_the_manual_has_them() {
         assert_eq!(Features::read(&Identity(ALL)), Ok(all()));
-        // Each bit alone, so that none is read for its neighbour.
+        // Flips each bit on its own, so that no field is read from a neighbour.
         let with = |register: usize, flip: u32| {
             let mut words = ALL;
             words[register] ^= flip;

@@ -1,4 +1,4 @@
-//! Operations become commands.
+//! Translates operations into commands.
 
 use super::command::{Command, Scope};
 use super::device::Smmu;
@@ -9,7 +9,7 @@ use crate::pool::Pool;
 use crate::smmu::{Patience, Registers};
 use crate::tlbi::{Context, FlushError, Invalidate, Tlbi};
 
-/// Stage 1 streams have no stage 2 here, and so this VMID.
+/// The VMID of stage 1 streams. They have no stage 2 here.
 pub(super) const STAGE1_VMID: u16 = 0;
 
 impl<R: Registers, P: Pool, W: Patience> Invalidate for Smmu<'_, R, P, W> {
@@ -35,7 +35,7 @@ impl<R: Registers, P: Pool, W: Patience> Invalidate for Smmu<'_, R, P, W> {
     }
 }
 
-/// What one command is about.
+/// The addresses of one command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum What {
     Context,
@@ -57,11 +57,11 @@ impl What {
     }
 }
 
-/// An operation as the commands that it is, one after the other.
+/// An operation as an iterator of commands.
 #[derive(Clone, Debug)]
 enum Lowered {
     Context(u64),
-    /// One each, `1 << stride` bytes apart, all with the same scope.
+    /// One command per address, `1 << stride` bytes apart, all with the same scope.
     Pages {
         iova: u64,
         stride: u32,
@@ -93,7 +93,8 @@ impl Lowered {
                     return Self::Pages { iova: iova.0, stride, left: pages, leaf, scope: None };
                 };
                 let iova = iova.0 & !(granule.bytes() - 1);
-                // The SMMU may do anything with a level whose leaves do not begin where we do.
+                // A level hint is wrong if its leaves do not begin at our addresses: the behaviour
+                // is unpredictable.
                 let fits = |level: &u8| {
                     leaf_shift(granule, *level)
                         .is_some_and(|shift| (iova | pages << page_shift) & ((1 << shift) - 1) == 0)
@@ -104,7 +105,7 @@ impl Lowered {
         }
     }
 
-    /// How many commands are still to come, without making each.
+    /// The number of remaining commands, without making each.
     fn count_all(self) -> u64 {
         match self {
             Self::Context(left) | Self::Pages { left, .. } => left,
@@ -133,8 +134,8 @@ impl Iterator for Lowered {
                 let iova = Iova(iova.wrapping_add(piece.skip << granule.shift()));
                 let (num, scale) = (piece.num, piece.scale);
                 let scope = Scope { granule: *granule, num, scale, level: *level };
-                // One granule at any level is what a command without range and level says; with TG
-                // alone it is reserved.
+                // A single granule at any level is encoded without range and level; TG alone is
+                // reserved.
                 let plain = num == 0 && scale == 0 && level.is_none();
                 Some(What::Address { iova, leaf: *leaf, scope: (!plain).then_some(scope) })
             }
@@ -142,7 +143,7 @@ impl Iterator for Lowered {
     }
 }
 
-/// A single leaf of `1 << shift` bytes at `level`: only one granule has such.
+/// The scope of a single leaf of `1 << shift` bytes at `level`, by which its granule is known.
 fn leaf_scope(shift: u32, level: u8, iova: u64) -> Option<Scope> {
     let granules = [Granule::Size4K, Granule::Size16K, Granule::Size64K];
     let granule = granules.into_iter().find(|&size| leaf_shift(size, level) == Some(shift))?;
@@ -151,7 +152,7 @@ fn leaf_scope(shift: u32, level: u8, iova: u64) -> Option<Scope> {
     aligned.then_some(Scope { granule, num: 0, scale, level: Some(level) })
 }
 
-/// log2 of the bytes of a leaf at `level`, if the granule has leaves there.
+/// log2 of the size in bytes of a leaf at `level`, if the granule has leaves there.
 fn leaf_shift(granule: Granule, level: u8) -> Option<u32> {
     let index_bits = granule.shift() - 3;
     match level {

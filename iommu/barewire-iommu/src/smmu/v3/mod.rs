@@ -3,42 +3,51 @@
 //! *Read first*: IHI 0070, chapter 3 (operation), 4 (commands), 5 (structures), 6 (registers).
 //!
 //! # How it works
-//! - `features`: what the implementation can do: [`Features`].
-//! - `device`: bring-up, and the handle everybody shares: [`Smmu`].
-//! - `queue`: many CPUs' commands in one ring: [`CommandQueue`]; `command` has their encodings.
-//! - `invalidate`: [`Smmu`] is an [`Invalidate`](crate::Invalidate); `range` cuts ranges to commands.
-//! - `stream_table`, `context_descriptor`: who goes by which table: [`StreamTable`], [`ContextTable`].
-//! - `event`: what went wrong: [`EventQueue`].
+//! - `features`: what the implementation supports: [`Features`].
+//! - `device`: bring-up, and the shared handle: [`Smmu`].
+//! - `queue`: the command queue of all CPUs: [`CommandQueue`]. `command` has the encodings.
+//! - `invalidate`: implements [`Invalidate`](crate::Invalidate) for [`Smmu`]. `range` splits ranges
+//!   into commands.
+//! - `stream_table`, `context_descriptor`: the tables of each stream: [`StreamTable`],
+//!   [`ContextTable`].
+//! - `event`: reported faults: [`EventQueue`].
 //!
 //! # Ordering
-//! What a caller may count on:
-//! 1. Stores to tables by the calling CPU before [`flush`](crate::Invalidate::flush), or
-//!    [`Smmu::run`], are seen by every walk that begins after it returned, and by those that the
-//!    invalidation itself sets off.
-//! 2. When it returns Ok, the SMMU has completed every command of the call: no access goes through a
-//!    translation that the commands cover, and none that went through one is still on its way. Tables
-//!    may be freed and pages given back.
-//! 3. When it returns an error, nothing of 2 is known. The commands may complete later, or not. The
-//!    same call again is always right.
-//! 4. Commands of one call are executed in the order given, or so that nobody can tell. Those of
-//!    another CPU may come between them.
-//! 5. A call that returned before another began, on any CPUs that know of it by their own
-//!    synchronisation, was before it in the queue.
-//! 6. Calls on different CPUs need no lock, and none waits for another CPU otherwise than with the
-//!    patience given. A CPU that is interrupted between reserving and publishing holds back the
-//!    commands behind its own, so that they may time out: hypervisors and real-time systems mask
-//!    interrupts around a flush, or give more patience.
-//! 7. [`StreamTable::set`] and [`ContextTable::set`] never show the SMMU an entry that is not the old
-//!    one, an invalid one or the new one.
-//! 8. A refused command is an error of the call that issued it, and of no other; see [`CommandQueue`]
-//!    for the exceptions. Commands behind it are executed.
-//! 9. An interrupt handler may call anything that takes `&self`.
+//! Guarantees to the caller:
+//! 1. Stores are visible: every walk that begins after [`flush`](crate::Invalidate::flush) or
+//!    [`Smmu::run`] returned, or that the invalidation itself causes, sees the calling CPU's stores
+//!    to tables before the call.
+//! 2. Ok means complete: the SMMU has completed every command of the call. No access uses a
+//!    translation that the commands cover, and no access that used one is still under way. Tables
+//!    may be freed and pages reused.
+//! 3. An error means unknown: the commands may complete later, or never. Repeating the call is
+//!    always correct.
+//! 4. Order inside a call: its commands take effect in the order given. Commands of other CPUs may
+//!    come between them.
+//! 5. Order between calls: if a call returned before another began, and the CPUs have synchronised,
+//!    the first call's commands are earlier in the queue.
+//! 6. No locks: a CPU waits for another CPU only as long as its patience allows. A CPU that is
+//!    interrupted between reserving and publishing delays the commands behind its own, which may
+//!    time out. Hypervisors and real-time systems mask interrupts around a flush, or allow more
+//!    patience.
+//! 7. Whole entries: [`StreamTable::set`] and [`ContextTable::set`] show the SMMU only the old
+//!    entry, an invalid one or the new one.
+//! 8. Errors belong to their call: a refused command is an error of the call that issued it only;
+//!    see [`CommandQueue`] for the exceptions. Commands behind it are executed.
+//! 9. Interrupt handlers: a handler may call anything that takes `&self`.
 //!
 //! # Not supported
-//! Two stages for one stream; EL2's and Secure streams; ATS and PRI (CMD_ATC_INV, page requests);
-//! stalled faults (CMD_RESUME); completion of CMD_SYNC by MSI or SEV, and interrupts by MSI; 2-level
-//! context descriptor tables; enhanced command queues (ECMDQ); broadcast TLB maintenance; 52-bit
-//! addresses; MPAM; hardware update of access flags; error and event queues at fixed addresses.
+//! - Two stages for one stream; EL2's and Secure streams.
+//! - ATS and PRI (CMD_ATC_INV, page requests).
+//! - Stalled faults (CMD_RESUME).
+//! - Completion of CMD_SYNC by MSI or SEV, and interrupts by MSI.
+//! - 2-level context descriptor tables.
+//! - Enhanced command queues (ECMDQ).
+//! - Broadcast TLB maintenance.
+//! - 52-bit addresses.
+//! - MPAM.
+//! - Hardware update of access flags.
+//! - Tables and queues at fixed addresses.
 
 mod command;
 mod context_descriptor;

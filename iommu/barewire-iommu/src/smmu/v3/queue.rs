@@ -1,38 +1,40 @@
-//! The command queue: many CPUs put commands in, one SMMU takes them out.
+//! The command queue: many CPUs add commands, one SMMU executes them.
 //!
 //! *Read first*: IHI 0070, 3.5 (queues), 4.7.3 (CMD_SYNC), 7.1 (errors).
 //!
-//! # How the hardware works
-//! A ring of 16-byte commands between two indices with a wrap bit each: software moves
-//! SMMU_CMDQ_PROD, the SMMU moves SMMU_CMDQ_CONS. A CMD_SYNC is passed by CONS when every command
-//! before it has completed. At a command it cannot execute the SMMU stops, with CONS at the command,
-//! a reason in CONS.ERR and SMMU_GERROR.CMDQ_ERR toggled, until SMMU_GERRORN is toggled too.
+//! The queue is a ring of 16-byte commands between two indices, each with a wrap bit. Software
+//! moves SMMU_CMDQ_PROD and the SMMU moves SMMU_CMDQ_CONS. CONS passes a CMD_SYNC when every
+//! earlier command has completed. At a command that it cannot execute the SMMU stops: CONS stays at
+//! the command, CONS.ERR has the reason, and SMMU_GERROR.CMDQ_ERR is toggled. It continues when
+//! SMMU_GERRORN is toggled too.
 //!
 //! # How this driver uses it
-//! Positions are counts of commands since the queue began, modulo 2^32; their low bits are indices
-//! and wrap bits. Nobody holds a lock, and nobody waits for another CPU but by looking, with
-//! patience, at how far the SMMU is. A batch goes in like this:
-//! 1. *Reserve*: room for the whole batch is taken by one compare-and-swap on `reserved`, and only
-//!    where the SMMU is known to be done with it, so whoever has reserved can always go on.
+//! A position is the number of commands since the queue began, modulo 2^32. Its low bits are the
+//! index and the wrap bit. There is no lock. A CPU waits only for the SMMU's progress, and only as
+//! long as its patience allows. A batch of commands is queued in five steps:
+//! 1. *Reserve*: one compare-and-swap on `reserved` takes room for the whole batch, and only slots
+//!    the SMMU has finished with. So a CPU that has reserved can always continue.
 //! 2. *Write* the commands into their slots.
-//! 3. *Mark* the batch as written: its length, at its first slot, in `marks`.
-//! 4. *Publish*: count up `publishing`. Whoever found it 0 is the publisher: it moves PROD over all
-//!    batches that are marked, one behind the other, and counts down what it has seen; if others
-//!    came meanwhile it goes round again. The others go on: the publisher's next round sees their
-//!    mark, since their count came after it. So PROD moves in order, by one CPU at a time, and an
-//!    interrupted CPU holds back commands behind its own but never stops anyone from giving up.
+//! 3. *Mark* the batch as written: store its length in `marks`, at its first slot.
+//! 4. *Publish*: increment `publishing`. The CPU that found it 0 is the publisher. It moves PROD
+//!    over all consecutive marked batches, then subtracts the count it saw; if other CPUs came
+//!    meanwhile, it repeats. The other CPUs go on: they set their mark before they incremented the
+//!    count, so the publisher's next round sees the mark. So PROD moves in order and by one CPU at
+//!    a time. A CPU that is interrupted delays the commands behind its own, but never prevents
+//!    another CPU from timing out.
 //! 5. *Wait* until CONS has passed the batch's CMD_SYNC.
 //!
-//! A batch larger than half the queue goes in as several, the CMD_SYNC with the last.
+//! A batch larger than half the queue is queued in pieces, with the CMD_SYNC in the last.
 //!
 //! # Errors
-//! Whoever looks at CONS and finds an error reason there looks at GERROR, and if the error is active
-//! deals with it: notes position and reason, replaces a command that is illegal by CMD_SYNC, and
-//! acknowledges. It is the batch with the command that fails, by [`FlushError::Command`], after its
-//! CMD_SYNC has completed; others do not notice. A batch that went in as several takes errors between
-//! its pieces for its own, and so does any when 8 errors or more came while it waited.
+//! A CPU that finds an error reason in CONS reads GERROR. If the error is active, the CPU recovers:
+//! it records position and reason, replaces an illegal command by CMD_SYNC, and acknowledges the
+//! error. The batch that contains the command returns [`FlushError::Command`] after its CMD_SYNC
+//! has completed. Other batches are not affected, with two exceptions: a batch queued in pieces
+//! takes errors between its pieces for its own, and so does any batch that waited while 8 or more
+//! errors occurred.
 //!
-//! A command whose fetch was aborted (CERROR_ABT) is fetched again, and its batch fails all the same.
+//! A command whose fetch was aborted (CERROR_ABT) is fetched again. Its batch fails nevertheless.
 
 use core::fmt;
 
@@ -52,48 +54,48 @@ use crate::tlbi::FlushError;
 /// SMMU_CMDQ_CONS.ERR: the command is illegal.
 const CERROR_ILL: u32 = 1;
 
-/// How many errors are told apart.
+/// The number of errors that are recorded.
 const KEPT: usize = 8;
 
-/// The most commands reserved at once: others get in between.
+/// The most commands reserved at once, so that other CPUs get in between.
 const BATCH_MAX: u32 = 64;
 
-/// A command queue in memory, and who may write where.
+/// A command queue in memory and the state for adding to it.
 ///
-/// Not tied to the SMMU's first command queue: it takes the registers with each call, at the
-/// offsets of SMMU_CMDQ_PROD, SMMU_CMDQ_CONS, SMMU_GERROR and SMMU_GERRORN.
+/// It is not tied to the SMMU's first command queue: each call takes the registers, with
+/// SMMU_CMDQ_PROD, SMMU_CMDQ_CONS, SMMU_GERROR and SMMU_GERRORN at their offsets.
 pub struct CommandQueue<'p, P: Pool> {
-    /// Two words a command.
+    /// Two words per command.
     slots: Memory<'p, P>,
-    /// A word a slot: how many commands the batch that begins there has, once they are written.
+    /// One word per slot: the length of the batch that begins there, once it is written.
     marks: Memory<'p, P>,
     log2: u32,
-    /// Up to where slots are taken.
+    /// The position up to which slots are reserved.
     reserved: AtomicU32,
-    /// Up to where the SMMU was seen to be done. Never behind `reserved` by more than the queue's
-    /// length, never ahead of the SMMU.
+    /// The position up to which the SMMU was seen to have finished. Never more than the queue's
+    /// length behind `reserved`, and never ahead of the SMMU.
     consumed: AtomicU32,
-    /// Up to where PROD was moved; the publisher's.
+    /// The position of PROD. Only the publisher accesses it.
     published: AtomicU32,
-    /// Batches marked since there was no publisher.
+    /// The number of batches marked since there was no publisher.
     publishing: AtomicU32,
-    /// 1 while somebody deals with an error.
+    /// 1 while a CPU recovers from an error.
     recovering: AtomicU32,
     errors: Errors,
 }
 
-/// Where commands failed, and why.
+/// The positions and reasons of failed commands.
 struct Errors {
-    /// How many there were.
+    /// The number of errors so far.
     count: AtomicU32,
-    /// Positions of the last ones.
+    /// The positions of the last ones.
     at: [AtomicU32; KEPT],
-    /// Their reasons.
+    /// The reasons of the last ones.
     codes: [AtomicU32; KEPT],
 }
 
 impl<'p, P: Pool> CommandQueue<'p, P> {
-    /// A queue of `1 << log2` commands, 2 at least and `1 << 19` at most.
+    /// Creates a queue of `1 << log2` commands, at least 2 and at most `1 << 19`.
     ///
     /// # Errors
     /// [`SmmuError::OutOfMemory`].
@@ -108,7 +110,8 @@ impl<'p, P: Pool> CommandQueue<'p, P> {
                 return Err(error);
             }
         };
-        // Index and wrap bit 0, and 2^32 not far: whoever uses a queue tries that too.
+        // Index and wrap bit are 0, and 2^32 is near, so that every use of a queue also tests the
+        // wrap.
         let begin = 0u32.wrapping_sub(8 << log2);
         Ok(Self {
             slots,
@@ -123,17 +126,17 @@ impl<'p, P: Pool> CommandQueue<'p, P> {
         })
     }
 
-    /// SMMU_CMDQ_BASE. SMMU_CMDQ_PROD and SMMU_CMDQ_CONS begin with 0.
+    /// The value for SMMU_CMDQ_BASE. SMMU_CMDQ_PROD and SMMU_CMDQ_CONS begin with 0.
     pub fn base(&self) -> u64 {
         self.slots.at().0 | QUEUE_BASE_ALLOCATE | u64::from(self.log2)
     }
 
     /// Issues `count` commands and a CMD_SYNC, and waits until all have completed. With no commands
-    /// it waits for those that were published before.
+    /// it waits for those published before.
     ///
     /// # Errors
-    /// [`FlushError::Command`] if the SMMU refused one of them, [`FlushError::Timeout`] if it has not
-    /// taken them in time: it may still do.
+    /// [`FlushError::Command`] if the SMMU refused one of them. [`FlushError::Timeout`] if they did
+    /// not complete in time; they may complete later.
     pub fn run(
         &self,
         registers: &impl Registers,
@@ -167,10 +170,10 @@ impl<'p, P: Pool> CommandQueue<'p, P> {
         }
     }
 
-    /// Deals with a command that the SMMU refused, if there is one. Who waits for commands does so
-    /// by the way; this is for an interrupt handler.
+    /// Recovers from a refused command, if there is one. Calls that wait for commands do this
+    /// themselves; this is for an interrupt handler.
     pub fn recover(&self, registers: &impl Registers) {
-        // One at a time: GERRORN toggled twice would raise the error again.
+        // One CPU at a time: toggling GERRORN twice would raise the error again.
         let turn = self.recovering.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
         if turn.is_err() {
             return;
@@ -182,7 +185,8 @@ impl<'p, P: Pool> CommandQueue<'p, P> {
             let consumed = self.consumed.load(Ordering::Acquire);
             let at = consumed.wrapping_add(self.distance(consumed, cons));
             if code == CERROR_ILL && at.wrapping_sub(consumed) < self.size() {
-                // The SMMU stands still and reads the slot again, and the slot is not free yet.
+                // The SMMU has stopped and will read the slot again, and the slot is still
+                // reserved.
                 self.write(at, Command::SYNC);
             }
             self.errors.note(at, code);
@@ -192,13 +196,13 @@ impl<'p, P: Pool> CommandQueue<'p, P> {
         self.recovering.store(0, Ordering::Release);
     }
 
-    /// Gives its memory back: no SMMU was told of it.
+    /// Frees its memory. No SMMU was given the queue.
     pub(super) fn unused(self) {
         self.slots.unused();
         self.marks.unused();
     }
 
-    /// Gives its memory back.
+    /// Frees its memory.
     pub(super) fn free(self, stopped: &Stopped) {
         self.slots.free(stopped);
         self.marks.free(stopped);
@@ -217,7 +221,7 @@ impl<'p, P: Pool> CommandQueue<'p, P> {
         (position & (self.size() - 1)) as usize
     }
 
-    /// How far a register's index is behind a position.
+    /// The distance from a register's index back to a position.
     fn distance(&self, position: u32, register: u32) -> u32 {
         self.index(register.wrapping_sub(position))
     }
@@ -226,7 +230,7 @@ impl<'p, P: Pool> CommandQueue<'p, P> {
         (self.size() / 2).min(BATCH_MAX)
     }
 
-    /// 1. Takes `count` slots; their first position.
+    /// Step 1, reserve: takes `count` slots. Returns their first position.
     fn reserve(
         &self,
         registers: &impl Registers,
@@ -245,9 +249,9 @@ impl<'p, P: Pool> CommandQueue<'p, P> {
 
     fn try_reserve(&self, count: u32) -> Option<u32> {
         loop {
-            // Acquire: who saw the SMMU done with a slot read it from CONS, maybe on another CPU; our
-            // stores to the slot come after that. First this and then `reserved`: it may be older
-            // than it is, but never says that there is more room than there is.
+            // Acquire: another CPU may have read from CONS that the SMMU has finished with a slot;
+            // our stores to the slot come after that. Loaded before `reserved`: a stale value never
+            // shows more room than there is.
             let consumed = self.consumed.load(Ordering::Acquire);
             let start = self.reserved.load(Ordering::Relaxed);
             if start.wrapping_sub(consumed) > self.size() - count {
@@ -266,7 +270,7 @@ impl<'p, P: Pool> CommandQueue<'p, P> {
         }
     }
 
-    /// 2. Writes a command into a slot of ours.
+    /// Step 2, write: stores a command in a reserved slot.
     fn write(&self, position: u32, command: Command) {
         let word = 2 * self.slot(position);
         self.slots.store(word, command.0[0]);
@@ -274,13 +278,14 @@ impl<'p, P: Pool> CommandQueue<'p, P> {
         self.slots.clean(word..word + 2);
     }
 
-    /// 3. Marks a batch as written, 4. and has PROD moved over it.
+    /// Step 3, mark, and step 4, publish.
     fn publish(&self, registers: &impl Registers, start: u32, count: u32) {
-        // Here as well as before PROD moves: only the CPU that cleaned a cache line, or wrote a
-        // table, can wait for that to be done.
+        // Here and again before PROD moves: only the CPU that cleaned a cache line, or wrote a
+        // table, can wait for that to complete.
         self.slots.pool().barrier();
         self.marks.store(self.slot(start), u64::from(count));
-        // Release: the mark is seen by the publisher that sees the count. Acquire: so are others'.
+        // Release: a publisher that sees the count sees the mark. Acquire: we see the other CPUs'
+        // marks.
         if self.publishing.fetch_add(1, Ordering::AcqRel) != 0 {
             return;
         }
@@ -296,11 +301,12 @@ impl<'p, P: Pool> CommandQueue<'p, P> {
         }
     }
 
-    /// Moves PROD over what is marked. The publisher only.
+    /// Moves PROD over the marked batches. Only the publisher calls this.
     fn publish_marked(&self, registers: &impl Registers) {
         let from = self.published.load(Ordering::Relaxed);
         let mut to = from;
-        // A mark at this slot is of this round: the slot is taken again only after PROD has passed.
+        // A mark in this slot is of this round: the slot is reserved again only after PROD has
+        // passed it.
         loop {
             let count = self.marks.load(self.slot(to)) as u32;
             if count == 0 {
@@ -311,33 +317,33 @@ impl<'p, P: Pool> CommandQueue<'p, P> {
         }
         if to != from {
             self.published.store(to, Ordering::Relaxed);
-            // All commands, of all CPUs whose marks we saw, before PROD.
+            // The commands of all CPUs whose marks we saw come before PROD.
             self.slots.pool().barrier();
             registers.write32(CMDQ_PROD, self.index(to));
         }
     }
 
-    /// 5. Whether the SMMU has passed a position.
+    /// Step 5, wait: whether the SMMU has passed a position.
     fn passed(&self, registers: &impl Registers, position: u32) -> bool {
         let is_passed = |consumed: u32| consumed.wrapping_sub(position).cast_signed() >= 0;
-        // Acquire: whoever saw it in CONS may have been another CPU.
+        // Acquire: another CPU may have read it from CONS.
         is_passed(self.consumed.load(Ordering::Acquire)) || is_passed(self.refresh(registers))
     }
 
-    /// Looks how far the SMMU is, and whether it has stopped.
+    /// Reads the SMMU's progress from CONS, and recovers if it has stopped.
     fn refresh(&self, registers: &impl Registers) -> u32 {
         let mut consumed = self.consumed.load(Ordering::Acquire);
         loop {
             let cons = registers.read32(CMDQ_CONS);
-            // What follows, a store to a slot or the end of an invalidation, comes after the SMMU is
-            // done.
+            // Later accesses, to a slot or after an invalidation, come after the SMMU has finished.
             fence(Ordering::Acquire);
-            // The reason says nothing while the error is not active, but is there when it is.
+            // The reason means nothing while the error is inactive, but it is always there while it
+            // is active.
             if cons >> CMDQ_CONS_ERR_SHIFT & CMDQ_CONS_ERR_MASK != 0 {
                 self.recover(registers);
             }
-            // If `consumed` is what it was before CONS was read, CONS is at most a queue's length
-            // ahead of it. Else somebody else has looked meanwhile, and CONS may be behind: again.
+            // If `consumed` is unchanged since CONS was read, CONS is at most a queue's length
+            // ahead of it. Otherwise another CPU has updated it and CONS may be behind: try again.
             let ahead = self.distance(consumed, cons);
             if ahead == 0 || ahead > self.size() {
                 return consumed;
@@ -366,17 +372,18 @@ impl Errors {
         self.count.load(Ordering::Acquire)
     }
 
-    /// Whoever recovers only.
+    /// Records an error. Only the CPU that recovers calls this.
     fn note(&self, at: u32, code: u32) {
         let count = self.count.load(Ordering::Relaxed);
         let slot = count as usize % KEPT;
-        // Release: who reads this also sees the count that it belongs to, or a later one.
+        // Release: a reader of this value also sees its count, or a later one.
         self.at[slot].store(at, Ordering::Release);
         self.codes[slot].store(code, Ordering::Release);
         self.count.store(count.wrapping_add(1), Ordering::Release);
     }
 
-    /// The reason of an error since there were `before`, at positions from `first` to before `end`.
+    /// The reason of an error after the first `before` errors, at a position from `first` to before
+    /// `end`.
     fn between(&self, before: u32, first: u32, end: u32) -> Option<u8> {
         let now = self.count();
         let mut found = None;
@@ -388,7 +395,7 @@ impl Errors {
                 found = found.or(Some(code));
             }
         }
-        // What was overwritten, before or while we read, may have been ours.
+        // An entry overwritten before or while we read may have been ours.
         fence(Ordering::Acquire);
         let overwritten = self.count.load(Ordering::Relaxed).wrapping_sub(before) >= KEPT as u32;
         let last = self.codes[now.wrapping_sub(1) as usize % KEPT].load(Ordering::Relaxed) as u8;

@@ -1,20 +1,20 @@
-//! Ranges cut into what one command can say: (NUM + 1) << SCALE granules.
+//! Splits ranges into what one command can encode: (NUM + 1) << SCALE granules.
 //!
 //! # How it works
-//! 1. The lowest bit of what is left is the SCALE; a larger one could not leave that bit out, so each
-//!    command ends where its scale says and none covers more than was asked.
-//! 2. NUM + 1 takes that bit and the four above it. What they leave is a multiple of 32 << SCALE, so
-//!    no other choice for this command leaves fewer bits to the next ones.
+//! 1. SCALE is the lowest set bit of the rest. A larger SCALE would have to cover more than was
+//!    asked.
+//! 2. NUM + 1 takes that bit and the four above it. The rest is then a multiple of 32 << SCALE, so
+//!    no other choice leaves fewer bits to the following commands.
 //!
-//! So a cover is exact, and no exact cover has fewer commands.
+//! So the cover is exact, and no exact cover has fewer commands.
 
-/// Bits of NUM.
+/// The width of NUM.
 const NUM_BITS: u32 = 5;
 
-/// SCALE has five bits; with NUM they reach all of 48 bits of address.
+/// SCALE has five bits. With NUM it reaches all of a 48-bit address.
 const SCALE_MAX: u32 = 31;
 
-/// What one command covers: `(num + 1) << scale` granules, `skip` granules behind the first.
+/// The range of one command: `(num + 1) << scale` granules, `skip` granules after the first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Piece {
     pub(crate) skip: u64,
@@ -22,7 +22,7 @@ pub(crate) struct Piece {
     pub(crate) scale: u8,
 }
 
-/// The commands for so many granules.
+/// The commands for a number of granules.
 #[derive(Clone, Debug)]
 pub(crate) struct Pieces {
     done: u64,
@@ -86,7 +86,7 @@ mod tests {
         }
     }
 
-    /// Against the least of all ways, found by trying every command first.
+    /// Compared with the minimum over all covers, found by trying every first command.
     #[test]
     fn no_cover_has_fewer() {
         let most: usize = if cfg!(miri) { 40 } else { 3000 };

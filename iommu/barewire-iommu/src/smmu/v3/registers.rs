@@ -1,4 +1,4 @@
-//! The registers and fields a driver needs, by the manual's names (IHI 0070, chapter 6).
+//! Registers and fields, by the manual's names (IHI 0070, chapter 6).
 
 /// SMMU_IDR0: stages, formats, tags.
 pub(crate) const IDR0: u32 = 0x00;
@@ -25,7 +25,7 @@ pub(crate) const IDR1_CMDQS_SHIFT: u32 = 21;
 pub(crate) const IDR1_QUEUES_PRESET: u32 = 1 << 29;
 pub(crate) const IDR1_TABLES_PRESET: u32 = 1 << 30;
 
-/// SMMU_IDR3: what came with later revisions.
+/// SMMU_IDR3: features of later revisions.
 pub(crate) const IDR3: u32 = 0x0c;
 pub(crate) const IDR3_RIL: u32 = 1 << 10;
 pub(crate) const IDR3_BBML_SHIFT: u32 = 11;
@@ -36,14 +36,15 @@ pub(crate) const IDR5_GRAN4K: u32 = 1 << 4;
 pub(crate) const IDR5_GRAN16K: u32 = 1 << 5;
 pub(crate) const IDR5_GRAN64K: u32 = 1 << 6;
 
-/// SMMU_CR0 and what the SMMU has made of it.
+/// SMMU_CR0 and its acknowledgement.
 pub(crate) const CR0: u32 = 0x20;
 pub(crate) const CR0ACK: u32 = 0x24;
 pub(crate) const CR0_SMMUEN: u32 = 1 << 0;
 pub(crate) const CR0_EVENTQEN: u32 = 1 << 2;
 pub(crate) const CR0_CMDQEN: u32 = 1 << 3;
 
-/// SMMU_CR1: how the SMMU reads tables and queues. IC, OC: 0b01 is write-back; SH: 0b11 is inner.
+/// SMMU_CR1: attributes of accesses to tables and queues. IC, OC: 0b01 is write-back; SH: 0b11 is
+/// inner.
 pub(crate) const CR1: u32 = 0x28;
 pub(crate) const CR1_WRITE_BACK_INNER: u32 = 0b11_01_01_11_01_01;
 /// Non-cacheable, outer shareable.
@@ -54,7 +55,7 @@ pub(crate) const CR2: u32 = 0x2c;
 pub(crate) const CR2_RECINVSID: u32 = 1 << 1;
 pub(crate) const CR2_PTM: u32 = 1 << 2;
 
-/// SMMU_GBPA: what becomes of accesses while SMMUEN is 0.
+/// SMMU_GBPA: what happens to accesses while SMMUEN is 0.
 pub(crate) const GBPA: u32 = 0x44;
 pub(crate) const GBPA_ABORT: u32 = 1 << 20;
 pub(crate) const GBPA_UPDATE: u32 = 1 << 31;
@@ -65,7 +66,7 @@ pub(crate) const IRQ_CTRLACK: u32 = 0x54;
 pub(crate) const IRQ_CTRL_GERROR_IRQEN: u32 = 1 << 0;
 pub(crate) const IRQ_CTRL_EVENTQ_IRQEN: u32 = 1 << 2;
 
-/// SMMU_GERROR: an error is active where its bit differs from GERRORN's.
+/// SMMU_GERROR: an error is active if its bit differs from GERRORN's.
 pub(crate) const GERROR: u32 = 0x60;
 pub(crate) const GERRORN: u32 = 0x64;
 pub(crate) const GERROR_CMDQ_ERR: u32 = 1 << 0;

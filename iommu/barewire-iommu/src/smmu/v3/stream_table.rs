@@ -1,17 +1,19 @@
-//! The stream table: what becomes of each device's accesses (IHI 0070, 3.3.1, 5.1 and 5.2).
+//! The stream table: what happens to each device's accesses (IHI 0070, 3.3.1, 5.1 and 5.2).
 //!
 //! # Ordering
-//! The SMMU may read an entry at any time, its words in any order, and keep what it read. So
-//! [`StreamTable::set`], step by step, with the SMMU in agreement after each:
-//! 1. V becomes 0: accesses are aborted, with C_BAD_STE.
-//! 2. All else is written, V still 0.
-//! 3. V becomes 1.
+//! The SMMU may read an entry at any time, its words in any order, and may cache it. So
+//! [`StreamTable::set`] goes in steps, and after each waits until the SMMU has dropped its cached
+//! copy:
+//! 1. Invalid: V becomes 0. Accesses are aborted, with C_BAD_STE.
+//! 2. Write: all other fields are written, with V still 0.
+//! 3. Valid: V becomes 1.
 //!
-//! At no time is there an entry that is neither the old one, nor invalid, nor the new one. When it
-//! returns Ok, no access goes by the old entry any more; what the TLB kept of the old entry's tables
-//! is under their ASID or VMID still, and theirs to invalidate.
+//! At any time the entry is the old one, an invalid one, or the new one. When `set` returns Ok, no
+//! access uses the old entry any more. The TLB keeps translations of the old entry's tables under
+//! their ASID or VMID; the owner of those tables invalidates them.
 //!
-//! A 2-level table's second level is hooked in when its first stream is set, all its entries written.
+//! In a 2-level table, a second-level table is linked when its first stream is set, after all its
+//! entries were written.
 
 use core::fmt;
 
@@ -33,19 +35,19 @@ use crate::smmu::{Patience, Registers};
 /// Words of an entry.
 const WORDS: usize = 8;
 const V: u64 = 1;
-/// Config: everything is aborted.
+/// Config: all accesses are aborted.
 const CONFIG_ABORT: u64 = 0b000 << 1;
 const CONFIG_BYPASS: u64 = 0b100 << 1;
 const CONFIG_S1: u64 = 0b101 << 1;
 const CONFIG_S2: u64 = 0b110 << 1;
 const S1CDMAX_SHIFT: u32 = 59;
-/// S1DSS: accesses without SubstreamID go by descriptor 0.
+/// S1DSS: accesses without SubstreamID use descriptor 0.
 const S1DSS_SSID0: u64 = 0b10;
 /// S1CIR, S1COR and S1CSH, as IR, OR and SH.
 const S1_ATTRIBUTES_SHIFT: u32 = 2;
 /// No stalls, whatever the context descriptor says.
 const S1STALLD: u64 = 1 << 27;
-/// SHCFG: the shareability the access came with.
+/// SHCFG: the shareability of the incoming access is used.
 const SHCFG_INCOMING: u64 = 0b01 << 44;
 const S2T0SZ_SHIFT: u32 = 32;
 const S2SL0_SHIFT: u32 = 38;
@@ -54,37 +56,38 @@ const S2_ATTRIBUTES_SHIFT: u32 = 40;
 const S2TG_SHIFT: u32 = 46;
 const S2PS_SHIFT: u32 = 48;
 const S2AA64: u64 = 1 << 51;
-/// Descriptors without access flag are no faults.
+/// Descriptors without access flag do not fault.
 const S2AFFD: u64 = 1 << 53;
 /// Faults are recorded.
 const S2R: u64 = 1 << 58;
 
-/// What a stream table looks like.
+/// The layout of a stream table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StreamLayout {
     /// One table of `1 << sid_bits` entries, 64 bytes each.
     Linear {
-        /// Bits of the StreamIDs it has.
+        /// The width of the StreamIDs.
         sid_bits: u8,
     },
-    /// A table of pointers to tables of `1 << split` entries: 256 devices of a PCI bus, with 8. Only
-    /// tables with a stream in use are there.
+    /// A table of pointers to tables of `1 << split` entries: with 8, one per PCI bus of 256
+    /// devices. Only second-level tables with a stream in use are allocated.
     TwoLevel {
-        /// Bits of the StreamIDs it has.
+        /// The width of the StreamIDs.
         sid_bits: u8,
         /// 6, 8 or 10.
         split: u8,
     },
 }
 
-/// What becomes of a stream's accesses.
+/// What happens to a stream's accesses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stream {
-    /// They are aborted, and nothing is recorded.
+    /// They are aborted and not reported.
     Abort,
     /// They pass untranslated.
     Bypass,
-    /// Stage 1, by the context descriptors of [`ContextTable::stream`]; its translations have VMID 0.
+    /// Stage 1, with the context descriptors of [`ContextTable::stream`]. Its translations have
+    /// VMID 0.
     Stage1 {
         /// STE.S1ContextPtr.
         contexts: PhysAddr,
@@ -97,21 +100,21 @@ pub enum Stream {
         geometry: Geometry,
         /// Its root: S2TTB.
         root: PhysAddr,
-        /// The tag of its translations: no two tables share one. 0 is stage 1's too, so that
-        /// everything of VMID 0 is more than this table's.
+        /// The tag of its translations. Every table needs its own. VMID 0 is also stage 1's:
+        /// invalidating everything of VMID 0 affects more than this table.
         vmid: u16,
     },
 }
 
 impl<R: Registers, P: Pool, W: Patience> ContextTable<'_, '_, R, P, W> {
-    /// What makes a stream go by this table.
+    /// The value that makes a stream use this table.
     pub fn stream(&self) -> Stream {
         Stream::Stage1 { contexts: self.at(), substream_bits: self.substream_bits() }
     }
 }
 
 impl Stream {
-    /// As it stands in memory.
+    /// Encodes the entry.
     fn words(&self, features: &Features) -> Result<[u64; WORDS], SmmuError> {
         let mut words = [0; WORDS];
         let config = match *self {
@@ -156,7 +159,7 @@ impl Stream {
 /// The third word of a stage 2 entry, without VMID.
 fn stage2_word(geometry: &Geometry, coherent: bool) -> u64 {
     let config = geometry.config();
-    // S2SL0 counts from the highest level number that may be the root: 2, or 3 with large granules.
+    // S2SL0 counts from the deepest level the root may have: 2, or 3 with large granules.
     let deepest = if config.granule == Granule::Size4K { 2 } else { 3 };
     let sl0 = u64::from(deepest - geometry.start_level());
     (64 - u64::from(config.input_bits)) << S2T0SZ_SHIFT
@@ -187,7 +190,7 @@ impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
 
 /// The stream table of an SMMU.
 ///
-/// Its memory is not given back when it is dropped, since the SMMU goes on by it: see
+/// Its memory is not freed when it is dropped, since the SMMU continues to use it: see
 /// [`StreamTable::disable`].
 pub struct StreamTable<'s, 'p, R: Registers, P: Pool, W: Patience> {
     smmu: &'s Smmu<'p, R, P, W>,
@@ -225,7 +228,7 @@ impl<'s, 'p, R: Registers, P: Pool, W: Patience> StreamTable<'s, 'p, R, P, W> {
                 if !smmu.features().two_level_streams {
                     return Err(SmmuError::Unsupported(Unsupported::TwoLevelStreams));
                 }
-                // The three there are.
+                // The three values the SMMU has.
                 let split = match split {
                     0..=6 => 6,
                     7..=8 => 8,
@@ -246,7 +249,7 @@ impl<'s, 'p, R: Registers, P: Pool, W: Patience> StreamTable<'s, 'p, R, P, W> {
         Ok(Self { smmu, entries, sid_bits })
     }
 
-    /// Accesses go by the table from now on.
+    /// Enables translation by this table.
     ///
     /// # Errors
     /// [`SmmuError::Timeout`], [`SmmuError::Flush`].
@@ -254,11 +257,11 @@ impl<'s, 'p, R: Registers, P: Pool, W: Patience> StreamTable<'s, 'p, R, P, W> {
         self.smmu.set_enabled(true)
     }
 
-    /// Accesses do not go by the table any more, but as [`Disabled`](super::Disabled) says; its
-    /// memory is given back.
+    /// Disables translation by this table and frees its memory. Accesses are then treated as
+    /// [`Disabled`](super::Disabled) says.
     ///
     /// # Errors
-    /// [`SmmuError::Timeout`]: then it is kept, since the SMMU may still go by it.
+    /// [`SmmuError::Timeout`]. The memory is then kept, since the SMMU may still use it.
     pub fn disable(self) -> Result<(), SmmuError> {
         self.smmu.set_enabled(false)?;
         let stopped = self.smmu.stopped(CR0_SMMUEN)?;
@@ -270,11 +273,12 @@ impl<'s, 'p, R: Registers, P: Pool, W: Patience> StreamTable<'s, 'p, R, P, W> {
         Ok(())
     }
 
-    /// Sets what becomes of a stream's accesses.
+    /// Sets what happens to a stream's accesses.
     ///
     /// # Errors
-    /// [`SmmuError::StreamId`]; what the SMMU does not have; [`SmmuError::OutOfMemory`];
-    /// [`SmmuError::Flush`]: then it is not known what the SMMU goes by.
+    /// [`SmmuError::StreamId`]; an error for a table the SMMU does not support;
+    /// [`SmmuError::OutOfMemory`]; [`SmmuError::Flush`], after which it is unknown which entry the
+    /// SMMU uses.
     pub fn set(&mut self, sid: u32, stream: &Stream) -> Result<(), SmmuError> {
         if u64::from(sid) >> self.sid_bits != 0 {
             return Err(SmmuError::StreamId { sid, bits: self.sid_bits });
@@ -290,7 +294,7 @@ impl<'s, 'p, R: Registers, P: Pool, W: Patience> StreamTable<'s, 'p, R, P, W> {
                         .ok_or(SmmuError::OutOfMemory { bytes })?;
                     abort_all(&table, 1 << *split);
                     self.smmu.pool().barrier();
-                    // Span: all of it.
+                    // Span: the whole table.
                     tables.set(link, table, u64::from(*split) + 1);
                     agree(self.smmu, sid, false)?;
                 }
@@ -301,7 +305,7 @@ impl<'s, 'p, R: Registers, P: Pool, W: Patience> StreamTable<'s, 'p, R, P, W> {
     }
 }
 
-/// All entries of a table that no SMMU sees yet: abort.
+/// Sets all entries of a table that the SMMU cannot reach yet to abort.
 fn abort_all<P: Pool>(table: &Memory<'_, P>, entries: usize) {
     for entry in 0..entries {
         table.store(entry * WORDS, CONFIG_ABORT | V);
@@ -309,7 +313,7 @@ fn abort_all<P: Pool>(table: &Memory<'_, P>, entries: usize) {
     table.clean(0..entries * WORDS);
 }
 
-/// Replaces an entry; the steps are in the module's doc.
+/// Replaces an entry, in the steps of the module's documentation.
 fn write<R: Registers, P: Pool, W: Patience>(
     smmu: &Smmu<'_, R, P, W>,
     table: &Memory<'_, P>,
@@ -336,7 +340,7 @@ fn write<R: Registers, P: Pool, W: Patience>(
     agree()
 }
 
-/// The SMMU sees what is in memory now; with `leaf`, of the stream's entry alone.
+/// Makes the SMMU drop its cached copy; with `leaf`, of the stream's entry only.
 fn agree<R: Registers, P: Pool, W: Patience>(
     smmu: &Smmu<'_, R, P, W>,
     sid: u32,
@@ -370,7 +374,7 @@ mod tests {
         Stream::Stage2 { geometry, root: PhysAddr(0x45_6789_0000), vmid: 0xcafe }
     }
 
-    /// By hand from 5.2, field by field.
+    /// Encoded by hand from 5.2, field by field.
     #[test]
     fn words_are_the_manual_s() {
         let words = |stream: Stream| stream.words(&all()).unwrap();
@@ -393,11 +397,11 @@ mod tests {
         let words = |stream: Stream| stream.words(&all()).unwrap();
         let four = words(stage2(Granule::Size4K, 48, 48));
         assert_eq!(four, [13, 0x1000_0000_0000, 0x042d_3590_0000_cafe, 0x45_6789_0000, 0, 0, 0, 0]);
-        // 32 bits: level 2, four tables side by side.
+        // 32 bits: level 2, four concatenated tables.
         assert_eq!(words(stage2(Granule::Size4K, 32, 40))[2], 0x042a_3520_0000_cafe);
-        // 40 bits: level 1, two tables side by side.
+        // 40 bits: level 1, two concatenated tables.
         assert_eq!(words(stage2(Granule::Size4K, 40, 40))[2], 0x042a_3558_0000_cafe);
-        // 16K, 36 bits: level 2. 64K, 42 bits: level 2, of which 2 counts as 1.
+        // 16K, 36 bits: level 2. 64K, 42 bits: level 2, which S2SL0 encodes as 1.
         assert_eq!(words(stage2(Granule::Size16K, 36, 36))[2], 0x0429_b55c_0000_cafe);
         assert_eq!(words(stage2(Granule::Size64K, 42, 42))[2], 0x042b_7556_0000_cafe);
     }

@@ -1,4 +1,4 @@
-//! Random calls, against a map from page to page.
+//! Random calls, compared with a map from page to page.
 
 use std::collections::BTreeMap;
 use std::vec::Vec;
@@ -10,7 +10,7 @@ use crate::gather::Gather;
 use crate::table::{MapError, PageTable, UnmapError};
 use crate::testing::{Counting, config, rw, with_arena};
 
-/// A small generator of numbers that look random.
+/// A small pseudo-random number generator.
 struct Numbers(u64);
 
 impl Numbers {
@@ -24,7 +24,7 @@ fn steps() -> usize {
     if cfg!(miri) { 8 } else { 600 }
 }
 
-/// Runs calls on a few windows that straddle tables, and compares every page after each.
+/// Runs calls on a few windows that straddle tables, and compares every page after each call.
 fn check(config: Config, seed: u64) {
     let shift = config.granule.shift();
     let page = config.granule.bytes();
@@ -36,7 +36,7 @@ fn check(config: Config, seed: u64) {
         let mut gather = Gather::new();
         let mut naive: BTreeMap<u64, u64> = BTreeMap::new();
         let mut numbers = Numbers(seed);
-        // Around the end of a table, and the last pages that there are.
+        // Around the end of a table, and the last pages of the input range.
         let windows = [per_table * 2 - 8, (1 << (config.input_bits - shift as u8)) - 16];
         for _ in 0..steps() {
             let first = windows[numbers.below(2) as usize] + numbers.below(16);
@@ -84,7 +84,7 @@ fn check(config: Config, seed: u64) {
                 };
                 match result {
                     Ok(bytes) if bytes == mapped << shift => {}
-                    // A table that was unhooked unread counts as full.
+                    // A table that was unhooked without reading counts as full.
                     Ok(bytes) => assert!(count >= per_table && bytes > mapped << shift),
                     Err(UnmapError::Hole { .. }) => assert!(checked && mapped < count && !end),
                     Err(UnmapError::IovaRange { .. }) => assert!(end),
@@ -101,7 +101,7 @@ fn check(config: Config, seed: u64) {
                 .collect();
             assert!(looked.iter().copied().eq(naive.iter().map(|(page, phys)| (*page, *phys))));
             if numbers.below(8) == 0 {
-                // No walker but this one.
+                // No other walker is there.
                 release(part.table(), &mut gather);
             }
             let at = first + numbers.below(count);

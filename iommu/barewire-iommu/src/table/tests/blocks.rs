@@ -1,4 +1,4 @@
-//! Leaves as large as address, size and alignment permit, and their parts.
+//! Leaves as large as address, size and alignment permit, and partial unmaps of them.
 
 use std::vec::Vec;
 
@@ -16,7 +16,7 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// Levels of the leaves in a range, and how often each comes in a row.
+/// The levels of the leaves in a range, run-length encoded.
 fn levels<P: Pool>(part: &Part<'_, P>, iova: u64, size: u64) -> Vec<(u32, usize)> {
     let mut levels: Vec<(u32, usize)> = Vec::new();
     let mut at = iova;
@@ -47,7 +47,7 @@ fn the_largest_leaves_that_fit() {
     with_arena(Granule::Size4K, 16, |arena| {
         let mut table = PageTable::new(K4, arena).expect("a root");
         let mut part = table.whole();
-        // A page before 2 MiB, three blocks of those, one of 1 GiB, and what is left.
+        // A page before 2 MiB, three 2 MiB blocks, one of 1 GiB, and the rest.
         let iova = GIB - 6 * MIB - 4 * KIB;
         let size = GIB + 8 * MIB + 8 * KIB;
         map(&mut part, iova, iova + 4 * GIB, size);
@@ -55,7 +55,7 @@ fn the_largest_leaves_that_fit() {
         assert_eq!(levels(&part, iova, size), expected);
         let all: Vec<Mapping> = part.ranges(Iova(0)..Iova(u64::MAX)).collect();
         assert_eq!(all, [mapping(iova, iova + 4 * GIB, size)]);
-        // And cut to what is asked for.
+        // And cut to the queried range.
         let cut: Vec<Mapping> = part.ranges(Iova(GIB + 4 * KIB)..Iova(2 * GIB)).collect();
         assert_eq!(cut, [mapping(GIB + 4 * KIB, 5 * GIB + 4 * KIB, GIB - 4 * KIB)]);
     });
@@ -77,7 +77,7 @@ fn blocks_of_all_granules() {
             let mut part = table.whole();
             map(&mut part, block, 3 * block, 2 * block);
             assert_eq!(levels(&part, block, 2 * block), [(2, 2)]);
-            // Not congruent: pages.
+            // Different alignment: pages.
             map(&mut part, 4 * block, granule.bytes(), block);
             let pages = (block / granule.bytes()) as usize;
             assert_eq!(levels(&part, 4 * block, block), [(3, pages)]);
@@ -94,8 +94,8 @@ fn segments_that_continue_each_other_become_blocks() {
             (0..count).map(move |n| Segment { phys: PhysAddr(phys + n * 4096), len: 4096 })
         };
         let piece = |phys, len| Segment { phys: PhysAddr(phys), len };
-        // A block of pages; one of two pieces whose second goes on; the rest of that; and one that
-        // almost is a block.
+        // A block made of pages, then one of two pieces, the second of which continues; the rest of
+        // that; and one that is nearly a block.
         let mut list: Vec<Segment> = pages(2 * MIB, 512).collect();
         list.push(piece(16 * MIB, MIB));
         list.push(piece(17 * MIB, MIB + 8 * KIB));
@@ -138,7 +138,7 @@ fn map_pages_makes_no_larger_leaves() {
         assert_eq!(part.unmap_pages(Iova(2 * GIB), 30, 2, &mut gather), Ok(2 * GIB));
         assert_eq!(part.unmap_pages(Iova(GIB), 21, 512, &mut gather), Ok(GIB));
         release(part.table(), &mut gather);
-        // A table that is there, though empty, stays: leaves are smaller.
+        // An existing table stays although it is empty, so leaves are smaller.
         assert_eq!(part.unmap(Iova(0), MIB, &mut gather), Ok(MIB));
         assert_eq!(part.unmap(Iova(MIB), MIB, &mut gather), Ok(MIB));
         part.map_pages(Iova(0), PhysAddr(0), 21, 1, rw(Stage::One), &mut gather).expect("free");
@@ -146,7 +146,7 @@ fn map_pages_makes_no_larger_leaves() {
     });
 }
 
-/// What an unmap did: its result, what is to be invalidated, and what is still mapped.
+/// The outcome of an unmap: its result, the runs to invalidate, and the remaining mappings.
 fn after<P: Pool>(
     part: &mut Part<'_, P>,
     unmap: impl FnOnce(&mut Part<'_, P>, &mut Gather) -> Result<u64, UnmapError>,
@@ -180,7 +180,7 @@ fn part_of_a_block_is_refused() {
             (4 * MIB - 4 * KIB, 4 * KIB, first),
             (3 * MIB, 3 * MIB, first),
             (4 * MIB, 2 * MIB - 4 * KIB, second),
-            // The first block whole, and yet nothing is removed.
+            // The first block as a whole, and still nothing is removed.
             (0, 4 * MIB + 4 * KIB, second),
         ] {
             let result = after(&mut part, |part, gather| part.unmap(Iova(iova), size, gather));
@@ -196,7 +196,7 @@ fn part_of_a_block_goes_where_hardware_takes_it() {
         let mut table = PageTable::new(Config { bbml2: true, ..K4 }, &pool).expect("a root");
         let mut part = table.whole();
         map(&mut part, GIB, 4 * GIB, 3 * GIB);
-        // From within the first block to within the third: two levels of each are split.
+        // From inside the first block to inside the third: two levels of each are split.
         let (start, end) = (GIB + 6 * MIB + 8 * KIB, 3 * GIB + 2 * MIB + 4 * KIB);
         let before = pool.out.get();
         let unmap = |part: &mut Part<'_, _>, gather: &mut Gather| {

@@ -1,4 +1,4 @@
-//! Each error, with what it names.
+//! Each error, with its fields.
 
 use std::format;
 
@@ -13,14 +13,14 @@ const PAGE: u64 = 4096;
 const END: u64 = 1 << 32;
 const SMALL: Config = Config { output_bits: 36, ..config(Granule::Size4K, Stage::One, 32) };
 
-/// Maps and expects an error, after which nothing is mapped and nothing needs an invalidation.
+/// Maps and expects an error. Afterwards nothing is mapped and nothing needs invalidation.
 fn refused<P: Pool>(part: &mut Part<'_, P>, iova: u64, segments: &[(u64, u64)]) -> MapError {
     let segments: std::vec::Vec<Segment> =
         segments.iter().map(|&(phys, len)| Segment { phys: PhysAddr(phys), len }).collect();
     let mut gather = Gather::new();
     let error = part.map_sg(Iova(iova), &segments, rw(Stage::One), &mut gather);
     assert_eq!(part.ranges(Iova(0)..Iova(u64::MAX)).count(), 0);
-    // Tables of which a part is another's stay, and so what is in them need not go.
+    // Tables shared with another part stay, so their contents need no invalidation.
     super::release(part.table(), &mut gather);
     error.expect_err("refused")
 }
@@ -113,7 +113,7 @@ fn what_is_there_is_named() {
         assert_eq!(map(&mut part, (2 << 20) + PAGE, PAGE), Err(block((2 << 20) + PAGE)));
         assert_eq!(map(&mut part, (2 << 20) - PAGE, 2 * PAGE), Err(block(2 << 20)));
         assert_eq!(part.ranges(Iova(0)..Iova(END)).count(), 2);
-        // A block is not put over a table, were it empty.
+        // A block does not replace a table, even an empty one.
         assert_eq!(map(&mut part, 0, 2 << 20), Err(page));
     });
 }
@@ -176,7 +176,7 @@ fn unmaps_that_cannot_be() {
         let huge = u64::MAX - 4095;
         assert_eq!(unmap(&mut high, 8 * PAGE, huge), range(8 * PAGE, huge, END));
         assert_eq!(unmap(&mut high, huge, PAGE), range(huge, PAGE, END));
-        // What is not mapped is no error, unless one asks.
+        // Unmapping a hole is no error, unless the caller asks for the check.
         assert_eq!(unmap(&mut low, 0, 8 * PAGE), Ok(0));
         let checked = low.unmap_checked(Iova(0), 8 * PAGE, &mut Gather::new());
         assert_eq!(checked, Err(UnmapError::Hole { iova: Iova(0), level: 1 }));

@@ -1,4 +1,4 @@
-//! The operations against what they are for.
+//! Tests of the operations.
 #![allow(unsafe_code, reason = "no hardware walks here")]
 
 mod against_map;
@@ -10,8 +10,8 @@ use super::PageTable;
 use crate::gather::Gather;
 use crate::pool::Pool;
 
-/// Gives unhooked tables back.
+/// Returns unhooked tables to the pool.
 fn release<P: Pool>(table: &PageTable<P>, gather: &mut Gather) {
-    // SAFETY: no walker is there.
+    // SAFETY: no hardware walks here.
     unsafe { table.release(gather) };
 }

@@ -1,4 +1,4 @@
-//! What a failed call leaves behind: nothing, whenever it fails.
+//! A call that fails at any point leaves nothing behind.
 
 use std::vec::Vec;
 
@@ -21,7 +21,7 @@ fn scattered(pages: u64) -> Vec<Segment> {
 #[test]
 fn memory_may_run_out_at_every_table() {
     with_arena(Granule::Size4K, 32, |arena| {
-        // Over the end of 1 GiB: two tables of level 2, and six of level 3.
+        // Across the end of 1 GiB: two tables of level 2, and six of level 3.
         let (iova, pages) = (GIB - 4 * MIB - 8 * PAGE, 2048 + 16);
         let list = scattered(pages);
         let mut failures = 0;
@@ -38,7 +38,7 @@ fn memory_may_run_out_at_every_table() {
             failures += 1;
             assert!(matches!(result, Err(MapError::OutOfMemory(_))));
             assert_eq!(part.ranges(Iova(0)..Iova(u64::MAX)).count(), 0);
-            // Whatever had been reachable is to be invalidated.
+            // All that had been reachable must be invalidated.
             if let Err(MapError::OutOfMemory(at)) = result {
                 let runs = gather.runs().expect("few");
                 let mapped = |at| runs.iter().any(|run| (run.start..run.end).contains(&Iova(at)));
@@ -46,7 +46,7 @@ fn memory_may_run_out_at_every_table() {
                 assert!((iova..table).step_by(PAGE as usize).all(mapped));
             }
             release(part.table(), &mut gather);
-            // Tables that the call covers only in part may stay: two, where it begins.
+            // Tables that the call covers only in part may stay: two, at its beginning.
             assert!(pool.out.get() <= 3, "{} after {allocations}", pool.out.get());
             pool.left.set(usize::MAX);
             let again = part.map_sg(Iova(iova), &list, rw(Stage::One), &mut gather);
@@ -66,8 +66,9 @@ fn tables_that_neighbours_may_use_stay() {
         let (_, high) = table.whole().split_at(Iova(MIB));
         let (mut middle, _) = high.split_at(Iova(5 * MIB));
         let mut gather = Gather::new();
-        // The last page is the neighbour's. Three tables of level 3 are made: the first is shared with a
-        // neighbour as is the one above, the second the part's alone, the third never published.
+        // The last page is the neighbour's. Three tables of level 3 are allocated: the first is
+        // shared with a neighbour, as is the table above; the second is this part's only; the third
+        // is never published.
         let list = scattered(4 * 256 + 1);
         let result = middle.map_sg(Iova(MIB), &list, rw(Stage::One), &mut gather);
         assert!(matches!(result, Err(MapError::IovaRange { iova: Iova(at), .. }) if at == 5 * MIB));
@@ -140,7 +141,7 @@ fn nested_tables_go_with_the_one_above() {
             part.map(Iova(at), PhysAddr(0), PAGE, rw(Stage::One), &mut gather).expect("free");
         }
         assert_eq!(pool.out.get(), 1 + 1 + 2 + 4);
-        // 512 GiB at once: the level 1 table and all behind it, in one run.
+        // 512 GiB at once: the level 1 table and all tables below it, in one run.
         assert_eq!(part.unmap(Iova(0), 512 * GIB, &mut gather), Ok(512 * GIB));
         assert_eq!(gather.tables(), 7);
         let runs = gather.runs().expect("one");
@@ -163,7 +164,7 @@ fn an_emptied_table_is_not_freed_by_less_than_its_span() {
         assert_eq!(gather.tables(), 0);
         let runs = gather.runs().expect("one");
         assert_eq!((runs[0].stride, runs[0].tables, runs[0].level), (12, false, Some(3)));
-        // Empty or not, a call that covers it takes it.
+        // A call that covers the table removes it, empty or not.
         assert_eq!(part.unmap(Iova(0), 2 * MIB, &mut gather), Ok(2 * MIB));
         assert_eq!(gather.tables(), 1);
         release(part.table(), &mut gather);

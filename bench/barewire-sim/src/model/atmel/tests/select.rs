@@ -92,7 +92,7 @@ fn csaat_keeps_npcs_until_lastxfer() {
     rig.write(SPI_CR, LASTXFER);
     rig.now += 1_000_000;
     assert_eq!(rig.selected_ps(), risen);
-    // And LASTXFER is not kept for the next selection.
+    // LASTXFER is not kept for the next selection.
     rig.read(SPI_RDR);
     rig.write(SPI_TDR, 0x33);
     rig.done();
@@ -142,7 +142,7 @@ fn variable_select_takes_pcs_and_lastxfer_from_spi_tdr() {
     rig.write(0x34, csr(3, 16) | CSAAT);
     let words = [
         (0x000e_0011, 0),
-        // PCS = xx01 is NPCS1, whatever stands above.
+        // PCS = xx01 is NPCS1, whatever the higher bits are.
         (0x0001_2233, 1),
         (0x010d_4455, 1),
         (0x000d_6677, 1),

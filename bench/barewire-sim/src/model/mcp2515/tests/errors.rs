@@ -23,7 +23,7 @@ fn int_is_low_while_an_enabled_flag_is_set() {
     let _ = bench.bus.take_records();
     bench.far_sends([CanFrame::new(0x123, &[1])]);
     bench.pass(MS);
-    // Receivers take a frame a bit before it ends.
+    // Receivers accept a frame a bit before it ends.
     let eof = bench.bus.records()[0].eof;
     assert_eq!(int_low(&mut bench), Some(eof - BIT));
     bench.write(0x2b, &[0x1f]);
@@ -64,7 +64,7 @@ fn error_states_follow_the_counters() {
     bench.write(0x2b, &[0x20]);
     bench.far.borrow_mut().set_link(Link { role: Role::Off, ..Link::ACTIVE });
     bench.bus.changed();
-    // Nobody acknowledges: passive, and there it stays.
+    // No node acknowledges: the chip becomes passive and stays so.
     bench.send(0, 0x123, &[]);
     let (mut told, mut asked) = (Vec::new(), 0);
     for _ in 0..200 {
@@ -83,7 +83,7 @@ fn error_states_follow_the_counters() {
     assert_eq!(told, [0, 0x05, 0x15], "EWARN and TXWAR, then TXEP");
     assert_eq!(asked, 2, "ERRIF for each");
     assert_eq!(bench.read(0x1c, 2), [128, 0]);
-    // A dominant bus takes it off, and it comes back by itself.
+    // A dominant bus makes it bus off, and it recovers by itself.
     let at = bench.at;
     bench.bus.inject(crate::model::can::Fault::Dominant { from: at, until: at + 200 * BIT });
     bench.pass(400 * BIT);

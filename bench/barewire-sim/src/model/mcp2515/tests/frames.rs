@@ -6,7 +6,7 @@ use super::*;
 fn frames_of_all_kinds_go_out() {
     let mut bench = Bench::running();
     let data = [1, 2, 3, 4, 5, 6, 7, 8];
-    // 0x123, 0x1235_5678, 0x123 remote, 0x1fff_ffff remote, and more bytes asked than there are.
+    // 0x123, 0x1235_5678, 0x123 remote, 0x1fff_ffff remote, and a DLC above the data.
     let buffers: [&[u8]; 5] = [
         &[0x24, 0x60, 0xff, 0xff, 8, 1, 2, 3, 4, 5, 6, 7, 8],
         &[0x91, 0xa9, 0x56, 0x78, 3, 1, 2, 3],
@@ -67,7 +67,7 @@ fn the_highest_priority_and_then_number_goes_first() {
         for (index, priority) in priorities.into_iter().enumerate() {
             bench.write(0x30 + 16 * index as u8, &[priority]);
         }
-        // The bus is taken while the buffers are filled.
+        // The bus is busy while the buffers are filled.
         bench.far_sends([CanFrame::new(0x1, &[0; 8])]);
         bench.pass(BIT);
         (0..3).for_each(|index| bench.send(index, 0x100 + u16::from(index), &[]));
@@ -86,7 +86,7 @@ fn lost_arbitration_is_told_and_tried_again() {
         bench.pass(BIT);
         bench.send(0, 0x400, &[]);
         bench.pass(130 * BIT);
-        // The second has begun, and won.
+        // The second one has begun and won arbitration.
         let ctrl = bench.read(0x30, 1)[0];
         assert_eq!(ctrl, if one_shot { 0x20 } else { 0x28 }, "MLOA");
         bench.pass(MS);
@@ -110,7 +110,7 @@ fn what_waits_is_aborted_and_what_is_on_the_bus_is_not() {
             }
         }
         assert_eq!(bench.read(0x30, 1), [0x08], "on the bus");
-        // ABAT alone sets ABTF.
+        // Only ABAT sets ABTF.
         assert_eq!(bench.read(0x40, 1), [if all { 0x40 } else { 0 }]);
         bench.pass(MS);
         assert_eq!(bench.far_heard(), [CanFrame::new(0x100, &[0; 8])]);
@@ -138,7 +138,7 @@ fn a_buffer_that_waits_is_not_written() {
     assert_eq!(bench.far_heard(), [CanFrame::new(0x100, &[7])]);
 }
 
-/// Filters in their registers' form, each with its EXIDE.
+/// Filters in their registers' layout, each with its EXIDE.
 fn with_filters(mode: u8) -> Bench {
     let mut bench = Bench::new();
     bench.write(0x28, &BITS_250K);
@@ -214,7 +214,7 @@ fn a_full_buffer_rolls_over_if_it_may() {
 
 #[test]
 fn the_time_of_a_bit_is_that_of_its_segments() {
-    // A bus at the same rate takes the chip's frames, another does not.
+    // A bus at the same rate accepts the chip's frames, another does not.
     for (cnf, bps) in [
         (BITS_250K, 250_000),
         ([0x82, 0xd0, 0x00], 1_000_000),

@@ -1,4 +1,4 @@
-//! The chip spoken to byte by byte, with no driver between.
+//! The chip accessed byte by byte, without a driver.
 
 mod errors;
 mod frames;
@@ -42,7 +42,7 @@ impl Bench {
         Self { bus, chip, far, at: MS }
     }
 
-    /// At 250 kbit/s; both receive buffers take everything, the first rolls over; Normal mode.
+    /// At 250 kbit/s; both receive buffers accept all frames, the first rolls over; Normal mode.
     fn running() -> Self {
         let mut bench = Self::new();
         bench.write(0x28, &BITS_250K);
@@ -64,7 +64,7 @@ impl Bench {
         self.chip.catch_up(self.at);
     }
 
-    /// One selection: `bytes` out, as many back.
+    /// One selection. Sends `bytes` and returns as many.
     fn spi(&mut self, bytes: &[u8]) -> Vec<u8> {
         selection(&mut self.chip, &mut self.at, bytes, PERIOD, 100_000)
     }
@@ -83,19 +83,19 @@ impl Bench {
         self.spi(&[0x05, address, mask, data]);
     }
 
-    /// An instruction of one byte and what it says.
+    /// An instruction of one byte and its answer.
     fn ask(&mut self, code: u8) -> u8 {
         self.spi(&[code, 0])[1]
     }
 
-    /// A standard identifier into a transmit buffer, and RTS.
+    /// Writes a standard identifier and data to a transmit buffer, then RTS.
     fn send(&mut self, index: u8, id: u16, data: &[u8]) {
         let header = [(id >> 3) as u8, (id << 5) as u8, 0, 0, data.len() as u8];
         self.spi(&[&[0x40 + 2 * index], &header[..], data].concat());
         self.spi(&[0x80 | 1 << index]);
     }
 
-    /// The other node sends these now.
+    /// The other node now sends these frames.
     fn far_sends(&mut self, frames: impl IntoIterator<Item = CanFrame>) {
         frames.into_iter().for_each(|frame| self.far.borrow_mut().push(self.at, frame));
         self.bus.changed();

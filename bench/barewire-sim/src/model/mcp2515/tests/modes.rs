@@ -1,4 +1,4 @@
-//! Modes, and what may be written in which.
+//! The modes, and the registers that may be written in each.
 
 use super::*;
 
@@ -77,7 +77,7 @@ fn loopback_is_within_the_chip() {
     bench.pass(MS);
     assert_eq!(bench.read(0x2c, 1), [0x05], "the bus is not heard");
     assert!(bench.far_heard().is_empty());
-    // The other node tries until somebody acknowledges.
+    // The other node retries until a node acknowledges.
     bench.write(0x0f, &[NORMAL]);
     bench.pass(2 * MS);
     assert_eq!(bench.read(0x2c, 1), [0x07], "RX1IF, since RXB0 is full");
@@ -114,7 +114,7 @@ fn a_mode_is_left_when_nothing_waits_to_be_sent() {
     bench.pass(80 * BIT);
     assert_eq!(bench.read(0x0e, 1), [CONFIGURATION]);
     assert_eq!(bench.far_heard(), [CanFrame::new(0x100, &[])]);
-    // What nobody acknowledges is never through, but aborted.
+    // A frame without acknowledgement is never sent successfully, but it can be aborted.
     let mut bench = Bench::running();
     bench.mode(NORMAL);
     bench.far.borrow_mut().set_link(crate::model::can::Link {

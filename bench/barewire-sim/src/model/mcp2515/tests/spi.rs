@@ -90,7 +90,7 @@ fn short_instructions_point_to_the_buffers() {
         let back = bench.spi(&bytes).split_off(1);
         (back, bench.read(0x2c, 1)[0])
     };
-    // Each empties its buffer, and no other.
+    // Each instruction empties its buffer, and no other.
     assert_eq!(told(0x94, 7), (vec![0x8a, 0xc0, 0, 0, 2, 3, 4], 1));
     assert_eq!(told(0x96, 2), (vec![3, 4], 1));
     assert_eq!(told(0x92, 2), (vec![1, 2], 0));
@@ -105,7 +105,7 @@ fn status_is_what_the_registers_say() {
     bench.far_sends([CanFrame::remote(0x1234_5678, 3)]);
     bench.pass(MS);
     assert_eq!((bench.ask(0xa0), bench.ask(0xb0)), (1, 0b0101_1000));
-    // It rolls over, which its filter says.
+    // The frame rolls over, which its filter number shows.
     bench.far_sends([CanFrame::new(0x7, &[])]);
     bench.pass(MS);
     assert_eq!((bench.ask(0xa0), bench.ask(0xb0)), (3, 0b1101_1000), "of RXB0 if both are full");
@@ -119,7 +119,7 @@ fn status_is_what_the_registers_say() {
     assert_eq!(bench.ask(0xa0), 0b0101_0000, "two wait");
     bench.pass(2 * MS);
     assert_eq!(bench.ask(0xa0), 0b1010_0001, "and went out");
-    // It goes on for as long as it is clocked.
+    // The answer repeats for as long as it is clocked.
     assert_eq!(bench.spi(&[0xa0, 0, 0, 0])[1..], [0b1010_0001; 3]);
 }
 
@@ -132,7 +132,7 @@ fn instructions_are_held_to_their_form() {
     bench.assert_one_complaint("before its data");
     bench.spi(&[0x05, 0x2b, 0xff]);
     bench.assert_one_complaint("before its data");
-    // Seven bits of a byte are none.
+    // Seven bits of a byte are no byte.
     bench.chip.select(bench.at);
     for (byte, bits) in [(0x02, 8), (0x2b, 8), (0x7f, 7)] {
         let clocking = Clocking { at: bench.at, period: PERIOD };

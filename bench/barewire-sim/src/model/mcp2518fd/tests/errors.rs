@@ -1,4 +1,4 @@
-//! What errors on the bus do to counters, attempts and modes.
+//! The effect of bus errors on counters, attempts and modes.
 
 use super::*;
 use crate::model::can::{Fault, Pattern, Traffic};

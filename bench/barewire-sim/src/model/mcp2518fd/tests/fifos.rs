@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Where FIFO 1 begins, by the sizes of [`Bench::configure`]: events of 12 bytes, queued messages of 16.
+/// The address of FIFO 1 with the sizes of [`Bench::configure`]: events of 12 bytes, queued
+/// messages of 16.
 const FIFO1: u16 = 4 * 12 + 4 * 16;
 
 #[test]
@@ -202,7 +203,7 @@ fn events_overflow() {
 #[test]
 fn the_queue_goes_by_identifier_and_fifos_by_priority() {
     let mut bench = Bench::running(4, 4);
-    // All wait while a long frame is on the bus.
+    // All messages wait while a long frame is on the bus.
     bench.others_send([CanFrame::new(0x000, &[0x55; 8])]);
     bench.pass(20 * BIT);
     for id in [0x300, 0x100, 0x200, 0x100] {
@@ -235,7 +236,7 @@ fn what_waits_is_aborted_and_what_is_on_the_bus_is_not() {
     assert_eq!(bench.read32(0x030), 0);
     bench.pass(300 * BIT);
     assert!(bench.sent_by_chip().is_empty());
-    // Requested again it goes; aborted on the bus it goes as well.
+    // After another request it is sent. Aborted while on the bus it is sent too.
     bench.write(0x069, &[2]);
     bench.pass(20 * BIT);
     bench.write(0x003, &[0x08]);

@@ -1,4 +1,4 @@
-//! The chip spoken to byte by byte, with no driver between.
+//! The chip accessed byte by byte, without a driver.
 
 mod errors;
 mod fifos;
@@ -15,7 +15,7 @@ use crate::model::can::{BitTimes, Record, Script};
 const BIT: Ps = 4_000_000;
 /// 16 MHz.
 const PERIOD: Ps = 62_500;
-/// What a byte takes.
+/// The duration of a byte.
 const BYTE: Ps = 8 * PERIOD;
 
 /// 250 kbit/s and 2 Mbit/s from 40 MHz: 160 and 20 quanta of one clock, sample points at 80 %.
@@ -26,7 +26,7 @@ const NORMAL: u8 = 0;
 const LOOPBACK: u8 = 2;
 const CONFIGURATION: u8 = 4;
 
-/// A chip on a bus, spoken to byte by byte.
+/// A chip on a bus, accessed byte by byte.
 struct Bench {
     bus: CanBus,
     chip: Mcp2518Fd,
@@ -41,9 +41,9 @@ impl Bench {
         Self { bus, chip, at: 1_000_000_000 }
     }
 
-    /// A chip with its bit times, its FIFO 1 for `rx` frames that one filter lets all pass to, FIFO 2
-    /// for `tx` messages, all of 8 bytes, the queue and the event FIFO of 4 each, in Normal mode, and
-    /// another node that acknowledges.
+    /// A running chip in Normal mode, with another node that acknowledges. FIFO 1 holds `rx`
+    /// received frames, and one filter accepts all frames for it. FIFO 2 holds `tx` messages. All
+    /// have 8 bytes. The queue and the event FIFO hold 4 each.
     fn running(rx: u32, tx: u32) -> Self {
         let mut bench = Self::new(Options::default());
         bench.bus.add_listener();
@@ -76,7 +76,7 @@ impl Bench {
         self.chip.catch_up(self.at);
     }
 
-    /// One selection: `bytes` out, as many back.
+    /// One selection. Sends `bytes` and returns as many.
     fn spi(&mut self, bytes: &[u8]) -> Vec<u8> {
         selection(&mut self.chip, &mut self.at, bytes, PERIOD, 500_000)
     }
@@ -101,7 +101,8 @@ impl Bench {
         u32::from_le_bytes(self.read(address, 4).try_into().unwrap())
     }
 
-    /// A READ_CRC of `units` bytes of registers or words of RAM: the data, and whether the CRC is theirs.
+    /// A READ_CRC of `units` bytes of registers or words of RAM. Returns the data, and whether the
+    /// CRC matches.
     fn read_crc(&mut self, address: u16, units: u8) -> (Vec<u8>, bool) {
         let bytes =
             usize::from(units) * if address & 0xc00 == 0 || address >= 0xc00 { 1 } else { 4 };
@@ -113,13 +114,13 @@ impl Bench {
         (data.to_vec(), Crc16::of(&summed).to_be_bytes() == crc)
     }
 
-    /// Puts a message into FIFO `fifo` (0 is the queue) by its user address, then UINC and TXREQ.
+    /// Writes a message to FIFO `fifo` (0 is the queue) at its user address, then UINC and TXREQ.
     fn send(&mut self, fifo: u16, id: u32, data: &[u8]) {
         self.put(fifo, id, data.len() as u32, data);
         self.write(0x051 + 12 * fifo, &[3]);
     }
 
-    /// Puts a message where FIFO `fifo` has room for one.
+    /// Writes a message to the next free object of FIFO `fifo`.
     fn put(&mut self, fifo: u16, id: u32, control: u32, data: &[u8]) {
         let place = 0x400 + self.read32(0x058 + 12 * fifo) as u16;
         let mut object = [id.to_le_bytes(), control.to_le_bytes()].concat();
@@ -128,7 +129,7 @@ impl Bench {
         self.write(place, &object);
     }
 
-    /// The object that FIFO `fifo` hands out next, and UINC.
+    /// Reads the next object of FIFO `fifo`, then UINC.
     fn take(&mut self, fifo: u16, words: usize) -> Vec<u32> {
         let place = 0x400 + self.read32(0x058 + 12 * fifo) as u16;
         let bytes = self.read(place, 4 * words);
@@ -137,7 +138,7 @@ impl Bench {
         bytes.chunks(4).map(word).collect()
     }
 
-    /// The same of the event FIFO.
+    /// The same for the event FIFO.
     fn take_event(&mut self) -> Vec<u32> {
         let place = 0x400 + self.read32(0x048) as u16;
         let bytes = self.read(place, 12);
@@ -146,7 +147,7 @@ impl Bench {
         bytes.chunks(4).map(word).collect()
     }
 
-    /// Another node sends these now.
+    /// Another node now sends these frames.
     fn others_send(&mut self, frames: impl IntoIterator<Item = CanFrame>) {
         let frames: Vec<_> = frames.into_iter().map(|frame| (self.at, frame)).collect();
         self.bus.add(Script::new("other", frames));

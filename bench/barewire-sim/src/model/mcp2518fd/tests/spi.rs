@@ -1,4 +1,4 @@
-//! SPI instructions, their CRCs, and what goes wrong with them.
+//! SPI instructions, their CRCs, and their faults.
 
 use std::num::NonZeroU32;
 
@@ -43,7 +43,7 @@ fn bytes_and_bursts_reach_their_registers() {
     assert_eq!(bench.read32(0x1f8) & 0xff, 9);
     bench.write(0x1f5, &[0xaa]);
     assert_eq!(bench.read32(0x1f4), 0x0807_aa05);
-    // Bits that are not there stay clear.
+    // Bits that do not exist stay clear.
     bench.write32(0x008, u32::MAX);
     assert_eq!(bench.read32(0x008), 0xff1f_0f0f);
 }
@@ -92,7 +92,7 @@ fn reads_with_crc_have_the_crc_of_instruction_and_data() {
     assert_eq!(bench.read_crc(0x1f0, 4), (vec![0x78, 0x56, 0x34, 0x12], true));
     bench.write(0x410, &[1, 2, 3, 4, 5, 6, 7, 8]);
     assert_eq!(bench.read_crc(0x410, 2), (vec![1, 2, 3, 4, 5, 6, 7, 8], true));
-    // Too short: a format error, told by SPICRCIF where it is enabled.
+    // Too short: a format error, reported by SPICRCIF if it is enabled.
     bench.spi(&[0xb1, 0xf0, 4, 0, 0]);
     assert_eq!(bench.read32(0xe08) >> 16 & 3, 2);
     assert_eq!(bench.read32(0x01c) >> 9 & 1, 0);
@@ -114,7 +114,7 @@ fn writes_with_crc_are_done_and_checked() {
     bench.spi(&with_crc(&[0xa4, 0x00, 2, 1, 2, 3, 4, 5, 6, 7, 8]));
     assert_eq!(bench.read32(0x404), 0x0807_0605);
     assert_eq!(bench.read32(0xe08), 0);
-    // A wrong CRC is noticed after the data were written.
+    // A wrong CRC is detected after the data was written.
     let mut wrong = with_crc(&[0xa1, 0xf0, 1, 0x55]);
     let right = Crc16::of(&[0xa1, 0xf0, 1, 0x55]);
     *wrong.last_mut().unwrap() ^= 1;
@@ -179,7 +179,7 @@ fn a_clock_above_the_erratums_limit_is_told() {
         ["SCK at 17006802 Hz, the limit is 0.85 x SYSCLK / 2 = 17000000 Hz (erratum)"]
     );
     assert_eq!(bench.chip.limits().max_clock_hz, 17_000_000);
-    // With SYSCLK halved so is the limit.
+    // Half the SYSCLK, half the limit.
     bench.write(0xe00, &[0x70]);
     bench.complaints();
     assert_eq!(clocked(&mut bench, 100_000).len(), 1);
@@ -213,7 +213,7 @@ fn the_crc_erratum_is_of_registers_that_change_alone() {
     }
     let reads: Vec<_> = (0..4).map(|_| bench.read_crc(0x010, 4)).collect();
     assert_eq!(reads.iter().map(|read| read.1).collect::<Vec<_>>(), [true, false, true, false]);
-    // The data are right; with the first byte's top bit turned over the CRC is, too.
+    // The data is right. The CRC is that of the data with the first byte's top bit inverted.
     assert_eq!(reads[1].0, [0; 4]);
 }
 

@@ -1,17 +1,22 @@
-//! What each flash chip is, as data: sizes, opcodes, times and protection, from its datasheet.
+//! The flash chips as data: sizes, opcodes, times and protection, from their datasheets.
 //!
-//! Read first: the datasheets that each maker's file names: `winbond.rs`, `sst.rs`, `spansion.rs`.
-//! Revisions number their tables differently, so names stand there.
+//! Read first: the datasheets named in each vendor's file: `winbond.rs`, `sst.rs`, `spansion.rs`.
+//! Revisions number their tables differently, so tables are cited by name.
 //!
-//! A [`Part`] says nothing about behaviour: the state machine in `../mod.rs` gives each [`Op`] its
-//! meaning, so two parts differ only in their tables. This file has what a table may say.
+//! A [`Part`] has no behaviour: the state machine in `../mod.rs` implements each [`Op`], so two
+//! parts differ only in their tables. This file defines the tables' types.
 //!
-//! Not supported: the dual, quad, QPI and DTR instructions, security registers and OTP arrays,
-//! suspend and resume, individual block locks and the advanced sector protection, the extended
-//! address register of the W25Q256JV (3-byte addresses reach its first 16 MiB), writing status
-//! registers 2 (31h) and 3 (11h) alone, volatile status register writes of the W25Q parts, the
-//! S25FL512S's latency code, FREEZE, BPNV, AutoBoot, ECC and BRAC (B9h), the rest of its ID-CFI,
-//! and the WP# and HOLD# pins (both held high).
+//! Not supported:
+//! - the dual, quad, QPI and DTR instructions;
+//! - security registers and OTP arrays;
+//! - suspend and resume;
+//! - individual block locks and the advanced sector protection;
+//! - the extended address register of the W25Q256JV (3-byte addresses reach its first 16 MiB);
+//! - writing only status register 2 (31h) or 3 (11h), and volatile status register writes, of the
+//!   W25Q parts;
+//! - the S25FL512S's latency code, FREEZE, BPNV, AutoBoot, ECC and BRAC (B9h), and the rest of its
+//!   ID-CFI;
+//! - the WP# and HOLD# pins (both held high).
 
 mod spansion;
 mod sst;
@@ -28,12 +33,12 @@ const PS_PER_S: Ps = 1_000 * PS_PER_MS;
 
 const MIB: usize = 1 << 20;
 
-/// How long one internal operation takes.
+/// The duration of an internal operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// What the datasheet calls typical: the time the model takes.
+    /// The datasheet's typical time, which the model takes.
     pub typical_ps: Ps,
-    /// The longest the datasheet allows.
+    /// The datasheet's maximum.
     pub max_ps: Ps,
 }
 
@@ -62,34 +67,34 @@ pub struct Times {
     pub chip_erase: Span,
     /// One write of the status register.
     pub write_status: Span,
-    /// From a software reset until the next command is heard.
+    /// From a software reset until the chip accepts a command.
     pub reset: Span,
-    /// From the release from power-down until the next command is heard.
+    /// From the release from power-down until the chip accepts a command.
     pub release_power_down: Span,
 }
 
 /// A flash chip's description.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// The maker's name of the part.
+    /// The vendor's name of the part.
     pub name: &'static str,
-    /// Bytes in the array; a power of two.
+    /// The size of the array in bytes; a power of two.
     pub size: usize,
-    /// Bytes one program command may carry, within an aligned page of that size.
+    /// The largest number of bytes in a program command, within an aligned page of that size.
     pub page_size: usize,
-    /// What 9Fh reads: manufacturer, memory type, capacity.
+    /// The answer to 9Fh: manufacturer, memory type, capacity.
     pub jedec_id: [u8; 3],
-    /// What 90h and ABh read as the device id.
+    /// The device id in the answers to 90h and ABh.
     pub device_id: u8,
-    /// What 4Bh reads, where the part has it; on silicon every chip's is its own.
+    /// The answer to 4Bh, if the part has it. On silicon every chip has its own.
     pub unique_id: Option<[u8; 8]>,
-    /// What the datasheet asks of the wire.
+    /// The datasheet's limits for the wire.
     pub limits: WireLimits,
-    /// How long the internal operations take.
+    /// The durations of the internal operations.
     pub times: Times,
-    /// 9Fh starts over after its third byte, instead of leaving MISO undriven.
+    /// The answer to 9Fh repeats after its third byte. Otherwise MISO is not driven after it.
     pub(super) jedec_id_repeats: bool,
-    /// What 9Fh reads after its third byte, before it leaves MISO undriven.
+    /// The bytes after the third in the answer to 9Fh, before MISO is no longer driven.
     pub(super) jedec_id_tail: &'static [u8],
     pub(super) commands: &'static [Command],
     pub(super) status: StatusLayout,
@@ -97,7 +102,7 @@ pub struct Part {
     pub(super) sfdp: Option<Sfdp>,
 }
 
-/// Which bits of the status registers are there to be written, and what they are at first.
+/// The writable bits of the status registers, and their initial values.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StatusLayout {
     /// Bits of register 1 that WRSR writes.
@@ -106,27 +111,27 @@ pub(super) struct StatusLayout {
     pub(super) writable_2: u8,
     /// Bits of register 2 that can be set but never cleared again.
     pub(super) one_time_2: u8,
-    /// Registers 1 to 3 as they leave the factory.
+    /// Registers 1 to 3 as delivered.
     pub(super) factory: [u8; 3],
-    /// Register 1 forgets what was written when power goes.
+    /// Register 1 is volatile.
     pub(super) volatile_1: bool,
     /// Register 1 shows AAI mode in this bit.
     pub(super) aai_mode: u8,
     /// Register 3 shows 4-byte mode in this bit.
     pub(super) four_byte_mode: u8,
-    /// Bits of register 1 in which a failed operation stays, with BUSY, until it is cleared;
-    /// `None` where a protected target just clears WEL.
+    /// The bits of register 1 that report a failed operation. They stay set, with BUSY, until they
+    /// are cleared. `None` if a protected target only clears WEL.
     pub(super) errors: Option<ErrorBits>,
 }
 
-/// Bits of register 1 that say which operation failed.
+/// The bits of register 1 for each kind of failed operation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ErrorBits {
     pub(super) program: u8,
     pub(super) erase: u8,
 }
 
-/// How the protection bits choose what is protected.
+/// How the protection bits select the protected range.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Protection {
     /// W25Q256JV sections 7.1.16 and 7.1.17: BP3..BP0, TB and CMP.
@@ -142,7 +147,7 @@ pub(super) enum Protection {
     Fraction,
 }
 
-/// Where an address's length comes from.
+/// The width of a command's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AddressWidth {
     /// 3 bytes, or 4 in 4-byte mode.
@@ -153,7 +158,7 @@ pub(super) enum AddressWidth {
     Four,
 }
 
-/// What an erase command erases.
+/// The range that an erase command erases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EraseUnit {
     Sector4K,
@@ -163,7 +168,7 @@ pub(super) enum EraseUnit {
     Chip,
 }
 
-/// Which status register a command reads.
+/// The status register that a command reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StatusRegister {
     One,
@@ -171,7 +176,7 @@ pub(super) enum StatusRegister {
     Three,
 }
 
-/// What a command does.
+/// The function of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Op {
     WriteEnable,
@@ -182,9 +187,9 @@ pub(super) enum Op {
     ReadJedecId,
     /// Four dummy bytes, five in 4-byte mode, then 64 bits.
     ReadUniqueId,
-    /// Three address bytes, then manufacturer and device id in turn.
+    /// Three address bytes, then manufacturer and device id alternately.
     ReadId,
-    /// Wakes the chip; three dummy bytes on, it reads the device id.
+    /// Wakes the chip. After three dummy bytes it reads the device id.
     ReleasePowerDown,
     ReadSfdp,
     Read {
@@ -205,13 +210,13 @@ pub(super) enum Op {
     PowerDown,
     /// Clears the error bits, and BUSY with them.
     ClearStatus,
-    /// The upper address bits of 3-byte commands, and 4-byte mode.
+    /// Reads the bank register: the upper address bits for 3-byte commands, and 4-byte mode.
     ReadBank,
     WriteBank,
 }
 
 impl Op {
-    /// The width of the address that follows, where the part has a choice.
+    /// The width of the address, if the part has a choice.
     pub(super) fn address(self) -> Option<AddressWidth> {
         match self {
             Self::Read { address, .. } | Self::PageProgram(address) | Self::Erase(address, _) => {
@@ -227,7 +232,7 @@ impl Op {
 pub(super) struct Command {
     pub(super) opcode: u8,
     pub(super) op: Op,
-    /// The command's own limit, where it is below the part's.
+    /// The command's own limit, if it is below the part's.
     pub(super) max_clock_hz: Option<u32>,
 }
 
@@ -245,7 +250,7 @@ const fn fast_read(opcode: u8, address: AddressWidth) -> Command {
 }
 
 impl Part {
-    /// The same part at the slowest its datasheet allows: every operation takes its maximum.
+    /// The part with the datasheet's maximum time for every operation.
     #[must_use]
     pub fn at_max_times(mut self) -> Self {
         let times = &mut self.times;
@@ -265,7 +270,7 @@ impl Part {
         self
     }
 
-    /// The bytes that the given status registers protect from program and erase.
+    /// The bytes that these status registers protect from program and erase.
     pub(super) fn protected(&self, status_1: u8, status_2: u8) -> Range<usize> {
         const SECTOR: usize = 4 << 10;
         const SECTORS_MAX: usize = 32 << 10;
@@ -301,7 +306,7 @@ impl Part {
             Protection::SectorTopBottom => (status_1 & TB != 0, status_2 & CMP != 0),
             Protection::Fraction => (status_2 & TBPROT != 0, false),
         };
-        // The complement of a range at one end is a range at the other.
+        // The complement of a range at one end is a range at the other end.
         match (from_bottom, complement) {
             (false, false) => self.size - protected..self.size,
             (false, true) => 0..self.size - protected,
@@ -310,7 +315,7 @@ impl Part {
         }
     }
 
-    /// Bytes an erase command clears, and how long it takes.
+    /// The number of bytes an erase command clears, and its duration.
     pub(super) fn erase(&self, unit: EraseUnit) -> (usize, Span) {
         match unit {
             EraseUnit::Sector4K => (4 << 10, self.times.sector_erase),

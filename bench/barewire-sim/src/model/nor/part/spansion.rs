@@ -5,10 +5,10 @@
 //! *Timing specifications* (SDR AC characteristics) and *Embedded algorithm performance*, and the
 //! ID-CFI address map.
 //!
-//! A program or an erase of a protected sector sets P_ERR or E_ERR, and with them WIP stays until
-//! CLSR: a driver that only polls WIP waits for good. A bulk erase while any block protection bit is
-//! set does nothing at all. There is no power-down and no SFDP. 3-byte commands reach the 16 MiB
-//! that the bank address register selects; EXTADD in it makes their addresses 4 bytes long.
+//! A program or an erase of a protected sector sets P_ERR or E_ERR, and WIP stays set with it until
+//! CLSR. So a driver that only polls WIP waits for ever. A bulk erase is ignored while any block
+//! protection bit is set. There is no power-down and no SFDP. 3-byte commands address the 16 MiB
+//! that the bank address register selects. With its bit EXTADD set, they have 4-byte addresses.
 
 use super::*;
 
@@ -66,8 +66,8 @@ impl Part {
                 block64_erase: Span::ZERO,
                 block256_erase: Span::new(520 * PS_PER_MS, 2_600 * PS_PER_MS), // tSE
                 chip_erase: Span::new(103 * PS_PER_S, 460 * PS_PER_S),         // tBE
-                // tW. Assumption: the longer of two figures known for the family (140 ms, 560 ms), as
-                // a driver must wait for either; to be replaced by the part's own.
+                // tW. Assumption: the longer of two figures known for the family (140 ms, 560 ms),
+                // since a driver must wait for either. To be replaced by the part's own figure.
                 write_status: Span::new(560 * PS_PER_MS, 2_000 * PS_PER_MS),
                 reset: Span::new(35 * PS_PER_US, 35 * PS_PER_US), // tRPH, a maximum only
                 release_power_down: Span::ZERO,                   // No such state.

@@ -57,13 +57,13 @@ impl Part {
                 block256_erase: Span::ZERO,
                 // Features: 35 ms typical; AC operating characteristics: TSCE.
                 chip_erase: Span::new(35 * PS_PER_MS, 50 * PS_PER_MS),
-                // WRSR: in effect when CE# rises, with no busy time given.
+                // WRSR takes effect when CE# rises; no busy time is given.
                 write_status: Span::ZERO,
                 // No such commands.
                 reset: Span::ZERO,
                 release_power_down: Span::ZERO,
             },
-            // Figure "JEDEC Read-ID sequence": the stream goes on until CE# rises.
+            // Figure "JEDEC Read-ID sequence": the stream continues until CE# rises.
             jedec_id_repeats: true,
             jedec_id_tail: &[],
             commands: SST25VF016B_COMMANDS,

@@ -1,8 +1,8 @@
 //! Winbond's parts: W25Q256JV and W25Q32JV.
 //!
 //! Read first: W25Q256JV datasheet (Winbond, revision I) and W25Q32JV datasheet (Winbond, revision
-//! F), each sections 7 (status registers), 8 (instructions) and 9.6 (AC characteristics). Sections
-//! below are the W25Q256JV's unless they say so.
+//! F), of each sections 7 (status registers), 8 (instructions) and 9.6 (AC characteristics).
+//! Sections cited below are the W25Q256JV's unless they say otherwise.
 
 use super::*;
 use crate::model::nor::sfdp;
@@ -67,7 +67,7 @@ static W25Q32JV_COMMANDS: &[Command] = &[
     command(0x99, Op::Reset),
 ];
 
-/// A number as good as any: every byte is another, so that a shifted answer shows.
+/// An arbitrary number. All bytes differ, so that a shifted answer is detected.
 const UNIQUE_ID: [u8; 8] = [0xd1, 0x64, 0x38, 0x5b, 0x2c, 0x97, 0x0e, 0xa3];
 
 impl Part {
@@ -102,7 +102,7 @@ impl Part {
                 reset: Span::new(30 * PS_PER_US, 30 * PS_PER_US),     // tRST, a maximum only
                 release_power_down: Span::new(3 * PS_PER_US, 3 * PS_PER_US), // tRES1, likewise
             },
-            // Read JEDEC ID gives three bytes and does not say what follows them.
+            // Read JEDEC ID returns three bytes; the datasheet does not say what follows.
             jedec_id_repeats: false,
             jedec_id_tail: &[],
             commands: W25Q256JV_COMMANDS,
@@ -134,7 +134,7 @@ impl Part {
             // Section 8.1.1, the order codes ending in IQ and JQ.
             jedec_id: [0xef, 0x40, 0x16],
             device_id: 0x15,
-            // Its section 9.6 has the W25Q256JV's times but for tCE.
+            // Section 9.6 of its datasheet has the W25Q256JV's times except for tCE.
             times: Times { chip_erase: Span::new(10 * PS_PER_S, 50 * PS_PER_S), ..larger.times },
             commands: W25Q32JV_COMMANDS,
             status: StatusLayout {

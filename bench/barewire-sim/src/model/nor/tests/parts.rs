@@ -1,4 +1,4 @@
-//! What the W25Q32JV and the S25FL512S do of their own.
+//! Properties specific to the W25Q32JV and the S25FL512S.
 
 use super::*;
 
@@ -29,7 +29,7 @@ fn unique_id_comes_after_four_bytes_or_five_in_four_byte_mode() {
         let id = b.nor.part().unique_id.expect("both have one");
         let then_undriven = [&id[..], &[0xff, 0xff]].concat();
         assert_eq!(b.run(&[0x4b, 0, 0, 0, 0], 10), then_undriven);
-        // While the dummies are clocked nothing is driven, and a read may end anywhere.
+        // MISO is not driven during dummy bytes, and a read may end at any bit.
         assert_eq!(b.run(&[0x4b], 6), [0xff, 0xff, 0xff, 0xff, id[0], id[1]]);
         b.quiet();
     }
@@ -53,7 +53,7 @@ fn w25q32jv_has_no_four_byte_mode() {
     b.quiet();
 }
 
-/// What a driver does that writes, erases in each size, resets and sleeps.
+/// The commands of a driver that writes, erases in each size, resets and sleeps.
 #[test]
 fn w25q32jv_serves_a_whole_driver() {
     let mut b = Bench::new(Part::w25q32jv());
@@ -83,7 +83,7 @@ fn w25q32jv_serves_a_whole_driver() {
     b.quiet();
     b.send(&[0xb9]);
     b.send(&[0xab]);
-    // The first command comes too soon, as tRES1 has not passed.
+    // The first command comes too early: tRES1 has not passed.
     assert_eq!(b.run(&[0x05], 1), [0xff]);
     assert!(b.complaint().contains("too soon"));
     b.now += times.release_power_down.typical_ps;
@@ -132,7 +132,7 @@ fn s25fl512s_reads_at_first_last_and_past_the_last() {
         b.send(&[0x17, 0x81]);
         assert_eq!(b.run(&[0x16], 1), [0x81]);
         assert_eq!(b.run(&[&[0x03][..], &address].concat(), 9), expected, "{at:x}");
-        // 4-byte commands do not look at either.
+        // 4-byte commands ignore both.
         assert_eq!(b.run(&[&[0x13][..], &address].concat(), 9), expected, "{at:x}");
     }
     b.quiet();
@@ -195,7 +195,7 @@ fn s25fl512s_stays_busy_after_a_protected_target_until_clsr() {
         b.send(&[0x04]);
         b.quiet();
     }
-    // A bulk erase is ignored, and that is no error.
+    // A bulk erase is ignored, without an error.
     b.enabled(&[0xc7]);
     assert_eq!(b.status(), 0x1c | WEL);
     assert!(b.nor.content().iter().all(|&byte| byte == 0xff));
@@ -207,7 +207,7 @@ fn s25fl512s_stays_busy_after_a_protected_target_until_clsr() {
     assert!(b.complaint().contains("too soon"));
     b.now += b.nor.part().times.reset.typical_ps;
     assert_eq!(b.status(), 0x1c);
-    // Unprotected it goes, and CLSR during it changes nothing.
+    // Unprotected it starts, and CLSR during it has no effect.
     b.enabled(&[0x01, 0]);
     b.wait();
     b.enabled(&[0x12, 0, 0, 0, 0, 0]);
@@ -224,7 +224,7 @@ fn s25fl512s_configuration_is_wrr_s_second_byte_and_tbprot_stays() {
     b.enabled(&[0x01, 0x04, 0xff]);
     b.wait();
     assert_eq!((b.status(), b.run(&[0x35], 1)[0]), (0x04, 0x22));
-    // One byte leaves it.
+    // A WRSR with one byte does not change it.
     b.enabled(&[0x01, 0x04]);
     b.wait();
     assert_eq!(b.run(&[0x35], 1), [0x22]);
