@@ -16,7 +16,8 @@
 //! - [`Naive`] is the reference: what should be mapped. Before an operation [`Machine::begin`]
 //!   tells the judge its intended result, after it [`Machine::end`] tells the actual one.
 //!   [`Machine::settle`] tells that everything is invalidated.
-//! - [`Violation`] is a report of the judge.
+//! - [`Violation`] is a report of the judge. Every one it knows is provoked once in
+//!   `tests/it/judge_can_fail.rs`.
 //!
 //! # Not supported
 //! Two stages at once, the Contiguous bit, hardware update of access and dirty state.

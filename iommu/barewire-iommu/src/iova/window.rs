@@ -1,4 +1,7 @@
 //! A bitmap allocator over storage that the caller supplies.
+//!
+//! It is our own because the `no_std` allocators found need an allocator themselves, or search bit
+//! by bit and cannot reserve a range.
 #![allow(unsafe_code, reason = "promises that ranges do not overlap")]
 
 use core::ops::Range;

@@ -1,4 +1,7 @@
 //! A linked list of tables that wait to be used or freed.
+//!
+//! The link is in entry 0 and is even, which makes it an invalid descriptor: a walker that is late
+//! sees a fault. An arena takes a whole chain back by one exchange.
 #![allow(unsafe_code, reason = "links lie in table memory")]
 
 use super::Pool;

@@ -1,4 +1,7 @@
 //! Mapping: one walk per table, and tables are filled before they are published.
+//!
+//! Mapping takes a gather as unmapping does: a call that fails half way removes the entries it
+//! wrote, and a walker may have cached them.
 
 use core::ops::Range;
 

@@ -1,4 +1,8 @@
 //! Unmapping: unhooks tables that the range covers, and clears leaves elsewhere.
+//!
+//! A table is unhooked only if the range covers its whole span, never because it became empty:
+//! another caller may be about to write into it. The price: a table that small unmaps emptied stays,
+//! and a later map writes pages there where a block would have fitted.
 
 use super::node::{Entry, Node};
 use crate::format::{Descriptor, LAST};

@@ -15,6 +15,9 @@
 //!    part counts addresses up; [`RegMap::read_raw`] and [`RegMap::write_raw`] take bytes.
 //! 4. [`Cached`] remembers what was read and written, in the caller's memory.
 //!
+//! A map may mark fields that do not read back what was written. A driver's accesses cost nothing for
+//! it; `barewire regs write` uses it to say why a value came back changed.
+//!
 //! # Ordering
 //! 1. Accesses reach the chip in the order of the calls.
 //! 2. [`RegMap::update_bits`] is a read and a write: another handle of the same chip may come
