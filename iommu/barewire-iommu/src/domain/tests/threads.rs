@@ -32,7 +32,7 @@ impl Invalidate for &Device {
 }
 
 fn under(policy: Policy) {
-    let rounds: u64 = if cfg!(miri) { 6 } else { 3_000 };
+    let rounds: u64 = if cfg!(miri) { 3 } else { 3_000 };
     testing::with_arena(Granule::Size4K, if cfg!(miri) { 16 } else { 64 }, |arena| {
         let device = Device::default();
         // A small window, so that addresses are reused soon.
