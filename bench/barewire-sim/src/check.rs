@@ -60,7 +60,7 @@ pub enum Rule {
     /// A burst stood still for want of data: TXFIFO was empty. It costs time and no data, see
     /// [`Rule::harms`].
     TxUnderrun,
-    /// A register was written while its block was disabled, which ignores it.
+    /// A register was written while its block ignores that: disabled, or enabled where it must not be.
     Disabled,
     /// An access to no register, or not to its first byte.
     BadAccess,
