@@ -176,8 +176,15 @@ fn list_and_demo_speak_json() {
     let list = run(&["list", "--json"]).ok().json();
     let buses: Vec<_> =
         list["buses"].as_array().expect("a list").iter().map(|bus| bus["bus"].clone()).collect();
-    let sim =
-        ["sim:highbank", "sim:imx6dl", "sim:imx8mp", "sim:rpi3", "sim:sabrelite", "sim:sama5d36"];
+    let sim = [
+        "sim:highbank",
+        "sim:imx6dl",
+        "sim:imx8mp",
+        "sim:rpi3",
+        "sim:rpi5",
+        "sim:sabrelite",
+        "sim:sama5d36",
+    ];
     let qemu = ["qemu:sabrelite", "qemu:highbank", "qemu:lm3s6965evb", "qemu:raspi3b"];
     assert_eq!(buses, [&sim[..], &qemu[..]].concat());
     for bus in list["buses"].as_array().expect("a list") {

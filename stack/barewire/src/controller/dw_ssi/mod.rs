@@ -1,7 +1,7 @@
 //! DW_apb_ssi: the synchronous serial interface of Synopsys' DesignWare, polled or by its interrupt.
 //!
-//! The block is in Raspberry Pi's RP1 (the header of the Raspberry Pi 5), in Intel's and Altera's
-//! SoCs, Rockchip's, Canaan's, Microsemi's and many others; device trees call it `snps,dw-apb-ssi`.
+//! The block is in Raspberry Pi's RP1 (the header of the Raspberry Pi 5), in SoCs of Intel, Altera,
+//! Microsemi and many others; device trees call it `snps,dw-apb-ssi`.
 //!
 //! # Read first
 //! Synopsys, *DesignWare DW_apb_ssi Databook*, is not public. Vendors reprint its chapters:
