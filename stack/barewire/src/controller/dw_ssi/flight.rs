@@ -5,9 +5,10 @@
 //!
 //! # How it works
 //! The block has no interrupt for being idle, and its transmit interrupt comes before the last frame
-//! has left the shift register. So the receive FIFO alone says when to go on: RXFTLR is half the FIFO
-//! while more is to be sent, which leaves the other half on the wire as time to be served in, and the
-//! very last frame when all was sent. BUSY is then polled for the half clock that remains.
+//! has left the shift register. So the receive FIFO alone says when to go on. RXFTLR is half the FIFO:
+//! that leaves the other half on the wire as time to be served in, and where a word is read as slowly
+//! as it is sent, half the reads are done while the wire still works. With less than that in flight it
+//! is the very last frame. BUSY is then polled for the half clock that remains.
 //!
 //! # Ordering
 //! 1. RXFTLR is written before [`Controller::arm`], and arming is the one access after which the
@@ -32,9 +33,7 @@ pub(super) const AWAITED: u32 = RXF | RXO;
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> DwSsi<R, G, T, I> {
     /// Ordering 1: sets the number of words at which the block interrupts.
     fn await_words(&mut self) {
-        let flow = &self.flight.flow;
-        let in_flight = flow.in_flight().max(1);
-        let words = if flow.all_sent() { in_flight } else { in_flight.min(self.size.depth / 2) };
+        let words = self.flight.flow.in_flight().clamp(1, self.size.depth / 2);
         let rxftlr = words as u32 - 1;
         if self.rxftlr != rxftlr {
             self.regs.write(RXFTLR, rxftlr);
