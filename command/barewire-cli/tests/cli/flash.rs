@@ -228,3 +228,15 @@ fn list_and_demo_speak_json() {
     assert!(lines.lines().count() <= 30, "one screen: {lines}");
     assert!(lines.lines().all(|line| line.chars().count() <= 100), "{lines}");
 }
+
+#[test]
+fn a_flash_behind_a_raspberry_pi_5s_gpio_goes_there_and_back() {
+    let bench = Bench::new("rpi5");
+    let data = noise(5_000, 3);
+    let input = bench.file("in", &data);
+    bench.flash("write", "", &["--cs", "2", "--offset", "1", &input]).ok();
+    assert!(bench.content()[1..5_001] == data);
+    let out = text(&bench.path("out"));
+    bench.flash("read", "", &["--cs", "2", "--offset", "1", "--length", "5000", &out]).ok();
+    assert!(fs::read(&out).expect("read made it") == data);
+}
