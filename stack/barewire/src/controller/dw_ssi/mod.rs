@@ -52,9 +52,9 @@
 //! 2. SCK has the polarity of a device before its chip is selected. A transfer with a speed or a
 //!    frame size of its own disables the block with the chip selected: SCK stays at rest, because
 //!    CTRLR0 keeps its polarity.
-//! 3. The transmit FIFO is empty before the last bit is out. A chip is deselected only after SR has
-//!    shown TFE set and BUSY clear. BUSY alone is not enough: it is not yet set when the first word
-//!    was just written.
+//! 3. The transmit FIFO is empty before the last bit is out (TFE), and the last word has come before
+//!    the last clock is over. A chip is deselected only after SR has shown BUSY clear. BUSY is not yet
+//!    set when a word was just written, so it is believed only once every word has come back.
 //! 4. A write may be posted, and a delay after it would begin before the write arrives. So a delay
 //!    after an edge of a chip select begins with a read of the block, which cannot overtake the
 //!    writes before it.
@@ -110,7 +110,7 @@ use config::{check_native, divisor, frame_bytes, mode_of, native_frame_bytes};
 use flight::AWAITED;
 use regs::{
     BAUDR, BUSY, CTRLR0, DEPTH_MAX, DFS_32, DMACR, DR, ICR, IMR, MODE, RFNE, RISR, RXFLR, RXFTLR,
-    RXO, SER, SR, SSIENR, TFE, TXFTLR, frame_bits, frame_size,
+    RXO, SER, SR, SSIENR, TXFTLR, frame_bits, frame_size,
 };
 
 /// What no register holds: each has unused bits.
@@ -353,11 +353,6 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> DwSsi<R, G, T, I> {
         Ok(())
     }
 
-    /// Whether the block is idle, in SR as it was read: Ordering 3.
-    fn is_idle(status: u32) -> bool {
-        status & (TFE | BUSY) == TFE
-    }
-
     /// Any planned message.
     #[inline(never)]
     fn run_any(
@@ -405,9 +400,9 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for DwSsi<R, G, T, 
         if in_flight > 1 || self.left {
             return self.regs.read(RXFLR) as usize;
         }
-        // The same look says whether the block is idle. A word that was lost is missed: RFNE.
-        let status = self.regs.read(SR);
-        self.rested = Self::is_idle(status) && status & RFNE != 0;
+        // The same look says whether the block is idle. Ordering 3: without its word it is not, and a
+        // word that was lost is missed.
+        self.rested = self.regs.read(SR) & (BUSY | RFNE) == RFNE;
         self.rested.into()
     }
 
@@ -423,7 +418,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for DwSsi<R, G, T, 
 
     #[inline]
     fn at_rest(&mut self) -> bool {
-        self.rested || Self::is_idle(self.regs.read(SR))
+        self.rested || self.regs.read(SR) & BUSY == 0
     }
 
     fn lost(&mut self) -> bool {

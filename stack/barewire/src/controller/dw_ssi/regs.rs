@@ -56,8 +56,6 @@ pub(super) const fn frame_bits(ctrlr0: u32, wide: bool) -> u32 {
 
 /// SR: a frame is on the wire. It sets only some clocks after the first word was written.
 pub(super) const BUSY: u32 = 1 << 0;
-/// SR: the transmit FIFO is empty. The last frame may still be on the wire.
-pub(super) const TFE: u32 = 1 << 2;
 /// SR: the receive FIFO has a word.
 pub(super) const RFNE: u32 = 1 << 3;
 
