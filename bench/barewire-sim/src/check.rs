@@ -61,7 +61,8 @@ pub enum Rule {
     TxFull,
     /// A burst stopped because TXFIFO was empty. That costs time but no data, see [`Rule::harms`].
     TxUnderrun,
-    /// A register was written while its block was disabled, so the write was ignored.
+    /// A register was written where the block ignores that: while it is disabled, or while it is enabled
+    /// and must not be.
     Disabled,
     /// An access outside all registers, or not to the first byte of one.
     BadAccess,

@@ -4,6 +4,8 @@
 mod atmel;
 #[path = "tree/bcm2835.rs"]
 mod bcm2835;
+#[path = "tree/dw_ssi.rs"]
+mod dw_ssi;
 #[path = "tree/ecspi.rs"]
 mod ecspi;
 #[path = "tree/every.rs"]

@@ -14,9 +14,10 @@ use crate::model::gpio::atmel_pio::AtmelPio;
 use crate::model::gpio::bcm2835::Bcm2835Gpio;
 use crate::model::gpio::imx::ImxGpio;
 use crate::model::gpio::pl061::{InputLevel, Pl061};
+use crate::model::gpio::rp1::Rp1Gpio;
 use crate::model::mcp2518fd::PartKind;
 use crate::model::nor::Part;
-use crate::model::{ControllerBlock, atmel, bcm2835, ecspi, pl022};
+use crate::model::{ControllerBlock, atmel, bcm2835, dw_ssi, ecspi, pl022};
 use crate::profile::Profile;
 use crate::wire::Driver;
 
@@ -27,6 +28,8 @@ pub enum ControllerKind {
     Atmel,
     /// SPI0 of BCM2835 and its successors up to BCM2711.
     Bcm2835,
+    /// Synopsys' DW_apb_ssi as RP1 has it.
+    DwSsi,
     /// ECSPI of i.MX 6, 7 and 8M.
     Ecspi,
     /// ARM PrimeCell SSP PL022.
@@ -46,6 +49,7 @@ impl ControllerKind {
         match self {
             Self::Atmel => Box::new(atmel::AtmelSpi::new(reference_hz)),
             Self::Bcm2835 => Box::new(bcm2835::Bcm2835Spi::new(reference_hz).with_done(done)),
+            Self::DwSsi => Box::new(dw_ssi::DwSsi::new(reference_hz, dw_ssi::Build::RP1)),
             Self::Ecspi => Box::new(ecspi::Ecspi::with_readings(reference_hz, readings)),
             Self::Pl022 => Box::new(pl022::Pl022::new(reference_hz)),
         }
@@ -63,6 +67,8 @@ pub enum GpioKind {
     Imx,
     /// ARM PrimeCell GPIO PL061.
     Pl061,
+    /// Bank 0 of RP1: IO_BANK0, SYS_RIO0 and PADS_BANK0.
+    Rp1,
 }
 
 impl GpioKind {
@@ -74,6 +80,7 @@ impl GpioKind {
             Self::Bcm2835 => Box::new(Bcm2835Gpio::new()),
             Self::Imx => Box::new(ImxGpio::new()),
             Self::Pl061 => Box::new(Pl061::new().with_input_level(input_level)),
+            Self::Rp1 => Box::new(Rp1Gpio::new()),
         }
     }
 }
@@ -163,7 +170,7 @@ pub struct BoardSpec {
 }
 
 /// All boards.
-pub static BOARDS: [BoardSpec; 6] = [
+pub static BOARDS: [BoardSpec; 7] = [
     // Linux's device trees have no SSP of this SoC; QEMU's highbank has one, where Calxeda put it.
     BoardSpec {
         name: "highbank",
@@ -260,6 +267,31 @@ pub static BOARDS: [BoardSpec; 6] = [
         flash_cs: 1,
         flash_part: Part::w25q32jv,
         // As in Ellis's article: at 5 V, its reference its supply.
+        adc: Some(AdcSpec { cs: 0, part: AdcPart::Mcp3008, supply_mv: 5_000, vref_mv: 5_000 }),
+        can: None,
+        touch: None,
+    },
+    BoardSpec {
+        name: "rpi5",
+        title: "Raspberry Pi 5, RP1's SPI0 with an MCP3008 and a 4 MiB W25Q32JV flash",
+        profile: Profile::RPI5,
+        kind: ControllerKind::DwSsi,
+        controller: "SPI0",
+        controller_base: 0x1f_0005_0000,
+        gpio: &[GpioSpec { kind: GpioKind::Rp1, name: "GPIO", base: 0x1f_000d_0000 }],
+        cs: &[
+            // The header's CE0, driven as Linux does: as a GPIO.
+            CsSpec { name: "GPIO8", driver: Driver::Gpio { block: 0, bit: 8 }, active_high: false },
+            CsSpec { name: "SPI0_CE1_N", driver: Driver::Native(1), active_high: false },
+            // The block's own line would rise in the middle of a long read.
+            CsSpec {
+                name: "GPIO25",
+                driver: Driver::Gpio { block: 0, bit: 25 },
+                active_high: false,
+            },
+        ],
+        flash_cs: 2,
+        flash_part: Part::w25q32jv,
         adc: Some(AdcSpec { cs: 0, part: AdcPart::Mcp3008, supply_mv: 5_000, vref_mv: 5_000 }),
         can: None,
         touch: None,
@@ -374,7 +406,7 @@ mod tests {
         assert_eq!(
             BoardSpec::find("zzz").unwrap_err().to_string(),
             "no simulated board is called \"zzz\"; there are highbank, imx6dl, imx8mp, rpi3, \
-             sabrelite, sama5d36"
+             rpi5, sabrelite, sama5d36"
         );
     }
 }

@@ -36,6 +36,12 @@ fn drive(board: &Board, level: bool) {
             gpio.write(0x400, pin);
             gpio.write(pin << 2, data);
         }
+        GpioKind::Rp1 => {
+            gpio.write(if level { 0x1_2000 } else { 0x1_3000 }, pin);
+            gpio.write(0x1_2004, pin);
+            gpio.write(0x2_0004 + u32::from(bit) * 4, 0x56);
+            gpio.write(u32::from(bit) * 8 + 4, 5);
+        }
     }
 }
 
@@ -71,6 +77,18 @@ fn exchange(board: &Board, bits: u32, word: u32) -> u32 {
             }
             while spi.read(0x00) & 1 << 16 == 0 {}
             answer = (0..bits / 8).fold(0, |answer, _| answer << 8 | spi.read(0x04));
+        }
+        ControllerKind::DwSsi => {
+            // Line 0 has no chip on the board; 20 MHz.
+            spi.write(0x08, 0);
+            spi.write(0x00, (bits - 1) << 16);
+            spi.write(0x14, 10);
+            spi.write(0x10, 1);
+            spi.write(0x08, 1);
+            drive(board, false);
+            spi.write(0x60, word);
+            while spi.read(0x28) & 0b101 != 0b100 {}
+            answer = spi.read(0x60);
         }
         ControllerKind::Ecspi => {
             // Channel 2 has no line on any board.
@@ -355,7 +373,7 @@ fn native_identity(board: &Board, mode: u32) -> Vec<u32> {
             spi.write(0x00, 1 << 24);
             answers.to_vec()
         }
-        ControllerKind::Bcm2835 | ControllerKind::Ecspi => unreachable!(),
+        ControllerKind::Bcm2835 | ControllerKind::DwSsi | ControllerKind::Ecspi => unreachable!(),
     }
 }
 

@@ -11,6 +11,7 @@
 
 mod atmel;
 mod bcm2835;
+mod dw_ssi;
 mod ecspi;
 mod pl022;
 
@@ -29,6 +30,7 @@ use crate::platform::SimPlatform;
 use crate::wire::Driver;
 pub use atmel::{SimAtmel, atmel, atmel_interrupt, atmel_interrupt_with, atmel_with};
 pub use bcm2835::{SimBcm2835, bcm2835, bcm2835_interrupt};
+pub use dw_ssi::{SimDwSsi, dw_ssi, dw_ssi_interrupt};
 pub use ecspi::{SimEcspi, ecspi, ecspi_interrupt, ecspi_with};
 pub use pl022::{SimPl022, pl022, pl022_interrupt};
 
@@ -62,6 +64,7 @@ pub fn any(board: &Board) -> AnyController {
     AnyController(match board.spec().kind {
         ControllerKind::Atmel => Box::new(atmel(board)),
         ControllerKind::Bcm2835 => Box::new(bcm2835(board)),
+        ControllerKind::DwSsi => Box::new(dw_ssi(board)),
         ControllerKind::Ecspi => Box::new(ecspi(board)),
         ControllerKind::Pl022 => Box::new(pl022(board)),
     })
@@ -84,6 +87,9 @@ pub fn any_interrupt(
         }
         ControllerKind::Bcm2835 => {
             Box::new(bcm2835_interrupt(board, poll_limit_ns).with_interrupt(interrupt))
+        }
+        ControllerKind::DwSsi => {
+            Box::new(dw_ssi_interrupt(board, poll_limit_ns).with_interrupt(interrupt))
         }
         ControllerKind::Ecspi => {
             Box::new(ecspi_interrupt(board, poll_limit_ns).with_interrupt(interrupt))

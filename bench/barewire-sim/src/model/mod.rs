@@ -7,6 +7,7 @@ mod block;
 mod bytewise;
 pub mod can;
 mod complaints;
+pub mod dw_ssi;
 pub mod echo;
 pub mod ecspi;
 pub mod gpio;

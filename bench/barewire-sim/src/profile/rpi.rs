@@ -3,8 +3,9 @@
 //! *Read first*: the module page of [`super`].
 
 use super::{
-    ACK_ASSUMED, ACK_HIGH, ACK_LOW, ENTRY_HIGH, ENTRY_LOW, EXIT_HIGH, EXIT_LOW, IPC_ASSUMED_A53,
-    IPC_HALF, IPC_ISSUE_WIDTH, IRQ_PUBLISHED, LOOP_COUNTED, Profile, WAKE_PUBLISHED, figure,
+    ACK_ASSUMED, ACK_HIGH, ACK_LOW, ENTRY_HIGH, ENTRY_LOW, EXIT_ASSUMED, EXIT_HIGH, EXIT_LOW,
+    IPC_ASSUMED_A53, IPC_HALF, IPC_ISSUE_WIDTH, IRQ_PUBLISHED, LOOP_COUNTED, Profile,
+    WAKE_PUBLISHED, figure,
 };
 
 impl Profile {
@@ -77,12 +78,102 @@ impl Profile {
              wait for no end of interrupt; to be replaced by a measurement on silicon",
         ).from(41_667, EXIT_LOW).to(166_667, EXIT_HIGH),
     };
+
+    /// Raspberry Pi 5: BCM2712, four Cortex-A76; its SPI and GPIO blocks are in RP1, behind PCIe.
+    ///
+    /// A read waits for its answer to cross the link twice; a write is posted. The two differ by a
+    /// factor of 40, so the number of reads decides what a message costs here.
+    pub const RPI5: Self = Self {
+        name: "rpi5",
+        cpu_hz: figure(
+            2_400_000_000,
+            "Raspberry Pi Ltd, Raspberry Pi 5 product brief: quad-core Cortex-A76 at 2.4 GHz",
+        ),
+        ipc_milli: figure(
+            2_000,
+            "assumption: the out-of-order Cortex-A76 sustains two instructions a clock on driver \
+             code; to be replaced by a count on silicon",
+        ).from(1_000, "assumption: as the in-order Cortex-A53, where each access waits for the last")
+        .to(4_000, "four instructions a clock are the most this core decodes"),
+        register_read_ps: figure(1_000_000, RP1_READ).from(400_000, RP1_READ_LOW).to(2_000_000, RP1_READ_HIGH),
+        register_write_ps: figure(
+            25_000,
+            "assumption: as a GPIO write: both blocks are behind the same link; to be replaced by a \
+             measurement on silicon",
+        ).from(14_000, RP1_WRITE_LOW).to(32_500, RP1_WRITE_HIGH),
+        gpio_read_ps: figure(1_000_000, RP1_READ).from(400_000, RP1_READ_LOW).to(2_000_000, RP1_READ_HIGH),
+        gpio_write_ps: figure(
+            25_000,
+            "measured on a Raspberry Pi 5 (192 million writes that set and clear a pin make a square \
+             wave of 20 MHz: 50 ns a period, two writes; mstroh76, Pi 5 / RP1 bad performance if \
+             read and write operations are alternating, January 2025, \
+             github.com/WiringPi/WiringPi/issues/305)",
+        ),
+        write_ack_ps: figure(
+            100_000,
+            "assumption: the root complex acknowledges a posted write before it is sent, so that a \
+             barrier delays it by a small, variable amount (P33M, pinctrl: rp1: jump through hoops \
+             to avoid PCIe latency issues, July 2024, github.com/raspberrypi/linux/pull/6279), \
+             taken as four writes; to be replaced by a measurement on silicon",
+        ).from(25_000, "assumption: one write's time").to(
+            1_967_500,
+            ACK_HIGH,
+        ),
+        instructions_per_access: figure(4, LOOP_COUNTED),
+        timer_read_ps: figure(
+            16_667,
+            "assumption: ISB and MRS CNTVCT_EL0, taken as 40 clocks of 2.4 GHz; to be replaced by \
+             a measurement on silicon",
+        ).from(4_167, "assumption: 10 clocks of 2.4 GHz, an ISB that finds nothing to wait for")
+        .to(41_667, "assumption: 100 clocks of 2.4 GHz, an ISB that drains a full pipeline"),
+        timer_frequency_hz: figure(
+            54_000_000,
+            "Linux's boot log on a Pi 5, arch_timer: cp15 timer(s) running at 54.00MHz: the \
+             crystal's rate",
+        ),
+        reference_hz: figure(
+            200_000_000,
+            "RP1_CLK_SYS in Raspberry Pi's device tree rp1.dtsi (assigned-clock-rates), which \
+             clocks SPI0 (ssi_clk)",
+        ),
+        context_switch_ps: figure(1_166_667, RPI5_THREADS).from(991_500, RPI5_THREADS_LOW).to(1_944_000, RPI5_THREADS_HIGH),
+        wake_ps: figure(2_100_000, RPI5_THREADS).from(1_785_500, RPI5_THREADS_LOW).to(25_000_000, WAKE_PUBLISHED),
+        wake_call_ps: figure(1_866_667, RPI5_THREADS).from(1_586_500, RPI5_THREADS_LOW).to(3_111_500, RPI5_THREADS_HIGH),
+        futex_call_ps: figure(583_334, RPI5_THREADS).from(496_000, RPI5_THREADS_LOW).to(972_000, RPI5_THREADS_HIGH),
+        irq_thread_ps: figure(3_766_667, RPI5_THREADS).from(3_202_500, RPI5_THREADS_LOW).to(38_000_000, IRQ_PUBLISHED),
+        interrupt_latency_ps: figure(
+            562_501,
+            "assumption: RP1's message crosses the link in half a register read's time; 100 clocks \
+             to the handler (a best case published for the Cortex-A9: \
+             jblopen.com/arm-cortex-a-interrupt-latency), 100 instructions to save registers and \
+             find the handler; to be replaced by a measurement on silicon",
+        ).from(252_084, ENTRY_LOW).to(1_782_501, ENTRY_HIGH),
+        interrupt_exit_ps: figure(45_834, EXIT_ASSUMED).from(24_417, EXIT_LOW).to(74_167, EXIT_HIGH),
+    };
 }
 
 const SCALED_THREADS: &str = "assumption: as on imx8mp, x 4/3 for the clock: the same core at 1.2 \
     instead of 1.6 GHz; to be replaced by a measurement on silicon";
 const SCALED_THREADS_LOW: &str = "assumption: as on imx8mp, x 4/3 for the clock, its low end";
 const SCALED_THREADS_HIGH: &str = "assumption: as on imx8mp, x 4/3 for the clock, its high end";
+
+const RPI5_THREADS: &str = "assumption: as on imx8mp, x 2/3 for the clock, 2.4 instead of 1.6 GHz, \
+    though the core is another; to be replaced by a measurement on silicon";
+const RPI5_THREADS_LOW: &str = "assumption: as on imx8mp, x 2/3 for the clock, its low end";
+const RPI5_THREADS_HIGH: &str = "assumption: as on imx8mp, x 2/3 for the clock, its high end";
+
+const RP1_READ: &str = "assumption: about a microsecond, in which a program that polls RP1's pins \
+    reads one (James Clark, gpiomem: read a Raspberry Pi GPIO's level from the controller registers, \
+    September 2026, github.com/jclark/satpulse/pull/457); to be replaced by a measurement on silicon";
+const RP1_READ_LOW: &str = "assumption: the time published for a change of a pin's mode, 19.2 million \
+    in 7.68 s (mstroh76, January 2025, github.com/WiringPi/WiringPi/issues/305)";
+const RP1_READ_HIGH: &str = "assumption: as far above as a link needs that other traffic keeps busy; \
+    one that has to leave its power-saving state first takes longer still";
+const RP1_WRITE_LOW: &str = "assumption: the link's own time: 28 bytes of a posted write, header and \
+    framing included, at the 2 GB/s of PCIe 2.0 on four lanes";
+const RP1_WRITE_HIGH: &str = "half of 65 ns, the time published for a pin that is set and cleared by \
+    another library (rafael2k, GPIOLIB much slower than WiringPi on Pi 5, March 2024, \
+    github.com/raspberrypi/utils/issues/73)";
 
 const READ_LOW: &str = "the faster of the two published read rates: 18 million a second on a 3B+ at \
     1,400 MHz (github.com/rsta2/circle issue 86)";

@@ -77,6 +77,14 @@ fn leave(board: &Board, selected: bool) {
             let functions = (0..10).filter(|pin| pins >> pin & 1 != 0).map(|pin| 1 << (3 * pin));
             gpio.write(0x00, functions.sum());
         }
+        GpioKind::Rp1 => {
+            gpio.write(0x1_0000, high);
+            gpio.write(0x1_0004, pins);
+            for pin in (0..28).filter(|pin| pins >> pin & 1 != 0) {
+                gpio.write(0x2_0004 + pin * 4, 0x56);
+                gpio.write(pin * 8 + 4, 5);
+            }
+        }
     }
 }
 

@@ -61,6 +61,7 @@ fn every_board_identifies_its_chip() {
         ("highbank", [0xef, 0x40, 0x19], 32 << 20, "W25Q256JV"),
         ("imx6dl", [0xef, 0x40, 0x16], 4 << 20, "W25Q32JV"),
         ("rpi3", [0xef, 0x40, 0x16], 4 << 20, "W25Q32JV"),
+        ("rpi5", [0xef, 0x40, 0x16], 4 << 20, "W25Q32JV"),
         ("sama5d36", [0x01, 0x02, 0x20], 64 << 20, "S25FL512S"),
         ("imx8mp", [0xef, 0x40, 0x19], 32 << 20, "W25Q256JV"),
         ("sabrelite", [0xbf, 0x25, 0x41], 2 << 20, "SST25VF016B"),
@@ -76,7 +77,7 @@ fn every_board_identifies_its_chip() {
 
 #[test]
 fn writes_at_every_edge_read_back() {
-    for name in ["highbank", "imx6dl", "imx8mp", "rpi3", "sabrelite", "sama5d36"] {
+    for name in ["highbank", "imx6dl", "imx8mp", "rpi3", "rpi5", "sabrelite", "sama5d36"] {
         let bench = Bench::new(name);
         let mut chip = bench.chip(20_000_000).expect("identifies");
         chip.unprotect().expect("the status register is writable");

@@ -377,6 +377,7 @@ fn an_interrupt_between_any_two_register_accesses_loses_nothing() {
     let boards = [
         ("imx8mp", scenarios::<260>()),
         ("rpi3", scenarios::<72>()),
+        ("rpi5", scenarios::<260>()),
         ("highbank", scenarios::<20>()),
         ("sama5d36", scenarios::<6>()),
     ];

@@ -13,6 +13,7 @@ mod conformance;
 mod conforms;
 mod converter;
 mod driver;
+mod dw_ssi;
 mod examples;
 mod flash;
 mod flash_faults;

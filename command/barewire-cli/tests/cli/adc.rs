@@ -236,3 +236,13 @@ fn what_cannot_be_is_refused_with_the_remedy() {
     let signal = run(&["adc", "read", "--bus", "sim:rpi3,input=0:sin:1:2:3"]);
     assert!(signal.stderr.contains("did you mean \"sine\""), "{signal:?}");
 }
+
+#[test]
+fn a_raspberry_pi_5_reads_its_converter_too() {
+    let bus = "sim:rpi5,input=0:constant:1250+1:constant:2500";
+    let text = run(&["adc", "read", "--bus", bus, "--channel", "0,1"]).ok().text();
+    assert!(
+        text.contains("0        256    1.2500") && text.contains("1        512    2.5000"),
+        "{text}"
+    );
+}

@@ -176,8 +176,15 @@ fn list_and_demo_speak_json() {
     let list = run(&["list", "--json"]).ok().json();
     let buses: Vec<_> =
         list["buses"].as_array().expect("a list").iter().map(|bus| bus["bus"].clone()).collect();
-    let sim =
-        ["sim:highbank", "sim:imx6dl", "sim:imx8mp", "sim:rpi3", "sim:sabrelite", "sim:sama5d36"];
+    let sim = [
+        "sim:highbank",
+        "sim:imx6dl",
+        "sim:imx8mp",
+        "sim:rpi3",
+        "sim:rpi5",
+        "sim:sabrelite",
+        "sim:sama5d36",
+    ];
     let qemu = ["qemu:sabrelite", "qemu:highbank", "qemu:lm3s6965evb", "qemu:raspi3b"];
     assert_eq!(buses, [&sim[..], &qemu[..]].concat());
     for bus in list["buses"].as_array().expect("a list") {
@@ -220,4 +227,16 @@ fn list_and_demo_speak_json() {
     assert!(lines.contains("0.47 (0."), "{lines}");
     assert!(lines.lines().count() <= 30, "one screen: {lines}");
     assert!(lines.lines().all(|line| line.chars().count() <= 100), "{lines}");
+}
+
+#[test]
+fn a_flash_behind_a_raspberry_pi_5s_gpio_goes_there_and_back() {
+    let bench = Bench::new("rpi5");
+    let data = noise(5_000, 3);
+    let input = bench.file("in", &data);
+    bench.flash("write", "", &["--cs", "2", "--offset", "1", &input]).ok();
+    assert!(bench.content()[1..5_001] == data);
+    let out = text(&bench.path("out"));
+    bench.flash("read", "", &["--cs", "2", "--offset", "1", "--length", "5000", &out]).ok();
+    assert!(fs::read(&out).expect("read made it") == data);
 }

@@ -34,7 +34,7 @@ fn every_case_passes_on_a_simulated_board() {
 
 #[test]
 fn every_controller_passes() {
-    for board in ["highbank", "imx6dl", "sama5d36"] {
+    for board in ["highbank", "imx6dl", "rpi5", "sama5d36"] {
         let bus = format!("sim:{board}");
         let text = run(&["selftest", "--bus", &bus, "--max-len", "512"]).ok().text();
         assert!(text.contains("lengths to 512: all passed"), "{text}");

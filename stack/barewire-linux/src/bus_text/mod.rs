@@ -13,10 +13,10 @@
 //! |---|---|
 //! | `uioN`, `/dev/uioN` | the UIO device; its first block is the controller |
 //! | `0xADDRESS` | where the controller's registers begin |
-//! | `controller=NAME` | which block it is: `ecspi` (unless told), `bcm2835`, `pl022`, `atmel` |
+//! | `controller=NAME` | which block it is: `ecspi` (unless told), `bcm2835`, `pl022`, `atmel`, `dw-ssi` |
 //! | `reference-hz=HZ` | the controller's reference clock; `k` and `M` count by 1,000 |
 //! | `cs=LINE[+LINE…]` | up to four chip selects, numbered from 0 as they stand |
-//! | `nativeN` | the controller's own line N: 0 to 3, of bcm2835 0 and 1, of pl022 0 alone |
+//! | `nativeN` | the controller's own line N: 0 to 3, of bcm2835 and dw-ssi 0 and 1, of pl022 0 alone |
 //! | `gpio@0xBANK.PIN` | by a bank's registers: pin 0 to 31, of pl022's PL061 0 to 7, of the GPIO bank at that address |
 //! | `gpio@0xBANK:PIN` | through the kernel: line PIN of its GPIO chip whose registers are at that address |
 //! | `gpio@LABEL:PIN` | the same, of the chip with that label; no numbers of chips, which change from kernel to kernel |

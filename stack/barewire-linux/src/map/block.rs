@@ -1,6 +1,6 @@
 //! Which controllers can be mapped, and what is known of each before it is touched.
 //!
-//! How it works: each block's room ([`ecspi`], [`bcm2835`], [`pl022`], [`atmel`]) has its [`Facts`]
+//! How it works: each block's room ([`ecspi`], [`bcm2835`], [`pl022`], [`atmel`], [`dw_ssi`]) has its [`Facts`]
 //! and its bring-up; what is the same for all asks here.
 
 use std::fmt;
@@ -9,7 +9,7 @@ use barewire::controller::CsLine;
 use barewire::controller::atmel::Pipe;
 
 use super::cs::Selects;
-use super::{MappedInterrupt, atmel, bcm2835, ecspi, pl022};
+use super::{MappedInterrupt, atmel, bcm2835, dw_ssi, ecspi, pl022};
 use crate::sys::MappedRegisters;
 
 /// A controller that can be mapped, and with it the GPIO block of its family.
@@ -23,11 +23,13 @@ pub enum Block {
     Pl022,
     /// SAMA5D3 and the AT91 and SAM9 before it: SPI, and PIO.
     Atmel,
+    /// Raspberry Pi 5: DW_apb_ssi, and RP1's GPIO.
+    DwSsi,
 }
 
 impl Block {
     /// All of them, in the order in which they are listed.
-    pub const ALL: [Self; 4] = [Self::Ecspi, Self::Bcm2835, Self::Pl022, Self::Atmel];
+    pub const ALL: [Self; 5] = [Self::Ecspi, Self::Bcm2835, Self::Pl022, Self::Atmel, Self::DwSsi];
 
     /// What it is called in a bus's name.
     #[must_use]
@@ -56,6 +58,7 @@ impl Block {
             Self::Bcm2835 => &bcm2835::FACTS,
             Self::Pl022 => &pl022::FACTS,
             Self::Atmel => &atmel::FACTS,
+            Self::DwSsi => &dw_ssi::FACTS,
         }
     }
 }
@@ -121,7 +124,7 @@ mod tests {
         for block in Block::ALL {
             assert_eq!(Block::named(block.name()), Some(block));
         }
-        assert_eq!(Block::ALL.map(Block::name), ["ecspi", "bcm2835", "pl022", "atmel"]);
+        assert_eq!(Block::ALL.map(Block::name), ["ecspi", "bcm2835", "pl022", "atmel", "dw-ssi"]);
         assert_eq!(Block::named("ECSPI"), None);
         assert_eq!(Block::named(""), None);
     }
@@ -140,7 +143,9 @@ mod tests {
             ("atmel,at91rm9200-spi\0", Some(Block::Atmel)),
             ("microchip,sam9x60-spi\0atmel,at91rm9200-spi\0", Some(Block::Atmel)),
             ("generic-uio\0", None),
-            ("snps,dw-apb-ssi\0", None),
+            ("snps,dw-apb-ssi\0", Some(Block::DwSsi)),
+            ("altr,socfpga-spi\0snps,dw-apb-ssi\0", Some(Block::DwSsi)),
+            ("snps,dwc-ssi-1.01a\0", None),
             ("", None),
         ] {
             assert_eq!(Block::of_compatible(compatible), block, "{compatible:?}");

@@ -345,8 +345,8 @@ pub fn examine(
     Clock { state, rate }
 }
 
-/// SoCs that gate the clock of no peripheral.
-const UNGATED: [&str; 2] = ["calxeda,highbank", "calxeda,ecx-2000"];
+/// SoCs that gate the clock of no controller: RP1's, on BCM2712, run by its system clock.
+const UNGATED: [&str; 3] = ["calxeda,highbank", "calxeda,ecx-2000", "brcm,bcm2712"];
 
 fn is_ungated(root: &Root) -> bool {
     let compatible = root.text("/proc/device-tree/compatible").unwrap_or_default();

@@ -71,6 +71,7 @@ use super::block::{Block, Board, Parts};
 use super::bound::Kind;
 use super::clock::{self, Clock, ClockState, Family};
 use super::cs::Selects;
+use super::dw_ssi::{self, MappedDwSsi};
 use super::ecspi::{self, MappedEcspi};
 use super::pl022::{self, MappedPl022};
 use super::text::text;
@@ -346,6 +347,11 @@ impl Mapped {
                 fault,
                 fallible,
             )),
+            Block::DwSsi => MappedController::DwSsi(MappedBlock::new(
+                dw_ssi::start(parts, board),
+                fault,
+                fallible,
+            )),
         }
     }
 }
@@ -451,6 +457,8 @@ pub enum MappedController {
     Pl022(MappedBlock<MappedPl022>),
     /// [`atmel`]'s.
     Atmel(MappedBlock<MappedAtmel>),
+    /// Raspberry Pi 5's, and other SoCs' DW_apb_ssi.
+    DwSsi(MappedBlock<MappedDwSsi>),
 }
 
 /// One controller on mapped registers, in use.
@@ -549,6 +557,7 @@ macro_rules! each {
             MappedController::Bcm2835($controller) => $asked,
             MappedController::Pl022($controller) => $asked,
             MappedController::Atmel($controller) => $asked,
+            MappedController::DwSsi($controller) => $asked,
         }
     };
 }

@@ -17,7 +17,7 @@
 //! nobody in the kernel needs the controller's clock, and a gated block does not answer: the access
 //! ends in a bus error or hangs the machine. [`clock`] looks where it can.
 //!
-//! [`Mapped`] does all of this for the four controllers that barewire drives, each with its GPIO
+//! [`Mapped`] does all of this for the five controllers that barewire drives, each with its GPIO
 //! chip selects. By what is asked ([`MapSpec`]):
 //!
 //! | block | controllers | chip selects | clock |
@@ -25,6 +25,7 @@
 //! | [`ecspi`] | ECSPI of i.MX 6, 7, 8M | four of its own, i.MX GPIO | its registers, and the kernel's count |
 //! | [`bcm2835`] | SPI0 of the Raspberry Pi up to the 4 | CE0 and CE1, BCM2835 GPIO | always on |
 //! | [`pl022`] | PrimeCell SSP | one of its own alone, or PL061 | by its node: fixed, or the kernel's count |
+//! | [`dw_ssi`] | DW_apb_ssi: SPI of the Raspberry Pi 5 | two of its own, RP1's GPIO | on a Pi 5 always on |
 //! | [`atmel`] | SPI of SAMA5D3, SAM9, AT91 | four of its own, PIO | by its node: the kernel's count |
 //!
 //! For any other block:
@@ -55,6 +56,7 @@ pub mod bound;
 pub mod clock;
 mod cs;
 mod devmem;
+pub mod dw_ssi;
 pub mod ecspi;
 mod error;
 mod interrupt;

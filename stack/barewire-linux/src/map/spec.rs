@@ -402,6 +402,7 @@ mod tests {
             (Block::Bcm2835, 1, 31),
             (Block::Pl022, 0, 7),
             (Block::Atmel, 3, 31),
+            (Block::DwSsi, 1, 27),
         ] {
             let check = |line: Option<CsPin>| spec(block, [line, None, None, None]).check();
             assert_eq!(check(native(0)), Ok(()), "{block}");

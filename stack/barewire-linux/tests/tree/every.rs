@@ -19,7 +19,7 @@ struct Case {
     at_rest: (u64, u32),
 }
 
-const CASES: [Case; 4] = [
+const CASES: [Case; 5] = [
     // INTREG; CONREG.
     Case {
         controller: "ecspi",
@@ -52,15 +52,24 @@ const CASES: [Case; 4] = [
         armed: 0x14,
         at_rest: (0x04, 0x31),
     },
+    // IMR; SSIENR.
+    Case {
+        controller: "dw-ssi",
+        registers_len: 0x100,
+        bank_len: 0x3_0000,
+        armed: 0x2c,
+        at_rest: (0x08, 0),
+    },
 ];
 
 impl Case {
     /// A UIO device with the controller and its bank, of these lengths.
     fn tree(&self, registers_len: u64, bank_len: u64) -> Tree {
         let page = rustix::param::page_size() as u64;
+        let bank = bank_len;
         let [registers_len, bank_len] = [registers_len, bank_len].map(|len| format!("{len:#x}\n"));
         Tree::new()
-            .sparse("/dev/uio0", 2 * page)
+            .sparse("/dev/uio0", page + bank.next_multiple_of(page))
             .uio_map("uio0", 0, ["0x10000000\n", &registers_len, "0x0\n"])
             .uio_map("uio0", 1, ["0x20000000\n", &bank_len, "0x0\n"])
     }
@@ -120,7 +129,7 @@ fn a_controller_is_at_rest_once_started_and_once_reclaimed() {
         let registers = Registers::of(&tree, "/dev/uio0");
         let mut started = case.started(&tree, "");
         assert_eq!(registers.get(at), value, "{controller}");
-        registers.set(at, 0);
+        registers.set(at, !value);
         started.reclaim();
         assert_eq!(registers.get(at), value, "{controller}, reclaimed");
         let limits = started.limits();

@@ -4,6 +4,7 @@ pub mod atmel_pio;
 pub mod bcm2835;
 pub mod imx;
 pub mod pl061;
+pub mod rp1;
 
 use std::fmt::Debug;
 

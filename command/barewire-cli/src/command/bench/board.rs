@@ -264,6 +264,7 @@ fn time_mapped(spec: &MapSpec, cs: u8, speed_hz: u32) -> Result<Report, Failure>
         Block::Bcm2835 => timing.time(lock, started!(Bcm2835))?,
         Block::Pl022 => timing.time(lock, started!(Pl022))?,
         Block::Atmel => timing.time(lock, started!(Atmel))?,
+        Block::DwSsi => timing.time(lock, started!(DwSsi))?,
     }
     let (_place, lock) = own_lock()?;
     report.time("libc-lock", 0, 0, || {

@@ -185,11 +185,12 @@ fn simulated(name: &str) -> Result<SimOptions, Failure> {
 }
 
 /// The chip selects in use: a GPIO, and the controller's own line where that takes messages of any
-/// form. BCM2835's refuses a transfer's own speed, and beside PL022's no chip can have a GPIO.
+/// form. BCM2835's refuses a transfer's own speed, DW_apb_ssi's what
+/// its FIFO cannot hold, and beside PL022's no chip can have a GPIO.
 const fn lines(kind: ControllerKind) -> [u8; 2] {
     match kind {
         ControllerKind::Atmel | ControllerKind::Ecspi => [0, 1],
-        ControllerKind::Bcm2835 | ControllerKind::Pl022 => [0, 0],
+        ControllerKind::Bcm2835 | ControllerKind::DwSsi | ControllerKind::Pl022 => [0, 0],
     }
 }
 

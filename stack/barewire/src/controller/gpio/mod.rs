@@ -8,6 +8,7 @@
 //! | [`AtmelPio`] | 1 write | breaks nothing: data and direction have set and clear registers |
 //! | [`Bcm2835Gpio`] | 1 write | breaks no data; a function changed at the same moment is lost |
 //! | [`Pl061`] | 1 write | breaks no data; a direction changed at the same moment is lost |
+//! | [`Rp1Gpio`] | 1 write | breaks nothing: level and direction have set and clear registers |
 //! | [`ImxGpio`] | 1 write with the bank to oneself, else 1 read and 1 write | breaks the chip select, unless it reads before each write and never at the same moment |
 //!
 //! Beside Linux the last row is not a matter of luck: its driver writes values that it keeps in memory,
@@ -24,12 +25,14 @@ mod atmel_pio;
 mod bcm2835;
 mod imx;
 mod pl061;
+mod rp1;
 mod spread;
 
 pub use atmel_pio::AtmelPio;
 pub use bcm2835::Bcm2835Gpio;
 pub use imx::ImxGpio;
 pub use pl061::Pl061;
+pub use rp1::Rp1Gpio;
 pub use spread::{PinAt, Spread};
 
 use crate::reg::Registers;

@@ -1,0 +1,322 @@
+//! Synopsys' DW_apb_ssi: registers, FIFOs and the exchange, in virtual time.
+//!
+//! *Read first*: the databook is not public; its register descriptions and its chapter on transfers
+//! are reprinted in Raspberry Pi Ltd, *RP2040 Datasheet*, section 4.10, "SSI"
+//! (<https://datasheets.raspberrypi.com/rp2040/rp2040-datasheet.pdf>), and in Intel, *Cyclone V Hard
+//! Processor System Technical Reference Manual*, chapter "SPI Controller".
+//!
+//! # How it works
+//! The model stands still between accesses. Each access first lets everything happen that is due
+//! by then (`run_to`, in `shift`), frame by frame, and then acts on registers and FIFOs.
+//!
+//! The block is built to measure: [`Build`] says how many words the FIFOs hold and how long a frame
+//! may be.
+//!
+//! Where the sources leave room the model takes the side that shows a driver's mistake:
+//! - The block notices its first word a period of SCK after it was written, and sets BUSY only then.
+//!   (The manuals say that it waits for an edge of its clock and that TFE has to be polled before
+//!   BUSY.)
+//! - A received word appears in the receive FIFO at its last capture, half a period before the frame
+//!   ends, and BUSY clears half a period after that end, when the select line rises. So a chip select
+//!   released as soon as the last word is there comes too early, and the wire says so.
+//! - SCK takes the level of SCPOL when SSIENR becomes 1.
+//! - CTRLR0, CTRLR1, MWCR and BAUDR written while SSIENR is 1, and SER written while BUSY is 1, are
+//!   ignored and reported. So is a word that is written to a block that is disabled.
+//! - DR of an empty receive FIFO reads a pattern.
+//! - Clearing SSIENR stops the exchange at once, in the middle of a frame also, and empties both FIFOs.
+//! - A threshold register keeps what it holds when a value is written that its FIFO cannot reach.
+//!
+//! # Ordering
+//! 1. With SSIENR set, SER not 0, a divisor and a word in the transmit FIFO, the block notices the word
+//!    after a period.
+//! 2. The select lines that SER names fall, and BUSY is set; half a period later the first cell begins
+//!    and the word leaves the transmit FIFO.
+//! 3. At the last capture the word is in the receive FIFO, or lost: RXO.
+//! 4. If there is a word, the next frame follows without a gap.
+//! 5. Else the select lines rise half a period later, and BUSY clears. With SSTE and SCPH = 0 they do
+//!    so after every frame.
+//!
+//! # Not supported
+//! Target mode; Texas Instruments' and National Semiconductor's frame formats (FRF); transmit-only,
+//! receive-only and EEPROM transfers (TMOD): with them nothing starts. DMA requests, Microwire and
+//! RX_SAMPLE_DLY: the registers are kept. Dual and quad formats. Contention between two controllers
+//! (MST).
+
+mod regs;
+mod shift;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
+use regs::{Ctrlr0, int, sr};
+
+use crate::check::Rule;
+use crate::chip::Ps;
+use crate::model::ControllerBlock;
+use crate::wire::Wire;
+use shift::Shifter;
+
+/// What DR reads while the receive FIFO is empty.
+pub const UNDEFINED_DR: u32 = 0xa55a_a55a;
+
+/// How a block was built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Build {
+    /// Words that the transmit FIFO holds, 2 to 256.
+    pub tx_words: usize,
+    /// Words that the receive FIFO holds, 2 to 256.
+    pub rx_words: usize,
+    /// Frames have up to 32 bits, set in DFS_32; else up to 16, set in DFS.
+    pub wide: bool,
+    /// Select lines, 1 to 16.
+    pub lines: u8,
+}
+
+impl Build {
+    /// SPI0 of RP1. Depth and frames as LinuxCNC's driver has them (B. Stultiens, `rp1dev.h` of
+    /// hm2_spix, December 2024, <https://github.com/LinuxCNC/linuxcnc/pull/3209>); lines as in
+    /// Raspberry Pi's device tree (`num-cs` of `rp1.dtsi`).
+    pub const RP1: Self = Self { tx_words: 64, rx_words: 64, wide: true, lines: 2 };
+}
+
+/// One DW_apb_ssi.
+#[derive(Debug)]
+pub struct DwSsi {
+    ssi_clk_hz: u64,
+    build: Build,
+    ctrlr0: Ctrlr0,
+    ctrlr1: u32,
+    enabled: bool,
+    mwcr: u32,
+    ser: u32,
+    baudr: u32,
+    txftlr: u32,
+    rxftlr: u32,
+    imr: u32,
+    /// TXO, RXU, RXO.
+    sticky: u32,
+    dmacr: u32,
+    dmatdlr: u32,
+    dmardlr: u32,
+    rx_sample_dly: u32,
+    /// Without the word that is on the wire.
+    tx: VecDeque<u32>,
+    rx: VecDeque<u32>,
+    shifter: Shifter,
+}
+
+impl DwSsi {
+    /// The block at reset, ssi_clk at `ssi_clk_hz` (at least 1).
+    ///
+    /// # Panics
+    /// If `build` is outside the bounds that its fields name.
+    #[must_use]
+    pub fn new(ssi_clk_hz: u64, build: Build) -> Self {
+        let words = [build.tx_words, build.rx_words];
+        assert!(words.iter().all(|words| (2..=256).contains(words)), "{build:?}");
+        assert!((1..=16).contains(&build.lines), "{build:?}");
+        Self {
+            ssi_clk_hz: ssi_clk_hz.max(1),
+            build,
+            ctrlr0: Ctrlr0::kept(if build.wide { 7 << 16 } else { 7 }, build.wide),
+            ctrlr1: 0,
+            enabled: false,
+            mwcr: 0,
+            ser: 0,
+            baudr: 0,
+            txftlr: 0,
+            rxftlr: 0,
+            imr: 0x3f,
+            sticky: 0,
+            dmacr: 0,
+            dmatdlr: 0,
+            dmardlr: 0,
+            rx_sample_dly: 0,
+            tx: VecDeque::with_capacity(build.tx_words),
+            rx: VecDeque::with_capacity(build.rx_words),
+            shifter: Shifter::default(),
+        }
+    }
+
+    fn status(&self) -> u32 {
+        let set = |bit: u32, condition: bool| if condition { bit } else { 0 };
+        set(sr::BUSY, self.shifter.busy())
+            | set(sr::TFNF, self.tx.len() < self.build.tx_words)
+            | set(sr::TFE, self.tx.is_empty())
+            | set(sr::RFNE, !self.rx.is_empty())
+            | set(sr::RFF, self.rx.len() == self.build.rx_words)
+    }
+
+    /// RISR. TXE is set while the block is enabled only.
+    fn raw_interrupts(&self) -> u32 {
+        let set = |bit: u32, condition: bool| if condition { bit } else { 0 };
+        self.sticky
+            | set(int::TXE, self.enabled && self.tx.len() <= self.txftlr as usize)
+            | set(int::RXF, self.rx.len() > self.rxftlr as usize)
+    }
+
+    fn pop_rx(&mut self, now: Ps, wire: &mut Wire) -> u32 {
+        self.rx.pop_front().unwrap_or_else(|| {
+            self.sticky |= int::RXU;
+            wire.log().report(now, Rule::RxEmpty, None, "DR read while the receive FIFO is empty");
+            UNDEFINED_DR
+        })
+    }
+
+    fn push_tx(&mut self, value: u32, now: Ps, wire: &mut Wire) {
+        if !self.enabled {
+            let detail = format!("DR written while SSIENR = 0: {value:#x} is lost");
+            wire.log().report(now, Rule::Disabled, None, detail);
+        } else if self.tx.len() == self.build.tx_words {
+            self.sticky |= int::TXO;
+            let detail = format!("DR written while the transmit FIFO is full: {value:#x} is lost");
+            wire.log().report(now, Rule::TxFull, None, detail);
+        } else {
+            self.tx.push_back(value);
+            self.start(now);
+        }
+    }
+
+    /// Reading one of the clear registers clears `bits`.
+    fn clear(&mut self, bits: u32) -> u32 {
+        let was = self.sticky & bits != 0;
+        self.sticky &= !bits;
+        was.into()
+    }
+
+    /// Whether a register that must not be written while the block is `held` may be; if not, the
+    /// write is reported.
+    fn writable(held: bool, name: &str, why: &str, now: Ps, wire: &mut Wire) -> bool {
+        if held {
+            let detail = format!("{name} written while {why}: ignored");
+            wire.log().report(now, Rule::Disabled, None, detail);
+        }
+        !held
+    }
+
+    fn write_ssienr(&mut self, value: u32, now: Ps, wire: &mut Wire) {
+        let enabled = value & 1 != 0;
+        if self.enabled && !enabled {
+            self.stop(now, wire);
+        } else if enabled && !self.enabled {
+            wire.set_sck(self.ctrlr0.scpol(), now);
+        }
+        self.enabled = enabled;
+    }
+
+    /// CTRLR0, CTRLR1, MWCR and BAUDR, while the block is disabled.
+    fn write_setting(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire) {
+        let name = match offset {
+            regs::CTRLR0 => "CTRLR0",
+            regs::CTRLR1 => "CTRLR1",
+            regs::MWCR => "MWCR",
+            _ => "BAUDR",
+        };
+        if !Self::writable(self.enabled, name, "SSIENR = 1", now, wire) {
+            return;
+        }
+        match offset {
+            regs::CTRLR0 => self.ctrlr0 = Ctrlr0::kept(value, self.build.wide),
+            regs::CTRLR1 => self.ctrlr1 = value & 0xffff,
+            regs::MWCR => self.mwcr = value & 0x7,
+            // Even numbers only: the least significant bit reads as zero.
+            _ => self.baudr = value & 0xfffe,
+        }
+    }
+}
+
+impl ControllerBlock for DwSsi {
+    fn read(&mut self, offset: u32, now: Ps, wire: &mut Wire) -> u32 {
+        self.run_to(now, wire);
+        match offset {
+            regs::CTRLR0 => self.ctrlr0.0,
+            regs::CTRLR1 => self.ctrlr1,
+            regs::SSIENR => self.enabled.into(),
+            regs::MWCR => self.mwcr,
+            regs::SER => self.ser,
+            regs::BAUDR => self.baudr,
+            regs::TXFTLR => self.txftlr,
+            regs::RXFTLR => self.rxftlr,
+            regs::TXFLR => self.tx.len() as u32,
+            regs::RXFLR => self.rx.len() as u32,
+            regs::SR => self.status(),
+            regs::IMR => self.imr,
+            regs::ISR => self.raw_interrupts() & self.imr,
+            regs::RISR => self.raw_interrupts(),
+            regs::TXOICR => self.clear(int::TXO),
+            regs::RXOICR => self.clear(int::RXO),
+            regs::RXUICR => self.clear(int::RXU),
+            regs::MSTICR => self.clear(int::MST),
+            regs::ICR => self.clear(int::TXO | int::RXO | int::RXU | int::MST),
+            regs::DMACR => self.dmacr,
+            regs::DMATDLR => self.dmatdlr,
+            regs::DMARDLR => self.dmardlr,
+            regs::IDR => regs::ID,
+            regs::SSI_VERSION_ID => regs::VERSION,
+            regs::DR0..=regs::DR35 if offset.is_multiple_of(4) => self.pop_rx(now, wire),
+            regs::RX_SAMPLE_DLY => self.rx_sample_dly,
+            _ => {
+                let detail = format!("read of offset {offset:#x}, where the SSI has no register");
+                wire.log().report(now, Rule::BadAccess, None, detail);
+                0
+            }
+        }
+    }
+
+    fn write(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire) {
+        self.run_to(now, wire);
+        match offset {
+            regs::CTRLR0 | regs::CTRLR1 | regs::MWCR | regs::BAUDR => {
+                self.write_setting(offset, value, now, wire);
+            }
+            regs::SSIENR => self.write_ssienr(value, now, wire),
+            regs::SER if Self::writable(self.shifter.busy(), "SER", "BUSY = 1", now, wire) => {
+                self.ser = value & ((1 << self.build.lines) - 1);
+                self.start(now);
+            }
+            regs::TXFTLR if (value as usize) < self.build.tx_words => self.txftlr = value,
+            regs::RXFTLR if (value as usize) < self.build.rx_words => self.rxftlr = value,
+            regs::IMR => self.imr = value & 0x3f,
+            regs::DMACR => self.dmacr = value & 0x3,
+            regs::DMATDLR if (value as usize) < self.build.tx_words => self.dmatdlr = value,
+            regs::DMARDLR if (value as usize) < self.build.rx_words => self.dmardlr = value,
+            regs::DR0..=regs::DR35 if offset.is_multiple_of(4) => self.push_tx(value, now, wire),
+            regs::RX_SAMPLE_DLY => self.rx_sample_dly = value & 0xff,
+            // Refused above, or read-only.
+            regs::SER
+            | regs::TXFTLR
+            | regs::RXFTLR
+            | regs::TXFLR
+            | regs::RXFLR
+            | regs::SR
+            | regs::ISR
+            | regs::RISR
+            | regs::TXOICR
+            | regs::RXOICR
+            | regs::RXUICR
+            | regs::MSTICR
+            | regs::ICR
+            | regs::DMATDLR
+            | regs::DMARDLR
+            | regs::IDR
+            | regs::SSI_VERSION_ID => {}
+            _ => {
+                let detail = format!("write to offset {offset:#x}, where the SSI has no register");
+                wire.log().report(now, Rule::BadAccess, None, detail);
+            }
+        }
+    }
+
+    fn catch_up(&mut self, now: Ps, wire: &mut Wire) {
+        self.run_to(now, wire);
+    }
+
+    fn due(&self) -> Ps {
+        self.shifter.due()
+    }
+
+    fn interrupt(&self) -> bool {
+        self.raw_interrupts() & self.imr != 0
+    }
+}

@@ -1,0 +1,67 @@
+//! DW_apb_ssi, and RP1's GPIO, on mapped registers.
+//!
+//! Read first: [`barewire::controller::dw_ssi`]; Raspberry Pi Ltd, *RP1 Peripherals*
+//! (<https://datasheets.raspberrypi.com/rp1/rp1-peripherals.pdf>), on addresses and pins; this crate's
+//! README.
+//!
+//! On a Raspberry Pi 5 RP1's registers begin at 0x1f_0000_0000 for the processor, which is RP1's
+//! 0x4000_0000: SPI0 is at 0x1f_0005_0000 and its GPIO bank at 0x1f_000d_0000. `reference_hz` is
+//! `ssi_clk`, there 200 MHz.
+//!
+//! SPI0 of RP1 is clocked by RP1's system clock, without which none of its registers answers.
+//!
+//! # Not supported
+//! Giving SCK, MOSI and MISO their function: GPIO 9 to 11 have function 0 on a Raspberry Pi 5, which
+//! its boot loader or its kernel has set. More than two of the block's own lines. DWC_ssi
+//! (`snps,dwc-ssi-1.01a`). Chip selects on the GPIO blocks of other SoCs: theirs go through the kernel.
+//! A UIO device that has RP1's three GPIO blocks as three: the bank is mapped in one piece.
+
+use barewire::controller::dw_ssi::{DwSsi, DwSsiConfig};
+use barewire::controller::gpio::Rp1Gpio;
+use barewire::reg::MmioBlock;
+
+use super::MappedInterrupt;
+use super::block::{Board, Facts, Parts};
+use super::cs::CsGpio;
+use crate::sys::MappedRegisters;
+use crate::timer::Monotonic;
+
+/// Bytes of its registers: to RX_SAMPLE_DLY and what newer versions have after it.
+const REGISTERS_LEN: u32 = 0x100;
+/// Bytes of a GPIO bank's registers: IO_BANK0, SYS_RIO0 and PADS_BANK0.
+const BANK_LEN: u32 = 0x3_0000;
+/// Lines of its own: `num-cs` of RP1's SPI0 in Raspberry Pi's device tree.
+const NATIVE_LINES: u8 = 2;
+
+/// A DW_apb_ssi on mapped registers.
+pub type MappedDwSsi = DwSsi<
+    MappedRegisters<MmioBlock<REGISTERS_LEN>>,
+    CsGpio<Rp1Gpio<MappedRegisters<MmioBlock<BANK_LEN>>>>,
+    Monotonic,
+    MappedInterrupt,
+>;
+
+pub(super) const FACTS: Facts = Facts {
+    name: "dw-ssi",
+    registers_len: REGISTERS_LEN,
+    bank_len: BANK_LEN,
+    first_read: ("SSI_VERSION_ID", 0x5c),
+    bank_first_read: ("GPIO0_CTRL", 0x04),
+    linux_driver: "dw_spi_mmio",
+    native_lines: NATIVE_LINES,
+    bank_pins: 28,
+    written_whole: false,
+    native_alone: false,
+    always_clocked: false,
+    is_compatible: |name| name == "snps,dw-apb-ssi",
+};
+
+pub(super) fn start(parts: Parts, board: Board) -> MappedDwSsi {
+    let Board { reference_hz, chip_selects, poll_limit_ns, .. } = board;
+    let chip_selects = parts.selects.table(chip_selects);
+    let native_lines = NATIVE_LINES;
+    let config = DwSsiConfig { reference_hz, chip_selects, native_lines, poll_limit_ns };
+    let gpio = parts.selects.start(|bank, _| Rp1Gpio::new(bank.known()));
+    DwSsi::new(parts.registers.known(), gpio, Monotonic::new(), config)
+        .with_interrupt(parts.interrupt)
+}

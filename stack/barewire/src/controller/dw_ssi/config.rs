@@ -1,0 +1,272 @@
+//! Settings to register values: the divisor, the mode, the line, and how a transfer is cut into frames.
+
+use super::regs::{DIVISOR_MAX, LINES_MAX, SCPH, SCPOL, SRL};
+use super::{CS_HIGH, NATIVE, P_CS_MASK, P_FLAGS, P_SER, Size};
+use crate::controller::lines::{self, Select};
+use crate::controller::waits::poll_bytes_max;
+use crate::controller::{CsLine, Limits, Plan, Program};
+use crate::spi::{Effective, Error, MessageError, Mode, Settings, Transfer};
+
+const PS_PER_S: u128 = 1_000_000_000_000;
+
+/// What the board fixes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DwSsiConfig {
+    /// The clock that BAUDR divides (`ssi_clk`), in hertz, above zero.
+    pub reference_hz: u32,
+    /// The lines; a device names one by its index. The block's own are active low.
+    pub chip_selects: [CsLine; 4],
+    /// How many select lines the block has of its own, wired or not, 1 to 16: `num-cs` of a device
+    /// tree. While a GPIO selects a chip the block needs one that is not wired to another chip.
+    pub native_lines: u8,
+    /// Transfers that take longer on the wire, in nanoseconds, wait by interrupt; the others are
+    /// polled. [`ALWAYS_POLL`](crate::controller::ALWAYS_POLL) if there is no interrupt.
+    pub poll_limit_ns: u32,
+}
+
+// A plan's `control` is the mode bits of CTRLR0 and BAUDR above them.
+const MODE_BITS: u32 = 0xffff;
+
+/// CTRLR0 of a plan's `control`, without a frame size.
+#[inline(always)]
+pub(super) const fn mode_of(control: u32) -> u32 {
+    control & MODE_BITS
+}
+
+/// BAUDR of a plan's `control`.
+#[inline(always)]
+pub(super) const fn divisor(control: u32) -> u32 {
+    control >> 16
+}
+
+impl DwSsiConfig {
+    /// # Panics
+    /// As [`DwSsi::new`](super::DwSsi::new).
+    pub(super) fn check(&self) {
+        assert!(self.reference_hz > 0, "the block's reference clock runs");
+        let count = self.native_lines;
+        assert!(
+            (1..=LINES_MAX).contains(&count),
+            "the block has 1 to 16 select lines, not {count}"
+        );
+        for (channel, _) in lines::native(&self.chip_selects) {
+            assert!(channel < count, "the block has {count} select lines, and no line {channel}");
+        }
+    }
+
+    pub(super) fn limits(&self, size: Size, timer_hz: u32) -> Limits {
+        let wide = if size.wide { 1 << 31 } else { 0 };
+        Limits::new(
+            self.reference_hz.div_ceil(DIVISOR_MAX),
+            self.reference_hz / 2,
+            1 << 7 | 1 << 15 | wide,
+            timer_hz,
+        )
+    }
+
+    /// BAUDR, in its place in `control`, for the fastest clock not above `speed_hz`.
+    fn divisor_for(&self, speed_hz: u32) -> Result<u32, Error> {
+        if speed_hz == 0 {
+            return Err(Error::SpeedZero);
+        }
+        // An odd divisor loses its lowest bit, to a faster clock than was asked.
+        let divisor = u64::from(self.reference_hz.div_ceil(speed_hz)).next_multiple_of(2);
+        if divisor > DIVISOR_MAX.into() {
+            let min_hz = self.reference_hz.div_ceil(DIVISOR_MAX);
+            return Err(Error::SpeedTooLow { asked_hz: speed_hz, min_hz });
+        }
+        Ok((divisor as u32) << 16)
+    }
+
+    /// SER while the chip is selected: the chip's own line, or one that no chip listens to.
+    fn ser(&self, select: Select) -> Result<u32, Error> {
+        let channel = match select {
+            Select::Native { channel } => Some(channel),
+            Select::Gpio { .. } | Select::Nobody => {
+                lines::idle_channels(&self.chip_selects, self.native_lines).next()
+            }
+        };
+        channel.map(|channel| 1 << channel).ok_or(Error::NoIdleChipSelect)
+    }
+
+    pub(super) fn configure(
+        &self,
+        settings: &Settings,
+        size: Size,
+        timer_hz: u32,
+    ) -> Result<(Program, Effective), Error> {
+        let (select, active_high) = lines::find(&self.chip_selects, settings)?;
+        let mode = settings.mode;
+        if mode.contains(Mode::LSB_FIRST) {
+            return Err(Error::LsbFirst);
+        }
+        let native = matches!(select, Select::Native { .. });
+        if native {
+            check_native_settings(settings, active_high)?;
+        }
+        let bit = |on: bool, bit: u32| if on { bit } else { 0 };
+        let control = self.divisor_for(settings.speed_hz)?
+            | bit(mode.contains(Mode::CPHA), SCPH)
+            | bit(mode.contains(Mode::CPOL), SCPOL)
+            | bit(mode.contains(Mode::LOOP), SRL);
+        let speed_hz = self.reference_hz / divisor(control);
+
+        let mut regs = [0; 5];
+        regs[P_SER] = self.ser(select)?;
+        regs[P_CS_MASK] = select.gpio_mask();
+        regs[P_FLAGS] = bit(active_high, CS_HIGH) | bit(native, NATIVE);
+        let plan = Plan::new(control, 0, word_bytes(settings.bits_per_word, size)?);
+        let mut program = Program::by_timer(settings, timer_hz, plan, regs)?;
+        // What would pulse the block's own line depends on the message.
+        program.asks = native;
+        program.poll_bytes_max = self.poll_bytes_max(&program.plan, timer_hz);
+        Ok((program, Effective::by_timer(speed_hz, settings, timer_hz)))
+    }
+
+    /// The longest transfer of `plan` that is polled, in bytes.
+    pub(super) fn poll_bytes_max(&self, plan: &Plan, timer_hz: u32) -> usize {
+        let clocks = 8 * u64::from(plan.word_bytes());
+        let word_ps = u128::from(clocks * u64::from(divisor(plan.control))) * PS_PER_S;
+        let word_ps = word_ps.div_ceil(self.reference_hz.into());
+        poll_bytes_max(self.poll_limit_ns, plan, word_ps, timer_hz)
+    }
+
+    /// The divisor and mode of a transfer that is not as the device has it.
+    pub(super) fn plan(
+        &self,
+        program: &Program,
+        size: Size,
+        transfer: &Transfer<'_>,
+    ) -> Result<u32, Error> {
+        if transfer.bits_per_word != 0 {
+            word_bytes(transfer.bits_per_word, size)?;
+        }
+        let device = program.plan.control;
+        if transfer.speed_hz == 0 {
+            return Ok(device);
+        }
+        Ok(self.divisor_for(transfer.speed_hz)? | mode_of(device))
+    }
+}
+
+/// Bytes of a word of `bits`, if a frame can hold them.
+fn word_bytes(bits: u8, size: Size) -> Result<u8, Error> {
+    match bits {
+        8 | 16 => Ok(bits / 8),
+        32 if size.wide => Ok(4),
+        _ => Err(Error::BitsPerWord { bits }),
+    }
+}
+
+/// The block's own line is active low, falls with the first bit and rises with the last: it makes
+/// none of the waits that software makes around a GPIO's edges.
+fn check_native_settings(settings: &Settings, active_high: bool) -> Result<(), Error> {
+    if active_high {
+        return Err(Error::CsPolarity { active_high: false });
+    }
+    let Settings { cs_setup_ns, cs_hold_ns, word_delay_ns, .. } = *settings;
+    match [cs_setup_ns, cs_hold_ns, word_delay_ns].into_iter().find(|&asked_ns| asked_ns > 0) {
+        Some(asked_ns) => Err(Error::NativeCsDelay { asked_ns, max_ns: 0 }),
+        None => Ok(()),
+    }
+}
+
+/// Reads that a change of the frame size inside a transfer is worth: the look that finds the block
+/// idle before it, and one for the writes.
+const CHANGE_READS: usize = 2;
+
+/// How many bytes go in a frame, of a transfer of `len` bytes, at least one, as `plan` has it. What
+/// is left when `len` is divided by it goes in one last, shorter frame.
+///
+/// A frame costs a read whatever it carries, so few frames are best. For example 4 bytes are one
+/// frame, 9 are three of 3, and 257 are 64 of 4 and one of 1.
+#[inline]
+pub(super) fn frame_bytes(plan: &Plan, len: usize, size: Size) -> u8 {
+    let word = plan.word_bytes();
+    let widest = size.frame_bytes_max();
+    if plan.word_delay_ticks != 0 || word >= widest {
+        return word;
+    }
+    if len < usize::from(widest) {
+        return len as u8;
+    }
+    equal_frames(len, word, widest).unwrap_or(widest)
+}
+
+/// The widest frame of whole words that divides `len`, if frames of it are hardly more than the
+/// widest frames would be. A message on the block's own line takes any that there is.
+fn equal_frames(len: usize, word: u8, widest: u8) -> Option<u8> {
+    let few = len / usize::from(widest) + CHANGE_READS;
+    divisors(len, word, widest).find(|&bytes| len / usize::from(bytes) <= few)
+}
+
+/// Frames of whole words that divide `len`, the widest first.
+fn divisors(len: usize, word: u8, widest: u8) -> impl Iterator<Item = u8> {
+    let whole = move |bytes: &u8| bytes % word == 0 && len.is_multiple_of(usize::from(*bytes));
+    (word..=widest).rev().filter(whole)
+}
+
+/// [`frame_bytes`] where the frame size must not change: the block's own line would rise.
+pub(super) fn native_frame_bytes(plan: &Plan, len: usize, size: Size) -> u8 {
+    let word = plan.word_bytes();
+    let widest = if plan.word_delay_ticks == 0 { size.frame_bytes_max() } else { word };
+    divisors(len, word, widest).next().unwrap_or(word)
+}
+
+/// Refuses what would pulse the block's own select line: it rises when the transmit FIFO is empty,
+/// so a message is one transfer that is in the FIFO before it begins.
+pub(super) fn check_native(
+    program: &Program,
+    size: Size,
+    message: &[Transfer<'_>],
+) -> Result<(), MessageError> {
+    if program.regs[P_FLAGS] & NATIVE == 0 {
+        return Ok(());
+    }
+    let last = message.len().saturating_sub(1);
+    for (index, transfer) in message.iter().enumerate() {
+        let (plan, len) = (&transfer.plan, transfer.data.len());
+        let frame = native_frame_bytes(plan, len, size);
+        let frames_max = if plan.word_delay_ticks == 0 { size.depth } else { 1 };
+        let max_bytes = frames_max * usize::from(frame);
+        if len > max_bytes || (index < last && !transfer.cs_change) {
+            return Err(MessageError::refused(Error::NativeCsWouldPulse { max_bytes }, index));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WIDE: Size = Size { depth: 64, wide: true };
+    const NARROW: Size = Size { depth: 16, wide: false };
+
+    #[test]
+    fn few_frames_carry_a_transfer() {
+        let bytes = Plan::new(0, 0, 1);
+        let frames =
+            [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 257].map(|len| frame_bytes(&bytes, len, WIDE));
+        assert_eq!(frames, [1, 2, 3, 4, 4, 3, 4, 4, 3, 4, 3, 4]);
+        let frames = [1, 2, 3, 4, 5, 257].map(|len| frame_bytes(&bytes, len, NARROW));
+        assert_eq!(frames, [1, 2, 1, 2, 2, 2]);
+    }
+
+    #[test]
+    fn a_word_is_never_cut_and_words_apart_are_frames() {
+        let words = Plan::new(0, 0, 2);
+        assert_eq!([2, 4, 6, 10].map(|len| frame_bytes(&words, len, WIDE)), [2, 4, 2, 4]);
+        assert_eq!(frame_bytes(&words, 8, NARROW), 2);
+        assert_eq!(frame_bytes(&Plan::new(0, 0, 4), 8, WIDE), 4);
+        let apart = Plan::new(0, 1, 1);
+        assert_eq!(frame_bytes(&apart, 8, WIDE), 1);
+    }
+
+    #[test]
+    fn frames_of_the_own_line_are_equal() {
+        let bytes = Plan::new(0, 0, 1);
+        let frames = [3, 4, 5, 10, 64, 255].map(|len| native_frame_bytes(&bytes, len, WIDE));
+        assert_eq!(frames, [3, 4, 1, 2, 4, 3]);
+    }
+}

@@ -1,0 +1,549 @@
+//! DW_apb_ssi: the synchronous serial interface of Synopsys' DesignWare, polled or by its interrupt.
+//!
+//! The block is in Raspberry Pi's RP1 (the header of the Raspberry Pi 5), in SoCs of Intel, Altera,
+//! Microsemi and many others; device trees call it `snps,dw-apb-ssi`.
+//!
+//! # Read first
+//! Synopsys, *DesignWare DW_apb_ssi Databook*, is not public. Vendors reprint its chapters:
+//! * Raspberry Pi Ltd, *RP2040 Datasheet*, section 4.10, "SSI"
+//!   (<https://datasheets.raspberrypi.com/rp2040/rp2040-datasheet.pdf>): version 4.01a.
+//! * Intel, *Cyclone V Hard Processor System Technical Reference Manual*, chapter "SPI Controller":
+//!   transfers, clock ratios, register descriptions.
+//! * Raspberry Pi Ltd, *RP1 Peripherals* (<https://datasheets.raspberrypi.com/rp1/rp1-peripherals.pdf>),
+//!   for the addresses in RP1.
+//!
+//! # How the block works
+//! A FIFO each way, 2 to 256 words deep; a word is a *frame* on the wire, of 4 to 16 bits or, where
+//! the block was built so, to 32. While it is enabled (SSIENR), a select line is enabled (SER) and the
+//! transmit FIFO has words, frames follow each other; each brings one into the receive FIFO. One that
+//! comes while that is full is lost, and RXO says so. SCK is the reference clock divided by an even
+//! number (BAUDR). CTRLR0 and BAUDR are writable only while the block is disabled, and disabling it
+//! empties both FIFOs.
+//!
+//! # How this driver uses it
+//! 1. A block may be far away: a read of RP1's registers crosses PCIe and takes about a microsecond,
+//!    while a write is posted and takes a fortieth of that. So this driver writes freely and reads as
+//!    seldom as it can.
+//! 2. Few frames. Bytes go up to four in a frame, and the bytes that are left go in one shorter frame:
+//!    the same wire, and a quarter of the reads. `config.rs` says how a transfer is cut.
+//! 3. At most a FIFO's depth is in flight, so the receive FIFO cannot overrun however late we are, and
+//!    TFNF is never asked. RXFLR says how many words have come; that many are read, and as many more
+//!    are sent. The last word is asked for in SR, which says at the same time whether the block is
+//!    idle: a message of one frame takes one look at the right time and one read of DR.
+//! 4. The depth of the FIFOs and the size of frames are found at bring-up: TXFTLR and RXFTLR hold no
+//!    value that the FIFO cannot, and CTRLR0 keeps DFS_32 only if there are frames of 32 bits.
+//! 5. RXO means that a word was lost: [`Stopped::Overrun`].
+//! 6. Transfers that take longer than [`DwSsiConfig::poll_limit_ns`] wait by interrupt; see
+//!    `flight.rs`.
+//!
+//! # Chip selects
+//! GPIO registers ([`gpio`](super::gpio)) or the block's own lines. Nothing is sent while SER is 0: a
+//! chip that a GPIO selects therefore needs a line of the block's that is not wired to another chip.
+//!
+//! The block's own line rises whenever the transmit FIFO runs empty, so software that comes late by
+//! one word ends the message (*RPi5 SPI transfers: CS isn't kept low during words*, September 2024,
+//! <https://github.com/raspberrypi/linux/issues/6354>). Use a GPIO. On its own line a message is one
+//! transfer of equal frames that fit the FIFO: they are written while SER is 0, and begin when SER
+//! names the line. Longer messages are refused, and so are a setup time, a hold time and a word
+//! delay.
+//!
+//! # Ordering
+//! 1. The block is disabled before CTRLR0 and BAUDR are written.
+//! 2. SCK has the polarity of a device before its chip is selected. A transfer with a speed or a
+//!    frame size of its own disables the block with the chip selected: SCK stays at rest, because
+//!    CTRLR0 keeps its polarity.
+//! 3. The transmit FIFO is empty before the last bit is out (TFE), and the last word has come before
+//!    the last clock is over. A chip is deselected only after SR has shown BUSY clear. BUSY is not yet
+//!    set when a word was just written, so it is believed only once every word has come back.
+//! 4. A write may be posted, and a delay after it would begin before the write arrives. So a delay
+//!    after an edge of a chip select begins with a read of the block, which cannot overtake the
+//!    writes before it.
+//!
+//! # Not supported
+//! DWC_ssi (`snps,dwc-ssi-1.01a`), whose CTRLR0 has other fields; least significant bit first (not in
+//! the block); word lengths other than 8, 16 and 32 bits; the frame formats of Texas Instruments and
+//! National Semiconductor; dual and quad formats; receive-only and EEPROM transfers; RX_SAMPLE_DLY;
+//! target mode; DMA. Delays are spun, in an interrupt handler too.
+//!
+//! QEMU has no model of the block. This driver was judged by this project's own model alone, and has
+//! not run on silicon.
+//!
+//! # Example
+//! ```no_run
+//! # use barewire::{controller::{ALWAYS_POLL, CsLine, dw_ssi::*, gpio::*}, bus::Bus, reg::Mmio, spi::*, time::Timer};
+//! # fn bring_up(spi0: Mmio, gpio: Rp1Gpio<Mmio>, timer: impl Timer) -> Result<(), Error> {
+//! let config = DwSsiConfig {
+//!     reference_hz: 200_000_000,
+//!     chip_selects: [CsLine::Gpio { bit: 8, active_high: false }, CsLine::Absent, CsLine::Absent, CsLine::Absent],
+//!     native_lines: 2,
+//!     poll_limit_ns: ALWAYS_POLL,
+//! };
+//! let bus = Bus::new(DwSsi::new(spi0, gpio, timer, config));
+//! let flash = bus.device(&Settings::new(0, 20_000_000))?;
+//! # Ok(()) }
+//! ```
+
+mod config;
+mod flight;
+mod regs;
+#[cfg(test)]
+mod tests;
+
+pub use config::DwSsiConfig;
+
+use core::task::Poll;
+
+use super::block;
+use super::deadline::{Timed, poll};
+use super::fifo::{self, Cut, Fifo, Flight};
+use super::gpio::GpioBank;
+use super::lines::{self, Rest};
+use super::waits::plan_waits;
+use super::words::{pack, unpack};
+use super::{
+    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, Stopped, Unfinished, Wire,
+    plan_message, resume_message,
+};
+use crate::reg::Registers;
+use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
+use crate::time::Timer;
+use config::{check_native, divisor, frame_bytes, mode_of, native_frame_bytes};
+use flight::AWAITED;
+use regs::{
+    BAUDR, BUSY, CTRLR0, DEPTH_MAX, DFS_32, DMACR, DR, ICR, IMR, MODE, RFNE, RISR, RXFLR, RXFTLR,
+    RXO, SER, SR, SSIENR, TXFTLR, frame_bits, frame_size,
+};
+
+/// What no register holds: each has unused bits.
+const UNCONFIGURED: u32 = u32::MAX;
+const NS_PER_S: u64 = 1_000_000_000;
+// Where `configure` puts its values in `Program::regs`.
+/// SER while the chip is selected.
+const P_SER: usize = 0;
+/// The GPIO bit of the select line; 0 for the block's own line, and for none.
+const P_CS_MASK: usize = 1;
+const P_FLAGS: usize = 2;
+/// In `P_FLAGS`: the select line is active high.
+const CS_HIGH: u32 = 1 << 0;
+/// In `P_FLAGS`: the select line is the block's own.
+const NATIVE: u32 = 1 << 1;
+
+/// How the block was built.
+#[derive(Clone, Copy, Debug, Default)]
+struct Size {
+    /// Words that each FIFO holds.
+    depth: usize,
+    /// Frames have up to 32 bits, set in DFS_32; else up to 16, set in DFS.
+    wide: bool,
+}
+
+impl Size {
+    /// Bytes that a frame carries, at most.
+    fn frame_bytes_max(self) -> u8 {
+        if self.wide { 4 } else { 2 }
+    }
+}
+
+/// The DW_apb_ssi block, its select lines and the timer that makes its delays.
+#[derive(Debug)]
+pub struct DwSsi<R, G, T, I = NoInterrupt> {
+    regs: R,
+    gpio: G,
+    timer: T,
+    rest: Rest,
+    config: DwSsiConfig,
+    size: Size,
+    interrupt: I,
+    /// CTRLR0 as last written; after a reset [`UNCONFIGURED`], as the three below.
+    ctrlr0: u32,
+    baudr: u32,
+    ser: u32,
+    rxftlr: u32,
+    /// SER of the chip selected, if it is on the block's own line; else 0.
+    native: u32,
+    /// The block was seen idle after the last word had come.
+    rested: bool,
+    /// The transfer on the wire is gone on with by interrupt.
+    left: bool,
+    /// A chip select moved, and nothing was read since.
+    posted: bool,
+    /// The message begun, between two steps of it.
+    progress: Progress,
+    flight: Flight,
+}
+
+impl<R: Registers, G: GpioBank, T: Timer> DwSsi<R, G, T> {
+    /// Drives every GPIO select line inactive, disables the block, and finds out its size: about
+    /// twenty reads.
+    ///
+    /// # Panics
+    /// If `config.reference_hz` is 0, `config.native_lines` is none of 1 to 16, or a line is the
+    /// block's own and not among those.
+    pub fn new(regs: R, gpio: G, timer: T, config: DwSsiConfig) -> Self {
+        config.check();
+        let mut this = Self {
+            regs,
+            gpio,
+            timer,
+            rest: Rest::default(),
+            config,
+            size: Size::default(),
+            interrupt: NoInterrupt,
+            ctrlr0: UNCONFIGURED,
+            baudr: UNCONFIGURED,
+            ser: UNCONFIGURED,
+            rxftlr: UNCONFIGURED,
+            native: 0,
+            rested: false,
+            left: false,
+            posted: false,
+            progress: Progress::default(),
+            flight: Flight::default(),
+        };
+        this.deselect_all();
+        this.reset();
+        this.size = this.measure();
+        this.rest = Rest::begin(&mut this.timer);
+        this
+    }
+
+    /// Finds out how the block was built; it is disabled.
+    fn measure(&mut self) -> Size {
+        let depth = self.fifo_depth(TXFTLR).min(self.fifo_depth(RXFTLR));
+        self.regs.write(CTRLR0, DFS_32);
+        let wide = self.regs.read(CTRLR0) & DFS_32 == DFS_32;
+        // Probing has left a threshold of its own.
+        self.rxftlr = UNCONFIGURED;
+        Size { depth: depth as usize, wide }
+    }
+
+    /// How many words the FIFO of a threshold register holds: it keeps only values below.
+    fn fifo_depth(&mut self, threshold: u32) -> u32 {
+        let (mut kept, mut refused) = (1, DEPTH_MAX);
+        while refused - kept > 1 {
+            let value = kept.midpoint(refused);
+            self.regs.write(threshold, value);
+            if self.regs.read(threshold) == value {
+                kept = value;
+            } else {
+                refused = value;
+            }
+        }
+        refused
+    }
+}
+
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> DwSsi<R, G, T, I> {
+    /// The same, sleeping for `interrupt` where a transfer takes longer than
+    /// [`DwSsiConfig::poll_limit_ns`].
+    pub fn with_interrupt<J: Interrupt>(self, interrupt: J) -> DwSsi<R, G, T, J> {
+        let Self { regs, gpio, timer, rest, config, size, ctrlr0, baudr, ser, rxftlr, .. } = self;
+        let Self { native, rested, left, posted, progress, flight, .. } = self;
+        DwSsi {
+            regs,
+            gpio,
+            timer,
+            rest,
+            config,
+            size,
+            interrupt,
+            ctrlr0,
+            baudr,
+            ser,
+            rxftlr,
+            native,
+            rested,
+            left,
+            posted,
+            progress,
+            flight,
+        }
+    }
+
+    /// How many words each FIFO holds, as the block said at bring-up.
+    pub fn fifo_words(&self) -> usize {
+        self.size.depth
+    }
+
+    /// The pieces back, the block disabled.
+    pub fn release(mut self) -> (R, G, T) {
+        self.reset();
+        (self.regs, self.gpio, self.timer)
+    }
+
+    fn deselect_all(&mut self) {
+        lines::deselect_all(&self.config.chip_selects, &mut self.gpio);
+    }
+
+    /// Disables the block, which stops it and empties its FIFOs, whoever drove it last.
+    #[cold]
+    fn reset(&mut self) {
+        self.regs.write(SSIENR, 0);
+        self.regs.write(IMR, 0);
+        self.regs.write(SER, 0);
+        self.regs.write(DMACR, 0);
+        // A word that was lost before is none of the next message's.
+        self.regs.read(ICR);
+        (self.ctrlr0, self.baudr, self.ser) = (UNCONFIGURED, UNCONFIGURED, 0);
+        self.rxftlr = UNCONFIGURED;
+        (self.native, self.left, self.posted) = (0, false, false);
+        self.flight = Flight::default();
+    }
+
+    /// Writes the registers that differ, the block at rest: Ordering 1.
+    #[cold]
+    fn reconfigure(&mut self, ctrlr0: u32, baudr: u32, ser: u32) {
+        self.regs.write(SSIENR, 0);
+        if self.ctrlr0 != ctrlr0 {
+            self.regs.write(CTRLR0, ctrlr0);
+            self.ctrlr0 = ctrlr0;
+        }
+        if self.baudr != baudr {
+            self.regs.write(BAUDR, baudr);
+            self.baudr = baudr;
+        }
+        if self.ser != ser {
+            self.regs.write(SER, ser);
+            self.ser = ser;
+        }
+        self.regs.write(SSIENR, 1);
+    }
+
+    /// Sets the block up for frames of `bytes`.
+    #[inline(always)]
+    fn frames_of(&mut self, plan: &Plan, bytes: u8) -> Cut {
+        let ctrlr0 = mode_of(plan.control) | frame_size(bytes, self.size.wide);
+        let baudr = divisor(plan.control);
+        if self.ctrlr0 != ctrlr0 || self.baudr != baudr {
+            self.reconfigure(ctrlr0, baudr, self.ser);
+        }
+        Cut::new(plan, bytes)
+    }
+
+    /// Sets the block up for a transfer of `len` bytes, and cuts it.
+    #[inline(always)]
+    fn prepare(&mut self, plan: &Plan, len: usize) -> Cut {
+        let bytes = if self.native != 0 {
+            native_frame_bytes(plan, len, self.size)
+        } else {
+            frame_bytes(plan, len, self.size)
+        };
+        self.frames_of(plan, bytes)
+    }
+
+    /// Exchanges the bytes at a transfer's end that did not fill a frame, if there are any: one frame.
+    fn exchange_tail(&mut self, plan: &Plan, data: &mut Data<'_>) -> Result<(), Stopped> {
+        let len = data.len();
+        let frame = frame_bits(self.ctrlr0, self.size.wide) as usize / 8;
+        let tail = len % frame;
+        if tail == 0 {
+            return Ok(());
+        }
+        self.left = false;
+        self.frames_of(plan, tail as u8);
+        let word_bytes = plan.word_bytes();
+        let word = data.tx().map_or(0, |tx| pack(&tx[len - tail..], word_bytes));
+        self.put(core::iter::once(word));
+        if let Err(stopped) = poll(self, |this| this.wire_ns(1), |this| this.ready(1) == 1) {
+            return Err(if self.lost() { Stopped::Overrun } else { stopped });
+        }
+        let word = self.regs.read(DR);
+        if let Some(rx) = data.rx_mut() {
+            unpack(word, &mut rx[len - tail..], word_bytes);
+        }
+        Ok(())
+    }
+}
+
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Timed for DwSsi<R, G, T, I> {
+    type Timer = T;
+
+    fn timer(&mut self) -> &mut T {
+        &mut self.timer
+    }
+}
+
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for DwSsi<R, G, T, I> {
+    fn depth(&self) -> usize {
+        self.size.depth
+    }
+
+    #[inline]
+    fn put(&mut self, words: impl ExactSizeIterator<Item = u32>) {
+        self.rested = false;
+        if self.native == 0 {
+            self.regs.write_each(DR, words);
+            return;
+        }
+        // The block's own line would rise between two words if the second came late: they are in
+        // the FIFO before it falls.
+        self.regs.write(SER, 0);
+        self.regs.write_each(DR, words);
+        self.regs.write(SER, self.native);
+        self.ser = self.native;
+    }
+
+    #[inline]
+    fn ready(&mut self, in_flight: usize) -> usize {
+        if in_flight > 1 || self.left {
+            return self.regs.read(RXFLR) as usize;
+        }
+        // The same look says whether the block is idle. Ordering 3: without its word it is not, and a
+        // word that was lost is missed.
+        self.rested = self.regs.read(SR) & (BUSY | RFNE) == RFNE;
+        self.rested.into()
+    }
+
+    #[inline]
+    fn take<P>(&mut self, places: impl ExactSizeIterator<Item = P>, to: impl FnMut(P, u32)) {
+        self.regs.read_each(DR, places, to);
+    }
+
+    #[inline]
+    fn discard(&mut self, n: usize) {
+        self.regs.discard_n(DR, n);
+    }
+
+    #[inline]
+    fn at_rest(&mut self) -> bool {
+        self.rested || self.regs.read(SR) & BUSY == 0
+    }
+
+    fn lost(&mut self) -> bool {
+        self.regs.read(RISR) & RXO != 0
+    }
+
+    fn wire_ns(&self, words: usize) -> u64 {
+        let clocks = words as u64 * u64::from(frame_bits(self.ctrlr0, self.size.wide));
+        (clocks * u64::from(self.baudr)).saturating_mul(NS_PER_S)
+            / u64::from(self.config.reference_hz)
+    }
+
+    fn flight(&mut self) -> &mut Flight {
+        &mut self.flight
+    }
+}
+
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for DwSsi<R, G, T, I> {
+    #[inline(always)]
+    fn select(&mut self, program: &Program) {
+        let control = program.plan.control;
+        let own = program.regs[P_FLAGS] & NATIVE != 0;
+        // Of the block's own line `put` writes SER.
+        let (native, ser) =
+            if own { (program.regs[P_SER], self.ser) } else { (0, program.regs[P_SER]) };
+        self.native = native;
+        // Ordering 2: the polarity. The frame size is set with each transfer.
+        if (self.ctrlr0 ^ control) & MODE != 0 || self.ser != ser {
+            let word = frame_size(program.plan.word_bytes(), self.size.wide);
+            self.reconfigure(mode_of(control) | word, divisor(control), ser);
+        }
+        let mask = program.regs[P_CS_MASK];
+        if mask != 0 {
+            self.gpio.drive(mask, program.regs[P_FLAGS] & CS_HIGH != 0);
+            self.posted = true;
+        }
+    }
+
+    #[inline(always)]
+    fn deselect(&mut self, program: &Program) {
+        let mask = program.regs[P_CS_MASK];
+        if mask != 0 {
+            self.gpio.drive(mask, program.regs[P_FLAGS] & CS_HIGH == 0);
+            self.posted = true;
+        }
+    }
+
+    #[inline(always)]
+    fn exchange(
+        &mut self,
+        _program: &Program,
+        plan: &Plan,
+        data: &mut Data<'_>,
+    ) -> Result<(), Stopped> {
+        if data.is_empty() {
+            return Ok(());
+        }
+        let cut = self.prepare(plan, data.len());
+        self.left = false;
+        fifo::exchange(self, cut, plan, data)?;
+        self.exchange_tail(plan, data)
+    }
+
+    #[cold]
+    fn recover(&mut self) {
+        self.reset();
+    }
+
+    #[inline]
+    fn wait_ticks(&mut self, ticks: u32) {
+        // Ordering 4: the edge arrives before the delay begins.
+        if ticks > 0 && self.posted {
+            self.regs.read(SR);
+            self.posted = false;
+        }
+        self.timer.wait_ticks(ticks.into());
+    }
+
+    #[inline]
+    fn rest_ticks(&mut self, ticks: u32) {
+        self.rest.at_least(ticks, &mut self.timer);
+    }
+}
+
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for DwSsi<R, G, T, I> {
+    fn limits(&self) -> Limits {
+        self.config.limits(self.size, self.timer.frequency_hz())
+    }
+
+    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
+        self.config.configure(settings, self.size, self.timer.frequency_hz())
+    }
+
+    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        let (config, size) = (&self.config, self.size);
+        let timer_hz = self.timer.frequency_hz();
+        plan_message(program, timer_hz, message, |transfer| config.plan(program, size, transfer))?;
+        check_native(program, size, message)?;
+        plan_waits(program, message, |plan| config.poll_bytes_max(plan, timer_hz));
+        Ok(())
+    }
+
+    fn run(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, Unfinished> {
+        block::run_any(self, program, message)
+    }
+
+    fn start(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Poll<Result<usize, Unfinished>> {
+        block::start(self, program, message)
+    }
+
+    fn resume(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Poll<Result<usize, Unfinished>> {
+        // The block's next read waits for this write: its line is low before a handler returns.
+        self.regs.write(IMR, 0);
+        resume_message(self, program, message)
+    }
+
+    fn arm(&mut self) {
+        self.regs.write(IMR, AWAITED);
+    }
+
+    fn reclaim(&mut self) {
+        // First of all: nobody is left whom the interrupt would mean.
+        self.regs.write(IMR, 0);
+        self.deselect_all();
+        self.reset();
+        self.rest = Rest::begin(&mut self.timer);
+    }
+}
