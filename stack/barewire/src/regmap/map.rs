@@ -8,8 +8,8 @@ use super::register::{Field, Location, Register};
 /// Make it a `static`, so that a mistake in it is a build error.
 ///
 /// ```compile_fail
+/// use barewire::regmap::{Field, Format, Map, Register};
 /// // Two fields share a bit:
-/// // Two fields on one bit:
 /// static STATUS: Register = Register::new("STATUS", 0).fields(&[Field::new("BP", 2, 3), Field::bit("TB", 4)]);
 /// static MAP: Map = Map::new("part", Format::new(8, 8), &[STATUS]);
 /// ```

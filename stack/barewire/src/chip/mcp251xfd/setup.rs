@@ -130,8 +130,8 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
     fn reset(&mut self) -> Result<(), CanError> {
         let Self { link, timer, .. } = self;
         link.write_bytes(REQOP_BYTE, &[Mode::Configuration as u8 | ABAT_IN_BYTE])?;
-        // This distinguishes a missing chip from a busy one; a chip that cannot leave its mode
-        // because the bus is stuck is reset nevertheless.
+        // A chip whose MISO does not change is reported below. A chip that cannot leave its mode
+        // because the CAN bus is stuck is reset nevertheless.
         wait(timer, CONFIGURATION_US, || {
             let con = link.read(&C1CON)?;
             let there = Mode::of(con::OPMOD.get(con)) == Mode::Configuration;
