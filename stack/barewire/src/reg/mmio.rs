@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn reads_and_writes_land_on_their_register() {
         let mut block = [0_u32; 4];
-        // SAFETY: ordinary memory stands for the block, and outlives it.
+        // SAFETY: ordinary memory serves as the block, and outlives it.
         let mut mmio = unsafe { Mmio::new(block.as_mut_ptr(), 16) };
         mmio.write(8, 0xdead_beef);
         mmio.write_n(4, &[1, 2, 3]);
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn a_block_of_known_length_is_accessed_alike() {
         let mut block = [0_u32; 4];
-        // SAFETY: ordinary memory stands for the block, and outlives it.
+        // SAFETY: ordinary memory serves as the block, and outlives it.
         let mut mmio = unsafe { MmioBlock::<16>::new(block.as_mut_ptr()) };
         mmio.write_each(12, [1, 2, 3]);
         mmio.write(0, 4);
@@ -203,7 +203,7 @@ mod tests {
     #[should_panic(expected = "register offset 0x10")]
     fn nothing_outside_a_block_of_known_length_is_touched() {
         let mut block = [0_u32; 8];
-        // SAFETY: ordinary memory stands for the block, and outlives it.
+        // SAFETY: ordinary memory serves as the block, and outlives it.
         unsafe { MmioBlock::<16>::new(block.as_mut_ptr()) }.read(16);
     }
 
@@ -211,7 +211,7 @@ mod tests {
     #[should_panic(expected = "register offset 0x10")]
     fn nothing_outside_the_block_is_touched() {
         let mut block = [0_u32; 4];
-        // SAFETY: ordinary memory stands for the block, and outlives it.
+        // SAFETY: ordinary memory serves as the block, and outlives it.
         unsafe { Mmio::new(block.as_mut_ptr(), 16) }.read(16);
     }
 }
