@@ -22,7 +22,6 @@
 //!
 //! A thread gives up its processor by [`Engine::wait`] (until a [`wake`](Engine::wake) of the
 //! word), by [`Engine::sleep_until`], or by waiting for an interrupt line
-//! word), [`Engine::sleep_until`], or waiting for an interrupt line
 //! ([`IntLine`](crate::line::IntLine), [`Board::wait_interrupt`](crate::Board::wait_interrupt)).
 //!
 //! # Interrupts

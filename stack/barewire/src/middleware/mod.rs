@@ -1,7 +1,7 @@
 //! Middleware: controllers that wrap any controller.
 //!
-//! * [`Tracer`] reports each message and its times to a [`Sink`](crate::trace::Sink). *
-//! [`FaultInjector`] injects faults into chosen transfers.
+//! * [`Tracer`] reports each message and its times to a [`Sink`](crate::trace::Sink).
+//! * [`FaultInjector`] injects faults into chosen transfers.
 //!
 //! They handle whole messages, which every controller accepts, and can be stacked in any order. To
 //! write another wrapper, implement [`Layer`].

@@ -9,14 +9,15 @@
 //! each may go through a different bridge. A chip select on a GPIO is such a second peripheral.
 //!
 //! * DMB orders accesses as other observers see them, but does not complete them (DDI 0487, *Data
-//! Memory Barrier*). A chip sees two wires and no memory. Linux uses it on AArch64 (`writel` begins
-//! with DMB OSHST), but the manual does not promise that it is enough. Rust's `fence` is DMB ISH,
-//! for the inner shareable domain, which need not include peripherals. * DSB waits until the
-//! accesses before it are complete. A write to memory of type Device-nGnRnE (ARMv7:
-//! Strongly-ordered) is complete when the peripheral has it. `/dev/mem` opened with `O_SYNC`, and
-//! UIO, give a process such memory. This driver uses DSB. * A write to memory of type Device-nGnRE
-//! (ARMv7: Device) may be acknowledged before it arrives. Only a read from the same peripheral,
-//! whose data DSB awaits, proves that it arrived. So map registers without early acknowledgement.
+//!   Memory Barrier*). A chip sees two wires and no memory. Linux uses it on AArch64 (`writel`
+//!   begins with DMB OSHST), but the manual does not promise that it is enough. Rust's `fence` is
+//!   DMB ISH, for the inner shareable domain, which need not include peripherals.
+//! * DSB waits until the accesses before it are complete. A write to memory of type Device-nGnRnE
+//!   (ARMv7: Strongly-ordered) is complete when the peripheral has it. `/dev/mem` opened with
+//!   `O_SYNC`, and UIO, give a process such memory. This driver uses DSB.
+//! * A write to memory of type Device-nGnRE (ARMv7: Device) may be acknowledged before it arrives.
+//!   Only a read from the same peripheral, whose data DSB awaits, proves that it arrived. So map
+//!   registers without early acknowledgement.
 #![allow(unsafe_code, reason = "a barrier instruction")]
 
 /// Completes every access before it, to any peripheral, before any access after it.

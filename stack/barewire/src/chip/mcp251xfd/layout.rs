@@ -4,7 +4,6 @@
 //! The user address registers give the address of the next object, for an access each. Objects that
 //! are used in turn have addresses that follow from the layout, so only the TXQ, which frees its
 //! places out of turn, needs that access.
-//! turn, is asked.
 
 use super::frame::{HEADER_BYTES, STAMP_BYTES};
 use super::regs::{RAM, RAM_BYTES};

@@ -134,7 +134,6 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
     /// [`CanError::Gone`], [`CanError::Message`], [`CanError::Crc`]. Unfinished work is found again
     /// by the next call. If an access fails after an event was found, the event is returned now.
     /// The access is retried on the next call, which returns any error.
-    /// it fails again: what was found is told, once.
     #[inline]
     pub fn service(&mut self, received: &mut Received) -> Result<Found, CanError> {
         let mut found = Found::default();
