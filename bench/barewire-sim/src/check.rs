@@ -14,7 +14,6 @@
 //! # Not supported
 //! Data set-up and hold times against SCK, rise times, SCK duty cycle: the models clock with a duty
 //! cycle of one half, and data changes midway between two sampling edges.
-//! and half, and data changes in the middle between two sampling edges.
 
 use std::fmt;
 

@@ -185,7 +185,6 @@ impl QemuBoard {
     ///
     /// # Errors
     /// [`QemuError::Interrupt`] if this QEMU does not show the line; an error of a lost connection.
-    /// [`QemuError::Interrupt`] if this QEMU does not show the line; a lost connection.
     pub fn interrupt(&self) -> Result<QemuInterrupt, QemuError> {
         QemuInterrupt::tap(self.qemu.link(), self.spec, self.timer())
     }

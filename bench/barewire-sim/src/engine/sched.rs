@@ -11,7 +11,6 @@
 //!
 //! Both times are in one array of keys, which is all that a switch reads. After every change of a
 //! task's `state` or `at`, [`Sched::file`] updates its key.
-//! task's `state` or `at` is followed by [`Sched::file`].
 
 use std::cell::Cell;
 use std::cmp::Reverse;

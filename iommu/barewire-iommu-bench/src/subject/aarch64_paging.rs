@@ -33,7 +33,7 @@ impl Translation<El1Attributes> for Ours {
     fn allocate_table(&mut self) -> (NonNull<PageTable<El1Attributes>>, PhysicalAddress) {
         let table = Tables.alloc(TABLE).expect("the pool has tables");
         let pointer = Tables.pointer(table);
-        // SAFETY: a whole table, ours alone.
+        // SAFETY: a whole table, and only ours.
         unsafe { pointer.write_bytes(0, TABLE / 8) };
         (pointer.cast(), PhysicalAddress(table.0 as usize))
     }

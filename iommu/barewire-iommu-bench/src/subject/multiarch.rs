@@ -3,7 +3,6 @@
 //! Its descriptor format for Arm compiles only for Arm. So the format here is ours, through the
 //! crate's own traits, with attributes computed once. The crate frees no tables before the whole
 //! table is dropped, so all its maps but the first find their tables ready.
-//! time its maps find them ready.
 #![allow(unsafe_code, reason = "a table's memory goes back where it came from")]
 
 use barewire_iommu::{Descriptor, PhysAddr, Pool};

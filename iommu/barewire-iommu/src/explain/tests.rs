@@ -220,7 +220,7 @@ fn neighbours_are_merged_across_tables_and_leaf_sizes() {
     let mut entries = std::vec![
         (0x1000, 0x2003),
         (0x1008, 0x4000_0001 | AF),
-        (0x1010, 0x8000_0001 | AF | 1 << 52), // Contiguous alone is no difference
+        (0x1010, 0x8000_0001 | AF | 1 << 52), // only Contiguous differs: merged
         (0x1018, 0xc000_0001 | AF | 1 << 7),
         (0x1020, 0x1003), // the root itself
         (0x1028, 0x1003),

@@ -138,7 +138,7 @@ impl<'p, P: Pool> Links<'p, P> {
     pub(crate) fn set(&mut self, index: usize, child: Memory<'p, P>, low_bits: u64) {
         assert_eq!(child.words * 8, self.child_bytes, "of another size");
         assert_eq!(self.table.load(index), 0, "link {index} points somewhere already");
-        // The address alone first. If a store is done in two halves, the bits that make it valid
+        // First only the address. If a store is done in two halves, the bits that make it valid
         // come last.
         self.table.store(index, child.at.0);
         self.table.store(index, child.at.0 | low_bits & LOW_BITS);

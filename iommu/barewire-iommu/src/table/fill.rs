@@ -6,7 +6,6 @@
 //! loop. (A version by hand, which compares the lengths of half the segments by branches beside the
 //! vectors, takes a fifth less time if list and table are in the first-level cache, and a tenth
 //! more otherwise.)
-//! list and table are in the first cache, and a tenth more elsewhere.)
 
 use crate::address::Segment;
 

@@ -1,12 +1,12 @@
-//! Drivers of chips behind the bus.
+//! Drivers of chips on the bus.
 //!
-//! A driver talks through a [`Port`]: one chip select that runs whole messages. A
-//! [`Device`] of any bus is one, and [`OnSpiDevice`](crate::hal::OnSpiDevice) makes one of any
-//! `embedded-hal` device. A driver of short exchanges ([`mcp3008`]) takes an [`AsyncPort`] too, which
-//! both are as well. A driver of a chip with registers has a [`RegMap`](crate::regmap::RegMap), on a
-//! prepared exchange or, by [`OnPort`], on any port.
+//! A driver uses a [`Port`]: one chip select that runs whole messages. A [`Device`] of any bus is
+//! one, and [`OnSpiDevice`](crate::hal::OnSpiDevice) makes one of any `embedded-hal` device. A
+//! driver with short exchanges ([`mcp3008`]) also takes an [`AsyncPort`]; both are one too. A
+//! driver of a chip with registers has a [`RegMap`](crate::regmap::RegMap), on a prepared exchange
+//! or, by [`OnPort`], on any port.
 //!
-//! A chip that several processes use wants a port that keeps the others out for the length of an
+//! If several processes use a chip, its port must exclude the other users for the length of an
 //! operation: [`Port::begin`].
 
 pub mod mcp251xfd;
@@ -24,20 +24,21 @@ use crate::bus::Device;
 use crate::controller::Controller;
 use crate::spi::{MessageError, Transfer};
 
-/// One chip's way to the wire.
+/// The messages of one chip.
 pub trait Port {
     /// Runs a message and waits for it.
     ///
     /// # Errors
-    /// What the path below reports; CS is inactive in every case.
+    /// The errors of the layer below. CS is inactive in every case.
     fn run(&mut self, message: &mut [Transfer<'_>]) -> Result<(), MessageError>;
 
     /// The clock, in hertz.
     fn speed_hz(&self) -> u32;
 
-    /// The longest message between two points at which CS is inactive, in bytes, each transfer counted
-    /// as its length rounded up to [`TRANSFER_ROUNDED_TO`]: [`Limits::max_message_bytes`]. A driver cuts its work by it
-    /// ([`longest_data`]). The default is for a port that takes any.
+    /// The longest message between two points at which CS is inactive, in bytes, with each
+    /// transfer's length rounded up to [`TRANSFER_ROUNDED_TO`]: [`Limits::max_message_bytes`]. A
+    /// driver splits its work accordingly ([`longest_data`]). The provided method is for a port
+    /// without a limit.
     ///
     /// [`Limits::max_message_bytes`]: crate::controller::Limits::max_message_bytes
     #[inline]
@@ -45,15 +46,15 @@ pub trait Port {
         usize::MAX
     }
 
-    /// Begins an operation: until [`Port::end`], no other user sends messages to the chip. Waits for
-    /// another user's operation to end. The default is for a port whose user has the chip alone.
+    /// Begins an operation: until [`Port::end`], no other user sends messages to the chip. Waits
+    /// for another user's operation to end. The provided method is for a port with a single user.
     ///
-    /// For driver authors: a state of the chip that outlives a message (a mode, a latch, work in
-    /// progress) is known only within an operation of a [`Sharing::Shared`] chip. Establish it after
-    /// `begin`, undo it before `end`, and call `end` on every path. Operations do not nest.
+    /// For driver authors: on a [`Sharing::Shared`] chip, state that outlives a message (a mode, a
+    /// latch, work in progress) is known only within an operation. Establish it after `begin`, undo
+    /// it before `end`, and call `end` on every path. Operations do not nest.
     ///
     /// # Errors
-    /// Why the chip cannot be had; then [`Port::end`] is not called.
+    /// The reason why the chip cannot be acquired. [`Port::end`] is not called then.
     #[inline]
     fn begin(&mut self) -> Result<Sharing, MessageError> {
         Ok(Sharing::Alone)
@@ -64,16 +65,16 @@ pub trait Port {
     fn end(&mut self) {}
 }
 
-/// Who uses a chip.
+/// The users of a chip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// One driver: the chip is as that driver left it.
+    /// A single driver: the chip is in the state that driver left.
     Alone,
-    /// Others too, who may also have died in the middle of an operation.
+    /// Several users, any of which may have been killed in the middle of an operation.
     Shared,
 }
 
-/// One chip's way to the wire that does not block the thread.
+/// The messages of one chip, without blocking the thread.
 pub trait AsyncPort {
     /// Runs a message, as [`Port::run`].
     ///
@@ -85,11 +86,12 @@ pub trait AsyncPort {
     ) -> impl Future<Output = Result<(), MessageError>>;
 }
 
-/// What spidev rounds each transfer up to on arm64, the most of all architectures, in bytes.
+/// The granularity in bytes to which spidev rounds up each transfer on arm64, the largest of all
+/// architectures.
 pub const TRANSFER_ROUNDED_TO: usize = 128;
 
-/// The longest data that `port` takes behind a command of up to 128 bytes, in bytes; 1 if it takes
-/// none, so that the port says why.
+/// The longest data that `port` accepts after a command of up to 128 bytes, in bytes. At least 1: a
+/// port that accepts none then returns its own error.
 #[must_use]
 pub fn longest_data<P: Port + ?Sized>(port: &P) -> usize {
     match port.max_message_bytes() {

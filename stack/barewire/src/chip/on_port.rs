@@ -4,8 +4,8 @@ use super::Port;
 use crate::regmap::Frames;
 use crate::spi::{MessageError, Transfer};
 
-/// Any [`Port`], another HAL's `SpiDevice` for one, as what a [`RegMap`](crate::regmap::RegMap)
-/// goes through.
+/// Makes any [`Port`], for example another HAL's `SpiDevice`, usable by a
+/// [`RegMap`](crate::regmap::RegMap).
 #[derive(Debug)]
 pub struct OnPort<P, const N: usize> {
     port: P,
@@ -13,7 +13,7 @@ pub struct OnPort<P, const N: usize> {
 }
 
 impl<P: Port, const N: usize> OnPort<P, N> {
-    /// Exchanges over `port`.
+    /// Creates exchanges over `port`.
     pub const fn new(port: P) -> Self {
         Self { port, both: [0; N] }
     }

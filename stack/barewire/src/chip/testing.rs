@@ -1,9 +1,9 @@
-//! What tests of several drivers have in common.
+//! Shared by the tests of several drivers.
 
 use std::vec::Vec;
 
-/// Bytes by xorshift, the same each time. Some are 0, as many as `plain` of 256, so that a chip that
-/// answers by them is mostly itself.
+/// Pseudo-random bytes by xorshift, equal on each run. `plain` of 256 are 0, so that a chip whose
+/// answers are modified by these bytes mostly answers normally.
 pub(super) fn bytes(seed: u64, plain: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {

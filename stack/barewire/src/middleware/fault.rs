@@ -1,43 +1,40 @@
-//! Makes chosen transfers go wrong, to see that what is above notices.
-//!
-//! A controller runs a message whole. To time out the N-th transfer, the injector runs the transfers before it
-//! as a message of their own, then reports the timeout.
+//! Injects faults into chosen transfers, to test that the layers above detect them.
 
 use crate::controller::{Controller, Program, Stopped, Unfinished};
 use crate::middleware::Layer;
 use crate::spi::Transfer;
 
-/// What goes wrong.
+/// The fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The transfer does not finish: what was before it is clocked, itself and the rest are not.
+    /// The transfer times out: earlier transfers run, this one and the rest do not.
     Timeout,
     /// MISO reads low throughout the transfer.
     StuckLow,
     /// MISO reads high throughout the transfer.
     StuckHigh,
-    /// One received bit is wrong: bit `bit % 8` (7 is the first on the wire) of byte `bit / 8`,
-    /// counted round the transfer's length.
+    /// One received bit is inverted: bit `bit % 8` (7 is the first on the wire) of byte `bit / 8`,
+    /// modulo the transfer's length.
     BitFlip {
-        /// Which bit of the transfer.
+        /// The bit's index in the transfer.
         bit: usize,
     },
 }
 
-/// Which transfers it happens to. Transfers are counted over all messages, from 0.
+/// The transfers that fail. They are counted over all messages, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// Never.
+    /// None.
     Never,
-    /// To this one.
+    /// Only this one.
     Transfer(u64),
-    /// To this one and all after it.
+    /// This one and all later ones.
     From(u64),
-    /// To one in `one_in` on average, chosen by `seed`: the same seed chooses the same.
+    /// One in `one_in` on average, chosen by `seed`. Equal seeds choose equal transfers.
     Random {
         /// The seed.
         seed: u64,
-        /// One in how many; 0 counts as 1.
+        /// The average distance between faults; 0 counts as 1.
         one_in: u32,
     },
 }
@@ -49,7 +46,8 @@ impl When {
             When::Transfer(chosen) => transfer == chosen,
             When::From(first) => transfer >= first,
             When::Random { seed, one_in } => {
-                // SplitMix64 of the transfer's number: no state, so any part of a run repeats.
+                // SplitMix64 of the transfer's number. It has no state, so any part of a run can be
+                // repeated.
                 let mut mixed =
                     seed.wrapping_add((transfer + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
                 mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -60,7 +58,7 @@ impl When {
     }
 }
 
-/// A controller whose chosen transfers go wrong.
+/// A controller that injects faults into chosen transfers.
 #[derive(Debug)]
 pub struct FaultInjector<C> {
     inner: C,
@@ -71,24 +69,24 @@ pub struct FaultInjector<C> {
 }
 
 impl<C> FaultInjector<C> {
-    /// Lets `fault` happen to `inner` when `when` says.
+    /// Wraps `inner`, and injects `fault` into the transfers that `when` selects.
     pub const fn new(inner: C, fault: Fault, when: When) -> Self {
         Self { inner, fault, when, transfers: 0, injected: 0 }
     }
 
-    /// How often the fault happened.
+    /// The number of faults so far.
     pub const fn injected(&self) -> u64 {
         self.injected
     }
 
-    /// The controller back.
+    /// Returns the wrapped controller.
     pub fn into_inner(self) -> C {
         self.inner
     }
 }
 
 impl<C: Controller> FaultInjector<C> {
-    /// What was before `index` runs, and then nothing: CS is released after it as ever.
+    /// Runs the transfers before `index` only. CS is released afterwards as usual.
     fn time_out(
         &mut self,
         program: &Program,

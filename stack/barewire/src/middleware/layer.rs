@@ -1,33 +1,33 @@
-//! What a controller that wraps another has to say: which, and what it does to a message.
+//! The trait that a wrapper of a controller implements.
 
 use core::task::Poll;
 
 use crate::controller::{Controller, Limits, Program, Unfinished};
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
 
-/// A wrapper of a controller. Whatever is not running a message is the wrapped one's affair.
+/// A wrapper of a controller. Everything but running a message goes to the wrapped controller.
 pub trait Layer {
-    /// What is wrapped.
+    /// The type of the wrapped controller.
     type Inner: Controller + ?Sized;
 
     /// The wrapped controller.
     fn inner(&self) -> &Self::Inner;
 
-    /// The wrapped controller, to change.
+    /// The wrapped controller, mutable.
     fn inner_mut(&mut self) -> &mut Self::Inner;
 
     /// Runs a planned message, as [`Controller::run`].
     ///
     /// # Errors
-    /// The wrapped controller's, and the layer's own.
+    /// The errors of the wrapped controller and of the layer.
     fn run_layer(
         &mut self,
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished>;
 
-    /// Begins a planned message, as [`Controller::start`]. A layer that does not say otherwise
-    /// sees whole messages only: it runs it, to its end.
+    /// Begins a planned message, as [`Controller::start`]. The provided method runs the whole
+    /// message, so a layer that does not override it handles whole messages only.
     fn start_layer(
         &mut self,
         program: &Program,

@@ -1,10 +1,10 @@
 //! Middleware: controllers that wrap any controller.
 //!
-//! * [`Tracer`] tells a [`Sink`](crate::trace::Sink) what each message did, and when.
-//! * [`FaultInjector`] makes chosen transfers go wrong.
+//! * [`Tracer`] reports each message and its times to a [`Sink`](crate::trace::Sink).
+//! * [`FaultInjector`] injects faults into chosen transfers.
 //!
-//! They work on whole messages, which every controller takes, and stack in any order. A wrapper of
-//! one's own is a [`Layer`].
+//! They handle whole messages, which every controller accepts, and can be stacked in any order. To
+//! write another wrapper, implement [`Layer`].
 
 mod fault;
 mod layer;

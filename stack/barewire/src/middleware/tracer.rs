@@ -1,4 +1,4 @@
-//! Tells a sink what each message did, and when.
+//! Reports each message and its times to a sink.
 
 use crate::controller::{Controller, Program, Unfinished};
 use crate::middleware::Layer;
@@ -6,10 +6,10 @@ use crate::spi::Transfer;
 use crate::time::Timer;
 use crate::trace::{Event, Sink};
 
-/// A controller whose messages are watched.
+/// A controller that reports its messages.
 ///
-/// Times are the tracer's own timer's, read before and after the wrapped controller runs the
-/// message; its transfers are told afterwards, when what they received is there.
+/// Times are read from the tracer's own timer, before and after the wrapped controller runs the
+/// message. Its transfers are reported afterwards, when the received data is complete.
 #[derive(Debug)]
 pub struct Tracer<C, T, S> {
     inner: C,
@@ -18,12 +18,12 @@ pub struct Tracer<C, T, S> {
 }
 
 impl<C, T, S> Tracer<C, T, S> {
-    /// Watches `inner` by `timer`, telling `sink`.
+    /// Wraps `inner`, and reports to `sink` with times from `timer`.
     pub const fn new(inner: C, timer: T, sink: S) -> Self {
         Self { inner, timer, sink }
     }
 
-    /// The controller and the sink back.
+    /// Returns the controller and the sink.
     pub fn into_inner(self) -> (C, S) {
         (self.inner, self.sink)
     }

@@ -1,7 +1,7 @@
 //! Fake registers: a script of accesses, each asserted in order.
 //!
-//! Reads have side effects in real blocks, so a driver's *order* of accesses is what a test must
-//! hold, not only the final values.
+//! Reads have side effects in real blocks, so a test must check the *order* of a driver's accesses,
+//! not only the final values.
 
 use super::Registers;
 
@@ -12,12 +12,12 @@ pub enum Access {
     Read(u32, u32),
     /// A write of `.1` to `.0`.
     Write(u32, u32),
-    /// A [`Registers::barrier`]. One that is not in the script is let pass: a script holds barriers
-    /// where it names them.
+    /// A [`Registers::barrier`]. Barriers that are not in the script are ignored: only those it
+    /// names are checked.
     Barrier,
 }
 
-/// Registers that hold a driver to a script.
+/// Registers that assert a script of accesses.
 #[derive(Debug)]
 pub struct Fake<'s> {
     script: &'s [Access],
@@ -25,13 +25,13 @@ pub struct Fake<'s> {
 }
 
 impl<'s> Fake<'s> {
-    /// Registers which expect exactly `script`.
+    /// Creates registers that expect exactly `script`.
     #[must_use]
     pub fn new(script: &'s [Access]) -> Self {
         Self { script, next: 0 }
     }
 
-    /// How many accesses of the script are still to come.
+    /// The number of accesses of the script still to come.
     #[must_use]
     pub fn remaining(&self) -> usize {
         self.script.len() - self.next
@@ -48,7 +48,7 @@ impl<'s> Fake<'s> {
 }
 
 /// # Panics
-/// On any access that is not the script's next.
+/// On any access that is not the next one in the script.
 impl Registers for Fake<'_> {
     fn read(&mut self, offset: u32) -> u32 {
         let index = self.next;

@@ -1,9 +1,9 @@
-//! Registers in memory: the body for silicon.
+//! Memory-mapped registers.
 //!
 //! # Safety
-//! The one promise is made once, by whoever calls [`Mmio::new`]: the range is a register block,
-//! mapped as device memory, and stays mapped. No reference to device memory is ever formed; every
-//! access is a volatile read or write through a raw pointer.
+//! The caller of [`Mmio::new`] makes the only promise: the range is a register block, mapped as
+//! device memory, and stays mapped. No reference to device memory is ever created. Every access is
+//! a volatile read or write through a raw pointer.
 #![allow(unsafe_code, reason = "volatile access to device memory is the purpose of this file")]
 
 use super::Registers;
@@ -12,20 +12,21 @@ use super::Registers;
 #[derive(Debug)]
 pub struct Mmio {
     base: *mut u32,
-    /// As wide as the pointer: a driver's access loads both at once.
+    /// As wide as the pointer, so that an access loads both at once.
     len: usize,
 }
 
 impl Mmio {
     /// Takes the block of `len` bytes at `base`.
     ///
-    /// On Arm, map it as Device-nGnRnE (ARMv7: Strongly-ordered), as Linux maps `/dev/mem` opened with
-    /// `O_SYNC` and UIO. Where writes are acknowledged early (nGnRE; ARMv7: Device),
-    /// [`Registers::barrier`] waits for the acknowledgement, which may come before the write arrives.
+    /// On Arm, map it as Device-nGnRnE (ARMv7: Strongly-ordered), as Linux maps `/dev/mem` opened
+    /// with `O_SYNC`, and UIO. If writes are acknowledged early (nGnRE; ARMv7: Device),
+    /// [`Registers::barrier`] waits only for the acknowledgement, which may come before the write
+    /// arrives.
     ///
     /// # Safety
-    /// For as long as the value lives: `base..base + len` is mapped, is safe to read and write
-    /// as device memory with 32-bit accesses, and nobody else in this program accesses it.
+    /// As long as the value lives, `base..base + len` is mapped, and safe to read and write as
+    /// device memory with 32-bit accesses. No other code in this program accesses it.
     ///
     /// # Panics
     /// If `base` is null or not a multiple of 4.
@@ -37,7 +38,8 @@ impl Mmio {
 
     #[inline(always)]
     fn register(&self, offset: u32) -> *mut u32 {
-        // In release too: `read` and `write` are safe to call. It is nothing beside the access.
+        // Checked in release builds too: `read` and `write` are safe functions. The check costs
+        // little compared with the access.
         if offset as usize >= self.len || !offset.is_multiple_of(4) {
             no_such_register(offset);
         }
@@ -45,24 +47,25 @@ impl Mmio {
     }
 }
 
-/// Apart, and given the offset by value: the message's room on the stack would cost every access.
+/// Out of line, with the offset passed by value: otherwise every access would reserve stack space
+/// for the message.
 #[cold]
 #[inline(never)]
 fn no_such_register(offset: u32) -> ! {
     panic!("register offset {offset:#x}");
 }
 
-// SAFETY: the block belongs to this value alone (promised to `new`), and device memory is the
-// same from every thread.
+// SAFETY: only this value accesses the block (promised to `new`), and device memory is the same
+// from every thread.
 unsafe impl Send for Mmio {}
 
-/// A register block in memory whose length is known when the program is compiled: an access at an
-/// offset that is known as well is checked then, and is one load or store.
+/// A register block in memory whose length is known at compile time. An access at a constant offset
+/// is checked at compile time and is one load or store.
 ///
 /// ```no_run
 /// use barewire::reg::{MmioBlock, Registers};
 ///
-/// // SAFETY: ECSPI1 of an i.MX 8M Plus, mapped one to one, which nobody else drives.
+/// // SAFETY: ECSPI1 of an i.MX 8M Plus, identity-mapped, and not used by other code.
 /// let mut ecspi1 = unsafe { MmioBlock::<0x40>::new(0x3082_0000 as *mut u32) };
 /// let _conreg = ecspi1.read(0x08);
 /// ```
@@ -94,10 +97,10 @@ impl<const LEN: u32> MmioBlock<LEN> {
     }
 }
 
-// SAFETY: as of `Mmio`.
+// SAFETY: as for `Mmio`.
 unsafe impl<const LEN: u32> Send for MmioBlock<LEN> {}
 
-/// The accesses of a block, the address of each by `register`.
+/// The accesses of a block; `register` computes the address.
 macro_rules! volatile {
     () => {
         #[inline(always)]
@@ -112,7 +115,7 @@ macro_rules! volatile {
             unsafe { self.register(offset).write_volatile(value) }
         }
 
-        // The window's address is found once: for the compiler every store might change it.
+        // The register's address is computed once: for the compiler every store might change it.
         #[inline(always)]
         fn read_n(&mut self, offset: u32, into: &mut [u32]) {
             self.read_each(offset, into.iter_mut(), |place, word| *place = word);
@@ -153,13 +156,13 @@ macro_rules! volatile {
 }
 
 /// # Panics
-/// If an offset is no multiple of 4 or outside the block.
+/// If an offset is not a multiple of 4 or is outside the block.
 impl Registers for Mmio {
     volatile!();
 }
 
 /// # Panics
-/// If an offset is no multiple of 4 or outside the block.
+/// If an offset is not a multiple of 4 or is outside the block.
 impl<const LEN: u32> Registers for MmioBlock<LEN> {
     volatile!();
 }
@@ -171,7 +174,7 @@ mod tests {
     #[test]
     fn reads_and_writes_land_on_their_register() {
         let mut block = [0_u32; 4];
-        // SAFETY: ordinary memory stands for the block, and outlives it.
+        // SAFETY: ordinary memory serves as the block, and outlives it.
         let mut mmio = unsafe { Mmio::new(block.as_mut_ptr(), 16) };
         mmio.write(8, 0xdead_beef);
         mmio.write_n(4, &[1, 2, 3]);
@@ -185,7 +188,7 @@ mod tests {
     #[test]
     fn a_block_of_known_length_is_accessed_alike() {
         let mut block = [0_u32; 4];
-        // SAFETY: ordinary memory stands for the block, and outlives it.
+        // SAFETY: ordinary memory serves as the block, and outlives it.
         let mut mmio = unsafe { MmioBlock::<16>::new(block.as_mut_ptr()) };
         mmio.write_each(12, [1, 2, 3]);
         mmio.write(0, 4);
@@ -200,7 +203,7 @@ mod tests {
     #[should_panic(expected = "register offset 0x10")]
     fn nothing_outside_a_block_of_known_length_is_touched() {
         let mut block = [0_u32; 8];
-        // SAFETY: ordinary memory stands for the block, and outlives it.
+        // SAFETY: ordinary memory serves as the block, and outlives it.
         unsafe { MmioBlock::<16>::new(block.as_mut_ptr()) }.read(16);
     }
 
@@ -208,7 +211,7 @@ mod tests {
     #[should_panic(expected = "register offset 0x10")]
     fn nothing_outside_the_block_is_touched() {
         let mut block = [0_u32; 4];
-        // SAFETY: ordinary memory stands for the block, and outlives it.
+        // SAFETY: ordinary memory serves as the block, and outlives it.
         unsafe { Mmio::new(block.as_mut_ptr(), 16) }.read(16);
     }
 }

@@ -1,17 +1,18 @@
-//! Registers: how a driver reaches a block of 32-bit registers, whatever stands behind it.
+//! Registers: a driver's access to a block of 32-bit registers, memory-mapped or other.
 //!
 //! A driver is generic over [`Registers`] and so runs unchanged on memory-mapped silicon
 //! ([`Mmio`]), on a script that asserts the order of accesses ([`Fake`]), on a simulated board,
 //! or on an emulator's registers at the other end of a socket.
 //!
 //! # Ordering
-//! 1. Accesses through one `Registers` value reach the block in program order, each once.
-//! 2. [`Registers::read_n`] and [`Registers::write_n`] access *one* address `n` times (a FIFO
-//!    window); a body may pipeline them but not reorder, merge or drop them.
-//! 3. Accesses through two values are ordered by nothing but [`Registers::barrier`]: two peripherals
-//!    may lie behind two bridges.
-//! 4. Nothing is promised about ordinary memory: a driver that shares memory with a DMA engine
-//!    needs an explicit barrier.
+//! 1. Program order: accesses through one `Registers` value reach the block in program order, each
+//!    once.
+//! 2. FIFO windows: [`Registers::read_n`] and [`Registers::write_n`] access *one* address `n`
+//!    times. An implementation may pipeline the accesses but not reorder, merge or drop them.
+//! 3. Two blocks: only [`Registers::barrier`] orders accesses through two values, since two
+//!    peripherals may be behind two bridges.
+//! 4. Memory: there is no promise about ordinary memory. A driver that shares memory with a DMA
+//!    engine needs an explicit barrier.
 
 mod barrier;
 mod counter;
@@ -23,7 +24,7 @@ pub use counter::{CycleCounter, Mtime};
 pub use fake::{Access, Fake};
 pub use mmio::{Mmio, MmioBlock};
 
-/// Words that a body gathers on the stack.
+/// The number of words gathered on the stack.
 const CHUNK_WORDS: usize = 16;
 
 /// A block of 32-bit registers, addressed by byte offset from its base.
@@ -44,8 +45,8 @@ pub trait Registers {
         }
     }
 
-    /// Reads the register at `offset` `n` times for the reads' effect alone: drains a FIFO window of
-    /// what nobody wants. A body at the end of a long line need not wait for the values.
+    /// Reads the register at `offset` `n` times and discards the values: drains unwanted words from
+    /// a FIFO window. An implementation over a slow link need not wait for the values.
     #[inline]
     fn discard_n(&mut self, offset: u32, n: usize) {
         for _ in 0..n {
@@ -61,10 +62,10 @@ pub trait Registers {
         }
     }
 
-    /// Writes what `words` yields to the register at `offset`, in order: [`Registers::write_n`] without
-    /// a slice of words. `words` reaches no register.
+    /// Writes the items of `words` to the register at `offset`, in order: [`Registers::write_n`]
+    /// without a slice. The iterator must not access registers.
     ///
-    /// The body given gathers words on the stack for [`Registers::write_n`].
+    /// The provided method gathers words on the stack for [`Registers::write_n`].
     #[inline]
     fn write_each<I>(&mut self, offset: u32, words: I)
     where
@@ -86,10 +87,10 @@ pub trait Registers {
         }
     }
 
-    /// Reads the register at `offset` once for each of `places`, in order, and gives `put` the place
-    /// and the word: [`Registers::read_n`] without a slice of words. Neither reaches a register.
+    /// Reads the register at `offset` once for each of `places`, in order, and calls `put` with the
+    /// place and the word: [`Registers::read_n`] without a slice. Neither may access registers.
     ///
-    /// The body given gathers words on the stack from [`Registers::read_n`].
+    /// The provided method gathers words on the stack from [`Registers::read_n`].
     #[inline]
     fn read_each<I, F>(&mut self, offset: u32, places: I, mut put: F)
     where
@@ -102,19 +103,19 @@ pub trait Registers {
         while places.len() > 0 {
             let words = &mut chunk[..places.len().min(CHUNK_WORDS)];
             self.read_n(offset, words);
-            // The words first: a place taken after the last of them would be lost.
+            // `words` comes first in the zip: otherwise it would take one place too many and lose
+            // it.
             for (&mut word, place) in words.iter_mut().zip(places.by_ref()) {
                 put(place, word);
             }
         }
     }
 
-    /// Completes every access before it, to this block and to any other, before any after it: between
-    /// a chip select on a GPIO and the controller. On Arm a DSB; how far that reaches is the mapping's
-    /// affair, see [`Mmio::new`].
+    /// Completes every access before it, to this and any other block, before any access after it:
+    /// for example between a chip select on a GPIO and the controller. On Arm it is a DSB; its
+    /// reach depends on the mapping, see [`Mmio::new`].
     ///
-    /// The body given is that of memory-mapped registers. One that leads elsewhere may have
-    /// another.
+    /// The provided method is for memory-mapped registers. Other implementations may override it.
     #[inline]
     fn barrier(&mut self) {
         barrier();

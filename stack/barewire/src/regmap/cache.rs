@@ -1,13 +1,13 @@
-//! Values that need not be fetched again.
+//! A cache of register values.
 
 use super::{Access, Frames, Location, Map, RegMap, RegmapError};
 
-/// A place in a cache: a register's value, if known.
+/// A slot of a cache: a register's value, if known.
 pub type Slot = Option<u32>;
 
-/// A [`RegMap`] that remembers what it read and wrote, but of volatile registers.
+/// A [`RegMap`] that caches the values of registers that are not volatile.
 ///
-/// It knows of its own accesses alone: if the chip was reset, [`Cached::forget`] or
+/// It knows only its own accesses. If the chip was reset, call [`Cached::forget`] or
 /// [`Cached::restore`].
 #[derive(Debug)]
 pub struct Cached<'s, F, const N: usize> {
@@ -16,10 +16,10 @@ pub struct Cached<'s, F, const N: usize> {
 }
 
 impl<'s, F: Frames<N>, const N: usize> Cached<'s, F, N> {
-    /// Remembers in `slots`, whose content is forgotten.
+    /// Uses `slots` for the values; their content is discarded.
     ///
     /// # Panics
-    /// If there are fewer than [`Map::len`].
+    /// If there are fewer slots than [`Map::len`].
     pub fn new(regmap: RegMap<F, N>, slots: &'s mut [Slot]) -> Self {
         assert!(slots.len() >= regmap.map().len(), "a slot for each register");
         slots.fill(None);
@@ -31,12 +31,12 @@ impl<'s, F: Frames<N>, const N: usize> Cached<'s, F, N> {
         self.regmap.map()
     }
 
-    /// Without the cache.
+    /// The registers without the cache.
     pub fn uncached(&mut self) -> &mut RegMap<F, N> {
         &mut self.regmap
     }
 
-    /// Where the value of a register of this map that may be kept is kept.
+    /// The slot of a register, if it is in this map and may be cached.
     fn slot(&mut self, location: &Location<'_>) -> Option<&mut Slot> {
         if location.register().is_volatile() {
             return None;
@@ -46,7 +46,7 @@ impl<'s, F: Frames<N>, const N: usize> Cached<'s, F, N> {
         self.slots.get_mut(index)
     }
 
-    /// The value: remembered, or read.
+    /// The value, from the cache or read from the chip.
     ///
     /// # Errors
     /// As [`RegMap::read`].
@@ -62,10 +62,10 @@ impl<'s, F: Frames<N>, const N: usize> Cached<'s, F, N> {
         Ok(value)
     }
 
-    /// Writes, and remembers what was written.
+    /// Writes a register and caches the value.
     ///
     /// # Errors
-    /// As [`RegMap::write`]; what the register holds is not known then.
+    /// As [`RegMap::write`]. The register's value is unknown then.
     pub fn write<'m>(
         &mut self,
         location: impl Into<Location<'m>>,
@@ -83,8 +83,8 @@ impl<'s, F: Frames<N>, const N: usize> Cached<'s, F, N> {
         written
     }
 
-    /// Sets the bits of `mask` to those of `value`; writes only if that changes the register.
-    /// Returns whether it did. Costs no read where the value is remembered.
+    /// Sets the bits of `mask` to those of `value`. Writes only if that changes the register, and
+    /// returns whether it did. If the value is cached, no read is needed.
     ///
     /// # Errors
     /// As [`RegMap::read`] and [`RegMap::write`].
@@ -103,15 +103,15 @@ impl<'s, F: Frames<N>, const N: usize> Cached<'s, F, N> {
         Ok(new != old)
     }
 
-    /// Knows nothing any more.
+    /// Discards all cached values.
     pub fn forget(&mut self) {
         self.slots.fill(None);
     }
 
-    /// Writes everything remembered that can be written back to the chip, after it was reset.
+    /// Writes every cached value of a writable register back to the chip, after a reset.
     ///
     /// # Errors
-    /// The first that fails; those before it are written.
+    /// The first error. The registers before it are written.
     pub fn restore(&mut self) -> Result<(), RegmapError> {
         for (location, slot) in self.regmap.map().locations().zip(&*self.slots) {
             if let (Some(value), true) = (slot, location.register().access() != Access::ReadOnly) {

@@ -1,4 +1,4 @@
-//! Why a register was not reached.
+//! Errors of register accesses.
 
 use core::fmt;
 
@@ -26,18 +26,18 @@ pub enum RegmapError {
         address: u32,
         /// The value.
         value: u32,
-        /// A register's bits.
+        /// The width of a register in bits.
         val_bits: u8,
     },
-    /// The part does not count addresses up, or its format is no whole bytes.
+    /// The part does not increment addresses, or its format is not in whole bytes.
     NoBulk,
-    /// A run of registers leaves the addresses there are.
+    /// A run of registers exceeds the address range.
     AddressRange {
-        /// Where it begins.
+        /// The first address.
         address: u32,
-        /// How many registers it has.
+        /// The number of registers.
         count: usize,
-        /// The last address there is.
+        /// The last valid address.
         max: u32,
     },
 }

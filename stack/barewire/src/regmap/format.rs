@@ -1,4 +1,4 @@
-//! How an address and a value become the bytes of an exchange.
+//! The encoding of an address and a value in an exchange.
 
 /// The order of a field's bytes on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -15,31 +15,31 @@ pub enum Endian {
 /// The names are Linux's `regmap_config`'s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
-    /// Bits before the padding: the address and whatever else stands there, 1 to 32.
+    /// The bits before the padding, 1 to 32: the address and any flags.
     pub reg_bits: u8,
-    /// Bits between address and value that mean nothing, 0 to 32.
+    /// The bits between address and value, which are ignored, 0 to 32.
     pub pad_bits: u8,
-    /// Bits of a value, 1 to 32.
+    /// The width of a value, 1 to 32 bits.
     pub val_bits: u8,
-    /// Set in the first `reg_bits` of a read.
+    /// Bits set in the first `reg_bits` of a read.
     pub read_flag_mask: u32,
-    /// Set in the first `reg_bits` of a write.
+    /// Bits set in the first `reg_bits` of a write.
     pub write_flag_mask: u32,
-    /// How far an address is shifted left within `reg_bits`, for parts whose flags stand to its
+    /// How far an address is shifted left within `reg_bits`, for parts whose flags are on its
     /// right.
     pub reg_shift: u8,
-    /// Addresses from one register to the next.
+    /// The address difference between two registers.
     pub reg_stride: u8,
-    /// The value's bytes.
+    /// The byte order of a value.
     pub val_format_endian: Endian,
-    /// Whether the part counts the address up while CS stays active, so that neighbours can be
-    /// read and written in one exchange.
+    /// Whether the part increments the address while CS is active, so that adjacent registers can
+    /// be accessed in one exchange.
     pub increments: bool,
 }
 
 impl Format {
-    /// `reg_bits` and `val_bits`, no padding, no flags, most significant byte first, addresses
-    /// one apart, no increment.
+    /// A format with `reg_bits` and `val_bits`, no padding, no flags, most significant byte first,
+    /// addresses one apart, no increment.
     #[must_use]
     pub const fn new(reg_bits: u8, val_bits: u8) -> Self {
         Self {
@@ -55,19 +55,19 @@ impl Format {
         }
     }
 
-    /// The bytes of one register's exchange.
+    /// The number of bytes in one register's exchange.
     #[must_use]
     pub const fn frame_bytes(&self) -> usize {
         (self.reg_bits as usize + self.pad_bits as usize + self.val_bits as usize) / 8
     }
 
-    /// The bytes before the values of a bulk exchange.
+    /// The number of bytes before the values of a bulk exchange.
     #[must_use]
     pub const fn header_bytes(&self) -> usize {
         (self.reg_bits as usize + self.pad_bits as usize) / 8
     }
 
-    /// The bytes of a value in a bulk exchange.
+    /// The number of bytes of a value in a bulk exchange.
     #[must_use]
     pub const fn value_bytes(&self) -> usize {
         self.val_bits as usize / 8
@@ -79,7 +79,7 @@ impl Format {
         u32::MAX >> (32 - self.val_bits)
     }
 
-    /// Whether header and values are whole bytes each, and the part counts.
+    /// Whether header and values are whole bytes, and the part increments addresses.
     #[must_use]
     pub const fn has_bulk(&self) -> bool {
         let header_bits = self.reg_bits as u32 + self.pad_bits as u32;
@@ -87,7 +87,7 @@ impl Format {
     }
 
     /// # Panics
-    /// If there is no such exchange: at build time, where the map is a constant.
+    /// If the format is not possible; at build time, if the map is a constant.
     pub(super) const fn check(&self) {
         assert!(self.reg_bits >= 1 && self.reg_bits <= 32, "reg_bits: 1 to 32");
         assert!(self.val_bits >= 1 && self.val_bits <= 32, "val_bits: 1 to 32");
@@ -106,7 +106,7 @@ impl Format {
         );
     }
 
-    /// The largest address the header has room for.
+    /// The largest address that fits the header.
     pub(super) const fn address_max(&self) -> u32 {
         (u32::MAX >> (32 - self.reg_bits)) >> self.reg_shift
     }
@@ -115,7 +115,7 @@ impl Format {
         self.pad_bits as u32 + self.val_bits as u32
     }
 
-    /// What every exchange in this format needs, worked out once.
+    /// Precomputes what every exchange in this format needs.
     pub(super) const fn codec(&self) -> Codec {
         let value_shift = self.value_shift();
         Codec {
@@ -130,7 +130,7 @@ impl Format {
         }
     }
 
-    /// A value's bytes in a bulk exchange, at the front of what is returned.
+    /// The bytes of a value in a bulk exchange, at the start of the array.
     pub(super) fn value_to_bytes(&self, value: u32) -> [u8; 4] {
         match self.val_format_endian {
             Endian::Big => (value << (32 - self.val_bits)).to_be_bytes(),
@@ -138,7 +138,7 @@ impl Format {
         }
     }
 
-    /// The value of the bytes at the front of `bytes`.
+    /// The value in the first bytes of `bytes`.
     pub(super) fn value_from_bytes(&self, bytes: [u8; 4]) -> u32 {
         match self.val_format_endian {
             Endian::Big => u32::from_be_bytes(bytes) >> (32 - self.val_bits),
@@ -157,8 +157,8 @@ pub(super) struct Codec {
     write_head: u64,
     pub(super) value_max: u32,
     address_shift: u8,
-    /// How far a value of little-endian bytes, read from the last four, is from its place; [`BIG`]
-    /// if its most significant byte comes first. One byte, for one load of the hot path.
+    /// The shift for a value of little-endian bytes that was read from the last four bytes; [`BIG`]
+    /// if the most significant byte is first. One byte, so that the hot path loads it at once.
     little_shift: u8,
 }
 
@@ -171,7 +171,7 @@ impl Codec {
         }
     }
 
-    /// The exchange that reads `address`, its last bit at bit 0.
+    /// The exchange that reads `address`, right-aligned.
     #[inline(always)]
     pub(super) fn read_frame(&self, address: u32) -> u64 {
         u64::from(address) << self.address_shift | self.read_head
@@ -184,7 +184,7 @@ impl Codec {
         u64::from(address) << self.address_shift | self.write_head | value
     }
 
-    /// The value at the end of what came in, of which it has up to the last four bytes.
+    /// The value at the end of the received bytes, in at most the last four.
     #[inline(always)]
     pub(super) fn value<const N: usize>(&self, wire: &[u8; N]) -> u32 {
         let mut last = [0; 4];
@@ -193,7 +193,7 @@ impl Codec {
         } else {
             last.copy_from_slice(&wire[N - 4..]);
         }
-        // Cut to the value: what came in during the header is not its.
+        // Masked, because the bits received during the header are not part of it.
         match self.little_shift {
             BIG => u32::from_be_bytes(last) & self.value_max,
             shift => u32::from_le_bytes(last) >> shift,
@@ -201,7 +201,7 @@ impl Codec {
     }
 }
 
-/// The last `N` bytes of a frame, as they go over the wire.
+/// The last `N` bytes of a frame, in wire order.
 #[inline(always)]
 pub(super) fn to_wire<const N: usize>(frame: u64) -> [u8; N] {
     let bytes = frame.to_be_bytes();

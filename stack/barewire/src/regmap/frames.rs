@@ -1,15 +1,15 @@
-//! The way of a register's exchange to the wire, and the one that is prepared on a bus.
+//! The exchange of a register on the wire, and the implementation that is prepared on a bus.
 
 use crate::bus::{Device, Prepared};
 use crate::controller::Controller;
 use crate::spi::{MessageError, Transfer};
 
-/// One chip's way to the wire for exchanges of `N` bytes, and for longer ones now and then.
+/// Exchanges of `N` bytes with one chip, and occasional longer messages.
 pub trait Frames<const N: usize> {
     /// Exchanges `N` bytes under one chip select.
     ///
     /// # Errors
-    /// What the path below reports; CS is inactive in every case.
+    /// The errors of the layer below. CS is inactive in every case.
     fn exchange(&mut self, tx: [u8; N]) -> Result<&[u8; N], MessageError>;
 
     /// Runs a message.
@@ -19,7 +19,7 @@ pub trait Frames<const N: usize> {
     fn run(&mut self, message: &mut [Transfer<'_>]) -> Result<(), MessageError>;
 }
 
-/// A bus's device, on which the exchange is prepared once.
+/// A bus's device with a prepared exchange.
 #[derive(Debug)]
 pub struct OnDevice<'b, C: ?Sized, const N: usize> {
     prepared: Prepared<'b, C, N>,
@@ -30,7 +30,7 @@ impl<'b, C: Controller + ?Sized, const N: usize> OnDevice<'b, C, N> {
     /// Prepares the exchange on `device`.
     ///
     /// # Errors
-    /// What the controller refuses of a message of `N` bytes.
+    /// The controller refuses a message of `N` bytes.
     pub fn new(device: Device<'b, C>) -> Result<Self, MessageError> {
         Ok(Self { prepared: device.prepare([0; N])?, device })
     }

@@ -1,15 +1,15 @@
-//! A part's registers together, checked while they are built.
+//! A part's register map, checked at build time.
 
 use super::format::Format;
 use super::register::{Field, Location, Register};
 
-/// A part's registers and the format they are reached in.
+/// A part's registers and their format.
 ///
-/// Make it a `static`: what is wrong with it is then an error of the build.
+/// Make it a `static`, so that a mistake in it is a build error.
 ///
 /// ```compile_fail
 /// use barewire::regmap::{Field, Format, Map, Register};
-/// // Two fields on one bit:
+/// // Two fields share a bit:
 /// static STATUS: Register = Register::new("STATUS", 0).fields(&[Field::new("BP", 2, 3), Field::bit("TB", 4)]);
 /// static MAP: Map = Map::new("part", Format::new(8, 8), &[STATUS]);
 /// ```
@@ -21,12 +21,15 @@ pub struct Map {
 }
 
 impl Map {
-    /// Checks it: addresses fit the format and are multiples of its stride, names differ, no two
-    /// registers (elements of arrays included) share an address, values after a reset fit, fields fit
-    /// the value, differ in name, ascend and do not overlap.
+    /// Creates the map and checks it:
+    ///
+    /// - addresses fit the format and are multiples of its stride;
+    /// - names differ, and no two registers (including elements of arrays) share an address;
+    /// - reset values fit;
+    /// - fields fit the value, differ in name, ascend and do not overlap.
     ///
     /// # Panics
-    /// If not so.
+    /// If a check fails.
     #[must_use]
     pub const fn new(name: &'static str, format: Format, registers: &'static [Register]) -> Self {
         format.check();
@@ -73,12 +76,12 @@ impl Map {
         self.registers
     }
 
-    /// All of them one by one, arrays taken apart.
+    /// All registers one by one, including the elements of arrays.
     pub fn locations(&self) -> impl Iterator<Item = Location<'static>> + use<> {
         self.registers.iter().flat_map(|register| (0..register.count).map(|i| register.nth(i)))
     }
 
-    /// How many [`Map::locations`] there are: the slots a cache needs.
+    /// The number of [`Map::locations`], which is the number of slots a cache needs.
     #[must_use]
     pub const fn len(&self) -> usize {
         let (mut at, mut len) = (0, 0);
@@ -89,14 +92,14 @@ impl Map {
         len
     }
 
-    /// Whether it has no registers.
+    /// Whether the map has no registers.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.registers.is_empty()
     }
 
-    /// The register of that name, upper or lower case; an array's element as `NAME[3]`, or `NAME3`
-    /// where it is [numbered](Register::numbered_from), its first as `NAME`.
+    /// Finds a register by name, ignoring case. An element of an array is `NAME[3]`, or `NAME3` if
+    /// the array is [numbered](Register::numbered_from); `NAME` is the first element.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<Location<'static>> {
         self.registers.iter().find_map(|register| {
@@ -114,7 +117,7 @@ impl Map {
         })
     }
 
-    /// The register at an address.
+    /// Finds the register at an address.
     #[must_use]
     pub fn at(&self, address: u32) -> Option<Location<'static>> {
         self.registers.iter().find_map(|register| {
@@ -143,14 +146,14 @@ const fn check_fields(fields: &[Field], val_bits: u8) {
     }
 }
 
-/// A number without a sign, and without a zero in front.
+/// Parses a number without a sign or leading zeros.
 fn decimal(text: &str) -> Option<u16> {
     let plain = text == "0" || text.starts_with(|first: char| matches!(first, '1'..='9'));
     plain.then(|| text.parse().ok()).flatten()
 }
 
-/// Whether two registers could be meant by one name: a numbered array takes all names that are its
-/// own and digits.
+/// Whether one name could mean either register: a numbered array claims all names that are its own
+/// plus digits.
 const fn alike(a: &Register, b: &Register) -> bool {
     begins_element(a, b.name) || begins_element(b, a.name) || equal(a.name, b.name)
 }
@@ -174,7 +177,7 @@ const fn equal(a: &str, b: &str) -> bool {
     a.len() == b.len() && same_front(a.as_bytes(), b.as_bytes())
 }
 
-/// Whether `b`, which is no shorter, begins as `a` does.
+/// Whether `b`, which is not shorter, begins with `a`.
 const fn same_front(a: &[u8], b: &[u8]) -> bool {
     let mut at = 0;
     while at < a.len() {

@@ -1,27 +1,28 @@
 //! Register maps: a chip's registers by name, over SPI.
 //!
 //! # Read first
-//! A chip's data sheet, the chapter on its serial interface; Linux's `regmap_config`, whose names
-//! the [`Format`] has.
+//! The serial interface chapter of the chip's data sheet; Linux's `regmap_config`, whose names
+//! [`Format`] uses.
 //!
 //! # How it works
-//! 1. A [`Map`] is a constant: registers with names, addresses and fields, and the format of an
-//!    exchange. What is wrong with it (two fields on one bit, two registers at one address) is an
-//!    error of the build.
-//! 2. [`RegMap`] reads and writes them. An exchange is prepared once ([`OnDevice`]): a read puts
-//!    the header into it, runs it, and takes the value out. Whatever else has [`Frames`] serves
-//!    too.
-//! 3. [`RegMap::read_bulk`] and [`RegMap::write_bulk`] take neighbours in one exchange where the
-//!    part counts addresses up; [`RegMap::read_raw`] and [`RegMap::write_raw`] take bytes.
-//! 4. [`Cached`] remembers what was read and written, in the caller's memory.
+//! 1. Map: a [`Map`] is a constant with the registers' names, addresses and fields, and the format
+//!    of an exchange. A mistake in it (two fields on one bit, two registers at one address) is a
+//!    build error.
+//! 2. Access: [`RegMap`] reads and writes registers. The exchange is prepared once ([`OnDevice`]).
+//!    A read stores the header in it, runs it, and takes the value out. Any other implementation of
+//!    [`Frames`] works too.
+//! 3. Bulk: [`RegMap::read_bulk`] and [`RegMap::write_bulk`] access adjacent registers in one
+//!    exchange, if the part increments addresses. [`RegMap::read_raw`] and [`RegMap::write_raw`]
+//!    access bytes.
+//! 4. Cache: [`Cached`] keeps values in the caller's memory.
 //!
 //! A map may mark fields that do not read back what was written. A driver's accesses cost nothing for
 //! it; `barewire regs write` uses it to say why a value came back changed.
 //!
 //! # Ordering
 //! 1. Accesses reach the chip in the order of the calls.
-//! 2. [`RegMap::update_bits`] is a read and a write: another handle of the same chip may come
-//!    between. Whoever shares a chip locks the bus.
+//! 2. [`RegMap::update_bits`] is a read and a write, and an access through another handle may come
+//!    in between. If several users share a chip, they must lock the bus.
 //!
 //! # Not supported
 //! Pages and indirect registers; addresses, flags and padding of more than 32 bits each.
@@ -70,7 +71,7 @@ pub use register::{Access, Field, Location, Register};
 use crate::spi::Transfer;
 use format::{Codec, to_wire};
 
-/// Values of a bulk exchange that go over the wire at once.
+/// The number of values in one bulk exchange.
 const BULK_AT_ONCE: usize = 32;
 
 /// A chip's registers, in exchanges of `N` bytes.
@@ -82,7 +83,7 @@ pub struct RegMap<F, const N: usize> {
 }
 
 impl<F: Frames<N>, const N: usize> RegMap<F, N> {
-    /// The registers of `map` behind `frames`.
+    /// Creates access to the registers of `map` through `frames`.
     ///
     /// # Panics
     /// If `N` is not the map's [`Format::frame_bytes`].
@@ -91,12 +92,12 @@ impl<F: Frames<N>, const N: usize> RegMap<F, N> {
         Self { frames, codec: map.format().codec(), map }
     }
 
-    /// The registers.
+    /// The register map.
     pub fn map(&self) -> &'static Map {
         self.map
     }
 
-    /// The way to the wire.
+    /// The exchanges.
     pub fn frames(&mut self) -> &mut F {
         &mut self.frames
     }
@@ -104,7 +105,7 @@ impl<F: Frames<N>, const N: usize> RegMap<F, N> {
     /// Reads a register.
     ///
     /// # Errors
-    /// [`RegmapError::NotReadable`], of which nothing was clocked; [`RegmapError::Message`].
+    /// [`RegmapError::NotReadable`], before anything is clocked; [`RegmapError::Message`].
     #[inline]
     pub fn read<'m>(&mut self, location: impl Into<Location<'m>>) -> Result<u32, RegmapError> {
         let location = location.into();
@@ -121,8 +122,8 @@ impl<F: Frames<N>, const N: usize> RegMap<F, N> {
     /// Writes a register.
     ///
     /// # Errors
-    /// [`RegmapError::NotWritable`] and [`RegmapError::ValueTooWide`], of which nothing was
-    /// clocked; [`RegmapError::Message`].
+    /// [`RegmapError::NotWritable`] and [`RegmapError::ValueTooWide`], before anything is clocked;
+    /// [`RegmapError::Message`].
     #[inline]
     pub fn write<'m>(
         &mut self,
@@ -136,8 +137,8 @@ impl<F: Frames<N>, const N: usize> RegMap<F, N> {
         Ok(())
     }
 
-    /// Sets the bits of `mask` to those of `value`; writes only if that changes the register.
-    /// Returns whether it did.
+    /// Sets the bits of `mask` to those of `value`. Writes only if that changes the register, and
+    /// returns whether it did.
     ///
     /// # Errors
     /// As [`RegMap::read`] and [`RegMap::write`].
@@ -156,10 +157,10 @@ impl<F: Frames<N>, const N: usize> RegMap<F, N> {
         Ok(new != old)
     }
 
-    /// Reads neighbours from `first` on, 32 an exchange.
+    /// Reads adjacent registers from `first` on, 32 per exchange.
     ///
     /// # Errors
-    /// [`RegmapError::NoBulk`] and [`RegmapError::AddressRange`], of which nothing was clocked;
+    /// [`RegmapError::NoBulk`] and [`RegmapError::AddressRange`], before anything is clocked;
     /// [`RegmapError::Message`].
     pub fn read_bulk<'m>(
         &mut self,
@@ -185,11 +186,11 @@ impl<F: Frames<N>, const N: usize> RegMap<F, N> {
         Ok(())
     }
 
-    /// Writes neighbours from `first` on, 32 an exchange.
+    /// Writes adjacent registers from `first` on, 32 per exchange.
     ///
     /// # Errors
     /// As [`RegMap::read_bulk`]; [`RegmapError::NotWritable`] and [`RegmapError::ValueTooWide`],
-    /// of which nothing was clocked either.
+    /// before anything is clocked.
     pub fn write_bulk<'m>(
         &mut self,
         first: impl Into<Location<'m>>,
@@ -217,11 +218,11 @@ impl<F: Frames<N>, const N: usize> RegMap<F, N> {
         Ok(())
     }
 
-    /// Reads bytes from `address` on in one exchange: a memory behind the registers, say.
+    /// Reads bytes from `address` on in one exchange, for example a memory behind the registers.
     ///
     /// # Errors
-    /// [`RegmapError::NoBulk`], and [`RegmapError::AddressRange`] for a first address that there is not,
-    /// of which nothing was clocked; [`RegmapError::Message`].
+    /// [`RegmapError::NoBulk`], and [`RegmapError::AddressRange`] if the first address is invalid,
+    /// before anything is clocked; [`RegmapError::Message`].
     pub fn read_raw(&mut self, address: u32, bytes: &mut [u8]) -> Result<(), RegmapError> {
         self.check_bulk(address, 1)?;
         let header = self.header(self.codec.read_frame(address));
@@ -281,7 +282,7 @@ impl<F: Frames<N>, const N: usize> RegMap<F, N> {
     }
 }
 
-/// `first` and every `step`-th one behind it, as long as there is one.
+/// `first` and every `step`-th address after it, up to the last.
 fn addresses(first: u32, step: usize) -> impl Iterator<Item = u32> {
     let step = u32::try_from(step).ok();
     core::iter::successors(Some(first), move |at| at.checked_add(step?))

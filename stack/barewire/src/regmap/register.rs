@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// What may be done with a register.
+/// The permitted accesses to a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Read and written.
@@ -13,7 +13,7 @@ pub enum Access {
     WriteOnly,
 }
 
-/// Neighbouring bits of a register that mean one thing.
+/// Adjacent bits of a register with one meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
     pub(super) name: &'static str,
@@ -24,29 +24,29 @@ pub struct Field {
 }
 
 impl Field {
-    /// `width` bits from bit `lsb` up, by the data sheet's name.
+    /// A field of `width` bits from bit `lsb` up, with the data sheet's name.
     ///
     /// # Panics
-    /// If it does not fit 32 bits, or has none.
+    /// If it exceeds 32 bits or has none.
     #[must_use]
     pub const fn new(name: &'static str, lsb: u8, width: u8) -> Self {
         assert!(width >= 1 && lsb as u32 + width as u32 <= 32, "a field lies within 32 bits");
         Self { name, lsb, width, read_only: false, volatile: false }
     }
 
-    /// One bit.
+    /// A field of one bit.
     #[must_use]
     pub const fn bit(name: &'static str, lsb: u8) -> Self {
         Self::new(name, lsb, 1)
     }
 
-    /// In a register that is written, and unmoved by that.
+    /// Marks the field as read-only in a register that is written.
     #[must_use]
     pub const fn read_only(self) -> Self {
         Self { read_only: true, ..self }
     }
 
-    /// Set or cleared by the chip: it may read otherwise than it was written.
+    /// Marks the field as changed by the chip: it may read differently than written.
     #[must_use]
     pub const fn volatile(self) -> Self {
         Self { volatile: true, ..self }
@@ -58,7 +58,7 @@ impl Field {
         self.name
     }
 
-    /// Whether writing does not move it.
+    /// Whether writing does not change it.
     #[must_use]
     pub const fn is_read_only(&self) -> bool {
         self.read_only
@@ -76,25 +76,25 @@ impl Field {
         self.lsb
     }
 
-    /// Its bits.
+    /// Its width in bits.
     #[must_use]
     pub const fn width(&self) -> u8 {
         self.width
     }
 
-    /// Its bits set, where they are.
+    /// The mask of its bits.
     #[must_use]
     pub const fn mask(&self) -> u32 {
         (u32::MAX >> (32 - self.width)) << self.lsb
     }
 
-    /// Its value in a register's.
+    /// Extracts its value from the register's value.
     #[must_use]
     pub const fn get(&self, register: u32) -> u32 {
         (register & self.mask()) >> self.lsb
     }
 
-    /// `register` with this field at `value`.
+    /// Returns `register` with this field set to `value`.
     ///
     /// # Panics
     /// If `value` does not fit.
@@ -115,14 +115,15 @@ pub struct Register {
     access: Access,
     volatile: bool,
     precious: bool,
-    /// The number of an array's first element, where its name ends in numbers.
+    /// The number of the first element, if the elements' names end in numbers.
     pub(super) first: Option<u8>,
     pub(super) reset: Option<u32>,
     pub(super) fields: &'static [Field],
 }
 
 impl Register {
-    /// Read and written, kept by a cache, without fields, its value after a reset not known.
+    /// A register that is read and written and may be cached, without fields, with an unknown reset
+    /// value.
     #[must_use]
     pub const fn new(name: &'static str, address: u32) -> Self {
         Self {
@@ -139,54 +140,54 @@ impl Register {
         }
     }
 
-    /// `count` of them, `step` addresses apart.
+    /// Makes it an array of `count` registers, `step` addresses apart.
     ///
     /// # Panics
-    /// If there is none, or they lie on each other.
+    /// If `count` is 0, or the registers overlap.
     #[must_use]
     pub const fn array(self, count: u16, step: u16) -> Self {
         assert!(count >= 1 && (step >= 1 || count == 1), "an array has elements, side by side");
         Self { count, step, ..self }
     }
 
-    /// An array's elements are called `NAME1`, `NAME2` and so on, the first by this number, instead
+    /// Names the array's elements `NAME1`, `NAME2` and so on, the first with this number, instead
     /// of `NAME[0]`, `NAME[1]`.
     #[must_use]
     pub const fn numbered_from(self, first: u8) -> Self {
         Self { first: Some(first), ..self }
     }
 
-    /// This is its value after a reset, and each element's of an array.
+    /// Sets the reset value, for an array that of each element.
     #[must_use]
     pub const fn reset(self, value: u32) -> Self {
         Self { reset: Some(value), ..self }
     }
 
-    /// Never written.
+    /// Marks it as read-only.
     #[must_use]
     pub const fn read_only(self) -> Self {
         Self { access: Access::ReadOnly, ..self }
     }
 
-    /// Never read.
+    /// Marks it as write-only.
     #[must_use]
     pub const fn write_only(self) -> Self {
         Self { access: Access::WriteOnly, ..self }
     }
 
-    /// Changed by the chip: a cache does not keep it.
+    /// Marks it as changed by the chip, so that it is not cached.
     #[must_use]
     pub const fn volatile(self) -> Self {
         Self { volatile: true, ..self }
     }
 
-    /// Changed by being read: a dump leaves it alone. Volatile too.
+    /// Marks it as changed by being read: a dump skips it. Implies volatile.
     #[must_use]
     pub const fn precious(self) -> Self {
         Self { precious: true, volatile: true, ..self }
     }
 
-    /// With these fields.
+    /// Sets its fields.
     #[must_use]
     pub const fn fields(self, fields: &'static [Field]) -> Self {
         Self { fields, ..self }
@@ -198,19 +199,19 @@ impl Register {
         self.name
     }
 
-    /// The address, of an array's first.
+    /// The address; for an array, of the first element.
     #[must_use]
     pub const fn address(&self) -> u32 {
         self.address
     }
 
-    /// How many there are.
+    /// The number of registers: 1, or the length of the array.
     #[must_use]
     pub const fn count(&self) -> u16 {
         self.count
     }
 
-    /// What may be done with it.
+    /// The permitted accesses.
     #[must_use]
     pub const fn access(&self) -> Access {
         self.access
@@ -228,7 +229,7 @@ impl Register {
         self.precious
     }
 
-    /// Its value after a reset, where it is known.
+    /// Its reset value, if known.
     #[must_use]
     pub const fn reset_value(&self) -> Option<u32> {
         self.reset
@@ -240,7 +241,7 @@ impl Register {
         self.fields
     }
 
-    /// The field of that name, upper or lower case.
+    /// Finds a field by name, ignoring case.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&'static Field> {
         self.fields.iter().find(|field| field.name.eq_ignore_ascii_case(name))
@@ -249,7 +250,7 @@ impl Register {
     /// Element `index`.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If the index is out of range.
     #[must_use]
     #[inline]
     pub const fn nth(&self, index: u16) -> Location<'_> {
@@ -262,7 +263,7 @@ impl Register {
     }
 }
 
-/// One register: an element of an array, or one that is none.
+/// A single register: an element of an array, or a register that is not an array.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Location<'m> {
     register: &'m Register,
@@ -270,13 +271,13 @@ pub struct Location<'m> {
 }
 
 impl<'m> Location<'m> {
-    /// What it is an element of.
+    /// The register, or the array that it is an element of.
     #[must_use]
     pub const fn register(&self) -> &'m Register {
         self.register
     }
 
-    /// Which element.
+    /// The index in the array.
     #[must_use]
     pub const fn index(&self) -> u16 {
         self.index

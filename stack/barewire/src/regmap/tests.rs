@@ -1,4 +1,4 @@
-//! Formats judged bit by bit, exchanges by their bytes, maps by what is wrong with them.
+//! Formats bit by bit, exchanges by their bytes, and the mistakes that maps are checked for.
 
 use std::vec;
 use std::vec::Vec;
@@ -10,7 +10,7 @@ use crate::bus::Bus;
 use crate::controller::null::Null;
 use crate::spi::{MessageError, Settings};
 
-/// A part that is a memory of bytes, and writes down what reached it.
+/// A part with a memory of bytes, which records the accesses it gets.
 #[derive(Debug)]
 struct Part<const N: usize> {
     log: Vec<Vec<u8>>,
@@ -101,7 +101,7 @@ fn odd_formats_are_packed_as_their_parts_want_them() {
     assert_eq!(map.read(&OLD.registers()[0]), Ok(0x80));
     assert_eq!(part.log[0], [0x03, 0x0e, 0x00]);
 
-    // Padding between address and value, and a flag to the address's right.
+    // Padding between address and value, and a flag to the right of the address.
     const PADDED: Format =
         Format { pad_bits: 8, reg_shift: 1, read_flag_mask: 1, ..Format::new(8, 16) };
     static PAD: Map = Map::new("pad", PADDED, &[Register::new("A", 0x55)]);
@@ -117,7 +117,7 @@ proptest! {
         reg_bits in 1u8..=32, val_bits in 1u8..=32, more in any::<bool>(),
         little in any::<bool>(), address in any::<u32>(), value in any::<u32>(),
     ) {
-        // As much padding as makes whole bytes, and a byte more where there is room.
+        // The least padding that makes whole bytes, and one byte more if it fits.
         let least = (reg_bits + val_bits).wrapping_neg() % 8;
         let pad_bits = least + if more && reg_bits + val_bits + least < 64 { 8 } else { 0 };
         let little = little && val_bits % 8 == 0;
@@ -136,7 +136,7 @@ proptest! {
         let codec = format.codec();
         let frame = text.iter().fold(0, |frame: u64, &bit| frame << 1 | u64::from(bit));
         prop_assert_eq!(codec.write_frame(address, value), frame);
-        // What comes in during the header is noise.
+        // The bits received during the header are noise.
         let noise = u64::MAX.checked_shl(val_bits.into()).unwrap_or(0);
         prop_assert_eq!(codec.value(&(frame | noise).to_be_bytes()), value);
         prop_assert_eq!(format.value_from_bytes(format.value_to_bytes(value)), value);

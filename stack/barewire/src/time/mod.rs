@@ -1,8 +1,8 @@
 //! Time: a free-running tick counter, and the arithmetic that never waits shorter than asked.
 //!
-//! Delays are asked in nanoseconds and kept in the hardware's quantum: one tick of the
-//! [`Timer`]. The i.MX 8M system counter ticks at 8 MHz (125 ns), so a delay of 1 ns there takes
-//! 125 ns, and [`effective_ns`] says so.
+//! Delays are given in nanoseconds and rounded up to the hardware's unit: a tick of the [`Timer`].
+//! For example, the i.MX 8M system counter ticks at 8 MHz (125 ns), so a delay of 1 ns takes 125 ns
+//! there, and [`effective_ns`] returns that.
 
 mod pacer;
 
@@ -10,17 +10,17 @@ pub use pacer::Pacer;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// A free-running counter and the ways to wait by it.
+/// A free-running counter, and waits that use it.
 pub trait Timer {
-    /// Ticks a second, above zero.
+    /// The ticks per second, above zero.
     fn frequency_hz(&self) -> u32;
 
-    /// The counter now. It never goes back.
+    /// The counter's value. It never decreases.
     fn now_ticks(&mut self) -> u64;
 
     /// Waits until at least `ticks` *whole* ticks have passed, spinning.
     ///
-    /// The first tick may be partly over when the wait begins, so one more edge is awaited.
+    /// The first tick may be partly over when the wait begins, so it waits for one more edge.
     fn wait_ticks(&mut self, ticks: u64) {
         if ticks > 0 {
             let begun = self.now_ticks();
@@ -30,8 +30,8 @@ pub trait Timer {
         }
     }
 
-    /// Waits at least `ns` nanoseconds in which the caller has nothing to do (a flash chip's
-    /// erase, say). A body may sleep; the default spins.
+    /// Waits at least `ns` nanoseconds in which the caller has nothing to do, for example during a
+    /// flash chip's erase. An implementation may sleep; the provided method spins.
     fn sleep_ns(&mut self, ns: u64) {
         let ticks = ticks_at_least(ns, self.frequency_hz());
         self.wait_ticks(ticks);
@@ -68,8 +68,8 @@ pub const fn ticks_at_least(ns: u64, frequency_hz: u32) -> u64 {
     if ticks > u64::MAX as u128 { u64::MAX } else { ticks as u64 }
 }
 
-/// What a delay of `ns` nanoseconds becomes on a counter of `frequency_hz`, in nanoseconds,
-/// rounded up: the effective value to report.
+/// The effective delay in nanoseconds for a requested `ns` on a counter of `frequency_hz`, rounded
+/// up.
 ///
 /// # Panics
 /// If `frequency_hz` is 0.

@@ -1,17 +1,17 @@
-//! A loop at a held rate: turn after turn on a fixed grid of time.
+//! A loop at a fixed rate: its turns are on a fixed grid of time.
 
 use super::Timer;
 
-/// Above this many nanoseconds the caller sleeps up to [`WAKE_EARLY_NS`] before its turn.
+/// If the next turn is further away than this, the caller sleeps up to [`WAKE_EARLY_NS`] before it.
 const SLEEP_ABOVE_NS: u64 = 500_000;
 /// A sleep of an operating system ends late by some tens of microseconds.
 const WAKE_EARLY_NS: u64 = 200_000;
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// Turns that come `per_s / every` times a second.
+/// Turns at a rate of `per_s / every` per second.
 ///
-/// The grid stands still: a turn that begins late does not move those after it, so the rate holds
-/// over any length of time, and a turn that is a whole one late is counted as missed.
+/// The grid is fixed: a late turn does not delay later ones, so the rate holds over any length of
+/// time. A turn that is later than a whole period is counted as missed.
 #[derive(Clone, Copy, Debug)]
 pub struct Pacer {
     begun: u64,
@@ -23,8 +23,8 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// Begins now: the first turn is at once, each further one `every / per_s` seconds after the one
-    /// before.
+    /// Starts now: the first turn is immediate, each further one `every / per_s` seconds after the
+    /// previous.
     ///
     /// # Panics
     /// If `every` or `per_s` is 0.
@@ -39,13 +39,13 @@ impl Pacer {
         }
     }
 
-    /// Ticks from the beginning to turn `turn`, rounded up: no turn comes early.
+    /// The ticks from the start to turn `turn`, rounded up so that no turn is early.
     fn due(&self, turn: u64) -> u64 {
         let ticks = u128::from(turn) * u128::from(self.numerator);
         self.begun.wrapping_add(ticks.div_ceil(self.denominator.into()) as u64)
     }
 
-    /// Waits for the next turn, asleep while it is far and spinning at the end.
+    /// Waits for the next turn: sleeps while it is far, and spins at the end.
     pub fn wait(&mut self, timer: &mut (impl Timer + ?Sized)) {
         let due = self.due(self.turn);
         self.turn += 1;
@@ -58,19 +58,19 @@ impl Pacer {
             now = timer.now_ticks();
         }
         if left(now) > 0 {
-            // A wait begins within a tick, and ends with the edge after its last whole one.
+            // A wait begins within a tick and ends with the edge after its last whole tick.
             timer.wait_ticks(left(now) as u64 - 1);
             while left(timer.now_ticks()) > 0 {}
             return;
         }
-        // Turns that are over already.
+        // Skip turns that are over already.
         while (self.due(self.turn).wrapping_sub(now) as i64) < 0 {
             self.turn += 1;
             self.missed += 1;
         }
     }
 
-    /// Turns that did not take place, because the one before took longer than a period.
+    /// The number of turns that were skipped, because an earlier one took longer than a period.
     #[must_use]
     pub fn missed(&self) -> u64 {
         self.missed
@@ -81,7 +81,7 @@ impl Pacer {
 mod tests {
     use super::*;
 
-    /// A counter of 1 MHz that moves by one each time it is read, and as far as it is told to wait.
+    /// A counter of 1 MHz that advances by one per read, and by the length of each wait.
     struct Counter(u64);
 
     impl Timer for Counter {

@@ -1,49 +1,49 @@
-//! Events: what happened on a bus, for whoever watches or counts.
+//! Events on a bus, for tracing and counting.
 //!
-//! Named after the kernel's SPI tracepoints where they mean the same: `spi_message_start`,
+//! They are named after the kernel's SPI tracepoints with the same meaning: `spi_message_start`,
 //! `spi_transfer_start`/`stop`, `spi_message_done`.
 
 use crate::controller::Unfinished;
 use crate::spi::Data;
 
-/// Something that happened on a bus.
+/// An event on a bus.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'e> {
-    /// A message begins; it was validated before.
+    /// A message begins. It was validated before.
     MessageStart {
-        /// Ticks of the watcher's timer.
+        /// Ticks of the tracer's timer.
         at_ticks: u64,
-        /// Its transfers.
+        /// The number of its transfers.
         transfers: usize,
     },
-    /// A transfer of it, after the message: what was sent and received.
+    /// One of its transfers, reported after the message: the data sent and received.
     Transfer {
-        /// Which, from 0.
+        /// The index, from 0.
         index: usize,
         /// Its buffers.
         data: &'e Data<'e>,
-        /// Whether CS dropped and rose after it.
+        /// Whether CS was released and asserted again after it.
         cs_change: bool,
     },
-    /// The message is done.
+    /// The message is complete.
     MessageDone {
-        /// Ticks of the watcher's timer.
+        /// Ticks of the tracer's timer.
         at_ticks: u64,
         /// Its length in bytes.
         actual_length: usize,
     },
     /// The message did not finish.
     MessageFailed {
-        /// Ticks of the watcher's timer.
+        /// Ticks of the tracer's timer.
         at_ticks: u64,
-        /// Where, and after how long.
+        /// Where it failed, and how long it took.
         unfinished: Unfinished,
     },
 }
 
-/// Takes events. Called by whoever holds the bus, so never by two at once.
+/// Receives events. Only the holder of the bus calls it, so calls never overlap.
 pub trait Sink {
-    /// An event, in order.
+    /// Receives an event, in order.
     fn event(&mut self, event: &Event<'_>);
 }
 

@@ -32,7 +32,6 @@
 //! - CDIV = 1 is odd, so it is rounded down to 0, which means 65,536.
 //! - A CE line is active high if either its CSPOLn or CSPOL says so: the manual has both bits and
 //!   does not say how they combine.
-//!   say what they make of each other.
 //!
 //! # Ordering
 //! 1. Write to CS: it clears the FIFOs as asked; then SCLK takes the level of CPOL, whatever TA is;

@@ -10,7 +10,6 @@ pub(super) type Id = [u8; 4];
 ///
 /// For a standard frame the lower 16 bits are compared with the first two data bytes, as far as the
 /// frame has them.
-/// it has.
 pub(super) fn passes(buffer: &[u8], filter: Id, mask: Id) -> bool {
     let is_extended = buffer[1] & sidl::EXIDE != 0;
     if is_extended != (filter[1] & sidl::EXIDE != 0) {

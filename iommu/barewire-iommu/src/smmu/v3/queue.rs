@@ -2,6 +2,7 @@
 //!
 //! *Read first*: IHI 0070, 3.5 (queues), 4.7.3 (CMD_SYNC), 7.1 (errors).
 //!
+//! # How the hardware works
 //! The queue is a ring of 16-byte commands between two indices, each with a wrap bit. Software
 //! moves SMMU_CMDQ_PROD and the SMMU moves SMMU_CMDQ_CONS. CONS passes a CMD_SYNC when every
 //! earlier command has completed. At a command that it cannot execute the SMMU stops: CONS stays at

@@ -1,4 +1,4 @@
-//! Registers and memory, with or without CRC.
+//! Access to registers and memory, with or without CRC.
 
 use super::CanError;
 use super::crc::{INIT, crc16};
@@ -6,16 +6,16 @@ use super::regs::{FRAME_BYTES, RAM, READ, READ_CRC, WRITE, WRITE_CRC};
 use crate::regmap::{Frames, Location, RegMap};
 use crate::spi::Transfer;
 
-/// How often what does not match its CRC is read in all.
+/// The number of attempts to read data that does not match its CRC.
 const CRC_ATTEMPTS: u32 = 3;
 /// Bytes before the data: command and address, and with CRC a length.
 pub(super) const COMMAND_BYTES: usize = 2;
 pub(super) const COMMAND_CRC_BYTES: usize = 3;
 pub(super) const CRC_BYTES: usize = 2;
-/// The longest exchange of a part of an object.
+/// The longest exchange for part of an object.
 pub(super) const BUFFER_BYTES: usize = COMMAND_CRC_BYTES + 8 + 4 + 64 + CRC_BYTES;
 
-/// The way to the chip.
+/// The connection to the chip.
 #[derive(Debug)]
 pub(super) struct Link<F> {
     map: RegMap<F, FRAME_BYTES>,
@@ -37,13 +37,14 @@ impl<F: Frames<FRAME_BYTES>> Link<F> {
         Self { map, crc: false }
     }
 
-    /// Runs a message as it is.
+    /// Runs a message unchanged.
     #[inline]
     pub(super) fn run(&mut self, message: &mut [Transfer<'_>]) -> Result<(), CanError> {
         Ok(self.map.frames().run(message)?)
     }
 
-    /// Reads a register: one prepared exchange, or, with CRC, up to three of nine bytes.
+    /// Reads a register: by one prepared exchange or, with CRC, by up to three exchanges of nine
+    /// bytes.
     #[inline]
     pub(super) fn read<'m>(&mut self, at: impl Into<Location<'m>>) -> Result<u32, CanError> {
         let at = at.into();
@@ -55,7 +56,7 @@ impl<F: Frames<FRAME_BYTES>> Link<F> {
         Ok(super::frame::word(bytes, 0))
     }
 
-    /// Writes a register whole.
+    /// Writes a whole register.
     pub(super) fn write<'m>(
         &mut self,
         at: impl Into<Location<'m>>,
@@ -68,26 +69,26 @@ impl<F: Frames<FRAME_BYTES>> Link<F> {
         self.write_bytes(at.address() as u16, &value.to_le_bytes())
     }
 
-    /// Writes single bytes of a register: the others keep what they are.
+    /// Writes single bytes of a register; the other bytes do not change.
     pub(super) fn write_bytes(&mut self, address: u16, data: &[u8]) -> Result<(), CanError> {
         let mut buffer = [0; COMMAND_CRC_BYTES + 4 + CRC_BYTES];
         let len = self.compose_write(address, data, &mut buffer);
         self.run(&mut [Transfer::write(&buffer[..len])])
     }
 
-    /// What goes over the wire to write `data`. Returns its length.
+    /// Composes the bytes that write `data`. Returns their number.
     pub(super) fn compose_write(&self, address: u16, data: &[u8], buffer: &mut [u8]) -> usize {
         let at = self.data_at();
         buffer[at..at + data.len()].copy_from_slice(data);
         self.compose_write_around(address, data.len(), buffer)
     }
 
-    /// Where data lies in an exchange.
+    /// The offset of the data in an exchange.
     pub(super) fn data_at(&self) -> usize {
         if self.crc { COMMAND_CRC_BYTES } else { COMMAND_BYTES }
     }
 
-    /// The same where the data is in its place already.
+    /// The same for data that is already at its place in the buffer.
     pub(super) fn compose_write_around(
         &self,
         address: u16,
@@ -106,9 +107,9 @@ impl<F: Frames<FRAME_BYTES>> Link<F> {
         end + CRC_BYTES
     }
 
-    /// Puts into `buffer` what goes over the wire to read `len` bytes. Returns its length.
+    /// Composes the bytes that read `len` bytes. Returns their number.
     pub(super) fn compose_read(&self, address: u16, len: usize, buffer: &mut [u8]) -> usize {
-        // What follows the command is not looked at by the chip.
+        // The chip ignores the bytes after the command.
         if !self.crc {
             buffer[..COMMAND_BYTES].copy_from_slice(&command(READ, address));
             return COMMAND_BYTES + len;
@@ -118,10 +119,10 @@ impl<F: Frames<FRAME_BYTES>> Link<F> {
         COMMAND_CRC_BYTES + len + CRC_BYTES
     }
 
-    /// Reads `len` bytes through `buffer` and returns where they are.
+    /// Reads `len` bytes through `buffer` and returns them.
     ///
-    /// With CRC, what does not match is read again: the chip sends a wrong CRC of good data when a
-    /// register changes while it is read (errata DS80000792 and DS80000789, "Incorrect CRC for
+    /// With CRC, data that does not match is read again: the chip sends a wrong CRC with good data
+    /// if a register changes while it is read (errata DS80000792 and DS80000789, "Incorrect CRC for
     /// certain READ_CRC commands").
     pub(super) fn read_bytes<'b>(
         &mut self,

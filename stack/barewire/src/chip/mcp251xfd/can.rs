@@ -17,7 +17,7 @@ impl embedded_can::Error for CanError {
     }
 }
 
-/// Classic frames alone can be made through the trait; those of CAN FD come through it too.
+/// The trait creates only classic frames; it also represents frames of CAN FD.
 impl embedded_can::Frame for Frame {
     fn new(id: impl Into<Id>, data: &[u8]) -> Option<Self> {
         Self::classic(id, data)
@@ -48,7 +48,7 @@ impl embedded_can::Frame for Frame {
     }
 }
 
-/// What a trait reports as an error.
+/// The error that a trait reports for an event.
 fn error_of(found: &Found) -> Option<CanError> {
     match found {
         Found { state: Some(ErrorState::BusOff), .. } => Some(CanError::BusOff),
@@ -61,7 +61,7 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> embedded_can::nb::Can for Mcp251xfd<F, T>
     type Frame = Frame;
     type Error = CanError;
 
-    /// Never gives a frame back: none is taken out for a more urgent one.
+    /// Never returns a frame: frames in the chip are not replaced by more urgent ones.
     fn transmit(&mut self, frame: &Frame) -> nb::Result<Option<Frame>, CanError> {
         match Mcp251xfd::transmit(self, frame) {
             Ok(_) => Ok(None),
@@ -92,7 +92,7 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> embedded_can::blocking::Can for Mcp251xfd
     type Frame = Frame;
     type Error = CanError;
 
-    /// Waits for a place, spinning.
+    /// Waits for a free place, spinning.
     fn transmit(&mut self, frame: &Frame) -> Result<(), CanError> {
         nb::block!(embedded_can::nb::Can::transmit(self, frame)).map(drop)
     }

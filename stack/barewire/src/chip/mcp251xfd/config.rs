@@ -1,20 +1,20 @@
-//! What a controller is set up as.
+//! The configuration of a controller.
 
 use super::BitRate;
 
-/// The clock that the chip runs by.
+/// The chip's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Oscillator {
-    /// Of the crystal or at the pin, in hertz: 1 to 40 MHz.
+    /// The frequency of the crystal or at the pin, in hertz: 1 to 40 MHz.
     pub hz: u32,
-    /// Multiplied by ten: for a crystal of 4 MHz.
+    /// Multiply by ten, for a crystal of 4 MHz.
     pub pll: bool,
-    /// Divided by two afterwards.
+    /// Divide by two afterwards.
     pub halved: bool,
 }
 
 impl Oscillator {
-    /// That clock as it is.
+    /// A clock that is used without PLL or divider.
     #[must_use]
     pub const fn new(hz: u32) -> Self {
         Self { hz, pll: false, halved: false }
@@ -27,12 +27,11 @@ impl Oscillator {
         if self.halved { hz / 2 } else { hz }
     }
 
-    /// The fastest SPI clock at all times, in hertz.
+    /// The SPI clock that is safe at all times, in hertz.
     ///
-    /// The data sheets say half the system clock; errata DS80000792 5 and DS80000789 4 say 0.85 of
-    /// that, since faster writes can arrive corrupted in the memory while the CAN bus is busy. 17 MHz
-    /// at 40. With the PLL it is the oscillator's 17 fortieths, because the chip comes out of its
-    /// reset without.
+    /// The data sheets say half the system clock. Errata DS80000792 5 and DS80000789 4 say 0.85 of
+    /// that, since faster writes can corrupt the memory while the CAN bus is busy: 17 MHz at 40.
+    /// With the PLL it is 17 fortieths of the oscillator, because the PLL is off after a reset.
     #[must_use]
     pub const fn spi_max_hz(&self) -> u32 {
         let sysclk_hz = self.sysclk_hz();
@@ -41,7 +40,7 @@ impl Oscillator {
     }
 }
 
-/// The chip's modes, as OPMOD numbers them.
+/// The chip's modes, numbered as in OPMOD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Mode {
@@ -49,13 +48,13 @@ pub enum Mode {
     CanFd = 0,
     /// Asleep.
     Sleep = 1,
-    /// What is transmitted is received inside the chip; nothing is on the bus.
+    /// Transmitted frames are received inside the chip; nothing is on the bus.
     InternalLoopback = 2,
-    /// Receives, and is not seen: no acknowledgement, no error frame.
+    /// Receives only: sends no acknowledgement and no error frame.
     ListenOnly = 3,
     /// Off the bus.
     Configuration = 4,
-    /// What is transmitted on the bus is received too.
+    /// Frames transmitted on the bus are received too.
     ExternalLoopback = 5,
     /// On the bus, with classic frames; a frame of CAN FD is an error.
     Classic = 6,
@@ -78,7 +77,7 @@ impl Mode {
     }
 }
 
-/// Room for data in every object.
+/// The space for data in every object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Payload {
@@ -108,52 +107,52 @@ impl Payload {
     }
 }
 
-/// In which order frames go out.
+/// The order in which frames are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TxOrder {
-    /// As they were given (FIFO 2): two accesses a frame.
+    /// In the order given (FIFO 2): two accesses per frame.
     Fifo,
-    /// The most urgent identifier first, among equal ones no order that is promised (TXQ): three
-    /// accesses a frame, since only the chip knows which place is free.
+    /// The most urgent identifier first; equal identifiers in no guaranteed order (TXQ). Three
+    /// accesses per frame, since only the chip knows which place is free.
     Identifier,
 }
 
-/// What a controller is set up as.
+/// The configuration of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// The clock.
     pub oscillator: Oscillator,
     /// Bit rate of arbitration, and of classic frames.
     pub nominal: BitRate,
-    /// Bit rate of an FD frame's data; without, the chip's own setting stays, and no frame may
-    /// switch.
+    /// The bit rate of an FD frame's data. If `None`, the chip's reset value stays and no frame may
+    /// switch the bit rate.
     pub data: Option<BitRate>,
     /// The mode to start in.
     pub mode: Mode,
-    /// Room for data.
+    /// The space for data in every object.
     pub payload: Payload,
-    /// Places to transmit from, 1 to 32.
+    /// The number of objects to transmit from, 1 to 32.
     pub tx_objects: u8,
-    /// Places to receive into, 1 to 32.
+    /// The number of objects to receive into, 1 to 32.
     pub rx_objects: u8,
     /// The order of transmission.
     pub tx_order: TxOrder,
-    /// Whether each transmitted frame is confirmed with its time, at two accesses more.
+    /// Whether each transmitted frame is reported with its time, for two more accesses.
     pub transmit_events: bool,
-    /// Whether invalid frames are told one by one, at up to four accesses each: a node alone on its bus
-    /// has one for every attempt to transmit. States are told all the same.
+    /// Whether invalid frames are reported one by one, for up to four accesses each. A node without
+    /// partners has one per attempt to transmit. Error states are reported in any case.
     pub invalid_frames: bool,
-    /// Whether every access has a CRC, at three bytes more and up to 3 attempts. A set-up of which a
-    /// write arrives corrupt is done again, up to 3 times too.
+    /// Whether every access has a CRC, for three more bytes and up to 3 attempts. If a write of the
+    /// set-up arrives corrupt, the set-up is repeated, also up to 3 times.
     pub crc: bool,
-    /// Periods of the system clock in a tick of the time stamps, 1 to 1024. Right to 64 bits as
-    /// long as less than 2^31 ticks lie between two frames or calls of
+    /// The system clocks per tick of the time stamps, 1 to 1024. Time stamps have 64 bits, and are
+    /// right if fewer than 2^31 ticks pass between two frames or calls of
     /// [`now`](super::Mcp251xfd::now): 35 minutes at 1 µs.
     pub timestamp_prescaler: u16,
 }
 
 impl Config {
-    /// Classic frames: 8 places to transmit from, 32 to receive into, ticks of 40 clocks.
+    /// Classic frames: 8 objects to transmit from, 32 to receive into, ticks of 40 clocks.
     #[must_use]
     pub const fn classic(oscillator: Oscillator, nominal: BitRate) -> Self {
         Self {
@@ -172,7 +171,7 @@ impl Config {
         }
     }
 
-    /// Frames of CAN FD with up to 64 bytes: 8 places to transmit from, 16 to receive into.
+    /// Frames of CAN FD with up to 64 bytes: 8 objects to transmit from, 16 to receive into.
     #[must_use]
     pub const fn fd(oscillator: Oscillator, nominal: BitRate, data: BitRate) -> Self {
         Self {

@@ -1,12 +1,12 @@
-//! The CRC of an exchange: polynomial 0x8005, from 0xffff, over command, length and data
+//! The CRC of an exchange: polynomial 0x8005, initial value 0xffff, over command, length and data
 //! (DS20006027, chapter "CRC").
 
-/// Goes on with `crc` over `bytes`.
+/// Continues `crc` over `bytes`.
 pub(super) fn crc16(crc: u16, bytes: &[u8]) -> u16 {
     bytes.iter().fold(crc, |crc, &byte| TABLE[usize::from((crc >> 8) as u8 ^ byte)] ^ crc << 8)
 }
 
-/// Where it begins.
+/// The initial value.
 pub(super) const INIT: u16 = 0xffff;
 
 const POLYNOMIAL: u16 = 0x8005;

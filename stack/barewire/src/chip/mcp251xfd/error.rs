@@ -1,4 +1,4 @@
-//! What can go wrong with a CAN controller.
+//! Errors of the CAN controller driver.
 
 use core::fmt;
 
@@ -12,94 +12,95 @@ use crate::spi::MessageError;
 pub enum CanError {
     /// The message failed.
     Message(MessageError),
-    /// MISO stood still: all zeros or all ones came in.
+    /// MISO did not change: all received bits are zeros, or all ones.
     NoChip {
-        /// What came in.
+        /// The received bits.
         received: u32,
     },
-    /// Another chip answers: C1CON after a reset.
+    /// Another chip answers: C1CON has the wrong reset value.
     UnexpectedId {
-        /// What it holds in MCP2517FD and MCP2518FD.
+        /// The reset value in MCP2517FD and MCP2518FD.
         expected: u32,
-        /// What was read.
+        /// The value read.
         actual: u32,
     },
-    /// The clock is above what the chip takes.
+    /// The clock is above the chip's maximum.
     SpiTooFast {
-        /// The device's, in hertz.
+        /// The device's clock, in hertz.
         speed_hz: u32,
-        /// The most, in hertz.
+        /// The maximum, in hertz.
         max_hz: u32,
     },
-    /// The configuration's oscillator is none: 1 to 40 MHz, and 40 MHz at most behind the PLL.
+    /// The configured oscillator is not possible: 1 to 40 MHz are, and at most 40 MHz after the
+    /// PLL.
     Oscillator {
-        /// Hertz of the system clock it would make.
+        /// The resulting system clock, in hertz.
         sysclk_hz: u32,
     },
-    /// The oscillator or its PLL does not run.
+    /// The oscillator or its PLL does not start.
     OscillatorNotReady {
         /// The register OSC.
         osc: u32,
-        /// How long was waited, in microseconds.
+        /// The time waited, in microseconds.
         waited_us: u32,
     },
     /// The chip did not change its mode.
     ModeTimeout {
-        /// The mode asked.
+        /// The requested mode.
         wanted: Mode,
-        /// The mode it is in.
+        /// The present mode.
         actual: Mode,
     },
-    /// What came in did not match its CRC, three times over.
+    /// The received data did not match its CRC in three attempts.
     Crc {
-        /// The address read.
+        /// The address that was read.
         address: u16,
     },
-    /// A write of the set-up, or one since, arrived corrupt, three times over where it was tried again.
+    /// A write arrived corrupt: in the set-up in all three attempts, or later.
     WriteCrc {
         /// The register CRC: its flags, and the enables of their interrupt.
         crc: u32,
     },
-    /// No bit timing.
+    /// No bit timing is possible.
     BitTiming(TimingError),
     /// The objects do not fit the chip's memory.
     Ram {
-        /// What they take, in bytes.
+        /// The size of the objects, in bytes.
         bytes: u32,
-        /// What there is, in bytes.
+        /// The size of the memory, in bytes.
         max_bytes: u32,
     },
     /// A FIFO has 1 to 32 objects.
     Depth {
-        /// The objects asked.
+        /// The requested number.
         objects: u8,
     },
     /// The chip has 32 filters, from 0.
     NoSuchFilter {
-        /// The filter asked.
+        /// The requested filter.
         index: u8,
     },
-    /// The frame has more bytes than the configuration's objects, or is of CAN FD in a mode without.
+    /// The frame has more data than the configured objects, or it is of CAN FD and the mode is not.
     FrameTooLong {
-        /// Its bytes.
+        /// The bytes of data.
         len: u8,
-        /// The most.
+        /// The maximum.
         max_len: u8,
     },
-    /// The frame switches the bit rate, and the configuration has none for data.
+    /// The frame switches the bit rate, but no data bit rate is configured.
     NoDataBitRate,
-    /// Every place to transmit from is taken.
+    /// All objects to transmit from are in use.
     TxFull,
-    /// Frames were lost: the chip had no room for them.
+    /// Frames were lost because the chip had no space for them.
     RxOverflow,
     /// The chip has left the bus after too many errors.
     BusOff,
-    /// C1INT's upper half is not what was written: the chip was reset, or no longer answers.
+    /// C1INT's upper half does not have the written value: the chip was reset, or does not answer.
     Gone {
         /// The register.
         interrupts: u32,
     },
-    /// INT stays low while the chip has nothing to say.
+    /// INT stays low although the chip reports nothing.
     InterruptStuck {
         /// The register C1INT.
         interrupts: u32,
@@ -186,7 +187,7 @@ impl From<RegmapError> for CanError {
     fn from(error: RegmapError) -> Self {
         match error {
             RegmapError::Message(error) => Self::Message(error),
-            // What a map refuses is a mistake of this driver's.
+            // If the map refuses an access, this driver has a bug.
             other => unreachable!("{other}"),
         }
     }

@@ -1,4 +1,4 @@
-//! Acceptance filters: what does not pass one is not received.
+//! Acceptance filters: only frames that pass one are received.
 
 use embedded_can::Id;
 
@@ -9,9 +9,9 @@ use super::{CanError, Mcp251xfd};
 use crate::regmap::Frames;
 use crate::time::Timer;
 
-/// Filters the chip has.
+/// The number of filters in the chip.
 pub(super) const FILTERS: usize = 32;
-/// In a filter's byte of C1FLTCON: it is on, and what passes goes to FIFO 1.
+/// In a filter's byte of C1FLTCON: the filter is enabled, and frames that pass go to FIFO 1.
 const ON_TO_FIFO_1: u8 = 0x80 | 1;
 
 /// An acceptance filter.
@@ -22,16 +22,16 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Everything passes: what there is if no filter was set.
+    /// All frames pass: the default.
     pub const ALL: Self = Self { object: 0, mask: 0 };
 
-    /// `id` alone passes, standard or extended as it is.
+    /// Only `id` passes, standard or extended.
     #[must_use]
     pub fn exactly(id: impl Into<Id>) -> Self {
         Self::masked(id, u32::MAX)
     }
 
-    /// Identifiers of `id`'s kind that agree with it in the bits of `mask`.
+    /// Identifiers pass that are of the same kind as `id` and equal it in the bits of `mask`.
     #[must_use]
     pub fn masked(id: impl Into<Id>, mask: u32) -> Self {
         let id = id.into();
@@ -48,7 +48,7 @@ impl Filter {
 }
 
 impl<F: Frames<FRAME_BYTES>> Link<F> {
-    /// Sets filter `index`. The manual has it off while it changes.
+    /// Sets filter `index`. The manual requires that it is disabled meanwhile.
     pub(super) fn set_filter(&mut self, index: u8, filter: Option<Filter>) -> Result<(), CanError> {
         let control = C1FLTCON.address() as u16 + u16::from(index);
         self.write_bytes(control, &[0])?;

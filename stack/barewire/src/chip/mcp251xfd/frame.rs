@@ -1,8 +1,9 @@
-//! Frames, and the objects they are in the chip's memory.
+//! Frames, and their encoding as objects in the chip's memory.
 //!
-//! An object is words, least significant byte first: T0/R0/TE0 has the identifier, T1/R1/TE1 the
-//! rest of the header; a time stamp follows where the chip wrote it; then the data (DS20006027,
-//! tables "Transmit message object", "Receive message object", "Transmit event FIFO object").
+//! An object consists of words, least significant byte first. T0/R0/TE0 has the identifier and
+//! T1/R1/TE1 the rest of the header. A time stamp follows if the chip wrote one, then the data
+//! (DS20006027, tables "Transmit message object", "Receive message object", "Transmit event FIFO
+//! object").
 
 use embedded_can::{ExtendedId, Id, StandardId};
 
@@ -24,10 +25,10 @@ const FILHIT: Field = Field::new("FILHIT", 11, 5);
 pub(super) const HEADER_BYTES: usize = 8;
 /// Bytes of a time stamp.
 pub(super) const STAMP_BYTES: usize = 4;
-/// Sequence numbers there are.
+/// The number of sequence numbers.
 pub(super) const SEQUENCES: u8 = 128;
 
-/// Bytes of a frame with that DLC.
+/// The number of data bytes for a DLC.
 pub(super) const fn dlc_to_len(dlc: u8, fd: bool) -> u8 {
     match (dlc, fd) {
         (0..=8, _) => dlc,
@@ -63,7 +64,7 @@ impl core::fmt::Debug for Frame {
 }
 
 impl Frame {
-    /// No frame yet: what is received goes here.
+    /// An empty frame, to receive into.
     pub const EMPTY: Self = Self {
         id: Id::Standard(StandardId::ZERO),
         dlc: 0,
@@ -89,8 +90,8 @@ impl Frame {
         (dlc <= 8).then(|| Self { id: id.into(), dlc, rtr: true, ..Self::EMPTY })
     }
 
-    /// A frame of CAN FD, its data at the higher bit rate if `brs`. Its bytes are 0 to 8, 12, 16,
-    /// 20, 24, 32, 48 or 64; `None` if they are another number.
+    /// A frame of CAN FD, whose data uses the higher bit rate if `brs`. It has 0 to 8, 12, 16, 20,
+    /// 24, 32, 48 or 64 bytes; `None` for another number.
     #[must_use]
     pub fn fd(id: impl Into<Id>, data: &[u8], brs: bool) -> Option<Self> {
         let dlc = (0..16).find(|&dlc| usize::from(dlc_to_len(dlc, true)) == data.len())?;
@@ -102,7 +103,7 @@ impl Frame {
         self
     }
 
-    /// The same with another identifier.
+    /// The frame with another identifier.
     #[must_use]
     pub fn with_id(self, id: impl Into<Id>) -> Self {
         Self { id: id.into(), ..self }
@@ -120,19 +121,19 @@ impl Frame {
         self.dlc
     }
 
-    /// Whether it asks for a frame.
+    /// Whether it is a remote frame.
     #[must_use]
     pub fn is_remote(&self) -> bool {
         self.rtr
     }
 
-    /// Whether it is of CAN FD.
+    /// Whether it is a frame of CAN FD.
     #[must_use]
     pub fn is_fd(&self) -> bool {
         self.fd
     }
 
-    /// Whether its data came or goes at the higher bit rate.
+    /// Whether its data uses the higher bit rate.
     #[must_use]
     pub fn has_bit_rate_switch(&self) -> bool {
         self.brs
@@ -144,7 +145,7 @@ impl Frame {
         self.esi
     }
 
-    /// The bytes; a remote frame has none.
+    /// The data; empty for a remote frame.
     #[must_use]
     pub fn data(&self) -> &[u8] {
         &self.data[..self.len()]
@@ -159,7 +160,7 @@ impl Frame {
         &mut self.data[..len]
     }
 
-    /// Writes the object to transmit into `object`, and returns its bytes: whole words.
+    /// Encodes the frame as an object to transmit. Returns its size in bytes: whole words.
     pub(super) fn encode(&self, sequence: u8, object: &mut [u8]) -> usize {
         let header = DLC.put(SEQ.put(0, sequence.into()), self.dlc.into());
         let header = RTR.put(header, self.rtr.into());
@@ -174,7 +175,7 @@ impl Frame {
         end
     }
 
-    /// Takes the header of what was received, and returns the filter it passed.
+    /// Decodes a received object's header. Returns the filter that the frame passed.
     pub(super) fn decode_header(&mut self, header: &[u8]) -> u8 {
         let (id, flags) = (word(header, 0), word(header, 4));
         self.id = id_of(id, IDE.get(flags) != 0);
@@ -188,7 +189,7 @@ impl Frame {
     }
 }
 
-/// The sequence number of an event's header.
+/// The sequence number in an event's header.
 pub(super) fn sequence_of(header: &[u8]) -> u8 {
     SEQ.get(word(header, 4)) as u8
 }
@@ -198,7 +199,7 @@ pub(super) fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// An identifier as objects and filters have it: the upper 11 bits below the lower 18.
+/// An identifier in the layout of objects and filters: the upper 11 bits below the lower 18.
 pub(super) fn id_word(id: Id) -> u32 {
     match id {
         Id::Standard(id) => SID.put(0, id.as_raw().into()),
@@ -218,19 +219,19 @@ fn id_of(word: u32, extended: bool) -> Id {
     .expect("fields of 11 and 29 bits")
 }
 
-/// A frame as it was received.
+/// A received frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
     /// The frame.
     pub frame: Frame,
-    /// When it began, in ticks of the configuration's time stamps.
+    /// The time of its start, in ticks of the configured time stamps.
     pub timestamp: u64,
     /// The filter it passed.
     pub filter: u8,
 }
 
 impl Received {
-    /// Nothing yet: [`Mcp251xfd::service`](super::Mcp251xfd::service) fills it.
+    /// An empty value, for [`Mcp251xfd::service`](super::Mcp251xfd::service) to fill.
     pub const EMPTY: Self = Self { frame: Frame::EMPTY, timestamp: 0, filter: 0 };
 }
 

@@ -1,15 +1,15 @@
-//! The chip's memory: TEF, TXQ, FIFO 1, FIFO 2, one after the other (DS20005678, chapter "Message
-//! memory organization").
+//! The layout of the chip's memory: TEF, TXQ, FIFO 1, FIFO 2, one after the other (DS20005678,
+//! chapter "Message memory organization").
 //!
-//! The user address registers say where the next object is, for an access each. Where objects are
-//! taken in turn the address follows from the layout; only the TXQ, which frees its places out of
-//! turn, is asked.
+//! The user address registers give the address of the next object, for an access each. Objects that
+//! are used in turn have addresses that follow from the layout, so only the TXQ, which frees its
+//! places out of turn, needs that access.
 
 use super::frame::{HEADER_BYTES, STAMP_BYTES};
 use super::regs::{RAM, RAM_BYTES};
 use super::{CanError, Config, TxOrder};
 
-/// A ring of objects, and where its next one is.
+/// A ring of objects, and the index of the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ring {
     pub start: u16,
@@ -24,8 +24,9 @@ impl Ring {
         self.start + u16::from(self.next) * self.object_bytes
     }
 
-    /// What the chip says the next one's address is, from the memory's begin. Anything else than an
-    /// object's is none of this layout: the ring stays, and what is read there will tell.
+    /// Sets the next object from the address that the chip reported, relative to the start of the
+    /// memory. An address that is no object's is ignored; the next read from the ring then shows
+    /// the error.
     pub(super) fn stand_at(&mut self, user_address: u32) {
         let offset = user_address.wrapping_sub(u32::from(self.start - RAM));
         let object_bytes = u32::from(self.object_bytes);
@@ -39,10 +40,10 @@ impl Ring {
     }
 }
 
-/// Where everything is.
+/// The places of all rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// Of no objects if there is none.
+    /// Empty if events are not configured.
     pub tef: Ring,
     /// The TXQ or FIFO 2.
     pub tx: Ring,
@@ -67,7 +68,7 @@ impl Layout {
             Ring { start, object_bytes, objects, next: 0 }
         };
         let tef = ring(tef_objects, stamped);
-        // FIFO 2 lies behind FIFO 1, the TXQ before it.
+        // FIFO 2 is behind FIFO 1, the TXQ before it.
         let (tx, rx) = match config.tx_order {
             TxOrder::Identifier => {
                 let tx = ring(config.tx_objects, header + payload);

@@ -1,4 +1,4 @@
-//! MCP2518FD and MCP2517FD: CAN FD controllers behind SPI.
+//! MCP2518FD and MCP2517FD: CAN FD controllers on SPI.
 //!
 //! # Read first
 //! Microchip DS20006027 (MCP2518FD) and DS20005688 (MCP2517FD), chapters "Memory organization" and
@@ -6,37 +6,42 @@
 //! DS80000792 (MCP2517FD).
 //!
 //! # How the chip works
-//! Registers lie at 0x000 and 0xe00, 2 KiB of memory at 0x400; each exchange is a command, a 12-bit
-//! address, and bytes from there on. Memory holds FIFOs of *objects*: a header, a time stamp, data.
-//! Whoever reads or writes one says UINC (next object) in the FIFO's control register afterwards,
-//! with TXREQ (send it) where it is to go out. INT is low while an enabled flag of C1INT is set.
+//! Registers are at 0x000 and 0xe00, and 2 KiB of memory at 0x400. Each exchange is a command, a
+//! 12-bit address, and bytes from that address on. The memory holds FIFOs of *objects*: a header, a
+//! time stamp, data. After software has read or written an object it sets UINC (next object) in the
+//! FIFO's control register, and TXREQ too if the object is to be sent. INT is low while an enabled
+//! flag of C1INT is set.
 //!
 //! # How this driver uses it
-//! 1. [`Mcp251xfd::new`] proves the chip: reset, oscillator, C1CON's reset value; then everything
-//!    is set up, off the bus. [`Mcp251xfd::start`] joins the bus.
-//! 2. A received frame is three accesses ([`Mcp251xfd::service`]): C1INT, whose RXIF says that FIFO
-//!    1 has a frame, since no other receives; the object, whose address follows from the one before;
-//!    UINC. Data beyond 8 bytes is a fourth, because the length is in the header
-//!    (always reading 64 bytes would take 28 µs at 16 MHz). The FIFO's status is
-//!    not read: its flag is C1INT's, and its index may be wrong (erratum DS80000789 6).
-//! 3. The last access to an object and UINC are one message with `cs_change`: the bus is taken twice
-//!    for a short frame.
-//! 4. A transmitted frame is two accesses in one message ([`Mcp251xfd::transmit`]): the object, then
-//!    the one byte with UINC and TXREQ. Free places are counted, and asked for only when the count says
-//!    there are none. Nothing interrupts for it, unless events are asked for.
-//! 5. C1INT has flags and enables in one word: if the enables are not what was written, the chip
-//!    was reset or is gone, which costs no access to find out.
-//! 6. Single bytes are written where a register's others belong to somebody else.
+//! 1. Identity: [`Mcp251xfd::new`] checks the chip by reset, oscillator, and C1CON's reset value.
+//!    Then it sets everything up, off the bus. [`Mcp251xfd::start`] joins the bus.
+//! 2. Receive: a received frame takes three accesses ([`Mcp251xfd::service`]). C1INT: its flag RXIF
+//!    means that FIFO 1 has a frame, since only that FIFO receives. The object: its address follows
+//!    from the previous one. UINC. Data beyond 8 bytes takes a fourth access, because the header
+//!    has the length. The FIFO's status is not read: C1INT has its flag, and its index may be wrong
+//!    (erratum DS80000789 6).
+//! 3. One message: the last access to an object and UINC are one message with `cs_change`, so the
+//!    bus is acquired twice for a short frame.
+//! 4. Transmit: a transmitted frame takes two accesses in one message ([`Mcp251xfd::transmit`]):
+//!    the object, then the byte with UINC and TXREQ. The driver counts free places, and asks the
+//!    chip only when the count is zero. There is no interrupt for transmission unless events are
+//!    configured.
+//! 5. Presence: C1INT has flags and enables in one word. If the enables differ from the written
+//!    value, the chip was reset or is gone. This check needs no additional access.
+//! 6. Single bytes: a register is written in part if its other bytes have another owner.
 //!
 //! # Ordering
-//! 1. An object is read before UINC gives its place back, and written before TXREQ sends it.
-//! 2. A flag is cleared before what it is about is read: a change in between sets it again.
-//! 3. With an access that failed nobody knows whether UINC arrived: the next call asks the chip where
-//!    the FIFOs stand.
+//! 1. An object is read before UINC releases it, and written before TXREQ sends it.
+//! 2. A flag is cleared before its cause is read, so a change in between sets it again.
+//! 3. After a failed access it is unknown whether UINC arrived, so the next call asks the chip for
+//!    the state of the FIFOs.
 //!
 //! # Not supported
-//! Sleep and wake-up, ECC, GPIO pins, one-shot transmission and abort of single frames, answers to
-//! remote frames, standard identifiers of 12 bits, more than one FIFO to receive into.
+//! - Sleep and wake-up, ECC, GPIO pins.
+//! - One-shot transmission, and abort of single frames.
+//! - Answers to remote frames.
+//! - Standard identifiers of 12 bits.
+//! - More than one FIFO to receive into.
 //!
 //! # Example
 //! ```no_run
@@ -112,28 +117,28 @@ const OUT_OF_STEP: u32 = 1 << 5;
 /// Which of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// The elder, without low power mode.
+    /// The older part, without low power mode.
     Mcp2517fd,
-    /// The younger; MCP251863 has one inside.
+    /// The newer part; MCP251863 contains one.
     Mcp2518fd,
 }
 
-/// A CAN FD controller that has proved its identity.
+/// A CAN FD controller whose identity was checked.
 pub struct Mcp251xfd<F, T> {
-    // Hot fields first: what a received frame reads.
+    // Hot fields first: those read for a received frame.
     link: Link<F>,
     layout: Layout,
-    /// What C1INT has in its upper half: nothing while off the bus.
+    /// The value of C1INT's upper half: 0 while off the bus.
     enables: u32,
-    /// What accesses that failed have left to do: flags of C1INT, and [`OUT_OF_STEP`].
+    /// Work left over by failed accesses: flags of C1INT, and [`service::OUT_OF_STEP`].
     owed: u32,
-    /// Places known to be free to transmit from.
+    /// The number of objects known to be free for transmission.
     tx_free: u8,
     sequence: u8,
     times: Widener,
-    /// C1INT, as it was read last.
+    /// The last value read from C1INT.
     interrupts: u32,
-    /// What [`embedded_can`]'s traits have still to report.
+    /// An error that [`embedded_can`]'s traits have yet to report.
     deferred: Option<CanError>,
     rx_buffer: [u8; BUFFER_BYTES],
     tx_buffer: [u8; BUFFER_BYTES],
@@ -160,20 +165,21 @@ where
     C: Controller + ?Sized,
     T: Timer,
 {
-    /// The controller behind `device`: proved and set up, off the bus. `timer` times its waits.
+    /// Identifies the controller behind `device` and sets it up, off the bus. `timer` times its
+    /// waits.
     ///
     /// # Errors
-    /// [`CanError::NoChip`], [`CanError::UnexpectedId`], [`CanError::OscillatorNotReady`];
-    /// [`CanError::SpiTooFast`], [`CanError::Oscillator`], [`CanError::BitTiming`],
-    /// [`CanError::Ram`] and [`CanError::Depth`], of which nothing was clocked;
-    /// [`CanError::Message`], [`CanError::Crc`], [`CanError::WriteCrc`].
+    /// Before anything is clocked: [`CanError::SpiTooFast`], [`CanError::Oscillator`],
+    /// [`CanError::BitTiming`], [`CanError::Ram`] and [`CanError::Depth`]. Then
+    /// [`CanError::NoChip`], [`CanError::UnexpectedId`], [`CanError::OscillatorNotReady`],
+    /// [`CanError::Message`], [`CanError::Crc`] and [`CanError::WriteCrc`].
     pub fn new(device: Device<'b, C>, timer: T, config: Config) -> Result<Self, CanError> {
         Self::over(OnDevice::new(device)?, device.effective().speed_hz, timer, config)
     }
 }
 
 impl<P: Port, T: Timer> Mcp251xfd<OnPort<P, FRAME_BYTES>, T> {
-    /// [`Mcp251xfd::new`] behind any [`Port`], another HAL's `SpiDevice` for one.
+    /// [`Mcp251xfd::new`] on any [`Port`], for example another HAL's `SpiDevice`.
     ///
     /// # Errors
     /// As [`Mcp251xfd::new`].
@@ -210,17 +216,17 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
         Ok(this)
     }
 
-    /// Which part it is.
+    /// The part.
     pub fn part(&self) -> Part {
         self.part
     }
 
-    /// What it is set up as.
+    /// The configuration.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// The time of the time stamps, in their ticks.
+    /// The present time, in ticks of the time stamps.
     ///
     /// # Errors
     /// [`CanError::Message`], [`CanError::Crc`].

@@ -205,13 +205,13 @@ pub(super) mod fltcon {
     }
 }
 
-/// What a filter compares with.
+/// The value a filter compares with.
 pub(super) mod fltobj {
     use super::Field;
     fields! { SID: 0, 11; EID: 11, 18; SID11: 29, 1; EXIDE: 30, 1; }
 }
 
-/// Which bits of it count.
+/// The bits that are compared.
 pub(super) mod mask {
     use super::Field;
     fields! { MSID: 0, 11; MEID: 11, 18; MSID11: 29, 1; MIDE: 30, 1; }
@@ -255,7 +255,7 @@ pub(super) mod ecccon {
     fields! { ECCEN: 0, 1; SECIE: 1, 1; DEDIE: 2, 1; PARITY: 8, 7; }
 }
 
-/// Its findings.
+/// Its results.
 pub(super) mod eccstat {
     use super::Field;
     fields! { SECIF: 1, 1, volatile; DEDIF: 2, 1, volatile; ERRADDR: 16, 12, read_only; }

@@ -1,27 +1,29 @@
-//! The interrupt: what there is to do, done.
+//! The interrupt handler's work.
 
 use super::regs::{C1BDIAG1, C1CON, C1INT, C1TREC, FRAME_BYTES, bdiag1, con, int, trec};
 use super::{CanError, Mcp251xfd, Mode, OUT_OF_STEP, Received, Transmitted};
 use crate::regmap::{Field, Frames};
 use crate::time::Timer;
 
-/// Flags that stay set until they are cleared here; the others are set as long as their cause is.
+/// Flags that stay set until they are cleared here. The others are set as long as their cause
+/// exists.
 const CLEARABLE: u32 =
     int::MODIF.mask() | int::SERRIF.mask() | int::CERRIF.mask() | int::IVMIF.mask();
-/// Whose cause is attended to even if an access fails in between; the FIFOs' flags come again.
+/// Flags whose work must be done even if an access fails in between. The FIFOs' flags return by
+/// themselves.
 const OWED: u32 = CLEARABLE | int::RXOVIF.mask() | int::SPICRCIF.mask();
 /// C1INT's lower half.
 const FLAGS: u16 = 0x01c;
-/// FIFO 1's status, the byte with RXOVIF; its other bits are not written.
+/// The byte of FIFO 1's status with RXOVIF; the other bits are not written.
 const FIFO_1_STATUS: u16 = 0x060;
 const ALL_BUT_RXOVIF: u8 = 0xf7;
-/// The byte of CRC that has CRCERRIF and FERRIF.
+/// The byte of CRC with CRCERRIF and FERRIF.
 const CRC_FLAGS: u16 = 0xe0a;
-/// Looks that find nothing while INT is low, before it is called stuck.
+/// The number of reads of C1INT without a flag while INT is low, before INT is called stuck.
 const IDLE_LOOKS: u32 = 3;
-/// Looks at C1INT with other enables than were written, before the chip is called gone.
+/// The number of reads of C1INT with wrong enables, before the chip is called gone.
 const STRANGE_LOOKS: u32 = 3;
-/// Looks of one [`Mcp251xfd::serve`].
+/// The largest number of reads of C1INT in one [`Mcp251xfd::serve`].
 const BUDGET: u32 = 64;
 
 /// How close to bus-off a node is.
@@ -31,7 +33,7 @@ pub enum ErrorState {
     Active,
     /// From 96.
     Warning,
-    /// From 128: it no longer disturbs others.
+    /// From 128: it sends no active error flags.
     Passive,
     /// From 256 transmit errors: off the bus.
     BusOff,
@@ -55,63 +57,63 @@ pub struct ErrorCounters {
     pub transmit: u8,
     /// REC.
     pub receive: u8,
-    /// What they make of the node.
+    /// The resulting error state.
     pub state: ErrorState,
 }
 
-/// What was wrong with frames since the last look.
+/// Errors in frames since the last report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Invalid {
-    /// Another bit on the bus than was sent.
+    /// A bit on the bus differed from the one sent.
     pub bit: bool,
-    /// Nobody acknowledged.
+    /// No node acknowledged.
     pub acknowledge: bool,
     /// A bit that must be recessive was not.
     pub form: bool,
     /// Six equal bits.
     pub stuff: bool,
-    /// Another checksum.
+    /// A wrong CRC.
     pub crc: bool,
 }
 
-/// What one look at the chip found.
+/// The result of one [`Mcp251xfd::service`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// A frame was received.
     pub frame: bool,
-    /// A frame went out, if events are configured.
+    /// A frame was sent, if events are configured.
     pub transmitted: Option<Transmitted>,
     /// Frames were lost: FIFO 1 was full.
     pub overflow: bool,
     /// The error state has changed.
     pub state: Option<ErrorState>,
-    /// The chip is in another mode than it was started in.
+    /// The chip is in another mode than the configured one.
     pub mode: Option<Mode>,
     /// Frames were invalid.
     pub invalid: Option<Invalid>,
-    /// The chip could not keep up with its own memory (SERRIF): a frame is lost, or it no longer
-    /// transmits, which `mode` says.
+    /// The chip could not keep up with its own memory (SERRIF). A frame was lost, or the chip no
+    /// longer transmits, which `mode` reports.
     pub system_error: bool,
     /// The chip received an access with a wrong CRC.
     pub spi_crc: bool,
 }
 
 impl Found {
-    /// Whether there was nothing.
+    /// Whether there was nothing to do.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// What [`Mcp251xfd::serve`] did.
+/// The result of [`Mcp251xfd::serve`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Served {
-    /// Frames received.
+    /// The number of frames received.
     pub frames: u32,
-    /// Looks at C1INT.
+    /// The number of reads of C1INT.
     pub looks: u32,
-    /// Whether it stopped because others want the processor too, with INT still low.
+    /// Whether it stopped at its limit, with INT still low, to let other code run.
     pub more: bool,
 }
 
@@ -120,16 +122,16 @@ fn is(word: u32, field: Field) -> bool {
 }
 
 impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
-    /// Looks at the chip once and does what is to be done; a frame goes to `received`.
+    /// Reads the chip's flags once and does the work; a received frame is stored in `received`.
     ///
-    /// 1. C1INT.
-    /// 2. A frame is taken ([`Received`]), an event of transmission too.
-    /// 3. Errors, which are rare: their flags are cleared, then what they are about is read.
+    /// 1. Flags: read C1INT.
+    /// 2. Frames: take a received frame ([`Received`]), and an event of transmission.
+    /// 3. Errors, which are rare: clear their flags, then read their causes.
     ///
     /// # Errors
-    /// [`CanError::Gone`], [`CanError::Message`], [`CanError::Crc`]. What was not done is there to be
-    /// found by the next call. An access that fails after something was found fails that next call, if
-    /// it fails again: what was found is told, once.
+    /// [`CanError::Gone`], [`CanError::Message`], [`CanError::Crc`]. Unfinished work is found again
+    /// by the next call. If an access fails after an event was found, the event is returned now.
+    /// The access is retried on the next call, which returns any error.
     #[inline]
     pub fn service(&mut self, received: &mut Received) -> Result<Found, CanError> {
         let mut found = Found::default();
@@ -139,9 +141,9 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
                 return Ok(found);
             }
         }
-        // Step 1.
+        // Step 1, flags.
         let pending = self.look()?;
-        // Step 2.
+        // Step 2, frames.
         if is(pending, int::RXIF) {
             self.take_frame(received)?;
             found.frame = true;
@@ -152,8 +154,8 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
         Ok(found)
     }
 
-    /// Serves the interrupt: looks, and lets `handle` know of each look that found something, as long
-    /// as `int_is_low` says so, 64 times at most.
+    /// Serves the interrupt: calls [`Mcp251xfd::service`] while `int_is_low` returns true, at most
+    /// 64 times, and `handle` for each result that is not empty.
     ///
     /// # Errors
     /// [`CanError::InterruptStuck`]; those of [`Mcp251xfd::service`] and of `handle`.
@@ -207,7 +209,7 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
         Err(CanError::Gone { interrupts: self.interrupts })
     }
 
-    /// What is not a received frame.
+    /// Handles everything but received frames.
     #[cold]
     #[inline(never)]
     fn attend(&mut self, pending: u32, found: &mut Found) -> Result<(), CanError> {
@@ -223,7 +225,7 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
         Ok(())
     }
 
-    /// What an access that failed has left to do.
+    /// Does the work that a failed access has left over.
     #[cold]
     #[inline(never)]
     fn make_up(&mut self, found: &mut Found) -> Result<(), CanError> {
@@ -232,7 +234,7 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
         told_later(settled, found)
     }
 
-    /// Attends to the causes that are owed. One that was attended to is so no longer.
+    /// Handles the causes that are still to be done. Each is removed when it is done.
     fn settle(&mut self, found: &mut Found) -> Result<(), CanError> {
         if is(self.owed, int::RXOVIF) {
             self.link.write_bytes(FIFO_1_STATUS, &[ALL_BUT_RXOVIF])?;
@@ -248,13 +250,13 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
         if clear == 0 {
             return Ok(());
         }
-        // Ones leave a flag as it is.
+        // Writing 1 leaves a flag unchanged.
         self.link.write_bytes(FLAGS, &(!(clear as u16)).to_le_bytes())?;
         if is(clear, int::CERRIF) {
             let counters = self.error_counters()?;
             self.owed &= !int::CERRIF.mask();
             found.state = Some(counters.state);
-            // Whatever waited to go out may have been dropped.
+            // Frames that waited to be sent may have been dropped.
             if counters.state == ErrorState::BusOff {
                 self.tx_free = 0;
             }
@@ -263,8 +265,8 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
             found.invalid = Some(self.take_invalid()?);
             self.owed &= !int::IVMIF.mask();
         }
-        // Erratum DS80000792 1: a transmit buffer that ran dry leaves the chip in restricted or
-        // listen-only mode, which is no mode to go on in. SERRIF may be seen before MODIF.
+        // Erratum DS80000792 1: after a transmit buffer underflow the chip is in restricted or
+        // listen-only mode and must not stay there. SERRIF may be set before MODIF.
         if clear & (int::MODIF.mask() | int::SERRIF.mask()) != 0 {
             let mode = Mode::of(con::OPMOD.get(self.link.read(&C1CON)?));
             self.owed &= !(int::MODIF.mask() | int::SERRIF.mask());
@@ -298,7 +300,7 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
         Ok(ErrorCounters { transmit, receive, state: ErrorState::of(word) })
     }
 
-    /// After an access that failed: where the FIFOs stand is the chip's to say.
+    /// After a failed access: asks the chip for the state of its FIFOs.
     #[inline]
     pub(super) fn get_in_step(&mut self) -> Result<(), CanError> {
         if self.owed & OUT_OF_STEP != 0 { self.find_all() } else { Ok(()) }
@@ -315,11 +317,11 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
     }
 }
 
-/// A failure is told by itself. Beside something that was found it waits: what it left to do is owed,
-/// and what was found would be lost with it.
+/// Returns an error only if nothing was found. Otherwise the error waits: its work is still to be
+/// done, and the result would be lost with the error.
 fn told_later(result: Result<(), CanError>, found: &Found) -> Result<(), CanError> {
     if found.is_nothing() { result } else { Ok(()) }
 }
 
-/// C1INT's upper half: what may interrupt.
+/// C1INT's upper half: the enables.
 const ENABLES: u32 = 0xffff_0000;

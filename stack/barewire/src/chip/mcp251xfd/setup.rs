@@ -13,20 +13,20 @@ use crate::time::{Timer, ticks_at_least};
 
 /// Sixteen zero bits: RESET.
 const RESET: [u8; 2] = [0, 0];
-/// The byte of C1CON that has REQOP and ABAT.
+/// The byte of C1CON with REQOP and ABAT.
 pub(super) const REQOP_BYTE: u16 = 0x003;
-/// In that byte: stop transmitting, or the mode is not left before the FIFO is empty.
+/// In that byte: stop transmitting. Without it the mode is not left before the FIFO is empty.
 const ABAT_IN_BYTE: u8 = 1 << 3;
-/// TOSCSTAB is 3 ms; as much again.
+/// TOSCSTAB is 3 ms; this is twice that.
 const OSCILLATOR_US: u32 = 6_000;
-/// A frame of 64 bytes at 20 kbit/s, and some.
+/// A frame of 64 bytes at 20 kbit/s, with some margin.
 const CONFIGURATION_US: u32 = 50_000;
-/// Eleven recessive bits come after every frame: a bus at full load has them too.
+/// Eleven recessive bits come after every frame, even on a bus at full load.
 const JOIN_US: u32 = 100_000;
-/// The byte of CRC that has CRCERRIE and FERRIE, and both: without them SPICRCIF stays clear.
+/// The byte of CRC with CRCERRIE and FERRIE, and both bits: without them SPICRCIF stays clear.
 const CRC_ENABLES_BYTE: u16 = 0xe0b;
 const CRC_ENABLES: u8 = 3;
-/// How often a chip that received a write wrong is set up in all.
+/// The number of attempts to set up a chip that receives corrupt writes.
 const SETUP_ATTEMPTS: u32 = 3;
 const POLL_NS: u64 = 50_000;
 const OSC_MIN_HZ: u32 = 1_000_000;
@@ -36,7 +36,7 @@ const TIMESTAMP_PRESCALER_MAX: u16 = 1_024;
 const FIFO_1: u16 = 0;
 pub(super) const FIFO_2: u16 = 1;
 
-/// What can be refused before anything is clocked.
+/// The checks that need no access.
 pub(super) fn check(config: &Config, speed_hz: u32) -> Result<(), CanError> {
     let oscillator = &config.oscillator;
     let sysclk_hz = oscillator.sysclk_hz();
@@ -54,8 +54,7 @@ pub(super) fn check(config: &Config, speed_hz: u32) -> Result<(), CanError> {
     Ok(())
 }
 
-/// Waits until `ready` says what there is to return, asking at intervals. `None`: it did not in
-/// `timeout_us`.
+/// Polls `ready` at intervals until it returns a value. `None` on timeout, after `timeout_us`.
 fn wait<R>(
     timer: &mut impl Timer,
     timeout_us: u32,
@@ -64,8 +63,7 @@ fn wait<R>(
     let begun = timer.now_ticks();
     let limit = ticks_at_least(u64::from(timeout_us) * 1_000, timer.frequency_hz());
     loop {
-        // Asked once more after the time is over: whoever was kept from asking meanwhile is not
-        // told that it took too long.
+        // Poll once more after the timeout: the caller may have been kept from polling meanwhile.
         let over = timer.now_ticks().wrapping_sub(begun) > limit;
         if let Some(answer) = ready()? {
             return Ok(Some(answer));
@@ -82,10 +80,11 @@ fn stands_still(word: u32) -> bool {
 }
 
 impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
-    /// From any state to configuration mode with everything set up, and then `further`.
+    /// Brings the chip from any state to configuration mode, sets everything up, then calls
+    /// `further`.
     ///
-    /// With CRC, what the chip received wrong is written again from the reset on: a write whose
-    /// address was corrupt changed a register that the set-up does not touch.
+    /// With CRC, if a write arrived corrupt, everything is repeated from the reset: a write with a
+    /// corrupt address may have changed a register that the set-up does not write.
     pub(super) fn bring_up(
         &mut self,
         mut further: impl FnMut(&mut Self) -> Result<(), CanError>,
@@ -108,7 +107,7 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
             self.link.write_bytes(CRC_ENABLES_BYTE, &[CRC_ENABLES])?;
         }
         if let Err(error) = self.clock() {
-            // It need not be the oscillator's fault.
+            // The cause may be a corrupt write instead of the oscillator.
             return match self.check_writes() {
                 Err(corrupt @ CanError::WriteCrc { .. }) => Err(corrupt),
                 _ => Err(error),
@@ -126,12 +125,13 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
         Ok(())
     }
 
-    /// RESET, which the data sheet wants in configuration mode alone, and the chip's identity.
+    /// RESET, which the data sheet allows only in configuration mode, and the check of the chip's
+    /// identity.
     fn reset(&mut self) -> Result<(), CanError> {
         let Self { link, timer, .. } = self;
         link.write_bytes(REQOP_BYTE, &[Mode::Configuration as u8 | ABAT_IN_BYTE])?;
-        // A chip that stands still is told from one below, and one whose bus is stuck is reset all
-        // the same.
+        // A chip whose MISO does not change is reported below. A chip that cannot leave its mode
+        // because the CAN bus is stuck is reset nevertheless.
         wait(timer, CONFIGURATION_US, || {
             let con = link.read(&C1CON)?;
             let there = Mode::of(con::OPMOD.get(con)) == Mode::Configuration;
@@ -151,7 +151,7 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
         Ok(())
     }
 
-    /// The oscillator as configured, and which part it is: LPMEN is MCP2518FD's alone.
+    /// Configures the oscillator and determines the part: only MCP2518FD has LPMEN.
     fn clock(&mut self) -> Result<(), CanError> {
         let Self { link, timer, config, .. } = self;
         let value = osc::PLLEN.put(osc::CLKODIV.mask(), config.oscillator.pll.into());
@@ -179,14 +179,14 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
         let prescaler = config.timestamp_prescaler.clamp(1, TIMESTAMP_PRESCALER_MAX);
         link.write(&C1TSCON, tscon::TBCPRE.put(tscon::TBCEN.mask(), u32::from(prescaler) - 1))?;
         let queue = config.tx_order == TxOrder::Identifier;
-        // STEF and TXQEN decide what takes room in memory.
+        // STEF and TXQEN decide which FIFOs take memory.
         let con = con::TXQEN.put(C1CON_AFTER_RESET, queue.into());
         link.write(&C1CON, con::STEF.put(con, config.transmit_events.into()))?;
         if config.transmit_events {
             let tef = tefcon::TEFNEIE.mask() | tefcon::TEFTSEN.mask() | tefcon::FRESET.mask();
             link.write(&C1TEFCON, tefcon::FSIZE.put(tef, u32::from(layout.tef.objects) - 1))?;
         }
-        // TX: as often as it takes, TXAT being without effect while RTXAT is clear.
+        // TX: unlimited attempts, since TXAT has no effect while RTXAT is clear.
         let payload = u32::from(config.payload as u8);
         let tx = txqcon::TXEN.mask() | txqcon::FRESET.mask() | txqcon::TXAT.mask();
         let tx = txqcon::FSIZE.put(tx, u32::from(layout.tx.objects) - 1);
@@ -199,7 +199,7 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
             false => link.write(C1FIFOCON.nth(FIFO_2), tx)?,
         }
         for (index, filter) in (0..).zip(filters.iter()) {
-            // A reset has switched them all off.
+            // The reset has disabled all filters.
             if filter.is_some() {
                 link.set_filter(index, *filter)?;
             }
@@ -207,9 +207,9 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
         Ok(())
     }
 
-    /// With CRC: that everything written since the reset, or since the last time that
-    /// [`Found::spi_crc`](super::Found::spi_crc) was told, has arrived. A write by which the enables
-    /// would be lost is seen by them.
+    /// With CRC: checks that all writes since the reset, or since
+    /// [`Found::spi_crc`](super::Found::spi_crc) was last reported, have arrived. A write that
+    /// corrupts the enables is detected by the enables themselves.
     fn check_writes(&mut self) -> Result<(), CanError> {
         if !self.config.crc {
             return Ok(());
@@ -226,11 +226,12 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
     /// Joins the bus in the configuration's mode.
     ///
     /// # Errors
-    /// [`CanError::ModeTimeout`], [`CanError::Message`], [`CanError::Crc`]; [`CanError::WriteCrc`], and
-    /// then [`Mcp251xfd::restart`] alone helps.
+    /// [`CanError::ModeTimeout`], [`CanError::Message`], [`CanError::Crc`]; [`CanError::WriteCrc`],
+    /// after which only [`Mcp251xfd::restart`] helps.
     pub fn start(&mut self) -> Result<(), CanError> {
         self.change_mode(self.config.mode, self.config.mode as u8, JOIN_US)?;
-        // The change itself set a flag, which goes as the enables come.
+        // The mode change has set a flag itself, which is cleared together with writing the
+        // enables.
         let enables = self.wanted_enables();
         self.link.write(&C1INT, enables)?;
         self.check_writes()?;
@@ -238,7 +239,7 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
         Ok(())
     }
 
-    /// What interrupts on the bus.
+    /// The interrupts enabled on the bus.
     fn wanted_enables(&self) -> u32 {
         let enables = int::RXIE.mask() | int::RXOVIE.mask() | int::CERRIE.mask();
         let enables = enables | int::SERRIE.mask() | int::MODIE.mask();
@@ -247,14 +248,15 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
         int::SPICRCIE.put(enables, self.config.crc.into())
     }
 
-    /// Leaves the bus: what waits to go out is dropped, what was received and not read too.
+    /// Leaves the bus. Frames that wait to be sent are dropped, and so are received frames that
+    /// were not read.
     ///
     /// # Errors
     /// [`CanError::ModeTimeout`], [`CanError::Message`], [`CanError::Crc`].
     pub fn stop(&mut self) -> Result<(), CanError> {
         let reqop = Mode::Configuration as u8 | ABAT_IN_BYTE;
         self.change_mode(Mode::Configuration, reqop, CONFIGURATION_US)?;
-        // Going there resets the FIFOs, and ABAT stays set until it is cleared.
+        // Entering the mode resets the FIFOs. ABAT stays set until it is cleared.
         self.link.write_bytes(REQOP_BYTE, &[Mode::Configuration as u8])?;
         self.link.write(&C1INT, 0)?;
         self.enables = 0;
@@ -266,12 +268,13 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
         Ok(())
     }
 
-    /// Brings the chip from any state, bus-off among them, to a defined one and back on the bus:
-    /// reset, set-up, start. Frames that waited are dropped, error counters zero, time stamps begin anew.
+    /// Brings the chip from any state, even bus-off, to a defined one and back on the bus: reset,
+    /// set-up, start. Waiting frames are dropped, error counters are zero, and time stamps restart.
     ///
-    /// With CRC, up to 3 times as long as a write arrives corrupt.
+    /// With CRC, it is repeated up to 3 times while a write arrives corrupt.
     ///
-    /// Without a restart the chip comes back from bus-off by itself after 128 times 11 recessive bits.
+    /// Without a restart the chip recovers from bus-off by itself after 128 times 11 recessive
+    /// bits.
     ///
     /// # Errors
     /// As [`Mcp251xfd::new`] and [`Mcp251xfd::start`].

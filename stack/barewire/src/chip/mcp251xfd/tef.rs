@@ -1,4 +1,4 @@
-//! Events of transmission: what went out, and when.
+//! Events of transmission: which frame was sent, and when.
 
 use super::frame::{HEADER_BYTES, STAMP_BYTES, sequence_of, word};
 use super::regs::{C1TEFUA, FRAME_BYTES};
@@ -9,17 +9,17 @@ use crate::time::Timer;
 const UINC_BYTE: u16 = 0x041;
 const UINC: u8 = 1;
 
-/// A frame went out.
+/// A frame was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmitted {
-    /// What [`Mcp251xfd::transmit`] returned for it.
+    /// The sequence number that [`Mcp251xfd::transmit`] returned.
     pub sequence: u8,
-    /// When it began, in ticks of the time stamps.
+    /// The time of its start, in ticks of the time stamps.
     pub timestamp: u64,
 }
 
 impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
-    /// Reads the TEF's next object, of which C1INT said that there is one, and gives its place back.
+    /// Reads the TEF's next object, which C1INT has announced, and releases it.
     pub(super) fn take_event(&mut self) -> Result<Transmitted, CanError> {
         let Self { link, layout, rx_buffer, .. } = self;
         let read = link.read_bytes(layout.tef.address(), HEADER_BYTES + STAMP_BYTES, rx_buffer);
@@ -33,7 +33,7 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
         Ok(Transmitted { sequence, timestamp: self.times.widen(stamp) })
     }
 
-    /// Asks where the TEF stands.
+    /// Asks the chip for the TEF's next object.
     pub(super) fn find_tef(&mut self) -> Result<(), CanError> {
         if self.config.transmit_events {
             let address = self.link.read(&C1TEFUA)?;

@@ -1,30 +1,30 @@
 //! Bit timing: from bit rate and sample point to prescaler and segments.
 //!
-//! A bit is 1 + TSEG1 + TSEG2 time quanta, a quantum BRP periods of the system clock; the sample is
-//! taken after 1 + TSEG1 (DS20005678, chapter "Bit time configuration").
+//! A bit is 1 + TSEG1 + TSEG2 time quanta, and a quantum is BRP system clocks. The sample point is
+//! after 1 + TSEG1 (DS20005678, chapter "Bit time configuration").
 
 use core::fmt;
 
 use super::regs::{dbtcfg, nbtcfg, tdc};
 
-/// What is asked of a phase of a frame.
+/// The requested bit rate of a phase of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BitRate {
-    /// Bits a second.
+    /// Bits per second.
     pub bitrate_hz: u32,
-    /// Where in the bit it is sampled, in thousandths. 0: as CiA recommends, 875 up to 500 kbit/s,
-    /// 800 up to 800, 750 above.
+    /// The sample point in thousandths of a bit. 0 means CiA's recommendation: 875 up to 500
+    /// kbit/s, 800 up to 800, 750 above.
     pub sample_point_permille: u16,
 }
 
 impl BitRate {
-    /// That bit rate, sampled as CiA recommends.
+    /// This bit rate, with CiA's sample point.
     #[must_use]
     pub const fn new(bitrate_hz: u32) -> Self {
         Self { bitrate_hz, sample_point_permille: 0 }
     }
 
-    /// The same, sampled at `permille` thousandths of a bit.
+    /// The same with the sample point at `permille` thousandths of a bit.
     #[must_use]
     pub const fn with_sample_point_permille(self, permille: u16) -> Self {
         Self { sample_point_permille: permille, ..self }
@@ -40,19 +40,19 @@ impl BitRate {
     }
 }
 
-/// Why there is no bit timing.
+/// Why no bit timing is possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimingError {
     /// No prescaler and segments come within half a percent of the bit rate.
     BitRate {
-        /// Bits a second asked.
+        /// The requested bits per second.
         asked_hz: u32,
         /// The system clock, in hertz.
         sysclk_hz: u32,
     },
-    /// The sample point is outside of the bit.
+    /// The sample point is outside the bit.
     SamplePoint {
-        /// Thousandths asked.
+        /// The requested thousandths.
         permille: u16,
     },
 }
@@ -72,7 +72,7 @@ impl fmt::Display for TimingError {
 
 impl core::error::Error for TimingError {}
 
-/// What a phase's register has room for.
+/// The limits of a phase's register.
 struct Limits {
     tseg1_min: u32,
     tseg1_max: u32,
@@ -83,21 +83,21 @@ struct Limits {
 const NOMINAL: Limits = Limits { tseg1_min: 2, tseg1_max: 256, tseg2_max: 128, sjw_max: 128 };
 const DATA: Limits = Limits { tseg1_min: 1, tseg1_max: 32, tseg2_max: 16, sjw_max: 16 };
 const BRP_MAX: u32 = 256;
-/// What two nodes of ISO 11898-1 may differ by and still understand each other, about.
+/// The approximate difference at which two nodes of ISO 11898-1 still understand each other.
 const ERROR_MAX_PERMILLE: u64 = 5;
-/// TDCO has seven bits, one of them the sign.
+/// TDCO has seven bits, including the sign.
 const TDCO_MAX: u32 = 63;
 
 /// A phase's timing, in time quanta.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BitTiming {
-    /// Periods of the system clock in a quantum.
+    /// System clocks per quantum.
     pub brp: u32,
     /// Quanta between the first one and the sample point.
     pub tseg1: u32,
-    /// Quanta after it.
+    /// Quanta after the sample point.
     pub tseg2: u32,
-    /// Quanta that the sample point may be moved by.
+    /// The largest shift of the sample point, in quanta.
     pub sjw: u32,
 }
 
@@ -118,7 +118,7 @@ impl BitTiming {
         Self::find(sysclk_hz, rate, &DATA)
     }
 
-    /// The nearest bit rate wins, then the nearest sample point, then the finest quantum.
+    /// Chooses the nearest bit rate, then the nearest sample point, then the finest quantum.
     fn find(sysclk_hz: u32, rate: &BitRate, limits: &Limits) -> Result<Self, TimingError> {
         if rate.sample_point_permille > 999 {
             return Err(TimingError::SamplePoint { permille: rate.sample_point_permille });
@@ -135,7 +135,7 @@ impl BitTiming {
             if quanta < limits.tseg1_min + 2 || quanta > 1 + limits.tseg1_max + limits.tseg2_max {
                 continue;
             }
-            // How far off the rate is, in millionths.
+            // The error of the rate, in millionths.
             let error = clock.abs_diff(quantum * u64::from(quanta)) * 1_000_000 / clock.max(1);
             let wanted = quanta * rate.sample_point();
             let tseg1 = ((wanted + 500) / 1_000).saturating_sub(1);
@@ -154,13 +154,13 @@ impl BitTiming {
         }
     }
 
-    /// Bits a second, rounded down.
+    /// Bits per second, rounded down.
     #[must_use]
     pub const fn bitrate_hz(&self, sysclk_hz: u32) -> u32 {
         sysclk_hz / (self.brp * (1 + self.tseg1 + self.tseg2))
     }
 
-    /// Where in the bit it is sampled, in thousandths, rounded down.
+    /// The sample point in thousandths of a bit, rounded down.
     #[must_use]
     pub const fn sample_point_permille(&self) -> u32 {
         (1 + self.tseg1) * 1_000 / (1 + self.tseg1 + self.tseg2)
@@ -180,7 +180,8 @@ impl BitTiming {
         dbtcfg::SJW.put(dbtcfg::TSEG2.put(word, self.tseg2 - 1), self.sjw - 1)
     }
 
-    /// C1TDC: the delay is measured, and the second sample point lies where the first one is.
+    /// C1TDC: the delay is measured, and the second sample point is at the same place in the bit as
+    /// the first.
     pub(super) fn tdc_word(&self) -> u32 {
         const AUTOMATIC: u32 = 2;
         let offset = (self.brp * self.tseg1).min(TDCO_MAX);

@@ -1,8 +1,4 @@
-//! Transmitting: objects of FIFO 2, or of the TXQ.
-//!
-//! Frames go through FIFO 2 unless the caller asks for the TXQ. The TXQ frees its places out of order:
-//! each frame then needs a read of its address, and frames of equal identifiers may change places.
-//! The TXQ is for callers that want urgent identifiers sent first.
+//! Transmits from FIFO 2 or the TXQ.
 
 use super::frame::SEQUENCES;
 use super::regs::{C1FIFOSTA, C1FIFOUA, C1TXQSTA, C1TXQUA, FRAME_BYTES, fifosta, txqsta};
@@ -12,17 +8,17 @@ use crate::regmap::Frames;
 use crate::spi::Transfer;
 use crate::time::Timer;
 
-/// The bytes of the controls that have UINC and TXREQ.
+/// The bytes of the control registers with UINC and TXREQ.
 const FIFO_2_BYTE: u16 = 0x069;
 const TXQ_BYTE: u16 = 0x051;
 const UINC_AND_TXREQ: u8 = 3;
 
 impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
-    /// Gives a frame to the chip, which sends it as soon and as often as it takes. Returns the sequence
-    /// number, 0 to 127, that its [event](super::Found::transmitted) will have.
+    /// Gives a frame to the chip, which sends it as soon as possible and repeats it until it
+    /// succeeds. Returns the sequence number, 0 to 127, of its [event](super::Found::transmitted).
     ///
     /// # Errors
-    /// [`CanError::FrameTooLong`] and [`CanError::NoDataBitRate`], of which nothing was clocked;
+    /// [`CanError::FrameTooLong`] and [`CanError::NoDataBitRate`], before anything is clocked;
     /// [`CanError::TxFull`], [`CanError::Message`], [`CanError::Crc`].
     pub fn transmit(&mut self, frame: &Frame) -> Result<u8, CanError> {
         self.check_frame(frame)?;
@@ -31,7 +27,7 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
             self.tx_free = self.count_free()?;
         }
         if self.config.tx_order == TxOrder::Identifier {
-            // Places are freed out of turn: only the chip knows the next.
+            // Places are freed out of turn, so only the chip knows the next one.
             self.find_tx()?;
         }
         let sequence = self.sequence;
@@ -50,7 +46,7 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
     }
 
     fn check_frame(&self, frame: &Frame) -> Result<(), CanError> {
-        // A classic one has 8 bytes at most, for which every object has room.
+        // A classic frame has at most 8 bytes, which fit every object.
         if frame.is_fd() { self.check_fd_frame(frame) } else { Ok(()) }
     }
 
@@ -67,7 +63,7 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
         Ok(())
     }
 
-    /// Places free, as far as the status tells: all, half, or one.
+    /// The number of free places, as far as the status shows it: all, half, or one.
     fn count_free(&mut self) -> Result<u8, CanError> {
         let objects = self.layout.tx.objects;
         let (empty, half, one) = match self.config.tx_order {
@@ -90,7 +86,7 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
         }
     }
 
-    /// Asks where the next object goes.
+    /// Asks the chip for the next object.
     pub(super) fn find_tx(&mut self) -> Result<(), CanError> {
         let address = match self.config.tx_order {
             TxOrder::Fifo => self.link.read(C1FIFOUA.nth(FIFO_2))?,
@@ -100,7 +96,7 @@ impl<F: Frames<FRAME_BYTES>, T: Timer> Mcp251xfd<F, T> {
         Ok(())
     }
 
-    /// The access that sends an object, built once.
+    /// The access that sends an object, composed once.
     pub(super) fn tx_go_bytes(&self) -> ([u8; 6], usize) {
         let address = match self.config.tx_order {
             TxOrder::Fifo => FIFO_2_BYTE,

@@ -1,4 +1,4 @@
-//! What can go wrong with a converter.
+//! Errors of the converter driver.
 
 use core::fmt;
 
@@ -10,48 +10,48 @@ use crate::spi::MessageError;
 pub enum AdcError {
     /// The message failed.
     Message(MessageError),
-    /// The clock asked is above what the part takes at its supply.
+    /// The requested clock is above the part's maximum at its supply.
     TooFast {
-        /// Hertz asked.
+        /// The requested clock, in hertz.
         speed_hz: u32,
-        /// The most it takes.
+        /// The maximum, in hertz.
         max_hz: u32,
-        /// At this supply, in millivolts.
+        /// The supply, in millivolts.
         supply_mv: u32,
     },
     /// The part does not work at this supply.
     Supply {
-        /// Millivolts given.
+        /// The given supply, in millivolts.
         supply_mv: u32,
-        /// The least.
+        /// The minimum.
         min_mv: u32,
-        /// The most.
+        /// The maximum.
         max_mv: u32,
     },
     /// The part has no such channel.
     NoSuchChannel {
-        /// The channel asked.
+        /// The requested channel.
         channel: u8,
-        /// How many there are, from 0.
+        /// The number of channels, counted from 0.
         channels: u8,
     },
-    /// The two are no pair: 0 and 1, 2 and 3 and so on are, either way round.
+    /// The channels are not a pair. Pairs are 0 and 1, 2 and 3 and so on, in either order.
     NoPair {
-        /// IN+ asked.
+        /// The requested IN+.
         plus: u8,
-        /// IN- asked.
+        /// The requested IN-.
         minus: u8,
     },
-    /// The null bit was 1: nobody drove MISO.
+    /// The null bit was 1: no chip drives MISO.
     NoChip {
-        /// What came in, the last three bytes of it.
+        /// The last three received bytes.
         received: [u8; 3],
     },
-    /// Conversions cannot come this often.
+    /// The requested rate of conversions is too high.
     TooOften {
-        /// Conversions a second asked.
+        /// The requested conversions per second.
         asked_hz: u32,
-        /// The most there can be, rounded down.
+        /// The maximum, rounded down.
         max_hz: u32,
     },
     /// A rate of zero.

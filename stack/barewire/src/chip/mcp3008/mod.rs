@@ -6,23 +6,23 @@
 //! an exchange in 8-bit segments.
 //!
 //! # How the chip works
-//! The first 1 on DIN after CS fell is the start bit, wherever it stands. The bits after it say
-//! which input: SGL/DIFF and the channel. The input is sampled, DOUT gives a null bit, then the
-//! code, most significant bit first. One conversion a selection: CS must rise and stay high for
-//! tCSH before the next.
+//! The first 1 on DIN after CS has fallen is the start bit. The bits after it select the input:
+//! SGL/DIFF and the channel. The chip samples the input, then DOUT has a null bit and the code,
+//! most significant bit first. A selection is one conversion: CS must rise and stay high for tCSH
+//! before the next.
 //!
 //! # How this driver uses it
-//! 1. An exchange of whole bytes whose leading zeros bring the code to the end of the last byte:
-//!    3 bytes, 2 for MCP3002. What is sent depends on the input alone, so a conversion is one
+//! 1. Exchange: whole bytes, with leading zeros chosen so that the code ends with the last byte: 3
+//!    bytes, 2 for MCP3002. The sent bytes depend only on the input, so a conversion is one
 //!    [prepared](crate::bus::Prepared) message ([`Command::bytes`], [`Part::decode`]).
-//! 2. Several conversions are one message with `cs_change` ([`Mcp3008::scan`]).
-//! 3. [`Part::settings`] asks the bus for the chip's times: tCSH always, tSUCS as far as half a
-//!    clock does not cover it already (in MODE_0 data stands half a clock before the first edge).
-//! 4. DOUT floats until the null bit and a pull-up makes it 1; the null bit is 0. So a chip that
-//!    is not there is seen in every exchange: [`AdcError::NoChip`].
+//! 2. Scan: several conversions are one message with `cs_change` ([`Mcp3008::scan`]).
+//! 3. Times: [`Part::settings`] requests the chip's times from the bus: tCSH always, and tSUCS as
+//!    far as it exceeds half a clock (in MODE_0 data is stable half a clock before the first edge).
+//! 4. Presence: DOUT floats until the null bit, and a pull-up makes it 1; the null bit is 0. So
+//!    every exchange detects a missing chip: [`AdcError::NoChip`].
 //!
 //! # Not supported
-//! MCP3002's least significant bit first; MCP3001, 3201 and 3301, which have no DIN.
+//! Least significant bit first, with the MCP3002; MCP3001, 3201 and 3301, which have no DIN.
 //!
 //! # Example
 //! ```
@@ -48,13 +48,13 @@ pub use part::{Command, MCP3002, MCP3004, MCP3008, MCP3204, MCP3208, PARTS, Part
 use super::{AsyncPort, Port};
 use crate::spi::Transfer;
 
-/// What is converted.
+/// The input of a conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
     /// One channel against ground.
     Single(u8),
-    /// Two channels of a pair (0 and 1, 2 and 3, …) against each other, as unsigned code: below
-    /// zero it is zero.
+    /// The difference of a pair of channels (0 and 1, 2 and 3, …) as an unsigned code; zero if it
+    /// is negative.
     Differential {
         /// IN+.
         plus: u8,
@@ -63,10 +63,10 @@ pub enum Input {
     },
 }
 
-/// Conversions that [`Mcp3008::scan`] puts into one message.
+/// The number of conversions that [`Mcp3008::scan`] puts into one message.
 const SCAN_AT_ONCE: usize = 8;
 
-/// A converter behind any [`Port`] or [`AsyncPort`].
+/// A converter on any [`Port`] or [`AsyncPort`].
 #[derive(Debug)]
 pub struct Mcp3008<P> {
     port: P,
@@ -74,7 +74,7 @@ pub struct Mcp3008<P> {
 }
 
 impl<P> Mcp3008<P> {
-    /// The converter behind `port`, a [`Port`] or an [`AsyncPort`] whose settings are
+    /// Creates a driver on `port`, a [`Port`] or an [`AsyncPort`] with the settings of
     /// [`Part::settings`].
     pub const fn new(port: P, part: &'static Part) -> Self {
         Self { port, part }
@@ -85,7 +85,7 @@ impl<P> Mcp3008<P> {
         self.part
     }
 
-    /// The port back.
+    /// Returns the port.
     pub fn release(self) -> P {
         self.port
     }
@@ -95,7 +95,7 @@ impl<P> Mcp3008<P> {
         inputs.iter().try_for_each(|&input| self.part.command(input).map(|_| ()))
     }
 
-    /// What is sent for `inputs`, in whose place the answers come.
+    /// The bytes to send for `inputs`; the answers replace them.
     fn exchanges(&self, inputs: &[Input]) -> Result<Exchanges, AdcError> {
         let mut exchanges = [[0; Command::LEN_MAX]; SCAN_AT_ONCE];
         for (exchange, &input) in exchanges.iter_mut().zip(inputs) {
@@ -105,7 +105,7 @@ impl<P> Mcp3008<P> {
         Ok(exchanges)
     }
 
-    /// The exchanges as transfers, CS dropped between two of `count`.
+    /// The exchanges as transfers, with CS released between two of `count`.
     fn message<'e>(
         &self,
         exchanges: &'e mut Exchanges,
@@ -130,7 +130,7 @@ impl<P> Mcp3008<P> {
 /// The bytes of a message.
 type Exchanges = [[u8; Command::LEN_MAX]; SCAN_AT_ONCE];
 
-/// Inputs and codes of one message after the other.
+/// Splits inputs and codes into messages.
 fn messages<'s>(
     inputs: &'s [Input],
     codes: &'s mut [u16],
@@ -142,7 +142,7 @@ impl<P: Port> Mcp3008<P> {
     /// Converts `input` once: a code from 0 to [`Part::code_max`].
     ///
     /// # Errors
-    /// [`AdcError::NoSuchChannel`] and [`AdcError::NoPair`], of which nothing was clocked;
+    /// [`AdcError::NoSuchChannel`] and [`AdcError::NoPair`], before anything is clocked;
     /// [`AdcError::NoChip`]; [`AdcError::Message`].
     pub fn read(&mut self, input: Input) -> Result<u16, AdcError> {
         let mut code = [0];
@@ -150,12 +150,12 @@ impl<P: Port> Mcp3008<P> {
         Ok(code[0])
     }
 
-    /// Converts every input in turn, `codes[n]` being that of `inputs[n]`: messages of up to 8
-    /// conversions, CS inactive for tCSH between two.
+    /// Converts every input in turn and stores the code of `inputs[n]` in `codes[n]`. Messages have
+    /// up to 8 conversions, with CS inactive for tCSH between two.
     ///
     /// # Errors
-    /// As [`Mcp3008::read`]; the codes up to the failed message are good. Inputs are checked before
-    /// anything is clocked.
+    /// As [`Mcp3008::read`]. Codes before the failed message are valid. All inputs are checked
+    /// before anything is clocked.
     ///
     /// # Panics
     /// If `inputs` and `codes` differ in length.
@@ -182,7 +182,8 @@ impl<P: AsyncPort> Mcp3008<P> {
         Ok(code[0])
     }
 
-    /// [`Mcp3008::scan`] without blocking the thread. Dropped, it has run whole messages only.
+    /// [`Mcp3008::scan`] without blocking the thread. If it is dropped, it has run whole messages
+    /// only.
     ///
     /// # Errors
     /// As [`Mcp3008::scan`].

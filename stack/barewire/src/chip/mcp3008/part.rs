@@ -1,23 +1,24 @@
-//! The parts: what each takes, and how its exchange is laid out.
+//! The parts: their limits, and the layout of their exchanges.
 
 use super::{AdcError, Input};
 use crate::spi::{Effective, Settings};
 
 const NS_PER_S: u64 = 1_000_000_000;
-/// The lowest and highest supply of the family, operating range of every data sheet.
+/// The supply range of the family, in every data sheet.
 const SUPPLY_MIN_MV: u32 = 2_700;
 const SUPPLY_MAX_MV: u32 = 5_500;
 /// The supply from which the higher clock is specified.
 const SUPPLY_FAST_MV: u32 = 5_000;
 
-/// A converter of the family. Figures are the data sheets', chapter "Electrical characteristics".
+/// A converter of the family. The figures are from the data sheets, chapter "Electrical
+/// characteristics".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// As its maker writes it.
+    /// The vendor's name.
     pub name: &'static str,
-    /// Bits of a code.
+    /// The width of a code in bits.
     pub bits: u8,
-    /// Channels.
+    /// The number of channels.
     pub channels: u8,
     /// fCLK at 5 V and above, in hertz.
     pub max_hz: u32,
@@ -33,8 +34,8 @@ pub struct Part {
     start_to_null: u8,
 }
 
-/// 8 channels of 10 bits. Its clock below 5 V is the 1 MHz that users keep to at 3.3 V; DS21295
-/// specifies 1.35 MHz at 2.7 V and nothing between.
+/// 8 channels of 10 bits. Its clock below 5 V is 1 MHz, which users choose at 3.3 V; DS21295
+/// specifies 1.35 MHz at 2.7 V and nothing in between.
 pub static MCP3008: Part = Part {
     name: "MCP3008",
     bits: 10,
@@ -81,7 +82,7 @@ pub static MCP3002: Part = Part {
 /// The family.
 pub static PARTS: [&Part; 5] = [&MCP3002, &MCP3004, &MCP3008, &MCP3204, &MCP3208];
 
-/// What the others differ from.
+/// The base of the other parts' definitions.
 const MCP3008_COPY: Part = Part {
     name: "MCP3008",
     bits: 10,
@@ -94,7 +95,7 @@ const MCP3008_COPY: Part = Part {
     start_to_null: 6,
 };
 
-/// What is sent for one conversion.
+/// The bytes to send for one conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
     bytes: [u8; Self::LEN_MAX],
@@ -102,7 +103,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// Bytes of the longest exchange of the family.
+    /// The length of the family's longest exchange.
     pub const LEN_MAX: usize = 3;
 
     /// The bytes of the exchange.
@@ -113,7 +114,7 @@ impl Command {
 }
 
 impl Part {
-    /// The part of that name, however it is spelt.
+    /// Finds a part by name, ignoring case.
     #[must_use]
     pub fn find(name: &str) -> Option<&'static Part> {
         PARTS.into_iter().find(|part| part.name.eq_ignore_ascii_case(name))
@@ -134,7 +135,8 @@ impl Part {
             let (min_mv, max_mv) = (SUPPLY_MIN_MV, SUPPLY_MAX_MV);
             return Err(AdcError::Supply { supply_mv, min_mv, max_mv });
         }
-        // Two points are specified and nothing between: the lower holds until the higher does.
+        // Two points are specified and nothing in between, so the lower limit applies below the
+        // higher supply.
         Ok(if supply_mv >= SUPPLY_FAST_MV { self.max_hz } else { self.max_hz_low })
     }
 
@@ -152,14 +154,14 @@ impl Part {
         if speed_hz > max_hz {
             return Err(AdcError::TooFast { speed_hz, max_hz, supply_mv });
         }
-        // A slower clock than asked has a longer half, so this is never too short.
+        // A slower clock than requested has a longer half period, so this is never too short.
         let half_ns = NS_PER_S / 2 / u64::from(speed_hz.max(1));
         let cs_setup_ns = u64::from(self.cs_setup_ns).saturating_sub(half_ns) as u32;
         let settings = Settings::new(chip_select, speed_hz);
         Ok(Settings { cs_setup_ns, cs_inactive_ns: self.cs_inactive_ns, ..settings })
     }
 
-    /// What is sent to convert `input`.
+    /// The bytes to send to convert `input`.
     ///
     /// # Errors
     /// [`AdcError::NoSuchChannel`], [`AdcError::NoPair`].
@@ -176,11 +178,11 @@ impl Part {
                 if plus ^ minus != 1 {
                     return Err(AdcError::NoPair { plus, minus });
                 }
-                // The pair's number above; the last bit says which of the two is IN+.
+                // The pair's number in the upper bits; the last bit says which channel is IN+.
                 (0, exists(plus)?)
             }
         };
-        // Start and SGL/DIFF, then what selects: 3 bits, or MCP3002's one and MSBF.
+        // Start and SGL/DIFF, then the selection: 3 bits, or for MCP3002 one bit and MSBF.
         let (word, word_bits) = match self.channels {
             2 => (1 << 3 | single << 2 | select << 1 | 1, 4),
             _ => (1 << 4 | single << 3 | select, 5),
@@ -191,14 +193,14 @@ impl Part {
         Ok(Command { bytes: [a, b, c], len })
     }
 
-    /// Bytes of one conversion's exchange.
+    /// The length of one conversion's exchange in bytes.
     #[must_use]
     pub const fn exchange_bytes(&self) -> usize {
         let clocks = self.leading_zeros + self.start_to_null + 1 + self.bits;
         (clocks / 8) as usize
     }
 
-    /// The code in what came in.
+    /// Decodes the received bytes.
     ///
     /// # Errors
     /// [`AdcError::NoChip`].
@@ -211,9 +213,9 @@ impl Part {
         Ok(word as u16 & self.code_max())
     }
 
-    /// The least time of a conversion on a device's wire, in picoseconds: its clocks, tSUCS and
-    /// tCSH, and no software at all. Of the clocks that a controller rests after each byte those
-    /// after the last are not counted: CS may rise in them.
+    /// The minimum time of a conversion on the device's wire, in picoseconds: its clocks, tSUCS and
+    /// tCSH, without software. If the controller pauses after each byte, the pause after the last
+    /// one is not counted, because CS may rise in it.
     #[must_use]
     pub fn conversion_ps(&self, effective: &Effective) -> u64 {
         let bytes = self.exchange_bytes() as u64;
@@ -226,7 +228,7 @@ impl Part {
         clocks_ps + setup_ps + u64::from(self.cs_inactive_ns) * 1_000
     }
 
-    /// The most conversions a second that [`Part::conversion_ps`] allows, rounded down.
+    /// The maximum of conversions per second by [`Part::conversion_ps`], rounded down.
     #[must_use]
     pub fn max_rate_hz(&self, effective: &Effective) -> u32 {
         let rate = NS_PER_S * 1_000 / self.conversion_ps(effective);

@@ -7,7 +7,7 @@ use crate::bus::Bus;
 use crate::controller::null::Null;
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
 
-/// Answers each transfer with what is scripted for it, and remembers what was sent.
+/// Answers each transfer as scripted, and records the sent bytes.
 struct Scripted {
     answers: Vec<Vec<u8>>,
     sent: Vec<Vec<u8>>,
@@ -128,7 +128,7 @@ fn the_clock_is_held_against_the_supply() {
 #[test]
 fn half_a_clock_is_set_up_time_already() {
     let setup_ns = |part: &Part, hz| part.settings(1, hz, 5_000).expect("in range").cs_setup_ns;
-    // 138 ns and 500 ns: nothing is left of tSUCS.
+    // 138 ns and 500 ns: both cover tSUCS.
     assert_eq!(setup_ns(&MCP3008, 3_600_000), 0);
     assert_eq!(setup_ns(&MCP3008, 1_000_000), 0);
     let settings = MCP3208.settings(1, 2_000_000, 5_000).expect("in range");
@@ -136,7 +136,7 @@ fn half_a_clock_is_set_up_time_already() {
     assert!(MCP3008.settings(0, 0, 5_000).is_ok(), "refused by the bus");
 }
 
-/// The sums for the thread's board: 26 clocks of 280 ns and 270 ns.
+/// The maximum rate on a Raspberry Pi: 26 clocks of 280 ns, and 270 ns.
 #[test]
 fn the_ceiling_is_made_of_clocks_and_times() {
     let bus = Bus::new(Null::new());

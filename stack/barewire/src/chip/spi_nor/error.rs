@@ -1,4 +1,4 @@
-//! What a flash chip can do wrong, or be asked wrongly.
+//! Errors of the SPI NOR driver.
 
 use core::fmt;
 
@@ -11,50 +11,50 @@ use crate::spi::MessageError;
 pub enum NorError {
     /// The bus reported an error.
     Bus(MessageError),
-    /// The id reads all ones: nobody drives the line.
+    /// The id reads all ones: no chip drives MISO.
     NoChip,
-    /// The id reads all zeros: the line is stuck low.
+    /// The id reads all zeros: MISO is stuck low.
     StuckLow,
-    /// A chip whose id we do not know and which does not describe itself.
+    /// The chip's id is unknown, and its SFDP gives no description.
     UnknownChip {
         /// Its id.
         id: JedecId,
-        /// What its SFDP lacks.
+        /// What is wrong with its SFDP.
         sfdp: SfdpError,
     },
-    /// The clock is faster than the chip allows.
+    /// The clock is faster than the chip's maximum.
     TooFast {
-        /// The clock asked for, in hertz.
+        /// The requested clock, in hertz.
         speed_hz: u32,
-        /// The fastest the chip takes, in hertz.
+        /// The maximum, in hertz.
         max_hz: u32,
     },
-    /// Beyond the chip's end.
+    /// The range exceeds the chip.
     OutOfRange {
-        /// First address.
+        /// The first address.
         offset: u64,
-        /// Bytes.
+        /// The length in bytes.
         len: u64,
-        /// The chip's size.
+        /// The size of the chip in bytes.
         size: u64,
     },
-    /// An erase that does not begin or end where the chip's smallest block does.
+    /// The start or end of an erase is not a multiple of the chip's smallest block.
     Misaligned {
-        /// The address that is off.
+        /// The wrong address.
         address: u64,
-        /// What it has to be a multiple of.
+        /// The size of the smallest block in bytes.
         granularity: u32,
     },
     /// The range is protected by the status register.
     Protected {
-        /// First protected address.
+        /// The first protected address.
         start: u64,
-        /// First address behind them.
+        /// The address after the last protected one.
         end: u64,
         /// Status register 1.
         status: u8,
     },
-    /// The protection bits did not clear: hardware protection (WP#, SRP) holds them.
+    /// The protection bits did not clear: hardware (WP#, SRP) keeps them set.
     ProtectionStays {
         /// Status register 1 after the attempt.
         status: u8,
@@ -64,16 +64,17 @@ pub enum NorError {
         /// Status register 1.
         status: u8,
     },
-    /// The chip is busy longer than its datasheet allows.
+    /// The chip is busy for longer than its datasheet's maximum.
     StaysBusy {
-        /// The longest the datasheet allows, in nanoseconds.
+        /// The maximum, in nanoseconds.
         limit_ns: u64,
         /// Status register 1.
         status: u8,
     },
-    /// The chip is at work for another user, who does not hold it any more: one that was killed.
+    /// The chip executes a command of another user that no longer holds it, for example one that
+    /// was killed.
     Occupied {
-        /// How long it was waited for, in nanoseconds.
+        /// The time waited, in nanoseconds.
         waited_ns: u64,
         /// Status register 1.
         status: u8,
@@ -83,25 +84,25 @@ pub enum NorError {
         /// The address being changed.
         address: u64,
     },
-    /// What was read back is not what was written.
+    /// The data read back differs from the data written.
     Verify {
         /// The first address that differs.
         address: u64,
-        /// What was to be there.
+        /// The expected byte.
         expected: u8,
-        /// What is there.
+        /// The byte in the chip.
         actual: u8,
     },
     /// The caller's scratch buffer is smaller than the smallest block.
     ScratchTooSmall {
-        /// Its length.
+        /// Its length in bytes.
         len: usize,
-        /// What is needed.
+        /// The required length in bytes.
         needed: u32,
     },
-    /// The caller's observer asked to stop.
+    /// The caller's observer stopped the operation.
     Interrupted {
-        /// Bytes done before.
+        /// The bytes done before.
         done: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! What a chip is: size, pages, erase types, addresses, times and limits.
+//! The description of a chip: size, pages, erase types, addresses, times and limits.
 
 use super::protection::Layout;
 
@@ -6,25 +6,25 @@ use super::protection::Layout;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JedecId(pub [u8; 3]);
 
-/// One size of block the chip erases.
+/// A block size that the chip can erase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EraseType {
     /// Bytes erased, a power of two.
     pub size: u32,
-    /// Its opcode, in the width of address the driver uses.
+    /// The opcode, for the address width that the driver uses.
     pub opcode: u8,
-    /// Typical time.
+    /// The typical time.
     pub typical_ns: u64,
-    /// Longest time the datasheet allows.
+    /// The datasheet's maximum.
     pub max_ns: u64,
 }
 
-/// How addresses are sent.
+/// The width of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Addressing {
     /// Three bytes.
     ThreeByte,
-    /// Four bytes, with opcodes of their own: no mode to leave behind.
+    /// Four bytes, with separate opcodes, so there is no mode to leave.
     FourByteOpcodes,
     /// Four bytes after EN4B; `write_enable` says whether WREN must come before it.
     FourByteMode {
@@ -34,7 +34,7 @@ pub enum Addressing {
 }
 
 impl Addressing {
-    /// Bytes of an address.
+    /// The number of bytes in an address.
     #[must_use]
     pub const fn bytes(self) -> u8 {
         match self {
@@ -44,54 +44,55 @@ impl Addressing {
     }
 }
 
-/// How the chip is programmed.
+/// The way the chip is programmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Programming {
-    /// Up to a page at a time.
+    /// Up to a page per command.
     Page {
-        /// Bytes of a page, a power of two; a program wraps at its end.
+        /// The size of a page, a power of two; a program command wraps at its end.
         size: u32,
     },
-    /// Word by word with the address kept by the chip (SST's AAI); odd ends by single bytes.
+    /// Word by word, with an address that the chip increments (SST's AAI). Single bytes at odd
+    /// ends.
     AaiWord,
 }
 
-/// A chip, as its SFDP or our table describes it.
+/// A chip, as described by its SFDP or by the driver's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    /// Bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// How it is programmed.
+    /// The way it is programmed.
     pub programming: Programming,
     /// Up to four erase types, smallest first.
     pub erase_types: [Option<EraseType>; 4],
-    /// How addresses are sent.
+    /// The width of addresses.
     pub addressing: Addressing,
-    /// Typical time to program a page, or one AAI word or byte.
+    /// The typical time to program a page, an AAI word, or a byte.
     pub program_typical_ns: u64,
-    /// Longest time to program a page, or one AAI word or byte.
+    /// The maximum time to program a page, an AAI word, or a byte.
     pub program_max_ns: u64,
     /// Typical time to erase the chip.
     pub chip_erase_typical_ns: u64,
     /// Longest time to erase the chip.
     pub chip_erase_max_ns: u64,
-    /// Whether the chip or our table gave the times. If not they are those of common parts, with ample
-    /// room, and the driver asks for the status from the beginning instead of sleeping.
+    /// Whether the chip or the driver's table gave the times. If not, they are ample values for
+    /// common parts, and the driver polls the status from the beginning instead of sleeping.
     pub times_known: bool,
-    /// Longest time to write the status register.
+    /// The maximum time to write the status register.
     pub status_write_max_ns: u64,
-    /// Fastest clock for READ, in hertz.
+    /// The maximum clock for READ, in hertz.
     pub read_max_hz: u32,
-    /// Fastest clock for everything else, in hertz; `None` if nobody told.
+    /// The maximum clock for all other commands, in hertz; `None` if unknown.
     pub max_hz: Option<u32>,
     /// How block protection bits map to addresses.
     pub protection: Layout,
-    /// The part's name, if our table has it.
+    /// The part's name, if the driver's table has it.
     pub name: Option<&'static str>,
 }
 
 impl Geometry {
-    /// The erase types there are, smallest first.
+    /// The erase types, smallest first.
     pub fn erase_types(&self) -> impl DoubleEndedIterator<Item = EraseType> + '_ {
         self.erase_types.iter().flatten().copied()
     }
@@ -102,12 +103,12 @@ impl Geometry {
         self.erase_types().next().map_or(u32::MAX, |erase| erase.size)
     }
 
-    /// Bytes programmed by one command at most.
+    /// The largest number of bytes one command programs.
     #[must_use]
     pub fn page_size(&self) -> u32 {
         match self.programming {
             Programming::Page { size } => size,
-            // AAI has no pages; this is the piece in which differences are looked for.
+            // AAI has no pages; this is the unit in which differences are searched.
             Programming::AaiWord => 256,
         }
     }

@@ -1,12 +1,13 @@
-//! Write enable as a guard: while it lives the chip may be changed; when it goes, it may not.
+//! Write enable as a guard: the chip can be changed while it lives, and not afterwards.
 //!
 //! # Ordering
-//! 1. WREN, then RDSR: the latch is seen set, or nothing was begun.
-//! 2. The caller's command; it takes effect when CS rises.
-//! 3. [`WriteEnabled::finish`] waits until the chip is ready; the chip then has cleared its latch.
-//! 4. Without step 3 (an error, a panic), dropping the guard sends WRDI: unless the chip is known to
-//!    be busy for good, or gone, for then it hears no command, and clears its latch itself if it is
-//!    ever done.
+//! 1. Enable: WREN, then RDSR. If the latch is not set, nothing else is done.
+//! 2. Command: the caller's command takes effect when CS rises.
+//! 3. Wait: [`WriteEnabled::finish`] waits until the chip is ready. The chip has then cleared its
+//!    latch.
+//! 4. Drop: without step 3 (an error, a panic), dropping the guard sends WRDI. It does not if the
+//!    chip is known to be busy for good or gone: such a chip accepts no command, and clears its
+//!    latch itself if it ever becomes ready.
 
 use super::opcode::{WRDI, WREN};
 use super::{BUSY, NorError, SpiNor, WEL};
@@ -14,17 +15,18 @@ use crate::chip::Port;
 use crate::spi::Transfer;
 use crate::time::{Timer, ticks_at_least};
 
-/// A chip that may be changed.
+/// A chip whose write enable latch is set.
 pub(super) struct WriteEnabled<'c, P: Port, T: Timer> {
     chip: &'c mut SpiNor<P, T>,
-    /// Protection bits before the change: if they differ after it, nobody drives the line.
+    /// The protection bits before the change. If they differ after it, the chip no longer drives
+    /// MISO.
     protection_bits: u8,
-    /// No WRDI is due.
+    /// WRDI is not needed.
     disabled: bool,
 }
 
 impl<P: Port, T: Timer> SpiNor<P, T> {
-    /// Step 1. `address` is named in errors.
+    /// Step 1, enable. Errors report `address`.
     pub(super) fn write_enable(
         &mut self,
         address: u64,
@@ -48,7 +50,7 @@ impl<P: Port, T: Timer> WriteEnabled<'_, P, T> {
         self.chip
     }
 
-    /// Step 3. `address` is named in errors.
+    /// Step 3, wait. Errors report `address`.
     pub(super) fn finish(
         mut self,
         typical_ns: u64,
@@ -60,8 +62,8 @@ impl<P: Port, T: Timer> WriteEnabled<'_, P, T> {
         Ok(())
     }
 
-    /// Sleeps the typical time, then asks at intervals until `max_ns` are over. Where the typical time is
-    /// not known it asks from the beginning, ever more seldom.
+    /// Sleeps the typical time, then polls at intervals until `max_ns` have passed. If the typical
+    /// time is unknown, it polls from the beginning, at growing intervals.
     pub(super) fn wait_ready(
         &mut self,
         typical_ns: u64,
@@ -72,7 +74,7 @@ impl<P: Port, T: Timer> WriteEnabled<'_, P, T> {
         let timer_hz = self.chip.timer.frequency_hz();
         let begun = self.chip.timer.now_ticks();
         let limit_ticks = ticks_at_least(max_ns, timer_hz);
-        // Short waits are cheaper asked for than slept; the interval keeps the bus free for others.
+        // For short waits polling is cheaper than sleeping. The interval leaves the bus to others.
         let longest_ns = (typical_ns / 8).max(1_000);
         let mut interval_ns = longest_ns;
         if self.chip.geometry.times_known {
@@ -81,7 +83,8 @@ impl<P: Port, T: Timer> WriteEnabled<'_, P, T> {
             interval_ns = longest_ns.min(10_000);
         }
         loop {
-            // The time is read first: a chip that is ready in time counts, however late we ask.
+            // The time is read before the status, so a chip that is ready in time counts as ready,
+            // however late the poll.
             let late = self.chip.timer.now_ticks().wrapping_sub(begun) > limit_ticks;
             let status = self.chip.status_now()?;
             if status == 0xff && self.protection_bits != protection {
@@ -104,7 +107,7 @@ impl<P: Port, T: Timer> WriteEnabled<'_, P, T> {
 impl<P: Port, T: Timer> Drop for WriteEnabled<'_, P, T> {
     fn drop(&mut self) {
         if !self.disabled {
-            // An error is on its way to the caller already, or nobody is left to tell.
+            // Either an error is being returned already, or there is no caller to return one to.
             let _ = self.chip.port.run(&mut [Transfer::write(&[WRDI])]);
         }
     }

@@ -5,30 +5,34 @@
 //! characteristics.
 //!
 //! # How such a chip works
-//! Reading is one long message: opcode, address, data, wrapping at the end of the array. Changing
-//! anything takes three steps: WREN sets a latch (WEL), the command takes effect when CS rises,
-//! and the chip is busy for microseconds to minutes, in which it answers RDSR alone. Programming
-//! only clears bits, within a page; erasing sets a block's bits.
+//! A read is one message: opcode, address, data. It wraps at the end of the array. A change takes
+//! three steps: WREN sets a latch (WEL), the command takes effect when CS rises, and then the chip
+//! is busy for microseconds to minutes, in which it answers only RDSR. Programming only clears
+//! bits, within a page; erasing sets all bits of a block.
 //!
 //! # How this driver uses it
-//! 1. [`SpiNor::new`] proves the chip: JEDEC id, then SFDP for size, page, erase types, address
-//!    width and times, or a table for parts that have no SFDP.
-//! 2. Write enable is a guard: it is checked to have taken, and whatever happens after
-//!    it, the chip is write-disabled again.
-//! 3. Busy: sleep the typical time, then ask at intervals of an eighth of it, and give up after
-//!    the longest time the datasheet allows. A part whose times nobody told is asked from the beginning. A status whose protection bits have changed meanwhile is a
-//!    chip that no longer drives the line ([`NorError::Gone`]).
-//! 4. [`SpiNor::write`] reads first: what is already there is left alone, what only clears bits is
-//!    programmed without erasing, and everything written is read back.
-//! 5. Chips above 16 MiB are addressed by their 4-byte opcodes, or, where they have none, in
-//!    4-byte mode, which dropping the driver leaves.
-//! 6. What other users may not come between is one [operation](Port::begin): a read, the erase of a
-//!    block, the read, erase, programs and read back of a sector. Where the chip is shared, each
-//!    operation waits until the chip is ready, enters 4-byte mode if it needs it, and leaves it.
+//! 1. Identity: [`SpiNor::new`] identifies the chip by its JEDEC id. SFDP gives size, page, erase
+//!    types, address width and times; for parts without SFDP a table does.
+//! 2. Write enable is a guard: the driver checks that the latch was set, and clears it again in
+//!    every case.
+//! 3. Busy: the driver sleeps the typical time, then polls at intervals of an eighth of it, and
+//!    gives up after the datasheet's maximum. If a part's times are unknown, it polls from the
+//!    beginning. If the status's protection bits have changed meanwhile, the chip no longer drives
+//!    MISO ([`NorError::Gone`]).
+//! 4. Write: [`SpiNor::write`] reads first. It skips data that is already there, programs without
+//!    erasing where bits are only cleared, and reads back everything it wrote.
+//! 5. Addresses: chips above 16 MiB are addressed by their 4-byte opcodes or, if they have none, in
+//!    4-byte mode, which the driver leaves when it is dropped.
+//! 6. Operations: commands that must not be interleaved with other users' are one
+//!    [operation](Port::begin): a read; the erase of a block; the read, erase, programs and read
+//!    back of a sector. On a shared chip each operation waits until the chip is ready, enters
+//!    4-byte mode if needed, and leaves it.
 //!
 //! # Not supported
-//! A chip that another user put into power-down, QPI or continuous read mode. Dual, quad and DTR reads; sector maps of non-uniform parts; security registers; per-block
-//! locks; suspend.
+//! - A chip that another user has put into power-down, QPI or continuous read mode.
+//! - Dual, quad and DTR reads.
+//! - Sector maps of non-uniform parts.
+//! - Security registers; per-block locks; suspend.
 
 mod error;
 mod geometry;
@@ -66,17 +70,17 @@ const BUSY: u8 = 1 << 0;
 /// Status register: write enable latch.
 const WEL: u8 = 1 << 1;
 
-/// Is told how many bytes are done, and says whether to go on.
+/// Called with the number of bytes done; decides whether to continue.
 pub type Observer<'o> = &'o mut dyn FnMut(u64) -> ControlFlow<()>;
 
-/// Block protection as the chip reports it.
+/// The block protection, as the chip reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Protection {
     /// Status register 1.
     pub status: u8,
-    /// First protected address.
+    /// The first protected address.
     pub start: u64,
-    /// First address behind them; equal to `start` if nothing is protected.
+    /// The address after the last protected one; equal to `start` if nothing is protected.
     pub end: u64,
 }
 
@@ -94,7 +98,7 @@ impl Protection {
     }
 }
 
-/// A flash chip that has proved its identity.
+/// A flash chip whose identity was checked.
 #[derive(Debug)]
 pub struct SpiNor<P: Port, T: Timer> {
     port: P,
@@ -110,7 +114,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
     ///
     /// # Errors
     /// [`NorError::NoChip`], [`NorError::StuckLow`], [`NorError::UnknownChip`],
-    /// [`NorError::TooFast`], [`NorError::Occupied`], or the bus's.
+    /// [`NorError::TooFast`], [`NorError::Occupied`], or an error of the bus.
     pub fn new(mut port: P, mut timer: T) -> Result<Self, NorError> {
         let begun = Begun::new(&mut port, &mut timer)?;
         let sharing = begun.sharing;
@@ -143,17 +147,17 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         self.id
     }
 
-    /// What the chip is.
+    /// The chip's description.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
-    /// Whether reads use FAST_READ, because the clock is above READ's limit.
+    /// Whether reads use FAST_READ because the clock is above READ's maximum.
     pub fn uses_fast_read(&self) -> bool {
         self.fast_read
     }
 
-    /// Bytes.
+    /// The size in bytes.
     pub fn size(&self) -> u64 {
         self.geometry.size
     }
@@ -161,7 +165,8 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
     /// Fills `into` from `offset`.
     ///
     /// # Errors
-    /// [`NorError::OutOfRange`], of which nothing was read, [`NorError::Occupied`], or the bus's.
+    /// [`NorError::OutOfRange`], before anything is read, [`NorError::Occupied`], or an error of
+    /// the bus.
     pub fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<(), NorError> {
         self.check_range(offset, into.len() as u64)?;
         if into.is_empty() {
@@ -170,7 +175,8 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         self.operation(|chip| chip.fetch(offset, into))
     }
 
-    /// Reads within an operation, what is within the chip: in as many messages as the port wants.
+    /// Reads within an operation, from addresses inside the chip, in as many messages as the port
+    /// needs.
     fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), NorError> {
         let mut at = offset;
         for piece in into.chunks_mut(longest_data(&self.port)) {
@@ -195,7 +201,8 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         Ok(())
     }
 
-    /// Compares the chip from `offset` with `expected`, through `scratch` (any length above 0).
+    /// Compares the chip's content from `offset` with `expected`, through `scratch` (of any length
+    /// above 0).
     ///
     /// # Errors
     /// [`NorError::Verify`] at the first difference; those of [`SpiNor::read`];
@@ -231,7 +238,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
     /// Status register 1.
     ///
     /// # Errors
-    /// [`NorError::Occupied`], or the bus's.
+    /// [`NorError::Occupied`], or an error of the bus.
     pub fn status(&mut self) -> Result<u8, NorError> {
         self.operation(Self::status_now)
     }
@@ -240,10 +247,10 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         read_register(&mut self.port, RDSR)
     }
 
-    /// What the chip protects.
+    /// The protected range.
     ///
     /// # Errors
-    /// [`NorError::Occupied`], or the bus's.
+    /// [`NorError::Occupied`], or an error of the bus.
     pub fn protection(&mut self) -> Result<Protection, NorError> {
         self.operation(Self::protection_now)
     }
@@ -257,11 +264,11 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         Ok(Protection { status, start, end })
     }
 
-    /// Clears the block protection bits, and nothing else.
+    /// Clears the block protection bits only.
     ///
     /// # Errors
-    /// [`NorError::ProtectionStays`] if hardware holds them; [`NorError::StaysBusy`]; [`NorError::Occupied`];
-    /// [`NorError::WriteEnableRefused`]; the bus's.
+    /// [`NorError::ProtectionStays`] if hardware keeps them set; [`NorError::StaysBusy`];
+    /// [`NorError::Occupied`]; [`NorError::WriteEnableRefused`]; an error of the bus.
     pub fn unprotect(&mut self) -> Result<(), NorError> {
         self.operation(Self::unprotect_now)
     }
@@ -284,12 +291,12 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         }
     }
 
-    /// Erases `range`, in the largest blocks that fit; the whole chip by its own command.
+    /// Erases `range` by the largest blocks that fit. The whole chip is erased by its own command.
     ///
     /// # Errors
-    /// [`NorError::OutOfRange`], [`NorError::Misaligned`] and [`NorError::Protected`], of which
-    /// nothing was erased; [`NorError::StaysBusy`], [`NorError::Gone`],
-    /// [`NorError::Interrupted`], the bus's.
+    /// Before anything is erased: [`NorError::OutOfRange`], [`NorError::Misaligned`] and
+    /// [`NorError::Protected`]. Then [`NorError::StaysBusy`], [`NorError::Gone`],
+    /// [`NorError::Interrupted`], or an error of the bus.
     pub fn erase(&mut self, range: Range<u64>, observer: Observer<'_>) -> Result<(), NorError> {
         let len = range.end.saturating_sub(range.start);
         self.check_range(range.start, len)?;
@@ -340,7 +347,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         enabled.finish(chip_erase_typical_ns, chip_erase_max_ns, 0)
     }
 
-    /// Enters or leaves 4-byte mode, where the part needs it.
+    /// Enters or leaves 4-byte mode, if the part needs it.
     fn four_byte_mode(&mut self, opcode: u8) -> Result<(), NorError> {
         if let Addressing::FourByteMode { write_enable } = self.geometry.addressing {
             if !write_enable {
@@ -349,7 +356,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
             }
             self.port.run(&mut [Transfer::write(&[WREN])])?;
             self.port.run(&mut [Transfer::write(&[opcode])])?;
-            // Parts differ in whether the latch outlives the command.
+            // Parts differ in whether the latch stays set after the command.
             self.port.run(&mut [Transfer::write(&[WRDI])])?;
         }
         Ok(())
@@ -384,9 +391,10 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
 
 impl<P: Port, T: Timer> Drop for SpiNor<P, T> {
     fn drop(&mut self) {
-        // On a shared chip each operation has left the mode; another user's may be under way now.
+        // On a shared chip each operation has left the mode itself; another user's operation may be
+        // under way now.
         if self.sharing == Sharing::Alone {
-            // Nobody is left to tell of an error.
+            // A destructor cannot return the error.
             let _ = self.four_byte_mode(EX4B);
         }
     }

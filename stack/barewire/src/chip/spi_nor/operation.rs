@@ -1,20 +1,20 @@
-//! An operation: messages between which no other user of the chip may come.
+//! An operation: a sequence of messages without messages of other users in between.
 //!
-//! A chip keeps its mode, its write enable latch and its work from message to message. Between two
-//! messages of a user alone nothing changes them; another process with the same chip does. So on a
-//! [shared](Sharing::Shared) chip nothing is believed: each operation brings the chip into a known
-//! state, and leaves it as a boot ROM wants it, in 3-byte mode.
+//! A chip keeps its mode, its write enable latch and its work from message to message. A single
+//! user's messages are not disturbed, but another process with the same chip may change that state
+//! in between. So on a [shared](Sharing::Shared) chip no state is assumed: each operation brings
+//! the chip into a known state, and leaves it as a boot ROM expects it, in 3-byte mode.
 //!
 //! # Ordering
-//! 1. [`Port::begin`]: the chip is this user's until step 5.
-//! 2. RDSR until the chip is ready: a user that was killed may have left it at work. WRDI, if WEL is
-//!    set: the same user may have left that, or AAI programming.
-//! 3. EN4B, if the part is addressed in 4-byte mode.
-//! 4. The operation.
-//! 5. EX4B, then [`Port::end`]: after errors and panics too.
+//! 1. Begin: [`Port::begin`] reserves the chip for this user until step 5.
+//! 2. Settle: RDSR until the chip is ready, since a user that was killed may have left it busy.
+//!    WRDI if WEL is set, since the same user may have left that, or AAI programming.
+//! 3. Enter: EN4B, if the part is addressed in 4-byte mode.
+//! 4. Run: the operation itself.
+//! 5. Leave: EX4B, then [`Port::end`], also after errors and panics.
 //!
-//! A user that has the chip alone skips 2, 3 and 5: it enters 4-byte mode once, and leaves it when
-//! the driver is dropped.
+//! If the chip has a single user, steps 2, 3 and 5 are skipped: the driver enters 4-byte mode once,
+//! and leaves it when it is dropped.
 
 use super::opcode::{EN4B, EX4B, RDSR, WRDI};
 use super::{BUSY, NorError, SpiNor, WEL, read_register};
@@ -22,20 +22,20 @@ use crate::chip::{Port, Sharing};
 use crate::spi::Transfer;
 use crate::time::{Timer, ticks_at_least};
 
-/// The longest that step 2 waits: more than any part takes for a block. What erases the whole chip
-/// takes longer.
+/// The longest wait of step 2: more than any part needs for a block. Erasing the whole chip takes
+/// longer.
 const READY_MAX_NS: u64 = 10_000_000_000;
-/// Between two looks at the status meanwhile.
+/// The interval between two polls of the status in step 2.
 const READY_INTERVAL_NS: u64 = 100_000;
 
-/// A port between steps 1 and 5, of a chip that is not identified yet.
+/// A port between steps 1 and 5, whose chip is not identified yet.
 pub(super) struct Begun<'p, P: Port> {
     pub(super) port: &'p mut P,
     pub(super) sharing: Sharing,
 }
 
 impl<'p, P: Port> Begun<'p, P> {
-    /// Steps 1 and 2.
+    /// Steps 1 and 2: begin, and settle.
     pub(super) fn new(port: &'p mut P, timer: &mut impl Timer) -> Result<Self, NorError> {
         let sharing = port.begin()?;
         let this = Self { port, sharing };
@@ -55,7 +55,7 @@ impl<P: Port> Drop for Begun<'_, P> {
 /// A chip between steps 1 and 5.
 struct Operation<'c, P: Port, T: Timer> {
     chip: &'c mut SpiNor<P, T>,
-    /// EX4B is due.
+    /// EX4B must be sent.
     entered: bool,
 }
 
@@ -66,22 +66,23 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         &mut self,
         run: impl FnOnce(&mut Self) -> Result<R, NorError>,
     ) -> Result<R, NorError> {
-        // Step 1: the chip is this user's.
+        // Step 1, begin: reserve the chip for this user.
         let sharing = self.port.begin()?;
         let mut operation = Operation { chip: self, entered: false };
         if sharing == Sharing::Shared {
             operation.take_over()?;
         }
-        // Step 4: the operation.
+        // Step 4, run: the operation itself.
         run(operation.chip)
     }
 }
 
 impl<P: Port, T: Timer> Operation<'_, P, T> {
     fn take_over(&mut self) -> Result<(), NorError> {
-        // Step 2: until it is ready, with no write enabled.
+        // Step 2, settle: until the chip is ready and its latch clear.
         settle(&mut self.chip.port, &mut self.chip.timer)?;
-        // Step 3: 4-byte mode. Left again even if this fails: the chip may have heard it.
+        // Step 3, enter: 4-byte mode. It is left again even if this fails, because the chip may
+        // have received the command.
         self.entered = true;
         self.chip.four_byte_mode(EN4B)
     }
@@ -89,23 +90,23 @@ impl<P: Port, T: Timer> Operation<'_, P, T> {
 
 impl<P: Port, T: Timer> Drop for Operation<'_, P, T> {
     fn drop(&mut self) {
-        // Step 5: 3-byte mode, and the chip is others' too.
+        // Step 5, leave: 3-byte mode, and release the chip.
         if self.entered {
-            // Without a way to tell of an error. The next operation enters the mode it needs.
+            // The error cannot be returned from here. The next operation enters the mode it needs.
             let _ = self.chip.four_byte_mode(EX4B);
         }
         self.chip.port.end();
     }
 }
 
-/// Step 2.
+/// Step 2, settle.
 fn settle(port: &mut impl Port, timer: &mut impl Timer) -> Result<(), NorError> {
     let begun = timer.now_ticks();
     let limit_ticks = ticks_at_least(READY_MAX_NS, timer.frequency_hz());
     loop {
         let late = timer.now_ticks().wrapping_sub(begun) > limit_ticks;
         let status = read_register(port, RDSR)?;
-        // All ones is no status but an idle line: the chip's id will tell.
+        // All ones is an idle line and not a status; the chip's id will show it.
         if status == 0xff || status & (BUSY | WEL) == 0 {
             return Ok(());
         }

@@ -1,6 +1,7 @@
-//! Parts known by their id: limits SFDP does not carry, times it may not have, and parts without SFDP.
+//! Parts known by their id: limits that SFDP does not have, times that it may not have, and parts
+//! without SFDP.
 //!
-//! A part stands here only if the driver has been run against a model of it.
+//! A part is listed here only if the driver was run against a model of it.
 
 use super::geometry::{Addressing, EraseType, Geometry, JedecId, Programming};
 use super::protection::Layout;
@@ -8,22 +9,22 @@ use super::protection::Layout;
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 
-/// READ's clock limit for a part nobody described: the slowest in common use.
+/// READ's maximum clock for an unknown part: the slowest in common use.
 const READ_MAX_HZ_UNKNOWN: u32 = 20_000_000;
 
-/// What SFDP does not say, or may not.
+/// The data that SFDP does not have, or may not have.
 struct Known {
     id: JedecId,
-    /// Whether this is the part whose SFDP has times; `None` where all of that id are alike.
+    /// Whether this is the part whose SFDP has times; `None` if all parts with that id are alike.
     sfdp_has_times: Option<bool>,
     name: &'static str,
     read_max_hz: u32,
     max_hz: u32,
     protection: Layout,
     page_size: u32,
-    /// Typical and longest.
+    /// Typical and maximum.
     program_ns: [u64; 2],
-    /// Size, typical, longest.
+    /// Size, typical, maximum.
     erase: &'static [(u32, u64, u64)],
     chip_erase_ns: [u64; 2],
     status_write_max_ns: u64,
@@ -53,8 +54,8 @@ const W25Q256JV: Known = Known {
 };
 
 const KNOWN: &[Known] = &[
-    // W25Q32JV datasheet, AC characteristics. Its SEC bit makes blocks of sectors: what is protected is
-    // not worked out, only that something is.
+    // W25Q32JV datasheet, AC characteristics. Its SEC bit selects sectors instead of blocks. The
+    // protected range is not computed, only whether anything is protected.
     Known {
         id: JedecId([0xef, 0x40, 0x16]),
         sfdp_has_times: None,
@@ -64,15 +65,16 @@ const KNOWN: &[Known] = &[
         ..W25Q256JV
     },
     W25Q256JV,
-    // The same id, SFDP of the first edition, 4-byte opcodes for reading alone (Linux's
-    // drivers/mtd/spi-nor/winbond.c tells the two apart in this way). Its datasheet gives 104 MHz.
+    // The same id, SFDP of the first edition, 4-byte opcodes for reads only. (Linux's
+    // drivers/mtd/spi-nor/winbond.c distinguishes the two parts in this way.) Its datasheet gives
+    // 104 MHz.
     Known { sfdp_has_times: Some(false), name: "W25Q256FV", max_hz: 104_000_000, ..W25Q256JV },
 ];
 
-/// Puts what the table knows of `id` into a geometry that SFDP described.
+/// Adds the table's data for `id` to a geometry from SFDP.
 ///
-/// Times that SFDP has not come from the table. Longest times that it has are typical ones times a
-/// coarse factor: the datasheet's are never exceeded.
+/// Times that SFDP does not have come from the table. SFDP's maximum times are typical times
+/// multiplied by a coarse factor, so they are limited to the datasheet's.
 pub(super) fn refine(id: JedecId, geometry: Geometry) -> Geometry {
     let times = geometry.times_known;
     let is = |part: &&Known| part.id == id && part.sfdp_has_times.is_none_or(|has| has == times);

@@ -1,15 +1,15 @@
-//! Block protection: which addresses the status register keeps from being changed.
+//! Block protection: the addresses that the status register protects.
 
 use core::ops::Range;
 
-/// How a part's protection bits map to addresses.
+/// The mapping from a part's protection bits to addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// Unknown: any of BP2..BP0 (bits 4..2) counts as protecting everything.
     Unknown,
-    /// Winbond with BP3..BP0 (bits 5..2), TB (bit 6), CMP (status register 2, bit 6): blocks of
-    /// 64 KiB, doubled by each step of BP, from the top or with TB from the bottom; CMP turns
-    /// the range inside out. (W25Q256JV datasheet, status register memory protection.)
+    /// Winbond with BP3..BP0 (bits 5..2), TB (bit 6), CMP (status register 2, bit 6): blocks of 64
+    /// KiB, doubled by each step of BP, from the top, or with TB from the bottom. CMP selects the
+    /// complement. (W25Q256JV datasheet, status register memory protection.)
     WinbondBp4,
     /// SST with BP2..BP0 (bits 4..2): the upper 1/32 of the chip, doubled by each step, whole
     /// from 6. (SST25VF016B datasheet, software status register block protection.)
@@ -30,14 +30,14 @@ impl Layout {
         }
     }
 
-    /// Whether status register 2 has a say.
+    /// Whether status register 2 is needed.
     #[must_use]
     pub const fn needs_status_2(self) -> bool {
         matches!(self, Layout::WinbondBp4 | Layout::SpansionBp3)
     }
 
-    /// The protected addresses of a chip of `size` bytes; empty if none. With CMP the range is
-    /// the smallest that holds all protected addresses.
+    /// The protected addresses of a chip of `size` bytes; empty if there are none. With CMP it is
+    /// the smallest range that contains all protected addresses.
     #[must_use]
     pub fn protected(self, status: u8, status_2: u8, size: u64) -> Range<u64> {
         match self {

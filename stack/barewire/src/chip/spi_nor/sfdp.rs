@@ -1,12 +1,11 @@
-//! Serial flash discoverable parameters: the chip's own description of itself.
+//! Serial flash discoverable parameters: the chip's description of itself.
 //!
 //! Read first: JESD216B (2014), the basic flash parameter table (BFPT) and the 4-byte address
-//! instruction table (4BAIT). The first edition's BFPT has 9 words and neither times nor page
-//! size; what it lacks is filled with values that are safe for any part, and marked:
+//! instruction table (4BAIT). The first edition's BFPT has 9 words, without times or page size.
+//! Missing values are replaced by values that are safe for any part, and marked by
 //! [`Geometry::times_known`].
 //!
-//! The bytes come from outside: whatever they hold, parsing ends with a geometry that makes
-//! sense or with an error.
+//! The bytes are untrusted: whatever they are, parsing returns a consistent geometry or an error.
 
 use super::geometry::{Addressing, EraseType, Geometry, Programming};
 use super::protection::Layout;
@@ -14,12 +13,13 @@ use super::protection::Layout;
 const SIGNATURE: u32 = u32::from_le_bytes(*b"SFDP");
 const BFPT_ID: u16 = 0xff00;
 const ADDRESS_4B_ID: u16 = 0xff84;
-/// Words of the BFPT that are looked at.
+/// The number of BFPT words that are read.
 const BFPT_WORDS: usize = 16;
-/// Parameter headers that are looked at.
+/// The number of parameter headers that are read.
 const HEADERS_MAX: u8 = 16;
 
-/// A page's program without times, typically; and how many times the typical times the longest may be.
+/// For parts without times: a page's typical program time, and the ratio of maximum to typical
+/// times.
 const UNTIMED_PROGRAM_NS: u64 = 700 * US;
 const UNTIMED_MULTIPLIER: u64 = 64;
 
@@ -31,19 +31,19 @@ const S: u64 = 1_000_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SfdpError {
-    /// The first four bytes are not "SFDP": the part has none.
+    /// The first four bytes are not "SFDP": the part has no SFDP.
     Signature {
-        /// What they are.
+        /// These bytes.
         actual: u32,
     },
-    /// No basic flash parameter table, or one too short.
+    /// There is no basic flash parameter table, or it is too short.
     NoBasicTable,
     /// The density is not a whole number of bytes, or beyond 4 GiB.
     Density {
         /// BFPT word 2.
         word: u32,
     },
-    /// No erase type.
+    /// There is no erase type.
     NoEraseType,
 }
 
@@ -67,7 +67,7 @@ impl core::error::Error for SfdpError {}
 /// Reads and parses a chip's SFDP through `read`, which fills a buffer from an SFDP address.
 ///
 /// # Errors
-/// The outer error is `read`'s, the inner says why the tables gave no geometry.
+/// The outer error is `read`'s. The inner one says why the tables give no geometry.
 pub fn parse<E>(
     mut read: impl FnMut(u32, &mut [u8]) -> Result<(), E>,
 ) -> Result<Result<Geometry, SfdpError>, E> {
@@ -96,7 +96,7 @@ pub fn parse<E>(
         let length = (header[0] >> 24) as usize;
         let pointer = header[1] & 0x00ff_ffff;
         match id {
-            // Later revisions of the table may follow the first: the longest one is read.
+            // Later revisions of the table may follow the first, so the longest one is used.
             BFPT_ID if length >= bfpt_words => {
                 bfpt_words = length.min(BFPT_WORDS);
                 words(pointer, &mut bfpt[..bfpt_words])?;
@@ -133,7 +133,7 @@ fn geometry(
     for (index, slot) in erase_types.iter_mut().enumerate() {
         let half = bfpt[7 + index / 2] >> (16 * (index % 2));
         let exponent = half & 0xff;
-        // 2^12 to 2^24 bytes: what parts have; anything else is not an erase type.
+        // Parts have 2^12 to 2^24 bytes; another value is no erase type.
         if !(8..=24).contains(&exponent) {
             continue;
         }
@@ -175,7 +175,7 @@ fn geometry(
         chip_erase_typical_ns,
         times_known: timed,
         chip_erase_max_ns: chip_erase_typical_ns * erase_multiplier,
-        // SFDP has no time for it; 40 ms is the longest in common use.
+        // SFDP has no time for it; 40 ms is the maximum in common use.
         status_write_max_ns: 40 * MS,
         read_max_hz: 0,
         max_hz: None,
@@ -184,12 +184,12 @@ fn geometry(
     })
 }
 
-/// BFPT word 2: bits less one, or with bit 31 a power of two of bits.
+/// BFPT word 2: the number of bits minus one, or with bit 31 its power of two.
 fn size(word: u32) -> Result<u64, SfdpError> {
     let bits = if word >> 31 == 0 {
         u64::from(word) + 1
     } else {
-        // 2^35 bits are 4 GiB, all that a 4-byte address reaches.
+        // 2^35 bits are 4 GiB, the reach of a 4-byte address.
         match word & 0x7fff_ffff {
             exponent @ 3..=35 => 1 << exponent,
             _ => return Err(SfdpError::Density { word }),
@@ -203,7 +203,7 @@ fn page_size(bfpt: &[u32; BFPT_WORDS], timed: bool) -> u32 {
     if timed && exponent > 0 {
         1 << exponent
     } else if bfpt[0] >> 2 & 1 == 1 {
-        // The first edition only says "64 bytes or more": a piece of a page is always right.
+        // The first edition only says "64 bytes or more", and part of a page is always right.
         64
     } else {
         1
@@ -227,14 +227,14 @@ fn addressing(
     {
         return Addressing::FourByteOpcodes;
     }
-    // Word 16, bits 31:24: bit 24 EN4B alone, bit 25 WREN before it. Without the word WREN is sent: some
-    // parts want it (N25Q256A), the others do not mind.
+    // Word 16, bits 31:24: bit 24 is EN4B without WREN, bit 25 is WREN before it. Without the word
+    // WREN is sent, which some parts require (N25Q256A) and the others tolerate.
     let enter = if bfpt_words >= 16 { bfpt[15] >> 24 } else { 2 };
     Addressing::FourByteMode { write_enable: enter & 3 == 2 }
 }
 
-/// A block's erase as parts of the time of the first edition have it: 50 ms for 4 KiB, 150 ms for
-/// 64 KiB, and so on in proportion.
+/// The erase time of a block on parts of the first edition's time: 50 ms for 4 KiB, 150 ms for 64
+/// KiB, and so on in proportion.
 fn untimed_erase_ns(size: u32) -> u64 {
     match size {
         ..=0x1000 => 50 * MS,
@@ -266,7 +266,7 @@ mod tests {
 
     use super::*;
 
-    /// What a chip answers: bytes at addresses, ones elsewhere.
+    /// The chip's answer: these bytes at their addresses, ones elsewhere.
     fn parse_pieces(pieces: &[(usize, &str)]) -> Result<Geometry, SfdpError> {
         let mut image = std::vec![0xff_u8; 512];
         for &(at, hex) in pieces {
@@ -289,7 +289,7 @@ mod tests {
         parsed
     }
 
-    // What real chips answer, as their owners published it (Linux's mailing lists and trackers).
+    // Answers of real chips, as published by their owners (Linux's mailing lists and trackers).
     #[test]
     fn a_w25q512jv_is_64_mib_with_4_byte_opcodes() {
         let chip = parse_pieces(&[

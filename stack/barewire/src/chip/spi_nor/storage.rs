@@ -1,4 +1,4 @@
-//! The `embedded-storage` traits, for whoever stores through them.
+//! The `embedded-storage` traits.
 
 use embedded_storage::nor_flash::{
     ErrorType, MultiwriteNorFlash, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash,
@@ -8,10 +8,10 @@ use super::{NorError, SpiNor, no_observer};
 use crate::chip::Port;
 use crate::time::Timer;
 
-/// A flash chip as `embedded-storage` has it: smallest block `ERASE` bytes, a compile-time
-/// constant there, checked against the chip here.
+/// A flash chip for `embedded-storage`. There the smallest block is a compile-time constant of
+/// `ERASE` bytes; it is checked against the chip here.
 ///
-/// Unlike [`SpiNor::write`], a write here only programs: erasing is the caller's.
+/// Unlike [`SpiNor::write`], a write here only programs: the caller must erase.
 #[derive(Debug)]
 pub struct Storage<P: Port, T: Timer, const ERASE: usize = 4096> {
     chip: SpiNor<P, T>,
@@ -31,7 +31,7 @@ impl<P: Port, T: Timer, const ERASE: usize> Storage<P, T, ERASE> {
         }
     }
 
-    /// The chip back.
+    /// Returns the chip.
     pub fn release(self) -> SpiNor<P, T> {
         self.chip
     }
@@ -76,5 +76,5 @@ impl<P: Port, T: Timer, const ERASE: usize> NorFlash for Storage<P, T, ERASE> {
     }
 }
 
-/// Programming twice clears further bits: true of every NOR chip this driver knows.
+/// Programming twice clears more bits. This holds for every NOR chip the driver knows.
 impl<P: Port, T: Timer, const ERASE: usize> MultiwriteNorFlash for Storage<P, T, ERASE> {}

@@ -1,5 +1,5 @@
-//! Two users of one chip that has no 4-byte opcodes: the whole of one's operations between any two
-//! messages of the other's, and one that dies at any of its messages.
+//! Two users of one chip without 4-byte opcodes: all of one's operations between any two messages
+//! of the other's, and a user that dies at any of its messages.
 
 use std::boxed::Box;
 use std::cell::{Cell, RefCell};
@@ -15,21 +15,21 @@ use crate::time::Timer;
 
 const MIB: u64 = 1 << 20;
 const SIZE: u64 = 32 * MIB;
-/// Above what 3 bytes reach; its lower 3 bytes are `HIGH - 16 MiB`.
+/// Above the reach of 3-byte addresses; its lower 3 bytes are `HIGH - 16 MiB`.
 const HIGH: u64 = 20 * MIB;
-/// How often a chip is asked before it is ready.
+/// The number of polls before the chip is ready.
 const POLLS: u32 = 3;
 
 /// A W25Q256FV: SFDP of the first edition, 4-byte mode. From its datasheet's instruction descriptions.
 struct Flash {
-    /// What differs from [`factory`].
+    /// The bytes that differ from [`factory`].
     changed: BTreeMap<u64, u8>,
     four_byte: bool,
     enabled: bool,
     busy_polls: u32,
 }
 
-/// What stands at an address that nobody changed. The upper half is erased.
+/// The initial byte at an address. The upper half is erased.
 fn factory(address: u64) -> u8 {
     if address >= SIZE / 2 + MIB { 0xff } else { (address.wrapping_mul(0x9e37_79b9) >> 13) as u8 }
 }
@@ -55,7 +55,7 @@ impl Flash {
         self.changed.get(&address).copied().unwrap_or_else(|| factory(address))
     }
 
-    /// One selection: what MISO carries.
+    /// One selection. Returns the bytes on MISO.
     fn exchange(&mut self, sent: &[u8]) -> Vec<u8> {
         let mut answer = vec![0xff; sent.len()];
         if sent[0] == 0x05 {
@@ -115,7 +115,7 @@ impl Flash {
         self.busy_polls = POLLS;
     }
 
-    /// Whether a boot ROM finds it as it must be.
+    /// Whether the chip is in the state that a boot ROM needs.
     fn rests(&self) -> bool {
         !self.four_byte && !self.enabled && self.busy_polls == 0
     }
@@ -123,13 +123,13 @@ impl Flash {
 
 type Intruder = Box<dyn FnOnce(&Rc<World>)>;
 
-/// The chip, who has it, and what comes in between.
+/// The chip, its user, and the interruption.
 struct World {
     chip: RefCell<Flash>,
     sharing: Sharing,
     held: Cell<bool>,
     messages: Cell<u32>,
-    /// From which message of the first user on.
+    /// The first user's message at which the other comes in.
     intruder: RefCell<Option<(u32, Intruder)>>,
 }
 
@@ -147,9 +147,9 @@ impl World {
 
 struct User {
     world: Rc<World>,
-    /// Others come in between.
+    /// The other user comes in between.
     first: bool,
-    /// After so many messages nothing reaches the wire.
+    /// After this many messages nothing reaches the wire any more.
     dies_after: Option<u32>,
 }
 
@@ -203,7 +203,7 @@ impl Port for User {
 
     fn begin(&mut self) -> Result<Sharing, MessageError> {
         if self.first {
-            // Between two operations is between two messages too.
+            // A point between two operations is also between two messages.
             let number = self.world.messages.get();
             let due = self.world.intruder.borrow().as_ref().is_some_and(|(at, _)| *at <= number);
             if due && let Some((_, intrude)) = self.world.intruder.take() {
@@ -238,7 +238,7 @@ fn bytes(seed: u64, len: usize) -> Vec<u8> {
     (0..len as u64).map(|at| ((at + seed).wrapping_mul(0x2545_f491) >> 11) as u8).collect()
 }
 
-/// What the first user does: read high and low, write into the middle of a used sector, read again.
+/// The first user: reads high and low, writes into the middle of a used sector, reads again.
 fn first(world: &Rc<World>) -> Result<bool, NorError> {
     let mut chip = User::open(world, true, None)?;
     let mut right = true;
@@ -254,7 +254,7 @@ fn first(world: &Rc<World>) -> Result<bool, NorError> {
     Ok(right)
 }
 
-/// What the other does: identify, read, write beside it, leave.
+/// The other user: identifies the chip, reads, writes next to the first one's data, leaves.
 fn other(world: &Rc<World>, dies_after: Option<u32>) -> Result<bool, NorError> {
     let mut chip = User::open(world, false, dies_after)?;
     let mut read = [0; 0x100];
@@ -265,7 +265,7 @@ fn other(world: &Rc<World>, dies_after: Option<u32>) -> Result<bool, NorError> {
     Ok(right)
 }
 
-/// Whether the chip holds what `first` and `other` wrote, and nothing else was changed.
+/// Whether the chip holds what both users wrote, and no other byte changed.
 fn holds(world: &World, other_wrote: bool) -> bool {
     let chip = world.chip.borrow();
     let mut expected: BTreeMap<u64, u8> = BTreeMap::new();
@@ -283,7 +283,8 @@ fn holds(world: &World, other_wrote: bool) -> bool {
         })
 }
 
-/// How it goes with the other coming in at message `at`: whether all is right; `None` beyond the end.
+/// Runs with the other user coming in at message `at`. Returns whether all is right; `None` beyond
+/// the last message.
 fn interleaved(sharing: Sharing, at: u32) -> Option<bool> {
     let world = World::new(sharing);
     let outcome = Rc::new(Cell::new(None));

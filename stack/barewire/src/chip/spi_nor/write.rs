@@ -1,17 +1,17 @@
-//! Writing: change only what differs, and read back what was changed.
+//! Writing: changes only what differs, and reads back what was changed.
 //!
 //! # How it works
-//! The range is taken in pieces of one block (the largest erase type up to 64 KiB), each in
-//! sectors (the smallest erase type).
-//! 1. Each sector is read and compared: the same, to be programmed only (bits only clear), or to
-//!    be erased.
-//! 2. If the piece covers its block, one block erase may replace those of the sectors, when it
-//!    takes less time with the programming that then comes back.
-//! 3. A sector that is only partly written and has to be erased keeps its other bytes: they are
-//!    in the scratch buffer from step 1. If power fails between its erase and its programming,
-//!    they are lost.
-//! 4. Pages that hold no bit to clear are not programmed.
-//! 5. Every sector that was changed is read back and compared.
+//! The range is split into pieces of one block (the largest erase type up to 64 KiB), and each
+//! piece into sectors (the smallest erase type).
+//! 1. Compare: each sector is read. It is equal, or needs programming (bits are only cleared), or
+//!    needs an erase.
+//! 2. Block: if the piece covers its block, one block erase may replace the sectors' erases, if it
+//!    takes less time including the additional programming.
+//! 3. Keep: if a sector is written in part and needs an erase, its other bytes are kept in the
+//!    scratch buffer from step 1. If power fails between its erase and its programming, they are
+//!    lost.
+//! 4. Program: pages without a bit to clear are skipped.
+//! 5. Verify: every changed sector is read back and compared.
 
 use core::ops::ControlFlow;
 
@@ -29,22 +29,22 @@ const ERASED: u8 = 0xff;
 /// The largest block erased at once while writing.
 const BLOCK_MAX: u32 = 64 << 10;
 
-/// What a write did.
+/// The result of a write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Bytes that were already there.
+    /// The number of bytes that were already there.
     pub unchanged_bytes: u64,
-    /// Bytes sent to be programmed.
+    /// The number of bytes programmed.
     pub programmed_bytes: u64,
-    /// Bytes erased.
+    /// The number of bytes erased.
     pub erased_bytes: u64,
-    /// Erase commands.
+    /// The number of erase commands.
     pub erases: u32,
-    /// Program commands.
+    /// The number of program commands.
     pub programs: u32,
 }
 
-/// An observer that never stops anything.
+/// An observer that never stops.
 pub fn no_observer(_done: u64) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
@@ -72,15 +72,16 @@ impl Need {
 impl<P: Port, T: Timer> SpiNor<P, T> {
     /// Writes `data` at `offset`, erasing and programming only what differs, and verifies it.
     ///
-    /// `scratch` holds at least one smallest block ([`super::Geometry::erase_size`]); `observer`
-    /// is told how many bytes of `data` are done after each sector, or block where one is erased as a
-    /// whole.
+    /// `scratch` holds at least one smallest block ([`super::Geometry::erase_size`]). `observer` is
+    /// called with the number of bytes of `data` done, after each sector, or after a block that is
+    /// erased as a whole.
     ///
     /// # Errors
-    /// [`NorError::OutOfRange`], [`NorError::Protected`] and [`NorError::ScratchTooSmall`], of
-    /// which nothing was changed; [`NorError::Verify`], [`NorError::StaysBusy`],
-    /// [`NorError::Gone`], [`NorError::Interrupted`] (between sectors or blocks), [`NorError::Occupied`], the bus's. The chip is
-    /// write-disabled in every case in which it answers.
+    /// Before anything is changed: [`NorError::OutOfRange`], [`NorError::Protected`] and
+    /// [`NorError::ScratchTooSmall`]. Then [`NorError::Verify`], [`NorError::StaysBusy`],
+    /// [`NorError::Gone`], [`NorError::Interrupted`] (between sectors or blocks),
+    /// [`NorError::Occupied`], or an error of the bus. If the chip still answers, it is
+    /// write-disabled in every case.
     pub fn write(
         &mut self,
         offset: u64,
@@ -121,18 +122,19 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         Ok(written)
     }
 
-    /// Programs `data` at `offset` without erasing first: bits only clear. Not verified.
+    /// Programs `data` at `offset` without erasing, so bits are only cleared. Does not verify.
     ///
     /// # Errors
-    /// [`NorError::OutOfRange`] and [`NorError::Protected`], of which nothing was changed;
-    /// [`NorError::StaysBusy`], [`NorError::Gone`], the bus's.
+    /// [`NorError::OutOfRange`] and [`NorError::Protected`], before anything is changed;
+    /// [`NorError::StaysBusy`], [`NorError::Gone`], an error of the bus.
     pub fn program_only(&mut self, offset: u64, data: &[u8]) -> Result<(), NorError> {
         self.check_range(offset, data.len() as u64)?;
         if data.is_empty() {
             return Ok(());
         }
         self.check_protection(&(offset..offset + data.len() as u64))?;
-        // As long an operation as programming a sector is: a user of a shared chip who reads waits.
+        // The operation is as long as programming a sector: another user of a shared chip waits for
+        // it.
         let piece_max = u64::from(self.geometry.erase_size());
         let end = offset + data.len() as u64;
         let mut at = offset;
@@ -155,8 +157,8 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         self.geometry.erase_types().next().expect("a geometry has an erase type")
     }
 
-    /// A whole block: by its own erase, as one operation, if that is quicker (step 2), else sector by
-    /// sector.
+    /// Writes a whole block: by its own erase, as one operation, if that is faster (step 2),
+    /// otherwise sector by sector.
     fn write_block(
         &mut self,
         address: u64,
@@ -169,13 +171,13 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         let whole =
             self.operation(|chip| chip.write_whole(address, data, block, scratch, written))?;
         if whole {
-            // Not called meanwhile: user code may use the chip itself.
+            // Called between operations, since the observer may use the chip itself.
             return go_on(observer, data.len() as u64);
         }
         self.write_sectors(address, data, scratch, written, observer)
     }
 
-    /// Whether the block was written as a whole. If not, nothing was changed.
+    /// Returns whether the block was written as a whole. If not, nothing was changed.
     fn write_whole(
         &mut self,
         address: u64,
@@ -239,8 +241,8 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         Ok(())
     }
 
-    /// Writes `new` at `at`, inside the sector at `sector`, within an operation: what another user
-    /// wrote beside it is kept.
+    /// Writes `new` at `at`, inside the sector at `sector`, within an operation, so that another
+    /// user's changes to the same sector are kept.
     fn write_sector(
         &mut self,
         sector: u64,
@@ -264,7 +266,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
             }
             Need::Erase => {}
         }
-        // What stands around the new bytes is kept (step 3).
+        // The bytes around the new ones are kept (step 3).
         let (before, after) = (0..inside.start, inside.end..scratch.len());
         self.fetch(sector, &mut scratch[before])?;
         self.fetch(sector + inside.end as u64, &mut scratch[after])?;
@@ -273,12 +275,12 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         written.erases += 1;
         written.erased_bytes += u64::from(erase.size);
         self.program_pages(sector, scratch, None, written)?;
-        // The scratch buffer holds what is to be there, so it is read back a little at a time.
+        // The scratch buffer holds the expected bytes, so the sector is read back in small pieces.
         self.read_back_in_pieces(sector, scratch)
     }
 
-    /// Programs what is not yet as `new`: where `old` is given, what differs from it; else what
-    /// is not erased (step 4).
+    /// Programs what differs from `new`: compared with `old` if it is given, otherwise with the
+    /// erased state (step 4).
     fn program_pages(
         &mut self,
         address: u64,
@@ -309,7 +311,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         Ok(())
     }
 
-    /// Programs `bytes`, which lie in one page, and returns the number of commands.
+    /// Programs `bytes`, which are inside one page. Returns the number of commands.
     fn program(&mut self, address: u64, bytes: &[u8]) -> Result<u32, NorError> {
         match self.geometry.programming {
             Programming::Page { .. } => {
@@ -338,7 +340,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         enabled.finish(typical_ns, max_ns, address)
     }
 
-    /// Even-aligned pairs by AAI, odd ends by single bytes.
+    /// Programs even-aligned pairs by AAI, and odd ends by single bytes.
     fn program_words(&mut self, address: u64, bytes: &[u8]) -> Result<u32, NorError> {
         let head = (address % 2) as usize;
         let pairs = (bytes.len() - head) / 2 * 2;
@@ -365,10 +367,10 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
     fn program_aai(&mut self, address: u64, pairs: &[u8]) -> Result<(), NorError> {
         let command = self.command(AAI_WP, address);
         let (typical_ns, max_ns) = (self.geometry.program_typical_ns, self.geometry.program_max_ns);
-        // The chip stays enabled from word to word; the guard ends that, here by running out.
+        // The chip stays enabled from word to word. Dropping the guard ends that.
         let mut enabled = self.write_enable(address)?;
         for (index, pair) in pairs.chunks_exact(2).enumerate() {
-            // One short transfer a word: its bytes are fewer than what a second would cost.
+            // One short transfer per word: its bytes cost less than a second transfer.
             let start = if index == 0 { command.as_slice() } else { &[AAI_WP] };
             let mut bytes = [0; COMMAND_MAX + 2];
             bytes[..start.len()].copy_from_slice(start);

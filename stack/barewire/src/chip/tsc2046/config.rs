@@ -1,50 +1,51 @@
-//! How a sample is taken and judged.
+//! How a sample is taken and filtered.
 
 use super::TouchError;
 use super::control::{CONVERTER_ON, POWER_DOWN, Position};
 
-/// Repeats there can be.
+/// The largest number of repeats.
 pub(super) const REPEATS_MAX: u8 = 8;
-/// Conversions that can be thrown away.
+/// The largest number of discarded conversions.
 pub(super) const SETTLE_MAX: u8 = 30;
-/// From one control byte to the next.
+/// The clocks from one control byte to the next.
 const CLOCKS_PER_CONVERSION: u64 = 16;
-/// The last of a control byte's, in which the input is sampled.
+/// The last clocks of a control byte, in which the input is sampled.
 const CLOCKS_TO_SAMPLE: u64 = 3;
 
-/// What becomes of repeats.
+/// How the repeats of a value are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filter {
-    /// The middle one, of an even number the lower: a spike has no say.
+    /// The middle one, of an even number the lower of the two: a single outlier has no effect.
     Median,
     /// Their mean, rounded.
     Mean,
 }
 
-/// How a sample is taken and judged.
+/// How a sample is taken and filtered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Resistance of the X plate, from X+ to X-, in ohms: what the pressure is measured in.
+    /// The resistance of the X plate, from X+ to X-, in ohms. The pressure is computed from it.
     pub x_plate_ohms: u32,
-    /// Conversions thrown away each time another plate is driven, 0 to 30: see [`Config::settle_for`].
+    /// The number of conversions discarded each time another plate is driven, 0 to 30: see
+    /// [`Config::settle_for`].
     pub settle: u8,
-    /// Conversions kept of each value, 1 to 8.
+    /// The number of conversions kept of each value, 1 to 8.
     pub repeats: u8,
-    /// What becomes of them.
+    /// How they are combined.
     pub filter: Filter,
-    /// The most by which the repeats of a position may differ.
+    /// The largest difference between the repeats of a position.
     pub spread_max: u16,
-    /// Codes of X and of Z1 up to which there is no touch: the noise of a current that does not flow. The
-    /// edge of the panel at X- that is as narrow is lost.
+    /// X and Z1 codes up to this value mean no touch: they are noise without a current. The edge of
+    /// the panel at X- is insensitive over the same width.
     pub floor: u16,
-    /// The resistance of a touch above which the pen counts as up, in ohms.
+    /// The touch resistance above which the pen counts as up, in ohms.
     pub touch_max_ohms: u32,
-    /// From the end of a sample to the next while the pen is down, in microseconds.
+    /// The time from the end of a sample to the next while the pen is down, in microseconds.
     pub interval_us: u32,
-    /// How long PENIRQ may take to rise behind a pen that is up: its pull-up charges what hangs on the
-    /// plate's wires. In microseconds; see [`service`](super::Tsc2046::service).
+    /// How long PENIRQ may take to rise after the pen is lifted, in microseconds: its pull-up
+    /// charges the capacitors on the plate's wires. See [`service`](super::Tsc2046::service).
     pub recheck_us: u32,
-    /// Conversions thrown away while the reference comes up, 0 to 30.
+    /// The number of conversions discarded while the reference rises, 0 to 30.
     pub reference_settle: u8,
 }
 
@@ -63,8 +64,9 @@ impl Config {
         reference_settle: 8,
     };
 
-    /// The conversions to throw away so that a plate has been driven for `settle_ns` nanoseconds at
-    /// a clock of `speed_hz` when the first is kept; 255 for more than that.
+    /// The number of conversions to discard so that a plate has been driven for `settle_ns`
+    /// nanoseconds, at a clock of `speed_hz`, when the first one is kept. 255 stands for any larger
+    /// number.
     #[must_use]
     pub const fn settle_for(settle_ns: u32, speed_hz: u32) -> u8 {
         let clocks = (settle_ns as u64 * speed_hz as u64).div_ceil(1_000_000_000);
@@ -72,13 +74,13 @@ impl Config {
         if conversions > 255 { 255 } else { conversions as u8 }
     }
 
-    /// Conversions of one sample: X, Y and Z1 settle, Z2 need not.
+    /// The number of conversions in a sample. X, Y and Z1 settle; Z2 need not.
     #[must_use]
     pub const fn conversions(&self) -> usize {
         3 * self.settle as usize + 4 * self.repeats as usize
     }
 
-    /// Bytes of one sample: two a conversion, and the control byte of the first.
+    /// The bytes of a sample: two per conversion, and the control byte of the first.
     #[must_use]
     pub const fn message_bytes(&self) -> usize {
         2 * self.conversions() + 1
@@ -94,7 +96,7 @@ impl Config {
         }
     }
 
-    /// The values in the order of their conversions, with the first that is kept.
+    /// The values in the order of their conversions, each with the index of the first one kept.
     pub(super) fn values(&self) -> [(Position, usize); 4] {
         let (settle, each) = (usize::from(self.settle), usize::from(self.settle + self.repeats));
         [

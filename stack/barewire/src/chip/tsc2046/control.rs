@@ -1,19 +1,19 @@
-//! The control byte, and the 16 bits that answer it.
+//! The control byte, and the 16 bits after it.
 
 use super::TouchError;
 
-/// PD1 and PD0: converter and drivers off between conversions, PENIRQ works.
+/// PD1 and PD0: converter and drivers are off between conversions, and PENIRQ works.
 pub(super) const POWER_DOWN: u8 = 0b00;
-/// The converter and, for positions, the drivers stay on; the reference is off.
+/// The converter stays on, for positions also the drivers; the reference is off.
 pub(super) const CONVERTER_ON: u8 = 0b01;
-/// The reference stays on, too.
+/// The reference stays on too.
 pub(super) const ALL_ON: u8 = 0b11;
 
 const START: u8 = 1 << 7;
-/// SER/DFR: against the reference.
+/// SER/DFR: measured against the reference.
 const SINGLE_ENDED: u8 = 1 << 2;
 
-/// What is measured against the plate that is driven: A2 to A0.
+/// A value measured against the driven plate: A2 to A0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Position {
     Y = 0b001,
@@ -28,10 +28,10 @@ impl Position {
     }
 }
 
-/// An input that is measured against the reference.
+/// An input measured against the reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aux {
-    /// A diode: about 600 mV at 25 °C, 2.1 mV less for each kelvin.
+    /// A diode: about 600 mV at 25 °C, 2.1 mV less per kelvin.
     Temp0 = 0b000,
     /// VBAT, divided by four.
     Battery = 0b010,
@@ -47,15 +47,15 @@ impl Aux {
     }
 }
 
-/// The 16 bits behind the control byte of conversion `index`.
+/// The 16 bits after the control byte of conversion `index`.
 pub(super) fn word(received: &[u8], index: usize) -> u16 {
     u16::from_be_bytes([received[2 * index + 1], received[2 * index + 2]])
 }
 
-/// The bit while BUSY and the three behind the code: zeros.
+/// The bit during BUSY and the three after the code, which must be zero.
 const FRAME: u16 = 0x8007;
 
-/// The code in a word: `NoChip` if its frame is not there.
+/// The code in a word; `NoChip` if a bit is set that must be zero.
 pub(super) fn code(word: u16) -> Result<u16, TouchError> {
     match word & FRAME {
         0 => Ok(word >> 3),

@@ -1,4 +1,4 @@
-//! What can go wrong with a touch controller.
+//! Errors of the touch controller driver.
 
 use core::fmt;
 
@@ -19,26 +19,26 @@ pub enum Axis {
 pub enum TouchError {
     /// The message failed.
     Message(MessageError),
-    /// The clock is above what the chip takes.
+    /// The clock is above the chip's maximum.
     TooFast {
-        /// The device's, in hertz.
+        /// The device's clock, in hertz.
         speed_hz: u32,
-        /// The most, in hertz.
+        /// The maximum, in hertz.
         max_hz: u32,
     },
-    /// A configuration that is out of range: 1 to 8 repeats, 0 to 30 thrown away.
+    /// The configuration is out of range: 1 to 8 repeats, 0 to 30 discarded.
     Config {
-        /// Repeats asked.
+        /// The requested repeats.
         repeats: u8,
-        /// The most conversions to throw away that were asked.
+        /// The largest requested number of discarded conversions.
         settle: u8,
     },
-    /// Bits that the chip keeps at 0 came as 1: nobody drove MISO.
+    /// Bits that the chip keeps at 0 were 1: no chip drives MISO.
     NoChip {
-        /// The first 16 bits like that.
+        /// The first 16 bits of that kind.
         received: u16,
     },
-    /// Nothing but zeros came in, which no panel gives.
+    /// All received bits are zero, which no panel gives.
     StuckLow,
     /// The pen was up, or went up during the sample.
     PenUp {
@@ -47,19 +47,19 @@ pub enum TouchError {
         /// Z2, as sampled.
         z2: u16,
     },
-    /// The repeats of a position lie too far apart: the pen went up or came down during the sample, the
-    /// panel had not settled, or there is noise.
+    /// The repeats of a position differ too much: the pen was lifted or put down during the sample,
+    /// the panel had not settled, or there is noise.
     Inconsistent {
-        /// Whose.
+        /// The axis.
         axis: Axis,
-        /// Largest less smallest.
+        /// The largest minus the smallest value.
         spread: u16,
-        /// The most allowed.
+        /// The allowed maximum.
         spread_max: u16,
     },
     /// PENIRQ stays low while the pen is up.
     InterruptStuck {
-        /// Samples in a row that found no pen, or not where.
+        /// The number of consecutive samples without a valid position.
         samples: u32,
     },
 }

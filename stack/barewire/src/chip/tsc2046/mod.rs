@@ -1,36 +1,44 @@
-//! TSC2046 and ADS7846: resistive touch screens of four wires, read in one exchange.
+//! TSC2046 and ADS7846: controllers for four-wire resistive touch screens, read in one exchange.
 //!
 //! # Read first
 //! Texas Instruments SBAS265 (TSC2046) and SBAS125 (ADS7846), chapters "Digital interface", "Touch
 //! screen settling", "Pressure measurement" and "PENIRQ output".
 //!
 //! # How the chip works
-//! A first 1 on DIN begins a control byte: S, A2 to A0 (what), MODE (12 or 8 bits), SER/DFR (against
-//! the reference, or against the plate that is driven), PD1 and PD0 (what stays on afterwards). In
-//! its last three clocks the input is sampled; after a clock of BUSY the code comes, most significant
-//! bit first, then zeros. The next control byte may begin 16 clocks after the one before, over the
-//! end of its code. As long as PD0 is set, the plate stays driven from one conversion to the next.
+//! The first 1 on DIN begins a control byte: S, A2 to A0 (the input), MODE (12 or 8 bits), SER/DFR
+//! (against the reference, or against the driven plate), PD1 and PD0 (what stays on afterwards). In
+//! its last three clocks the input is sampled. After one clock of BUSY comes the code, most
+//! significant bit first, then zeros. The next control byte may begin 16 clocks after the previous
+//! one, during the end of its code. While PD0 is set, the plate stays driven from one conversion to
+//! the next.
 //!
-//! With PD0 clear, and between conversions, PENIRQ is low while the pen is down. In a
-//! conversion it says nothing: it is low for positions and high for the others.
+//! With PD0 clear, and between conversions, PENIRQ is low while the pen is down. During a
+//! conversion it has no meaning: it is low for positions and high for other inputs.
 //!
 //! # How this driver uses it
-//! 1. A sample is one exchange, one long transfer under one chip select: X, Y, Z1, Z2, each repeated, 16
-//!    clocks a conversion ([`Config::conversions`]; 344 µs at 1 MHz by default). It is built once and
-//!    sent many times, prepared where the port is a bus's device.
-//! 2. A plate that begins to be driven charges what hangs on its wires. So the first conversions of X,
-//!    of Y and of Z1 are thrown away ([`Config::settle`]); Z2 is measured in the state that Z1 leaves.
-//! 3. Pressure comes last: if the pen was down then, positions before it were measured. The last
-//!    conversion powers down, which lets PENIRQ work again.
-//! 4. DOUT is 0 while BUSY and behind a code, and Z2 is never 0. So a chip that is not there, and a MISO
-//!    that is stuck, are seen in every sample.
-//! 5. [`Tsc2046::settings`] asks the bus for the chip's times. Its clock is 2 MHz at most: the edges
-//!    alone would allow 2.5 MHz, but three clocks are the time to sample, which is 1.5 µs at least.
+//! 1. Sample: a sample is one exchange, one long transfer in one selection: X, Y, Z1, Z2, each
+//!    repeated, with 16 clocks per conversion ([`Config::conversions`]; 344 µs at 1 MHz by
+//!    default). It is built once and sent many times, as a prepared message if the port is a bus's
+//!    device.
+//! 2. Settling: when a plate is first driven, the capacitors on its wires must charge. So the first
+//!    conversions of X, of Y and of Z1 are discarded ([`Config::settle`]). Z2 is measured in the
+//!    state that Z1 leaves.
+//! 3. Pressure comes last: if the pen was down then, the positions before it are valid. The last
+//!    conversion powers down, so that PENIRQ works again.
+//! 4. Presence: DOUT is 0 during BUSY and after a code, and Z2 is never 0. So every sample detects
+//!    a missing chip and a stuck MISO.
+//! 5. Times: [`Tsc2046::settings`] requests the chip's times from the bus. Its clock is 2 MHz at
+//!    most: the edges would allow 2.5 MHz, but three clocks are the sampling time, which is at
+//!    least 1.5 µs.
 //!
 //! # Not supported
-//! Codes of 8 bits; an external reference; supplies below 2.7 V; the pressure from Y plate's resistance.
-//! A pen that leaves while its pressure is sampled may be told once more, in the right place, pressed
-//! differently.
+//! - Codes of 8 bits.
+//! - An external reference.
+//! - Supplies below 2.7 V.
+//! - The pressure from the Y plate's resistance.
+//!
+//! A pen that is lifted while its pressure is sampled may be reported once more, at the right
+//! position with another pressure.
 //!
 //! # Example
 //! ```
@@ -87,13 +95,13 @@ pub struct Tsc2046<F, const BYTES: usize> {
 }
 
 impl Tsc2046<(), 0> {
-    /// A device's settings for the chip on line `chip_select`.
+    /// The settings of a device for the chip on line `chip_select`.
     ///
     /// # Errors
     /// [`TouchError::TooFast`].
     pub fn settings(chip_select: u8, speed_hz: u32) -> Result<Settings, TouchError> {
         check_speed(speed_hz)?;
-        // A slower clock than asked has a longer half, so this is never too short.
+        // A slower clock than requested has a longer half period, so this is never too short.
         let half_ns = NS_PER_S / 2 / speed_hz.max(1);
         let cs_setup_ns = CS_SETUP_NS.saturating_sub(half_ns);
         Ok(Settings { cs_setup_ns, cs_hold_ns: CS_HOLD_NS, ..Settings::new(chip_select, speed_hz) })
@@ -108,8 +116,8 @@ fn check_speed(speed_hz: u32) -> Result<(), TouchError> {
 }
 
 impl<'b, C: Controller + ?Sized, const BYTES: usize> Tsc2046<OnDevice<'b, C, BYTES>, BYTES> {
-    /// The controller behind `device`, whose settings are [`Tsc2046::settings`]. Nothing is clocked:
-    /// [`Tsc2046::power_down`] lets PENIRQ work if it does not already.
+    /// Creates a driver on `device`, whose settings are [`Tsc2046::settings`]. Nothing is clocked.
+    /// If PENIRQ does not work yet, call [`Tsc2046::power_down`].
     ///
     /// # Errors
     /// [`TouchError::TooFast`], [`TouchError::Config`], [`TouchError::Message`].
@@ -123,7 +131,7 @@ impl<'b, C: Controller + ?Sized, const BYTES: usize> Tsc2046<OnDevice<'b, C, BYT
 }
 
 impl<P: Port, const BYTES: usize> Tsc2046<OnPort<P, BYTES>, BYTES> {
-    /// [`Tsc2046::new`] behind any [`Port`], another HAL's `SpiDevice` for one.
+    /// [`Tsc2046::new`] on any [`Port`], for example another HAL's `SpiDevice`.
     ///
     /// # Errors
     /// As [`Tsc2046::new`].
@@ -147,13 +155,13 @@ impl<F: Frames<BYTES>, const BYTES: usize> Tsc2046<F, BYTES> {
         Ok(Self { frames, config, message })
     }
 
-    /// What it is set up as.
+    /// The configuration.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
     /// One exchange: both positions and the pressure, filtered, whether the pen is down or not.
-    /// PENIRQ works again when it returns, whatever it returns, unless the message failed.
+    /// Afterwards PENIRQ works again, even after an error, unless the message failed.
     ///
     /// # Errors
     /// [`TouchError::Message`], [`TouchError::NoChip`], [`TouchError::StuckLow`].
@@ -162,24 +170,24 @@ impl<F: Frames<BYTES>, const BYTES: usize> Tsc2046<F, BYTES> {
         Sample::decode(&self.config, received)
     }
 
-    /// [`Tsc2046::sample`], judged: where the pen is.
+    /// [`Tsc2046::sample`], evaluated: the position of the pen.
     ///
     /// # Errors
-    /// Those of [`Tsc2046::sample`]; [`TouchError::PenUp`] if the pen was up, at the end at least;
-    /// [`TouchError::Inconsistent`] if the repeats of a position lie too far apart.
+    /// Those of [`Tsc2046::sample`]; [`TouchError::PenUp`] if the pen was up, at least at the end;
+    /// [`TouchError::Inconsistent`] if the repeats of a position differ too much.
     pub fn read(&mut self) -> Result<Touch, TouchError> {
         let sample = self.sample()?;
         sample.judge(&self.config)
     }
 
-    /// Converts an input against the chip's own reference of 2.5 V: a code of 12 bits, after
-    /// [`Config::reference_settle`] conversions that are thrown away. Powers down at its end.
+    /// Converts an input against the chip's own reference of 2.5 V. Returns a code of 12 bits,
+    /// after [`Config::reference_settle`] discarded conversions. Powers down at its end.
     ///
     /// # Errors
     /// [`TouchError::Message`], [`TouchError::NoChip`].
     pub fn convert(&mut self, input: Aux) -> Result<u16, TouchError> {
-        // Those that settle, the one that counts, and one that powers down, whose code is nobody's: the
-        // reference goes off with its control byte.
+        // The discarded conversions, the one that counts, and one that powers down. The last one's
+        // code is not used, because the reference is switched off with its control byte.
         let settle = usize::from(self.config.reference_settle);
         let conversions = settle + 2;
         let mut buffer = [0; 2 * (SETTLE_MAX as usize + 2) + 1];
@@ -195,8 +203,8 @@ impl<F: Frames<BYTES>, const BYTES: usize> Tsc2046<F, BYTES> {
         code(word(both, settle))
     }
 
-    /// One conversion that powers down, which lets PENIRQ work: after power-up, or after a message that
-    /// failed.
+    /// One conversion that powers down, so that PENIRQ works: call it after power-up, or after a
+    /// message that failed.
     ///
     /// # Errors
     /// [`TouchError::Message`], [`TouchError::NoChip`].

@@ -1,10 +1,10 @@
-//! What a sample says.
+//! Samples and their evaluation.
 
 use super::config::REPEATS_MAX;
 use super::control::{Position, code, word};
 use super::{Axis, Config, Filter, TouchError};
 
-/// Codes of one plate's whole resistance.
+/// The codes over one plate's whole resistance.
 const CODES: u64 = 4_096;
 
 /// One sample, filtered.
@@ -14,27 +14,27 @@ pub struct Sample {
     pub x: u16,
     /// Y, from Y- to Y+: 0 to 4,095.
     pub y: u16,
-    /// The touch's end on the X plate, with Y+ against X-; 0 without a touch.
+    /// The position of the touch on the X plate, with Y+ against X-; 0 without a touch.
     pub z1: u16,
-    /// The touch's end on the Y plate, likewise; full scale without a touch.
+    /// The position of the touch on the Y plate, likewise; full scale without a touch.
     pub z2: u16,
-    /// Largest less smallest repeat of X and of Y.
+    /// The largest minus the smallest repeat, of X and of Y.
     pub spread: [u16; 2],
 }
 
-/// Where the pen is.
+/// The position and pressure of the pen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Touch {
     /// X, from X- to X+: 0 to 4,095.
     pub x: u16,
     /// Y, from Y- to Y+: 0 to 4,095.
     pub y: u16,
-    /// Resistance of the touch, in ohms: the harder the pen is pressed the lower.
+    /// The resistance of the touch, in ohms. Higher pressure means lower resistance.
     pub ohms: u32,
 }
 
 impl Sample {
-    /// The sample in what was received.
+    /// Decodes the received bytes of a sample.
     pub(super) fn decode(config: &Config, received: &[u8]) -> Result<Self, TouchError> {
         let mut all = 0;
         for index in 0..config.conversions() {
@@ -65,11 +65,13 @@ impl Sample {
 
     /// The resistance of the touch, in ohms; `None` without a touch.
     ///
-    /// Of the two that the data sheet has, the equation that needs one plate's resistance: the plate up to the
-    /// touch is X of it, and the touch is to that as Z2 less Z1 to Z1.
+    /// This is the data sheet's equation that needs only one plate's resistance. The resistance of
+    /// the X plate up to the touch is the fraction X of it. The touch's resistance relates to that
+    /// as Z2 minus Z1 to Z1.
     #[must_use]
     pub fn touch_ohms(&self, config: &Config) -> Option<u32> {
-        // Quotients of next to nothing: noise would be a pen somewhere, pressed at random.
+        // A quotient of very small codes would turn noise into a touch at a random position with a
+        // random pressure.
         if self.z1 <= config.floor || self.x <= config.floor {
             return None;
         }
@@ -79,16 +81,16 @@ impl Sample {
         Some(u32::try_from(plate * beyond / (CODES * z1)).unwrap_or(u32::MAX))
     }
 
-    /// Whether the pen is down by the pressure.
+    /// Whether the pen is down according to the pressure.
     #[must_use]
     pub fn is_down(&self, config: &Config) -> bool {
         self.touch_ohms(config).is_some_and(|ohms| ohms <= config.touch_max_ohms)
     }
 
-    /// Where the pen is, if it was down all the time.
+    /// The position of the pen, if it was down all the time.
     pub(super) fn judge(&self, config: &Config) -> Result<Touch, TouchError> {
         let Self { x, y, z1, z2, spread } = *self;
-        // Without a pen the positions say nothing, so this is asked first.
+        // Without a pen the positions are meaningless, so this is checked first.
         let ohms = match self.touch_ohms(config) {
             Some(ohms) if ohms <= config.touch_max_ohms => ohms,
             _ => return Err(TouchError::PenUp { z1, z2 }),
@@ -104,7 +106,7 @@ impl Sample {
 }
 
 impl Filter {
-    /// Of repeats in order.
+    /// Combines repeats, which are sorted.
     fn of(self, repeats: &[u16]) -> u16 {
         match self {
             Self::Median => repeats[(repeats.len() - 1) / 2],
@@ -117,8 +119,9 @@ impl Filter {
     }
 }
 
-/// The chip's temperature in thousandths of a kelvin, from the codes of [`Temp0`](super::Aux::Temp0) and
-/// [`Temp1`](super::Aux::Temp1): 2.573 K for each millivolt between them, without calibration.
+/// The chip's temperature in thousandths of a kelvin, from the codes of
+/// [`Temp0`](super::Aux::Temp0) and [`Temp1`](super::Aux::Temp1): 2.573 K per millivolt of
+/// difference, without calibration.
 #[must_use]
 pub fn temperature_millikelvin(temp0: u16, temp1: u16) -> u32 {
     let microvolts = u64::from(temp1.saturating_sub(temp0)) * 2_500_000 / CODES;

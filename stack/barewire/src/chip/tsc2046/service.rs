@@ -6,38 +6,41 @@ use super::{Touch, TouchError, Tsc2046};
 use crate::regmap::Frames;
 use crate::time::Timer;
 
-/// Samples in a row that find no pen while PENIRQ is low, before it is called stuck.
+/// The number of consecutive samples without a pen while PENIRQ is low, before it is called stuck.
 const UP_SAMPLES: u32 = 8;
-/// Samples in a row that are inconsistent, before it is told.
+/// The number of consecutive inconsistent samples, before an error is returned.
 const INCONSISTENT_SAMPLES: u32 = 8;
-/// Samples in a row of either kind, taking turns: no pen comes and goes that often.
+/// The number of consecutive samples of either kind in any order: no pen goes up and down that
+/// often.
 const FRUITLESS_SAMPLES: u32 = 64;
 
-/// What was done while the pen was down.
+/// The result of [`Tsc2046::service`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Served {
-    /// Exchanges.
+    /// The number of exchanges.
     pub samples: u32,
-    /// Of them, those that found the pen.
+    /// The number of samples that found the pen.
     pub touches: u32,
-    /// Of them, those whose repeats lay too far apart.
+    /// The number of samples whose repeats differed too much.
     pub inconsistent: u32,
-    /// The pen was still down: the handler did not want more.
+    /// The pen was still down: the handler stopped.
     pub still_down: bool,
 }
 
 impl<F: Frames<BYTES>, const BYTES: usize> Tsc2046<F, BYTES> {
-    /// Serves PENIRQ, which is to be masked meanwhile: samples and lets `handle` know, until the pen
-    /// is up and PENIRQ works again, or `handle` breaks.
+    /// Serves PENIRQ, whose interrupt must be masked meanwhile. Samples and calls `handle` until
+    /// the pen is up and PENIRQ works again, or until `handle` breaks.
     ///
-    /// 1. A sample. PENIRQ means nothing until its last conversion has powered down.
-    /// 2. The pen is down: `handle`, then [`Config::interval_us`](super::Config::interval_us) of rest.
-    /// 3. It is up: `pen_irq_is_low` is asked, and if it is, once more after
-    ///    [`Config::recheck_us`](super::Config::recheck_us). A line that has risen is the end; behind one
-    ///    that stays low the pen may have come back, so it is sampled again, 8 times at most.
-    /// 4. It went up or came down in between: it is sampled again, 8 times in a row at most.
+    /// 1. Sample: take a sample. PENIRQ is meaningless until its last conversion has powered down.
+    /// 2. Down: if the pen is down, call `handle`, then wait for
+    ///    [`Config::interval_us`](super::Config::interval_us).
+    /// 3. Up: if the pen is up, call `pen_irq_is_low`; if it returns true, call it again after
+    ///    [`Config::recheck_us`](super::Config::recheck_us). If the line has risen, return. If it
+    ///    stays low the pen may be down again, so sample again, at most 8 times in a row.
+    /// 4. Between: if the pen went up or came down during the sample, sample again, at most 8 times
+    ///    in a row.
     ///
-    /// Where those of steps 3 and 4 take turns, 64 times in all without a touch between.
+    /// If steps 3 and 4 alternate, there are at most 64 samples in a row without a touch.
     ///
     /// # Errors
     /// [`TouchError::InterruptStuck`]; [`TouchError::Inconsistent`] of the last of them; those of
@@ -51,12 +54,12 @@ impl<F: Frames<BYTES>, const BYTES: usize> Tsc2046<F, BYTES> {
         let mut served = Served::default();
         let (mut up, mut inconsistent, mut fruitless) = (0, 0, 0);
         loop {
-            // Step 1.
+            // Step 1, sample.
             let read = self.read();
             served.samples += 1;
             fruitless += 1;
             match read {
-                // Step 2.
+                // Step 2, down.
                 Ok(touch) => {
                     (up, inconsistent, fruitless) = (0, 0, 0);
                     served.touches += 1;
@@ -66,7 +69,7 @@ impl<F: Frames<BYTES>, const BYTES: usize> Tsc2046<F, BYTES> {
                     }
                     timer.sleep_ns(u64::from(self.config.interval_us) * 1_000);
                 }
-                // Step 3.
+                // Step 3, up.
                 Err(TouchError::PenUp { .. }) => {
                     inconsistent = 0;
                     if !pen_irq_is_low() {
@@ -81,7 +84,7 @@ impl<F: Frames<BYTES>, const BYTES: usize> Tsc2046<F, BYTES> {
                         return Err(TouchError::InterruptStuck { samples: fruitless });
                     }
                 }
-                // Step 4.
+                // Step 4, between.
                 Err(error @ TouchError::Inconsistent { .. }) => {
                     up = 0;
                     served.inconsistent += 1;

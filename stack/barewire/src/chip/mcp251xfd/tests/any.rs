@@ -1,19 +1,20 @@
-//! A chip that answers whatever a string of bytes says, and a driver that must live with it. The fuzz
-//! target of this name is this room; its judge on stable is `any_bytes.rs`.
+//! The driver against a chip that answers arbitrary bytes. The fuzz target of this name runs this
+//! module; on stable Rust `any_bytes.rs` does.
 
 use super::{
     BitRate, Config, ExtendedId, Filter, Frame, Id, Mcp251xfd, MessageError, Mode, Oscillator,
     Part, Payload, Port, Received, SpiError, StandardId, Timer, Transfer, TxOrder,
 };
 
-/// What one call may exchange, a restart on a chip that never answers in time among them.
+/// The largest number of messages in one call, including a restart on a chip that never answers in
+/// time.
 const MESSAGES_MAX: u32 = 20_000;
 /// Header, time stamp and data of the longest object, with command, length and CRC.
 const SELECTION_MAX: usize = 3 + 12 + 64 + 2;
-/// Nothing waits by polls alone: who sleeps sleeps longer than asked.
+/// No timeout counts polls only: a sleep may take longer than requested.
 const OVERSLEPT: u64 = 64;
 
-/// The bytes, and zeros behind them.
+/// The bytes, then zeros.
 pub(super) struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -43,8 +44,8 @@ fn crc(bytes: &[u8]) -> [u8; 2] {
     register.to_be_bytes()
 }
 
-/// Keeps what is written and gives it back, as far as the bytes let it: a chip as plain as a driver
-/// takes for one.
+/// Keeps written data and returns it, as far as the bytes allow: mostly a chip that the driver
+/// accepts.
 struct Chip<'a> {
     bytes: Bytes<'a>,
     memory: [u8; 0x1000],
@@ -66,12 +67,12 @@ impl<'a> Chip<'a> {
         self.memory[0xe00..].fill(0);
         self.memory[..4].copy_from_slice(&[0x60, 0x07, 0x98, 0x04]);
         self.memory[0xe00..0xe02].copy_from_slice(&[0x60, 0x04]);
-        // Empty to transmit from, both.
+        // Both have free places to transmit from.
         self.memory[0x54] = 5;
         self.memory[0x6c] = 7;
     }
 
-    /// What follows from writes: OPMOD from REQOP, readiness from what is asked of the oscillator.
+    /// The effects of writes: OPMOD follows REQOP, and readiness the oscillator's settings.
     fn settle(&mut self) {
         self.memory[2] = self.memory[2] & 0x1f | (self.memory[3] & 7) << 5;
         self.memory[0xe01] = 4 | self.memory[0xe00] & 1 | self.memory[0xe00] & 0x10;
@@ -98,7 +99,7 @@ impl<'a> Chip<'a> {
                 }
                 let spoils = if self.healthy { 0 } else { self.bytes.next() };
                 match spoils {
-                    // Anything, by which a CRC matches all the same.
+                    // Arbitrary data, with a matching CRC.
                     1..=20 => answer[data.clone()].iter_mut().for_each(|b| *b = self.bytes.next()),
                     21..=30 => {
                         let bit = usize::from(self.bytes.next()) % (8 * data.len()).max(1);
@@ -149,7 +150,7 @@ impl Port for Chip<'_> {
     }
 }
 
-/// The chip and its time, as port and as timer.
+/// The chip and its time, as the driver's port and timer.
 struct Shared<'c, 'a>(&'c core::cell::RefCell<Chip<'a>>);
 
 impl Port for Shared<'_, '_> {
@@ -195,7 +196,7 @@ fn config(bytes: &mut Bytes<'_>) -> Config {
         timestamp_prescaler: bytes.word() as u16,
         ..fd
     };
-    // Now and then what is refused, or on the edge.
+    // Sometimes a value that is refused, or one at a limit.
     match odd {
         0xf0 => config.oscillator.hz = bytes.word(),
         0xf1 => config.nominal.bitrate_hz = bytes.word(),
@@ -223,8 +224,8 @@ fn frame(bytes: &mut Bytes<'_>) -> Frame {
     .expect("a frame")
 }
 
-/// Whatever the chip answers: every call ends, with what makes sense or an error, and once the chip
-/// is itself again a restart is all it takes.
+/// Whatever the chip answers, every call returns a valid result or an error. When the chip works
+/// again, a restart is enough.
 pub(super) fn drive(bytes: &[u8]) {
     let mut bytes = Bytes(bytes);
     let config = config(&mut bytes);
@@ -234,7 +235,7 @@ pub(super) fn drive(bytes: &[u8]) {
         chip.borrow_mut().messages = 0;
         up
     };
-    // A second time, healthy, if the first was spoilt; a configuration that is refused is so for good.
+    // Once more without faults, if the first attempt failed; a refused configuration stays refused.
     let mut can = match up() {
         Ok(can) => can,
         Err(_) => {

@@ -48,7 +48,7 @@ fn every_bit_of_a_header_is_understood() {
             31,
         ),
         (&[0xff, 0x07, 0, 0, 0x25, 0, 0, 0], Frame::remote(standard(0x7ff), 5).unwrap(), 0),
-        // No frame of CAN FD is remote, whatever stands there.
+        // A frame of CAN FD is never remote, whatever the bit is.
         (&[0, 0, 0, 0, 0xa0, 0, 0, 0], Frame::fd(standard(0), &[], false).unwrap(), 0),
         (&[0, 0, 0, 0, 0xc0, 0, 0, 0], Frame::fd(standard(0), &[], true).unwrap(), 0),
         (&[0, 0, 0, 0, 0x80, 0x01, 0, 0], Frame::fd(standard(0), &[], false).unwrap(), 0),
@@ -203,10 +203,11 @@ fn a_bit_rate_switch_needs_a_bit_rate_to_switch_to() {
 #[test]
 fn errors_are_cleared_before_they_are_read() {
     let script = vec![
-        // Overflow alone.
+        // Only an overflow.
         interrupts(0x00, 0x08),
         write(&[0x20, 0x60, 0xf7]),
-        // Passive, and frames without acknowledgement; a frame besides, which goes first.
+        // Error passive, and frames without acknowledgement; also a received frame, which comes
+        // first.
         interrupts(0x02, 0xa0),
         read(&[0x34, 0x00], &object(0)),
         write(&RX_DONE),
@@ -340,7 +341,7 @@ fn after_a_failed_access_the_chip_is_asked_where_it_stands() {
     let script = vec![
         interrupts(0x02, 0x00),
         fails(read(&[0x34, 0x00], &object(0))),
-        // FIFO 1 has gone on, FIFO 2 has not.
+        // FIFO 1 has advanced, FIFO 2 has not.
         read(&[0x30, 0x64], &[0x14, 0x00, 0, 0]),
         read(&[0x30, 0x70], &[0x80, 0x02, 0, 0]),
         interrupts(0x02, 0x00),
@@ -358,12 +359,12 @@ fn after_a_failed_access_the_chip_is_asked_where_it_stands() {
 #[test]
 fn what_was_found_is_told_though_an_access_behind_it_fails_and_the_rest_is_made_up_for() {
     let script = vec![
-        // A frame, its state and what is invalid: the flags are not cleared.
+        // A frame, the error state and invalid frames: the flags are not cleared.
         interrupts(0x02, 0xa8),
         read(&[0x34, 0x00], &object(7)),
         write(&RX_DONE),
         fails(write(&[0x20, 0x60, 0xf7])),
-        // What lies behind a failure by itself is an error.
+        // A failure is returned as an error if nothing else was found.
         fails(write(&[0x20, 0x60, 0xf7])),
         write(&[0x20, 0x60, 0xf7]),
         fails(write(&[0x20, 0x1c, 0xff, 0x5f])),
@@ -376,7 +377,7 @@ fn what_was_found_is_told_though_an_access_behind_it_fails_and_the_rest_is_made_
         write(&[0x20, 0x1c, 0xff, 0x7f]),
         read(&[0x30, 0x3c], &[0x00, 0x00, 0x04, 0x00]),
         write(&[0x20, 0x3c, 0, 0, 0, 0]),
-        // All is told.
+        // Everything was reported.
         interrupts(0x00, 0x10),
         write(&[0x20, 0x1c, 0xff, 0xef]),
         fails(read(&[0x30, 0x00], &[0; 4])),

@@ -4,7 +4,7 @@ use embedded_can::{Error as _, ErrorKind};
 
 use super::*;
 
-/// The CRC bit by bit, as a shift register has it.
+/// The CRC bit by bit, as in a shift register.
 fn crc(bytes: &[u8]) -> [u8; 2] {
     let mut register = 0xffff_u16;
     for byte in bytes {
@@ -16,7 +16,7 @@ fn crc(bytes: &[u8]) -> [u8; 2] {
     register.to_be_bytes()
 }
 
-/// A write with the CRC that belongs to it.
+/// A write with a matching CRC.
 fn checked_write(bytes: &[u8]) -> Step {
     write(&[bytes, &crc(bytes)].concat())
 }
@@ -41,10 +41,10 @@ fn crc_flags(flags: u8) -> Step {
     checked_read(&[0xbe, 0x08, 4], &[0x34, 0x12, flags, 0x03])
 }
 
-/// The set-up, at whose end the register CRC is `told`.
+/// The set-up, at the end of which the register CRC reads `told`.
 fn checked_up(told: Step) -> Vec<Step> {
     let mut up = proof();
-    // Reset and identity are without.
+    // Reset and the identity check have no CRC.
     up.truncate(5);
     up.extend([
         checked_write(&[0xae, 0x0b, 1, 0x03]),
@@ -141,7 +141,7 @@ fn a_write_the_chip_received_wrong_is_told() {
 #[test]
 fn a_set_up_that_arrived_corrupt_is_done_again_three_times_in_all() {
     let up = |told: [u8; 3]| told.into_iter().flat_map(|flags| checked_up(crc_flags(flags)));
-    // Either flag; then it is well, and the third attempt is the last.
+    // Either flag, then success: the third attempt is the last.
     let mut script: Vec<_> = up([1, 2, 0]).collect();
     script.extend(checked_joins(crc_flags(0)));
     hold(checked(), script, vec![], |_| {});
@@ -160,7 +160,7 @@ fn an_oscillator_set_wrong_by_a_corrupt_write_is_not_called_dead() {
     let up = |flags| {
         let mut steps = checked_up(crc_flags(0));
         steps.truncate(5 + 4);
-        // SCLKDIV is set, which nobody asked for: 6 ms in steps of 50 µs.
+        // SCLKDIV is set without a request: 6 ms in steps of 50 µs.
         steps.extend((0..=121).map(|_| checked_read(&[0xbe, 0x00, 4], &[0x70, 0x14, 0, 0])));
         steps.push(crc_flags(flags));
         steps
@@ -190,9 +190,9 @@ fn a_start_that_arrived_corrupt_is_told_and_a_restart_tries_again() {
     let mut port = Script::new();
     port.steps.extend(checked_up(crc_flags(0)));
     port.steps.extend(checked_joins(crc_flags(1)));
-    // Nobody has cleared it.
+    // It was not cleared.
     port.steps.extend(checked_joins(crc_flags(1)));
-    // What it is set up as is not known, so it is not served.
+    // Its configuration is unknown, so it is not served.
     port.steps.extend([looked(0, 0), looked(0, 0), looked(0, 0)]);
     for flags in [1, 0] {
         port.steps.extend(checked_up(crc_flags(0)));
@@ -212,7 +212,7 @@ fn a_start_that_arrived_corrupt_is_told_and_a_restart_tries_again() {
 fn the_traits_of_embedded_can_block_and_do_not() {
     let script = vec![
         interrupts(0, 0),
-        // A frame, and others that were lost: it first.
+        // A frame, and an overflow: the frame comes first.
         interrupts(0x02, 0x08),
         read(&[0x34, 0x00], &object(0)),
         write(&RX_DONE),

@@ -1,5 +1,5 @@
-//! The driver against a port that answers by a script. Its bytes are assembled by hand from the
-//! data sheet; no name of the driver's stands in one.
+//! The driver against a port that answers by a script. The script's bytes are assembled by hand
+//! from the data sheet; they use no constant of the driver.
 
 mod any;
 mod any_bytes;
@@ -15,7 +15,7 @@ use std::vec::Vec;
 use super::*;
 use crate::spi::{Error, Error as SpiError, MessageError, Transfer};
 
-/// One selection of the chip: what it begins with, how long it is, and what the chip answers.
+/// One selection of the chip: its first bytes, its length, and the chip's answer.
 struct Step {
     sent: Vec<u8>,
     answer: Vec<u8>,
@@ -28,7 +28,7 @@ fn write(bytes: &[u8]) -> Step {
     Step { sent: bytes.to_vec(), answer: vec![0xee; bytes.len()], len: bytes.len(), fails: false }
 }
 
-/// A read that begins with `command` and answers `data` behind it.
+/// A read that begins with `command` and is answered by `data`.
 fn read(command: &[u8], data: &[u8]) -> Step {
     let mut answer = vec![0xee; command.len()];
     answer.extend_from_slice(data);
@@ -40,7 +40,7 @@ fn fails(step: Step) -> Step {
     Step { fails: true, ..step }
 }
 
-/// Holds that what is sent is what the script has.
+/// Checks that the sent bytes are those of the script.
 struct Script {
     steps: VecDeque<Step>,
     messages: u32,
@@ -83,7 +83,7 @@ impl Port for Script {
     }
 }
 
-/// A counter of nanoseconds that moves when somebody waits.
+/// A counter of nanoseconds that advances with each wait.
 #[derive(Default)]
 struct Clock(u64);
 
@@ -112,7 +112,7 @@ fn fd() -> Config {
     Config::fd(AT_40_MHZ, BitRate::new(500_000).with_sample_point_permille(800), data)
 }
 
-/// Reset and identity: C1CON and OSC are as the data sheet has them after a reset.
+/// Reset and identity: C1CON and OSC have the data sheet's reset values.
 fn proof() -> Vec<Step> {
     vec![
         write(&[0x20, 0x03, 0x0c]),
@@ -127,7 +127,7 @@ fn proof() -> Vec<Step> {
     ]
 }
 
-/// One filter through which everything passes, to FIFO 1.
+/// One filter that passes all frames to FIFO 1.
 fn open_filter() -> Vec<Step> {
     vec![
         write(&[0x21, 0xd0, 0x00]),
@@ -137,7 +137,7 @@ fn open_filter() -> Vec<Step> {
     ]
 }
 
-/// Everything until a classic node of 250 kbit/s is set up.
+/// All exchanges up to a classic node of 250 kbit/s that is set up.
 fn classic_up() -> Vec<Step> {
     let mut steps = proof();
     steps.extend([
@@ -161,7 +161,7 @@ fn classic_joins() -> Vec<Step> {
     ]
 }
 
-/// FD with 64 bytes, events and CRC or not.
+/// FD with 64 bytes, optionally with events and CRC.
 fn fd_up() -> Vec<Step> {
     let mut steps = proof();
     steps.extend([
@@ -188,7 +188,7 @@ fn interrupts(low: u8, high: u8) -> Step {
     read(&[0x30, 0x1c], &[low, high, 0x0a, 0xb8])
 }
 
-/// Runs `drive` on a node that has joined the bus, and holds that the script came to its end.
+/// Runs `drive` on a node that has joined the bus, and checks that the script was completed.
 #[track_caller]
 fn hold(config: Config, up: Vec<Step>, script: Vec<Step>, drive: impl FnOnce(&mut Can<'_>)) {
     let mut port = Script::new();
@@ -215,7 +215,7 @@ fn extended(raw: u32) -> ExtendedId {
     ExtendedId::new(raw).expect("29 bits")
 }
 
-/// An object as FIFO 1 has it: standard identifier 0x123, three bytes.
+/// An object in FIFO 1: standard identifier 0x123, three bytes.
 fn object(stamp: u32) -> Vec<u8> {
     let mut bytes = vec![0x23, 0x01, 0x00, 0x00, 0x03, 0x00, 0x00, 0x00];
     bytes.extend(stamp.to_le_bytes());

@@ -1,4 +1,4 @@
-//! What needs no wire: timing, layout, checksums, time stamps, frames.
+//! Tests without a wire: timing, layout, checksums, time stamps, frames.
 
 use super::crc::{INIT, crc16};
 use super::layout::Layout;
@@ -62,7 +62,7 @@ fn what_the_registers_cannot_hold_is_refused() {
     let late = BitRate::new(500_000).with_sample_point_permille(1_000);
     let error = TimingError::SamplePoint { permille: 1_000 };
     assert_eq!(BitTiming::nominal(40_000_000, &late), Err(error));
-    // A whole number of quanta is 0.3 percent off there, and nothing is nearer.
+    // A whole number of quanta has an error of 0.3 percent there, and no other is closer.
     let odd = BitTiming::nominal(20_000_000, &BitRate::new(997_000)).unwrap();
     assert_eq!(odd.bitrate_hz(20_000_000), 1_000_000);
 }
@@ -96,7 +96,7 @@ proptest! {
         start in 0_u64..1 << 40, steps in prop::collection::vec(-1_000_i64..1 << 30, 1..20),
     ) {
         let mut widener = Widener::default();
-        // Up to where it starts, in steps it can follow.
+        // Up to the start value, in steps small enough to follow.
         let mut at = 0;
         while at < start {
             at = (at + (1 << 31) - 1).min(start);
@@ -135,7 +135,7 @@ fn memory_is_tef_txq_fifo_1_fifo_2() {
 
 #[test]
 fn memory_full_to_the_last_byte_is_taken() {
-    // 19 of 76 bytes and 8 of 72 are 2,020; 28 more are none.
+    // 19 of 76 bytes and 8 of 72 are 2,020; there is no room for 28 more.
     assert!(Layout::new(&Config { rx_objects: 19, ..fd() }).is_ok());
     // 32 of 44 and 16 of 40 are 2,048.
     let full = Config { payload: Payload::Bytes32, rx_objects: 32, tx_objects: 16, ..fd() };

@@ -1,4 +1,4 @@
-//! From power to the bus.
+//! From power-up to the bus.
 
 use super::*;
 use crate::bus::Bus;
@@ -65,7 +65,7 @@ fn a_line_that_stands_still_is_no_chip() {
         let mut steps = proof();
         steps.truncate(3);
         steps[1] = read(&[0x30, 0x00], &word);
-        // 6 ms in steps of 50 µs, the first at once, the last when the time is over.
+        // 6 ms in steps of 50 µs: the first poll at once, the last after the timeout.
         steps.extend((0..=121).map(|_| read(&[0x3e, 0x00], &word)));
         let received = u32::from_le_bytes(word);
         assert_eq!(refused(classic(), steps, 1), CanError::NoChip { received });

@@ -1,5 +1,5 @@
-//! A chip that answers whatever a string of bytes says, and a driver that must live with it. The fuzz
-//! target of this name is this room; its judge on stable is `any_bytes.rs`.
+//! The driver against a chip that answers arbitrary bytes. The fuzz target of this name runs this
+//! module; on stable Rust `any_bytes.rs` does.
 
 use core::cell::RefCell;
 use core::ops::ControlFlow;
@@ -9,16 +9,17 @@ use super::{
     temperature_millikelvin,
 };
 
-/// What one call may exchange: a pen that is down goes on as long as its handler wants.
+/// The largest number of messages in one call: while the pen is down a call lasts as long as its
+/// handler wants.
 const MESSAGES_MAX: u32 = 200;
 const TOUCHES_MAX: u32 = 4;
 
-/// The bytes, and zeros behind them.
+/// The bytes, then zeros.
 struct Chip<'a> {
     bytes: &'a [u8],
     messages: u32,
     slept_ns: u64,
-    /// Of one sample's values the codes, which most of its conversions answer.
+    /// The codes of one sample's values; most conversions answer these.
     codes: [u16; 4],
 }
 
@@ -33,7 +34,7 @@ impl Chip<'_> {
         u32::from_le_bytes([self.next(), self.next(), self.next(), self.next()])
     }
 
-    /// What a conversion of `control` answers.
+    /// The answer to a conversion of `control`.
     fn answer(&mut self, control: u8, spoils: u8) -> u16 {
         let code = match control >> 4 & 7 {
             0b101 => self.codes[0],
@@ -42,9 +43,9 @@ impl Chip<'_> {
             _ => self.codes[3],
         };
         match spoils {
-            // Noise.
+            // Noise around the code.
             1..=40 => (code & 0xfff ^ u16::from(self.next())) << 3,
-            // Anything.
+            // Arbitrary bits.
             41..=60 => self.word() as u16,
             _ => (code & 0xfff) << 3,
         }
@@ -68,7 +69,7 @@ impl Chip<'_> {
     }
 }
 
-/// The chip and its time, as port and as timer.
+/// The chip and its time, as the driver's port and timer.
 struct Shared<'c, 'a>(&'c RefCell<Chip<'a>>);
 
 impl Port for Shared<'_, '_> {
@@ -168,7 +169,7 @@ fn panel<const BYTES: usize>(chip: &RefCell<Chip<'_>>, config: Config) {
     }
 }
 
-/// Whatever the chip answers: every call ends, with what makes sense or an error.
+/// Whatever the chip answers, every call returns a valid result or an error.
 pub(super) fn drive(bytes: &[u8]) {
     const SHORT: Config = Config { settle: 0, repeats: 1, ..Config::DEFAULT };
     const LONG: Config = Config { settle: 30, repeats: 8, ..Config::DEFAULT };

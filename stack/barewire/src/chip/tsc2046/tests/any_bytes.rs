@@ -1,4 +1,4 @@
-//! The fuzz target's room on strings of bytes that are the same each time.
+//! Runs the fuzz target's module on fixed strings of bytes.
 
 use super::any::drive;
 use crate::chip::testing::bytes;

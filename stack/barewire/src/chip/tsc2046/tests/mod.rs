@@ -17,7 +17,7 @@ use crate::time::Timer;
 const CONFIG: Config = Config { settle: 1, repeats: 3, ..Config::DEFAULT };
 type Driver<'p> = Tsc2046<OnPort<&'p mut Scripted, { CONFIG.message_bytes() }>, 31>;
 
-/// Answers each message with the codes scripted for it, and remembers what was sent.
+/// Answers each message with the scripted codes, and records the sent bytes.
 #[derive(Default)]
 struct Scripted {
     answers: VecDeque<Vec<u16>>,
@@ -68,7 +68,7 @@ fn driver(port: &mut Scripted) -> Driver<'_> {
     Driver::on_port(port, CONFIG).expect("in range")
 }
 
-/// What 15 conversions answer: those that settle are far off.
+/// The answers of 15 conversions; the discarded ones are far off.
 fn answer(x: [u16; 3], y: [u16; 3], z1: [u16; 3], z2: [u16; 3]) -> Vec<u16> {
     let settling: [&[u16]; 7] = [&[4_000], &x, &[1], &y, &[4_095], &z1, &z2];
     settling.concat().iter().map(|code| code << 3).collect()
@@ -131,7 +131,7 @@ fn the_pen_is_down_by_its_pressure() {
     assert_eq!(Sample { z2: 50, ..light }.touch_ohms(&CONFIG), Some(0), "noise");
     let (z1, x) = (Sample { z1: 8, ..light }, Sample { x: 8, ..light });
     assert_eq!((z1.touch_ohms(&CONFIG), x.touch_ohms(&CONFIG)), (None, None));
-    // Nobody there, a little noise, and a quotient that looks like a hard touch.
+    // No touch, a little noise, and a quotient that looks like a hard touch.
     let nobody = Sample { x: 1, y: 4_095, z1: 2, z2: 4_095, spread: [0; 2] };
     assert!(!nobody.is_down(&CONFIG));
 }
@@ -227,7 +227,7 @@ fn another_configurations_bytes_are_a_mistake() {
     let _ = Tsc2046::<_, 29>::on_port(&mut port, CONFIG);
 }
 
-/// Serves what is scripted; PENIRQ is low for so many looks.
+/// Serves the script; PENIRQ is low for a number of polls.
 fn serve(port: &mut Scripted, low_looks: u32, stop_at: u32) -> (Result<Served, TouchError>, u64) {
     let (mut timer, looks, touches) = (Leaps(0), Cell::new(0), Cell::new(0));
     let served = driver(port).service(
@@ -260,7 +260,7 @@ fn service_samples_until_the_pen_is_up() {
     let (interval, recheck) = (5_000, 200);
     assert_eq!(serve(&mut script(), 0, 9), (Ok(served), 2 * interval));
     assert_eq!(serve(&mut script(), 1, 9), (Ok(served), 2 * interval + recheck), "rises late");
-    // The pen comes back behind a line that stays low.
+    // The pen comes back while the line stays low.
     let mut port = scripted([untouched(), touched(), untouched()]);
     let served = Served { samples: 3, touches: 1, ..Served::default() };
     assert_eq!(serve(&mut port, 2, 9), (Ok(served), interval + recheck));
@@ -278,11 +278,11 @@ fn service_gives_up_on_what_does_not_end() {
     let blur = TouchError::Inconsistent { axis: Axis::X, spread: 2_049, spread_max: 32 };
     assert_eq!(serve(&mut port, u32::MAX, 9).0, Err(blur));
     assert_eq!(port.answers.len(), 1);
-    // Those in between begin the count anew.
+    // A touch in between restarts the count.
     let mixed = (0..20).map(|index| if index % 4 == 3 { touched() } else { blurred() });
     let mut port = scripted(mixed.chain([untouched()]));
     assert_eq!(serve(&mut port, 0, 9).0.map(|served| served.inconsistent), Ok(15));
-    // Either kind begins the other's count anew, and neither is a touch.
+    // Each kind restarts the other's count, and neither is a touch.
     let turns = |first: fn() -> Vec<u16>, last: fn() -> Vec<u16>| {
         (0..66).map(move |at| if at % 2 == 0 { first() } else { last() })
     };
