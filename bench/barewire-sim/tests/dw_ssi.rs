@@ -128,6 +128,27 @@ proptest! {
     }
 }
 
+/// The last word is there half a clock before the last clock is over: at a slow clock that is longer
+/// than any access, and a chip select that moved before would be seen.
+#[test]
+fn a_slow_clock_is_over_before_its_chip_is_released() {
+    for waits in [Waits::Polling, Waits::Asleep(0), Waits::ByHandler(0)] {
+        for mode in [MODE_0, MODE_1, MODE_2, MODE_3] {
+            let board = board();
+            assert!(board.attach(0, Rc::new(RefCell::new(Jumper))));
+            DwSsi.on_bus(&board, waits, |bus| {
+                let device = bus.device(&Settings::new(0, 50_000).with_mode(mode)).expect("opens");
+                for len in [1, 2, 3, 4, 5, 8, 9, 16] {
+                    let mut bytes: Vec<u8> = (1..=len).collect();
+                    let ran = device.sync(&mut [Transfer::in_place(&mut bytes)]);
+                    assert_eq!((ran, bytes), (Ok(len.into()), (1..=len).collect()));
+                }
+            });
+            assert!(board.violations().is_empty(), "{waits:?} {mode:?}: {:#?}", board.violations());
+        }
+    }
+}
+
 /// What is taken on the block's own line is under one select, however slow the processor or long
 /// an interrupt takes.
 #[test]
