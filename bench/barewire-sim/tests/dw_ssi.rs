@@ -211,7 +211,7 @@ DW_apb_ssi register accesses per message, simulated on rpi5, the device's second
 lead, clocks and lag are nanoseconds from CS to the first cell, to the last one's end, to CS. call
 is virtual nanoseconds with the profile's costs: a read takes a microsecond, a write 25 ns.
 
-line    speed_hz  bytes  writes   reads  barriers  lead   clocks  lag     call
+line    speed_hz  bytes  writes   reads  barriers  lead   clocks    lag     call
 ";
 
 fn row(cs: u8, speed_hz: u32, bytes: usize) -> String {
@@ -219,7 +219,7 @@ fn row(cs: u8, speed_hz: u32, bytes: usize) -> String {
     let settings = Settings::new(cs, speed_hz);
     let it = selection::exchange(&board, dw_ssi, &settings, bytes);
     format!(
-        "{:<7}{:>9}{:>7}{:>8}{:>8}{:>10}{:>6}{:>9}{:>5}{:>9}\n",
+        "{:<7}{:>9}{:>7}{:>8}{:>8}{:>10}{:>6}{:>9}{:>7}{:>9}\n",
         if cs == 0 { "gpio" } else { "native" },
         it.speed_hz,
         bytes,
