@@ -53,7 +53,8 @@ Buses (--bus):
   uio:uioN[,OPTION…]       as the first block of a UIO device (experimental); its kernel driver must
                            be unbound, and its pins still be its own
     controller=NAME        which it is: ecspi (i.MX 6, 7, 8M; unless told), bcm2835 (Raspberry Pi's
-                           SPI0), pl022 (PrimeCell), atmel (SAMA5D3, SAM9, AT91)
+                           SPI0), pl022 (PrimeCell), atmel (SAMA5D3, SAM9, AT91),
+                           dw-ssi (Raspberry Pi 5)
     reference-hz=HZ        the clock it divides; a Raspberry Pi's core clock
     cs=LINE[+LINE…]        LINE is nativeN, its own line N; gpio@0xADDRESS:BIT or gpio@LABEL:BIT, a
                            line of a GPIO chip through the kernel; or gpio@0xADDRESS.BIT, a pin by its

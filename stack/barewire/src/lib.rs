@@ -12,7 +12,8 @@
 //!   [`bus::Queued`] is submitted, and its owner goes on.
 //! * [`controller`]: the silicon, behind the [`Controller`](controller::Controller) trait
 //!   ([`controller::ecspi`] for i.MX 6, 7 and 8, [`controller::bcm2835`] for the Raspberry Pi,
-//!   [`controller::pl022`] for ARM's PrimeCell, [`controller::atmel`] for SAM and SAMA5).
+//!   [`controller::pl022`] for ARM's PrimeCell, [`controller::atmel`] for SAM and SAMA5,
+//!   [`controller::dw_ssi`] for the Raspberry Pi 5 and other DesignWare blocks).
 //! * [`hal`]: `embedded-hal` both ways: its drivers on our devices and buses, our chip drivers on
 //!   its devices; our timers and pins as its own.
 //! * [`middleware`]: controllers that wrap any controller; [`trace`]: the events they tell.

@@ -202,7 +202,8 @@ fn equal_frames(len: usize, word: u8, widest: u8) -> Option<u8> {
 
 /// Frames of whole words that divide `len`, the widest first.
 fn divisors(len: usize, word: u8, widest: u8) -> impl Iterator<Item = u8> {
-    let whole = move |bytes: &u8| bytes % word == 0 && len.is_multiple_of(usize::from(*bytes));
+    let whole =
+        move |bytes: &u8| bytes.is_multiple_of(word) && len.is_multiple_of(usize::from(*bytes));
     (word..=widest).rev().filter(whole)
 }
 
