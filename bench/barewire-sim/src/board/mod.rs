@@ -33,7 +33,7 @@ use std::rc::Rc;
 
 pub use body::{SimRegisters, SimTimer};
 pub use spec::BoardSpec;
-use spec::{AdcSpec, CanSpec, TouchSpec};
+use spec::{AdcSpec, CanSpec, FlashSpec, TouchSpec};
 
 use crate::check::{Faults, Rule, Violation};
 use crate::chip::{Chip, Ps};
@@ -330,10 +330,11 @@ impl Board {
     /// # Errors
     /// If the content's size is not the part's.
     pub fn attach_flash(&self, content: Option<Vec<u8>>) -> Result<Rc<RefCell<Nor>>, SizeMismatch> {
-        let part = (self.spec.flash_part)();
+        let FlashSpec { cs, part } = self.spec.flash();
+        let part = part();
         let content = content.unwrap_or_else(|| vec![0xff; part.size]);
         let flash = Rc::new(RefCell::new(Nor::new(part, content)?));
-        self.attach(self.spec.flash_cs, flash.clone());
+        self.attach(cs, flash.clone());
         Ok(flash)
     }
 
@@ -341,7 +342,7 @@ impl Board {
     /// in it; `None` if the board has none.
     #[must_use]
     pub fn attach_adc(&self) -> Option<Rc<RefCell<Adc>>> {
-        let AdcSpec { cs, part, supply_mv, vref_mv } = self.spec.adc?;
+        let AdcSpec { cs, part, supply_mv, vref_mv } = self.spec.adc()?;
         let adc = Adc::new(part, supply_mv, vref_mv).expect("a board supplies its chips");
         let adc = Rc::new(RefCell::new(adc));
         self.attach(cs, adc.clone());
@@ -352,7 +353,7 @@ impl Board {
     /// if the board has none.
     #[must_use]
     pub fn can_options(&self) -> Option<Options> {
-        let CanSpec { part, oscillator_hz, .. } = self.spec.can?;
+        let CanSpec { part, oscillator_hz, .. } = self.spec.can()?;
         Some(Options { part, oscillator_hz, ..Options::default() })
     }
 
@@ -370,7 +371,7 @@ impl Board {
         let engine = self.engine().clone();
         bus.on_change(move || engine.look_again());
         let chip = Rc::new(RefCell::new(chip));
-        self.attach(self.spec.can?.cs, chip.clone());
+        self.attach(self.spec.can()?.cs, chip.clone());
         Some((chip, line))
     }
 
@@ -381,7 +382,7 @@ impl Board {
         &self,
         options: Option<TouchOptions>,
     ) -> Option<(Rc<RefCell<Tsc2046>>, IntLine)> {
-        let TouchSpec { cs } = self.spec.touch?;
+        let TouchSpec { cs } = self.spec.touch()?;
         let chip = Tsc2046::new(options.unwrap_or_default());
         let line = self.line_of(chip.pen_irq());
         let chip = Rc::new(RefCell::new(chip));

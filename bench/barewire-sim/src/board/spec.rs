@@ -107,6 +107,15 @@ pub struct CsSpec {
     pub active_high: bool,
 }
 
+/// A flash on a board.
+#[derive(Clone, Copy, Debug)]
+pub struct FlashSpec {
+    /// Its chip select.
+    pub cs: u8,
+    /// What it is.
+    pub part: fn() -> Part,
+}
+
 /// A converter on a board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdcSpec {
@@ -138,6 +147,32 @@ pub struct TouchSpec {
     pub cs: u8,
 }
 
+/// A chip on a board.
+#[derive(Clone, Copy, Debug)]
+pub enum ChipSpec {
+    /// NOR flash.
+    Flash(FlashSpec),
+    /// A converter.
+    Adc(AdcSpec),
+    /// A CAN controller.
+    Can(CanSpec),
+    /// A touch controller.
+    Touch(TouchSpec),
+}
+
+impl ChipSpec {
+    /// Its chip select.
+    #[must_use]
+    pub fn cs(&self) -> u8 {
+        match *self {
+            Self::Flash(FlashSpec { cs, .. })
+            | Self::Adc(AdcSpec { cs, .. })
+            | Self::Can(CanSpec { cs, .. })
+            | Self::Touch(TouchSpec { cs }) => cs,
+        }
+    }
+}
+
 /// A board.
 #[derive(Clone, Debug)]
 pub struct BoardSpec {
@@ -157,16 +192,9 @@ pub struct BoardSpec {
     pub gpio: &'static [GpioSpec],
     /// Its chip selects, by number.
     pub cs: &'static [CsSpec],
-    /// The chip select of the flash.
-    pub flash_cs: u8,
-    /// The flash.
-    pub flash_part: fn() -> Part,
-    /// The converter, if it has one.
-    pub adc: Option<AdcSpec>,
-    /// The CAN controller, if it has one.
-    pub can: Option<CanSpec>,
-    /// The touch controller, if it has one.
-    pub touch: Option<TouchSpec>,
+    /// What is behind its chip selects, in any order: one flash, and at most one chip of each other
+    /// kind.
+    pub chips: &'static [ChipSpec],
 }
 
 /// All boards.
@@ -188,11 +216,7 @@ pub static BOARDS: [BoardSpec; 7] = [
             },
             CsSpec { name: "SSPFSSOUT", driver: Driver::Native(0), active_high: false },
         ],
-        flash_cs: 0,
-        flash_part: Part::w25q256jv,
-        adc: None,
-        can: None,
-        touch: None,
+        chips: &[ChipSpec::Flash(FlashSpec { cs: 0, part: Part::w25q256jv })],
     },
     // Wired as Linux's imx6dl-plym2m.dts has it, a board of Protonic's.
     BoardSpec {
@@ -211,11 +235,7 @@ pub static BOARDS: [BoardSpec; 7] = [
             },
             CsSpec { name: "ECSPI1_SS0", driver: Driver::Native(0), active_high: false },
         ],
-        flash_cs: 0,
-        flash_part: Part::w25q32jv,
-        adc: None,
-        can: None,
-        touch: None,
+        chips: &[ChipSpec::Flash(FlashSpec { cs: 0, part: Part::w25q32jv })],
     },
     BoardSpec {
         name: "imx8mp",
@@ -245,11 +265,11 @@ pub static BOARDS: [BoardSpec; 7] = [
                 active_high: false,
             },
         ],
-        flash_cs: 0,
-        flash_part: Part::w25q256jv,
-        adc: None,
-        can: Some(CanSpec { cs: 2, part: PartKind::Mcp2518Fd, oscillator_hz: 40_000_000 }),
-        touch: Some(TouchSpec { cs: 3 }),
+        chips: &[
+            ChipSpec::Flash(FlashSpec { cs: 0, part: Part::w25q256jv }),
+            ChipSpec::Can(CanSpec { cs: 2, part: PartKind::Mcp2518Fd, oscillator_hz: 40_000_000 }),
+            ChipSpec::Touch(TouchSpec { cs: 3 }),
+        ],
     },
     BoardSpec {
         name: "rpi3",
@@ -264,12 +284,16 @@ pub static BOARDS: [BoardSpec; 7] = [
             CsSpec { name: "GPIO8", driver: Driver::Gpio { block: 0, bit: 8 }, active_high: false },
             CsSpec { name: "SPI0_CE1_N", driver: Driver::Native(1), active_high: false },
         ],
-        flash_cs: 1,
-        flash_part: Part::w25q32jv,
-        // As in Ellis's article: at 5 V, its reference its supply.
-        adc: Some(AdcSpec { cs: 0, part: AdcPart::Mcp3008, supply_mv: 5_000, vref_mv: 5_000 }),
-        can: None,
-        touch: None,
+        chips: &[
+            ChipSpec::Flash(FlashSpec { cs: 1, part: Part::w25q32jv }),
+            // As in Ellis's article: at 5 V, its reference its supply.
+            ChipSpec::Adc(AdcSpec {
+                cs: 0,
+                part: AdcPart::Mcp3008,
+                supply_mv: 5_000,
+                vref_mv: 5_000,
+            }),
+        ],
     },
     BoardSpec {
         name: "rpi5",
@@ -290,11 +314,15 @@ pub static BOARDS: [BoardSpec; 7] = [
                 active_high: false,
             },
         ],
-        flash_cs: 2,
-        flash_part: Part::w25q32jv,
-        adc: Some(AdcSpec { cs: 0, part: AdcPart::Mcp3008, supply_mv: 5_000, vref_mv: 5_000 }),
-        can: None,
-        touch: None,
+        chips: &[
+            ChipSpec::Flash(FlashSpec { cs: 2, part: Part::w25q32jv }),
+            ChipSpec::Adc(AdcSpec {
+                cs: 0,
+                part: AdcPart::Mcp3008,
+                supply_mv: 5_000,
+                vref_mv: 5_000,
+            }),
+        ],
     },
     BoardSpec {
         name: "sabrelite",
@@ -313,11 +341,7 @@ pub static BOARDS: [BoardSpec; 7] = [
             },
             CsSpec { name: "ECSPI1_SS0", driver: Driver::Native(0), active_high: false },
         ],
-        flash_cs: 0,
-        flash_part: Part::sst25vf016b,
-        adc: None,
-        can: None,
-        touch: None,
+        chips: &[ChipSpec::Flash(FlashSpec { cs: 0, part: Part::sst25vf016b })],
     },
     BoardSpec {
         name: "sama5d36",
@@ -332,11 +356,7 @@ pub static BOARDS: [BoardSpec; 7] = [
             CsSpec { name: "PC25", driver: Driver::Gpio { block: 0, bit: 25 }, active_high: false },
             CsSpec { name: "SPI1_NPCS1", driver: Driver::Native(1), active_high: false },
         ],
-        flash_cs: 0,
-        flash_part: Part::s25fl512s,
-        adc: None,
-        can: None,
-        touch: None,
+        chips: &[ChipSpec::Flash(FlashSpec { cs: 0, part: Part::s25fl512s })],
     },
 ];
 
@@ -365,6 +385,50 @@ impl fmt::Display for UnknownBoard {
 impl std::error::Error for UnknownBoard {}
 
 impl BoardSpec {
+    /// The board's flash.
+    ///
+    /// # Panics
+    /// If [`BoardSpec::chips`] lists none.
+    #[must_use]
+    pub fn flash(&self) -> FlashSpec {
+        self.find_chip(|chip| match *chip {
+            ChipSpec::Flash(flash) => Some(flash),
+            _ => None,
+        })
+        .expect("every board has a flash")
+    }
+
+    /// The board's converter; `None` if it has none.
+    #[must_use]
+    pub fn adc(&self) -> Option<AdcSpec> {
+        self.find_chip(|chip| match *chip {
+            ChipSpec::Adc(adc) => Some(adc),
+            _ => None,
+        })
+    }
+
+    /// The board's CAN controller; `None` if it has none.
+    #[must_use]
+    pub fn can(&self) -> Option<CanSpec> {
+        self.find_chip(|chip| match *chip {
+            ChipSpec::Can(can) => Some(can),
+            _ => None,
+        })
+    }
+
+    /// The board's touch controller; `None` if it has none.
+    #[must_use]
+    pub fn touch(&self) -> Option<TouchSpec> {
+        self.find_chip(|chip| match *chip {
+            ChipSpec::Touch(touch) => Some(touch),
+            _ => None,
+        })
+    }
+
+    fn find_chip<T>(&self, wanted: impl Fn(&ChipSpec) -> Option<T>) -> Option<T> {
+        self.chips.iter().find_map(wanted)
+    }
+
     /// The board called `name`.
     ///
     /// # Errors
@@ -384,13 +448,30 @@ impl BoardSpec {
 
 #[cfg(test)]
 mod tests {
+    use std::mem::discriminant;
+
     use super::*;
+
+    /// A second chip of a kind would never be found, and two chips on one line would both answer.
+    #[test]
+    fn a_boards_chips_have_a_kind_and_a_chip_select_each() {
+        for board in &BOARDS {
+            let name = board.name;
+            assert!(board.chips.iter().any(|chip| matches!(chip, ChipSpec::Flash(_))), "{name}");
+            for (index, chip) in board.chips.iter().enumerate() {
+                assert!(usize::from(chip.cs()) < board.cs.len(), "{name}: {chip:?}");
+                for other in &board.chips[..index] {
+                    assert_ne!(chip.cs(), other.cs(), "{name}: one line, two chips");
+                    assert_ne!(discriminant(chip), discriminant(other), "{name}: two of a kind");
+                }
+            }
+        }
+    }
 
     #[test]
     fn a_board_is_found_by_its_name_or_its_near_name_told() {
         for board in &BOARDS {
             assert_eq!(BoardSpec::find(board.name).unwrap().name, board.name);
-            assert!(usize::from(board.flash_cs) < board.cs.len());
             assert!(board.profile.name == board.name);
             for cs in board.cs {
                 if let Driver::Gpio { block, bit } = cs.driver {

@@ -219,12 +219,12 @@ fn a_word_under_a_gpio_chip_select() {
 #[test]
 fn the_flashes_tell_their_identity() {
     for spec in &BOARDS {
-        let (name, part) = (spec.name, (spec.flash_part)());
+        let (name, part) = (spec.name, (spec.flash().part)());
         let id = part.jedec_id.iter().fold(0, |id, &byte| id << 8 | u32::from(byte));
         let board = board(name, BoardOptions::default());
         board.attach_flash(None).unwrap();
         // The others' flash is behind a line that the controller itself drives.
-        if spec.flash_cs == 0 {
+        if spec.flash().cs == 0 {
             assert_eq!(exchange(&board, 32, 0x9f00_0000) & 0xff_ffff, id, "{name}");
         }
         assert_eq!(board.violations(), []);
@@ -236,7 +236,7 @@ fn the_flashes_tell_their_identity() {
 fn a_flash_behind_a_native_line_tells_its_identity() {
     let board = board("rpi3", BoardOptions::default());
     let part = board.attach_flash(None).unwrap().borrow().part().clone();
-    let Driver::Native(line) = board.spec().cs[usize::from(board.spec().flash_cs)].driver else {
+    let Driver::Native(line) = board.spec().cs[usize::from(board.spec().flash().cs)].driver else {
         panic!("no native line")
     };
     let mut spi = board.controller();

@@ -39,12 +39,12 @@ pub struct Reads {
 pub fn run(speed_hz: u32, block_bytes: usize, blocks: usize) -> Reads {
     let board =
         Board::new(BoardSpec::find(BOARD).expect("the board is there"), BoardOptions::default());
-    let part = (board.spec().flash_part)();
+    let part = (board.spec().flash().part)();
     let content: Vec<u8> = (0..part.size).map(|index| (index * 7 + index / 251) as u8).collect();
     let flash = board.attach_flash(Some(content)).expect("the part's size");
     let charged = Charged::new(any(&board), board.clone()).for_linux_process();
     let bus = Bus::with_platform(charged, &SimPlatform);
-    let settings = Settings::new(board.spec().flash_cs, speed_hz);
+    let settings = Settings::new(board.spec().flash().cs, speed_hz);
     let device = bus.device(&settings).expect("opens");
     let mut nor = SpiNor::new(device, board.timer()).expect("identifies");
     board.reset_marks();

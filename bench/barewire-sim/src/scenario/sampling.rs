@@ -48,7 +48,7 @@ pub fn run(software: Software, batch: usize, messages: usize) -> Sampling {
     const LEVEL_UV: i64 = 1_234_000;
     let board =
         Board::new(BoardSpec::find(BOARD).expect("the board is there"), BoardOptions::default());
-    let spec = board.spec().adc.expect("the board has a converter");
+    let spec = board.spec().adc().expect("the board has a converter");
     let adc = board.attach_adc().expect("the board has a converter");
     adc.borrow_mut().set_input(0, Signal::Constant { level_uv: LEVEL_UV });
     let mut charged = Charged::new(any(&board), board.clone());

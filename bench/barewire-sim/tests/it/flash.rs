@@ -29,7 +29,7 @@ impl Bench {
     }
 
     fn chip(&self, speed_hz: u32) -> Result<Chip<'_>, NorError> {
-        let chip_select = self.board.spec().flash_cs;
+        let chip_select = self.board.spec().flash().cs;
         let device = self.bus.device(&Settings::new(chip_select, speed_hz)).expect("opens");
         SpiNor::new(device, self.board.timer())
     }

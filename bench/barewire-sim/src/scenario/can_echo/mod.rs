@@ -98,7 +98,7 @@ impl Setup {
     /// The thread's own: 8 random bytes under 0x077 at 250 kbit/s, SPI at 16 MHz.
     #[must_use]
     pub fn published(board: &'static BoardSpec, who: Who, frames: NonZeroU64, gap_ps: Ps) -> Self {
-        let oscillator_hz = board.can.map_or(40_000_000, |can| can.oscillator_hz);
+        let oscillator_hz = board.can().map_or(40_000_000, |can| can.oscillator_hz);
         let nominal = BitRate::new(250_000);
         Self {
             board,
@@ -211,7 +211,7 @@ pub fn run(setup: Setup, carry_on: &mut dyn FnMut(u64) -> bool) -> Result<Echoed
     let can = CanBus::new(setup.times);
     let (chip, line) = board.attach_can(&can, None).expect("the board has a CAN controller");
     chip.borrow_mut().set_faults(setup.faults);
-    let spec = setup.board.can.expect("the board has a CAN controller");
+    let spec = setup.board.can().expect("the board has a CAN controller");
     let mut charged = Charged::new(any(&board), board.clone());
     if setup.who != Who::HardInterrupt {
         charged = charged.for_linux_process();

@@ -112,14 +112,14 @@ fn run(load: Load) -> Measured {
     let other = board.beside(board.spec(), BoardOptions::default());
     let flash_board = if matches!(load, Load::TwoBuses { .. }) { &other } else { &board };
     let (chip, line) = board.attach_touch(None).expect("the board has one");
-    let mut content = vec![0xff; (board.spec().flash_part)().size];
+    let mut content = vec![0xff; (board.spec().flash().part)().size];
     content[..READ_BYTES].iter_mut().enumerate().for_each(|(at, byte)| *byte = pattern(at));
     let flash = flash_board.attach_flash(Some(content)).expect("the part's size");
     let (touch_bus, other_bus) = (bus(&board), bus(&other));
     let flash_bus = if matches!(load, Load::TwoBuses { .. }) { &other_bus } else { &touch_bus };
     let engine = board.engine();
 
-    let settings = Settings::new(board.spec().flash_cs, FLASH_HZ);
+    let settings = Settings::new(board.spec().flash().cs, FLASH_HZ);
     let device = flash_bus.device(&settings).expect("opens");
     let mut nor = SpiNor::new(device, flash_board.timer()).expect("identifies");
     let mut buffer = vec![0; load.chunk().unwrap_or(1)];

@@ -106,7 +106,7 @@ impl CanArgs {
             return Ok(chip_select);
         }
         match bus_name::parse(self.bus()).map_err(Failure::Failed)? {
-            BusName::Sim(options) => match options.board.can {
+            BusName::Sim(options) => match options.board.can() {
                 Some(can) => Ok(can.cs),
                 None => {
                     let name = options.board.name;

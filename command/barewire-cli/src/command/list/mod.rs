@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use barewire::chip::mcp251xfd::Oscillator;
 use barewire::controller::{Controller, Limits};
 use barewire_linux::Root;
-use barewire_sim::board::spec::{AdcSpec, BOARDS, CanSpec, CsSpec};
+use barewire_sim::board::spec::{AdcSpec, BOARDS, CanSpec, ChipSpec, CsSpec};
 use barewire_sim::bring_up::any;
 use barewire_sim::model::nor::Part;
 use barewire_sim::profile::{Figure, Source};
@@ -208,6 +208,16 @@ impl Cost {
 }
 
 impl Chip {
+    /// `None` of a touch controller, which is not listed.
+    fn of(spec: &ChipSpec) -> Option<Self> {
+        match *spec {
+            ChipSpec::Flash(flash) => Some(Self::flash(&(flash.part)())),
+            ChipSpec::Adc(adc) => Some(Self::adc(adc)),
+            ChipSpec::Can(can) => Some(Self::can(can)),
+            ChipSpec::Touch(_) => None,
+        }
+    }
+
     fn flash(part: &Part) -> Self {
         let max_speed_hz = Some(part.limits.max_clock_hz);
         Self {
@@ -263,9 +273,7 @@ impl Chip {
 
 impl ChipSelect {
     fn of(spec: &BoardSpec, chip_select: u8, cs: &CsSpec) -> Self {
-        let flash = (chip_select == spec.flash_cs).then(|| Chip::flash(&(spec.flash_part)()));
-        let adc = spec.adc.filter(|adc| adc.cs == chip_select).map(Chip::adc);
-        let can = spec.can.filter(|can| can.cs == chip_select).map(Chip::can);
+        let chip = spec.chips.iter().find(|chip| chip.cs() == chip_select);
         Self {
             chip_select,
             line: cs.name.into(),
@@ -274,7 +282,7 @@ impl ChipSelect {
                 Driver::Gpio { .. } => "gpio",
             },
             active_high: cs.active_high,
-            chip: flash.or(adc).or(can),
+            chip: chip.and_then(Chip::of),
         }
     }
 }

@@ -107,7 +107,7 @@ impl RegsArgs {
         let bus = self.bus.as_deref().unwrap_or(bus_name::DEFAULT);
         let bus_name = bus_name::parse(bus).map_err(Failure::Failed)?;
         let on_board = match &bus_name {
-            BusName::Sim(options) => options.board.can.filter(|can| is(can, chip)),
+            BusName::Sim(options) => options.board.can().filter(|can| is(can, chip)),
             _ => None,
         };
         let chip_select = match (self.chip_select, on_board, &bus_name) {
@@ -115,7 +115,7 @@ impl RegsArgs {
             (None, Some(can), _) => can.cs,
             (None, None, BusName::Sim(options)) => {
                 let what = chip.map.name();
-                return Err(Failure::Failed(match options.board.can {
+                return Err(Failure::Failed(match options.board.can() {
                     Some(can) => format!("{bus_name} has no {what}, but an {}", can.part.name()),
                     None => format!("{bus_name} has no {what}: `barewire list` says which has"),
                 }));

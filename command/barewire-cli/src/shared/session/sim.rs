@@ -55,7 +55,7 @@ impl SimBus {
         let board = Board::new(options.board, options.board_options());
         let (file, content) = match &options.flash {
             Some(path) => {
-                let part = (options.board.flash_part)();
+                let part = (options.board.flash().part)();
                 let (file, content) = FlashFile::open(path, part.size, part.name)?;
                 (Some(file), Some(content))
             }
@@ -110,7 +110,7 @@ fn attach_adc(board: &Board, options: &SimOptions) -> Result<(), Failure> {
     };
     let mut adc = adc.borrow_mut();
     let part = adc.part();
-    let vref_uv = board.spec().adc.map_or(0, |adc| i64::from(adc.vref_mv) * 1_000);
+    let vref_uv = board.spec().adc().map_or(0, |adc| i64::from(adc.vref_mv) * 1_000);
     for channel in 0..part.channels() {
         let frequency_uhz = (u64::from(channel) + 1) * 100_000_000;
         adc.set_input(channel, Signal::sine(frequency_uhz, vref_uv * 2 / 5, vref_uv / 2));

@@ -335,7 +335,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     });
     let rows = rows?;
     drop(progress);
-    let spec = options.board.can.expect("checked above");
+    let spec = options.board.can().expect("checked above");
     let report = Report {
         place: Place::of(&BusName::Sim(options.clone())),
         profile: options.board.profile.name,
@@ -367,7 +367,7 @@ fn simulated(can: &CanArgs) -> Result<SimOptions, Failure> {
              real bus, `can dump` and `can gen` are there, and `can bridge` with canecho"
         )));
     };
-    match options.board.can {
+    match options.board.can() {
         Some(spec) if can.chip_select.is_none_or(|cs| cs == spec.cs) => Ok(options),
         Some(spec) => Err(Failure::Usage(format!(
             "--cs: the CAN controller of {name} is behind chip select {}",
