@@ -19,6 +19,9 @@ refused spidev-split-refused "no option" barewire flash id --bus "$SPIDEV,split-
 refused spidev-above-bufsiz "bufsiz" barewire xfer --bus "$SPIDEV" "$(printf %010000d 0)"
 write_and_verify spidev "$SPIDEV" $((SIZE / 2)) 65536
 
+# No driver's divider reaches 1 Hz, and none says so: the message is over too soon.
+refused spidev-speed-hz-1-refused 'Hz' barewire flash id --speed-hz 1 --bus "$SPIDEV"
+
 # One ioctl takes 511 transfers; a message of more is refused, and a shorter one runs. Each transfer
 # takes 128 bytes of bufsiz.
 transfers() { n=$1; set --; while [ $n -gt 0 ]; do set -- "$@" 9f; n=$((n - 1)); done; barewire xfer --bus "$SPIDEV" "$@"; }

@@ -99,6 +99,18 @@ pub enum SpidevError {
         /// Bytes the kernel counted.
         actual: usize,
     },
+    /// The message was over before its clocks at the speed asked could be: the controller's slowest
+    /// clock is faster.
+    TooFast {
+        /// The node.
+        path: PathBuf,
+        /// Hertz asked.
+        asked_hz: u32,
+        /// What the message's clocks take at that, in nanoseconds.
+        least_ns: u64,
+        /// What it took.
+        took_ns: u64,
+    },
     /// Anything else the kernel said.
     Os {
         /// The node.
@@ -205,6 +217,13 @@ impl fmt::Display for SpidevError {
                 f,
                 "{}: the kernel counted {actual} of the message's {expected} bytes: look at `dmesg` for what the controller's driver says",
                 path.display()
+            ),
+            Self::TooFast { path, asked_hz, least_ns, took_ns } => write!(
+                f,
+                "{}: the controller clocked faster than {asked_hz} Hz: the message took {} us where its clocks take {} us; its slowest clock is faster, which the kernel does not tell: ask for a higher one",
+                path.display(),
+                took_ns / 1_000,
+                least_ns / 1_000
             ),
             Self::Os { path, what, errno } => {
                 write!(f, "{}: could not be {what}: {errno}", path.display())

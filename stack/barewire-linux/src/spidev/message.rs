@@ -40,6 +40,13 @@ pub(super) struct Segment {
 }
 
 impl Segment {
+    /// How long its clocks take, in nanoseconds, at `speed_hz` unless it has a speed of its own.
+    pub(super) fn clocks_ns(&self, speed_hz: u32) -> u64 {
+        let own = self.transfer.speed_hz;
+        let speed_hz = if own == 0 { speed_hz } else { own };
+        u64::from(self.transfer.len) * 8 * 1_000_000_000 / u64::from(speed_hz.max(1))
+    }
+
     /// Bytes of the transfer.
     pub(super) fn len(&self) -> usize {
         self.transfer.len as usize

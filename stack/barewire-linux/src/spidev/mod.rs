@@ -63,7 +63,9 @@
 //!
 //! # Not supported
 //! * Which transfer failed: spidev does not say, the first of the ioctl is named.
-//! * The real clock: spidev does not say; the effective one is what was asked, never exceeded.
+//! * The real clock: spidev does not say. The effective one is what was asked. It may be exceeded where
+//!   the controller's slowest clock is faster: below 1 kHz a message that was over too soon is an
+//!   error ([`SpidevError::TooFast`]), after it was sent.
 //! * Other users of the same node, who share its mode and word length: what they change between
 //!   two of our messages is not seen.
 //! * `try_` calls that never block: the kernel may sleep while another process has the bus.
@@ -95,14 +97,17 @@ pub use message::Message;
 use crate::root::{Root, number};
 use crate::timer::Monotonic;
 use abi::MESSAGE_TRANSFERS_MAX;
-use message::Store;
-use settings::{Applied, TIMER_HZ};
+use message::{Segment, Store};
+use settings::{Applied, P_SPEED, TIMER_HZ};
 use split::{Load, Room};
 
 /// What spidev allocates when nobody asked for more.
 const BUFSIZ_DEFAULT: usize = 4096;
 /// spidev's major number, since 2006.
 const SPIDEV_MAJOR: u32 = 153;
+/// Below this the clock is checked by the time that a message takes. Few controllers go so low. Not
+/// higher, since an emulated controller clocks in no time.
+const PACED_BELOW_HZ: u32 = 1_000;
 /// Waits longer than this are slept.
 const SPIN_MAX_NS: u64 = 200_000;
 
@@ -201,6 +206,42 @@ fn is_spidev(root: &Root, file: &File) -> bool {
         Some(subsystem) => subsystem == "spidev",
         None => major == SPIDEV_MAJOR,
     }
+}
+
+/// Whether a message takes the time of its clocks, where those are slow. Linux's drivers clock as
+/// slowly as they can when asked for less, and do not say so.
+struct Pace {
+    begun: u64,
+    /// The least the clocks take; 0 is not checked.
+    least_ns: u64,
+}
+
+impl Pace {
+    fn begin(program: &Program, segments: &[Segment], timer: &mut impl Timer) -> Self {
+        let speed_hz = program.regs[P_SPEED];
+        if speed_hz >= PACED_BELOW_HZ {
+            return Self { begun: 0, least_ns: 0 };
+        }
+        let least_ns = segments.iter().map(|segment| segment.clocks_ns(speed_hz)).sum();
+        Self { begun: timer.now_ticks(), least_ns }
+    }
+
+    /// If the message took less than half of what it must: what it must, and what it took. Half,
+    /// since a word may have nine bits in two bytes.
+    fn end(self, timer: &mut impl Timer) -> Result<(), (u64, u64)> {
+        if self.least_ns == 0 {
+            return Ok(());
+        }
+        let ticks = timer.now_ticks().wrapping_sub(self.begun);
+        let took_ns = ticks_ns(ticks, timer.frequency_hz());
+        if took_ns < self.least_ns / 2 { Err((self.least_ns, took_ns)) } else { Ok(()) }
+    }
+}
+
+/// Nanoseconds of `ticks`.
+fn ticks_ns(ticks: u64, frequency_hz: u32) -> u64 {
+    let ns = u128::from(ticks) * 1_000_000_000 / u128::from(frequency_hz);
+    u64::try_from(ns).unwrap_or(u64::MAX)
 }
 
 impl Spidev {
@@ -405,9 +446,17 @@ impl<I: Ioctl, T: Timer> Controller for Spidev<I, T> {
                 wait_until(&mut self.timer, until);
             }
             // Step 3: the message, or its next part.
+            let pace = Pace::begin(program, &segments[..part], &mut self.timer);
             let message = recording.message(begin..begin + part);
             match self.ioctl.message(&message) {
-                Ok(length) if length == message.len() => actual_length += length,
+                Ok(length) if length == message.len() => {
+                    actual_length += length;
+                    if let Err((least_ns, took_ns)) = pace.end(&mut self.timer) {
+                        let (path, asked_hz) = (self.path.clone(), program.regs[P_SPEED]);
+                        let error = SpidevError::TooFast { path, asked_hz, least_ns, took_ns };
+                        break (transfer_index, Errno::INVAL, error);
+                    }
+                }
                 Ok(actual) => {
                     let (path, expected) = (self.path.clone(), message.len());
                     let error = SpidevError::Short { path, expected, actual };

@@ -15,7 +15,8 @@ const DELAY_MAX_US: u32 = u16::MAX as u32;
 /// What `word_delay_usecs` holds.
 const WORD_DELAY_MAX_US: u32 = u8::MAX as u32;
 
-/// spidev does not tell the controller's clocks; the kernel clamps what is too fast.
+/// spidev does not tell the controller's clocks. The kernel clamps what is too fast; what is too slow
+/// shows in the time of a message.
 pub(super) const LIMITS: Limits = Limits::new(1, u32::MAX, 1 << 7 | 1 << 15 | 1 << 31, TIMER_HZ)
     .with_max_delay_ns(DELAY_MAX_US * 1_000);
 
@@ -39,7 +40,7 @@ pub(super) fn kept(mode32: u32) -> u32 {
 /// Where a program has its settings.
 const P_MODE: usize = 0;
 const P_BITS: usize = 1;
-const P_SPEED: usize = 2;
+pub(super) const P_SPEED: usize = 2;
 
 /// The settings in force, as far as we set them.
 #[derive(Clone, Copy, Debug, Default)]

@@ -48,6 +48,8 @@ struct Recorder {
     fail_message: Option<(usize, Errno)>,
     /// Bytes fewer than the message's to return.
     short: usize,
+    /// How long a message takes, in microseconds.
+    takes_us: u64,
 }
 
 impl Ioctl for Recorder {
@@ -67,6 +69,7 @@ impl Ioctl for Recorder {
     fn message(&mut self, message: &Message<'_>) -> Result<usize, Errno> {
         self.calls.push(Call::Message(message.transfers().to_vec()));
         self.times.push(self.clock.0.get());
+        self.clock.0.set(self.clock.0.get() + self.takes_us);
         match &mut self.fail_message {
             Some((0, errno)) => Err(*errno),
             Some((left, _)) => {
@@ -397,6 +400,31 @@ fn the_suite_tells_a_message_too_long_from_one_too_short() {
     assert_eq!(at_once.too_long, in_time.too_long);
     assert!(at_once.failed > 0);
     assert!(at_once.failures.iter().all(|one| matches!(one.what, What::TooShort { .. })));
+}
+
+#[test]
+fn a_clock_below_the_controllers_slowest_is_an_error() {
+    let ran = |speed_hz: u32, own_hz: u32, takes_us: u64| {
+        let spidev = spidev(Recorder { takes_us, ..Recorder::default() });
+        let mut message = [Transfer::write(&[0x9f, 0, 0, 0]).with_speed_hz(own_hz)];
+        let (ran, messages, error) =
+            run_on(spidev, Settings { speed_hz, ..settings() }, &mut message);
+        assert_eq!(messages.len(), 1);
+        (ran.map_err(|error| (error.error, error.actual_length)), error)
+    };
+    // 32 clocks at 1 Hz are 32 s.
+    let (failed, why) = ran(1, 0, 150);
+    assert_eq!(failed, Err((Error::Os { errno: Errno::INVAL.raw_os_error() }, 0)));
+    let why = why.expect("the whole error").to_string();
+    assert!(why.contains("faster than 1 Hz") && why.contains("32000000 us"), "{why}");
+    assert_eq!(ran(1, 0, 32_000_000), (Ok(4), None));
+    // Words of nine bits have two bytes.
+    assert_eq!(ran(1, 0, 18_000_000), (Ok(4), None));
+    assert!(ran(999, 0, 15_900).0.is_err());
+    assert_eq!(ran(999, 0, 16_100), (Ok(4), None));
+    // A transfer with a speed of its own takes less, and from 1 kHz nothing is checked.
+    assert_eq!(ran(1, 1_000_000, 40), (Ok(4), None));
+    assert_eq!(ran(1_000, 0, 0), (Ok(4), None));
 }
 
 #[test]
