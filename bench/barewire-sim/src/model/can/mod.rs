@@ -32,7 +32,7 @@
 //! ```
 //!
 //! # Not supported
-//! - Bit times that differ by less than [`bus::TOLERANCE_PPM`], propagation delay,
+//! - Bit times that differ by less than [`TOLERANCE_PPM`], propagation delay,
 //!   resynchronization and sample points: all nodes see a bit at once.
 //! - Overload frames.
 //! - A sender that joins another's SOF in the third bit of intermission.
