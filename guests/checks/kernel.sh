@@ -65,8 +65,9 @@ kernel_reads mtd-after-spidev
 # What the suite needs, loopback, is modelled on PL022 only. It must not leave the controller in it.
 if [ -n "$LOOPBACK" ]; then
 	use_spidev
-	# Its own report names the cases, in the log.
-	if barewire selftest --bus "$SPIDEV" 2>/tmp/err; then pass spidev-selftest
+	# Its own report names the cases, in the log. Without delays: this kernel's driver sleeps for them in a
+	# tasklet ("scheduling while atomic"), and now and then the kernel does not survive that.
+	if barewire selftest --no-delays --bus "$SPIDEV" 2>/tmp/err; then pass spidev-selftest
 	else fail spidev-selftest "$(errors /tmp/err)"; fi
 	kernel_reads mtd-after-selftest
 else

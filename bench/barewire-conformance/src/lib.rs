@@ -17,7 +17,7 @@
 //!
 //! let bus = Bus::new(Null::new());
 //! let device = bus.device(&Settings::new(0, 1_000_000))?;
-//! let options = Options { max_len: 64, loopback: false };
+//! let options = Options { max_len: 64, loopback: false, ..Options::default() };
 //! let report = run(&device, &options, &mut Clock::None);
 //! assert_eq!((report.failed, report.bytes), (0, options.bytes()));
 //! # Ok::<(), barewire::spi::Error>(())
@@ -54,12 +54,14 @@ pub struct Options {
     pub max_len: usize,
     /// MISO is connected to MOSI: what is sent is received.
     pub loopback: bool,
+    /// Run the cases with delays too.
+    pub delays: bool,
 }
 
 impl Default for Options {
     /// Everything, in loopback.
     fn default() -> Self {
-        Self { max_len: MAX_SIZE, loopback: true }
+        Self { max_len: MAX_SIZE, loopback: true, delays: true }
     }
 }
 
@@ -73,8 +75,9 @@ impl Options {
 
     /// Every case with every length and every pair of offsets, in the order they are run.
     fn iterations(&self) -> impl Iterator<Item = (&'static Case, usize, (usize, usize))> + use<> {
-        let max_len = self.max_len;
-        CASES.iter().flat_map(move |case| {
+        let Self { max_len, delays, .. } = *self;
+        let delayed = |case: &Case| case.shapes.iter().any(|shape| shape.delay_ns > 0);
+        CASES.iter().filter(move |case| delays || !delayed(case)).flat_map(move |case| {
             let lengths = case.lengths.iter().copied().filter(move |&len| len <= max_len);
             lengths.flat_map(move |len| case.offsets().map(move |offsets| (case, len, offsets)))
         })

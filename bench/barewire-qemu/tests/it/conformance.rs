@@ -19,7 +19,7 @@ fn passes(board: &QemuBoard, controller: impl Controller, max_len: usize) {
     let mut timer = board.timer();
     assert_eq!(timer.frequency_hz(), 1_000_000_000);
     let mut now_ns = || timer.now_ticks();
-    let options = Options { max_len, loopback: true };
+    let options = Options { max_len, ..Options::default() };
     let report = run(&device, &options, &mut Clock::Nanoseconds(&mut now_ns));
     assert_eq!((report.failed, report.bytes), (0, options.bytes()), "{:#?}", report.failures);
     assert_eq!((board.lost(), board.misuse()), (None, Ok(vec![])));

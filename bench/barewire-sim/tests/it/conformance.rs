@@ -57,7 +57,7 @@ fn passes_every_case(board: &Board, bus: &Bus<dyn Controller + '_>) {
 
 #[test]
 fn injected_faults_fail_it() {
-    let options = Options { max_len: 64, loopback: true };
+    let options = Options { max_len: 64, loopback: true, ..Options::default() };
     for (fault, when) in [
         (Fault::Timeout, When::Transfer(100)),
         (Fault::StuckLow, When::Transfer(100)),

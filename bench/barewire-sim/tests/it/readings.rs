@@ -109,7 +109,7 @@ fn the_conformance_suite_passes_under_every_reading() {
                 let settings = Settings::new(GPIO, 40_000_000).with_mode(Mode::LOOP);
                 let device = bus.device(&settings).expect("opens");
                 let mut now_ns = || board.engine().now_ps() / 1_000;
-                let options = Options { max_len: 300, loopback: true };
+                let options = Options { max_len: 300, loopback: true, ..Options::default() };
                 let report = run(&device, &options, &mut Clock::Nanoseconds(&mut now_ns));
                 assert!(report.failures.is_empty(), "{what}, {waits:?}: {:#?}", report.failures);
             });

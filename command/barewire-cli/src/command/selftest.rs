@@ -38,6 +38,10 @@ pub(crate) struct Args {
     /// some ten minutes there]
     #[arg(long, value_name = "N", value_parser = number::bytes)]
     max_len: Option<u64>,
+    /// Leave out messages with delays: over spidev, Linux's PL022 driver sleeps for them in a tasklet,
+    /// which can bring the kernel down
+    #[arg(long)]
+    no_delays: bool,
     /// Make a transfer go wrong: the test is to notice, and fails
     #[arg(long, value_name = "FAULT")]
     fault: Option<Kind>,
@@ -164,7 +168,7 @@ fn test(args: &Args, asked: Option<Asked>, session: &Session) -> Result<Report, 
         u64::try_from(ns).unwrap_or(u64::MAX)
     };
     session.begin_figures();
-    let options = Options { max_len, loopback: true };
+    let options = Options { max_len, loopback: true, delays: !args.no_delays };
     let progress = Progress::new("testing", options.bytes(), session.silent);
     let mut clock = Clock::Nanoseconds(&mut now_ns);
     let ran = run_watched(&device, &options, &mut clock, |bytes| progress.set(bytes));

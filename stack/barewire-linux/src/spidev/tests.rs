@@ -382,7 +382,7 @@ fn a_transaction_of_embedded_hal_that_is_too_long_is_told_of_bufsiz() {
 #[test]
 fn the_suite_tells_a_message_too_long_from_one_too_short() {
     use barewire_conformance::{Clock, Options, What, run};
-    let suite = |step_ns: u64| {
+    let suite = |step_ns: u64, delays: bool| {
         let bus = Bus::new(spidev(Recorder::default()));
         let device = bus.device(&settings()).expect("settings");
         let mut now_ns = 0;
@@ -390,16 +390,19 @@ fn the_suite_tells_a_message_too_long_from_one_too_short() {
             now_ns += step_ns;
             now_ns
         };
-        let options = Options { max_len: 8192, loopback: false };
+        let options = Options { max_len: 8192, loopback: false, delays };
         run(&device, &options, &mut Clock::Nanoseconds(&mut clock))
     };
-    let in_time = suite(10_000_000);
+    let in_time = suite(10_000_000, true);
     assert_eq!(in_time.failures, []);
     assert!(in_time.too_long > 0);
-    let at_once = suite(0);
+    let at_once = suite(0, true);
     assert_eq!(at_once.too_long, in_time.too_long);
     assert!(at_once.failed > 0);
     assert!(at_once.failures.iter().all(|one| matches!(one.what, What::TooShort { .. })));
+    let without = suite(0, false);
+    assert_eq!(without.failures, []);
+    assert!(without.iterations > 0 && without.iterations < in_time.iterations);
 }
 
 #[test]

@@ -17,7 +17,7 @@ pub(crate) fn passes_every_case(
     let device = bus.device(settings).expect("opens");
     let max_len = if crate::runs_whole() { Options::default().max_len } else { debug_max_len };
     let mut now_ns = || board.engine().now_ps() / 1_000;
-    let options = Options { max_len, loopback: true };
+    let options = Options { max_len, loopback: true, ..Options::default() };
     let report = run(&device, &options, &mut Clock::Nanoseconds(&mut now_ns));
     assert!(report.failures.is_empty(), "{:#?}", report.failures);
     assert!(report.iterations > 1_000, "{}", report.iterations);
