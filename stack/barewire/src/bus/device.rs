@@ -5,7 +5,7 @@ use core::fmt;
 use super::Bus;
 use super::lock::{Held, Wire};
 use super::statistics::Path;
-use crate::controller::{Controller, Limits, Plan, Program, plan_direct, plan_plain};
+use crate::controller::{Controller, Limits, Plan, Program, plain_exchange, plan_plain};
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
 
 /// One chip on a bus. Cheap to copy; any number of threads may hold one.
@@ -117,7 +117,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     /// the transfer's index and the bytes clocked before it. CS is inactive in every case.
     /// [`Error::WouldDeadlock`] if the caller's context has the bus, in a lock or because this is a
     /// callback, and the platform tells contexts apart; without that it waits for itself, for ever.
-    #[inline]
+    #[inline(always)]
     pub fn sync(&self, message: &mut [Transfer<'_>]) -> Result<usize, MessageError> {
         match self.bus.try_acquire_idle() {
             Some(held) => self.run_held(held, message),
@@ -142,17 +142,17 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         mut held: Held<'_, C>,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, MessageError> {
-        // Inside the bus: the atomic before would have to wait for what planning stores.
-        let direct = match message {
-            [transfer] => plan_direct(&self.program, transfer),
-            _ => false,
-        };
-        if !direct {
-            return self.run_several(held, message);
+        // Its buffers as values, and its device's plan: with a transfer in memory the driver would load
+        // them again after each store to a register.
+        if let [transfer] = &mut *message
+            && let Some((tx, rx)) = plain_exchange(&self.program, transfer)
+        {
+            let (program, plan) = (&self.program, &self.program.plan);
+            let ran = held.wire.run_exchange(program, plan, tx, rx);
+            held.release_for(|| self.priority_waited_for());
+            return ran.map_err(|unfinished| unfinished.explain(&[]));
         }
-        let ran = held.wire.run(&self.program, message, Path::Immediate);
-        held.release_for(|| self.priority_waited_for());
-        ran.map_err(|unfinished| unfinished.explain(message))
+        self.run_several(held, message)
     }
 
     /// Its priority, where somebody waits. Apart: the load would be done in advance, for every message.
@@ -162,7 +162,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         self.priority
     }
 
-    /// Any other message than one plain transfer. Apart, so that a driver is compiled into its caller once.
+    /// Any other message than one plain exchange. Apart, so that a driver is compiled into its caller once.
     #[inline(never)]
     fn run_several(
         &self,
