@@ -39,16 +39,13 @@ use crate::check::{Faults, Rule, Violation};
 use crate::chip::{Chip, Ps};
 use crate::engine::{Engine, RELAX_PS};
 use crate::line::{self, IntLine, Source};
-use crate::model::ControllerBlock;
 use crate::model::adc::Adc;
-use crate::model::bcm2835::Done;
 use crate::model::can::CanBus;
-use crate::model::ecspi;
 use crate::model::gpio::GpioBlock;
-use crate::model::gpio::pl061::InputLevel;
 use crate::model::mcp2518fd::{Mcp2518Fd, Options};
 use crate::model::nor::{Nor, SizeMismatch};
 use crate::model::tsc2046::{TouchOptions, Tsc2046};
+use crate::model::{BlockOptions, ControllerBlock};
 use crate::profile::Profile;
 use crate::selection::Selection;
 use crate::vcd::{Capture, MAX_EVENTS};
@@ -68,12 +65,8 @@ pub struct BoardOptions {
     pub jitter_ps: Ps,
     /// The seed of that randomness. The same seed gives the same trace.
     pub seed: u64,
-    /// What BCM2835's SPI0 makes of a DONE that nobody writes.
-    pub done: Done,
-    /// What PL061 makes of a level that is written to an input.
-    pub input_level: InputLevel,
-    /// How an ECSPI is where its manual leaves it open; without effect on other controllers.
-    pub ecspi: ecspi::Readings,
+    /// How its blocks behave where their manuals leave it open.
+    pub blocks: BlockOptions,
 }
 
 impl Default for BoardOptions {
@@ -84,9 +77,7 @@ impl Default for BoardOptions {
             relax_ps: RELAX_PS,
             jitter_ps: 0,
             seed: 0,
-            done: Done::default(),
-            input_level: InputLevel::default(),
-            ecspi: ecspi::Readings::default(),
+            blocks: BlockOptions::default(),
         }
     }
 }
@@ -186,7 +177,7 @@ impl Board {
         let profile = options.profile.unwrap_or_else(|| spec.profile.clone());
         let mut wire = Wire::new(options.faults);
         let mut gpio: Vec<_> =
-            spec.gpio.iter().map(|block| block.kind.model(options.input_level)).collect();
+            spec.gpio.iter().map(|block| (block.kind.model)(&options.blocks)).collect();
         for cs in spec.cs {
             wire.add_line(cs.driver, cs.active_high);
             // The board pulls an undriven line to where nothing is selected.
@@ -197,7 +188,7 @@ impl Board {
             }
         }
         let counts = vec![AccessCounts::default(); 1 + gpio.len()];
-        let controller = spec.kind.model(profile.reference_hz.value, options.done, options.ecspi);
+        let controller = (spec.kind.model)(profile.reference_hz.value, &options.blocks);
         let world = RefCell::new(World { wire, controller, gpio, counts, mark: 0 });
         let random = Cell::new(options.seed);
         let jitter_ps = options.jitter_ps;

@@ -9,87 +9,19 @@
 use std::fmt;
 
 use crate::model::adc::AdcPart;
-use crate::model::gpio::GpioBlock;
-use crate::model::gpio::atmel_pio::AtmelPio;
-use crate::model::gpio::bcm2835::Bcm2835Gpio;
-use crate::model::gpio::imx::ImxGpio;
-use crate::model::gpio::pl061::{InputLevel, Pl061};
-use crate::model::gpio::rp1::Rp1Gpio;
+use crate::model::gpio::{atmel_pio, bcm2835 as bcm2835_gpio, imx, pl061, rp1};
 use crate::model::mcp2518fd::PartKind;
 use crate::model::nor::Part;
-use crate::model::{ControllerBlock, atmel, bcm2835, dw_ssi, ecspi, pl022};
+pub use crate::model::{ControllerKind, gpio::GpioKind};
+use crate::model::{atmel, bcm2835, dw_ssi, ecspi, pl022};
 use crate::profile::Profile;
 use crate::wire::Driver;
-
-/// Which controller block a board has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ControllerKind {
-    /// SPI of Atmel's SAM and SAMA5, without FIFOs.
-    Atmel,
-    /// SPI0 of BCM2835 and its successors up to BCM2711.
-    Bcm2835,
-    /// Synopsys' DW_apb_ssi as RP1 has it.
-    DwSsi,
-    /// ECSPI of i.MX 6, 7 and 8M.
-    Ecspi,
-    /// ARM PrimeCell SSP PL022.
-    Pl022,
-}
-
-impl ControllerKind {
-    /// The block at reset, its reference clock at `reference_hz`; `done` is BCM2835's alone, `readings`
-    /// are ECSPI's.
-    #[must_use]
-    pub fn model(
-        self,
-        reference_hz: u64,
-        done: bcm2835::Done,
-        readings: ecspi::Readings,
-    ) -> Box<dyn ControllerBlock> {
-        match self {
-            Self::Atmel => Box::new(atmel::AtmelSpi::new(reference_hz)),
-            Self::Bcm2835 => Box::new(bcm2835::Bcm2835Spi::new(reference_hz).with_done(done)),
-            Self::DwSsi => Box::new(dw_ssi::DwSsi::new(reference_hz, dw_ssi::Build::RP1)),
-            Self::Ecspi => Box::new(ecspi::Ecspi::with_readings(reference_hz, readings)),
-            Self::Pl022 => Box::new(pl022::Pl022::new(reference_hz)),
-        }
-    }
-}
-
-/// Which block of pins it has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GpioKind {
-    /// The PIO controller of SAMA5D3.
-    AtmelPio,
-    /// The GPIO block of BCM2835 and its successors up to BCM2837.
-    Bcm2835,
-    /// The GPIO block of i.MX.
-    Imx,
-    /// ARM PrimeCell GPIO PL061.
-    Pl061,
-    /// Bank 0 of RP1: IO_BANK0, SYS_RIO0 and PADS_BANK0.
-    Rp1,
-}
-
-impl GpioKind {
-    /// The block at reset; `input_level` is PL061's alone.
-    #[must_use]
-    pub fn model(self, input_level: InputLevel) -> Box<dyn GpioBlock> {
-        match self {
-            Self::AtmelPio => Box::new(AtmelPio::new()),
-            Self::Bcm2835 => Box::new(Bcm2835Gpio::new()),
-            Self::Imx => Box::new(ImxGpio::new()),
-            Self::Pl061 => Box::new(Pl061::new().with_input_level(input_level)),
-            Self::Rp1 => Box::new(Rp1Gpio::new()),
-        }
-    }
-}
 
 /// A block of GPIO registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GpioSpec {
     /// What it is.
-    pub kind: GpioKind,
+    pub kind: &'static GpioKind,
     /// The SoC's name of the block.
     pub name: &'static str,
     /// Where its registers are.
@@ -183,7 +115,7 @@ pub struct BoardSpec {
     /// What it costs.
     pub profile: Profile,
     /// What its controller is.
-    pub kind: ControllerKind,
+    pub kind: &'static ControllerKind,
     /// The controller's name in the SoC.
     pub controller: &'static str,
     /// Where the controller's registers are.
@@ -204,10 +136,10 @@ pub static BOARDS: [BoardSpec; 7] = [
         name: "highbank",
         title: "Calxeda Highbank (ECX-1000), SSP with a 32 MiB W25Q256JV flash",
         profile: Profile::HIGHBANK,
-        kind: ControllerKind::Pl022,
+        kind: &pl022::KIND,
         controller: "SSP",
         controller_base: 0xfff3_9000,
-        gpio: &[GpioSpec { kind: GpioKind::Pl061, name: "GPIOE", base: 0xfff3_0000 }],
+        gpio: &[GpioSpec { kind: &pl061::KIND, name: "GPIOE", base: 0xfff3_0000 }],
         cs: &[
             CsSpec {
                 name: "GPIOE_0",
@@ -223,10 +155,10 @@ pub static BOARDS: [BoardSpec; 7] = [
         name: "imx6dl",
         title: "a board with i.MX 6DualLite, ECSPI1 with a 4 MiB W25Q32JV flash",
         profile: Profile::IMX6DL,
-        kind: ControllerKind::Ecspi,
+        kind: &ecspi::KIND,
         controller: "ECSPI1",
         controller_base: 0x0200_8000,
-        gpio: &[GpioSpec { kind: GpioKind::Imx, name: "GPIO3", base: 0x020a_4000 }],
+        gpio: &[GpioSpec { kind: &imx::KIND, name: "GPIO3", base: 0x020a_4000 }],
         cs: &[
             CsSpec {
                 name: "GPIO3_IO19",
@@ -241,10 +173,10 @@ pub static BOARDS: [BoardSpec; 7] = [
         name: "imx8mp",
         title: "NXP i.MX 8M Plus EVK, ECSPI1 with a 32 MiB W25Q256JV flash",
         profile: Profile::IMX8MP,
-        kind: ControllerKind::Ecspi,
+        kind: &ecspi::KIND,
         controller: "ECSPI1",
         controller_base: 0x3082_0000,
-        gpio: &[GpioSpec { kind: GpioKind::Imx, name: "GPIO5", base: 0x3024_0000 }],
+        gpio: &[GpioSpec { kind: &imx::KIND, name: "GPIO5", base: 0x3024_0000 }],
         cs: &[
             CsSpec {
                 name: "GPIO5_IO09",
@@ -275,10 +207,10 @@ pub static BOARDS: [BoardSpec; 7] = [
         name: "rpi3",
         title: "Raspberry Pi 3 Model B, SPI0 with an MCP3008 and a 4 MiB W25Q32JV flash",
         profile: Profile::RPI3,
-        kind: ControllerKind::Bcm2835,
+        kind: &bcm2835::KIND,
         controller: "SPI0",
         controller_base: 0x3f20_4000,
-        gpio: &[GpioSpec { kind: GpioKind::Bcm2835, name: "GPIO", base: 0x3f20_0000 }],
+        gpio: &[GpioSpec { kind: &bcm2835_gpio::KIND, name: "GPIO", base: 0x3f20_0000 }],
         cs: &[
             // The header's CE0, driven as Linux does: as a GPIO.
             CsSpec { name: "GPIO8", driver: Driver::Gpio { block: 0, bit: 8 }, active_high: false },
@@ -299,10 +231,10 @@ pub static BOARDS: [BoardSpec; 7] = [
         name: "rpi5",
         title: "Raspberry Pi 5, RP1's SPI0 with an MCP3008 and a 4 MiB W25Q32JV flash",
         profile: Profile::RPI5,
-        kind: ControllerKind::DwSsi,
+        kind: &dw_ssi::KIND,
         controller: "SPI0",
         controller_base: 0x1f_0005_0000,
-        gpio: &[GpioSpec { kind: GpioKind::Rp1, name: "GPIO", base: 0x1f_000d_0000 }],
+        gpio: &[GpioSpec { kind: &rp1::KIND, name: "GPIO", base: 0x1f_000d_0000 }],
         cs: &[
             // The header's CE0, driven as Linux does: as a GPIO.
             CsSpec { name: "GPIO8", driver: Driver::Gpio { block: 0, bit: 8 }, active_high: false },
@@ -328,10 +260,10 @@ pub static BOARDS: [BoardSpec; 7] = [
         name: "sabrelite",
         title: "Boundary Devices SABRE Lite (i.MX 6Quad), ECSPI1 with a 2 MiB SST25VF016B flash",
         profile: Profile::SABRELITE,
-        kind: ControllerKind::Ecspi,
+        kind: &ecspi::KIND,
         controller: "ECSPI1",
         controller_base: 0x0200_8000,
-        gpio: &[GpioSpec { kind: GpioKind::Imx, name: "GPIO3", base: 0x020a_4000 }],
+        gpio: &[GpioSpec { kind: &imx::KIND, name: "GPIO3", base: 0x020a_4000 }],
         cs: &[
             // The block's and QEMU's CS1; nothing is wired to SS0.
             CsSpec {
@@ -347,10 +279,10 @@ pub static BOARDS: [BoardSpec; 7] = [
         name: "sama5d36",
         title: "Atmel SAMA5D36-EK, SPI1 with a 64 MiB S25FL512S flash",
         profile: Profile::SAMA5D36,
-        kind: ControllerKind::Atmel,
+        kind: &atmel::KIND,
         controller: "SPI1",
         controller_base: 0xf800_8000,
-        gpio: &[GpioSpec { kind: GpioKind::AtmelPio, name: "PIOC", base: 0xffff_f600 }],
+        gpio: &[GpioSpec { kind: &atmel_pio::KIND, name: "PIOC", base: 0xffff_f600 }],
         cs: &[
             // The pin of NPCS0, as a GPIO.
             CsSpec { name: "PC25", driver: Driver::Gpio { block: 0, bit: 25 }, active_high: false },

@@ -4,8 +4,18 @@ use barewire::controller::atmel::{Atmel, AtmelConfig, PeripheralSelect, Pipe};
 use barewire::controller::gpio::AtmelPio;
 use barewire::controller::{ALWAYS_POLL, NoInterrupt};
 
-use super::{SimInterrupt, chip_selects, gpio, reference_hz};
+use super::{Driver, SimInterrupt, chip_selects, gpio, reference_hz};
 use crate::board::{Board, SimRegisters, SimTimer};
+use crate::model::atmel::KIND;
+
+pub(super) const DRIVER: Driver = Driver {
+    kind: &KIND,
+    polled: |board| Box::new(atmel(board)),
+    by_interrupt: |board, poll_limit_ns, interrupt| {
+        Box::new(atmel_interrupt(board, poll_limit_ns).with_interrupt(interrupt))
+    },
+    native_takes_any: true,
+};
 
 /// The shipped driver's body on a simulated board.
 pub type SimAtmel<I = NoInterrupt> = Atmel<SimRegisters, AtmelPio<SimRegisters>, SimTimer, I>;

@@ -4,8 +4,19 @@ use barewire::controller::bcm2835::{Bcm2835, Bcm2835Config};
 use barewire::controller::gpio::Bcm2835Gpio;
 use barewire::controller::{ALWAYS_POLL, NoInterrupt};
 
-use super::{SimInterrupt, chip_selects, gpio, reference_hz};
+use super::{Driver, SimInterrupt, chip_selects, gpio, reference_hz};
 use crate::board::{Board, SimRegisters, SimTimer};
+use crate::model::bcm2835::KIND;
+
+pub(super) const DRIVER: Driver = Driver {
+    kind: &KIND,
+    polled: |board| Box::new(bcm2835(board)),
+    by_interrupt: |board, poll_limit_ns, interrupt| {
+        Box::new(bcm2835_interrupt(board, poll_limit_ns).with_interrupt(interrupt))
+    },
+    // A transfer's own speed is refused.
+    native_takes_any: false,
+};
 
 /// The shipped driver's body on a simulated board.
 pub type SimBcm2835<I = NoInterrupt> =

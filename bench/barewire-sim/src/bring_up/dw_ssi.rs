@@ -4,8 +4,19 @@ use barewire::controller::dw_ssi::{DwSsi, DwSsiConfig};
 use barewire::controller::gpio::Rp1Gpio;
 use barewire::controller::{ALWAYS_POLL, NoInterrupt};
 
-use super::{SimInterrupt, chip_selects, gpio, reference_hz};
+use super::{Driver, SimInterrupt, chip_selects, gpio, reference_hz};
 use crate::board::{Board, SimRegisters, SimTimer};
+use crate::model::dw_ssi::KIND;
+
+pub(super) const DRIVER: Driver = Driver {
+    kind: &KIND,
+    polled: |board| Box::new(dw_ssi(board)),
+    by_interrupt: |board, poll_limit_ns, interrupt| {
+        Box::new(dw_ssi_interrupt(board, poll_limit_ns).with_interrupt(interrupt))
+    },
+    // A transfer that its FIFO cannot hold is refused.
+    native_takes_any: false,
+};
 
 /// The shipped driver's body on a simulated board.
 pub type SimDwSsi<I = NoInterrupt> = DwSsi<SimRegisters, Rp1Gpio<SimRegisters>, SimTimer, I>;

@@ -4,8 +4,18 @@ use barewire::controller::ecspi::{Ecspi, EcspiConfig};
 use barewire::controller::gpio::{ImxGpio, Ownership};
 use barewire::controller::{ALWAYS_POLL, NoInterrupt};
 
-use super::{SimInterrupt, chip_selects, gpio, reference_hz};
+use super::{Driver, SimInterrupt, chip_selects, gpio, reference_hz};
 use crate::board::{Board, SimRegisters, SimTimer};
+use crate::model::ecspi::KIND;
+
+pub(super) const DRIVER: Driver = Driver {
+    kind: &KIND,
+    polled: |board| Box::new(ecspi(board)),
+    by_interrupt: |board, poll_limit_ns, interrupt| {
+        Box::new(ecspi_interrupt(board, poll_limit_ns).with_interrupt(interrupt))
+    },
+    native_takes_any: true,
+};
 
 /// The shipped driver's body on a simulated board.
 pub type SimEcspi<I = NoInterrupt> = Ecspi<SimRegisters, ImxGpio<SimRegisters>, SimTimer, I>;

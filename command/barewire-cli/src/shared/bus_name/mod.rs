@@ -155,7 +155,7 @@ mod tests {
         let text = "sim:sabrelite,xch=fifo-empty,tc=fifo-empty,dry=needs-xch,start-delay-ns=700";
         assert_eq!(sim(text).ecspi, Readings::each(700_000)[15]);
         assert_eq!(sim("sim:imx8mp,xch=word-end,dry=stalls").ecspi, Readings::default());
-        assert_eq!(sim(text).board_options().ecspi, sim(text).ecspi);
+        assert_eq!(sim(text).board_options().blocks.get::<Readings>(), sim(text).ecspi);
         let name = parse("sim:sabrelite,seed=3").expect("parses").to_string();
         assert_eq!(name, "sim:sabrelite", "options are no part of the name");
         assert!(parse(DEFAULT).is_ok());
