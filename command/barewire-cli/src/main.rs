@@ -47,9 +47,9 @@ Buses (--bus):
                            XCH clears and TC sets, what a burst does without words, how late its
                            clock starts; the manual's text and no delay unless told
   qemu:BOARD[,flash=FILE]  a board in QEMU, which is started and ended; `barewire list` names them;
-                           FILE is QEMU's own backing file of flash chip or SD card; BAREWIRE_QEMU_ARM
-                           names another qemu-system-arm, BAREWIRE_QEMU_AARCH64 another
-                           qemu-system-aarch64
+                           FILE is QEMU's own backing file of flash chip or SD card;
+                           BAREWIRE_QEMU_ARM names another qemu-system-arm,
+                           BAREWIRE_QEMU_AARCH64 another qemu-system-aarch64
   spidev:/dev/spidevB.C    a node of the kernel's spidev (experimental); --cs stays 0
   mem:0xADDRESS[,OPTION…]  a controller's registers in /dev/mem, or
   uio:uioN[,OPTION…]       as the first block of a UIO device (experimental); its kernel driver must

@@ -2,21 +2,21 @@
 
 use barewire::controller::dw_ssi::{DwSsi, DwSsiConfig};
 use barewire::controller::gpio::Rp1Gpio;
-use barewire::controller::{ALWAYS_POLL, NoInterrupt};
+use barewire::controller::{ALWAYS_POLL, Controller, Interrupt, NoInterrupt};
 
-use super::{Driver, SimInterrupt, chip_selects, gpio, reference_hz};
+use super::{SimInterrupt, chip_selects, gpio, reference_hz};
 use crate::board::{Board, SimRegisters, SimTimer};
-use crate::model::dw_ssi::KIND;
 
-pub(super) const DRIVER: Driver = Driver {
-    kind: &KIND,
-    polled: |board| Box::new(dw_ssi(board)),
-    by_interrupt: |board, poll_limit_ns, interrupt| {
-        Box::new(dw_ssi_interrupt(board, poll_limit_ns).with_interrupt(interrupt))
-    },
-    // A transfer that its FIFO cannot hold is refused.
-    native_takes_any: false,
-};
+/// Its own line refuses a transfer that its FIFO cannot hold.
+pub(super) const NATIVE_TAKES_ANY: bool = false;
+
+pub(super) fn start<I: Interrupt + 'static>(
+    board: &Board,
+    poll_limit_ns: u32,
+    interrupt: I,
+) -> Box<dyn Controller> {
+    Box::new(on_board(board, poll_limit_ns).with_interrupt(interrupt))
+}
 
 /// The shipped driver's body on a simulated board.
 pub type SimDwSsi<I = NoInterrupt> = DwSsi<SimRegisters, Rp1Gpio<SimRegisters>, SimTimer, I>;

@@ -2,20 +2,20 @@
 
 use barewire::controller::ecspi::{Ecspi, EcspiConfig};
 use barewire::controller::gpio::{ImxGpio, Ownership};
-use barewire::controller::{ALWAYS_POLL, NoInterrupt};
+use barewire::controller::{ALWAYS_POLL, Controller, Interrupt, NoInterrupt};
 
-use super::{Driver, SimInterrupt, chip_selects, gpio, reference_hz};
+use super::{SimInterrupt, chip_selects, gpio, reference_hz};
 use crate::board::{Board, SimRegisters, SimTimer};
-use crate::model::ecspi::KIND;
 
-pub(super) const DRIVER: Driver = Driver {
-    kind: &KIND,
-    polled: |board| Box::new(ecspi(board)),
-    by_interrupt: |board, poll_limit_ns, interrupt| {
-        Box::new(ecspi_interrupt(board, poll_limit_ns).with_interrupt(interrupt))
-    },
-    native_takes_any: true,
-};
+pub(super) const NATIVE_TAKES_ANY: bool = true;
+
+pub(super) fn start<I: Interrupt + 'static>(
+    board: &Board,
+    poll_limit_ns: u32,
+    interrupt: I,
+) -> Box<dyn Controller> {
+    Box::new(on_board(board, Ownership::Shared, poll_limit_ns).with_interrupt(interrupt))
+}
 
 /// The shipped driver's body on a simulated board.
 pub type SimEcspi<I = NoInterrupt> = Ecspi<SimRegisters, ImxGpio<SimRegisters>, SimTimer, I>;

@@ -19,33 +19,41 @@ use std::fmt;
 use std::task::Poll;
 
 use barewire::bus::Bus;
-use barewire::controller::{Controller, CsLine, Interrupt, Program, Unfinished};
+use barewire::controller::{
+    ALWAYS_POLL, Controller, CsLine, Interrupt, NoInterrupt, Program, Unfinished,
+};
 use barewire::middleware::Layer;
 use barewire::spi::Transfer;
 
 use crate::board::{Board, SimRegisters};
 use crate::chip::{PS_PER_NS, Ps};
-use crate::model::ControllerKind;
+use crate::model::{self, ControllerKind};
 use crate::platform::SimPlatform;
 use crate::wire::Driver as CsDriver;
 
-/// The shipped driver of a kind of controller: each module has one, `DRIVER`.
+/// The shipped driver of a kind of controller.
 struct Driver {
     kind: &'static ControllerKind,
-    /// Polled.
-    polled: fn(&Board) -> Box<dyn Controller>,
-    /// Transfers longer than so many nanoseconds wait by the interrupt.
-    by_interrupt: fn(&Board, u32, AnyInterrupt) -> Box<dyn Controller>,
+    /// Starts it with an interrupt that it can sleep until.
+    sleeping: fn(&Board, u32, AnyInterrupt<true>) -> Box<dyn Controller>,
+    /// Starts it with one that it cannot sleep until: polled, or for a bus whose handler is called.
+    awake: fn(&Board, u32, AnyInterrupt<false>) -> Box<dyn Controller>,
     /// [`native_takes_any`].
     native_takes_any: bool,
 }
 
-/// Lists the modules of the drivers, and makes what is public in them public here.
+/// Lists the modules of the drivers, each called as the model of its block, and makes what is public
+/// in them public here. A module has `start` and `NATIVE_TAKES_ANY`.
 macro_rules! drivers {
     ($($module:ident)+) => {
         $(pub use $module::*;)+
 
-        static DRIVERS: &[Driver] = &[$($module::DRIVER),+];
+        static DRIVERS: &[Driver] = &[$(Driver {
+            kind: &model::$module::KIND,
+            sleeping: $module::start,
+            awake: $module::start,
+            native_takes_any: $module::NATIVE_TAKES_ANY,
+        }),+];
     };
 }
 
@@ -95,7 +103,7 @@ impl fmt::Debug for AnyController {
 /// knows: more than four chip selects, or GPIO chip selects outside its first GPIO block.
 #[must_use]
 pub fn any(board: &Board) -> AnyController {
-    AnyController((driver(board).polled)(board))
+    any_interrupt(board, ALWAYS_POLL, NoInterrupt)
 }
 
 /// [`any`], with transfers that take longer than `poll_limit_ns` on the wire waiting by
@@ -104,20 +112,20 @@ pub fn any(board: &Board) -> AnyController {
 /// # Panics
 /// As [`any`].
 #[must_use]
-pub fn any_interrupt(
+pub fn any_interrupt<I: Interrupt + 'static>(
     board: &Board,
     poll_limit_ns: u32,
-    interrupt: impl Interrupt + 'static,
+    interrupt: I,
 ) -> AnyController {
-    AnyController((driver(board).by_interrupt)(
-        board,
-        poll_limit_ns,
-        AnyInterrupt(Box::new(interrupt)),
-    ))
+    let (driver, interrupt) = (driver(board), Box::new(interrupt));
+    AnyController(match I::PRESENT {
+        true => (driver.sleeping)(board, poll_limit_ns, AnyInterrupt(interrupt)),
+        false => (driver.awake)(board, poll_limit_ns, AnyInterrupt(interrupt)),
+    })
 }
 
-/// An interrupt of any type, for [`Driver`], which has one function for all.
-struct AnyInterrupt(Box<dyn DynInterrupt>);
+/// An interrupt of any type: [`Driver`] has one function for all of them.
+struct AnyInterrupt<const PRESENT: bool>(Box<dyn DynInterrupt>);
 
 /// [`Interrupt`] without its constant, which a trait object cannot have.
 trait DynInterrupt {
@@ -135,7 +143,9 @@ impl<I: Interrupt> DynInterrupt for I {
     }
 }
 
-impl Interrupt for AnyInterrupt {
+impl<const PRESENT: bool> Interrupt for AnyInterrupt<PRESENT> {
+    const PRESENT: bool = PRESENT;
+
     fn enable(&mut self) {
         self.0.enable();
     }

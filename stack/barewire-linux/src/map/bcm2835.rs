@@ -55,7 +55,7 @@ pub(super) const FACTS: Facts = Facts {
     always_clocked: true,
     has_pipe: false,
     kernel_clock: Some("vpu"),
-    pins_warning: Some(|address, bank| pins_warning(address, bank)),
+    pins_warning: Some(pins_warning),
     is_compatible: |name| matches!(name, "brcm,bcm2835-spi" | "brcm,bcm2711-spi"),
 };
 
