@@ -7,7 +7,7 @@ use super::spec::BOARDS;
 use super::*;
 use crate::engine::Thread;
 use crate::model::echo::Echo;
-use crate::model::nor::Part;
+use crate::model::nor::{Nor, Part};
 use crate::model::{bcm2835, pl022};
 
 fn board(name: &str, options: BoardOptions) -> Board {

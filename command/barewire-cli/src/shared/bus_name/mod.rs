@@ -145,7 +145,10 @@ mod tests {
         let options = sim("sim:rpi3,done=needed").board_options();
         assert_eq!((options.blocks.get(), options.blocks.get()), (Done::Needed, InputLevel::Lost));
         let options = sim("sim:highbank,input-level=kept").board_options();
-        assert_eq!((options.blocks.get(), options.blocks.get()), (Done::ReadOnly, InputLevel::Kept));
+        assert_eq!(
+            (options.blocks.get(), options.blocks.get()),
+            (Done::ReadOnly, InputLevel::Kept)
+        );
         let options = sim("sim:sabrelite,protect=0x1c,fault=stuck-busy+power-loss-program:7");
         assert_eq!(options.status, Some(0x1c));
         assert!(options.faults.chip.stuck_busy && !options.faults.timing_corrupts);
