@@ -218,6 +218,14 @@ pub static BOARDS: [BoardSpec; 7] = [
     },
 ];
 
+/// The kinds of controller that [`BOARDS`] have and none of the boards called `names` has: for a test
+/// that runs on one board of each kind, and is to fail when a kind is added.
+#[must_use]
+pub fn kinds_without(names: &[&str]) -> Vec<&'static str> {
+    let has = |kind| BOARDS.iter().any(|board| board.kind == kind && names.contains(&board.name));
+    BOARDS.iter().map(|board| board.kind).filter(|kind| !has(kind)).map(|kind| kind.name).collect()
+}
+
 /// There is no such board.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownBoard {
@@ -312,6 +320,14 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_kind_that_no_board_has_is_named() {
+        assert_eq!(kinds_without(&BOARDS.each_ref().map(|board| board.name)), [""; 0]);
+        let other = BOARDS.iter().filter(|board| *board.kind != atmel::KIND);
+        let other: Vec<&str> = other.map(|board| board.name).collect();
+        assert_eq!(kinds_without(&other), ["Atmel SPI"]);
     }
 
     #[test]
