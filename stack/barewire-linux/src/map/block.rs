@@ -278,6 +278,16 @@ mod tests {
         assert_eq!(Block::named(""), None);
     }
 
+    /// The module of a block is called as the block, with an underscore for a hyphen.
+    #[test]
+    fn the_documentation_has_every_block() {
+        let documentation = include_str!("mod.rs");
+        for block in Block::ALL {
+            let row = format!("//! | [`{}`] |", block.name().replace('-', "_"));
+            assert!(documentation.contains(&row), "add a row {row:?} to the table in map/mod.rs");
+        }
+    }
+
     /// Two blocks of one name, or of one device-tree string, could not be told apart.
     #[test]
     fn names_are_unique_and_facts_make_sense() {
