@@ -222,7 +222,9 @@ pub static BOARDS: [BoardSpec; 7] = [
 /// that runs on one board of each kind, and is to fail when a kind is added.
 #[must_use]
 pub fn kinds_without(names: &[&str]) -> Vec<&'static str> {
-    let has = |kind| BOARDS.iter().any(|board| board.kind == kind && names.contains(&board.name));
+    let has = |kind: &ControllerKind| {
+        BOARDS.iter().any(|board| *board.kind == *kind && names.contains(&board.name))
+    };
     BOARDS.iter().map(|board| board.kind).filter(|kind| !has(kind)).map(|kind| kind.name).collect()
 }
 
