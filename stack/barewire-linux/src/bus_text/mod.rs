@@ -13,15 +13,15 @@
 //! |---|---|
 //! | `uioN`, `/dev/uioN` | the UIO device; its first block is the controller |
 //! | `0xADDRESS` | where the controller's registers begin |
-//! | `controller=NAME` | which block it is: `ecspi` (unless told), `bcm2835`, `pl022`, `atmel`, `dw-ssi` |
+//! | `controller=NAME` | the block, by its [`name`](Block::name); without, [`Block::DEFAULT`] |
 //! | `reference-hz=HZ` | the controller's reference clock; `k` and `M` count by 1,000 |
 //! | `cs=LINE[+LINE…]` | up to four chip selects, numbered from 0 as they stand |
-//! | `nativeN` | the controller's own line N: 0 to 3, of bcm2835 and dw-ssi 0 and 1, of pl022 0 alone |
-//! | `gpio@0xBANK.PIN` | by a bank's registers: pin 0 to 31, of pl022's PL061 0 to 7, of the GPIO bank at that address |
+//! | `nativeN` | the controller's own line N, from 0 to the block's last |
+//! | `gpio@0xBANK.PIN` | by a bank's registers: a pin of the GPIO bank at that address, from 0 to the bank's last |
 //! | `gpio@0xBANK:PIN` | through the kernel: line PIN of its GPIO chip whose registers are at that address |
 //! | `gpio@LABEL:PIN` | the same, of the chip with that label; no numbers of chips, which change from kernel to kernel |
 //! | `LINE:high` | the chip select is active high; without, low |
-//! | `pipe=NAME` | atmel's words on the way: `wait-data-read` (unless told), `one-word`, `two-words`, see [`Pipe`] |
+//! | `pipe=NAME` | words on the way in a block that has no FIFO (Atmel's): `wait-data-read` (unless told), `one-word`, `two-words`, see [`Pipe`] |
 //! | `ignore-clock` | go on where the controller's clock is off or unknown, or has another rate |
 //! | `poll-limit-us=N` | transfers longer than N µs on the wire wait by UIO's interrupt; without, all are polled |
 //! | `shared`, `shared=/PATH` | other processes use it too: the lock between them, see [`SharedAt`] |
@@ -118,7 +118,7 @@ fn parse_options(via: Via, options: Option<&str>) -> Result<MapSpec, BusTextErro
     let missing = |option, example| BusTextError::Missing { option, example };
     let spec = MapSpec {
         // The first there was, and so the one that names without it mean.
-        block: block.unwrap_or(Block::Ecspi),
+        block: block.unwrap_or(Block::DEFAULT),
         via,
         reference_hz: reference_hz
             .ok_or_else(|| missing(REFERENCE_HZ, "the block's clock, as reference-hz=80M"))?,

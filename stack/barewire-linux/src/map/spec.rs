@@ -82,8 +82,8 @@ pub struct MapSpec {
     pub reference_hz: u32,
     /// Its chip selects; a device names one by its index.
     pub chip_selects: [Option<CsPin>; 4],
-    /// How many words are on the way: [`Block::Atmel`]'s alone, where `None` is
-    /// [`Pipe::WaitDataRead`]. Others have a FIFO.
+    /// How many words are on the way in a block that has no FIFO, such as [`Block::Atmel`]. `None` is
+    /// [`Pipe::WaitDataRead`]. A block with a FIFO refuses it.
     pub pipe: Option<Pipe>,
     /// Go on where the clock is off, where nobody knows, and where it has another rate.
     pub ignore_clock: bool,
@@ -189,11 +189,15 @@ impl fmt::Display for SpecError {
             Self::ReferenceHzZero => f.write_str(
                 "the reference clock is 0 Hz: name what the block is clocked by (`clk_summary` in /sys/kernel/debug/clk)",
             ),
-            Self::Pipe { block } => write!(
-                f,
-                "{block} has a FIFO, which nothing is lost in: pipe is for {} alone, leave it out",
-                Block::Atmel
-            ),
+            Self::Pipe { block } => {
+                let with = Block::ALL.into_iter().filter(|other| other.facts().has_pipe);
+                let names: Vec<&str> = with.map(Block::name).collect();
+                write!(
+                    f,
+                    "{block} has a FIFO, which nothing is lost in: pipe is for {} alone, leave it out",
+                    names.join(", ")
+                )
+            }
             Self::NoInterrupt => f.write_str(
                 "there is a limit to polling, but /dev/mem has no interrupt to wait for beyond it: leave poll-limit-us out, or map the controller through UIO",
             ),
@@ -220,7 +224,7 @@ impl MapSpec {
         if self.reference_hz == 0 {
             return Err(SpecError::ReferenceHzZero);
         }
-        if self.pipe.is_some() && self.block != Block::Atmel {
+        if self.pipe.is_some() && !self.block.facts().has_pipe {
             return Err(SpecError::Pipe { block: self.block });
         }
         match (self.poll_limit_us, &self.via) {
