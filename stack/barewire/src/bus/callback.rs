@@ -9,6 +9,7 @@ use crate::spi::Error;
 
 /// What is to become of a message that ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Then {
     /// It is done: its owner is told.
     Done,

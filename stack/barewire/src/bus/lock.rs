@@ -30,6 +30,7 @@ use crate::spi::{MessageError, Transfer};
 
 /// Who runs what is submitted to a bus and not waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Pump {
     /// Whoever submits it, or, if the bus is taken then, whoever holds it: before it gives the bus
     /// back, and for as long as others submit. Streams without end are for the other two.

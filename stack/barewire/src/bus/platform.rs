@@ -84,6 +84,7 @@ pub trait Inheritance: Sync {
 
 /// Waits by looking: for bare metal, and for threads that each have a processor.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Spin;
 
 impl Platform for Spin {

@@ -50,6 +50,7 @@ const COUNTERS: usize = HISTO + HISTO_BUCKETS;
 
 /// What was counted, at one moment. The names are the kernel's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Statistics {
     /// Messages that were run, failed ones too.
     pub messages: u64,

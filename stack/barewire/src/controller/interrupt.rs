@@ -20,6 +20,7 @@ pub trait Interrupt {
 
 /// No interrupt: transfers are polled, or finish by a handler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct NoInterrupt;
 
 impl Interrupt for NoInterrupt {

@@ -59,6 +59,7 @@ use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
 
 /// A device's settings as register values: computed when they are set, not at each call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Program {
     /// The plan of a transfer that is as the device has it.
     pub plan: Plan,
@@ -83,6 +84,7 @@ pub struct Program {
 
 /// What a controller can do. There may be more fields: [`Limits::new`] makes one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Limits {
     /// The fastest clock, in hertz.

@@ -37,6 +37,7 @@ pub trait Stepped: Wire {
 
 /// How far a message has come between two steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Progress {
     /// The transfer on the wire.
     transfer_index: usize,

@@ -20,6 +20,7 @@ use crate::spi::{Data, Error, MessageError, Transfer};
 ///
 /// Small enough to come back in a register, unlike [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Stopped {
     /// It was not done in time.
     TimedOut {
@@ -35,6 +36,7 @@ pub enum Stopped {
 /// One number, so that a result of it and a length comes back in two registers and a good message
 /// leaves nothing in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Unfinished(
     /// The transfer's index above; below it microseconds of a timeout, with [`Unfinished::OS`] an
     /// errno, or [`Unfinished::OVERRUN`] or `ABORTED` alone.

@@ -36,6 +36,12 @@ impl Shape {
         Self { delay_max_ns: Self::DELAY_MAX_NS, bits_per_word }
     }
 
+    /// The shape for a device whose words are what its settings say.
+    #[cfg(feature = "words16")]
+    pub(super) fn of_device() -> Self {
+        Self { delay_max_ns: Self::DELAY_MAX_NS, bits_per_word: 0 }
+    }
+
     /// The same with delays in pieces of at most `delay_max_ns`, which are not longer than they would
     /// be without.
     pub(super) fn with_delay_max_ns(self, delay_max_ns: u32) -> Self {

@@ -5,6 +5,7 @@ use super::mode::{MODE_0, Mode};
 /// A device's settings, by Linux's names. Delays are zero by default and in nanoseconds; the
 /// hardware's quantum rounds them up, and [`Effective`] reports what became of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Settings {
     /// Which line of the controller's table of chip selects.
     pub chip_select: u8,
@@ -58,6 +59,7 @@ impl Settings {
 
 /// What the hardware makes of a device's [`Settings`]: never faster, never shorter than asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Effective {
     /// The clock, in hertz, rounded down.
     pub speed_hz: u32,

@@ -24,6 +24,7 @@ const FAST_MIN_HZ: u64 = 10_000_000;
 
 /// How many words are on the way, and what keeps one that came from being lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Pipe {
     /// Two words, and the block starts the second only when the first has been read (WDRBT): late
     /// software costs time, never data. For SAMA5D3 and whatever else has the bit.
@@ -39,6 +40,7 @@ pub enum Pipe {
 
 /// Where the block is told which of its lines is selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum PeripheralSelect {
     /// In MR: a message to another line than the one before it costs a write. For a bus with one
     /// device, or few changes.
@@ -50,6 +52,7 @@ pub enum PeripheralSelect {
 
 /// What the board fixes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct AtmelConfig {
     /// The block's peripheral clock (MCK, or the part of it the PMC gives the block), in hertz,
     /// above zero.

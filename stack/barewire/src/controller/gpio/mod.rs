@@ -62,6 +62,7 @@ pub trait GpioBank {
 
 /// No GPIO: for a controller whose lines are all its own.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct NoGpio;
 
 /// # Panics
@@ -86,6 +87,7 @@ fn in_order<R: Registers>(regs: &mut R, edge: impl FnOnce(&mut R)) {
 
 /// Who else writes the bank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Ownership {
     /// Another program drives other pins of the bank. It reads the data register before it writes it,
     /// and never between a read and a write here. Linux's driver does neither.
