@@ -23,8 +23,8 @@
 //!    only when they change. The clock's polarity is written to all four CSRs, so that its idle
 //!    level does not depend on the line that was used last; it changes before the chip is selected.
 //! 2. Transfers of even length in 8-bit words are sent as 16-bit words, unless there is a word
-//!    delay: half the accesses for identical bits on the wire. A transfer of odd length writes the
-//!    CSR between messages.
+//!    delay: half the accesses for identical bits on the wire. A change between even and odd
+//!    lengths writes the CSR.
 //! 3. A word costs three accesses: SR until RDRF, RDR, TDR. RDRF implies that TDR is free. With
 //!    WDRBT, TDR is free once RDR was read and the word's last half clock is over; at 10 MHz or
 //!    more it is by then. At slower clocks, and where two words are written in a row, SR is read
