@@ -1,4 +1,4 @@
-//! What can be wrong with a lock's file, and what to do about it.
+//! Errors of a lock's file, with a remedy.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,19 +9,19 @@ use rustix::io::Errno;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SharedError {
-    /// The device whose owner and mode the file is to get cannot be looked at.
+    /// The device whose owner and mode the file should get cannot be examined.
     Like {
         /// The device.
         path: PathBuf,
         /// Why.
         errno: Errno,
     },
-    /// There is no directory for the file.
+    /// The file's directory does not exist.
     NoDirectory {
         /// The file.
         path: PathBuf,
     },
-    /// This user may not have the file, or not make it.
+    /// This user may not open or create the file.
     NoPermission {
         /// The file.
         path: PathBuf,
@@ -37,7 +37,7 @@ pub enum SharedError {
         /// Why.
         errno: Errno,
     },
-    /// There is a file that more may write, or others, than the device.
+    /// The file may be written by users who may not write the device.
     Untrusted {
         /// The file.
         path: PathBuf,
@@ -46,52 +46,52 @@ pub enum SharedError {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// There is something that is no lock.
+    /// The file is not a lock.
     NotALock {
         /// The path.
         path: PathBuf,
     },
-    /// The file is of another version of this crate.
+    /// A different version of this crate made the file.
     Version {
         /// The file.
         path: PathBuf,
         /// Its version.
         found: String,
-        /// Ours.
+        /// The version of this program.
         ours: char,
     },
-    /// The file was made by a program whose mutex looks different.
+    /// A program with another layout of the mutex made the file.
     Layout {
         /// The file.
         path: PathBuf,
         /// That program's layout.
         found: String,
-        /// Ours.
+        /// This program's layout.
         ours: String,
     },
-    /// The file has not the bytes it should have.
+    /// The file has the wrong length.
     Size {
         /// The file.
         path: PathBuf,
         /// Its bytes.
         bytes: u64,
-        /// What it should have.
+        /// The right length in bytes.
         expected: u64,
     },
-    /// The system has no such mutex, or the one in the file cannot be taken.
+    /// The system has no such mutex, or the one in the file cannot be acquired.
     Mutex {
         /// The file.
         path: PathBuf,
-        /// What libc said.
+        /// libc's error.
         errno: Errno,
     },
-    /// The system refused something else.
+    /// Any other error of the system.
     Os {
         /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
-        /// What it said.
+        /// The system's error.
         errno: Errno,
     },
 }

@@ -253,7 +253,7 @@ impl<'b, C: Controller + ?Sized, P: Payload> Queued<'b, C, P> {
     pub fn submit(self: Pin<&mut Self>) -> Result<(), Error> {
         let bus = self.device.bus();
         let run_here = bus.pump != Pump::Worker;
-        let nobody = self.as_ref().get_ref().push(run_here)?;
+        let was_free = self.as_ref().get_ref().push(run_here)?;
         if bus.platform.inheritance().is_some() {
             // The worker comes with its own priority; only ring for it.
             if !run_here {
@@ -261,7 +261,7 @@ impl<'b, C: Controller + ?Sized, P: Payload> Queued<'b, C, P> {
             } else if bus.alert_owner() {
                 bus.pump();
             }
-        } else if nobody {
+        } else if was_free {
             if run_here {
                 // SAFETY: the push acquired the bus.
                 unsafe { bus.held() }.release_contended(SERVE_MAX);
