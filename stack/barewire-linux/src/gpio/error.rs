@@ -133,7 +133,7 @@ impl fmt::Display for Remedies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "use the controller's own line (native0), or a line through the kernel (gpio@{:#x}:PIN, with a colon); or add unsafe-shared if you know that nobody drives the other lines while the bus is open",
+            "use the controller's own line (native0), or a line through the kernel (gpio@{:#x}:PIN, with a colon); or add unsafe-shared if no other program drives the other lines while the bus is open",
             self.0
         )
     }
@@ -180,7 +180,7 @@ impl fmt::Display for GpioError {
             }
             Self::TooOld { path } => write!(
                 f,
-                "{path} does not know version 2 of the GPIO interface: it wants Linux 5.10 or later, and a node that is a GPIO chip"
+                "{path} does not support version 2 of the GPIO interface: it needs Linux 5.10 or later, and a node that is a GPIO chip"
             ),
             Self::NoLine { path, offset, lines } => {
                 write!(f, "{path} has no line {offset}: it has {lines}, counted from 0")
@@ -200,12 +200,12 @@ impl fmt::Display for GpioError {
             }
             Self::BankUnknown { address, why } => write!(
                 f,
-                "it cannot be found out whether other lines of the GPIO bank at {address:#x} are in use ({why}): {}",
+                "it is unknown whether other lines of the GPIO bank at {address:#x} are in use ({why}): {}",
                 Remedies(*address)
             ),
             Self::BothWays { address } => write!(
                 f,
-                "chip selects of the GPIO bank at {address:#x} are asked for in both ways, through its registers and through the kernel, which writes all 32 lines at once: write all of them with a colon (gpio@{address:#x}:PIN), or all with a dot"
+                "chip selects of the GPIO bank at {address:#x} are requested both through its registers and through the kernel, which writes all 32 lines at once: write all of them with a colon (gpio@{address:#x}:PIN), or all with a dot"
             ),
             Self::Os { path, what, errno } => write!(f, "{path} could not be {what}: {errno}"),
         }

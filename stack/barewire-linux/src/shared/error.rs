@@ -103,7 +103,7 @@ impl fmt::Display for SharedError {
         match self {
             Self::Like { path, errno } => write!(
                 f,
-                "{} has the owner and the rights that the lock is to have, and cannot be looked at: {errno}",
+                "the lock gets the owner and permissions of {}, which cannot be examined: {errno}",
                 path.display()
             ),
             Self::NoDirectory { path } => write!(
@@ -124,12 +124,12 @@ impl fmt::Display for SharedError {
             ),
             Self::Untrusted { path, like, why } => write!(
                 f,
-                "the lock {} {why}, unlike {}: whoever may write it can stop the bus; {REMOVE}",
+                "the lock {} {why}, unlike {}: a user who may write it can stop the bus; {REMOVE}",
                 path.display(),
                 like.display()
             ),
             Self::NotALock { path } => {
-                write!(f, "{} is no lock of barewire's: name another file", path.display())
+                write!(f, "{} is not a lock of barewire: name another file", path.display())
             }
             Self::Version { path, found, ours } => write!(
                 f,
@@ -138,7 +138,7 @@ impl fmt::Display for SharedError {
             ),
             Self::Layout { path, found, ours } => write!(
                 f,
-                "the lock {} was made by a program for {found:?}, this one is for {ours:?}: programs that share a bus must be built for the same; {REMOVE}",
+                "the lock {} was made by a program for {found:?}, this one is for {ours:?}: programs that share a bus must be built for one target; {REMOVE}",
                 path.display()
             ),
             Self::Size { path, bytes, expected } => write!(
@@ -148,7 +148,7 @@ impl fmt::Display for SharedError {
             ),
             Self::Mutex { path, errno: Errno::NOTRECOVERABLE } => write!(
                 f,
-                "the lock {} was given back in disorder by some other program: {REMOVE}",
+                "the lock {} was released in an inconsistent state by another program: {REMOVE}",
                 path.display()
             ),
             Self::Mutex { path, errno } => write!(

@@ -168,7 +168,7 @@ impl fmt::Display for SpidevError {
             }
             Self::NotSpidev { path } => write!(
                 f,
-                "{} is no spidev node: name one as /dev/spidevB.C, bus and chip select",
+                "{} is not a spidev node: name one as /dev/spidevB.C, bus and chip select",
                 path.display()
             ),
             Self::NoPermission { path, group } => {
@@ -178,7 +178,7 @@ impl fmt::Display for SpidevError {
             }
             Self::Setting { path, setting, errno } => write!(
                 f,
-                "{}: the kernel does not take {setting} ({errno}): the controller or its driver cannot do it; ask for another",
+                "{}: the kernel refuses {setting} ({errno}): the controller or its driver does not support it; ask for another",
                 path.display()
             ),
             Self::Delay { what, asked_us, max_us } => write!(
@@ -220,7 +220,7 @@ impl fmt::Display for SpidevError {
             ),
             Self::TooFast { path, asked_hz, least_ns, took_ns } => write!(
                 f,
-                "{}: the controller clocked faster than {asked_hz} Hz: the message took {} us where its clocks take {} us; its slowest clock is faster, which the kernel does not tell: ask for a higher one",
+                "{}: the controller clocked faster than {asked_hz} Hz: the message took {} us, but its clocks take {} us at that speed; the controller's slowest clock is faster (the kernel does not report it): ask for a higher one",
                 path.display(),
                 took_ns / 1_000,
                 least_ns / 1_000
