@@ -108,7 +108,8 @@ fn what_is_no_lock_of_ours_is_refused_with_a_remedy() {
     assert!(matches!(other, SharedError::Layout { .. }), "{text}");
     assert!(text.contains("pdp-11") && text.contains(&layout()), "{text}");
 
-    for (bytes, expected) in [(0, "not a lock"), (100, "100 bytes"), (FILE_BYTES + 1, "4097 bytes")] {
+    for (bytes, expected) in [(0, "not a lock"), (100, "100 bytes"), (FILE_BYTES + 1, "4097 bytes")]
+    {
         let place = Place::new();
         drop(place.open().expect("made"));
         let file = File::options().write(true).open(place.lock()).expect("ours");
