@@ -1,4 +1,5 @@
-//! The file: made once, checked, refused with reasons; the controller: who was last, who died.
+//! The file: made once, checked, refused with reasons. The controller: its last user and dead
+//! owners.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
@@ -143,7 +144,7 @@ fn places_and_files_that_will_not_do_are_told() {
     place.open().expect("the device is as open");
 }
 
-/// Counts what it is asked, and dies in a message when told to.
+/// Counts its calls, and panics within a message if the test asks for that.
 #[derive(Default)]
 struct Probe {
     null: Null,
@@ -210,7 +211,7 @@ fn an_owner_that_died_is_told_once_and_counted_by_all() {
         .on_recovered(|recovered| LOG.lock().expect("whole").push(recovered.to_string()));
     let (recoveries, bus) = (shared.recoveries(), Bus::new(shared));
     one_message(&bus);
-    // A thread that ends with the lock is to the kernel what a process is.
+    // To the kernel, a thread that ends with the lock is like a process that does.
     let lock = open();
     thread::scope(|scope| {
         scope.spawn(|| std::mem::forget(lock.mutex().take().expect("free")));
@@ -250,7 +251,7 @@ fn a_lock_in_disorder_is_an_error_and_clocks_nothing() {
     thread::scope(|scope| {
         scope.spawn(|| std::mem::forget(lock.mutex().take().expect("free")));
     });
-    // Given back without having been repaired.
+    // Released without having been repaired.
     drop(lock.mutex().take().expect("the owner died"));
     let bus = Bus::new(ProcessShared::new(open(), Null::new()));
     let device = bus.device(&Settings::new(0, 1_000)).expect("opens without the lock");
