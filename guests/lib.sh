@@ -89,11 +89,14 @@ identify_on() {
 }
 identify_no_more() { touch /tmp/enough; wait $ids; }
 
+# ended PID: whether a child has ended, waited for or not.
+ended() { ! kill -0 "$1" 2>/dev/null || grep -q '^State:.Z' "/proc/$1/status" 2>/dev/null; }
+
 # ended_within PID SECONDS: whether a child ends in that time.
 ended_within() {
 	tenths=$(($2 * 10))
 	while [ $tenths -gt 0 ]; do
-		if ! kill -0 "$1" 2>/dev/null || grep -q '^State:.Z' "/proc/$1/status" 2>/dev/null; then return 0; fi
+		if ended "$1"; then return 0; fi
 		sleep 0.1
 		tenths=$((tenths - 1))
 	done

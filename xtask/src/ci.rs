@@ -195,8 +195,6 @@ pub(crate) struct Step {
     run: fn(&Context) -> Outcome,
     /// Whether it compiles the workspace, and so is pointless once that is known to fail.
     builds: bool,
-    /// Whether it runs only where it is named: `--step NAME`.
-    pub(crate) on_request: bool,
     /// Whether its time is summed apart from that of the checks.
     apart: bool,
 }
@@ -213,7 +211,7 @@ impl Step {
         about: &'static str,
         run: fn(&Context) -> Outcome,
     ) -> Self {
-        Self { name, about, run, builds: false, on_request: false, apart: false }
+        Self { name, about, run, builds: false, apart: false }
     }
 
     const fn building(
@@ -221,11 +219,7 @@ impl Step {
         about: &'static str,
         run: fn(&Context) -> Outcome,
     ) -> Self {
-        Self { name, about, run, builds: true, on_request: false, apart: false }
-    }
-
-    const fn on_request(self) -> Self {
-        Self { on_request: true, ..self }
+        Self { name, about, run, builds: true, apart: false }
     }
 
     /// Sums its time apart: 15 minutes are for the checks alone.
@@ -267,10 +261,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step::building("loom", "bus word, tables and command queue under a model checker", loom),
     Step::building("shuttle", "the bus under two million random schedules", shuttle),
     Step::building("miri", "the tests of the core and of the page tables under Miri", miri),
-    // Not yet part of a run by itself: a delay in a message over spidev makes Linux 6.1's PL022 driver
-    // sleep in a tasklet, which now and then takes the guest down.
     Step::building("guests", "the command beside stock kernels on emulated boards", guests::step)
-        .on_request()
         .apart(),
 ];
 

@@ -113,10 +113,7 @@ fn parse_ci(args: &[String]) -> Result<Command, String> {
         }
     }
     // In the order of CI, whatever the order asked: later steps lean on what `tools` installs.
-    let chosen = |step: &&Step| match wanted.as_slice() {
-        [] => !step.on_request,
-        wanted => wanted.contains(&step.name),
-    };
+    let chosen = |step: &&Step| wanted.is_empty() || wanted.contains(&step.name);
     Ok(Command::Ci(STEPS.iter().filter(chosen).collect()))
 }
 
@@ -138,8 +135,7 @@ fn help() -> String {
          steps of ci:\n",
     );
     for step in STEPS {
-        let named = if step.on_request { " (only where named)" } else { "" };
-        text += &format!("  {:<14}{}{named}\n", step.name, step.about);
+        text += &format!("  {:<14}{}\n", step.name, step.about);
     }
     text += "\nenvironment:\n  \
              BAREWIRE_NO_INSTALL=1     install nothing, print what is missing\n  \
@@ -175,9 +171,8 @@ mod tests {
     }
 
     #[test]
-    fn plain_ci_runs_every_step_but_those_on_request() {
-        let rest: Vec<_> = step_names().into_iter().filter(|&name| name != "guests").collect();
-        assert_eq!(names("ci"), rest);
+    fn plain_ci_runs_every_step() {
+        assert_eq!(names("ci"), step_names());
         assert_eq!(names("ci --step guests"), ["guests"]);
     }
 

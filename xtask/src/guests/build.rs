@@ -51,7 +51,10 @@ pub(super) fn command(dirs: &Dirs, arch: Arch) -> Result<PathBuf, String> {
     cargo.arg("--target-dir").arg(&build).current_dir(&dirs.root);
     match arch {
         // The C compiler fails as the linker of musl's self-contained objects.
-        Arch::Arm64 => cargo.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER", "rust-lld"),
+        // The boards' Cortex-A53 have no LSE atomics, which a build for all of aarch64 looks for in a call.
+        Arch::Arm64 => cargo
+            .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER", "rust-lld")
+            .env("RUSTFLAGS", "-C target-feature=-outline-atomics"),
         Arch::Armhf => cargo
             .env("CARGO_TARGET_ARMV7_UNKNOWN_LINUX_GNUEABIHF_LINKER", "arm-linux-gnueabihf-gcc")
             .env("RUSTFLAGS", "-C target-feature=+crt-static"),

@@ -5,7 +5,7 @@ use core::fmt;
 use super::Bus;
 use super::lock::{Held, Wire};
 use super::statistics::Path;
-use crate::controller::{Controller, Limits, Plan, Program, plan_direct, plan_plain};
+use crate::controller::{Controller, Limits, Plan, Program, plain_exchange, plan_plain};
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
 
 /// One chip on a bus. Cheap to copy; any number of threads may hold one.
@@ -117,7 +117,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     /// [`Error::WouldDeadlock`] if the caller's context has the bus, through a lock or because this
     /// is a callback, and the platform tells contexts apart; if it does not, the call waits for
     /// ever.
-    #[inline]
+    #[inline(always)]
     pub fn sync(&self, message: &mut [Transfer<'_>]) -> Result<usize, MessageError> {
         match self.bus.try_acquire_idle() {
             Some(held) => self.run_held(held, message),
@@ -142,18 +142,17 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         mut held: Held<'_, C>,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, MessageError> {
-        // Planned while the bus is held: the atomic that acquires it would otherwise wait for these
-        // stores.
-        let direct = match message {
-            [transfer] => plan_direct(&self.program, transfer),
-            _ => false,
-        };
-        if !direct {
-            return self.run_several(held, message);
+        // The buffers as values, with the device's plan: the driver would load them from a transfer in
+        // memory again after each store to a register.
+        if let [transfer] = &mut *message
+            && let Some((tx, rx)) = plain_exchange(&self.program, transfer)
+        {
+            let (program, plan) = (&self.program, &self.program.plan);
+            let ran = held.wire.run_exchange(program, plan, tx, rx);
+            held.release_for(|| self.priority_waited_for());
+            return ran.map_err(|unfinished| unfinished.explain(&[]));
         }
-        let ran = held.wire.run(&self.program, message, Path::Immediate);
-        held.release_for(|| self.priority_waited_for());
-        ran.map_err(|unfinished| unfinished.explain(message))
+        self.run_several(held, message)
     }
 
     /// The priority, read only under contention. A function of its own: inlined, the compiler loads
@@ -164,7 +163,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         self.priority
     }
 
-    /// Runs a message that is not one plain transfer. Not inlined, so that each caller contains the
+    /// Runs a message that is not one plain exchange. Not inlined, so that each caller contains the
     /// driver's code once.
     #[inline(never)]
     fn run_several(

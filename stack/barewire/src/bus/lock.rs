@@ -295,7 +295,7 @@ impl<C: Controller + ?Sized> Wire<'_, C> {
         ran
     }
 
-    /// Runs a planned exchange of `tx` and `rx`; counts as [`Wire::run_prepared`] does.
+    /// Runs a planned exchange of `tx` and `rx` at once; counts as [`Wire::run_prepared`] does.
     #[inline(always)]
     pub(super) fn run_exchange(
         &mut self,
@@ -303,12 +303,10 @@ impl<C: Controller + ?Sized> Wire<'_, C> {
         plan: &Plan,
         tx: &[u8],
         rx: &mut [u8],
-        path: Path,
     ) -> Result<usize, Unfinished> {
         let ran = self.controller_mut().run_exchange(program, plan, tx, rx);
         if self.bus.counting.load(Ordering::Relaxed) {
-            let message = [Transfer::of_plan(tx, rx, *plan)];
-            self.bus.counters.count_apart(path, program, &message, ran);
+            self.bus.counters.count_exchange_apart(program, tx, rx, ran);
         }
         ran
     }

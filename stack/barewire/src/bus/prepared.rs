@@ -77,7 +77,7 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
     #[inline(always)]
     fn run_held(&mut self, mut held: Held<'_, C>) -> Result<&[u8; N], MessageError> {
         let Self { device, plan, tx, rx } = self;
-        let ran = held.wire.run_exchange(device.program(), plan, tx, rx, Path::Immediate);
+        let ran = held.wire.run_exchange(device.program(), plan, tx, rx);
         held.release_for(|| device.priority());
         match ran {
             Ok(_) => Ok(rx),

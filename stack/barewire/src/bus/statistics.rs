@@ -25,7 +25,7 @@
 
 use super::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
 use crate::controller::{Program, Unfinished};
-use crate::spi::{Error, Transfer};
+use crate::spi::{Direction, Error, Transfer};
 
 /// Buckets of the transfer length histogram.
 pub const HISTO_BUCKETS: usize = 17;
@@ -170,15 +170,42 @@ impl Counters {
         match message {
             [transfer] if ran.is_ok() && transfer.data().len() <= program.max_transfer_bytes => {
                 let data = transfer.data();
-                let (histo, len) = (HISTO + bucket(data.len()), data.len());
-                let bytes = BYTES + data.direction() as usize;
-                self.in_both(|counters| {
-                    counters[path as usize].add(1);
-                    counters[histo].add(1);
-                    counters[bytes].add(len);
-                });
+                self.count_one(path, data.direction(), data.len());
             }
             _ => self.count_any(path, program, message, ran),
+        }
+    }
+
+    /// Counts a message of one transfer of `len` bytes that succeeded.
+    #[inline]
+    fn count_one(&self, path: Path, direction: Direction, len: usize) {
+        let (histo, bytes) = (HISTO + bucket(len), BYTES + direction as usize);
+        self.in_both(|counters| {
+            counters[path as usize].add(1);
+            counters[histo].add(1);
+            counters[bytes].add(len);
+        });
+    }
+
+    /// Counts a message of one exchange of `tx` and `rx` that took no place in the queue; a cold
+    /// function of its own, for callers that seldom count.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn count_exchange_apart(
+        &self,
+        program: &Program,
+        tx: &[u8],
+        rx: &mut [u8],
+        ran: Result<usize, Unfinished>,
+    ) {
+        match ran {
+            Ok(len) if len <= program.max_transfer_bytes => {
+                self.count_one(Path::Immediate, Direction::Both, len);
+            }
+            _ => {
+                let message = [Transfer::of_plan(tx, rx, program.plan)];
+                self.count_any(Path::Immediate, program, &message, ran);
+            }
         }
     }
 

@@ -109,19 +109,22 @@ pub(crate) fn plan_plain(program: &Program, message: &mut [Transfer<'_>]) -> boo
     !ends_in_cs_change
 }
 
-/// [`plan_plain`] of a message of one transfer on a device with 8-bit words and without delays:
-/// nearly all messages of chip drivers.
+/// The buffers of a transfer that sends from one buffer and receives into another, and whose plan is
+/// its device's, on a device with 8-bit words and without delays: a chip driver's register access.
 #[inline(always)]
-pub(crate) fn plan_direct(program: &Program, transfer: &mut Transfer<'_>) -> bool {
-    let direct = program.plan.is_direct_bytes()
+pub(crate) fn plain_exchange<'t>(
+    program: &Program,
+    transfer: &'t mut Transfer<'_>,
+) -> Option<(&'t [u8], &'t mut [u8])> {
+    let plain = program.plan.is_direct_bytes()
         && !program.asks
         && transfer.is_plain()
         && !transfer.cs_change
         && transfer.data.len() <= program.poll_bytes_max;
-    if direct {
-        transfer.plan = program.plan;
+    match transfer.data.apart() {
+        Some((Some(tx), Some(rx))) if plain => Some((tx, rx)),
+        _ => None,
     }
-    direct
 }
 
 /// Validates `message` and writes every transfer's plan. `block` adds the block's own checks, and

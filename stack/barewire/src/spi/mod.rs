@@ -9,5 +9,5 @@ mod transfer;
 pub use device::{Effective, Settings};
 pub use error::{Error, MessageError};
 pub use mode::{MODE_0, MODE_1, MODE_2, MODE_3, Mode};
-pub(crate) use transfer::Buffers;
+pub(crate) use transfer::{Buffers, Direction};
 pub use transfer::{Data, Transfer};
