@@ -157,12 +157,12 @@ impl ChipLock {
     /// `EINTR` if the waiting was stopped; otherwise the kernel's error.
     pub fn acquire(&mut self) -> Result<(), Errno> {
         let mut on_wait = self.on_wait.take();
-        let taken = self.take(&mut on_wait);
+        let acquired = self.acquire_while(&mut on_wait);
         self.on_wait = on_wait;
-        taken
+        acquired
     }
 
-    fn take(
+    fn acquire_while(
         &mut self,
         on_wait: &mut Option<impl FnMut(Duration) -> ControlFlow<()>>,
     ) -> Result<(), Errno> {
@@ -176,7 +176,7 @@ impl ChipLock {
         }
         let file = &self.file;
         let mut begun = None;
-        until_free(&mut begun, on_wait, || record::try_take(file))?;
+        until_free(&mut begun, on_wait, || record::try_acquire(file))?;
         let taken = until_free(&mut begun, on_wait, || {
             flock(file, FlockOperation::NonBlockingLockExclusive)
         });
@@ -195,7 +195,7 @@ impl ChipLock {
             free = false;
             ControlFlow::Break(())
         };
-        match self.take(&mut Some(refuse)) {
+        match self.acquire_while(&mut Some(refuse)) {
             Err(Errno::INTR) if !free => Ok(false),
             taken => taken.map(|()| true),
         }

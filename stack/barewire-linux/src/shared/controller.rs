@@ -83,10 +83,10 @@ impl Opener {
 
     /// Acquires the lock; waits as [`SharedLock::on_wait`] says.
     #[inline]
-    fn take<'l>(&mut self, lock: &'l SharedLock) -> Result<(Held<'l>, Found), Errno> {
-        let Some(tell) = &mut self.on_wait else { return lock.mutex().take() };
+    fn acquire<'l>(&mut self, lock: &'l SharedLock) -> Result<(Held<'l>, Found), Errno> {
+        let Some(tell) = &mut self.on_wait else { return lock.mutex().acquire() };
         let mut begun = None;
-        lock.mutex().take_while(&mut |thread| {
+        lock.mutex().acquire_while(&mut |thread| {
             let begun: Instant = *begun.get_or_insert_with(Instant::now);
             tell(Holder { waited: begun.elapsed(), thread })
         })
@@ -151,7 +151,7 @@ impl<C> ProcessShared<C> {
         controller: impl FnOnce() -> C,
     ) -> Result<Self, SharedError> {
         let mut opener = Opener::new(&mut lock);
-        let (held, found) = opener.take(&lock).map_err(|errno| lock.mutex_error(errno))?;
+        let (held, found) = opener.acquire(&lock).map_err(|errno| lock.mutex_error(errno))?;
         let settled = opener.settle(&lock, &held, found, controller);
         drop(held);
         let inner = settled.map_err(|errno| lock.mutex_error(errno))?;
@@ -191,7 +191,7 @@ impl<C: Controller> ProcessShared<C> {
     fn locked(&mut self) -> Result<(Held<'_>, &mut C), Unfinished> {
         let Self { lock, opener, inner } = self;
         // Step 1: acquire the lock.
-        let (held, found) = opener.take(lock).map_err(refused)?;
+        let (held, found) = opener.acquire(lock).map_err(refused)?;
         // Step 2: another opener used the block last, or its user died.
         if !opener.was_last(lock, found) {
             opener.settle(lock, &held, found, || inner.reclaim()).map_err(refused)?;
@@ -245,7 +245,7 @@ impl<C: Controller> Controller for ProcessShared<C> {
     /// Does nothing if the lock cannot be acquired: the next message reports why.
     fn reclaim(&mut self) {
         let Self { lock, opener, inner } = self;
-        if let Ok((held, found)) = opener.take(lock) {
+        if let Ok((held, found)) = opener.acquire(lock) {
             let _ = opener.settle(lock, &held, found, || inner.reclaim());
         }
     }

@@ -142,7 +142,7 @@ impl SharedLock {
     /// [`SharedError::Mutex`].
     #[inline]
     pub fn acquire_and_release(&self) -> Result<(), SharedError> {
-        let (held, found) = self.mutex.take().map_err(|errno| self.mutex_error(errno))?;
+        let (held, found) = self.mutex.acquire().map_err(|errno| self.mutex_error(errno))?;
         if found == Found::OwnerDied {
             // The next message reclaims the block.
             self.last_user().store(NO_USER, Ordering::Relaxed);

@@ -214,7 +214,7 @@ fn an_owner_that_died_is_told_once_and_counted_by_all() {
     // To the kernel, a thread that ends with the lock is like a process that does.
     let lock = open();
     thread::scope(|scope| {
-        scope.spawn(|| std::mem::forget(lock.mutex().take().expect("free")));
+        scope.spawn(|| std::mem::forget(lock.mutex().acquire().expect("free")));
     });
     one_message(&bus);
     one_message(&bus);
@@ -233,7 +233,7 @@ fn a_panic_while_reclaiming_makes_the_next_reclaim_again() {
     one_message(&other);
     let lock = open();
     thread::scope(|scope| {
-        scope.spawn(|| std::mem::forget(lock.mutex().take().expect("free")));
+        scope.spawn(|| std::mem::forget(lock.mutex().acquire().expect("free")));
     });
     let one = Bus::new(ProcessShared::new(open(), Probe { panics: true, ..Probe::default() }));
     let panicked = thread::scope(|scope| scope.spawn(|| one_message(&one)).join());
@@ -249,10 +249,10 @@ fn a_lock_in_disorder_is_an_error_and_clocks_nothing() {
     let open = || place.open().expect("opens");
     let lock = open();
     thread::scope(|scope| {
-        scope.spawn(|| std::mem::forget(lock.mutex().take().expect("free")));
+        scope.spawn(|| std::mem::forget(lock.mutex().acquire().expect("free")));
     });
     // Released without having been repaired.
-    drop(lock.mutex().take().expect("the owner died"));
+    drop(lock.mutex().acquire().expect("the owner died"));
     let bus = Bus::new(ProcessShared::new(open(), Null::new()));
     let device = bus.device(&Settings::new(0, 1_000)).expect("opens without the lock");
     let error = device.sync(&mut [Transfer::write(&[1])]).expect_err("no lock");
@@ -270,7 +270,7 @@ fn taking_it_twice_in_one_thread_is_an_error_not_a_wait_for_ever() {
     let place = Place::new();
     let open = || place.open().expect("opens");
     let lock = open();
-    let _held = lock.mutex().take().expect("free");
+    let _held = lock.mutex().acquire().expect("free");
     let bus = Bus::new(ProcessShared::new(open(), Null::new()));
     let device = bus.device(&Settings::new(0, 1_000)).expect("opens");
     let error = device.sync(&mut [Transfer::write(&[1])]).expect_err("held by this thread");

@@ -121,7 +121,7 @@ impl SharedMutex {
 
     /// Acquires the mutex; waits for it.
     #[inline]
-    pub(crate) fn take(&self) -> Result<(Held<'_>, Found), Errno> {
+    pub(crate) fn acquire(&self) -> Result<(Held<'_>, Found), Errno> {
         // SAFETY: an initialised mutex (Safety 1 and 2).
         let found = match unsafe { libc::pthread_mutex_lock(self.raw()) } {
             0 => Found::Free,
@@ -137,7 +137,7 @@ impl SharedMutex {
     /// # Errors
     /// `EINTR` if `go_on` stopped the waiting; otherwise libc's error.
     #[inline]
-    pub(crate) fn take_while(
+    pub(crate) fn acquire_while(
         &self,
         go_on: &mut dyn FnMut(u32) -> ControlFlow<()>,
     ) -> Result<(Held<'_>, Found), Errno> {

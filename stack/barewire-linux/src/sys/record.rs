@@ -28,7 +28,7 @@ fn set(file: &File, kind: libc::c_int) -> Result<(), Errno> {
 }
 
 /// Acquires the lock without waiting: `EAGAIN` or `EACCES` if another holds it.
-pub(crate) fn try_take(file: &File) -> Result<(), Errno> {
+pub(crate) fn try_acquire(file: &File) -> Result<(), Errno> {
     set(file, libc::F_WRLCK)
 }
 

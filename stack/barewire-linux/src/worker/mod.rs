@@ -132,8 +132,8 @@ impl<T: Send + 'static> Worker<'static, T> {
         options: &WorkerOptions,
         body: impl FnOnce(&Stop) -> T + Send + 'static,
     ) -> Result<Self, WorkerError> {
-        let (stop, (tell, hear)) = (Arc::new(Stop::default()), mpsc::sync_channel(1));
-        let run = begin(options.clone(), tell, Arc::clone(&stop), body);
+        let (stop, (report, outcome)) = (Arc::new(Stop::default()), mpsc::sync_channel(1));
+        let run = begin(options.clone(), report, Arc::clone(&stop), body);
         let handle = builder(options)?.spawn(run).map_err(not_made)?;
         Worker {
             stop,
@@ -141,7 +141,7 @@ impl<T: Send + 'static> Worker<'static, T> {
             handle: Some(Handle::Free(handle)),
             ring: None,
         }
-        .heard(&hear)
+        .confirmed(&outcome)
     }
 }
 
@@ -155,8 +155,8 @@ pub fn spawn_scoped<'scope, T: Send + 'scope>(
     options: &WorkerOptions,
     body: impl FnOnce(&Stop) -> T + Send + 'scope,
 ) -> Result<Worker<'scope, T>, WorkerError> {
-    let (stop, (tell, hear)) = (Arc::new(Stop::default()), mpsc::sync_channel(1));
-    let run = begin(options.clone(), tell, Arc::clone(&stop), body);
+    let (stop, (report, outcome)) = (Arc::new(Stop::default()), mpsc::sync_channel(1));
+    let run = begin(options.clone(), report, Arc::clone(&stop), body);
     let handle = builder(options)?.spawn_scoped(scope, run).map_err(not_made)?;
     Worker {
         stop,
@@ -164,7 +164,7 @@ pub fn spawn_scoped<'scope, T: Send + 'scope>(
         handle: Some(Handle::Scoped(handle)),
         ring: None,
     }
-    .heard(&hear)
+    .confirmed(&outcome)
 }
 
 fn builder(options: &WorkerOptions) -> Result<thread::Builder, WorkerError> {
@@ -180,7 +180,7 @@ fn not_made(error: io::Error) -> WorkerError {
 /// Runs in the new thread: steps 1 to 3 of the module.
 fn begin<T>(
     options: WorkerOptions,
-    tell: SyncSender<Result<(), Refused>>,
+    report: SyncSender<Result<(), Refused>>,
     stop: Arc<Stop>,
     body: impl FnOnce(&Stop) -> T,
 ) -> impl FnOnce() -> Option<T> {
@@ -188,21 +188,20 @@ fn begin<T>(
         let applied = options.apply();
         let refused = applied.is_err();
         // The spawner waits for this, so the channel is open.
-        let _ = tell.send(applied);
+        let _ = report.send(applied);
         (!refused).then(|| body(&stop))
     }
 }
 
 impl<'s, T> Worker<'s, T> {
-    fn heard(mut self, hear: &Receiver<Result<(), Refused>>) -> Result<Self, WorkerError> {
-        // An error means that the thread died before it reported: joining returns its panic.
-        match hear.recv() {
+    fn confirmed(mut self, outcome: &Receiver<Result<(), Refused>>) -> Result<Self, WorkerError> {
+        match outcome.recv() {
             Ok(Ok(())) => Ok(self),
             Ok(Err(refused)) => {
                 let _ = self.wait();
                 Err(WorkerError::Refused(refused))
             }
-            Err(_) => unreachable!("applying options does not panic"),
+            Err(_) => unreachable!("the thread reports: applying options does not panic"),
         }
     }
 
@@ -228,7 +227,7 @@ impl<'s, T> Worker<'s, T> {
     }
 
     /// Asks the body to end.
-    fn tell(&mut self) {
+    fn ask_to_end(&mut self) {
         self.stop.0.store(true, Ordering::Release);
         if let Some(ring) = self.ring.take() {
             ring();
@@ -240,7 +239,7 @@ impl<'s, T> Worker<'s, T> {
     /// # Errors
     /// The body's panic.
     pub fn stop(mut self) -> thread::Result<T> {
-        self.tell();
+        self.ask_to_end();
         self.join()
     }
 
@@ -257,7 +256,7 @@ impl<'s, T> Worker<'s, T> {
 impl<T> Drop for Worker<'_, T> {
     fn drop(&mut self) {
         if self.handle.is_some() {
-            self.tell();
+            self.ask_to_end();
         }
     }
 }
