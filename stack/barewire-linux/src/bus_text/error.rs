@@ -35,7 +35,7 @@ pub enum BusTextError {
         known: Vec<&'static str>,
     },
     /// An option is given twice.
-    Twice {
+    Duplicate {
         /// The option.
         option: &'static str,
     },
@@ -89,7 +89,7 @@ impl fmt::Display for BusTextError {
                 }
                 write!(f, "(known: {})", known.join(", "))
             }
-            Self::Twice { option } => write!(f, "option {option} is given twice"),
+            Self::Duplicate { option } => write!(f, "option {option} is given twice"),
             Self::Missing { option, example } => {
                 write!(f, "option {option} is missing: add {example}")
             }

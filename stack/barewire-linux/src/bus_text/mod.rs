@@ -112,7 +112,7 @@ fn parse_options(via: Via, options: Option<&str>) -> Result<MapSpec, BusTextErro
         };
         if twice {
             let option = OPTIONS.into_iter().find(|option| *option == key).unwrap_or_default();
-            return Err(BusTextError::Twice { option });
+            return Err(BusTextError::Duplicate { option });
         }
     }
     let missing = |option, example| BusTextError::Missing { option, example };

@@ -39,12 +39,12 @@ pub struct Recovered {
     /// How many times this opener has recovered the bus.
     pub times: u32,
     /// How many times all openers have, since the lock was made.
-    pub in_all: u32,
+    pub total: u32,
 }
 
 impl fmt::Display for Recovered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the bus was recovered {} times, {} times in all", self.times, self.in_all)
+        write!(f, "the bus was recovered {} times, {} times in all", self.times, self.total)
     }
 }
 
@@ -64,7 +64,7 @@ impl Recoveries {
 
     /// How many times all openers did, since the lock was made.
     #[must_use]
-    pub fn in_all(&self) -> u32 {
+    pub fn total(&self) -> u32 {
         self.lock.deaths().load(Ordering::Relaxed)
     }
 }
@@ -127,7 +127,7 @@ impl Opener {
             && let Some(tell) = &mut self.on_recovered
         {
             let times = self.times.load(Ordering::Relaxed);
-            tell(Recovered { times, in_all: lock.deaths().load(Ordering::Relaxed) });
+            tell(Recovered { times, total: lock.deaths().load(Ordering::Relaxed) });
         }
         Ok(reclaimed)
     }

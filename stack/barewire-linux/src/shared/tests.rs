@@ -218,11 +218,11 @@ fn an_owner_that_died_is_told_once_and_counted_by_all() {
     });
     one_message(&bus);
     one_message(&bus);
-    assert_eq!((recoveries.times(), recoveries.in_all()), (1, 1));
+    assert_eq!((recoveries.times(), recoveries.total()), (1, 1));
     assert_eq!(*LOG.lock().expect("whole"), ["the bus was recovered 1 times, 1 times in all"]);
     assert_eq!(bus.into_inner().inner().reclaims, 2, "the first message's, and the dead owner's");
     let later = ProcessShared::new(open(), Null::new()).recoveries();
-    assert_eq!((later.times(), later.in_all()), (0, 1));
+    assert_eq!((later.times(), later.total()), (0, 1));
 }
 
 #[test]

@@ -132,12 +132,12 @@ pub struct Spidev<I = Node, T = Monotonic> {
 /// A node's mode as it was found, written back on drop: the kernel keeps the mode for the next user
 /// of the chip, which may be a kernel driver.
 #[derive(Debug)]
-pub struct FoundMode {
+pub struct SavedMode {
     node: Node,
     mode: u32,
 }
 
-impl FoundMode {
+impl SavedMode {
     /// The mode of the node at `path`, which is opened again for this. Keep it longer than the
     /// [`Spidev`].
     ///
@@ -154,7 +154,7 @@ impl FoundMode {
     }
 }
 
-impl Drop for FoundMode {
+impl Drop for SavedMode {
     fn drop(&mut self) {
         if self.node.mode32() != Ok(self.mode) {
             // An error cannot be reported on drop.
