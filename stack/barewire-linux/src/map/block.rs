@@ -1,4 +1,4 @@
-//! Which controllers can be mapped, and what is known of each before it is touched.
+//! The controllers that can be mapped, and what is known of each before it is touched.
 //!
 //! How it works: each block's room ([`ecspi`], [`bcm2835`], [`pl022`], [`atmel`], [`dw_ssi`]) has its [`Facts`]
 //! and its bring-up; what is the same for all asks here.
@@ -31,20 +31,20 @@ impl Block {
     /// All of them, in the order in which they are listed.
     pub const ALL: [Self; 5] = [Self::Ecspi, Self::Bcm2835, Self::Pl022, Self::Atmel, Self::DwSsi];
 
-    /// What it is called in a bus's name.
+    /// Its name in a bus's text.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.facts().name
     }
 
-    /// The block of that name.
+    /// The block with that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|block| block.name() == name)
     }
 
-    /// The block by its node's `compatible`: strings that end in zeros. `None` if it is none of
-    /// these, or UIO's, which says nothing of the block.
+    /// The block of a device-tree node with this `compatible` (zero-terminated strings). `None` if
+    /// it is none of these, or UIO's, which does not name the block.
     #[must_use]
     pub fn of_compatible(compatible: &str) -> Option<Self> {
         compatible.split('\0').find_map(|name| {
@@ -69,36 +69,37 @@ impl fmt::Display for Block {
     }
 }
 
-/// What is the same on every board with a block.
+/// What is known of a block on every board.
 pub(super) struct Facts {
-    /// In a bus's name.
+    /// Its name in a bus's text.
     pub(super) name: &'static str,
     /// Bytes of its registers.
     pub(super) registers_len: u32,
     /// Bytes of a GPIO bank's registers.
     pub(super) bank_len: u32,
-    /// A register that can be read at any time, and does nothing then: its name and offset.
+    /// A register that can be read at any time without an effect: its name and offset.
     pub(super) first_read: (&'static str, u32),
-    /// The same of a GPIO bank.
+    /// Such a register of a GPIO bank.
     pub(super) bank_first_read: (&'static str, u32),
     /// Linux's driver.
     pub(super) linux_driver: &'static str,
-    /// Lines of its own.
+    /// The number of its native lines.
     pub(super) native_lines: u8,
-    /// Pins of a GPIO bank.
+    /// The number of a GPIO bank's pins.
     pub(super) bank_pins: u8,
-    /// Its data register holds all pins and has no set and clear registers beside it, so that Linux's
-    /// driver writes all of them at once.
+    /// Whether the bank has one data register for all pins, without set and clear registers, so
+    /// that Linux's driver writes all pins at once.
     pub(super) written_whole: bool,
-    /// Its own line falls whichever chip is meant, so that a chip on it can be the only one.
+    /// Whether its native line falls whichever chip is addressed, so that a chip on it must be the
+    /// only one.
     pub(super) native_alone: bool,
-    /// Its clock has no gate that anybody closes.
+    /// Whether its clock is never gated.
     pub(super) always_clocked: bool,
-    /// Whether that is its string in a device tree.
+    /// Whether a string in a device tree's `compatible` names the block.
     pub(super) is_compatible: fn(&str) -> bool,
 }
 
-/// What the board fixes, as the core's drivers have it.
+/// The board's properties, as the core's drivers need them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Board {
     pub(super) reference_hz: u32,
@@ -107,7 +108,7 @@ pub(super) struct Board {
     pub(super) pipe: Pipe,
 }
 
-/// What a controller is made of.
+/// The parts of a controller.
 #[derive(Debug)]
 pub(super) struct Parts {
     pub(super) registers: MappedRegisters,
