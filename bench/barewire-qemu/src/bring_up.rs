@@ -1,15 +1,10 @@
 //! The shipped drivers on QEMU's boards.
 //!
-//! *Read first*: `barewire::controller`. Only this file of the crate knows the drivers.
+//! *Read first*: [`driver`](crate::driver), which has the driver of each block.
 //!
 //! # How it works
-//! Each driver gets its board's lines and clock as from board code, and runs unchanged. GPIO banks
-//! are owned: no other code drives the board.
-//!
-//! ECSPI's model sends the contents of TXFIFO at once when XCH is written. A burst that runs out of
-//! words stops until XCH is written again. The model does not count its FIFOs and never sets RDR.
-//! The driver needs none of these. PL022's model has no receive timeout: a transfer that ends with
-//! fewer than four frames in the FIFO is found complete at its deadline.
+//! The board's row names its block. The block's driver gets the board's lines and clock as from board
+//! code, and runs unchanged.
 //!
 //! # Not supported
 //! Other drivers on these registers: wrap one with [`QemuBoard::watch`].
@@ -18,16 +13,14 @@ use std::fmt;
 use std::task::Poll;
 
 use barewire::bus::Bus;
-use barewire::controller::bcm2835::{Bcm2835, Bcm2835Config};
-use barewire::controller::ecspi::{Ecspi, EcspiConfig};
-use barewire::controller::gpio::{Bcm2835Gpio, ImxGpio, Ownership, Pl061};
-use barewire::controller::pl022::{Pl022, Pl022Config};
-use barewire::controller::{ALWAYS_POLL, Controller, Interrupt, NoInterrupt, Program, Unfinished};
+use barewire::controller::{ALWAYS_POLL, Controller, Program, Unfinished};
 use barewire::middleware::Layer;
 use barewire::spi::Transfer;
 
 use crate::board::QemuBoard;
+use crate::driver::Lines;
 use crate::error::QemuError;
+use crate::interrupt::QemuInterrupt;
 use crate::spec::Silicon;
 use crate::watched::Watched;
 
@@ -41,7 +34,7 @@ impl QemuBoard {
     /// each, or use [`QemuBoard::bus`].
     #[must_use]
     pub fn bring_up(&self) -> QemuController {
-        self.driver(ALWAYS_POLL, NoInterrupt)
+        self.driver(ALWAYS_POLL, None)
     }
 
     /// Like [`QemuBoard::bring_up`], but transfers that take longer than `poll_limit_ns` on the
@@ -50,7 +43,7 @@ impl QemuBoard {
     /// # Errors
     /// Those of [`QemuBoard::interrupt`].
     pub fn bring_up_interrupt(&self, poll_limit_ns: u32) -> Result<QemuController, QemuError> {
-        Ok(self.driver(poll_limit_ns, self.interrupt()?))
+        Ok(self.driver(poll_limit_ns, Some(self.interrupt()?)))
     }
 
     /// A bus over the shipped driver, polled. No message succeeds after the connection is lost.
@@ -59,27 +52,18 @@ impl QemuBoard {
         Bus::new(self.watch(self.bring_up()))
     }
 
-    fn driver(&self, poll_limit_ns: u32, interrupt: impl Interrupt + 'static) -> QemuController {
-        let silicon = self.spec().silicon;
-        let chip_selects = silicon.chip_selects();
-        let (regs, gpio, timer) = (self.controller(), self.gpio(), self.timer());
-        QemuController(match silicon {
-            Silicon::Bcm2835 { reference_hz, .. } => {
-                let config = Bcm2835Config { core_hz: reference_hz, chip_selects, poll_limit_ns };
-                let driver = Bcm2835::new(regs, Bcm2835Gpio::new(gpio), timer, config);
-                Box::new(driver.with_interrupt(interrupt))
-            }
-            Silicon::Ecspi { reference_hz, .. } => {
-                let config = EcspiConfig { reference_hz, chip_selects, poll_limit_ns };
-                let gpio = ImxGpio::new(gpio, Ownership::Exclusive);
-                Box::new(Ecspi::new(regs, gpio, timer, config).with_interrupt(interrupt))
-            }
-            Silicon::Pl022 { reference_hz, .. } => {
-                let config = Pl022Config { reference_hz, chip_selects, poll_limit_ns };
-                let driver = Pl022::new(regs, Pl061::new(gpio), timer, config);
-                Box::new(driver.with_interrupt(interrupt))
-            }
-        })
+    fn driver(&self, poll_limit_ns: u32, interrupt: Option<QemuInterrupt>) -> QemuController {
+        let Silicon { block, reference_hz, chip_selects, .. } = self.spec().silicon;
+        let lines = Lines {
+            registers: self.controller(),
+            gpio: self.gpio(),
+            timer: self.timer(),
+            interrupt,
+            reference_hz,
+            chip_selects,
+            poll_limit_ns,
+        };
+        QemuController((block.start)(lines))
     }
 }
 

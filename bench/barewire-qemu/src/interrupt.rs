@@ -18,8 +18,24 @@ use barewire::time::Timer;
 
 use crate::error::QemuError;
 use crate::qtest::Link;
-use crate::spec::{BoardSpec, InterruptTap};
 use crate::timer::QemuTimer;
+
+/// An object of QEMU whose interrupt line can be reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InterruptTap {
+    /// An input of an interrupt controller.
+    In {
+        /// The controller's path.
+        path: &'static str,
+        /// The input.
+        line: u32,
+    },
+    /// The first interrupt output of a device. QEMU 7.2 accepts this, but reports nothing.
+    Out {
+        /// The device's path.
+        path: &'static str,
+    },
+}
 
 /// The interrupt line of a board's controller. Clones watch the same line.
 ///
@@ -34,14 +50,16 @@ pub struct QemuInterrupt {
 }
 
 impl QemuInterrupt {
-    /// Makes QEMU report the line of `board`'s controller.
+    /// Makes QEMU report the line of the controller of the board called `board`: the first of `taps`
+    /// that this QEMU has.
     pub(crate) fn tap(
         link: Rc<RefCell<Link>>,
-        board: &'static BoardSpec,
+        board: &'static str,
+        taps: &[InterruptTap],
         timer: QemuTimer,
     ) -> Result<Self, QemuError> {
         let mut said = String::new();
-        for tap in board.interrupt {
+        for tap in taps {
             let (command, line) = match *tap {
                 InterruptTap::In { path, line } => (format!("irq_intercept_in {path}"), line),
                 InterruptTap::Out { path } => (format!("irq_intercept_out {path} sysbus-irq"), 0),
@@ -52,7 +70,7 @@ impl QemuInterrupt {
                 Err(error) => return Err(error),
             }
         }
-        Err(QemuError::Interrupt { board: board.name, said })
+        Err(QemuError::Interrupt { board, said })
     }
 
     /// Whether the line is up after everything posted was executed. `false` on a lost connection.

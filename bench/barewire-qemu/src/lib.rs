@@ -35,6 +35,7 @@
 
 mod board;
 mod bring_up;
+mod driver;
 mod error;
 mod flash_file;
 mod interrupt;
@@ -51,11 +52,12 @@ mod watched;
 
 pub use board::{BOARDS, QemuBoard, QemuOptions};
 pub use bring_up::QemuController;
+pub use driver::{Lines, QemuBlock};
 pub use error::{QemuError, Version};
-pub use interrupt::QemuInterrupt;
+pub use interrupt::{InterruptTap, QemuInterrupt};
 pub use program::QemuProgram;
 pub use registers::QemuRegisters;
-pub use spec::{BoardSpec, GpioLine, InterruptTap, Medium, Silicon, Storage};
+pub use spec::{BoardSpec, Medium, Silicon, Storage};
 pub use timer::QemuTimer;
 pub use trace::FlashCommand;
 pub use virt::{

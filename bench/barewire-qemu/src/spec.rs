@@ -2,7 +2,9 @@
 
 use barewire::controller::CsLine;
 
+use crate::driver::QemuBlock;
 use crate::error::Version;
+use crate::interrupt::InterruptTap;
 use crate::program::QemuProgram;
 
 /// QEMU for 32-bit Arm.
@@ -45,74 +47,30 @@ pub struct BoardSpec {
     pub tolerated: &'static [&'static str],
 }
 
-/// A board's controller.
+/// A board's controller: what board code would know of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Silicon {
-    /// SPI0 of the BCM2835 and its successors.
-    Bcm2835 {
-        /// The address of its registers.
-        base: u32,
-        /// The core clock, in hertz.
-        reference_hz: u32,
-        /// The address of the GPIO block's registers.
-        gpio_base: u32,
-        /// Chip selects 0 and 1.
-        cs: [GpioLine; 2],
-    },
-    /// i.MX ECSPI with a chip select by GPIO.
-    Ecspi {
-        /// The address of its registers.
-        base: u32,
-        /// Its reference clock, in hertz.
-        reference_hz: u32,
-        /// The address of the GPIO bank's registers.
-        gpio_base: u32,
-        /// Chip select 0.
-        cs: CsLine,
-    },
-    /// Arm's PrimeCell PL022.
-    Pl022 {
-        /// The address of its registers.
-        base: u32,
-        /// SSPCLK, in hertz.
-        reference_hz: u32,
-        /// The address of a PL061's registers: the one with the chip select, or the first.
-        gpio_base: u32,
-        /// Chip select 0, if there is one.
-        cs: Option<GpioLine>,
-    },
+pub struct Silicon {
+    /// Its block, with the driver.
+    pub block: &'static QemuBlock,
+    /// The address of its registers.
+    pub base: u32,
+    /// Its reference clock, in hertz.
+    pub reference_hz: u32,
+    /// The address of the registers of the GPIO block: the one with the chip selects, or the first.
+    pub gpio_base: u32,
+    /// The chip selects, by number, in the form the driver takes.
+    pub chip_selects: [CsLine; 4],
 }
 
-/// A line of a GPIO block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GpioLine {
-    /// Its number in the block.
-    pub bit: u8,
-    /// The level that selects.
-    pub active_high: bool,
-}
-
-impl GpioLine {
-    fn chip_select(self) -> CsLine {
-        CsLine::Gpio { bit: self.bit, active_high: self.active_high }
+/// Chip selects from 0 on: these pins of the GPIO block, active low.
+pub(crate) const fn gpio_lines(pins: &[u8]) -> [CsLine; 4] {
+    let mut lines = [CsLine::Absent; 4];
+    let mut cs = 0;
+    while cs < pins.len() {
+        lines[cs] = CsLine::Gpio { bit: pins[cs], active_high: false };
+        cs += 1;
     }
-}
-
-/// An object of QEMU whose interrupt line can be reported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InterruptTap {
-    /// An input of an interrupt controller.
-    In {
-        /// The controller's path.
-        path: &'static str,
-        /// The input.
-        line: u32,
-    },
-    /// The first interrupt output of a device. QEMU 7.2 accepts this, but reports nothing.
-    Out {
-        /// The device's path.
-        path: &'static str,
-    },
+    lines
 }
 
 /// A chip whose content is a file.
@@ -133,53 +91,6 @@ pub enum Medium {
     Flash,
     /// An SD card in its SPI mode.
     SdCard,
-}
-
-impl Silicon {
-    /// The vendor's name of the controller.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Bcm2835 { .. } => "BCM2835 SPI0",
-            Self::Ecspi { .. } => "ECSPI",
-            Self::Pl022 { .. } => "PL022",
-        }
-    }
-
-    /// The chip selects, in the form its driver takes.
-    #[must_use]
-    pub fn chip_selects(&self) -> [CsLine; 4] {
-        let absent = CsLine::Absent;
-        match *self {
-            Self::Bcm2835 { cs: [first, second], .. } => {
-                [first.chip_select(), second.chip_select(), absent, absent]
-            }
-            Self::Ecspi { cs, .. } => [cs, absent, absent, absent],
-            Self::Pl022 { cs, .. } => {
-                [cs.map_or(absent, |line| line.chip_select()), absent, absent, absent]
-            }
-        }
-    }
-
-    /// The address of its registers.
-    #[must_use]
-    pub fn base(&self) -> u32 {
-        match *self {
-            Self::Bcm2835 { base, .. } | Self::Ecspi { base, .. } | Self::Pl022 { base, .. } => {
-                base
-            }
-        }
-    }
-
-    /// The address of the registers of its chip select's GPIO block.
-    #[must_use]
-    pub fn gpio_base(&self) -> u32 {
-        match *self {
-            Self::Bcm2835 { gpio_base, .. }
-            | Self::Ecspi { gpio_base, .. }
-            | Self::Pl022 { gpio_base, .. } => gpio_base,
-        }
-    }
 }
 
 impl Medium {

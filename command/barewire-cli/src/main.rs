@@ -9,8 +9,10 @@ mod command;
 mod rig;
 mod shared;
 
+use std::fmt::Write as _;
 use std::process::ExitCode;
 
+use barewire_linux::map::Block;
 use clap::{Parser, Subcommand};
 
 use command::{adc, bench, can, demo, flash, iommu, list, regs, selftest, xfer};
@@ -44,18 +46,16 @@ Buses (--bus):
                            how an ECSPI (imx8mp, sabrelite) is where its manual leaves it open: when
                            XCH clears and TC sets, what a burst does without words, how late its
                            clock starts; the manual's text and no delay unless told
-  qemu:BOARD[,flash=FILE]  a board in QEMU, which is started and ended: sabrelite (with a flash
-                           chip), lm3s6965evb (with an SD card), highbank, raspi3b; FILE is QEMU's
-                           own backing file of chip or card; BAREWIRE_QEMU_ARM names another qemu-system-arm,
+  qemu:BOARD[,flash=FILE]  a board in QEMU, which is started and ended; `barewire list` names them;
+                           FILE is QEMU's own backing file of flash chip or SD card;
+                           BAREWIRE_QEMU_ARM names another qemu-system-arm,
                            BAREWIRE_QEMU_AARCH64 another qemu-system-aarch64
   spidev:/dev/spidevB.C    a node of the kernel's spidev (experimental); --cs stays 0
   mem:0xADDRESS[,OPTION…]  a controller's registers in /dev/mem, or
   uio:uioN[,OPTION…]       as the first block of a UIO device (experimental); its kernel driver must
                            be unbound, and its pins still be its own
-    controller=NAME        which it is: ecspi (i.MX 6, 7, 8M; unless told), bcm2835 (Raspberry Pi's
-                           SPI0), pl022 (PrimeCell), atmel (SAMA5D3, SAM9, AT91),
-                           dw-ssi (Raspberry Pi 5)
-    reference-hz=HZ        the clock it divides; a Raspberry Pi's core clock
+    controller=NAME        which it is:
+{controllers}    reference-hz=HZ        the clock it divides; a Raspberry Pi's core clock
     cs=LINE[+LINE…]        LINE is nativeN, its own line N; gpio@0xADDRESS:BIT or gpio@LABEL:BIT, a
                            line of a GPIO chip through the kernel; or gpio@0xADDRESS.BIT, a pin by its
                            bank's registers, which nobody else may use (i.MX). :high behind it: active high
@@ -99,13 +99,24 @@ Exit codes:
   3    iommu walk: the device would fault there
   130  stopped by Ctrl-C (or SIGTERM)";
 
+/// [`AFTER_HELP`] with the controllers that can be mapped.
+fn after_long_help() -> String {
+    let mut controllers = String::new();
+    for block in Block::ALL {
+        let note = if block == Block::DEFAULT { " (unless told)" } else { "" };
+        let (name, machines) = (block.name(), block.machines());
+        let _ = writeln!(controllers, "{:27}{name:<9}{machines}{note}", "");
+    }
+    AFTER_HELP.replace("{controllers}", &controllers)
+}
+
 #[derive(Parser, Debug)]
 #[command(
     name = "barewire",
     version,
     about = "SPI at the cost of the wire: flash chips, transfers, benches",
     long_about = LONG_ABOUT,
-    after_long_help = AFTER_HELP,
+    after_long_help = after_long_help(),
     after_help = "`barewire --help` has the bus options, examples and exit codes.",
     max_term_width = 100,
     arg_required_else_help = true

@@ -42,8 +42,8 @@ const LAYERS: [Layers; 9] = [
     },
     Layers {
         folder: "bench/barewire-qemu/src/",
-        line: "barewire-qemu: bring_up, virt > board > flash_file, interrupt, process, registers, watched > \
-               qtest, spec, timer, trace > program > private_dir > error",
+        line: "barewire-qemu: bring_up, virt > board > flash_file, process, watched > spec > driver > \
+               interrupt, registers > qtest, timer, trace > program > private_dir > error",
     },
     Layers {
         folder: "iommu/barewire-iommu/src/",

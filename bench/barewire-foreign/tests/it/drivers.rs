@@ -15,6 +15,7 @@ use std::task::{Context, Poll, Waker};
 use barewire::bus::Bus;
 use barewire::hal::HalDevice;
 use barewire::spi::Settings;
+use barewire_sim::board::spec::kinds_without;
 use barewire_sim::bring_up::{AnyController, Charged, bus};
 use barewire_sim::chip::Chip;
 use barewire_sim::{Board, BoardOptions, BoardSpec};
@@ -86,4 +87,9 @@ fn block_on<F: Future>(future: F) -> F::Output {
             return output;
         }
     }
+}
+
+#[test]
+fn the_boards_have_every_kind_of_controller() {
+    assert_eq!(kinds_without(&BOARDS), [""; 0], "add a board to BOARDS");
 }

@@ -33,8 +33,12 @@
 //! `lm3s6965evb` has a chip (`mps2-an385` and similar boards have five or more PL022s without one;
 //! `versatilepb` and `realview-eb` have no PL022).
 
+use barewire::controller::CsLine;
+
+use crate::driver::pl022;
 use crate::error::Version;
-use crate::spec::{BoardSpec, InterruptTap, QEMU_ARM, Silicon};
+use crate::interrupt::InterruptTap;
+use crate::spec::{BoardSpec, QEMU_ARM, Silicon};
 
 pub(super) const BOARD: BoardSpec = BoardSpec {
     name: "highbank",
@@ -42,13 +46,14 @@ pub(super) const BOARD: BoardSpec = BoardSpec {
     memory: "64M",
     program: QEMU_ARM,
     needed: Version { major: 7, minor: 2 },
-    silicon: Silicon::Pl022 {
+    silicon: Silicon {
+        block: &pl022::BLOCK,
         base: 0xfff3_9000,
         // The device tree's pclk. The model has no clock.
         reference_hz: 150_000_000,
         // The first of four PL061.
         gpio_base: 0xfff3_0000,
-        cs: None,
+        chip_selects: [CsLine::Absent; 4],
     },
     // Device numbers count what the board's code creates; QEMU 8 created fewer.
     interrupt: &[

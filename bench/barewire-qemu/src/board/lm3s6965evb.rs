@@ -32,8 +32,10 @@
 //!    barewire's PL022 driver sends messages of even length that way in modes 1 and 3. **Use mode
 //!    0.**
 
+use crate::driver::pl022;
 use crate::error::Version;
-use crate::spec::{BoardSpec, GpioLine, InterruptTap, Medium, QEMU_ARM, Silicon, Storage};
+use crate::interrupt::InterruptTap;
+use crate::spec::{BoardSpec, Medium, QEMU_ARM, Silicon, Storage, gpio_lines};
 
 pub(super) const BOARD: BoardSpec = BoardSpec {
     name: "lm3s6965evb",
@@ -42,12 +44,13 @@ pub(super) const BOARD: BoardSpec = BoardSpec {
     memory: "64K",
     program: QEMU_ARM,
     needed: Version { major: 7, minor: 2 },
-    silicon: Silicon::Pl022 {
+    silicon: Silicon {
+        block: &pl022::BLOCK,
         base: 0x4000_8000,
         // The system clock's maximum; the model has no clock.
         reference_hz: 50_000_000,
         gpio_base: 0x4000_7000,
-        cs: Some(GpioLine { bit: 0, active_high: false }),
+        chip_selects: gpio_lines(&[0]),
     },
     // As for highbank: what has a name in QEMU 10 has a number in 7.2.
     interrupt: &[

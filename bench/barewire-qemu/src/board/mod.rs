@@ -171,13 +171,13 @@ impl QemuBoard {
     /// The controller's registers.
     #[must_use]
     pub fn controller(&self) -> QemuRegisters {
-        self.registers(self.spec.silicon.base())
+        self.registers(self.spec.silicon.base)
     }
 
     /// The registers of the GPIO block with the chip select, or of the first block.
     #[must_use]
     pub fn gpio(&self) -> QemuRegisters {
-        self.registers(self.spec.silicon.gpio_base())
+        self.registers(self.spec.silicon.gpio_base)
     }
 
     /// The controller's interrupt line. From now on QEMU reports its changes. Call this before you
@@ -186,7 +186,7 @@ impl QemuBoard {
     /// # Errors
     /// [`QemuError::Interrupt`] if this QEMU does not show the line; an error of a lost connection.
     pub fn interrupt(&self) -> Result<QemuInterrupt, QemuError> {
-        QemuInterrupt::tap(self.qemu.link(), self.spec, self.timer())
+        QemuInterrupt::tap(self.qemu.link(), self.spec.name, self.spec.interrupt, self.timer())
     }
 
     /// Wraps `controller`, which drives this board's registers, so that no message succeeds after
@@ -256,7 +256,7 @@ mod tests {
     fn names_are_unique_and_blocks_apart() {
         for (n, board) in BOARDS.iter().enumerate() {
             assert!(BOARDS[..n].iter().all(|other| other.name != board.name), "{}", board.name);
-            assert_ne!(board.silicon.base(), board.silicon.gpio_base(), "{}", board.name);
+            assert_ne!(board.silicon.base, board.silicon.gpio_base, "{}", board.name);
             assert!(!board.interrupt.is_empty(), "{}", board.name);
         }
     }

@@ -38,8 +38,10 @@
 //! # Not supported
 //! A chip: QEMU's board code connects none.
 
+use crate::driver::bcm2835;
 use crate::error::Version;
-use crate::spec::{BoardSpec, GpioLine, InterruptTap, QEMU_AARCH64, Silicon};
+use crate::interrupt::InterruptTap;
+use crate::spec::{BoardSpec, QEMU_AARCH64, Silicon, gpio_lines};
 
 pub(super) const BOARD: BoardSpec = BoardSpec {
     name: "raspi3b",
@@ -48,13 +50,14 @@ pub(super) const BOARD: BoardSpec = BoardSpec {
     memory: "1G",
     program: QEMU_AARCH64,
     needed: Version { major: 10, minor: 0 },
-    silicon: Silicon::Bcm2835 {
+    silicon: Silicon {
+        block: &bcm2835::BLOCK,
         base: 0x3f20_4000,
         // As the manual assumes; the model has no clock.
         reference_hz: 250_000_000,
         gpio_base: 0x3f20_0000,
         // The header's CE0 and CE1, as outputs.
-        cs: [GpioLine { bit: 8, active_high: false }, GpioLine { bit: 7, active_high: false }],
+        chip_selects: gpio_lines(&[8, 7]),
     },
     interrupt: &[InterruptTap::Out { path: "/machine/soc/peripherals/bcm2835-spi0" }],
     loopback: false,

@@ -11,10 +11,10 @@
 //! 4. The flash powers up unprotected. It does not know the 32 KiB erase (52h): it reports an
 //!    error, and erases.
 
-use barewire::controller::CsLine;
-
+use crate::driver::ecspi;
 use crate::error::Version;
-use crate::spec::{BoardSpec, InterruptTap, Medium, QEMU_ARM, Silicon, Storage};
+use crate::interrupt::InterruptTap;
+use crate::spec::{BoardSpec, Medium, QEMU_ARM, Silicon, Storage, gpio_lines};
 
 /// The datasheet has the 32 KiB block erase (52h), but QEMU's table of the part does not. QEMU
 /// reports an error, and erases.
@@ -26,13 +26,14 @@ pub(super) const BOARD: BoardSpec = BoardSpec {
     memory: "64M",
     program: QEMU_ARM,
     needed: Version { major: 7, minor: 2 },
-    silicon: Silicon::Ecspi {
+    silicon: Silicon {
+        block: &ecspi::BLOCK,
         // ECSPI1; its root clock is PLL3 (480 MHz) divided by 8.
         base: 0x0200_8000,
         reference_hz: 60_000_000,
         // GPIO3_IO19.
         gpio_base: 0x020a_4000,
-        cs: CsLine::Gpio { bit: 19, active_high: false },
+        chip_selects: gpio_lines(&[19]),
     },
     interrupt: &[InterruptTap::In { path: "/machine/soc/a9mpcore/gic", line: 31 }],
     loopback: false,

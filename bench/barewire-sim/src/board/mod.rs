@@ -25,6 +25,7 @@
 //! controller's registers: a line goes to whoever waits.
 
 mod body;
+pub mod chips;
 pub mod spec;
 
 use std::cell::{Cell, RefCell};
@@ -33,22 +34,13 @@ use std::rc::Rc;
 
 pub use body::{SimRegisters, SimTimer};
 pub use spec::BoardSpec;
-use spec::{AdcSpec, CanSpec, FlashSpec, TouchSpec};
 
 use crate::check::{Faults, Rule, Violation};
 use crate::chip::{Chip, Ps};
 use crate::engine::{Engine, RELAX_PS};
 use crate::line::{self, IntLine, Source};
-use crate::model::ControllerBlock;
-use crate::model::adc::Adc;
-use crate::model::bcm2835::Done;
-use crate::model::can::CanBus;
-use crate::model::ecspi;
 use crate::model::gpio::GpioBlock;
-use crate::model::gpio::pl061::InputLevel;
-use crate::model::mcp2518fd::{Mcp2518Fd, Options};
-use crate::model::nor::{Nor, SizeMismatch};
-use crate::model::tsc2046::{TouchOptions, Tsc2046};
+use crate::model::{BlockOptions, ControllerBlock};
 use crate::profile::Profile;
 use crate::selection::Selection;
 use crate::vcd::{Capture, MAX_EVENTS};
@@ -68,12 +60,8 @@ pub struct BoardOptions {
     pub jitter_ps: Ps,
     /// The seed of that randomness. The same seed gives the same trace.
     pub seed: u64,
-    /// What BCM2835's SPI0 makes of a DONE that nobody writes.
-    pub done: Done,
-    /// What PL061 makes of a level that is written to an input.
-    pub input_level: InputLevel,
-    /// How an ECSPI is where its manual leaves it open; without effect on other controllers.
-    pub ecspi: ecspi::Readings,
+    /// How its blocks behave where their manuals leave it open.
+    pub blocks: BlockOptions,
 }
 
 impl Default for BoardOptions {
@@ -84,9 +72,7 @@ impl Default for BoardOptions {
             relax_ps: RELAX_PS,
             jitter_ps: 0,
             seed: 0,
-            done: Done::default(),
-            input_level: InputLevel::default(),
-            ecspi: ecspi::Readings::default(),
+            blocks: BlockOptions::default(),
         }
     }
 }
@@ -186,7 +172,7 @@ impl Board {
         let profile = options.profile.unwrap_or_else(|| spec.profile.clone());
         let mut wire = Wire::new(options.faults);
         let mut gpio: Vec<_> =
-            spec.gpio.iter().map(|block| block.kind.model(options.input_level)).collect();
+            spec.gpio.iter().map(|block| (block.kind.model)(&options.blocks)).collect();
         for cs in spec.cs {
             wire.add_line(cs.driver, cs.active_high);
             // The board pulls an undriven line to where nothing is selected.
@@ -197,7 +183,7 @@ impl Board {
             }
         }
         let counts = vec![AccessCounts::default(); 1 + gpio.len()];
-        let controller = spec.kind.model(profile.reference_hz.value, options.done, options.ecspi);
+        let controller = (spec.kind.model)(profile.reference_hz.value, &options.blocks);
         let world = RefCell::new(World { wire, controller, gpio, counts, mark: 0 });
         let random = Cell::new(options.seed);
         let jitter_ps = options.jitter_ps;
@@ -322,72 +308,6 @@ impl Board {
     #[must_use]
     pub fn has_chip(&self, cs: u8) -> bool {
         self.shared.world.borrow().wire.has_chip(cs)
-    }
-
-    /// Puts the board's flash behind its chip select, with `content` or erased, and returns a
-    /// share in it.
-    ///
-    /// # Errors
-    /// If the content's size is not the part's.
-    pub fn attach_flash(&self, content: Option<Vec<u8>>) -> Result<Rc<RefCell<Nor>>, SizeMismatch> {
-        let FlashSpec { cs, part } = self.spec.flash();
-        let part = part();
-        let content = content.unwrap_or_else(|| vec![0xff; part.size]);
-        let flash = Rc::new(RefCell::new(Nor::new(part, content)?));
-        self.attach(cs, flash.clone());
-        Ok(flash)
-    }
-
-    /// Puts the board's converter behind its chip select, its inputs at ground, and returns a share
-    /// in it; `None` if the board has none.
-    #[must_use]
-    pub fn attach_adc(&self) -> Option<Rc<RefCell<Adc>>> {
-        let AdcSpec { cs, part, supply_mv, vref_mv } = self.spec.adc()?;
-        let adc = Adc::new(part, supply_mv, vref_mv).expect("a board supplies its chips");
-        let adc = Rc::new(RefCell::new(adc));
-        self.attach(cs, adc.clone());
-        Some(adc)
-    }
-
-    /// How the board's CAN controller is built: [`Board::attach_can`]'s options, to be changed; `None`
-    /// if the board has none.
-    #[must_use]
-    pub fn can_options(&self) -> Option<Options> {
-        let CanSpec { part, oscillator_hz, .. } = self.spec.can()?;
-        Some(Options { part, oscillator_hz, ..Options::default() })
-    }
-
-    /// Puts the board's CAN controller behind its chip select and on `bus`, as `options` say or as the
-    /// board has it, and returns a share in it and the line at its INT pin; `None` if the board has
-    /// none.
-    #[must_use]
-    pub fn attach_can(
-        &self,
-        bus: &CanBus,
-        options: Option<Options>,
-    ) -> Option<(Rc<RefCell<Mcp2518Fd>>, IntLine)> {
-        let chip = Mcp2518Fd::new(bus, options.or_else(|| self.can_options())?);
-        let line = self.line_of(chip.int());
-        let engine = self.engine().clone();
-        bus.on_change(move || engine.look_again());
-        let chip = Rc::new(RefCell::new(chip));
-        self.attach(self.spec.can()?.cs, chip.clone());
-        Some((chip, line))
-    }
-
-    /// Puts the board's touch controller behind its chip select, its panel as `options` say or a small
-    /// one, and returns a share in it and the line at its PENIRQ; `None` if the board has none.
-    #[must_use]
-    pub fn attach_touch(
-        &self,
-        options: Option<TouchOptions>,
-    ) -> Option<(Rc<RefCell<Tsc2046>>, IntLine)> {
-        let TouchSpec { cs } = self.spec.touch()?;
-        let chip = Tsc2046::new(options.unwrap_or_default());
-        let line = self.line_of(chip.pen_irq());
-        let chip = Rc::new(RefCell::new(chip));
-        self.attach(cs, chip.clone());
-        Some((chip, line))
     }
 
     /// Lets the blocks catch up with the running thread's time and gives the world out.

@@ -3,11 +3,12 @@
 use barewire::reg::Registers;
 use barewire::time::Timer;
 
-use super::spec::{BOARDS, ControllerKind, GpioKind};
+use super::spec::BOARDS;
 use super::*;
 use crate::engine::Thread;
 use crate::model::echo::Echo;
-use crate::model::nor::Part;
+use crate::model::nor::{Nor, Part};
+use crate::model::{bcm2835, pl022};
 
 fn board(name: &str, options: BoardOptions) -> Board {
     Board::new(BoardSpec::find(name).unwrap(), options)
@@ -19,29 +20,17 @@ fn drive(board: &Board, level: bool) {
     let mut gpio = board.gpio(block).unwrap();
     let pin = 1_u32 << bit;
     let data = if level { pin } else { 0 };
-    match board.spec().gpio[usize::from(block)].kind {
-        GpioKind::AtmelPio => {
-            gpio.write(if level { 0x30 } else { 0x34 }, pin);
-            gpio.write(0x10, pin);
-        }
-        GpioKind::Bcm2835 => {
-            gpio.write(if level { 0x1c } else { 0x28 }, pin);
-            gpio.write(u32::from(bit) / 10 * 4, 1 << (bit % 10 * 3));
-        }
-        GpioKind::Imx => {
-            gpio.write(0x00, data);
-            gpio.write(0x04, pin);
-        }
-        GpioKind::Pl061 => {
-            gpio.write(0x400, pin);
-            gpio.write(pin << 2, data);
-        }
-        GpioKind::Rp1 => {
-            gpio.write(if level { 0x1_2000 } else { 0x1_3000 }, pin);
-            gpio.write(0x1_2004, pin);
-            gpio.write(0x2_0004 + u32::from(bit) * 4, 0x56);
-            gpio.write(u32::from(bit) * 8 + 4, 5);
-        }
+    let kind = board.spec().gpio[usize::from(block)].kind;
+    (kind.drive)(&mut |offset, value| gpio.write(offset, value), pin, data);
+}
+
+impl crate::model::ByHand for SimRegisters {
+    fn read(&mut self, offset: u32) -> u32 {
+        Registers::read(self, offset)
+    }
+
+    fn write(&mut self, offset: u32, value: u32) {
+        Registers::write(self, offset, value);
     }
 }
 
@@ -50,71 +39,8 @@ fn drive(board: &Board, level: bool) {
 fn exchange(board: &Board, bits: u32, word: u32) -> u32 {
     let mut spi = board.controller();
     drive(board, true);
-    let width = bits.min(16);
-    let parts = || (0..bits / width).rev().map(|part| word >> (part * width) & 0xffff);
-    let mut answer = 0;
-    match board.spec().kind {
-        ControllerKind::Atmel => {
-            // NPCS3 has no line on the board.
-            spi.write(0x04, 0x0007_0011);
-            spi.write(0x3c, 8 << 8 | (width - 8) << 4 | 2);
-            spi.write(0x00, 1);
-            drive(board, false);
-            for part in parts() {
-                spi.write(0x0c, part);
-                while spi.read(0x10) & 1 == 0 {}
-                answer = answer << width | spi.read(0x08) & 0xffff;
-            }
-            while spi.read(0x10) & 1 << 9 == 0 {}
-        }
-        ControllerKind::Bcm2835 => {
-            // 20 MHz; no CE line.
-            spi.write(0x08, 20);
-            spi.write(0x00, 1 << 7 | 1 << 5 | 1 << 4 | 3);
-            drive(board, false);
-            for byte in (0..bits / 8).rev() {
-                spi.write(0x04, word >> (8 * byte) & 0xff);
-            }
-            while spi.read(0x00) & 1 << 16 == 0 {}
-            answer = (0..bits / 8).fold(0, |answer, _| answer << 8 | spi.read(0x04));
-        }
-        ControllerKind::DwSsi => {
-            // Line 0 has no chip on the board; 20 MHz.
-            spi.write(0x08, 0);
-            spi.write(0x00, (bits - 1) << 16);
-            spi.write(0x14, 10);
-            spi.write(0x10, 1);
-            spi.write(0x08, 1);
-            drive(board, false);
-            spi.write(0x60, word);
-            while spi.read(0x28) & 0b101 != 0b100 {}
-            answer = spi.read(0x60);
-        }
-        ControllerKind::Ecspi => {
-            // Channel 2 has no line on any board.
-            let conreg = 0xf1 | 2 << 18 | 3 << 12 | (bits - 1) << 20;
-            spi.write(0x08, conreg);
-            drive(board, false);
-            spi.write(0x04, word);
-            spi.write(0x08, conreg | 1 << 2);
-            while spi.read(0x08) & 1 << 2 != 0 {}
-            answer = spi.read(0x00);
-        }
-        ControllerKind::Pl022 => {
-            spi.write(0x04, 0);
-            spi.write(0x10, 8);
-            spi.write(0x00, width - 1);
-            spi.write(0x04, 2);
-            drive(board, false);
-            for part in parts() {
-                spi.write(0x08, part);
-            }
-            while spi.read(0x0c) & 1 << 4 != 0 {}
-            for _ in parts() {
-                answer = answer << width | spi.read(0x08);
-            }
-        }
-    }
+    let exchange = board.spec().kind.exchange;
+    let answer = exchange(&mut spi, bits, word, &mut || drive(board, false));
     drive(board, true);
     answer
 }
@@ -210,7 +136,7 @@ fn a_word_under_a_gpio_chip_select() {
         assert_eq!(used.bits, 24);
         assert!(used.span_ps >= used.clock_ps && used.selected_ps > used.span_ps);
         // BCM2835's block rests for a clock after each byte, here between two of them.
-        let expected = if spec.kind == ControllerKind::Bcm2835 { 24.0 / 25.0 } else { 1.0 };
+        let expected = if *spec.kind == bcm2835::KIND { 24.0 / 25.0 } else { 1.0 };
         assert!((used.bus_use_in_transfers() - expected).abs() < 0.0001, "{used:?}");
         assert!(used.bus_use(board.elapsed_ps()) < 0.9);
     }
@@ -343,37 +269,33 @@ fn the_same_seed_gives_the_same_trace() {
     assert_ne!(turns(7, 50_000).0, turns(7, 0).0);
 }
 
-/// The identity of the flash behind chip select 1 of `board`, which the controller itself drives.
+/// The identity of the flash behind chip select 1 of `board`, which a PL022 or Atmel's SPI drives itself.
 fn native_identity(board: &Board, mode: u32) -> Vec<u32> {
     let flash = Nor::new(Part::w25q256jv(), vec![0xff; Part::w25q256jv().size]).unwrap();
     assert!(board.attach(1, Rc::new(RefCell::new(flash))));
     let mut spi = board.controller();
     let words = [0x9f, 0, 0, 0];
-    match board.spec().kind {
-        ControllerKind::Pl022 => {
-            spi.write(0x10, 8);
-            spi.write(0x00, (mode & 1) << 7 | (mode >> 1) << 6 | 7);
-            for word in words {
-                spi.write(0x08, word);
-            }
-            spi.write(0x04, 2);
-            while spi.read(0x0c) & 1 << 4 != 0 {}
-            words.map(|_| spi.read(0x08)).to_vec()
+    if *board.spec().kind == pl022::KIND {
+        spi.write(0x10, 8);
+        spi.write(0x00, (mode & 1) << 7 | (mode >> 1) << 6 | 7);
+        for word in words {
+            spi.write(0x08, word);
         }
-        ControllerKind::Atmel => {
-            spi.write(0x04, 0x000d_0011);
-            spi.write(0x34, 8 << 8 | 1 << 3 | (!mode & 1) << 1 | mode >> 1);
-            spi.write(0x00, 1);
-            let answers = words.map(|word| {
-                spi.write(0x0c, word);
-                while spi.read(0x10) & 1 == 0 {}
-                spi.read(0x08) & 0xffff
-            });
-            while spi.read(0x10) & 1 << 9 == 0 {}
-            spi.write(0x00, 1 << 24);
-            answers.to_vec()
-        }
-        ControllerKind::Bcm2835 | ControllerKind::DwSsi | ControllerKind::Ecspi => unreachable!(),
+        spi.write(0x04, 2);
+        while spi.read(0x0c) & 1 << 4 != 0 {}
+        words.map(|_| spi.read(0x08)).to_vec()
+    } else {
+        spi.write(0x04, 0x000d_0011);
+        spi.write(0x34, 8 << 8 | 1 << 3 | (!mode & 1) << 1 | mode >> 1);
+        spi.write(0x00, 1);
+        let answers = words.map(|word| {
+            spi.write(0x0c, word);
+            while spi.read(0x10) & 1 == 0 {}
+            spi.read(0x08) & 0xffff
+        });
+        while spi.read(0x10) & 1 << 9 == 0 {}
+        spi.write(0x00, 1 << 24);
+        answers.to_vec()
     }
 }
 

@@ -2,10 +2,23 @@
 
 use barewire::controller::atmel::{Atmel, AtmelConfig, PeripheralSelect, Pipe};
 use barewire::controller::gpio::AtmelPio;
-use barewire::controller::{ALWAYS_POLL, NoInterrupt};
+use barewire::controller::{ALWAYS_POLL, Controller, Interrupt, NoInterrupt};
 
 use super::{SimInterrupt, chip_selects, gpio, reference_hz};
 use crate::board::{Board, SimRegisters, SimTimer};
+
+pub(super) const NATIVE_TAKES_ANY: bool = true;
+
+pub(super) fn start<I: Interrupt + 'static>(
+    board: &Board,
+    poll_limit_ns: u32,
+    interrupt: I,
+) -> Box<dyn Controller> {
+    Box::new(
+        on_board(board, Pipe::WaitDataRead, PeripheralSelect::Fixed, poll_limit_ns)
+            .with_interrupt(interrupt),
+    )
+}
 
 /// The shipped driver's body on a simulated board.
 pub type SimAtmel<I = NoInterrupt> = Atmel<SimRegisters, AtmelPio<SimRegisters>, SimTimer, I>;

@@ -2,10 +2,21 @@
 
 use barewire::controller::bcm2835::{Bcm2835, Bcm2835Config};
 use barewire::controller::gpio::Bcm2835Gpio;
-use barewire::controller::{ALWAYS_POLL, NoInterrupt};
+use barewire::controller::{ALWAYS_POLL, Controller, Interrupt, NoInterrupt};
 
 use super::{SimInterrupt, chip_selects, gpio, reference_hz};
 use crate::board::{Board, SimRegisters, SimTimer};
+
+/// Its own line refuses a transfer's own speed.
+pub(super) const NATIVE_TAKES_ANY: bool = false;
+
+pub(super) fn start<I: Interrupt + 'static>(
+    board: &Board,
+    poll_limit_ns: u32,
+    interrupt: I,
+) -> Box<dyn Controller> {
+    Box::new(on_board(board, poll_limit_ns).with_interrupt(interrupt))
+}
 
 /// The shipped driver's body on a simulated board.
 pub type SimBcm2835<I = NoInterrupt> =

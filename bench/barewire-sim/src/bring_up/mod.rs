@@ -19,20 +19,62 @@ use std::fmt;
 use std::task::Poll;
 
 use barewire::bus::Bus;
-use barewire::controller::{Controller, CsLine, Interrupt, Program, Unfinished};
+use barewire::controller::{
+    ALWAYS_POLL, Controller, CsLine, Interrupt, NoInterrupt, Program, Unfinished,
+};
 use barewire::middleware::Layer;
 use barewire::spi::Transfer;
 
-use crate::board::spec::ControllerKind;
 use crate::board::{Board, SimRegisters};
 use crate::chip::{PS_PER_NS, Ps};
+use crate::model::{self, ControllerKind};
 use crate::platform::SimPlatform;
-use crate::wire::Driver;
-pub use atmel::{SimAtmel, atmel, atmel_interrupt, atmel_interrupt_with, atmel_with};
-pub use bcm2835::{SimBcm2835, bcm2835, bcm2835_interrupt};
-pub use dw_ssi::{SimDwSsi, dw_ssi, dw_ssi_interrupt};
-pub use ecspi::{SimEcspi, ecspi, ecspi_interrupt, ecspi_with};
-pub use pl022::{SimPl022, pl022, pl022_interrupt};
+use crate::wire::Driver as CsDriver;
+
+/// The shipped driver of a kind of controller.
+struct Driver {
+    kind: &'static ControllerKind,
+    /// Starts it with an interrupt that it can sleep until.
+    sleeping: fn(&Board, u32, AnyInterrupt<true>) -> Box<dyn Controller>,
+    /// Starts it with one that it cannot sleep until: polled, or for a bus whose handler is called.
+    awake: fn(&Board, u32, AnyInterrupt<false>) -> Box<dyn Controller>,
+    /// [`native_takes_any`].
+    native_takes_any: bool,
+}
+
+/// Lists the modules of the drivers, each called as the model of its block, and makes what is public
+/// in them public here. A module has `start` and `NATIVE_TAKES_ANY`.
+macro_rules! drivers {
+    ($($module:ident)+) => {
+        $(pub use $module::*;)+
+
+        static DRIVERS: &[Driver] = &[$(Driver {
+            kind: &model::$module::KIND,
+            sleeping: $module::start,
+            awake: $module::start,
+            native_takes_any: $module::NATIVE_TAKES_ANY,
+        }),+];
+    };
+}
+
+// A new driver is its name here and its `mod` above.
+drivers! { atmel bcm2835 dw_ssi ecspi pl022 }
+
+/// The driver of the board's controller.
+fn driver(board: &Board) -> &'static Driver {
+    let kind = board.spec().kind;
+    let driver = DRIVERS.iter().find(|driver| driver.kind == kind);
+    driver.unwrap_or_else(|| panic!("add the driver of {kind:?} to `drivers!` in bring_up/mod.rs"))
+}
+
+/// Whether the controller's own chip select takes messages of any form, beside chips on GPIOs.
+///
+/// # Panics
+/// If no driver is listed for the board's controller.
+#[must_use]
+pub fn native_takes_any(board: &Board) -> bool {
+    driver(board).native_takes_any
+}
 
 /// Instructions of the sync path for a message of one transfer, without the controller's register
 /// work: 149 for the whole call less 14 of the null controller's three calls.
@@ -57,17 +99,11 @@ impl fmt::Debug for AnyController {
 /// kernel.
 ///
 /// # Panics
-/// If the board's table is not one its driver knows: more than four chip selects, or GPIO chip
-/// selects outside its first GPIO block.
+/// If no driver is listed for the board's controller, or the board's table is not one its driver
+/// knows: more than four chip selects, or GPIO chip selects outside its first GPIO block.
 #[must_use]
 pub fn any(board: &Board) -> AnyController {
-    AnyController(match board.spec().kind {
-        ControllerKind::Atmel => Box::new(atmel(board)),
-        ControllerKind::Bcm2835 => Box::new(bcm2835(board)),
-        ControllerKind::DwSsi => Box::new(dw_ssi(board)),
-        ControllerKind::Ecspi => Box::new(ecspi(board)),
-        ControllerKind::Pl022 => Box::new(pl022(board)),
-    })
+    any_interrupt(board, ALWAYS_POLL, NoInterrupt)
 }
 
 /// [`any`], with transfers that take longer than `poll_limit_ns` on the wire waiting by
@@ -76,28 +112,47 @@ pub fn any(board: &Board) -> AnyController {
 /// # Panics
 /// As [`any`].
 #[must_use]
-pub fn any_interrupt(
+pub fn any_interrupt<I: Interrupt + 'static>(
     board: &Board,
     poll_limit_ns: u32,
-    interrupt: impl Interrupt + 'static,
+    interrupt: I,
 ) -> AnyController {
-    AnyController(match board.spec().kind {
-        ControllerKind::Atmel => {
-            Box::new(atmel_interrupt(board, poll_limit_ns).with_interrupt(interrupt))
-        }
-        ControllerKind::Bcm2835 => {
-            Box::new(bcm2835_interrupt(board, poll_limit_ns).with_interrupt(interrupt))
-        }
-        ControllerKind::DwSsi => {
-            Box::new(dw_ssi_interrupt(board, poll_limit_ns).with_interrupt(interrupt))
-        }
-        ControllerKind::Ecspi => {
-            Box::new(ecspi_interrupt(board, poll_limit_ns).with_interrupt(interrupt))
-        }
-        ControllerKind::Pl022 => {
-            Box::new(pl022_interrupt(board, poll_limit_ns).with_interrupt(interrupt))
-        }
+    let (driver, interrupt) = (driver(board), Box::new(interrupt));
+    AnyController(match I::PRESENT {
+        true => (driver.sleeping)(board, poll_limit_ns, AnyInterrupt(interrupt)),
+        false => (driver.awake)(board, poll_limit_ns, AnyInterrupt(interrupt)),
     })
+}
+
+/// An interrupt of any type: [`Driver`] has one function for all of them.
+struct AnyInterrupt<const PRESENT: bool>(Box<dyn DynInterrupt>);
+
+/// [`Interrupt`] without its constant, which a trait object cannot have.
+trait DynInterrupt {
+    fn enable(&mut self);
+    fn wait(&mut self, timeout_us: u32) -> bool;
+}
+
+impl<I: Interrupt> DynInterrupt for I {
+    fn enable(&mut self) {
+        Interrupt::enable(self);
+    }
+
+    fn wait(&mut self, timeout_us: u32) -> bool {
+        Interrupt::wait(self, timeout_us)
+    }
+}
+
+impl<const PRESENT: bool> Interrupt for AnyInterrupt<PRESENT> {
+    const PRESENT: bool = PRESENT;
+
+    fn enable(&mut self) {
+        self.0.enable();
+    }
+
+    fn wait(&mut self, timeout_us: u32) -> bool {
+        self.0.wait(timeout_us)
+    }
 }
 
 impl Layer for AnyController {
@@ -133,9 +188,9 @@ fn chip_selects(board: &Board) -> [CsLine; 4] {
     let mut chip_selects = [CsLine::Absent; 4];
     for (line, cs) in chip_selects.iter_mut().zip(board.spec().cs) {
         *line = match cs.driver {
-            Driver::Native(channel) => CsLine::Native { channel, active_high: cs.active_high },
-            Driver::Gpio { block: 0, bit } => CsLine::Gpio { bit, active_high: cs.active_high },
-            Driver::Gpio { block, .. } => unreachable!("GPIO block {block} of one"),
+            CsDriver::Native(channel) => CsLine::Native { channel, active_high: cs.active_high },
+            CsDriver::Gpio { block: 0, bit } => CsLine::Gpio { bit, active_high: cs.active_high },
+            CsDriver::Gpio { block, .. } => unreachable!("GPIO block {block} of one"),
         };
     }
     chip_selects
@@ -276,5 +331,37 @@ impl<C: Controller> Layer for Charged<C> {
     ) -> Poll<Result<usize, Unfinished>> {
         self.charge(message);
         self.inner.start(program, message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::spec::BOARDS;
+    use crate::board::{BoardOptions, BoardSpec};
+
+    #[test]
+    fn every_board_has_a_driver_and_every_driver_a_board() {
+        let of_boards = |driver: &&Driver| BOARDS.iter().any(|board| board.kind == driver.kind);
+        assert_eq!(DRIVERS.iter().filter(of_boards).count(), DRIVERS.len());
+        for (index, driver) in DRIVERS.iter().enumerate() {
+            assert!(DRIVERS[..index].iter().all(|other| other.kind != driver.kind));
+        }
+        for board in &BOARDS {
+            let board = Board::new(board, BoardOptions::default());
+            let limits = [
+                any(&board).limits(),
+                any_interrupt(&board, 0, SimInterrupt::new(&board)).limits(),
+            ];
+            assert_eq!(limits[0], limits[1], "{board:?}");
+        }
+    }
+
+    #[test]
+    fn a_native_line_takes_any_message_or_does_not() {
+        for (name, takes) in [("imx8mp", true), ("rpi3", false)] {
+            let spec = BoardSpec::find(name).expect("a board");
+            assert_eq!(native_takes_any(&Board::new(spec, BoardOptions::default())), takes);
+        }
     }
 }

@@ -2,10 +2,21 @@
 
 use barewire::controller::gpio::Pl061;
 use barewire::controller::pl022::{Pl022, Pl022Config};
-use barewire::controller::{ALWAYS_POLL, CsLine, NoInterrupt};
+use barewire::controller::{ALWAYS_POLL, Controller, CsLine, Interrupt, NoInterrupt};
 
 use super::{SimInterrupt, chip_selects, gpio, reference_hz};
 use crate::board::{Board, SimRegisters, SimTimer};
+
+/// Beside a chip on its own line, no other can have a GPIO.
+pub(super) const NATIVE_TAKES_ANY: bool = false;
+
+pub(super) fn start<I: Interrupt + 'static>(
+    board: &Board,
+    poll_limit_ns: u32,
+    interrupt: I,
+) -> Box<dyn Controller> {
+    Box::new(on_board(board, poll_limit_ns).with_interrupt(interrupt))
+}
 
 /// The shipped driver's body on a simulated board.
 pub type SimPl022<I = NoInterrupt> = Pl022<SimRegisters, Pl061<SimRegisters>, SimTimer, I>;

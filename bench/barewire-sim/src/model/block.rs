@@ -1,9 +1,11 @@
-//! The interface between a board and its controller block.
+//! The interface between a board and its controller block, and what a board's row says of the block.
 //!
 //! A block does nothing between accesses: each access first processes everything that is due by
 //! then.
 
-use std::fmt::Debug;
+use std::any::Any;
+use std::fmt::{self, Debug};
+use std::sync::Arc;
 
 use crate::chip::Ps;
 use crate::wire::Wire;
@@ -24,4 +26,93 @@ pub trait ControllerBlock: Debug {
 
     /// Whether the block raised its interrupt, as of the last access.
     fn interrupt(&self) -> bool;
+}
+
+/// A kind of controller block, as data: each model has one, `KIND`, which the rows of boards name.
+pub struct ControllerKind {
+    /// The vendor's name.
+    pub name: &'static str,
+    /// The block at reset, its reference clock in hertz, with what its manual leaves open.
+    pub model: fn(u64, &BlockOptions) -> Box<dyn ControllerBlock>,
+    /// Exchanges one word by the manual, in front of a chip that is selected by GPIO.
+    #[cfg(test)]
+    pub(crate) exchange: Exchange,
+}
+
+/// Exchanges a word of so many bits, most significant first, and returns the answer. Beyond 16 bits a
+/// controller without longer words sends words of 16. The function at the end selects the chip.
+#[cfg(test)]
+pub(crate) type Exchange = fn(&mut dyn ByHand, u32, u32, &mut dyn FnMut()) -> u32;
+
+/// A controller's registers, as a test without a driver has them.
+#[cfg(test)]
+pub(crate) trait ByHand {
+    /// Reads the register at `offset`.
+    fn read(&mut self, offset: u32) -> u32;
+
+    /// Writes the register at `offset`.
+    fn write(&mut self, offset: u32, value: u32);
+}
+
+/// Kinds are the same if their names are.
+impl PartialEq for ControllerKind {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for ControllerKind {}
+
+impl Debug for ControllerKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Where a manual leaves something open: how the blocks of a board are to behave, at most one value
+/// of each type. A block whose type is missing behaves by that type's default; other blocks ignore it.
+///
+/// ```
+/// use barewire_sim::model::BlockOptions;
+/// use barewire_sim::model::bcm2835::Done;
+///
+/// let options = BlockOptions::default().with(Done::Needed);
+/// assert_eq!(options.get::<Done>(), Done::Needed);
+/// assert_eq!(BlockOptions::default().get::<Done>(), Done::default());
+/// ```
+#[derive(Clone, Default)]
+pub struct BlockOptions(Vec<Arc<dyn Any + Send + Sync>>);
+
+impl BlockOptions {
+    /// These options with `option`, in place of an earlier one of its type.
+    #[must_use]
+    pub fn with<T: Any + Send + Sync>(mut self, option: T) -> Self {
+        self.0.retain(|other| !other.is::<T>());
+        self.0.push(Arc::new(option));
+        self
+    }
+
+    /// The option of type `T`, or its default.
+    #[must_use]
+    pub fn get<T: Any + Copy + Default>(&self) -> T {
+        self.0.iter().find_map(|option| option.downcast_ref::<T>()).copied().unwrap_or_default()
+    }
+}
+
+impl Debug for BlockOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BlockOptions").field("count", &self.0.len()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_option_of_a_type_counts() {
+        let options = BlockOptions::default().with(3_u8).with(5_u16).with(4_u8);
+        assert_eq!((options.get::<u8>(), options.get::<u16>(), options.get::<u32>()), (4, 5, 0));
+        assert_eq!(format!("{options:?}"), "BlockOptions { count: 2 }");
+    }
 }

@@ -20,4 +20,6 @@ pub mod pl022;
 pub mod signal;
 pub mod tsc2046;
 
-pub use block::ControllerBlock;
+#[cfg(test)]
+pub(crate) use block::ByHand;
+pub use block::{BlockOptions, ControllerBlock, ControllerKind};

@@ -11,6 +11,7 @@ use barewire::chip::mcp3008::{Input, MCP3008};
 use barewire::controller::Controller;
 use barewire::spi::{Mode, Settings};
 use barewire_sim::bring_up::{Charged, bcm2835, bcm2835_interrupt};
+use barewire_sim::model::BlockOptions;
 use barewire_sim::model::bcm2835::Done;
 use barewire_sim::model::jumper::Jumper;
 use barewire_sim::{Board, BoardOptions, BoardSpec};
@@ -29,8 +30,12 @@ fn board() -> Board {
 
 /// A board with this reading of DONE, whose every access may take `jitter_ns` longer.
 fn board_with(done: Done, jitter_ns: u64) -> Board {
-    let options =
-        BoardOptions { done, jitter_ps: jitter_ns * 1_000, seed: 5, ..BoardOptions::default() };
+    let options = BoardOptions {
+        blocks: BlockOptions::default().with(done),
+        jitter_ps: jitter_ns * 1_000,
+        seed: 5,
+        ..BoardOptions::default()
+    };
     Board::new(BoardSpec::find("rpi3").expect("a board"), options)
 }
 

@@ -12,11 +12,12 @@ use barewire::bus::Bus;
 use barewire::controller::Controller;
 use barewire::reg::Registers;
 use barewire::spi::{Settings, Transfer};
-use barewire_sim::board::spec::{BOARDS, GpioKind};
+use barewire_sim::board::spec::BOARDS;
 use barewire_sim::bring_up::any;
 use barewire_sim::chip::WireLimits;
+use barewire_sim::model::BlockOptions;
 use barewire_sim::model::echo::{Echo, NO_LIMITS};
-use barewire_sim::model::gpio::pl061::InputLevel;
+use barewire_sim::model::gpio::pl061::{self, InputLevel};
 use barewire_sim::wire::Driver;
 use barewire_sim::{Board, BoardOptions, BoardSpec};
 
@@ -36,7 +37,13 @@ enum Before {
 
 /// The board of `spec`, a chip on line `cs` that reports a selection that comes too soon.
 fn board(spec: &'static BoardSpec, cs: u8, input_level: InputLevel) -> Board {
-    let board = Board::new(spec, BoardOptions { input_level, ..BoardOptions::default() });
+    let board = Board::new(
+        spec,
+        BoardOptions {
+            blocks: BlockOptions::default().with(input_level),
+            ..BoardOptions::default()
+        },
+    );
     let limits = WireLimits { cs_inactive_ns: CS_INACTIVE_NS.into(), ..NO_LIMITS };
     assert!(board.attach(cs, Rc::new(RefCell::new(Echo::new(limits)))));
     board
@@ -54,38 +61,7 @@ fn leave(board: &Board, selected: bool) {
         }
     }
     let mut gpio = board.gpio(0).expect("every board has a bank");
-    match board.spec().gpio[0].kind {
-        GpioKind::Imx => {
-            gpio.write(0x00, high);
-            gpio.write(0x04, pins);
-        }
-        GpioKind::Pl061 => {
-            gpio.write(0x400, pins);
-            gpio.write(0x3fc, high);
-        }
-        GpioKind::AtmelPio => {
-            gpio.write(0x30, high);
-            gpio.write(0x34, pins & !high);
-            gpio.write(0x10, pins);
-            gpio.write(0x00, pins);
-        }
-        GpioKind::Bcm2835 => {
-            gpio.write(0x1c, high);
-            gpio.write(0x28, pins & !high);
-            // All lines of the one board that has this block are below pin 10.
-            assert_eq!(pins >> 10, 0);
-            let functions = (0..10).filter(|pin| pins >> pin & 1 != 0).map(|pin| 1 << (3 * pin));
-            gpio.write(0x00, functions.sum());
-        }
-        GpioKind::Rp1 => {
-            gpio.write(0x1_0000, high);
-            gpio.write(0x1_0004, pins);
-            for pin in (0..28).filter(|pin| pins >> pin & 1 != 0) {
-                gpio.write(0x2_0004 + pin * 4, 0x56);
-                gpio.write(pin * 8 + 4, 5);
-            }
-        }
-    }
+    (board.spec().gpio[0].kind.drive)(&mut |at, value| gpio.write(at, value), pins, high);
 }
 
 /// Brings the driver up on `board`, and sends a byte to the chip on line `cs`. Returns how often each
@@ -117,7 +93,7 @@ fn bring_up_moves_no_chip_select() {
         for before in [Before::Reset, Before::Boot] {
             for input_level in [InputLevel::Kept, InputLevel::Lost] {
                 // Where an input's level is lost no order of accesses keeps the line: see below.
-                let is_pl061 = spec.gpio[0].kind == GpioKind::Pl061;
+                let is_pl061 = *spec.gpio[0].kind == pl061::KIND;
                 if is_pl061 && before == Before::Reset && input_level == InputLevel::Lost {
                     continue;
                 }

@@ -9,6 +9,7 @@ use barewire::bus::{Bus, Device};
 use barewire::chip::mcp3008::{AdcError, Input, Mcp3008, PARTS, Part};
 use barewire::hal::{HalDevice, OnSpiDevice};
 use barewire::spi::{Error, MessageError, Settings, Transfer};
+use barewire_sim::board::spec::kinds_without;
 use barewire_sim::bring_up::{AnyController, Charged, bus};
 use barewire_sim::model::adc::{Adc, AdcFaults, AdcPart};
 use barewire_sim::model::signal::Signal;
@@ -74,6 +75,7 @@ fn expected(part: &Part, input: Input) -> u16 {
 
 #[test]
 fn every_input_of_every_part_behind_every_controller() {
+    assert_eq!(kinds_without(&BOARDS), [""; 0], "add a board to BOARDS");
     for board in BOARDS {
         for part in PARTS {
             let bench = Bench::new(board, 0, part);

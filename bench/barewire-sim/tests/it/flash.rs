@@ -7,6 +7,7 @@ use barewire::bus::Bus;
 use barewire::chip::spi_nor::{JedecId, NorError, SpiNor, no_observer};
 use barewire::controller::Controller;
 use barewire::spi::Settings;
+use barewire_sim::board::spec::BOARDS;
 use barewire_sim::bring_up::{AnyController, Charged, bus};
 use barewire_sim::model::nor::Nor;
 use barewire_sim::{Board, BoardOptions, BoardSpec, SimTimer};
@@ -77,7 +78,7 @@ fn every_board_identifies_its_chip() {
 
 #[test]
 fn writes_at_every_edge_read_back() {
-    for name in ["highbank", "imx6dl", "imx8mp", "rpi3", "rpi5", "sabrelite", "sama5d36"] {
+    for name in BOARDS.each_ref().map(|board| board.name) {
         let bench = Bench::new(name);
         let mut chip = bench.chip(20_000_000).expect("identifies");
         chip.unprotect().expect("the status register is writable");

@@ -19,6 +19,7 @@ use std::task::{Context, Poll, Waker};
 use barewire::bus::{Bus, Device, Pump};
 use barewire::controller::NoInterrupt;
 use barewire::spi::{Error, Settings, Transfer};
+use barewire_sim::board::spec::kinds_without;
 use barewire_sim::bring_up::{AnyController, Charged, any_interrupt};
 use barewire_sim::engine::Thread;
 use barewire_sim::model::echo::Echo;
@@ -381,6 +382,8 @@ fn an_interrupt_between_any_two_register_accesses_loses_nothing() {
         ("highbank", scenarios::<20>()),
         ("sama5d36", scenarios::<6>()),
     ];
+    let names = boards.each_ref().map(|(name, _)| *name);
+    assert_eq!(kinds_without(&names), [""; 0], "add a board, with messages longer than its FIFO");
     let (mut count, mut places, mut entries) = (0, 0, 0);
     let mut failures = Vec::new();
     for (board, scenarios) in boards {

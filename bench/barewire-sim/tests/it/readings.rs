@@ -10,6 +10,7 @@ use barewire::reg::Registers;
 use barewire::spi::{MODE_0, MODE_3, Mode, Settings, Transfer};
 use barewire_conformance::{Clock, Options, run};
 use barewire_sim::bring_up::{any, any_interrupt};
+use barewire_sim::model::BlockOptions;
 use barewire_sim::model::echo::Echo;
 use barewire_sim::model::ecspi::Readings;
 use barewire_sim::{Board, BoardOptions, BoardSpec};
@@ -41,8 +42,12 @@ impl Driver for Shipped {
 fn each_board(judge: impl Fn(&Board, &str)) {
     for (number, ecspi) in Readings::each(START_DELAY_PS).into_iter().enumerate() {
         for jitter_ps in JITTERS_PS {
-            let options =
-                BoardOptions { ecspi, jitter_ps, seed: number as u64, ..BoardOptions::default() };
+            let options = BoardOptions {
+                blocks: BlockOptions::default().with(ecspi),
+                jitter_ps,
+                seed: number as u64,
+                ..BoardOptions::default()
+            };
             let board = Board::new(BoardSpec::find("imx8mp").expect("a board"), options);
             judge(&board, &format!("{ecspi:?}, {jitter_ps} ps of jitter"));
         }

@@ -13,15 +13,15 @@
 //! |---|---|
 //! | `uioN`, `/dev/uioN` | the UIO device; its first block is the controller |
 //! | `0xADDRESS` | the address of the controller's first register |
-//! | `controller=NAME` | the block: `ecspi` (the default), `bcm2835`, `pl022`, `atmel`, `dw-ssi` |
+//! | `controller=NAME` | the block, by its [`name`](Block::name); the default is [`Block::DEFAULT`] |
 //! | `reference-hz=HZ` | the controller's reference clock; the suffixes `k` and `M` mean 1,000 and 1,000,000 |
 //! | `cs=LINE[+LINE…]` | up to four chip selects, numbered from 0 in this order |
-//! | `nativeN` | the controller's native line N: 0 to 3; bcm2835 and dw-ssi have 0 and 1, pl022 only 0 |
-//! | `gpio@0xBANK.PIN` | a GPIO through the registers of the bank at that address: pin 0 to 31, of pl022's PL061 0 to 7 |
+//! | `nativeN` | the controller's native line N, from 0 to the block's last |
+//! | `gpio@0xBANK.PIN` | a GPIO through the registers of the bank at that address: a pin from 0 to the bank's last |
 //! | `gpio@0xBANK:PIN` | a GPIO through the kernel: line PIN of the GPIO chip whose registers are at that address |
 //! | `gpio@LABEL:PIN` | as the line above, of the GPIO chip with that label. Chips' numbers are not accepted: they change from kernel to kernel |
 //! | `LINE:high` | the chip select is active high; the default is low |
-//! | `pipe=NAME` | how many words atmel has in flight: `wait-data-read` (the default), `one-word`, `two-words`, see [`Pipe`] |
+//! | `pipe=NAME` | how many words a block without a FIFO (Atmel's) has in flight: `wait-data-read` (the default), `one-word`, `two-words`, see [`Pipe`] |
 //! | `ignore-clock` | continue even if the controller's clock is off or unknown, or has another rate |
 //! | `poll-limit-us=N` | transfers longer than N µs on the wire wait for UIO's interrupt; by default all are polled |
 //! | `shared`, `shared=/PATH` | other processes use the controller too: the lock between them, see [`SharedAt`] |
@@ -118,7 +118,7 @@ fn parse_options(via: Via, options: Option<&str>) -> Result<MapSpec, BusTextErro
     let missing = |option, example| BusTextError::Missing { option, example };
     let spec = MapSpec {
         // The default is the block that was supported first: texts without the option mean it.
-        block: block.unwrap_or(Block::Ecspi),
+        block: block.unwrap_or(Block::DEFAULT),
         via,
         reference_hz: reference_hz
             .ok_or_else(|| missing(REFERENCE_HZ, "the block's clock, as reference-hz=80M"))?,

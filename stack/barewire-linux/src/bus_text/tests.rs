@@ -115,9 +115,9 @@ fn what_cannot_be_read_is_told_with_what_could() {
         ("uio0,Controler=ecspi", "did you mean \"controller\"?"),
         (
             "uio0,controller",
-            "option controller: there is no \"\": (known: ecspi, bcm2835, pl022, atmel, dw-ssi)",
+            "option controller: there is no \"\": (known: ecspi, bcm2835, pl022, atmel, dw-ssi",
         ),
-        ("uio0,controller=", "(known: ecspi, bcm2835, pl022, atmel, dw-ssi)"),
+        ("uio0,controller=", "(known: ecspi, bcm2835, pl022, atmel, dw-ssi"),
         ("uio0,controller=bcm2853", "no \"bcm2853\": did you mean \"bcm2835\"?"),
         ("uio0,controller=ECSPI", "did you mean \"ecspi\"?"),
         ("uio0,controller=pl022x", "did you mean \"pl022\"?"),

@@ -33,6 +33,7 @@ pub type MappedAtmel = Atmel<
 
 pub(super) const FACTS: Facts = Facts {
     name: "atmel",
+    machines: "SAMA5D3, SAM9, AT91",
     registers_len: REGISTERS_LEN,
     // A bank's length in device trees; PIOA of SAMA5D3 begins 0x200 into its page.
     bank_len: BANK_LEN,
@@ -44,6 +45,9 @@ pub(super) const FACTS: Facts = Facts {
     written_whole: false,
     native_alone: false,
     always_clocked: false,
+    has_pipe: true,
+    kernel_clock: None,
+    pins_warning: None,
     is_compatible: |name| matches!(name, "atmel,at91rm9200-spi" | "microchip,sam9x60-spi"),
 };
 

@@ -40,6 +40,7 @@ pub type MappedBcm2835 = Bcm2835<
 
 pub(super) const FACTS: Facts = Facts {
     name: "bcm2835",
+    machines: "Raspberry Pi up to the 4: SPI0",
     registers_len: REGISTERS_LEN,
     bank_len: BANK_LEN,
     first_read: ("CS", 0x00),
@@ -51,6 +52,9 @@ pub(super) const FACTS: Facts = Facts {
     written_whole: false,
     native_alone: false,
     always_clocked: true,
+    has_pipe: false,
+    kernel_clock: Some("vpu"),
+    pins_warning: Some(pins_warning),
     is_compatible: |name| matches!(name, "brcm,bcm2835-spi" | "brcm,bcm2711-spi"),
 };
 

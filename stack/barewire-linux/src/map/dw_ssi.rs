@@ -43,6 +43,7 @@ pub type MappedDwSsi = DwSsi<
 
 pub(super) const FACTS: Facts = Facts {
     name: "dw-ssi",
+    machines: "Raspberry Pi 5",
     registers_len: REGISTERS_LEN,
     bank_len: BANK_LEN,
     first_read: ("SSI_VERSION_ID", 0x5c),
@@ -53,6 +54,9 @@ pub(super) const FACTS: Facts = Facts {
     written_whole: false,
     native_alone: false,
     always_clocked: false,
+    has_pipe: false,
+    kernel_clock: None,
+    pins_warning: None,
     is_compatible: |name| name == "snps,dw-apb-ssi",
 };
 

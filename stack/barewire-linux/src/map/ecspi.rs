@@ -32,6 +32,7 @@ pub type MappedEcspi = Ecspi<
 
 pub(super) const FACTS: Facts = Facts {
     name: "ecspi",
+    machines: "i.MX 6, 7, 8M",
     registers_len: REGISTERS_LEN,
     bank_len: BANK_LEN,
     first_read: ("STATREG", 0x18),
@@ -42,6 +43,9 @@ pub(super) const FACTS: Facts = Facts {
     written_whole: true,
     native_alone: false,
     always_clocked: false,
+    has_pipe: false,
+    kernel_clock: None,
+    pins_warning: None,
     is_compatible: |name| name.starts_with("fsl,") && name.ends_with("-ecspi"),
 };
 

@@ -90,8 +90,8 @@ pub(super) fn of(root: &Root, block: Block, address: u64) -> Vec<Found> {
         };
         return vec![Found::in_debugfs(root, &name)];
     }
-    if block == Block::Bcm2835 {
-        return vec![Found::in_debugfs(root, "vpu")];
+    if let Some(name) = block.facts().kernel_clock {
+        return vec![Found::in_debugfs(root, name)];
     }
     let mut devices = bound::devices_at(root, address).into_iter();
     let device = devices.find(|device| device.is(bound::Kind::Spi));

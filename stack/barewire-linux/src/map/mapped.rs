@@ -60,24 +60,17 @@
 
 use std::cell::Cell;
 use std::path::PathBuf;
-use std::task::Poll;
 
-use barewire::controller::{Controller, Limits, Plan, Program, Unfinished};
 use barewire::reg::Registers;
-use barewire::spi::{Effective, Error, MessageError, Settings, Transfer};
 
-use super::atmel::{self, MappedAtmel};
-use super::bcm2835::{self, MappedBcm2835};
 use super::block::{Block, Board, Parts};
 use super::bound::Kind;
 use super::clock::{self, Clock, ClockState, Family};
 use super::cs::Selects;
-use super::dw_ssi::{self, MappedDwSsi};
-use super::ecspi::{self, MappedEcspi};
-use super::pl022::{self, MappedPl022};
+use super::in_use::MappedBlock;
 use super::text::text;
 use super::{DevMem, MapError, MapSpec, MappedInterrupt, SharedAt, Uio, Via, Watch, bound};
-use crate::gpio::{CharacterDevices, CsFault, Kernel};
+use crate::gpio::{CharacterDevices, Kernel};
 use crate::root::Root;
 use crate::shared::{ChipLocks, SharedError, SharedLock};
 use crate::sys::MappedRegisters;
@@ -280,10 +273,10 @@ impl Mapped {
     /// The warnings to print before [`Mapped::start`]. Reads a Raspberry Pi's GPIO bank.
     #[must_use]
     pub fn warnings(&mut self) -> Vec<String> {
-        let pins_warning = match (self.block, self.parts.selects.registers()) {
-            (Block::Bcm2835, Some(bank)) => bcm2835::pins_warning(self.address, bank),
-            _ => None,
-        };
+        let look_at_pins = self.block.facts().pins_warning;
+        let pins_warning = look_at_pins
+            .zip(self.parts.selects.registers())
+            .and_then(|(look, bank)| look(self.address, bank));
         let reference_hz = self.board.reference_hz;
         let rate = self.clock.rate.as_ref().filter(|rate| !rate.is(reference_hz));
         let rate_warning = rate.map(|rate| {
@@ -323,41 +316,17 @@ impl Mapped {
         })
     }
 
-    /// Steps 6 and 7 of the module. From here on the registers are touched: where other processes
-    /// use them too, under [their lock](Mapped::lock).
-    #[must_use]
-    pub fn start(self) -> MappedController {
-        let Self { block, board, parts, watched, .. } = self;
+    pub(super) fn block(&self) -> Block {
+        self.block
+    }
+
+    /// Steps 6 and 7, by the function of the block's module.
+    pub(super) fn start_by<C>(self, start: fn(Parts, Board) -> C) -> MappedBlock<C> {
+        let Self { board, parts, watched, .. } = self;
         let fault = parts.selects.fault();
         // Edges through registers cannot fail, and without a watch there is no other fault.
         let fallible = watched.get() || !parts.selects.is_one_bank();
-        match block {
-            Block::Ecspi => MappedController::Ecspi(MappedBlock::new(
-                ecspi::start(parts, board),
-                fault,
-                fallible,
-            )),
-            Block::Bcm2835 => MappedController::Bcm2835(MappedBlock::new(
-                bcm2835::start(parts, board),
-                fault,
-                fallible,
-            )),
-            Block::Pl022 => MappedController::Pl022(MappedBlock::new(
-                pl022::start(parts, board),
-                fault,
-                fallible,
-            )),
-            Block::Atmel => MappedController::Atmel(MappedBlock::new(
-                atmel::start(parts, board),
-                fault,
-                fallible,
-            )),
-            Block::DwSsi => MappedController::DwSsi(MappedBlock::new(
-                dw_ssi::start(parts, board),
-                fault,
-                fallible,
-            )),
-        }
+        MappedBlock::new(start(parts, board), fault, fallible)
     }
 }
 
@@ -433,194 +402,4 @@ fn bank_in(
     bound::refuse_other_device(root, address, len, Kind::Gpio)
         .map_err(|error| at_base(error, spec, |right, base| right.move_bank(address, base)))?;
     memory.map_shared(address, len)
-}
-
-/// A controller on mapped registers, in use: whichever it is.
-///
-/// A bus over this asks for each message which one it is. A bus over the [`MappedBlock`] inside, for a
-/// program that knows its board, has the driver compiled into its messages:
-///
-/// ```no_run
-/// use barewire::bus::Bus;
-/// use barewire::spi::Settings;
-/// use barewire_linux::map::{Mapped, MappedController};
-/// # fn bring_up(mapped: Mapped) -> Result<(), Box<dyn std::error::Error>> {
-/// let MappedController::Ecspi(ecspi) = mapped.start() else {
-///     return Err("the board has an ECSPI".into());
-/// };
-/// let bus = Bus::new(ecspi);
-/// let device = bus.device(&Settings::new(0, 20_000_000))?;
-/// # Ok(()) }
-/// ```
-#[derive(Debug)]
-pub enum MappedController {
-    /// [`ecspi`]'s.
-    Ecspi(MappedBlock<MappedEcspi>),
-    /// [`bcm2835`]'s.
-    Bcm2835(MappedBlock<MappedBcm2835>),
-    /// [`pl022`]'s.
-    Pl022(MappedBlock<MappedPl022>),
-    /// [`atmel`]'s.
-    Atmel(MappedBlock<MappedAtmel>),
-    /// Raspberry Pi 5's, and other SoCs' DW_apb_ssi.
-    DwSsi(MappedBlock<MappedDwSsi>),
-}
-
-/// One controller on mapped registers, in use.
-#[derive(Debug)]
-pub struct MappedBlock<C> {
-    controller: C,
-    /// What went wrong with chip selects through the kernel, if something can have.
-    fault: Option<CsFault>,
-}
-
-impl<C> MappedBlock<C> {
-    fn new(controller: C, fault: CsFault, fallible: bool) -> Self {
-        let fault = (fallible || fault.is_set()).then_some(fault);
-        Self { controller, fault }
-    }
-
-    /// A message during which a chip select could not be driven is none: its chip may not have heard it,
-    /// or still be selected.
-    #[inline(always)]
-    fn judged(&self, ran: Result<usize, Unfinished>) -> Result<usize, Unfinished> {
-        let Some(fault) = &self.fault else { return ran };
-        match fault.take() {
-            None => ran,
-            Some(errno) => ran.and(Err(Unfinished::os(0, errno.raw_os_error()))),
-        }
-    }
-}
-
-impl<C: Controller> Controller for MappedBlock<C> {
-    fn limits(&self) -> Limits {
-        self.controller.limits()
-    }
-
-    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
-        self.controller.configure(settings)
-    }
-
-    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        self.controller.plan(program, message)
-    }
-
-    #[inline(always)]
-    fn run(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Result<usize, Unfinished> {
-        let ran = self.controller.run(program, message);
-        self.judged(ran)
-    }
-
-    #[inline(always)]
-    fn run_exchange(
-        &mut self,
-        program: &Program,
-        plan: &Plan,
-        tx: &[u8],
-        rx: &mut [u8],
-    ) -> Result<usize, Unfinished> {
-        let ran = self.controller.run_exchange(program, plan, tx, rx);
-        self.judged(ran)
-    }
-
-    fn start(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Poll<Result<usize, Unfinished>> {
-        let ran = self.controller.start(program, message);
-        ran.map(|ran| self.judged(ran))
-    }
-
-    fn resume(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Poll<Result<usize, Unfinished>> {
-        let ran = self.controller.resume(program, message);
-        ran.map(|ran| self.judged(ran))
-    }
-
-    fn arm(&mut self) {
-        self.controller.arm();
-    }
-
-    fn reclaim(&mut self) {
-        self.controller.reclaim();
-    }
-}
-
-/// Whichever it is, asked the same.
-macro_rules! each {
-    ($self:expr, $controller:ident => $asked:expr) => {
-        match $self {
-            MappedController::Ecspi($controller) => $asked,
-            MappedController::Bcm2835($controller) => $asked,
-            MappedController::Pl022($controller) => $asked,
-            MappedController::Atmel($controller) => $asked,
-            MappedController::DwSsi($controller) => $asked,
-        }
-    };
-}
-
-impl Controller for MappedController {
-    fn limits(&self) -> Limits {
-        each!(self, controller => controller.limits())
-    }
-
-    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
-        each!(self, controller => controller.configure(settings))
-    }
-
-    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        each!(self, controller => controller.plan(program, message))
-    }
-
-    #[inline]
-    fn run(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Result<usize, Unfinished> {
-        each!(self, controller => controller.run(program, message))
-    }
-
-    #[inline]
-    fn run_exchange(
-        &mut self,
-        program: &Program,
-        plan: &Plan,
-        tx: &[u8],
-        rx: &mut [u8],
-    ) -> Result<usize, Unfinished> {
-        each!(self, controller => controller.run_exchange(program, plan, tx, rx))
-    }
-
-    fn start(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Poll<Result<usize, Unfinished>> {
-        each!(self, controller => controller.start(program, message))
-    }
-
-    fn resume(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Poll<Result<usize, Unfinished>> {
-        each!(self, controller => controller.resume(program, message))
-    }
-
-    fn arm(&mut self) {
-        each!(self, controller => controller.arm());
-    }
-
-    fn reclaim(&mut self) {
-        each!(self, controller => controller.reclaim());
-    }
 }

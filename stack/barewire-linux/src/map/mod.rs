@@ -17,8 +17,8 @@
 //! has no user of the controller's clock, and a gated block does not answer: an access ends in a
 //! bus error or hangs the machine. [`clock`] checks the clock where it can.
 //!
-//! [`Mapped`] does all of this for the five controllers that barewire drives, each with its GPIO
-//! chip selects. By what is asked ([`MapSpec`]):
+//! [`Mapped`] does all of this for the controllers that barewire drives, each with its GPIO chip
+//! selects, from a [`MapSpec`]:
 //!
 //! | block | controllers | chip selects | clock |
 //! |---|---|---|---|
@@ -59,6 +59,7 @@ mod devmem;
 pub mod dw_ssi;
 pub mod ecspi;
 mod error;
+mod in_use;
 mod interrupt;
 mod kernel_clock;
 pub mod mapped;
@@ -69,13 +70,14 @@ pub(crate) mod text;
 pub(crate) mod uio;
 mod watch;
 
-pub use block::Block;
+pub use block::{Block, MappedController, MappedUser};
 pub use cs::CsGpio;
 pub use devmem::DevMem;
 pub use error::MapError;
+pub use in_use::MappedBlock;
 pub use interrupt::MappedInterrupt;
 pub use kernel_clock::KernelClock;
-pub use mapped::{FirstRead, Mapped, MappedBlock, MappedController};
+pub use mapped::{FirstRead, Mapped};
 pub use spec::{CsLineAt, CsPin, MapSpec, SharedAt, SpecError, Via};
 pub use uio::{Uio, UioMap};
 pub use watch::Watch;

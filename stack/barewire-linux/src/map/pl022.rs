@@ -33,6 +33,7 @@ pub type MappedPl022 = Pl022<
 
 pub(super) const FACTS: Facts = Facts {
     name: "pl022",
+    machines: "PrimeCell SSP",
     registers_len: REGISTERS_LEN,
     bank_len: BANK_LEN,
     first_read: ("SSPSR", 0x0c),
@@ -43,6 +44,9 @@ pub(super) const FACTS: Facts = Facts {
     written_whole: false,
     native_alone: true,
     always_clocked: false,
+    has_pipe: false,
+    kernel_clock: None,
+    pins_warning: None,
     is_compatible: |name| name == "arm,pl022",
 };
 

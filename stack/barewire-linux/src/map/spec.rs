@@ -82,8 +82,8 @@ pub struct MapSpec {
     pub reference_hz: u32,
     /// Its chip selects; a device names one by its index.
     pub chip_selects: [Option<CsPin>; 4],
-    /// How many words are on the way: [`Block::Atmel`]'s alone, where `None` is
-    /// [`Pipe::WaitDataRead`]. Others have a FIFO.
+    /// How many words are in flight in a block without a FIFO, such as [`Block::Atmel`]. `None`
+    /// means [`Pipe::WaitDataRead`]. A block with a FIFO refuses this.
     pub pipe: Option<Pipe>,
     /// Continue even if the clock is off, its state unknown, or its rate different.
     pub ignore_clock: bool,
@@ -177,25 +177,29 @@ impl fmt::Display for SpecError {
             }
             Self::NativeAlone { block } => write!(
                 f,
-                "the own line of {block} falls whichever chip is meant: native0 must be the only chip select, or none"
+                "the native line of {block} falls whichever chip is addressed: native0 must be the only chip select, or not be used"
             ),
             Self::SameLine { first, second } => {
                 write!(f, "chip selects {first} and {second} are the same line: name each line once")
             }
             Self::SharedGpio => f.write_str(
-                "several processes (shared) cannot select chips by this GPIO: the kernel gives a line, and this bank's registers, to one of them; use the controller's own lines (native0), or add unsafe-shared to a chip select by registers (gpio@0xBANK.PIN) if you know that nobody else drives its bank",
+                "several processes (shared) cannot select chips by this GPIO: the kernel gives a line, and this bank's registers, to one of them; use the controller's own lines (native0), or add unsafe-shared to a chip select by registers (gpio@0xBANK.PIN) if no other program drives its bank",
             ),
             Self::NoBankToShare => f.write_str(
                 "unsafe-shared is for chip selects by a bank's registers (gpio@0xBANK.PIN), and there is none: leave it out",
             ),
             Self::ReferenceHzZero => f.write_str(
-                "the reference clock is 0 Hz: name what the block is clocked by (`clk_summary` in /sys/kernel/debug/clk)",
+                "the reference clock is 0 Hz: give the clock of the block (`clk_summary` in /sys/kernel/debug/clk)",
             ),
-            Self::Pipe { block } => write!(
-                f,
-                "{block} has a FIFO, which nothing is lost in: pipe is for {} alone, leave it out",
-                Block::Atmel
-            ),
+            Self::Pipe { block } => {
+                let with = Block::ALL.into_iter().filter(|other| other.facts().has_pipe);
+                let names: Vec<&str> = with.map(Block::name).collect();
+                write!(
+                    f,
+                    "{block} has a FIFO and loses no words: leave pipe out, which is for {} only",
+                    names.join(", ")
+                )
+            }
             Self::NoInterrupt => f.write_str(
                 "there is a limit to polling, but /dev/mem has no interrupt to wait for beyond it: leave poll-limit-us out, or map the controller through UIO",
             ),
@@ -222,7 +226,7 @@ impl MapSpec {
         if self.reference_hz == 0 {
             return Err(SpecError::ReferenceHzZero);
         }
-        if self.pipe.is_some() && self.block != Block::Atmel {
+        if self.pipe.is_some() && !self.block.facts().has_pipe {
             return Err(SpecError::Pipe { block: self.block });
         }
         match (self.poll_limit_us, &self.via) {

@@ -40,7 +40,7 @@ pub fn text(spec: &MapSpec) -> String {
             text.push_str(value);
         }
     };
-    if spec.block != Block::Ecspi {
+    if spec.block != Block::DEFAULT {
         option(CONTROLLER, spec.block.name());
     }
     option(REFERENCE_HZ, &hertz(spec.reference_hz));

@@ -5,7 +5,7 @@ use std::task::Poll;
 use barewire::controller::Controller;
 use barewire::spi::{Settings, Transfer};
 use barewire_linux::bus_text::parse_uio;
-use barewire_linux::map::{MapError, MapSpec, Mapped, MappedController};
+use barewire_linux::map::{Block, MapError, MapSpec, Mapped, MappedController};
 
 use crate::fake::{Registers, Tree};
 
@@ -19,7 +19,7 @@ struct Case {
     at_rest: (u64, u32),
 }
 
-const CASES: [Case; 5] = [
+const CASES: [Case; Block::ALL.len()] = [
     // INTREG; CONREG.
     Case {
         controller: "ecspi",
@@ -94,6 +94,12 @@ impl Case {
     fn settings() -> Settings {
         Settings::new(0, 1_000_000)
     }
+}
+
+/// With the length of [`CASES`], this finds a block that has no case.
+#[test]
+fn every_block_has_a_case() {
+    assert_eq!(CASES.each_ref().map(|case| case.controller), Block::ALL.map(Block::name));
 }
 
 #[test]

@@ -55,9 +55,17 @@ use regs::{Csr, Mr, Tdr, cr, sr};
 
 use crate::check::Rule;
 use crate::chip::Ps;
-use crate::model::ControllerBlock;
+use crate::model::{ControllerBlock, ControllerKind};
 use crate::wire::Wire;
 use shift::Shifter;
+
+/// SPI of Atmel's SAM and SAMA5, without FIFOs.
+pub const KIND: ControllerKind = ControllerKind {
+    name: "Atmel SPI",
+    model: |reference_hz, _| Box::new(AtmelSpi::new(reference_hz)),
+    #[cfg(test)]
+    exchange: tests::exchange,
+};
 
 /// One SPI.
 #[derive(Debug)]

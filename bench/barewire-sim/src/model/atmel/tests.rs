@@ -487,3 +487,27 @@ proptest! {
         prop_assert!(rig.rules().is_empty(), "{:?}", rig.rules());
     }
 }
+
+/// Exchanges one word by the manual: see [`ControllerKind`].
+pub(super) fn exchange(
+    spi: &mut dyn crate::model::ByHand,
+    bits: u32,
+    word: u32,
+    select: &mut dyn FnMut(),
+) -> u32 {
+    let width = bits.min(16);
+    let parts = || (0..bits / width).rev().map(|part| word >> (part * width) & 0xffff);
+    let mut answer = 0;
+    // NPCS3 has no line on the board.
+    spi.write(0x04, 0x0007_0011);
+    spi.write(0x3c, 8 << 8 | (width - 8) << 4 | 2);
+    spi.write(0x00, 1);
+    select();
+    for part in parts() {
+        spi.write(0x0c, part);
+        while spi.read(0x10) & 1 == 0 {}
+        answer = answer << width | spi.read(0x08) & 0xffff;
+    }
+    while spi.read(0x10) & 1 << 9 == 0 {}
+    answer
+}

@@ -73,9 +73,17 @@ use regs::{Cs, FIFO_BYTES, stat};
 
 use crate::check::Rule;
 use crate::chip::Ps;
-use crate::model::ControllerBlock;
+use crate::model::{ControllerBlock, ControllerKind};
 use crate::wire::{Driver, Wire};
 use shift::Shifter;
+
+/// SPI0 of BCM2835 and its successors up to BCM2711. Its option is [`Done`].
+pub const KIND: ControllerKind = ControllerKind {
+    name: "BCM2835 SPI0",
+    model: |reference_hz, options| Box::new(Bcm2835Spi::new(reference_hz).with_done(options.get())),
+    #[cfg(test)]
+    exchange: tests::exchange,
+};
 
 /// The value of FIFO while RX FIFO is empty.
 pub const UNDEFINED_FIFO: u32 = 0xa5;

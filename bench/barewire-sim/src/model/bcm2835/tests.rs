@@ -625,3 +625,21 @@ fn a_block_that_ran_dry_with_bytes_unread_is_in_the_middle_of_a_transfer() {
     rig.now += BYTE;
     assert_eq!(rig.read_all().len(), 2);
 }
+
+/// Exchanges one word by the manual: see [`ControllerKind`].
+pub(super) fn exchange(
+    spi: &mut dyn crate::model::ByHand,
+    bits: u32,
+    word: u32,
+    select: &mut dyn FnMut(),
+) -> u32 {
+    // 20 MHz; no CE line.
+    spi.write(0x08, 20);
+    spi.write(0x00, 1 << 7 | 1 << 5 | 1 << 4 | 3);
+    select();
+    for byte in (0..bits / 8).rev() {
+        spi.write(0x04, word >> (8 * byte) & 0xff);
+    }
+    while spi.read(0x00) & 1 << 16 == 0 {}
+    (0..bits / 8).fold(0, |answer, _| answer << 8 | spi.read(0x04))
+}

@@ -53,9 +53,17 @@ use regs::{Ctrlr0, int, sr};
 
 use crate::check::Rule;
 use crate::chip::Ps;
-use crate::model::ControllerBlock;
+use crate::model::{ControllerBlock, ControllerKind};
 use crate::wire::Wire;
 use shift::Shifter;
+
+/// Synopsys' DW_apb_ssi as RP1 has it.
+pub const KIND: ControllerKind = ControllerKind {
+    name: "DW_apb_ssi",
+    model: |reference_hz, _| Box::new(DwSsi::new(reference_hz, Build::RP1)),
+    #[cfg(test)]
+    exchange: tests::exchange,
+};
 
 /// What DR reads while the receive FIFO is empty.
 pub const UNDEFINED_DR: u32 = 0xa55a_a55a;

@@ -395,3 +395,22 @@ fn sck_takes_its_level_when_the_block_is_enabled() {
 fn a_fifo_has_256_words_at_most() {
     let _ = DwSsi::new(1, Build { tx_words: 257, ..Build::RP1 });
 }
+
+/// Exchanges one word by the manual: see [`ControllerKind`].
+pub(super) fn exchange(
+    spi: &mut dyn crate::model::ByHand,
+    bits: u32,
+    word: u32,
+    select: &mut dyn FnMut(),
+) -> u32 {
+    // Line 0 has no chip on the board; 20 MHz.
+    spi.write(0x08, 0);
+    spi.write(0x00, (bits - 1) << 16);
+    spi.write(0x14, 10);
+    spi.write(0x10, 1);
+    spi.write(0x08, 1);
+    select();
+    spi.write(0x60, word);
+    while spi.read(0x28) & 0b101 != 0b100 {}
+    spi.read(0x60)
+}

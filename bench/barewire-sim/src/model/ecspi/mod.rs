@@ -52,9 +52,17 @@ use regs::{Configreg, Conreg, Fifo, Periodreg, stat};
 
 use crate::check::Rule;
 use crate::chip::Ps;
-use crate::model::ControllerBlock;
+use crate::model::{ControllerBlock, ControllerKind};
 use crate::wire::{Driver, Wire};
 use shift::Shifter;
+
+/// ECSPI of i.MX 6, 7 and 8M. Its options are [`Readings`].
+pub const KIND: ControllerKind = ControllerKind {
+    name: "ECSPI",
+    model: |reference_hz, options| Box::new(Ecspi::with_readings(reference_hz, options.get())),
+    #[cfg(test)]
+    exchange: tests::exchange,
+};
 
 /// The value of RXDATA while RXFIFO is empty.
 pub const UNDEFINED_RXDATA: u32 = 0xa55a_a55a;

@@ -566,3 +566,20 @@ proptest! {
         prop_assert!(rig.rules().is_empty(), "{:?}", rig.rules());
     }
 }
+
+/// Exchanges one word by the manual: see [`ControllerKind`].
+pub(super) fn exchange(
+    spi: &mut dyn crate::model::ByHand,
+    bits: u32,
+    word: u32,
+    select: &mut dyn FnMut(),
+) -> u32 {
+    // Channel 2 has no line on any board.
+    let conreg = 0xf1 | 2 << 18 | 3 << 12 | (bits - 1) << 20;
+    spi.write(0x08, conreg);
+    select();
+    spi.write(0x04, word);
+    spi.write(0x08, conreg | 1 << 2);
+    while spi.read(0x08) & 1 << 2 != 0 {}
+    spi.read(0x00)
+}

@@ -24,7 +24,19 @@
 
 use std::cell::Cell;
 
-use super::{GpioBlock, NoRegister};
+use super::{GpioBlock, GpioKind, NoRegister};
+
+/// The PIO controller of SAMA5D3.
+pub const KIND: GpioKind = GpioKind {
+    name: "Atmel PIO",
+    model: |_| Box::new(AtmelPio::new()),
+    drive: |write, pins, high| {
+        write(0x30, high);
+        write(0x34, pins & !high);
+        write(0x10, pins);
+        write(0x00, pins);
+    },
+};
 
 const PER: u32 = 0x00;
 const PDR: u32 = 0x04;

@@ -17,7 +17,24 @@
 //!   (GPPUD, GPPUDCLK): accesses to no register.
 //! - What the alternative functions drive: their pins have the level the surroundings give them.
 
-use super::{GpioBlock, NoRegister};
+use super::{GpioBlock, GpioKind, NoRegister};
+
+/// The GPIO block of BCM2835 and its successors up to BCM2837.
+pub const KIND: GpioKind = GpioKind {
+    name: "BCM2835 GPIO",
+    model: |_| Box::new(Bcm2835Gpio::new()),
+    drive: |write, pins, high| {
+        write(0x1c, high);
+        write(0x28, pins & !high);
+        for register in 0..4 {
+            let functions = (0..10).filter(|pin| u64::from(pins) >> (10 * register + pin) & 1 != 0);
+            let functions: u32 = functions.map(|pin| 1 << (3 * pin)).sum();
+            if functions != 0 {
+                write(4 * register, functions);
+            }
+        }
+    },
+};
 
 const GPFSEL0: u32 = 0x00;
 const GPFSEL5: u32 = 0x14;

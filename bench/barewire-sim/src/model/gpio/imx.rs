@@ -13,7 +13,17 @@
 //! IOMUX (every pin is in GPIO mode with its input path on); the set, clear and toggle registers
 //! of i.MX RT, which i.MX 6 and 8M do not have.
 
-use super::{GpioBlock, NoRegister};
+use super::{GpioBlock, GpioKind, NoRegister};
+
+/// The GPIO block of i.MX.
+pub const KIND: GpioKind = GpioKind {
+    name: "i.MX GPIO",
+    model: |_| Box::new(ImxGpio::new()),
+    drive: |write, pins, high| {
+        write(0x00, high);
+        write(0x04, pins);
+    },
+};
 
 const DR: u32 = 0x00;
 const GDIR: u32 = 0x04;

@@ -6,7 +6,9 @@ pub mod imx;
 pub mod pl061;
 pub mod rp1;
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
+
+use super::BlockOptions;
 
 /// A GPIO block.
 pub trait GpioBlock: Debug {
@@ -32,3 +34,29 @@ pub trait GpioBlock: Debug {
 /// There is no register at the offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoRegister;
+
+/// A kind of GPIO block, as data: each model has one, `KIND`, which the rows of boards name.
+pub struct GpioKind {
+    /// The vendor's name.
+    pub name: &'static str,
+    /// The block at reset, with what its manual leaves open.
+    pub model: fn(&BlockOptions) -> Box<dyn GpioBlock>,
+    /// Makes pins outputs by the manual, as a boot loader would: the function writes a register, the
+    /// masks are the pins (below 32) and those of them that are to be high.
+    pub drive: fn(&mut dyn FnMut(u32, u32), u32, u32),
+}
+
+/// Kinds are the same if their names are.
+impl PartialEq for GpioKind {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for GpioKind {}
+
+impl Debug for GpioKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}

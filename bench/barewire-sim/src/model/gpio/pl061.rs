@@ -19,7 +19,17 @@
 //! - Interrupts: GPIOIS, GPIOIBE, GPIOIEV, GPIOIE, GPIORIS, GPIOMIS and GPIOIC do not exist here.
 //! - A pin under hardware control (GPIOAFSEL) has the level of its surroundings.
 
-use super::{GpioBlock, NoRegister};
+use super::{GpioBlock, GpioKind, NoRegister};
+
+/// ARM PrimeCell GPIO PL061. Its option is [`InputLevel`].
+pub const KIND: GpioKind = GpioKind {
+    name: "PL061",
+    model: |options| Box::new(Pl061::new().with_input_level(options.get())),
+    drive: |write, pins, high| {
+        write(0x400, pins);
+        write(pins << 2, high);
+    },
+};
 
 /// The first address after GPIODATA.
 const GPIODATA_END: u32 = 0x400;

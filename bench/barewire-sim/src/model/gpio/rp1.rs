@@ -19,7 +19,21 @@
 //! What functions other than SYS_RIO drive: their pins have the level the surroundings give them.
 //! Pulls, drive strength, slew rate and VOLTAGE_SELECT are kept and do nothing.
 
-use super::{GpioBlock, NoRegister};
+use super::{GpioBlock, GpioKind, NoRegister};
+
+/// Bank 0 of RP1: IO_BANK0, SYS_RIO0 and PADS_BANK0.
+pub const KIND: GpioKind = GpioKind {
+    name: "RP1 GPIO",
+    model: |_| Box::new(Rp1Gpio::new()),
+    drive: |write, pins, high| {
+        write(0x1_0000, high);
+        write(0x1_0004, pins);
+        for pin in (0..28).filter(|pin| pins >> pin & 1 != 0) {
+            write(0x2_0004 + pin * 4, 0x56);
+            write(pin * 8 + 4, 5);
+        }
+    },
+};
 
 const PINS: u32 = 28;
 const ALL: u32 = (1 << PINS) - 1;

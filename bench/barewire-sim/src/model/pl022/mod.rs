@@ -53,9 +53,17 @@ use regs::{FIFO_WORDS, Fifo, HALF_FIFO_WORDS, Sspcr0, Sspcr1, int, sr};
 
 use crate::check::Rule;
 use crate::chip::Ps;
-use crate::model::ControllerBlock;
+use crate::model::{ControllerBlock, ControllerKind};
 use crate::wire::{Driver, Wire};
 use shift::Shifter;
+
+/// ARM PrimeCell SSP PL022.
+pub const KIND: ControllerKind = ControllerKind {
+    name: "PL022",
+    model: |reference_hz, _| Box::new(Pl022::new(reference_hz)),
+    #[cfg(test)]
+    exchange: tests::exchange,
+};
 
 /// The value of SSPDR while the receive FIFO is empty.
 pub const UNDEFINED_SSPDR: u32 = 0xa55a;

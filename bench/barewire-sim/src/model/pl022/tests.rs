@@ -481,3 +481,28 @@ proptest! {
         prop_assert!(rig.rules().is_empty(), "{:?}", rig.rules());
     }
 }
+
+/// Exchanges one word by the manual: see [`ControllerKind`].
+pub(super) fn exchange(
+    spi: &mut dyn crate::model::ByHand,
+    bits: u32,
+    word: u32,
+    select: &mut dyn FnMut(),
+) -> u32 {
+    let width = bits.min(16);
+    let parts = || (0..bits / width).rev().map(|part| word >> (part * width) & 0xffff);
+    let mut answer = 0;
+    spi.write(0x04, 0);
+    spi.write(0x10, 8);
+    spi.write(0x00, width - 1);
+    spi.write(0x04, 2);
+    select();
+    for part in parts() {
+        spi.write(0x08, part);
+    }
+    while spi.read(0x0c) & 1 << 4 != 0 {}
+    for _ in parts() {
+        answer = answer << width | spi.read(0x08);
+    }
+    answer
+}

@@ -19,7 +19,7 @@ use barewire::chip::spi_nor::SpiNor;
 use barewire::controller::Controller;
 use barewire::spi::{Mode, Settings, Transfer};
 use barewire_iommu_bench::stats::{median, rounded};
-use barewire_linux::map::{Block, CsLineAt, MapSpec, Mapped, MappedController};
+use barewire_linux::map::{CsLineAt, MapSpec, Mapped, MappedUser};
 use barewire_linux::shared::{ProcessShared, SharedLock};
 use barewire_linux::spidev::Spidev;
 use barewire_linux::{Monotonic, Root};
@@ -248,24 +248,8 @@ fn time_mapped(spec: &MapSpec, cs: u8, speed_hz: u32) -> Result<Report, Failure>
     for warning in mapped.warnings() {
         note!("barewire: warning: {warning}");
     }
-    /// The controller of the type that the specification names.
-    macro_rules! started {
-        ($variant:ident) => {
-            || match mapped.start() {
-                MappedController::$variant(block) => block,
-                other => unreachable!("{other:?} is not what was asked for"),
-            }
-        };
-    }
     let lock = mapped.lock().map_err(failed)?;
-    let mut timing = Timing { report: &mut report, settings, syscalls };
-    match spec.block {
-        Block::Ecspi => timing.time(lock, started!(Ecspi))?,
-        Block::Bcm2835 => timing.time(lock, started!(Bcm2835))?,
-        Block::Pl022 => timing.time(lock, started!(Pl022))?,
-        Block::Atmel => timing.time(lock, started!(Atmel))?,
-        Block::DwSsi => timing.time(lock, started!(DwSsi))?,
-    }
+    mapped.start_each(Timing { report: &mut report, settings, syscalls, lock })?;
     let (_place, lock) = own_lock()?;
     report.time("libc-lock", 0, 0, || {
         lock.acquire_and_release().map_err(|error| error.to_string())
@@ -278,26 +262,26 @@ struct Timing<'r> {
     report: &'r mut Report,
     settings: Settings,
     syscalls: u32,
+    /// The lock that other processes hold too, if there are any.
+    lock: Option<SharedLock>,
 }
 
-impl Timing<'_> {
-    /// Times the paths without a lock and under one; under `lock` alone if other processes hold that too.
-    fn time<C: Controller>(
-        &mut self,
-        lock: Option<SharedLock>,
-        start: impl FnOnce() -> C,
-    ) -> Result<(), Failure> {
-        let Self { report, settings, syscalls } = self;
-        let locked = Paths::locked(*syscalls);
+/// Times the paths without a lock and under one; under [`Timing::lock`] alone if there is one.
+impl MappedUser for Timing<'_> {
+    type Output = Result<(), Failure>;
+
+    fn run<C: Controller>(self, start: impl FnOnce() -> C) -> Result<(), Failure> {
+        let Self { report, settings, syscalls, lock } = self;
+        let locked = Paths::locked(syscalls);
         if let Some(lock) = lock {
             let shared = ProcessShared::bring_up(lock, start).map_err(failed)?;
-            time_paths(report, shared, *settings, &locked)?;
+            time_paths(report, shared, settings, &locked)?;
             return Ok(());
         }
-        let controller = time_paths(report, start(), *settings, &Paths::free(*syscalls))?;
+        let controller = time_paths(report, start(), settings, &Paths::free(syscalls))?;
         // A lock that nobody else knows costs the same.
         let (_place, lock) = own_lock()?;
-        time_paths(report, ProcessShared::new(lock, controller), *settings, &locked)?;
+        time_paths(report, ProcessShared::new(lock, controller), settings, &locked)?;
         Ok(())
     }
 }

@@ -5,13 +5,14 @@
 mod machine;
 mod qemu;
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use barewire::chip::mcp251xfd::Oscillator;
 use barewire::controller::{Controller, Limits};
 use barewire_linux::Root;
-use barewire_sim::board::spec::{AdcSpec, BOARDS, CanSpec, ChipSpec, CsSpec};
+use barewire_sim::board::spec::{AdcSpec, BOARDS, CanSpec, CsSpec, FlashSpec};
 use barewire_sim::bring_up::any;
 use barewire_sim::model::nor::Part;
 use barewire_sim::profile::{Figure, Source};
@@ -208,14 +209,14 @@ impl Cost {
 }
 
 impl Chip {
-    /// `None` of a touch controller, which is not listed.
-    fn of(spec: &ChipSpec) -> Option<Self> {
-        match *spec {
-            ChipSpec::Flash(flash) => Some(Self::flash(&(flash.part)())),
-            ChipSpec::Adc(adc) => Some(Self::adc(adc)),
-            ChipSpec::Can(can) => Some(Self::can(can)),
-            ChipSpec::Touch(_) => None,
-        }
+    /// The board's chip behind a chip select; `None` if there is none, or one that is not listed, such
+    /// as a touch controller.
+    fn behind(chip_select: u8, spec: &BoardSpec) -> Option<Self> {
+        let chip = *spec.chips.iter().find(|chip| chip.cs() == chip_select)? as &dyn Any;
+        let flash = chip.downcast_ref().map(|flash: &FlashSpec| Self::flash(&(flash.part)()));
+        let adc = || chip.downcast_ref().map(|adc: &AdcSpec| Self::adc(*adc));
+        let can = || chip.downcast_ref().map(|can: &CanSpec| Self::can(*can));
+        flash.or_else(adc).or_else(can)
     }
 
     fn flash(part: &Part) -> Self {
@@ -273,7 +274,6 @@ impl Chip {
 
 impl ChipSelect {
     fn of(spec: &BoardSpec, chip_select: u8, cs: &CsSpec) -> Self {
-        let chip = spec.chips.iter().find(|chip| chip.cs() == chip_select);
         Self {
             chip_select,
             line: cs.name.into(),
@@ -282,7 +282,7 @@ impl ChipSelect {
                 Driver::Gpio { .. } => "gpio",
             },
             active_high: cs.active_high,
-            chip: chip.and_then(Chip::of),
+            chip: Chip::behind(chip_select, spec),
         }
     }
 }

@@ -51,8 +51,8 @@ impl Entry {
             simulated: false,
             emulator: spec.program.command,
             machine: spec.machine,
-            controller: spec.silicon.name(),
-            controller_base: format!("{:#x}", spec.silicon.base()),
+            controller: spec.silicon.block.name,
+            controller_base: format!("{:#x}", spec.silicon.base),
             loopback: spec.loopback,
             chip_selects: chip_selects(spec),
             program: Program::of(&spec.program, spec.needed),
@@ -78,7 +78,7 @@ impl Entry {
 
 /// The lines that are wired; a storage chip is on the first.
 fn chip_selects(spec: &BoardSpec) -> Vec<ChipSelect> {
-    let lines = spec.silicon.chip_selects();
+    let lines = spec.silicon.chip_selects;
     let wired = lines.iter().zip(0..).filter_map(|(line, chip_select)| {
         let (line, driver, active_high) = match *line {
             CsLine::Native { channel, active_high } => {

@@ -32,8 +32,7 @@ use std::time::Instant;
 use barewire::bus::{Bus, Pump};
 use barewire::controller::Controller;
 use barewire::middleware::{Fault, FaultInjector, When};
-use barewire_sim::board::spec::ControllerKind;
-use barewire_sim::bring_up::{Charged, any};
+use barewire_sim::bring_up::{Charged, any, native_takes_any};
 use barewire_sim::engine::Thread;
 use barewire_sim::{Board, BoardOptions};
 
@@ -184,29 +183,18 @@ fn simulated(name: &str) -> Result<SimOptions, Failure> {
     Ok(options)
 }
 
-/// The chip selects in use: a GPIO, and the controller's own line where that takes messages of any
-/// form. BCM2835's refuses a transfer's own speed, DW_apb_ssi's what
-/// its FIFO cannot hold, and beside PL022's no chip can have a GPIO.
-const fn lines(kind: ControllerKind) -> [u8; 2] {
-    match kind {
-        ControllerKind::Atmel | ControllerKind::Ecspi => [0, 1],
-        ControllerKind::Bcm2835 | ControllerKind::DwSsi | ControllerKind::Pl022 => [0, 0],
-    }
-}
-
 fn stress(args: &Args, options: &SimOptions) -> Result<Report, Failure> {
     let board_options = BoardOptions {
         profile: Some(args.costs.profile(options.board)),
         jitter_ps: options.jitter_ns.saturating_mul(PS_PER_NS),
         seed: options.seed ^ args.seed,
-        done: options.done,
-        input_level: options.input_level,
-        ecspi: options.ecspi,
+        blocks: options.block_options(),
         ..BoardOptions::default()
     };
     let board = Board::new(options.board, board_options);
     let judge = Rc::new(RefCell::new(Judge::new(args.contexts)));
-    let lines = lines(options.board.kind);
+    // A GPIO, and the controller's own line where that takes messages of any form.
+    let lines = if native_takes_any(&board) { [0, 1] } else { [0, 0] };
     for chip_select in lines {
         let recorder = Recorder::new(chip_select, judge.clone());
         board.attach(chip_select, Rc::new(RefCell::new(recorder)));

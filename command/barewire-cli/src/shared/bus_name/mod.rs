@@ -143,9 +143,12 @@ mod tests {
         assert_eq!((options.status, options.jitter_ns, options.seed), (Some(0x3c), 20, 16));
         assert_eq!(options.faults, SimFaults::default());
         let options = sim("sim:rpi3,done=needed").board_options();
-        assert_eq!((options.done, options.input_level), (Done::Needed, InputLevel::Lost));
+        assert_eq!((options.blocks.get(), options.blocks.get()), (Done::Needed, InputLevel::Lost));
         let options = sim("sim:highbank,input-level=kept").board_options();
-        assert_eq!((options.done, options.input_level), (Done::ReadOnly, InputLevel::Kept));
+        assert_eq!(
+            (options.blocks.get(), options.blocks.get()),
+            (Done::ReadOnly, InputLevel::Kept)
+        );
         let options = sim("sim:sabrelite,protect=0x1c,fault=stuck-busy+power-loss-program:7");
         assert_eq!(options.status, Some(0x1c));
         assert!(options.faults.chip.stuck_busy && !options.faults.timing_corrupts);
@@ -155,7 +158,7 @@ mod tests {
         let text = "sim:sabrelite,xch=fifo-empty,tc=fifo-empty,dry=needs-xch,start-delay-ns=700";
         assert_eq!(sim(text).ecspi, Readings::each(700_000)[15]);
         assert_eq!(sim("sim:imx8mp,xch=word-end,dry=stalls").ecspi, Readings::default());
-        assert_eq!(sim(text).board_options().ecspi, sim(text).ecspi);
+        assert_eq!(sim(text).board_options().blocks.get::<Readings>(), sim(text).ecspi);
         let name = parse("sim:sabrelite,seed=3").expect("parses").to_string();
         assert_eq!(name, "sim:sabrelite", "options are no part of the name");
         assert!(parse(DEFAULT).is_ok());

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use barewire_sim::board::spec::{BOARDS, ControllerKind, GpioKind};
-use barewire_sim::model::bcm2835::Done;
-use barewire_sim::model::ecspi::{Dry, Over, Readings};
-use barewire_sim::model::gpio::pl061::InputLevel;
+use barewire_sim::board::spec::BOARDS;
+use barewire_sim::model::BlockOptions;
+use barewire_sim::model::bcm2835::{self, Done};
+use barewire_sim::model::ecspi::{self, Dry, Over, Readings};
+use barewire_sim::model::gpio::pl061::{self, InputLevel};
 use barewire_sim::model::mcp2518fd::ChipFaults;
 use barewire_sim::model::nor::NorFaults;
 use barewire_sim::model::signal::SignalSpec;
@@ -50,11 +51,14 @@ impl SimOptions {
             faults: Faults { timing_corrupts: self.faults.timing_corrupts },
             jitter_ps: self.jitter_ns.saturating_mul(PS_PER_NS),
             seed: self.seed,
-            done: self.done,
-            input_level: self.input_level,
-            ecspi: self.ecspi,
+            blocks: self.block_options(),
             ..BoardOptions::default()
         }
+    }
+
+    /// How the blocks behave where their manuals leave it open.
+    pub(crate) fn block_options(&self) -> BlockOptions {
+        BlockOptions::default().with(self.done).with(self.input_level).with(self.ecspi)
     }
 
     /// What is wrong with the CAN controller: what can be of what is with the chip.
@@ -153,7 +157,7 @@ impl SimOptions {
             "jitter-ns" => self.jitter_ns = at_most(value, JITTER_MAX_NS)?,
             "seed" => self.seed = number::bytes(value)?,
             "done" => {
-                self.has(key, "BCM2835's SPI0", self.board.kind == ControllerKind::Bcm2835)?;
+                self.has(key, "BCM2835's SPI0", *self.board.kind == bcm2835::KIND)?;
                 self.done = match value {
                     "read-only" => Done::ReadOnly,
                     "needed" => Done::Needed,
@@ -162,14 +166,14 @@ impl SimOptions {
             }
             "input-level" => {
                 let gpio = self.board.gpio;
-                self.has(key, "PL061", gpio.iter().any(|block| block.kind == GpioKind::Pl061))?;
+                self.has(key, "PL061", gpio.iter().any(|block| *block.kind == pl061::KIND))?;
                 self.input_level = match value {
                     "lost" => InputLevel::Lost,
                     "kept" => InputLevel::Kept,
                     _ => return Err(format!("{value:?} is not lost or kept")),
                 };
             }
-            _ if self.board.kind != ControllerKind::Ecspi => self.has(key, "ECSPI", false)?,
+            _ if *self.board.kind != ecspi::KIND => self.has(key, "ECSPI", false)?,
             "xch" => self.ecspi.xch = over(value)?,
             "tc" => self.ecspi.tc = over(value)?,
             "dry" => self.ecspi.dry = dry(value)?,

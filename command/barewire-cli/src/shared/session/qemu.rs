@@ -42,7 +42,7 @@ impl OpenBus for QemuBus {
     }
 
     fn mode(&self, chip_select: u8) -> Mode {
-        let wired = self.spec.silicon.chip_selects().iter().any(|line| *line != CsLine::Absent);
+        let wired = self.spec.silicon.chip_selects.iter().any(|line| *line != CsLine::Absent);
         if wired || chip_select != 0 { Mode::default() } else { Mode::NO_CS }
     }
 

@@ -181,7 +181,7 @@ impl Request<'_> {
     fn check_board(&self, board: &BoardSpec) -> Result<(), Failure> {
         let refused = |what: String| Err(Failure::Failed(format!("qemu:{}: {what}", board.name)));
         if self.selftest.is_some() && !board.loopback {
-            let controller = board.silicon.name();
+            let controller = board.silicon.block.name;
             let instead = boards(|board| board.loopback);
             let mut what = format!("QEMU's {controller} has no loopback; that of {instead} has");
             if holds(board, Medium::Flash) {

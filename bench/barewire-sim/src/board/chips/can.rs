@@ -1,0 +1,55 @@
+//! A CAN controller on a board.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::BoardChip;
+use crate::board::Board;
+use crate::line::IntLine;
+use crate::model::can::CanBus;
+use crate::model::mcp2518fd::{Mcp2518Fd, Options, PartKind};
+
+/// A CAN controller on a board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CanSpec {
+    /// Its chip select.
+    pub cs: u8,
+    /// What it is.
+    pub part: PartKind,
+    /// Its oscillator.
+    pub oscillator_hz: u32,
+}
+
+impl BoardChip for CanSpec {
+    fn cs(&self) -> u8 {
+        self.cs
+    }
+}
+
+impl Board {
+    /// How the board's CAN controller is built: [`Board::attach_can`]'s options, to be changed; `None`
+    /// if the board has none.
+    #[must_use]
+    pub fn can_options(&self) -> Option<Options> {
+        let CanSpec { part, oscillator_hz, .. } = self.spec.can()?;
+        Some(Options { part, oscillator_hz, ..Options::default() })
+    }
+
+    /// Puts the board's CAN controller behind its chip select and on `bus`, as `options` say or as the
+    /// board has it, and returns a share in it and the line at its INT pin; `None` if the board has
+    /// none.
+    #[must_use]
+    pub fn attach_can(
+        &self,
+        bus: &CanBus,
+        options: Option<Options>,
+    ) -> Option<(Rc<RefCell<Mcp2518Fd>>, IntLine)> {
+        let chip = Mcp2518Fd::new(bus, options.or_else(|| self.can_options())?);
+        let line = self.line_of(chip.int());
+        let engine = self.engine().clone();
+        bus.on_change(move || engine.look_again());
+        let chip = Rc::new(RefCell::new(chip));
+        self.attach(self.spec.can()?.cs, chip.clone());
+        Some((chip, line))
+    }
+}

@@ -1,0 +1,39 @@
+//! NOR flash on a board.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::BoardChip;
+use crate::board::Board;
+use crate::model::nor::{Nor, Part, SizeMismatch};
+
+/// A flash on a board.
+#[derive(Clone, Copy, Debug)]
+pub struct FlashSpec {
+    /// Its chip select.
+    pub cs: u8,
+    /// What it is.
+    pub part: fn() -> Part,
+}
+
+impl BoardChip for FlashSpec {
+    fn cs(&self) -> u8 {
+        self.cs
+    }
+}
+
+impl Board {
+    /// Puts the board's flash behind its chip select, with `content` or erased, and returns a
+    /// share in it.
+    ///
+    /// # Errors
+    /// If the content's size is not the part's.
+    pub fn attach_flash(&self, content: Option<Vec<u8>>) -> Result<Rc<RefCell<Nor>>, SizeMismatch> {
+        let FlashSpec { cs, part } = self.spec.flash();
+        let part = part();
+        let content = content.unwrap_or_else(|| vec![0xff; part.size]);
+        let flash = Rc::new(RefCell::new(Nor::new(part, content)?));
+        self.attach(cs, flash.clone());
+        Ok(flash)
+    }
+}
