@@ -86,7 +86,7 @@ fn whoever_left_words_behind_they_are_let_out_before_the_first_message() {
     let pl022 = Pl022::new(block, NoPins, Ticker::default(), config(PIN_3));
     assert_eq!((pl022.regs.frames, pl022.regs.rx.len(), pl022.stuck), (3, 0, None));
     assert_eq!(pl022.regs.offences, 0);
-    // Words received that nobody read.
+    // Words were received and not read.
     let block = Looped { rx: [1, 2, 3, 4, 5, 6, 7, 8].into(), ..Looped::default() };
     let pl022 = Pl022::new(block, NoPins, Ticker::default(), config(PIN_3));
     assert_eq!((pl022.regs.frames, pl022.regs.rx.len(), pl022.stuck), (0, 0, None));
