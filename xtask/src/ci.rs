@@ -234,6 +234,10 @@ const BARE_PACKAGES: [&str; 2] = ["barewire", "barewire-iommu"];
 /// The backend that a library is built with alone, as in `.cargo/config.toml`, which `RUSTFLAGS` replaces.
 const NO_CAS_FLAGS: &str = "-Dwarnings --cfg portable_atomic_unsafe_assume_single_core";
 
+/// The core's features, and a target to build them all for.
+const FEATURES: &str = "defmt,embassy,portable-atomic,words16";
+const FEATURES_TARGET: &str = "thumbv7em-none-eabihf";
+
 /// All of CI. The order is cheap before dear, and what a person fixes first before the rest.
 pub(crate) const STEPS: &[Step] = &[
     Step::checking(
@@ -381,6 +385,12 @@ fn no_std(cx: &Context) -> Outcome {
                     // Page tables are for processors that have it.
                     (true, _) => continue,
                 };
+                success &= task.run(&cx.root, cx.console).success;
+            }
+            if target == FEATURES_TARGET {
+                let args = ["build", "-p", "barewire", "--features", FEATURES, "--target", target];
+                let args = [&args[..], &["--target-dir", &dir]].concat();
+                let task = Task::new("cargo", &args).env("RUSTFLAGS", "-Dwarnings");
                 success &= task.run(&cx.root, cx.console).success;
             }
         } else {

@@ -48,6 +48,11 @@
 //!   chooses that crate's backend: its feature `critical-section` (needed where two cores share
 //!   memory, as on the RP2040), or `--cfg portable_atomic_unsafe_assume_single_core`.
 //!
+//! * `defmt`: `defmt::Format` on errors, settings and all other plain data.
+//! * `embassy`: `SetConfig` of the crate embassy-embedded-hal on [`hal::HalDevice`], for other settings
+//!   between two messages.
+//! * `words16`: `hal::HalDevice16`, an `embedded-hal` `SpiDevice<u16>`, blocking and async.
+//!
 //! [portable-atomic]: https://docs.rs/portable-atomic/latest/portable_atomic/
 //!
 //! # Not supported
@@ -72,6 +77,8 @@ pub mod bus;
 pub mod chip;
 #[cfg(any(target_has_atomic = "ptr", feature = "portable-atomic"))]
 pub mod controller;
+#[cfg(test)]
+mod formats;
 #[cfg(any(target_has_atomic = "ptr", feature = "portable-atomic"))]
 pub mod hal;
 #[cfg(any(target_has_atomic = "ptr", feature = "portable-atomic"))]

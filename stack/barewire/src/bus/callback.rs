@@ -9,6 +9,7 @@ use crate::spi::Error;
 
 /// What happens to a message after it ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Then {
     /// The message is done, and its owner is told.
     Done,

@@ -29,6 +29,7 @@ use crate::spi::{MessageError, Transfer};
 
 /// What runs the messages that were submitted and are not waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Pump {
     /// The submitter, if the bus is free. Otherwise the current holder: it runs submitted messages
     /// before it releases the bus, for as long as others submit. For endless streams use one of the

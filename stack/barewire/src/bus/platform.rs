@@ -83,6 +83,7 @@ pub trait Inheritance: Sync {
 
 /// Waits by spinning: for bare metal, and for threads with a processor each.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Spin;
 
 impl Platform for Spin {

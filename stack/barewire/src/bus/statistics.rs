@@ -52,6 +52,7 @@ const COUNTERS: usize = HISTO + HISTO_BUCKETS;
 
 /// The counters, as of one moment, under the kernel's names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Statistics {
     /// Messages that ran, including failed ones.
     pub messages: u64,

@@ -67,6 +67,7 @@ pub trait Port {
 
 /// The users of a chip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Sharing {
     /// A single driver: the chip is in the state that driver left.
     Alone,

@@ -20,6 +20,7 @@ pub trait Interrupt {
 
 /// No interrupt: transfers are polled, or a handler finishes them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct NoInterrupt;
 
 impl Interrupt for NoInterrupt {

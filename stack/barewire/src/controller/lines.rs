@@ -6,6 +6,7 @@ use crate::time::Timer;
 
 /// One line of a controller's table of chip selects. The board defines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum CsLine {
     /// No such line.
     Absent,

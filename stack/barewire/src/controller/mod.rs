@@ -59,6 +59,7 @@ use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
 
 /// A device's settings as register values: computed when the device is opened, not at each call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Program {
     /// The plan of a plain transfer: one with the device's own settings.
     pub plan: Plan,
@@ -84,6 +85,7 @@ pub struct Program {
 
 /// What a controller can do. Fields may be added: make one with [`Limits::new`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Limits {
     /// The fastest clock, in hertz.

@@ -38,6 +38,7 @@ pub trait Stepped: Wire {
 
 /// The position in a message between two steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Progress {
     /// The transfer on the wire.
     transfer_index: usize,

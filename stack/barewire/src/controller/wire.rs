@@ -20,6 +20,7 @@ use crate::spi::{Data, Error, MessageError, Transfer};
 ///
 /// Small enough to be returned in a register, unlike [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Stopped {
     /// It did not finish in time.
     TimedOut {
@@ -34,6 +35,7 @@ pub enum Stopped {
 ///
 /// One number, so that a result of it and a length is returned in two registers, not in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Unfinished(
     /// The upper half is the transfer's index. The lower half is a timeout in microseconds, an
     /// errno with [`Unfinished::OS`], or [`Unfinished::OVERRUN`] or `ABORTED` alone.

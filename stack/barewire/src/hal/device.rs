@@ -60,6 +60,10 @@ impl<'b, C: Controller + ?Sized> HalDevice<'b, C> {
     /// Wraps `device`, with room for 16 transfers. Words have 8 bits, whatever its settings say.
     pub fn new(device: Device<'b, C>) -> Self {
         let shape = Shape::new(device.settings().bits_per_word);
+        Self::shaped(device, shape)
+    }
+
+    pub(super) fn shaped(device: Device<'b, C>, shape: Shape) -> Self {
         Self { device, shape: shape.with_delay_max_ns(longest_delay_ns(&device)) }
     }
 }

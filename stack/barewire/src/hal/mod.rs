@@ -9,6 +9,8 @@
 //! | a [`Device`](crate::bus::Device) | `SpiDevice`, blocking and async | [`HalDevice`] |
 //! | an [`OwnedDevice`](crate::bus::OwnedDevice), which keeps its bus | `SpiDevice`, blocking and async | itself |
 //! | only the blocking or the async half of a device | `SpiDevice` | [`Blocking`], [`Async`] |
+//! | a device with words of 16 bits | `SpiDevice<u16>`, blocking and async | `HalDevice16` (feature `words16`) |
+//! | new settings for a device | embassy's `SetConfig` | [`HalDevice`] (feature `embassy`) |
 //! | a [locked](crate::bus::Bus::lock) bus | `SpiBus`, blocking and async | [`HalBus`] |
 //! | a [`Timer`](crate::time::Timer) | `DelayNs`, blocking and async | [`Delay`] |
 //! | a pin of a [`GpioBank`](crate::controller::gpio::GpioBank) | `OutputPin` | [`BankPin`] |
@@ -42,12 +44,13 @@
 //! ```
 //!
 //! # Not supported
-//! Words of 16 and 32 bits (`SpiDevice<u16>`): our buffers are bytes. `embedded-hal` 0.2 and
-//! `embedded-hal-nb`.
+//! Words of 32 bits (`SpiDevice<u32>`). `embedded-hal` 0.2 and `embedded-hal-nb`.
 
 mod bus;
 mod delay;
 mod device;
+#[cfg(feature = "embassy")]
+mod embassy;
 mod error;
 mod owned;
 mod pin;
@@ -55,6 +58,8 @@ mod port;
 mod room;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "words16")]
+mod words16;
 
 pub use bus::HalBus;
 pub use delay::Delay;
@@ -62,6 +67,8 @@ pub use device::HalDevice;
 pub use owned::{Async, Blocking};
 pub use pin::BankPin;
 pub use port::{NoDelay, OnSpiDevice};
+#[cfg(feature = "words16")]
+pub use words16::HalDevice16;
 
 use crate::spi::Mode;
 

@@ -25,6 +25,7 @@ use crate::spi::{Buffers, Error, MessageError, Transfer};
 
 /// No source of delays.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum NoDelay {}
 
 impl DelayNs for NoDelay {

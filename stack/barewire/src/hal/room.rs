@@ -36,6 +36,12 @@ impl Shape {
         Self { delay_max_ns: Self::DELAY_MAX_NS, bits_per_word }
     }
 
+    /// The shape for a device whose words are what its settings say.
+    #[cfg(feature = "words16")]
+    pub(super) fn of_device() -> Self {
+        Self { delay_max_ns: Self::DELAY_MAX_NS, bits_per_word: 0 }
+    }
+
     /// Makes delays in pieces of at most `delay_max_ns`, if that is shorter than a second.
     pub(super) fn with_delay_max_ns(self, delay_max_ns: u32) -> Self {
         Self { delay_max_ns: delay_max_ns.clamp(1, Self::DELAY_MAX_NS), ..self }

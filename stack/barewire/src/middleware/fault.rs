@@ -6,6 +6,7 @@ use crate::spi::Transfer;
 
 /// The fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Fault {
     /// The transfer times out: earlier transfers run, this one and the rest do not.
     Timeout,
@@ -23,6 +24,7 @@ pub enum Fault {
 
 /// The transfers that fail. They are counted over all messages, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum When {
     /// None.
     Never,

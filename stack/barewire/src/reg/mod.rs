@@ -15,11 +15,15 @@
 //!    engine needs an explicit barrier.
 
 mod barrier;
+#[cfg(target_arch = "aarch64")]
+mod cntvct;
 mod counter;
 mod fake;
 mod mmio;
 
 pub use barrier::barrier;
+#[cfg(target_arch = "aarch64")]
+pub use cntvct::Cntvct;
 pub use counter::{CycleCounter, Mtime};
 pub use fake::{Access, Fake};
 pub use mmio::{Mmio, MmioBlock};

@@ -2,6 +2,7 @@
 
 /// The order of a field's bytes on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Endian {
     /// Most significant byte first.
     #[default]
@@ -14,6 +15,7 @@ pub enum Endian {
 ///
 /// The names are Linux's `regmap_config`'s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Format {
     /// The bits before the padding, 1 to 32: the address and any flags.
     pub reg_bits: u8,

@@ -14,6 +14,7 @@ use super::register::{Field, Location, Register};
 /// static MAP: Map = Map::new("part", Format::new(8, 8), &[STATUS]);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Map {
     name: &'static str,
     format: Format,

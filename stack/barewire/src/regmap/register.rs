@@ -4,6 +4,7 @@ use core::fmt;
 
 /// The permitted accesses to a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Access {
     /// Read and written.
     ReadWrite,
@@ -15,6 +16,7 @@ pub enum Access {
 
 /// Adjacent bits of a register with one meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Field {
     pub(super) name: &'static str,
     pub(super) lsb: u8,
@@ -107,6 +109,7 @@ impl Field {
 
 /// A register, or an array of them at equal distances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Register {
     pub(super) name: &'static str,
     pub(super) address: u32,

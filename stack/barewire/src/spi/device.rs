@@ -5,6 +5,7 @@ use super::mode::{MODE_0, Mode};
 /// A device's settings, under Linux's names. Delays are in nanoseconds and zero by default. They
 /// are rounded up to the hardware's quantum; [`Effective`] reports the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Settings {
     /// The index in the controller's table of chip selects.
     pub chip_select: u8,
@@ -59,6 +60,7 @@ impl Settings {
 /// A device's [`Settings`] as the hardware implements them: the clock never faster, delays never
 /// shorter than asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Effective {
     /// The clock, in hertz, rounded down.
     pub speed_hz: u32,

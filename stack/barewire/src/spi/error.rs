@@ -6,6 +6,7 @@ use embedded_hal::spi::ErrorKind;
 
 /// What went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Error {
     /// A `try_` call found the bus taken.
@@ -218,6 +219,7 @@ impl core::error::Error for Error {}
 
 /// What went wrong in a message, where, and how much was clocked before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct MessageError {
     /// What went wrong.
     pub error: Error,

@@ -66,15 +66,30 @@ impl BitOr for Mode {
     }
 }
 
+/// The flags beside polarity and phase, as they are shown behind these.
+const SHOWN: [(Mode, &str); 4] = [
+    (Mode::CS_HIGH, " | CS_HIGH"),
+    (Mode::LSB_FIRST, " | LSB_FIRST"),
+    (Mode::LOOP, " | LOOP"),
+    (Mode::NO_CS, " | NO_CS"),
+];
+
+#[cfg(feature = "defmt")]
+impl defmt::Format for Mode {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        defmt::write!(f, "MODE_{=u8}", self.number());
+        for (flag, name) in SHOWN {
+            if self.contains(flag) {
+                defmt::write!(f, "{=str}", name);
+            }
+        }
+    }
+}
+
 impl fmt::Debug for Mode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "MODE_{}", self.number())?;
-        for (flag, name) in [
-            (Mode::CS_HIGH, " | CS_HIGH"),
-            (Mode::LSB_FIRST, " | LSB_FIRST"),
-            (Mode::LOOP, " | LOOP"),
-            (Mode::NO_CS, " | NO_CS"),
-        ] {
+        for (flag, name) in SHOWN {
             if self.contains(flag) {
                 f.write_str(name)?;
             }

@@ -6,6 +6,7 @@
 /// A transfer as register values. Small and without padding: the sync path writes one for every
 /// transfer, in two stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Plan {
     /// The block's own value; only the driver knows its meaning.
     pub control: u32,
@@ -17,6 +18,7 @@ pub struct Plan {
 
 /// What follows a transfer inside its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
 pub enum After {
     /// The next transfer follows at once.

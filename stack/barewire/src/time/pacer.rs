@@ -13,6 +13,7 @@ const NS_PER_S: u64 = 1_000_000_000;
 /// The grid is fixed: a late turn does not delay later ones, so the rate holds over any length of
 /// time. A turn that is later than a whole period is counted as missed.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Pacer {
     begun: u64,
     turn: u64,

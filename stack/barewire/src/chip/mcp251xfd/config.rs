@@ -4,6 +4,7 @@ use super::BitRate;
 
 /// The chip's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Oscillator {
     /// The frequency of the crystal or at the pin, in hertz: 1 to 40 MHz.
     pub hz: u32,
@@ -42,6 +43,7 @@ impl Oscillator {
 
 /// The chip's modes, numbered as in OPMOD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
 pub enum Mode {
     /// On the bus, with CAN FD and classic frames.
@@ -79,6 +81,7 @@ impl Mode {
 
 /// The space for data in every object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
 pub enum Payload {
     /// Classic frames.
@@ -109,6 +112,7 @@ impl Payload {
 
 /// The order in which frames are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum TxOrder {
     /// In the order given (FIFO 2): two accesses per frame.
     Fifo,
@@ -119,6 +123,7 @@ pub enum TxOrder {
 
 /// The configuration of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Config {
     /// The clock.
     pub oscillator: Oscillator,

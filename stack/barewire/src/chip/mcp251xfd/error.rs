@@ -8,6 +8,7 @@ use crate::spi::MessageError;
 
 /// Why a call failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum CanError {
     /// The message failed.

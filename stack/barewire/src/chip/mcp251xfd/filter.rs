@@ -16,6 +16,7 @@ const ON_TO_FIFO_1: u8 = 0x80 | 1;
 
 /// An acceptance filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Filter {
     object: u32,
     mask: u32,

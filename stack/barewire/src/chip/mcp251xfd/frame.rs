@@ -63,6 +63,33 @@ impl core::fmt::Debug for Frame {
     }
 }
 
+#[cfg(feature = "defmt")]
+impl defmt::Format for Frame {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        let (id, extended) = match self.id {
+            Id::Standard(id) => (u32::from(id.as_raw()), false),
+            Id::Extended(id) => (id.as_raw(), true),
+        };
+        let Self { dlc, rtr, fd, brs, esi, .. } = self;
+        defmt::write!(
+            f,
+            "Frame {{ id: {=u32:#x}, extended: {=bool}, dlc: {=u8}, ",
+            id,
+            extended,
+            dlc
+        );
+        defmt::write!(
+            f,
+            "rtr: {=bool}, fd: {=bool}, brs: {=bool}, esi: {=bool}, ",
+            rtr,
+            fd,
+            brs,
+            esi
+        );
+        defmt::write!(f, "data: {=[u8]:#04x} }}", self.data());
+    }
+}
+
 impl Frame {
     /// An empty frame, to receive into.
     pub const EMPTY: Self = Self {
@@ -221,6 +248,7 @@ fn id_of(word: u32, extended: bool) -> Id {
 
 /// A received frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Received {
     /// The frame.
     pub frame: Frame,

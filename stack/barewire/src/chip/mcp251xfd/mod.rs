@@ -116,6 +116,7 @@ const OUT_OF_STEP: u32 = 1 << 5;
 
 /// Which of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Part {
     /// The older part, without low power mode.
     Mcp2517fd,

@@ -28,6 +28,7 @@ const BUDGET: u32 = 64;
 
 /// How close to bus-off a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum ErrorState {
     /// Below 96 errors.
     Active,
@@ -52,6 +53,7 @@ impl ErrorState {
 
 /// The error counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct ErrorCounters {
     /// TEC.
     pub transmit: u8,
@@ -63,6 +65,7 @@ pub struct ErrorCounters {
 
 /// Errors in frames since the last report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Invalid {
     /// A bit on the bus differed from the one sent.
     pub bit: bool,
@@ -78,6 +81,7 @@ pub struct Invalid {
 
 /// The result of one [`Mcp251xfd::service`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Found {
     /// A frame was received.
     pub frame: bool,
@@ -108,6 +112,7 @@ impl Found {
 
 /// The result of [`Mcp251xfd::serve`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Served {
     /// The number of frames received.
     pub frames: u32,

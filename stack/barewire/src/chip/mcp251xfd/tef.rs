@@ -11,6 +11,7 @@ const UINC: u8 = 1;
 
 /// A frame was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Transmitted {
     /// The sequence number that [`Mcp251xfd::transmit`] returned.
     pub sequence: u8,

@@ -9,6 +9,7 @@ use super::regs::{dbtcfg, nbtcfg, tdc};
 
 /// The requested bit rate of a phase of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct BitRate {
     /// Bits per second.
     pub bitrate_hz: u32,
@@ -42,6 +43,7 @@ impl BitRate {
 
 /// Why no bit timing is possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum TimingError {
     /// No prescaler and segments come within half a percent of the bit rate.
     BitRate {
@@ -90,6 +92,7 @@ const TDCO_MAX: u32 = 63;
 
 /// A phase's timing, in time quanta.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct BitTiming {
     /// System clocks per quantum.
     pub brp: u32,

@@ -6,6 +6,7 @@ use crate::spi::MessageError;
 
 /// Why a conversion was refused or failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum AdcError {
     /// The message failed.

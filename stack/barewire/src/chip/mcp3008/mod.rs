@@ -50,6 +50,7 @@ use crate::spi::Transfer;
 
 /// The input of a conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Input {
     /// One channel against ground.
     Single(u8),

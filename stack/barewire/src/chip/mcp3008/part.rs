@@ -13,6 +13,7 @@ const SUPPLY_FAST_MV: u32 = 5_000;
 /// A converter of the family. The figures are from the data sheets, chapter "Electrical
 /// characteristics".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Part {
     /// The vendor's name.
     pub name: &'static str,
@@ -97,6 +98,7 @@ const MCP3008_COPY: Part = Part {
 
 /// The bytes to send for one conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Command {
     bytes: [u8; Self::LEN_MAX],
     len: usize,

@@ -7,6 +7,7 @@ use crate::spi::MessageError;
 
 /// An error of the SPI NOR driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum NorError {
     /// The bus reported an error.

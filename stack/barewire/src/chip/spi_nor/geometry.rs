@@ -4,10 +4,12 @@ use super::protection::Layout;
 
 /// A JEDEC id: manufacturer, memory type, capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct JedecId(pub [u8; 3]);
 
 /// A block size that the chip can erase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct EraseType {
     /// Bytes erased, a power of two.
     pub size: u32,
@@ -21,6 +23,7 @@ pub struct EraseType {
 
 /// The width of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Addressing {
     /// Three bytes.
     ThreeByte,
@@ -46,6 +49,7 @@ impl Addressing {
 
 /// The way the chip is programmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Programming {
     /// Up to a page per command.
     Page {
@@ -59,6 +63,7 @@ pub enum Programming {
 
 /// A chip, as described by its SFDP or by the driver's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Geometry {
     /// The size in bytes.
     pub size: u64,

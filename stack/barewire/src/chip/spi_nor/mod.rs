@@ -75,6 +75,7 @@ pub type Observer<'o> = &'o mut dyn FnMut(u64) -> ControlFlow<()>;
 
 /// The block protection, as the chip reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Protection {
     /// Status register 1.
     pub status: u8,

@@ -4,6 +4,7 @@ use core::ops::Range;
 
 /// The mapping from a part's protection bits to addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Layout {
     /// Unknown: any of BP2..BP0 (bits 4..2) counts as protecting everything.
     Unknown,

@@ -29,6 +29,7 @@ const S: u64 = 1_000_000_000;
 
 /// Why SFDP gave no geometry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum SfdpError {
     /// The first four bytes are not "SFDP": the part has no SFDP.

@@ -31,6 +31,7 @@ const BLOCK_MAX: u32 = 64 << 10;
 
 /// The result of a write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Written {
     /// The number of bytes that were already there.
     pub unchanged_bytes: u64,

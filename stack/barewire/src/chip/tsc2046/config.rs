@@ -14,6 +14,7 @@ const CLOCKS_TO_SAMPLE: u64 = 3;
 
 /// How the repeats of a value are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Filter {
     /// The middle one, of an even number the lower of the two: a single outlier has no effect.
     Median,
@@ -23,6 +24,7 @@ pub enum Filter {
 
 /// How a sample is taken and filtered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Config {
     /// The resistance of the X plate, from X+ to X-, in ohms. The pressure is computed from it.
     pub x_plate_ohms: u32,

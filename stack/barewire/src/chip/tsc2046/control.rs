@@ -30,6 +30,7 @@ impl Position {
 
 /// An input measured against the reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Aux {
     /// A diode: about 600 mV at 25 °C, 2.1 mV less per kelvin.
     Temp0 = 0b000,

@@ -6,6 +6,7 @@ use crate::spi::MessageError;
 
 /// A position's axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Axis {
     /// X.
     X,
@@ -15,6 +16,7 @@ pub enum Axis {
 
 /// Why a call failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum TouchError {
     /// The message failed.

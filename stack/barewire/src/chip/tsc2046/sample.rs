@@ -9,6 +9,7 @@ const CODES: u64 = 4_096;
 
 /// One sample, filtered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Sample {
     /// X, from X- to X+: 0 to 4,095.
     pub x: u16,
@@ -24,6 +25,7 @@ pub struct Sample {
 
 /// The position and pressure of the pen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Touch {
     /// X, from X- to X+: 0 to 4,095.
     pub x: u16,

@@ -16,6 +16,7 @@ const FRUITLESS_SAMPLES: u32 = 64;
 
 /// The result of [`Tsc2046::service`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Served {
     /// The number of exchanges.
     pub samples: u32,

@@ -24,6 +24,7 @@ const FAST_MIN_HZ: u64 = 10_000_000;
 
 /// How many words are in flight, and what prevents the loss of received words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Pipe {
     /// Two words; the block starts the second only when the first was read (WDRBT). Late software
     /// costs time, never data. For SAMA5D3 and other parts with that bit.
@@ -39,6 +40,7 @@ pub enum Pipe {
 
 /// How the block learns which native line is selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum PeripheralSelect {
     /// From MR: a message to another line than the previous one costs a write. For a bus with one
     /// device, or few changes of device.
@@ -50,6 +52,7 @@ pub enum PeripheralSelect {
 
 /// The properties of the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct AtmelConfig {
     /// The block's peripheral clock (MCK, or the part of it the PMC gives the block), in hertz,
     /// above zero.

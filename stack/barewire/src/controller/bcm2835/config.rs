@@ -18,6 +18,7 @@ const NO_PIN: u8 = 2;
 
 /// The properties of the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Bcm2835Config {
     /// The core clock, which CDIV divides, in hertz, above zero. Firmware sets it, and may change
     /// it with the load, which changes SCK: fix it with `core_freq` and `core_freq_min`, or

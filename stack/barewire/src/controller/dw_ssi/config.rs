@@ -11,6 +11,7 @@ const PS_PER_S: u128 = 1_000_000_000_000;
 
 /// The properties of the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct DwSsiConfig {
     /// The clock that BAUDR divides (`ssi_clk`), in hertz, above zero.
     pub reference_hz: u32,

@@ -24,6 +24,7 @@ const SS_LAG_LESS_NS: u64 = 2;
 
 /// The properties of the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct EcspiConfig {
     /// The block's reference clock (ECSPI_CLK_ROOT), in hertz, above zero.
     pub reference_hz: u32,

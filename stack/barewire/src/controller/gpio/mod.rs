@@ -61,6 +61,7 @@ pub trait GpioBank {
 
 /// No GPIO: for a controller that uses only its native lines.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct NoGpio;
 
 /// # Panics
@@ -85,6 +86,7 @@ fn in_order<R: Registers>(regs: &mut R, edge: impl FnOnce(&mut R)) {
 
 /// Which other programs write the bank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Ownership {
     /// Another program drives other pins of the bank. It reads the data register before it writes
     /// it, and never writes between a read and a write of this driver. Linux's driver does neither.

@@ -11,6 +11,7 @@ const PINS: usize = 32;
 
 /// Where a pin of a [`Spread`] is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct PinAt {
     /// The index of the bank.
     pub bank: u8,

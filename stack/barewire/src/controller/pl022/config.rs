@@ -19,6 +19,7 @@ const LINE_CLOCKS: u64 = 2;
 
 /// The properties of the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Pl022Config {
     /// The block's reference clock (SSPCLK), in hertz, above zero.
     pub reference_hz: u32,
