@@ -1,4 +1,5 @@
-//! How long a spin is here, and a sleep: what `platform::SPINS` weighs against each other.
+//! Measures how long a spin and a sleep take on this machine; `platform::SPINS` follows from the
+//! two.
 //!
 //! `cargo run --release -p barewire-linux --example futex`
 
@@ -28,7 +29,7 @@ fn main() {
     }
     println!("waking nobody: {:.2} us", begun.elapsed().as_nanos() as f64 / 100_000.0 / 1e3);
 
-    // Two threads hand a word to and fro, each asleep while the other has it.
+    // Two threads hand a word back and forth; each sleeps while the other has it.
     const ROUNDS: u32 = 20_000;
     let begun = Instant::now();
     let hand_over = |mine: u32| {

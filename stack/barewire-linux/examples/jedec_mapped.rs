@@ -1,7 +1,7 @@
 //! Reads a flash chip's JEDEC id with the controller's registers mapped into this process.
 //!
-//! The kernel's driver must not have the controller. `barewire list` shows the buses of a machine,
-//! and what to do for each. Then, on an i.MX 8M Plus with chip select on GPIO5, pin 9:
+//! The kernel's driver must be unbound from the controller. `barewire list` shows the buses of a
+//! machine, and what to do for each. Then, on an i.MX 8M Plus with its chip select on GPIO5, pin 9:
 //!
 //! `cargo run -p barewire-linux --example jedec_mapped -- 0x30820000,reference-hz=80M,cs=gpio@0x30240000:9`
 
@@ -22,7 +22,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let bus = Bus::new(mapped.start());
     let flash = bus.device(&Settings::new(0, 10_000_000))?;
 
-    // Known in advance: validated here once, then some 130 instructions and the wire.
+    // Known in advance: validated here once; a run then takes some 130 instructions and the wire's
+    // time.
     let mut identify = flash.prepare([0x9f, 0, 0, 0])?;
     let [_, manufacturer, kind, capacity] = *identify.run()?;
     println!("JEDEC id {manufacturer:02x} {kind:02x} {capacity:02x}");

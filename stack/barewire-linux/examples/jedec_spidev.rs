@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut id = [0; 3];
     let ran = flash.sync(&mut [Transfer::write(&[0x9f]), Transfer::read(&mut id)]);
     if let Err(error) = ran {
-        // spidev knows the remedy, the bus only the place.
+        // spidev's error has the remedy, the bus's error only the place.
         return Err(last_error.take().map_or_else(|| error.into(), Into::into));
     }
     println!("JEDEC id {:02x} {:02x} {:02x}", id[0], id[1], id[2]);

@@ -1,10 +1,11 @@
-//! What the lock between processes costs a message that nobody else is in the way of.
+//! Measures what the lock between processes adds to an uncontended message.
 //!
 //! `cargo run --release -p barewire-linux --example process_shared`
 //!
-//! One byte written to the null controller, ns a message: the plain bus, the lock held around it,
-//! and two openers in turn, each of which finds the other the last user and reclaims. The best of
-//! several runs, in turn, so that all saw the same machine.
+//! Writes one byte to the null controller and prints ns per message: on the plain bus, with the
+//! lock held around it, and with two openers in turn, each of which finds the other as the last
+//! user and reclaims. Each figure is the best of several runs, which alternate so that all see the
+//! machine in one state.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! What there is to run SPI by on this machine: for `barewire list`.
+//! Finds the SPI buses of this machine, for `barewire list`.
 
 use rustix::fs::{Access, access};
 
@@ -7,7 +7,7 @@ use crate::map::{UioMap, uio};
 use crate::root::Root;
 use crate::spidev;
 
-/// One way to a bus.
+/// One way to reach a bus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Found {
@@ -18,27 +18,27 @@ pub enum Found {
         /// Whether this user may read and write it.
         accessible: bool,
     },
-    /// A UIO device: perhaps a controller, by its registers' addresses.
+    /// A UIO device. Whether it is an SPI controller must be judged by its registers' addresses.
     Uio {
         /// The node, as `/dev/uioN`.
         path: String,
         /// Its device's name.
         name: String,
-        /// Its blocks; empty if sysfs does not describe them.
+        /// Its register blocks; empty if sysfs does not describe them.
         maps: Vec<UioMap>,
         /// Whether this user may read and write it.
         accessible: bool,
     },
     /// A controller of the SoC.
     Controller {
-        /// Its device, and the kernel driver that has it.
+        /// Its device, and the kernel driver bound to it.
         device: PlatformDevice,
-        /// The kernel's number of its bus: the B of its spidev nodes.
+        /// The kernel's number of its bus: the B of its `spidevB.C` nodes.
         bus: Option<u32>,
     },
 }
 
-/// Looks under `root`: spidev nodes, UIO devices, SPI controllers, in that order.
+/// Searches `root` for spidev nodes, UIO devices and SPI controllers, in this order.
 #[must_use]
 pub fn discover(root: &Root) -> Vec<Found> {
     let accessible =
@@ -63,7 +63,7 @@ pub fn discover(root: &Root) -> Vec<Found> {
     found
 }
 
-/// The kernel's number of a controller's bus, from the directory its driver makes.
+/// The kernel's number of a controller's bus, from the directory that its driver makes.
 fn bus_number(root: &Root, device: &PlatformDevice) -> Option<u32> {
     let names = root.names(format!("{}/spi_master", device.directory()));
     names.iter().find_map(|name| name.strip_prefix("spi")?.parse().ok())

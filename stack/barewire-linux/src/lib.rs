@@ -1,32 +1,33 @@
-//! barewire on Linux: the kernel's spidev as a controller, controllers' registers mapped into
-//! the process, and what there is of both on this machine.
+//! barewire on Linux: the kernel's spidev as a controller, controllers' registers mapped into the
+//! process, and a search for both on this machine.
 //!
 //! **Experimental until it has run under a kernel.** Tested: the bytes and the sequence of the
-//! ioctls against a recorder; sysfs, `/dev/mem` and UIO against a directory tree with ordinary
-//! files and a FIFO in their places. Not tested: any of it on a real device, and the device-tree
+//! ioctls against a recorder; sysfs, `/dev/mem` and UIO against a directory tree in which ordinary
+//! files and a FIFO replace them. Not tested: any of it on a real device, and the device-tree
 //! overlay of this crate's README.
 //!
 //! Read first: this crate's README, on rights, `bufsiz`, clocks and atomicity.
 //!
 //! * [`spidev`]: any controller that has a kernel driver, through `/dev/spidevB.C`.
-//! * [`map`]: a controller without kernel driver, its registers through UIO or `/dev/mem`, for
+//! * [`map`]: a controller without a kernel driver: its registers, through UIO or `/dev/mem`, for
 //!   barewire's own drivers.
-//! * [`bus_text`]: the latter as text, for a command line.
-//! * [`discover`](mod@discover): which of these there are.
+//! * [`bus_text`]: such a controller written as text, for a command line.
+//! * [`discover`](mod@discover): which of these exist on this machine.
 //! * [`gpio`]: GPIO lines through the kernel: chip selects, a chip's INT line.
-//! * [`platform`]: how threads wait for a bus: futexes, with priority inheritance if wanted.
-//! * [`worker`]: threads that serve a bus, with real-time priority and the like.
+//! * [`platform`]: how threads wait for a bus: futexes, optionally with priority inheritance.
+//! * [`worker`]: threads that serve a bus, for example with real-time priority.
 //! * [`shared`]: several processes on one controller's registers.
-//! * [`Monotonic`]: the timer both need.
+//! * [`Monotonic`]: the timer that `spidev` and `map` need.
 //!
-//! Every path is taken relative to a [`Root`], so that all of it runs on a tree in a temporary
-//! directory. System calls that need unsafe code are in one module, `sys`.
+//! Every path is relative to a [`Root`], so that all of it also runs on a tree in a temporary
+//! directory. The system calls that need unsafe code are in one module, `sys`.
 //!
-//! The last three do not wait for a board: they are tested on the kernel that runs the tests.
+//! `platform`, `worker` and `shared` need no board: they are tested on the kernel that runs the
+//! tests.
 //!
 //! # Not supported
-//! A lock between processes for spidev, which the kernel keeps itself. On
-//! other systems than Linux the crate is empty.
+//! A lock between processes for spidev: the kernel has its own. On other systems than Linux the
+//! crate is empty.
 #![cfg(target_os = "linux")]
 
 pub mod bus_text;

@@ -1,4 +1,4 @@
-//! Who may open a device node, and how to become one of them: the words of an error's remedy.
+//! Permissions of device nodes: which group may open one, and what the user can do about it.
 
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
@@ -9,9 +9,9 @@ use crate::root::Root;
 /// The group of a device node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Its number; 0 is root's, which nobody should be put into.
+    /// Its number; 0 is root's group, to which no user should be added.
     pub gid: u32,
-    /// Its name, where `/etc/group` has one.
+    /// Its name, if `/etc/group` has one.
     pub name: Option<String>,
 }
 
@@ -33,13 +33,13 @@ fn name_of(groups: &str, gid: u32) -> Option<String> {
     })
 }
 
-/// How to get at nodes of one kind without being root.
+/// How a user gets access to nodes of one kind without being root.
 pub(crate) struct Remedy<'a> {
-    /// Who may open it now, if that is known.
+    /// The group that may open the node now, if known.
     pub(crate) group: Option<&'a Group>,
-    /// What the rule matches, in udev's words.
+    /// What the udev rule matches, in udev's syntax.
     pub(crate) matches: &'a str,
-    /// The group the rule makes.
+    /// The group that the rule assigns.
     pub(crate) wanted: &'a str,
 }
 

@@ -1,14 +1,15 @@
-//! Where `/dev`, `/sys` and `/proc` begin: an argument, so that tests bring a tree of their own.
+//! The directory that contains `/dev`, `/sys` and `/proc`: an argument, so that tests use a tree of
+//! their own.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The directory that stands for `/`.
+/// The directory used as `/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root(PathBuf);
 
 impl Root {
-    /// The machine's own.
+    /// The machine's own `/`.
     #[must_use]
     pub fn system() -> Self {
         Self(PathBuf::from("/"))
@@ -20,7 +21,7 @@ impl Root {
         Self(directory.into())
     }
 
-    /// Where the absolute `path` lies under this root.
+    /// The absolute `path` under this root.
     #[must_use]
     pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();
@@ -39,7 +40,7 @@ impl Root {
         std::fs::read(self.path(path))
     }
 
-    /// The names in a directory, sorted as people count; none if it cannot be read.
+    /// The names in a directory, sorted with numbers in numeric order; empty if it cannot be read.
     pub(crate) fn names(&self, directory: impl AsRef<Path>) -> Vec<String> {
         let Ok(entries) = std::fs::read_dir(self.path(directory)) else {
             return Vec::new();
@@ -50,7 +51,7 @@ impl Root {
         names
     }
 
-    /// The last component of where a symbolic link leads.
+    /// The last component of a symbolic link's target.
     pub(crate) fn link_name(&self, path: impl AsRef<Path>) -> Option<String> {
         let target = std::fs::read_link(self.path(path)).ok()?;
         Some(target.file_name()?.to_str()?.to_owned())
@@ -72,7 +73,7 @@ pub(crate) fn number(text: &str) -> Option<u64> {
     }
 }
 
-/// A key by which `spidev2.0` comes before `spidev10.0`.
+/// A sort key by which `spidev2.0` comes before `spidev10.0`.
 fn counted(name: &str) -> Vec<(u64, String)> {
     let mut key = Vec::new();
     let mut rest = name;

@@ -1,23 +1,23 @@
-//! The SoC's devices as the kernel names them: by the address of their first register.
+//! Finds devices of the SoC by the address of their registers.
 //!
-//! How it works: the name of a device with a device-tree node begins with its address in hexadecimal
-//! (`30820000.spi`), in `/sys/bus/platform/devices`, or for ARM's PrimeCells in
+//! The kernel begins the name of a device-tree device with its address in hexadecimal
+//! (`30820000.spi`). The devices are in `/sys/bus/platform/devices`, or for ARM's PrimeCells in
 //! `/sys/bus/amba/devices`.
 
 use crate::root::Root;
 
-/// The kernel's buses that have devices of the SoC.
+/// The kernel's buses on which the SoC's devices are.
 const BUSES: [&str; 2] = ["platform", "amba"];
 
-/// UIO's drivers: theirs is the way we come by ourselves.
+/// UIO's drivers: a device bound to one of these is available to us.
 pub(crate) const UIO_DRIVERS: [&str; 2] = ["uio_pdrv_genirq", "uio_dmem_genirq"];
 
 /// A device that was found.
 #[derive(Debug)]
 pub(crate) struct Found {
-    /// The kernel's bus that has it.
+    /// The kernel's bus it is on.
     pub(crate) bus: &'static str,
-    /// Where its registers begin.
+    /// The address of its first register.
     pub(crate) address: u64,
     /// Its name in its bus's directory.
     pub(crate) name: String,
@@ -33,19 +33,19 @@ pub(crate) fn devices(root: &Root, wanted: impl Fn(u64) -> bool) -> Vec<Found> {
 }
 
 impl Found {
-    /// Where sysfs has it.
+    /// Its directory in sysfs.
     pub(crate) fn directory(&self) -> String {
         directory(self.bus, &self.name)
     }
 
-    /// Whether a kernel driver other than UIO's has it.
+    /// Whether a kernel driver other than UIO's is bound to it.
     pub(crate) fn has_rival(&self, root: &Root) -> bool {
         let driver = root.link_name(format!("{}/driver", self.directory()));
         driver.is_some_and(|driver| !UIO_DRIVERS.contains(&driver.as_str()))
     }
 }
 
-/// Where sysfs has the device `name` of `bus`.
+/// The directory in sysfs of the device `name` on `bus`.
 pub(crate) fn directory(bus: &str, name: &str) -> String {
     format!("/sys/bus/{bus}/devices/{name}")
 }

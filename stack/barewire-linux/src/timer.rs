@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use barewire::time::Timer;
 
-/// What takes less time to spin than to sleep.
+/// Waits up to this long take less time to spin than to sleep.
 const SPUN_NS: u64 = 20_000;
 
 /// CLOCK_MONOTONIC in nanoseconds, read without entering the kernel where the vDSO allows.
 ///
-/// [`Timer::wait_ticks`] spins. [`Timer::sleep_ns`] sleeps, and so may last longer; up to 20 µs it
-/// spins as well, since a sleeping thread wakes 50 µs late or more: its timer slack ("prctl(2)",
+/// [`Timer::wait_ticks`] spins. [`Timer::sleep_ns`] sleeps, and so may last longer. Up to 20 µs it
+/// spins too, because a sleeping thread wakes 50 µs late or more: its timer slack ("prctl(2)",
 /// Linux man-pages, `PR_SET_TIMERSLACK`).
 #[derive(Clone, Copy, Debug)]
 pub struct Monotonic {

@@ -1,25 +1,25 @@
 //! SPI at the cost of the wire: a transfer costs its clocks and a handful of register accesses,
-//! whoever else shares the bus.
+//! even on a shared bus.
 //!
-//! The crate is the whole stack, `no_std` and without `alloc`. Its folders are its headings, and
-//! each only looks down:
+//! The crate is the whole stack, `no_std` and without `alloc`. Its modules form layers,
+//! without circular dependencies:
 //!
 //! * [`chip`]: drivers of chips behind the bus ([`chip::spi_nor`], [`chip::mcp3008`],
 //!   [`chip::mcp251xfd`], [`chip::tsc2046`]).
-//! * [`bus`]: one controller, its lock and queue, and the paths through them.
-//!   [`bus::Device::sync`] takes any message; [`bus::Prepared`] is validated and turned into
-//!   register values once, and then costs one atomic in, the register accesses, one atomic out;
-//!   [`bus::Queued`] is submitted, and its owner goes on.
-//! * [`controller`]: the silicon, behind the [`Controller`](controller::Controller) trait
+//! * [`bus`]: one controller, its lock and queue, and the paths that run messages.
+//!   [`bus::Device::sync`] runs any message. [`bus::Prepared`] is validated and turned into
+//!   register values once; each run then costs one atomic to acquire the bus, the register
+//!   accesses, and one atomic to release it. [`bus::Queued`] is submitted, and its owner continues.
+//! * [`controller`]: drivers of SPI blocks, behind the [`Controller`](controller::Controller) trait
 //!   ([`controller::ecspi`] for i.MX 6, 7 and 8, [`controller::bcm2835`] for the Raspberry Pi,
 //!   [`controller::pl022`] for ARM's PrimeCell, [`controller::atmel`] for SAM and SAMA5,
 //!   [`controller::dw_ssi`] for the Raspberry Pi 5 and other DesignWare blocks).
-//! * [`hal`]: `embedded-hal` both ways: its drivers on our devices and buses, our chip drivers on
-//!   its devices; our timers and pins as its own.
-//! * [`middleware`]: controllers that wrap any controller; [`trace`]: the events they tell.
-//! * [`reg`]: registers in memory, as a script, or wherever a [`reg::Registers`] leads.
+//! * [`hal`]: `embedded-hal` in both directions. Its drivers run on this crate's devices and buses,
+//!   and this crate's chip drivers run on its devices. Timers and pins implement its traits.
+//! * [`middleware`]: controllers that wrap any controller; [`trace`]: the events that they report.
+//! * [`reg`]: registers in memory, in a test's script, or behind any other [`reg::Registers`].
 //! * [`regmap`]: a chip's registers by name, over SPI.
-//! * [`spi`]: the nouns of the wire: mode, settings, transfer, error.
+//! * [`spi`]: the data types of SPI: mode, settings, transfer, error.
 //! * [`time`]: ticks, and delays that are never shorter than asked.
 //!
 //! ```
@@ -56,11 +56,10 @@
 //! [portable-atomic]: https://docs.rs/portable-atomic/latest/portable_atomic/
 //!
 //! # Not supported
-//! Least significant bit first (no block here has it), dual and quad wires, a controller as
-//! target.
+//! Least significant bit first (none of the blocks supports it), dual and quad SPI, target mode.
 #![no_std]
 
-// Alone: the modules below would add an error for each use of what is not there.
+// Only this error: the modules below would add one for each use of a missing atomic.
 #[cfg(not(any(target_has_atomic = "ptr", feature = "portable-atomic")))]
 compile_error!(
     "this processor has no compare-and-swap, which the bus is made of: turn on barewire's feature \
@@ -68,7 +67,7 @@ compile_error!(
      `critical-section`, or `--cfg portable_atomic_unsafe_assume_single_core` for one core)"
 );
 
-// Where panics unwind there is a `std`, and `bus::panics` needs its `catch_unwind`.
+// All targets where panics unwind have `std`, and `bus::panics` needs its `catch_unwind`.
 #[cfg(any(panic = "unwind", test, loom, shuttle))]
 extern crate std;
 

@@ -6,8 +6,8 @@ use super::command::run;
 fn what_is_no_node_is_refused_with_a_remedy() {
     for (bus, part) in [
         ("spidev:/dev/spidev99.9", "/dev/spidev99.9: "),
-        ("spidev:/dev/null", "/dev/null is no spidev node: name one as /dev/spidevB.C"),
-        ("spidev:/dev", "/dev is no spidev node"),
+        ("spidev:/dev/null", "/dev/null is not a spidev node: name one as /dev/spidevB.C"),
+        ("spidev:/dev", "/dev is not a spidev node"),
         ("spidev:/dev/spidev0.0,splt", "no option \"splt\": a spidev node has none"),
         ("spidev:0.0", "did you mean \"spidev:/dev/spidev0.0\"?"),
         ("/dev/spidev0.0", "did you mean \"spidev:/dev/spidev0.0\"?"),

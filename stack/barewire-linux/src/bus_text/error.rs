@@ -1,4 +1,4 @@
-//! What can be wrong with a bus's text, and what was probably meant.
+//! Errors in a bus's text, with what was probably meant.
 
 use std::fmt;
 
@@ -9,65 +9,65 @@ use crate::map::SpecError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BusTextError {
-    /// What stands first is no device or address.
+    /// The first part is neither a device nor an address.
     Device {
-        /// What stands there.
+        /// The first part.
         text: String,
-        /// What should.
+        /// What is expected there.
         expected: &'static str,
     },
-    /// There is no such option.
+    /// The option does not exist.
     UnknownOption {
-        /// What was given.
+        /// The option given.
         option: String,
         /// What was probably meant.
         near: Option<&'static str>,
     },
-    /// There is nothing of that name that the option could take.
+    /// The option does not accept this name.
     UnknownName {
-        /// Which option.
+        /// The option.
         option: &'static str,
-        /// What was given.
+        /// The name given.
         name: String,
         /// What was probably meant.
         near: Option<&'static str>,
-        /// What there is.
+        /// The names it accepts.
         known: Vec<&'static str>,
     },
     /// An option is given twice.
-    Twice {
-        /// Which.
+    Duplicate {
+        /// The option.
         option: &'static str,
     },
-    /// An option that must be given is not.
+    /// A required option is missing.
     Missing {
-        /// Which.
+        /// The option.
         option: &'static str,
-        /// How it looks.
+        /// An example of it.
         example: &'static str,
     },
-    /// An option's value cannot be read.
+    /// The value of an option cannot be parsed.
     Value {
-        /// Which option.
+        /// The option.
         option: &'static str,
-        /// What was given.
+        /// The value given.
         value: String,
-        /// What should be.
+        /// What is expected.
         expected: &'static str,
     },
-    /// A GPIO chip is named by its number, which is another one from kernel to kernel.
+    /// A GPIO chip is named by its number, which changes from kernel to kernel.
     ChipNumber {
-        /// Which option.
+        /// The option.
         option: &'static str,
-        /// What was given.
+        /// The text given.
         text: String,
     },
-    /// More chip selects than the controller's table holds.
+    /// There are more chip selects than the controller's table holds.
     TooManyLines {
-        /// How many.
+        /// How many were given.
         count: usize,
     },
-    /// It can be read, and makes no sense.
+    /// The text can be parsed, but its specification is invalid.
     Spec(SpecError),
 }
 
@@ -89,7 +89,7 @@ impl fmt::Display for BusTextError {
                 }
                 write!(f, "(known: {})", known.join(", "))
             }
-            Self::Twice { option } => write!(f, "option {option} is given twice"),
+            Self::Duplicate { option } => write!(f, "option {option} is given twice"),
             Self::Missing { option, example } => {
                 write!(f, "option {option} is missing: add {example}")
             }

@@ -1,6 +1,6 @@
-//! Buses on mapped registers as text, for a command line: what follows `uio:` and `mem:`.
+//! Buses on mapped registers as text, for a command line: the part after `uio:` or `mem:`.
 //!
-//! **Experimental until it has run on a board**, as the buses are.
+//! **Experimental until it has run on a board**, like the buses themselves.
 //!
 //! ```text
 //! uio:uio0,reference-hz=80000000,cs=gpio@0x30240000.9,poll-limit-us=50
@@ -12,22 +12,22 @@
 //! | part | means |
 //! |---|---|
 //! | `uioN`, `/dev/uioN` | the UIO device; its first block is the controller |
-//! | `0xADDRESS` | where the controller's registers begin |
-//! | `controller=NAME` | the block, by its [`name`](Block::name); without, [`Block::DEFAULT`] |
-//! | `reference-hz=HZ` | the controller's reference clock; `k` and `M` count by 1,000 |
-//! | `cs=LINE[+LINE…]` | up to four chip selects, numbered from 0 as they stand |
-//! | `nativeN` | the controller's own line N, from 0 to the block's last |
-//! | `gpio@0xBANK.PIN` | by a bank's registers: a pin of the GPIO bank at that address, from 0 to the bank's last |
-//! | `gpio@0xBANK:PIN` | through the kernel: line PIN of its GPIO chip whose registers are at that address |
-//! | `gpio@LABEL:PIN` | the same, of the chip with that label; no numbers of chips, which change from kernel to kernel |
-//! | `LINE:high` | the chip select is active high; without, low |
-//! | `pipe=NAME` | words on the way in a block that has no FIFO (Atmel's): `wait-data-read` (unless told), `one-word`, `two-words`, see [`Pipe`] |
-//! | `ignore-clock` | go on where the controller's clock is off or unknown, or has another rate |
-//! | `poll-limit-us=N` | transfers longer than N µs on the wire wait by UIO's interrupt; without, all are polled |
-//! | `shared`, `shared=/PATH` | other processes use it too: the lock between them, see [`SharedAt`] |
-//! | `unsafe-shared` | write GPIO banks' registers whoever else uses the bank, see [`gpio`](crate::gpio) |
+//! | `0xADDRESS` | the address of the controller's first register |
+//! | `controller=NAME` | the block, by its [`name`](Block::name); the default is [`Block::DEFAULT`] |
+//! | `reference-hz=HZ` | the controller's reference clock; the suffixes `k` and `M` mean 1,000 and 1,000,000 |
+//! | `cs=LINE[+LINE…]` | up to four chip selects, numbered from 0 in this order |
+//! | `nativeN` | the controller's native line N, from 0 to the block's last |
+//! | `gpio@0xBANK.PIN` | a GPIO through the registers of the bank at that address: a pin from 0 to the bank's last |
+//! | `gpio@0xBANK:PIN` | a GPIO through the kernel: line PIN of the GPIO chip whose registers are at that address |
+//! | `gpio@LABEL:PIN` | as the line above, of the GPIO chip with that label. Chips' numbers are not accepted: they change from kernel to kernel |
+//! | `LINE:high` | the chip select is active high; the default is low |
+//! | `pipe=NAME` | how many words a block without a FIFO (Atmel's) has in flight: `wait-data-read` (the default), `one-word`, `two-words`, see [`Pipe`] |
+//! | `ignore-clock` | continue even if the controller's clock is off or unknown, or has another rate |
+//! | `poll-limit-us=N` | transfers longer than N µs on the wire wait for UIO's interrupt; by default all are polled |
+//! | `shared`, `shared=/PATH` | other processes use the controller too: the lock between them, see [`SharedAt`] |
+//! | `unsafe-shared` | write GPIO banks' registers even if others use the bank, see [`gpio`](crate::gpio) |
 //!
-//! All functions are pure: nothing is opened.
+//! All functions are pure: they open nothing.
 
 mod error;
 #[cfg(test)]
@@ -46,10 +46,10 @@ use crate::map::text::{
 };
 use crate::map::{Block, CsLineAt, CsPin, MapSpec, SharedAt, Via};
 
-/// Digits that a chip's number has at most.
+/// The most digits of a chip's number.
 const CHIP_DIGITS_MAX: usize = 4;
 
-/// Reads what follows `uio:`.
+/// Parses the text after `uio:`.
 ///
 /// # Errors
 /// Every variant of [`BusTextError`].
@@ -64,7 +64,7 @@ pub fn parse_uio(rest: &str) -> Result<MapSpec, BusTextError> {
     parse_options(Via::Uio { device: name.to_owned() }, options)
 }
 
-/// Reads what follows `mem:`.
+/// Parses the text after `mem:`.
 ///
 /// # Errors
 /// Every variant of [`BusTextError`].
@@ -77,7 +77,7 @@ pub fn parse_mem(rest: &str) -> Result<MapSpec, BusTextError> {
     parse_options(Via::DevMem { address }, options)
 }
 
-/// What stands before the first comma, and what after.
+/// Splits at the first comma.
 fn split(rest: &str) -> (&str, Option<&str>) {
     match rest.split_once(',') {
         Some((first, options)) => (first, Some(options)),
@@ -112,12 +112,12 @@ fn parse_options(via: Via, options: Option<&str>) -> Result<MapSpec, BusTextErro
         };
         if twice {
             let option = OPTIONS.into_iter().find(|option| *option == key).unwrap_or_default();
-            return Err(BusTextError::Twice { option });
+            return Err(BusTextError::Duplicate { option });
         }
     }
     let missing = |option, example| BusTextError::Missing { option, example };
     let spec = MapSpec {
-        // The first there was, and so the one that names without it mean.
+        // The default is the block that was supported first: texts without the option mean it.
         block: block.unwrap_or(Block::DEFAULT),
         via,
         reference_hz: reference_hz
@@ -151,7 +151,7 @@ fn unknown_name(option: &'static str, name: &str, known: &[&'static str]) -> Bus
     BusTextError::UnknownName { option, name: name.to_owned(), near, known }
 }
 
-/// Hertz, with a suffix that counts by 1,000.
+/// Parses hertz, with an optional suffix `k` or `M`.
 fn parse_hertz(value: &str) -> Result<u32, BusTextError> {
     let (digits, factor) = if let Some(digits) = value.strip_suffix(['k', 'K']) {
         (digits, 1_000)
@@ -167,7 +167,7 @@ fn parse_hertz(value: &str) -> Result<u32, BusTextError> {
     })
 }
 
-/// Microseconds; whether they are too many the specification says.
+/// Parses microseconds; the specification checks the maximum.
 fn parse_limit(value: &str) -> Result<u32, BusTextError> {
     decimal(value).and_then(|us| u32::try_from(us).ok()).ok_or_else(|| {
         let expected = "a time in microseconds: write 50, or 0 to poll for nothing";
@@ -180,14 +180,14 @@ fn parse_shared(value: Option<&str>) -> Result<SharedAt, BusTextError> {
         None => Ok(SharedAt::Default),
         Some(path) if path.starts_with('/') => Ok(SharedAt::File(path.into())),
         Some(path) => {
-            // Every process must name the same file, wherever it was started.
+            // Every process must name one file, in whatever directory it was started.
             let expected = "a path from the root: write shared=/run/lock/spi.lock, or shared alone";
             Err(BusTextError::Value { option: SHARED, value: path.to_owned(), expected })
         }
     }
 }
 
-/// An option that is there or not.
+/// Parses an option without a value.
 fn parse_flag(option: &'static str, value: Option<&str>) -> Result<(), BusTextError> {
     let Some(value) = value else { return Ok(()) };
     let (value, expected) = (value.to_owned(), "needed: it takes no value");
@@ -216,8 +216,8 @@ fn parse_line(text: &str) -> Result<CsPin, BusTextError> {
     Ok(CsPin { at: at.ok_or_else(wrong)?, active_high })
 }
 
-/// Reads the line of a chip's INT pin: `gpio@0x30240000:9` or `gpio@LABEL:9`, with `:high` where the pin
-/// is high when the chip wants something. `option` is what the user calls it.
+/// Parses the line of a chip's INT pin: `gpio@0x30240000:9` or `gpio@LABEL:9`, with `:high` if the
+/// pin is high while the chip needs service. `option` is the option's name in error messages.
 ///
 /// # Errors
 /// [`BusTextError::ChipNumber`], [`BusTextError::Value`].
@@ -233,7 +233,7 @@ pub fn parse_interrupt_line(
     Ok((line, if high { Sense::High } else { Sense::Low }))
 }
 
-/// A line without its polarity, and whether it is active high.
+/// A line's text without its polarity, and whether it is active high.
 fn active_high(text: &str) -> (&str, bool) {
     match text.strip_suffix(":high") {
         Some(place) => (place, true),
@@ -271,12 +271,12 @@ fn bank_pin(text: &str) -> Option<CsLineAt> {
 }
 
 fn kernel_line(text: &str) -> Option<GpioLine> {
-    // Labels have dots, and may have colons: `30240000.gpio`.
+    // Labels contain dots, and may contain colons: `30240000.gpio`.
     let (chip, offset) = text.strip_prefix("gpio@")?.rsplit_once(':')?;
     let offset = decimal(offset)?.try_into().ok()?;
     let chip = match hexadecimal(chip) {
         Some(address) => GpioChip::At(address),
-        // An address with a slip in it is no label.
+        // A mistyped address is not a label.
         None if chip.starts_with("0x") || chip.bytes().all(|digit| digit.is_ascii_digit()) => {
             return None;
         }
@@ -285,31 +285,31 @@ fn kernel_line(text: &str) -> Option<GpioLine> {
     Some(GpioLine { chip, offset })
 }
 
-/// A decimal number, with `_` between digits if wanted.
+/// A decimal number, optionally with `_` between digits.
 fn decimal(text: &str) -> Option<u64> {
     digits(text, 10)
 }
 
-/// A hexadecimal number, only with its prefix: an address without is more likely a slip.
+/// A hexadecimal number. The prefix is required: without it the text is more likely a mistake.
 fn hexadecimal(text: &str) -> Option<u64> {
     digits(text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))?, 16)
 }
 
 fn digits(text: &str, radix: u32) -> Option<u64> {
     let digits: String = text.chars().filter(|&digit| digit != '_').collect();
-    // `from_str_radix` takes a sign, which has no meaning here.
+    // `from_str_radix` accepts a sign; this does not.
     let plain = digits.chars().all(|digit| digit.is_digit(radix));
     plain.then(|| u64::from_str_radix(&digits, radix).ok()).flatten()
 }
 
-/// The one of `known` that `word` is a slip of, if it is like any.
+/// The entry of `known` that `word` probably means, if any is similar.
 fn near(word: &str, known: &[&'static str]) -> Option<&'static str> {
     let word = word.to_lowercase();
-    // Half a word is one, too: `reference`, `clock`.
+    // A part of a word is similar, too: `reference`, `clock`.
     let part = |whole: &str| word.len() >= 3 && whole.contains(&word);
     let like = |whole: &str| levenshtein(&word, whole) <= 1 + whole.len() / 4;
     let near = known.iter().copied().filter(|&whole| part(whole) || like(whole));
     let nearest = near.min_by_key(|whole| levenshtein(&word, whole));
-    // One letter is as near to "cs" as any other word is.
+    // A single letter is as close to "cs" as any other word.
     nearest.filter(|_| word.chars().count() > 1)
 }

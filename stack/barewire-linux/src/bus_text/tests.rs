@@ -1,4 +1,4 @@
-//! The documented texts, and what is said of all others.
+//! The documented texts, and the errors of all others.
 
 use super::*;
 use crate::map::SpecError;
@@ -205,7 +205,7 @@ fn what_cannot_be_read_is_told_with_what_could() {
 }
 
 proptest::proptest! {
-    /// Whatever is typed is read or refused, and what is read makes sense.
+    /// Any text is parsed or refused, and a parsed one is valid.
     #[test]
     fn no_text_makes_it_panic(
         pieces in proptest::collection::vec(

@@ -1,8 +1,8 @@
-//! Finds and opens the chip that is meant: by its registers' address, or by its label.
+//! Finds and opens a GPIO chip by its registers' address or by its label.
 //!
-//! How it works: the kernel has a chip as a child of its device, so that the directory of the device at
-//! an address (`/sys/bus/platform/devices/30240000.gpio`) has an entry `gpiochipN`; the chip's node is
-//! `/dev/gpiochipN`. A label is asked of every node.
+//! In sysfs a chip is a child of its device: the directory of the device at an address
+//! (`/sys/bus/platform/devices/30240000.gpio`) has an entry `gpiochipN`, and the chip's node is
+//! `/dev/gpiochipN`. To find a label, every node is opened and asked for its label.
 
 use rustix::io::Errno;
 
@@ -22,13 +22,13 @@ pub(crate) struct Opened {
     pub(crate) info: ChipInfo,
 }
 
-/// Whether that is what the kernel calls a chip: `gpiochip` and a number.
+/// Whether `name` is a chip's name in the kernel: `gpiochip` and a number.
 fn is_chip(name: &str) -> bool {
     let number = name.strip_prefix("gpiochip").unwrap_or_default();
     !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
 }
 
-/// The nodes there are.
+/// The chips' nodes.
 fn nodes(root: &Root) -> Vec<String> {
     let names = root.names("/dev").into_iter().filter(|name| is_chip(name));
     names.map(|name| format!("/dev/{name}")).collect()
@@ -39,7 +39,7 @@ pub(super) fn any(root: &Root) -> bool {
     !nodes(root).is_empty() || root.names("/sys/bus/gpio/devices").iter().any(|name| is_chip(name))
 }
 
-/// The chips of the devices whose registers begin at `address`: what the kernel calls them.
+/// The kernel's names of the chips of devices whose registers are at `address`.
 fn names_at(root: &Root, address: u64) -> Vec<String> {
     let devices = soc::devices(root, |other| other == address).into_iter();
     let names = devices.flat_map(|found| root.names(found.directory()));
@@ -76,7 +76,7 @@ pub(crate) fn open_at(
     names.pop().map(|name| open_node(root, kernel, format!("/dev/{name}"))).transpose()
 }
 
-/// Opens the chip that is meant.
+/// Opens the chip `wanted`.
 ///
 /// # Errors
 /// [`GpioError::NoChip`], [`GpioError::SeveralChips`], and those of opening a node.
@@ -105,7 +105,7 @@ pub(crate) fn open_chip(
     }
     match (found.len(), refused) {
         (1, _) => Ok(found.swap_remove(0)),
-        // The one that could not be asked may be it.
+        // The chip that could not be opened may be the one.
         (0, Some(error)) => Err(error),
         (0, None) => Err(GpioError::NoChip { chip: wanted.clone(), labels: labels(root, kernel) }),
         _ => {
@@ -115,14 +115,14 @@ pub(crate) fn open_chip(
     }
 }
 
-/// The labels there are, for whoever mistyped one.
+/// The labels of all chips, for a user who mistyped one.
 fn labels(root: &Root, kernel: &dyn Kernel) -> Vec<String> {
     let opened = nodes(root).into_iter().filter_map(|path| open_node(root, kernel, path).ok());
     opened.map(|opened| opened.info.label).collect()
 }
 
 impl Opened {
-    /// Refuses a line that the chip has not.
+    /// Refuses a line number that the chip does not have.
     pub(crate) fn check(&self, offset: u32) -> Result<(), GpioError> {
         if offset < self.info.lines {
             return Ok(());

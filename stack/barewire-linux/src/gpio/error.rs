@@ -1,4 +1,4 @@
-//! What can go wrong with GPIO lines: which, and what to do about it.
+//! Errors of GPIO lines, with the line and a remedy.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use rustix::io::Errno;
 use super::line::GpioChip;
 use crate::rights::{Group, Remedy};
 
-/// A line that somebody uses.
+/// A line that is in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineUser {
-    /// Which line.
+    /// The number of the line.
     pub offset: u32,
     /// Its name; often empty.
     pub name: String,
-    /// Who has it; empty if the kernel does not say.
+    /// Its user; empty if the kernel does not say.
     pub consumer: String,
 }
 
@@ -36,31 +36,31 @@ impl fmt::Display for LineUser {
 pub enum GpioError {
     /// The kernel has no such chip.
     NoChip {
-        /// The one asked for.
+        /// The chip asked for.
         chip: GpioChip,
-        /// The labels of those there are.
+        /// The labels of the existing chips.
         labels: Vec<String>,
     },
-    /// More than one chip is meant.
+    /// Several chips match.
     SeveralChips {
-        /// What was asked for.
+        /// The chip asked for.
         chip: GpioChip,
-        /// Those it may be.
+        /// The chips that match.
         names: Vec<String>,
     },
-    /// The chip has a name in sysfs, and no node.
+    /// The chip exists in sysfs, but has no node.
     NoNode {
-        /// The node there should be.
+        /// The node that is missing.
         path: String,
     },
-    /// The node may not be opened by this user.
+    /// This user may not open the node.
     NoPermission {
         /// The node.
         path: String,
         /// Its group.
         group: Option<Group>,
     },
-    /// The kernel does not have version 2 of the interface.
+    /// The kernel does not support version 2 of the interface.
     TooOld {
         /// The node.
         path: String,
@@ -71,46 +71,46 @@ pub enum GpioError {
         path: String,
         /// The line asked for.
         offset: u32,
-        /// How many it has, from 0.
+        /// How many lines it has, counted from 0.
         lines: u32,
     },
-    /// Somebody has the line.
+    /// The line is in use.
     InUse {
         /// The chip's node.
         path: String,
         /// The line, and its user.
         user: LineUser,
     },
-    /// Lines of a bank whose registers are to be written directly are in use, and its driver writes all
-    /// of them at once.
+    /// Lines of a bank whose registers would be written directly are in use, and the bank's kernel
+    /// driver writes all lines at once.
     BankInUse {
-        /// Where the bank's registers begin.
+        /// The address of the bank's registers.
         address: u64,
         /// The chip's node.
         path: String,
         /// The lines in use.
         users: Vec<LineUser>,
     },
-    /// It cannot be found out whether lines of a bank are in use.
+    /// It is unknown whether lines of a bank are in use.
     BankUnknown {
-        /// Where the bank's registers begin.
+        /// The address of the bank's registers.
         address: u64,
-        /// Why not.
+        /// Why it is unknown.
         why: &'static str,
     },
-    /// A bank is to be driven through its registers, and a line of it through the kernel, which writes
-    /// all of them at once.
+    /// One bank would be driven both through its registers and through the kernel, which writes all
+    /// lines at once.
     BothWays {
-        /// Where the bank's registers begin.
+        /// The address of the bank's registers.
         address: u64,
     },
-    /// Anything else the kernel said.
+    /// Any other error of the kernel.
     Os {
         /// The chip's node.
         path: String,
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         errno: Errno,
     },
 }
@@ -126,14 +126,14 @@ impl GpioError {
     }
 }
 
-/// The ways out for a chip select whose bank may not be written.
+/// The alternatives for a chip select whose bank may not be written.
 struct Remedies(u64);
 
 impl fmt::Display for Remedies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "use the controller's own line (native0), or a line through the kernel (gpio@{:#x}:PIN, with a colon); or add unsafe-shared if you know that nobody drives the other lines while the bus is open",
+            "use the controller's own line (native0), or a line through the kernel (gpio@{:#x}:PIN, with a colon); or add unsafe-shared if no other program drives the other lines while the bus is open",
             self.0
         )
     }
@@ -180,7 +180,7 @@ impl fmt::Display for GpioError {
             }
             Self::TooOld { path } => write!(
                 f,
-                "{path} does not know version 2 of the GPIO interface: it wants Linux 5.10 or later, and a node that is a GPIO chip"
+                "{path} does not support version 2 of the GPIO interface: it needs Linux 5.10 or later, and a node that is a GPIO chip"
             ),
             Self::NoLine { path, offset, lines } => {
                 write!(f, "{path} has no line {offset}: it has {lines}, counted from 0")
@@ -200,12 +200,12 @@ impl fmt::Display for GpioError {
             }
             Self::BankUnknown { address, why } => write!(
                 f,
-                "it cannot be found out whether other lines of the GPIO bank at {address:#x} are in use ({why}): {}",
+                "it is unknown whether other lines of the GPIO bank at {address:#x} are in use ({why}): {}",
                 Remedies(*address)
             ),
             Self::BothWays { address } => write!(
                 f,
-                "chip selects of the GPIO bank at {address:#x} are asked for in both ways, through its registers and through the kernel, which writes all 32 lines at once: write all of them with a colon (gpio@{address:#x}:PIN), or all with a dot"
+                "chip selects of the GPIO bank at {address:#x} are requested both through its registers and through the kernel, which writes all 32 lines at once: write all of them with a colon (gpio@{address:#x}:PIN), or all with a dot"
             ),
             Self::Os { path, what, errno } => write!(f, "{path} could not be {what}: {errno}"),
         }

@@ -1,4 +1,4 @@
-//! Lines that are held while a bank's registers are written directly.
+//! Holds lines while a bank's registers are written directly.
 
 use rustix::io::Errno;
 
@@ -8,10 +8,10 @@ use super::kernel::{Kernel, Lines};
 use crate::root::Root;
 use crate::soc;
 
-/// The lines of a chip that a request takes at most.
+/// The most lines of one request.
 const REQUEST_MAX: u32 = 64;
 
-/// Who uses line `offset`; `None` if nobody does.
+/// The user of line `offset`; `None` if it is free.
 pub(super) fn user_of(opened: &Opened, offset: u32) -> Result<Option<LineUser>, GpioError> {
     let info = opened.chip.line(offset);
     let info =
@@ -19,10 +19,10 @@ pub(super) fn user_of(opened: &Opened, offset: u32) -> Result<Option<LineUser>, 
     Ok(info.used.then_some(LineUser { offset, name: info.name, consumer: info.consumer }))
 }
 
-/// Requests `offsets` of an open chip as they are.
+/// Requests `offsets` of an open chip without changing the lines.
 ///
 /// # Errors
-/// [`GpioError::NoLine`]; [`GpioError::InUse`], with the first that is; [`GpioError::Os`].
+/// [`GpioError::NoLine`]; [`GpioError::InUse`] for the first line in use; [`GpioError::Os`].
 pub(crate) fn request(opened: &Opened, offsets: &[u32]) -> Result<Box<dyn Lines>, GpioError> {
     for &offset in offsets {
         opened.check(offset)?;
@@ -32,7 +32,8 @@ pub(crate) fn request(opened: &Opened, offsets: &[u32]) -> Result<Box<dyn Lines>
     }
     let path = opened.path.clone();
     opened.chip.request(offsets).map_err(|errno| match (errno, offsets) {
-        // Somebody was faster, or has it in a way that the line's information does not tell.
+        // Another process requested it meanwhile, or it is used in a way that its information does
+        // not show.
         (Errno::BUSY, &[offset, ..]) => {
             let user = LineUser { offset, name: String::new(), consumer: String::new() };
             GpioError::InUse { path, user }
@@ -41,30 +42,31 @@ pub(crate) fn request(opened: &Opened, offsets: &[u32]) -> Result<Box<dyn Lines>
     })
 }
 
-/// Makes the bank at `address` safe to be written directly: finds the kernel's chip there, and holds
-/// lines of it for as long as what it returns lives. `None` if the kernel has no such chip.
+/// Makes the bank at `address` safe to be written directly: finds the kernel's chip for it, and
+/// holds lines of it until the returned value is dropped. `None` if the kernel has no such chip.
 ///
-/// `alone`: the bank has no set and clear registers, so that nobody else may use any line of it; all of
-/// its first `pins` lines are held then, up to 64. Else only the `offsets`, in the order given, are held.
-/// Of the lines returned bit `n` is `offsets[n]`, or, with `alone`, line `n`.
+/// With `exclusive`, for a bank without set and clear registers, no other program may use any line.
+/// The first `pins` lines, at most 64, are held, and bit `n` of the returned lines is line `n`.
+/// Otherwise only `offsets` are held, and bit `n` is `offsets[n]`.
 ///
 /// # Errors
-/// * [`GpioError::BankInUse`] if a line is in use, with `alone`; else [`GpioError::InUse`].
-/// * [`GpioError::BankUnknown`], with `alone`, if that cannot be found out.
-/// * [`GpioError::NoPermission`] and the like if the chip cannot be opened.
+/// * [`GpioError::BankInUse`] with `exclusive`, or else [`GpioError::InUse`], if a line is in use.
+/// * [`GpioError::BankUnknown`], with `exclusive`, if the kernel does not tell which lines are in
+///   use.
+/// * [`GpioError::NoPermission`] and others if the chip cannot be opened.
 pub fn hold(
     root: &Root,
     kernel: &dyn Kernel,
     address: u64,
     pins: u32,
-    alone: bool,
+    exclusive: bool,
     offsets: &[u32],
 ) -> Result<Option<Box<dyn Lines>>, GpioError> {
     let Some(opened) = chip::open_at(root, kernel, address)? else {
-        // Whoever else drives pins of a bank that sets and clears them is no danger.
-        return if alone { nobody(root, address).map(|()| None) } else { Ok(None) };
+        // In a bank with set and clear registers, other writers do no harm.
+        return if exclusive { check_unused(root, address).map(|()| None) } else { Ok(None) };
     };
-    if !alone {
+    if !exclusive {
         return request(&opened, offsets).map(Some);
     }
     let lines: Vec<u32> = (0..pins.min(opened.info.lines).min(REQUEST_MAX)).collect();
@@ -82,14 +84,14 @@ pub fn hold(
     }
     match opened.chip.request(&lines) {
         Ok(lines) => Ok(Some(lines)),
-        // Somebody was faster.
+        // Another process requested a line meanwhile.
         Err(Errno::BUSY) => Err(refused(in_use()?)),
         Err(errno) => Err(GpioError::of_call(&opened.path, "asked for its lines", errno)),
     }
 }
 
-/// Refuses a bank without a chip of the kernel, unless that shows that the kernel does not write it.
-fn nobody(root: &Root, address: u64) -> Result<(), GpioError> {
+/// Refuses a bank without a kernel GPIO chip, unless sysfs shows that the kernel does not write it.
+fn check_unused(root: &Root, address: u64) -> Result<(), GpioError> {
     let unknown = |why| Err(GpioError::BankUnknown { address, why });
     let devices = soc::devices(root, |other| other == address);
     if devices.iter().any(|device| device.has_rival(root)) {

@@ -1,14 +1,15 @@
-//! A chip's INT line, waited for.
+//! Waits for a chip's INT line.
 //!
 //! # How it works
-//! An INT line keeps its level until the chip is served. The kernel tells edges, with the time at which
-//! its interrupt handler saw them. So a wait looks at the level first, and sleeps for an edge only if the
-//! line is at rest; an edge from before that look is taken and the level looked at again.
+//! An INT line keeps its level until the chip is served. The kernel reports edges, with the time at
+//! which its interrupt handler saw them. So a wait reads the level first, and sleeps for an edge
+//! only if the line is at rest. An edge from before that read is consumed, and the level is read
+//! again.
 //!
 //! # What it costs
-//! A wait that sleeps is four system calls: the level, the wait, the edge, the level. One that finds the
-//! line active is one. Each of [`InterruptLine::is_at_rest`] is one. On a board none of it has been
-//! measured.
+//! A wait that sleeps takes four system calls: level, wait, edge, level. A wait that finds the line
+//! active takes one, and so does [`InterruptLine::is_at_rest`]. None of this was measured on a
+//! board.
 
 use std::time::{Duration, Instant};
 
@@ -30,23 +31,23 @@ pub struct InterruptLine {
     last: Option<Edge>,
 }
 
-/// What a wait found.
+/// The result of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sensed {
-    /// The chip wants something.
+    /// The chip needs service.
     Active,
-    /// The time was over.
+    /// The timeout passed.
     TimedOut,
 }
 
 impl InterruptLine {
-    /// Requests `line` as an input that is active at the level of `sense`.
+    /// Requests `line` as an input that is active at the level `sense`.
     ///
     /// # Errors
     /// * [`GpioError::NoChip`], [`GpioError::SeveralChips`], [`GpioError::NoLine`].
-    /// * [`GpioError::InUse`] if somebody has the line: a kernel driver of the chip, perhaps.
-    /// * [`GpioError::NoPermission`], [`GpioError::TooOld`], [`GpioError::Os`], the last with `ENXIO` or
-    ///   `EINVAL` where the line has no interrupt.
+    /// * [`GpioError::InUse`] if the line is in use, for example by a kernel driver of the chip.
+    /// * [`GpioError::NoPermission`], [`GpioError::TooOld`], [`GpioError::Os`]; the last with
+    ///   `ENXIO` or `EINVAL` if the line has no interrupt.
     pub fn open(
         root: &Root,
         kernel: &dyn Kernel,
@@ -74,7 +75,7 @@ impl InterruptLine {
         GpioError::of_call(&self.path, "asked for a line's state", errno)
     }
 
-    /// Whether the chip wants nothing.
+    /// Whether the chip needs no service.
     ///
     /// # Errors
     /// [`GpioError::Os`].
@@ -86,7 +87,7 @@ impl InterruptLine {
         })
     }
 
-    /// Waits until the chip wants something, at most `timeout`.
+    /// Waits until the chip needs service, for at most `timeout`.
     ///
     /// # Errors
     /// [`GpioError::Os`].
@@ -102,7 +103,7 @@ impl InterruptLine {
         Ok(Sensed::Active)
     }
 
-    /// The last edge that a wait took: when the kernel saw it, and how many there were.
+    /// The last edge that a wait consumed: when the kernel saw it, and its number.
     #[must_use]
     pub fn last_edge(&self) -> Option<Edge> {
         self.last

@@ -1,7 +1,7 @@
-//! What is asked of the kernel: a trait, so that tests bring a kernel of their own, and the real one.
+//! The interface to the kernel's GPIO chips: a trait, which tests implement, and the real one.
 //!
-//! The real one is `gpiocdev-uapi`'s calls, one system call each, without a copy or an allocation of ours
-//! on the way of an edge.
+//! The real one makes `gpiocdev-uapi`'s calls, one system call each, without a copy or an
+//! allocation for an edge.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -15,68 +15,68 @@ use gpiocdev_uapi::v2::{
 use gpiocdev_uapi::{Error as UapiError, Name, read_event, wait_event};
 use rustix::io::Errno;
 
-/// Where GPIO chips are opened.
+/// Opens GPIO chips.
 pub trait Kernel: fmt::Debug {
     /// Opens the chip whose node is at `path`.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     fn open(&self, path: &Path) -> Result<Box<dyn Chip>, Errno>;
 }
 
-/// A GPIO chip.
+/// Information about a GPIO chip.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChipInfo {
-    /// Its label: what its driver calls it.
+    /// Its label, from its driver.
     pub label: String,
-    /// Lines it has.
+    /// How many lines it has.
     pub lines: u32,
 }
 
-/// A line of a chip.
+/// Information about a line of a chip.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LineInfo {
-    /// Its name, mostly what the board's device tree calls it; often empty.
+    /// Its name, usually from the board's device tree; often empty.
     pub name: String,
-    /// Who has it; empty if nobody does, or if that is not known.
+    /// Its user; empty if there is none or it is unknown.
     pub consumer: String,
-    /// It cannot be requested: the kernel or a process uses it.
+    /// Whether it cannot be requested, because the kernel or a process uses it.
     pub used: bool,
 }
 
 /// An open chip.
 pub trait Chip: fmt::Debug + Send {
-    /// What it is.
+    /// Information about the chip.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     fn info(&self) -> Result<ChipInfo, Errno>;
 
-    /// What is known of line `offset`.
+    /// Information about line `offset`.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     fn line(&self, offset: u32) -> Result<LineInfo, Errno>;
 
-    /// Requests lines, at most 64, as they are: neither level nor direction changes.
+    /// Requests lines, at most 64, without changing their level or direction.
     ///
     /// # Errors
-    /// [`Errno::BUSY`] if somebody has one of them: then none is requested.
+    /// [`Errno::BUSY`] if one of them is in use; then none is requested.
     fn request(&self, offsets: &[u32]) -> Result<Box<dyn Lines>, Errno>;
 
-    /// Requests a line as an input whose edges are told.
+    /// Requests a line as an input that reports edges.
     ///
     /// # Errors
-    /// [`Errno::BUSY`], or whatever else the kernel says: some chips have no interrupts.
+    /// [`Errno::BUSY`], or another error of the kernel: some chips have no interrupts.
     fn request_edges(&self, offset: u32, sense: Sense) -> Result<Box<dyn Lines>, Errno>;
 }
 
-/// Which level of an INT line says that the chip wants something.
+/// The level of an INT line at which the chip needs service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sense {
-    /// Low, as of most chips: falling edges are told.
+    /// Low, as on most chips: falling edges are reported.
     Low,
-    /// High: rising edges are told.
+    /// High: rising edges are reported.
     High,
 }
 
@@ -85,37 +85,38 @@ pub enum Sense {
 pub struct Edge {
     /// When the kernel saw it, in nanoseconds of `CLOCK_MONOTONIC`.
     pub timestamp_ns: u64,
-    /// The line went high.
+    /// Whether the line went high.
     pub rising: bool,
-    /// Counts the edges of this request from 1: a gap tells of edges that the kernel dropped.
+    /// Its number in this request, from 1: after a gap, the kernel dropped edges.
     pub sequence: u32,
 }
 
-/// Lines that were requested together. Dropped, they are released. Bit `n` of a mask is the `n`th line
-/// of the request.
+/// Lines that were requested together. Dropping them releases them. Bit `n` of a mask is the `n`th
+/// line of the request.
 pub trait Lines: fmt::Debug + Send {
-    /// Makes the lines of `mask` outputs, at the levels of `high`.
+    /// Makes the lines of `mask` outputs with the levels `high`.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     fn output(&mut self, mask: u64, high: u64) -> Result<(), Errno>;
 
-    /// Drives the lines of `mask`, which are outputs, to the levels of `high`.
+    /// Drives the lines of `mask`, which are outputs, to the levels `high`.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     fn set(&mut self, mask: u64, high: u64) -> Result<(), Errno>;
 
     /// The levels of the lines of `mask`.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     fn levels(&mut self, mask: u64) -> Result<u64, Errno>;
 
-    /// Waits for an edge that has not been taken yet, at most `timeout`. `None` if there was none.
+    /// Waits for an edge that was not consumed yet, for at most `timeout`. `None` if there was
+    /// none.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     fn edge(&mut self, timeout: Duration) -> Result<Option<Edge>, Errno>;
 }
 
@@ -129,11 +130,11 @@ struct ChipFile(File);
 #[derive(Debug)]
 struct LinesFile {
     file: File,
-    /// What [`Lines::output`] has made outputs.
+    /// The lines that [`Lines::output`] made outputs.
     outputs: u64,
 }
 
-/// The error's number; what is none is an answer that the interface does not have.
+/// The errno of an error; `EIO` for an answer that the interface does not define.
 fn errno(error: UapiError) -> Errno {
     match error {
         UapiError::Os(errno) => Errno::from_raw_os_error(errno.0),
@@ -156,7 +157,7 @@ impl ChipFile {
     }
 }
 
-/// A request of lines whose configuration is `flags`.
+/// A request for lines with the configuration `flags`.
 fn request_of(offsets: &[u32], flags: LineFlags) -> LineRequest {
     let mut request = LineRequest {
         consumer: Name::from(super::CONSUMER),
@@ -201,8 +202,8 @@ impl Chip for ChipFile {
 
 impl Lines for LinesFile {
     fn output(&mut self, mask: u64, high: u64) -> Result<(), Errno> {
-        // The configuration replaces the one before: lines that were made outputs earlier are named
-        // again, with their levels, which must be asked for.
+        // A configuration replaces the one before. So lines that became outputs earlier are
+        // included again, with their present levels, which must be read.
         let mut bits = high & mask;
         if self.outputs & !mask != 0 {
             bits |= self.levels(self.outputs & !mask)?;
@@ -228,7 +229,7 @@ impl Lines for LinesFile {
     }
 
     fn edge(&mut self, timeout: Duration) -> Result<Option<Edge>, Errno> {
-        // A signal shortens no wait: the rest is waited again.
+        // A signal must not shorten the wait: wait for the rest of the time.
         let begun = std::time::Instant::now();
         loop {
             match wait_event(&self.file, timeout.saturating_sub(begun.elapsed())) {

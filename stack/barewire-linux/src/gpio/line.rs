@@ -1,13 +1,13 @@
-//! How a line is named: by its chip, and its number there.
+//! Names of GPIO lines: a chip, and a number on it.
 
 use std::fmt;
 
-/// A chip of GPIO lines, by what stays the same from boot to boot.
+/// A GPIO chip, identified by what does not change from boot to boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GpioChip {
-    /// The one whose registers begin there.
+    /// The chip whose registers are at this address.
     At(u64),
-    /// The one of that label.
+    /// The chip with this label.
     Labelled(String),
 }
 
@@ -23,9 +23,9 @@ impl fmt::Display for GpioChip {
 /// A line of a chip.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GpioLine {
-    /// Which chip.
+    /// The chip.
     pub chip: GpioChip,
-    /// Which of its lines, from 0.
+    /// The number of the line, from 0.
     pub offset: u32,
 }
 

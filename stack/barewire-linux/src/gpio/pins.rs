@@ -1,4 +1,4 @@
-//! Lines through the kernel as a bank of the core.
+//! Lines through the kernel as a [`GpioBank`] of the core.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -9,22 +9,22 @@ use rustix::io::Errno;
 
 use super::kernel::Lines;
 
-/// The first error of the lines that a controller selects its chips by, kept until somebody asks.
+/// The first error of a controller's select lines, kept until it is taken.
 ///
-/// A bank of the core cannot fail, and an edge through the kernel can: its driver may be unbound, or its
-/// chip gone. A message in which that happened is no good one, and
-/// [`MappedController`](crate::map::MappedController) fails it.
+/// A [`GpioBank`] cannot return an error, but an edge through the kernel can fail: its driver may
+/// be unbound, or its chip gone. [`MappedController`](crate::map::MappedController) then fails the
+/// message in which that happened.
 #[derive(Clone, Debug, Default)]
 pub struct CsFault(Arc<AtomicI32>);
 
 impl CsFault {
     fn set(&self, errno: Errno) {
-        // The first error is the one that explains the others.
+        // The first error explains the later ones.
         let (first, relaxed) = (errno.raw_os_error(), Ordering::Relaxed);
         let _ = self.0.compare_exchange(0, first, relaxed, relaxed);
     }
 
-    /// Keeps the error of what was `done`, if it is the first.
+    /// Keeps the error of `done`, if it is the first.
     pub(crate) fn told(&self, done: Result<(), Errno>) {
         if let Err(errno) = done {
             self.set(errno);
@@ -36,7 +36,7 @@ impl CsFault {
         self.0.load(Ordering::Relaxed) != 0
     }
 
-    /// The error since the last call, if there was one.
+    /// Takes the first error since the last call, if there was one.
     #[inline]
     #[must_use]
     pub fn take(&self) -> Option<Errno> {
@@ -55,7 +55,7 @@ pub struct KernelPins {
 }
 
 impl KernelPins {
-    /// Takes lines that were requested; `fault` is told what goes wrong.
+    /// Uses lines that were requested; `fault` keeps the first error.
     #[must_use]
     pub fn new(lines: Box<dyn Lines>, fault: CsFault) -> Self {
         Self { lines, fault }
@@ -65,7 +65,8 @@ impl KernelPins {
 impl GpioBank for KernelPins {
     #[inline]
     fn drive(&mut self, mask: u32, high: bool) {
-        // The kernel writes another peripheral than the one that clocks: neither may overtake the other.
+        // The kernel writes another peripheral than the one that clocks: their order needs
+        // barriers.
         barrier();
         let done = self.lines.set(mask.into(), if high { mask.into() } else { 0 });
         barrier();

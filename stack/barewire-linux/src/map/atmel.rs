@@ -1,12 +1,12 @@
 //! Atmel's SPI (SAMA5D3, and the AT91 and SAM9 before it) and PIO on mapped registers.
 //!
-//! Read first: [`barewire::controller::atmel`], on how many words are on the way.
+//! Read first: [`barewire::controller::atmel`], on how many words are in flight.
 //!
-//! The line is named in MR ([`PeripheralSelect::Fixed`]): devices that alternate cost a write.
+//! MR selects the line ([`PeripheralSelect::Fixed`]): a change of device costs a write.
 //!
 //! # Not supported
-//! [`PeripheralSelect::Variable`]; the PIO of SAMA5D2 and later (PIO4); the pins' functions, but for
-//! a GPIO chip select, which PIO takes from whichever peripheral had it.
+//! [`PeripheralSelect::Variable`]; the PIO of SAMA5D2 and later (PIO4); the pins' functions, except
+//! that a GPIO chip select is taken from the peripheral that had it.
 
 use barewire::controller::atmel::{Atmel, AtmelConfig, PeripheralSelect};
 use barewire::controller::gpio::AtmelPio;
@@ -35,7 +35,7 @@ pub(super) const FACTS: Facts = Facts {
     name: "atmel",
     machines: "SAMA5D3, SAM9, AT91",
     registers_len: REGISTERS_LEN,
-    // What device trees give a bank; PIOA of SAMA5D3 begins 0x200 into its page.
+    // A bank's length in device trees; PIOA of SAMA5D3 begins 0x200 into its page.
     bank_len: BANK_LEN,
     first_read: ("SPI_MR", 0x04),
     bank_first_read: ("PIO_OSR", 0x18),

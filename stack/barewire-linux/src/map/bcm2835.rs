@@ -1,20 +1,19 @@
 //! BCM2835 SPI0 (Raspberry Pi up to the 4) and its GPIO block on mapped registers.
 //!
-//! Read first: [`barewire::controller::bcm2835`]; BCM2835 ARM Peripherals, section 6.2 (which pin
-//! carries what); this crate's README, on a Raspberry Pi.
+//! Read first: [`barewire::controller::bcm2835`]; BCM2835 ARM Peripherals, section 6.2 (functions
+//! of the pins); this crate's README, on a Raspberry Pi.
 //!
 //! Addresses are the processor's (0x3f20_4000 on a Pi 2 or 3), not the manual's (0x7e20_4000).
-//! `reference_hz` is the core clock's.
+//! `reference_hz` is the core clock.
 //!
-//! The block is clocked by the core's own clock, without which the chip's buses stand: Linux marks
-//! it critical, and no driver's leaving stops it. **The pins do leave**: where a kernel driver is
-//! unbound, the kernel's pin controller makes its pins inputs (`bcm2835_pmx_free`). So SCK is looked
-//! for before the start, where the GPIO block is mapped anyway, and a user is told how to get it
-//! back.
+//! The core clock drives the block and the chip's buses. Linux marks it critical, so unbinding a
+//! driver does not stop it. **But unbinding changes the pins**: the kernel's pin controller then
+//! makes them inputs (`bcm2835_pmx_free`). So, if the GPIO block is mapped anyway, the driver
+//! checks before the start whether a pin carries SCK, and tells the user how to restore it.
 //!
 //! # Not supported
-//! Giving SCK, MOSI, MISO, CE0 and CE1 their function: they are the board's to connect. A GPIO chip
-//! select becomes an output whatever it was.
+//! Setting the functions of SCK, MOSI, MISO, CE0 and CE1: the board must connect them. A GPIO chip
+//! select becomes an output, whatever its function was.
 
 use barewire::controller::bcm2835::{Bcm2835, Bcm2835Config};
 use barewire::controller::gpio::Bcm2835Gpio;
@@ -28,7 +27,7 @@ use crate::timer::Monotonic;
 
 /// Bytes of its registers: to DC.
 const REGISTERS_LEN: u32 = 0x18;
-/// Bytes of a GPIO bank's registers: to the last one that the chapter lists.
+/// Bytes of a GPIO bank's registers: to the last register in the chapter.
 const BANK_LEN: u32 = 0xb4;
 
 /// SPI0 on mapped registers.
@@ -48,7 +47,7 @@ pub(super) const FACTS: Facts = Facts {
     bank_first_read: ("GPFSEL0", 0x00),
     linux_driver: "spi-bcm2835",
     native_lines: 2,
-    // The driver's: what is on a header.
+    // The core's driver supports these 32; only they are on a header.
     bank_pins: 32,
     written_whole: false,
     native_alone: false,
@@ -59,10 +58,10 @@ pub(super) const FACTS: Facts = Facts {
     is_compatible: |name| matches!(name, "brcm,bcm2835-spi" | "brcm,bcm2711-spi"),
 };
 
-/// Where SPI0 lies in the peripherals' 16 MiB, on every chip.
+/// SPI0's offset in the peripherals' 16 MiB, on every chip.
 const SPI0: u64 = 0x20_4000;
 const PERIPHERALS_LEN: u64 = 0x100_0000;
-/// The pins that can be SPI0's SCLK, each by its alternate function 0.
+/// The pins that can be SPI0's SCLK, both by alternate function 0.
 const SCLK_PINS: [u32; 2] = [11, 39];
 const ALT0: u32 = 0b100;
 
@@ -75,10 +74,10 @@ pub(super) fn start(parts: Parts, board: Board) -> MappedBcm2835 {
         .with_interrupt(parts.interrupt)
 }
 
-/// What to tell the user if no pin carries the clock of the controller at `address`, as far as that
-/// can be read from the GPIO block. Nothing is written.
+/// The warning to print if no pin carries the clock of the controller at `address`, as far as the
+/// GPIO block shows it. Writes nothing.
 pub(super) fn pins_warning(address: u64, bank: &mut impl Registers) -> Option<String> {
-    // The other blocks' pins are elsewhere.
+    // The other blocks have other pins.
     if address % PERIPHERALS_LEN != SPI0 {
         return None;
     }

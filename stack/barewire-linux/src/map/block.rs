@@ -1,4 +1,4 @@
-//! Which controllers can be mapped, and what is known of each before it is touched.
+//! The controllers that can be mapped, and what is known of each before it is touched.
 //!
 //! # How it works
 //! Each block has a module with its [`Facts`], its bring-up (`start`) and the type of its driver. The
@@ -17,7 +17,7 @@ use super::in_use::MappedBlock;
 use super::{Mapped, MappedInterrupt};
 use crate::sys::MappedRegisters;
 
-/// Makes of one row for each block: [`Block`], [`MappedController`], and every choice between them.
+/// Makes [`Block`], [`MappedController`] and every choice between blocks from one row per block.
 ///
 /// A row is `VARIANT => MODULE, DRIVER;`. The module has `FACTS`, `start`, and the type of its driver.
 macro_rules! blocks {
@@ -29,7 +29,7 @@ macro_rules! blocks {
         }
 
         impl Block {
-            /// All blocks, in the order in which they are listed.
+            /// All blocks, in the order of the table.
             pub const ALL: [Self; [$(Self::$variant),+].len()] = [$(Self::$variant),+];
 
             pub(super) fn facts(self) -> &'static Facts {
@@ -39,11 +39,12 @@ macro_rules! blocks {
             }
         }
 
-        /// A controller on mapped registers, in use: whichever it is.
+        /// A controller on mapped registers, in use: one variant per block.
         ///
-        /// A bus over this asks for each message which block it is. A program that knows its board can
-        /// have the driver compiled into its messages with a bus over the [`MappedBlock`] inside. One
-        /// that does not, but can be compiled for each block, uses [`Mapped::start_each`].
+        /// A bus over this enum looks up the block for each message. A program that knows its board
+        /// avoids that by a bus over the [`MappedBlock`] inside, whose driver is then compiled into
+        /// its messages. A program that does not, but can be compiled for each block, uses
+        /// [`Mapped::start_each`].
         ///
         /// ```no_run
         /// use barewire::bus::Bus;
@@ -63,8 +64,8 @@ macro_rules! blocks {
         }
 
         impl Mapped {
-            /// Steps 6 and 7 of [`mapped`](super::mapped). From here on the registers are touched.
-            /// Where other processes use them too, call this under [their lock](Mapped::lock).
+            /// Steps 6 and 7 of [`mapped`](super::mapped). The registers are accessed from here on.
+            /// If other processes use them too, call this while holding [their lock](Mapped::lock).
             #[must_use]
             pub fn start(self) -> MappedController {
                 match self.block() {
@@ -75,7 +76,7 @@ macro_rules! blocks {
             }
 
             /// [`Mapped::start`] with the type of the block's own driver, for code that is compiled
-            /// once for each block: `user` gets the function that starts it.
+            /// once per block: `user` gets the function that starts the driver.
             pub fn start_each<U: MappedUser>(self, user: U) -> U::Output {
                 match self.block() {
                     $(Block::$variant => user.run(|| self.start_by(super::$module::start)),)+
@@ -161,12 +162,13 @@ blocks! {
     DwSsi => dw_ssi, MappedDwSsi;
 }
 
-/// Code that is compiled once for each block, with the block's own driver: [`Mapped::start_each`].
+/// Code that is compiled once per block, with the block's own driver; see [`Mapped::start_each`].
 pub trait MappedUser {
     /// The result.
     type Output;
 
-    /// Uses the controller that `start` brings up. Until `start` is called, no register is touched.
+    /// Uses the controller that `start` brings up. No register is accessed before `start` is
+    /// called.
     fn run<C: Controller>(self, start: impl FnOnce() -> C) -> Self::Output;
 }
 
@@ -174,26 +176,26 @@ impl Block {
     /// The block of a bus whose name has no `controller=`.
     pub const DEFAULT: Self = Self::Ecspi;
 
-    /// What it is called in a bus's name.
+    /// Its name in a bus's text.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.facts().name
     }
 
-    /// The machines that have it, in words for a list.
+    /// The machines that have it, as text for a list.
     #[must_use]
     pub fn machines(self) -> &'static str {
         self.facts().machines
     }
 
-    /// The block of that name.
+    /// The block with that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|block| block.name() == name)
     }
 
-    /// The block by its node's `compatible`: strings that end in zeros. `None` if it is none of
-    /// these, or UIO's, which says nothing of the block.
+    /// The block of a device-tree node with this `compatible` (zero-terminated strings). `None` if
+    /// it is none of these, or UIO's, which does not name the block.
     #[must_use]
     pub fn of_compatible(compatible: &str) -> Option<Self> {
         compatible.split('\0').find_map(|name| {
@@ -208,45 +210,47 @@ impl fmt::Display for Block {
     }
 }
 
-/// What is the same on every board with a block.
+/// What is known of a block on every board.
 pub(super) struct Facts {
-    /// In a bus's name.
+    /// Its name in a bus's text.
     pub(super) name: &'static str,
-    /// The machines that have it, in words for a list.
+    /// The machines that have it, as text for a list.
     pub(super) machines: &'static str,
     /// Bytes of its registers.
     pub(super) registers_len: u32,
     /// Bytes of a GPIO bank's registers.
     pub(super) bank_len: u32,
-    /// A register that can be read at any time, and does nothing then: its name and offset.
+    /// A register that can be read at any time without an effect: its name and offset.
     pub(super) first_read: (&'static str, u32),
-    /// The same of a GPIO bank.
+    /// Such a register of a GPIO bank.
     pub(super) bank_first_read: (&'static str, u32),
     /// Linux's driver.
     pub(super) linux_driver: &'static str,
-    /// Lines of its own.
+    /// The number of its native lines.
     pub(super) native_lines: u8,
-    /// Pins of a GPIO bank.
+    /// The number of a GPIO bank's pins.
     pub(super) bank_pins: u8,
-    /// Its data register holds all pins and has no set and clear registers beside it, so that Linux's
-    /// driver writes all of them at once.
+    /// Whether the bank has one data register for all pins, without set and clear registers, so
+    /// that Linux's driver writes all pins at once.
     pub(super) written_whole: bool,
-    /// Its own line falls whichever chip is meant, so that a chip on it can be the only one.
+    /// Whether its native line falls whichever chip is addressed, so that a chip on it must be the
+    /// only one.
     pub(super) native_alone: bool,
-    /// Its clock has no gate that anybody closes.
+    /// Whether its clock is never gated.
     pub(super) always_clocked: bool,
-    /// Some of its versions have no FIFO, so that [`MapSpec::pipe`](super::MapSpec::pipe) is an option.
+    /// Whether some versions have no FIFO, so that [`MapSpec::pipe`](super::MapSpec::pipe) is an
+    /// option.
     pub(super) has_pipe: bool,
-    /// Its clock in `/sys/kernel/debug/clk`, where that is the same on all machines.
+    /// Its clock's name in `/sys/kernel/debug/clk`, if that is equal on all machines.
     pub(super) kernel_clock: Option<&'static str>,
-    /// Looks in the GPIO bank whether the pins carry the signals of the controller at the address,
-    /// and returns a warning if they do not. Nothing is written.
+    /// Reads in the GPIO bank whether the pins carry the signals of the controller at the address,
+    /// and returns a warning if not. Writes nothing.
     pub(super) pins_warning: Option<fn(u64, &mut MappedRegisters) -> Option<String>>,
-    /// Whether that is its string in a device tree.
+    /// Whether a string in a device tree's `compatible` names the block.
     pub(super) is_compatible: fn(&str) -> bool,
 }
 
-/// What the board fixes, as the core's drivers have it.
+/// The board's properties, as the core's drivers need them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Board {
     pub(super) reference_hz: u32,
@@ -255,7 +259,7 @@ pub(super) struct Board {
     pub(super) pipe: Pipe,
 }
 
-/// What a controller is made of.
+/// The parts of a controller.
 #[derive(Debug)]
 pub(super) struct Parts {
     pub(super) registers: MappedRegisters,

@@ -1,22 +1,23 @@
-//! Which kernel driver has a controller.
+//! Finds the kernel driver that is bound to a controller.
 //!
-//! How it works: the kernel names a device of the SoC by its first register's address and its
-//! device-tree node (`30820000.spi`; `.ecspi` or `.ssp` in old trees), so that the address finds the
-//! directory in `/sys/bus/platform/devices`, or, for ARM's PrimeCells, in `/sys/bus/amba/devices`.
-//! Its link `driver` names the driver, its node's `compatible` the block. How far its registers reach
-//! says the file `resource` of a PrimeCell, and the node's `reg` of another, whose first entry is at
-//! the address in the name: the node's own addresses may be another bus's. A node with `ranges` is a
-//! bus: its range holds its children's, and is nobody's registers.
+//! The kernel names a device of the SoC by the address of its first register and its device-tree
+//! node (`30820000.spi`; `.ecspi` or `.ssp` in old trees). So the address leads to the directory in
+//! `/sys/bus/platform/devices`, or for ARM's PrimeCells in `/sys/bus/amba/devices`. There, the link
+//! `driver` names the driver, and the node's `compatible` names the block. The range of the
+//! registers is in the file `resource` of a PrimeCell, and in the node's `reg` of other devices;
+//! its first entry is taken to begin at the address in the name, because the node's own addresses
+//! may be another bus's. A node with `ranges` is a bus: its range contains its children's and is
+//! not a register block.
 //!
 //! # Not supported
-//! Devices that the kernel names without an address (no device tree), which are not found; ranges of
-//! devices without `reg` and `resource`, which are found by their first address alone.
+//! Devices that the kernel names without an address (no device tree) are not found. The range of a
+//! device without `reg` and `resource` is unknown: it is found by its first address only.
 
 use super::{Block, MapError, node};
 use crate::root::Root;
 use crate::soc;
 
-/// What a device is, by its node's name in the device tree.
+/// The kind of a device, by its node's name in the device tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// An SPI controller.
@@ -25,24 +26,24 @@ pub enum Kind {
     Gpio,
 }
 
-/// A device of the SoC, by its registers' address.
+/// A device of the SoC, found by its registers' address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlatformDevice {
-    /// Its name in its bus's directory.
+    /// Its name in the directory of its bus.
     pub name: String,
-    /// The kernel's bus that has it: `platform` or `amba`.
+    /// The kernel's bus it is on: `platform` or `amba`.
     pub bus: &'static str,
-    /// Where its registers begin.
+    /// The address of its first register.
     pub address: u64,
-    /// The kernel driver that has it.
+    /// The kernel driver bound to it.
     pub driver: Option<String>,
-    /// Which of the controllers known here it is, by its node in the device tree.
+    /// Which of the supported controllers it is, according to its device-tree node.
     pub block: Option<Block>,
-    /// Its registers, as far as that is known: each range's first and last byte.
+    /// Its register ranges, as far as known: the first and last byte of each.
     pub ranges: Vec<(u64, u64)>,
 }
 
-/// Those that the kernel has under an address `wanted`.
+/// The kernel's devices whose address is `wanted`.
 fn devices(root: &Root, wanted: impl Fn(u64) -> bool) -> Vec<PlatformDevice> {
     let found = soc::devices(root, wanted).into_iter();
     found
@@ -51,7 +52,7 @@ fn devices(root: &Root, wanted: impl Fn(u64) -> bool) -> Vec<PlatformDevice> {
 }
 
 impl PlatformDevice {
-    /// The device called `name`, which has `address` in it.
+    /// The device `name`, which contains `address`.
     fn named(root: &Root, bus: &'static str, address: u64, name: String) -> Self {
         let ranges = Vec::new();
         let mut device = Self { name, bus, address, driver: None, block: None, ranges };
@@ -64,7 +65,7 @@ impl PlatformDevice {
         device
     }
 
-    /// Whether `len` bytes at `address` touch its registers. A bus's do not count.
+    /// Whether `len` bytes at `address` overlap its registers. Always false for a bus.
     fn overlaps(&self, root: &Root, address: u64, len: u32) -> bool {
         let last = address.saturating_add(u64::from(len).saturating_sub(1));
         let touched = |&(first, end): &(u64, u64)| address <= end && first <= last;
@@ -73,13 +74,13 @@ impl PlatformDevice {
         touches && !root.path(format!("{}/of_node/ranges", self.directory())).exists()
     }
 
-    /// The first range of its registers: its first and last byte.
+    /// The first and last byte of its first register range.
     #[must_use]
     pub fn range(&self) -> (u64, u64) {
         self.ranges.first().copied().unwrap_or((self.address, self.address))
     }
 
-    /// Where sysfs has it.
+    /// Its directory in sysfs.
     pub(crate) fn directory(&self) -> String {
         soc::directory(self.bus, &self.name)
     }
@@ -94,20 +95,20 @@ impl PlatformDevice {
         }
     }
 
-    /// The kernel driver that must let go before the registers can be ours.
+    /// The kernel driver that must be unbound before its registers can be used.
     #[must_use]
     pub fn rival(&self) -> Option<&str> {
         self.driver.as_deref().filter(|driver| !soc::UIO_DRIVERS.contains(driver))
     }
 
-    /// What makes `driver` let go, as root types it.
+    /// The command by which root unbinds `driver`.
     #[must_use]
     pub fn unbind_command(&self, driver: &str) -> String {
         format!("echo {} > /sys/bus/{}/drivers/{driver}/unbind", self.name, self.bus)
     }
 }
 
-/// The range of a PrimeCell's registers: the first and last address in its `resource`.
+/// The register range of a PrimeCell: the first and last address in its `resource`.
 fn resource(root: &Root, directory: &str) -> Option<(u64, u64)> {
     let text = root.text(format!("{directory}/resource")).ok()?;
     let hex = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).ok();
@@ -121,7 +122,7 @@ pub fn devices_at(root: &Root, address: u64) -> Vec<PlatformDevice> {
     devices(root, |other| other == address)
 }
 
-/// The devices whose registers `len` bytes at `address` touch, those that begin there first.
+/// The devices whose registers overlap `len` bytes at `address`; those that begin there come first.
 #[must_use]
 pub fn devices_in(root: &Root, address: u64, len: u32) -> Vec<PlatformDevice> {
     let last = address.saturating_add(u64::from(len).saturating_sub(1));
@@ -131,7 +132,7 @@ pub fn devices_in(root: &Root, address: u64, len: u32) -> Vec<PlatformDevice> {
     found
 }
 
-/// The SPI controllers among the devices.
+/// The SPI controllers among all devices.
 #[must_use]
 pub fn spi_controllers(root: &Root) -> Vec<PlatformDevice> {
     let mut found = devices(root, |_| true);
@@ -139,12 +140,12 @@ pub fn spi_controllers(root: &Root) -> Vec<PlatformDevice> {
     found
 }
 
-/// Refuses `len` bytes at `address` if the kernel knows a device there, and by its name none of `kind`
-/// that begins at `address`.
+/// Refuses `len` bytes at `address` if the kernel has a device there and none of `kind` begins at
+/// `address`.
 ///
 /// # Errors
 /// * [`MapError::OtherDevice`] if a device there is of another kind.
-/// * [`MapError::NotBase`] if one of `kind` is there and begins elsewhere.
+/// * [`MapError::NotBase`] if a device of `kind` is there but begins at another address.
 pub fn refuse_other_device(
     root: &Root,
     address: u64,
@@ -166,8 +167,8 @@ pub fn refuse_other_device(
     Err(MapError::NotBase { address, device: device.into(), kind, remedy: None })
 }
 
-/// Refuses `address` if by the device tree another of the blocks known here is there. Of a block that
-/// it does not name nothing is known, and nothing said.
+/// Refuses `address` if the device tree names another of the supported blocks there. Passes if the
+/// tree does not name the block.
 ///
 /// # Errors
 /// [`MapError::OtherBlock`].
@@ -181,10 +182,11 @@ pub fn refuse_other_block(root: &Root, address: u64, wanted: Block) -> Result<()
     }
 }
 
-/// Refuses `len` bytes of registers at `address` if a kernel driver other than UIO's has any of them.
+/// Refuses `len` bytes of registers at `address` if a kernel driver other than UIO's is bound to
+/// any of them.
 ///
 /// # Errors
-/// [`MapError::Bound`], with the command that releases them.
+/// [`MapError::Bound`], with the command that unbinds the driver.
 pub fn refuse_if_bound(root: &Root, address: u64, len: u32) -> Result<(), MapError> {
     for device in devices_in(root, address, len) {
         if let Some(driver) = device.rival() {

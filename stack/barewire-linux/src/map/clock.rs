@@ -1,29 +1,31 @@
-//! Whether a controller's clock runs, and at what rate, as far as that can be known.
+//! Whether a controller's clock runs, and at what rate, as far as that can be determined.
 //!
-//! A clock that no witness vouches for counts as off, and opening the controller fails: an access to a block whose
-//! clock is gated hangs the machine, so a warning would come too late.
+//! A clock for which there is no evidence counts as off, and opening the controller fails: an
+//! access to a block whose clock is gated hangs the machine, so a warning would come too late.
 //!
 //! Read first: the reference manuals' chapter *Clock Controller Module*, registers CCM_CCGRn and
 //! CCM_TARGET_ROOTn; the kernel's `Documentation/driver-api/clk.rst`, on debugfs.
 //!
-//! How it works: four witnesses, in this order, and one that says *off* is believed.
+//! There are four kinds of evidence, examined in this order. If any of them says *off*, the clock
+//! is off.
 //!
-//! 1. **The block, or the SoC.** A Raspberry Pi's core clock is never off, and Calxeda's Highbank gates no
-//!    peripheral's.
-//! 2. **The gate's register** of i.MX 6, 7 and 8M, and on 7 and 8M the root slice above it: the device
-//!    tree's first `compatible` strings name the SoC, the SoC and the controller's address name the
-//!    field of a clock gate register, and the field's two bits say whether the gate is open.
-//!    [`Gate::decode`] and [`RootSlice::decode`] are functions of numbers alone; reading the registers
-//!    needs `/dev/mem`.
-//! 3. **The kernel's count** of a clock's users, `clk_enable_count` in debugfs, which root alone may
-//!    read. The same directory has its rate. Which clocks are the controller's says the SoC, or the
-//!    node's `clocks`: a `fixed-clock` has its rate in the device tree and is never off.
-//! 4. **The UIO device's parent**, for other users: a `simple-pm-bus` with `clocks` keeps them on while
-//!    the device is open, since Linux 6.3.
+//! 1. **The block, or the SoC.** A Raspberry Pi's core clock is never off, and Calxeda's Highbank
+//!    gates no peripheral's clock.
+//! 2. **The gate's register** of i.MX 6, 7 and 8M, and on 7 and 8M the root slice above it. The
+//!    device tree's first `compatible` strings name the SoC. The SoC and the controller's address
+//!    determine the field of a clock gate register, and the field's two bits say whether the gate
+//!    is open. [`Gate::decode`] and [`RootSlice::decode`] are pure functions of numbers; reading
+//!    the registers needs `/dev/mem`.
+//! 3. **The kernel's count** of a clock's users, `clk_enable_count` in debugfs, readable by root
+//!    only. That directory also has the clock's rate. The SoC, or the node's `clocks`, says which
+//!    clocks are the controller's. A `fixed-clock` has its rate in the device tree and is never
+//!    off.
+//! 4. **The UIO device's parent**, for other users: since Linux 6.3 a `simple-pm-bus` with `clocks`
+//!    keeps them on while the device is open.
 //!
 //! # Sources
-//! Facts only, read in Linux's clock drivers (`drivers/clk/imx`) and device trees, and in public
-//! headers that number the gates; not checked against silicon.
+//! Facts only, from Linux's clock drivers (`drivers/clk/imx`) and device trees, and from public
+//! headers that number the gates; not verified on silicon.
 //!
 //! * i.MX 6: CCM at 0x020C4000, CCGR1 at 0x6C; CG0 to CG3 are ECSPI1 to ECSPI4, CG4 is ECSPI5 on
 //!   6Dual/6Quad and 6SoloX (I2C4 on 6Solo/6DualLite). `clk-imx6q.c`, `clk-imx6sx.c`,
@@ -40,14 +42,15 @@
 //!   of earlier versions of `clk-imx8mm.c` and `clk-imx8mq.c`).
 //! * Names of clocks: the same files; `clk-bcm2835.c` (`vpu`, index 20, critical); `drivers/clk/at91`
 //!   (tables `*_periphck`).
-//! * Highbank: `highbank.dts` and `ecx-common.dtsi`, whose PrimeCells all have the `fixed-clock` `pclk`.
-//! * Liu Ying, *drivers: bus: simple-pm-bus: Use clocks*, linux-kernel, December 2022 (message
-//!   20221226031417.1056745-1-victor.liu@nxp.com, for 6.3).
+//! * Highbank: `highbank.dts` and `ecx-common.dtsi`, where every PrimeCell has the `fixed-clock`
+//!   `pclk`.
+//! * Liu Ying, *drivers: bus: simple-pm-bus: Use clocks*, linux-kernel, 26 December 2022,
+//!   <https://lore.kernel.org/r/20221226031417.1056745-1-victor.liu@nxp.com> (for Linux 6.3).
 //!
 //! # Not supported
-//! Power domains: a block without power has no use for a clock. Gate registers of i.MX 93 and 8QuadMax,
-//! whose clocks are behind other blocks, and of other SoCs, SAMA5D3's PMC among them: there the kernel's
-//! count is all there is.
+//! Power domains: the clock of a block without power is irrelevant. Gate registers of i.MX 93 and
+//! 8QuadMax, whose clocks are controlled by other blocks, and of other SoCs, including SAMA5D3's
+//! PMC: there the kernel's count is the only evidence.
 
 use std::fmt;
 
@@ -57,7 +60,7 @@ use super::kernel_clock::{self, KernelClock};
 use super::{Block, DevMem};
 use crate::root::{Root, number};
 
-/// A family of SoCs whose clock gates are known.
+/// A family of SoCs with known clock gates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Family {
@@ -65,7 +68,7 @@ pub enum Family {
     Imx6Q,
     /// i.MX 6SoloX.
     Imx6Sx,
-    /// The other i.MX 6: four ECSPI.
+    /// The other i.MX 6, with four ECSPI.
     Imx6,
     /// i.MX 7Solo and 7Dual.
     Imx7,
@@ -74,14 +77,14 @@ pub enum Family {
 }
 
 impl Family {
-    /// The family of this machine, by its device tree.
+    /// The family of this machine, from its device tree.
     #[must_use]
     pub fn detect(root: &Root) -> Option<Self> {
         let compatible = root.text("/proc/device-tree/compatible").ok()?;
         Self::of_compatible(&compatible)
     }
 
-    /// The family by the root node's `compatible`: strings that end in zeros.
+    /// The family of a root node with this `compatible` (zero-terminated strings).
     #[must_use]
     pub fn of_compatible(compatible: &str) -> Option<Self> {
         compatible.split('\0').find_map(|name| match name.strip_prefix("fsl,")? {
@@ -130,7 +133,7 @@ impl Family {
         })
     }
 
-    /// The root slice of the ECSPI at `address`, on SoCs whose root clocks can be off.
+    /// The root slice of the ECSPI at `address`, on SoCs whose root clocks can be switched off.
     #[must_use]
     pub fn root_slice(self, address: u64) -> Option<RootSlice> {
         let registers: &[u64] = match self {
@@ -143,7 +146,7 @@ impl Family {
     }
 }
 
-/// A root clock's slice: a CCM_TARGET_ROOT register, with multiplexer, dividers and an enable bit.
+/// A root clock's slice: a CCM_TARGET_ROOT register with a multiplexer, dividers and an enable bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RootSlice {
     /// The register's address.
@@ -151,7 +154,7 @@ pub struct RootSlice {
 }
 
 impl RootSlice {
-    /// Whether `value` of the register says that the root clock is on.
+    /// Whether a register value of `value` means that the root clock is on.
     #[must_use]
     pub fn decode(&self, value: u32) -> bool {
         value & 1 << 28 != 0
@@ -171,22 +174,23 @@ pub struct Gate {
     pub register: u64,
     /// Its number among the CCGRs.
     pub number: u8,
-    /// Where its field begins.
+    /// The lowest bit of its field.
     shift: u8,
-    /// Fields of the same gate, one for each domain, four bits apart. The first is the CPU's.
+    /// How many fields the gate has: one per domain, four bits apart. The first is the CPU's.
     domains: u8,
 }
 
 impl Gate {
-    /// What `value` of the register says of the clock while the CPU runs.
+    /// The state of the clock, while the CPU runs, that a register value of `value` means.
     #[must_use]
     pub fn decode(&self, value: u32) -> ClockState {
         let field = |domain: u8| value >> (self.shift + 4 * domain) & 3;
         match field(0) {
             0 if (1..self.domains).all(|domain| field(domain) == 0) => ClockState::Gated(*self),
-            // Another core's domain keeps it, if it is awake and assigned; that is not ours to say.
+            // Another core's domain keeps it on if that core is awake and assigned, which is
+            // unknown here.
             0 => ClockState::Unknown,
-            // i.MX 6 reserves 2; i.MX 7 and 8M have it for "in run and wait".
+            // Value 2 is reserved on i.MX 6, and means "on in run and wait" on i.MX 7 and 8M.
             2 if self.domains == 1 => ClockState::Unknown,
             _ => ClockState::Running(*self),
         }
@@ -203,25 +207,25 @@ impl fmt::Display for Gate {
     }
 }
 
-/// What is known of a controller's clock.
+/// The state of a controller's clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClockState {
-    /// Its gate is open, and its root slice on where there is one.
+    /// Its gate is open, and its root slice, if there is one, is on.
     Running(Gate),
-    /// Its gate is closed: do not touch its registers.
+    /// Its gate is closed: do not access its registers.
     Gated(Gate),
-    /// The root clock above its gate is off: do not touch its registers.
+    /// The root clock above its gate is off: do not access its registers.
     RootOff(RootSlice),
-    /// The kernel has switched it on for somebody.
+    /// The kernel counts a user of the clock.
     Enabled(KernelClock),
-    /// The kernel has nobody who wants it: do not touch the registers.
+    /// The kernel counts no user of the clock: do not access the registers.
     Disabled(KernelClock),
-    /// The bus that is the UIO device's parent keeps it on.
+    /// The bus above the UIO device keeps it on.
     Held,
-    /// Nobody can close it.
+    /// It cannot be gated.
     Always,
-    /// Nobody here can say.
+    /// There is no evidence.
     Unknown,
 }
 
@@ -232,7 +236,7 @@ impl ClockState {
         matches!(self, Self::Gated(_) | Self::RootOff(_) | Self::Disabled(_))
     }
 
-    /// What to tell the user before the controller's registers are touched.
+    /// The warning to print before the controller's registers are accessed.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
         if self.is_off() {
@@ -246,10 +250,10 @@ impl ClockState {
     }
 }
 
-/// What a user does about it.
+/// The remedy for a clock that is off.
 pub(super) const KEEP: &str = "keep the clock by a device-tree overlay (README of barewire-linux)";
 
-/// The witness.
+/// The evidence, as text.
 impl fmt::Display for ClockState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -263,20 +267,20 @@ impl fmt::Display for ClockState {
     }
 }
 
-/// A controller's reference clock: who says so, and its rate.
+/// The rate of a controller's reference clock, and the clock's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rate {
     /// The clock's name.
     pub name: String,
-    /// Its rate.
+    /// Its rate, in hertz.
     pub hz: u64,
 }
 
-/// A thousandth: what rates that are rounded to kilohertz differ by.
+/// One part in a thousand: rates that are rounded to kilohertz differ by less.
 const TOLERANCE: u64 = 1_000;
 
 impl Rate {
-    /// Whether `reference_hz` is this rate, to a thousandth.
+    /// Whether `reference_hz` is this rate, within a thousandth.
     #[must_use]
     pub fn is(&self, reference_hz: u32) -> bool {
         self.hz.abs_diff(reference_hz.into()) <= self.hz / TOLERANCE
@@ -288,12 +292,12 @@ impl Rate {
 pub struct Clock {
     /// Whether they run.
     pub state: ClockState,
-    /// The rate of the one that it divides, if that can be known.
+    /// The rate of the clock that the block divides, if known.
     pub rate: Option<Rate>,
 }
 
-/// Looks at the gate, and the root slice, of the controller at `address`, where that can be done: on a
-/// known SoC, with `/dev/mem`.
+/// Reads the gate, and the root slice, of the controller at `address`, if possible: on a known SoC,
+/// with `/dev/mem`.
 #[must_use]
 pub fn check(root: &Root, address: u64, memory: Option<&DevMem>) -> ClockState {
     let family = Family::detect(root);
@@ -313,8 +317,8 @@ pub fn check(root: &Root, address: u64, memory: Option<&DevMem>) -> ClockState {
     }
 }
 
-/// Asks all witnesses about the clocks of the `block` at `address`; `uio` is the UIO device it was
-/// opened by, as `uio0`.
+/// Examines all evidence about the clocks of the `block` at `address`. `uio` is the UIO device
+/// through which it was opened, as `uio0`.
 #[must_use]
 pub fn examine(
     root: &Root,
@@ -345,7 +349,8 @@ pub fn examine(
     Clock { state, rate }
 }
 
-/// SoCs that gate the clock of no controller: RP1's, on BCM2712, run by its system clock.
+/// SoCs that never gate a controller's clock. On BCM2712, RP1's controllers run by its system
+/// clock.
 const UNGATED: [&str; 3] = ["calxeda,highbank", "calxeda,ecx-2000", "brcm,bcm2712"];
 
 fn is_ungated(root: &Root) -> bool {
@@ -353,7 +358,7 @@ fn is_ungated(root: &Root) -> bool {
     compatible.split('\0').any(|name| UNGATED.contains(&name))
 }
 
-/// Whether the parent of UIO device `uio` keeps clocks on while that is open.
+/// Whether the parent of UIO device `uio` keeps clocks on while the device is open.
 fn is_held(root: &Root, uio: &str) -> bool {
     let parent = format!("/sys/class/uio/{uio}/device/..");
     let compatible = root.text(format!("{parent}/of_node/compatible")).unwrap_or_default();
@@ -363,7 +368,7 @@ fn is_held(root: &Root, uio: &str) -> bool {
     is_bus && has_clocks && awake && linux_version(root) >= (6, 3)
 }
 
-/// The running kernel's version; 0.0 if it does not say.
+/// The running kernel's version; 0.0 if unknown.
 fn linux_version(root: &Root) -> (u64, u64) {
     let release = root.text("/proc/sys/kernel/osrelease").unwrap_or_default();
     let digits = |text: &str| {

@@ -1,12 +1,13 @@
-//! The chip selects of a mapped controller: registers of GPIO banks, lines of the kernel, or both.
+//! The chip selects of a mapped controller: through GPIO banks' registers, through the kernel, or
+//! both.
 //!
 //! # Ordering
-//! 1. Lines of the kernel are requested first, a request a chip.
-//! 2. Each bank whose registers are written is mapped, then its lines are [held](hold). Nothing is
-//!    requested of a bank that is `unsafe-shared`, nor where several processes share the controller:
-//!    the kernel gives a line to one of them.
-//! 3. At the start the kernel makes the lines outputs, at their inactive levels; only then is a bank
-//!    read.
+//! 1. Request: lines of the kernel are requested first, by one request per chip.
+//! 2. Hold: each bank whose registers will be written is mapped, then its lines are [held](hold).
+//!    Nothing is held of a bank that is `unsafe-shared`, or if several processes share the
+//!    controller: the kernel gives a line to one process only.
+//! 3. Start: the kernel makes the lines outputs at their inactive levels. Only then are a bank's
+//!    registers read.
 
 use barewire::controller::CsLine;
 use barewire::controller::gpio::{GpioBank, NoGpio, PinAt, Spread};
@@ -19,7 +20,7 @@ use crate::gpio::{open_at, open_chip, request};
 use crate::root::Root;
 use crate::sys::MappedRegisters;
 
-/// As many banks as there are chip selects.
+/// One bank per chip select at most.
 const BANKS: usize = 4;
 
 /// A bank whose registers are written.
@@ -29,25 +30,25 @@ struct Direct {
     registers: MappedRegisters,
     /// The lines that are held, if the kernel has the bank.
     held: Option<Box<dyn Lines>>,
-    /// Of those, by the request's bits: the chip selects, and which of them are high at rest.
+    /// Bits of that request: the chip selects, and those that are high when inactive.
     selects: u64,
     at_rest: u64,
-    /// Nobody else writes the bank.
+    /// Whether no other program writes the bank.
     ours: bool,
 }
 
-/// What the chip selects of a controller are made of.
+/// The parts from which a controller's chip selects are made.
 #[derive(Debug)]
 pub(super) struct Selects {
     direct: Vec<Direct>,
     kernel: Vec<Box<dyn Lines>>,
-    /// By chip select. Banks are numbered: first the direct ones, then the kernel's.
+    /// By chip select. Banks are numbered: direct ones first, then the kernel's.
     pins: [PinAt; 4],
     fault: CsFault,
 }
 
 impl Selects {
-    /// Steps 1 and 2 of the module; `map` maps the registers of the bank at an address.
+    /// Steps 1 and 2 of the module. `map` maps the registers of the bank at an address.
     pub(super) fn open(
         root: &Root,
         kernel: &dyn Kernel,
@@ -56,11 +57,11 @@ impl Selects {
     ) -> Result<Self, MapError> {
         let facts = spec.block.facts();
         let mut pins = [PinAt::default(); 4];
-        // Step 1: the kernel's lines are requested.
+        // Step 1: request the kernel's lines.
         let chips = Chips::open(root, kernel, spec)?;
         chips.refuse_both_ways(root, kernel, spec, facts)?;
         let lines = chips.request()?;
-        // Step 2: each bank is mapped and held.
+        // Step 2: map and hold each bank.
         let ours = !(spec.unsafe_shared || spec.shared.is_some());
         let mut direct: Vec<Direct> = Vec::new();
         for address in spec.banks() {
@@ -103,27 +104,28 @@ impl Selects {
         Ok(Self { direct, kernel: lines, pins, fault: CsFault::default() })
     }
 
-    /// Bytes mapped.
+    /// The mapped length in bytes.
     pub(super) fn mapped_len(&self) -> usize {
         self.direct.iter().map(|bank| bank.registers.mapped_len()).sum()
     }
 
-    /// The registers of the first bank that is mapped.
+    /// The registers of the first mapped bank.
     pub(super) fn registers(&mut self) -> Option<&mut MappedRegisters> {
         self.direct.first_mut().map(|bank| &mut bank.registers)
     }
 
-    /// The banks that are mapped: where each begins, and its registers.
+    /// The mapped banks: the address and the registers of each.
     pub(super) fn banks(&mut self) -> impl Iterator<Item = (u64, &mut MappedRegisters)> {
         self.direct.iter_mut().map(|bank| (bank.address, &mut bank.registers))
     }
 
-    /// What goes wrong with lines of the kernel.
+    /// The errors of lines through the kernel.
     pub(super) fn fault(&self) -> CsFault {
         self.fault.clone()
     }
 
-    /// Step 3 of the module. `new` makes a bank of its registers, told whether nobody else writes them.
+    /// Step 3 of the module. `new` makes a bank of registers; its flag says whether no other
+    /// program writes them.
     pub(super) fn start<B: GpioBank>(self, new: impl Fn(MappedRegisters, bool) -> B) -> CsGpio<B> {
         let mut banks = [const { CsBank::None(NoGpio) }; BANKS];
         let mut places = banks.iter_mut();
@@ -150,13 +152,13 @@ impl Selects {
         CsGpio { pins, _held: held_lines }
     }
 
-    /// Whether one bank's registers are all there is.
+    /// Whether all chip selects are in the registers of one bank.
     pub(super) fn is_one_bank(&self) -> bool {
         self.direct.len() == 1 && self.kernel.is_empty()
     }
 
-    /// The table of chip selects for the bank that [`Selects::start`] makes; `by_number` is one whose
-    /// pin `n` is chip select `n`.
+    /// The table of chip selects for the bank that [`Selects::start`] makes. In `by_number`, pin
+    /// `n` is chip select `n`.
     pub(super) fn table(&self, by_number: [CsLine; 4]) -> [CsLine; 4] {
         let mut table = by_number;
         for (line, pin) in table.iter_mut().zip(self.pins) {
@@ -168,7 +170,7 @@ impl Selects {
     }
 }
 
-/// The kernel's chips that a specification names lines of, and which lines of each.
+/// The kernel's chips of which a specification names lines, and the lines of each.
 #[derive(Debug, Default)]
 struct Chips(Vec<(Opened, Vec<GpioChip>, Vec<u32>)>);
 
@@ -180,7 +182,7 @@ impl Chips {
                 Some(place) => place,
                 None => {
                     let opened = open_chip(root, kernel, &line.chip).map_err(MapError::Gpio)?;
-                    // One chip may be named in two ways.
+                    // A chip may be named in two ways.
                     let known = chips.iter().position(|(chip, ..)| chip.path == opened.path);
                     let place = known.unwrap_or(chips.len());
                     if known.is_none() {
@@ -195,7 +197,7 @@ impl Chips {
         Ok(Self(chips))
     }
 
-    /// Refuses a bank that the kernel would write while it is written here.
+    /// Refuses a bank that the kernel would write while this process writes its registers.
     fn refuse_both_ways(
         &self,
         root: &Root,
@@ -220,7 +222,7 @@ impl Chips {
         requested.collect::<Result<_, _>>().map_err(MapError::Gpio)
     }
 
-    /// Which chip, and which bit of its request.
+    /// The chip's index, and the bit in its request.
     fn place_of(&self, chip: &GpioChip, offset: u32) -> (usize, u8) {
         let place = self.0.iter().position(|(_, names, _)| names.contains(chip));
         let place = place.unwrap_or_default();
@@ -231,11 +233,11 @@ impl Chips {
 
 #[derive(Debug)]
 enum CsBank<B> {
-    /// A place that no chip select is in.
+    /// No chip select uses this bank.
     None(NoGpio),
-    /// Registers of a bank.
+    /// The registers of a bank.
     Registers(B),
-    /// Lines of the kernel.
+    /// Lines through the kernel.
     Kernel(KernelPins),
 }
 
@@ -258,12 +260,12 @@ impl<B: GpioBank> GpioBank for CsBank<B> {
     }
 }
 
-/// Where the pins of a controller's table are.
+/// The location of the pins of a controller's table.
 #[derive(Debug)]
 enum Pins<B> {
-    /// In one bank, whose own they are: an edge looks nothing up.
+    /// In one bank, under its own pin numbers: an edge needs no table lookup.
     Bank(B),
-    /// In several, or in the kernel's; pin `n` is chip select `n`.
+    /// In several banks or in the kernel; pin `n` is chip select `n`.
     Spread(Spread<CsBank<B>, BANKS>),
 }
 
@@ -271,12 +273,12 @@ enum Pins<B> {
 #[derive(Debug)]
 pub struct CsGpio<B> {
     pins: Pins<B>,
-    /// Nobody may request these while the registers are written.
+    /// Held so that no other program can request them while the registers are written.
     _held: Vec<Box<dyn Lines>>,
 }
 
 /// # Panics
-/// On every call for a chip select that is no GPIO, which a controller's table does not make.
+/// On every call for a chip select that is not a GPIO; a controller's table contains no such call.
 impl<B: GpioBank> GpioBank for CsGpio<B> {
     #[inline(always)]
     fn drive(&mut self, mask: u32, high: bool) {
@@ -295,7 +297,7 @@ impl<B: GpioBank> GpioBank for CsGpio<B> {
     fn drive_short(&mut self, mask: u32, high: bool) {
         match &mut self.pins {
             Pins::Bank(bank) => bank.drive(mask, high),
-            // Not asked of these. A panic here would have every message keep what to do about it.
+            // Never called here. Aborting keeps the code of a panic out of every message.
             Pins::Spread(_) => std::process::abort(),
         }
     }
@@ -308,7 +310,7 @@ impl<B: GpioBank> GpioBank for CsGpio<B> {
     }
 }
 
-/// Apart, so that the edge of a bank alone is compiled into the driver.
+/// Not inlined, so that the edge of a single bank is inlined in the driver.
 #[inline(never)]
 fn drive_spread<B: GpioBank>(spread: &mut Spread<CsBank<B>, BANKS>, mask: u32, high: bool) {
     spread.drive(mask, high);

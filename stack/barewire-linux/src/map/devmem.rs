@@ -1,7 +1,7 @@
 //! Registers through `/dev/mem`.
 //!
-//! Needs the node's rights *and* `CAP_SYS_RAWIO`: the kernel asks for both. UIO needs neither
-//! capability nor trust in the address; prefer it.
+//! Needs permission for the node *and* `CAP_SYS_RAWIO`: the kernel checks both. Prefer UIO: it
+//! needs no capability, and the device tree, not the user, gives it the address.
 
 use std::fs::File;
 
@@ -24,32 +24,33 @@ impl DevMem {
     /// Opens `/dev/mem` under `root`, O_RDWR and O_SYNC.
     ///
     /// # Errors
-    /// * [`MapError::NoSuchDevice`] on kernels without it.
+    /// * [`MapError::NoSuchDevice`] if the kernel does not have it.
     /// * [`MapError::NoPermission`] with the node's group.
     /// * [`MapError::NotPermitted`] without `CAP_SYS_RAWIO`, or on a locked-down kernel.
-    /// * [`MapError::Os`] for the rest.
+    /// * [`MapError::Os`] otherwise.
     pub fn open(root: &Root) -> Result<Self, MapError> {
         let file = open_device(root, PATH)
             .map_err(|errno| MapError::of_open(root, PATH, errno, Vec::new))?;
         Ok(Self { file, root: root.clone() })
     }
 
-    /// Maps a controller's `len` bytes of registers at `address`: the pages they touch.
+    /// Maps a controller's `len` bytes of registers at `address`: the pages that contain them.
     ///
-    /// Look at its clock first ([`clock`](super::clock)): a gated block may hang the machine.
+    /// Check its clock first ([`clock`](super::clock)): accessing a gated block may hang the
+    /// machine.
     ///
     /// # Errors
-    /// * [`MapError::Bound`] if a kernel driver has it, with the command that releases it.
-    /// * [`MapError::Memory`], [`MapError::Range`] if that is no register block.
-    /// * [`MapError::NotPermitted`] if the kernel guards the range; [`MapError::Os`].
+    /// * [`MapError::Bound`] if a kernel driver is bound to it, with the command that unbinds the
+    ///   driver.
+    /// * [`MapError::Memory`], [`MapError::Range`] if the range is not a register block.
+    /// * [`MapError::NotPermitted`] if the kernel protects the range; [`MapError::Os`].
     pub fn map_controller(&self, address: u64, len: u32) -> Result<MappedRegisters, MapError> {
         bound::refuse_if_bound(&self.root, address, len)?;
         self.map_shared(address, len)
     }
 
-    /// Maps registers that a kernel driver may have and go on using: a GPIO bank, the clock
-    /// controller. Whoever reads, changes and writes back there can lose the kernel's change in
-    /// between, and the kernel ours.
+    /// Maps registers that a kernel driver may continue to use: a GPIO bank, the clock controller.
+    /// There, a read-modify-write of either side can lose a change that the other made in between.
     ///
     /// # Errors
     /// As [`DevMem::map_controller`], without [`MapError::Bound`].
@@ -72,8 +73,8 @@ impl DevMem {
     }
 }
 
-/// Whether `len` bytes at `address` touch main memory, by the text of `/proc/iomem`. A process
-/// that may not know addresses reads zeros there, and learns nothing.
+/// Whether `len` bytes at `address` overlap main memory, according to the text of `/proc/iomem`. In
+/// an unprivileged process all addresses there read as zero, so nothing is found.
 fn overlaps_memory(iomem: &str, address: u64, len: u32) -> bool {
     let last = address.saturating_add(u64::from(len).saturating_sub(1));
     iomem.lines().any(|line| {

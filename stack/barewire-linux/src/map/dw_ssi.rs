@@ -4,17 +4,17 @@
 //! (<https://datasheets.raspberrypi.com/rp1/rp1-peripherals.pdf>), on addresses and pins; this crate's
 //! README.
 //!
-//! On a Raspberry Pi 5 RP1's registers begin at 0x1f_0000_0000 for the processor, which is RP1's
-//! 0x4000_0000: SPI0 is at 0x1f_0005_0000 and its GPIO bank at 0x1f_000d_0000. `reference_hz` is
-//! `ssi_clk`, there 200 MHz.
+//! On a Raspberry Pi 5 the processor sees RP1's registers from 0x1f_0000_0000 on (0x4000_0000 in
+//! RP1's own addresses): SPI0 is at 0x1f_0005_0000 and its GPIO bank at 0x1f_000d_0000.
+//! `reference_hz` is `ssi_clk`, 200 MHz there.
 //!
-//! SPI0 of RP1 is clocked by RP1's system clock, without which none of its registers answers.
+//! RP1's system clock drives SPI0; without that clock none of RP1's registers answers.
 //!
 //! # Not supported
-//! Giving SCK, MOSI and MISO their function: GPIO 9 to 11 have function 0 on a Raspberry Pi 5, which
-//! its boot loader or its kernel has set. More than two of the block's own lines. DWC_ssi
-//! (`snps,dwc-ssi-1.01a`). Chip selects on the GPIO blocks of other SoCs: theirs go through the kernel.
-//! A UIO device that has RP1's three GPIO blocks as three: the bank is mapped in one piece.
+//! Setting the functions of SCK, MOSI and MISO: on a Raspberry Pi 5 its boot loader or its kernel
+//! gives GPIO 9 to 11 function 0. More than two native lines. DWC_ssi (`snps,dwc-ssi-1.01a`). Chip
+//! selects through registers of other SoCs' GPIO blocks: use the kernel for them. A UIO device with
+//! RP1's three GPIO blocks as three maps: the bank is mapped in one piece.
 
 use barewire::controller::dw_ssi::{DwSsi, DwSsiConfig};
 use barewire::controller::gpio::Rp1Gpio;
@@ -26,11 +26,11 @@ use super::cs::CsGpio;
 use crate::sys::MappedRegisters;
 use crate::timer::Monotonic;
 
-/// Bytes of its registers: to RX_SAMPLE_DLY and what newer versions have after it.
+/// Bytes of its registers: to RX_SAMPLE_DLY, and further registers of newer versions.
 const REGISTERS_LEN: u32 = 0x100;
 /// Bytes of a GPIO bank's registers: IO_BANK0, SYS_RIO0 and PADS_BANK0.
 const BANK_LEN: u32 = 0x3_0000;
-/// Lines of its own: `num-cs` of RP1's SPI0 in Raspberry Pi's device tree.
+/// The number of native lines: `num-cs` of RP1's SPI0 in Raspberry Pi's device tree.
 const NATIVE_LINES: u8 = 2;
 
 /// A DW_apb_ssi on mapped registers.

@@ -2,10 +2,10 @@
 //!
 //! Read first: [`barewire::controller::ecspi`].
 //!
-//! Its clock gate can be looked at: see [`clock`](super::clock).
+//! Its clock gate can be checked: see [`clock`](super::clock).
 //!
 //! # Not supported
-//! The pins' functions (IOMUXC), which the boot loader or the kernel has set.
+//! The pins' functions (IOMUXC): the boot loader or the kernel must have set them.
 
 use barewire::controller::ecspi::{Ecspi, EcspiConfig};
 use barewire::controller::gpio::{ImxGpio, Ownership};

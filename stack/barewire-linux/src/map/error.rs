@@ -1,4 +1,4 @@
-//! What can go wrong when registers are mapped: where, what, and what to do about it.
+//! Errors of mapping registers: where, what, and a remedy.
 
 use std::fmt;
 
@@ -15,116 +15,116 @@ use crate::root::Root;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MapError {
-    /// There is no such device node.
+    /// The device node does not exist.
     NoSuchDevice {
         /// The node asked for.
         path: String,
-        /// The nodes of its kind there are.
+        /// The existing nodes of its kind.
         present: Vec<String>,
     },
-    /// The node may not be opened by this user.
+    /// This user may not open the node.
     NoPermission {
         /// The node.
         path: String,
         /// Its group.
         group: Option<Group>,
     },
-    /// The kernel does not let anybody, or anybody without a capability.
+    /// The kernel forbids it to every process, or to processes without a capability.
     NotPermitted {
         /// The node.
         path: String,
-        /// Opened, or mapped.
+        /// "opened" or "mapped".
         what: &'static str,
     },
-    /// A kernel driver has the controller.
+    /// A kernel driver is bound to the controller.
     Bound {
         /// The controller.
         device: Box<PlatformDevice>,
         /// Its driver.
         driver: String,
     },
-    /// Another device than the one wanted is at the address.
+    /// Another kind of device than the one wanted is at the address.
     OtherDevice {
         /// That device.
         device: Box<PlatformDevice>,
-        /// What should be there.
+        /// The kind that was wanted.
         wanted: Kind,
     },
-    /// By the device tree, another block than the one wanted is at the address.
+    /// According to the device tree, another block than the one wanted is at the address.
     OtherBlock {
         /// The device there.
         device: Box<PlatformDevice>,
-        /// Which block it is.
+        /// The block it is.
         is: Block,
-        /// Which was wanted.
+        /// The block that was wanted.
         wanted: Block,
     },
-    /// The address is not where a device's registers begin.
+    /// The address is within a device's registers, not at their beginning.
     NotBase {
         /// The address asked for.
         address: u64,
         /// The device whose registers are there.
         device: Box<PlatformDevice>,
-        /// What it is.
+        /// Its kind.
         kind: Kind,
-        /// The bus to ask for instead.
+        /// The bus to use instead.
         remedy: Option<String>,
     },
-    /// The controller's clock is off, or nobody knows whether it runs: its registers may not answer.
+    /// The controller's clock is off, or its state is unknown: its registers may not answer.
     Clock {
-        /// Where they begin.
+        /// The address of its registers.
         address: u64,
-        /// What is known.
+        /// The state of the clock.
         state: ClockState,
-        /// The bus to ask for by a user who knows better.
+        /// The bus to use instead, for a user who knows that the clock runs.
         remedy: String,
     },
-    /// The controller's reference clock has another rate than was said.
+    /// The controller's reference clock has another rate than specified.
     ClockRate {
-        /// Where its registers begin.
+        /// The address of its registers.
         address: u64,
-        /// The rate that was found.
+        /// The real rate.
         rate: Rate,
-        /// The rate that was said, in hertz.
+        /// The specified rate, in hertz.
         reference_hz: u32,
-        /// The bus to ask for instead.
+        /// The bus to use instead.
         remedy: String,
     },
-    /// A kernel driver took the controller while it was in use here.
+    /// A kernel driver was bound to the controller while this process used it.
     TakenBack {
         /// The controller.
         device: Box<PlatformDevice>,
-        /// The driver, if it is still there.
+        /// The driver, if it is still bound.
         driver: Option<String>,
     },
-    /// A controller's specification makes no sense.
+    /// A controller's specification is invalid.
     Spec(SpecError),
-    /// The GPIO bank of the chip selects is no block of the UIO device, and `/dev/mem` cannot
-    /// stand in.
+    /// The GPIO bank of the chip selects is not a map of the UIO device, and `/dev/mem` cannot be
+    /// used instead.
     GpioBank {
         /// The UIO node.
         path: String,
-        /// Where the bank's registers begin.
+        /// The address of the bank's registers.
         address: u64,
-        /// Why `/dev/mem` cannot.
+        /// Why `/dev/mem` cannot be used.
         error: Box<MapError>,
     },
-    /// A GPIO line cannot be had.
+    /// A GPIO line cannot be used.
     Gpio(GpioError),
     /// The range is memory, not registers.
     Memory {
-        /// Where it begins.
+        /// Its address.
         address: u64,
-        /// Its bytes.
+        /// Its length in bytes.
         len: u32,
     },
-    /// The range is empty, no multiple of 4, or goes beyond what there is.
+    /// The range is empty, not a multiple of 4, or extends beyond the available bytes.
     Range {
-        /// Where it begins, in what is mapped.
+        /// Its address, relative to what is mapped.
         address: u64,
-        /// Its bytes.
+        /// Its length in bytes.
         len: u32,
-        /// Bytes there are, if that is known.
+        /// The available bytes, if known.
         available: Option<u64>,
     },
     /// The UIO device has no such map.
@@ -136,23 +136,23 @@ pub enum MapError {
         /// How many maps it has.
         count: usize,
     },
-    /// The UIO device has no interrupt, or none that can be masked.
+    /// The UIO device has no interrupt, or one that cannot be masked.
     NoInterrupt {
         /// The node.
         path: String,
     },
-    /// A file of sysfs does not hold what it should.
+    /// A sysfs file does not have the expected content.
     Malformed {
         /// The file.
         path: String,
     },
-    /// Anything else the kernel said.
+    /// Any other error of the kernel.
     Os {
         /// The node.
         path: String,
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         errno: Errno,
     },
 }
@@ -207,13 +207,13 @@ impl fmt::Display for MapError {
                 let remedy = Remedy { group: group.as_ref(), matches, wanted };
                 write!(f, "{path}: permission denied; {remedy}")?;
                 if Self::is_memory(path) {
-                    f.write_str("; it also needs CAP_SYS_RAWIO: UIO is the way without")?;
+                    f.write_str("; it also needs CAP_SYS_RAWIO, which UIO does not")?;
                 }
                 Ok(())
             }
             Self::NotPermitted { path, what } if Self::is_memory(path) => write!(
                 f,
-                "{path} may not be {what}: it needs CAP_SYS_RAWIO, a kernel that is not locked down, and (CONFIG_IO_STRICT_DEVMEM) a range no driver has claimed, or `iomem=relaxed` on the kernel's command line: UIO is the way without"
+                "{path} may not be {what}: it needs CAP_SYS_RAWIO, a kernel that is not locked down, and, with CONFIG_IO_STRICT_DEVMEM, a range that no driver has claimed, or `iomem=relaxed` on the kernel's command line: UIO needs none of this"
             ),
             Self::NotPermitted { path, what } => write!(
                 f,
@@ -221,7 +221,7 @@ impl fmt::Display for MapError {
             ),
             Self::Bound { device, driver } => write!(
                 f,
-                "the kernel's driver {driver} has the controller at {:#x}: release it with `{}` (its spidev nodes go with it; its clock may stop: see the README)",
+                "the kernel's driver {driver} is bound to the controller at {:#x}: release it with `{}` (its spidev nodes go with it; its clock may stop: see the README)",
                 device.address,
                 device.unbind_command(driver)
             ),
@@ -255,19 +255,19 @@ impl fmt::Display for MapError {
             }
             Self::Clock { address, state: ClockState::Unknown, remedy } => write!(
                 f,
-                "nobody here can say whether the clock of the controller at {address:#x} runs: neither a clock gate nor the kernel's clocks can be read here (root can, with `mount -t debugfs none /sys/kernel/debug`); without its kernel driver it may be off, and touching its registers may hang the machine; {KEEP}, or, if you know that it runs, write {remedy}"
+                "it is unknown whether the clock of the controller at {address:#x} runs: this process can read neither a clock gate nor the kernel's clocks (root can, with `mount -t debugfs none /sys/kernel/debug`); without its kernel driver it may be off, and touching its registers may hang the machine; {KEEP}, or, if you know that it runs, write {remedy}"
             ),
             Self::Clock { address, state, remedy } => write!(
                 f,
-                "the clock of the controller at {address:#x} is off ({state}): touching its registers would end in a bus error or hang the machine; {KEEP}, or, if you know better, write {remedy}"
+                "the clock of the controller at {address:#x} is off ({state}): touching its registers would end in a bus error or hang the machine; {KEEP}, or, if you know that it runs, write {remedy}"
             ),
             Self::ClockRate { address, rate: Rate { name, hz }, reference_hz, remedy } => write!(
                 f,
-                "the reference clock of the controller at {address:#x} is {hz} Hz (the kernel's clock {name}), not {reference_hz} Hz as reference-hz says, and every bus clock would be wrong by that much: write {remedy}, or, if you know better, add ignore-clock to yours"
+                "the reference clock of the controller at {address:#x} is {hz} Hz (the kernel's clock {name}), not {reference_hz} Hz as reference-hz says, and every bus clock would be wrong by that much: write {remedy}, or, if you know that the kernel's rate is wrong, add ignore-clock to yours"
             ),
             Self::TakenBack { device, driver: Some(driver) } => write!(
                 f,
-                "the kernel's driver {driver} took {} while it was in use here: what was read or written since may be wrong, here and there; release it with `{}`, and read or verify again",
+                "the kernel's driver {driver} was bound to {} while it was in use here: what was read or written since may be wrong, in this process and in the kernel; release it with `{}`, and read or verify again",
                 device.name,
                 device.unbind_command(driver)
             ),
@@ -278,14 +278,14 @@ impl fmt::Display for MapError {
                 }
                 write!(
                     f,
-                    " was bound to {}, or tried to be, while it was in use here, and has gone: what was read or written since may be wrong, here and there; keep it away, and read or verify again",
+                    " was bound to {}, or tried to be, while it was in use here, and was unbound again: what was read or written since may be wrong, in this process and in the kernel; keep it away, and read or verify again",
                     device.name
                 )
             }
             Self::Spec(error) => error.fmt(f),
             Self::GpioBank { path, address, error } => write!(
                 f,
-                "the GPIO bank at {address:#x} is no block of {path}, and cannot be had otherwise ({error}): give the UIO node a second `reg` for it, or use the controller's own chip select"
+                "the GPIO bank at {address:#x} is not a map of {path}, and /dev/mem cannot be used instead ({error}): give the UIO node a second `reg` for it, or use the controller's own chip select"
             ),
             Self::Gpio(error) => error.fmt(f),
             Self::Memory { address, len } => write!(

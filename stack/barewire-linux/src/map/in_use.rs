@@ -1,4 +1,5 @@
-//! A controller on mapped registers after its start: the driver, and what its chip selects met.
+//! A controller on mapped registers after its start: the driver, and the errors of its chip
+//! selects.
 
 use std::task::Poll;
 
@@ -7,11 +8,11 @@ use barewire::spi::{Effective, Error, MessageError, Settings, Transfer};
 
 use crate::gpio::CsFault;
 
-/// One controller on mapped registers, in use.
+/// A started controller on mapped registers.
 #[derive(Debug)]
 pub struct MappedBlock<C> {
     controller: C,
-    /// What went wrong with chip selects through the kernel, if something can have.
+    /// The errors of chip selects through the kernel, if they can fail.
     fault: Option<CsFault>,
 }
 
@@ -21,8 +22,8 @@ impl<C> MappedBlock<C> {
         Self { controller, fault }
     }
 
-    /// A message during which a chip select could not be driven is none: its chip may not have heard it,
-    /// or still be selected.
+    /// Fails a message during which a chip select could not be driven: its chip may not have
+    /// received the message, or may still be selected.
     #[inline(always)]
     fn judged(&self, ran: Result<usize, Unfinished>) -> Result<usize, Unfinished> {
         let Some(fault) = &self.fault else { return ran };

@@ -1,7 +1,7 @@
 //! The interrupt of a mapped controller: a UIO device's, or none.
 //!
-//! *Read first*: [`Uio`] on what the kernel does at each interrupt; `barewire::controller`,
-//! [`Interrupt`] on who calls what when.
+//! *Read first*: [`Uio`] on what the kernel does at each interrupt; [`Interrupt`] in
+//! `barewire::controller` on when its methods are called.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use barewire::controller::Interrupt;
 
 use super::{MapError, Uio};
 
-/// How long is slept where the device cannot be waited for, before the block is looked at.
+/// How long to sleep if waiting for the device fails, before the block is polled.
 const BLIND_SLEEP: Duration = Duration::from_micros(50);
 
 /// Sleeps until a mapped controller interrupts.
@@ -29,7 +29,7 @@ impl MappedInterrupt {
     /// [`MapError::NoInterrupt`] if the device has none, or none that can be masked;
     /// [`MapError::Os`].
     pub fn of(uio: Uio) -> Result<Self, MapError> {
-        // A device without one refuses to be told.
+        // A device without an interrupt refuses this call.
         uio.disable_interrupt()?;
         Ok(Self(Some(uio)))
     }
@@ -37,7 +37,7 @@ impl MappedInterrupt {
 
 impl Interrupt for MappedInterrupt {
     fn enable(&mut self) {
-        // What goes wrong here shows in the wait, which then ends by its time.
+        // An error here also shows in the wait, which then ends by its timeout.
         let _ = self.0.as_ref().map(Uio::enable_interrupt);
     }
 
@@ -46,8 +46,8 @@ impl Interrupt for MappedInterrupt {
         let Some(uio) = &self.0 else { return true };
         match uio.wait_interrupt(timeout) {
             Ok(count) => count.is_some(),
-            // A device that went wrong since it was opened: the message is finished by looking now
-            // and then, or given up by its own deadline.
+            // The device failed after it was opened: the message ends by polling now and then, or
+            // at its own deadline.
             Err(_) => {
                 std::thread::sleep(BLIND_SLEEP.min(timeout));
                 false

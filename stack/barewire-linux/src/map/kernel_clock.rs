@@ -1,16 +1,17 @@
-//! What the kernel says of a controller's clocks: names, counts and rates.
+//! The kernel's information about a controller's clocks: names, counts and rates.
 //!
-//! How it works: [`clock`](super::clock) says where this stands among the witnesses. A clock's name in
-//! debugfs is found by the SoC and the controller's address (i.MX), by the block (a Raspberry Pi's
-//! SPI0), or by the controller's node: `clocks` names a provider by phandle, and cells.
+//! [`clock`](super::clock) describes this evidence. The debugfs name of a clock is found by the SoC
+//! and the controller's address (i.MX), by the block (a Raspberry Pi's SPI0), or by the
+//! controller's device-tree node: `clocks` names a provider by phandle, and cells.
 //!
 //! | provider | clock |
 //! |---|---|
-//! | `fixed-clock` | its rate is in the device tree, and it is never off |
-//! | one without cells | by `clock-output-names`, else by the node's own name |
+//! | `fixed-clock` | never off; its rate is in the device tree |
+//! | a provider without cells | by `clock-output-names`, else by the node's own name |
 //! | Atmel's PMC, two cells: 2 and the peripheral's number | by a table |
 //!
-//! The names are those of debugfs directories in `/sys/kernel/debug/clk`, which root alone may read.
+//! The names are those of directories in debugfs, `/sys/kernel/debug/clk`, which only root may
+//! read.
 
 use std::fmt;
 
@@ -20,10 +21,10 @@ use crate::root::{Root, number};
 
 const DEBUGFS: &str = "/sys/kernel/debug/clk";
 
-/// Names of the clock that a block divides, among `clock-names`.
+/// Names, in `clock-names`, of the clock that a block divides.
 const FUNCTIONAL: [&str; 3] = ["per", "sspclk", "SSPCLK"];
 
-/// Numbers of the SPI controllers among an Atmel SoC's peripherals: SPI0's, then SPI1's.
+/// The SPI controllers' peripheral numbers on Atmel's SoCs: SPI0's, then SPI1's.
 const ATMEL_SPI: [(&str, &[u32]); 7] = [
     ("atmel,at91sam9260-pmc", &[12, 13]),
     ("atmel,at91sam9g45-pmc", &[14, 15]),
@@ -33,7 +34,7 @@ const ATMEL_SPI: [(&str, &[u32]); 7] = [
     ("atmel,sama5d2-pmc", &[33, 34]),
     ("atmel,sama5d3-pmc", &[24, 25]),
 ];
-/// The first cell of a peripheral clock of a PMC.
+/// The first cell of a PMC's peripheral clock.
 const PMC_TYPE_PERIPHERAL: u32 = 2;
 
 /// A clock of the kernel.
@@ -41,7 +42,7 @@ const PMC_TYPE_PERIPHERAL: u32 = 2;
 pub struct KernelClock {
     /// Its name in debugfs.
     pub name: String,
-    /// How many users have it switched on.
+    /// How many users have switched it on.
     pub enable_count: u64,
 }
 
@@ -58,12 +59,12 @@ pub(super) struct Found {
     fixed: bool,
     enable_count: Option<u64>,
     hz: Option<u64>,
-    /// The block divides this one.
+    /// Whether the block divides this clock.
     functional: bool,
 }
 
 impl Found {
-    /// The clock of that name in debugfs.
+    /// The clock with that name in debugfs.
     fn in_debugfs(root: &Root, name: &str) -> Self {
         let file = |file: &str| {
             let text = root.text(format!("{DEBUGFS}/{name}/{file}")).ok()?;
@@ -79,7 +80,7 @@ impl Found {
     }
 }
 
-/// The clocks of the `block` at `address`; one of them, at least, is unknown if there are none.
+/// The clocks of the `block` at `address`. Empty if at least one of them is unknown.
 pub(super) fn of(root: &Root, block: Block, address: u64) -> Vec<Found> {
     let family = Family::detect(root);
     if let Some((family, ecspi)) = family.and_then(|it| Some((it, it.ecspi(address)?))) {
@@ -99,7 +100,7 @@ pub(super) fn of(root: &Root, block: Block, address: u64) -> Vec<Found> {
         .unwrap_or_default()
 }
 
-/// The clocks that a node names; none if one of them cannot be told.
+/// The clocks that a node names. Empty if one of them cannot be identified.
 fn of_node(root: &Root, path: &str) -> Vec<Found> {
     let cells = node::cells(root, &format!("{path}/clocks"));
     let names = node::strings(root, &format!("{path}/clock-names"));
@@ -144,10 +145,10 @@ fn of_provider(root: &Root, provider: &str, specifier: &[u32]) -> Option<Found> 
     }
 }
 
-/// The rate of the one that the block divides.
+/// The rate of the clock that the block divides.
 pub(super) fn rate(clocks: &[Found]) -> Option<Rate> {
     let clock = clocks.iter().find(|clock| clock.functional)?;
-    // A rate of 0 is what the kernel has for one that it cannot tell.
+    // The kernel reports 0 for an unknown rate.
     let hz = clock.hz.filter(|&hz| hz > 0)?;
     Some(Rate { name: clock.name.clone(), hz })
 }
@@ -157,13 +158,13 @@ pub(super) fn are_fixed(clocks: &[Found]) -> bool {
     !clocks.is_empty() && clocks.iter().all(|clock| clock.fixed)
 }
 
-/// One that is off.
+/// A clock that is off.
 pub(super) fn off(clocks: &[Found]) -> Option<KernelClock> {
     let off = clocks.iter().find(|clock| clock.enable_count == Some(0))?;
     Some(KernelClock { name: off.name.clone(), enable_count: 0 })
 }
 
-/// The one that the block divides, if all are on.
+/// The clock that the block divides, if all are on.
 pub(super) fn on(clocks: &[Found]) -> Option<KernelClock> {
     if clocks.iter().any(|clock| !clock.fixed && clock.enable_count.is_none_or(|count| count == 0))
     {

@@ -1,35 +1,36 @@
 //! A controller with its GPIO chip selects, brought up on mapped registers.
 //!
-//! **Experimental until it has run under a kernel.** Tested: on a directory tree, with sparse
-//! files as `/dev/mem` and `/dev/uioN`, whose bytes are what the registers would have been told.
-//! Not tested: a real block, its clock, its pins.
+//! **Experimental until it has run under a kernel.** Tested: on a directory tree, with sparse files
+//! as `/dev/mem` and `/dev/uioN`, whose bytes show what was written to the registers. Not tested: a
+//! real block, its clock, its pins.
 //!
-//! Read first: the block's room here, and its driver in [`barewire::controller`]; this crate's
+//! Read first: the block's module here, and its driver in [`barewire::controller`]; this crate's
 //! README, on taking a controller from the kernel and on pins.
 //!
 //! # Ordering
-//! 1. The specification is checked, and nothing is opened for a wrong one.
-//! 2. A controller that a kernel driver has is refused, with the command that releases it; so is
-//!    one that by the device tree is another of the blocks known here, and an address of `/dev/mem`
-//!    at which the kernel knows a device of another kind, or in the middle of a device's registers.
-//!    From here on a [`Watch`] can tell whether the driver came back.
-//! 3. Its clock is looked at, by all that [`clock`] knows. One that is off is refused, since the first
-//!    access would hang the machine; one of which nobody knows is refused too, and one whose rate is
-//!    not the specification's. Each can be overridden ([`MapSpec::ignore_clock`]).
-//! 4. Only the pages needed are mapped: the block's, and those of the GPIO bank.
+//! 1. Check the specification; nothing is opened for an invalid one.
+//! 2. Refuse a controller to which a kernel driver is bound, with the command that unbinds it. Also
+//!    refuse a controller that is another of the supported blocks according to the device tree, and
+//!    an address of `/dev/mem` at which the kernel has another kind of device, or that is within a
+//!    device's registers. From here on a [`Watch`] can notice whether the driver came back.
+//! 3. Examine its clock, by all evidence of [`clock`]. Refuse a clock that is off, because the
+//!    first access would hang the machine; a clock of unknown state; and a clock whose rate is not
+//!    the specification's. Each can be overridden ([`MapSpec::ignore_clock`]).
+//! 4. Map only the pages needed: the block's, and those of the GPIO bank.
 //!
-//! 5. Chip selects through the kernel are requested, and lines are held of banks whose registers are to
-//!    be written: see [`gpio`](crate::gpio). A bank of i.MX of which another line is in use is refused.
+//! 5. Request chip selects through the kernel, and hold lines of banks whose registers will be
+//!    written: see [`gpio`](crate::gpio). A bank of i.MX is refused if another of its lines is in
+//!    use.
 //!
-//! So far ([`Mapped::open`]) no register of the controller and of the GPIO bank has been touched. Where
-//! no block is, the first access ends the process (SIGBUS): a caller who wants to say which register
-//! that was reads [`Mapped::first_reads`] in a way of its own. Then it may say what
-//! [`Mapped::warnings`] has to say, for which a Raspberry Pi's bank is asked whether a pin carries SCK.
-//! Then, in [`Mapped::start`]:
+//! Up to here ([`Mapped::open`]) no register of the controller or the GPIO bank is accessed. If
+//! there is no block at the address, the first access ends the process (SIGBUS). A caller that
+//! wants to report which register that was reads [`Mapped::first_reads`] first. Then it may print
+//! [`Mapped::warnings`]; on a Raspberry Pi they read the GPIO bank, to see whether a pin carries
+//! SCK. Then [`Mapped::start`]:
 //!
-//! 6. Each GPIO chip select is driven inactive, then made an output; other pins of the bank keep
+//! 6. Drives each GPIO chip select inactive, then makes it an output; other pins of the bank keep
 //!    their values.
-//! 7. The block is brought to its idle state by its driver.
+//! 7. Lets the block's driver bring it to its idle state.
 //!
 //! ```no_run
 //! use barewire::{bus::Bus, spi::Settings};
@@ -53,9 +54,9 @@
 //! ```
 //!
 //! # Not supported
-//! The pins' functions, which the boot loader or the kernel has set; the GPIO bank's clock, which its
-//! kernel driver keeps; a process that has the same controller mapped at the same time and does
-//! not hold the same lock.
+//! The pins' functions: the boot loader or the kernel must have set them. The GPIO bank's clock:
+//! its kernel driver keeps it on. Another process that maps the controller at the same time without
+//! holding the lock.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -74,10 +75,10 @@ use crate::root::Root;
 use crate::shared::{ChipLocks, SharedError, SharedLock};
 use crate::sys::MappedRegisters;
 
-/// The block of a UIO device that is the controller: its node's first `reg`.
+/// The map of a UIO device that is the controller: its node's first `reg`.
 const UIO_CONTROLLER: u32 = 0;
 
-/// A controller whose registers are mapped and not yet touched.
+/// A controller whose registers are mapped but not yet accessed.
 #[derive(Debug)]
 pub struct Mapped {
     block: Block,
@@ -86,27 +87,27 @@ pub struct Mapped {
     parts: Parts,
     clock: Clock,
     watch: Watch,
-    /// Whether somebody has the watch, which may fail messages.
+    /// Whether a watch was made, which may fail messages.
     watched: Cell<bool>,
     shared_warning: Option<String>,
     lock: Option<LockFile>,
 }
 
-/// A register of a mapped block that may be read at any time: nothing happens when it is.
+/// A register of a mapped block that may be read at any time without an effect.
 #[derive(Debug)]
 pub struct FirstRead<'m> {
     /// Its name in the manual.
     pub register: &'static str,
     /// Its address.
     pub address: u64,
-    /// Whose it is: the controller, or the GPIO bank of a chip select.
+    /// What it belongs to: the controller, or the GPIO bank of a chip select.
     pub of: &'static str,
     registers: &'m mut MappedRegisters,
     offset: u32,
 }
 
 impl FirstRead<'_> {
-    /// Reads it. Where nothing answers, the process gets SIGBUS, or the machine hangs.
+    /// Reads it. If nothing answers, the process gets SIGBUS, or the machine hangs.
     pub fn read(&mut self) -> u32 {
         self.registers.read(self.offset)
     }
@@ -116,7 +117,7 @@ impl FirstRead<'_> {
 #[derive(Debug)]
 struct LockFile {
     path: PathBuf,
-    /// The device whose owner and rights it is to have.
+    /// The device whose owner and permissions it gets.
     like: PathBuf,
 }
 
@@ -131,28 +132,29 @@ impl LockFile {
 }
 
 impl Mapped {
-    /// Steps 1 to 5 of the module. The mapping keeps a UIO device open, and so its clock running
-    /// where that depends on it, until the controller is dropped.
+    /// Steps 1 to 5 of the module. A UIO device stays open, and its clock running if that depends
+    /// on it, until the controller is dropped.
     ///
     /// # Errors
-    /// * [`MapError::Spec`] for a specification that makes no sense.
+    /// * [`MapError::Spec`] for an invalid specification.
     /// * [`MapError::OtherDevice`] if another device is at an address of `/dev/mem`,
-    ///   [`MapError::NotBase`] if the address is in the middle of the right one's registers.
+    ///   [`MapError::NotBase`] if the address is within the right one's registers.
     /// * [`MapError::OtherBlock`] if the controller there is another block.
-    /// * [`MapError::Bound`], with the command that releases the controller.
-    /// * [`MapError::Clock`] if the clock is off or nobody knows, and [`MapError::ClockRate`] if it has
-    ///   another rate, unless the specification says to ignore that.
-    /// * [`MapError::NoInterrupt`] if there is a limit to polling, and the UIO device has none.
-    /// * [`MapError::Range`] if the UIO device's block is shorter than the controller's registers.
-    /// * [`MapError::GpioBank`] if the bank can be had neither from the UIO device nor from
-    ///   `/dev/mem`.
-    /// * [`MapError::Gpio`] if a line of the kernel cannot be had, or a bank may not be written.
-    /// * Whatever else [`Uio`] and [`DevMem`] say.
+    /// * [`MapError::Bound`], with the command that unbinds the kernel driver.
+    /// * [`MapError::Clock`] if the clock is off or its state unknown, and [`MapError::ClockRate`]
+    ///   if it has another rate, unless the specification ignores that.
+    /// * [`MapError::NoInterrupt`] if the specification limits polling, and the UIO device has no
+    ///   interrupt.
+    /// * [`MapError::Range`] if the UIO device's map is shorter than the controller's registers.
+    /// * [`MapError::GpioBank`] if neither the UIO device nor `/dev/mem` provides the bank.
+    /// * [`MapError::Gpio`] if a line of the kernel cannot be requested, or a bank may not be
+    ///   written.
+    /// * Other errors of [`Uio`] and [`DevMem`].
     pub fn open(root: &Root, spec: &MapSpec) -> Result<Self, MapError> {
         Self::open_with(root, spec, &CharacterDevices)
     }
 
-    /// The same with another kernel for GPIO lines: a test's.
+    /// [`Mapped::open`] with another implementation of the kernel's GPIO lines, for tests.
     ///
     /// # Errors
     /// As [`Mapped::open`].
@@ -174,11 +176,11 @@ impl Mapped {
         let uio = Uio::open(root, device)?;
         let address = uio.registers_at(UIO_CONTROLLER)?;
         let facts = spec.block.facts();
-        // Step 2: refuse a controller that a kernel driver has.
+        // Step 2: refuse a controller to which a kernel driver is bound.
         bound::refuse_other_block(root, address, spec.block)?;
         bound::refuse_if_bound(root, address, facts.registers_len)?;
         let watch = Watch::new(root, address, facts.registers_len);
-        // Step 3: look at the clock. UIO needs no `/dev/mem`; whoever may read it gets to know more.
+        // Step 3: examine the clock. UIO does not need `/dev/mem`, but with it more is known.
         let gate = Family::detect(root).and_then(|family| family.gate(address));
         let memory = gate.and_then(|_| DevMem::open(root).ok());
         let name = uio.path().strip_prefix("/dev/");
@@ -202,7 +204,8 @@ impl Mapped {
         address: u64,
     ) -> Result<Self, MapError> {
         let facts = spec.block.facts();
-        // Step 2: refuse what is not ours. A mistyped address may be a watchdog's, which nobody should be told to unbind.
+        // Step 2: refuse other devices first. A mistyped address may be a watchdog's, and no user
+        // should be told to unbind that.
         bound::refuse_other_device(root, address, facts.registers_len, Kind::Spi).map_err(
             |error| at_base(error, spec, |right, address| right.via = Via::DevMem { address }),
         )?;
@@ -210,7 +213,7 @@ impl Mapped {
         bound::refuse_if_bound(root, address, facts.registers_len)?;
         let watch = Watch::new(root, address, facts.registers_len);
         let memory = DevMem::open(root)?;
-        // Step 3: look at the clock.
+        // Step 3: examine the clock.
         let clock = look_at_clock(root, spec, address, Some(&memory), None)?;
         // Step 4: map the pages needed.
         let registers = memory.map_controller(address, facts.registers_len)?;
@@ -238,7 +241,8 @@ impl Mapped {
         Self { block, board, address, parts, clock, watch, watched, shared_warning, lock }
     }
 
-    /// One register of each mapped block, the controller's first, that tells whether a block is there.
+    /// One register of each mapped block, the controller's first; reading it shows whether a block
+    /// is there.
     pub fn first_reads(&mut self) -> Vec<FirstRead<'_>> {
         let facts = self.block.facts();
         let Parts { registers, selects, .. } = &mut self.parts;
@@ -252,20 +256,21 @@ impl Mapped {
         std::iter::once(own).chain(banks).collect()
     }
 
-    /// Looks whether a kernel driver took the controller back, for as long as it is in use here.
+    /// A watch that notices whether a kernel driver was bound to the controller while it is in use
+    /// here.
     #[must_use]
     pub fn watch(&self) -> Watch {
         self.watched.set(true);
         self.watch.clone().telling(self.parts.selects.fault())
     }
 
-    /// What is known of the controller's clock.
+    /// The state of the controller's clock.
     #[must_use]
     pub fn clock(&self) -> ClockState {
         self.clock.state.clone()
     }
 
-    /// What to tell the user before [`Mapped::start`]. A Raspberry Pi's GPIO bank is read for it.
+    /// The warnings to print before [`Mapped::start`]. Reads a Raspberry Pi's GPIO bank.
     #[must_use]
     pub fn warnings(&mut self) -> Vec<String> {
         let look_at_pins = self.block.facts().pins_warning;
@@ -284,19 +289,19 @@ impl Mapped {
         all.into_iter().flatten().collect()
     }
 
-    /// Bytes mapped: whole pages of the controller and, if there is one, of the GPIO bank.
+    /// The mapped length in bytes: whole pages of the controller and of GPIO banks.
     #[must_use]
     pub fn mapped_len(&self) -> usize {
         let Parts { registers, selects, .. } = &self.parts;
         registers.mapped_len() + selects.mapped_len()
     }
 
-    /// The lock between processes, if the specification asks for one, with the device's owner and
-    /// rights. [`Mapped::start`] then belongs under it:
+    /// Opens the lock between processes, if the specification asks for one, with the device's owner
+    /// and permissions. Call [`Mapped::start`] while holding it:
     /// [`ProcessShared::bring_up`](crate::shared::ProcessShared::bring_up).
     ///
     /// # Errors
-    /// What [`SharedLock::open`] says.
+    /// Errors of [`SharedLock::open`].
     pub fn lock(&self) -> Result<Option<SharedLock>, SharedError> {
         let open = |lock: &LockFile| SharedLock::open(&lock.path, &lock.like);
         self.lock.as_ref().map(open).transpose()
@@ -319,7 +324,7 @@ impl Mapped {
     pub(super) fn start_by<C>(self, start: fn(Parts, Board) -> C) -> MappedBlock<C> {
         let Self { board, parts, watched, .. } = self;
         let fault = parts.selects.fault();
-        // Edges of registers cannot fail, and without a watch nothing else is told.
+        // Edges through registers cannot fail, and without a watch there is no other fault.
         let fallible = watched.get() || !parts.selects.is_one_bank();
         MappedBlock::new(start(parts, board), fault, fallible)
     }
@@ -356,8 +361,8 @@ fn look_at_clock(
     }
 }
 
-/// Says in an error about an address inside a device what to write instead: `spec`, to which `mend` gives
-/// the address where the device begins.
+/// Completes an error about an address within a device: it then says which bus to use instead.
+/// `mend` sets the device's first address in a copy of `spec`.
 fn at_base(error: MapError, spec: &MapSpec, mend: impl FnOnce(&mut MapSpec, u64)) -> MapError {
     let MapError::NotBase { address, device, kind, .. } = error else { return error };
     let mut right = spec.clone();
@@ -365,7 +370,7 @@ fn at_base(error: MapError, spec: &MapSpec, mend: impl FnOnce(&mut MapSpec, u64)
     MapError::NotBase { address, device, kind, remedy: Some(text(&right)) }
 }
 
-/// The GPIO bank at `address`: a block of the UIO device, else of `/dev/mem`.
+/// The GPIO bank at `address`: a map of the UIO device, or else of `/dev/mem`.
 fn bank_beside(
     root: &Root,
     uio: &Uio,

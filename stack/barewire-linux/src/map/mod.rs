@@ -1,34 +1,34 @@
 //! A controller's registers in this process, for barewire's own drivers.
 //!
-//! **Experimental until it has run on a board.** Tested under Linux 6.1 in QEMU's guests, and on a directory tree in place of
-//! `/sys`, `/proc` and `/dev`, with ordinary files and a FIFO as devices. Not tested: real
-//! registers, real interrupts, real clocks.
+//! **Experimental until it has run on a board.** Tested under Linux 6.1 in QEMU's guests, and on a
+//! directory tree as `/sys`, `/proc` and `/dev`, with ordinary files and a FIFO as devices. Not
+//! tested: real registers, real interrupts, real clocks.
 //!
 //! Read first: the kernel's `Documentation/driver-api/uio-howto.rst`; this crate's README.
 //!
-//! | way | needs | gives |
+//! | access | needs | provides |
 //! |---|---|---|
-//! | [`Uio`] | a device-tree node that UIO drives; rights on `/dev/uioN` | registers and the interrupt |
+//! | [`Uio`] | a device-tree node that UIO drives; permission for `/dev/uioN` | registers and the interrupt |
 //! | [`DevMem`] | `/dev/mem`, `CAP_SYS_RAWIO` | registers |
 //!
-//! Both map the pages a block touches and no more, and both refuse a controller that a kernel
-//! driver has ([`bound`]): two drivers on one FIFO lose words. Nothing keeps the kernel's driver away
-//! afterwards: a [`Watch`] tells when it came back. Once the kernel's driver is unbound
-//! nobody in the kernel needs the controller's clock, and a gated block does not answer: the access
-//! ends in a bus error or hangs the machine. [`clock`] looks where it can.
+//! Both map only the pages that contain a block, and both refuse a controller to which a kernel
+//! driver is bound ([`bound`]): two drivers on one FIFO lose words. Nothing prevents the kernel's
+//! driver from being bound later; a [`Watch`] notices it. Once that driver is unbound, the kernel
+//! has no user of the controller's clock, and a gated block does not answer: an access ends in a
+//! bus error or hangs the machine. [`clock`] checks the clock where it can.
 //!
-//! [`Mapped`] does all of this for the controllers that barewire drives, each with its GPIO
-//! chip selects. By what is asked ([`MapSpec`]):
+//! [`Mapped`] does all of this for the controllers that barewire drives, each with its GPIO chip
+//! selects, from a [`MapSpec`]:
 //!
 //! | block | controllers | chip selects | clock |
 //! |---|---|---|---|
-//! | [`ecspi`] | ECSPI of i.MX 6, 7, 8M | four of its own, i.MX GPIO | its registers, and the kernel's count |
+//! | [`ecspi`] | ECSPI of i.MX 6, 7, 8M | four native lines, i.MX GPIO | by its registers, and the kernel's count |
 //! | [`bcm2835`] | SPI0 of the Raspberry Pi up to the 4 | CE0 and CE1, BCM2835 GPIO | always on |
-//! | [`pl022`] | PrimeCell SSP | one of its own alone, or PL061 | by its node: fixed, or the kernel's count |
-//! | [`dw_ssi`] | DW_apb_ssi: SPI of the Raspberry Pi 5 | two of its own, RP1's GPIO | on a Pi 5 always on |
-//! | [`atmel`] | SPI of SAMA5D3, SAM9, AT91 | four of its own, PIO | by its node: the kernel's count |
+//! | [`pl022`] | PrimeCell SSP | one native line and no other, or PL061 | by its node: fixed, or the kernel's count |
+//! | [`dw_ssi`] | DW_apb_ssi: SPI of the Raspberry Pi 5 | two native lines, RP1's GPIO | on a Pi 5 always on |
+//! | [`atmel`] | SPI of SAMA5D3, SAM9, AT91 | four native lines, PIO | by its node: the kernel's count |
 //!
-//! For any other block:
+//! Any other block is mapped without a driver:
 //!
 //! ```no_run
 //! use barewire::reg::Registers as _;
@@ -89,8 +89,8 @@ use rustix::io::Errno;
 
 use crate::root::Root;
 
-/// Opens a device for mapping: read and write, and O_SYNC, without which `/dev/mem` maps memory
-/// as cached. No other rights are asked for.
+/// Opens a device for mapping: for reading and writing, with O_SYNC, without which `/dev/mem` would
+/// be mapped as cached memory.
 fn open_device(root: &Root, path: &str) -> Result<File, Errno> {
     let flags = rustix::fs::OFlags::SYNC.bits().cast_signed();
     let opened =

@@ -1,18 +1,18 @@
-//! Nodes of the device tree: numbers, and who is meant by a phandle.
+//! Nodes of the device tree: their numbers and strings, and the node of a phandle.
 //!
 //! Read first: Devicetree Specification, sections 2.2.4 and 2.3 (`reg`, `#address-cells`, `phandle`).
 //!
-//! A property is a file of big-endian 32-bit cells, in `/proc/device-tree` and where a device's link
-//! `of_node` leads.
+//! A property is a file of big-endian 32-bit cells, in `/proc/device-tree` and in the directory to
+//! which a device's link `of_node` points.
 
 use std::fs;
 
 use crate::root::Root;
 
-/// Where the tree begins.
+/// The root of the tree.
 const TREE: &str = "/proc/device-tree";
 
-/// The cells of a property; none if there is none.
+/// The cells of a property; empty if it does not exist.
 pub(super) fn cells(root: &Root, path: &str) -> Vec<u32> {
     let bytes = root.bytes(path).unwrap_or_default();
     bytes
@@ -28,13 +28,13 @@ pub(super) fn strings(root: &Root, path: &str) -> Vec<String> {
     text.split('\0').filter(|text| !text.is_empty()).map(str::to_owned).collect()
 }
 
-/// The number of cells that property `name` of a node says, else `default`.
+/// The number of cells in property `name` of a node, else `default`.
 fn cell_count(root: &Root, path: &str, default: usize) -> usize {
     cells(root, path).first().map_or(default, |&count| count as usize)
 }
 
-/// The registers of the node at `path`: first and last byte of each range. The first begins at
-/// `address`, where the processor sees what the node's bus may see elsewhere.
+/// The register ranges of the node at `path`: first and last byte of each. The first begins at
+/// `address`, the processor's view of an address that the node's bus may number differently.
 pub(super) fn reg(root: &Root, path: &str, address: u64) -> Vec<(u64, u64)> {
     let of_address = cell_count(root, &format!("{path}/../#address-cells"), 2);
     let of_size = cell_count(root, &format!("{path}/../#size-cells"), 1);
@@ -55,7 +55,7 @@ pub(super) fn reg(root: &Root, path: &str, address: u64) -> Vec<(u64, u64)> {
     entries.iter().filter_map(range).collect()
 }
 
-/// The path of the node that `phandle` means.
+/// The path of the node with that `phandle`.
 pub(super) fn of_phandle(root: &Root, phandle: u32) -> Option<String> {
     let mut paths = vec![TREE.to_owned()];
     while let Some(path) = paths.pop() {

@@ -6,7 +6,7 @@
 //! [`bound`](super::bound).
 //!
 //! # Not supported
-//! The pins' functions, which whoever brought the board up has set.
+//! The pins' functions: the board's bring-up must have set them.
 
 use barewire::controller::gpio::Pl061;
 use barewire::controller::pl022::{Pl022, Pl022Config};
@@ -18,7 +18,7 @@ use super::cs::CsGpio;
 use crate::sys::MappedRegisters;
 use crate::timer::Monotonic;
 
-/// Bytes of its registers: to the identification registers, as every PrimeCell.
+/// Bytes of its registers: to the identification registers, as in every PrimeCell.
 const REGISTERS_LEN: u32 = 0x1000;
 /// Bytes of a GPIO bank's registers.
 const BANK_LEN: u32 = 0x1000;

@@ -1,4 +1,4 @@
-//! What is asked of a mapped controller: its block, the way to it, its clock, its lines.
+//! The specification of a mapped controller: its block, the way to it, its clock, its lines.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,14 +12,14 @@ use crate::gpio::GpioLine;
 /// The way to the registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Via {
-    /// A UIO device whose first block is the controller.
+    /// A UIO device whose first map is the controller.
     Uio {
         /// Its node, as `uio0` or `/dev/uio0`.
         device: String,
     },
     /// `/dev/mem`.
     DevMem {
-        /// Where the controller's registers begin.
+        /// The address of the controller's registers.
         address: u64,
     },
 }
@@ -27,129 +27,131 @@ pub enum Via {
 /// A chip select: where its line is, and its active level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CsPin {
-    /// Where its line is.
+    /// The location of its line.
     pub at: CsLineAt,
-    /// Its active level: high, or low as most chips have it.
+    /// Whether it is active high; most chips are active low.
     pub active_high: bool,
 }
 
 impl From<CsLineAt> for CsPin {
-    /// An active-low chip select there.
+    /// An active-low chip select at `at`.
     fn from(at: CsLineAt) -> Self {
         Self { at, active_high: false }
     }
 }
 
-/// Where the line of a chip select is. See [`gpio`](crate::gpio) on which to choose.
+/// The location of a chip select's line. [`gpio`](crate::gpio) says which kind to choose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CsLineAt {
-    /// The controller's own line.
+    /// A native line of the controller.
     Native {
-        /// Which, from 0; how many there are is the block's affair.
+        /// Its number, from 0; the block determines how many there are.
         channel: u8,
     },
-    /// A pin of a GPIO bank, driven by the bank's registers.
+    /// A pin of a GPIO bank, driven through the bank's registers.
     Gpio {
-        /// Where the bank's registers begin.
+        /// The address of the bank's registers.
         address: u64,
-        /// Which pin, 0 to 31, or 0 to 7 of a PL061.
+        /// The pin, 0 to 31, or 0 to 7 of a PL061.
         bit: u8,
     },
-    /// A GPIO line driven through the kernel: any chip that it has.
+    /// A GPIO line driven through the kernel, of any GPIO chip.
     Kernel(GpioLine),
 }
 
-/// Where the lock lies between the processes that use a controller.
+/// The location of the lock between the processes that use a controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SharedAt {
-    /// `/run/lock/barewire-ADDRESS.lock`, by the address of the controller's registers in
-    /// hexadecimal: the same through UIO and `/dev/mem`.
+    /// `/run/lock/barewire-ADDRESS.lock`, with the address of the controller's registers in
+    /// hexadecimal: one lock for UIO and `/dev/mem`.
     Default,
-    /// A file that all of them name.
+    /// A file that all processes name.
     File(PathBuf),
 }
 
-/// What somebody has to know to bring a controller up.
+/// What must be known to bring a controller up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MapSpec {
-    /// Which controller it is.
+    /// The kind of controller.
     pub block: Block,
     /// The way to its registers.
     pub via: Via,
     /// Its reference clock, in hertz, above zero: ECSPI_CLK_ROOT, the Raspberry Pi's core clock,
-    /// SSPCLK, Atmel's peripheral clock. It is checked where the kernel tells its rate: half the real one
-    /// makes every bus clock twice what was asked.
+    /// SSPCLK, Atmel's peripheral clock. It is checked if the kernel reports the rate: if it is
+    /// half the real rate, every bus clock is twice as fast as asked for.
     pub reference_hz: u32,
     /// Its chip selects; a device names one by its index.
     pub chip_selects: [Option<CsPin>; 4],
-    /// How many words are on the way in a block that has no FIFO, such as [`Block::Atmel`]. `None` is
-    /// [`Pipe::WaitDataRead`]. A block with a FIFO refuses it.
+    /// How many words are in flight in a block without a FIFO, such as [`Block::Atmel`]. `None`
+    /// means [`Pipe::WaitDataRead`]. A block with a FIFO refuses this.
     pub pipe: Option<Pipe>,
-    /// Go on where the clock is off, where nobody knows, and where it has another rate.
+    /// Continue even if the clock is off, its state unknown, or its rate different.
     pub ignore_clock: bool,
-    /// Transfers that take longer on the wire, in microseconds, wait by the UIO device's
-    /// interrupt; `None`: all are polled.
+    /// Transfers that take longer than this on the wire, in microseconds, wait for the UIO device's
+    /// interrupt; with `None` all are polled.
     pub poll_limit_us: Option<u32>,
-    /// Whether other processes use it too, and which lock they hold for that.
+    /// The lock between processes, if other processes use the controller too.
     pub shared: Option<SharedAt>,
-    /// Write the registers of GPIO banks whoever else uses them: the user knows that nobody moves other
-    /// pins of the bank while the bus is open. See [`gpio`](crate::gpio).
+    /// Write GPIO banks' registers even if others use the bank. The user asserts that no other
+    /// program changes pins of the bank while the bus is open. See [`gpio`](crate::gpio).
     pub unsafe_shared: bool,
 }
 
-/// What is wrong with a [`MapSpec`].
+/// Why a [`MapSpec`] is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SpecError {
-    /// There is no chip select.
+    /// It names no chip select.
     NoChipSelect,
-    /// The controller has no such line of its own.
+    /// The controller has no such native line.
     Channel {
         /// The line asked for.
         channel: u8,
-        /// The last it has.
+        /// The last one.
         last: u8,
     },
     /// A GPIO bank has no such pin.
     Pin {
         /// The pin asked for.
         bit: u8,
-        /// The last it has.
+        /// The last one.
         last: u8,
     },
-    /// The controller's own line falls whichever chip is meant, and another chip is on the bus.
+    /// The controller's native line falls whichever chip is addressed, and another chip is on the
+    /// bus.
     NativeAlone {
-        /// Which controller.
+        /// The controller.
         block: Block,
     },
-    /// Two chip selects are one line.
+    /// Two chip selects are on one line.
     SameLine {
         /// The first of the two, from 0.
         first: usize,
         /// The other.
         second: usize,
     },
-    /// Several processes are to use chip selects that the kernel, or a bank's registers, give to one.
+    /// Several processes would use chip selects that the kernel, or a bank's registers, allow for
+    /// one only.
     SharedGpio,
-    /// Registers of GPIO banks are to be shared, and no chip select is driven by one.
+    /// Registers of GPIO banks should be shared, but drive no chip select.
     NoBankToShare,
     /// The reference clock is 0 Hz.
     ReferenceHzZero,
-    /// A controller with a FIFO was told how many words are to be on the way.
+    /// The number of words in flight was given for a controller with a FIFO.
     Pipe {
-        /// Which controller.
+        /// The controller.
         block: Block,
     },
-    /// A limit to polling, and no interrupt beyond it.
+    /// Polling is limited, but there is no interrupt for longer transfers.
     NoInterrupt,
-    /// The limit to polling is longer than can be counted.
+    /// The limit to polling is too long.
     PollLimit {
         /// The limit asked for, in microseconds.
         us: u32,
     },
 }
 
-/// The numbers up to `last`, in words.
+/// The numbers up to `last`, as text.
 struct UpTo(u8);
 
 impl fmt::Display for UpTo {
@@ -175,26 +177,26 @@ impl fmt::Display for SpecError {
             }
             Self::NativeAlone { block } => write!(
                 f,
-                "the own line of {block} falls whichever chip is meant: native0 must be the only chip select, or none"
+                "the native line of {block} falls whichever chip is addressed: native0 must be the only chip select, or not be used"
             ),
             Self::SameLine { first, second } => {
                 write!(f, "chip selects {first} and {second} are the same line: name each line once")
             }
             Self::SharedGpio => f.write_str(
-                "several processes (shared) cannot select chips by this GPIO: the kernel gives a line, and this bank's registers, to one of them; use the controller's own lines (native0), or add unsafe-shared to a chip select by registers (gpio@0xBANK.PIN) if you know that nobody else drives its bank",
+                "several processes (shared) cannot select chips by this GPIO: the kernel gives a line, and this bank's registers, to one of them; use the controller's own lines (native0), or add unsafe-shared to a chip select by registers (gpio@0xBANK.PIN) if no other program drives its bank",
             ),
             Self::NoBankToShare => f.write_str(
                 "unsafe-shared is for chip selects by a bank's registers (gpio@0xBANK.PIN), and there is none: leave it out",
             ),
             Self::ReferenceHzZero => f.write_str(
-                "the reference clock is 0 Hz: name what the block is clocked by (`clk_summary` in /sys/kernel/debug/clk)",
+                "the reference clock is 0 Hz: give the clock of the block (`clk_summary` in /sys/kernel/debug/clk)",
             ),
             Self::Pipe { block } => {
                 let with = Block::ALL.into_iter().filter(|other| other.facts().has_pipe);
                 let names: Vec<&str> = with.map(Block::name).collect();
                 write!(
                     f,
-                    "{block} has a FIFO, which nothing is lost in: pipe is for {} alone, leave it out",
+                    "{block} has a FIFO and loses no words: leave pipe out, which is for {} only",
                     names.join(", ")
                 )
             }
@@ -213,10 +215,10 @@ impl fmt::Display for SpecError {
 impl std::error::Error for SpecError {}
 
 impl MapSpec {
-    /// The largest [`MapSpec::poll_limit_us`]: beyond, nanoseconds are more than 32 bits.
+    /// The largest [`MapSpec::poll_limit_us`]: a longer one exceeds 32 bits in nanoseconds.
     pub const POLL_LIMIT_US_MAX: u32 = (ALWAYS_POLL - 1) / 1_000;
 
-    /// Whether it makes sense in itself.
+    /// Checks the specification by itself.
     ///
     /// # Errors
     /// Every variant of [`SpecError`].
@@ -286,7 +288,7 @@ impl MapSpec {
         self.chip_selects.iter().flatten()
     }
 
-    /// The GPIO banks whose registers drive chip selects, each once.
+    /// The addresses of the GPIO banks whose registers drive chip selects, without repetition.
     pub(super) fn banks(&self) -> impl Iterator<Item = u64> {
         let bank = |pin: &Option<CsPin>| match pin.as_ref()?.at {
             CsLineAt::Gpio { address, .. } => Some(address),
@@ -300,7 +302,7 @@ impl MapSpec {
         })
     }
 
-    /// Takes the bank at `from` to be at `to`.
+    /// Replaces the bank address `from` by `to`.
     pub(super) fn move_bank(&mut self, from: u64, to: u64) {
         for pin in self.chip_selects.iter_mut().flatten() {
             if let CsLineAt::Gpio { address, .. } = &mut pin.at
@@ -311,7 +313,7 @@ impl MapSpec {
         }
     }
 
-    /// The pins of the bank at `address` that are chip selects, and which are active high.
+    /// The pins of the bank at `address` that are chip selects, and whether each is active high.
     pub(super) fn bits_of(&self, address: u64) -> Vec<(u8, bool)> {
         let bits = self.lines().filter_map(|pin| match pin.at {
             CsLineAt::Gpio { address: at, bit } if at == address => Some((bit, pin.active_high)),
@@ -320,7 +322,7 @@ impl MapSpec {
         bits.collect()
     }
 
-    /// The chip selects through the kernel.
+    /// The chip selects driven through the kernel.
     pub(super) fn kernel_lines(&self) -> impl Iterator<Item = &GpioLine> {
         self.lines().filter_map(|pin| match &pin.at {
             CsLineAt::Kernel(line) => Some(line),
@@ -335,7 +337,7 @@ impl MapSpec {
             let active_high = *active_high;
             *line = match *at {
                 CsLineAt::Native { channel } => CsLine::Native { channel, active_high },
-                // The pins of `CsGpio` are the chip selects.
+                // The pins of `CsGpio` are numbered by chip select.
                 _ => CsLine::Gpio { bit: index, active_high },
             };
         }
@@ -348,7 +350,7 @@ impl MapSpec {
     }
 }
 
-/// The bus's name, without its options: `uio:uio0`, `mem:0x30820000`.
+/// The bus's text without its options: `uio:uio0`, `mem:0x30820000`.
 impl fmt::Display for MapSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.via {

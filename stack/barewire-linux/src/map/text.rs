@@ -1,5 +1,5 @@
-//! A specification as the text that means it, for messages that say what to write instead; and the names
-//! of the options, which [`bus_text`](crate::bus_text) reads.
+//! A specification as text, for messages that say what to write instead; and the names of the
+//! options, which [`bus_text`](crate::bus_text) parses.
 
 use std::fmt::Write as _;
 
@@ -19,15 +19,16 @@ pub(crate) const UNSAFE_SHARED: &str = "unsafe-shared";
 pub(crate) const OPTIONS: [&str; 8] =
     [CONTROLLER, REFERENCE_HZ, CS, PIPE, IGNORE_CLOCK, POLL_LIMIT_US, SHARED, UNSAFE_SHARED];
 
-/// Atmel's pipes by their names.
+/// Atmel's pipes and their names.
 pub(crate) const PIPES: [(&str, Pipe); 3] = [
     ("wait-data-read", Pipe::WaitDataRead),
     ("one-word", Pipe::OneWord),
     ("two-words", Pipe::TwoWords),
 ];
 
-/// The bus as a command line takes it, `mem:` or `uio:` in front, with every option that is not as it
-/// would be unless told. Chip selects lose the gaps between them, which text cannot have.
+/// The bus as text for a command line, beginning with `mem:` or `uio:`, with every option that
+/// differs from its default. Gaps between chip selects are closed, because the text cannot express
+/// them.
 #[must_use]
 pub fn text(spec: &MapSpec) -> String {
     let mut text = spec.to_string();
@@ -67,7 +68,7 @@ pub fn text(spec: &MapSpec) -> String {
     text
 }
 
-/// Hertz with the suffix that loses nothing.
+/// Hertz, with the largest suffix that is exact.
 fn hertz(hz: u32) -> String {
     match hz {
         0 => "0".into(),

@@ -1,11 +1,11 @@
 //! Registers and the interrupt of a UIO device.
 //!
-//! How it works: `/sys/class/uio/uioN/maps/mapM` says where a block lies and how long it is;
-//! mapping `/dev/uioN` at M pages maps block M, whose registers begin `offset` bytes into its first
-//! page. Reading four bytes waits for the next interrupt and gives how many there have been; the
-//! kernel masks it each time, and writing 1 unmasks it.
+//! `/sys/class/uio/uioN/maps/mapM` gives the address and the length of a block. Mapping `/dev/uioN`
+//! at offset M pages maps block M, whose registers begin `offset` bytes into its first page.
+//! Reading four bytes waits for the next interrupt and returns how many there have been. The kernel
+//! masks the interrupt each time; writing 1 unmasks it.
 //!
-//! Needs read and write rights on `/dev/uioN`, nothing else.
+//! Needs only permission to read and write `/dev/uioN`.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -31,19 +31,19 @@ pub struct UioMap {
     pub addr: u64,
     /// Bytes from `addr`. Newer kernels round it up to whole pages.
     pub size: u64,
-    /// Where in its first page the registers begin.
+    /// The offset of the registers in the first page.
     pub offset: u64,
 }
 
 impl UioMap {
-    /// Where the registers begin.
+    /// The address of the registers.
     #[must_use]
     pub fn registers_at(&self) -> u64 {
         self.addr.wrapping_add(self.offset)
     }
 }
 
-/// A UIO device, open.
+/// An open UIO device.
 #[derive(Debug)]
 pub struct Uio {
     file: File,
@@ -52,18 +52,18 @@ pub struct Uio {
     root: Root,
 }
 
-/// The UIO nodes there are.
+/// The UIO nodes under `root`.
 #[must_use]
 pub(crate) fn nodes(root: &Root) -> Vec<String> {
     root.names(CLASS).into_iter().map(|name| format!("/dev/{name}")).collect()
 }
 
-/// What sysfs says of node `name` (`uio0`): the device's name.
+/// The device's name of node `name` (`uio0`), from sysfs.
 pub(crate) fn device_name(root: &Root, name: &str) -> String {
     root.text(format!("{CLASS}/{name}/name")).unwrap_or_default()
 }
 
-/// The blocks of node `name`, in their order.
+/// The blocks of node `name`, in order.
 pub(crate) fn maps(root: &Root, name: &str) -> Result<Vec<UioMap>, MapError> {
     let directory = format!("{CLASS}/{name}/maps");
     let found = root.names(&directory).into_iter().filter_map(|entry| {
@@ -89,14 +89,14 @@ pub(crate) fn maps(root: &Root, name: &str) -> Result<Vec<UioMap>, MapError> {
 }
 
 impl Uio {
-    /// Opens `/dev/uioN` (or `uioN`) under `root`, O_RDWR and O_SYNC. The device is powered, and
-    /// under a bus that manages clocks its clock runs, for as long as this lives.
+    /// Opens `/dev/uioN` (or `uioN`) under `root`, O_RDWR and O_SYNC. While this lives, the device
+    /// is powered and, under a bus that manages clocks, clocked.
     ///
     /// # Errors
-    /// * [`MapError::NoSuchDevice`], with those there are.
+    /// * [`MapError::NoSuchDevice`], with the existing nodes.
     /// * [`MapError::NoPermission`], with the node's group and the udev rule.
     /// * [`MapError::Malformed`] if sysfs does not describe it.
-    /// * [`MapError::NotPermitted`], [`MapError::Os`] for the rest.
+    /// * [`MapError::NotPermitted`], [`MapError::Os`] otherwise.
     pub fn open(root: &Root, path: &str) -> Result<Self, MapError> {
         let name = path.strip_prefix("/dev/").unwrap_or(path);
         let path = format!("/dev/{name}");
@@ -106,7 +106,7 @@ impl Uio {
         Ok(Self { file, path, maps, root: root.clone() })
     }
 
-    /// The node that maps the registers at `address`.
+    /// The UIO node that maps the registers at `address`.
     #[must_use]
     pub fn find(root: &Root, address: u64) -> Option<String> {
         nodes(root).into_iter().find(|path| {
@@ -133,7 +133,7 @@ impl Uio {
         map.ok_or_else(|| MapError::NoSuchMap { path: self.path.clone(), index, count })
     }
 
-    /// Where the registers of block `index` begin.
+    /// The address of block `index`'s registers.
     ///
     /// # Errors
     /// [`MapError::NoSuchMap`].
@@ -141,20 +141,20 @@ impl Uio {
         self.block(index).map(UioMap::registers_at)
     }
 
-    /// Maps the first `len` bytes of the registers of block `index`: the pages they touch.
+    /// Maps the first `len` bytes of the registers of block `index`: the pages that contain them.
     ///
     /// # Errors
     /// * [`MapError::NoSuchMap`].
-    /// * [`MapError::Range`] if the block is shorter, or `len` no multiple of 4.
-    /// * [`MapError::Bound`] if another kernel driver has the same registers.
+    /// * [`MapError::Range`] if the block is shorter, or `len` is not a multiple of 4.
+    /// * [`MapError::Bound`] if another kernel driver is bound to these registers.
     /// * [`MapError::NotPermitted`], [`MapError::Os`].
     pub fn map(&self, index: u32, len: u32) -> Result<MappedRegisters, MapError> {
         bound::refuse_if_bound(&self.root, self.registers_at(index)?, len)?;
         self.map_shared(index, len)
     }
 
-    /// Maps registers that a kernel driver may have and go on using: a GPIO bank. Whoever reads,
-    /// changes and writes back there can lose the kernel's change in between, and the kernel ours.
+    /// Maps registers that a kernel driver may continue to use: a GPIO bank. There, a
+    /// read-modify-write of either side can lose a change that the other made in between.
     ///
     /// # Errors
     /// As [`Uio::map`], without [`MapError::Bound`].
@@ -172,7 +172,7 @@ impl Uio {
         if !whole || u64::from(len) > available || map.offset >= page_size as u64 {
             return Err(range());
         }
-        // The blocks' numbers, in pages, are the file's offsets; the block's own lies within.
+        // In the file, the offset of a block is its number in pages; the registers are within.
         let begin = u64::from(index) * page_size as u64 + map.offset;
         let window = Window::around(begin, len, page_size).ok_or_else(range)?;
         MappedRegisters::map(&self.file, &window).map_err(|errno| match errno {
@@ -181,7 +181,8 @@ impl Uio {
         })
     }
 
-    /// Unmasks the interrupt. Do so before each wait: the kernel masks it when it comes.
+    /// Unmasks the interrupt. Call it before each wait: the kernel masks the interrupt when it
+    /// comes.
     ///
     /// # Errors
     /// [`MapError::NoInterrupt`], [`MapError::Os`].
@@ -202,22 +203,22 @@ impl Uio {
         written.map_err(|error| self.interrupt_error("told to mask its interrupt", &error))
     }
 
-    /// Waits for the interrupt, for at most `timeout`. Gives the kernel's count of interrupts,
+    /// Waits for the interrupt, for at most `timeout`. Returns the kernel's count of interrupts,
     /// which wraps, or `None` if none came in time.
     ///
     /// # Errors
     /// [`MapError::NoInterrupt`], [`MapError::Os`].
     pub fn wait_interrupt(&self, timeout: Duration) -> Result<Option<u32>, MapError> {
-        // A signal shortens no wait: the rest is waited again.
+        // A signal must not shorten the wait: wait for the rest of the time.
         let begun = std::time::Instant::now();
         loop {
             let left = timeout.saturating_sub(begun.elapsed());
-            // More than the kernel's clock counts is for ever.
+            // A timeout beyond the kernel's clock means no timeout.
             let left = Timespec::try_from(left).ok();
             let mut wanted = [PollFd::new(&self.file, PollFlags::IN)];
             match poll(&mut wanted, left.as_ref()) {
                 Ok(0) => return Ok(None),
-                // An error shows in the read.
+                // An error shows in the read below.
                 Ok(_) => break,
                 Err(Errno::INTR) => {}
                 Err(errno) => {
@@ -232,7 +233,7 @@ impl Uio {
         }
     }
 
-    /// UIO answers EIO where there is no interrupt, ENOSYS where it cannot be masked.
+    /// UIO returns EIO if there is no interrupt, ENOSYS if it cannot be masked.
     fn interrupt_error(&self, what: &'static str, error: &std::io::Error) -> MapError {
         let path = self.path.clone();
         match Errno::from_io_error(error) {

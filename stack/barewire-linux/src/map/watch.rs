@@ -1,21 +1,22 @@
-//! Whether a kernel driver has come back to a controller that is mapped here.
+//! Notices whether a kernel driver was bound to a controller that is mapped here.
 //!
-//! Nothing keeps `echo … > bind` away from a controller that a process drives, and nobody tells that
-//! process: both drive one FIFO, and both may end without an error and with wrong data.
+//! Nothing prevents `echo … > bind` for a controller that a process drives, and the process is not
+//! notified. Both then drive one FIFO, and both may end without an error and with wrong data.
 //!
-//! How it works: a bound driver is a link `driver` in the device's directory in sysfs. A driver that
-//! was bound and has gone again, or whose probe failed after it had touched the registers, leaves none.
-//! But each link made or removed changes the directory's time of modification, if the kernel keeps
-//! that: it does from the first `chmod` on (`kernfs_add_one()` of `fs/kernfs/dir.c`, Linux 6.1, writes
-//! it to the attributes that `kernfs_iop_setattr()` makes). So [`Watch::new`] sets the directory's mode to
-//! what it is, for which it must be root; without, only a driver that is still there is seen.
+//! A bound driver is a link `driver` in the device's sysfs directory. A driver that was bound and
+//! unbound again, or whose probe failed after it had accessed the registers, leaves no link. But
+//! each link that is made or removed changes the directory's modification time, if the kernel
+//! stores one. It does so after the first `chmod` of the directory (`kernfs_add_one()` in
+//! `fs/kernfs/dir.c`, Linux 6.1, updates the attributes that `kernfs_iop_setattr()` makes). So
+//! [`Watch::new`] sets the directory's mode to its present value, for which it must be root.
+//! Without root, only a driver that is still bound is noticed.
 //!
-//! A look costs two or three system calls. Messages look at nothing: look every 100 ms
-//! ([`Watch::INTERVAL`]), and once at the end, before the data is believed.
+//! A check costs two or three system calls. Messages do not check: the caller checks every 100 ms
+//! ([`Watch::INTERVAL`]), and once more at the end, before it trusts the data.
 //!
 //! # Not supported
-//! Undoing harm: what went over the wire between a driver's coming and the next look may be wrong, in
-//! this process and in the kernel's.
+//! Undoing damage: what was transferred between the driver's binding and the next check may be
+//! wrong, in this process and in the kernel.
 
 use std::fs;
 use std::time::{Duration, SystemTime};
@@ -27,20 +28,20 @@ use super::bound::{PlatformDevice, devices_in};
 use crate::gpio::CsFault;
 use crate::root::Root;
 
-/// Looks whether a controller is still ours.
+/// Checks whether a controller is still ours.
 #[derive(Clone, Debug)]
 pub struct Watch {
     root: Root,
     address: u64,
     len: u32,
-    /// The devices of the kernel there, each with its directory's time of modification.
+    /// The kernel's devices there, each with its directory's modification time.
     devices: Vec<(PlatformDevice, Option<SystemTime>)>,
-    /// Where a controller is told that its messages are none.
+    /// Where the controller learns that its messages must fail.
     fault: CsFault,
 }
 
 impl Watch {
-    /// How often to look: wrong data is seen within this time.
+    /// How often to check: wrong data is noticed within this time.
     pub const INTERVAL: Duration = Duration::from_millis(100);
 
     /// Begins to watch `len` bytes of registers at `address`.
@@ -59,13 +60,13 @@ impl Watch {
         Self { root: root.clone(), address, len, devices, fault: CsFault::default() }
     }
 
-    /// The same, and the controller that takes `fault` has its messages fail once it is not ours.
+    /// Makes the controller that shares `fault` fail its messages once it is not ours.
     pub(super) fn telling(self, fault: CsFault) -> Self {
         Self { fault, ..self }
     }
 
-    /// Fails if a driver was bound since [`Watch::new`]. The controller's next message then fails too,
-    /// with [`Error::Os`](barewire::spi::Error::Os) (`EBUSY`).
+    /// Fails if a driver was bound since [`Watch::new`]. The controller's next message then fails
+    /// too, with [`Error::Os`](barewire::spi::Error::Os) (`EBUSY`).
     ///
     /// # Errors
     /// [`MapError::TakenBack`].
@@ -74,8 +75,8 @@ impl Watch {
         looked.inspect_err(|_| self.fault.told(Err(Errno::BUSY)))
     }
 
-    /// [`Watch::still_ours`], which also sees devices that the kernel did not know at the beginning: it
-    /// reads whole directories.
+    /// [`Watch::still_ours`] that also notices devices which the kernel did not know at the
+    /// beginning: it reads whole directories.
     ///
     /// # Errors
     /// [`MapError::TakenBack`].

@@ -1,23 +1,23 @@
-//! How threads of a Linux process wait for a bus: futexes.
+//! How threads of a Linux process wait for a bus: by futexes.
 //!
-//! * [`Futex`] spins for a moment, then sleeps. [`FUTEX`] is the one there need be.
-//! * [`FutexPi`] also lends a waiter's priority to whoever holds the bus: [`FUTEX_PI`].
+//! * [`Futex`] spins for a moment, then sleeps; its instance is [`FUTEX`].
+//! * [`FutexPi`] also lends a waiter's priority to the holder of the bus; its instance is
+//!   [`FUTEX_PI`].
 //!
 //! Read first: [`barewire::bus::platform`]; futex(2), on `FUTEX_WAIT` and on `FUTEX_LOCK_PI`.
 //!
 //! # How long to spin
 //! A thread that sleeps costs its waker a system call and itself the way back: together some
-//! microseconds, which a message of a few bytes does not take. [`SPINS`] is about as long as that,
-//! so that a waiter never waits more than twice what the better choice would have cost. The
-//! example `futex` measures both on the machine at hand.
+//! microseconds, longer than a message of a few bytes takes. [`SPINS`] takes about that long, so a
+//! waiter never waits more than twice as long as with the better choice. The example `futex`
+//! measures both on this machine.
 //!
 //! # Ordering
-//! None is made here: see the core's module.
+//! None here: see the core's module.
 //!
 //! # Not supported
-//! Waiters in several processes: the futexes are private. [`shared`](crate::shared) is for that.
-//! A fork that goes on without exec while another thread has the bus: nobody gives it back in the
-//! child.
+//! Waiters in several processes: the futexes are private; use [`shared`](crate::shared). A child of
+//! fork without exec, if another thread had the bus at the fork: in the child it is never released.
 
 mod pi;
 
@@ -29,29 +29,29 @@ use rustix::thread::futex;
 
 use crate::sys;
 
-/// How often a waiter looks before it sleeps: see the module.
+/// How many times a waiter polls before it sleeps; see the module.
 pub const SPINS: u32 = 100;
 
 /// Threads that spin for a moment and then sleep.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Futex;
 
-/// The one [`Futex`] there need be.
+/// The instance of [`Futex`].
 pub static FUTEX: Futex = Futex;
 
 thread_local! {
-    /// Each thread's own, so that its address is its name. Without a destructor it may be asked
-    /// for in signal handlers and while the thread ends.
+    /// A variable per thread, whose address identifies the thread. It has no destructor, so it may
+    /// be used in signal handlers and while the thread ends.
     static CONTEXT: u8 = const { 0 };
 }
 
-/// The calling thread's number: no two live threads share one.
+/// The calling thread's number; no two live threads share one.
 fn context() -> usize {
     CONTEXT.with(|context| std::ptr::from_ref(context).addr())
 }
 
 fn wait(word: &AtomicU32, expected: u32) {
-    // Whatever ends the sleep, a signal or a changed word among it, the caller looks again.
+    // The caller checks again, whatever ended the sleep: for example a signal or a changed word.
     let _ = futex::wait(word, futex::Flags::PRIVATE, expected, None);
 }
 

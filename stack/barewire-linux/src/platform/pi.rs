@@ -1,18 +1,18 @@
-//! Priority inheritance: the kernel lends the owner of a word the priority of who waits for it.
+//! Priority inheritance: the kernel lends the owner of a word the priority of its waiters.
 //!
 //! Read first: futex(2), "Priority-inheritance futexes"; the protocol in
 //! [`barewire::bus::platform::Inheritance`].
 //!
 //! # How it works
-//! The word holds the owner's thread id. The core takes and gives back a word nobody else wants
-//! by compare-and-swap; a thread that finds it taken asks the kernel (`FUTEX_LOCK_PI`), which sets
-//! `FUTEX_WAITERS`, sorts the waiters by priority, and runs the owner with the highest until it
-//! gives the word back through the kernel too (`FUTEX_UNLOCK_PI`).
+//! The word holds the owner's thread id. The core acquires and releases an uncontended word by
+//! compare-and-swap. A thread that finds it owned asks the kernel (`FUTEX_LOCK_PI`). The kernel
+//! sets `FUTEX_WAITERS`, sorts the waiters by priority, and gives the owner the highest of their
+//! priorities until it releases the word through the kernel too (`FUTEX_UNLOCK_PI`).
 //!
 //! # Not supported
-//! A thread that ends while it has the word: the next waiter panics, since nobody can say what
-//! state the bus is in. (Between processes that is survivable: [`shared`](crate::shared).)
-//! Kernels without `CONFIG_FUTEX_PI`.
+//! A thread that ends while it owns the word: the next waiter panics, since the state of the bus is
+//! unknown. (Between processes [`shared`](crate::shared) recovers from that.) Kernels without
+//! `CONFIG_FUTEX_PI`.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
@@ -29,12 +29,12 @@ use crate::sys;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FutexPi;
 
-/// The one [`FutexPi`] there need be.
+/// The instance of [`FutexPi`].
 pub static FUTEX_PI: FutexPi = FutexPi;
 
 thread_local! {
-    /// The thread's id, and how many forks ago it was asked for. The fork's child is another
-    /// thread with a copy of this.
+    /// The thread's id, and the fork count when it was asked for: a child of fork has another id,
+    /// but a copy of this.
     static ID: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
 }
 
@@ -69,7 +69,7 @@ impl Platform for FutexPi {
 }
 
 impl Inheritance for FutexPi {
-    /// The thread's id, asked once a thread.
+    /// The thread's id, asked for once per thread.
     fn id(&self) -> u32 {
         match ID.get() {
             (id, forks) if id != 0 && forks == sys::fork::forks() => id,
@@ -78,15 +78,15 @@ impl Inheritance for FutexPi {
     }
 
     /// # Panics
-    /// If the caller has the word already; if its owner ended without giving it back; if the
-    /// kernel has no PI futexes, or no memory for one.
+    /// If the caller already owns the word; if its owner ended without releasing it; if the kernel
+    /// has no PI futexes, or no memory for one.
     fn lock(&self, word: &AtomicU32) {
         loop {
             match futex::lock_pi(word, futex::Flags::PRIVATE, None) {
-                // One that ended while we waited leaves us the word, with a mark.
+                // If the owner ended while we waited, the kernel gives us the word with a mark.
                 Ok(()) if word.load(Ordering::Relaxed) & futex::OWNER_DIED == 0 => return,
                 Ok(()) => panic!("the bus cannot be taken: {}", lock_failure(Errno::SRCH)),
-                // A signal; or the owner is just ending, and the kernel asks to look again.
+                // A signal; or the owner is just ending, and the kernel asks to try again.
                 Err(Errno::INTR | Errno::AGAIN) => {}
                 Err(errno) => panic!("the bus cannot be taken: {}", lock_failure(errno)),
             }
@@ -94,7 +94,7 @@ impl Inheritance for FutexPi {
     }
 
     /// # Panics
-    /// If the word is not the caller's.
+    /// If the caller does not own the word.
     fn unlock(&self, word: &AtomicU32) {
         loop {
             match futex::unlock_pi(word, futex::Flags::PRIVATE) {
@@ -108,7 +108,7 @@ impl Inheritance for FutexPi {
     }
 }
 
-/// What an errno of `FUTEX_LOCK_PI` means here.
+/// What an errno of `FUTEX_LOCK_PI` means.
 fn lock_failure(errno: Errno) -> String {
     match errno {
         Errno::DEADLK => "this thread holds it already".into(),

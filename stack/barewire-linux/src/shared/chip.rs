@@ -1,41 +1,41 @@
-//! A chip that several processes use: a lock for the length of an operation.
+//! A chip that several processes use: a lock held for the duration of an operation.
 //!
-//! Read first: flock(2); [`Port::begin`], on what an operation is.
+//! Read first: flock(2); [`Port::begin`], which says what an operation is.
 //!
 //! # How it works
-//! [`ChipLocks`] says where a controller's locks are: beside the lock of its messages, a file for each
-//! chip select, or, for a spidev node, the node itself. Nothing is made or asked for there: whoever
-//! may open a node may lock it, and other programs take part by flock(1):
-//! `flock /dev/spidev0.0 PROGRAM`.
+//! [`ChipLocks`] says where a controller's locks are: for each chip select a file beside the lock
+//! of the controller's messages, or, for a spidev node, the node itself. A node needs no further
+//! file and no further permission: a user who may open it may lock it. Other programs take part by
+//! flock(1): `flock /dev/spidev0.0 PROGRAM`.
 //!
 //! | lock of the file | held |
 //! |---|---|
-//! | flock(2) | for the length of an operation |
+//! | flock(2) | for the duration of an operation |
 //! | open file description lock, fcntl(2) | while its holder waits for the other |
 //!
-//! The kernel gives both back when their holder ends, however it ends. No file says in what state the
-//! chip is then, so none can be wrong: the driver brings a [shared](Sharing::Shared) chip into a known
-//! state at the beginning of each operation.
+//! The kernel releases both when their holder ends, in whatever way. No file records the chip's
+//! state then, so none can be wrong: the driver brings a [shared](Sharing::Shared) chip into a
+//! known state at the beginning of each operation.
 //!
 //! # Ordering
-//! 1. The turnstile, the second lock, is taken; then the first; then the turnstile is given back. So a
-//!    process that runs operation after operation stands behind one that waits, and takes turns.
-//! 2. The operation, whose messages each hold the controller's lock.
-//! 3. The first lock is given back.
+//! 1. Acquire the turnstile (the second lock), then the first lock, then release the turnstile. So
+//!    a process that runs operation after operation queues behind a waiter, and they take turns.
+//! 2. Run the operation; each of its messages holds the controller's lock.
+//! 3. Release the first lock.
 //!
-//! Waiting is asking again after 50 µs to 1 ms, so that a waiter can be told to stop. That is how late a
-//! free chip may be noticed; nobody can take it meanwhile.
+//! A waiter retries after 50 µs to 1 ms, so that it can be told to stop. It may notice a free chip
+//! that late; no other process can take the chip in the meantime.
 //!
 //! # What callers must know
-//! * A process that is stopped (SIGSTOP, a debugger) in an operation stops the others:
+//! * A process that is stopped (SIGSTOP, a debugger) within an operation stops the others; see
 //!   [`ChipLock::on_wait`].
-//! * Each driver wants a [`ChipLock`] of its own, also two drivers of one process.
-//! * After a fork the child's first operation opens the file anew. A fork in the middle of an operation
-//!   keeps the chip until the child ends, too.
+//! * Each driver needs its own [`ChipLock`], even two drivers of one process.
+//! * After a fork the child's first operation opens the file again. A fork within an operation
+//!   keeps the chip until the child ends as well.
 //!
 //! # Not supported
-//! Priority inheritance: an operation that erases takes longer than any thread waits in earnest.
-//! Network file systems. Two nodes made for one device: they are two files.
+//! Priority inheritance: an erase takes longer than a real-time thread can wait. Network file
+//! systems. Two nodes of one device: they are two files.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -55,20 +55,20 @@ use super::lock::open_file;
 use crate::sys;
 use crate::sys::record;
 
-/// How long a waiter sleeps at first, and at most, before it asks again.
+/// How long a waiter sleeps before it retries: at first, and at most.
 const ASK_AGAIN: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(1)];
 
 /// Where the locks of a controller's chips are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChipLocks {
-    /// Files beside the lock of the controller's messages, its name with `.csN` behind it.
+    /// Files beside the lock of the controller's messages, with its name plus `.csN`.
     Beside {
-        /// That lock.
+        /// The lock of the controller's messages.
         lock: PathBuf,
-        /// The device whose owner and rights the files are to have.
+        /// The device whose owner and permissions the files get.
         like: PathBuf,
     },
-    /// The node of the one chip there is.
+    /// The node, for a controller with one chip.
     Node(PathBuf),
 }
 
@@ -76,14 +76,14 @@ pub enum ChipLocks {
 pub struct ChipLock {
     file: File,
     at: At,
-    /// Of which process the open file is.
+    /// The fork count of the process that opened the file.
     forks: u32,
     on_wait: Option<OnWait>,
 }
 
 type OnWait = Box<dyn FnMut(Duration) -> ControlFlow<()> + Send>;
 
-/// What is opened.
+/// The file to open.
 #[derive(Clone, Debug)]
 enum At {
     Lock { path: PathBuf, like: PathBuf },
@@ -114,7 +114,7 @@ impl At {
 }
 
 impl ChipLocks {
-    /// Opens the lock of the chip behind `chip_select`; a node has one, whatever its number.
+    /// Opens the lock of the chip behind `chip_select`. A node has one lock, whatever the number.
     ///
     /// # Errors
     /// Those of [`SharedLock::open`](super::SharedLock::open); [`SharedError::Os`] for a node.
@@ -133,8 +133,8 @@ impl ChipLocks {
 }
 
 impl ChipLock {
-    /// The same, calling `tell` with the time waited so far, again and again while another has the
-    /// chip. It may stop the waiting: `EINTR` then is what the chip's driver returns.
+    /// Sets a callback for while another process has the chip: it is called repeatedly with the
+    /// time waited so far. It may stop the waiting; the chip's driver then returns `EINTR`.
     #[must_use]
     pub fn on_wait(
         mut self,
@@ -150,23 +150,24 @@ impl ChipLock {
         self.at.path()
     }
 
-    /// Step 1. Waits for another's operation to end. Not for a holder: it would wait for itself.
+    /// Step 1: acquires the lock, waiting for another's operation to end. Not for the holder, which
+    /// would wait for itself.
     ///
     /// # Errors
-    /// `EINTR` if the waiting was stopped; what the kernel says of the file.
+    /// `EINTR` if the waiting was stopped; otherwise the kernel's error.
     pub fn acquire(&mut self) -> Result<(), Errno> {
         let mut on_wait = self.on_wait.take();
-        let taken = self.take(&mut on_wait);
+        let acquired = self.acquire_while(&mut on_wait);
         self.on_wait = on_wait;
-        taken
+        acquired
     }
 
-    fn take(
+    fn acquire_while(
         &mut self,
         on_wait: &mut Option<impl FnMut(Duration) -> ControlFlow<()>>,
     ) -> Result<(), Errno> {
         if self.forks != sys::fork::forks() {
-            // The open file, and so the lock, is the parent's too.
+            // The open file, and so the lock, is shared with the parent.
             self.file = self.at.open().map_err(|error| match error {
                 SharedError::Os { errno, .. } => errno,
                 _ => Errno::STALE,
@@ -175,7 +176,7 @@ impl ChipLock {
         }
         let file = &self.file;
         let mut begun = None;
-        until_free(&mut begun, on_wait, || record::try_take(file))?;
+        until_free(&mut begun, on_wait, || record::try_acquire(file))?;
         let taken = until_free(&mut begun, on_wait, || {
             flock(file, FlockOperation::NonBlockingLockExclusive)
         });
@@ -183,33 +184,34 @@ impl ChipLock {
         taken.and(passed)
     }
 
-    /// The same without waiting, for a driver that keeps the chip: whether it has it now.
+    /// [`ChipLock::acquire`] without waiting, for a driver that keeps the chip. Returns whether it
+    /// was acquired.
     ///
     /// # Errors
-    /// What the kernel says of the file.
+    /// The kernel's error.
     pub fn try_acquire(&mut self) -> Result<bool, Errno> {
         let mut free = true;
         let refuse = |_| {
             free = false;
             ControlFlow::Break(())
         };
-        match self.take(&mut Some(refuse)) {
+        match self.acquire_while(&mut Some(refuse)) {
             Err(Errno::INTR) if !free => Ok(false),
             taken => taken.map(|()| true),
         }
     }
 
-    /// Step 3.
+    /// Step 3: releases the lock.
     pub fn release(&mut self) {
-        // A child that was forked in the middle of the operation has nothing to give back.
+        // A child that was forked within the operation does not own the lock.
         if self.forks == sys::fork::forks() {
-            // Cannot fail for an open file; closing it does the same.
+            // Cannot fail for an open file; closing the file would release the lock too.
             let _ = flock(&self.file, FlockOperation::Unlock);
         }
     }
 }
 
-/// Asks until `take` is not refused for another's sake. `begun` is when the waiting began.
+/// Retries `take` until no other process has the lock. `begun` is when the waiting began.
 fn until_free(
     begun: &mut Option<Instant>,
     on_wait: &mut Option<impl FnMut(Duration) -> ControlFlow<()>>,
@@ -239,7 +241,7 @@ impl fmt::Debug for ChipLock {
     }
 }
 
-/// A port whose chip other processes may use too.
+/// A port to a chip that other processes may use too.
 ///
 /// ```no_run
 /// use barewire::bus::Bus;
@@ -262,7 +264,7 @@ pub struct ChipPort<P> {
 }
 
 impl<P> ChipPort<P> {
-    /// Shares the chip behind `port` by `lock`; without one it is this port's user's alone.
+    /// Shares the chip behind `port` by `lock`. Without a lock the chip is not shared.
     pub fn new(port: P, lock: Option<ChipLock>) -> Self {
         Self { port, lock }
     }
@@ -282,10 +284,10 @@ impl<P: Port> Port for ChipPort<P> {
         self.port.max_message_bytes()
     }
 
-    /// Waits for other processes' operations.
+    /// Waits for operations of other processes.
     ///
     /// # Errors
-    /// [`Error::Os`]: those of [`ChipLock::acquire`].
+    /// [`Error::Os`] with an error of [`ChipLock::acquire`].
     fn begin(&mut self) -> Result<Sharing, MessageError> {
         let Some(lock) = &mut self.lock else { return self.port.begin() };
         let refused =

@@ -1,4 +1,4 @@
-//! A controller whose messages hold a lock between processes.
+//! A controller that holds a lock between processes during each message.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use barewire::spi::{Effective, Error, MessageError, Settings, Transfer};
 use rustix::io::Errno;
 
 use super::error::SharedError;
-use super::lock::{Holder, NOBODY, OnWait, SharedLock};
+use super::lock::{Holder, NO_USER, OnWait, SharedLock};
 use crate::sys;
 use crate::sys::mutex::{Found, Held};
 
@@ -21,34 +21,34 @@ pub struct ProcessShared<C> {
     inner: C,
 }
 
-/// One of those who use a lock.
+/// One user of a lock.
 struct Opener {
     /// Its number.
     user: u32,
-    /// Of which process it is the number.
+    /// The fork count of the process that has the number.
     forks: u32,
     times: Arc<AtomicU32>,
     on_recovered: Option<Box<dyn FnMut(Recovered) + Send>>,
     on_wait: Option<OnWait>,
 }
 
-/// A bus was taken over from a process that died in a message, or close to one.
+/// Reports that the bus was recovered after a process died within a message, or close to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Recovered {
-    /// How often this opener has done that.
+    /// How many times this opener has recovered the bus.
     pub times: u32,
-    /// How often all have, since the lock was made.
-    pub in_all: u32,
+    /// How many times all openers have, since the lock was made.
+    pub total: u32,
 }
 
 impl fmt::Display for Recovered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the bus was recovered {} times, {} times in all", self.times, self.in_all)
+        write!(f, "the bus was recovered {} times, {} times in all", self.times, self.total)
     }
 }
 
-/// Counts recoveries while the controller is in its bus.
+/// Counts recoveries after the controller was moved into its bus.
 #[derive(Clone, Debug)]
 pub struct Recoveries {
     lock: Arc<SharedLock>,
@@ -56,15 +56,15 @@ pub struct Recoveries {
 }
 
 impl Recoveries {
-    /// How often this opener took the bus over from a process that died.
+    /// How many times this opener recovered the bus after a process died.
     #[must_use]
     pub fn times(&self) -> u32 {
         self.times.load(Ordering::Relaxed)
     }
 
-    /// How often any did, since the lock was made.
+    /// How many times all openers did, since the lock was made.
     #[must_use]
-    pub fn in_all(&self) -> u32 {
+    pub fn total(&self) -> u32 {
         self.lock.deaths().load(Ordering::Relaxed)
     }
 }
@@ -81,18 +81,18 @@ impl Opener {
         }
     }
 
-    /// Takes the lock, as patiently as the opener is.
+    /// Acquires the lock; waits as [`SharedLock::on_wait`] says.
     #[inline]
-    fn take<'l>(&mut self, lock: &'l SharedLock) -> Result<(Held<'l>, Found), Errno> {
-        let Some(tell) = &mut self.on_wait else { return lock.mutex().take() };
+    fn acquire<'l>(&mut self, lock: &'l SharedLock) -> Result<(Held<'l>, Found), Errno> {
+        let Some(tell) = &mut self.on_wait else { return lock.mutex().acquire() };
         let mut begun = None;
-        lock.mutex().take_while(&mut |thread| {
+        lock.mutex().acquire_while(&mut |thread| {
             let begun: Instant = *begun.get_or_insert_with(Instant::now);
             tell(Holder { waited: begun.elapsed(), thread })
         })
     }
 
-    /// Whether the block is as this opener left it.
+    /// Whether the block is in the state in which this opener left it.
     #[inline]
     fn was_last(&self, lock: &SharedLock, found: Found) -> bool {
         found == Found::Free
@@ -100,7 +100,7 @@ impl Opener {
             && self.forks == sys::fork::forks()
     }
 
-    /// Step 2 of the module: `reclaim` brings the block into order.
+    /// Step 2 of the module; `reclaim` brings the block to a known state.
     #[cold]
     #[inline(never)]
     fn settle<T>(
@@ -110,7 +110,7 @@ impl Opener {
         found: Found,
         reclaim: impl FnOnce() -> T,
     ) -> Result<T, Errno> {
-        lock.last_user().store(NOBODY, Ordering::Relaxed);
+        lock.last_user().store(NO_USER, Ordering::Relaxed);
         if found == Found::OwnerDied {
             lock.deaths().fetch_add(1, Ordering::Relaxed);
             self.times.fetch_add(1, Ordering::Relaxed);
@@ -127,46 +127,46 @@ impl Opener {
             && let Some(tell) = &mut self.on_recovered
         {
             let times = self.times.load(Ordering::Relaxed);
-            tell(Recovered { times, in_all: lock.deaths().load(Ordering::Relaxed) });
+            tell(Recovered { times, total: lock.deaths().load(Ordering::Relaxed) });
         }
         Ok(reclaimed)
     }
 }
 
 impl<C> ProcessShared<C> {
-    /// Shares `controller`, whose registers nobody has touched yet or that is idle: the first
-    /// message reclaims it.
+    /// Shares `controller`, which must be idle or not brought up yet: the first message reclaims
+    /// it.
     pub fn new(mut lock: SharedLock, controller: C) -> Self {
         let opener = Opener::new(&mut lock);
         Self { lock: Arc::new(lock), opener, inner: controller }
     }
 
-    /// Shares a controller that is brought up under the lock, while no other process is in a
-    /// message.
+    /// Shares a controller that `controller` brings up while this process holds the lock, so that
+    /// no other process is within a message.
     ///
     /// # Errors
-    /// [`SharedError::Mutex`], with `EINTR` where [`SharedLock::on_wait`] broke the waiting off.
+    /// [`SharedError::Mutex`], with `EINTR` if [`SharedLock::on_wait`] stopped the waiting.
     pub fn bring_up(
         mut lock: SharedLock,
         controller: impl FnOnce() -> C,
     ) -> Result<Self, SharedError> {
         let mut opener = Opener::new(&mut lock);
-        let (held, found) = opener.take(&lock).map_err(|errno| lock.mutex_error(errno))?;
+        let (held, found) = opener.acquire(&lock).map_err(|errno| lock.mutex_error(errno))?;
         let settled = opener.settle(&lock, &held, found, controller);
         drop(held);
         let inner = settled.map_err(|errno| lock.mutex_error(errno))?;
         Ok(Self { lock: Arc::new(lock), opener, inner })
     }
 
-    /// The same, calling `tell` when the bus was taken over from a process that died: in the
-    /// thread whose message found it so, after the controller is in order and before that message.
+    /// Sets a callback for recoveries. It runs in the thread whose message found that a process had
+    /// died, after the controller was reclaimed and before that message.
     #[must_use]
     pub fn on_recovered(mut self, tell: impl FnMut(Recovered) + Send + 'static) -> Self {
         self.opener.on_recovered = Some(Box::new(tell));
         self
     }
 
-    /// A view of the recoveries that can be kept when the controller goes into its bus.
+    /// A view of the recoveries, to keep when the controller moves into its bus.
     #[must_use]
     pub fn recoveries(&self) -> Recoveries {
         Recoveries { lock: Arc::clone(&self.lock), times: Arc::clone(&self.opener.times) }
@@ -178,20 +178,21 @@ impl<C> ProcessShared<C> {
     }
 }
 
-/// An errno before anything was clocked.
+/// An error before anything was clocked.
 fn refused(errno: Errno) -> Unfinished {
     Unfinished::os(0, errno.raw_os_error())
 }
 
 impl<C: Controller> ProcessShared<C> {
-    /// Steps 1 and 2 of the module: the controller for step 3, and the lock, whose drop is step 4.
-    // Not around a closure with the message in it, which the compiler would call where it has two callers.
+    /// Steps 1 and 2 of the module. Returns the controller for step 3, and the lock, whose drop is
+    /// step 4.
+    // Takes no closure with the message in it: with two callers the compiler would not inline that.
     #[inline(always)]
     fn locked(&mut self) -> Result<(Held<'_>, &mut C), Unfinished> {
         let Self { lock, opener, inner } = self;
-        // Step 1: the lock.
-        let (held, found) = opener.take(lock).map_err(refused)?;
-        // Step 2: another had the block, or its owner died.
+        // Step 1: acquire the lock.
+        let (held, found) = opener.acquire(lock).map_err(refused)?;
+        // Step 2: another opener used the block last, or its user died.
         if !opener.was_last(lock, found) {
             opener.settle(lock, &held, found, || inner.reclaim()).map_err(refused)?;
         }
@@ -199,7 +200,7 @@ impl<C: Controller> ProcessShared<C> {
     }
 }
 
-/// What does not touch the block needs no lock.
+/// Methods that do not access the block need no lock.
 impl<C: Controller> Controller for ProcessShared<C> {
     fn limits(&self) -> Limits {
         self.inner.limits()
@@ -213,10 +214,11 @@ impl<C: Controller> Controller for ProcessShared<C> {
         self.inner.plan(program, message)
     }
 
-    /// Runs a planned message, waiting for other processes' first.
+    /// Runs a planned message; waits for other processes' messages first.
     ///
     /// # Errors
-    /// The controller's; [`Error::Os`] with what libc said of the lock, nothing being clocked.
+    /// The controller's error; or [`Error::Os`] with libc's error about the lock, with nothing
+    /// clocked.
     #[inline]
     fn run(
         &mut self,
@@ -240,10 +242,10 @@ impl<C: Controller> Controller for ProcessShared<C> {
         inner.run_exchange(program, plan, tx, rx)
     }
 
-    /// Does nothing if the lock cannot be had: the next message says why.
+    /// Does nothing if the lock cannot be acquired: the next message reports why.
     fn reclaim(&mut self) {
         let Self { lock, opener, inner } = self;
-        if let Ok((held, found)) = opener.take(lock) {
+        if let Ok((held, found)) = opener.acquire(lock) {
             let _ = opener.settle(lock, &held, found, || inner.reclaim());
         }
     }

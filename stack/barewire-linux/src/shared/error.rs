@@ -1,4 +1,4 @@
-//! What can be wrong with a lock's file, and what to do about it.
+//! Errors of a lock's file, with a remedy.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,19 +9,19 @@ use rustix::io::Errno;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SharedError {
-    /// The device whose owner and mode the file is to get cannot be looked at.
+    /// The device whose owner and mode the file should get cannot be examined.
     Like {
         /// The device.
         path: PathBuf,
         /// Why.
         errno: Errno,
     },
-    /// There is no directory for the file.
+    /// The file's directory does not exist.
     NoDirectory {
         /// The file.
         path: PathBuf,
     },
-    /// This user may not have the file, or not make it.
+    /// This user may not open or create the file.
     NoPermission {
         /// The file.
         path: PathBuf,
@@ -37,7 +37,7 @@ pub enum SharedError {
         /// Why.
         errno: Errno,
     },
-    /// There is a file that more may write, or others, than the device.
+    /// The file may be written by users who may not write the device.
     Untrusted {
         /// The file.
         path: PathBuf,
@@ -46,52 +46,52 @@ pub enum SharedError {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// There is something that is no lock.
+    /// The file is not a lock.
     NotALock {
         /// The path.
         path: PathBuf,
     },
-    /// The file is of another version of this crate.
+    /// A different version of this crate made the file.
     Version {
         /// The file.
         path: PathBuf,
         /// Its version.
         found: String,
-        /// Ours.
+        /// The version of this program.
         ours: char,
     },
-    /// The file was made by a program whose mutex looks different.
+    /// A program with another layout of the mutex made the file.
     Layout {
         /// The file.
         path: PathBuf,
         /// That program's layout.
         found: String,
-        /// Ours.
+        /// This program's layout.
         ours: String,
     },
-    /// The file has not the bytes it should have.
+    /// The file has the wrong length.
     Size {
         /// The file.
         path: PathBuf,
         /// Its bytes.
         bytes: u64,
-        /// What it should have.
+        /// The right length in bytes.
         expected: u64,
     },
-    /// The system has no such mutex, or the one in the file cannot be taken.
+    /// The system has no such mutex, or the one in the file cannot be acquired.
     Mutex {
         /// The file.
         path: PathBuf,
-        /// What libc said.
+        /// libc's error.
         errno: Errno,
     },
-    /// The system refused something else.
+    /// Any other error of the system.
     Os {
         /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
-        /// What it said.
+        /// The system's error.
         errno: Errno,
     },
 }
@@ -103,7 +103,7 @@ impl fmt::Display for SharedError {
         match self {
             Self::Like { path, errno } => write!(
                 f,
-                "{} has the owner and the rights that the lock is to have, and cannot be looked at: {errno}",
+                "the lock gets the owner and permissions of {}, which cannot be examined: {errno}",
                 path.display()
             ),
             Self::NoDirectory { path } => write!(
@@ -124,12 +124,12 @@ impl fmt::Display for SharedError {
             ),
             Self::Untrusted { path, like, why } => write!(
                 f,
-                "the lock {} {why}, unlike {}: whoever may write it can stop the bus; {REMOVE}",
+                "the lock {} {why}, unlike {}: a user who may write it can stop the bus; {REMOVE}",
                 path.display(),
                 like.display()
             ),
             Self::NotALock { path } => {
-                write!(f, "{} is no lock of barewire's: name another file", path.display())
+                write!(f, "{} is not a lock of barewire: name another file", path.display())
             }
             Self::Version { path, found, ours } => write!(
                 f,
@@ -138,7 +138,7 @@ impl fmt::Display for SharedError {
             ),
             Self::Layout { path, found, ours } => write!(
                 f,
-                "the lock {} was made by a program for {found:?}, this one is for {ours:?}: programs that share a bus must be built for the same; {REMOVE}",
+                "the lock {} was made by a program for {found:?}, this one is for {ours:?}: programs that share a bus must be built for one target; {REMOVE}",
                 path.display()
             ),
             Self::Size { path, bytes, expected } => write!(
@@ -148,7 +148,7 @@ impl fmt::Display for SharedError {
             ),
             Self::Mutex { path, errno: Errno::NOTRECOVERABLE } => write!(
                 f,
-                "the lock {} was given back in disorder by some other program: {REMOVE}",
+                "the lock {} was released in an inconsistent state by another program: {REMOVE}",
                 path.display()
             ),
             Self::Mutex { path, errno } => write!(

@@ -1,22 +1,22 @@
-//! The lock, and its file: made whole or not at all, and looked at before it is believed.
+//! The lock and its file: created completely or not at all, and checked before it is used.
 //!
 //! # Layout
 //! | bytes | |
 //! |---|---|
 //! | 0 | `barewire lock`, a space, the version, a newline |
-//! | 16 | what the mutex's layout depends on, as text: architecture, libc, bytes |
+//! | 16 | what the mutex's layout depends on, as text: architecture, libc, size in bytes |
 //! | 64 | the mutex |
-//! | 112 | who used the controller last; 0 is nobody |
-//! | 116 | how many openers there have been |
+//! | 112 | the controller's last user; 0 means no user |
+//! | 116 | how many openers there were |
 //! | 120 | how many owners died |
 //!
-//! and zeros up to [`FILE_BYTES`]. Numbers are the machine's own; the text rules out those of
-//! another byte order.
+//! and zeros up to [`FILE_BYTES`]. Numbers are in the machine's byte order; the text excludes
+//! machines with another one.
 //!
 //! # Ordering
-//! 1. A new file is made under a temporary name, completely, and then linked to its own: whoever
-//!    finds the name finds a whole lock, and of several makers one wins.
-//! 2. A file that is found is read and checked before it is mapped.
+//! 1. Create: a new file is completed under a temporary name and then linked to its own. So a
+//!    process that finds the name finds a complete lock, and of several creators one wins.
+//! 2. Check: an existing file is read and checked before it is mapped.
 
 use std::fmt;
 use std::fs::{File, Metadata, OpenOptions};
@@ -35,12 +35,12 @@ use crate::sys::SharedWords;
 use crate::sys::mutex::{Found, MUTEX_BYTES, SharedMutex};
 
 pub(super) const FILE_BYTES: u64 = 4096;
-/// Up to its last two bytes, the version and a newline.
+/// Without the last two bytes: the version and a newline.
 pub(super) const MAGIC: &[u8; 14] = b"barewire lock ";
 const VERSION: char = '1';
 const LAYOUT_AT: usize = 16;
 const HEADER_BYTES: usize = 64;
-/// These are words of 4 bytes: the mutex and what it guards, in one cache line.
+/// Indices of 4-byte words: the mutex and the words it guards, in one cache line.
 const MUTEX_AT: usize = 16;
 const LAST_USER_AT: usize = 28;
 const OPENERS_AT: usize = 29;
@@ -48,30 +48,30 @@ const DEATHS_AT: usize = 30;
 
 const _: () = assert!(MUTEX_BYTES <= (LAST_USER_AT - MUTEX_AT) * 4, "the mutex has its room");
 
-/// Nobody: no opener has this number.
-pub(super) const NOBODY: u32 = 0;
+/// No user: no opener has this number.
+pub(super) const NO_USER: u32 = 0;
 
-/// Is told that another has the lock, and says whether to go on waiting.
+/// Called while another process has the lock; decides whether to continue waiting.
 pub(super) type OnWait = Box<dyn FnMut(Holder) -> ControlFlow<()> + Send + Sync>;
 
-/// Who has a lock that is waited for.
+/// The holder of a lock that a process waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Holder {
-    /// How long the waiting has been.
+    /// How long the process has waited.
     pub waited: Duration,
-    /// The thread's id, as `/proc` names it; 0 if that cannot be told.
+    /// The holder's thread id, as `/proc` names it; 0 if unknown.
     pub thread: u32,
 }
 
-/// A lock that processes share, open.
+/// An open lock between processes.
 pub struct SharedLock {
     mutex: SharedMutex,
     path: PathBuf,
     on_wait: Option<OnWait>,
 }
 
-/// What the mutex's layout depends on.
+/// Describes what the mutex's layout depends on.
 pub(super) fn layout() -> String {
     let libc = if cfg!(target_env = "gnu") {
         "gnu"
@@ -96,16 +96,16 @@ fn header() -> [u8; HEADER_BYTES] {
 }
 
 impl SharedLock {
-    /// Opens the lock at `path`, making it if there is none, with the owner, group and rights of
-    /// the device `like`: whoever may use the device may use the lock.
+    /// Opens the lock at `path`. If there is none, makes it with the owner, group and permissions
+    /// of the device `like`: a user who may use the device may use the lock.
     ///
     /// # Errors
-    /// * [`SharedError::Like`] if there is no such device.
-    /// * [`SharedError::NoDirectory`], [`SharedError::NoPermission`], [`SharedError::Group`] if it
-    ///   cannot be made, or may not be opened.
-    /// * [`SharedError::Untrusted`] if there is one that others than the device's users may write.
+    /// * [`SharedError::Like`] if the device does not exist.
+    /// * [`SharedError::NoDirectory`], [`SharedError::NoPermission`], [`SharedError::Group`] if the
+    ///   file cannot be created or opened.
+    /// * [`SharedError::Untrusted`] if users who may not use the device may write the file.
     /// * [`SharedError::NotALock`], [`SharedError::Version`], [`SharedError::Layout`],
-    ///   [`SharedError::Size`] if what there is cannot be used.
+    ///   [`SharedError::Size`] if the existing file cannot be used.
     /// * [`SharedError::Mutex`] if libc or the kernel has no such mutex; [`SharedError::Os`].
     pub fn open(path: &Path, like: &Path) -> Result<Self, SharedError> {
         Self::map(&open_file(path, like)?, path)
@@ -117,10 +117,11 @@ impl SharedLock {
         Ok(Self { mutex: SharedMutex::at(words, MUTEX_AT), path: path.to_owned(), on_wait: None })
     }
 
-    /// The same, calling `tell` every 100 ms while another process has the lock. It may break the
-    /// waiting off: the message is then refused with `EINTR`, and nothing of it was clocked.
+    /// Sets a callback that runs every 100 ms while another process has the lock. It may stop the
+    /// waiting: the message is then refused with `EINTR`, and nothing was clocked.
     ///
-    /// Without this a process waits however long another is in its message, or stopped in it.
+    /// Without it, a process waits for as long as another is within a message, even if that one is
+    /// stopped.
     #[must_use]
     pub fn on_wait(
         mut self,
@@ -134,23 +135,23 @@ impl SharedLock {
         self.on_wait.take()
     }
 
-    /// Acquires the lock and releases it, with nothing in between: what libc's mutex costs by itself,
-    /// which is a floor for every message under it.
+    /// Acquires and releases the lock: the cost of libc's mutex itself, which every message under
+    /// the lock pays at least.
     ///
     /// # Errors
     /// [`SharedError::Mutex`].
     #[inline]
     pub fn acquire_and_release(&self) -> Result<(), SharedError> {
-        let (held, found) = self.mutex.take().map_err(|errno| self.mutex_error(errno))?;
+        let (held, found) = self.mutex.acquire().map_err(|errno| self.mutex_error(errno))?;
         if found == Found::OwnerDied {
             // The next message reclaims the block.
-            self.last_user().store(NOBODY, Ordering::Relaxed);
+            self.last_user().store(NO_USER, Ordering::Relaxed);
             held.make_consistent().map_err(|errno| self.mutex_error(errno))?;
         }
         Ok(())
     }
 
-    /// Where it is.
+    /// The path of its file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -161,7 +162,7 @@ impl SharedLock {
         &self.mutex
     }
 
-    /// Who used the controller last: only the mutex's holder reads or writes it.
+    /// The controller's last user; accessed only while the mutex is held.
     #[inline]
     pub(super) fn last_user(&self) -> &AtomicU32 {
         &self.mutex.words().words()[LAST_USER_AT]
@@ -177,7 +178,7 @@ impl SharedLock {
         let openers = &self.mutex.words().words()[OPENERS_AT];
         loop {
             let number = openers.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-            if number != NOBODY {
+            if number != NO_USER {
                 return number;
             }
         }
@@ -194,11 +195,12 @@ impl fmt::Debug for SharedLock {
     }
 }
 
-/// The file of the lock at `path`, made if there is none and checked if there is one.
+/// Opens the lock's file at `path`: creates it if there is none, checks it if there is one.
 pub(super) fn open_file(path: &Path, like: &Path) -> Result<File, SharedError> {
     let device = std::fs::metadata(like)
         .map_err(|error| SharedError::Like { path: like.to_owned(), errno: errno(&error) })?;
-    // Others may make and remove the file meanwhile; for ever only if somebody means harm.
+    // Other processes may create and remove the file meanwhile, but not for ever unless they mean
+    // harm.
     for _ in 0..100 {
         match open_existing(path) {
             Ok(file) => {
@@ -233,12 +235,12 @@ fn refused(error: &io::Error, what: &'static str, path: &Path, like: &Path) -> S
 }
 
 fn open_existing(path: &Path) -> io::Result<File> {
-    // No link that leads elsewhere is followed, and a FIFO does not keep us.
+    // Does not follow a symbolic link, and does not block on a FIFO.
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)
 }
 
-/// Step 2.
+/// Step 2: checks an existing file.
 fn check(file: &File, path: &Path, like: &Path, device: &Metadata) -> Result<(), SharedError> {
     let io = |error: io::Error| SharedError::Os {
         path: path.to_owned(),
@@ -277,8 +279,8 @@ fn check(file: &File, path: &Path, like: &Path, device: &Metadata) -> Result<(),
     Ok(())
 }
 
-/// Why a file should not be believed: it may have been put there by somebody without rights on the
-/// device, who could stop the bus or, by cutting the file, end its users.
+/// Why not to trust a file: a user without access to the device may have put it there, who could
+/// block the bus or, by truncating the file, end its users.
 fn distrust(there: &Metadata, device: &Metadata) -> Option<&'static str> {
     let (mode, allowed) = (there.mode(), device.mode());
     if mode & 0o002 & !allowed != 0 {
@@ -289,14 +291,14 @@ fn distrust(there: &Metadata, device: &Metadata) -> Option<&'static str> {
     }
     let user = rustix::process::geteuid().as_raw();
     let known = [0, device.uid(), user].contains(&there.uid());
-    // A member of the device's group may have made it, and nobody else can give it that group.
+    // A member of the device's group may have created it: no other user can give a file that group.
     if !known && there.gid() != device.gid() {
         return Some("belongs to another user");
     }
     None
 }
 
-/// A file to be removed, unless it has become what it was to be.
+/// A file that is removed on drop, unless it was renamed to its final name.
 struct Temporary(PathBuf);
 
 impl Drop for Temporary {
@@ -305,7 +307,7 @@ impl Drop for Temporary {
     }
 }
 
-/// Step 1.
+/// Step 1: creates the file.
 fn create(path: &Path, like: &Path, device: &Metadata) -> Result<File, SharedError> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let os = |what, errno| SharedError::Os { path: path.to_owned(), what, errno };
@@ -330,13 +332,14 @@ fn create(path: &Path, like: &Path, device: &Metadata) -> Result<File, SharedErr
     Ok(file)
 }
 
-/// Gives the file the device's owner, group and rights.
+/// Gives the file the device's owner, group and permissions.
 fn give(file: &File, path: &Path, device: &Metadata) -> Result<(), SharedError> {
     let os = |what, errno| SharedError::Os { path: path.to_owned(), what, errno };
     let made = file.metadata().map_err(|error| os("made", errno(&error)))?;
     if (made.uid(), made.gid()) != (device.uid(), device.gid()) {
         let gid = Some(Gid::from_raw(device.gid()));
-        // Only root gives files away; a member of the device's group may give it the group.
+        // Only root may change a file's owner; a member of the device's group may give it that
+        // group.
         let given = fchown(file, Some(Uid::from_raw(device.uid())), gid);
         given.or_else(|_| fchown(file, None, gid)).map_err(|errno| SharedError::Group {
             path: path.to_owned(),

@@ -1,54 +1,57 @@
-//! Several processes on one controller's registers: a lock in a file, and who used the block last.
+//! Several processes on one controller's registers: a lock in a file, which also records the last
+//! user.
 //!
-//! [`SharedLock`] is libc's mutex in a file that every process maps: robust (it outlives its
+//! [`SharedLock`] is libc's mutex in a file that every process maps: robust (it survives its
 //! owner), process-shared, with priority inheritance. [`ProcessShared`] wraps a controller and
-//! holds the lock for each message. [`ChipPort`] wraps a chip's way to the bus, and holds another lock
-//! for each operation, of many messages: see [`ChipLocks`].
+//! holds the lock for each message. [`ChipPort`] wraps a chip's port and holds a second lock for
+//! each operation of several messages: see [`ChipLocks`].
 //!
 //! Read first: pthread_mutexattr_setrobust(3); this crate's README, on several processes.
 //!
 //! # How it works
-//! Each opener has a number, and the file says whose message was the last. So a process knows
-//! whether the block is as it left it:
+//! Each opener has a number, and the file stores the number of the last user. So a process knows
+//! whether the block is in the state in which it left it:
 //!
-//! | what it finds | what it does before its message |
+//! | the last user | what a process does before its message |
 //! |---|---|
-//! | itself as the last user | nothing |
-//! | another | [`Controller::reclaim`]: the block is idle, but its settings are another's |
-//! | a user that died holding the lock | the same, and the loss is counted and told |
+//! | itself | nothing |
+//! | another opener | [`Controller::reclaim`]: the block is idle, but configured for the other |
+//! | an opener that died while it held the lock | `reclaim`; the death is counted and reported |
 //!
-//! A clean change of user needs less than the whole of `reclaim`: CS is inactive and the FIFOs are
-//! empty, only the driver's idea of what is in the block's registers is wrong. It is done whole all
-//! the same: a driver then has one way back to a known block, and every change of user tries it,
-//! not only a disaster. The price is its register accesses, once a change of user.
+//! After a regular change of user less than `reclaim` would suffice: CS is inactive, the FIFOs are
+//! empty, and only the driver's knowledge of the registers is outdated. `reclaim` is used
+//! nevertheless. So a driver has one way back to a known block, and every change of user tests it,
+//! not only a crash. The cost is its register accesses, once per change of user.
 //!
 //! # Ordering
-//! 1. The lock is taken.
-//! 2. If the last user was not this opener, or died: the file says *nobody*, then a dead owner's
-//!    lock is made usable, then the block is reclaimed, then the file says *this opener*. A process
-//!    that dies or panics between any two of these leaves a file that makes the next one reclaim.
-//! 3. The message runs; CS is released on every path of it.
-//! 4. The lock is given back.
+//! 1. Acquire the lock.
+//! 2. If the last user was another opener, or died: write *no user* to the file, make a dead
+//!    owner's lock consistent, reclaim the block, write *this opener* to the file. If a process
+//!    dies or panics between any two of these steps, the next one reclaims.
+//! 3. Run the message; CS is deasserted on every path.
+//! 4. Release the lock.
 //!
 //! # What callers must know
-//! * A message may wait for another process's: up to that one's timeout. This goes for `try_` calls
-//!   too, which do not wait for this process's bus but, having it, run: do not make them from where
-//!   waiting is not allowed. A signal handler that interrupts a message of another bus *on the same
-//!   lock* gets `EDEADLK` as [`Error::Os`](barewire::spi::Error::Os).
-//! * [`Bus::lock`](barewire::bus::Bus) holds the bus of this process; other processes' messages may
-//!   come between its messages, on its chip too unless the driver has a [`ChipPort`].
-//! * `ENOTRECOVERABLE`: somebody other than this crate gave the lock back without repairing it.
-//!   Remove the file while no process has it open.
-//! * After a fork parent and child may both go on: the child is an opener of its own. But another
-//!   thread of the parent that was in a message has the child's bus taken for ever; fork first.
-//! * A process that is stopped (SIGSTOP, a debugger) in a message stops all others.
+//! * A message may wait for another process's message, up to that one's timeout. So may `try_`
+//!   calls: they do not wait for this process's bus, but once they have it, they run. Do not call
+//!   them where waiting is not allowed. A signal handler that interrupts a message of another bus
+//!   *on the same lock* gets `EDEADLK` as [`Error::Os`](barewire::spi::Error::Os).
+//! * [`Bus::lock`](barewire::bus::Bus) locks the bus of this process only. Messages of other
+//!   processes may run between its messages, even to its chip, unless the driver has a
+//!   [`ChipPort`].
+//! * `ENOTRECOVERABLE` means that a program other than this crate released the lock without
+//!   repairing it. Remove the file while no process has it open.
+//! * After a fork both parent and child may continue: the child is an opener of its own. But if
+//!   another thread of the parent was in a message at the fork, the child's bus is held for ever.
+//!   Fork first.
+//! * A process that is stopped (SIGSTOP, a debugger) within a message stops all others.
 //!
 //! # Not supported
-//! Processes of different PID namespaces (containers) on one lock: the kernel knows a robust
-//! mutex's owner by its number. Programs of another word size, architecture or libc on one lock:
-//! refused when opened. Emulated programs (qemu-user), whose kernel lists no robust mutexes.
-//! Messages that finish by interrupt: `start` runs them whole, since only the thread that took the
-//! lock may give it back. Network file systems.
+//! Processes of different PID namespaces (containers) on one lock: the kernel identifies a robust
+//! mutex's owner by its thread id. Programs with another word size, architecture or libc: the lock
+//! refuses to open. Emulated programs (qemu-user), whose kernel keeps no list of robust mutexes.
+//! Messages that finish by interrupt: `start` runs them completely, because only the thread that
+//! acquired the lock may release it. Network file systems.
 //!
 //! ```no_run
 //! use std::path::Path;

@@ -1,4 +1,5 @@
-//! The file: made once, checked, refused with reasons; the controller: who was last, who died.
+//! The file: made once, checked, refused with reasons. The controller: its last user and dead
+//! owners.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
@@ -108,7 +109,8 @@ fn what_is_no_lock_of_ours_is_refused_with_a_remedy() {
     assert!(matches!(other, SharedError::Layout { .. }), "{text}");
     assert!(text.contains("pdp-11") && text.contains(&layout()), "{text}");
 
-    for (bytes, expected) in [(0, "no lock"), (100, "100 bytes"), (FILE_BYTES + 1, "4097 bytes")] {
+    for (bytes, expected) in [(0, "not a lock"), (100, "100 bytes"), (FILE_BYTES + 1, "4097 bytes")]
+    {
         let place = Place::new();
         drop(place.open().expect("made"));
         let file = File::options().write(true).open(place.lock()).expect("ours");
@@ -142,7 +144,7 @@ fn places_and_files_that_will_not_do_are_told() {
     place.open().expect("the device is as open");
 }
 
-/// Counts what it is asked, and dies in a message when told to.
+/// Counts its calls, and panics within a message if the test asks for that.
 #[derive(Default)]
 struct Probe {
     null: Null,
@@ -209,18 +211,18 @@ fn an_owner_that_died_is_told_once_and_counted_by_all() {
         .on_recovered(|recovered| LOG.lock().expect("whole").push(recovered.to_string()));
     let (recoveries, bus) = (shared.recoveries(), Bus::new(shared));
     one_message(&bus);
-    // A thread that ends with the lock is to the kernel what a process is.
+    // To the kernel, a thread that ends with the lock is like a process that does.
     let lock = open();
     thread::scope(|scope| {
-        scope.spawn(|| std::mem::forget(lock.mutex().take().expect("free")));
+        scope.spawn(|| std::mem::forget(lock.mutex().acquire().expect("free")));
     });
     one_message(&bus);
     one_message(&bus);
-    assert_eq!((recoveries.times(), recoveries.in_all()), (1, 1));
+    assert_eq!((recoveries.times(), recoveries.total()), (1, 1));
     assert_eq!(*LOG.lock().expect("whole"), ["the bus was recovered 1 times, 1 times in all"]);
     assert_eq!(bus.into_inner().inner().reclaims, 2, "the first message's, and the dead owner's");
     let later = ProcessShared::new(open(), Null::new()).recoveries();
-    assert_eq!((later.times(), later.in_all()), (0, 1));
+    assert_eq!((later.times(), later.total()), (0, 1));
 }
 
 #[test]
@@ -231,7 +233,7 @@ fn a_panic_while_reclaiming_makes_the_next_reclaim_again() {
     one_message(&other);
     let lock = open();
     thread::scope(|scope| {
-        scope.spawn(|| std::mem::forget(lock.mutex().take().expect("free")));
+        scope.spawn(|| std::mem::forget(lock.mutex().acquire().expect("free")));
     });
     let one = Bus::new(ProcessShared::new(open(), Probe { panics: true, ..Probe::default() }));
     let panicked = thread::scope(|scope| scope.spawn(|| one_message(&one)).join());
@@ -247,10 +249,10 @@ fn a_lock_in_disorder_is_an_error_and_clocks_nothing() {
     let open = || place.open().expect("opens");
     let lock = open();
     thread::scope(|scope| {
-        scope.spawn(|| std::mem::forget(lock.mutex().take().expect("free")));
+        scope.spawn(|| std::mem::forget(lock.mutex().acquire().expect("free")));
     });
-    // Given back without having been repaired.
-    drop(lock.mutex().take().expect("the owner died"));
+    // Released without having been repaired.
+    drop(lock.mutex().acquire().expect("the owner died"));
     let bus = Bus::new(ProcessShared::new(open(), Null::new()));
     let device = bus.device(&Settings::new(0, 1_000)).expect("opens without the lock");
     let error = device.sync(&mut [Transfer::write(&[1])]).expect_err("no lock");
@@ -268,7 +270,7 @@ fn taking_it_twice_in_one_thread_is_an_error_not_a_wait_for_ever() {
     let place = Place::new();
     let open = || place.open().expect("opens");
     let lock = open();
-    let _held = lock.mutex().take().expect("free");
+    let _held = lock.mutex().acquire().expect("free");
     let bus = Bus::new(ProcessShared::new(open(), Null::new()));
     let device = bus.device(&Settings::new(0, 1_000)).expect("opens");
     let error = device.sync(&mut [Transfer::write(&[1])]).expect_err("held by this thread");

@@ -1,7 +1,7 @@
 //! spidev's binary interface: `struct spi_ioc_transfer` byte for byte, and the ioctl numbers.
 //!
 //! Read first: `include/uapi/linux/spi/spidev.h` of the kernel, whose names these are. The
-//! interface is the same on 32 and 64 bits: addresses are 64 bits wide in both.
+//! interface is identical on 32 and 64 bits: addresses always have 64 bits.
 
 use rustix::ioctl::{Opcode, opcode};
 
@@ -9,13 +9,13 @@ use rustix::ioctl::{Opcode, opcode};
 pub const TRANSFER_SIZE: usize = 32;
 
 /// The most transfers of one `SPI_IOC_MESSAGE`: an ioctl's number has 14 bits for the size of its
-/// argument, and 512 times 32 bytes no longer fit.
+/// argument, and 512 times 32 bytes do not fit.
 pub const MESSAGE_TRANSFERS_MAX: usize = (1 << 14) / TRANSFER_SIZE - 1;
 
-/// spidev's letter among ioctl numbers.
+/// spidev's letter in ioctl numbers.
 const SPI_IOC_MAGIC: u8 = b'k';
 
-/// `SPI_IOC_RD_MODE`, which gives the low byte of the mode.
+/// `SPI_IOC_RD_MODE`, which reads the low byte of the mode.
 pub const SPI_IOC_RD_MODE: Opcode = opcode::read::<u8>(SPI_IOC_MAGIC, 1);
 /// `SPI_IOC_WR_MODE`, which clears the dual and quad bits.
 pub const SPI_IOC_WR_MODE: Opcode = opcode::write::<u8>(SPI_IOC_MAGIC, 1);
@@ -32,15 +32,15 @@ pub const SPI_IOC_RD_MODE32: Opcode = opcode::read::<u32>(SPI_IOC_MAGIC, 5);
 /// `SPI_IOC_WR_MODE32`.
 pub const SPI_IOC_WR_MODE32: Opcode = opcode::write::<u32>(SPI_IOC_MAGIC, 5);
 
-/// `SPI_IOC_MESSAGE(n)`: one message of `n` transfers. No `n` beyond
-/// [`MESSAGE_TRANSFERS_MAX`] has a number; the kernel's own macro then gives the one of 0.
+/// `SPI_IOC_MESSAGE(n)`: one message of `n` transfers. Above [`MESSAGE_TRANSFERS_MAX`] there is no
+/// number; like the kernel's macro, this returns that of 0.
 #[must_use]
 pub const fn spi_ioc_message(n: usize) -> Opcode {
     let n = if n > MESSAGE_TRANSFERS_MAX { 0 } else { n };
     opcode::from_components(rustix::ioctl::Direction::Write, SPI_IOC_MAGIC, 0, n * TRANSFER_SIZE)
 }
 
-/// `struct spi_ioc_transfer`. Zeros mean "none" in the addresses and "as the device" elsewhere.
+/// `struct spi_ioc_transfer`. Zero means "none" in the addresses and "the device's" elsewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SpiIocTransfer {
     pub(crate) tx_buf: u64,

@@ -1,4 +1,4 @@
-//! What can go wrong with spidev: where, what, and what to do about it.
+//! Errors of spidev: where, what, and a remedy.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,116 +14,116 @@ use crate::root::Root;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SpidevError {
-    /// There is no such node.
+    /// The node does not exist.
     NoSuchDevice {
         /// The node asked for.
         path: PathBuf,
-        /// The spidev nodes there are.
+        /// The existing spidev nodes.
         present: Vec<String>,
     },
-    /// The file is something else.
+    /// The file is not a spidev node.
     NotSpidev {
         /// The file.
         path: PathBuf,
     },
-    /// The node may not be opened by this user.
+    /// This user may not open the node.
     NoPermission {
         /// The node.
         path: PathBuf,
         /// Its group.
         group: Option<Group>,
     },
-    /// spidev took the setting back: the controller or its driver cannot do it.
+    /// The kernel refused the setting: the controller or its driver does not support it.
     Setting {
         /// The node.
         path: PathBuf,
-        /// What was asked.
+        /// The setting.
         setting: Setting,
-        /// What the kernel said.
+        /// The kernel's error.
         errno: Errno,
     },
     /// A delay longer than its field in `struct spi_ioc_transfer`.
     Delay {
-        /// Which, by Linux's name.
+        /// The delay, by Linux's name.
         what: &'static str,
-        /// Microseconds asked, rounded up.
+        /// The delay asked for in microseconds, rounded up.
         asked_us: u64,
-        /// The most the field holds.
+        /// The longest delay that the field holds, in microseconds.
         max_us: u32,
     },
-    /// More bytes than spidev's buffers hold in one message, and nowhere to split.
+    /// More bytes than spidev's buffers hold in one message, and no point at which to split.
     TooLong {
         /// Bytes between two points at which CS is inactive, each transfer rounded up to 128.
         bytes: usize,
         /// spidev's `bufsiz`.
         bufsiz: usize,
     },
-    /// More transfers than one ioctl takes, and nowhere to split.
+    /// More transfers than one ioctl takes, and no point at which to split.
     TooManyTransfers {
         /// Transfers between two points at which CS is inactive.
         transfers: usize,
     },
-    /// The kernel found the message too long, which was checked: `bufsiz` is not what it says.
+    /// The kernel found the message too long after it was checked: the real `bufsiz` differs.
     MessageSize {
         /// The node.
         path: PathBuf,
-        /// What `bufsiz` was when the node was opened.
+        /// The value of `bufsiz` when the node was opened.
         bufsiz: usize,
     },
-    /// The kernel will not run the message: a word length, a speed or a flag the controller does
-    /// not have.
+    /// The kernel refused the message: it has a word length, a speed or a flag that the controller
+    /// does not support.
     Refused {
         /// The node.
         path: PathBuf,
     },
-    /// The controller failed in the middle.
+    /// The controller failed within the message.
     Io {
         /// The node.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         errno: Errno,
     },
-    /// The device or its controller has gone.
+    /// The device or its controller was removed.
     Gone {
         /// The node.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         errno: Errno,
     },
-    /// The kernel says that all went well, with another length than the message's.
+    /// The kernel reported success, but another length than the message's.
     Short {
         /// The node.
         path: PathBuf,
         /// Bytes of the message.
         expected: usize,
-        /// Bytes the kernel counted.
+        /// Bytes that the kernel counted.
         actual: usize,
     },
-    /// The message was over before its clocks at the speed asked could be: the controller's slowest
-    /// clock is faster.
+    /// The message ended earlier than its clocks allow at the speed asked for: the controller's
+    /// slowest clock is faster.
     TooFast {
         /// The node.
         path: PathBuf,
-        /// Hertz asked.
+        /// The speed asked for, in hertz.
         asked_hz: u32,
-        /// What the message's clocks take at that, in nanoseconds.
+        /// The least time of the message's clocks at that speed, in nanoseconds.
         least_ns: u64,
-        /// What it took.
+        /// The time it took, in nanoseconds.
         took_ns: u64,
     },
-    /// Anything else the kernel said.
+    /// Any other error of the kernel.
     Os {
         /// The node.
         path: PathBuf,
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         errno: Errno,
     },
 }
 
 impl SpidevError {
-    /// The error of opening `path`, whose name under the root is `real`.
+    /// The error of opening `path`; its path under the root is `real`.
     pub(super) fn of_open(root: &Root, path: &Path, real: &Path, errno: Errno) -> Self {
         let path = path.to_owned();
         match errno {
@@ -134,7 +134,7 @@ impl SpidevError {
             Errno::ACCESS | Errno::PERM => {
                 Self::NoPermission { path, group: Group::of(root, real) }
             }
-            // The node is there, its device is not: left behind by an unbound driver.
+            // The node exists but not its device: an unbound driver left it behind.
             Errno::NXIO | Errno::NODEV => Self::Gone { path, errno },
             _ => Self::Os { path, what: "opened", errno },
         }
@@ -168,7 +168,7 @@ impl fmt::Display for SpidevError {
             }
             Self::NotSpidev { path } => write!(
                 f,
-                "{} is no spidev node: name one as /dev/spidevB.C, bus and chip select",
+                "{} is not a spidev node: name one as /dev/spidevB.C, bus and chip select",
                 path.display()
             ),
             Self::NoPermission { path, group } => {
@@ -178,7 +178,7 @@ impl fmt::Display for SpidevError {
             }
             Self::Setting { path, setting, errno } => write!(
                 f,
-                "{}: the kernel does not take {setting} ({errno}): the controller or its driver cannot do it; ask for another",
+                "{}: the kernel refuses {setting} ({errno}): the controller or its driver does not support it; ask for another",
                 path.display()
             ),
             Self::Delay { what, asked_us, max_us } => write!(
@@ -220,7 +220,7 @@ impl fmt::Display for SpidevError {
             ),
             Self::TooFast { path, asked_hz, least_ns, took_ns } => write!(
                 f,
-                "{}: the controller clocked faster than {asked_hz} Hz: the message took {} us where its clocks take {} us; its slowest clock is faster, which the kernel does not tell: ask for a higher one",
+                "{}: the controller clocked faster than {asked_hz} Hz: the message took {} us, but its clocks take {} us at that speed; the controller's slowest clock is faster (the kernel does not report it): ask for a higher one",
                 path.display(),
                 took_ns / 1_000,
                 least_ns / 1_000

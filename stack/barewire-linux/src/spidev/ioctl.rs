@@ -1,14 +1,14 @@
-//! spidev's ioctls: a trait, so that a test can be the kernel, and the kernel's own on a [`Node`].
+//! spidev's ioctls: a trait, which tests implement, and the kernel's on a [`Node`].
 //!
 //! # Safety
-//! 1. An ioctl number is only ever sent with the argument the kernel expects for it: the numbers
-//!    are chosen here, from a [`Setting`] or from the length of a [`Message`], never given by a
+//! 1. Argument: an ioctl number is only sent with the argument that the kernel expects for it. The
+//!    numbers are chosen here, from a [`Setting`] or the length of a [`Message`], never by a
 //!    caller.
-//! 2. The kernel reads and writes the buffers whose addresses stand in a [`Message`]. Only
-//!    `spidev::message` makes one, from buffers it keeps borrowed for as long as the message
+//! 2. Buffers: the kernel reads and writes the buffers whose addresses are in a [`Message`]. Only
+//!    `spidev::message` makes one, from buffers that stay borrowed for as long as the message
 //!    lives.
-//! 3. The numbers mean what spidev means by them only on a spidev node, hence [`Node::new`] is
-//!    for files that [`Spidev::open`](super::Spidev::open) has found to be one.
+//! 3. File: the numbers mean these operations only on a spidev node, so [`Node::new`] takes only
+//!    files that [`Spidev::open`](super::Spidev::open) has identified as one.
 #![allow(unsafe_code, reason = "ioctl, with the raw memory it is about")]
 
 use core::ffi::c_void;
@@ -23,7 +23,7 @@ use rustix::ioctl::{Opcode, ioctl};
 use super::abi;
 use super::message::Message;
 
-/// One of spidev's settings, to write.
+/// A setting of spidev to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setting {
     /// `SPI_IOC_WR_MODE32`.
@@ -54,30 +54,30 @@ impl fmt::Display for Setting {
     }
 }
 
-/// spidev's ioctls: the kernel's, or a recorder's.
+/// spidev's ioctls: the kernel's, or a test's.
 pub trait Ioctl {
     /// `SPI_IOC_RD_MODE32`.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     fn mode32(&mut self) -> Result<u32, Errno>;
 
     /// `SPI_IOC_RD_MAX_SPEED_HZ`.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     fn max_speed_hz(&mut self) -> Result<u32, Errno>;
 
     /// `SPI_IOC_WR_MODE32`, `SPI_IOC_WR_BITS_PER_WORD` or `SPI_IOC_WR_MAX_SPEED_HZ`.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     fn set(&mut self, setting: Setting) -> Result<(), Errno>;
 
     /// `SPI_IOC_MESSAGE(n)`, which returns the sum of the lengths.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     fn message(&mut self, message: &Message<'_>) -> Result<usize, Errno>;
 }
 
@@ -89,19 +89,19 @@ struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// The kernel reads `arg`.
+    /// An ioctl during which the kernel reads `arg`.
     fn reads<T>(opcode: Opcode, arg: &'a T) -> Self {
         Self { opcode, arg: ptr::from_ref(arg).cast_mut().cast(), borrowed: PhantomData }
     }
 
-    /// The kernel writes `arg`.
+    /// An ioctl during which the kernel writes `arg`.
     fn writes<T>(opcode: Opcode, arg: &'a mut T) -> Self {
         Self { opcode, arg: ptr::from_mut(arg).cast(), borrowed: PhantomData }
     }
 }
 
-// SAFETY: the argument is valid while the call exists (`borrowed`), the result is the call's own
-// return value, and memory is declared as changed whether it is or not.
+// SAFETY: the argument is valid while the call exists (`borrowed`), the result is the call's return
+// value, and memory is declared as changed, whether it is or not.
 unsafe impl rustix::ioctl::Ioctl for Call<'_> {
     type Output = i32;
     const IS_MUTATING: bool = true;
@@ -126,14 +126,14 @@ pub struct Node {
 }
 
 impl Node {
-    /// Takes a file that is known to be a spidev node (module, Safety 3).
+    /// Uses a file that is known to be a spidev node (module, Safety 3).
     pub(crate) fn new(file: File) -> Self {
         Self { file }
     }
 
     fn read_u32(&mut self, opcode: Opcode) -> Result<u32, Errno> {
         let mut value = 0;
-        // SAFETY: a number of spidev's whose argument is a `u32` to write (Safety 1 and 3).
+        // SAFETY: an ioctl of spidev whose argument is a `u32` to write (Safety 1 and 3).
         unsafe { ioctl(&self.file, Call::writes::<u32>(opcode, &mut value)) }?;
         Ok(value)
     }
@@ -163,8 +163,8 @@ impl Ioctl for Node {
         let opcode = abi::spi_ioc_message(transfers.len());
         let call =
             Call { opcode, arg: transfers.as_ptr().cast_mut().cast(), borrowed: PhantomData };
-        // SAFETY: the number says how many structs lie there, and those name borrowed buffers of
-        // the lengths they state (Safety 1 to 3).
+        // SAFETY: the number contains the number of structs, which name borrowed buffers of the
+        // lengths they state (Safety 1 to 3).
         let length = unsafe { ioctl(&self.file, call) }?;
         Ok(usize::try_from(length).unwrap_or(0))
     }

@@ -1,23 +1,23 @@
-//! A planned message as spidev's transfers.
+//! Turns a planned message into spidev's transfers.
 //!
-//! The loop that drives every polled controller ([`run_message`]) runs here on a [`Wire`] that
-//! does nothing but write down: what is selected, exchanged and waited for becomes a list of
-//! [`Segment`]s. So a delay or a `cs_change` cannot mean something else here than elsewhere.
+//! The loop that drives every polled controller ([`run_message`]) runs here on a [`Wire`] that only
+//! records. Selections, exchanges and waits become a list of [`Segment`]s. So a delay or a
+//! `cs_change` means exactly what it means on other controllers.
 //!
-//! | the loop | what is written down |
+//! | the loop | what is recorded |
 //! |---|---|
-//! | wait after select (`cs_setup`) | a transfer of no bytes with `delay_usecs` |
+//! | wait after select (`cs_setup`) | a transfer without bytes, with `delay_usecs` |
 //! | exchange | a transfer |
-//! | wait while selected (delay, `cs_hold`) | `delay_usecs` of the transfer before |
-//! | deselect and select | `cs_change` of the transfer before |
-//! | wait while deselected | kept beside the transfer, for whoever sends the parts |
+//! | wait while selected (delay, `cs_hold`) | `delay_usecs` of the previous transfer |
+//! | deselect and select | `cs_change` of the previous transfer |
+//! | wait while deselected | a field beside the transfer, for the code that sends the parts |
 //!
 //! # Safety
 //! [`Message`] carries addresses to the kernel. Only [`Store::record`] writes them, from a message
-//! which the [`Recording`] it returns keeps mutably borrowed; only a recording, borrowed, makes a
-//! `Message` from them. So the addresses of a `Message` are those of buffers that live, and that
-//! nobody else reads or writes, for as long as it does. The fields here stay private for that
-//! reason: `spidev::ioctl` relies on it.
+//! that the returned [`Recording`] keeps mutably borrowed. Only a borrowed recording makes a
+//! `Message` from them. So, while a `Message` lives, its addresses are those of live buffers that
+//! no other code reads or writes. The fields here are private for that reason: `spidev::ioctl`
+//! relies on it.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -27,20 +27,20 @@ use barewire::spi::{Data, Transfer};
 
 use super::abi::{SpiIocTransfer, TRANSFER_SIZE};
 
-/// One of spidev's transfers, and what is not in its struct.
+/// One of spidev's transfers, with what its struct does not contain.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment {
     transfer: SpiIocTransfer,
-    /// CS drops after it, and rises again for the next.
+    /// Whether CS becomes inactive after it, and active again for the next.
     pub(super) cs_change: bool,
-    /// How long CS must stay inactive after it, if it drops.
+    /// How long CS must then stay inactive, in microseconds.
     pub(super) inactive_us: u32,
-    /// Which of the caller's transfers it belongs to.
+    /// The index of the caller's transfer that it belongs to.
     pub(super) transfer_index: u32,
 }
 
 impl Segment {
-    /// How long its clocks take, in nanoseconds, at `speed_hz` unless it has a speed of its own.
+    /// How long its clocks take, in nanoseconds, at `speed_hz` or at its own speed.
     pub(super) fn clocks_ns(&self, speed_hz: u32) -> u64 {
         let own = self.transfer.speed_hz;
         let speed_hz = if own == 0 { speed_hz } else { own };
@@ -63,7 +63,7 @@ impl Segment {
     }
 }
 
-/// Room for segments and their bytes, used again for each message.
+/// Buffers for segments and their bytes, reused for each message.
 #[derive(Debug, Default)]
 pub(super) struct Store {
     segments: Vec<Segment>,
@@ -71,13 +71,13 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// Writes `message` down.
+    /// Records `message`.
     pub(super) fn record<'m>(
         &'m mut self,
         program: &Program,
         message: &'m mut [Transfer<'_>],
     ) -> Recording<'m> {
-        // What is left of the last message holds addresses of buffers that may be gone.
+        // The last message's segments contain addresses of buffers that may be gone.
         self.segments.clear();
         let mut recorder = Recorder {
             segments: &mut self.segments,
@@ -94,7 +94,7 @@ impl Store {
     }
 }
 
-/// A message written down, with its buffers borrowed.
+/// A recorded message, with its buffers borrowed.
 #[derive(Debug)]
 pub(super) struct Recording<'m> {
     store: &'m mut Store,
@@ -106,7 +106,7 @@ impl Recording<'_> {
         &self.store.segments
     }
 
-    /// The segments in `part` as one message, at whose end CS drops by itself.
+    /// The segments of `part` as one message; CS becomes inactive at its end.
     pub(super) fn message(&mut self, part: Range<usize>) -> Message<'_> {
         let segments = &self.store.segments[part];
         self.store.bytes.clear();
@@ -120,8 +120,8 @@ impl Recording<'_> {
     }
 }
 
-/// One `SPI_IOC_MESSAGE`: its structs as the kernel reads them. The buffers they name are
-/// borrowed while it lives.
+/// One `SPI_IOC_MESSAGE`: its structs as the kernel reads them. The buffers they name stay borrowed
+/// while it lives.
 #[derive(Debug)]
 pub struct Message<'m> {
     transfers: &'m [[u8; TRANSFER_SIZE]],
@@ -135,7 +135,7 @@ impl Message<'_> {
         self.transfers
     }
 
-    /// Bytes on the wire: what the ioctl returns when all went well.
+    /// Bytes on the wire: the ioctl's result on success.
     #[must_use]
     #[allow(clippy::len_without_is_empty, reason = "a message of no bytes is none without effect")]
     pub fn len(&self) -> usize {
@@ -145,19 +145,19 @@ impl Message<'_> {
 
 #[cfg(test)]
 impl Message<'static> {
-    /// One transfer of no bytes.
+    /// One transfer without bytes.
     pub(crate) fn of_no_bytes() -> Self {
         Self { transfers: &[[0; TRANSFER_SIZE]], len: 0 }
     }
 }
 
-/// The wire on which nothing happens but in the list.
+/// A wire that only records.
 struct Recorder<'s> {
     segments: &'s mut Vec<Segment>,
-    /// The device's words, which need not be named.
+    /// The bytes of the device's words, which need not be stated.
     word_bytes: u8,
     selected: bool,
-    /// Whether there is a segment since CS was asserted.
+    /// Whether there is a segment since CS became active.
     begun: bool,
     transfer_index: u32,
 }
@@ -193,12 +193,12 @@ impl Wire for Recorder<'_> {
         let len = data.len();
         let tx = data.tx().map_or(0, |tx| tx.as_ptr().expose_provenance());
         let rx = data.rx_mut().map_or(0, |rx| rx.as_mut_ptr().expose_provenance());
-        // The block's value is the transfer's own clock, and 0 if it has none.
+        // The block's value is the transfer's own clock, or 0.
         let speed_hz = plan.control;
         let own_words = plan.word_bytes() != self.word_bytes;
-        // `plan` has refused more than fits.
+        // `plan` has refused values that do not fit.
         let word_delay_usecs = u8::try_from(plan.word_delay_ticks).unwrap_or(u8::MAX);
-        // An address of no bytes may point anywhere; the kernel is given none.
+        // An empty buffer's address may point anywhere: the kernel gets none.
         let address = |of: usize| if len == 0 { 0 } else { of as u64 };
         self.push(SpiIocTransfer {
             tx_buf: address(tx),
@@ -227,7 +227,7 @@ impl Wire for Recorder<'_> {
             return;
         };
         if self.selected {
-            // `plan` has refused more than fits.
+            // `plan` has refused values that do not fit.
             let delay = u32::from(before.transfer.delay_usecs).saturating_add(ticks);
             before.transfer.delay_usecs = u16::try_from(delay).unwrap_or(u16::MAX);
         } else {

@@ -1,14 +1,14 @@
-//! The kernel's spidev as a [`Controller`]: any controller that has a kernel driver.
+//! The kernel's spidev as a [`Controller`]: for any controller with a kernel driver.
 //!
 //! **Experimental until it has run on a board.** Tested against a recorder of ioctls, byte for byte, and
 //! under Linux 6.1 in QEMU's guests.
 //!
 //! Read first: the kernel's `Documentation/spi/spidev.rst` and its `spi_transfer_one_message`,
-//! whose reading of the fields is meant below.
+//! which defines what the fields below mean.
 //!
-//! A node is one chip select of one controller, so that [`Settings::chip_select`] is always 0
-//! here, whatever the node's name. Settings become ioctls when they differ from those in force;
-//! a planned message becomes *one* `SPI_IOC_MESSAGE`:
+//! A node is one chip select of one controller. So [`Settings::chip_select`] is always 0 here,
+//! whatever the node's name. Settings become ioctls when they differ from those in force. A planned
+//! message becomes *one* `SPI_IOC_MESSAGE`:
 //!
 //! ```no_run
 //! use barewire::bus::Bus;
@@ -21,7 +21,7 @@
 //! let device = bus.device(&Settings::new(0, 10_000_000))?;
 //! let mut id = [0; 3];
 //! if let Err(error) = device.sync(&mut [Transfer::write(&[0x9f]), Transfer::read(&mut id)]) {
-//!     // The bus knows where and the errno, spidev knows what to do about it.
+//!     // The bus's error says where and which errno; spidev's says what to do about it.
 //!     let why = last_error.take().map_or(error.to_string(), |why| why.to_string());
 //!     eprintln!("{why}");
 //! }
@@ -29,47 +29,49 @@
 //! ```
 //!
 //! # Delays
-//! spidev counts microseconds; every delay is rounded up to them, and
-//! [`Effective`] reports that.
+//! spidev counts microseconds. Every delay is rounded up to them, and [`Effective`] reports the
+//! result.
 //!
-//! | asked | done by |
+//! | delay | how it is made |
 //! |---|---|
-//! | `cs_setup` | a transfer of no bytes with `delay_usecs` at the beginning, up to 65,535 µs |
-//! | delay, `cs_hold` | their sum as `delay_usecs`, up to 65,535 µs |
-//! | `word_delay` | `word_delay_usecs`, up to 255 µs; many kernel drivers ignore it |
-//! | `cs_change` delay, `cs_inactive` at `cs_change` | up to 10 µs by the kernel, which keeps CS inactive that long; more by cutting the message there and waiting |
-//! | `cs_inactive` after a message | a wait before the next message, if that comes too soon |
+//! | `cs_setup` | by a transfer without bytes at the beginning, with `delay_usecs`, up to 65,535 µs |
+//! | delay, `cs_hold` | by `delay_usecs`, as their sum, up to 65,535 µs |
+//! | `word_delay` | by `word_delay_usecs`, up to 255 µs; many kernel drivers ignore it |
+//! | `cs_change` delay, `cs_inactive` at `cs_change` | up to 10 µs by the kernel, which always keeps CS inactive that long; longer ones by splitting the message there and waiting |
+//! | `cs_inactive` after a message | by waiting before the next message, if that comes too early |
 //!
-//! The kernel's own loop honours the first two, also for a transfer without bytes. A controller
-//! driver with a loop of its own, or a chip select that the controller's hardware drives around
-//! its words, may not, and spidev does not tell: where lead and lag matter, let the chip select be
-//! a GPIO (`cs-gpios`), or use `spi-cs-setup-delay-ns` and its kin in the device tree.
+//! The kernel's own loop makes the first two, even for a transfer without bytes. A controller
+//! driver with its own loop may not, and neither may a chip select that the controller's hardware
+//! drives; spidev does not report it. Where these delays matter, use a GPIO as chip select
+//! (`cs-gpios`), or `spi-cs-setup-delay-ns` and related properties in the device tree.
 //!
 //! # Length
-//! A message has at most [`bufsiz`] bytes each way between two points at which CS drops, each transfer
-//! rounded up to 128 bytes ([`Limits::max_message_bytes`]). A longer one is split where CS drops
-//! anyway, else refused: see this crate's README.
+//! A message has at most [`bufsiz`] bytes in each direction between two points where CS is
+//! inactive, with each transfer rounded up to 128 bytes ([`Limits::max_message_bytes`]). A longer
+//! message is split where CS becomes inactive anyway; if that is not possible it is refused. See
+//! this crate's README.
 //!
 //! # Ordering
-//! 1. Settings that differ, mode first: its polarity moves CS and SCK, words and clock do not.
-//! 2. The rest of the last `cs_inactive`.
-//! 3. The message, or its parts in order with 2 between them.
+//! 1. Apply settings that differ, the mode first: its polarity moves CS and SCK; word length and
+//!    clock do not.
+//! 2. Wait for the rest of the last `cs_inactive`.
+//! 3. Send the message, or its parts in order with step 2 between them.
 //!
 //! # Errors
-//! The bus returns the core's small errors: [`Error::Os`] with the kernel's errno (EIO also where
-//! it counted another length than the message's), [`Error::MessageTooLong`],
-//! [`Error::TooManyTransfers`], [`Error::DelayTooLong`]. The whole, with the node's name and what
-//! to do about it, is in [`LastError`].
+//! The bus returns the core's small errors: [`Error::Os`] with the kernel's errno (EIO if it
+//! counted another length than the message's), [`Error::MessageTooLong`],
+//! [`Error::TooManyTransfers`], [`Error::DelayTooLong`]. [`LastError`] has the full error, with the
+//! node's name and a remedy.
 //!
 //! # Not supported
-//! * Which transfer failed: spidev does not say, the first of the ioctl is named.
-//! * The real clock: spidev does not say. The effective one is what was asked. It may be exceeded where
-//!   the controller's slowest clock is faster: below 1 kHz a message that was over too soon is an
-//!   error ([`SpidevError::TooFast`]), after it was sent.
-//! * Other users of the same node, who share its mode and word length: what they change between
-//!   two of our messages is not seen.
-//! * `try_` calls that never block: the kernel may sleep while another process has the bus.
-//! * Dual and quad wires.
+//! * Which transfer failed: spidev does not report it; the error names the first of the ioctl.
+//! * The real clock: spidev does not report it, so the effective clock is the one asked for. The
+//!   real clock may be faster if the controller's slowest clock is. Below 1 kHz, a message that
+//!   ended too early is an error ([`SpidevError::TooFast`]), after it was sent.
+//! * Other users of the node, who share its mode and word length: their changes between two of our
+//!   messages are not noticed.
+//! * Non-blocking `try_` calls: the kernel may sleep while another process has the bus.
+//! * Dual and quad SPI.
 
 pub mod abi;
 mod error;
@@ -101,14 +103,14 @@ use message::{Segment, Store};
 use settings::{Applied, P_SPEED, TIMER_HZ};
 use split::{Load, Room};
 
-/// What spidev allocates when nobody asked for more.
+/// spidev's default buffer size, in bytes.
 const BUFSIZ_DEFAULT: usize = 4096;
 /// spidev's major number, since 2006.
 const SPIDEV_MAJOR: u32 = 153;
-/// Below this the clock is checked by the time that a message takes. Few controllers go so low. Not
-/// higher, since an emulated controller clocks in no time.
+/// Below this clock, the duration of a message is checked. Few controllers are that slow. Not
+/// higher, because an emulated controller takes no time.
 const PACED_BELOW_HZ: u32 = 1_000;
-/// Waits longer than this are slept.
+/// Waits longer than this sleep.
 const SPIN_MAX_NS: u64 = 200_000;
 
 /// A spidev node as a controller with one chip select, number 0.
@@ -118,7 +120,7 @@ pub struct Spidev<I = Node, T = Monotonic> {
     timer: T,
     path: PathBuf,
     room: Room,
-    /// What the mode had beyond what barewire sets: wires, as the device tree describes them.
+    /// Bits of the mode that barewire does not set: the wiring, as the device tree describes it.
     kept_mode: u32,
     applied: Applied,
     store: Store,
@@ -127,16 +129,17 @@ pub struct Spidev<I = Node, T = Monotonic> {
     last_error: LastError,
 }
 
-/// A node's mode as it was found, written back when this is dropped: the kernel keeps it for whoever
-/// uses the chip next, which may be a driver of its own.
+/// A node's mode as it was found, written back on drop: the kernel keeps the mode for the next user
+/// of the chip, which may be a kernel driver.
 #[derive(Debug)]
-pub struct FoundMode {
+pub struct SavedMode {
     node: Node,
     mode: u32,
 }
 
-impl FoundMode {
-    /// That of the node at `path`, which is opened once more. Keep it longer than the [`Spidev`].
+impl SavedMode {
+    /// The mode of the node at `path`, which is opened again for this. Keep it longer than the
+    /// [`Spidev`].
     ///
     /// # Errors
     /// As [`Spidev::open`].
@@ -151,21 +154,21 @@ impl FoundMode {
     }
 }
 
-impl Drop for FoundMode {
+impl Drop for SavedMode {
     fn drop(&mut self) {
         if self.node.mode32() != Ok(self.mode) {
-            // Nobody is left to tell of an error.
+            // An error cannot be reported on drop.
             let _ = self.node.set(Setting::Mode32(self.mode));
         }
     }
 }
 
-/// The last error of a [`Spidev`], in full; stays in reach when the controller is inside a bus.
+/// The last error of a [`Spidev`], in full; a handle to keep when the controller moves into a bus.
 #[derive(Clone, Debug, Default)]
 pub struct LastError(Arc<Mutex<Option<SpidevError>>>);
 
 impl LastError {
-    /// The error, which is then forgotten. Take it where a call on the bus has failed.
+    /// Takes the error. Call it after a call on the bus failed.
     #[must_use]
     pub fn take(&self) -> Option<SpidevError> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
@@ -177,14 +180,14 @@ impl LastError {
     }
 }
 
-/// The spidev nodes there are.
+/// The spidev nodes under `root`.
 #[must_use]
 pub fn nodes(root: &Root) -> Vec<String> {
     let names = root.names("/dev").into_iter();
     names.filter(|name| name.starts_with("spidev")).map(|name| format!("/dev/{name}")).collect()
 }
 
-/// The most bytes spidev takes each way in one message: its parameter `bufsiz`.
+/// The most bytes that spidev takes in each direction in one message: its parameter `bufsiz`.
 #[must_use]
 pub fn bufsiz(root: &Root) -> usize {
     let text = root.text("/sys/module/spidev/parameters/bufsiz").ok();
@@ -192,7 +195,7 @@ pub fn bufsiz(root: &Root) -> usize {
     bytes.unwrap_or(BUFSIZ_DEFAULT)
 }
 
-/// Whether an open file is a spidev node, by its driver where sysfs says, else by its number.
+/// Whether an open file is a spidev node: by its driver if sysfs has it, else by its device number.
 fn is_spidev(root: &Root, file: &File) -> bool {
     let Ok(metadata) = file.metadata() else {
         return false;
@@ -208,11 +211,11 @@ fn is_spidev(root: &Root, file: &File) -> bool {
     }
 }
 
-/// Whether a message takes the time of its clocks, where those are slow. Linux's drivers clock as
-/// slowly as they can when asked for less, and do not say so.
+/// Checks that a message takes as long as its clocks, if those are slow. Linux's drivers use their
+/// slowest clock when asked for a slower one, and do not report it.
 struct Pace {
     begun: u64,
-    /// The least the clocks take; 0 is not checked.
+    /// The least time the clocks take; 0 if unchecked.
     least_ns: u64,
 }
 
@@ -226,8 +229,8 @@ impl Pace {
         Self { begun: timer.now_ticks(), least_ns }
     }
 
-    /// If the message took less than half of what it must: what it must, and what it took. Half,
-    /// since a word may have nine bits in two bytes.
+    /// Ends the measurement. If the message took less than half its least time, returns that and
+    /// the time it took. Half, because a word may have nine bits in two bytes.
     fn end(self, timer: &mut impl Timer) -> Result<(), (u64, u64)> {
         if self.least_ns == 0 {
             return Ok(());
@@ -238,14 +241,14 @@ impl Pace {
     }
 }
 
-/// Nanoseconds of `ticks`.
+/// `ticks` in nanoseconds.
 fn ticks_ns(ticks: u64, frequency_hz: u32) -> u64 {
     let ns = u128::from(ticks) * 1_000_000_000 / u128::from(frequency_hz);
     u64::try_from(ns).unwrap_or(u64::MAX)
 }
 
 impl Spidev {
-    /// Opens the node at `path`, on this machine.
+    /// Opens the node at `path` of this machine.
     ///
     /// # Errors
     /// As [`Spidev::open_at`].
@@ -256,15 +259,16 @@ impl Spidev {
     /// Opens the node at `path` under `root`.
     ///
     /// # Errors
-    /// * [`SpidevError::NoSuchDevice`], with those there are.
+    /// * [`SpidevError::NoSuchDevice`], with the existing nodes.
     /// * [`SpidevError::NoPermission`], with the node's group and the udev rule.
     /// * [`SpidevError::NotSpidev`] if it is another file.
-    /// * [`SpidevError::Gone`] if a node was left behind by its driver.
-    /// * [`SpidevError::Os`] for the rest.
+    /// * [`SpidevError::Gone`] if its driver left the node behind.
+    /// * [`SpidevError::Os`] otherwise.
     pub fn open_at(root: &Root, path: impl AsRef<Path>) -> Result<Self, SpidevError> {
         let path = path.as_ref();
         let real = root.path(path);
-        // No terminal, FIFO or watchdog named by mistake shall block or take us as its owner.
+        // A terminal, FIFO or watchdog named by mistake must not block us or become our controlling
+        // terminal.
         let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
         let flags = flags.bits().cast_signed();
         let opened = OpenOptions::new().read(true).write(true).custom_flags(flags).open(&real);
@@ -283,7 +287,7 @@ impl Spidev {
 }
 
 impl<I: Ioctl, T: Timer> Spidev<I, T> {
-    /// A controller on any body of ioctls; `path` is for messages to people.
+    /// A controller on any implementation of the ioctls. `path` is used in error messages only.
     ///
     /// # Errors
     /// If the node's mode cannot be read.
@@ -314,13 +318,13 @@ impl<I: Ioctl, T: Timer> Spidev<I, T> {
         })
     }
 
-    /// A handle on the last error, to keep when the controller goes into a bus.
+    /// A handle to the last error, to keep when the controller moves into a bus.
     #[must_use]
     pub fn last_error(&self) -> LastError {
         self.last_error.clone()
     }
 
-    /// The last error, which is then forgotten.
+    /// Takes the last error.
     #[must_use]
     pub fn take_error(&self) -> Option<SpidevError> {
         self.last_error.take()
@@ -332,8 +336,8 @@ impl<I: Ioctl, T: Timer> Spidev<I, T> {
         &self.path
     }
 
-    /// The clock the device tree allows this chip, unless another program has set another: a
-    /// default for who names none.
+    /// The fastest clock that the device tree allows this chip, unless another program has set
+    /// another: a default if the user names none.
     ///
     /// # Errors
     /// [`SpidevError::Os`].
@@ -344,7 +348,7 @@ impl<I: Ioctl, T: Timer> Spidev<I, T> {
         })
     }
 
-    /// Keeps the whole error and returns its nearest kin in the core.
+    /// Keeps the full error and returns the core's nearest one.
     #[cold]
     fn keep(&self, whole: SpidevError, nearest: Error) -> Error {
         self.last_error.put(whole);
@@ -357,7 +361,7 @@ impl<I: Ioctl, T: Timer> Spidev<I, T> {
         Unfinished::os(transfer_index as usize, errno.raw_os_error())
     }
 
-    /// Checks that there is a way to send every stretch between two drops of CS.
+    /// Checks that every stretch between two points where CS is inactive can be sent.
     fn check_room(&self, program: &Program, message: &[Transfer<'_>]) -> Result<(), MessageError> {
         let selected =
             if program.cs_setup_ticks > 0 { Load::of(0, false, false) } else { Load::default() };
@@ -418,7 +422,7 @@ impl<I: Ioctl, T: Timer> Controller for Spidev<I, T> {
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
-        // Step 1: settings that differ.
+        // Step 1: apply settings that differ.
         if let Err((setting, errno)) = self.applied.apply(program, &mut self.ioctl) {
             let path = self.path.clone();
             let error = match errno {
@@ -441,11 +445,11 @@ impl<I: Ioctl, T: Timer> Controller for Spidev<I, T> {
                 break (transfer_index, Errno::MSGSIZE, error);
             };
             let inactive_us = segments[part - 1].inactive_us;
-            // Step 2: the rest of the last `cs_inactive`.
+            // Step 2: wait for the rest of the last `cs_inactive`.
             if let Some(until) = self.quiet_until.take() {
                 wait_until(&mut self.timer, until);
             }
-            // Step 3: the message, or its next part.
+            // Step 3: send the message, or its next part.
             let pace = Pace::begin(program, &segments[..part], &mut self.timer);
             let message = recording.message(begin..begin + part);
             match self.ioctl.message(&message) {
@@ -471,23 +475,23 @@ impl<I: Ioctl, T: Timer> Controller for Spidev<I, T> {
             begin += part;
         };
         self.quiet_until = quiet_until(&mut self.timer, program.cs_inactive_ticks);
-        // Whoever made it fail may have changed the settings too.
+        // The cause of the failure may have changed the settings too.
         self.applied = Applied::default();
         let (transfer_index, errno, error) = failed;
         Err(self.unfinished(transfer_index, errno, error))
     }
 
-    /// The kernel keeps the controller; only what we believe of the node's settings is forgotten.
+    /// Forgets the settings believed to be in force; the kernel keeps the controller itself.
     fn reclaim(&mut self) {
         self.applied = Applied::default();
     }
 }
 
-/// The tick until which CS that has just dropped stays inactive for `us` microseconds.
+/// The tick until which CS, which has just become inactive, must stay so for `us` microseconds.
 fn quiet_until(timer: &mut impl Timer, us: u32) -> Option<u64> {
     (us > 0).then(|| {
         let ticks = ticks_at_least(u64::from(us) * 1000, timer.frequency_hz());
-        // One more: the tick now may be partly over.
+        // One more tick: the present one may have partly passed.
         timer.now_ticks().saturating_add(ticks.saturating_add(1))
     })
 }

@@ -1,4 +1,4 @@
-//! Settings as spidev has them: what goes into a [`Program`], what is checked, what is applied.
+//! Settings for spidev: how they are stored in a [`Program`], checked, and applied.
 
 use barewire::controller::{Limits, Plan, Program, delay_ticks, word_bytes};
 use barewire::spi::{Effective, Error, Mode, Settings, Transfer};
@@ -10,17 +10,17 @@ use super::ioctl::{Ioctl, Setting};
 
 /// spidev's delays are whole microseconds.
 pub(super) const TIMER_HZ: u32 = 1_000_000;
-/// What `delay_usecs` holds.
+/// The longest delay that `delay_usecs` holds.
 const DELAY_MAX_US: u32 = u16::MAX as u32;
-/// What `word_delay_usecs` holds.
+/// The longest delay that `word_delay_usecs` holds.
 const WORD_DELAY_MAX_US: u32 = u8::MAX as u32;
 
-/// spidev does not tell the controller's clocks. The kernel clamps what is too fast; what is too slow
-/// shows in the time of a message.
+/// spidev does not report the controller's clocks. The kernel limits a clock that is too fast; one
+/// that is too slow shows in a message's duration.
 pub(super) const LIMITS: Limits = Limits::new(1, u32::MAX, 1 << 7 | 1 << 15 | 1 << 31, TIMER_HZ)
     .with_max_delay_ns(DELAY_MAX_US * 1_000);
 
-/// The flags barewire has a name for, and so sets and clears.
+/// The flags that barewire names, and so sets and clears.
 const OURS: u8 = Mode::CPHA.bits()
     | Mode::CPOL.bits()
     | Mode::CS_HIGH.bits()
@@ -28,26 +28,26 @@ const OURS: u8 = Mode::CPHA.bits()
     | Mode::LOOP.bits()
     | Mode::NO_CS.bits();
 
-/// `SPI_READY`: no device tree sets it, so it is what another program left.
+/// `SPI_READY`: no device tree sets it, so another program left it set.
 const LEFT_BEHIND: u32 = 0x80;
 
-/// What of a node's mode is not ours to set: how the chip is wired (3WIRE, dual, quad), which
-/// comes from the device tree and is lost for good when it is written away.
+/// The bits of a node's mode that barewire keeps: the chip's wiring (3WIRE, dual, quad). It comes
+/// from the device tree and would be lost for good if it were overwritten.
 pub(super) fn kept(mode32: u32) -> u32 {
     mode32 & !(u32::from(OURS) | LEFT_BEHIND)
 }
 
-/// Where a program has its settings.
+/// The indices of the settings in a program's registers.
 const P_MODE: usize = 0;
 const P_BITS: usize = 1;
 pub(super) const P_SPEED: usize = 2;
 
-/// The settings in force, as far as we set them.
+/// The settings in force, as far as they were set here.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Applied([Option<u32>; 3]);
 
 impl Applied {
-    /// Makes the program's settings those in force, by an ioctl for each that differs.
+    /// Applies the program's settings, by one ioctl for each that differs.
     pub(super) fn apply(
         &mut self,
         program: &Program,
@@ -63,7 +63,7 @@ impl Applied {
                 P_BITS => Setting::BitsPerWord(wanted as u8),
                 _ => Setting::MaxSpeedHz(wanted),
             };
-            // The kernel keeps the old value when it refuses the new one.
+            // The kernel keeps the old value if it refuses the new one.
             ioctl.set(setting).map_err(|errno| (setting, errno))?;
             *applied = Some(wanted);
         }
@@ -71,7 +71,7 @@ impl Applied {
     }
 }
 
-/// Why settings cannot be had.
+/// Why settings were refused.
 pub(super) struct Refused {
     pub(super) whole: Option<SpidevError>,
     pub(super) nearest: Error,
@@ -83,7 +83,7 @@ impl From<Error> for Refused {
     }
 }
 
-/// Microseconds of a delay, if they fit its field.
+/// A delay in microseconds, if it fits its field.
 fn field(what: &'static str, ns: u32, max_us: u32) -> Result<u32, Refused> {
     let asked_us = delay_ticks(ns, TIMER_HZ)?;
     fits(what, asked_us.into(), max_us, ns)
@@ -127,7 +127,7 @@ pub(super) fn configure(
     regs[P_SPEED] = settings.speed_hz;
     let program = Program {
         plan: Plan::new(0, word_delay_ticks, word_bytes),
-        // A message's size against bufsiz is ours to check.
+        // The size of a message must be checked against bufsiz.
         asks: true,
         poll_bytes_max: usize::MAX,
         // The kernel splits or refuses, and counts that itself.
@@ -151,7 +151,7 @@ pub(super) fn configure(
     Ok((program, effective))
 }
 
-/// Whether a transfer's own delays fit their fields, together with what they share them with.
+/// Checks that a transfer's own delays fit their fields, together with the delays that share them.
 pub(super) fn check_delays(
     program: &Program,
     transfer: &Transfer<'_>,

@@ -1,18 +1,18 @@
-//! Where a message that is too much for one `SPI_IOC_MESSAGE` may be cut.
+//! Splits a message that is too large for one `SPI_IOC_MESSAGE`.
 //!
-//! spidev copies each message through two buffers of `bufsiz` bytes, one for what goes out, one
-//! for what comes in. Each transfer takes its length from either that it uses, rounded up to the
-//! alignment of the CPU's DMA (kernels before 6.0 do not round). And an ioctl's number has room
-//! for 511 transfers.
+//! spidev copies each message through two buffers of `bufsiz` bytes, one for sent and one for
+//! received bytes. Each transfer takes its length from the buffers that it uses, rounded up to the
+//! CPU's DMA alignment (kernels before 6.0 do not round). An ioctl's number has room for 511
+//! transfers.
 //!
-//! 1. Everything that fits goes into one part.
-//! 2. If not all fits, the part ends after the last transfer in it after which CS drops. That
-//!    transfer then comes last *without* `cs_change`, since CS drops by itself at the end.
-//! 3. If there is none, the message is refused. The kernel has a flag to hold CS between two messages
-//!    (`cs_change` on the last transfer), but only as a hint: PL022's driver drops CS all the same, and
-//!    another process's message may come between.
-//! 4. A part ends anyway where CS must stay inactive for longer than the kernel keeps it at
-//!    `cs_change`, which is 10 µs: the rest is waited for outside.
+//! 1. Fill: a part takes all segments that fit.
+//! 2. Cut: if more remain, the part ends after its last transfer with `cs_change`. That transfer is
+//!    sent *without* `cs_change`, because CS becomes inactive at the end of a message anyway.
+//! 3. Refuse: if there is no such transfer, the message is refused. The kernel has a flag to hold
+//!    CS between two messages (`cs_change` on the last transfer), but only as a hint: PL022's
+//!    driver deasserts CS nevertheless, and another process's message may come between.
+//! 4. Pause: a part also ends where CS must stay inactive for longer than the kernel's 10 µs at
+//!    `cs_change`; barewire waits for the rest before it sends the next part.
 //!
 //! Parts are separate messages: another process's may come between them.
 
@@ -21,15 +21,15 @@ use std::ops::Add;
 use super::abi::MESSAGE_TRANSFERS_MAX;
 use super::message::Segment;
 
-/// What a transfer's length is rounded up to. 128 is the largest `ARCH_DMA_MINALIGN` of the
-/// architectures that have spidev users (arm64); the smaller ones of others only mean that a
-/// message could have been a little longer.
+/// The multiple to which a transfer's length is rounded up. 128 is the largest `ARCH_DMA_MINALIGN`
+/// of the architectures with spidev users (arm64). Where it is smaller, a message could have been a
+/// little longer.
 pub(super) const DMA_MINALIGN: usize = 128;
 
-/// How long the kernel keeps CS inactive at `cs_change`, spidev having no field for it.
+/// How long the kernel keeps CS inactive at `cs_change`; spidev has no field for it.
 pub(super) const CS_CHANGE_US: u32 = 10;
 
-/// What a message takes of spidev's room.
+/// The part of spidev's room that a message takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Load {
     tx: usize,
@@ -38,24 +38,24 @@ pub(super) struct Load {
 }
 
 impl Load {
-    /// What one transfer takes.
+    /// The load of one transfer.
     pub(super) fn of(len: usize, has_tx: bool, has_rx: bool) -> Self {
         let aligned = len.checked_next_multiple_of(DMA_MINALIGN).unwrap_or(usize::MAX);
         let of = |there| if there { aligned } else { 0 };
         Self { tx: of(has_tx), rx: of(has_rx), transfers: 1 }
     }
 
-    /// What a segment takes.
+    /// The load of a segment.
     pub(super) fn of_segment(segment: &Segment) -> Self {
         Self::of(segment.len(), segment.has_tx(), segment.has_rx())
     }
 
-    /// Bytes in the fuller buffer.
+    /// The bytes in the fuller buffer.
     pub(super) fn bytes(self) -> usize {
         self.tx.max(self.rx)
     }
 
-    /// Transfers.
+    /// The number of transfers.
     pub(super) fn transfers(self) -> usize {
         self.transfers
     }
@@ -73,7 +73,7 @@ impl Add for Load {
     }
 }
 
-/// What one ioctl takes.
+/// The room of one ioctl.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
     pub(super) bufsiz: usize,
@@ -89,8 +89,8 @@ impl Room {
         self.bufsiz - self.bufsiz % DMA_MINALIGN
     }
 
-    /// How many of `segments`, of which there is at least one, make the first part; `None` if CS
-    /// would have to be held after it.
+    /// How many of `segments` (at least one) form the first part; `None` if CS would have to stay
+    /// active after it.
     pub(super) fn first_part(&self, segments: &[Segment]) -> Option<usize> {
         let mut load = Load::default();
         let mut dropped_at = None;

@@ -1,4 +1,4 @@
-//! The ioctls a recorder sees: which, in which order, and every byte of their structs.
+//! The ioctls that a recorder sees: which, in which order, and every byte of their structs.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -11,14 +11,14 @@ use embedded_hal::spi::{Operation, SpiDevice};
 use super::abi::{SpiIocTransfer, TRANSFER_SIZE};
 use super::*;
 
-/// What the kernel was asked.
+/// A call of the kernel.
 #[derive(Clone, Debug, PartialEq)]
 enum Call {
     Set(Setting),
     Message(Vec<[u8; TRANSFER_SIZE]>),
 }
 
-/// Microseconds that a test lets pass.
+/// Microseconds of a clock that the test controls.
 #[derive(Clone, Default)]
 struct Clock(Rc<Cell<u64>>);
 
@@ -35,18 +35,18 @@ impl Timer for Clock {
     }
 }
 
-/// Stands for the kernel: writes down, and fails when told.
+/// Replaces the kernel: records calls, and fails if the test asks for that.
 #[derive(Default)]
 struct Recorder {
     calls: Vec<Call>,
-    /// When each message came, in microseconds.
+    /// The time of each message, in microseconds.
     times: Vec<u64>,
     clock: Clock,
     mode: u32,
     fail_set: Option<Errno>,
-    /// Messages that go well before one does not.
+    /// How many messages succeed before one fails, and its error.
     fail_message: Option<(usize, Errno)>,
-    /// Bytes fewer than the message's to return.
+    /// By how many bytes the returned length is too short.
     short: usize,
     /// How long a message takes, in microseconds.
     takes_us: u64,
@@ -94,7 +94,7 @@ fn settings() -> Settings {
     Settings::new(0, 1_000_000)
 }
 
-/// Runs one message on a bus of its own, and gives back what the kernel was asked of messages.
+/// Runs one message on a new bus, and returns its result and the recorded messages.
 fn run_on(
     spidev: Tested,
     settings: Settings,
@@ -111,7 +111,7 @@ fn run_on(
     (ran, messages.collect(), last_error.take())
 }
 
-/// The same where it must go well.
+/// As `run_on`, for messages that must succeed.
 fn sent(settings: Settings, message: &mut [Transfer<'_>]) -> Messages {
     let (ran, messages, error) = run_on(spidev(Recorder::default()), settings, message);
     ran.expect("the message runs");
@@ -136,7 +136,7 @@ const PLAIN: SpiIocTransfer = SpiIocTransfer {
     word_delay_usecs: 0,
 };
 
-/// One field of each struct of a message.
+/// The field `len` of each struct of a message.
 fn lens(message: &[[u8; TRANSFER_SIZE]]) -> Vec<u32> {
     let len = |t: &[u8; 32]| u32::from_ne_bytes(t[16..20].try_into().expect("4 bytes"));
     message.iter().map(len).collect()
@@ -185,7 +185,7 @@ fn settings_are_applied_before_the_first_message_and_when_they_change() {
 
 #[test]
 fn wires_stay_as_the_device_tree_has_them_and_leftovers_go() {
-    // 3WIRE, NO_CS, LOOP, CPHA and dual receive were there.
+    // The node has 3WIRE, NO_CS, LOOP, CPHA and dual receive.
     let recorder = Recorder { mode: 0x10 | 0x40 | 0x20 | 0x01 | 0x400, ..Recorder::default() };
     let bus = Bus::new(spidev(recorder));
     let device = bus.device(&settings().with_mode(Mode::CPOL)).expect("settings");
@@ -343,7 +343,7 @@ fn a_delay_of_embedded_hal_beyond_the_field_is_several() {
         (0, 65_535_000, &[65_535, 0][..]),
         (0, 65_535_001, &[65_535, 1, 0]),
         (0, 200_000_000, &[65_535, 65_535, 65_535, 3_395, 0]),
-        // Every delay shares its field with cs_hold; the last transfer's is that alone.
+        // Every delay shares its field with cs_hold; the last transfer has cs_hold only.
         (35_000, 131_000_001, &[65_500, 65_500, 1, 35]),
         (0, 2_000_000_000, &[&[65_535; 30][..], &[33_950, 0]].concat()),
     ] {
@@ -378,7 +378,8 @@ fn a_transaction_of_embedded_hal_that_is_too_long_is_told_of_bufsiz() {
     assert!(messages.is_empty());
 }
 
-/// A refused message takes no time: it counts as too long, not as one without its delays.
+/// A refused message takes no time: the suite counts it as too long, not as one whose delays are
+/// missing.
 #[test]
 fn the_suite_tells_a_message_too_long_from_one_too_short() {
     use barewire_conformance::{Clock, Options, What, run};
@@ -492,7 +493,7 @@ fn a_message_as_long_as_bufsiz_goes_whole() {
         let messages = sent(settings(), &mut [Transfer::write(&tx)]);
         assert_eq!(lens(&messages[0]), [len as u32]);
     }
-    // Each direction has a buffer of its own.
+    // Each direction has its own buffer.
     let (tx, mut rx) = (vec![0; 4096], vec![0; 4096]);
     let messages = sent(settings(), &mut [Transfer::write(&tx), Transfer::read(&mut rx)]);
     assert_eq!(lens(&messages[0]), [4096, 4096]);
@@ -511,7 +512,7 @@ fn a_message_too_long_is_refused_where_cs_would_have_to_stay() {
     let text = whole.to_string();
     assert!(text.contains("options spidev bufsiz="), "{text}");
 
-    // Each transfer is rounded up to 128: the 33rd byte is too much, and named.
+    // Each transfer is rounded up to 128 bytes: the 33rd is too much, and the error names it.
     let mut message: Vec<_> = (0..33).map(|_| Transfer::write(&[0])).collect();
     let (ran, ..) = run_on(spidev(Recorder::default()), settings(), &mut message);
     assert_eq!(ran, Err(MessageError::refused(nearest, 32)));
@@ -527,7 +528,7 @@ fn a_long_message_is_split_where_cs_drops_anyway() {
     for index in [0, 2, 4] {
         message[index].cs_change = true;
     }
-    // Drops after 1,500, 4,500, 7,500 and 10,500 bytes; rounded up a block takes 1,536.
+    // CS drops after 1,500, 4,500, 7,500 and 10,500 bytes; rounded up, a block takes 1,536.
     let messages = sent(settings(), &mut message);
     let lens: Vec<_> = messages.iter().map(|m| lens(m).len()).collect();
     assert_eq!(lens, [1, 2, 2, 2], "two blocks fit; three do not");
@@ -693,8 +694,8 @@ fn stretches(lens: impl Iterator<Item = (usize, bool)>) -> Vec<usize> {
 }
 
 proptest::proptest! {
-    /// However it is split, each chip sees the same bytes under the same chip selects, and no
-    /// ioctl is more than spidev takes.
+    /// However a message is split, each chip sees its bytes under its chip selects, and no ioctl
+    /// exceeds spidev's room.
     #[test]
     fn a_split_changes_nothing_on_the_wire(
         transfers in proptest::collection::vec((0_usize..700, proptest::bool::ANY), 1..40),

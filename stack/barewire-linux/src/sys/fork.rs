@@ -1,8 +1,8 @@
-//! Noticing a fork: what is cached of this process or thread is another's in the child.
+//! Notices a fork: cached values of this process or thread are wrong in the child.
 //!
 //! # Safety
-//! The handler that runs in the child adds to one atomic, and nothing else: that is allowed there
-//! whatever the parent's other threads were at.
+//! The handler that runs in the child only increments an atomic. That is allowed there, whatever
+//! the parent's other threads were doing.
 #![allow(unsafe_code, reason = "pthread_atfork, which takes a C function")]
 
 use std::sync::Once;
@@ -15,7 +15,7 @@ extern "C" fn in_the_child() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Sees to it that [`forks`] counts from here on.
+/// Makes [`forks`] count from now on.
 pub(crate) fn watch() {
     HANDLER.call_once(|| {
         // SAFETY: the handler is a function of this program and touches one atomic (module,
@@ -25,7 +25,7 @@ pub(crate) fn watch() {
     });
 }
 
-/// How many forks lie between the process that began to [`watch`] and this one. One load.
+/// How many forks there were between the process that called [`watch`] and this one. One load.
 #[inline]
 pub(crate) fn forks() -> u32 {
     FORKS.load(Ordering::Relaxed)

@@ -1,11 +1,11 @@
-//! Waking whoever sleeps on an address that may be gone.
+//! Wakes threads that sleep on an address whose word may be gone.
 //!
-//! `rustix` takes a reference to the word; here there may be no word any more, only its address,
-//! which the kernel compares with those that threads sleep on and does not read.
+//! `rustix` takes a reference to the word. Here the word may be gone, and only its address remains;
+//! the kernel compares the address with those on which threads sleep, and does not read it.
 //!
 //! # Safety
-//! `FUTEX_WAKE` of a private futex reads and writes nothing at its address, whatever that is: the
-//! worst that a stale one does is to wake a thread early, which [`Platform::wait`] allows for.
+//! `FUTEX_WAKE` of a private futex neither reads nor writes its address. A stale address can at
+//! worst wake a thread early, which [`Platform::wait`] allows.
 //!
 //! [`Platform::wait`]: barewire::bus::Platform::wait
 #![allow(unsafe_code, reason = "a futex whose word may be gone, so by its address alone")]
@@ -13,16 +13,16 @@
 use std::sync::atomic::AtomicU32;
 
 /// Wakes every thread of this process that sleeps on `word`. May be called from a signal handler:
-/// one system call, and `errno` is as it was.
+/// it makes one system call and restores `errno`.
 pub(crate) fn wake_all(word: *const AtomicU32) {
-    // SAFETY: it has no preconditions, and its result is this thread's own.
+    // SAFETY: it has no preconditions; its result belongs to this thread.
     let errno = unsafe { libc::__errno_location() };
-    // SAFETY: `errno` of this thread, which nobody else writes while we are here.
+    // SAFETY: `errno` of this thread, which no other code writes meanwhile.
     let before = unsafe { errno.read() };
     let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
     // SAFETY: the kernel takes the address as a number (module, Safety).
     let woken = unsafe { libc::syscall(libc::SYS_futex, word, operation, i32::MAX) };
     debug_assert!(woken >= 0, "an aligned address can be woken");
-    // SAFETY: as the read above.
+    // SAFETY: as for the read above.
     unsafe { errno.write(before) };
 }

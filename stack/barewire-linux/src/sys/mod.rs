@@ -1,10 +1,10 @@
-//! The system calls that need unsafe code, a file for each kind: how a process notices its `fork`,
-//! a `futex` by its address, a `mutex` in a file, the `pages` of a file as words, a `record` lock on a
-//! file, a controller's `registers`, how a thread is `schedule`d. spidev's ioctls are in
+//! The system calls that need unsafe code, one file per kind: `fork` (noticing one), `futex`
+//! (waking by address), `mutex` (in a file), `pages` (of a file, as words), `record` (a lock on a
+//! file), `registers` (mapping them), `schedule` (real-time priority). spidev's ioctls are in
 //! `spidev::ioctl`, beside the messages whose addresses they carry.
 //!
-//! Everything else of the crate is safe code on top. `rustix` makes the calls where it can, so that few
-//! declarations of C functions and no `errno` are ours.
+//! The rest of the crate is safe code on top. `rustix` makes the calls where it can, so few C
+//! functions are declared here, and `errno` is rarely handled.
 
 pub(crate) mod fork;
 pub(crate) mod futex;

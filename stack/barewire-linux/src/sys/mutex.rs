@@ -1,22 +1,22 @@
-//! libc's mutex in a file: shared by processes, robust, with priority inheritance.
+//! libc's mutex in a file: process-shared, robust, with priority inheritance.
 //!
 //! Read first: pthread_mutexattr_setrobust(3), pthread_mutex_consistent(3); robust_list(2) in the
 //! kernel's documentation (`locking/robust-futexes`).
 //!
 //! # How it works
-//! The kernel knows, through a list that libc keeps for each thread, which robust mutexes the
-//! thread holds. When it ends, however it ends, the kernel marks each as its owner's having died,
-//! and the next to take it is told (`EOWNERDEAD`), with the mutex held.
+//! libc keeps for each thread a list of the robust mutexes it holds, which the kernel knows. When
+//! the thread ends, in whatever way, the kernel marks each of them. The next thread to acquire one
+//! gets `EOWNERDEAD`, with the mutex held.
 //!
 //! # Safety
-//! 1. The mutex lies in pages of ours at a place aligned for it, and is reached through its
-//!    address alone: other processes change it.
-//! 2. It was initialised by [`SharedMutex::init`] of a program with the same layout, before any
-//!    process could open the file under its name: `shared::file` checks the layout.
-//! 3. Whoever may write the file can write anything there. libc then may fail, wait for ever or
-//!    abort; like a device's registers, what stands in the file is the machine's owner's promise.
-//! 4. A held mutex is on a list of its thread, so it must be given back by that thread and before
-//!    it is unmapped: [`Held`] borrows the mutex and cannot leave its thread.
+//! 1. The mutex is in our pages at an aligned place, and is accessed by its address only, because
+//!    other processes change it.
+//! 2. [`SharedMutex::init`] of a program with the same layout initialised it before any process
+//!    could open the file under its name; `shared::lock` checks the layout.
+//! 3. A user who may write the file can write anything there. libc may then fail, wait for ever or
+//!    abort. As for a device's registers, the owner of the machine answers for the file's content.
+//! 4. A held mutex is on its thread's list, so that thread must release it before it is unmapped:
+//!    [`Held`] borrows the mutex and cannot leave its thread.
 #![allow(unsafe_code, reason = "libc's robust mutexes, which rustix does not have")]
 
 use std::marker::PhantomData;
@@ -30,7 +30,7 @@ use rustix::io::Errno;
 
 use super::pages::SharedWords;
 
-/// Bytes that a mutex takes.
+/// The size of a mutex in bytes.
 pub(crate) const MUTEX_BYTES: usize = size_of::<pthread_mutex_t>();
 
 const _: () = assert!(align_of::<pthread_mutex_t>() <= 64, "what the file's layout aligns it to");
@@ -39,17 +39,17 @@ const _: () = assert!(align_of::<pthread_mutex_t>() <= 64, "what the file's layo
 #[derive(Debug)]
 pub(crate) struct SharedMutex {
     words: SharedWords,
-    /// Which word it begins at.
+    /// The index of its first word.
     at: usize,
 }
 
-/// What is found on taking it.
+/// The state in which the mutex was found when it was acquired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// Its last owner gave it back.
+    /// Its last owner released it.
     Free,
-    /// Its last owner ended while holding it. Until [`Held::make_consistent`], giving it back makes
-    /// it useless for good.
+    /// Its last owner ended while it held the mutex. Releasing it before [`Held::make_consistent`]
+    /// makes it unusable for good.
     OwnerDied,
 }
 
@@ -61,22 +61,22 @@ fn check(errno: i32) -> Result<(), Errno> {
 struct Attributes(pthread_mutexattr_t);
 
 impl Attributes {
-    /// Those of a mutex of ours.
+    /// The attributes of our mutexes.
     fn ours() -> Result<Self, Errno> {
         let mut room = MaybeUninit::uninit();
-        // SAFETY: room for attributes, which this call initialises.
+        // SAFETY: space for attributes, which this call initialises.
         check(unsafe { libc::pthread_mutexattr_init(room.as_mut_ptr()) })?;
         // SAFETY: just initialised.
         let mut this = Self(unsafe { room.assume_init() });
         let raw = &raw mut this.0;
         // SAFETY: `raw` are initialised attributes.
         check(unsafe { libc::pthread_mutexattr_setpshared(raw, libc::PTHREAD_PROCESS_SHARED) })?;
-        // SAFETY: the same.
+        // SAFETY: as above.
         check(unsafe { libc::pthread_mutexattr_setrobust(raw, libc::PTHREAD_MUTEX_ROBUST) })?;
-        // SAFETY: the same.
+        // SAFETY: as above.
         check(unsafe { libc::pthread_mutexattr_setprotocol(raw, libc::PTHREAD_PRIO_INHERIT) })?;
-        // A thread that takes it twice is told, rather than waiting for itself for ever.
-        // SAFETY: the same.
+        // A thread that acquires it twice gets an error instead of waiting for itself for ever.
+        // SAFETY: as above.
         check(unsafe { libc::pthread_mutexattr_settype(raw, libc::PTHREAD_MUTEX_ERRORCHECK) })?;
         Ok(this)
     }
@@ -91,7 +91,7 @@ impl Drop for Attributes {
 }
 
 impl SharedMutex {
-    /// The mutex at word `at` of `words`, which is a multiple of 64 bytes from their beginning.
+    /// The mutex at word `at` of `words`. Its offset must be a multiple of 64 bytes.
     ///
     /// # Panics
     /// If it is not, or the mutex does not fit.
@@ -101,7 +101,7 @@ impl SharedMutex {
         Self { words, at }
     }
 
-    /// The words it lies in.
+    /// The words that contain it.
     #[inline]
     pub(crate) fn words(&self) -> &SharedWords {
         &self.words
@@ -112,16 +112,16 @@ impl SharedMutex {
         self.words.address(self.at).cast()
     }
 
-    /// Makes it one, once, while nobody else has the file.
+    /// Initialises the mutex, once, while no other process has the file.
     pub(crate) fn init(&self) -> Result<(), Errno> {
         let attributes = Attributes::ours()?;
-        // SAFETY: room for a mutex that nobody uses yet (Safety 1 and 2), and valid attributes.
+        // SAFETY: space for a mutex that is not in use yet (Safety 1 and 2), and valid attributes.
         check(unsafe { libc::pthread_mutex_init(self.raw(), &raw const attributes.0) })
     }
 
-    /// Takes it, waiting for it.
+    /// Acquires the mutex; waits for it.
     #[inline]
-    pub(crate) fn take(&self) -> Result<(Held<'_>, Found), Errno> {
+    pub(crate) fn acquire(&self) -> Result<(Held<'_>, Found), Errno> {
         // SAFETY: an initialised mutex (Safety 1 and 2).
         let found = match unsafe { libc::pthread_mutex_lock(self.raw()) } {
             0 => Found::Free,
@@ -131,13 +131,13 @@ impl SharedMutex {
         Ok((Held { mutex: self, thread: PhantomData }, found))
     }
 
-    /// Takes it; while another has it, asks `go_on` every [`ASK_EVERY`], telling it the holder's
-    /// thread id.
+    /// Acquires the mutex. While another thread holds it, calls `go_on` every [`ASK_EVERY`] with
+    /// that thread's id.
     ///
     /// # Errors
-    /// `EINTR` if `go_on` broke the waiting off; what libc says.
+    /// `EINTR` if `go_on` stopped the waiting; otherwise libc's error.
     #[inline]
-    pub(crate) fn take_while(
+    pub(crate) fn acquire_while(
         &self,
         go_on: &mut dyn FnMut(u32) -> ControlFlow<()>,
     ) -> Result<(Held<'_>, Found), Errno> {
@@ -170,45 +170,46 @@ impl SharedMutex {
         }
     }
 
-    /// The thread that holds it, by its id in the process's own PID namespace; 0 if nobody does.
+    /// The id of the thread that holds it, in this process's PID namespace; 0 if it is free.
     ///
-    /// The word is the kernel's, since the mutex inherits priorities (futex(2), *Priority-inheritance
-    /// futexes*): the id with two flags above it. It is libc's choice where in the mutex the word is.
+    /// The kernel defines the word, because the mutex inherits priorities (futex(2),
+    /// *Priority-inheritance futexes*): the id with two flags above it. libc determines where in
+    /// the mutex the word is.
     fn holder(&self) -> u32 {
         let word = if cfg!(target_env = "musl") { 1 } else { 0 };
         self.words.words()[self.at + word].load(Ordering::Relaxed) & FUTEX_TID_MASK
     }
 }
 
-/// How often a waiter is asked whether it goes on.
+/// How often a waiter is asked whether to continue.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
 /// futex(2): the bits of the word that are the owner's thread id.
 const FUTEX_TID_MASK: u32 = 0x3fff_ffff;
 
-/// The time of the clock that `pthread_mutex_timedlock` goes by, and `span` later.
+/// The time `span` from now, on the clock of `pthread_mutex_timedlock`.
 fn realtime_in(span: Duration) -> libc::timespec {
     let until = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + span;
-    // SAFETY: a struct of numbers, which has padding on some targets.
+    // SAFETY: a struct of integers, with padding on some targets; zeros are valid.
     let mut spec: libc::timespec = unsafe { std::mem::zeroed() };
     spec.tv_sec = until.as_secs().try_into().unwrap_or(libc::time_t::MAX);
-    // Less than 10^9, which every target's field holds.
+    // Less than 10⁹, which every target's field holds.
     spec.tv_nsec = until.subsec_nanos() as _;
     spec
 }
 
-/// The mutex, held by this thread; given back when dropped.
+/// The mutex, held by this thread; released when dropped.
 #[derive(Debug)]
 pub(crate) struct Held<'m> {
     mutex: &'m SharedMutex,
-    /// Not another thread's (Safety 4).
+    /// Keeps it in its thread (Safety 4).
     thread: PhantomData<*const ()>,
 }
 
 impl Held<'_> {
-    /// What the mutex guards is in order again.
+    /// Declares that the data guarded by the mutex is consistent again.
     pub(crate) fn make_consistent(&self) -> Result<(), Errno> {
-        // SAFETY: a mutex of ours that this thread holds.
+        // SAFETY: one of our mutexes, held by this thread.
         check(unsafe { libc::pthread_mutex_consistent(self.mutex.raw()) })
     }
 }
@@ -216,7 +217,7 @@ impl Held<'_> {
 impl Drop for Held<'_> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: a mutex of ours that this thread holds (Safety 4).
+        // SAFETY: one of our mutexes, held by this thread (Safety 4).
         let given_back = unsafe { libc::pthread_mutex_unlock(self.mutex.raw()) };
         debug_assert_eq!(given_back, 0, "the holder can give it back");
     }

@@ -1,12 +1,12 @@
-//! The first pages of a file, shared with every process that maps them, as atomic words.
+//! The first pages of a file as atomic words, shared by every process that maps them.
 //!
 //! # Safety
-//! 1. A mapping of ours is made by one `mmap` and removed by one `munmap`, in its destructor;
-//!    references into it borrow from it.
-//! 2. Other processes write there at any moment, so what is reached from safe code is atomics
-//!    only, for which every value is one.
-//! 3. A file that somebody makes shorter takes its pages along: touching them then is SIGBUS,
-//!    which ends the process. That is a crash, not undefined behaviour.
+//! 1. Each mapping is made by one `mmap` and removed by one `munmap`, in its destructor; references
+//!    into it borrow from it.
+//! 2. Other processes write there at any time, so safe code gets only atomics, for which every
+//!    value is valid.
+//! 3. If the file is truncated, its pages are lost: accessing them raises SIGBUS, which ends the
+//!    process. That is a crash, not undefined behaviour.
 #![allow(unsafe_code, reason = "mmap, and the words in what it gave")]
 
 use core::ffi::c_void;
@@ -19,10 +19,10 @@ use std::sync::atomic::AtomicU32;
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// Words of memory that every process mapping the same file shares.
+/// Words of memory shared by every process that maps the file.
 ///
-/// Whoever may write the file may also make it shorter, which ends every process that touches it
-/// afterwards (SIGBUS).
+/// A user who may write the file may also truncate it. That ends every process that accesses the
+/// words afterwards (SIGBUS).
 pub struct SharedWords {
     base: *mut c_void,
     count: usize,
@@ -30,14 +30,14 @@ pub struct SharedWords {
 
 // SAFETY: a mapping belongs to the process, not to a thread, and holds atomics only (Safety 2).
 unsafe impl Send for SharedWords {}
-// SAFETY: the same.
+// SAFETY: as above.
 unsafe impl Sync for SharedWords {}
 
 impl SharedWords {
-    /// Maps the first `count` words of `file`, which must have them.
+    /// Maps the first `count` words of `file`.
     ///
     /// # Errors
-    /// `EINVAL` if `count` is 0 or the file is shorter; what mmap(2) says.
+    /// `EINVAL` if `count` is 0 or the file is shorter; otherwise mmap(2)'s error.
     pub fn map(file: &File, count: usize) -> Result<Self, Errno> {
         let len = count.checked_mul(size_of::<AtomicU32>()).ok_or(Errno::INVAL)?;
         let there =
@@ -59,7 +59,7 @@ impl SharedWords {
         unsafe { slice::from_raw_parts(self.base.cast(), self.count) }
     }
 
-    /// Where the word at `index` lies, with the right to reach all of the mapping from there.
+    /// The address of the word at `index`, with provenance over the whole mapping.
     #[inline]
     pub(super) fn address(&self, index: usize) -> *mut c_void {
         self.base.wrapping_byte_add(index * size_of::<AtomicU32>())
@@ -74,7 +74,7 @@ impl fmt::Debug for SharedWords {
 
 impl Drop for SharedWords {
     fn drop(&mut self) {
-        // SAFETY: what mmap gave, and nobody borrows from it any more (Safety 1).
+        // SAFETY: mmap's result, from which nothing borrows any more (Safety 1).
         let unmapped = unsafe { munmap(self.base, self.count * size_of::<AtomicU32>()) };
         debug_assert_eq!(unmapped, Ok(()), "a mapping of ours can be unmapped");
     }

@@ -1,7 +1,7 @@
-//! A lock of the kernel on a file, which belongs to the open file and not to the process.
+//! A kernel lock on a file that belongs to the open file, not to the process.
 //!
-//! Read first: fcntl(2), *Open file description locks*. rustix has only the older kind, which every
-//! thread of a process holds together and which closing any descriptor of the file gives back.
+//! Read first: fcntl(2), *Open file description locks*. rustix has only the older kind: all threads
+//! of a process hold it together, and closing any descriptor of the file releases it.
 //!
 //! # Safety
 //! fcntl(2) reads one `flock` here, which lives until the call returns, and writes nothing.
@@ -13,8 +13,8 @@ use std::os::fd::AsRawFd;
 use rustix::io::Errno;
 
 fn set(file: &File, kind: libc::c_int) -> Result<(), Errno> {
-    // From 0 for 0 bytes is the whole file; no process is named.
-    // SAFETY: integers alone, of which every value is one.
+    // From 0 for 0 bytes means the whole file; no process is named.
+    // SAFETY: a struct of integers, for which every value is valid.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = kind as _;
     lock.l_whence = libc::SEEK_SET as _;
@@ -27,12 +27,12 @@ fn set(file: &File, kind: libc::c_int) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Takes it without waiting: `EAGAIN` or `EACCES` where another has it.
-pub(crate) fn try_take(file: &File) -> Result<(), Errno> {
+/// Acquires the lock without waiting: `EAGAIN` or `EACCES` if another holds it.
+pub(crate) fn try_acquire(file: &File) -> Result<(), Errno> {
     set(file, libc::F_WRLCK)
 }
 
-/// Gives it back.
+/// Releases the lock.
 pub(crate) fn release(file: &File) -> Result<(), Errno> {
     set(file, libc::F_UNLCK)
 }

@@ -1,10 +1,10 @@
 //! A controller's registers, mapped into this process.
 //!
 //! # Safety
-//! A [`MappedRegisters`] owns its mapping: made by one `mmap`, removed by one `munmap` in its
-//! destructor, reached through its one [`Mmio`], which checks every access against the block's
-//! length. What the mapped registers *do* when written is outside what Rust promises, as it is for
-//! a program that writes to `/dev/mem` or a memory file of `/proc` through `std::fs`.
+//! A [`MappedRegisters`] owns its mapping. One `mmap` makes it and one `munmap` in the destructor
+//! removes it. It is accessed only through its one [`Mmio`], which checks every access against the
+//! block's length. What registers *do* when written is outside Rust's guarantees, as it is when a
+//! program writes `/dev/mem` or `/proc/*/mem` through `std::fs`.
 #![allow(unsafe_code, reason = "mmap, and the device memory in what it gave")]
 
 use core::ffi::c_void;
@@ -30,8 +30,8 @@ unsafe impl Send for Mapping {}
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: `base` and `len` are what mmap gave, and nobody else holds a pointer into them:
-        // the `Mmio` beside this is dropped with it and no longer used.
+        // SAFETY: `base` and `len` are mmap's result. No other pointer into the mapping is used any
+        // more: the `Mmio` beside it is dropped with it.
         let unmapped = unsafe { munmap(self.base, self.len) };
         debug_assert_eq!(unmapped, Ok(()), "a mapping of ours can be unmapped");
     }
@@ -39,22 +39,22 @@ impl Drop for Mapping {
 
 /// A controller's registers, mapped into this process; unmapped when dropped.
 ///
-/// `M` is how they are accessed: [`Mmio`], or, where a driver's block has a length that is known when
-/// it is compiled, [`MmioBlock`].
+/// `M` is the way of access: [`Mmio`], or [`MmioBlock`] if the block's length is known at compile
+/// time.
 pub struct MappedRegisters<M = Mmio> {
     mmio: M,
-    /// Where the block begins, within the mapping.
+    /// The block's first register, within the mapping.
     block: *mut u32,
     len: u32,
     mapping: Mapping,
 }
 
 impl MappedRegisters {
-    /// Maps the pages of `window` from `file` and takes the block in them.
+    /// Maps the pages of `window` from `file` and uses the block in them.
     pub(crate) fn map(file: impl AsFd, window: &Window) -> Result<Self, Errno> {
         let end = window.block_offset.checked_add(window.block_len as usize);
         let inside = end.is_some_and(|end| end <= window.map_len);
-        // A length that is no multiple of 4 would leave the last register half outside.
+        // Otherwise the last register would be partly outside.
         let whole = window.block_offset.is_multiple_of(4) && window.block_len.is_multiple_of(4);
         if !inside || !whole || window.block_len == 0 {
             return Err(Errno::INVAL);
@@ -67,21 +67,21 @@ impl MappedRegisters {
         }?;
         let mapping = Mapping { base, len: window.map_len };
         let block: *mut u32 = base.wrapping_byte_add(window.block_offset).cast();
-        // SAFETY: the block lies within the mapping (checked above), which lives as long as the
-        // `Mmio`: both are in the one value, and this is the mapping's only user.
+        // SAFETY: the block is within the mapping (checked above). The mapping lives as long as the
+        // `Mmio`, since both are in one value, and has no other user.
         let mmio = unsafe { Mmio::new(block, window.block_len) };
         Ok(Self { mmio, block, len: window.block_len, mapping })
     }
 
-    /// The same, as a block whose first `LEN` bytes are accessed.
+    /// Turns it into a block of which the first `LEN` bytes are accessed.
     ///
     /// # Panics
     /// If the block is shorter.
     pub(crate) fn known<const LEN: u32>(self) -> MappedRegisters<MmioBlock<LEN>> {
-        // The `Mmio` ends here: from now on nobody else accesses the block.
+        // The `Mmio` is dropped here: nothing else accesses the block from now on.
         let Self { mmio: _, block, len, mapping } = self;
         assert!(LEN <= len, "a block of {len:#x} bytes has {LEN:#x}");
-        // SAFETY: as of the `Mmio` that was there, whose block is no shorter.
+        // SAFETY: as for the dropped `Mmio`, whose block was no shorter.
         let mmio = unsafe { MmioBlock::new(block) };
         MappedRegisters { mmio, block, len, mapping }
     }
@@ -95,14 +95,14 @@ impl<M> MappedRegisters<M> {
         self.len
     }
 
-    /// Bytes mapped: the pages the block touches.
+    /// The mapped length in bytes: the pages that contain the block.
     #[must_use]
     pub fn mapped_len(&self) -> usize {
         self.mapping.len
     }
 }
 
-// SAFETY: the block is the mapping's, which is reached through `mmio` alone.
+// SAFETY: the block belongs to the mapping and is accessed through `mmio` only.
 unsafe impl<M: Send> Send for MappedRegisters<M> {}
 
 impl<M> fmt::Debug for MappedRegisters<M> {
@@ -115,7 +115,7 @@ impl<M> fmt::Debug for MappedRegisters<M> {
 }
 
 /// # Panics
-/// If an offset is no multiple of 4 or beyond the block.
+/// If an offset is not a multiple of 4 or beyond the block.
 impl<M: Registers> Registers for MappedRegisters<M> {
     #[inline(always)]
     fn read(&mut self, offset: u32) -> u32 {

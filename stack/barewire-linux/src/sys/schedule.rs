@@ -1,14 +1,14 @@
-//! Putting the calling thread under SCHED_FIFO.
+//! Sets the calling thread's scheduling to SCHED_FIFO.
 //!
 //! # Safety
-//! The call changes how the calling thread is scheduled; no memory is involved but its argument.
+//! The call changes how the calling thread is scheduled; it accesses no memory but its argument.
 #![allow(unsafe_code, reason = "pthread_setschedparam, which rustix does not have")]
 
 use rustix::io::Errno;
 
 /// Gives the calling thread real-time `priority`, 1 to 99.
 pub(crate) fn set_fifo(priority: u8) -> Result<(), Errno> {
-    // SAFETY: a struct of integers, for which zeros are values (musl has more than one field).
+    // SAFETY: a struct of integers (musl has several fields), for which zeros are valid.
     let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
     parameters.sched_priority = priority.into();
     // SAFETY: it has no preconditions.

@@ -1,21 +1,21 @@
-//! The pages a register block touches.
+//! The pages that contain a register block.
 
-/// What to map of a file, and where in it the block lies.
+/// The part of a file to map, and the block's place in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
-    /// Where the mapping begins in the file: a multiple of the page.
+    /// The mapping's offset in the file: a multiple of the page size.
     pub(crate) file_offset: u64,
     /// Bytes to map: whole pages.
     pub(crate) map_len: usize,
-    /// Where the block begins in the mapping.
+    /// The block's offset in the mapping.
     pub(crate) block_offset: usize,
     /// Bytes of the block.
     pub(crate) block_len: u32,
 }
 
 impl Window {
-    /// The pages of `page_size` bytes that a block of `len` bytes at `address` touches; `None` if
-    /// it is empty or goes beyond the last address.
+    /// The pages of `page_size` bytes that contain a block of `len` bytes at `address`; `None` if
+    /// it is empty or extends beyond the last address.
     pub(crate) fn around(address: u64, len: u32, page_size: usize) -> Option<Self> {
         let page = page_size as u64;
         let end = address.checked_add(len.into())?.checked_next_multiple_of(page)?;

@@ -7,28 +7,28 @@ use rustix::io::Errno;
 use super::priority::FifoPriority;
 use crate::root::Root;
 
-/// Why there is no worker.
+/// Why a worker could not be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WorkerError {
-    /// The name has a zero byte.
+    /// The name contains a zero byte.
     Name {
         /// The name.
         name: String,
     },
-    /// No processors, or some that no set can hold.
+    /// The list of processors is empty, or contains a number that is too high.
     Processors {
         /// Those asked for.
         processors: Vec<usize>,
-        /// The highest number a set holds.
+        /// The highest number of a set.
         max: usize,
     },
-    /// The system makes no further thread.
+    /// The system cannot make another thread.
     Thread {
-        /// Why.
+        /// The system's error.
         errno: Errno,
     },
-    /// The thread was refused what it was to have.
+    /// The thread was refused something.
     Refused(Refused),
 }
 
@@ -38,9 +38,9 @@ pub enum WorkerError {
 pub enum Refused {
     /// Real-time priority.
     Fifo {
-        /// What was asked.
+        /// The priority asked for.
         priority: FifoPriority,
-        /// What the system said.
+        /// The system's error.
         errno: Errno,
         /// RLIMIT_RTPRIO.
         limit: Option<Limit>,
@@ -49,26 +49,26 @@ pub enum Refused {
     Affinity {
         /// Those asked for.
         processors: Vec<usize>,
-        /// What the system said.
+        /// The system's error.
         errno: Errno,
-        /// Those there are, as the kernel lists them.
+        /// The existing processors, as the kernel lists them.
         online: Option<String>,
     },
     /// Locking memory.
     LockMemory {
-        /// What the system said.
+        /// The system's error.
         errno: Errno,
         /// RLIMIT_MEMLOCK, in bytes.
         limit: Option<Limit>,
     },
 }
 
-/// A resource limit of the process. `None` is no limit.
+/// A resource limit of the process; `None` means unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// What is in force.
+    /// The limit in force.
     pub soft: Option<u64>,
-    /// What it may be raised to.
+    /// The limit to which it may be raised.
     pub hard: Option<u64>,
 }
 
@@ -160,7 +160,7 @@ fn fifo(f: &mut fmt::Formatter<'_>, priority: u8, limit: Option<Limit>) -> fmt::
     if let Some(limit) = limit {
         write!(f, ", which is {limit}")?;
         if limit.allows(priority.into()) {
-            // The limit is not what stands in the way.
+            // The limit is not the cause.
             return f.write_str(
                 ": the process's control group has no real-time budget (cpu.rt_runtime_us, where the kernel has CONFIG_RT_GROUP_SCHED)",
             );

@@ -1,24 +1,24 @@
-//! Worker threads: real-time priority, processors of their own, memory that stays.
+//! Worker threads: real-time priority, CPU affinity, locked memory.
 //!
-//! A bus with [`Pump::Worker`] is served by a thread; this starts one, as its user wants it
-//! scheduled, and says what was refused and how to get it.
+//! A thread serves a bus with [`Pump::Worker`]. This module starts one with the scheduling that its
+//! user asks for, and reports what the system refused and how to get it.
 //!
 //! Read first: sched(7), mlockall(2).
 //!
 //! # Ordering
-//! 1. In the new thread: memory is locked, then the processors set, then the priority, so that a
-//!    thread that is refused something never ran with priority.
-//! 2. The spawner learns of a refusal; the body then does not run, and the thread is gone.
-//! 3. Only if nothing was refused does the body run, and the spawner get its worker.
+//! 1. Apply: the new thread locks memory, then sets its processors, then its priority. So a thread
+//!    that is refused something never runs with priority.
+//! 2. Report: the spawner learns of a refusal; then the body does not run, and the thread ends.
+//! 3. Run: only if nothing was refused, the body runs and the spawner gets its worker.
 //!
-//! Locked memory is the process's: it stays locked when the worker ends, and if something after it
-//! was refused.
+//! Locked memory belongs to the process: it stays locked after the worker ended, and if a later
+//! step was refused.
 //!
 //! ```
 //! use barewire_linux::worker::{Worker, WorkerOptions};
 //!
 //! let options = WorkerOptions { name: "spi0".into(), ..WorkerOptions::default() };
-//! // With a bus it is `|stop| serve(&bus, stop)`, and `ringing(|| bus.ring())` after it.
+//! // With a bus: `|stop| serve(&bus, stop)`, followed by `ringing(|| bus.ring())`.
 //! let worker = Worker::spawn(&options, |stop| {
 //!     while !stop.is_set() {
 //!         std::thread::park();
@@ -29,13 +29,13 @@
 //! # Ok::<(), barewire_linux::worker::WorkerError>(())
 //! ```
 //!
-//! # Panics of what a worker runs
-//! A callback, a waker or a controller that panics in the worker's thread ends neither the worker
-//! nor its bus, if the body is [`serve`]: the worker goes on, and its first panic is what
-//! [`Worker::stop`] and [`Worker::join`] return when it has ended.
+//! # Panics in a worker
+//! With [`serve`] as the body, a panic of a callback, a waker or a controller ends neither the
+//! worker nor its bus. The worker continues; [`Worker::stop`] and [`Worker::join`] return its first
+//! panic.
 //!
 //! # Not supported
-//! SCHED_RR and SCHED_DEADLINE. More than 1,024 processors, or what `cpu_set_t` has.
+//! SCHED_RR and SCHED_DEADLINE. More than 1,024 processors, the limit of `cpu_set_t`.
 //!
 //! [`Pump::Worker`]: barewire::bus
 
@@ -61,40 +61,40 @@ use barewire::bus::Bus;
 use barewire::controller::Controller;
 use rustix::io::Errno;
 
-/// Tells a worker to end.
+/// Asks a worker to end.
 #[derive(Debug, Default)]
 pub struct Stop(AtomicBool);
 
 impl Stop {
-    /// Whether it has been told.
+    /// Whether the worker was asked to end.
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 
-    /// The flag itself, as the bus takes it.
+    /// The flag itself, for [`Bus::serve`].
     #[must_use]
     pub fn flag(&self) -> &AtomicBool {
         &self.0
     }
 }
 
-/// Serves `bus` until `stop` is told and the bus [rung](Bus::ring): a worker's body. Returns how
-/// many messages it ran, without those of calls that panicked.
+/// Serves `bus` until `stop` is set and the bus [rung](Bus::ring): a worker's body. Returns how
+/// many messages it ran, except in calls that panicked.
 ///
 /// # Panics
-/// With the first panic of what it ran, once it has been told to end; it serves on until then.
+/// With the first panic of what it ran, once it was asked to end; it continues to serve until then.
 pub fn serve<C: Controller + ?Sized>(bus: &Bus<C>, stop: &Stop) -> u64 {
     let mut ran = 0;
     let mut first_panic = None;
     loop {
-        // The bus is whole after a panic of what it called: that is its promise.
+        // The bus stays consistent after a panic of code that it called: that is its promise.
         match catch_unwind(AssertUnwindSafe(|| bus.serve(stop.flag()))) {
             Ok(more) => {
                 ran += more;
                 break;
             }
-            // Later ones are told by the panic hook alone.
+            // The panic hook has reported the later ones.
             Err(panic) => {
                 first_panic.get_or_insert(panic);
             }
@@ -108,33 +108,32 @@ pub fn serve<C: Controller + ?Sized>(bus: &Bus<C>, stop: &Stop) -> u64 {
 
 /// A worker thread that borrows for `'s`.
 ///
-/// Dropping it tells the thread to end, and does not wait for that; a scope does.
+/// Dropping it asks the thread to end and does not wait; a scope waits.
 pub struct Worker<'s, T = ()> {
     stop: Arc<Stop>,
     thread: Thread,
-    // Gone once joined.
+    // `None` once joined.
     handle: Option<Handle<'s, T>>,
     ring: Option<Box<dyn FnOnce() + Send + 's>>,
 }
 
-/// `None` comes from a thread that was refused what it was to have.
+/// A thread that was refused something returns `None`.
 enum Handle<'s, T> {
     Free(JoinHandle<Option<T>>),
     Scoped(ScopedJoinHandle<'s, Option<T>>),
 }
 
 impl<T: Send + 'static> Worker<'static, T> {
-    /// Starts a thread that runs `body` under `options`.
+    /// Starts a thread that runs `body` with `options`.
     ///
     /// # Errors
-    /// [`WorkerError`]: the thread could not be made, or was refused what it was to have; the body
-    /// has not run.
+    /// [`WorkerError`]: the thread could not be made, or was refused something; the body has not run.
     pub fn spawn(
         options: &WorkerOptions,
         body: impl FnOnce(&Stop) -> T + Send + 'static,
     ) -> Result<Self, WorkerError> {
-        let (stop, (tell, hear)) = (Arc::new(Stop::default()), mpsc::sync_channel(1));
-        let run = begin(options.clone(), tell, Arc::clone(&stop), body);
+        let (stop, (report, outcome)) = (Arc::new(Stop::default()), mpsc::sync_channel(1));
+        let run = begin(options.clone(), report, Arc::clone(&stop), body);
         let handle = builder(options)?.spawn(run).map_err(not_made)?;
         Worker {
             stop,
@@ -142,12 +141,12 @@ impl<T: Send + 'static> Worker<'static, T> {
             handle: Some(Handle::Free(handle)),
             ring: None,
         }
-        .heard(&hear)
+        .confirmed(&outcome)
     }
 }
 
-/// [`Worker::spawn`] for a body that borrows, as from a bus on the stack. The scope ends when the
-/// worker has: see that it is told, by [`Worker::ringing`] where it must be woken for that.
+/// [`Worker::spawn`] for a body that borrows, for example from a bus on the stack. The scope ends
+/// when the worker has: it must be asked to end, and woken by [`Worker::ringing`] if it sleeps.
 ///
 /// # Errors
 /// As [`Worker::spawn`].
@@ -156,8 +155,8 @@ pub fn spawn_scoped<'scope, T: Send + 'scope>(
     options: &WorkerOptions,
     body: impl FnOnce(&Stop) -> T + Send + 'scope,
 ) -> Result<Worker<'scope, T>, WorkerError> {
-    let (stop, (tell, hear)) = (Arc::new(Stop::default()), mpsc::sync_channel(1));
-    let run = begin(options.clone(), tell, Arc::clone(&stop), body);
+    let (stop, (report, outcome)) = (Arc::new(Stop::default()), mpsc::sync_channel(1));
+    let run = begin(options.clone(), report, Arc::clone(&stop), body);
     let handle = builder(options)?.spawn_scoped(scope, run).map_err(not_made)?;
     Worker {
         stop,
@@ -165,7 +164,7 @@ pub fn spawn_scoped<'scope, T: Send + 'scope>(
         handle: Some(Handle::Scoped(handle)),
         ring: None,
     }
-    .heard(&hear)
+    .confirmed(&outcome)
 }
 
 fn builder(options: &WorkerOptions) -> Result<thread::Builder, WorkerError> {
@@ -178,32 +177,31 @@ fn not_made(error: io::Error) -> WorkerError {
     WorkerError::Thread { errno: Errno::from_io_error(&error).unwrap_or(Errno::AGAIN) }
 }
 
-/// What the new thread runs: steps 1 to 3 of the module.
+/// Runs in the new thread: steps 1 to 3 of the module.
 fn begin<T>(
     options: WorkerOptions,
-    tell: SyncSender<Result<(), Refused>>,
+    report: SyncSender<Result<(), Refused>>,
     stop: Arc<Stop>,
     body: impl FnOnce(&Stop) -> T,
 ) -> impl FnOnce() -> Option<T> {
     move || {
         let applied = options.apply();
         let refused = applied.is_err();
-        // The spawner waits for this, and so is there to hear it.
-        let _ = tell.send(applied);
+        // The spawner waits for this, so the channel is open.
+        let _ = report.send(applied);
         (!refused).then(|| body(&stop))
     }
 }
 
 impl<'s, T> Worker<'s, T> {
-    fn heard(mut self, hear: &Receiver<Result<(), Refused>>) -> Result<Self, WorkerError> {
-        // An error here is a thread that died before it could tell: joining shows its panic.
-        match hear.recv() {
+    fn confirmed(mut self, outcome: &Receiver<Result<(), Refused>>) -> Result<Self, WorkerError> {
+        match outcome.recv() {
             Ok(Ok(())) => Ok(self),
             Ok(Err(refused)) => {
                 let _ = self.wait();
                 Err(WorkerError::Refused(refused))
             }
-            Err(_) => unreachable!("applying options does not panic"),
+            Err(_) => unreachable!("the thread reports: applying options does not panic"),
         }
     }
 
@@ -221,34 +219,34 @@ impl<'s, T> Worker<'s, T> {
         &self.thread
     }
 
-    /// The same, with what wakes the body when it is to end: `|| bus.ring()`.
+    /// Sets what wakes the body when it has to end: `|| bus.ring()`.
     #[must_use]
     pub fn ringing(mut self, ring: impl FnOnce() + Send + 's) -> Self {
         self.ring = Some(Box::new(ring));
         self
     }
 
-    /// Tells the body to end.
-    fn tell(&mut self) {
+    /// Asks the body to end.
+    fn ask_to_end(&mut self) {
         self.stop.0.store(true, Ordering::Release);
         if let Some(ring) = self.ring.take() {
             ring();
         }
     }
 
-    /// Tells the body to end, and waits for it.
+    /// Asks the body to end, and waits for that.
     ///
     /// # Errors
-    /// What it panicked with.
+    /// The body's panic.
     pub fn stop(mut self) -> thread::Result<T> {
-        self.tell();
+        self.ask_to_end();
         self.join()
     }
 
     /// Waits for a body that ends by itself.
     ///
     /// # Errors
-    /// What it panicked with.
+    /// The body's panic.
     pub fn join(mut self) -> thread::Result<T> {
         let ended = self.wait();
         ended.map(|value| value.expect("nothing was refused, and it is joined once"))
@@ -258,7 +256,7 @@ impl<'s, T> Worker<'s, T> {
 impl<T> Drop for Worker<'_, T> {
     fn drop(&mut self) {
         if self.handle.is_some() {
-            self.tell();
+            self.ask_to_end();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How a worker is to run, and making it so from inside the thread.
+//! How a worker runs, and applying that from inside the thread.
 
 use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -8,22 +8,23 @@ use super::priority::FifoPriority;
 use crate::root::Root;
 use crate::sys::schedule;
 
-/// How a worker is to run. The default is as its spawner does.
+/// How a worker runs. By default as its spawner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkerOptions {
-    /// SCHED_FIFO with this priority. A worker that never sleeps then has its processor to itself.
+    /// SCHED_FIFO with this priority. If the worker never sleeps, nothing else runs on its
+    /// processor.
     pub scheduler: Option<FifoPriority>,
     /// The processors it may run on, by the kernel's numbers.
     pub affinity: Option<Vec<usize>>,
-    /// Whether the *process's* memory, present and future, stays where it is (mlockall): a page
-    /// fault in the midst of a message takes longer than most messages.
+    /// Whether to lock the *process's* memory, present and future (mlockall): a page fault within a
+    /// message takes longer than most messages.
     pub lock_memory: bool,
     /// The thread's name; the kernel shows its first 15 bytes. May be empty.
     pub name: String,
 }
 
 impl WorkerOptions {
-    /// What can be refused without a thread.
+    /// Checks what can be refused without a thread.
     pub(super) fn check(&self) -> Result<(), WorkerError> {
         if self.name.contains('\0') {
             return Err(WorkerError::Name { name: self.name.clone() });
@@ -38,7 +39,7 @@ impl WorkerOptions {
         }
     }
 
-    /// Step 1 of the module, in the thread it is for.
+    /// Step 1 of the module, in the new thread.
     pub(super) fn apply(&self) -> Result<(), Refused> {
         let root = Root::system();
         if self.lock_memory {

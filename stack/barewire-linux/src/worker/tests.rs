@@ -1,4 +1,4 @@
-//! Workers with and without rights.
+//! Workers with and without permissions.
 
 use std::pin::pin;
 use std::sync::atomic::AtomicU32;
@@ -18,7 +18,7 @@ fn status(key: &str) -> String {
     line.trim_start_matches(':').trim().to_owned()
 }
 
-/// Waits for a body's first turn: one told before would have none.
+/// Waits for the body's first round: a worker stopped earlier would have none.
 fn begins(turns: &AtomicU32) {
     while turns.load(Ordering::Relaxed) == 0 {
         thread::yield_now();
@@ -57,7 +57,7 @@ fn a_scoped_worker_borrows_and_ends_with_its_scope() {
         .expect("nothing was asked for");
         begins(&turns);
         let thread = worker.thread().clone();
-        // Dropped, as by a panic in this closure: the scope must still end.
+        // Dropped, as a panic in this closure would: the scope must still end.
         drop(worker.ringing(move || thread.unpark()));
     });
 }
@@ -117,7 +117,7 @@ fn what_cannot_be_is_refused_before_the_body_runs() {
     };
     assert!(matches!(spawn(&on(&[])), WorkerError::Processors { .. }));
     assert!(matches!(spawn(&on(&[0, 1 << 20])), WorkerError::Processors { .. }));
-    // A number that a set can hold and no machine of ours has.
+    // A number that a set can hold and no test machine has.
     let refused = spawn(&on(&[1023]));
     assert!(
         matches!(&refused, WorkerError::Refused(Refused::Affinity { errno: Errno::INVAL, .. })),

@@ -368,7 +368,7 @@ fn a_driver_that_comes_back_is_seen_and_fails_the_next_message() {
     let tree = tree.platform("30820000.spi", Some("spi_imx"));
     let error = watch.still_ours().expect_err("taken");
     let text = error.to_string();
-    assert!(text.contains("driver spi_imx took 30820000.spi"), "{text}");
+    assert!(text.contains("driver spi_imx was bound to 30820000.spi"), "{text}");
     assert!(text.contains("drivers/spi_imx/unbind`"), "{text}");
     let failed = message().expect_err("not ours").error;
     assert!(matches!(failed, Error::Os { .. }), "{failed:?}");
@@ -462,7 +462,7 @@ fn uio_without_the_bank_takes_it_from_dev_mem_or_says_what_to_do() {
     let error = Mapped::open(&tree.root(), &uio(UIO)).expect_err("no bank");
     assert!(matches!(error, MapError::GpioBank { address: GPIO5, .. }), "{error:?}");
     let text = error.to_string();
-    assert!(text.contains("no block of /dev/uio0") && text.contains("second `reg`"), "{text}");
+    assert!(text.contains("not a map of /dev/uio0") && text.contains("second `reg`"), "{text}");
     assert!(
         Mapped::open(&tree.root(), &uio("uio0,reference-hz=80M,cs=native0,ignore-clock")).is_ok()
     );

@@ -1,17 +1,17 @@
-//! Acquiring a bus that is not idle, waiting in its queue, and getting out of it.
+//! Acquiring a bus that is not idle: waiting in its queue, and leaving the queue.
 //!
 //! # How it works
-//! A caller that finds the bus taken looks for a moment whether it becomes idle, then pushes a
-//! [node](super::node) and waits until that is settled. Meanwhile it may be handed the bus, to
-//! [serve](super::serve) the queue. A caller that pushes onto a bus that nobody has takes the bus
-//! with the same step and serves the queue itself.
+//! A caller that finds the bus taken spins briefly for it to become idle. Then it pushes a
+//! [node](super::node) and waits until the node is settled. While it waits it may be handed the
+//! bus, to [serve](super::serve) the queue. A caller that pushes onto a free bus acquires the bus
+//! in the same step and serves the queue itself.
 //!
-//! Where a platform's hook panics while a caller waits, its node is got out of the queue first,
-//! and the panic goes on then.
+//! If a hook of the platform panics while a caller waits, the caller's node is removed from the
+//! queue before the panic continues.
 //!
 //! # Safety
-//! A node's program and message belong to its owner, who keeps them alive and does not touch them
-//! until the node is settled: every way out of here waits for that.
+//! A node's program and message belong to its owner. The owner keeps them alive and untouched until
+//! the node is settled: every function here waits for that before it returns.
 #![allow(unsafe_code, reason = "nodes lie with their owners, who wait here until they are settled")]
 
 use core::ptr;
@@ -29,19 +29,19 @@ use super::word::{
 use crate::controller::{Controller, Program};
 use crate::spi::{Error, MessageError, Transfer};
 
-/// How often a caller that found the bus held relaxes before it takes a place in the queue.
+/// How many times a caller that found the bus held relaxes before it queues.
 const SPINS_MAX: u32 = 63;
 
 impl<C: ?Sized> Bus<C> {
-    /// Pushes a node that is set queued. With `acquire` a bus that nobody has is acquired as well;
-    /// returns whether it was, or without `acquire` whether nobody has it.
+    /// Pushes a node whose state is queued. With `acquire`, also acquires the bus if it is free.
+    /// Returns whether the bus was free.
     ///
     /// # Safety
     /// The node stays where it is, and its message untouched, until it is settled.
     pub(super) unsafe fn push(&self, node: &Node, acquire: bool) -> bool {
         let pushed = self.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |seen| {
             node.next.with_mut(|next| {
-                // SAFETY: until it is pushed, the node is its owner's.
+                // SAFETY: a node that is not pushed yet is its owner's.
                 unsafe { *next = pushed(seen) }
             });
             let word = if acquire && is_free(seen) { tended(seen, HELD) } else { seen };
@@ -52,7 +52,7 @@ impl<C: ?Sized> Bus<C> {
 }
 
 impl<C: Controller + ?Sized> Bus<C> {
-    /// Pushes the node of an owner that is present, and serves the queue if nobody has the bus.
+    /// Pushes a node whose owner is present. Serves the queue if the bus was free.
     ///
     /// # Safety
     /// As [`Bus::push`].
@@ -68,20 +68,20 @@ impl<C: Controller + ?Sized> Bus<C> {
     /// Serves the queue for an owner that was handed the bus ([`Stage::Serve`]).
     ///
     /// # Safety
-    /// `node` is the caller's, and so is the bus.
+    /// `node` is the caller's, and the bus was handed to the caller.
     pub(super) unsafe fn accept(&self, node: &Node, panics: &mut Panics) {
         node.accept_bus();
         // SAFETY: the caller's promise.
         unsafe { self.held() }.serve(SERVE_MAX, Some(node), panics);
     }
 
-    /// Acquires the bus if it is free and no message waits.
+    /// Acquires the bus if it is free and nothing is queued.
     #[inline]
     pub(super) fn try_acquire(&self) -> Option<Held<'_, C>> {
         self.try_acquire_idle().or_else(|| self.inheriting()?.try_acquire())
     }
 
-    /// Acquires the bus, waiting for it.
+    /// Acquires the bus; waits for it if necessary.
     ///
     /// # Errors
     /// [`Error::WouldDeadlock`] if the caller's context has it.
@@ -105,19 +105,20 @@ impl<C: Controller + ?Sized> Bus<C> {
         } else {
             let node = Node::new(Task { priority, ..Task::turn(self.context()) });
             let mut stage = Stage::Removed;
-            // Its turn may come while we are absent, in a waker of what we serve.
+            // The turn may come while we are absent, inside a waker of a message we serve: then try
+            // again.
             while stage == Stage::Removed && panics.are_none() {
                 stage = self.push_and_wait(&node, &mut panics);
             }
-            // SAFETY: granted: we were made the holder.
+            // SAFETY: granted, so we are the holder.
             (stage == Stage::Granted).then(|| unsafe { self.held() })
         };
-        // With `held` alive: it is released then.
+        // `held` is alive here: a panic drops it, which releases the bus.
         panics.raise();
         held.ok_or(Error::Aborted)
     }
 
-    /// Waits for the bus and runs a message: in the queue if it is planned, else as a turn.
+    /// Waits for the bus and runs a message: through the queue if it is planned, else as a turn.
     #[cold]
     #[inline(never)]
     pub(super) fn run_waiting(
@@ -137,7 +138,7 @@ impl<C: Controller + ?Sized> Bus<C> {
                 self.acquire_contended(priority).map_err(|error| MessageError::refused(error, 0))?
             }
         };
-        // The block's interrupt is the handler's, which knows of flights alone.
+        // The interrupt handler expects messages in flight only: leave the block's interrupt off.
         let polled = self.pump == Pump::Interrupt;
         let ran = held.wire.plan_and_run(program, message, planned, path, polled);
         held.release();
@@ -153,7 +154,7 @@ impl<C: Controller + ?Sized> Bus<C> {
         if self.is_ours() {
             return Err(MessageError::refused(Error::WouldDeadlock, 0));
         }
-        // A pointer: no lifetime of it is claimed, and we wait below until it is done with.
+        // A raw pointer without a lifetime: we wait below until the queue is done with it.
         let erased = ptr::slice_from_raw_parts_mut(message.as_mut_ptr().cast(), message.len());
         let (turn, path) = (Task::turn(self.context()), Path::Waited);
         let node = Node::new(Task { program, message: erased, path, priority, ..turn });
@@ -163,13 +164,13 @@ impl<C: Controller + ?Sized> Bus<C> {
         if stage != Stage::Done {
             return Err(MessageError::refused(Error::Aborted, 0));
         }
-        // SAFETY: it is settled: the task is ours again.
+        // SAFETY: the node is settled, so the task is ours again.
         node.task.with(|task| unsafe { (*task).outcome() })
     }
 
-    /// Looks a few times, ever more seldom, whether a bus that is merely held becomes idle: cheaper
-    /// for both than a place in the queue that is given up at once. Nobody in the queue is
-    /// overtaken by this.
+    /// Spins, with growing pauses, while the bus is held and nothing is queued. If the bus becomes
+    /// idle soon, this costs both sides less than a place in the queue. It overtakes no queued
+    /// message.
     fn spin_for_idle(&self) -> Option<Held<'_, C>> {
         let mut spins = self.platform.spins().min(SPINS_MAX);
         let mut pause = 1;
@@ -192,13 +193,13 @@ impl<C: Controller + ?Sized> Bus<C> {
 
     /// Pushes a waiting thread's node, and waits until it is settled.
     fn push_and_wait(&self, node: &Node, panics: &mut Panics) -> Stage {
-        // SAFETY: we wait below until it is settled.
+        // SAFETY: the next line waits until the node is settled.
         unsafe { self.push_and_serve(node, panics) };
         self.wait_settled(node, panics)
     }
 
-    /// Waits until a node is settled whose owner is present, and that goes with this call: if a hook
-    /// of the platform panics, it is taken out before the panic goes on.
+    /// Waits until the node of a present owner is settled. If a hook of the platform panics,
+    /// removes the node before the panic continues.
     fn wait_settled(&self, node: &Node, panics: &mut Panics) -> Stage {
         loop {
             match contain(|| self.wait(node, panics)) {
@@ -217,7 +218,7 @@ impl<C: Controller + ?Sized> Bus<C> {
             match node.stage() {
                 Stage::Queued => {}
                 Stage::Serve => {
-                    // SAFETY: we were handed the bus.
+                    // SAFETY: `Serve` says that we were handed the bus.
                     unsafe { self.accept(node, panics) };
                     continue;
                 }
@@ -236,7 +237,7 @@ impl<C: Controller + ?Sized> Bus<C> {
         }
     }
 
-    /// Waits until a message is settled that was submitted, serving the queue if nobody does.
+    /// Waits until a submitted message is settled; serves the queue if no other thread does.
     ///
     /// # Errors
     /// [`Error::WouldDeadlock`] if the caller's context has the bus.
@@ -249,7 +250,7 @@ impl<C: Controller + ?Sized> Bus<C> {
         }
         let mut panics = Panics::none();
         let worker = self.worker.load(Ordering::Relaxed);
-        // The worker itself may wait, in a task that it polls in a waker.
+        // The worker itself may wait here, in a task that one of its wakers polls.
         if self.pump == Pump::Worker && (worker == 0 || worker != self.context()) {
             self.ring_quietly(&mut panics);
         } else {
@@ -257,9 +258,10 @@ impl<C: Controller + ?Sized> Bus<C> {
         }
         if let Err(payload) = contain(|| self.wait(node, &mut panics)) {
             panics.add(payload);
-            // The message stays submitted. What its owner was given meanwhile is passed on.
+            // The message stays submitted. If its owner was handed the bus meanwhile, serve the
+            // queue.
             while node.set_absent() == Stage::Serve {
-                // SAFETY: we were handed the bus.
+                // SAFETY: `Serve` says that we were handed the bus.
                 unsafe { self.accept(node, &mut panics) };
             }
         }
@@ -267,8 +269,8 @@ impl<C: Controller + ?Sized> Bus<C> {
         Ok(())
     }
 
-    /// Gets a node back that was pushed: out of the queue if its turn has not come, else when it is
-    /// settled. Waits at most for what is on the wire.
+    /// Gets a pushed node back: removes it from the queue if its turn has not come, else waits
+    /// until it is settled. Waits at most for the message on the wire.
     pub(super) fn take_out(&self, node: &Node, panics: &mut Panics) -> Stage {
         if node.set_cancelled() == Stage::Queued {
             self.tend(node, panics);
@@ -276,7 +278,7 @@ impl<C: Controller + ?Sized> Bus<C> {
         self.wait_settled(node, panics)
     }
 
-    /// Gets a cancelled node out of the queue, or has whoever tends the queue do so.
+    /// Removes a cancelled node from the queue, or has the queue's owner remove it.
     fn tend(&self, node: &Node, panics: &mut Panics) {
         if let Some(inheriting) = self.inheriting() {
             return inheriting.take_out(node, panics);
@@ -292,10 +294,9 @@ impl<C: Controller + ?Sized> Bus<C> {
             return;
         };
         if is_free(seen) {
-            // SAFETY: nobody had the bus, and we acquired it.
+            // SAFETY: the bus was free, and we acquired it.
             let mut held = unsafe { self.held() };
-            // What was pushed since was submitted to a held bus, and counts on its holder. So does
-            // whoever called since.
+            // Nodes pushed since, and cancels since, found a held bus and rely on its holder: us.
             let now = held.tended().gather(panics);
             let called = pushed(now) != pushed(seen) || tags(now) & SWEEP != 0;
             held.tended().sweep(panics);
@@ -305,7 +306,7 @@ impl<C: Controller + ?Sized> Bus<C> {
                 held.pass_on();
             }
         } else if tags(seen) & TENDED == 0 {
-            // SAFETY: nobody had the queue, and we took it.
+            // SAFETY: the queue was free, and we acquired it.
             let mut tended = unsafe { self.tended() };
             let _ = tended.gather(panics);
             tended.sweep(panics);
@@ -315,9 +316,9 @@ impl<C: Controller + ?Sized> Bus<C> {
         }
     }
 
-    /// Acquires a bus that nobody has, to serve what is queued. `None` if nothing is, or if somebody
-    /// else has the bus: a tender is told to look again, and so does not leave what is queued to
-    /// nobody, and a lock serves the queue when it is dropped.
+    /// Acquires a free bus that has something queued. `None` if nothing is queued or the bus is
+    /// taken. A holder or tender is told to look again, so that it does not leave the queue
+    /// unserved; a lock serves the queue when it is dropped.
     pub(super) fn acquire_left(&self) -> Option<Held<'_, C>> {
         let left = |seen| match tags(seen) & (HELD | TENDED) {
             0 if seen == IDLE => None,
@@ -326,11 +327,11 @@ impl<C: Controller + ?Sized> Bus<C> {
             _ => Some(tagged(seen, SWEEP)),
         };
         let seen = self.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, left).ok()?;
-        // SAFETY: nobody had the bus, and we acquired it.
+        // SAFETY: the bus was free, and we acquired it.
         is_free(seen).then(|| unsafe { self.held() })
     }
 
-    /// Runs what is queued, if nobody holds the bus. Returns how many messages had their turn.
+    /// Runs what is queued, if the bus is free. Returns how many messages had their turn.
     pub fn pump(&self) -> usize {
         let mut panics = Panics::none();
         let served = self.pump_quietly(None, &mut panics);
@@ -338,7 +339,7 @@ impl<C: Controller + ?Sized> Bus<C> {
         served
     }
 
-    /// The same, its panics kept for later.
+    /// [`Bus::pump`]; panics are kept in `panics` for the caller to raise.
     fn pump_quietly(&self, own: Option<&Node>, panics: &mut Panics) -> usize {
         if let Some(inheriting) = self.inheriting() {
             return inheriting.serve(panics);
@@ -348,28 +349,28 @@ impl<C: Controller + ?Sized> Bus<C> {
 }
 
 impl<'b, C: Controller + ?Sized> Held<'b, C> {
-    /// The queue, which the holder has too.
+    /// The queue, which the holder owns too.
     #[inline]
     pub(super) fn tended(&mut self) -> Tended<'_, C> {
-        // SAFETY: ours, and borrowed.
+        // SAFETY: the queue is ours, and this borrows it.
         unsafe { self.wire.bus.tended() }
     }
 
-    /// Keeps the wire and lets go of the queue.
+    /// Keeps the wire and releases the queue.
     pub(super) fn park(mut self, panics: &mut Panics) -> Wire<'b, C> {
         let bus = self.wire.bus;
         if bus.platform.inheritance().is_none() {
-            // The wire is ours, so it does not come to us by this.
+            // The wire is ours, so releasing the queue cannot hand it to us.
             self.tended().release(panics).map(Held::pass_on).unwrap_or_default();
         }
         self.pass_on();
-        // SAFETY: it was the holder's.
+        // SAFETY: the wire was the holder's, and is ours.
         unsafe { bus.wire() }
     }
 }
 
 impl<C: Controller + ?Sized> Wire<'_, C> {
-    /// Gives back what a lock had. (The word's diagram has the ways.)
+    /// Releases the wire of a lock; see the diagram of the word.
     #[inline]
     pub(super) fn release(self) {
         let (release, relaxed) = (Ordering::Release, Ordering::Relaxed);

@@ -1,8 +1,8 @@
-//! Atomics and cells: the core's own, portable-atomic's where its feature asks for them, or a model
-//! checker's under `--cfg loom` or `--cfg shuttle`.
+//! Atomics and cells: those of `core`, of `portable-atomic` with that feature, or of a model
+//! checker under `--cfg loom` or `--cfg shuttle`.
 //!
-//! Loom's cell watches that accesses are ordered, so the bus's shared fields go through
-//! [`Cell::with`] and [`Cell::with_mut`], which cost nothing elsewhere.
+//! Loom's cell checks that accesses are ordered. So the bus accesses its shared fields through
+//! [`Cell::with`] and [`Cell::with_mut`], which cost nothing otherwise.
 
 #[cfg(not(feature = "portable-atomic"))]
 use core::sync::atomic as machine;
@@ -14,7 +14,7 @@ use portable_atomic as machine;
 pub use machine::AtomicU32;
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use machine::{AtomicPtr, fence};
-// No checker's: nothing depends on the order of these.
+// Never the checker's: nothing depends on the order of these.
 pub(crate) use machine::{AtomicBool, AtomicUsize};
 
 #[cfg(loom)]
@@ -39,7 +39,7 @@ pub(crate) use plain::Cell;
 mod plain {
     use core::cell::UnsafeCell;
 
-    /// [`UnsafeCell`] with the checker's way in.
+    /// [`UnsafeCell`] with the interface of the checker's cell.
     #[derive(Debug)]
     pub(crate) struct Cell<T: ?Sized>(UnsafeCell<T>);
 
@@ -50,13 +50,13 @@ mod plain {
     }
 
     impl<T: ?Sized> Cell<T> {
-        /// Lets `f` read through the pointer.
+        /// Calls `f` with the pointer, to read.
         #[inline(always)]
         pub(crate) fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
             f(self.0.get())
         }
 
-        /// Lets `f` write through the pointer.
+        /// Calls `f` with the pointer, to write.
         #[inline(always)]
         pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
             f(self.0.get())

@@ -1,4 +1,4 @@
-//! What is called when a queued message has run, and what it says is to come then.
+//! The callback of a queued message, and what it decides.
 
 use crate::spi::{MessageError, Transfer};
 
@@ -7,17 +7,17 @@ use super::Device;
 #[cfg(doc)]
 use crate::spi::Error;
 
-/// What is to become of a message that ran.
+/// What happens to a message after it ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Then {
-    /// It is done: its owner is told.
+    /// The message is done, and its owner is told.
     Done,
-    /// It runs again, after what is queued now; its owner is not told.
+    /// The message is queued again, behind what is queued now. Its owner is not told.
     Again,
 }
 
-/// A message that ran, as its callback sees it.
+/// A message that ran, for its callback.
 #[derive(Debug)]
 pub struct Completed<'c> {
     result: Result<usize, MessageError>,
@@ -32,7 +32,7 @@ impl<'c> Completed<'c> {
         Self { result, message }
     }
 
-    /// Its length in bytes, or what went wrong.
+    /// The message's length in bytes, or its error.
     ///
     /// # Errors
     /// As [`Device::sync`].
@@ -40,7 +40,7 @@ impl<'c> Completed<'c> {
         self.result
     }
 
-    /// What came in for transfer `index`; `None` if it only sends.
+    /// The bytes received in transfer `index`; `None` if it only sends.
     ///
     /// # Panics
     /// If there is no transfer `index`.
@@ -50,10 +50,10 @@ impl<'c> Completed<'c> {
     }
 }
 
-/// What to do when a message ran: called by whoever ran it, who holds the bus.
+/// Called after a message ran, by the thread that ran it, which holds the bus.
 ///
-/// It must not wait for the bus, which is held: sync fails with [`Error::WouldDeadlock`], lock
-/// panics, and cancelling or dropping a queued message waits for ever. Submitting others is what it
-/// is for. If it panics the message is done, with the result it had; it is not called for a message
+/// A callback may submit other messages. It must not wait for the bus: sync fails with
+/// [`Error::WouldDeadlock`], lock panics, and cancelling or dropping a queued message waits for
+/// ever. If it panics, the message is done with the result it had. It is not called for a message
 /// whose controller panicked.
 pub type Callback = &'static (dyn Fn(&mut Completed<'_>) -> Then + Sync);

@@ -37,12 +37,12 @@ impl<C: ?Sized> Clone for Device<'_, C> {
 impl<C: ?Sized> Copy for Device<'_, C> {}
 
 impl<C: Controller + ?Sized> Bus<C> {
-    /// Opens a device: computes what its settings imply, waiting for the bus.
+    /// Opens a device: waits for the bus and computes what the settings imply.
     ///
     /// # Errors
-    /// Whatever the controller cannot do (see [`Controller::configure`]); a chip select that may
-    /// sleep ([`Error::CsCanSleep`]) among it. [`Error::WouldDeadlock`] if the caller's context has
-    /// the bus.
+    /// A setting that the controller does not support (see [`Controller::configure`]), including a
+    /// chip select that may sleep ([`Error::CsCanSleep`]). [`Error::WouldDeadlock`] if the caller's
+    /// context has the bus.
     pub fn device(&self, settings: &Settings) -> Result<Device<'_, C>, Error> {
         let held = self.acquire()?;
         let controller = held.wire.controller();
@@ -64,41 +64,41 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         Self { bus, program, priority: 0, settings, effective, limits }
     }
 
-    /// The same device, whose messages go before those of lower `priority` when they wait. 0 is
-    /// the lowest, and every device's unless asked otherwise.
+    /// Sets the priority. Waiting messages of higher `priority` go first. 0 is the lowest, and the
+    /// default.
     ///
-    /// A message is overtaken at most 16 times before it goes first, and no message overtakes one
-    /// that its own context gave earlier.
+    /// A message is overtaken at most 16 times before it goes first, and no message overtakes an
+    /// earlier one of its own context.
     #[must_use]
     pub fn with_priority(self, priority: u8) -> Self {
         Self { priority, ..self }
     }
 
-    /// Its priority.
+    /// The priority.
     #[must_use]
     pub fn priority(&self) -> u8 {
         self.priority
     }
 
-    /// The bus it is on.
+    /// The device's bus.
     #[must_use]
     pub fn bus(&self) -> &'b Bus<C> {
         self.bus
     }
 
-    /// What was asked.
+    /// The settings that were requested.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// What the hardware makes of it.
+    /// The settings as the hardware implements them.
     #[must_use]
     pub fn effective(&self) -> &Effective {
         &self.effective
     }
 
-    /// What its controller could do when the device was opened.
+    /// The controller's limits when the device was opened.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.limits
@@ -108,15 +108,15 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         &self.program
     }
 
-    /// Runs any message and waits for it: in the caller's context and at once if the bus is idle,
-    /// else in its turn.
-    /// Returns the message's length in bytes.
+    /// Runs any message and waits for it: at once, in the caller's context, if the bus is idle;
+    /// otherwise in its turn. Returns the message's length in bytes.
     ///
     /// # Errors
-    /// A refused message ([`Controller::plan`]), of which nothing was clocked; or a timeout, with
+    /// A message that [`Controller::plan`] refuses, before anything is clocked; or a timeout, with
     /// the transfer's index and the bytes clocked before it. CS is inactive in every case.
-    /// [`Error::WouldDeadlock`] if the caller's context has the bus, in a lock or because this is a
-    /// callback, and the platform tells contexts apart; without that it waits for itself, for ever.
+    /// [`Error::WouldDeadlock`] if the caller's context has the bus, through a lock or because this
+    /// is a callback, and the platform tells contexts apart; if it does not, the call waits for
+    /// ever.
     #[inline(always)]
     pub fn sync(&self, message: &mut [Transfer<'_>]) -> Result<usize, MessageError> {
         match self.bus.try_acquire_idle() {
@@ -125,7 +125,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         }
     }
 
-    /// [`Device::sync`] if the bus is free and nothing waits; never blocks: the wire is polled,
+    /// [`Device::sync`] if the bus is free and nothing is queued. Never blocks: it polls the wire,
     /// however long the message.
     ///
     /// # Errors
@@ -135,15 +135,15 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         self.try_run(message, planned)
     }
 
-    // Always: its result is large, and would be copied out of a call.
+    // Inlined always: the result is large and would be copied out of a call.
     #[inline(always)]
     fn run_held(
         &self,
         mut held: Held<'_, C>,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, MessageError> {
-        // Its buffers as values, and its device's plan: with a transfer in memory the driver would load
-        // them again after each store to a register.
+        // The buffers as values, with the device's plan: the driver would load them from a transfer in
+        // memory again after each store to a register.
         if let [transfer] = &mut *message
             && let Some((tx, rx)) = plain_exchange(&self.program, transfer)
         {
@@ -155,14 +155,16 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         self.run_several(held, message)
     }
 
-    /// Its priority, where somebody waits. Apart: the load would be done in advance, for every message.
+    /// The priority, read only under contention. A function of its own: inlined, the compiler loads
+    /// it for every message.
     #[cold]
     #[inline(never)]
     fn priority_waited_for(&self) -> u8 {
         self.priority
     }
 
-    /// Any other message than one plain exchange. Apart, so that a driver is compiled into its caller once.
+    /// Runs a message that is not one plain exchange. Not inlined, so that each caller contains the
+    /// driver's code once.
     #[inline(never)]
     fn run_several(
         &self,
@@ -177,7 +179,8 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         ran.map_err(|unfinished| unfinished.explain(message))
     }
 
-    /// A message that only the controller can plan, or refuse. Apart, so that the hot path is short.
+    /// Runs a message that only the controller can plan or refuse. Not inlined, to keep the hot
+    /// path short.
     #[cold]
     #[inline(never)]
     fn run_asking(
@@ -199,7 +202,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         wire.plan_and_run(&self.program, message, false, Path::Immediate, false)
     }
 
-    /// The bus is not idle: the message waits for its turn.
+    /// Runs a message on a bus that is not idle: waits for its turn.
     #[cold]
     #[inline(never)]
     fn run_queued(&self, message: &mut [Transfer<'_>]) -> Result<usize, MessageError> {
@@ -208,7 +211,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     }
 
     /// Runs a planned message.
-    // Always: as `run_held`.
+    // Inlined always, as `run_held`.
     #[inline(always)]
     pub(super) fn run_planned(&self, message: &mut [Transfer<'_>]) -> Result<usize, MessageError> {
         let Some(mut held) = self.bus.try_acquire_idle() else {
@@ -219,8 +222,8 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         ran.map_err(|unfinished| unfinished.explain(message))
     }
 
-    /// Runs a message if the bus is free and nothing waits; the wire is polled, whatever was
-    /// planned.
+    /// Runs a message if the bus is free and nothing is queued. Polls the wire, even if interrupts
+    /// were planned.
     pub(super) fn try_run(
         &self,
         message: &mut [Transfer<'_>],
@@ -235,7 +238,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         ran
     }
 
-    /// Plans a message, with the controller where it must be asked: then it waits for the bus.
+    /// Plans a message. If only the controller can plan it, this waits for the bus.
     pub(super) fn plan(&self, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
         if plan_plain(&self.program, message) {
             return Ok(());

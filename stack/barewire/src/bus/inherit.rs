@@ -1,33 +1,34 @@
-//! Priority inheritance: the wire and the queue are locks of the platform's own.
+//! Priority inheritance: the platform's locks guard the wire and the queue.
 //!
 //! # How it works
-//! The bus word keeps its tag [`INHERITS`](super::word::INHERITS), so that no fast way in is ever
-//! taken and all lead here; it is only the place where nodes are pushed. Two words guard the rest,
-//! each acquired by a compare-and-swap from 0 to the caller's id and released by one from the id to
-//! 0: `wire_owner`, and, for a few steps at a time, `queue_owner`. A thread that waits for one does
-//! so in [`Inheritance::lock`](super::platform::Inheritance::lock) and lends its owner its priority.
+//! The bus word keeps its tag [`INHERITS`](super::word::INHERITS), so that every fast path fails
+//! and all callers come here. The word only collects pushed nodes. Two other words guard the rest:
+//! `wire_owner`, and, for a few steps at a time, `queue_owner`. A compare-and-swap from 0 to the
+//! caller's id acquires one, another from the id to 0 releases it. A thread that waits for one does
+//! so in [`Inheritance::lock`](super::platform::Inheritance::lock), which lends the owner its
+//! priority.
 //!
-//! The holder runs its own message, and before it what its context submitted earlier, and no
-//! other: running others' messages under a borrowed priority would defeat inheritance. Submitted
-//! messages are run one at a time, by the worker or, without one, by whoever releases the bus next,
-//! each in a turn of its own.
+//! The holder runs its own message, and before it the messages that its context submitted earlier.
+//! It runs no others: running them under a borrowed priority would defeat inheritance. Submitted
+//! messages are run one at a time, each in a turn of its own, by the worker; without a worker, by
+//! the thread that releases the bus next.
 //!
-//! A future cannot own a word, since it has no thread. If its poll does not find the wire free, it
-//! pushes a node; whoever releases the wire next takes out all such nodes and wakes their tasks,
-//! which try again. They are in no order among each other.
+//! A future has no thread and so cannot own a word. If its poll finds the wire owned, it pushes a
+//! node. The thread that releases the wire next removes all such nodes and wakes their tasks, which
+//! try again, in no defined order.
 //!
 //! # Ordering
-//! 1. A submitter pushes (release), then sets [`WAITERS`] on a wire that is owned: its owner cannot
-//!    release it by the short way, and looks at the queue afterwards. If the submitter finds the
-//!    wire free it serves the queue itself. So no submitted message is missed.
+//! 1. A submitter pushes (release), then sets [`WAITERS`] on the wire word if the wire is owned.
+//!    The owner then cannot release it by the short path, and looks at the queue afterwards. If the
+//!    submitter finds the wire free, it serves the queue itself. So no submitted message is missed.
 //! 2. Acquiring a word is an acquire, releasing it a release.
-//! 3. The one who serves says so in the bus word, and stops by a compare-and-swap that fails if
-//!    anything was pushed or is queued: whoever finds the queue served need not wait for that.
-//! 4. While a thread has the queue the word says that there may be messages and turns in it.
+//! 3. A thread that serves sets TENDED in the bus word and stops by a compare-and-swap that fails
+//!    if anything was pushed or is queued. Another thread that finds TENDED set need not wait.
+//! 4. While a thread owns the queue, the bus word says that it may contain messages and turns.
 //!
 //! # Safety
 //! The owner of `wire_owner` has the wire, the owner of `queue_owner` has the queue.
-#![allow(unsafe_code, reason = "the owners of two words are made the holder and the tender")]
+#![allow(unsafe_code, reason = "the owners of two words are the holder and the tender")]
 
 use core::task::Waker;
 
@@ -59,20 +60,20 @@ fn disown(word: &AtomicU32, inheritance: &dyn Inheritance) {
     }
 }
 
-/// A bus with inheritance, and the locks of its platform.
+/// A bus with inheritance, and its platform's locks.
 pub(super) struct Inheriting<'b, C: ?Sized> {
     bus: &'b Bus<C>,
     locks: &'b dyn Inheritance,
 }
 
 impl<C: ?Sized> Bus<C> {
-    /// The bus as one with inheritance, if it has that.
+    /// The bus with its platform's locks, if it has inheritance.
     pub(super) fn inheriting(&self) -> Option<Inheriting<'_, C>> {
         self.platform.inheritance().map(|locks| Inheriting { bus: self, locks })
     }
 
-    /// Has the wire's owner look at the queue when it releases the wire. Whether nobody owns it.
-    /// (Ordering 1.)
+    /// Makes the wire's owner look at the queue when it releases the wire. Returns whether the wire
+    /// is free (Ordering 1).
     pub(super) fn alert_owner(&self) -> bool {
         let mut seen = self.wire_owner.load(Ordering::Relaxed);
         let (release, relaxed) = (Ordering::Release, Ordering::Relaxed);
@@ -96,7 +97,7 @@ impl<C: ?Sized> Inheriting<'_, C> {
         own(&self.bus.wire_owner, self.locks);
     }
 
-    /// Releases the wire and looks at nothing else.
+    /// Releases the wire, without looking at the queue.
     fn disown_wire(&self) {
         disown(&self.bus.wire_owner, self.locks);
     }
@@ -109,7 +110,7 @@ impl<C: ?Sized> Inheriting<'_, C> {
 }
 
 impl<'b, C: Controller + ?Sized> Inheriting<'b, C> {
-    /// Lets `f` have the queue, with what was pushed in it.
+    /// Gives `f` the queue, after gathering pushed nodes.
     fn with_queue<R>(&self, panics: &mut Panics, f: impl FnOnce(&mut Queue) -> R) -> R {
         own(&self.bus.queue_owner, self.locks);
         // SAFETY: module, Safety.
@@ -119,7 +120,7 @@ impl<'b, C: Controller + ?Sized> Inheriting<'b, C> {
             let value = f(queue);
             (value, queue.count(Task::is_turn), queue.count(Task::is_message))
         });
-        // Gathering said both. (Ordering 4.)
+        // Gathering set both tags; clear those that do not apply (Ordering 4).
         let none = if turns == 0 { TURNS } else { 0 } | if messages == 0 { BACKLOG } else { 0 };
         let tell = |seen| Some(untagged(seen, none));
         let _ = self.bus.word.fetch_update(Ordering::Release, Ordering::Relaxed, tell);
@@ -138,7 +139,7 @@ impl<'b, C: Controller + ?Sized> Inheriting<'b, C> {
         try_own(&self.bus.wire_owner, self.locks).then(|| unsafe { self.bus.held() })
     }
 
-    /// Acquires the bus if it is free and nothing waits, which may be the caller's own.
+    /// Acquires the bus if it is free and nothing is queued, not even by the caller.
     pub(super) fn try_acquire(&self) -> Option<Held<'b, C>> {
         let held = self.try_acquire_wire()?;
         if self.is_empty() {
@@ -148,12 +149,12 @@ impl<'b, C: Controller + ?Sized> Inheriting<'b, C> {
         None
     }
 
-    /// Acquires the bus, and runs what the caller's context submitted before.
+    /// Acquires the bus and runs what the caller's context submitted earlier.
     pub(super) fn acquire(&self, panics: &mut Panics) -> Held<'b, C> {
         self.run_own(self.acquire_wire(), panics)
     }
 
-    /// The same if the wire is free: for a future.
+    /// [`Inheriting::acquire`] if the wire is free; for a future.
     pub(super) fn poll_acquire(&self, panics: &mut Panics) -> Option<Held<'b, C>> {
         self.try_acquire_wire().map(|held| self.run_own(held, panics))
     }
@@ -164,7 +165,7 @@ impl<'b, C: Controller + ?Sized> Inheriting<'b, C> {
         }
         let context = self.bus.context();
         let is_own = |task: &Task| task.context == context && task.is_message();
-        // Those of now: one that is queued again comes after the caller's own.
+        // Counted now: a message that its callback queues again runs after the caller's own.
         let count = self.with_queue(panics, |queue| queue.count(is_own));
         for _ in 0..count {
             let take_own = |queue: &mut Queue| queue.take_if(|_, task| is_own(task));
@@ -174,24 +175,24 @@ impl<'b, C: Controller + ?Sized> Inheriting<'b, C> {
                 panics.contain(|| waker.wake());
                 self.own_wire();
             }
-            // SAFETY: it is still ours, or again.
+            // SAFETY: the wire is still ours, or ours again.
             held = unsafe { self.bus.held() };
         }
         held
     }
 
-    /// Takes a cancelled node out of the queue, if it is there.
+    /// Removes a cancelled node from the queue, if it is there.
     pub(super) fn take_out(&self, node: &Node, panics: &mut Panics) {
         let is_it = |queued: &Node, _: &Task| core::ptr::eq(queued, node);
         if let Some(entry) = self.with_queue(panics, |queue| queue.take_if(is_it)) {
-            // Its owner is the caller: nobody is to be woken by it.
+            // The owner is the caller: its waker is not needed.
             let wakeup = entry.settle_removed();
             panics.contain(|| drop(wakeup));
         }
     }
 
-    /// Serves what is queued, each message in a turn of its own, unless somebody does already.
-    /// Returns how many ran. (Ordering 3.)
+    /// Serves the queue, each message in a turn of its own, unless another thread is serving.
+    /// Returns how many messages ran (Ordering 3).
     pub(super) fn serve(&self, panics: &mut Panics) -> usize {
         let begin = |seen| {
             let left = !pushed(seen).is_null() || tags(seen) & BACKLOG != 0;
@@ -201,7 +202,7 @@ impl<'b, C: Controller + ?Sized> Inheriting<'b, C> {
         let mut served = 0;
         while self.bus.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, begin).is_ok() {
             let ran = contain(|| self.serve_one(panics));
-            // Before a waker is called: a task that is polled there may have to serve.
+            // Cleared before a waker is called: a task polled inside it may have to serve.
             let _ = self.bus.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, end);
             match ran {
                 Ok(None) => {}
@@ -211,7 +212,7 @@ impl<'b, C: Controller + ?Sized> Inheriting<'b, C> {
                     self.wake_turns(panics);
                 }
                 Err(payload) => {
-                    // The platform's: the queue is left to whoever comes next.
+                    // A panic of the platform: the queue is left to the next caller.
                     panics.add(payload);
                     return served;
                 }
@@ -220,7 +221,7 @@ impl<'b, C: Controller + ?Sized> Inheriting<'b, C> {
         served
     }
 
-    /// Runs the next message, if any. Returns whom to wake.
+    /// Runs the next message, if any. Returns its waker.
     fn serve_one(&self, panics: &mut Panics) -> Option<Option<Waker>> {
         if self.with_queue(panics, |queue| queue.count(Task::is_message)) == 0 {
             return None;
@@ -237,8 +238,8 @@ impl<'b, C: Controller + ?Sized> Inheriting<'b, C> {
         Some(waker)
     }
 
-    /// Wakes the futures that found the wire owned: all that are queued now, and each outside any
-    /// lock. Returns how many messages are queued.
+    /// Wakes the futures that are queued now, each while no lock is held. Returns how many messages
+    /// are queued.
     fn wake_turns(&self, panics: &mut Panics) -> usize {
         let both = |queue: &mut Queue| (queue.count(Task::is_turn), queue.count(Task::is_message));
         let (turns, messages) = self.with_queue(panics, both);
@@ -252,7 +253,7 @@ impl<'b, C: Controller + ?Sized> Inheriting<'b, C> {
         messages
     }
 
-    /// Releases the bus, and sees to what was submitted meanwhile. Never unwinds.
+    /// Releases the bus and serves what was submitted meanwhile. Never unwinds.
     pub(super) fn release(&self, held: Held<'b, C>, panics: &mut Panics) {
         held.pass_on();
         let released = contain(|| {
@@ -268,7 +269,7 @@ impl<'b, C: Controller + ?Sized> Inheriting<'b, C> {
     }
 }
 
-/// Runs one message, and keeps the wire. Returns whom to wake when that is released.
+/// Runs one message and keeps the wire. Returns the waker to call after releasing it.
 fn run_one<C: Controller + ?Sized>(
     held: Held<'_, C>,
     entry: Entry,
@@ -286,7 +287,7 @@ fn run_one<C: Controller + ?Sized>(
     server.waker
 }
 
-/// Takes the next message out of the queue; turns stay.
+/// Removes the next message from the queue; turns stay.
 fn take_next_message(queue: &mut Queue) -> Option<Entry> {
     let mut turns = Queue::new();
     let message = loop {

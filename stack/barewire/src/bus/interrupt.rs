@@ -1,30 +1,31 @@
-//! Messages that the controller's interrupt handler goes on with.
+//! Messages that the controller's interrupt handler continues.
 //!
 //! # How it works
-//! On a bus with [`Pump::Interrupt`](super::Pump::Interrupt) the holder begins a queued message
-//! ([`Controller::start`]) and, if that does not finish in the call, leaves it *flying*: the bus
-//! stays held, and nobody attends to it until the interrupt comes. [`Bus::interrupt`] then goes on
-//! with it, and with the queue.
+//! On a bus with [`Pump::Interrupt`](super::Pump::Interrupt) the holder starts a queued message
+//! ([`Controller::start`]). If the message does not finish in that call, the holder leaves it *in
+//! flight*: the bus stays held, and no thread attends to it until the interrupt comes.
+//! [`Bus::interrupt`] then continues the message, and after it the queue.
 //!
-//! A lost interrupt loses no message: a thread that waits for the bus attends to the flight
-//! instead of sleeping, and finds its deadline passed in the end.
+//! A lost interrupt loses no message: a thread that waits for the bus attends to the flight instead
+//! of sleeping, until the message's deadline passes.
 //!
-//! The flight's word says whether a message flies and whether threads sleep on it, and counts its
-//! changes. Threads that wait on such a bus all sleep on it, so that they wake up for a flight as
-//! well as for their own message.
+//! The flight word says whether a message is in flight and whether threads sleep on it, and counts
+//! its changes. All threads that wait on such a bus sleep on this word, so that both a flight and
+//! the end of their own message wake them.
 //!
 //! # Ordering
-//! 1. The flight is published, with a release, after everything else, and taken with an acquire.
-//!    One at a time attends to it.
-//! 2. Arming the block and publishing are one critical section ([`Platform::masked`]), and so are
-//!    taking the flight and the controller's [`resume`](Controller::resume), which silences the
-//!    block. So on one processor the handler never finds its interrupt raised and the flight taken
-//!    by the code it interrupted: a level-triggered line would bring it back for ever. A handler
-//!    of another processor may find that; the line goes down while it comes back.
+//! 1. The flight is published last, with a release, and taken with an acquire. One thread or
+//!    handler at a time attends to it.
+//! 2. Arming the block and publishing the flight are one critical section ([`Platform::masked`]).
+//!    So are taking the flight and the controller's [`resume`](Controller::resume), which silences
+//!    the block. Without this, the handler could interrupt the code that just took the flight on
+//!    the same processor: it would find nothing to attend to, and a level-triggered line would
+//!    raise it again for ever. A handler on another processor may find nothing; the line goes down
+//!    soon after.
 //!
 //! # Safety
-//! Who takes the flight is the holder of the bus: who left it flying gave that up.
-#![allow(unsafe_code, reason = "the flight's taker is made the holder of the bus")]
+//! Taking the flight makes its taker the holder of the bus: the previous holder gave that up.
+#![allow(unsafe_code, reason = "taking the flight makes the taker the holder of the bus")]
 
 use core::ptr;
 use core::task::Poll;
@@ -40,15 +41,15 @@ use super::queue::SERVE_MAX;
 use super::serve::{Right, Server};
 use crate::controller::{Controller, Unfinished};
 
-/// A message is on the wire and waits for its interrupt.
+/// A message is in flight: on the wire, waiting for its interrupt.
 const FLYING: u32 = 1;
-/// Threads sleep on the flight's word.
+/// Threads sleep on the flight word.
 const SLEEPERS: u32 = 2;
-/// One change of the word; the bits above count them.
+/// One change of the word; this bit and those above count them.
 const CHANGE: u32 = 4;
 
 impl<C: ?Sized> Bus<C> {
-    /// Wakes the threads that sleep on the flight's word: a message was settled, or flies.
+    /// Wakes the threads that sleep on the flight word: a message was settled or is in flight.
     #[cold]
     pub(super) fn wake_for_flight(&self, panics: &mut Panics) {
         let stir = |seen: u32| Some(seen.wrapping_add(CHANGE) & !SLEEPERS);
@@ -58,10 +59,10 @@ impl<C: ?Sized> Bus<C> {
         }
     }
 
-    /// Sleeps until something changes, unless there is something to attend to.
+    /// Sleeps until the word changes, unless a message is in flight or the node is settled.
     pub(super) fn sleep_on_flight(&self, node: &Node) {
         let seen = self.flight.load(Ordering::Acquire);
-        // From `set_asleep` on whoever settles the node changes the word.
+        // Once `set_asleep` succeeded, settling the node changes the word.
         if seen & FLYING != 0 || node.set_asleep().is_none() {
             return;
         }
@@ -74,7 +75,7 @@ impl<C: ?Sized> Bus<C> {
 }
 
 impl<C: Controller + ?Sized> Server<'_, '_, C> {
-    /// Begins a message. The bus is no longer the server's if it flies.
+    /// Starts a message. If it is left in flight, the server no longer has the bus.
     pub(super) fn start(&mut self, entry: Entry) {
         let mut wire = self.wire();
         let entry = self.entry.insert(entry);
@@ -88,7 +89,7 @@ impl<C: Controller + ?Sized> Server<'_, '_, C> {
         bus.wake_for_flight(self.panics);
     }
 
-    /// Goes on with the message that flew.
+    /// Continues the message that was in flight.
     fn resume(&mut self, entry: Entry) {
         let mut wire = self.wire();
         let entry = self.entry.insert(entry);
@@ -99,7 +100,7 @@ impl<C: Controller + ?Sized> Server<'_, '_, C> {
         }
     }
 
-    /// Takes note of how a message ended, if it has.
+    /// Records the outcome of a message, if it ended.
     fn land(&mut self, polled: Poll<Result<usize, Unfinished>>) -> Poll<()> {
         let wire = self.wire();
         polled.map(|ran| {
@@ -111,12 +112,12 @@ impl<C: Controller + ?Sized> Server<'_, '_, C> {
         })
     }
 
-    /// Lets the message fly. The interrupt is masked. (Ordering 2.)
+    /// Leaves the message in flight. The caller has masked the interrupt (Ordering 2).
     fn fly(&mut self) {
         self.wire().controller_mut().arm();
         let node = self.entry.take().map_or(ptr::null(), Entry::into_node);
         self.bus.flying.with_mut(|flying| {
-            // SAFETY: the flight is the holder's.
+            // SAFETY: the flight belongs to the holder.
             unsafe { *flying = node }
         });
         self.right = Right::Gone;
@@ -126,12 +127,12 @@ impl<C: Controller + ?Sized> Server<'_, '_, C> {
 }
 
 impl<C: Controller + ?Sized> Bus<C> {
-    /// Goes on with the message whose interrupt came: to be called from the controller's interrupt
-    /// handler. Runs no message to its end that needs further interrupts; begins the next ones of
-    /// the queue. Returns whether there was something to attend to.
+    /// Continues the message whose interrupt came. Call it from the controller's interrupt handler.
+    /// It never polls a message that needs further interrupts to its end; it starts the next
+    /// messages of the queue. Returns whether there was a flight to attend to.
     ///
-    /// May be called at any time and by anybody, a timer for instance, who wants a message whose
-    /// interrupt was lost to end with its timeout.
+    /// May be called at any time and from anywhere. A timer may call it so that a message whose
+    /// interrupt was lost ends with its timeout.
     pub fn interrupt(&self) -> bool {
         let mut panics = Panics::none();
         let attended = self.attend_flight(None, &mut panics);
@@ -139,7 +140,7 @@ impl<C: Controller + ?Sized> Bus<C> {
         attended
     }
 
-    /// [`Bus::interrupt`], its panics kept for later; by a caller whose node is `own`.
+    /// [`Bus::interrupt`]; panics are kept in `panics`. `own` is the caller's node, if any.
     pub(super) fn attend_flight(&self, own: Option<&Node>, panics: &mut Panics) -> bool {
         if self.pump != Pump::Interrupt || self.flight.load(Ordering::Relaxed) & FLYING == 0 {
             return false;
@@ -157,10 +158,10 @@ impl<C: Controller + ?Sized> Bus<C> {
                 // SAFETY: module, Safety.
                 let held = unsafe { self.held() };
                 let node = self.flying.with(|flying| {
-                    // SAFETY: the flight is the holder's.
+                    // SAFETY: the flight belongs to the holder.
                     unsafe { *flying }
                 });
-                // SAFETY: a flying node is queued and in no list.
+                // SAFETY: a node in flight is queued and in no list.
                 let entry = unsafe { Entry::new(node) };
                 server.insert(Server::new(held, SERVE_MAX, own, panics)).resume(entry);
             });
@@ -172,7 +173,7 @@ impl<C: Controller + ?Sized> Bus<C> {
             return false;
         };
         match masked {
-            // It has ended, or flies again.
+            // The message ended, or is in flight again.
             Ok(()) => server.end(),
             Err(payload) => server.panics.add(payload),
         }

@@ -1,30 +1,34 @@
-//! A short message as one transfer, for a chip select that stays active no longer than that.
+//! Short messages joined into one transfer, for a native chip select that is active for one burst
+//! only.
 //!
 //! # How it works
-//! Some blocks' own chip select is active for one burst: a write and the read that follows it would
-//! select the chip twice. Their drivers refuse such a message ([`Error::NativeCsWouldPulse`]), before a
-//! bit is clocked. On the wire it is one exchange, though: the write's bytes and then zeros go out, and
-//! what came in for the read is its. So a refused message of at most [`JOINED_MAX`] bytes is copied into
-//! one transfer, tried again, and what came in is copied back. A message that runs as it is pays nothing.
+//! The native chip select of some blocks is active for one burst. A write and the read that follows
+//! would select the chip twice. The drivers of these blocks refuse such a message
+//! ([`Error::NativeCsWouldPulse`]) before anything is clocked. But on the wire the message is one
+//! exchange: the written bytes go out, then zeros, and the answer comes in during the zeros.
 //!
-//! Joined are transfers that ask for nothing of their own: no clock, no word length, no delay, no
-//! `cs_change`. Whatever else the message says, it keeps its error. So it does if the controller refuses
-//! the joined transfer too: it is longer than a burst, or its words do not fit together.
+//! So a refused message of at most [`JOINED_MAX`] bytes is copied into one transfer and tried
+//! again, and the received bytes are copied back. A message that is not refused costs nothing
+//! extra.
+//!
+//! Only plain transfers are joined: those without a clock, word length, delay or `cs_change` of
+//! their own. Otherwise the message keeps its error. It also keeps it if the controller refuses the
+//! joined transfer, because that is longer than a burst or its words do not fit.
 
 use crate::spi::{Error, MessageError, Transfer};
 
-/// Bytes of the longest message that is joined: most drivers of registers send a command, an address and
-/// a few bytes.
+/// The longest message that is joined, in bytes. Most register drivers send a command, an address
+/// and a few bytes.
 pub(super) const JOINED_MAX: usize = 64;
 
-/// The bytes of a message, in one piece.
+/// The bytes of a message, contiguous.
 pub(super) struct Joined {
     bytes: [u8; JOINED_MAX],
     len: usize,
 }
 
 impl Joined {
-    /// The bytes of a message that was refused with `error`, if it can be joined.
+    /// Joins a message that was refused with `error`, if it can be joined.
     pub(super) fn of(error: &MessageError, message: &[Transfer<'_>]) -> Option<Self> {
         let refused = matches!(error.error, Error::NativeCsWouldPulse { .. });
         let plain = |transfer: &Transfer<'_>| transfer.is_plain() && !transfer.cs_change;
@@ -43,12 +47,12 @@ impl Joined {
         Some(joined)
     }
 
-    /// The message that is run instead: its bytes are replaced by what comes in.
+    /// The transfer to run instead; received bytes replace those sent.
     pub(super) fn transfer(&mut self) -> Transfer<'_> {
         Transfer::in_place(&mut self.bytes[..self.len])
     }
 
-    /// Gives each transfer of the message what came in for it.
+    /// Copies the received bytes to the transfers of the original message.
     pub(super) fn scatter(&self, message: &mut [Transfer<'_>]) {
         let mut begin = 0;
         for transfer in message {
@@ -61,11 +65,11 @@ impl Joined {
     }
 }
 
-/// Runs `message` by `run`, and, if it is refused since its chip select would pulse, joined.
+/// Runs `message` by `run`. If it is refused because its chip select would pulse, runs it joined.
 ///
 /// # Errors
-/// What `run` says of the message; of the joined transfer only what is no refusal, which a refusal of it
-/// adds nothing to.
+/// The error of `run`. If `run` refuses the joined transfer as well, the error of the original
+/// message.
 #[inline]
 pub(super) fn run_or_join(
     message: &mut [Transfer<'_>],

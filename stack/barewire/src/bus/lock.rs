@@ -1,14 +1,13 @@
-//! The bus: a controller, and the rights to drive it and to have its queue.
+//! The bus: a controller, and the rights to its wire and its queue.
 //!
 //! # How it works
 //! [`Wire`] is the right to drive the controller, [`Tended`] the right to the queue, [`Held`] both.
-//! Acquiring an idle bus is one compare-and-swap of the [word](super::word), releasing it another;
-//! whatever else is to be done makes one of the two fail, and is in [`super::acquire`] and
-//! [`super::serve`].
+//! One compare-and-swap of the [word](super::word) acquires an idle bus, another releases it. Any
+//! contention makes one of the two fail; [`super::acquire`] and [`super::serve`] handle that.
 //!
 //! # Safety
-//! There is at most one `Wire` and one `Tended` of a bus: who may make one is in the word's
-//! diagram, and who passes one on forgets it.
+//! A bus has at most one `Wire` and one `Tended`. The diagram of the word says when one may be
+//! made; a holder that passes its right on forgets the value instead of dropping it.
 #![allow(unsafe_code, reason = "the controller lies in an UnsafeCell that the bus word guards")]
 
 use core::cell::UnsafeCell;
@@ -16,8 +15,8 @@ use core::fmt;
 use core::mem;
 use core::ptr;
 
-// AtomicBool and AtomicUsize are not a checker's: a flag that nothing depends on, and a word that each
-// context only compares with itself.
+// Not the checker's AtomicBool and AtomicUsize: nothing depends on the order of the flag, and a
+// context compares the `user` word only with its own number.
 use super::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Cell, Ordering};
 use super::joined::run_or_join;
 use super::node::Node;
@@ -28,17 +27,18 @@ use super::word::{HOLDER, IDLE, INHERITED, LOCK};
 use crate::controller::{Controller, Plan, Program, Unfinished};
 use crate::spi::{MessageError, Transfer};
 
-/// Who runs what is submitted to a bus and not waited for.
+/// What runs the messages that were submitted and are not waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Pump {
-    /// Whoever submits it, or, if the bus is taken then, whoever holds it: before it gives the bus
-    /// back, and for as long as others submit. Streams without end are for the other two.
+    /// The submitter, if the bus is free. Otherwise the current holder: it runs submitted messages
+    /// before it releases the bus, for as long as others submit. For endless streams use one of the
+    /// other two.
     Caller,
-    /// A worker thread in [`Bus::serve`], or whoever holds the bus.
+    /// A worker thread in [`Bus::serve`], or the current holder.
     Worker,
-    /// The controller's interrupt handler, which calls [`Bus::interrupt`]. Messages are begun by
-    /// whoever submits them or by the handler itself.
+    /// The controller's interrupt handler, which calls [`Bus::interrupt`]. The submitter or the
+    /// handler starts each message.
     Interrupt,
 }
 
@@ -47,37 +47,36 @@ pub enum Pump {
 /// `C` may be unsized: a `&Bus<Ecspi<…>>` coerces to `&Bus<dyn Controller>`.
 #[repr(C)]
 pub struct Bus<C: ?Sized> {
-    // Hot fields first: a message on an idle bus looks at these two.
+    // Hot fields first: a message on an idle bus reads these two.
     pub(super) word: AtomicPtr<Node>,
     counting: AtomicBool,
     pub(super) platform: &'static dyn Platform,
     pub(super) pump: Pump,
-    /// Whether the platform is asked for contexts.
+    /// Whether the platform identifies contexts.
     contexts: bool,
-    /// The context of the lock, or of the callback, that has the bus; 0 if there is none, or it is
-    /// not known.
+    /// The context whose lock or callback has the bus; 0 if there is none or it is unknown.
     user: AtomicUsize,
-    /// The worker's context; 0 if there is none, or it is not known.
+    /// The worker's context; 0 if there is no worker or it is unknown.
     pub(super) worker: AtomicUsize,
-    /// Rung for the worker; odd while it sleeps.
+    /// Rung to wake the worker; odd while it sleeps.
     pub(super) bell: AtomicU32,
-    /// With [inheritance](super::inherit): who has the wire.
+    /// With [inheritance](super::inherit): the id of the wire's owner.
     pub(super) wire_owner: AtomicU32,
-    /// With inheritance: who has the queue.
+    /// With inheritance: the id of the queue's owner.
     pub(super) queue_owner: AtomicU32,
-    /// Whether a message [flies](super::interrupt).
+    /// Whether a message is [in flight](super::interrupt).
     pub(super) flight: AtomicU32,
-    /// The message on the wire while nobody attends to it.
+    /// The message in flight, while no thread attends to it.
     pub(super) flying: Cell<*const Node>,
     pub(super) queue: Cell<Queue>,
     counters: Counters,
     pub(super) controller: UnsafeCell<C>,
 }
 
-// SAFETY: controller, queue and flying are one thread's at a time (module, Safety), so sharing the
-// bus only ever sends the controller between threads. Nodes are made to be shared.
+// SAFETY: one thread at a time uses controller, queue and flying (module, Safety), so sharing the
+// bus only ever sends the controller between threads. Nodes may be shared.
 unsafe impl<C: ?Sized + Send> Sync for Bus<C> {}
-// SAFETY: nodes in the queue stay where they are, and are made to be used from any thread.
+// SAFETY: nodes in the queue do not move with the bus, and any thread may use them.
 unsafe impl<C: ?Sized + Send> Send for Bus<C> {}
 
 impl<C: ?Sized> fmt::Debug for Bus<C> {
@@ -113,28 +112,29 @@ macro_rules! bus {
 }
 
 impl<C> Bus<C> {
-    /// A bus over `controller`. Whoever waits for it spins.
+    /// A bus over `controller` whose waiting callers spin.
     #[cfg(not(any(loom, shuttle)))]
     pub const fn new(controller: C) -> Self {
         bus!(controller, &Spin, IDLE, false)
     }
 
-    /// The same under a model checker, whose atomics no constant can make.
+    /// [`Bus::new`] under a model checker, whose atomics cannot be constructed in a constant.
     #[cfg(any(loom, shuttle))]
     pub fn new(controller: C) -> Self {
         bus!(controller, &Spin, IDLE, false)
     }
 
-    /// A bus whose users wait as `platform` has it, with priority inheritance if it has that.
+    /// A bus whose callers wait through `platform`; with priority inheritance if the platform has
+    /// it.
     pub fn with_platform(controller: C, platform: &'static dyn Platform) -> Self {
         let inherits = platform.inheritance().is_some();
         bus!(controller, platform, if inherits { INHERITED } else { IDLE }, true)
     }
 
-    /// The same, with who runs what is submitted.
+    /// Selects what runs submitted messages. The default is [`Pump::Caller`].
     ///
     /// # Panics
-    /// If the bus has priority inheritance and is to be pumped by interrupts, which have no
+    /// If `pump` is [`Pump::Interrupt`] and the bus has priority inheritance: an interrupt has no
     /// priority to inherit.
     #[must_use]
     pub fn with_pump(mut self, pump: Pump) -> Self {
@@ -146,25 +146,25 @@ impl<C> Bus<C> {
         self
     }
 
-    /// The controller back.
+    /// Takes the controller out of the bus.
     pub fn into_inner(self) -> C {
         self.controller.into_inner()
     }
 }
 
 impl<C: ?Sized> Bus<C> {
-    /// The controller, which nobody else can be driving.
+    /// The controller; the exclusive borrow of the bus guarantees that no other code drives it.
     pub fn get_mut(&mut self) -> &mut C {
         self.controller.get_mut()
     }
 
-    /// Counts from now on, or no longer. What was counted stays.
+    /// Turns counting on or off. The counters keep their values.
     pub fn set_counting(&self, counting: bool) {
         self.counting.store(counting, Ordering::Relaxed);
     }
 
-    /// What was counted. Never waits for a message that is being counted: may be called from any
-    /// handler.
+    /// The counters, as of one moment. Never waits for the message being counted, so any handler
+    /// may call it.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.counters.read()
@@ -176,20 +176,20 @@ impl<C: ?Sized> Bus<C> {
         if self.contexts { self.platform.context() } else { 0 }
     }
 
-    /// Notes that the caller's context has the bus while user code runs.
+    /// Records that the caller's context has the bus while user code runs.
     pub(super) fn set_user(&self) {
         if self.contexts {
             self.user.store(self.platform.context(), Ordering::Relaxed);
         }
     }
 
-    /// That user code ended.
+    /// Ends what [`Bus::set_user`] began.
     pub(super) fn clear_user(&self) {
         self.user.store(0, Ordering::Relaxed);
     }
 
-    /// Whether the caller would wait for itself: its own context has the bus. Where contexts are
-    /// not told apart this is never said.
+    /// Whether the caller's own context has the bus, so that waiting would deadlock. Always false
+    /// if the platform does not tell contexts apart.
     pub(super) fn is_ours(&self) -> bool {
         if let Some(inheriting) = self.inheriting() {
             return inheriting.owns_wire();
@@ -198,19 +198,19 @@ impl<C: ?Sized> Bus<C> {
         user != 0 && user == self.context()
     }
 
-    /// The wire as whoever has it has it.
+    /// The wire, for the thread that owns it.
     ///
     /// # Safety
-    /// The caller has the wire, and no other `Wire`.
+    /// The caller owns the wire and has no other `Wire`.
     #[inline]
     pub(super) unsafe fn wire(&self) -> Wire<'_, C> {
         Wire { bus: self }
     }
 
-    /// The queue as a tender has it.
+    /// The queue, for a tender.
     ///
     /// # Safety
-    /// The caller has the queue, and no other `Tended`.
+    /// The caller owns the queue and has no other `Tended`.
     #[inline]
     pub(super) unsafe fn tended(&self) -> Tended<'_, C> {
         Tended { bus: self }
@@ -224,7 +224,7 @@ impl<C: Controller + ?Sized> Bus<C> {
         self.word
             .compare_exchange(IDLE, HOLDER, Ordering::Acquire, Ordering::Relaxed)
             .is_ok()
-            // Lazily: a `Held` made and dropped here would release somebody else's bus.
+            // Lazily: an eager `Held` dropped here would release another holder's bus.
             .then(|| Held { wire: Wire { bus: self } })
     }
 
@@ -237,10 +237,10 @@ impl<C: Controller + ?Sized> Bus<C> {
             .then_some(Wire { bus: self })
     }
 
-    /// The bus as its holder has it.
+    /// The bus, for its holder.
     ///
     /// # Safety
-    /// The caller is the holder, or was just made it.
+    /// The caller is the holder, or was just made the holder.
     #[inline]
     pub(super) unsafe fn held(&self) -> Held<'_, C> {
         Held { wire: Wire { bus: self } }
@@ -280,8 +280,8 @@ impl<C: Controller + ?Sized> Wire<'_, C> {
         ran
     }
 
-    /// The same with the counting out of the way: what is in the way of a prepared access is all
-    /// there is of it.
+    /// [`Wire::run`] with the counting in a function of its own, which keeps the code of a prepared
+    /// access short.
     #[inline]
     pub(super) fn run_prepared(
         &mut self,
@@ -296,7 +296,7 @@ impl<C: Controller + ?Sized> Wire<'_, C> {
         ran
     }
 
-    /// Runs a planned exchange of `tx` and `rx` at once, counted apart as well.
+    /// Runs a planned exchange of `tx` and `rx` at once; counts as [`Wire::run_prepared`] does.
     #[inline(always)]
     pub(super) fn run_exchange(
         &mut self,
@@ -312,7 +312,8 @@ impl<C: Controller + ?Sized> Wire<'_, C> {
         ran
     }
 
-    /// The same for a caller that must not sleep: the wire is polled, whatever was planned.
+    /// [`Wire::run`] for a caller that must not sleep: polls the wire even if interrupts were
+    /// planned.
     pub(super) fn run_polled(
         &mut self,
         program: &Program,
@@ -333,8 +334,8 @@ impl<C: Controller + ?Sized> Wire<'_, C> {
         ran
     }
 
-    /// Runs a message, planned here if it is not yet, and joined where its chip select would pulse;
-    /// with `polled` as [`Wire::run_polled`].
+    /// Runs a message. Plans it first if it is not planned, and joins it if its chip select would
+    /// pulse. With `polled`, as [`Wire::run_polled`].
     pub(super) fn plan_and_run(
         &mut self,
         program: &Program,
@@ -347,7 +348,7 @@ impl<C: Controller + ?Sized> Wire<'_, C> {
             if !planned {
                 self.controller().plan(program, message)?;
             }
-            // A joined message is another one.
+            // The joined message needs a plan of its own.
             planned = false;
             let ran = match polled {
                 true => self.run_polled(program, message, path),
@@ -372,7 +373,7 @@ impl<C: Controller + ?Sized> Wire<'_, C> {
     }
 }
 
-/// The queue: the right to take what was pushed, and to take nodes out.
+/// The queue: the right to take pushed nodes into it and to remove nodes.
 pub(super) struct Tended<'b, C: ?Sized> {
     pub(super) bus: &'b Bus<C>,
 }
@@ -388,23 +389,23 @@ impl<C: ?Sized> Tended<'_, C> {
     }
 }
 
-/// The bus, held: the wire and the queue; on a bus with inheritance the wire alone.
+/// The bus, held: the wire and the queue; on a bus with inheritance only the wire.
 ///
-/// To be [released](Held::release). Dropping it is what a panic does: the bus is released without
-/// raising another.
+/// Ends in [`Held::release`]. It is dropped only when a panic unwinds: then the bus is released
+/// without raising a second panic.
 pub(super) struct Held<'b, C: Controller + ?Sized> {
     pub(super) wire: Wire<'b, C>,
 }
 
 impl<C: Controller + ?Sized> Held<'_, C> {
-    /// The holder is somebody else from here on.
+    /// Forgets the right: another holder has it now.
     #[inline]
     pub(super) fn pass_on(self) {
         mem::forget(self);
     }
 
-    /// [`Held::release`] for a caller of that priority: an urgent one does not serve the queue if
-    /// anybody else can.
+    /// [`Held::release`] for a caller of that priority: an urgent caller leaves the queue to
+    /// others, if there are any that can serve it.
     #[inline]
     pub(super) fn release_for(self, priority: impl FnOnce() -> u8) {
         if self.wire.bus.release_idle() {
@@ -415,7 +416,7 @@ impl<C: Controller + ?Sized> Held<'_, C> {
         }
     }
 
-    /// Releases the bus; if something was queued meanwhile, serves it first or hands the bus over.
+    /// Releases the bus. If something was queued meanwhile, serves it first or hands the bus over.
     #[inline]
     pub(super) fn release(self) {
         self.release_for(|| 0);
@@ -423,7 +424,7 @@ impl<C: Controller + ?Sized> Held<'_, C> {
 }
 
 impl<C: ?Sized> Bus<C> {
-    /// Releases a bus that is held and nothing else.
+    /// Releases a bus that is held and has nothing pushed or queued.
     #[inline]
     pub(super) fn release_idle(&self) -> bool {
         self.word.compare_exchange(HOLDER, IDLE, Ordering::Release, Ordering::Relaxed).is_ok()
@@ -433,7 +434,7 @@ impl<C: ?Sized> Bus<C> {
 impl<C: Controller + ?Sized> Drop for Held<'_, C> {
     #[cold]
     fn drop(&mut self) {
-        // SAFETY: ours, which is no more.
+        // SAFETY: the bus is ours, and `self` is not used again.
         unsafe { self.wire.bus.held() }.abandon();
     }
 }

@@ -1,75 +1,81 @@
-//! The bus: one controller, who may drive it, and the paths through it.
+//! The bus: one controller, its lock, its queue, and the paths that run messages on it.
 //!
-//! | path | for | costs on an idle bus |
+//! | path | use it for | cost on an idle bus |
 //! |---|---|---|
-//! | [`Prepared`], [`PreparedMessage`] | accesses known in advance | one atomic in, the register accesses, one atomic out |
-//! | [`Device::sync`] | any message, the caller waits | the same and the message's validation |
-//! | [`Device::queued`], [`Device::transact`] | the caller goes on; a callback, a poll or a future ends it | one push; the holder, a [worker](Bus::serve) or an [interrupt](Bus::interrupt) runs it |
-//! | [`Bus::lock`] | several messages that nobody comes between | as sync |
+//! | [`Prepared`], [`PreparedMessage`] | accesses known in advance | one atomic to acquire, the register accesses, one atomic to release |
+//! | [`Device::sync`] | any message; the caller waits for it | as a prepared access, plus the validation of the message |
+//! | [`Device::queued`], [`Device::transact`] | messages the caller does not wait for; they end in a callback, a poll or a future | one push; the holder, a [worker](Bus::serve) or an [interrupt](Bus::interrupt) runs the message |
+//! | [`Bus::lock`] | several messages with no other message between them | as sync |
 //!
-//! All are methods of one handle, in any mix.
+//! One bus offers all of them, and a program may mix them.
 //!
 //! # Promises
-//! 1. Messages of one context run in the order it gave them, whatever paths it mixes. A context is
-//!    a thread, as [`Platform::context`] tells them apart. A [`Transact`] future gives its message
-//!    in the poll in which it runs.
-//! 2. A message is never interleaved with another on the wire: whoever runs one holds the bus. A
-//!    [lock](Bus::lock) holds the wire over several.
-//! 3. CS is released on every error, cancel and panic path, and the bus is released or handed to
-//!    the next waiter. That is a promise of what is written to CS's line: its pin follows if no other
-//!    program drives the line's bank ([`gpio`](crate::controller::gpio)), and a process that is killed
-//!    writes nothing. A panic in user code (controller, callback, waker, platform) loses at most
-//!    that panic: everybody else is served, then it is raised in the caller that ran the code. If
-//!    several panic in one call, the first is raised.
-//! 4. `try_` calls never block: they may be made from a signal or interrupt handler, even one
-//!    that interrupted a message on the same bus; they then return [`Error::Busy`]. One that runs
-//!    polls the wire; if others submitted messages meanwhile it hands the queue to a thread that
-//!    waits, or to the worker, or else runs it.
-//! 5. Nobody who waits is forgotten, nor starved: equals are served first come, first served; by
-//!    priority a message is overtaken at most 16 times; a holder serves others at most 16 times
-//!    before it hands the bus to a thread that waits or to the worker. (Where there is neither, it
-//!    serves what others submit for as long as they do: see [`Pump::Caller`].) A [`Transact`]
-//!    future waits between its polls without a place in this: from each poll on it is passed over
-//!    no more often than a message, then it is woken; while its task is not polled it delays
-//!    nobody, and others may go before it. A [`Queued`] message needs no poll to be run.
-//!    With priority inheritance the platform's lock has the order instead: threads go by priority, and
-//!    one of lower priority waits for as long as higher ones come; futures try again in no order.
-//! 6. With a [platform](Platform::inheritance) that has priority inheritance, a thread that waits
-//!    lends the holder its priority, and the holder runs no messages of other contexts.
-//! 7. [Statistics], when on, equal what was on the wire and are of one moment; when off they cost
-//!    one look at a flag.
+//! 1. Messages of one context run in the order in which it submitted them, whatever paths it mixes.
+//!    A context is a thread, as [`Platform::context`] identifies it. A [`Transact`] future submits
+//!    its message in the poll in which the message runs.
+//! 2. Messages are never interleaved on the wire: a message runs only while its runner holds the
+//!    bus. A [lock](Bus::lock) holds the wire over several messages.
+//! 3. CS is deasserted on every error, cancel and panic path, and the bus is released or handed to
+//!    the next waiter. The promise covers what is written to the CS line. The pin follows unless
+//!    another program drives the line's bank ([`gpio`](crate::controller::gpio)); a process that is
+//!    killed writes nothing. A panic in user code (controller, callback, waker, platform) affects
+//!    no other caller: the queue is served first, then the panic is raised in the caller that ran
+//!    the code. If several panics occur in one call, the first is raised.
+//! 4. `try_` calls never block. They may be called from a signal or interrupt handler, even one
+//!    that interrupted a message on the same bus; they then return [`Error::Busy`]. A `try_` call
+//!    that runs its message polls the wire. If messages were submitted meanwhile, it hands the
+//!    queue to a waiting thread or to the worker; if there is neither, it runs them itself.
+//! 5. Every waiter is served. Messages of equal priority run first come, first served. A message is
+//!    overtaken by higher priorities at most 16 times. A holder runs at most 16 messages of others
+//!    before it hands the bus to a waiting thread or to the worker. (If there is neither, it runs
+//!    submitted messages for as long as they keep coming: see [`Pump::Caller`].) A [`Queued`]
+//!    message needs no poll to run. A [`Transact`] future is in the queue only from a poll until
+//!    its turn comes, and is overtaken there no more often than a message. At its turn its task is
+//!    woken and the bus goes on to the next message. Other messages may run until the task is
+//!    polled; an unpolled task delays no other message. With priority inheritance the platform's
+//!    lock decides the order instead: threads go by priority, a thread of low priority waits for as
+//!    long as threads of higher priority come, and futures retry in no defined order.
+//! 6. With a [platform](Platform::inheritance) that has priority inheritance, a waiting thread
+//!    lends its priority to the holder, and the holder runs no messages of other contexts.
+//! 7. [Statistics], when on, count exactly what was on the wire, and a reader sees all counters as
+//!    of one moment. When off, they cost one load of a flag.
 //!
-//! # Not to be done
-//! A context that has the bus, in a [lock](Bus::lock) or in a [callback](queued::Callback), would
-//! wait for itself. Sync, a prepared access and [`Bus::device`] then return
-//! [`Error::WouldDeadlock`], and [`Bus::lock`] panics, on a platform whose
-//! [`context`](Platform::context) tells threads apart. On any other, [`Bus::new`]'s among them,
-//! they wait for ever. What waits for ever on all: dropping or cancelling a queued message in a
-//! callback, or in an interrupt handler that came while its bus was in use.
+//! # Deadlocks
+//! A context that holds the bus, through a [lock](Bus::lock) or inside a
+//! [callback](queued::Callback), must not wait for that bus.
 //!
-//! # No loop waits for a thread
-//! A thread that waits sleeps through the [platform](Platform::wait). No loop in here spins until a
-//! thread of lower priority, or code that was interrupted, has gone on:
+//! - If the [platform](Platform::context) tells threads apart, sync, a prepared access and
+//!   [`Bus::device`] return [`Error::WouldDeadlock`], and [`Bus::lock`] panics.
+//! - If it does not (a bus from [`Bus::new`], for example), these calls wait for ever.
+//! - On every platform, dropping or cancelling a queued message waits for ever inside a callback,
+//!   and in an interrupt handler that interrupted a user of the same bus.
+//!
+//! # No unbounded spinning
+//! A thread that waits sleeps through the [platform](Platform::wait). No loop in this module spins
+//! until a thread of lower priority, or interrupted code, makes progress:
 //!
 //! | loop | ends because |
 //! |---|---|
 //! | compare-and-swap: `fetch_update` of the bus word, the flight and the bell; `Entry::settle`, `Node::poll`, `Node::hand_over`, `Bus::alert_owner` | lock-free: a round fails only if another thread's succeeded |
 //! | `Counters::read` | lock-free: a round fails only if a message was counted meanwhile |
-//! | `Tended::release`, `Server::hand_over`, `Server::step_aside` | a round more only after somebody pushed or cancelled, or an owner was absent at last |
+//! | `Tended::release`, `Server::hand_over`, `Server::step_aside` | another round only after a push, a cancel, or an owner that became absent |
 //! | `Bus::spin_for_idle` | bounded: 63 relaxes, then a place in the queue |
 //! | `Bus::wait`, `Bus::serve` | bounded: [`Platform::spins`] relaxes, then [`Platform::wait`] |
-//! | `Bus::wait` on a bus of [`Pump::Interrupt`] | while a message flies it attends to that: the controller's deadline bounds it; else as above |
+//! | `Bus::wait` on a bus of [`Pump::Interrupt`] | bounded while a message is in flight by the controller's deadline; otherwise as above |
 //! | `Transact::try_acquire` | bounded: [`Platform::spins`] relaxes, then the poll is pending |
 //! | `Server::serve_on`, `Inheriting::serve` | each round runs a message or takes a node out |
 //! | `Inheriting::run_own`, `Inheriting::wake_turns` | bounded: the nodes counted before |
 //! | `Bus::wait_settled` | sleeps in `Bus::wait`; a round more only after a hook of the platform panicked |
 //!
-//! # The rooms
-//! `word` has the bus word, its states and who changes them; `lock` the bus and the rights to its
-//! wire and its queue; `acquire` the ways to wait for it, `serve` what its holder does for others. A
-//! place in the queue is a `node`, their order the `queue`'s. `turn`, `queued`, `device` and
-//! `prepared` are the paths; `callback` what a queued message ends in; `worker`, `interrupt` and `inherit` three other ways to be served;
-//! `panics` keeps what user code throws.
+//! # Files
+//! - `word`: the bus word, its states and transitions. `lock`: [`Bus`] and the rights to its wire
+//!   and its queue.
+//! - `acquire`: waiting for the bus. `serve`: what the holder runs for others.
+//! - `node`: a place in the queue. `queue`: the order of the nodes.
+//! - `turn`, `queued`, `device`, `owned`, `prepared`: the paths. `callback`: the end of a queued
+//!   message. `joined`: a short message run as one transfer.
+//! - `worker`, `interrupt`, `inherit`: three other ways to serve the queue.
+//! - `panics`: panics of user code. `platform`: waiting and contexts. `statistics`: counters.
 
 mod acquire;
 mod atomic;

@@ -1,26 +1,26 @@
-//! A place in the bus's queue: what is to be run, for whom, and how the owner is told.
+//! A place in the bus's queue: what to run, for which owner, and how the owner is told.
 //!
 //! # How it works
-//! A node belongs to its owner until it is pushed, then to whoever tends the queue, as an
-//! [`Entry`], until it is settled, and to the owner again afterwards. Its state word says which,
-//! and carries what the two have to tell each other meanwhile, so that settling is one atomic.
+//! A node belongs to its owner until it is pushed. Then it belongs to the tender of the queue, as
+//! an [`Entry`], until it is settled; afterwards to the owner again. Its state word says which, and
+//! carries the messages between the two, so that settling is one atomic.
 //!
-//! An owner is *present* while a thread of its waits, or its future is inside `poll`: only then it
-//! can be given the bus. A future that was woken and not polled yet holds nothing.
+//! An owner is *present* while one of its threads waits, or while its future is inside `poll`. Only
+//! a present owner can be given the bus. A future that was woken but not yet polled owns nothing.
 //!
-//! The waker lies in two atomics. Who settles a node reads both, and settles by a compare-and-swap
-//! that fails if they were changed meanwhile: the owner takes the slot back, counting
-//! [`VERSION`], before it puts another waker in. So neither ever waits for the other.
+//! The waker is stored in two atomics. To settle a node, the tender reads both, then settles by a
+//! compare-and-swap that fails if the slot changed meanwhile. To store another waker, the owner
+//! first takes the slot back, counting [`VERSION`]. So neither ever waits for the other.
 //!
 //! # Ordering
-//! 1. Pushing is a release (by the bus word): whoever gathers the node sees its task.
-//! 2. Settling is a release, and every look that finds a settled node an acquire: the owner sees
-//!    the outcome and the bytes received.
-//! 3. Once settled, nothing of the node may be used but the address of its state, to wake who
-//!    sleeps there: the node may be gone.
+//! 1. Pushing is a release (by the bus word): the thread that gathers the node sees its task.
+//! 2. Settling is a release, and a load that finds the node settled is an acquire: the owner sees
+//!    the outcome and the received bytes.
+//! 3. Once a node is settled, it may be freed at any time: use only the address of its state, to
+//!    wake the thread that sleeps on it.
 //!
 //! # Safety
-//! [`Node::task`] and [`Node::next`] are touched by whoever the node belongs to, as above.
+//! Only the current owner of the node, as above, accesses [`Node::task`] and [`Node::next`].
 #![allow(unsafe_code, reason = "a node's fields belong to its owner or to an entry in turn")]
 
 use core::ptr;
@@ -32,46 +32,46 @@ use super::statistics::Path;
 use crate::controller::{Program, Unfinished};
 use crate::spi::{MessageError, Transfer};
 
-/// The owner's: never pushed, or fetched after it was settled.
+/// With its owner: not pushed, or fetched after it was settled.
 const FREE: u32 = 0;
-/// In the queue, or on the wire.
+/// Queued, or on the wire.
 const QUEUED: u32 = 1;
-/// Settled: it ran, and the outcome is there.
+/// Settled: the message ran and has its outcome.
 const DONE: u32 = 2;
-/// Settled: the bus is the owner's.
+/// Settled: the owner has the bus.
 const GRANTED: u32 = 3;
-/// Settled: it is out of the queue and did not run.
+/// Settled: removed from the queue without running.
 const REMOVED: u32 = 4;
 /// The bits of the above.
 const STAGE: u32 = 7;
-/// A thread sleeps and is to be woken.
+/// A thread sleeps on the state and needs waking.
 const SLEEPS: u32 = 1 << 3;
-/// The waker's slot is filled.
+/// The waker's slot is full.
 const WAKER: u32 = 1 << 4;
-/// The owner wants it out.
+/// The owner cancelled the node.
 const CANCEL: u32 = 1 << 5;
-/// The bus is the owner's, who is to serve the queue, this node included.
+/// The owner was handed the bus, to serve the queue, which still contains this node.
 const SERVE: u32 = 1 << 6;
-/// The owner is there and can be given the bus.
+/// The owner is present and can be given the bus.
 const PRESENT: u32 = 1 << 7;
-/// One change of the waker's slot; the bits above count them.
+/// One change of the waker's slot; this bit and those above count them.
 const VERSION: u32 = 1 << 8;
 
-/// What the owner of a node finds.
+/// The state of a node, for its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// Nothing is asked of it.
+    /// With its owner.
     Free,
     /// Not settled yet.
     Queued,
     /// It ran.
     Done,
-    /// The bus is the owner's.
+    /// The owner has the bus.
     Granted,
-    /// It is out of the queue and did not run: cancelled, or a future whose turn has come, which
-    /// tries again.
+    /// Removed from the queue without running: it was cancelled, or it is the turn of a future,
+    /// which now tries again.
     Removed,
-    /// The bus is the owner's, who serves the queue; the node is still in it.
+    /// The owner has the bus and serves the queue; the node is still queued.
     Serve,
 }
 
@@ -86,22 +86,22 @@ fn stage_of(state: u32) -> Stage {
     }
 }
 
-/// What a node asks for: that a message is run, or, without a program, the bus itself.
+/// What a node asks for: to run a message, or, without a program, the bus itself (a turn).
 pub(super) struct Task {
     pub(super) program: *const Program,
     pub(super) message: *mut [Transfer<'static>],
     pub(super) context: usize,
     pub(super) callback: Option<Callback>,
-    /// How it ended; until it has, how it ends if running it panics.
+    /// The outcome; until the message ran, the outcome if running it panics.
     pub(super) ran: Result<usize, Unfinished>,
     pub(super) path: Path,
     pub(super) priority: u8,
-    /// How many younger messages went before it.
+    /// How many younger messages overtook it.
     pub(super) overtaken: u8,
 }
 
 impl Task {
-    /// The owner's turn on the bus.
+    /// A task that asks for the bus itself.
     pub(super) const fn turn(context: usize) -> Self {
         Self {
             program: ptr::null(),
@@ -115,10 +115,10 @@ impl Task {
         }
     }
 
-    /// How it ended, for its owner, whose message it is again, or for its callback.
+    /// The outcome, for the owner or the callback.
     #[inline]
     pub(super) fn outcome(&self) -> Result<usize, MessageError> {
-        // SAFETY: it ran or will not: nobody changes the message.
+        // SAFETY: the message ran or never will: no other code changes it.
         self.ran.map_err(|unfinished| unfinished.explain(unsafe { &*self.message }))
     }
 
@@ -127,13 +127,13 @@ impl Task {
         self.program.is_null()
     }
 
-    /// Whether it asks that a message is run.
+    /// Whether it asks to run a message.
     pub(super) fn is_message(&self) -> bool {
         !self.is_turn()
     }
 }
 
-/// A waker's two halves, or halves of two.
+/// The two words of a waker, or one word each of two wakers.
 type Halves = (*const (), *const RawWakerVTable);
 
 fn halves_of(waker: &Waker) -> Halves {
@@ -141,7 +141,7 @@ fn halves_of(waker: &Waker) -> Halves {
 }
 
 /// # Safety
-/// They are of one waker, which [`Slot::put`] forgot, and this makes it once.
+/// The halves are of one waker, which [`Slot::put`] forgot, and this function remakes it only once.
 unsafe fn waker_of((data, vtable): Halves) -> Waker {
     // SAFETY: a waker's vtable is `'static`.
     let vtable = unsafe { &*vtable };
@@ -149,7 +149,7 @@ unsafe fn waker_of((data, vtable): Halves) -> Waker {
     unsafe { Waker::new(data, vtable) }
 }
 
-/// Where a waker lies in two words.
+/// A waker stored in two words.
 struct Slot {
     data: AtomicPtr<()>,
     vtable: AtomicPtr<RawWakerVTable>,
@@ -168,7 +168,7 @@ impl Slot {
     }
 }
 
-/// A place in the queue. Aligned so that the bus word has room for its tags.
+/// A place in the queue. The alignment leaves room for the tags of the bus word.
 #[repr(align(32))]
 pub(super) struct Node {
     state: AtomicU32,
@@ -190,53 +190,54 @@ impl Node {
         }
     }
 
-    /// Where it stands. (Ordering 2.)
+    /// Its state (Ordering 2).
     #[inline]
     pub(super) fn stage(&self) -> Stage {
         stage_of(self.state.load(Ordering::Acquire))
     }
 
-    /// Makes it ready to be pushed; nobody else knows it yet.
+    /// Prepares the node for a push; no other thread knows it yet.
     #[inline]
     pub(super) fn set_queued(&self) {
         self.state.store(QUEUED, Ordering::Relaxed);
     }
 
-    /// The same, of an owner that is present.
+    /// [`Node::set_queued`], for an owner that is present.
     #[inline]
     pub(super) fn set_queued_present(&self) {
         self.state.store(QUEUED | PRESENT, Ordering::Relaxed);
     }
 
-    /// The owner takes note of how it was settled; it can be pushed again.
+    /// The owner has seen the result; the node can be pushed again.
     #[inline]
     pub(super) fn set_free(&self) {
         self.state.store(FREE, Ordering::Relaxed);
     }
 
-    /// The owner is present from now on. Returns how it stood.
+    /// Marks the owner present. Returns the state before.
     pub(super) fn set_present(&self) -> Stage {
         stage_of(self.state.fetch_or(PRESENT, Ordering::Acquire))
     }
 
-    /// The owner is not present any longer. Returns how it stood: what it was given, it has.
+    /// Marks the owner absent. Returns the state before: a bus that was granted or handed over
+    /// until then is the owner's.
     pub(super) fn set_absent(&self) -> Stage {
         stage_of(self.state.fetch_and(!PRESENT, Ordering::Acquire))
     }
 
-    /// The owner wants it out, and is present until it is. Returns how it stood.
+    /// Cancels the node and marks the owner present until it is settled. Returns the state before.
     pub(super) fn set_cancelled(&self) -> Stage {
         stage_of(self.state.fetch_or(CANCEL | PRESENT, Ordering::Acquire))
     }
 
-    /// The owner, who found [`Stage::Serve`], is the holder.
+    /// The owner found [`Stage::Serve`] and becomes the holder.
     pub(super) fn accept_bus(&self) {
-        // What the holder before did with the bus comes with this acquire.
+        // This acquire makes the previous holder's work on the bus visible.
         self.state.fetch_and(!SERVE, Ordering::Acquire);
     }
 
-    /// Says that the owner sleeps, unless it is settled or given the bus meanwhile: then `None`,
-    /// else the word to sleep on and its value.
+    /// Announces that the owner goes to sleep. Returns the word to sleep on and its value; `None`
+    /// if the node was settled or the bus handed over meanwhile.
     pub(super) fn set_asleep(&self) -> Option<(&AtomicU32, u32)> {
         let seen = self.state.load(Ordering::Acquire);
         let asleep = seen | SLEEPS;
@@ -247,9 +248,10 @@ impl Node {
         said.then_some((&self.state, asleep))
     }
 
-    /// Looks whether it is settled, and if not has the task of `cx` woken when it is.
+    /// Checks whether the node is settled. If not, arranges that settling it wakes the task of
+    /// `cx`.
     pub(super) fn poll(&self, cx: &Context<'_>) -> Poll<Stage> {
-        // Both are dropped on the way out, when nothing is half done: that is user code.
+        // Dropping a waker is user code: both are dropped on return, when the state is consistent.
         let mut old = None;
         let mut new = None;
         let mut seen = self.state.load(Ordering::Acquire);
@@ -272,8 +274,8 @@ impl Node {
             let change =
                 self.state.compare_exchange(seen, wanted, Ordering::AcqRel, Ordering::Acquire);
             if filled == change.is_ok() {
-                // SAFETY: without `WAKER` the slot is the owner's, and what lies in it was put
-                // there above or by an earlier poll.
+                // SAFETY: without `WAKER` the slot is the owner's, and its content was put there
+                // above or by an earlier poll.
                 let taken = unsafe { waker_of(self.slot.read()) };
                 *(if filled { &mut old } else { &mut new }) = Some(taken);
             }
@@ -286,41 +288,41 @@ impl Node {
     }
 }
 
-/// The right to a queued node, of whoever took it out of the queue: until it is settled or queued
-/// again its task is the entry's, and the node and its message are alive.
+/// The right to a node that was taken out of the queue. Until the node is settled or queued again,
+/// its task belongs to the entry, and the node and its message are alive.
 pub(super) struct Entry {
     node: *const Node,
 }
 
-/// A message of the queue.
+/// The message of an entry.
 pub(super) struct Job<'j> {
     pub(super) program: &'j Program,
     pub(super) message: &'j mut [Transfer<'static>],
     pub(super) path: Path,
 }
 
-/// Who is to be woken, now that a node is settled.
+/// The thread or task to wake after a node was settled.
 #[must_use = "somebody waits for it"]
 pub(super) struct Wakeup {
-    /// The word that a thread sleeps on. Its address alone: the node may be gone.
+    /// The word on which a thread sleeps. Only its address may be used: the node may be freed.
     pub(super) sleeper: Option<*const AtomicU32>,
     pub(super) waker: Option<Waker>,
 }
 
 impl Entry {
     /// # Safety
-    /// The node is queued and in no list, and the caller has no other entry of it.
+    /// The node is queued and in no list, and no other entry of it exists.
     pub(super) unsafe fn new(node: *const Node) -> Self {
         Self { node }
     }
 
-    /// The node, which is the caller's to keep track of.
+    /// Turns the entry into its node; the caller must not lose it.
     pub(super) fn into_node(self) -> *const Node {
         self.node
     }
 
     fn node(&self) -> &Node {
-        // SAFETY: of the type: it is queued, hence alive.
+        // SAFETY: type `Entry`: the node is queued, hence alive.
         unsafe { &*self.node }
     }
 
@@ -328,7 +330,7 @@ impl Entry {
     #[inline]
     pub(super) fn with_task<R>(&mut self, f: impl FnOnce(&mut Task) -> R) -> R {
         self.node().task.with_mut(|task| {
-            // SAFETY: of the type: it is the entry's, which is borrowed.
+            // SAFETY: type `Entry`: the task is the entry's, which is borrowed mutably.
             f(unsafe { &mut *task })
         })
     }
@@ -336,7 +338,7 @@ impl Entry {
     /// Whether it asks for the bus itself.
     pub(super) fn is_turn(&self) -> bool {
         self.node().task.with(|task| {
-            // SAFETY: of the type: it is the entry's.
+            // SAFETY: type `Entry`: the task is the entry's.
             unsafe { (*task).is_turn() }
         })
     }
@@ -346,37 +348,37 @@ impl Entry {
     pub(super) fn job(&mut self) -> Job<'_> {
         let (program, message, path) =
             self.with_task(|task| (task.program, task.message, task.path));
-        // SAFETY: of the type: its owner keeps it until the node is settled.
+        // SAFETY: type `Entry`: the owner keeps the program until the node is settled.
         let program = unsafe { &*program };
-        // SAFETY: likewise, and touches it not.
+        // SAFETY: type `Entry`: the owner keeps the message, and does not access it until then.
         let message = unsafe { &mut *message };
         Job { program, message, path }
     }
 
-    /// Whether the owner wants it out.
+    /// Whether the owner cancelled the node.
     #[inline]
     pub(super) fn is_cancelled(&self) -> bool {
         self.node().is_cancelled()
     }
 
-    /// Whether the owner can be given the bus.
+    /// Whether the owner is present.
     pub(super) fn is_present(&self) -> bool {
         self.node().is_present()
     }
 
-    /// It ran.
+    /// Settles the node: its message ran.
     #[inline]
     pub(super) fn settle_done(self) -> Option<Wakeup> {
         self.settle(|_| DONE).1
     }
 
-    /// It is out and does not run.
+    /// Settles the node: it was removed and does not run.
     pub(super) fn settle_removed(self) -> Option<Wakeup> {
         self.settle(|_| REMOVED).1
     }
 
-    /// Its turn has come: an owner that is present is granted the bus, another tries again. Whether
-    /// it was granted: then the bus, and the queue, are not the caller's any more.
+    /// Settles a turn: grants the bus to a present owner, else the owner has to try again. Returns
+    /// whether the bus was granted; then bus and queue are no longer the caller's.
     pub(super) fn settle_turn(self) -> (bool, Option<Wakeup>) {
         let wants_it = |seen| seen & (PRESENT | CANCEL) == PRESENT;
         let (stage, wakeup) = self.settle(|seen| if wants_it(seen) { GRANTED } else { REMOVED });
@@ -391,12 +393,12 @@ impl Entry {
         loop {
             let halves = if seen & WAKER != 0 { Some(node.slot.read()) } else { None };
             let (stage, release) = (to(seen), Ordering::Release);
-            // From a success on nothing of the node is used. (Ordering 3.)
+            // After success the node is not accessed (Ordering 3).
             match node.state.compare_exchange_weak(seen, stage, release, Ordering::Acquire) {
                 Ok(_) if seen & (SLEEPS | WAKER) == 0 => return (stage, None),
                 Ok(_) => {
                     // SAFETY: the owner has not taken the slot back since `seen`, so the halves are
-                    // of one waker, and with the node settled it is ours.
+                    // of one waker, and settling made it ours.
                     let waker = halves.map(|halves| unsafe { waker_of(halves) });
                     let sleeper = (seen & SLEEPS != 0).then_some(sleeper);
                     return (stage, Some(Wakeup { sleeper, waker }));
@@ -407,29 +409,29 @@ impl Entry {
     }
 }
 
-// What the queue does with the nodes in it.
+// Methods for nodes in the queue.
 impl Node {
-    /// Whether the owner wants it out.
+    /// Whether the owner cancelled the node.
     #[inline]
     pub(super) fn is_cancelled(&self) -> bool {
         self.state.load(Ordering::Relaxed) & CANCEL != 0
     }
 
-    /// Whether the owner can be given the bus.
+    /// Whether the owner is present.
     #[inline]
     pub(super) fn is_present(&self) -> bool {
         self.state.load(Ordering::Relaxed) & PRESENT != 0
     }
 
-    /// Gives the bus and the queue to the owner if it is still present: `Some` with the word to
-    /// wake it by, if it sleeps. From then on neither is the caller's.
+    /// Hands the bus and the queue to the owner if it is still present. Returns `Some` with the
+    /// word to wake it by, if it sleeps; from then on bus and queue are no longer the caller's.
     ///
     /// # Safety
-    /// The node is queued, and the caller holds the bus and refers to nothing of the queue.
+    /// The node is queued. The caller holds the bus and keeps no reference into the queue.
     pub(super) unsafe fn hand_over(node: *const Node) -> Option<Option<*const AtomicU32>> {
         // SAFETY: a queued node is alive.
         let state = unsafe { &raw const (*node).state };
-        // SAFETY: likewise.
+        // SAFETY: likewise alive.
         let word = unsafe { &*state };
         let mut seen = word.load(Ordering::Relaxed);
         while seen & PRESENT != 0 {

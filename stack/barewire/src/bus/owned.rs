@@ -1,4 +1,4 @@
-//! A device that keeps its bus, for functions that return one and structs that hold one.
+//! A device that owns a pointer to its bus: a function can return it, a struct can store it.
 
 use core::fmt;
 use core::ops::Deref;
@@ -9,10 +9,10 @@ use crate::spi::{Effective, Error, Settings};
 
 /// A [`Device`] with the pointer to its bus: an `Arc`, an `Rc`, a `&'static`, or any other.
 ///
-/// A `Device` borrows the bus, so a function that makes the bus cannot return the device. This one
-/// may be returned, stored and sent to other threads as its pointer may. [`OwnedDevice::device`]
-/// lends the `Device` for its calls; that copies some 150 bytes and looks nothing up. Drivers for
-/// `embedded-hal` take an `OwnedDevice` as it is.
+/// A `Device` borrows the bus, so a function that makes the bus cannot return the device. An
+/// `OwnedDevice` may be returned, stored, and sent to other threads if its pointer may.
+/// [`OwnedDevice::device`] lends the `Device` to call; it copies about 150 bytes and recomputes
+/// nothing. Drivers for `embedded-hal` take an `OwnedDevice` as it is.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -46,9 +46,9 @@ where
     B: Deref<Target = Bus<C>>,
     C: Controller + ?Sized,
 {
-    /// Opens a device of `settings`, which keeps `bus`. The pointer must lead to the same bus for as
-    /// long as the device lives, as those of the standard library do: what the settings imply is
-    /// computed here, once.
+    /// Opens a device with `settings` and keeps `bus`. The pointer must dereference to the same bus
+    /// for as long as the device lives, as the standard library's pointers do: what the settings
+    /// imply is computed here, once.
     ///
     /// # Errors
     /// As [`Bus::device`].
@@ -60,13 +60,13 @@ where
         Ok(Self { bus, settings, program, effective, limits, priority })
     }
 
-    /// The same device with another priority: [`Device::with_priority`].
+    /// Sets the priority, as [`Device::with_priority`] does.
     #[must_use]
     pub fn with_priority(self, priority: u8) -> Self {
         Self { priority, ..self }
     }
 
-    /// The device, on loan.
+    /// Borrows the device.
     #[must_use]
     pub fn device(&self) -> Device<'_, C> {
         let device =

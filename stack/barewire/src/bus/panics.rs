@@ -1,13 +1,13 @@
-//! Panics of user code: caught where the bus has something to finish, raised when it has not.
+//! Panics of user code: caught while the bus has work to finish, raised afterwards.
 //!
 //! # How it works
-//! The bus calls code that is not its own: controllers, callbacks, wakers, the platform. Where
-//! panics unwind, a panic there is [caught](contain), the bus finishes what it owes to everybody
-//! else, and the first panic is [raised](Panics::raise) in the caller that ran the code. Later
-//! ones of the same call are told by the panic hook and go no further.
+//! The bus calls code of its users: controllers, callbacks, wakers, the platform. Where panics
+//! unwind, a panic in that code is [caught](contain), the bus finishes serving the other callers,
+//! and the first panic is [raised](Panics::raise) in the caller that ran the code. Later panics of
+//! the same call reach the panic hook only.
 //!
-//! `std` is used here alone, and only on targets where panics unwind, which all have it. Where
-//! they abort there is nothing to catch, and this compiles to nothing.
+//! Only this file uses `std`, and only on targets where panics unwind; all of these have it. Where
+//! panics abort there is nothing to catch, and this module compiles to nothing.
 
 #[cfg(panic = "unwind")]
 mod unwinding {
@@ -15,17 +15,16 @@ mod unwinding {
     use std::boxed::Box;
     use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-    /// What a panic carries.
+    /// The payload of a panic.
     pub(in crate::bus) type Payload = Box<dyn Any + Send>;
 
-    /// Calls user code; `Err` if it panics. The caller sees to it that whatever `f` was about is
-    /// finished or undone.
+    /// Calls user code; `Err` if it panics. The caller must finish or undo what `f` began.
     #[inline]
     pub(in crate::bus) fn contain<R>(f: impl FnOnce() -> R) -> Result<R, Payload> {
         catch_unwind(AssertUnwindSafe(f))
     }
 
-    /// Drops a panic that goes no further. If dropping what it carries panics too, that is leaked.
+    /// Drops a payload. If dropping it panics too, that second payload is leaked.
     pub(super) fn discard(payload: Payload) {
         if let Err(again) = contain(|| drop(payload)) {
             core::mem::forget(again);
@@ -44,10 +43,10 @@ mod unwinding {
 
 #[cfg(not(panic = "unwind"))]
 mod unwinding {
-    /// What a panic carries: there is none to be had here.
+    /// The payload of a panic: none exists where panics abort.
     pub(in crate::bus) type Payload = core::convert::Infallible;
 
-    /// Calls user code, whose panics end the program.
+    /// Calls user code, whose panic would abort the program.
     #[inline(always)]
     pub(in crate::bus) fn contain<R>(f: impl FnOnce() -> R) -> Result<R, Payload> {
         Ok(f())
@@ -64,7 +63,7 @@ mod unwinding {
 
 pub(super) use unwinding::{Payload, contain};
 
-/// The first panic that was caught on the way, to be raised at the end of it.
+/// The first panic caught during a call, to be raised at its end.
 #[must_use = "a panic is raised, or dropped on purpose"]
 pub(super) struct Panics {
     first: Option<Payload>,
@@ -75,12 +74,12 @@ impl Panics {
         Self { first: None }
     }
 
-    /// Whether nothing panicked.
+    /// Whether no panic was caught.
     pub(super) fn are_none(&self) -> bool {
         self.first.is_none()
     }
 
-    /// Keeps a panic if it is the first.
+    /// Keeps the first panic; discards later ones.
     pub(super) fn add(&mut self, payload: Payload) {
         match &self.first {
             None => self.first = Some(payload),
@@ -100,15 +99,15 @@ impl Panics {
         }
     }
 
-    /// Calls user code whose effect others depend on, once again if it panics.
+    /// Calls user code that others depend on; once more if it panics.
     pub(super) fn insist(&mut self, mut f: impl FnMut()) {
         if self.contain(&mut f).is_none() {
             self.contain(f);
         }
     }
 
-    /// Raises the panic, if there was one and the thread is not unwinding already. Nothing may be
-    /// left to be finished.
+    /// Raises the panic, if there was one and the thread is not already unwinding. Call it last:
+    /// nothing after it runs.
     #[inline]
     pub(super) fn raise(self) {
         if let Some(payload) = self.first {
@@ -116,7 +115,7 @@ impl Panics {
         }
     }
 
-    /// Drops the panic, if there was one: another is on its way to the caller.
+    /// Discards the panic: another one is already unwinding to the caller.
     pub(super) fn discard(self) {
         if let Some(payload) = self.first {
             unwinding::discard(payload);

@@ -1,88 +1,87 @@
-//! The platform seam: how a thread that must wait for the bus waits, and who it is.
+//! The platform: how a thread waits for the bus, and how contexts are told apart.
 //!
 //! # For platform authors
-//! A prepared access or a sync message on a bus that nobody else wants asks its platform nothing; a
-//! lock, a submitted message and a callback ask for the context. A caller that finds the bus taken
+//! A prepared access or a sync message on an idle bus does not call the platform; a lock, a
+//! submitted message and a callback ask for the context. A caller that finds the bus taken
 //! [relaxes](Platform::relax) up to [`Platform::spins`] times, then sleeps in [`Platform::wait`]
 //! until the thread that finishes its message calls [`Platform::wake`].
 //!
-//! [`Spin`] never sleeps and is what [`Bus::new`](super::Bus::new) uses.
+//! [`Spin`], the platform of [`Bus::new`](super::Bus::new), never sleeps.
 //!
 //! # Ordering
-//! `wait` and `wake` need order nothing: the word is written with release before `wake`, and read
-//! with acquire after `wait`.
+//! `wait` and `wake` need no memory ordering of their own: the bus writes the word with release
+//! before `wake` and reads it with acquire after `wait`.
 
 pub use super::atomic::AtomicU32;
 
-/// How threads of this machine wait for each other.
+/// How threads of this system wait for each other.
 pub trait Platform: Sync {
-    /// The caller's context: a number that no two live threads share. Messages of one context run
-    /// in the order it gave them, also where priorities differ. Asked only where the bus was not
-    /// free.
+    /// The caller's context: a number above 0 that no two live threads share. Messages of one
+    /// context run in the order in which it submitted them, even if their priorities differ. Called
+    /// only if the bus is not idle, and by locks, callbacks and submissions.
     ///
-    /// The default, 0, tells no contexts apart; then all messages run in one order, priorities have
-    /// no effect, and a context that waits for a bus it has waits for ever. Else a number above 0.
+    /// The default, 0, tells no contexts apart. Then all messages run in one order, priorities have
+    /// no effect, and a context that waits for a bus it holds waits for ever.
     fn context(&self) -> usize {
         0
     }
 
-    /// Between two looks at something that will change soon.
+    /// Called between two polls of a condition that will change soon.
     fn relax(&self) {
         core::hint::spin_loop();
     }
 
-    /// How often to relax before sleeping.
+    /// How many times to relax before sleeping.
     fn spins(&self) -> u32 {
         100
     }
 
-    /// Sleeps while `word` holds `expected`. May return early, for no reason at all; must not miss
-    /// a [`Platform::wake`] that comes after the word changed.
+    /// Sleeps while `word` holds `expected`. May return early, without a reason. Must not miss a
+    /// [`Platform::wake`] that comes after the word changed.
     fn wait(&self, word: &AtomicU32, expected: u32);
 
-    /// Wakes whoever sleeps on `word`. The word itself may be gone by now: only its address may be
-    /// used. Must be callable from wherever `try_` calls are made. If it panics it is called once
-    /// again, since somebody sleeps.
+    /// Wakes the threads that sleep on `word`. The word may have been freed by now: use only its
+    /// address. Must be callable wherever `try_` calls are made. If it panics it is called once
+    /// more, because a thread sleeps.
     fn wake(&self, word: *const AtomicU32);
 
-    /// Runs `f`, once, with the controller's interrupt kept from this processor. Only a bus whose
-    /// queue an interrupt handler pumps ([`Pump::Interrupt`](super::Pump::Interrupt)) asks for it,
-    /// from threads and from the handler itself, never nested.
+    /// Runs `f`, once, with the controller's interrupt masked on this processor. Called only for a
+    /// bus with [`Pump::Interrupt`](super::Pump::Interrupt), from threads and from the handler
+    /// itself, never nested.
     fn masked(&self, f: &mut dyn FnMut()) {
         f();
     }
 
-    /// Priority inheritance, if the bus is to have it: its lock then is a word that this takes and
-    /// gives back.
+    /// Priority inheritance, if the platform has it. The bus then uses its locks.
     fn inheritance(&self) -> Option<&dyn Inheritance> {
         None
     }
 }
 
-/// [`Inheritance`]: the word's bit that has its owner release it by [`Inheritance::unlock`].
-/// Linux's `FUTEX_WAITERS`.
+/// [`Inheritance`]: the bit of a word that makes its owner release it by [`Inheritance::unlock`].
+/// Linux calls it `FUTEX_WAITERS`.
 pub const WAITERS: u32 = 1 << 31;
 
 /// A lock whose waiters lend their priority to its owner: the protocol of Linux's PI futexes.
 ///
 /// A word is 0 when free, else the owner's id, with [`WAITERS`] if releasing it needs
-/// [`Inheritance::unlock`]. The uncontended ways, a compare-and-swap from 0 to the id and back,
-/// are the bus's own. A bus has two such words, and a thread that owns the first may lock the
+/// [`Inheritance::unlock`]. The bus itself does the uncontended operations: a compare-and-swap from
+/// 0 to the id, and back. A bus has two such words, and a thread that owns the first may lock the
 /// second.
 pub trait Inheritance: Sync {
-    /// The caller's id: above 0, below 2 to the 30.
+    /// The caller's id: above 0, below 2³⁰.
     fn id(&self) -> u32;
 
-    /// Acquires the word, which another thread owns, and lends that the caller's priority until
+    /// Acquires a word that another thread owns, and lends that thread the caller's priority until
     /// then. On return the word holds the caller's id.
     fn lock(&self, word: &AtomicU32);
 
-    /// Releases the caller's word, on which [`WAITERS`] is set: to the waiter of highest priority,
-    /// or to nobody if there is none.
+    /// Releases the caller's word, on which [`WAITERS`] is set: hands it to the waiter of highest
+    /// priority, or frees it if there is no waiter.
     fn unlock(&self, word: &AtomicU32);
 }
 
-/// Waits by looking: for bare metal, and for threads that each have a processor.
+/// Waits by spinning: for bare metal, and for threads with a processor each.
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Spin;

@@ -1,4 +1,4 @@
-//! The prepared path: validated and turned into register values once, run many times.
+//! Prepared messages: validated and turned into register values once, run many times.
 
 use core::fmt;
 
@@ -11,20 +11,20 @@ use crate::spi::Error;
 use crate::spi::{MessageError, Transfer};
 
 impl<'b, C: Controller + ?Sized> Device<'b, C> {
-    /// Prepares one exchange of `N` bytes, sending `tx`: validated and turned into register
-    /// values here, once.
+    /// Prepares one exchange of `N` bytes that sends `tx`: validates it and computes its register
+    /// values, once.
     ///
     /// # Errors
-    /// What [`Controller::plan`] refuses.
+    /// A message that [`Controller::plan`] refuses.
     pub fn prepare<const N: usize>(&self, tx: [u8; N]) -> Result<Prepared<'b, C, N>, MessageError> {
         let plan = self.plan_exchange(&tx)?;
         Ok(Prepared::new(*self, plan, tx))
     }
 
-    /// Prepares a message of any form, with its buffers where they are.
+    /// Prepares a message of any form over the caller's buffers.
     ///
     /// # Errors
-    /// What [`Controller::plan`] refuses.
+    /// A message that [`Controller::plan`] refuses.
     pub fn prepare_message<'m, 'd>(
         &self,
         message: &'m mut [Transfer<'d>],
@@ -34,10 +34,10 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     }
 }
 
-/// One exchange of `N` bytes, prepared: the register access of a chip driver.
+/// One prepared exchange of `N` bytes: the register access of a chip driver.
 ///
-/// It owns its bytes: what is sent stays and can be changed in place, what came in is read after
-/// each run.
+/// It owns its buffers: the bytes to send can be changed in place, the received bytes are read
+/// after each run.
 pub struct Prepared<'b, C: ?Sized, const N: usize> {
     device: Device<'b, C>,
     plan: Plan,
@@ -60,10 +60,10 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
         Self { device, plan, tx, rx: [0; N] }
     }
 
-    /// Runs the exchange, waiting for the bus, and returns what came in.
+    /// Runs the exchange, waits for the bus if necessary, and returns the received bytes.
     ///
     /// # Errors
-    /// [`Error::Timeout`]; CS is inactive, and what had come in before is lost.
+    /// [`Error::Timeout`]; CS is inactive, and bytes received before the timeout are lost.
     /// [`Error::WouldDeadlock`] as [`Device::sync`].
     #[inline]
     pub fn run(&mut self) -> Result<&[u8; N], MessageError> {
@@ -73,7 +73,7 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
         }
     }
 
-    // Without a transfer in memory: the driver has the buffers as values.
+    // Passes the buffers as values: no transfer is built in memory.
     #[inline(always)]
     fn run_held(&mut self, mut held: Held<'_, C>) -> Result<&[u8; N], MessageError> {
         let Self { device, plan, tx, rx } = self;
@@ -93,8 +93,8 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
         Ok(&self.rx)
     }
 
-    /// [`Prepared::run`] if the bus is free and nothing waits; never blocks: the wire is polled,
-    /// whatever the access was planned for.
+    /// [`Prepared::run`] if the bus is free and nothing is queued. Never blocks: it polls the wire,
+    /// even if the access was planned for interrupts.
     ///
     /// # Errors
     /// [`Error::Busy`](crate::spi::Error::Busy), or those of [`Prepared::run`].
@@ -105,7 +105,7 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
         Ok(&self.rx)
     }
 
-    /// Runs it as planned, under a lock.
+    /// Runs it as planned, on the wire of a lock.
     pub(super) fn run_locked(&mut self, wire: &mut Wire<'_, C>) -> Result<&[u8; N], MessageError> {
         let mut message = [Transfer::planned(&self.tx, &mut self.rx, self.plan)];
         let ran = wire.run(self.device.program(), &mut message, Path::Immediate);
@@ -117,13 +117,13 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
         &self.device
     }
 
-    /// What is sent, to change.
+    /// The bytes to send, to change them.
     #[inline]
     pub fn tx_mut(&mut self) -> &mut [u8; N] {
         &mut self.tx
     }
 
-    /// What came in last.
+    /// The bytes that were received last.
     #[inline]
     #[must_use]
     pub fn rx(&self) -> &[u8; N] {
@@ -131,7 +131,7 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
     }
 }
 
-/// A message of any form, prepared: several transfers, CS changes, delays.
+/// A prepared message of any form: several transfers, CS changes, delays.
 pub struct PreparedMessage<'b, 'm, 'd, C: ?Sized> {
     device: Device<'b, C>,
     message: &'m mut [Transfer<'d>],
@@ -151,7 +151,7 @@ impl<'b, 'm, 'd, C: Controller + ?Sized> PreparedMessage<'b, 'm, 'd, C> {
         Self { device, message }
     }
 
-    /// Runs the message, waiting for the bus, and returns its length in bytes.
+    /// Runs the message, waits for the bus if necessary, and returns its length in bytes.
     ///
     /// # Errors
     /// [`Error::Timeout`]; CS is inactive. [`Error::WouldDeadlock`] as [`Device::sync`].
@@ -160,8 +160,8 @@ impl<'b, 'm, 'd, C: Controller + ?Sized> PreparedMessage<'b, 'm, 'd, C> {
         self.device.run_planned(self.message)
     }
 
-    /// [`PreparedMessage::run`] if the bus is free and nothing waits; never blocks: the wire is
-    /// polled, whatever the message was planned for.
+    /// [`PreparedMessage::run`] if the bus is free and nothing is queued. Never blocks: it polls
+    /// the wire, even if the message was planned for interrupts.
     ///
     /// # Errors
     /// [`Error::Busy`](crate::spi::Error::Busy), or those of [`PreparedMessage::run`].
@@ -170,7 +170,7 @@ impl<'b, 'm, 'd, C: Controller + ?Sized> PreparedMessage<'b, 'm, 'd, C> {
         self.device.try_run(self.message, true)
     }
 
-    /// What came in for transfer `index` last; `None` if it only sends.
+    /// The bytes received last in transfer `index`; `None` if it only sends.
     ///
     /// # Panics
     /// If there is no transfer `index`.
@@ -179,8 +179,8 @@ impl<'b, 'm, 'd, C: Controller + ?Sized> PreparedMessage<'b, 'm, 'd, C> {
         self.message[index].data.rx()
     }
 
-    /// The buffer of transfer `index` that a run fills, to write the next run's bytes where the
-    /// transfer is in place; `None` if it only sends.
+    /// The receive buffer of transfer `index`, for example to write the next bytes of an in-place
+    /// transfer; `None` if the transfer only sends.
     ///
     /// # Panics
     /// If there is no transfer `index`.

@@ -3,12 +3,13 @@
 //! # How it works
 //! A singly linked list through the nodes. While no queued node has a priority above 0, the oldest
 //! is next. Otherwise the oldest of the highest priority is next, but
-//! 1. an older node of the same context goes before it: a context's messages keep their order;
-//! 2. a node that was overtaken [`OVERTAKEN_MAX`] times goes before all: nobody starves.
+//! 1. an older node of the same context goes before it, so that a context's messages keep their
+//!    order;
+//! 2. a node that was overtaken [`OVERTAKEN_MAX`] times goes first, so that none starves.
 //!
 //! # Safety
-//! Every [`Listed`] node is queued, hence alive, and its `next` and `task` are the queue's, which
-//! one thread at a time has.
+//! Every [`Listed`] node is queued, hence alive. Its `next` and `task` belong to the queue, which
+//! one thread at a time owns.
 #![allow(unsafe_code, reason = "an intrusive list of nodes that lie with their owners")]
 
 use core::ptr;
@@ -61,7 +62,7 @@ impl Listed {
     }
 }
 
-/// See the module.
+/// The queue (see the module).
 pub(super) struct Queue {
     ends: Option<Ends>,
     /// Nodes with a priority above 0.
@@ -85,7 +86,7 @@ impl Queue {
         self.ends.is_none()
     }
 
-    /// Whether somebody of priority above 0 waits.
+    /// Whether a node of priority above 0 is queued.
     #[inline]
     pub(super) fn is_urgent(&self) -> bool {
         self.urgent > 0
@@ -95,7 +96,7 @@ impl Queue {
         core::iter::successors(self.ends.map(|ends| ends.head), |listed| listed.next())
     }
 
-    /// Adds what was pushed: a list from the youngest to the oldest.
+    /// Adds pushed nodes: a list from the youngest to the oldest.
     ///
     /// # Safety
     /// The nodes are queued, and in no other list.
@@ -125,11 +126,11 @@ impl Queue {
     pub(super) fn add(&mut self, entry: Entry) {
         let node = entry.into_node();
         Listed(node).set_next(None);
-        // SAFETY: of an entry: it is queued, and was in no list.
+        // SAFETY: type `Entry`: the node is queued, and was in no list.
         unsafe { self.add_pushed(node) };
     }
 
-    /// Takes out the node that is next.
+    /// Removes the node that is next.
     pub(super) fn take_next(&mut self) -> Option<Entry> {
         let head = self.ends?.head;
         if self.urgent == 0 || head.with_task(|task| task.overtaken) >= OVERTAKEN_MAX {
@@ -145,7 +146,7 @@ impl Queue {
         Some(self.unlink(before, node))
     }
 
-    /// The context of the oldest message of the highest priority; 0 if the queue is empty.
+    /// The context of the oldest node of the highest priority; 0 if the queue is empty.
     fn most_urgent_context(&self) -> usize {
         let (mut priority, mut context) = (None, 0);
         for node in self.iter() {
@@ -158,7 +159,7 @@ impl Queue {
         context
     }
 
-    /// Takes out the oldest node `is_it` says yes to.
+    /// Removes the oldest node for which `is_it` returns true.
     pub(super) fn take_if(&mut self, is_it: impl Fn(&Node, &Task) -> bool) -> Option<Entry> {
         let mut before = None;
         for node in self.iter() {
@@ -170,7 +171,7 @@ impl Queue {
         None
     }
 
-    /// How many nodes `is_it` says yes to.
+    /// Counts the nodes for which `is_it` returns true.
     pub(super) fn count(&self, is_it: impl Fn(&Task) -> bool) -> usize {
         self.iter().filter(|node| node.with_task(|task| is_it(task))).count()
     }
@@ -191,7 +192,7 @@ impl Queue {
             self.ends = head.zip(tail).map(|(head, tail)| Ends { head, tail });
         }
         self.urgent -= usize::from(node.is_urgent());
-        // SAFETY: it is queued, and not in the list any more.
+        // SAFETY: the node is queued, and no longer in the list.
         unsafe { Entry::new(node.0) }
     }
 }

@@ -1,19 +1,19 @@
-//! The async path: messages that are submitted and not waited for, on the same handle as the
-//! others.
+//! Submitted messages: the caller does not wait for them.
 //!
 //! # How it works
-//! A [`Queued`] message owns its bytes, or has them for ever (`'static`), and is pinned: whoever
-//! runs it touches nothing else, so that forgetting anything is safe. Submitting it is one push;
-//! it ends in a callback, in a result to be fetched, or as a future, all three at will.
+//! A [`Queued`] message owns its bytes or borrows them for `'static`, and it is pinned. Running it
+//! touches no other memory of its owner, so forgetting it is safe. Submitting it is one push. Its
+//! result comes through a callback, by [`Queued::result`], or as a future; one message may use all
+//! three.
 //!
-//! [`Queued::submit`] makes sure that somebody runs the queue: on a free bus the submitter itself does, or the
-//! worker that it wakes. [`Queued::enqueue`] does not: its message may wait in the queue of a free bus until the
-//! next caller comes.
+//! [`Queued::submit`] makes sure that the queue is served: on a free bus the submitter serves it or
+//! wakes the worker. [`Queued::enqueue`] does not: the message may stay in the queue of a free bus
+//! until the next caller comes.
 //!
-//! Dropping one that is queued takes it out, behind an idle lock too; dropping one that is on the
-//! wire waits for it, at most for its timeout. A message must not be dropped in a callback, or by an
-//! interrupt handler that came while its bus was in use: the drop would wait for what it
-//! interrupted.
+//! Dropping a message that is queued removes it from the queue, even behind an idle lock. Dropping
+//! a message that is on the wire waits for it, at most for its timeout. A message must not be
+//! dropped in a callback, or in an interrupt handler that interrupted a user of its bus: the drop
+//! would wait for the code it interrupted.
 //!
 //! ```
 //! use core::pin::pin;
@@ -34,9 +34,9 @@
 //! ```
 //!
 //! # Safety
-//! The node's message points into the pinned payload (or at `'static` buffers). From the push until
-//! it is settled it is the holder's, and nothing here touches it; [`Queued::drop`] sees to it that
-//! neither goes before.
+//! The node's message points into the pinned payload or at `'static` buffers. From the push until
+//! the node is settled it belongs to the holder, and nothing here accesses it. [`Queued::drop`]
+//! waits until the node is settled, so node and payload outlive the run.
 #![allow(unsafe_code, reason = "a pinned message points at its own bytes")]
 
 use core::fmt;
@@ -55,17 +55,18 @@ use super::{Device, Pump};
 use crate::controller::{Controller, Plan};
 use crate::spi::{Error, MessageError, Transfer};
 
-/// What a queued message sends and receives.
+/// The buffers of a queued message.
 ///
 /// # Safety
-/// What [`Payload::message`] returns points only at buffers that the payload owns or that are
-/// `'static`, and nothing else refers to them until the next call of a method of the payload.
+/// The transfers that [`Payload::message`] returns point only at buffers that the payload owns or
+/// that are `'static`, and nothing else refers to these buffers until the next call of a method of
+/// the payload.
 pub unsafe trait Payload {
-    /// The transfers, planned.
+    /// The planned transfers.
     fn message(self: Pin<&mut Self>) -> *mut [Transfer<'static>];
 }
 
-/// One exchange of `N` bytes in buffers of its own.
+/// One exchange of `N` bytes in its own buffers.
 pub struct Exchange<const N: usize> {
     tx: [u8; N],
     rx: [u8; N],
@@ -75,35 +76,35 @@ pub struct Exchange<const N: usize> {
 }
 
 // SAFETY: the transfer points at `tx` and `rx`, which `tx_mut` and `rx` only reach through the
-// payload again.
+// payload.
 unsafe impl<const N: usize> Payload for Exchange<N> {
     #[inline]
     fn message(self: Pin<&mut Self>) -> *mut [Transfer<'static>] {
-        // SAFETY: nothing is moved out of it.
+        // SAFETY: nothing is moved out of `this`.
         let this = unsafe { self.get_unchecked_mut() };
-        // Made once; whoever looks at the bytes puts an end to what points at them.
+        // Made once, and made again after `tx_mut` or `rx`, which invalidate its pointers.
         if let Some(message) = &mut this.message {
             return message;
         }
-        // SAFETY: pinned: the bytes stay where they are until the message is settled.
+        // SAFETY: pinned: the bytes do not move before the message is settled.
         let tx = unsafe { &*ptr::from_ref(&this.tx) };
-        // SAFETY: likewise, and nothing else refers to them meanwhile.
+        // SAFETY: likewise, and nothing else refers to them until then.
         let rx = unsafe { &mut *ptr::from_mut(&mut this.rx) };
         this.message.insert([Transfer::planned(tx, rx, this.plan)])
     }
 }
 
-/// A message of any form over `'static` buffers.
+/// A message of any number of transfers over `'static` buffers.
 pub struct Fixed<const M: usize> {
     message: [Transfer<'static>; M],
     _pinned: PhantomPinned,
 }
 
-// SAFETY: the buffers are `'static`, and the transfers have them for themselves.
+// SAFETY: the buffers are `'static`, and the transfers borrow them exclusively.
 unsafe impl<const M: usize> Payload for Fixed<M> {
     #[inline]
     fn message(self: Pin<&mut Self>) -> *mut [Transfer<'static>] {
-        // SAFETY: nothing is moved out of it.
+        // SAFETY: nothing is moved out of `self`.
         &mut unsafe { self.get_unchecked_mut() }.message
     }
 }
@@ -117,7 +118,7 @@ pub struct Queued<'b, C: Controller + ?Sized, P> {
     _pinned: PhantomPinned,
 }
 
-// SAFETY: the node is made to be shared, and its message lies in the payload.
+// SAFETY: nodes may be shared, and the message points into the payload.
 unsafe impl<C: Controller + ?Sized + Send, P: Send> Send for Queued<'_, C, P> {}
 
 impl<C: Controller + ?Sized, P> fmt::Debug for Queued<'_, C, P> {
@@ -130,10 +131,11 @@ impl<C: Controller + ?Sized, P> fmt::Debug for Queued<'_, C, P> {
 }
 
 impl<'b, C: Controller + ?Sized> Device<'b, C> {
-    /// A message to submit: one exchange of `N` bytes, sending `tx`, planned here once.
+    /// Makes a message to submit: one exchange of `N` bytes that sends `tx`. It is planned here,
+    /// once.
     ///
     /// # Errors
-    /// What [`Controller::plan`] refuses.
+    /// A message that [`Controller::plan`] refuses.
     pub fn queued<const N: usize>(
         &self,
         tx: [u8; N],
@@ -143,10 +145,10 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         Ok(Queued::new(*self, payload))
     }
 
-    /// A message to submit, of any form, over buffers that are there for ever; planned here once.
+    /// Makes a message to submit, of any form, over `'static` buffers. It is planned here, once.
     ///
     /// # Errors
-    /// What [`Controller::plan`] refuses.
+    /// A message that [`Controller::plan`] refuses.
     pub fn queued_message<const M: usize>(
         &self,
         mut message: [Transfer<'static>; M],
@@ -167,28 +169,28 @@ impl<'b, C: Controller + ?Sized, P> Queued<'b, C, P> {
         }
     }
 
-    /// The same, with what to do each time it ran.
+    /// Sets the callback to call each time the message ran.
     #[must_use]
     pub fn with_callback(mut self, callback: Callback) -> Self {
         self.callback = Some(callback);
         self
     }
 
-    /// Lets `f` have the payload while the message is nobody else's.
+    /// Gives `f` the payload while the message is not queued.
     fn own<R>(&self, f: impl FnOnce(Pin<&mut P>) -> R) -> Result<R, Error> {
         if self.node.stage() == Stage::Queued {
             return Err(Error::Busy);
         }
         Ok(self.payload.with_mut(|payload| {
-            // SAFETY: the node is not queued, and callers have the message for themselves (they
-            // are methods of a pinned `&mut`, or of a `&` that only reads).
+            // SAFETY: the node is not queued, and the callers are methods of a pinned `&mut`, or of
+            // a `&` that only reads: no other reference to the payload is in use.
             let payload = unsafe { &mut *payload };
-            // SAFETY: it is pinned with the message.
+            // SAFETY: the payload is pinned with the message.
             f(unsafe { Pin::new_unchecked(payload) })
         }))
     }
 
-    /// The result, once, when it ran; `None` as long as it has not, or nothing was submitted.
+    /// Takes the result, once; `None` if the message has not run or was not submitted.
     pub fn result(self: Pin<&mut Self>) -> Option<Result<usize, MessageError>> {
         self.as_ref().get_ref().fetch()
     }
@@ -198,13 +200,13 @@ impl<'b, C: Controller + ?Sized, P> Queued<'b, C, P> {
             return None;
         }
         self.node.set_free();
-        // SAFETY: it was settled: the task is its owner's.
+        // SAFETY: the node was settled: the task is its owner's.
         Some(self.node.task.with(|task| unsafe { (*task).outcome() }))
     }
 
-    /// Waits until it ran, and returns the result; `None` if nothing was submitted.
+    /// Waits until the message ran and returns its result; `None` if it was not submitted.
     ///
-    /// A message that was only [enqueued](Queued::enqueue) is run by this if nobody else does.
+    /// A message that was only [enqueued](Queued::enqueue) is run here if no other thread runs it.
     ///
     /// # Errors
     /// As [`Device::sync`]; [`Error::WouldDeadlock`] if the caller's context has the bus, and then
@@ -219,10 +221,10 @@ impl<'b, C: Controller + ?Sized, P> Queued<'b, C, P> {
         this.fetch()
     }
 
-    /// Takes it back: out of the queue, or when it ran. Whether it did not run.
+    /// Cancels the message: removes it from the queue, or waits until it ran. Returns whether it
+    /// was removed without running.
     ///
-    /// Waits at most for the message on the wire. Must not be called in a
-    /// [callback](Callback).
+    /// Waits at most for the message on the wire. Must not be called in a [callback](Callback).
     pub fn cancel(self: Pin<&mut Self>) -> bool {
         self.as_ref().get_ref().take_back() == Stage::Removed
     }
@@ -242,24 +244,24 @@ impl<'b, C: Controller + ?Sized, P> Queued<'b, C, P> {
 }
 
 impl<'b, C: Controller + ?Sized, P: Payload> Queued<'b, C, P> {
-    /// Submits it: it runs after what was submitted before. On a bus that the
-    /// [caller pumps](Pump::Caller), and that is idle, here and now.
+    /// Submits the message; it runs after the messages submitted before it. If the [caller
+    /// pumps](Pump::Caller) the bus and the bus is idle, it runs in this call.
     ///
     /// # Errors
-    /// [`Error::Busy`] if it is submitted already and has not run.
+    /// [`Error::Busy`] if the message is submitted and has not run.
     #[inline]
     pub fn submit(self: Pin<&mut Self>) -> Result<(), Error> {
         let bus = self.device.bus();
         let run_here = bus.pump != Pump::Worker;
-        let nobody = self.as_ref().get_ref().push(run_here)?;
+        let was_free = self.as_ref().get_ref().push(run_here)?;
         if bus.platform.inheritance().is_some() {
-            // The worker comes by itself, and with its own priority.
+            // The worker comes with its own priority; only ring for it.
             if !run_here {
                 bus.ring();
             } else if bus.alert_owner() {
                 bus.pump();
             }
-        } else if nobody {
+        } else if was_free {
             if run_here {
                 // SAFETY: the push acquired the bus.
                 unsafe { bus.held() }.release_contended(SERVE_MAX);
@@ -270,18 +272,18 @@ impl<'b, C: Controller + ?Sized, P: Payload> Queued<'b, C, P> {
         Ok(())
     }
 
-    /// Puts it in the queue and leaves it there for the next who holds the bus, or for
-    /// [`Bus::pump`](super::Bus::pump). The cheapest way to submit many.
+    /// Puts the message in the queue for the next holder, or for [`Bus::pump`](super::Bus::pump).
+    /// The cheapest way to submit many messages.
     ///
     /// # Errors
-    /// [`Error::Busy`] if it is submitted already and has not run.
+    /// [`Error::Busy`] if the message is submitted and has not run.
     #[inline]
     pub fn enqueue(self: Pin<&mut Self>) -> Result<(), Error> {
         self.as_ref().get_ref().push(false)?;
         Ok(())
     }
 
-    /// Pushes the node; see [`Bus::push`](super::Bus) for what it returns.
+    /// Pushes the node. Returns what [`Bus::push`](super::Bus) returns.
     #[inline]
     fn push(&self, acquire: bool) -> Result<bool, Error> {
         let message = self.own(Payload::message)?;
@@ -293,44 +295,44 @@ impl<'b, C: Controller + ?Sized, P: Payload> Queued<'b, C, P> {
             priority: self.device.priority(),
             ..Task::turn(bus.context())
         };
-        // SAFETY: it is not queued: the task is its owner's.
+        // SAFETY: the node is not queued: the task is its owner's.
         self.node.task.with_mut(|place| unsafe { *place = task });
         self.node.set_queued();
         // SAFETY: module, Safety.
         Ok(unsafe { bus.push(&self.node, acquire) })
     }
 
-    /// Runs it as a future, which ends with its length in bytes. Dropping the future cancels it.
+    /// Runs the message as a future of its length in bytes. Dropping the future cancels it.
     pub fn run(self: Pin<&mut Self>) -> Running<'_, 'b, C, P> {
         Running { queued: self, submitted: false }
     }
 }
 
 impl<C: Controller + ?Sized, const N: usize> Queued<'_, C, Exchange<N>> {
-    /// What is sent, to change.
+    /// The bytes to send, to change them.
     ///
     /// # Errors
-    /// [`Error::Busy`] while it is submitted and has not run.
+    /// [`Error::Busy`] while the message is submitted and has not run.
     pub fn tx_mut(self: Pin<&mut Self>) -> Result<&mut [u8; N], Error> {
-        // SAFETY: nothing is moved out of it.
+        // SAFETY: nothing is moved out of `this`.
         let this = unsafe { self.get_unchecked_mut() };
         let tx = this.own(|payload| {
-            // SAFETY: likewise.
+            // SAFETY: nothing is moved out of `payload`.
             let payload = unsafe { payload.get_unchecked_mut() };
             payload.message = None;
             &raw mut payload.tx
         })?;
-        // SAFETY: ours as long as `this` is borrowed.
+        // SAFETY: the bytes are ours for as long as `this` is borrowed.
         Ok(unsafe { &mut *tx })
     }
 
-    /// What came in last.
+    /// The bytes that were received last.
     ///
     /// # Errors
-    /// [`Error::Busy`] while it is submitted and has not run.
+    /// [`Error::Busy`] while the message is submitted and has not run.
     pub fn rx(self: Pin<&Self>) -> Result<[u8; N], Error> {
         self.own(|payload| {
-            // SAFETY: nothing is moved out of it.
+            // SAFETY: nothing is moved out of `payload`.
             let payload = unsafe { payload.get_unchecked_mut() };
             payload.message = None;
             payload.rx
@@ -344,7 +346,7 @@ impl<C: Controller + ?Sized, P> Drop for Queued<'_, C, P> {
     }
 }
 
-/// A queued message as a future. Dropping it takes the message back.
+/// A queued message as a future. Dropping it cancels the message.
 #[must_use = "a future does nothing unless polled"]
 pub struct Running<'q, 'b, C: Controller + ?Sized, P> {
     queued: Pin<&'q mut Queued<'b, C, P>>,
@@ -370,7 +372,7 @@ impl<C: Controller + ?Sized, P: Payload> Future for Running<'_, '_, C, P> {
             Poll::Pending => Poll::Pending,
             Poll::Ready(_) => match self.queued.as_mut().result() {
                 Some(result) => Poll::Ready(result),
-                // Polled again after its end.
+                // Polled again after it was ready.
                 None => Poll::Ready(Err(MessageError::refused(Error::Aborted, 0))),
             },
         }
@@ -379,7 +381,7 @@ impl<C: Controller + ?Sized, P: Payload> Future for Running<'_, '_, C, P> {
 
 impl<C: Controller + ?Sized, P> Drop for Running<'_, '_, C, P> {
     fn drop(&mut self) {
-        // What was not submitted here is not ours to take back.
+        // A message that this future did not submit is not its own to cancel.
         if self.submitted {
             self.queued.as_mut().cancel();
         }

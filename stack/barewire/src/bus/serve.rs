@@ -1,24 +1,24 @@
-//! Serving: the holder runs what others queued, then releases the bus or hands it over.
+//! Serving the queue: the holder runs what others queued, then releases the bus or hands it over.
 //!
 //! # How it works
-//! The holder, done with its own message, fails to release the bus because something was pushed,
-//! gathers that into its queue and runs it: a waiting caller gets its result without the bus ever
-//! changing hands. After [`SERVE_MAX`] messages the holder hands the bus to a thread that is present
-//! in the queue, or leaves it to the worker: nobody serves others for ever. Between two messages it
-//! looks for what was pushed meanwhile, so that a message of high priority waits at most for the one
-//! on the wire.
+//! When the holder is done with its own message and something was pushed, it cannot simply release
+//! the bus. It gathers the pushed nodes into the queue and runs them: a waiting caller gets its
+//! result without the bus changing hands. After [`SERVE_MAX`] messages the holder hands the bus to
+//! a thread that is present in the queue, or leaves it to the worker, so that no thread serves
+//! others for ever. Between two messages it looks for new nodes: a message of high priority waits
+//! at most for the message on the wire.
 //!
 //! # User code
 //! | what is called | when |
 //! |---|---|
 //! | the controller | the node is out of the queue; the [`Server`] has its entry |
-//! | the callback | the same, and the message has its outcome |
+//! | the callback | as for the controller, and the message has its outcome |
 //! | [`Platform::wake`] | the node is settled |
-//! | a waker | the node is settled and the bus is released, so that a task that is polled there and then finds it free; the holder acquires it again afterwards if nobody else has |
+//! | a waker | the node is settled and the bus is released, so that a task polled inside the waker finds it free; afterwards the holder acquires the bus again if it is free |
 //!
-//! A panic in any of them is kept until the queue is served; whatever entry is left is settled with
-//! the outcome it has, which is [`Error::Aborted`] until its message has run.
-#![allow(unsafe_code, reason = "a server has the wire, the queue and an entry in turn")]
+//! A panic in any of them is kept until the queue is served. The entry it interrupted is settled
+//! with the outcome it has: [`Error::Aborted`] until its message has run.
+#![allow(unsafe_code, reason = "a server owns the wire, the queue and an entry in turn")]
 
 use core::task::Waker;
 
@@ -38,19 +38,20 @@ use crate::controller::{Controller, Unfinished};
 use crate::{bus::Platform, spi::Error};
 
 impl<'b, C: Controller + ?Sized> Tended<'b, C> {
-    /// Takes what was pushed into the queue, and out of it what its owners want out. Returns the
-    /// word as it was, whose node is to be compared only.
+    /// Takes pushed nodes into the queue and removes cancelled ones. Returns the previous word; its
+    /// node may be compared, not used.
     #[cold]
     pub(super) fn gather(&mut self, panics: &mut Panics) -> *mut Node {
         let keep = |seen| {
-            // With inheritance others look at the word meanwhile: what may be queued is said.
+            // With inheritance other threads read the word meanwhile: it must say that there may be
+            // nodes.
             let said = if tags(seen) & INHERITS != 0 { BACKLOG | TURNS } else { 0 };
             Some(tagged(IDLE, tags(seen) & RIGHTS | said))
         };
         let (Ok(seen) | Err(seen)) =
             self.bus.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, keep);
         self.queue(|queue| {
-            // SAFETY: the list is ours by the exchange, and nodes in it are queued.
+            // SAFETY: the exchange made the list ours, and nodes in it are queued.
             unsafe { queue.add_pushed(pushed(seen)) };
         });
         if tags(seen) & SWEEP != 0 {
@@ -59,25 +60,25 @@ impl<'b, C: Controller + ?Sized> Tended<'b, C> {
         seen
     }
 
-    /// Takes out of the queue what its owners want out.
+    /// Removes cancelled nodes from the queue.
     pub(super) fn sweep(&mut self, panics: &mut Panics) {
         while let Some(entry) = self.queue(|queue| queue.take_if(|node, _| node.is_cancelled())) {
             let Some(Wakeup { sleeper, waker }) = entry.settle_removed() else { continue };
             self.bus.wake_sleeper(sleeper, panics);
-            // The owner is here and waits: nobody is to be woken by it.
+            // The owner cancelled the node and waits for that: its waker is not needed.
             panics.contain(|| drop(waker));
         }
     }
 
-    /// Whether something is in the word for whoever tends the queue.
+    /// Whether the word asks the tender to look: something was pushed or cancelled.
     #[inline]
     fn is_called(&self) -> bool {
         let word = self.bus.word.load(Ordering::Relaxed);
         !pushed(word).is_null() || tags(word) & SWEEP != 0
     }
 
-    /// Leaves the bus to nobody, with what is queued. Whether that went: not if something was pushed
-    /// since the queue was gathered. Then the bus is not the holder's any more.
+    /// Releases the bus with what is queued. Returns false if something was pushed since the queue
+    /// was gathered; then the bus stays the holder's.
     pub(super) fn try_leave(&mut self, panics: &mut Panics) -> bool {
         let empty = self.queue(|queue| queue.is_empty());
         let left = if empty { IDLE } else { tagged(IDLE, BACKLOG) };
@@ -89,8 +90,8 @@ impl<'b, C: Controller + ?Sized> Tended<'b, C> {
         went
     }
 
-    /// Lets go of the queue beside a lock, once nobody wants a node out of it. `Some` if the lock was
-    /// dropped meanwhile, which leaves the bus to the tender.
+    /// Releases the queue beside a lock, after removing cancelled nodes. Returns `Some` if the lock
+    /// was dropped meanwhile: the tender then holds the bus.
     pub(super) fn release(mut self, panics: &mut Panics) -> Option<Held<'b, C>> {
         loop {
             let backlog = if self.queue(|queue| queue.is_empty()) { 0 } else { BACKLOG };
@@ -103,7 +104,7 @@ impl<'b, C: Controller + ?Sized> Tended<'b, C> {
                 (tags(seen) & SWEEP == 0).then_some(released)
             });
             match seen {
-                // SAFETY: the lock is gone, and its wire is ours by this.
+                // SAFETY: the lock was dropped, and this exchange acquired its wire.
                 Ok(seen) if tags(seen) & HELD == 0 => return Some(unsafe { self.bus.held() }),
                 Ok(_) => return None,
                 Err(_) => drop(self.gather(panics)),
@@ -112,14 +113,14 @@ impl<'b, C: Controller + ?Sized> Tended<'b, C> {
     }
 }
 
-/// Whether a server has the bus.
+/// Whether a server owns the bus.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Right {
     /// It is the holder.
     Holds,
-    /// It released the bus to call a waker, and is to come back.
+    /// It released the bus to call a waker, and tries to acquire it again.
     Aside,
-    /// The bus is not its any more.
+    /// The bus is no longer its own.
     Gone,
 }
 
@@ -127,21 +128,21 @@ pub(super) enum Right {
 pub(super) struct Server<'b, 'p, C: Controller + ?Sized> {
     pub(super) bus: &'b Bus<C>,
     pub(super) right: Right,
-    /// The message on the wire, or one whose running panicked.
+    /// The message on the wire, or the message whose run panicked.
     pub(super) entry: Option<Entry>,
     served: usize,
     budget: usize,
     /// The server's own node in the queue.
     own: Option<&'p Node>,
-    /// With inheritance: who is to be woken.
+    /// With inheritance: the waker to call when the wire is released.
     pub(super) waker: Option<Waker>,
     pub(super) panics: &'p mut Panics,
 }
 
 impl<'b, C: Controller + ?Sized> Held<'b, C> {
-    /// Serves the queue, then releases the bus or hands it over; after `budget` messages rather
-    /// that. `own` is the caller's node, if it is in the queue. Returns how many nodes had their
-    /// turn. Never unwinds.
+    /// Serves the queue, then releases the bus or hands it over; hands it over after `budget`
+    /// messages at the latest, if it can. `own` is the caller's node, if that is in the queue.
+    /// Returns how many nodes had their turn. Never unwinds.
     #[cold]
     pub(super) fn serve(self, budget: usize, own: Option<&Node>, panics: &mut Panics) -> usize {
         let mut server = Server::new(self, budget, own, panics);
@@ -149,7 +150,7 @@ impl<'b, C: Controller + ?Sized> Held<'b, C> {
         server.served
     }
 
-    /// Releases a bus in whose word something else stands.
+    /// Releases a bus whose word says more than that it is held.
     #[cold]
     #[inline(never)]
     pub(super) fn release_contended(self, budget: usize) {
@@ -158,7 +159,7 @@ impl<'b, C: Controller + ?Sized> Held<'b, C> {
         panics.raise();
     }
 
-    /// What a panic of the holder's own message does.
+    /// Releases the bus after a panic in the holder's own message.
     #[cold]
     pub(super) fn abandon(self) {
         let mut panics = Panics::none();
@@ -188,16 +189,16 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
     }
 
     pub(super) fn wire(&mut self) -> Wire<'b, C> {
-        // SAFETY: a server that calls this is the holder, and has no other.
+        // SAFETY: the server is the holder here and has no other `Wire`.
         unsafe { self.bus.wire() }
     }
 
     fn tended(&mut self) -> Tended<'b, C> {
-        // SAFETY: likewise.
+        // SAFETY: the server is the holder here and has no other `Tended`.
         unsafe { self.bus.tended() }
     }
 
-    /// Serves to the end, whatever panics.
+    /// Serves the queue to its end, through panics.
     pub(super) fn serve(&mut self) {
         while let Err(payload) = contain(|| self.serve_on()) {
             self.panics.add(payload);
@@ -225,7 +226,7 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
         }
     }
 
-    /// Whether the server is the holder, or can be again.
+    /// Whether the server is the holder, or could acquire the bus again.
     fn has_bus(&mut self) -> bool {
         if self.right == Right::Aside {
             self.own.map(Node::set_present);
@@ -236,11 +237,11 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
     }
 
     /// Hands the bus to a thread that is present in the queue, or leaves it to the worker. If there
-    /// is neither, the server goes on.
+    /// is neither, returns false: the server continues.
     #[cold]
     fn hand_over_in_time(&mut self) -> bool {
         let (empty, urgent) = self.tended().queue(|queue| (queue.is_empty(), queue.is_urgent()));
-        // An urgent message is not made to wait for the next holder to wake up.
+        // An urgent message does not wait for the next holder to wake up.
         if empty || (urgent && self.served < self.budget + SERVE_MAX) {
             return false;
         }
@@ -259,7 +260,7 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
     /// Hands the bus to an owner that is present in the queue, if there is one.
     fn hand_over(&mut self) -> bool {
         while let Some(node) = self.tended().queue(|queue| queue.first_present()) {
-            // SAFETY: it is queued, and from a success on we touch nothing of the bus.
+            // SAFETY: the node is queued, and after success we touch nothing of the bus.
             if let Some(sleeper) = unsafe { Node::hand_over(node) } {
                 self.right = Right::Gone;
                 self.bus.wake_sleeper(sleeper, self.panics);
@@ -269,8 +270,8 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
         false
     }
 
-    /// Releases the bus for a moment, whatever is queued; but leaves no thread waiting for that.
-    /// Nor can the bus be given to the server meanwhile, whoever gets it, nested in a waker.
+    /// Releases the bus with what is queued, or hands it to a waiting thread. The server's own node
+    /// is set absent, so that a nested server inside a waker cannot hand the bus to it.
     fn step_aside(&mut self) {
         self.own.map(Node::set_absent);
         while self.right == Right::Holds && !self.hand_over() {
@@ -282,7 +283,7 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
         }
     }
 
-    /// Sees to one node, which is out of the queue.
+    /// Handles one node that was taken out of the queue.
     fn attend(&mut self, entry: Entry) {
         if entry.is_cancelled() {
             self.wake(entry.settle_removed());
@@ -297,16 +298,16 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
         }
     }
 
-    /// Gives the bus to the owner of a turn if that is present. Else the owner tries again, and the
-    /// bus is free before it can: or it would find the bus held for its own sake, queue again, and
-    /// be sent away again.
+    /// Grants the bus to the owner of a turn if it is present. Otherwise its task is woken to try
+    /// again, after the bus is released: else the task would find the bus held on its own account,
+    /// queue again, and be woken in vain again.
     fn pass_turn(&mut self, entry: Entry) {
         if !entry.is_present() {
             self.step_aside();
             self.wake(entry.settle_removed());
             return;
         }
-        // Whoever is granted the bus does not release it before the rest of the queue is seen to.
+        // The new holder must not release the bus before the rest of the queue is served.
         if !self.tended().queue(|queue| queue.is_empty()) {
             let tell = |seen| Some(tagged(seen, BACKLOG));
             let _ = self.bus.word.fetch_update(Ordering::Release, Ordering::Relaxed, tell);
@@ -329,16 +330,16 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
         self.end();
     }
 
-    /// The message has its outcome: calls back, and settles it or queues it again.
+    /// The message has its outcome: runs the callback, then settles the node or queues it again.
     #[inline]
     pub(super) fn end(&mut self) {
         let Some(mut entry) = self.entry.take() else { return };
         if let Some(callback) = entry.with_task(|task| task.callback)
             && self.call_back(&mut entry, callback)
         {
-            // SAFETY: of an entry: it is queued, hence alive, and in no list.
+            // SAFETY: type `Entry`: the node is queued, hence alive, and in no list.
             let node = unsafe { &*entry.into_node() };
-            // SAFETY: its owner keeps it and its message until it is settled.
+            // SAFETY: the owner keeps the node and its message until it is settled.
             unsafe { self.bus.push(node, false) };
             return;
         }
@@ -346,7 +347,7 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
         self.wake(wakeup);
     }
 
-    /// Calls back; whether the message is to be queued again.
+    /// Runs the callback. Returns whether to queue the message again.
     #[inline(never)]
     fn call_back(&mut self, entry: &mut Entry, callback: Callback) -> bool {
         let outcome = entry.with_task(|task| task.outcome());
@@ -362,11 +363,11 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
         true
     }
 
-    /// Settles the message whose running panicked.
+    /// Settles the message whose run panicked.
     pub(super) fn settle_left(&mut self) {
         if let Some(entry) = self.entry.take() {
             if self.bus.pump == Pump::Interrupt {
-                // Begun, perhaps, and not to be gone on with.
+                // The message may have been started: take the controller back.
                 let mut wire = self.wire();
                 self.panics.contain(|| wire.controller_mut().reclaim());
             }
@@ -385,7 +386,7 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
     fn wake_somebody(&mut self, Wakeup { sleeper, waker }: Wakeup) {
         self.bus.wake_sleeper(sleeper, self.panics);
         if self.bus.platform.inheritance().is_some() {
-            // To be called by whoever releases the wire.
+            // The caller calls it after releasing the wire.
             self.waker = waker;
         } else if let Some(waker) = waker {
             self.step_aside();

@@ -1,25 +1,27 @@
-//! Statistics: what was on the wire, by the names of Linux's spi_statistics.
+//! Statistics: what was on the wire, under the names of Linux's `spi_statistics`.
 //!
 //! # How it works
-//! Off by default: then a message costs one look at a flag. On, the holder of the bus counts with
-//! plain stores, since there is only one. Every counter is kept twice. The holder counts in one copy
-//! while readers are pointed to the other, and then the other way round; so a reader always finds a
-//! whole copy, also one that interrupted the holder and cannot wait for it. A reader that another
-//! processor's holder overtakes reads again.
+//! Counting is off by default and then costs one load of a flag per message. When it is on, the
+//! holder of the bus counts with plain stores, since there is only one holder. Every counter exists
+//! in two copies. While the holder changes one copy, readers are pointed to the other; then the
+//! roles change. So a reader always finds a consistent copy, even one that interrupted the holder
+//! and cannot wait for it. A reader that a holder on another processor overtakes reads again.
 //!
-//! Few counters are kept and the rest derived when read: a message of one transfer changes three.
+//! Few counters are kept; the rest are derived when read. A message of one transfer changes three.
 //!
-//! The bus counts, not a layer around the controller: only the bus knows by which path a message came.
+//! The bus counts, not a layer around the controller: only the bus knows the path of a message.
 //!
 //! # Ordering
-//! 1. The number becomes odd, which points readers to the second copy, before the first changes
-//!    (release store for what was done to the second, release fence after it).
-//! 2. It becomes even, which points them to the first, before the second changes (the same).
-//! 3. A reader reads it with acquire, then the copy it points to, then (acquire fence) the number
-//!    again.
+//! 1. Before the first copy changes, the sequence number becomes odd, which points readers to the
+//!    second copy. A release store publishes the earlier changes of the second copy; a release
+//!    fence follows it.
+//! 2. Before the second copy changes, the number becomes even, which points readers to the first,
+//!    in the same way.
+//! 3. A reader loads the number with acquire, then the copy it points to, then, after an acquire
+//!    fence, the number again.
 //!
 //! # Not supported
-//! Statistics of one device (the kernel has them too): the bus's are those of the controller.
+//! Statistics per device, which the kernel has too: these are per controller.
 
 use super::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
 use crate::controller::{Program, Unfinished};
@@ -28,12 +30,12 @@ use crate::spi::{Direction, Error, Transfer};
 /// Buckets of the transfer length histogram.
 pub const HISTO_BUCKETS: usize = 17;
 
-/// The way a message came.
+/// The path by which a message came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Path {
-    /// Its caller had no place in the queue.
+    /// Ran without a place in the queue.
     Immediate,
-    /// Its caller waited for its turn.
+    /// Its caller waited in the queue.
     Waited,
     /// It was submitted.
     Async,
@@ -42,31 +44,32 @@ pub(super) enum Path {
 const PATHS: usize = 3;
 const ERRORS: usize = PATHS;
 const TIMEDOUT: usize = ERRORS + 1;
-/// By what the transfers do: send, receive, both.
+/// By direction: send, receive, both.
 const BYTES: usize = TIMEDOUT + 1;
 const SPLIT: usize = BYTES + 3;
 const HISTO: usize = SPLIT + 1;
 const COUNTERS: usize = HISTO + HISTO_BUCKETS;
 
-/// What was counted, at one moment. The names are the kernel's.
+/// The counters, as of one moment, under the kernel's names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Statistics {
-    /// Messages that were run, failed ones too.
+    /// Messages that ran, including failed ones.
     pub messages: u64,
-    /// Transfers that were clocked; of a failed message those before the one that failed.
+    /// Transfers that were clocked; of a failed message only those before the one that failed.
     pub transfers: u64,
     /// Messages that failed.
     pub errors: u64,
     /// Messages that failed because the controller did not finish in time.
     pub timedout: u64,
-    /// Messages whose caller waited for them, prepared ones too.
+    /// Messages whose caller waited for them, including prepared ones.
     pub spi_sync: u64,
-    /// Those of them that never had a place in the queue: the bus was idle, or so within a few looks.
+    /// Those of `spi_sync` that took no place in the queue: the bus was idle, or became so while
+    /// they spun.
     pub spi_sync_immediate: u64,
     /// Messages that were submitted.
     pub spi_async: u64,
-    /// Bytes of those transfers.
+    /// Bytes of the transfers that were clocked.
     pub bytes: u64,
     /// Bytes received into a buffer.
     pub bytes_rx: u64,
@@ -74,12 +77,12 @@ pub struct Statistics {
     pub bytes_tx: u64,
     /// Transfers by length: up to 1 byte, 2 to 3, 4 to 7, and so on to 65,536 and more.
     pub transfer_bytes_histo: [u64; HISTO_BUCKETS],
-    /// Transfers longer than the controller takes at once (the ECSPI's bursts are of 512 bytes).
+    /// Transfers longer than the controller's maximum burst (512 bytes for the ECSPI).
     pub transfers_split_maxsize: u64,
 }
 
 impl Statistics {
-    /// The length in bytes at which bucket `index` of the histogram begins (the first at 0).
+    /// The smallest length in bytes of bucket `index` of the histogram (0 for the first).
     #[must_use]
     pub const fn bucket_begin(index: usize) -> usize {
         if index == 0 { 0 } else { 1 << index }
@@ -108,9 +111,10 @@ pub(super) fn bucket(len: usize) -> usize {
     ((len | 1).ilog2() as usize).min(HISTO_BUCKETS - 1)
 }
 
-/// A counter that one thread at a time writes and any may read under the sequence number.
+/// A counter that one thread at a time writes, and that any thread may read under the sequence
+/// number.
 ///
-/// Two words, since not every processor has 64-bit atomics.
+/// Two words on processors without 64-bit atomics.
 pub(super) struct Counter {
     low: AtomicUsize,
     #[cfg(not(target_pointer_width = "64"))]
@@ -173,7 +177,7 @@ impl Counters {
         }
     }
 
-    /// Counts a good message of one transfer of `len` bytes.
+    /// Counts a message of one transfer of `len` bytes that succeeded.
     #[inline]
     fn count_one(&self, path: Path, direction: Direction, len: usize) {
         let (histo, bytes) = (HISTO + bucket(len), BYTES + direction as usize);
@@ -184,8 +188,8 @@ impl Counters {
         });
     }
 
-    /// Counts a message of one exchange of `tx` and `rx` that was run at once, out of the way of a caller
-    /// that seldom counts.
+    /// Counts a message of one exchange of `tx` and `rx` that took no place in the queue; a cold
+    /// function of its own, for callers that seldom count.
     #[cold]
     #[inline(never)]
     pub(super) fn count_exchange_apart(
@@ -217,7 +221,7 @@ impl Counters {
         self.in_both(|counters| count_in(counters, path, program, message, ran));
     }
 
-    /// Has `count` change one copy, then the other.
+    /// Applies `count` to one copy, then to the other.
     #[inline]
     pub(super) fn in_both(&self, count: impl Fn(&[Counter; COUNTERS])) {
         let [first, second] = &self.copies;
@@ -230,7 +234,7 @@ impl Counters {
         count(second);
     }
 
-    /// The same, out of the way of a caller that seldom counts.
+    /// [`Counters::count`] as a cold function of its own, for callers that seldom count.
     #[cold]
     #[inline(never)]
     pub(super) fn count_apart(
@@ -243,7 +247,7 @@ impl Counters {
         self.count(path, program, message, ran);
     }
 
-    /// What was counted, at one moment. Lock-free: a round fails only because a message was counted
+    /// The counters, as of one moment. Lock-free: another round only after a message was counted
     /// meanwhile.
     pub(super) fn read(&self) -> Statistics {
         // Ordering 3.

@@ -1,20 +1,23 @@
-//! Turns: an exclusive lock over several messages, and messages over borrowed buffers as futures.
+//! Turns: an exclusive lock over several messages, and futures of messages over borrowed buffers.
 //!
 //! # How it works
 //! A turn is a node that asks for the bus itself. A thread waits for its turn in [`Bus::lock`] and
-//! keeps the wire until the lock is dropped; the queue it lets go of, so that others can get their
-//! messages out behind it.
+//! keeps the wire until the lock is dropped. It releases the queue meanwhile, so that others can
+//! remove their messages from it.
 //!
-//! A future ([`Device::transact`]) transfers inside `poll`: nobody but the future touches what it
-//! borrows, so forgetting it is safe. It never has the bus between two polls. If `poll` finds the
-//! bus taken, it queues a turn; when that comes, the node is taken out of the queue, the bus goes
-//! on, and the task is woken to try again. A future that was woken in vain is present for a moment
-//! in its next poll, as long as a thread would look before it sleeps: if the holder comes to its
-//! node then, it is granted the bus. So it is passed over only while its task is not polled.
+//! A future ([`Device::transact`]) transfers inside `poll`: only the future accesses what it
+//! borrows, so forgetting it is safe. It never holds the bus between two polls.
+//! 1. If `poll` finds the bus taken, it queues a turn.
+//! 2. When the turn comes, the node is removed from the queue, the bus goes on to the next node,
+//!    and the task is woken to try again.
+//! 3. If that poll finds the bus taken too, the future stays present for as long as a thread would
+//!    spin before it sleeps. A holder that reaches its node in that time grants it the bus.
+//!
+//! So a future is passed over only while its task is not polled.
 //!
 //! # Safety
-//! Who was granted a turn is the holder of the bus.
-#![allow(unsafe_code, reason = "whose turn it is is made the holder of the bus")]
+//! The owner of a granted turn is the holder of the bus.
+#![allow(unsafe_code, reason = "the owner of a granted turn is made the holder of the bus")]
 
 use core::fmt;
 use core::future::Future;
@@ -32,12 +35,12 @@ use crate::spi::{Error, MessageError, Settings, Transfer};
 
 /// The bus, locked over several messages. Dropping it releases the bus.
 ///
-/// The thread that has it uses it for every message: any other call that would wait for the bus
-/// fails with [`Error::WouldDeadlock`], or waits for ever where the platform does not tell contexts
-/// apart (see [`Platform::context`](super::Platform::context)). Queued messages may be submitted,
-/// cancelled and dropped meanwhile, by this and by other threads.
+/// The thread that locked the bus runs every message through the lock. Any other call of that
+/// thread that would wait for the bus fails with [`Error::WouldDeadlock`], or waits for ever if the
+/// platform does not tell contexts apart (see [`Platform::context`](super::Platform::context)).
+/// This and other threads may submit, cancel and drop queued messages meanwhile.
 ///
-/// It stays with its thread, whose priority a bus with inheritance lends.
+/// The lock stays with its thread, because a bus with inheritance lends that thread priority.
 pub struct Locked<'b, C: Controller + ?Sized> {
     wire: Option<Wire<'b, C>>,
     _of_one_thread: PhantomData<*const ()>,
@@ -53,8 +56,8 @@ impl<C: Controller + ?Sized> Bus<C> {
     /// Waits for the bus and locks it: no other message runs until the lock is dropped.
     ///
     /// # Panics
-    /// If the caller's context has the bus already, in a lock or because this is a callback: it
-    /// would wait for itself. ([`Bus::try_lock`] returns `None`.)
+    /// If the caller's context already has the bus, through a lock or because this is a callback:
+    /// it would wait for itself. ([`Bus::try_lock`] returns `None`.)
     pub fn lock(&self) -> Locked<'_, C> {
         let wire = self.try_acquire_wire().unwrap_or_else(|| self.acquire_wire_contended());
         Locked::new(wire)
@@ -68,12 +71,12 @@ impl<C: Controller + ?Sized> Bus<C> {
         };
         let mut panics = Panics::none();
         let lock = Locked::new(held.park(&mut panics));
-        // With the lock alive: it is dropped then.
+        // The lock is alive here: a panic drops it, which releases the bus.
         panics.raise();
         lock.into_wire()
     }
 
-    /// Locks the bus if it is free and nothing waits; never blocks.
+    /// Locks the bus if it is free and nothing is queued. Never blocks.
     pub fn try_lock(&self) -> Option<Locked<'_, C>> {
         let wire = match self.inheriting() {
             None => self.try_acquire_wire(),
@@ -91,10 +94,10 @@ impl<'b, C: Controller + ?Sized> Locked<'b, C> {
         lock
     }
 
-    /// The wire, if `bus` is the one.
+    /// The wire, if the lock is of `bus`.
     fn wire(&mut self, bus: &Bus<C>) -> &mut Wire<'b, C> {
         let wire = self.wire.as_mut().expect("a lock has its bus until it is dropped");
-        // Sized or not, a bus is where its word is.
+        // Compares addresses only: one of the two may be a trait object.
         let same = core::ptr::addr_eq(wire.bus, bus);
         assert!(same, "the device is on another bus than the lock");
         wire
@@ -104,7 +107,7 @@ impl<'b, C: Controller + ?Sized> Locked<'b, C> {
         self.wire.take().expect("a lock has its bus until it is dropped")
     }
 
-    /// Opens a device, as [`Bus::device`], and keeps the bus.
+    /// Opens a device as [`Bus::device`] does, and keeps the bus.
     ///
     /// # Errors
     /// As [`Bus::device`].
@@ -115,7 +118,7 @@ impl<'b, C: Controller + ?Sized> Locked<'b, C> {
         Ok(Device::new(wire.bus, *settings, program, effective, limits))
     }
 
-    /// Runs any message, as [`Device::sync`], and keeps the bus.
+    /// Runs any message as [`Device::sync`] does, and keeps the bus.
     ///
     /// # Errors
     /// As [`Device::sync`].
@@ -130,7 +133,7 @@ impl<'b, C: Controller + ?Sized> Locked<'b, C> {
         device.run_planning(self.wire(device.bus()), message)
     }
 
-    /// Runs a prepared access, as [`Prepared::run`], and keeps the bus.
+    /// Runs a prepared access as [`Prepared::run`] does, and keeps the bus.
     ///
     /// # Errors
     /// As [`Prepared::run`].
@@ -155,7 +158,7 @@ impl<C: Controller + ?Sized> Drop for Locked<'_, C> {
     }
 }
 
-/// A message over borrowed buffers as a future: it waits for its turn, and runs inside `poll`.
+/// A message over borrowed buffers as a future: waits for its turn, and runs inside `poll`.
 #[must_use = "a future does nothing unless polled"]
 pub struct Transact<'b, 'm, 'd, C: Controller + ?Sized> {
     device: Device<'b, C>,
@@ -164,8 +167,8 @@ pub struct Transact<'b, 'm, 'd, C: Controller + ?Sized> {
     _pinned: PhantomPinned,
 }
 
-// SAFETY: the node is made to be shared; the rest is what a reference to the bus and a mutable
-// slice of transfers are.
+// SAFETY: nodes may be shared; the other fields behave as a reference to the bus and a mutable
+// slice of transfers.
 unsafe impl<C: Controller + ?Sized + Send> Send for Transact<'_, '_, '_, C> {}
 
 impl<C: Controller + ?Sized> fmt::Debug for Transact<'_, '_, '_, C> {
@@ -178,8 +181,8 @@ impl<C: Controller + ?Sized> fmt::Debug for Transact<'_, '_, '_, C> {
 }
 
 impl<'b, C: Controller + ?Sized> Device<'b, C> {
-    /// Runs any message without blocking the thread for its turn: as [`Device::sync`], as a
-    /// future. The transfer itself runs inside `poll`.
+    /// Runs any message, as [`Device::sync`], but does not block the thread while it waits for its
+    /// turn. The transfer itself runs inside `poll`.
     pub fn transact<'m, 'd>(&self, message: &'m mut [Transfer<'d>]) -> Transact<'b, 'm, 'd, C> {
         let task = Task { priority: self.priority(), ..Task::turn(self.bus().context()) };
         Transact { device: *self, message, node: Node::new(task), _pinned: PhantomPinned }
@@ -193,8 +196,8 @@ impl<'b, C: Controller + ?Sized> Transact<'b, '_, '_, C> {
         Poll::Ready(ran)
     }
 
-    /// Acquires the bus if that needs no waiting; else the node is queued, unless it was settled
-    /// again meanwhile.
+    /// Acquires the bus if that needs no waiting. Otherwise the node is left queued, unless it was
+    /// settled again meanwhile.
     fn try_acquire(&self, again: bool, panics: &mut Panics) -> Option<Held<'b, C>> {
         let bus = self.device.bus();
         if let Some(inheriting) = bus.inheriting() {
@@ -203,9 +206,9 @@ impl<'b, C: Controller + ?Sized> Transact<'b, '_, '_, C> {
         if let Some(held) = bus.try_acquire_idle() {
             return Some(held);
         }
-        // A future that was woken in vain is not passed over while it is polled and looks.
+        // A future that was woken in vain spins here, present, so that it is not passed over again.
         let mut looks = if again { bus.platform.spins() } else { 0 };
-        // SAFETY: pinned, and dropping it takes the node out.
+        // SAFETY: the node is pinned, and dropping the future removes it.
         unsafe { bus.push_and_serve(&self.node, panics) };
         loop {
             let stage = match self.node.stage() {
@@ -243,7 +246,7 @@ impl<'b, C: Controller + ?Sized> Transact<'b, '_, '_, C> {
             }
             if !pushed {
                 self.node.set_queued();
-                // SAFETY: pinned, and dropping it takes the node out.
+                // SAFETY: the node is pinned, and dropping the future removes it.
                 unsafe { bus.push(&self.node, false) };
                 pushed = true;
             }
@@ -258,18 +261,19 @@ impl<C: Controller + ?Sized> Future for Transact<'_, '_, '_, C> {
     type Output = Result<usize, MessageError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // SAFETY: nothing is moved out of it.
+        // SAFETY: nothing is moved out of `this`.
         let this = unsafe { self.get_unchecked_mut() };
         let mut panics = Panics::none();
         let mut stage = this.node.stage();
         loop {
             if matches!(stage, Stage::Free | Stage::Removed) {
                 let held = this.try_acquire(stage == Stage::Removed, &mut panics);
-                // Of whom it served meanwhile. What it holds is released then.
+                // A panic of code served meanwhile. `held` is alive here and is released by it.
                 panics.raise();
                 panics = Panics::none();
                 if let Some(held) = held {
-                    // With inheritance another thread may be about to settle it: dropping waits.
+                    // With inheritance another thread may be settling the node: then dropping the
+                    // future waits for it.
                     if this.node.stage() != Stage::Queued {
                         this.node.set_free();
                     }

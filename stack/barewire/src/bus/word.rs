@@ -1,18 +1,18 @@
-//! The bus word: who has the wire, who has the queue, and what was pushed.
+//! The bus word: the owner of the wire, the owner of the queue, and the last node pushed.
 //!
 //! # How it works
 //! The word is the address of the node pushed last, with tags in its low bits:
 //!
 //! | tag | means |
 //! |---|---|
-//! | [`HELD`] | somebody has the wire: drives the controller, or may |
-//! | [`TENDED`] | somebody has the queue: takes what was pushed into it, and out of it |
-//! | [`BACKLOG`] | the queue is not empty, for whoever has it next |
-//! | [`SWEEP`] | somebody wants a node out of the queue; whoever tends it looks before it stops |
-//! | [`INHERITS`] | always, on a bus with [priority inheritance](super::inherit) |
+//! | [`HELD`] | the wire is owned: its owner may drive the controller |
+//! | [`TENDED`] | the queue is owned: its owner takes pushed nodes into it and removes nodes from it |
+//! | [`BACKLOG`] | the queue is not empty; a note for its next owner |
+//! | [`SWEEP`] | a node was cancelled; the tender looks for it before it releases the queue |
+//! | [`INHERITS`] | always set on a bus with [priority inheritance](super::inherit) |
 //!
-//! A *holder* has both. A [lock](super::Locked) has the wire alone, so that others can get their
-//! messages out of the queue behind it; who does that is a *tender*.
+//! A *holder* owns both. A [lock](super::Locked) owns the wire only, so that other threads can
+//! remove their messages from the queue behind it. A thread that owns the queue only is a *tender*.
 //!
 //! ```text
 //!            acquire: sync, prepared, submit         hand over: to a thread that is present
@@ -34,52 +34,54 @@
 //!          └── as a holder ──────  TENDED    (the tender has the wire too)
 //! ```
 //!
-//! Pushing changes the address alone, in any state; a push that may take the bus does so in the
-//! same step if neither [`HELD`] nor [`TENDED`] is set. Only the compare-and-swaps of the diagram
-//! change the two.
+//! A push changes only the address, in any state. A push that may acquire the bus sets [`HELD`] and
+//! [`TENDED`] in the same step if both are clear. No other operation than those in the diagram
+//! changes the two tags.
 //!
-//! On a bus with priority inheritance the wire and the queue are guarded by two other words. The
-//! word is the place where messages are pushed; [`HELD`] is always set, and [`TENDED`] says that
-//! somebody serves the queue.
+//! On a bus with priority inheritance, two other words guard the wire and the queue, and this word
+//! only collects pushed messages. [`HELD`] is then always set, and [`TENDED`] says that a thread
+//! serves the queue.
 //!
 //! # Ordering
-//! 1. Whoever sets [`HELD`] or [`TENDED`] acquires; whoever clears it releases: the next has all
-//!    that was done to the controller, or the queue.
+//! 1. Setting [`HELD`] or [`TENDED`] is an acquire, clearing it a release: the next owner sees what
+//!    the previous one did to the controller or the queue.
 //! 2. A push releases its node; taking the list acquires it.
 //! 3. The word becomes idle only if nothing was pushed since the list was last taken and the queue
 //!    is empty. An unconditional exchange would free the bus first and find the pushed messages
-//!    then: in between a newcomer, of the very context that pushed one, could overtake them.
+//!    afterwards: in between, a newcomer could overtake them, even one of the context that pushed
+//!    them.
 
 use core::mem;
 use core::ptr;
 
 use super::node::Node;
 
-/// Tag: somebody has the wire.
+/// Tag: the wire is owned.
 pub(super) const HELD: usize = 1;
-/// Tag: somebody has the queue.
+/// Tag: the queue is owned.
 pub(super) const TENDED: usize = 2;
-/// Tag: the queue is not empty, for whoever has it next.
+/// Tag: the queue is not empty; a note for its next owner.
 pub(super) const BACKLOG: usize = 4;
-/// Tag: somebody wants a node out of the queue.
+/// Tag: a queued node was cancelled.
 pub(super) const SWEEP: usize = 8;
-/// With inheritance the same tag: turns are queued, and [`BACKLOG`] says that messages are.
+/// With inheritance, the tag of [`SWEEP`] means that turns are queued, and [`BACKLOG`] that
+/// messages are.
 pub(super) const TURNS: usize = SWEEP;
-/// Tag, always set: wire and queue are guarded by other words.
+/// Tag, always set with inheritance: other words guard the wire and the queue.
 pub(super) const INHERITS: usize = 16;
-/// The tags that pushing and gathering leave as they are.
+/// The tags that pushing and gathering leave unchanged.
 pub(super) const RIGHTS: usize = HELD | TENDED | INHERITS;
 const TAGS: usize = RIGHTS | BACKLOG | SWEEP;
 
 const _: () = assert!(mem::align_of::<Node>() > TAGS, "a node's address leaves room for the tags");
 
-/// Nobody has the wire or the queue, and nothing is queued.
+/// A free bus with an empty queue.
 pub(super) const IDLE: *mut Node = ptr::null_mut();
-/// A holder, and nothing else is said.
+/// A holder, nothing pushed.
 pub(super) const HOLDER: *mut Node = ptr::without_provenance_mut(HELD | TENDED);
-/// A lock, and nothing else is said.
+/// A lock, nothing pushed.
 pub(super) const LOCK: *mut Node = ptr::without_provenance_mut(HELD);
-/// With inheritance: nothing is queued, and nobody serves the queue.
+/// With inheritance: nothing is queued, and no thread serves the queue.
 pub(super) const INHERITED: *mut Node = ptr::without_provenance_mut(HELD | INHERITS);
 
 #[inline]
@@ -103,14 +105,14 @@ pub(super) fn untagged(word: *mut Node, tags: usize) -> *mut Node {
     word.map_addr(|address| address & !tags)
 }
 
-/// Whether nobody has the wire or the queue.
+/// Whether neither the wire nor the queue is owned.
 #[inline]
 pub(super) fn is_free(word: *mut Node) -> bool {
     tags(word) & (HELD | TENDED) == 0
 }
 
-/// The word with more rights taken, the queue's among them: what is in it need not be said any
-/// longer.
+/// The word after its owner acquired the queue and `rights`. BACKLOG is cleared: the new owner
+/// looks at the queue itself.
 #[inline]
 pub(super) fn tended(word: *mut Node, rights: usize) -> *mut Node {
     tagged(untagged(word, BACKLOG), rights | TENDED)

@@ -1,10 +1,10 @@
-//! The worker's side: a bell, and a loop that serves the queue.
+//! The worker: a bell, and a loop that serves the queue.
 //!
 //! # Ordering
-//! The bell counts rings in its upper bits and says in its lowest whether the worker sleeps. The
-//! worker reads the bell, then the bus word, and goes to sleep only if the bell is still as it
-//! read it: a submitter pushes first and rings then, so either the worker sees the push or the
-//! ring disturbs it.
+//! The bell counts rings in its upper bits; its lowest bit says whether the worker sleeps. The
+//! worker reads the bell, then the bus word, and sleeps only if the bell has not changed. A
+//! submitter pushes first and rings afterwards. So either the worker sees the push, or the ring
+//! keeps it awake.
 
 use super::Bus;
 use super::atomic::Ordering;
@@ -12,20 +12,20 @@ use super::panics::Panics;
 use super::word::{BACKLOG, INHERITS, TENDED, is_free, pushed, tags};
 use crate::controller::Controller;
 
-/// The bell's bit: the worker sleeps.
+/// The bit of the bell that says that the worker sleeps.
 const SLEEPS: u32 = 1;
 /// One ring.
 const RING: u32 = 2;
 
 impl<C: ?Sized> Bus<C> {
-    /// Wakes the worker, to look at the queue or at its `stop`.
+    /// Wakes the worker to look at the queue or at its `stop` flag.
     pub fn ring(&self) {
         let mut panics = Panics::none();
         self.ring_quietly(&mut panics);
         panics.raise();
     }
 
-    /// The same, its panics kept for later.
+    /// [`Bus::ring`]; panics are kept in `panics` for the caller to raise.
     pub(super) fn ring_quietly(&self, panics: &mut Panics) {
         let ring = |seen: u32| Some((seen & !SLEEPS).wrapping_add(RING));
         let rung = self.bell.fetch_update(Ordering::Release, Ordering::Relaxed, ring);
@@ -34,7 +34,7 @@ impl<C: ?Sized> Bus<C> {
         }
     }
 
-    /// Whether something is queued that nobody sees to.
+    /// Whether something is queued and no thread serves it.
     fn has_work(&self) -> bool {
         let word = self.word.load(Ordering::Acquire);
         let unattended = is_free(word) || tags(word) & (INHERITS | TENDED) == INHERITS;
@@ -43,9 +43,9 @@ impl<C: ?Sized> Bus<C> {
 }
 
 impl<C: Controller + ?Sized> Bus<C> {
-    /// Serves the queue until `stop` is set and the bell [rung](Bus::ring): a worker thread's body.
-    /// Between messages it sleeps as the platform has it. What is queued when it stops stays
-    /// queued.
+    /// Serves the queue until `stop` is set and the bell [rung](Bus::ring): the body of a worker
+    /// thread. While there is no work it sleeps through the platform. Messages that are queued when
+    /// it stops stay queued.
     ///
     /// Returns how many messages it ran.
     pub fn serve(&self, stop: &core::sync::atomic::AtomicBool) -> u64 {

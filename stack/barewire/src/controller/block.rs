@@ -1,10 +1,11 @@
-//! What the drivers of register blocks share of [`Controller`]: the bodies of `run`, `run_exchange` and
-//! `start`.
+//! The common bodies of [`Controller`]'s `run`, `run_exchange` and `start` for register blocks.
 //!
-//! A message goes the first of these ways that is open to it:
+//! A message takes the first of these paths that it can:
 //!
-//! 1. A single transfer of a few bytes goes the block's shorter way ([`Short`]), compiled into the caller.
-//! 2. A message with a transfer that waits by interrupt has its caller sleep ([`run_blocking`]).
+//! 1. A single transfer of a few bytes takes the block's shorter path ([`Short`]), inlined in the
+//!    caller.
+//! 2. A message with a transfer that waits by interrupt puts its caller to sleep
+//!    ([`run_blocking`]).
 //! 3. Any other message is polled ([`run_message`]).
 
 use core::task::Poll;
@@ -15,7 +16,7 @@ use super::{Plan, Program, Stepped, Unfinished, run_message, start_message};
 use crate::spi::Transfer;
 
 /// The body of [`Controller::run`](super::Controller::run).
-// Always: what is prepared is known where it is called.
+// Inlined always: the caller knows what was prepared.
 #[inline(always)]
 pub(super) fn run<B: Short + Sleeps>(
     block: &mut B,
@@ -48,8 +49,8 @@ pub(super) fn run_exchange<B: Short + Sleeps>(
     }
 }
 
-/// Runs any planned message: the body of [`Controller::run`](super::Controller::run) of a block without
-/// a shorter way.
+/// Runs any planned message: the body of [`Controller::run`](super::Controller::run) of a block
+/// without a shorter path.
 #[inline(never)]
 pub(super) fn run_any<B: Sleeps>(
     block: &mut B,
@@ -63,7 +64,8 @@ pub(super) fn run_any<B: Sleeps>(
     run_message(block, program, message)
 }
 
-/// Any planned exchange. Apart, so that no [`Transfer`] lies in the memory of a short one's caller.
+/// Runs any planned exchange. Not inlined, so that the caller of a short one has no [`Transfer`] in
+/// memory.
 #[inline(never)]
 fn run_any_exchange<B: Sleeps>(
     block: &mut B,

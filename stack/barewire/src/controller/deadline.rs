@@ -1,14 +1,14 @@
-//! Waiting for a block by looking at it, and when to give up.
+//! Waiting for a block by polling it, and when to give up.
 
 use super::Stopped;
 use crate::time::{Timer, ticks_at_least};
 
-/// How often the hardware is asked before the timer is.
+/// How many times the hardware is polled before the timer is read.
 const FREE_POLLS: u32 = 64;
-/// What a timeout adds to twice the wire time.
+/// The margin that a timeout adds to twice the wire time, in nanoseconds.
 const TIMEOUT_MARGIN_NS: u64 = 1_000_000;
 
-/// A block that a timer stands beside.
+/// A block with a timer.
 pub(super) trait Timed {
     /// The timer.
     type Timer: Timer;
@@ -17,7 +17,7 @@ pub(super) trait Timed {
     fn timer(&mut self) -> &mut Self::Timer;
 }
 
-/// When to give up.
+/// The time at which to give up.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Deadline {
     begun: u64,
@@ -26,7 +26,7 @@ pub(super) struct Deadline {
 }
 
 impl Deadline {
-    /// From now on twice `wire_ns` and a millisecond.
+    /// A deadline of twice `wire_ns` plus a millisecond from now.
     #[cold]
     pub(super) fn new(timer: &mut impl Timer, wire_ns: u64) -> Self {
         let timeout_ns = wire_ns.saturating_mul(2).saturating_add(TIMEOUT_MARGIN_NS);
@@ -42,21 +42,21 @@ impl Deadline {
         timer.now_ticks().wrapping_sub(self.begun) > self.ticks
     }
 
-    /// What to say then.
+    /// The error of a missed deadline.
     pub(super) fn error(&self) -> Stopped {
         Stopped::TimedOut { timeout_us: self.timeout_us }
     }
 
-    /// How long to sleep until it has certainly passed, in microseconds.
+    /// How long to sleep, in microseconds, until the deadline has certainly passed.
     pub(super) fn sleep_us(&self) -> u32 {
         self.timeout_us.saturating_add(1)
     }
 }
 
-/// Waits until `block` is `done`, which takes some `wire_ns` nanoseconds.
+/// Waits until `block` is `done`, which takes about `wire_ns` nanoseconds.
 ///
-/// The clock is read *before* the block is asked: a thread put to sleep between the two still sees
-/// the hardware's success.
+/// The timer is read *before* the block is polled: a thread that was preempted between the two
+/// still sees that the hardware finished.
 ///
 /// # Errors
 /// [`Stopped::TimedOut`].
@@ -94,8 +94,8 @@ fn poll_longer<B: Timed + ?Sized>(
     }
 }
 
-/// Patience with a block that gives piece after piece: the timer is asked only after
-/// [`FREE_POLLS`] looks in vain.
+/// Patience with a block that delivers piece by piece: the timer is read only after [`FREE_POLLS`]
+/// polls without result.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Patience {
     looks: u32,
@@ -103,7 +103,7 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    /// Whether it is at its end; asked before each look.
+    /// Whether the deadline has passed. Called before each poll.
     pub(super) fn late(&self, timer: &mut impl Timer) -> bool {
         match &self.deadline {
             Some(deadline) => deadline.passed(timer),
@@ -111,12 +111,12 @@ impl Patience {
         }
     }
 
-    /// Something came.
+    /// Something was received: starts again.
     pub(super) fn renew(&mut self) {
         *self = Self::default();
     }
 
-    /// Nothing came; `late` is what [`Patience::late`] said before the look.
+    /// Nothing was received. `late` is what [`Patience::late`] returned before the poll.
     ///
     /// # Errors
     /// [`Stopped::TimedOut`].

@@ -1,20 +1,20 @@
-//! The exchange of blocks that are fed through a data register: words go in, as many come out.
+//! The exchange of blocks with a data register: each word written brings one word in.
 //!
 //! # How it works
-//! Each word sent brings one in, so what is received paces what is sent: at most
-//! [`Fifo::depth`] words are in flight, and the receive side has room for them however late we
-//! are. A transfer's bytes are [cut](Cut) into the words of the FIFO; two bytes of a transfer in
-//! 8-bit words may go in one of 16 bits, most significant first, where the block has no pause
-//! between words: half the register accesses, the same wire.
+//! Because each word sent brings one in, the received words pace the sent ones: at most
+//! [`Fifo::depth`] words are in flight, so the receive side has room for them however late we read.
+//! A transfer's bytes are [cut](Cut) into words of the FIFO. Two bytes of a transfer in 8-bit words
+//! may go in one 16-bit word, most significant first, if the block makes no pause between words:
+//! half the register accesses, identical bits on the wire.
 //!
 //! # Ordering
-//! 1. What has come is read before more is sent.
-//! 2. After the last word the block is asked until its clock is at rest: a chip select moved before
-//!    would cut the last cell.
-//! 3. The clock is read before the status it judges: whoever was put to sleep between the two
-//!    still sees the hardware's success.
-//! 4. A word that was lost is missing at the end. Only then is the block asked whether it lost one,
-//!    so that exchanges which go well never are.
+//! 1. Received words are read before more are sent.
+//! 2. After the last word the driver waits until the block's clock is at rest: moving the chip
+//!    select earlier would cut the last bit.
+//! 3. The timer is read before the status that it judges: a thread that was preempted between the
+//!    two still sees that the hardware finished.
+//! 4. A lost word is noticed as a word missing at the end. Only then is the block asked whether it
+//!    lost one, so a good exchange never pays for that read.
 
 use core::ops::Range;
 use core::task::Poll;
@@ -24,47 +24,47 @@ use super::words::{pack, unpack};
 use super::{Plan, Stopped, Wire};
 use crate::spi::{Data, Transfer};
 
-/// A block with a FIFO each way, or none and a register each way.
+/// A block with a FIFO, or a single register, in each direction.
 pub(super) trait Fifo: Timed + Wire {
-    /// Words in flight at most.
+    /// The most words in flight.
     fn depth(&self) -> usize;
 
-    /// Sends `words`, at least one; there is room for them.
+    /// Sends `words`, at least one. There is room for them.
     fn put(&mut self, words: impl ExactSizeIterator<Item = u32>);
 
-    /// How many of `in_flight` words, at least one, have certainly come: more may have.
+    /// A lower bound of how many of `in_flight` words (at least one) have been received.
     fn ready(&mut self, in_flight: usize) -> usize;
 
-    /// Reads a word that is ready for each of `places`.
+    /// Reads one received word for each of `places`.
     fn take<P>(&mut self, places: impl ExactSizeIterator<Item = P>, to: impl FnMut(P, u32));
 
-    /// Reads `n` words that are ready for the reads' effect alone.
+    /// Reads and discards `n` received words.
     fn discard(&mut self, n: usize);
 
-    /// Whether the last clock is over; asked when all that was sent has been read.
+    /// Whether the last clock is over. Called once every word sent has been read.
     fn at_rest(&mut self) -> bool;
 
-    /// Whether the block has lost a word.
+    /// Whether the block lost a word.
     fn lost(&mut self) -> bool;
 
-    /// How long `words` take at the clock that is set, in nanoseconds.
+    /// The time of `words` on the wire at the current clock, in nanoseconds.
     fn wire_ns(&self, words: usize) -> u64;
 
-    /// The transfer that was left on the wire.
+    /// The transfer that was left in flight.
     fn flight(&mut self) -> &mut Flight;
 }
 
 /// How the bytes of a transfer are cut into words of the FIFO.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cut {
-    /// Bytes of a word as the device has it.
+    /// Bytes of a word of the device.
     word_bytes: u8,
-    /// Bytes of a word of the FIFO: as many, or twice.
+    /// Bytes of a word of the FIFO: as many, or twice as many.
     frame_bytes: u8,
 }
 
 impl Cut {
-    /// Words of the FIFO of `frame_bytes`, 1, 2 or 4, a whole number of the plan's words.
+    /// Words of the FIFO of `frame_bytes` (1, 2 or 4), a multiple of the plan's word.
     pub(super) fn new(plan: &Plan, frame_bytes: u8) -> Self {
         Self { word_bytes: plan.word_bytes(), frame_bytes }
     }
@@ -73,7 +73,7 @@ impl Cut {
         data.len() / usize::from(self.frame_bytes)
     }
 
-    /// Where `words` lie in the transfer's buffers.
+    /// The bytes of `words` in the transfer's buffers.
     #[inline]
     fn bytes(self, words: Range<usize>) -> Range<usize> {
         let bytes = usize::from(self.frame_bytes);
@@ -81,13 +81,13 @@ impl Cut {
     }
 }
 
-/// How far the words of a transfer have come.
+/// The progress of a transfer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Flow {
     cut: Cut,
     sent: usize,
     received: usize,
-    /// Where this go ends: at the last word, or, where words lie apart, after the next.
+    /// Where this run of words ends: at the last word, or, with a word delay, after the next word.
     until: usize,
 }
 
@@ -96,17 +96,17 @@ impl Flow {
         Self { cut, sent: words.start, received: words.start, until: words.end }
     }
 
-    /// Words sent that have not come back.
+    /// Words sent that have not been received.
     pub(super) fn in_flight(&self) -> usize {
         self.sent - self.received
     }
 
-    /// Words of this go that are still to be sent.
+    /// Words of this run that are still to be sent.
     pub(super) fn unsent(&self) -> usize {
         self.until - self.sent
     }
 
-    /// Whether every word was sent.
+    /// Whether every word of this run was sent.
     pub(super) fn all_sent(&self) -> bool {
         self.sent == self.until
     }
@@ -127,7 +127,7 @@ impl Flow {
         let Cut { word_bytes, frame_bytes } = self.cut;
         match data.tx().map(|tx| &tx[self.cut.bytes(words.clone())]) {
             None => block.put(words.map(|_| 0)),
-            // Bytes are words as they lie there.
+            // A byte is a word of the FIFO: no packing.
             Some(tx) if frame_bytes == 1 => block.put(tx.iter().map(|&byte| byte.into())),
             Some(tx) => {
                 let frames = tx.chunks_exact(frame_bytes.into());
@@ -136,14 +136,14 @@ impl Flow {
         }
     }
 
-    /// Reads what has come; returns whether anything had.
+    /// Reads what was received. Returns whether anything was.
     #[inline]
     fn drain<B: Fifo + ?Sized>(&mut self, block: &mut B, data: &mut Data<'_>) -> bool {
         let in_flight = self.in_flight();
         if in_flight == 0 {
             return false;
         }
-        // No more than were sent, whatever the block says.
+        // Never more than were sent, even if the block claims so.
         let ready = block.ready(in_flight).min(in_flight);
         if ready == 0 {
             return false;
@@ -168,7 +168,7 @@ impl Flow {
 /// Exchanges a transfer of at least one word, by polling.
 ///
 /// # Errors
-/// [`Stopped`]: what is in the FIFOs is the caller's to clear.
+/// [`Stopped`]; the caller clears the FIFOs.
 pub(super) fn exchange<B: Fifo + ?Sized>(
     block: &mut B,
     cut: Cut,
@@ -177,7 +177,7 @@ pub(super) fn exchange<B: Fifo + ?Sized>(
 ) -> Result<(), Stopped> {
     let words = cut.words(data);
     if plan.word_delay_ticks == 0 && cut.frame_bytes == 1 {
-        // Where it is both, what comes in is written over what goes out: word by word.
+        // In-place transfers go word by word below: received bytes overwrite those to be sent.
         if let Some((tx, rx)) = data.apart() {
             return exchange_bytes(block, words, tx, rx);
         }
@@ -194,18 +194,18 @@ pub(super) fn exchange<B: Fifo + ?Sized>(
     Ok(())
 }
 
-/// Bytes of a transfer that [`exchange_short`] takes at most; a block may take fewer.
+/// The longest transfer for [`exchange_short`], in bytes; a block may have a lower limit.
 const SHORT_BYTES: usize = 16;
 
-/// Whether a transfer of `len` bytes in words of as many is short.
+/// Whether a transfer of `len` bytes in 8-bit words is short.
 #[inline(always)]
 pub(super) fn is_short(len: usize) -> bool {
     len > 0 && len <= SHORT_BYTES
 }
 
-/// Sends `len` bytes, a word of the FIFO each, that may all be in flight, and looks as long as
-/// something has come. Returns whether all has, in `rx`, and the clock rests: if not,
-/// [`exchange_rest`] goes on. Compiled into its caller.
+/// Sends `len` bytes, one per word of the FIFO, all in flight at once, and reads for as long as
+/// something has been received. Returns true if all bytes are in `rx` and the clock is at rest;
+/// otherwise [`exchange_rest`] must follow. Always inlined.
 #[inline(always)]
 pub(super) fn exchange_short<B: Fifo>(
     block: &mut B,
@@ -226,7 +226,7 @@ pub(super) fn exchange_short<B: Fifo>(
     false
 }
 
-/// Reads what has come of a short transfer, and looks again; returns how many bytes have.
+/// Reads received words of a short transfer until none is ready. Returns how many bytes were read.
 #[inline(always)]
 fn take_short<B: Fifo>(block: &mut B, len: usize, mut rx: Option<&mut [u8]>) -> usize {
     let mut received = 0;
@@ -244,18 +244,18 @@ fn take_short<B: Fifo>(block: &mut B, len: usize, mut rx: Option<&mut [u8]>) -> 
     received
 }
 
-/// Waits for what [`exchange_short`] has sent.
+/// Waits for the rest of what [`exchange_short`] sent.
 ///
 /// # Errors
 /// As [`exchange`].
 pub(super) fn exchange_rest<B: Fifo>(block: &mut B, rx: Option<&mut [u8]>) -> Result<(), Stopped> {
     let flow = block.flight().flow;
-    // What was sent is sent: a transfer without a buffer discards what comes.
+    // Everything was sent; without a buffer, received words are discarded.
     let mut rest = rx.map_or(Transfer::write(&[]), Transfer::read);
     finish(block, flow, &mut rest.data)
 }
 
-/// Words that come at once from a FIFO of eight which says when it is half full: their loop is unrolled.
+/// Half of a FIFO of eight words, which reports this fill level: the loop over them is unrolled.
 const HALF: usize = 4;
 
 #[inline(always)]
@@ -274,8 +274,8 @@ fn take_bytes<B: Fifo + ?Sized>(block: &mut B, bytes: &mut [u8]) {
     }
 }
 
-/// [`exchange_range`] of a whole transfer whose bytes are words of the FIFO: what is left to send and to
-/// receive are slices, which shrink.
+/// [`exchange_range`] of a whole transfer with one byte per word of the FIFO. The bytes left to
+/// send and to receive are slices, which shrink.
 fn exchange_bytes<B: Fifo + ?Sized>(
     block: &mut B,
     len: usize,
@@ -299,9 +299,9 @@ fn exchange_bytes<B: Fifo + ?Sized>(
             unsent -= n;
             in_flight += n;
         }
-        // Ordering 3: the clock is read before the status.
+        // Ordering 3: the timer is read before the status.
         let late = patience.late(block.timer());
-        // No more than were sent, whatever the block says.
+        // Never more than were sent, even if the block claims so.
         let ready = block.ready(in_flight).min(in_flight);
         if ready == 0 {
             if let Err(stopped) = patience.look_in_vain(late, || deadline(block)) {
@@ -310,7 +310,7 @@ fn exchange_bytes<B: Fifo + ?Sized>(
             }
             continue;
         }
-        // Ordering 1: what has come is read before more is sent.
+        // Ordering 1: received words are read before more are sent.
         match rx.take().and_then(|rx| rx.split_at_mut_checked(ready)) {
             Some((now, rest)) => {
                 rx = Some(rest);
@@ -348,10 +348,10 @@ fn finish<B: Fifo + ?Sized>(
 ) -> Result<(), Stopped> {
     let mut patience = Patience::default();
     while !flow.all_received() {
-        // Ordering 3: the clock is read before the status.
+        // Ordering 3: the timer is read before the status.
         let late = patience.late(block.timer());
         if flow.drain(block, data) {
-            // Ordering 1: what has come is read before more is sent.
+            // Ordering 1: received words are read before more are sent.
             flow.fill(block, data);
             patience.renew();
         } else if let Err(stopped) = patience.look_in_vain(late, || deadline(block)) {
@@ -363,20 +363,20 @@ fn finish<B: Fifo + ?Sized>(
     poll(block, |block| block.wire_ns(1), Fifo::at_rest)
 }
 
-/// For what may be in flight.
+/// The deadline of the words that may be in flight.
 fn deadline<B: Fifo + ?Sized>(block: &mut B) -> Deadline {
     let wire_ns = block.wire_ns(block.depth());
     Deadline::new(block.timer(), wire_ns)
 }
 
-/// A transfer that is left on the wire.
+/// A transfer that was left in flight.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Flight {
     pub(super) flow: Flow,
     pub(super) deadline: Deadline,
 }
 
-/// Begins a transfer of at least one word and leaves it.
+/// Starts a transfer of at least one word and leaves it in flight.
 pub(super) fn begin<B: Fifo + ?Sized>(block: &mut B, cut: Cut, plan: &Plan, data: &Data<'_>) {
     let words = cut.words(data);
     let until = if plan.word_delay_ticks == 0 { words } else { 1 };
@@ -389,8 +389,8 @@ fn launch<B: Fifo + ?Sized>(block: &mut B, mut flow: Flow, data: &Data<'_>) {
     *block.flight() = Flight { flow, deadline };
 }
 
-/// Goes on with the transfer that [`begin`] left: reads what has come and sends more. Waits for
-/// nothing but the last clock's end.
+/// Continues the transfer that [`begin`] left in flight: reads what was received and sends more.
+/// Waits only for the end of the last clock.
 ///
 /// # Errors
 /// [`Stopped`].
@@ -401,20 +401,20 @@ pub(super) fn advance<B: Fifo + ?Sized>(
 ) -> Poll<Result<(), Stopped>> {
     let Flight { mut flow, deadline } = *block.flight();
     if !flow.drain(block, data) {
-        // 4, at once: what is lost does not come, and whoever waits for it sleeps.
+        // Ordering 4, at once: a lost word never comes, and its waiter sleeps.
         if block.lost() {
             return Poll::Ready(Err(Stopped::Overrun));
         }
-        // Ordering 3: the clock is read before the status.
+        // Ordering 3: the timer is read before the status.
         let late = deadline.passed(block.timer());
         if !flow.drain(block, data) {
             return if late { Poll::Ready(Err(deadline.error())) } else { Poll::Pending };
         }
     }
-    // What came while the rest was read is not worth another interrupt.
+    // Read what came in meanwhile now: it does not pay to interrupt again for it.
     while !flow.all_received() && flow.drain(block, data) {}
     if !flow.all_received() {
-        // Ordering 1: what has come is read before more is sent.
+        // Ordering 1: received words are read before more are sent.
         launch(block, flow, data);
         return Poll::Pending;
     }

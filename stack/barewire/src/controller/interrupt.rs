@@ -1,24 +1,24 @@
-//! The block's interrupt, as a caller waits for it who has nothing else to do.
+//! Waiting for the block's interrupt in a thread that has nothing else to do.
 //!
-//! A controller with an [`Interrupt`] blocks in [`Controller::run`](super::Controller::run) where a
-//! plan says so. One without polls there, and may still finish by its handler
+//! With an [`Interrupt`], a controller blocks in [`Controller::run`](super::Controller::run) where
+//! a plan says so. Without one it polls there, and its messages may still be finished by a handler
 //! ([`Controller::start`](super::Controller::start)).
 
-/// A way to sleep until a block interrupts.
+/// Sleeps until a block interrupts.
 pub trait Interrupt {
-    /// Whether there is one. Without, a controller polls, and nothing here is called.
+    /// Whether an interrupt exists. If not, the controller polls and calls nothing of this trait.
     const PRESENT: bool = true;
 
-    /// Lets the interrupt come once more: an operating system masks it each time it does. Called
-    /// while the block is silent.
+    /// Unmasks the interrupt for one occurrence: an operating system masks it each time it comes.
+    /// Called while the block is silent.
     fn enable(&mut self);
 
-    /// Sleeps until the interrupt has come, for at most `timeout_us` microseconds; returns whether
-    /// it has. The block is looked at in both cases, so coming back early costs time alone.
+    /// Sleeps until the interrupt came, for at most `timeout_us` microseconds. Returns whether it
+    /// came. The driver polls the block in both cases, so an early return only costs time.
     fn wait(&mut self, timeout_us: u32) -> bool;
 }
 
-/// No interrupt: transfers are polled, or finish by a handler.
+/// No interrupt: transfers are polled, or a handler finishes them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct NoInterrupt;

@@ -1,46 +1,46 @@
-//! A controller's table of chip selects, which is the board's affair, and the line a device names.
+//! A controller's table of chip selects, which the board defines, and the line that a device names.
 
 use super::gpio::GpioBank;
 use crate::spi::{Error, Mode, Settings};
 use crate::time::Timer;
 
-/// One line of a controller's table of chip selects: a property of the board.
+/// One line of a controller's table of chip selects. The board defines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum CsLine {
     /// No such line.
     Absent,
-    /// The block's own line `channel`.
+    /// The block's native line `channel`.
     Native {
-        /// Which of its lines; how many there are is the block's affair.
+        /// The number of the line; the block determines how many there are.
         channel: u8,
         /// Its active level.
         active_high: bool,
     },
     /// Pin `bit` of the GPIO bank.
     Gpio {
-        /// Which pin, 0 to 31.
+        /// The pin, 0 to 31.
         bit: u8,
         /// Its active level.
         active_high: bool,
     },
-    /// A line whose driver may sleep: refused when a device on it is opened.
+    /// A line whose driver may sleep: opening a device on it fails.
     Sleeping,
 }
 
-/// Who selects a device's chip.
+/// What selects a device's chip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Select {
-    /// The block's own line `channel`.
+    /// The block's native line `channel`.
     Native { channel: u8 },
-    /// The pins of `mask`: one.
+    /// The pin of `mask`, which has one bit.
     Gpio { mask: u32 },
-    /// Nobody ([`Mode::NO_CS`]).
+    /// No line ([`Mode::NO_CS`]).
     Nobody,
 }
 
 impl Select {
-    /// The pin that is driven; 0 if none is.
+    /// The mask of the pin that is driven; 0 if none is.
     pub(super) fn gpio_mask(self) -> u32 {
         match self {
             Select::Gpio { mask } => mask,
@@ -72,7 +72,7 @@ pub(super) fn find(lines: &[CsLine], settings: &Settings) -> Result<(Select, boo
     Ok((select, active_high))
 }
 
-/// The block's own lines that are wired, and whether each is active high.
+/// The native lines that are wired to chips, and whether each is active high.
 pub(super) fn native(lines: &[CsLine]) -> impl Iterator<Item = (u8, bool)> {
     lines.iter().filter_map(|line| match *line {
         CsLine::Native { channel, active_high } => Some((channel, active_high)),
@@ -80,30 +80,30 @@ pub(super) fn native(lines: &[CsLine]) -> impl Iterator<Item = (u8, bool)> {
     })
 }
 
-/// The lines of the block below `count` that no chip listens to, for chips which a GPIO selects, or
-/// nobody.
+/// The native lines below `count` to which no chip is wired: for chips that a GPIO selects or that
+/// have no select line.
 pub(super) fn idle_channels(lines: &[CsLine], count: u8) -> impl Iterator<Item = u8> {
     (0..count).filter(|&channel| native(lines).all(|(used, _)| used != channel))
 }
 
-/// How long every line has rested since a driver was brought up or took its block back: either may
-/// have moved one.
+/// How long every line has been at rest since the driver was brought up or reclaimed its block:
+/// either may have moved a line.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rest {
-    /// The tick at which it began.
+    /// The tick at which the rest began.
     begun: u64,
-    /// Whole ticks that are known to have passed since.
+    /// Whole ticks known to have passed since then.
     known_ticks: u32,
 }
 
 impl Rest {
-    /// Begins now.
+    /// A rest that begins now.
     pub(super) fn begin(timer: &mut impl Timer) -> Self {
         Self { begun: timer.now_ticks(), known_ticks: 0 }
     }
 
-    /// Waits until it has lasted `ticks` whole ticks. The clock is read only by the first to ask for
-    /// as many.
+    /// Waits until the rest has lasted `ticks` whole ticks. Reads the timer only if that many are
+    /// not known to have passed.
     #[inline]
     pub(super) fn at_least(&mut self, ticks: u32, timer: &mut impl Timer) {
         if ticks > self.known_ticks {
@@ -113,7 +113,7 @@ impl Rest {
 
     #[cold]
     fn look(&mut self, ticks: u32, timer: &mut impl Timer) {
-        // The first tick was partly over.
+        // The first tick had partly passed.
         let passed = timer.now_ticks().wrapping_sub(self.begun).saturating_sub(1);
         timer.wait_ticks(u64::from(ticks).saturating_sub(passed));
         self.known_ticks = u32::try_from(passed).unwrap_or(u32::MAX).max(ticks);

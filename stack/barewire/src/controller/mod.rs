@@ -1,27 +1,27 @@
-//! The silicon: what a bus asks of a controller, and the drivers that answer.
+//! Controllers: the interface between a bus and the silicon, and the drivers.
 //!
 //! # For bus authors
-//! A [`Controller`] takes whole messages. It is asked in three steps, each doing once what need
-//! not be done again: [`configure`](Controller::configure) turns a device's settings into
-//! register values, [`plan`](Controller::plan) validates a message and turns each transfer into
-//! register values, [`run`](Controller::run) does the register work.
+//! A [`Controller`] takes whole messages, in three steps. Each step does once what later calls
+//! reuse:
+//! 1. [`configure`](Controller::configure) turns a device's settings into register values;
+//! 2. [`plan`](Controller::plan) validates a message and turns each transfer into register values;
+//! 3. [`run`](Controller::run) does the register accesses.
 //!
 //! # For driver authors
-//! Implement [`Wire`] (select, exchange, deselect, recover, wait) and let [`run_message`] be the
-//! body of `run`: it holds the promise that CS is released on every path. [`Plan`] and
-//! [`Program`] have room for a block's own register values. A block that interrupts implements
-//! [`Stepped`] too, and lets [`start_message`] and [`resume_message`] be the bodies of `start` and
-//! `resume`.
+//! Implement [`Wire`] (select, exchange, deselect, recover, wait) and call [`run_message`] from
+//! `run`: it deasserts CS on every path. [`Plan`] and [`Program`] have room for the block's own
+//! register values. A driver with interrupts also implements [`Stepped`] and calls
+//! [`start_message`] and [`resume_message`] from `start` and `resume`.
 //!
-//! # Three ways to finish
-//! | | waits | for |
+//! # Three ways to wait for a transfer
+//! | way | how it waits | used for |
 //! |---|---|---|
-//! | in the call | by polling | transfers shorter than an interrupt is worth |
-//! | by interrupt | nobody: the block's handler calls [`resume`](Controller::resume) | a bus that runs by its handler |
-//! | by blocking | the caller, asleep in an [`Interrupt`] | threads |
+//! | polling | in the call, reading the status | transfers shorter than an interrupt takes |
+//! | by interrupt | no thread waits: the block's handler calls [`resume`](Controller::resume) | a bus that its interrupt handler serves |
+//! | blocking | the caller sleeps in an [`Interrupt`] | threads |
 //!
-//! Which transfers are polled is decided when they are planned, from their length and the
-//! controller's limit ([`Plan::by_interrupt`]).
+//! Planning decides which transfers are polled, from their length and the controller's limit
+//! ([`Plan::by_interrupt`]).
 
 pub mod atmel;
 pub mod bcm2835;
@@ -57,20 +57,21 @@ use core::task::Poll;
 
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
 
-/// A device's settings as register values: computed when they are set, not at each call.
+/// A device's settings as register values: computed when the device is opened, not at each call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Program {
-    /// The plan of a transfer that is as the device has it.
+    /// The plan of a plain transfer: one with the device's own settings.
     pub plan: Plan,
-    /// Whether [`Controller::plan`] must be asked about every message of the device.
+    /// Whether [`Controller::plan`] must check every message of the device.
     pub asks: bool,
-    /// The longest transfer, in bytes, whose planning asks nothing: a longer one is planned by
-    /// [`Controller::plan`], which may have it wait by interrupt. `usize::MAX` if none does.
+    /// The longest transfer, in bytes, that is planned without the controller. [`Controller::plan`]
+    /// plans a longer one and may have it wait by interrupt. `usize::MAX` if the length does not
+    /// matter.
     pub poll_bytes_max: usize,
-    /// Longer transfers are split: the block takes them in several goes.
+    /// The longest transfer that the block takes at once, in bytes; longer ones are split.
     pub max_transfer_bytes: usize,
-    /// The block's own values; their meaning is the driver's.
+    /// The block's own values; only the driver knows their meaning.
     pub regs: [u32; 5],
     /// Ticks to wait after CS is driven active.
     pub cs_setup_ticks: u32,
@@ -78,11 +79,11 @@ pub struct Program {
     pub cs_hold_ticks: u32,
     /// Ticks to wait after CS is driven inactive.
     pub cs_inactive_ticks: u32,
-    /// Whether any of the three waits is above zero: the hot path asks once.
+    /// Whether any of the three waits is above zero, so that the hot path tests one flag.
     pub timed: bool,
 }
 
-/// What a controller can do. There may be more fields: [`Limits::new`] makes one.
+/// What a controller can do. Fields may be added: make one with [`Limits::new`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
@@ -91,21 +92,21 @@ pub struct Limits {
     pub max_speed_hz: u32,
     /// The slowest clock, in hertz, rounded up.
     pub min_speed_hz: u32,
-    /// Word lengths, as Linux's mask: bit `n - 1` set means words of `n` bits.
+    /// Supported word lengths, as Linux's mask: bit `n - 1` stands for words of `n` bits.
     pub bits_per_word_mask: u32,
-    /// Ticks a second of the timer that makes delays: its period is their quantum.
+    /// The frequency of the timer that makes delays, in hertz: delays are multiples of its period.
     pub timer_hz: u32,
-    /// The longest delay of one transfer, in nanoseconds, the device's `cs_hold` included.
+    /// The longest delay of one transfer, in nanoseconds, including the device's `cs_hold`.
     pub max_delay_ns: u32,
-    /// The longest message between two points at which CS is inactive, in bytes; `usize::MAX` if any
-    /// will do.
+    /// The longest message, in bytes, between two points where CS is inactive; `usize::MAX` if
+    /// unlimited.
     pub max_message_bytes: usize,
 }
 
 impl Limits {
-    /// A controller of these clocks and words, in hertz and as [`Limits::bits_per_word_mask`]; its
-    /// delays are as long as 32 bits of its timer's ticks (or of nanoseconds, if that is less), its
-    /// messages as long as can be.
+    /// Limits with these clocks, in hertz, and these words, as [`Limits::bits_per_word_mask`]. The
+    /// longest delay is 2³² − 1 ticks of the timer or nanoseconds, whichever is shorter. The length
+    /// of messages is not limited.
     ///
     /// ```
     /// use barewire::controller::Limits;
@@ -122,7 +123,7 @@ impl Limits {
         bits_per_word_mask: u32,
         timer_hz: u32,
     ) -> Self {
-        // A timer that stands still would make no delay at all.
+        // Avoids a division by zero; a timer of 0 Hz is a mistake of the caller.
         let hz = if timer_hz == 0 { 1 } else { timer_hz as u64 };
         let ns = u32::MAX as u64 * 1_000_000_000 / hz;
         let max_delay_ns = if ns > u32::MAX as u64 { u32::MAX } else { ns as u32 };
@@ -137,20 +138,20 @@ impl Limits {
         }
     }
 
-    /// The same with another longest delay, in nanoseconds.
+    /// Sets the longest delay, in nanoseconds.
     #[must_use]
     pub const fn with_max_delay_ns(self, max_delay_ns: u32) -> Self {
         Self { max_delay_ns, ..self }
     }
 
-    /// The same with another longest message, in bytes.
+    /// Sets the longest message, in bytes.
     #[must_use]
     pub const fn with_max_message_bytes(self, max_message_bytes: usize) -> Self {
         Self { max_message_bytes, ..self }
     }
 }
 
-/// A controller: its lines, its registers, its clock.
+/// A controller: its select lines, its registers, its clock.
 pub trait Controller {
     /// What this controller can do.
     fn limits(&self) -> Limits;
@@ -158,28 +159,30 @@ pub trait Controller {
     /// Turns a device's settings into register values.
     ///
     /// # Errors
-    /// Whatever the block cannot do: a word length, LSB first, a speed of zero or below its
-    /// slowest, a line that does not exist, can sleep, or has another polarity, a delay it cannot
-    /// make.
+    /// A setting that the block does not support: a word length, LSB first, a speed of zero or
+    /// below its slowest clock, a delay that is too long, or a select line that does not exist, can
+    /// sleep, or has the other polarity.
     fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error>;
 
     /// Validates a message and writes each transfer's plan.
     ///
     /// # Errors
-    /// An empty message; lengths that are no whole words; words or speeds the block cannot do;
-    /// CS that would pulse; `cs_change` on the last transfer.
+    /// An empty message; a length that is not a whole number of words; a word length or speed that
+    /// the block does not support; a message during which CS would pulse; `cs_change` on the last
+    /// transfer.
     fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError>;
 
     /// Runs a planned message and returns its length in bytes.
     ///
     /// # Errors
-    /// The transfer that did not finish. CS is inactive and the FIFOs are empty afterwards.
+    /// The transfer that did not finish, and why. CS is inactive and the FIFOs are empty
+    /// afterwards.
     fn run(&mut self, program: &Program, message: &mut [Transfer<'_>])
     -> Result<usize, Unfinished>;
 
-    /// Runs a message that is one planned exchange of `tx` and `rx`, which are as long, and returns its
-    /// length in bytes: the prepared access of a chip driver. [`Controller::run`] unless the driver has
-    /// a shorter way.
+    /// Runs a message that is one planned exchange of `tx` and `rx`, of equal length, and returns
+    /// that length in bytes: the prepared access of a chip driver. Calls [`Controller::run`] unless
+    /// the driver has a shorter path.
     ///
     /// # Errors
     /// As [`Controller::run`].
@@ -194,12 +197,12 @@ pub trait Controller {
         self.run(program, &mut [Transfer::of_plan(tx, rx, *plan)])
     }
 
-    /// Begins a planned message that [`Controller::resume`] goes on with, the block's interrupt
-    /// still masked ([`Controller::arm`] lets it come). A controller that finishes in the call,
-    /// which is the default, returns what [`Controller::run`] does.
+    /// Starts a planned message that [`Controller::resume`] continues. The block's interrupt stays
+    /// masked until [`Controller::arm`]. The default finishes the message in the call, by
+    /// [`Controller::run`].
     ///
-    /// Between the first `Pending` and `Ready` the controller is given the same program and
-    /// message, and nothing else is asked of it but [`Controller::reclaim`].
+    /// From the first `Pending` until `Ready`, the caller passes the same program and message and
+    /// calls no other method, except [`Controller::reclaim`].
     fn start(
         &mut self,
         program: &Program,
@@ -208,12 +211,13 @@ pub trait Controller {
         Poll::Ready(self.run(program, message))
     }
 
-    /// Goes on with the message begun: called from the block's interrupt handler, which it
-    /// silences, or by somebody who got tired of waiting for it. Never waits for a transfer that is
-    /// planned to wait by interrupt; shorter ones of the same message are polled, and delays spun.
+    /// Continues the message that was started. Called from the block's interrupt handler, or by a
+    /// thread that waited too long for the interrupt; silences the block. Does not wait for
+    /// transfers that are planned to wait by interrupt. Shorter ones of the same message are
+    /// polled, and delays are spun.
     ///
     /// # Errors
-    /// As [`Controller::run`]; a deadline that has passed among them.
+    /// As [`Controller::run`], including a deadline that has passed.
     fn resume(
         &mut self,
         program: &Program,
@@ -223,13 +227,12 @@ pub trait Controller {
         unreachable!("only a controller whose `start` returned Pending is resumed")
     }
 
-    /// Lets the block interrupt for the message begun: one register access, the last before the
-    /// interrupt may come.
+    /// Unmasks the block's interrupt for the message that was started: one register access, the
+    /// last before the interrupt may come.
     fn arm(&mut self) {}
 
-    /// Brings the block from any state to idle: CS inactive, FIFOs empty, nothing configured that
-    /// the next message would rely on. For a block that somebody else drove meanwhile, or died
-    /// driving.
+    /// Brings the block from any state to idle: CS inactive, FIFOs empty, configuration forgotten.
+    /// For a block that another program drove meanwhile, or died driving.
     fn reclaim(&mut self);
 }
 

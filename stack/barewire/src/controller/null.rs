@@ -1,8 +1,8 @@
-//! The null controller: a wire that takes no time, for measuring everything else.
+//! The null controller: a wire that takes no time, to measure everything else.
 //!
-//! Its three wire operations are real calls which the compiler may not see through, so that a
-//! bench counts what a driver's out-of-line register work would be surrounded by. It has no line,
-//! so a device without a chip select ([`Mode::NO_CS`](crate::spi::Mode::NO_CS)) is counted as any other.
+//! Its three wire operations are real calls that the compiler cannot inline, so a bench counts the
+//! instructions around a driver's register work. It has no select line; a device without a chip
+//! select ([`Mode::NO_CS`](crate::spi::Mode::NO_CS)) costs as much as any other.
 
 use super::{
     Controller, Limits, Plan, Program, Stopped, Unfinished, Wire, plan_message, run_message,
@@ -13,7 +13,7 @@ use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
 /// Its ticks are nanoseconds.
 const TIMER_HZ: u32 = 1_000_000_000;
 
-/// A controller without registers. What is sent is counted, what is received are zeros.
+/// A controller without registers. It counts the bytes sent; the received bytes are zeros.
 #[derive(Debug, Default)]
 pub struct Null {
     cs_active: bool,

@@ -1,10 +1,10 @@
-//! What every controller checks of a message, and the ticks every plan carries.
+//! Validation common to all controllers, and the timer ticks of a plan.
 //!
 //! # How it works
-//! A plain transfer is one that has its device's speed, word length and delays. Planning it copies the
-//! device's plan and checks its length; the controller is not asked. The controller plans a transfer
-//! with settings of its own, and every transfer of a device whose messages it must see whole (its
-//! own chip select might pulse).
+//! A plain transfer is one that has its device's speed, word length and delays. To plan it, the
+//! device's plan is copied and the length checked, without the controller. The controller plans a
+//! transfer with settings of its own. It also plans every transfer of a device whose whole messages
+//! it must check, because its native chip select might pulse.
 
 use super::{After, Plan, Program};
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
@@ -23,8 +23,8 @@ pub fn delay_ticks(ns: u32, timer_hz: u32) -> Result<u32, Error> {
 }
 
 impl Program {
-    /// A device whose every wait is the timer's, and whose messages are planned without the
-    /// controller.
+    /// The program of a device whose waits are all made by the timer, and whose messages are
+    /// planned without the controller.
     ///
     /// # Errors
     /// [`Error::DelayTooLong`].
@@ -53,7 +53,7 @@ impl Program {
         ))
     }
 
-    /// The same with other waits around its selections.
+    /// Sets the waits around a selection.
     pub(super) fn with_waits(
         self,
         cs_setup_ticks: u32,
@@ -68,7 +68,7 @@ impl Program {
 }
 
 impl Effective {
-    /// What becomes of `settings` whose every wait is the timer's.
+    /// The effective settings of a device whose waits are all made by the timer.
     pub(super) fn by_timer(speed_hz: u32, settings: &Settings, timer_hz: u32) -> Self {
         let waited = |ns: u32| effective_ns(ns.into(), timer_hz);
         Self {
@@ -83,19 +83,20 @@ impl Effective {
     }
 }
 
-/// Validates and plans `message` if it is a good one and every transfer is as the device has it:
-/// then the controller need not be asked. Returns whether it was so; if not, nothing is settled,
-/// and [`Controller::plan`](super::Controller::plan) plans or refuses it.
+/// Validates and plans `message` without the controller, if it is valid and every transfer is
+/// plain. Returns false otherwise; then the plans are meaningless, and
+/// [`Controller::plan`](super::Controller::plan) plans or refuses the message.
 #[inline]
 pub(crate) fn plan_plain(program: &Program, message: &mut [Transfer<'_>]) -> bool {
     if program.asks {
         return false;
     }
-    // An empty message is refused like one that ends in cs_change.
+    // True for an empty message, which is refused as well.
     let mut ends_in_cs_change = true;
     for transfer in message {
         let len = transfer.data.len();
-        // A transfer worth an interrupt is worth a call, which leaves a compare to all others.
+        // A transfer long enough for an interrupt can afford the call; the others pay one compare
+        // here.
         if !transfer.is_plain()
             || len > program.poll_bytes_max
             || !is_whole(len, program.plan.word_bytes())
@@ -108,8 +109,8 @@ pub(crate) fn plan_plain(program: &Program, message: &mut [Transfer<'_>]) -> boo
     !ends_in_cs_change
 }
 
-/// The buffers of a transfer that sends from one and receives in another, and whose plan is its device's,
-/// on a device with words of a byte and without delays: a chip driver's register access.
+/// The buffers of a transfer that sends from one buffer and receives into another, and whose plan is
+/// its device's, on a device with 8-bit words and without delays: a chip driver's register access.
 #[inline(always)]
 pub(crate) fn plain_exchange<'t>(
     program: &Program,
@@ -126,12 +127,12 @@ pub(crate) fn plain_exchange<'t>(
     }
 }
 
-/// Validates `message` and writes every transfer's plan; `block` adds the block's own checks and
-/// register value of a transfer that is not as the device has it.
+/// Validates `message` and writes every transfer's plan. `block` adds the block's own checks, and
+/// returns the register value of a transfer that is not plain.
 ///
 /// # Errors
 /// [`Error::Empty`], [`Error::CsChangeOnLast`], [`Error::Length`], [`Error::BitsPerWord`],
-/// [`Error::DelayTooLong`], and whatever `block` refuses.
+/// [`Error::DelayTooLong`], and errors of `block`.
 pub fn plan_message<F>(
     program: &Program,
     timer_hz: u32,
@@ -168,10 +169,10 @@ fn plan_one(program: &Program, transfer: &mut Transfer<'_>) -> Result<(), Error>
     check_len(transfer.data.len(), program.plan.word_bytes())
 }
 
-/// Whether `len` bytes are whole words.
+/// Whether `len` bytes are a whole number of words.
 #[inline]
 fn is_whole(len: usize, word_bytes: u8) -> bool {
-    // Words are 1, 2 or 4 bytes: a mask finds a remainder without a division.
+    // Words are 1, 2 or 4 bytes: a mask gives the remainder without a division.
     len & usize::from(word_bytes - 1) == 0
 }
 
@@ -179,7 +180,7 @@ fn check_len(len: usize, word_bytes: u8) -> Result<(), Error> {
     if is_whole(len, word_bytes) { Ok(()) } else { Err(Error::Length { len, word_bytes }) }
 }
 
-/// A transfer with a speed, a word length or delays of its own.
+/// Plans a transfer with a speed, a word length or delays of its own.
 #[cold]
 fn plan_special<F>(
     program: &Program,
@@ -201,7 +202,7 @@ where
         transfer.plan.word_delay_ticks = word_delay_ticks;
     }
     transfer.delay_ticks = delay_ticks(transfer.delay_ns, timer_hz)?;
-    // Deselecting waits the device's cs_inactive already; only the rest is to come.
+    // Deselecting already waits the device's cs_inactive; only the rest remains.
     transfer.inactive_ticks = delay_ticks(transfer.cs_change_delay_ns, timer_hz)?
         .saturating_sub(program.cs_inactive_ticks);
     let after = match (transfer.cs_change, transfer.delay_ticks, transfer.inactive_ticks) {
@@ -214,7 +215,7 @@ where
     check_len(transfer.data.len(), transfer.plan.word_bytes())
 }
 
-/// Bytes of a word of `bits`.
+/// The bytes of a word of `bits`.
 ///
 /// # Errors
 /// [`Error::BitsPerWord`] unless `bits` is 8, 16 or 32.

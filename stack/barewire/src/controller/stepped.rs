@@ -1,13 +1,14 @@
-//! The shared loop in steps: a message that is left on the wire and gone on with.
+//! The shared loop in steps: a message is left in flight and continued later.
 //!
-//! *Read first*: [`run_message`](super::run_message), whose order of events this keeps. Between two
-//! steps the chip stays selected and [`Progress`] remembers the place; every other way out of a
-//! step, a panic included, deselects the chip and has the block recover.
+//! *Read first*: [`run_message`](super::run_message); this keeps its order of events. Between two
+//! steps the chip stays selected and [`Progress`] remembers the position. Any other exit from a
+//! step, including a panic, deselects the chip and makes the block recover.
 //!
 //! # Ordering
-//! 1. Transfers planned to be polled, and delays, are done within the step that reaches them.
-//! 2. A transfer planned to wait by interrupt is begun, and the step ends.
-//! 3. The next step goes on with it, and with what follows once it is over.
+//! 1. Transfers that are planned to be polled, and delays, are completed within the step that
+//!    reaches them.
+//! 2. A transfer that is planned to wait by interrupt is started, and the step ends.
+//! 3. The next step continues that transfer and, when it is over, the rest of the message.
 
 use core::task::Poll;
 
@@ -15,15 +16,15 @@ use super::wire::Selected;
 use super::{Plan, Program, Stopped, Unfinished, Wire};
 use crate::spi::{Data, Transfer};
 
-/// A wire whose transfers can be left and gone on with.
+/// A wire whose transfers can be left in flight and continued.
 pub trait Stepped: Wire {
-    /// Where a message's place is kept between two steps.
+    /// The position in the message between two steps.
     fn progress(&mut self) -> &mut Progress;
 
-    /// Begins a transfer of at least one byte. The block's interrupt stays masked.
+    /// Starts a transfer of at least one byte. The block's interrupt stays masked.
     fn begin(&mut self, program: &Program, plan: &Plan, data: &mut Data<'_>);
 
-    /// Goes on with the transfer begun, without waiting for the wire.
+    /// Continues the transfer that was started, without waiting for the wire.
     ///
     /// # Errors
     /// [`Stopped`]; the loop then calls [`Wire::recover`].
@@ -35,17 +36,17 @@ pub trait Stepped: Wire {
     ) -> Poll<Result<(), Stopped>>;
 }
 
-/// How far a message has come between two steps.
+/// The position in a message between two steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Progress {
     /// The transfer on the wire.
     transfer_index: usize,
-    /// Bytes of those before it.
+    /// Bytes of the transfers before it.
     actual_length: usize,
 }
 
-/// Begins a planned message on `wire`.
+/// Starts a planned message on `wire`.
 ///
 /// # Errors
 /// As [`run_message`](super::run_message).
@@ -57,13 +58,13 @@ pub fn start_message<W: Stepped + ?Sized>(
     go_on(Selected::new(wire, program), message, Progress::default())
 }
 
-/// Goes on with the message that [`start_message`] began with the same arguments.
+/// Continues the message that [`start_message`] started with these arguments.
 ///
 /// # Errors
 /// As [`run_message`](super::run_message).
 ///
 /// # Panics
-/// If the message is not the one begun, or over.
+/// If another message was started, or the message is over.
 pub fn resume_message<W: Stepped + ?Sized>(
     wire: &mut W,
     program: &Program,

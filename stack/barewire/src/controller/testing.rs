@@ -1,5 +1,5 @@
-//! What the drivers' tests share: timers, blocks on one script of accesses, an interrupt on it, and
-//! the calls of a handler.
+//! Shared by the drivers' tests: timers, blocks on one script of accesses, an interrupt on that
+//! script, and the calls of a handler.
 
 use core::cell::{Cell, RefCell};
 use core::fmt::Debug;
@@ -16,7 +16,7 @@ use crate::reg::{Access, Fake, Registers};
 use crate::spi::{Settings, Transfer};
 use crate::time::Timer;
 
-/// A counter that counts how often it is read.
+/// A counter that counts its reads.
 #[derive(Debug, Default)]
 pub(super) struct Ticker<const HZ: u32>(pub u64);
 
@@ -30,7 +30,7 @@ impl<const HZ: u32> Timer for Ticker<HZ> {
     }
 }
 
-/// A counter that stands where a test puts it.
+/// A counter whose value the test sets.
 #[derive(Debug)]
 pub(super) struct Clock<'c, const HZ: u32>(&'c Cell<u64>);
 
@@ -52,7 +52,7 @@ impl<const HZ: u32> Timer for Clock<'_, HZ> {
     }
 }
 
-/// Blocks on one script, so that the order between them is held too.
+/// Blocks on one script, so that the order of accesses between them is checked too.
 #[derive(Debug)]
 pub(super) struct Blocks<'s>(RefCell<Fake<'s>>);
 
@@ -66,7 +66,7 @@ impl<'s> Blocks<'s> {
         Shared { fake: &self.0, base }
     }
 
-    /// Holds that the whole script has come.
+    /// Asserts that the whole script was used.
     #[track_caller]
     pub(super) fn end(&self) {
         assert_eq!(self.0.borrow().remaining(), 0);
@@ -92,7 +92,7 @@ impl Registers for Shared<'_, '_> {
     }
 }
 
-/// An interrupt on the script: being let come is a write of 1, a wait one of its microseconds.
+/// An interrupt on the script: enabling it is a write of 1, a wait is a write of its microseconds.
 pub(super) struct Bell<'f, 's>(pub Shared<'f, 's>);
 
 impl Interrupt for Bell<'_, '_> {
@@ -105,7 +105,7 @@ impl Interrupt for Bell<'_, '_> {
     }
 }
 
-/// A bank on which nothing is seen.
+/// A bank that does nothing.
 #[derive(Debug)]
 pub(super) struct NoPins;
 
@@ -114,7 +114,7 @@ impl GpioBank for NoPins {
     fn output(&mut self, _mask: u32, _high: bool) {}
 }
 
-/// A device's messages step by step: the calls that their caller and the block's handler make.
+/// Runs a device's messages step by step, by the calls of their caller and of the block's handler.
 pub(super) struct Steps<'d, C: ?Sized> {
     pub driver: &'d mut C,
     program: Program,
@@ -126,14 +126,14 @@ impl<'d, C: Controller + ?Sized> Steps<'d, C> {
         Self { driver, program }
     }
 
-    /// The caller begins a message that waits by interrupt.
+    /// Starts a message that waits by interrupt, as its caller does.
     #[track_caller]
     pub(super) fn begin(&mut self, message: &mut [Transfer<'_>]) {
         self.driver.plan(&self.program, message).expect("a good message");
         assert_eq!(self.start(message), Poll::Pending);
     }
 
-    /// The caller begins a message that is planned.
+    /// Starts a planned message, as its caller does.
     pub(super) fn start(
         &mut self,
         message: &mut [Transfer<'_>],
@@ -141,7 +141,7 @@ impl<'d, C: Controller + ?Sized> Steps<'d, C> {
         self.driver.start(&self.program, message)
     }
 
-    /// The handler goes on with it.
+    /// Continues the message, as the handler does.
     pub(super) fn resume(
         &mut self,
         message: &mut [Transfer<'_>],
@@ -149,7 +149,7 @@ impl<'d, C: Controller + ?Sized> Steps<'d, C> {
         self.driver.resume(&self.program, message)
     }
 
-    /// The block is armed and interrupts, and the handler goes on.
+    /// Arms the block, lets it interrupt, and continues the message.
     pub(super) fn interrupt(
         &mut self,
         message: &mut [Transfer<'_>],
@@ -158,7 +158,7 @@ impl<'d, C: Controller + ?Sized> Steps<'d, C> {
         self.resume(message)
     }
 
-    /// Runs a message, however many interrupts it takes; before each, `work` is the block's.
+    /// Runs a message with as many interrupts as it takes; `work` lets the block work before each.
     pub(super) fn run(
         &mut self,
         message: &mut [Transfer<'_>],
@@ -186,7 +186,7 @@ impl<'d, C: Controller + ?Sized> Steps<'d, C> {
 }
 
 /// Runs `drive` on a device of `settings` behind the driver that `bring_up` makes of a script's
-/// blocks and a clock, and holds that the whole script has come.
+/// blocks and a clock, and asserts that the whole script was used.
 #[track_caller]
 pub(super) fn hold_steps(
     script: &[Access],
@@ -218,7 +218,8 @@ pub(super) fn loop_back(
     rx
 }
 
-/// Runs a message that would wait by interrupt on a driver that has none, and loops back.
+/// Runs a message planned to wait by interrupt on a driver without an interrupt, on a block that
+/// loops back.
 pub(super) fn runs_without_interrupt(driver: impl Controller, settings: &Settings) {
     let bus = Bus::new(driver);
     let device = bus.device(settings).expect("opens");
@@ -227,7 +228,7 @@ pub(super) fn runs_without_interrupt(driver: impl Controller, settings: &Setting
     assert_eq!(bytes, [9; 300]);
 }
 
-/// An interrupt that ends the caller.
+/// An interrupt whose wait panics.
 pub(super) struct Fatal;
 
 impl Interrupt for Fatal {
@@ -237,7 +238,7 @@ impl Interrupt for Fatal {
     }
 }
 
-/// Lets the caller of a driver with [`Fatal`] die in a message of 64 bytes, and returns the driver.
+/// Lets a driver with [`Fatal`] panic within a message of 64 bytes, and returns the driver.
 pub(super) fn die_asleep<C: Controller>(driver: C, settings: &Settings) -> C {
     let bus = Bus::new(driver);
     let device = bus.device(settings).expect("opens");

@@ -1,17 +1,17 @@
-//! Which transfers wait by interrupt, and how a caller sleeps through them.
+//! Decides which transfers wait by interrupt, and lets a caller sleep through them.
 
 use core::task::Poll;
 
 use super::{Controller, Plan, Program, Unfinished, Wire};
 use crate::spi::Transfer;
 
-/// The limit, in nanoseconds on the wire, under which every transfer is polled.
+/// A limit, in nanoseconds on the wire, below which every transfer is polled.
 pub const ALWAYS_POLL: u32 = u32::MAX;
 
 const PS_PER_S: u128 = 1_000_000_000_000;
 
-/// The longest transfer of `plan` that is polled, in bytes, where a word takes `word_ps` picoseconds
-/// on the wire, without what the timer waits after it.
+/// The longest transfer of `plan` that is polled, in bytes. A word takes `word_ps` picoseconds on
+/// the wire, without the timer's delay after it.
 pub(super) fn poll_bytes_max(
     poll_limit_ns: u32,
     plan: &Plan,
@@ -27,8 +27,8 @@ pub(super) fn poll_bytes_max(
     usize::try_from(words.saturating_mul(plan.word_bytes().into())).unwrap_or(usize::MAX)
 }
 
-/// Decides of each transfer of a planned message whether its end is awaited by interrupt;
-/// `bytes_max` is [`poll_bytes_max`] of a plan.
+/// Decides for each transfer of a planned message whether it waits by interrupt. `bytes_max` is
+/// [`poll_bytes_max`] of a plan.
 pub(super) fn plan_waits(
     program: &Program,
     message: &mut [Transfer<'_>],
@@ -54,23 +54,23 @@ pub(super) fn waits(message: &[Transfer<'_>]) -> bool {
     message.iter().any(|transfer| transfer.plan.by_interrupt())
 }
 
-/// A controller whose caller may sleep until it interrupts.
+/// A controller whose caller may sleep until the block interrupts.
 pub(super) trait Sleeps: Controller + Wire {
-    /// Whether there is an interrupt to sleep for.
+    /// Whether there is an interrupt to wait for.
     const CAN_SLEEP: bool;
 
-    /// What the block must know of a whole message before it is run.
+    /// Prepares the block for a whole message before it runs.
     #[inline]
     fn look_ahead(&mut self, program: &Program, message: &[Transfer<'_>]) {
         let _ = (program, message);
     }
 
-    /// Lets the block interrupt, and sleeps until it has or its deadline has passed.
-    /// [`Controller::resume`] is who judges that.
+    /// Unmasks the block's interrupt, and sleeps until it came or the deadline passed.
+    /// [`Controller::resume`] decides which of the two it was.
     fn sleep(&mut self);
 }
 
-/// Runs a message, asleep while the wire works.
+/// Runs a message; the caller sleeps while the wire works.
 #[cold]
 pub(super) fn run_blocking<B: Sleeps>(
     block: &mut B,
@@ -90,7 +90,7 @@ pub(super) fn run_blocking<B: Sleeps>(
     ran
 }
 
-/// Reclaims a block whose message its owner leaves, by a panic while it slept.
+/// Reclaims a block whose message is abandoned by a panic while the caller slept.
 struct Abandoned<'b, B: Sleeps>(&'b mut B);
 
 impl<B: Sleeps> Drop for Abandoned<'_, B> {

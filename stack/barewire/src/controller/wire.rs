@@ -1,15 +1,15 @@
-//! The loop every polled controller shares: one message under one chip select.
+//! The loop that all polled controllers share: one message under one chip select.
 //!
 //! # Ordering
-//! 1. Wait until a line that bring-up may have moved has been inactive for `cs_inactive`; select, then
-//!    wait `cs_setup`.
-//! 2. Each transfer in turn; after it its delay; at `cs_change` steps 3 and 1 with the
-//!    `cs_change` delay between.
-//! 3. Wait `cs_hold`, deselect, wait `cs_inactive`.
+//! 1. Select: wait until every line that bring-up may have moved has been inactive for
+//!    `cs_inactive`; assert CS; wait `cs_setup`.
+//! 2. Clock each transfer, then wait its delay. At `cs_change`, deselect (step 3) and select (step
+//!    1) with the `cs_change` delay between them.
+//! 3. Deselect: wait `cs_hold`, deassert CS, wait `cs_inactive`.
 //!
-//! Step 3 is a destructor: an error or a panic on the way (a register body of a test, say) runs
-//! it too, and then the block is told to [recover](Wire::recover).
-//! In this order: recovering may move the clock line, which a selected chip would count.
+//! Step 3 is a destructor: an error or a panic on the way (for example in a test's registers) runs
+//! it too. Only afterwards is the block told to [recover](Wire::recover): recovering may move the
+//! clock line, and a selected chip would count that edge.
 
 use core::mem::ManuallyDrop;
 
@@ -18,35 +18,34 @@ use crate::spi::{Data, Error, MessageError, Transfer};
 
 /// Why a block did not finish a transfer.
 ///
-/// Small enough to come back in a register, unlike [`Error`].
+/// Small enough to be returned in a register, unlike [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Stopped {
-    /// It was not done in time.
+    /// It did not finish in time.
     TimedOut {
-        /// How long was waited, in microseconds.
+        /// How long the driver waited, in microseconds.
         timeout_us: u32,
     },
-    /// A received word was lost: it came before the one before it had been read.
+    /// A received word was lost: the one before it had not been read yet.
     Overrun,
 }
 
-/// A message that did not finish: where, and why.
+/// A message that did not finish: in which transfer, and why.
 ///
-/// One number, so that a result of it and a length comes back in two registers and a good message
-/// leaves nothing in memory.
+/// One number, so that a result of it and a length is returned in two registers, not in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Unfinished(
-    /// The transfer's index above; below it microseconds of a timeout, with [`Unfinished::OS`] an
-    /// errno, or [`Unfinished::OVERRUN`] or `ABORTED` alone.
+    /// The upper half is the transfer's index. The lower half is a timeout in microseconds, an
+    /// errno with [`Unfinished::OS`], or [`Unfinished::OVERRUN`] or `ABORTED` alone.
     u64,
 );
 
 impl Unfinished {
     const OS: u32 = 1 << 31;
     const OVERRUN: u32 = 1 << 30;
-    /// Running it panicked. (No errno is so large.)
+    /// Running it panicked. (No errno has this value.)
     pub(crate) const ABORTED: Self = Self::new(0, u32::MAX);
 
     const fn new(transfer_index: usize, cause: u32) -> Self {
@@ -57,7 +56,7 @@ impl Unfinished {
     #[must_use]
     pub const fn stopped(transfer_index: usize, stopped: Stopped) -> Self {
         let cause = match stopped {
-            // Of more than 17 minutes the highest bits are lost.
+            // The highest bits of a timeout above 17 minutes are lost.
             Stopped::TimedOut { timeout_us } => timeout_us & (Self::OVERRUN - 1),
             Stopped::Overrun => Self::OVERRUN,
         };
@@ -70,13 +69,13 @@ impl Unfinished {
         Self::new(transfer_index, errno as u32 | Self::OS)
     }
 
-    /// Which transfer.
+    /// The index of the transfer that did not finish.
     #[must_use]
     pub const fn transfer_index(self) -> usize {
         (self.0 >> 32) as usize
     }
 
-    /// Why.
+    /// Why it did not finish.
     #[must_use]
     pub const fn error(self) -> Error {
         let cause = self.0 as u32;
@@ -91,7 +90,7 @@ impl Unfinished {
         }
     }
 
-    /// The error with all that is known of it.
+    /// The error with its index and the bytes clocked before it.
     #[cold]
     #[inline(never)]
     pub(crate) fn explain(self, message: &[Transfer<'_>]) -> MessageError {
@@ -105,12 +104,12 @@ impl Unfinished {
     }
 }
 
-/// What the shared loop drives.
+/// A block that the shared loop drives.
 pub trait Wire {
-    /// Makes the program's values the block's and drives CS active.
+    /// Configures the block for the program and asserts CS.
     fn select(&mut self, program: &Program);
 
-    /// Drives CS inactive.
+    /// Deasserts CS.
     fn deselect(&mut self, program: &Program);
 
     /// Clocks one transfer.
@@ -131,25 +130,25 @@ pub trait Wire {
     fn wait_ticks(&mut self, ticks: u32);
 
     /// Waits until every line has been inactive for `ticks` since the driver was brought up or last
-    /// [reclaimed](super::Controller::reclaim), if that may have moved one. Asked before a device with
-    /// delays is selected. The body given is for a wire whose lines nobody moves then.
+    /// [reclaimed](super::Controller::reclaim), if that may have moved a line. Called before a
+    /// device with delays is selected. The default is for a wire whose lines do not move then.
     #[inline]
     fn rest_ticks(&mut self, ticks: u32) {
         let _ = ticks;
     }
 }
 
-/// Holds the chip selected; dropping it deselects.
+/// Keeps the chip selected; dropping it deselects.
 pub(super) struct Selected<'w, W: Wire + ?Sized> {
     pub(super) wire: &'w mut W,
     pub(super) program: &'w Program,
-    /// Set while a transfer is on the wire: if we are dropped then, the block's state is unknown.
+    /// Set while a transfer is on the wire: if it is dropped then, the block's state is unknown.
     pub(super) unsettled: bool,
 }
 
-// Always inlined: `stepped` has a second caller of each, and the compiler inlines what has one; a
-// polled message of 4 bytes would pay 30 instructions for it. So with what a driver has on its
-// shortest path.
+// Always inlined: since `stepped` calls each of these too, the compiler would not inline them, and
+// a polled message of 4 bytes would take 30 more instructions. The same holds for the rest of a
+// driver's shortest path.
 impl<'w, W: Wire + ?Sized> Selected<'w, W> {
     #[inline(always)]
     pub(super) fn new(wire: &'w mut W, program: &'w Program) -> Self {
@@ -158,13 +157,13 @@ impl<'w, W: Wire + ?Sized> Selected<'w, W> {
         this
     }
 
-    /// The chip that [`Selected::keep`] left selected.
+    /// Takes over the chip that [`Selected::keep`] left selected.
     #[inline(always)]
     pub(super) fn again(wire: &'w mut W, program: &'w Program) -> Self {
         Self { wire, program, unsettled: true }
     }
 
-    /// Leaves the chip selected, for [`Selected::again`].
+    /// Leaves the chip selected for [`Selected::again`].
     pub(super) fn keep(self) {
         core::mem::forget(self);
     }
@@ -215,7 +214,7 @@ impl<'w, W: Wire + ?Sized> Selected<'w, W> {
 }
 
 impl<W: Short> Selected<'_, W> {
-    /// Deselects after a good message: the destructor without a call.
+    /// Deselects after a message without errors: the destructor, inlined.
     #[inline(always)]
     fn finish(self, line: SelectLine) {
         let mut this = ManuallyDrop::new(self);
@@ -227,27 +226,27 @@ impl<W: Wire + ?Sized> Drop for Selected<'_, W> {
     #[inline(always)]
     fn drop(&mut self) {
         self.deselect();
-        // Only now: a reset may move the clock line, which a selected chip would count.
+        // After CS: a reset may move the clock line, and a selected chip would count that edge.
         if self.unsettled {
             self.wire.recover();
         }
     }
 }
 
-/// A wire with a shorter way for transfers of a few words.
+/// A wire with a shorter path for transfers of a few words.
 pub(super) trait Short: Wire {
-    /// Whether a transfer of `len` bytes in words of as many, whose plan has `control`, has the shorter
-    /// way, the block being set up for it.
+    /// Whether a transfer of `len` bytes in 8-bit words, whose plan has `control`, can take the
+    /// shorter path with the block as it is configured now.
     fn is_short(&self, program: &Program, control: u32, len: usize) -> bool;
 
     /// The select line of a program's chip.
     fn line(&self, program: &Program) -> SelectLine;
 
-    /// Drives CS active or inactive, as [`Wire::select`] or [`Wire::deselect`] would.
+    /// Asserts or deasserts CS, as [`Wire::select`] or [`Wire::deselect`] does.
     fn drive_short(&mut self, line: SelectLine, active: bool);
 
-    /// Sends a transfer of `len` bytes and looks whether it has come. Returns whether it is over, with
-    /// what came in `rx`: if not, [`Short::exchange_rest`] goes on.
+    /// Sends a transfer of `len` bytes and checks once whether it has ended. Returns true if so,
+    /// with the received bytes in `rx`; otherwise [`Short::exchange_rest`] must follow.
     fn exchange_short(
         &mut self,
         control: u32,
@@ -256,23 +255,24 @@ pub(super) trait Short: Wire {
         rx: Option<&mut [u8]>,
     ) -> bool;
 
-    /// Waits for a transfer of `len` bytes that was sent.
+    /// Waits for the end of a transfer of `len` bytes that was sent.
     ///
     /// # Errors
     /// As [`Wire::exchange`].
     fn exchange_rest(&mut self, len: usize, rx: Option<&mut [u8]>) -> Result<(), Stopped>;
 }
 
-/// A select line on a GPIO: pins, 0 for none, and whether they are high while it is active.
+/// A GPIO select line: its pins (0 for none), and whether they are high while it is active.
 #[derive(Clone, Copy)]
 pub(super) struct SelectLine {
     pub(super) mask: u32,
     pub(super) active_high: bool,
 }
 
-/// Runs a message of one planned transfer of `len` bytes by the shorter way, compiled into its caller
-/// and without a [`Transfer`] in memory. What is asked of it are values: for the compiler, any store to
-/// a register might change what lies in memory. `None` if it has none: nothing was done.
+/// Runs a message of one planned transfer of `len` bytes by the shorter path, inlined and without a
+/// [`Transfer`] in memory. Its arguments are values, because the compiler must assume that a store
+/// to a register changes memory. Returns `None`, and does nothing, if the transfer cannot take that
+/// path.
 ///
 /// # Errors
 /// As [`run_message`].
@@ -292,7 +292,7 @@ pub(super) fn run_short<W: Short>(
     let selected = Selected::again(wire, program);
     selected.wire.drive_short(line, true);
     if !selected.wire.exchange_short(plan.control, len, tx, rx.as_deref_mut()) {
-        // Without the guard here: it would have to lie in memory for a callee that may panic.
+        // Without the guard: for a callee that may panic it would have to be in memory.
         selected.keep();
         return Some(run_rest(wire, program, len, rx));
     }
@@ -300,7 +300,7 @@ pub(super) fn run_short<W: Short>(
     Some(Ok(len))
 }
 
-/// The rest of a message that [`run_short`] has begun.
+/// Finishes a message that [`run_short`] has begun.
 #[inline(never)]
 fn run_rest<W: Short>(
     wire: &mut W,

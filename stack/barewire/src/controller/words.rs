@@ -1,11 +1,11 @@
 //! Bytes to FIFO words and back.
 //!
-//! A burst is a string of bits, most significant first, and the FIFO cuts it into 32-bit words
-//! from its *end*: a burst of 5 bytes is a word with 1 byte in its low bits, then a word of 4.
-//! Words of 16 and 32 bits lie in memory in the CPU's order and go out whole, so a FIFO word
+//! A burst is a string of bits, most significant first, and the FIFO cuts it into 32-bit words from
+//! its *end*: a burst of 5 bytes is a word with 1 byte in its low bits, then a word of 4. Words of
+//! 16 and 32 bits are in memory in the CPU's byte order and are sent whole, so one FIFO word
 //! carries two 16-bit words, the earlier one in its upper half.
 
-/// How many bytes the first FIFO word of a burst of `len` carries (1 to 4).
+/// How many bytes (1 to 4) the first FIFO word of a burst of `len` bytes carries.
 #[inline]
 pub(super) const fn first_word_bytes(len: usize) -> usize {
     match len % 4 {
@@ -14,7 +14,7 @@ pub(super) const fn first_word_bytes(len: usize) -> usize {
     }
 }
 
-/// The FIFO word for `bytes` (1 to 4 of them, whole words of `word_bytes`).
+/// The FIFO word of `bytes` (1 to 4 of them, whole words of `word_bytes`).
 #[inline(always)]
 pub(super) fn pack(bytes: &[u8], word_bytes: u8) -> u32 {
     if let (Ok(&bytes), 1) = (<&[u8; 4]>::try_from(bytes), word_bytes) {
@@ -46,7 +46,8 @@ pub(super) fn unpack(word: u32, bytes: &mut [u8], word_bytes: u8) {
         }
         (4, 4) => bytes.copy_from_slice(&word.to_ne_bytes()),
         (2, 2) => bytes.copy_from_slice(&(word as u16).to_ne_bytes()),
-        // The last byte is the lowest. Nothing in here panics: a caller's guard would lie in memory.
+        // The last byte is the lowest. Must not panic: a caller's guard would then have to be in
+        // memory.
         _ => {
             let mut rest = word;
             for byte in bytes.iter_mut().rev() {

@@ -1,4 +1,4 @@
-//! Our bus, locked, as an `embedded-hal` `SpiBus`: clocks and data, and no chip select.
+//! A locked bus as an `embedded-hal` `SpiBus`: clocks and data without a chip select.
 
 use core::fmt;
 
@@ -10,18 +10,18 @@ use crate::bus::{Device, Locked};
 use crate::controller::Controller;
 use crate::spi::{Error, MessageError, Mode, Settings, Transfer};
 
-/// A bus that drivers for `embedded-hal` have to themselves, as long as this lives.
+/// A bus that one `embedded-hal` driver owns for as long as this value lives.
 ///
-/// No chip select moves ([`Mode::NO_CS`]): whoever has it selects the chip, by a pin, say
-/// ([`BankPin`](super::BankPin)), or has none to select.
+/// No chip select moves ([`Mode::NO_CS`]). The driver selects the chip itself, for example by a pin
+/// ([`BankPin`](super::BankPin)), or the chip needs no selection.
 ///
-/// It stays with its thread, and that thread must not use a [`HalDevice`](super::HalDevice) of the
-/// same bus meanwhile: its transaction fails with [`Error::WouldDeadlock`], or waits for ever where
-/// the platform does not tell threads apart
-/// ([`Platform::context`](crate::bus::Platform::context), [`Bus::new`](crate::bus::Bus::new)).
+/// The value stays with its thread. That thread must not use a [`HalDevice`](super::HalDevice) of
+/// this bus meanwhile: its transaction fails with [`Error::WouldDeadlock`], or waits for ever if
+/// the platform does not tell threads apart ([`Platform::context`](crate::bus::Platform::context),
+/// [`Bus::new`](crate::bus::Bus::new)).
 ///
-/// Every call returns when its bytes are through and the clock rests, so flushing has nothing to
-/// do. The async methods never wait for anything but the wire, and are done in their first poll.
+/// Every call returns after its last clock, so flushing does nothing. The async methods wait for
+/// nothing but the wire, and are ready at their first poll.
 pub struct HalBus<'b, C: Controller + ?Sized> {
     lock: Locked<'b, C>,
     device: Device<'b, C>,
@@ -34,20 +34,20 @@ impl<C: Controller + ?Sized> fmt::Debug for HalBus<'_, C> {
 }
 
 impl<'b, C: Controller + ?Sized> HalBus<'b, C> {
-    /// The bus that `lock` has, from [`Bus::lock`](crate::bus::Bus::lock) or, without waiting, from
-    /// [`Bus::try_lock`](crate::bus::Bus::try_lock). Of `settings` the chip select and the word
-    /// length are not looked at: there is none, and words have 8 bits.
+    /// Uses the bus of `lock`, which comes from [`Bus::lock`](crate::bus::Bus::lock) or, without
+    /// waiting, [`Bus::try_lock`](crate::bus::Bus::try_lock). The chip select and the word length
+    /// of `settings` are ignored: there is no chip select, and words have 8 bits.
     ///
     /// # Errors
-    /// [`Error::NoIdleChipSelect`] if the controller always moves some chip's line; else as
-    /// [`Bus::device`](crate::bus::Bus::device).
+    /// [`Error::NoIdleChipSelect`] if the controller cannot clock without moving some chip's select
+    /// line; otherwise as [`Bus::device`](crate::bus::Bus::device).
     pub fn new(mut lock: Locked<'b, C>, settings: &Settings) -> Result<Self, Error> {
         let mode = settings.mode | Mode::NO_CS;
         let device = lock.device(&settings.with_mode(mode).with_bits_per_word(8))?;
         Ok(Self { lock, device })
     }
 
-    /// The lock back.
+    /// Returns the lock.
     #[must_use]
     pub fn into_lock(self) -> Locked<'b, C> {
         self.lock

@@ -1,4 +1,4 @@
-//! Our timer as `embedded-hal`'s `DelayNs`: never shorter than asked, to one tick.
+//! A timer as `embedded-hal`'s `DelayNs`: never shorter than asked, exact to one tick.
 
 use core::future::poll_fn;
 use core::task::Poll;
@@ -11,11 +11,11 @@ use crate::time::{Timer, ticks_at_least};
 const NS_PER_US: u64 = 1_000;
 const NS_PER_MS: u64 = 1_000_000;
 
-/// A delay by a timer.
+/// Delays made by a timer.
 ///
-/// Nanoseconds, microseconds and milliseconds are each one wait, reckoned in 64 bits. Blocking
-/// waits spin, unless they are long ([`Delay::with_sleep_from_ns`]). As a future it looks at the
-/// clock once a poll and asks to be polled again; dropped, it just ends.
+/// Each call, in nanoseconds, microseconds or milliseconds, is one wait, computed in 64 bits.
+/// Blocking waits spin, unless they are long ([`Delay::with_sleep_from_ns`]). The async form reads
+/// the clock once per poll and wakes its task to be polled again; it may be dropped at any time.
 #[derive(Clone, Debug)]
 pub struct Delay<T> {
     timer: T,
@@ -23,21 +23,21 @@ pub struct Delay<T> {
 }
 
 impl<T: Timer> Delay<T> {
-    /// Delays by `timer`, spinning.
+    /// Makes delays with `timer`, spinning.
     #[must_use]
     pub const fn new(timer: T) -> Self {
         Self { timer, sleep_from_ns: u64::MAX }
     }
 
-    /// The same, with blocking delays of `ns` nanoseconds and more made by
-    /// [`Timer::sleep_ns`], which may give the processor away.
+    /// Makes blocking delays of `ns` nanoseconds and more by [`Timer::sleep_ns`], which may yield
+    /// the processor.
     #[must_use]
     pub fn with_sleep_from_ns(mut self, ns: u64) -> Self {
         self.sleep_from_ns = ns;
         self
     }
 
-    /// The timer back.
+    /// Returns the timer.
     pub fn release(self) -> T {
         self.timer
     }
@@ -57,7 +57,8 @@ impl<T: Timer> Delay<T> {
         }
         let begun = self.timer.now_ticks();
         poll_fn(|cx| {
-            // The first tick may be partly over: one more edge, as in `Timer::wait_ticks`.
+            // The first tick may have partly passed: wait for one more, as `Timer::wait_ticks`
+            // does.
             if self.timer.now_ticks().wrapping_sub(begun) > ticks {
                 return Poll::Ready(());
             }

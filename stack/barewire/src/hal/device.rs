@@ -1,4 +1,4 @@
-//! Our device as an `embedded-hal` `SpiDevice`: a transaction is a message.
+//! A device as an `embedded-hal` `SpiDevice`: a transaction is a message.
 
 use core::fmt;
 
@@ -10,39 +10,41 @@ use crate::bus::Device;
 use crate::controller::Controller;
 use crate::spi::{Error, MessageError};
 
-/// Most transactions are a command and its data: room that is made quickly.
+/// Most transactions are a command and its data: a small array is initialized quickly.
 const FEW: usize = 2;
 
-/// A device that drivers for `embedded-hal` run on.
+/// A device on which `embedded-hal` drivers run.
 ///
-/// `TRANSFERS` is the longest transaction, in transfers: an operation is one, a `Transfer` of two
-/// lengths two, a delay none, unless a transaction begins with it. A delay above the controller's
-/// longest ([`Limits::max_delay_ns`](crate::controller::Limits::max_delay_ns), on spidev 65,535 us) or
-/// a second is made in pieces, each a transfer more but the first. A longer transaction is refused with
-/// [`Error::TooManyTransfers`]: [`HalDevice::with_room`] makes room.
+/// `TRANSFERS` is the longest transaction, in transfers. An operation is one transfer, a `Transfer`
+/// of two lengths is two, a delay is none unless the transaction begins with it. A delay above one
+/// second, or above the controller's longest
+/// ([`Limits::max_delay_ns`](crate::controller::Limits::max_delay_ns); 65,535 µs on spidev), is
+/// made in pieces; each piece but the first is one more transfer. A longer transaction is refused
+/// with [`Error::TooManyTransfers`]: [`HalDevice::with_room`] makes room.
 ///
-/// A refused transaction clocks nothing. An error's `transfer_index` counts the operations.
+/// A refused transaction clocks nothing. The `transfer_index` of an error counts operations.
 ///
-/// A transaction without bytes (without operations, or of empty ones) selects and deselects the
-/// chip, as it does on a bus whose CS is a pin.
+/// A transaction without bytes (no operations, or only empty ones) selects and deselects the chip,
+/// as it does on a bus whose CS is a pin.
 ///
-/// A controller's own line that is active only while bits are clocked cannot keep all of the contract:
-/// it stays where it is then, and what is more than one transfer, or has a delay, is refused. Drivers
-/// for `embedded-hal` want a GPIO as chip select.
+/// A native chip select that is active only while bits are clocked cannot keep the whole contract.
+/// It does not move in a transaction without bytes, and a transaction with a delay, or of several
+/// transfers that cannot be joined into one, is refused. Use a GPIO as chip select for
+/// `embedded-hal` drivers.
 ///
-/// As a future it waits for its turn between polls and runs inside one, delays included. It holds
-/// nothing until it is polled. Dropping it before removes it from the queue, and nothing was
-/// clocked; that waits at most for the message on the wire.
+/// The async form waits for its turn between polls and transfers inside one poll, delays included.
+/// It owns nothing before it is polled. Dropping it before its turn removes it from the queue, with
+/// nothing clocked; that waits at most for the message on the wire.
 ///
-/// On a thread that has a [`HalBus`](super::HalBus) or a lock of the same bus a transaction fails
-/// with [`Error::WouldDeadlock`], where the platform tells threads apart
-/// ([`Platform::context`](crate::bus::Platform::context)); else it waits for ever.
+/// On a thread that has a [`HalBus`](super::HalBus) or a lock of this bus, a transaction fails with
+/// [`Error::WouldDeadlock`], or waits for ever if the platform does not tell threads apart
+/// ([`Platform::context`](crate::bus::Platform::context)).
 pub struct HalDevice<'b, C: ?Sized, const TRANSFERS: usize = 16> {
     device: Device<'b, C>,
     shape: Shape,
 }
 
-/// The longest delay that the controller makes after a transfer of `device`, in nanoseconds.
+/// The longest delay that the controller can make after a transfer of `device`, in nanoseconds.
 fn longest_delay_ns<C: Controller + ?Sized>(device: &Device<'_, C>) -> u32 {
     let hold_ns = u32::try_from(device.effective().cs_hold_ns).unwrap_or(u32::MAX);
     device.limits().max_delay_ns.saturating_sub(hold_ns)
@@ -55,7 +57,7 @@ impl<C: ?Sized, const TRANSFERS: usize> fmt::Debug for HalDevice<'_, C, TRANSFER
 }
 
 impl<'b, C: Controller + ?Sized> HalDevice<'b, C> {
-    /// `device`, with room for 16 transfers. Whatever its settings say, words have 8 bits here.
+    /// Wraps `device`, with room for 16 transfers. Words have 8 bits, whatever its settings say.
     pub fn new(device: Device<'b, C>) -> Self {
         let shape = Shape::new(device.settings().bits_per_word);
         Self::shaped(device, shape)
@@ -67,15 +69,15 @@ impl<'b, C: Controller + ?Sized> HalDevice<'b, C> {
 }
 
 impl<'b, C: Controller + ?Sized, const TRANSFERS: usize> HalDevice<'b, C, TRANSFERS> {
-    /// The same with room for `N` transfers.
+    /// Makes room for `N` transfers.
     #[must_use]
     pub fn with_room<const N: usize>(self) -> HalDevice<'b, C, N> {
         HalDevice { device: self.device, shape: self.shape }
     }
 
-    /// The same, with delays above `delay_max_ns` nanoseconds made in several pieces, each rounded
-    /// up. Without it the pieces are as long as the controller can make them, which is the most there
-    /// is: only for a controller that promises more than it does.
+    /// Makes delays above `delay_max_ns` nanoseconds in several pieces, each rounded up. By default
+    /// the pieces are as long as the controller can make them. Only for a controller whose
+    /// [`Limits`](crate::controller::Limits) promise too much.
     #[must_use]
     pub fn with_delay_max_ns(mut self, delay_max_ns: u32) -> Self {
         let max = longest_delay_ns(&self.device);
@@ -83,13 +85,13 @@ impl<'b, C: Controller + ?Sized, const TRANSFERS: usize> HalDevice<'b, C, TRANSF
         self
     }
 
-    /// The device below.
+    /// The wrapped device.
     #[must_use]
     pub fn device(&self) -> &Device<'b, C> {
         &self.device
     }
 
-    /// How many transfers it is, if there is room for them.
+    /// How many transfers the operations need, if there is room for them.
     fn check(&self, operations: &mut [Operation<'_, u8>]) -> Result<usize, MessageError> {
         let transfers = transfers(operations, self.shape);
         if transfers <= TRANSFERS {
@@ -99,7 +101,7 @@ impl<'b, C: Controller + ?Sized, const TRANSFERS: usize> HalDevice<'b, C, TRANSF
         Err(MessageError::refused(error, operation_index(operations, self.shape, TRANSFERS)))
     }
 
-    /// The error as the caller counts: in operations.
+    /// The error with its index counted in operations.
     #[cold]
     fn explain(&self, error: MessageError, operations: &mut [Operation<'_, u8>]) -> MessageError {
         let transfer_index = operation_index(operations, self.shape, error.transfer_index);

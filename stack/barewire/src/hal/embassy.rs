@@ -8,8 +8,8 @@ use super::HalDevice;
 use crate::controller::Controller;
 use crate::spi::{Error, Settings};
 
-/// Settings for all messages from the next on. The delays' limit of
-/// [`HalDevice::with_delay_max_ns`] is set to the controller's longest again. Needs the feature `embassy`.
+/// New settings apply from the next message on. They also reset [`HalDevice::with_delay_max_ns`] to the
+/// controller's longest delay. Needs the feature `embassy`.
 ///
 /// ```
 /// use barewire::bus::Bus;

@@ -1,8 +1,8 @@
-//! Our errors as `embedded-hal` sees them.
+//! Errors as `embedded-hal`'s kinds.
 //!
-//! Its kinds are few: what keeps a chip select from doing what was asked is a `ChipSelectFault`,
-//! what came from a foreign bus keeps its kind, a lost word is an `Overrun`, and everything else is
-//! `Other`. A timeout is no `Overrun`, and a refusal no `FrameFormat`.
+//! There are few kinds. An error about the chip select is a `ChipSelectFault`, an error of a
+//! foreign bus keeps its kind, a lost word is an `Overrun`, and everything else is `Other`: a
+//! timeout is not an `Overrun`, and a refused message not a `FrameFormat`.
 
 use embedded_hal::spi::{self, ErrorKind};
 

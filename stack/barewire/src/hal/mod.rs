@@ -1,32 +1,33 @@
-//! `embedded-hal` 1.0 and `embedded-hal-async` 1.0, both ways.
+//! `embedded-hal` 1.0 and `embedded-hal-async` 1.0, in both directions.
 //!
 //! # Read first
 //! The documentation of [`embedded_hal::spi`], above all "Bus vs Device" and "Flushing".
 //!
 //! # How it works
-//! | of ours | as | by |
+//! | this crate's | implements | through |
 //! |---|---|---|
 //! | a [`Device`](crate::bus::Device) | `SpiDevice`, blocking and async | [`HalDevice`] |
-//! | an [`OwnedDevice`](crate::bus::OwnedDevice), which keeps its bus | the same | itself |
-//! | a device's blocking or async half alone | `SpiDevice` | [`Blocking`], [`Async`] |
+//! | an [`OwnedDevice`](crate::bus::OwnedDevice), which keeps its bus | `SpiDevice`, blocking and async | itself |
+//! | only the blocking or the async half of a device | `SpiDevice` | [`Blocking`], [`Async`] |
 //! | a device with words of 16 bits | `SpiDevice<u16>`, blocking and async | `HalDevice16` (feature `words16`) |
-//! | other settings for a device | embassy's `SetConfig` | [`HalDevice`] (feature `embassy`) |
+//! | new settings for a device | embassy's `SetConfig` | [`HalDevice`] (feature `embassy`) |
 //! | a [locked](crate::bus::Bus::lock) bus | `SpiBus`, blocking and async | [`HalBus`] |
 //! | a [`Timer`](crate::time::Timer) | `DelayNs`, blocking and async | [`Delay`] |
 //! | a pin of a [`GpioBank`](crate::controller::gpio::GpioBank) | `OutputPin` | [`BankPin`] |
 //! | [`MessageError`](crate::spi::MessageError) and [`Error`](crate::spi::Error) | `spi::Error` | themselves |
 //!
-//! and the other way any foreign `SpiDevice` is a [`Port`](crate::chip::Port) for our chip drivers,
-//! by [`OnSpiDevice`].
+//! In the other direction, [`OnSpiDevice`] makes any `SpiDevice` a [`Port`](crate::chip::Port) for
+//! the chip drivers of this crate.
 //!
-//! Foreign drivers find here what `embedded-hal` promises them:
+//! The guarantees of `embedded-hal`, as kept here:
 //! 1. A transaction is one message under one chip select, never interleaved with another.
-//! 2. Its operations run in their order; a delay is made at its place, CS active, never shorter than
-//!    asked, and rounded up to the controller's quantum.
-//! 3. When a call returns, the wire is idle: there is nothing left to flush.
-//! 4. CS is inactive after every transaction, a failed one too, and the first error is returned.
-//! 5. A future of theirs that is dropped was run whole, or not at all: it waits for its turn
-//!    between polls, and is on the wire inside one.
+//! 2. Its operations run in order. A delay is made in its place with CS active, is never shorter
+//!    than asked, and is rounded up to the controller's quantum.
+//! 3. When a call returns, the wire is idle: flushing does nothing.
+//! 4. CS is inactive after every transaction, including a failed one, and the first error is
+//!    returned.
+//! 5. A transaction whose future is dropped ran completely or not at all: the future waits for its
+//!    turn between polls, and transfers inside one poll.
 //!
 //! ```
 //! use barewire::bus::Bus;

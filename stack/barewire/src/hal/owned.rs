@@ -1,5 +1,5 @@
-//! `embedded-hal` on a device that keeps its bus, and on one half of a type that is both blocking
-//! and async.
+//! `embedded-hal` on a device that keeps its bus, and on only one half of a type that is both
+//! blocking and async.
 
 use core::ops::Deref;
 
@@ -19,7 +19,7 @@ where
     type Error = MessageError;
 }
 
-/// As [`HalDevice`], with its room for 16 transfers.
+/// As [`HalDevice`], with room for 16 transfers.
 impl<B, C> SpiDevice for OwnedDevice<B>
 where
     B: Deref<Target = Bus<C>>,
@@ -30,7 +30,7 @@ where
     }
 }
 
-/// As [`HalDevice`], with its room for 16 transfers.
+/// As [`HalDevice`], with room for 16 transfers.
 impl<B, C> AsyncSpiDevice for OwnedDevice<B>
 where
     B: Deref<Target = Bus<C>>,
@@ -44,10 +44,10 @@ where
     }
 }
 
-/// A device's blocking half alone.
+/// Only the blocking half of a device.
 ///
-/// [`HalDevice`] and [`OwnedDevice`] are blocking and async. Where both `SpiDevice` traits are in
-/// scope, `device.write(…)` on them names two methods (error E0034). On this one it names one.
+/// [`HalDevice`] and [`OwnedDevice`] are blocking and async. If both `SpiDevice` traits are in
+/// scope, `device.write(…)` is ambiguous (error E0034). On this type it is not.
 ///
 /// ```
 /// use barewire::bus::Bus;
@@ -75,7 +75,7 @@ impl<D: SpiDevice> SpiDevice for Blocking<D> {
     }
 }
 
-/// A device's async half alone: see [`Blocking`].
+/// Only the async half of a device; see [`Blocking`].
 #[derive(Debug)]
 pub struct Async<D>(pub D);
 

@@ -1,4 +1,4 @@
-//! A pin of our GPIO banks as `embedded-hal`'s `OutputPin`.
+//! A pin of a GPIO bank as `embedded-hal`'s `OutputPin`.
 
 use core::convert::Infallible;
 
@@ -8,8 +8,8 @@ use crate::controller::gpio::GpioBank;
 
 /// One output pin of a bank.
 ///
-/// It has the bank for itself as a value, not as hardware: other pins of the bank are driven through
-/// other values of it, [shared](crate::controller::gpio::Ownership::Shared) ones.
+/// It owns its value of the bank, not the hardware. Other pins of the bank are driven through other
+/// values, which must be [shared](crate::controller::gpio::Ownership::Shared).
 #[derive(Debug)]
 pub struct BankPin<G> {
     bank: G,
@@ -17,7 +17,7 @@ pub struct BankPin<G> {
 }
 
 impl<G: GpioBank> BankPin<G> {
-    /// Makes pin `bit` (0 to 31) of `bank` an output, already at `high`.
+    /// Makes pin `bit` (0 to 31) of `bank` an output that starts at level `high`.
     ///
     /// # Panics
     /// If `bit` is above 31.
@@ -28,7 +28,7 @@ impl<G: GpioBank> BankPin<G> {
         Self { bank, mask }
     }
 
-    /// The bank back, the pin as it is.
+    /// Returns the bank; the pin keeps its level.
     pub fn release(self) -> G {
         self.bank
     }

@@ -1,17 +1,17 @@
-//! Any `SpiDevice` of `embedded-hal` or `embedded-hal-async` as a port for our chip drivers.
+//! Any `SpiDevice` of `embedded-hal` or `embedded-hal-async` as a port for this crate's chip
+//! drivers.
 //!
 //! # How it works
-//! 1. The whole message is looked at first: what cannot be done on a foreign device is refused
-//!    before anything is clocked. That is a speed, a word length or a delay between words of one
-//!    transfer's own, a `cs_change` delay without a source of delays, more operations than there is
-//!    room for, and what every controller refuses.
-//! 2. Each stretch up to a `cs_change` is one transaction: a transfer is an operation, its delay
-//!    another behind it.
-//! 3. Between two transactions the `cs_change` delay is made.
+//! 1. Check: the whole message is validated before anything is clocked. Refused are a speed, a word
+//!    length or a word delay of a single transfer, a `cs_change` delay without a source of delays,
+//!    more operations than there is room for, and what every controller refuses.
+//! 2. Transact: each stretch up to a `cs_change` is one transaction. A transfer is an operation;
+//!    its delay is a further operation after it.
+//! 3. Pause: between two transactions the `cs_change` delay is made.
 //!
 //! # Not supported
-//! Keeping the bus between the transactions of one message: another device's may come between them
-//! wherever the foreign bus is shared.
+//! Keeping the bus between the transactions of one message: if the foreign bus is shared, a
+//! transaction of another device may come between them.
 
 use core::array;
 
@@ -40,18 +40,18 @@ impl AsyncDelayNs for NoDelay {
     }
 }
 
-/// A foreign device that our chip drivers run on, blocking or as a future. See the
+/// A foreign device on which this crate's chip drivers run, blocking or async. See the
 /// [module](super).
 ///
-/// `OPERATIONS` is the longest transaction. CS is inactive after an error as far as the foreign
-/// device keeps to the contract of `embedded-hal`.
+/// `OPERATIONS` is the longest transaction. After an error CS is inactive if the foreign device
+/// keeps the contract of `embedded-hal`.
 ///
-/// What goes out while a transfer only reads is the foreign bus's to say, typically zeros or
-/// ones, unless [`OnSpiDevice::with_zeros`] asks for zeros.
+/// The foreign bus determines what is sent while a transfer only reads, typically zeros or ones;
+/// [`OnSpiDevice::with_zeros`] makes it zeros.
 ///
-/// A failed transaction is [`Error::Foreign`]: its `transfer_index` is the transaction's first
-/// transfer, and the foreign error itself stays here, for [`OnSpiDevice::take_error`]. A chip driver
-/// is given a `&mut` of this, where that is wanted.
+/// A failed transaction returns [`Error::Foreign`], whose `transfer_index` is the transaction's
+/// first transfer. The foreign error itself is kept for [`OnSpiDevice::take_error`]; to reach it,
+/// give the chip driver a `&mut` of this value.
 #[derive(Debug)]
 pub struct OnSpiDevice<S: ErrorType, D = NoDelay, const OPERATIONS: usize = 16> {
     spi: S,
@@ -64,7 +64,7 @@ pub struct OnSpiDevice<S: ErrorType, D = NoDelay, const OPERATIONS: usize = 16> 
 }
 
 impl<S: ErrorType> OnSpiDevice<S> {
-    /// `spi`, whose clock is `speed_hz` hertz: `embedded-hal` has no way to ask.
+    /// Wraps `spi`, whose clock is `speed_hz` hertz: `embedded-hal` has no method to ask for it.
     pub fn new(spi: S, speed_hz: u32) -> Self {
         Self {
             spi,
@@ -79,14 +79,14 @@ impl<S: ErrorType> OnSpiDevice<S> {
 }
 
 impl<S: ErrorType, D, const OPERATIONS: usize> OnSpiDevice<S, D, OPERATIONS> {
-    /// The same with room for `N` operations.
+    /// Makes room for `N` operations.
     #[must_use]
     pub fn with_room<const N: usize>(self) -> OnSpiDevice<S, D, N> {
         let Self { spi, delay, speed_hz, delay_quantum_ns, delay_max_ns, zeros, error } = self;
         OnSpiDevice { spi, delay, speed_hz, delay_quantum_ns, delay_max_ns, zeros, error }
     }
 
-    /// The same with `delay` making the `cs_change` delays.
+    /// Makes the `cs_change` delays with `delay`.
     #[must_use]
     pub fn with_delay<E>(self, delay: E) -> OnSpiDevice<S, E, OPERATIONS> {
         let Self { spi, speed_hz, delay_quantum_ns, delay_max_ns, zeros, error, .. } = self;
@@ -94,44 +94,44 @@ impl<S: ErrorType, D, const OPERATIONS: usize> OnSpiDevice<S, D, OPERATIONS> {
         OnSpiDevice { spi, delay, speed_hz, delay_quantum_ns, delay_max_ns, zeros, error }
     }
 
-    /// The same, with delays inside a transaction rounded up to a multiple of `ns` nanoseconds
-    /// before the device gets them: for one that cuts off what is below its quantum.
+    /// Rounds delays inside a transaction up to a multiple of `ns` nanoseconds: for a device that
+    /// discards fractions of its quantum.
     ///
-    /// linux-embedded-hal's `SpidevDevice` (0.5) cuts off what is below a microsecond and above 65,535 of them:
-    /// `with_delay_quantum_ns(1_000).with_delay_max_ns(65_535_000)`.
+    /// `SpidevDevice` of linux-embedded-hal 0.5 discards fractions of a microsecond and what
+    /// exceeds 65,535 of them: use `with_delay_quantum_ns(1_000).with_delay_max_ns(65_535_000)`.
     #[must_use]
     pub fn with_delay_quantum_ns(mut self, ns: u32) -> Self {
         self.delay_quantum_ns = ns.max(1);
         self
     }
 
-    /// The same, with delays above `ns` nanoseconds given as several operations, each of whole
-    /// quanta: for a device that cuts off what is above.
+    /// Splits delays above `ns` nanoseconds into several operations of whole quanta: for a device
+    /// that discards what exceeds its longest delay.
     #[must_use]
     pub fn with_delay_max_ns(mut self, ns: u32) -> Self {
         self.delay_max_ns = ns.max(1);
         self
     }
 
-    /// The same, with zeros sent while a transfer only reads: its buffer is zeroed and sent. A device
-    /// that has a limit for what it sends at once now counts reads too.
+    /// Sends zeros while a transfer only reads, from its zeroed buffer. If the device limits how
+    /// much it sends at once, reads now count too.
     #[must_use]
     pub fn with_zeros(mut self) -> Self {
         self.zeros = true;
         self
     }
 
-    /// The foreign error of the message that failed last, once.
+    /// Takes the foreign error of the message that failed last, once.
     pub fn take_error(&mut self) -> Option<S::Error> {
         self.error.take()
     }
 
-    /// The foreign device back.
+    /// Returns the foreign device.
     pub fn release(self) -> S {
         self.spi
     }
 
-    /// A delay as the device keeps it: pieces of whole quanta, none above the longest.
+    /// The delay in pieces of whole quanta, none above the longest.
     fn pieces(&self, delay_ns: u32) -> impl Iterator<Item = u32> + use<S, D, OPERATIONS> {
         let quantum_ns = self.delay_quantum_ns;
         let max_ns = (self.delay_max_ns / quantum_ns).max(1) * quantum_ns;
@@ -143,7 +143,7 @@ impl<S: ErrorType, D, const OPERATIONS: usize> OnSpiDevice<S, D, OPERATIONS> {
         })
     }
 
-    /// Step 1.
+    /// Step 1: checks the message.
     fn check(&self, message: &[Transfer<'_>]) -> Result<(), MessageError> {
         let refused = |error, index| Err(MessageError::refused(error, index));
         match message.last() {
@@ -171,7 +171,7 @@ impl<S: ErrorType, D, const OPERATIONS: usize> OnSpiDevice<S, D, OPERATIONS> {
         Ok(())
     }
 
-    /// The field that a foreign device has no place for, with what was asked.
+    /// The first field that a foreign device cannot set per transfer, and its value.
     fn beyond(&self, transfer: &Transfer<'_>) -> Option<(&'static str, u32)> {
         let Transfer { speed_hz, bits_per_word, word_delay_ns, cs_change_delay_ns, .. } = *transfer;
         if speed_hz != 0 && speed_hz != self.speed_hz {
@@ -187,7 +187,7 @@ impl<S: ErrorType, D, const OPERATIONS: usize> OnSpiDevice<S, D, OPERATIONS> {
         unmade.then_some(("cs_change_delay_ns", cs_change_delay_ns))
     }
 
-    /// Step 2: the operations of a stretch, and how many there are.
+    /// Step 2: the operations of a stretch, and their number.
     fn operations<'t>(
         &self,
         stretch: &'t mut [Transfer<'_>],
@@ -215,7 +215,7 @@ impl<S: ErrorType, D, const OPERATIONS: usize> OnSpiDevice<S, D, OPERATIONS> {
         (operations, len)
     }
 
-    /// A transaction failed, which began with `at`.
+    /// The error of a failed transaction that began at `at`.
     fn failed(&mut self, foreign: S::Error, at: At) -> MessageError {
         let error = Error::Foreign { kind: foreign.kind() };
         self.error = Some(foreign);
@@ -224,7 +224,7 @@ impl<S: ErrorType, D, const OPERATIONS: usize> OnSpiDevice<S, D, OPERATIONS> {
     }
 }
 
-/// How far a message has come.
+/// The position in a message.
 #[derive(Clone, Copy, Default)]
 struct At {
     transfer_index: usize,
@@ -232,15 +232,15 @@ struct At {
 }
 
 impl At {
-    /// Behind `stretch`.
+    /// Moves past `stretch`.
     fn go_on(&mut self, stretch: &[Transfer<'_>]) {
         self.transfer_index += stretch.len();
         self.actual_length += stretch.iter().map(|transfer| transfer.data.len()).sum::<usize>();
     }
 }
 
-/// What is waited for between a stretch and the next. The last transfer has no `cs_change`, and so
-/// no delay for it.
+/// The delay between a stretch and the next, if any. The last transfer has no `cs_change` and so no
+/// such delay.
 fn gap_ns(stretch: &[Transfer<'_>]) -> Option<u32> {
     let last = stretch.last()?;
     (last.cs_change && last.cs_change_delay_ns > 0).then_some(last.cs_change_delay_ns)
@@ -257,7 +257,7 @@ impl<S: SpiDevice, D: DelayNs, const OPERATIONS: usize> Port for OnSpiDevice<S, 
                 return Err(self.failed(foreign, at));
             }
             at.go_on(stretch);
-            // Step 3.
+            // Step 3: the pause.
             if let (Some(ns), Some(delay)) = (gap_ns(stretch), &mut self.delay) {
                 delay.delay_ns(ns);
             }
@@ -283,7 +283,7 @@ impl<S: AsyncSpiDevice, D: AsyncDelayNs, const OPERATIONS: usize> AsyncPort
                 return Err(self.failed(foreign, at));
             }
             at.go_on(stretch);
-            // Step 3.
+            // Step 3: the pause.
             if let (Some(ns), Some(delay)) = (gap_ns(stretch), &mut self.delay) {
                 delay.delay_ns(ns).await;
             }

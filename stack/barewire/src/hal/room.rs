@@ -1,15 +1,15 @@
-//! Operations as transfers, in room for a fixed number of them.
+//! Turns operations into transfers, in an array of fixed size.
 //!
 //! # How it works
-//! 1. An operation is a transfer; a `Transfer` of two lengths is two, what is common and what is
-//!    left: [`Transfer::write`] throws away what comes in, [`Transfer::read`] sends zeros.
-//! 2. Delays are gathered until something follows them, and then belong to the transfer before
-//!    them. At the beginning, and beyond [`Shape::delay_max_ns`], an empty transfer is put there to
+//! 1. An operation is a transfer. A `Transfer` of two lengths is two: the common part, and the rest
+//!    as [`Transfer::write`] (received bytes are discarded) or [`Transfer::read`] (zeros are sent).
+//! 2. Delays are summed until another operation follows; then they belong to the transfer before
+//!    them. At the beginning, and beyond [`Shape::delay_max_ns`], an empty transfer is added to
 //!    carry them.
-//! 3. A transaction without anything is one empty transfer: CS goes active and inactive.
+//! 3. A transaction without operations is one empty transfer: CS becomes active and inactive.
 //!
-//! More than there is room for is counted and not kept, so that an error can tell how many there
-//! were, and room for nothing counts.
+//! Transfers beyond the array's size are counted but not stored, so that an error can tell the
+//! number. An array of size 0 therefore just counts.
 
 use core::array;
 
@@ -17,20 +17,20 @@ use embedded_hal::spi::Operation;
 
 use crate::spi::Transfer;
 
-/// What a device asks of all its transfers.
+/// What all transfers of a device need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     /// The longest delay of one transfer, in nanoseconds, above zero.
     pub(super) delay_max_ns: u32,
-    /// Bits of a word, where the device's own are not 8; else 0.
+    /// 8 if the device's own words have another length, else 0.
     pub(super) bits_per_word: u8,
 }
 
 impl Shape {
-    /// One second: in ticks it fits 32 bits whatever the timer's frequency, which does too.
+    /// One second: as ticks it fits 32 bits at any frequency, because the frequency fits 32 bits.
     pub(super) const DELAY_MAX_NS: u32 = 1_000_000_000;
 
-    /// The shape for a device whose words are of `bits_per_word`.
+    /// The shape for a device with words of `bits_per_word`.
     pub(super) fn new(bits_per_word: u8) -> Self {
         let bits_per_word = if bits_per_word == 8 { 0 } else { 8 };
         Self { delay_max_ns: Self::DELAY_MAX_NS, bits_per_word }
@@ -42,8 +42,7 @@ impl Shape {
         Self { delay_max_ns: Self::DELAY_MAX_NS, bits_per_word: 0 }
     }
 
-    /// The same with delays in pieces of at most `delay_max_ns`, which are not longer than they would
-    /// be without.
+    /// Makes delays in pieces of at most `delay_max_ns`, if that is shorter than a second.
     pub(super) fn with_delay_max_ns(self, delay_max_ns: u32) -> Self {
         Self { delay_max_ns: delay_max_ns.clamp(1, Self::DELAY_MAX_NS), ..self }
     }
@@ -53,12 +52,12 @@ impl Shape {
 #[derive(Debug)]
 pub(super) struct Room<'o, const N: usize> {
     transfers: [Transfer<'o>; N],
-    /// Transfers there should be: above `N` the rest is not kept.
+    /// Transfers needed; those above `N` are not stored.
     len: usize,
     shape: Shape,
-    /// Delays gathered, in nanoseconds.
+    /// Delays summed so far, in nanoseconds.
     owed_ns: u64,
-    /// The last transfer has its delay already.
+    /// Whether the last transfer has its delay already.
     last_waits: bool,
 }
 
@@ -83,7 +82,7 @@ impl<'o, const N: usize> Room<'o, N> {
         this
     }
 
-    /// The transaction of `operations`.
+    /// The transfers of `operations`.
     pub(super) fn of(operations: &'o mut [Operation<'_, u8>], shape: Shape) -> Self {
         let mut this = Self::with(operations, shape);
         if this.len == 0 {
@@ -104,7 +103,7 @@ impl<'o, const N: usize> Room<'o, N> {
         let common = read.len().min(write.len());
         let (read, more_read) = read.split_at_mut(common);
         let (write, more_write) = write.split_at(common);
-        // An empty transfer is one only if nothing else is left of the operation.
+        // An empty transfer is added only for an empty operation.
         if common > 0 || more_read.len() + more_write.len() == 0 {
             self.push(Transfer::exchange(write, read));
         }
@@ -129,7 +128,7 @@ impl<'o, const N: usize> Room<'o, N> {
         self.last_waits = false;
     }
 
-    /// Makes the delays gathered those of transfers (2.).
+    /// Step 2: attaches the summed delays to transfers.
     fn settle(&mut self) {
         while self.owed_ns > 0 {
             if self.len == 0 || self.last_waits {
@@ -145,12 +144,12 @@ impl<'o, const N: usize> Room<'o, N> {
     }
 }
 
-/// How many transfers the transaction of `operations` is.
+/// How many transfers the transaction of `operations` needs.
 pub(super) fn transfers(operations: &mut [Operation<'_, u8>], shape: Shape) -> usize {
     Room::<0>::of(operations, shape).len
 }
 
-/// Which of `operations` transfer `index` comes from; the last if there is no such transfer.
+/// The operation from which transfer `index` comes; the last one if there is no such transfer.
 pub(super) fn operation_index(
     operations: &mut [Operation<'_, u8>],
     shape: Shape,

@@ -1,4 +1,4 @@
-//! Both ways, on a wire that writes down what it is told.
+//! `embedded-hal` in both directions, on a wire that records its calls.
 
 mod device;
 mod other_way;
@@ -17,29 +17,28 @@ use crate::controller::{
 };
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
 
-/// What a wire was told.
+/// A call of the wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Event {
     Select,
     Deselect,
     Recover,
-    /// What was sent, and whether anybody listened.
+    /// The bytes sent, and whether there was a receive buffer.
     Exchange(Vec<u8>, bool),
     Ticks(u32),
 }
 
 type Log = Rc<RefCell<Vec<Event>>>;
 
-/// A wire that answers each byte with its place on the wire, counted from 1, and a timer that costs
-/// no time.
+/// A wire that answers each byte with its position on the wire, from 1, and a timer without cost.
 struct Recorder {
     log: Log,
     timer_hz: u32,
     clocked: u8,
-    /// The exchange, from 0, that times out.
+    /// The number of the exchange, from 0, that times out.
     fails_at: Option<usize>,
     exchanges: usize,
-    /// A longest delay other than its timer's.
+    /// A longest delay other than the timer's.
     max_delay_ns: Option<u32>,
 }
 
@@ -129,7 +128,7 @@ impl Controller for Recorder {
     fn reclaim(&mut self) {}
 }
 
-/// Polls until it is done, and says how often.
+/// Polls until the future is ready. Returns its output and the number of polls.
 fn block_on<F: Future>(future: F) -> (F::Output, usize) {
     let mut future = pin!(future);
     let mut cx = Context::from_waker(Waker::noop());

@@ -1,4 +1,4 @@
-//! `SpiDevice<u16>`: our device with words of 16 bits.
+//! `SpiDevice<u16>`: a device with words of 16 bits.
 
 use core::array;
 use core::fmt;
@@ -13,7 +13,7 @@ use crate::bus::Device;
 use crate::controller::Controller;
 use crate::spi::{Error, MessageError};
 
-/// A device that drivers for `embedded-hal` with words of 16 bits run on: `SpiDevice<u16>`, blocking and
+/// A device on which `embedded-hal` drivers with words of 16 bits run: `SpiDevice<u16>`, blocking and
 /// async. Needs the feature `words16`.
 ///
 /// A type of its own beside [`HalDevice`]: with both traits on one type, the compiler could not tell
@@ -47,7 +47,7 @@ impl<C: ?Sized, const TRANSFERS: usize> fmt::Debug for HalDevice16<'_, C, TRANSF
 }
 
 impl<'b, C: Controller + ?Sized> HalDevice16<'b, C> {
-    /// `device`, with room for 16 transfers and as many operations.
+    /// Wraps `device`, with room for 16 transfers and as many operations.
     ///
     /// # Errors
     /// [`Error::BitsPerWord`] unless the device's settings have words of 16 bits.
@@ -60,20 +60,20 @@ impl<'b, C: Controller + ?Sized> HalDevice16<'b, C> {
 }
 
 impl<'b, C: Controller + ?Sized, const TRANSFERS: usize> HalDevice16<'b, C, TRANSFERS> {
-    /// The same with room for `N` transfers and as many operations.
+    /// Makes room for `N` transfers and as many operations.
     #[must_use]
     pub fn with_room<const N: usize>(self) -> HalDevice16<'b, C, N> {
         HalDevice16 { bytes: self.bytes.with_room() }
     }
 
-    /// The device below.
+    /// The wrapped device.
     #[must_use]
     pub fn device(&self) -> &Device<'b, C> {
         self.bytes.device()
     }
 }
 
-/// Operations on words, as operations on the bytes that the words are in memory.
+/// Turns operations on words into operations on the words' bytes in memory.
 fn on_bytes<'o, const N: usize>(
     operations: &'o mut [Operation<'_, u16>],
 ) -> Result<[Operation<'o, u8>; N], MessageError> {

@@ -1,26 +1,26 @@
-//! What one chip on the bus asks for, and what it gets.
+//! A device's settings, as requested and as the hardware implements them.
 
 use super::mode::{MODE_0, Mode};
 
-/// A device's settings, by Linux's names. Delays are zero by default and in nanoseconds; the
-/// hardware's quantum rounds them up, and [`Effective`] reports what became of them.
+/// A device's settings, under Linux's names. Delays are in nanoseconds and zero by default. They
+/// are rounded up to the hardware's quantum; [`Effective`] reports the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Settings {
-    /// Which line of the controller's table of chip selects.
+    /// The index in the controller's table of chip selects.
     pub chip_select: u8,
     /// Clock polarity, phase and flags.
     pub mode: Mode,
-    /// The fastest clock the chip takes, in hertz, above zero. The clock is never faster.
+    /// The fastest clock that the chip supports, in hertz, above zero. The clock is never faster.
     pub speed_hz: u32,
-    /// Bits of a word: 8, 16 or 32 on most blocks. Words of 16 and 32 bits lie in buffers in the
+    /// Bits of a word: 8, 16 or 32 on most blocks. In buffers, words of 16 and 32 bits have the
     /// CPU's byte order, as in Linux.
     pub bits_per_word: u8,
     /// From CS active to the first clock edge.
     pub cs_setup_ns: u32,
     /// From the last clock edge to CS inactive.
     pub cs_hold_ns: u32,
-    /// CS stays inactive at least this long after a message, and inside one at `cs_change`.
+    /// The least time for which CS stays inactive after a message, and at `cs_change` within one.
     pub cs_inactive_ns: u32,
     /// Between two words of a transfer.
     pub word_delay_ns: u32,
@@ -42,14 +42,14 @@ impl Settings {
         }
     }
 
-    /// The same with another mode.
+    /// Sets the mode.
     #[must_use]
     pub const fn with_mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// The same with words of `bits`.
+    /// Sets the word length, in bits.
     #[must_use]
     pub const fn with_bits_per_word(mut self, bits: u8) -> Self {
         self.bits_per_word = bits;
@@ -57,7 +57,8 @@ impl Settings {
     }
 }
 
-/// What the hardware makes of a device's [`Settings`]: never faster, never shorter than asked.
+/// A device's [`Settings`] as the hardware implements them: the clock never faster, delays never
+/// shorter than asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Effective {
@@ -67,12 +68,12 @@ pub struct Effective {
     pub cs_setup_ns: u64,
     /// From the last clock edge to CS inactive, at least, in nanoseconds.
     pub cs_hold_ns: u64,
-    /// CS inactive at least, in nanoseconds.
+    /// The least time for which CS stays inactive, in nanoseconds.
     pub cs_inactive_ns: u64,
-    /// Between two words at least, in nanoseconds.
+    /// The least time between two words, in nanoseconds.
     pub word_delay_ns: u64,
-    /// Clocks for which the controller rests after each word, SCK idle: 1 on BCM2835, else 0.
+    /// Clocks for which SCK rests after each word: 1 on BCM2835, else 0.
     pub word_rest_clocks: u8,
-    /// The step in which delays are made, in nanoseconds, rounded up.
+    /// The quantum of delays, in nanoseconds, rounded up.
     pub quantum_ns: u64,
 }

@@ -1,4 +1,4 @@
-//! Errors: small values that say what was asked, what there is, and what to do.
+//! Errors: small values that say what was asked, what is possible, and what to do.
 
 use core::fmt;
 
@@ -11,117 +11,118 @@ use embedded_hal::spi::ErrorKind;
 pub enum Error {
     /// A `try_` call found the bus taken.
     Busy,
-    /// The caller's own context has the bus, in a [lock](crate::bus::Locked) or because this is a
-    /// [callback](crate::bus::queued::Callback): it would wait for itself.
+    /// The caller's own context has the bus, through a [lock](crate::bus::Locked) or because this
+    /// is a [callback](crate::bus::queued::Callback): the call would wait for itself.
     WouldDeadlock,
-    /// The controller did not finish in twice the wire time and a margin.
+    /// The controller did not finish within twice the wire time plus a margin.
     Timeout {
-        /// How long was waited, in microseconds.
+        /// How long the driver waited, in microseconds.
         timeout_us: u32,
     },
-    /// A received word was lost: it came before the one before it had been read.
+    /// A received word was lost: the one before it had not been read yet.
     Overrun,
     /// The operating system failed the message.
     Os {
         /// Its error number, as in errno(3).
         errno: i32,
     },
-    /// Running the message panicked, or waiting for its turn did; what of it was clocked is not
-    /// known.
+    /// Running the message, or waiting for its turn, panicked. How much of it was clocked is
+    /// unknown.
     Aborted,
     /// The message is longer than the path below takes at once.
     MessageTooLong {
-        /// Its length in bytes, or what its transfers count for.
+        /// Its length in bytes as that path counts it.
         bytes: usize,
-        /// The most there can be.
+        /// The longest possible, in bytes.
         max_bytes: usize,
     },
     /// The message has more transfers than the path below takes at once.
     TooManyTransfers {
-        /// Its transfers.
+        /// The number of its transfers.
         transfers: usize,
-        /// The most there can be.
+        /// The most possible.
         max: usize,
     },
-    /// A message without transfers.
+    /// The message has no transfers.
     Empty,
-    /// A transfer's length is no multiple of its word.
+    /// A transfer's length is not a multiple of its word length.
     Length {
         /// The transfer's length in bytes.
         len: usize,
         /// The word's length in bytes.
         word_bytes: u8,
     },
-    /// The controller has no words of `bits`.
+    /// The controller does not support words of `bits`.
     BitsPerWord {
-        /// Bits asked.
+        /// The word length asked for, in bits.
         bits: u8,
     },
-    /// A speed of zero.
+    /// The speed is zero.
     SpeedZero,
-    /// The controller's slowest clock is faster than what was asked.
+    /// The speed is below the controller's slowest clock.
     SpeedTooLow {
-        /// Hertz asked.
+        /// The speed asked for, in hertz.
         asked_hz: u32,
-        /// The slowest there is.
+        /// The slowest clock, in hertz.
         min_hz: u32,
     },
     /// The controller cannot send the least significant bit first.
     LsbFirst,
-    /// The controller cannot receive what it sends ([`Mode::LOOP`](super::Mode::LOOP)).
+    /// The controller has no loopback ([`Mode::LOOP`](super::Mode::LOOP)).
     NoLoopback,
-    /// No such line in the controller's table of chip selects.
+    /// The controller's table of chip selects has no such line.
     NoSuchChipSelect {
-        /// The line asked.
+        /// The line asked for.
         chip_select: u8,
     },
-    /// The line's active level is fixed by the board, and the mode's `CS_HIGH` contradicts it.
+    /// The board fixes the line's active level, and the mode's `CS_HIGH` contradicts it.
     CsPolarity {
         /// Whether the board's line is active high.
         active_high: bool,
     },
-    /// Driving this line may sleep (an expander behind I2C, say): not on these paths.
+    /// Driving this line may sleep, for example behind an I2C expander. The bus does not support
+    /// that.
     CsCanSleep,
-    /// The line is the controller's own, which rises at the end of each burst: a transfer beyond
-    /// `max_bytes`, or a second transfer without `cs_change`, would pulse it.
+    /// The line is native and rises at the end of each burst: a transfer beyond `max_bytes`, or a
+    /// second transfer without `cs_change`, would pulse it.
     NativeCsWouldPulse {
-        /// The longest transfer the line stays active for, in bytes.
+        /// The longest transfer during which the line stays active, in bytes.
         max_bytes: usize,
     },
-    /// The controller's own line cannot wait this long.
+    /// The native line cannot make a delay this long.
     NativeCsDelay {
-        /// Nanoseconds asked.
+        /// The delay asked for, in nanoseconds.
         asked_ns: u32,
-        /// The longest there is.
+        /// The longest delay, in nanoseconds.
         max_ns: u32,
     },
-    /// The line is the controller's own, which rises while the clock is set: a transfer with a speed
-    /// of its own would pulse it.
+    /// The line is native and rises while the clock is changed: a transfer with a speed of its own
+    /// would pulse it.
     NativeCsSpeed {
-        /// Hertz asked for the transfer.
+        /// The transfer's speed, in hertz.
         asked_hz: u32,
     },
-    /// The controller selects one of its own lines in every transfer, and each reaches a chip: none
-    /// is left for a chip that something else selects.
+    /// The controller selects one of its native lines in every transfer, and all of them are wired
+    /// to chips: none is left for a chip that a GPIO selects, or that has no select line.
     NoIdleChipSelect,
     /// `cs_change` on a message's last transfer would leave the chip selected.
     CsChangeOnLast,
-    /// A delay longer than the controller's timer counts.
+    /// The delay is longer than the controller's timer can count.
     DelayTooLong {
-        /// Nanoseconds asked.
+        /// The delay asked for, in nanoseconds.
         asked_ns: u32,
     },
-    /// The path below has nothing that would give one transfer a `field` of its own.
+    /// The path below cannot set `field` for a single transfer.
     NotPerTransfer {
         /// The transfer's field.
         field: &'static str,
-        /// What it was.
+        /// Its value.
         asked: u32,
     },
-    /// A bus that is not ours failed the message; its own error is kept beside it
-    /// ([`OnSpiDevice::take_error`](crate::hal::OnSpiDevice::take_error)).
+    /// A foreign bus failed the message. Its own error is kept for
+    /// [`OnSpiDevice::take_error`](crate::hal::OnSpiDevice::take_error).
     Foreign {
-        /// What kind of error it was.
+        /// The kind of the foreign error.
         kind: ErrorKind,
     },
 }
@@ -141,25 +142,25 @@ impl fmt::Display for Error {
                 "a received word was lost, because the one before it was read too late: lower the clock, or poll",
             ),
             Error::Os { errno } => write!(f, "the operating system failed the message (errno {errno})"),
-            Error::Aborted => f.write_str("running the message panicked: what of it was clocked is not known"),
+            Error::Aborted => f.write_str("running the message panicked: how much of it was clocked is unknown"),
             Error::MessageTooLong { bytes, max_bytes } => write!(
                 f,
-                "the message counts for {bytes} bytes, and {max_bytes} go at once: raise spidev's bufsiz (`spidev.bufsiz=65536` on the kernel's command line), drop CS inside the message (cs_change, which embedded-hal has not), or split it"
+                "the message counts as {bytes} bytes, more than the {max_bytes} that fit: raise spidev's bufsiz (`spidev.bufsiz=65536` on the kernel's command line), set cs_change on a transfer (embedded-hal cannot), or split the message"
             ),
             Error::TooManyTransfers { transfers, max } => write!(
                 f,
-                "the message has {transfers} transfers, and {max} go at once: drop CS inside it (cs_change), or split it; through embedded-hal give its device room, `with_room::<{transfers}>()`"
+                "the message has {transfers} transfers, more than the {max} that fit: set cs_change on a transfer, or split the message; through embedded-hal give its device room, `with_room::<{transfers}>()`"
             ),
             Error::Empty => f.write_str("a message needs at least one transfer"),
             Error::Length { len, word_bytes } => write!(
                 f,
-                "{len} bytes are no whole number of {}-bit words: use a multiple of {word_bytes}",
+                "{len} bytes are not a whole number of {}-bit words: use a multiple of {word_bytes}",
                 u32::from(word_bytes) * 8
             ),
             Error::BitsPerWord { bits } => {
                 write!(
                     f,
-                    "the controller has no words of {bits} bits: use 8, or what else its limits name"
+                    "the controller does not support words of {bits} bits: use 8, or another length that its limits name"
                 )
             }
             Error::SpeedZero => f.write_str("speed_hz is 0: name the fastest clock the chip takes"),
@@ -182,7 +183,7 @@ impl fmt::Display for Error {
                 if active_high { "high" } else { "low" }
             ),
             Error::CsCanSleep => f.write_str(
-                "driving this chip select may sleep (an I/O expander?): it cannot serve the polled paths; use a GPIO of the SoC",
+                "driving this chip select may sleep (an I/O expander?): the bus does not support that; use a GPIO of the SoC",
             ),
             Error::NativeCsWouldPulse { max_bytes } => write!(
                 f,
@@ -194,10 +195,10 @@ impl fmt::Display for Error {
             ),
             Error::NativeCsSpeed { asked_hz } => write!(
                 f,
-                "the controller's own chip select would pulse to set a clock of {asked_hz} Hz inside the message: keep to the device's speed, or use a GPIO as chip select"
+                "the controller's own chip select would pulse while the clock is set to {asked_hz} Hz inside the message: keep to the device's speed, or use a GPIO as chip select"
             ),
             Error::NoIdleChipSelect => f.write_str(
-                "one of the controller's own chip selects is active in every transfer, and each of them reaches a chip: leave one unwired, or give that chip a GPIO as chip select",
+                "every transfer activates one of the controller's own chip selects, and all of them are wired to chips: leave one unwired, or use a GPIO as its chip's select",
             ),
             Error::CsChangeOnLast => f.write_str(
                 "cs_change on the last transfer would leave the chip selected after the message",
@@ -207,7 +208,7 @@ impl fmt::Display for Error {
             }
             Error::NotPerTransfer { field, asked } => write!(
                 f,
-                "the bus below cannot give one transfer a {field} of {asked}: leave it at 0, the device's"
+                "the bus below cannot set {field} to {asked} for a single transfer: leave it at 0 for the device's value"
             ),
             Error::Foreign { kind } => write!(f, "the bus below failed the message: {kind}"),
         }
@@ -216,15 +217,15 @@ impl fmt::Display for Error {
 
 impl core::error::Error for Error {}
 
-/// What went wrong in a message, where, and how much was done before.
+/// What went wrong in a message, where, and how much was clocked before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct MessageError {
     /// What went wrong.
     pub error: Error,
-    /// Which transfer of the message, from 0.
+    /// The index of the transfer.
     pub transfer_index: usize,
-    /// Bytes of whole transfers clocked before it. 0 when the message was refused.
+    /// Bytes of whole transfers clocked before it; 0 if the message was refused.
     pub actual_length: usize,
 }
 

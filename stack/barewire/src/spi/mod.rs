@@ -1,4 +1,4 @@
-//! The nouns of the wire, without I/O: mode, device settings, transfer, error.
+//! The data types of SPI, without I/O: mode, device settings, transfer, error.
 
 mod device;
 mod error;

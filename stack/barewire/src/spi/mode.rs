@@ -1,12 +1,11 @@
-//! SPI modes and the flags that go with them, by Linux's names.
+//! SPI modes and their flags, under Linux's names.
 
 use core::fmt;
 use core::ops::BitOr;
 
-/// Clock polarity and phase, and the flags Linux keeps beside them.
+/// Clock polarity and phase, and the flags that Linux keeps with them.
 ///
-/// The bit values are those of Linux's `SPI_*` flags, so that a mode read from spidev means the
-/// same here.
+/// The bits are those of Linux's `SPI_*` flags, so a mode read from spidev can be used unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Mode(u8);
 
@@ -26,12 +25,12 @@ impl Mode {
     pub const CPOL: Mode = Mode(0x02);
     /// Chip select is active high.
     pub const CS_HIGH: Mode = Mode(0x04);
-    /// Words go least significant bit first.
+    /// Words are sent least significant bit first.
     pub const LSB_FIRST: Mode = Mode(0x08);
     /// Loopback: the controller receives what it sends, for self-test.
     pub const LOOP: Mode = Mode(0x20);
-    /// No chip select: the settings' `chip_select` is not looked at, and no chip's line moves.
-    /// Whoever clocks selects the chip, if there is one to select.
+    /// No chip select: the settings' `chip_select` is ignored, and no chip's line moves. The caller
+    /// selects the chip, if that is necessary.
     pub const NO_CS: Mode = Mode(0x40);
 
     /// Whether every flag of `flags` is set.
@@ -40,13 +39,13 @@ impl Mode {
         self.0 & flags.0 == flags.0
     }
 
-    /// Linux's `SPI_*` bits of it.
+    /// Its bits as Linux's `SPI_*` flags.
     #[must_use]
     pub const fn bits(self) -> u8 {
         self.0
     }
 
-    /// 0 to 3: the clock polarity and phase alone.
+    /// The mode number, 0 to 3, from clock polarity and phase only.
     #[must_use]
     pub const fn number(self) -> u8 {
         self.0 & 3

@@ -1,55 +1,55 @@
-//! A transfer: bytes that go out, come in, or both, and what happens after them.
+//! A transfer: bytes that are sent, received, or both, and what happens after them.
 //!
-//! A *message* is a slice of transfers. It runs under one chip select and is never interleaved
-//! with another message; chip select drops inside it only where a transfer asks by `cs_change`.
+//! A *message* is a slice of transfers. It runs under one chip select and is never interleaved with
+//! another message. CS becomes inactive within it only at a transfer's `cs_change`.
 
 use super::plan::Plan;
 
-/// The buffers of one transfer: what goes out, where what comes in goes, or one for both.
+/// The buffers of one transfer: one to send, one to receive into, or one for both.
 #[derive(Debug)]
 pub struct Data<'a> {
-    // The length stands apart, so that the hot path need not ask which buffer there is.
+    // A separate field, so that the hot path need not look for the buffer that exists.
     len: usize,
     tx: Option<&'a [u8]>,
     rx: Option<&'a mut [u8]>,
     place: Place,
 }
 
-/// Where what is sent lies. As wide as a pointer: a `Data` has no padding, which would be copied.
+/// Where the bytes to send are. As wide as a pointer, so that `Data` has no padding to be copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 enum Place {
-    /// In a buffer of its own, if anything is sent.
+    /// In a buffer of their own, if any are sent.
     Apart,
-    /// Where what comes in goes.
+    /// In the receive buffer.
     Same,
 }
 
-/// What a transfer does with its bytes.
+/// The directions in which a transfer moves bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
-    /// It only sends.
+    /// Only sends.
     Tx,
-    /// It only receives.
+    /// Only receives.
     Rx,
-    /// It does both.
+    /// Sends and receives.
     Both,
 }
 
-/// The buffers of a transfer, as one who hands them on takes them.
+/// The buffers of a transfer, for code that passes them on.
 #[derive(Debug)]
 pub(crate) enum Buffers<'a> {
-    /// It only sends.
+    /// Only sends.
     Write(&'a [u8]),
-    /// It only receives.
+    /// Only receives.
     Read(&'a mut [u8]),
-    /// It does both, in two buffers of one length.
+    /// Sends and receives, in two buffers of equal length.
     Exchange(&'a [u8], &'a mut [u8]),
-    /// It does both, in one.
+    /// Sends and receives, in one buffer.
     InPlace(&'a mut [u8]),
 }
 
-/// What goes out, and where what comes in goes: not the same bytes.
+/// The bytes to send and the receive buffer, which do not overlap.
 pub(crate) type Apart<'a> = (Option<&'a [u8]>, Option<&'a mut [u8]>);
 
 impl Data<'_> {
@@ -64,7 +64,7 @@ impl Data<'_> {
         }
     }
 
-    /// The buffers, unless they are the same.
+    /// Both buffers, unless they are one.
     #[inline(always)]
     pub(crate) fn apart(&mut self) -> Option<Apart<'_>> {
         match self.place {
@@ -73,7 +73,7 @@ impl Data<'_> {
         }
     }
 
-    /// What it does with its bytes.
+    /// The directions in which it moves bytes.
     #[inline]
     pub(crate) fn direction(&self) -> Direction {
         match (self.tx.is_some() || self.place == Place::Same, self.rx.is_some()) {
@@ -83,34 +83,34 @@ impl Data<'_> {
         }
     }
 
-    /// Length on the wire, in bytes.
+    /// Its length on the wire, in bytes.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether nothing is clocked.
+    /// Whether it clocks nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// What goes out; `None` means zeros.
+    /// The bytes to send; `None` means zeros.
     #[inline]
     #[must_use]
     pub fn tx(&self) -> Option<&[u8]> {
         if self.place == Place::Same { self.rx.as_deref() } else { self.tx }
     }
 
-    /// Where what comes in goes; `None` means nowhere.
+    /// The receive buffer; `None` if received bytes are discarded.
     #[inline]
     #[must_use]
     pub fn rx_mut(&mut self) -> Option<&mut [u8]> {
         self.rx.as_deref_mut()
     }
 
-    /// What came in, after the message has run; `None` if it only sends.
+    /// The received bytes, after the message ran; `None` if it only sends.
     #[inline]
     #[must_use]
     pub fn rx(&self) -> Option<&[u8]> {
@@ -118,27 +118,29 @@ impl Data<'_> {
     }
 }
 
-/// One transfer of a message. The zero of every field means "as the device".
+/// One transfer of a message. A field of zero takes the device's value.
 #[derive(Debug)]
 pub struct Transfer<'a> {
     pub(crate) data: Data<'a>,
     pub(crate) plan: Plan,
-    /// Ticks after the transfer, if the plan says so.
+    /// Ticks to wait after the transfer, if the plan says so.
     pub(crate) delay_ticks: u32,
-    /// Ticks of CS inactive beyond the device's own, if the plan says so.
+    /// Ticks for which CS stays inactive beyond the device's own, if the plan says so.
     pub(crate) inactive_ticks: u32,
-    /// The clock for this transfer alone, in hertz; 0: the device's.
+    /// The clock of this transfer, in hertz; 0 for the device's.
     pub speed_hz: u32,
-    /// Between two words of this transfer, in nanoseconds; the longer of this and the device's.
+    /// The delay between words of this transfer, in nanoseconds. The longer of this and the
+    /// device's counts.
     pub word_delay_ns: u32,
-    /// After this transfer, before the next or before CS drops, in nanoseconds.
+    /// The delay after this transfer, before the next or before CS becomes inactive, in
+    /// nanoseconds.
     pub delay_ns: u32,
-    /// With `cs_change`: CS stays inactive at least this long, in nanoseconds (the longer of
-    /// this and the device's `cs_inactive_ns`). Zero by default; Linux puts 10 µs here.
+    /// With `cs_change`: how long CS stays inactive at least, in nanoseconds. The longer of this
+    /// and the device's `cs_inactive_ns` counts. Zero by default; Linux's default is 10 µs.
     pub cs_change_delay_ns: u32,
-    /// Bits of a word for this transfer alone; 0: the device's.
+    /// Bits of a word of this transfer; 0 for the device's.
     pub bits_per_word: u8,
-    /// Drop and raise CS between this transfer and the next.
+    /// Deasserts and asserts CS between this transfer and the next.
     pub cs_change: bool,
 }
 
@@ -166,7 +168,7 @@ impl<'a> Transfer<'a> {
         Self::of(data, Plan::NONE)
     }
 
-    /// Fills `rx`, sending zeros.
+    /// Fills `rx` and sends zeros.
     #[must_use]
     pub const fn read(rx: &'a mut [u8]) -> Self {
         let data = Data { len: rx.len(), tx: None, rx: Some(rx), place: Place::Apart };
@@ -184,14 +186,14 @@ impl<'a> Transfer<'a> {
         Self::of(data, Plan::NONE)
     }
 
-    /// Sends `both` and replaces its bytes by what came in.
+    /// Sends `both` and overwrites it with the received bytes.
     #[must_use]
     pub const fn in_place(both: &'a mut [u8]) -> Self {
         let data = Data { len: both.len(), tx: None, rx: Some(both), place: Place::Same };
         Self::of(data, Plan::NONE)
     }
 
-    /// An exchange whose plan is known: the prepared path's.
+    /// An exchange with a known plan, for prepared messages.
     #[inline(always)]
     pub(crate) fn planned<const N: usize>(
         tx: &'a [u8; N],
@@ -201,7 +203,7 @@ impl<'a> Transfer<'a> {
         Self::of_plan(tx, rx, plan)
     }
 
-    /// An exchange of buffers that are as long.
+    /// An exchange of buffers of equal length.
     #[inline(always)]
     pub(crate) fn of_plan(tx: &'a [u8], rx: &'a mut [u8], plan: Plan) -> Self {
         Self::of(Data { len: rx.len(), tx: Some(tx), rx: Some(rx), place: Place::Apart }, plan)
@@ -213,31 +215,31 @@ impl<'a> Transfer<'a> {
         &self.data
     }
 
-    /// The buffer for what comes in, if there is one: a [`Port`](crate::chip::Port) that is its own way
-    /// to the wire writes there.
+    /// The receive buffer, if there is one. A [`Port`](crate::chip::Port) with its own access to
+    /// the wire writes there.
     #[inline]
     pub fn rx_mut(&mut self) -> Option<&mut [u8]> {
         self.data.rx_mut()
     }
 
-    /// Whether everything but `cs_change` is as the device has it.
+    /// Whether it has the device's settings in everything but `cs_change`.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
-        // In pairs, which one instruction loads, and one by one: branches that are never taken cost less
-        // than gathering all fields first.
+        // In pairs that one instruction loads, and one after the other: branches that are never
+        // taken cost less than gathering all fields first.
         self.speed_hz | self.word_delay_ns == 0
             && self.delay_ns | self.cs_change_delay_ns == 0
             && self.bits_per_word == 0
     }
 
-    /// The same, with CS dropped and raised after it.
+    /// Deasserts and asserts CS after it.
     #[must_use]
     pub const fn with_cs_change(mut self) -> Self {
         self.cs_change = true;
         self
     }
 
-    /// The same, with CS dropped for at least `delay_ns` nanoseconds after it.
+    /// Deasserts CS after it for at least `delay_ns` nanoseconds.
     #[must_use]
     pub const fn with_cs_change_delay_ns(mut self, delay_ns: u32) -> Self {
         self.cs_change = true;
@@ -245,28 +247,28 @@ impl<'a> Transfer<'a> {
         self
     }
 
-    /// The same, at `speed_hz` hertz.
+    /// Sets its clock, in hertz.
     #[must_use]
     pub const fn with_speed_hz(mut self, speed_hz: u32) -> Self {
         self.speed_hz = speed_hz;
         self
     }
 
-    /// The same, in words of `bits`.
+    /// Sets its word length, in bits.
     #[must_use]
     pub const fn with_bits_per_word(mut self, bits: u8) -> Self {
         self.bits_per_word = bits;
         self
     }
 
-    /// The same, with at least `delay_ns` nanoseconds between its words.
+    /// Sets the least delay between its words, in nanoseconds.
     #[must_use]
     pub const fn with_word_delay_ns(mut self, delay_ns: u32) -> Self {
         self.word_delay_ns = delay_ns;
         self
     }
 
-    /// The same, with at least `delay_ns` nanoseconds after it.
+    /// Sets the least delay after it, in nanoseconds.
     #[must_use]
     pub const fn with_delay_ns(mut self, delay_ns: u32) -> Self {
         self.delay_ns = delay_ns;

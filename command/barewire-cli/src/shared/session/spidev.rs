@@ -6,7 +6,7 @@ use barewire::controller::Controller;
 use barewire::time::Timer;
 use barewire_linux::Monotonic;
 use barewire_linux::shared::ChipLocks;
-use barewire_linux::spidev::{FoundMode, LastError, Spidev};
+use barewire_linux::spidev::{LastError, SavedMode, Spidev};
 
 use super::OpenBus;
 use super::selftest::{self, Around};
@@ -19,14 +19,14 @@ pub(super) struct SpidevBus {
     last_error: LastError,
     chip_locks: ChipLocks,
     /// Last: it is dropped behind the bus.
-    _found_mode: FoundMode,
+    _saved_mode: SavedMode,
 }
 
 impl SpidevBus {
     /// The node as asked, opened.
     pub(super) fn open(name: &SpidevName, around: Around) -> Result<Self, Failure> {
-        let found_mode =
-            FoundMode::of(&name.path).map_err(|error| Failure::Failed(error.to_string()))?;
+        let saved_mode =
+            SavedMode::of(&name.path).map_err(|error| Failure::Failed(error.to_string()))?;
         let spidev =
             Spidev::open(&name.path).map_err(|error| Failure::Failed(error.to_string()))?;
         let last_error = spidev.last_error();
@@ -35,7 +35,7 @@ impl SpidevBus {
             bus,
             last_error,
             chip_locks: ChipLocks::Node(name.path.clone()),
-            _found_mode: found_mode,
+            _saved_mode: saved_mode,
         })
     }
 }

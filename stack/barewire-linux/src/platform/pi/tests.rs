@@ -1,4 +1,4 @@
-//! The protocol under contention, its panics, and the boost itself where rights allow.
+//! The protocol under contention, its panics, and the boost itself if permissions allow it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Barrier};
@@ -10,7 +10,7 @@ use barewire::bus::platform::WAITERS;
 use super::*;
 use crate::worker::{FifoPriority, WorkerOptions, spawn_scoped};
 
-/// A lock of the protocol alone, as the core has it.
+/// A lock of only the protocol, as the core uses it.
 struct Lock(AtomicU32);
 
 impl Lock {
@@ -87,8 +87,8 @@ fn an_owner_that_ended_is_told() {
     lock.take();
 }
 
-/// The kernel's priority of a thread, as `/proc/…/stat` has it: 20 for an ordinary thread, `-1 -
-/// priority` for a real-time one, and that of its waiter while it is lent one.
+/// The kernel's priority of a thread, from `/proc/…/stat`: 20 for an ordinary thread, `-1 -
+/// priority` for a real-time one, and the waiter's while it is lent.
 fn kernel_priority(id: u32) -> i32 {
     let stat = std::fs::read_to_string(format!("/proc/self/task/{id}/stat")).expect("a thread");
     // The name, in parentheses, may hold anything; the priority is the 16th field behind it.
@@ -145,7 +145,7 @@ fn an_owner_that_ends_while_waited_for_is_told() {
         thread::spawn(move || {
             lock.take();
             held.wait();
-            // Until the kernel has a waiter; then this thread ends.
+            // Waits until the kernel has a waiter; then this thread ends.
             while lock.0.load(Ordering::Relaxed) & WAITERS == 0 {
                 thread::sleep(Duration::from_millis(1));
             }

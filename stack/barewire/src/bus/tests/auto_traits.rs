@@ -1,4 +1,4 @@
-//! Which public types go to other threads: told by the compiler.
+//! Which public types may be sent to other threads, checked by the compiler.
 
 use super::Wired;
 use crate::bus::queued::{Completed, Exchange, Fixed};
@@ -8,7 +8,7 @@ use crate::bus::{
 use crate::controller::null::Null;
 use crate::hal::{HalBus, HalDevice};
 
-/// Fails to compile if `$type` is the trait: then two implementations are candidates.
+/// Fails to compile if `$type` implements the trait: then two implementations match.
 macro_rules! assert_not {
     ($type:ty: $trait:ident) => {
         const _: fn() = || {
@@ -47,12 +47,13 @@ const _: () = {
     send::<HalDevice<'static, Null>>();
 };
 
-// A lock stays with its thread on every bus: one that lends priorities can be released by no other.
+// A lock stays with its thread on every bus: with priority inheritance only its thread can release
+// it.
 assert_not!(Locked<'static, Null>: Send);
 assert_not!(HalBus<'static, Null>: Send);
-// What is pinned is one owner's, who may not be two.
+// A pinned message has one owner; a shared reference to it must not reach a second thread.
 assert_not!(Queued<'static, Null, Exchange<4>>: Sync);
 assert_not!(Transact<'static, 'static, 'static, Null>: Sync);
-// A bus drives its controller from whichever thread holds it.
+// Any thread that holds the bus drives its controller, so the controller must be `Send`.
 assert_not!(Bus<core::cell::Cell<*const ()>>: Sync);
 assert_not!(Bus<core::cell::Cell<*const ()>>: Send);

@@ -1,4 +1,4 @@
-//! Messages that fly: begun by one, gone on with by the interrupt handler.
+//! Messages in flight: one thread starts them, the interrupt handler continues them.
 
 use std::boxed::Box;
 use std::pin::pin;
@@ -15,7 +15,7 @@ use crate::controller::null::Null;
 use crate::controller::{Controller, Limits, Program, Stopped, Unfinished};
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
 
-/// A controller that needs as many interrupts as a message has bytes; 9 of them it never ends.
+/// A controller that needs one interrupt per byte of a message, and never finishes one of 9 bytes.
 #[derive(Default)]
 struct Stepping {
     sent: Vec<u8>,
@@ -30,7 +30,7 @@ impl Controller for Stepping {
     }
     fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
         let (program, effective) = Null::new().configure(settings)?;
-        // Words of 16 bits are the controller's to plan, so that both kinds are begun.
+        // The controller plans 16-bit words itself, so that both kinds of message are started.
         Ok((Program { asks: settings.bits_per_word == 16, ..program }, effective))
     }
     fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
@@ -111,7 +111,7 @@ fn a_sync_call_behind_a_flight_waits_for_it_and_looks_after_it() {
         let wide = bus.device(&Settings { bits_per_word: 16, ..SETTINGS }).expect("opens");
         let mut first = pin!(device.queued([1, 2, 3]).expect("plans"));
         first.as_mut().submit().expect("is free");
-        // No interrupt ever comes here: whoever waits attends to the flight.
+        // No interrupt ever comes here: the waiting caller attends to the flight.
         assert_eq!(wide.sync(&mut [Transfer::write(&[4, 5])]), Ok(2));
         assert_eq!(first.as_mut().result(), Some(Ok(3)));
         first.as_mut().submit().expect("is free");

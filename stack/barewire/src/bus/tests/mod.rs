@@ -22,7 +22,7 @@ use crate::controller::{
 };
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
 
-/// A controller that is asked what the null controller is, and runs its own wire.
+/// A controller that answers like the null controller, but runs its own wire.
 macro_rules! as_the_null_controller {
     () => {
         fn limits(&self) -> Limits {
@@ -49,7 +49,7 @@ macro_rules! as_the_null_controller {
     };
 }
 
-/// A wire that logs what it is told and does what a hook says at each exchange.
+/// A wire that logs its calls and runs a hook at each exchange.
 struct Scripted<F> {
     log: Vec<&'static str>,
     hook: F,
@@ -80,8 +80,7 @@ impl<F: FnMut(usize) -> Result<(), Stopped>> Controller for Scripted<F> {
 
 type Hook<'h> = Box<dyn FnMut(usize) -> Result<(), Stopped> + Send + 'h>;
 
-/// A wire that keeps what it is sent, sends it back inverted, and does what a hook says at each
-/// exchange.
+/// A wire that stores what it is sent, returns it inverted, and runs a hook at each exchange.
 struct Wired<'h> {
     sent: Vec<u8>,
     selected: bool,

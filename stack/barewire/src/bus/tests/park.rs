@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::bus::platform::{AtomicU32, Inheritance, Platform, WAITERS};
 
-/// One condition for all words: it wakes too often, never too seldom.
+/// One condition variable for all words: it wakes too often, never too seldom.
 static SLEEP: (Mutex<()>, Condvar) = (Mutex::new(()), Condvar::new());
 
 fn sleep_while(word: &AtomicU32, expected: u32) {
@@ -54,7 +54,7 @@ impl Platform for Park {
     }
 }
 
-/// The same, with a lock that would lend priorities if these threads had any.
+/// [`Park`], with a lock that would lend priorities if these threads had any.
 pub(super) struct ParkInheriting;
 
 impl Platform for ParkInheriting {
@@ -87,7 +87,7 @@ impl Inheritance for ParkInheriting {
             let seen = word.load(Ordering::Relaxed);
             assert_ne!(seen & !WAITERS, id, "locked twice by one thread");
             if seen == 0 {
-                // Others may wait: whoever gives it back has to look.
+                // Other threads may be waiting: the releasing thread must look for them.
                 let taken =
                     word.compare_exchange(0, id | WAITERS, Ordering::Acquire, Ordering::Relaxed);
                 if taken.is_ok() {

@@ -19,7 +19,7 @@ use crate::spi::{Error, Transfer};
 
 const PLATFORMS: [&dyn Platform; 3] = [&Spin, &Park, &ParkInheriting];
 
-/// Counts how often it was woken.
+/// Counts how many times it was woken.
 #[derive(Default)]
 pub(super) struct Woken(pub(super) AtomicUsize);
 
@@ -192,7 +192,7 @@ fn dropping_a_message_on_the_wire_waits_for_it() {
         }
         dropping.fetch_add(1, Ordering::Release);
         drop(queued);
-        // It is over: the bus has nothing of it.
+        // The message is over: the bus keeps no reference to it.
         device.sync(&mut [Transfer::write(&[6])]).expect("runs");
     });
     assert_eq!(sent(bus), [5, 6]);
@@ -211,10 +211,10 @@ fn a_forgotten_future_or_message_is_run_without_harm() {
             let mut queued = ManuallyDrop::new(Box::pin(device.queued([1, 2, 3]).expect("plans")));
             let mut running = ManuallyDrop::new(Box::pin(queued.as_mut().run()));
             assert!(running.as_mut().poll(&mut cx).is_pending());
-            // From here on nobody knows of them but the queue.
+            // From here on only the queue refers to them.
             drop(lock);
             device.sync(&mut [Transfer::write(&[4])]).expect("runs");
-            // Found again, so that nothing leaks.
+            // Dropped after all, so that nothing leaks.
             drop(ManuallyDrop::into_inner(running));
             drop(ManuallyDrop::into_inner(queued));
         }
@@ -242,7 +242,7 @@ fn a_future_is_woken_by_the_waker_given_last_and_dropping_it_takes_the_message_o
             assert!(poll(&mut running, &second_waker).is_pending());
             let mut gone = Box::pin(dropped.as_mut().run());
             assert!(poll(&mut gone, Waker::noop()).is_pending());
-            // The lock is idle: what it has is the wire, not the queue.
+            // The lock is idle: it owns the wire, not the queue.
             drop(gone);
             drop(lock);
             assert_eq!(poll(&mut running, &first_waker), Poll::Ready(Ok(1)));
@@ -287,7 +287,7 @@ fn a_worker_serves_what_is_submitted_and_sleeps_between() {
     }
 }
 
-/// Queued messages may go to other threads; that they are `Send` is what this compiles.
+/// Compiles only if queued messages may be sent to other threads.
 #[test]
 fn queued_messages_are_send() {
     fn is_send<T: Send>(_: &T) {}

@@ -1,4 +1,4 @@
-//! What is counted is what was on the wire, and is read whole.
+//! The counters equal what was on the wire, and are read consistently.
 
 use std::cell::RefCell;
 use std::pin::pin;
@@ -72,7 +72,7 @@ fn a_caller_that_waited_is_counted_as_one_that_waited() {
     std::thread::scope(|scope| {
         let lock = bus.lock();
         scope.spawn(|| device.sync(&mut [Transfer::write(&[1])]).expect("runs"));
-        // The word is no longer plainly held once somebody has pushed.
+        // The word changes once the other thread has pushed.
         while bus.word.load(Ordering::Relaxed) == crate::bus::word::LOCK {
             std::thread::yield_now();
         }
@@ -112,7 +112,7 @@ fn a_reader_that_interrupts_a_count_waits_for_nobody_and_sees_a_whole_message_or
     let message = [Transfer::write(&[1; 3]), Transfer::write(&[2])];
     let seen = RefCell::new(Vec::new());
     for _ in 0..2 {
-        // As an interrupt would, in the middle of either copy's change.
+        // Reads as an interrupt handler would, while either copy changes.
         counters.in_both(|copy| {
             copy[0].add(1);
             seen.borrow_mut().push(counters.read());

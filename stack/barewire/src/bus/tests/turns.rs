@@ -110,12 +110,12 @@ fn a_borrowed_future_waits_its_turn_and_transfers_inside_poll() {
                 assert!(future.as_mut().poll(&mut cx).is_pending());
                 drop(lock);
                 assert_eq!(woken.0.load(Ordering::Relaxed), 1);
-                // It was woken and not polled: the bus is idle.
+                // The future was woken but not polled: the bus is idle.
                 device.try_sync(&mut [Transfer::write(&[9])]).expect("is free");
                 assert_eq!(future.as_mut().poll(&mut cx), Poll::Ready(Ok(3)));
             }
             assert_eq!(rx, [!2, !3]);
-            // One that was woken and is dropped leaves nothing behind.
+            // A future that was woken and then dropped leaves nothing behind.
             let lock = bus.lock();
             let mut message = [Transfer::write(&[4])];
             let mut future = Box::pin(device.transact(&mut message));
@@ -272,14 +272,14 @@ fn a_holder_leaves_a_stream_without_end_to_the_worker() {
     queued.as_mut().enqueue().expect("is free");
     drop(lock);
     assert_eq!(RUNS.load(Ordering::Relaxed), 16);
-    // Nobody has the bus; a caller is served in its turn.
+    // The bus is free; a caller is served in its turn.
     assert_eq!(device.sync(&mut [Transfer::write(&[2])]), Ok(1));
     STOP.store(true, Ordering::Relaxed);
     bus.pump();
     assert_eq!(queued.as_mut().result(), Some(Ok(1)));
 }
 
-/// Sleeps as on a futex, but for one thread, whose first sleep panics.
+/// Sleeps as on a futex, except for one thread, whose first sleep panics.
 struct Panicking;
 
 std::thread_local! {
@@ -312,7 +312,7 @@ fn a_platform_that_panics_leaves_nothing_in_the_queue() {
             device.sync(&mut [Transfer::write(&[1])])
         });
         while !unlucky.is_finished() {
-            // Serves who wants out of the queue, as a lock does between its messages.
+            // Removes cancelled nodes from the queue, as a lock does between its messages.
             lock.sync(&device, &mut [Transfer::write(&[2])]).expect("runs");
             std::thread::yield_now();
         }

@@ -12,64 +12,65 @@ use crate::spi::{Effective, Error, Mode, Settings, Transfer};
 
 const NS_PER_S: u64 = 1_000_000_000;
 const PS_PER_S: u128 = 1_000_000_000_000;
-/// Errata of the block's earlier parts forbid 1: AT91SAM9 "Bad tx_ready Behavior when CSAAT = 1 and
-/// SCBR = 1" (a word may be sent twice), AVR32 UC3A "Bad serial clock generation on 2nd chip select
-/// when SCBR = 1, CPOL = 1 and NCPHA = 0" (a pulse too many). At 1 the clock is the peripheral
-/// clock, 132 MHz on SAMA5D3, which no pin carries.
+/// Errata of earlier parts with this block forbid 1: AT91SAM9 "Bad tx_ready Behavior when CSAAT = 1
+/// and SCBR = 1" (a word may be sent twice), AVR32 UC3A "Bad serial clock generation on 2nd chip
+/// select when SCBR = 1, CPOL = 1 and NCPHA = 0" (an extra pulse). At 1 the SPI clock would be the
+/// peripheral clock, 132 MHz on SAMA5D3, too fast for a pin.
 const SCBR_MIN: u32 = 2;
 const SCBR_MAX: u32 = 255;
-/// The slowest clock whose half period is certainly over once RDR has been read after RDRF: 50 ns,
+/// The slowest clock whose half period has certainly passed after RDRF and a read of RDR: 50 ns,
 /// less than any read of a peripheral register takes on these chips.
 const FAST_MIN_HZ: u64 = 10_000_000;
 
-/// How many words are on the way, and what keeps one that came from being lost.
+/// How many words are in flight, and what prevents the loss of received words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Pipe {
-    /// Two words, and the block starts the second only when the first has been read (WDRBT): late
-    /// software costs time, never data. For SAMA5D3 and whatever else has the bit.
+    /// Two words; the block starts the second only when the first was read (WDRBT). Late software
+    /// costs time, never data. For SAMA5D3 and other parts with that bit.
     WaitDataRead,
-    /// One word: late software costs time, never data, and each word costs the time to read it
-    /// and to write the next. For blocks without WDRBT.
+    /// One word. Late software costs time, never data; each word costs the time to read it and to
+    /// write the next. For blocks without WDRBT.
     OneWord,
-    /// Two words, and the block waits for nobody: no gap between words while software comes round
-    /// within each. Where it does not the message fails ([`Error::Overrun`]). For software that
-    /// nothing preempts, or a slow clock.
+    /// Two words; the block does not wait for software. There is no gap between words as long as
+    /// software reads each in time; if it is late, the message fails ([`Error::Overrun`]). For
+    /// software that is not preempted, or a slow clock.
     TwoWords,
 }
 
-/// Where the block is told which of its lines is selected.
+/// How the block learns which native line is selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum PeripheralSelect {
-    /// In MR: a message to another line than the one before it costs a write. For a bus with one
-    /// device, or few changes.
+    /// From MR: a message to another line than the previous one costs a write. For a bus with one
+    /// device, or few changes of device.
     Fixed,
-    /// In each word: devices alternate without a write, as long as they agree on loopback and on
-    /// DLYBCS. Each word costs an instruction more.
+    /// From each word: messages of several devices alternate without a write, if they agree on
+    /// loopback and DLYBCS. Each word costs one instruction more.
     Variable,
 }
 
-/// What the board fixes.
+/// The properties of the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct AtmelConfig {
     /// The block's peripheral clock (MCK, or the part of it the PMC gives the block), in hertz,
     /// above zero.
     pub reference_hz: u32,
-    /// The lines; a device names one by its index.
+    /// The select lines; a device names one by its index.
     pub chip_selects: [CsLine; 4],
-    /// How words are kept from being lost.
+    /// How many words are in flight.
     pub pipe: Pipe,
-    /// Where the line is named.
+    /// How the block learns which line is selected.
     pub peripheral_select: PeripheralSelect,
-    /// Transfers that take longer on the wire, in nanoseconds, wait by interrupt; the others are
-    /// polled. [`ALWAYS_POLL`](crate::controller::ALWAYS_POLL) if there is no interrupt. Mind that
-    /// there is one interrupt a word.
+    /// Transfers that take longer than this on the wire, in nanoseconds, wait by interrupt; the
+    /// others are polled. [`ALWAYS_POLL`](crate::controller::ALWAYS_POLL) if there is no interrupt.
+    /// Each word takes an interrupt.
     pub poll_limit_ns: u32,
 }
 
-/// A delay in steps of `step_periods` of the peripheral clock, rounded up; `None` beyond the field.
+/// A delay in steps of `step_periods` of the peripheral clock, rounded up; `None` if it does not
+/// fit.
 fn steps(ns: u32, reference_hz: u32, step_periods: u32) -> Option<u32> {
     let scaled = u128::from(ns) * u128::from(reference_hz);
     let steps = scaled.div_ceil(u128::from(NS_PER_S) * u128::from(step_periods));
@@ -86,14 +87,14 @@ impl AtmelConfig {
         )
     }
 
-    /// What MR holds whatever the device: nobody's line, no delay.
+    /// MR's bits for every device, without a line or a delay.
     pub(super) fn mr(&self) -> u32 {
         let guard = if self.pipe == Pipe::WaitDataRead { WDRBT } else { 0 };
         let select = if self.peripheral_select == PeripheralSelect::Variable { PS } else { 0 };
         MSTR | MODFDIS | guard | select
     }
 
-    /// At least this long, in whole nanoseconds.
+    /// The duration of `periods`, in nanoseconds, rounded down.
     fn periods_ns(&self, periods: u32) -> u64 {
         u64::from(periods) * NS_PER_S / u64::from(self.reference_hz)
     }
@@ -111,7 +112,7 @@ impl AtmelConfig {
         Ok(scbr(divisor))
     }
 
-    /// BITS, and the bytes of a word.
+    /// BITS of a word length, and the bytes of a word.
     fn bits_for(bits: u8) -> Result<(u32, u8), Error> {
         match word_bytes(bits)? {
             1 => Ok((0, 1)),
@@ -120,9 +121,9 @@ impl AtmelConfig {
         }
     }
 
-    /// The block's line for a chip: every transfer has one, with a CSR. A chip that a GPIO selects
-    /// gets one that reaches nobody, and, as four lines share four, one to itself: devices that
-    /// alternate do not overwrite each other's CSR.
+    /// The native line that a chip's transfers use, since each transfer needs a CSR. A chip that a
+    /// GPIO selects gets a line that is not wired. With four lines for four chips each gets its
+    /// own, so devices that alternate do not overwrite each other's CSR.
     fn channel_for(&self, select: Select, chip_select: u8) -> Result<u8, Error> {
         match select {
             Select::Native { channel } if channel < CHANNELS => Ok(channel),
@@ -150,7 +151,7 @@ impl AtmelConfig {
         }
         let native = matches!(select, Select::Native { .. });
         if native && active_high {
-            // NPCS has one polarity, whatever the table says.
+            // NPCS is active low, whatever the table says.
             return Err(Error::CsPolarity { active_high: false });
         }
         let channel = usize::from(self.channel_for(select, settings.chip_select)?);
@@ -158,8 +159,8 @@ impl AtmelConfig {
         let (bits, word_bytes) = Self::bits_for(settings.bits_per_word)?;
         let divisor = scbr_of(scbr);
 
-        // CSAAT for chips on a GPIO too: without it the block deselects its own line whenever we
-        // are late, and spends DLYBCS and DLYBS on selecting it again.
+        // CSAAT also for chips on a GPIO: without it the block deselects its own line whenever
+        // software is late, and spends DLYBCS and DLYBS on selecting it again.
         let mut csr = CSAAT | scbr | bits;
         if mode.contains(Mode::CPOL) {
             csr |= CPOL;
@@ -177,7 +178,7 @@ impl AtmelConfig {
             mr |= pcs;
         }
 
-        // What the block cannot wait for is left in here for the timer.
+        // The delays that the block cannot make stay in here for the timer.
         let mut by_timer = *settings;
         let mut effective = Effective::by_timer(self.reference_hz / divisor, settings, timer_hz);
         if let Some(steps) = self.dlybct_for(settings.word_delay_ns) {
@@ -192,7 +193,7 @@ impl AtmelConfig {
             effective.cs_setup_ns =
                 if setup > 0 { self.periods_ns(setup) } else { self.periods_ns(divisor) / 2 };
             if let Some(inactive) = steps(settings.cs_inactive_ns, self.reference_hz, 1) {
-                // The block waits before it selects again, and software goes on meanwhile.
+                // The block waits before it selects again; software continues meanwhile.
                 mr |= dlybcs(inactive);
                 by_timer.cs_inactive_ns = 0;
                 effective.cs_inactive_ns = self.periods_ns(inactive.max(DLYBCS_MIN));
@@ -211,12 +212,12 @@ impl AtmelConfig {
         Ok((program, effective))
     }
 
-    /// DLYBCT of a word delay; `None` if there is none or it is too long.
+    /// DLYBCT for a word delay; `None` if it is 0 or too long.
     fn dlybct_for(&self, ns: u32) -> Option<u32> {
         steps(ns, self.reference_hz, DLYBCT_PERIODS).filter(|&steps| steps > 0)
     }
 
-    /// DLYBS of a setup time.
+    /// DLYBS for a setup time.
     fn dlybs_for(&self, ns: u32) -> Result<u32, Error> {
         let max_ns = self.periods_ns(DELAY_MAX) as u32;
         steps(ns, self.reference_hz, 1).ok_or(Error::NativeCsDelay { asked_ns: ns, max_ns })
@@ -233,7 +234,8 @@ impl AtmelConfig {
             csr = csr & !BITS_16 | Self::bits_for(transfer.bits_per_word)?.0;
         }
         if transfer.word_delay_ns != 0 {
-            // The longer of the two, by the block only if both fit it: else the timer has both.
+            // The longer of the two. The block makes it only if both fit; otherwise the timer makes
+            // both.
             let fits = program.plan.word_delay_ticks == 0;
             csr &= !DLYBCT;
             if let (true, Some(steps)) = (fits, self.dlybct_for(transfer.word_delay_ns)) {
@@ -243,13 +245,13 @@ impl AtmelConfig {
         Ok(csr)
     }
 
-    /// Whether half a clock of `csr` may be longer than a read of RDR.
+    /// Whether half a clock of `csr` may take longer than a read of RDR.
     #[inline]
     pub(super) fn is_slow(&self, csr: u32) -> bool {
         u64::from(self.reference_hz) < FAST_MIN_HZ * u64::from(scbr_of(csr))
     }
 
-    /// How long `words` of `csr` take, in picoseconds.
+    /// How long `words` take under `csr`, in picoseconds.
     pub(super) fn wire_ps(&self, csr: u32, words: usize) -> u128 {
         let bits = if csr & BITS_16 != 0 { 16 } else { 8 };
         let periods = bits * scbr_of(csr) + dlybct_of(csr) * DLYBCT_PERIODS;

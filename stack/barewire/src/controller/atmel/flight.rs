@@ -1,27 +1,27 @@
-//! Transfers that are left on the wire and gone on with word by word, as the block interrupts.
+//! Transfers left in flight, and continued word by word as the block interrupts.
 //!
-//! *Read first*: the module page of [`super`], and `fifo`, whose steps these are.
+//! *Read first*: the module page of [`super`], and `fifo`, whose steps this uses.
 //!
 //! # How it works
-//! RDRF interrupts for each word: 8 or 16 bits. The handler masks the block, reads SR and RDR,
-//! looks once more, writes TDR and unmasks: six accesses, beside its own way in and out. That is
-//! 1.2 µs on SAMA5D3, as simulated, and some 50 µs where the handler is a thread that a kernel
-//! wakes; a word of 16 bits takes 1.6 µs at 10 MHz, 16 µs at 1 MHz. Faster than a few megahertz the
-//! processor does nothing but come and go, and the wire waits for it: polling pays at any length
-//! ([`ALWAYS_POLL`](crate::controller::ALWAYS_POLL)).
+//! RDRF interrupts for each word of 8 or 16 bits. The handler masks the block, reads SR and RDR,
+//! polls once more, writes TDR and unmasks: six accesses, plus its entry and exit. That is 1.2 µs
+//! on SAMA5D3, as simulated, and about 50 µs if the handler is a thread that a kernel wakes. A word
+//! of 16 bits takes 1.6 µs at 10 MHz and 16 µs at 1 MHz. Above a few megahertz the processor does
+//! nothing but enter and leave the handler while the wire waits for it, so polling is better at any
+//! length ([`ALWAYS_POLL`](crate::controller::ALWAYS_POLL)).
 //! [`AtmelConfig::poll_limit_ns`](super::AtmelConfig::poll_limit_ns) is for slow clocks.
 //!
-//! The last word is waited for by TXEMPTY, which comes at the end of its last clock: RDRF is set by
-//! then, so one interrupt serves both.
+//! The last word waits for TXEMPTY, which comes at the end of its last clock. RDRF is set by then,
+//! so one interrupt serves both.
 //!
 //! OVRES interrupts too, so that with [`Pipe::TwoWords`](super::Pipe::TwoWords) a word lost to a
 //! late handler ends the message at once.
 //!
 //! # Ordering
-//! That of `fifo`; nothing interrupts until [`Controller::arm`](super::Controller::arm).
+//! As in `fifo`; the block does not interrupt before [`Controller::arm`](super::Controller::arm).
 //!
 //! # Not supported
-//! A handler that sends without a look at what came: TDRE's interrupt.
+//! Sending by TDRE's interrupt, without reading received words.
 
 use core::task::Poll;
 
@@ -35,7 +35,7 @@ use crate::reg::Registers;
 use crate::spi::Data;
 use crate::time::Timer;
 
-/// The interrupts that say that what is in flight needs somebody.
+/// The interrupts to enable for what is in flight.
 pub(super) fn awaited(flight: &Flight) -> u32 {
     let flow = &flight.flow;
     if flow.all_sent() && flow.in_flight() == 1 { TXEMPTY } else { RDRF | OVRES }

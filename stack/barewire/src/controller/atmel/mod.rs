@@ -1,5 +1,5 @@
-//! The SPI of Atmel's, now Microchip's, SAMA5D3, and of the AT91 and SAM9 before it, polled or by
-//! its interrupt.
+//! The SPI block of Atmel's (now Microchip's) SAMA5D3 and of the AT91 and SAM9 before it, polled or
+//! by its interrupt.
 //!
 //! # Read first
 //! SAMA5D3 Series datasheet, chapter "Serial Peripheral Interface (SPI)": "Master Mode Operations"
@@ -8,62 +8,62 @@
 //! Written Twice"; two about a divisor of 1 (see `config.rs`).
 //!
 //! # How the block works
-//! No FIFO: a transmit register (TDR), a shift register, a receive register (RDR). A word written
-//! to TDR goes to the shift register as soon as that is free, after DLYBCS and DLYBS if the line
-//! changes, after DLYBCT if a word went before; TDRE says when TDR may be written again. A word
-//! that has been clocked goes to RDR (RDRF), whether the one before was read or not (OVRES), unless
-//! WDRBT lets no word start before RDR has been read. Each of four lines (NPCS) has a register with
-//! its divider, mode, word length and delays (CSR); every transfer is one line's, which MR or the
-//! word itself names. With CSAAT the line stays active until LASTXFER is written or another is
-//! named.
+//! There is no FIFO, only a transmit register (TDR), a shift register and a receive register (RDR).
+//! - A word written to TDR goes to the shift register when that is free: after DLYBCS and DLYBS if
+//!   the line changes, after DLYBCT if another word preceded it. TDRE says when TDR may be written
+//!   again.
+//! - A word that was clocked goes to RDR (RDRF), even if the previous one was not read (OVRES).
+//!   With WDRBT no word starts before RDR has been read.
+//! - Each of the four lines (NPCS) has a register with its divider, mode, word length and delays
+//!   (CSR). Every transfer belongs to one line, which MR or the word itself names. With CSAAT the
+//!   line stays active until LASTXFER is written or another line is named.
 //!
 //! # How this driver uses it
 //! 1. A device's settings are two register values: MR and the CSR of its line. Both are written
-//!    only when they change. The clock's polarity stands in all four CSRs, so that its idle level
-//!    does not depend on which line was last; it changes before the chip is selected.
-//! 2. Transfers in 8-bit words of even length go in words of 16 bits where no word delay lies
-//!    between: half the accesses for the same wire. A transfer of another length writes the CSR in
-//!    between.
-//! 3. A word costs three accesses: SR until RDRF, RDR, TDR. RDRF says also that TDR is free, or,
-//!    with WDRBT, that it will be once RDR has been read, if the word's last half clock is over,
-//!    which it is by then at 10 MHz and more. Below, and where two words are written in a row, SR
-//!    is read until TDRE. OVRES comes with the same reads, as does TXEMPTY after the last word if
-//!    it is over by then.
-//! 4. With DLYBCT there is one word on the way: TDR stays taken throughout the delay, and the next
-//!    word has all of it to be written in.
-//! 5. A wait asks the hardware some 64 times before it asks the timer, and gives up after twice the
-//!    wire time and 1 ms.
-//! 6. Transfers that take longer than [`AtmelConfig::poll_limit_ns`] wait by interrupt; see
-//!    `flight.rs` for what that costs: an interrupt a word.
+//!    only when they change. The clock's polarity is written to all four CSRs, so that its idle
+//!    level does not depend on the line that was used last; it changes before the chip is selected.
+//! 2. Transfers of even length in 8-bit words are sent as 16-bit words, unless there is a word
+//!    delay: half the accesses for identical bits on the wire. A change between even and odd
+//!    lengths writes the CSR.
+//! 3. A word costs three accesses: SR until RDRF, RDR, TDR. RDRF implies that TDR is free. With
+//!    WDRBT, TDR is free once RDR was read and the word's last half clock is over; at 10 MHz or
+//!    more it is by then. At slower clocks, and where two words are written in a row, SR is read
+//!    until TDRE. The same reads return OVRES, and TXEMPTY after the last word if that is over by
+//!    then.
+//! 4. With DLYBCT there is one word in flight: TDR stays occupied during the delay, and the next
+//!    word can be written at any time in it.
+//! 5. A wait polls the hardware 64 times before it reads the timer, and gives up after twice the
+//!    wire time plus 1 ms.
+//! 6. Transfers that take longer than [`AtmelConfig::poll_limit_ns`] wait by interrupt, one
+//!    interrupt per word; `flight.rs` says what that costs.
 //!
-//! # How many words are on the way
+//! # How many words are in flight
 //! | [`Pipe`] | polled | by interrupt |
 //! |---|---|---|
-//! | `WaitDataRead` | the wire waits for one read of SR and one of RDR a word | it waits for the handler's way to RDR |
-//! | `OneWord` | and for the write of TDR | and for its way to TDR |
-//! | `TwoWords` | no wait; lost if we are later than a word | no wait; lost if the handler is |
+//! | `WaitDataRead` | the wire waits for one read of SR and one of RDR per word | the wire waits until the handler reads RDR |
+//! | `OneWord` | it also waits for the write of TDR | it also waits until the handler writes TDR |
+//! | `TwoWords` | no wait; a word is lost if software is later than one word | no wait; a word is lost if the handler is late |
 //!
-//! What is lost is an error ([`Error::Overrun`]), and the block is reset and usable after it.
-//! Polled at 26.4 MHz on SAMA5D3, as simulated, 518 bytes take 194 µs with `WaitDataRead` and
-//! 158 µs with `TwoWords`; the wire alone takes 157 µs. A process under Linux loses words with
-//! `TwoWords`: a tick of the kernel's is longer than a word.
+//! A lost word is an error ([`Error::Overrun`]); the block is then reset and usable again. Polled
+//! at 26.4 MHz on SAMA5D3, as simulated, 518 bytes take 194 µs with `WaitDataRead` and 158 µs with
+//! `TwoWords`; the wire alone takes 157 µs. A process under Linux loses words with `TwoWords`,
+//! because the kernel's timer tick takes longer than a word.
 //!
 //! # Chip selects
-//! PIO registers ([`gpio`](super::gpio)) or the block's own lines, which are active low. These fall
-//! when the first word is written and rise when LASTXFER is, after the last clock is over: whatever
-//! the message's transfers, they do not pulse. Their setup time is DLYBS, of at most 255 periods of
-//! the peripheral clock; they stay inactive for DLYBCS, while software goes on, or, beyond 255
-//! periods, while it waits. DLYBCS is all lines' alike: where two devices differ in it, whoever
-//! comes next waits out the other's. A selection without a single word is not seen on them.
+//! PIO registers ([`gpio`](super::gpio)) or the native lines, which are active low. A native line
+//! falls when the first word is written and rises after LASTXFER, when the last clock is over; it
+//! never pulses within a message. Its setup time is DLYBS, at most 255 periods of the peripheral
+//! clock. It stays inactive for DLYBCS: up to 255 periods software continues meanwhile, above that
+//! software waits. DLYBCS applies to all lines: if two devices have different values, the next
+//! message waits for the previous device's. A selection without a word does not move a native line.
 //!
-//! Word delays are DLYBCT, on PIO lines too, up to 255 times 32 periods; longer ones are the
-//! timer's. The block inserts DLYBCT after a transfer's last word also, unless that is its only
-//! one.
+//! Word delays use DLYBCT, on PIO lines too, up to 255 × 32 periods; the timer makes longer ones.
+//! The block also inserts DLYBCT after a transfer's last word, unless that is its only word.
 //!
 //! # Not supported
 //! Least significant bit first (not in the block); words of 9 to 15 bits; a line decoder (PCSDEC);
-//! the FIFOs of SAMA5D2 and later; DMA and PDC; target mode; write protection (SPI_WPMR), which
-//! whoever set it is to take back. Delays are spun, in an interrupt handler too.
+//! the FIFOs of SAMA5D2 and later; DMA and PDC; target mode. Write protection (SPI_WPMR): the
+//! program that set it must clear it. Delays are spun, even in an interrupt handler.
 //!
 //! # Example
 //! ```no_run
@@ -111,16 +111,16 @@ use regs::{
 
 // Where `configure` puts its values in `Program::regs`.
 const P_MR: usize = 0;
-/// Which of the block's lines the transfers are, wired or not.
+/// The native line that the transfers use, wired or not.
 const P_CHANNEL: usize = 1;
-/// The GPIO bit of the select line; 0 for the block's own line.
+/// The GPIO bit of the select line; 0 for a native line.
 const P_CS_MASK: usize = 2;
 const P_FLAGS: usize = 3;
 /// In P_FLAGS: the line is active high.
 const CS_HIGH: u32 = 1 << 0;
-/// In P_FLAGS: the line is the block's own.
+/// In P_FLAGS: the line is native.
 const NATIVE: u32 = 1 << 1;
-/// PCS of each word, with [`PeripheralSelect::Variable`]; else 0.
+/// The PCS field of each word with [`PeripheralSelect::Variable`]; else 0.
 const P_PCS: usize = 4;
 
 /// The SPI block, its select lines and the timer that makes its delays.
@@ -131,16 +131,16 @@ pub struct Atmel<R, G, T, I = NoInterrupt> {
     /// MR and the CSRs as last written.
     mr: u32,
     csr: [u32; CHANNELS as usize],
-    /// The line of the message that runs, and its PCS in TDR.
+    /// The line of the running message, and its PCS in TDR.
     channel: usize,
     pcs: u32,
-    /// Words on the way at most.
+    /// The most words in flight.
     depth: usize,
-    /// Whether RDR can have been read before the word's last half clock is over.
+    /// Whether RDR may be read before the word's last half clock is over.
     slow: bool,
     /// SR as last read, if no word was written since; else 0.
     status: u32,
-    /// Reading SR clears OVRES: this remembers it.
+    /// OVRES as seen so far: reading SR clears it.
     overrun: bool,
     /// Whether a word was sent since the line was last deselected.
     selected: bool,
@@ -148,7 +148,7 @@ pub struct Atmel<R, G, T, I = NoInterrupt> {
     rest: Rest,
     config: AtmelConfig,
     interrupt: I,
-    /// The message begun, between two steps of it.
+    /// The position in the message between two steps.
     progress: Progress,
     flight: Flight,
 }
@@ -187,7 +187,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Atmel<R, G, T> {
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
-    /// The same, sleeping for `interrupt` where a transfer takes longer than
+    /// Adds `interrupt`, on which the caller sleeps while a transfer takes longer than
     /// [`AtmelConfig::poll_limit_ns`].
     pub fn with_interrupt<J: Interrupt>(self, interrupt: J) -> Atmel<R, G, T, J> {
         Atmel {
@@ -211,7 +211,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
         }
     }
 
-    /// The pieces back, the block disabled.
+    /// Disables the block and returns its parts.
     pub fn release(mut self) -> (R, G, T) {
         self.regs.write(CR, SPIDIS);
         (self.regs, self.gpio, self.timer)
@@ -221,14 +221,14 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
         lines::deselect_all(&self.config.chip_selects, &mut self.gpio);
     }
 
-    /// Everything as after power-up, but driving the clock.
+    /// Resets the block to its state after power-up, but as the wire's controller.
     fn reset(&mut self) {
-        // Twice: AT91SAM7 revision B, "Software Reset Must be Written Twice". Once more costs
-        // nothing elsewhere.
+        // Twice: AT91SAM7 revision B, "Software Reset Must be Written Twice". Other parts do not
+        // mind.
         self.regs.write(CR, SWRST);
         self.regs.write(CR, SWRST);
         self.silence();
-        // MSTR before any CSR: a CSR of a block that does not drive the clock is no clock's.
+        // MSTR before any CSR: the block uses a CSR for its clock only if it drives the clock.
         self.mr = self.config.mr();
         self.regs.write(MR, self.mr);
         self.regs.write(CR, SPIEN);
@@ -243,7 +243,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
         self.regs.write(IDR, RDRF | OVRES | TXEMPTY);
     }
 
-    /// Whole ticks in which `periods` of the block's clock pass.
+    /// Ticks that last at least `periods` of the block's clock.
     fn ticks_of(&self, periods: u32) -> u64 {
         let ns = (u64::from(periods) * 1_000_000_000).div_ceil(self.config.reference_hz.into());
         ticks_at_least(ns, self.timer.frequency_hz())
@@ -253,12 +253,12 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
     fn reconfigure(&mut self, program: &Program) {
         let mr = program.regs[P_MR];
         if self.mr != mr {
-            // DLYBCS may still run for the line before, which asked for it.
+            // DLYBCS of the previous line may still be running.
             let inactive = dlybcs_of(self.mr);
             if inactive > DLYBCS_MIN && inactive != dlybcs_of(mr) {
                 self.timer.wait_ticks(self.ticks_of(inactive));
             }
-            // Of what its reset moved the block knows nothing.
+            // The block does not count the rest of a line that its reset moved.
             let ticks = self.ticks_of(dlybcs_of(mr));
             self.rest.at_least(ticks.try_into().unwrap_or(u32::MAX), &mut self.timer);
             self.regs.write(MR, mr);
@@ -299,7 +299,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
         self.status = 0;
     }
 
-    /// Makes the block ready for a transfer of at least one word: its CSR, its words.
+    /// Sets the block up for a transfer of at least one word: its CSR and its word size.
     #[inline]
     fn shape(&mut self, plan: &Plan, data: &Data<'_>) -> Cut {
         let mut csr = plan.control;
@@ -310,11 +310,11 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
             frame_bytes = 2;
         }
         if data.len() == usize::from(frame_bytes) {
-            // Nothing follows that it would be apart from.
+            // No word follows that would need the delay.
             csr &= !DLYBCT;
         }
         self.set_csr(self.channel, csr);
-        // Item 4 of the module: with DLYBCT one word is on the way.
+        // Step 4 of the module: with DLYBCT one word is in flight.
         let one = csr & DLYBCT != 0 || self.config.pipe == Pipe::OneWord;
         self.depth = if one { 1 } else { 2 };
         self.slow = self.config.is_slow(csr);
@@ -341,13 +341,13 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Atmel<R, G, T, 
     #[inline]
     fn put(&mut self, words: impl ExactSizeIterator<Item = u32>) {
         for (index, word) in words.enumerate() {
-            // One written a moment ago stays in TDR for DLYBCS and DLYBS, one written before the
-            // last for half a clock after RDRF, and would be overwritten.
+            // TDR may still hold a word: one just written stays for DLYBCS and DLYBS; one written
+            // before the last stays until half a clock after RDRF. It must not be overwritten.
             if (index > 0 || self.slow) && self.status & TDRE == 0 {
                 let free =
                     poll(self, |this| this.wire_ns(1), |this| this.read_status() & TDRE != 0);
                 if free.is_err() {
-                    // It stays there for good: the transfer's timeout says so.
+                    // It stays there for good: the transfer will time out.
                     return;
                 }
             }
@@ -358,7 +358,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Atmel<R, G, T, 
     #[inline]
     fn ready(&mut self, _in_flight: usize) -> usize {
         let full = self.read_status() & RDRF != 0;
-        // With a word lost, those after it are nobody's.
+        // After a lost word the rest cannot be assigned to their places.
         usize::from(full && !self.overrun)
     }
 
@@ -412,7 +412,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Atmel<R, G, T, 
         if mask != 0 {
             self.gpio.drive(mask, program.regs[P_FLAGS] & CS_HIGH == 0);
         } else if program.regs[P_FLAGS] & NATIVE != 0 && self.selected {
-            // Not for a line that never fell: it would be kept for the next message's first word.
+            // Not if the line never fell: LASTXFER would then end the next message after its first
+            // word.
             self.regs.write(CR, LASTXFER);
         }
         self.selected = false;
@@ -463,7 +464,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Atmel<R, 
         plan_message(program, timer_hz, message, |transfer| config.plan(program, transfer))?;
         for transfer in message.iter_mut() {
             if transfer.plan.control & DLYBCT != 0 {
-                // The block's delay is as long as the timer's would be.
+                // The block makes the delay that the timer would.
                 transfer.plan.word_delay_ticks = 0;
             }
         }
@@ -492,7 +493,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Atmel<R, 
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
-        // The block's next read waits for this write: its line is low before a handler returns.
+        // The block's next read waits for this write, so its interrupt line is low before the
+        // handler returns.
         self.silence();
         resume_message(self, program, message)
     }
@@ -502,7 +504,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Atmel<R, 
     }
 
     fn reclaim(&mut self) {
-        // First of all: nobody is left whom the interrupt would mean.
+        // First of all: no message waits for the interrupt any more.
         self.silence();
         self.deselect_all();
         self.reset();

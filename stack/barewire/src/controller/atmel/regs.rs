@@ -13,16 +13,16 @@ pub(super) const RDR: u32 = 0x08;
 pub(super) const TDR: u32 = 0x0c;
 /// Status. Reading it clears OVRES.
 pub(super) const SR: u32 = 0x10;
-/// Interrupt enable; bits as in SR.
+/// Interrupt enable, at the positions of SR's bits.
 pub(super) const IER: u32 = 0x14;
-/// Interrupt disable; bits as in SR.
+/// Interrupt disable, at the positions of SR's bits.
 pub(super) const IDR: u32 = 0x18;
 
 /// Chip select register of NPCS`channel`.
 pub(super) const fn csr_of(channel: usize) -> u32 {
     0x30 + 4 * channel as u32
 }
-/// How many there are.
+/// The number of NPCS lines.
 pub(super) const CHANNELS: u8 = 4;
 
 /// CR: enable.
@@ -31,7 +31,7 @@ pub(super) const SPIEN: u32 = 1 << 0;
 pub(super) const SPIDIS: u32 = 1 << 1;
 /// CR: reset everything.
 pub(super) const SWRST: u32 = 1 << 7;
-/// CR: NPCS rises once the last word is over.
+/// CR: NPCS rises after the last word.
 pub(super) const LASTXFER: u32 = 1 << 24;
 
 /// MR: the block drives the clock.
@@ -42,15 +42,15 @@ pub(super) const PS: u32 = 1 << 1;
 pub(super) const MODFDIS: u32 = 1 << 4;
 /// MR: a word starts only when RDR has been read.
 pub(super) const WDRBT: u32 = 1 << 5;
-/// MR: what is sent is received.
+/// MR: loopback: the block receives what it sends.
 pub(super) const LLB: u32 = 1 << 7;
 
-/// MR and TDR: NPCS`channel` is the one selected: its bit is low, the others are high.
+/// MR and TDR: selects NPCS`channel`: its bit is low, the others are high.
 pub(super) const fn pcs(channel: usize) -> u32 {
     (!(1 << (channel as u32 & 3)) & 0xf) << 16
 }
 
-/// MR: `periods` of the peripheral clock from one NPCS' end to the next one's begin.
+/// MR: `periods` of the peripheral clock from the end of one NPCS to the begin of the next.
 pub(super) const fn dlybcs(periods: u32) -> u32 {
     periods << 24
 }
@@ -58,19 +58,19 @@ pub(super) const fn dlybcs(periods: u32) -> u32 {
 pub(super) const fn dlybcs_of(mr: u32) -> u32 {
     mr >> 24
 }
-/// How many there are at least, whatever DLYBCS holds.
+/// The shortest such delay in periods, whatever DLYBCS holds.
 pub(super) const DLYBCS_MIN: u32 = 6;
 
 /// SR: RDR holds a word.
 pub(super) const RDRF: u32 = 1 << 0;
 /// SR: TDR is free.
 pub(super) const TDRE: u32 = 1 << 1;
-/// SR: a word came while RDR held one.
+/// SR: a word was received while RDR held another.
 pub(super) const OVRES: u32 = 1 << 3;
 /// SR: TDR and the shift register are free, and DLYBCT is over.
 pub(super) const TXEMPTY: u32 = 1 << 9;
 
-/// CSR: the clock is high when inactive.
+/// CSR: the clock idles high.
 pub(super) const CPOL: u32 = 1 << 0;
 /// CSR: bits are captured on the clock's leading edge: the inverse of CPHA.
 pub(super) const NCPHA: u32 = 1 << 1;
@@ -82,7 +82,7 @@ pub(super) const BITS_16: u32 = 8 << 4;
 pub(super) const SCBR: u32 = 0xff << 8;
 /// CSR: the bits of [`dlybct`].
 pub(super) const DLYBCT: u32 = 0xff << 24;
-/// What a delay field holds at most.
+/// The largest value of a delay field.
 pub(super) const DELAY_MAX: u32 = 0xff;
 
 /// CSR: the clock is the peripheral clock divided by `divisor` (1 to 255).
@@ -93,7 +93,7 @@ pub(super) const fn scbr(divisor: u32) -> u32 {
 pub(super) const fn scbr_of(csr: u32) -> u32 {
     csr >> 8 & 0xff
 }
-/// CSR: `periods` of the peripheral clock from NPCS to the first edge; of 0 it is half a clock.
+/// CSR: `periods` of the peripheral clock from NPCS to the first edge; 0 means half a clock.
 pub(super) const fn dlybs(periods: u32) -> u32 {
     periods << 16
 }

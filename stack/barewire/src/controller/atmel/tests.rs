@@ -1,5 +1,5 @@
-//! The driver against registers that hold it to an order of accesses, and against a block that
-//! loses words where the real one would.
+//! The driver against registers that require an order of accesses, and against a block that loses
+//! words where the real one would.
 
 mod interrupt;
 mod piped;
@@ -23,7 +23,7 @@ const NATIVE_0: CsLine = CsLine::Native { channel: 0, active_high: false };
 const NATIVE_2: CsLine = CsLine::Native { channel: 2, active_high: false };
 const PIN_13: CsLine = CsLine::Gpio { bit: 13, active_high: false };
 const PIN_14: CsLine = CsLine::Gpio { bit: 14, active_high: false };
-/// 44 MHz: the third of the peripheral clock.
+/// 44 MHz: a third of the peripheral clock.
 const FAST: Settings = Settings::new(0, 44_000_000);
 const TIMER_HZ: u32 = 8_000_000;
 
@@ -48,7 +48,7 @@ const RESET: [Access; 5] = [
 const FALL: Access = Write(PIO + 0x34, 0x2000);
 const RISE: Access = Write(PIO + 0x30, 0x2000);
 const PIN_OUT: [Access; 3] = [RISE, Write(PIO + 0x10, 0x2000), Write(PIO, 0x2000)];
-/// SR with TDRE, with RDRF and the shift register at work, and with all three of the end.
+/// SR with TDRE; with RDRF while the shift register works; with all three bits of the end.
 const FREE: Access = Read(0x10, 0x1_0002);
 const FULL: Access = Read(0x10, 0x1_0003);
 const OVER: Access = Read(0x10, 0x1_0203);
@@ -61,7 +61,7 @@ fn brought_up() -> Vec<Access> {
     script
 }
 
-/// Runs `drive` on a driver with `config`, held to `script`.
+/// Runs `drive` on a driver with `config` whose accesses must equal `script`.
 fn hold<'s>(
     script: &'s [Access],
     config: AtmelConfig,
@@ -78,7 +78,7 @@ fn hold<'s>(
 fn two_bytes_on_a_pin_cost_five_accesses() {
     let exchange = [FALL, Write(0x0c, 0x9f00), NOTHING_YET, OVER, Read(0x08, 0xe_1234), RISE];
     let mut script = brought_up();
-    // The first message names the line and sets the divider, for 16 bits.
+    // The first message selects the line and sets the divider, for 16 bits.
     script.push(Write(0x04, 0x000e_0031));
     script.push(FALL);
     script.push(Write(0x30, 0x038a));
@@ -96,9 +96,9 @@ fn two_bytes_on_a_pin_cost_five_accesses() {
 fn a_word_of_a_long_transfer_costs_three_accesses() {
     let mut script = brought_up();
     script.extend([Write(0x04, 0x000e_0031), FALL, Write(0x30, 0x038a)]);
-    // Two in a row: TDRE in between.
+    // Two words in a row: TDRE between them.
     script.extend([Write(0x0c, 0x0102), NOTHING_YET, FREE, Write(0x0c, 0x0304)]);
-    // From here on RDRF alone.
+    // From here on only RDRF.
     script.extend([FULL, Read(0x08, 0x1112), Write(0x0c, 0x0506)]);
     script.extend([FULL, Read(0x08, 0x1314), Write(0x0c, 0x0708)]);
     script.extend([FULL, Read(0x08, 0x1516)]);
@@ -283,11 +283,11 @@ fn what_never_comes_is_given_up_deselected_and_reset() {
     }
     let mut script = brought_up();
     script.extend([Write(0x04, 0x000e_0031), FALL, Write(0x30, 0x030a), Write(0x0c, 5)]);
-    // 64 looks before the clock is asked, and two until it is later than a millisecond.
+    // 64 polls before the timer is read, and two more until it is past a millisecond.
     script.extend(vec![NOTHING_YET; 66]);
     script.push(RISE);
     script.extend(RESET);
-    // The next message relies on nothing.
+    // The next message configures everything again.
     script.extend([Write(0x04, 0x000e_0031), FALL, Write(0x30, 0x030a)]);
     script.extend([Write(0x0c, 5), OVER, Read(0x08, 7), RISE]);
     let blocks = Blocks::on(&script);
@@ -297,7 +297,7 @@ fn what_never_comes_is_given_up_deselected_and_reset() {
     let device = bus.device(&FAST).expect("opens");
     let mut byte = [5];
     let error = device.sync(&mut [Transfer::in_place(&mut byte)]).expect_err("never comes");
-    // Twice two words of 182 ns, and 1 ms.
+    // Twice two words of 182 ns, plus 1 ms.
     assert_eq!(error, MessageError::refused(Error::Timeout { timeout_us: 1_001 }, 0));
     device.sync(&mut [Transfer::in_place(&mut byte)]).expect("runs");
     assert_eq!(byte, [7]);
@@ -326,7 +326,7 @@ fn what_the_block_cannot_do_is_refused_at_opening() {
         assert_eq!(refused(pin, settings), Error::NoSuchChipSelect { chip_select });
     }
     assert_eq!(refused(pin, Settings::new(2, 1_000_000)), Error::CsCanSleep);
-    // A fifth line of the block's own, and one that is not active low: there are none.
+    // The block has no fifth native line, and none that is active high.
     let fifth = config(CsLine::Native { channel: 4, active_high: false });
     assert_eq!(refused(fifth, FAST), Error::NoSuchChipSelect { chip_select: 0 });
     let high = config(CsLine::Native { channel: 0, active_high: true });
@@ -431,10 +431,10 @@ fn delays_of_the_blocks_own_line_are_the_blocks_where_they_fit() {
     assert_eq!(program.plan.word_delay_ticks, 0);
     assert_eq!((effective.cs_setup_ns, effective.cs_hold_ns), (106, 250));
     assert_eq!((effective.cs_inactive_ns, effective.word_delay_ns), (53, 484));
-    // None asked: half a clock, and the six periods that are always there.
+    // Without delays: half a clock, and the minimum of six periods.
     let (_, effective) = config(NATIVE_0).configure(&FAST, TIMER_HZ).expect("opens");
     assert_eq!((effective.cs_setup_ns, effective.cs_inactive_ns), (11, 45));
-    // Too long for the block.
+    // Too long for the block: the timer makes them.
     let long = Settings { cs_inactive_ns: 2_000, word_delay_ns: 62_000, ..FAST };
     let (program, effective) = config(NATIVE_0).configure(&long, TIMER_HZ).expect("opens");
     assert_eq!((program.regs[P_MR], program.plan.control), (0x000e_0031, 0x030a));
@@ -465,7 +465,7 @@ fn delays_on_a_pin_are_the_timers_but_between_words() {
 #[test]
 fn of_two_word_delays_the_longer_counts_whoever_makes_it() {
     let block = Atmel::new(piped::Piped::default(), NoPins, Ticker::default(), config(PIN_13));
-    // What the device asks, what the transfer asks: steps of DLYBCT, ticks of the timer.
+    // The device's delay, the transfer's delay, steps of DLYBCT, ticks of the timer.
     for (device_ns, transfer_ns, steps, ticks) in [
         (0, 300, 2, 0),
         (300, 100, 2, 0),

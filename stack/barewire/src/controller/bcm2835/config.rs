@@ -16,18 +16,18 @@ const PS_PER_S: u128 = 1_000_000_000_000;
 /// The line that has no pin, on any chip with this block.
 const NO_PIN: u8 = 2;
 
-/// What the board fixes.
+/// The properties of the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Bcm2835Config {
     /// The core clock, which CDIV divides, in hertz, above zero. Firmware sets it, and may change
-    /// it with the load: pin it (`core_freq` and `core_freq_min`, or `force_turbo`), or SCK changes
-    /// with it.
+    /// it with the load, which changes SCK: fix it with `core_freq` and `core_freq_min`, or
+    /// `force_turbo`.
     pub core_hz: u32,
-    /// The lines; a device names one by its index.
+    /// The select lines; a device names one by its index.
     pub chip_selects: [CsLine; 4],
-    /// Transfers that take longer on the wire, in nanoseconds, wait by interrupt; the others are
-    /// polled. [`ALWAYS_POLL`](crate::controller::ALWAYS_POLL) if there is no interrupt.
+    /// Transfers that take longer than this on the wire, in nanoseconds, wait by interrupt; the
+    /// others are polled. [`ALWAYS_POLL`](crate::controller::ALWAYS_POLL) if there is no interrupt.
     pub poll_limit_ns: u32,
 }
 
@@ -50,17 +50,17 @@ impl Bcm2835Config {
         if speed_hz == 0 {
             return Err(Error::SpeedZero);
         }
-        // An odd divisor is rounded down by the block, to a faster clock than was asked.
+        // The block rounds an odd divisor down, to a faster clock than asked for.
         let divisor = u64::from(self.core_hz.div_ceil(speed_hz)).next_multiple_of(2);
         if divisor > DIVISOR_MAX.into() {
             let min_hz = self.limits(1).min_speed_hz;
             return Err(Error::SpeedTooLow { asked_hz: speed_hz, min_hz });
         }
-        // The largest is 0 in CDIV's 16 bits.
+        // The largest divisor is 0 in CDIV's 16 bits.
         Ok(divisor as u32 % DIVISOR_MAX)
     }
 
-    /// CS with the levels at which the block's own lines rest, and nothing else.
+    /// CS with only the idle levels of the native lines.
     pub(super) fn polarities(&self) -> u32 {
         lines::native(&self.chip_selects)
             .filter(|&(_, active_high)| active_high)
@@ -95,7 +95,7 @@ impl Bcm2835Config {
         cs |= match select {
             // Active with TA, which is set to select the chip.
             Select::Native { channel } => chip_select(channel),
-            // TA is set all the time, and so must name a line that nobody sees.
+            // TA stays set, so it must name a line without a pin.
             Select::Gpio { .. } | Select::Nobody => chip_select(NO_PIN) | TA,
         };
         let settle_ns = (NS_PER_S * divisor).div_ceil(core_hz);
@@ -119,7 +119,7 @@ impl Bcm2835Config {
         poll_bytes_max(self.poll_limit_ns, plan, byte_ps, timer_hz)
     }
 
-    /// CDIV of a transfer that is not as the device has it.
+    /// CDIV of a transfer that is not plain.
     pub(super) fn plan(&self, program: &Program, transfer: &Transfer<'_>) -> Result<u32, Error> {
         if transfer.bits_per_word != 0 {
             check_bits(transfer.bits_per_word)?;
@@ -128,7 +128,7 @@ impl Bcm2835Config {
             return Ok(program.plan.control);
         }
         let cdiv = self.cdiv_for(transfer.speed_hz)?;
-        // CDIV is written with TA clear, and that raises the block's own line.
+        // CDIV is written with TA clear, which raises the native line.
         if cdiv != program.plan.control && super::is_native(program) {
             return Err(Error::NativeCsSpeed { asked_hz: transfer.speed_hz });
         }
@@ -136,7 +136,7 @@ impl Bcm2835Config {
     }
 }
 
-/// A byte is what the block shifts.
+/// The block shifts bytes.
 fn check_bits(bits: u8) -> Result<(), Error> {
     if bits == 8 { Ok(()) } else { Err(Error::BitsPerWord { bits }) }
 }

@@ -1,83 +1,87 @@
 //! BCM2835 SPI0: the SPI block of the Raspberry Pi, polled or by its interrupt.
 //!
 //! # Read first
-//! BCM2835 ARM Peripherals, chapter 10 (the block is the same in BCM2836 and BCM2837, and as SPI0 and
-//! SPI3 to 6 in BCM2711), and the errata that its users keep at elinux.org; section 1.3 on accesses
-//! to two peripherals. Where the chapter is silent, what users have measured on silicon is named as
-//! such.
+//! BCM2835 ARM Peripherals, chapter 10 (BCM2836 and BCM2837 have the same block, BCM2711 has it as
+//! SPI0 and SPI3 to 6), and the errata that its users keep at elinux.org; section 1.3 on accesses
+//! to two peripherals. Where the chapter is silent, the text says so and names what users measured.
 //!
 //! # How the block works
-//! A FIFO of 64 bytes each way. While TA is set, a byte written to FIFO is sent, most significant bit
-//! first, and brings one in; a byte is nine clocks, in the last of which SCK rests. SCK is the core
-//! clock divided by an even CDIV. DONE says that nothing is left to send and the last clock is over;
-//! it falls when a byte is written. A full receive FIFO (RXF) stalls the block with its clock
-//! stopped: late software costs time, never data. The block's own lines CE0 and CE1 are active while
-//! TA is set, however many bytes that is.
+//! A FIFO of 64 bytes in each direction. While TA is set, a byte written to FIFO is sent, most
+//! significant bit first, and brings one in. A byte takes nine clocks; SCK rests in the last one.
+//! SCK is the core clock divided by an even CDIV. DONE says that nothing is left to send and the
+//! last clock is over; it clears when a byte is written. A full receive FIFO (RXF) stalls the block
+//! with its clock stopped: late software costs time, never data. The native lines CE0 and CE1 are
+//! active while TA is set, for any number of bytes.
 //!
 //! # How this driver uses it
-//! 1. A device's settings are two register values, CS and CDIV. They are written when another device
-//!    was configured before: TA clear and the FIFOs cleared, CDIV, then TA, and, if SCK has moved,
-//!    one clock is waited. SCK rests at CPOL with TA clear as with TA set (users measured it; the
-//!    manual does not say), so a chip that is selected afterwards sees no edge.
-//! 2. A byte is one write, and one read: wider accesses to FIFO exist under DMAEN alone.
-//! 3. What may be in flight is one FIFO's worth, see `fifo.rs`. A look at CS says how much has come:
-//!    with DONE all of it, with RXR 48 bytes, with RXD one. A transfer of some bytes reads each while
-//!    the next is on the wire. If the look that found the last byte saw DONE too, nothing is left to
-//!    ask; else DONE is awaited, before CS may move. Then DONE is written, see *DONE*.
-//! 4. No byte is ever lost, so a transfer fails by its time alone.
+//! 1. A device's settings are two register values, CS and CDIV. They are written when another
+//!    device was configured before: clear TA and the FIFOs, write CDIV, set TA, and wait one clock
+//!    if SCK has moved. SCK rests at CPOL whether TA is set or clear (users measured it; the manual
+//!    does not say), so a chip that is selected afterwards sees no edge.
+//! 2. A byte is one write and one read: FIFO takes wider accesses only under DMAEN.
+//! 3. At most one FIFO's worth is in flight, see `fifo.rs`. One read of CS says how much was
+//!    received: with DONE everything, with RXR 48 bytes, with RXD one. A transfer of a few bytes
+//!    reads each byte while the next is on the wire. If the read of CS that found the last byte saw
+//!    DONE too, no further read is needed; otherwise the driver waits for DONE before it moves the
+//!    chip select. Then DONE is written, see *DONE*.
+//! 4. No byte is ever lost, so a transfer can fail only by a timeout.
 //! 5. Transfers that take longer than [`Bcm2835Config::poll_limit_ns`] wait by interrupt: at RXR
-//!    (INTR) while more is to be sent, which leaves the 16 bytes still in flight as time to serve it;
-//!    at DONE (INTD) for the rest. Both are levels, and masked outside [`Controller::arm`].
+//!    (INTR) while there is more to send, which leaves 16 bytes of time to serve it, and at DONE
+//!    (INTD) for the rest. Both are level interrupts, masked outside [`Controller::arm`].
 //!
 //! # Between two messages of one device
-//! Nothing, if a GPIO selects the chip. TA may stay set: an empty block with TA set is what section
-//! 10.6.2 begins with (it interrupts at once, DONE being set), so nothing is on the wire and nothing
-//! will be until a byte is written. FIFO needs no clearing: after DONE every byte that came in has
-//! been read. CS and CDIV are as the device has them. INTR and INTD are clear. What is left of a
-//! message of 3 bytes is: one write for CS to fall, 3 to FIFO, looks while the wire works, a read for
-//! each byte, one write of DONE, one for CS to rise. Looks and reads cost no time but what they take after the
-//! last clock: the look that sees DONE, and, if the last byte came with it, that byte's read.
-//! A chip on the block's own line costs the same: TA is set for CS to fall and cleared for it to
-//! rise.
+//! If a GPIO selects the chip, nothing is written between two messages of one device.
+//! - TA may stay set. Section 10.6.2 begins with an empty block with TA set (it interrupts at once,
+//!   because DONE is set), so nothing is on the wire until a byte is written.
+//! - FIFO needs no clearing: after DONE every received byte has been read.
+//! - CS and CDIV have the device's values, and INTR and INTD are clear.
+//!
+//! So a message of 3 bytes is: one write to lower CS, 3 writes to FIFO, reads of CS while the wire
+//! works, a read per byte, one write of DONE, one write to raise CS. Reads add time only after the
+//! last clock: the read of CS that sees DONE and, if the last byte came with it, the read of that
+//! byte. A chip on a native line costs as much: setting TA lowers CS and clearing it raises CS.
 //!
 //! # DONE
-//! The manual has DONE read-only, and cleared by writing to FIFO or clearing TA. Linux's authors saw
-//! transmission break now and then unless a 1 is written to it at the end of every transfer, and call
-//! it RW1C or an erratum (Lukas Wunner, *spi: bcm2835: Work around DONE bit erratum*, August 2019,
-//! commit 4c524191c0a2, <https://lore.kernel.org/r/edb004dff4af6106f6bfcb89e1a96391e96eb857.1564825752.git.lukas@wunner.de>).
-//! What they saw was a polled transfer before one by DMA; which part of the block broke is not known.
-//! So this driver takes neither side:
+//! The manual says that DONE is read-only, and cleared by writing to FIFO or clearing TA. Linux's
+//! authors saw transmission break now and then unless a 1 is written to it after every transfer,
+//! and call it RW1C or an erratum (Lukas Wunner, *spi: bcm2835: Work around DONE bit erratum*,
+//! August 2019, commit 4c524191c0a2,
+//! <https://lore.kernel.org/r/edb004dff4af6106f6bfcb89e1a96391e96eb857.1564825752.git.lukas@wunner.de>).
+//! They saw it with a polled transfer before one by DMA; which part of the block breaks is not
+//! known. So this driver is correct under both readings:
 //! * The bit is written once after each transfer, and by every reset: between a message's transfers
-//!   before more is sent, after the last one behind the chip select's edge. That is one write, some 10
-//!   ns on a Raspberry Pi 3, and none on the block's own line, which is released by the same write.
-//! * A block that ran dry in the middle of a transfer, everything it sent being read, is at the end of
-//!   one as far as it knows: DONE is awaited and written before more is sent.
+//!   before more is sent, after the last one behind the chip select's edge. That is one write,
+//!   about 10 ns on a Raspberry Pi 3, and none on a native line, where the write that deasserts CS
+//!   includes it.
+//! * If the block ran dry within a transfer and everything it sent was read, the block regards the
+//!   transfer as ended: DONE is awaited and written before more is sent.
 //! * Nothing relies on DONE being set while nothing was sent.
 //!
-//! Linux's own driver refills a block that is dry but has received bytes unread, without writing
-//! DONE, on every transfer that its interrupts are late for: so that is taken to work.
+//! Linux's own driver refills a block that is dry but has unread received bytes, without writing
+//! DONE, whenever its interrupts are served late. So this driver takes that to work.
 //!
 //! # Chip selects
-//! GPIO registers ([`gpio`](super::gpio)), or the block's own CE0 and CE1. While a GPIO selects, TA
-//! activates whichever line the CS field names, so it names line 2: SPI0 has CSPOL2 but no such pin.
-//! Setup, hold and inactive times are software's on every line. The block's own line needs no GPIO
-//! block, but rises when CDIV is written: a transfer with a speed of its own is refused there. Of the
-//! two polarities in CS, only the bit of the line is used; the one for all (CSPOL) stays 0.
+//! GPIO registers ([`gpio`](super::gpio)), or the native lines CE0 and CE1. While a GPIO selects a
+//! chip, TA activates the line that the CS field names. So the field names line 2: SPI0 has CSPOL2
+//! but no such pin. Setup, hold and inactive times are made by software on every line. A native
+//! line needs no GPIO block, but it rises when CDIV is written: a transfer with a speed of its own
+//! is refused there. Of the two kinds of polarity bits in CS, only the one per line is used; the
+//! common one (CSPOL) stays 0.
 //!
 //! # Ordering
 //! 1. Every line is inactive before the block is touched for the first time.
 //! 2. CS and CDIV are written, and SCK is at rest, before a chip is selected.
-//! 3. TA is set before FIFO is written: without it the block takes a byte for a new CS.
+//! 3. TA is set before FIFO is written: otherwise the block takes the byte for a new CS value.
 //! 4. DONE is seen before a chip is deselected.
 //! 5. After an error the chip is deselected first; then TA and the FIFOs are cleared.
-//! 6. Between a chip select on a GPIO and the block stands a barrier, see
+//! 6. A barrier stands between a chip select on a GPIO and accesses to the block, see
 //!    [`Bcm2835Gpio`](super::gpio::Bcm2835Gpio).
 //!
 //! # Not supported
-//! Words other than of 8 bits; least significant bit first and loopback (neither is in the block);
-//! DMA, LoSSI, bidirectional mode; the two auxiliary blocks SPI1 and SPI2, which are others. DLEN
-//! above 1, which users report to take the ninth clock away, is left at 0: the manual denies it any
-//! effect without DMA. Delays are spun, in an interrupt handler too.
+//! Words other than 8 bits; least significant bit first and loopback (neither is in the block);
+//! DMA, LoSSI, bidirectional mode; the auxiliary SPI1 and SPI2, which are different blocks. DLEN
+//! stays 0: users report that a value above 1 removes the ninth clock; the manual says that it has
+//! no effect without DMA. Delays are spun, even in an interrupt handler.
 //!
 //! # Example
 //! ```no_run
@@ -121,21 +125,22 @@ use regs::{
     RXR_BYTES, TA, WRITTEN, divisor,
 };
 
-/// The block's own lines.
+/// The native lines.
 const NATIVE_CHANNELS: u8 = 2;
-/// What no device is configured as: neither register has such bits.
+/// No device's configuration: neither register has such bits.
 const UNCONFIGURED: u32 = u32::MAX;
 // Where `configure` puts its values in `Program::regs`.
-/// CS while the device is configured and its chip is not selected: with TA, unless that selects it.
+/// CS while the device is configured and its chip not selected: with TA, unless TA selects the
+/// chip.
 const P_CS: usize = 0;
-/// The GPIO bit of the select line; 0 for the block's own line, and for none.
+/// The GPIO bit of the select line; 0 for a native line or none.
 const P_CS_MASK: usize = 1;
 /// 1: the line is active high.
 const P_CS_HIGH: usize = 2;
 /// Ticks of one clock.
 const P_SETTLE: usize = 3;
 
-/// Whether the block's own line selects the program's chip.
+/// Whether a native line selects the program's chip.
 #[inline(always)]
 fn is_native(program: &Program) -> bool {
     program.regs[P_CS] & TA == 0
@@ -146,19 +151,19 @@ fn is_native(program: &Program) -> bool {
 pub struct Bcm2835<R, G, T, I = NoInterrupt> {
     regs: R,
     gpio: G,
-    /// CS as last written, without what does not stay; after a reset [`UNCONFIGURED`].
+    /// CS as last written, without bits that clear themselves; after a reset [`UNCONFIGURED`].
     cs: u32,
     /// CDIV as last written; after a reset [`UNCONFIGURED`].
     cdiv: u32,
-    /// Whether DONE was seen since a byte was sent, and not yet written.
+    /// Whether DONE was seen since the last byte was sent, and was not written yet.
     done: bool,
-    /// Whether all that was sent has come, and DONE was not yet written.
+    /// Whether everything sent was received, and DONE was not written yet.
     dry: bool,
     timer: T,
     rest: Rest,
     config: Bcm2835Config,
     interrupt: I,
-    /// The message begun, between two steps of it.
+    /// The position in the message between two steps.
     progress: Progress,
     flight: Flight,
 }
@@ -192,7 +197,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Bcm2835<R, G, T> {
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Bcm2835<R, G, T, I> {
-    /// The same, sleeping for `interrupt` where a transfer takes longer than
+    /// Adds `interrupt`, on which the caller sleeps while a transfer takes longer than
     /// [`Bcm2835Config::poll_limit_ns`].
     pub fn with_interrupt<J: Interrupt>(self, interrupt: J) -> Bcm2835<R, G, T, J> {
         let Self { regs, gpio, cs, cdiv, done, dry, timer, rest, config, .. } = self;
@@ -213,7 +218,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Bcm2835<R, G, T, I> {
         }
     }
 
-    /// The pieces back, the block inactive.
+    /// Resets the block and returns its parts.
     pub fn release(mut self) -> (R, G, T) {
         self.reset();
         (self.regs, self.gpio, self.timer)
@@ -223,7 +228,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Bcm2835<R, G, T, I> {
         lines::deselect_all(&self.config.chip_selects, &mut self.gpio);
     }
 
-    /// TA clear, the FIFOs empty, no interrupt, each byte its nine clocks.
+    /// Clears TA, the FIFOs and the interrupt enables; each byte takes its nine clocks.
     fn reset(&mut self) {
         self.regs.write(CS, self.config.polarities() | CLEAR | DONE);
         self.regs.write(DLEN, 0);
@@ -232,13 +237,13 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Bcm2835<R, G, T, I> {
         self.flight = Flight::default();
     }
 
-    /// Makes the block the device's, and waits for SCK to rest at its level.
+    /// Configures the block for the device, and waits until SCK rests at its level.
     #[cold]
     fn reconfigure(&mut self, program: &Program) {
         let cs = program.regs[P_CS];
         let rests = self.cs != UNCONFIGURED && (self.cs ^ cs) & CPOL == 0;
         self.cs = cs;
-        // A byte that was cut off may have come in since the reset.
+        // A byte that was cut off may have been received since the reset.
         self.set_clock(program.plan.control, CLEAR);
         if !rests {
             self.wait_ticks(program.regs[P_SETTLE]);
@@ -256,18 +261,18 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Bcm2835<R, G, T, I> {
         }
     }
 
-    /// Tells the block that its transfer is over: the module's *DONE*.
+    /// Writes DONE, see the module's *DONE*.
     #[inline(always)]
     fn acknowledge(&mut self) {
         self.regs.write(CS, self.cs | DONE);
         (self.done, self.dry) = (false, false);
     }
 
-    /// More is sent after all that was sent has come: a message's next transfer begins, or a transfer
-    /// goes on after the block ran dry.
+    /// Prepares for sending more after everything sent was received: for a message's next transfer,
+    /// or a transfer whose block ran dry.
     #[cold]
     fn refill(&mut self) {
-        // If DONE does not come, what is sent now does not come back either.
+        // If DONE never comes, the next bytes do not come back either: their timeout reports it.
         let _ = poll(self, |this| this.wire_ns(1), Self::at_rest);
         self.acknowledge();
     }
@@ -288,7 +293,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Timed for Bcm2835<R, G, 
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Bcm2835<R, G, T, I> {
-    /// Both FIFOs would take more, but then a look at CS no longer says how much has come.
+    /// Both FIFOs together could take more, but then a read of CS would not say how much was
+    /// received.
     fn depth(&self) -> usize {
         FIFO_BYTES
     }
@@ -304,7 +310,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Bcm2835<R, G, T
     #[inline]
     fn ready(&mut self, in_flight: usize) -> usize {
         let cs = self.regs.read(CS);
-        // DONE without a byte is not of this transfer, whatever a model makes of it.
+        // DONE without a received byte belongs to an earlier transfer, even if a model sets it.
         if cs & RXD == 0 {
             return 0;
         }
@@ -337,8 +343,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Bcm2835<R, G, T
         self.done
     }
 
-    /// Never: a full receive FIFO stalls the block, which then has sent nothing it could not
-    /// receive.
+    /// Never: a full receive FIFO stalls the block.
     fn lost(&mut self) -> bool {
         false
     }
@@ -378,7 +383,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Bcm2835<R, G, T
             self.cs = program.regs[P_CS];
             (self.done, self.dry) = (false, false);
         }
-        // Behind the edge, which would have to wait until it has arrived.
+        // After the edge: the write does not have to wait until the edge has arrived.
         if self.dry {
             self.acknowledge();
         }
@@ -537,7 +542,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Bcm2835<R
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
-        // The block's next read waits for this write: its line is low before a handler returns.
+        // The block's next read waits for this write, so its interrupt line is low before the
+        // handler returns.
         self.regs.write(CS, self.cs);
         resume_message(self, program, message)
     }
@@ -548,8 +554,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Bcm2835<R
     }
 
     fn reclaim(&mut self) {
-        // First of all: nobody is left whom the interrupt would mean. The rest of CS stays as
-        // whoever had the block left it: clearing TA may move SCK, and a chip may be selected.
+        // First of all: no message waits for the interrupt any more. The other bits of CS stay as
+        // they are: clearing TA may move SCK while a chip is selected.
         let cs = self.regs.read(CS);
         self.regs.write(CS, cs & WRITTEN);
         self.deselect_all();

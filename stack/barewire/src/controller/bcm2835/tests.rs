@@ -1,4 +1,4 @@
-//! The driver against registers that hold it to an order of accesses.
+//! The driver against registers that require an order of accesses.
 
 mod interrupt;
 
@@ -17,8 +17,8 @@ use crate::spi::{MODE_3, Mode};
 
 type Ticker = testing::Ticker<19_200_000>;
 
-/// A timer on the script: a wait is a write of its ticks. It is read when a driver is brought up, and
-/// when the first device with delays is selected.
+/// A timer on the script: a wait is a write of its ticks. It is read when a driver is brought up,
+/// and when the first device with delays is selected.
 struct Waits<'f, 's>(Shared<'f, 's>, u32);
 
 impl Timer for Waits<'_, '_> {
@@ -73,7 +73,7 @@ const SETTINGS: Settings = Settings::new(0, 3_600_000);
 type Scripted<'f, 's> =
     Bcm2835<Shared<'f, 's>, Bcm2835Gpio<Shared<'f, 's>>, Waits<'f, 's>, NoInterrupt>;
 
-/// Runs `drive` on a bus whose driver is held to `script`, waits included.
+/// Runs `drive` on a bus whose driver's accesses, including waits, must equal `script`.
 fn hold(script: &[Access], config: Bcm2835Config, drive: impl FnOnce(&Bus<Scripted<'_, '_>>)) {
     let blocks = Blocks::on(script);
     let gpio = Bcm2835Gpio::new(blocks.at(GPIO));
@@ -168,7 +168,7 @@ fn a_line_that_is_active_high_has_its_polarity_all_the_time() {
 fn a_look_says_how_much_has_come() {
     let mut script = brought_up();
     script.push(FALLS);
-    // A FIFO's worth first; what is read makes room for more.
+    // First a FIFO's worth; each read makes room for more.
     script.extend(vec![Write(0x04, 0); 64]);
     script.push(Read(0x00, 0x000e_0082));
     script.extend(vec![Read(0x04, 1); 48]);
@@ -178,14 +178,14 @@ fn a_look_says_how_much_has_come() {
     // Late: the block has stalled.
     script.push(Read(0x00, 0x001e_0082));
     script.extend(vec![Read(0x04, 3); 64]);
-    // Dry, so DONE is awaited and written before more is sent.
+    // The block ran dry, so DONE is awaited and written before more is sent.
     script.extend([Read(0x00, EMPTY), Read(0x00, ENDED_EMPTY), OVER]);
     script.extend(vec![Write(0x04, 0); 64]);
     script.push(Read(0x00, ENDED));
     script.extend(vec![Read(0x04, 4); 64]);
     script.push(OVER);
     script.extend(vec![Write(0x04, 0); 23]);
-    // DONE, with the last bytes: nothing more to ask.
+    // DONE with the last bytes: no further read is needed.
     script.push(Read(0x00, ENDED));
     script.extend(vec![Read(0x04, 5); 23]);
     script.extend([RISES, OVER]);
@@ -223,7 +223,7 @@ fn another_device_s_registers_are_written_before_its_chip_is_selected() {
     script.push(FALLS);
     script.extend(ONE_BYTE);
     script.extend([RISES, OVER]);
-    // MODE_3 at 1 MHz: SCK moves, and is let settle for a clock.
+    // MODE_3 at 1 MHz: SCK moves, and settles for a clock.
     script.extend([Write(0x00, 0x3e), Write(0x08, 400), Write(0x00, 0x8e), Write(TIMER, 20)]);
     script.push(pin_25(false));
     script.extend(ONE_BYTE);
@@ -265,7 +265,7 @@ fn a_transfer_s_own_speed_is_set_while_ta_is_clear_and_set_back() {
 fn cs_drops_between_transfers_and_every_wait_is_the_timer_s() {
     let mut script = Vec::from(CS_OUT);
     script.extend(RESET);
-    // Bring-up may have moved the line.
+    // Bring-up may have moved the line, so cs_inactive is waited.
     script.push(Write(TIMER, 6));
     script.extend(CONFIGURED);
     script.push(SETTLED);
@@ -314,11 +314,11 @@ struct Looped {
     rx: VecDeque<u32>,
     cs: u32,
     cdiv: u32,
-    /// Never receive.
+    /// Whether bytes are never received.
     wedged: bool,
     clears: u32,
     overruns: u32,
-    /// Bytes that came with TA clear.
+    /// Bytes that were written while TA was clear.
     astray: u32,
 }
 
@@ -390,7 +390,7 @@ fn a_wedged_block_times_out_is_deselected_and_reset() {
     }
 }
 
-/// A timer by which years pass between two looks.
+/// A timer on which years pass between two reads.
 struct Years(u64);
 
 impl Timer for Years {

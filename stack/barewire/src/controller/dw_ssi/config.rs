@@ -9,23 +9,23 @@ use crate::spi::{Effective, Error, MessageError, Mode, Settings, Transfer};
 
 const PS_PER_S: u128 = 1_000_000_000_000;
 
-/// What the board fixes.
+/// The properties of the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct DwSsiConfig {
     /// The clock that BAUDR divides (`ssi_clk`), in hertz, above zero.
     pub reference_hz: u32,
-    /// The lines; a device names one by its index. The block's own are active low.
+    /// The select lines; a device names one by its index. Native lines are active low.
     pub chip_selects: [CsLine; 4],
-    /// How many select lines the block has of its own, wired or not, 1 to 16: `num-cs` of a device
-    /// tree. While a GPIO selects a chip the block needs one that is not wired to another chip.
+    /// How many native select lines the block has, wired or not, 1 to 16: `num-cs` of a device
+    /// tree. While a GPIO selects a chip, the block needs one that is not wired to another chip.
     pub native_lines: u8,
-    /// Transfers that take longer on the wire, in nanoseconds, wait by interrupt; the others are
-    /// polled. [`ALWAYS_POLL`](crate::controller::ALWAYS_POLL) if there is no interrupt.
+    /// Transfers that take longer than this on the wire, in nanoseconds, wait by interrupt; the
+    /// others are polled. [`ALWAYS_POLL`](crate::controller::ALWAYS_POLL) if there is no interrupt.
     pub poll_limit_ns: u32,
 }
 
-// A plan's `control` is the mode bits of CTRLR0 and BAUDR above them.
+// A plan's `control`: the mode bits of CTRLR0 in the lower half, BAUDR in the upper half.
 const MODE_BITS: u32 = 0xffff;
 
 /// CTRLR0 of a plan's `control`, without a frame size.
@@ -70,7 +70,7 @@ impl DwSsiConfig {
         if speed_hz == 0 {
             return Err(Error::SpeedZero);
         }
-        // An odd divisor loses its lowest bit, to a faster clock than was asked.
+        // The block clears an odd divisor's lowest bit, to a faster clock than asked for.
         let divisor = u64::from(self.reference_hz.div_ceil(speed_hz)).next_multiple_of(2);
         if divisor > DIVISOR_MAX.into() {
             let min_hz = self.reference_hz.div_ceil(DIVISOR_MAX);
@@ -79,7 +79,7 @@ impl DwSsiConfig {
         Ok((divisor as u32) << 16)
     }
 
-    /// SER while the chip is selected: the chip's own line, or one that no chip listens to.
+    /// SER while the chip is selected: the chip's native line, or one that is not wired to a chip.
     fn ser(&self, select: Select) -> Result<u32, Error> {
         let channel = match select {
             Select::Native { channel } => Some(channel),
@@ -118,7 +118,7 @@ impl DwSsiConfig {
         regs[P_FLAGS] = bit(active_high, CS_HIGH) | bit(native, NATIVE);
         let plan = Plan::new(control, 0, word_bytes(settings.bits_per_word, size)?);
         let mut program = Program::by_timer(settings, timer_hz, plan, regs)?;
-        // What would pulse the block's own line depends on the message.
+        // Whether the native line would pulse depends on the whole message.
         program.asks = native;
         program.poll_bytes_max = self.poll_bytes_max(&program.plan, timer_hz);
         Ok((program, Effective::by_timer(speed_hz, settings, timer_hz)))
@@ -132,7 +132,7 @@ impl DwSsiConfig {
         poll_bytes_max(self.poll_limit_ns, plan, word_ps, timer_hz)
     }
 
-    /// The divisor and mode of a transfer that is not as the device has it.
+    /// The divisor and mode of a transfer that is not plain.
     pub(super) fn plan(
         &self,
         program: &Program,
@@ -159,8 +159,8 @@ fn word_bytes(bits: u8, size: Size) -> Result<u8, Error> {
     }
 }
 
-/// The block's own line is active low, falls with the first bit and rises with the last: it makes
-/// none of the waits that software makes around a GPIO's edges.
+/// Checks the settings of a device on a native line. It is active low, falls with the first bit and
+/// rises with the last, so it has none of the waits that software makes around a GPIO's edges.
 fn check_native_settings(settings: &Settings, active_high: bool) -> Result<(), Error> {
     if active_high {
         return Err(Error::CsPolarity { active_high: false });
@@ -172,14 +172,14 @@ fn check_native_settings(settings: &Settings, active_high: bool) -> Result<(), E
     }
 }
 
-/// Reads that a change of the frame size inside a transfer is worth: the look that finds the block
-/// idle before it, and one for the writes.
+/// Reads that a change of the frame size within a transfer costs: the one that finds the block idle
+/// before it, and one for the writes.
 const CHANGE_READS: usize = 2;
 
-/// How many bytes go in a frame, of a transfer of `len` bytes, at least one, as `plan` has it. What
-/// is left when `len` is divided by it goes in one last, shorter frame.
+/// How many bytes go in a frame, for a transfer of `len` bytes (at least one) with `plan`. The
+/// remainder of `len` goes in one last, shorter frame.
 ///
-/// A frame costs a read whatever it carries, so few frames are best. For example 4 bytes are one
+/// A frame costs a read whatever it carries, so few frames are best. For example, 4 bytes are one
 /// frame, 9 are three of 3, and 257 are 64 of 4 and one of 1.
 #[inline]
 pub(super) fn frame_bytes(plan: &Plan, len: usize, size: Size) -> u8 {
@@ -194,8 +194,8 @@ pub(super) fn frame_bytes(plan: &Plan, len: usize, size: Size) -> u8 {
     equal_frames(len, word, widest).unwrap_or(widest)
 }
 
-/// The widest frame of whole words that divides `len`, if frames of it are hardly more than the
-/// widest frames would be. A message on the block's own line takes any that there is.
+/// The widest frame of whole words that divides `len`, if that takes hardly more frames than the
+/// widest frame would. A message on a native line takes any that exists.
 fn equal_frames(len: usize, word: u8, widest: u8) -> Option<u8> {
     let few = len / usize::from(widest) + CHANGE_READS;
     divisors(len, word, widest).find(|&bytes| len / usize::from(bytes) <= few)
@@ -208,15 +208,15 @@ fn divisors(len: usize, word: u8, widest: u8) -> impl Iterator<Item = u8> {
     (word..=widest).rev().filter(whole)
 }
 
-/// [`frame_bytes`] where the frame size must not change: the block's own line would rise.
+/// [`frame_bytes`] on a native line, where the frame size must not change: the line would rise.
 pub(super) fn native_frame_bytes(plan: &Plan, len: usize, size: Size) -> u8 {
     let word = plan.word_bytes();
     let widest = if plan.word_delay_ticks == 0 { size.frame_bytes_max() } else { word };
     divisors(len, word, widest).next().unwrap_or(word)
 }
 
-/// Refuses what would pulse the block's own select line: it rises when the transmit FIFO is empty,
-/// so a message is one transfer that is in the FIFO before it begins.
+/// Refuses messages that would pulse the native line. It rises when the transmit FIFO is empty, so
+/// a message is one transfer that is in the FIFO before it begins.
 pub(super) fn check_native(
     program: &Program,
     size: Size,

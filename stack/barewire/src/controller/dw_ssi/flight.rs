@@ -1,20 +1,21 @@
-//! Transfers that are left on the wire: filled, left, and gone on with when the block interrupts.
+//! Transfers left in flight: filled, left, and continued when the block interrupts.
 //!
-//! *Read first*: the module page of [`super`]; `fifo.rs`, whose steps these are; the databook's
+//! *Read first*: the module page of [`super`]; `fifo.rs`, whose steps this uses; the databook's
 //! descriptions of RXFTLR and IMR.
 //!
 //! # How it works
-//! The block has no interrupt for being idle, and its transmit interrupt comes before the last frame
-//! has left the shift register. So the receive FIFO alone says when to go on. RXFTLR is half the FIFO:
-//! that leaves the other half on the wire as time to be served in, and where a word is read as slowly
-//! as it is sent, half the reads are done while the wire still works. With less than that in flight it
-//! is the very last frame. BUSY is then polled for the half clock that remains.
+//! The block has no interrupt for being idle, and its transmit interrupt comes before the last
+//! frame has left the shift register. So the receive FIFO alone says when to continue. RXFTLR is
+//! half the FIFO: that leaves the other half on the wire as time to serve the interrupt, and half
+//! the reads are done while the wire still works. With fewer words in flight, RXFTLR is set for the
+//! very last word. BUSY is then polled for the half clock that remains.
 //!
 //! # Ordering
 //! 1. RXFTLR is written before [`Controller::arm`], and arming is the one access after which the
 //!    interrupt may come.
 //! 2. A lost word (RXO) interrupts too.
-//! 3. The bytes that do not fill a frame are sent after the others have come, by polling: one frame.
+//! 3. The bytes that do not fill a frame are sent after the others were received, by polling: one
+//!    frame.
 
 use core::task::Poll;
 
@@ -27,7 +28,7 @@ use crate::reg::Registers;
 use crate::spi::Data;
 use crate::time::Timer;
 
-/// What interrupts while a message waits.
+/// The interrupts that are enabled while a message waits.
 pub(super) const AWAITED: u32 = RXF | RXO;
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> DwSsi<R, G, T, I> {

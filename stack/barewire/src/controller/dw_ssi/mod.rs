@@ -13,38 +13,41 @@
 //!   for the addresses in RP1.
 //!
 //! # How the block works
-//! A FIFO each way, 2 to 256 words deep; a word is a *frame* on the wire, of 4 to 16 bits or, where
-//! the block was built so, to 32. While it is enabled (SSIENR), a select line is enabled (SER) and the
-//! transmit FIFO has words, frames follow each other; each brings one into the receive FIFO. One that
-//! comes while that is full is lost, and RXO says so. SCK is the reference clock divided by an even
-//! number (BAUDR). CTRLR0 and BAUDR are writable only while the block is disabled, and disabling it
-//! empties both FIFOs.
+//! A FIFO in each direction, 2 to 256 words deep. A word is a *frame* on the wire, of 4 to 16 bits
+//! or, depending on how the block was built, up to 32. Frames are sent while the block is enabled
+//! (SSIENR), a select line is enabled (SER) and the transmit FIFO has words. Each brings a word
+//! into the receive FIFO; one that comes while that FIFO is full is lost, and RXO says so. SCK is
+//! the reference clock divided by an even number (BAUDR). CTRLR0 and BAUDR are writable only while
+//! the block is disabled, and disabling it empties both FIFOs.
 //!
 //! # How this driver uses it
-//! 1. A block may be far away: a read of RP1's registers crosses PCIe and takes about a microsecond,
-//!    while a write is posted and takes a fortieth of that. So this driver writes freely and reads as
-//!    seldom as it can.
-//! 2. Few frames. Bytes go up to four in a frame, and the bytes that are left go in one shorter frame:
-//!    the same wire, and a quarter of the reads. `config.rs` says how a transfer is cut.
-//! 3. At most a FIFO's depth is in flight, so the receive FIFO cannot overrun however late we are, and
-//!    TFNF is never asked. RXFLR says how many words have come; that many are read, and as many more
-//!    are sent. The last word is asked for in SR, which says at the same time whether the block is
-//!    idle: a message of one frame takes one look at the right time and one read of DR.
-//! 4. The depth of the FIFOs and the size of frames are found at bring-up: TXFTLR and RXFTLR hold no
-//!    value that the FIFO cannot, and CTRLR0 keeps DFS_32 only if there are frames of 32 bits.
+//! 1. A block may be far away: a read of RP1's registers crosses PCIe and takes about a
+//!    microsecond, while a write is posted and takes a fortieth of that. So this driver avoids
+//!    reads, not writes.
+//! 2. Few frames. A frame carries up to four bytes; the remaining bytes of a transfer go in one
+//!    shorter frame: identical bits on the wire with a quarter of the reads. `config.rs` cuts a
+//!    transfer into frames.
+//! 3. At most a FIFO's depth of words is in flight, so the receive FIFO cannot overrun however late
+//!    we are, and TFNF is never read. RXFLR says how many words were received; so many are read,
+//!    and as many more are sent. For the last word SR is read instead, which also says whether the
+//!    block is idle: a message of one frame takes one read of SR at the right time and one read of
+//!    DR.
+//! 4. The depth of the FIFOs and the size of frames are detected at bring-up: TXFTLR and RXFTLR
+//!    store only values below the depth, and CTRLR0 stores DFS_32 only if there are frames of 32
+//!    bits.
 //! 5. RXO means that a word was lost: [`Stopped::Overrun`].
 //! 6. Transfers that take longer than [`DwSsiConfig::poll_limit_ns`] wait by interrupt; see
 //!    `flight.rs`.
 //!
 //! # Chip selects
-//! GPIO registers ([`gpio`](super::gpio)) or the block's own lines. Nothing is sent while SER is 0: a
-//! chip that a GPIO selects therefore needs a line of the block's that is not wired to another chip.
+//! GPIO registers ([`gpio`](super::gpio)) or the native lines. Nothing is sent while SER is 0. So a
+//! chip that a GPIO selects also needs a native line that is not wired to another chip.
 //!
-//! The block's own line rises whenever the transmit FIFO runs empty, so software that comes late by
-//! one word ends the message (*RPi5 SPI transfers: CS isn't kept low during words*, September 2024,
-//! <https://github.com/raspberrypi/linux/issues/6354>). Use a GPIO. On its own line a message is one
-//! transfer of equal frames that fit the FIFO: they are written while SER is 0, and begin when SER
-//! names the line. Longer messages are refused, and so are a setup time, a hold time and a word
+//! A native line rises whenever the transmit FIFO runs empty, so software that is late by one word
+//! ends the message (*RPi5 SPI transfers: CS isn't kept low during words*, September 2024,
+//! <https://github.com/raspberrypi/linux/issues/6354>). Use a GPIO. On a native line a message is
+//! one transfer of equal frames that fit the FIFO: they are written while SER is 0, and begin when
+//! SER names the line. Longer messages are refused, and so are a setup time, a hold time and a word
 //! delay.
 //!
 //! # Ordering
@@ -52,12 +55,13 @@
 //! 2. SCK has the polarity of a device before its chip is selected. A transfer with a speed or a
 //!    frame size of its own disables the block with the chip selected: SCK stays at rest, because
 //!    CTRLR0 keeps its polarity.
-//! 3. The transmit FIFO is empty before the last bit is out (TFE), and the last word has come before
-//!    the last clock is over. A chip is deselected only after SR has shown BUSY clear. BUSY is not yet
-//!    set when a word was just written, so it is believed only once every word has come back.
+//! 3. The transmit FIFO becomes empty (TFE) before the last bit is out, and the last word is
+//!    received before the last clock is over. A chip is deselected only after SR has shown BUSY
+//!    clear. BUSY is set late after a word is written, so it is trusted only once every word has
+//!    been received.
 //! 4. A write may be posted, and a delay after it would begin before the write arrives. So a delay
-//!    after an edge of a chip select begins with a read of the block, which cannot overtake the
-//!    writes before it.
+//!    after an edge of a chip select begins with a read of the block, which cannot overtake earlier
+//!    writes.
 //!
 //! # Not supported
 //! DWC_ssi (`snps,dwc-ssi-1.01a`), whose CTRLR0 has other fields; least significant bit first (not in
@@ -65,8 +69,8 @@
 //! National Semiconductor; dual and quad formats; receive-only and EEPROM transfers; RX_SAMPLE_DLY;
 //! target mode; DMA. Delays are spun, in an interrupt handler too.
 //!
-//! QEMU has no model of the block. This driver was judged by this project's own model alone, and has
-//! not run on silicon.
+//! QEMU has no model of the block. This driver was tested against this project's own model only,
+//! and has not run on silicon.
 //!
 //! # Example
 //! ```no_run
@@ -114,18 +118,18 @@ use regs::{
     RXO, SER, SR, SSIENR, TXFTLR, frame_bits, frame_size,
 };
 
-/// What no register holds: each has unused bits.
+/// No register's value: each has unused bits.
 const UNCONFIGURED: u32 = u32::MAX;
 const NS_PER_S: u64 = 1_000_000_000;
 // Where `configure` puts its values in `Program::regs`.
 /// SER while the chip is selected.
 const P_SER: usize = 0;
-/// The GPIO bit of the select line; 0 for the block's own line, and for none.
+/// The GPIO bit of the select line; 0 for a native line or none.
 const P_CS_MASK: usize = 1;
 const P_FLAGS: usize = 2;
 /// In `P_FLAGS`: the select line is active high.
 const CS_HIGH: u32 = 1 << 0;
-/// In `P_FLAGS`: the select line is the block's own.
+/// In `P_FLAGS`: the select line is native.
 const NATIVE: u32 = 1 << 1;
 
 /// How the block was built.
@@ -159,26 +163,26 @@ pub struct DwSsi<R, G, T, I = NoInterrupt> {
     baudr: u32,
     ser: u32,
     rxftlr: u32,
-    /// SER of the chip selected, if it is on the block's own line; else 0.
+    /// SER of the selected chip if it is on a native line; else 0.
     native: u32,
-    /// The block was seen idle after the last word had come.
+    /// Whether the block was seen idle after the last word was received.
     rested: bool,
-    /// The transfer on the wire is gone on with by interrupt.
+    /// Whether the transfer on the wire is continued by interrupt.
     left: bool,
-    /// A chip select moved, and nothing was read since.
+    /// Whether a chip select moved and no register was read since.
     posted: bool,
-    /// The message begun, between two steps of it.
+    /// The position in the message between two steps.
     progress: Progress,
     flight: Flight,
 }
 
 impl<R: Registers, G: GpioBank, T: Timer> DwSsi<R, G, T> {
-    /// Drives every GPIO select line inactive, disables the block, and finds out its size: about
+    /// Drives every GPIO select line inactive, disables the block, and detects its size: about
     /// twenty reads.
     ///
     /// # Panics
-    /// If `config.reference_hz` is 0, `config.native_lines` is none of 1 to 16, or a line is the
-    /// block's own and not among those.
+    /// If `config.reference_hz` is 0, `config.native_lines` is not 1 to 16, or a native line of the
+    /// table is not below that number.
     pub fn new(regs: R, gpio: G, timer: T, config: DwSsiConfig) -> Self {
         config.check();
         let mut this = Self {
@@ -207,17 +211,17 @@ impl<R: Registers, G: GpioBank, T: Timer> DwSsi<R, G, T> {
         this
     }
 
-    /// Finds out how the block was built; it is disabled.
+    /// Detects how the block was built. The block is disabled.
     fn measure(&mut self) -> Size {
         let depth = self.fifo_depth(TXFTLR).min(self.fifo_depth(RXFTLR));
         self.regs.write(CTRLR0, DFS_32);
         let wide = self.regs.read(CTRLR0) & DFS_32 == DFS_32;
-        // Probing has left a threshold of its own.
+        // Probing has overwritten the threshold.
         self.rxftlr = UNCONFIGURED;
         Size { depth: depth as usize, wide }
     }
 
-    /// How many words the FIFO of a threshold register holds: it keeps only values below.
+    /// The depth of the FIFO of a threshold register, which stores only smaller values.
     fn fifo_depth(&mut self, threshold: u32) -> u32 {
         let (mut kept, mut refused) = (1, DEPTH_MAX);
         while refused - kept > 1 {
@@ -234,7 +238,7 @@ impl<R: Registers, G: GpioBank, T: Timer> DwSsi<R, G, T> {
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> DwSsi<R, G, T, I> {
-    /// The same, sleeping for `interrupt` where a transfer takes longer than
+    /// Adds `interrupt`, on which the caller sleeps while a transfer takes longer than
     /// [`DwSsiConfig::poll_limit_ns`].
     pub fn with_interrupt<J: Interrupt>(self, interrupt: J) -> DwSsi<R, G, T, J> {
         let Self { regs, gpio, timer, rest, config, size, ctrlr0, baudr, ser, rxftlr, .. } = self;
@@ -260,12 +264,12 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> DwSsi<R, G, T, I> {
         }
     }
 
-    /// How many words each FIFO holds, as the block said at bring-up.
+    /// How many words each FIFO holds, as detected at bring-up.
     pub fn fifo_words(&self) -> usize {
         self.size.depth
     }
 
-    /// The pieces back, the block disabled.
+    /// Disables the block and returns its parts.
     pub fn release(mut self) -> (R, G, T) {
         self.reset();
         (self.regs, self.gpio, self.timer)
@@ -275,14 +279,14 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> DwSsi<R, G, T, I> {
         lines::deselect_all(&self.config.chip_selects, &mut self.gpio);
     }
 
-    /// Disables the block, which stops it and empties its FIFOs, whoever drove it last.
+    /// Disables the block, which stops it and empties its FIFOs, in whatever state it is.
     #[cold]
     fn reset(&mut self) {
         self.regs.write(SSIENR, 0);
         self.regs.write(IMR, 0);
         self.regs.write(SER, 0);
         self.regs.write(DMACR, 0);
-        // A word that was lost before is none of the next message's.
+        // A word lost earlier must not fail the next message.
         self.regs.read(ICR);
         (self.ctrlr0, self.baudr, self.ser) = (UNCONFIGURED, UNCONFIGURED, 0);
         self.rxftlr = UNCONFIGURED;
@@ -290,7 +294,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> DwSsi<R, G, T, I> {
         self.flight = Flight::default();
     }
 
-    /// Writes the registers that differ, the block at rest: Ordering 1.
+    /// Writes the registers that differ, with the block disabled (Ordering 1).
     #[cold]
     fn reconfigure(&mut self, ctrlr0: u32, baudr: u32, ser: u32) {
         self.regs.write(SSIENR, 0);
@@ -331,7 +335,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> DwSsi<R, G, T, I> {
         self.frames_of(plan, bytes)
     }
 
-    /// Exchanges the bytes at a transfer's end that did not fill a frame, if there are any: one frame.
+    /// Exchanges the bytes at a transfer's end that did not fill a frame, if there are any, as one
+    /// frame.
     fn exchange_tail(&mut self, plan: &Plan, data: &mut Data<'_>) -> Result<(), Stopped> {
         let len = data.len();
         let frame = frame_bits(self.ctrlr0, self.size.wide) as usize / 8;
@@ -375,8 +380,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for DwSsi<R, G, T, 
             self.regs.write_each(DR, words);
             return;
         }
-        // The block's own line would rise between two words if the second came late: they are in
-        // the FIFO before it falls.
+        // The native line would rise between two words if the second were late: all are in the FIFO
+        // before it falls.
         self.regs.write(SER, 0);
         self.regs.write_each(DR, words);
         self.regs.write(SER, self.native);
@@ -388,8 +393,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for DwSsi<R, G, T, 
         if in_flight > 1 || self.left {
             return self.regs.read(RXFLR) as usize;
         }
-        // The same look says whether the block is idle. Ordering 3: without its word it is not, and a
-        // word that was lost is missed.
+        // One read says whether the word was received and whether the block is idle (Ordering 3).
+        // Without the word it does not count, so a lost word is noticed.
         self.rested = self.regs.read(SR) & (BUSY | RFNE) == RFNE;
         self.rested.into()
     }
@@ -429,7 +434,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for DwSsi<R, G, T, 
     fn select(&mut self, program: &Program) {
         let control = program.plan.control;
         let own = program.regs[P_FLAGS] & NATIVE != 0;
-        // Of the block's own line `put` writes SER.
+        // For a native line `put` writes SER.
         let (native, ser) =
             if own { (program.regs[P_SER], self.ser) } else { (0, program.regs[P_SER]) };
         self.native = native;
@@ -530,7 +535,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for DwSsi<R, 
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
-        // The block's next read waits for this write: its line is low before a handler returns.
+        // The block's next read waits for this write, so its interrupt line is low before the
+        // handler returns.
         self.regs.write(IMR, 0);
         resume_message(self, program, message)
     }
@@ -540,7 +546,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for DwSsi<R, 
     }
 
     fn reclaim(&mut self) {
-        // First of all: nobody is left whom the interrupt would mean.
+        // First of all: no message waits for the interrupt any more.
         self.regs.write(IMR, 0);
         self.deselect_all();
         self.reset();

@@ -6,7 +6,7 @@
 pub(super) const CTRLR0: u32 = 0x00;
 /// Enable. Clearing it stops the block at once and empties both FIFOs.
 pub(super) const SSIENR: u32 = 0x08;
-/// Slave enable: a bit for each of the block's own select lines. While it is 0 nothing is sent.
+/// Slave enable: one bit per native select line. While it is 0 nothing is sent.
 pub(super) const SER: u32 = 0x10;
 /// Clock divisor, SCKDV: even, and 0 for no clock. Writable while the block is disabled.
 pub(super) const BAUDR: u32 = 0x14;
@@ -18,7 +18,7 @@ pub(super) const RXFTLR: u32 = 0x1c;
 pub(super) const RXFLR: u32 = 0x24;
 /// Status.
 pub(super) const SR: u32 = 0x28;
-/// Interrupt mask: a set bit lets the interrupt come. All are set after a reset.
+/// Interrupt mask: a set bit enables the interrupt. All are set after a reset.
 pub(super) const IMR: u32 = 0x2c;
 /// Raw interrupt status.
 pub(super) const RISR: u32 = 0x34;
@@ -26,7 +26,7 @@ pub(super) const RISR: u32 = 0x34;
 pub(super) const ICR: u32 = 0x48;
 /// DMA control.
 pub(super) const DMACR: u32 = 0x4c;
-/// Both FIFOs: a word each access.
+/// Both FIFOs: one word per access.
 pub(super) const DR: u32 = 0x60;
 
 /// CTRLR0: clock phase, CPHA.
@@ -66,7 +66,7 @@ pub(super) const RXF: u32 = 1 << 4;
 
 /// The largest divisor: SCKDV has 16 bits, of which the lowest is 0.
 pub(super) const DIVISOR_MAX: u32 = 65_534;
-/// The select lines that a block can have.
+/// The most select lines that a block can have.
 pub(super) const LINES_MAX: u8 = 16;
-/// The words that a FIFO can have, at most.
+/// The most words that a FIFO can have.
 pub(super) const DEPTH_MAX: u32 = 256;

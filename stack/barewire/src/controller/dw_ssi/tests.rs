@@ -1,4 +1,4 @@
-//! The driver against registers that hold it to an order of accesses.
+//! The driver against registers that require an order of accesses.
 
 mod block;
 mod interrupt;
@@ -57,8 +57,8 @@ fn config(line: CsLine) -> DwSsiConfig {
 const RESET: [Access; 5] =
     [Write(SSIENR, 0), Write(IMR, 0), Write(SER, 0), Write(DMACR, 0), Read(ICR, 0)];
 
-/// What is asked of a threshold register of a FIFO of `depth` words, which keeps what it held when
-/// a value is too large.
+/// The accesses that probe a threshold register of a FIFO of `depth` words, which keeps its value
+/// when a larger one is written.
 fn threshold(register: u32, depth: u32) -> Vec<Access> {
     let (mut held, mut low, mut high) = (0, 1, 256);
     let mut script = Vec::new();
@@ -74,7 +74,7 @@ fn threshold(register: u32, depth: u32) -> Vec<Access> {
     script
 }
 
-/// The block finds out that its FIFOs hold 64 and 60 words, and frames 32 bits.
+/// The driver detects that the FIFOs hold 64 and 60 words, and that frames have up to 32 bits.
 fn measured() -> Vec<Access> {
     let wide = [Write(CTRLR0, 0x001f_0000), Read(CTRLR0, 0x001f_0000)];
     [threshold(TXFTLR, 64), threshold(RXFTLR, 60), wide.to_vec()].concat()
@@ -102,13 +102,13 @@ fn on_pin(accesses: &[Access]) -> Vec<Access> {
 /// TFNF and TFE, with or without a word to read.
 const IDLE: u32 = 0x06;
 const IDLE_RFNE: u32 = 0x0e;
-/// The last word has left the transmit FIFO, and the last bit has not left the block.
+/// The last word has left the transmit FIFO, but its last bit is still in the block.
 const BUSY: u32 = 0x07;
 const BUSY_RFNE: u32 = 0x0f;
-/// Words wait, and the block has not noticed yet.
+/// Words wait, but BUSY is not set yet.
 const WAITING: u32 = 0x02;
 
-/// Runs `run` with a device of `settings` on a driver held to `script`.
+/// Runs `run` with a device of `settings` on a driver whose accesses must equal `script`.
 fn hold(
     script: &[Access],
     settings: &Settings,
@@ -131,7 +131,7 @@ fn four_bytes_cost_two_reads_beside_the_looks() {
     script.extend(frames(4));
     script.extend([Write(DR, 0x9f01_0203), Read(SR, BUSY), Read(SR, IDLE_RFNE)]);
     script.extend([Read(DR, 0xff11_2233), DESELECT]);
-    // The next one has nothing to set up.
+    // The next message has nothing to configure.
     script.extend([SELECT, Write(DR, 0x9f01_0203), Read(SR, IDLE_RFNE)]);
     script.extend([Read(DR, 0xff11_2233), DESELECT]);
     hold(&script, &SETTINGS, |device| {
@@ -147,7 +147,7 @@ fn four_bytes_cost_two_reads_beside_the_looks() {
 fn a_block_that_has_not_begun_is_not_taken_for_idle() {
     let mut script = on_pin(&CONFIGURED);
     script.extend([SELECT, Write(DR, 0x9f)]);
-    // Not begun; begun; captured with the clock not over; over.
+    // Not started; started; captured while the clock still runs; over.
     script.extend([WAITING, BUSY, BUSY_RFNE, IDLE_RFNE].map(|status| Read(SR, status)));
     script.extend([Read(DR, 0x55), DESELECT]);
     hold(&script, &SETTINGS, |device| {
@@ -217,7 +217,7 @@ fn another_mode_is_set_before_the_chip_is_selected() {
     script.extend(exchange);
     script.extend([Write(SSIENR, 0), Write(CTRLR0, 0x0007_00c0), Write(SSIENR, 1)]);
     script.extend(exchange);
-    // Of another speed the polarity is the same.
+    // Another speed keeps the polarity.
     script.extend([SELECT, Write(SSIENR, 0), Write(BAUDR, 200), Write(SSIENR, 1)]);
     script.extend(&exchange[1..]);
     hold(&script, &SETTINGS, |device| {
@@ -232,8 +232,8 @@ fn another_mode_is_set_before_the_chip_is_selected() {
 fn a_lost_word_is_an_overrun_and_the_block_is_reset_after_the_chip() {
     let mut script = on_pin(&CONFIGURED);
     script.extend([SELECT, Write(DR, 0)]);
-    // The timer is asked after 64 looks. Late is after twice the wire time of 60 frames, 24 us, and a
-    // millisecond: 8,384 ticks.
+    // The timer is read after 64 polls. The deadline is twice the wire time of 60 frames, 24 us,
+    // plus a millisecond: 8,384 ticks.
     let vain = 64 + 8_385;
     script.extend(vec![Read(SR, IDLE); vain]);
     script.extend([Read(RISR, 1 << 3), DESELECT]);

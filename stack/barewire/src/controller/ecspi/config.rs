@@ -13,29 +13,29 @@ use crate::time::ticks_at_least;
 
 const NS_PER_S: u64 = 1_000_000_000;
 const PS_PER_S: u128 = 1_000_000_000_000;
-/// The slowest clock whose half period is certainly over once RXDATA has been read after RR:
-/// 50 ns, less than any read of a peripheral register takes on these chips.
+/// The slowest clock whose half period has certainly passed after RR and a read of RXDATA: 50 ns,
+/// less than any read of a peripheral register takes on these chips.
 const FAST_MIN_HZ: u64 = 10_000_000;
-/// The longest transfer on the block's own select line: what TXFIFO holds. The manual does not say
-/// whether the line stays active while a burst has run out of words, so none may.
+/// The longest transfer on a native line: TXFIFO's size. The manual does not say whether the line
+/// stays active while a burst has run out of words, so that must not happen.
 const NATIVE_BYTES_MAX: usize = FIFO_WORDS * 4;
-/// The datasheet's lag of the block's own select is half a period less this.
+/// The datasheet's lag of a native line is half a period less this.
 const SS_LAG_LESS_NS: u64 = 2;
 
-/// What the board fixes.
+/// The properties of the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct EcspiConfig {
     /// The block's reference clock (ECSPI_CLK_ROOT), in hertz, above zero.
     pub reference_hz: u32,
-    /// The lines; a device names one by its index.
+    /// The select lines; a device names one by its index.
     pub chip_selects: [CsLine; 4],
-    /// Transfers that take longer on the wire, in nanoseconds, wait by interrupt; the others are
-    /// polled. [`ALWAYS_POLL`](crate::controller::ALWAYS_POLL) if there is no interrupt.
+    /// Transfers that take longer than this on the wire, in nanoseconds, wait by interrupt; the
+    /// others are polled. [`ALWAYS_POLL`](crate::controller::ALWAYS_POLL) if there is no interrupt.
     pub poll_limit_ns: u32,
 }
 
-/// How the block's own select line waits.
+/// The waits around a selection by a native line.
 struct NativeWaits {
     periodreg: u32,
     cs_setup_ns: u64,
@@ -59,7 +59,7 @@ impl EcspiConfig {
             return Err(Error::SpeedZero);
         }
         let divisor = self.reference_hz.div_ceil(speed_hz);
-        // The smallest post divider that brings the pre divider into range has the finest step.
+        // The smallest post divider that brings the pre divider into range gives the finest steps.
         (0..16)
             .map(|post| (divisor.div_ceil(1 << post), post))
             .find(|&(pre, _)| pre <= 16)
@@ -74,14 +74,14 @@ impl EcspiConfig {
         Ok(EN | CHANNEL_MODE_ALL | channel | dividers | start)
     }
 
-    /// Whether half a clock of CONREG's dividers is over once a register has been read.
+    /// Whether reading one register takes longer than half a clock of CONREG's dividers.
     #[inline]
     fn is_fast(&self, conreg: u32) -> bool {
         u64::from(self.reference_hz) >= FAST_MIN_HZ * divisor(conreg)
     }
 
-    /// Ticks of the timer that last `halves` of a clock of CONREG's dividers, where the reads that end a
-    /// burst do not; else 0.
+    /// Ticks of the timer that last `halves` half clocks of CONREG's dividers; 0 if the reads that
+    /// end a burst take that long anyway.
     #[inline]
     pub(super) fn half_clock_ticks(&self, conreg: u32, halves: u32, timer_hz: u32) -> u32 {
         if self.is_fast(conreg) {
@@ -104,8 +104,8 @@ impl EcspiConfig {
         }
         let channel = match select {
             Select::Native { channel } => channel & 3,
-            // Some channel has to be selected: one whose SS no chip listens to. A GPIO's line leaves
-            // at most three of the four to native ones.
+            // The block must select some channel: one that is not wired to a chip. The GPIO line
+            // leaves at most three of the four channels to native lines.
             Select::Gpio { .. } => lines::idle_channels(&self.chip_selects, 4).next().unwrap_or(0),
             Select::Nobody => {
                 lines::idle_channels(&self.chip_selects, 4).next().ok_or(Error::NoIdleChipSelect)?
@@ -146,7 +146,7 @@ impl EcspiConfig {
         } else {
             Program::by_timer(settings, timer_hz, plan, regs(0))?
         };
-        // What would pulse the block's own line depends on the message.
+        // Whether the native line would pulse depends on the whole message.
         program.asks = native;
         program.poll_bytes_max = self.poll_bytes_max(&program.plan, timer_hz);
         program.max_transfer_bytes = if native { NATIVE_BYTES_MAX } else { BURST_BYTES_MAX };
@@ -159,8 +159,8 @@ impl EcspiConfig {
             .fold(0, |mask, (channel, high)| mask | u8::from(high) << (channel & 3))
     }
 
-    /// The block's own line: setup in clocks, hold as it is, inactive by software from the
-    /// moment the burst is known to be over, one period before the line may rise.
+    /// The waits of a native line: setup in clocks, hold fixed, inactive by software. Software
+    /// begins that wait when the burst is known to be over, one period before the line may rise.
     fn native_waits(
         &self,
         settings: &Settings,
@@ -196,14 +196,14 @@ impl EcspiConfig {
         })
     }
 
-    /// Refuses what would pulse the block's own select line.
+    /// Refuses messages that would pulse the native line.
     #[inline]
     pub(super) fn check_native(
         &self,
         program: &Program,
         message: &[Transfer<'_>],
     ) -> Result<(), MessageError> {
-        // Only a device on such a line has the controller asked.
+        // Only devices on a native line need this check.
         if !program.asks {
             return Ok(());
         }
@@ -217,7 +217,7 @@ impl EcspiConfig {
         if let Some(index) = message.iter().enumerate().position(pulses) {
             return Err(MessageError::refused(Error::NativeCsWouldPulse { max_bytes }, index));
         }
-        // The line has risen by then: the delay would not be one before CS drops.
+        // The line has risen by then: the delay would come after CS is inactive, not before.
         match message.iter().position(|transfer| transfer.delay_ns > 0) {
             Some(index) => {
                 let asked_ns = message[index].delay_ns;
@@ -248,7 +248,8 @@ impl EcspiConfig {
     fn plan_speed(&self, program: &Program, speed_hz: u32) -> Result<u32, Error> {
         let device = program.plan.control;
         let conreg = self.conreg_for(speed_hz, device & channel_select(3))?;
-        // CSD_CTL counts clocks: a faster clock would cut the setup time the device asked for.
+        // CSD_CTL counts clocks: a faster clock would shorten the setup time that the device asked
+        // for.
         if program.regs[super::P_PERIODREG] != 0
             && divisor(conreg & DIVIDERS) < divisor(device & DIVIDERS)
         {

@@ -1,36 +1,38 @@
-//! Bursts that are left on the wire: filled, left, and gone on with when the block interrupts.
+//! Bursts left in flight: filled, left, and continued when the block interrupts.
 //!
 //! *Read first*: the module page of [`super`]; reference manual, chapter ECSPI: DMAREG, INTREG and
 //! STATREG.
 //!
 //! # How it works
-//! Every word sent brings one in, so RXFIFO alone says when to send more, and when all has come.
-//! TXFIFO's request (TDREN) is not used: the manual gives TX_THRESHOLD's meaning three times, and
-//! DMAREG's and STATREG's contradict INTREG's, while of RX_THRESHOLD all three say "greater than".
+//! Every word sent brings one in, so RXFIFO alone says when to send more and when everything was
+//! received. TXFIFO's request (TDREN) is not used: the manual explains TX_THRESHOLD three times,
+//! and the texts of DMAREG and STATREG contradict that of INTREG. For RX_THRESHOLD all three say
+//! "greater than".
 //!
-//! **When to interrupt.** A burst begins with both FIFOs' worth in flight, 64 words, and has 128
-//! at most. To send the other 64 without the clock stopping takes two interrupts, since the one
-//! that sends the rest must come when 64 words have come in, and with no other before it TXFIFO
-//! would be empty by then. The first coming after n words leaves 64 - n words of time to serve it,
-//! and n to serve the second: 32 is where the shorter of the two is longest. So it is three
-//! interrupts a full burst (the third is the end), 6 a KiB, each with 32 words of time: 51 µs at
-//! 20 MHz. One that is served later stops the clock, and costs time but no data.
+//! **When to interrupt.** A full burst is 128 words; 64 of them are in flight at its start. Sending
+//! the other 64 without stopping the clock takes two interrupts: with a single one, after 64
+//! received words, TXFIFO would be empty by then. If the first interrupt comes after n words, there
+//! are 64 − n words of time to serve it and n words to serve the second. The shorter of the two is
+//! longest at n = 32. So a full burst takes three interrupts (the third is its end), 6 per KiB,
+//! each with 32 words of time: 51 µs at 20 MHz. Serving one later stops the clock, which costs time
+//! but no data.
 //!
-//! **By which bits.** RDR says that as many words have come as were waited for. Where a block does not
-//! tell (QEMU's model never sets RDR), RF says it of 64 words, and TC that a burst is over or has run
-//! out of words. TC may come before the last word, so it is a reason to look at RR, and no more.
+//! **By which bits.** RDR says that as many words were received as the threshold asked for. For
+//! blocks that never set RDR (QEMU's model), RF says it of 64 words, and TC says that a burst is
+//! over or has run out of words. TC may come before the last word, so it is only a reason to look
+//! at RR.
 //!
 //! # Ordering
-//! 1. Between bursts: STATREG.TC cleared, the block being idle; CONREG; RX_THRESHOLD.
-//! 2. Few words, XCH, then as many as RXFIFO could hold: in flight are never more than 64. On the
-//!    block's own line all words come before XCH.
-//! 3. Where words were sent to a burst that had begun, it may have stopped before they came: XCH is
-//!    set again if it is clear while words wait. From here on it cannot stop before RDR is set.
+//! 1. Between bursts, while the block is idle: clear STATREG.TC, write CONREG, write RX_THRESHOLD.
+//! 2. Write a few words, XCH, then as many words as RXFIFO has room for: never more than 64 are in
+//!    flight. On a native line all words are written before XCH.
+//! 3. A burst that had started may stop before more words arrive: XCH is set again if it is clear
+//!    while words are waiting. After that the burst cannot stop before RDR is set.
 //! 4. Nothing interrupts until [`Controller::arm`](super::Controller::arm).
-//! 5. What has come is read before more is sent.
-//! 6. The burst's last word is there half a clock before its end: see point 5 of [`super`].
-//! 7. The clock is read before the status it judges: whoever was put to sleep between the two
-//!    still sees the hardware's success.
+//! 5. Received words are read before more are sent.
+//! 6. The burst's last word is received half a clock before its end: see step 5 of [`super`].
+//! 7. The timer is read before the status that it judges: a thread that was preempted between the
+//!    two still sees that the hardware finished.
 
 use core::task::Poll;
 
@@ -46,44 +48,44 @@ use crate::reg::Registers;
 use crate::spi::Data;
 use crate::time::Timer;
 
-/// After how many received words more are sent; see the module on why.
+/// After how many received words more are sent; the module says why.
 const REFILL_WORDS: usize = FIFO_WORDS / 2;
 
-/// The burst on the wire.
+/// The burst in flight.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Flight {
     span: Span,
-    /// Its words sent and received.
+    /// Words sent, and below words received.
     sent: usize,
     received: usize,
-    /// Words to come before something is done.
+    /// Words to receive before anything else is done.
     due: usize,
     deadline: Deadline,
 }
 
 impl Flight {
-    /// Whether nothing is left to send.
+    /// Whether every word was sent.
     fn all_sent(&self) -> bool {
         self.sent == self.span.words()
     }
 
-    /// What is awaited: INTREG's enables and STATREG's bits alike.
+    /// The bits awaited, in INTREG and STATREG alike.
     pub(super) fn awaited(&self) -> u32 {
         if self.all_sent() { RDR | RF | TC } else { RDR | RF }
     }
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
-    /// Begins the burst at `start` of the transfer.
+    /// Starts the burst at `start` of the transfer.
     fn launch(&mut self, program: &Program, plan: &Plan, data: &Data<'_>, start: usize) {
         let spaced = plan.word_delay_ticks > 0;
         let max = if spaced { plan.word_bytes().into() } else { BURST_BYTES_MAX };
         let span = Span { start, len: (data.len() - start).min(max) };
         self.flight = Flight { span, ..Flight::default() };
-        // 1. A stale TC would interrupt for a burst that has not ended.
+        // Ordering 1: a stale TC would interrupt before this burst ends.
         self.regs.write(STATREG, TC);
         self.set_conreg(plan.control & !(BURST_LENGTH | SMC) | burst_length(span.len));
-        // 2. By XCH, never SMC: words are written during the burst (ERR009165).
+        // Ordering 2: by XCH, never SMC, because words are written during the burst (ERR009165).
         let prefill = span.words().min(prefill_words(program));
         self.send(plan, data, span, 0..prefill);
         self.flight.sent = prefill;
@@ -91,7 +93,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         self.refill(plan, data);
     }
 
-    /// Sends what fits, and sets when to look again.
+    /// Sends what fits, and sets the threshold for the next interrupt.
     fn refill(&mut self, plan: &Plan, data: &Data<'_>) {
         let Flight { span, sent, received, .. } = self.flight;
         let words = span.words();
@@ -99,7 +101,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         self.send(plan, data, span, sent..until);
         self.flight.sent = until;
         let in_flight = until - received;
-        // All sent: the next to do is at the end. Else `in_flight` is a FIFO's worth.
+        // If all was sent, the end is next; otherwise `in_flight` fills a FIFO.
         self.flight.due = if until == words { in_flight } else { REFILL_WORDS };
         self.set_threshold(self.flight.due);
         // Ordering 3: a burst that stopped is started again.
@@ -109,7 +111,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         self.flight.deadline = self.deadline(4 * in_flight);
     }
 
-    /// Reads what has come, by STATREG: what was waited for, or, TC being set, what RR shows.
+    /// Reads received words according to STATREG: all that are due, or, with TC, as many as RR
+    /// shows.
     fn drain(&mut self, plan: &Plan, data: &mut Data<'_>, mut status: u32) {
         let Flight { span, received, due, .. } = self.flight;
         let until = received + due;
@@ -158,7 +161,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Stepped for Ecspi<R, G, 
         let awaited = self.flight.awaited();
         let mut status = self.regs.read(STATREG);
         if status & awaited == 0 {
-            // Ordering 7: the clock is read before the status.
+            // Ordering 7: the timer is read before the status.
             let late = self.flight.deadline.passed(&mut self.timer);
             status = self.regs.read(STATREG);
             if status & awaited == 0 {
@@ -166,10 +169,10 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Stepped for Ecspi<R, G, 
                 return late.map_or(Poll::Pending, |stopped| Poll::Ready(Err(stopped)));
             }
         }
-        // Ordering 5: what has come is read before more is sent.
+        // Ordering 5: received words are read before more are sent.
         self.drain(plan, data, status);
         if self.flight.due > 0 {
-            // TC came before the last words did.
+            // TC came before the last words were received.
             self.set_threshold(self.flight.due);
             return Poll::Pending;
         }

@@ -6,72 +6,73 @@
 //! during an exchange may be sent twice when SMC is set; never with XCH).
 //!
 //! # How the block works
-//! Two FIFOs of 64 words of 32 bits. Words go out in *bursts* of 1 to 4,096 bits without idle
-//! clocks between the words; a burst starts when XCH is written, or, with SMC, when a word is
-//! written to TXFIFO. The clock stops while a burst has no word to send. The block's own select line
-//! (SS) is active for one burst.
+//! Two FIFOs of 64 words of 32 bits. Words are sent in *bursts* of 1 to 4,096 bits, with no idle
+//! clocks between the words of a burst. A burst starts when XCH is written or, with SMC, when a
+//! word is written to TXFIFO. The clock stops while a burst has no word to send. The block's native
+//! select line (SS) is active for one burst.
 //!
 //! # What the manual leaves open
-//! The driver is right under every reading of these points; the simulator has a switch for each.
-//! - **When XCH clears.** The manual: when TXFIFO and shift register have been shifted out. A user
-//!   saw it clear when TXFIFO was empty, before the last word was out (Mark Siggins, "iMX6 Solo SPI:
-//!   XCH behaviour in master mode", NXP community, December 2014,
-//!   <https://community.nxp.com/thread/336850>); NXP's support says so too ("iMX8MM, Cortex-M4, ECSPI
+//! The driver is correct under every reading of these points; the simulator has a switch for each.
+//! - **When XCH clears.** The manual says: when TXFIFO and the shift register have been shifted
+//!   out. A user saw it clear when TXFIFO was empty, before the last word was out (Mark Siggins,
+//!   "iMX6 Solo SPI: XCH behaviour in master mode", NXP community, December 2014,
+//!   <https://community.nxp.com/thread/336850>). NXP's support agrees ("iMX8MM, Cortex-M4, ECSPI
 //!   with GPIO chipselect", NXP community, March 2023,
 //!   <https://community.nxp.com/t5/i-MX-Processors/iMX8MM-Cortex-M4-ECSPI-with-GPIO-chipselect-how-to-detect-when/td-p/1622686>).
-//!   TC is as doubtful. Neither ends a transfer here: the words received do.
-//! - **What a burst does that ran out of words.** It may go on with the next word, or wait for XCH as
-//!   Linux's and NuttX's drivers assume, who set it after each refill, and as QEMU's model does. The
-//!   burst's length counts on either way: Linux's longest bursts rely on that.
-//! - **What SS does meanwhile.** SS_CTL = 0 sends one burst under one SS, SS_CTL = 1 several, with SS
-//!   negated between them, until TXFIFO is empty. So SS_CTL stays 0, and a transfer on the block's own
-//!   line never runs out of words.
+//!   TC is as doubtful. This driver uses neither to end a transfer: it counts the received words.
+//! - **What happens to a burst that ran out of words.** It may continue with the next word. Or it
+//!   may wait for XCH: Linux's and NuttX's drivers assume that and set XCH after each refill, and
+//!   QEMU's model does it. The burst's length continues to count in both cases; Linux's longest
+//!   bursts rely on that.
+//! - **What SS does in the meantime.** SS_CTL = 0 sends one burst under one SS. SS_CTL = 1 sends
+//!   several bursts until TXFIFO is empty, with SS negated between them. So SS_CTL stays 0, and a
+//!   transfer on the native line never runs out of words.
 //!
 //! # How this driver uses it
 //! 1. A device's settings are two register values: CONREG without a burst length, and CONFIGREG.
-//!    CONFIGREG holds the mode for all four channels alike, so that the clock's idle level does
-//!    not depend on which channel is selected. Both are written only when they change; after
-//!    CONFIGREG two clocks are waited, since the clock's polarity follows a clock later and a
-//!    chip already selected would take the edge for a clock.
-//! 2. Up to 4 bytes: TXDATA, STATREG until RR, RXDATA (the word must be written and read, and RXDATA
-//!    is undefined before RR). At 10 MHz or more SMC starts the burst, and with the block's own
-//!    select these three are the least the block can be asked for. A word is never written during a
-//!    burst here, so ERR009165 cannot occur. Below 10 MHz XCH starts it, and 5 follows.
-//! 3. More: bursts of up to 512 bytes. Four words go to TXFIFO, XCH starts the burst, and then as
-//!    many words are sent as were received, 64 at most in flight, so that neither FIFO can overrun,
-//!    TXFIFO stays full, and the first clock need not wait for the last word. STATREG says what has
-//!    come: RR a word, RDR as many as RX_THRESHOLD was set for, RF 64. On the block's own line all
-//!    words, 64 at most, go to TXFIFO before XCH.
-//! 4. A look that finds no word come and words waiting in TXFIFO asks for XCH, now and then. Where
-//!    XCH is clear the burst has run out of words: it is set again. A late refill costs time, never
+//!    CONFIGREG has the same mode for all four channels, so that the clock's idle level does not
+//!    depend on the selected channel. Both are written only when they change. After CONFIGREG the
+//!    driver waits two clocks: the clock's polarity follows one clock later, and a chip that is
+//!    already selected would count that edge.
+//! 2. Up to 4 bytes: write TXDATA, read STATREG until RR, read RXDATA (the word must be written and
+//!    read, and RXDATA is undefined before RR). At 10 MHz or more SMC starts the burst; on the
+//!    native line these three accesses are the whole transfer. A word is never written during a
+//!    burst here, so ERR009165 cannot occur. Below 10 MHz XCH starts the burst, and step 5 follows.
+//! 3. More than 4 bytes: bursts of up to 512 bytes. Four words go to TXFIFO and XCH starts the
+//!    burst. From then on as many words are sent as were received, with at most 64 in flight:
+//!    neither FIFO can overrun, TXFIFO stays full, and the first clock does not wait for the last
+//!    word to be written. STATREG says how many words were received: RR one, RDR as many as
+//!    RX_THRESHOLD says, RF 64. On the native line all words, at most 64, go to TXFIFO before XCH.
+//! 4. While words wait in TXFIFO and polls find none received, XCH is read now and then. If it is
+//!    clear, the burst has run out of words, and XCH is set again. A late refill costs time, never
 //!    data.
 //! 5. A burst is over when as many words were received as sent, half a clock has passed, and XCH is
-//!    clear. RR may come at the last sampling edge, half a clock before the end. Reading RXDATA after
-//!    it takes longer than half a clock of 10 MHz; a slower clock's half is waited for by the timer,
-//!    and on the block's own line, which rises half a clock later, the whole.
-//!    After SMC, where XCH is not used, the next word may be written at once.
-//! 6. A wait asks the hardware some 64 times before it asks the timer, and gives up after twice
-//!    the wire time and 1 ms. The clock is read *before* the status: a thread put to sleep
-//!    between the two still sees the hardware's success.
-//! 7. Transfers that take longer than [`EcspiConfig::poll_limit_ns`] wait by interrupt: where
-//!    somebody sleeps for it ([`Ecspi::with_interrupt`]), or where the block's handler goes on with
-//!    the message ([`Controller::start`]). Both refill by RXFIFO's threshold, every 32 words; see
-//!    `flight.rs`. A message that only has shorter transfers runs as above.
+//!    clear. RR may come at the last sampling edge, half a clock before the end. At 10 MHz or more,
+//!    reading RXDATA takes longer than that half clock. At slower clocks the timer waits for it; on
+//!    the native line, which rises half a clock later, it waits for a whole clock. A transfer that
+//!    SMC started does not use XCH: its next word may be written at once.
+//! 6. A wait polls the hardware 64 times before it reads the timer, and gives up after twice the
+//!    wire time plus 1 ms. The timer is read *before* the status: a thread that was preempted
+//!    between the two still sees that the hardware finished.
+//! 7. Transfers that take longer than [`EcspiConfig::poll_limit_ns`] wait by interrupt: the caller
+//!    sleeps ([`Ecspi::with_interrupt`]), or the block's handler continues the message
+//!    ([`Controller::start`]). Both refill at RXFIFO's threshold, every 32 words; see `flight.rs`.
+//!    A message with shorter transfers only runs as above.
 //!
 //! # Chip selects
-//! GPIO registers ([`gpio`](super::gpio)) or the block's own lines. The block's own line is
-//! active for one burst of one FIFO load: transfers above 256 bytes, second transfers without
-//! `cs_change` and word delays are refused there rather than pulse it. Its setup time comes in clocks
-//! (CSD_CTL, at most 63), its hold time is half a clock less 2 ns and cannot be set. A line that is
-//! active high gets its idle level as soon as the block is enabled; while it is disabled, for one
-//! register write of [`Ecspi::new`] and of each recovery, the block drives it high. A device without a chip
-//! select ([`Mode::NO_CS`](crate::spi::Mode::NO_CS)) is clocked on a channel whose line no chip
-//! listens to; where each of the four has one, it is refused.
+//! GPIO registers ([`gpio`](super::gpio)) or the native lines. A native line is active for one
+//! burst of one FIFO load. So transfers above 256 bytes, second transfers without `cs_change`, and
+//! word delays are refused there: they would pulse it. Its setup time is counted in clocks
+//! (CSD_CTL, at most 63); its hold time is half a clock less 2 ns and cannot be set. A line that is
+//! active high gets its idle level as soon as the block is enabled. While the block is disabled,
+//! for one register write in [`Ecspi::new`] and in each recovery, it drives that line high. A
+//! device without a chip select ([`Mode::NO_CS`](crate::spi::Mode::NO_CS)) uses a channel whose
+//! line is not wired to a chip; if all four are wired, it is refused.
 //!
 //! # Not supported
 //! Least significant bit first (not in the block), word lengths other than 8, 16 and 32 bits,
-//! target mode, DMA, SPI_RDY, HT mode. Delays are spun, in an interrupt handler too, and so is the
-//! half clock after a burst.
+//! target mode, DMA, SPI_RDY, HT mode. Delays and the half clock after a burst are spun, even in an
+//! interrupt handler.
 //!
 //! # Example
 //! ```no_run
@@ -119,29 +120,30 @@ use regs::{
     divisor, rx_threshold, ss_pol,
 };
 
-/// Words written before a burst starts: few, so that the first clock comes early, and
-/// enough to last while the rest is written.
+/// Words written before a burst starts: few, so that the first clock comes early, but enough to
+/// last while the rest is written.
 const PREFILL_WORDS: usize = 4;
-/// Words that a polled transfer reads after one look where they have come: RDR's meaning.
+/// Words that a polled transfer reads after one poll when they are there: the threshold of RDR.
 const BATCH_WORDS: usize = 4;
-/// RDR's meaning after a reset.
+/// RDR's threshold after a reset.
 const RESET_THRESHOLD_WORDS: usize = 1;
-/// How many looks in vain there are to one at XCH.
+/// How many polls without a received word there are per read of XCH.
 const LOOKS_PER_XCH: u32 = 16;
-/// CONREG with nothing to do. No burst is started by it; its length is one the block has in every
-/// model of it.
+/// CONREG at rest. It starts no burst; its burst length is one that every model of the block
+/// accepts.
 const IDLE: u32 = EN | CHANNEL_MODE_ALL | burst_length(1);
-/// What no device is configured as: CONFIGREG has no such bits.
+/// No device's configuration: CONFIGREG has no such bits.
 const UNCONFIGURED: [u32; 3] = [u32::MAX; 3];
-/// FIFO words sent at a time, unless nothing comes: while they have no room, the rest of TXFIFO lasts.
+/// FIFO words sent at a time, unless none is received: TXFIFO does not run empty before there is
+/// room for so many.
 const CHUNK_WORDS: usize = 16;
 // Where `configure` puts its values in `Program::regs`.
 const P_CONFIGREG: usize = 0;
 const P_PERIODREG: usize = 1;
 const P_TESTREG: usize = 2;
-/// The GPIO bit of the select line; 0 for the block's own line, or for none.
+/// The GPIO bit of the select line; 0 for a native line or none.
 const P_CS_MASK: usize = 3;
-/// Bit 31: the line is active high. Rest: ticks of two clocks.
+/// Bit 31: the line is active high. The rest: ticks of two clocks.
 const P_CS_HIGH_SETTLE: usize = 4;
 const CS_HIGH: u32 = 1 << 31;
 
@@ -154,13 +156,13 @@ pub struct Ecspi<R, G, T, I = NoInterrupt> {
     conreg: u32,
     /// CONFIGREG, PERIODREG and TESTREG as last written; after a reset [`UNCONFIGURED`].
     configured: [u32; 3],
-    /// The words that set RDR, as last written to DMAREG.
+    /// RDR's threshold in words, as last written to DMAREG.
     threshold_words: usize,
     timer: T,
     rest: Rest,
     config: EcspiConfig,
     interrupt: I,
-    /// The message begun, between two steps of it.
+    /// The position in the message between two steps.
     progress: Progress,
     flight: Flight,
 }
@@ -193,7 +195,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
-    /// The same, sleeping for `interrupt` where a transfer takes longer than
+    /// Adds `interrupt`, on which the caller sleeps while a transfer takes longer than
     /// [`EcspiConfig::poll_limit_ns`].
     pub fn with_interrupt<J: Interrupt>(self, interrupt: J) -> Ecspi<R, G, T, J> {
         let Self { regs, gpio, conreg, configured, threshold_words, timer, rest, config, .. } =
@@ -214,8 +216,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         }
     }
 
-    /// The pieces back, the block disabled. It then drives all its select lines high, active-high
-    /// ones too.
+    /// Disables the block and returns its parts. The disabled block drives all its native lines
+    /// high, including active-high ones.
     pub fn release(mut self) -> (R, G, T) {
         self.regs.write(CONREG, IDLE & !EN);
         (self.regs, self.gpio, self.timer)
@@ -225,14 +227,14 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         lines::deselect_all(&self.config.chip_selects, &mut self.gpio);
     }
 
-    /// Disabling the block flushes its FIFOs and resets everything but CONREG.
+    /// Disables and enables the block: that flushes its FIFOs and resets everything but CONREG.
     fn reset(&mut self) {
         self.regs.write(CONREG, IDLE & !EN);
         self.conreg = IDLE;
         self.regs.write(CONREG, self.conreg);
         let active_high = self.config.native_active_high();
         if active_high != 0 {
-            // Nothing comes before this: until then these lines are active.
+            // First of all: these lines are active until this write.
             self.regs.write(CONFIGREG, ss_pol(active_high));
         }
         self.regs.write(INTREG, 0);
@@ -243,7 +245,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
 
     #[cold]
     fn reconfigure(&mut self, program: &Program, wanted: [u32; 3]) {
-        // The dividers first: the two clocks waited below are this device's.
+        // The dividers first: the two clocks waited for below are the new device's.
         self.set_conreg(program.plan.control & !SMC | IDLE);
         let [configreg, periodreg, testreg] = wanted;
         self.regs.write(CONFIGREG, configreg);
@@ -253,7 +255,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         self.wait_ticks(program.regs[P_CS_HIGH_SETTLE] & !CS_HIGH);
     }
 
-    /// Whether the block is the device's. 32-bit Arms compare arrays by a call.
+    /// Whether the block is configured for the device. Compared by element: 32-bit Arms call a
+    /// function to compare arrays.
     #[inline(always)]
     fn is_configured(&self, program: &Program) -> bool {
         if cfg!(target_pointer_width = "64") {
@@ -264,7 +267,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
             && self.configured[2] == program.regs[P_TESTREG]
     }
 
-    /// The device's select line, if a GPIO drives it.
+    /// Drives the device's select line, if a GPIO does.
     #[inline(always)]
     fn drive(&mut self, program: &Program, high: bool) {
         let mask = program.regs[P_CS_MASK];
@@ -281,7 +284,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         }
     }
 
-    /// RDR, and the interrupt by it, is to mean `words`.
+    /// Sets how many words RDR, and its interrupt, stand for.
     #[inline]
     fn set_threshold(&mut self, words: usize) {
         if self.threshold_words != words {
@@ -295,7 +298,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         self.regs.write(CONREG, self.conreg | XCH);
     }
 
-    /// Words may wait in TXFIFO: sets XCH again if the burst had run out of words before.
+    /// Sets XCH again if the burst has run out of words. Words may be waiting in TXFIFO.
     #[inline]
     fn restart_if_dry(&mut self) {
         if self.regs.read(CONREG) & XCH == 0 {
@@ -303,8 +306,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         }
     }
 
-    /// XCH is clear. Only words that wait after that prove that the burst stands still: it may have
-    /// ended between two looks, and XCH would begin another.
+    /// XCH was clear. Only words that are waiting now prove that the burst has stopped: it may also
+    /// have ended between the two reads, and XCH would start another burst.
     #[cold]
     fn restart_if_waiting(&mut self) {
         if self.regs.read(STATREG) & TE == 0 {
@@ -312,8 +315,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         }
     }
 
-    /// All words of a burst that XCH started are received: waits for the end of its last clock, and
-    /// of the burst. See point 5 of the module.
+    /// Waits for the end of a burst that XCH started, after all its words were received. See step 5
+    /// of the module.
     #[inline]
     fn end_burst(&mut self, program: &Program) -> Result<(), Stopped> {
         let halves = if program.asks { 2 } else { 1 };
@@ -323,13 +326,13 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         self.poll(CONREG, XCH, 0, 4)
     }
 
-    /// Waits until `mask` of the register at `offset` reads `wanted`.
+    /// Polls until the bits `mask` of the register at `offset` equal `wanted`.
     #[inline(always)]
     fn poll(&mut self, offset: u32, mask: u32, wanted: u32, bytes: usize) -> Result<(), Stopped> {
         poll(self, |this| this.wire_ns(bytes), |this| this.regs.read(offset) & mask == wanted)
     }
 
-    /// Reads a word that has come into `rx`, of 1 to 4 bytes.
+    /// Reads a received word of 1 to 4 bytes into `rx`.
     #[inline(always)]
     fn receive_word(&mut self, rx: Option<&mut [u8]>) {
         match rx {
@@ -338,7 +341,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         }
     }
 
-    /// How long `bytes` take at the clock that is set, in nanoseconds.
+    /// How long `bytes` take at the current clock, in nanoseconds.
     fn wire_ns(&self, bytes: usize) -> u64 {
         let bits = bytes as u64 * 8;
         (bits * divisor(self.conreg)).saturating_mul(1_000_000_000)
@@ -350,7 +353,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         Deadline::new(&mut self.timer, wire_ns)
     }
 
-    /// A transfer of one FIFO word.
+    /// Exchanges a transfer of one FIFO word.
     #[inline(always)]
     fn exchange_word(
         &mut self,
@@ -372,7 +375,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         Ok(())
     }
 
-    /// One FIFO word of a transfer, the bytes at `span`, below 10 MHz or not.
+    /// Exchanges one FIFO word of a transfer, the bytes at `span`, at any clock.
     #[cold]
     fn exchange_any_word(
         &mut self,
@@ -396,7 +399,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         if conreg & SMC == 0 { self.end_burst(program) } else { Ok(()) }
     }
 
-    /// How many of `in_flight` words have come for certain, by STATREG.
+    /// A lower bound of how many of `in_flight` words were received, from STATREG.
     #[inline]
     fn come(&self, status: u32, in_flight: usize) -> usize {
         let words = if status & RF != 0 {
@@ -409,7 +412,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         words.min(in_flight)
     }
 
-    /// A burst of any length, refilled and drained while it runs.
+    /// Exchanges a burst of any length: refills and drains it while it runs.
     fn exchange_burst(
         &mut self,
         program: &Program,
@@ -425,7 +428,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         self.start_burst();
         let mut patience = Patience::default();
         let mut looks_in_vain = 0_u32;
-        // Whether what has room is sent, however little.
+        // Whether to send even less than a chunk.
         let mut top_up = false;
         while received < words {
             // What is in flight fits RXFIFO, so it cannot overrun however late we are.
@@ -445,7 +448,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
                 top_up = false;
                 continue;
             }
-            // A burst that is started again goes as far as TXFIFO does: that is filled first.
+            // Fill TXFIFO before starting the burst again: it runs as far as TXFIFO reaches.
             top_up = sent < words && sent - received < FIFO_WORDS;
             if !top_up {
                 if status & TE == 0 && looks_in_vain.is_multiple_of(LOOKS_PER_XCH) {
@@ -458,8 +461,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         self.end_burst(program)
     }
 
-    /// Reads what has come of the words in flight, and looks again until nothing has. Returns how many
-    /// words came, and what STATREG was at first.
+    /// Reads received words of those in flight, and polls until there are no more. Returns how many
+    /// words were received, and the first STATREG read.
     #[inline]
     fn drain_burst(
         &mut self,
@@ -487,7 +490,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         }
         loop {
             if look & (RDR | RF) == 0 {
-                // The shortest way for the word that came meanwhile.
+                // The shortest path for one word that was received meanwhile.
                 if look & RR == 0 {
                     break;
                 }
@@ -522,7 +525,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
             self.regs.write(TXDATA, pack(short, word_bytes));
         }
         let whole = whole.iter();
-        // Apart: nothing is asked of each word then.
+        // Two loops, so that the word size is not tested for each word.
         match word_bytes {
             1 => self.regs.write_each(TXDATA, whole.map(|&word| u32::from_be_bytes(word))),
             _ => self.regs.write_each(TXDATA, whole.map(|word| pack(word, word_bytes))),
@@ -552,7 +555,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         }
     }
 
-    /// Words apart by a delay: each its own burst.
+    /// Exchanges words with a delay between them: each is its own burst.
     #[cold]
     fn exchange_spaced(
         &mut self,
@@ -587,19 +590,19 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
     }
 }
 
-/// CONFIGREG, PERIODREG and TESTREG of a device.
+/// A device's CONFIGREG, PERIODREG and TESTREG.
 #[inline(always)]
 fn wanted(program: &Program) -> [u32; 3] {
     [program.regs[P_CONFIGREG], program.regs[P_PERIODREG], program.regs[P_TESTREG]]
 }
 
-/// How many words TXFIFO is given before a burst starts: on the block's own line all there can be.
+/// How many words are written to TXFIFO before a burst starts: all, on a native line.
 #[inline]
 fn prefill_words(program: &Program) -> usize {
     if program.asks { FIFO_WORDS } else { PREFILL_WORDS }
 }
 
-/// A burst's bytes in its transfer's buffers.
+/// A burst's bytes within its transfer's buffers.
 #[derive(Clone, Copy, Debug, Default)]
 struct Span {
     start: usize,
@@ -611,7 +614,8 @@ impl Span {
         self.len.div_ceil(4)
     }
 
-    /// Where FIFO words, at least one, of the burst lie. Only its first may be short.
+    /// The bytes of FIFO words `words`, at least one, of the burst. Only its first word may be
+    /// short.
     #[inline]
     fn bytes(self, words: core::ops::Range<usize>) -> core::ops::Range<usize> {
         let first = self.start + first_word_bytes(self.len);
@@ -729,7 +733,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Ecspi<R, 
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
-        // The block's next read waits for this write: its line is low before a handler returns.
+        // The block's next read waits for this write, so its interrupt line is low before the
+        // handler returns.
         self.regs.write(INTREG, 0);
         resume_message(self, program, message)
     }
@@ -739,7 +744,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Ecspi<R, 
     }
 
     fn reclaim(&mut self) {
-        // First of all: nobody is left whom the interrupt would mean.
+        // First of all: no message waits for the interrupt any more.
         self.regs.write(INTREG, 0);
         self.deselect_all();
         self.reset();

@@ -12,15 +12,15 @@ pub(super) const TXDATA: u32 = 0x04;
 pub(super) const CONREG: u32 = 0x08;
 /// Config: polarity, phase, select wave form, per channel.
 pub(super) const CONFIGREG: u32 = 0x0c;
-/// Interrupt enables; bits as in STATREG.
+/// Interrupt enables, at the positions of STATREG's bits.
 pub(super) const INTREG: u32 = 0x10;
-/// FIFO thresholds, of interrupts too, and DMA enables.
+/// FIFO thresholds, which also apply to interrupts, and DMA enables.
 pub(super) const DMAREG: u32 = 0x14;
 /// Status.
 pub(super) const STATREG: u32 = 0x18;
-/// Wait states between bursts, and clocks from select to the first edge.
+/// Wait states between bursts; clocks from select to the first edge.
 pub(super) const PERIODREG: u32 = 0x1c;
-/// Loopback; the FIFOs' counters, which this driver does not ask.
+/// Loopback, and the FIFOs' counters, which this driver does not read.
 pub(super) const TESTREG: u32 = 0x20;
 
 /// Words each FIFO holds.
@@ -73,20 +73,20 @@ pub(super) const fn ss_pol(channels: u8) -> u32 {
     (channels as u32 & 0xf) << 12
 }
 
-// STATREG. INTREG has an enable at the same place for each: an interrupt while the bit is set.
+// STATREG. INTREG has each bit's interrupt enable at the same position: it interrupts while set.
 
 /// The transmit FIFO is empty.
 pub(super) const TE: u32 = 1 << 0;
 /// The receive FIFO has a word.
 pub(super) const RR: u32 = 1 << 3;
-/// The receive FIFO has as many words as [`rx_threshold`] was asked for.
+/// The receive FIFO has at least the words that [`rx_threshold`] was given.
 pub(super) const RDR: u32 = 1 << 4;
 /// The receive FIFO is full.
 pub(super) const RF: u32 = 1 << 5;
-/// A burst has ended; stays until 1 is written to it.
+/// A burst has ended; stays set until 1 is written to it.
 pub(super) const TC: u32 = 1 << 7;
 
-/// DMAREG: RX_THRESHOLD for [`RDR`] to be set when `words` (1 to 64) are there, and DMA off.
+/// DMAREG: RX_THRESHOLD so that [`RDR`] is set from `words` (1 to 64) received words on; DMA off.
 pub(super) const fn rx_threshold(words: usize) -> u32 {
     // "Greater than": INTREG.RDREN, STATREG.RDR and DMAREG agree.
     ((words as u32 - 1) & 0x3f) << 16
@@ -96,8 +96,8 @@ pub(super) const fn rx_threshold(words: usize) -> u32 {
 pub(super) const fn csd_ctl(clocks: u32) -> u32 {
     clocks << 16
 }
-/// The most [`csd_ctl`] holds.
+/// The largest value of [`csd_ctl`].
 pub(super) const CSD_CTL_MAX: u32 = 63;
 
-/// TESTREG: what is sent is received.
+/// TESTREG: loopback: the block receives what it sends.
 pub(super) const LBC: u32 = 1 << 31;

@@ -1,4 +1,5 @@
-//! A transfer of one FIFO word, compiled into its caller: point 2 of the driver's module, from 10 MHz on.
+//! Transfers of one FIFO word at 10 MHz or more, inlined in their caller: step 2 of the driver's
+//! module.
 
 use super::regs::{BURST_LENGTH, RR, SMC, STATREG, TXDATA, burst_length};
 use super::{CS_HIGH, Ecspi, P_CS_HIGH_SETTLE, P_CS_MASK, pack};

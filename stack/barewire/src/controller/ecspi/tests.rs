@@ -1,4 +1,4 @@
-//! The driver against registers that hold it to an order of accesses.
+//! The driver against registers that require an order of accesses.
 
 mod interrupt;
 
@@ -63,7 +63,7 @@ fn four_bytes_on_the_native_select_cost_three_accesses() {
 
 #[test]
 fn without_a_chip_select_no_line_moves_that_a_chip_listens_to() {
-    // Channel 1 (bit 18), since channel 0 has a chip; nothing of the GPIO, and two transfers.
+    // Channel 1 (bit 18), since channel 0 has a chip; no access to the GPIO; two transfers.
     let mut script = Vec::from(RESET);
     script.extend([Write(0x08, 0x0074_30f1), Write(0x0c, 0), Write(0x1c, 0), Write(0x20, 0)]);
     script.push(Write(0x08, 0x0074_30f9));
@@ -72,7 +72,7 @@ fn without_a_chip_select_no_line_moves_that_a_chip_listens_to() {
     }
     let blocks = Blocks::on(&script);
     let bus = Bus::new(Ecspi::new(blocks.at(0), NoGpio, Ticker::default(), config(NATIVE)));
-    // No such line, and no such polarity: neither is looked at.
+    // Neither the line nor the polarity is checked.
     let settings = Settings::new(9, 20_000_000).with_mode(Mode::NO_CS | Mode::CS_HIGH);
     let device = bus.device(&settings).expect("opens");
     let mut message = [Transfer::write(&[0x9f]), Transfer::write(&[0x05])];
@@ -168,7 +168,7 @@ fn five_bytes_start_filled_and_are_drained_as_they_come() {
     blocks.end();
 }
 
-/// 64 bytes at 20 MHz on a pin that nobody drives, up to the first look.
+/// 64 bytes at 20 MHz without a select line, up to the first poll.
 fn sixty_four_bytes() -> Vec<Access> {
     let mut script = Vec::from(RESET);
     script.extend(configured(0x30f1));
@@ -197,7 +197,7 @@ fn one_look_tells_of_one_four_or_all_words() {
     script.extend([Read(0x18, RR), WORD]);
     script.push(Read(0x18, RDR | RR));
     script.extend([WORD; 4]);
-    // RF says 64, of which no more are ours than are in flight.
+    // RF says 64 words; no more are counted than are in flight.
     script.push(Read(0x18, TE | RF | RDR | RR));
     script.extend([WORD; 11]);
     script.push(Read(0x08, 0x1ff0_30f1));
@@ -207,10 +207,10 @@ fn one_look_tells_of_one_four_or_all_words() {
 #[test]
 fn a_burst_that_ran_out_of_words_before_the_refill_is_started_again() {
     let mut script = sixty_four_bytes();
-    // The first four came, and then XCH had cleared: twelve words wait.
+    // The first four words came, and XCH is clear: twelve words wait.
     script.push(Read(0x18, RDR | RR));
     script.extend([WORD; 4]);
-    // The look that ends the reading; then the first in vain, since nothing is left to send.
+    // The poll that ends the reading; then the first without result, since nothing is left to send.
     script.push(Read(0x18, 0));
     script.extend([Read(0x18, 0), Read(0x08, 0x1ff0_30f1), Read(0x18, 0)]);
     script.push(Write(0x08, 0x1ff0_30f5));
@@ -225,7 +225,7 @@ fn a_burst_that_ran_out_of_words_before_the_refill_is_started_again() {
 #[test]
 fn a_burst_that_ended_meanwhile_is_not_started_again() {
     let mut script = sixty_four_bytes();
-    // Between the look and XCH the thread slept: nothing waits in TXFIFO any more.
+    // The thread slept between the poll and XCH: TXFIFO is empty now.
     script.extend([Read(0x18, 0), Read(0x08, 0x1ff0_30f1), Read(0x18, TE | RDR | RR)]);
     script.push(Read(0x18, TE | RDR | RR));
     for look in 0..4 {
@@ -271,7 +271,8 @@ fn on_its_own_line_a_burst_has_all_its_words_before_it_starts() {
 
 #[test]
 fn an_active_high_line_of_the_block_gets_its_idle_level_first() {
-    // SS_POL of channel 2 directly after EN, at start and when a message is abandoned.
+    // SS_POL of channel 2 is written directly after EN, at the start and when a message is
+    // abandoned.
     let reset = [RESET[0], RESET[1], Write(0x0c, 0x4000), RESET[2]];
     let mut script = Vec::from(reset);
     script.push(Write(0x10, 0));
@@ -288,15 +289,15 @@ fn a_slow_clock_ends_by_its_word_and_by_xch() {
     // 1 MHz from 80 MHz: pre 10 (field 9), post 8 (field 3).
     let mut script = Vec::from(RESET);
     script.extend(configured(0x93f1));
-    // A burst of 8 bits is what CONREG holds already.
+    // CONREG already has a burst of 8 bits.
     script.extend([
         Write(0x04, 0xaa),
         Write(0x08, 0x0070_93f5),
-        // XCH has cleared already: it does not say that the word has come.
+        // XCH has cleared already: that does not mean that the word was received.
         Read(0x18, TE),
         Read(0x18, TE | RR),
         Read(0x00, 0x55),
-        // Nor does the word say that the burst is over.
+        // The received word does not mean that the burst is over.
         Read(0x08, 0x0070_93f5),
         Read(0x08, 0x0070_93f1),
     ]);
@@ -315,14 +316,14 @@ struct Looped {
     tx: VecDeque<u32>,
     rx: VecDeque<u32>,
     conreg: u32,
-    /// Never finish.
+    /// Whether bursts never finish.
     wedged: bool,
     resets: u32,
     overruns: u32,
     longest_burst_bits: u32,
-    /// FIFO words the burst on the wire still has.
+    /// FIFO words that the present burst still needs.
     burst_words: u32,
-    /// A burst without words goes on when XCH is written; else when a word is.
+    /// Whether a burst without words continues only when XCH is written; else when a word is.
     needs_xch: bool,
     threshold: usize,
 }
@@ -388,7 +389,7 @@ fn looped(line: CsLine, needs_xch: bool) -> Bus<Ecspi<Looped, NoPins, Ticker>> {
     Bus::new(Ecspi::new(block, NoPins, Ticker::default(), config(line)))
 }
 
-/// A message in pieces of one burst.
+/// Runs a message in pieces of one burst.
 fn loop_back(line: CsLine, needs_xch: bool, bits: u8, len: usize) -> Looped {
     let bus = looped(line, needs_xch);
     let settings = Settings::new(0, 20_000_000).with_bits_per_word(bits);
@@ -516,7 +517,7 @@ fn the_clock_is_never_faster_than_asked_and_the_divider_never_larger_than_needed
             config.configure(&Settings::new(0, asked_hz), 8_000_000).expect("is in range");
         assert!(effective.speed_hz <= asked_hz, "{asked_hz}");
         let divisor = divisor(program.plan.control);
-        // Any smaller divisor the block has would be too fast.
+        // Any smaller divisor of the block would be too fast.
         let smaller = (0..16)
             .flat_map(|post| (1..=16_u64).map(move |pre| pre << post))
             .filter(|&d| d < divisor)

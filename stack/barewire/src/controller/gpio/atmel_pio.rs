@@ -3,17 +3,17 @@
 //! Read first: SAMA5D3 Series datasheet, chapter "Parallel Input/Output Controller (PIO)", sections
 //! "Output Control" and "Set and Clear Output Data".
 //!
-//! A bank sets pins by PIO_SODR and clears pins by PIO_CODR; both leave every other pin alone. So an
-//! edge is one write, nothing is read, and who else writes the bank does not matter.
+//! A bank sets pins by PIO_SODR and clears pins by PIO_CODR; both leave every other pin alone. So
+//! an edge is one write and no read, and other writers of the bank do not matter.
 //!
 //! # Not supported
-//! The PIO of SAMA5D2 and later (PIO4), whose registers lie
-//! elsewhere; open drain (PIO_MDER) and pull-ups, which stay as the board has them.
+//! The PIO of SAMA5D2 and later (PIO4), whose registers are at other offsets. Open drain (PIO_MDER)
+//! and pull-ups stay as the board configured them.
 
 use super::{GpioBank, in_order};
 use crate::reg::Registers;
 
-/// PIO Enable Register: the pins are the PIO controller's, no peripheral's.
+/// PIO Enable Register: gives the pins to the PIO controller instead of a peripheral.
 const PER: u32 = 0x00;
 /// Output Enable Register.
 const OER: u32 = 0x10;
@@ -42,8 +42,8 @@ impl<R: Registers> GpioBank for AtmelPio<R> {
     }
 
     fn output(&mut self, mask: u32, high: bool) {
-        // The level and the direction first, both of which the controller takes while a peripheral
-        // has the pin: one that became ours at the wrong level would select its chip.
+        // The level and the direction first; the controller accepts both while a peripheral has the
+        // pin. A pin that became an output at the wrong level would select its chip.
         self.drive(mask, high);
         self.regs.write(OER, mask);
         self.regs.write(PER, mask);

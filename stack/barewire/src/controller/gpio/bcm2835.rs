@@ -1,26 +1,28 @@
-//! The BCM2835 GPIO block: that of every Raspberry Pi up to the 4.
+//! The BCM2835 GPIO block, in every Raspberry Pi up to the 4.
 //!
 //! Read first: BCM2835 ARM Peripherals, chapter 6 (GPFSELn, GPSETn, GPCLRn) and section 1.3
 //! (accesses to two peripherals need not arrive in the order they were made).
 //!
-//! A pin is changed by writing its bit to a register that sets or one that clears; zeros leave the
-//! other pins alone. So an edge is one write and nothing is read, whoever else drives pins of the
-//! bank: there is no ownership to declare. Only making a pin an output reads and writes a register
-//! that it shares, with nine other pins' functions: once, at bring-up, and not if it is one already.
+//! A write to GPSET or GPCLR changes the pins whose bits are one and leaves the other pins alone.
+//! So an edge is one write and no read, whatever other programs drive in the bank, and there is no
+//! ownership to declare. Only making a pin an output reads and writes a register that it shares
+//! with the functions of nine other pins. That happens once, at bring-up, and not if the pin is an
+//! output already.
 //!
 //! # Ordering
-//! 1. A pin has its level before it is an output. The block keeps what is set or cleared meanwhile.
-//! 2. The manual asks for a barrier wherever a program turns from one peripheral to another. An edge
-//!    is such a turn, and another back: there is one on both sides.
+//! 1. A pin gets its level before it becomes an output. The block keeps the level meanwhile.
+//! 2. The manual asks for a barrier wherever a program turns from one peripheral to another. An
+//!    edge is such a turn, and so is going back to the SPI block: a barrier stands on both sides of
+//!    it.
 //!
 //! # Not supported
-//! GPIO 32 to 53, which are on no header; the pins' other functions: SCK, MOSI and MISO are the
-//! board's to connect to the SPI block.
+//! GPIO 32 to 53, which are on no header. The functions of the SCK, MOSI and MISO pins: the board
+//! must connect them to the SPI block.
 
 use super::{GpioBank, in_order};
 use crate::reg::Registers;
 
-/// Function select of pins 0 to 9; three bits a pin, and a register more for every ten.
+/// Function select of pins 0 to 9, three bits per pin; one further register for every ten pins.
 const GPFSEL0: u32 = 0x00;
 const GPSET0: u32 = 0x1c;
 const GPCLR0: u32 = 0x28;

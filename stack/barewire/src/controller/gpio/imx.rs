@@ -3,23 +3,23 @@
 //! Read first: i.MX 6Dual/6Quad reference manual, chapter GPIO (memory map; DR and GDIR); the
 //! block is the same in i.MX 7 and i.MX 8M.
 //!
-//! A bank has one data register, DR, for 32 pins and no set or clear register, so a pin is
-//! changed by writing the whole bank. Which other program writes the bank decides how:
+//! A bank has one data register, DR, for 32 pins and no set or clear register, so changing one pin
+//! writes the whole bank. How that is done depends on which other program writes the bank:
 //!
-//! * [`Ownership::Exclusive`]: none does. DR is kept in memory: one access an edge.
-//! * [`Ownership::Shared`]: another program does, which itself reads DR before each write, and never
-//!   between a read and a write here (a lock around both, or one processor without preemption). Each
-//!   edge reads DR and writes it back: two accesses.
+//! * [`Ownership::Exclusive`]: no other program does. DR is kept in memory: one access per edge.
+//! * [`Ownership::Shared`]: another program does. It reads DR before each of its writes, and never
+//!   writes between a read and a write of this driver (because of a lock around both, or on one
+//!   processor without preemption). An edge reads DR and writes it back: two accesses.
 //!
 //! # Beside Linux
-//! Linux's driver is no such program. `gpio-mxc` uses the generic driver for memory-mapped GPIO
-//! (`bgpio_init` in `drivers/gpio/gpio-mmio.c`, Linux 6.12), which reads DR and GDIR once, when it is
-//! loaded, and from then on writes *cached* values: `bgpio_set_set` changes a bit of `bgpio_data` and
-//! writes all 32, `bgpio_dir_out` and `bgpio_dir_in` do the same with `bgpio_dir`. So any write of the
-//! kernel to another pin of the bank puts a pin that was changed here back to what it was when the
-//! kernel started, and any change of another pin's direction may make this one an input. That is no race
-//! that a shorter window would make rarer. The kernel must hold no other line of the bank while its
-//! registers are written here; `barewire-linux` sees to that.
+//! Linux's driver does not do that. `gpio-mxc` uses the generic driver for memory-mapped GPIO
+//! (`bgpio_init` in `drivers/gpio/gpio-mmio.c`, Linux 6.12), which reads DR and GDIR once, when it
+//! is loaded, and from then on writes *cached* values: `bgpio_set_set` changes a bit of
+//! `bgpio_data` and writes all 32, `bgpio_dir_out` and `bgpio_dir_in` do so with `bgpio_dir`. So
+//! when the kernel writes another pin of the bank, a pin that was changed here returns to its level
+//! of when the kernel started; when the kernel changes another pin's direction, this pin may become
+//! an input. This is not a race: a shorter window does not help. The kernel must hold no other line
+//! of the bank while this driver writes its registers; `barewire-linux` ensures that.
 //!
 //! # Not supported
 //! i.MX RT's DR_SET and DR_CLEAR.
@@ -34,12 +34,12 @@ const GDIR: u32 = 0x04;
 #[derive(Debug)]
 pub struct ImxGpio<R> {
     regs: R,
-    /// DR as last written, when nobody else writes it.
+    /// DR as last written, if no other program writes it.
     owned_dr: Option<u32>,
 }
 
 impl<R: Registers> ImxGpio<R> {
-    /// Takes the bank at `regs`. An exclusive bank is read once, here.
+    /// Takes the bank at `regs`. Reads an exclusive bank once, here.
     pub fn new(mut regs: R, ownership: Ownership) -> Self {
         let owned_dr = (ownership == Ownership::Exclusive).then(|| regs.read(DR));
         Self { regs, owned_dr }

@@ -4,27 +4,28 @@
 //! chapter GPIO, whose data window and direction register are the same.
 //!
 //! A bank has eight pins. GPIODATA is a window of 256 words: bits 9 to 2 of the address are a mask,
-//! and an access touches the pins of its mask alone. So an edge is one write without a read, and
-//! whoever drives other pins of the bank meanwhile loses nothing: there is no ownership to declare.
+//! and an access touches only the pins of its mask. So an edge is one write and no read. Programs
+//! that drive other pins of the bank are not disturbed, and there is no ownership to declare.
 //!
 //! # Ordering
-//! 1. A pin is given its level before it becomes an output, and again after it has. The manual says
-//!    that GPIODATA's value is transferred onto pins that are outputs, not whether an input's is
-//!    kept. Linux's gpio-pl061 sets it again because it is not ("pl061 doesn't allow to set value of
-//!    a gpio pin before configuring it in OUT mode"), and QEMU's model drops it too.
-//! 2. Where it is dropped, an input that becomes an output is low until it is told again, which no
-//!    order of accesses avoids: an active-low chip sees a selection without a clock, some 100 ns
-//!    long. `cs_inactive` is kept after it. Boot code that leaves the pin an output at its inactive
+//! 1. A pin gets its level before it becomes an output, and again afterwards. The manual says that
+//!    GPIODATA's value is transferred to pins that are outputs; it does not say whether the value
+//!    of an input is kept. Linux's gpio-pl061 sets it again because it is not ("pl061 doesn't allow
+//!    to set value of a gpio pin before configuring it in OUT mode"), and QEMU's model drops it
+//!    too.
+//! 2. If the value is dropped, a pin that becomes an output is low until it is set again. No order
+//!    of accesses avoids that: an active-low chip sees a selection of about 100 ns without a clock.
+//!    `cs_inactive` is waited after it. Boot code that leaves the pin an output at its inactive
 //!    level avoids it.
 //! 3. A pin that is an output already keeps its direction: GPIODIR is not written, and the level
-//!    once.
-//! 4. GPIODIR has no mask. It is read once a pin, while the controller is made, and written if the pin
-//!    is not an output yet. Another program's change of a direction between the two would be lost; on
-//!    Linux the kernel makes the pin an output before, so that nothing is written here.
+//!    only once.
+//! 4. GPIODIR has no mask. It is read once per pin, at bring-up, and written if the pin is not an
+//!    output yet. A change of another direction by another program between the two would be lost.
+//!    Under Linux the kernel makes the pin an output first, so that nothing is written here.
 //!
 //! # Not supported
-//! GPIOAFSEL, and the pads of Stellaris (GPIODEN): which
-//! pin is a GPIO is set by whoever brings the board up.
+//! GPIOAFSEL, and the pads of Stellaris (GPIODEN): the board's bring-up code must make the pin a
+//! GPIO.
 
 use super::{GpioBank, in_order};
 use crate::reg::Registers;
@@ -33,9 +34,9 @@ use crate::reg::Registers;
 const PINS: u32 = 0xff;
 const GPIODIR: u32 = 0x400;
 
-/// GPIODATA's offset for an access that touches the pins of `mask` alone.
+/// GPIODATA's offset for an access that touches only the pins of `mask`.
 const fn gpiodata(mask: u32) -> u32 {
-    // What lies beyond the pins would reach the registers behind the window.
+    // Other bits would address the registers behind the window.
     (mask & PINS) << 2
 }
 
@@ -70,7 +71,8 @@ impl<R: Registers> GpioBank for Pl061<R> {
         if direction & mask != mask {
             // Step 4: GPIODIR is read and written back.
             self.regs.write(GPIODIR, direction | mask);
-            // No barrier in between: both are this block's, and the pin may be at the wrong level.
+            // No barrier between: both writes go to this block, and the pin may be at the wrong
+            // level now.
             self.regs.write(gpiodata(mask), if high { mask } else { 0 });
             self.regs.barrier();
         }

@@ -4,24 +4,25 @@
 //! (function select), SYS_RIO0 (level and direction), PADS_BANK0 (the pad itself), and the atomic
 //! register aliases (<https://datasheets.raspberrypi.com/rp1/rp1-peripherals.pdf>).
 //!
-//! The three blocks lie 64 KiB apart, and Linux maps them as one, `/dev/gpiomem0`; so does this bank:
-//! IO_BANK0 at 0, SYS_RIO0 at 0x1_0000, PADS_BANK0 at 0x2_0000. SYS_RIO0 has three aliases of each
-//! register, which flip, set or clear the bits that are written. So an edge is one write, and another
-//! program that drives other pins of the bank breaks nothing.
+//! The three blocks are 64 KiB apart. Linux maps them as one, `/dev/gpiomem0`, and so does this
+//! bank: IO_BANK0 at 0, SYS_RIO0 at 0x1_0000, PADS_BANK0 at 0x2_0000. SYS_RIO0 has three aliases of
+//! each register, which flip, set or clear the bits that are written. So an edge is one write, and
+//! programs that drive other pins of the bank are not disturbed.
 //!
 //! # Ordering
-//! 1. A pin has its level and its direction before its function is SYS_RIO, and its pad is enabled.
-//! 2. An edge stands between two barriers. RP1 is behind PCIe, where writes are posted: they arrive in
-//!    the order they were made, but later than the barrier ends. A driver that waits for time to pass
-//!    after an edge reads a register of RP1 first ([`dw_ssi`](crate::controller::dw_ssi) does).
+//! 1. A pin gets its level and its direction before its function becomes SYS_RIO and its pad is
+//!    enabled.
+//! 2. An edge stands between two barriers. RP1 is behind PCIe, where writes are posted: they arrive
+//!    in order, but later than the barrier ends. A driver that waits for time to pass after an edge
+//!    reads a register of RP1 first ([`dw_ssi`](crate::controller::dw_ssi) does).
 //!
 //! # Not supported
-//! Banks 1 and 2, which are on no header; pulls, drive strength and slew rate: the pads keep theirs.
+//! Banks 1 and 2, which are on no header. Pulls, drive strength and slew rate stay as they are.
 
 use super::{GpioBank, in_order};
 use crate::reg::Registers;
 
-/// IO_BANK0: GPIO0_CTRL. Each pin has a status register and this.
+/// IO_BANK0: GPIO0_CTRL. Each pin has a status register and a control register.
 const CTRL0: u32 = 0x0_0004;
 const CTRL_STEP: u32 = 8;
 /// SYS_RIO0: the levels that are driven.
@@ -52,8 +53,8 @@ pub struct Rp1Gpio<R> {
 }
 
 impl<R: Registers> Rp1Gpio<R> {
-    /// Takes the bank whose IO_BANK0 begins at `regs`, which reach over SYS_RIO0 and PADS_BANK0:
-    /// 0x3_0000 bytes.
+    /// Takes the bank whose IO_BANK0 is at `regs`. The mapping is 0x3_0000 bytes, up to the end of
+    /// PADS_BANK0.
     pub fn new(regs: R) -> Self {
         Self { regs }
     }

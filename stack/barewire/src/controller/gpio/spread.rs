@@ -1,21 +1,21 @@
 //! Chip selects in several banks, as one bank.
 //!
 //! A controller's table of chip selects names pins of one bank. [`Spread`] is such a bank: each of
-//! its pins is a pin of one of the banks below it, which may be of one kind or, with an enum, of
-//! several. An edge costs what it costs in the bank below, and a look into a table.
+//! its pins is a pin of one of the banks below it. These may be of one type or, with an enum, of
+//! several. An edge costs as much as in the bank below, plus a table lookup.
 
 use super::GpioBank;
 
-/// The most pins that a [`Spread`] has: the bits of [`GpioBank`]'s masks.
+/// The most pins of a [`Spread`]: the bits of [`GpioBank`]'s masks.
 const PINS: usize = 32;
 
 /// Where a pin of a [`Spread`] is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct PinAt {
-    /// Which of the banks, from 0.
+    /// The index of the bank.
     pub bank: u8,
-    /// Which pin of that bank, 0 to 31.
+    /// The pin of that bank, 0 to 31.
     pub bit: u8,
 }
 
@@ -59,7 +59,7 @@ impl<B: GpioBank, const BANKS: usize> Spread<B, BANKS> {
 }
 
 /// # Panics
-/// If a mask has a pin that [`Spread::new`] was not told of.
+/// If a mask has a pin that was not passed to [`Spread::new`].
 impl<B: GpioBank, const BANKS: usize> GpioBank for Spread<B, BANKS> {
     #[inline]
     fn drive(&mut self, mask: u32, high: bool) {

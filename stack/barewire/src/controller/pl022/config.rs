@@ -10,24 +10,24 @@ use crate::time::ticks_at_least;
 
 const NS_PER_S: u64 = 1_000_000_000;
 const PS_PER_S: u128 = 1_000_000_000_000;
-/// Clocks in which the block rests after a frame at SPH = 0, rounded up: until its select line
-/// rises, one after the last capture, and the line's pulse.
+/// Clocks for which the block rests after a frame with SPH = 0, rounded up: until its select line
+/// rises, one clock after the last capture, and the line's pulse.
 const PAUSE_CLOCKS: u64 = 2;
-/// Clocks of an exchange that are no frame's, rounded up: from the select line's fall to the first
-/// edge and from the last to its rise.
+/// Clocks of an exchange outside its frames, rounded up: from the select line's fall to the first
+/// edge, and from the last edge to its rise.
 const LINE_CLOCKS: u64 = 2;
 
-/// What the board fixes.
+/// The properties of the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Pl022Config {
     /// The block's reference clock (SSPCLK), in hertz, above zero.
     pub reference_hz: u32,
-    /// The lines; a device names one by its index. The block's own is channel 0, active low; where
-    /// a chip is on it there can be no other.
+    /// The select lines; a device names one by its index. The native line is channel 0, active low;
+    /// a board with a chip on it can have no other chip.
     pub chip_selects: [CsLine; 4],
-    /// Transfers that take longer on the wire, in nanoseconds, wait by interrupt; the others are
-    /// polled. [`ALWAYS_POLL`](crate::controller::ALWAYS_POLL) if there is no interrupt.
+    /// Transfers that take longer than this on the wire, in nanoseconds, wait by interrupt; the
+    /// others are polled. [`ALWAYS_POLL`](crate::controller::ALWAYS_POLL) if there is no interrupt.
     pub poll_limit_ns: u32,
 }
 
@@ -56,7 +56,7 @@ impl Pl022Config {
             .ok_or(Error::SpeedTooLow { asked_hz: speed_hz, min_hz: self.limits(1).min_speed_hz })
     }
 
-    /// Who selects the chip.
+    /// What selects the chip of `settings`, and whether it is active high.
     fn select(&self, settings: &Settings) -> Result<(Select, bool), Error> {
         let (select, active_high) = lines::find(&self.chip_selects, settings)?;
         match select {
@@ -68,7 +68,7 @@ impl Pl022Config {
                 Err(Error::NoSuchChipSelect { chip_select: settings.chip_select })
             }
             Select::Gpio { .. } | Select::Nobody => {
-                // The block's own line falls for every frame, whichever chip is meant.
+                // The native line falls for every frame, whichever chip is addressed.
                 match lines::native(&self.chip_selects).next() {
                     Some(_) => Err(Error::NoIdleChipSelect),
                     None => Ok((select, active_high)),
@@ -107,7 +107,7 @@ impl Pl022Config {
         regs[P_SETTLE] = ticks_at_least(2 * period_ns, timer_hz) as u32;
         let plan = Plan::new(control, 0, block_word_bytes(settings.bits_per_word)?);
         let mut program = Program::by_timer(settings, timer_hz, plan, regs)?;
-        // What would pulse the block's own line depends on the message.
+        // Whether the native line would pulse depends on the whole message.
         program.asks = native;
         program.poll_bytes_max = self.poll_bytes_max(&program.plan, timer_hz);
         Ok((program, Effective::by_timer(speed_hz, settings, timer_hz)))
@@ -121,7 +121,7 @@ impl Pl022Config {
         poll_bytes_max(self.poll_limit_ns, plan, word_ps, timer_hz)
     }
 
-    /// How long `frames` take under `control` with its word length, in nanoseconds.
+    /// How long `frames` take under `control`, including its word length, in nanoseconds.
     pub(super) fn wire_ns(&self, control: u32, frames: usize) -> u64 {
         let frame_clocks = u64::from(control & DSS) + 1 + pause_clocks(control);
         let clocks = frames as u64 * frame_clocks + LINE_CLOCKS;
@@ -153,7 +153,7 @@ fn block_word_bytes(bits: u8) -> Result<u8, Error> {
     }
 }
 
-/// The block's own line falls with the first bit and rises with the last: nobody can wait between.
+/// The native line falls with the first bit and rises with the last: no delay is possible between.
 fn check_native_delays(settings: &Settings) -> Result<(), Error> {
     let Settings { cs_setup_ns, cs_hold_ns, word_delay_ns, .. } = *settings;
     match [cs_setup_ns, cs_hold_ns, word_delay_ns].into_iter().find(|&asked_ns| asked_ns > 0) {
@@ -162,9 +162,9 @@ fn check_native_delays(settings: &Settings) -> Result<(), Error> {
     }
 }
 
-/// Whether the bytes of a planned message go two a frame: where frames follow each other without
-/// a pause, and every transfer comes out even. One answer for the message, since the word length
-/// changes while the block is disabled, and then no chip should be selected.
+/// Whether two bytes of a planned message go in a frame: if frames follow each other without a
+/// pause and every transfer has an even length. Decided for the whole message, because the word
+/// length changes only while the block is disabled, when no chip should be selected.
 #[inline]
 pub(super) fn in_pairs(program: &Program, message: &[Transfer<'_>]) -> bool {
     let fits = |transfer: &Transfer<'_>| {
@@ -180,8 +180,8 @@ pub(super) fn frame_bytes(plan: &Plan, pairs: bool) -> u8 {
     if pairs { 2 } else { plan.word_bytes() }
 }
 
-/// Refuses what would pulse the block's own select line: at SPH = 0 it does after every frame, at
-/// SPH = 1 when the transmit FIFO is empty, so what was in it at the start is what it stays for.
+/// Refuses messages that would pulse the native line: with SPH = 0 it rises after every frame, with
+/// SPH = 1 when the transmit FIFO is empty, so only after the words that were in it at the start.
 pub(super) fn check_native(
     program: &Program,
     message: &[Transfer<'_>],

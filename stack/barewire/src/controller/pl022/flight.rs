@@ -1,23 +1,23 @@
-//! Transfers that are left on the wire: filled, left, and gone on with when the block interrupts.
+//! Transfers left in flight: filled, left, and continued when the block interrupts.
 //!
-//! *Read first*: the module page of [`super`]; `fifo.rs`, whose steps these are; ARM DDI 0194,
+//! *Read first*: the module page of [`super`]; `fifo.rs`, whose steps this uses; ARM DDI 0194,
 //! sections "Interrupts" and SSPIMSC.
 //!
 //! # How it works
-//! Every word sent brings one in, so the receive FIFO alone says when to send more, and when all
-//! has come. It interrupts at four words (RXIM), which leaves four on the way: four frames of time to
-//! be served in, and the clock stops only if it takes longer.
+//! Every word sent brings one in, so the receive FIFO alone says when to send more and when
+//! everything was received. It interrupts at four words (RXIM). That leaves four frames of time to
+//! serve it; only if it is served later does the clock stop.
 //!
-//! **The tail.** RXIM does not come for less than four, and the timeout that does (RTIM) waits 32
-//! bits after the last, more than a word takes. So words are read only in such numbers that four are
-//! still to come, or none: RXIM comes with the very last word. Transfers of less than four frames,
-//! and frames that lie apart, have RTIM alone.
+//! **The tail.** RXIM does not come for fewer than four words. The timeout interrupt does (RTIM),
+//! but it waits for 32 bits after the last word, longer than a word takes. So words are read only
+//! in numbers that leave four still to come, or none: then RXIM comes with the very last word.
+//! Transfers of less than four frames, and frames with a delay between them, can only use RTIM.
 //!
 //! # Ordering
-//! 1. Nothing interrupts until [`Controller::arm`](super::Controller::arm).
-//! 2. A lost word (RORIM) interrupts whatever is awaited.
-//! 3. What has come is read before more is sent.
-//! 4. The last word is there up to a clock before the frame's end; BSY is polled for that long.
+//! 1. The block does not interrupt before [`Controller::arm`](super::Controller::arm).
+//! 2. A lost word (RORIM) always interrupts.
+//! 3. Received words are read before more are sent.
+//! 4. The last word is received up to a clock before the frame's end; BSY is polled for that long.
 
 use core::task::Poll;
 
@@ -33,15 +33,14 @@ use crate::spi::{Data, Transfer};
 use crate::time::Timer;
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Pl022<R, G, T, I> {
-    /// SSPIMSC for what is awaited.
+    /// SSPIMSC for the words that are awaited.
     pub(super) fn awaited(&self) -> u32 {
-        // Ordering 2: a lost word interrupts whatever is awaited.
+        // Ordering 2: a lost word always interrupts.
         let words = if self.flight.flow.in_flight() < HALF_WORDS { RT } else { RX };
         words | ROR
     }
 
-    /// How many of `in_flight` words are to be read, four or more being to come: so many that four
-    /// are still to come, or none.
+    /// How many of `in_flight` words to read now: as many as leave four still to come, or none.
     #[inline]
     pub(super) fn ready_left(&mut self, in_flight: usize) -> usize {
         // Fewer cannot interrupt before more are sent.
@@ -75,7 +74,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Stepped for Pl022<R, G, 
     }
 
     fn begin(&mut self, program: &Program, plan: &Plan, data: &mut Data<'_>) {
-        // A block that is stuck gets nothing: what is awaited then does not come.
+        // A stuck block is given nothing: the transfer then times out.
         if let Ok(cut) = self.prepare(program, plan) {
             self.left = true;
             fifo::begin(self, cut, plan, data);

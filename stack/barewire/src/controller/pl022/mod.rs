@@ -6,52 +6,54 @@
 //! block is in ST's Nomadik and SPEAr, Calxeda's Highbank, the LM3S and the RP2040.
 //!
 //! # How the block works
-//! Two FIFOs of 8 words of 4 to 16 bits; a word is a *frame* on the wire. With the block enabled
-//! (SSE) frames go out as long as the transmit FIFO has words; each brings one into the receive
-//! FIFO. One that comes while that is full is lost, and RORRIS says so. There are no counts: RNE
-//! says that there is a word, RXRIS that there are four, BSY that a frame is on its way.
+//! Two FIFOs of 8 words of 4 to 16 bits; a word is a *frame* on the wire. While the block is
+//! enabled (SSE), frames are sent as long as the transmit FIFO has words. Each frame brings a word
+//! into the receive FIFO. A word that comes while that FIFO is full is lost, and RORRIS says so.
+//! There are no counts: RNE says that there is a word, RXRIS that there are four, BSY that a frame
+//! is on the wire.
 //!
-//! The clock is SSPCLK / (CPSDVSR x (1 + SCR)), CPSDVSR even. Where SPH is 0 the block rests after
-//! each frame, some two clocks, and its own select line (SSPFSSOUT) pulses; where SPH is 1 the frames
-//! of a filled FIFO follow each other without a pause.
+//! The clock is SSPCLK / (CPSDVSR × (1 + SCR)), CPSDVSR even. With SPH = 0 the block rests for
+//! about two clocks after each frame, and its native select line (SSPFSSOUT) pulses. With SPH = 1
+//! the frames of a filled FIFO follow each other without a pause.
 //!
 //! # How this driver uses it
-//! 1. A device's settings are SSPCR0, SSPCPSR and SSPCR1, written when they change, with SSE clear
-//!    around them, and before a chip is selected. When the clock's polarity changes, two of its
-//!    periods are waited then: the level follows when the block is enabled, in its own clock's time
-//!    (while enabled it would follow with the next frame, which the chip would take for an edge). A
-//!    transfer with a speed or a word length of its own changes them with the chip selected. That
-//!    leaves the clock's level: the block may be enabled with words in its FIFO, so at rest it has
-//!    the level of SPO, enabled or not.
+//! 1. A device's settings are SSPCR0, SSPCPSR and SSPCR1. They are written when they change, with
+//!    SSE clear, before a chip is selected. If the clock's polarity changes, the driver then waits
+//!    two clock periods: the level follows when the block is enabled, in its own clock's time. (In
+//!    an enabled block it would follow with the next frame, and the chip would count an edge.) A
+//!    transfer with a speed or a word length of its own changes them while the chip is selected.
+//!    That does not move the clock: the block may be enabled with words in its FIFO, so at rest the
+//!    clock has the level of SPO, whether the block is enabled or not.
 //! 2. At most 8 frames are in flight, so the receive FIFO cannot overrun however late we are. With
-//!    8 of them RXRIS is asked, and four read at a time; with fewer RNE, for each, unless BSY has
-//!    fallen: then all have come. The last of them is read only when RNE shows it, so a word that
-//!    was lost is missed, not made up.
-//! 3. Bytes go two a frame where SPH is 1 and every transfer of the message is of even length: half
-//!    the accesses and the same wire. Where SPH is 0 a byte is a frame, and the chip has the pause
-//!    after each that it would have of any driver.
-//! 4. After the last word BSY is awaited: the last capture is up to a clock before the end.
+//!    8 in flight RXRIS is polled and four words are read at a time. With fewer, RNE is polled for
+//!    each word, unless BSY has cleared: then all have been received. The last of them is read only
+//!    when RNE shows it, so a lost word is noticed and not made up.
+//! 3. With SPH = 1, and if every transfer of the message has an even length, two bytes go in a
+//!    frame: half the accesses for identical bits on the wire. With SPH = 0 a byte is a frame, and
+//!    the chip sees the pause after each byte that any driver would make.
+//! 4. After the last word the driver waits until BSY clears: the last capture is up to a clock
+//!    before the end.
 //! 5. RORRIS means that a word was lost: [`Stopped::Overrun`].
 //! 6. Transfers that take longer than [`Pl022Config::poll_limit_ns`] wait by interrupt; see
 //!    `flight.rs`.
-//! 7. The block has no reset, and clearing SSE keeps its FIFOs. So whoever left it in disorder, it
-//!    is emptied: what waits in the transmit FIFO goes out, with no chip selected.
+//! 7. The block has no reset, and clearing SSE keeps its FIFOs. So at bring-up and after errors it
+//!    is emptied: words waiting in the transmit FIFO are sent while no chip is selected.
 //!
 //! # Chip selects
-//! GPIO registers ([`gpio`](super::gpio)) or the block's own line, channel 0, active low. Its own line
-//! moves by itself: it falls with a frame and rises when the FIFO is empty, at SPH = 0 after every
-//! frame. So at SPH = 0 a transfer of one word is what it can do, at SPH = 1 one of 8 frames, which
-//! are in the FIFO before the block is enabled. More is refused, and so are a setup time, a hold
-//! time and a word delay. It falls whichever chip is meant: a board that has a chip on it can have no
-//! other.
+//! GPIO registers ([`gpio`](super::gpio)) or the native line, channel 0, active low. The block
+//! moves its native line by itself: it falls with a frame and rises when the FIFO is empty; with
+//! SPH = 0 it rises after every frame. So with SPH = 0 a message is one transfer of one word. With
+//! SPH = 1 it is one transfer of up to 8 frames, which are in the FIFO before the block is enabled.
+//! Longer messages are refused, and so are a setup time, a hold time and a word delay. The native
+//! line falls whichever chip is addressed: a board with a chip on it can have no other.
 //!
 //! # Not supported
 //! Least significant bit first (not in the block), word lengths other than 8 and 16 bits, TI's and
-//! National's frame formats, target mode, DMA. Delays are spun, in an interrupt handler too.
+//! National's frame formats, target mode, DMA. Delays are spun, even in an interrupt handler.
 //!
-//! QEMU's model takes no time, knows no RORRIS and no RTRIS, and gives a chip each frame as one
-//! word. This driver runs on it unchanged; but a chip of QEMU's that takes bytes wants SPH = 0, and a
-//! transfer of less than four frames that waits by interrupt is found done at its deadline.
+//! QEMU's model takes no time, has no RORRIS and no RTRIS, and gives a chip each frame as one word.
+//! This driver runs on it unchanged, with two exceptions: QEMU's chips that take bytes need SPH =
+//! 0, and a transfer of less than four frames that waits by interrupt ends at its deadline.
 //!
 //! # Example
 //! ```no_run
@@ -96,24 +98,24 @@ use regs::{
     SSPCR1, SSPDMACR, SSPDR, SSPICR, SSPIMSC, SSPRIS, SSPSR, dss,
 };
 
-/// What no device is configured as: SSPCPSR has eight bits.
+/// No device's configuration: SSPCPSR has eight bits.
 const UNCONFIGURED: u32 = u32::MAX;
 // Where `configure` puts its values in `Program::regs`.
 /// SSPCR1.
 const P_CR1: usize = 0;
-/// The GPIO bit of the select line; 0 for the block's own line, or nobody's.
+/// The GPIO bit of the select line; 0 for the native line or none.
 const P_CS_MASK: usize = 1;
 const P_FLAGS: usize = 2;
 /// Ticks of two clocks.
 const P_SETTLE: usize = 3;
 /// In `P_FLAGS`: the select line is active high.
 const CS_HIGH: u32 = 1 << 0;
-/// In `P_FLAGS`: the select line is the block's own.
+/// In `P_FLAGS`: the select line is native.
 const NATIVE: u32 = 1 << 1;
 /// In `P_FLAGS`: frames follow each other without a pause.
 const PAIRS: u32 = 1 << 2;
 
-// A plan's `control` is SSPCR0 without a word length, and SSPCPSR above it.
+// A plan's `control`: SSPCR0 without a word length in the lower half, SSPCPSR in the upper half.
 const CR0_BITS: u32 = 0xffff;
 
 /// Control: SSPCPSR.
@@ -139,17 +141,17 @@ pub struct Pl022<R, G, T, I = NoInterrupt> {
     control: u32,
     /// SSPCR1 as last written.
     cr1: u32,
-    /// The message's bytes go two a frame.
+    /// Whether two bytes of the message go in a frame.
     pairs: bool,
-    /// The chip selected is on the block's own line.
+    /// Whether the selected chip is on the native line.
     native: bool,
-    /// BSY was seen clear after all that was sent had come.
+    /// Whether BSY was seen clear after everything sent was received.
     rested: bool,
-    /// The transfer on the wire is gone on with by interrupt.
+    /// Whether the transfer on the wire is continued by interrupt.
     left: bool,
-    /// Why the block could not be emptied.
+    /// Why emptying the block failed.
     stuck: Option<Stopped>,
-    /// The message begun, between two steps of it.
+    /// The position in the message between two steps.
     progress: Progress,
     flight: Flight,
 }
@@ -186,7 +188,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Pl022<R, G, T> {
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Pl022<R, G, T, I> {
-    /// The same, sleeping for `interrupt` where a transfer takes longer than
+    /// Adds `interrupt`, on which the caller sleeps while a transfer takes longer than
     /// [`Pl022Config::poll_limit_ns`].
     pub fn with_interrupt<J: Interrupt>(self, interrupt: J) -> Pl022<R, G, T, J> {
         let Self { regs, gpio, timer, rest, config, control, cr1, pairs, native, .. } = self;
@@ -210,7 +212,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Pl022<R, G, T, I> {
         }
     }
 
-    /// The pieces back, the block disabled.
+    /// Disables the block and returns its parts.
     pub fn release(mut self) -> (R, G, T) {
         self.regs.write(SSPCR1, 0);
         (self.regs, self.gpio, self.timer)
@@ -220,7 +222,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Pl022<R, G, T, I> {
         lines::deselect_all(&self.config.chip_selects, &mut self.gpio);
     }
 
-    /// Empties and disables the block, whoever drove it last.
+    /// Empties and disables the block, in whatever state it is.
     #[cold]
     fn reset(&mut self) {
         self.regs.write(SSPIMSC, 0);
@@ -239,17 +241,17 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Pl022<R, G, T, I> {
         self.flight = Flight::default();
     }
 
-    /// Reads what has come and lets out what was to go.
+    /// Reads received words and lets waiting words out.
     fn empty(&mut self) -> Result<(), Stopped> {
         if self.is_empty() {
             return Ok(());
         }
-        // As slow as it is set, whoever set it.
+        // The time depends on the clock that is set now, by any program.
         self.control = self.regs.read(SSPCR0) & CR0_BITS | cpsdvsr(self.regs.read(SSPCPSR) & 0xff);
         poll(self, |this| this.wire_ns(FIFO_WORDS), Self::is_empty)
     }
 
-    /// Whether the block has nothing and does nothing; a word it has is read.
+    /// Whether the block is idle and empty. Reads one received word if there is any.
     fn is_empty(&mut self) -> bool {
         let status = self.regs.read(SSPSR);
         if status & RNE != 0 {
@@ -259,15 +261,15 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Pl022<R, G, T, I> {
     }
 
     fn disable(&mut self) {
-        // Which end of the wire it is (MS) changes only while it is disabled.
+        // The role bit (MS) may change only while the block is disabled.
         let cr1 = self.regs.read(SSPCR1);
         self.regs.write(SSPCR1, cr1 & !SSE);
         self.regs.write(SSPCR1, 0);
         self.cr1 = 0;
     }
 
-    /// Words wait in the transmit FIFO of a block that was disabled, or was no controller: they go
-    /// as they would have gone, if registers that nobody has set yet let them.
+    /// Prepares a block that was disabled, or not a controller, to send the words waiting in its
+    /// transmit FIFO. Sets only registers that would prevent sending.
     fn make_runnable(&mut self) {
         let (cr0, prescaler) = (self.regs.read(SSPCR0), self.regs.read(SSPCPSR) & 0xff);
         if prescaler < 2 {
@@ -278,7 +280,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Pl022<R, G, T, I> {
         }
     }
 
-    /// Writes the control registers, the block at rest.
+    /// Writes the control registers while the block is at rest.
     #[cold]
     fn reconfigure(&mut self, cr1: u32, control: u32) -> Result<(), Stopped> {
         if let Some(stopped) = self.stuck {
@@ -295,11 +297,12 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Pl022<R, G, T, I> {
         Ok(())
     }
 
-    /// Makes the program's values the block's, no chip selected. Returns whether they are.
+    /// Configures the block for the program while no chip is selected. Returns whether that
+    /// succeeded.
     #[cold]
     fn set_up(&mut self, program: &Program, control: u32) -> bool {
         if self.stuck.is_some() {
-            // Its clock may run again.
+            // Try again: its clock may be running now.
             self.reset();
         }
         let repolarized = (self.control ^ control) & SPO != 0 || self.control == UNCONFIGURED;
@@ -310,20 +313,20 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Pl022<R, G, T, I> {
         done
     }
 
-    /// Whether four words or more have come, and none was lost: nothing is read then that would
-    /// hide it.
+    /// Whether four or more words were received and none was lost. After a loss it is false, so
+    /// that nothing is read that would hide the loss.
     #[inline]
     fn half_full(&mut self) -> bool {
         self.regs.read(SSPRIS) & (RX | ROR) == RX
     }
 
-    /// The whole of SSPCR0 and SSPCPSR for a transfer of `plan`.
+    /// SSPCR0 and SSPCPSR for a transfer of `plan`.
     #[inline(always)]
     fn control_of(&self, plan: &Plan) -> u32 {
         plan.control | dss(frame_bytes(plan, self.pairs))
     }
 
-    /// Sets the block up for a transfer, and cuts it.
+    /// Sets the block up for a transfer, and cuts the transfer into frames.
     #[inline(always)]
     fn prepare(&mut self, program: &Program, plan: &Plan) -> Result<Cut, Stopped> {
         let control = self.control_of(plan);
@@ -350,7 +353,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Pl022<R, G, T, 
     #[inline]
     fn put(&mut self, words: impl ExactSizeIterator<Item = u32>) {
         self.rested = false;
-        // The block's own line would rise between two words if the second came late.
+        // The native line would rise between two words if the second were late: enable after both.
         let together = self.native && words.len() > 1;
         if together {
             self.regs.write(SSPCR1, self.cr1 & !SSE);
@@ -376,7 +379,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Pl022<R, G, T, 
         if status & BSY != 0 {
             return 1;
         }
-        // All have come, unless one was lost: so the last is not read before it is seen.
+        // All have been received, unless one was lost: so the last is read only once RNE shows it.
         self.rested = in_flight == 1;
         (in_flight - 1).max(1)
     }
@@ -416,7 +419,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Pl022<R, G, T, 
         if (self.control != control || self.cr1 != program.regs[P_CR1])
             && !self.set_up(program, control)
         {
-            // A block that is stuck may let out what it has at any time: to no chip.
+            // A stuck block may send its words at any time: no chip must be selected.
             return;
         }
         let flags = program.regs[P_FLAGS];
@@ -562,7 +565,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Pl022<R, 
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
-        // The block's next read waits for this write: its line is low before a handler returns.
+        // The block's next read waits for this write, so its interrupt line is low before the
+        // handler returns.
         self.regs.write(SSPIMSC, 0);
         resume_message(self, program, message)
     }
@@ -572,7 +576,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Pl022<R, 
     }
 
     fn reclaim(&mut self) {
-        // First of all: nobody is left whom the interrupt would mean.
+        // First of all: no message waits for the interrupt any more.
         self.regs.write(SSPIMSC, 0);
         self.deselect_all();
         self.reset();

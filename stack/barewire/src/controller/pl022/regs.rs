@@ -5,17 +5,17 @@
 
 /// Control 0: word length, frame format, polarity, phase, serial clock rate.
 pub(super) const SSPCR0: u32 = 0x00;
-/// Control 1: loopback, enable, which end of the wire.
+/// Control 1: loopback, enable, role (controller or target).
 pub(super) const SSPCR1: u32 = 0x04;
-/// Data: written, the transmit FIFO; read, the receive FIFO.
+/// Data: writes go to the transmit FIFO, reads come from the receive FIFO.
 pub(super) const SSPDR: u32 = 0x08;
 /// Status.
 pub(super) const SSPSR: u32 = 0x0c;
 /// Clock prescaler.
 pub(super) const SSPCPSR: u32 = 0x10;
-/// Interrupt mask: a bit set lets its interrupt come.
+/// Interrupt mask: a set bit enables its interrupt.
 pub(super) const SSPIMSC: u32 = 0x14;
-/// Raw interrupt status, whatever the mask.
+/// Raw interrupt status, before the mask.
 pub(super) const SSPRIS: u32 = 0x18;
 /// Interrupt clear.
 pub(super) const SSPICR: u32 = 0x20;
@@ -44,12 +44,12 @@ pub(super) const fn scr(divisor: u32) -> u32 {
     (divisor - 1) << 8
 }
 
-/// The largest divisor [`scr`] has.
+/// The largest divisor of [`scr`].
 pub(super) const SCR_DIVISOR_MAX: u32 = 256;
 /// SSPCPSR: the largest prescaler; all are even.
 pub(super) const CPSDVSR_MAX: u32 = 254;
 
-/// SSPCR1: what is sent is received.
+/// SSPCR1: loopback: the block receives what it sends.
 pub(super) const LBM: u32 = 1 << 0;
 /// SSPCR1: the block is enabled.
 pub(super) const SSE: u32 = 1 << 1;
@@ -59,9 +59,9 @@ pub(super) const RNE: u32 = 1 << 2;
 /// SSPSR: a frame is on the wire, or a word waits in the transmit FIFO.
 pub(super) const BSY: u32 = 1 << 4;
 
-/// SSPIMSC, SSPRIS, SSPICR: a word came while the receive FIFO was full, and is lost.
+/// SSPIMSC, SSPRIS, SSPICR: a word came while the receive FIFO was full, and was lost.
 pub(super) const ROR: u32 = 1 << 0;
-/// SSPIMSC, SSPRIS, SSPICR: words lie in the receive FIFO, and for 32 bits nothing has moved.
+/// SSPIMSC, SSPRIS, SSPICR: the receive FIFO has words and nothing has moved for 32 bits.
 pub(super) const RT: u32 = 1 << 1;
 /// SSPIMSC, SSPRIS: the receive FIFO holds [`HALF_WORDS`] or more.
 pub(super) const RX: u32 = 1 << 2;

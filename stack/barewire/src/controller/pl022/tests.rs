@@ -1,4 +1,4 @@
-//! The driver against registers that hold it to an order of accesses.
+//! The driver against registers that require an order of accesses.
 
 mod block;
 mod interrupt;
@@ -64,7 +64,7 @@ const fn configured(format: u32) -> [Access; 4] {
     [Write(CR1, 0), Write(CPSR, 2), Write(CR0, 0x0100 | format), Write(CR1, 2)]
 }
 
-/// TNF and TFE, with or without a word to read, a frame on its way or not.
+/// TNF and TFE, with or without a received word, with or without a frame on the wire.
 const IDLE_RNE: u32 = 0x07;
 const BUSY: u32 = 0x13;
 const BUSY_RNE: u32 = 0x17;
@@ -75,7 +75,7 @@ fn on_pin(accesses: &[Access]) -> Vec<Access> {
     [&CS_OUT, &RESET[..], accesses].concat()
 }
 
-/// Runs `run` with a device of `settings` on a driver held to `script`.
+/// Runs `run` with a device of `settings` on a driver whose accesses must equal `script`.
 fn hold(
     script: &[Access],
     settings: &Settings,
@@ -95,7 +95,7 @@ fn a_byte_costs_a_handful_of_accesses() {
     let exchange = [SELECT, Write(DR, 0x9f), Read(SR, BUSY), Read(SR, IDLE_RNE), Read(DR, 0x55)];
     let mut script = on_pin(&configured(0x07));
     script.extend(exchange);
-    // It was at rest when its word was there, so nothing more is asked.
+    // The block was at rest when its word came, so no further read is needed.
     script.push(DESELECT);
     script.extend([SELECT, Write(DR, 0x9f), Read(SR, BUSY_RNE), Read(DR, 0x56)]);
     // Captured, and the clock not yet over.
@@ -115,7 +115,7 @@ fn where_the_block_rests_between_frames_a_byte_is_a_frame() {
         let mut script = on_pin(&configured(format));
         script.push(SELECT);
         script.extend([3, 1, 2, 4].map(|byte| Write(DR, byte)));
-        // Found all done: three are read, the last when it is seen.
+        // All done: three are read, the last one once RNE shows it.
         script.extend([Read(SR, IDLE_RNE), Read(DR, 5), Read(DR, 6), Read(DR, 7)]);
         script.extend([Read(SR, IDLE_RNE), Read(DR, 8), DESELECT]);
         hold(&script, &SETTINGS.with_mode(mode), |device| {
@@ -133,7 +133,8 @@ fn where_frames_follow_at_once_bytes_go_two_a_frame() {
         script.extend([SELECT, Write(DR, 0x0301), Write(DR, 0x0204)]);
         script.extend([Read(SR, BUSY_RNE), Read(DR, 0x0506), Read(SR, BUSY)]);
         script.extend([Read(SR, IDLE_RNE), Read(DR, 0x0708), DESELECT]);
-        // An odd transfer makes all of its message go by bytes; nobody is selected meanwhile.
+        // A transfer of odd length sends its whole message as bytes; no chip is selected while that
+        // is set.
         script.extend([Write(CR1, 0), Write(CR0, 0x0100 | format & !8), Write(CR1, 2)]);
         script.extend([SELECT, Write(DR, 1), Read(SR, IDLE_RNE), Read(DR, 2)]);
         script.extend([Write(DR, 3), Write(DR, 4), Read(SR, IDLE_RNE), Read(DR, 5)]);
@@ -158,7 +159,7 @@ fn long_transfers_are_paced_by_fours() {
     script.extend([Read(RIS, 0x08), Read(RIS, 0x0c)]);
     script.extend((0x40..0x44).map(|byte| Read(DR, byte)));
     script.extend((8..11).map(|byte| Write(DR, byte)));
-    // Seven are on the way, and no more to send.
+    // Seven in flight, and no more to send.
     script.extend([Read(SR, BUSY_RNE), Read(DR, 0x44), Read(SR, BUSY), Read(SR, IDLE_RNE)]);
     script.extend((0x45..0x4a).map(|byte| Read(DR, byte)));
     script.extend([Read(SR, IDLE_RNE), Read(DR, 0x4a), DESELECT]);
@@ -181,7 +182,7 @@ fn a_transfers_own_speed_and_words_are_set_with_the_block_disabled() {
     script.extend([Write(DR, 2), Read(SR, IDLE_RNE), Read(DR, 0)]);
     script.extend([Write(CR1, 0), Write(CPSR, 2), Write(CR0, 0x010f), Write(CR1, 2)]);
     script.extend([Write(DR, 0x1234), Read(SR, IDLE_RNE), Read(DR, 0), DESELECT]);
-    // The next message is as the device has it.
+    // The next message has the device's settings again.
     script.extend([Write(CR1, 0), Write(CR0, 0x0107), Write(CR1, 2)]);
     script.extend([SELECT, Write(DR, 3), Read(SR, IDLE_RNE), Read(DR, 0), DESELECT]);
     hold(&script, &SETTINGS, |device| {
@@ -196,7 +197,7 @@ fn a_transfers_own_speed_and_words_are_set_with_the_block_disabled() {
     });
 }
 
-/// A polarity is given its time before a chip is selected; a mode of the same polarity needs none.
+/// A new polarity settles before a chip is selected; a mode with the old polarity needs no wait.
 #[test]
 fn a_new_polarity_is_waited_for() {
     let mut pl022 = Pl022::new(Looped::default(), NoPins, Ticker::default(), config(PIN_3));

@@ -1,4 +1,4 @@
-//! Foreign drivers' way: transactions on our device, and calls on our bus.
+//! Foreign drivers on this crate's devices and buses: transactions and bus calls.
 
 use core::future::Future;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +24,8 @@ use crate::time::ticks_at_least;
 
 const SETTINGS: Settings = Settings::new(0, 1_000_000);
 
-/// What a transaction puts on the wire of an 8 MHz timer, and its result; the same as a future.
+/// Runs a transaction with a timer of 8 MHz, blocking and async, and returns its result and the
+/// calls of the wire.
 fn told(operations: &mut [Operation<'_, u8>]) -> (Result<(), MessageError>, Vec<Event>) {
     let (recorder, log) = Recorder::new(8_000_000);
     let bus = Bus::new(recorder);
@@ -42,7 +43,7 @@ fn told_async(operations: &mut [Operation<'_, u8>]) -> (Result<(), MessageError>
     (ran, log.take())
 }
 
-/// The same by a device that keeps its bus, through one half or the other.
+/// As `told`, on a device that keeps its bus, through either half.
 fn told_owned(operations: &mut [Operation<'_, u8>]) -> (Result<(), MessageError>, Vec<Event>) {
     let (recorder, log) = Recorder::new(8_000_000);
     let device = OwnedDevice::new(Rc::new(Bus::new(recorder)), &SETTINGS).expect("opens");
@@ -113,7 +114,7 @@ fn delays_stand_where_they_were_asked_and_are_never_shorter() {
             Deselect
         ]
     );
-    // Eight times the longest there is: the sum is beyond 32 bits of nanoseconds.
+    // Eight times the longest delay: the sum exceeds 32 bits of nanoseconds.
     let (ran, log) = told(&mut [delay(u32::MAX), Operation::Write(&[1]), delay(u32::MAX)]);
     assert_eq!(ran, Ok(()));
     let waited: u64 =
@@ -127,7 +128,7 @@ fn delays_stand_where_they_were_asked_and_are_never_shorter() {
 
 #[test]
 fn delays_beyond_32_bits_of_ticks_are_made_in_pieces() {
-    // The fastest timer there can be: 4.3 s are some four times 32 bits of its ticks.
+    // The fastest possible timer: 4.3 s are about four times 32 bits of its ticks.
     let (recorder, log) = Recorder::new(u32::MAX);
     let bus = Bus::new(recorder);
     let mut device = HalDevice::new(bus.device(&SETTINGS).expect("opens"));
@@ -136,7 +137,7 @@ fn delays_beyond_32_bits_of_ticks_are_made_in_pieces() {
         log.iter().map(|event| if let Ticks(n) = event { u64::from(*n) } else { 0 }).sum()
     };
     assert!(sum(log.take()) >= ticks_at_least(u32::MAX.into(), u32::MAX));
-    // In pieces of another length, for a controller whose delays are shorter.
+    // Pieces of another length, for a controller with shorter delays.
     let mut device = HalDevice::new(*device.device()).with_delay_max_ns(65_535_000);
     let mut operations = [Operation::Write(&[1]), Operation::DelayNs(130_000_000)];
     SpiDevice::transaction(&mut device, &mut operations).expect("runs");
@@ -167,7 +168,7 @@ fn delays_are_made_in_pieces_as_long_as_the_controller_can() {
         let pieces: Vec<u32> = log.iter().filter_map(ticks).filter(|&n| n != 35_000).collect();
         assert_eq!(pieces, expected, "{delay_ns}");
     }
-    // Asked for longer ones than there are, it makes those there are.
+    // A longer limit than the controller's has no effect.
     let mut device = HalDevice::new(*device.device()).with_delay_max_ns(u32::MAX);
     let mut operations = [Operation::Write(&[1]), Operation::DelayNs(65_500_001)];
     SpiDevice::transaction(&mut device, &mut operations).expect("runs");
@@ -283,7 +284,7 @@ fn kinds_of_errors_are_honest() {
 
 #[test]
 fn words_have_8_bits_whatever_the_device_s_are() {
-    // The recorder asserts it.
+    // The recorder asserts that.
     let bus = Bus::new(Recorder::new(8_000_000).0);
     let device = bus.device(&SETTINGS.with_bits_per_word(32)).expect("opens");
     assert_eq!(SpiDevice::write(&mut HalDevice::new(device), &[1, 2, 3]), Ok(()));
@@ -384,7 +385,7 @@ fn bytes_sent(event: Event) -> Vec<u8> {
     if let Exchange(tx, _) = event { tx } else { Vec::new() }
 }
 
-/// One operation, as numbers.
+/// An operation, as numbers.
 #[derive(Clone, Debug)]
 enum Step {
     Read(usize),
@@ -404,7 +405,7 @@ fn a_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What was sent, with the ticks waited before each byte and, last, after all.
+/// The bytes sent, with the ticks waited before each byte and, last, after all.
 fn timeline(log: &[Event]) -> (Vec<u8>, Vec<u64>) {
     let (mut bytes, mut waits, mut waited) = (Vec::new(), Vec::new(), 0);
     for event in log {
@@ -424,7 +425,7 @@ fn timeline(log: &[Event]) -> (Vec<u8>, Vec<u64>) {
 }
 
 proptest! {
-    /// Against what the contract says, reckoned from the operations alone.
+    /// Compares with the contract, computed from the operations only.
     #[test]
     fn the_contract_holds_of_any_transaction(
         steps in prop::collection::vec(a_step(), 0..12),

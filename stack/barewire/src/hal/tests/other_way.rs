@@ -1,4 +1,4 @@
-//! Our chip drivers' way: a foreign device as a port.
+//! This crate's chip drivers on a foreign device.
 
 use std::vec;
 use std::vec::Vec;
@@ -12,7 +12,7 @@ use crate::chip::Port;
 use crate::hal::{HalDevice, OnSpiDevice};
 use crate::spi::{Error, MessageError, Settings, Transfer};
 
-/// A foreign operation, written down.
+/// An operation that a foreign device recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Op {
     Read(usize),
@@ -22,7 +22,7 @@ enum Op {
     DelayNs(u32),
 }
 
-/// A foreign error, which is no value of ours.
+/// An error type that is foreign to this crate.
 #[derive(Debug, PartialEq, Eq)]
 struct Broken {
     wire: &'static str,
@@ -34,7 +34,7 @@ impl spi::Error for Broken {
     }
 }
 
-/// A foreign device that writes down its transactions and fails one of them.
+/// A foreign device that records its transactions and fails one of them.
 #[derive(Debug, Default)]
 struct Foreign {
     transactions: Vec<Vec<Op>>,
@@ -73,7 +73,7 @@ impl SpiDevice for Foreign {
     }
 }
 
-/// Delays, written down.
+/// Recorded delays.
 #[derive(Debug, Default)]
 struct Delays(Vec<u32>);
 

@@ -12,7 +12,7 @@ use crate::reg::Fake;
 use crate::spi::{MODE_0, MODE_1, MODE_2, MODE_3, Mode};
 use crate::time::{Timer, ticks_at_least};
 
-/// A counter that goes on by `step` at each look, and writes down how it was used.
+/// A counter that advances by `step` at each read, and records its use.
 struct Counter {
     hz: u32,
     now: u64,
@@ -73,7 +73,7 @@ fn long_waits_sleep_where_that_was_asked() {
 #[test]
 fn a_future_yields_between_looks_and_spans_whole_ticks() {
     let mut delay = Delay::new(Counter::new(1_000_000, 1));
-    // Begun within tick 1; only tick 5 proves that 3 whole ones have passed.
+    // Begins within tick 1; only tick 5 proves that 3 whole ticks have passed.
     assert_eq!(block_on(AsyncDelayNs::delay_us(&mut delay, 3)), ((), 4));
     assert_eq!(delay.release().now, 5);
     let mut delay = Delay::new(Counter::new(1_000_000, 1));

@@ -1,4 +1,4 @@
-//! Messages that wait by interrupt: what is accessed when, and what is left behind.
+//! Messages that wait by interrupt: the accesses and their order, and the state afterwards.
 
 use core::cell::Cell;
 use core::task::Poll;
@@ -12,7 +12,7 @@ type Clock<'c> = testing::Clock<'c, TIMER_HZ>;
 
 const BELL: u32 = 0x2000;
 
-/// The limit at which everything waits by interrupt.
+/// A limit at which every transfer waits by interrupt.
 fn eager(pipe: Pipe) -> AtmelConfig {
     AtmelConfig { poll_limit_ns: 0, pipe, ..config(PIN_13) }
 }
@@ -21,7 +21,7 @@ const SILENT: Access = Write(0x18, 0x209);
 const ARMED: Access = Write(0x14, 0x009);
 const ARMED_FOR_THE_END: Access = Write(0x14, 0x200);
 
-/// The driver brought up, and six bytes begun: two of the three words.
+/// The driver brought up and six bytes started: two of the three words.
 fn begun() -> Vec<Access> {
     let mut script = brought_up();
     script.extend([Write(0x04, 0x000e_0031), FALL, Write(0x30, 0x038a)]);
@@ -29,7 +29,8 @@ fn begun() -> Vec<Access> {
     script
 }
 
-/// Begins a read of six bytes on a driver held to `script`; `drive` makes the further calls.
+/// Starts a read of six bytes on a driver whose accesses must equal `script`; `drive` makes the
+/// further calls.
 fn hold_read(
     script: &[Access],
     drive: impl FnOnce(&mut Steps<'_, dyn Controller + '_>, &mut [Transfer<'_>], &Cell<u64>),
@@ -98,7 +99,7 @@ fn a_handler_that_comes_late_still_sees_that_the_block_was_in_time() {
 #[test]
 fn a_word_lost_ends_the_message_at_once() {
     let mut script = begun();
-    // OVRES with RDRF: what RDR holds is the second word, not the first.
+    // OVRES with RDRF: RDR holds the second word; the first is lost.
     script.extend([ARMED, SILENT, Read(0x10, 0x1_000b), RISE]);
     script.extend(RESET);
     hold_read(&script, |steps, message, _| {
@@ -113,7 +114,7 @@ fn an_abandoned_message_is_silenced_deselected_and_reset() {
     script.extend([ARMED, SILENT]);
     script.extend(PIN_OUT);
     script.extend(RESET);
-    // The next message relies on nothing.
+    // The next message configures everything again.
     script.extend([Write(0x04, 0x000e_0031), FALL, Write(0x30, 0x038a)]);
     script.extend([Write(0x0c, 0), FREE, Write(0x0c, 0)]);
     hold_read(&script, |steps, message, _| {
@@ -130,7 +131,7 @@ fn a_caller_who_blocks_lets_it_come_arms_sleeps_and_looks() {
     // Twice two words of 364 ns, 1 ms, and one for what was rounded off.
     let sleep = [Write(BELL, 1), ARMED_FOR_THE_END, Write(BELL + 4, 1_003)];
     script.extend(sleep);
-    // Woken by somebody else's interrupt.
+    // Woken by an interrupt of another block.
     script.extend([SILENT, NOTHING_YET, NOTHING_YET]);
     script.extend(sleep);
     script.extend([SILENT, OVER, Read(0x08, 0x0708), RISE]);
@@ -209,6 +210,6 @@ fn without_somebody_to_wake_the_caller_a_message_is_polled() {
 fn a_caller_that_dies_asleep_leaves_an_idle_block() {
     let block = Atmel::new(Piped::new(1), NoPins, Ticker::default(), eager(Pipe::WaitDataRead));
     let block = testing::die_asleep(block.with_interrupt(Fatal), &FAST).release().0;
-    // The step that died resets it, and so may who reclaims it.
+    // The step that panicked resets the block, and reclaiming it may reset it again.
     assert!(block.resets >= 4, "{}", block.resets);
 }

@@ -1,32 +1,32 @@
-//! A block whose words take time: three registers, and what goes wrong with them counted.
+//! A block whose words take time, with three registers; it counts losses.
 
 use super::*;
 
-/// Loops back. Time is how often SR is read: a word takes `looks`, and so does what the block
-/// does before the first of a selection.
+/// Loops back. Its time is the number of reads of SR: a word takes `looks` of them, and so does the
+/// selection before the first word.
 #[derive(Default)]
 pub(super) struct Piped {
     mr: u32,
     csr: u32,
     tdr: Option<u32>,
-    /// A word and the looks that are left of it.
+    /// The word in the shift register, and the reads that it still takes.
     shift: Option<(u32, u32)>,
     rdr: Option<u32>,
     overrun: bool,
-    /// A line is active; of the selection before the first word these looks are left.
+    /// A line is active; the reads that the selection still takes before the first word.
     selecting: u32,
     active: bool,
-    /// Looks that DLYBCT, or what a word has left after RDRF, is still to take.
+    /// The reads that DLYBCT, or the end of a word after RDRF, still takes.
     between: u32,
     pub looks: u32,
-    /// Looks a word has left after RDRF: half a clock.
+    /// The reads that a word takes after RDRF: half a clock.
     pub tail: u32,
-    /// Words of TDR written over before they were sent.
+    /// Words that were overwritten in TDR before they were sent.
     pub overwritten: u32,
     pub resets: u32,
     /// The widest word.
     pub bits: u32,
-    /// Words are never read in time.
+    /// From this word on, words are never read in time.
     pub deaf_from: Option<u32>,
     sent: u32,
 }
@@ -58,7 +58,7 @@ impl Piped {
                 self.between = between + self.tail;
                 self.sent += 1;
                 if self.deaf_from == Some(self.sent) {
-                    // Somebody keeps us from RDR for two words.
+                    // The software is kept from RDR for two words.
                     self.start();
                     self.rdr = self.shift.take().map_or(self.rdr, |(word, _)| Some(word));
                     self.overrun = true;
@@ -75,7 +75,7 @@ impl Registers for Piped {
             0x08 => {
                 let word = self.rdr.take().unwrap_or(0xdead);
                 self.start();
-                // PCS, as the manual has it in every word.
+                // PCS, as the manual specifies it for every word.
                 word | 0xe_0000
             }
             0x10 => {
@@ -146,7 +146,7 @@ const PIPES: [Pipe; 3] = [Pipe::WaitDataRead, Pipe::OneWord, Pipe::TwoWords];
 fn every_length_loops_back_and_no_word_is_written_over() {
     let lengths: &[usize] = if cfg!(miri) { &[1, 4, 5] } else { &[1, 2, 3, 4, 5, 16, 17, 64] };
     for pipe in PIPES {
-        // A word as short as a look is lost where nobody waits for the second look.
+        // A word as short as one read is lost if there is no wait for the second read.
         let shortest = u32::from(pipe == Pipe::TwoWords);
         for looks in [shortest, 2, 4] {
             for &len in lengths {

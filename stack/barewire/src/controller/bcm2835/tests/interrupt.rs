@@ -1,4 +1,4 @@
-//! Messages that wait by interrupt: what is accessed when, and what is left behind.
+//! Messages that wait by interrupt: the accesses and their order, and the state afterwards.
 
 use core::cell::Cell;
 use core::task::Poll;
@@ -11,7 +11,7 @@ type Clock<'c> = testing::Clock<'c, 19_200_000>;
 
 const BELL: u32 = 0x3000;
 
-/// The limit at which everything waits by interrupt.
+/// A limit at which every transfer waits by interrupt.
 fn eager() -> Bcm2835Config {
     Bcm2835Config { poll_limit_ns: 0, ..config(PIN_8) }
 }
@@ -41,7 +41,7 @@ fn received(bytes: usize) -> Vec<Access> {
     vec![Read(0x04, 7); bytes]
 }
 
-/// Runs `drive` on a driver held to `script`.
+/// Runs `drive` on a driver whose accesses must equal `script`.
 fn hold(
     script: &[Access],
     config: Bcm2835Config,
@@ -80,7 +80,7 @@ fn two_hundred_bytes_are_four_interrupts() {
     script.extend(received(64));
     script.push(OVER);
     script.extend(sent(38));
-    // The rest is sent: the next to do is at the end.
+    // The rest is sent: the end is next.
     script.push(ARMED_DONE);
     script.extend([SILENT, Read(0x00, ENDED)]);
     script.extend(received(38));
@@ -103,7 +103,7 @@ fn a_caller_who_blocks_lets_it_come_arms_sleeps_and_looks() {
     let mut script = selected();
     script.extend(sent(2));
     script.extend(sleep);
-    // Woken by somebody else's interrupt.
+    // Woken by an interrupt of another block.
     script.extend([SILENT, Read(0x00, EMPTY), Read(0x00, EMPTY)]);
     script.extend(sleep);
     script.extend([SILENT, Read(0x00, ENDED)]);
@@ -173,7 +173,7 @@ fn an_abandoned_message_is_silenced_deselected_and_cleared() {
     script.extend([ARMED_RXR, Read(0x00, 0x0004_0482), SILENT]);
     script.extend([RISES, Read(GPIO, 1 << 24)]);
     script.extend(RESET);
-    // The next message relies on nothing.
+    // The next message configures everything again.
     script.extend(CONFIGURED);
     script.push(FALLS);
     script.extend(sent(64));
@@ -253,6 +253,6 @@ fn a_caller_that_dies_asleep_leaves_an_idle_block() {
     let spi =
         Bcm2835::new(Looped::default(), NoPins, Ticker::default(), eager()).with_interrupt(Fatal);
     let block = testing::die_asleep(spi, &SETTINGS).release().0;
-    // At start, for the device, after the death, at the end.
+    // At start, for the device, after the panic, at the end.
     assert_eq!((block.clears, block.cs), (4, 0));
 }

@@ -1,10 +1,10 @@
-//! A block that loops back, for the tests of data: as fast as it is asked.
+//! A block that loops back at once, for tests of the data.
 
 use std::collections::VecDeque;
 
 use super::*;
 
-/// Words come back when they are looked for: one a look at RXFLR, all at a look at SR.
+/// Words come back when they are polled for: one per read of RXFLR, all at a read of SR.
 #[derive(Debug)]
 pub(super) struct Looped {
     pub(super) depth: u32,

@@ -1,4 +1,4 @@
-//! Messages that wait by interrupt: what is accessed when, and what is left behind.
+//! Messages that wait by interrupt: the accesses and their order, and the state afterwards.
 
 use core::cell::Cell;
 use core::task::Poll;
@@ -14,7 +14,7 @@ const BELL: u32 = 0x20_0000;
 const ARMED: Access = Write(IMR, 0x18);
 const SILENT: Access = Write(IMR, 0);
 
-/// A pin, the limit at which everything waits by interrupt.
+/// A pin, and a limit at which every transfer waits by interrupt.
 fn eager() -> DwSsiConfig {
     DwSsiConfig { poll_limit_ns: 0, ..config(PIN_8) }
 }
@@ -28,7 +28,7 @@ fn launched(words: usize) -> Vec<Access> {
     script
 }
 
-/// Runs `drive` on a driver held to `script`.
+/// Runs `drive` on a driver whose accesses must equal `script`.
 fn hold(script: &[Access], drive: impl FnOnce(&mut Steps<'_, dyn Controller + '_>, &Cell<u64>)) {
     testing::hold_steps(
         script,

@@ -1,8 +1,9 @@
-//! Chips on the block's own select line.
+//! Chips on a native select line.
 
 use super::*;
 
-/// Runs `run` with a device of `settings` on the block's own line, the driver held to `script`.
+/// Runs `run` with a device of `settings` on a native line; the driver's accesses must equal
+/// `script`.
 fn hold(
     script: &[Access],
     settings: &Settings,

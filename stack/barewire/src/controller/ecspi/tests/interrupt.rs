@@ -1,4 +1,4 @@
-//! Messages that wait by interrupt: what is accessed when, and what is left behind.
+//! Messages that wait by interrupt: the accesses and their order, and the state afterwards.
 
 use core::cell::Cell;
 use core::task::Poll;
@@ -14,7 +14,7 @@ type Clock<'c> = testing::Clock<'c, 8_000_000>;
 
 const BELL: u32 = 0x2000;
 
-/// A pin, the limit at which everything waits by interrupt.
+/// A pin, and a limit at which every transfer waits by interrupt.
 fn eager() -> EcspiConfig {
     EcspiConfig { poll_limit_ns: 0, ..config(PIN_9) }
 }
@@ -38,7 +38,7 @@ fn selected() -> Vec<Access> {
     script
 }
 
-/// A burst of `bytes` begun: TC cleared, 4 words before XCH, as many as fit after it.
+/// A burst of `bytes` started: TC cleared, 4 words before XCH, as many as fit after it.
 fn launched(bytes: u32) -> Vec<Access> {
     let conreg = (bytes * 8 - 1) << 20 | 0x30f1;
     let words = bytes.div_ceil(4).min(64) as usize;
@@ -49,7 +49,7 @@ fn launched(bytes: u32) -> Vec<Access> {
     script
 }
 
-/// The burst of `bytes` runs, as is asked after each refill.
+/// CONREG of a running burst of `bytes`, as read after each refill.
 fn runs(bytes: u32) -> Access {
     Read(0x08, (bytes * 8 - 1) << 20 | 0x30f5)
 }
@@ -58,7 +58,7 @@ fn ended(bytes: u32) -> Access {
     Read(0x08, (bytes * 8 - 1) << 20 | 0x30f1)
 }
 
-/// RDR found, `words` read, and `more` sent.
+/// RDR set, `words` read, and `more` sent.
 fn served(words: u32, more: usize) -> Vec<Access> {
     let mut script = vec![SILENT, Read(0x18, RDR | RR)];
     script.extend(vec![Read(0x00, 0x0102_0304); words as usize]);
@@ -70,7 +70,7 @@ const fn threshold(words: u32) -> Access {
     Write(0x14, (words - 1) << 16)
 }
 
-/// Runs `drive` on a driver held to `script`.
+/// Runs `drive` on a driver whose accesses must equal `script`.
 fn hold(
     script: &[Access],
     config: EcspiConfig,
@@ -95,10 +95,10 @@ fn six_hundred_bytes_are_two_bursts_and_four_interrupts() {
     script.extend(served(32, 32));
     script.extend([runs(512), ARMED]);
     script.extend(served(32, 32));
-    // All sent: the threshold is what is on the way.
+    // All sent: the threshold is the number of words in flight.
     script.extend([threshold(64), runs(512), ARMED_FOR_THE_END]);
     script.extend(served(64, 0));
-    // The last word is there, the last clock not over.
+    // The last word was received, but the last clock is not over.
     script.extend([runs(512), ended(512)]);
     script.extend(launched(88));
     script.extend([threshold(22), runs(88), ARMED_FOR_THE_END]);
@@ -118,7 +118,7 @@ fn six_hundred_bytes_are_two_bursts_and_four_interrupts() {
 
 #[test]
 fn without_rdr_tc_ends_a_burst_by_looks_and_xch_is_set_again() {
-    // As QEMU's model has it: a burst stops without words, RDR never comes, TC at each stop.
+    // As QEMU's model does: a burst stops without words, RDR is never set, TC is set at each stop.
     let word = Read(0x00, 0x0102_0304);
     let mut script = selected();
     script.extend(launched(24));
@@ -149,7 +149,7 @@ fn a_caller_who_blocks_lets_it_come_arms_sleeps_and_looks() {
     script.extend(launched(8));
     script.push(threshold(2));
     script.extend(sleep);
-    // Woken by somebody else's interrupt.
+    // Woken by an interrupt of another block.
     script.extend([SILENT, Read(0x18, 0), Read(0x18, RR)]);
     script.extend(sleep);
     script.extend(served(2, 0));
@@ -205,7 +205,7 @@ fn an_abandoned_message_is_silenced_deselected_and_reset() {
     script.extend([threshold(32), runs(512), ARMED, SILENT]);
     script.extend([DESELECT, Read(GPIO_GDIR, 0x200), Write(GPIO_GDIR, 0x200)]);
     script.extend(RESET);
-    // The next message relies on nothing: it configures, and sets the threshold again.
+    // The next message configures everything again, and sets the threshold.
     script.extend(configured(0x30f1));
     script.push(SELECT);
     script.extend(launched(128));

@@ -1,18 +1,18 @@
-//! A block that loops back, as far as the driver's tests need one.
+//! A block that loops back, with what the driver's tests need.
 
 use std::collections::VecDeque;
 
 use crate::reg::Registers;
 
-/// When frames go.
+/// When frames are sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Pace {
     /// At once.
     #[default]
     AtOnce,
-    /// One for each look at the status.
+    /// One at each read of the status.
     PerLook,
-    /// When the test says so.
+    /// When the test calls `step`.
     Told,
     /// Never.
     Never,
@@ -30,12 +30,12 @@ pub(super) struct Looped {
     pub(super) imsc: u32,
     pub(super) overrun: bool,
     pub(super) timed_out: bool,
-    /// A frame to be lost, counted from the next.
+    /// The frame to lose, counted from the next.
     pub(super) loses: Option<usize>,
     pub(super) frames: usize,
     /// Frames sent in words of 16 bits.
     pub(super) wide: usize,
-    /// The most words that were on their way or waiting.
+    /// The most words in flight or waiting.
     pub(super) in_flight_max: usize,
     /// Reads of an empty receive FIFO, writes to a full transmit FIFO, words lost, and control
     /// registers written while enabled.
@@ -43,7 +43,7 @@ pub(super) struct Looped {
 }
 
 impl Looped {
-    /// Sends a frame if there is one; returns whether.
+    /// Sends a frame, if there is one. Returns whether there was.
     pub(super) fn step(&mut self) -> bool {
         if self.cr1 & 2 == 0 {
             return false;
@@ -69,7 +69,7 @@ impl Looped {
         true
     }
 
-    /// 32 bits in which nothing moves.
+    /// Lets 32 bits pass in which nothing moves.
     pub(super) fn idle(&mut self) {
         self.timed_out = !self.rx.is_empty();
     }

@@ -1,4 +1,4 @@
-//! Messages that wait by interrupt: what is accessed when, and what is left behind.
+//! Messages that wait by interrupt: the accesses and their order, and the state afterwards.
 
 use core::cell::Cell;
 use core::task::Poll;
@@ -11,7 +11,7 @@ type Clock<'c> = testing::Clock<'c, 8_000_000>;
 
 const BELL: u32 = 0x2000;
 
-/// A pin, the limit at which everything waits by interrupt.
+/// A pin, and a limit at which every transfer waits by interrupt.
 fn eager() -> Pl022Config {
     Pl022Config { poll_limit_ns: 0, ..config(PIN_3) }
 }
@@ -37,7 +37,7 @@ fn read(words: usize) -> Vec<Access> {
     vec![Read(DR, 7); words]
 }
 
-/// Runs `drive` on a driver held to `script`.
+/// Runs `drive` on a driver whose accesses must equal `script`.
 fn hold(
     script: &[Access],
     config: Pl022Config,
@@ -59,11 +59,11 @@ fn words_are_read_by_fours_and_the_last_interrupt_is_the_last_words() {
     let mut script = launched(8);
     script.extend([ARMED, SILENT, FOUR]);
     script.extend(read(4));
-    // Not four more yet. Four are sent, and eight are on the way.
+    // Fewer than four more. Four are sent, and eight are in flight.
     script.push(FEWER);
     script.extend(vec![Write(DR, 0); 4]);
     script.extend([ARMED, SILENT, FOUR]);
-    // Served late: eight had come, the clock had stopped. Of six to come two are read.
+    // Served late: eight had come and the clock had stopped. Of six still to come, two are read.
     script.extend(read(4));
     script.push(FOUR);
     script.extend(read(2));
@@ -104,7 +104,7 @@ fn a_caller_who_blocks_lets_it_come_arms_sleeps_and_looks() {
     let sleep = [Write(BELL, 1), ARMED, Write(BELL + 4, TIMEOUT_US + 1)];
     let mut script = launched(4);
     script.extend(sleep);
-    // Woken by somebody else's interrupt: nothing came, nothing was lost, still nothing came.
+    // Woken by an interrupt of another block: nothing came, nothing was lost, still nothing came.
     script.extend([SILENT, FEWER, FEWER, FEWER]);
     script.extend(sleep);
     script.extend([SILENT, FOUR]);
@@ -118,7 +118,7 @@ fn a_caller_who_blocks_lets_it_come_arms_sleeps_and_looks() {
     blocks.end();
 }
 
-/// What follows an error: the chip first, then the block, silent, emptied and disabled.
+/// The accesses after an error: deselect the chip first, then silence, empty and disable the block.
 fn given_up() -> Vec<Access> {
     let mut script = vec![DESELECT, Write(IMSC, 0), Write(DMACR, 0), Read(SR, BUSY_RNE)];
     script.extend([Read(DR, 7), Read(CR0, 0x0107), Read(CPSR, 2), Read(SR, BUSY)]);
@@ -133,7 +133,7 @@ fn what_does_not_come_in_time_is_given_up_deselected_and_let_out() {
     script.extend([ARMED, SILENT, FEWER, FEWER, FEWER]);
     script.extend([ARMED, SILENT, FEWER, FEWER, FEWER]);
     script.extend(given_up());
-    // The next message relies on nothing.
+    // The next message configures everything again.
     script.extend(configured(0x07));
     script.push(SELECT);
     script.extend(vec![Write(DR, 0); 4]);
@@ -229,7 +229,7 @@ fn short_transfers_of_a_long_message_are_polled() {
     });
 }
 
-/// Lets frames go until the block interrupts; returns whether it was by its timeout.
+/// Sends frames until the block interrupts. Returns whether its timeout was the cause.
 fn interrupts(block: &mut Looped) -> bool {
     let mut steps = 0;
     while block.ris() & block.imsc == 0 {

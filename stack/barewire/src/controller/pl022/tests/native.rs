@@ -1,4 +1,4 @@
-//! The block's own select line, which moves by itself.
+//! The native select line, which the block moves by itself.
 
 use super::*;
 
@@ -43,7 +43,7 @@ fn a_single_frame_just_goes() {
 fn what_would_pulse_is_refused_and_the_rest_is_not() {
     let bus = bus(NATIVE);
     let bytes = [0; 17];
-    // Mode, bits, length, and the longest there is; none if it is taken.
+    // Mode, bits, length, and the longest possible; none if it is accepted.
     for (number, bits, len, max_bytes) in [
         (0, 8, 1, None),
         (0, 8, 2, Some(1)),

@@ -1,4 +1,4 @@
-//! Blocks that stand still, lose words, or were left in disorder.
+//! Blocks that are stuck, lose words, or were left in an unknown state.
 
 use core::cell::Cell;
 
@@ -81,12 +81,12 @@ fn a_lost_word_is_an_overrun_and_the_next_message_is_good() {
 #[test]
 fn whoever_left_words_behind_they_are_let_out_before_the_first_message() {
     let disabled = |words: [u32; 3]| Looped { tx: words.into(), ..Looped::default() };
-    // Registers nobody has set, and a block that is not enabled: its words would never go.
+    // Registers with reset values, and a block that is not enabled: its words would never be sent.
     let block = Looped { pace: Pace::PerLook, ..disabled([1, 2, 3]) };
     let pl022 = Pl022::new(block, NoPins, Ticker::default(), config(PIN_3));
     assert_eq!((pl022.regs.frames, pl022.regs.rx.len(), pl022.stuck), (3, 0, None));
     assert_eq!(pl022.regs.offences, 0);
-    // Words received that nobody read.
+    // Words were received and not read.
     let block = Looped { rx: [1, 2, 3, 4, 5, 6, 7, 8].into(), ..Looped::default() };
     let pl022 = Pl022::new(block, NoPins, Ticker::default(), config(PIN_3));
     assert_eq!((pl022.regs.frames, pl022.regs.rx.len(), pl022.stuck), (0, 0, None));
