@@ -4,6 +4,7 @@
 //! instructions around a driver's register work. It has no select line; a device without a chip
 //! select ([`Mode::NO_CS`](crate::spi::Mode::NO_CS)) costs as much as any other.
 
+use super::wire::Selected;
 use super::{
     Controller, Limits, Plan, Program, Stopped, Unfinished, Wire, plan_message, run_message,
     word_bytes,
@@ -113,7 +114,14 @@ impl Controller for Null {
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
-        run_message(self, program, &mut [Transfer::of_plan(tx, rx, *plan)])
+        // As the drivers do: without a transfer in memory.
+        let mut selected = Selected::new(self, program);
+        let mut data = Data::exchange(tx, rx);
+        if let Err(stopped) = selected.wire.exchange(program, plan, &mut data) {
+            return Err(Unfinished::stopped(0, stopped));
+        }
+        selected.unsettled = false;
+        Ok(data.len())
     }
 
     fn reclaim(&mut self) {

@@ -52,6 +52,14 @@ pub(crate) enum Buffers<'a> {
 /// The bytes to send and the receive buffer, which do not overlap.
 pub(crate) type Apart<'a> = (Option<&'a [u8]>, Option<&'a mut [u8]>);
 
+impl<'a> Data<'a> {
+    /// The buffers of an exchange, which are equally long.
+    #[inline(always)]
+    pub(crate) const fn exchange(tx: &'a [u8], rx: &'a mut [u8]) -> Self {
+        Self { len: rx.len(), tx: Some(tx), rx: Some(rx), place: Place::Apart }
+    }
+}
+
 impl Data<'_> {
     /// Both buffers at once.
     pub(crate) fn buffers(&mut self) -> Buffers<'_> {
@@ -182,8 +190,7 @@ impl<'a> Transfer<'a> {
     #[must_use]
     pub const fn exchange(tx: &'a [u8], rx: &'a mut [u8]) -> Self {
         assert!(tx.len() == rx.len(), "an exchange sends as many bytes as it receives");
-        let data = Data { len: rx.len(), tx: Some(tx), rx: Some(rx), place: Place::Apart };
-        Self::of(data, Plan::NONE)
+        Self::of(Data::exchange(tx, rx), Plan::NONE)
     }
 
     /// Sends `both` and overwrites it with the received bytes.
@@ -206,7 +213,7 @@ impl<'a> Transfer<'a> {
     /// An exchange of buffers of equal length.
     #[inline(always)]
     pub(crate) fn of_plan(tx: &'a [u8], rx: &'a mut [u8], plan: Plan) -> Self {
-        Self::of(Data { len: rx.len(), tx: Some(tx), rx: Some(rx), place: Place::Apart }, plan)
+        Self::of(Data::exchange(tx, rx), plan)
     }
 
     /// The buffers.
