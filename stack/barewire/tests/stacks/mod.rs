@@ -11,6 +11,7 @@
 //!
 //! A stack that is used again contains old bytes where a new one contains zeros. `generator` writes what
 //! it reads.
+#![allow(unsafe_code, reason = "definitions of the C library's functions")]
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
