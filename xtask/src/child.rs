@@ -13,7 +13,7 @@ use crate::tally::Tally;
 pub(crate) struct Task {
     program: &'static str,
     args: Vec<String>,
-    env: Vec<(&'static str, &'static str)>,
+    env: Vec<(&'static str, String)>,
 }
 
 /// How a task ended.
@@ -34,8 +34,8 @@ impl Task {
 
     /// Adds to the environment of the child.
     #[must_use]
-    pub(crate) fn env(mut self, name: &'static str, value: &'static str) -> Self {
-        self.env.push((name, value));
+    pub(crate) fn env(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.env.push((name, value.into()));
         self
     }
 
@@ -72,7 +72,10 @@ impl Task {
 
     fn command(&self, dir: &Path) -> Command {
         let mut command = Command::new(self.program);
-        command.args(&self.args).envs(self.env.iter().copied()).current_dir(dir);
+        command
+            .args(&self.args)
+            .envs(self.env.iter().map(|(name, value)| (name, value)))
+            .current_dir(dir);
         command
     }
 }

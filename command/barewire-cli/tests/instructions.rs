@@ -3,13 +3,12 @@
 //! Only the optimised build under the pinned compiler on x86-64 has reproducible counts; elsewhere
 //! the test says that it skipped. Set `BAREWIRE_BLESS=1` to write the table anew; the difference is
 //! then for a reviewer.
-#![cfg(not(debug_assertions))]
 
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use barewire_iommu_bench::callgrind::why_not;
+use barewire_iommu_bench::callgrind::{program, why_not};
 use barewire_sim::bring_up::{INSTRUCTIONS_PER_MESSAGE, INSTRUCTIONS_PER_TRANSFER};
 use barewire_sim::scenario::can_echo;
 
@@ -27,12 +26,13 @@ can_...: an MCP2518FD's classic frame of 8 bytes, two messages to receive it and
 const NOT_COUNTED: [&str; 3] = ["process_shared", "worker_hop", "contended_"];
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "counts a release build, see BAREWIRE_PROGRAMS")]
 fn instructions_are_as_reviewed_and_within_their_bars() {
     if let Some(why) = why_not(include_str!("../../../rust-toolchain.toml")) {
         println!("SKIPPED: {why}");
         return;
     }
-    let output = Command::new(env!("CARGO_BIN_EXE_barewire"))
+    let output = Command::new(program(env!("CARGO_BIN_EXE_barewire")))
         .args(["bench", "--json", "--rounds", "1"])
         .output()
         .expect("the command runs");

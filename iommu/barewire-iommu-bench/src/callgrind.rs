@@ -3,7 +3,7 @@
 //! Instructions inside libc are left out: how it fills memory depends on the machine and the
 //! version.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Why this machine's counts cannot be compared with the reviewed ones, or `None` if they can.
@@ -24,6 +24,21 @@ pub fn why_not(toolchain: &str) -> Option<String> {
         ));
     }
     None
+}
+
+/// The program that a test runs: the one in the directory `BAREWIRE_PROGRAMS` if that is set, else
+/// `built`, which cargo built with the test. So a release build can be tested and counted by tests that
+/// are no release builds themselves.
+pub fn program(built: &str) -> PathBuf {
+    program_in(std::env::var_os("BAREWIRE_PROGRAMS").map(PathBuf::from).as_deref(), built)
+}
+
+fn program_in(dir: Option<&Path>, built: &str) -> PathBuf {
+    let built = Path::new(built);
+    match (dir, built.file_name()) {
+        (Some(dir), Some(name)) => dir.join(name),
+        _ => built.into(),
+    }
 }
 
 /// Counts the instructions in all functions whose names contain `symbol`, while `program` runs with
@@ -78,6 +93,14 @@ fn collected(profile: &str, program: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_is_taken_from_the_directory_given_or_as_built() {
+        let built = "/target/ci/barewire";
+        let release = Path::new("/target/release");
+        assert_eq!(program_in(Some(release), built), Path::new("/target/release/barewire"));
+        assert_eq!(program_in(None, built), Path::new(built));
+    }
 
     #[test]
     fn the_program_s_own_lines_are_added_up() {

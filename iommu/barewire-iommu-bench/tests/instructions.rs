@@ -3,12 +3,11 @@
 //! Only the optimised build under the pinned compiler on x86-64 has reproducible counts; elsewhere
 //! the test says that it skipped. Set `BAREWIRE_BLESS=1` to write the table anew; the difference is
 //! then for a reviewer.
-#![cfg(not(debug_assertions))]
 
 use std::fmt::Write as _;
 use std::path::Path;
 
-use barewire_iommu_bench::callgrind::why_not;
+use barewire_iommu_bench::callgrind::{program, why_not};
 use barewire_iommu_bench::counted::COUNTED;
 
 const HEADER: &str = "\
@@ -19,12 +18,13 @@ unmap: one call, one flush of a TLB that counts, tables given back.
 ";
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "counts a release build, see BAREWIRE_PROGRAMS")]
 fn instructions_of_page_tables_and_their_floors_are_as_reviewed() {
     if let Some(why) = why_not(include_str!("../../../rust-toolchain.toml")) {
         println!("SKIPPED: {why}");
         return;
     }
-    let program = Path::new(env!("CARGO_BIN_EXE_iommu-count"));
+    let program = program(env!("CARGO_BIN_EXE_iommu-count"));
     let mut table = String::from(HEADER);
     let _ = writeln!(
         table,
@@ -32,7 +32,7 @@ fn instructions_of_page_tables_and_their_floors_are_as_reviewed() {
         "op", "size", "layout", "per call", "per page"
     );
     for op in COUNTED {
-        let per_call = op.per_call(program, &[&op.key()]).unwrap_or_else(|why| panic!("{why}"));
+        let per_call = op.per_call(&program, &[&op.key()]).unwrap_or_else(|why| panic!("{why}"));
         let (layout, per_page) = (op.layout.name(), op.per_page(per_call));
         let _ = writeln!(
             table,

@@ -19,12 +19,23 @@ pub(crate) fn with_arena<R>(
     test: impl FnOnce(&Arena<'_>) -> R,
 ) -> R {
     let bytes = granule.bytes() as usize;
-    let mut memory = std::vec![0xdead_beef_dead_beef_u64; tables * bytes / 8];
+    let mut memory = garbage(tables * bytes / 8);
     let links: Vec<Link> = (0..tables).map(|_| Link::new()).collect();
     let start = NonNull::from(&mut memory[..]).cast();
     // SAFETY: the memory has as many bytes as `links` says and outlives the arena.
     let arena = unsafe { Arena::new(start, PhysAddr(BASE), bytes, &links) };
     test(&arena.expect("aligned"))
+}
+
+/// So many words that are no empty entries. Copied in doubling runs: word by word, this would be half of
+/// what Miri does in a short test.
+fn garbage(count: usize) -> Vec<u64> {
+    let mut words = Vec::with_capacity(count);
+    words.push(0xdead_beef_dead_beef);
+    while words.len() < count {
+        words.extend_from_within(..words.len().min(count - words.len()));
+    }
+    words
 }
 
 /// A pool that counts its allocated tables and fails after a set number.

@@ -7,6 +7,8 @@
 
 #[path = "mixes/mod.rs"]
 mod mixes;
+#[path = "stacks/mod.rs"]
+mod stacks;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

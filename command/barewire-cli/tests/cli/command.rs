@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use barewire_iommu_bench::callgrind::program;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -64,7 +65,7 @@ impl From<Output> for Ran {
 
 /// The command, not yet run.
 pub(super) fn barewire(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_barewire"));
+    let mut command = Command::new(program(env!("CARGO_BIN_EXE_barewire")));
     command.args(arguments);
     command
 }

@@ -3,10 +3,11 @@
 //! Set `BAREWIRE_BLESS=1` to write it anew; the difference is then for a reviewer.
 
 use std::path::Path;
-use std::process::Command;
+
+use crate::command::barewire;
 
 fn bench(arguments: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_barewire"))
+    let output = barewire(&[])
         .args(["bench", "--rounds", "1", "--no-instructions"])
         .args(arguments)
         .output()
