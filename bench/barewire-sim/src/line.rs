@@ -47,6 +47,13 @@ pub trait Source {
 
     /// Since when it is asserted, if it is.
     fn asserted_since(&self) -> Option<Ps>;
+
+    /// Keeps `changed`, to be called whenever what [`Source::settle`] returned no longer holds because
+    /// the test or another chip acted on this one. A pin that only the wire and time move needs none,
+    /// so by default nothing is kept.
+    fn on_change(&self, changed: Rc<dyn Fn()>) {
+        drop(changed);
+    }
 }
 
 /// An interrupt line: a handle, all clones one line.

@@ -18,6 +18,8 @@ use barewire::reg::Registers;
 use barewire::time::Timer;
 
 use super::World;
+use super::lines::Output;
+use crate::check::Log;
 use crate::chip::{PS_PER_NS, Ps};
 use crate::engine::{Engine, Line, Look};
 use crate::line::{self, World as _};
@@ -27,7 +29,11 @@ const PS_PER_S: u64 = 1_000_000_000_000;
 /// What a board's handles share.
 pub(super) struct Shared {
     pub(super) engine: Engine,
+    /// The wire's log: readable while the world is in use.
+    pub(super) log: Log,
     pub(super) world: RefCell<World>,
+    /// The pads that chips drive.
+    pub(super) outputs: RefCell<Vec<Output>>,
     pub(super) jitter_ps: Ps,
     pub(super) random: Cell<u64>,
     pub(super) stall: Cell<Option<Stall>>,
@@ -117,6 +123,9 @@ impl Registers for SimRegisters {
     fn read(&mut self, offset: u32) -> u32 {
         self.shared.access(self.read_ps);
         let now = self.shared.engine.now_ps();
+        if self.block != 0 {
+            self.shared.follow_outputs(now);
+        }
         self.shared.world.borrow_mut().read(self.block, offset, now)
     }
 
@@ -124,6 +133,9 @@ impl Registers for SimRegisters {
     fn write(&mut self, offset: u32, value: u32) {
         self.shared.access(self.write_ps);
         let now = self.shared.engine.now_ps();
+        if self.block != 0 {
+            self.shared.follow_outputs(now);
+        }
         self.shared.world.borrow_mut().write(self.block, offset, value, now);
         self.shared.acknowledged_at.set(now.saturating_add(self.write_ack_ps));
         self.shared.engine.look_again();
