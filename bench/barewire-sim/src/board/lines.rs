@@ -192,7 +192,8 @@ impl Board {
 
     /// Whether a line may be connected to `pad`.
     fn check_pad(&self, pad: Pad) -> Result<(), LineError> {
-        let pins = self.shared.world.borrow().gpio.get(usize::from(pad.block)).map(|gpio| gpio.pins());
+        let pins =
+            self.shared.world.borrow().gpio.get(usize::from(pad.block)).map(|gpio| gpio.pins());
         if pins.is_none_or(|pins| pad.bit >= pins) {
             return Err(LineError::NoPad(pad));
         }

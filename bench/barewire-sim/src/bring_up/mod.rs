@@ -11,8 +11,10 @@
 
 mod atmel;
 mod bcm2835;
+mod bench;
 mod dw_ssi;
 mod ecspi;
+mod pin;
 mod pl022;
 
 use std::fmt;
@@ -30,8 +32,10 @@ use crate::platform::SimPlatform;
 use crate::wire::Driver;
 pub use atmel::{SimAtmel, atmel, atmel_interrupt, atmel_interrupt_with, atmel_with};
 pub use bcm2835::{SimBcm2835, bcm2835, bcm2835_interrupt};
+pub use bench::{BenchError, ChipBench, Outcome, SimBus, bench};
 pub use dw_ssi::{SimDwSsi, dw_ssi, dw_ssi_interrupt};
 pub use ecspi::{SimEcspi, ecspi, ecspi_interrupt, ecspi_with};
+pub use pin::{AnyBank, SimInput, SimOutput, input, output};
 pub use pl022::{SimPl022, pl022, pl022_interrupt};
 
 /// Instructions of the sync path for a message of one transfer, without the controller's register
