@@ -86,16 +86,16 @@ fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// Borrows the chip on `cs` for one call.
+/// Borrows the chip on `cs` for one call. `None` while a panic unwinds and the chip is borrowed: a
+/// second panic would hide the first.
 ///
 /// # Panics
 /// If the program holds a borrow of it.
-fn called(chip: &SharedChip, cs: u8) -> RefMut<'_, dyn Chip + 'static> {
+fn called(chip: &SharedChip, cs: u8) -> Option<RefMut<'_, dyn Chip + 'static>> {
     match chip.try_borrow_mut() {
-        Ok(chip) => chip,
-        Err(_) => {
-            panic!("the chip on cs{cs} is borrowed while the wire calls it: end the borrow first")
-        }
+        Ok(chip) => Some(chip),
+        Err(_) if std::thread::panicking() => None,
+        Err(_) => panic!("the chip on cs{cs} is borrowed while the wire calls it: end the borrow"),
     }
 }
 
@@ -269,8 +269,9 @@ impl Wire {
         if let Some(recorder) = &mut self.recorder {
             recorder.record(Event::Pin { at, pin: index as u8, level });
         }
-        if let Some(chip) = &self.lines[usize::from(cs)].chip {
-            called(chip, cs).set_pin(pin, level, at);
+        let chip = self.lines[usize::from(cs)].chip.as_ref();
+        if let Some(mut chip) = chip.and_then(|chip| called(chip, cs)) {
+            chip.set_pin(pin, level, at);
         }
         self.collect_complaints(at);
     }
@@ -316,10 +317,14 @@ impl Wire {
         if let Some(chip) = &line.chip {
             if active {
                 line.check.select(at, &self.log);
-                called(chip, cs).select(at);
+                if let Some(mut chip) = called(chip, cs) {
+                    chip.select(at);
+                }
             } else {
                 line.check.deselect(at, &self.log);
-                called(chip, cs).deselect(at);
+                if let Some(mut chip) = called(chip, cs) {
+                    chip.deselect(at);
+                }
             }
             if active && others & self.chips != 0 {
                 let other = (others & self.chips).trailing_zeros();
@@ -494,7 +499,7 @@ impl Wire {
             let first = check.unclocked();
             let understood = check.clock(first_edge, last_edge, period, run.mode, &self.log);
             let mut bits_in = if understood {
-                let mut chip = called(chip, cs);
+                let Some(mut chip) = called(chip, cs) else { continue };
                 if first {
                     chip.clocked_in(run.mode);
                 }

@@ -4,6 +4,7 @@
 mod adc;
 mod display;
 mod flash;
+mod oled;
 
 use std::cell::RefCell;
 use std::convert::Infallible;
