@@ -7,7 +7,7 @@
 //!
 //! # How it works
 //! The wire calls a [`Chip`]: edges of its chip select, bits, and edges at its input [pins](Pin). The
-//! chip drives its output pins as a [`Source`](crate::line::Source), for instance an [`OutputPin`].
+//! chip drives its output pins as a [`Source`], for instance an [`OutputPin`].
 //! [`Board::attach_with_lines`](crate::Board::attach_with_lines) connects both kinds of pin to the
 //! board. A chip that works in whole bytes may implement [`Bytewise`] and leave the bits to it; its
 //! [`Complaints`] are kept until the wire takes them.
@@ -18,7 +18,7 @@ pub mod pin;
 
 pub use bytewise::{Bytewise, Partial};
 pub use complaints::Complaints;
-pub use pin::{OutputPin, Pin};
+pub use pin::{OutputPin, Pin, Source};
 
 /// Picoseconds of virtual time since power-up.
 pub type Ps = u64;

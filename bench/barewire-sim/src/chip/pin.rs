@@ -9,8 +9,7 @@
 //! [`OutputPin`] with the board.
 //!
 //! ```
-//! use barewire_sim::chip::OutputPin;
-//! use barewire_sim::line::Source;
+//! use barewire_sim::chip::{OutputPin, Source};
 //!
 //! let busy = OutputPin::new();
 //! // A command that takes 5 µs begins at 1 µs.
@@ -28,7 +27,23 @@ use std::fmt;
 use std::rc::Rc;
 
 use crate::chip::Ps;
-use crate::line::Source;
+
+/// A chip's pin that moves a line: a level that its chip decides, asserted when the line is high.
+pub trait Source {
+    /// Lets everything happen to the chip that is due by `now`, and returns when something happens next
+    /// without anybody's doing; [`Ps::MAX`] for never.
+    fn settle(&self, now: Ps) -> Ps;
+
+    /// Since when it is asserted, if it is.
+    fn asserted_since(&self) -> Option<Ps>;
+
+    /// Keeps `changed`, to be called whenever what [`Source::settle`] returned no longer holds because
+    /// the test or another chip acted on this one. A pin that only the wire and time move needs none,
+    /// so by default nothing is kept.
+    fn on_change(&self, changed: Rc<dyn Fn()>) {
+        drop(changed);
+    }
+}
 
 /// A pin that a board may connect.
 #[derive(Clone)]
