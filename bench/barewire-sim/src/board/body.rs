@@ -18,13 +18,34 @@ use barewire::reg::Registers;
 use barewire::time::Timer;
 
 use super::World;
-use super::lines::Output;
 use crate::check::Log;
 use crate::chip::{PS_PER_NS, Ps};
 use crate::engine::{Engine, Line, Look};
-use crate::line::{self, World as _};
+use crate::line::{self, Source, World as _};
 
 const PS_PER_S: u64 = 1_000_000_000_000;
+
+/// A pad of a board: one bit of one of its GPIO blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Pad {
+    /// The block's index in [`BoardSpec::gpio`](super::BoardSpec::gpio).
+    pub block: u8,
+    /// The pin's bit.
+    pub bit: u8,
+}
+
+impl fmt::Display for Pad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "bit {} of GPIO block {}", self.bit, self.block)
+    }
+}
+
+/// A pad that a chip drives.
+pub(super) struct Output {
+    pub(super) pad: Pad,
+    pub(super) active_high: bool,
+    pub(super) source: Rc<dyn Source>,
+}
 
 /// What a board's handles share.
 pub(super) struct Shared {
@@ -81,6 +102,28 @@ impl Shared {
         let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         (mixed ^ mixed >> 31) % self.jitter_ps.saturating_add(1)
+    }
+}
+
+impl Shared {
+    /// Gives the pads that chips drive the chips' levels at `now`.
+    #[inline]
+    pub(super) fn follow_outputs(&self, now: Ps) {
+        if !self.outputs.borrow().is_empty() {
+            self.follow(now);
+        }
+    }
+
+    fn follow(&self, now: Ps) {
+        // 1. The wire and the chips come to `now`.
+        self.settle(now);
+        for output in self.outputs.borrow().iter() {
+            output.source.settle(now);
+            // 2. The pads take the chips' levels.
+            let level = output.source.asserted_since().is_some() == output.active_high;
+            let Pad { block, bit } = output.pad;
+            self.world.borrow_mut().gpio[usize::from(block)].set_outside(bit, level);
+        }
     }
 }
 

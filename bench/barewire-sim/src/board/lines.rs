@@ -24,25 +24,10 @@ use std::fmt;
 use std::rc::Rc;
 
 use super::Board;
-use super::body::Shared;
-use crate::chip::{Chip, Pin, Ps};
-use crate::line::{IntLine, Source, World as _};
+use super::body::{Output, Pad};
+use crate::chip::{Chip, Pin};
+use crate::line::IntLine;
 use crate::wire::Driver;
-
-/// A pad of a board: one bit of one of its GPIO blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Pad {
-    /// The block's index in [`BoardSpec::gpio`](super::BoardSpec::gpio).
-    pub block: u8,
-    /// The pin's bit.
-    pub bit: u8,
-}
-
-impl fmt::Display for Pad {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "bit {} of GPIO block {}", self.bit, self.block)
-    }
-}
 
 /// Why lines could not be connected. Nothing was attached then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,13 +64,6 @@ impl fmt::Display for LineError {
 
 impl std::error::Error for LineError {}
 
-/// A pad that a chip drives.
-pub(super) struct Output {
-    pad: Pad,
-    active_high: bool,
-    source: Rc<dyn Source>,
-}
-
 /// The interrupt lines of a chip's output pins.
 #[derive(Clone, Debug, Default)]
 pub struct ChipLines(Vec<(&'static str, IntLine)>);
@@ -97,28 +75,6 @@ impl ChipLines {
     pub fn interrupt(&self, pin: &str) -> Option<&IntLine> {
         let found = self.0.iter().find(|(name, _)| name.eq_ignore_ascii_case(pin));
         found.map(|(_, line)| line)
-    }
-}
-
-impl Shared {
-    /// Gives the pads that chips drive the chips' levels at `now`.
-    #[inline]
-    pub(super) fn follow_outputs(&self, now: Ps) {
-        if !self.outputs.borrow().is_empty() {
-            self.follow(now);
-        }
-    }
-
-    fn follow(&self, now: Ps) {
-        // 1. The wire and the chips come to `now`.
-        self.settle(now);
-        for output in self.outputs.borrow().iter() {
-            output.source.settle(now);
-            // 2. The pads take the chips' levels.
-            let level = output.source.asserted_since().is_some() == output.active_high;
-            let Pad { block, bit } = output.pad;
-            self.world.borrow_mut().gpio[usize::from(block)].set_outside(bit, level);
-        }
     }
 }
 

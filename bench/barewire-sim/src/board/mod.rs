@@ -32,8 +32,8 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
-pub use body::{SimRegisters, SimTimer};
-pub use lines::{ChipLines, LineError, Pad};
+pub use body::{Pad, SimRegisters, SimTimer};
+pub use lines::{ChipLines, LineError};
 pub use spec::BoardSpec;
 use spec::{AdcSpec, CanSpec, FlashSpec, TouchSpec};
 
