@@ -11,6 +11,7 @@
 //! |---|---|---|
 //! | `w25q32jv` 0.5.1 | a flash driver, blocking and async | our device; embedded-hal-bus's on our bus |
 //! | `max7219` 0.5.0 | a display driver | our device |
+//! | `ssd1306` 0.9.0 with `display-interface-spi` 0.5.0 | a display driver with D/C# and RES# | our device and pins |
 //! | `embedded-devices` 0.10.3 | MCP3204 and MCP3208, blocking and async | our device |
 //! | `mcp2517` 0.4.1 | a driver of MCP2517FD and MCP2518FD | our device; its chip and ours on one CAN bus |
 //! | `mcp25xx` 0.4.0 | a driver of MCP2515 | our device; its chip and ours on one CAN bus |

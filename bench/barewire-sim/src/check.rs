@@ -15,7 +15,9 @@
 //! Data set-up and hold times against SCK, rise times, SCK duty cycle: the models clock with a duty
 //! cycle of one half, and data changes midway between two sampling edges.
 
+use std::cell::RefCell;
 use std::fmt;
+use std::rc::Rc;
 
 use crate::chip::{PS_PER_NS, Ps, SetupEdge, WireLimits};
 
@@ -161,8 +163,14 @@ impl fmt::Display for Violation {
 }
 
 /// The violations of a wire: the first [`KEPT_VIOLATIONS`], and the count of all.
+///
+/// A handle: all clones are one log. Every method returns owned data and borrows the log only until
+/// it returns, so it may be called at any moment, inside a chip's callback too.
 #[derive(Clone, Debug, Default)]
-pub struct Log {
+pub struct Log(Rc<RefCell<Entries>>);
+
+#[derive(Debug, Default)]
+struct Entries {
     kept: Vec<Violation>,
     total: u64,
     harms: u64,
@@ -171,46 +179,48 @@ pub struct Log {
 impl Log {
     /// The violations kept, oldest first.
     #[must_use]
-    pub fn kept(&self) -> &[Violation] {
-        &self.kept
+    pub fn kept(&self) -> Vec<Violation> {
+        self.0.borrow().kept.clone()
     }
 
     /// The number of violations, including those not kept.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.total
+        self.0.borrow().total
     }
 
     /// The number of violations that [harm](Rule::harms).
     #[must_use]
     pub fn harms(&self) -> u64 {
-        self.harms
+        self.0.borrow().harms
     }
 
     /// Deletes all violations.
-    pub fn clear(&mut self) {
-        *self = Self::default();
+    pub fn clear(&self) {
+        *self.0.borrow_mut() = Entries::default();
     }
 
     /// Adds a violation that is not about a time.
     #[cold]
-    pub fn report(&mut self, at_ps: Ps, rule: Rule, cs: Option<u8>, detail: impl Into<String>) {
+    pub fn report(&self, at_ps: Ps, rule: Rule, cs: Option<u8>, detail: impl Into<String>) {
         let detail = detail.into();
         self.add(Violation { at_ps, rule, cs, required_ns: 0, actual_ns: 0, detail });
     }
 
     #[cold]
-    fn add(&mut self, violation: Violation) {
+    fn add(&self, violation: Violation) {
+        let mut entries = self.0.borrow_mut();
         let harms = violation.rule.harms();
-        self.total += 1;
-        self.harms += u64::from(harms);
-        if self.kept.len() == KEPT_VIOLATIONS && harms {
+        entries.total += 1;
+        entries.harms += u64::from(harms);
+        let kept = &mut entries.kept;
+        if kept.len() == KEPT_VIOLATIONS && harms {
             // If the log is full, the last violation that only cost time makes room.
-            let Some(index) = self.kept.iter().rposition(|kept| !kept.rule.harms()) else { return };
-            self.kept.remove(index);
+            let Some(index) = kept.iter().rposition(|kept| !kept.rule.harms()) else { return };
+            kept.remove(index);
         }
-        if self.kept.len() < KEPT_VIOLATIONS {
-            self.kept.push(violation);
+        if kept.len() < KEPT_VIOLATIONS {
+            kept.push(violation);
         }
     }
 }
@@ -256,7 +266,7 @@ impl LineCheck {
         self.timing_broken
     }
 
-    pub(crate) fn select(&mut self, at: Ps, log: &mut Log) {
+    pub(crate) fn select(&mut self, at: Ps, log: &Log) {
         self.selected_at = at;
         self.clocked = false;
         self.clock_reported = false;
@@ -284,7 +294,7 @@ impl LineCheck {
         last_edge: Ps,
         period: Ps,
         mode: u8,
-        log: &mut Log,
+        log: &Log,
     ) -> bool {
         self.last_edge = last_edge;
         if !self.clocked {
@@ -296,7 +306,7 @@ impl LineCheck {
         !self.mode_wrong
     }
 
-    fn first_clock(&mut self, first_edge: Ps, period: Ps, mode: u8, log: &mut Log) {
+    fn first_clock(&mut self, first_edge: Ps, period: Ps, mode: u8, log: &Log) {
         self.clocked = true;
         let late = self.setup_edge == SetupEdge::Sampling && mode & 1 != 0;
         let counted = first_edge + if late { period / 2 } else { 0 };
@@ -312,7 +322,7 @@ impl LineCheck {
     }
 
     #[cold]
-    fn too_fast(&mut self, at: Ps, period: Ps, log: &mut Log) {
+    fn too_fast(&mut self, at: Ps, period: Ps, log: &Log) {
         self.clock_reported = true;
         self.timing_broken = true;
         let actual_hz = 1_000_000_000_000_u64.checked_div(period).unwrap_or(u64::MAX);
@@ -329,7 +339,7 @@ impl LineCheck {
         });
     }
 
-    pub(crate) fn deselect(&mut self, at: Ps, log: &mut Log) {
+    pub(crate) fn deselect(&mut self, at: Ps, log: &Log) {
         self.released_at = Some(at);
         if self.clocked {
             let actual = at.saturating_sub(self.last_edge);
@@ -337,7 +347,7 @@ impl LineCheck {
         }
     }
 
-    fn time(&self, log: &mut Log, at: Ps, rule: Rule, required_ns: u64, actual_ps: Ps) -> bool {
+    fn time(&self, log: &Log, at: Ps, rule: Rule, required_ns: u64, actual_ps: Ps) -> bool {
         let broken = actual_ps < required_ns.saturating_mul(PS_PER_NS);
         if broken {
             let detail = match rule {

@@ -2,6 +2,23 @@
 //! datasheet sets.
 //!
 //! Time here is virtual, in picoseconds since power-up, so that no SCK period is rounded.
+//!
+//! *Read first*: `docs/chip-models.md`, whose example is a whole chip.
+//!
+//! # How it works
+//! The wire calls a [`Chip`]: edges of its chip select, bits, and edges at its input [pins](Pin). The
+//! chip drives its output pins as a [`Source`], for instance an [`OutputPin`].
+//! [`Board::attach_with_lines`](crate::Board::attach_with_lines) connects both kinds of pin to the
+//! board. A chip that works in whole bytes may implement [`Bytewise`] and leave the bits to it; its
+//! [`Complaints`] are kept until the wire takes them.
+
+pub mod bytewise;
+pub mod complaints;
+pub mod pin;
+
+pub use bytewise::{Bytewise, Partial};
+pub use complaints::Complaints;
+pub use pin::{OutputPin, Pin, Source};
 
 /// Picoseconds of virtual time since power-up.
 pub type Ps = u64;
@@ -76,6 +93,18 @@ pub trait Chip {
     /// and returns as many bits of MISO, aligned the same way. Only called while selected, and
     /// only in a mode of [`WireLimits::modes`].
     fn exchange(&mut self, clocking: Clocking, mosi: u32, bits: u32) -> u32;
+
+    /// The chip's pins besides SCK, MOSI, MISO and CS: those that a board may
+    /// [connect](crate::Board::attach_with_lines). None by default.
+    fn pins(&self) -> Vec<Pin> {
+        Vec::new()
+    }
+
+    /// Input pin `pin` has `level` since `at`. Called once when the pin is connected, then at every
+    /// edge. The bits that were sampled before `at` have been exchanged by then.
+    fn set_pin(&mut self, pin: &'static str, level: bool, at: Ps) {
+        let _ = (pin, level, at);
+    }
 
     /// Takes the oldest protocol rule that was broken since the last call (a command sent while
     /// busy, a clock above a command's own limit), in words.

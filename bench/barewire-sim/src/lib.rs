@@ -37,7 +37,7 @@ pub mod selection;
 pub mod vcd;
 pub mod wire;
 
-pub use board::{Board, BoardOptions, BoardSpec, SimRegisters, SimTimer};
+pub use board::{Board, BoardOptions, BoardSpec, Pad, SimRegisters, SimTimer};
 pub use check::{Faults, Rule, Violation};
 pub use engine::{Engine, relax_current};
 pub use line::IntLine;

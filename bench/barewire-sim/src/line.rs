@@ -31,22 +31,13 @@ use std::fmt;
 use std::rc::{Rc, Weak};
 
 use crate::chip::Ps;
+pub use crate::chip::pin::Source;
 use crate::engine::{Engine, Line, Look};
 
 /// What moves a line besides those who hold it: a board, whose chips may.
 pub(crate) trait World {
     /// Lets everything happen until `now`; when something happens next, [`Ps::MAX`] for never.
     fn settle(&self, now: Ps) -> Ps;
-}
-
-/// A chip's pin that moves a line: a level that its chip decides, asserted when the line is high.
-pub trait Source {
-    /// Lets everything happen to the chip that is due by `now`, and returns when something happens next
-    /// without anybody's doing; [`Ps::MAX`] for never.
-    fn settle(&self, now: Ps) -> Ps;
-
-    /// Since when it is asserted, if it is.
-    fn asserted_since(&self) -> Option<Ps>;
 }
 
 /// An interrupt line: a handle, all clones one line.

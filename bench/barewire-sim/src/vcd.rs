@@ -8,7 +8,8 @@
 //! the file is written. Without a recorder the wire records nothing. A full recorder counts the
 //! events it loses, and the file reports that number.
 //!
-//! Signals: `sck`, `mosi`, `miso`, `cs0`, `cs1` and so on, in module `barewire`. Times count from
+//! Signals: `sck`, `mosi`, `miso`, `cs0`, `cs1` and so on, in module `barewire`; then the connected input
+//! pins of the chips, as `cs0_dc`. Times count from
 //! the start of the recording. The unit is 1 ns while half an SCK period is at least 5 ns, and
 //! finer otherwise; times are rounded down to it.
 //!
@@ -16,7 +17,8 @@
 //! spi=mosi-data:miso-data` (add `:cpol=1:cpha=1` for mode 3).
 //!
 //! # Not supported
-//! Strengths and unknown values: MISO without a driver is the 1 of its pull-up.
+//! - Output pins of chips (INT, BUSY). Pins connected after the recording began.
+//! - Strengths and unknown values: MISO without a driver is the 1 of its pull-up.
 
 use std::fmt::Write as _;
 
@@ -35,6 +37,15 @@ pub enum Event {
         at: Ps,
         /// The line's number.
         cs: u8,
+        /// The new level.
+        level: bool,
+    },
+    /// The level at a chip's input pin changed.
+    Pin {
+        /// The time.
+        at: Ps,
+        /// The pin's number: the count of pins connected to the wire before it.
+        pin: u8,
         /// The new level.
         level: bool,
     },
@@ -64,7 +75,10 @@ pub enum Event {
 impl Event {
     fn at(&self) -> Ps {
         match *self {
-            Self::Cs { at, .. } | Self::Sck { at, .. } | Self::Mosi { at, .. } => at,
+            Self::Cs { at, .. }
+            | Self::Pin { at, .. }
+            | Self::Sck { at, .. }
+            | Self::Mosi { at, .. } => at,
             Self::Run { run, .. } => run.clocking.at,
         }
     }
@@ -88,6 +102,8 @@ pub struct Recorder {
     mosi: bool,
     /// Level and polarity of each line at the start.
     lines: Vec<(bool, bool)>,
+    /// Name and level of each connected input pin at the start.
+    pins: Vec<(String, bool)>,
     events: Vec<Event>,
     lost_events: u64,
 }
@@ -101,11 +117,11 @@ impl Recorder {
     pub(crate) fn new(
         begin: Ps,
         max_events: usize,
-        sck: bool,
-        mosi: bool,
+        (sck, mosi): (bool, bool),
         lines: Vec<(bool, bool)>,
+        pins: Vec<(String, bool)>,
     ) -> Self {
-        Self { begin, max_events, sck, mosi, lines, events: Vec::new(), lost_events: 0 }
+        Self { begin, max_events, sck, mosi, lines, pins, events: Vec::new(), lost_events: 0 }
     }
 
     pub(crate) fn record(&mut self, event: Event) {
@@ -134,6 +150,7 @@ impl Recorder {
             levels: vec![self.sck, self.mosi, true],
         };
         out.levels.extend(self.lines.iter().map(|&(level, _)| level));
+        out.levels.extend(self.pins.iter().map(|&(_, level)| level));
         out.header(&self, scale.1);
 
         // A run is recorded when it ends, and a line's edge when it happens. So sorted by their
@@ -158,6 +175,9 @@ impl Recorder {
                         if active == 0 {
                             out.set(at, MISO, true);
                         }
+                    }
+                    Event::Pin { at, pin, level } => {
+                        out.set(at, CS + self.lines.len() + usize::from(pin), level);
                     }
                     Event::Sck { at, level } => out.set(at, SCK, level),
                     Event::Mosi { at, level } => out.set(at, MOSI, level),
@@ -231,7 +251,8 @@ impl Writer {
         );
         let names = ["sck".into(), "mosi".into(), "miso".into()];
         let lines = (0..recorder.lines.len()).map(|cs| format!("cs{cs}"));
-        for (signal, name) in names.into_iter().chain(lines).enumerate() {
+        let pins = recorder.pins.iter().map(|(name, _)| name.clone());
+        for (signal, name) in names.into_iter().chain(lines).chain(pins).enumerate() {
             let _ = writeln!(text, "$var wire 1 {} {name} $end", code(signal));
         }
         text.push_str("$upscope $end\n$enddefinitions $end\n#0\n$dumpvars\n");

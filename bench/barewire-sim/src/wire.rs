@@ -24,7 +24,7 @@
 //! - Several controllers on one wire.
 //! - Words longer than 32 bits: a longer burst is a sequence of runs without a gap.
 
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 use std::fmt;
 use std::rc::Rc;
 
@@ -86,6 +86,27 @@ fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
+/// Borrows the chip on `cs` for one call. `None` while a panic unwinds and the chip is borrowed: a
+/// second panic would hide the first.
+///
+/// # Panics
+/// If the program holds a borrow of it.
+fn called(chip: &SharedChip, cs: u8) -> Option<RefMut<'_, dyn Chip + 'static>> {
+    match chip.try_borrow_mut() {
+        Ok(chip) => Some(chip),
+        Err(_) if std::thread::panicking() => None,
+        Err(_) => panic!("the chip on cs{cs} is borrowed while the wire calls it: end the borrow"),
+    }
+}
+
+/// An input pin of a chip, and the board's pad that drives it.
+struct Input {
+    cs: u8,
+    pin: &'static str,
+    driver: Driver,
+    level: bool,
+}
+
 /// A run on its way.
 struct Running {
     run: Run,
@@ -104,6 +125,7 @@ struct Line {
 /// The pins.
 pub struct Wire {
     lines: Vec<Line>,
+    inputs: Vec<Input>,
     /// One bit for each active line.
     active: u32,
     /// One bit for each line with a chip.
@@ -124,6 +146,9 @@ pub struct Wire {
     selections: Option<Vec<Selection>>,
 }
 
+/// The largest number of connected input pins: each has a character in a VCD file.
+const INPUTS_MAX: usize = 32;
+
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
 
@@ -137,6 +162,7 @@ impl Wire {
     pub fn new(faults: Faults) -> Self {
         Self {
             lines: Vec::new(),
+            inputs: Vec::new(),
             active: 0,
             chips: 0,
             running: None,
@@ -198,11 +224,69 @@ impl Wire {
         }
     }
 
-    /// Sets all lines of `driver` to `level`.
+    /// Connects input pin `pin` of the chip on line `cs` to `driver`, which has `level` at `at`, and
+    /// tells the chip that level. Returns false if `cs` has no chip or the wire has 32 such pins.
+    ///
+    /// # Panics
+    /// If the program holds a borrow of the chip.
+    pub fn connect(
+        &mut self,
+        cs: u8,
+        pin: &'static str,
+        driver: Driver,
+        level: bool,
+        at: Ps,
+    ) -> bool {
+        if !self.has_chip(cs) || !self.has_room(1) {
+            return false;
+        }
+        self.inputs.push(Input { cs, pin, driver, level });
+        self.input_edge(self.inputs.len() - 1, level, at);
+        true
+    }
+
+    /// Whether `driver` drives an input pin of a chip.
+    #[must_use]
+    pub fn is_input(&self, driver: Driver) -> bool {
+        self.inputs.iter().any(|input| input.driver == driver)
+    }
+
+    /// Whether `inputs` more input pins may be connected.
+    #[must_use]
+    pub(crate) fn has_room(&self, inputs: usize) -> bool {
+        self.inputs.len() + inputs <= INPUTS_MAX
+    }
+
+    /// Tells a chip a new level at one of its input pins.
+    ///
+    /// The bits sampled before the edge are exchanged first: the chip sees them under the old level.
+    fn input_edge(&mut self, index: usize, level: bool, at: Ps) {
+        self.shift_until(at);
+        let input = &mut self.inputs[index];
+        input.level = level;
+        let (cs, pin) = (input.cs, input.pin);
+        self.fold(4 << 16 | u64::from(level) << 8 | index as u64, at, 0);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.record(Event::Pin { at, pin: index as u8, level });
+        }
+        let chip = self.lines[usize::from(cs)].chip.as_ref();
+        if let Some(mut chip) = chip.and_then(|chip| called(chip, cs)) {
+            chip.set_pin(pin, level, at);
+        }
+        self.collect_complaints(at);
+    }
+
+    /// Sets all lines and connected input pins of `driver` to `level`.
     pub fn drive(&mut self, driver: Driver, level: bool, at: Ps) {
         for cs in 0..self.lines.len() {
             if self.lines[cs].driver == driver {
                 self.set_line(cs as u8, level, at);
+            }
+        }
+        for index in 0..self.inputs.len() {
+            let input = &self.inputs[index];
+            if input.driver == driver && input.level != level {
+                self.input_edge(index, level, at);
             }
         }
     }
@@ -232,11 +316,15 @@ impl Wire {
         let line = &mut self.lines[usize::from(cs)];
         if let Some(chip) = &line.chip {
             if active {
-                line.check.select(at, &mut self.log);
-                chip.borrow_mut().select(at);
+                line.check.select(at, &self.log);
+                if let Some(mut chip) = called(chip, cs) {
+                    chip.select(at);
+                }
             } else {
-                line.check.deselect(at, &mut self.log);
-                chip.borrow_mut().deselect(at);
+                line.check.deselect(at, &self.log);
+                if let Some(mut chip) = called(chip, cs) {
+                    chip.deselect(at);
+                }
             }
             if active && others & self.chips != 0 {
                 let other = (others & self.chips).trailing_zeros();
@@ -403,14 +491,15 @@ impl Wire {
             if run.cpha() { (at, end - (period - run.half())) } else { (at + run.half(), end) };
         let mut left = self.active & self.chips;
         while left != 0 {
-            let line = &mut self.lines[left.trailing_zeros() as usize];
+            let cs = left.trailing_zeros() as u8;
+            let line = &mut self.lines[usize::from(cs)];
             left &= left - 1;
             let Some(chip) = &line.chip else { continue };
             let check = &mut line.check;
             let first = check.unclocked();
-            let understood = check.clock(first_edge, last_edge, period, run.mode, &mut self.log);
+            let understood = check.clock(first_edge, last_edge, period, run.mode, &self.log);
             let mut bits_in = if understood {
-                let mut chip = chip.borrow_mut();
+                let Some(mut chip) = called(chip, cs) else { continue };
                 if first {
                     chip.clocked_in(run.mode);
                 }
@@ -429,7 +518,8 @@ impl Wire {
     fn collect_complaints(&mut self, at: Ps) {
         for (cs, line) in self.lines.iter().enumerate() {
             let Some(chip) = &line.chip else { continue };
-            let mut chip = chip.borrow_mut();
+            // A chip that the caller has borrowed keeps its complaints until the next time.
+            let Ok(mut chip) = chip.try_borrow_mut() else { continue };
             while let Some(complaint) = chip.take_complaint() {
                 let detail = format!("{}: {complaint}", chip.name());
                 self.log.report(at, Rule::Chip, Some(cs as u8), detail);
@@ -444,8 +534,9 @@ impl Wire {
     }
 
     /// The log for models to report to.
-    pub fn log(&mut self) -> &mut Log {
-        &mut self.log
+    #[must_use]
+    pub fn log(&self) -> &Log {
+        &self.log
     }
 
     /// How the wire was used since the last [`Wire::reset_use`].
@@ -481,7 +572,13 @@ impl Wire {
     /// Starts to record the wire: at most `max_events` words and level changes.
     pub fn start_recording(&mut self, now: Ps, max_events: usize) {
         let levels = self.lines.iter().map(|line| (line.level, line.active_high)).collect();
-        self.recorder = Some(Box::new(Recorder::new(now, max_events, self.sck, self.mosi, levels)));
+        let pins = self
+            .inputs
+            .iter()
+            .map(|input| (format!("cs{}_{}", input.cs, input.pin.to_lowercase()), input.level));
+        let recorder =
+            Recorder::new(now, max_events, (self.sck, self.mosi), levels, pins.collect());
+        self.recorder = Some(Box::new(recorder));
     }
 
     /// Stops the recording and returns it; `None` if there is none.

@@ -4,6 +4,7 @@
 mod adc;
 mod display;
 mod flash;
+mod oled;
 mod words16;
 
 use std::cell::RefCell;

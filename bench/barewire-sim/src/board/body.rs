@@ -18,16 +18,43 @@ use barewire::reg::Registers;
 use barewire::time::Timer;
 
 use super::World;
+use crate::check::Log;
 use crate::chip::{PS_PER_NS, Ps};
 use crate::engine::{Engine, Line, Look};
-use crate::line::{self, World as _};
+use crate::line::{self, Source, World as _};
 
 const PS_PER_S: u64 = 1_000_000_000_000;
+
+/// A pad of a board: one bit of one of its GPIO blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Pad {
+    /// The block's index in [`BoardSpec::gpio`](super::BoardSpec::gpio).
+    pub block: u8,
+    /// The pin's bit.
+    pub bit: u8,
+}
+
+impl fmt::Display for Pad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "bit {} of GPIO block {}", self.bit, self.block)
+    }
+}
+
+/// A pad that a chip drives.
+pub(super) struct Output {
+    pub(super) pad: Pad,
+    pub(super) active_high: bool,
+    pub(super) source: Rc<dyn Source>,
+}
 
 /// What a board's handles share.
 pub(super) struct Shared {
     pub(super) engine: Engine,
+    /// The wire's log: readable while the world is in use.
+    pub(super) log: Log,
     pub(super) world: RefCell<World>,
+    /// The pads that chips drive.
+    pub(super) outputs: RefCell<Vec<Output>>,
     pub(super) jitter_ps: Ps,
     pub(super) random: Cell<u64>,
     pub(super) stall: Cell<Option<Stall>>,
@@ -78,6 +105,28 @@ impl Shared {
     }
 }
 
+impl Shared {
+    /// Gives the pads that chips drive the chips' levels at `now`.
+    #[inline]
+    pub(super) fn follow_outputs(&self, now: Ps) {
+        if !self.outputs.borrow().is_empty() {
+            self.follow(now);
+        }
+    }
+
+    fn follow(&self, now: Ps) {
+        // 1. The wire and the chips come to `now`.
+        self.settle(now);
+        for output in self.outputs.borrow().iter() {
+            output.source.settle(now);
+            // 2. The pads take the chips' levels.
+            let level = output.source.asserted_since().is_some() == output.active_high;
+            let Pad { block, bit } = output.pad;
+            self.world.borrow_mut().gpio[usize::from(block)].set_outside(bit, level);
+        }
+    }
+}
+
 /// The controller's interrupt line.
 impl Line for Shared {
     fn look(&self, now: Ps) -> Look {
@@ -117,6 +166,9 @@ impl Registers for SimRegisters {
     fn read(&mut self, offset: u32) -> u32 {
         self.shared.access(self.read_ps);
         let now = self.shared.engine.now_ps();
+        if self.block != 0 {
+            self.shared.follow_outputs(now);
+        }
         self.shared.world.borrow_mut().read(self.block, offset, now)
     }
 
@@ -124,6 +176,9 @@ impl Registers for SimRegisters {
     fn write(&mut self, offset: u32, value: u32) {
         self.shared.access(self.write_ps);
         let now = self.shared.engine.now_ps();
+        if self.block != 0 {
+            self.shared.follow_outputs(now);
+        }
         self.shared.world.borrow_mut().write(self.block, offset, value, now);
         self.shared.acknowledged_at.set(now.saturating_add(self.write_ack_ps));
         self.shared.engine.look_again();

@@ -26,16 +26,18 @@
 
 mod body;
 pub mod chips;
+mod lines;
 pub mod spec;
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
-pub use body::{SimRegisters, SimTimer};
+pub use body::{Pad, SimRegisters, SimTimer};
+pub use lines::{ChipLines, LineError};
 pub use spec::BoardSpec;
 
-use crate::check::{Faults, Rule, Violation};
+use crate::check::{Faults, Log, Rule, Violation};
 use crate::chip::{Chip, Ps};
 use crate::engine::{Engine, RELAX_PS};
 use crate::line::{self, IntLine, Source};
@@ -184,11 +186,14 @@ impl Board {
         }
         let counts = vec![AccessCounts::default(); 1 + gpio.len()];
         let controller = (spec.kind.model)(profile.reference_hz.value, &options.blocks);
+        let log = wire.log().clone();
         let world = RefCell::new(World { wire, controller, gpio, counts, mark: 0 });
         let random = Cell::new(options.seed);
         let jitter_ps = options.jitter_ps;
         let (stall, acknowledged_at) = (Cell::new(None), Cell::new(0));
-        let shared = Shared { engine, world, jitter_ps, random, stall, acknowledged_at };
+        let outputs = RefCell::default();
+        let shared =
+            Shared { engine, log, world, outputs, jitter_ps, random, stall, acknowledged_at };
         let shared = Rc::new(shared);
         Self { spec, profile, shared }
     }
@@ -346,30 +351,43 @@ impl Board {
         });
     }
 
+    /// The log, with what the blocks and chips have to say up to now.
+    ///
+    /// In the middle of a call of a chip the world is in use: then the log is as it is.
+    fn log(&self) -> &Log {
+        if let Ok(mut world) = self.shared.world.try_borrow_mut() {
+            let now = self.engine().now_ps();
+            let World { controller, wire, .. } = &mut *world;
+            controller.catch_up(now, wire);
+            wire.violations(now);
+        }
+        &self.shared.log
+    }
+
     /// The rules broken so far, oldest first, as far as they are kept.
+    ///
+    /// May be called at any moment. Inside a call of a chip the list ends with what was reported before
+    /// that call. A chip that the caller has borrowed keeps its own complaints until the next call.
     #[must_use]
     pub fn violations(&self) -> Vec<Violation> {
-        self.settled(|world, now| world.wire.violations(now).kept().to_vec())
+        self.log().kept()
     }
 
-    /// How many rules were broken, those not kept included.
+    /// How many rules were broken, those not kept included. At any moment, as [`Board::violations`].
     #[must_use]
     pub fn violations_total(&self) -> u64 {
-        self.settled(|world, now| world.wire.violations(now).total())
+        self.log().total()
     }
 
-    /// How many of them [harm](Rule::harms).
+    /// How many of them [harm](Rule::harms). At any moment, as [`Board::violations`].
     #[must_use]
     pub fn harms_total(&self) -> u64 {
-        self.settled(|world, now| world.wire.violations(now).harms())
+        self.log().harms()
     }
 
-    /// Forgets the violations so far.
+    /// Forgets the violations so far. At any moment, as [`Board::violations`].
     pub fn clear_violations(&self) {
-        self.settled(|world, now| {
-            world.wire.violations(now);
-            world.wire.log().clear();
-        });
+        self.log().clear();
     }
 
     /// Begins to record the wire, with the default limit.

@@ -11,8 +11,10 @@
 
 mod atmel;
 mod bcm2835;
+mod bench;
 mod dw_ssi;
 mod ecspi;
+mod pin;
 mod pl022;
 
 use std::fmt;
@@ -30,6 +32,8 @@ use crate::chip::{PS_PER_NS, Ps};
 use crate::model::{self, ControllerKind};
 use crate::platform::SimPlatform;
 use crate::wire::Driver as CsDriver;
+pub use bench::{BenchError, ChipBench, Outcome, SimBus, bench};
+pub use pin::{AnyBank, SimInput, SimOutput, input, output};
 
 /// The shipped driver of a kind of controller.
 struct Driver {

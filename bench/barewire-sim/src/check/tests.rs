@@ -328,7 +328,7 @@ fn timing_corrupts_only_under_the_switch() {
 
 #[test]
 fn the_log_is_capped_and_counts_on() {
-    let mut log = Log::default();
+    let log = Log::default();
     for _ in 0..KEPT_VIOLATIONS + 5 {
         log.report(0, Rule::Chip, None, "again");
     }
@@ -339,7 +339,7 @@ fn the_log_is_capped_and_counts_on() {
 
 #[test]
 fn what_harms_is_kept_where_what_only_costs_time_filled_the_log() {
-    let mut log = Log::default();
+    let log = Log::default();
     for at_ps in 0..KEPT_VIOLATIONS as u64 + 5 {
         log.report(at_ps, Rule::TxUnderrun, None, "late");
     }

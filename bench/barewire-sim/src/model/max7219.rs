@@ -22,7 +22,7 @@
 //!   selections, so here the register keeps what its own last selection left.
 //! - Segment currents, multiplexing.
 
-use super::complaints::Complaints;
+use crate::chip::complaints::Complaints;
 use crate::chip::{Chip, Clocking, Ps, WireLimits};
 
 /// The most complaints kept until they are taken.

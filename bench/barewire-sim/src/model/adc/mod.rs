@@ -44,8 +44,8 @@ mod tests;
 
 pub use part::{AdcPart, SupplyError};
 
-use super::complaints::Complaints;
 use super::signal::Signal;
+use crate::chip::complaints::Complaints;
 use crate::chip::{Chip, Clocking, Ps, SetupEdge, WireLimits};
 
 /// How long the sample capacitor keeps its charge, section 6.2: 1.2 ms.

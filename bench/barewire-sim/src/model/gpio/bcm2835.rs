@@ -121,6 +121,10 @@ impl GpioBlock for Bcm2835Gpio {
         Ok(())
     }
 
+    fn pins(&self) -> u8 {
+        PINS as u8
+    }
+
     fn pads(&self) -> u64 {
         self.latch & self.outputs | self.outside & !self.outputs
     }

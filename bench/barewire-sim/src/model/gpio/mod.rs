@@ -24,6 +24,11 @@ pub trait GpioBlock: Debug {
     /// If there is no register at the offset.
     fn write(&mut self, offset: u32, value: u32) -> Result<(), NoRegister>;
 
+    /// How many pins it has: bits 0 to one less.
+    fn pins(&self) -> u8 {
+        32
+    }
+
     /// The level of every pad, a bit each.
     fn pads(&self) -> u64;
 

@@ -124,6 +124,10 @@ impl GpioBlock for Pl061 {
         Ok(())
     }
 
+    fn pins(&self) -> u8 {
+        8
+    }
+
     fn pads(&self) -> u64 {
         self.levels().into()
     }

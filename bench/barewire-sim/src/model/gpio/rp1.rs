@@ -190,6 +190,10 @@ impl GpioBlock for Rp1Gpio {
         Ok(())
     }
 
+    fn pins(&self) -> u8 {
+        PINS as u8
+    }
+
     fn pads(&self) -> u64 {
         (0..PINS as usize).filter(|&pin| self.level(pin)).fold(0, |levels, pin| levels | 1 << pin)
     }

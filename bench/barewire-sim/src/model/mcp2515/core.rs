@@ -1,10 +1,10 @@
 //! The chip's state: registers, modes, interrupts, and the events without SPI accesses.
 
-use super::super::complaints::Complaints;
 use super::filter::Id;
 use super::regs::*;
 use super::{OST_CLOCKS, TX_PREPARE_CLOCKS};
 use crate::chip::Ps;
+use crate::chip::complaints::Complaints;
 use crate::model::can::{CanFrame, Counters, ErrorState};
 
 /// The most complaints kept until they are taken.

@@ -51,9 +51,9 @@ use std::rc::Rc;
 
 use self::core::Core;
 use self::spi::Instruction;
-use super::bytewise::{Bytewise, Partial};
 use super::can::{CanBus, Counters, NodeId};
-use crate::chip::{Chip, Clocking, Ps, WireLimits};
+use crate::chip::bytewise::{Bytewise, Partial};
+use crate::chip::{Chip, Clocking, Pin as ChipPin, Ps, WireLimits};
 use crate::line::Source;
 
 /// The clocks the oscillator takes to start after RESET: chapter 8.1, the start-up timer.
@@ -229,6 +229,10 @@ impl Chip for Mcp2515 {
 
     fn exchange(&mut self, clocking: Clocking, mosi: u32, bits: u32) -> u32 {
         self.exchange_bits(clocking, mosi, bits)
+    }
+
+    fn pins(&self) -> Vec<ChipPin> {
+        vec![ChipPin::ActiveLow("INT", self.int())]
     }
 
     fn take_complaint(&mut self) -> Option<String> {

@@ -4,13 +4,13 @@
 //! 1. [`Core::catch_up`] processes events without SPI accesses, up to a time.
 //! 2. Code that changes a flag calls [`Core::update`] with the time, at its end.
 
-use super::super::complaints::Complaints;
 use super::TX_PREPARE_CLOCKS;
 use super::fifo::{Fifo, Kind};
 use super::filter::Filter;
 use super::options::{ChipFaults, Options};
 use super::regs::{con, ecc, fifocon, int, iocon, osc};
 use crate::chip::Ps;
+use crate::chip::complaints::Complaints;
 use crate::model::can::{CanFrame, Counters, ErrorState};
 
 /// The bits with which a node integrates. In internal loopback the chip hears its own idle bus.

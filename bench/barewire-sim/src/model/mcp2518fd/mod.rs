@@ -66,9 +66,9 @@ pub use options::{ChipFaults, Errata, Options, PartKind};
 
 use self::core::Core;
 use self::spi::Instruction;
-use super::bytewise::{Bytewise, Partial};
 use super::can::{CanBus, CanFrame, Counters, NodeId};
-use crate::chip::{Chip, Clocking, Ps, WireLimits};
+use crate::chip::bytewise::{Bytewise, Partial};
+use crate::chip::{Chip, Clocking, Pin as ChipPin, Ps, WireLimits};
 use crate::line::Source;
 
 /// The SYSCLK periods from TXREQ to the earliest SOF: an assumption, for some accesses of the
@@ -346,6 +346,10 @@ impl Chip for Mcp2518Fd {
         self.check_clock(clocking);
         let miso = self.exchange_bits(clocking, mosi, bits);
         if self.options.faults.sdo_stuck_low { 0 } else { miso }
+    }
+
+    fn pins(&self) -> Vec<ChipPin> {
+        vec![ChipPin::ActiveLow("INT", self.int())]
     }
 
     fn take_complaint(&mut self) -> Option<String> {

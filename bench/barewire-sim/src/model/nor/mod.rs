@@ -32,8 +32,8 @@ use core::ops::Range;
 
 pub use part::{Part, Span, Times};
 
-use super::complaints::Complaints;
 use crate::chip::Ps;
+use crate::chip::complaints::Complaints;
 use part::{AddressWidth, Command, EraseUnit, ErrorBits, Op, StatusRegister};
 
 const PS_PER_S: Ps = 1_000_000_000_000;

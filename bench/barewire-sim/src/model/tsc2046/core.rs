@@ -1,8 +1,8 @@
 //! The chip's state, which its SPI side and its PENIRQ pin share.
 
-use super::super::complaints::Complaints;
 use super::options::TouchOptions;
 use super::panel::{Drive, Panel, Pen, Stroke, decay};
+use crate::chip::complaints::Complaints;
 use crate::chip::{PS_PER_NS, Ps};
 
 /// The most complaints kept until they are taken.

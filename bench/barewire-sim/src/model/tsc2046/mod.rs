@@ -58,7 +58,7 @@ pub use options::{TouchFaults, TouchOptions};
 pub use panel::Stroke;
 
 use self::core::Core;
-use crate::chip::{Chip, Clocking, PS_PER_NS, Ps, SetupEdge, WireLimits};
+use crate::chip::{Chip, Clocking, PS_PER_NS, Pin as ChipPin, Ps, SetupEdge, WireLimits};
 use crate::line::Source;
 
 /// tACQ.
@@ -311,6 +311,10 @@ impl Chip for Tsc2046 {
             at += period;
         }
         if faults.dout_stuck_low { 0 } else { miso }
+    }
+
+    fn pins(&self) -> Vec<ChipPin> {
+        vec![ChipPin::ActiveLow("PENIRQ", self.pen_irq())]
     }
 
     fn take_complaint(&mut self) -> Option<String> {

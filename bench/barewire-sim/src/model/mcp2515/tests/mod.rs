@@ -6,7 +6,7 @@ mod modes;
 mod spi;
 
 use super::*;
-use crate::model::bytewise::selection;
+use crate::chip::bytewise::selection;
 use crate::model::can::{BitTimes, CanFrame, Script};
 
 /// A bit of the bus at 250 kbit/s.

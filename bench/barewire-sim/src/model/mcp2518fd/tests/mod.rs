@@ -8,7 +8,7 @@ mod spi;
 
 use super::crc16::Crc16;
 use super::*;
-use crate::model::bytewise::selection;
+use crate::chip::bytewise::selection;
 use crate::model::can::{BitTimes, Record, Script};
 
 /// A bit of the bus at 250 kbit/s.

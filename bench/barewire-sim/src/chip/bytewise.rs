@@ -1,10 +1,63 @@
 //! Chips that work in whole bytes, whatever the word length on the wire.
+//!
+//! A controller may clock 8, 16 or 32 bits in one run, and CS may rise between two bits of a byte.
+//! A chip that implements [`Bytewise`] is called once at the beginning and once at the end of each
+//! byte, and its [`Chip::exchange`] is one call of [`Bytewise::exchange_bits`].
+//!
+//! ```
+//! use barewire_sim::chip::bytewise::{Bytewise, Partial, selection};
+//! use barewire_sim::chip::{Chip, Clocking, NO_LIMITS, Ps, WireLimits};
+//!
+//! /// Answers each byte with the byte before it.
+//! struct Delayed {
+//!     partial: Partial,
+//!     before: u8,
+//! }
+//!
+//! impl Bytewise for Delayed {
+//!     fn partial(&mut self) -> &mut Partial {
+//!         &mut self.partial
+//!     }
+//!
+//!     fn begin_byte(&mut self, _at: Ps) -> u8 {
+//!         self.before
+//!     }
+//!
+//!     fn end_byte(&mut self, byte: u8, _at: Ps) {
+//!         self.before = byte;
+//!     }
+//! }
+//!
+//! impl Chip for Delayed {
+//!     fn name(&self) -> &'static str {
+//!         "delayed"
+//!     }
+//!
+//!     fn limits(&self) -> WireLimits {
+//!         NO_LIMITS
+//!     }
+//!
+//!     fn select(&mut self, _at: Ps) {
+//!         self.partial = Partial::NONE;
+//!     }
+//!
+//!     fn deselect(&mut self, _at: Ps) {}
+//!
+//!     fn exchange(&mut self, clocking: Clocking, mosi: u32, bits: u32) -> u32 {
+//!         self.exchange_bits(clocking, mosi, bits)
+//!     }
+//! }
+//!
+//! let mut chip = Delayed { partial: Partial::NONE, before: 0 };
+//! let mut at = 0;
+//! assert_eq!(selection(&mut chip, &mut at, &[1, 2, 3], 100_000, 50_000), [0, 1, 2]);
+//! ```
 
-use crate::chip::{Clocking, Ps};
+use crate::chip::{Chip, Clocking, Ps};
 
 /// A byte in progress: the bits received so far, and the byte being sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Partial {
+pub struct Partial {
     bits: u32,
     taken: u8,
     given: u8,
@@ -12,16 +65,18 @@ pub(super) struct Partial {
 
 impl Partial {
     /// Between two bytes: the chip does not drive MISO.
-    pub(super) const NONE: Self = Self { bits: 0, taken: 0, given: 0xff };
+    pub const NONE: Self = Self { bits: 0, taken: 0, given: 0xff };
 
-    /// The number of its bits that were clocked, 0 to 7.
-    pub(super) fn bits(&self) -> u32 {
+    /// The number of its bits that were clocked, 0 to 7. Other than 0 when CS rises means that the
+    /// byte was cut off.
+    #[must_use]
+    pub fn bits(&self) -> u32 {
         self.bits
     }
 }
 
 /// A chip that works in bytes.
-pub(super) trait Bytewise {
+pub trait Bytewise {
     /// The byte in progress.
     fn partial(&mut self) -> &mut Partial;
 
@@ -31,7 +86,7 @@ pub(super) trait Bytewise {
     /// A whole byte was received at `at`.
     fn end_byte(&mut self, byte: u8, at: Ps);
 
-    /// Clocks `bits` of `mosi`, most significant first. Returns the bits the chip sent.
+    /// Clocks `bits` (1 to 32) of `mosi`, most significant first. Returns the bits the chip sent.
     fn exchange_bits(&mut self, clocking: Clocking, mosi: u32, bits: u32) -> u32 {
         let Clocking { mut at, period } = clocking;
         let mut miso = 0;
@@ -60,11 +115,13 @@ pub(super) trait Bytewise {
     }
 }
 
-/// One selection of a chip by a test. It begins at `at`, which is advanced to its end. Sends
-/// `bytes` and returns as many, with `pause_ps` before, between and after them.
-#[cfg(test)]
-pub(super) fn selection(
-    chip: &mut impl crate::chip::Chip,
+/// Selects a chip once, without a wire: for a model's own tests.
+///
+/// The selection begins at `at`, which is advanced to its end. It sends `bytes` at an SCK period of
+/// `period` picoseconds and returns as many bytes. CS falls `pause_ps` before the first bit, rises
+/// `pause_ps` after the last one, and stays high for `pause_ps`.
+pub fn selection(
+    chip: &mut impl Chip,
     at: &mut Ps,
     bytes: &[u8],
     period: Ps,
