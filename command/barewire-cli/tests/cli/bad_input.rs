@@ -103,7 +103,7 @@ fn what_xfer_cannot_send_is_refused() {
         (&["9f0"][..], "\"9f0\": an odd number of hex digits"),
         (&["9f", "0g"], "\"0g\": 'g' at position 2"),
         (&[""], "no bytes"),
-        (&["--bits", "12", "9f00"], "no words of 12 bits"),
+        (&["--bits", "12", "9f00"], "does not support words of 12 bits"),
         (&["--bits", "16", "9f"], "multiple of 2"),
         (&["--speed-hz", "0", "9f"], "speed_hz is 0"),
         (&["--cs", "4", "9f"], "no chip select 4"),
