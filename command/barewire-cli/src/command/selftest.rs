@@ -17,7 +17,7 @@ use crate::shared::progress::Progress;
 use crate::shared::session::{self, BusArgs, Figures, Injected, Place, Request, Session, Settled};
 use crate::shared::text::{figure, number};
 
-/// The transfer that goes wrong if nobody names one: full duplex, and some way into the suite.
+/// The transfer that goes wrong without a number given: full duplex, and some way into the suite.
 const FAULT_AT: u64 = 100;
 /// With a seed, one transfer in so many goes wrong.
 const FAULT_ONE_IN: u32 = 100;

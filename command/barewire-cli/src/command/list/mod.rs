@@ -43,7 +43,7 @@ struct List {
     machine: Machine,
 }
 
-/// A board, by who models it.
+/// A board of the simulator or of QEMU.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Bus {

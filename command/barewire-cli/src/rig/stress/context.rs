@@ -41,7 +41,8 @@ pub(super) struct Floor<'f> {
     pub(super) counts: RefCell<Counts>,
     pub(super) progress: &'f Progress,
     pub(super) shown: Cell<u64>,
-    /// On a bus with priority inheritance whoever waits runs its message itself: all are at once.
+    /// The bus has priority inheritance: each waiter runs its own message, so every sync call is
+    /// counted as immediate.
     pub(super) inherits: bool,
 }
 
@@ -279,7 +280,7 @@ impl<'f> Context<'f> {
                 self.places[at].slot.enqueue();
             }
         }
-        // A message that nobody runs yet, and a sync call right behind it.
+        // Sometimes a sync call follows messages that are queued and not yet run.
         if self.left > 0 && self.random.one_in(4) {
             self.sync();
         }

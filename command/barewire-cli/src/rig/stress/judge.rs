@@ -271,7 +271,7 @@ impl Judge {
         let begun = at.and_then(|at| context.waiting.remove(at));
         let Some(Waiting { given, priority, overtaken, .. }) = begun else { return };
         self.seen.overtaken_max = self.seen.overtaken_max.max(overtaken);
-        // Who has the lock has had its turn.
+        // A message run under the lock does not overtake: the holder of the lock had its turn before.
         if priority == 0 || self.locked_by.is_some() {
             return;
         }
@@ -284,7 +284,7 @@ impl Judge {
         self.seen.priority_overtakes += u64::from(overtakes);
     }
 
-    /// A message's last selection is there.
+    /// The last selection of a message arrived.
     fn end(&mut self, header: Header, sum: u8, bytes: &[u8]) {
         let (last, before) = bytes.split_last().expect("a selection with bytes");
         if checksum(sum, before) != *last {

@@ -21,17 +21,17 @@ use super::frame::CONTEXTS_MAX;
 
 thread_local! {
     static LOOKS: Cell<u32> = const { Cell::new(0) };
-    /// By context; the first is nobody's. Simulated threads share the host's.
+    /// By context; the first entry belongs to none. Simulated threads share the host thread's.
     static ASKED: [Cell<u64>; CONTEXTS_MAX + 1] = const { [const { Cell::new(0) }; CONTEXTS_MAX + 1] };
 }
 
-/// So often nobody's message ends while somebody waits: they wait for each other.
+/// After so many looks without the end of a message, the contexts are taken to wait for each other.
 const LOOKS_MAX: u32 = 200_000;
 
-/// Somebody asks the platform something.
+/// Counts a call to the platform since the last message ended.
 ///
 /// # Panics
-/// If that goes on and no message ends.
+/// At [`LOOKS_MAX`] calls.
 fn look() {
     let looks = LOOKS.get() + 1;
     LOOKS.set(looks);
@@ -42,7 +42,7 @@ fn look() {
     );
 }
 
-/// A message ended.
+/// A message ended: counts from 0 again.
 pub(super) fn goes_on() {
     LOOKS.set(0);
 }

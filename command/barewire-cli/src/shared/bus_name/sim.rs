@@ -33,7 +33,7 @@ pub(crate) struct SimOptions {
     pub(crate) jitter_ns: u64,
     /// The seed of that randomness.
     pub(crate) seed: u64,
-    /// Which costs it charges: of `--costs`, not of the bus's name.
+    /// Which costs it charges. `--costs` sets this; the bus's name does not.
     pub(crate) costs: Costs,
     /// What BCM2835's SPI0 makes of a DONE that nobody writes.
     pub(crate) done: Done,

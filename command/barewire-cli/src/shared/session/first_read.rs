@@ -58,7 +58,7 @@ fn in_a_child(access: impl FnOnce()) -> std::io::Result<Option<i32>> {
 
 fn wait(child: libc::pid_t) -> std::io::Result<Option<i32>> {
     let mut status = 0;
-    // SAFETY: the status is an integer of ours, and the child is one of ours that nobody else waits for.
+    // SAFETY: the status is a local integer. The child is ours, and no other call waits for it.
     while unsafe { libc::waitpid(child, &raw mut status, 0) } == -1 {
         let error = std::io::Error::last_os_error();
         if error.kind() != std::io::ErrorKind::Interrupted {

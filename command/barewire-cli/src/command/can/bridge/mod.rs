@@ -10,9 +10,9 @@
 //! 1. No bit timing and no arbitration: a frame written is there at once, in the order of writing.
 //! 2. No back-pressure: a write never waits for a bus. What comes faster than ours carries waits in the
 //!    socket's queue, and what that has no room for the kernel drops, unseen by us.
-//! 3. No acknowledgement: who wrote a frame does not learn whether it was on our bus, or when.
+//! 3. No acknowledgement: a writer does not learn whether its frame was on our bus, or when.
 //! 4. No error counters and no bus-off: our errors arrive as error frames, for programs that ask for
-//!    them, and nobody can restart our chip through the interface.
+//!    them, and no program can restart our chip through the interface.
 
 mod pump;
 mod socket;
@@ -126,7 +126,7 @@ fn bridge(
         }
     }
     if let Some(can) = node.simulated() {
-        // A far node that nobody asks to send acknowledges alone.
+        // Without an option that asks it to send, the far node only acknowledges.
         let asked = args.far.sending().is_some() || args.far.count.is_some();
         let silent = far.clone().silent();
         if asked { far } else { &silent }.attach(can, node.now_ns() * 1_000);

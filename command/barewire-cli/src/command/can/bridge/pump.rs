@@ -1,4 +1,4 @@
-//! What goes from one side to the other, whoever the sides are.
+//! Moves frames between the two sides of the bridge, whatever they are.
 //!
 //! # How it works
 //! A [step](Pump::step) does what can be done without waiting:
