@@ -188,7 +188,7 @@ fn targets(cx: &Context) -> Vec<&'static str> {
     missing
 }
 
-/// Whether the compiler in use has a standard library for `target`, whoever installed it.
+/// Whether the compiler in use has a standard library for `target`, however it was installed.
 pub(crate) fn has_target(cx: &Context, target: &str) -> bool {
     Task::new("rustc", &["--print", "target-libdir", "--target", target])
         .answer(&cx.root)

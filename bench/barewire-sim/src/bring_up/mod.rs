@@ -275,8 +275,8 @@ impl<C> Charged<C> {
         Self { inner, board, tick_at: None }
     }
 
-    /// The same for a Linux process: a tick of its processor is charged with the next message after
-    /// it.
+    /// Accounts for a Linux process: a timer tick of its processor is charged with the first
+    /// message after the tick.
     pub fn for_linux_process(self) -> Self {
         Self { tick_at: Some(self.board.engine().now_ps() + PS_PER_S / TICK_HZ), ..self }
     }
