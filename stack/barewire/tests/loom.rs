@@ -118,9 +118,8 @@ fn one_each(threads: &[Op]) -> Vec<Vec<Op>> {
     threads.iter().map(|&op| vec![op]).collect()
 }
 
-/// Whether nobody but the threads themselves ever waits for the mix's messages: then every
-/// interleaving can be run in seconds. A future that finds the bus held tries again, which takes
-/// longer.
+/// Whether every interleaving of the mix can be run in seconds. A future that finds the bus held
+/// is polled again, which takes longer.
 fn is_light(mix: &[Op; 2]) -> bool {
     let heavy = |op: &&Op| matches!(op, Async | Cancel | Wait | Transact);
     let retries =
