@@ -2,9 +2,9 @@
 //! few futures.
 //!
 //! # How it works
-//! The bus asks who its caller is where a call was not served at once ([`Platform::context`]), and
-//! once for each callback that its holder calls. So a call in which the caller was asked for
-//! callbacks alone had no place in the queue: the judge's own count of `spi_sync_immediate`.
+//! The bus reads [`Platform::context`] when it cannot serve a call at once, and once for each
+//! callback that its holder calls. A call that caused reads for callbacks only was therefore never
+//! queued. This is the judge's own count of `spi_sync_immediate`.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -73,7 +73,7 @@ impl Platform for Watched {
         SimPlatform.relax();
     }
 
-    /// Few: spinning is cheap in virtual time and dear in the host's.
+    /// Few: spinning costs little virtual time and much of the host's.
     fn spins(&self) -> u32 {
         4
     }
