@@ -21,8 +21,8 @@ use mixes::Op::{self, Async, Cancel, Enqueue, Lock, Prepared, Race, Sync, Transa
 use mixes::{Outcome, Worker, model_bus};
 
 loom::lazy_static! {
-    /// Who sleeps where. Not loom's mutex: it is never kept over a switch, and so adds no
-    /// interleavings of its own.
+    /// The sleeping threads, each with the address it waits on. Not loom's mutex: the lock is never
+    /// held over a switch, and so adds no interleavings of its own.
     static ref SLEEPERS: Mutex<Vec<(usize, Thread)>> = Mutex::new(Vec::new());
 }
 

@@ -58,7 +58,7 @@ impl Rig {
         rig
     }
 
-    /// With nobody else on the CAN bus.
+    /// A rig whose chip is the only node of the CAN bus.
     fn alone(change: impl FnOnce(&mut Options)) -> Self {
         let board =
             Board::new(BoardSpec::find("imx8mp").expect("a board"), BoardOptions::default());

@@ -44,7 +44,7 @@ pub use account::{Spread, Tally};
 /// callgrind (`command/barewire-cli/tests/snapshots/instructions.txt`): can_receive less what two messages,
 /// of one and two transfers, are charged.
 pub const INSTRUCTIONS_PER_RECEIVED: u64 = 257;
-/// The same for a sent frame: can_transmit less a message of two transfers.
+/// Instructions for a sent frame: can_transmit less a message of two transfers.
 pub const INSTRUCTIONS_PER_SENT: u64 = 203;
 /// The last echoes have so many bit times to leave: those of eight longest frames, and as many between.
 const LAST_BITS: u64 = 16 * 750;
