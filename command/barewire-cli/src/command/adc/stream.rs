@@ -1,5 +1,5 @@
-//! `barewire adc stream`: samples at the wire's pace or at a held rate, and what the time was made
-//! of.
+//! `barewire adc stream`: samples as fast as the wire allows or at a fixed rate, and reports where
+//! the time went.
 //!
 //! On a simulated board all of it runs three times, at the costs used and at both ends of their ranges
 //! ([`crate::shared::costs`]).

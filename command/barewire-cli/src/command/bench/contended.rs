@@ -6,8 +6,8 @@
 //! costs is the window over the messages of all threads. The bus, parking_lot's mutex with fair
 //! unlock and the standard library's mutex have their windows in turn, again and again, so that
 //! what disturbs the machine disturbs all three; ratios are medians over those turns. The mutexes
-//! guard the same null controller, and plan and run the same message, as sync does. Threads are put on the
-//! processors in turn and stay there ([`processors`]).
+//! guard the same null controller, and plan and run the same message, as sync does. Threads are
+//! pinned to the processors in turn ([`processors`]).
 //!
 //! A fair mutex hands over at each unlock. The standard one lets the running thread acquire it
 //! again: that is fast and starves other threads. The holder of the bus runs what others queued.

@@ -1,4 +1,4 @@
-//! Time that stands still.
+//! A clock that never advances.
 
 use barewire::time::Timer;
 

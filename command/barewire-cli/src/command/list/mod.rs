@@ -1,6 +1,6 @@
-//! `barewire list`: the buses there are, and what is behind them.
+//! `barewire list`: lists the buses and the chips on them.
 //!
-//! Simulated boards are here, QEMU's and this machine's own are in rooms of theirs.
+//! Simulated boards are in this file; QEMU's are in [`qemu`], this machine's own in [`machine`].
 
 mod machine;
 mod qemu;

@@ -3,13 +3,13 @@
 //! *Read first*: the kernel's `Documentation/networking/can.rst`; [`pump`], which carries the frames.
 //!
 //! # How it works
-//! A simulated board's time is held back to real time: frames of its far node come when they would. Elsewhere
-//! chip and socket are asked in turn, every half millisecond.
+//! A simulated board is slowed down to real time, so frames of its far node arrive in real time.
+//! On other buses the bridge polls chip and socket in turn, every half millisecond.
 //!
 //! # What an interface like vcan does not carry
-//! 1. No bit timing and no arbitration: a frame written is there at once, in the order of writing.
-//! 2. No back-pressure: a write never waits for a bus. What comes faster than ours carries waits in the
-//!    socket's queue, and what that has no room for the kernel drops, unseen by us.
+//! 1. No bit timing and no arbitration: a written frame arrives at once, in the order of writing.
+//! 2. No back-pressure: a write never waits for a bus. Frames that arrive faster than our bus carries
+//!    them wait in the socket's queue. When it is full the kernel drops frames, unseen by us.
 //! 3. No acknowledgement: a writer does not learn whether its frame was on our bus, or when.
 //! 4. No error counters and no bus-off: our errors arrive as error frames, for programs that ask for
 //!    them, and no program can restart our chip through the interface.

@@ -1,4 +1,4 @@
-//! `barewire can echo`: frames go back as soon as they came, and what that took is told.
+//! `barewire can echo`: sends each received frame back at once and reports the time this takes.
 //!
 //! *Read first*: [`barewire_sim::scenario::can_echo`], which this prints.
 //!
