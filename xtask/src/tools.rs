@@ -1,5 +1,5 @@
-//! Tools that CI needs beside the pinned compiler: look for them, and get them where that is
-//! ours to do.
+//! Tools that CI needs beside the pinned compiler: looks for them, and installs them where it
+//! may.
 //!
 //! Installing is done as root on a system with apt-get (a container, a build machine) and for
 //! what rustup keeps in the user's own directory. Everywhere else the exact command is printed

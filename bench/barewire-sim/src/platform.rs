@@ -4,8 +4,8 @@
 //! costs.
 //!
 //! # How it works
-//! Both platforms act on the engine whose simulated thread calls, so they need no place of their
-//! own: `&SimPlatform` is `&'static`. Outside any simulated thread they wait by looking, as
+//! Both platforms act on the engine whose simulated thread calls, so they have no state of
+//! their own: `&SimPlatform` is `&'static`. Outside any simulated thread they wait by polling, as
 //! `barewire::bus::platform::Spin` does.
 //!
 //! ```

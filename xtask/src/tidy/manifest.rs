@@ -1,4 +1,4 @@
-//! As much of Cargo.toml as the rules need: which dependencies stand in which line.
+//! Reads what the rules need of a Cargo.toml: its dependencies, with their lines.
 //!
 //! Not supported: a table of dependencies written inline (`dependencies = { … }`), which no
 //! manifest here uses.

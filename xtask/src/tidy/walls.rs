@@ -1,5 +1,5 @@
-//! Which crate may know which. The house stands on these walls: a simulated model that shares a
-//! constant with the driver shares its misreading of the manual too.
+//! Which crate may import which. A simulated model that shares a constant with the driver would also
+//! share the driver's misreading of the manual; no test would find it.
 
 use super::manifest::{Dependency, dependencies};
 use super::{Finding, Source};

@@ -1,6 +1,6 @@
 //! A simulated board: processor time, a controller, GPIO blocks, a wire with chips, and the ways in.
 //!
-//! *Read first*: [`spec`] for which boards there are, [`crate::profile`] for what they cost.
+//! *Read first*: [`spec`] for the boards, [`crate::profile`] for their costs.
 //!
 //! # How it works
 //! [`Board::new`] builds the board of a [`BoardSpec`]; nothing is on its wire until a chip is

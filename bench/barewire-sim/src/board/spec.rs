@@ -1,4 +1,4 @@
-//! The boards there are, as data.
+//! The simulated boards, as data.
 //!
 //! *Read first*: the SoC's reference manual, memory map; the board's schematic or Linux device
 //! tree, for what stands behind each chip select.
