@@ -378,7 +378,7 @@ impl Report {
         text
     }
 
-    /// The same with what low and high costs make of its rows; unchanged if one of the three was
+    /// Adds the rows' figures at low and high costs; unchanged if one of the three was
     /// interrupted, whose samples are others.
     fn ranged(self, ends: &LowHigh<Self>) -> Self {
         let LowHigh { low, high } = ends;

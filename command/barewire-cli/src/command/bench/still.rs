@@ -2,7 +2,7 @@
 
 use barewire::time::Timer;
 
-/// A timer that nobody has to wait by.
+/// A timer whose waits return at once.
 pub(super) struct Still;
 
 impl Timer for Still {
