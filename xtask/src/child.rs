@@ -96,8 +96,8 @@ fn follow(mut child: Child) -> io::Result<Ran> {
     Ok(Ran { success, tally })
 }
 
-/// Copies lines until the stream ends, counting. A reader who went away stops the echo, not the
-/// count. Bytes that are no UTF-8 are echoed as they came.
+/// Copies lines until the stream ends, counting. A reader that closed the pipe stops the echo,
+/// not the count. Bytes that are not UTF-8 are echoed unchanged.
 fn pass(from: impl Read, mut to: impl Write) -> Tally {
     let mut from = BufReader::new(from);
     let mut tally = Tally::default();

@@ -165,7 +165,7 @@ impl Outcome {
         Self::of_tests(failed == 0, tally)
     }
 
-    /// The same with a remark for the table.
+    /// Adds a remark for the table.
     pub(crate) fn with_note(mut self, note: String) -> Self {
         self.note = note;
         self
@@ -277,7 +277,7 @@ pub(crate) fn run(steps: &[&'static Step], cx: &Context) -> bool {
         let (started, used) = (Instant::now(), children_time());
         let broken = rows.iter().any(|row| row.outcome.tally.build_broke);
         let outcome = if broken && step.builds {
-            // The same compiler errors again would only bury the first ones.
+            // Repeated compiler errors would only bury the first ones.
             Outcome::not_run("the workspace does not build")
         } else {
             (step.run)(cx)

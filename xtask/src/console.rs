@@ -47,8 +47,8 @@ impl Console {
         if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
     }
 
-    /// Prints a line. A reader who went away (`| head`) must not turn a good run into a panic,
-    /// so a failed write is let go: the exit code still tells.
+    /// Prints a line. A reader that closed the pipe (`| head`) must not turn a good run into
+    /// a panic, so a failed write is ignored: the exit code still tells the result.
     pub(crate) fn say(self, line: &str) {
         if !self.silent {
             let _ = writeln!(io::stdout(), "{line}");

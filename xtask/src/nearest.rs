@@ -1,4 +1,4 @@
-//! The near name: what somebody who mistyped a command or a step probably meant.
+//! Finds the command or step that a mistyped name probably meant.
 
 /// How many single-character insertions, deletions and replacements turn `a` into `b`.
 pub(crate) fn distance(a: &str, b: &str) -> usize {

@@ -123,7 +123,7 @@ fn figure_lines(rows: &[Row]) -> Vec<String> {
     rows.iter().flat_map(of).collect()
 }
 
-/// The skips, each with its step: nobody should take a run with holes for a whole one.
+/// The skips, each with its step, so that a reader sees that the run was not complete.
 fn skip_lines(rows: &[Row]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for row in rows {

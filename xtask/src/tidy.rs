@@ -3,8 +3,8 @@
 //! How it works: [`run`] reads what git tracks into a list of [`Source`]s; each rule is a function
 //! from sources to [`Finding`]s, so that its test is a string and not a directory. [`text`] has
 //! the rules on single files, [`register`] those that compare the code with ARCHITECTURE.md, and
-//! [`walls`] those on which crate may know which. [`layers`] has the same for the modules of a crate, from
-//! what [`imports`] reads.
+//! [`walls`] those on which crate may import which. [`layers`] rules on the imports between the
+//! modules of a crate, which [`imports`] reads.
 //!
 //! A finding says where, what is wrong, and the remedy.
 //!

@@ -1,5 +1,5 @@
-//! Tools that CI needs beside the pinned compiler: look for them, and get them where that is
-//! ours to do.
+//! Tools that CI needs beside the pinned compiler: looks for them, and installs them where it
+//! may.
 //!
 //! Installing is done as root on a system with apt-get (a container, a build machine) and for
 //! what rustup keeps in the user's own directory. Everywhere else the exact command is printed
@@ -188,7 +188,7 @@ fn targets(cx: &Context) -> Vec<&'static str> {
     missing
 }
 
-/// Whether the compiler in use has a standard library for `target`, whoever installed it.
+/// Whether the compiler in use has a standard library for `target`, however it was installed.
 pub(crate) fn has_target(cx: &Context, target: &str) -> bool {
     Task::new("rustc", &["--print", "target-libdir", "--target", target])
         .answer(&cx.root)

@@ -408,7 +408,7 @@ fn check(
 fn check_received(transfer_index: usize, received: &[u8], sent: Option<&[u8]>) -> Result<(), What> {
     let constant = match received.first() {
         None => return Ok(()),
-        // A line nobody drives is high or low, but one of them throughout.
+        // An undriven line reads high or low, but one of them throughout.
         Some(&0xff) => 0xff,
         Some(_) => 0x00,
     };

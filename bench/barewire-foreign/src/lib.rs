@@ -1,11 +1,11 @@
-//! Nothing but tests: drivers and devices for `embedded-hal` that nobody here wrote, unmodified
+//! Nothing but tests: drivers and devices for `embedded-hal` by other authors, unmodified
 //! from crates.io, and barewire on the other side.
 //!
 //! *Read first*: `barewire::hal`.
 //!
 //! A crate of its own, because what these crates bring along must reach neither the core, which
 //! builds without an operating system, nor the simulator, which builds quickly. They are
-//! dev-dependencies, so that nothing here is built for whoever uses barewire.
+//! dev-dependencies, so users of barewire build none of them.
 //!
 //! | crate | is | runs on |
 //! |---|---|---|

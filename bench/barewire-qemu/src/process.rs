@@ -37,7 +37,7 @@ use crate::spec::Medium;
 
 /// How long QEMU may take to write its files and exit, when asked to.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
-/// The same on drop, where the result is not needed.
+/// How long QEMU may take on drop, where the result is not needed.
 const DROP_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long QEMU may take to be seen dead after its connection broke.
 const DEATH_TIMEOUT: Duration = Duration::from_secs(1);

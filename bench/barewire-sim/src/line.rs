@@ -3,9 +3,9 @@
 //! *Read first*: [`crate::engine`], *Interrupts*.
 //!
 //! # How it works
-//! The line is a level. A test or a model raises it, at once or at a time to come, and whoever
-//! reads the device out lowers it. While it is high, waiting for it returns at once. A chip's own
-//! pin ([`Source`]) decides for itself instead: it is asked whenever somebody looks.
+//! The line is a level. A test or a model raises it, at once or at a later time. The reader that
+//! drains the device lowers it. While it is high, waiting for it returns at once. A line with a
+//! chip's own pin ([`Source`]) takes its level from the pin at each look.
 //!
 //! ```
 //! use barewire_sim::engine::Thread;
@@ -34,7 +34,7 @@ use crate::chip::Ps;
 pub use crate::chip::pin::Source;
 use crate::engine::{Engine, Line, Look};
 
-/// What moves a line besides those who hold it: a board, whose chips may.
+/// What moves a line besides its holders: a board, whose chips may.
 pub(crate) trait World {
     /// Lets everything happen until `now`; when something happens next, [`Ps::MAX`] for never.
     fn settle(&self, now: Ps) -> Ps;
@@ -52,7 +52,7 @@ struct Pin {
     risen_at: Cell<Option<Ps>>,
     rises: RefCell<BTreeSet<Ps>>,
     world: Option<Weak<dyn World>>,
-    /// The chip's pin, where there is one: then nobody else moves the line.
+    /// The chip's pin, where there is one: then only the pin moves the line.
     source: Option<Rc<dyn Source>>,
 }
 
@@ -109,7 +109,7 @@ impl Line for Pin {
 }
 
 impl IntLine {
-    /// A line of `engine`, low, moved by those who hold it.
+    /// A line of `engine`, low, moved by its holders.
     #[must_use]
     pub fn new(engine: &Engine) -> Self {
         Self::with_world(engine, None, None)

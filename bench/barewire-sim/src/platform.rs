@@ -1,11 +1,11 @@
-//! The bus's platform on simulated threads: who waits gives its processor away, in virtual time.
+//! The bus's platform on simulated threads: a waiting thread yields its processor, in virtual time.
 //!
 //! *Read first*: `barewire::bus::platform` for what is promised, [`crate::engine`] for what it
 //! costs.
 //!
 //! # How it works
-//! Both platforms act on the engine whose simulated thread calls, so they need no place of their
-//! own: `&SimPlatform` is `&'static`. Outside any simulated thread they wait by looking, as
+//! Both platforms act on the engine whose simulated thread calls, so they have no state of
+//! their own: `&SimPlatform` is `&'static`. Outside any simulated thread they wait by polling, as
 //! `barewire::bus::platform::Spin` does.
 //!
 //! ```
@@ -36,7 +36,7 @@ const SPINS: u32 = 100;
 pub struct SimPlatform;
 
 impl SimPlatform {
-    /// The same with priority inheritance.
+    /// The simulated platform with priority inheritance.
     pub const WITH_INHERITANCE: InheritingPlatform = InheritingPlatform;
 }
 
@@ -54,7 +54,7 @@ impl Platform for SimPlatform {
         relax_current();
     }
 
-    /// None on a shared processor: whoever is waited for may need it.
+    /// 0 on a shared processor: the thread waited for may need it.
     fn spins(&self) -> u32 {
         if engine::current().is_some_and(|engine| engine.shares_processor()) { 0 } else { SPINS }
     }

@@ -2,8 +2,8 @@
 //!
 //! Results go to stdout, everything else to stderr. Exit codes are in the help below.
 //!
-//! [`command`] has a folder for each command, [`rig`] those for who works on barewire, [`shared`] what they
-//! share.
+//! Every command is a module of [`command`]. [`rig`] holds the hidden commands for developers of
+//! barewire. [`shared`] holds what commands have in common.
 
 mod command;
 mod rig;

@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const PARENT: u32 = 1;
 const CHILD: u32 = 2;
 
-/// The chip, as far as it can be told who uses it.
+/// The chip, reduced to a shared word that names its user.
 struct Chip {
     words: SharedWords,
     lock: ChipLock,
@@ -39,7 +39,7 @@ impl Chip {
         Self { words, lock: locks.open(3).expect("opens") }
     }
 
-    /// Who is in an operation, or died in one.
+    /// The user whose operation is running, or who died in one.
     fn user(&self) -> &AtomicU32 {
         &self.words.words()[0]
     }
@@ -49,7 +49,7 @@ impl Chip {
         &self.words.words()[user as usize]
     }
 
-    /// One operation of `length`: nobody else is in one meanwhile.
+    /// Runs an operation for `length` and checks that no other user runs one meanwhile.
     fn operate(&mut self, user: u32, length: Duration) {
         self.lock.acquire().expect("nobody stops the wait");
         self.begun(user).fetch_add(1, Ordering::Relaxed);

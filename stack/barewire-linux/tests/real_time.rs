@@ -23,9 +23,9 @@ use barewire_linux::platform::{FUTEX, FUTEX_PI};
 use barewire_linux::worker::{FifoPriority, Worker, WorkerOptions, spawn_scoped};
 use rustix::thread::sched_getaffinity;
 
-/// After which time a test that has not ended is taken to hang.
+/// A test that takes longer than this is taken to hang.
 const HANG: Duration = Duration::from_secs(10);
-/// The lower thread, the higher one, and who watches them.
+/// Priorities of the lower thread, of the higher one, and of the thread that watches both.
 const LOW: u8 = 10;
 const HIGH: u8 = 20;
 const WATCHDOG: u8 = 30;

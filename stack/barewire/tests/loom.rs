@@ -21,8 +21,8 @@ use mixes::Op::{self, Async, Cancel, Enqueue, Lock, Prepared, Race, Sync, Transa
 use mixes::{Outcome, Worker, model_bus};
 
 loom::lazy_static! {
-    /// Who sleeps where. Not loom's mutex: it is never kept over a switch, and so adds no
-    /// interleavings of its own.
+    /// The sleeping threads, each with the address it waits on. Not loom's mutex: the lock is never
+    /// held over a switch, and so adds no interleavings of its own.
     static ref SLEEPERS: Mutex<Vec<(usize, Thread)>> = Mutex::new(Vec::new());
 }
 
@@ -118,9 +118,8 @@ fn one_each(threads: &[Op]) -> Vec<Vec<Op>> {
     threads.iter().map(|&op| vec![op]).collect()
 }
 
-/// Whether nobody but the threads themselves ever waits for the mix's messages: then every
-/// interleaving can be run in seconds. A future that finds the bus held tries again, which takes
-/// longer.
+/// Whether every interleaving of the mix can be run in seconds. A future that finds the bus held
+/// is polled again, which takes longer.
 fn is_light(mix: &[Op; 2]) -> bool {
     let heavy = |op: &&Op| matches!(op, Async | Cancel | Wait | Transact);
     let retries =

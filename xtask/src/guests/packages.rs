@@ -15,7 +15,7 @@ use super::tool;
 
 /// How the names of a 6.1 kernel's packages begin; the number of its ABI follows.
 const IMAGE_6_1: &str = "linux-image-6.1.0-";
-/// The same of backports' kernels: upstream's version and `+deb12` follow.
+/// How the names of backports' kernel packages begin; upstream's version and `+deb12` follow.
 const IMAGE_6_12: &str = "linux-image-6.12.";
 /// The only file that is wanted of the kernel's source.
 const UIO_SOURCE: &str = "linux-source-6.1/drivers/uio/uio_pdrv_genirq.c";

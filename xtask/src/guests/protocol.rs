@@ -65,8 +65,8 @@ pub(super) enum Line {
 
 /// Reads a line of the console; `None` is output that means nothing here.
 ///
-/// A line of the protocol that cannot be read is a failed check, since a check that nobody counts
-/// must not look like one that passed.
+/// A line of the protocol that cannot be read is a failed check, since a check that is not
+/// counted must not look like one that passed.
 pub(super) fn parse(line: &str) -> Option<Line> {
     let line = line.trim();
     let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -86,7 +86,7 @@ fn check(rest: &str) -> Option<Check> {
     let mut parts = rest.splitn(3, ' ');
     let (name, verdict) = (parts.next()?, Verdict::parse(parts.next()?)?);
     let why = parts.next().unwrap_or("").trim();
-    // A failure that does not say why helps nobody.
+    // A failure must give its reason.
     (!name.is_empty() && (verdict == Verdict::Passed || !why.is_empty()))
         .then(|| Check::new(name, verdict, why))
 }

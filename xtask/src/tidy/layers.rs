@@ -1,7 +1,7 @@
 //! Which module may import which, inside a crate: only downward, and never in a circle.
 //!
 //! # How it works
-//! [`LAYERS`] has a line for each crate, or for a folder in it, from its top layer to its ground: `a, b > c` says that `a` and
+//! [`LAYERS`] has a line for each crate, or for a folder in it, from its top layer to its lowest. `a, b > c` says that `a` and
 //! `b` may import `c`, and that neither `c` imports them nor they each other. A module may skip layers.
 //! The same lines stand in ARCHITECTURE.md, where people read them.
 //!

@@ -1,7 +1,7 @@
-//! As much of Cargo.toml as the rules need: which dependencies stand in which line.
+//! Reads what the rules need of a Cargo.toml: its dependencies, with their lines.
 //!
-//! Not supported: a table of dependencies written inline (`dependencies = { … }`), which nobody
-//! writes.
+//! Not supported: a table of dependencies written inline (`dependencies = { … }`), which no
+//! manifest here uses.
 
 /// One dependency of a manifest.
 #[derive(Debug, PartialEq)]

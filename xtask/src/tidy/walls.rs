@@ -1,5 +1,5 @@
-//! Which crate may know which. The house stands on these walls: a simulated model that shares a
-//! constant with the driver shares its misreading of the manual too.
+//! Which crate may import which. A simulated model that shares a constant with the driver would also
+//! share the driver's misreading of the manual; no test would find it.
 
 use super::manifest::{Dependency, dependencies};
 use super::{Finding, Source};
@@ -10,10 +10,10 @@ const LIBRARIES: [(&str, &str); 2] = [
     ("iommu/barewire-iommu/Cargo.toml", "barewire-iommu"),
 ];
 
-/// The judge of the page tables, which knows them and nobody else.
+/// The model that judges the page tables. Of our crates it may use only theirs.
 const IOMMU_MODEL: &str = "iommu/barewire-iommu-model/";
 
-/// What it has of its own, and must not take from whom it judges.
+/// Types of the format that the model defines itself, and must not import from the crate it judges.
 const IOMMU_FORMAT: [&str; 3] = ["Geometry", "Attributes", "Descriptor"];
 
 /// Platforms for the core, none of which knows another.

@@ -1,4 +1,4 @@
-//! A foreign driver on our device on hardware nobody here wrote: an SD card in QEMU, behind a PL022.
+//! A foreign driver on our device, on QEMU's models: an SD card behind a PL022.
 //!
 //! `embedded-sdmmc` checks the checksum of each block it reads, and selects the card anew for each
 //! step of a command, often for one byte. It and QEMU's card do not agree on two things

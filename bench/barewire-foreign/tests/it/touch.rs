@@ -25,7 +25,7 @@ const MS: u64 = 1_000_000_000;
 const X: u16 = 1_000;
 const Y: u16 = 3_000;
 const OHMS: u32 = 300;
-/// The same to the X plate's 500 Ω, which is what it tells.
+/// The pressure as the driver reports it: [`OHMS`] over the X plate's 500 Ω.
 const Z: f32 = 0.6;
 const THRESHOLD: f32 = 8.0;
 

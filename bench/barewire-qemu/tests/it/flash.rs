@@ -1,4 +1,4 @@
-//! The shipped stack on QEMU's board: core, ECSPI and SPI NOR against models nobody here wrote,
+//! The shipped stack on QEMU's board: core, ECSPI and SPI NOR against QEMU's models,
 //! compared with QEMU's own backing file.
 
 use barewire::chip::spi_nor::{JedecId, SpiNor, no_observer};

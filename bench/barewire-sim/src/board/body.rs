@@ -1,4 +1,4 @@
-//! What a driver holds of a simulated board: registers and a timer.
+//! A driver's handles to a simulated board: registers and a timer.
 //!
 //! *Read first*: `barewire::reg` for what an access promises, `barewire::time` for what a wait
 //! does.

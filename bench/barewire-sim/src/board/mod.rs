@@ -1,6 +1,6 @@
 //! A simulated board: processor time, a controller, GPIO blocks, a wire with chips, and the ways in.
 //!
-//! *Read first*: [`spec`] for which boards there are, [`crate::profile`] for what they cost.
+//! *Read first*: [`spec`] for the boards, [`crate::profile`] for their costs.
 //!
 //! # How it works
 //! [`Board::new`] builds the board of a [`BoardSpec`]; nothing is on its wire until a chip is
@@ -22,7 +22,7 @@
 //!
 //! # Not supported
 //! More than one controller to a board, which takes a board [beside](Board::beside) it; an interrupt
-//! controller's registers: a line goes to whoever waits.
+//! controller's registers: an interrupt line wakes its waiters directly.
 
 mod body;
 pub mod chips;
@@ -271,7 +271,7 @@ impl Board {
         self.engine().wait_line(self.shared.clone(), timeout_ps)
     }
 
-    /// A chip's interrupt line, low. Whoever is given a clone may raise it, a chip's model also.
+    /// A chip's interrupt line, low. Every holder of a clone may raise it, a chip's model included.
     #[must_use]
     pub fn line(&self) -> IntLine {
         let shared: Rc<dyn line::World> = self.shared.clone();

@@ -1,4 +1,4 @@
-//! The boards there are, as data.
+//! The simulated boards, as data.
 //!
 //! *Read first*: the SoC's reference manual, memory map; the board's schematic or Linux device
 //! tree, for what stands behind each chip select.
@@ -35,7 +35,7 @@ pub struct GpioSpec {
 pub struct CsSpec {
     /// The SoC's name of the line.
     pub name: &'static str,
-    /// Who drives it.
+    /// The block that drives the line.
     pub driver: Driver,
     /// Active high instead of low.
     pub active_high: bool,
@@ -126,7 +126,7 @@ pub static BOARDS: [BoardSpec; 7] = [
                 driver: Driver::Gpio { block: 0, bit: 13 },
                 active_high: false,
             },
-            // The same adapter's, for a touch screen.
+            // For the touch screen of the adapter above.
             CsSpec {
                 name: "GPIO5_IO04",
                 driver: Driver::Gpio { block: 0, bit: 4 },

@@ -1,4 +1,4 @@
-//! A chip of one's own on a simulated board, in one call.
+//! Puts the caller's own chip model on a simulated board, in one call.
 
 use std::cell::RefCell;
 use std::fmt;

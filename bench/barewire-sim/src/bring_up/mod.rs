@@ -1,13 +1,14 @@
 //! The shipped drivers on simulated boards: which lines they get, and what their processor time
 //! costs.
 //!
-//! *Read first*: `barewire::controller`. This is the one room of this crate that knows the drivers;
-//! the models do not.
+//! *Read first*: `barewire::controller`. This is the one module of this crate that imports the
+//! drivers; the models do not.
 //!
 //! # How it works
-//! [`any`] makes the driver that a board needs from its own table, as board code would; beside it
-//! stands each driver's own way in, with its choices. [`Charged`] wraps it and charges the instructions the bus paths execute around the register work: the registers
-//! charge their own.
+//! [`any`] makes the driver that a board needs from the board's table, as board code would. Each
+//! driver also has a function of its own, with its options. [`Charged`] wraps a driver and charges
+//! the instructions that the bus paths execute around the register accesses. The accesses charge
+//! their own costs.
 
 mod atmel;
 mod bcm2835;
@@ -275,8 +276,8 @@ impl<C> Charged<C> {
         Self { inner, board, tick_at: None }
     }
 
-    /// The same for a Linux process: a tick of its processor is charged with the next message after
-    /// it.
+    /// Accounts for a Linux process: a timer tick of its processor is charged with the first
+    /// message after the tick.
     pub fn for_linux_process(self) -> Self {
         Self { tick_at: Some(self.board.engine().now_ps() + PS_PER_S / TICK_HZ), ..self }
     }

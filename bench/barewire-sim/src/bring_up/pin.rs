@@ -1,4 +1,4 @@
-//! A board's pads as a program has them: `embedded-hal` pins over the GPIO block's registers.
+//! A board's pads as a program uses them: `embedded-hal` pins over the GPIO block's registers.
 //!
 //! Every edge and every look is register accesses at the cost of the board's profile.
 

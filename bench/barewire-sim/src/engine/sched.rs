@@ -490,7 +490,7 @@ impl Sched {
         self.tasks.iter().all(|task| matches!(task.state, State::Ended))
     }
 
-    /// Who sleeps for what, for the report of a deadlock.
+    /// What each sleeping thread waits for, for the report of a deadlock.
     pub(super) fn sleep_report(&self) -> String {
         let why = |task: &Task| {
             let State::Sleeps(sleep) = &task.state else { return None };

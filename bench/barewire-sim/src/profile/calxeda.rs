@@ -2,7 +2,7 @@
 //!
 //! *Read first*: the `Source` of every figure below.
 //!
-//! Nothing was measured on this SoC by anybody who published it. Register accesses are scaled by
+//! No measurement on this SoC is published. Register accesses are scaled by
 //! the clock of the bus they go through, the core by its own.
 
 use super::{

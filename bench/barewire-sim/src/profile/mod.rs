@@ -94,12 +94,12 @@ impl Figure {
         }
     }
 
-    /// The same figure, no lower than `low`.
+    /// Sets the lower end of the range, with its source.
     const fn from(self, low: u64, low_source: &'static str) -> Self {
         Self { low, low_source, ..self }
     }
 
-    /// The same figure, no higher than `high`.
+    /// Sets the upper end of the range, with its source.
     const fn to(self, high: u64, high_source: &'static str) -> Self {
         Self { high, high_source, ..self }
     }
@@ -214,8 +214,8 @@ impl Profile {
         ]
     }
 
-    /// The same board with every figure at that end of its range: times at `level`, rates at the
-    /// opposite end, because a slow processor is a dear one.
+    /// A copy of the board with every figure at one end of its range: times at `level`, rates at
+    /// the opposite end, because work costs more on a slower processor.
     #[must_use]
     pub fn at(&self, level: CostLevel) -> Self {
         let mut at = self.clone();

@@ -23,7 +23,7 @@ const BYTES: [u8; 4] = [0x9f, 0, 0, 0];
 /// Instructions between two messages: the worker falls asleep meanwhile.
 const WORK: u64 = 48_000;
 
-/// Who runs the message.
+/// The thread that runs the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// Its caller.

@@ -61,13 +61,13 @@ pub struct Inversion {
 /// What [`queueing`] gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queueing {
-    /// From the call until its message begins: of most calls.
+    /// From the call until its message begins: the median.
     pub begun_median_ns: u64,
-    /// The same, of the slowest.
+    /// From the call until its message begins: the longest.
     pub begun_longest_ns: u64,
-    /// From the call to the result, of most calls.
+    /// From the call to the result: the median.
     pub median_ns: u64,
-    /// The same, of the slowest.
+    /// From the call to the result: the longest.
     pub longest_ns: u64,
     /// The longest that a single message of the others was on the wire.
     pub message_ns: u64,

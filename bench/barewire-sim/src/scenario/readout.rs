@@ -17,7 +17,7 @@ use crate::profile::CostLevel;
 
 const EVENTS: u32 = 100;
 
-/// Who reads the device out.
+/// The code that drains the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reader {
     /// The hard interrupt's handler.

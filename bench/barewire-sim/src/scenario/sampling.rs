@@ -21,7 +21,7 @@ pub const BOARD: &str = "rpi3";
 /// The clock asked; 3.571 MHz is made.
 pub const SPEED_HZ: u32 = 3_600_000;
 
-/// Who samples.
+/// The code that samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Software {
     /// A process under Linux.

@@ -27,7 +27,7 @@ use crate::{Board, BoardOptions, BoardSpec, SimPlatform};
 /// What other work is done in: what is measured is as exact.
 const QUANTUM_PS: Ps = 10_000;
 
-/// Who waits, and how.
+/// The waiting code, and how it waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waits {
     /// The caller looks until it is done.

@@ -2,8 +2,8 @@
 //! waits for.
 //!
 //! A board is as it is at reset, every pin an input that the board pulls to where nothing is selected;
-//! or as boot code leaves it, its pins outputs at that level; or as an owner who died left it, with a
-//! chip selected.
+//! or as boot code leaves it, its pins outputs at that level; or as a previous owner that
+//! died left it, with a chip selected.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -26,10 +26,10 @@ use crate::vcd_edges;
 /// What is asked of every line.
 const CS_INACTIVE_NS: u32 = 2_000;
 
-/// Whoever had the board before us.
+/// The previous owner of the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Before {
-    /// Nobody since reset.
+    /// None since reset.
     Reset,
     /// Boot code that made the lines outputs, inactive.
     Boot,

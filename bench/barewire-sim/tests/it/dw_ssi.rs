@@ -180,7 +180,7 @@ fn what_is_taken_on_the_block_s_own_line_does_not_pulse() {
     }
 }
 
-/// Somebody who had the block before us and died in the middle of a message.
+/// A previous owner of the block died in the middle of a message.
 #[test]
 fn whatever_was_left_in_the_block_no_chip_hears() {
     for (enabled, words) in [(0, 0), (1, 0), (1, 1), (1, 64)] {

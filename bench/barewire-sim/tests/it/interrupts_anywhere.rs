@@ -57,7 +57,7 @@ fn bytes<const N: usize>(number: u8) -> [u8; N] {
 }
 
 impl Bench {
-    /// Every queued message waits by interrupt; who calls sync polls the wire.
+    /// Every queued message waits by interrupt; a sync call polls the wire.
     fn new(board: &'static str) -> Self {
         // A waiter looks seldom: each look would be some places more.
         let options = BoardOptions { relax_ps: 2_000_000, ..BoardOptions::default() };

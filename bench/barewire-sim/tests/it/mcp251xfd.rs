@@ -58,7 +58,7 @@ impl Rig {
         rig
     }
 
-    /// With nobody else on the CAN bus.
+    /// A rig whose chip is the only node of the CAN bus.
     fn alone(change: impl FnOnce(&mut Options)) -> Self {
         let board =
             Board::new(BoardSpec::find("imx8mp").expect("a board"), BoardOptions::default());
@@ -121,7 +121,7 @@ impl Rig {
         told
     }
 
-    /// The same, of which frames alone are expected.
+    /// Serves the chip and returns the frames; any other event fails the test.
     fn frames(&self, driver: &mut Driver<'_>, ps: Ps) -> Vec<Received> {
         let told = self.serve(driver, ps).into_iter();
         told.map(|(received, found)| {

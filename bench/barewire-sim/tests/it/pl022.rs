@@ -172,14 +172,14 @@ fn the_block_s_own_line_stays_inactive_as_long_as_asked() {
     }
 }
 
-/// Somebody who had the block before us and died.
+/// A previous owner of the block died.
 #[test]
 fn whatever_was_left_in_the_block_no_chip_hears() {
     for (cr1, words) in [(0, 3), (2, 8), (0, 0), (2, 0)] {
         let board = board();
         let chip = Rc::new(RefCell::new(Echo::default()));
         assert!(board.attach(0, chip.clone()));
-        // Who had the block had its chip select, too.
+        // The previous owner left the chip select's pin an output, high.
         let mut pins = board.gpio(0).expect("a bank");
         pins.write(0x400, 1);
         pins.write(0x004, 1);
@@ -201,7 +201,7 @@ fn whatever_was_left_in_the_block_no_chip_hears() {
     }
 }
 
-/// Words that came while nobody read are lost, and the message says so; the next one is good.
+/// Words that overflow the FIFO are lost, and the message fails; the next one succeeds.
 #[test]
 fn an_overrun_is_told_and_drained() {
     for waits in [Waits::Polling, Waits::Asleep(0)] {

@@ -1,4 +1,4 @@
-//! Simulated threads that share a processor: who runs when, and what it costs.
+//! Simulated threads that share a processor: which one runs when, and what it costs.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -168,7 +168,7 @@ fn a_word_that_changed_before_the_wait_is_not_waited_for() {
     let word = AtomicU32::new(0);
     let waits = Thread::new("waits", || {
         let expected = word.load(Relaxed);
-        // The change, and a wake that finds nobody, come between the look and the wait.
+        // The change, and a wake without a sleeper, come between the look and the wait.
         engine.spend_ps(1_000);
         engine.wait(&word, expected);
         assert_eq!(engine.now_ps(), 1_001);

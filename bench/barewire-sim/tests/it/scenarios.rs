@@ -37,7 +37,7 @@ fn inheritance_bounds_what_a_medium_thread_can_do() {
 fn an_urgent_access_waits_for_the_message_on_the_wire_at_most() {
     let (call_ns, way_ns) = wake_ns();
     let [equal, urgent] = [false, true].map(|urgent| priority::queueing(urgent, false, Used));
-    // Whoever runs the queue tells that message's owner before it goes on.
+    // The holder that drains the queue wakes the message's owner before it continues.
     assert!(urgent.begun_longest_ns <= urgent.message_ns + call_ns, "{urgent:?}");
     // And then ours is run, and its owner woken.
     let bound = urgent.message_ns + call_ns + urgent.own_ns + call_ns + way_ns;

@@ -1,4 +1,5 @@
-//! The commands, one room each.
+//! The commands that `barewire --help` lists, a module each. Code that they share is in
+//! [`crate::shared`].
 
 pub(crate) mod adc;
 pub(crate) mod bench;

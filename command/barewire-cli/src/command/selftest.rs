@@ -17,11 +17,11 @@ use crate::shared::progress::Progress;
 use crate::shared::session::{self, BusArgs, Figures, Injected, Place, Request, Session, Settled};
 use crate::shared::text::{figure, number};
 
-/// The transfer that goes wrong if nobody names one: full duplex, and some way into the suite.
+/// The transfer that goes wrong without a number given: full duplex, and some way into the suite.
 const FAULT_AT: u64 = 100;
 /// With a seed, one transfer in so many goes wrong.
 const FAULT_ONE_IN: u32 = 100;
-/// The longest transfer where nobody names one and the board is QEMU's.
+/// The default longest transfer on QEMU's boards.
 const EMULATED_MAX_LEN: usize = 4_099;
 /// The bit that flips: one inside the first byte.
 const FLIPPED_BIT: usize = 5;

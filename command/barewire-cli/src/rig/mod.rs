@@ -1,4 +1,4 @@
-//! Test rigs: commands for those who work on barewire. `barewire --help` does not list them;
+//! Test rigs: commands for developers of barewire. `barewire --help` does not list them;
 //! `docs/testing.md` describes them.
 
 pub(crate) mod stress;

@@ -33,7 +33,7 @@ pub(crate) enum Costs {
 }
 
 impl Costs {
-    /// The same, as the simulator calls it.
+    /// The simulator's value for this level.
     pub(crate) fn level(self) -> CostLevel {
         match self {
             Self::Low => CostLevel::Low,

@@ -28,7 +28,7 @@ pub(crate) enum Failure {
     Fault(String),
     /// Ctrl-C.
     Interrupted(String),
-    /// Whoever read our output has gone: nobody is left to tell.
+    /// The reader of stdout closed the pipe (`| head`), so no message is printed.
     BrokenPipe,
 }
 

@@ -1,17 +1,17 @@
-//! What the commands share.
+//! Code that several commands use. It depends on no command.
 //!
-//! | room | has |
+//! | module | has |
 //! |---|---|
-//! | [`bus_name`] | what stands after `--bus`, parsed |
-//! | [`session`] | a command's time on a bus: opened, used, closed on every path; its figures, for people and as JSON |
-//! | [`text`] | numbers, hex and near names in; figures with units out |
+//! | [`bus_name`] | the argument of `--bus`, parsed |
+//! | [`session`] | runs a command on a bus: opens it, closes it on every path, prints the figures as text or JSON |
+//! | [`text`] | parses numbers and hex, suggests near names; prints figures with units |
 //! | [`output`] | results on stdout, notes on stderr |
 //! | [`failure`] | why a command ended, and its exit code |
 //! | [`interrupt`] | Ctrl-C |
-//! | [`costs`] | which end of its ranges a simulated board charges |
-//! | [`out_file`] | a file that exists under its name only when it is whole |
+//! | [`costs`] | whether a simulated board charges low, usual or high costs |
+//! | [`out_file`] | an output file that gets its name only when it is complete |
 //! | [`progress`] | a progress bar |
-//! | [`processors`] | threads that stay on their processors |
+//! | [`processors`] | pins threads to processors |
 
 pub(crate) mod bus_name;
 pub(crate) mod costs;

@@ -24,7 +24,7 @@ impl Progress {
         Self::with_template(doing, bytes, silent, TEMPLATE)
     }
 
-    /// The same of `count` things that are no bytes.
+    /// Shows progress in `count` items instead of bytes.
     pub(crate) fn counting(doing: &'static str, count: u64, silent: bool) -> Self {
         Self::with_template(doing, count, silent, COUNTING)
     }

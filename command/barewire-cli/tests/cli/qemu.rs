@@ -1,4 +1,4 @@
-//! `qemu:`: the command on registers and chips that nobody here wrote.
+//! `qemu:`: the command on QEMU's models of registers and chips.
 
 use std::fs;
 use std::os::unix::process::CommandExt;

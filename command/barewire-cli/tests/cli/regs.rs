@@ -50,7 +50,7 @@ fn registers_are_read_by_name_address_and_field() {
     let text = regs("read", &["--quiet", "OSC"]).ok().text();
     assert!(text.starts_with("OSC at 0xe00 is 00000460, as after a reset\n"), "{text}");
     assert!(text.contains("\n  CLKODIV      6:5  3\n"), "{text}");
-    // The same by hand: READ, the address, four bytes, least significant first.
+    // A register read by hand, with `xfer`: READ, the address, four bytes, least significant first.
     let by_hand = run(&["xfer", "--cs", "2", "--speed-hz", "16M", "--json", "3e0000000000"]);
     let came_in = by_hand.ok().json()["transfers"][0]["rx"].as_str().expect("bytes").to_owned();
     assert!(came_in.ends_with("60040000"), "{came_in}");

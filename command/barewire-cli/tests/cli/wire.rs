@@ -1,4 +1,4 @@
-//! `xfer`, and the recording of the wire in the eyes of a decoder nobody here wrote.
+//! `xfer`, and the recording of the wire as an independent decoder reads it.
 
 use std::fs;
 use std::process::Command;

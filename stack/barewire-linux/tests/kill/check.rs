@@ -36,7 +36,7 @@ pub(crate) struct Counts {
 }
 
 /// Reads a record, in which every context's messages are numbered from 0 without a gap but for
-/// those of the children, who begin again.
+/// those of the children, which begin again.
 ///
 /// # Errors
 /// The first thing that should not be there, with its place.

@@ -87,7 +87,7 @@ impl Record {
         self.word(LEN_AT).store(len + 1, Ordering::Release);
     }
 
-    /// All there are, when nobody writes any more.
+    /// All entries. Call it after the last writer has ended.
     pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> + '_ {
         let len = self.word(LEN_AT).load(Ordering::Acquire) as usize;
         self.0.words()[ENTRIES_AT..][..len]

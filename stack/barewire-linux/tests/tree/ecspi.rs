@@ -46,7 +46,7 @@ fn imx8mp() -> Tree {
     imx8mp_bound(None)
 }
 
-/// The same with a driver on ECSPI1.
+/// An i.MX 8M Plus with `driver` bound to ECSPI1.
 fn imx8mp_bound(driver: Option<&str>) -> Tree {
     let tree = Tree::new()
         .sparse("/dev/mem", ECSPI1 + 0x1_0000)
@@ -148,7 +148,7 @@ fn a_bound_controller_is_refused_and_untouched() {
     assert!(text.contains("`echo 30820000.ecspi > /sys/bus/platform/drivers/spi_imx/unbind`"));
     assert_eq!(memory.nonzero(&[ECSPI1, GPIO5]), []);
 
-    // The same without /dev/mem: whoever has no rights learns of the driver first.
+    // The driver is checked before /dev/mem is opened, so the error names it without rights too.
     let tree = Tree::new().platform("30820000.spi", Some("spi_imx"));
     let error = Mapped::open(&tree.root(), &mem(MEM)).expect_err("bound");
     assert!(matches!(error, MapError::Bound { .. }), "{error:?}");
@@ -433,7 +433,7 @@ fn with_uio(tree: Tree) -> Tree {
 #[test]
 fn uio_with_a_bank_of_its_own_needs_no_dev_mem() {
     let page = rustix::param::page_size() as u64;
-    // The bank has no driver: nobody else writes it.
+    // The bank has no driver, so nothing else writes it.
     let tree = with_uio(Tree::new())
         .uio_map("uio0", 1, ["0x30240000\n", "0x10000\n", "0x0\n"])
         .platform("30820000.spi", Some("uio_pdrv_genirq"))

@@ -175,7 +175,8 @@ fn sharing_a_bank_with_the_kernel_moves_the_chip_select() {
         drop(controller);
         (warned, after)
     };
-    // The kernel remembers a low input: the chip is selected by nobody, and then its line floats.
+    // The kernel's cached value for an input is low: its write selects the chip without a message,
+    // and then the line floats.
     assert_eq!(harm(&format!("{DIRECT},unsafe-shared")), (true, (false, false)));
     assert_eq!(harm(KERNEL), (false, (true, true)), "unharmed");
 }
@@ -196,10 +197,10 @@ fn a_bank_of_which_nothing_is_known_is_refused() {
     let tree = driven();
     std::fs::remove_dir(tree.root().path("/sys/bus")).expect("empty");
     unknown(&tree, "sysfs is not mounted");
-    // A bank without a driver, or a kernel without GPIO, is written by nobody else.
+    // Nothing else writes a bank without a driver, or any bank under a kernel without GPIO.
     assert!(open(&driven().platform("30240000.gpio", None), &kernel, DIRECT).is_ok());
     assert!(open(&driven(), &kernel, DIRECT).is_ok());
-    // A chip that cannot be opened is not a chip that nobody uses.
+    // A GPIO chip that cannot be opened may still be in use, so it is refused.
     let tree = driven().gpio_chip("30240000.gpio", "gpio-mxc", "gpiochip4");
     assert!(matches!(refused(&tree, &kernel, DIRECT), GpioError::NoNode { .. }));
 }
@@ -365,7 +366,7 @@ fn an_int_line_is_slept_for_only_at_rest() {
     assert_eq!(int.wait(Duration::from_secs(9)), Ok(Sensed::Active));
     assert_eq!((kernel.slept(2), int.last_edge()), (0, None));
 
-    // High, low again, high: the two edges of the past wake nobody for long.
+    // High, low, high: each of the two stale edges wakes the waiter only briefly.
     kernel.moves(2, 7, true, edge(1, false));
     kernel.moves(2, 7, true, edge(2, false));
     let begun = Instant::now();

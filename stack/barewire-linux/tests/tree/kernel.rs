@@ -1,5 +1,5 @@
-//! A kernel's GPIO side for tests: chips, their lines, who uses them, and a driver that writes cached
-//! values.
+//! A kernel's GPIO side for tests: chips, their lines, the users of the lines, and a driver that
+//! writes cached values.
 //!
 //! Written from Linux 6.12's `drivers/gpio/gpio-mmio.c` as `gpio-mxc` uses it: data and direction are read
 //! once, when the driver is loaded; each change of a line writes all 32 from what is remembered.

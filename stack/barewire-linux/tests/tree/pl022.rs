@@ -66,7 +66,7 @@ fn its_clock_is_what_its_node_says() {
     // A Highbank gates none, whatever the node says of clocks.
     let soc = gated("0\n").file("/proc/device-tree/compatible", "calxeda,highbank\0");
     assert_eq!(open(&soc, PIN_OF_BANK).expect("ungated").clock(), ClockState::Always);
-    // Nobody mounted debugfs.
+    // debugfs is not mounted.
     let root = gated("1\n");
     std::fs::remove_dir_all(root.root().path("/sys/kernel/debug")).expect("gone");
     let error = open(&root, PIN_OF_BANK).expect_err("unknown");

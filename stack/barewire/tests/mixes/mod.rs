@@ -182,9 +182,9 @@ impl Leaked {
 
     /// What was driven. The threads have ended.
     pub(crate) fn take(self) -> Watched {
-        // Locking orders all that was sent before this.
+        // Acquiring the lock orders all that was sent before this.
         drop(self.get().lock());
-        // SAFETY: it was leaked from a box, and nobody refers to it any more.
+        // SAFETY: the pointer was leaked from a box, and no reference to it is left.
         unsafe { Box::from_raw(self.0) }.into_inner()
     }
 }
@@ -266,7 +266,7 @@ impl Worker {
         block_on(self.run_as_task())
     }
 
-    /// The same as a task: it awaits its futures, and blocks in everything else.
+    /// Runs the mix as a task: it awaits its futures, and blocks in everything else.
     pub(crate) async fn run_as_task(self) -> Outcome {
         let Self { ops, number, device, mut prepared, mut messages } = self;
         run_ops(&device, &mut prepared, &mut messages, number, &ops).await

@@ -23,7 +23,7 @@ pub(crate) enum Meeting {
     InTurn,
     /// All are given while their thread has the bus locked, as far as that can be.
     BehindALock,
-    /// The same, with the first of them given by another thread.
+    /// As `BehindALock`, but another thread gives the first message.
     AcrossThreads,
 }
 

@@ -339,7 +339,7 @@ fn a_full_fifo_is_told_and_empties() {
         foreign(&rig, &configuration(RequestMode::NormalCAN2_0, PayloadSize::EightBytes, 4));
     let frames: Vec<_> =
         (0..6).map(|index| Frame::classic(standard(0x40), &[index; 8]).expect("a frame")).collect();
-    // Nobody acknowledges yet: the first is tried again and again.
+    // No node acknowledges yet: the first frame is retried continuously.
     for frame in &frames[..4] {
         transmit(&mut foreign, frame, false).expect("goes out");
     }

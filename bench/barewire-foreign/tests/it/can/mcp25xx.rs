@@ -214,7 +214,7 @@ fn its_filters_let_through_what_they_say() {
         ),
         (AcceptanceFilter::Filter1, extended(0x1234_5678).into()),
         (AcceptanceFilter::Mask0, extended(0x1ffc_ffff).into()),
-        // RXB1's are for nobody.
+        // No frame of this test matches RXB1's filters.
         (AcceptanceFilter::Filter2, standard(0x7ff).into()),
         (AcceptanceFilter::Filter3, standard(0x7ff).into()),
         (AcceptanceFilter::Filter4, standard(0x7ff).into()),
@@ -274,7 +274,7 @@ fn int_wakes_whoever_waits_and_rises_when_the_frame_is_read() {
 fn it_says_when_all_buffers_are_taken() {
     let rig = rig(250_000);
     let mut foreign = foreign(&rig, &config(CNF_250K_BPS, RXM::ReceiveAny));
-    // Nobody acknowledges yet.
+    // No node acknowledges yet.
     let frame = |index: u8| Frame::classic(standard(0x30), &[index; 2]).expect("a frame");
     for index in 0..3 {
         assert!(transmit(&mut foreign, &frame(index)));

@@ -12,7 +12,7 @@ pub(super) struct Flight {
     pub(super) sender: usize,
     /// Further senders of the very same bits, or of other data under the same identifier.
     pub(super) others: Vec<usize>,
-    /// Who receives it.
+    /// The nodes that receive it.
     pub(super) receivers: Vec<usize>,
     pub(super) taken: bool,
     /// When, how the sender and the receivers see it, and bits of flag.

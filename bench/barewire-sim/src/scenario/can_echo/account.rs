@@ -40,7 +40,7 @@ pub struct Tally {
     pub reordered: u64,
     /// On the bus, and an echo of nothing.
     pub unasked: u64,
-    /// Destroyed by an error, whoever sent them.
+    /// Destroyed by an error, from any sender.
     pub destroyed: u64,
     /// Of the lost: no place was free to send them from.
     pub dropped: u64,
@@ -49,7 +49,7 @@ pub struct Tally {
 /// What was on the wires.
 pub(super) struct Heard {
     pub(super) records: Vec<Record>,
-    /// Who sends what is to be echoed.
+    /// The node that sends the frames to echo.
     pub(super) far: NodeId,
     pub(super) selections: Vec<Selection>,
     pub(super) int_lows: Vec<(Ps, Option<Ps>)>,

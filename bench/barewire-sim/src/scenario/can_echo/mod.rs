@@ -6,7 +6,7 @@
 //! # How it works
 //! A far node sends generated frames; the board's chip receives each, and its data goes back under
 //! the identifier before: the same one would collide with the next frame, a higher one would starve
-//! on a full bus. [`Who`] says whose code that is; each pays what the board's profile says, and its
+//! on a full bus. [`Who`] names the code that echoes; each is charged the costs of the board's profile and its
 //! own [counted](INSTRUCTIONS_PER_RECEIVED) instructions.
 //!
 //! Everything is on one processor, so that its time adds up: a thread of lowest priority takes what
@@ -44,7 +44,7 @@ pub use account::{Spread, Tally};
 /// callgrind (`command/barewire-cli/tests/snapshots/instructions.txt`): can_receive less what two messages,
 /// of one and two transfers, are charged.
 pub const INSTRUCTIONS_PER_RECEIVED: u64 = 257;
-/// The same for a sent frame: can_transmit less a message of two transfers.
+/// Instructions for a sent frame: can_transmit less a message of two transfers.
 pub const INSTRUCTIONS_PER_SENT: u64 = 203;
 /// The last echoes have so many bit times to leave: those of eight longest frames, and as many between.
 const LAST_BITS: u64 = 16 * 750;
@@ -54,7 +54,7 @@ const PS_PER_S: Ps = 1_000_000_000_000;
 /// Beside the longest gap: without a frame for so long, none is expected any more.
 pub const STALL_PS: Ps = 1_000_000_000_000;
 
-/// Who echoes.
+/// The code that echoes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
     /// The hard interrupt, without a kernel: bare metal.
@@ -76,7 +76,7 @@ pub struct Setup {
     pub board: &'static BoardSpec,
     /// What is different about it.
     pub board_options: BoardOptions,
-    /// Who echoes.
+    /// The code that echoes.
     pub who: Who,
     /// The driver's configuration.
     pub config: Config,

@@ -19,7 +19,7 @@ const CALLS: u64 = 2;
 #[derive(Default)]
 pub(super) struct Socket {
     frames: RefCell<VecDeque<Frame>>,
-    /// How many were sent, for whoever sleeps on it.
+    /// How many were sent. A receiver sleeps on this word.
     sent: AtomicU32,
 }
 
@@ -28,7 +28,7 @@ impl Socket {
         board.engine().spend_ps(CALLS * board.profile().futex_call_ps.value);
     }
 
-    /// Puts a frame in, and wakes who waits for it: at what waking costs by a futex.
+    /// Queues a frame and wakes its receiver, at the cost of a futex wake-up.
     pub(super) fn send(&self, board: &Board, frame: Frame) {
         Self::call(board);
         self.frames.borrow_mut().push_back(frame);

@@ -1,4 +1,4 @@
-//! Who receives and who sends: a handler, a process, or two.
+//! The code that receives and sends: a handler, a process, or two processes.
 //!
 //! # How it works
 //! A service is: the interrupt, looks at the chip while its pin is low, sleep. A process sleeps in a
@@ -249,7 +249,7 @@ impl<'b, C: Controller + ?Sized> Echo<'_, '_, 'b, C> {
         }
     }
 
-    /// What has the processor when nobody else wants it.
+    /// Runs when no other thread needs the processor.
     fn idle(&self) {
         let Bench { board, start_ps, stall_ps, last_ps, .. } = *self.bench;
         let engine = board.engine();

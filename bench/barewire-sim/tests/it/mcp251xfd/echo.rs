@@ -1,4 +1,4 @@
-//! Frames echoed by everybody who may: none lost, and what it costs, a reviewed table.
+//! Each kind of echo loses no frame. Its costs are a reviewed table.
 //!
 //! Set `BAREWIRE_BLESS=1` to write it anew; the difference is then for a reviewer.
 

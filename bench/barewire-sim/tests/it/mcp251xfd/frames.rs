@@ -243,7 +243,7 @@ fn modes_off_the_bus_and_beside_it() {
     let mut driver = rig.started(&spi, Config { mode: Mode::ListenOnly, ..classic() });
     rig.send([CanFrame::new(0x1, &[1])]);
     let told = rig.serve(&mut driver, MS / 2);
-    // Nobody acknowledges, so the far node's frame is an error for both.
+    // No node acknowledges, so the far node's frame is an error for both.
     assert!(told.iter().all(|(_, found)| !found.frame), "{told:?}");
     assert!(rig.can.records().iter().all(|record| !record.is_taken()));
     rig.can.add_listener();

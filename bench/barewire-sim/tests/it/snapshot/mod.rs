@@ -1,5 +1,5 @@
-//! Reviewed tables: held against, or written anew where `BAREWIRE_BLESS` is set, which fails the run:
-//! what was written nobody has reviewed.
+//! Reviewed tables. A test compares its result with the table. With `BAREWIRE_BLESS` set it writes
+//! the table instead, and fails, because the new table has not been reviewed.
 
 use std::path::Path;
 

@@ -3,7 +3,7 @@
 //! One processor. A thread of low priority reads a NOR flash in chunks, and now and then programs a
 //! page and reads it back; a thread of high priority is woken by PENIRQ and samples the pen through an
 //! urgent device. Both data are held against what they must be. The time from PENIRQ's fall to the
-//! sample is a reviewed table: with nobody at the flash, with both on one bus, with a bus for each.
+//! sample is a reviewed table: with no thread at the flash, with both on one bus, with a bus for each.
 //!
 //! On one bus a sample waits for the one message that is on the wire when it is asked for: the bus goes
 //! to an urgent device before anything else. So the worst case is the idle one's and the longest

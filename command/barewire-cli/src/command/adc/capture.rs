@@ -1,12 +1,12 @@
 //! Taking samples: one prepared message for a batch of conversions, run again and again.
 //!
 //! # How it works
-//! 1. A batch is one message, its conversions parted by `cs_change`, prepared once. What is sent
-//!    never changes, so a run costs the bus path and the wire.
-//! 2. At a held rate each batch waits for its turn on a fixed grid; without one it follows the one
-//!    before at once.
-//! 3. When a sample was taken is known to the picosecond on a simulated board, from the chip
-//!    select's edge. Elsewhere a clock is read before and after each batch, and its conversions
+//! 1. A batch is one message, its conversions separated by `cs_change`, prepared once. The bytes
+//!    sent never change, so a run costs the bus path and the wire.
+//! 2. At a fixed rate each batch starts at its time on a fixed grid. Without a rate it follows the
+//!    previous batch at once.
+//! 3. On a simulated board the time of a sample is known to the picosecond, from the chip select's
+//!    edge. Elsewhere a clock is read before and after each batch, and its conversions
 //!    are spread evenly over the time between.
 
 use barewire::bus::Device;

@@ -65,7 +65,7 @@ struct AdcArgs {
     tell: TellArgs,
 }
 
-/// What is taken when nobody names a bus.
+/// The bus used without `--bus`.
 const DEFAULT_BUS: &str = "sim:rpi3";
 
 fn part(name: &str) -> Result<&'static Part, String> {

@@ -1,7 +1,7 @@
 //! A small plot of the last samples in the terminal.
 //!
-//! Each column of text is two samples wide and each row four high, in Braille dots. The live plot is
-//! drawn over itself on stderr, where somebody sits in front of it.
+//! Each column of text is two samples wide and each row four high, in Braille dots. The live plot
+//! is redrawn in place on stderr, if that is a terminal.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};

@@ -1,5 +1,5 @@
-//! `barewire adc stream`: samples at the wire's pace or at a held rate, and what the time was made
-//! of.
+//! `barewire adc stream`: samples as fast as the wire allows or at a fixed rate, and reports where
+//! the time went.
 //!
 //! On a simulated board all of it runs three times, at the costs used and at both ends of their ranges
 //! ([`crate::shared::costs`]).
@@ -378,7 +378,7 @@ impl Report {
         text
     }
 
-    /// The same with what low and high costs make of its rows; unchanged if one of the three was
+    /// Adds the rows' figures at low and high costs; unchanged if one of the three was
     /// interrupted, whose samples are others.
     fn ranged(self, ends: &LowHigh<Self>) -> Self {
         let LowHigh { low, high } = ends;

@@ -279,7 +279,7 @@ impl MappedUser for Timing<'_> {
             return Ok(());
         }
         let controller = time_paths(report, start(), settings, &Paths::free(syscalls))?;
-        // A lock that nobody else knows costs the same.
+        // A lock that no other process uses costs as much.
         let (_place, lock) = own_lock()?;
         time_paths(report, ProcessShared::new(lock, controller), settings, &locked)?;
         Ok(())

@@ -1,8 +1,8 @@
-//! The MCP2518FD driver on a chip that is memory: what a frame costs in instructions, received and
-//! sent, its messages' own on the null controller included.
+//! The MCP2518FD driver on a chip that is an array in memory: the instructions of a received and of
+//! a sent frame, including those of its messages on the null controller.
 //!
-//! The chip's own function has the name that callgrind looks for too: entering it ends the
-//! collection and leaving it goes on, so that it does not count.
+//! The chip's function has a name that callgrind toggles on: collection stops when it is entered and
+//! resumes when it returns. So the chip does not count.
 
 use std::hint::black_box;
 

@@ -1,15 +1,16 @@
-//! Threads that all want the bus: what a message costs then, beside a mutex around the same work.
+//! Measures a message while several threads contend for the bus, and compares it with a mutex
+//! around equal work.
 //!
 //! # How it works
 //! In a window of time each of N threads sends one 4-byte message after the other; what a message
 //! costs is the window over the messages of all threads. The bus, parking_lot's mutex with fair
 //! unlock and the standard library's mutex have their windows in turn, again and again, so that
 //! what disturbs the machine disturbs all three; ratios are medians over those turns. The mutexes
-//! guard the same null controller, and plan and run the same message, as sync does. Threads are put on the
-//! processors in turn and stay there ([`processors`]).
+//! guard the same null controller, and plan and run the same message, as sync does. Threads are
+//! pinned to the processors in turn ([`processors`]).
 //!
-//! A fair mutex hands over at each unlock; the standard one lets the running thread have it again
-//! and so is fast and starves others. The bus's holder runs what others queued.
+//! A fair mutex hands over at each unlock. The standard one lets the running thread acquire it
+//! again: that is fast and starves other threads. The holder of the bus runs what others queued.
 
 use std::hint::black_box;
 use std::sync::RwLock;
@@ -46,9 +47,9 @@ struct Window {
 pub(super) struct Contended {
     /// Of a message on the bus, a window each.
     pub(super) ns: Vec<f64>,
-    /// How many times as fast as the fair mutex the bus is, above 1 if faster.
+    /// Speed of the bus over that of the fair mutex: above 1 the bus is faster.
     pub(super) ratio_to_fair_mutex: f64,
-    /// The same of the standard mutex.
+    /// Speed of the bus over that of the standard mutex.
     pub(super) ratio_to_std_mutex: f64,
     /// The messages of the thread that had the fewest, over its fair share.
     pub(super) least_share: f64,

@@ -1,10 +1,10 @@
-//! The price of a hop: a message handed to a worker thread, until its result is back.
+//! The cost of a hop: from handing a message to a worker thread until its result is back.
 //!
 //! # How it works
-//! The worker serves a bus of its own ([`Pump::Worker`]). *Awake*: one message after the other, so
-//! that the worker still looks for work when the next comes. *Asleep*: the caller lets the worker
-//! fall asleep before each message, as it is where messages come from time to time. The two have a
-//! processor each, if there are two ([`processors`]).
+//! The worker serves a bus of its own ([`Pump::Worker`]). *Awake*: messages follow each other,
+//! so the worker is still polling for work when the next arrives. *Asleep*: the caller lets the
+//! worker fall asleep before each message, as when messages are rare. Caller and worker are pinned
+//! to a processor each, if there are two ([`processors`]).
 
 use std::pin::pin;
 use std::thread;

@@ -1,4 +1,4 @@
-//! What threads, interrupts and priorities cost where they can be had exactly: in simulation.
+//! The costs of threads, interrupts and priorities, measured exactly in simulation.
 //!
 //! The scenarios are the simulator's ([`barewire_sim::scenario`]); virtual nanoseconds with the
 //! costs of a board's profile, the same on every machine.

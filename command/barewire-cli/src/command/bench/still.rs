@@ -1,8 +1,8 @@
-//! Time that stands still.
+//! A clock that never advances.
 
 use barewire::time::Timer;
 
-/// A timer that nobody has to wait by.
+/// A timer whose waits return at once.
 pub(super) struct Still;
 
 impl Timer for Still {

@@ -1,4 +1,4 @@
-//! The bench's report for readers.
+//! The bench's report as text.
 
 use std::fmt::Write;
 

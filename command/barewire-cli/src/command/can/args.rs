@@ -61,7 +61,7 @@ pub(super) struct CanArgs {
     pub(super) tell: TellArgs,
 }
 
-/// What is taken when nobody names a bus.
+/// The bus used without `--bus`.
 pub(super) const DEFAULT_BUS: &str = "sim:imx8mp";
 /// What clocks the chip.
 const OSCILLATOR_HZ: RangeInclusive<u32> = 1_000_000..=40_000_000;
@@ -100,7 +100,7 @@ impl CanArgs {
         self.bus.as_deref().unwrap_or(DEFAULT_BUS)
     }
 
-    /// The chip select: where a simulated board has its controller, if nobody says another.
+    /// The chip select of the options, else the one of a simulated board's CAN controller.
     pub(super) fn chip_select(&self) -> Result<u8, Failure> {
         if let Some(chip_select) = self.chip_select {
             return Ok(chip_select);

@@ -195,7 +195,7 @@ fn dump(
     let accesses_before = node.accesses();
     let mut printer = Printer { args, out, kept: Vec::new(), before_us: None, first_us: 0 };
     let mut came = Came::default();
-    // Where nobody is told to send so many, so many are taken.
+    // Without a simulated sender, -n limits the frames received instead of those sent.
     let limit = match feed {
         None => args.far.count.map_or(u64::MAX, |count| count.get()),
         Some(_) => u64::MAX,

@@ -3,10 +3,10 @@
 //! *Read first*: the manual page of can-utils' `cangen`.
 //!
 //! # How it works
-//! [`FarArgs`] are the options; [`FarArgs::settle`] checks them against the bus and fills in what was
-//! not given; [`Far::frames`] are then the frames, each with the time, from the first one's, from
-//! which on it is there to be sent. A frame that the bus could not carry yet waits, and the next is due
-//! when it would have been. Random values come from a seed: the same options give the same frames.
+//! [`FarArgs`] are the options. [`FarArgs::settle`] checks them against the bus and fills in
+//! defaults. [`Far::frames`] are then the frames, each with the time at which it is due, counted
+//! from the first. A frame that the bus cannot carry yet waits; this does not delay the due times
+//! of later frames. Random values come from a seed: equal options give equal frames.
 //!
 //! # What differs from cangen
 //! 1. Fixed data without a length is as long as it is; cangen takes a random length.
@@ -29,11 +29,11 @@ use crate::shared::failure::Failure;
 use crate::shared::session::SimCan;
 use crate::shared::text::{hex, number};
 
-/// From when the chip has joined to the first frame.
+/// The time from the chip joining the bus to the first frame.
 pub(super) const FIRST_PS: u64 = 1_000_000_000;
 const PS_PER_MS: u64 = 1_000_000_000;
 const PS_PER_US: u64 = 1_000_000;
-/// A day between two frames is none of a generator.
+/// The longest gap accepted: a day.
 const GAP_MAX_MS: f64 = 86_400_000.0;
 
 /// The options.
@@ -207,8 +207,8 @@ impl FarArgs {
         }
     }
 
-    /// The first option given that only a sender has, for buses where nobody is asked to send; -n is
-    /// not among them.
+    /// The first given option that only a sender uses. Buses without a simulated sender refuse it.
+    /// -n does not count.
     pub(super) fn sending(&self) -> Option<&'static str> {
         let Self { gap_ps, full_load, poll_ms, id, length, data, .. } = self;
         let Self { extended, fd_frames, brs, remote, mix, seed, replay, .. } = self;
@@ -328,12 +328,12 @@ impl Far {
         let feed = Feed::new("far", frames).with_patience(self.patience_ps);
         let feed = Rc::new(RefCell::new(feed));
         can.bus.attach(feed.clone());
-        // A record of every frame is nobody's here, and there may be no end to them.
+        // The command does not read the record of frames, and the frames may never end.
         can.bus.set_recording(false);
         feed
     }
 
-    /// The same node, which sends nothing.
+    /// A node that sends nothing, otherwise with these settings.
     pub(super) fn silent(self) -> Self {
         Self { replay: Some(Vec::new()), ..self }
     }
@@ -370,7 +370,7 @@ impl Far {
         Box::new(self.traffic().frames().map(|(at, frame)| (at, CanFrame::from_sim(&frame))))
     }
 
-    /// The same as the simulator generates it.
+    /// These settings as the simulator's traffic generator takes them.
     fn traffic(&self) -> Traffic {
         let (id, id_bit) = match self.id {
             IdMode::Like(id) => (id, None),

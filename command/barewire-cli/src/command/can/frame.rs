@@ -109,7 +109,7 @@ impl CanFrame {
     }
 
     /// As the driver sends it, which says itself whether it is error passive; `None` where a classic
-    /// DLC is above 8, which nobody sends.
+    /// DLC is above 8; no sender uses that.
     pub(super) fn to_chip(self) -> Option<Frame> {
         match self.kind {
             _ if !self.is_fd() && usize::from(self.dlc) > CLASSIC_MAX => None,

@@ -29,9 +29,9 @@ use crate::shared::text::figure;
 const PS_PER_NS: u64 = 1_000;
 const PS_PER_US: u64 = 1_000_000;
 const INTERMISSION_BITS: u64 = 3;
-/// How long is waited at once.
+/// The longest single wait.
 const SLICE_NS: u64 = 1_000_000;
-/// The same until a frame is due: Ctrl-C is looked at in between.
+/// The longest single wait until a frame is due. Ctrl-C is checked between waits.
 const DUE_SLICE_NS: u64 = 100_000_000;
 /// Frames between two steps of the progress bar.
 const STEP: u64 = 64;

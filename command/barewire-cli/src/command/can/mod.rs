@@ -2,7 +2,7 @@
 //!
 //! # How it works
 //! Our chip is on a CAN bus that other nodes share. On a simulated board the far node is simulated too,
-//! and sends what its options say; on spidev, UIO and `/dev/mem` it is whoever is there. [`node::Node`]
+//! and sends what its options say; on spidev, UIO and `/dev/mem` it is any real node there. [`node::Node`]
 //! is our chip in use, and how its interrupt is waited for: by the line where there is one, by asking
 //! every half millisecond elsewhere.
 

@@ -1,10 +1,11 @@
 //! Our chip in use, and how it is waited for.
 //!
 //! # How it works
-//! [`CanArgs::open`] proves the chip and sets it up, off the bus; [`Node::start`] joins. Then whoever uses
-//! it alternates between [`Node::wait`], until the chip has something to say or a time is over, and
-//! [`Node::serve`], which lets him know of all of it. How the first waits is a [`Waiter`]. Dropped or [stopped](Node::stop), the chip is in
-//! configuration mode: it neither sends nor acknowledges.
+//! [`CanArgs::open`] proves the chip and sets it up, off the bus; [`Node::start`] joins. Then the
+//! caller alternates between two calls. [`Node::wait`] returns when the chip has events or a time
+//! has passed; a [`Waiter`] says how it waits. [`Node::serve`] reports all events to the caller.
+//! Dropping or [stopping](Node::stop) the node puts the chip into configuration mode: it neither
+//! sends nor acknowledges.
 //!
 //! # Time
 //! Nanoseconds of the board's power-up on a simulated board, of the opening elsewhere; the chip's own

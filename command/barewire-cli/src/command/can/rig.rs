@@ -24,7 +24,7 @@ impl session::Report for Nothing {
     }
 }
 
-/// Runs `with` on a chip that has joined a simulated bus on which nobody else is.
+/// Runs `with` on a chip that is the only node of a simulated bus.
 pub(super) fn on_bus(change: impl FnOnce(Config) -> Config, with: impl FnOnce(&mut Node<'_>)) {
     let words = ["can", "--bus", "sim:imx8mp", "--quiet"];
     let Only { can: args } = Only::try_parse_from(words).expect("options");

@@ -128,7 +128,7 @@ impl Access {
 }
 
 impl Report {
-    /// The same with what low and high costs make of its headlines.
+    /// Adds the headline figures at low and high costs.
     fn ranged(self, ends: &LowHigh<Self>) -> Self {
         let LowHigh { low, high } = ends;
         let moved = |get: fn(&Self) -> &Moved| {

@@ -1,4 +1,4 @@
-//! What this machine has to run SPI by: the kernel's nodes and controllers.
+//! Lists this machine's means to run SPI: the kernel's nodes and controllers.
 
 use std::fmt::Write as _;
 

@@ -1,6 +1,6 @@
-//! `barewire list`: the buses there are, and what is behind them.
+//! `barewire list`: lists the buses and the chips on them.
 //!
-//! Simulated boards are here, QEMU's and this machine's own are in rooms of theirs.
+//! Simulated boards are in this file; QEMU's are in [`qemu`], this machine's own in [`machine`].
 
 mod machine;
 mod qemu;
@@ -43,7 +43,7 @@ struct List {
     machine: Machine,
 }
 
-/// A board, by who models it.
+/// A board of the simulator or of QEMU.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Bus {

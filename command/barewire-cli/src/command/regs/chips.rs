@@ -20,7 +20,7 @@ pub(super) struct Chip {
     pub(super) max_speed_hz: fn(oscillator_hz: u32) -> u32,
     /// The oscillators it works with.
     pub(super) clock_hz: RangeInclusive<u32>,
-    /// Its slowest and its fastest oscillator, where nobody says which it has.
+    /// Its slowest and its fastest oscillator, for a board whose oscillator is not given.
     pub(super) oscillator_hz: [u32; 2],
     /// Why a write may have had no effect.
     pub(super) hint: &'static str,

@@ -167,7 +167,7 @@ impl Target<'_> {
         let settings = self.settings.with_mode(self.settings.mode | session.mode(chip_select));
         let device = session.open.bus().device(&settings)?;
         let effective = device.effective();
-        // What nobody asked is no news.
+        // The clock is reported only if the user asked for one.
         if self.args.speed_hz.is_some() {
             session.note_clock(speed_hz, effective.speed_hz);
         }

@@ -60,7 +60,7 @@ pub(super) fn open<'b>(
     }
 }
 
-/// Fails if nobody drives MISO.
+/// Fails if no chip drives MISO.
 pub(super) fn prove(
     registers: &mut dyn Registers,
     chip: &Chip,

@@ -1,4 +1,4 @@
-//! What a register holds, as it is told: in JSON and for people.
+//! A register's value for output: as JSON and as text.
 
 use std::fmt::Write as _;
 

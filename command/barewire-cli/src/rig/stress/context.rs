@@ -2,9 +2,9 @@
 //!
 //! # How it works
 //! A context has a few [slots](super::slot) whose messages stay submitted while it does other
-//! things; it looks after them now and then, by every means there is: a look, waiting, cancelling.
-//! A number is given in the moment the message is: nothing passes between the two, so that the
-//! judge's order of giving is the bus's.
+//! things. From time to time it polls them, waits for them or cancels them. A message gets its
+//! number immediately before it is handed to the bus. So the judge numbers messages in the order in
+//! which the bus receives them.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -27,7 +27,7 @@ use crate::shared::progress::Progress;
 /// Instructions of a pause, at most: while all crowd the bus, and while it is often idle.
 const PAUSE: usize = 12_000;
 const PAUSE_IDLE: usize = 1_500_000;
-/// Messages until it changes from one to the other.
+/// Messages until the load changes from one to the other.
 const PHASE: u64 = 512;
 
 /// What all contexts share.
@@ -41,7 +41,8 @@ pub(super) struct Floor<'f> {
     pub(super) counts: RefCell<Counts>,
     pub(super) progress: &'f Progress,
     pub(super) shown: Cell<u64>,
-    /// On a bus with priority inheritance whoever waits runs its message itself: all are at once.
+    /// The bus has priority inheritance: each waiter runs its own message, so every sync call is
+    /// counted as immediate.
     pub(super) inherits: bool,
 }
 
@@ -75,7 +76,7 @@ struct Place<'f> {
     called: (u64, u64),
 }
 
-/// See the module.
+/// A running context: see the module.
 pub(super) struct Context<'f> {
     floor: &'f Floor<'f>,
     index: usize,
@@ -89,7 +90,7 @@ pub(super) struct Context<'f> {
 }
 
 impl<'f> Context<'f> {
-    /// Context `index`, that is to give `messages`.
+    /// Context `index`, which will give `messages`.
     pub(super) fn new(
         floor: &'f Floor<'f>,
         index: usize,
@@ -171,7 +172,7 @@ impl<'f> Context<'f> {
         self.floor.judge.borrow_mut().give(self.index, priority)
     }
 
-    /// Tells judge and account what became of a message of `len` bytes, received well or not.
+    /// Reports the outcome of a message of `len` bytes to the judge and the account.
     fn settle(
         &self,
         number: u32,
@@ -264,7 +265,7 @@ impl<'f> Context<'f> {
         self.settle_message(number, path, outcome(ran));
     }
 
-    /// Submits what is free, some of it.
+    /// Submits messages from some of the free slots.
     fn submit(&mut self) {
         for at in 0..self.places.len() {
             if self.left == 0 || self.places[at].number.is_some() || self.random.one_in(2) {
@@ -279,7 +280,7 @@ impl<'f> Context<'f> {
                 self.places[at].slot.enqueue();
             }
         }
-        // A message that nobody runs yet, and a sync call right behind it.
+        // Sometimes a sync call follows messages that are queued and not yet run.
         if self.left > 0 && self.random.one_in(4) {
             self.sync();
         }
@@ -293,7 +294,7 @@ impl<'f> Context<'f> {
         sign(place.slot.tx(), self.index, number);
     }
 
-    /// Looks after the messages that are submitted.
+    /// Polls, awaits or cancels submitted messages.
     fn look_after(&mut self) {
         for at in 0..self.places.len() {
             if self.places[at].number.is_none() {

@@ -1,5 +1,5 @@
-//! What every message of a stress run carries on the wire: who gave it, which it is, its length,
-//! and a checksum.
+//! What every message of a stress run carries on the wire: the context that submitted it, its
+//! number, its length and a checksum.
 //!
 //! # How it works
 //! | byte | holds |
@@ -12,7 +12,7 @@
 //! | last | the checksum of all before |
 //!
 //! Where CS drops inside the message, the first byte of each further selection is `0b01` and the
-//! context: a selection that begins with neither is nobody's.
+//! context: a selection that begins with neither belongs to no message.
 
 /// Bytes before the payload. The first transfer of a message holds them all.
 pub(super) const HEADER: usize = 8;

@@ -40,7 +40,7 @@ pub(super) enum Outcome {
     NotRun,
 }
 
-/// Promises broken.
+/// Broken promises, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Broken {
     pub(super) order_violations: u64,
@@ -49,7 +49,7 @@ pub(super) struct Broken {
     pub(super) duplicated: u64,
 }
 
-/// What the wire showed besides.
+/// Other counts from the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
     /// Whole messages.
@@ -58,7 +58,7 @@ pub(super) struct Seen {
     pub(super) selections: u64,
     /// Messages that began while an older one of lower priority waited.
     pub(super) priority_overtakes: u64,
-    /// The most often one message was overtaken so before it began.
+    /// The largest number of times one message was overtaken before it began.
     pub(super) overtaken_max: u64,
 }
 
@@ -74,12 +74,12 @@ struct Waiting {
 #[derive(Default)]
 struct Context {
     messages: Vec<u8>,
-    /// The youngest message that was on the wire.
+    /// The highest number of a message that was on the wire.
     latest: Option<u32>,
     waiting: VecDeque<Waiting>,
 }
 
-/// A message of which further selections are to come.
+/// A message whose further selections have not arrived yet.
 struct Open {
     header: Header,
     chip_select: u8,
@@ -141,14 +141,14 @@ impl Judge {
         self.given
     }
 
-    /// `context` has the bus to itself from now on.
+    /// `context` acquired the lock of the bus.
     pub(super) fn locks(&mut self, context: usize) {
         if self.locked_by.replace(context).is_some() {
             self.broken.interleavings += 1;
         }
     }
 
-    /// … until now.
+    /// The lock of the bus was released.
     pub(super) fn unlocks(&mut self) {
         self.locked_by = None;
     }
@@ -181,7 +181,7 @@ impl Judge {
         }
     }
 
-    /// All has ended: the verdict.
+    /// The verdict, after all contexts have ended.
     pub(super) fn close(&mut self) -> (Broken, Seen) {
         self.break_off();
         for context in &self.contexts {
@@ -256,7 +256,7 @@ impl Judge {
         }
     }
 
-    /// A message's first bytes are there.
+    /// The first bytes of a message arrived.
     fn begin(&mut self, header: Header) {
         if self.locked_by.is_some_and(|by| by != header.context) {
             self.broken.interleavings += 1;
@@ -271,7 +271,7 @@ impl Judge {
         let begun = at.and_then(|at| context.waiting.remove(at));
         let Some(Waiting { given, priority, overtaken, .. }) = begun else { return };
         self.seen.overtaken_max = self.seen.overtaken_max.max(overtaken);
-        // Who has the lock has had its turn.
+        // A message run under the lock does not overtake: the holder of the lock had its turn before.
         if priority == 0 || self.locked_by.is_some() {
             return;
         }
@@ -284,7 +284,7 @@ impl Judge {
         self.seen.priority_overtakes += u64::from(overtakes);
     }
 
-    /// A message's last selection is there.
+    /// The last selection of a message arrived.
     fn end(&mut self, header: Header, sum: u8, bytes: &[u8]) {
         let (last, before) = bytes.split_last().expect("a selection with bytes");
         if checksum(sum, before) != *last {
@@ -299,7 +299,7 @@ impl Judge {
         *flags |= WHOLE;
     }
 
-    /// No more of the open message has come than what was there.
+    /// The open message broke off: its remaining selections did not arrive.
     fn break_off(&mut self) {
         if let Some(open) = &self.open {
             self.break_off_at(open.header.part_at(open.part));

@@ -24,7 +24,7 @@ impl Random {
         mixed ^ mixed >> 31
     }
 
-    /// From 0 up to, not including, `below`.
+    /// A number from 0 to `below` − 1.
     pub(super) fn below(&mut self, below: usize) -> usize {
         (self.next() % below as u64) as usize
     }

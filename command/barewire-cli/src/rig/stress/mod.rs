@@ -5,12 +5,13 @@
 //! Each context is a [simulated thread](barewire_sim::engine::Thread) with a random stream of its
 //! own, so that a seed is a run. The shipped driver runs on the simulated board; a
 //! [recorder](judge::Recorder) behind each chip select tells the [`judge`] what was on the wire,
-//! and the contexts what they were told. Memory does not grow with the run but for a byte a message.
+//! and the contexts what they were told. Memory grows with the run by one byte a message.
 //!
-//! A run that does not go on, since all its threads sleep or keep each other from going on, has no
-//! report: it ends with exit code 1, and says so.
+//! A run that hangs, because all its threads sleep or block each other, has no report: it ends with
+//! an error and exit code 1.
 //!
-//! Stopped by Ctrl-C the contexts give no more, all that was given ends, and the report is of that.
+//! After Ctrl-C the contexts give no more messages. Those given run to their end, and the report
+//! covers them.
 
 mod account;
 mod context;

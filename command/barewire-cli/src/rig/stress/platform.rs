@@ -2,9 +2,9 @@
 //! few futures.
 //!
 //! # How it works
-//! The bus asks who its caller is where a call was not served at once ([`Platform::context`]), and
-//! once for each callback that its holder calls. So a call in which the caller was asked for
-//! callbacks alone had no place in the queue: the judge's own count of `spi_sync_immediate`.
+//! The bus reads [`Platform::context`] when it cannot serve a call at once, and once for each
+//! callback that its holder calls. A call that caused reads for callbacks only was therefore never
+//! queued. This is the judge's own count of `spi_sync_immediate`.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -21,17 +21,17 @@ use super::frame::CONTEXTS_MAX;
 
 thread_local! {
     static LOOKS: Cell<u32> = const { Cell::new(0) };
-    /// By context; the first is nobody's. Simulated threads share the host's.
+    /// By context; the first entry belongs to none. Simulated threads share the host thread's.
     static ASKED: [Cell<u64>; CONTEXTS_MAX + 1] = const { [const { Cell::new(0) }; CONTEXTS_MAX + 1] };
 }
 
-/// So often nobody's message ends while somebody waits: they wait for each other.
+/// After so many looks without the end of a message, the contexts are taken to wait for each other.
 const LOOKS_MAX: u32 = 200_000;
 
-/// Somebody asks the platform something.
+/// Counts a call to the platform since the last message ended.
 ///
 /// # Panics
-/// If that goes on and no message ends.
+/// At [`LOOKS_MAX`] calls.
 fn look() {
     let looks = LOOKS.get() + 1;
     LOOKS.set(looks);
@@ -42,7 +42,7 @@ fn look() {
     );
 }
 
-/// A message ended.
+/// A message ended: counts from 0 again.
 pub(super) fn goes_on() {
     LOOKS.set(0);
 }
@@ -73,7 +73,7 @@ impl Platform for Watched {
         SimPlatform.relax();
     }
 
-    /// Few: spinning is cheap in virtual time and dear in the host's.
+    /// Few: spinning costs little virtual time and much of the host's.
     fn spins(&self) -> u32 {
         4
     }

@@ -18,7 +18,7 @@ pub(crate) use spidev::SpidevName;
 
 use crate::shared::text::near;
 
-/// What is taken when nobody names a bus.
+/// The bus used without `--bus`.
 pub(crate) const DEFAULT: &str = "sim:imx8mp";
 
 /// A bus by name, not yet opened.

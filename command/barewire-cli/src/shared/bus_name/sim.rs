@@ -33,9 +33,9 @@ pub(crate) struct SimOptions {
     pub(crate) jitter_ns: u64,
     /// The seed of that randomness.
     pub(crate) seed: u64,
-    /// Which costs it charges: of `--costs`, not of the bus's name.
+    /// Which costs it charges. `--costs` sets this; the bus's name does not.
     pub(crate) costs: Costs,
-    /// What BCM2835's SPI0 makes of a DONE that nobody writes.
+    /// How BCM2835's SPI0 treats DONE when the driver does not write it.
     pub(crate) done: Done,
     /// What PL061 makes of a level that is written to an input.
     pub(crate) input_level: InputLevel,

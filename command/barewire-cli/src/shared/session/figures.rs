@@ -14,9 +14,9 @@ pub(crate) struct Figures {
     pub(crate) costs: Costs,
     /// Virtual time.
     pub(crate) virtual_ns: u64,
-    /// The same in seconds.
+    /// Virtual time in seconds.
     pub(crate) seconds_virtual: f64,
-    /// The share of it in which SCK ran.
+    /// The share of virtual time in which SCK ran.
     pub(crate) bus_use: f64,
     /// The share of the time from first to last clock of each selection in which SCK ran.
     pub(crate) bus_use_in_transfers: f64,

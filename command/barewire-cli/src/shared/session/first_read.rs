@@ -1,8 +1,9 @@
 //! The first access to each mapped block, where it can end without ending the command.
 //!
-//! How it works: where no block answers, the access ends in a signal, SIGBUS mostly, which would end
-//! the command without a word and leave its temporary files behind. So a child process reads first. It
-//! has the same mappings, and what ends it is told by [`first_read`] with the register's name.
+//! How it works: where no block answers, the access ends in a signal, mostly SIGBUS. The signal would
+//! end the command without an error text and leave its temporary files behind. So a child process,
+//! which has the same mappings, reads first. If a signal ends the child, [`first_read`] returns an
+//! error with the register's name.
 //!
 //! # Safety
 //! The child is a copy of this process with one thread. It makes one volatile read and leaves by
@@ -58,7 +59,7 @@ fn in_a_child(access: impl FnOnce()) -> std::io::Result<Option<i32>> {
 
 fn wait(child: libc::pid_t) -> std::io::Result<Option<i32>> {
     let mut status = 0;
-    // SAFETY: the status is an integer of ours, and the child is one of ours that nobody else waits for.
+    // SAFETY: the status is a local integer. The child is ours, and no other call waits for it.
     while unsafe { libc::waitpid(child, &raw mut status, 0) } == -1 {
         let error = std::io::Error::last_os_error();
         if error.kind() != std::io::ErrorKind::Interrupted {

@@ -1,10 +1,10 @@
 //! A controller's registers mapped into this process as a bus: through UIO or `/dev/mem`.
 //! Experimental.
 //!
-//! How it works: a thread looks every 100 ms whether a kernel driver took the controller back. If so
-//! the next message fails, and with it the command, whose error says why; a command that needs no
-//! further message learns it from [`OpenBus::check`], before it believes what it has, or at the end.
-//! At most 100 ms of messages beside that driver go over the wire.
+//! How it works: a thread checks every 100 ms whether a kernel driver took the controller back. If so,
+//! the next message fails, and the command ends with an error that gives the reason. A command that
+//! sends no further message learns it from [`OpenBus::check`], before it trusts its data or at the
+//! end. So at most 100 ms of messages go over the wire beside that driver.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};

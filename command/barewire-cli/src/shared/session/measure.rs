@@ -1,9 +1,9 @@
 //! What is measured when asked: the bus's statistics, and how long each message took.
 //!
 //! # How it works
-//! Both begin anew where a command's figures do: what identified the chip is not the transfer that
-//! was asked. A message's time is that of the controller, from when it begins to when it is done:
-//! virtual on simulated boards, where reading the clock for this takes no time, else the machine's.
+//! Both are reset when a command's figures start, so messages that only identified the chip do not
+//! count. A message's time runs from its start in the controller to its end. On simulated boards it
+//! is virtual time, and reading the clock for it costs none; elsewhere it is the machine's.
 
 use std::cell::RefCell;
 use std::fmt::Write as _;

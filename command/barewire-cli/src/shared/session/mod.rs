@@ -1,16 +1,16 @@
-//! A command's time on a bus: opened, used, closed on every path, and what it cost.
+//! Runs a command on a bus: opens the bus, closes it on every path, and reports the costs.
 //!
 //! # How it works
 //! Commands see an [`OpenBus`]: the bus, a timer, and, if the board is simulated or emulated, what
 //! only such a board can say. [`run`] is the frame around each of them.
 //!
 //! # Ordering
-//! 1. What can be refused cheaply is: the bus name, what such a bus cannot do, the VCD file.
-//! 2. The command runs. An error that the bus knows the cause of is told as its cause. Whatever it
-//!    returns, the bus is then closed, which completes the flash file, and the recording is
-//!    written.
-//! 3. Its result is printed, on stdout; then what the board has to say, on stderr. A rule of the
-//!    chip that was broken is a failure even if the command was content.
+//! 1. Cheap checks come first: the bus name, requests that such a bus cannot meet, the VCD file.
+//! 2. The command runs. If the bus knows the cause of an error, the cause is reported instead.
+//!    Then, on success or failure, the bus is closed, which completes the flash file, and the
+//!    recording is written.
+//! 3. Its result is printed, on stdout; then the board's messages, on stderr. A broken
+//!    rule of the chip is a failure even if the command succeeded.
 
 mod figures;
 mod first_read;
@@ -100,7 +100,7 @@ pub(crate) trait OpenBus {
         None
     }
 
-    /// What only somebody else's model of a board can say.
+    /// What only a board modelled by another program can report.
     fn emulated(&self) -> Option<&dyn Emulated> {
         None
     }
@@ -110,18 +110,18 @@ pub(crate) trait OpenBus {
         None
     }
 
-    /// Fails if what came over the bus is not to be believed.
+    /// Fails if the received data cannot be trusted.
     fn check(&self) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// Completes what is to be kept. Called once, after the last command.
+    /// Writes back what must be kept, as the flash file. Called once, after the last command.
     fn close(&mut self) -> Result<(), Failure>;
 }
 
 /// A board that knows its time and its wire.
 pub(crate) trait Simulated {
-    /// Begins all figures anew.
+    /// Resets all figures.
     fn reset_figures(&self);
 
     /// What was used since then.
@@ -155,7 +155,7 @@ pub(crate) trait Simulated {
     fn take_vcd(&self) -> Option<Capture>;
 }
 
-/// A board that is somebody else's model.
+/// A board modelled by another program.
 pub(crate) trait Emulated {
     /// What the models have complained about.
     fn misuse(&self) -> Result<Vec<String>, Failure>;
@@ -186,7 +186,7 @@ impl Session {
         }
     }
 
-    /// Says so where the controller makes another clock than was asked.
+    /// Notes it if the controller uses another clock than requested.
     pub(crate) fn note_clock(&self, asked_hz: u32, effective_hz: u32) {
         if asked_hz != effective_hz && !self.silent {
             let [asked, made] = [asked_hz, effective_hz].map(|hz| figure::clock(hz.into()));
@@ -233,8 +233,8 @@ impl Session {
         }
     }
 
-    /// Fails if a rule of a chip was broken, or the bus was somebody else's: what came in then is not to be
-    /// relied upon.
+    /// Fails if a rule of a chip was broken, or another driver took the bus: data received then cannot
+    /// be trusted.
     pub(crate) fn check_rules(&self) -> Result<(), Failure> {
         self.open.check()?;
         match self.open.simulated().map(|simulated| simulated.violations().1) {

@@ -126,23 +126,23 @@ impl<'r> Request<'r> {
         }
     }
 
-    /// The same, of use with that chip alone.
+    /// Requires that chip: a session without it is of no use.
     pub(crate) fn for_chip(self, wanted: Wanted) -> Self {
         Self { wanted: Some(wanted), ..self }
     }
 
-    /// The same, a simulated board's processor being interrupted by Linux's ticks.
+    /// Lets Linux's timer ticks interrupt a simulated board's processor.
     pub(crate) fn for_linux_process(self) -> Self {
         Self { linux_process: true, ..self }
     }
 
-    /// The same, a simulated board's CAN bus having those bit times.
+    /// Gives a simulated board's CAN bus those bit times.
     pub(crate) fn for_can(self, times: BitTimes) -> Self {
         Self { can: times, ..self }
     }
 
-    /// The same for a self-test: the controller must receive what it sends, and goes wrong as
-    /// asked.
+    /// Prepares a self-test: the controller must receive what it sends. `fault`, if given, is
+    /// injected.
     pub(crate) fn for_selftest(self, fault: Option<Injected>, wired: bool) -> Self {
         Self { selftest: Some(Selftest { fault, wired }), ..self }
     }

@@ -13,7 +13,7 @@ use crate::shared::interrupt;
 /// What is to go wrong on the bus, and when.
 pub(crate) type Injected = (Fault, When);
 
-/// A self-test's wishes.
+/// What a self-test requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Selftest {
     /// What is to go wrong.
@@ -47,7 +47,7 @@ pub(super) fn bus(
     measure::bus(stoppable, latencies, clock, platform)
 }
 
-/// Fails every message after Ctrl-C: the suite has no other end than its own, which is near then.
+/// Fails every message after Ctrl-C, which ends the suite soon: it cannot be stopped otherwise.
 struct Stoppable<C>(C);
 
 impl<C: Controller> Layer for Stoppable<C> {

@@ -29,9 +29,9 @@ const PS_PER_NS: u64 = 1_000;
 /// Status register 1: an operation is in progress.
 const BUSY: u8 = 1;
 
-/// A simulated board's CAN controller, and what it is on.
+/// A simulated board's CAN controller and its CAN bus.
 pub(crate) struct SimCan {
-    /// The CAN bus, on which nobody else is until somebody is put there.
+    /// The CAN bus. The chip is its only node until another is attached.
     pub(crate) bus: CanBus,
     /// The chip.
     pub(crate) chip: Rc<RefCell<Mcp2518Fd>>,

@@ -1,4 +1,4 @@
-//! What a board has to say after a command, on stderr.
+//! Prints a board's messages after a command, on stderr.
 
 use std::time::Duration;
 

@@ -14,7 +14,7 @@ use crate::shared::output::note;
 /// How long another process may have a lock before the user is told.
 const TELL_AFTER: Duration = Duration::from_secs(1);
 
-/// `lock`, which says once who has it if that takes long.
+/// Makes `lock` report its holder, once, if acquiring it takes long.
 pub(super) fn patient(lock: SharedLock) -> SharedLock {
     let path = lock.path().display().to_string();
     let mut once = Once { told: false };

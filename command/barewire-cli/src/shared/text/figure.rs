@@ -74,7 +74,7 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{} %", percent_number(share))
 }
 
-/// The same without its unit.
+/// A share as a percentage, rounded down to a tenth, without the unit.
 pub(crate) fn percent_number(share: f64) -> String {
     let floored = (share * 1000.0).floor() / 10.0;
     format!("{floored:.1}")

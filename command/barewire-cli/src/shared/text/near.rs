@@ -1,4 +1,4 @@
-//! The near name: what somebody who mistyped a name probably meant.
+//! Finds the known name that a mistyped one probably meant.
 
 /// The one of `known` nearest to `word`, unless even that is nothing like it.
 pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {

@@ -51,7 +51,7 @@ pub(super) struct Ssd1306 {
 }
 
 impl Ssd1306 {
-    /// After power-up: memory holds a pattern that nobody sent.
+    /// The display after power-up: memory holds a pattern that the driver never sends.
     pub(super) fn new() -> Self {
         Self {
             partial: Partial::NONE,

@@ -138,7 +138,7 @@ impl Bench {
         bytes.chunks(4).map(word).collect()
     }
 
-    /// The same for the event FIFO.
+    /// Takes an object from the event FIFO.
     fn take_event(&mut self) -> Vec<u32> {
         let place = 0x400 + self.read32(0x048) as u16;
         let bytes = self.read(place, 12);

@@ -3,16 +3,16 @@
 //! *Read first*: the kernel's `Documentation/networking/can.rst`; [`pump`], which carries the frames.
 //!
 //! # How it works
-//! A simulated board's time is held back to real time: frames of its far node come when they would. Elsewhere
-//! chip and socket are asked in turn, every half millisecond.
+//! A simulated board is slowed down to real time, so frames of its far node arrive in real time.
+//! On other buses the bridge polls chip and socket in turn, every half millisecond.
 //!
 //! # What an interface like vcan does not carry
-//! 1. No bit timing and no arbitration: a frame written is there at once, in the order of writing.
-//! 2. No back-pressure: a write never waits for a bus. What comes faster than ours carries waits in the
-//!    socket's queue, and what that has no room for the kernel drops, unseen by us.
-//! 3. No acknowledgement: who wrote a frame does not learn whether it was on our bus, or when.
+//! 1. No bit timing and no arbitration: a written frame arrives at once, in the order of writing.
+//! 2. No back-pressure: a write never waits for a bus. Frames that arrive faster than our bus carries
+//!    them wait in the socket's queue. When it is full the kernel drops frames, unseen by us.
+//! 3. No acknowledgement: a writer does not learn whether its frame was on our bus, or when.
 //! 4. No error counters and no bus-off: our errors arrive as error frames, for programs that ask for
-//!    them, and nobody can restart our chip through the interface.
+//!    them, and no program can restart our chip through the interface.
 
 mod pump;
 mod socket;
@@ -126,7 +126,7 @@ fn bridge(
         }
     }
     if let Some(can) = node.simulated() {
-        // A far node that nobody asks to send acknowledges alone.
+        // Without an option that asks it to send, the far node only acknowledges.
         let asked = args.far.sending().is_some() || args.far.count.is_some();
         let silent = far.clone().silent();
         if asked { far } else { &silent }.attach(can, node.now_ns() * 1_000);

@@ -1,13 +1,13 @@
-//! What goes from one side to the other, whoever the sides are.
+//! Moves frames between the two sides of the bridge, whatever they are.
 //!
 //! # How it works
 //! A [step](Pump::step) does what can be done without waiting:
 //!
-//! 1. What the chip has goes into a queue, frames and errors, in order. A queue that is full is a socket
-//!    that takes nothing: the chip is not asked then, and tells in time that it overflowed.
-//! 2. The queue goes to the socket until that takes no more. What it has no room for stays first.
-//! 3. What the socket has goes to the chip until all its places are taken. The frame that has none is kept,
-//!    and nothing more is read: the socket's own queue fills, and then the kernel drops.
+//! 1. Drain the chip: its frames and errors go into a queue, in order. The queue is full only if the
+//!    socket accepts nothing. The chip is not read then, and later reports its overflow.
+//! 2. Drain the queue into the socket until the socket accepts no more. The rest keeps its order.
+//! 3. Send the socket's frames to the chip until its FIFO is full. The frame without a place is kept,
+//!    and no more are read: the socket's own queue fills, and then the kernel drops frames.
 //!
 //! # Ordering
 //! Each direction keeps its order. Between the two there is none.
@@ -67,7 +67,7 @@ pub(super) struct Counts {
     pub(super) overflows: u64,
 }
 
-/// The way between the two.
+/// Moves frames between the chip and the socket.
 #[derive(Debug)]
 pub(super) struct Pump {
     to_socket: VecDeque<Logged>,
@@ -78,20 +78,20 @@ pub(super) struct Pump {
 }
 
 impl Pump {
-    /// Nothing on its way yet.
+    /// A pump with empty queues.
     pub(super) fn new(fd_bus: bool) -> Self {
         let counts = Counts::default();
         Self { to_socket: VecDeque::new(), to_bus: None, fd_bus, counts }
     }
 
-    /// Carries what can be carried now; false if that was nothing.
+    /// Moves all frames that can be moved without waiting; false if there were none.
     pub(super) fn step(
         &mut self,
         port: &mut impl Port,
         socket: &mut impl CanSocket,
     ) -> Result<bool, Failure> {
         let before = self.counts;
-        // Step 1.
+        // Step 1: drain the chip.
         if self.takes_more() {
             let Self { to_socket, counts, .. } = self;
             port.receive(&mut |what, overflow| {
@@ -99,7 +99,7 @@ impl Pump {
                 to_socket.push_back(what);
             })?;
         }
-        // Steps 2 and 3.
+        // Step 2: drain the queue into the socket. Step 3: send the socket's frames.
         self.write(socket)?;
         self.read(port, socket)?;
         Ok(self.counts != before)

@@ -1,12 +1,12 @@
-//! `barewire can echo`: frames go back as soon as they came, and what that took is told.
+//! `barewire can echo`: sends each received frame back at once and reports the time this takes.
 //!
 //! *Read first*: [`barewire_sim::scenario::can_echo`], which this prints.
 //!
 //! # How it works
-//! A board of its own for each of those who may echo, the same frames for all, and three such boards
-//! unless `--costs` says which: at the costs used, and at both ends of their ranges. The process is the row
-//! whose figures stand at the top of the JSON; the others are beside it, and what a kernel was
-//! published to need.
+//! Each kind of echo runs on a board of its own, and all get equal frames. Without `--costs` each
+//! runs on three boards: at the usual costs and at both ends of their ranges. The JSON has the
+//! figures of the process at its top; beside them are the other kinds', and the figures published
+//! for a kernel.
 
 mod published;
 mod table;
@@ -178,8 +178,8 @@ impl Row {
         }
     }
 
-    /// The same with what low and high costs make of it; unchanged if one of the three was
-    /// interrupted, whose frames are others.
+    /// Adds the figures at low and high costs. Does nothing if one of the three runs was
+    /// interrupted: its frames are not those of the others.
     fn ranged(self, ends: &LowHigh<Self>) -> Self {
         let LowHigh { low, high } = ends;
         if self.interrupted || low.interrupted || high.interrupted {

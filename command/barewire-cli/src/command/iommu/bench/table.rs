@@ -36,7 +36,7 @@ pub(super) fn text(report: &Report) -> String {
     text
 }
 
-/// One operation: a line for each who does it, a column for each size.
+/// One operation: a line for each implementation, a column for each size.
 fn block(text: &mut String, rows: &[Row], op: Op, layout: Layout) {
     let of_block = |row: &&Row| row.op == op && row.layout == layout;
     let mut who: Vec<(Implementation, Option<&str>)> = Vec::new();

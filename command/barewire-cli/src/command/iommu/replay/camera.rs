@@ -70,7 +70,7 @@ fn unmaps(frame: u64) -> impl Iterator<Item = Event> {
     })
 }
 
-/// The same as the kernel's tracer writes it.
+/// The events in the format of the kernel's tracer.
 pub(super) fn text() -> String {
     let mut text = String::from("# tracer: nop\n#\n");
     for (time_ns, event) in events() {

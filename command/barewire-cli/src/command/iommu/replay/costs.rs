@@ -1,4 +1,4 @@
-//! What a call, a page and an invalidation cost, and who says so.
+//! What a call, a page and an invalidation cost, each with its source.
 
 use barewire_iommu::Costs;
 use serde::Serialize;

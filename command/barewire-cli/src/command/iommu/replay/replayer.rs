@@ -94,7 +94,7 @@ impl<'m> Replayer<'m> {
     /// A line that was read well.
     ///
     /// # Errors
-    /// What is wrong with it, for whoever knows its number.
+    /// What is wrong with the line. The caller adds its number.
     pub(super) fn line(&mut self, line: &Line) -> Result<(), String> {
         match line.event {
             Event::Blank => return Ok(()),
@@ -211,7 +211,7 @@ impl<'m> Replayer<'m> {
         for hole in self.holes(&range) {
             self.input.assumed_mapped_bytes += hole.end - hole.start;
             let mask = self.geometry.output_end() - 1;
-            // Where it led nobody knows; nothing depends on it.
+            // The trace does not say where the hole was mapped to; no result depends on it.
             let phys = hole.start & mask & !((hole.end - hole.start).next_power_of_two() - 1);
             self.map_all(&hole, phys, true)?;
         }

@@ -118,13 +118,13 @@ fn deferred_flushes_by_calls_and_before_an_iova_comes_back() {
 #[test]
 fn a_trace_that_began_in_the_middle_loses_nothing() {
     with_replayer(|replayer| {
-        // Nobody mapped these; the whole table goes as if somebody had.
+        // The trace never mapped the rest of the table; the unmap is replayed as if it had.
         map(replayer, 0, M2 + PAGE, 0, PAGE);
         unmap(replayer, 0, M2, M2);
         assert_eq!(replayer.input.assumed_mapped_bytes, M2 - PAGE);
         assert_eq!(counts(replayer)[0], [512, 0, 0, 0]);
         assert_eq!(counts(replayer)[1][..2], [0, 1]);
-        // Nobody unmapped this; a block of it stays in pieces.
+        // The trace never unmapped this page of the block; the replay assumes it did.
         map(replayer, 0, 0, 1 << 30, M2);
         map(replayer, 0, PAGE, 0, PAGE);
         assert_eq!(replayer.input.assumed_unmapped_bytes, PAGE);
