@@ -4,6 +4,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
+use std::time::Duration;
 
 use crate::console::Console;
 use crate::tally::Tally;
@@ -23,6 +24,9 @@ pub(crate) struct Ran {
     pub(crate) success: bool,
     /// What its output said.
     pub(crate) tally: Tally,
+    /// The processor time, user and system, of the child and of the children it waited for; zero
+    /// where there is no `/proc`.
+    pub(crate) processor: Duration,
 }
 
 impl Task {
@@ -56,7 +60,7 @@ impl Task {
         }
         let child =
             command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-        let ended = child.and_then(follow);
+        let ended = child.and_then(|child| follow(child, console));
         ended.unwrap_or_else(|e| {
             console.say(&format!("cannot run `{}`: {e}", self.program));
             Ran::default()
@@ -82,23 +86,56 @@ impl Task {
 
 /// Passes both streams of `child` on, each from a thread of its own so that neither can fill its
 /// pipe and stop the child while the other is read.
-fn follow(mut child: Child) -> io::Result<Ran> {
+fn follow(mut child: Child, console: Console) -> io::Result<Ran> {
     let (out, err) = (child.stdout.take(), child.stderr.take());
     let mut tally = Tally::default();
     thread::scope(|scope| {
-        let out = scope.spawn(|| out.map_or_else(Tally::default, |from| pass(from, io::stdout())));
-        let err = scope.spawn(|| err.map_or_else(Tally::default, |from| pass(from, io::stderr())));
+        let out = scope
+            .spawn(|| out.map_or_else(Tally::default, |from| pass(from, io::stdout(), console)));
+        let err = scope
+            .spawn(|| err.map_or_else(Tally::default, |from| pass(from, io::stderr(), console)));
         for stream in [out, err] {
             tally.absorb(stream.join().expect("passing lines on does not panic"));
         }
     });
+    let processor = processor_time(child.id());
     let success = child.wait()?.success();
-    Ok(Ran { success, tally })
+    Ok(Ran { success, tally, processor })
+}
+
+/// The processor time of a child, read between its exit and the wait that forgets it.
+///
+/// Its streams have ended, so it exits soon. A child that closed them and goes on is waited for.
+fn processor_time(pid: u32) -> Duration {
+    let stat = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let mut line = stat();
+    while line.rsplit_once(") ").is_some_and(|(_, fields)| !fields.starts_with('Z')) {
+        thread::sleep(Duration::from_millis(2));
+        line = stat();
+    }
+    time_in(&line, 14)
+}
+
+/// The processor time of all children of this process that were waited for so far.
+pub(crate) fn children_time() -> Duration {
+    time_in(&std::fs::read_to_string("/proc/self/stat").unwrap_or_default(), 16)
+}
+
+/// The sum of the fields `first` to 17 of a line of `/proc/PID/stat`: 14 and 15 are `utime` and `stime`,
+/// 16 and 17 those of the children (proc(5)).
+///
+/// In ticks of `USER_HZ`, which is 100 on every Linux architecture that runs Rust.
+fn time_in(stat: &str, first: usize) -> Duration {
+    // The second field is the program's name in parentheses, which may contain spaces.
+    let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields).split(' ');
+    let ticks =
+        fields.skip(first - 3).take(18 - first).filter_map(|field| field.parse::<u64>().ok());
+    Duration::from_millis(10 * ticks.sum::<u64>())
 }
 
 /// Copies lines until the stream ends, counting. A reader that closed the pipe stops the echo,
 /// not the count. Bytes that are not UTF-8 are echoed unchanged.
-fn pass(from: impl Read, mut to: impl Write) -> Tally {
+fn pass(from: impl Read, mut to: impl Write, console: Console) -> Tally {
     let mut from = BufReader::new(from);
     let mut tally = Tally::default();
     let mut roll = RollCall::default();
@@ -108,7 +145,8 @@ fn pass(from: impl Read, mut to: impl Write) -> Tally {
         let text = text.trim_end_matches(['\n', '\r']);
         tally.scan(text);
         if !roll.covers(text) {
-            let _ = to.write_all(&line).and_then(|()| to.flush());
+            let framed = console.framed(line.strip_suffix(b"\n").unwrap_or(&line));
+            let _ = to.write_all(&framed).and_then(|()| to.flush());
         }
         line.clear();
     }
@@ -153,9 +191,24 @@ mod tests {
     fn lines_are_echoed_and_counted() {
         let input = b"test result: ok. 2 passed; 0 failed; 0 ignored\n\xff raw\nSKIPPED: last line";
         let mut echo = Vec::new();
-        let tally = pass(&input[..], &mut echo);
-        assert_eq!(echo, input);
+        let tally = pass(&input[..], &mut echo, Console::silent());
+        assert_eq!(echo, [&input[..], b"\n"].concat());
         assert_eq!((tally.passed, tally.skipped.len()), (2, 1));
+    }
+
+    #[test]
+    fn processor_time_is_read_behind_any_name() {
+        let stat = "7 (a) b) Z 1 2 3 4 5 6 7 8 9 10 1000 2000 30 4 20 0 1";
+        assert_eq!(time_in(stat, 14), Duration::from_millis(30_340));
+        assert_eq!(time_in(stat, 16), Duration::from_millis(340));
+        assert_eq!(time_in("", 14), Duration::ZERO);
+    }
+
+    #[test]
+    fn processor_time_of_a_child_includes_its_own_children() {
+        let script = "sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done'; true";
+        let ran = Task::new("sh", &["-c", script]).run(Path::new("."), Console::silent());
+        assert!(ran.success && ran.processor >= Duration::from_millis(10), "{ran:?}");
     }
 
     #[test]
@@ -163,7 +216,7 @@ mod tests {
         let input = "\nsuccesses:\n\n---- reads ----\n    indented output\nSKIPPED: no chip\n\n\
                      successes:\n    reads\n    writes\n\ntest result\n";
         let mut echo = Vec::new();
-        let tally = pass(input.as_bytes(), &mut echo);
+        let tally = pass(input.as_bytes(), &mut echo, Console::silent());
         let echo = String::from_utf8(echo).expect("text");
         assert_eq!(
             echo,

@@ -1,31 +1,44 @@
-//! The steps of CI, in order: each timed, all run even if one failed, totals at the end.
+//! The steps of CI: each timed, all run even if one failed, totals at the end.
 //!
 //! How it works: [`STEPS`] is the one table from which the run, the command line and the help
 //! text come. A step is a function from the [`Context`] to an [`Outcome`]; those that run tests
 //! bring the harness's own counts along.
 //!
-//! Each step is timed twice: by the wall clock, and by the processor time of its children, which
-//! stays the same on a busy machine.
+//! # Schedule
 //!
-//! The steps `clippy`, `test`, `linux32` and `docs` use one profile (`ci`) and one target directory,
-//! so that procedural macros, build scripts and dependencies are built once. Steps that need other
-//! flags for the whole workspace (`test-release`, `msrv`, the model checkers, Miri) build as few
-//! packages as they can.
+//! Each step belongs to a [`Lane`]. The steps of a lane run one after another.
+//!
+//! 1. [`Lane::First`]: `tools`, `fmt`, `clippy`, `tidy`. They are cheap, or keep all cores busy.
+//! 2. [`Lane::Shared`] and [`Lane::Own`], side by side. Cargo locks a target directory while it
+//!    builds, so only steps with different directories can do that. The steps `clippy`, `test`,
+//!    `linux32` and `docs` use one profile (`ci`) and one directory, so that procedural macros, build
+//!    scripts and dependencies are built once. Steps that need other flags for the whole workspace (the
+//!    model checkers, Miri, `no_std`, `msrv`) have a directory each and build as few packages as they can.
+//!    Many of these tests keep one core busy; the other lane uses the other. Each lane ends with builds,
+//!    which use all cores when the other lane is over.
+//! 3. [`Lane::Apart`]: `guests`, whose time is summed apart.
+//!
+//! While two lanes run, each line of output begins with the name of its step.
+//!
+//! A step's line in the table has its own time by the wall clock, and the processor time of its children,
+//! which stays the same on a busy machine. The line `checks` has the wall clock of the first three lanes.
 //!
 //! Not here: benches by the wall clock, which inform and never gate.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::child::Task;
+use crate::child::{self, Ran, Task};
 use crate::console::Console;
 use crate::guests;
-use crate::report::{self, Row, plural};
+use crate::report::{self, Report, Row, plural};
 use crate::tally::{SKIPPED, Tally};
 use crate::tidy;
 use crate::tools::{self, BARE_TARGETS, LINUX32_TARGET, NO_CAS_TARGETS};
 
-/// What every step may know.
+/// What every step may know. Each has one of its own.
 #[derive(Debug)]
 pub(crate) struct Context {
     /// The workspace's root, where children run.
@@ -36,6 +49,10 @@ pub(crate) struct Context {
     pub(crate) ci: bool,
     /// Whether tools may be installed.
     pub(crate) may_install: bool,
+    /// Whether another lane of steps runs meanwhile.
+    beside: bool,
+    /// The processor time of this step's children so far, in milliseconds.
+    spent_ms: AtomicU64,
 }
 
 impl Context {
@@ -43,29 +60,58 @@ impl Context {
     pub(crate) fn new(root: PathBuf, console: Console) -> Self {
         let ci = std::env::var_os("CI").is_some_and(|value| value == "true");
         let may_install = std::env::var_os("BAREWIRE_NO_INSTALL").is_none();
-        Self { root, console, ci, may_install }
+        Self { root, console, ci, may_install, beside: false, spent_ms: AtomicU64::new(0) }
+    }
+
+    /// The same for one step, that says its lines on `console`.
+    fn for_step(&self, console: Console, beside: bool) -> Self {
+        let (root, spent_ms) = (self.root.clone(), AtomicU64::new(0));
+        Self { root, console, ci: self.ci, may_install: self.may_install, beside, spent_ms }
+    }
+
+    fn spend(&self, processor: Duration) {
+        let ms = u64::try_from(processor.as_millis()).unwrap_or(u64::MAX);
+        self.spent_ms.fetch_add(ms, Ordering::Relaxed);
+    }
+
+    /// Runs a task in the workspace's root.
+    fn ran(&self, task: &Task) -> Ran {
+        self.ran_in(&self.root, task)
+    }
+
+    fn ran_in(&self, dir: &Path, task: &Task) -> Ran {
+        let ran = task.run(dir, self.console);
+        self.spend(ran.processor);
+        ran
     }
 
     fn run(&self, task: &Task) -> Outcome {
-        Outcome::of_check(task.run(&self.root, self.console).success)
+        Outcome::of_check(self.ran(task).success)
     }
 
     fn run_tests(&self, task: &Task) -> Outcome {
-        let ran = task.run(&self.root, self.console);
+        let ran = self.ran(task);
         Outcome::of_tests(ran.success, ran.tally)
     }
 
-    /// Runs test tasks side by side, for those that have one busy thread each.
+    /// Runs test tasks that have one busy thread each: two at a time, or one if another lane of steps
+    /// keeps the other core busy.
     fn run_tests_beside(&self, tasks: &[Task]) -> Outcome {
-        let ran: Vec<_> = std::thread::scope(|scope| {
-            let spawn = |task| scope.spawn(move || self.run_tests(task));
-            let running: Vec<_> = tasks.iter().map(spawn).collect();
-            let join = |thread: std::thread::ScopedJoinHandle<'_, Outcome>| {
-                thread.join().expect("running a task does not panic")
-            };
-            running.into_iter().map(join).collect()
+        let (left, ran) = (Mutex::new(tasks.iter()), Mutex::new(Vec::new()));
+        let next = || left.lock().expect("no thread panics").next();
+        let work = || {
+            while let Some(task) = next() {
+                let outcome = self.run_tests(task);
+                ran.lock().expect("no thread panics").push(outcome);
+            }
+        };
+        std::thread::scope(|scope| {
+            if !self.beside {
+                scope.spawn(work);
+            }
+            work();
         });
-        Outcome::of_all(ran)
+        Outcome::of_all(ran.into_inner().expect("no thread panics"))
     }
 
     /// A missing tool: a skip for a person, a failure for a build machine.
@@ -185,6 +231,19 @@ impl Outcome {
     }
 }
 
+/// When a step runs. The head of this module says why.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Lane {
+    /// Before all others.
+    First,
+    /// With the target directory that builds share, beside [`Lane::Own`].
+    Shared,
+    /// With target directories of its own, beside [`Lane::Shared`].
+    Own,
+    /// After all others, its time summed apart: 15 minutes are for the checks alone.
+    Apart,
+}
+
 /// One step of CI.
 #[derive(Debug)]
 pub(crate) struct Step {
@@ -193,10 +252,7 @@ pub(crate) struct Step {
     /// What it checks, for headers and help.
     pub(crate) about: &'static str,
     run: fn(&Context) -> Outcome,
-    /// Whether it compiles the workspace, and so is pointless once that is known to fail.
-    builds: bool,
-    /// Whether its time is summed apart from that of the checks.
-    apart: bool,
+    lane: Lane,
 }
 
 impl PartialEq for Step {
@@ -206,25 +262,13 @@ impl PartialEq for Step {
 }
 
 impl Step {
-    const fn checking(
+    const fn new(
+        lane: Lane,
         name: &'static str,
         about: &'static str,
         run: fn(&Context) -> Outcome,
     ) -> Self {
-        Self { name, about, run, builds: false, apart: false }
-    }
-
-    const fn building(
-        name: &'static str,
-        about: &'static str,
-        run: fn(&Context) -> Outcome,
-    ) -> Self {
-        Self { name, about, run, builds: true, apart: false }
-    }
-
-    /// Sums its time apart: 15 minutes are for the checks alone.
-    const fn apart(self) -> Self {
-        Self { apart: true, ..self }
+        Self { name, about, run, lane }
     }
 }
 
@@ -235,77 +279,103 @@ const BARE_PACKAGES: [&str; 2] = ["barewire", "barewire-iommu"];
 const NO_CAS_FLAGS: &str = "-Dwarnings --cfg portable_atomic_unsafe_assume_single_core";
 
 /// The core's features, and a target to build them all for.
-const FEATURES: &str = "defmt,embassy,portable-atomic,words16";
+const FEATURES: &str = "defmt,embassy,embedded-storage-async,portable-atomic,words16";
 const FEATURES_TARGET: &str = "thumbv7em-none-eabihf";
 
-/// All of CI. The order is cheap before dear, and what a person fixes first before the rest.
+/// All of CI, by lanes. In the first the order is cheap before dear; in those beside each other, one busy
+/// core before builds.
 pub(crate) const STEPS: &[Step] = &[
-    Step::checking(
+    Step::new(
+        Lane::First,
         "tools",
         "what the other steps need, installed where that is ours to do",
         tools::check,
     ),
-    Step::checking("fmt", "rustfmt has nothing to change", fmt),
-    Step::checking("clippy", "no compiler or clippy warning in any target", clippy),
-    Step::checking("tidy", "the house rules", tidy),
-    Step::building("test", "unit, integration and doc tests, whole, with debug checks", test),
-    Step::building(
+    Step::new(Lane::First, "fmt", "rustfmt has nothing to change", fmt),
+    Step::new(Lane::First, "clippy", "no compiler or clippy warning in any target", clippy),
+    Step::new(Lane::First, "tidy", "the house rules", tidy),
+    Step::new(
+        Lane::Shared,
+        "test",
+        "unit, integration and doc tests, whole, with debug checks",
+        test,
+    ),
+    Step::new(
+        Lane::Shared,
         "test-release",
         "instructions counted, and the command as it ships",
         test_release,
     ),
-    Step::building(
+    Step::new(Lane::Shared, "linux32", "everything compiles for 32-bit Linux", linux32),
+    Step::new(Lane::Shared, "docs", "documentation without warnings", docs),
+    Step::new(Lane::Own, "miri", "the tests of the core and of the page tables under Miri", miri),
+    Step::new(Lane::Own, "loom", "bus word, tables and command queue under a model checker", loom),
+    Step::new(Lane::Own, "shuttle", "the bus under two million random schedules", shuttle),
+    Step::new(
+        Lane::Own,
         "no_std",
         "what needs no operating system builds without one, and runs in QEMU",
         no_std,
     ),
-    Step::building("linux32", "everything compiles for 32-bit Linux", linux32),
-    Step::building("msrv", "the oldest compiler promised builds it", msrv),
-    Step::building("docs", "documentation without warnings", docs),
-    Step::building("loom", "bus word, tables and command queue under a model checker", loom),
-    Step::building("shuttle", "the bus under two million random schedules", shuttle),
-    Step::building("miri", "the tests of the core and of the page tables under Miri", miri),
-    Step::building("guests", "the command beside stock kernels on emulated boards", guests::step)
-        .apart(),
+    Step::new(Lane::Own, "msrv", "the oldest compiler promised builds it", msrv),
+    Step::new(Lane::Apart, "guests", "the command beside stock kernels on emulated boards", guests),
 ];
 
 /// Runs `steps` and reports; `true` if nothing failed.
 pub(crate) fn run(steps: &[&'static Step], cx: &Context) -> bool {
-    let mut rows: Vec<Row> = Vec::new();
-    for (index, step) in steps.iter().enumerate() {
-        cx.console.header(&format!("{}/{} {}: {}", index + 1, steps.len(), step.name, step.about));
-        let (started, used) = (Instant::now(), children_time());
-        let broken = rows.iter().any(|row| row.outcome.tally.build_broke);
-        let outcome = if broken && step.builds {
+    let run = Run { steps, cx, broken: AtomicBool::new(false) };
+    let started = Instant::now();
+    let mut rows = run.lane(Lane::First);
+    let (shared, own) = std::thread::scope(|scope| {
+        let own = scope.spawn(|| run.lane(Lane::Own));
+        (run.lane(Lane::Shared), own.join().expect("no step panics"))
+    });
+    rows.extend(shared.into_iter().chain(own));
+    let checks = (!rows.is_empty()).then(|| started.elapsed());
+    let apart = run.lane(Lane::Apart);
+    report::print(&Report { rows, checks, apart }, cx.console)
+}
+
+/// A run under way, as each lane sees it.
+struct Run<'a> {
+    steps: &'a [&'static Step],
+    cx: &'a Context,
+    /// Whether the workspace is known not to compile.
+    broken: AtomicBool,
+}
+
+impl Run<'_> {
+    /// Runs the steps of a lane, one after another.
+    fn lane(&self, lane: Lane) -> Vec<Row> {
+        let steps = self.steps.iter().enumerate().filter(|(_, step)| step.lane == lane);
+        steps.map(|(index, step)| self.step(index, step)).collect()
+    }
+
+    fn step(&self, index: usize, step: &'static Step) -> Row {
+        let has = |lane| self.steps.iter().any(|step| step.lane == lane);
+        let both = has(Lane::Shared) && has(Lane::Own);
+        let beside = both && matches!(step.lane, Lane::Shared | Lane::Own);
+        let console = self.cx.console;
+        let console = if beside { console.of_step(step.name) } else { console };
+        let cx = self.cx.for_step(console, beside);
+        let of = format!("{}/{}", index + 1, self.steps.len());
+        cx.console.header(&format!("{of} {}: {}", step.name, step.about));
+        let started = Instant::now();
+        let outcome = if step.lane != Lane::First && self.broken.load(Ordering::Relaxed) {
             // Repeated compiler errors would only bury the first ones.
             Outcome::not_run("the workspace does not build")
         } else {
-            (step.run)(cx)
+            (step.run)(&cx)
         };
         let elapsed = started.elapsed();
-        let (word, seconds) = (outcome.verdict.word(), elapsed.as_secs_f64());
-        cx.console.say(&format!("---- {}: {word} after {seconds:.1} s", step.name));
-        let processor = children_time().saturating_sub(used);
-        rows.push(Row { step: step.name, outcome, elapsed, processor, apart: step.apart });
+        self.broken.fetch_or(outcome.tally.build_broke, Ordering::Relaxed);
+        let processor = Duration::from_millis(cx.spent_ms.load(Ordering::Relaxed));
+        let (seconds, cpu) = (elapsed.as_secs_f64(), processor.as_secs_f64());
+        let ended = format!("{}: {}", step.name, outcome.verdict.word());
+        cx.console
+            .say(&format!("---- {ended} after {seconds:.1} s, with {cpu:.1} s of processor time"));
+        Row { step: step.name, outcome, elapsed, processor }
     }
-    report::print(&rows, cx.console)
-}
-
-/// The processor time, user and system, of the children waited for so far; zero where there is no
-/// `/proc`.
-fn children_time() -> Duration {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    Duration::from_millis(10 * children_ticks(&stat).unwrap_or(0))
-}
-
-/// The sum of `cutime` and `cstime` in a line of `/proc/PID/stat`, fields 16 and 17 (proc(5)).
-///
-/// In ticks of `USER_HZ`, which is 100 on every Linux architecture that runs Rust.
-fn children_ticks(stat: &str) -> Option<u64> {
-    // The second field is the program's name in parentheses, which may contain spaces.
-    let (_, fields) = stat.rsplit_once(") ")?;
-    let mut ticks = fields.split(' ').skip(13).map(|field| field.parse::<u64>().ok());
-    Some(ticks.next()?? + ticks.next()??)
 }
 
 fn fmt(cx: &Context) -> Outcome {
@@ -360,7 +430,7 @@ fn test(cx: &Context) -> Outcome {
 fn test_release(cx: &Context) -> Outcome {
     let programs = ["-p", "barewire-cli", "-p", "barewire-iommu-bench", "--bins"];
     let build = Task::new("cargo", &[&["build", "--release"], &programs[..]].concat());
-    let built = build.run(&cx.root, cx.console);
+    let built = cx.ran(&build);
     if !built.success {
         return Outcome::of_tests(false, built.tally);
     }
@@ -377,13 +447,15 @@ fn test_release(cx: &Context) -> Outcome {
 
 fn no_std(cx: &Context) -> Outcome {
     let dir = cx.target_dir("no_std");
+    // Not the profile `dev`, which would optimise procedural macros.
+    let build = [&["build", "--target-dir", &dir], &PROFILE[..]].concat();
     let mut lacking = Vec::new();
     let mut success = true;
     for target in BARE_TARGETS {
         if tools::has_target(cx, target) {
             // Each alone: built together, one could lean on what another turns on.
             for package in BARE_PACKAGES {
-                let args = ["build", "-p", package, "--target", target, "--target-dir", &dir];
+                let args = [&build[..], &["-p", package, "--target", target]].concat();
                 let task = match (NO_CAS_TARGETS.contains(&target), package) {
                     (false, _) => Task::new("cargo", &args).env("RUSTFLAGS", "-Dwarnings"),
                     (true, "barewire") => {
@@ -393,13 +465,13 @@ fn no_std(cx: &Context) -> Outcome {
                     // Page tables are for processors that have it.
                     (true, _) => continue,
                 };
-                success &= task.run(&cx.root, cx.console).success;
+                success &= cx.ran(&task).success;
             }
             if target == FEATURES_TARGET {
-                let args = ["build", "-p", "barewire", "--features", FEATURES, "--target", target];
-                let args = [&args[..], &["--target-dir", &dir]].concat();
+                let all = ["-p", "barewire", "--features", FEATURES, "--target", target];
+                let args = [&build[..], &all].concat();
                 let task = Task::new("cargo", &args).env("RUSTFLAGS", "-Dwarnings");
-                success &= task.run(&cx.root, cx.console).success;
+                success &= cx.ran(&task).success;
             }
         } else {
             lacking.push(target);
@@ -420,8 +492,8 @@ fn firmware(cx: &Context) -> Outcome {
     let dir = cx.root.join(cx.target_dir("firmware"));
     let task = Task::new("cargo", &["run", "--target-dir", &dir.to_string_lossy()]);
     // Where its own settings are found: the linker script, the emulator.
-    let ran = task.run(&cx.root.join("examples/firmware"), cx.console);
-    if ran.success { Outcome::passed() } else { Outcome::failed() }
+    let ran = cx.ran_in(&cx.root.join("examples/firmware"), &task);
+    Outcome::of_check(ran.success)
 }
 
 /// Compiled and not linked, which needs no foreign linker. With `--target` the flags are for that
@@ -451,7 +523,7 @@ fn docs(cx: &Context) -> Outcome {
     let success = ["--bins", "--lib"].into_iter().fold(true, |success, kind| {
         let args = [&["doc", "--workspace", "--no-deps", kind], &PROFILE[..]].concat();
         let task = Task::new("cargo", &args);
-        let ran = task.env("RUSTDOCFLAGS", "-Dwarnings").run(&cx.root, cx.console);
+        let ran = cx.ran(&task.env("RUSTDOCFLAGS", "-Dwarnings"));
         success && ran.success
     });
     Outcome::of_check(success)
@@ -483,11 +555,13 @@ fn model_checker(cx: &Context, name: &str, package: &str, which: &[&str]) -> Tas
 
 /// The modules of the core whose unit tests Miri runs: those with unsafe code. The others cannot show
 /// undefined behaviour but through these, and would take four times as long.
-const MIRI_MODULES: [&str; 2] = ["bus::", "reg::"];
+const MIRI_MODULES: [&str; 2] = ["bus", "reg"];
 
-/// The module of the page tables whose unit tests Miri leaves out for the same reason: it reads tables
-/// through a closure, has no unsafe code and calls none. It would take a third of the time.
-const MIRI_SKIPS: [&str; 2] = ["--skip", "explain::"];
+/// The modules of the page tables and of their model whose unit tests Miri leaves out for the same reason:
+/// they have no unsafe code and call none. `explain` reads tables through a closure, `naive` is a map. They
+/// would take more time than all others.
+const MIRI_SKIPS: [(&str, &str); 2] =
+    [("barewire-iommu", "explain"), ("barewire-iommu-model", "naive")];
 
 /// Isolation is off because proptest reads its regression files; few cases, because Miri is some
 /// hundred times slower and looks for undefined behaviour rather than for rare values. It has
@@ -506,24 +580,38 @@ fn miri(cx: &Context) -> Outcome {
             .env("RUST_BACKTRACE", "0")
             .env("PROPTEST_CASES", "8")
     };
+    let modules = MIRI_MODULES.map(|module| format!("{module}::"));
+    // A chip's tests have modules of the same names.
+    let core = [&modules.each_ref().map(String::as_str)[..], &["--skip", "chip::"]].concat();
+    let skips = MIRI_SKIPS.map(|(_, module)| ["--skip".to_owned(), format!("{module}::")]).concat();
+    let skips: Vec<_> = skips.iter().map(String::as_str).collect();
+    // Their other tests are long runs of what these cover, without unsafe code of their own.
+    let page_tables =
+        task(&["-p", "barewire-iommu", "-p", "barewire-iommu-model", "--lib"], &skips);
     cx.run_tests_beside(&[
         task(&["-p", "barewire", "--test", "panics"], &[]),
         task(&["-p", "barewire", "--test", "worst_moments"], &[]),
-        task(&["-p", "barewire", "--lib"], &MIRI_MODULES),
+        task(&["-p", "barewire", "--lib"], &core),
         task(&["-p", "barewire", "--doc"], &[]),
-        // Their other tests are long runs of what these cover, without unsafe code of their own.
-        task(&["-p", "barewire-iommu", "-p", "barewire-iommu-model", "--lib"], &MIRI_SKIPS),
+        page_tables,
     ])
+}
+
+/// It starts programs in ways of its own, while no other step runs.
+fn guests(cx: &Context) -> Outcome {
+    let before = child::children_time();
+    let outcome = guests::step(cx);
+    cx.spend(child::children_time().saturating_sub(before));
+    outcome
 }
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
     fn context(ci: bool) -> Context {
-        Context { root: PathBuf::from("."), console: Console::silent(), ci, may_install: false }
+        let root = PathBuf::from(".");
+        Context { ci, may_install: false, ..Context::new(root, Console::silent()) }
     }
 
     #[test]
@@ -546,14 +634,59 @@ mod tests {
     #[test]
     fn a_broken_build_stops_later_builds_and_nothing_else() {
         static RUN: &[Step] = &[
-            Step::building("test", "breaks", |_| {
+            Step::new(Lane::Shared, "test", "breaks", |_| {
                 Outcome::of_tests(false, Tally { build_broke: true, ..Tally::default() })
             }),
-            Step::building("msrv", "the oldest compiler promised builds it", msrv),
-            Step::building("docs", "must not run", |_| panic!("built after a broken build")),
-            Step::checking("tidy", "runs", |_| Outcome::passed()),
+            Step::new(Lane::Shared, "docs", "must not run", |_| {
+                panic!("built after a broken build")
+            }),
+            Step::new(Lane::Apart, "guests", "must not run", |_| {
+                panic!("built after a broken build")
+            }),
+            Step::new(Lane::First, "tidy", "runs", |_| Outcome::passed()),
         ];
         assert!(!run(&RUN.iter().collect::<Vec<_>>(), &context(false)));
+    }
+
+    #[test]
+    fn the_two_lanes_run_side_by_side_and_after_the_first() {
+        static FIRST: AtomicBool = AtomicBool::new(false);
+        static HERE: AtomicU64 = AtomicU64::new(0);
+        fn meet(_: &Context) -> Outcome {
+            HERE.fetch_add(1, Ordering::Relaxed);
+            let began = Instant::now();
+            while HERE.load(Ordering::Relaxed) < 2 && began.elapsed() < Duration::from_secs(5) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let met = HERE.load(Ordering::Relaxed) == 2;
+            Outcome::of_check(met && FIRST.load(Ordering::Relaxed))
+        }
+        static RUN: &[Step] = &[
+            Step::new(Lane::Shared, "docs", "meets", meet),
+            Step::new(Lane::Own, "miri", "meets", meet),
+            Step::new(Lane::First, "tidy", "runs", |_| {
+                FIRST.store(true, Ordering::Relaxed);
+                Outcome::passed()
+            }),
+        ];
+        assert!(run(&RUN.iter().collect::<Vec<_>>(), &context(false)));
+    }
+
+    #[test]
+    fn steps_are_listed_by_lane_so_that_the_table_has_the_order_of_the_list() {
+        let lanes: Vec<_> = STEPS.iter().map(|step| step.lane as u8).collect();
+        assert!(lanes.is_sorted(), "{lanes:?}");
+    }
+
+    #[test]
+    fn tasks_beside_each_other_all_run_and_their_time_is_summed() {
+        let cx = context(false);
+        let counts = "i=0; while [ $i -lt 50000 ]; do i=$((i + 1)); done";
+        let tasks = [counts, counts, counts].map(|script| Task::new("sh", &["-c", script]));
+        assert_eq!(cx.run_tests_beside(&tasks).counts(), (0, 0));
+        assert!(cx.spent_ms.load(Ordering::Relaxed) >= 30);
+        let broken = [Task::new("true", &[]), Task::new("false", &[])];
+        assert_eq!(cx.run_tests_beside(&broken).counts(), (0, 1));
     }
 
     /// The files under `dir` that allow unsafe code, from there.
@@ -581,30 +714,27 @@ mod tests {
         for file in files {
             let inside = file.strip_prefix(&src).expect("is inside");
             let module = inside.components().next().expect("a folder").as_os_str();
-            let module = format!("{}::", module.to_str().expect("text"));
-            assert!(MIRI_MODULES.contains(&module.as_str()), "{}", inside.display());
+            assert!(MIRI_MODULES.contains(&module.to_str().expect("text")), "{}", inside.display());
         }
     }
 
     #[test]
-    fn miri_leaves_out_no_module_of_the_page_tables_that_has_unsafe_code() {
-        let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("../iommu/barewire-iommu/src");
-        let folder = MIRI_SKIPS[1].trim_end_matches("::");
-        assert!(src.join(folder).join("mod.rs").exists());
-        assert_eq!(unsafe_files(&src.join(folder)), Vec::<PathBuf>::new());
-        assert!(unsafe_files(&src).len() > 8);
-    }
-
-    #[test]
-    fn processor_time_of_children_is_read_behind_any_name() {
-        let stat = "7 (a) b) S 1 2 3 4 5 6 7 8 9 10 1000 2000 30 4 20 0 1";
-        assert_eq!(children_ticks(stat), Some(34));
-        assert_eq!(children_ticks(""), None);
+    fn miri_leaves_out_no_module_that_has_unsafe_code() {
+        for (package, module) in MIRI_SKIPS {
+            let src =
+                Path::new(env!("CARGO_MANIFEST_DIR")).join("../iommu").join(package).join("src");
+            let found = unsafe_files(&src);
+            assert!(!found.is_empty(), "none in {package}, which has some");
+            let place = src.join(module);
+            assert!(place.join("mod.rs").exists() || place.with_extension("rs").exists());
+            let inside = |path: &PathBuf| path.with_extension("").starts_with(&place);
+            assert_eq!(found.into_iter().find(inside), None);
+        }
     }
 
     #[test]
     fn a_good_run_is_reported_as_good() {
-        static RUN: &[Step] = &[Step::checking("tidy", "runs", |_| Outcome::passed())];
+        static RUN: &[Step] = &[Step::new(Lane::First, "tidy", "runs", |_| Outcome::passed())];
         assert!(run(&RUN.iter().collect::<Vec<_>>(), &context(false)));
     }
 }

@@ -16,19 +16,32 @@ pub(crate) enum Tone {
 pub(crate) struct Console {
     colour: bool,
     silent: bool,
+    /// Put before each line while two steps run beside each other: the step that says it.
+    step: Option<&'static str>,
 }
 
 impl Console {
     /// Colours where a person watches, and did not ask for none.
     pub(crate) fn detect() -> Self {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Self { colour: io::stdout().is_terminal() && !refused, silent: false }
+        Self { colour: io::stdout().is_terminal() && !refused, silent: false, step: None }
     }
 
     /// For tests of what prints: their lines would be taken for those of the run around them.
     #[cfg(test)]
     pub(crate) fn silent() -> Self {
-        Self { colour: false, silent: true }
+        Self { colour: false, silent: true, step: None }
+    }
+
+    /// The same for a step that runs beside another: each of its lines begins with its name.
+    pub(crate) fn of_step(self, step: &'static str) -> Self {
+        Self { step: Some(step), ..self }
+    }
+
+    /// `line` as it is printed, with its end. It is written at once, so that no other line gets in.
+    pub(crate) fn framed(self, line: &[u8]) -> Vec<u8> {
+        let step = self.step.map(|step| format!("{step:<12} | ")).unwrap_or_default();
+        [step.as_bytes(), line, b"\n"].concat()
     }
 
     /// Whether children should colour their output too.
@@ -51,7 +64,8 @@ impl Console {
     /// a panic, so a failed write is ignored: the exit code still tells the result.
     pub(crate) fn say(self, line: &str) {
         if !self.silent {
-            let _ = writeln!(io::stdout(), "{line}");
+            let lines = line.split('\n').flat_map(|line| self.framed(line.as_bytes()));
+            let _ = io::stdout().write_all(&lines.collect::<Vec<_>>());
         }
     }
 
@@ -78,8 +92,16 @@ mod tests {
     }
 
     #[test]
+    fn lines_of_a_step_beside_another_begin_with_its_name() {
+        let console = Console::silent();
+        assert_eq!(console.framed(b"test a ... ok"), b"test a ... ok\n");
+        let framed = console.of_step("miri").framed(b"test a ... ok");
+        assert_eq!(framed, b"miri         | test a ... ok\n");
+    }
+
+    #[test]
     fn with_colour_text_is_wrapped_and_closed() {
-        let painted = Console { colour: true, silent: true }.paint(Tone::Good, "passed");
+        let painted = Console { colour: true, ..Console::silent() }.paint(Tone::Good, "passed");
         assert!(painted.starts_with("\x1b[32m") && painted.ends_with("\x1b[0m"), "{painted:?}");
     }
 }

@@ -16,8 +16,24 @@ pub(crate) struct Row {
     pub(crate) elapsed: Duration,
     /// How much processor time its children took.
     pub(crate) processor: Duration,
-    /// Whether its time is summed apart.
-    pub(crate) apart: bool,
+}
+
+/// A run that is over.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    /// The checks.
+    pub(crate) rows: Vec<Row>,
+    /// How long they took together, which is less than their sum where some ran side by side; `None` if
+    /// there were none.
+    pub(crate) checks: Option<Duration>,
+    /// The steps after them, one after another, whose time is summed apart.
+    pub(crate) apart: Vec<Row>,
+}
+
+impl Report {
+    fn all(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().chain(&self.apart)
+    }
 }
 
 /// What a run adds up to.
@@ -29,9 +45,9 @@ struct Totals {
 }
 
 impl Totals {
-    fn of(rows: &[Row]) -> Self {
+    fn of(report: &Report) -> Self {
         let mut totals = Self::default();
-        for Row { outcome, .. } in rows {
+        for Row { outcome, .. } in report.all() {
             let (passed, failed) = outcome.counts();
             totals.passed += passed;
             totals.failed += failed;
@@ -47,22 +63,22 @@ impl Totals {
 }
 
 /// Prints the end of a run; `true` if nothing failed.
-pub(crate) fn print(rows: &[Row], console: Console) -> bool {
+pub(crate) fn print(report: &Report, console: Console) -> bool {
     console.header("summary");
     console.say(&format!("{:<14}{:<9}{:>8}{:>8}", "step", "result", "seconds", "cpu"));
-    for row in rows {
+    for row in report.all() {
         console.say(&table_line(row, console));
     }
-    for line in time_lines(rows) {
+    for line in time_lines(report) {
         console.say(&line);
     }
-    for line in figure_lines(rows) {
+    for line in figure_lines(report) {
         console.say(&line);
     }
-    for line in skip_lines(rows) {
+    for line in skip_lines(report) {
         console.say(&console.paint(Tone::Warning, &line));
     }
-    let totals = Totals::of(rows);
+    let totals = Totals::of(report);
     console.say(&format!("\n{}", totals.line()));
     totals.failed == 0
 }
@@ -81,18 +97,17 @@ fn table_line(row: &Row, console: Console) -> String {
     line.trim_end().to_string()
 }
 
-/// The sums of the times: of the checks, and of the steps that are timed apart, if there are any.
-fn time_lines(rows: &[Row]) -> Vec<String> {
-    let sum = |what: &str, apart: bool| {
-        let some: Vec<_> = rows.iter().filter(|row| row.apart == apart).collect();
-        let seconds: Duration = some.iter().map(|row| row.elapsed).sum();
-        let cpu: Duration = some.iter().map(|row| row.processor).sum();
-        let (seconds, cpu) = (seconds.as_secs_f64(), cpu.as_secs_f64());
-        let minutes = seconds / 60.0;
-        let line = format!("{what:<23}{seconds:>8.1}{cpu:>8.1}  {minutes:.1} minutes");
-        (!some.is_empty()).then_some(line)
+/// The times of all checks together, and of the steps that are timed apart, if there are any.
+fn time_lines(report: &Report) -> Vec<String> {
+    let line = |what: &str, rows: &[Row], elapsed: Duration| {
+        let cpu = rows.iter().map(|row| row.processor).sum::<Duration>().as_secs_f64();
+        let seconds = elapsed.as_secs_f64();
+        format!("{what:<23}{seconds:>8.1}{cpu:>8.1}  {:.1} minutes", seconds / 60.0)
     };
-    [sum("checks", false), sum("apart", true)].into_iter().flatten().collect()
+    let checks = report.checks.map(|elapsed| line("checks", &report.rows, elapsed));
+    let sum = report.apart.iter().map(|row| row.elapsed).sum();
+    let apart = (!report.apart.is_empty()).then(|| line("apart", &report.apart, sum));
+    checks.into_iter().chain(apart).collect()
 }
 
 /// The last column: tests counted, then whatever the step had to say.
@@ -114,19 +129,19 @@ fn remark(outcome: &Outcome) -> String {
 }
 
 /// What tests want repeated, each with its step.
-fn figure_lines(rows: &[Row]) -> Vec<String> {
+fn figure_lines(report: &Report) -> Vec<String> {
     let of = |row: &Row| {
         let figures = row.outcome.tally.figures.clone().into_iter();
         let step = row.step;
         figures.map(move |figure| format!("  [{step}] {figure}"))
     };
-    rows.iter().flat_map(of).collect()
+    report.all().flat_map(of).collect()
 }
 
 /// The skips, each with its step, so that a reader sees that the run was not complete.
-fn skip_lines(rows: &[Row]) -> Vec<String> {
+fn skip_lines(report: &Report) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for row in rows {
+    for row in report.all() {
         lines.extend(
             row.outcome.tally.skipped.iter().map(|skip| format!("  [{}] {skip}", row.step)),
         );
@@ -149,7 +164,11 @@ mod tests {
 
     fn row(step: &'static str, outcome: Outcome) -> Row {
         let [elapsed, processor] = [1500, 2500].map(Duration::from_millis);
-        Row { step, outcome, elapsed, processor, apart: step == "guests" }
+        Row { step, outcome, elapsed, processor }
+    }
+
+    fn report<const N: usize>(rows: [Row; N]) -> Report {
+        Report { rows: rows.into(), ..Report::default() }
     }
 
     fn tests(success: bool, passed: u64, failed: u64, skipped: &[&str]) -> Outcome {
@@ -159,39 +178,46 @@ mod tests {
 
     #[test]
     fn tests_count_singly_and_other_steps_as_one() {
-        let rows = [
+        let report = report([
             row("fmt", Outcome::passed()),
             row("docs", Outcome::failed()),
             row("test", tests(false, 40, 2, &["SKIPPED: no valgrind"])),
             row("miri", Outcome::skipped("SKIPPED: no miri".into())),
             row("no_std", Outcome::not_run("the build is broken")),
-        ];
-        assert_eq!(Totals::of(&rows), Totals { passed: 41, failed: 3, skipped: 2 });
-        assert_eq!(Totals::of(&rows).line(), "41 passed, 3 failed, 2 skipped");
+        ]);
+        assert_eq!(Totals::of(&report), Totals { passed: 41, failed: 3, skipped: 2 });
+        assert_eq!(Totals::of(&report).line(), "41 passed, 3 failed, 2 skipped");
     }
 
     #[test]
     fn a_test_run_that_died_without_a_failed_test_still_counts_as_failed() {
-        assert_eq!(Totals::of(&[row("test", tests(false, 5, 0, &[]))]).failed, 1);
-        assert_eq!(Totals::of(&[row("test", tests(false, 5, 3, &[]))]).failed, 3);
+        for (failed, counted) in [(0, 1), (3, 3)] {
+            let report = report([row("test", tests(false, 5, failed, &[]))]);
+            assert_eq!(Totals::of(&report).failed, counted);
+        }
     }
 
     #[test]
     fn every_skip_is_repeated_with_its_step() {
         let rows = [row("test", tests(true, 1, 0, &["SKIPPED: a", "SKIPPED: b"]))];
-        let lines = skip_lines(&rows);
+        let lines = skip_lines(&report(rows));
         assert_eq!(lines[0], "\n!!!! 2 checks did not run:");
         assert_eq!(lines[1..], ["  [test] SKIPPED: a", "  [test] SKIPPED: b"]);
-        assert!(skip_lines(&[row("fmt", Outcome::passed())]).is_empty());
+        assert!(skip_lines(&report([row("fmt", Outcome::passed())])).is_empty());
     }
 
     #[test]
-    fn guests_are_timed_apart_from_the_checks() {
+    fn checks_have_one_time_together_and_guests_another() {
         let passed = |step| row(step, Outcome::passed());
-        let checks = "checks                      3.0     5.0  0.1 minutes";
-        assert_eq!(time_lines(&[passed("fmt"), passed("tidy")]), [checks]);
-        let lines = time_lines(&[passed("fmt"), passed("guests"), passed("tidy")]);
-        assert_eq!(lines, [checks, "apart                       1.5     2.5  0.0 minutes"]);
+        let checks = "checks                      2.0     5.0  0.0 minutes";
+        let elapsed = Duration::from_secs(2);
+        let beside = report([passed("fmt"), passed("tidy")]);
+        let beside = Report { checks: Some(elapsed), ..beside };
+        assert_eq!(time_lines(&beside), [checks]);
+        let apart = "apart                       1.5     2.5  0.0 minutes";
+        let all = Report { apart: vec![passed("guests")], ..beside };
+        assert_eq!(time_lines(&all), [checks, apart]);
+        assert_eq!(time_lines(&Report { checks: None, rows: Vec::new(), ..all }), [apart]);
     }
 
     #[test]

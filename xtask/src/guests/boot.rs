@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn a_console_is_read_to_its_end() {
         let said = heard(
-            "echo noise; printf 'CHECK a passed\\r\\nCOUNT p 12.5\\nWROTE 4 8\\nDONE\\n'; sleep 60",
+            "echo noise; printf 'CHECK a passed\\r\\nCOUNT p 12.5\\nWROTE 4 8\\nDONE\\n'; exec sleep 60",
             30,
         );
         assert!(said.done);

@@ -17,7 +17,7 @@ use barewire_sim::model::jumper::Jumper;
 use barewire_sim::{Board, BoardOptions, BoardSpec, Rule};
 use proptest::prelude::*;
 
-use crate::conforms;
+use crate::conforms::{self, Lengths};
 use crate::driver::{Driver, Waits};
 use crate::random;
 use crate::random::{Asks, Message, USUAL, cases, messages};
@@ -46,37 +46,37 @@ impl Driver for DwSsi {
     }
 }
 
-fn passes_every_case(waits: Waits, settings: Settings) {
+fn passes_every_case(waits: Waits, settings: Settings, lengths: Lengths) {
     let board = board();
     if !settings.mode.contains(Mode::LOOP) {
         assert!(board.attach(settings.chip_select, Rc::new(RefCell::new(Jumper))));
     }
-    DwSsi.on_bus(&board, waits, |bus| conforms::passes_every_case(&board, bus, &settings, 1_025));
+    DwSsi.on_bus(&board, waits, |bus| conforms::passes_every_case(&board, bus, &settings, lengths));
 }
 
 const FAST: Settings = Settings::new(0, 20_000_000);
 
 #[test]
 fn every_case_passes_in_loopback() {
-    passes_every_case(Waits::Polling, FAST.with_mode(Mode::LOOP));
+    passes_every_case(Waits::Polling, FAST.with_mode(Mode::LOOP), Lengths::All);
 }
 
 #[test]
 fn every_case_passes_through_a_jumper() {
-    passes_every_case(Waits::Polling, FAST.with_mode(MODE_3));
-    passes_every_case(Waits::Polling, Settings::new(0, 50_000_000));
+    passes_every_case(Waits::Polling, FAST.with_mode(MODE_3), Lengths::Short);
+    passes_every_case(Waits::Polling, Settings::new(0, 50_000_000), Lengths::Short);
 }
 
 #[test]
 fn every_case_passes_asleep_until_it_interrupts() {
-    passes_every_case(Waits::Asleep(0), FAST.with_mode(MODE_2));
-    passes_every_case(Waits::Asleep(0), FAST.with_mode(MODE_1 | Mode::LOOP));
+    passes_every_case(Waits::Asleep(0), FAST.with_mode(MODE_2), Lengths::All);
+    passes_every_case(Waits::Asleep(0), FAST.with_mode(MODE_1 | Mode::LOOP), Lengths::Short);
 }
 
 #[test]
 fn every_case_passes_by_its_handler() {
-    passes_every_case(Waits::ByHandler(0), FAST);
-    passes_every_case(Waits::ByHandler(0), FAST.with_mode(MODE_3));
+    passes_every_case(Waits::ByHandler(0), FAST, Lengths::All);
+    passes_every_case(Waits::ByHandler(0), FAST.with_mode(MODE_3), Lengths::Short);
 }
 
 const ASKS: Asks = Asks {

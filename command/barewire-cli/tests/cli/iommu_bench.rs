@@ -60,9 +60,13 @@ fn every_row_is_there_once_and_the_counts_are_exact() {
         row(&report, ["floor_drop", "unmap", size, "scattered"], None);
     }
     for row in report["rows"].as_array().expect("rows") {
-        for figure in ["ns_median", "ns_min", "ratio_to_floor"] {
+        for figure in ["ns_median", "ns_min"] {
             assert!(row[figure].as_f64().is_some_and(|value| value > 0.0), "{figure}: {row}");
         }
+        // Two decimals. The cheapest floor may be a two hundredth of another where little is optimised.
+        let is_floor = row["impl"].as_str().is_some_and(|name| name.starts_with("floor_"));
+        let ratio = row["ratio_to_floor"].as_f64();
+        assert!(ratio.is_some_and(|ratio| ratio > 0.0 || is_floor && ratio == 0.0), "{row}");
         assert!(row["floor"].as_str().is_some_and(|floor| floor.starts_with("floor_")), "{row}");
     }
     let count = |size, strategy| {
