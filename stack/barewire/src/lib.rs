@@ -51,6 +51,7 @@
 //! * `defmt`: `defmt::Format` on errors, settings and all other plain data.
 //! * `embassy`: `SetConfig` of the crate embassy-embedded-hal on [`hal::HalDevice`], for other settings
 //!   between two messages.
+//! * `embedded-storage-async`: `chip::spi_nor::AsyncStorage`, NOR flash by that crate's traits.
 //! * `words16`: `hal::HalDevice16`, an `embedded-hal` `SpiDevice<u16>`, blocking and async.
 //!
 //! [portable-atomic]: https://docs.rs/portable-atomic/latest/portable_atomic/

@@ -2,6 +2,7 @@
 //! the wire complains.
 
 mod adc;
+mod async_storage;
 mod display;
 mod flash;
 mod oled;

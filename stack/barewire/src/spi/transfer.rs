@@ -7,6 +7,7 @@ use super::plan::Plan;
 
 /// The buffers of one transfer: one to send, one to receive into, or one for both.
 #[derive(Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Data<'a> {
     // A separate field, so that the hot path need not look for the buffer that exists.
     len: usize,
@@ -17,6 +18,7 @@ pub struct Data<'a> {
 
 /// Where the bytes to send are. As wide as a pointer, so that `Data` has no padding to be copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(usize)]
 enum Place {
     /// In a buffer of their own, if any are sent.

@@ -8,6 +8,7 @@ use crate::spi::Data;
 
 /// An event on a bus.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Event<'e> {
     /// A message begins. It was validated before.
     MessageStart {

@@ -80,6 +80,8 @@ pub enum NorError {
         /// Status register 1.
         status: u8,
     },
+    /// The chip is shared with other processes, and an operation on it would block the thread.
+    Shared,
     /// The chip stopped answering in the middle of an erase or program.
     Gone {
         /// The address being changed.
@@ -152,6 +154,9 @@ impl fmt::Display for NorError {
                 f,
                 "the chip has been busy for {} ms with what another program began (status {status:#04x}): try again when that is done",
                 waited_ns / 1_000_000
+            ),
+            NorError::Shared => f.write_str(
+                "the chip is shared with other processes, whose operations a future cannot wait for: use the blocking driver",
             ),
             NorError::Gone { address } => write!(
                 f,

@@ -9,11 +9,14 @@
 //!    chip is known to be busy for good or gone: such a chip accepts no command, and clears its
 //!    latch itself if it ever becomes ready.
 
+use core::task::Poll;
+
 use super::opcode::{WRDI, WREN};
-use super::{BUSY, NorError, SpiNor, WEL};
+use super::wait::Wait;
+use super::{NorError, SpiNor};
 use crate::chip::Port;
 use crate::spi::Transfer;
-use crate::time::{Timer, ticks_at_least};
+use crate::time::Timer;
 
 /// A chip whose write enable latch is set.
 pub(super) struct WriteEnabled<'c, P: Port, T: Timer> {
@@ -34,13 +37,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         let mut guard = WriteEnabled { chip: self, protection_bits: 0, disabled: false };
         guard.chip.port.run(&mut [Transfer::write(&[WREN])])?;
         let status = guard.chip.status_now()?;
-        if status == 0xff {
-            return Err(NorError::Gone { address });
-        }
-        if status & (WEL | BUSY) != WEL {
-            return Err(NorError::WriteEnableRefused { status });
-        }
-        guard.protection_bits = status & guard.chip.geometry.protection.bits();
+        guard.protection_bits = guard.chip.geometry.enabled(status, address)?;
         Ok(guard)
     }
 }
@@ -62,44 +59,27 @@ impl<P: Port, T: Timer> WriteEnabled<'_, P, T> {
         Ok(())
     }
 
-    /// Sleeps the typical time, then polls at intervals until `max_ns` have passed. If the typical
-    /// time is unknown, it polls from the beginning, at growing intervals.
+    /// Sleeps the typical time, then polls at intervals until `max_ns` have passed.
     pub(super) fn wait_ready(
         &mut self,
         typical_ns: u64,
         max_ns: u64,
         address: u64,
     ) -> Result<(), NorError> {
-        let protection = self.chip.geometry.protection.bits();
-        let timer_hz = self.chip.timer.frequency_hz();
-        let begun = self.chip.timer.now_ticks();
-        let limit_ticks = ticks_at_least(max_ns, timer_hz);
-        // For short waits polling is cheaper than sleeping. The interval leaves the bus to others.
-        let longest_ns = (typical_ns / 8).max(1_000);
-        let mut interval_ns = longest_ns;
-        if self.chip.geometry.times_known {
-            self.chip.timer.sleep_ns(typical_ns);
-        } else {
-            interval_ns = longest_ns.min(10_000);
-        }
+        let chip = &mut *self.chip;
+        let times = (typical_ns, max_ns);
+        let mut wait =
+            Wait::new(&chip.geometry, &mut chip.timer, times, self.protection_bits, address);
+        chip.timer.sleep_ns(wait.first_ns);
         loop {
-            // The time is read before the status, so a chip that is ready in time counts as ready,
-            // however late the poll.
-            let late = self.chip.timer.now_ticks().wrapping_sub(begun) > limit_ticks;
-            let status = self.chip.status_now()?;
-            if status == 0xff && self.protection_bits != protection {
-                self.disabled = true;
-                return Err(NorError::Gone { address });
+            let late = wait.is_late(&mut chip.timer);
+            let status = chip.status_now()?;
+            if let Poll::Ready(over) = wait.judge(status, late) {
+                // A chip that is busy for good or gone accepts no command.
+                self.disabled = over.is_err();
+                return over;
             }
-            if status & BUSY == 0 {
-                return Ok(());
-            }
-            if late {
-                self.disabled = true;
-                return Err(NorError::StaysBusy { limit_ns: max_ns, status });
-            }
-            self.chip.timer.sleep_ns(interval_ns);
-            interval_ns = (interval_ns * 2).min(longest_ns);
+            chip.timer.sleep_ns(wait.next_ns());
         }
     }
 }

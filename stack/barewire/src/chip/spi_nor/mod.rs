@@ -34,6 +34,8 @@
 //! - Sector maps of non-uniform parts.
 //! - Security registers; per-block locks; suspend.
 
+#[cfg(feature = "embedded-storage-async")]
+mod async_storage;
 mod error;
 mod geometry;
 mod guard;
@@ -45,8 +47,11 @@ pub mod sfdp;
 mod storage;
 #[cfg(test)]
 mod tests;
+mod wait;
 mod write;
 
+#[cfg(feature = "embedded-storage-async")]
+pub use async_storage::AsyncStorage;
 pub use error::NorError;
 pub use geometry::{Addressing, EraseType, Geometry, JedecId, Programming};
 pub use protection::Layout;
@@ -96,6 +101,16 @@ impl Protection {
     #[must_use]
     pub fn covers_any(&self, range: &Range<u64>) -> bool {
         !self.is_none() && range.start < self.end && self.start < range.end
+    }
+
+    /// # Errors
+    /// [`NorError::Protected`] if any address of `range` is.
+    fn check(self, range: &Range<u64>) -> Result<(), NorError> {
+        if self.covers_any(range) {
+            let Self { status, start, end } = self;
+            return Err(NorError::Protected { start, end, status });
+        }
+        Ok(())
     }
 }
 
@@ -189,17 +204,22 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
     }
 
     fn fetch_piece(&mut self, offset: u64, into: &mut [u8]) -> Result<(), NorError> {
+        let command = self.read_command(offset);
+        self.port.run(&mut [Transfer::write(command.as_slice()), Transfer::read(into)])?;
+        Ok(())
+    }
+
+    fn read_command(&self, offset: u64) -> Command {
         let opcode = match (self.geometry.addressing, self.fast_read) {
             (Addressing::FourByteOpcodes, false) => READ_4B,
             (Addressing::FourByteOpcodes, true) => FAST_READ_4B,
             (_, false) => READ,
             (_, true) => FAST_READ,
         };
-        let command = self.command(opcode, offset);
+        let mut command = self.command(opcode, offset);
         // FAST_READ's dummy clocks are one more byte of the command.
-        let len = command.len + usize::from(self.fast_read);
-        self.port.run(&mut [Transfer::write(&command.bytes[..len]), Transfer::read(into)])?;
-        Ok(())
+        command.len += usize::from(self.fast_read);
+        command
     }
 
     /// Compares the chip's content from `offset` with `expected`, through `scratch` (of any length
@@ -261,8 +281,13 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         let layout = self.geometry.protection;
         let needed = layout.needs_status_2();
         let status_2 = if needed { read_register(&mut self.port, RDSR2)? } else { 0 };
+        Ok(self.protection_of(status, status_2))
+    }
+
+    fn protection_of(&self, status: u8, status_2: u8) -> Protection {
+        let layout = self.geometry.protection;
         let Range { start, end } = layout.protected(status, status_2, self.geometry.size);
-        Ok(Protection { status, start, end })
+        Protection { status, start, end }
     }
 
     /// Clears the block protection bits only.
@@ -299,14 +324,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
     /// [`NorError::Protected`]. Then [`NorError::StaysBusy`], [`NorError::Gone`],
     /// [`NorError::Interrupted`], or an error of the bus.
     pub fn erase(&mut self, range: Range<u64>, observer: Observer<'_>) -> Result<(), NorError> {
-        let len = range.end.saturating_sub(range.start);
-        self.check_range(range.start, len)?;
-        let granularity = self.geometry.erase_size();
-        for address in [range.start, range.start + len] {
-            if address % u64::from(granularity) != 0 {
-                return Err(NorError::Misaligned { address, granularity });
-            }
-        }
+        let len = self.check_erase(&range)?;
         if len == 0 {
             return Ok(());
         }
@@ -323,6 +341,19 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
             go_on(observer, address - range.start)?;
         }
         Ok(())
+    }
+
+    /// The length of a range that can be erased.
+    fn check_erase(&self, range: &Range<u64>) -> Result<u64, NorError> {
+        let len = range.end.saturating_sub(range.start);
+        self.check_range(range.start, len)?;
+        let granularity = self.geometry.erase_size();
+        for address in [range.start, range.start + len] {
+            if address % u64::from(granularity) != 0 {
+                return Err(NorError::Misaligned { address, granularity });
+            }
+        }
+        Ok(len)
     }
 
     fn largest_erase(&self, address: u64, len: u64) -> EraseType {
@@ -372,12 +403,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
     }
 
     fn check_protection(&mut self, range: &Range<u64>) -> Result<(), NorError> {
-        let protection = self.protection()?;
-        if protection.covers_any(range) {
-            let Protection { status, start, end } = protection;
-            return Err(NorError::Protected { start, end, status });
-        }
-        Ok(())
+        self.protection()?.check(range)
     }
 
     /// An opcode and its address, most significant byte first.

@@ -17,8 +17,8 @@ use core::ops::ControlFlow;
 
 use super::opcode::{AAI_WP, PP, PP_4B, WRDI};
 use super::{
-    Addressing, COMMAND_MAX, EraseType, NorError, Observer, Programming, SpiNor, first_difference,
-    go_on,
+    Addressing, COMMAND_MAX, Command, EraseType, NorError, Observer, Programming, SpiNor,
+    first_difference, go_on,
 };
 use crate::chip::{Port, longest_data};
 use crate::spi::Transfer;
@@ -329,16 +329,20 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
     }
 
     fn program_page(&mut self, address: u64, bytes: &[u8]) -> Result<(), NorError> {
-        let opcode = match self.geometry.addressing {
-            Addressing::FourByteOpcodes => PP_4B,
-            _ => PP,
-        };
-        let command = self.command(opcode, address);
+        let command = self.program_command(address);
         let (typical_ns, max_ns) = (self.geometry.program_typical_ns, self.geometry.program_max_ns);
         let mut enabled = self.write_enable(address)?;
         let mut message = [Transfer::write(command.as_slice()), Transfer::write(bytes)];
         enabled.chip().port.run(&mut message)?;
         enabled.finish(typical_ns, max_ns, address)
+    }
+
+    pub(super) fn program_command(&self, address: u64) -> Command {
+        let opcode = match self.geometry.addressing {
+            Addressing::FourByteOpcodes => PP_4B,
+            _ => PP,
+        };
+        self.command(opcode, address)
     }
 
     /// Programs even-aligned pairs by AAI, and odd ends by single bytes.
