@@ -1,116 +1,20 @@
 //! The i.MX GPIO block.
 //!
 //! Read first: i.MX 6Dual/6Quad reference manual, chapter GPIO (memory map; DR and GDIR); the
-//! block is the same in i.MX 7 and i.MX 8M.
-//!
-//! A bank has one data register, DR, for 32 pins and no set or clear register, so changing one pin
-//! writes the whole bank. How that is done depends on which other program writes the bank:
-//!
-//! * [`Ownership::Exclusive`]: no other program does. DR is kept in memory: one access per edge.
-//! * [`Ownership::Shared`]: another program does. It reads DR before each of its writes, and never
-//!   writes between a read and a write of this driver (because of a lock around both, or on one
-//!   processor without preemption). An edge reads DR and writes it back: two accesses.
-//!
-//! # Beside Linux
-//! Linux's driver does not do that. `gpio-mxc` uses the generic driver for memory-mapped GPIO
-//! (`bgpio_init` in `drivers/gpio/gpio-mmio.c`, Linux 6.12), which reads DR and GDIR once, when it
-//! is loaded, and from then on writes *cached* values: `bgpio_set_set` changes a bit of
-//! `bgpio_data` and writes all 32, `bgpio_dir_out` and `bgpio_dir_in` do so with `bgpio_dir`. So
-//! when the kernel writes another pin of the bank, a pin that was changed here returns to its level
-//! of when the kernel started; when the kernel changes another pin's direction, this pin may become
-//! an input. This is not a race: a shorter window does not help. The kernel must hold no other line
-//! of the bank while this driver writes its registers; `barewire-linux` ensures that.
+//! block is the same in i.MX 7 and i.MX 8M. A bank has 32 pins. The module of [`DataRegister`] tells
+//! what an edge costs, and what happens beside Linux, whose driver is `gpio-mxc`.
 //!
 //! # Not supported
 //! i.MX RT's DR_SET and DR_CLEAR.
 
-use super::{GpioBank, Ownership, in_order};
-use crate::reg::Registers;
+use super::DataRegister;
 
 const DR: u32 = 0x00;
 const GDIR: u32 = 0x04;
 
 /// One bank of the i.MX GPIO block.
-#[derive(Debug)]
-pub struct ImxGpio<R> {
-    regs: R,
-    /// DR as last written, if no other program writes it.
-    owned_dr: Option<u32>,
-}
-
-impl<R: Registers> ImxGpio<R> {
-    /// Takes the bank at `regs`. Reads an exclusive bank once, here.
-    pub fn new(mut regs: R, ownership: Ownership) -> Self {
-        let owned_dr = (ownership == Ownership::Exclusive).then(|| regs.read(DR));
-        Self { regs, owned_dr }
-    }
-}
-
-impl<R: Registers> GpioBank for ImxGpio<R> {
-    #[inline(always)]
-    fn drive(&mut self, mask: u32, high: bool) {
-        let Self { regs, owned_dr } = self;
-        let set = if high { mask } else { 0 };
-        in_order(regs, |regs| match owned_dr {
-            Some(dr) => {
-                *dr = *dr & !mask | set;
-                regs.write(DR, *dr);
-            }
-            None => {
-                let before = regs.read(DR);
-                regs.write(DR, before & !mask | set);
-            }
-        });
-    }
-
-    fn output(&mut self, mask: u32, high: bool) {
-        // The level first: a pin that became an output at the wrong level would select its chip.
-        self.drive(mask, high);
-        let direction = self.regs.read(GDIR);
-        self.regs.write(GDIR, direction | mask);
-        self.regs.barrier();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::reg::Access::{Barrier, Read, Write};
-    use crate::reg::Fake;
-
-    #[test]
-    fn a_shared_bank_is_read_before_each_write() {
-        let script = [
-            Barrier,
-            Read(DR, 0x8000_0001),
-            Write(DR, 0x8000_0003),
-            Barrier,
-            Barrier,
-            Read(DR, 0x0000_0003),
-            Write(DR, 0x0000_0001),
-            Barrier,
-        ];
-        let mut gpio = ImxGpio::new(Fake::new(&script), Ownership::Shared);
-        gpio.drive(2, true);
-        gpio.drive(2, false);
-        assert_eq!(gpio.regs.remaining(), 0);
-    }
-
-    #[test]
-    fn an_exclusive_bank_costs_one_write_an_edge() {
-        let (rise, fall) = (Write(DR, 0x12), Write(DR, 0x10));
-        let script = [Read(DR, 0x10), Barrier, rise, Barrier, Barrier, fall, Barrier];
-        let mut gpio = ImxGpio::new(Fake::new(&script), Ownership::Exclusive);
-        gpio.drive(2, true);
-        gpio.drive(2, false);
-        assert_eq!(gpio.regs.remaining(), 0);
-    }
-
-    #[test]
-    fn a_pin_has_its_level_before_it_drives() {
-        let script = [Read(DR, 0), Write(DR, 4), Read(GDIR, 1), Write(GDIR, 5), Barrier];
-        let mut gpio = ImxGpio::new(Fake::new(&script), Ownership::Shared);
-        gpio.output(4, true);
-        assert_eq!(gpio.regs.remaining(), 0);
-    }
-}
+///
+/// One data register for all pins: see [`Ownership`](super::Ownership). Under Linux, `gpio-mxc` writes
+/// the whole register with values that it keeps in memory. If it writes another pin of the bank, a pin
+/// that was changed here returns to its old level.
+pub type ImxGpio<R> = DataRegister<R, DR, GDIR>;

@@ -11,7 +11,7 @@
 //! | [`Rp1Gpio`] | 1 write | breaks nothing: level and direction have set and clear registers |
 //! | [`ImxGpio`] | 1 write if the bank is exclusive, else 1 read and 1 write | breaks the chip select, unless it reads before each write and never writes between this driver's read and write |
 //!
-//! Under Linux the last row always goes wrong: the kernel's driver writes values that it keeps in
+//! Under Linux the last row always goes wrong: the kernel's drivers write values that they keep in
 //! memory, see [`ImxGpio`]. There, use the controller's native line, or a line driven through the
 //! kernel (`barewire-linux`, module `gpio`).
 //!
@@ -22,6 +22,7 @@
 
 mod atmel_pio;
 mod bcm2835;
+mod data_register;
 mod imx;
 mod pl061;
 mod rp1;
@@ -30,6 +31,7 @@ mod spread;
 pub use atmel_pio::AtmelPio;
 pub use bcm2835::Bcm2835Gpio;
 pub use imx::ImxGpio;
+pub use data_register::DataRegister;
 pub use pl061::Pl061;
 pub use rp1::Rp1Gpio;
 pub use spread::{PinAt, Spread};
