@@ -145,8 +145,8 @@ enum Command {
     /// Run the loopback cases of Linux's spi-loopback-test on a bus; the chip behind the chip select
     /// hears them (simulated boards: it is taken off)
     Selftest(selftest::Args),
-    /// Mix every path, device and priority from many contexts on a simulated bus, and judge at the
-    /// wire whether order, wholeness and statistics hold
+    /// Run random messages on every path, device and priority from many contexts on a simulated bus,
+    /// and check order, completeness and statistics at the wire
     #[command(hide = true)]
     Stress(stress::Args),
     /// Time the bus paths on this machine, without any wire, or with --board those to a chip

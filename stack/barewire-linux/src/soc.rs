@@ -41,8 +41,13 @@ impl Found {
     /// Whether a kernel driver other than UIO's is bound to it.
     pub(crate) fn has_rival(&self, root: &Root) -> bool {
         let driver = root.link_name(format!("{}/driver", self.directory()));
-        driver.is_some_and(|driver| !UIO_DRIVERS.contains(&driver.as_str()))
+        driver.is_some_and(|driver| is_rival(&driver))
     }
+}
+
+/// Whether a kernel driver uses the registers of what it is bound to. UIO's drivers do not.
+pub(crate) fn is_rival(driver: &str) -> bool {
+    !UIO_DRIVERS.contains(&driver)
 }
 
 /// The directory in sysfs of the device `name` on `bus`.

@@ -5,7 +5,7 @@
 //!
 //! # Where QEMU's PL022 differs from the manual
 //! Tried with QEMU 7.2 and 10.0, which behave alike; `lm3s6965evb` has the same model.
-//! `tests/pl022.rs` tests every line.
+//! `tests/it/pl022.rs` tests every line.
 //! 1. No time: with SSE set and room in RX FIFO, a word written to SSPDR is received before the
 //!    write has ended. So BSY is set only while words wait.
 //! 2. No overrun: when RX FIFO holds 8 frames, transmission stops. Up to 8 more words wait in TX

@@ -11,7 +11,7 @@
 //! ignores FFh, which wakes a card.
 //!
 //! # Where QEMU's models differ from the manuals
-//! Tried with QEMU 7.2 and 10.0 (7 to 9 with 10.0 only). `tests/pl022.rs` tests every line but
+//! Tried with QEMU 7.2 and 10.0 (7 to 9 with 10.0 only). `tests/it/pl022.rs` tests every line but
 //! CMD9's.
 //! 1. After reset, port D's line 0 is high by the board's code, but GPIODATA reads 0. The PL061
 //!    tells the chips about changes only: **a line made an output and low selects nothing until it

@@ -8,9 +8,9 @@
 //! QEMU version needed: all that board code would know. Each board's file has its row and lists
 //! where QEMU's models differ from the manuals.
 //!
-//! [`QemuBoard::open`] starts the machine and checks that it answers. Then the caller gets windows
-//! on its registers ([`QemuBoard::controller`], [`QemuBoard::gpio`]) and its interrupt line
-//! ([`QemuBoard::interrupt`]). `bring_up` runs the shipped drivers on them.
+//! [`QemuBoard::open`] starts the machine and checks that it answers. The caller then accesses its
+//! registers ([`QemuBoard::controller`], [`QemuBoard::gpio`]) and its interrupt line
+//! ([`QemuBoard::interrupt`]). [`QemuBoard::bring_up`] runs the shipped driver on them.
 //!
 //! # Not supported
 //! What QEMU does not model: clocks, busy periods, the flash chip's protection at power-up.

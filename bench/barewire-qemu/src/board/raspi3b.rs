@@ -4,7 +4,7 @@
 //! <https://elinux.org/BCM2835_datasheet_errata>.
 //!
 //! # Where QEMU's BCM2835 SPI0 differs from the manual
-//! Tried with QEMU 10.0; 7.2 has no such model. `tests/raspi3b.rs` tests every line.
+//! Tried with QEMU 10.0; 7.2 has no such model. `tests/it/raspi3b.rs` tests every line.
 //! 1. No time: with TA set and room in RX FIFO, a byte written to FIFO is received before the write
 //!    has ended. So DONE is clear only while bytes wait in TX FIFO (3).
 //! 2. The FIFOs hold 64 bytes each. Words are bytes; the upper 24 bits are ignored. RXR is set from

@@ -12,7 +12,7 @@
 //!    ever, in a loop of two instructions. With `-icount sleep=off`, time jumps to the next event.
 //!
 //! # Where QEMU's SMMUv3 differs from the manual, or from what hardware may do
-//! Tried with QEMU 7.2 and 10.0; `tests/smmu_model.rs` tests every line.
+//! Tried with QEMU 7.2 and 10.0; `tests/it/smmu_model.rs` tests every line.
 //! 1. **Its TLB has 256 entries and drops all of them when a 257th is added.** So a stale entry is
 //!    only seen if few pages were accessed since.
 //! 2. **It does not cache table descriptors**: an unhooked table is never walked again, even

@@ -42,13 +42,13 @@ pub(crate) struct Args {
     /// which can bring the kernel down
     #[arg(long)]
     no_delays: bool,
-    /// Make a transfer go wrong: the test is to notice, and fails
+    /// Inject a fault into a transfer; the self-test must detect it and fail
     #[arg(long, value_name = "FAULT")]
     fault: Option<Kind>,
     /// The transfer that goes wrong, counted from 0 over all messages [default: 100]
     #[arg(long, value_name = "TRANSFER", requires = "fault", conflicts_with = "fault_seed")]
     fault_at: Option<u64>,
-    /// Let one transfer in 100 go wrong, chosen by SEED: the same seed chooses the same
+    /// Inject the fault into one transfer in 100, chosen by SEED: the same seed chooses the same
     #[arg(long, value_name = "SEED", requires = "fault")]
     fault_seed: Option<u64>,
 }

@@ -23,12 +23,12 @@ use crate::shared::failure::Failure;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Costs {
-    /// All at the lowest value that their sources allow
+    /// Each cost at the lowest value that its sources allow
     Low,
-    /// As all tables have them
+    /// The values that all tables use
     #[default]
     Used,
-    /// All at the highest value that their sources allow
+    /// Each cost at the highest value that its sources allow
     High,
 }
 

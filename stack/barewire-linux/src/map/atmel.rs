@@ -43,7 +43,7 @@ pub(super) const FACTS: Facts = Facts {
     native_lines: 4,
     bank_pins: 32,
     written_whole: false,
-    native_alone: false,
+    native_exclusive: false,
     always_clocked: false,
     has_pipe: true,
     kernel_clock: None,

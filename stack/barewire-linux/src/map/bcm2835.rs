@@ -50,7 +50,7 @@ pub(super) const FACTS: Facts = Facts {
     // The core's driver supports these 32; only they are on a header.
     bank_pins: 32,
     written_whole: false,
-    native_alone: false,
+    native_exclusive: false,
     always_clocked: true,
     has_pipe: false,
     kernel_clock: Some("vpu"),

@@ -235,7 +235,7 @@ pub(super) struct Facts {
     pub(super) written_whole: bool,
     /// Whether its native line falls whichever chip is addressed, so that a chip on it must be the
     /// only one.
-    pub(super) native_alone: bool,
+    pub(super) native_exclusive: bool,
     /// Whether its clock is never gated.
     pub(super) always_clocked: bool,
     /// Whether some versions have no FIFO, so that [`MapSpec::pipe`](super::MapSpec::pipe) is an

@@ -98,7 +98,7 @@ impl PlatformDevice {
     /// The kernel driver that must be unbound before its registers can be used.
     #[must_use]
     pub fn rival(&self) -> Option<&str> {
-        self.driver.as_deref().filter(|driver| !soc::UIO_DRIVERS.contains(driver))
+        self.driver.as_deref().filter(|driver| soc::is_rival(driver))
     }
 
     /// The command by which root unbinds `driver`.

@@ -52,7 +52,7 @@ pub(super) const FACTS: Facts = Facts {
     native_lines: NATIVE_LINES,
     bank_pins: 28,
     written_whole: false,
-    native_alone: false,
+    native_exclusive: false,
     always_clocked: false,
     has_pipe: false,
     kernel_clock: None,

@@ -41,7 +41,7 @@ pub(super) const FACTS: Facts = Facts {
     native_lines: 4,
     bank_pins: 32,
     written_whole: true,
-    native_alone: false,
+    native_exclusive: false,
     always_clocked: false,
     has_pipe: false,
     kernel_clock: None,

@@ -1,8 +1,8 @@
 //! A controller's registers in this process, for barewire's own drivers.
 //!
 //! **Experimental until it has run on a board.** Tested under Linux 6.1 in QEMU's guests, and on a
-//! directory tree as `/sys`, `/proc` and `/dev`, with ordinary files and a FIFO as devices. Not
-//! tested: real registers, real interrupts, real clocks.
+//! directory tree that stands in for `/sys`, `/proc` and `/dev`: ordinary files are the registers, a
+//! FIFO is the interrupt. Not tested: real registers, real interrupts, real clocks.
 //!
 //! Read first: the kernel's `Documentation/driver-api/uio-howto.rst`; this crate's README.
 //!
@@ -20,7 +20,7 @@
 //! [`Mapped`] does all of this for the controllers that barewire drives, each with its GPIO chip
 //! selects, from a [`MapSpec`]:
 //!
-//! | block | controllers | chip selects | clock |
+//! | block | controllers | chip selects | how it is known that the clock runs |
 //! |---|---|---|---|
 //! | [`ecspi`] | ECSPI of i.MX 6, 7, 8M | four native lines, i.MX GPIO | by its registers, and the kernel's count |
 //! | [`bcm2835`] | SPI0 of the Raspberry Pi up to the 4 | CE0 and CE1, BCM2835 GPIO | always on |

@@ -42,7 +42,7 @@ pub(super) const FACTS: Facts = Facts {
     native_lines: 1,
     bank_pins: 8,
     written_whole: false,
-    native_alone: true,
+    native_exclusive: true,
     always_clocked: false,
     has_pipe: false,
     kernel_clock: None,

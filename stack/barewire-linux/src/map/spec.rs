@@ -266,7 +266,7 @@ impl MapSpec {
         }
         match self.lines().count() {
             0 => Err(SpecError::NoChipSelect),
-            2.. if native && facts.native_alone => {
+            2.. if native && facts.native_exclusive => {
                 Err(SpecError::NativeAlone { block: self.block })
             }
             _ => Ok(()),

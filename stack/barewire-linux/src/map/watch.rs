@@ -80,7 +80,7 @@ impl Watch {
     ///
     /// # Errors
     /// [`MapError::TakenBack`].
-    pub fn still_ours_at_the_end(&self) -> Result<(), MapError> {
+    pub fn final_check(&self) -> Result<(), MapError> {
         self.still_ours()?;
         let mut now = devices_in(&self.root, self.address, self.len).into_iter();
         match now.find_map(|device| Some((device.rival()?.to_owned(), device))) {

@@ -23,6 +23,9 @@
 //! nevertheless. So a driver has one way back to a known block, and every change of user tests it,
 //! not only a crash. The cost is its register accesses, once per change of user.
 //!
+//! Deaths are counted in the file ([`Recoveries`]), so that each process can report them. After a fork
+//! the child takes a new number before its first message: the two are different openers.
+//!
 //! # Ordering
 //! 1. Acquire the lock.
 //! 2. If the last user was another opener, or died: write *no user* to the file, make a dead

@@ -363,7 +363,7 @@ fn a_driver_that_comes_back_is_seen_and_fails_the_next_message() {
     let message = || device.sync(&mut [Transfer::in_place(&mut [1])]);
     assert_eq!(message(), Ok(1));
     assert_eq!(watch.still_ours(), Ok(()));
-    assert_eq!(watch.still_ours_at_the_end(), Ok(()));
+    assert_eq!(watch.final_check(), Ok(()));
 
     let tree = tree.platform("30820000.spi", Some("spi_imx"));
     let error = watch.still_ours().expect_err("taken");
@@ -387,10 +387,10 @@ fn a_device_that_the_kernel_learns_of_later_is_seen_at_the_end() {
     let tree = Tree::new().sparse("/dev/mem", ECSPI1 + 0x1_0000);
     let spec = mem("0x30820000,reference-hz=80M,cs=native0,ignore-clock");
     let watch = Mapped::open(&tree.root(), &spec).expect("mapped").watch();
-    assert_eq!(watch.still_ours_at_the_end(), Ok(()));
+    assert_eq!(watch.final_check(), Ok(()));
     let _tree = tree.platform("30820000.spi", Some("spi_imx"));
     assert_eq!(watch.still_ours(), Ok(()), "no device was there to look at");
-    assert!(watch.still_ours_at_the_end().is_err());
+    assert!(watch.final_check().is_err());
 }
 
 #[test]

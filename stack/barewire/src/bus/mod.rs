@@ -11,8 +11,8 @@
 //!
 //! # Promises
 //! 1. Messages of one context run in the order in which it submitted them, whatever paths it mixes.
-//!    A context is a thread, as [`Platform::context`] identifies it. A [`Transact`] future submits
-//!    its message in the poll in which the message runs.
+//!    A context is a thread, as [`Platform::context`] identifies it. The message of a [`Transact`]
+//!    future counts as submitted when a poll of the future starts it, not at the first poll.
 //! 2. Messages are never interleaved on the wire: a message runs only while its runner holds the
 //!    bus. A [lock](Bus::lock) holds the wire over several messages.
 //! 3. CS is deasserted on every error, cancel and panic path, and the bus is released or handed to
@@ -25,20 +25,31 @@
 //!    that interrupted a message on the same bus; they then return [`Error::Busy`]. A `try_` call
 //!    that runs its message polls the wire. If messages were submitted meanwhile, it hands the
 //!    queue to a waiting thread or to the worker; if there is neither, it runs them itself.
-//! 5. Every waiter is served. Messages of equal priority run first come, first served. A message is
-//!    overtaken by higher priorities at most 16 times. A holder runs at most 16 messages of others
+//! 5. Every waiter is served. Messages of equal priority run first come, first served. At most 16
+//!    messages of higher priority, submitted later, run before a message. A holder runs at most 16 messages of others
 //!    before it hands the bus to a waiting thread or to the worker. (If there is neither, it runs
 //!    submitted messages for as long as they keep coming: see [`Pump::Caller`].) A [`Queued`]
-//!    message needs no poll to run. A [`Transact`] future is in the queue only from a poll until
-//!    its turn comes, and is overtaken there no more often than a message. At its turn its task is
-//!    woken and the bus goes on to the next message. Other messages may run until the task is
-//!    polled; an unpolled task delays no other message. With priority inheritance the platform's
+//!    message needs no poll to run. A [`Transact`] future enters the queue with a poll, under the
+//!    same limit of 16. When its turn comes it leaves the queue: its task is woken, and the bus runs
+//!    the next message at once, so that a task that is never polled delays no other message. With priority inheritance the platform's
 //!    lock decides the order instead: threads go by priority, a thread of low priority waits for as
 //!    long as threads of higher priority come, and futures retry in no defined order.
 //! 6. With a [platform](Platform::inheritance) that has priority inheritance, a waiting thread
 //!    lends its priority to the holder, and the holder runs no messages of other contexts.
-//! 7. [Statistics], when on, count exactly what was on the wire, and a reader sees all counters as
-//!    of one moment. When off, they cost one load of a flag.
+//! 7. [Statistics], when on, count exactly what was on the wire. A reader gets all counters as they
+//!    were between two messages. When off, they cost one load of a flag.
+//!
+//! # Dropped futures
+//! A future may be dropped at any moment. The bus then guarantees:
+//!
+//! | dropped | guarantee |
+//! |---|---|
+//! | [`Transact`] | it leaves the queue, and its message does not run. (A message runs within one poll, so no drop comes in the middle of it.) |
+//! | [`Queued`] or its future, before its turn | the message leaves the queue, and does not run |
+//! | [`Queued`] or its future, its message on the wire | the drop returns when the message has ended, because its buffers are in use |
+//!
+//! In each case the messages of others run as if the dropped one had not been submitted. The code is
+//! `Drop` in `turn` and `queued`; the tests are `tests/worst_moments/futures.rs` and `holders.rs`.
 //!
 //! # Deadlocks
 //! A context that holds the bus, through a [lock](Bus::lock) or inside a
@@ -64,8 +75,8 @@
 //! | `Bus::wait` on a bus of [`Pump::Interrupt`] | bounded while a message is in flight by the controller's deadline; otherwise as above |
 //! | `Transact::try_acquire` | bounded: [`Platform::spins`] relaxes, then the poll is pending |
 //! | `Server::serve_on`, `Inheriting::serve` | each round runs a message or takes a node out |
-//! | `Inheriting::run_own`, `Inheriting::wake_turns` | bounded: the nodes counted before |
-//! | `Bus::wait_settled` | sleeps in `Bus::wait`; a round more only after a hook of the platform panicked |
+//! | `Inheriting::run_own`, `Inheriting::wake_turns` | bounded: at most one round for each node that was in the queue at the beginning |
+//! | `Bus::wait_settled` | sleeps in `Bus::wait`; repeats only if a function of the platform panicked |
 //!
 //! # Files
 //! - `word`: the bus word, its states and transitions. `lock`: [`Bus`] and the rights to its wire

@@ -36,7 +36,7 @@ pub(super) enum Select {
     /// The pin of `mask`, which has one bit.
     Gpio { mask: u32 },
     /// No line ([`Mode::NO_CS`]).
-    Nobody,
+    None,
 }
 
 impl Select {
@@ -44,7 +44,7 @@ impl Select {
     pub(super) fn gpio_mask(self) -> u32 {
         match self {
             Select::Gpio { mask } => mask,
-            Select::Native { .. } | Select::Nobody => 0,
+            Select::Native { .. } | Select::None => 0,
         }
     }
 }
@@ -56,7 +56,7 @@ impl Select {
 pub(super) fn find(lines: &[CsLine], settings: &Settings) -> Result<(Select, bool), Error> {
     let Settings { chip_select, mode, .. } = *settings;
     if mode.contains(Mode::NO_CS) {
-        return Ok((Select::Nobody, mode.contains(Mode::CS_HIGH)));
+        return Ok((Select::None, mode.contains(Mode::CS_HIGH)));
     }
     let (select, active_high) = match lines.get(usize::from(chip_select)) {
         None | Some(CsLine::Absent) => return Err(Error::NoSuchChipSelect { chip_select }),

@@ -1,9 +1,11 @@
 //! Bytes to FIFO words and back.
 //!
-//! A burst is a string of bits, most significant first, and the FIFO cuts it into 32-bit words from
-//! its *end*: a burst of 5 bytes is a word with 1 byte in its low bits, then a word of 4. Words of
-//! 16 and 32 bits are in memory in the CPU's byte order and are sent whole, so one FIFO word
-//! carries two 16-bit words, the earlier one in its upper half.
+//! [`pack`] and [`unpack`] serve every controller: bytes go most significant first; words of 16 and 32
+//! bits are in memory in the CPU's byte order and are sent whole. A FIFO word that is wider carries
+//! several of them, the earliest in its upper part.
+//!
+//! [`first_word_bytes`] is for ECSPI, whose burst is a string of bits that the FIFO cuts into 32-bit
+//! words from its *end*: a burst of 5 bytes is a word with 1 byte in its low bits, then a word of 4.
 
 /// How many bytes (1 to 4) the first FIFO word of a burst of `len` bytes carries.
 #[inline]

@@ -39,10 +39,10 @@ pub(crate) struct Args {
     /// Print one line of JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// How many rounds to time (more is steadier; 1000 take some eight seconds)
+    /// The number of rounds (more rounds give steadier figures; 1000 take about eight seconds)
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) rounds: u32,
-    /// Leave callgrind's instruction counts out (they take a few seconds)
+    /// Skip callgrind's instruction counts, which take a few seconds
     #[arg(long)]
     pub(crate) no_instructions: bool,
     /// Make calls of one operation and nothing else: what callgrind is given to run
@@ -55,7 +55,7 @@ pub(crate) struct Args {
 pub(crate) struct SpiArgs {
     #[command(flatten)]
     args: Args,
-    /// Let the simulated section charge the lowest or the highest costs that their sources allow
+    /// In the simulated section, charge each cost at the lowest or the highest value that its sources allow
     #[arg(long, value_name = "WHICH", value_enum, default_value = "used")]
     costs: Costs,
     /// Time the paths to the chip on this bus instead (uio:…, mem:…, spidev:…), or a flash's reads

@@ -34,16 +34,16 @@ pub(super) struct CanArgs {
     /// The CAN bus's bit rate (k and M: by 1000)
     #[arg(long, value_name = "HZ", default_value = "250000", value_parser = number::hertz)]
     pub(super) bitrate: u32,
-    /// Where in the bit it is sampled [default: as CiA recommends, 0.875 up to 500 kbit/s]
+    /// The sample point, as a share of the bit time [default: as CiA recommends, 0.875 up to 500 kbit/s]
     #[arg(long, value_name = "SHARE", value_parser = permille)]
     pub(super) sample_point: Option<u16>,
-    /// The bus carries frames of CAN FD too
+    /// Accept and send CAN FD frames too
     #[arg(long)]
     pub(super) fd: bool,
     /// The bit rate of an FD frame's data (k and M: by 1000)
     #[arg(long, value_name = "HZ", default_value = "2000000", value_parser = number::hertz, requires = "fd")]
     pub(super) dbitrate: u32,
-    /// Where in the data's bit it is sampled [default: as CiA recommends]
+    /// The sample point of an FD frame's data bits [default: as CiA recommends]
     #[arg(long, value_name = "SHARE", value_parser = permille, requires = "fd")]
     pub(super) dsample_point: Option<u16>,
     /// Ask the chip every half millisecond instead of waiting for its interrupt, as is done on a board

@@ -31,7 +31,7 @@ pub(crate) struct Args {
 enum Verb {
     /// Print the frames that come, as candump does
     Dump(dump::Args),
-    /// Echo a far node's frames on a simulated board, and tell what that took
+    /// Echo the frames of another node on a simulated board, and report the time it takes
     Echo(echo::Args),
     /// Send frames, as cangen does, and see that all of them arrive
     Gen(generate::Args),

@@ -10,7 +10,7 @@ pub(super) struct Shape {
     /// The smallest page: 4k, 16k or 64k
     #[arg(long, value_name = "SIZE", default_value = "4k", value_parser = granule)]
     pub(super) granule: Granule,
-    /// Whose addresses: 1, a device's own, or 2, a virtual machine's
+    /// The stage of translation: 1 (a device's virtual addresses) or 2 (a virtual machine's)
     #[arg(long, value_name = "1|2", default_value = "1", value_parser = stage)]
     pub(super) stage: Stage,
     /// Bits of an IOVA, 32 to 48: 64 less T0SZ (SMMU_CD, SMMU_CBn_TCR)

@@ -71,7 +71,7 @@ pub(crate) struct Args {
     /// sim:imx8mp]
     #[arg(long, value_name = "BUS")]
     bus: Option<String>,
-    /// Contexts that give messages at the same time, 1 to 64
+    /// The number of contexts that submit messages at the same time, 1 to 64
     #[arg(long, value_name = "N", default_value_t = 8)]
     contexts: usize,
     /// Messages in all
@@ -83,31 +83,31 @@ pub(crate) struct Args {
     /// Let transfers time out with this probability, 0 to 1
     #[arg(long, value_name = "RATE", default_value = "0", value_parser = rate)]
     faults: f64,
-    /// Break a promise on purpose, a few times: the run must notice, and fails
+    /// Break a promise of the bus on purpose, a few times; the run must detect it and fail
     #[arg(long, value_name = "KIND")]
     sabotage: Option<Sabotage>,
-    /// Who runs what is submitted and not waited for
+    /// What runs messages that their submitter does not wait for
     #[arg(long, value_name = "WHO", default_value = "caller")]
     pump: Pumps,
-    /// The bus's lock lends its waiters' priority to its owner
+    /// Use a bus lock with priority inheritance
     #[arg(long)]
     inheritance: bool,
-    /// Charge the lowest or the highest costs that their sources allow
+    /// Charge each cost at the lowest or the highest value that its sources allow
     #[arg(long, value_name = "WHICH", value_enum, default_value = "used")]
     costs: Costs,
     /// Print the result as one line of JSON
     #[arg(long)]
     json: bool,
-    /// No progress bar, no notes; errors are still told
+    /// Print no progress bar or notes, only errors
     #[arg(long, short)]
     quiet: bool,
 }
 
-/// Who runs what is submitted.
+/// What runs submitted messages.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Pumps {
-    /// Whoever submits it or holds the bus
+    /// The context that submits a message, or the holder of the bus
     Caller,
     /// A worker thread
     Worker,

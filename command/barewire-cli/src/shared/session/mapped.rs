@@ -75,7 +75,7 @@ impl Guard {
             // It does not panic; if it did, the last look is what counts.
             let _ = thread.join();
         }
-        let last = || self.watch.still_ours_at_the_end().err().map(|error| error.to_string());
+        let last = || self.watch.final_check().err().map(|error| error.to_string());
         self.taken().or_else(last)
     }
 }

@@ -45,11 +45,11 @@ pub(crate) struct TellArgs {
     /// Time each message in the controller, and print the distribution after the command
     #[arg(long)]
     pub(crate) latency: bool,
-    /// Charge the lowest or the highest costs that their sources allow (simulated boards) [default:
-    /// the costs used; adc stream and can echo then print what the other two make of their figures]
+    /// Charge each cost at the lowest or the highest value that its sources allow (simulated boards)
+    /// [default: used; adc stream and can echo then print their figures at all three]
     #[arg(long, value_name = "WHICH", value_enum)]
     pub(crate) costs: Option<Costs>,
-    /// No progress bar, no summary, no notes; errors are still told
+    /// Print no progress bar, summary or notes, only errors
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }

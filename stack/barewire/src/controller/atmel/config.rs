@@ -128,10 +128,10 @@ impl AtmelConfig {
         match select {
             Select::Native { channel } if channel < CHANNELS => Ok(channel),
             Select::Native { .. } => Err(Error::NoSuchChipSelect { chip_select }),
-            Select::Gpio { .. } | Select::Nobody => {
+            Select::Gpio { .. } | Select::None => {
                 let before = self.chip_selects.iter().take(chip_select.into());
                 let pins = before.filter(|line| matches!(line, CsLine::Gpio { .. })).count();
-                let nth = if select == Select::Nobody { 0 } else { pins };
+                let nth = if select == Select::None { 0 } else { pins };
                 lines::idle_channels(&self.chip_selects, CHANNELS)
                     .nth(nth)
                     .ok_or(Error::NoIdleChipSelect)

@@ -96,7 +96,7 @@ impl Bcm2835Config {
             // Active with TA, which is set to select the chip.
             Select::Native { channel } => chip_select(channel),
             // TA stays set, so it must name a line without a pin.
-            Select::Gpio { .. } | Select::Nobody => chip_select(NO_PIN) | TA,
+            Select::Gpio { .. } | Select::None => chip_select(NO_PIN) | TA,
         };
         let settle_ns = (NS_PER_S * divisor).div_ceil(core_hz);
         let mut regs = [0; 5];

@@ -83,7 +83,7 @@ impl DwSsiConfig {
     fn ser(&self, select: Select) -> Result<u32, Error> {
         let channel = match select {
             Select::Native { channel } => Some(channel),
-            Select::Gpio { .. } | Select::Nobody => {
+            Select::Gpio { .. } | Select::None => {
                 lines::idle_channels(&self.chip_selects, self.native_lines).next()
             }
         };

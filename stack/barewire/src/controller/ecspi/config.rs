@@ -107,7 +107,7 @@ impl EcspiConfig {
             // The block must select some channel: one that is not wired to a chip. The GPIO line
             // leaves at most three of the four channels to native lines.
             Select::Gpio { .. } => lines::idle_channels(&self.chip_selects, 4).next().unwrap_or(0),
-            Select::Nobody => {
+            Select::None => {
                 lines::idle_channels(&self.chip_selects, 4).next().ok_or(Error::NoIdleChipSelect)?
             }
         };

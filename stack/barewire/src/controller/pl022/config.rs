@@ -67,7 +67,7 @@ impl Pl022Config {
             Select::Native { .. } => {
                 Err(Error::NoSuchChipSelect { chip_select: settings.chip_select })
             }
-            Select::Gpio { .. } | Select::Nobody => {
+            Select::Gpio { .. } | Select::None => {
                 // The native line falls for every frame, whichever chip is addressed.
                 match lines::native(&self.chip_selects).next() {
                     Some(_) => Err(Error::NoIdleChipSelect),

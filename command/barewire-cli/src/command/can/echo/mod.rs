@@ -41,15 +41,15 @@ const STEP: u64 = 256;
 pub(super) struct Args {
     #[command(flatten)]
     can: CanArgs,
-    /// Who echoes: a process woken by UIO, such a process with another behind two sockets, a hard
-    /// interrupt without a kernel [default: all three]
+    /// What echoes the frames: a process that UIO wakes, that process and a second one behind two
+    /// sockets, or an interrupt handler without a kernel [default: all three]
     #[arg(long, value_name = "WHO", value_delimiter = ',', value_enum)]
     by: Vec<By>,
     #[command(flatten)]
     far: FarArgs,
 }
 
-/// Who echoes.
+/// What echoes the frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum By {

@@ -12,7 +12,7 @@ pub(super) struct CostArgs {
     /// A call of unmap [default: 1350, fitted]
     #[arg(long, value_name = "NS", value_parser = ps)]
     call_ns: Option<u32>,
-    /// A leaf emptied, where its table goes on standing [default: 390, fitted]
+    /// Clearing a leaf entry of a table that stays in use [default: 390, fitted]
     #[arg(long, value_name = "NS", value_parser = ps)]
     page_ns: Option<u32>,
     /// An invalidation by address [default: 125, fitted]
@@ -24,10 +24,10 @@ pub(super) struct CostArgs {
     /// An invalidation of the context [default: 3170, fitted]
     #[arg(long, value_name = "NS", value_parser = ps)]
     context_ns: Option<u32>,
-    /// Waiting for a flush, whatever was invalidated [default: 0, part of the others]
+    /// Waiting for the completion of a flush [default: 0, included in the others]
     #[arg(long, value_name = "NS", value_parser = ps)]
     wait_ns: Option<u32>,
-    /// A refill: a miss of the TLB that was not necessary [default: 290, assumed]
+    /// A TLB refill that an exact invalidation would have avoided [default: 290, assumed]
     #[arg(long, value_name = "NS", value_parser = ps)]
     miss_ns: Option<u32>,
     /// Leaves the TLB holds [default: 64, assumed]

@@ -56,7 +56,7 @@ pub(super) struct Args {
     /// The trace; - is stdin
     #[arg(value_name = "TRACE")]
     trace: Option<String>,
-    /// A trace made up: camera, the thread's case of about 100 MB mapped and unmapped a second
+    /// Replay a generated trace: camera maps and unmaps about 100 MB a second, as in the mailing list thread
     #[arg(long, value_name = "NAME")]
     example: Option<Example>,
     /// Print the example's trace as the kernel's tracer would write it, and replay nothing
@@ -64,7 +64,7 @@ pub(super) struct Args {
     print_trace: bool,
     #[command(flatten)]
     shape: Shape,
-    /// The stretch of time in which the worst is looked for: a frame's
+    /// The length of the window whose worst case is reported: one frame
     #[arg(long, value_name = "MS", default_value = "33", value_parser = window)]
     window_ms: f64,
     /// Pages the device uses all the time, beside what is mapped and unmapped

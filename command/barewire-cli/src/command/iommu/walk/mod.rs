@@ -13,7 +13,7 @@ use crate::shared::text::number;
 use dump::{Asked, Memory};
 
 const EXAMPLES: &str = "\
-Without an IOVA all that is mapped is listed, neighbours merged, and all that is wrong with the table.
+Without an IOVA, the command lists everything that is mapped, adjacent ranges merged, and every error in the table.
 
 Exit codes: 0 every IOVA is mapped (or the list is whole), 3 one faults, 1 an entry is in no dump \
 or the list is not whole, 2 wrong usage.
@@ -30,10 +30,10 @@ pub(super) struct Args {
     /// Physical memory: a file of raw bytes and the address of its first; several may be given
     #[arg(long, value_name = "FILE@0xBASE", required = true, value_parser = dump::asked)]
     dump: Vec<Asked>,
-    /// Where the root table is
+    /// The physical address of the root table
     #[arg(long, value_name = "ADDRESS", value_parser = number::bytes)]
     root: Option<u64>,
-    /// The same as a register has it, TTBR0 or S2TTB: with an ASID above bit 47 and CnP in bit 0
+    /// The root table as a value of TTBR0 or S2TTB; the ASID (bits 48 up) and CnP (bit 0) are ignored
     #[arg(long, value_name = "VALUE", value_parser = number::bytes)]
     ttbr: Option<u64>,
     #[command(flatten)]
