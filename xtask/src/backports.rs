@@ -15,9 +15,11 @@ use crate::ci::Context;
 
 /// The oldest QEMU that every board was tried with: raspi3b's SPI controller needs it.
 const WANTED: (u32, u32) = (10, 0);
-/// What tells its version, and Debian's package of it.
-const PROGRAM: &str = "qemu-system-aarch64";
-const PACKAGE: &str = "qemu-system-arm";
+/// What guests run in.
+const ARM: &str = "qemu-system-aarch64";
+/// The programs whose version counts, and Debian's packages of them.
+const PROGRAMS: [&str; 2] = [ARM, "qemu-system-riscv64"];
+const PACKAGES: [&str; 2] = ["qemu-system-arm", "qemu-system-misc"];
 const SOURCES_DIR: &str = "/etc/apt/sources.list.d";
 /// The name of the file written there, without its ending.
 const OWN_FILE: &str = "barewire-backports";
@@ -31,16 +33,22 @@ pub(crate) struct Entry {
     pub(crate) text: String,
 }
 
-/// Whether QEMU is as new as every board wants.
+/// Whether Arm's QEMU is as new as every board wants.
 pub(crate) fn is_new_enough(cx: &Context) -> bool {
-    let said = Task::new(PROGRAM, &["--version"]).answer(&cx.root);
-    said.and_then(|said| version_in(&said)).is_some_and(|version| version >= WANTED)
+    version(cx, ARM).is_some_and(|version| version >= WANTED)
 }
 
-/// Sees to it that QEMU is new enough for every board, or says what would. QEMU is there.
+/// The version of a QEMU that is installed.
+fn version(cx: &Context, program: &'static str) -> Option<(u32, u32)> {
+    version_in(&Task::new(program, &["--version"]).answer(&cx.root)?)
+}
+
+/// Installs a QEMU that is new enough for every board, or says how. A program that is not installed
+/// is left to [`tools`](crate::tools).
 pub(crate) fn newer_qemu(cx: &Context, root: bool) {
-    let version = || version_in(&Task::new(PROGRAM, &["--version"]).answer(&cx.root)?);
-    if version().is_none_or(|version| version >= WANTED) {
+    let is_old =
+        || PROGRAMS.iter().any(|&name| version(cx, name).is_some_and(|version| version < WANTED));
+    if !is_old() {
         return;
     }
     let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
@@ -54,12 +62,9 @@ pub(crate) fn newer_qemu(cx: &Context, root: bool) {
         Err(why) => cx.console.say(&format!("no way known to a newer QEMU: {why}")),
     }
     let (major, minor) = WANTED;
-    let found = match version() {
-        Some(version) if version >= WANTED => "found",
-        _ => "MISSING",
-    };
+    let found = if is_old() { "MISSING" } else { "found" };
     cx.console.say(&format!(
-        "{:<24}{found:<9}a BCM2835 SPI controller that nobody here wrote",
+        "{:<24}{found:<9}BCM2835 and SiFive SPI that nobody here wrote",
         format!("QEMU {major}.{minor}")
     ));
 }
@@ -96,8 +101,8 @@ impl Way {
     }
 
     fn install(&self) -> Task {
-        let options = ["install", "-y", "-t", &self.suite, "--no-install-recommends", PACKAGE];
-        Task::new("apt-get", &options)
+        let options = ["install", "-y", "-t", &self.suite, "--no-install-recommends"];
+        Task::new("apt-get", &[&options[..], &PACKAGES].concat())
     }
 
     /// What somebody would type.
@@ -440,7 +445,7 @@ Architectures: amd64
         assert_eq!(
             way.line(false),
             "sudo apt-get update && sudo apt-get install -y -t bookworm-backports \
-             --no-install-recommends qemu-system-arm"
+             --no-install-recommends qemu-system-arm qemu-system-misc"
         );
         let sources = [("list", ONE_LINE.to_owned()), ("sources", DEB822.to_owned())];
         let way = Way::among(&sources, "bookworm").expect("a way");
@@ -449,7 +454,7 @@ Architectures: amd64
             "printf '%s\\n' 'deb [ arch=amd64 signed-by=/k.gpg ] http://mirror.example/debian/ \
              bookworm-backports main' | tee /etc/apt/sources.list.d/barewire-backports.list && \
              apt-get update && apt-get install -y -t bookworm-backports \
-             --no-install-recommends qemu-system-arm"
+             --no-install-recommends qemu-system-arm qemu-system-misc"
         );
         let why = Way::among(&sources, "trixie").expect_err("not its sources");
         assert!(why.contains("trixie"), "{why}");

@@ -24,7 +24,7 @@ enum Proof {
     File(&'static str),
 }
 
-const PACKAGES: [Package; 4] = [
+const PACKAGES: [Package; 5] = [
     Package {
         name: "valgrind",
         proof: Proof::Program("valgrind"),
@@ -39,6 +39,11 @@ const PACKAGES: [Package; 4] = [
         name: "qemu-system-arm",
         proof: Proof::Program("qemu-system-arm"),
         serves: "boards and chips that nobody here wrote",
+    },
+    Package {
+        name: "qemu-system-misc",
+        proof: Proof::Program("qemu-system-riscv64"),
+        serves: "a RISC-V board that nobody here wrote",
     },
     Package {
         name: "ovmf",
@@ -272,7 +277,7 @@ mod tests {
         assert!(absent(&PACKAGES, |_| true).is_empty());
         assert_eq!(
             absent(&PACKAGES, |_| false),
-            ["valgrind", "sigrok-cli", "qemu-system-arm", "ovmf"]
+            ["valgrind", "sigrok-cli", "qemu-system-arm", "qemu-system-misc", "ovmf"]
         );
         let programs = |proof: &Proof| matches!(proof, Proof::Program(_));
         assert_eq!(absent(&PACKAGES, programs), ["ovmf"]);

@@ -21,6 +21,13 @@ pub(crate) const QEMU_AARCH64: QemuProgram = QemuProgram {
     package: "qemu-system-arm",
 };
 
+/// QEMU for 64-bit RISC-V.
+pub(crate) const QEMU_RISCV64: QemuProgram = QemuProgram {
+    command: "qemu-system-riscv64",
+    variable: "BAREWIRE_QEMU_RISCV64",
+    package: "qemu-system-misc",
+};
+
 /// A board: what QEMU needs as options, and what board code would know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoardSpec {

@@ -24,3 +24,5 @@ mod map;
 mod open;
 #[path = "tree/pl022.rs"]
 mod pl022;
+#[path = "tree/sifive.rs"]
+mod sifive;

@@ -57,7 +57,7 @@
 //! [portable-atomic]: https://docs.rs/portable-atomic/latest/portable_atomic/
 //!
 //! # Not supported
-//! Least significant bit first (none of the blocks supports it), dual and quad SPI, target mode.
+//! Least significant bit first, which only [`controller::sifive`] supports; dual and quad SPI, target mode.
 #![no_std]
 
 // Only this error: the modules below would add one for each use of a missing atomic.

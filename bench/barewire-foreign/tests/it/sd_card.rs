@@ -1,8 +1,8 @@
-//! A foreign driver on our device, on QEMU's models: an SD card behind a PL022.
+//! A foreign driver on our device, on QEMU's models: an SD card behind a PL022, and behind SiFive SPI.
 //!
 //! `embedded-sdmmc` checks the checksum of each block it reads, and selects the card anew for each
 //! step of a command, often for one byte. It and QEMU's card do not agree on two things
-//! (`barewire-qemu`, `board/lm3s6965evb.rs`): the card's R1 to CMD58, which [`Ready`] mends, and the
+//! (`barewire-qemu`, `board/lm3s6965evb.rs`; the card of `sifive_u_sd` is the same model): the card's R1 to CMD58, which [`Ready`] mends, and the
 //! byte between R1 and a data token, which the driver leaves out for a single block: so blocks are
 //! written in twos, before which it waits.
 
@@ -14,9 +14,8 @@ use embedded_hal::spi::{ErrorType, Operation, SpiDevice};
 use embedded_sdmmc::embedded_sdmmc_types::sdcard::CardType;
 use embedded_sdmmc::{Block, BlockDevice, BlockIdx, SdCard};
 
-const BOARD: &str = "lm3s6965evb";
-/// The card's size.
-const BLOCKS: usize = 2_048;
+/// The boards with a card, and its size in blocks.
+const BOARDS: [(&str, usize); 2] = [("lm3s6965evb", 2_048), ("sifive_u_sd", 131_072)];
 
 /// What the card holds at first.
 fn byte(at: usize) -> u8 {
@@ -53,18 +52,22 @@ impl<D: SpiDevice> SpiDevice for Ready<D> {
     }
 }
 
-/// Runs the driver on a card, and holds the card's file against what it wrote. Skips where QEMU is not
-/// there.
-fn drives(bring_up: impl FnOnce(&QemuBoard) -> QemuController) {
+/// Runs the driver on each board's card. Skips where QEMU is not there.
+fn drives(bring_up: impl Fn(&QemuBoard) -> QemuController) {
+    BOARDS.iter().for_each(|(board, blocks)| drives_on(board, *blocks, &bring_up));
+}
+
+/// Runs the driver on a card, and compares the card's file with what it wrote.
+fn drives_on(board: &str, blocks: usize, bring_up: impl FnOnce(&QemuBoard) -> QemuController) {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("card.bin");
-    let mut content: Vec<u8> = (0..BLOCKS * Block::LEN).map(byte).collect();
+    let mut content: Vec<u8> = (0..blocks * Block::LEN).map(byte).collect();
     std::fs::write(&path, &content).expect("writes");
     let options = QemuOptions { flash: Some(path.clone()), ..QemuOptions::default() };
-    let board = match QemuBoard::open(BOARD, &options) {
+    let board = match QemuBoard::open(board, &options) {
         Ok(board) => board,
         Err(error @ (QemuError::Missing { .. } | QemuError::TooOld { .. })) => {
-            println!("SKIPPED: {BOARD}: {error}");
+            println!("SKIPPED: {board}: {error}");
             return;
         }
         Err(error) => panic!("{error}"),
@@ -81,7 +84,7 @@ fn drives(bring_up: impl FnOnce(&QemuBoard) -> QemuController) {
         card.read(&mut blocks, BlockIdx(index as u32)).expect("reads");
         blocks.iter().flat_map(|block| block.contents).collect::<Vec<u8>>()
     };
-    for index in [0, 777, BLOCKS - 1] {
+    for index in [0, 777, blocks - 1] {
         assert!(read(index, 1) == content[block(index)], "block {index}");
     }
     assert!(read(5, 3) == content[5 * Block::LEN..8 * Block::LEN], "three at once");

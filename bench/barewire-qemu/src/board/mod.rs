@@ -19,6 +19,7 @@ mod highbank;
 mod lm3s6965evb;
 mod raspi3b;
 mod sabrelite;
+mod sifive_u;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -38,8 +39,14 @@ use crate::watched::Watched;
 use crate::spec::BoardSpec;
 
 /// Every board there is.
-pub const BOARDS: &[BoardSpec] =
-    &[sabrelite::BOARD, highbank::BOARD, lm3s6965evb::BOARD, raspi3b::BOARD];
+pub const BOARDS: &[BoardSpec] = &[
+    sabrelite::BOARD,
+    highbank::BOARD,
+    lm3s6965evb::BOARD,
+    raspi3b::BOARD,
+    sifive_u::BOARD,
+    sifive_u::BOARD_SD,
+];
 
 impl BoardSpec {
     /// The board called `name`.

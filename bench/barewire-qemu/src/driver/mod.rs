@@ -9,6 +9,7 @@
 pub(crate) mod bcm2835;
 pub(crate) mod ecspi;
 pub(crate) mod pl022;
+pub(crate) mod sifive;
 
 use std::fmt;
 

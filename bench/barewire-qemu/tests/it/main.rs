@@ -11,6 +11,8 @@ mod pl022;
 mod pl022_driver;
 mod raspi3b;
 mod rig;
+mod sifive;
+mod sifive_driver;
 mod smmu;
 mod smmu_domain;
 mod smmu_invalidation;

@@ -11,11 +11,13 @@ use std::fmt;
 
 pub use super::chips::{AdcSpec, BoardChip, CanSpec, FlashSpec, TouchSpec};
 use crate::model::adc::AdcPart;
-use crate::model::gpio::{atmel_pio, bcm2835 as bcm2835_gpio, imx, pl061, rp1};
+use crate::model::gpio::{
+    atmel_pio, bcm2835 as bcm2835_gpio, imx, pl061, rp1, sifive as sifive_gpio,
+};
 use crate::model::mcp2518fd::PartKind;
 use crate::model::nor::Part;
 pub use crate::model::{ControllerKind, gpio::GpioKind};
-use crate::model::{atmel, bcm2835, dw_ssi, ecspi, pl022};
+use crate::model::{atmel, bcm2835, dw_ssi, ecspi, pl022, sifive};
 use crate::profile::Profile;
 use crate::wire::Driver;
 
@@ -66,7 +68,7 @@ pub struct BoardSpec {
 }
 
 /// All boards.
-pub static BOARDS: [BoardSpec; 7] = [
+pub static BOARDS: [BoardSpec; 8] = [
     // Linux's device trees have no SSP of this SoC; QEMU's highbank has one, where Calxeda put it.
     BoardSpec {
         name: "highbank",
@@ -215,6 +217,25 @@ pub static BOARDS: [BoardSpec; 7] = [
             CsSpec { name: "SPI1_NPCS1", driver: Driver::Native(1), active_high: false },
         ],
         chips: &[&FlashSpec { cs: 0, part: Part::s25fl512s }],
+    },
+    BoardSpec {
+        name: "unleashed",
+        title: "SiFive HiFive Unleashed (FU540-C000), SPI0 with a 32 MiB W25Q256JV for its flash",
+        profile: Profile::UNLEASHED,
+        kind: &sifive::KIND,
+        controller: "SPI0",
+        controller_base: 0x1004_0000,
+        gpio: &[GpioSpec { kind: &sifive_gpio::KIND, name: "GPIO", base: 0x1006_0000 }],
+        cs: &[
+            CsSpec {
+                name: "GPIO11",
+                driver: Driver::Gpio { block: 0, bit: 11 },
+                active_high: false,
+            },
+            // SPI0 has this one line.
+            CsSpec { name: "SPI0_SS0", driver: Driver::Native(0), active_high: false },
+        ],
+        chips: &[&FlashSpec { cs: 1, part: Part::w25q256jv }],
     },
 ];
 

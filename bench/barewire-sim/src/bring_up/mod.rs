@@ -17,6 +17,7 @@ mod dw_ssi;
 mod ecspi;
 mod pin;
 mod pl022;
+mod sifive;
 
 use std::fmt;
 use std::task::Poll;
@@ -63,7 +64,7 @@ macro_rules! drivers {
 }
 
 // A new driver is its name here and its `mod` above.
-drivers! { atmel bcm2835 dw_ssi ecspi pl022 }
+drivers! { atmel bcm2835 dw_ssi ecspi pl022 sifive }
 
 /// The driver of the board's controller.
 fn driver(board: &Board) -> &'static Driver {

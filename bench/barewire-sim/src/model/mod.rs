@@ -15,6 +15,7 @@ pub mod mcp2515;
 pub mod mcp2518fd;
 pub mod nor;
 pub mod pl022;
+pub mod sifive;
 pub mod signal;
 pub mod tsc2046;
 

@@ -21,6 +21,7 @@ mod calxeda;
 mod imx;
 mod rpi;
 mod sam;
+mod sifive;
 
 use crate::chip::Ps;
 use crate::engine::Costs;

@@ -381,6 +381,7 @@ fn an_interrupt_between_any_two_register_accesses_loses_nothing() {
         ("rpi5", scenarios::<260>()),
         ("highbank", scenarios::<20>()),
         ("sama5d36", scenarios::<6>()),
+        ("unleashed", scenarios::<20>()),
     ];
     let names = boards.each_ref().map(|(name, _)| *name);
     assert_eq!(kinds_without(&names), [""; 0], "add a board, with messages longer than its FIFO");

@@ -35,6 +35,7 @@ mod readout;
 mod scenarios;
 mod second_message;
 mod selection;
+mod sifive;
 mod snapshot;
 mod threads;
 mod threads_that_panic;

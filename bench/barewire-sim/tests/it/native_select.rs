@@ -38,13 +38,15 @@ fn answer(
 
 #[test]
 fn drivers_for_embedded_hal_run_on_a_native_line() {
-    // ECSPI: a burst of any length that is joined. PL022 in mode 3, DW_apb_ssi: what the FIFO holds.
+    // ECSPI: a burst of any length that is joined. PL022 in mode 3, DW_apb_ssi: what the FIFO holds. SiFive SPI:
+    // its line stays active for the message.
     let mode_3 = Mode::from_number(3).expect("a mode");
     for (name, cs, settings) in [
         ("imx8mp", 1, Settings::new(1, 20_000_000)),
         ("imx6dl", 1, Settings::new(1, 5_000_000)),
         ("highbank", 1, Settings::new(1, 1_000_000).with_mode(mode_3)),
         ("rpi5", 1, Settings::new(1, 20_000_000)),
+        ("unleashed", 1, Settings::new(1, 20_000_000)),
     ] {
         let (board, bus) = native(name, cs);
         let expected = answer(&bus, &settings, &[0x9f, 0x5a], 3);

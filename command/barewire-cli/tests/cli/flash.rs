@@ -184,11 +184,19 @@ fn list_and_demo_speak_json() {
         "sim:rpi5",
         "sim:sabrelite",
         "sim:sama5d36",
+        "sim:unleashed",
     ];
-    let qemu = ["qemu:sabrelite", "qemu:highbank", "qemu:lm3s6965evb", "qemu:raspi3b"];
+    let qemu = [
+        "qemu:sabrelite",
+        "qemu:highbank",
+        "qemu:lm3s6965evb",
+        "qemu:raspi3b",
+        "qemu:sifive_u",
+        "qemu:sifive_u_sd",
+    ];
     assert_eq!(buses, [&sim[..], &qemu[..]].concat());
     for bus in list["buses"].as_array().expect("a list") {
-        let nothing = ["qemu:highbank", "qemu:raspi3b"].map(|name| json!(name));
+        let nothing = ["qemu:highbank", "qemu:raspi3b", "sim:unleashed"].map(|name| json!(name));
         let chip = &bus["chip_selects"][0]["chip"];
         assert_eq!(chip.is_null(), nothing.contains(&bus["bus"]), "{bus}");
         assert_eq!(bus["costs"][0]["source"].is_string(), bus["simulated"] == json!(true), "{bus}");

@@ -39,11 +39,13 @@ fn every_controller_passes() {
         let text = run(&["selftest", "--bus", &bus, "--max-len", "512"]).ok().text();
         assert!(text.contains("lengths to 512: all passed"), "{text}");
     }
-    let rpi3 = ["selftest", "--bus", "sim:rpi3", "--max-len", "512"];
-    run(&rpi3).fails(1, "connect MISO to MOSI by a wire, and say --wired");
-    for cs in ["0", "1"] {
-        let text = run(&[&rpi3[..], &["--wired", "--cs", cs]].concat()).ok().text();
-        assert!(text.contains("lengths to 512: all passed"), "{text}");
+    for bus in ["sim:rpi3", "sim:unleashed"] {
+        let selftest = ["selftest", "--bus", bus, "--max-len", "512"];
+        run(&selftest).fails(1, "connect MISO to MOSI by a wire, and say --wired");
+        for cs in ["0", "1"] {
+            let text = run(&[&selftest[..], &["--wired", "--cs", cs]].concat()).ok().text();
+            assert!(text.contains("lengths to 512: all passed"), "{text}");
+        }
     }
 }
 

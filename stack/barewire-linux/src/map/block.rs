@@ -160,6 +160,8 @@ blocks! {
     Atmel => atmel, MappedAtmel;
     /// Raspberry Pi 5: DW_apb_ssi, and RP1's GPIO.
     DwSsi => dw_ssi, MappedDwSsi;
+    /// HiFive Unleashed and Unmatched: SiFive SPI, and SiFive's GPIO block.
+    SiFive => sifive, MappedSiFive;
 }
 
 /// Code that is compiled once per block, with the block's own driver; see [`Mapped::start_each`].
@@ -277,7 +279,10 @@ mod tests {
             assert_eq!(Block::named(block.name()), Some(block));
         }
         let names = Block::ALL.map(Block::name);
-        assert!(names.starts_with(&["ecspi", "bcm2835", "pl022", "atmel", "dw-ssi"]), "{names:?}");
+        assert!(
+            names.starts_with(&["ecspi", "bcm2835", "pl022", "atmel", "dw-ssi", "sifive"]),
+            "{names:?}"
+        );
         assert_eq!(Block::named("ECSPI"), None);
         assert_eq!(Block::named(""), None);
     }
@@ -325,6 +330,9 @@ mod tests {
             ("snps,dw-apb-ssi\0", Some(Block::DwSsi)),
             ("altr,socfpga-spi\0snps,dw-apb-ssi\0", Some(Block::DwSsi)),
             ("snps,dwc-ssi-1.01a\0", None),
+            ("sifive,fu540-c000-spi\0sifive,spi0\0", Some(Block::SiFive)),
+            ("sifive,spi0", Some(Block::SiFive)),
+            ("sifive,fu540-c000-gpio\0sifive,gpio0\0", None),
             ("", None),
         ] {
             assert_eq!(Block::of_compatible(compatible), block, "{compatible:?}");

@@ -22,11 +22,12 @@
 //!
 //! | block | controllers | chip selects | how it is known that the clock runs |
 //! |---|---|---|---|
-//! | [`ecspi`] | ECSPI of i.MX 6, 7, 8M | four native lines, i.MX GPIO | by its registers, and the kernel's count |
-//! | [`bcm2835`] | SPI0 of the Raspberry Pi up to the 4 | CE0 and CE1, BCM2835 GPIO | always on |
-//! | [`pl022`] | PrimeCell SSP | one native line and no other, or PL061 | by its node: fixed, or the kernel's count |
-//! | [`dw_ssi`] | DW_apb_ssi: SPI of the Raspberry Pi 5 | two native lines, RP1's GPIO | on a Pi 5 always on |
-//! | [`atmel`] | SPI of SAMA5D3, SAM9, AT91 | four native lines, PIO | by its node: the kernel's count |
+//! | [`ecspi`] | ECSPI of i.MX 6, 7, 8M | four native lines, i.MX GPIO | its clock gate's registers, and the kernel's count of its users |
+//! | [`bcm2835`] | SPI0 of the Raspberry Pi up to the 4 | CE0 and CE1, BCM2835 GPIO | it always runs |
+//! | [`pl022`] | PrimeCell SSP | PL061; or the native line, and then no other chip | its device-tree node says that it is fixed, or the kernel's count |
+//! | [`dw_ssi`] | DW_apb_ssi: SPI of the Raspberry Pi 5 | two native lines, RP1's GPIO | on a Pi 5 it always runs |
+//! | [`sifive`] | SiFive SPI: HiFive Unleashed and Unmatched | one native line, SiFive GPIO | it always runs |
+//! | [`atmel`] | SPI of SAMA5D3, SAM9, AT91 | four native lines, PIO | the kernel's count, by its device-tree node |
 //!
 //! Any other block is mapped without a driver:
 //!
@@ -65,6 +66,7 @@ mod kernel_clock;
 pub mod mapped;
 mod node;
 pub mod pl022;
+pub mod sifive;
 mod spec;
 pub(crate) mod text;
 pub(crate) mod uio;

@@ -409,6 +409,7 @@ mod tests {
             (Block::Pl022, 0, 7),
             (Block::Atmel, 3, 31),
             (Block::DwSsi, 1, 27),
+            (Block::SiFive, 0, 15),
         ] {
             let check = |line: Option<CsPin>| spec(block, [line, None, None, None]).check();
             assert_eq!(check(native(0)), Ok(()), "{block}");

@@ -60,6 +60,14 @@ const CASES: [Case; Block::ALL.len()] = [
         armed: 0x2c,
         at_rest: (0x08, 0),
     },
+    // ie; delay0.
+    Case {
+        controller: "sifive",
+        registers_len: 0x78,
+        bank_len: 0x44,
+        armed: 0x70,
+        at_rest: (0x28, 0x0001_0001),
+    },
 ];
 
 impl Case {

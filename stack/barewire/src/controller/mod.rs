@@ -36,6 +36,7 @@ mod lines;
 pub mod null;
 pub mod pl022;
 mod plan;
+pub mod sifive;
 mod stepped;
 #[cfg(test)]
 mod testing;

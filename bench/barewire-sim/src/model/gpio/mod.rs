@@ -5,6 +5,7 @@ pub mod bcm2835;
 pub mod imx;
 pub mod pl061;
 pub mod rp1;
+pub mod sifive;
 
 use std::fmt::{self, Debug};
 

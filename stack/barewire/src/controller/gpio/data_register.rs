@@ -113,4 +113,14 @@ mod tests {
         gpio.output(4, true);
         assert_eq!(gpio.regs.remaining(), 0);
     }
+
+    /// `output_en` is at 0x08 and `output_val` at 0x0c, by SiFive's manual.
+    #[test]
+    fn sifives_registers_are_elsewhere() {
+        let script =
+            [Read(0x0c, 0), Write(0x0c, 0x8000), Read(0x08, 1), Write(0x08, 0x8001), Barrier];
+        let mut gpio = super::super::SiFiveGpio::new(Fake::new(&script), Ownership::Shared);
+        gpio.output(1 << 15, true);
+        assert_eq!(gpio.regs.remaining(), 0);
+    }
 }

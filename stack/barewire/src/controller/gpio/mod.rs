@@ -9,7 +9,7 @@
 //! | [`Bcm2835Gpio`] | 1 write | breaks no data; a function changed at the same moment is lost |
 //! | [`Pl061`] | 1 write | breaks no data; a direction changed at the same moment is lost |
 //! | [`Rp1Gpio`] | 1 write | breaks nothing: level and direction have set and clear registers |
-//! | [`ImxGpio`] | 1 write if the bank is exclusive, else 1 read and 1 write | breaks the chip select, unless it reads before each write and never writes between this driver's read and write |
+//! | [`ImxGpio`], [`SiFiveGpio`] | 1 write if the bank is exclusive, else 1 read and 1 write | breaks the chip select, unless it reads before each write and never writes between this driver's read and write |
 //!
 //! Under Linux the last row always goes wrong: the kernel's drivers write values that they keep in
 //! memory, see [`ImxGpio`]. There, use the controller's native line, or a line driven through the
@@ -26,14 +26,16 @@ mod data_register;
 mod imx;
 mod pl061;
 mod rp1;
+mod sifive;
 mod spread;
 
 pub use atmel_pio::AtmelPio;
 pub use bcm2835::Bcm2835Gpio;
-pub use imx::ImxGpio;
 pub use data_register::DataRegister;
+pub use imx::ImxGpio;
 pub use pl061::Pl061;
 pub use rp1::Rp1Gpio;
+pub use sifive::SiFiveGpio;
 pub use spread::{PinAt, Spread};
 
 use crate::reg::Registers;

@@ -1,0 +1,230 @@
+//! SiFive SPI: registers, FIFOs and the exchange, in virtual time.
+//!
+//! *Read first*: SiFive, *SiFive FU540-C000 Manual*, chapter "Serial Peripheral Interface (SPI)". For
+//! what it leaves open: SiFive, *sifive-blocks*, 2016, the block's register-transfer source, as kept
+//! in [Chipyard](https://github.com/ucb-bar/chipyard/tree/main/generators/rocket-chip-blocks/src/main/scala/devices/spi):
+//! `SPIMedia` (select lines and delays), `SPIPhysical` (SCK, and when SCKDIV and FMT are taken over),
+//! `SPIFIFO`, `TLSPI`.
+//!
+//! # How it works
+//! The model does nothing between accesses. Each access first processes everything due by then,
+//! frame by frame (`run_to`, in `shift`), and then acts on registers and FIFOs.
+//!
+//! "Selected" is a state of the block, not of a line: under OFF it is selected and no line is active.
+//!
+//! - Before a frame the block selects, if it is not selected. It takes CSID, CSDEF and CSMODE then.
+//! - Under AUTO it is selected for one frame. Under HOLD and OFF it stays selected until CSMODE, or the
+//!   line that CSID and CSDEF name, changes.
+//! - SCKDIV and SCKMODE are taken over while it is not selected, and at the moment of release. FMT is
+//!   taken over by each frame.
+//! - A byte appears in the receive FIFO at its last capture, half a period before the frame ends. So a
+//!   chip select that is released as soon as the last byte is received comes too early, and the
+//!   wire reports it.
+//! - A byte written to a full FIFO, and a byte received by one, is lost. No register tells. The model
+//!   reports both.
+//! - RXDATA of an empty FIFO reads a pattern, with its flag set.
+//! - While FCTRL is set, the flash interface has the block: bytes stay in the transmit FIFO.
+//!
+//! # Ordering
+//! 1. Assert: a cycle of the input clock after a byte was written, the line becomes active.
+//! 2. Frame: `cssck` periods later the first cell begins.
+//! 3. Capture: at the last sampling edge the byte goes to the receive FIFO.
+//! 4. Boundary: the next frame follows `interxfr` periods later, if the block stays selected.
+//! 5. Release: otherwise the line becomes inactive `sckcs` periods later, and stays so for `intercs`
+//!    periods.
+//!
+//! # Not supported
+//! Frames other than of 8 bits on single lines, which are reported and not sent; the flash interface
+//! (FFMT is stored); the registers `extradel` and `sampledel` of later versions.
+
+mod regs;
+mod shift;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
+use regs::{AUTO, Clock, FIFO_BYTES, FLAG, OFF, RXWM, TXWM};
+
+use crate::check::Rule;
+use crate::chip::Ps;
+use crate::model::{ControllerBlock, ControllerKind};
+use crate::wire::Wire;
+use shift::Shifter;
+
+/// SiFive SPI, as the FU540-C000's SPI0: with the flash interface and one select line.
+pub const KIND: ControllerKind = ControllerKind {
+    name: "SiFive SPI",
+    model: |reference_hz, _| Box::new(SiFive::new(reference_hz, 1)),
+    #[cfg(test)]
+    exchange: tests::exchange,
+};
+
+/// What RXDATA holds beside its flag while the receive FIFO is empty.
+pub const UNDEFINED_RXDATA: u32 = 0xa5;
+
+/// One block.
+#[derive(Debug)]
+pub struct SiFive {
+    clk_hz: u64,
+    lines: u32,
+    sckdiv: u32,
+    sckmode: u32,
+    csid: u32,
+    csdef: u32,
+    csmode: u32,
+    delay0: u32,
+    delay1: u32,
+    fmt: u32,
+    txmark: u32,
+    rxmark: u32,
+    fctrl: u32,
+    ffmt: u32,
+    ie: u32,
+    tx: VecDeque<u8>,
+    rx: VecDeque<u8>,
+    shifter: Shifter,
+}
+
+impl SiFive {
+    /// The block at reset, with an input clock of `clk_hz` (at least 1) and `lines` select lines, 1 to
+    /// 32.
+    ///
+    /// # Panics
+    /// If `lines` is not among those.
+    #[must_use]
+    pub fn new(clk_hz: u64, lines: u32) -> Self {
+        assert!((1..=32).contains(&lines), "1 to 32 select lines, not {lines}");
+        let (sckdiv, sckmode) = (3, 0);
+        Self {
+            clk_hz: clk_hz.max(1),
+            lines,
+            sckdiv,
+            sckmode,
+            csid: 0,
+            csdef: u32::MAX >> (32 - lines),
+            csmode: AUTO,
+            delay0: 0x0001_0001,
+            delay1: 0x0000_0001,
+            fmt: 8 << 16,
+            txmark: 0,
+            rxmark: 0,
+            fctrl: 1,
+            ffmt: 0x0003_0007,
+            ie: 0,
+            tx: VecDeque::new(),
+            rx: VecDeque::new(),
+            shifter: Shifter::new(Clock { sckdiv, sckmode }),
+        }
+    }
+
+    fn pending(&self) -> u32 {
+        let set = |bit: u32, condition: bool| if condition { bit } else { 0 };
+        set(TXWM, self.tx.len() < self.txmark as usize)
+            | set(RXWM, self.rx.len() > self.rxmark as usize)
+    }
+
+    fn pop_rx(&mut self) -> u32 {
+        // An empty FIFO is a question that the manual answers: no complaint.
+        self.rx.pop_front().map_or(FLAG | UNDEFINED_RXDATA, u32::from)
+    }
+
+    fn push_tx(&mut self, value: u32, now: Ps, wire: &mut Wire) {
+        if self.tx.len() == FIFO_BYTES {
+            let detail =
+                format!("TXDATA written while the transmit FIFO is full: {value:#x} is lost");
+            wire.log().report(now, Rule::TxFull, None, detail);
+            return;
+        }
+        self.tx.push_back(value as u8);
+        self.wake(now);
+    }
+
+    fn write_csmode(&mut self, value: u32, now: Ps) {
+        if value == self.csmode {
+            return;
+        }
+        self.csmode = value;
+        self.shifter.release_wanted();
+        self.wake(now);
+    }
+
+    fn bad_access(what: &str, offset: u32, now: Ps, wire: &mut Wire) {
+        let detail = format!("{what} offset {offset:#x}, where SiFive SPI has no register");
+        wire.log().report(now, Rule::BadAccess, None, detail);
+    }
+}
+
+impl ControllerBlock for SiFive {
+    fn read(&mut self, offset: u32, now: Ps, wire: &mut Wire) -> u32 {
+        self.run_to(now, wire);
+        match offset {
+            regs::SCKDIV => self.sckdiv,
+            regs::SCKMODE => self.sckmode,
+            regs::CSID => self.csid,
+            regs::CSDEF => self.csdef,
+            regs::CSMODE => self.csmode,
+            regs::DELAY0 => self.delay0,
+            regs::DELAY1 => self.delay1,
+            regs::FMT => self.fmt,
+            regs::TXDATA if self.tx.len() == FIFO_BYTES => FLAG,
+            regs::TXDATA => 0,
+            regs::RXDATA => self.pop_rx(),
+            regs::TXMARK => self.txmark,
+            regs::RXMARK => self.rxmark,
+            regs::FCTRL => self.fctrl,
+            regs::FFMT => self.ffmt,
+            regs::IE => self.ie,
+            regs::IP => self.pending(),
+            _ => {
+                Self::bad_access("read of", offset, now, wire);
+                0
+            }
+        }
+    }
+
+    fn write(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire) {
+        self.run_to(now, wire);
+        match offset {
+            regs::SCKDIV => self.sckdiv = value & 0xfff,
+            regs::SCKMODE => self.sckmode = value & 3,
+            // As wide as the number of lines needs.
+            regs::CSID => self.csid = value & (self.lines.next_power_of_two() - 1),
+            regs::CSDEF => self.csdef = value & u32::MAX >> (32 - self.lines),
+            regs::CSMODE if value & 3 == 1 => {
+                let detail = "CSMODE written with 1, which is reserved";
+                wire.log().report(now, Rule::BadAccess, None, detail);
+            }
+            regs::CSMODE => self.write_csmode(value & OFF, now),
+            regs::DELAY0 => self.delay0 = value & 0x00ff_00ff,
+            regs::DELAY1 => self.delay1 = value & 0x00ff_00ff,
+            regs::FMT => self.fmt = value & 0x000f_000f,
+            regs::TXDATA => self.push_tx(value, now, wire),
+            regs::TXMARK => self.txmark = value & 0xf,
+            regs::RXMARK => self.rxmark = value & 0xf,
+            regs::FCTRL => {
+                self.fctrl = value & 1;
+                self.wake(now);
+            }
+            regs::FFMT => self.ffmt = value,
+            regs::IE => self.ie = value & (TXWM | RXWM),
+            // Read-only.
+            regs::RXDATA | regs::IP => {}
+            _ => Self::bad_access("write to", offset, now, wire),
+        }
+        self.follow(now, wire);
+        self.run_to(now, wire);
+    }
+
+    fn catch_up(&mut self, now: Ps, wire: &mut Wire) {
+        self.run_to(now, wire);
+    }
+
+    fn due(&self) -> Ps {
+        self.shifter.due()
+    }
+
+    fn interrupt(&self) -> bool {
+        self.pending() & self.ie != 0
+    }
+}

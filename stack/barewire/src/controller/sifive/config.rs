@@ -1,0 +1,154 @@
+//! Settings to register values: the divisor, the mode and the line.
+
+use super::regs::{DIV_MAX, ENDIAN, LINES_MAX, PHA, POL};
+use super::{CS_HIGH, NATIVE, P_CS_MASK, P_CSID, P_FLAGS};
+use crate::controller::lines::{self, Select};
+use crate::controller::waits::poll_bytes_max;
+use crate::controller::{CsLine, Limits, Plan, Program};
+use crate::spi::{Effective, Error, Mode, Settings, Transfer};
+
+const PS_PER_S: u128 = 1_000_000_000_000;
+
+/// What the board fixes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct SiFiveConfig {
+    /// The clock that SCKDIV divides (`tlclk` of the FU540-C000), in hertz, above zero.
+    pub reference_hz: u32,
+    /// The lines; a device names one by its index.
+    pub chip_selects: [CsLine; 4],
+    /// Transfers that take longer on the wire, in nanoseconds, wait by interrupt; the others are
+    /// polled. [`ALWAYS_POLL`](crate::controller::ALWAYS_POLL) if there is no interrupt.
+    pub poll_limit_ns: u32,
+}
+
+// A plan's `control` is SCKDIV, SCKMODE above it, and then ENDIAN of FMT in its place shifted.
+const MODE_SHIFT: u32 = 12;
+const ENDIAN_SHIFT: u32 = 12;
+
+/// SCKDIV of a plan's `control`.
+#[inline(always)]
+pub(super) const fn sckdiv(control: u32) -> u32 {
+    control & DIV_MAX
+}
+
+/// SCKMODE of a plan's `control`.
+#[inline(always)]
+pub(super) const fn sckmode(control: u32) -> u32 {
+    control >> MODE_SHIFT & (PHA | POL)
+}
+
+/// ENDIAN of FMT, of a plan's `control`.
+#[inline(always)]
+pub(super) const fn endian(control: u32) -> u32 {
+    control >> ENDIAN_SHIFT & ENDIAN
+}
+
+/// Cycles of the input clock in one of SCK.
+#[inline(always)]
+pub(super) const fn divisor(sckdiv: u32) -> u32 {
+    2 * (sckdiv + 1)
+}
+
+impl SiFiveConfig {
+    /// # Panics
+    /// As [`SiFive::new`](super::SiFive::new).
+    pub(super) fn check(&self) {
+        assert!(self.reference_hz > 0, "the block's input clock runs");
+        for (channel, _) in lines::native(&self.chip_selects) {
+            assert!(channel < LINES_MAX, "the block has at most 32 lines, and no line {channel}");
+        }
+    }
+
+    /// CSDEF with the lines of the table inactive. The bits of other lines stay as they are.
+    pub(super) fn csdef(&self, before: u32) -> u32 {
+        lines::native(&self.chip_selects).fold(before, |csdef, (channel, active_high)| {
+            csdef & !(1 << channel) | u32::from(!active_high) << channel
+        })
+    }
+
+    pub(super) fn limits(&self, timer_hz: u32) -> Limits {
+        let slowest = self.reference_hz.div_ceil(divisor(DIV_MAX));
+        Limits::new(slowest, self.reference_hz / divisor(0), 1 << 7, timer_hz)
+    }
+
+    /// SCKDIV for the fastest clock not above `speed_hz`.
+    fn sckdiv_for(&self, speed_hz: u32) -> Result<u32, Error> {
+        if speed_hz == 0 {
+            return Err(Error::SpeedZero);
+        }
+        let halves = u64::from(self.reference_hz).div_ceil(2 * u64::from(speed_hz));
+        let sckdiv = halves - 1;
+        if sckdiv > DIV_MAX.into() {
+            let min_hz = self.reference_hz.div_ceil(divisor(DIV_MAX));
+            return Err(Error::SpeedTooLow { asked_hz: speed_hz, min_hz });
+        }
+        Ok(sckdiv as u32)
+    }
+
+    pub(super) fn configure(
+        &self,
+        settings: &Settings,
+        timer_hz: u32,
+    ) -> Result<(Program, Effective), Error> {
+        let (select, active_high) = lines::find(&self.chip_selects, settings)?;
+        let mode = settings.mode;
+        if mode.contains(Mode::LOOP) {
+            return Err(Error::NoLoopback);
+        }
+        let channel = match select {
+            Select::Native { channel } => Some(u32::from(channel)),
+            Select::Gpio { .. } | Select::None => None,
+        };
+        let native = channel.is_some();
+        // The line falls with the first frame: a wait before that would be none after the edge.
+        if native && settings.cs_setup_ns > 0 {
+            return Err(Error::NativeCsDelay { asked_ns: settings.cs_setup_ns, max_ns: 0 });
+        }
+        check_bits(settings.bits_per_word)?;
+        let bit = |on: bool, bit: u32| if on { bit } else { 0 };
+        let sckdiv = self.sckdiv_for(settings.speed_hz)?;
+        let control = sckdiv
+            | bit(mode.contains(Mode::CPHA), PHA << MODE_SHIFT)
+            | bit(mode.contains(Mode::CPOL), POL << MODE_SHIFT)
+            | bit(mode.contains(Mode::LSB_FIRST), ENDIAN << ENDIAN_SHIFT);
+
+        let mut regs = [0; 5];
+        regs[P_CSID] = channel.unwrap_or_default();
+        regs[P_CS_MASK] = select.gpio_mask();
+        regs[P_FLAGS] = bit(active_high, CS_HIGH) | bit(native, NATIVE);
+        let plan = Plan::new(control, 0, 1);
+        let mut program = Program::by_timer(settings, timer_hz, plan, regs)?;
+        program.poll_bytes_max = self.poll_bytes_max(&program.plan, timer_hz);
+        let speed_hz = self.reference_hz / divisor(sckdiv);
+        Ok((program, Effective::by_timer(speed_hz, settings, timer_hz)))
+    }
+
+    /// The longest transfer of `plan` that is polled, in bytes.
+    pub(super) fn poll_bytes_max(&self, plan: &Plan, timer_hz: u32) -> usize {
+        let cycles = 8 * u128::from(divisor(sckdiv(plan.control)));
+        let word_ps = (cycles * PS_PER_S).div_ceil(self.reference_hz.into());
+        poll_bytes_max(self.poll_limit_ns, plan, word_ps, timer_hz)
+    }
+
+    /// The divisor and mode of a transfer that is not as the device has it.
+    pub(super) fn plan(&self, program: &Program, transfer: &Transfer<'_>) -> Result<u32, Error> {
+        if transfer.bits_per_word != 0 {
+            check_bits(transfer.bits_per_word)?;
+        }
+        let device = program.plan.control;
+        if transfer.speed_hz == 0 {
+            return Ok(device);
+        }
+        let own = self.sckdiv_for(transfer.speed_hz)? | (device & !DIV_MAX);
+        // The block takes no SCKDIV over while it holds its line.
+        if own != device && program.regs[P_FLAGS] & NATIVE != 0 {
+            return Err(Error::NativeCsSpeed { asked_hz: transfer.speed_hz });
+        }
+        Ok(own)
+    }
+}
+
+fn check_bits(bits: u8) -> Result<(), Error> {
+    if bits == 8 { Ok(()) } else { Err(Error::BitsPerWord { bits }) }
+}

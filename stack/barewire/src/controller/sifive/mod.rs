@@ -1,0 +1,489 @@
+//! SiFive SPI: the controller of the FU540-C000 and the FU740-C000, polled or by its interrupt.
+//!
+//! Device trees call it `sifive,spi0`.
+//!
+//! # Read first
+//! SiFive, *SiFive FU540-C000 Manual*, chapter "Serial Peripheral Interface (SPI)", and SiFive,
+//! *SiFive FU740-C000 Manual*, v1p2, March 2021, the chapter of the same name.
+//!
+//! Where the manual leaves a question open, the block's register-transfer source answers it: SiFive,
+//! *sifive-blocks*, 2016, as kept in
+//! [Chipyard](https://github.com/ucb-bar/chipyard/tree/main/generators/rocket-chip-blocks/src/main/scala/devices/spi),
+//! `SPIRegs`, `SPIFIFO`, `SPIMedia` and `SPIPhysical`. What is said below of the block was read there.
+//!
+//! # How the block works
+//! A FIFO of 8 bytes each way. Each byte sent brings one into the receive FIFO, if FMT's direction
+//! says so. A read of RXDATA takes a byte out, or says that there was none. SCK is the input clock
+//! divided by 2 * (SCKDIV + 1). No register empties a FIFO, none says that the block is busy, and
+//! none says that a byte was lost.
+//!
+//! Before the first byte the block selects: under CSMODE's AUTO and HOLD the line that CSID names
+//! becomes active, under OFF no line moves. Under AUTO it releases after each byte, and selects again for
+//! the next one. Under HOLD and OFF it stays selected until CSMODE changes. It takes over SCKDIV and
+//! SCKMODE only while it is not selected, and FMT with each byte.
+//!
+//! # How this driver uses it
+//! 1. At most 8 bytes are in flight, so the receive FIFO cannot overrun however late we are, and
+//!    TXDATA's full flag is never asked.
+//! 2. A read of RXDATA is both the question whether a byte has come and the byte.
+//! 3. The receive watermark alone interrupts. The transmit watermark says that bytes have left the
+//!    FIFO, not that they are out on the wire.
+//! 4. The flash interface is switched off at bring-up: FCTRL.
+//!
+//! # Chip selects
+//! GPIO registers ([`gpio`](super::gpio)) or the block's own lines, of either polarity. CSMODE's HOLD
+//! keeps the block's own line active from the first frame on. The line becomes active with that frame,
+//! not when CSMODE is written: a setup time is refused. A transfer without bytes does not select.
+//! Writing AUTO releases the line, one to two clocks later. While a GPIO selects, CSMODE is OFF.
+//!
+//! # Ordering
+//! 1. SCK has the polarity of a device before its chip is selected.
+//! 2. A byte arrives in the receive FIFO half a clock before its last clock is over. The timer waits 2
+//!    clocks after the last byte, because it does not run with SCK.
+//! 3. The timer waits 4 clocks after AUTO is written: then the line is inactive and the time between
+//!    two selects begins.
+//! 4. The block ignores a new SCKDIV while it is selected. On its own line a transfer with a speed that
+//!    is not the device's is refused ([`Error::NativeCsSpeed`]). While a GPIO selects, AUTO is
+//!    written, then after 4 clocks SCKDIV, then OFF: no line moves.
+//! 5. Bytes that a timeout leaves in the transmit FIFO cannot be taken back. If the block still runs,
+//!    they go out under OFF, with no line active. As many are waited for as the FIFO holds, and
+//!    discarded.
+//!
+//! # Not supported
+//! Words other than of 8 bits; loopback (not in the block); dual and quad formats; the flash
+//! interface; target mode. Delays are spun, in an interrupt handler too.
+//!
+//! This driver was judged on QEMU 10.0's `sifive_u`, whose bytes take no time, and on this project's
+//! model, which was written from the sources above: not on silicon.
+
+mod config;
+mod regs;
+#[cfg(test)]
+mod tests;
+
+pub use config::SiFiveConfig;
+
+use core::task::Poll;
+
+use super::block;
+use super::deadline::Timed;
+use super::fifo::{self, Cut, Fifo, Flight};
+use super::gpio::GpioBank;
+use super::lines::{self, Rest};
+use super::waits::{Sleeps, plan_waits};
+use super::{
+    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, Stepped, Stopped,
+    Unfinished, Wire, plan_message, resume_message,
+};
+use crate::reg::Registers;
+use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
+use crate::time::Timer;
+use config::{divisor, endian, sckdiv, sckmode};
+use regs::{
+    AUTO, CSDEF, CSID, CSMODE, DELAY0, DELAY0_RESET, DELAY1, DELAY1_RESET, DEPTH, DIV_MAX, EMPTY,
+    FCTRL, FMT, FMT_BYTES, HOLD, IE, OFF, RXDATA, RXMARK, RXWM, SCKDIV, SCKMODE, TXDATA,
+};
+
+/// What no register holds: each has unused bits.
+const UNCONFIGURED: u32 = u32::MAX;
+const NS_PER_S: u64 = 1_000_000_000;
+/// Clocks of a frame, with one before it and one after it where a line moves.
+const FRAME_CLOCKS_MAX: u64 = 10;
+/// Clocks after which the block has released its line: at most one of the last byte, one before the
+/// release and one after it, and one because the timer does not run with SCK.
+const RELEASE_CLOCKS: u64 = 4;
+/// Clocks after which the last byte's are over.
+const LAST_CLOCKS: u64 = 2;
+// Where `configure` puts its values in `Program::regs`.
+/// CSID, where the select line is the block's own.
+const P_CSID: usize = 0;
+/// The GPIO bit of the select line; 0 for the block's own line, and for none.
+const P_CS_MASK: usize = 1;
+const P_FLAGS: usize = 2;
+/// In `P_FLAGS`: the select line is active high.
+const CS_HIGH: u32 = 1 << 0;
+/// In `P_FLAGS`: the select line is the block's own.
+const NATIVE: u32 = 1 << 1;
+
+/// The block, its select lines and the timer that makes its delays.
+#[derive(Debug)]
+pub struct SiFive<R, G, T, I = NoInterrupt> {
+    regs: R,
+    gpio: G,
+    timer: T,
+    rest: Rest,
+    config: SiFiveConfig,
+    interrupt: I,
+    /// SCKDIV, SCKMODE, FMT's ENDIAN as a plan has them; after a reset [`UNCONFIGURED`].
+    control: u32,
+    /// CSMODE while no chip is selected: AUTO, or OFF after a chip on a GPIO.
+    idle_mode: u32,
+    csid: u32,
+    rxmark: u32,
+    /// The byte that [`Fifo::ready`] took out.
+    taken: u32,
+    /// The message begun, between two steps of it.
+    progress: Progress,
+    flight: Flight,
+}
+
+impl<R: Registers, G: GpioBank, T: Timer> SiFive<R, G, T> {
+    /// Drives every select line inactive, switches the flash interface off and empties the FIFOs.
+    ///
+    /// # Panics
+    /// If `config.reference_hz` is 0, or a native line's channel is above 31.
+    pub fn new(regs: R, gpio: G, timer: T, config: SiFiveConfig) -> Self {
+        config.check();
+        let mut this = Self {
+            regs,
+            gpio,
+            timer,
+            rest: Rest::default(),
+            config,
+            interrupt: NoInterrupt,
+            control: UNCONFIGURED,
+            idle_mode: AUTO,
+            csid: UNCONFIGURED,
+            rxmark: UNCONFIGURED,
+            taken: 0,
+            progress: Progress::default(),
+            flight: Flight::default(),
+        };
+        this.deselect_all();
+        this.reset();
+        this.rest = Rest::begin(&mut this.timer);
+        this
+    }
+}
+
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> SiFive<R, G, T, I> {
+    /// The same, sleeping for `interrupt` where a transfer takes longer than
+    /// [`SiFiveConfig::poll_limit_ns`].
+    pub fn with_interrupt<J: Interrupt>(self, interrupt: J) -> SiFive<R, G, T, J> {
+        let Self { regs, gpio, timer, rest, config, control, idle_mode, csid, .. } = self;
+        let Self { rxmark, taken, progress, flight, .. } = self;
+        SiFive {
+            regs,
+            gpio,
+            timer,
+            rest,
+            config,
+            interrupt,
+            control,
+            idle_mode,
+            csid,
+            rxmark,
+            taken,
+            progress,
+            flight,
+        }
+    }
+
+    /// The pieces back, the block silent.
+    pub fn release(mut self) -> (R, G, T) {
+        self.reset();
+        (self.regs, self.gpio, self.timer)
+    }
+
+    fn deselect_all(&mut self) {
+        lines::deselect_all(&self.config.chip_selects, &mut self.gpio);
+    }
+
+    /// Silences the block and empties its FIFOs, whoever drove it last: Ordering 5.
+    #[cold]
+    fn reset(&mut self) {
+        self.regs.write(IE, 0);
+        self.regs.write(CSMODE, OFF);
+        self.regs.write(FCTRL, 0);
+        let csdef = self.regs.read(CSDEF);
+        self.regs.write(CSDEF, self.config.csdef(csdef));
+        self.regs.write(DELAY0, DELAY0_RESET);
+        self.regs.write(DELAY1, DELAY1_RESET);
+        let sckdiv = self.regs.read(SCKDIV) & DIV_MAX;
+        // One more than the FIFO holds is being sent.
+        let clocks = (DEPTH as u64 + 1) * FRAME_CLOCKS_MAX + RELEASE_CLOCKS;
+        let ticks = self.ticks_of(sckdiv, clocks);
+        self.timer.wait_ticks(ticks);
+        for _ in 0..=DEPTH {
+            if self.regs.read(RXDATA) & EMPTY != 0 {
+                break;
+            }
+        }
+        self.regs.write(CSMODE, AUTO);
+        let ticks = self.ticks_of(sckdiv, RELEASE_CLOCKS);
+        self.timer.wait_ticks(ticks);
+        self.idle_mode = AUTO;
+        (self.control, self.csid, self.rxmark) = (UNCONFIGURED, UNCONFIGURED, UNCONFIGURED);
+        self.flight = Flight::default();
+    }
+
+    /// Ticks of the timer in `clocks` of SCK, rounded up.
+    fn ticks_of(&self, sckdiv: u32, clocks: u64) -> u64 {
+        let cycles = clocks * u64::from(divisor(sckdiv));
+        (cycles * u64::from(self.timer.frequency_hz())).div_ceil(self.config.reference_hz.into())
+    }
+
+    /// Waits for so many clocks of SCK.
+    #[inline]
+    fn await_clocks(&mut self, clocks: u64) {
+        let ticks = self.ticks_of(sckdiv(self.control), clocks);
+        self.timer.wait_ticks(ticks);
+    }
+
+    /// CSMODE becomes AUTO, and the block is not selected any more.
+    #[inline]
+    fn unselect(&mut self) {
+        self.regs.write(CSMODE, AUTO);
+        self.await_clocks(RELEASE_CLOCKS);
+    }
+
+    /// Writes the registers that differ while the block is not selected: Ordering 4.
+    fn reconfigure(&mut self, control: u32, idle_mode: u32) {
+        if self.idle_mode != AUTO {
+            self.unselect();
+        }
+        let (old, first) = (self.control, self.control == UNCONFIGURED);
+        if first || sckdiv(old) != sckdiv(control) {
+            self.regs.write(SCKDIV, sckdiv(control));
+        }
+        if first || sckmode(old) != sckmode(control) {
+            self.regs.write(SCKMODE, sckmode(control));
+        }
+        if first || endian(old) != endian(control) {
+            self.regs.write(FMT, FMT_BYTES | endian(control));
+        }
+        self.control = control;
+        if idle_mode != AUTO {
+            self.regs.write(CSMODE, idle_mode);
+        }
+        self.idle_mode = idle_mode;
+    }
+
+    /// Sets the number of bytes at which the block interrupts: half a FIFO, or all in flight.
+    fn await_bytes(&mut self) {
+        let bytes = self.flight.flow.in_flight().clamp(1, DEPTH / 2);
+        let rxmark = bytes as u32 - 1;
+        if self.rxmark != rxmark {
+            self.regs.write(RXMARK, rxmark);
+            self.rxmark = rxmark;
+        }
+    }
+}
+
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Timed for SiFive<R, G, T, I> {
+    type Timer = T;
+
+    fn timer(&mut self) -> &mut T {
+        &mut self.timer
+    }
+}
+
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for SiFive<R, G, T, I> {
+    fn depth(&self) -> usize {
+        DEPTH
+    }
+
+    #[inline]
+    fn put(&mut self, words: impl ExactSizeIterator<Item = u32>) {
+        self.regs.write_each(TXDATA, words);
+    }
+
+    #[inline]
+    fn ready(&mut self, _in_flight: usize) -> usize {
+        self.taken = self.regs.read(RXDATA);
+        (self.taken & EMPTY == 0).into()
+    }
+
+    #[inline]
+    fn take<P>(&mut self, places: impl ExactSizeIterator<Item = P>, mut to: impl FnMut(P, u32)) {
+        // One at most: `ready` has read it.
+        for place in places {
+            to(place, self.taken & 0xff);
+        }
+    }
+
+    #[inline]
+    fn discard(&mut self, _n: usize) {}
+
+    #[inline]
+    fn at_rest(&mut self) -> bool {
+        // Ordering 2.
+        self.await_clocks(LAST_CLOCKS);
+        true
+    }
+
+    fn lost(&mut self) -> bool {
+        false
+    }
+
+    fn wire_ns(&self, words: usize) -> u64 {
+        let cycles = words as u64 * FRAME_CLOCKS_MAX * u64::from(divisor(sckdiv(self.control)));
+        cycles.saturating_mul(NS_PER_S) / u64::from(self.config.reference_hz)
+    }
+
+    fn flight(&mut self) -> &mut Flight {
+        &mut self.flight
+    }
+}
+
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for SiFive<R, G, T, I> {
+    #[inline(always)]
+    fn select(&mut self, program: &Program) {
+        let native = program.regs[P_FLAGS] & NATIVE != 0;
+        let idle_mode = if native { AUTO } else { OFF };
+        // Ordering 1: the polarity.
+        if self.control != program.plan.control || self.idle_mode != idle_mode {
+            self.reconfigure(program.plan.control, idle_mode);
+        }
+        if native {
+            let csid = program.regs[P_CSID];
+            if self.csid != csid {
+                self.regs.write(CSID, csid);
+                self.csid = csid;
+            }
+            self.regs.write(CSMODE, HOLD);
+        }
+        let mask = program.regs[P_CS_MASK];
+        if mask != 0 {
+            self.gpio.drive(mask, program.regs[P_FLAGS] & CS_HIGH != 0);
+        }
+    }
+
+    #[inline(always)]
+    fn deselect(&mut self, program: &Program) {
+        if program.regs[P_FLAGS] & NATIVE != 0 {
+            // Ordering 3.
+            self.unselect();
+        }
+        let mask = program.regs[P_CS_MASK];
+        if mask != 0 {
+            self.gpio.drive(mask, program.regs[P_FLAGS] & CS_HIGH == 0);
+        }
+    }
+
+    #[inline(always)]
+    fn exchange(
+        &mut self,
+        _program: &Program,
+        plan: &Plan,
+        data: &mut Data<'_>,
+    ) -> Result<(), Stopped> {
+        if data.is_empty() {
+            return Ok(());
+        }
+        // On its own line no plan of a message differs.
+        if self.control != plan.control {
+            self.reconfigure(plan.control, OFF);
+        }
+        fifo::exchange(self, Cut::new(plan, 1), plan, data)
+    }
+
+    #[cold]
+    fn recover(&mut self) {
+        self.reset();
+    }
+
+    #[inline]
+    fn wait_ticks(&mut self, ticks: u32) {
+        self.timer.wait_ticks(ticks.into());
+    }
+
+    #[inline]
+    fn rest_ticks(&mut self, ticks: u32) {
+        self.rest.at_least(ticks, &mut self.timer);
+    }
+}
+
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Sleeps for SiFive<R, G, T, I> {
+    const CAN_SLEEP: bool = I::PRESENT;
+
+    fn sleep(&mut self) {
+        self.interrupt.enable();
+        self.arm();
+        self.interrupt.wait(self.flight.deadline.sleep_us());
+    }
+}
+
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Stepped for SiFive<R, G, T, I> {
+    fn progress(&mut self) -> &mut Progress {
+        &mut self.progress
+    }
+
+    fn begin(&mut self, _program: &Program, plan: &Plan, data: &mut Data<'_>) {
+        if self.control != plan.control {
+            self.reconfigure(plan.control, OFF);
+        }
+        fifo::begin(self, Cut::new(plan, 1), plan, data);
+        self.await_bytes();
+    }
+
+    fn advance(
+        &mut self,
+        _program: &Program,
+        plan: &Plan,
+        data: &mut Data<'_>,
+    ) -> Poll<Result<(), Stopped>> {
+        let advanced = fifo::advance(self, plan, data);
+        if advanced.is_pending() {
+            self.await_bytes();
+        }
+        advanced
+    }
+}
+
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for SiFive<R, G, T, I> {
+    fn limits(&self) -> Limits {
+        self.config.limits(self.timer.frequency_hz())
+    }
+
+    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
+        self.config.configure(settings, self.timer.frequency_hz())
+    }
+
+    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        let config = &self.config;
+        let timer_hz = self.timer.frequency_hz();
+        plan_message(program, timer_hz, message, |transfer| config.plan(program, transfer))?;
+        plan_waits(program, message, |plan| config.poll_bytes_max(plan, timer_hz));
+        Ok(())
+    }
+
+    fn run(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, Unfinished> {
+        block::run_any(self, program, message)
+    }
+
+    fn start(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Poll<Result<usize, Unfinished>> {
+        block::start(self, program, message)
+    }
+
+    fn resume(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Poll<Result<usize, Unfinished>> {
+        // The block's next read waits for this write, so its interrupt line is low before the
+        // handler returns.
+        self.regs.write(IE, 0);
+        resume_message(self, program, message)
+    }
+
+    fn arm(&mut self) {
+        self.regs.write(IE, RXWM);
+    }
+
+    fn reclaim(&mut self) {
+        // First of all: no message waits for the interrupt any more.
+        self.regs.write(IE, 0);
+        self.deselect_all();
+        self.reset();
+        self.rest = Rest::begin(&mut self.timer);
+    }
+}
