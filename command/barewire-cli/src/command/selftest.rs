@@ -141,7 +141,7 @@ impl Asked {
 }
 
 fn test(args: &Args, asked: Option<Asked>, session: &Session) -> Result<Report, Failure> {
-    let BusArgs { chip_select, speed_hz, .. } = args.bus;
+    let (chip_select, speed_hz) = (session.chip_select, args.bus.speed_hz);
     let mode = if args.wired { MODE_0 } else { Mode::LOOP };
     let settings = Settings::new(chip_select, speed_hz).with_mode(mode | session.mode(chip_select));
     let device = session.open.bus().device(&settings).map_err(|error| match error {

@@ -93,13 +93,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 fn exchange(args: &Args, sent: &[Vec<u8>], session: &Session) -> Result<Report, Failure> {
     let loopback = if args.loopback { Mode::LOOP } else { Mode::default() };
     let settings = Settings {
-        mode: args.mode | loopback | session.mode(args.bus.chip_select),
+        mode: args.mode | loopback | session.mode(session.chip_select),
         bits_per_word: args.bits,
         cs_setup_ns: args.cs_setup_ns,
         cs_hold_ns: args.cs_hold_ns,
         cs_inactive_ns: args.cs_inactive_ns,
         word_delay_ns: args.word_delay_ns,
-        ..Settings::new(args.bus.chip_select, args.bus.speed_hz)
+        ..Settings::new(session.chip_select, args.bus.speed_hz)
     };
     let device = session.open.bus().device(&settings)?;
     let effective = *device.effective();

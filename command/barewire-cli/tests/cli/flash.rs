@@ -172,6 +172,16 @@ fn stdout_has_the_data_alone() {
 }
 
 #[test]
+fn the_chip_is_found_on_each_simulated_board_unless_a_chip_select_is_named() {
+    for (board, cs) in [("imx8mp", 0), ("rpi3", 1), ("rpi5", 2), ("unleashed", 1)] {
+        let bus = format!("sim:{board}");
+        let id = run(&["flash", "id", "--json", "--bus", &bus]).ok().json();
+        assert_eq!([&id["chip_select"], &id["violations"]], [&json!(cs), &json!(0)], "{board}");
+    }
+    run(&["flash", "id", "--bus", "sim:rpi5", "--cs", "1"]).fails(1, "no chip answers");
+}
+
+#[test]
 fn list_and_demo_speak_json() {
     let list = run(&["list", "--json"]).ok().json();
     let buses: Vec<_> =
@@ -242,7 +252,7 @@ fn a_flash_behind_a_raspberry_pi_5s_gpio_goes_there_and_back() {
     let bench = Bench::new("rpi5");
     let data = noise(5_000, 3);
     let input = bench.file("in", &data);
-    bench.flash("write", "", &["--cs", "2", "--offset", "1", &input]).ok();
+    bench.flash("write", "", &["--offset", "1", &input]).ok();
     assert!(bench.content()[1..5_001] == data);
     let out = text(&bench.path("out"));
     bench.flash("read", "", &["--cs", "2", "--offset", "1", "--length", "5000", &out]).ok();

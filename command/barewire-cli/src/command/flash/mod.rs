@@ -112,7 +112,7 @@ impl Which {
     fn of(session: &Session, args: &FlashArgs, chip: &Chip<'_>, effective: &Effective) -> Self {
         Self {
             place: session.place.clone(),
-            chip_select: args.bus.chip_select,
+            chip_select: session.chip_select,
             jedec_id: hex::format(&chip.jedec_id().0, ""),
             name: chip.geometry().name,
             mode: args.mode.number(),
@@ -129,8 +129,9 @@ fn with_chip<R>(
     with: impl FnOnce(&mut Chip<'_>, Which) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
     let mut timer = session.open.timer();
-    let mode = args.mode | session.mode(args.bus.chip_select);
-    let settings = Settings::new(args.bus.chip_select, args.bus.speed_hz).with_mode(mode);
+    let chip_select = session.chip_select;
+    let mode = args.mode | session.mode(chip_select);
+    let settings = Settings::new(chip_select, args.bus.speed_hz).with_mode(mode);
     let (mut chip, effective) = open(session, &mut *timer, settings)?;
     let which = Which::of(session, args, &chip, &effective);
     session.note_clock(settings.speed_hz, effective.speed_hz);

@@ -167,6 +167,8 @@ pub(crate) struct Session {
     pub(crate) place: Place,
     /// The bus.
     pub(crate) open: Box<dyn OpenBus>,
+    /// The chip select of what the command is for.
+    pub(crate) chip_select: u8,
     /// Neither progress nor notes.
     pub(crate) silent: bool,
     /// Statistics where the figures begin.
@@ -307,6 +309,7 @@ pub(crate) fn run<R: Report>(
     let latencies = tell.latency.then(Latencies::new).transpose()?;
     let mut session = Session {
         place: Place::of(&bus_name),
+        chip_select: request.chip_select(&bus_name),
         open: open(
             &bus_name,
             Around { selftest, latencies: latencies.clone(), linux_process, can },
@@ -359,6 +362,7 @@ pub(crate) fn rerun<R>(
     let name = BusName::Sim(SimOptions { costs, flash: None, ..options });
     let mut session = Session {
         place: Place::of(&name),
+        chip_select: request.chip_select(&name),
         open: open(&name, Around { selftest: None, latencies: None, linux_process, can })?,
         silent: true,
         begin: Cell::new(Statistics::default()),

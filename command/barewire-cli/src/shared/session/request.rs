@@ -19,9 +19,10 @@ pub(crate) struct BusArgs {
     /// them, `barewire --help` the options [default: sim:imx8mp]
     #[arg(long, value_name = "BUS")]
     pub(crate) bus: Option<String>,
-    /// The chip select, by its number in `barewire list`
-    #[arg(long = "cs", value_name = "N", default_value_t = 0)]
-    pub(crate) chip_select: u8,
+    /// The chip select, by its number in `barewire list` [default: 0; for flash commands, where the chip is on a
+    /// simulated board]
+    #[arg(long = "cs", value_name = "N")]
+    pub(crate) chip_select: Option<u8>,
     /// The fastest clock allowed; the controller's next slower one is used (k and M: by 1000)
     #[arg(long, value_name = "HZ", default_value = "20000000", value_parser = number::hertz)]
     pub(crate) speed_hz: u32,
@@ -78,7 +79,7 @@ pub(crate) enum Wanted {
 #[derive(Clone, Debug)]
 pub(crate) struct Request<'r> {
     pub(super) name: Option<&'r str>,
-    chip_select: u8,
+    chip_select: Option<u8>,
     pub(super) tell: &'r TellArgs,
     pub(super) settled: Settled,
     pub(super) selftest: Option<Selftest>,
@@ -116,7 +117,7 @@ impl<'r> Request<'r> {
         let name = Some(name);
         Self {
             name,
-            chip_select,
+            chip_select: Some(chip_select),
             tell,
             settled,
             selftest: None,
@@ -147,16 +148,25 @@ impl<'r> Request<'r> {
         Self { selftest: Some(Selftest { fault, wired }), ..self }
     }
 
+    /// The chip select that was asked for; else where the chip is on a simulated board; else 0.
+    pub(super) fn chip_select(&self, name: &BusName) -> u8 {
+        let of_the_chip = || match (name, self.wanted) {
+            (BusName::Sim(options), Some(Wanted::Flash)) => Some(options.board.flash().cs),
+            _ => None,
+        };
+        self.chip_select.or_else(of_the_chip).unwrap_or(0)
+    }
+
     /// Refuses what no bus of that name can do, before it is opened.
     pub(super) fn check(&self, name: &BusName) -> Result<(), Failure> {
         match name {
             BusName::Sim(_) => return Ok(()),
             BusName::Qemu(name) => self.check_board(name.board)?,
-            BusName::Spidev(_) if self.chip_select != 0 => {
+            BusName::Spidev(_) if self.chip_select(name) != 0 => {
                 return Err(Failure::Usage(format!(
                     "--cs {}: a spidev node is one chip select, the C in its name; name that node, \
                      and leave --cs out",
-                    self.chip_select
+                    self.chip_select(name)
                 )));
             }
             BusName::Spidev(_) | BusName::Mapped(_) => {}
