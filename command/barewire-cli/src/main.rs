@@ -69,7 +69,7 @@ Buses (--bus):
 Examples:
   barewire demo
   barewire flash id --json
-  barewire flash write --stats --latency firmware.bin
+  barewire flash write --bus sim:imx8mp --stats --latency firmware.bin
   barewire flash write --bus sim:imx8mp,flash=chip.bin firmware.bin
   barewire flash read --bus sim:imx8mp,flash=chip.bin --offset 1M --length 64K part.bin
   barewire flash write --bus sim:sabrelite,flash=sst.bin --unprotect boot.bin

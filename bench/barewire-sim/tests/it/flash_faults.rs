@@ -83,6 +83,7 @@ fn above_read_s_limit_fast_read_is_used() {
 #[test]
 fn what_is_out_of_range_or_misaligned_changes_nothing() {
     let bench = Bench::new("imx8mp", NorFaults::default());
+    bench.flash.borrow_mut().keep_with(|at, _| panic!("{at:#x} changed"));
     let mut chip = bench.chip();
     let size = chip.size();
     let beyond = |offset, len| NorError::OutOfRange { offset, len, size };
@@ -95,7 +96,6 @@ fn what_is_out_of_range_or_misaligned_changes_nothing() {
     let error = chip.write(0, &[0], &mut [0; 100], &mut no_observer).err();
     assert_eq!(error, Some(NorError::ScratchTooSmall { len: 100, needed: 4096 }));
     drop(chip);
-    assert!(bench.flash.borrow_mut().take_dirty().is_empty());
     bench.assert_settled();
 }
 

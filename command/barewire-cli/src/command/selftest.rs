@@ -46,10 +46,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FAULT")]
     fault: Option<Kind>,
     /// The transfer that goes wrong, counted from 0 over all messages [default: 100]
-    #[arg(long, value_name = "TRANSFER", requires = "fault", conflicts_with = "fault_seed")]
+    #[arg(long, value_name = "TRANSFER", requires = "fault", conflicts_with = "fault_seed", value_parser = number::count::<u64>)]
     fault_at: Option<u64>,
     /// Inject the fault into one transfer in 100, chosen by SEED: the same seed chooses the same
-    #[arg(long, value_name = "SEED", requires = "fault")]
+    #[arg(long, value_name = "SEED", requires = "fault", value_parser = number::count::<u64>)]
     fault_seed: Option<u64>,
 }
 
@@ -176,9 +176,6 @@ fn test(args: &Args, asked: Option<Asked>, session: &Session) -> Result<Report, 
     // Taken in any case: it is not the cause of whatever ends the command.
     let cause = session.open.cause().filter(|_| ran.failed > 0);
     interrupt::check()?;
-    if asked.is_some() && ran.failed == 0 && !args.bus.tell.quiet {
-        note!("the fault went unnoticed: no such transfer, or one that receives nothing");
-    }
     Ok(Report {
         place: session.place.clone(),
         chip_select,
@@ -247,6 +244,10 @@ impl session::Report for Report {
     }
 
     fn verdict(&self) -> Result<(), Failure> {
+        if self.passed && self.fault.is_some() {
+            let what = "the fault went unnoticed: no such transfer, or one that receives nothing";
+            return Err(Failure::Failed(what.into()));
+        }
         if self.passed {
             return Ok(());
         }

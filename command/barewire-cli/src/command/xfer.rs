@@ -13,7 +13,7 @@ use crate::shared::failure::Failure;
 use crate::shared::interrupt;
 use crate::shared::output::note;
 use crate::shared::session::{self, BusArgs, Figures, Place, Request, Session, Settled};
-use crate::shared::text::{figure, hex};
+use crate::shared::text::{figure, hex, number};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
@@ -26,22 +26,22 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value = "0", value_parser = mode)]
     mode: Mode,
     /// Bits of a word: 8, 16 or 32
-    #[arg(long, value_name = "BITS", default_value_t = 8)]
+    #[arg(long, value_name = "BITS", default_value_t = 8, value_parser = number::count::<u8>)]
     bits: u8,
     /// Drop CS between the transfers
     #[arg(long)]
     cs_change: bool,
     /// From CS active to the first clock, at least
-    #[arg(long, value_name = "NS", default_value_t = 0)]
+    #[arg(long, value_name = "NS", default_value_t = 0, value_parser = number::count::<u32>)]
     cs_setup_ns: u32,
     /// From the last clock to CS inactive, at least
-    #[arg(long, value_name = "NS", default_value_t = 0)]
+    #[arg(long, value_name = "NS", default_value_t = 0, value_parser = number::count::<u32>)]
     cs_hold_ns: u32,
     /// CS stays inactive at least this long
-    #[arg(long, value_name = "NS", default_value_t = 0)]
+    #[arg(long, value_name = "NS", default_value_t = 0, value_parser = number::count::<u32>)]
     cs_inactive_ns: u32,
     /// Between two words, at least
-    #[arg(long, value_name = "NS", default_value_t = 0)]
+    #[arg(long, value_name = "NS", default_value_t = 0, value_parser = number::count::<u32>)]
     word_delay_ns: u32,
     /// Loopback: the controller receives what it sends; CS is driven all the same, so name one
     /// with nothing behind it
@@ -85,7 +85,7 @@ struct Exchanged {
 /// Runs it.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let parsed: Result<Vec<_>, _> = args.transfers.iter().map(|text| hex::parse(text)).collect();
-    let sent = parsed.map_err(Failure::Failed)?;
+    let sent = parsed.map_err(Failure::Usage)?;
     let bus = &args.bus;
     session::run(&Request::of(bus, Settled::AsSent), |session| exchange(args, &sent, session))
 }

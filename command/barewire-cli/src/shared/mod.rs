@@ -9,6 +9,7 @@
 //! | [`failure`] | why a command ended, and its exit code |
 //! | [`interrupt`] | Ctrl-C |
 //! | [`costs`] | whether a simulated board charges low, usual or high costs |
+//! | [`files`] | refuses an output that is another file of the command |
 //! | [`out_file`] | an output file that gets its name only when it is complete |
 //! | [`progress`] | a progress bar |
 //! | [`processors`] | pins threads to processors |
@@ -16,6 +17,7 @@
 pub(crate) mod bus_name;
 pub(crate) mod costs;
 pub(crate) mod failure;
+pub(crate) mod files;
 pub(crate) mod interrupt;
 pub(crate) mod out_file;
 pub(crate) mod output;

@@ -43,6 +43,14 @@ impl Ran {
         self
     }
 
+    /// Asserts a usage error whose text holds `part`.
+    #[track_caller]
+    pub(super) fn misused(self, part: &str) {
+        assert_eq!(self.code, Some(2), "{self:?}");
+        assert!(self.stderr.contains(part), "{part:?} is not in {self:?}");
+        assert!(self.stdout.is_empty(), "{self:?}");
+    }
+
     pub(super) fn text(&self) -> String {
         String::from_utf8(self.stdout.clone()).expect("UTF-8 on stdout")
     }
@@ -66,7 +74,7 @@ impl From<Output> for Ran {
 /// The command, not yet run.
 pub(super) fn barewire(arguments: &[&str]) -> Command {
     let mut command = Command::new(program(env!("CARGO_BIN_EXE_barewire")));
-    command.args(arguments);
+    command.args(arguments).env_remove("BAREWIRE_BUS");
     command
 }
 

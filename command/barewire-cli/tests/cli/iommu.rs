@@ -398,7 +398,7 @@ fn a_bad_trace_is_told_by_its_line() {
         (&["t", "--miss-ns", "-1"], "unexpected argument"),
         (&["t", "--miss-ns", "x"], "nanoseconds are a number"),
         (&["t", "--window-ms", "0"], "milliseconds are a number"),
-        (&["t", "--tlb-entries", "2M"], "1M leaves at most"),
+        (&["t", "--tlb-entries", "2M"], "from 0 to 1048576"),
         (&["t", "--defer-calls", "0"], "--defer-calls"),
     ] {
         let ran = run(&[&["iommu", "replay"], arguments].concat());

@@ -10,6 +10,7 @@ mod flash;
 mod interrupt;
 mod iommu;
 mod iommu_bench;
+mod loses_nothing;
 mod measure;
 mod qemu;
 mod regs;

@@ -198,7 +198,7 @@ fn a_missing_qemu_a_wrong_file_and_an_unknown_board_are_refused() {
     );
     ran(old).fails(1, "is QEMU 6.2, the board needs 7.2 or later");
     let bus = "qemu:sabrelight";
-    run(&["flash", "id", "--bus", bus]).fails(1, "did you mean \"sabrelite\"?");
+    run(&["flash", "id", "--bus", bus]).fails(2, "did you mean \"sabrelite\"?");
     run(&["flash", "id", "--bus", BUS, "--vcd", &out]).fails(2, "--vcd records the wire of sim");
     assert_nothing_left(&bench);
     assert_eq!(bench.names(), ["tmp"], "neither output nor chip file");

@@ -205,7 +205,7 @@ fn a_missing_chip_and_too_fast_a_clock_are_told() {
         ),
         (&["--speed-hz", "9M", "--oscillator-hz", "20M"], "limit of 8500000 Hz"),
         (&["--oscillator-hz", "41M"], "up to 40 MHz (--oscillator-hz)"),
-        (&["--oscillator-hz", "0"], "takes 1 MHz up to 40 MHz (--oscillator-hz)"),
+        (&["--oscillator-hz", "999k"], "takes 1 MHz up to 40 MHz (--oscillator-hz)"),
     ] {
         regs("dump", arguments).fails(1, part);
         regs("read", &[arguments, &["OSC"]].concat()).fails(1, part);

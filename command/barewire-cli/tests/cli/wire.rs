@@ -35,7 +35,9 @@ fn xfer_reports_what_the_hardware_makes_of_settings() {
 fn quiet_is_quiet() {
     let ran = run(&["xfer", "--quiet", "--bus", "sim:imx8mp", "9f000000"]).ok();
     assert_eq!(ran.stderr, "");
-    assert_eq!(run(&["flash", "id", "-q"]).ok().stderr, "");
+    // That the board is simulated is never left out.
+    let told = "no --bus given: using sim:imx8mp, a simulated board\n";
+    assert_eq!(run(&["flash", "id", "-q"]).ok().stderr, told);
 }
 
 #[test]
@@ -62,7 +64,7 @@ fn a_recorded_jedec_read_decodes_to_the_same_bytes() {
 #[test]
 fn a_reader_that_goes_away_ends_it_quietly() {
     let shell = format!(
-        "{} flash read --length 1M --quiet - | head -c 4 >/dev/null; echo ${{PIPESTATUS[0]}}",
+        "{} flash read --bus sim:imx8mp --length 1M --quiet - | head -c 4 >/dev/null; echo ${{PIPESTATUS[0]}}",
         barewire(&[]).get_program().to_str().expect("UTF-8")
     );
     let ran = Command::new("bash").args(["-c", &shell]).output().expect("bash is there");

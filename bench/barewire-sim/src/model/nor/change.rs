@@ -68,10 +68,15 @@ impl Nor {
             count /= 2;
         }
         if !self.faults.ignore_program {
+            let mut changed = false;
             for slot in 0..count {
                 let at = base + (first + slot) % page;
                 let byte = self.content[at] & self.data[slot];
-                self.store(at, byte);
+                changed |= self.content[at] != byte;
+                self.content[at] = byte;
+            }
+            if changed {
+                self.keep(base..base + page);
             }
         }
         if lost {
@@ -104,8 +109,9 @@ impl Nor {
                 // Some bits have already flipped to 1. Which ones depends only on the address, so
                 // that a run can be repeated.
                 let flipped = ((at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8;
-                self.store(at, self.content[at] | flipped);
+                self.content[at] |= flipped;
             }
+            self.keep(erased_end..base + size);
             return self.lose_power();
         }
         self.start(at, time.typical_ps);
@@ -148,15 +154,15 @@ impl Nor {
             let granule = &mut self.content[start..end];
             if *granule != ERASED[..end - start] {
                 granule.fill(0xff);
-                self.dirty[start / GRANULE] = true;
+                self.keep(start..end);
             }
         }
     }
 
-    fn store(&mut self, at: usize, byte: u8) {
-        if self.content[at] != byte {
-            self.content[at] = byte;
-            self.dirty[at / GRANULE] = true;
+    /// Tells what `range` holds now.
+    fn keep(&mut self, range: Range<usize>) {
+        if let Some(keep) = &mut self.keeper.0 {
+            keep(range.start, &self.content[range]);
         }
     }
 

@@ -28,7 +28,6 @@ mod tests;
 mod wire;
 
 use core::fmt;
-use core::ops::Range;
 
 pub use part::{Part, Span, Times};
 
@@ -129,6 +128,15 @@ enum Source {
     DeviceId,
 }
 
+/// What keeps the array beside the chip.
+struct Keeper(Option<Box<dyn FnMut(usize, &[u8])>>);
+
+impl fmt::Debug for Keeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Keeper" } else { "no keeper" })
+    }
+}
+
 /// A SPI NOR flash chip.
 #[derive(Debug)]
 pub struct Nor {
@@ -180,7 +188,7 @@ pub struct Nor {
 
     part: Part,
     sfdp: Vec<u8>,
-    dirty: Vec<bool>,
+    keeper: Keeper,
     faults: NorFaults,
     program_count: u64,
     erase_count: u64,
@@ -232,7 +240,7 @@ impl Nor {
             enabled_reset: false,
             status: [part.status.factory[0], part.status.factory[1]],
             sfdp: part.sfdp.as_ref().map_or_else(Vec::new, |sfdp| sfdp.build()),
-            dirty: vec![false; part.size.div_ceil(GRANULE)],
+            keeper: Keeper(None),
             faults: NorFaults::default(),
             program_count: 0,
             erase_count: 0,
@@ -255,22 +263,10 @@ impl Nor {
         &self.content
     }
 
-    /// The bytes that changed since the last call, as ranges of whole 4 KiB granules, in order and
-    /// merged. They are to be written back to a file.
-    pub fn take_dirty(&mut self) -> Vec<Range<usize>> {
-        let mut ranges: Vec<Range<usize>> = Vec::new();
-        for (index, dirty) in self.dirty.iter_mut().enumerate() {
-            if !core::mem::take(dirty) {
-                continue;
-            }
-            let start = index * GRANULE;
-            let end = (start + GRANULE).min(self.content.len());
-            match ranges.last_mut() {
-                Some(last) if last.end == start => last.end = end,
-                _ => ranges.push(start..end),
-            }
-        }
-        ranges
+    /// Lets `keep` know each change of the array when it is made: where it begins, and the bytes that are
+    /// there now. A file that is written so holds at each moment what the chip holds.
+    pub fn keep_with(&mut self, keep: impl FnMut(usize, &[u8]) + 'static) {
+        self.keeper = Keeper(Some(Box::new(keep)));
     }
 
     /// Sets the faults from now on, and counts operations from 0 again.
@@ -283,6 +279,15 @@ impl Nor {
             self.command = None;
         }
         self.drive_by_faults();
+    }
+
+    /// The operations so far, programs and erases, since [`Nor::set_faults`] asked for a loss of power that
+    /// has not come. `None` if it came, or none was asked for.
+    #[must_use]
+    pub fn power_loss_awaited(&self) -> Option<[u64; 2]> {
+        let NorFaults { power_loss_in_program, power_loss_in_erase, .. } = self.faults;
+        let asked = power_loss_in_program.or(power_loss_in_erase).is_some();
+        (asked && !self.dead).then_some([self.program_count, self.erase_count])
     }
 
     /// Switches power off and on. Volatile state is lost; the array and the non-volatile status

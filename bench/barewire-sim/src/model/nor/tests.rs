@@ -2,6 +2,9 @@
 
 mod parts;
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use super::*;
 use crate::chip::{Chip, Clocking, PS_PER_NS};
 
@@ -24,6 +27,16 @@ impl Bench {
 
     fn winbond() -> Self {
         Self::new(Part::w25q256jv())
+    }
+
+    /// A copy of the array that follows its changes.
+    fn kept(&mut self) -> Rc<RefCell<Vec<u8>>> {
+        let kept = Rc::new(RefCell::new(self.nor.content().to_vec()));
+        let copy = kept.clone();
+        self.nor.keep_with(move |at, bytes| {
+            copy.borrow_mut()[at..at + bytes.len()].copy_from_slice(bytes);
+        });
+        kept
     }
 
     /// With the protection of power-up off.
@@ -540,10 +553,11 @@ fn power_loss_in_an_erase_leaves_the_same_mixture_every_time() {
         let mut b = Bench::winbond();
         b.nor.content[..0x2000].fill(0);
         b.nor.set_faults(NorFaults { power_loss_in_erase: Some(0), ..NorFaults::default() });
+        let kept = b.kept();
         b.enabled(&[0x20, 0, 0, 0]);
         assert_eq!(b.run(&[0x05], 1), [0xff]);
         assert!(b.nor.content()[..0x800].iter().all(|&byte| byte == 0xff));
-        assert_eq!(b.nor.take_dirty(), vec![Range { start: 0, end: 0x1000 }]);
+        assert!(*kept.borrow() == b.nor.content());
         mixtures.push(b.nor.content()[0x800..0x1000].to_vec());
         assert_eq!(b.nor.content()[0x1000], 0);
     }
@@ -583,26 +597,30 @@ fn faults_of_the_wire_and_of_worn_cells() {
 }
 
 #[test]
-fn dirty_ranges_are_joined_granules_that_changed() {
+fn each_change_is_kept_when_it_is_made_and_nothing_else() {
     let mut b = Bench::winbond();
-    assert!(b.nor.take_dirty().is_empty());
-    b.enabled(&[0x02, 0x00, 0x0f, 0xff, 0]);
+    let told = Rc::new(RefCell::new(Vec::new()));
+    let notes = told.clone();
+    b.nor.keep_with(move |at, bytes| notes.borrow_mut().push((at, bytes.to_vec())));
+    let told = || told.take();
+    b.enabled(&[0x12, 0x01, 0xff, 0xff, 0xff, 0x5a]);
+    assert_eq!(told().len(), 1, "while the chip is still busy");
     b.wait();
-    b.enabled(&[0x02, 0x00, 0x10, 0x00, 0]);
+    // The last byte of a page, and the first of the next.
+    b.enabled(&[0x02, 0x00, 0x0f, 0xff, 0, 1]);
     b.wait();
-    b.enabled(&[0x12, 0x01, 0xff, 0xff, 0xff, 0]);
-    b.wait();
-    assert_eq!(b.nor.take_dirty(), [0..0x2000, 0x1ff_f000..0x200_0000]);
-    assert!(b.nor.take_dirty().is_empty());
+    let page = told();
+    assert_eq!((page[0].0, page[0].1.len(), page[0].1[0], page[0].1[255]), (0xf00, 256, 1, 0));
     // Erasing what is erased and programming ones change nothing.
     b.enabled(&[0x20, 0x00, 0x50, 0x00]);
     b.wait();
     b.enabled(&[0x02, 0x00, 0x60, 0x00, 0xff]);
     b.wait();
-    assert!(b.nor.take_dirty().is_empty());
+    assert_eq!(told(), []);
     b.enabled(&[0xc7]);
     b.wait();
-    assert_eq!(b.nor.take_dirty().len(), 2);
+    let erased = |at| (at, vec![0xff; GRANULE]);
+    assert_eq!(told(), [erased(0), erased(0x1ff_f000)]);
 }
 
 #[test]
@@ -704,7 +722,6 @@ fn however_the_bits_are_cut_the_chip_is_the_same() {
             single.now += pause;
         }
         assert_eq!(whole.now, single.now);
-        assert_eq!(whole.nor.take_dirty(), single.nor.take_dirty());
         assert!(whole.nor.content() == single.nor.content());
     }
 }

@@ -38,16 +38,16 @@ enum Verb {
 #[derive(clap::Args, Clone, Debug)]
 struct AdcArgs {
     /// The bus, as for the other commands; sim:rpi3 has a converter [default: sim:rpi3]
-    #[arg(long, value_name = "BUS")]
+    #[arg(long, value_name = "BUS", env = "BAREWIRE_BUS")]
     bus: Option<String>,
     /// The chip select, by its number in `barewire list`
-    #[arg(long = "cs", value_name = "N", default_value_t = 0)]
+    #[arg(long = "cs", value_name = "N", default_value_t = 0, value_parser = number::count::<u8>)]
     chip_select: u8,
     /// The converter: mcp3002, mcp3004, mcp3008, mcp3204 or mcp3208
     #[arg(long, value_name = "PART", default_value = "mcp3008", value_parser = part)]
     chip: &'static Part,
     /// The channels, each against ground
-    #[arg(long, value_name = "N[,N…]", value_delimiter = ',')]
+    #[arg(long, value_name = "N[,N…]", value_delimiter = ',', value_parser = number::count::<u8>)]
     channel: Vec<u8>,
     /// Pairs of channels, the first against the second: 0-1 or 1-0, 2-3, …
     #[arg(long, value_name = "P-M[,P-M…]", value_delimiter = ',', value_parser = pair)]

@@ -56,7 +56,7 @@ pub(super) struct Args {
 }
 
 fn count(text: &str, max: u64) -> Result<usize, String> {
-    match number::bytes(text)? {
+    match number::count::<u64>(text)? {
         0 => Err("at least 1".into()),
         count if count > max => Err(format!("at most {max}")),
         count => Ok(count as usize),

@@ -127,7 +127,7 @@ pub(super) fn run(name: &str, cs: u8, speed_hz: u32, json: bool) -> Result<(), F
     }
     let report = match name.strip_prefix("mtd:") {
         Some(path) => time_mtd(name, path)?,
-        None => match bus_name::parse(name).map_err(Failure::Failed)? {
+        None => match bus_name::parse(name).map_err(Failure::Usage)? {
             BusName::Mapped(spec) => time_mapped(&spec, cs, speed_hz)?,
             BusName::Spidev(node) => {
                 let bus = format!("spidev:{}", node.path.display());

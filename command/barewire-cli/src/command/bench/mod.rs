@@ -27,6 +27,7 @@ use serde::Serialize;
 use crate::shared::costs::Costs;
 use crate::shared::failure::Failure;
 use crate::shared::output::{self, note};
+use crate::shared::text::number;
 use ops::Op;
 use simulated::Simulated;
 
@@ -40,7 +41,7 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) json: bool,
     /// The number of rounds (more rounds give steadier figures; 1000 take about eight seconds)
-    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, default_value_t = 1_000, value_parser = |text: &str| number::within(text, 1..=1_000_000))]
     pub(crate) rounds: u32,
     /// Skip callgrind's instruction counts, which take a few seconds
     #[arg(long)]
@@ -63,10 +64,10 @@ pub(crate) struct SpiArgs {
     #[arg(long, value_name = "BUS", conflicts_with_all = ["costs", "rounds", "no_instructions", "count_op"])]
     board: Option<String>,
     /// With --board: which chip select
-    #[arg(long, value_name = "N", default_value_t = 0, requires = "board")]
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "board", value_parser = number::count::<u8>)]
     cs: u8,
     /// With --board: the clock asked for
-    #[arg(long, value_name = "HZ", default_value_t = 20_000_000, requires = "board")]
+    #[arg(long, value_name = "HZ", default_value = "20M", requires = "board", value_parser = number::hertz)]
     speed_hz: u32,
 }
 

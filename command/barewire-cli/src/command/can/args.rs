@@ -18,11 +18,11 @@ use crate::shared::text::number;
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct CanArgs {
     /// The bus, as for the other commands; sim:imx8mp has a CAN controller [default: sim:imx8mp]
-    #[arg(long, value_name = "BUS")]
+    #[arg(long, value_name = "BUS", env = "BAREWIRE_BUS")]
     pub(super) bus: Option<String>,
     /// The chip select, by its number in `barewire list` [default: the CAN controller's on a
     /// simulated board, else 0]
-    #[arg(long = "cs", value_name = "N")]
+    #[arg(long = "cs", value_name = "N", value_parser = number::count::<u8>)]
     pub(super) chip_select: Option<u8>,
     /// The fastest SPI clock allowed; 17 MHz is the most that the chip takes at 40 MHz (k and M: by
     /// 1000)
@@ -105,7 +105,7 @@ impl CanArgs {
         if let Some(chip_select) = self.chip_select {
             return Ok(chip_select);
         }
-        match bus_name::parse(self.bus()).map_err(Failure::Failed)? {
+        match bus_name::parse(self.bus()).map_err(Failure::Usage)? {
             BusName::Sim(options) => match options.board.can() {
                 Some(can) => Ok(can.cs),
                 None => {
@@ -131,7 +131,7 @@ impl CanArgs {
         if self.int_line()?.is_none() {
             return Ok(());
         }
-        match bus_name::parse(self.bus()).map_err(Failure::Failed)? {
+        match bus_name::parse(self.bus()).map_err(Failure::Usage)? {
             BusName::Sim(_) | BusName::Qemu(_) => Err(Failure::Usage(format!(
                 "--int: a GPIO line of this machine is at no chip of {}; a simulated chip's INT is waited for anyway",
                 self.bus()

@@ -15,7 +15,7 @@ use crate::shared::interrupt;
 use crate::shared::out_file::OutFile;
 use crate::shared::output::{self, note};
 use crate::shared::session::{self, Figures, Session};
-use crate::shared::text::figure;
+use crate::shared::text::{figure, number};
 
 /// What the interface is called in lines.
 const INTERFACE: &str = "can0";
@@ -47,7 +47,7 @@ pub(super) struct Args {
     #[arg(short = 'o', long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// End when so many milliseconds passed without a frame
-    #[arg(short = 'T', long = "timeout-ms", value_name = "MS")]
+    #[arg(short = 'T', long = "timeout-ms", value_name = "MS", value_parser = number::count::<u64>)]
     timeout_ms: Option<u64>,
     #[command(flatten)]
     far: FarArgs,
@@ -135,7 +135,14 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         return Err(Failure::Usage("--filter: no identifier can pass".into()));
     }
     let out = args.out.as_deref().map(OutFile::create).transpose()?;
-    session::run(&args.can.request()?, |session| dump(args, &far, out, session))
+    let mut request = args.can.request()?;
+    if let Some(path) = args.far.replay() {
+        request = request.reading("--replay", path);
+    }
+    if let Some(path) = &args.out {
+        request = request.writing("--out", path);
+    }
+    session::run(&request, |session| dump(args, &far, out, session))
 }
 
 /// Where lines go.

@@ -15,9 +15,8 @@
 //!    refused; cangen cuts or rounds it.
 
 use std::cell::RefCell;
-use std::fs;
 use std::num::NonZeroU64;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use barewire_sim::model::can::{Feed, Pattern, Traffic};
@@ -26,6 +25,7 @@ use super::candump;
 use super::frame::{CLASSIC_MAX, CanFrame, DATA_MAX, FD_LENGTHS_TEXT, Kind, Logged, id_of};
 use crate::shared::bus_name::{self, BusName};
 use crate::shared::failure::Failure;
+use crate::shared::files;
 use crate::shared::session::SimCan;
 use crate::shared::text::{hex, number};
 
@@ -47,11 +47,11 @@ pub(super) struct FarArgs {
     #[arg(long, conflicts_with = "gap_ps", help_heading = FRAMES)]
     full_load: bool,
     /// How many frames; without, there is no end but Ctrl-C (can echo: 1000)
-    #[arg(short = 'n', long = "frames", value_name = "COUNT", help_heading = FRAMES)]
+    #[arg(short = 'n', long = "frames", value_name = "COUNT", help_heading = FRAMES, value_parser = number::count::<NonZeroU64>)]
     pub(super) count: Option<NonZeroU64>,
     /// How long a sender waits in milliseconds while its queue is full or its frame does not get
     /// through, before it gives up [default: 1000]
-    #[arg(short = 'p', long = "poll-ms", value_name = "MS", help_heading = FRAMES)]
+    #[arg(short = 'p', long = "poll-ms", value_name = "MS", help_heading = FRAMES, value_parser = number::count::<u32>)]
     pub(super) poll_ms: Option<u32>,
     /// The identifier: hex, or r random, e random and even, o random and odd, i increment
     /// [default: r; can echo: 077]
@@ -80,7 +80,7 @@ pub(super) struct FarArgs {
     #[arg(short = 'm', long, conflicts_with_all = ["extended", "fd_frames", "brs", "remote"], help_heading = FRAMES)]
     mix: bool,
     /// What random values are made from [default: 1]
-    #[arg(long, value_name = "N", help_heading = FRAMES)]
+    #[arg(long, value_name = "N", help_heading = FRAMES, value_parser = number::count::<u64>)]
     seed: Option<u64>,
     /// Send the frames of a candump log instead, at its times
     #[arg(long, value_name = "FILE", help_heading = FRAMES, conflicts_with_all = [
@@ -197,7 +197,7 @@ impl Default for Far {
 impl FarArgs {
     /// Refuses options of a sender where the bus has no simulated node.
     pub(super) fn check_bus(&self, bus: &str) -> Result<(), Failure> {
-        let name = bus_name::parse(bus).map_err(Failure::Failed)?;
+        let name = bus_name::parse(bus).map_err(Failure::Usage)?;
         match self.sending() {
             Some(option) if !matches!(name, BusName::Sim(_)) => Err(Failure::Usage(format!(
                 "{option} is for the far node of a simulated board (sim:imx8mp); on {name} whoever is \
@@ -205,6 +205,11 @@ impl FarArgs {
             ))),
             _ => Ok(()),
         }
+    }
+
+    /// The log whose frames are sent.
+    pub(super) fn replay(&self) -> Option<&Path> {
+        self.replay.as_deref()
     }
 
     /// The first given option that only a sender uses. Buses without a simulated sender refuse it.
@@ -267,8 +272,7 @@ impl FarArgs {
 /// The frames of a log, all of which can be sent.
 fn read(path: &PathBuf, fd_bus: bool) -> Result<Vec<(u64, CanFrame)>, Failure> {
     let shown = path.display();
-    let text = fs::read_to_string(path)
-        .map_err(|error| Failure::io(format_args!("read {shown}"), &error))?;
+    let text = files::read_text(path)?;
     let lines = candump::read_log(&text).map_err(|e| Failure::Failed(format!("{shown}: {e}")))?;
     let first_us = lines.iter().map(|(_, line)| line.at_us).min().unwrap_or(0);
     let mut frames = Vec::with_capacity(lines.len());
@@ -284,6 +288,9 @@ fn read(path: &PathBuf, fd_bus: bool) -> Result<Vec<(u64, CanFrame)>, Failure> {
             return refused("a classic DLC above 8 is sent by nobody here");
         }
         frames.push(((line.at_us - first_us).saturating_mul(PS_PER_US), frame));
+    }
+    if frames.is_empty() {
+        return Err(Failure::Failed(format!("{shown}: no frame in it")));
     }
     Ok(frames)
 }

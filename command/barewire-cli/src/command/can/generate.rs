@@ -64,7 +64,11 @@ struct Report {
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let far = args.far.settle(args.can.fd, Far::default())?;
-    session::run(&args.can.request()?, |session| generate(args, &far, session))
+    let mut request = args.can.request()?;
+    if let Some(path) = args.far.replay() {
+        request = request.reading("--replay", path);
+    }
+    session::run(&request, |session| generate(args, &far, session))
 }
 
 /// What went out so far.

@@ -39,7 +39,8 @@ struct Report {
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let bus = &args.flash.bus;
-    session::run(&Request::of(bus, Settled::Promised).for_chip(Wanted::Flash), |session| {
+    let request = Request::of(bus, Settled::Promised).for_chip(Wanted::Flash);
+    session::run(&request.that_changes_the_chip(), |session| {
         with_chip(session, &args.flash, |chip, which| erase(args, session, chip, which))
     })
 }
@@ -51,6 +52,11 @@ fn erase(
     which: Which,
 ) -> Result<Report, Failure> {
     let bytes = extent(chip.size(), args.offset, args.length)?;
+    if bytes == 0 {
+        return Err(Failure::Failed(
+            "nothing to erase: --length is 0, or --offset the chip's end".into(),
+        ));
+    }
     session.begin_figures();
     if args.unprotect {
         chip.unprotect()?;

@@ -54,7 +54,12 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     } else {
         Sink::File(OutFile::create(&args.out)?)
     };
-    session::run(&Request::of(bus, Settled::Promised).for_chip(Wanted::Flash), |session| {
+    let request = Request::of(bus, Settled::Promised).for_chip(Wanted::Flash);
+    let request = match sink {
+        Sink::File(_) => request.writing("OUT", &args.out),
+        Sink::Stdout(_) => request,
+    };
+    session::run(&request, |session| {
         with_chip(session, &args.flash, |chip, which| read(args, sink, session, chip, which))
     })
 }
@@ -67,6 +72,9 @@ fn read(
     which: Which,
 ) -> Result<Report, Failure> {
     let bytes = extent(chip.size(), args.offset, args.length)?;
+    if bytes == 0 {
+        return Err(Failure::Failed("nothing to read: no byte of the chip was asked for".into()));
+    }
     let progress = Progress::new("reading", bytes, session.silent);
     let mut piece = vec![0; PIECE];
     let mut done = 0;

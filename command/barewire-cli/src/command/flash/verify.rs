@@ -37,7 +37,9 @@ struct Report {
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let bus = &args.flash.bus;
     let input = Input::open(&args.input)?;
-    session::run(&Request::of(bus, Settled::Promised).for_chip(Wanted::Flash), |session| {
+    let request = Request::of(bus, Settled::Promised).for_chip(Wanted::Flash);
+    let request = request.reading("IN", &args.input);
+    session::run(&request, |session| {
         with_chip(session, &args.flash, |chip, which| verify(args, input, session, chip, which))
     })
 }
@@ -51,6 +53,9 @@ fn verify(
 ) -> Result<Report, Failure> {
     let data = input.read(chip.size(), args.offset)?;
     let bytes = data.len() as u64;
+    if bytes == 0 {
+        return Err(Failure::Failed("nothing to verify: the file is empty".into()));
+    }
     session.begin_figures();
     let progress = Progress::new("verifying", bytes, session.silent);
     chip.verify(args.offset, &data, &mut vec![0; PIECE], &mut |done| {

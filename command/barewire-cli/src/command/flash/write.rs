@@ -46,7 +46,9 @@ struct Report {
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let bus = &args.flash.bus;
     let input = Input::open(&args.input)?;
-    session::run(&Request::of(bus, Settled::Promised).for_chip(Wanted::Flash), |session| {
+    let request = Request::of(bus, Settled::Promised).for_chip(Wanted::Flash);
+    let request = request.reading("IN", &args.input).that_changes_the_chip();
+    session::run(&request, |session| {
         with_chip(session, &args.flash, |chip, which| write(args, input, session, chip, which))
     })
 }
@@ -93,7 +95,7 @@ fn write(
         programs,
         erases,
         // The driver reads back all it changes and has compared the rest.
-        verified: true,
+        verified: bytes > 0,
     })
 }
 

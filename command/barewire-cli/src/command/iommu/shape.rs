@@ -3,6 +3,7 @@
 use barewire_iommu::{Config, Geometry, Granule, Stage};
 
 use crate::shared::failure::Failure;
+use crate::shared::text::number;
 
 /// The shape of a table.
 #[derive(clap::Args, Clone, Copy, Debug)]
@@ -14,10 +15,10 @@ pub(super) struct Shape {
     #[arg(long, value_name = "1|2", default_value = "1", value_parser = stage)]
     pub(super) stage: Stage,
     /// Bits of an IOVA, 32 to 48: 64 less T0SZ (SMMU_CD, SMMU_CBn_TCR)
-    #[arg(long, value_name = "BITS", default_value_t = 48)]
+    #[arg(long, value_name = "BITS", default_value_t = 48, value_parser = number::count::<u8>)]
     pub(super) input_bits: u8,
     /// Bits of a physical address: 32, 36, 40, 42, 44 or 48 (IPS, PS, PASize)
-    #[arg(long, value_name = "BITS", default_value_t = 48)]
+    #[arg(long, value_name = "BITS", default_value_t = 48, value_parser = number::count::<u8>)]
     pub(super) output_bits: u8,
 }
 

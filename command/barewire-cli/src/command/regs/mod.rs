@@ -41,14 +41,14 @@ enum Verb {
 #[derive(clap::Args, Clone, Debug)]
 struct RegsArgs {
     /// The bus, as for the other commands [default: sim:imx8mp]
-    #[arg(long, value_name = "BUS")]
+    #[arg(long, value_name = "BUS", env = "BAREWIRE_BUS")]
     bus: Option<String>,
     /// The chip: mcp2518fd or mcp2517fd
     #[arg(long, value_name = "CHIP", value_parser = Chip::find)]
     chip: &'static Chip,
     /// The chip select, by its number in `barewire list` [default: the chip's on a simulated board,
     /// else 0]
-    #[arg(long = "cs", value_name = "N")]
+    #[arg(long = "cs", value_name = "N", value_parser = number::count::<u8>)]
     chip_select: Option<u8>,
     /// The fastest clock allowed (k and M: by 1000) [default: what the chip takes with its oscillator,
     /// or, if that is not known, with the slowest]
@@ -105,7 +105,7 @@ impl RegsArgs {
     fn target(&self) -> Result<Target<'_>, Failure> {
         let chip = self.chip;
         let bus = self.bus.as_deref().unwrap_or(bus_name::DEFAULT);
-        let bus_name = bus_name::parse(bus).map_err(Failure::Failed)?;
+        let bus_name = bus_name::parse(bus).map_err(Failure::Usage)?;
         let on_board = match &bus_name {
             BusName::Sim(options) => options.board.can().filter(|can| is(can, chip)),
             _ => None,

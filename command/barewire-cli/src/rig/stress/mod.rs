@@ -72,13 +72,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "BUS")]
     bus: Option<String>,
     /// The number of contexts that submit messages at the same time, 1 to 64
-    #[arg(long, value_name = "N", default_value_t = 8)]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = number::count::<usize>)]
     contexts: usize,
     /// Messages in all
-    #[arg(long, value_name = "N", default_value = "100000", value_parser = count)]
+    #[arg(long, value_name = "N", default_value = "100000", value_parser = number::count::<u64>)]
     messages: u64,
     /// The seed: the same seed gives the same run
-    #[arg(long, value_name = "SEED", default_value = "1", value_parser = number::bytes)]
+    #[arg(long, value_name = "SEED", default_value = "1", value_parser = number::count::<u64>)]
     seed: u64,
     /// Let transfers time out with this probability, 0 to 1
     #[arg(long, value_name = "RATE", default_value = "0", value_parser = rate)]
@@ -116,11 +116,6 @@ pub(crate) enum Pumps {
 fn rate(text: &str) -> Result<f64, String> {
     let rate = text.parse().ok().filter(|rate| (0.0..=1.0).contains(rate));
     rate.ok_or_else(|| "a rate is a number from 0 to 1: 0.001 is one transfer in 1,000".into())
-}
-
-/// A number of messages counts by 1,000.
-fn count(text: &str) -> Result<u64, String> {
-    number::hertz(text).map(u64::from).map_err(|error| error.replace("4K or 1M", "100k or 1M"))
 }
 
 /// Runs it.

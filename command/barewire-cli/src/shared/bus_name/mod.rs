@@ -16,6 +16,7 @@ pub(crate) use qemu::QemuName;
 pub(crate) use sim::SimOptions;
 pub(crate) use spidev::SpidevName;
 
+use crate::shared::files::Named;
 use crate::shared::text::near;
 
 /// The bus used without `--bus`.
@@ -76,6 +77,19 @@ fn without_scheme(text: &str) -> String {
             let known: Vec<String> =
                 sim.chain(qemu).chain(["spidev:/dev/spidevB.C".into()]).collect();
             format!("no bus is called {text:?}: buses are {}", known.join(", "))
+        }
+    }
+}
+
+impl BusName {
+    /// The files that its options name.
+    pub(crate) fn files(&self) -> Vec<Named<'_>> {
+        match self {
+            BusName::Sim(options) => options.files(),
+            BusName::Qemu(name) => {
+                name.flash.iter().map(|path| Named { by: "flash=", path }).collect()
+            }
+            BusName::Spidev(_) | BusName::Mapped(_) => Vec::new(),
         }
     }
 }

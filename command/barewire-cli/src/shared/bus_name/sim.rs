@@ -1,6 +1,6 @@
 //! `sim:BOARD[,option[=value]]…`: a simulated board, its flash file, and what is to go wrong.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use barewire_sim::board::spec::BOARDS;
 use barewire_sim::model::BlockOptions;
@@ -14,6 +14,7 @@ use barewire_sim::{BoardOptions, BoardSpec, Faults};
 
 use super::read_options;
 use crate::shared::costs::Costs;
+use crate::shared::files::Named;
 use crate::shared::text::{near, number};
 
 /// A simulated board as asked for.
@@ -54,6 +55,16 @@ impl SimOptions {
             blocks: self.block_options(),
             ..BoardOptions::default()
         }
+    }
+
+    /// The files that its options name.
+    pub(super) fn files(&self) -> Vec<Named<'_>> {
+        let flash = self.flash.iter().map(|path| Named { by: "flash=", path: path.as_path() });
+        let signals = self.inputs.iter().filter_map(|(_, signal)| match signal {
+            SignalSpec::File { path, .. } => Some(Named { by: "input=", path: Path::new(path) }),
+            SignalSpec::Ready(_) => None,
+        });
+        flash.chain(signals).collect()
     }
 
     /// How the blocks behave where their manuals leave it open.

@@ -2,15 +2,16 @@
 //!
 //! # How it works
 //! The file is as long as the chip. It is locked (advisory, exclusive) as long as it is open, for
-//! two commands that write back would each undo the other's work. Only the parts the chip changed
-//! are written back.
+//! two commands that write would each undo the other's work. Each change is written when the chip makes
+//! it. So a command that is killed leaves what a chip would hold whose power went: a mixture.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::shared::failure::Failure;
+use crate::shared::output::note;
+use crate::shared::text::figure;
 
 /// The erased state.
 const ERASED: u8 = 0xff;
@@ -20,6 +21,7 @@ const ERASED: u8 = 0xff;
 pub(super) struct FlashFile {
     path: PathBuf,
     file: File,
+    failed: Option<io::Error>,
 }
 
 impl FlashFile {
@@ -45,7 +47,7 @@ impl FlashFile {
             }
             Err(TryLockError::Error(error)) => return Err(Failure::io(doing("lock"), &error)),
         }
-        let mut this = Self { path: path.into(), file };
+        let mut this = Self { path: path.into(), file, failed: None };
         if created {
             let content = vec![ERASED; size];
             if let Err(error) = this.write_at(0, &content) {
@@ -53,6 +55,9 @@ impl FlashFile {
                 let _ = fs::remove_file(path);
                 return Err(Failure::io(doing("create"), &error));
             }
+            // Even where notes are not wanted: the name may be a slip.
+            let (path, size) = (path.display(), figure::size(size as u64));
+            note!("flash file {path} did not exist: made, an erased {part} of {size}");
             return Ok((this, content));
         }
         let len = this.file.metadata().map_err(|e| Failure::io(doing("read"), &e))?.len();
@@ -67,18 +72,18 @@ impl FlashFile {
         Ok((this, content))
     }
 
-    /// Writes the `ranges` of `content` that changed.
-    pub(super) fn write_back(
-        &mut self,
-        content: &[u8],
-        ranges: &[Range<usize>],
-    ) -> Result<(), Failure> {
-        for range in ranges {
-            self.write_at(range.start as u64, &content[range.clone()]).map_err(|error| {
-                Failure::io(format_args!("write flash file {}", self.path.display()), &error)
-            })?;
+    /// Writes what the chip holds now from `at` on. An error is kept for [`FlashFile::check`]; nothing is
+    /// written after it.
+    pub(super) fn keep(&mut self, at: usize, bytes: &[u8]) {
+        if self.failed.is_none() {
+            self.failed = self.write_at(at as u64, bytes).err();
         }
-        Ok(())
+    }
+
+    /// Fails if a change could not be written.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        let doing = || format!("write flash file {}", self.path.display());
+        self.failed.as_ref().map_or(Ok(()), |error| Err(Failure::io(doing(), error)))
     }
 
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {

@@ -297,11 +297,12 @@ pub(crate) fn run<R: Report>(
 ) -> Result<(), Failure> {
     let Request { name, tell, settled, selftest, linux_process, can, .. } = *request;
     let mut bus_name =
-        bus_name::parse(name.unwrap_or(bus_name::DEFAULT)).map_err(Failure::Failed)?;
-    if name.is_none() && !tell.quiet {
+        bus_name::parse(name.unwrap_or(bus_name::DEFAULT)).map_err(Failure::Usage)?;
+    request.check(&bus_name)?;
+    if name.is_none() {
         note!("no --bus given: using {}, a simulated board", bus_name::DEFAULT);
     }
-    request.check(&bus_name)?;
+    request.note_forgotten(&bus_name);
     if let BusName::Sim(options) = &mut bus_name {
         options.costs = tell.costs.unwrap_or_default();
     }
@@ -355,7 +356,7 @@ pub(crate) fn rerun<R>(
     command: impl FnOnce(&Session) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
     let Request { name, linux_process, can, .. } = *request;
-    let name = bus_name::parse(name.unwrap_or(bus_name::DEFAULT)).map_err(Failure::Failed)?;
+    let name = bus_name::parse(name.unwrap_or(bus_name::DEFAULT)).map_err(Failure::Usage)?;
     let BusName::Sim(options) = name else {
         return Err(Failure::Failed(format!("{name} is no simulated board")));
     };
@@ -380,7 +381,9 @@ fn write_vcd(mut vcd: OutFile, session: &Session) -> Result<(), Failure> {
     vcd.write_all(&bytes)?;
     vcd.commit()?;
     if lost_events > 0 {
-        note!("the recording was full: {lost_events} later events are not in the VCD file");
+        return Err(Failure::Failed(format!(
+            "the recording was full: the VCD file ends {lost_events} events before the command does"
+        )));
     }
     Ok(())
 }

@@ -1,27 +1,29 @@
 //! What a command asks of a bus, as far as that is known before the bus is opened.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use barewire_qemu::{BOARDS, BoardSpec, Medium};
 use barewire_sim::model::can::BitTimes;
 use serde::Serialize;
 
 use super::selftest::{Injected, Selftest};
-use crate::shared::bus_name::BusName;
+use crate::shared::bus_name::{BusName, SimOptions};
 use crate::shared::costs::Costs;
 use crate::shared::failure::Failure;
+use crate::shared::files::{self, Named};
+use crate::shared::output::note;
 use crate::shared::text::number;
 
 /// Which bus, how fast, and how to tell.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct BusArgs {
     /// The bus: sim:BOARD, qemu:BOARD, spidev:/dev/spidevB.C, uio:… or mem:…, and options; `barewire list` names
-    /// them, `barewire --help` the options [default: sim:imx8mp]
-    #[arg(long, value_name = "BUS")]
+    /// them, `barewire --help` the options [default: sim:imx8mp; for what changes a chip, none]
+    #[arg(long, value_name = "BUS", env = "BAREWIRE_BUS")]
     pub(crate) bus: Option<String>,
     /// The chip select, by its number in `barewire list` [default: 0; for flash commands, where the chip is on a
     /// simulated board]
-    #[arg(long = "cs", value_name = "N")]
+    #[arg(long = "cs", value_name = "N", value_parser = number::count::<u8>)]
     pub(crate) chip_select: Option<u8>,
     /// The fastest clock allowed; the controller's next slower one is used (k and M: by 1000)
     #[arg(long, value_name = "HZ", default_value = "20000000", value_parser = number::hertz)]
@@ -84,6 +86,10 @@ pub(crate) struct Request<'r> {
     pub(super) settled: Settled,
     pub(super) selftest: Option<Selftest>,
     wanted: Option<Wanted>,
+    /// It programs or erases the chip, or writes its registers.
+    changes: bool,
+    input: Option<Named<'r>>,
+    output: Option<Named<'r>>,
     /// The board's time is that of a Linux process, its ticks charged.
     pub(super) linux_process: bool,
     /// Of a simulated board's CAN bus.
@@ -102,6 +108,9 @@ impl<'r> Request<'r> {
             settled,
             selftest: None,
             wanted: None,
+            changes: false,
+            input: None,
+            output: None,
             linux_process: false,
             can: BitTimes::from_rates(500_000, 2_000_000),
         }
@@ -122,6 +131,9 @@ impl<'r> Request<'r> {
             settled,
             selftest: None,
             wanted: None,
+            changes: false,
+            input: None,
+            output: None,
             linux_process: false,
             can: BitTimes::from_rates(500_000, 2_000_000),
         }
@@ -130,6 +142,21 @@ impl<'r> Request<'r> {
     /// Requires that chip: a session without it is of no use.
     pub(crate) fn for_chip(self, wanted: Wanted) -> Self {
         Self { wanted: Some(wanted), ..self }
+    }
+
+    /// Requires that the bus is named: what changes a chip has no default.
+    pub(crate) fn that_changes_the_chip(self) -> Self {
+        Self { changes: true, ..self }
+    }
+
+    /// The command reads that file.
+    pub(crate) fn reading(self, by: &'static str, path: &'r Path) -> Self {
+        Self { input: Some(Named { by, path }), ..self }
+    }
+
+    /// The command writes that file.
+    pub(crate) fn writing(self, by: &'static str, path: &'r Path) -> Self {
+        Self { output: Some(Named { by, path }), ..self }
     }
 
     /// Lets Linux's timer ticks interrupt a simulated board's processor.
@@ -157,8 +184,35 @@ impl<'r> Request<'r> {
         self.chip_select.or_else(of_the_chip).unwrap_or(0)
     }
 
+    /// Refuses an output that is another file of the command.
+    fn check_files(&self, name: &BusName) -> Result<(), Failure> {
+        let vcd = self.tell.vcd.as_deref().map(|path| Named { by: "--vcd", path });
+        let outputs: Vec<_> = self.output.into_iter().chain(vcd).collect();
+        let inputs: Vec<_> = name.files().into_iter().chain(self.input).collect();
+        files::check(&outputs, &inputs)
+    }
+
+    /// Notes what a simulated chip does not keep: also where notes are not wanted.
+    pub(super) fn note_forgotten(&self, name: &BusName) {
+        if self.changes
+            && let BusName::Sim(SimOptions { flash: None, .. }) = name
+        {
+            note!(
+                "{name} is simulated: without flash=FILE, what is written is gone after the command"
+            );
+        }
+    }
+
     /// Refuses what no bus of that name can do, before it is opened.
     pub(super) fn check(&self, name: &BusName) -> Result<(), Failure> {
+        if self.name.is_none() && self.changes {
+            return Err(Failure::Usage(
+                "what changes a chip has no default bus: name it by --bus or BAREWIRE_BUS \
+                 (a simulated one that is kept: sim:imx8mp,flash=FILE)"
+                    .into(),
+            ));
+        }
+        self.check_files(name)?;
         match name {
             BusName::Sim(_) => return Ok(()),
             BusName::Qemu(name) => self.check_board(name.board)?,

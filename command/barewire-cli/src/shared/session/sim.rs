@@ -1,7 +1,7 @@
 //! A simulated board as a bus: built from its options, its flash kept in a file.
 
 use std::cell::RefCell;
-use std::fs;
+use std::path::Path;
 use std::rc::Rc;
 
 use barewire::bus::Bus;
@@ -23,7 +23,7 @@ use super::{Figures, OpenBus, Simulated};
 use crate::shared::bus_name::SimOptions;
 use crate::shared::costs::Costs;
 use crate::shared::failure::Failure;
-use crate::shared::output::note;
+use crate::shared::files;
 
 const PS_PER_NS: u64 = 1_000;
 /// Status register 1: an operation is in progress.
@@ -45,7 +45,7 @@ pub(super) struct SimBus {
     bus: Box<Bus<dyn Controller>>,
     flash: Rc<RefCell<Nor>>,
     can: Option<SimCan>,
-    file: Option<FlashFile>,
+    file: Option<Rc<RefCell<FlashFile>>>,
     costs: Costs,
 }
 
@@ -57,11 +57,14 @@ impl SimBus {
             Some(path) => {
                 let part = (options.board.flash().part)();
                 let (file, content) = FlashFile::open(path, part.size, part.name)?;
-                (Some(file), Some(content))
+                (Some(Rc::new(RefCell::new(file))), Some(content))
             }
             None => (None, None),
         };
         let flash = board.attach_flash(content).map_err(|e| Failure::Failed(e.to_string()))?;
+        if let Some(file) = file.clone() {
+            flash.borrow_mut().keep_with(move |at, bytes| file.borrow_mut().keep(at, bytes));
+        }
         if let Some(status) = options.status {
             flash.borrow_mut().set_status(status);
         }
@@ -89,13 +92,6 @@ impl SimBus {
         let bus = selftest::bus(controller, around, Watch(board.clone()), &SimPlatform);
         Ok(Self { board, bus, flash, can, file, costs: options.costs })
     }
-
-    fn write_back(&mut self) -> Result<(), Failure> {
-        let Some(file) = &mut self.file else { return Ok(()) };
-        let mut flash = self.flash.borrow_mut();
-        let ranges = flash.take_dirty();
-        file.write_back(flash.content(), &ranges)
-    }
 }
 
 /// Puts the board's converter on, with the signals asked on its inputs and a sine on each other:
@@ -122,8 +118,7 @@ fn attach_adc(board: &Board, options: &SimOptions) -> Result<(), Failure> {
         let signal = match spec {
             SignalSpec::Ready(signal) => signal.clone(),
             SignalSpec::File { path, .. } => {
-                let text = fs::read_to_string(path)
-                    .map_err(|error| Failure::io(format_args!("read {path}"), &error))?;
+                let text = files::read_text(Path::new(path))?;
                 let signal = spec.clone().with_file(&text);
                 signal.map_err(|error| Failure::Failed(format!("{path}: {error}")))?
             }
@@ -160,7 +155,14 @@ impl OpenBus for SimBus {
     }
 
     fn close(&mut self) -> Result<(), Failure> {
-        self.write_back()
+        self.file.as_ref().map_or(Ok(()), |file| file.borrow().check())?;
+        match self.flash.borrow().power_loss_awaited() {
+            None => Ok(()),
+            Some([programs, erases]) => Err(Failure::Failed(format!(
+                "the loss of power did not come: the chip programmed {programs} times and erased {erases} \
+                 times (fault=, counted from 0)"
+            ))),
+        }
     }
 }
 
@@ -244,14 +246,5 @@ impl Timer for Watch {
 
     fn now_ticks(&mut self) -> u64 {
         self.0.engine().now_ps() / PS_PER_NS
-    }
-}
-
-impl Drop for SimBus {
-    fn drop(&mut self) {
-        // Only where a panic or an early return came before `close`: else nothing is left to write.
-        if let Err(error) = self.write_back() {
-            note!("barewire: {error}");
-        }
     }
 }

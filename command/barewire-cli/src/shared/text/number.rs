@@ -1,6 +1,8 @@
 //! Numbers as people write them: decimal, 0x hex, `_` between digits, and a suffix.
 //!
-//! Bytes count by 1,024 (`64K`, `1M`), hertz by 1,000 (`20M`), as the field does.
+//! Bytes count by 1,024 (`64K`, `1M`), all else by 1,000 (`20M` hertz, `10k` samples), as the field does.
+
+use std::ops::RangeInclusive;
 
 /// A number of bytes or an address: suffixes K, M and G are 1024-based.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
@@ -10,7 +12,28 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
 /// A clock in hertz: suffixes k, M and G are 1000-based.
 pub(crate) fn hertz(text: &str) -> Result<u32, String> {
     let hertz = number(text, 1000)?;
+    if hertz == 0 {
+        return Err("0 Hz is no clock".into());
+    }
     u32::try_from(hertz).map_err(|_| format!("{hertz} Hz is beyond any SPI clock"))
+}
+
+/// A count, a time or another number without a unit of its own: suffixes k, M and G are 1000-based.
+pub(crate) fn count<N: TryFrom<u64>>(text: &str) -> Result<N, String> {
+    let value = number(text, 1000).map_err(|error| error.replace("4K or 1M", "10k or 1M"))?;
+    N::try_from(value).map_err(|_| match value {
+        0 => "at least 1".into(),
+        _ => format!("{value} is too large"),
+    })
+}
+
+/// A [`count`] in a range.
+pub(crate) fn within(text: &str, range: RangeInclusive<u32>) -> Result<u32, String> {
+    let value = count(text)?;
+    match range.contains(&value) {
+        true => Ok(value),
+        false => Err(format!("from {} to {}", range.start(), range.end())),
+    }
 }
 
 /// One byte, as two hex digits with or without 0x.

@@ -32,7 +32,7 @@ use crate::shared::failure::Failure;
 use crate::shared::interrupt;
 use crate::shared::output::note;
 use crate::shared::session::{self, Figures, Session};
-use crate::shared::text::figure;
+use crate::shared::text::{figure, number};
 use pump::{CanSocket, Counts, Port, Pump};
 use socket::Interface;
 
@@ -56,7 +56,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     iface: String,
     /// End after so many milliseconds instead of by Ctrl-C
-    #[arg(long, value_name = "MS")]
+    #[arg(long, value_name = "MS", value_parser = number::count::<u64>)]
     duration_ms: Option<u64>,
     #[command(flatten)]
     far: FarArgs,

@@ -361,7 +361,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
 /// The board, which must be a simulated one with a CAN controller.
 fn simulated(can: &CanArgs) -> Result<SimOptions, Failure> {
     let name = can.bus();
-    let BusName::Sim(options) = bus_name::parse(name).map_err(Failure::Failed)? else {
+    let BusName::Sim(options) = bus_name::parse(name).map_err(Failure::Usage)? else {
         return Err(Failure::Usage(format!(
             "can echo needs the far node and the clock of a simulated board ({DEFAULT_BUS}), not {name}: on a \
              real bus, `can dump` and `can gen` are there, and `can bridge` with canecho"

@@ -1,5 +1,7 @@
 //! cangen's options: what they make, and what is refused.
 
+use std::fs;
+
 use clap::Parser;
 
 use super::*;

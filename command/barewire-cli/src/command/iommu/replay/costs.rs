@@ -114,11 +114,7 @@ fn ps(text: &str) -> Result<u32, String> {
 }
 
 fn entries(text: &str) -> Result<u32, String> {
-    let entries = number::bytes(text)?;
-    u32::try_from(entries)
-        .ok()
-        .filter(|&entries| entries <= 1 << 20)
-        .ok_or_else(|| "a TLB holds 1M leaves at most here".into())
+    number::within(text, 0..=1 << 20)
 }
 
 #[cfg(test)]

@@ -22,12 +22,13 @@ mod trace;
 mod window;
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, ErrorKind};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 
 use barewire_iommu::{Access, Attributes, Config, Strategy};
 
 use super::shape::Shape;
 use crate::shared::failure::Failure;
+use crate::shared::text::number;
 use crate::shared::{interrupt, output};
 use costs::{CostArgs, Prices};
 use engine::{Bounds, Engine, Plan};
@@ -68,19 +69,19 @@ pub(super) struct Args {
     #[arg(long, value_name = "MS", default_value = "33", value_parser = window)]
     window_ms: f64,
     /// Pages the device uses all the time, beside what is mapped and unmapped
-    #[arg(long, value_name = "PAGES", default_value_t = 16, value_parser = clap::value_parser!(u32).range(0..=1 << 20))]
+    #[arg(long, value_name = "PAGES", default_value_t = 16, value_parser = |text: &str| number::within(text, 0..=1 << 20))]
     working_set: u32,
     /// Let adaptive use range commands (SMMUv3.2)
     #[arg(long)]
     ranges: bool,
     /// Deferred: flush when so many calls wait
-    #[arg(long, value_name = "CALLS", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    #[arg(long, value_name = "CALLS", default_value_t = 256, value_parser = |text: &str| number::within(text, 1..=1 << 20))]
     defer_calls: u32,
     /// Deferred: flush when the oldest has waited so long
     #[arg(long, value_name = "MS", default_value = "10", value_parser = window)]
     defer_ms: f64,
     /// Memory for tables, of each strategy
-    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1 << 16))]
+    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = |text: &str| number::within(text, 1..=1 << 16))]
     tables_mib: u32,
     #[command(flatten)]
     costs: CostArgs,
@@ -170,6 +171,9 @@ fn plans(args: &Args, prices: &Prices) -> Vec<(&'static str, Plan)> {
 /// Lines between two looks whether somebody pressed Ctrl-C.
 const LINES_PER_CHECK: u64 = 1024;
 
+/// The longest line read, in bytes: the kernel's are of some hundred.
+const LINE_MAX: u64 = 64 << 10;
+
 fn read(replayer: &mut Replayer<'_>, mut from: impl BufRead, name: &str) -> Result<(), Failure> {
     let mut bytes = Vec::new();
     for number in 1.. {
@@ -177,8 +181,13 @@ fn read(replayer: &mut Replayer<'_>, mut from: impl BufRead, name: &str) -> Resu
             interrupt::check()?;
         }
         bytes.clear();
-        match from.read_until(b'\n', &mut bytes) {
+        match from.by_ref().take(LINE_MAX).read_until(b'\n', &mut bytes) {
             Ok(0) => break,
+            Ok(_) if bytes.len() as u64 == LINE_MAX => {
+                return Err(Failure::Failed(format!(
+                    "{name} line {number} has more than {LINE_MAX} bytes: this is no trace"
+                )));
+            }
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(error) => return Err(Failure::io(format_args!("read {name:?}"), &error)),
