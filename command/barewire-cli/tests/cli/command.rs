@@ -55,6 +55,14 @@ impl Ran {
         String::from_utf8(self.stdout.clone()).expect("UTF-8 on stdout")
     }
 
+    /// The report of a command that prints a line of JSON for each frame before it.
+    #[track_caller]
+    pub(super) fn last_json(&self) -> Value {
+        let text = self.text();
+        let line = text.lines().last().unwrap_or_default();
+        serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {text}"))
+    }
+
     /// Stdout as the one line of JSON it has to be.
     #[track_caller]
     pub(super) fn json(&self) -> Value {

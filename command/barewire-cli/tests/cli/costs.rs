@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::command::run;
 
 fn line(words: &str) -> Value {
-    run(&words.split_whitespace().collect::<Vec<_>>()).ok().json()
+    run(&words.split_whitespace().collect::<Vec<_>>()).ok().last_json()
 }
 
 #[test]

@@ -135,8 +135,8 @@ impl Plan<'_> {
         Ok(capture)
     }
 
-    /// How many samples of every input a second there can be: what the wire allows at most, and, if
-    /// `measured` is set, what a short run without pauses reached here.
+    /// Refuses a rate that cannot be held, and names one that can: above what the wire allows, or, if
+    /// `measured` is set, above what short trials hold here.
     pub(super) fn check_rate(
         &self,
         session: &Session,
@@ -144,30 +144,45 @@ impl Plan<'_> {
         measured: bool,
     ) -> Result<(), Failure> {
         let Some(asked_hz) = self.rate_hz else { return Ok(()) };
-        if asked_hz == 0 {
-            return Err(AdcError::RateZero.into());
-        }
         let wire_hz = self.part.max_rate_hz(device.effective()) / self.inputs.len() as u32;
-        let refused = |max_hz| Err(AdcError::TooOften { asked_hz, max_hz }.into());
-        if asked_hz > wire_hz {
-            return refused(wire_hz);
-        }
         if !measured {
+            let max_hz = wire_hz;
+            let over = asked_hz > max_hz;
+            return if over { Err(AdcError::TooOften { asked_hz, max_hz }.into()) } else { Ok(()) };
+        }
+        let trial = |rate_hz, samples| {
+            let plan = Plan { rate_hz, samples, ..*self };
+            let progress = Progress::counting("trying", samples as u64, true);
+            Ok::<_, Failure>((plan.take(session, device, &progress, |_| ())?, plan))
+        };
+        let (free, plan) = trial(None, WARM_UP_BATCHES * self.batch)?;
+        let fastest_hz = wire_hz.min(free.samples_per_s(&plan) as u32);
+        let holds = |rate_hz: u32| {
+            let samples = WARM_UP_BATCHES * self.batch + (rate_hz / TRIALS_PER_S) as usize;
+            Ok::<_, Failure>(trial(Some(rate_hz), samples)?.0.missed == 0)
+        };
+        if asked_hz <= fastest_hz && holds(asked_hz)? {
             return Ok(());
         }
-        let samples = WARM_UP_BATCHES * self.batch;
-        let free = Plan { rate_hz: None, samples, ..*self };
-        let progress = Progress::counting("measuring", samples as u64, true);
-        let reached_hz = free.take(session, device, &progress, |_| ())?.samples_per_s(self);
-        if f64::from(asked_hz) > reached_hz {
-            return refused(reached_hz as u32);
+        let mut max_hz = fastest_hz.min(asked_hz.saturating_sub(1)).max(1);
+        for _ in 0..TRIALS_MAX {
+            if interrupt::asked() || holds(max_hz)? {
+                break;
+            }
+            max_hz = (max_hz - max_hz.div_ceil(50)).max(1);
         }
-        Ok(())
+        interrupt::check()?;
+        Err(AdcError::TooOften { asked_hz, max_hz }.into())
     }
 }
 
-/// Batches that tell what can be reached.
+/// Batches that tell what can be reached without pauses.
 const WARM_UP_BATCHES: usize = 64;
+/// A trial of a rate takes this share of a second: five of Linux's ticks at 250 Hz, which are what a rate
+/// fails by.
+const TRIALS_PER_S: u32 = 50;
+/// Each trial of a lower rate is 2 % lower.
+const TRIALS_MAX: u32 = 40;
 
 impl Capture {
     fn date_by_selections(&mut self, selections: Vec<Selection>) {

@@ -30,6 +30,8 @@ const BATCH_MAX: u64 = 10_000;
 const SAMPLES_MAX: u64 = 100_000_000;
 /// Samples that a signal is judged by.
 const JUDGED: usize = 20_000;
+/// Rows of a histogram of intervals that differ little.
+const ROWS_MAX: u64 = 12;
 /// Three digits of an interval are kept, and what is longer counts as this long: an hour.
 const DIGITS: u8 = 3;
 const LONGEST_NS: u64 = 3_600_000_000_000;
@@ -212,7 +214,7 @@ fn stream(
         let plan = plan(batch);
         plan.check_rate(session, &device, measured)?;
         last = plan.take(session, &device, &progress, |codes| live.show(codes))?;
-        rows.push(Row::of(&plan, &last)?);
+        rows.push(Row::of(&plan, &last, &which)?);
         if last.interrupted {
             break;
         }
@@ -269,9 +271,11 @@ fn csv(adc: &AdcArgs, inputs: &[Input], capture: &Capture) -> String {
 }
 
 impl Row {
-    fn of(plan: &Plan<'_>, capture: &Capture) -> Result<Self, Failure> {
+    fn of(plan: &Plan<'_>, capture: &Capture, which: &Which) -> Result<Self, Failure> {
         let samples_per_s = capture.samples_per_s(plan);
-        let published = published::of(plan.part.name, plan.inputs.len(), plan.batch);
+        // His loop did not pause.
+        let published = published::of(which, plan.inputs.len(), plan.batch);
+        let published = published.filter(|_| plan.rate_hz.is_none());
         Ok(Self {
             batch: plan.batch,
             samples: capture.codes.len() / plan.inputs.len(),
@@ -304,24 +308,39 @@ impl Interval {
             histogram.saturating_record((pair[1] - pair[0]).round() as u64);
         }
         let span_ns = first.last().unwrap_or(&0.0) - first.first().unwrap_or(&0.0);
-        let mut buckets = Vec::new();
-        let mut from_ns = 0;
-        // Tenths: a held rate is one or two of them, what came late stands apart.
-        for step in histogram.iter_log(100, 1.1) {
-            let to_ns = step.value_iterated_to();
-            if step.count_since_last_iteration() > 0 {
-                buckets.push(Bucket { from_ns, to_ns, count: step.count_since_last_iteration() });
-            }
-            from_ns = to_ns + 1;
-        }
         Ok(Self {
             min_ns: histogram.min(),
             p50_ns: histogram.value_at_quantile(0.5),
             p99_ns: histogram.value_at_quantile(0.99),
             max_ns: histogram.max(),
             mean_ns: span_ns / (first.len().max(2) - 1) as f64,
-            histogram: buckets,
+            histogram: Bucket::all(&histogram),
         })
+    }
+}
+
+impl Bucket {
+    /// Rows of equal width from the shortest to the longest: what came late stands apart. Where the longest
+    /// is many times the shortest, each row is a tenth wider than the one before.
+    fn all(histogram: &Histogram<u64>) -> Vec<Self> {
+        let (min_ns, max_ns) = (histogram.min(), histogram.max());
+        let width_ns = (max_ns - min_ns + 1).div_ceil(ROWS_MAX);
+        let mut buckets: Vec<Self> = Vec::new();
+        for step in histogram.iter_recorded() {
+            let (value_ns, count) = (step.value_iterated_to(), step.count_at_value());
+            if let Some(last) = buckets.last_mut().filter(|last| value_ns <= last.to_ns) {
+                last.count += count;
+                continue;
+            }
+            let (from_ns, to_ns) = if max_ns / 4 < min_ns.max(1) {
+                let from_ns = min_ns + value_ns.saturating_sub(min_ns) / width_ns * width_ns;
+                (from_ns, from_ns + width_ns - 1)
+            } else {
+                (value_ns, value_ns + value_ns / 10)
+            };
+            buckets.push(Self { from_ns, to_ns, count });
+        }
+        buckets
     }
 }
 

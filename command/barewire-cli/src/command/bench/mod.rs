@@ -27,6 +27,7 @@ use serde::Serialize;
 use crate::shared::costs::Costs;
 use crate::shared::failure::Failure;
 use crate::shared::output::{self, note};
+use crate::shared::progress::Progress;
 use crate::shared::text::number;
 use ops::Op;
 use simulated::Simulated;
@@ -179,7 +180,9 @@ fn run_here(args: &Args, costs: Costs) -> Result<(), Failure> {
 }
 
 fn measure(args: &Args, costs: Costs) -> Report {
-    let times = time_all(args.rounds);
+    let progress = Progress::counting("timing", u64::from(args.rounds), args.json);
+    let times = time_all(args.rounds, &progress);
+    drop(progress);
     let floor = times[Op::Floor as usize].clone();
     let mut counter = count::Counter::new(!args.no_instructions);
     let mut rows: Vec<Row> = Op::ALL
@@ -230,10 +233,11 @@ fn measure(args: &Args, costs: Costs) -> Report {
 
 /// Nanoseconds per operation: a row for each of [`Op::ALL`], a column for each round; none where
 /// this machine cannot do it.
-fn time_all(rounds: u32) -> [Vec<f64>; Op::ALL.len()] {
+fn time_all(rounds: u32, progress: &Progress) -> [Vec<f64>; Op::ALL.len()] {
     let mut times = Op::ALL.map(|_| Vec::with_capacity(rounds as usize));
     let mut left_out = [false; Op::ALL.len()];
     for round in 0..=rounds {
+        progress.set(round.into());
         for ((op, times), left_out) in Op::ALL.into_iter().zip(&mut times).zip(&mut left_out) {
             if *left_out {
                 continue;
@@ -301,7 +305,7 @@ mod tests {
 
     #[test]
     fn the_floor_s_ratio_is_one() {
-        let floor = &time_all(1)[Op::Floor as usize];
+        let floor = &time_all(1, &Progress::counting("timing", 1, true))[Op::Floor as usize];
         assert_eq!(row("floor", floor.clone(), floor, None).ratio_to_floor, Some(1.0));
     }
 }

@@ -115,8 +115,6 @@ struct Report {
     spi_accesses_per_frame: Option<f64>,
     timed_out: bool,
     interrupted: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    log: Option<Vec<String>>,
     #[serde(skip)]
     gave_up: Option<CanFrame>,
 }
@@ -145,11 +143,16 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     session::run(&request, |session| dump(args, &far, out, session))
 }
 
+/// A line with `--json`, printed when its frame has come; the report is the last one.
+#[derive(Serialize)]
+struct Entry {
+    log: String,
+}
+
 /// Where lines go.
 struct Printer<'a> {
     args: &'a Args,
     out: Option<OutFile>,
-    kept: Vec<String>,
     before_us: Option<u64>,
     first_us: u64,
 }
@@ -168,10 +171,7 @@ impl Printer<'_> {
         };
         match &mut self.out {
             Some(out) => out.write_all(format!("{text}\n").as_bytes()),
-            None if json => {
-                self.kept.push(text);
-                Ok(())
-            }
+            None if json => output::json(&Entry { log: text }),
             None => output::text(&format!("{text}\n")),
         }
     }
@@ -200,7 +200,7 @@ fn dump(
     let feed = simulated.map(|can| far.attach(can, node.now_ns() * 1_000));
     let before = simulated.map(|can| can.chip.borrow().taken_and_dropped());
     let accesses_before = node.accesses();
-    let mut printer = Printer { args, out, kept: Vec::new(), before_us: None, first_us: 0 };
+    let mut printer = Printer { args, out, before_us: None, first_us: 0 };
     let mut came = Came::default();
     // Without a simulated sender, -n limits the frames received instead of those sent.
     let limit = match feed {
@@ -232,9 +232,7 @@ fn dump(
     let accesses = node.accesses().zip(accesses_before).map(|(now, before)| now - before);
     let counters = Counters::of(node.error_counters()?);
     node.stop()?;
-    let Printer { out, kept, .. } = printer;
-    let to_file = out.is_some();
-    out.map_or(Ok(()), OutFile::commit)?;
+    printer.out.map_or(Ok(()), OutFile::commit)?;
     let lost = simulated.zip(before).map(|(can, (taken, dropped))| {
         let (now_taken, now_dropped) = can.chip.borrow().taken_and_dropped();
         // What is in the chip when Ctrl-C or a timeout comes is not lost.
@@ -255,7 +253,6 @@ fn dump(
             .map(|accesses| accesses as f64 / came.frames as f64),
         timed_out,
         interrupted,
-        log: (args.can.tell.json && !to_file).then_some(kept),
         gave_up: feed.and_then(|feed| feed.borrow().gave_up()).map(|f| CanFrame::from_sim(&f)),
     };
     if !session.silent {
@@ -357,8 +354,10 @@ mod tests {
         let words = ["dump", "-g", "1", "-n", "3", "-I", "7", "-D", "AA", "--json"];
         let Only { args } = Only::try_parse_from(words).expect("options");
         let far = args.far.settle(false, Far::default()).expect("a far node");
-        let mut printer =
-            Printer { args: &args, out: None, kept: Vec::new(), before_us: None, first_us: 0 };
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("log");
+        let out = Some(OutFile::create(&path).expect("creates"));
+        let mut printer = Printer { args: &args, out, before_us: None, first_us: 0 };
         let (mut came, mut start_us) = (Came::default(), 0);
         rig::on_bus(
             |config| config,
@@ -374,13 +373,16 @@ mod tests {
             },
         );
         assert_eq!((came.frames, came.errors, came.overflows), (3, 1, 0));
-        let frame = |line: &String| {
+        let frame = |line: &str| {
             line.rsplit(' ').next().expect("a frame").split('#').next().map(String::from)
         };
-        let ids: Vec<_> = printer.kept.iter().filter_map(frame).collect();
+        printer.out.take().expect("a file").commit().expect("writes");
+        let log = std::fs::read_to_string(&path).expect("text");
+        let ids: Vec<_> = log.lines().filter_map(frame).collect();
         assert_eq!(ids, ["007", "20000088", "007", "007"]);
         // The first frame's begin, on the board's line of time, but for half an SPI access.
-        let first = super::super::candump::parse_line(&printer.kept[0]).expect("a line");
+        let first =
+            super::super::candump::parse_line(log.lines().next().expect("a line")).expect("a line");
         assert!(first.at_us.abs_diff(start_us) <= 5, "{first}, {start_us}");
     }
 
