@@ -5,4 +5,5 @@ OPTIONS=reference-hz=80M
 BANK=gpio@0x30240000.9,unsafe-shared LINE=gpio@0x30240000:9
 HOLE=0x30821000
 CLOCK_IS_ASKED=1
+CLOCK=ecspi1_root_clk
 HAND="ecspi 0x30820000 0x30240000 9"

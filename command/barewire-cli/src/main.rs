@@ -13,9 +13,12 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use barewire_linux::map::Block;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
-use command::{adc, bench, can, demo, flash, iommu, list, regs, selftest, xfer};
+use command::{
+    adc, bench, can, completions, demo, doctor, flash, iommu, list, man, regs, restore, selftest,
+    xfer,
+};
 use rig::stress;
 use shared::failure::Failure;
 use shared::interrupt;
@@ -132,6 +135,10 @@ enum Command {
     Demo(demo::Args),
     /// List the buses, their chip selects and what is behind them
     List(list::Args),
+    /// Say what stands between this machine and a working bus, and what to do about it; touches nothing
+    Doctor(doctor::Args),
+    /// Give chips and controllers back to the kernel drivers that they had before doctor's steps
+    Restore(restore::Args),
     /// Run one message of transfers and print what came in
     Xfer(xfer::Args),
     /// Identify, read, write, erase and verify a flash chip
@@ -153,6 +160,11 @@ enum Command {
     Bench(bench::SpiArgs),
     /// IO page tables and their TLB invalidations: measure, explain and replay them
     Iommu(iommu::Args),
+    /// Print a shell's completions of this command
+    Completions(completions::Args),
+    /// Write the manual pages into a directory
+    #[command(hide = true)]
+    Man(man::Args),
 }
 
 impl Command {
@@ -160,6 +172,8 @@ impl Command {
         match self {
             Command::Demo(_) => "demo",
             Command::List(_) => "list",
+            Command::Doctor(_) => "doctor",
+            Command::Restore(_) => "restore",
             Command::Xfer(_) => "xfer",
             Command::Flash(args) => args.name(),
             Command::Adc(args) => args.name(),
@@ -169,6 +183,8 @@ impl Command {
             Command::Stress(_) => "stress",
             Command::Bench(_) => "bench",
             Command::Iommu(args) => args.name(),
+            Command::Completions(_) => "completions",
+            Command::Man(_) => "man",
         }
     }
 
@@ -176,6 +192,8 @@ impl Command {
         match self {
             Command::Demo(args) => demo::run(args),
             Command::List(args) => list::run(args),
+            Command::Doctor(args) => doctor::run(args),
+            Command::Restore(args) => restore::run(args),
             Command::Xfer(args) => xfer::run(args),
             Command::Flash(args) => flash::run(args),
             Command::Adc(args) => adc::run(args),
@@ -185,6 +203,8 @@ impl Command {
             Command::Stress(args) => stress::run(args),
             Command::Bench(args) => bench::run(args),
             Command::Iommu(args) => iommu::run(args),
+            Command::Completions(args) => completions::run(args, Cli::command()),
+            Command::Man(args) => man::run(args, Cli::command()),
         }
     }
 }

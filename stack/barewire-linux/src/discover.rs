@@ -2,7 +2,7 @@
 
 use rustix::fs::{Access, access};
 
-use crate::map::bound::{PlatformDevice, spi_controllers};
+use crate::map::bound::{PlatformDevice, bus_number, spi_controllers};
 use crate::map::{UioMap, uio};
 use crate::root::Root;
 use crate::spidev;
@@ -61,10 +61,4 @@ pub fn discover(root: &Root) -> Vec<Found> {
         found.push(Found::Controller { device, bus });
     }
     found
-}
-
-/// The kernel's number of a controller's bus, from the directory that its driver makes.
-fn bus_number(root: &Root, device: &PlatformDevice) -> Option<u32> {
-    let names = root.names(format!("{}/spi_master", device.directory()));
-    names.iter().find_map(|name| name.strip_prefix("spi")?.parse().ok())
 }

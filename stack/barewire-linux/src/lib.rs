@@ -13,6 +13,7 @@
 //!   barewire's own drivers.
 //! * [`bus_text`]: such a controller written as text, for a command line.
 //! * [`discover`](mod@discover): which of these exist on this machine.
+//! * [`survey`]: what stands between this machine and a working bus.
 //! * [`gpio`]: GPIO lines through the kernel: chip selects, a chip's INT line.
 //! * [`platform`]: how threads wait for a bus: futexes, optionally with priority inheritance.
 //! * [`worker`]: threads that serve a bus, for example with real-time priority.
@@ -34,12 +35,15 @@ pub mod bus_text;
 pub mod discover;
 pub mod gpio;
 pub mod map;
+mod node;
 pub mod platform;
+mod release;
 mod rights;
 mod root;
 pub mod shared;
 mod soc;
 pub mod spidev;
+pub mod survey;
 mod sys;
 mod timer;
 pub mod worker;

@@ -72,6 +72,8 @@ pub(super) struct Boot {
     pub(super) name: &'static str,
     /// The fragment of the device tree is `guests/dts/BOARD-TREE.dtsi`.
     pub(super) tree: &'static str,
+    /// An overlay of `contrib/overlays` that is merged with the tree, without its ending.
+    pub(super) overlay: Option<&'static str>,
     /// Arguments of the kernel.
     pub(super) kernel_args: &'static str,
     /// Modules beside the board's.
@@ -89,6 +91,7 @@ impl Boot {
         Self {
             name,
             tree: "spi",
+            overlay: None,
             kernel_args: "iomem=relaxed",
             modules: &[],
             counted: false,
@@ -106,12 +109,19 @@ impl Boot {
 /// Beside the kernel's driver, with the kernel's arguments as a distribution has them.
 const KERNEL: Boot =
     Boot { kernel_args: "", modules: &["vcan", "can-raw"], ..Boot::new("kernel", 600) };
+/// By what `barewire doctor` prints, and nothing else.
+const DOCTOR: Boot = Boot { kernel_args: "", ..Boot::new("doctor", 600) };
 /// With the driver unbound, registers mapped.
 const MAPPED: Boot = Boot::new("mapped", 600);
 /// Two processes on one controller and one chip.
 const PROCESSES: Boot = Boot::new("processes", 600);
 const UIO: Boot = Boot::uio("uio", "uio", false);
-const OVERLAY: Boot = Boot::uio("overlay", "uio-newer", true);
+/// The shipped overlay, merged with Debian's tree, as a user would.
+const fn overlay(file: &'static str) -> Boot {
+    Boot { overlay: Some(file), kernel_args: "", ..Boot::uio("overlay", "bare", true) }
+}
+const IMX8MP_OVERLAY: Boot = overlay("imx8mp-ecspi1-uio");
+const RASPI_OVERLAY: Boot = overlay("raspberrypi-spi0-uio");
 /// Random numbers and stack offsets would make a system call's count differ from call to call.
 const COUNT: Boot = Boot {
     kernel_args: "iomem=relaxed randomize_kstack_offset=off",
@@ -132,7 +142,7 @@ const IMX8MP_EVK: Board = Board {
     wiring: Some("w25q256:/machine/soc/spi1/spi:fl0:0:/machine/soc/gpio5:-:9"),
     modules: &["gpio-mxc", "imx2_wdt", "spi-imx", "spi-nor", "mtdblock"],
     processors: 2,
-    boots: &[&KERNEL, &MAPPED, &PROCESSES, &OVERLAY, &COUNT],
+    boots: &[&KERNEL, &DOCTOR, &MAPPED, &PROCESSES, &IMX8MP_OVERLAY, &COUNT],
 };
 
 const SABRELITE: Board = Board {
@@ -161,7 +171,7 @@ const RASPI3B: Board = Board {
     modules: &["bcm2835_wdt", "spi-bcm2835", "spi-nor", "mtdblock"],
     // The model has four and takes no fewer.
     processors: 4,
-    boots: &[&KERNEL, &MAPPED, &PROCESSES, &UIO, &COUNT],
+    boots: &[&KERNEL, &DOCTOR, &MAPPED, &PROCESSES, &UIO, &RASPI_OVERLAY, &COUNT],
 };
 
 const HIGHBANK: Board = Board {

@@ -88,12 +88,13 @@ pub(super) fn wiring(dirs: &Dirs) -> Result<PathBuf, String> {
     Ok(out)
 }
 
-/// Debian's tree with fragments behind it.
+/// Debian's tree with fragments behind it, and an overlay merged with the whole.
 pub(super) fn device_tree(
     dirs: &Dirs,
     kernel: &Kernel,
     tree: &str,
     fragment: &str,
+    overlay: Option<&str>,
 ) -> Result<PathBuf, String> {
     let mut dtc = Command::new("dtc");
     dtc.args(["-q", "-I", "dtb", "-O", "dts"]).arg(kernel.device_tree(tree));
@@ -107,6 +108,20 @@ pub(super) fn device_tree(
     let mut dtc = Command::new("dtc");
     dtc.args(["-q", "-I", "dts", "-O", "dtb", "-o"]).arg(&out).arg(&text);
     tool::answer(&mut dtc)?;
+    overlay.map_or_else(|| Ok(out.clone()), |name| merge(dirs, &out, name))
+}
+
+/// The tree in `base` with an overlay of `contrib/overlays`, by the commands that its README names.
+fn merge(dirs: &Dirs, base: &Path, name: &str) -> Result<PathBuf, String> {
+    let compiled = dirs.made("made", &format!("{name}.dtbo"))?;
+    let source = dirs.root.join(format!("contrib/overlays/{name}.dtso"));
+    let mut dtc = Command::new("dtc");
+    dtc.args(["-q", "-@", "-I", "dts", "-O", "dtb", "-o"]).arg(&compiled).arg(source);
+    tool::answer(&mut dtc)?;
+    let out = base.with_extension("merged.dtb");
+    let mut merge = Command::new("fdtoverlay");
+    merge.arg("-i").arg(base).arg("-o").arg(&out).arg(&compiled);
+    tool::answer(&mut merge)?;
     Ok(out)
 }
 

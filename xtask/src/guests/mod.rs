@@ -274,7 +274,7 @@ fn prepare<'a>(
             board,
             boot,
             kernel: kernel.boot(),
-            device_tree: build::device_tree(dirs, kernel, board.tree, &fragment)?,
+            device_tree: build::device_tree(dirs, kernel, board.tree, &fragment, boot.overlay)?,
             wiring: wiring.clone(),
             busybox: packages.busybox(board.arch),
             command,

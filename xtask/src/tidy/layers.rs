@@ -32,8 +32,8 @@ const LAYERS: [Layers; 9] = [
     },
     Layers {
         folder: "stack/barewire-linux/src/",
-        line: "barewire-linux: bus_text, discover > map > gpio, spidev > platform, rights, shared, soc, \
-               timer, worker > root, sys",
+        line: "barewire-linux: bus_text, discover, survey > map > gpio, spidev > node, platform, release, \
+               rights, shared, soc, timer, worker > root, sys",
     },
     Layers {
         folder: "bench/barewire-sim/src/",
@@ -62,8 +62,8 @@ const LAYERS: [Layers; 9] = [
     Layers { folder: "command/barewire-cli/src/", line: "barewire-cli: command, rig > shared" },
     Layers {
         folder: "command/barewire-cli/src/shared/",
-        line: "barewire-cli/shared: session > bus_name > costs, interrupt, out_file, output > failure, \
-               processors, progress, text",
+        line: "barewire-cli/shared: session > bus_name > costs, files, interrupt, out_file, output > \
+               failure, processors, progress, text",
     },
 ];
 

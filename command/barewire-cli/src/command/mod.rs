@@ -4,10 +4,14 @@
 pub(crate) mod adc;
 pub(crate) mod bench;
 pub(crate) mod can;
+pub(crate) mod completions;
 pub(crate) mod demo;
+pub(crate) mod doctor;
 pub(crate) mod flash;
 pub(crate) mod iommu;
 pub(crate) mod list;
+pub(crate) mod man;
 pub(crate) mod regs;
+pub(crate) mod restore;
 pub(crate) mod selftest;
 pub(crate) mod xfer;

@@ -190,6 +190,18 @@ impl Block {
         self.facts().machines
     }
 
+    /// The number of its native chip select lines.
+    #[must_use]
+    pub fn native_lines(self) -> u8 {
+        self.facts().native_lines
+    }
+
+    /// Linux's driver of it.
+    #[must_use]
+    pub fn linux_driver(self) -> &'static str {
+        self.facts().linux_driver
+    }
+
     /// The block with that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
@@ -197,11 +209,13 @@ impl Block {
     }
 
     /// The block of a device-tree node with this `compatible` (zero-terminated strings). `None` if
-    /// it is none of these, or UIO's, which does not name the block.
+    /// it is none of these. UIO's `generic-uio` does not name the block; a second string does,
+    /// `barewire,` and its name.
     #[must_use]
     pub fn of_compatible(compatible: &str) -> Option<Self> {
         compatible.split('\0').find_map(|name| {
-            Self::ALL.into_iter().find(|block| (block.facts().is_compatible)(name))
+            let ours = name.strip_prefix("barewire,").and_then(Self::named);
+            ours.or_else(|| Self::ALL.into_iter().find(|block| (block.facts().is_compatible)(name)))
         })
     }
 }

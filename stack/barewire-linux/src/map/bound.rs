@@ -13,7 +13,8 @@
 //! Devices that the kernel names without an address (no device tree) are not found. The range of a
 //! device without `reg` and `resource` is unknown: it is found by its first address only.
 
-use super::{Block, MapError, node};
+use super::{Block, MapError};
+use crate::node;
 use crate::root::Root;
 use crate::soc;
 
@@ -140,12 +141,20 @@ pub fn spi_controllers(root: &Root) -> Vec<PlatformDevice> {
     found
 }
 
+/// The kernel's number of a controller's bus, from the directory that its driver makes.
+pub(crate) fn bus_number(root: &Root, device: &PlatformDevice) -> Option<u32> {
+    let names = root.names(format!("{}/spi_master", device.directory()));
+    names.iter().find_map(|name| name.strip_prefix("spi")?.parse().ok())
+}
+
 /// Refuses `len` bytes at `address` if the kernel has a device there and none of `kind` begins at
 /// `address`.
 ///
 /// # Errors
 /// * [`MapError::OtherDevice`] if a device there is of another kind.
 /// * [`MapError::NotBase`] if a device of `kind` is there but begins at another address.
+/// * [`MapError::BusAddress`] if no device is there, and `address` is that of a device of `kind` as its
+///   own bus numbers it.
 pub fn refuse_other_device(
     root: &Root,
     address: u64,
@@ -154,8 +163,16 @@ pub fn refuse_other_device(
 ) -> Result<(), MapError> {
     let mut devices = devices_in(root, address, len);
     let begins = |device: &PlatformDevice| device.address == address && device.is(kind);
-    if devices.is_empty() || devices.iter().any(begins) {
+    if devices.iter().any(begins) {
         return Ok(());
+    }
+    if devices.is_empty() {
+        return match by_bus_address(root, address, kind) {
+            Some(device) => {
+                Err(MapError::BusAddress { address, device: device.into(), remedy: None })
+            }
+            None => Ok(()),
+        };
     }
     let device = match devices.iter().position(|device| device.is(kind)) {
         Some(within) if devices[0].address != address => devices.swap_remove(within),
@@ -165,6 +182,14 @@ pub fn refuse_other_device(
         }
     };
     Err(MapError::NotBase { address, device: device.into(), kind, remedy: None })
+}
+
+/// The device of `kind` whose own bus gives it `address`.
+fn by_bus_address(root: &Root, address: u64, kind: Kind) -> Option<PlatformDevice> {
+    devices(root, |_| true).into_iter().find(|device| {
+        let of_node = format!("{}/of_node", device.directory());
+        device.is(kind) && node::bus_address(root, &of_node) == Some(address)
+    })
 }
 
 /// Refuses `address` if the device tree names another of the supported blocks there. Passes if the

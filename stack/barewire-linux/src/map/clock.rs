@@ -58,7 +58,8 @@ use barewire::reg::Registers;
 
 use super::kernel_clock::{self, KernelClock};
 use super::{Block, DevMem};
-use crate::root::{Root, number};
+use crate::release;
+use crate::root::Root;
 
 /// A family of SoCs with known clock gates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -358,25 +359,22 @@ fn is_ungated(root: &Root) -> bool {
     compatible.split('\0').any(|name| UNGATED.contains(&name))
 }
 
-/// Whether the parent of UIO device `uio` keeps clocks on while the device is open.
+/// Whether the parent of UIO device `uio` keeps clocks on now, while the device is open.
 fn is_held(root: &Root, uio: &str) -> bool {
+    let status = format!("/sys/class/uio/{uio}/device/../power/runtime_status");
+    let awake = root.text(status).is_ok_and(|is| is == "active");
+    awake && holds_while_open(root, uio)
+}
+
+/// Whether the parent of UIO device `uio`, as `uio0`, keeps its clocks on whenever the device is open: a
+/// `simple-pm-bus` with `clocks`, on Linux 6.3 or later.
+#[must_use]
+pub fn holds_while_open(root: &Root, uio: &str) -> bool {
     let parent = format!("/sys/class/uio/{uio}/device/..");
     let compatible = root.text(format!("{parent}/of_node/compatible")).unwrap_or_default();
     let is_bus = compatible.split('\0').any(|name| name == "simple-pm-bus");
     let has_clocks = root.path(format!("{parent}/of_node/clocks")).exists();
-    let awake = root.text(format!("{parent}/power/runtime_status")).is_ok_and(|is| is == "active");
-    is_bus && has_clocks && awake && linux_version(root) >= (6, 3)
-}
-
-/// The running kernel's version; 0.0 if unknown.
-fn linux_version(root: &Root) -> (u64, u64) {
-    let release = root.text("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let digits = |text: &str| {
-        let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-        number(&text[..end]).unwrap_or(0)
-    };
-    let mut parts = release.split('.').map(digits);
-    (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
+    is_bus && has_clocks && release::version(root) >= (6, 3)
 }
 
 #[cfg(test)]
@@ -438,20 +436,6 @@ mod tests {
         assert!(rate(66_666_666).is(66_667_000) && rate(66_666_667).is(66_600_001));
         assert!(!rate(66_666_667).is(66_000_000) && !rate(24_000_000).is(80_000_000));
         assert!(!rate(0).is(1));
-    }
-
-    #[test]
-    fn versions_are_numbers_before_anything_else() {
-        let dir = tempfile::tempdir().expect("a scratch directory");
-        let root = Root::at(dir.path());
-        assert_eq!(linux_version(&root), (0, 0));
-        std::fs::create_dir_all(root.path("/proc/sys/kernel")).expect("made");
-        for (text, version) in
-            [("6.12.9-arm64", (6, 12)), ("6.1.0-50-arm64\n", (6, 1)), ("7.0-rc1", (7, 0))]
-        {
-            std::fs::write(root.path("/proc/sys/kernel/osrelease"), text).expect("written");
-            assert_eq!(linux_version(&root), version, "{text}");
-        }
     }
 
     #[test]

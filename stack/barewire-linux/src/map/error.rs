@@ -70,6 +70,16 @@ pub enum MapError {
         /// The bus to use instead.
         remedy: Option<String>,
     },
+    /// The address is a device's as its own bus numbers it, as manuals do; the processor sees the device
+    /// elsewhere.
+    BusAddress {
+        /// The address asked for.
+        address: u64,
+        /// The device.
+        device: Box<PlatformDevice>,
+        /// The bus to use instead.
+        remedy: Option<String>,
+    },
     /// The controller's clock is off, or its state is unknown: its registers may not answer.
     Clock {
         /// The address of its registers.
@@ -248,6 +258,17 @@ impl fmt::Display for MapError {
                     write!(f, ", which the kernel's driver {driver} has")?;
                 }
                 write!(f, "), whose registers begin at {:#x}: write ", device.address)?;
+                match remedy {
+                    Some(remedy) => f.write_str(remedy),
+                    None => write!(f, "{:#x}", device.address),
+                }
+            }
+            Self::BusAddress { address, device, remedy } => {
+                write!(
+                    f,
+                    "{address:#x} is how the manual's bus numbers {}; the processor sees it at {:#x}: write ",
+                    device.name, device.address
+                )?;
                 match remedy {
                     Some(remedy) => f.write_str(remedy),
                     None => write!(f, "{:#x}", device.address),

@@ -16,7 +16,8 @@
 use std::fmt;
 
 use super::clock::{Family, Rate};
-use super::{Block, bound, node};
+use super::{Block, bound};
+use crate::node;
 use crate::root::{Root, number};
 
 const DEBUGFS: &str = "/sys/kernel/debug/clk";

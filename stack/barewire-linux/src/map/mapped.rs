@@ -361,13 +361,24 @@ fn look_at_clock(
     }
 }
 
-/// Completes an error about an address within a device: it then says which bus to use instead.
+/// Completes an error about an address within a device, or of a device on another bus: it then says which bus to use instead.
 /// `mend` sets the device's first address in a copy of `spec`.
 fn at_base(error: MapError, spec: &MapSpec, mend: impl FnOnce(&mut MapSpec, u64)) -> MapError {
-    let MapError::NotBase { address, device, kind, .. } = error else { return error };
+    let (MapError::NotBase { device, .. } | MapError::BusAddress { device, .. }) = &error else {
+        return error;
+    };
     let mut right = spec.clone();
     mend(&mut right, device.address);
-    MapError::NotBase { address, device, kind, remedy: Some(text(&right)) }
+    let remedy = Some(text(&right));
+    match error {
+        MapError::NotBase { address, device, kind, .. } => {
+            MapError::NotBase { address, device, kind, remedy }
+        }
+        MapError::BusAddress { address, device, .. } => {
+            MapError::BusAddress { address, device, remedy }
+        }
+        other => other,
+    }
 }
 
 /// The GPIO bank at `address`: a map of the UIO device, or else of `/dev/mem`.
@@ -384,7 +395,7 @@ fn bank_beside(
             bank.map_err(|error| {
                 let (path, error) = (uio.path().to_owned(), Box::new(error));
                 match *error {
-                    MapError::NotBase { .. } => *error,
+                    MapError::NotBase { .. } | MapError::BusAddress { .. } => *error,
                     _ => MapError::GpioBank { path, address, error },
                 }
             })

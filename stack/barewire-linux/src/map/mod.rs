@@ -64,7 +64,6 @@ mod in_use;
 mod interrupt;
 mod kernel_clock;
 pub mod mapped;
-mod node;
 pub mod pl022;
 pub mod sifive;
 mod spec;

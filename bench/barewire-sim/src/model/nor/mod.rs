@@ -129,7 +129,10 @@ enum Source {
 }
 
 /// What keeps the array beside the chip.
-struct Keeper(Option<Box<dyn FnMut(usize, &[u8])>>);
+struct Keeper(Option<Box<Keep>>);
+
+/// Takes bytes that changed, and where they begin.
+type Keep = dyn FnMut(usize, &[u8]);
 
 impl fmt::Debug for Keeper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -270,7 +270,7 @@ impl FarArgs {
 }
 
 /// The frames of a log, all of which can be sent.
-fn read(path: &PathBuf, fd_bus: bool) -> Result<Vec<(u64, CanFrame)>, Failure> {
+fn read(path: &Path, fd_bus: bool) -> Result<Vec<(u64, CanFrame)>, Failure> {
     let shown = path.display();
     let text = files::read_text(path)?;
     let lines = candump::read_log(&text).map_err(|e| Failure::Failed(format!("{shown}: {e}")))?;

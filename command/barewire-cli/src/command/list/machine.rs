@@ -8,12 +8,16 @@ use barewire_linux::map::{Block, Uio};
 use barewire_linux::spidev::{Spidev, SpidevError};
 use serde::Serialize;
 
+use crate::command::doctor;
+
 /// What there is.
 #[derive(Serialize)]
 pub(super) struct Machine {
     spidev: Vec<Node>,
     uio: Vec<UioNode>,
     controllers: Vec<Controller>,
+    /// Buses that can be used now.
+    ready: Vec<String>,
 }
 
 /// One chip select of a controller with a kernel driver.
@@ -57,7 +61,8 @@ struct Controller {
 impl Machine {
     /// What is under `root`.
     pub(super) fn of(root: &Root) -> Self {
-        let mut machine = Self { spidev: vec![], uio: vec![], controllers: vec![] };
+        let ready = doctor::ready(root);
+        let mut machine = Self { spidev: vec![], uio: vec![], controllers: vec![], ready };
         for found in discover(root) {
             machine.add(root, found);
         }
@@ -125,10 +130,14 @@ impl Machine {
             let block = block.map(|block| format!(" ({block})")).unwrap_or_default();
             row(name, &format!("  controller at {base}{block}, {driver}{bus}"), &None);
         }
+        for bus in &self.ready {
+            let _ = writeln!(text, "  ready: --bus {bus}");
+        }
         if self.spidev.is_empty() {
             let none = SpidevError::NoSuchDevice { path: "/dev/spidev*".into(), present: vec![] };
             let _ = writeln!(text, "  no {none}");
         }
+        text += "  what stands in the way, and what to do about it: barewire doctor\n";
         text
     }
 }
@@ -155,7 +164,7 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("dtparam=spi=on"), "{text}");
-        assert_eq!(text.lines().count(), 2, "{text}");
+        assert_eq!(text.lines().count(), 3, "{text}");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::root::Root;
 const TREE: &str = "/proc/device-tree";
 
 /// The cells of a property; empty if it does not exist.
-pub(super) fn cells(root: &Root, path: &str) -> Vec<u32> {
+pub(crate) fn cells(root: &Root, path: &str) -> Vec<u32> {
     let bytes = root.bytes(path).unwrap_or_default();
     bytes
         .chunks_exact(4)
@@ -22,7 +22,7 @@ pub(super) fn cells(root: &Root, path: &str) -> Vec<u32> {
 }
 
 /// The strings of a property.
-pub(super) fn strings(root: &Root, path: &str) -> Vec<String> {
+pub(crate) fn strings(root: &Root, path: &str) -> Vec<String> {
     let bytes = root.bytes(path).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     text.split('\0').filter(|text| !text.is_empty()).map(str::to_owned).collect()
@@ -33,15 +33,27 @@ fn cell_count(root: &Root, path: &str, default: usize) -> usize {
     cells(root, path).first().map_or(default, |&count| count as usize)
 }
 
+/// Cells as one number.
+fn number(cells: &[u32]) -> u64 {
+    cells.iter().fold(0, |high, &cell| high << 32 | u64::from(cell))
+}
+
+/// The address of the node's first register as its own bus numbers it, which is the manual's number
+/// where that bus is the one of the manual: 0x7e204000 on a Raspberry Pi.
+pub(crate) fn bus_address(root: &Root, path: &str) -> Option<u64> {
+    let of_address = cell_count(root, &format!("{path}/../#address-cells"), 2);
+    let reg = cells(root, &format!("{path}/reg"));
+    (1..=2).contains(&of_address).then(|| reg.get(..of_address).map(number)).flatten()
+}
+
 /// The register ranges of the node at `path`: first and last byte of each. The first begins at
 /// `address`, the processor's view of an address that the node's bus may number differently.
-pub(super) fn reg(root: &Root, path: &str, address: u64) -> Vec<(u64, u64)> {
+pub(crate) fn reg(root: &Root, path: &str, address: u64) -> Vec<(u64, u64)> {
     let of_address = cell_count(root, &format!("{path}/../#address-cells"), 2);
     let of_size = cell_count(root, &format!("{path}/../#size-cells"), 1);
     if !(1..=2).contains(&of_address) || !(1..=2).contains(&of_size) {
         return Vec::new();
     }
-    let number = |cells: &[u32]| cells.iter().fold(0, |high, &cell| high << 32 | u64::from(cell));
     let reg = cells(root, &format!("{path}/reg"));
     let entries: Vec<_> = reg
         .chunks_exact(of_address + of_size)
@@ -56,7 +68,7 @@ pub(super) fn reg(root: &Root, path: &str, address: u64) -> Vec<(u64, u64)> {
 }
 
 /// The path of the node with that `phandle`.
-pub(super) fn of_phandle(root: &Root, phandle: u32) -> Option<String> {
+pub(crate) fn of_phandle(root: &Root, phandle: u32) -> Option<String> {
     let mut paths = vec![TREE.to_owned()];
     while let Some(path) = paths.pop() {
         if cells(root, &format!("{path}/phandle")).first() == Some(&phandle) {

@@ -1,0 +1,165 @@
+//! What is found about a controller: clock, power, pins, interrupt, chip selects, and who has it.
+
+use barewire_linux::map::clock::{Clock, ClockState};
+use barewire_linux::survey::{Child, Controller, Machine, Pins, Select, SelectAt, Use};
+
+use super::report::{Finding, Level};
+use crate::shared::text::figure;
+
+pub(super) fn findings(machine: &Machine, controller: &Controller) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if controller.block().is_none() {
+        let text = "not one that barewire drives by its registers: use it through spidev";
+        findings.push(Finding::new(Level::Note, "block", text));
+    }
+    findings.extend(controller.clock.as_ref().map(|clock| of_clock(controller, clock)));
+    findings.extend(power(controller));
+    findings.extend(pins(machine, controller));
+    findings.push(interrupt(controller));
+    findings.extend(users(controller));
+    let all = controller.selects.iter().enumerate();
+    findings.extend(all.map(|(number, select)| chip_select(controller, number, select)));
+    findings
+}
+
+fn of_clock(controller: &Controller, clock: &Clock) -> Finding {
+    let rate = match &clock.rate {
+        Some(rate) => format!("{} ({})", figure::clock(rate.hz), rate.name),
+        None => "rate unknown".into(),
+    };
+    let keeps = controller.uio.as_ref().is_some_and(|uio| uio.keeps_clock);
+    let (level, state) = match &clock.state {
+        _ if keeps => (Level::Ok, "on while the UIO device is open".to_owned()),
+        ClockState::Always => (Level::Ok, "never switched off".to_owned()),
+        ClockState::Unknown if controller.device.rival().is_some() => {
+            (Level::Ok, "its driver's business".to_owned())
+        }
+        ClockState::Unknown => {
+            (Level::Note, "whether it runs cannot be seen (root can, with debugfs)".to_owned())
+        }
+        state if state.is_off() && controller.device.rival().is_some() => {
+            (Level::Ok, format!("switched off by its driver while it is idle ({state})"))
+        }
+        state if state.is_off() => (Level::Problem, format!("off ({state})")),
+        state => (Level::Ok, format!("on ({state})")),
+    };
+    Finding::new(level, "clock", format!("{rate}; {state}"))
+}
+
+fn power(controller: &Controller) -> Option<Finding> {
+    let status = controller.runtime_status.as_deref()?;
+    let text = match status {
+        "active" => "on (runtime PM: active)".to_owned(),
+        "suspended" => "asleep until it is used (runtime PM: suspended)".to_owned(),
+        "unsupported" => {
+            "not managed while no driver asks for it (runtime PM: unsupported)".to_owned()
+        }
+        other => format!("runtime PM: {other}"),
+    };
+    Some(Finding::new(Level::Ok, "power", text))
+}
+
+fn pins(machine: &Machine, controller: &Controller) -> Option<Finding> {
+    let bound = controller.device.driver.is_some();
+    Some(match &controller.pins {
+        Pins::Owned(lines) => Finding::new(
+            Level::Ok,
+            "pins",
+            format!("{} are set for it: {}", lines.len(), lines.join("; ")),
+        ),
+        Pins::None if bound => Finding::new(
+            Level::Note,
+            "pins",
+            "its node sets none: the boot loader must have set SCK, MOSI and MISO",
+        ),
+        Pins::None => Finding::new(
+            Level::Note,
+            "pins",
+            "without a driver none belongs to it: what they carry is left from before (i.MX) or they are inputs (Raspberry Pi)",
+        ),
+        Pins::Unknown if machine.debugfs => return None,
+        Pins::Unknown => Finding::new(Level::Note, "pins", "cannot be seen without debugfs"),
+    })
+}
+
+fn interrupt(controller: &Controller) -> Finding {
+    let counted = controller.uio.as_ref().and_then(|uio| uio.events);
+    let text = match (controller.has_interrupt, counted) {
+        (false, _) => "none in its node: transfers are polled",
+        (true, Some(0)) => {
+            "in its node; none was counted by UIO yet: a transfer with poll-limit-us=0 must move the count in /sys/class/uio/*/event"
+        }
+        (true, Some(_)) => "in its node, and UIO has counted some",
+        (true, None) => "in its node",
+    };
+    let level = if controller.has_interrupt { Level::Ok } else { Level::Note };
+    Finding::new(level, "interrupt", text)
+}
+
+/// Others that have the registers: claims that are not the controller's own, and processes.
+fn users(controller: &Controller) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let own = |name: &&String| !name.contains(&controller.device.name);
+    let others: Vec<_> = controller.claimed_by.iter().filter(own).map(String::as_str).collect();
+    if !others.is_empty() {
+        let text = format!("its registers are also claimed by {}", others.join(", "));
+        findings.push(Finding::new(Level::Note, "claimed", text));
+    }
+    if !controller.mapped_by.is_empty() {
+        let processes: Vec<String> = controller.mapped_by.iter().map(u32::to_string).collect();
+        let text = format!("its registers are mapped by process {}", processes.join(", "));
+        findings.push(Finding::new(Level::Note, "in use", text));
+    }
+    findings
+}
+
+fn chip_select(controller: &Controller, number: usize, select: &Select) -> Finding {
+    let line = line(select);
+    let about = format!("--cs {number}");
+    match controller.child(number) {
+        Some(child) => Finding::new(Level::Ok, &about, format!("{line}: {}", chip(child))),
+        None => Finding::new(Level::Ok, &about, format!("{line}: no chip in the device tree")),
+    }
+}
+
+/// Where a chip select's line is, in words.
+pub(super) fn line(select: &Select) -> String {
+    let active = if select.active_high { ", active high" } else { "" };
+    match &select.at {
+        SelectAt::Native { channel } => format!("the controller's line {channel}{active}"),
+        SelectAt::Gpio { address, offset, chip } => {
+            let chip = chip.as_ref().map(|chip| format!(" ({})", chip.path)).unwrap_or_default();
+            format!("line {offset} of the GPIO chip at {address:#x}{chip}{active}")
+        }
+        SelectAt::Elsewhere { node, offset } => {
+            format!("line {offset} of {node}, a chip beyond the SoC{active}")
+        }
+    }
+}
+
+/// A chip, and what the kernel makes of it.
+fn chip(child: &Child) -> String {
+    let mut text = match child.compatible.first() {
+        Some(name) => name.clone(),
+        None => "a chip that the tree does not name".into(),
+    };
+    if let Some(device) = &child.device {
+        text += &format!(" ({device})");
+    }
+    if let Some(driver) = &child.driver {
+        text += &format!(", driver {driver}");
+    }
+    for it in &child.uses {
+        text += &format!(", {}", used(it));
+    }
+    text
+}
+
+/// What the kernel makes of a chip, and who uses it.
+pub(super) fn used(Use { class, name, used_by }: &Use) -> String {
+    let name = if class == name { name.clone() } else { format!("{class} {name}") };
+    match used_by.is_empty() {
+        true => name,
+        false => format!("{name} ({})", used_by.join(", ")),
+    }
+}

@@ -1,0 +1,403 @@
+//! Doctor on directory trees that look as boards do.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use super::*;
+
+/// A tree, removed when dropped.
+struct Tree(tempfile::TempDir);
+
+impl Tree {
+    fn new(compatible: &str, release: &str) -> Self {
+        let tree = Self(tempfile::tempdir().expect("a directory"));
+        tree.file("proc/device-tree/compatible", compatible)
+            .file("proc/device-tree/model", "A board\0")
+            .file("proc/sys/kernel/osrelease", release)
+            .file("proc/self/status", "Uid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff\n")
+            .file("dev/mem", "")
+            .file("sys/kernel/debug/clk/vpu/clk_rate", "400000000")
+            .directory("sys/bus/spi/drivers/spidev")
+    }
+
+    fn path(&self, path: &str) -> std::path::PathBuf {
+        let path = self.0.path().join(path);
+        fs::create_dir_all(path.parent().expect("below")).expect("directories");
+        path
+    }
+
+    fn file(self, path: &str, text: &str) -> Self {
+        fs::write(self.path(path), text).expect("written");
+        self
+    }
+
+    fn cells(self, path: &str, cells: &[u32]) -> Self {
+        let bytes: Vec<u8> = cells.iter().flat_map(|cell| cell.to_be_bytes()).collect();
+        fs::write(self.path(path), bytes).expect("written");
+        self
+    }
+
+    fn link(self, path: &str, target: &str) -> Self {
+        symlink(target, self.path(path)).expect("linked");
+        self
+    }
+
+    fn directory(self, path: &str) -> Self {
+        fs::create_dir_all(self.path(path)).expect("made");
+        self
+    }
+
+    fn survey(&self) -> Survey {
+        Survey::of(&self.root())
+    }
+
+    fn root(&self) -> Root {
+        Root::at(self.0.path())
+    }
+
+    fn report(&self) -> Report {
+        Report::of(&self.survey(), None)
+    }
+
+    /// A device, and its node of the device tree at `node`, to which it has a link.
+    fn device(self, name: &str, node: &str) -> Self {
+        let of_node = format!("../../../../firmware/devicetree/base{node}");
+        self.directory(&format!("sys/firmware/devicetree/base{node}"))
+            .link(&format!("sys/bus/platform/devices/{name}/of_node"), &of_node)
+    }
+}
+
+const TREE: &str = "sys/firmware/devicetree/base";
+
+/// An i.MX 8M Plus with a flash on ECSPI1, as Linux 6.1 shows it.
+fn imx8mp(release: &str) -> Tree {
+    let node = "/soc@0/bus@30800000/spi@30820000";
+    let spi = format!("{TREE}{node}");
+    let gpio = "/soc@0/bus@30000000/gpio@30240000";
+    Tree::new("fsl,imx8mp-evk\0fsl,imx8mp\0", release)
+        .device("30820000.spi", node)
+        .device("30240000.gpio", gpio)
+        .directory("sys/bus/platform/devices/30240000.gpio/gpiochip4")
+        .file("dev/gpiochip4", "")
+        .cells(&format!("{TREE}{gpio}/phandle"), &[0x56])
+        .cells(&format!("{TREE}{gpio}/#gpio-cells"), &[2])
+        .cells(&format!("proc/device-tree{gpio}/phandle"), &[0x56])
+        .cells(&format!("proc/device-tree{gpio}/#gpio-cells"), &[2])
+        .file(&format!("{spi}/compatible"), "fsl,imx8mp-ecspi\0fsl,imx6ul-ecspi\0")
+        .cells(&format!("{spi}/cs-gpios"), &[0x56, 9, 1])
+        .cells(&format!("{spi}/interrupts"), &[0, 31, 4])
+        .cells(&format!("{spi}/flash@0/reg"), &[0])
+        .file(&format!("{spi}/flash@0/compatible"), "jedec,spi-nor\0")
+        .file("sys/kernel/debug/clk/ecspi1_root_clk/clk_rate", "80000000")
+        .file("sys/kernel/debug/clk/ecspi1_root_clk/clk_enable_count", "0")
+}
+
+/// With its kernel driver, and a driver on the flash.
+fn bound(tree: Tree, driver: &str) -> Tree {
+    tree.link("sys/bus/platform/devices/30820000.spi/driver", "../../drivers/spi_imx")
+        .directory("sys/bus/platform/devices/30820000.spi/spi_master/spi0")
+        .link("sys/bus/spi/devices/spi0.0/driver", &format!("../../drivers/{driver}"))
+        .file("sys/bus/spi/devices/spi0.0/driver_override", "\n")
+        .directory("sys/class/mtd/mtd0")
+        .file("sys/class/mtd/mtd0/name", "spi0.0")
+        .directory("sys/class/net")
+}
+
+fn with_flash_driver(release: &str) -> Tree {
+    bound(imx8mp(release), "spi-nor").directory("sys/bus/spi/devices/spi0.0/mtd/mtd0")
+}
+
+fn with_spidev(tree: Tree) -> Tree {
+    bound(tree, "spidev").file("dev/spidev0.0", "")
+}
+
+/// A Raspberry Pi 3 whose chips all are spidev's.
+fn raspberry_pi() -> Tree {
+    let node = "/soc/spi@7e204000";
+    let spi = format!("{TREE}{node}");
+    Tree::new("raspberrypi,3-model-b\0brcm,bcm2837\0", "6.12.9")
+        .device("3f204000.spi", node)
+        .cells(&format!("{TREE}/soc/#address-cells"), &[1])
+        .cells(&format!("{TREE}/soc/#size-cells"), &[1])
+        .file(&format!("{spi}/compatible"), "brcm,bcm2835-spi\0")
+        .cells(&format!("{spi}/reg"), &[0x7e20_4000, 0x200])
+        .link("sys/bus/platform/devices/3f204000.spi/driver", "../../drivers/spi-bcm2835")
+        .directory("sys/bus/platform/devices/3f204000.spi/spi_master/spi0")
+        .link("sys/bus/spi/devices/spi0.0/driver", "../../drivers/spidev")
+        .file("dev/spidev0.0", "")
+}
+
+fn commands(report: &Report) -> Vec<&str> {
+    let ways = report.controllers.iter().flat_map(|controller| &controller.ways);
+    let reachable = ways.filter(|way| way.is_reachable());
+    let steps = reachable.flat_map(|way| &way.steps);
+    steps.flat_map(|step| step.commands.iter().map(String::as_str)).collect()
+}
+
+fn way<'r>(report: &'r Report, kind: &str) -> &'r Way {
+    let mut ways = report.controllers.iter().flat_map(|controller| &controller.ways);
+    ways.find(|way| way.kind == kind).expect("the way is told")
+}
+
+#[test]
+fn a_flash_that_nothing_uses_is_lent_to_spidev() {
+    let report = with_flash_driver("6.1.0-50-arm64").report();
+    assert_eq!(report.after_steps, ["spidev:/dev/spidev0.0"]);
+    assert_eq!(
+        commands(&report),
+        [
+            "echo spi0.0 > /sys/bus/spi/drivers/spi-nor/unbind",
+            "echo spidev > /sys/bus/spi/devices/spi0.0/driver_override",
+            "echo spi0.0 > /sys/bus/spi/drivers/spidev/bind"
+        ]
+    );
+    let spidev = way(&report, "spidev");
+    assert_eq!(
+        spidev.steps[0].undo.last().map(String::as_str),
+        Some("echo spi0.0 > /sys/bus/spi/drivers/spi-nor/bind")
+    );
+    assert_eq!(spidev.tries, ["barewire flash id --bus spidev:/dev/spidev0.0"]);
+    let text = report.text();
+    assert!(
+        text.contains("80 MHz (ecspi1_root_clk); switched off by its driver while it is idle"),
+        "{text}"
+    );
+    assert!(text.contains("line 9 of the GPIO chip at 0x30240000 (/dev/gpiochip4): jedec,spi-nor (spi0.0), driver spi-nor, mtd mtd0"), "{text}");
+}
+
+#[test]
+fn what_others_use_is_left_alone() {
+    let mounted = [
+        ("/dev/mtdblock0 /data jffs2 rw 0 0", "mounted at /data"),
+        ("mtd:spi0.0 /boot jffs2 rw 0 0", "mounted at /boot"),
+    ];
+    for (mount, told) in mounted {
+        let report = with_flash_driver("6.1.0").file("proc/mounts", mount).report();
+        assert!(commands(&report).is_empty(), "{mount}: {:?}", commands(&report));
+        assert!(way(&report, "spidev").obstacles[0].contains(told), "{mount}");
+    }
+    let ubi = with_flash_driver("6.1.0").file("sys/class/ubi/ubi0/mtd_num", "0\n").report();
+    assert!(way(&ubi, "spidev").obstacles[0].contains("ubi0 is attached to it"));
+    let can = bound(imx8mp("6.1.0"), "mcp251xfd").directory("sys/bus/spi/devices/spi0.0/net/can0");
+    let report = can.report();
+    assert!(commands(&report).is_empty());
+    assert!(way(&report, "spidev").obstacles[0].contains("net can0"));
+}
+
+#[test]
+fn no_command_takes_a_controller_from_under_a_driver() {
+    let report = with_flash_driver("6.12.0")
+        .file("lib/modules/6.12.0/modules.dep", "kernel/uio_pdrv_genirq.ko:")
+        .report();
+    for kind in ["uio", "mem"] {
+        assert!(way(&report, kind).obstacles[0].contains("spi-nor has spi0.0"), "{kind}");
+    }
+}
+
+#[test]
+fn a_clock_that_its_driver_stops_forbids_dev_mem() {
+    let report = with_spidev(imx8mp("6.12.0")).report();
+    let mem = way(&report, "mem");
+    assert!(mem.obstacles.iter().any(|why| why.contains("stops its clock")), "{:?}", mem.obstacles);
+    assert!(!commands(&report).iter().any(|command| command.contains("unbind")));
+}
+
+#[test]
+fn kernels_without_uio_or_that_stop_its_clock_say_so() {
+    let obstacle = |tree: Tree| way(&tree.report(), "uio").obstacles.join("; ");
+    let module = |tree: Tree, release: &str| {
+        tree.file(&format!("lib/modules/{release}/modules.dep"), "kernel/uio_pdrv_genirq.ko.xz:\n")
+    };
+    assert!(obstacle(with_spidev(imx8mp("6.12.0"))).contains("no uio_pdrv_genirq"));
+    assert!(obstacle(module(with_spidev(imx8mp("6.1.0")), "6.1.0")).contains("6.3 and later"));
+    let report = module(with_spidev(imx8mp("6.12.0")), "6.12.0").report();
+    assert!(way(&report, "uio").is_reachable());
+    assert!(
+        commands(&report).contains(&"barewire doctor --overlay 30820000.spi > barewire-uio.dtso")
+    );
+}
+
+/// What the shipped overlay makes.
+fn uio(pm_bus: &str) -> Tree {
+    let node = "/soc@0/bus@30800000/barewire-ecspi1/spi@30820000";
+    imx8mp("6.12.0")
+        .file("sys/bus/platform/drivers/uio_pdrv_genirq/bind", "")
+        .file(
+            &format!("{TREE}/soc@0/bus@30800000/spi@30820000/compatible"),
+            "generic-uio\0barewire,ecspi\0",
+        )
+        .link("sys/bus/platform/devices/30820000.spi/driver", "../../drivers/uio_pdrv_genirq")
+        .file("sys/class/uio/uio0/maps/map0/addr", "0x30820000")
+        .file("sys/class/uio/uio0/maps/map0/size", "0x10000")
+        .file("sys/class/uio/uio0/maps/map0/offset", "0x0")
+        .file("sys/class/uio/uio0/event", "0")
+        .link("sys/class/uio/uio0/device", "../../../../parent/30820000.spi")
+        .directory("parent/30820000.spi")
+        .file("parent/of_node/compatible", pm_bus)
+        .cells("parent/of_node/clocks", &[2, 189])
+        .file("dev/uio0", node)
+}
+
+#[test]
+fn a_uio_device_that_keeps_its_clock_is_ready() {
+    let report = uio("simple-pm-bus\0").report();
+    let bus = "uio:uio0,reference-hz=80M,cs=gpio@0x30240000:9";
+    assert_eq!(report.ready, [bus]);
+    assert_eq!(way(&report, "uio").tries, [format!("barewire flash id --bus {bus}")]);
+    let text = report.text();
+    assert!(text.contains("on while the UIO device is open"), "{text}");
+    let gated = uio("simple-bus\0").report();
+    assert!(gated.ready.is_empty());
+    assert!(way(&gated, "uio").obstacles[0].contains("nothing keeps its clock on"));
+}
+
+#[test]
+fn a_bus_as_written_is_compared() {
+    let tree = uio("simple-pm-bus\0");
+    let ask = |bus: &str| Report::of_bus(&tree.survey(), None, bus).expect("a bus of this machine");
+    assert_eq!(ask("uio:uio0,reference-hz=80M,cs=gpio@0x30240000:9").ready.len(), 1);
+    // Another chip select is the user's business.
+    assert_eq!(ask("uio:/dev/uio0,reference-hz=80M,cs=native0").ready.len(), 1);
+    let wrong = ask("uio:uio0,reference-hz=24M,cs=gpio@0x30240000:9");
+    assert!(wrong.ready.is_empty());
+    let text = wrong.text();
+    assert!(
+        text.contains("reference-hz is 24000000 Hz, the clock ecspi1_root_clk has 80000000 Hz"),
+        "{text}"
+    );
+    assert!(text.contains("write uio:uio0,reference-hz=80M"), "{text}");
+    let error =
+        |bus: &str| Report::of_bus(&tree.survey(), None, bus).map(|_| ()).expect_err("refused");
+    assert!(error("uio:uio7,reference-hz=80M,cs=native0").to_string().contains("no controller"));
+    assert_eq!(error("usb:0").code(), 2);
+    assert_eq!(
+        Report::of_bus(&tree.survey(), None, "sim:rpi3").expect("a bus").ready,
+        ["sim:rpi3"]
+    );
+}
+
+#[test]
+fn a_raspberry_pi_is_taken_with_its_pins_and_given_back() {
+    let tree = raspberry_pi();
+    let report = tree.report();
+    assert_eq!(report.ready, ["spidev:/dev/spidev0.0"]);
+    let bus = "mem:0x3f204000,controller=bcm2835,reference-hz=400M,cs=native0";
+    assert_eq!(report.after_steps, [bus]);
+    let mem = way(&report, "mem");
+    let commands: Vec<_> = mem.steps.iter().flat_map(|step| &step.commands).collect();
+    assert_eq!(
+        commands,
+        ["echo 3f204000.spi > /sys/bus/platform/drivers/spi-bcm2835/unbind", "pinctrl set 9-11 a0"]
+    );
+    assert!(mem.steps.iter().all(|step| !step.undo.is_empty()), "each has its undo");
+    let manual = "mem:0x7e204000,controller=bcm2835,reference-hz=400M,cs=native0";
+    let report = Report::of_bus(&tree.survey(), None, manual).expect("a bus of this machine");
+    let text = report.text();
+    assert!(
+        text.contains(
+            "0x7e204000 is how the manual's bus numbers it; the processor sees it at 0x3f204000"
+        ),
+        "{text}"
+    );
+    assert!(text.contains(&format!("write {bus}")), "{text}");
+}
+
+#[test]
+fn claims_of_others_ask_for_iomem_last() {
+    let tree = raspberry_pi().file(
+        "proc/iomem",
+        "3f204000-3f2041ff : 3f204000.spi spi@7e204000\n3f204000-3f2041ff : thief\n",
+    );
+    let report = tree.report();
+    let last = way(&report, "mem").steps.last().expect("steps");
+    assert!(
+        last.why.contains("iomem=relaxed") && last.why.contains("whole machine"),
+        "{}",
+        last.why
+    );
+    let relaxed = tree.file("proc/cmdline", "quiet iomem=relaxed").report();
+    assert!(!way(&relaxed, "mem").steps.iter().any(|step| step.why.contains("iomem")));
+}
+
+#[test]
+fn an_overlay_has_the_numbers_of_the_running_tree() {
+    let tree = imx8mp("6.12.0");
+    let node = "proc/device-tree/soc@0/bus@30800000";
+    let tree = tree
+        .cells(&format!("{node}/#address-cells"), &[1])
+        .cells(&format!("{node}/#size-cells"), &[1])
+        .cells(&format!("{node}/spi@30820000/reg"), &[0x3082_0000, 0x10000])
+        .cells(&format!("{node}/spi@30820000/clocks"), &[2, 189, 2, 189])
+        .cells(&format!("{node}/spi@30820000/interrupts"), &[0, 31, 4])
+        .cells(&format!("{node}/spi@30820000/cs-gpios"), &[0x56, 9, 1]);
+    let survey = tree.survey();
+    let text = overlay::text(&tree.root(), &survey.machine, &survey.controllers[0]).expect("text");
+    for line in [
+        "target-path = \"/soc@0/bus@30800000/spi@30820000\";",
+        "target-path = \"/soc@0/bus@30800000\";",
+        "compatible = \"generic-uio\", \"barewire,ecspi\";",
+        "clocks = <0x2 0xbd 0x2 0xbd>;",
+        "cs-gpios = <0x56 0x9 0x1>;",
+    ] {
+        assert!(text.contains(line), "{line} in {text}");
+    }
+    assert!(!text.contains("pinctrl"), "its node has none");
+    let tree = raspberry_pi();
+    let survey = tree.survey();
+    let text = overlay::text(&tree.root(), &survey.machine, &survey.controllers[0]).expect("text");
+    assert!(
+        text.contains("\"generic-uio\", \"barewire,bcm2835\"") && !text.contains("simple-pm-bus"),
+        "{text}"
+    );
+    assert!(
+        by_name(&survey, "nothing.spi")
+            .is_err_and(|error| error.to_string().contains("3f204000.spi"))
+    );
+}
+
+#[test]
+fn delays_of_the_machine_are_told_with_their_undo() {
+    let cpu = "sys/devices/system/cpu";
+    let report = raspberry_pi()
+        .file(&format!("{cpu}/cpufreq/policy0/scaling_governor"), "ondemand\n")
+        .file(&format!("{cpu}/cpu0/cpuidle/state1/name"), "cpu-sleep\n")
+        .file(&format!("{cpu}/cpu0/cpuidle/state1/latency"), "700\n")
+        .file(&format!("{cpu}/cpu0/cpuidle/state1/disable"), "0\n")
+        .report();
+    let text = report.text();
+    assert!(
+        text.contains(
+            "undo: echo ondemand > /sys/devices/system/cpu/cpufreq/policy0/scaling_governor"
+        ),
+        "{text}"
+    );
+    assert!(text.contains("cpu-sleep wakes after up to 700 µs"), "{text}");
+    let all = report.findings.iter().flat_map(|finding| &finding.steps);
+    assert!(all.clone().count() >= 2 && all.into_iter().all(|step| !step.undo.is_empty()));
+}
+
+#[test]
+fn a_machine_without_controllers_is_told_what_always_works() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let report = Report::of(&Survey::of(&Root::at(dir.path())), None);
+    let text = report.text();
+    assert!(text.contains("No SPI controller is in the device tree"), "{text}");
+    assert!(text.contains("--bus sim:imx8mp"), "{text}");
+}
+
+#[test]
+fn the_configuration_is_read_compressed_or_not() {
+    use std::io::Write as _;
+    let dir = tempfile::tempdir().expect("a directory");
+    let root = Root::at(dir.path());
+    assert_eq!(config::read(&root, "6.12.0"), None);
+    fs::create_dir_all(dir.path().join("boot")).expect("made");
+    fs::write(dir.path().join("boot/config-6.12.0"), "CONFIG_DEVMEM=y\n").expect("written");
+    assert_eq!(config::read(&root, "6.12.0").as_deref(), Some("CONFIG_DEVMEM=y\n"));
+    fs::create_dir_all(dir.path().join("proc")).expect("made");
+    let file = fs::File::create(dir.path().join("proc/config.gz")).expect("made");
+    let mut packed = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
+    packed.write_all(b"CONFIG_UIO=m\n").expect("packed");
+    packed.finish().expect("packed");
+    assert_eq!(config::read(&root, "6.12.0").as_deref(), Some("CONFIG_UIO=m\n"));
+}

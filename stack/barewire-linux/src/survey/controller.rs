@@ -1,0 +1,327 @@
+//! An SPI controller: its driver, clock, pins, chip selects, and who else has it.
+
+use super::child::Child;
+use crate::map::Block;
+use crate::map::Uio;
+use crate::map::bound::{PlatformDevice, bus_number, spi_controllers};
+use crate::map::clock::{self, Clock};
+use crate::node;
+use crate::root::{Root, number};
+use crate::soc;
+use crate::spidev;
+
+use super::rights::Access;
+
+/// A controller of the SoC.
+#[derive(Clone, Debug)]
+pub struct Controller {
+    /// Its device, and the driver bound to it.
+    pub device: PlatformDevice,
+    /// The kernel's number of its bus.
+    pub bus: Option<u32>,
+    /// Its path in the device tree, as `/soc/spi@7e204000`; empty if unknown.
+    pub node: String,
+    /// The address of its registers as its own bus numbers it, which manuals may use.
+    pub bus_address: Option<u64>,
+    /// Its clock, for a block that barewire drives. No register was read for it.
+    pub clock: Option<Clock>,
+    /// Runtime power management: `active`, `suspended`, `unsupported`.
+    pub runtime_status: Option<String>,
+    /// Its chip selects, by number.
+    pub selects: Vec<Select>,
+    /// The chips on its bus.
+    pub children: Vec<Child>,
+    /// Its nodes of spidev.
+    pub spidev: Vec<Access>,
+    /// Whether its node names an interrupt.
+    pub has_interrupt: bool,
+    /// Its pins.
+    pub pins: Pins,
+    /// Who has claimed its registers, by `/proc/iomem`.
+    pub claimed_by: Vec<String>,
+    /// The UIO device with its registers.
+    pub uio: Option<UioNode>,
+    /// Processes that have its registers mapped, by UIO or `/dev/mem`, as far as can be seen.
+    pub mapped_by: Vec<u32>,
+}
+
+/// A controller's pins, by debugfs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pins {
+    /// This process may not look, or there is no debugfs.
+    Unknown,
+    /// No pin belongs to the device.
+    None,
+    /// These lines of `pinmux-pins` name the device.
+    Owned(Vec<String>),
+}
+
+/// A chip select.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Select {
+    /// Where its line is.
+    pub at: SelectAt,
+    /// Whether it is active high.
+    pub active_high: bool,
+}
+
+/// Where a chip select's line is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SelectAt {
+    /// A line of the controller.
+    Native {
+        /// Its number.
+        channel: u8,
+    },
+    /// A line of a GPIO chip of the SoC.
+    Gpio {
+        /// The address of the chip's registers.
+        address: u64,
+        /// The line.
+        offset: u32,
+        /// The chip's node, if the kernel has it: `/dev/gpiochip4`.
+        chip: Option<Access>,
+    },
+    /// A line of another GPIO chip, as one on I2C.
+    Elsewhere {
+        /// The name of the chip's node in the device tree.
+        node: String,
+        /// The line.
+        offset: u32,
+    },
+}
+
+/// A UIO device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UioNode {
+    /// Its node.
+    pub access: Access,
+    /// Whether its parent keeps the clocks on while it is open.
+    pub keeps_clock: bool,
+    /// How many interrupts it has counted.
+    pub events: Option<u64>,
+}
+
+impl Controller {
+    /// All of them.
+    pub(super) fn all(root: &Root) -> Vec<Self> {
+        spi_controllers(root).into_iter().map(|device| Self::of(root, device)).collect()
+    }
+
+    fn of(root: &Root, device: PlatformDevice) -> Self {
+        let directory = device.directory();
+        let of_node = format!("{directory}/of_node");
+        let bus = bus_number(root, &device);
+        let uio = UioNode::at(root, device.address);
+        let clock = device.block.map(|block| {
+            let name = uio.as_ref().map(UioNode::name);
+            clock::examine(root, block, device.address, None, name)
+        });
+        let children = Child::all(root, &of_node, bus);
+        let prefix = bus.map(|bus| format!("/dev/spidev{bus}."));
+        let nodes = spidev::nodes(root).into_iter();
+        let own = |path: &String| prefix.as_ref().is_some_and(|prefix| path.starts_with(prefix));
+        Self {
+            bus,
+            node: tree_path(root, &of_node),
+            bus_address: node::bus_address(root, &of_node),
+            clock,
+            runtime_status: root.text(format!("{directory}/power/runtime_status")).ok(),
+            selects: selects(root, &of_node, device.block, &children),
+            children,
+            spidev: nodes.filter(own).filter_map(|path| Access::of(root, &path)).collect(),
+            has_interrupt: ["interrupts", "interrupts-extended"]
+                .iter()
+                .any(|name| root.path(format!("{of_node}/{name}")).exists()),
+            pins: Pins::of(root, &device.name),
+            claimed_by: claims(root, device.range()),
+            mapped_by: mapped_by(root, device.range(), uio.as_ref()),
+            uio,
+            device,
+        }
+    }
+
+    /// The block, if barewire drives it.
+    #[must_use]
+    pub fn block(&self) -> Option<Block> {
+        self.device.block
+    }
+
+    /// The chip behind a chip select, if the tree or the kernel knows one.
+    #[must_use]
+    pub fn child(&self, chip_select: usize) -> Option<&Child> {
+        self.children.iter().find(|child| usize::from(child.chip_select) == chip_select)
+    }
+
+    /// The chips that a driver other than spidev has.
+    pub fn rivals(&self) -> impl Iterator<Item = &Child> {
+        self.children.iter().filter(|child| child.rival().is_some())
+    }
+}
+
+/// The path in the device tree of the node that a link leads to.
+fn tree_path(root: &Root, of_node: &str) -> String {
+    let real = std::fs::canonicalize(root.path(of_node)).unwrap_or_default();
+    let real = real.to_string_lossy();
+    let below = real.split_once("/devicetree/base").map(|(_, path)| path.to_owned());
+    below.unwrap_or_default()
+}
+
+impl Pins {
+    fn of(root: &Root, device: &str) -> Self {
+        const DEBUGFS: &str = "/sys/kernel/debug/pinctrl";
+        let mut texts = root
+            .names(DEBUGFS)
+            .into_iter()
+            .filter_map(|name| root.text(format!("{DEBUGFS}/{name}/pinmux-pins")).ok())
+            .peekable();
+        if texts.peek().is_none() {
+            return Self::Unknown;
+        }
+        let mut owned = Vec::new();
+        for text in texts {
+            let lines = text.lines().filter(|line| {
+                line.starts_with("pin ") && line.split_whitespace().any(|word| word == device)
+            });
+            owned.extend(lines.map(str::to_owned));
+        }
+        if owned.is_empty() { Self::None } else { Self::Owned(owned) }
+    }
+}
+
+impl UioNode {
+    fn at(root: &Root, address: u64) -> Option<Self> {
+        let path = Uio::find(root, address)?;
+        let name = path.strip_prefix("/dev/").unwrap_or(&path).to_owned();
+        let events = root.text(format!("/sys/class/uio/{name}/event")).ok();
+        Some(Self {
+            keeps_clock: clock::holds_while_open(root, &name),
+            events: events.and_then(|text| number(&text)),
+            access: Access::of(root, &path).unwrap_or(Access { path, allowed: false, group: None }),
+        })
+    }
+
+    /// Its name, as `uio0`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        let path = self.access.path.as_str();
+        path.strip_prefix("/dev/").unwrap_or(path)
+    }
+}
+
+/// The chip selects of a controller: `cs-gpios`, and for a chip or an entry without one the native line.
+fn selects(root: &Root, of_node: &str, block: Option<Block>, children: &[Child]) -> Vec<Select> {
+    let mut lines = cs_gpios(root, of_node);
+    let natives = block.map_or(0, Block::native_lines);
+    let of_children = children.iter().map(|child| usize::from(child.chip_select) + 1).max();
+    let wanted = lines.len().max(of_children.unwrap_or(0)).max(usize::from(lines.is_empty()));
+    lines.resize(wanted, None);
+    lines
+        .into_iter()
+        .enumerate()
+        .map(|(number, line)| {
+            let channel = u8::try_from(number).unwrap_or(u8::MAX).min(natives.max(1) - 1);
+            let child = children.iter().find(|child| usize::from(child.chip_select) == number);
+            let active_high = child.is_some_and(|child| child.active_high);
+            Select { at: line.unwrap_or(SelectAt::Native { channel }), active_high }
+        })
+        .collect()
+}
+
+/// The entries of `cs-gpios`; an entry of 0 is a native line. Empty if one cannot be read.
+fn cs_gpios(root: &Root, of_node: &str) -> Vec<Option<SelectAt>> {
+    let cells = node::cells(root, &format!("{of_node}/cs-gpios"));
+    let mut lines = Vec::new();
+    let mut rest = cells.as_slice();
+    while let [phandle, after @ ..] = rest {
+        if *phandle == 0 {
+            lines.push(None);
+            rest = after;
+            continue;
+        }
+        let Some(provider) = node::of_phandle(root, *phandle) else { return Vec::new() };
+        let count = node::cells(root, &format!("{provider}/#gpio-cells"));
+        let count = count.first().map_or(2, |&count| count as usize);
+        let Some((specifier, after)) = after.split_at_checked(count) else { return Vec::new() };
+        // With three cells the first is the bank's number and the second the line.
+        let offset = specifier.len().checked_sub(2).map_or(0, |line| specifier[line]);
+        lines.push(Some(line_at(root, *phandle, &provider, offset)));
+        rest = after;
+    }
+    lines
+}
+
+fn line_at(root: &Root, phandle: u32, provider: &str, offset: u32) -> SelectAt {
+    let is_it = |found: &soc::Found| {
+        let cells = node::cells(root, &format!("{}/of_node/phandle", found.directory()));
+        cells.first() == Some(&phandle)
+    };
+    let Some(found) = soc::devices(root, |_| true).into_iter().find(is_it) else {
+        let node = provider.rsplit('/').next().unwrap_or_default().to_owned();
+        return SelectAt::Elsewhere { node, offset };
+    };
+    let chip = root.names(found.directory()).into_iter().find(|name| {
+        name.strip_prefix("gpiochip").is_some_and(|number| number.parse::<u32>().is_ok())
+    });
+    let chip = chip.and_then(|name| Access::of(root, &format!("/dev/{name}")));
+    SelectAt::Gpio { address: found.address, offset, chip }
+}
+
+/// Who has claimed a range, by `/proc/iomem`: the names behind its lines. Other users than root see no
+/// addresses there, and so nothing is found.
+fn claims(root: &Root, (first, last): (u64, u64)) -> Vec<String> {
+    let text = root.text("/proc/iomem").unwrap_or_default();
+    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
+    let claimed = text.lines().filter_map(|line| {
+        let (range, name) = line.trim().split_once(" : ")?;
+        let (from, to) = range.split_once('-')?;
+        let (from, to) = (hex(from)?, hex(to)?);
+        (from < to && from <= last && first <= to).then(|| name.to_owned())
+    });
+    claimed.collect()
+}
+
+/// The processes that have the range mapped. Of other users' processes only root sees it.
+fn mapped_by(root: &Root, (first, last): (u64, u64), uio: Option<&UioNode>) -> Vec<u32> {
+    let processes = root.names("/proc").into_iter().filter_map(|name| name.parse::<u32>().ok());
+    processes
+        .filter(|process| {
+            let maps = root.text(format!("/proc/{process}/maps")).unwrap_or_default();
+            maps.lines().any(|line| maps_range(line, first, last, uio))
+        })
+        .collect()
+}
+
+/// Whether a line of `/proc/PID/maps` maps the range of `/dev/mem`, or the UIO device.
+fn maps_range(line: &str, first: u64, last: u64, uio: Option<&UioNode>) -> bool {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [range, _, offset, _, _, path] = words[..] else { return false };
+    if uio.is_some_and(|uio| uio.access.path == path) {
+        return true;
+    }
+    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
+    let Some((begin, end)) = range.split_once('-') else { return false };
+    let (Some(begin), Some(end), Some(offset)) = (hex(begin), hex(end), hex(offset)) else {
+        return false;
+    };
+    let length = end.saturating_sub(begin);
+    path == "/dev/mem" && offset <= last && first < offset.saturating_add(length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mappings_of_the_registers_are_known_by_their_offset() {
+        let line = "ffff9000-ffffa000 rw-s 30820000 00:05 87 /dev/mem";
+        assert!(maps_range(line, 0x3082_0000, 0x3082_ffff, None));
+        assert!(!maps_range(line, 0x3083_0000, 0x3083_ffff, None));
+        assert!(!maps_range("ffff9000-ffffa000 rw-p 00000000 00:00 0", 0, u64::MAX, None));
+        let access = Access { path: "/dev/uio0".into(), allowed: true, group: None };
+        let uio = UioNode { access, keeps_clock: false, events: None };
+        let line = "ffff9000-ffffa000 rw-s 00000000 00:05 9 /dev/uio0";
+        assert!(maps_range(line, 0x3082_0000, 0x3082_ffff, Some(&uio)));
+        assert!(!maps_range(line, 0x3082_0000, 0x3082_ffff, None));
+    }
+}

@@ -1,0 +1,119 @@
+//! The board and its kernel: what it is, and which of its drivers are there.
+
+use crate::release;
+use crate::root::Root;
+
+/// The board and its kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// The board's name, from the device tree; empty without one.
+    pub model: String,
+    /// The board's and the SoC's names for programs, the most specific first.
+    pub compatible: Vec<String>,
+    /// The kernel's release, as `uname -r` prints it.
+    pub release: String,
+    /// Its version, as (major, minor).
+    pub version: (u64, u64),
+    /// Whether the kernel was started with `iomem=relaxed`.
+    pub iomem_relaxed: bool,
+    /// The driver of device-tree nodes for UIO.
+    pub uio: Driver,
+    /// The value of its parameter `of_id`: the `compatible` that it binds to.
+    pub uio_of_id: Option<String>,
+    /// The driver of `/dev/spidevB.C`.
+    pub spidev: Driver,
+    /// Bytes of spidev's buffers, if the driver is there.
+    pub bufsiz: Option<u64>,
+    /// Whether debugfs is mounted, so that root can see clocks and pins.
+    pub debugfs: bool,
+    /// Whether an overlay can be applied while the kernel runs, through configfs.
+    pub live_overlays: bool,
+}
+
+/// How a driver of the kernel is available.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Driver {
+    /// It is there.
+    Loaded,
+    /// `modprobe` loads it.
+    Module,
+    /// It is neither loaded nor among the modules of the running kernel.
+    Missing,
+}
+
+impl Driver {
+    /// The driver that is `directory` once it is there, and whose module is `module`.
+    fn of(root: &Root, directory: &str, module: &str) -> Self {
+        if root.path(directory).exists() {
+            return Self::Loaded;
+        }
+        let release = release::text(root);
+        let lists = ["modules.dep", "modules.builtin"].into_iter();
+        let known = lists
+            .filter_map(|list| root.text(format!("/lib/modules/{release}/{list}")).ok())
+            .any(|text| text.lines().any(|line| is_module(line, module)));
+        if known { Self::Module } else { Self::Missing }
+    }
+}
+
+/// Whether a line of `modules.dep` or `modules.builtin` is about `module`. The file may be compressed.
+fn is_module(line: &str, module: &str) -> bool {
+    let path = line.split(':').next().unwrap_or_default();
+    let file = path.rsplit('/').next().unwrap_or_default();
+    // The file's name may have hyphens where the module's has underscores.
+    file.split_once(".ko").is_some_and(|(name, _)| name.replace('-', "_") == module)
+}
+
+impl Machine {
+    pub(super) fn of(root: &Root) -> Self {
+        let text = |path: &str| root.text(path).unwrap_or_default();
+        let parameters = "/sys/module/uio_pdrv_genirq/parameters/of_id";
+        let of_id = root.text(parameters).ok();
+        let bufsiz = root.text("/sys/module/spidev/parameters/bufsiz").ok();
+        Self {
+            model: text("/proc/device-tree/model").trim_end_matches('\0').to_owned(),
+            compatible: crate::node::strings(root, "/proc/device-tree/compatible"),
+            release: release::text(root),
+            version: release::version(root),
+            iomem_relaxed: text("/proc/cmdline").split_whitespace().any(|it| it == "iomem=relaxed"),
+            uio: Driver::of(root, "/sys/bus/platform/drivers/uio_pdrv_genirq", "uio_pdrv_genirq"),
+            // A parameter that is not set reads as "(null)".
+            uio_of_id: of_id.filter(|id| !id.is_empty() && id != "(null)"),
+            spidev: Driver::of(root, "/sys/bus/spi/drivers/spidev", "spidev"),
+            bufsiz: bufsiz.and_then(|text| crate::root::number(&text)),
+            debugfs: root.path("/sys/kernel/debug/clk").exists(),
+            live_overlays: root.path("/sys/kernel/config/device-tree/overlays").exists(),
+        }
+    }
+}
+
+/// The value of `option` (`CONFIG_…`) in the text of a kernel's configuration: `y`, `m`, a number or a
+/// string. `None` if it is not set.
+#[must_use]
+pub fn config_value<'t>(config: &'t str, option: &str) -> Option<&'t str> {
+    config.lines().find_map(|line| line.strip_prefix(option)?.strip_prefix('='))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_are_known_by_their_files() {
+        let dep = "kernel/drivers/uio/uio_pdrv_genirq.ko.xz: kernel/drivers/uio/uio.ko.xz";
+        assert!(is_module(dep, "uio_pdrv_genirq"));
+        assert!(!is_module(dep, "uio"), "what it depends on is not it");
+        assert!(is_module("kernel/drivers/spi/spi-imx.ko", "spi_imx"));
+        assert!(!is_module("", "spidev"));
+    }
+
+    #[test]
+    fn options_are_read_and_not_what_begins_like_them() {
+        let config =
+            "CONFIG_UIO=m\n# CONFIG_UIO_PDRV_GENIRQ is not set\nCONFIG_IO_STRICT_DEVMEM=y\n";
+        assert_eq!(config_value(config, "CONFIG_UIO"), Some("m"));
+        assert_eq!(config_value(config, "CONFIG_UIO_PDRV_GENIRQ"), None);
+        assert_eq!(config_value(config, "CONFIG_IO_STRICT_DEVMEM"), Some("y"));
+        assert_eq!(config_value(config, "CONFIG_IO"), None);
+    }
+}
