@@ -6,4 +6,6 @@ BANK=gpio@0x30240000.9,unsafe-shared LINE=gpio@0x30240000:9
 HOLE=0x30821000
 CLOCK_IS_ASKED=1
 CLOCK=ecspi1_root_clk
+# What the shipped overlay gives to UIO.
+OVERLAY_ADDRESS=30830000 OVERLAY_CLOCK=ecspi2_root_clk
 HAND="ecspi 0x30820000 0x30240000 9"

@@ -3,13 +3,13 @@
 
 insmod /m/uio_pdrv_genirq.ko of_id=generic-uio
 sleep 0.2
-clock() { cat "/sys/kernel/debug/clk/$CLOCK/clk_enable_count"; }
+clock() { cat "/sys/kernel/debug/clk/$OVERLAY_CLOCK/clk_enable_count"; }
 if [ ! -e /dev/uio0 ]; then
 	fail overlay-device "no /dev/uio0"
 else
-	check overlay-address grep -q "0x0*$ADDRESS" /sys/class/uio/uio0/maps/map0/addr
+	check overlay-address grep -q "0x0*$OVERLAY_ADDRESS" /sys/class/uio/uio0/maps/map0/addr
 	# A clock that is never off is not counted.
-	if [ -n "$CLOCK" ]; then
+	if [ -n "$OVERLAY_CLOCK" ]; then
 		before=$(clock)
 		exec 3<>/dev/uio0
 		open=$(clock)

@@ -16,7 +16,7 @@
 //!    model checkers, Miri, `no_std`, `msrv`) have a directory each and build as few packages as they can.
 //!    Many of these tests keep one core busy; the other lane uses the other. Each lane ends with builds,
 //!    which use all cores when the other lane is over.
-//! 3. [`Lane::Apart`]: `guests`, whose time is summed apart.
+//! 3. [`Lane::Apart`]: `dist` and `guests`, whose time is summed apart.
 //!
 //! While two lanes run, each line of output begins with the name of its step.
 //!
@@ -32,6 +32,7 @@ use std::time::{Duration, Instant};
 
 use crate::child::{self, Ran, Task};
 use crate::console::Console;
+use crate::dist;
 use crate::guests;
 use crate::report::{self, Report, Row, plural};
 use crate::tally::{SKIPPED, Tally};
@@ -318,6 +319,7 @@ pub(crate) const STEPS: &[Step] = &[
         no_std,
     ),
     Step::new(Lane::Own, "msrv", "the oldest compiler promised builds it", msrv),
+    Step::new(Lane::Apart, "dist", "the command's package is installed, run and removed", dist),
     Step::new(Lane::Apart, "guests", "the command beside stock kernels on emulated boards", guests),
 ];
 
@@ -608,9 +610,18 @@ fn miri(cx: &Context) -> Outcome {
 }
 
 /// It starts programs in ways of its own, while no other step runs.
+fn dist(cx: &Context) -> Outcome {
+    timed(cx, dist::step)
+}
+
 fn guests(cx: &Context) -> Outcome {
+    timed(cx, guests::step)
+}
+
+/// A step that starts its children itself, alone.
+fn timed(cx: &Context, step: fn(&Context) -> Outcome) -> Outcome {
     let before = child::children_time();
-    let outcome = guests::step(cx);
+    let outcome = step(cx);
     cx.spend(child::children_time().saturating_sub(before));
     outcome
 }
@@ -650,6 +661,12 @@ mod tests {
             Step::new(Lane::Shared, "docs", "must not run", |_| {
                 panic!("built after a broken build")
             }),
+            Step::new(
+                Lane::Apart,
+                "dist",
+                "the command's package is installed, run and removed",
+                dist,
+            ),
             Step::new(Lane::Apart, "guests", "must not run", |_| {
                 panic!("built after a broken build")
             }),

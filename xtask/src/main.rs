@@ -8,11 +8,13 @@ mod backports;
 mod child;
 mod ci;
 mod console;
+mod dist;
 mod guests;
 mod nearest;
 mod report;
 mod tally;
 mod tidy;
+mod tool;
 mod tools;
 
 use std::path::PathBuf;
@@ -29,6 +31,8 @@ enum Command {
     Ci(Vec<&'static Step>),
     Guests(guests::Options),
     GuestsHelp,
+    Dist(dist::Options),
+    DistHelp,
 }
 
 /// The exit code of a command line that cannot be understood, as in most Unix tools.
@@ -72,6 +76,11 @@ fn execute(command: &Command) -> Result<bool, String> {
             console.say(guests::help().trim_end());
             Ok(true)
         }
+        Command::Dist(options) => dist::run(options, &ci::Context::new(root()?, console)),
+        Command::DistHelp => {
+            console.say(dist::help().trim_end());
+            Ok(true)
+        }
     }
 }
 
@@ -89,7 +98,9 @@ fn parse(args: &[String]) -> Result<Command, String> {
             Ok(Command::GuestsHelp)
         }
         "guests" => guests::parse(rest).map(Command::Guests),
-        other => Err(nearest::unknown("command", other, &["ci", "guests", "tidy", "help"])),
+        "dist" if rest.iter().any(|arg| arg == "--help" || arg == "-h") => Ok(Command::DistHelp),
+        "dist" => dist::parse(rest).map(Command::Dist),
+        other => Err(nearest::unknown("command", other, &["ci", "dist", "guests", "tidy", "help"])),
     }
 }
 
@@ -130,6 +141,7 @@ fn help() -> String {
          ci                        everything CI checks\n  \
          ci --step NAME[,NAME]     single steps of it\n  \
          guests [BOARD[/BOOT]…]    barewire under stock kernels on emulated boards; --help says more\n  \
+         dist [ARCHITECTURE…]      static binaries, archives and Debian packages; --help says more\n  \
          tidy                      the house rules alone\n  \
          help                      this text\n\n\
          steps of ci:\n",

@@ -99,6 +99,9 @@ pub(crate) const NO_CAS_TARGETS: [&str; 2] = ["thumbv6m-none-eabi", "riscv32imc-
 /// The 32-bit Linux that the workspace must build for.
 pub(crate) const LINUX32_TARGET: &str = "armv7-unknown-linux-gnueabihf";
 
+/// What the package of this machine's architecture is built for.
+const PACKAGE_TARGET: &str = "x86_64-unknown-linux-musl";
+
 /// What the command is built for in 64-bit guests.
 const GUEST64_TARGET: &str = "aarch64-unknown-linux-musl";
 
@@ -176,9 +179,11 @@ fn targets(cx: &Context) -> Vec<&'static str> {
     let serves = |target| match target {
         LINUX32_TARGET => "builds the workspace for 32 bits, and 32-bit guests",
         GUEST64_TARGET => "builds the command for 64-bit guests",
+        PACKAGE_TARGET => "builds the command for packages",
         _ => "builds the core without std",
     };
-    let wanted = || BARE_TARGETS.into_iter().chain([LINUX32_TARGET, GUEST64_TARGET]);
+    let wanted =
+        || BARE_TARGETS.into_iter().chain([LINUX32_TARGET, GUEST64_TARGET, PACKAGE_TARGET]);
     let lacking =
         || -> Vec<&'static str> { wanted().filter(|target| !has_target(cx, target)).collect() };
     let mut missing = lacking();

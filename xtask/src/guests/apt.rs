@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use super::tool;
 use crate::backports;
+use crate::tool;
 
 /// The release whose stock kernels these are.
 const CODENAME: &str = "bookworm";

@@ -72,6 +72,8 @@ pub(super) struct Boot {
     pub(super) name: &'static str,
     /// The fragment of the device tree is `guests/dts/BOARD-TREE.dtsi`.
     pub(super) tree: &'static str,
+    /// Where the flash is wired to, if not where the board says.
+    pub(super) wiring: Option<&'static str>,
     /// An overlay of `contrib/overlays` that is merged with the tree, without its ending.
     pub(super) overlay: Option<&'static str>,
     /// Arguments of the kernel.
@@ -91,6 +93,7 @@ impl Boot {
         Self {
             name,
             tree: "spi",
+            wiring: None,
             overlay: None,
             kernel_args: "iomem=relaxed",
             modules: &[],
@@ -120,7 +123,11 @@ const UIO: Boot = Boot::uio("uio", "uio", false);
 const fn overlay(file: &'static str) -> Boot {
     Boot { overlay: Some(file), kernel_args: "", ..Boot::uio("overlay", "bare", true) }
 }
-const IMX8MP_OVERLAY: Boot = overlay("imx8mp-ecspi1-uio");
+/// ECSPI1's pads are UART3's on this board; ECSPI2 is the one on its header.
+const IMX8MP_OVERLAY: Boot = Boot {
+    wiring: Some("w25q256:/machine/soc/spi2/spi:fl0:0:/machine/soc/gpio5:-:13"),
+    ..overlay("imx8mp-evk-ecspi2-uio")
+};
 const RASPI_OVERLAY: Boot = overlay("raspberrypi-spi0-uio");
 /// Random numbers and stack offsets would make a system call's count differ from call to call.
 const COUNT: Boot = Boot {

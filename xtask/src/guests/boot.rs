@@ -148,7 +148,7 @@ impl Parts<'_> {
             self.board.console, self.boot.kernel_args
         ));
         let file = format!("format=raw,file={},snapshot=off", image.display());
-        match self.board.wiring {
+        match self.boot.wiring.or(self.board.wiring) {
             Some(wiring) => {
                 let plugin = format!("{},add={wiring}", self.wiring.display());
                 qemu.args(["-drive", &format!("if=none,id=fl0,{file}"), "-plugin", &plugin]);

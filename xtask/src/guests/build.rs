@@ -7,7 +7,7 @@ use std::process::Command;
 
 use super::board::Arch;
 use super::packages::Kernel;
-use super::tool;
+use crate::tool;
 
 /// Where things are.
 #[derive(Debug)]

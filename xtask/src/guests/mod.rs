@@ -17,7 +17,6 @@ mod newc;
 mod packages;
 mod protocol;
 mod table;
-mod tool;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::tool;
+use crate::tool;
 
 /// A module's name, with `_` for `-`, and its content.
 pub(super) type Module = (String, Vec<u8>);

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use super::apt::Apt;
 use super::board::Arch;
-use super::tool;
+use crate::tool;
 
 /// How the names of a 6.1 kernel's packages begin; the number of its ABI follows.
 const IMAGE_6_1: &str = "linux-image-6.1.0-";

@@ -18,8 +18,8 @@ pub struct Machine {
     pub iomem_relaxed: bool,
     /// The driver of device-tree nodes for UIO.
     pub uio: Driver,
-    /// The value of its parameter `of_id`: the `compatible` that it binds to.
-    pub uio_of_id: Option<String>,
+    /// The devices that it has. Its parameter `of_id`, the `compatible` that it takes, cannot be read.
+    pub uio_devices: Vec<String>,
     /// The driver of `/dev/spidevB.C`.
     pub spidev: Driver,
     /// Bytes of spidev's buffers, if the driver is there.
@@ -56,6 +56,16 @@ impl Driver {
     }
 }
 
+/// UIO's driver of device-tree nodes.
+const UIO_DRIVER: &str = "/sys/bus/platform/drivers/uio_pdrv_genirq";
+
+/// The devices that UIO's driver has: the links in its directory that are devices.
+fn uio_devices(root: &Root) -> Vec<String> {
+    let mut names = root.names(UIO_DRIVER);
+    names.retain(|name| root.path(format!("/sys/bus/platform/devices/{name}")).exists());
+    names
+}
+
 /// Whether a line of `modules.dep` or `modules.builtin` is about `module`. The file may be compressed.
 fn is_module(line: &str, module: &str) -> bool {
     let path = line.split(':').next().unwrap_or_default();
@@ -67,8 +77,6 @@ fn is_module(line: &str, module: &str) -> bool {
 impl Machine {
     pub(super) fn of(root: &Root) -> Self {
         let text = |path: &str| root.text(path).unwrap_or_default();
-        let parameters = "/sys/module/uio_pdrv_genirq/parameters/of_id";
-        let of_id = root.text(parameters).ok();
         let bufsiz = root.text("/sys/module/spidev/parameters/bufsiz").ok();
         Self {
             model: text("/proc/device-tree/model").trim_end_matches('\0').to_owned(),
@@ -76,9 +84,8 @@ impl Machine {
             release: release::text(root),
             version: release::version(root),
             iomem_relaxed: text("/proc/cmdline").split_whitespace().any(|it| it == "iomem=relaxed"),
-            uio: Driver::of(root, "/sys/bus/platform/drivers/uio_pdrv_genirq", "uio_pdrv_genirq"),
-            // A parameter that is not set reads as "(null)".
-            uio_of_id: of_id.filter(|id| !id.is_empty() && id != "(null)"),
+            uio: Driver::of(root, UIO_DRIVER, "uio_pdrv_genirq"),
+            uio_devices: uio_devices(root),
             spidev: Driver::of(root, "/sys/bus/spi/drivers/spidev", "spidev"),
             bufsiz: bufsiz.and_then(|text| crate::root::number(&text)),
             debugfs: root.path("/sys/kernel/debug/clk").exists(),

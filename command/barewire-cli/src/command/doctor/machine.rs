@@ -40,21 +40,18 @@ fn spidev(machine: &Machine) -> Finding {
 
 fn uio(machine: &Machine, config: Option<&str>) -> Finding {
     let about = "UIO";
-    let of_id = machine.uio_of_id.as_deref();
     match machine.uio {
-        Driver::Loaded if of_id == Some("generic-uio") => {
-            Finding::new(Level::Ok, about, "uio_pdrv_genirq drives nodes with \"generic-uio\"")
+        Driver::Loaded if !machine.uio_devices.is_empty() => {
+            let devices = machine.uio_devices.join(", ");
+            Finding::new(Level::Ok, about, format!("uio_pdrv_genirq has {devices}"))
         }
         Driver::Loaded => Finding::new(
             Level::Note,
             about,
-            format!(
-                "uio_pdrv_genirq is loaded and drives {}, not \"generic-uio\"",
-                of_id.map_or_else(|| "no node".to_owned(), |id| format!("nodes with \"{id}\""))
-            ),
+            "uio_pdrv_genirq is loaded and has no device; it takes nodes with the name in its parameter of_id",
         )
         .with(
-            Step::new("load it again with the name, if it is a module; else put uio_pdrv_genirq.of_id=generic-uio on the kernel's command line")
+            Step::new("if there is a node \"generic-uio\", load it again with that name; if it is built in, put uio_pdrv_genirq.of_id=generic-uio on the kernel's command line")
                 .run("modprobe -r uio_pdrv_genirq")
                 .run("modprobe uio_pdrv_genirq of_id=generic-uio")
                 .undone_by("modprobe -r uio_pdrv_genirq"),

@@ -1,4 +1,4 @@
-//! Programs that prepare guests: run quietly, their output in a log or as an answer.
+//! Programs that prepare guests and packages: run quietly, their output in a log or as an answer.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ const TAIL_LINES: usize = 12;
 ///
 /// # Errors
 /// If it cannot be started or fails: with the end of what it said.
-pub(super) fn run(command: &mut Command, log: &Path) -> Result<(), String> {
+pub(crate) fn run(command: &mut Command, log: &Path) -> Result<(), String> {
     let name = name(command);
     let file = |what| move |e| format!("cannot {what} {}: {e}", log.display());
     let out = File::create(log).map_err(file("write"))?;
@@ -29,7 +29,7 @@ pub(super) fn run(command: &mut Command, log: &Path) -> Result<(), String> {
 ///
 /// # Errors
 /// If it cannot be started or fails: with the end of its standard error.
-pub(super) fn answer(command: &mut Command) -> Result<Vec<u8>, String> {
+pub(crate) fn answer(command: &mut Command) -> Result<Vec<u8>, String> {
     let name = name(command);
     let output = command.stdin(Stdio::null()).output();
     let output = output.map_err(|e| format!("cannot run {name}: {e}"))?;
@@ -41,7 +41,7 @@ pub(super) fn answer(command: &mut Command) -> Result<Vec<u8>, String> {
 }
 
 /// Where the shell would find `program`.
-pub(super) fn on_path(program: &str) -> Option<PathBuf> {
+pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|dir| dir.join(program)).find(|file| file.is_file())
 }

@@ -1,0 +1,72 @@
+//! What is built: the static command, and what it says of itself.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{Arch, Dirs, run_quietly, write};
+use crate::tool;
+
+/// What the command prints of itself: the same for every architecture.
+#[derive(Debug)]
+pub(super) struct Documents {
+    /// The directory with the manual pages.
+    pub(super) man: PathBuf,
+    /// The directory with `bash`, `zsh` and `fish`.
+    pub(super) completions: PathBuf,
+}
+
+/// Builds the static command for an architecture; its file.
+pub(super) fn command(dirs: &Dirs, arch: Arch, profile: &str) -> Result<PathBuf, String> {
+    let target = arch.target();
+    let mut cargo = Command::new("cargo");
+    cargo.args([
+        "build",
+        "-p",
+        "barewire-cli",
+        "--locked",
+        "--profile",
+        profile,
+        "--target",
+        target,
+    ]);
+    cargo.arg("--target-dir").arg(&dirs.cargo).current_dir(&dirs.root);
+    match arch {
+        // The C compiler fails as the linker of musl's self-contained objects.
+        Arch::Arm64 => cargo
+            .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER", "rust-lld")
+            .env("RUSTFLAGS", "-C target-feature=-outline-atomics"),
+        Arch::Armhf => cargo
+            .env("CARGO_TARGET_ARMV7_UNKNOWN_LINUX_GNUEABIHF_LINKER", "arm-linux-gnueabihf-gcc")
+            .env("RUSTFLAGS", "-C target-feature=+crt-static"),
+        Arch::Amd64 => cargo
+            .env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_MUSL_LINKER", "rust-lld")
+            .env("RUSTFLAGS", ""),
+    };
+    run_quietly(&mut cargo)?;
+    Ok(dirs.cargo.join(target).join(profile).join("barewire"))
+}
+
+/// Lets this machine's build of the command write its manual pages and completions.
+pub(super) fn documents(dirs: &Dirs) -> Result<Documents, String> {
+    let ours = |args: &[&str]| {
+        let mut cargo = Command::new("cargo");
+        cargo.args(["run", "-q", "-p", "barewire-cli", "--profile", "ci", "--"]).args(args);
+        cargo.current_dir(&dirs.root);
+        tool::answer(&mut cargo)
+    };
+    let (man, completions) = (dirs.work.join("man"), dirs.work.join("completions"));
+    ours(&["man", &man.to_string_lossy()])?;
+    for shell in ["bash", "zsh", "fish"] {
+        let text = ours(&["completions", shell])?;
+        write(&completions.join(shell), &String::from_utf8_lossy(&text))?;
+    }
+    Ok(Documents { man, completions })
+}
+
+/// The time that every file gets: that of the newest commit, in seconds of the epoch.
+pub(super) fn time(root: &Path) -> u64 {
+    let mut git = Command::new("git");
+    git.args(["log", "-1", "--format=%ct"]).current_dir(root);
+    let said = tool::answer(&mut git).unwrap_or_default();
+    String::from_utf8_lossy(&said).trim().parse().unwrap_or(0)
+}

@@ -1,0 +1,219 @@
+//! `cargo xtask dist`: what a release is made of, for each architecture: a static binary, an archive and a
+//! Debian package, with completions, manual pages and what a board needs; and their checksums.
+//!
+//! How it works: [`build`] compiles the command; [`stage`] lays out the files as they are installed;
+//! [`package`] packs them. All that is written is below `target/dist`. File times and owners in archives
+//! are fixed, so that the same sources and compiler give the same bytes.
+
+mod arch;
+mod build;
+mod check;
+mod package;
+mod stage;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+pub(crate) use arch::Arch;
+
+use crate::ci::{Context, Outcome};
+use crate::nearest;
+use crate::tally::Tally;
+use crate::tool;
+
+/// What the command line asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Options {
+    arches: Vec<Arch>,
+    /// Cargo's profile.
+    profile: &'static str,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { arches: Arch::ALL.to_vec(), profile: "dist" }
+    }
+}
+
+/// Programs that pack.
+const PROGRAMS: [&str; 6] = ["dpkg-deb", "gzip", "tar", "sha256sum", "git", "dpkg"];
+
+/// Reads what follows `dist`: architectures.
+pub(crate) fn parse(args: &[String]) -> Result<Options, String> {
+    let names = Arch::ALL.map(Arch::debian);
+    let mut arches = Vec::new();
+    for arg in args {
+        let arch = Arch::ALL.into_iter().find(|arch| arch.debian() == arg);
+        arches.push(arch.ok_or_else(|| nearest::unknown("architecture", arg, &names))?);
+    }
+    let all = Options::default();
+    Ok(if arches.is_empty() { all } else { Options { arches, ..all } })
+}
+
+/// The help text.
+pub(crate) fn help() -> String {
+    format!(
+        "Static binaries, archives and Debian packages of the command, with checksums, in target/dist.\n\n\
+         usage: cargo xtask dist [ARCHITECTURE…]\n\n\
+         architectures: {} (all unless told)\n",
+        Arch::ALL.map(Arch::debian).join(", ")
+    )
+}
+
+/// Where files are made.
+#[derive(Debug)]
+struct Dirs {
+    /// The workspace.
+    root: PathBuf,
+    /// What is shipped.
+    out: PathBuf,
+    /// What it is made of.
+    work: PathBuf,
+    /// Cargo's directory for these builds.
+    cargo: PathBuf,
+}
+
+impl Dirs {
+    fn of(cx: &Context) -> Self {
+        let base =
+            std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+        let base = cx.root.join(base);
+        let out = base.join("dist");
+        Self {
+            root: cx.root.clone(),
+            work: out.join("work"),
+            cargo: base.join("guests/cargo"),
+            out,
+        }
+    }
+}
+
+/// The command.
+pub(crate) fn run(options: &Options, cx: &Context) -> Result<bool, String> {
+    if let Some(missing) = lacking(cx, options) {
+        return Err(format!("{missing}; `cargo xtask ci --step tools,guests` gets it or says how"));
+    }
+    for path in make(options, cx)? {
+        let bytes = fs::metadata(&path).map_or(0, |metadata| metadata.len());
+        let name = path.strip_prefix(&cx.root).unwrap_or(&path).display().to_string();
+        cx.console.say(&format!("{name:<56}{:>8} KiB", bytes.div_ceil(1024)));
+    }
+    Ok(true)
+}
+
+/// The step of CI: this machine's architecture, built without link-time optimisation, installed into a
+/// scratch directory, looked at and removed.
+pub(crate) fn step(cx: &Context) -> Outcome {
+    let options =
+        Options { arches: Arch::of_this_machine().into_iter().collect(), profile: "guest" };
+    if options.arches.is_empty() {
+        return cx.lacks("dist: no package for this machine's architecture");
+    }
+    if let Some(missing) = lacking(cx, &options) {
+        return cx.lacks(&format!("dist: {missing}"));
+    }
+    let checked = make(&options, cx).and_then(|made| check::all(&Dirs::of(cx), &made));
+    match checked {
+        Ok(passed) => {
+            passed.iter().for_each(|what| cx.console.say(&format!("dist: {what}")));
+            let tally = Tally { passed: passed.len() as u64, ..Tally::default() };
+            Outcome::of_tests(true, tally)
+        }
+        Err(why) => {
+            cx.console.say(&why);
+            Outcome::failed().with_note("a package is wrong".into())
+        }
+    }
+}
+
+fn lacking(cx: &Context, options: &Options) -> Option<String> {
+    let absent = PROGRAMS.into_iter().find(|program| tool::on_path(program).is_none());
+    absent
+        .map(|program| format!("no {program}"))
+        .or_else(|| options.arches.iter().find_map(|arch| arch.lacks(cx)))
+}
+
+/// Makes everything; the files to ship.
+fn make(options: &Options, cx: &Context) -> Result<Vec<PathBuf>, String> {
+    let dirs = Dirs::of(cx);
+    // What an earlier run made is not shipped by this one.
+    let _ = fs::remove_dir_all(&dirs.out);
+    let version = version(&dirs.root)?;
+    let documents = build::documents(&dirs)?;
+    let time = build::time(&dirs.root);
+    let mut made = Vec::new();
+    for &arch in &options.arches {
+        cx.console.say(&format!("dist: building for {}", arch.target()));
+        let command = build::command(&dirs, arch, options.profile)?;
+        let name = format!("barewire-{version}-{}", arch.debian());
+        let binary = dirs.out.join(&name);
+        copy(&command, &binary)?;
+        let staged = stage::Staged {
+            dirs: &dirs,
+            documents: &documents,
+            command: &command,
+            version: &version,
+        };
+        made.push(binary);
+        made.push(package::archive(&dirs, &staged.archive(&name)?, &name, time)?);
+        made.push(package::debian(&dirs, &staged.debian(arch)?, &version, arch, time)?);
+    }
+    made.push(package::checksums(&dirs, &made)?);
+    Ok(made)
+}
+
+/// The workspace's version.
+fn version(root: &Path) -> Result<String, String> {
+    let manifest = read(&root.join("Cargo.toml"))?;
+    let manifest = String::from_utf8_lossy(&manifest).into_owned();
+    let line = manifest.lines().find_map(|line| line.strip_prefix("version = \""));
+    let version = line.map(|rest| rest.trim_end_matches('"').to_owned());
+    version.ok_or_else(|| "Cargo.toml has no version".to_owned())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    fs::read(path).map_err(|e| format!("cannot read {}: {e}", path.display()))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    make_way(path)?;
+    fs::write(path, text).map_err(|e| format!("cannot write {}: {e}", path.display()))
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), String> {
+    make_way(to)?;
+    fs::copy(from, to)
+        .map(|_| ())
+        .map_err(|e| format!("cannot copy {} to {}: {e}", from.display(), to.display()))
+}
+
+fn make_way(path: &Path) -> Result<(), String> {
+    let dir = path.parent().unwrap_or(path);
+    fs::create_dir_all(dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))
+}
+
+/// Runs a program for its effect.
+fn run_quietly(command: &mut Command) -> Result<(), String> {
+    tool::answer(command).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn architectures_are_chosen_by_debians_names() {
+        let parsed =
+            |line: &str| parse(&line.split_whitespace().map(String::from).collect::<Vec<_>>());
+        assert_eq!(parsed("").expect("all").arches.len(), Arch::ALL.len());
+        assert_eq!(parsed("armhf").expect("one").arches, [Arch::Armhf]);
+        assert!(parsed("arm46").expect_err("no such").contains("`arm64`"));
+    }
+
+    #[test]
+    fn the_version_is_the_workspaces() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        assert_eq!(version(&root).as_deref(), Ok(env!("CARGO_PKG_VERSION")));
+    }
+}
