@@ -116,3 +116,26 @@ waited() {
 # Bus texts of the board: mem BANK-OR-LINE [option…]. The clock is left out of account, since QEMU
 # models no gates; the checks of the clock itself write their own.
 mem() { select=$1; shift; echo "mem:0x$ADDRESS,$OPTIONS,cs=$select,ignore-clock$(printf ',%s' "$@" | sed 's/^,$//')"; }
+
+# follow NAME FILE: runs each line that begins with `$ `, and looks for each other line in what it
+# printed, blanks at the ends aside. Variables hold from command to command.
+follow() {
+	number=0
+	while IFS= read -r line <&4; do
+		case "$line" in
+		'$ '*)
+			number=$((number + 1))
+			say "$line"
+			# On a board there is time between two commands.
+			eval "${line#??}" >/tmp/printed 2>&1 </dev/null 4<&-
+			status=$?
+			cat /tmp/printed
+			if [ $status = 0 ]; then pass "$1-$number"; else fail "$1-$number" "exit $status: $line: $(tail -n 2 /tmp/printed)"; fi
+			sed 's/^ *//; s/ *$//' /tmp/printed >/tmp/trimmed ;;
+		*)
+			line=$(echo "$line" | sed 's/^ *//; s/ *$//')
+			grep -qxF -e "$line" /tmp/trimmed || fail "$1-$number-prints" "not printed: $line" ;;
+		esac
+	done 4<"$2"
+	[ $number -gt 0 ] || fail "$1" "docs/boards.md has no commands for this boot"
+}

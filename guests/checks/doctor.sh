@@ -77,3 +77,6 @@ check restore-controller barewire restore
 [ "$(driver_of spi0.0)" = spi-nor ] && pass restored-controller || fail restored-controller "spi0.0 has $(driver_of spi0.0)"
 dd if=/dev/mtd0 of=/tmp/mtd bs=4096 count=16 2>&1 | grep -v records
 same restored-mtd-reads /tmp/mtd /tmp/part
+
+# The page for people, to the letter.
+follow page /steps

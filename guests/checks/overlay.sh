@@ -30,6 +30,8 @@ else
 	wrong=$(echo "$bus" | sed 's/reference-hz=[0-9]*M/reference-hz=24M/')
 	refused overlay-rate-refused 24000000 barewire flash id --bus "$wrong"
 	refused overlay-doctor-rate "not ready" barewire doctor "$wrong"
+	# The page for people, to the letter.
+	follow page /steps
 	refused overlay-doctor-as-user "not ready" su user -c "barewire doctor $bus"
 	chown user /dev/uio0 /dev/gpiochip*
 	check overlay-as-user su user -c "barewire flash id --bus $bus"

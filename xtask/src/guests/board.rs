@@ -74,8 +74,8 @@ pub(super) struct Boot {
     pub(super) tree: &'static str,
     /// Where the flash is wired to, if not where the board says.
     pub(super) wiring: Option<&'static str>,
-    /// An overlay of `contrib/overlays` that is merged with the tree, without its ending.
-    pub(super) overlay: Option<&'static str>,
+    /// Whether the board's overlay of `contrib/overlays` is merged with the tree.
+    pub(super) merged: bool,
     /// Arguments of the kernel.
     pub(super) kernel_args: &'static str,
     /// Modules beside the board's.
@@ -94,7 +94,7 @@ impl Boot {
             name,
             tree: "spi",
             wiring: None,
-            overlay: None,
+            merged: false,
             kernel_args: "iomem=relaxed",
             modules: &[],
             counted: false,
@@ -119,16 +119,11 @@ const MAPPED: Boot = Boot::new("mapped", 600);
 /// Two processes on one controller and one chip.
 const PROCESSES: Boot = Boot::new("processes", 600);
 const UIO: Boot = Boot::uio("uio", "uio", false);
-/// The shipped overlay, merged with Debian's tree, as a user would.
-const fn overlay(file: &'static str) -> Boot {
-    Boot { overlay: Some(file), kernel_args: "", ..Boot::uio("overlay", "bare", true) }
-}
+/// The shipped overlay, merged with Debian's tree as docs/boards.md says.
+const OVERLAY: Boot = Boot { merged: true, kernel_args: "", ..Boot::uio("overlay", "bare", true) };
 /// ECSPI1's pads are UART3's on this board; ECSPI2 is the one on its header.
-const IMX8MP_OVERLAY: Boot = Boot {
-    wiring: Some("w25q256:/machine/soc/spi2/spi:fl0:0:/machine/soc/gpio5:-:13"),
-    ..overlay("imx8mp-evk-ecspi2-uio")
-};
-const RASPI_OVERLAY: Boot = overlay("raspberrypi-spi0-uio");
+const IMX8MP_OVERLAY: Boot =
+    Boot { wiring: Some("w25q256:/machine/soc/spi2/spi:fl0:0:/machine/soc/gpio5:-:13"), ..OVERLAY };
 /// Random numbers and stack offsets would make a system call's count differ from call to call.
 const COUNT: Boot = Boot {
     kernel_args: "iomem=relaxed randomize_kstack_offset=off",
@@ -178,7 +173,7 @@ const RASPI3B: Board = Board {
     modules: &["bcm2835_wdt", "spi-bcm2835", "spi-nor", "mtdblock"],
     // The model has four and takes no fewer.
     processors: 4,
-    boots: &[&KERNEL, &DOCTOR, &MAPPED, &PROCESSES, &UIO, &RASPI_OVERLAY, &COUNT],
+    boots: &[&KERNEL, &DOCTOR, &MAPPED, &PROCESSES, &UIO, &OVERLAY, &COUNT],
 };
 
 const HIGHBANK: Board = Board {

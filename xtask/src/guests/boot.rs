@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::board::{Board, Boot};
 use super::build::{self, Dirs};
+use super::doc;
 use super::flash;
 use super::modules::Module;
 use super::newc::Archive;
@@ -80,6 +81,10 @@ impl Parts<'_> {
         archive.file("lib.sh", 0o644, &source("lib.sh")?);
         archive.file("board.sh", 0o644, &source(&format!("boards/{}.sh", self.board.name))?);
         archive.file("check.sh", 0o644, &source(&format!("checks/{}.sh", self.boot.name))?);
+        let page = source("../docs/boards.md")?;
+        let boot = format!("{}/{}", self.board.name, self.boot.name);
+        let steps = doc::blocks(&String::from_utf8_lossy(&page), &boot);
+        archive.file("steps", 0o644, steps.as_bytes());
         archive.file("bin/busybox", 0o755, &build::read(&self.busybox)?);
         archive.symlink("bin/sh", "busybox");
         archive.file("bin/barewire", 0o755, &build::read(&self.command)?);

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::board::Arch;
+use super::doc;
 use super::packages::Kernel;
 use crate::tool;
 
@@ -88,13 +89,13 @@ pub(super) fn wiring(dirs: &Dirs) -> Result<PathBuf, String> {
     Ok(out)
 }
 
-/// Debian's tree with fragments behind it, and an overlay merged with the whole.
+/// Debian's tree with fragments behind it, and with the overlay of the board `merged`.
 pub(super) fn device_tree(
     dirs: &Dirs,
     kernel: &Kernel,
     tree: &str,
     fragment: &str,
-    overlay: Option<&str>,
+    merged: Option<&str>,
 ) -> Result<PathBuf, String> {
     let mut dtc = Command::new("dtc");
     dtc.args(["-q", "-I", "dtb", "-O", "dts"]).arg(kernel.device_tree(tree));
@@ -108,21 +109,23 @@ pub(super) fn device_tree(
     let mut dtc = Command::new("dtc");
     dtc.args(["-q", "-I", "dts", "-O", "dtb", "-o"]).arg(&out).arg(&text);
     tool::answer(&mut dtc)?;
-    overlay.map_or_else(|| Ok(out.clone()), |name| merge(dirs, &out, name))
+    merged.map_or_else(|| Ok(out.clone()), |board| merge(dirs, &out, board))
 }
 
-/// The tree in `base` with an overlay of `contrib/overlays`, by the commands that its README names.
-fn merge(dirs: &Dirs, base: &Path, name: &str) -> Result<PathBuf, String> {
-    let compiled = dirs.made("made", &format!("{name}.dtbo"))?;
-    let source = dirs.root.join(format!("contrib/overlays/{name}.dtso"));
-    let mut dtc = Command::new("dtc");
-    dtc.args(["-q", "-@", "-I", "dts", "-O", "dtb", "-o"]).arg(&compiled).arg(source);
-    tool::answer(&mut dtc)?;
-    let out = base.with_extension("merged.dtb");
-    let mut merge = Command::new("fdtoverlay");
-    merge.arg("-i").arg(base).arg("-o").arg(&out).arg(&compiled);
-    tool::answer(&mut merge)?;
-    Ok(out)
+/// The tree in `base` with an overlay of `contrib/overlays`, merged by the commands of docs/boards.md
+/// for the board: in a directory with the tree as `board.dtb`, and `contrib`.
+fn merge(dirs: &Dirs, base: &Path, board: &str) -> Result<PathBuf, String> {
+    let page = String::from_utf8_lossy(&read(&dirs.root.join("docs/boards.md"))?).into_owned();
+    let commands = doc::commands(&doc::blocks(&page, &format!("{board}/merge")));
+    let tree = dirs.made(&format!("merge-{board}"), "board.dtb")?;
+    let folder = tree.parent().unwrap_or(&tree).to_owned();
+    let contrib = folder.join("contrib");
+    let _ = fs::remove_file(&contrib);
+    let made = std::os::unix::fs::symlink(dirs.root.join("contrib"), &contrib);
+    made.map_err(|e| format!("cannot make {}: {e}", contrib.display()))?;
+    fs::copy(base, &tree).map_err(|e| format!("cannot write {}: {e}", tree.display()))?;
+    tool::answer(Command::new("sh").args(["-e", "-c", &commands]).current_dir(&folder))?;
+    Ok(folder.join("board-barewire.dtb"))
 }
 
 /// Builds uio_pdrv_genirq, which Debian's kernels are configured without, against their headers.

@@ -11,6 +11,7 @@ mod board;
 mod boot;
 mod build;
 mod counts;
+mod doc;
 mod flash;
 mod modules;
 mod newc;
@@ -273,7 +274,13 @@ fn prepare<'a>(
             board,
             boot,
             kernel: kernel.boot(),
-            device_tree: build::device_tree(dirs, kernel, board.tree, &fragment, boot.overlay)?,
+            device_tree: build::device_tree(
+                dirs,
+                kernel,
+                board.tree,
+                &fragment,
+                boot.merged.then_some(board.name),
+            )?,
             wiring: wiring.clone(),
             busybox: packages.busybox(board.arch),
             command,

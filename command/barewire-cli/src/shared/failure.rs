@@ -76,6 +76,7 @@ impl From<NorError> for Failure {
             NorError::Interrupted { .. } => Failure::Interrupted("stopped as asked".into()),
             NorError::Protected { .. } => Failure::Failed(format!("{error} (--unprotect)")),
             NorError::TooFast { .. } => Failure::Failed(format!("{error} (--speed-hz)")),
+            NorError::Shifted { .. } => Failure::Failed(format!("{error} (--speed-hz, --mode)")),
             _ => Failure::Failed(error.to_string()),
         }
     }

@@ -88,7 +88,7 @@ impl Machine {
             uio_devices: uio_devices(root),
             spidev: Driver::of(root, "/sys/bus/spi/drivers/spidev", "spidev"),
             bufsiz: bufsiz.and_then(|text| crate::root::number(&text)),
-            debugfs: root.path("/sys/kernel/debug/clk").exists(),
+            debugfs: !root.names("/sys/kernel/debug").is_empty(),
             live_overlays: root.path("/sys/kernel/config/device-tree/overlays").exists(),
         }
     }

@@ -62,11 +62,10 @@ fn power(controller: &Controller) -> Option<Finding> {
 fn pins(machine: &Machine, controller: &Controller) -> Option<Finding> {
     let bound = controller.device.driver.is_some();
     Some(match &controller.pins {
-        Pins::Owned(lines) => Finding::new(
-            Level::Ok,
-            "pins",
-            format!("{} are set for it: {}", lines.len(), lines.join("; ")),
-        ),
+        Pins::Owned(lines) => {
+            let names: Vec<&str> = lines.iter().map(|line| pin_name(line)).collect();
+            Finding::new(Level::Ok, "pins", format!("set for it: {}", names.join(", ")))
+        }
         Pins::None if bound => Finding::new(
             Level::Note,
             "pins",
@@ -80,6 +79,12 @@ fn pins(machine: &Machine, controller: &Controller) -> Option<Finding> {
         Pins::Unknown if machine.debugfs => return None,
         Pins::Unknown => Finding::new(Level::Note, "pins", "cannot be seen without debugfs"),
     })
+}
+
+/// The name in a line of `pinmux-pins`: `pin 9 (gpio9): …`.
+fn pin_name(line: &str) -> &str {
+    let name = line.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
+    name.map_or(line, |(name, _)| name)
 }
 
 fn interrupt(controller: &Controller) -> Finding {
@@ -157,7 +162,7 @@ fn chip(child: &Child) -> String {
 
 /// What the kernel makes of a chip, and who uses it.
 pub(super) fn used(Use { class, name, used_by }: &Use) -> String {
-    let name = if class == name { name.clone() } else { format!("{class} {name}") };
+    let name = if name.starts_with(class) { name.clone() } else { format!("{class} {name}") };
     match used_by.is_empty() {
         true => name,
         false => format!("{name} ({})", used_by.join(", ")),

@@ -162,7 +162,7 @@ fn a_flash_that_nothing_uses_is_lent_to_spidev() {
         text.contains("80 MHz (ecspi1_root_clk); switched off by its driver while it is idle"),
         "{text}"
     );
-    assert!(text.contains("line 9 of the GPIO chip at 0x30240000 (/dev/gpiochip4): jedec,spi-nor (spi0.0), driver spi-nor, mtd mtd0"), "{text}");
+    assert!(text.contains("line 9 of the GPIO chip at 0x30240000 (/dev/gpiochip4): jedec,spi-nor (spi0.0), driver spi-nor, mtd0"), "{text}");
 }
 
 #[test]

@@ -16,6 +16,20 @@ pub enum NorError {
     NoChip,
     /// The id reads all zeros: MISO is stuck low.
     StuckLow,
+    /// What the chip sends is shifted by one bit: MISO is sampled one clock late or early.
+    Shifted {
+        /// The id as it was read.
+        id: JedecId,
+        /// Whether each bit comes one clock late.
+        late: bool,
+    },
+    /// Two readings of the id differ: nothing drives MISO, or it is disturbed.
+    Unstable {
+        /// The first reading.
+        first: JedecId,
+        /// The second one.
+        second: JedecId,
+    },
     /// The chip's id is unknown, and its SFDP gives no description.
     UnknownChip {
         /// Its id.
@@ -119,6 +133,18 @@ impl fmt::Display for NorError {
             ),
             NorError::StuckLow => f.write_str(
                 "the JEDEC id reads 00 00 00: MISO is stuck low (a short, or a chip without power)",
+            ),
+            NorError::Shifted { id: JedecId([a, b, c]), late } => write!(
+                f,
+                "the chip's data is one bit {} (its id reads {a:02x} {b:02x} {c:02x}): the clock is too fast for the chip and the wires, or the mode is wrong; lower the speed",
+                if late { "late" } else { "early" }
+            ),
+            NorError::Unstable {
+                first: JedecId([a, b, c]),
+                second: JedecId([d, e, g]),
+            } => write!(
+                f,
+                "the JEDEC id reads {a:02x} {b:02x} {c:02x}, then {d:02x} {e:02x} {g:02x}: nothing drives MISO (wrong chip select, no power), or the clock is too fast"
             ),
             NorError::UnknownChip { id: JedecId([a, b, c]), sfdp } => {
                 write!(f, "unknown chip {a:02x} {b:02x} {c:02x}: {sfdp}")

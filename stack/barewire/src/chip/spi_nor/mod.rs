@@ -45,6 +45,7 @@ mod part;
 mod protection;
 pub mod sfdp;
 mod storage;
+mod symptom;
 #[cfg(test)]
 mod tests;
 mod wait;
@@ -129,19 +130,18 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
     /// Identifies the chip behind `port`; `timer` times its busy periods.
     ///
     /// # Errors
-    /// [`NorError::NoChip`], [`NorError::StuckLow`], [`NorError::UnknownChip`],
-    /// [`NorError::TooFast`], [`NorError::Occupied`], or an error of the bus.
+    /// [`NorError::NoChip`], [`NorError::StuckLow`], [`NorError::Shifted`], [`NorError::Unstable`],
+    /// [`NorError::UnknownChip`], [`NorError::TooFast`], [`NorError::Occupied`], or an error of the bus.
     pub fn new(mut port: P, mut timer: T) -> Result<Self, NorError> {
         let begun = Begun::new(&mut port, &mut timer)?;
         let sharing = begun.sharing;
         let id = read_id(begun.port)?;
         let geometry = match part::without_sfdp(id) {
             Some(geometry) => geometry,
-            None => {
-                let described = sfdp::parse(|address, into| read_sfdp(begun.port, address, into))?;
-                let geometry = described.map_err(|sfdp| NorError::UnknownChip { id, sfdp })?;
-                part::refine(id, geometry)
-            }
+            None => match sfdp::parse(|address, into| read_sfdp(begun.port, address, into))? {
+                Ok(geometry) => part::refine(id, geometry),
+                Err(sfdp) => return Err(symptom::of(id, read_id(begun.port)?, sfdp)),
+            },
         };
         drop(begun);
         let speed_hz = port.speed_hz();

@@ -114,12 +114,20 @@ pub(super) fn refine(id: JedecId, geometry: Geometry) -> Geometry {
     refined
 }
 
+/// The ids of all parts that are known here.
+pub(super) fn ids() -> impl Iterator<Item = JedecId> {
+    KNOWN.iter().map(|part| part.id).chain([SST25VF016B, S25FL512S])
+}
+
+const SST25VF016B: JedecId = JedecId([0xbf, 0x25, 0x41]);
+const S25FL512S: JedecId = JedecId([0x01, 0x02, 0x20]);
+
 /// The geometry of a part that has no SFDP.
 pub(super) fn without_sfdp(id: JedecId) -> Option<Geometry> {
-    match id.0 {
+    match id {
         // SST25VF016B datasheet: command table; AC characteristics FCLK 25 MHz for READ, 50 MHz
         // else; TBP 10 us, TSE and TBE 25 ms, TSCE 50 ms at most.
-        [0xbf, 0x25, 0x41] => {
+        SST25VF016B => {
             let erase = |size, opcode| {
                 Some(EraseType { size, opcode, typical_ns: 18 * MS, max_ns: 25 * MS })
             };
@@ -147,7 +155,7 @@ pub(super) fn without_sfdp(id: JedecId) -> Option<Geometry> {
         }
         // S25FL512S datasheet: command summary; SDR AC characteristics FSCK,R 50 MHz for READ, FSCK,C
         // 133 MHz else; embedded algorithm performance tPP, tSE, tBE, tW.
-        [0x01, 0x02, 0x20] => Some(Geometry {
+        S25FL512S => Some(Geometry {
             size: 64 << 20,
             programming: Programming::Page { size: 512 },
             erase_types: [

@@ -10,7 +10,7 @@
 use super::geometry::{Addressing, EraseType, Geometry, Programming};
 use super::protection::Layout;
 
-const SIGNATURE: u32 = u32::from_le_bytes(*b"SFDP");
+pub(super) const SIGNATURE: u32 = u32::from_le_bytes(*b"SFDP");
 const BFPT_ID: u16 = 0xff00;
 const ADDRESS_4B_ID: u16 = 0xff84;
 /// The number of BFPT words that are read.

@@ -374,3 +374,40 @@ fn a_part_known_by_its_id_has_its_datasheets_times_and_pages() {
     assert_eq!(erase, [(4, 45, 400), (32, 120, 1_600), (64, 150, 2_000)]);
     assert!(geometry.times_known);
 }
+
+/// A user whose controller samples MISO one clock late, or that nobody answers.
+struct Sampled {
+    user: User,
+    late: bool,
+    noise: u8,
+}
+
+impl Port for Sampled {
+    fn run(&mut self, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        self.user.run(message)?;
+        let mut before = 1;
+        for byte in message.iter_mut().filter_map(Transfer::rx_mut).flatten() {
+            if self.late {
+                (*byte, before) = (before << 7 | *byte >> 1, *byte & 1);
+            } else {
+                self.noise = self.noise.wrapping_mul(5).wrapping_add(113);
+                *byte = self.noise;
+            }
+        }
+        Ok(())
+    }
+
+    fn speed_hz(&self) -> u32 {
+        self.user.speed_hz()
+    }
+}
+
+#[test]
+fn a_chip_that_is_sampled_late_or_not_there_is_told_from_an_unknown_one() {
+    let open = |late| {
+        let user = User { world: World::new(Sharing::Alone), first: false, dies_after: None };
+        SpiNor::new(Sampled { user, late, noise: 7 }, Clock(0)).map(|_| ()).expect_err("no chip")
+    };
+    assert!(matches!(open(true), NorError::Shifted { late: true, .. }), "{:?}", open(true));
+    assert!(matches!(open(false), NorError::Unstable { .. }), "{:?}", open(false));
+}
