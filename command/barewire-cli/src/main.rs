@@ -69,8 +69,11 @@ Buses (--bus):
     poll-limit-us=N        uio: transfers longer than N µs sleep until the interrupt; else none does
     shared[=PATH]          other processes use it too, and say so
 
+Without --bus the environment's BAREWIRE_BUS is used, else sim:imx8mp; what changes a chip has no default.
+
 Examples:
   barewire demo
+  barewire doctor
   barewire flash id --json
   barewire flash write --bus sim:imx8mp --stats --latency firmware.bin
   barewire flash write --bus sim:imx8mp,flash=chip.bin firmware.bin

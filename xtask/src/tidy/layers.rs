@@ -62,8 +62,8 @@ const LAYERS: [Layers; 9] = [
     Layers { folder: "command/barewire-cli/src/", line: "barewire-cli: command, rig > shared" },
     Layers {
         folder: "command/barewire-cli/src/shared/",
-        line: "barewire-cli/shared: session > bus_name > costs, files, interrupt, out_file, output > \
-               failure, processors, progress, text",
+        line: "barewire-cli/shared: session > bus_name > costs, files, interrupt, out_file, real_time > \
+               output > failure, processors, progress, text",
     },
 ];
 

@@ -13,6 +13,7 @@
 //! | [`out_file`] | an output file that gets its name only when it is complete |
 //! | [`progress`] | a progress bar |
 //! | [`processors`] | pins threads to processors |
+//! | [`real_time`] | priority, processor and locked memory of a command |
 
 pub(crate) mod bus_name;
 pub(crate) mod costs;
@@ -23,5 +24,6 @@ pub(crate) mod out_file;
 pub(crate) mod output;
 pub(crate) mod processors;
 pub(crate) mod progress;
+pub(crate) mod real_time;
 pub(crate) mod session;
 pub(crate) mod text;

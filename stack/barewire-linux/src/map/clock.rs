@@ -252,7 +252,8 @@ impl ClockState {
 }
 
 /// The remedy for a clock that is off.
-pub(super) const KEEP: &str = "keep the clock by a device-tree overlay (README of barewire-linux)";
+pub(super) const KEEP: &str =
+    "keep the clock by a device-tree overlay (`barewire doctor` prints one)";
 
 /// The evidence, as text.
 impl fmt::Display for ClockState {

@@ -39,6 +39,15 @@ impl WorkerOptions {
         }
     }
 
+    /// Applies them to the calling thread, and to those that it starts afterwards; the name is not used.
+    ///
+    /// # Errors
+    /// [`WorkerError::Processors`], [`WorkerError::Refused`].
+    pub fn apply_here(&self) -> Result<(), WorkerError> {
+        self.check()?;
+        self.apply().map_err(WorkerError::Refused)
+    }
+
     /// Step 1 of the module, in the new thread.
     pub(super) fn apply(&self) -> Result<(), Refused> {
         let root = Root::system();

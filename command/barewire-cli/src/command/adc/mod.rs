@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use crate::shared::failure::Failure;
 use crate::shared::output::note;
+use crate::shared::real_time::RealTimeArgs;
 use crate::shared::session::{Place, Request, Session, Settled, TellArgs, Wanted};
 use crate::shared::text::{near, number};
 
@@ -61,6 +62,8 @@ struct AdcArgs {
     /// The fastest clock allowed (k and M: by 1000) [default: the converter's limit at its supply]
     #[arg(long, value_name = "HZ", value_parser = number::hertz)]
     speed_hz: Option<u32>,
+    #[command(flatten)]
+    real_time: RealTimeArgs,
     #[command(flatten)]
     tell: TellArgs,
 }
@@ -121,14 +124,15 @@ struct Which {
 }
 
 impl AdcArgs {
-    fn request(&self) -> Request<'_> {
+    fn request(&self) -> Result<Request<'_>, Failure> {
+        self.real_time.apply()?;
         let bus = self.bus.as_deref().unwrap_or(DEFAULT_BUS);
         if self.bus.is_none() && !self.tell.quiet {
             note!("no --bus given: using {DEFAULT_BUS}, a simulated board");
         }
-        Request::at(bus, self.chip_select, &self.tell, Settled::Promised)
+        Ok(Request::at(bus, self.chip_select, &self.tell, Settled::Promised)
             .for_chip(Wanted::Converter)
-            .for_linux_process()
+            .for_linux_process())
     }
 
     /// The inputs in the order they are converted in, single-ended ones first; channel 0 if none

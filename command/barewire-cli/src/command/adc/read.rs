@@ -35,7 +35,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let inputs = adc.inputs()?;
     // Before a bus is opened: a clock that the chip does not take is refused for less.
     adc.settings()?;
-    session::run(&adc.request(), |session| {
+    session::run(&adc.request()?, |session| {
         let (device, which) = adc.open(session)?;
         let mut converter = Mcp3008::new(device, adc.chip);
         let mut codes = vec![0; inputs.len()];

@@ -168,7 +168,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let adc = &args.adc;
     let inputs = adc.inputs()?;
     adc.settings()?;
-    let request = adc.request();
+    let request = adc.request()?;
     session::run(&request, |session| {
         let used = || stream(args, &inputs, session, true);
         if adc.tell.costs.is_some() || session.open.simulated().is_none() {

@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::shared::bus_name::{self, BusName};
 use crate::shared::failure::Failure;
 use crate::shared::output::note;
+use crate::shared::real_time::RealTimeArgs;
 use crate::shared::session::{Place, Request, Settled, TellArgs};
 use crate::shared::text::number;
 
@@ -57,6 +58,8 @@ pub(super) struct CanArgs {
     /// Every SPI access has a CRC
     #[arg(long)]
     pub(super) crc: bool,
+    #[command(flatten)]
+    real_time: RealTimeArgs,
     #[command(flatten)]
     pub(super) tell: TellArgs,
 }
@@ -143,10 +146,23 @@ impl CanArgs {
     /// What is asked of the bus. Refuses bit rates that the chip does not make.
     pub(super) fn request(&self) -> Result<Request<'_>, Failure> {
         self.check_int_line()?;
+        self.real_time.apply()?;
         let chip_select = self.chip_select()?;
         self.note_default_bus();
         let request = Request::at(self.bus(), chip_select, &self.tell, Settled::AsSent);
         Ok(request.for_can(self.times()?))
+    }
+
+    /// Refuses options that are for boards, where all time is virtual.
+    pub(super) fn refuse_boards_options(&self) -> Result<(), Failure> {
+        self.check_int_line()?;
+        match self.real_time.is_asked() {
+            true => Err(Failure::Usage(
+                "--fifo, --cpu and --mlock are for boards: the time of a simulated one is virtual"
+                    .into(),
+            )),
+            false => Ok(()),
+        }
     }
 
     pub(super) fn note_default_bus(&self) {

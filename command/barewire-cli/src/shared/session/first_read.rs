@@ -38,7 +38,7 @@ fn told(read: &FirstRead<'_>, signal: i32) -> String {
         other => format!("signal {other}"),
     };
     format!(
-        "{register} of {of} at {address:#x} does not answer ({signal}): no block is there, or it has no clock or power; check the address (`barewire list`, /proc/iomem) and keep its clock on (README of barewire-linux)"
+        "{register} of {of} at {address:#x} does not answer ({signal}): no block is there, or it has no clock or power; check the address (`barewire list`, /proc/iomem) and keep its clock on (`barewire doctor`)"
     )
 }
 

@@ -37,7 +37,15 @@ const PS_PER_MS: u64 = 1_000_000_000;
 /// Frames between two steps of the progress bar.
 const STEP: u64 = 256;
 
+/// Options for boards stand in [`CanArgs`]; the echo runs on simulated ones alone, so they are not
+/// offered.
 #[derive(clap::Args, Debug)]
+#[command(
+    mut_arg("interrupt_line", hide_it),
+    mut_arg("fifo", hide_it),
+    mut_arg("cpu", hide_it),
+    mut_arg("mlock", hide_it)
+)]
 pub(super) struct Args {
     #[command(flatten)]
     can: CanArgs,
@@ -358,6 +366,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     report.rows.iter().try_for_each(|row| row.verdict(starving)).and(printed)
 }
 
+fn hide_it(arg: clap::Arg) -> clap::Arg {
+    arg.hide(true)
+}
+
 /// The board, which must be a simulated one with a CAN controller.
 fn simulated(can: &CanArgs) -> Result<SimOptions, Failure> {
     let name = can.bus();
@@ -367,6 +379,7 @@ fn simulated(can: &CanArgs) -> Result<SimOptions, Failure> {
              real bus, `can dump` and `can gen` are there, and `can bridge` with canecho"
         )));
     };
+    can.refuse_boards_options()?;
     match options.board.can() {
         Some(spec) if can.chip_select.is_none_or(|cs| cs == spec.cs) => Ok(options),
         Some(spec) => Err(Failure::Usage(format!(

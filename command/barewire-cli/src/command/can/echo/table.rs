@@ -115,13 +115,18 @@ pub(super) fn text(report: &Report) -> String {
         figure::grouped(report.first.frames_sent),
     );
     if !report.first.ranges.is_empty() {
-        text += "In parentheses: what the lowest and the highest costs make of it.\n\n";
+        text += "In parentheses: what the lowest and the highest costs make of it.\n";
     }
+    text += "EOF is the end of a frame on the CAN bus, SOF the begin of one; p50 is the median.\n";
+    let (with_times, with_shares) = (report.like_his_times(), report.like_his_shares());
+    if with_times {
+        text += "A, B and C are three Linux kernels, measured and published; see below.\n";
+    }
+    text += "\n";
     let mut columns = format!("{:<NAME$}", "us");
     for row in &report.rows {
         let _ = write!(columns, " {:>OURS$}", heading(row.by));
     }
-    let (with_times, with_shares) = (report.like_his_times(), report.like_his_shares());
     if with_times {
         for kernel in ["A", "B", "C"] {
             let _ = write!(columns, "{kernel:>THEIRS$}");
