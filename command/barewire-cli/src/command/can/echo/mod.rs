@@ -40,12 +40,7 @@ const STEP: u64 = 256;
 /// Options for boards stand in [`CanArgs`]; the echo runs on simulated ones alone, so they are not
 /// offered.
 #[derive(clap::Args, Debug)]
-#[command(
-    mut_arg("interrupt_line", hide_it),
-    mut_arg("fifo", hide_it),
-    mut_arg("cpu", hide_it),
-    mut_arg("mlock", hide_it)
-)]
+#[command(mut_args(hide_what_is_for_boards))]
 pub(super) struct Args {
     #[command(flatten)]
     can: CanArgs,
@@ -366,8 +361,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     report.rows.iter().try_for_each(|row| row.verdict(starving)).and(printed)
 }
 
-fn hide_it(arg: clap::Arg) -> clap::Arg {
-    arg.hide(true)
+fn hide_what_is_for_boards(arg: clap::Arg) -> clap::Arg {
+    let hidden = matches!(arg.get_id().as_str(), "interrupt_line" | "fifo" | "cpu" | "mlock");
+    if hidden { arg.hide(true) } else { arg }
 }
 
 /// The board, which must be a simulated one with a CAN controller.
