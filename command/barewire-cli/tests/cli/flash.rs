@@ -266,3 +266,30 @@ fn a_flash_behind_a_raspberry_pi_5s_gpio_goes_there_and_back() {
     bench.flash("read", "", &["--cs", "2", "--offset", "1", "--length", "5000", &out]).ok();
     assert!(fs::read(&out).expect("read made it") == data);
 }
+
+#[test]
+fn reads_may_have_a_slower_clock_than_writes() {
+    let bench = Bench::new("imx8mp");
+    let input = bench.file("in", &noise(4096, 3));
+    let seconds = |verb: &str, options: &str, arguments: &[&str]| {
+        let line = bench.flash(verb, options, &[arguments, &["--json"]].concat()).ok().json();
+        line["seconds_virtual"].as_f64().expect("a time")
+    };
+    let out = text(&bench.path("out"));
+    let read = |options: &[&str]| {
+        let length = [&[out.as_str(), "--length", "256K"][..], options].concat();
+        seconds("read", "", &length)
+    };
+    let (fast, slow) = (read(&[]), read(&["--read-speed-hz", "5M"]));
+    assert!((3.5..4.5).contains(&(slow / fast)), "20 MHz takes {fast} s, 5 MHz {slow} s");
+    // Faster than the other clock there is none.
+    assert!((read(&["--read-speed-hz", "80M"]) - fast).abs() < fast / 100.0);
+    bench.flash("write", "", &[&input, "--read-speed-hz", "5M"]).ok();
+    assert!(bench.content()[..4096] == noise(4096, 3));
+    let line = bench.flash("id", "", &["--json", "--read-speed-hz", "1M"]).ok().json();
+    assert_eq!(
+        (&line["speed_hz"], &line["read_speed_hz"]),
+        (&20_000_000.into(), &1_000_000.into())
+    );
+    bench.flash("id", "", &["--read-speed-hz", "0"]).misused("0 Hz");
+}

@@ -3,7 +3,7 @@
 use super::child::Child;
 use crate::map::Block;
 use crate::map::Uio;
-use crate::map::bound::{PlatformDevice, bus_number, spi_controllers};
+use crate::map::bound::{PlatformDevice, bus_number, devices_in, spi_controllers};
 use crate::map::clock::{self, Clock};
 use crate::node;
 use crate::root::{Root, number};
@@ -39,6 +39,9 @@ pub struct Controller {
     pub pins: Pins,
     /// Who has claimed its registers, by `/proc/iomem`.
     pub claimed_by: Vec<String>,
+    /// Other devices with registers in the same pages. A mapping is of whole pages, so who may map the
+    /// controller can drive them too.
+    pub neighbours: Vec<String>,
     /// The UIO device with its registers.
     pub uio: Option<UioNode>,
     /// Processes that have its registers mapped, by UIO or `/dev/mem`, as far as can be seen.
@@ -135,6 +138,7 @@ impl Controller {
                 .any(|name| root.path(format!("{of_node}/{name}")).exists()),
             pins: Pins::of(root, &device.name),
             claimed_by: claims(root, device.range()),
+            neighbours: neighbours(root, &device),
             mapped_by: mapped_by(root, device.range(), uio.as_ref()),
             uio,
             device,
@@ -279,6 +283,16 @@ fn claims(root: &Root, (first, last): (u64, u64)) -> Vec<String> {
         (from < to && from <= last && first <= to).then(|| name.to_owned())
     });
     claimed.collect()
+}
+
+/// The other devices in the pages of a device's registers.
+fn neighbours(root: &Root, device: &PlatformDevice) -> Vec<String> {
+    let page = rustix::param::page_size() as u64;
+    let (first, last) = device.range();
+    let begin = first - first % page;
+    let len = u32::try_from(last - last % page + page - begin).unwrap_or(u32::MAX);
+    let others = devices_in(root, begin, len).into_iter().map(|other| other.name);
+    others.filter(|name| *name != device.name).collect()
 }
 
 /// The processes that have the range mapped. Of other users' processes only root sees it.

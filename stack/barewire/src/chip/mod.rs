@@ -6,6 +6,8 @@
 //! driver of a chip with registers has a [`RegMap`](crate::regmap::RegMap), on a prepared exchange
 //! or, by [`OnPort`], on any port.
 //!
+//! A chip behind long wires may need a slower clock for reads: [`ReadSpeed`].
+//!
 //! If several processes use a chip, its port must exclude the other users for the length of an
 //! operation: [`Port::begin`].
 
@@ -15,10 +17,12 @@ pub mod spi_nor;
 pub mod tsc2046;
 
 mod on_port;
+mod read_speed;
 #[cfg(test)]
 mod testing;
 
 pub use on_port::OnPort;
+pub use read_speed::ReadSpeed;
 
 use crate::bus::Device;
 use crate::controller::Controller;

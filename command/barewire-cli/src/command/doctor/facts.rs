@@ -110,6 +110,13 @@ fn users(controller: &Controller) -> Vec<Finding> {
         let text = format!("its registers are also claimed by {}", others.join(", "));
         findings.push(Finding::new(Level::Note, "claimed", text));
     }
+    if !controller.neighbours.is_empty() {
+        let text = format!(
+            "its page also has the registers of {}: who may map one can drive both",
+            controller.neighbours.join(", ")
+        );
+        findings.push(Finding::new(Level::Note, "page", text));
+    }
     if !controller.mapped_by.is_empty() {
         let processes: Vec<String> = controller.mapped_by.iter().map(u32::to_string).collect();
         let text = format!("its registers are mapped by process {}", processes.join(", "));

@@ -60,8 +60,16 @@ fn by_uio(controller: &Controller, block: Block, node: &UioNode, rights: &Rights
     }
     let via = Via::Uio { device: node.name().to_owned() };
     name_bus(&mut way, controller, block, via, rights);
-    if !node.access.allowed {
-        way.steps.push(permission(&node.access, "SUBSYSTEM==\"uio\"", "uio"));
+    match (node.access.allowed, controller.neighbours.is_empty()) {
+        (true, _) => {}
+        (false, true) => {
+            way.steps.push(permission(&node.access, "SUBSYSTEM==\"uio\"", "uio"));
+        }
+        (false, false) => way.obstacles.push(format!(
+            "{} is for root, and stays so: its page also has the registers of {}",
+            node.access.path,
+            controller.neighbours.join(", ")
+        )),
     }
     way.steps.extend(gpio_permissions(controller));
     way.ready = way.obstacles.is_empty() && way.steps.is_empty();

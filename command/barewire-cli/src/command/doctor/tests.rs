@@ -401,3 +401,16 @@ fn the_configuration_is_read_compressed_or_not() {
     packed.finish().expect("packed");
     assert_eq!(config::read(&root, "6.12.0").as_deref(), Some("CONFIG_UIO=m\n"));
 }
+
+#[test]
+fn a_neighbour_on_the_page_is_named() {
+    let alone = raspberry_pi();
+    assert!(alone.survey().controllers[0].neighbours.is_empty());
+    let tree = alone
+        .device("3f204800.mmc", "/soc/mmc@7e204800")
+        .cells(&format!("{TREE}/soc/mmc@7e204800/reg"), &[0x7e20_4800, 0x100])
+        .device("3f205000.i2c", "/soc/i2c@7e205000")
+        .cells(&format!("{TREE}/soc/i2c@7e205000/reg"), &[0x7e20_5000, 0x200]);
+    assert_eq!(tree.survey().controllers[0].neighbours, ["3f204800.mmc"]);
+    assert!(tree.report().text().contains("its page also has the registers of 3f204800.mmc"));
+}

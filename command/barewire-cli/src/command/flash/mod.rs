@@ -11,6 +11,7 @@ mod verify;
 mod write;
 
 use barewire::bus::Device;
+use barewire::chip::ReadSpeed;
 use barewire::chip::spi_nor::{NorError, SpiNor};
 use barewire::controller::Controller;
 use barewire::spi::{Effective, MODE_0, MODE_3, Mode, Settings};
@@ -20,7 +21,7 @@ use serde::Serialize;
 
 use crate::shared::failure::Failure;
 use crate::shared::session::{BusArgs, Place, Session};
-use crate::shared::text::hex;
+use crate::shared::text::{hex, number};
 
 /// Bytes between two looks at Ctrl-C and two steps of a progress bar.
 pub(crate) const PIECE: usize = 64 << 10;
@@ -57,6 +58,10 @@ struct FlashArgs {
     /// The SPI mode; flash chips take 0 and 3
     #[arg(long, value_name = "0|3", default_value = "0", value_parser = flash_mode)]
     mode: Mode,
+    /// The fastest clock of messages that read (k and M: by 1000): long wires delay what the chip answers
+    /// [default: as the others]
+    #[arg(long, value_name = "HZ", value_parser = number::hertz)]
+    read_speed_hz: Option<u32>,
 }
 
 fn flash_mode(text: &str) -> Result<Mode, String> {
@@ -93,7 +98,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 
 /// A chip on any bus.
 pub(crate) type Chip<'b> =
-    SpiNor<ChipPort<Device<'b, dyn Controller + 'b>>, &'b mut (dyn Timer + 'b)>;
+    SpiNor<ReadSpeed<ChipPort<Device<'b, dyn Controller + 'b>>>, &'b mut (dyn Timer + 'b)>;
 
 /// Which chip, and how it is talked to: the first fields of every flash command's JSON.
 #[derive(Clone, Debug, Serialize)]
@@ -106,6 +111,8 @@ struct Which {
     mode: u8,
     speed_hz: u32,
     effective_speed_hz: u32,
+    /// Of messages that read, if it was asked for.
+    read_speed_hz: Option<u32>,
 }
 
 impl Which {
@@ -118,6 +125,7 @@ impl Which {
             mode: args.mode.number(),
             speed_hz: args.bus.speed_hz,
             effective_speed_hz: effective.speed_hz,
+            read_speed_hz: args.read_speed_hz,
         }
     }
 }
@@ -132,23 +140,27 @@ fn with_chip<R>(
     let chip_select = session.chip_select;
     let mode = args.mode | session.mode(chip_select);
     let settings = Settings::new(chip_select, args.bus.speed_hz).with_mode(mode);
-    let (mut chip, effective) = open(session, &mut *timer, settings)?;
+    let (mut chip, effective) =
+        open(session, &mut *timer, settings, args.read_speed_hz.unwrap_or(0))?;
     let which = Which::of(session, args, &chip, &effective);
     session.note_clock(settings.speed_hz, effective.speed_hz);
     with(&mut chip, which)
 }
 
-/// The chip behind `settings`, identified, and its speed known to be within its limit.
+/// The chip behind `settings`, identified, and its speed known to be within its limit. Messages that read
+/// have a clock of their own if `read_speed_hz` is not 0.
 pub(crate) fn open<'b>(
     session: &'b Session,
     timer: &'b mut dyn Timer,
     settings: Settings,
+    read_speed_hz: u32,
 ) -> Result<(Chip<'b>, Effective), Failure> {
     let bus = session.open.bus();
     let device = bus.device(&settings)?;
     if settings.speed_hz > IDENTIFY_MAX_HZ {
         let slow = bus.device(&Settings { speed_hz: IDENTIFY_MAX_HZ, ..settings })?;
         let slow = ChipPort::new(slow, session.chip_lock(settings.chip_select)?);
+        let slow = ReadSpeed::new(slow, read_speed_hz.min(IDENTIFY_MAX_HZ));
         let chip = SpiNor::new(slow, &mut *timer)?;
         // The speed asked, not the controller's next slower one: on another board it would be
         // what the chip gets.
@@ -160,6 +172,7 @@ pub(crate) fn open<'b>(
     }
     let effective = *device.effective();
     let port = ChipPort::new(device, session.chip_lock(settings.chip_select)?);
+    let port = ReadSpeed::new(port, read_speed_hz.min(settings.speed_hz));
     Ok((SpiNor::new(port, timer as &mut dyn Timer)?, effective))
 }
 
