@@ -70,6 +70,9 @@ else
 	check doctor-mem-steps sh -e /tmp/paste
 	check doctor-mem-id barewire flash id --bus "$bus"
 	read_and_compare doctor-mem-read "$bus" 65536
+	# The kernel's GPIO driver has claimed its bank; the refusal says which bus can be mapped.
+	bank=$(echo "$bus" | sed 's/,cs=.*/,cs=gpio@0x3f200000.8/')
+	refused doctor-bank-claimed 'cs=gpio@0x3f200000:8' barewire flash id --bus "$bank"
 	# The manual's address is not the processor's.
 	refused doctor-bus-address "$ADDRESS" barewire flash id --bus "$(echo "$bus" | sed 's/0x3f/0x7e/')"
 fi

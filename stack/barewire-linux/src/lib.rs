@@ -34,6 +34,7 @@
 pub mod bus_text;
 pub mod discover;
 pub mod gpio;
+mod iomem;
 pub mod map;
 mod node;
 pub mod platform;

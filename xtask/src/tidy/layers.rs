@@ -32,8 +32,8 @@ const LAYERS: [Layers; 9] = [
     },
     Layers {
         folder: "stack/barewire-linux/src/",
-        line: "barewire-linux: bus_text, discover, survey > map > gpio, spidev > node, platform, release, \
-               rights, shared, soc, timer, worker > root, sys",
+        line: "barewire-linux: bus_text, discover, survey > map > gpio, spidev > iomem, node, platform, \
+               release, rights, shared, soc, timer, worker > root, sys",
     },
     Layers {
         folder: "bench/barewire-sim/src/",

@@ -248,3 +248,40 @@ fn a_raspberry_pi_5_reads_its_converter_too() {
         "{text}"
     );
 }
+
+#[test]
+fn published_rates_stand_beside_rows_of_their_own_settings_only() {
+    let rows = |options: &[&str]| {
+        let line = run(&[&["adc", "stream", "--json", "--samples", "200"], options].concat()).ok();
+        let rows = line.json()["rows"].as_array().expect("rows").clone();
+        rows.iter()
+            .filter(|row| row.get("published_stock_samples_per_s").is_some_and(|it| !it.is_null()))
+            .count()
+    };
+    assert!(rows(&[]) > 0, "as published: one channel of an MCP3008, as fast as it goes");
+    for other in [&["--rate", "1000"][..], &["--channel", "0,1"], &["--chip", "mcp3208"]] {
+        assert_eq!(rows(other), 0, "{other:?}");
+    }
+}
+
+#[test]
+fn a_histogram_of_jitter_has_several_rows() {
+    let line = run(&[
+        "adc",
+        "stream",
+        "--bus",
+        "sim:rpi3,jitter-ns=2000",
+        "--json",
+        "--samples",
+        "500",
+        "--batch",
+        "1",
+    ]);
+    let line = line.ok().json();
+    let buckets = line["rows"][0]["interval"]["histogram"].as_array().expect("buckets").clone();
+    assert!(buckets.len() > 3, "{buckets:?}");
+    let width = |bucket: &serde_json::Value| {
+        bucket["to_ns"].as_u64().zip(bucket["from_ns"].as_u64()).map(|(to, from)| to - from)
+    };
+    assert!(buckets.iter().all(|bucket| width(bucket) == width(&buckets[0])), "{buckets:?}");
+}

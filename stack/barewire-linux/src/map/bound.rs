@@ -81,6 +81,13 @@ impl PlatformDevice {
         self.ranges.first().copied().unwrap_or((self.address, self.address))
     }
 
+    /// The bytes of that range.
+    #[must_use]
+    pub fn registers_len(&self) -> u32 {
+        let (first, last) = self.range();
+        u32::try_from(last - first).unwrap_or(u32::MAX).saturating_add(1)
+    }
+
     /// Its directory in sysfs.
     pub(crate) fn directory(&self) -> String {
         soc::directory(self.bus, &self.name)

@@ -36,6 +36,15 @@ pub enum MapError {
         /// "opened" or "mapped".
         what: &'static str,
     },
+    /// The kernel refuses to map registers of `/dev/mem`.
+    RangeNotPermitted {
+        /// Their address.
+        address: u64,
+        /// Who has claimed them, by `/proc/iomem`.
+        claimed_by: Vec<String>,
+        /// The bus to use instead.
+        remedy: Option<String>,
+    },
     /// A kernel driver is bound to the controller.
     Bound {
         /// The controller.
@@ -223,8 +232,19 @@ impl fmt::Display for MapError {
             }
             Self::NotPermitted { path, what } if Self::is_memory(path) => write!(
                 f,
-                "{path} may not be {what}: it needs CAP_SYS_RAWIO, a kernel that is not locked down, and, with CONFIG_IO_STRICT_DEVMEM, a range that no driver has claimed, or `iomem=relaxed` on the kernel's command line: UIO needs none of this"
+                "{path} may not be {what}: it needs CAP_SYS_RAWIO and a kernel that is not locked down: UIO needs neither (`iomem=relaxed` does not help here)"
             ),
+            Self::RangeNotPermitted { address, claimed_by, remedy } => {
+                write!(f, "the registers at {address:#x} may not be mapped from /dev/mem")?;
+                if !claimed_by.is_empty() {
+                    write!(f, ": {} has claimed them", claimed_by.join(", "))?;
+                }
+                f.write_str(": that needs CAP_SYS_RAWIO, a kernel that is not locked down, and, with CONFIG_IO_STRICT_DEVMEM, a range that no driver has claimed; ")?;
+                if let Some(remedy) = remedy {
+                    write!(f, "write {remedy}, or ")?;
+                }
+                f.write_str("use UIO, which needs none of this; `iomem=relaxed` on the kernel's command line allows it to every program of the machine")
+            }
             Self::NotPermitted { path, what } => write!(
                 f,
                 "{path} may not be {what}: the kernel forbids it to this process (a container, a security module?)"
@@ -352,7 +372,7 @@ mod tests {
             ("/dev/mem", Errno::NOENT, "through UIO"),
             ("/dev/mem", Errno::ACCESS, "KERNEL==\"mem\", GROUP=\"kmem\""),
             ("/dev/mem", Errno::ACCESS, "CAP_SYS_RAWIO"),
-            ("/dev/mem", Errno::PERM, "iomem=relaxed"),
+            ("/dev/mem", Errno::PERM, "CAP_SYS_RAWIO"),
             ("/dev/uio0", Errno::NOENT, "of_id=generic-uio"),
             ("/dev/uio0", Errno::ACCESS, "SUBSYSTEM==\"uio\", GROUP=\"uio\""),
             ("/dev/uio0", Errno::PERM, "container"),

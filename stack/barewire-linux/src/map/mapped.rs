@@ -412,5 +412,12 @@ fn bank_in(
     let len = spec.block.facts().bank_len;
     bound::refuse_other_device(root, address, len, Kind::Gpio)
         .map_err(|error| at_base(error, spec, |right, base| right.move_bank(address, base)))?;
-    memory.map_shared(address, len)
+    memory.map_shared(address, len).map_err(|error| match error {
+        // The kernel's driver of the bank has claimed it, and offers its lines.
+        MapError::RangeNotPermitted { address, claimed_by, .. } => {
+            let remedy = Some(text(&spec.with_lines_of_the_kernel()));
+            MapError::RangeNotPermitted { address, claimed_by, remedy }
+        }
+        error => error,
+    })
 }

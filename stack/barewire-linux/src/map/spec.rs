@@ -7,7 +7,7 @@ use barewire::controller::atmel::Pipe;
 use barewire::controller::{ALWAYS_POLL, CsLine};
 
 use super::block::{Block, Board};
-use crate::gpio::GpioLine;
+use crate::gpio::{GpioChip, GpioLine};
 
 /// The way to the registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -300,6 +300,18 @@ impl MapSpec {
             let before = self.chip_selects[..index].iter().filter_map(bank);
             before.into_iter().all(|other| other != address).then_some(address)
         })
+    }
+
+    /// The same chip selects, those by a bank's registers through the kernel.
+    pub(super) fn with_lines_of_the_kernel(&self) -> Self {
+        let mut spec = Self { unsafe_shared: false, ..self.clone() };
+        for pin in spec.chip_selects.iter_mut().flatten() {
+            if let CsLineAt::Gpio { address, bit } = pin.at {
+                let chip = GpioChip::At(address);
+                pin.at = CsLineAt::Kernel(GpioLine { chip, offset: bit.into() });
+            }
+        }
+        spec
     }
 
     /// Replaces the bank address `from` by `to`.

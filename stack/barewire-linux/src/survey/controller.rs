@@ -1,6 +1,7 @@
 //! An SPI controller: its driver, clock, pins, chip selects, and who else has it.
 
 use super::child::Child;
+use crate::iomem;
 use crate::map::Block;
 use crate::map::Uio;
 use crate::map::bound::{PlatformDevice, bus_number, devices_in, spi_controllers};
@@ -137,7 +138,7 @@ impl Controller {
                 .iter()
                 .any(|name| root.path(format!("{of_node}/{name}")).exists()),
             pins: Pins::of(root, &device.name),
-            claimed_by: claims(root, device.range()),
+            claimed_by: iomem::claims(root, device.range().0, device.registers_len()),
             neighbours: neighbours(root, &device),
             mapped_by: mapped_by(root, device.range(), uio.as_ref()),
             uio,
@@ -269,20 +270,6 @@ fn line_at(root: &Root, phandle: u32, provider: &str, offset: u32) -> SelectAt {
     });
     let chip = chip.and_then(|name| Access::of(root, &format!("/dev/{name}")));
     SelectAt::Gpio { address: found.address, offset, chip }
-}
-
-/// Who has claimed a range, by `/proc/iomem`: the names behind its lines. Other users than root see no
-/// addresses there, and so nothing is found.
-fn claims(root: &Root, (first, last): (u64, u64)) -> Vec<String> {
-    let text = root.text("/proc/iomem").unwrap_or_default();
-    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
-    let claimed = text.lines().filter_map(|line| {
-        let (range, name) = line.trim().split_once(" : ")?;
-        let (from, to) = range.split_once('-')?;
-        let (from, to) = (hex(from)?, hex(to)?);
-        (from < to && from <= last && first <= to).then(|| name.to_owned())
-    });
-    claimed.collect()
 }
 
 /// The other devices in the pages of a device's registers.

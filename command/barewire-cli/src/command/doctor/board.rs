@@ -1,7 +1,7 @@
 //! What doctor knows of boards, by the strings of their device trees; others get the generic answer.
 
 use barewire_linux::map::Block;
-use barewire_linux::survey::{Controller, Machine};
+use barewire_linux::survey::{Controller, Machine, SelectAt};
 
 use super::report::Step;
 
@@ -72,10 +72,27 @@ impl Board {
     pub(super) fn pins_step(self, controller: &Controller) -> Option<Step> {
         // SPI0 by its address in the peripherals' 16 MiB: GPIO 7 to 11.
         let is_spi0 = controller.device.address % 0x100_0000 == 0x20_4000;
-        (controller.block() == Some(Block::Bcm2835) && is_spi0).then(|| {
-            Step::new("unbinding made the bus's pins inputs: give MISO, MOSI and SCLK back to SPI0 (where there is no pinctrl, raspi-gpio takes the same words); every chip select is driven by barewire")
-                .run("pinctrl set 9-11 a0")
-                .undone_by("pinctrl set 9-11 ip  # binding the driver sets them itself")
-        })
+        if controller.block() != Some(Block::Bcm2835) || !is_spi0 {
+            return None;
+        }
+        // GPIO 8 and 7 are CE0 and CE1 by the same function.
+        let native =
+            controller.selects.iter().any(|select| matches!(select.at, SelectAt::Native { .. }));
+        let (pins, first) = match native {
+            true => ("the bus's pins and its chip selects CE0 and CE1", 7),
+            false => (
+                "the bus's pins (a chip select on a GPIO line becomes an output again when it is opened)",
+                9,
+            ),
+        };
+        let why = format!(
+            "unbinding made inputs of {pins}: give them back to SPI0 (where there is no pinctrl, raspi-gpio takes the same words)"
+        );
+        let step = Step::new(why).run(format!("pinctrl set {first}-11 a0"));
+        Some(
+            step.undone_by(format!(
+                "pinctrl set {first}-11 ip  # binding the driver sets them itself"
+            )),
+        )
     }
 }

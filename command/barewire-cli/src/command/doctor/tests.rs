@@ -287,7 +287,7 @@ fn a_raspberry_pi_is_taken_with_its_pins_and_given_back() {
     let commands: Vec<_> = mem.steps.iter().flat_map(|step| &step.commands).collect();
     assert_eq!(
         commands,
-        ["echo 3f204000.spi > /sys/bus/platform/drivers/spi-bcm2835/unbind", "pinctrl set 9-11 a0"]
+        ["echo 3f204000.spi > /sys/bus/platform/drivers/spi-bcm2835/unbind", "pinctrl set 7-11 a0"]
     );
     assert!(mem.steps.iter().all(|step| !step.undo.is_empty()), "each has its undo");
     let manual = "mem:0x7e204000,controller=bcm2835,reference-hz=400M,cs=native0";
