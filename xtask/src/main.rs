@@ -12,6 +12,7 @@ mod dist;
 mod guests;
 mod nearest;
 mod report;
+mod static_build;
 mod tally;
 mod tidy;
 mod tool;

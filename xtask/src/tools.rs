@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::backports;
 use crate::child::Task;
 use crate::ci::{Context, Outcome};
+use crate::static_build;
 
 /// A Debian package and what shows that it is there.
 struct Package {
@@ -100,10 +101,10 @@ pub(crate) const NO_CAS_TARGETS: [&str; 2] = ["thumbv6m-none-eabi", "riscv32imc-
 pub(crate) const LINUX32_TARGET: &str = "armv7-unknown-linux-gnueabihf";
 
 /// What the package of this machine's architecture is built for.
-const PACKAGE_TARGET: &str = "x86_64-unknown-linux-musl";
+const PACKAGE_TARGET: &str = static_build::AMD64;
 
 /// What the command is built for in 64-bit guests.
-const GUEST64_TARGET: &str = "aarch64-unknown-linux-musl";
+const GUEST64_TARGET: &str = static_build::ARM64;
 
 impl Proof {
     fn holds(&self) -> bool {

@@ -1,6 +1,7 @@
 //! The architectures that are shipped.
 
 use crate::ci::Context;
+use crate::static_build;
 use crate::tool;
 use crate::tools;
 
@@ -26,9 +27,9 @@ impl Arch {
     /// The compiler's target: static, so that it runs on any Linux of the architecture.
     pub(super) fn target(self) -> &'static str {
         match self {
-            Self::Amd64 => "x86_64-unknown-linux-musl",
-            Self::Arm64 => "aarch64-unknown-linux-musl",
-            Self::Armhf => "armv7-unknown-linux-gnueabihf",
+            Self::Amd64 => static_build::AMD64,
+            Self::Arm64 => static_build::ARM64,
+            Self::Armhf => static_build::ARMHF,
         }
     }
 

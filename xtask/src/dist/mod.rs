@@ -1,13 +1,13 @@
 //! `cargo xtask dist`: what a release is made of, for each architecture: a static binary, an archive and a
 //! Debian package, with completions, manual pages and what a board needs; and their checksums.
 //!
-//! How it works: [`build`] compiles the command; [`stage`] lays out the files as they are installed;
+//! How it works: [`documents`] lets the command describe itself; [`stage`] lays out the files as they are installed;
 //! [`package`] packs them. All that is written is below `target/dist`. File times and owners in archives
 //! are fixed, so that the same sources and compiler give the same bytes.
 
 mod arch;
-mod build;
 mod check;
+mod documents;
 mod package;
 mod stage;
 
@@ -19,6 +19,7 @@ pub(crate) use arch::Arch;
 
 use crate::ci::{Context, Outcome};
 use crate::nearest;
+use crate::static_build;
 use crate::tally::Tally;
 use crate::tool;
 
@@ -140,12 +141,14 @@ fn make(options: &Options, cx: &Context) -> Result<Vec<PathBuf>, String> {
     // What an earlier run made is not shipped by this one.
     let _ = fs::remove_dir_all(&dirs.out);
     let version = version(&dirs.root)?;
-    let documents = build::documents(&dirs)?;
-    let time = build::time(&dirs.root);
+    let documents = documents::all(&dirs)?;
+    let time = documents::time(&dirs.root);
     let mut made = Vec::new();
     for &arch in &options.arches {
         cx.console.say(&format!("dist: building for {}", arch.target()));
-        let command = build::command(&dirs, arch, options.profile)?;
+        let log = dirs.work.join(format!("cargo-{}.log", arch.debian()));
+        let command =
+            static_build::command(&dirs.root, &dirs.cargo, arch.target(), options.profile, &log)?;
         let name = format!("barewire-{version}-{}", arch.debian());
         let binary = dirs.out.join(&name);
         copy(&command, &binary)?;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::build::Documents;
+use super::documents::Documents;
 use super::{Arch, Dirs, copy, read, run_quietly, write};
 
 /// What is laid out.

@@ -3,6 +3,8 @@
 //! What the guest's scripts must know of a board (bus texts, drivers, what to skip) stands in
 //! `guests/boards/NAME.sh`; device tree fragments in `guests/dts/`.
 
+use crate::static_build;
+
 /// Debian's architectures of the guests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Arch {
@@ -14,8 +16,8 @@ impl Arch {
     /// The Rust target of the static command.
     pub(super) fn target(self) -> &'static str {
         match self {
-            Self::Arm64 => "aarch64-unknown-linux-musl",
-            Self::Armhf => "armv7-unknown-linux-gnueabihf",
+            Self::Arm64 => static_build::ARM64,
+            Self::Armhf => static_build::ARMHF,
         }
     }
 

@@ -8,6 +8,7 @@ use std::process::Command;
 use super::board::Arch;
 use super::doc;
 use super::packages::Kernel;
+use crate::static_build;
 use crate::tool;
 
 /// Where things are.
@@ -45,23 +46,8 @@ pub(super) fn missing(arches: &[Arch]) -> Option<String> {
 
 /// Builds the static command for an architecture; its file.
 pub(super) fn command(dirs: &Dirs, arch: Arch) -> Result<PathBuf, String> {
-    let target = arch.target();
-    let build = dirs.work.join("cargo");
-    let mut cargo = Command::new("cargo");
-    cargo.args(["build", "-p", "barewire-cli", "--profile", "guest", "--target", target]);
-    cargo.arg("--target-dir").arg(&build).current_dir(&dirs.root);
-    match arch {
-        // The C compiler fails as the linker of musl's self-contained objects.
-        // The boards' Cortex-A53 have no LSE atomics, which a build for all of aarch64 looks for in a call.
-        Arch::Arm64 => cargo
-            .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER", "rust-lld")
-            .env("RUSTFLAGS", "-C target-feature=-outline-atomics"),
-        Arch::Armhf => cargo
-            .env("CARGO_TARGET_ARMV7_UNKNOWN_LINUX_GNUEABIHF_LINKER", "arm-linux-gnueabihf-gcc")
-            .env("RUSTFLAGS", "-C target-feature=+crt-static"),
-    };
-    tool::run(&mut cargo, &dirs.made("log", &format!("cargo-{}.log", arch.linux()))?)?;
-    Ok(build.join(target).join("guest/barewire"))
+    let log = dirs.made("log", &format!("cargo-{}.log", arch.linux()))?;
+    static_build::command(&dirs.root, &dirs.work.join("cargo"), arch.target(), "guest", &log)
 }
 
 /// Builds the hand-written loop, statically.

@@ -1,9 +1,9 @@
-//! What is built: the static command, and what it says of itself.
+//! What the command says of itself.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Arch, Dirs, run_quietly, write};
+use super::{Dirs, write};
 use crate::tool;
 
 /// What the command prints of itself: the same for every architecture.
@@ -15,39 +15,8 @@ pub(super) struct Documents {
     pub(super) completions: PathBuf,
 }
 
-/// Builds the static command for an architecture; its file.
-pub(super) fn command(dirs: &Dirs, arch: Arch, profile: &str) -> Result<PathBuf, String> {
-    let target = arch.target();
-    let mut cargo = Command::new("cargo");
-    cargo.args([
-        "build",
-        "-p",
-        "barewire-cli",
-        "--locked",
-        "--profile",
-        profile,
-        "--target",
-        target,
-    ]);
-    cargo.arg("--target-dir").arg(&dirs.cargo).current_dir(&dirs.root);
-    match arch {
-        // The C compiler fails as the linker of musl's self-contained objects.
-        Arch::Arm64 => cargo
-            .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER", "rust-lld")
-            .env("RUSTFLAGS", "-C target-feature=-outline-atomics"),
-        Arch::Armhf => cargo
-            .env("CARGO_TARGET_ARMV7_UNKNOWN_LINUX_GNUEABIHF_LINKER", "arm-linux-gnueabihf-gcc")
-            .env("RUSTFLAGS", "-C target-feature=+crt-static"),
-        Arch::Amd64 => cargo
-            .env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_MUSL_LINKER", "rust-lld")
-            .env("RUSTFLAGS", ""),
-    };
-    run_quietly(&mut cargo)?;
-    Ok(dirs.cargo.join(target).join(profile).join("barewire"))
-}
-
 /// Lets this machine's build of the command write its manual pages and completions.
-pub(super) fn documents(dirs: &Dirs) -> Result<Documents, String> {
+pub(super) fn all(dirs: &Dirs) -> Result<Documents, String> {
     let ours = |args: &[&str]| {
         let mut cargo = Command::new("cargo");
         cargo.args(["run", "-q", "-p", "barewire-cli", "--profile", "ci", "--"]).args(args);

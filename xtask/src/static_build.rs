@@ -1,0 +1,36 @@
+//! Builds the command as a static program, for guests and packages.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::tool;
+
+/// Static programs for 64-bit Arm, 32-bit Arm and x86-64.
+pub(crate) const ARM64: &str = "aarch64-unknown-linux-musl";
+pub(crate) const ARMHF: &str = "armv7-unknown-linux-gnueabihf";
+pub(crate) const AMD64: &str = "x86_64-unknown-linux-musl";
+
+/// Builds the command for `target` in `profile`, with `cargo` as the directory of its builds; its file.
+/// What Cargo says goes to `log`.
+pub(crate) fn command(
+    root: &Path,
+    cargo: &Path,
+    target: &str,
+    profile: &str,
+    log: &Path,
+) -> Result<PathBuf, String> {
+    let mut build = Command::new("cargo");
+    build.args(["build", "-p", "barewire-cli", "--locked", "--profile", profile]);
+    build.args(["--target", target, "--target-dir"]).arg(cargo).current_dir(root);
+    // The C compiler fails as the linker of musl's self-contained objects.
+    let (linker, flags) = match target {
+        // The boards' Cortex-A53 have no LSE atomics, which a build for all of aarch64 looks for in a call.
+        ARM64 => ("rust-lld", "-C target-feature=-outline-atomics"),
+        ARMHF => ("arm-linux-gnueabihf-gcc", "-C target-feature=+crt-static"),
+        _ => ("rust-lld", ""),
+    };
+    let variable = target.to_uppercase().replace('-', "_");
+    build.env(format!("CARGO_TARGET_{variable}_LINKER"), linker).env("RUSTFLAGS", flags);
+    tool::run(&mut build, log)?;
+    Ok(cargo.join(target).join(profile).join("barewire"))
+}
