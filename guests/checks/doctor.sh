@@ -61,6 +61,13 @@ sh -e /tmp/paste
 barewire doctor >/tmp/doctor
 bus=$(sed -n 's/^After its steps: *--bus \(mem:\)/\1/p' /tmp/doctor | head -n 1)
 if [ -n "$CLOCK" ]; then
+	# Taken all the same: doctor sees what is off, and the way back. The kernel's own count may be 1 while
+	# its driver is idle, and is 0 once the driver has gone.
+	unbind
+	barewire doctor >/tmp/unbound
+	cat /tmp/unbound
+	check doctor-unbound-clock grep -q '^! clock.*off' /tmp/unbound
+	check doctor-unbound-driver grep -q '^- driver.*none has it' /tmp/unbound
 	if [ -z "$bus" ]; then pass doctor-no-mem-without-clock; else fail doctor-no-mem-without-clock "$bus"; fi
 else
 	barewire doctor "$bus" >/tmp/steps 2>/dev/null

@@ -25,7 +25,7 @@ enum Proof {
     File(&'static str),
 }
 
-const PACKAGES: [Package; 5] = [
+const PACKAGES: [Package; 6] = [
     Package {
         name: "valgrind",
         proof: Proof::Program("valgrind"),
@@ -47,6 +47,11 @@ const PACKAGES: [Package; 5] = [
         serves: "a RISC-V board that nobody here wrote",
     },
     Package {
+        name: "device-tree-compiler",
+        proof: Proof::Program("dtc"),
+        serves: "merges overlays, and makes device trees of guests",
+    },
+    Package {
         name: "ovmf",
         proof: Proof::File("/usr/share/OVMF/OVMF_CODE_4M.fd"),
         serves: "a real firmware image to write, read and verify",
@@ -54,12 +59,7 @@ const PACKAGES: [Package; 5] = [
 ];
 
 /// What `guests` needs beside them.
-const GUEST_PACKAGES: [Package; 6] = [
-    Package {
-        name: "device-tree-compiler",
-        proof: Proof::Program("dtc"),
-        serves: "device trees of guests",
-    },
+const GUEST_PACKAGES: [Package; 5] = [
     Package { name: "make", proof: Proof::Program("make"), serves: "a kernel module of guests" },
     // The C library comes with the compiler by recommendation only.
     Package {
@@ -283,7 +283,14 @@ mod tests {
         assert!(absent(&PACKAGES, |_| true).is_empty());
         assert_eq!(
             absent(&PACKAGES, |_| false),
-            ["valgrind", "sigrok-cli", "qemu-system-arm", "qemu-system-misc", "ovmf"]
+            [
+                "valgrind",
+                "sigrok-cli",
+                "qemu-system-arm",
+                "qemu-system-misc",
+                "device-tree-compiler",
+                "ovmf"
+            ]
         );
         let programs = |proof: &Proof| matches!(proof, Proof::Program(_));
         assert_eq!(absent(&PACKAGES, programs), ["ovmf"]);

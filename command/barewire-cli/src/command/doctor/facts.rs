@@ -3,7 +3,7 @@
 use barewire_linux::map::clock::{Clock, ClockState};
 use barewire_linux::survey::{Child, Controller, Machine, Pins, Select, SelectAt, Use};
 
-use super::report::{Finding, Level};
+use super::report::{Finding, Level, Step};
 use crate::shared::text::figure;
 
 pub(super) fn findings(machine: &Machine, controller: &Controller) -> Vec<Finding> {
@@ -12,6 +12,7 @@ pub(super) fn findings(machine: &Machine, controller: &Controller) -> Vec<Findin
         let text = "not one that barewire drives by its registers: use it through spidev";
         findings.push(Finding::new(Level::Note, "block", text));
     }
+    findings.extend(driver(controller));
     findings.extend(controller.clock.as_ref().map(|clock| of_clock(controller, clock)));
     findings.extend(power(controller));
     findings.extend(pins(machine, controller));
@@ -20,6 +21,26 @@ pub(super) fn findings(machine: &Machine, controller: &Controller) -> Vec<Findin
     let all = controller.selects.iter().enumerate();
     findings.extend(all.map(|(number, select)| chip_select(controller, number, select)));
     findings
+}
+
+/// A controller that no driver has, as after an unbind.
+fn driver(controller: &Controller) -> Option<Finding> {
+    if controller.device.driver.is_some() {
+        return None;
+    }
+    let lines = controller.selects.iter().any(|it| matches!(it.at, SelectAt::Gpio { .. }));
+    let lines = if lines {
+        "; the GPIO lines of its chip selects are free and keep their levels"
+    } else {
+        ""
+    };
+    let text = format!("none has it: nothing keeps its clock on{lines}");
+    let step = Step::new("give it back to the kernel's driver").run("barewire restore");
+    let undo = format!(
+        "echo {0} > /sys/bus/{1}/devices/{0}/driver/unbind",
+        controller.device.name, controller.device.bus
+    );
+    Some(Finding::new(Level::Note, "driver", text).with(step.undone_by(undo)))
 }
 
 fn of_clock(controller: &Controller, clock: &Clock) -> Finding {

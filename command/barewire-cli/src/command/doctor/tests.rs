@@ -414,3 +414,67 @@ fn a_neighbour_on_the_page_is_named() {
     assert_eq!(tree.survey().controllers[0].neighbours, ["3f204800.mmc"]);
     assert!(tree.report().text().contains("its page also has the registers of 3f204800.mmc"));
 }
+
+#[test]
+fn a_controller_without_a_driver_is_told_with_its_way_back() {
+    let report = imx8mp("6.1.0").report();
+    let text = report.text();
+    for part in [
+        "30820000.spi: at 0x30820000 (ecspi), no kernel driver\n",
+        "- driver        none has it: nothing keeps its clock on; the GPIO lines of its chip selects are free",
+        "$ barewire restore\n",
+        "! clock         80 MHz (ecspi1_root_clk); off (clk_enable_count of ecspi1_root_clk is 0)",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    assert!(report.ready.is_empty() && report.after_steps.is_empty(), "{text}");
+}
+
+/// Runs a program of the device-tree compiler in a directory; `None` if it is not installed.
+fn device_tree_tool(dir: &std::path::Path, words: &str) -> Option<()> {
+    let mut words = words.split(' ');
+    let program = words.next().expect("a program");
+    match std::process::Command::new(program).args(words).current_dir(dir).output() {
+        Ok(output) => {
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            Some(())
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            println!("SKIPPED: no {program} (Debian: device-tree-compiler)");
+            None
+        }
+        Err(error) => panic!("{program}: {error}"),
+    }
+}
+
+/// The base has no symbols, as distributions build their trees.
+#[test]
+fn an_overlay_is_merged_by_the_device_tree_compiler() {
+    let base = "/dts-v1/; / { soc@0 { bus@30800000 { #address-cells = <1>; #size-cells = <1>; spi@30820000 { status = \"okay\"; }; }; }; };";
+    let node = "proc/device-tree/soc@0/bus@30800000";
+    let tree = imx8mp("6.12.0")
+        .cells(&format!("{node}/#address-cells"), &[1])
+        .cells(&format!("{node}/#size-cells"), &[1])
+        .cells(&format!("{node}/spi@30820000/reg"), &[0x3082_0000, 0x10000])
+        .cells(&format!("{node}/spi@30820000/clocks"), &[2, 189]);
+    let survey = tree.survey();
+    let text = overlay::text(&tree.root(), &survey.machine, &survey.controllers[0]).expect("text");
+    let dir = tempfile::tempdir().expect("a directory");
+    fs::write(dir.path().join("base.dts"), base).expect("written");
+    fs::write(dir.path().join("x.dtso"), text).expect("written");
+    let all = [
+        "dtc -q -I dts -O dtb -o base.dtb base.dts",
+        "dtc -q -@ -I dts -O dtb -o x.dtbo x.dtso",
+        "fdtoverlay -i base.dtb -o merged.dtb x.dtbo",
+        "dtc -q -I dtb -O dts -o merged.dts merged.dtb",
+    ];
+    if all.iter().any(|words| device_tree_tool(dir.path(), words).is_none()) {
+        return;
+    }
+    let merged = fs::read_to_string(dir.path().join("merged.dts")).expect("a tree");
+    assert!(
+        merged.contains("barewire-bus {") && merged.contains("status = \"disabled\""),
+        "{merged}"
+    );
+    assert!(merged.contains("clocks = <0x02 0xbd>"), "{merged}");
+}
