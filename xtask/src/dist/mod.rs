@@ -215,6 +215,33 @@ mod tests {
     }
 
     #[test]
+    fn every_shipped_overlay_compiles() {
+        if tool::on_path("dtc").is_none() {
+            println!("SKIPPED: no dtc (Debian: device-tree-compiler)");
+            return;
+        }
+        let overlays = Path::new(env!("CARGO_MANIFEST_DIR")).join("../contrib/overlays");
+        let mut seen = 0;
+        for entry in fs::read_dir(&overlays).expect("overlays").flatten() {
+            let mut dtc = Command::new("dtc");
+            dtc.args(["-@", "-I", "dts", "-O", "dtb", "-o", "/dev/null"]).arg(entry.path());
+            let compiled = run_quietly(&mut dtc);
+            assert!(compiled.is_ok(), "{compiled:?}");
+            seen += 1;
+        }
+        assert!(seen >= 3, "{seen} overlays");
+    }
+
+    /// The list of a Debian package and the files of the workspace.
+    #[test]
+    fn every_file_that_is_installed_is_there() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        for path in stage::sources() {
+            assert!(root.join(path).is_file(), "{path}");
+        }
+    }
+
+    #[test]
     fn the_version_is_the_workspaces() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         assert_eq!(version(&root).as_deref(), Ok(env!("CARGO_PKG_VERSION")));

@@ -28,6 +28,12 @@ const INSTALLED: [(&str, &str); 8] = [
     ("README.md", "usr/share/doc/barewire/README.md"),
 ];
 
+/// What they are made from.
+#[cfg(test)]
+pub(super) fn sources() -> impl Iterator<Item = &'static str> {
+    INSTALLED.iter().map(|(source, _)| *source)
+}
+
 /// Those of them that a user may have changed.
 const CONFIGURATION: &str = "/etc/security/limits.d/60-barewire.conf\n";
 
