@@ -18,6 +18,7 @@ pub mod tsc2046;
 
 mod on_port;
 mod read_speed;
+mod shifted;
 #[cfg(test)]
 mod testing;
 

@@ -2,7 +2,9 @@
 
 use core::fmt;
 
+use super::regs::OSC_AFTER_RESET;
 use super::{Mode, TimingError};
+use crate::chip::shifted::shifted;
 use crate::regmap::RegmapError;
 use crate::spi::MessageError;
 
@@ -108,18 +110,40 @@ pub enum CanError {
     },
 }
 
+/// Whether a register's value is the expected one, one bit late (`true`) or early. Its lowest byte is sent
+/// first.
+fn sampled(actual: u32, expected: u32) -> Option<bool> {
+    shifted(actual.swap_bytes(), expected.swap_bytes(), u32::BITS)
+}
+
+fn shifted_text(f: &mut fmt::Formatter<'_>, name: &str, value: u32, late: bool) -> fmt::Result {
+    let when = if late { "late" } else { "early" };
+    write!(
+        f,
+        "the CAN controller's data is one bit {when} ({name} is {value:#010x} after a reset): the clock is too fast for the chip and the wires; lower the clock"
+    )
+}
+
 impl fmt::Display for CanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Message(error) => error.fmt(f),
+            Self::NoChip { received: 0 } => f.write_str(
+                "no CAN controller answers: MISO is stuck low (a short, or a chip without power)",
+            ),
             Self::NoChip { received } => write!(
                 f,
-                "no CAN controller answers ({received:#010x}): check its chip select, MISO and supply"
+                "no CAN controller answers ({received:#010x}): nothing drives MISO (wrong chip select, no power, or not connected)"
             ),
-            Self::UnexpectedId { expected, actual } => write!(
-                f,
-                "no MCP2517FD or MCP2518FD: C1CON is {actual:#010x} after a reset, not {expected:#010x}"
-            ),
+            Self::UnexpectedId { expected, actual } => {
+                if let Some(late) = sampled(actual, expected) {
+                    return shifted_text(f, "C1CON", actual, late);
+                }
+                write!(
+                    f,
+                    "no MCP2517FD or MCP2518FD: C1CON is {actual:#010x} after a reset, not {expected:#010x}"
+                )
+            }
             Self::SpiTooFast { speed_hz, max_hz } => write!(
                 f,
                 "{speed_hz} Hz is above the CAN controller's limit of {max_hz} Hz: lower the clock"
@@ -127,10 +151,15 @@ impl fmt::Display for CanError {
             Self::Oscillator { sysclk_hz } => {
                 write!(f, "a system clock of {sysclk_hz} Hz: the CAN controller takes 1 to 40 MHz")
             }
-            Self::OscillatorNotReady { osc, waited_us } => write!(
-                f,
-                "the CAN controller's oscillator does not run after {waited_us} µs (OSC is {osc:#010x}): check crystal and PLL"
-            ),
+            Self::OscillatorNotReady { osc, waited_us } => {
+                if let Some(late) = sampled(osc, OSC_AFTER_RESET) {
+                    return shifted_text(f, "OSC", osc, late);
+                }
+                write!(
+                    f,
+                    "the CAN controller's oscillator does not run after {waited_us} µs (OSC is {osc:#010x}): check crystal and PLL"
+                )
+            }
             Self::ModeTimeout { wanted, actual } => write!(
                 f,
                 "the CAN controller stays in mode {actual:?}, {wanted:?} was asked: it joins when the bus is idle for 11 bits"

@@ -27,7 +27,7 @@ pub(super) const FRAME_BYTES: usize = FORMAT.frame_bytes();
 /// C1CON after a reset, in both parts.
 pub(super) const C1CON_AFTER_RESET: u32 = 0x0498_0760;
 /// OSC after a reset, once the oscillator runs.
-const OSC_AFTER_RESET: u32 = 0x0000_0460;
+pub(super) const OSC_AFTER_RESET: u32 = 0x0000_0460;
 
 /// Message memory: 2 KiB from here.
 pub(super) const RAM: u16 = 0x400;

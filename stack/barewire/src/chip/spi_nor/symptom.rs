@@ -7,6 +7,7 @@
 
 use super::sfdp::SIGNATURE;
 use super::{JedecId, NorError, SfdpError, part};
+use crate::chip::shifted::shifted;
 
 /// The error for an id that is unknown; `again` is a second reading of it.
 pub(super) fn of(id: JedecId, again: JedecId, sfdp: SfdpError) -> NorError {
@@ -29,19 +30,6 @@ pub(super) fn of(id: JedecId, again: JedecId, sfdp: SfdpError) -> NorError {
 
 fn bits(JedecId([a, b, c]): JedecId) -> u32 {
     u32::from_be_bytes([0, a, b, c])
-}
-
-/// Whether `got` is `wanted` one bit late (`true`) or early (`false`), of `width` bits, the first sent the
-/// highest. The bit that came from outside is not compared.
-fn shifted(got: u32, wanted: u32, width: u32) -> Option<bool> {
-    let below_first = u32::MAX >> (u32::BITS - width + 1);
-    if got & below_first == wanted >> 1 {
-        Some(true)
-    } else if got >> 1 == wanted & below_first {
-        Some(false)
-    } else {
-        None
-    }
 }
 
 #[cfg(test)]

@@ -161,7 +161,8 @@ fn frames_have_the_lengths_there_are() {
 #[test]
 fn errors_name_the_remedy() {
     for (error, part) in [
-        (CanError::NoChip { received: 0 }, "chip select"),
+        (CanError::NoChip { received: 0 }, "stuck low"),
+        (CanError::NoChip { received: u32::MAX }, "chip select"),
         (CanError::SpiTooFast { speed_hz: 2, max_hz: 1 }, "lower the clock"),
         (CanError::BusOff, "restart"),
         (CanError::TxFull, "later"),

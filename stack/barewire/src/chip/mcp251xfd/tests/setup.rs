@@ -88,6 +88,24 @@ fn another_chip_and_a_dead_oscillator_are_told() {
 }
 
 #[test]
+fn data_one_bit_late_or_early_is_told_from_another_chip() {
+    use std::string::ToString as _;
+    // C1CON's bytes after a reset are 60 07 98 04, OSC's 60 04 00 00.
+    for (bytes, when) in [([0x30, 0x03, 0xcc, 0x02], "late"), ([0xc0, 0x0f, 0x30, 0x08], "early")] {
+        let actual = u32::from_le_bytes(bytes);
+        let text = CanError::UnexpectedId { expected: 0x0498_0760, actual }.to_string();
+        assert!(text.contains(when) && text.contains("too fast"), "{text}");
+    }
+    for (bytes, when) in [([0xb0, 2, 0, 0], "late"), ([0xc0, 8, 0, 0], "early")] {
+        let osc = u32::from_le_bytes(bytes);
+        let text = CanError::OscillatorNotReady { osc, waited_us: 6_000 }.to_string();
+        assert!(text.contains(when) && text.contains("too fast"), "{text}");
+    }
+    let dead = CanError::OscillatorNotReady { osc: 0x60, waited_us: 6_000 }.to_string();
+    assert!(dead.contains("crystal"), "{dead}");
+}
+
+#[test]
 fn what_cannot_be_is_refused_before_anything_is_clocked() {
     let too_fast = CanError::SpiTooFast { speed_hz: 17_000_001, max_hz: 17_000_000 };
     assert_eq!(refused(classic(), vec![], 17_000_001), too_fast);
