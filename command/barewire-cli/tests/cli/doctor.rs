@@ -35,6 +35,7 @@ fn a_chip_is_asked_only_on_request() {
     let asked = run(&["doctor", "sim:imx8mp", "--probe-anyway", "0"]).ok().text();
     assert!(asked.contains("ef4019"), "{asked}");
     run(&["doctor", "sim:imx8mp,fault=no-chip", "--probe-anyway", "0"]).fails(1, "did not answer");
+    run(&["doctor", "--json", "--probe"]).misused("--probe");
     let known = run(&["doctor", "sim:imx8mp", "--probe"]).ok();
     assert!(known.stderr.contains("no chip was asked"), "{known:?}");
 }

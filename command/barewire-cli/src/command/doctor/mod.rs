@@ -44,10 +44,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "CONTROLLER", conflicts_with_all = ["bus", "probe", "probe_anyway", "json"])]
     overlay: Option<String>,
     /// Ask the chip for its identity, on buses that are ready and where the device tree says what it is
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     probe: bool,
     /// Ask the chip behind this chip select whatever it is; a converter takes the question as data
-    #[arg(long, value_name = "CS", requires = "bus")]
+    #[arg(long, value_name = "CS", requires = "bus", conflicts_with = "json")]
     probe_anyway: Option<u8>,
     /// Print the result as one line of JSON
     #[arg(long)]
