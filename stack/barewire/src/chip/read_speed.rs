@@ -14,9 +14,9 @@ use crate::spi::{MessageError, Transfer};
 /// ```
 /// use barewire::chip::{Port as _, ReadSpeed};
 /// # use barewire::bus::Bus;
-/// # use barewire::controller::NullController;
+/// # use barewire::controller::null::Null;
 /// # use barewire::spi::{Settings, Transfer};
-/// # let bus = Bus::new(NullController::new());
+/// # let bus = Bus::new(Null::new());
 /// let device = bus.device(&Settings::new(0, 20_000_000))?;
 /// let mut port = ReadSpeed::new(device, 8_000_000);
 /// port.run(&mut [Transfer::write(&[0x06])])?; // at 20 MHz
