@@ -53,7 +53,7 @@ fn of_clock(controller: &Controller, clock: &Clock) -> Finding {
         _ if keeps => (Level::Ok, "on while the UIO device is open".to_owned()),
         ClockState::Always => (Level::Ok, "never switched off".to_owned()),
         ClockState::Unknown if controller.device.rival().is_some() => {
-            (Level::Ok, "its driver's business".to_owned())
+            (Level::Ok, "switched by its driver".to_owned())
         }
         ClockState::Unknown => {
             (Level::Note, "whether it runs cannot be seen (root can, with debugfs)".to_owned())
