@@ -51,7 +51,7 @@ check restore barewire restore
 state >/tmp/after
 same restored-all /tmp/before /tmp/after
 
-# A flash with a file system on it is left alone.
+# The kernel's own flash driver finds the chip as it left it.
 dd if=/dev/mtd0 of=/tmp/mtd bs=4096 count=16 2>&1 | grep -v records
 part 0 65536 /ref
 same doctor-mtd-reads /tmp/mtd /tmp/part

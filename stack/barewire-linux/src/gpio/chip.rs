@@ -40,7 +40,7 @@ pub(super) fn any(root: &Root) -> bool {
 }
 
 /// The kernel's names of the chips of devices whose registers are at `address`.
-fn names_at(root: &Root, address: u64) -> Vec<String> {
+pub(crate) fn names_at(root: &Root, address: u64) -> Vec<String> {
     let devices = soc::devices(root, |other| other == address).into_iter();
     let names = devices.flat_map(|found| root.names(found.directory()));
     names.filter(|name| is_chip(name)).collect()

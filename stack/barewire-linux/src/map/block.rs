@@ -196,12 +196,6 @@ impl Block {
         self.facts().native_lines
     }
 
-    /// Linux's driver of it.
-    #[must_use]
-    pub fn linux_driver(self) -> &'static str {
-        self.facts().linux_driver
-    }
-
     /// The block with that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {

@@ -218,6 +218,28 @@ impl MapSpec {
     /// The largest [`MapSpec::poll_limit_us`]: a longer one exceeds 32 bits in nanoseconds.
     pub const POLL_LIMIT_US_MAX: u32 = (ALWAYS_POLL - 1) / 1_000;
 
+    /// A specification without options: polled, by one process, and refused if the clock is not known to
+    /// run.
+    #[must_use]
+    pub fn new(
+        block: Block,
+        via: Via,
+        reference_hz: u32,
+        chip_selects: [Option<CsPin>; 4],
+    ) -> Self {
+        Self {
+            block,
+            via,
+            reference_hz,
+            chip_selects,
+            pipe: None,
+            ignore_clock: false,
+            poll_limit_us: None,
+            shared: None,
+            unsafe_shared: false,
+        }
+    }
+
     /// Checks the specification by itself.
     ///
     /// # Errors
@@ -377,17 +399,7 @@ mod tests {
     use super::*;
 
     fn spec(block: Block, chip_selects: [Option<CsPin>; 4]) -> MapSpec {
-        MapSpec {
-            block,
-            via: Via::DevMem { address: 0x3082_0000 },
-            reference_hz: 80_000_000,
-            chip_selects,
-            pipe: None,
-            ignore_clock: false,
-            poll_limit_us: None,
-            shared: None,
-            unsafe_shared: false,
-        }
+        MapSpec::new(block, Via::DevMem { address: 0x3082_0000 }, 80_000_000, chip_selects)
     }
 
     fn gpio(address: u64, bit: u8) -> Option<CsPin> {

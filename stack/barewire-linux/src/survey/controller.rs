@@ -1,6 +1,7 @@
 //! An SPI controller: its driver, clock, pins, chip selects, and who else has it.
 
 use super::child::Child;
+use crate::gpio;
 use crate::iomem;
 use crate::map::Block;
 use crate::map::Uio;
@@ -109,10 +110,12 @@ pub struct UioNode {
 impl Controller {
     /// All of them.
     pub(super) fn all(root: &Root) -> Vec<Self> {
-        spi_controllers(root).into_iter().map(|device| Self::of(root, device)).collect()
+        let mappings = mappings(root);
+        let of = |device| Self::of(root, device, &mappings);
+        spi_controllers(root).into_iter().map(of).collect()
     }
 
-    fn of(root: &Root, device: PlatformDevice) -> Self {
+    fn of(root: &Root, device: PlatformDevice, mappings: &[(u32, String)]) -> Self {
         let directory = device.directory();
         let of_node = format!("{directory}/of_node");
         let bus = bus_number(root, &device);
@@ -140,7 +143,7 @@ impl Controller {
             pins: Pins::of(root, &device.name),
             claimed_by: iomem::claims(root, device.range().0, device.registers_len()),
             neighbours: neighbours(root, &device),
-            mapped_by: mapped_by(root, device.range(), uio.as_ref()),
+            mapped_by: mapped_by(mappings, device.range(), uio.as_ref()),
             uio,
             device,
         }
@@ -265,9 +268,7 @@ fn line_at(root: &Root, phandle: u32, provider: &str, offset: u32) -> SelectAt {
         let node = provider.rsplit('/').next().unwrap_or_default().to_owned();
         return SelectAt::Elsewhere { node, offset };
     };
-    let chip = root.names(found.directory()).into_iter().find(|name| {
-        name.strip_prefix("gpiochip").is_some_and(|number| number.parse::<u32>().is_ok())
-    });
+    let chip = gpio::names_at(root, found.address).into_iter().next();
     let chip = chip.and_then(|name| Access::of(root, &format!("/dev/{name}")));
     SelectAt::Gpio { address: found.address, offset, chip }
 }
@@ -282,15 +283,28 @@ fn neighbours(root: &Root, device: &PlatformDevice) -> Vec<String> {
     others.filter(|name| *name != device.name).collect()
 }
 
-/// The processes that have the range mapped. Of other users' processes only root sees it.
-fn mapped_by(root: &Root, (first, last): (u64, u64), uio: Option<&UioNode>) -> Vec<u32> {
+/// The mappings of device nodes in all processes: the process, and the line of its `maps`. Of other users'
+/// processes only root sees them.
+fn mappings(root: &Root) -> Vec<(u32, String)> {
     let processes = root.names("/proc").into_iter().filter_map(|name| name.parse::<u32>().ok());
+    let of_process = |process| {
+        let maps = root.text(format!("/proc/{process}/maps")).unwrap_or_default();
+        let devices = maps.lines().filter(|line| line.contains(" /dev/")).map(str::to_owned);
+        devices.map(move |line| (process, line)).collect::<Vec<_>>()
+    };
+    processes.flat_map(of_process).collect()
+}
+
+/// The processes that have the range mapped, each once.
+fn mapped_by(
+    mappings: &[(u32, String)],
+    (first, last): (u64, u64),
+    uio: Option<&UioNode>,
+) -> Vec<u32> {
+    let maps = mappings.iter().filter(|(_, line)| maps_range(line, first, last, uio));
+    let mut processes: Vec<u32> = maps.map(|(process, _)| *process).collect();
+    processes.dedup();
     processes
-        .filter(|process| {
-            let maps = root.text(format!("/proc/{process}/maps")).unwrap_or_default();
-            maps.lines().any(|line| maps_range(line, first, last, uio))
-        })
-        .collect()
 }
 
 /// Whether a line of `/proc/PID/maps` maps the range of `/dev/mem`, or the UIO device.

@@ -4,6 +4,7 @@ use rustix::fs::{Access as Wanted, access};
 
 use crate::rights::Group;
 use crate::root::Root;
+use crate::worker::Limit;
 
 /// What a process needs beyond its user's rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,13 +99,7 @@ impl Rights {
 
 /// The soft limit of that name; `u64::MAX` is no limit.
 fn soft_limit(limits: &str, name: &str) -> u64 {
-    let value = limits.lines().find_map(|line| line.strip_prefix(name));
-    let value = value.and_then(|rest| rest.split_whitespace().next());
-    match value {
-        Some("unlimited") => u64::MAX,
-        Some(number) => number.parse().unwrap_or(0),
-        None => 0,
-    }
+    Limit::in_text(limits, name).map_or(0, |limit| limit.soft.unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

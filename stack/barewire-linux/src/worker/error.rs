@@ -78,7 +78,8 @@ impl Limit {
         Self::in_text(&root.text("/proc/self/limits").ok()?, name)
     }
 
-    fn in_text(text: &str, name: &str) -> Option<Self> {
+    /// The same in the file's text.
+    pub(crate) fn in_text(text: &str, name: &str) -> Option<Self> {
         let values = text.lines().find_map(|line| line.strip_prefix(name))?;
         let mut values = values.split_whitespace();
         let mut next = || match values.next()? {

@@ -45,6 +45,7 @@ mod priority;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use error::Limit;
 pub use error::{Refused, WorkerError};
 pub use options::WorkerOptions;
 pub use priority::FifoPriority;

@@ -156,7 +156,7 @@ fn chip_select(controller: &Controller, number: usize, select: &Select) -> Findi
 }
 
 /// Where a chip select's line is, in words.
-pub(super) fn line(select: &Select) -> String {
+fn line(select: &Select) -> String {
     let active = if select.active_high { ", active high" } else { "" };
     match &select.at {
         SelectAt::Native { channel } => format!("the controller's line {channel}{active}"),

@@ -3,8 +3,6 @@
 //! No command that is printed here unbinds a driver while a chip on the bus has one: its flash,
 //! network or regulator would go with it. None writes a clock's register.
 
-use std::path::Path;
-
 use barewire_linux::bus_text;
 use barewire_linux::gpio::{GpioChip, GpioLine};
 use barewire_linux::map::clock::ClockState;
@@ -16,7 +14,7 @@ use barewire_linux::survey::{
 use super::board::Board;
 use super::facts::used;
 use super::report::{Step, Way};
-use super::spidev::{permission, try_at};
+use super::spidev::{permission, tries};
 
 /// A bus has at most four chip selects.
 const SELECTS: usize = 4;
@@ -206,17 +204,7 @@ fn name_bus(way: &mut Way, controller: &Controller, block: Block, via: Via, righ
     for (place, (_, pin)) in chip_selects.iter_mut().zip(&lines) {
         *place = Some(pin.clone());
     }
-    let spec = MapSpec {
-        block,
-        via,
-        reference_hz: hz,
-        chip_selects,
-        pipe: None,
-        ignore_clock: false,
-        poll_limit_us: None,
-        shared: None,
-        unsafe_shared: false,
-    };
+    let spec = MapSpec::new(block, via, hz, chip_selects);
     if let Err(error) = spec.check() {
         way.obstacles.push(error.to_string());
         return;
@@ -224,7 +212,7 @@ fn name_bus(way: &mut Way, controller: &Controller, block: Block, via: Via, righ
     let text = bus_text::text(&spec);
     for (place, (number, _)) in lines.iter().enumerate() {
         way.tries.extend(
-            controller.child(*number).map(|child| try_at(&text, child, place)).unwrap_or_default(),
+            controller.child(*number).map(|child| tries(&text, child, place)).unwrap_or_default(),
         );
     }
     way.bus = Some(text);
@@ -247,6 +235,5 @@ fn gpio_permissions(controller: &Controller) -> Option<Step> {
         SelectAt::Gpio { chip: Some(chip), .. } if !chip.allowed => Some(chip),
         _ => None,
     })?;
-    debug_assert!(Path::new(&refused.path).is_absolute());
     Some(permission(refused, "SUBSYSTEM==\"gpio\"", "gpio"))
 }

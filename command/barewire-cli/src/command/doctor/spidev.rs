@@ -25,7 +25,7 @@ fn of_child(machine: &Machine, controller: &Controller, bus: u32, child: &Child)
     let text = format!("spidev:{path}");
     let mut way = Way {
         kind: "spidev",
-        tries: tries(&text, child),
+        tries: tries(&text, child, 0),
         bus: Some(text),
         ready: false,
         obstacles: Vec::new(),
@@ -39,14 +39,9 @@ fn of_child(machine: &Machine, controller: &Controller, bus: u32, child: &Child)
     way
 }
 
-/// Commands that try a bus on the chip that the tree says is there. Nothing is read of others: 9F is
-/// data to a converter.
-pub(super) fn tries(bus: &str, child: &Child) -> Vec<String> {
-    try_at(bus, child, 0)
-}
-
-/// [`tries`] for a bus on which the chip has number `chip_select`.
-pub(super) fn try_at(bus: &str, child: &Child, chip_select: usize) -> Vec<String> {
+/// Commands that try a bus, on which the chip has number `chip_select`, on the chip that the tree says is
+/// there. Nothing is read of others: 9F is data to a converter.
+pub(super) fn tries(bus: &str, child: &Child, chip_select: usize) -> Vec<String> {
     let cs = if chip_select == 0 { String::new() } else { format!(" --cs {chip_select}") };
     if child.is_flash() {
         vec![format!("barewire flash id --bus {bus}{cs}")]
