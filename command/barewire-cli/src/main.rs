@@ -16,8 +16,8 @@ use barewire_linux::map::Block;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use command::{
-    adc, bench, can, completions, demo, doctor, flash, iommu, list, man, regs, restore, selftest,
-    xfer,
+    adc, bench, can, completions, demo, doctor, flash, iommu, list, man, regs, restore, run,
+    selftest, xfer,
 };
 use rig::stress;
 use shared::failure::Failure;
@@ -152,6 +152,8 @@ enum Command {
     Can(can::Args),
     /// Read, write and dump a chip's registers by name
     Regs(regs::Args),
+    /// Run a program that was written for spidev on any bus, unmodified
+    Run(run::Args),
     /// Run the loopback cases of Linux's spi-loopback-test on a bus; the chip behind the chip select
     /// hears them (simulated boards: it is taken off)
     Selftest(selftest::Args),
@@ -182,6 +184,7 @@ impl Command {
             Command::Adc(args) => args.name(),
             Command::Can(args) => args.name(),
             Command::Regs(args) => args.name(),
+            Command::Run(_) => "run",
             Command::Selftest(_) => "selftest",
             Command::Stress(_) => "stress",
             Command::Bench(_) => "bench",
@@ -202,6 +205,7 @@ impl Command {
             Command::Adc(args) => adc::run(args),
             Command::Can(args) => can::run(args),
             Command::Regs(args) => regs::run(args),
+            Command::Run(args) => run::run(args),
             Command::Selftest(args) => selftest::run(args),
             Command::Stress(args) => stress::run(args),
             Command::Bench(args) => bench::run(args),
@@ -217,12 +221,14 @@ fn main() -> ExitCode {
     let result = match &command {
         // It has nothing to put in order: Ctrl-C ends it at once, as without a handler.
         Command::Bench(_) => command.run(),
+        // Ctrl-C is the program's; the server ends with it.
+        Command::Run(_) => command.run(),
         _ => interrupt::install().and_then(|()| command.run()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            if failure != Failure::BrokenPipe {
+            if !failure.is_silent() {
                 note!("barewire: {}: {failure}", command.name());
             }
             ExitCode::from(failure.code())

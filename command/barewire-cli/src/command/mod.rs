@@ -13,5 +13,6 @@ pub(crate) mod list;
 pub(crate) mod man;
 pub(crate) mod regs;
 pub(crate) mod restore;
+pub(crate) mod run;
 pub(crate) mod selftest;
 pub(crate) mod xfer;

@@ -30,6 +30,8 @@ pub(crate) enum Failure {
     Interrupted(String),
     /// The reader of stdout closed the pipe (`| head`), so no message is printed.
     BrokenPipe,
+    /// A program that was started ended with that code, and has said why itself.
+    Program(u8),
 }
 
 impl Failure {
@@ -41,7 +43,13 @@ impl Failure {
             Failure::Fault(_) => FAULT,
             Failure::Interrupted(_) => INTERRUPTED,
             Failure::BrokenPipe => 0,
+            Failure::Program(code) => *code,
         }
+    }
+
+    /// Whether there is nothing to say of it.
+    pub(crate) fn is_silent(&self) -> bool {
+        matches!(self, Failure::BrokenPipe | Failure::Program(_))
     }
 
     /// An input or output error while `doing` something.
@@ -58,6 +66,7 @@ impl fmt::Display for Failure {
             | Failure::Fault(text)
             | Failure::Interrupted(text) => f.write_str(text),
             Failure::BrokenPipe => f.write_str("the reader of the output has gone"),
+            Failure::Program(code) => write!(f, "the program ended with code {code}"),
         }
     }
 }

@@ -137,6 +137,9 @@ pub(super) fn configure(
         cs_hold_ticks,
         cs_inactive_ticks,
         timed: cs_setup_ticks | cs_hold_ticks | cs_inactive_ticks != 0,
+        // The kernel could; the ioctl would have to be told.
+        holds_cs: false,
+        keeps_cs: false,
     };
     let effective = |ns: u32| effective_ns(ns.into(), TIMER_HZ);
     let effective = Effective {

@@ -80,8 +80,14 @@ pub struct Program {
     pub cs_hold_ticks: u32,
     /// Ticks to wait after CS is driven inactive.
     pub cs_inactive_ticks: u32,
-    /// Whether any of the three waits is above zero, so that the hot path tests one flag.
+    /// Whether any of the three waits is above zero, or [`Program::keeps_cs`] is set, so that the hot
+    /// path tests one flag.
     pub timed: bool,
+    /// Whether the chip's line stays as it is driven: a GPIO, or none. A block's own line follows its
+    /// transfers.
+    pub holds_cs: bool,
+    /// Whether a message without error leaves the chip selected. Only with [`Program::holds_cs`].
+    pub keeps_cs: bool,
 }
 
 /// What a controller can do. Fields may be added: make one with [`Limits::new`].

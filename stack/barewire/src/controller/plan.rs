@@ -45,12 +45,21 @@ impl Program {
             cs_hold_ticks: 0,
             cs_inactive_ticks: 0,
             timed: false,
+            holds_cs: false,
+            keeps_cs: false,
         };
         Ok(program.with_waits(
             delay_ticks(settings.cs_setup_ns, timer_hz)?,
             delay_ticks(settings.cs_hold_ns, timer_hz)?,
             delay_ticks(settings.cs_inactive_ns, timer_hz)?,
         ))
+    }
+
+    /// The program of a device whose messages leave the chip selected, if its line can.
+    pub(crate) fn keeping_cs(self) -> Option<Self> {
+        // As if it had waits: the shortest path, which does not look at the flag, is for others.
+        let plan = self.plan.timed();
+        self.holds_cs.then_some(Self { plan, timed: true, keeps_cs: true, ..self })
     }
 
     /// Sets the waits around a selection.

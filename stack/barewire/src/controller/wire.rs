@@ -225,6 +225,9 @@ impl<W: Short> Selected<'_, W> {
 impl<W: Wire + ?Sized> Drop for Selected<'_, W> {
     #[inline(always)]
     fn drop(&mut self) {
+        if !self.unsettled && self.program.timed && self.program.keeps_cs {
+            return;
+        }
         self.deselect();
         // After CS: a reset may move the clock line, and a selected chip would count that edge.
         if self.unsettled {

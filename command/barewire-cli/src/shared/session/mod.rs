@@ -139,6 +139,9 @@ pub(crate) trait Simulated {
     /// The time since power-up.
     fn now_ps(&self) -> u64;
 
+    /// Nobody uses the board for that long.
+    fn idle_ns(&self, ns: u64);
+
     /// The processor runs `instructions` of the user's own.
     fn work(&self, instructions: u64);
 
@@ -295,57 +298,84 @@ pub(crate) fn run<R: Report>(
     request: &Request<'_>,
     command: impl FnOnce(&Session) -> Result<R, Failure>,
 ) -> Result<(), Failure> {
-    let Request { name, tell, settled, selftest, linux_process, can, .. } = *request;
-    let mut bus_name =
-        bus_name::parse(name.unwrap_or(bus_name::DEFAULT)).map_err(Failure::Usage)?;
-    request.check(&bus_name)?;
-    if name.is_none() {
-        note!("no --bus given: using {}, a simulated board", bus_name::DEFAULT);
+    let begun = Begun::new(request)?;
+    let result = command(&begun.session);
+    begun.end(request, result)
+}
+
+/// A session that has begun: a command's, or one of several that a command serves.
+pub(crate) struct Begun {
+    /// What the command works with.
+    pub(crate) session: Session,
+    vcd: Option<OutFile>,
+    begun: Instant,
+}
+
+impl Begun {
+    /// Opens the bus that is asked for.
+    pub(crate) fn new(request: &Request<'_>) -> Result<Self, Failure> {
+        let Request { name, tell, selftest, linux_process, can, .. } = *request;
+        let mut bus_name =
+            bus_name::parse(name.unwrap_or(bus_name::DEFAULT)).map_err(Failure::Usage)?;
+        request.check(&bus_name)?;
+        if name.is_none() {
+            note!("no --bus given: using {}, a simulated board", bus_name::DEFAULT);
+        }
+        request.note_forgotten(&bus_name);
+        if let BusName::Sim(options) = &mut bus_name {
+            options.costs = tell.costs.unwrap_or_default();
+        }
+        let vcd = tell.vcd.as_deref().map(OutFile::create).transpose()?;
+        let latencies = tell.latency.then(Latencies::new).transpose()?;
+        let around = Around { selftest, latencies: latencies.clone(), linux_process, can };
+        let session = Session {
+            place: Place::of(&bus_name),
+            chip_select: request.chip_select(&bus_name),
+            open: open(&bus_name, around)?,
+            silent: tell.quiet || tell.json,
+            begin: Cell::new(Statistics::default()),
+            latencies,
+        };
+        session.open.bus().set_counting(tell.stats);
+        if let (Some(_), Some(simulated)) = (&vcd, session.open.simulated()) {
+            simulated.start_vcd();
+        }
+        Ok(Self { session, vcd, begun: Instant::now() })
     }
-    request.note_forgotten(&bus_name);
-    if let BusName::Sim(options) = &mut bus_name {
-        options.costs = tell.costs.unwrap_or_default();
+
+    /// Closes the bus and tells of it; `result` is what the command reports.
+    pub(crate) fn end<R: Report>(
+        self,
+        request: &Request<'_>,
+        result: Result<R, Failure>,
+    ) -> Result<(), Failure> {
+        let Request { tell, settled, .. } = *request;
+        let Self { mut session, vcd, begun } = self;
+        let result = result.map_err(|failure| session.explain(failure));
+        let result = result.and_then(|report| session.open.check().map(|()| report));
+        let took = begun.elapsed();
+        let figures = session.open.simulated().map(Simulated::figures);
+        let measured = session.measured(tell.stats);
+        let recorded = vcd.map_or(Ok(()), |vcd| write_vcd(vcd, &session));
+        let misuse = session.open.emulated().map_or(Ok(Vec::new()), Emulated::misuse);
+        let closed = session.open.close();
+        let printed = match &result {
+            Ok(report) if tell.json => {
+                output::json(&Line::new(report, figures.as_ref(), &measured))
+            }
+            Ok(report) => output::text(&report.text(figures.as_ref())),
+            Err(_) => Ok(()),
+        };
+        let done = result.is_ok();
+        if let Some(text) = measured.text().filter(|_| !tell.json) {
+            note!("{text}");
+        }
+        let kept = tell::simulated(&session, tell, settled, figures.as_ref(), took, done)
+            .and(misuse.and_then(|misuse| tell::emulated(&session, tell, settled, &misuse)));
+        // The first error is the one that explains the others.
+        let verdict = result.and_then(|report| report.verdict());
+        verdict.and(recorded).and(closed).and(kept).and(printed)
     }
-    let vcd = tell.vcd.as_deref().map(OutFile::create).transpose()?;
-    let latencies = tell.latency.then(Latencies::new).transpose()?;
-    let mut session = Session {
-        place: Place::of(&bus_name),
-        chip_select: request.chip_select(&bus_name),
-        open: open(
-            &bus_name,
-            Around { selftest, latencies: latencies.clone(), linux_process, can },
-        )?,
-        silent: tell.quiet || tell.json,
-        begin: Cell::new(Statistics::default()),
-        latencies,
-    };
-    session.open.bus().set_counting(tell.stats);
-    if let (Some(_), Some(simulated)) = (&vcd, session.open.simulated()) {
-        simulated.start_vcd();
-    }
-    let begun = Instant::now();
-    let result = command(&session).map_err(|failure| session.explain(failure));
-    let result = result.and_then(|report| session.open.check().map(|()| report));
-    let took = begun.elapsed();
-    let figures = session.open.simulated().map(Simulated::figures);
-    let measured = session.measured(tell.stats);
-    let recorded = vcd.map_or(Ok(()), |vcd| write_vcd(vcd, &session));
-    let misuse = session.open.emulated().map_or(Ok(Vec::new()), Emulated::misuse);
-    let closed = session.open.close();
-    let printed = match &result {
-        Ok(report) if tell.json => output::json(&Line::new(report, figures.as_ref(), &measured)),
-        Ok(report) => output::text(&report.text(figures.as_ref())),
-        Err(_) => Ok(()),
-    };
-    let done = result.is_ok();
-    if let Some(text) = measured.text().filter(|_| !tell.json) {
-        note!("{text}");
-    }
-    let kept = tell::simulated(&session, tell, settled, figures.as_ref(), took, done)
-        .and(misuse.and_then(|misuse| tell::emulated(&session, tell, settled, &misuse)));
-    // The first error is the one that explains the others.
-    let verdict = result.and_then(|report| report.verdict());
-    verdict.and(recorded).and(closed).and(kept).and(printed)
 }
 
 /// Runs `command` again on another such board, a simulated one at other costs, and tells of nothing. The

@@ -215,6 +215,10 @@ impl Simulated for SimBus {
         self.board.engine().now_ps()
     }
 
+    fn idle_ns(&self, ns: u64) {
+        self.board.engine().spend_ps(ns.saturating_mul(PS_PER_NS));
+    }
+
     fn work(&self, instructions: u64) {
         self.board.cpu_work(instructions);
     }

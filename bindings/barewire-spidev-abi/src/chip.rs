@@ -1,0 +1,346 @@
+//! One node: the settings that all who have it open share, and messages run on a bus.
+//!
+//! # How it works
+//! A program's mode, word length and clock become a device's [`Settings`] for each message, so that all
+//! openers see each change at once. What the kernel's core does before a controller sees a message is done
+//! here: defaults filled in, clocks clamped, lengths and line counts checked.
+//!
+//! # Two differences
+//! * `SPI_CS_HIGH` is accepted and not reported back: the board fixes the line's polarity. So does a
+//!   kernel whose chip select is a GPIO.
+//! * `SPI_LSB_FIRST` works on every controller: the bits are reversed here.
+//!
+//! # A chip left selected
+//! `cs_change` on a message's last transfer leaves the chip selected for the next message. The kernel then
+//! lets another chip's message begin with both selected; here the caller of [`Chip::run`] first
+//! [releases](Chip::release) the bus's other chips.
+
+use barewire::bus::{Bus, Device};
+use barewire::controller::{Controller, Limits};
+use barewire::spi::{Error, Mode, Settings, Transfer};
+use rustix::io::Errno;
+
+use crate::errno::errno;
+use crate::request::Setting;
+use crate::transfer::{IocTransfer, Sums};
+
+type AnyBus<'b> = Bus<dyn Controller + 'b>;
+type AnyDevice<'b, 'c> = Device<'b, dyn Controller + 'c>;
+
+/// The bits of `SPI_IOC_WR_MODE32` that Linux 6.1 knows.
+const MODE_MASK: u32 = 0x2_6fff;
+/// Those of them that the kernel drops where the controller has no such lines: dual, quad, octal.
+const LINES: u32 = 0x6f00;
+/// Those that the controller, or this module, makes.
+const MADE: u32 = CPHA | CPOL | CS_HIGH | LSB_FIRST | LOOP | NO_CS;
+
+const CPHA: u32 = 0x01;
+const CPOL: u32 = 0x02;
+const CS_HIGH: u32 = 0x04;
+const LSB_FIRST: u32 = 0x08;
+const LOOP: u32 = 0x20;
+const NO_CS: u32 = 0x40;
+
+/// An error number, and what lies behind it where more is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failed {
+    /// What the program gets.
+    pub errno: Errno,
+    /// The bus's own error.
+    pub why: Option<Error>,
+}
+
+impl From<Errno> for Failed {
+    fn from(errno: Errno) -> Self {
+        Self { errno, why: None }
+    }
+}
+
+impl From<Error> for Failed {
+    fn from(why: Error) -> Self {
+        Self { errno: errno(why), why: Some(why) }
+    }
+}
+
+/// What the board says of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setup {
+    /// The chip select on the bus.
+    pub chip_select: u8,
+    /// Flags that the board needs in every mode: `CS_HIGH` or `NO_CS`.
+    pub mode: Mode,
+    /// The clock until a program sets one, in hertz: a device tree's `spi-max-frequency`.
+    pub speed_hz: u32,
+    /// The most bytes of a message, each way.
+    pub bufsiz: u32,
+}
+
+/// A node: settings that persist between openers, but for the clock.
+#[derive(Debug)]
+pub struct Chip {
+    setup: Setup,
+    limits: Limits,
+    mode: u32,
+    bits_per_word: u8,
+    speed_hz: u32,
+    /// How many have it open.
+    openers: usize,
+    selected: bool,
+}
+
+impl Chip {
+    /// A node of that bus which nobody has open.
+    ///
+    /// # Errors
+    /// What is wrong with its chip select, mode or clock on that bus.
+    pub fn new(bus: &AnyBus<'_>, setup: Setup) -> Result<Self, Error> {
+        let Setup { chip_select, mode, speed_hz, .. } = setup;
+        let device = bus.device(&Settings::new(chip_select, speed_hz).with_mode(mode))?;
+        let limits = *device.limits();
+        let (mode, bits_per_word) = (0, 8);
+        Ok(Self { setup, limits, mode, bits_per_word, speed_hz, openers: 0, selected: false })
+    }
+
+    /// What the board says of it.
+    #[must_use]
+    pub fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// One more has it open.
+    pub fn open(&mut self) {
+        self.openers += 1;
+    }
+
+    /// One less has it open. The last one takes its clock along, and a chip left selected is released.
+    pub fn close(&mut self, bus: &AnyBus<'_>) {
+        self.openers = self.openers.saturating_sub(1);
+        if self.openers == 0 {
+            self.speed_hz = self.setup.speed_hz;
+            self.release(bus);
+        }
+    }
+
+    /// The value of a setting, in [`Setting::bytes`] of the four.
+    #[must_use]
+    pub fn read(&self, setting: Setting) -> u32 {
+        match setting {
+            Setting::Mode => self.mode & 0xff,
+            Setting::Mode32 => self.mode,
+            Setting::LsbFirst => u32::from(self.mode & LSB_FIRST != 0),
+            Setting::BitsPerWord => self.bits_per_word.into(),
+            Setting::MaxSpeedHz => self.speed_hz,
+        }
+    }
+
+    /// Writes a setting. After an error it has its old value.
+    ///
+    /// # Errors
+    /// `EINVAL` for what the interface or the controller does not know.
+    pub fn write(&mut self, bus: &AnyBus<'_>, setting: Setting, value: u32) -> Result<(), Failed> {
+        let (mut mode, mut bits_per_word) = (self.mode, self.bits_per_word);
+        match setting {
+            Setting::Mode | Setting::Mode32 => {
+                if value & !MODE_MASK != 0 {
+                    return Err(Errno::INVAL.into());
+                }
+                mode = value & !LINES;
+            }
+            Setting::LsbFirst if value != 0 => mode |= LSB_FIRST,
+            Setting::LsbFirst => mode &= !LSB_FIRST,
+            // The argument is a byte.
+            Setting::BitsPerWord => bits_per_word = value.to_le_bytes()[0],
+            Setting::MaxSpeedHz if value == 0 => return Err(Errno::INVAL.into()),
+            Setting::MaxSpeedHz => {}
+        }
+        if mode & !MADE != 0 {
+            return Err(Errno::INVAL.into());
+        }
+        if bits_per_word == 0 {
+            bits_per_word = 8;
+        }
+        let speed_hz = if setting == Setting::MaxSpeedHz { value } else { self.speed_hz };
+        bus.device(&self.settings(mode, bits_per_word, speed_hz))?;
+        (self.mode, self.bits_per_word, self.speed_hz) = (mode & !CS_HIGH, bits_per_word, speed_hz);
+        Ok(())
+    }
+
+    /// As a device's settings, whose clock the controller can make: a message decides whether that is
+    /// the one asked for.
+    fn settings(&self, mode: u32, bits_per_word: u8, speed_hz: u32) -> Settings {
+        let speed_hz = speed_hz.clamp(self.limits.min_speed_hz, self.limits.max_speed_hz);
+        let on_the_wire = [
+            (CPHA, Mode::CPHA),
+            (CPOL, Mode::CPOL),
+            (LOOP, Mode::LOOP),
+            (NO_CS, Mode::NO_CS),
+        ];
+        let asked = on_the_wire.into_iter().filter(|(bit, _)| mode & bit != 0);
+        let flags = asked.fold(self.setup.mode, |flags, (_, flag)| flags | flag);
+        Settings::new(self.setup.chip_select, speed_hz)
+            .with_mode(flags)
+            .with_bits_per_word(bits_per_word)
+    }
+
+    /// Runs a message. `tx` holds what its transfers send, one behind the other, and `rx` has room for
+    /// what they receive. Returns the sum of the transfers' lengths.
+    ///
+    /// # Errors
+    /// The kernel's, by its order of checks; nothing was clocked unless it is `ETIMEDOUT` or `EIO`.
+    pub fn run(
+        &mut self,
+        bus: &AnyBus<'_>,
+        transfers: &[IocTransfer],
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<u32, Failed> {
+        let mut sums = Sums::new(self.setup.bufsiz);
+        transfers.iter().try_for_each(|transfer| sums.add(transfer))?;
+        let sent: usize = transfers.iter().map(IocTransfer::tx_bytes).sum();
+        let received: usize = transfers.iter().map(IocTransfer::rx_bytes).sum();
+        if sent != tx.len() || received != rx.len() {
+            return Err(Errno::PROTO.into());
+        }
+        if transfers.is_empty() {
+            return Ok(0);
+        }
+        let limits = self.limits;
+        let mut plans = Vec::with_capacity(transfers.len());
+        for transfer in transfers {
+            let plan = Planned::new(transfer, self.speed_hz, self.bits_per_word);
+            plan.check()?;
+            let speed_hz = plan.speed_hz.min(limits.max_speed_hz);
+            if speed_hz < limits.min_speed_hz {
+                return Err(Error::SpeedTooLow { asked_hz: speed_hz, min_hz: limits.min_speed_hz }.into());
+            }
+            plans.push(Planned { speed_hz, ..plan });
+        }
+        let device = bus.device(&self.settings(self.mode, self.bits_per_word, self.speed_hz))?;
+        let lsb_first = self.mode & LSB_FIRST != 0;
+        let mut tx = std::borrow::Cow::Borrowed(tx);
+        if lsb_first {
+            let mut rest = tx.to_mut().as_mut_slice();
+            for (transfer, plan) in transfers.iter().zip(&plans) {
+                reverse_bits(take_mut(&mut rest, transfer.tx_bytes()), plan.bits_per_word);
+            }
+        }
+        self.clock(&device, transfers, &plans, &tx, rx)?;
+        if lsb_first {
+            let mut rest = rx;
+            for (transfer, plan) in transfers.iter().zip(&plans) {
+                reverse_bits(take_mut(&mut rest, transfer.rx_bytes()), plan.bits_per_word);
+            }
+        }
+        Ok(sums.total())
+    }
+
+    fn clock(
+        &mut self,
+        device: &AnyDevice<'_, '_>,
+        transfers: &[IocTransfer],
+        plans: &[Planned],
+        mut tx: &[u8],
+        mut rx: &mut [u8],
+    ) -> Result<(), Failed> {
+        let settings = device.settings();
+        let mut message = Vec::with_capacity(transfers.len());
+        for (transfer, plan) in transfers.iter().zip(plans) {
+            let (sent, rest) = tx.split_at(transfer.tx_bytes());
+            tx = rest;
+            let received = take_mut(&mut rx, transfer.rx_bytes());
+            let buffers = match (transfer.tx_buf, transfer.rx_buf) {
+                (0, 0) => Transfer::write(&[]),
+                (_, 0) => Transfer::write(sent),
+                (0, _) => Transfer::read(received),
+                _ => Transfer::exchange(sent, received),
+            };
+            let mut on_the_wire = buffers;
+            // Zero is the device's own, which needs no register written.
+            if plan.speed_hz != settings.speed_hz {
+                on_the_wire.speed_hz = plan.speed_hz;
+            }
+            if plan.bits_per_word != settings.bits_per_word {
+                on_the_wire.bits_per_word = plan.bits_per_word;
+            }
+            on_the_wire.delay_ns = u32::from(transfer.delay_usecs) * 1_000;
+            on_the_wire.word_delay_ns = u32::from(transfer.word_delay_usecs) * 1_000;
+            on_the_wire.cs_change = transfer.cs_change != 0;
+            message.push(on_the_wire);
+        }
+        // It has one at least.
+        let keep = message.last_mut().is_some_and(|last| std::mem::take(&mut last.cs_change));
+        let device = if keep { device.keeping_cs()? } else { *device };
+        let ran = device.sync(&mut message);
+        self.selected = keep && ran.is_ok();
+        ran.map_err(|error| error.error)?;
+        Ok(())
+    }
+
+    /// Deselects the chip if a message left it selected.
+    pub fn release(&mut self, bus: &AnyBus<'_>) {
+        if !std::mem::take(&mut self.selected) {
+            return;
+        }
+        let settings = self.settings(self.mode, self.bits_per_word, self.speed_hz);
+        if let Ok(device) = bus.device(&settings) {
+            // Every message ends with the chip deselected, also one that fails.
+            let _ = device.sync(&mut [Transfer::write(&[])]);
+        }
+    }
+}
+
+/// A transfer with the node's values where it has none.
+#[derive(Clone, Copy, Debug)]
+struct Planned {
+    speed_hz: u32,
+    bits_per_word: u8,
+    len: u32,
+    tx_nbits: Option<u8>,
+    rx_nbits: Option<u8>,
+}
+
+impl Planned {
+    fn new(transfer: &IocTransfer, speed_hz: u32, bits_per_word: u8) -> Self {
+        let IocTransfer { tx_buf, rx_buf, tx_nbits, rx_nbits, .. } = *transfer;
+        Self {
+            speed_hz: if transfer.speed_hz == 0 { speed_hz } else { transfer.speed_hz },
+            bits_per_word: match transfer.bits_per_word {
+                0 => bits_per_word,
+                bits => bits,
+            },
+            len: transfer.len,
+            tx_nbits: (tx_buf != 0).then_some(tx_nbits),
+            rx_nbits: (rx_buf != 0).then_some(rx_nbits),
+        }
+    }
+
+    /// Refuses parts of a word, and more lines than one: no mode of a node has more.
+    fn check(&self) -> Result<(), Errno> {
+        let word_bytes = match self.bits_per_word {
+            ..=8 => 1,
+            9..=16 => 2,
+            _ => 4,
+        };
+        let one = |lines: Option<u8>| matches!(lines, None | Some(0 | 1));
+        if !self.len.is_multiple_of(word_bytes) || !one(self.tx_nbits) || !one(self.rx_nbits) {
+            return Err(Errno::INVAL);
+        }
+        Ok(())
+    }
+}
+
+/// The first `len` bytes; `rest` keeps the others.
+fn take_mut<'b>(rest: &mut &'b mut [u8], len: usize) -> &'b mut [u8] {
+    let (first, others) = std::mem::take(rest).split_at_mut(len);
+    *rest = others;
+    first
+}
+
+/// Reverses the bits of each word, which lies in the processor's byte order.
+fn reverse_bits(bytes: &mut [u8], bits_per_word: u8) {
+    let word_bytes = usize::from(bits_per_word.div_ceil(8));
+    for word in bytes.chunks_exact_mut(word_bytes.max(1)) {
+        word.reverse();
+        word.iter_mut().for_each(|byte| *byte = byte.reverse_bits());
+    }
+}

@@ -1,0 +1,96 @@
+//! close, dup, fcntl and their kin: what becomes of a descriptor.
+
+use core::ffi::{c_int, c_long, c_uint};
+
+use crate::files;
+use crate::real::call_real;
+
+#[unsafe(no_mangle)]
+extern "C" fn close(fd: c_int) -> c_int {
+    files::forget(fd);
+    call_real!(close(fd => c_int) -> c_int, or -1)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+    let closed = call_real!(
+        close_range(first => c_uint, last => c_uint, flags => c_int) -> c_int,
+        or -1
+    );
+    if closed == 0 && flags & libc::CLOSE_RANGE_CLOEXEC.cast_signed() == 0 {
+        files::forget_all(first, last);
+    }
+    closed
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn closefrom(first: c_int) {
+    files::forget_all(first.max(0).cast_unsigned(), c_uint::MAX);
+    call_real!(closefrom(first => c_int) -> (), or ());
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn fclose(stream: *mut libc::FILE) -> c_int {
+    if !stream.is_null() {
+        // SAFETY: a stream that is open, by fclose's contract.
+        files::forget(unsafe { libc::fileno(stream) });
+    }
+    call_real!(fclose(stream => *mut libc::FILE) -> c_int, or libc::EOF)
+}
+
+/// A copy of a descriptor is what the original is.
+fn copied(from: c_int, to: c_int) -> c_int {
+    if to >= 0 && files::set(to, files::node(from)).is_err() {
+        // SAFETY: just made; nobody else knows it.
+        unsafe { rustix::io::close(to) };
+        crate::real::set_errno(rustix::io::Errno::MFILE);
+        return -1;
+    }
+    to
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn dup(fd: c_int) -> c_int {
+    copied(fd, call_real!(dup(fd => c_int) -> c_int, or -1))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn dup2(fd: c_int, to: c_int) -> c_int {
+    copied(fd, call_real!(dup2(fd => c_int, to => c_int) -> c_int, or -1))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
+    copied(fd, call_real!(dup3(fd => c_int, to => c_int, flags => c_int) -> c_int, or -1))
+}
+
+/// fcntl of any name. An open node does not block in truth: what goes around the library must not hang. The
+/// program does not see that.
+fn fcntl_by(fd: c_int, command: c_int, argument: c_long, real: impl Fn(c_long) -> c_int) -> c_int {
+    let node = files::node(fd);
+    match command {
+        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => copied(fd, real(argument)),
+        libc::F_SETFL if node.is_some() => real(argument | c_long::from(libc::O_NONBLOCK)),
+        libc::F_GETFL => match (node, real(argument)) {
+            (Some(id), flags @ 0..) => {
+                flags & !(libc::O_NONBLOCK | libc::O_ACCMODE) | id.access().cast_signed()
+            }
+            (_, flags) => flags,
+        },
+        _ => real(argument),
+    }
+}
+
+macro_rules! define_fcntl {
+    ($($name:ident),*) => {$(
+        #[unsafe(no_mangle)]
+        extern "C" fn $name(fd: c_int, command: c_int, argument: c_long) -> c_int {
+            fcntl_by(fd, command, argument, |argument| {
+                call_real!($name(fd => c_int, command => c_int, argument => c_long) -> c_int, or -1)
+            })
+        }
+    )*};
+}
+define_fcntl!(fcntl, fcntl64);
+#[cfg(target_pointer_width = "32")]
+define_fcntl!(__fcntl_time64);

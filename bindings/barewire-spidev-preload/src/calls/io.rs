@@ -1,0 +1,212 @@
+//! ioctl, read, write and their kin.
+//!
+//! The order of the checks is the kernel's: a message's sizes are summed and its bytes copied transfer by
+//! transfer, so the first transfer that is too long or whose address is bad decides the error.
+
+use core::ffi::{c_int, c_ulong, c_void};
+
+use barewire_spidev_abi::protocol::{Call, OpenId};
+use barewire_spidev_abi::{IocTransfer, Request, Sums, TRANSFER_BYTES};
+use rustix::io::Errno;
+
+use crate::real::{call_real, told};
+use crate::server::{ask, request};
+use crate::{files, memory, start};
+
+/// Bytes of a settings ioctl's argument at most.
+const ARGUMENT_MAX: usize = 4;
+
+fn node_ioctl(id: OpenId, number: u32, argument: u64) -> Result<c_int, Errno> {
+    let call = Call::Ioctl(number);
+    match Request::decode(number)? {
+        Request::Read(setting) => {
+            let mut answer = Vec::with_capacity(ARGUMENT_MAX);
+            let (head, _) = request(id, call, &[]);
+            ask(&head, &[], &mut answer)?;
+            if answer.len() != setting.bytes() {
+                return Err(Errno::PROTO);
+            }
+            memory::write(argument, &answer)?;
+            Ok(0)
+        }
+        Request::Write(setting) => {
+            let mut value = [0; ARGUMENT_MAX];
+            let value = &mut value[..setting.bytes()];
+            memory::read(argument, value)?;
+            let (head, _) = request(id, call, &[value]);
+            ask(&head, &[value], &mut Vec::new())?;
+            Ok(0)
+        }
+        // The kernel reads no argument.
+        Request::Message(0) => Ok(0),
+        Request::Message(transfers) => message(id, call, transfers, argument),
+    }
+}
+
+fn message(id: OpenId, call: Call, transfers: usize, argument: u64) -> Result<c_int, Errno> {
+    let mut structs = vec![0; transfers * TRANSFER_BYTES];
+    memory::read(argument, &mut structs)?;
+    let mut sums = Sums::new(start::bufsiz());
+    let mut tx = Vec::new();
+    for transfer in IocTransfer::decode_all(&structs) {
+        sums.add(&transfer)?;
+        let begin = tx.len();
+        tx.resize(begin + transfer.tx_bytes(), 0);
+        memory::read(transfer.tx_buf, &mut tx[begin..])?;
+    }
+    let parts = [&structs[..], &tx[..]];
+    let (head, _) = request(id, call, &parts);
+    let mut rx = Vec::new();
+    let total = ask(&head, &parts, &mut rx)?;
+    let mut rest = &rx[..];
+    for transfer in IocTransfer::decode_all(&structs) {
+        let (bytes, others) = rest.split_at_checked(transfer.rx_bytes()).ok_or(Errno::PROTO)?;
+        memory::write(transfer.rx_buf, bytes)?;
+        rest = others;
+    }
+    // At most `i32::MAX` (`Sums`).
+    Ok(c_int::try_from(total).unwrap_or(c_int::MAX))
+}
+
+/// What any file knows, whatever it is: the kernel handles these before the driver sees them.
+fn of_any_file(number: u32) -> bool {
+    [libc::FIOCLEX, libc::FIONCLEX].map(|known| known as u32).contains(&number)
+}
+
+fn ioctl_by(fd: c_int, number: c_ulong, argument: *mut c_void, real: impl Fn() -> c_int) -> c_int {
+    // The kernel looks at 32 bits.
+    let number = number as u32;
+    // One that came by `exec` around the library, or from another process, is known by its name.
+    let letter = number >> 8 & 0xff;
+    let id = if letter == u32::from(b'k') { files::find(fd) } else { files::node(fd) };
+    match id {
+        None => real(),
+        Some(_) if of_any_file(number) => real(),
+        // It is always as if it were set: see `fcntl_by`.
+        Some(_) if number == libc::FIONBIO as u32 => 0,
+        Some(id) => told(node_ioctl(id, number, argument.expose_provenance() as u64)),
+    }
+}
+
+macro_rules! define_ioctl {
+    ($($name:ident),*) => {$(
+        #[unsafe(no_mangle)]
+        extern "C" fn $name(fd: c_int, number: c_ulong, argument: *mut c_void) -> c_int {
+            ioctl_by(fd, number, argument, || {
+                call_real!(
+                    $name(fd => c_int, number => c_ulong, argument => *mut c_void) -> c_int,
+                    or -1
+                )
+            })
+        }
+    )*};
+}
+define_ioctl!(ioctl);
+#[cfg(target_pointer_width = "32")]
+define_ioctl!(__ioctl_time64);
+
+fn node_read(id: OpenId, to: u64, len: usize) -> Result<isize, Errno> {
+    if !id.readable() {
+        return Err(Errno::BADF);
+    }
+    let len = u32::try_from(len).map_err(|_| Errno::MSGSIZE)?;
+    let (head, _) = request(id, Call::Read(len), &[]);
+    let mut rx = Vec::new();
+    ask(&head, &[], &mut rx)?;
+    memory::write(to, &rx)?;
+    // At most `bufsiz`.
+    Ok(isize::try_from(rx.len()).unwrap_or(isize::MAX))
+}
+
+fn node_write(id: OpenId, from: u64, len: usize) -> Result<isize, Errno> {
+    if !id.writable() {
+        return Err(Errno::BADF);
+    }
+    if len > start::bufsiz() as usize {
+        return Err(Errno::MSGSIZE);
+    }
+    let mut tx = vec![0; len];
+    memory::read(from, &mut tx)?;
+    let (head, _) = request(id, Call::Write, &[&tx]);
+    let written = ask(&head, &[&tx], &mut Vec::new())?;
+    Ok(isize::try_from(written).unwrap_or(isize::MAX))
+}
+
+fn address<T>(pointer: *const T) -> u64 {
+    pointer.expose_provenance() as u64
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn read(fd: c_int, to: *mut c_void, len: usize) -> isize {
+    match files::node(fd) {
+        Some(id) => told(node_read(id, address(to), len)),
+        None => call_real!(read(fd => c_int, to => *mut c_void, len => usize) -> isize, or -1),
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn __read_chk(fd: c_int, to: *mut c_void, len: usize, room: usize) -> isize {
+    match files::node(fd) {
+        Some(id) if len <= room => told(node_read(id, address(to), len)),
+        // The C library ends a program that reads more than its buffer holds.
+        _ => call_real!(
+            __read_chk(fd => c_int, to => *mut c_void, len => usize, room => usize) -> isize,
+            or -1
+        ),
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn write(fd: c_int, from: *const c_void, len: usize) -> isize {
+    match files::node(fd) {
+        Some(id) => told(node_write(id, address(from), len)),
+        None => call_real!(write(fd => c_int, from => *const c_void, len => usize) -> isize, or -1),
+    }
+}
+
+/// Each piece is a message of its own, as the kernel makes them of a vector. An error behind the first ends
+/// it with what was done.
+fn by_piece(
+    pieces: *const libc::iovec,
+    count: c_int,
+    each: impl Fn(u64, usize) -> Result<isize, Errno>,
+) -> Result<isize, Errno> {
+    const PIECES_MAX: c_int = 1024;
+    if !(0..=PIECES_MAX).contains(&count) {
+        return Err(Errno::INVAL);
+    }
+    let mut done = 0;
+    for index in 0..count {
+        let mut words = [0; size_of::<libc::iovec>()];
+        let at = address(pieces) + u64::from(index.cast_unsigned()) * words.len() as u64;
+        memory::read(at, &mut words)?;
+        let (base, len) = words.split_at(size_of::<usize>());
+        let word = |bytes: &[u8]| bytes.try_into().map_or(0, usize::from_ne_bytes);
+        match each(word(base) as u64, word(len)) {
+            Ok(bytes) => done += bytes,
+            Err(errno) if done == 0 => return Err(errno),
+            Err(_) => break,
+        }
+    }
+    Ok(done)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn readv(fd: c_int, pieces: *const libc::iovec, count: c_int) -> isize {
+    match files::node(fd) {
+        Some(id) => told(by_piece(pieces, count, |to, len| node_read(id, to, len))),
+        None => {
+            call_real!(readv(fd => c_int, pieces => *const libc::iovec, count => c_int) -> isize, or -1)
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn writev(fd: c_int, pieces: *const libc::iovec, count: c_int) -> isize {
+    match files::node(fd) {
+        Some(id) => told(by_piece(pieces, count, |from, len| node_write(id, from, len))),
+        None => {
+            call_real!(writev(fd => c_int, pieces => *const libc::iovec, count => c_int) -> isize, or -1)
+        }
+    }
+}

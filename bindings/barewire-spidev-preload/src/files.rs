@@ -1,0 +1,94 @@
+//! Which descriptors are open nodes.
+
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+
+use barewire_spidev_abi::protocol::OpenId;
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::io::Errno;
+use rustix::net::{SocketAddrUnix, getsockname};
+use rustix::process::{Pid, getpid};
+
+use crate::start;
+
+/// Descriptors above this are not known. The kernel's own default limit is a thousand.
+const MAX: usize = 1 << 16;
+
+/// The open file behind each descriptor; 0 for none.
+static TABLE: [AtomicU32; MAX] = [const { AtomicU32::new(0) }; MAX];
+
+/// The process that the table is of.
+static OWNER: AtomicI32 = AtomicI32::new(0);
+
+/// The calling process owns the table: it loaded the library, or is a copy of one that did.
+pub(crate) extern "C" fn own() {
+    OWNER.store(Pid::as_raw(Some(getpid())), Ordering::Relaxed);
+}
+
+fn entry(fd: c_int) -> Option<&'static AtomicU32> {
+    TABLE.get(usize::try_from(fd).ok()?)
+}
+
+/// The open node behind a descriptor.
+#[inline]
+pub(crate) fn node(fd: c_int) -> Option<OpenId> {
+    match entry(fd)?.load(Ordering::Relaxed) {
+        0 => None,
+        id => Some(OpenId(id)),
+    }
+}
+
+/// The open node behind a descriptor that another process may have passed on.
+pub(crate) fn find(fd: c_int) -> Option<OpenId> {
+    node(fd).or_else(|| {
+        if fd < 0 {
+            return None;
+        }
+        // SAFETY: used for one call, which fails if there is none.
+        let file = unsafe { BorrowedFd::borrow_raw(fd) };
+        let id = of_socket(file)?;
+        set(fd, Some(id)).ok()?;
+        Some(id)
+    })
+}
+
+/// The open file whose id is in a socket's name.
+pub(crate) fn of_socket(file: impl AsFd) -> Option<OpenId> {
+    let server = start::config()?.server.as_str();
+    let name = SocketAddrUnix::try_from(getsockname(file).ok()?).ok()?;
+    OpenId::of_socket_name(server, name.abstract_name()?)
+}
+
+/// Notes what a descriptor is now.
+///
+/// # Errors
+/// `EMFILE` for an open node whose descriptor is beyond the table.
+pub(crate) fn set(fd: c_int, id: Option<OpenId>) -> Result<(), Errno> {
+    match (entry(fd), id) {
+        (Some(entry), id) => {
+            entry.store(id.map_or(0, |id| id.0), Ordering::Relaxed);
+            Ok(())
+        }
+        (None, None) => Ok(()),
+        (None, Some(_)) => Err(Errno::MFILE),
+    }
+}
+
+/// Forgets a descriptor that is being closed, unless the caller shares the table with its parent and has
+/// descriptors of its own.
+pub(crate) fn forget(fd: c_int) {
+    if node(fd).is_some() && OWNER.load(Ordering::Relaxed) == Pid::as_raw(Some(getpid())) {
+        // An entry that is there.
+        let _ = set(fd, None);
+    }
+}
+
+/// [`forget`] of all from `first` to `last`.
+pub(crate) fn forget_all(first: u32, last: u32) {
+    let first = first as usize;
+    let end = (last as usize).saturating_add(1).min(MAX);
+    for fd in first..end {
+        // Below `MAX`.
+        forget(fd as c_int);
+    }
+}

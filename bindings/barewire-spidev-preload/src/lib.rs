@@ -1,0 +1,39 @@
+//! `libbarewire_spidev.so`: gives a program that was written for `/dev/spidevB.C` a barewire bus there.
+//! `barewire run` loads it by `LD_PRELOAD`.
+//!
+//! # How it works
+//! It defines the C library's functions that open, use and look at files. Each asks whether it is about a
+//! mapped node; if not, it calls the C library's own. An open node is a socket to the server, `barewire run`,
+//! and each call on it is a request there ([`protocol`](barewire_spidev_abi::protocol)).
+//!
+//! * `paths`: which paths are about a mapped node, and what is used in their place.
+//! * `files`: which descriptors are open nodes.
+//! * `server`: requests.
+//! * `memory`: the program's memory, whose addresses may be bad: `EFAULT`, not a crash.
+//! * `real`: the C library's own functions.
+//! * `calls`: the functions defined here, a file for each kind.
+//!
+//! The library uses system calls, not the C library, for its own work: else it would call itself.
+//!
+//! # Fails closed
+//! A program that the library cannot be loaded into finds no node, because `barewire run` hides it. A call
+//! that goes around the library finds a socket that takes no bytes and has none.
+//!
+//! # Signals, threads, processes
+//! A call to the server blocks signals while it lasts, like the kernel's own calls, which cannot be
+//! interrupted either. Nothing is shared between threads but the table of descriptors, which is atomic. A
+//! child made by `vfork` shares the table with its parent, so it never clears an entry.
+//!
+//! # Safety
+//! Each function here has the contract of the C library's function of that name: what the program passes is
+//! as that demands, and is passed on.
+#![cfg(target_os = "linux")]
+#![allow(unsafe_code, reason = "it stands in for functions of the C library")]
+
+mod calls;
+mod files;
+mod memory;
+mod paths;
+mod real;
+mod server;
+mod start;

@@ -1,0 +1,145 @@
+//! Which paths are about mapped nodes, and what is used in their place.
+//!
+//! # How it works
+//! A path below `/dev` or `/sys` that exists in the [tree](barewire_spidev_abi::tree) is taken from there. A
+//! directory that exists in both is the system's own: its listing gets the tree's entries added. A link
+//! elsewhere that leads to a node is found when the system's own call has failed.
+
+use std::ffi::{CStr, CString};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use barewire_spidev_abi::NodeName;
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, readlinkat, statat};
+
+use crate::start;
+
+/// How many links lead to a node at most.
+const LINKS_MAX: usize = 8;
+
+/// What is used in a path's place.
+#[derive(Debug)]
+pub(crate) enum Instead {
+    /// A node, and the file that stands for it in the tree.
+    Node(NodeName, CString),
+    /// Another file or directory of the tree.
+    File(CString),
+}
+
+impl Instead {
+    /// The path in the tree.
+    pub(crate) fn path(&self) -> &CStr {
+        match self {
+            Self::Node(_, path) | Self::File(path) => path,
+        }
+    }
+}
+
+/// What is used in the place of `path`, relative to `directory`; `None` for the path itself.
+pub(crate) fn instead(directory: i32, path: &CStr) -> Option<Instead> {
+    let config = start::config()?;
+    let absolute = absolute(directory, path)?;
+    let plain = plain(&absolute)?;
+    if !(plain.starts_with("dev/") || plain.starts_with("sys/")) {
+        return None;
+    }
+    let (in_tree, kind) = in_tree(&config.tree, &absolute)?;
+    match kind {
+        FileType::Directory if exists(&absolute) => None,
+        FileType::RegularFile => match NodeName::parse(&format!("/{plain}")) {
+            Some(node) => Some(Instead::Node(node, in_tree)),
+            None => Some(Instead::File(in_tree)),
+        },
+        _ => Some(Instead::File(in_tree)),
+    }
+}
+
+/// As [`instead`], for a path whose own file could not be had: a link to a node.
+pub(crate) fn behind_link(directory: i32, path: &CStr) -> Option<Instead> {
+    start::config()?;
+    let mut at = CString::new(absolute(directory, path)?).ok()?;
+    for _ in 0..LINKS_MAX {
+        let target = readlinkat(CWD, &at, Vec::new()).ok()?;
+        let base = Path::new(std::ffi::OsStr::from_bytes(at.as_bytes())).parent()?;
+        let next = base.join(std::ffi::OsStr::from_bytes(target.as_bytes()));
+        at = CString::new(next.as_os_str().as_bytes()).ok()?;
+        if let Some(instead) = instead(libc::AT_FDCWD, &at) {
+            return Some(instead);
+        }
+    }
+    None
+}
+
+/// The directory of the tree whose entries are added to a listing of `path`.
+pub(crate) fn listed_too(path: &Path) -> Option<CString> {
+    let config = start::config()?;
+    let text = path.to_str()?;
+    let plain = plain(text)?;
+    if !matches!(plain.split('/').next(), Some("dev" | "sys")) {
+        return None;
+    }
+    let (in_tree, kind) = in_tree(&config.tree, text)?;
+    (kind == FileType::Directory).then_some(in_tree)
+}
+
+/// A path in the tree as the program knows it.
+pub(crate) fn outside(path: &[u8]) -> &[u8] {
+    let inside = start::config().and_then(|config| path.strip_prefix(config.tree.as_bytes()));
+    inside.filter(|rest| rest.starts_with(b"/")).unwrap_or(path)
+}
+
+/// The text of a small file of the tree. By system calls alone: the standard library's would be this
+/// library's own functions again.
+pub(crate) fn text_of(path: &CStr) -> Option<String> {
+    const ROOM: usize = 64;
+    let file = openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let mut room = [0_u8; ROOM];
+    let bytes = rustix::io::read(&file, &mut room[..]).ok()?;
+    str::from_utf8(&room[..bytes]).ok().map(str::to_owned)
+}
+
+/// The path of an open directory.
+pub(crate) fn of_descriptor(fd: i32) -> Option<String> {
+    let link = CString::new(format!("/proc/self/fd/{fd}")).ok()?;
+    readlinkat(CWD, &link, Vec::new()).ok()?.into_string().ok()
+}
+
+fn absolute(directory: i32, path: &CStr) -> Option<String> {
+    let path = path.to_str().ok()?;
+    if path.starts_with('/') {
+        return Some(path.into());
+    }
+    let base = match directory {
+        libc::AT_FDCWD => rustix::process::getcwd(Vec::new()).ok()?.into_string().ok()?,
+        _ if path.is_empty() => return None,
+        fd => of_descriptor(fd)?,
+    };
+    let outside = std::str::from_utf8(outside(base.as_bytes())).ok()?;
+    Some(format!("{}/{path}", outside.trim_end_matches('/')))
+}
+
+/// A path's components without a first slash, `.` and `..`; `None` if it climbs out of the root, or leads
+/// through a link and back, which only the kernel can follow.
+fn plain(absolute: &str) -> Option<String> {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in absolute.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+fn in_tree(tree: &str, absolute: &str) -> Option<(CString, FileType)> {
+    let path = CString::new(format!("{tree}/{}", absolute.trim_start_matches('/'))).ok()?;
+    let found = statat(CWD, &path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    // A link is followed where it leads to a directory that the system has too.
+    let kind = FileType::from_raw_mode(found.st_mode);
+    Some((path, kind))
+}
+
+fn exists(absolute: &str) -> bool {
+    statat(CWD, absolute, AtFlags::empty()).is_ok()
+}

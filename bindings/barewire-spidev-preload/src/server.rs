@@ -1,0 +1,171 @@
+//! Requests to the server.
+
+use std::fmt;
+use std::io::{IoSlice, Write as _};
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use barewire_spidev_abi::NodeName;
+use barewire_spidev_abi::protocol::{ANSWER_BYTES, Call, Head, OpenId, decode_answer};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
+    bind, connect, recv, sendmsg, socket_with,
+};
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use crate::start;
+
+/// Blocks all signals of the calling thread; they come when it is dropped.
+struct Undisturbed {
+    before: libc::sigset_t,
+}
+
+impl Undisturbed {
+    fn new() -> Self {
+        let mut all = MaybeUninit::<libc::sigset_t>::uninit();
+        let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: it fills the set.
+        unsafe { libc::sigfillset(all.as_mut_ptr()) };
+        // SAFETY: both sets are valid; a filled set is no error.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
+        // SAFETY: the call above filled it.
+        let before = unsafe { before.assume_init() };
+        Self { before }
+    }
+}
+
+impl Drop for Undisturbed {
+    fn drop(&mut self) {
+        // SAFETY: the set that was there before.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, ptr::null_mut()) };
+    }
+}
+
+/// Says something on stderr, once in the process.
+fn say_once(said: &AtomicBool, text: fmt::Arguments<'_>) {
+    if said.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let mut line = Vec::new();
+    let _ = writeln!(line, "barewire: {text}");
+    // SAFETY: the program's stderr, for one write, which fails if there is none.
+    let stderr = unsafe { rustix::fd::BorrowedFd::borrow_raw(2) };
+    let _ = rustix::io::write(stderr, &line);
+}
+
+/// A connection to the server, by a name of its own if it is an open file.
+fn connected(id: Option<OpenId>) -> Result<OwnedFd, Errno> {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    let Some(config) = start::config() else { return Err(Errno::NODEV) };
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    if let Some(id) = id {
+        let name = id.socket_name(&config.server);
+        bind(&socket, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
+    }
+    let server = SocketAddrUnix::new_abstract_name(config.server.as_bytes())?;
+    match connect(&socket, &server) {
+        Ok(()) => Ok(socket),
+        Err(Errno::CONNREFUSED) => {
+            say_once(
+                &SAID,
+                format_args!(
+                    "`barewire run`, which served the mapped nodes, has ended: calls on them fail with ESHUTDOWN"
+                ),
+            );
+            Err(Errno::SHUTDOWN)
+        }
+        Err(errno) => Err(errno),
+    }
+}
+
+fn send(socket: &OwnedFd, head: &Head, parts: &[&[u8]]) -> Result<(), Errno> {
+    let bytes = head.encode();
+    let mut slices: Vec<IoSlice<'_>> = Vec::with_capacity(parts.len() + 1);
+    slices.push(IoSlice::new(&bytes));
+    slices.extend(parts.iter().map(|part| IoSlice::new(part)));
+    let mut rest = &mut slices[..];
+    while !rest.is_empty() {
+        let flags = SendFlags::NOSIGNAL;
+        // The kernel takes up to 1024 slices; here are at most two.
+        match sendmsg(socket, rest, &mut SendAncillaryBuffer::default(), flags) {
+            Ok(sent) => IoSlice::advance_slices(&mut rest, sent),
+            Err(Errno::INTR) => {}
+            Err(Errno::PIPE | Errno::CONNRESET) => return Err(Errno::SHUTDOWN),
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}
+
+fn receive(socket: &OwnedFd, mut into: &mut [u8]) -> Result<(), Errno> {
+    while !into.is_empty() {
+        match recv(socket, &mut *into, RecvFlags::empty()) {
+            // The server ended in the middle.
+            Ok((0, _)) | Err(Errno::CONNRESET) => return Err(Errno::SHUTDOWN),
+            Ok((received, _)) => into = &mut into[received..],
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}
+
+/// Sends a request with its body's parts, and waits for the answer, whose body is appended to `answer`.
+///
+/// # Errors
+/// The server's; `ESHUTDOWN` if it has ended.
+pub(crate) fn ask(head: &Head, parts: &[&[u8]], answer: &mut Vec<u8>) -> Result<u32, Errno> {
+    let _undisturbed = Undisturbed::new();
+    let socket = connected(None)?;
+    send(&socket, head, parts)?;
+    let mut bytes = [0; ANSWER_BYTES];
+    receive(&socket, &mut bytes)?;
+    let (result, body) = decode_answer(&bytes);
+    let begin = answer.len();
+    answer.resize(begin + body as usize, 0);
+    receive(&socket, &mut answer[begin..])?;
+    result
+}
+
+/// Makes a request about an open file.
+pub(crate) fn request(id: OpenId, call: Call, parts: &[&[u8]]) -> (Head, usize) {
+    let body: usize = parts.iter().map(|part| part.len()).sum();
+    (Head { id, call, body: u32::try_from(body).unwrap_or(u32::MAX) }, body)
+}
+
+/// Opens a node: the connection that is its descriptor, and its id.
+///
+/// # Errors
+/// The system's; `ESHUTDOWN` if the server has ended.
+pub(crate) fn open(node: NodeName, flags: u32) -> Result<(OwnedFd, OpenId), Errno> {
+    let _undisturbed = Undisturbed::new();
+    loop {
+        let mut random = [0; 4];
+        getrandom(&mut random, GetRandomFlags::empty())?;
+        // The highest bit of the 30: an id is never 0.
+        let id = OpenId::new(u32::from_ne_bytes(random) | 1 << 29, flags);
+        let socket = match connected(Some(id)) {
+            // Another open file has that number.
+            Err(Errno::ADDRINUSE) => continue,
+            other => other?,
+        };
+        let (head, _) = request(id, Call::Open(node), &[]);
+        send(&socket, &head, &[])?;
+        // From here on nothing goes through it: whatever goes around the library is refused.
+        rustix::net::shutdown(&socket, rustix::net::Shutdown::Write)?;
+        rustix::io::ioctl_fionbio(&socket, true)?;
+        return Ok((socket, id));
+    }
+}
+
+/// The node that an open file is of.
+///
+/// # Errors
+/// As [`ask`].
+pub(crate) fn node_of(id: OpenId) -> Result<NodeName, Errno> {
+    let (head, _) = request(id, Call::Which, &[]);
+    NodeName::from_number(ask(&head, &[], &mut Vec::new())?).ok_or(Errno::PROTO)
+}

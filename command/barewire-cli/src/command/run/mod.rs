@@ -1,0 +1,207 @@
+//! `barewire run`: a program that was written for spidev, on any bus, unmodified.
+//!
+//! # How it works
+//! 1. The buses of all `--map`s are opened, each once, and each node's chip select is tried.
+//! 2. The program is looked at: the library must be loadable into it ([`program`]). Nodes of the same name
+//!    that the kernel has are hidden from it ([`hide`]), so that whatever goes around the library reaches
+//!    no chip.
+//! 3. The program is started with `libbarewire_spidev.so` loaded. Its calls on the nodes come here
+//!    ([`server`]), one at a time, and run on the bus ([`nodes`]).
+//! 4. When the program has ended, the buses are closed and its exit code is this command's.
+//!
+//! Ctrl-C is the program's: this command ends when the program does ([`signals`]).
+
+mod hide;
+mod map;
+mod nodes;
+mod program;
+mod server;
+mod signals;
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+
+use barewire_spidev_abi::protocol::{SERVER_VARIABLE, TREE_VARIABLE};
+use barewire_spidev_abi::{BUFSIZ, NodeName, tree};
+use serde::Serialize;
+use tempfile::TempDir;
+
+use crate::shared::failure::Failure;
+use crate::shared::output::note;
+use crate::shared::session::{Begun, Figures, Report, Request, Session, Settled, TellArgs};
+use crate::shared::text::number;
+use map::Map;
+use nodes::Nodes;
+use server::Server;
+
+/// Exit codes of env(1) and of shells: no such program, one that cannot be run, and what is added to
+/// the number of the signal that killed it.
+pub(super) const NOT_FOUND: u8 = 127;
+const NOT_RUNNABLE: u8 = 126;
+const BY_SIGNAL: i32 = 128;
+
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Exit codes: the program's own; 128 and the signal's number if one killed it; 127 if it was not found, 126 if \
+it cannot be run; 1 and 2 as for every command.
+
+Examples:
+  barewire run --map /dev/spidev0.0=sim:rpi3,cs=1 -- flashrom -p linux_spi:dev=/dev/spidev0.0 -r chip.bin
+  barewire run --map /dev/spidev0.0=sim:rpi3 -- python3 read_adc.py")]
+pub(crate) struct Args {
+    /// A node that the program sees, and the bus that it is, with a chip select (unless told, the node's
+    /// own): /dev/spidevB.C=BUS[,cs=N]; buses are those of --bus
+    #[arg(long = "map", value_name = "NODE=BUS", required = true)]
+    maps: Vec<Map>,
+    /// The clock until the program sets one, like a device tree's spi-max-frequency (k and M: by 1000)
+    #[arg(long, value_name = "HZ", default_value = "1M", value_parser = number::hertz)]
+    speed_hz: u32,
+    /// The most bytes of a message, each way, like spidev's bufsiz
+    #[arg(long, value_name = "BYTES", default_value_t = BUFSIZ, value_parser = bufsiz)]
+    bufsiz: u32,
+    /// The library to load [default: beside this command; BAREWIRE_SPIDEV_LIBRARY]
+    #[arg(long, value_name = "FILE")]
+    library: Option<PathBuf>,
+    /// Say on stderr why a call failed, once for each reason
+    #[arg(long, short)]
+    verbose: bool,
+    /// Record the wire into FILE (one simulated board)
+    #[arg(long, value_name = "FILE")]
+    vcd: Option<PathBuf>,
+    /// Print no summary or notes, only errors
+    #[arg(long, short)]
+    quiet: bool,
+    /// The program and its arguments
+    #[arg(required = true, value_name = "COMMAND", last = true)]
+    command: Vec<String>,
+}
+
+/// As large as Linux lets a module's buffer be of use; the program's messages are copied.
+const BUFSIZ_MAX: u32 = 16 << 20;
+
+fn bufsiz(text: &str) -> Result<u32, String> {
+    match number::count::<u32>(text)? {
+        bytes @ 1..=BUFSIZ_MAX => Ok(bytes),
+        bytes => Err(format!("{bytes} is not between 1 and {BUFSIZ_MAX}")),
+    }
+}
+
+/// A program that cannot be started, with the exit code that env(1) has for it.
+fn cannot_start(code: u8, why: &str) -> Failure {
+    note!("barewire: run: {why}");
+    Failure::Program(code)
+}
+
+/// Nothing to print: the program has printed what it had to.
+#[derive(Serialize)]
+struct Served {}
+
+impl Report for Served {
+    fn text(&self, _: Option<&Figures>) -> String {
+        String::new()
+    }
+}
+
+/// Runs it.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    map::check(&args.maps)?;
+    let library = program::library(args.library.as_deref())?;
+    let program = program::find(&args.command[0])?;
+    program::check(&program, &library)?;
+    let mut buses: Vec<&str> = args.maps.iter().map(|map| map.bus.as_str()).collect();
+    buses.sort_unstable();
+    buses.dedup();
+    if args.vcd.is_some() && buses.len() > 1 {
+        return Err(Failure::Usage("--vcd records one board; the maps name several".into()));
+    }
+    let tell = TellArgs {
+        json: false,
+        vcd: args.vcd.clone(),
+        stats: false,
+        latency: false,
+        costs: None,
+        quiet: args.quiet,
+    };
+    let requests: Vec<_> = buses
+        .iter()
+        .map(|bus| Request::at(bus, 0, &tell, Settled::AsSent).that_changes_the_chip())
+        .collect();
+    let mut open = Vec::new();
+    let served = requests
+        .iter()
+        .try_for_each(|request| Begun::new(request).map(|begun| open.push(begun)))
+        .and_then(|()| {
+            let sessions = buses.iter().copied().zip(open.iter().map(|begun| &begun.session));
+            serve(args, &library, &program, &sessions.collect::<Vec<_>>())
+        });
+    let mut first = served.as_ref().map(drop).map_err(Clone::clone);
+    for (begun, request) in open.into_iter().zip(&requests) {
+        first = first.and(begun.end(request, served.as_ref().map(|_| Served {}).map_err(Clone::clone)));
+    }
+    // A bus that ended badly outweighs a program that ended well.
+    let status = served?;
+    match code_of(status) {
+        0 => first,
+        code => Err(Failure::Program(code)),
+    }
+}
+
+/// A program's exit code as a shell tells it.
+fn code_of(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| Some(BY_SIGNAL + status.signal()?));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
+}
+
+/// Starts the program and serves its calls until it has ended.
+fn serve(
+    args: &Args,
+    library: &Path,
+    program: &Path,
+    sessions: &[(&str, &Session)],
+) -> Result<ExitStatus, Failure> {
+    let dir = TempDir::with_prefix("barewire-run-")
+        .map_err(|error| Failure::io("make a temporary directory", &error))?;
+    let names: Vec<NodeName> = args.maps.iter().map(|map| map.node).collect();
+    tree::make(dir.path(), &names, args.bufsiz)
+        .map_err(|error| Failure::io("write a temporary directory", &error))?;
+    let nodes = Nodes::open(&args.maps, sessions, args.speed_hz, args.bufsiz, args.verbose)?;
+    let mut server = Server::new(nodes)?;
+    hide::hide(&names, dir.path())?;
+    let child = start(args, library, program, dir.path(), server.name())?;
+    // Only now: a program inherits what is blocked.
+    let signals = signals::Signals::take()?;
+    let status = server.serve_until_ended(child, &signals)?;
+    if !server.was_reported_to() && !args.quiet {
+        note!(
+            "barewire: warning: {} never loaded {}: it saw no mapped node",
+            program.display(),
+            library.display()
+        );
+    }
+    Ok(status)
+}
+
+fn start(
+    args: &Args,
+    library: &Path,
+    program: &Path,
+    tree: &Path,
+    server: &str,
+) -> Result<Child, Failure> {
+    // Other libraries that were to be loaded stay, behind this one.
+    let mut preload = library.as_os_str().to_owned();
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        preload.push(":");
+        preload.push(others);
+    }
+    let started = Command::new(&args.command[0])
+        .args(&args.command[1..])
+        .env("LD_PRELOAD", preload)
+        .env(SERVER_VARIABLE, server)
+        .env(TREE_VARIABLE, tree)
+        .spawn();
+    started.map_err(|error| {
+        cannot_start(NOT_RUNNABLE, &format!("cannot start {}: {error}", program.display()))
+    })
+}

@@ -1,0 +1,197 @@
+//! The mapped nodes: each call of a program, run on the node's bus.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
+use std::fmt;
+use std::time::Instant;
+
+use barewire_linux::shared::ChipLock;
+use barewire_spidev_abi::{
+    Chip, Errno, Failed, IocTransfer, NodeName, Request, Setup, TRANSFER_BYTES,
+};
+
+use super::map::Map;
+use crate::shared::failure::Failure;
+use crate::shared::output::note;
+use crate::shared::session::Session;
+
+/// What a call returns: its value and the bytes behind it.
+pub(super) type Answer = Result<(u32, Vec<u8>), Errno>;
+
+struct Node<'s> {
+    name: NodeName,
+    bus: usize,
+    session: &'s Session,
+    lock: RefCell<Option<ChipLock>>,
+    chip: RefCell<Chip>,
+}
+
+/// All nodes.
+pub(super) struct Nodes<'s> {
+    nodes: Vec<Node<'s>>,
+    verbose: bool,
+    told: RefCell<HashSet<String>>,
+    /// When the last call ended: a simulated board's time goes on with the program's.
+    last: Cell<Instant>,
+}
+
+impl<'s> Nodes<'s> {
+    /// The nodes of `maps` on `sessions`, each with its bus's name.
+    pub(super) fn open(
+        maps: &[Map],
+        sessions: &[(&str, &'s Session)],
+        speed_hz: u32,
+        bufsiz: u32,
+        verbose: bool,
+    ) -> Result<Self, Failure> {
+        let mut nodes = Vec::with_capacity(maps.len());
+        for map in maps {
+            let Some(bus) = sessions.iter().position(|(name, _)| *name == map.bus) else { continue };
+            let session = sessions[bus].1;
+            let mode = session.mode(map.chip_select);
+            let setup = Setup { chip_select: map.chip_select, mode, speed_hz, bufsiz };
+            let chip = Chip::new(session.open.bus(), setup).map_err(|error| {
+                Failure::Failed(format!("{} on {}: {error}", map.node.path(), map.bus))
+            })?;
+            let lock = session.chip_lock(map.chip_select)?;
+            nodes.push(Node {
+                name: map.node,
+                bus,
+                session,
+                lock: RefCell::new(lock),
+                chip: RefCell::new(chip),
+            });
+        }
+        let last = Cell::new(Instant::now());
+        Ok(Self { nodes, verbose, told: RefCell::default(), last })
+    }
+
+    /// The index of a node.
+    pub(super) fn find(&self, name: NodeName) -> Option<usize> {
+        self.nodes.iter().position(|node| node.name == name)
+    }
+
+    /// A node's name.
+    pub(super) fn name(&self, index: usize) -> Option<NodeName> {
+        self.nodes.get(index).map(|node| node.name)
+    }
+
+    /// One more program has the node open.
+    pub(super) fn opened(&self, index: usize) {
+        if let Some(node) = self.nodes.get(index) {
+            node.chip.borrow_mut().open();
+        }
+    }
+
+    /// One less.
+    pub(super) fn closed(&self, index: usize) {
+        if let Some(node) = self.nodes.get(index) {
+            node.chip.borrow_mut().close(node.session.open.bus());
+        }
+    }
+
+    /// An ioctl, whose argument is `body`.
+    pub(super) fn ioctl(&self, index: usize, number: u32, body: &[u8]) -> Answer {
+        let node = self.nodes.get(index).ok_or(Errno::BADF)?;
+        match Request::decode(number)? {
+            Request::Read(setting) => {
+                let value = node.chip.borrow().read(setting).to_le_bytes();
+                let value = match setting.bytes() {
+                    1 => vec![value[0]],
+                    _ => u32::from_le_bytes(value).to_ne_bytes().to_vec(),
+                };
+                Ok((0, value))
+            }
+            Request::Write(setting) => {
+                let value = match *body {
+                    [byte] if setting.bytes() == 1 => byte.into(),
+                    [a, b, c, d] if setting.bytes() == 4 => u32::from_ne_bytes([a, b, c, d]),
+                    _ => return Err(Errno::PROTO),
+                };
+                let written =
+                    node.chip.borrow_mut().write(node.session.open.bus(), setting, value);
+                self.judged(node, format_args!("{setting:?} = {value:#x}"), written)?;
+                Ok((0, Vec::new()))
+            }
+            Request::Message(transfers) => {
+                let bytes = transfers * TRANSFER_BYTES;
+                let (structs, tx) = body.split_at_checked(bytes).ok_or(Errno::PROTO)?;
+                let transfers: Vec<_> = IocTransfer::decode_all(structs).collect();
+                self.message(node, &transfers, tx)
+            }
+        }
+    }
+
+    /// Reads `len` bytes.
+    pub(super) fn read(&self, index: usize, len: u32) -> Answer {
+        let node = self.nodes.get(index).ok_or(Errno::BADF)?;
+        if len > node.chip.borrow().setup().bufsiz {
+            return Err(Errno::MSGSIZE);
+        }
+        // Any address but 0: received bytes are wanted.
+        self.message(node, &[IocTransfer { rx_buf: 1, len, ..IocTransfer::default() }], &[])
+    }
+
+    /// Writes `tx`.
+    pub(super) fn write(&self, index: usize, tx: &[u8]) -> Answer {
+        let node = self.nodes.get(index).ok_or(Errno::BADF)?;
+        let len = u32::try_from(tx.len()).map_err(|_| Errno::MSGSIZE)?;
+        if len > node.chip.borrow().setup().bufsiz {
+            return Err(Errno::MSGSIZE);
+        }
+        self.message(node, &[IocTransfer { tx_buf: 1, len, ..IocTransfer::default() }], tx)
+    }
+
+    fn message(&self, node: &Node<'_>, transfers: &[IocTransfer], tx: &[u8]) -> Answer {
+        let bus = node.session.open.bus();
+        if let Some(simulated) = node.session.open.simulated() {
+            let idle = self.last.get().elapsed().as_nanos();
+            simulated.idle_ns(u64::try_from(idle).unwrap_or(u64::MAX));
+        }
+        // One chip that a message left selected at most: this one's message goes on, another's ends it.
+        let others = self.nodes.iter().filter(|other| other.bus == node.bus && other.name != node.name);
+        others.for_each(|other| other.chip.borrow_mut().release(bus));
+        let received = transfers.iter().map(IocTransfer::rx_bytes).fold(0_usize, usize::saturating_add);
+        let mut chip = node.chip.borrow_mut();
+        if received > transfers.len().saturating_mul(chip.setup().bufsiz as usize) {
+            return Err(Errno::MSGSIZE);
+        }
+        let mut rx = vec![0; received];
+        let mut lock = node.lock.borrow_mut();
+        if let Some(lock) = &mut *lock {
+            lock.acquire()?;
+        }
+        let ran = chip.run(bus, transfers, tx, &mut rx);
+        if let Some(lock) = &mut *lock {
+            lock.release();
+        }
+        self.last.set(Instant::now());
+        let total = self.judged(node, format_args!("a message"), ran)?;
+        Ok((total, rx))
+    }
+
+    /// Says why a call failed, if that is wanted.
+    fn judged<T>(
+        &self,
+        node: &Node<'_>,
+        what: fmt::Arguments<'_>,
+        result: Result<T, Failed>,
+    ) -> Result<T, Errno> {
+        let Failed { errno, why } = match result {
+            Ok(value) => return Ok(value),
+            Err(failed) => failed,
+        };
+        // What lies behind it, if the bus itself is gone: the node then is, too.
+        let cause = node.session.open.cause();
+        let errno = if cause.is_some() { Errno::SHUTDOWN } else { errno };
+        if self.verbose || cause.is_some() {
+            let why = cause.or_else(|| why.map(|why| why.to_string()));
+            let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+            let text = format!("{}: {what}: {errno}{why}", node.name.path());
+            if self.told.borrow_mut().insert(text.clone()) {
+                note!("barewire: {text}");
+            }
+        }
+        Err(errno)
+    }
+}

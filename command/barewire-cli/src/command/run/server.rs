@@ -1,0 +1,302 @@
+//! The server's sockets: connections of programs, one request at a time.
+//!
+//! # How it works
+//! All sockets are in one poll loop, none blocks it. A connection is an open file, or one request
+//! ([`protocol`](barewire_spidev_abi::protocol)).
+//!
+//! # Ordering
+//! A program's calls happen in its order, though they are connections of their own:
+//! 1. New connections are accepted first, then all are looked at again: what a program closed before it
+//!    connected is seen as closed.
+//! 2. Files that were closed are closed.
+//! 3. Files that were opened are opened: a program makes requests about a file only after it has said on
+//!    the file's own connection which node it is.
+//! 4. Requests are run, in the order in which they came.
+
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::process::{Child, ExitStatus};
+
+use barewire_spidev_abi::Errno;
+use barewire_spidev_abi::protocol::{
+    Call, Head, OpenId, REQUEST_BYTES, encode_answer,
+};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind,
+    listen, recv, send, socket_with, sockopt,
+};
+use rustix::process::{Pid, geteuid};
+use rustix::rand::{GetRandomFlags, getrandom};
+use rustix::time::Timespec;
+
+use super::nodes::{Answer, Nodes};
+use super::signals::Signals;
+use crate::shared::failure::Failure;
+
+/// Connections that wait to be accepted: as many as Linux allows unless told.
+const BACKLOG: i32 = 4096;
+/// Bytes taken from a connection at once.
+const PIECE_BYTES: usize = 64 << 10;
+
+enum State {
+    /// Its request is not complete.
+    Asking(Vec<u8>),
+    /// A request that is complete: its head, and the body behind [`REQUEST_BYTES`].
+    Asked(Head, Vec<u8>),
+    /// Its answer is on the way, sent so far.
+    Answered(Vec<u8>, usize),
+    /// It is that open file, of the node with that index.
+    File(OpenId, usize),
+    /// Nothing more to do.
+    Over,
+}
+
+struct Connection {
+    socket: OwnedFd,
+    state: State,
+}
+
+impl Connection {
+    fn awaited(&self) -> PollFlags {
+        match self.state {
+            State::Asking(_) => PollFlags::IN,
+            State::Answered(..) => PollFlags::OUT,
+            // Only its end, which is told in any case.
+            State::File(..) | State::Asked(..) | State::Over => PollFlags::empty(),
+        }
+    }
+
+    /// Takes what has come.
+    fn take(&mut self) {
+        let State::Asking(bytes) = &mut self.state else { return };
+        let mut piece = [0; PIECE_BYTES];
+        loop {
+            match recv(&self.socket, &mut piece, RecvFlags::DONTWAIT) {
+                Ok((0, _)) => {
+                    self.state = State::Over;
+                    return;
+                }
+                Ok((received, _)) => bytes.extend_from_slice(&piece[..received]),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return,
+                Err(_) => {
+                    self.state = State::Over;
+                    return;
+                }
+            }
+            let Some((head, body)) = bytes.split_first_chunk::<REQUEST_BYTES>() else { continue };
+            match Head::decode(head) {
+                Ok(head) if body.len() >= head.body as usize => {
+                    let bytes = std::mem::take(bytes);
+                    self.state = State::Asked(head, bytes);
+                    return;
+                }
+                Ok(_) => {}
+                Err(errno) => {
+                    self.answer(Err(errno));
+                    return;
+                }
+            }
+        }
+    }
+
+    fn answer(&mut self, answer: Answer) {
+        let (result, body) = match answer {
+            Ok((value, body)) => (Ok(value), body),
+            Err(errno) => (Err(errno), Vec::new()),
+        };
+        // A message's bytes, at most `BUFSIZ_MAX`.
+        let len = u32::try_from(body.len()).unwrap_or(u32::MAX);
+        let mut bytes = encode_answer((result, len)).to_vec();
+        bytes.extend(body);
+        self.state = State::Answered(bytes, 0);
+        self.give();
+    }
+
+    /// Sends what is left of the answer.
+    fn give(&mut self) {
+        let State::Answered(bytes, sent) = &mut self.state else { return };
+        while *sent < bytes.len() {
+            match send(&self.socket, &bytes[*sent..], SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+                Ok(more) => *sent += more,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return,
+                // The program was killed.
+                Err(_) => break,
+            }
+        }
+        self.state = State::Over;
+    }
+}
+
+/// The server.
+pub(super) struct Server<'s> {
+    nodes: Nodes<'s>,
+    name: String,
+    listener: OwnedFd,
+    connections: Vec<Connection>,
+    files: HashMap<OpenId, usize>,
+    reported: bool,
+}
+
+impl<'s> Server<'s> {
+    /// A server of these nodes, under a new name.
+    pub(super) fn new(nodes: Nodes<'s>) -> Result<Self, Failure> {
+        let failed = |errno: Errno| Failure::io("listen for the program", &errno.into());
+        let mut random = [0; 8];
+        getrandom(&mut random, GetRandomFlags::empty()).map_err(failed)?;
+        let name = format!("barewire-run-{:016x}", u64::from_ne_bytes(random));
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let listener =
+            socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).map_err(failed)?;
+        let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).map_err(failed)?;
+        bind(&listener, &address).map_err(failed)?;
+        listen(&listener, BACKLOG).map_err(failed)?;
+        let (connections, files) = (Vec::new(), HashMap::new());
+        Ok(Self { nodes, name, listener, connections, files, reported: false })
+    }
+
+    /// The name under which it listens.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether any process has loaded the library.
+    pub(super) fn was_reported_to(&self) -> bool {
+        self.reported
+    }
+
+    /// Serves until the program has ended. What it started and left running finds the server gone.
+    pub(super) fn serve_until_ended(
+        &mut self,
+        mut child: Child,
+        signals: &Signals,
+    ) -> Result<ExitStatus, Failure> {
+        let failed = |error: std::io::Error| Failure::io("wait for the program", &error);
+        let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        loop {
+            // What it asked before it ended is done.
+            let ended = child.try_wait().map_err(failed)?;
+            self.round(signals, ended.is_none()).map_err(|errno| failed(errno.into()))?;
+            if let Some(status) = ended {
+                return Ok(status);
+            }
+            if let Some(process) = process {
+                signals.pass_on(process);
+            }
+        }
+    }
+
+    /// One round of the loop; `wait`s for something to do.
+    fn round(&mut self, signals: &Signals, wait: bool) -> Result<(), Errno> {
+        let forever = None;
+        let at_once = Some(&Timespec { tv_sec: 0, tv_nsec: 0 });
+        self.poll(signals, if wait { forever } else { at_once })?;
+        // Step 1.
+        self.accept()?;
+        let ended = self.poll(signals, at_once)?;
+        // Step 2.
+        let mut ended = ended.into_iter();
+        for connection in &mut self.connections {
+            let ended = ended.next().unwrap_or(false);
+            match connection.state {
+                State::File(id, node) if ended => {
+                    self.files.remove(&id);
+                    self.nodes.closed(node);
+                    connection.state = State::Over;
+                }
+                State::Asked(..) | State::File(..) | State::Over => {}
+                State::Asking(_) => connection.take(),
+                State::Answered(..) if ended => connection.state = State::Over,
+                State::Answered(..) => connection.give(),
+            }
+        }
+        // Step 3.
+        for connection in &mut self.connections {
+            if let State::Asked(Head { id, call: Call::Open(name), .. }, _) = connection.state {
+                connection.state = match self.nodes.find(name) {
+                    Some(node) if !self.files.contains_key(&id) => {
+                        self.files.insert(id, node);
+                        self.nodes.opened(node);
+                        State::File(id, node)
+                    }
+                    _ => State::Over,
+                };
+            }
+        }
+        // Step 4.
+        for index in 0..self.connections.len() {
+            let state = &mut self.connections[index].state;
+            if let State::Asked(..) = state
+                && let State::Asked(head, bytes) = std::mem::replace(state, State::Over)
+            {
+                let end = REQUEST_BYTES + head.body as usize;
+                let answer = self.run(&head, &bytes[REQUEST_BYTES..end]);
+                self.connections[index].answer(answer);
+            }
+        }
+        self.connections.retain(|connection| !matches!(connection.state, State::Over));
+        Ok(())
+    }
+
+    /// Waits for something to do, and says of each connection whether its other end is gone.
+    fn poll(
+        &self,
+        signals: &Signals,
+        timeout: Option<&Timespec>,
+    ) -> Result<Vec<bool>, Errno> {
+        let signals = PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN);
+        let mut fds = vec![signals, PollFd::new(&self.listener, PollFlags::IN)];
+        for connection in &self.connections {
+            fds.push(PollFd::new(&connection.socket, connection.awaited()));
+        }
+        match poll(&mut fds, timeout) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+        let gone = PollFlags::HUP | PollFlags::ERR;
+        Ok(fds[2..].iter().map(|fd| fd.revents().intersects(gone)).collect())
+    }
+
+    fn accept(&mut self) -> Result<(), Errno> {
+        loop {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            match accept_with(&self.listener, flags) {
+                // Others' programs have no business here.
+                Ok(socket) if ours(&socket) => {
+                    self.connections.push(Connection { socket, state: State::Asking(Vec::new()) });
+                }
+                Ok(_) | Err(Errno::INTR | Errno::CONNABORTED) => {}
+                Err(Errno::AGAIN) => return Ok(()),
+                // Too many files: those that are open are served first.
+                Err(Errno::MFILE | Errno::NFILE) if !self.connections.is_empty() => return Ok(()),
+                Err(errno) => return Err(errno),
+            }
+        }
+    }
+
+    fn run(&mut self, head: &Head, body: &[u8]) -> Answer {
+        if let Call::Hello(_) = head.call {
+            self.reported = true;
+            return Ok((0, Vec::new()));
+        }
+        let node = *self.files.get(&head.id).ok_or(Errno::BADF)?;
+        match head.call {
+            Call::Ioctl(number) => self.nodes.ioctl(node, number, body),
+            Call::Read(len) => self.nodes.read(node, len),
+            Call::Write => self.nodes.write(node, body),
+            Call::Which => {
+                let name = self.nodes.name(node).ok_or(Errno::BADF)?;
+                Ok((name.number(), Vec::new()))
+            }
+            Call::Hello(_) | Call::Open(_) => Err(Errno::PROTO),
+        }
+    }
+}
+
+/// Whether the other end is this user's, or root's.
+fn ours(socket: &OwnedFd) -> bool {
+    sockopt::socket_peercred(socket)
+        .is_ok_and(|peer| peer.uid == geteuid() || peer.uid.is_root())
+}
