@@ -71,6 +71,9 @@ pub struct Setup {
     pub mode: Mode,
     /// The clock until a program sets one, in hertz: a device tree's `spi-max-frequency`.
     pub speed_hz: u32,
+    /// How long CS stays inactive at `cs_change` inside a message, at least, in nanoseconds. The kernel's is
+    /// 10 µs.
+    pub cs_change_delay_ns: u32,
     /// The most bytes of a message, each way.
     pub bufsiz: u32,
 }
@@ -215,7 +218,9 @@ impl Chip {
             }
             plans.push(Planned { speed_hz, ..plan });
         }
-        let device = bus.device(&self.settings(self.mode, self.bits_per_word, self.speed_hz))?;
+        // The first transfer's, so that a message with one clock for all changes none inside it.
+        let Planned { speed_hz, bits_per_word, .. } = plans[0];
+        let device = bus.device(&self.settings(self.mode, bits_per_word, speed_hz))?;
         let lsb_first = self.mode & LSB_FIRST != 0;
         let mut tx = std::borrow::Cow::Borrowed(tx);
         if lsb_first {
@@ -265,10 +270,16 @@ impl Chip {
             on_the_wire.delay_ns = u32::from(transfer.delay_usecs) * 1_000;
             on_the_wire.word_delay_ns = u32::from(transfer.word_delay_usecs) * 1_000;
             on_the_wire.cs_change = transfer.cs_change != 0;
+            if on_the_wire.cs_change {
+                on_the_wire.cs_change_delay_ns = self.setup.cs_change_delay_ns;
+            }
             message.push(on_the_wire);
         }
         // It has one at least.
-        let keep = message.last_mut().is_some_and(|last| std::mem::take(&mut last.cs_change));
+        let keep = message.last_mut().is_some_and(|last| {
+            last.cs_change_delay_ns = 0;
+            std::mem::take(&mut last.cs_change)
+        });
         let device = if keep { device.keeping_cs()? } else { *device };
         let ran = device.sync(&mut message);
         self.selected = keep && ran.is_ok();

@@ -13,7 +13,8 @@
 //! * `real`: the C library's own functions.
 //! * `calls`: the functions defined here, a file for each kind.
 //!
-//! The library uses system calls, not the C library, for its own work: else it would call itself.
+//! The library uses system calls, not the C library, for its own work: else it would call itself. It has an
+//! allocator of its own (`memory_pool`), because a signal handler may make any of these calls.
 //!
 //! # Fails closed
 //! A program that the library cannot be loaded into finds no node, because `barewire run` hides it. A call
@@ -33,6 +34,7 @@
 mod calls;
 mod files;
 mod memory;
+mod memory_pool;
 mod paths;
 mod real;
 mod server;

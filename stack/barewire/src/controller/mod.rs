@@ -83,8 +83,8 @@ pub struct Program {
     /// Whether any of the three waits is above zero, or [`Program::keeps_cs`] is set, so that the hot
     /// path tests one flag.
     pub timed: bool,
-    /// Whether the chip's line stays as it is driven: a GPIO, or none. A block's own line follows its
-    /// transfers.
+    /// Whether the chip's line stays as it is driven: a GPIO, or none, or one of a block's own that does
+    /// not follow its transfers.
     pub holds_cs: bool,
     /// Whether a message without error leaves the chip selected. Only with [`Program::holds_cs`].
     pub keeps_cs: bool,

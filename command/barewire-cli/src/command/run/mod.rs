@@ -23,7 +23,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 
 use barewire_spidev_abi::protocol::{SERVER_VARIABLE, TREE_VARIABLE};
-use barewire_spidev_abi::{BUFSIZ, NodeName, tree};
+use barewire::spi::Mode;
+use barewire_spidev_abi::{BUFSIZ, NodeName, Setup, tree};
 use serde::Serialize;
 use tempfile::TempDir;
 
@@ -57,6 +58,9 @@ pub(crate) struct Args {
     /// The clock until the program sets one, like a device tree's spi-max-frequency (k and M: by 1000)
     #[arg(long, value_name = "HZ", default_value = "1M", value_parser = number::hertz)]
     speed_hz: u32,
+    /// How long CS stays inactive at cs_change inside a message, at least (the kernel: 10000)
+    #[arg(long, value_name = "NS", default_value_t = 1_000, value_parser = number::count::<u32>)]
+    cs_change_delay_ns: u32,
     /// The most bytes of a message, each way, like spidev's bufsiz
     #[arg(long, value_name = "BYTES", default_value_t = BUFSIZ, value_parser = bufsiz)]
     bufsiz: u32,
@@ -125,7 +129,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let requests: Vec<_> = buses
         .iter()
-        .map(|bus| Request::at(bus, 0, &tell, Settled::AsSent).that_changes_the_chip())
+        .map(|bus| Request::at(bus, 0, &tell, Settled::AsServed).that_changes_the_chip())
         .collect();
     let mut open = Vec::new();
     let served = requests
@@ -165,7 +169,14 @@ fn serve(
     let names: Vec<NodeName> = args.maps.iter().map(|map| map.node).collect();
     tree::make(dir.path(), &names, args.bufsiz)
         .map_err(|error| Failure::io("write a temporary directory", &error))?;
-    let nodes = Nodes::open(&args.maps, sessions, args.speed_hz, args.bufsiz, args.verbose)?;
+    let setup = Setup {
+        chip_select: 0,
+        mode: Mode::default(),
+        speed_hz: args.speed_hz,
+        cs_change_delay_ns: args.cs_change_delay_ns,
+        bufsiz: args.bufsiz,
+    };
+    let nodes = Nodes::open(&args.maps, sessions, &setup, args.verbose)?;
     let mut server = Server::new(nodes)?;
     hide::hide(&names, dir.path())?;
     let child = start(args, library, program, dir.path(), server.name())?;

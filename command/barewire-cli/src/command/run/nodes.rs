@@ -36,12 +36,11 @@ pub(super) struct Nodes<'s> {
 }
 
 impl<'s> Nodes<'s> {
-    /// The nodes of `maps` on `sessions`, each with its bus's name.
+    /// The nodes of `maps` on `sessions`, each with its bus's name. `setup` has what is alike in all.
     pub(super) fn open(
         maps: &[Map],
         sessions: &[(&str, &'s Session)],
-        speed_hz: u32,
-        bufsiz: u32,
+        setup: &Setup,
         verbose: bool,
     ) -> Result<Self, Failure> {
         let mut nodes = Vec::with_capacity(maps.len());
@@ -49,7 +48,7 @@ impl<'s> Nodes<'s> {
             let Some(bus) = sessions.iter().position(|(name, _)| *name == map.bus) else { continue };
             let session = sessions[bus].1;
             let mode = session.mode(map.chip_select);
-            let setup = Setup { chip_select: map.chip_select, mode, speed_hz, bufsiz };
+            let setup = Setup { chip_select: map.chip_select, mode, ..*setup };
             let chip = Chip::new(session.open.bus(), setup).map_err(|error| {
                 Failure::Failed(format!("{} on {}: {error}", map.node.path(), map.bus))
             })?;

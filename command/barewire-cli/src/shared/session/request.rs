@@ -64,6 +64,8 @@ pub(crate) enum Settled {
     Promised,
     /// The user's own bytes decide.
     AsSent,
+    /// A program's bytes decide, and its exit code tells: broken rules are only told.
+    AsServed,
 }
 
 /// A chip that a command is for.

@@ -330,3 +330,22 @@ fn refused_messages_clock_nothing() {
     assert_eq!(bus.device(&Settings::new(0, 0)).expect_err("no clock"), Error::SpeedZero);
     assert_eq!(bus.into_inner().selections(), 0);
 }
+
+#[test]
+fn a_chip_stays_selected_until_a_message_without_it() {
+    let bus = Bus::new(Null::new());
+    let device = bus.device(&SETTINGS).expect("opens");
+    let keeping = device.keeping_cs().expect("the line holds");
+    let active = || bus.acquire().map(|held| held.wire.controller().cs_active());
+    for _ in 0..2 {
+        assert_eq!(keeping.sync(&mut [Transfer::write(&[0x9f])]), Ok(1));
+        assert_eq!(active(), Ok(true));
+    }
+    assert_eq!(keeping.prepare([1, 2]).expect("prepares").run(), Ok(&[0, 0]));
+    assert_eq!(active(), Ok(true), "a prepared message too");
+    let pulsed = [Transfer::write(&[1]).with_cs_change(), Transfer::write(&[2])];
+    assert_eq!(keeping.sync(&mut { pulsed }), Ok(2));
+    assert_eq!(active(), Ok(true), "cs_change inside a message pulses");
+    assert_eq!(device.sync(&mut [Transfer::write(&[])]), Ok(0));
+    assert_eq!(active(), Ok(false));
+}

@@ -106,7 +106,8 @@ impl Bcm2835Config {
         regs[P_SETTLE] = u32::try_from(ticks_at_least(settle_ns, timer_hz)).unwrap_or(u32::MAX);
 
         let mut program = Program::by_timer(settings, timer_hz, Plan::new(cdiv, 0, 1), regs)?;
-        program.holds_cs = !matches!(select, Select::Native { .. });
+        // A native line too: it is active while TA is set.
+        program.holds_cs = true;
         program.poll_bytes_max = self.poll_bytes_max(&program.plan, timer_hz);
         let speed_hz = (core_hz / divisor) as u32;
         let effective = Effective::by_timer(speed_hz, settings, timer_hz);

@@ -241,6 +241,10 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Bcm2835<R, G, T, I> {
     #[cold]
     fn reconfigure(&mut self, program: &Program) {
         let cs = program.regs[P_CS];
+        if is_native(program) && self.cs == cs | TA && self.cdiv == program.plan.control {
+            // The chip's last message left it selected ([`Program::keeps_cs`]): clearing TA would end that.
+            return;
+        }
         let rests = self.cs != UNCONFIGURED && (self.cs ^ cs) & CPOL == 0;
         self.cs = cs;
         // A byte that was cut off may have been received since the reset.
