@@ -17,7 +17,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use command::{
     adc, bench, can, completions, demo, doctor, flash, iommu, list, man, regs, restore, run,
-    selftest, xfer,
+    selftest, serve, xfer,
 };
 use rig::stress;
 use shared::failure::Failure;
@@ -154,6 +154,8 @@ enum Command {
     Regs(regs::Args),
     /// Run a program that was written for spidev on any bus, unmodified
     Run(run::Args),
+    /// Serve a chip to programs that speak flashrom's serprog protocol
+    Serve(serve::Args),
     /// Run the loopback cases of Linux's spi-loopback-test on a bus; the chip behind the chip select
     /// hears them (simulated boards: it is taken off)
     Selftest(selftest::Args),
@@ -185,6 +187,7 @@ impl Command {
             Command::Can(args) => args.name(),
             Command::Regs(args) => args.name(),
             Command::Run(_) => "run",
+            Command::Serve(_) => "serve",
             Command::Selftest(_) => "selftest",
             Command::Stress(_) => "stress",
             Command::Bench(_) => "bench",
@@ -206,6 +209,7 @@ impl Command {
             Command::Can(args) => can::run(args),
             Command::Regs(args) => regs::run(args),
             Command::Run(args) => run::run(args),
+            Command::Serve(args) => serve::run(args),
             Command::Selftest(args) => selftest::run(args),
             Command::Stress(args) => stress::run(args),
             Command::Bench(args) => bench::run(args),

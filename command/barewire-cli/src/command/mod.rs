@@ -15,4 +15,5 @@ pub(crate) mod regs;
 pub(crate) mod restore;
 pub(crate) mod run;
 pub(crate) mod selftest;
+pub(crate) mod serve;
 pub(crate) mod xfer;

@@ -16,6 +16,7 @@ mod measure;
 mod qemu;
 mod real_time;
 mod regs;
+mod run;
 mod selftest;
 mod simulated;
 mod spidev;

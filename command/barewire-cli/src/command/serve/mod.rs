@@ -1,0 +1,254 @@
+//! `barewire serve`: one chip select for programs that speak flashrom's serprog protocol, by TCP or through
+//! a pseudo-terminal.
+//!
+//! # How it works
+//! One program at a time has the chip. While it is connected, the chip's lock between processes is held:
+//! nobody's write comes between its write enable and its page. Between connections others may use the chip.
+//!
+//! A simulated board's time goes on with the clock on the wall, and by the delays that the program asks for:
+//! those are not waited for.
+
+mod line;
+mod protocol;
+
+use std::io::{ErrorKind, Read, Write};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use barewire::bus::Device;
+use barewire::controller::Controller;
+use barewire::spi::{Mode, Settings, Transfer};
+use serde::Serialize;
+
+use crate::shared::failure::Failure;
+use crate::shared::interrupt;
+use crate::shared::output::{self, note};
+use crate::shared::session::{self, BusArgs, Figures, Place, Request, Session, Settled, Wanted};
+use crate::shared::text::figure;
+use line::{Line, Listener, Where};
+use protocol::{Command, Limits, Next};
+
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  barewire serve --serprog 127.0.0.1:3333 --bus sim:rpi3,flash=chip.bin --cs 1
+  flashrom -p serprog:ip=127.0.0.1:3333 -r copy.bin
+  barewire serve --serprog /tmp/chip --bus uio:ecspi2,reference-hz=80M,cs=native0
+  flashrom -p serprog:dev=/tmp/chip:115200 -w firmware.bin
+From another machine: ssh -L 3333:127.0.0.1:3333 BOARD")]
+pub(crate) struct Args {
+    /// Where to listen: an address and port (0: any), or a path, which becomes a link to a pseudo-terminal
+    #[arg(long, value_name = "ADDRESS:PORT|PATH")]
+    serprog: Where,
+    /// End when the first program has gone
+    #[arg(long)]
+    once: bool,
+    #[command(flatten)]
+    bus: BusArgs,
+    /// The SPI mode, 0 to 3
+    #[arg(long, value_name = "N", default_value = "0", value_parser = mode)]
+    mode: Mode,
+}
+
+fn mode(text: &str) -> Result<Mode, String> {
+    let number = text.parse().ok().and_then(Mode::from_number);
+    number.ok_or_else(|| "SPI modes are 0, 1, 2 and 3".into())
+}
+
+/// The result; its field names are an interface.
+#[derive(Debug, Serialize)]
+struct Report {
+    #[serde(flatten)]
+    place: Place,
+    chip_select: u8,
+    connections: u64,
+    operations: u64,
+    bytes_sent: u64,
+    bytes_received: u64,
+}
+
+impl session::Report for Report {
+    fn text(&self, _: Option<&Figures>) -> String {
+        let Self { connections, operations, bytes_sent, bytes_received, .. } = self;
+        let [operations, sent, received] =
+            [operations, bytes_sent, bytes_received].map(|count| figure::grouped(*count));
+        format!(
+            "served {connections} connections: {operations} operations, {sent} bytes sent, {received} received\n"
+        )
+    }
+}
+
+/// Runs it: until Ctrl-C, which is its proper end.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let request = Request::of(&args.bus, Settled::AsServed)
+        .for_chip(Wanted::Flash)
+        .that_changes_the_chip();
+    session::run(&request, |session| serve(args, session))
+}
+
+fn serve(args: &Args, session: &Session) -> Result<Report, Failure> {
+    let chip_select = session.chip_select;
+    let settings = Settings::new(chip_select, args.bus.speed_hz)
+        .with_mode(args.mode | session.mode(chip_select));
+    // A wrong chip select is an error of this command, not of the first program.
+    session.open.bus().device(&settings)?;
+    let mut listener = Listener::open(&args.serprog)?;
+    output::text(&format!("{}\n", listener.told()))?;
+    let mut report = Report {
+        place: session.place.clone(),
+        chip_select,
+        connections: 0,
+        operations: 0,
+        bytes_sent: 0,
+        bytes_received: 0,
+    };
+    while let Some(line) = listener.next()? {
+        let kept = match session.keep_chip(chip_select) {
+            Ok(kept) => kept,
+            Err(failure) => {
+                note!("barewire: serve: {failure}");
+                continue;
+            }
+        };
+        report.connections += 1;
+        let served = Serving::new(session, settings, line, &mut report)?.run();
+        drop(kept);
+        served?;
+        if args.once {
+            break;
+        }
+    }
+    Ok(report)
+}
+
+/// One program's connection.
+struct Serving<'s, 'r> {
+    session: &'s Session,
+    settings: Settings,
+    device: Device<'s, dyn Controller + 's>,
+    line: Line,
+    report: &'r mut Report,
+    limits: Limits,
+    /// What the program asked to wait for at the next O_EXEC.
+    delay_us: u64,
+    /// When the last operation ended.
+    last: Instant,
+}
+
+impl<'s, 'r> Serving<'s, 'r> {
+    fn new(
+        session: &'s Session,
+        settings: Settings,
+        line: Line,
+        report: &'r mut Report,
+    ) -> Result<Self, Failure> {
+        let device = session.open.bus().device(&settings)?;
+        let limits = Limits::of(device.limits().max_message_bytes);
+        let last = Instant::now();
+        Ok(Self { session, settings, device, line, report, limits, delay_us: 0, last })
+    }
+
+    /// Serves until the program goes, or somebody asks to stop.
+    fn run(mut self) -> Result<(), Failure> {
+        let mut asked = Vec::new();
+        let mut piece = [0; 4096];
+        loop {
+            while let Next::Command(command, bytes) = protocol::next(&asked) {
+                let answer = self.answer(command);
+                asked.drain(..bytes);
+                if self.line.write_all(&answer).is_err() {
+                    return Ok(());
+                }
+            }
+            match self.line.read(&mut piece) {
+                Ok(0) => return Ok(()),
+                Ok(bytes) => asked.extend_from_slice(&piece[..bytes]),
+                // Nothing came for a while.
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                    if interrupt::asked() {
+                        return Ok(());
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return Ok(()),
+            }
+        }
+    }
+
+    fn answer(&mut self, command: Command<'_>) -> Vec<u8> {
+        match command {
+            Command::Known(answer) => answer,
+            Command::Limit(limit) => self.limits.answer(limit),
+            Command::Delay(us) => {
+                self.delay_us += u64::from(us);
+                protocol::ack(&[])
+            }
+            Command::Execute => {
+                self.wait();
+                protocol::ack(&[])
+            }
+            Command::Discard => {
+                self.delay_us = 0;
+                protocol::ack(&[])
+            }
+            Command::Speed(speed_hz) => self.set_speed(speed_hz),
+            Command::Operation { send, receive } => self.operate(send, receive),
+            Command::Unknown => protocol::nak(),
+        }
+    }
+
+    /// Waits as long as the program asked, on a simulated board by its clock alone.
+    fn wait(&mut self) {
+        let us = std::mem::take(&mut self.delay_us);
+        match self.session.open.simulated() {
+            Some(simulated) => simulated.idle_ns(us.saturating_mul(1_000)),
+            None => thread::sleep(Duration::from_micros(us)),
+        }
+    }
+
+    fn set_speed(&mut self, speed_hz: u32) -> Vec<u8> {
+        let limits = self.device.limits();
+        // Zero is refused by the protocol, and no clock above the one that was asked for here is set.
+        let speed_hz = speed_hz.min(self.settings.speed_hz).min(limits.max_speed_hz);
+        let settings = Settings { speed_hz, ..self.settings };
+        match self.session.open.bus().device(&settings) {
+            Ok(device) => {
+                self.device = device;
+                protocol::ack(&device.effective().speed_hz.to_le_bytes())
+            }
+            Err(_) => protocol::nak(),
+        }
+    }
+
+    fn operate(&mut self, send: &[u8], receive: usize) -> Vec<u8> {
+        if let Some(simulated) = self.session.open.simulated() {
+            let idle = self.last.elapsed().as_nanos();
+            simulated.idle_ns(u64::try_from(idle).unwrap_or(u64::MAX));
+        }
+        let mut received = vec![0; receive];
+        let mut message = Vec::with_capacity(2);
+        if !send.is_empty() {
+            message.push(Transfer::write(send));
+        }
+        if receive > 0 {
+            message.push(Transfer::read(&mut received));
+        }
+        let ran = match message.is_empty() {
+            true => Ok(0),
+            false => self.device.sync(&mut message),
+        };
+        self.last = Instant::now();
+        match ran {
+            Ok(_) => {
+                self.report.operations += 1;
+                self.report.bytes_sent += send.len() as u64;
+                self.report.bytes_received += receive as u64;
+                protocol::ack(&received)
+            }
+            Err(error) => {
+                note!("barewire: serve: an operation failed: {error}");
+                protocol::nak()
+            }
+        }
+    }
+}
