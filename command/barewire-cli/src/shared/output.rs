@@ -14,9 +14,14 @@ pub(crate) fn text(text: &str) -> Result<(), Failure> {
 
 /// Prints one line of JSON.
 pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
+    text(&json_line(value)?)
+}
+
+/// One line of JSON, with its end.
+pub(crate) fn json_line(value: &impl Serialize) -> Result<String, Failure> {
     let line = serde_json::to_string(value)
         .map_err(|error| Failure::Failed(format!("cannot make JSON of the result: {error}")))?;
-    text(&(line + "\n"))
+    Ok(line + "\n")
 }
 
 /// Writes bytes as they are.

@@ -30,7 +30,10 @@ use tempfile::TempDir;
 
 use crate::shared::failure::Failure;
 use crate::shared::output::note;
-use crate::shared::session::{Begun, Figures, Report, Request, Session, Settled, TellArgs};
+use crate::shared::out_file::OutFile;
+use crate::shared::session::{
+    Begun, Figures, Place, Report, Request, Session, Settled, TellArgs,
+};
 use crate::shared::text::number;
 use map::Map;
 use nodes::Nodes;
@@ -73,6 +76,12 @@ pub(crate) struct Args {
     /// Record the wire into FILE (one simulated board)
     #[arg(long, value_name = "FILE")]
     vcd: Option<PathBuf>,
+    /// Count what goes over each bus, by the names of Linux's spi statistics, and print it at the end
+    #[arg(long)]
+    stats: bool,
+    /// Write those counts and the program's exit code into FILE, a line of JSON for each bus
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Print no summary or notes, only errors
     #[arg(long, short)]
     quiet: bool,
@@ -97,9 +106,13 @@ fn cannot_start(code: u8, why: &str) -> Failure {
     Failure::Program(code)
 }
 
-/// Nothing to print: the program has printed what it had to.
+/// A bus that was served. Nothing is printed of it: the program has printed what it had to.
 #[derive(Serialize)]
-struct Served {}
+struct Served {
+    #[serde(flatten)]
+    place: Place,
+    exit_code: u8,
+}
 
 impl Report for Served {
     fn text(&self, _: Option<&Figures>) -> String {
@@ -122,7 +135,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let tell = TellArgs {
         json: false,
         vcd: args.vcd.clone(),
-        stats: false,
+        stats: args.stats,
         latency: false,
         costs: None,
         quiet: args.quiet,
@@ -131,6 +144,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         .iter()
         .map(|bus| Request::at(bus, 0, &tell, Settled::AsServed).that_changes_the_chip())
         .collect();
+    let mut report = args.report.as_deref().map(OutFile::create).transpose()?;
     let mut open = Vec::new();
     let served = requests
         .iter()
@@ -138,16 +152,23 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         .and_then(|()| {
             let sessions = buses.iter().copied().zip(open.iter().map(|begun| &begun.session));
             serve(args, &library, &program, &sessions.collect::<Vec<_>>())
-        });
-    let mut first = served.as_ref().map(drop).map_err(Clone::clone);
+        })
+        .map(code_of);
+    let mut ended = Ok(());
     for (begun, request) in open.into_iter().zip(&requests) {
-        first = first.and(begun.end(request, served.as_ref().map(|_| Served {}).map_err(Clone::clone)));
+        let result = served.clone().map(|exit_code| {
+            let place = begun.session.place.clone();
+            Served { place, exit_code }
+        });
+        if let (Some(report), Ok(served)) = (&mut report, &result) {
+            ended = ended.and(begun.line(served).and_then(|line| report.write_all(line.as_bytes())));
+        }
+        ended = ended.and(begun.end(request, result));
     }
-    // A bus that ended badly outweighs a program that ended well.
-    let status = served?;
-    match code_of(status) {
-        0 => first,
-        code => Err(Failure::Program(code)),
+    match served? {
+        // A bus that ended badly outweighs a program that ended well.
+        0 => ended.and(report.map_or(Ok(()), OutFile::commit)),
+        code => report.map_or(Ok(()), OutFile::commit).and(Err(Failure::Program(code))),
     }
 }
 
@@ -176,6 +197,9 @@ fn serve(
         cs_change_delay_ns: args.cs_change_delay_ns,
         bufsiz: args.bufsiz,
     };
+    if args.report.is_some() {
+        sessions.iter().for_each(|(_, session)| session.open.bus().set_counting(true));
+    }
     let nodes = Nodes::open(&args.maps, sessions, &setup, args.verbose)?;
     let mut server = Server::new(nodes)?;
     hide::hide(&names, dir.path())?;

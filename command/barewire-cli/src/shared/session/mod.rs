@@ -343,6 +343,14 @@ impl Begun {
         Ok(Self { session, vcd, begun: Instant::now() })
     }
 
+    /// What was counted so far, as a line of JSON behind the fields of `report`.
+    pub(crate) fn line(&self, report: &impl Report) -> Result<String, Failure> {
+        let figures = self.session.open.simulated().map(Simulated::figures);
+        let measured = self.session.measured(true);
+        let line = Line::new(report, figures.as_ref(), &measured);
+        output::json_line(&line)
+    }
+
     /// Closes the bus and tells of it; `result` is what the command reports.
     pub(crate) fn end<R: Report>(
         self,
