@@ -16,7 +16,7 @@
 //!    model checkers, Miri, `no_std`, `msrv`) have a directory each and build as few packages as they can.
 //!    Many of these tests keep one core busy; the other lane uses the other. Each lane ends with builds,
 //!    which use all cores when the other lane is over.
-//! 3. [`Lane::Apart`]: `dist` and `guests`, whose time is summed apart.
+//! 3. [`Lane::Apart`]: `dist`, `clients` and `guests`, whose time is summed apart.
 //!
 //! While two lanes run, each line of output begins with the name of its step.
 //!
@@ -31,6 +31,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::child::{self, Ran, Task};
+use crate::clients;
 use crate::console::Console;
 use crate::dist;
 use crate::guests;
@@ -124,7 +125,7 @@ impl Context {
 
     /// A target directory of its own for builds with other flags, which would otherwise throw
     /// away what the plain builds made.
-    fn target_dir(&self, name: &str) -> String {
+    pub(crate) fn target_dir(&self, name: &str) -> String {
         let base =
             std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
         base.join(name).to_string_lossy().into_owned()
@@ -320,6 +321,7 @@ pub(crate) const STEPS: &[Step] = &[
     ),
     Step::new(Lane::Own, "msrv", "the oldest compiler promised builds it", msrv),
     Step::new(Lane::Apart, "dist", "the command's package is installed, run and removed", dist),
+    Step::new(Lane::Apart, "clients", "programs nobody here wrote, unmodified", clients),
     Step::new(Lane::Apart, "guests", "the command beside stock kernels on emulated boards", guests),
 ];
 
@@ -612,6 +614,10 @@ fn miri(cx: &Context) -> Outcome {
 /// It starts programs in ways of its own, while no other step runs.
 fn dist(cx: &Context) -> Outcome {
     timed(cx, dist::step)
+}
+
+fn clients(cx: &Context) -> Outcome {
+    timed(cx, clients::step)
 }
 
 fn guests(cx: &Context) -> Outcome {

@@ -7,6 +7,7 @@
 mod backports;
 mod child;
 mod ci;
+mod clients;
 mod console;
 mod dist;
 mod guests;
@@ -32,6 +33,8 @@ enum Command {
     Ci(Vec<&'static Step>),
     Guests(guests::Options),
     GuestsHelp,
+    Clients(Vec<&'static clients::Client>),
+    ClientsHelp,
     Dist(dist::Options),
     DistHelp,
 }
@@ -77,6 +80,11 @@ fn execute(command: &Command) -> Result<bool, String> {
             console.say(guests::help().trim_end());
             Ok(true)
         }
+        Command::Clients(only) => Ok(clients::run(only, &ci::Context::new(root()?, console))),
+        Command::ClientsHelp => {
+            console.say(clients::help().trim_end());
+            Ok(true)
+        }
         Command::Dist(options) => dist::run(options, &ci::Context::new(root()?, console)),
         Command::DistHelp => {
             console.say(dist::help().trim_end());
@@ -95,13 +103,17 @@ fn parse(args: &[String]) -> Result<Command, String> {
             Some(extra) => Err(format!("`tidy` takes no arguments, got `{extra}`")),
         },
         "ci" => parse_ci(rest),
+        "clients" if rest.iter().any(|arg| arg == "--help" || arg == "-h") => {
+            Ok(Command::ClientsHelp)
+        }
+        "clients" => clients::parse(rest).map(Command::Clients),
         "guests" if rest.iter().any(|arg| arg == "--help" || arg == "-h") => {
             Ok(Command::GuestsHelp)
         }
         "guests" => guests::parse(rest).map(Command::Guests),
         "dist" if rest.iter().any(|arg| arg == "--help" || arg == "-h") => Ok(Command::DistHelp),
         "dist" => dist::parse(rest).map(Command::Dist),
-        other => Err(nearest::unknown("command", other, &["ci", "dist", "guests", "tidy", "help"])),
+        other => Err(nearest::unknown("command", other, &["ci", "clients", "dist", "guests", "tidy", "help"])),
     }
 }
 
@@ -141,6 +153,7 @@ fn help() -> String {
          commands:\n  \
          ci                        everything CI checks\n  \
          ci --step NAME[,NAME]     single steps of it\n  \
+         clients [CLIENT…]         programs nobody here wrote, unmodified; --help names them\n  \
          guests [BOARD[/BOOT]…]    barewire under stock kernels on emulated boards; --help says more\n  \
          dist [ARCHITECTURE…]      static binaries, archives and Debian packages; --help says more\n  \
          tidy                      the house rules alone\n  \

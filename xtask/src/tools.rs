@@ -84,6 +84,22 @@ const GUEST_PACKAGES: [Package; 5] = [
     },
 ];
 
+/// What `clients` needs beside them: the clients, and what builds those that are sources.
+const CLIENT_PACKAGES: [Package; 4] = [
+    Package { name: "flashrom", proof: Proof::Program("flashrom"), serves: "a client" },
+    Package { name: "spi-tools", proof: Proof::Program("spi-pipe"), serves: "two clients" },
+    Package {
+        name: "python3-spidev",
+        proof: Proof::File("/usr/share/doc/python3-spidev/copyright"),
+        serves: "a client",
+    },
+    Package {
+        name: "python3-venv",
+        proof: Proof::File("/usr/share/doc/python3-venv/copyright"),
+        serves: "clients from PyPI",
+    },
+];
+
 /// Targets without an operating system, on which the core must build.
 pub(crate) const BARE_TARGETS: [&str; 6] = [
     "thumbv7em-none-eabihf",
@@ -160,6 +176,11 @@ fn is_root(cx: &Context) -> bool {
 /// guests say what they lack.
 pub(crate) fn for_guests(cx: &Context) {
     packages(cx, &GUEST_PACKAGES);
+}
+
+/// What the clients need, installed where that is ours to do; what stays missing.
+pub(crate) fn for_clients(cx: &Context) -> Vec<&'static str> {
+    packages(cx, &CLIENT_PACKAGES)
 }
 
 /// The packages whose proof does not hold.

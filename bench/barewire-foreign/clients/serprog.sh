@@ -1,0 +1,22 @@
+#!/bin/sh
+# flashrom writes, reads and verifies by serprog: no library is loaded into it.
+# usage: serprog.sh BAREWIRE FLASH_FILE IMAGE
+set -eu
+barewire=$1 flash=$2 image=$3
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+"$barewire" serve --quiet --serprog 127.0.0.1:0 --once --bus "sim:rpi3,flash=$flash" --json >"$dir/out" &
+server=$!
+while ! grep -q serprog "$dir/out"; do
+  kill -0 "$server"
+  sleep 0.1
+done
+programmer=$(sed -n 's/.*flashrom -p //p' "$dir/out")
+# Of each chip that it knows and an old PC could not map, it tells on stderr.
+if ! flashrom -p "$programmer" -w "$image" >"$dir/log" 2>&1; then
+  cat "$dir/log"
+  exit 1
+fi
+wait "$server"
+cmp "$flash" "$image"
+sed -n '2p' "$dir/out"

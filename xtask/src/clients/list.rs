@@ -1,0 +1,131 @@
+//! The clients: what each is asked to do, on which board, and how that is judged.
+//!
+//! Scripts find what they need in variables: `BAREWIRE`, `PYTHON` (with packages from PyPI), `CLIENTS` (the
+//! scripts' folder), `IMAGE` (4 MiB of noise), `SPIDEV_TEST`, `SPIDEV_CRATE`; they run in a directory of their
+//! own.
+
+/// A client.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Client {
+    pub(super) name: &'static str,
+    pub(super) about: &'static str,
+    /// `--map`s of `barewire run`, `DIR` for the client's directory; none where the script does without it.
+    pub(super) maps: &'static [&'static str],
+    /// Other options of `barewire run`.
+    pub(super) options: &'static [&'static str],
+    pub(super) script: &'static str,
+    /// A line of shell that fails if what the client left is wrong.
+    pub(super) judge: &'static str,
+}
+
+/// A W25Q32JV on a simulated Raspberry Pi 3.
+const FLASH: &[&str] = &["/dev/spidev0.0=sim:rpi3,cs=1,flash=DIR/chip.bin"];
+
+/// All of them.
+pub(super) const CLIENTS: &[Client] = &[
+    Client {
+        name: "flashrom-write",
+        about: "flashrom writes and verifies 4 MiB",
+        maps: FLASH,
+        options: &[],
+        script: "flashrom -p linux_spi:dev=/dev/spidev0.0,spispeed=8000 -w $IMAGE; \
+                 flashrom -p linux_spi:dev=/dev/spidev0.0,spispeed=8000 -v $IMAGE",
+        judge: "cmp chip.bin $IMAGE; grep -q VERIFIED log",
+    },
+    Client {
+        name: "flashrom-read",
+        about: "flashrom reads 4 MiB, and erases the chip",
+        maps: FLASH,
+        options: &["--bufsiz", "65536"],
+        script: "flashrom -p linux_spi:dev=/dev/spidev0.0,spispeed=20000 -r read.bin; \
+                 flashrom -p linux_spi:dev=/dev/spidev0.0,spispeed=20000 -E",
+        judge: "test $(stat -c %s read.bin) = 4194304; cmp read.bin chip.bin",
+    },
+    Client {
+        name: "flashrom-qemu",
+        about: "flashrom reads the chip of QEMU's sabrelite",
+        maps: &["/dev/spidev0.0=qemu:sabrelite"],
+        options: &[],
+        script: "flashrom -p linux_spi:dev=/dev/spidev0.0,spispeed=8000 -r read.bin",
+        judge: "test $(stat -c %s read.bin) = 2097152; grep -q SST25VF016B log",
+    },
+    Client {
+        name: "flashrom-serprog",
+        about: "flashrom writes and verifies by serprog, without the library",
+        maps: &[],
+        options: &[],
+        script: "sh $CLIENTS/serprog.sh $BAREWIRE $PWD/chip.bin $IMAGE",
+        judge: "cmp chip.bin $IMAGE; grep -q '\"connections\":1' log",
+    },
+    Client {
+        name: "spi-pipe",
+        about: "spi-tools reads the chip's id",
+        maps: FLASH,
+        options: &[],
+        script: "printf '\\237\\0\\0\\0' | spi-pipe -d /dev/spidev0.0 -b 4 -n 1 > id.bin; \
+                 printf '\\237\\0\\0\\0' | spi-pipe -d /dev/spidev0.0 -s 5000000 -b 4 -n 1 >> id.bin",
+        judge: "printf '\\377\\357\\100\\026\\377\\357\\100\\026' | cmp - id.bin",
+    },
+    Client {
+        name: "spi-config",
+        about: "spi-tools sets and queries, with a file opened for reading",
+        maps: FLASH,
+        options: &[],
+        // It takes the answer 1 for "no": what it set is seen in the chip's id, sent and received reversed.
+        script: "spi-config -d /dev/spidev0.0 -m 3 -b 8 -s 5000000; spi-config -d /dev/spidev0.0 -q; \
+                 spi-config -d /dev/spidev0.0 -l 1; \
+                 printf '\\371\\0\\0\\0' | spi-pipe -d /dev/spidev0.0 -b 4 -n 1 > id.bin",
+        judge: "grep -q 'mode=3, lsb=0, bits=8, speed=1000000' log; \
+                printf '\\377\\367\\002\\150' | cmp - id.bin",
+    },
+    Client {
+        name: "spidev_test",
+        about: "the kernel's own test, in loopback",
+        maps: &["/dev/spidev0.3=sim:imx8mp"],
+        options: &[],
+        script: "$SPIDEV_TEST -D /dev/spidev0.3 -v -l -s 1000000",
+        judge: "test $(grep -c '^.X |' log) = 2; \
+                test \"$(sed -n 's/^TX |//p' log)\" = \"$(sed -n 's/^RX |//p' log)\"",
+    },
+    Client {
+        name: "py-spidev-3.6",
+        about: "py-spidev as Debian has it",
+        maps: FLASH,
+        options: &[],
+        script: "/usr/bin/python3 $CLIENTS/py_spidev.py",
+        judge: "true",
+    },
+    Client {
+        name: "py-spidev-3.8",
+        about: "py-spidev as PyPI has it",
+        maps: FLASH,
+        options: &[],
+        script: "$PYTHON $CLIENTS/py_spidev.py",
+        judge: "true",
+    },
+    Client {
+        name: "gpiozero",
+        about: "gpiozero reads a voltage by its MCP3008",
+        maps: &["/dev/spidev0.0=sim:rpi3,input=2:constant:1234"],
+        options: &[],
+        script: "$PYTHON $CLIENTS/gpiozero_mcp3008.py",
+        judge: "grep -q 1.234 log",
+    },
+    Client {
+        name: "luma.oled",
+        about: "luma draws; sigrok reads its bytes from the wire",
+        maps: &["/dev/spidev0.3=sim:imx8mp"],
+        options: &["--vcd", "wire.vcd"],
+        script: "$PYTHON $CLIENTS/luma_oled.py sent.bin",
+        judge: "sigrok-cli -i wire.vcd -I vcd -P spi:clk=sck:mosi=mosi:cs=cs3 -B spi=mosi > wire.bin; \
+                test -s sent.bin; cmp sent.bin wire.bin",
+    },
+    Client {
+        name: "rust-spidev",
+        about: "the crates spidev and linux-embedded-hal",
+        maps: FLASH,
+        options: &[],
+        script: "$SPIDEV_CRATE",
+        judge: "grep -q 'four times' log",
+    },
+];

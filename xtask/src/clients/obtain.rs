@@ -1,0 +1,126 @@
+//! Fetches the programs, and builds what is of this workspace.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::scripts;
+use crate::ci::Context;
+use crate::tool;
+use crate::tools;
+
+/// Packages from PyPI; the first is pinned, because two of its versions are clients.
+const PYPI: [&str; 4] = ["spidev==3.8", "gpiozero==2.0.1.post3", "luma.oled==3.16.0", "luma.core==2.6.0"];
+
+/// Why nothing ran.
+pub(super) enum Stop {
+    /// This machine lacks something.
+    Lacks(String),
+    /// Something that should work here did not.
+    Broke(String),
+}
+
+/// What clients use.
+#[derive(Debug)]
+pub(super) struct Tools {
+    pub(super) barewire: PathBuf,
+    variables: Vec<(&'static str, PathBuf)>,
+}
+
+impl Tools {
+    /// A shell in a client's directory.
+    pub(super) fn shell(&self, dir: &Path) -> Command {
+        let mut command = Command::new("sh");
+        self.environment(&mut command, dir);
+        command
+    }
+
+    /// Gives a command the client's directory and the scripts' variables.
+    pub(super) fn environment(&self, command: &mut Command, dir: &Path) {
+        command.current_dir(dir).envs(self.variables.iter().map(|(name, path)| (name, path)));
+    }
+}
+
+/// Fetches and builds all, in `dir`.
+pub(super) fn all(dir: &Path, cx: &Context) -> Result<Tools, Stop> {
+    let missing = tools::for_clients(cx);
+    if !missing.is_empty() {
+        return Err(Stop::Lacks(format!("no {}", missing.join(", "))));
+    }
+    let made = fs::create_dir_all(dir);
+    made.map_err(|e| Stop::Broke(format!("cannot make {}: {e}", dir.display())))?;
+    let python = python(dir).map_err(Stop::Lacks)?;
+    let spidev_test = spidev_test(dir).map_err(Stop::Lacks)?;
+    let image = dir.join("image.bin");
+    let noise = fs::write(&image, noise(4 << 20));
+    noise.map_err(|e| Stop::Broke(format!("cannot write {}: {e}", image.display())))?;
+    let folder = build(cx, dir).map_err(Stop::Broke)?;
+    let barewire = folder.join("barewire");
+    let variables = vec![
+        ("BAREWIRE", barewire.clone()),
+        ("PYTHON", python),
+        ("CLIENTS", scripts(cx)),
+        ("IMAGE", image),
+        ("SPIDEV_TEST", spidev_test),
+        ("SPIDEV_CRATE", folder.join("examples/spidev_client")),
+    ];
+    Ok(Tools { barewire, variables })
+}
+
+/// The command, its library and the crates' client, in the directory of the other tests.
+fn build(cx: &Context, dir: &Path) -> Result<PathBuf, String> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+    let target = cx.root.join(target);
+    let tasks: [&[&str]; 2] = [
+        &["-p", "barewire-cli", "-p", "barewire-spidev-preload"],
+        &["-p", "barewire-foreign", "--example", "spidev_client"],
+    ];
+    for (index, packages) in tasks.into_iter().enumerate() {
+        let mut cargo = Command::new("cargo");
+        cargo.args(["build", "--profile", "ci"]).args(packages).current_dir(&cx.root);
+        tool::run(&mut cargo, &dir.join(format!("build{index}.log")))?;
+    }
+    Ok(target.join("ci"))
+}
+
+/// A Python with the packages of PyPI.
+fn python(dir: &Path) -> Result<PathBuf, String> {
+    let venv = dir.join("venv");
+    let python = venv.join("bin/python");
+    let log = dir.join("venv.log");
+    if !python.exists() {
+        tool::run(Command::new("python3").args(["-m", "venv"]).arg(&venv), &log)?;
+    }
+    let mut pip = Command::new(&python);
+    tool::run(pip.args(["-m", "pip", "install", "--quiet"]).args(PYPI), &log)?;
+    Ok(python)
+}
+
+/// The kernel's `spidev_test`, from Debian's package of the kernel's source.
+fn spidev_test(dir: &Path) -> Result<PathBuf, String> {
+    let program = dir.join("spidev_test");
+    if !program.exists() {
+        // The package depends on the one of the kernel's version, which has the archive.
+        let script = "set -e; rm -rf source; mkdir source; cd source; \
+            name=$(apt-cache depends linux-source | sed -n 's/.*Depends: *//p' | head -n 1); \
+            apt-get -o APT::Sandbox::User= download \"$name\"; \
+            dpkg-deb --fsys-tarfile ./*.deb | tar -xO ./usr/src/$name.tar.xz \
+            | tar -xJO $name/tools/spi/spidev_test.c > spidev_test.c; \
+            rm ./*.deb; cc -O2 -o ../spidev_test spidev_test.c";
+        let mut shell = Command::new("sh");
+        tool::run(shell.args(["-c", script]).current_dir(dir), &dir.join("spidev_test.log"))?;
+    }
+    Ok(program)
+}
+
+/// Bytes of SplitMix64.
+fn noise(len: usize) -> Vec<u8> {
+    let mut state = 1_u64;
+    let words = std::iter::repeat_with(|| {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ mixed >> 31).to_le_bytes()
+    });
+    words.flatten().take(len).collect()
+}
