@@ -113,7 +113,11 @@ fn parse(args: &[String]) -> Result<Command, String> {
         "guests" => guests::parse(rest).map(Command::Guests),
         "dist" if rest.iter().any(|arg| arg == "--help" || arg == "-h") => Ok(Command::DistHelp),
         "dist" => dist::parse(rest).map(Command::Dist),
-        other => Err(nearest::unknown("command", other, &["ci", "clients", "dist", "guests", "tidy", "help"])),
+        other => Err(nearest::unknown(
+            "command",
+            other,
+            &["ci", "clients", "dist", "guests", "tidy", "help"],
+        )),
     }
 }
 

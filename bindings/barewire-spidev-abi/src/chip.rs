@@ -172,12 +172,8 @@ impl Chip {
     /// the one asked for.
     fn settings(&self, mode: u32, bits_per_word: u8, speed_hz: u32) -> Settings {
         let speed_hz = speed_hz.clamp(self.limits.min_speed_hz, self.limits.max_speed_hz);
-        let on_the_wire = [
-            (CPHA, Mode::CPHA),
-            (CPOL, Mode::CPOL),
-            (LOOP, Mode::LOOP),
-            (NO_CS, Mode::NO_CS),
-        ];
+        let on_the_wire =
+            [(CPHA, Mode::CPHA), (CPOL, Mode::CPOL), (LOOP, Mode::LOOP), (NO_CS, Mode::NO_CS)];
         let asked = on_the_wire.into_iter().filter(|(bit, _)| mode & bit != 0);
         let flags = asked.fold(self.setup.mode, |flags, (_, flag)| flags | flag);
         Settings::new(self.setup.chip_select, speed_hz)
@@ -214,7 +210,9 @@ impl Chip {
             plan.check()?;
             let speed_hz = plan.speed_hz.min(limits.max_speed_hz);
             if speed_hz < limits.min_speed_hz {
-                return Err(Error::SpeedTooLow { asked_hz: speed_hz, min_hz: limits.min_speed_hz }.into());
+                return Err(
+                    Error::SpeedTooLow { asked_hz: speed_hz, min_hz: limits.min_speed_hz }.into()
+                );
             }
             plans.push(Planned { speed_hz, ..plan });
         }

@@ -186,7 +186,6 @@ pub fn encode_answer((result, body): Answer) -> [u8; ANSWER_BYTES] {
 }
 
 /// An answer's head as it was sent.
-#[must_use]
 pub fn decode_answer(bytes: &[u8; ANSWER_BYTES]) -> Answer {
     let [v0, v1, v2, v3, b0, b1, b2, b3] = *bytes;
     let value = i32::from_ne_bytes([v0, v1, v2, v3]);
@@ -204,9 +203,14 @@ mod tests {
     #[test]
     fn a_request_arrives_as_it_was_sent() {
         let node = NodeName { bus: 32_766, chip_select: 255 };
-        for call in
-            [Call::Hello(7), Call::Open(node), Call::Ioctl(0x4020_6b00), Call::Read(4096), Call::Write, Call::Which]
-        {
+        for call in [
+            Call::Hello(7),
+            Call::Open(node),
+            Call::Ioctl(0x4020_6b00),
+            Call::Read(4096),
+            Call::Write,
+            Call::Which,
+        ] {
             let head = Head { id: OpenId::new(0x1234_5678, 2), call, body: 99 };
             assert_eq!(Head::decode(&head.encode()), Ok(head));
         }
@@ -219,7 +223,8 @@ mod tests {
 
     #[test]
     fn an_answer_arrives_as_it_was_sent() {
-        for answer in [(Ok(0), 0), (Ok(4096), 12), (Err(Errno::MSGSIZE), 0), (Err(Errno::NOTTY), 4)] {
+        for answer in [(Ok(0), 0), (Ok(4096), 12), (Err(Errno::MSGSIZE), 0), (Err(Errno::NOTTY), 4)]
+        {
             assert_eq!(decode_answer(&encode_answer(answer)), answer);
         }
     }
@@ -230,7 +235,9 @@ mod tests {
         assert_eq!((id.access(), id.readable(), id.writable()), (1, false, true));
         let name = id.socket_name("barewire-1");
         assert_eq!(OpenId::of_socket_name("barewire-1", name.as_bytes()), Some(id));
-        for other in ["barewire-1", "barewire-1/", "barewire-2/fffffffd", "barewire-1/fffffffd0", ""] {
+        for other in
+            ["barewire-1", "barewire-1/", "barewire-2/fffffffd", "barewire-1/fffffffd0", ""]
+        {
             assert_eq!(OpenId::of_socket_name("barewire-1", other.as_bytes()), None, "{other}");
         }
         assert!(OpenId::new(1, 0).readable() && !OpenId::new(1, 0).writable());

@@ -52,10 +52,7 @@ pub fn make(tree: &Path, nodes: &[NodeName], bufsiz: u32) -> io::Result<()> {
         link(format!("{device}/driver"), "../../../../../../bus/spi/drivers/spidev")?;
         link(format!("{device}/subsystem"), "../../../../../../bus/spi")?;
         link(format!("{device}/spidev/{name}/device"), &format!("../../../{spi}"))?;
-        link(
-            format!("{device}/spidev/{name}/subsystem"),
-            "../../../../../../../../class/spidev",
-        )?;
+        link(format!("{device}/spidev/{name}/subsystem"), "../../../../../../../../class/spidev")?;
         let below = device.trim_start_matches("sys/").to_owned();
         link(format!("sys/bus/spi/devices/{spi}"), &format!("../../../{below}"))?;
         link(format!("sys/bus/spi/drivers/spidev/{spi}"), &format!("../../../../{below}"))?;
@@ -77,13 +74,19 @@ mod tests {
     fn every_link_leads_to_a_file() {
         let dir = std::env::temp_dir().join(format!("barewire-tree-{}", std::process::id()));
         fs::create_dir_all(&dir).expect("a directory");
-        let nodes = [(0, 0), (0, 1), (3, 2)].map(|(bus, chip_select)| NodeName { bus, chip_select });
+        let nodes =
+            [(0, 0), (0, 1), (3, 2)].map(|(bus, chip_select)| NodeName { bus, chip_select });
         make(&dir, &nodes, 8192).expect("made");
-        let text = |path: &str| fs::read_to_string(dir.join(path)).unwrap_or_else(|error| format!("{path}: {error}"));
+        let text = |path: &str| {
+            fs::read_to_string(dir.join(path)).unwrap_or_else(|error| format!("{path}: {error}"))
+        };
         assert_eq!(text("sys/module/spidev/parameters/bufsiz"), "8192\n");
         assert_eq!(text("sys/bus/spi/devices/spi0.1/modalias"), "spi:spidev\n");
         assert_eq!(text("sys/bus/spi/devices/spi0.1/driver/spi3.2/modalias"), "spi:spidev\n");
-        assert_eq!(text("sys/bus/spi/devices/spi0.1/subsystem/devices/spi0.0/modalias"), "spi:spidev\n");
+        assert_eq!(
+            text("sys/bus/spi/devices/spi0.1/subsystem/devices/spi0.0/modalias"),
+            "spi:spidev\n"
+        );
         assert_eq!(text("sys/class/spidev/spidev3.2/dev"), "153:2\n");
         assert_eq!(text("sys/class/spidev/spidev3.2/device/modalias"), "spi:spidev\n");
         assert_eq!(text("sys/class/spidev/spidev3.2/subsystem/spidev0.0/dev"), "153:0\n");

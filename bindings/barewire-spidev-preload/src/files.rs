@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::net::{SocketAddrUnix, getsockname};
 use rustix::process::{Pid, getpid};
 
-use crate::start;
+use crate::config::config;
 
 /// Descriptors above this are not known. The kernel's own default limit is a thousand.
 const MAX: usize = 1 << 16;
@@ -54,7 +54,7 @@ pub(crate) fn find(fd: c_int) -> Option<OpenId> {
 
 /// The open file whose id is in a socket's name.
 pub(crate) fn of_socket(file: impl AsFd) -> Option<OpenId> {
-    let server = start::config()?.server.as_str();
+    let server = config()?.server.as_str();
     let name = SocketAddrUnix::try_from(getsockname(file).ok()?).ok()?;
     OpenId::of_socket_name(server, name.abstract_name()?)
 }

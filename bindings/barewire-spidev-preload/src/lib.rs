@@ -6,6 +6,7 @@
 //! mapped node; if not, it calls the C library's own. An open node is a socket to the server, `barewire run`,
 //! and each call on it is a request there ([`protocol`](barewire_spidev_abi::protocol)).
 //!
+//! * `config`: what `barewire run` tells. `start`: what happens when the library is loaded.
 //! * `paths`: which paths are about a mapped node, and what is used in their place.
 //! * `files`: which descriptors are open nodes.
 //! * `server`: requests.
@@ -32,6 +33,7 @@
 #![allow(unsafe_code, reason = "it stands in for functions of the C library")]
 
 mod calls;
+mod config;
 mod files;
 mod memory;
 mod memory_pool;

@@ -58,7 +58,9 @@ impl<const BYTES: usize> Pool<BYTES> {
 
     /// Gives a piece back; false for memory of another's.
     fn give_back(&self, memory: *mut u8) -> bool {
-        let Some(offset) = memory.addr().checked_sub(self.memory.get().addr()) else { return false };
+        let Some(offset) = memory.addr().checked_sub(self.memory.get().addr()) else {
+            return false;
+        };
         let piece = offset / BYTES;
         if piece >= 64 {
             return false;

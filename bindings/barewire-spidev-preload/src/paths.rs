@@ -10,9 +10,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use barewire_spidev_abi::NodeName;
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, readlinkat, statat};
+use rustix::fs::{AtFlags, CWD, FileType, readlinkat, statat};
 
-use crate::start;
+use crate::config::config;
 
 /// How many links lead to a node at most.
 const LINKS_MAX: usize = 8;
@@ -37,7 +37,7 @@ impl Instead {
 
 /// What is used in the place of `path`, relative to `directory`; `None` for the path itself.
 pub(crate) fn instead(directory: i32, path: &CStr) -> Option<Instead> {
-    let config = start::config()?;
+    let config = config()?;
     let absolute = absolute(directory, path)?;
     let plain = plain(&absolute)?;
     if !(plain.starts_with("dev/") || plain.starts_with("sys/")) {
@@ -56,7 +56,7 @@ pub(crate) fn instead(directory: i32, path: &CStr) -> Option<Instead> {
 
 /// As [`instead`], for a path whose own file could not be had: a link to a node.
 pub(crate) fn behind_link(directory: i32, path: &CStr) -> Option<Instead> {
-    start::config()?;
+    config()?;
     let mut at = CString::new(absolute(directory, path)?).ok()?;
     for _ in 0..LINKS_MAX {
         let target = readlinkat(CWD, &at, Vec::new()).ok()?;
@@ -72,7 +72,7 @@ pub(crate) fn behind_link(directory: i32, path: &CStr) -> Option<Instead> {
 
 /// The directory of the tree whose entries are added to a listing of `path`.
 pub(crate) fn listed_too(path: &Path) -> Option<CString> {
-    let config = start::config()?;
+    let config = config()?;
     let text = path.to_str()?;
     let plain = plain(text)?;
     if !matches!(plain.split('/').next(), Some("dev" | "sys")) {
@@ -84,18 +84,8 @@ pub(crate) fn listed_too(path: &Path) -> Option<CString> {
 
 /// A path in the tree as the program knows it.
 pub(crate) fn outside(path: &[u8]) -> &[u8] {
-    let inside = start::config().and_then(|config| path.strip_prefix(config.tree.as_bytes()));
+    let inside = config().and_then(|config| path.strip_prefix(config.tree.as_bytes()));
     inside.filter(|rest| rest.starts_with(b"/")).unwrap_or(path)
-}
-
-/// The text of a small file of the tree. By system calls alone: the standard library's would be this
-/// library's own functions again.
-pub(crate) fn text_of(path: &CStr) -> Option<String> {
-    const ROOM: usize = 64;
-    let file = openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
-    let mut room = [0_u8; ROOM];
-    let bytes = rustix::io::read(&file, &mut room[..]).ok()?;
-    str::from_utf8(&room[..bytes]).ok().map(str::to_owned)
 }
 
 /// The path of an open directory.

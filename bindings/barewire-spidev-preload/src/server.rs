@@ -11,12 +11,12 @@ use barewire_spidev_abi::protocol::{ANSWER_BYTES, Call, Head, OpenId, decode_ans
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
-    bind, connect, recv, sendmsg, socket_with,
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, SocketAddrUnix, SocketFlags,
+    SocketType, bind, connect, recv, sendmsg, socket_with,
 };
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use crate::start;
+use crate::config::config;
 
 /// Blocks all signals of the calling thread; they come when it is dropped.
 struct Undisturbed {
@@ -59,7 +59,7 @@ fn say_once(said: &AtomicBool, text: fmt::Arguments<'_>) {
 /// A connection to the server, by a name of its own if it is an open file.
 fn connected(id: Option<OpenId>) -> Result<OwnedFd, Errno> {
     static SAID: AtomicBool = AtomicBool::new(false);
-    let Some(config) = start::config() else { return Err(Errno::NODEV) };
+    let Some(config) = config() else { return Err(Errno::NODEV) };
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     if let Some(id) = id {
         let name = id.socket_name(&config.server);

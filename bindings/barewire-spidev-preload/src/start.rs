@@ -1,47 +1,15 @@
-//! What happens when the library is loaded: it learns of its server, and reports to it.
+//! What happens when the library is loaded: it learns of its server, reports to it, and finds the nodes that
+//! are open already.
 
-use std::ffi::CString;
 use std::os::fd::AsRawFd as _;
-use std::sync::OnceLock;
 
-use barewire_spidev_abi::BUFSIZ;
-use barewire_spidev_abi::protocol::{Call, Head, OpenId, SERVER_VARIABLE, TREE_VARIABLE};
+use barewire_spidev_abi::protocol::{Call, Head, OpenId};
 use rustix::fd::BorrowedFd;
 use rustix::fs::{CWD, Dir, Mode, OFlags, openat};
 use rustix::process::{Pid, getpid};
 
-use crate::{files, paths, server};
-
-/// Where server and tree are.
-#[derive(Debug)]
-pub(crate) struct Config {
-    /// The server's abstract name.
-    pub(crate) server: String,
-    /// The directory that stands in for `/`.
-    pub(crate) tree: String,
-    /// The most bytes of a message, each way.
-    bufsiz: u32,
-}
-
-static CONFIG: OnceLock<Option<Config>> = OnceLock::new();
-
-/// What `barewire run` says in the environment; `None` for a program that it did not start.
-pub(crate) fn config() -> Option<&'static Config> {
-    let read = || {
-        let [server, tree] = [SERVER_VARIABLE, TREE_VARIABLE].map(|name| std::env::var(name).ok());
-        let (server, tree) = (server?, tree?);
-        let file = CString::new(format!("{tree}/sys/module/spidev/parameters/bufsiz")).ok()?;
-        let text = paths::text_of(&file);
-        let bufsiz = text.and_then(|text| text.trim().parse().ok()).unwrap_or(BUFSIZ);
-        Some(Config { server, tree, bufsiz })
-    };
-    CONFIG.get_or_init(read).as_ref()
-}
-
-/// The most bytes of a message, each way.
-pub(crate) fn bufsiz() -> u32 {
-    config().map_or(BUFSIZ, |config| config.bufsiz)
-}
+use crate::config::config;
+use crate::{files, server};
 
 /// Run by the loader.
 extern "C" fn start() {

@@ -71,7 +71,8 @@ fn all(only: &[&'static Client], cx: &Context) -> Outcome {
             return Outcome::failed().with_note("the clients could not be made".into());
         }
     };
-    let wanted = |client: &&Client| only.is_empty() || only.iter().any(|one| one.name == client.name);
+    let wanted =
+        |client: &&Client| only.is_empty() || only.iter().any(|one| one.name == client.name);
     let mut rows = Vec::new();
     for client in CLIENTS.iter().filter(wanted) {
         rows.push(try_one(client, &tools, &dir.join("runs").join(client.name)));
@@ -133,7 +134,8 @@ fn try_to_run(
         }
     };
     let log = dir.join("log");
-    let file = fs::File::create(&log).map_err(|e| format!("cannot write {}: {e}", log.display()))?;
+    let file =
+        fs::File::create(&log).map_err(|e| format!("cannot write {}: {e}", log.display()))?;
     let copy = file.try_clone().map_err(|e| e.to_string())?;
     let ended = command
         .args(["-euc", client.script])

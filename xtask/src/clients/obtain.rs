@@ -10,7 +10,8 @@ use crate::tool;
 use crate::tools;
 
 /// Packages from PyPI; the first is pinned, because two of its versions are clients.
-const PYPI: [&str; 4] = ["spidev==3.8", "gpiozero==2.0.1.post3", "luma.oled==3.16.0", "luma.core==2.6.0"];
+const PYPI: [&str; 4] =
+    ["spidev==3.8", "gpiozero==2.0.1.post3", "luma.oled==3.16.0", "luma.core==2.6.0"];
 
 /// Why nothing ran.
 pub(super) enum Stop {
@@ -69,7 +70,8 @@ pub(super) fn all(dir: &Path, cx: &Context) -> Result<Tools, Stop> {
 
 /// The command, its library and the crates' client, in the directory of the other tests.
 fn build(cx: &Context, dir: &Path) -> Result<PathBuf, String> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
     let target = cx.root.join(target);
     let tasks: [&[&str]; 2] = [
         &["-p", "barewire-cli", "-p", "barewire-spidev-preload"],

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use crate::real::{call_real, told};
 use crate::server::{ask, request};
-use crate::{files, memory, start};
+use crate::{config, files, memory};
 
 /// Bytes of a settings ioctl's argument at most.
 const ARGUMENT_MAX: usize = 4;
@@ -46,7 +46,7 @@ fn node_ioctl(id: OpenId, number: u32, argument: u64) -> Result<c_int, Errno> {
 fn message(id: OpenId, call: Call, transfers: usize, argument: u64) -> Result<c_int, Errno> {
     let mut structs = vec![0; transfers * TRANSFER_BYTES];
     memory::read(argument, &mut structs)?;
-    let mut sums = Sums::new(start::bufsiz());
+    let mut sums = Sums::new(config::bufsiz());
     let mut tx = Vec::new();
     for transfer in IocTransfer::decode_all(&structs) {
         sums.add(&transfer)?;
@@ -122,7 +122,7 @@ fn node_write(id: OpenId, from: u64, len: usize) -> Result<isize, Errno> {
     if !id.writable() {
         return Err(Errno::BADF);
     }
-    if len > start::bufsiz() as usize {
+    if len > config::bufsiz() as usize {
         return Err(Errno::MSGSIZE);
     }
     let mut tx = vec![0; len];

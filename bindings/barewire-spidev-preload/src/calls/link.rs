@@ -70,7 +70,9 @@ fn readlink_by(
     if let Some(text) = path_of(path).and_then(node_of_descriptor) {
         return told(link_text(text.as_bytes(), to, room));
     }
-    let Some(place) = path_of(path).and_then(|path| instead(directory, path)) else { return real() };
+    let Some(place) = path_of(path).and_then(|path| instead(directory, path)) else {
+        return real();
+    };
     let text = rustix::fs::readlinkat(CWD, place.path(), Vec::new());
     told(text.and_then(|text| link_text(text.as_bytes(), to, room)))
 }
@@ -191,7 +193,6 @@ extern "C" fn __realpath_chk(path: *const c_char, to: *mut c_char, room: usize) 
 extern "C" fn canonicalize_file_name(path: *const c_char) -> *mut c_char {
     realpath(path, core::ptr::null_mut())
 }
-
 
 macro_rules! define_getxattr {
     ($($name:ident),*) => {$(

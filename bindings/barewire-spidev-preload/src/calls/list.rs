@@ -71,9 +71,9 @@ fn note(stream: *mut libc::DIR, path: &Path) {
     }
     let Some(added) = added(path).filter(|added| !added.is_empty()) else { return };
     // SAFETY: integers and arrays of them, for which zeros are valid.
-    let entry = unsafe { Box::<libc::dirent>::new_zeroed().assume_init() };
+    let entry = Box::new(unsafe { core::mem::zeroed() });
     // SAFETY: as above.
-    let entry64 = unsafe { Box::<libc::dirent64>::new_zeroed().assume_init() };
+    let entry64 = Box::new(unsafe { core::mem::zeroed() });
     if let Ok(mut listings) = LISTINGS.lock() {
         listings.push(Listing { stream: stream.addr(), added, given: 0, entry, entry64 });
         COUNT.store(listings.len(), Ordering::Relaxed);

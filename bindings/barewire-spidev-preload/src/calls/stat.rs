@@ -5,9 +5,9 @@ use core::ffi::{c_char, c_int, c_uint};
 use barewire_spidev_abi::tree;
 
 use super::path_of;
+use crate::files;
 use crate::paths::{Instead, behind_link, instead};
 use crate::real::call_real;
-use crate::files;
 
 /// A node's mode: for the user and the group, as udev's rules make it.
 const MODE: u32 = libc::S_IFCHR | 0o660;
@@ -64,8 +64,7 @@ impl About {
         match *self {
             Self::Path { directory, path, follow } => {
                 let path = path_of(path)?;
-                instead(directory, path)
-                    .or_else(|| behind_link(directory, path).filter(|_| follow))
+                instead(directory, path).or_else(|| behind_link(directory, path).filter(|_| follow))
             }
             Self::Descriptor(fd) => {
                 let node = crate::server::node_of(files::node(fd)?).ok()?;
@@ -77,7 +76,7 @@ impl About {
 
 /// The minor number in a node's file of the tree.
 fn minor_of(stands_for: &core::ffi::CStr) -> Option<u32> {
-    let text = crate::paths::text_of(stands_for)?;
+    let text = crate::config::text_of(stands_for)?;
     text.split_once(':')?.1.trim().parse().ok()
 }
 

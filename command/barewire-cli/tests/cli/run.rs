@@ -59,8 +59,13 @@ fn shell(map: &str, script: &str) -> Ran {
 fn spidevs_cases_are_the_kernels() {
     let (_dir, abi) = client("spidev_abi.c", &["-D_FORTIFY_SOURCE=2"]);
     for bus in ["sim:rpi3,cs=1", "sim:imx6dl,cs=0", "sim:rpi5,cs=2"] {
-        let ran = served(&["--map", &format!("/dev/spidev3.2={bus}")], &[&text(&abi), "/dev/spidev3.2"]);
-        assert_eq!((ran.text().as_str(), ran.code), ("147 checks, 0 failed\n", Some(0)), "{bus}: {ran:?}");
+        let ran =
+            served(&["--map", &format!("/dev/spidev3.2={bus}")], &[&text(&abi), "/dev/spidev3.2"]);
+        assert_eq!(
+            (ran.text().as_str(), ran.code),
+            ("147 checks, 0 failed\n", Some(0)),
+            "{bus}: {ran:?}"
+        );
     }
 }
 
@@ -90,9 +95,13 @@ fn what_programs_look_at_is_there() {
 #[test]
 fn the_exit_code_is_the_programs() {
     let map = "/dev/spidev7.1=sim:rpi3";
-    for (script, code) in
-        [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137), ("kill -TERM $$", 143), ("nosuchcommand", 127)]
-    {
+    for (script, code) in [
+        ("exit 0", 0),
+        ("exit 7", 7),
+        ("kill -9 $$", 137),
+        ("kill -TERM $$", 143),
+        ("nosuchcommand", 127),
+    ] {
         assert_eq!(shell(map, script).code, Some(code), "{script}");
     }
     served(&["--map", map], &["nosuchcommand"]).fails(127, "no command \"nosuchcommand\" in PATH");
@@ -121,7 +130,8 @@ fn wrong_maps_are_told() {
     served(&twice, &["true"]).fails(2, "mapped twice");
     let owners = ["--map", "/dev/spidev0.0=sim:rpi3", "--map", "/dev/spidev1.0=sim:rpi3"];
     served(&owners, &["true"]).fails(2, "is /dev/spidev0.0 already");
-    let vcds = ["--map", "/dev/spidev0.0=sim:rpi3", "--map", "/dev/spidev1.0=sim:rpi5", "--vcd", "x"];
+    let vcds =
+        ["--map", "/dev/spidev0.0=sim:rpi3", "--map", "/dev/spidev1.0=sim:rpi5", "--vcd", "x"];
     served(&vcds, &["true"]).fails(2, "--vcd records one board");
     run(&["run", "--map", "/dev/spidev0.0=sim:rpi3"]).misused("COMMAND");
     run(&["run", "--", "true"]).misused("--map");
@@ -186,10 +196,17 @@ fn a_server_that_is_killed_is_an_errno_and_a_sentence() {
     assert!(!status.success());
     let output = child.wait_with_output().expect("what it wrote");
     let text = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(text, "before: 4\nafter: -1, Cannot send after transport endpoint shutdown\n\
-        again: -1, Cannot send after transport endpoint shutdown\nopen: -1, Cannot send after transport endpoint shutdown\n");
+    assert_eq!(
+        text,
+        "before: 4\nafter: -1, Cannot send after transport endpoint shutdown\n\
+        again: -1, Cannot send after transport endpoint shutdown\nopen: -1, Cannot send after transport endpoint shutdown\n"
+    );
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(errors.matches("`barewire run`, which served the mapped nodes, has ended").count(), 1, "{errors}");
+    assert_eq!(
+        errors.matches("`barewire run`, which served the mapped nodes, has ended").count(),
+        1,
+        "{errors}"
+    );
     assert!(began.elapsed() < Duration::from_secs(60), "nothing hung");
 }
 

@@ -22,18 +22,16 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 
-use barewire_spidev_abi::protocol::{SERVER_VARIABLE, TREE_VARIABLE};
 use barewire::spi::Mode;
+use barewire_spidev_abi::protocol::{SERVER_VARIABLE, TREE_VARIABLE};
 use barewire_spidev_abi::{BUFSIZ, NodeName, Setup, tree};
 use serde::Serialize;
 use tempfile::TempDir;
 
 use crate::shared::failure::Failure;
-use crate::shared::output::note;
 use crate::shared::out_file::OutFile;
-use crate::shared::session::{
-    Begun, Figures, Place, Report, Request, Session, Settled, TellArgs,
-};
+use crate::shared::output::note;
+use crate::shared::session::{Begun, Figures, Place, Report, Request, Session, Settled, TellArgs};
 use crate::shared::text::number;
 use map::Map;
 use nodes::Nodes;
@@ -161,7 +159,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             Served { place, exit_code }
         });
         if let (Some(report), Ok(served)) = (&mut report, &result) {
-            ended = ended.and(begun.line(served).and_then(|line| report.write_all(line.as_bytes())));
+            ended =
+                ended.and(begun.line(served).and_then(|line| report.write_all(line.as_bytes())));
         }
         ended = ended.and(begun.end(request, result));
     }

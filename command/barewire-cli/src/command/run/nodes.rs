@@ -45,7 +45,9 @@ impl<'s> Nodes<'s> {
     ) -> Result<Self, Failure> {
         let mut nodes = Vec::with_capacity(maps.len());
         for map in maps {
-            let Some(bus) = sessions.iter().position(|(name, _)| *name == map.bus) else { continue };
+            let Some(bus) = sessions.iter().position(|(name, _)| *name == map.bus) else {
+                continue;
+            };
             let session = sessions[bus].1;
             let mode = session.mode(map.chip_select);
             let setup = Setup { chip_select: map.chip_select, mode, ..*setup };
@@ -107,8 +109,7 @@ impl<'s> Nodes<'s> {
                     [a, b, c, d] if setting.bytes() == 4 => u32::from_ne_bytes([a, b, c, d]),
                     _ => return Err(Errno::PROTO),
                 };
-                let written =
-                    node.chip.borrow_mut().write(node.session.open.bus(), setting, value);
+                let written = node.chip.borrow_mut().write(node.session.open.bus(), setting, value);
                 self.judged(node, format_args!("{setting:?} = {value:#x}"), written)?;
                 Ok((0, Vec::new()))
             }
@@ -148,9 +149,11 @@ impl<'s> Nodes<'s> {
             simulated.idle_ns(u64::try_from(idle).unwrap_or(u64::MAX));
         }
         // One chip that a message left selected at most: this one's message goes on, another's ends it.
-        let others = self.nodes.iter().filter(|other| other.bus == node.bus && other.name != node.name);
+        let others =
+            self.nodes.iter().filter(|other| other.bus == node.bus && other.name != node.name);
         others.for_each(|other| other.chip.borrow_mut().release(bus));
-        let received = transfers.iter().map(IocTransfer::rx_bytes).fold(0_usize, usize::saturating_add);
+        let received =
+            transfers.iter().map(IocTransfer::rx_bytes).fold(0_usize, usize::saturating_add);
         let mut chip = node.chip.borrow_mut();
         if received > transfers.len().saturating_mul(chip.setup().bufsiz as usize) {
             return Err(Errno::MSGSIZE);

@@ -18,13 +18,11 @@ use std::os::fd::OwnedFd;
 use std::process::{Child, ExitStatus};
 
 use barewire_spidev_abi::Errno;
-use barewire_spidev_abi::protocol::{
-    Call, Head, OpenId, REQUEST_BYTES, encode_answer,
-};
+use barewire_spidev_abi::protocol::{Call, Head, OpenId, REQUEST_BYTES, encode_answer};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind,
-    listen, recv, send, socket_with, sockopt,
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with,
+    bind, listen, recv, send, socket_with, sockopt,
 };
 use rustix::process::{Pid, geteuid};
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -241,11 +239,7 @@ impl<'s> Server<'s> {
     }
 
     /// Waits for something to do, and says of each connection whether its other end is gone.
-    fn poll(
-        &self,
-        signals: &Signals,
-        timeout: Option<&Timespec>,
-    ) -> Result<Vec<bool>, Errno> {
+    fn poll(&self, signals: &Signals, timeout: Option<&Timespec>) -> Result<Vec<bool>, Errno> {
         let signals = PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN);
         let mut fds = vec![signals, PollFd::new(&self.listener, PollFlags::IN)];
         for connection in &self.connections {
@@ -297,6 +291,5 @@ impl<'s> Server<'s> {
 
 /// Whether the other end is this user's, or root's.
 fn ours(socket: &OwnedFd) -> bool {
-    sockopt::socket_peercred(socket)
-        .is_ok_and(|peer| peer.uid == geteuid() || peer.uid.is_root())
+    sockopt::socket_peercred(socket).is_ok_and(|peer| peer.uid == geteuid() || peer.uid.is_root())
 }

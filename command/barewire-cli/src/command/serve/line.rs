@@ -62,13 +62,14 @@ impl Listener {
     pub(super) fn open(place: &Where) -> Result<Self, Failure> {
         match place {
             Where::Address(address) => {
-                let failed =
-                    |error| Failure::io(format_args!("listen at {address}"), &error);
+                let failed = |error| Failure::io(format_args!("listen at {address}"), &error);
                 let listener = TcpListener::bind(address).map_err(failed)?;
                 listener.set_nonblocking(true).map_err(failed)?;
                 let address = listener.local_addr().map_err(failed)?;
                 if !address.ip().is_loopback() {
-                    note!("barewire: warning: whoever reaches {address} can read and write the chip");
+                    note!(
+                        "barewire: warning: whoever reaches {address} can read and write the chip"
+                    );
                 }
                 Ok(Self::Port(listener, address))
             }
@@ -116,7 +117,8 @@ impl Listener {
                 Self::Terminal { controller, .. } => {
                     if ready(controller).map_err(|error| Failure::io("wait", &error))? {
                         let copy = controller.try_clone();
-                        let copy = copy.map_err(|error| Failure::io("open the terminal", &error))?;
+                        let copy =
+                            copy.map_err(|error| Failure::io("open the terminal", &error))?;
                         return Ok(Some(Line::Terminal(copy.into())));
                     }
                 }

@@ -80,9 +80,8 @@ impl session::Report for Report {
 
 /// Runs it: until Ctrl-C, which is its proper end.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let request = Request::of(&args.bus, Settled::AsServed)
-        .for_chip(Wanted::Flash)
-        .that_changes_the_chip();
+    let request =
+        Request::of(&args.bus, Settled::AsServed).for_chip(Wanted::Flash).that_changes_the_chip();
     session::run(&request, |session| serve(args, session))
 }
 
@@ -164,7 +163,9 @@ impl<'s, 'r> Serving<'s, 'r> {
                 Ok(0) => return Ok(()),
                 Ok(bytes) => asked.extend_from_slice(&piece[..bytes]),
                 // Nothing came for a while.
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
+                {
                     if interrupt::asked() {
                         return Ok(());
                     }

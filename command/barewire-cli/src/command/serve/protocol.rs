@@ -39,8 +39,23 @@ const S_SPI_FREQ: u8 = 0x14;
 const S_PIN_STATE: u8 = 0x15;
 
 const KNOWN: [u8; 17] = [
-    NOP, Q_IFACE, Q_CMDMAP, Q_PGMNAME, Q_SERBUF, Q_BUSTYPE, Q_OPBUF, Q_WRNMAXLEN, O_INIT, O_DELAY,
-    O_EXEC, SYNCNOP, Q_RDNMAXLEN, S_BUSTYPE, O_SPIOP, S_SPI_FREQ, S_PIN_STATE,
+    NOP,
+    Q_IFACE,
+    Q_CMDMAP,
+    Q_PGMNAME,
+    Q_SERBUF,
+    Q_BUSTYPE,
+    Q_OPBUF,
+    Q_WRNMAXLEN,
+    O_INIT,
+    O_DELAY,
+    O_EXEC,
+    SYNCNOP,
+    Q_RDNMAXLEN,
+    S_BUSTYPE,
+    O_SPIOP,
+    S_SPI_FREQ,
+    S_PIN_STATE,
 ];
 
 /// What a program asks for.
