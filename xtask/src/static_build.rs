@@ -10,6 +10,32 @@ pub(crate) const ARM64: &str = "aarch64-unknown-linux-musl";
 pub(crate) const ARMHF: &str = "armv7-unknown-linux-gnueabihf";
 pub(crate) const AMD64: &str = "x86_64-unknown-linux-musl";
 
+/// What the library that `barewire run` loads is built for: it shares the programs' C library.
+pub(crate) const LIBRARY_ARM64: &str = "aarch64-unknown-linux-gnu";
+pub(crate) const LIBRARY_ARMHF: &str = ARMHF;
+pub(crate) const LIBRARY_AMD64: &str = "x86_64-unknown-linux-gnu";
+
+/// Builds that library for `target`, with the linker of its architecture; its file.
+pub(crate) fn library(
+    root: &Path,
+    cargo: &Path,
+    target: &str,
+    linker: &str,
+    profile: &str,
+    log: &Path,
+) -> Result<PathBuf, String> {
+    let mut build = Command::new("cargo");
+    build.args(["build", "-p", "barewire-spidev-preload", "--locked", "--profile", profile]);
+    build.args(["--target", target, "--target-dir"]).arg(cargo).current_dir(root);
+    build.env(linker_variable(target), linker);
+    tool::run(&mut build, log)?;
+    Ok(cargo.join(target).join(profile).join("libbarewire_spidev.so"))
+}
+
+fn linker_variable(target: &str) -> String {
+    format!("CARGO_TARGET_{}_LINKER", target.to_uppercase().replace('-', "_"))
+}
+
 /// Builds the command for `target` in `profile`, with `cargo` as the directory of its builds; its file.
 /// What Cargo says goes to `log`.
 pub(crate) fn command(
@@ -29,8 +55,7 @@ pub(crate) fn command(
         ARMHF => ("arm-linux-gnueabihf-gcc", "-C target-feature=+crt-static"),
         _ => ("rust-lld", ""),
     };
-    let variable = target.to_uppercase().replace('-', "_");
-    build.env(format!("CARGO_TARGET_{variable}_LINKER"), linker).env("RUSTFLAGS", flags);
+    build.env(linker_variable(target), linker).env("RUSTFLAGS", flags);
     tool::run(&mut build, log)?;
     Ok(cargo.join(target).join(profile).join("barewire"))
 }

@@ -119,6 +119,9 @@ pub(crate) const LINUX32_TARGET: &str = "armv7-unknown-linux-gnueabihf";
 /// What the package of this machine's architecture is built for.
 const PACKAGE_TARGET: &str = static_build::AMD64;
 
+/// What the library that `barewire run` loads is built for in packages of 64-bit Arm.
+const LIBRARY64_TARGET: &str = static_build::LIBRARY_ARM64;
+
 /// What the command is built for in 64-bit guests.
 const GUEST64_TARGET: &str = static_build::ARM64;
 
@@ -202,10 +205,11 @@ fn targets(cx: &Context) -> Vec<&'static str> {
         LINUX32_TARGET => "builds the workspace for 32 bits, and 32-bit guests",
         GUEST64_TARGET => "builds the command for 64-bit guests",
         PACKAGE_TARGET => "builds the command for packages",
+        LIBRARY64_TARGET => "builds its library for packages",
         _ => "builds the core without std",
     };
-    let wanted =
-        || BARE_TARGETS.into_iter().chain([LINUX32_TARGET, GUEST64_TARGET, PACKAGE_TARGET]);
+    let hosted = [LINUX32_TARGET, GUEST64_TARGET, PACKAGE_TARGET, LIBRARY64_TARGET];
+    let wanted = || BARE_TARGETS.into_iter().chain(hosted);
     let lacking =
         || -> Vec<&'static str> { wanted().filter(|target| !has_target(cx, target)).collect() };
     let mut missing = lacking();

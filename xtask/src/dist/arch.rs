@@ -33,6 +33,17 @@ impl Arch {
         }
     }
 
+    /// The target of the library that `barewire run` loads, and its linker.
+    pub(super) fn library(self) -> (&'static str, &'static str) {
+        let own = Self::of_this_machine() == Some(self);
+        let linker = |other| if own { "cc" } else { other };
+        match self {
+            Self::Amd64 => (static_build::LIBRARY_AMD64, linker("x86_64-linux-gnu-gcc")),
+            Self::Arm64 => (static_build::LIBRARY_ARM64, linker("aarch64-linux-gnu-gcc")),
+            Self::Armhf => (static_build::LIBRARY_ARMHF, "arm-linux-gnueabihf-gcc"),
+        }
+    }
+
     /// The architecture of the machine that packs.
     pub(super) fn of_this_machine() -> Option<Self> {
         match std::env::consts::ARCH {
@@ -44,11 +55,11 @@ impl Arch {
 
     /// What is missing to build for it.
     pub(super) fn lacks(self, cx: &Context) -> Option<String> {
-        let target = self.target();
-        if !tools::has_target(cx, target) {
+        let (library, linker) = self.library();
+        let target = [self.target(), library].into_iter().find(|one| !tools::has_target(cx, one));
+        if let Some(target) = target {
             return Some(format!("no standard library for {target} (rustup target add {target})"));
         }
-        let linker = "arm-linux-gnueabihf-gcc";
-        (self == Self::Armhf && tool::on_path(linker).is_none()).then(|| format!("no {linker}"))
+        tool::on_path(linker).is_none().then(|| format!("no {linker}"))
     }
 }

@@ -9,7 +9,7 @@ use super::{Dirs, run_quietly};
 use crate::tool;
 
 /// What an installed package has, below the root.
-const INSTALLED: [&str; 9] = [
+const INSTALLED: [&str; 10] = [
     "usr/bin/barewire",
     "usr/share/man/man1/barewire.1.gz",
     "usr/share/man/man1/barewire-flash-write.1.gz",
@@ -19,6 +19,7 @@ const INSTALLED: [&str; 9] = [
     "usr/lib/udev/rules.d/60-barewire.rules",
     "usr/lib/systemd/system/barewire@.service",
     "usr/share/barewire/overlays/raspberrypi-spi0-uio.dtso",
+    "usr/lib/barewire/libbarewire_spidev.so",
 ];
 /// The one file that stays until the package is purged.
 const CONFIGURATION: &str = "etc/security/limits.d/60-barewire.conf";
@@ -47,6 +48,7 @@ pub(super) fn all(dirs: &Dirs, made: &[PathBuf]) -> Result<Vec<&'static str>, St
         return Err("the installed command does not say its version".into());
     }
     run_quietly(Command::new(&binary).args(["flash", "id", "--bus", "sim:imx8mp"]))?;
+    serves(&binary)?;
     is_static(&binary)?;
     has_completions(&root)?;
     is_a_page(&root)?;
@@ -66,6 +68,7 @@ pub(super) fn all(dirs: &Dirs, made: &[PathBuf]) -> Result<Vec<&'static str>, St
         "the checksums hold",
         "the package installs its files",
         "the installed command runs",
+        "it serves an unmodified program",
         "it needs no shared library",
         "completions know every command",
         "a manual page for each command",
@@ -85,6 +88,17 @@ fn dpkg(root: &Path, action: &[&str], what: &Path) -> Result<(), String> {
     let mut dpkg = Command::new("dpkg");
     dpkg.arg(format!("--root={}", root.display())).args(["--force-not-root", "--log=/dev/null"]);
     run_quietly(dpkg.args(action).arg(what))
+}
+
+/// An unmodified program sees the mapped node, by the installed library.
+fn serves(binary: &Path) -> Result<(), String> {
+    let map = ["run", "--quiet", "--map", "/dev/spidev7.0=sim:rpi3", "--"];
+    let listing = ["ls", "/sys/bus/spi/devices/spi7.0/modalias"];
+    let said = tool::answer(Command::new(binary).args(map).args(listing))?;
+    match String::from_utf8_lossy(&said).contains("modalias") {
+        true => Ok(()),
+        false => Err("the installed library shows no node".into()),
+    }
 }
 
 /// A static program has no interpreter (`PT_INTERP`, 3, among its program headers).

@@ -152,10 +152,21 @@ fn make(options: &Options, cx: &Context) -> Result<Vec<PathBuf>, String> {
         let name = format!("barewire-{version}-{}", arch.debian());
         let binary = dirs.out.join(&name);
         copy(&command, &binary)?;
+        let (target, linker) = arch.library();
+        let log = dirs.work.join(format!("cargo-library-{}.log", arch.debian()));
+        let library = static_build::library(
+            &dirs.root,
+            &dirs.cargo,
+            target,
+            linker,
+            options.profile,
+            &log,
+        )?;
         let staged = stage::Staged {
             dirs: &dirs,
             documents: &documents,
             command: &command,
+            library: &library,
             version: &version,
         };
         made.push(binary);

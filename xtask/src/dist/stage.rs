@@ -13,6 +13,8 @@ pub(super) struct Staged<'a> {
     pub(super) dirs: &'a Dirs,
     pub(super) documents: &'a Documents,
     pub(super) command: &'a Path,
+    /// The library that `barewire run` loads.
+    pub(super) library: &'a Path,
     pub(super) version: &'a str,
 }
 
@@ -28,6 +30,9 @@ const INSTALLED: [(&str, &str); 8] = [
     ("README.md", "usr/share/doc/barewire/README.md"),
 ];
 
+/// The library's file, where the command looks for it: beside itself, or in `../lib/barewire`.
+const LIBRARY: &str = "libbarewire_spidev.so";
+
 /// What they are made from.
 #[cfg(test)]
 pub(super) fn sources() -> impl Iterator<Item = &'static str> {
@@ -42,6 +47,7 @@ impl Staged<'_> {
     pub(super) fn archive(&self, name: &str) -> Result<PathBuf, String> {
         let tree = self.dirs.work.join("archive").join(name);
         copy(self.command, &tree.join("barewire"))?;
+        copy(self.library, &tree.join(LIBRARY))?;
         copy_all(&self.documents.man, &tree.join("man"))?;
         copy_all(&self.documents.completions, &tree.join("completions"))?;
         copy_all(&self.dirs.root.join("contrib"), &tree.join("contrib"))?;
@@ -55,6 +61,7 @@ impl Staged<'_> {
     pub(super) fn debian(&self, arch: Arch) -> Result<PathBuf, String> {
         let tree = self.dirs.work.join("debian").join(arch.debian());
         copy(self.command, &tree.join("usr/bin/barewire"))?;
+        copy(self.library, &tree.join("usr/lib/barewire").join(LIBRARY))?;
         copy_all(&self.documents.man, &tree.join("usr/share/man/man1"))?;
         for (shell, place) in [
             ("bash", "bash-completion/completions/barewire"),
