@@ -93,6 +93,8 @@ Examples:
   barewire can gen -g 0 -n 1000 -I i -L 8
   barewire regs read --chip mcp2518fd C1CON OSC.OSCRDY 0xe04
   barewire regs write --chip mcp2518fd C1CON.REQOP=4 C1NBTCFG=0x3e0f0f
+  barewire run --map /dev/spidev0.0=sim:rpi3,cs=1 -- flashrom -p linux_spi:dev=/dev/spidev0.0 -r chip.bin
+  barewire serve --serprog 127.0.0.1:3333 --bus sim:rpi3,flash=chip.bin
   barewire selftest --bus sim:imx8mp --fault bit-flip --fault-seed 7
   barewire iommu bench --json
   barewire iommu walk --dump tables.bin@0x80000000 --root 0x80010000 0xfffff000

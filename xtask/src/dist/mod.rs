@@ -154,14 +154,8 @@ fn make(options: &Options, cx: &Context) -> Result<Vec<PathBuf>, String> {
         copy(&command, &binary)?;
         let (target, linker) = arch.library();
         let log = dirs.work.join(format!("cargo-library-{}.log", arch.debian()));
-        let library = static_build::library(
-            &dirs.root,
-            &dirs.cargo,
-            target,
-            linker,
-            options.profile,
-            &log,
-        )?;
+        let library =
+            static_build::library(&dirs.root, &dirs.cargo, target, linker, options.profile, &log)?;
         let staged = stage::Staged {
             dirs: &dirs,
             documents: &documents,
