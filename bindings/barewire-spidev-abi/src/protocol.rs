@@ -5,9 +5,11 @@
 //! An open file is a connection: the program's file descriptor is the library's end, and the server learns
 //! from its end when the last copy of it is closed, however the program ended. The library binds its end to
 //! a name that holds the [`OpenId`], so that any process which has the descriptor, by `fork`, `exec` or
-//! `dup`, can read it with `getsockname`. On this connection goes one [`Call::Open`] and no answer.
+//! `dup`, can read it with `getsockname`. It keeps packets apart. The first is a [`Call::Open`]; each further
+//! one is what something that goes around the library wrote to the descriptor, such as a C library's own
+//! stream: one message. There are no answers.
 //!
-//! Each call on an open file is a connection of its own: one request, one answer. So nothing is shared
+//! Each call on an open file is a stream of its own: one request, one answer. So nothing is shared
 //! between the threads and processes of a program, and a process killed in a call leaves nothing behind.
 //!
 //! All numbers are in the machine's byte order and of fixed size: a 32-bit program may talk to a 64-bit
@@ -68,6 +70,12 @@ impl OpenId {
     #[must_use]
     pub fn writable(self) -> bool {
         self.access() != RDONLY
+    }
+
+    /// The abstract name under which the server waits for open files.
+    #[must_use]
+    pub fn files_name(server: &str) -> String {
+        format!("{server}/files")
     }
 
     /// The abstract name of the library's end.

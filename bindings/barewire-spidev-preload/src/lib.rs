@@ -18,8 +18,9 @@
 //! allocator of its own (`memory_pool`), because a signal handler may make any of these calls.
 //!
 //! # Fails closed
-//! A program that the library cannot be loaded into finds no node, because `barewire run` hides it. A call
-//! that goes around the library finds a socket that takes no bytes and has none.
+//! A program that the library cannot be loaded into finds no node, because `barewire run` hides it. What goes
+//! around the library with an open node has a socket to the server: bytes that it writes are a message on the
+//! mapped bus, as they would be to the kernel's node; it has none to read, and its ioctls fail.
 //!
 //! # Signals, threads, processes
 //! A call to the server blocks signals while it lasts, like the kernel's own calls, which cannot be

@@ -6,7 +6,7 @@ use crate::files;
 use crate::real::call_real;
 
 #[unsafe(no_mangle)]
-extern "C" fn close(fd: c_int) -> c_int {
+pub(super) extern "C" fn close(fd: c_int) -> c_int {
     files::forget(fd);
     call_real!(close(fd => c_int) -> c_int, or -1)
 }
@@ -27,15 +27,6 @@ extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
 extern "C" fn closefrom(first: c_int) {
     files::forget_all(first.max(0).cast_unsigned(), c_uint::MAX);
     call_real!(closefrom(first => c_int) -> (), or ());
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn fclose(stream: *mut libc::FILE) -> c_int {
-    if !stream.is_null() {
-        // SAFETY: a stream that is open, by fclose's contract.
-        files::forget(unsafe { libc::fileno(stream) });
-    }
-    call_real!(fclose(stream => *mut libc::FILE) -> c_int, or libc::EOF)
 }
 
 /// A copy of a descriptor is what the original is.

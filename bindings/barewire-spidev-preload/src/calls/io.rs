@@ -137,7 +137,7 @@ fn address<T>(pointer: *const T) -> u64 {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn read(fd: c_int, to: *mut c_void, len: usize) -> isize {
+pub(super) extern "C" fn read(fd: c_int, to: *mut c_void, len: usize) -> isize {
     match files::node(fd) {
         Some(id) => told(node_read(id, address(to), len)),
         None => call_real!(read(fd => c_int, to => *mut c_void, len => usize) -> isize, or -1),
@@ -157,7 +157,7 @@ extern "C" fn __read_chk(fd: c_int, to: *mut c_void, len: usize, room: usize) ->
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn write(fd: c_int, from: *const c_void, len: usize) -> isize {
+pub(super) extern "C" fn write(fd: c_int, from: *const c_void, len: usize) -> isize {
     match files::node(fd) {
         Some(id) => told(node_write(id, address(from), len)),
         None => call_real!(write(fd => c_int, from => *const c_void, len => usize) -> isize, or -1),

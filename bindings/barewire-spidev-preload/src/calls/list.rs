@@ -85,7 +85,7 @@ fn opendir_real(path: *const c_char) -> *mut libc::DIR {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn opendir(path: *const c_char) -> *mut libc::DIR {
+pub(super) extern "C" fn opendir(path: *const c_char) -> *mut libc::DIR {
     let Some(text) = path_of(path) else { return opendir_real(path) };
     if let Some(place) = instead(libc::AT_FDCWD, text) {
         return opendir_real(place.path().as_ptr());
@@ -113,7 +113,7 @@ extern "C" fn fdopendir(fd: c_int) -> *mut libc::DIR {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn closedir(stream: *mut libc::DIR) -> c_int {
+pub(super) extern "C" fn closedir(stream: *mut libc::DIR) -> c_int {
     if COUNT.load(Ordering::Relaxed) > 0
         && let Ok(mut listings) = LISTINGS.lock()
     {
@@ -132,7 +132,7 @@ extern "C" fn rewinddir(stream: *mut libc::DIR) {
 macro_rules! define_readdir {
     ($($name:ident: $dirent:ty, $entry:ident;)*) => {$(
         #[unsafe(no_mangle)]
-        extern "C" fn $name(stream: *mut libc::DIR) -> *mut $dirent {
+        pub(super) extern "C" fn $name(stream: *mut libc::DIR) -> *mut $dirent {
             loop {
                 let found = call_real!(
                     $name(stream => *mut libc::DIR) -> *mut $dirent,

@@ -8,7 +8,9 @@ mod io;
 mod link;
 mod list;
 mod open;
+mod search;
 mod stat;
+mod stream;
 
 use core::ffi::{CStr, c_char};
 

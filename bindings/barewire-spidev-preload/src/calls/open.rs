@@ -6,7 +6,7 @@ use std::os::fd::IntoRawFd as _;
 use barewire_spidev_abi::NodeName;
 use rustix::io::Errno;
 
-use super::path_of;
+use super::{path_of, stream};
 use crate::paths::{Instead, behind_link, instead};
 use crate::real::{call_real, set_errno, told};
 use crate::{files, server};
@@ -173,15 +173,11 @@ macro_rules! define_fopen {
             };
             match (path_of(path), path_of(mode)) {
                 (Some(text), Some(how)) => match instead(libc::AT_FDCWD, text) {
-                    // Its descriptor takes ioctls; the stream's own reads and writes go around the
-                    // library, and fail.
                     Some(Instead::Node(node, stands_for)) => {
-                        let fd = told(open_node(node, &stands_for, flags_of(how)));
-                        if fd < 0 {
-                            return core::ptr::null_mut();
+                        match told(open_node(node, &stands_for, flags_of(how))) {
+                            fd @ 0.. => stream::of_node(fd, mode),
+                            _ => core::ptr::null_mut(),
                         }
-                        // SAFETY: a descriptor that nobody else has, and the program's mode.
-                        unsafe { libc::fdopen(fd, mode) }
                     }
                     Some(Instead::File(file)) => real(file.as_ptr()),
                     None => real(path),

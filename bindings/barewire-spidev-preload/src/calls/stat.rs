@@ -101,7 +101,7 @@ fn stat_by<S: Said>(
 macro_rules! define_stat {
     ($($name:ident: $stat:ty, $follow:literal;)*) => {$(
         #[unsafe(no_mangle)]
-        extern "C" fn $name(path: *const c_char, to: *mut $stat) -> c_int {
+        pub(super) extern "C" fn $name(path: *const c_char, to: *mut $stat) -> c_int {
             let real = |path| {
                 call_real!($name(path => *const c_char, to => *mut $stat) -> c_int, or -1)
             };

@@ -63,7 +63,7 @@ fn spidevs_cases_are_the_kernels() {
             served(&["--map", &format!("/dev/spidev3.2={bus}")], &[&text(&abi), "/dev/spidev3.2"]);
         assert_eq!(
             (ran.text().as_str(), ran.code),
-            ("147 checks, 0 failed\n", Some(0)),
+            ("157 checks, 0 failed\n", Some(0)),
             "{bus}: {ran:?}"
         );
     }
@@ -147,11 +147,29 @@ fn what_would_go_around_the_library_is_refused() {
     // Started by another program, it finds no node.
     let ran = shell(map, &format!("{} /dev/spidev7.1", fixed.display()));
     assert_eq!((ran.code, ran.text().as_str()), (Some(3), "open: No such file or directory\n"));
-    // One that is given an open node finds a socket that takes nothing and has nothing.
+    // One that is given an open node: what it writes is a message on the mapped bus; it can do no more.
     let (_other, opener) = client("bypass.c", &[]);
-    let ran = shell(map, &format!("{} /dev/spidev7.1 {}", opener.display(), fixed.display()));
-    let expected = "ioctl: Inappropriate ioctl for device\nwrite: Broken pipe\nread: Resource temporarily unavailable\n";
+    let script = format!("{} /dev/spidev7.1 {}", opener.display(), fixed.display());
+    let ran = served(&["--stats", "--map", map], &["sh", "-c", &script]);
+    let expected =
+        "ioctl: Inappropriate ioctl for device\nwrite: 2\nread: Resource temporarily unavailable\n";
     assert_eq!((ran.text().as_str(), ran.code), (expected, Some(0)), "{ran:?}");
+    for (what, count) in [("messages", "1"), ("bytes_tx", "2")] {
+        let line = ran.stderr.lines().find(|line| line.split_whitespace().next() == Some(what));
+        assert_eq!(line.and_then(|line| line.split_whitespace().nth(1)), Some(count), "{ran:?}");
+    }
+}
+
+#[test]
+fn shells_and_streams_write_and_read() {
+    // bash writes by the C library's streams, which go around any preloaded library.
+    let script = "echo -ne '\\x06' > /dev/spidev0.0; exec 3<>/dev/spidev0.0; \
+        echo -ne '\\x9f' >&3; head -c 3 <&3 | od -An -tx1; exec 3>&-; \
+        od -An -tx1 -N 4 /dev/spidev0.0; dd if=/dev/spidev0.0 bs=2 count=2 status=none | od -An -tx1";
+    let ran =
+        served(&["--stats", "--map", "/dev/spidev0.0=sim:rpi3,cs=1"], &["bash", "-c", script]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(ran.text(), " ff ff ff\n ff ff ff ff\n ff ff ff ff\n");
 }
 
 /// Needs the right to make a file in /dev and a mount namespace: root has it, outside of containers

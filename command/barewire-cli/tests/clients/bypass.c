@@ -23,7 +23,7 @@ int main(int count, char **arguments) {
         uint8_t mode = 3;
         signal(SIGPIPE, SIG_IGN);
         said("ioctl", ioctl(3, SPI_IOC_WR_MODE, &mode));
-        said("write", (int)write(3, &mode, 1));
+        said("write", (int)write(3, "\x06\x06", 2));
         said("read", (int)read(3, &mode, 1));
         return 0;
     }

@@ -4,8 +4,10 @@
  * checks at the end; the exit code is 1 if one failed.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <linux/spi/spidev.h>
 #include <pthread.h>
 #include <signal.h>
@@ -264,6 +266,10 @@ static void shared_state(int fd) {
     close(other);
 }
 
+static int is_spidev3(const struct dirent *entry) {
+    return strncmp(entry->d_name, "spidev3", 7) == 0;
+}
+
 static void descriptors(const char *self) {
     uint8_t byte;
     int fd = open(node, O_RDONLY);
@@ -342,6 +348,30 @@ static void descriptors(const char *self) {
     CHECK(stream && fscanf(stream, "%d", &status) == 1 && status == 4096);
     if (stream)
         fclose(stream);
+    glob_t globbed;
+    CHECK(glob("/dev/spidev3*", 0, NULL, &globbed) == 0 && globbed.gl_pathc == 1);
+    CHECK(globbed.gl_pathc == 1 && strcmp(globbed.gl_pathv[0], node) == 0);
+    globfree(&globbed);
+    struct dirent **entries = NULL;
+    int count = scandir("/dev", &entries, is_spidev3, alphasort);
+    CHECK(count == 1 && strcmp(entries[0]->d_name, node + 5) == 0 && entries[0]->d_type == DT_CHR);
+    for (int index = 0; index < count; index++)
+        free(entries[index]);
+    free(entries);
+    /* Streams on the node: by name, and on a descriptor. */
+    stream = fopen(node, "r+");
+    CHECK(stream && reads_id(fileno(stream)));
+    CHECK(stream && fwrite("\x06", 1, 1, stream) == 1 && fflush(stream) == 0);
+    uint8_t tx[2] = {0x05}, rx[2] = {0};
+    struct spi_ioc_transfer one = of(tx, rx, 2);
+    CHECK(ioctl(fd, SPI_IOC_MESSAGE(1), &one) == 2 && rx[1] == 2);
+    CHECK(stream && fclose(stream) == 0);
+    copy = dup(fd);
+    stream = fdopen(copy, "r");
+    setvbuf(stream, NULL, _IONBF, 0);
+    CHECK(stream && fgetc(stream) == 0xff && fileno(stream) == copy);
+    CHECK(fclose(stream) == 0 && close(copy) == -1);
+    CHECK(write(fd, "\x04", 1) == 1);
     CHECK(close(fd) == 0);
     FAILS(close(fd), EBADF);
 }

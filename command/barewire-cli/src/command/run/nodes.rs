@@ -77,6 +77,19 @@ impl<'s> Nodes<'s> {
         self.nodes.get(index).map(|node| node.name)
     }
 
+    /// The most bytes of a node's message.
+    pub(super) fn bufsiz(&self, index: usize) -> u32 {
+        self.nodes.get(index).map_or(0, |node| node.chip.borrow().setup().bufsiz)
+    }
+
+    /// Says that a write around the library was refused: its writer cannot be told.
+    pub(super) fn refused_write(&self, index: usize, length: usize) {
+        if let Some(node) = self.nodes.get(index) {
+            let refused = Err::<(), _>(Failed::from(Errno::MSGSIZE));
+            let _ = self.judged(node, format_args!("{length} bytes written"), refused);
+        }
+    }
+
     /// One more program has the node open.
     pub(super) fn opened(&self, index: usize) {
         if let Some(node) = self.nodes.get(index) {

@@ -6,14 +6,16 @@
 //!
 //! # Ordering
 //! A program's calls happen in its order, though they are connections of their own:
-//! 1. New connections are accepted first, then all are looked at again: what a program closed before it
-//!    connected is seen as closed.
-//! 2. Files that were closed are closed.
-//! 3. Files that were opened are opened: a program makes requests about a file only after it has said on
+//! 1. New connections are accepted first, files before requests, then all are looked at again: what a
+//!    program closed before it connected is seen as closed.
+//! 2. What was written to files around the library is run.
+//! 3. Files that were closed are closed.
+//! 4. Files that were opened are opened: a program makes requests about a file only after it has said on
 //!    the file's own connection which node it is.
-//! 4. Requests are run, in the order in which they came.
+//! 5. Requests are run, in the order in which they came.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::os::fd::OwnedFd;
 use std::process::{Child, ExitStatus};
 
@@ -44,6 +46,8 @@ enum State {
     Asked(Head, Vec<u8>),
     /// Its answer is on the way, sent so far.
     Answered(Vec<u8>, usize),
+    /// It will be an open file.
+    Opening,
     /// It is that open file, of the node with that index.
     File(OpenId, usize),
     /// Nothing more to do.
@@ -60,8 +64,21 @@ impl Connection {
         match self.state {
             State::Asking(_) => PollFlags::IN,
             State::Answered(..) => PollFlags::OUT,
-            // Only its end, which is told in any case.
-            State::File(..) | State::Asked(..) | State::Over => PollFlags::empty(),
+            State::Opening | State::File(..) => PollFlags::IN,
+            State::Asked(..) | State::Over => PollFlags::empty(),
+        }
+    }
+
+    /// The next packet of an open file; none if nothing came, or it is closed.
+    fn packet(&self, room: &mut [u8]) -> Option<usize> {
+        loop {
+            // The length of the packet, also if it is longer than the room.
+            match recv(&self.socket, &mut *room, RecvFlags::DONTWAIT | RecvFlags::TRUNC) {
+                Ok((_, 0)) => return None,
+                Ok((_, length)) => return Some(length),
+                Err(Errno::INTR) => {}
+                Err(_) => return None,
+            }
         }
     }
 
@@ -133,6 +150,8 @@ pub(super) struct Server<'s> {
     nodes: Nodes<'s>,
     name: String,
     listener: OwnedFd,
+    /// Where files are opened.
+    files_listener: OwnedFd,
     connections: Vec<Connection>,
     files: HashMap<OpenId, usize>,
     reported: bool,
@@ -145,14 +164,11 @@ impl<'s> Server<'s> {
         let mut random = [0; 8];
         getrandom(&mut random, GetRandomFlags::empty()).map_err(failed)?;
         let name = format!("barewire-run-{:016x}", u64::from_ne_bytes(random));
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let listener =
-            socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).map_err(failed)?;
-        let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).map_err(failed)?;
-        bind(&listener, &address).map_err(failed)?;
-        listen(&listener, BACKLOG).map_err(failed)?;
+        let listener = listening(SocketType::STREAM, &name).map_err(failed)?;
+        let files_name = OpenId::files_name(&name);
+        let files_listener = listening(SocketType::SEQPACKET, &files_name).map_err(failed)?;
         let (connections, files) = (Vec::new(), HashMap::new());
-        Ok(Self { nodes, name, listener, connections, files, reported: false })
+        Ok(Self { nodes, name, listener, files_listener, connections, files, reported: false })
     }
 
     /// The name under which it listens.
@@ -192,38 +208,43 @@ impl<'s> Server<'s> {
         let at_once = Some(&Timespec { tv_sec: 0, tv_nsec: 0 });
         self.poll(signals, if wait { forever } else { at_once })?;
         // Step 1.
-        self.accept()?;
+        accept(&self.files_listener, &mut self.connections, || State::Opening)?;
+        accept(&self.listener, &mut self.connections, || State::Asking(Vec::new()))?;
         let ended = self.poll(signals, at_once)?;
-        // Step 2.
-        let mut ended = ended.into_iter();
-        for connection in &mut self.connections {
-            let ended = ended.next().unwrap_or(false);
+        // Steps 2 and 3.
+        for (connection, ended) in self.connections.iter_mut().zip(ended) {
             match connection.state {
-                State::File(id, node) if ended => {
-                    self.files.remove(&id);
-                    self.nodes.closed(node);
-                    connection.state = State::Over;
+                State::File(id, node) => {
+                    written(&self.nodes, connection, id, node);
+                    if ended {
+                        self.files.remove(&id);
+                        self.nodes.closed(node);
+                        connection.state = State::Over;
+                    }
                 }
-                State::Asked(..) | State::File(..) | State::Over => {}
                 State::Asking(_) => connection.take(),
                 State::Answered(..) if ended => connection.state = State::Over,
                 State::Answered(..) => connection.give(),
-            }
-        }
-        // Step 3.
-        for connection in &mut self.connections {
-            if let State::Asked(Head { id, call: Call::Open(name), .. }, _) = connection.state {
-                connection.state = match self.nodes.find(name) {
-                    Some(node) if !self.files.contains_key(&id) => {
-                        self.files.insert(id, node);
-                        self.nodes.opened(node);
-                        State::File(id, node)
-                    }
-                    _ => State::Over,
-                };
+                State::Opening | State::Asked(..) | State::Over => {}
             }
         }
         // Step 4.
+        for connection in &mut self.connections {
+            if matches!(connection.state, State::Opening)
+                && let Some((id, node)) = opened(&self.nodes, connection)
+            {
+                connection.state = match self.files.entry(id) {
+                    Entry::Occupied(_) => State::Over,
+                    Entry::Vacant(place) => {
+                        place.insert(node);
+                        self.nodes.opened(node);
+                        written(&self.nodes, connection, id, node);
+                        State::File(id, node)
+                    }
+                };
+            }
+        }
+        // Step 5.
         for index in 0..self.connections.len() {
             let state = &mut self.connections[index].state;
             if let State::Asked(..) = state
@@ -241,7 +262,11 @@ impl<'s> Server<'s> {
     /// Waits for something to do, and says of each connection whether its other end is gone.
     fn poll(&self, signals: &Signals, timeout: Option<&Timespec>) -> Result<Vec<bool>, Errno> {
         let signals = PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN);
-        let mut fds = vec![signals, PollFd::new(&self.listener, PollFlags::IN)];
+        let mut fds = vec![
+            signals,
+            PollFd::new(&self.listener, PollFlags::IN),
+            PollFd::new(&self.files_listener, PollFlags::IN),
+        ];
         for connection in &self.connections {
             fds.push(PollFd::new(&connection.socket, connection.awaited()));
         }
@@ -250,24 +275,7 @@ impl<'s> Server<'s> {
             Err(errno) => return Err(errno),
         }
         let gone = PollFlags::HUP | PollFlags::ERR;
-        Ok(fds[2..].iter().map(|fd| fd.revents().intersects(gone)).collect())
-    }
-
-    fn accept(&mut self) -> Result<(), Errno> {
-        loop {
-            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            match accept_with(&self.listener, flags) {
-                // Others' programs have no business here.
-                Ok(socket) if ours(&socket) => {
-                    self.connections.push(Connection { socket, state: State::Asking(Vec::new()) });
-                }
-                Ok(_) | Err(Errno::INTR | Errno::CONNABORTED) => {}
-                Err(Errno::AGAIN) => return Ok(()),
-                // Too many files: those that are open are served first.
-                Err(Errno::MFILE | Errno::NFILE) if !self.connections.is_empty() => return Ok(()),
-                Err(errno) => return Err(errno),
-            }
-        }
+        Ok(fds[3..].iter().map(|fd| fd.revents().intersects(gone)).collect())
     }
 
     fn run(&mut self, head: &Head, body: &[u8]) -> Answer {
@@ -285,6 +293,60 @@ impl<'s> Server<'s> {
                 Ok((name.number(), Vec::new()))
             }
             Call::Hello(_) | Call::Open(_) => Err(Errno::PROTO),
+        }
+    }
+}
+
+/// A socket that waits for connections under an abstract name.
+fn listening(kind: SocketType, name: &str) -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let listener = socket_with(AddressFamily::UNIX, kind, flags, None)?;
+    bind(&listener, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
+    listen(&listener, BACKLOG)?;
+    Ok(listener)
+}
+
+/// Takes all new connections.
+fn accept(
+    listener: &OwnedFd,
+    connections: &mut Vec<Connection>,
+    state: impl Fn() -> State,
+) -> Result<(), Errno> {
+    loop {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        match accept_with(listener, flags) {
+            // Others' programs have no business here.
+            Ok(socket) if ours(&socket) => connections.push(Connection { socket, state: state() }),
+            Ok(_) | Err(Errno::INTR | Errno::CONNABORTED) => {}
+            Err(Errno::AGAIN) => return Ok(()),
+            // Too many files: those that are open are served first.
+            Err(Errno::MFILE | Errno::NFILE) if !connections.is_empty() => return Ok(()),
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+/// Which file of which node a connection opens, if it has said so.
+fn opened(nodes: &Nodes<'_>, connection: &mut Connection) -> Option<(OpenId, usize)> {
+    let mut packet = [0; REQUEST_BYTES];
+    if connection.packet(&mut packet)? == REQUEST_BYTES
+        && let Ok(Head { id, call: Call::Open(name), .. }) = Head::decode(&packet)
+        && let Some(node) = nodes.find(name)
+    {
+        return Some((id, node));
+    }
+    connection.state = State::Over;
+    None
+}
+
+/// Runs what was written to a file around the library: a message for each packet. Its errors cannot be
+/// returned; with `--verbose` they are said.
+fn written(nodes: &Nodes<'_>, connection: &Connection, id: OpenId, node: usize) {
+    let mut room = vec![0; nodes.bufsiz(node) as usize];
+    while let Some(length) = connection.packet(&mut room) {
+        match room.get(..length).filter(|_| id.writable()) {
+            Some(bytes) => drop(nodes.write(node, bytes)),
+            None => nodes.refused_write(node, length),
         }
     }
 }
