@@ -278,8 +278,10 @@ impl Chip {
             last.cs_change_delay_ns = 0;
             std::mem::take(&mut last.cs_change)
         });
-        let device = if keep { device.keeping_cs()? } else { *device };
-        let ran = device.sync(&mut message);
+        let ran = match keep {
+            true => device.sync_keeping_cs(&mut message),
+            false => device.sync(&mut message),
+        };
         self.selected = keep && ran.is_ok();
         ran.map_err(|error| error.error)?;
         Ok(())

@@ -21,6 +21,7 @@ mod flights;
 mod hal;
 mod interrupts;
 mod interrupts_anywhere;
+mod kept;
 mod lines;
 mod mcp251xfd;
 mod messages;

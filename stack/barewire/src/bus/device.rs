@@ -80,20 +80,6 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         self.priority
     }
 
-    /// A device whose messages leave the chip selected: the next message goes on where the last one
-    /// ended, as `cs_change` on a message's last transfer means in Linux. A message of the device without
-    /// this ends it; one without bytes is enough. A message that fails deselects the chip.
-    ///
-    /// A message to another chip of the bus would find both selected: the caller keeps them off, for
-    /// example by a [lock](Bus::lock).
-    ///
-    /// # Errors
-    /// [`Error::CsChangeOnLast`] if the block drives the line itself, and so cannot hold it.
-    pub fn keeping_cs(self) -> Result<Self, Error> {
-        let program = self.program.keeping_cs().ok_or(Error::CsChangeOnLast)?;
-        Ok(Self { program, ..self })
-    }
-
     /// The device's bus.
     #[must_use]
     pub fn bus(&self) -> &'b Bus<C> {
@@ -137,6 +123,23 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
             Some(held) => self.run_held(held, message),
             None => self.run_queued(message),
         }
+    }
+
+    /// [`Device::sync`] of a message that leaves the chip selected: the next one goes on where this one
+    /// ended, as `cs_change` on a message's last transfer means in Linux. The next message by another method
+    /// ends it; one without bytes is enough. A message that fails deselects the chip.
+    ///
+    /// A message to another chip of the bus would find both selected: the caller keeps them off, for
+    /// example by a [lock](Bus::lock).
+    ///
+    /// # Errors
+    /// [`Error::CsChangeOnLast`] if the block drives the line itself, and so cannot hold it; or those of
+    /// [`Device::sync`].
+    #[cold]
+    pub fn sync_keeping_cs(&self, message: &mut [Transfer<'_>]) -> Result<usize, MessageError> {
+        let refused = MessageError::refused(Error::CsChangeOnLast, message.len().saturating_sub(1));
+        let program = self.program.keeping_cs().ok_or(refused)?;
+        Self { program, ..*self }.sync(message)
     }
 
     /// [`Device::sync`] if the bus is free and nothing is queued. Never blocks: it polls the wire,

@@ -90,7 +90,6 @@ impl Controller for Null {
         }
         let plan = Plan::new(0, 0, word_bytes(settings.bits_per_word)?);
         let program = Program::by_timer(settings, TIMER_HZ, plan, [0; 5])?;
-        let program = Program { holds_cs: true, ..program };
         let effective = Effective::by_timer(settings.speed_hz, settings, TIMER_HZ);
         Ok((program, effective))
     }

@@ -59,7 +59,7 @@ impl Program {
     pub(crate) fn keeping_cs(self) -> Option<Self> {
         // As if it had waits: the shortest path, which does not look at the flag, is for others.
         let plan = self.plan.timed();
-        self.holds_cs.then_some(Self { plan, timed: true, keeps_cs: true, ..self })
+        self.holds_cs.then_some(Self { plan, timed: true, keeps_cs: true, asks: true, ..self })
     }
 
     /// Sets the waits around a selection.

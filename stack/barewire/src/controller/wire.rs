@@ -136,6 +136,14 @@ pub trait Wire {
     fn rest_ticks(&mut self, ticks: u32) {
         let _ = ticks;
     }
+
+    /// Whether a message without errors leaves the chip selected: [`Program::keeps_cs`]. The default is for
+    /// a wire that never does, and tests no flag.
+    #[inline(always)]
+    fn keeps_cs(&self, program: &Program) -> bool {
+        let _ = program;
+        false
+    }
 }
 
 /// Keeps the chip selected; dropping it deselects.
@@ -225,7 +233,7 @@ impl<W: Short> Selected<'_, W> {
 impl<W: Wire + ?Sized> Drop for Selected<'_, W> {
     #[inline(always)]
     fn drop(&mut self) {
-        if !self.unsettled && self.program.timed && self.program.keeps_cs {
+        if !self.unsettled && self.wire.keeps_cs(self.program) {
             return;
         }
         self.deselect();

@@ -321,6 +321,8 @@ fn refused_messages_clock_nothing() {
     assert_eq!(error, MessageError::refused(Error::Length { len: 1, word_bytes: 2 }, 1));
     let error = refused(&mut [Transfer::write(&[1, 2]).with_cs_change()]);
     assert_eq!(error.error, Error::CsChangeOnLast);
+    let kept = device.sync_keeping_cs(&mut [Transfer::write(&[1, 2])]).expect_err("no such line");
+    assert_eq!(kept, MessageError::refused(Error::CsChangeOnLast, 0));
     let odd = Transfer { bits_per_word: 12, ..Transfer::write(&[1, 2]) };
     assert_eq!(refused(&mut [odd]).error, Error::BitsPerWord { bits: 12 });
     assert_eq!(
@@ -329,23 +331,4 @@ fn refused_messages_clock_nothing() {
     );
     assert_eq!(bus.device(&Settings::new(0, 0)).expect_err("no clock"), Error::SpeedZero);
     assert_eq!(bus.into_inner().selections(), 0);
-}
-
-#[test]
-fn a_chip_stays_selected_until_a_message_without_it() {
-    let bus = Bus::new(Null::new());
-    let device = bus.device(&SETTINGS).expect("opens");
-    let keeping = device.keeping_cs().expect("the line holds");
-    let active = || bus.acquire().map(|held| held.wire.controller().cs_active());
-    for _ in 0..2 {
-        assert_eq!(keeping.sync(&mut [Transfer::write(&[0x9f])]), Ok(1));
-        assert_eq!(active(), Ok(true));
-    }
-    assert_eq!(keeping.prepare([1, 2]).expect("prepares").run(), Ok(&[0, 0]));
-    assert_eq!(active(), Ok(true), "a prepared message too");
-    let pulsed = [Transfer::write(&[1]).with_cs_change(), Transfer::write(&[2])];
-    assert_eq!(keeping.sync(&mut { pulsed }), Ok(2));
-    assert_eq!(active(), Ok(true), "cs_change inside a message pulses");
-    assert_eq!(device.sync(&mut [Transfer::write(&[])]), Ok(0));
-    assert_eq!(active(), Ok(false));
 }

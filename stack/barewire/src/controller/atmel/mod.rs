@@ -407,6 +407,11 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Atmel<R, G, T, 
     }
 
     #[inline(always)]
+    fn keeps_cs(&self, program: &Program) -> bool {
+        program.timed && program.keeps_cs
+    }
+
+    #[inline(always)]
     fn deselect(&mut self, program: &Program) {
         let mask = program.regs[P_CS_MASK];
         if mask != 0 {

@@ -642,6 +642,11 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Ecspi<R, G, T, 
     }
 
     #[inline(always)]
+    fn keeps_cs(&self, program: &Program) -> bool {
+        program.timed && program.keeps_cs
+    }
+
+    #[inline(always)]
     fn deselect(&mut self, program: &Program) {
         self.drive(program, program.regs[P_CS_HIGH_SETTLE] & CS_HIGH == 0);
     }

@@ -350,6 +350,11 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for SiFive<R, G, T,
     }
 
     #[inline(always)]
+    fn keeps_cs(&self, program: &Program) -> bool {
+        program.timed && program.keeps_cs
+    }
+
+    #[inline(always)]
     fn deselect(&mut self, program: &Program) {
         if program.regs[P_FLAGS] & NATIVE != 0 {
             // Ordering 3.
