@@ -27,11 +27,9 @@ use crate::transfer::{IocTransfer, Sums};
 type AnyBus<'b> = Bus<dyn Controller + 'b>;
 type AnyDevice<'b, 'c> = Device<'b, dyn Controller + 'c>;
 
-/// The bits of `SPI_IOC_WR_MODE32` that Linux 6.1 knows.
-const MODE_MASK: u32 = 0x2_6fff;
-/// Those of them that the kernel drops where the controller has no such lines: dual, quad, octal.
+/// The mode's bits that the kernel drops where the controller has no such lines: dual, quad, octal.
 const LINES: u32 = 0x6f00;
-/// Those that the controller, or this module, makes.
+/// Those that the controller, or this module, makes; others are refused.
 const MADE: u32 = CPHA | CPOL | CS_HIGH | LSB_FIRST | LOOP | NO_CS;
 
 const CPHA: u32 = 0x01;
@@ -143,12 +141,7 @@ impl Chip {
     pub fn write(&mut self, bus: &AnyBus<'_>, setting: Setting, value: u32) -> Result<(), Failed> {
         let (mut mode, mut bits_per_word) = (self.mode, self.bits_per_word);
         match setting {
-            Setting::Mode | Setting::Mode32 => {
-                if value & !MODE_MASK != 0 {
-                    return Err(Errno::INVAL.into());
-                }
-                mode = value & !LINES;
-            }
+            Setting::Mode | Setting::Mode32 => mode = value & !LINES,
             Setting::LsbFirst if value != 0 => mode |= LSB_FIRST,
             Setting::LsbFirst => mode &= !LSB_FIRST,
             // The argument is a byte.
