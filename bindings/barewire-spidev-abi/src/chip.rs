@@ -275,8 +275,9 @@ impl Chip {
             true => device.sync_keeping_cs(&mut message),
             false => device.sync(&mut message),
         };
-        self.selected = keep && ran.is_ok();
+        // A message that was refused changes nothing: a chip that was left selected still is.
         ran.map_err(|error| error.error)?;
+        self.selected = keep;
         Ok(())
     }
 
