@@ -408,6 +408,20 @@ static void together(void) {
         int status = -1;
         CHECK(waitpid(children[index], &status, 0) == children[index] && status == 0);
     }
+    /* Each opens the node anew for each message, and all at once. */
+    for (int index = 0; index < 4; index++)
+        if ((children[index] = fork()) == 0) {
+            int wrong = 0;
+            for (int round = 0; round < 200; round++) {
+                int own = open(node, O_RDWR);
+                wrong += !reads_id(own) + (close(own) != 0);
+            }
+            _exit(wrong != 0);
+        }
+    for (int index = 0; index < 4; index++) {
+        int status = -1;
+        CHECK(waitpid(children[index], &status, 0) == children[index] && status == 0);
+    }
     /* A signal in the middle whose handler uses the node too, with and without SA_RESTART. */
     alarm_fd = fd;
     struct sigaction action = {.sa_handler = on_alarm};

@@ -6,8 +6,9 @@
 //!
 //! # Ordering
 //! A program's calls happen in its order, though they are connections of their own:
-//! 1. New connections are accepted first, files before requests, then all are looked at again: what a
-//!    program closed before it connected is seen as closed.
+//! 1. New connections are accepted first, requests before files: a request that is accepted came after its
+//!    file, which is then accepted too. Then all are looked at again: what a program closed before it
+//!    connected is seen as closed.
 //! 2. What was written to files around the library is run.
 //! 3. Files that were closed are closed.
 //! 4. Files that were opened are opened: a program makes requests about a file only after it has said on
@@ -62,9 +63,8 @@ struct Connection {
 impl Connection {
     fn awaited(&self) -> PollFlags {
         match self.state {
-            State::Asking(_) => PollFlags::IN,
+            State::Asking(_) | State::Opening | State::File(..) => PollFlags::IN,
             State::Answered(..) => PollFlags::OUT,
-            State::Opening | State::File(..) => PollFlags::IN,
             State::Asked(..) | State::Over => PollFlags::empty(),
         }
     }
@@ -208,11 +208,11 @@ impl<'s> Server<'s> {
         let at_once = Some(&Timespec { tv_sec: 0, tv_nsec: 0 });
         self.poll(signals, if wait { forever } else { at_once })?;
         // Step 1.
-        accept(&self.files_listener, &mut self.connections, || State::Opening)?;
         accept(&self.listener, &mut self.connections, || State::Asking(Vec::new()))?;
+        accept(&self.files_listener, &mut self.connections, || State::Opening)?;
         let ended = self.poll(signals, at_once)?;
         // Steps 2 and 3.
-        for (connection, ended) in self.connections.iter_mut().zip(ended) {
+        for (connection, &ended) in self.connections.iter_mut().zip(&ended) {
             match connection.state {
                 State::File(id, node) => {
                     written(&self.nodes, connection, id, node);
@@ -229,19 +229,25 @@ impl<'s> Server<'s> {
             }
         }
         // Step 4.
-        for connection in &mut self.connections {
-            if matches!(connection.state, State::Opening)
-                && let Some((id, node)) = opened(&self.nodes, connection)
-            {
-                connection.state = match self.files.entry(id) {
-                    Entry::Occupied(_) => State::Over,
-                    Entry::Vacant(place) => {
-                        place.insert(node);
-                        self.nodes.opened(node);
-                        written(&self.nodes, connection, id, node);
-                        State::File(id, node)
-                    }
-                };
+        for (connection, &ended) in self.connections.iter_mut().zip(&ended) {
+            if !matches!(connection.state, State::Opening) {
+                continue;
+            }
+            match opened(&self.nodes, connection) {
+                Some((id, node)) => {
+                    connection.state = match self.files.entry(id) {
+                        Entry::Occupied(_) => State::Over,
+                        Entry::Vacant(place) => {
+                            place.insert(node);
+                            self.nodes.opened(node);
+                            written(&self.nodes, connection, id, node);
+                            State::File(id, node)
+                        }
+                    };
+                }
+                // Killed before it said which file it is.
+                None if ended => connection.state = State::Over,
+                None => {}
             }
         }
         // Step 5.
