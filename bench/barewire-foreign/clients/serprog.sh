@@ -5,13 +5,14 @@ set -eu
 barewire=$1 flash=$2 image=$3
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-"$barewire" serve --quiet --serprog 127.0.0.1:0 --once --bus "sim:rpi3,flash=$flash" --json >"$dir/out" &
+"$barewire" serve --quiet --serprog 127.0.0.1:0 --once --bus "sim:rpi3,flash=$flash" --json \
+  >"$dir/out" 2>"$dir/told" &
 server=$!
-while ! grep -q serprog "$dir/out"; do
+while ! grep -qs serprog "$dir/told"; do
   kill -0 "$server"
   sleep 0.1
 done
-programmer=$(sed -n 's/.*flashrom -p //p' "$dir/out")
+programmer=$(sed -n 's/.*flashrom -p //p' "$dir/told")
 # Of each chip that it knows and an old PC could not map, it tells on stderr.
 if ! flashrom -p "$programmer" -w "$image" >"$dir/log" 2>&1; then
   cat "$dir/log"
@@ -19,4 +20,4 @@ if ! flashrom -p "$programmer" -w "$image" >"$dir/log" 2>&1; then
 fi
 wait "$server"
 cmp "$flash" "$image"
-sed -n '2p' "$dir/out"
+cat "$dir/out"

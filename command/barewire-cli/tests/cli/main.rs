@@ -18,6 +18,7 @@ mod real_time;
 mod regs;
 mod run;
 mod selftest;
+mod serve;
 mod simulated;
 mod spidev;
 mod stress;

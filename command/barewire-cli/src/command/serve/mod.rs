@@ -22,7 +22,7 @@ use serde::Serialize;
 
 use crate::shared::failure::Failure;
 use crate::shared::interrupt;
-use crate::shared::output::{self, note};
+use crate::shared::output::note;
 use crate::shared::session::{self, BusArgs, Figures, Place, Request, Session, Settled, Wanted};
 use crate::shared::text::figure;
 use line::{Line, Listener, Where};
@@ -92,7 +92,8 @@ fn serve(args: &Args, session: &Session) -> Result<Report, Failure> {
     // A wrong chip select is an error of this command, not of the first program.
     session.open.bus().device(&settings)?;
     let mut listener = Listener::open(&args.serprog)?;
-    output::text(&format!("{}\n", listener.told()))?;
+    // Also for who wants no notes: a script reads the port here.
+    note!("{}", listener.told());
     let mut report = Report {
         place: session.place.clone(),
         chip_select,

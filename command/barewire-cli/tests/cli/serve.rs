@@ -1,0 +1,147 @@
+//! `barewire serve --serprog`: the protocol by bytes, as its specification has them.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::command::{run, text};
+
+const ACK: u8 = 0x06;
+const NAK: u8 = 0x15;
+
+/// A server, and what it said of where it is.
+struct Server {
+    child: Child,
+    told: String,
+    errors: BufReader<std::process::ChildStderr>,
+}
+
+impl Server {
+    fn start(place: &str, others: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_barewire"))
+            .args(["serve", "-q", "--json", "--serprog", place, "--bus", "sim:rpi3"])
+            .args(others)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("starts");
+        let mut errors = BufReader::new(child.stderr.take().expect("piped"));
+        let mut told = String::new();
+        while !told.contains("serprog at") {
+            told.clear();
+            assert_ne!(errors.read_line(&mut told).expect("readable"), 0, "it ended");
+        }
+        Self { child, told, errors }
+    }
+
+    fn connect(&self) -> TcpStream {
+        let address = self.told.trim().rsplit_once("serprog:ip=").expect("an address").1;
+        let stream = TcpStream::connect(address).expect("connects");
+        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("settable");
+        stream
+    }
+
+    /// Its exit code, its report, and the rest of what it said.
+    fn end(mut self) -> (Option<i32>, Value, String) {
+        let code = self.child.wait().expect("ends").code();
+        let (mut out, mut rest) = (String::new(), String::new());
+        self.child.stdout.take().expect("piped").read_to_string(&mut out).expect("UTF-8");
+        self.errors.read_to_string(&mut rest).expect("UTF-8");
+        (code, serde_json::from_str(&out).unwrap_or(Value::Null), rest)
+    }
+}
+
+/// Sends a command and reads as many bytes as the answer has.
+fn ask(stream: &mut TcpStream, command: &[u8], answer_bytes: usize) -> Vec<u8> {
+    stream.write_all(command).expect("takes it");
+    let mut answer = vec![0; answer_bytes];
+    stream.read_exact(&mut answer).expect("answers");
+    answer
+}
+
+#[test]
+fn a_program_reads_the_chips_id() {
+    let server = Server::start("127.0.0.1:0", &["--once"]);
+    let mut stream = server.connect();
+    assert_eq!(ask(&mut stream, &[0x10], 2), [NAK, ACK]);
+    assert_eq!(ask(&mut stream, &[0x01], 3), [ACK, 1, 0]);
+    assert_eq!(ask(&mut stream, &[0x12, 8], 1), [ACK]);
+    // 1 GHz asked: not above --speed-hz, which is 20 MHz.
+    let speed = ask(&mut stream, &[0x14, 0, 0xca, 0x9a, 0x3b], 5);
+    let hz = u32::from_le_bytes([speed[1], speed[2], speed[3], speed[4]]);
+    assert!(speed[0] == ACK && hz <= 20_000_000 && hz > 15_000_000, "{hz}");
+    assert_eq!(ask(&mut stream, &[0x14, 0, 0, 0, 0], 1), [NAK]);
+    let id = [0x13, 1, 0, 0, 3, 0, 0, 0x9f];
+    assert_eq!(ask(&mut stream, &id, 4), [ACK, 0xef, 0x40, 0x16]);
+    // In two pieces, and two commands at once.
+    stream.write_all(&id[..3]).expect("takes it");
+    assert_eq!(ask(&mut stream, &[&id[3..], &[0x00]].concat(), 5), [ACK, 0xef, 0x40, 0x16, ACK]);
+    assert_eq!(ask(&mut stream, &[0x7f, 0x00], 2), [NAK, ACK], "unknown, and on it goes");
+    // An operation without bytes; a delay, executed.
+    assert_eq!(ask(&mut stream, &[0x13, 0, 0, 0, 0, 0, 0], 1), [ACK]);
+    assert_eq!(ask(&mut stream, &[0x0e, 0, 0, 0, 1, 0x0f], 2), [ACK, ACK]);
+    drop(stream);
+    let (code, report, _) = server.end();
+    assert_eq!(code, Some(0));
+    assert_eq!(report["connections"], 1);
+    assert_eq!((&report["operations"], &report["bytes_sent"]), (&3.into(), &2.into()));
+    assert_eq!(report["bytes_received"], 6);
+    // 16.8 s of the board's time went by at that delay.
+    assert!(report["seconds_virtual"].as_f64().is_some_and(|seconds| seconds > 16.0), "{report}");
+}
+
+#[test]
+fn ctrl_c_is_its_proper_end() {
+    let server = Server::start("127.0.0.1:0", &[]);
+    for _ in 0..2 {
+        let mut stream = server.connect();
+        assert_eq!(ask(&mut stream, &[0x00], 1), [ACK]);
+    }
+    let id = server.child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill runs").success());
+    let (code, report, _) = server.end();
+    assert_eq!((code, &report["connections"]), (Some(0), &2.into()));
+}
+
+#[test]
+fn a_path_is_a_terminal_while_it_serves() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let link = dir.path().join("chip");
+    let server = Server::start(&text(&link), &[]);
+    let mut line = std::fs::File::options().read(true).write(true).open(&link).expect("opens");
+    // What a terminal would change, or take for a key: end of line, end of file, interrupt.
+    line.write_all(&[0x10, 0x0d, 0x00, 0x13, 4, 0, 0, 3, 0, 0, 0x9f, 0x0a, 0x04, 0x03])
+        .expect("takes it");
+    let mut answer = [0; 8];
+    line.read_exact(&mut answer).expect("answers");
+    // SYNCNOP; 0d is no command; NOP; and the id behind three bytes that the chip does not look at.
+    assert_eq!(answer[..4], [NAK, ACK, NAK, ACK]);
+    assert_eq!(answer[4], ACK);
+    let id = server.child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill runs").success());
+    assert_eq!(server.end().0, Some(0));
+    assert!(link.symlink_metadata().is_err(), "the link is gone");
+    // A file that is there stays.
+    std::fs::write(&link, "mine").expect("written");
+    let place = text(&link);
+    run(&["serve", "--serprog", &place, "--bus", "sim:rpi3"]).fails(1, "make a terminal at");
+    assert_eq!(std::fs::read_to_string(&link).expect("there"), "mine");
+}
+
+#[test]
+fn what_cannot_be_served_is_refused() {
+    for (place, part) in [("nowhere", "127.0.0.1:3333"), ("127.0.0.1", "127.0.0.1:3333")] {
+        run(&["serve", "--serprog", place, "--bus", "sim:rpi3"]).misused(part);
+    }
+    run(&["serve", "--serprog", "127.0.0.1:0"]).fails(2, "has no default bus");
+    run(&["serve", "--serprog", "127.0.0.1:0", "--bus", "qemu:highbank"])
+        .fails(1, "a flash chip is on");
+    run(&["serve", "--serprog", "192.0.2.1:0", "--bus", "sim:rpi3"])
+        .fails(1, "listen at 192.0.2.1:0");
+    run(&["serve", "--serprog", "127.0.0.1:0", "--bus", "sim:rpi3", "--cs", "9"])
+        .fails(1, "chip select 9");
+}
