@@ -25,7 +25,7 @@ struct Layers {
 }
 
 /// The layers of each crate that has several modules and no circle.
-const LAYERS: [Layers; 9] = [
+const LAYERS: [Layers; 10] = [
     Layers {
         folder: "stack/barewire/src/",
         line: "barewire: hal > chip > regmap, middleware > bus, trace > controller > reg > spi, time",
@@ -59,10 +59,15 @@ const LAYERS: [Layers; 9] = [
         line: "barewire-iommu-bench: bars, measure > counted, row, scaling, thread_table > published, \
                subject > floors > callgrind, counting, fit, list, pool, stats",
     },
+    Layers {
+        folder: "bindings/barewire-open/src/",
+        line: "barewire-open: any_bus > mapped, sim_board > first_read, name > confined, files, flash_file, near, \
+               number > error",
+    },
     Layers { folder: "command/barewire-cli/src/", line: "barewire-cli: command, rig > shared" },
     Layers {
         folder: "command/barewire-cli/src/shared/",
-        line: "barewire-cli/shared: session > bus_name > costs, files, interrupt, out_file, real_time > \
+        line: "barewire-cli/shared: session > costs, files, interrupt, out_file, real_time > \
                output > failure, processors, progress, text",
     },
 ];

@@ -47,6 +47,15 @@ impl Costs {
         board.profile.at(self.level())
     }
 
+    /// The one of that level.
+    pub(crate) fn of(level: CostLevel) -> Self {
+        match level {
+            CostLevel::Low => Self::Low,
+            CostLevel::Used => Self::Used,
+            CostLevel::High => Self::High,
+        }
+    }
+
     /// Says so behind a profile's name, where the costs are not the ones used.
     pub(crate) fn suffix(self) -> &'static str {
         match self {

@@ -8,6 +8,7 @@ use barewire::chip::mcp3008::AdcError;
 use barewire::chip::spi_nor::NorError;
 use barewire::regmap::RegmapError;
 use barewire::spi::{Error, MessageError};
+use barewire_open::OpenError;
 use barewire_qemu::QemuError;
 use barewire_sim::scenario::can_echo::EchoError;
 
@@ -74,6 +75,15 @@ impl fmt::Display for Failure {
 /// Whether a wait ended because it was asked to.
 fn stopped(error: Error) -> bool {
     matches!(error, Error::Os { errno } if io::Error::from_raw_os_error(errno).kind() == io::ErrorKind::Interrupted)
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Name(text) => Failure::Usage(text),
+            OpenError::Failed(text) => Failure::Failed(text),
+        }
+    }
 }
 
 impl From<NorError> for Failure {

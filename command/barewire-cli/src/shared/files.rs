@@ -1,41 +1,16 @@
 //! The files of one command: an output must not be a file that the command uses otherwise.
 
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+pub(crate) use barewire_open::files::Named;
+
 use crate::shared::failure::Failure;
-use crate::shared::text::figure;
-
-/// A file, and the argument that names it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Named<'p> {
-    /// The argument, as `--vcd`.
-    pub(crate) by: &'static str,
-    /// The file.
-    pub(crate) path: &'p Path,
-}
-
-/// The longest text file that is read whole: a log of a million frames.
-const TEXT_MAX: u64 = 64 << 20;
 
 /// The text in a file, all of which has to fit into memory.
 pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
-    let doing = || format!("read {}", path.display());
-    let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(TEXT_MAX + 1).read_to_end(&mut bytes))
-        .map_err(|error| Failure::io(doing(), &error))?;
-    if bytes.len() as u64 > TEXT_MAX {
-        return Err(Failure::Failed(format!(
-            "cannot {}: it has more than {}",
-            doing(),
-            figure::size(TEXT_MAX)
-        )));
-    }
-    String::from_utf8(bytes)
-        .map_err(|_| Failure::Failed(format!("cannot {}: it is no text", doing())))
+    Ok(barewire_open::files::read_text(path)?)
 }
 
 /// Refuses an output that is another file of the command, because it would overwrite that.

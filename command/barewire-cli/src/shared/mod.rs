@@ -2,7 +2,7 @@
 //!
 //! | module | has |
 //! |---|---|
-//! | [`bus_name`] | the argument of `--bus`, parsed |
+//! | [`bus_name`] | the argument of `--bus`, parsed: it is barewire-open's |
 //! | [`session`] | runs a command on a bus: opens it, closes it on every path, prints the figures as text or JSON |
 //! | [`text`] | parses numbers and hex, suggests near names; prints figures with units |
 //! | [`output`] | results on stdout, notes on stderr |
@@ -15,7 +15,6 @@
 //! | [`processors`] | pins threads to processors |
 //! | [`real_time`] | priority, processor and locked memory of a command |
 
-pub(crate) mod bus_name;
 pub(crate) mod costs;
 pub(crate) mod failure;
 pub(crate) mod files;
@@ -27,3 +26,5 @@ pub(crate) mod progress;
 pub(crate) mod real_time;
 pub(crate) mod session;
 pub(crate) mod text;
+
+pub(crate) use barewire_open::name as bus_name;

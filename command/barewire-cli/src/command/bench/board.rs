@@ -26,10 +26,11 @@ use barewire_linux::{Monotonic, Root};
 use serde::Serialize;
 use tempfile::TempDir;
 
+use barewire_open::first_read;
+
 use crate::shared::bus_name::{self, BusName};
 use crate::shared::failure::Failure;
 use crate::shared::output::{self, note};
-use crate::shared::session::first_read;
 
 const ROUNDS: usize = 7;
 const CALLS: u32 = 1_000;
@@ -137,7 +138,7 @@ pub(super) fn run(name: &str, cs: u8, speed_hz: u32, json: bool) -> Result<(), F
                 time_paths(&mut report, spidev, settings, &Paths::SPIDEV)?;
                 report
             }
-            BusName::Sim(_) | BusName::Qemu(_) => {
+            BusName::Sim(_) | BusName::Qemu(_) | BusName::Null => {
                 return Err(Failure::Failed(format!(
                     "{name}: times on this machine say nothing of that board; `barewire bench` has a simulated section"
                 )));

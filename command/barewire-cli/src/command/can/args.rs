@@ -140,6 +140,7 @@ impl CanArgs {
                 self.bus()
             ))),
             BusName::Spidev(_) | BusName::Mapped(_) => Ok(()),
+            BusName::Null => Err(Failure::Usage("null: has no chips".into())),
         }
     }
 

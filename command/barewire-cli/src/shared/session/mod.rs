@@ -13,10 +13,9 @@
 //!    rule of the chip is a failure even if the command succeeded.
 
 mod figures;
-mod first_read;
-mod flash_file;
 mod mapped;
 mod measure;
+mod null;
 mod qemu;
 mod request;
 mod selftest;
@@ -33,6 +32,7 @@ use barewire::controller::Controller;
 use barewire::spi::Mode;
 use barewire::time::Timer;
 use barewire_linux::shared::{ChipLock, ChipLocks};
+pub(crate) use barewire_open::SimCan;
 use barewire_sim::vcd::Capture;
 use barewire_sim::{Selection, Violation};
 use serde::Serialize;
@@ -40,12 +40,12 @@ use serde::Serialize;
 pub(crate) use figures::Figures;
 use mapped::MappedBus;
 use measure::{Latencies, Measured};
+use null::NullBus;
 use qemu::QemuBus;
 pub(crate) use request::{BusArgs, Place, Request, Settled, TellArgs, Wanted};
 use selftest::Around;
 pub(crate) use selftest::Injected;
 use sim::SimBus;
-pub(crate) use sim::SimCan;
 use spidev::SpidevBus;
 
 use crate::shared::bus_name::{self, BusName, SimOptions};
@@ -54,7 +54,6 @@ use crate::shared::failure::Failure;
 use crate::shared::out_file::OutFile;
 use crate::shared::output::{self, note};
 use crate::shared::text::figure;
-pub(crate) use first_read::first_read;
 
 /// What a command has to report: JSON by its fields, text by `text`.
 pub(crate) trait Report: Serialize {
@@ -269,6 +268,7 @@ fn open(name: &BusName, around: Around) -> Result<Box<dyn OpenBus>, Failure> {
         BusName::Qemu(name) => Box::new(QemuBus::open(name, around)?),
         BusName::Spidev(name) => Box::new(SpidevBus::open(name, around)?),
         BusName::Mapped(spec) => Box::new(MappedBus::open(spec, around)?),
+        BusName::Null => Box::new(NullBus::open(around)),
     })
 }
 
@@ -323,7 +323,7 @@ impl Begun {
         }
         request.note_forgotten(&bus_name);
         if let BusName::Sim(options) = &mut bus_name {
-            options.costs = tell.costs.unwrap_or_default();
+            options.costs = tell.costs.unwrap_or_default().level();
         }
         let vcd = tell.vcd.as_deref().map(OutFile::create).transpose()?;
         let latencies = tell.latency.then(Latencies::new).transpose()?;
@@ -398,7 +398,7 @@ pub(crate) fn rerun<R>(
     let BusName::Sim(options) = name else {
         return Err(Failure::Failed(format!("{name} is no simulated board")));
     };
-    let name = BusName::Sim(SimOptions { costs, flash: None, ..options });
+    let name = BusName::Sim(SimOptions { costs: costs.level(), flash: None, ..options });
     let mut session = Session {
         place: Place::of(&name),
         chip_select: request.chip_select(&name),

@@ -225,7 +225,7 @@ impl<'r> Request<'r> {
                     self.chip_select(name)
                 )));
             }
-            BusName::Spidev(_) | BusName::Mapped(_) => {}
+            BusName::Spidev(_) | BusName::Mapped(_) | BusName::Null => {}
         }
         if self.tell.costs.is_some() {
             return Err(Failure::Usage(format!(
@@ -299,7 +299,7 @@ impl Place {
         let (simulated, emulator) = match name {
             BusName::Sim(_) => (true, None),
             BusName::Qemu(name) => (false, Some(name.board.program.command)),
-            BusName::Spidev(_) | BusName::Mapped(_) => (false, None),
+            BusName::Spidev(_) | BusName::Mapped(_) | BusName::Null => (false, None),
         };
         Self { bus: name.to_string(), simulated, emulator }
     }

@@ -1,144 +1,50 @@
-//! A simulated board as a bus: built from its options, its flash kept in a file.
-
-use std::cell::RefCell;
-use std::path::Path;
-use std::rc::Rc;
+//! A simulated board as a bus, with what the command tells of it.
 
 use barewire::bus::Bus;
 use barewire::controller::Controller;
 use barewire::time::Timer;
+use barewire_open::{Fitted, SimBoard, SimCan};
 use barewire_sim::bring_up::{Charged, any};
-use barewire_sim::model::adc::AdcFaults;
-use barewire_sim::model::can::{BitTimes, CanBus};
-use barewire_sim::model::jumper::Jumper;
-use barewire_sim::model::mcp2518fd::Mcp2518Fd;
-use barewire_sim::model::nor::Nor;
-use barewire_sim::model::signal::{Signal, SignalSpec};
 use barewire_sim::vcd::Capture;
-use barewire_sim::{Board, IntLine, Selection, SimPlatform, Violation};
+use barewire_sim::{Board, Selection, SimPlatform, Violation};
 
-use super::flash_file::FlashFile;
 use super::selftest::{self, Around};
 use super::{Figures, OpenBus, Simulated};
 use crate::shared::bus_name::SimOptions;
 use crate::shared::costs::Costs;
 use crate::shared::failure::Failure;
-use crate::shared::files;
+use crate::shared::output::note;
 
 const PS_PER_NS: u64 = 1_000;
 /// Status register 1: an operation is in progress.
 const BUSY: u8 = 1;
 
-/// A simulated board's CAN controller and its CAN bus.
-pub(crate) struct SimCan {
-    /// The CAN bus. The chip is its only node until another is attached.
-    pub(crate) bus: CanBus,
-    /// The chip.
-    pub(crate) chip: Rc<RefCell<Mcp2518Fd>>,
-    /// The processor's end of its INT pin.
-    pub(crate) line: IntLine,
-}
-
 /// A simulated board in use.
 pub(super) struct SimBus {
     board: Board,
     bus: Box<Bus<dyn Controller>>,
-    flash: Rc<RefCell<Nor>>,
-    can: Option<SimCan>,
-    file: Option<Rc<RefCell<FlashFile>>>,
+    parts: SimBoard,
     costs: Costs,
 }
 
 impl SimBus {
     /// The board as asked, powered up.
     pub(super) fn open(options: &SimOptions, around: Around) -> Result<Self, Failure> {
-        let board = Board::new(options.board, options.board_options());
-        let (file, content) = match &options.flash {
-            Some(path) => {
-                let part = (options.board.flash().part)();
-                let (file, content) = FlashFile::open(path, part.size, part.name)?;
-                (Some(Rc::new(RefCell::new(file))), Some(content))
-            }
-            None => (None, None),
+        let fitted = match &around.selftest {
+            None => Fitted::Chips(around.can),
+            Some(selftest) if selftest.wired => Fitted::Jumpers,
+            Some(_) => Fitted::Nothing,
         };
-        let flash = board.attach_flash(content).map_err(|e| Failure::Failed(e.to_string()))?;
-        if let Some(file) = file.clone() {
-            flash.borrow_mut().keep_with(move |at, bytes| file.borrow_mut().keep(at, bytes));
-        }
-        if let Some(status) = options.status {
-            flash.borrow_mut().set_status(status);
-        }
-        let mut can = None;
-        match &around.selftest {
-            None => {
-                attach_adc(&board, options)?;
-                can = attach_can(&board, options, around.can);
-            }
-            Some(selftest) if selftest.wired => {
-                (0..).zip(board.spec().cs).for_each(|(cs, _)| {
-                    board.attach(cs, Rc::new(RefCell::new(Jumper)));
-                });
-            }
-            Some(_) => {}
-        }
-        let mut faults = options.faults.chip.clone();
-        // A self-test's bytes are commands to a chip that hears them.
-        faults.absent |= around.selftest.is_some();
-        flash.borrow_mut().set_faults(faults);
+        // Notes even where notes are not wanted: a file's name may be a slip.
+        let parts = SimBoard::new(options, fitted, &mut |text| note!("{text}"))?;
+        let board = parts.board.clone();
         let mut controller = Charged::new(any(&board), board.clone());
         if around.linux_process {
             controller = controller.for_linux_process();
         }
         let bus = selftest::bus(controller, around, Watch(board.clone()), &SimPlatform);
-        Ok(Self { board, bus, flash, can, file, costs: options.costs })
+        Ok(Self { board, bus, parts, costs: Costs::of(options.costs) })
     }
-}
-
-/// Puts the board's converter on, with the signals asked on its inputs and a sine on each other:
-/// of 100 Hz on the first, 200 Hz on the second and so on.
-fn attach_adc(board: &Board, options: &SimOptions) -> Result<(), Failure> {
-    let refused = |what: String| Err(Failure::Failed(format!("option input: {what}")));
-    let Some(adc) = board.attach_adc() else {
-        return match options.inputs.is_empty() {
-            true => Ok(()),
-            false => refused(format!("sim:{} has no converter", options.board.name)),
-        };
-    };
-    let mut adc = adc.borrow_mut();
-    let part = adc.part();
-    let vref_uv = board.spec().adc().map_or(0, |adc| i64::from(adc.vref_mv) * 1_000);
-    for channel in 0..part.channels() {
-        let frequency_uhz = (u64::from(channel) + 1) * 100_000_000;
-        adc.set_input(channel, Signal::sine(frequency_uhz, vref_uv * 2 / 5, vref_uv / 2));
-    }
-    for (channel, spec) in &options.inputs {
-        if *channel >= part.channels() {
-            return refused(format!("the {part} has no channel {channel}"));
-        }
-        let signal = match spec {
-            SignalSpec::Ready(signal) => signal.clone(),
-            SignalSpec::File { path, .. } => {
-                let text = files::read_text(Path::new(path))?;
-                let signal = spec.clone().with_file(&text);
-                signal.map_err(|error| Failure::Failed(format!("{path}: {error}")))?
-            }
-        };
-        adc.set_input(*channel, signal);
-    }
-    adc.set_faults(AdcFaults {
-        absent: options.faults.chip.absent,
-        dout_stuck_low: options.faults.chip.miso_stuck_low,
-    });
-    Ok(())
-}
-
-/// Puts the board's CAN controller on, if it has one, alone on a CAN bus of its own.
-fn attach_can(board: &Board, options: &SimOptions, times: BitTimes) -> Option<SimCan> {
-    let mut can = board.can_options()?;
-    can.faults = options.can_faults();
-    let bus = CanBus::new(times);
-    let (chip, line) = board.attach_can(&bus, Some(can))?;
-    Some(SimCan { bus, chip, line })
 }
 
 impl OpenBus for SimBus {
@@ -155,14 +61,7 @@ impl OpenBus for SimBus {
     }
 
     fn close(&mut self) -> Result<(), Failure> {
-        self.file.as_ref().map_or(Ok(()), |file| file.borrow().check())?;
-        match self.flash.borrow().power_loss_awaited() {
-            None => Ok(()),
-            Some([programs, erases]) => Err(Failure::Failed(format!(
-                "the loss of power did not come: the chip programmed {programs} times and erased {erases} \
-                 times (fault=, counted from 0)"
-            ))),
-        }
+        Ok(self.parts.check_kept()?)
     }
 }
 
@@ -196,7 +95,7 @@ impl Simulated for SimBus {
     }
 
     fn left_open(&self) -> Option<&'static str> {
-        let flash = self.flash.borrow();
+        let flash = self.parts.flash.borrow();
         // A busy chip keeps its latch until it is done, and hears no command until then.
         if flash.selected() {
             Some("SELECTED")
@@ -208,7 +107,7 @@ impl Simulated for SimBus {
     }
 
     fn can(&self) -> Option<&SimCan> {
-        self.can.as_ref()
+        self.parts.can.as_ref()
     }
 
     fn now_ps(&self) -> u64 {

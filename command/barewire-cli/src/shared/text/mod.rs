@@ -2,5 +2,5 @@
 
 pub(crate) mod figure;
 pub(crate) mod hex;
-pub(crate) mod near;
-pub(crate) mod number;
+
+pub(crate) use barewire_open::{near, number};

@@ -310,7 +310,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let done = AtomicU64::new(0);
     let at = |by: By, costs: Costs| -> Result<Row, Failure> {
         let mut told = 0;
-        let options = SimOptions { costs, ..options.clone() };
+        let options = SimOptions { costs: costs.level(), ..options.clone() };
         let echoed = can_echo::run(setup(can, &options, &far, by)?, &mut |frame| {
             if frame >= told + STEP {
                 progress.set(done.fetch_add(frame - told, Ordering::Relaxed) + frame - told);

@@ -5,12 +5,12 @@
 use std::ops::RangeInclusive;
 
 /// A number of bytes or an address: suffixes K, M and G are 1024-based.
-pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+pub fn bytes(text: &str) -> Result<u64, String> {
     number(text, 1024)
 }
 
 /// A clock in hertz: suffixes k, M and G are 1000-based.
-pub(crate) fn hertz(text: &str) -> Result<u32, String> {
+pub fn hertz(text: &str) -> Result<u32, String> {
     let hertz = number(text, 1000)?;
     if hertz == 0 {
         return Err("0 Hz is no clock".into());
@@ -19,7 +19,7 @@ pub(crate) fn hertz(text: &str) -> Result<u32, String> {
 }
 
 /// A count, a time or another number without a unit of its own: suffixes k, M and G are 1000-based.
-pub(crate) fn count<N: TryFrom<u64>>(text: &str) -> Result<N, String> {
+pub fn count<N: TryFrom<u64>>(text: &str) -> Result<N, String> {
     let value = number(text, 1000).map_err(|error| error.replace("4K or 1M", "10k or 1M"))?;
     N::try_from(value).map_err(|_| match value {
         0 => "at least 1".into(),
@@ -28,7 +28,7 @@ pub(crate) fn count<N: TryFrom<u64>>(text: &str) -> Result<N, String> {
 }
 
 /// A [`count`] in a range.
-pub(crate) fn within(text: &str, range: RangeInclusive<u32>) -> Result<u32, String> {
+pub fn within(text: &str, range: RangeInclusive<u32>) -> Result<u32, String> {
     let value = count(text)?;
     match range.contains(&value) {
         true => Ok(value),
@@ -37,7 +37,7 @@ pub(crate) fn within(text: &str, range: RangeInclusive<u32>) -> Result<u32, Stri
 }
 
 /// One byte, as two hex digits with or without 0x.
-pub(crate) fn hex_byte(text: &str) -> Option<u8> {
+pub fn hex_byte(text: &str) -> Option<u8> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
     let plain = (1..=2).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_hexdigit());
     plain.then(|| u8::from_str_radix(digits, 16).ok()).flatten()

@@ -5,24 +5,24 @@ use std::path::PathBuf;
 use barewire_qemu::{BOARDS, BoardSpec};
 
 use super::read_options;
-use crate::shared::text::near;
+use crate::near;
 
 /// A board in QEMU as asked for.
 #[derive(Clone, Debug)]
-pub(crate) struct QemuName {
+pub struct QemuName {
     /// Which board.
-    pub(crate) board: &'static BoardSpec,
+    pub board: &'static BoardSpec,
     /// The file behind its flash chip or card.
-    pub(crate) flash: Option<PathBuf>,
+    pub flash: Option<PathBuf>,
 }
 
 /// The boards' names.
-pub(super) fn board_names() -> Vec<&'static str> {
+pub(crate) fn board_names() -> Vec<&'static str> {
     BOARDS.iter().map(|board| board.name).collect()
 }
 
 /// Reads what follows `qemu:`.
-pub(super) fn parse(text: &str) -> Result<QemuName, String> {
+pub(crate) fn parse(text: &str) -> Result<QemuName, String> {
     let mut parts = text.split(',');
     let name = parts.next().unwrap_or_default();
     let board = BOARDS

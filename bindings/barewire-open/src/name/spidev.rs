@@ -4,15 +4,15 @@ use std::path::PathBuf;
 
 /// A spidev node as asked for.
 #[derive(Clone, Debug)]
-pub(crate) struct SpidevName {
+pub struct SpidevName {
     /// The node.
-    pub(crate) path: PathBuf,
+    pub path: PathBuf,
 }
 
 const NODES: &str = "/dev/spidev";
 
 /// Reads what follows `spidev:`.
-pub(super) fn parse(text: &str) -> Result<SpidevName, String> {
+pub(crate) fn parse(text: &str) -> Result<SpidevName, String> {
     let mut parts = text.split(',');
     let path = parts.next().unwrap_or_default();
     if !path.starts_with('/') {
@@ -28,7 +28,7 @@ pub(super) fn parse(text: &str) -> Result<SpidevName, String> {
 }
 
 /// The node meant by `/dev/spidev0.1`, `spidev0.1` or `0.1`.
-pub(super) fn node_in(text: &str) -> Option<String> {
+pub(crate) fn node_in(text: &str) -> Option<String> {
     let text = text.strip_prefix("/dev/").unwrap_or(text);
     let (bus, chip_select) = text.strip_prefix("spidev").unwrap_or(text).split_once('.')?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());

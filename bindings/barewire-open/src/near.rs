@@ -1,7 +1,7 @@
 //! Finds the known name that a mistyped one probably meant.
 
 /// The one of `known` nearest to `word`, unless even that is nothing like it.
-pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let likeness = |name: &str| strsim::jaro_winkler(&word.to_lowercase(), &name.to_lowercase());
     known
         .iter()
@@ -11,7 +11,7 @@ pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
 }
 
 /// The message for a `what` (board, option, fault) called `word` that does not exist.
-pub(crate) fn unknown(what: &str, word: &str, known: &[&str]) -> String {
+pub fn unknown(what: &str, word: &str, known: &[&str]) -> String {
     let meant = match nearest(word, known) {
         Some(name) => format!("did you mean {name:?}? "),
         None => String::new(),

@@ -9,43 +9,50 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use crate::shared::failure::Failure;
-use crate::shared::output::note;
-use crate::shared::text::figure;
+use crate::OpenError;
 
 /// The erased state.
 const ERASED: u8 = 0xff;
 
 /// The open, locked file.
 #[derive(Debug)]
-pub(super) struct FlashFile {
+pub struct FlashFile {
     path: PathBuf,
     file: File,
     failed: Option<io::Error>,
 }
 
 impl FlashFile {
-    /// Opens the file, creating it erased if there is none, and reads its `size` bytes.
-    pub(super) fn open(path: &Path, size: usize, part: &str) -> Result<(Self, Vec<u8>), Failure> {
+    /// Opens the file, creating it erased if there is none, and reads its `size` bytes. `tell` gets a note
+    /// for people if it was made: the name may be a slip.
+    ///
+    /// # Errors
+    /// The file cannot be read and written, another process uses it, or it is not as long as the `part`.
+    pub fn open(
+        path: &Path,
+        size: usize,
+        part: &str,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<(Self, Vec<u8>), OpenError> {
         let doing = |what: &str| format!("{what} flash file {}", path.display());
         let mut options = OpenOptions::new();
         options.read(true).write(true);
         let (file, created) = match options.clone().create_new(true).open(path) {
             Ok(file) => (file, true),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                (options.open(path).map_err(|e| Failure::io(doing("open"), &e))?, false)
+                (options.open(path).map_err(|e| OpenError::io(doing("open"), &e))?, false)
             }
-            Err(error) => return Err(Failure::io(doing("create"), &error)),
+            Err(error) => return Err(OpenError::io(doing("create"), &error)),
         };
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(Failure::Failed(format!(
+                return Err(OpenError::Failed(format!(
                     "flash file {} is in use by another process: wait for it, or name another file",
                     path.display()
                 )));
             }
-            Err(TryLockError::Error(error)) => return Err(Failure::io(doing("lock"), &error)),
+            Err(TryLockError::Error(error)) => return Err(OpenError::io(doing("lock"), &error)),
         }
         let mut this = Self { path: path.into(), file, failed: None };
         if created {
@@ -53,37 +60,40 @@ impl FlashFile {
             if let Err(error) = this.write_at(0, &content) {
                 // Half a chip would be refused next time.
                 let _ = fs::remove_file(path);
-                return Err(Failure::io(doing("create"), &error));
+                return Err(OpenError::io(doing("create"), &error));
             }
-            // Even where notes are not wanted: the name may be a slip.
-            let (path, size) = (path.display(), figure::size(size as u64));
-            note!("flash file {path} did not exist: made, an erased {part} of {size}");
+            let mib = size >> 20;
+            let path = path.display();
+            tell(&format!("flash file {path} did not exist: made, an erased {part} of {mib} MiB"));
             return Ok((this, content));
         }
-        let len = this.file.metadata().map_err(|e| Failure::io(doing("read"), &e))?.len();
+        let len = this.file.metadata().map_err(|e| OpenError::io(doing("read"), &e))?.len();
         if len != size as u64 {
-            return Err(Failure::Failed(format!(
+            return Err(OpenError::Failed(format!(
                 "flash file {} has {len} bytes, the {part} has {size}: name a file of that size, or a new one",
                 path.display()
             )));
         }
         let mut content = vec![0; size];
-        this.file.read_exact(&mut content).map_err(|e| Failure::io(doing("read"), &e))?;
+        this.file.read_exact(&mut content).map_err(|e| OpenError::io(doing("read"), &e))?;
         Ok((this, content))
     }
 
     /// Writes what the chip holds now from `at` on. An error is kept for [`FlashFile::check`]; nothing is
     /// written after it.
-    pub(super) fn keep(&mut self, at: usize, bytes: &[u8]) {
+    pub fn keep(&mut self, at: usize, bytes: &[u8]) {
         if self.failed.is_none() {
             self.failed = self.write_at(at as u64, bytes).err();
         }
     }
 
-    /// Fails if a change could not be written.
-    pub(super) fn check(&self) -> Result<(), Failure> {
+    /// Checks that every change was written.
+    ///
+    /// # Errors
+    /// The first change that could not be written.
+    pub fn check(&self) -> Result<(), OpenError> {
         let doing = || format!("write flash file {}", self.path.display());
-        self.failed.as_ref().map_or(Ok(()), |error| Err(Failure::io(doing(), error)))
+        self.failed.as_ref().map_or(Ok(()), |error| Err(OpenError::io(doing(), error)))
     }
 
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {

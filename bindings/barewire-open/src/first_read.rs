@@ -12,20 +12,20 @@
 
 use barewire_linux::map::FirstRead;
 
-use crate::shared::failure::Failure;
+use crate::OpenError;
 
 /// Reads a register of each block in a child process.
 ///
 /// # Errors
-/// [`Failure::Failed`] with the register that does not answer and what to do, or if there is no child.
-pub(crate) fn first_read(reads: Vec<FirstRead<'_>>) -> Result<(), Failure> {
+/// [`OpenError::Failed`] with the register that does not answer and what to do, or if there is no child.
+pub fn first_read(reads: Vec<FirstRead<'_>>) -> Result<(), OpenError> {
     for mut read in reads {
         let ended_by = in_a_child(|| {
             read.read();
         });
-        match ended_by.map_err(|error| Failure::io("start a process that reads first", &error))? {
+        match ended_by.map_err(|error| OpenError::io("start a process that reads first", &error))? {
             None => {}
-            Some(signal) => return Err(Failure::Failed(told(&read, signal))),
+            Some(signal) => return Err(OpenError::Failed(told(&read, signal))),
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
-//! What stands after `--bus`: a scheme, a colon, and what the scheme makes of the rest.
+//! A bus's name: a scheme, a colon, and what the scheme makes of the rest.
 //!
 //! Parsing is pure: nothing is opened here. A new scheme is one variant of [`BusName`], one row
-//! of [`SCHEMES`], and one arm in `session::open`.
+//! of `SCHEMES`, and one arm where buses are opened.
 
 mod qemu;
 mod sim;
@@ -12,19 +12,19 @@ use std::str::Split;
 
 use barewire_linux::bus_text;
 use barewire_linux::map::MapSpec;
-pub(crate) use qemu::QemuName;
-pub(crate) use sim::SimOptions;
-pub(crate) use spidev::SpidevName;
+pub use qemu::QemuName;
+pub use sim::SimOptions;
+pub use spidev::SpidevName;
 
-use crate::shared::files::Named;
-use crate::shared::text::near;
+use crate::files::Named;
+use crate::near;
 
 /// The bus used without `--bus`.
-pub(crate) const DEFAULT: &str = "sim:imx8mp";
+pub const DEFAULT: &str = "sim:imx8mp";
 
 /// A bus by name, not yet opened.
 #[derive(Clone, Debug)]
-pub(crate) enum BusName {
+pub enum BusName {
     /// `sim:BOARD[,option…]`
     Sim(SimOptions),
     /// `qemu:BOARD[,flash=FILE]`
@@ -33,6 +33,8 @@ pub(crate) enum BusName {
     Spidev(SpidevName),
     /// `uio:…` or `mem:…`: a controller's registers in this process.
     Mapped(MapSpec),
+    /// `null:`: a controller without registers, on which everything else is measured.
+    Null,
 }
 
 type Parse = fn(&str) -> Result<BusName, String>;
@@ -44,6 +46,10 @@ const SCHEMES: &[(&str, Parse)] = &[
     ("spidev", |rest| spidev::parse(rest).map(BusName::Spidev)),
     ("uio", |rest| mapped(bus_text::parse_uio(rest))),
     ("mem", |rest| mapped(bus_text::parse_mem(rest))),
+    ("null", |rest| match rest {
+        "" => Ok(BusName::Null),
+        _ => Err(format!("no option {rest:?}: the null bus has none")),
+    }),
 ];
 
 fn mapped(spec: Result<MapSpec, bus_text::BusTextError>) -> Result<BusName, String> {
@@ -51,7 +57,10 @@ fn mapped(spec: Result<MapSpec, bus_text::BusTextError>) -> Result<BusName, Stri
 }
 
 /// Reads a bus name.
-pub(crate) fn parse(text: &str) -> Result<BusName, String> {
+///
+/// # Errors
+/// What is wrong with it, and the near name where there is one.
+pub fn parse(text: &str) -> Result<BusName, String> {
     let names: Vec<&str> = SCHEMES.iter().map(|(name, _)| *name).collect();
     let Some((scheme, rest)) = text.split_once(':') else {
         return Err(without_scheme(text));
@@ -83,13 +92,13 @@ fn without_scheme(text: &str) -> String {
 
 impl BusName {
     /// The files that its options name.
-    pub(crate) fn files(&self) -> Vec<Named<'_>> {
+    pub fn files(&self) -> Vec<Named<'_>> {
         match self {
             BusName::Sim(options) => options.files(),
             BusName::Qemu(name) => {
                 name.flash.iter().map(|path| Named { by: "flash=", path }).collect()
             }
-            BusName::Spidev(_) | BusName::Mapped(_) => Vec::new(),
+            BusName::Spidev(_) | BusName::Mapped(_) | BusName::Null => Vec::new(),
         }
     }
 }
@@ -122,6 +131,7 @@ impl fmt::Display for BusName {
             BusName::Qemu(name) => write!(f, "qemu:{}", name.board.name),
             BusName::Spidev(name) => write!(f, "spidev:{}", name.path.display()),
             BusName::Mapped(spec) => spec.fmt(f),
+            BusName::Null => f.write_str("null:"),
         }
     }
 }

@@ -10,45 +10,45 @@ use barewire_sim::model::gpio::pl061::{self, InputLevel};
 use barewire_sim::model::mcp2518fd::ChipFaults;
 use barewire_sim::model::nor::NorFaults;
 use barewire_sim::model::signal::SignalSpec;
+use barewire_sim::profile::CostLevel;
 use barewire_sim::{BoardOptions, BoardSpec, Faults};
 
 use super::read_options;
-use crate::shared::costs::Costs;
-use crate::shared::files::Named;
-use crate::shared::text::{near, number};
+use crate::files::Named;
+use crate::{near, number};
 
 /// A simulated board as asked for.
 #[derive(Clone, Debug)]
-pub(crate) struct SimOptions {
+pub struct SimOptions {
     /// Which board.
-    pub(crate) board: &'static BoardSpec,
+    pub board: &'static BoardSpec,
     /// The file that holds the flash's content.
-    pub(crate) flash: Option<PathBuf>,
+    pub flash: Option<PathBuf>,
     /// The flash's status register 1 at power-up.
-    pub(crate) status: Option<u8>,
+    pub status: Option<u8>,
     /// Signals on the converter's inputs, by channel.
-    pub(crate) inputs: Vec<(u8, SignalSpec)>,
+    pub inputs: Vec<(u8, SignalSpec)>,
     /// What goes wrong.
-    pub(crate) faults: SimFaults,
+    pub faults: SimFaults,
     /// Register accesses take up to this much longer, at random.
-    pub(crate) jitter_ns: u64,
+    pub jitter_ns: u64,
     /// The seed of that randomness.
-    pub(crate) seed: u64,
-    /// Which costs it charges. `--costs` sets this; the bus's name does not.
-    pub(crate) costs: Costs,
+    pub seed: u64,
+    /// Which costs it charges. The name does not say.
+    pub costs: CostLevel,
     /// How BCM2835's SPI0 treats DONE when the driver does not write it.
-    pub(crate) done: Done,
+    pub done: Done,
     /// What PL061 makes of a level that is written to an input.
-    pub(crate) input_level: InputLevel,
+    pub input_level: InputLevel,
     /// How an ECSPI is where its manual leaves it open.
-    pub(crate) ecspi: Readings,
+    pub ecspi: Readings,
 }
 
 impl SimOptions {
     /// What is different about the board.
-    pub(crate) fn board_options(&self) -> BoardOptions {
+    pub fn board_options(&self) -> BoardOptions {
         BoardOptions {
-            profile: Some(self.costs.profile(self.board)),
+            profile: Some(self.board.profile.at(self.costs)),
             faults: Faults { timing_corrupts: self.faults.timing_corrupts },
             jitter_ps: self.jitter_ns.saturating_mul(PS_PER_NS),
             seed: self.seed,
@@ -58,7 +58,7 @@ impl SimOptions {
     }
 
     /// The files that its options name.
-    pub(super) fn files(&self) -> Vec<Named<'_>> {
+    pub(crate) fn files(&self) -> Vec<Named<'_>> {
         let flash = self.flash.iter().map(|path| Named { by: "flash=", path: path.as_path() });
         let signals = self.inputs.iter().filter_map(|(_, signal)| match signal {
             SignalSpec::File { path, .. } => Some(Named { by: "input=", path: Path::new(path) }),
@@ -68,12 +68,12 @@ impl SimOptions {
     }
 
     /// How the blocks behave where their manuals leave it open.
-    pub(crate) fn block_options(&self) -> BlockOptions {
+    pub fn block_options(&self) -> BlockOptions {
         BlockOptions::default().with(self.done).with(self.input_level).with(self.ecspi)
     }
 
     /// What is wrong with the CAN controller: what can be of what is with the chip.
-    pub(crate) fn can_faults(&self) -> ChipFaults {
+    pub fn can_faults(&self) -> ChipFaults {
         let NorFaults { absent, miso_stuck_low, .. } = self.faults.chip;
         ChipFaults { absent, sdo_stuck_low: miso_stuck_low, ..ChipFaults::default() }
     }
@@ -81,11 +81,11 @@ impl SimOptions {
 
 /// What is to go wrong: with the chip, and on the wire.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SimFaults {
+pub struct SimFaults {
     /// With the chip.
-    pub(crate) chip: NorFaults,
+    pub chip: NorFaults,
     /// A broken timing rule corrupts the data.
-    pub(crate) timing_corrupts: bool,
+    pub timing_corrupts: bool,
 }
 
 const PS_PER_NS: u64 = 1_000;
@@ -124,12 +124,12 @@ const FAULTS: [&str; 7] = [
 ];
 
 /// The boards' names.
-pub(super) fn board_names() -> [&'static str; BOARDS.len()] {
+pub(crate) fn board_names() -> [&'static str; BOARDS.len()] {
     BOARDS.each_ref().map(|board| board.name)
 }
 
 /// Reads what follows `sim:`.
-pub(super) fn parse(text: &str) -> Result<SimOptions, String> {
+pub(crate) fn parse(text: &str) -> Result<SimOptions, String> {
     let mut parts = text.split(',');
     let name = parts.next().unwrap_or_default();
     let board = BOARDS
@@ -144,7 +144,7 @@ pub(super) fn parse(text: &str) -> Result<SimOptions, String> {
         faults: SimFaults::default(),
         jitter_ns: 0,
         seed: 0,
-        costs: Costs::Used,
+        costs: CostLevel::Used,
         done: Done::default(),
         input_level: InputLevel::default(),
         ecspi: Readings::default(),

@@ -1,0 +1,177 @@
+//! A simulated board from its name's options, its chips on it and its flash kept in a file.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::path::Path;
+use std::rc::Rc;
+
+use barewire_sim::model::adc::AdcFaults;
+use barewire_sim::model::can::{BitTimes, CanBus};
+use barewire_sim::model::jumper::Jumper;
+use barewire_sim::model::mcp2518fd::Mcp2518Fd;
+use barewire_sim::model::nor::Nor;
+use barewire_sim::model::signal::{Signal, SignalSpec};
+use barewire_sim::{Board, IntLine};
+
+use crate::name::SimOptions;
+use crate::{FlashFile, OpenError, files};
+
+/// What is on a simulated board's chip selects.
+#[derive(Clone, Copy, Debug)]
+pub enum Fitted {
+    /// The board's chips. Its CAN bus has these bit times.
+    Chips(BitTimes),
+    /// MISO connected to MOSI on each, for a self-test.
+    Jumpers,
+    /// No chip that answers: a controller's own loopback is tested.
+    Nothing,
+}
+
+impl Default for Fitted {
+    /// The board's chips, on a CAN bus of 500 kbit/s and 2 Mbit/s.
+    fn default() -> Self {
+        Fitted::Chips(BitTimes::from_rates(500_000, 2_000_000))
+    }
+}
+
+/// A simulated board's CAN controller and its CAN bus.
+pub struct SimCan {
+    /// The CAN bus. The chip is its only node until another is attached.
+    pub bus: CanBus,
+    /// The chip.
+    pub chip: Rc<RefCell<Mcp2518Fd>>,
+    /// The processor's end of its INT pin.
+    pub line: IntLine,
+}
+
+impl fmt::Debug for SimCan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SimCan").finish_non_exhaustive()
+    }
+}
+
+/// A simulated board, powered up.
+pub struct SimBoard {
+    /// The board.
+    pub board: Board,
+    /// Its flash chip.
+    pub flash: Rc<RefCell<Nor>>,
+    /// Its CAN controller, if it has one and its chips are on it.
+    pub can: Option<SimCan>,
+    file: Option<Rc<RefCell<FlashFile>>>,
+}
+
+impl fmt::Debug for SimBoard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SimBoard").field("board", &self.board).finish_non_exhaustive()
+    }
+}
+
+impl SimBoard {
+    /// The board as asked, with what is `fitted`. `tell` gets a note for people if a flash file was made.
+    ///
+    /// # Errors
+    /// A flash file that cannot be used, or an input signal that the board's converter cannot have.
+    pub fn new(
+        options: &SimOptions,
+        fitted: Fitted,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<Self, OpenError> {
+        let board = Board::new(options.board, options.board_options());
+        let (file, content) = match &options.flash {
+            Some(path) => {
+                let part = (options.board.flash().part)();
+                let (file, content) = FlashFile::open(path, part.size, part.name, tell)?;
+                (Some(Rc::new(RefCell::new(file))), Some(content))
+            }
+            None => (None, None),
+        };
+        let flash = board.attach_flash(content).map_err(OpenError::failed)?;
+        if let Some(file) = file.clone() {
+            flash.borrow_mut().keep_with(move |at, bytes| file.borrow_mut().keep(at, bytes));
+        }
+        if let Some(status) = options.status {
+            flash.borrow_mut().set_status(status);
+        }
+        let mut can = None;
+        let mut faults = options.faults.chip.clone();
+        match fitted {
+            Fitted::Chips(times) => {
+                attach_adc(&board, options)?;
+                can = attach_can(&board, options, times);
+            }
+            Fitted::Jumpers => {
+                (0..).zip(board.spec().cs).for_each(|(cs, _)| {
+                    board.attach(cs, Rc::new(RefCell::new(Jumper)));
+                });
+            }
+            Fitted::Nothing => {}
+        }
+        // A self-test's bytes are commands to a chip that hears them.
+        faults.absent |= !matches!(fitted, Fitted::Chips(_));
+        flash.borrow_mut().set_faults(faults);
+        Ok(Self { board, flash, can, file })
+    }
+
+    /// Checks that everything that was to be kept is kept.
+    ///
+    /// # Errors
+    /// The flash file could not be written, or the loss of power that the options ask for did not come.
+    pub fn check_kept(&self) -> Result<(), OpenError> {
+        self.file.as_ref().map_or(Ok(()), |file| file.borrow().check())?;
+        match self.flash.borrow().power_loss_awaited() {
+            None => Ok(()),
+            Some([programs, erases]) => Err(OpenError::Failed(format!(
+                "the loss of power did not come: the chip programmed {programs} times and erased {erases} \
+                 times (fault=, counted from 0)"
+            ))),
+        }
+    }
+}
+
+/// Puts the board's converter on, with the signals asked on its inputs and a sine on each other:
+/// of 100 Hz on the first, 200 Hz on the second and so on.
+fn attach_adc(board: &Board, options: &SimOptions) -> Result<(), OpenError> {
+    let refused = |what: String| Err(OpenError::Failed(format!("option input: {what}")));
+    let Some(adc) = board.attach_adc() else {
+        return match options.inputs.is_empty() {
+            true => Ok(()),
+            false => refused(format!("sim:{} has no converter", options.board.name)),
+        };
+    };
+    let mut adc = adc.borrow_mut();
+    let part = adc.part();
+    let vref_uv = board.spec().adc().map_or(0, |adc| i64::from(adc.vref_mv) * 1_000);
+    for channel in 0..part.channels() {
+        let frequency_uhz = (u64::from(channel) + 1) * 100_000_000;
+        adc.set_input(channel, Signal::sine(frequency_uhz, vref_uv * 2 / 5, vref_uv / 2));
+    }
+    for (channel, spec) in &options.inputs {
+        if *channel >= part.channels() {
+            return refused(format!("the {part} has no channel {channel}"));
+        }
+        let signal = match spec {
+            SignalSpec::Ready(signal) => signal.clone(),
+            SignalSpec::File { path, .. } => {
+                let text = files::read_text(Path::new(path))?;
+                let signal = spec.clone().with_file(&text);
+                signal.map_err(|error| OpenError::Failed(format!("{path}: {error}")))?
+            }
+        };
+        adc.set_input(*channel, signal);
+    }
+    adc.set_faults(AdcFaults {
+        absent: options.faults.chip.absent,
+        dout_stuck_low: options.faults.chip.miso_stuck_low,
+    });
+    Ok(())
+}
+
+/// Puts the board's CAN controller on, if it has one, alone on a CAN bus of its own.
+fn attach_can(board: &Board, options: &SimOptions, times: BitTimes) -> Option<SimCan> {
+    let mut can = board.can_options()?;
+    can.faults = options.can_faults();
+    let bus = CanBus::new(times);
+    let (chip, line) = board.attach_can(&bus, Some(can))?;
+    Some(SimCan { bus, chip, line })
+}

@@ -1,0 +1,182 @@
+//! Buses by name, used and closed from several threads.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use barewire::chip::spi_nor::SpiNor;
+use barewire::spi::{Error, Settings, Transfer};
+use barewire::time::Timer;
+use barewire_open::{AnyBus, AnyDevice, OpenError};
+
+const ID: [u8; 4] = [0x9f, 0, 0, 0];
+
+fn open(name: &str) -> AnyBus {
+    AnyBus::open(name, &mut |note| panic!("{note}")).expect(name)
+}
+
+fn flash(bus: &AnyBus) -> AnyDevice {
+    bus.device(&Settings::new(0, 20_000_000)).expect("a device")
+}
+
+fn id(device: &AnyDevice) -> Result<[u8; 4], Error> {
+    let mut id = [0; 4];
+    let ran = device.device().sync(&mut [Transfer::exchange(&ID, &mut id)]);
+    ran.map(|_| id).map_err(|error| error.error)
+}
+
+#[test]
+fn threads_share_a_simulated_board() {
+    let bus = open("sim:imx8mp");
+    let threads: Vec<_> = (0..4)
+        .map(|_| {
+            let device = flash(&bus);
+            thread::spawn(move || {
+                for _ in 0..100 {
+                    assert_eq!(id(&device), Ok([0xff, 0xef, 0x40, 0x19]));
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+    let figures = bus.simulated().expect("it is simulated");
+    assert_eq!((figures.bits, figures.violations), (400 * 32, 0));
+}
+
+#[test]
+fn a_chip_driver_uses_the_boards_time() {
+    let bus = open("sim:imx8mp");
+    let device = flash(&bus);
+    let before = bus.simulated().expect("simulated").virtual_ns;
+    let mut flash = SpiNor::new(device.device(), bus.timer()).expect("a flash chip");
+    let mut block = [0; 4096];
+    let go_on = &mut |_| std::ops::ControlFlow::Continue(());
+    flash.write(0, &[1, 2, 3], &mut block, go_on).expect("written");
+    let mut read = [0; 3];
+    flash.read(0, &mut read).expect("read");
+    assert_eq!(read, [1, 2, 3]);
+    let took = bus.simulated().expect("simulated").virtual_ns - before;
+    assert!(
+        took > 100_000,
+        "programming takes a part of a millisecond of the board's time, not {took} ns"
+    );
+}
+
+#[test]
+fn a_pause_of_the_program_is_the_boards_too_unless_it_is_short() {
+    let bus = open("sim:imx8mp");
+    let device = flash(&bus);
+    id(&device).expect("an id");
+    let now = || bus.simulated().expect("simulated").virtual_ns;
+    let (before, pause) = (now(), Duration::from_millis(30));
+    thread::sleep(pause);
+    id(&device).expect("an id");
+    let passed = now() - before;
+    assert!(passed >= 30_000_000, "{passed}");
+}
+
+#[test]
+fn calls_one_after_the_other_take_the_same_time_in_each_run() {
+    let run = || {
+        let bus = open("sim:rpi3");
+        let mut timer = bus.timer();
+        timer.wait_ticks(1_000);
+        bus.simulated().expect("simulated").virtual_ns
+    };
+    assert_eq!(run(), run());
+}
+
+#[test]
+fn a_closed_bus_fails_and_releases_its_file() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("chip.bin");
+    let name = format!("sim:imx8mp,flash={}", file.display());
+    let mut notes = Vec::new();
+    let bus = AnyBus::open(&name, &mut |note| notes.push(note.to_owned())).expect("opened");
+    assert!(notes[0].contains("did not exist"), "{notes:?}");
+    let device = flash(&bus);
+    id(&device).expect("an id");
+    let in_use = AnyBus::open(&name, &mut |_| ()).expect_err("one owner at a time");
+    assert!(in_use.to_string().contains("in use by another process"), "{in_use}");
+    bus.close().expect("closed");
+    bus.close().expect("the second call does nothing");
+    assert!(bus.is_closed());
+    let closed = Error::Os { errno: libc::ESHUTDOWN };
+    assert_eq!(id(&device), Err(closed));
+    assert_eq!(bus.device(&Settings::new(0, 1_000_000)).map(drop), Err(closed));
+    AnyBus::open(&name, &mut |note| panic!("{note}"))
+        .expect("it is free, with devices still there");
+}
+
+#[test]
+fn a_bus_is_closed_while_others_use_it() {
+    for name in ["null:", "sim:rpi3"] {
+        let bus = open(name);
+        let ran = Arc::new(AtomicUsize::new(0));
+        let threads: Vec<_> = (0..3)
+            .map(|_| {
+                let (device, ran) = (flash(&bus), Arc::clone(&ran));
+                thread::spawn(move || {
+                    loop {
+                        match id(&device) {
+                            Ok(_) => drop(ran.fetch_add(1, Ordering::Relaxed)),
+                            Err(error) => return error,
+                        }
+                    }
+                })
+            })
+            .collect();
+        while ran.load(Ordering::Relaxed) < 100 {
+            thread::yield_now();
+        }
+        bus.close().expect("closed");
+        for thread in threads {
+            let ended = thread.join().expect("no panic");
+            assert_eq!(ended, Error::Os { errno: libc::ESHUTDOWN }, "{name}");
+        }
+    }
+}
+
+#[test]
+fn closing_under_ones_own_lock_says_so_by_what_fails() {
+    let bus = open("null:");
+    let device = flash(&bus);
+    let locked = bus.lock();
+    bus.close().expect("closed");
+    drop(locked);
+    assert_eq!(id(&device), Err(Error::Os { errno: libc::ESHUTDOWN }));
+}
+
+#[test]
+fn queued_messages_are_run_by_the_worker() {
+    let bus = open("sim:imx8mp");
+    bus.start_worker().expect("a worker");
+    bus.start_worker().expect("the same");
+    let device = flash(&bus);
+    let device = device.device();
+    let mut message = std::pin::pin!(device.queued(ID).expect("queued"));
+    message.as_mut().submit().expect("submitted");
+    assert_eq!(message.as_mut().wait(), Some(Ok(4)));
+    assert_eq!(message.as_ref().rx(), Ok([0xff, 0xef, 0x40, 0x19]));
+    bus.close().expect("closed, and the worker has ended");
+}
+
+#[test]
+fn names_that_are_wrong_open_nothing() {
+    for (name, part) in [
+        ("sim:imx8", "did you mean"),
+        ("/dev/spidev0.0", "did you mean \"spidev:/dev/spidev0.0\"?"),
+        ("null:x", "the null bus has none"),
+        ("", "buses are"),
+    ] {
+        match AnyBus::open(name, &mut |_| ()) {
+            Err(OpenError::Name(text)) => assert!(text.contains(part), "{text}"),
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+    match AnyBus::open("spidev:/dev/spidev99.9", &mut |_| ()) {
+        Err(OpenError::Failed(text)) => assert!(text.contains("/dev/spidev99.9"), "{text}"),
+        other => panic!("{other:?}"),
+    }
+}
