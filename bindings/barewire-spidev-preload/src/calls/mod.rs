@@ -10,6 +10,8 @@ mod list;
 mod open;
 mod search;
 mod stat;
+#[cfg(all(target_arch = "arm", target_env = "gnu"))]
+mod stat_time64;
 mod stream;
 
 use core::ffi::{CStr, c_char};

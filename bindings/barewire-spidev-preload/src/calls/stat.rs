@@ -263,3 +263,22 @@ extern "C" fn statx(
     let by_path = |path| real(libc::AT_FDCWD, path, flags & !libc::AT_EMPTY_PATH);
     stat_by(&about, to, by_path, || real(directory, path, flags))
 }
+
+// The names by which programs of 32-bit Arm with 64-bit time call them.
+#[cfg(all(target_arch = "arm", target_env = "gnu"))]
+mod time64 {
+    use super::*;
+    use crate::calls::stat_time64::StatTime64;
+
+    said_by!(StatTime64);
+    define_stat! {
+        __stat64_time64: StatTime64, true;
+        __lstat64_time64: StatTime64, false;
+    }
+    define_fstat! {
+        __fstat64_time64: StatTime64, __stat64_time64;
+    }
+    define_fstatat! {
+        __fstatat64_time64: StatTime64;
+    }
+}

@@ -84,6 +84,16 @@ fn spidevs_cases_are_the_kernels() {
 }
 
 #[test]
+fn bad_addresses_are_errors_in_a_sandbox_too() {
+    let (_dir, abi) = client("spidev_abi.c", &[]);
+    let (_sandbox_dir, sandbox) = client("sandbox.c", &[]);
+    let node = "/dev/spidev3.2";
+    let ran =
+        served(&["--map", "/dev/spidev3.2=sim:rpi3,cs=1"], &[&text(&sandbox), &text(&abi), node]);
+    assert_eq!((ran.text().as_str(), ran.code), ("161 checks, 0 failed\n", Some(0)), "{ran:?}");
+}
+
+#[test]
 fn what_programs_look_at_is_there() {
     let ran = shell(
         "/dev/spidev7.1=sim:rpi3",
