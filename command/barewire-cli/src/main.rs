@@ -68,6 +68,7 @@ Buses (--bus):
     ignore-clock           go on where its clock is off or unknown, or has another rate than reference-hz
     poll-limit-us=N        uio: transfers longer than N µs sleep until the interrupt; else none does
     shared[=PATH]          other processes use it too, and say so
+  null:                    no wire and no chip: what everything else costs
 
 Without --bus the environment's BAREWIRE_BUS is used, else sim:imx8mp; what changes a chip has no default.
 
