@@ -163,6 +163,25 @@ fn queued_messages_are_run_by_the_worker() {
 }
 
 #[test]
+fn qemu_outlives_the_thread_that_opened_it() {
+    let opened = thread::spawn(|| AnyBus::open("qemu:sabrelite", &mut |_| ()));
+    let bus = match opened.join().expect("no panic") {
+        Ok(bus) => bus,
+        Err(error) if error.to_string().contains("install") => {
+            println!("SKIPPED: qemu:sabrelite: {error}");
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    // A signal at the thread's end would come within this time.
+    thread::sleep(Duration::from_millis(100));
+    let device = flash(&bus);
+    assert_eq!(id(&device).map(|id| id[1..].to_vec()), Ok(vec![0xbf, 0x25, 0x41]));
+    bus.close().expect("QEMU ends in order");
+    assert_eq!(id(&device), Err(Error::Os { errno: libc::ESHUTDOWN }));
+}
+
+#[test]
 fn names_that_are_wrong_open_nothing() {
     for (name, part) in [
         ("sim:imx8", "did you mean"),

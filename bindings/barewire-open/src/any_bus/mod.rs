@@ -15,6 +15,7 @@
 //! Closing: the flag is set; a message drops the controller; then the board is closed. A message of
 //! another thread runs before or fails.
 
+mod elsewhere;
 mod gate;
 mod mapped;
 mod qemu;

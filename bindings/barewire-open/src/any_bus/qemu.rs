@@ -12,16 +12,17 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use barewire::controller::{Controller, CsLine, Limits, Plan, Program, Unfinished};
-use barewire::spi::{Effective, Error, MessageError, Mode, Settings, Transfer};
+use barewire::controller::{Controller, CsLine};
+use barewire::spi::Mode;
 use barewire::time::Timer;
 use barewire_qemu::{BoardSpec, QemuBoard, QemuOptions, QemuTimer};
 
+use super::elsewhere::{self, Elsewhere};
 use crate::OpenError;
 use crate::confined::Confined;
 use crate::name::QemuName;
 
-struct World {
+pub(super) struct World {
     controller: Box<dyn Controller>,
     timer: QemuTimer,
     /// None once it is closed.
@@ -35,8 +36,6 @@ pub(super) struct QemuPart {
     keeper: Mutex<Option<(Sender<()>, JoinHandle<()>)>>,
 }
 
-pub(super) struct QemuController(Arc<Confined<World>>);
-
 pub(super) struct QemuClock(Arc<Confined<World>>);
 
 fn start(name: &QemuName) -> Result<World, OpenError> {
@@ -47,7 +46,7 @@ fn start(name: &QemuName) -> Result<World, OpenError> {
 }
 
 /// The board as asked, started.
-pub(super) fn open(name: &QemuName) -> Result<(QemuController, QemuPart), OpenError> {
+pub(super) fn open(name: &QemuName) -> Result<(Elsewhere<World>, QemuPart), OpenError> {
     let (made, making) = mpsc::channel();
     let (end, ending) = mpsc::channel();
     let wanted = name.clone();
@@ -65,7 +64,7 @@ pub(super) fn open(name: &QemuName) -> Result<(QemuController, QemuPart), OpenEr
     let world = making.recv().map_err(|_| lost())??;
     let keeper = Mutex::new(Some((end, thread)));
     let part = QemuPart { world: Arc::clone(&world), spec: name.board, keeper };
-    Ok((QemuController(world), part))
+    Ok((Elsewhere(world), part))
 }
 
 impl QemuPart {
@@ -97,39 +96,11 @@ impl QemuPart {
     }
 }
 
-impl Controller for QemuController {
-    fn limits(&self) -> Limits {
-        self.0.with(|world| world.controller.limits())
-    }
+impl elsewhere::World for World {
+    type Controller = dyn Controller;
 
-    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
-        self.0.with(|world| world.controller.configure(settings))
-    }
-
-    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        self.0.with(|world| world.controller.plan(program, message))
-    }
-
-    fn run(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Result<usize, Unfinished> {
-        self.0.with(|world| world.controller.run(program, message))
-    }
-
-    fn run_exchange(
-        &mut self,
-        program: &Program,
-        plan: &Plan,
-        tx: &[u8],
-        rx: &mut [u8],
-    ) -> Result<usize, Unfinished> {
-        self.0.with(|world| world.controller.run_exchange(program, plan, tx, rx))
-    }
-
-    fn reclaim(&mut self) {
-        self.0.with(|world| world.controller.reclaim());
+    fn controller(&mut self) -> Option<&mut Self::Controller> {
+        Some(&mut *self.controller)
     }
 }
 

@@ -8,11 +8,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use barewire::controller::{Controller, Limits, Plan, Program, Unfinished};
-use barewire::spi::{Effective, Error, MessageError, Settings, Transfer};
 use barewire::time::Timer;
 use barewire_sim::bring_up::{AnyController, Charged, any};
 
+use super::elsewhere::{self, Elsewhere};
 use crate::confined::Confined;
 use crate::name::SimOptions;
 use crate::{Fitted, OpenError, SimBoard};
@@ -28,28 +27,13 @@ struct Powered {
     board: SimBoard,
 }
 
-struct World {
+pub(super) struct World {
     /// None once it is closed.
     powered: Option<Powered>,
     /// What was counted before it was closed.
     last_figures: SimFigures,
     /// When the program last used the board.
     last: Instant,
-}
-
-impl World {
-    /// Uses the board, after the time that the program spent elsewhere has passed on it.
-    fn used<R>(&mut self, work: impl FnOnce(&mut Powered) -> R) -> Option<R> {
-        let powered = self.powered.as_mut()?;
-        let pause = self.last.elapsed();
-        if pause >= PAUSE_MIN {
-            let ns = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
-            powered.board.board.engine().spend_ps(ns.saturating_mul(PS_PER_NS));
-        }
-        let done = work(powered);
-        self.last = Instant::now();
-        Some(done)
-    }
 }
 
 impl Powered {
@@ -88,8 +72,6 @@ pub struct SimFigures {
 
 pub(super) struct SimPart(Arc<Confined<World>>);
 
-pub(super) struct SimController(Arc<Confined<World>>);
-
 /// The board's clock.
 pub(super) struct SimClock(Arc<Confined<World>>);
 
@@ -97,7 +79,7 @@ pub(super) struct SimClock(Arc<Confined<World>>);
 pub(super) fn open(
     options: &SimOptions,
     tell: &mut dyn FnMut(&str),
-) -> Result<(SimController, SimPart), OpenError> {
+) -> Result<(Elsewhere<World>, SimPart), OpenError> {
     let mut notes = Vec::new();
     let make = || {
         let board =
@@ -110,7 +92,7 @@ pub(super) fn open(
     let world = unsafe { Confined::new(make) };
     notes.iter().for_each(|note| tell(note));
     let world = Arc::new(world?);
-    Ok((SimController(Arc::clone(&world)), SimPart(world)))
+    Ok((Elsewhere(Arc::clone(&world)), SimPart(world)))
 }
 
 impl SimPart {
@@ -134,47 +116,24 @@ impl SimPart {
     }
 }
 
-/// What a controller without its board ends with: the gate is shut before the board is closed, so none does.
-const GONE: i32 = libc::ESHUTDOWN;
+impl elsewhere::World for World {
+    type Controller = Charged<AnyController>;
 
-impl Controller for SimController {
-    fn limits(&self) -> Limits {
-        let limits = |world: &mut World| Some(world.powered.as_ref()?.controller.limits());
-        self.0.with(limits).unwrap_or(Limits::new(0, 0, 0, TIMER_HZ))
+    fn controller(&mut self) -> Option<&mut Self::Controller> {
+        Some(&mut self.powered.as_mut()?.controller)
     }
 
-    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
-        let gone = Error::Os { errno: GONE };
-        self.0.with(|world| world.powered.as_ref().ok_or(gone)?.controller.configure(settings))
-    }
-
-    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        let gone = MessageError::refused(Error::Os { errno: GONE }, 0);
-        self.0.with(|world| world.powered.as_ref().ok_or(gone)?.controller.plan(program, message))
-    }
-
-    fn run(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Result<usize, Unfinished> {
-        let run = |powered: &mut Powered| powered.controller.run(program, message);
-        self.0.with(|world| world.used(run)).unwrap_or(Err(Unfinished::os(0, GONE)))
-    }
-
-    fn run_exchange(
-        &mut self,
-        program: &Program,
-        plan: &Plan,
-        tx: &[u8],
-        rx: &mut [u8],
-    ) -> Result<usize, Unfinished> {
-        let run = |powered: &mut Powered| powered.controller.run_exchange(program, plan, tx, rx);
-        self.0.with(|world| world.used(run)).unwrap_or(Err(Unfinished::os(0, GONE)))
-    }
-
-    fn reclaim(&mut self) {
-        self.0.with(|world| world.used(|powered| powered.controller.reclaim()));
+    /// Lets the time that the program spent elsewhere pass on the board.
+    fn keep_time(&mut self, after: bool) {
+        let pause = self.last.elapsed();
+        if let Some(powered) = &self.powered
+            && !after
+            && pause >= PAUSE_MIN
+        {
+            let ns = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
+            powered.board.board.engine().spend_ps(ns.saturating_mul(PS_PER_NS));
+        }
+        self.last = Instant::now();
     }
 }
 
