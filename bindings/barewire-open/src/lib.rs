@@ -32,10 +32,12 @@ pub mod mapped;
 pub mod name;
 pub mod near;
 pub mod number;
+mod owned_message;
 mod sim_board;
 
 pub use any_bus::{AnyBus, AnyDevice, AnyTimer, DynController, SimFigures};
 pub use error::OpenError;
 pub use first_read::first_read;
 pub use flash_file::FlashFile;
+pub use owned_message::{OwnedMessage, OwnedPrepared, Shape};
 pub use sim_board::{Fitted, SimBoard, SimCan};

@@ -62,7 +62,7 @@ const LAYERS: [Layers; 10] = [
     Layers {
         folder: "bindings/barewire-open/src/",
         line: "barewire-open: any_bus > mapped, sim_board > first_read, name > confined, files, flash_file, near, \
-               number > error",
+               number, owned_message > error",
     },
     Layers { folder: "command/barewire-cli/src/", line: "barewire-cli: command, rig > shared" },
     Layers {

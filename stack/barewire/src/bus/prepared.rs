@@ -170,6 +170,25 @@ impl<'b, 'm, 'd, C: Controller + ?Sized> PreparedMessage<'b, 'm, 'd, C> {
         self.device.try_run(self.message, true)
     }
 
+    /// Replaces the buffers of transfer `index`, as [`Transfer::rebind`].
+    ///
+    /// # Panics
+    /// As [`Transfer::rebind`], and if there is no transfer `index`.
+    #[inline]
+    pub fn rebind(&mut self, index: usize, tx: Option<&'d [u8]>, rx: Option<&'d mut [u8]>) {
+        self.message[index].rebind(tx, rx);
+    }
+
+    /// Runs it as planned, on the wire of a lock.
+    pub(super) fn run_locked(&mut self, wire: &mut Wire<'_, C>) -> Result<usize, MessageError> {
+        let ran = wire.run(self.device.program(), self.message, Path::Immediate);
+        ran.map_err(|unfinished| unfinished.explain(self.message))
+    }
+
+    pub(super) fn device(&self) -> &Device<'_, C> {
+        &self.device
+    }
+
     /// The bytes received last in transfer `index`; `None` if it only sends.
     ///
     /// # Panics

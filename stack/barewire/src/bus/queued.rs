@@ -60,7 +60,8 @@ use crate::spi::{Error, MessageError, Transfer};
 /// # Safety
 /// The transfers that [`Payload::message`] returns point only at buffers that the payload owns or
 /// that are `'static`, and nothing else refers to these buffers until the next call of a method of
-/// the payload.
+/// the payload. A payload that may be moved (`Unpin`) returns transfers at an address that does not
+/// change with its own.
 pub unsafe trait Payload {
     /// The planned transfers.
     fn message(self: Pin<&mut Self>) -> *mut [Transfer<'static>];
@@ -156,6 +157,21 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         self.plan(&mut message)?;
         Ok(Queued::new(*self, Fixed { message, _pinned: PhantomPinned }))
     }
+
+    /// Makes a message to submit over buffers of any kind, for example of lengths that are known at
+    /// run time. It is planned here, once.
+    ///
+    /// # Errors
+    /// A message that [`Controller::plan`] refuses.
+    pub fn queued_payload<P: Payload + Unpin>(
+        &self,
+        mut payload: P,
+    ) -> Result<Queued<'b, C, P>, MessageError> {
+        let message = Pin::new(&mut payload).message();
+        // SAFETY: the payload's promise: nothing else refers to its transfers.
+        self.plan(unsafe { &mut *message })?;
+        Ok(Queued::new(*self, payload))
+    }
 }
 
 impl<'b, C: Controller + ?Sized, P> Queued<'b, C, P> {
@@ -188,6 +204,17 @@ impl<'b, C: Controller + ?Sized, P> Queued<'b, C, P> {
             // SAFETY: the payload is pinned with the message.
             f(unsafe { Pin::new_unchecked(payload) })
         }))
+    }
+
+    /// Lends `f` the payload, to change or to read its bytes.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] while the message is submitted and has not run.
+    pub fn with_payload<R>(
+        self: Pin<&mut Self>,
+        f: impl FnOnce(Pin<&mut P>) -> R,
+    ) -> Result<R, Error> {
+        self.as_ref().get_ref().own(f)
     }
 
     /// Takes the result, once; `None` if the message has not run or was not submitted.

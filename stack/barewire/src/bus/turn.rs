@@ -29,7 +29,7 @@ use super::inherit::Inheriting;
 use super::lock::{Held, Wire};
 use super::node::{Node, Stage, Task};
 use super::panics::Panics;
-use super::{Bus, Device, Prepared};
+use super::{Bus, Device, Prepared, PreparedMessage};
 use crate::controller::Controller;
 use crate::spi::{Error, MessageError, Settings, Transfer};
 
@@ -144,6 +144,21 @@ impl<'b, C: Controller + ?Sized> Locked<'b, C> {
         &mut self,
         prepared: &'p mut Prepared<'_, C, N>,
     ) -> Result<&'p [u8; N], MessageError> {
+        let wire = self.wire(prepared.device().bus());
+        prepared.run_locked(wire)
+    }
+
+    /// Runs a prepared message as [`PreparedMessage::run`] does, and keeps the bus.
+    ///
+    /// # Errors
+    /// As [`PreparedMessage::run`].
+    ///
+    /// # Panics
+    /// If the message is to another bus.
+    pub fn run_message(
+        &mut self,
+        prepared: &mut PreparedMessage<'_, '_, '_, C>,
+    ) -> Result<usize, MessageError> {
         let wire = self.wire(prepared.device().bus());
         prepared.run_locked(wire)
     }

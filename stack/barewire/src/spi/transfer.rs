@@ -231,6 +231,22 @@ impl<'a> Transfer<'a> {
         self.data.rx_mut()
     }
 
+    /// Replaces the buffers by others of the same lengths. What was planned stays: it depends on the
+    /// length, not on where the bytes are.
+    ///
+    /// # Panics
+    /// If a buffer appears, disappears, or differs in length.
+    #[inline]
+    pub fn rebind(&mut self, tx: Option<&'a [u8]>, rx: Option<&'a mut [u8]>) {
+        let data = &mut self.data;
+        let fits = |len: Option<usize>, was: bool| len.map_or(!was, |len| was && len == data.len);
+        let same = fits(tx.map(<[u8]>::len), data.tx.is_some())
+            && fits(rx.as_deref().map(<[u8]>::len), data.rx.is_some());
+        assert!(same, "a transfer keeps its directions and its length");
+        data.tx = tx;
+        data.rx = rx;
+    }
+
     /// Whether it has the device's settings in everything but `cs_change`.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
@@ -282,5 +298,36 @@ impl<'a> Transfer<'a> {
     pub const fn with_delay_ns(mut self, delay_ns: u32) -> Self {
         self.delay_ns = delay_ns;
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_buffers_keep_the_plan() {
+        let (mut first, mut second) = ([0; 3], [0; 3]);
+        let mut transfer = Transfer::of_plan(&[1, 2, 3], &mut first, Plan::new(7, 0, 1));
+        transfer.rebind(Some(&[4, 5, 6]), Some(&mut second));
+        assert_eq!((transfer.data().tx(), transfer.plan.control), (Some(&[4, 5, 6][..]), 7));
+        let mut both = [1, 2];
+        let mut in_place = Transfer::in_place(&mut both);
+        let mut other = [3, 4];
+        in_place.rebind(None, Some(&mut other));
+        assert_eq!(in_place.data().tx(), Some(&[3, 4][..]), "still in place");
+    }
+
+    #[test]
+    #[should_panic(expected = "keeps its directions and its length")]
+    fn a_buffer_of_another_length_is_refused() {
+        Transfer::write(&[1, 2, 3]).rebind(Some(&[1, 2]), None);
+    }
+
+    #[test]
+    #[should_panic(expected = "keeps its directions and its length")]
+    fn a_buffer_that_was_not_there_is_refused() {
+        let mut rx = [0; 3];
+        Transfer::write(&[1, 2, 3]).rebind(Some(&[1, 2, 3]), Some(&mut rx));
     }
 }
