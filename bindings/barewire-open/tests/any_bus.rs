@@ -1,12 +1,15 @@
 //! Buses by name, used and closed from several threads.
 
-use std::sync::Arc;
+use std::future::Future;
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Wake};
 use std::thread;
 use std::time::Duration;
 
 use barewire::chip::spi_nor::SpiNor;
-use barewire::spi::{Error, Settings, Transfer};
+use barewire::spi::{Error, Mode, Settings, Transfer};
 use barewire::time::Timer;
 use barewire_open::{AnyBus, AnyDevice, OpenError};
 
@@ -155,11 +158,39 @@ fn queued_messages_are_run_by_the_worker() {
     bus.start_worker().expect("the same");
     let device = flash(&bus);
     let device = device.device();
-    let mut message = std::pin::pin!(device.queued(ID).expect("queued"));
+    let mut message = pin!(device.queued(ID).expect("queued"));
     message.as_mut().submit().expect("submitted");
     assert_eq!(message.as_mut().wait(), Some(Ok(4)));
     assert_eq!(message.as_ref().rx(), Ok([0xff, 0xef, 0x40, 0x19]));
     bus.close().expect("closed, and the worker has ended");
+}
+
+/// Drops a bus when it is called, and says that it has.
+struct DropsBus(Mutex<Option<AnyBus>>, mpsc::Sender<()>);
+
+impl Wake for DropsBus {
+    fn wake(self: Arc<Self>) {
+        drop(self.0.lock().expect("not poisoned").take());
+        let _ = self.1.send(());
+    }
+}
+
+#[test]
+fn the_worker_may_drop_the_last_handle_of_its_own_bus() {
+    // Long enough for the worker that the poll below returns before it.
+    const BYTES: usize = 65_536;
+    let bus = open("sim:rpi3");
+    bus.start_worker().expect("a worker");
+    let device = bus.device(&Settings::new(3, 1_000_000).with_mode(Mode::NO_CS)).expect("a device");
+    let device = device.device();
+    let tx: &'static [u8] = vec![0; BYTES].leak();
+    let message = device.queued_message([Transfer::write(tx)]).expect("queued");
+    let mut message = pin!(message);
+    let mut running = pin!(message.as_mut().run());
+    let (dropped, dropping) = mpsc::channel();
+    let waker = Arc::new(DropsBus(Mutex::new(Some(bus)), dropped)).into();
+    assert!(running.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    dropping.recv_timeout(Duration::from_secs(10)).expect("the worker came back from the drop");
 }
 
 #[test]

@@ -26,6 +26,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
 
 use barewire::bus::{Bus, OwnedDevice, Platform, Pump};
 use barewire::controller::Controller;
@@ -268,9 +269,12 @@ impl Opened {
         drop(closing);
         if let Some(Ok(worker)) = self.worker.get() {
             let worker = worker.lock().unwrap_or_else(PoisonError::into_inner).take();
-            // In the worker's own callback there is no waiting for it: dropped, it is asked to end.
+            // The worker may be the caller, in a callback or a waker. It does not wait for itself: dropped,
+            // it is asked to end.
             match worker {
-                Some(worker) if !held => drop(worker.stop()),
+                Some(worker) if !held && worker.thread().id() != thread::current().id() => {
+                    drop(worker.stop());
+                }
                 other => drop(other),
             }
         }
