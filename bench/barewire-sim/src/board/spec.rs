@@ -9,6 +9,7 @@
 use std::any::Any;
 use std::fmt;
 
+use super::Pad;
 pub use super::chips::{AdcSpec, BoardChip, CanSpec, FlashSpec, TouchSpec};
 use crate::model::adc::AdcPart;
 use crate::model::gpio::{
@@ -137,7 +138,13 @@ pub static BOARDS: [BoardSpec; 8] = [
         ],
         chips: &[
             &FlashSpec { cs: 0, part: Part::w25q256jv },
-            &CanSpec { cs: 2, part: PartKind::Mcp2518Fd, oscillator_hz: 40_000_000 },
+            // INT at the adapter's free pin beside the chip select.
+            &CanSpec {
+                cs: 2,
+                part: PartKind::Mcp2518Fd,
+                oscillator_hz: 40_000_000,
+                int: Pad { block: 0, bit: 12 },
+            },
             &TouchSpec { cs: 3 },
         ],
     },
