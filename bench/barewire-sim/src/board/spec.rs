@@ -33,6 +33,35 @@ pub struct GpioSpec {
     pub base: u64,
 }
 
+impl GpioSpec {
+    /// The SoC's name of the pad at `bit`, as [`CsSpec::name`] has it.
+    #[must_use]
+    pub fn pad_name(&self, bit: u8) -> String {
+        let Self { kind, name, .. } = self;
+        if **kind == imx::KIND {
+            format!("{name}_IO{bit:02}")
+        } else if **kind == atmel_pio::KIND {
+            format!("{}{bit}", name.replace("PIO", "P"))
+        } else if **kind == pl061::KIND {
+            format!("{name}_{bit}")
+        } else {
+            format!("{name}{bit}")
+        }
+    }
+
+    /// The name that Linux's driver gives the block, a GPIO chip's label.
+    #[must_use]
+    pub fn linux_label(&self) -> String {
+        if *self.kind == bcm2835_gpio::KIND {
+            "pinctrl-bcm2835".into()
+        } else if *self.kind == rp1::KIND {
+            "pinctrl-rp1".into()
+        } else {
+            format!("{:x}.gpio", self.base)
+        }
+    }
+}
+
 /// A chip select line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CsSpec {

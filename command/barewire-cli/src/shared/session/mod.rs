@@ -34,7 +34,7 @@ use barewire::spi::Mode;
 use barewire::time::Timer;
 use barewire_linux::shared::{ChipLock, ChipLocks};
 use barewire_sim::vcd::Capture;
-use barewire_sim::{Selection, Violation};
+use barewire_sim::{Board, Selection, Violation};
 use serde::Serialize;
 
 pub(crate) use figures::Figures;
@@ -135,6 +135,9 @@ pub(crate) trait Simulated {
 
     /// The board's CAN controller, if it has one and the command is no self-test.
     fn can(&self) -> Option<&SimCan>;
+
+    /// The board itself.
+    fn board(&self) -> &Board;
 
     /// The time since power-up.
     fn now_ps(&self) -> u64;

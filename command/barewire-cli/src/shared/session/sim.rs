@@ -211,6 +211,10 @@ impl Simulated for SimBus {
         self.can.as_ref()
     }
 
+    fn board(&self) -> &Board {
+        &self.board
+    }
+
     fn now_ps(&self) -> u64 {
         self.board.engine().now_ps()
     }
