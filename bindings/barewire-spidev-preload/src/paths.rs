@@ -1,7 +1,7 @@
 //! Which paths are about mapped nodes, and what is used in their place.
 //!
 //! # How it works
-//! A path below `/dev` or `/sys` that exists in the [tree](barewire_spidev_abi::tree) is taken from there. A
+//! A path below `/dev`, `/sys` or `/proc/device-tree` that exists in the [tree](barewire_spidev_abi::tree) is taken from there. A
 //! directory that exists in both is the system's own: its listing gets the tree's entries added. A link
 //! elsewhere that leads to a node is found when the system's own call has failed.
 
@@ -43,7 +43,7 @@ pub(crate) fn instead(directory: i32, path: &CStr) -> Option<Instead> {
     let config = config()?;
     let absolute = absolute(directory, path)?;
     let plain = plain(&absolute)?;
-    if !(plain.starts_with("dev/") || plain.starts_with("sys/")) {
+    if !["dev/", "sys/", "proc/device-tree/"].iter().any(|root| plain.starts_with(root)) {
         return None;
     }
     let (in_tree, kind) = in_tree(&config.tree, &absolute)?;

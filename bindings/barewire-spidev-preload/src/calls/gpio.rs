@@ -40,7 +40,10 @@ fn asked(id: OpenId, number: u32, argument: u64) -> Result<c_int, Errno> {
     let of = gpio.argument();
     let mut body = vec![0; of.bytes];
     memory::read(argument, if of.read { &mut body } else { &mut [] })?;
-    if gpio.makes_a_file() && id.kind() == FileKind::Chip {
+    if gpio.makes_a_file() {
+        if id.kind() != FileKind::Chip {
+            return Err(Errno::INVAL);
+        }
         return made(id, gpio, number, argument, body);
     }
     let parts: &[&[u8]] = if of.read { &[&body] } else { &[] };

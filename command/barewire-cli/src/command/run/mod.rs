@@ -202,8 +202,6 @@ fn serve(
     tree::make(dir.path(), &names, args.bufsiz)
         .map_err(|error| Failure::io("write a temporary directory", &error))?;
     let chips: Vec<ChipName> = args.gpio_maps.iter().map(|map| map.chip).collect();
-    barewire_spidev_abi::gpio::tree::make(dir.path(), &chips)
-        .map_err(|error| Failure::io("write a temporary directory", &error))?;
     let setup = Setup {
         chip_select: 0,
         mode: Mode::default(),
@@ -217,6 +215,7 @@ fn serve(
     let clocks = Clock::of_all(sessions);
     let nodes = Nodes::open(&args.maps, sessions, &clocks, &setup, args.verbose)?;
     let gpio = Gpio::open(&args.gpio_maps, sessions, &clocks, args.verbose)?;
+    gpio.make_tree(dir.path())?;
     let mut server = Server::new(nodes, gpio)?;
     let nodes = names.iter().map(|node| node.path());
     hide::hide(&nodes.chain(chips.iter().map(|chip| chip.path())).collect::<Vec<_>>(), dir.path())?;

@@ -9,12 +9,14 @@ mod map;
 mod pins;
 
 use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
 use std::rc::Rc;
 
 use barewire_sim::wire::Driver;
 use barewire_sim::{Board, Pad};
 use barewire_spidev_abi::Errno;
-use barewire_spidev_abi::gpio::{ChipName, Failed, GpioChip, LineSpec, Now};
+use barewire_spidev_abi::gpio::{ChipName, Failed, GpioChip, LineSpec, Now, tree};
 use barewire_spidev_abi::protocol::OpenId;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -67,6 +69,21 @@ impl<'s> Gpio<'s> {
             chips.push(Mapped { chip, clock: clock.clone() });
         }
         Ok(Self { chips, verbose, told: HashSet::new() })
+    }
+
+    /// Adds the chips to `tree`, which stands in for `/`, and what tells programs which Raspberry Pi the
+    /// mapped board is.
+    pub(super) fn make_tree(&self, dir: &Path) -> Result<(), Failure> {
+        let names: Vec<ChipName> = self.chips.iter().map(|mapped| mapped.chip.name()).collect();
+        let failed = |error| Failure::io("write a temporary directory", &error);
+        tree::make(dir, &names).map_err(failed)?;
+        let boards = self.chips.iter().map(|mapped| mapped.chip.pins().board());
+        if let Some(revision) = boards.filter_map(|board| revision(board.spec().name)).next() {
+            let folder = dir.join("proc/device-tree/system");
+            fs::create_dir_all(&folder).map_err(failed)?;
+            fs::write(folder.join("linux,revision"), revision.to_be_bytes()).map_err(failed)?;
+        }
+        Ok(())
     }
 
     /// The index of a chip.
@@ -124,6 +141,16 @@ impl<'s> Gpio<'s> {
                 chip.deliver(send);
             }
         }
+    }
+}
+
+/// What the firmware of a Raspberry Pi leaves in the device tree; gpiozero and rpi-lgpio begin with it. From
+/// Raspberry Pi's documentation, "Raspberry Pi revision codes".
+fn revision(board: &str) -> Option<u32> {
+    match board {
+        "rpi3" => Some(0x00a0_2082),
+        "rpi5" => Some(0x00c0_4170),
+        _ => None,
     }
 }
 
