@@ -17,6 +17,7 @@ mod first_read;
 mod flash_file;
 mod mapped;
 mod measure;
+mod oled;
 mod qemu;
 mod request;
 mod selftest;
@@ -48,7 +49,7 @@ use sim::SimBus;
 pub(crate) use sim::SimCan;
 use spidev::SpidevBus;
 
-use crate::shared::bus_name::{self, BusName, SimOptions};
+use crate::shared::bus_name::{self, BusName, OledOptions, SimOptions};
 use crate::shared::costs::Costs;
 use crate::shared::failure::Failure;
 use crate::shared::out_file::OutFile;
@@ -401,7 +402,8 @@ pub(crate) fn rerun<R>(
     let BusName::Sim(options) = name else {
         return Err(Failure::Failed(format!("{name} is no simulated board")));
     };
-    let name = BusName::Sim(SimOptions { costs, flash: None, ..options });
+    let oled = options.oled.clone().map(|oled| OledOptions { picture: None, ..oled });
+    let name = BusName::Sim(SimOptions { costs, flash: None, oled, ..options });
     let mut session = Session {
         place: Place::of(&name),
         chip_select: request.chip_select(&name),

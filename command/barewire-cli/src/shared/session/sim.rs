@@ -18,6 +18,7 @@ use barewire_sim::vcd::Capture;
 use barewire_sim::{Board, IntLine, Selection, SimPlatform, Violation};
 
 use super::flash_file::FlashFile;
+use super::oled::Oled;
 use super::selftest::{self, Around};
 use super::{Figures, OpenBus, Simulated};
 use crate::shared::bus_name::SimOptions;
@@ -46,6 +47,7 @@ pub(super) struct SimBus {
     flash: Rc<RefCell<Nor>>,
     can: Option<SimCan>,
     file: Option<Rc<RefCell<FlashFile>>>,
+    oled: Option<Oled>,
     costs: Costs,
 }
 
@@ -81,6 +83,7 @@ impl SimBus {
             }
             Some(_) => {}
         }
+        let oled = options.oled.as_ref().map(|oled| Oled::attach(&board, oled)).transpose()?;
         let mut faults = options.faults.chip.clone();
         // A self-test's bytes are commands to a chip that hears them.
         faults.absent |= around.selftest.is_some();
@@ -90,7 +93,7 @@ impl SimBus {
             controller = controller.for_linux_process();
         }
         let bus = selftest::bus(controller, around, Watch(board.clone()), &SimPlatform);
-        Ok(Self { board, bus, flash, can, file, costs: options.costs })
+        Ok(Self { board, bus, flash, can, file, oled, costs: options.costs })
     }
 }
 
@@ -155,7 +158,8 @@ impl OpenBus for SimBus {
     }
 
     fn close(&mut self) -> Result<(), Failure> {
-        self.file.as_ref().map_or(Ok(()), |file| file.borrow().check())?;
+        let drawn = self.oled.as_mut().map_or(Ok(()), Oled::close);
+        self.file.as_ref().map_or(Ok(()), |file| file.borrow().check()).and(drawn)?;
         match self.flash.borrow().power_loss_awaited() {
             None => Ok(()),
             Some([programs, erases]) => Err(Failure::Failed(format!(
