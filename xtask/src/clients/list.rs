@@ -11,7 +11,7 @@ pub(crate) struct Client {
     pub(super) about: &'static str,
     /// `--map`s of `barewire run`, `DIR` for the client's directory; none where the script does without it.
     pub(super) maps: &'static [&'static str],
-    /// Other options of `barewire run`.
+    /// Other options of `barewire run`, `DIR` likewise.
     pub(super) options: &'static [&'static str],
     pub(super) script: &'static str,
     /// A line of shell that fails if what the client left is wrong.
@@ -119,6 +119,40 @@ pub(super) const CLIENTS: &[Client] = &[
         script: "$PYTHON $CLIENTS/luma_oled.py sent.bin",
         judge: "sigrok-cli -i wire.vcd -I vcd -P spi:clk=sck:mosi=mosi:cs=cs3 -B spi=mosi > wire.bin; \
                 test -s sent.bin; cmp sent.bin wire.bin",
+    },
+    Client {
+        name: "luma.oled-gpio",
+        about: "luma draws by D/C and RESET, with rpi-lgpio",
+        maps: &["/dev/spidev0.0=sim:rpi3,oled=0:24:25:DIR/seen.pbm"],
+        options: &["--map-gpio", "/dev/gpiochip0=sim:rpi3,oled=0:24:25:DIR/seen.pbm"],
+        script: "$PYTHON $CLIENTS/luma_oled_gpio.py drawn.pbm",
+        judge: "cmp drawn.pbm seen.pbm; ! grep -q 'RULES OF THE WIRE' log",
+    },
+    Client {
+        name: "gpiozero-lines",
+        about: "gpiozero's outputs and inputs by lgpio",
+        maps: &["/dev/spidev0.0=sim:rpi3"],
+        options: &["--map-gpio", "/dev/gpiochip0=sim:rpi3"],
+        script: "$PYTHON $CLIENTS/gpiozero_lines.py",
+        judge: "grep -q 'gpiozero by lgpio' log",
+    },
+    Client {
+        name: "gpiod-tools",
+        about: "gpiod's tools as Debian has them: lines, edges",
+        maps: &["/dev/spidev0.2=sim:imx8mp"],
+        options: &["--map-gpio", "/dev/gpiochip0=sim:imx8mp", "--vcd", "wire.vcd"],
+        script: "sh $CLIENTS/gpiod_tools.sh",
+        judge: "code=$(sed -n 's/.* wire 1 \\(.\\) GPIO5_IO20 .*/\\1/p' wire.vcd); \
+                test \"$(sed -n \"s/^\\([01]\\)[$code]\\$/\\1/p\" wire.vcd | tr -d '\\n')\" = 1010; \
+                test -s edges",
+    },
+    Client {
+        name: "python-gpiod",
+        about: "gpiod 2 of PyPI: a CAN controller's interrupts",
+        maps: &["/dev/spidev0.2=sim:imx8mp"],
+        options: &["--map-gpio", "/dev/gpiochip0=sim:imx8mp"],
+        script: "$PYTHON $CLIENTS/gpiod_can.py",
+        judge: "grep -q '20 frames, each with its interrupt' log",
     },
     Client {
         name: "rust-spidev",

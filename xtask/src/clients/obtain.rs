@@ -10,8 +10,15 @@ use crate::tool;
 use crate::tools;
 
 /// Packages from PyPI; the first is pinned, because two of its versions are clients.
-const PYPI: [&str; 4] =
-    ["spidev==3.8", "gpiozero==2.0.1.post3", "luma.oled==3.16.0", "luma.core==2.6.0"];
+const PYPI: [&str; 7] = [
+    "spidev==3.8",
+    "gpiozero==2.0.1.post3",
+    "luma.oled==3.16.0",
+    "luma.core==2.6.0",
+    "lgpio==0.2.2.0",
+    "rpi-lgpio==0.6",
+    "gpiod==2.5.0",
+];
 
 /// Why nothing ran.
 pub(super) enum Stop {
