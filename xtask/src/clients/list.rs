@@ -1,8 +1,8 @@
 //! The clients: what each is asked to do, on which board, and how that is judged.
 //!
 //! Scripts find what they need in variables: `BAREWIRE`, `PYTHON` (with packages from PyPI), `CLIENTS` (the
-//! scripts' folder), `IMAGE` (4 MiB of noise), `SPIDEV_TEST`, `SPIDEV_CRATE`; they run in a directory of their
-//! own.
+//! scripts' folder), `IMAGE` (4 MiB of noise), `SPIDEV_TEST`, `SPIDEV_CRATE`, `DISPLAY_CRATE`; they run in a
+//! directory of their own.
 
 /// A client.
 #[derive(Debug, PartialEq)]
@@ -126,7 +126,7 @@ pub(super) const CLIENTS: &[Client] = &[
         maps: &["/dev/spidev0.0=sim:rpi3,oled=0:24:25:DIR/seen.pbm"],
         options: &["--map-gpio", "/dev/gpiochip0=sim:rpi3,oled=0:24:25:DIR/seen.pbm"],
         script: "$PYTHON $CLIENTS/luma_oled_gpio.py drawn.pbm",
-        judge: "cmp drawn.pbm seen.pbm; ! grep -q 'RULES OF THE WIRE' log",
+        judge: "cmp drawn.pbm seen.pbm; test $(grep -c 'RULES OF THE WIRE' log) = 0",
     },
     Client {
         name: "gpiozero-lines",
@@ -161,5 +161,13 @@ pub(super) const CLIENTS: &[Client] = &[
         options: &[],
         script: "$SPIDEV_CRATE",
         judge: "grep -q 'four times' log",
+    },
+    Client {
+        name: "rust-display",
+        about: "the crates ssd1306 and gpio-cdev draw",
+        maps: &["/dev/spidev0.0=sim:rpi3,oled=0:24:25:DIR/seen.pbm"],
+        options: &["--map-gpio", "/dev/gpiochip0=sim:rpi3,oled=0:24:25:DIR/seen.pbm"],
+        script: "$DISPLAY_CRATE drawn.pbm",
+        judge: "cmp drawn.pbm seen.pbm; test $(grep -c 'RULES OF THE WIRE' log) = 0",
     },
 ];

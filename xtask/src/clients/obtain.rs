@@ -71,6 +71,7 @@ pub(super) fn all(dir: &Path, cx: &Context) -> Result<Tools, Stop> {
         ("IMAGE", image),
         ("SPIDEV_TEST", spidev_test),
         ("SPIDEV_CRATE", folder.join("examples/spidev_client")),
+        ("DISPLAY_CRATE", folder.join("examples/display_client")),
     ];
     Ok(Tools { barewire, variables })
 }
@@ -82,7 +83,7 @@ fn build(cx: &Context, dir: &Path) -> Result<PathBuf, String> {
     let target = cx.root.join(target);
     let tasks: [&[&str]; 2] = [
         &["-p", "barewire-cli", "-p", "barewire-spidev-preload"],
-        &["-p", "barewire-foreign", "--example", "spidev_client"],
+        &["-p", "barewire-foreign", "--example", "spidev_client", "--example", "display_client"],
     ];
     for (index, packages) in tasks.into_iter().enumerate() {
         let mut cargo = Command::new("cargo");
