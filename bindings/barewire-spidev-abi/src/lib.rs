@@ -23,6 +23,7 @@
 #![cfg(target_os = "linux")]
 
 mod chip;
+mod chip_name;
 mod errno;
 pub mod gpio;
 pub mod protocol;

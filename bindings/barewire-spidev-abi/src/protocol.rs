@@ -18,7 +18,7 @@
 use rustix::io::Errno;
 
 use crate::NodeName;
-use crate::gpio::ChipName;
+use crate::chip_name::ChipName;
 
 /// The environment variable that tells the library the server's name.
 pub const SERVER_VARIABLE: &str = "BAREWIRE_SPIDEV_SERVER";

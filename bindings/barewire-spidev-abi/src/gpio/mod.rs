@@ -29,13 +29,12 @@ mod chip;
 mod config;
 mod edges;
 mod layout;
-mod name;
 mod request;
 pub mod tree;
 
+pub use crate::chip_name::ChipName;
 pub use chip::{Failed, GpioChip, LineSpec};
 pub use edges::{Look, Now};
-pub use name::ChipName;
 pub use request::{Argument, GpioRequest};
 
 /// The pins of a chip, by line: numbers from 0, all below [`LINES_MAX`].

@@ -596,10 +596,24 @@ static void descriptors(void) {
         CHECK((fd = line_of(line, GPIO_V2_LINE_FLAG_INPUT)) > 2 && close(fd) == 0);
 }
 
+/* A read that never returns is a failure too. */
+static void *hanging(void *nothing) {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, NULL);
+    sleep(60);
+    printf("it hangs after %d checks, %d failed\n", checks, failures);
+    fflush(stdout);
+    _exit(3);
+    return nothing;
+}
+
 int main(int count, char **arguments) {
+    pthread_t thread;
     if (count < 3)
         return 2;
     setvbuf(stdout, NULL, _IOLBF, 0);
+    pthread_create(&thread, NULL, hanging, NULL);
     chip_path = arguments[1];
     node = arguments[2];
     chip = open(chip_path, O_RDWR);

@@ -6,6 +6,7 @@ use super::flag::{
 };
 use super::*;
 use crate::gpio::Look;
+use crate::gpio::layout::{self, Filled};
 use crate::protocol::FileKind;
 
 /// Eight pins: what is driven, and what each has undriven.

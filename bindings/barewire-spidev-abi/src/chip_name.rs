@@ -1,4 +1,4 @@
-//! The names of chips.
+//! The names of GPIO chips' nodes.
 
 /// A chip's node, `/dev/gpiochipN`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
