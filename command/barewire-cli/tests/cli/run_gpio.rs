@@ -78,6 +78,34 @@ fn a_level_that_is_set_before_a_message_is_on_the_pin_in_it() {
 }
 
 #[test]
+fn a_display_shows_what_is_drawn_by_dc_and_reset() {
+    let (dir, oled) = client("gpio_oled.c", &[]);
+    let picture = dir.path().join("seen.pbm");
+    let board = format!("sim:rpi5,oled=0:23:24:{}", picture.display());
+    let (chip, spi) = (format!("/dev/gpiochip7={board}"), format!("/dev/spidev7.0={board}"));
+    let maps = ["--map-gpio", &chip, "--map", &spi, "--speed-hz", "8M"];
+    let draw = |dc: &str, reset: &str| {
+        served(&maps, &[&text(&oled), "/dev/gpiochip7", dc, reset, "/dev/spidev7.0"]).ok()
+    };
+    let ran = draw("23", "24");
+    assert!(!ran.stderr.contains("RULES OF THE WIRE BROKEN"), "{}", ran.stderr);
+    let mut expected = b"P4\n128 64\n".to_vec();
+    for y in 0..64_u32 {
+        for eight in 0..16 {
+            let lit = |x: u32| (37 * (y / 8) + x) >> (y % 8) & 1;
+            let byte = (0..8).fold(0, |byte, bit| byte << 1 | lit(8 * eight + bit));
+            expected.push(u8::try_from(byte).expect("eight bits"));
+        }
+    }
+    assert!(fs::read(&picture).expect("kept") == expected, "another picture");
+    // D/C and RESET confused: the display complains, and shows nothing.
+    let ran = draw("24", "23");
+    assert!(ran.stderr.contains("SSD1306"), "{}", ran.stderr);
+    let dark = [b"P4\n128 64\n".as_slice(), &[0; 1024]].concat();
+    assert!(fs::read(&picture).expect("kept") == dark, "lit");
+}
+
+#[test]
 fn lines_are_free_when_their_program_has_ended() {
     let (_dir, display) = client("gpio_display.c", &[]);
     let program = format!("{} /dev/gpiochip7 24 25 /dev/spidev7.0", display.display());
@@ -129,6 +157,19 @@ fn wrong_maps_are_told() {
     let boards = ["--map-gpio", MAP, "--map", "/dev/spidev7.0=sim:rpi3,seed=1", "--vcd", "x"];
     served(&boards, &["true"]).fails(2, "--vcd records one board");
     run(&["run", "--", "true"]).misused("--map");
+    let oled = ["--map-gpio", MAP, "--map", "/dev/spidev7.0=sim:rpi3,oled=0:24:25"];
+    let ran = served(&oled, &["true"]).ok();
+    assert!(ran.stderr.contains("another board than sim:rpi3,oled=0:24:25"), "{ran:?}");
+    for (oled, part) in [
+        ("oled=0:8:25", "bit 8 of GPIO block 0 is a chip select"),
+        ("oled=0:24:60", "has no bit 60 of GPIO block 0"),
+        ("oled=9:24:25", "has no chip select 9"),
+        ("oled=1:24:25", "chip select 1 has the board's flash"),
+        ("oled=0:24:25:/nosuch/file", "/nosuch/file"),
+    ] {
+        let map = format!("/dev/spidev7.0=sim:rpi3,{oled}");
+        served(&["--map", &map], &["true"]).fails(1, part);
+    }
 }
 
 /// Needs the right to make a file in /dev and a mount namespace: root has it, outside of containers

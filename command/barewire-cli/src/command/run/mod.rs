@@ -136,6 +136,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let program = program::find(&args.command[0])?;
     program::check(&program, &library)?;
     let mut buses: Vec<&str> = args.maps.iter().map(|map| map.bus.as_str()).collect();
+    if let Some(slip) = gpio::likely_slip(&args.gpio_maps, &buses).filter(|_| !args.quiet) {
+        note!("barewire: {slip}");
+    }
     buses.extend(args.gpio_maps.iter().map(|map| map.bus.as_str()));
     buses.sort_unstable();
     buses.dedup();

@@ -53,6 +53,22 @@ pub(crate) fn check(maps: &[GpioMap]) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What is likely a slip: a GPIO chip on a board that no node is on, beside a node on such a board whose text
+/// differs.
+pub(crate) fn likely_slip<'m>(gpio: &'m [GpioMap], buses: &[&'m str]) -> Option<String> {
+    let board = |bus: &'m str| bus.split(',').next().unwrap_or(bus);
+    let alone = gpio.iter().filter(|map| !buses.contains(&map.bus.as_str()));
+    let mut pairs = alone.filter_map(|map| {
+        let other = buses.iter().find(|bus| board(bus) == board(&map.bus))?;
+        Some(format!(
+            "the lines of {} are those of {}, another board than {other}, because the texts differ",
+            map.chip.path(),
+            map.bus
+        ))
+    });
+    pairs.next()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,5 +100,15 @@ mod tests {
         assert!(check(&name).is_err());
         let board = maps(&["/dev/gpiochip0=sim:rpi3", "/dev/gpiochip1=sim:rpi3"]);
         assert!(check(&board).is_err());
+    }
+
+    #[test]
+    fn boards_that_differ_in_their_text_alone_are_told() {
+        let map: Vec<GpioMap> = vec!["/dev/gpiochip0=sim:rpi3".parse().expect("parses")];
+        assert_eq!(likely_slip(&map, &["sim:rpi3"]), None);
+        assert_eq!(likely_slip(&map, &["sim:imx8mp", "sim:rpi3"]), None);
+        assert_eq!(likely_slip(&map, &["sim:rpi5"]), None);
+        let told = likely_slip(&map, &["sim:rpi3,oled=0:24:25"]).expect("a slip");
+        assert!(told.contains("another board than sim:rpi3,oled=0:24:25"), "{told}");
     }
 }

@@ -20,7 +20,7 @@ use barewire_spidev_abi::gpio::{ChipName, Failed, GpioChip, LineSpec, Now, tree}
 use barewire_spidev_abi::protocol::OpenId;
 use rustix::time::{ClockId, clock_gettime};
 
-pub(crate) use map::{GpioMap, check};
+pub(crate) use map::{GpioMap, check, likely_slip};
 use pins::BoardPins;
 
 use super::clock::Clock;
