@@ -301,6 +301,7 @@ static void events(void) {
     int fd = watched(A, 0);
     struct gpio_v2_line_event event[4];
     CHECK(fd > 2 && !readable(fd, 0));
+    FAILS(read(fd, event, sizeof event[0] - 1), EINVAL);
     uint64_t before = now_ns(CLOCK_MONOTONIC);
     CHECK(pull(fd, 1) == 0 && readable(fd, 0));
     FAILS(read(fd, event, sizeof event[0] - 1), EINVAL);
@@ -555,6 +556,7 @@ static void *in_thread(void *line) {
 static void descriptors(void) {
     /* The lines are held until the last copy is closed. */
     int fd = line_of(A, GPIO_V2_LINE_FLAG_OUTPUT), copy = dup(fd);
+    CHECK((fcntl(copy, F_GETFL) & (O_ACCMODE | O_NONBLOCK)) == O_RDONLY);
     CHECK(copy > 2 && close(fd) == 0 && set(copy, 1, 1) == 0 && get(copy, 1) == 1);
     FAILS(line_of(A, GPIO_V2_LINE_FLAG_OUTPUT), EBUSY);
     CHECK(close(copy) == 0 && (fd = line_of(A, GPIO_V2_LINE_FLAG_OUTPUT)) > 2);
