@@ -85,8 +85,9 @@ const GUEST_PACKAGES: [Package; 5] = [
 ];
 
 /// What `clients` needs beside them: the clients, and what builds those that are sources.
-const CLIENT_PACKAGES: [Package; 4] = [
+const CLIENT_PACKAGES: [Package; 5] = [
     Package { name: "flashrom", proof: Proof::Program("flashrom"), serves: "a client" },
+    Package { name: "gpiod", proof: Proof::Program("gpiomon"), serves: "a client" },
     Package { name: "spi-tools", proof: Proof::Program("spi-pipe"), serves: "two clients" },
     Package {
         name: "python3-spidev",

@@ -9,7 +9,8 @@
 //! events it loses, and the file reports that number.
 //!
 //! Signals: `sck`, `mosi`, `miso`, `cs0`, `cs1` and so on, in module `barewire`; then the connected input
-//! pins of the chips, as `cs0_dc`. Times count from
+//! pins of the chips, as `cs0_dc`, and the pads that a program drives, where they are
+//! [recorded](crate::Board::record). Times count from
 //! the start of the recording. The unit is 1 ns while half an SCK period is at least 5 ns, and
 //! finer otherwise; times are rounded down to it.
 //!
@@ -17,7 +18,8 @@
 //! spi=mosi-data:miso-data` (add `:cpol=1:cpha=1` for mode 3).
 //!
 //! # Not supported
-//! - Output pins of chips (INT, BUSY). Pins connected after the recording began.
+//! - Output pins of chips (INT, BUSY). A pin that is connected after the recording began is shown with
+//!   its first level from the beginning.
 //! - Strengths and unknown values: MISO without a driver is the 1 of its pull-up.
 
 use std::fmt::Write as _;
@@ -40,11 +42,11 @@ pub enum Event {
         /// The new level.
         level: bool,
     },
-    /// The level at a chip's input pin changed.
+    /// The level at a chip's input pin, or at a recorded pad, changed.
     Pin {
         /// The time.
         at: Ps,
-        /// The pin's number: the count of pins connected to the wire before it.
+        /// The pin's number in the recording: the count of pins before it.
         pin: u8,
         /// The new level.
         level: bool,
@@ -102,7 +104,7 @@ pub struct Recorder {
     mosi: bool,
     /// Level and polarity of each line at the start.
     lines: Vec<(bool, bool)>,
-    /// Name and level of each connected input pin at the start.
+    /// Name and first level of each connected input pin and each recorded pad.
     pins: Vec<(String, bool)>,
     events: Vec<Event>,
     lost_events: u64,
@@ -119,9 +121,17 @@ impl Recorder {
         max_events: usize,
         (sck, mosi): (bool, bool),
         lines: Vec<(bool, bool)>,
-        pins: Vec<(String, bool)>,
     ) -> Self {
-        Self { begin, max_events, sck, mosi, lines, pins, events: Vec::new(), lost_events: 0 }
+        let (pins, events) = (Vec::new(), Vec::new());
+        Self { begin, max_events, sck, mosi, lines, pins, events, lost_events: 0 }
+    }
+
+    /// One more pin, which had `level` since the recording began. Returns its number in
+    /// [`Event::Pin`]: the count of pins before it.
+    pub(crate) fn add_pin(&mut self, name: String, level: bool) -> u8 {
+        self.pins.push((name, level));
+        // The wire has fewer.
+        u8::try_from(self.pins.len() - 1).unwrap_or(u8::MAX)
     }
 
     pub(crate) fn record(&mut self, event: Event) {

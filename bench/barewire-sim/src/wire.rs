@@ -105,6 +105,22 @@ struct Input {
     pin: &'static str,
     driver: Driver,
     level: bool,
+    /// Its number in the recording.
+    recorded: Option<u8>,
+}
+
+/// A pad that is recorded: no chip hears it.
+struct Probe {
+    name: String,
+    driver: Driver,
+    level: bool,
+    /// Its number in the recording.
+    recorded: Option<u8>,
+}
+
+/// An input pin's name in a recording.
+fn input_name(cs: u8, pin: &str) -> String {
+    format!("cs{cs}_{}", pin.to_lowercase())
 }
 
 /// A run on its way.
@@ -126,6 +142,7 @@ struct Line {
 pub struct Wire {
     lines: Vec<Line>,
     inputs: Vec<Input>,
+    probes: Vec<Probe>,
     /// One bit for each active line.
     active: u32,
     /// One bit for each line with a chip.
@@ -146,7 +163,7 @@ pub struct Wire {
     selections: Option<Vec<Selection>>,
 }
 
-/// The largest number of connected input pins: each has a character in a VCD file.
+/// The largest number of connected input pins and recorded pads: each has a character in a VCD file.
 const INPUTS_MAX: usize = 32;
 
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
@@ -163,6 +180,7 @@ impl Wire {
         Self {
             lines: Vec::new(),
             inputs: Vec::new(),
+            probes: Vec::new(),
             active: 0,
             chips: 0,
             running: None,
@@ -240,7 +258,9 @@ impl Wire {
         if !self.has_chip(cs) || !self.has_room(1) {
             return false;
         }
-        self.inputs.push(Input { cs, pin, driver, level });
+        let recorder = self.recorder.as_deref_mut();
+        let recorded = recorder.map(|recorder| recorder.add_pin(input_name(cs, pin), level));
+        self.inputs.push(Input { cs, pin, driver, level, recorded });
         self.input_edge(self.inputs.len() - 1, level, at);
         true
     }
@@ -251,10 +271,30 @@ impl Wire {
         self.inputs.iter().any(|input| input.driver == driver)
     }
 
+    /// Records the level of `driver`, which has `level` at `at`, under that name: what it drives is no chip's
+    /// pin, or is recorded as such besides. Nothing if the driver is recorded already or the wire has 32
+    /// such pins.
+    pub(crate) fn probe(&mut self, driver: Driver, name: &str, level: bool, at: Ps) {
+        let known = self.probes.iter().any(|probe| probe.driver == driver);
+        if known || !self.has_room(1) {
+            return;
+        }
+        let recorder = self.recorder.as_deref_mut();
+        let recorded = recorder.map(|recorder| recorder.add_pin(name.into(), level));
+        self.probes.push(Probe { name: name.into(), driver, level, recorded });
+        self.record_pin(recorded, level, at);
+    }
+
+    fn record_pin(&mut self, recorded: Option<u8>, level: bool, at: Ps) {
+        if let (Some(recorder), Some(pin)) = (&mut self.recorder, recorded) {
+            recorder.record(Event::Pin { at, pin, level });
+        }
+    }
+
     /// Whether `inputs` more input pins may be connected.
     #[must_use]
     pub(crate) fn has_room(&self, inputs: usize) -> bool {
-        self.inputs.len() + inputs <= INPUTS_MAX
+        self.inputs.len() + self.probes.len() + inputs <= INPUTS_MAX
     }
 
     /// Tells a chip a new level at one of its input pins.
@@ -264,11 +304,9 @@ impl Wire {
         self.shift_until(at);
         let input = &mut self.inputs[index];
         input.level = level;
-        let (cs, pin) = (input.cs, input.pin);
+        let (cs, pin, recorded) = (input.cs, input.pin, input.recorded);
         self.fold(4 << 16 | u64::from(level) << 8 | index as u64, at, 0);
-        if let Some(recorder) = &mut self.recorder {
-            recorder.record(Event::Pin { at, pin: index as u8, level });
-        }
+        self.record_pin(recorded, level, at);
         let chip = self.lines[usize::from(cs)].chip.as_ref();
         if let Some(mut chip) = chip.and_then(|chip| called(chip, cs)) {
             chip.set_pin(pin, level, at);
@@ -278,6 +316,12 @@ impl Wire {
 
     /// Sets all lines and connected input pins of `driver` to `level`.
     pub fn drive(&mut self, driver: Driver, level: bool, at: Ps) {
+        let changed = self.probes.iter_mut().find(|probe| probe.driver == driver);
+        if let Some(probe) = changed.filter(|probe| probe.level != level) {
+            probe.level = level;
+            let recorded = probe.recorded;
+            self.record_pin(recorded, level, at);
+        }
         for cs in 0..self.lines.len() {
             if self.lines[cs].driver == driver {
                 self.set_line(cs as u8, level, at);
@@ -572,12 +616,14 @@ impl Wire {
     /// Starts to record the wire: at most `max_events` words and level changes.
     pub fn start_recording(&mut self, now: Ps, max_events: usize) {
         let levels = self.lines.iter().map(|line| (line.level, line.active_high)).collect();
-        let pins = self
-            .inputs
-            .iter()
-            .map(|input| (format!("cs{}_{}", input.cs, input.pin.to_lowercase()), input.level));
-        let recorder =
-            Recorder::new(now, max_events, (self.sck, self.mosi), levels, pins.collect());
+        let mut recorder = Recorder::new(now, max_events, (self.sck, self.mosi), levels);
+        for input in &mut self.inputs {
+            let name = input_name(input.cs, input.pin);
+            input.recorded = Some(recorder.add_pin(name, input.level));
+        }
+        for probe in &mut self.probes {
+            probe.recorded = Some(recorder.add_pin(probe.name.clone(), probe.level));
+        }
         self.recorder = Some(Box::new(recorder));
     }
 

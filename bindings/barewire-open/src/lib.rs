@@ -32,6 +32,8 @@ pub mod mapped;
 pub mod name;
 pub mod near;
 pub mod number;
+mod oled;
+mod out_file;
 mod owned_message;
 mod sim_board;
 
@@ -39,5 +41,6 @@ pub use any_bus::{AnyBus, AnyDevice, AnyTimer, DynController, SimFigures};
 pub use error::OpenError;
 pub use first_read::first_read;
 pub use flash_file::FlashFile;
+pub use out_file::OutFile;
 pub use owned_message::{OwnedMessage, OwnedPrepared, Shape};
 pub use sim_board::{Fitted, SimBoard, SimCan};

@@ -14,6 +14,7 @@ use barewire_sim::model::signal::{Signal, SignalSpec};
 use barewire_sim::{Board, IntLine};
 
 use crate::name::SimOptions;
+use crate::oled::Oled;
 use crate::{FlashFile, OpenError, files};
 
 /// What is on a simulated board's chip selects.
@@ -59,6 +60,7 @@ pub struct SimBoard {
     /// Its CAN controller, if it has one and its chips are on it.
     pub can: Option<SimCan>,
     file: Option<Rc<RefCell<FlashFile>>>,
+    oled: Option<Oled>,
 }
 
 impl fmt::Debug for SimBoard {
@@ -107,18 +109,21 @@ impl SimBoard {
             }
             Fitted::Nothing => {}
         }
+        let oled = options.oled.as_ref().map(|oled| Oled::attach(&board, oled)).transpose()?;
         // A self-test's bytes are commands to a chip that hears them.
         faults.absent |= !matches!(fitted, Fitted::Chips(_));
         flash.borrow_mut().set_faults(faults);
-        Ok(Self { board, flash, can, file })
+        Ok(Self { board, flash, can, file, oled })
     }
 
-    /// Checks that everything that was to be kept is kept.
+    /// Writes what is kept at the end, and checks that everything is kept. Called once, at the end.
     ///
     /// # Errors
-    /// The flash file could not be written, or the loss of power that the options ask for did not come.
-    pub fn check_kept(&self) -> Result<(), OpenError> {
-        self.file.as_ref().map_or(Ok(()), |file| file.borrow().check())?;
+    /// The flash file or the display's picture could not be written, or the loss of power that the options ask
+    /// for did not come.
+    pub fn close(&mut self) -> Result<(), OpenError> {
+        let drawn = self.oled.as_mut().map_or(Ok(()), Oled::close);
+        self.file.as_ref().map_or(Ok(()), |file| file.borrow().check()).and(drawn)?;
         match self.flash.borrow().power_loss_awaited() {
             None => Ok(()),
             Some([programs, erases]) => Err(OpenError::Failed(format!(

@@ -13,6 +13,7 @@
 //! * [`Chip`]: one node: its settings, and messages run on a [`Bus`](barewire::bus::Bus). The server has one
 //!   for each mapped node.
 //! * [`protocol`]: what library and server send each other.
+//! * [`gpio`]: the GPIO character device, beside spidev.
 //! * [`tree`]: the files beside the node that programs look at, under `/dev` and `/sys`.
 //!
 //! # Not supported
@@ -22,7 +23,9 @@
 #![cfg(target_os = "linux")]
 
 mod chip;
+mod chip_name;
 mod errno;
+pub mod gpio;
 pub mod protocol;
 mod request;
 mod transfer;

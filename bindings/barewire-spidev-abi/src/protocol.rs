@@ -18,6 +18,7 @@
 use rustix::io::Errno;
 
 use crate::NodeName;
+use crate::chip_name::ChipName;
 
 /// The environment variable that tells the library the server's name.
 pub const SERVER_VARIABLE: &str = "BAREWIRE_SPIDEV_SERVER";
@@ -38,9 +39,29 @@ pub const ANSWER_BYTES: usize = 8;
 pub const BODY_MAX: u32 = 64 << 20;
 
 /// An open file, by a number that its library chose. The low two bits are the file's access mode, as in
-/// `O_ACCMODE`.
+/// `O_ACCMODE`; three others say its [kind](FileKind).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OpenId(pub u32);
+
+/// What an open file is of: three bits of its [`OpenId`], so that a library which finds a descriptor knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// A spidev node.
+    Node,
+    /// A GPIO chip.
+    Chip,
+    /// Lines of a GPIO chip.
+    Lines,
+    /// Version 1: lines without events.
+    Handle,
+    /// Version 1: a line with events.
+    Event,
+}
+
+const KINDS: [FileKind; 5] =
+    [FileKind::Node, FileKind::Chip, FileKind::Lines, FileKind::Handle, FileKind::Event];
+/// Where those bits are; the highest bit of an id is set.
+const KIND_SHIFT: u32 = 28;
 
 /// The access mode that only reads.
 const RDONLY: u32 = 0;
@@ -52,6 +73,20 @@ impl OpenId {
     #[must_use]
     pub fn new(random: u32, flags: u32) -> Self {
         Self(random << 2 | flags & 3)
+    }
+
+    /// The id of a file of that kind.
+    #[must_use]
+    pub fn of_kind(self, kind: FileKind) -> Self {
+        Self(self.0 & !(7 << KIND_SHIFT) | (kind as u32) << KIND_SHIFT)
+    }
+
+    /// What the file is of.
+    #[must_use]
+    pub fn kind(self) -> FileKind {
+        let kind = self.0 >> KIND_SHIFT & 7;
+        // No library makes another.
+        KINDS.get(kind as usize).copied().unwrap_or(FileKind::Node)
     }
 
     /// The access mode.
@@ -107,8 +142,12 @@ pub enum Call {
     Read(u32),
     /// Writes the body.
     Write,
-    /// Which node it is: its [number](NodeName::number).
+    /// Which node it is: its [number](NodeName::number), or a GPIO chip's.
     Which,
+    /// This connection is an open file of that GPIO chip.
+    OpenChip(ChipName),
+    /// This connection will be lines of a GPIO chip, when a request says so.
+    OpenLines,
 }
 
 const HELLO: u32 = 0;
@@ -117,6 +156,8 @@ const IOCTL: u32 = 2;
 const READ: u32 = 3;
 const WRITE: u32 = 4;
 const WHICH: u32 = 5;
+const OPEN_CHIP: u32 = 6;
+const OPEN_LINES: u32 = 7;
 
 /// A request without its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,6 +181,8 @@ impl Head {
             Call::Read(len) => (READ, len),
             Call::Write => (WRITE, 0),
             Call::Which => (WHICH, 0),
+            Call::OpenChip(chip) => (OPEN_CHIP, chip.0.into()),
+            Call::OpenLines => (OPEN_LINES, 0),
         };
         let mut bytes = [0; REQUEST_BYTES];
         for (place, word) in
@@ -170,6 +213,8 @@ impl Head {
             READ => Call::Read(argument),
             WRITE => Call::Write,
             WHICH => Call::Which,
+            OPEN_CHIP => Call::OpenChip(ChipName(argument.try_into().map_err(|_| Errno::PROTO)?)),
+            OPEN_LINES => Call::OpenLines,
             _ => return Err(Errno::PROTO),
         };
         Ok(Self { id: OpenId(id), call, body })
@@ -218,6 +263,8 @@ mod tests {
             Call::Read(4096),
             Call::Write,
             Call::Which,
+            Call::OpenChip(ChipName(65_535)),
+            Call::OpenLines,
         ] {
             let head = Head { id: OpenId::new(0x1234_5678, 2), call, body: 99 };
             assert_eq!(Head::decode(&head.encode()), Ok(head));
@@ -250,5 +297,9 @@ mod tests {
         }
         assert!(OpenId::new(1, 0).readable() && !OpenId::new(1, 0).writable());
         assert!(OpenId::new(1, 2).readable() && OpenId::new(1, 2).writable());
+        for kind in KINDS {
+            let id = OpenId::new(0xffff_ffff, 2).of_kind(kind);
+            assert_eq!((id.kind(), id.access(), id.0 >> 31), (kind, 2, 1));
+        }
     }
 }

@@ -34,6 +34,16 @@ const FIELDS: Fields = if cfg!(any(
     Fields { size_bits: 14, read: 2, write: 1 }
 };
 
+/// The number of an ioctl whose argument the kernel writes.
+pub(crate) const fn read(letter: u32, index: u32, bytes: usize) -> u32 {
+    ((FIELDS.read << FIELDS.size_bits | bytes as u32) << 8 | letter) << 8 | index
+}
+
+/// The number of one whose argument it reads and writes.
+pub(crate) const fn read_write(letter: u32, index: u32, bytes: usize) -> u32 {
+    read(letter, index, bytes) | FIELDS.write << FIELDS.size_bits << 16
+}
+
 /// A setting, by the number of its ioctl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setting {

@@ -1,9 +1,9 @@
-//! Which descriptors are open nodes.
+//! Which descriptors are open nodes, GPIO chips and lines.
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
-use barewire_spidev_abi::protocol::OpenId;
+use barewire_spidev_abi::protocol::{FileKind, OpenId};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
 use rustix::net::{SocketAddrUnix, getsockname};
@@ -29,18 +29,24 @@ fn entry(fd: c_int) -> Option<&'static AtomicU32> {
     TABLE.get(usize::try_from(fd).ok()?)
 }
 
-/// The open node behind a descriptor.
+/// The open file behind a descriptor.
 #[inline]
-pub(crate) fn node(fd: c_int) -> Option<OpenId> {
+pub(crate) fn file(fd: c_int) -> Option<OpenId> {
     match entry(fd)?.load(Ordering::Relaxed) {
         0 => None,
         id => Some(OpenId(id)),
     }
 }
 
-/// The open node behind a descriptor that another process may have passed on.
+/// The open spidev node behind a descriptor.
+#[inline]
+pub(crate) fn node(fd: c_int) -> Option<OpenId> {
+    file(fd).filter(|id| id.kind() == FileKind::Node)
+}
+
+/// The open file behind a descriptor that another process may have passed on.
 pub(crate) fn find(fd: c_int) -> Option<OpenId> {
-    node(fd).or_else(|| {
+    file(fd).or_else(|| {
         if fd < 0 {
             return None;
         }
@@ -77,7 +83,7 @@ pub(crate) fn set(fd: c_int, id: Option<OpenId>) -> Result<(), Errno> {
 /// Forgets a descriptor that is being closed, unless the caller shares the table with its parent and has
 /// descriptors of its own.
 pub(crate) fn forget(fd: c_int) {
-    if node(fd).is_some() && OWNER.load(Ordering::Relaxed) == Pid::as_raw(Some(getpid())) {
+    if file(fd).is_some() && OWNER.load(Ordering::Relaxed) == Pid::as_raw(Some(getpid())) {
         // An entry that is there.
         let _ = set(fd, None);
     }

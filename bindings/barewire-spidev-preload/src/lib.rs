@@ -8,6 +8,7 @@
 //!
 //! * `config`: what `barewire run` tells. `start`: what happens when the library is loaded.
 //! * `paths`: which paths are about a mapped node, and what is used in their place.
+//! * `out_of_reach`: files by which a program would go around a mapped GPIO chip.
 //! * `files`: which descriptors are open nodes.
 //! * `server`: requests.
 //! * `memory`: the program's memory, whose addresses may be bad: `EFAULT`, not a crash.
@@ -20,7 +21,8 @@
 //! # Fails closed
 //! A program that the library cannot be loaded into finds no node, because `barewire run` hides it. What goes
 //! around the library with an open node has a socket to the server: bytes that it writes are a message on the
-//! mapped bus, as they would be to the kernel's node; it has none to read, and its ioctls fail.
+//! mapped bus, as they would be to the kernel's node; it has none to read, and its ioctls fail. Only a GPIO
+//! file has something to be read so: its events, as the kernel's structures.
 //!
 //! # Signals, threads, processes
 //! A call to the server blocks signals while it lasts, like the kernel's own calls, which cannot be
@@ -38,6 +40,7 @@ mod config;
 mod files;
 mod memory;
 mod memory_pool;
+mod out_of_reach;
 mod paths;
 mod real;
 mod server;

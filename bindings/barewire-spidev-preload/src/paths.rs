@@ -1,7 +1,7 @@
 //! Which paths are about mapped nodes, and what is used in their place.
 //!
 //! # How it works
-//! A path below `/dev` or `/sys` that exists in the [tree](barewire_spidev_abi::tree) is taken from there. A
+//! A path below `/dev`, `/sys` or `/proc/device-tree` that exists in the [tree](barewire_spidev_abi::tree) is taken from there. A
 //! directory that exists in both is the system's own: its listing gets the tree's entries added. A link
 //! elsewhere that leads to a node is found when the system's own call has failed.
 
@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use barewire_spidev_abi::NodeName;
+use barewire_spidev_abi::gpio::ChipName;
 use rustix::fs::{AtFlags, CWD, FileType, readlinkat, statat};
 
 use crate::config::config;
@@ -22,6 +23,8 @@ const LINKS_MAX: usize = 8;
 pub(crate) enum Instead {
     /// A node, and the file that stands for it in the tree.
     Node(NodeName, CString),
+    /// A GPIO chip, and the file that stands for it.
+    Chip(ChipName, CString),
     /// Another file or directory of the tree.
     File(CString),
 }
@@ -30,7 +33,7 @@ impl Instead {
     /// The path in the tree.
     pub(crate) fn path(&self) -> &CStr {
         match self {
-            Self::Node(_, path) | Self::File(path) => path,
+            Self::Node(_, path) | Self::Chip(_, path) | Self::File(path) => path,
         }
     }
 }
@@ -40,16 +43,20 @@ pub(crate) fn instead(directory: i32, path: &CStr) -> Option<Instead> {
     let config = config()?;
     let absolute = absolute(directory, path)?;
     let plain = plain(&absolute)?;
-    if !(plain.starts_with("dev/") || plain.starts_with("sys/")) {
+    if !["dev/", "sys/", "proc/device-tree/"].iter().any(|root| plain.starts_with(root)) {
         return None;
     }
     let (in_tree, kind) = in_tree(&config.tree, &absolute)?;
     match kind {
         FileType::Directory if exists(&absolute) => None,
-        FileType::RegularFile => match NodeName::parse(&format!("/{plain}")) {
-            Some(node) => Some(Instead::Node(node, in_tree)),
-            None => Some(Instead::File(in_tree)),
-        },
+        FileType::RegularFile => {
+            let path = format!("/{plain}");
+            Some(match (NodeName::parse(&path), ChipName::parse(&path)) {
+                (Some(node), _) => Instead::Node(node, in_tree),
+                (None, Some(chip)) => Instead::Chip(chip, in_tree),
+                (None, None) => Instead::File(in_tree),
+            })
+        }
         _ => Some(Instead::File(in_tree)),
     }
 }
@@ -94,7 +101,7 @@ pub(crate) fn of_descriptor(fd: i32) -> Option<String> {
     readlinkat(CWD, &link, Vec::new()).ok()?.into_string().ok()
 }
 
-fn absolute(directory: i32, path: &CStr) -> Option<String> {
+pub(crate) fn absolute(directory: i32, path: &CStr) -> Option<String> {
     let path = path.to_str().ok()?;
     if path.starts_with('/') {
         return Some(path.into());
@@ -110,7 +117,7 @@ fn absolute(directory: i32, path: &CStr) -> Option<String> {
 
 /// A path's components without a first slash, `.` and `..`; `None` if it climbs out of the root, or leads
 /// through a link and back, which only the kernel can follow.
-fn plain(absolute: &str) -> Option<String> {
+pub(crate) fn plain(absolute: &str) -> Option<String> {
     let mut parts: Vec<&str> = Vec::new();
     for part in absolute.split('/') {
         match part {
@@ -128,6 +135,11 @@ fn in_tree(tree: &str, absolute: &str) -> Option<(CString, FileType)> {
     // A link is followed where it leads to a directory that the system has too.
     let kind = FileType::from_raw_mode(found.st_mode);
     Some((path, kind))
+}
+
+/// Whether the tree has that path.
+pub(crate) fn tree_has(path: &str) -> bool {
+    config().is_some_and(|config| in_tree(&config.tree, path).is_some())
 }
 
 fn exists(absolute: &str) -> bool {

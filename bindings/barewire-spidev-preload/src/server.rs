@@ -7,7 +7,8 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use barewire_spidev_abi::NodeName;
-use barewire_spidev_abi::protocol::{ANSWER_BYTES, Call, Head, OpenId, decode_answer};
+use barewire_spidev_abi::gpio::ChipName;
+use barewire_spidev_abi::protocol::{ANSWER_BYTES, Call, FileKind, Head, OpenId, decode_answer};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{
@@ -45,7 +46,7 @@ impl Drop for Undisturbed {
 }
 
 /// Says something on stderr, once in the process.
-fn say_once(said: &AtomicBool, text: fmt::Arguments<'_>) {
+pub(crate) fn say_once(said: &AtomicBool, text: fmt::Arguments<'_>) {
     if said.swap(true, Ordering::Relaxed) {
         return;
     }
@@ -56,9 +57,19 @@ fn say_once(said: &AtomicBool, text: fmt::Arguments<'_>) {
     let _ = rustix::io::write(stderr, &line);
 }
 
+/// Says, once, that the server is gone.
+pub(crate) fn say_gone() {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    say_once(
+        &SAID,
+        format_args!(
+            "`barewire run`, which served the mapped nodes, has ended: calls on them fail with ESHUTDOWN"
+        ),
+    );
+}
+
 /// A connection to the server, by a name of its own if it is an open file.
 fn connected(id: Option<OpenId>) -> Result<OwnedFd, Errno> {
-    static SAID: AtomicBool = AtomicBool::new(false);
     let Some(config) = config() else { return Err(Errno::NODEV) };
     let (kind, server) = match id {
         Some(_) => (SocketType::SEQPACKET, OpenId::files_name(&config.server)),
@@ -72,12 +83,7 @@ fn connected(id: Option<OpenId>) -> Result<OwnedFd, Errno> {
     match connect(&socket, &SocketAddrUnix::new_abstract_name(server.as_bytes())?) {
         Ok(()) => Ok(socket),
         Err(Errno::CONNREFUSED) => {
-            say_once(
-                &SAID,
-                format_args!(
-                    "`barewire run`, which served the mapped nodes, has ended: calls on them fail with ESHUTDOWN"
-                ),
-            );
+            say_gone();
             Err(Errno::SHUTDOWN)
         }
         Err(errno) => Err(errno),
@@ -139,35 +145,47 @@ pub(crate) fn request(id: OpenId, call: Call, parts: &[&[u8]]) -> (Head, usize) 
     (Head { id, call, body: u32::try_from(body).unwrap_or(u32::MAX) }, body)
 }
 
-/// Opens a node: the connection that is its descriptor, and its id.
+/// Opens what `call` says, a file of that kind: the connection that is its descriptor, and its id.
 ///
 /// # Errors
 /// The system's; `ESHUTDOWN` if the server has ended.
-pub(crate) fn open(node: NodeName, flags: u32) -> Result<(OwnedFd, OpenId), Errno> {
+pub(crate) fn open(call: Call, kind: FileKind, flags: u32) -> Result<(OwnedFd, OpenId), Errno> {
     let _undisturbed = Undisturbed::new();
     loop {
         let mut random = [0; 4];
         getrandom(&mut random, GetRandomFlags::empty())?;
         // The highest bit of the 30: an id is never 0.
-        let id = OpenId::new(u32::from_ne_bytes(random) | 1 << 29, flags);
+        let id = OpenId::new(u32::from_ne_bytes(random) | 1 << 29, flags).of_kind(kind);
         let socket = match connected(Some(id)) {
             // Another open file has that number.
             Err(Errno::ADDRINUSE) => continue,
             other => other?,
         };
-        let (head, _) = request(id, Call::Open(node), &[]);
+        let (head, _) = request(id, call, &[]);
         send(&socket, &head, &[])?;
-        // What reads around the library finds nothing, and does not hang.
-        rustix::io::ioctl_fionbio(&socket, true)?;
+        // What reads a node around the library finds nothing, and does not hang. Of GPIO files there is
+        // something to be read.
+        let blocks = kind != FileKind::Node && flags & libc::O_NONBLOCK.cast_unsigned() == 0;
+        rustix::io::ioctl_fionbio(&socket, !blocks)?;
         return Ok((socket, id));
     }
 }
 
-/// The node that an open file is of.
+/// The path of the node or GPIO chip that an open file is of.
 ///
 /// # Errors
-/// As [`ask`].
-pub(crate) fn node_of(id: OpenId) -> Result<NodeName, Errno> {
-    let (head, _) = request(id, Call::Which, &[]);
-    NodeName::from_number(ask(&head, &[], &mut Vec::new())?).ok_or(Errno::PROTO)
+/// As [`ask`]; `EBADF` for lines, which have no path.
+pub(crate) fn path_of(id: OpenId) -> Result<String, Errno> {
+    let which = || {
+        let (head, _) = request(id, Call::Which, &[]);
+        ask(&head, &[], &mut Vec::new())
+    };
+    match id.kind() {
+        FileKind::Node => NodeName::from_number(which()?).ok_or(Errno::PROTO).map(NodeName::path),
+        FileKind::Chip => {
+            let number = which()?.try_into().map_err(|_| Errno::PROTO)?;
+            Ok(ChipName(number).path())
+        }
+        FileKind::Lines | FileKind::Handle | FileKind::Event => Err(Errno::BADF),
+    }
 }

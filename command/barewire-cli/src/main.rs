@@ -39,6 +39,8 @@ Buses (--bus):
     protect=all|none|0xSR  status register 1 at power-up: what the chip protects
     input=CH:SIGNAL[+…]    what the converter's input CH carries: constant:MV, ramp:HZ:FROM_MV:TO_MV,
                            sine:HZ:AMPLITUDE_MV:OFFSET_MV, file:PATH:RATE_HZ (volts, one a line)
+    oled=CS:DC:RES[:FILE]  an SSD1306 display behind chip select CS, its D/C# and RES# at those GPIO pins;
+                           FILE gets its picture at the end (PBM)
     fault=NAME[+NAME…]     no-chip, stuck-low, stuck-busy, ignore-program, timing-corrupts,
                            power-loss-program[:N], power-loss-erase[:N] (in the N-th, from 0)
     jitter-ns=N            register accesses take up to N ns longer, at random

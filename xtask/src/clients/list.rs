@@ -1,8 +1,8 @@
 //! The clients: what each is asked to do, on which board, and how that is judged.
 //!
 //! Scripts find what they need in variables: `BAREWIRE`, `PYTHON` (with packages from PyPI), `CLIENTS` (the
-//! scripts' folder), `IMAGE` (4 MiB of noise), `SPIDEV_TEST`, `SPIDEV_CRATE`; they run in a directory of their
-//! own.
+//! scripts' folder), `IMAGE` (4 MiB of noise), `SPIDEV_TEST`, `SPIDEV_CRATE`, `DISPLAY_CRATE`; they run in a
+//! directory of their own.
 
 /// A client.
 #[derive(Debug, PartialEq)]
@@ -11,7 +11,7 @@ pub(crate) struct Client {
     pub(super) about: &'static str,
     /// `--map`s of `barewire run`, `DIR` for the client's directory; none where the script does without it.
     pub(super) maps: &'static [&'static str],
-    /// Other options of `barewire run`.
+    /// Other options of `barewire run`, `DIR` likewise.
     pub(super) options: &'static [&'static str],
     pub(super) script: &'static str,
     /// A line of shell that fails if what the client left is wrong.
@@ -121,11 +121,53 @@ pub(super) const CLIENTS: &[Client] = &[
                 test -s sent.bin; cmp sent.bin wire.bin",
     },
     Client {
+        name: "luma.oled-gpio",
+        about: "luma draws by D/C and RESET, with rpi-lgpio",
+        maps: &["/dev/spidev0.0=sim:rpi3,oled=0:24:25:DIR/seen.pbm"],
+        options: &["--map-gpio", "/dev/gpiochip0=sim:rpi3,oled=0:24:25:DIR/seen.pbm"],
+        script: "$PYTHON $CLIENTS/luma_oled_gpio.py drawn.pbm",
+        judge: "cmp drawn.pbm seen.pbm; test $(grep -c 'RULES OF THE WIRE' log) = 0",
+    },
+    Client {
+        name: "gpiozero-lines",
+        about: "gpiozero's outputs and inputs by lgpio",
+        maps: &["/dev/spidev0.0=sim:rpi3"],
+        options: &["--map-gpio", "/dev/gpiochip0=sim:rpi3"],
+        script: "$PYTHON $CLIENTS/gpiozero_lines.py",
+        judge: "grep -q 'gpiozero by lgpio' log",
+    },
+    Client {
+        name: "gpiod-tools",
+        about: "gpiod's tools as Debian has them: lines, edges",
+        maps: &["/dev/spidev0.2=sim:imx8mp"],
+        options: &["--map-gpio", "/dev/gpiochip0=sim:imx8mp", "--vcd", "wire.vcd"],
+        script: "sh $CLIENTS/gpiod_tools.sh",
+        judge: "code=$(sed -n 's/.* wire 1 \\(.\\) GPIO5_IO20 .*/\\1/p' wire.vcd); \
+                test \"$(sed -n \"s/^\\([01]\\)[$code]\\$/\\1/p\" wire.vcd | tr -d '\\n')\" = 1010; \
+                test -s edges",
+    },
+    Client {
+        name: "python-gpiod",
+        about: "gpiod 2 of PyPI: a CAN controller's interrupts",
+        maps: &["/dev/spidev0.2=sim:imx8mp"],
+        options: &["--map-gpio", "/dev/gpiochip0=sim:imx8mp"],
+        script: "$PYTHON $CLIENTS/gpiod_can.py",
+        judge: "grep -q '20 frames, each with its interrupt' log",
+    },
+    Client {
         name: "rust-spidev",
         about: "the crates spidev and linux-embedded-hal",
         maps: FLASH,
         options: &[],
         script: "$SPIDEV_CRATE",
         judge: "grep -q 'four times' log",
+    },
+    Client {
+        name: "rust-display",
+        about: "the crates ssd1306 and gpio-cdev draw",
+        maps: &["/dev/spidev0.0=sim:rpi3,oled=0:24:25:DIR/seen.pbm"],
+        options: &["--map-gpio", "/dev/gpiochip0=sim:rpi3,oled=0:24:25:DIR/seen.pbm"],
+        script: "$DISPLAY_CRATE drawn.pbm",
+        judge: "cmp drawn.pbm seen.pbm; test $(grep -c 'RULES OF THE WIRE' log) = 0",
     },
 ];

@@ -124,9 +124,11 @@ fn try_to_run(
         [] => tools.shell(dir),
         maps => {
             let mut command = Command::new(&tools.barewire);
-            command.args(["run", "--quiet", "--report"]).arg(&report).args(client.options);
+            command.args(["run", "--quiet", "--report"]).arg(&report);
+            let here = dir.display().to_string();
+            command.args(client.options.iter().map(|option| option.replace("DIR", &here)));
             for map in maps {
-                command.arg("--map").arg(map.replace("DIR", &dir.display().to_string()));
+                command.arg("--map").arg(map.replace("DIR", &here));
             }
             command.args(["--", "sh"]);
             tools.environment(&mut command, dir);

@@ -10,8 +10,15 @@ use crate::tool;
 use crate::tools;
 
 /// Packages from PyPI; the first is pinned, because two of its versions are clients.
-const PYPI: [&str; 4] =
-    ["spidev==3.8", "gpiozero==2.0.1.post3", "luma.oled==3.16.0", "luma.core==2.6.0"];
+const PYPI: [&str; 7] = [
+    "spidev==3.8",
+    "gpiozero==2.0.1.post3",
+    "luma.oled==3.16.0",
+    "luma.core==2.6.0",
+    "lgpio==0.2.2.0",
+    "rpi-lgpio==0.6",
+    "gpiod==2.5.0",
+];
 
 /// Why nothing ran.
 pub(super) enum Stop {
@@ -64,6 +71,7 @@ pub(super) fn all(dir: &Path, cx: &Context) -> Result<Tools, Stop> {
         ("IMAGE", image),
         ("SPIDEV_TEST", spidev_test),
         ("SPIDEV_CRATE", folder.join("examples/spidev_client")),
+        ("DISPLAY_CRATE", folder.join("examples/display_client")),
     ];
     Ok(Tools { barewire, variables })
 }
@@ -75,7 +83,7 @@ fn build(cx: &Context, dir: &Path) -> Result<PathBuf, String> {
     let target = cx.root.join(target);
     let tasks: [&[&str]; 2] = [
         &["-p", "barewire-cli", "-p", "barewire-spidev-preload"],
-        &["-p", "barewire-foreign", "--example", "spidev_client"],
+        &["-p", "barewire-foreign", "--example", "spidev_client", "--example", "display_client"],
     ];
     for (index, packages) in tasks.into_iter().enumerate() {
         let mut cargo = Command::new("cargo");

@@ -61,13 +61,13 @@ const LAYERS: [Layers; 10] = [
     },
     Layers {
         folder: "bindings/barewire-open/src/",
-        line: "barewire-open: any_bus > mapped, sim_board > first_read, name > confined, files, flash_file, near, \
-               number, owned_message > error",
+        line: "barewire-open: any_bus > mapped, sim_board > first_read, oled > confined, flash_file, name, out_file, \
+               owned_message > files, near, number > error",
     },
     Layers { folder: "command/barewire-cli/src/", line: "barewire-cli: command, rig > shared" },
     Layers {
         folder: "command/barewire-cli/src/shared/",
-        line: "barewire-cli/shared: session > costs, files, interrupt, out_file, real_time > \
+        line: "barewire-cli/shared: session > costs, files, interrupt, real_time > \
                output > failure, processors, progress, text",
     },
 ];

@@ -25,7 +25,7 @@ use std::rc::Rc;
 
 use super::Board;
 use super::body::{Output, Pad};
-use crate::chip::{Chip, Pin};
+use crate::chip::{Chip, Pin, Ps, Source};
 use crate::line::IntLine;
 use crate::wire::Driver;
 
@@ -127,23 +127,101 @@ impl Board {
         self.attach(cs, chip);
         let mut interrupts = Vec::new();
         for (pin, pad) in connected {
-            let (name, source, active_high) = match pin {
+            match pin {
                 Pin::Input(name) => {
                     let mut world = self.shared.world.borrow_mut();
                     let level = world.gpio[usize::from(pad.block)].pads() >> pad.bit & 1 != 0;
                     world.wire.connect(cs, name, driver(pad), level, now);
-                    continue;
                 }
-                Pin::ActiveLow(name, source) => (*name, source.clone(), false),
-                Pin::ActiveHigh(name, source) => (*name, source.clone(), true),
-            };
-            let engine = self.engine().clone();
-            source.on_change(Rc::new(move || engine.look_again()));
-            interrupts.push((name, self.line_of(source.clone())));
-            self.shared.outputs.borrow_mut().push(Output { pad, active_high, source });
+                Pin::ActiveLow(name, source) => {
+                    interrupts.push((*name, self.connect(pad, source.clone(), false)));
+                }
+                Pin::ActiveHigh(name, source) => {
+                    interrupts.push((*name, self.connect(pad, source.clone(), true)));
+                }
+            }
         }
         self.shared.follow_outputs(now);
         Ok(ChipLines(interrupts))
+    }
+
+    fn connect(&self, pad: Pad, source: Rc<dyn Source>, active_high: bool) -> IntLine {
+        let engine = self.engine().clone();
+        source.on_change(Rc::new(move || engine.look_again()));
+        self.shared.outputs.borrow_mut().push(Output { pad, active_high, source: source.clone() });
+        self.line_of(source)
+    }
+
+    /// Connects an output pin of a chip that is on the board already to `pad`: low while the pin is
+    /// asserted, or high.
+    ///
+    /// # Errors
+    /// [`LineError`]; nothing is connected then.
+    pub fn connect_output(
+        &self,
+        pad: Pad,
+        source: Rc<dyn Source>,
+        active_high: bool,
+    ) -> Result<(), LineError> {
+        self.check_pad(pad)?;
+        if self.shared.world.borrow().wire.is_input(driver(pad)) {
+            return Err(LineError::Driven(pad));
+        }
+        self.connect(pad, source, active_high);
+        self.shared.follow_outputs(self.engine().now_ps());
+        Ok(())
+    }
+
+    /// How many pads the GPIO block at `index` has; `None` beyond the board's blocks.
+    #[must_use]
+    pub fn pads_of(&self, index: u8) -> Option<u8> {
+        self.shared.world.borrow().gpio.get(usize::from(index)).map(|gpio| gpio.pins())
+    }
+
+    /// A pad's level now, and since when the chip's pin that drives it is asserted, if one is. As an
+    /// interrupt controller looks: it costs no access.
+    ///
+    /// # Panics
+    /// If the board has no such GPIO block.
+    #[must_use]
+    pub fn look_at(&self, pad: Pad) -> (bool, Option<Ps>) {
+        self.shared.follow_outputs(self.engine().now_ps());
+        let outputs = self.shared.outputs.borrow();
+        let output = outputs.iter().find(|output| output.pad == pad);
+        let since = output.and_then(|output| output.source.asserted_since());
+        let world = self.shared.world.borrow();
+        (world.gpio[usize::from(pad.block)].pads() >> pad.bit & 1 != 0, since)
+    }
+
+    /// Pulls a pad up or down: the level that it has while nothing drives it. A chip's pin is stronger.
+    ///
+    /// # Panics
+    /// If the board has no such GPIO block.
+    pub fn pull(&self, pad: Pad, up: bool) {
+        if self.shared.outputs.borrow().iter().any(|output| output.pad == pad) {
+            return;
+        }
+        self.settled(|world, now| {
+            let gpio = &mut world.gpio[usize::from(pad.block)];
+            let before = gpio.pads();
+            gpio.set_outside(pad.bit, up);
+            let pads = gpio.pads();
+            if pads != before {
+                world.wire.drive(driver(pad), pads >> pad.bit & 1 != 0, now);
+            }
+        });
+    }
+
+    /// Records a pad that the program drives, from here on or from the recording's start, under that name.
+    /// The wire takes as many pads as it takes chips' input pins; more are not recorded.
+    ///
+    /// # Panics
+    /// If the board has no such GPIO block.
+    pub fn record(&self, pad: Pad, name: &str) {
+        self.settled(|world, now| {
+            let level = world.gpio[usize::from(pad.block)].pads() >> pad.bit & 1 != 0;
+            world.wire.probe(driver(pad), name, level, now);
+        });
     }
 
     /// Whether a line may be connected to `pad`.

@@ -9,6 +9,7 @@
 use std::any::Any;
 use std::fmt;
 
+use super::Pad;
 pub use super::chips::{AdcSpec, BoardChip, CanSpec, FlashSpec, TouchSpec};
 use crate::model::adc::AdcPart;
 use crate::model::gpio::{
@@ -30,6 +31,35 @@ pub struct GpioSpec {
     pub name: &'static str,
     /// Where its registers are.
     pub base: u64,
+}
+
+impl GpioSpec {
+    /// The SoC's name of the pad at `bit`, as [`CsSpec::name`] has it.
+    #[must_use]
+    pub fn pad_name(&self, bit: u8) -> String {
+        let Self { kind, name, .. } = self;
+        if **kind == imx::KIND {
+            format!("{name}_IO{bit:02}")
+        } else if **kind == atmel_pio::KIND {
+            format!("{}{bit}", name.replace("PIO", "P"))
+        } else if **kind == pl061::KIND {
+            format!("{name}_{bit}")
+        } else {
+            format!("{name}{bit}")
+        }
+    }
+
+    /// The name that Linux's driver gives the block, a GPIO chip's label.
+    #[must_use]
+    pub fn linux_label(&self) -> String {
+        if *self.kind == bcm2835_gpio::KIND {
+            "pinctrl-bcm2835".into()
+        } else if *self.kind == rp1::KIND {
+            "pinctrl-rp1".into()
+        } else {
+            format!("{:x}.gpio", self.base)
+        }
+    }
 }
 
 /// A chip select line.
@@ -137,7 +167,13 @@ pub static BOARDS: [BoardSpec; 8] = [
         ],
         chips: &[
             &FlashSpec { cs: 0, part: Part::w25q256jv },
-            &CanSpec { cs: 2, part: PartKind::Mcp2518Fd, oscillator_hz: 40_000_000 },
+            // INT at the adapter's free pin beside the chip select.
+            &CanSpec {
+                cs: 2,
+                part: PartKind::Mcp2518Fd,
+                oscillator_hz: 40_000_000,
+                int: Pad { block: 0, bit: 12 },
+            },
             &TouchSpec { cs: 3 },
         ],
     },

@@ -355,3 +355,16 @@ fn an_access_is_put_off_and_what_is_due_comes_before_it() {
     });
     board.engine().run(vec![app.on(0, 1), handler.interrupt(0)]);
 }
+
+#[test]
+fn pads_are_named_as_the_chip_selects_on_them() {
+    let mut named = 0;
+    for spec in &spec::BOARDS {
+        for cs in spec.cs {
+            let Driver::Gpio { block, bit } = cs.driver else { continue };
+            assert_eq!(spec.gpio[usize::from(block)].pad_name(bit), cs.name, "{}", spec.name);
+            named += 1;
+        }
+    }
+    assert!(named >= spec::BOARDS.len());
+}

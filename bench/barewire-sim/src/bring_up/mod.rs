@@ -35,7 +35,7 @@ use crate::model::{self, ControllerKind};
 use crate::platform::SimPlatform;
 use crate::wire::Driver as CsDriver;
 pub use bench::{BenchError, ChipBench, Outcome, SimBus, bench};
-pub use pin::{AnyBank, SimInput, SimOutput, input, output};
+pub use pin::{AnyBank, GpioLines, SimInput, SimOutput, input, output};
 
 /// The shipped driver of a kind of controller.
 struct Driver {

@@ -17,6 +17,7 @@ pub mod nor;
 pub mod pl022;
 pub mod sifive;
 pub mod signal;
+pub mod ssd1306;
 pub mod tsc2046;
 
 #[cfg(test)]

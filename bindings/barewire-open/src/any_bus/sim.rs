@@ -109,9 +109,9 @@ impl SimPart {
 
     pub(super) fn close(&self) -> Result<(), OpenError> {
         self.0.with(|world| {
-            let Some(powered) = world.powered.take() else { return Ok(()) };
+            let Some(mut powered) = world.powered.take() else { return Ok(()) };
             world.last_figures = powered.figures();
-            powered.board.check_kept()
+            powered.board.close()
         })
     }
 }

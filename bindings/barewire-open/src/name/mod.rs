@@ -3,6 +3,7 @@
 //! Parsing is pure: nothing is opened here. A new scheme is one variant of [`BusName`], one row
 //! of `SCHEMES`, and one arm where buses are opened.
 
+mod oled;
 mod qemu;
 mod sim;
 mod spidev;
@@ -12,6 +13,7 @@ use std::str::Split;
 
 use barewire_linux::bus_text;
 use barewire_linux::map::MapSpec;
+pub use oled::OledOptions;
 pub use qemu::QemuName;
 pub use sim::SimOptions;
 pub use spidev::SpidevName;
@@ -264,6 +266,7 @@ mod tests {
             ("sim:imx8mp,dry=up", "\"up\" is not stalls or needs-xch"),
             ("sim:imx8mp,start-delay-ns=1000001", "more than 1000000"),
             ("sim:rpi3,xch=fifo-empty", "about ECSPI, which rpi3 has not"),
+            ("sim:rpi3,oled=0:24", "option oled: \"\" is no number of a GPIO pin"),
         ] {
             let error = error(text);
             assert!(error.contains(part), "{text}: {error}");

@@ -13,7 +13,7 @@ use barewire_sim::model::signal::SignalSpec;
 use barewire_sim::profile::CostLevel;
 use barewire_sim::{BoardOptions, BoardSpec, Faults};
 
-use super::read_options;
+use super::{OledOptions, oled, read_options};
 use crate::files::Named;
 use crate::{near, number};
 
@@ -28,6 +28,8 @@ pub struct SimOptions {
     pub status: Option<u8>,
     /// Signals on the converter's inputs, by channel.
     pub inputs: Vec<(u8, SignalSpec)>,
+    /// A display in the place of another chip.
+    pub oled: Option<OledOptions>,
     /// What goes wrong.
     pub faults: SimFaults,
     /// Register accesses take up to this much longer, at random.
@@ -64,7 +66,9 @@ impl SimOptions {
             SignalSpec::File { path, .. } => Some(Named { by: "input=", path: Path::new(path) }),
             SignalSpec::Ready(_) => None,
         });
-        flash.chain(signals).collect()
+        let picture = self.oled.iter().filter_map(|oled| oled.picture.as_deref());
+        let picture = picture.map(|path| Named { by: "oled=", path });
+        flash.chain(signals).chain(picture).collect()
     }
 
     /// How the blocks behave where their manuals leave it open.
@@ -99,10 +103,11 @@ const JITTER_MAX_NS: u64 = 1_000_000;
 /// As long as the longest jitter.
 const START_DELAY_MAX_NS: u64 = JITTER_MAX_NS;
 
-const OPTIONS: [&str; 12] = [
+const OPTIONS: [&str; 13] = [
     "flash",
     "protect",
     "input",
+    "oled",
     "fault",
     "jitter-ns",
     "seed",
@@ -141,6 +146,7 @@ pub(crate) fn parse(text: &str) -> Result<SimOptions, String> {
         flash: None,
         status: None,
         inputs: Vec::new(),
+        oled: None,
         faults: SimFaults::default(),
         jitter_ns: 0,
         seed: 0,
@@ -164,6 +170,7 @@ impl SimOptions {
                     self.inputs.push(channel_signal(input)?);
                 }
             }
+            "oled" => self.oled = Some(oled::parse(value)?),
             "fault" => value.split('+').try_for_each(|fault| self.faults.add(fault))?,
             "jitter-ns" => self.jitter_ns = at_most(value, JITTER_MAX_NS)?,
             "seed" => self.seed = number::bytes(value)?,

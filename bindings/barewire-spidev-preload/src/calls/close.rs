@@ -31,7 +31,7 @@ extern "C" fn closefrom(first: c_int) {
 
 /// A copy of a descriptor is what the original is.
 fn copied(from: c_int, to: c_int) -> c_int {
-    if to >= 0 && files::set(to, files::node(from)).is_err() {
+    if to >= 0 && files::set(to, files::file(from)).is_err() {
         // SAFETY: just made; nobody else knows it.
         unsafe { rustix::io::close(to) };
         crate::real::set_errno(rustix::io::Errno::MFILE);
@@ -62,9 +62,10 @@ fn fcntl_by(fd: c_int, command: c_int, argument: c_long, real: impl Fn(c_long) -
     match command {
         libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => copied(fd, real(argument)),
         libc::F_SETFL if node.is_some() => real(argument | c_long::from(libc::O_NONBLOCK)),
-        libc::F_GETFL => match (node, real(argument)) {
+        libc::F_GETFL => match (files::file(fd), real(argument)) {
             (Some(id), flags @ 0..) => {
-                flags & !(libc::O_NONBLOCK | libc::O_ACCMODE) | id.access().cast_signed()
+                let hidden = if node.is_some() { libc::O_NONBLOCK } else { 0 };
+                flags & !(hidden | libc::O_ACCMODE) | id.access().cast_signed()
             }
             (_, flags) => flags,
         },

@@ -5,10 +5,12 @@
 
 use core::ffi::{c_int, c_ulong, c_void};
 
-use barewire_spidev_abi::protocol::{Call, OpenId};
+use barewire_spidev_abi::gpio::GpioRequest;
+use barewire_spidev_abi::protocol::{Call, FileKind, OpenId};
 use barewire_spidev_abi::{IocTransfer, Request, Sums, TRANSFER_BYTES};
 use rustix::io::Errno;
 
+use super::gpio;
 use crate::real::{call_real, told};
 use crate::server::{ask, request};
 use crate::{config, files, memory};
@@ -78,10 +80,12 @@ fn ioctl_by(fd: c_int, number: c_ulong, argument: *mut c_void, real: impl Fn() -
     let number = number as u32;
     // One that came by `exec` around the library, or from another process, is known by its name.
     let letter = number >> 8 & 0xff;
-    let id = if letter == u32::from(b'k') { files::find(fd) } else { files::node(fd) };
+    let ours = letter == u32::from(b'k') || GpioRequest::has_letter(number);
+    let id = if ours { files::find(fd) } else { files::file(fd) };
     match id {
         None => real(),
         Some(_) if of_any_file(number) => real(),
+        Some(id) if id.kind() != FileKind::Node => gpio::ioctl(id, number, argument, real),
         // It is always as if it were set: see `fcntl_by`.
         Some(_) if number == libc::FIONBIO as u32 => 0,
         Some(id) => told(node_ioctl(id, number, argument.expose_provenance() as u64)),
@@ -138,7 +142,8 @@ fn address<T>(pointer: *const T) -> u64 {
 
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn read(fd: c_int, to: *mut c_void, len: usize) -> isize {
-    match files::node(fd) {
+    match files::file(fd) {
+        Some(id) if id.kind() != FileKind::Node => told(gpio::read(id, fd, address(to), len)),
         Some(id) => told(node_read(id, address(to), len)),
         None => call_real!(read(fd => c_int, to => *mut c_void, len => usize) -> isize, or -1),
     }
@@ -146,7 +151,10 @@ pub(super) extern "C" fn read(fd: c_int, to: *mut c_void, len: usize) -> isize {
 
 #[unsafe(no_mangle)]
 extern "C" fn __read_chk(fd: c_int, to: *mut c_void, len: usize, room: usize) -> isize {
-    match files::node(fd) {
+    match files::file(fd) {
+        Some(id) if len <= room && id.kind() != FileKind::Node => {
+            told(gpio::read(id, fd, address(to), len))
+        }
         Some(id) if len <= room => told(node_read(id, address(to), len)),
         // The C library ends a program that reads more than its buffer holds.
         _ => call_real!(
@@ -158,7 +166,8 @@ extern "C" fn __read_chk(fd: c_int, to: *mut c_void, len: usize, room: usize) ->
 
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn write(fd: c_int, from: *const c_void, len: usize) -> isize {
-    match files::node(fd) {
+    match files::file(fd) {
+        Some(id) if id.kind() != FileKind::Node => told(gpio::write(id)),
         Some(id) => told(node_write(id, address(from), len)),
         None => call_real!(write(fd => c_int, from => *const c_void, len => usize) -> isize, or -1),
     }
@@ -193,7 +202,10 @@ fn by_piece(
 
 #[unsafe(no_mangle)]
 extern "C" fn readv(fd: c_int, pieces: *const libc::iovec, count: c_int) -> isize {
-    match files::node(fd) {
+    match files::file(fd) {
+        Some(id) if id.kind() != FileKind::Node => {
+            told(by_piece(pieces, count, |to, len| gpio::read(id, fd, to, len)))
+        }
         Some(id) => told(by_piece(pieces, count, |to, len| node_read(id, to, len))),
         None => {
             call_real!(readv(fd => c_int, pieces => *const libc::iovec, count => c_int) -> isize, or -1)
@@ -203,7 +215,8 @@ extern "C" fn readv(fd: c_int, pieces: *const libc::iovec, count: c_int) -> isiz
 
 #[unsafe(no_mangle)]
 extern "C" fn writev(fd: c_int, pieces: *const libc::iovec, count: c_int) -> isize {
-    match files::node(fd) {
+    match files::file(fd) {
+        Some(id) if id.kind() != FileKind::Node => told(gpio::write(id)),
         Some(id) => told(by_piece(pieces, count, |from, len| node_write(id, from, len))),
         None => {
             call_real!(writev(fd => c_int, pieces => *const libc::iovec, count => c_int) -> isize, or -1)

@@ -85,8 +85,8 @@ fn node_of_descriptor(path: &core::ffi::CStr) -> Option<String> {
         .strip_prefix("/proc/self/fd/")
         .or_else(|| path.strip_prefix("/dev/fd/"))
         .or_else(|| path.strip_prefix(own.as_str()))?;
-    let id = crate::files::node(number.parse().ok()?)?;
-    crate::server::node_of(id).ok().map(barewire_spidev_abi::NodeName::path)
+    let id = crate::files::file(number.parse().ok()?)?;
+    crate::server::path_of(id).ok()
 }
 
 #[unsafe(no_mangle)]

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use barewire_spidev_abi::NodeName;
+use barewire_spidev_abi::gpio::ChipName;
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, openat};
 
 use super::path_of;
@@ -52,9 +53,11 @@ fn added(path: &Path) -> Option<Vec<Added>> {
         if matches!(name.to_bytes(), b"." | b"..") {
             return None;
         }
-        let node = NodeName::parse(path.join(name.to_str().ok()?).to_str()?);
+        let within = path.join(name.to_str().ok()?);
+        let within = within.to_str()?;
+        let node = NodeName::parse(within).is_some() || ChipName::parse(within).is_some();
         let kind = match entry.file_type() {
-            _ if node.is_some() => libc::DT_CHR,
+            _ if node => libc::DT_CHR,
             FileType::Directory => libc::DT_DIR,
             FileType::Symlink => libc::DT_LNK,
             _ => libc::DT_REG,

@@ -3,16 +3,16 @@
 use core::ffi::{CStr, c_char, c_int};
 use std::os::fd::IntoRawFd as _;
 
-use barewire_spidev_abi::NodeName;
+use barewire_spidev_abi::protocol::{Call, FileKind};
 use rustix::io::Errno;
 
 use super::{path_of, stream};
 use crate::paths::{Instead, behind_link, instead};
 use crate::real::{call_real, set_errno, told};
-use crate::{files, server};
+use crate::{files, out_of_reach, server};
 
-/// Opens a node as the kernel would with those flags.
-fn open_node(node: NodeName, stands_for: &CStr, flags: c_int) -> Result<c_int, Errno> {
+/// Opens a node or a GPIO chip as the kernel would with those flags.
+fn open_node(call: Call, stands_for: &CStr, flags: c_int) -> Result<c_int, Errno> {
     if flags & libc::O_PATH != 0 {
         let file = rustix::fs::open(
             stands_for,
@@ -27,7 +27,8 @@ fn open_node(node: NodeName, stands_for: &CStr, flags: c_int) -> Result<c_int, E
     if flags & (libc::O_CREAT | libc::O_EXCL) == libc::O_CREAT | libc::O_EXCL {
         return Err(Errno::EXIST);
     }
-    let (file, id) = server::open(node, flags.cast_unsigned())?;
+    let kind = if let Call::OpenChip(_) = call { FileKind::Chip } else { FileKind::Node };
+    let (file, id) = server::open(call, kind, flags.cast_unsigned())?;
     if flags & libc::O_CLOEXEC == 0 {
         rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::empty())?;
     }
@@ -49,9 +50,13 @@ fn open_by(
 ) -> c_int {
     let Some(text) = path_of(path) else { return real(path) };
     let open = |place: Instead| match place {
-        Instead::Node(node, stands_for) => told(open_node(node, &stands_for, flags)),
+        Instead::Node(node, file) => told(open_node(Call::Open(node), &file, flags)),
+        Instead::Chip(chip, file) => told(open_node(Call::OpenChip(chip), &file, flags)),
         Instead::File(file) => real(file.as_ptr()),
     };
+    if out_of_reach::refuses(directory, text) {
+        return told(Err::<c_int, _>(Errno::PERM));
+    }
     if let Some(place) = instead(directory, text) {
         return open(place);
     }
@@ -173,9 +178,19 @@ macro_rules! define_fopen {
             };
             match (path_of(path), path_of(mode)) {
                 (Some(text), Some(how)) => match instead(libc::AT_FDCWD, text) {
-                    Some(Instead::Node(node, stands_for)) => {
-                        match told(open_node(node, &stands_for, flags_of(how))) {
+                    _ if out_of_reach::refuses(libc::AT_FDCWD, text) => {
+                        set_errno(Errno::PERM);
+                        core::ptr::null_mut()
+                    }
+                    Some(Instead::Node(node, file)) => {
+                        match told(open_node(Call::Open(node), &file, flags_of(how))) {
                             fd @ 0.. => stream::of_node(fd, mode),
+                            _ => core::ptr::null_mut(),
+                        }
+                    }
+                    Some(Instead::Chip(chip, file)) => {
+                        match told(open_node(Call::OpenChip(chip), &file, flags_of(how))) {
+                            fd @ 0.. => stream::of_chip(fd, mode),
                             _ => core::ptr::null_mut(),
                         }
                     }

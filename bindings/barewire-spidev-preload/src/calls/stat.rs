@@ -1,8 +1,6 @@
-//! stat and its kin: a node is a character device of spidev's.
+//! stat and its kin: a node is a character device of spidev's, a GPIO chip one of GPIO's.
 
 use core::ffi::{c_char, c_int, c_uint};
-
-use barewire_spidev_abi::tree;
 
 use super::path_of;
 use crate::files;
@@ -14,16 +12,16 @@ const MODE: u32 = libc::S_IFCHR | 0o660;
 
 /// What is said of a file.
 trait Said {
-    /// Says that it is a node with that minor number.
-    fn be_node(&mut self, minor: u32);
+    /// Says that it is a node with those numbers.
+    fn be_node(&mut self, numbers: (u32, u32));
 }
 
 macro_rules! said_by {
     ($($stat:ty),*) => {$(
         impl Said for $stat {
-            fn be_node(&mut self, minor: u32) {
+            fn be_node(&mut self, (major, minor): (u32, u32)) {
                 self.st_mode = MODE;
-                self.st_rdev = libc::makedev(tree::MAJOR, minor);
+                self.st_rdev = libc::makedev(major, minor);
                 self.st_size = 0;
                 self.st_blocks = 0;
             }
@@ -33,10 +31,10 @@ macro_rules! said_by {
 said_by!(libc::stat, libc::stat64);
 
 impl Said for libc::statx {
-    fn be_node(&mut self, minor: u32) {
+    fn be_node(&mut self, numbers: (u32, u32)) {
         // All of the type's and mode's bits are in the lower half.
         self.stx_mode = MODE as u16;
-        (self.stx_rdev_major, self.stx_rdev_minor) = (tree::MAJOR, minor);
+        (self.stx_rdev_major, self.stx_rdev_minor) = numbers;
         self.stx_size = 0;
         self.stx_blocks = 0;
     }
@@ -67,17 +65,18 @@ impl About {
                 instead(directory, path).or_else(|| behind_link(directory, path).filter(|_| follow))
             }
             Self::Descriptor(fd) => {
-                let node = crate::server::node_of(files::node(fd)?).ok()?;
-                instead(libc::AT_FDCWD, &std::ffi::CString::new(node.path()).ok()?)
+                let node = crate::server::path_of(files::file(fd)?).ok()?;
+                instead(libc::AT_FDCWD, &std::ffi::CString::new(node).ok()?)
             }
         }
     }
 }
 
-/// The minor number in a node's file of the tree.
-fn minor_of(stands_for: &core::ffi::CStr) -> Option<u32> {
+/// The major and minor numbers in a node's file of the tree.
+fn numbers_of(stands_for: &core::ffi::CStr) -> Option<(u32, u32)> {
     let text = crate::config::text_of(stands_for)?;
-    text.split_once(':')?.1.trim().parse().ok()
+    let (major, minor) = text.split_once(':')?;
+    Some((major.parse().ok()?, minor.trim().parse().ok()?))
 }
 
 /// Says what stands in a file's place: `by_path` is the C library's function for a path, `real` for the
@@ -90,10 +89,10 @@ fn stat_by<S: Said>(
 ) -> c_int {
     let Some(place) = about.place() else { return real() };
     let result = by_path(place.path().as_ptr());
-    if let (0, Instead::Node(_, stands_for)) = (result, &place) {
-        let minor = minor_of(stands_for).unwrap_or(0);
+    if let (0, Instead::Node(_, stands_for) | Instead::Chip(_, stands_for)) = (result, &place) {
+        let numbers = numbers_of(stands_for).unwrap_or_default();
         // SAFETY: the call above has filled it, so it is valid.
-        unsafe { (*to).be_node(minor) };
+        unsafe { (*to).be_node(numbers) };
     }
     result
 }

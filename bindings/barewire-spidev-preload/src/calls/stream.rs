@@ -80,6 +80,15 @@ pub(super) fn of_node(fd: c_int, mode: *const c_char) -> *mut libc::FILE {
     stream
 }
 
+/// A stream on an open GPIO chip: the C library's own, on its descriptor.
+pub(super) fn of_chip(fd: c_int, mode: *const c_char) -> *mut libc::FILE {
+    let stream = fdopen(fd, mode);
+    if stream.is_null() {
+        super::close::close(fd);
+    }
+    stream
+}
+
 fn known(stream: *mut libc::FILE) -> Option<&'static Known> {
     TABLE.iter().find(|known| known.stream.load(Ordering::Acquire) == stream.addr())
 }

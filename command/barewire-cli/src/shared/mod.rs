@@ -10,7 +10,6 @@
 //! | [`interrupt`] | Ctrl-C |
 //! | [`costs`] | whether a simulated board charges low, usual or high costs |
 //! | [`files`] | refuses an output that is another file of the command |
-//! | [`out_file`] | an output file that gets its name only when it is complete |
 //! | [`progress`] | a progress bar |
 //! | [`processors`] | pins threads to processors |
 //! | [`real_time`] | priority, processor and locked memory of a command |
@@ -19,7 +18,6 @@ pub(crate) mod costs;
 pub(crate) mod failure;
 pub(crate) mod files;
 pub(crate) mod interrupt;
-pub(crate) mod out_file;
 pub(crate) mod output;
 pub(crate) mod processors;
 pub(crate) mod progress;

@@ -17,6 +17,7 @@ mod qemu;
 mod real_time;
 mod regs;
 mod run;
+mod run_gpio;
 mod selftest;
 mod serve;
 mod simulated;

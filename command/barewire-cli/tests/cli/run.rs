@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use super::command::{Ran, run, text};
 
 /// The command's file, beside which the library is.
-const BAREWIRE: &str = env!("CARGO_BIN_EXE_barewire");
+pub(super) const BAREWIRE: &str = env!("CARGO_BIN_EXE_barewire");
 
 /// Builds the library as the command was built. Cargo does not, because no crate can depend on it.
-fn library() {
+pub(super) fn library() {
     static BUILT: OnceLock<()> = OnceLock::new();
     BUILT.get_or_init(|| {
         let beside = Path::new(BAREWIRE).parent().expect("in a folder");
@@ -31,12 +31,12 @@ fn library() {
 }
 
 /// Compiles a client; tests without a C compiler cannot link Rust either.
-fn client(source: &str, flags: &[&str]) -> (tempfile::TempDir, PathBuf) {
+pub(super) fn client(source: &str, flags: &[&str]) -> (tempfile::TempDir, PathBuf) {
     try_client(source, flags).expect("a C compiler")
 }
 
 /// A client that goes around the library; none where the C library is only shared.
-fn static_client(source: &str) -> Option<(tempfile::TempDir, PathBuf)> {
+pub(super) fn static_client(source: &str) -> Option<(tempfile::TempDir, PathBuf)> {
     let made = try_client(source, &["-static"]);
     if made.is_none() {
         println!(
@@ -59,7 +59,7 @@ fn try_client(source: &str, flags: &[&str]) -> Option<(tempfile::TempDir, PathBu
 }
 
 /// `barewire run` with these arguments before `--`, and a command behind it.
-fn served(arguments: &[&str], command: &[&str]) -> Ran {
+pub(super) fn served(arguments: &[&str], command: &[&str]) -> Ran {
     library();
     run(&[&["run"], arguments, &["--"], command].concat())
 }

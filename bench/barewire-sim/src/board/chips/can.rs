@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::BoardChip;
-use crate::board::Board;
+use crate::board::{Board, LineError, Pad};
 use crate::line::IntLine;
 use crate::model::can::CanBus;
 use crate::model::mcp2518fd::{Mcp2518Fd, Options, PartKind};
@@ -18,6 +18,9 @@ pub struct CanSpec {
     pub part: PartKind,
     /// Its oscillator.
     pub oscillator_hz: u32,
+    /// The pad that its INT pin is wired to, which a program may read:
+    /// [`Board::connect_can_int`].
+    pub int: Pad,
 }
 
 impl BoardChip for CanSpec {
@@ -51,5 +54,15 @@ impl Board {
         let chip = Rc::new(RefCell::new(chip));
         self.attach(self.spec.can()?.cs, chip.clone());
         Some((chip, line))
+    }
+
+    /// Connects the INT pin of `chip`, this board's CAN controller, to its pad, and returns the pad; `None`
+    /// if the board has none. Until then only an interrupt line leads to the pin.
+    ///
+    /// # Errors
+    /// If the pad is in use already.
+    pub fn connect_can_int(&self, chip: &Mcp2518Fd) -> Result<Option<Pad>, LineError> {
+        let Some(CanSpec { int, .. }) = self.spec.can() else { return Ok(None) };
+        self.connect_output(int, chip.int(), false).map(|()| Some(int))
     }
 }

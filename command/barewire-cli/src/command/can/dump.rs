@@ -10,9 +10,10 @@ use super::candump::{Line, Stamp};
 use super::far::{Far, FarArgs};
 use super::frame::{CanFrame, ERROR_FLAG, ErrorFrame, Logged, id_of};
 use super::node::{Counters, Node};
+use barewire_open::OutFile;
+
 use crate::shared::failure::Failure;
 use crate::shared::interrupt;
-use crate::shared::out_file::OutFile;
 use crate::shared::output::{self, note};
 use crate::shared::session::{self, Figures, Session};
 use crate::shared::text::{figure, number};
@@ -170,7 +171,7 @@ impl Printer<'_> {
             }
         };
         match &mut self.out {
-            Some(out) => out.write_all(format!("{text}\n").as_bytes()),
+            Some(out) => Ok(out.write_all(format!("{text}\n").as_bytes())?),
             None if json => output::json(&Entry { log: text }),
             None => output::text(&format!("{text}\n")),
         }

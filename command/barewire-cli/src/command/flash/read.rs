@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::{Chip, FlashArgs, PIECE, Which, extent, with_chip};
+use barewire_open::OutFile;
+
 use crate::shared::failure::Failure;
 use crate::shared::interrupt;
-use crate::shared::out_file::OutFile;
 use crate::shared::output;
 use crate::shared::progress::Progress;
 use crate::shared::session::{self, Figures, Request, Session, Settled, Wanted};

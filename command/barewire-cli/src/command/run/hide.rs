@@ -9,16 +9,14 @@
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use barewire_spidev_abi::NodeName;
 use rustix::mount::{MountPropagationFlags, mount_bind, mount_change};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use crate::shared::failure::Failure;
 
-/// Hides those of `nodes` that exist. `dir` is for what is mounted over them.
-pub(super) fn hide(nodes: &[NodeName], dir: &Path) -> Result<(), Failure> {
-    let there: Vec<String> =
-        nodes.iter().map(|node| node.path()).filter(|path| Path::new(path).exists()).collect();
+/// Hides those of the nodes at `paths` that exist. `dir` is for what is mounted over them.
+pub(super) fn hide(paths: &[String], dir: &Path) -> Result<(), Failure> {
+    let there: Vec<&String> = paths.iter().filter(|path| Path::new(path).exists()).collect();
     let Some(first) = there.first() else { return Ok(()) };
     let failed = |errno: rustix::io::Errno| {
         Failure::Failed(format!(

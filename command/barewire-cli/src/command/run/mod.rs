@@ -5,12 +5,15 @@
 //! 2. The program is looked at: the library must be loadable into it ([`program`]). Nodes of the same name
 //!    that the kernel has are hidden from it ([`hide`]), so that whatever goes around the library reaches
 //!    no chip.
+//!    GPIO chips of `--map-gpio` are handled alike.
 //! 3. The program is started with `libbarewire_spidev.so` loaded. Its calls on the nodes come here
-//!    ([`server`]), one at a time, and run on the bus ([`nodes`]).
+//!    ([`server`]), one at a time, and run on the bus ([`nodes`]) or the board's pins ([`gpio`]).
 //! 4. When the program has ended, the buses are closed and its exit code is this command's.
 //!
 //! Ctrl-C is the program's: this command ends when the program does ([`signals`]).
 
+mod clock;
+mod gpio;
 mod hide;
 mod map;
 mod nodes;
@@ -23,16 +26,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 
 use barewire::spi::Mode;
+use barewire_spidev_abi::gpio::ChipName;
 use barewire_spidev_abi::protocol::{SERVER_VARIABLE, TREE_VARIABLE};
 use barewire_spidev_abi::{BUFSIZ, NodeName, Setup, tree};
 use serde::Serialize;
 use tempfile::TempDir;
 
+use barewire_open::OutFile;
+
 use crate::shared::failure::Failure;
-use crate::shared::out_file::OutFile;
 use crate::shared::output::note;
 use crate::shared::session::{Begun, Figures, Place, Report, Request, Session, Settled, TellArgs};
 use crate::shared::text::number;
+use clock::Clock;
+use gpio::{Gpio, GpioMap};
 use map::Map;
 use nodes::Nodes;
 use server::Server;
@@ -54,8 +61,12 @@ Examples:
 pub(crate) struct Args {
     /// A node that the program sees, and the bus that it is, with a chip select (unless told, the node's
     /// own): /dev/spidevB.C=BUS[,cs=N]; buses are those of --bus
-    #[arg(long = "map", value_name = "NODE=BUS", required = true)]
+    #[arg(long = "map", value_name = "NODE=BUS", required_unless_present = "gpio_maps")]
     maps: Vec<Map>,
+    /// A GPIO chip that the program sees, and the simulated board whose pins are its lines:
+    /// /dev/gpiochipN=sim:BOARD; a bus of --map by the same text is the same board
+    #[arg(long = "map-gpio", value_name = "CHIP=BUS")]
+    gpio_maps: Vec<GpioMap>,
     /// The clock until the program sets one, like a device tree's spi-max-frequency (k and M: by 1000)
     #[arg(long, value_name = "HZ", default_value = "1M", value_parser = number::hertz)]
     speed_hz: u32,
@@ -121,10 +132,15 @@ impl Report for Served {
 /// Runs it.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     map::check(&args.maps)?;
+    gpio::check(&args.gpio_maps)?;
     let library = program::library(args.library.as_deref())?;
     let program = program::find(&args.command[0])?;
     program::check(&program, &library)?;
     let mut buses: Vec<&str> = args.maps.iter().map(|map| map.bus.as_str()).collect();
+    if let Some(slip) = gpio::likely_slip(&args.gpio_maps, &buses).filter(|_| !args.quiet) {
+        note!("barewire: {slip}");
+    }
+    buses.extend(args.gpio_maps.iter().map(|map| map.bus.as_str()));
     buses.sort_unstable();
     buses.dedup();
     if args.vcd.is_some() && buses.len() > 1 {
@@ -159,15 +175,17 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             Served { place, exit_code }
         });
         if let (Some(report), Ok(served)) = (&mut report, &result) {
-            ended =
-                ended.and(begun.line(served).and_then(|line| report.write_all(line.as_bytes())));
+            ended = ended
+                .and(begun.line(served).and_then(|line| Ok(report.write_all(line.as_bytes())?)));
         }
         ended = ended.and(begun.end(request, result));
     }
-    match served? {
+    let exit_code = served?;
+    let reported = report.map_or(Ok(()), OutFile::commit).map_err(Failure::from);
+    match exit_code {
         // A bus that ended badly outweighs a program that ended well.
-        0 => ended.and(report.map_or(Ok(()), OutFile::commit)),
-        code => report.map_or(Ok(()), OutFile::commit).and(Err(Failure::Program(code))),
+        0 => ended.and(reported),
+        code => reported.and(Err(Failure::Program(code))),
     }
 }
 
@@ -189,6 +207,7 @@ fn serve(
     let names: Vec<NodeName> = args.maps.iter().map(|map| map.node).collect();
     tree::make(dir.path(), &names, args.bufsiz)
         .map_err(|error| Failure::io("write a temporary directory", &error))?;
+    let chips: Vec<ChipName> = args.gpio_maps.iter().map(|map| map.chip).collect();
     let setup = Setup {
         chip_select: 0,
         mode: Mode::default(),
@@ -199,9 +218,13 @@ fn serve(
     if args.report.is_some() {
         sessions.iter().for_each(|(_, session)| session.open.bus().set_counting(true));
     }
-    let nodes = Nodes::open(&args.maps, sessions, &setup, args.verbose)?;
-    let mut server = Server::new(nodes)?;
-    hide::hide(&names, dir.path())?;
+    let clocks = Clock::of_all(sessions);
+    let nodes = Nodes::open(&args.maps, sessions, &clocks, &setup, args.verbose)?;
+    let gpio = Gpio::open(&args.gpio_maps, sessions, &clocks, args.verbose)?;
+    gpio.make_tree(dir.path())?;
+    let mut server = Server::new(nodes, gpio)?;
+    let nodes = names.iter().map(|node| node.path());
+    hide::hide(&nodes.chain(chips.iter().map(|chip| chip.path())).collect::<Vec<_>>(), dir.path())?;
     let child = start(args, library, program, dir.path(), server.name())?;
     // Only now: a program inherits what is blocked.
     let signals = signals::Signals::take()?;

@@ -1,15 +1,16 @@
 //! The mapped nodes: each call of a program, run on the node's bus.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fmt;
-use std::time::Instant;
+use std::rc::Rc;
 
 use barewire_linux::shared::ChipLock;
 use barewire_spidev_abi::{
     Chip, Errno, Failed, IocTransfer, NodeName, Request, Setup, TRANSFER_BYTES,
 };
 
+use super::clock::Clock;
 use super::map::Map;
 use crate::shared::failure::Failure;
 use crate::shared::output::note;
@@ -22,6 +23,7 @@ struct Node<'s> {
     name: NodeName,
     bus: usize,
     session: &'s Session,
+    clock: Rc<Clock<'s>>,
     lock: RefCell<Option<ChipLock>>,
     chip: RefCell<Chip>,
 }
@@ -31,15 +33,15 @@ pub(super) struct Nodes<'s> {
     nodes: Vec<Node<'s>>,
     verbose: bool,
     told: RefCell<HashSet<String>>,
-    /// When the last call ended: a simulated board's time goes on with the program's.
-    last: Cell<Instant>,
 }
 
 impl<'s> Nodes<'s> {
-    /// The nodes of `maps` on `sessions`, each with its bus's name. `setup` has what is alike in all.
+    /// The nodes of `maps` on `sessions`, each with its bus's name, whose clocks are `clocks`. `setup` has
+    /// what is alike in all.
     pub(super) fn open(
         maps: &[Map],
         sessions: &[(&str, &'s Session)],
+        clocks: &[Rc<Clock<'s>>],
         setup: &Setup,
         verbose: bool,
     ) -> Result<Self, Failure> {
@@ -59,12 +61,12 @@ impl<'s> Nodes<'s> {
                 name: map.node,
                 bus,
                 session,
+                clock: clocks[bus].clone(),
                 lock: RefCell::new(lock),
                 chip: RefCell::new(chip),
             });
         }
-        let last = Cell::new(Instant::now());
-        Ok(Self { nodes, verbose, told: RefCell::default(), last })
+        Ok(Self { nodes, verbose, told: RefCell::default() })
     }
 
     /// The index of a node.
@@ -156,11 +158,11 @@ impl<'s> Nodes<'s> {
     }
 
     fn message(&self, node: &Node<'_>, transfers: &[IocTransfer], tx: &[u8]) -> Answer {
+        node.clock.during(|| self.message_now(node, transfers, tx))
+    }
+
+    fn message_now(&self, node: &Node<'_>, transfers: &[IocTransfer], tx: &[u8]) -> Answer {
         let bus = node.session.open.bus();
-        if let Some(simulated) = node.session.open.simulated() {
-            let idle = self.last.get().elapsed().as_nanos();
-            simulated.idle_ns(u64::try_from(idle).unwrap_or(u64::MAX));
-        }
         // One chip that a message left selected at most: this one's message goes on, another's ends it.
         let others =
             self.nodes.iter().filter(|other| other.bus == node.bus && other.name != node.name);
@@ -180,7 +182,6 @@ impl<'s> Nodes<'s> {
         if let Some(lock) = &mut *lock {
             lock.release();
         }
-        self.last.set(Instant::now());
         let total = self.judged(node, format_args!("a message"), ran)?;
         Ok((total, rx))
     }

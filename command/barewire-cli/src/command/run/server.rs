@@ -13,7 +13,9 @@
 //! 3. Files that were closed are closed.
 //! 4. Files that were opened are opened: a program makes requests about a file only after it has said on
 //!    the file's own connection which node it is.
-//! 5. Requests are run, in the order in which they came.
+//! 5. Requests are run, in the order in which they came. Then GPIO lines that are watched are looked at, and
+//!    only then is the answer sent: a program that goes on to poll finds the events of its own call. While
+//!    lines are watched, the loop looks each millisecond besides.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -21,6 +23,7 @@ use std::os::fd::OwnedFd;
 use std::process::{Child, ExitStatus};
 
 use barewire_spidev_abi::Errno;
+use barewire_spidev_abi::gpio::GpioRequest;
 use barewire_spidev_abi::protocol::{Call, Head, OpenId, REQUEST_BYTES, encode_answer};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{
@@ -31,6 +34,7 @@ use rustix::process::{Pid, geteuid};
 use rustix::rand::{GetRandomFlags, getrandom};
 use rustix::time::Timespec;
 
+use super::gpio::Gpio;
 use super::nodes::{Answer, Nodes};
 use super::signals::Signals;
 use crate::shared::failure::Failure;
@@ -39,6 +43,9 @@ use crate::shared::failure::Failure;
 const BACKLOG: i32 = 4096;
 /// Bytes taken from a connection at once.
 const PIECE_BYTES: usize = 64 << 10;
+
+/// How long the server waits until it looks at watched GPIO lines again.
+const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 
 enum State {
     /// Its request is not complete.
@@ -49,10 +56,21 @@ enum State {
     Answered(Vec<u8>, usize),
     /// It will be an open file.
     Opening,
-    /// It is that open file, of the node with that index.
-    File(OpenId, usize),
+    /// It is that open file.
+    File(OpenId),
     /// Nothing more to do.
     Over,
+}
+
+/// What an open file is of.
+#[derive(Clone, Copy)]
+enum File {
+    /// The node with that index.
+    Node(usize),
+    /// The GPIO chip with that index.
+    Chip(usize),
+    /// Lines of the GPIO chip with that index, once they are requested.
+    Lines(Option<usize>),
 }
 
 struct Connection {
@@ -63,7 +81,7 @@ struct Connection {
 impl Connection {
     fn awaited(&self) -> PollFlags {
         match self.state {
-            State::Asking(_) | State::Opening | State::File(..) => PollFlags::IN,
+            State::Asking(_) | State::Opening | State::File(_) => PollFlags::IN,
             State::Answered(..) => PollFlags::OUT,
             State::Asked(..) | State::Over => PollFlags::empty(),
         }
@@ -78,6 +96,23 @@ impl Connection {
                 Ok((_, length)) => return Some(length),
                 Err(Errno::INTR) => {}
                 Err(_) => return None,
+            }
+        }
+    }
+
+    /// Drops what was written to a file that takes nothing.
+    fn forget_packets(&self) {
+        while self.packet(&mut [0]).is_some() {}
+    }
+
+    /// Sends a packet to an open file; false if there is no room yet.
+    fn tell(&self, packet: &[u8]) -> bool {
+        loop {
+            match send(&self.socket, packet, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN | Errno::NOBUFS) => return false,
+                // If it was closed, nobody reads it.
+                Ok(_) | Err(_) => return true,
             }
         }
     }
@@ -148,18 +183,19 @@ impl Connection {
 /// The server.
 pub(super) struct Server<'s> {
     nodes: Nodes<'s>,
+    gpio: Gpio<'s>,
     name: String,
     listener: OwnedFd,
     /// Where files are opened.
     files_listener: OwnedFd,
     connections: Vec<Connection>,
-    files: HashMap<OpenId, usize>,
+    files: HashMap<OpenId, File>,
     reported: bool,
 }
 
 impl<'s> Server<'s> {
-    /// A server of these nodes, under a new name.
-    pub(super) fn new(nodes: Nodes<'s>) -> Result<Self, Failure> {
+    /// A server of these nodes and GPIO chips, under a new name.
+    pub(super) fn new(nodes: Nodes<'s>, gpio: Gpio<'s>) -> Result<Self, Failure> {
         let failed = |errno: Errno| Failure::io("listen for the program", &errno.into());
         let mut random = [0; 8];
         getrandom(&mut random, GetRandomFlags::empty()).map_err(failed)?;
@@ -168,7 +204,8 @@ impl<'s> Server<'s> {
         let files_name = OpenId::files_name(&name);
         let files_listener = listening(SocketType::SEQPACKET, &files_name).map_err(failed)?;
         let (connections, files) = (Vec::new(), HashMap::new());
-        Ok(Self { nodes, name, listener, files_listener, connections, files, reported: false })
+        let reported = false;
+        Ok(Self { nodes, gpio, name, listener, files_listener, connections, files, reported })
     }
 
     /// The name under which it listens.
@@ -206,7 +243,11 @@ impl<'s> Server<'s> {
     fn round(&mut self, signals: &Signals, wait: bool) -> Result<(), Errno> {
         let forever = None;
         let at_once = Some(&Timespec { tv_sec: 0, tv_nsec: 0 });
-        self.poll(signals, if wait { forever } else { at_once })?;
+        let awaited = match self.gpio.waits() {
+            true => Some(&LOOK_AGAIN),
+            false => forever,
+        };
+        self.poll(signals, if wait { awaited } else { at_once })?;
         // Step 1.
         accept(&self.listener, &mut self.connections, || State::Asking(Vec::new()))?;
         accept(&self.files_listener, &mut self.connections, || State::Opening)?;
@@ -214,11 +255,21 @@ impl<'s> Server<'s> {
         // Steps 2 and 3.
         for (connection, &ended) in self.connections.iter_mut().zip(&ended) {
             match connection.state {
-                State::File(id, node) => {
-                    written(&self.nodes, connection, id, node);
+                State::File(id) => {
+                    let file = self.files.get(&id).copied();
+                    match file {
+                        Some(File::Node(node)) => written(&self.nodes, connection, id, node),
+                        _ => connection.forget_packets(),
+                    }
                     if ended {
                         self.files.remove(&id);
-                        self.nodes.closed(node);
+                        match file {
+                            Some(File::Node(node)) => self.nodes.closed(node),
+                            Some(File::Chip(chip) | File::Lines(Some(chip))) => {
+                                self.gpio.closed(chip, id);
+                            }
+                            Some(File::Lines(None)) | None => {}
+                        }
                         connection.state = State::Over;
                     }
                 }
@@ -233,15 +284,17 @@ impl<'s> Server<'s> {
             if !matches!(connection.state, State::Opening) {
                 continue;
             }
-            match opened(&self.nodes, connection) {
-                Some((id, node)) => {
+            match opened(&self.nodes, &self.gpio, connection) {
+                Some((id, file)) => {
                     connection.state = match self.files.entry(id) {
                         Entry::Occupied(_) => State::Over,
                         Entry::Vacant(place) => {
-                            place.insert(node);
-                            self.nodes.opened(node);
-                            written(&self.nodes, connection, id, node);
-                            State::File(id, node)
+                            place.insert(file);
+                            if let File::Node(node) = file {
+                                self.nodes.opened(node);
+                                written(&self.nodes, connection, id, node);
+                            }
+                            State::File(id)
                         }
                     };
                 }
@@ -258,9 +311,12 @@ impl<'s> Server<'s> {
             {
                 let end = REQUEST_BYTES + head.body as usize;
                 let answer = self.run(&head, &bytes[REQUEST_BYTES..end]);
+                // What the call changed on the pins is there to be read when it returns.
+                self.look();
                 self.connections[index].answer(answer);
             }
         }
+        self.look();
         self.connections.retain(|connection| !matches!(connection.state, State::Over));
         Ok(())
     }
@@ -284,12 +340,28 @@ impl<'s> Server<'s> {
         Ok(fds[3..].iter().map(|fd| fd.revents().intersects(gone)).collect())
     }
 
+    /// Looks at the lines that are watched, and sends their events.
+    fn look(&mut self) {
+        let Self { gpio, connections, .. } = self;
+        gpio.look(&mut |file, packet| {
+            let of_file = |connection: &&Connection| match connection.state {
+                State::File(id) => id == file,
+                _ => false,
+            };
+            connections.iter().find(of_file).is_none_or(|connection| connection.tell(packet))
+        });
+    }
+
     fn run(&mut self, head: &Head, body: &[u8]) -> Answer {
         if let Call::Hello(_) = head.call {
             self.reported = true;
             return Ok((0, Vec::new()));
         }
-        let node = *self.files.get(&head.id).ok_or(Errno::BADF)?;
+        let node = match *self.files.get(&head.id).ok_or(Errno::BADF)? {
+            File::Node(node) => node,
+            File::Chip(chip) | File::Lines(Some(chip)) => return self.run_gpio(chip, head, body),
+            File::Lines(None) => return Err(Errno::BADF),
+        };
         match head.call {
             Call::Ioctl(number) => self.nodes.ioctl(node, number, body),
             Call::Read(len) => self.nodes.read(node, len),
@@ -298,7 +370,31 @@ impl<'s> Server<'s> {
                 let name = self.nodes.name(node).ok_or(Errno::BADF)?;
                 Ok((name.number(), Vec::new()))
             }
-            Call::Hello(_) | Call::Open(_) => Err(Errno::PROTO),
+            Call::Hello(_) | Call::Open(_) | Call::OpenChip(_) | Call::OpenLines => {
+                Err(Errno::PROTO)
+            }
+        }
+    }
+
+    fn run_gpio(&mut self, chip: usize, head: &Head, body: &[u8]) -> Answer {
+        match head.call {
+            Call::Ioctl(number) => {
+                let makes_a_file = GpioRequest::decode(number)?.makes_a_file();
+                let made = body.last_chunk().filter(|_| makes_a_file);
+                let made = made.map(|id| OpenId(u32::from_ne_bytes(*id)));
+                if let Some(made) = made
+                    && !matches!(self.files.get(&made), Some(File::Lines(None)))
+                {
+                    return Err(Errno::PROTO);
+                }
+                let answer = self.gpio.ioctl(chip, head.id, number, body)?;
+                if let Some(made) = made {
+                    self.files.insert(made, File::Lines(Some(chip)));
+                }
+                Ok((0, answer))
+            }
+            Call::Which => Ok((self.gpio.name(chip).ok_or(Errno::BADF)?.0.into(), Vec::new())),
+            _ => Err(Errno::PROTO),
         }
     }
 }
@@ -332,14 +428,25 @@ fn accept(
     }
 }
 
-/// Which file of which node a connection opens, if it has said so.
-fn opened(nodes: &Nodes<'_>, connection: &mut Connection) -> Option<(OpenId, usize)> {
+/// Which file of what a connection opens, if it has said so.
+fn opened(
+    nodes: &Nodes<'_>,
+    gpio: &Gpio<'_>,
+    connection: &mut Connection,
+) -> Option<(OpenId, File)> {
     let mut packet = [0; REQUEST_BYTES];
     if connection.packet(&mut packet)? == REQUEST_BYTES
-        && let Ok(Head { id, call: Call::Open(name), .. }) = Head::decode(&packet)
-        && let Some(node) = nodes.find(name)
+        && let Ok(Head { id, call, .. }) = Head::decode(&packet)
     {
-        return Some((id, node));
+        let file = match call {
+            Call::Open(name) => nodes.find(name).map(File::Node),
+            Call::OpenChip(name) => gpio.find(name).map(File::Chip),
+            Call::OpenLines => Some(File::Lines(None)),
+            _ => None,
+        };
+        if let Some(file) = file {
+            return Some((id, file));
+        }
     }
     connection.state = State::Over;
     None

@@ -32,9 +32,10 @@ use barewire::controller::Controller;
 use barewire::spi::Mode;
 use barewire::time::Timer;
 use barewire_linux::shared::{ChipLock, ChipLocks};
+use barewire_open::OutFile;
 pub(crate) use barewire_open::SimCan;
 use barewire_sim::vcd::Capture;
-use barewire_sim::{Selection, Violation};
+use barewire_sim::{Board, Selection, Violation};
 use serde::Serialize;
 
 pub(crate) use figures::Figures;
@@ -48,10 +49,9 @@ pub(crate) use selftest::Injected;
 use sim::SimBus;
 use spidev::SpidevBus;
 
-use crate::shared::bus_name::{self, BusName, SimOptions};
+use crate::shared::bus_name::{self, BusName, OledOptions, SimOptions};
 use crate::shared::costs::Costs;
 use crate::shared::failure::Failure;
-use crate::shared::out_file::OutFile;
 use crate::shared::output::{self, note};
 use crate::shared::text::figure;
 
@@ -134,6 +134,9 @@ pub(crate) trait Simulated {
 
     /// The board's CAN controller, if it has one and the command is no self-test.
     fn can(&self) -> Option<&SimCan>;
+
+    /// The board itself.
+    fn board(&self) -> &Board;
 
     /// The time since power-up.
     fn now_ps(&self) -> u64;
@@ -398,7 +401,8 @@ pub(crate) fn rerun<R>(
     let BusName::Sim(options) = name else {
         return Err(Failure::Failed(format!("{name} is no simulated board")));
     };
-    let name = BusName::Sim(SimOptions { costs: costs.level(), flash: None, ..options });
+    let oled = options.oled.clone().map(|oled| OledOptions { picture: None, ..oled });
+    let name = BusName::Sim(SimOptions { costs: costs.level(), flash: None, oled, ..options });
     let mut session = Session {
         place: Place::of(&name),
         chip_select: request.chip_select(&name),

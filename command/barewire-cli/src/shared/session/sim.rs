@@ -61,7 +61,7 @@ impl OpenBus for SimBus {
     }
 
     fn close(&mut self) -> Result<(), Failure> {
-        Ok(self.parts.check_kept()?)
+        Ok(self.parts.close()?)
     }
 }
 
@@ -108,6 +108,10 @@ impl Simulated for SimBus {
 
     fn can(&self) -> Option<&SimCan> {
         self.parts.can.as_ref()
+    }
+
+    fn board(&self) -> &Board {
+        &self.board
     }
 
     fn now_ps(&self) -> u64 {

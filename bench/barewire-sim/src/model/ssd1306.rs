@@ -14,12 +14,12 @@
 //! What is seen on the glass: contrast, scrolling, inversion and remapping are taken and do nothing
 //! to the memory. The scroll commands' own rules.
 
-use barewire_sim::chip::{
-    Bytewise, Chip, Clocking, Complaints, PS_PER_NS, Partial, Pin, Ps, WireLimits,
-};
+use crate::chip::{Bytewise, Chip, Clocking, Complaints, PS_PER_NS, Partial, Pin, Ps, WireLimits};
 
-pub(super) const COLUMNS: usize = 128;
-pub(super) const PAGES: usize = 8;
+/// Columns of the display.
+pub const COLUMNS: usize = 128;
+/// Pages of its memory, eight rows each.
+pub const PAGES: usize = 8;
 /// RES# is low for 3 µs at least (8.9, power on sequence).
 const RESET_PS: Ps = 3_000 * PS_PER_NS;
 
@@ -31,8 +31,9 @@ enum Addressing {
     Page,
 }
 
+/// The chip. Its pins are D/C# and RES#, both inputs.
 #[derive(Debug)]
-pub(super) struct Ssd1306 {
+pub struct Ssd1306 {
     partial: Partial,
     complaints: Complaints<64>,
     /// The levels of D/C# and RES#, and since when.
@@ -46,13 +47,14 @@ pub(super) struct Ssd1306 {
     pages: (u8, u8),
     column: u8,
     page: u8,
-    pub(super) on: bool,
-    pub(super) memory: [[u8; COLUMNS]; PAGES],
+    on: bool,
+    memory: [[u8; COLUMNS]; PAGES],
 }
 
 impl Ssd1306 {
-    /// The display after power-up: memory holds a pattern that the driver never sends.
-    pub(super) fn new() -> Self {
+    /// The display after power-up: its memory, which is undefined then, holds a pattern.
+    #[must_use]
+    pub fn new() -> Self {
         Self {
             partial: Partial::NONE,
             complaints: Complaints::default(),
@@ -68,6 +70,18 @@ impl Ssd1306 {
             on: false,
             memory: [[0x5a; COLUMNS]; PAGES],
         }
+    }
+
+    /// Whether the display is on: command AFh.
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        self.on
+    }
+
+    /// The display's memory, by page and column: bit n of a byte is the page's row n (8.7).
+    #[must_use]
+    pub fn memory(&self) -> &[[u8; COLUMNS]; PAGES] {
+        &self.memory
     }
 
     /// Section 8.5: the registers' values after RES#. The memory stays.
@@ -160,6 +174,12 @@ impl Ssd1306 {
                 }
             }
         }
+    }
+}
+
+impl Default for Ssd1306 {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

@@ -10,11 +10,11 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process;
 
-use crate::shared::failure::Failure;
+use crate::OpenError;
 
 /// The output in the making.
 #[derive(Debug)]
-pub(crate) struct OutFile {
+pub struct OutFile {
     path: PathBuf,
     sink: Sink,
 }
@@ -37,9 +37,12 @@ enum Sink {
 
 impl OutFile {
     /// Begins `path`. That it can be written is known from here on, disk space aside.
-    pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn create(path: &Path) -> Result<Self, OpenError> {
         Self::try_create(path)
-            .map_err(|error| Failure::io(format_args!("write {}", path.display()), &error))
+            .map_err(|error| OpenError::io(format_args!("write {}", path.display()), &error))
     }
 
     fn try_create(path: &Path) -> io::Result<Self> {
@@ -63,7 +66,10 @@ impl OutFile {
     }
 
     /// Adds bytes.
-    pub(crate) fn write_all(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn write_all(&mut self, bytes: &[u8]) -> Result<(), OpenError> {
         let written = match &mut self.sink {
             Sink::Beside { file, .. } => file.write_all(bytes),
             Sink::Kept { bytes: kept, .. } => {
@@ -72,11 +78,14 @@ impl OutFile {
             }
             Sink::Done => Ok(()),
         };
-        written.map_err(|error| self.failure(&error))
+        written.map_err(|error| self.error(&error))
     }
 
     /// It is whole: gives it its name.
-    pub(crate) fn commit(mut self) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// It cannot be written, or have that name; no file is left then.
+    pub fn commit(mut self) -> Result<(), OpenError> {
         let done = match &mut self.sink {
             Sink::Beside { partial, permissions, .. } => match permissions.take() {
                 Some(permissions) => fs::set_permissions(&*partial, permissions),
@@ -86,13 +95,13 @@ impl OutFile {
             Sink::Kept { file, bytes } => file.write_all(bytes),
             Sink::Done => Ok(()),
         };
-        done.map_err(|error| self.failure(&error))?;
+        done.map_err(|error| self.error(&error))?;
         self.sink = Sink::Done;
         Ok(())
     }
 
-    fn failure(&self, error: &io::Error) -> Failure {
-        Failure::io(format_args!("write {}", self.path.display()), error)
+    fn error(&self, error: &io::Error) -> OpenError {
+        OpenError::io(format_args!("write {}", self.path.display()), error)
     }
 }
 

@@ -1,15 +1,13 @@
-//! `ssd1306` on a display with D/C# and RES#, whose model is a stranger to the simulator.
-
-mod model;
+//! `ssd1306` on a display with D/C# and RES#.
 
 use barewire::bus::OwnedDevice;
 use barewire::spi::{Settings, Transfer};
 use barewire_sim::bring_up::{ChipBench, SimBus, SimOutput, bench};
 use barewire_sim::chip::Chip;
+use barewire_sim::model::ssd1306::{COLUMNS, PAGES, Ssd1306 as Model};
 use barewire_sim::{BoardSpec, Pad};
 use display_interface_spi::SPIInterface;
 use embedded_hal::digital::OutputPin;
-use model::{COLUMNS, PAGES, Ssd1306 as Model};
 use ssd1306::mode::DisplayConfig;
 use ssd1306::prelude::{DisplayRotation, DisplaySize128x64};
 use ssd1306::{Ssd1306, mode::BufferedGraphicsMode};
@@ -70,8 +68,8 @@ fn it_draws_what_it_is_told_on_every_board() {
         display.init().expect("initialises");
         draw(&mut display);
         display.flush().expect("sends");
-        assert!(bench.chip.borrow().on);
-        assert!(bench.chip.borrow().memory == picture(), "{board}: the first picture");
+        assert!(bench.chip.borrow().is_on());
+        assert!(*bench.chip.borrow().memory() == picture(), "{board}: the first picture");
 
         // A second picture, of which the driver sends what has changed.
         display.clear_buffer();
@@ -79,7 +77,7 @@ fn it_draws_what_it_is_told_on_every_board() {
         display.flush().expect("sends");
         let mut one = [[0; COLUMNS]; PAGES];
         one[PAGES - 1][COLUMNS - 1] = 0x80;
-        assert!(bench.chip.borrow().memory == one, "{board}: the second picture");
+        assert!(*bench.chip.borrow().memory() == one, "{board}: the second picture");
         bench.assert_clean();
 
         // The recording has an edge of D/C# for each turn from commands to data.
@@ -94,7 +92,7 @@ fn a_display_without_its_reset_or_with_its_lines_confused_is_reported() {
     let details = |act: &dyn Fn(&ChipBench<Model>)| -> Vec<String> {
         let bench = bench("imx8mp", &settings(), Model::new(), &lines).expect("sets up");
         act(&bench);
-        assert!(bench.chip.borrow().memory != picture());
+        assert!(*bench.chip.borrow().memory() != picture());
         bench.finish().violations.into_iter().map(|violation| violation.detail).collect()
     };
     let unreset = details(&|bench| {
@@ -118,7 +116,7 @@ fn a_display_without_its_reset_or_with_its_lines_confused_is_reported() {
         display.init().expect("initialises");
         draw(&mut display);
         display.flush().expect("sends");
-        assert!(!bench.chip.borrow().on);
+        assert!(!bench.chip.borrow().is_on());
     });
     assert!(confused.is_empty(), "data is never wrong: {confused:?}");
 }
@@ -137,7 +135,7 @@ fn the_model_reports_each_broken_rule() {
     chip.set_pin("RES#", true, 3_000_000);
     assert!(send(&mut chip, false, &[0x20, 0x00, 0x21, 5, 6, 0x22, 1, 2]).is_empty());
     assert!(send(&mut chip, true, &[1, 2, 3, 4, 5]).is_empty(), "the fifth is where the first was");
-    assert_eq!([chip.memory[1][5], chip.memory[1][6], chip.memory[2][5]], [5, 2, 3]);
+    assert_eq!([chip.memory()[1][5], chip.memory()[1][6], chip.memory()[2][5]], [5, 2, 3]);
     assert_eq!(send(&mut chip, false, &[0x02]), [""; 0]);
     assert_eq!(send(&mut chip, false, &[0x23]), ["no such command: 0x23"]);
     assert_eq!(send(&mut chip, false, &[0x21, 9, 4]), ["columns from 9 to 4"]);

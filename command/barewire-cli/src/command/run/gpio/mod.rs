@@ -1,0 +1,180 @@
+//! The mapped GPIO chips: each ioctl of a program, run on a simulated board's pins.
+//!
+//! # How it works
+//! A chip's lines are the pads of the board's GPIO block, by number. Those that drive chip selects are the
+//! board's own, as they are the kernel's SPI driver's. A chip's output pin that is wired to a pad, as a CAN
+//! controller's INT, is seen there.
+
+mod map;
+mod pins;
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+use std::rc::Rc;
+
+use barewire_sim::wire::Driver;
+use barewire_sim::{Board, Pad};
+use barewire_spidev_abi::Errno;
+use barewire_spidev_abi::gpio::{ChipName, Failed, GpioChip, LineSpec, Now, tree};
+use barewire_spidev_abi::protocol::OpenId;
+use rustix::time::{ClockId, clock_gettime};
+
+pub(crate) use map::{GpioMap, check, likely_slip};
+use pins::BoardPins;
+
+use super::clock::Clock;
+use crate::shared::failure::Failure;
+use crate::shared::output::note;
+use crate::shared::session::Session;
+
+struct Mapped<'s> {
+    chip: GpioChip<BoardPins>,
+    clock: Rc<Clock<'s>>,
+}
+
+/// All chips.
+pub(super) struct Gpio<'s> {
+    chips: Vec<Mapped<'s>>,
+    verbose: bool,
+    told: HashSet<String>,
+}
+
+impl<'s> Gpio<'s> {
+    /// The chips of `maps` on `sessions`, each with its bus's name, whose clocks are `clocks`.
+    pub(super) fn open(
+        maps: &[GpioMap],
+        sessions: &[(&str, &'s Session)],
+        clocks: &[Rc<Clock<'s>>],
+        verbose: bool,
+    ) -> Result<Self, Failure> {
+        let mut chips = Vec::with_capacity(maps.len());
+        for map in maps {
+            let found = sessions.iter().zip(clocks).find(|((name, _), _)| *name == map.bus);
+            let simulated = found.and_then(|((_, session), clock)| {
+                session.open.simulated().map(|simulated| (simulated, clock))
+            });
+            let Some((simulated, clock)) = simulated else {
+                return Err(Failure::Failed(format!("{} is no simulated board", map.bus)));
+            };
+            let board = simulated.board();
+            if let Some(can) = simulated.can() {
+                let connected = board.connect_can_int(&can.chip.borrow());
+                connected.map_err(|error| Failure::Failed(format!("{}: {error}", map.bus)))?;
+            }
+            let pins = BoardPins::new(board)?;
+            let label =
+                board.spec().gpio.first().map_or_else(String::new, |gpio| gpio.linux_label());
+            let chip = GpioChip::new(map.chip, &label, specs(board), pins);
+            chips.push(Mapped { chip, clock: clock.clone() });
+        }
+        Ok(Self { chips, verbose, told: HashSet::new() })
+    }
+
+    /// Adds the chips to `tree`, which stands in for `/`, and what tells programs which Raspberry Pi the
+    /// mapped board is.
+    pub(super) fn make_tree(&self, dir: &Path) -> Result<(), Failure> {
+        let names: Vec<ChipName> = self.chips.iter().map(|mapped| mapped.chip.name()).collect();
+        let failed = |error| Failure::io("write a temporary directory", &error);
+        tree::make(dir, &names).map_err(failed)?;
+        let boards = self.chips.iter().map(|mapped| mapped.chip.pins().board());
+        if let Some(revision) = boards.filter_map(|board| revision(board.spec().name)).next() {
+            let folder = dir.join("proc/device-tree/system");
+            fs::create_dir_all(&folder).map_err(failed)?;
+            fs::write(folder.join("linux,revision"), revision.to_be_bytes()).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// The index of a chip.
+    pub(super) fn find(&self, name: ChipName) -> Option<usize> {
+        self.chips.iter().position(|mapped| mapped.chip.name() == name)
+    }
+
+    /// A chip's name.
+    pub(super) fn name(&self, index: usize) -> Option<ChipName> {
+        self.chips.get(index).map(|mapped| mapped.chip.name())
+    }
+
+    /// An ioctl of an open file of the chip, or of its lines.
+    pub(super) fn ioctl(
+        &mut self,
+        index: usize,
+        file: OpenId,
+        number: u32,
+        body: &[u8],
+    ) -> Result<Vec<u8>, Errno> {
+        let Mapped { chip, clock } = self.chips.get_mut(index).ok_or(Errno::BADF)?;
+        let answer = clock.during(|| chip.ioctl(file, number, body, &now()));
+        let path = chip.name().path();
+        answer.map_err(|Failed { errno, why }| {
+            if let Some(why) = why.filter(|_| self.verbose) {
+                let text = format!("{path}: {errno}: {why}");
+                if self.told.insert(text.clone()) {
+                    note!("barewire: {text}");
+                }
+            }
+            errno
+        })
+    }
+
+    /// An open file of the chip, or of its lines, was closed.
+    pub(super) fn closed(&mut self, index: usize, file: OpenId) {
+        if let Some(mapped) = self.chips.get_mut(index) {
+            mapped.chip.closed(file, &now());
+        }
+    }
+
+    /// Whether something is to be done without a request.
+    pub(super) fn waits(&self) -> bool {
+        self.chips.iter().any(|mapped| mapped.chip.is_watching() || mapped.chip.has_packets())
+    }
+
+    /// Looks at all lines that are watched, now, and passes on what their files read, until `send` says that
+    /// there is no room.
+    pub(super) fn look(&mut self, send: &mut dyn FnMut(OpenId, &[u8]) -> bool) {
+        for Mapped { chip, clock } in &mut self.chips {
+            if chip.is_watching() {
+                clock.during(|| chip.look(&now()));
+            }
+            if chip.has_packets() {
+                chip.deliver(send);
+            }
+        }
+    }
+}
+
+/// What the firmware of a Raspberry Pi leaves in the device tree; gpiozero and rpi-lgpio begin with it. From
+/// Raspberry Pi's documentation, "Raspberry Pi revision codes".
+fn revision(board: &str) -> Option<u32> {
+    match board {
+        "rpi3" => Some(0x00a0_2082),
+        "rpi5" => Some(0x00c0_4170),
+        _ => None,
+    }
+}
+
+/// What a board says of its lines.
+fn specs(board: &Board) -> Vec<LineSpec> {
+    let spec = board.spec();
+    let lines = board.pads_of(0).unwrap_or(0);
+    let of_line = |bit| {
+        let Pad { block, bit } = Pad { block: 0, bit };
+        let driver = Driver::Gpio { block, bit };
+        let cs = spec.cs.iter().position(|cs| cs.driver == driver);
+        LineSpec {
+            name: spec.gpio.first().map_or_else(String::new, |gpio| gpio.pad_name(bit)),
+            used_as: cs.map(|cs| format!("spi0 CS{cs}")),
+        }
+    };
+    (0..lines).map(of_line).collect()
+}
+
+fn now() -> Now {
+    let read = |clock| {
+        let time = clock_gettime(clock);
+        let [seconds, nanoseconds] = [time.tv_sec, time.tv_nsec].map(i64::unsigned_abs);
+        seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
+    };
+    Now { monotonic_ns: read(ClockId::Monotonic), realtime_ns: read(ClockId::Realtime) }
+}
