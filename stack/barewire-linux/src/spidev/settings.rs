@@ -1,6 +1,6 @@
 //! Settings for spidev: how they are stored in a [`Program`], checked, and applied.
 
-use barewire::controller::{Limits, Plan, Program, delay_ticks, word_bytes};
+use barewire::controller::{Limits, Plan, Program, Selection, delay_ticks, word_bytes};
 use barewire::spi::{Effective, Error, Mode, Settings, Transfer};
 use barewire::time::effective_ns;
 use rustix::io::Errno;
@@ -136,10 +136,9 @@ pub(super) fn configure(
         cs_setup_ticks,
         cs_hold_ticks,
         cs_inactive_ticks,
-        timed: cs_setup_ticks | cs_hold_ticks | cs_inactive_ticks != 0,
-        // The kernel could; the ioctl would have to be told.
-        holds_cs: false,
-        keeps_cs: false,
+        // It holds no CS: the kernel could, but the ioctl would have to be told.
+        selection: Selection::default()
+            .with_waits(cs_setup_ticks | cs_hold_ticks | cs_inactive_ticks != 0),
     };
     let effective = |ns: u32| effective_ns(ns.into(), TIMER_HZ);
     let effective = Effective {

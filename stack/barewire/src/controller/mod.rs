@@ -80,14 +80,59 @@ pub struct Program {
     pub cs_hold_ticks: u32,
     /// Ticks to wait after CS is driven inactive.
     pub cs_inactive_ticks: u32,
-    /// Whether any of the three waits is above zero, or [`Program::keeps_cs`] is set, so that the hot
-    /// path tests one flag.
-    pub timed: bool,
-    /// Whether the chip's line stays as it is driven: a GPIO, or none, or one of a block's own that does
-    /// not follow its transfers.
-    pub holds_cs: bool,
-    /// Whether a message without error leaves the chip selected. Only with [`Program::holds_cs`].
-    pub keeps_cs: bool,
+    /// What is special about its selections.
+    pub selection: Selection,
+}
+
+/// What is special about a device's selections, in one byte: flags of their own made a sync message
+/// four instructions longer on 32-bit Arm.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Selection(u8);
+
+impl Selection {
+    /// There are waits around it, or the chip is kept selected: the shortest paths are for others.
+    const TIMED: u8 = 1;
+    /// The chip's line stays as it is driven: a GPIO, or none, or one of a block's own that does not
+    /// follow its transfers.
+    const HOLDS_CS: u8 = 2;
+    /// A message without error leaves the chip selected.
+    const KEEPS_CS: u8 = 4;
+
+    /// Sets whether any of the program's three waits is above zero.
+    #[must_use]
+    pub const fn with_waits(self, waits: bool) -> Self {
+        Self(self.0 & !Self::TIMED | if waits { Self::TIMED } else { 0 })
+    }
+
+    /// Sets whether the chip's line stays as it is driven.
+    #[must_use]
+    pub const fn holding_cs(self, holds: bool) -> Self {
+        Self(self.0 & !Self::HOLDS_CS | if holds { Self::HOLDS_CS } else { 0 })
+    }
+
+    /// The same, leaving the chip selected after a message without error; `None` if its line cannot.
+    #[must_use]
+    pub(crate) const fn keeping_cs(self) -> Option<Self> {
+        match self.0 & Self::HOLDS_CS {
+            0 => None,
+            _ => Some(Self(self.0 | Self::KEEPS_CS | Self::TIMED)),
+        }
+    }
+
+    /// Whether a wire must look at the waits.
+    #[inline(always)]
+    #[must_use]
+    pub const fn is_timed(self) -> bool {
+        self.0 & Self::TIMED != 0
+    }
+
+    /// Whether a message without error leaves the chip selected.
+    #[inline(always)]
+    #[must_use]
+    pub const fn keeps_cs(self) -> bool {
+        self.0 & Self::KEEPS_CS != 0
+    }
 }
 
 /// What a controller can do. Fields may be added: make one with [`Limits::new`].

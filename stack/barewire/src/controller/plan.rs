@@ -6,7 +6,7 @@
 //! transfer with settings of its own. It also plans every transfer of a device whose whole messages
 //! it must check, because its native chip select might pulse.
 
-use super::{After, Plan, Program};
+use super::{After, Plan, Program, Selection};
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
 use crate::time::{effective_ns, ticks_at_least};
 
@@ -44,9 +44,7 @@ impl Program {
             cs_setup_ticks: 0,
             cs_hold_ticks: 0,
             cs_inactive_ticks: 0,
-            timed: false,
-            holds_cs: false,
-            keeps_cs: false,
+            selection: Selection::default(),
         };
         Ok(program.with_waits(
             delay_ticks(settings.cs_setup_ns, timer_hz)?,
@@ -59,7 +57,8 @@ impl Program {
     pub(crate) fn keeping_cs(self) -> Option<Self> {
         // As if it had waits: the shortest path, which does not look at the flag, is for others.
         let plan = self.plan.timed();
-        self.holds_cs.then_some(Self { plan, timed: true, keeps_cs: true, asks: true, ..self })
+        let selection = self.selection.keeping_cs()?;
+        Some(Self { plan, selection, asks: true, ..self })
     }
 
     /// Sets the waits around a selection.
@@ -72,7 +71,8 @@ impl Program {
         let timed = cs_setup_ticks | cs_hold_ticks | cs_inactive_ticks != 0;
         let spaced = self.plan.word_delay_ticks != 0;
         let plan = if timed || spaced { self.plan.timed() } else { self.plan };
-        Self { plan, cs_setup_ticks, cs_hold_ticks, cs_inactive_ticks, timed, ..self }
+        let selection = self.selection.with_waits(timed);
+        Self { plan, cs_setup_ticks, cs_hold_ticks, cs_inactive_ticks, selection, ..self }
     }
 }
 

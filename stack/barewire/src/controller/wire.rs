@@ -137,7 +137,7 @@ pub trait Wire {
         let _ = ticks;
     }
 
-    /// Whether a message without errors leaves the chip selected: [`Program::keeps_cs`]. The default is for
+    /// Whether a message without errors leaves the chip selected: [`Selection::keeps_cs`](super::Selection::keeps_cs). The default is for
     /// a wire that never does, and tests no flag.
     #[inline(always)]
     fn keeps_cs(&self, program: &Program) -> bool {
@@ -178,22 +178,22 @@ impl<'w, W: Wire + ?Sized> Selected<'w, W> {
 
     #[inline(always)]
     fn select(&mut self) {
-        if self.program.timed {
+        if self.program.selection.is_timed() {
             self.wire.rest_ticks(self.program.cs_inactive_ticks);
         }
         self.wire.select(self.program);
-        if self.program.timed {
+        if self.program.selection.is_timed() {
             self.wire.wait_ticks(self.program.cs_setup_ticks);
         }
     }
 
     #[inline(always)]
     fn deselect(&mut self) {
-        if self.program.timed {
+        if self.program.selection.is_timed() {
             self.wire.wait_ticks(self.program.cs_hold_ticks);
         }
         self.wire.deselect(self.program);
-        if self.program.timed {
+        if self.program.selection.is_timed() {
             self.wire.wait_ticks(self.program.cs_inactive_ticks);
         }
     }

@@ -208,7 +208,7 @@ impl AtmelConfig {
         regs[P_PCS] = if variable { pcs } else { 0 };
         let plan = Plan::new(csr, 0, word_bytes);
         let mut program = Program::by_timer(&by_timer, timer_hz, plan, regs)?;
-        program.holds_cs = !native;
+        program.selection = program.selection.holding_cs(!native);
         program.poll_bytes_max = self.poll_bytes_max(&program.plan, timer_hz);
         Ok((program, effective))
     }

@@ -107,7 +107,7 @@ impl Bcm2835Config {
 
         let mut program = Program::by_timer(settings, timer_hz, Plan::new(cdiv, 0, 1), regs)?;
         // A native line too: it is active while TA is set.
-        program.holds_cs = true;
+        program.selection = program.selection.holding_cs(true);
         program.poll_bytes_max = self.poll_bytes_max(&program.plan, timer_hz);
         let speed_hz = (core_hz / divisor) as u32;
         let effective = Effective::by_timer(speed_hz, settings, timer_hz);

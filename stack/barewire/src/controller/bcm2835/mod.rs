@@ -242,7 +242,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Bcm2835<R, G, T, I> {
     fn reconfigure(&mut self, program: &Program) {
         let cs = program.regs[P_CS];
         if is_native(program) && self.cs == cs | TA && self.cdiv == program.plan.control {
-            // The chip's last message left it selected ([`Program::keeps_cs`]): clearing TA would end that.
+            // The chip's last message left it selected (`Selection::keeps_cs`): clearing TA would end that.
             return;
         }
         let rests = self.cs != UNCONFIGURED && (self.cs ^ cs) & CPOL == 0;
@@ -379,7 +379,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Bcm2835<R, G, T
 
     #[inline(always)]
     fn keeps_cs(&self, program: &Program) -> bool {
-        program.timed && program.keeps_cs
+        program.selection.keeps_cs()
     }
 
     #[inline(always)]

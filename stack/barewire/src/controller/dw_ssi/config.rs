@@ -120,7 +120,7 @@ impl DwSsiConfig {
         let mut program = Program::by_timer(settings, timer_hz, plan, regs)?;
         // Whether the native line would pulse depends on the whole message.
         program.asks = native;
-        program.holds_cs = !native;
+        program.selection = program.selection.holding_cs(!native);
         program.poll_bytes_max = self.poll_bytes_max(&program.plan, timer_hz);
         Ok((program, Effective::by_timer(speed_hz, settings, timer_hz)))
     }

@@ -148,7 +148,7 @@ impl EcspiConfig {
         };
         // Whether the native line would pulse depends on the whole message.
         program.asks = native;
-        program.holds_cs = !native;
+        program.selection = program.selection.holding_cs(!native);
         program.poll_bytes_max = self.poll_bytes_max(&program.plan, timer_hz);
         program.max_transfer_bytes = if native { NATIVE_BYTES_MAX } else { BURST_BYTES_MAX };
         Ok((program, effective))

@@ -432,7 +432,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Pl022<R, G, T, 
 
     #[inline(always)]
     fn keeps_cs(&self, program: &Program) -> bool {
-        program.timed && program.keeps_cs
+        program.selection.keeps_cs()
     }
 
     #[inline(always)]

@@ -119,7 +119,7 @@ impl SiFiveConfig {
         regs[P_FLAGS] = bit(active_high, CS_HIGH) | bit(native, NATIVE);
         let plan = Plan::new(control, 0, 1);
         let mut program = Program::by_timer(settings, timer_hz, plan, regs)?;
-        program.holds_cs = !native;
+        program.selection = program.selection.holding_cs(!native);
         program.poll_bytes_max = self.poll_bytes_max(&program.plan, timer_hz);
         let speed_hz = self.reference_hz / divisor(sckdiv);
         Ok((program, Effective::by_timer(speed_hz, settings, timer_hz)))
