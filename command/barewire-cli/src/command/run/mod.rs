@@ -142,6 +142,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         .iter()
         .map(|bus| Request::at(bus, 0, &tell, Settled::AsServed).that_changes_the_chip())
         .collect();
+    signals::block_ends(true);
     let mut report = args.report.as_deref().map(OutFile::create).transpose()?;
     let mut open = Vec::new();
     let served = requests
@@ -229,12 +230,15 @@ fn start(
         preload.push(":");
         preload.push(others);
     }
+    // The program inherits what is blocked.
+    signals::block_ends(false);
     let started = Command::new(&args.command[0])
         .args(&args.command[1..])
         .env("LD_PRELOAD", preload)
         .env(SERVER_VARIABLE, server)
         .env(TREE_VARIABLE, tree)
         .spawn();
+    signals::block_ends(true);
     started.map_err(|error| {
         cannot_start(NOT_RUNNABLE, &format!("cannot start {}: {error}", program.display()))
     })
