@@ -21,6 +21,22 @@ impl Arch {
         }
     }
 
+    /// The Rust target of the library that `barewire run` loads.
+    pub(super) fn library(self) -> &'static str {
+        match self {
+            Self::Arm64 => static_build::LIBRARY_ARM64,
+            Self::Armhf => static_build::LIBRARY_ARMHF,
+        }
+    }
+
+    /// The loader of dynamically linked programs, in `/lib`.
+    pub(super) fn loader(self) -> &'static str {
+        match self {
+            Self::Arm64 => "ld-linux-aarch64.so.1",
+            Self::Armhf => "ld-linux-armhf.so.3",
+        }
+    }
+
     /// What the cross compiler's programs begin with.
     pub(super) fn cross(self) -> &'static str {
         match self {
