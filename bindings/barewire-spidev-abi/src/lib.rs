@@ -13,6 +13,7 @@
 //! * [`Chip`]: one node: its settings, and messages run on a [`Bus`](barewire::bus::Bus). The server has one
 //!   for each mapped node.
 //! * [`protocol`]: what library and server send each other.
+//! * [`direct`]: what the library needs to run messages on a mapped controller without the server.
 //! * [`tree`]: the files beside the node that programs look at, under `/dev` and `/sys`.
 //!
 //! # Not supported
@@ -22,15 +23,18 @@
 #![cfg(target_os = "linux")]
 
 mod chip;
+pub mod direct;
 mod errno;
 pub mod protocol;
 mod request;
+mod settings;
 mod transfer;
 pub mod tree;
 
 pub use chip::{Chip, Failed, Setup};
 pub use request::{Request, Setting};
 pub use rustix::io::Errno;
+pub use settings::NodeSettings;
 pub use transfer::{BUFSIZ, IocTransfer, Sums, TRANSFER_BYTES};
 
 /// The bus and the chip select of a node's name: `/dev/spidevB.C`.

@@ -35,6 +35,7 @@
 
 mod calls;
 mod config;
+mod direct;
 mod files;
 mod memory;
 mod memory_pool;

@@ -19,12 +19,12 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use crate::config::config;
 
 /// Blocks all signals of the calling thread; they come when it is dropped.
-struct Undisturbed {
+pub(crate) struct Undisturbed {
     before: libc::sigset_t,
 }
 
 impl Undisturbed {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut all = MaybeUninit::<libc::sigset_t>::uninit();
         let mut before = MaybeUninit::<libc::sigset_t>::uninit();
         // SAFETY: it fills the set.
@@ -46,9 +46,13 @@ impl Drop for Undisturbed {
 
 /// Says something on stderr, once in the process.
 fn say_once(said: &AtomicBool, text: fmt::Arguments<'_>) {
-    if said.swap(true, Ordering::Relaxed) {
-        return;
+    if !said.swap(true, Ordering::Relaxed) {
+        say(text);
     }
+}
+
+/// Says something on stderr.
+pub(crate) fn say(text: fmt::Arguments<'_>) {
     let mut line = Vec::new();
     let _ = writeln!(line, "barewire: {text}");
     // SAFETY: the program's stderr, for one write, which fails if there is none.

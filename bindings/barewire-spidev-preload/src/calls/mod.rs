@@ -7,8 +7,10 @@ mod close;
 mod io;
 mod link;
 mod list;
+mod map;
 mod open;
 mod search;
+mod signal;
 mod stat;
 mod stream;
 

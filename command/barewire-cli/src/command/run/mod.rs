@@ -11,6 +11,7 @@
 //!
 //! Ctrl-C is the program's: this command ends when the program does ([`signals`]).
 
+mod direct;
 mod hide;
 mod map;
 mod nodes;
@@ -200,7 +201,10 @@ fn serve(
     if args.report.is_some() {
         sessions.iter().for_each(|(_, session)| session.open.bus().set_counting(true));
     }
-    let nodes = Nodes::open(&args.maps, sessions, &setup, args.verbose)?;
+    // What is counted or explained must come by here.
+    let served = args.verbose || args.stats || args.report.is_some();
+    let tree = (!served).then(|| dir.path());
+    let nodes = Nodes::open(&args.maps, sessions, &setup, args.verbose, tree)?;
     let mut server = Server::new(nodes)?;
     hide::hide(&names, dir.path())?;
     let child = start(args, library, program, dir.path(), server.name())?;

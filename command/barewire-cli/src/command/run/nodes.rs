@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::fmt;
+use std::path::Path;
 use std::time::Instant;
 
 use barewire_linux::shared::ChipLock;
@@ -10,6 +11,7 @@ use barewire_spidev_abi::{
     Chip, Errno, Failed, IocTransfer, NodeName, Request, Setup, TRANSFER_BYTES,
 };
 
+use super::direct::Direct;
 use super::map::Map;
 use crate::shared::failure::Failure;
 use crate::shared::output::note;
@@ -24,6 +26,8 @@ struct Node<'s> {
     session: &'s Session,
     lock: RefCell<Option<ChipLock>>,
     chip: RefCell<Chip>,
+    /// What the program needs to run messages itself.
+    direct: Option<Direct>,
 }
 
 /// All nodes.
@@ -36,12 +40,14 @@ pub(super) struct Nodes<'s> {
 }
 
 impl<'s> Nodes<'s> {
-    /// The nodes of `maps` on `sessions`, each with its bus's name. `setup` has what is alike in all.
+    /// The nodes of `maps` on `sessions`, each with its bus's name. `setup` has what is alike in all. The
+    /// program may run messages itself where that can be, if there is a `tree` for what it needs.
     pub(super) fn open(
         maps: &[Map],
         sessions: &[(&str, &'s Session)],
         setup: &Setup,
         verbose: bool,
+        tree: Option<&Path>,
     ) -> Result<Self, Failure> {
         let mut nodes = Vec::with_capacity(maps.len());
         for map in maps {
@@ -55,12 +61,17 @@ impl<'s> Nodes<'s> {
                 Failure::Failed(format!("{} on {}: {error}", map.node.path(), map.bus))
             })?;
             let lock = session.chip_lock(map.chip_select)?;
+            let direct = match tree {
+                Some(tree) => Direct::make(tree, map, session, &chip)?,
+                None => None,
+            };
             nodes.push(Node {
                 name: map.node,
                 bus,
                 session,
                 lock: RefCell::new(lock),
                 chip: RefCell::new(chip),
+                direct,
             });
         }
         let last = Cell::new(Instant::now());
@@ -101,6 +112,40 @@ impl<'s> Nodes<'s> {
     pub(super) fn closed(&self, index: usize) {
         if let Some(node) = self.nodes.get(index) {
             node.chip.borrow_mut().close(node.session.open.bus());
+            if let Some(direct) = &node.direct {
+                direct.publish(&node.chip.borrow());
+            }
+            self.tell_kept(node.bus, false);
+        }
+    }
+
+    /// Whether the program runs messages itself.
+    pub(super) fn any_direct(&self) -> bool {
+        self.nodes.iter().any(|node| node.direct.is_some())
+    }
+
+    /// Ends the program's own messages on a bus that is gone.
+    pub(super) fn look(&self) {
+        for node in &self.nodes {
+            if let Some(direct) = &node.direct
+                && node.session.open.cause().is_some()
+            {
+                direct.stop();
+            }
+        }
+    }
+
+    /// Ends all of the program's own messages.
+    pub(super) fn stop(&self) {
+        self.nodes.iter().filter_map(|node| node.direct.as_ref()).for_each(Direct::stop);
+    }
+
+    /// Says whether a chip of that bus is left selected, or may be in a moment.
+    fn tell_kept(&self, bus: usize, soon: bool) {
+        let of_bus = || self.nodes.iter().filter(|node| node.bus == bus);
+        if of_bus().any(|node| node.direct.is_some()) {
+            let kept = soon || of_bus().any(|node| node.chip.borrow().is_selected());
+            of_bus().filter_map(|node| node.direct.as_ref()).for_each(|it| it.set_kept(kept));
         }
     }
 
@@ -123,6 +168,9 @@ impl<'s> Nodes<'s> {
                     _ => return Err(Errno::PROTO),
                 };
                 let written = node.chip.borrow_mut().write(node.session.open.bus(), setting, value);
+                if let Some(direct) = &node.direct {
+                    direct.publish(&node.chip.borrow());
+                }
                 self.judged(node, format_args!("{setting:?} = {value:#x}"), written)?;
                 Ok((0, Vec::new()))
             }
@@ -156,11 +204,20 @@ impl<'s> Nodes<'s> {
     }
 
     fn message(&self, node: &Node<'_>, transfers: &[IocTransfer], tx: &[u8]) -> Answer {
-        let bus = node.session.open.bus();
         if let Some(simulated) = node.session.open.simulated() {
             let idle = self.last.get().elapsed().as_nanos();
             simulated.idle_ns(u64::try_from(idle).unwrap_or(u64::MAX));
         }
+        if transfers.last().is_some_and(|last| last.cs_change != 0) {
+            self.tell_kept(node.bus, true);
+        }
+        let answer = self.message_alone(node, transfers, tx);
+        self.tell_kept(node.bus, false);
+        answer
+    }
+
+    fn message_alone(&self, node: &Node<'_>, transfers: &[IocTransfer], tx: &[u8]) -> Answer {
+        let bus = node.session.open.bus();
         // One chip that a message left selected at most: this one's message goes on, another's ends it.
         let others =
             self.nodes.iter().filter(|other| other.bus == node.bus && other.name != node.name);
