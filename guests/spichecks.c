@@ -122,7 +122,7 @@ static void signals(int fd) {
 
 static void *identify(void *argument) {
 	int fd = *(int *)argument;
-	for (int times = 0; times < 2000; times++)
+	for (int times = 0; times < 500; times++)
 		CHECK(reads_id(fd));
 	return 0;
 }

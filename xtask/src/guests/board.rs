@@ -136,6 +136,8 @@ const DOCTOR: Boot = Boot { kernel_args: "", ..Boot::new("doctor", 600) };
 const MAPPED: Boot = Boot::new("mapped", 600);
 /// Two processes on one controller and one chip.
 const PROCESSES: Boot = Boot::new("processes", 600);
+/// Programs of spidev's, on mapped registers of their own.
+const RUN: Boot = Boot::new("run", 900);
 const UIO: Boot = Boot::uio("uio", "uio", false);
 /// The shipped overlay, merged with Debian's tree as docs/boards.md says.
 const OVERLAY: Boot = Boot { merged: true, kernel_args: "", ..Boot::uio("overlay", "bare", true) };
@@ -162,7 +164,7 @@ const IMX8MP_EVK: Board = Board {
     wiring: Some("w25q256:/machine/soc/spi1/spi:fl0:0:/machine/soc/gpio5:-:9"),
     modules: &["gpio-mxc", "imx2_wdt", "spi-imx", "spi-nor", "mtdblock"],
     processors: 2,
-    boots: &[&KERNEL, &DOCTOR, &MAPPED, &PROCESSES, &IMX8MP_OVERLAY, &COUNT],
+    boots: &[&KERNEL, &DOCTOR, &MAPPED, &PROCESSES, &RUN, &IMX8MP_OVERLAY, &COUNT],
 };
 
 const SABRELITE: Board = Board {
@@ -175,7 +177,7 @@ const SABRELITE: Board = Board {
     wiring: None,
     modules: &["imx2_wdt", "gpio-mxc", "spi-imx", "spi-nor", "mtdblock"],
     processors: 2,
-    boots: &[&KERNEL, &MAPPED, &PROCESSES, &COUNT],
+    boots: &[&KERNEL, &MAPPED, &PROCESSES, &RUN, &COUNT],
 };
 
 const RASPI3B: Board = Board {
