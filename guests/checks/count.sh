@@ -41,6 +41,9 @@ ours "$(mem "$BANK")"
 # The select through the kernel's character device, two system calls a message.
 ours "$(mem "$LINE")" chardev-
 
+# The rest takes a minute more.
+[ -n "$PROGRAMS_ARE_COUNTED" ] || return 0
+
 # A program of spidev's under `barewire run`: through the server.
 # program NAME BUS WHAT: what `spimessage WHAT` counts.
 program() {

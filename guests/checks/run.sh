@@ -5,6 +5,11 @@ unbind
 SHARED=$(mem "$BANK" shared)
 NODE=/dev/spidev3.0
 run() { barewire run --quiet --map "$NODE=$SHARED" "$@"; }
+# client: the program that asks for ever, once it is there.
+client() {
+	tries=0
+	while ! pidof spimessage && [ $tries -lt 100 ]; do sleep 0.1; tries=$((tries + 1)); done
+}
 # in_time SECONDS NAME COMMAND…: a check of a command that must end by itself.
 in_time() {
 	seconds=$1; name=$2; shift 2
@@ -44,14 +49,15 @@ read_and_compare run-command-beside "$SHARED" 262144
 if ended $program; then fail run-forever "it ended: $(errors /tmp/err2)"; else pass run-forever; fi
 
 # A program that is killed at any moment leaves a bus that others can use.
-kill -9 "$(pidof spimessage)"
-ended_within $program 5 || fail run-ended "the server outlives its program"
+kill -9 "$(client)"
+ended_within $program 10 || fail run-ended "the server outlives its program"
 for tenths in 1 2 3; do
 	run -- /bin/spimessage forever $NODE >/dev/null 2>&1 &
 	program=$!
+	victim=$(client)
 	sleep "0.$tenths"
-	kill -9 "$(pidof spimessage)"
-	wait $program
+	kill -9 "$victim"
+	ended_within $program 10 || fail "run-ended-$tenths" "the server outlives its program"
 	in_time 60 "run-killed-$tenths" barewire flash id --bus "$SHARED"
 done
 
@@ -63,16 +69,17 @@ if grep -q '^ *messages  *16$' /tmp/err; then pass run-stats; else fail run-stat
 # The server is killed: the next message fails.
 barewire run --quiet --map "$NODE=$SHARED" -- /bin/spimessage forever $NODE >/dev/null 2>/tmp/err2 &
 server=$!
+orphan=$(client)
 sleep 0.5
-client=$(pidof spimessage)
 kill -9 $server
-if ended_within "$client" 5 && grep -q -i 'shutdown' /tmp/err2; then pass run-dead-server
+if ended_within "$orphan" 10 && grep -q -i 'shutdown' /tmp/err2; then pass run-dead-server
 else fail run-dead-server "$(cat /tmp/err2)"; fi
 
 # The kernel's driver comes back: noticed within its interval, and told.
 barewire run --quiet --map "$NODE=$SHARED" -- /bin/spimessage forever $NODE >/dev/null 2>/tmp/err &
 program=$!
+client >/dev/null
 sleep 0.5
 bind
-if ended_within $program 5 && grep -q "$DRIVER" /tmp/err; then pass run-taken-back
+if ended_within $program 10 && grep -q "$DRIVER" /tmp/err; then pass run-taken-back
 else fail run-taken-back "$(errors /tmp/err)"; kill -9 $program; fi
