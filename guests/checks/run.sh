@@ -51,14 +51,14 @@ if ended $program; then fail run-forever "it ended: $(errors /tmp/err2)"; else p
 # A program that is killed at any moment leaves a bus that others can use.
 kill -9 "$(client)"
 ended_within $program 10 || fail run-ended "the server outlives its program"
-for tenths in 1 2 3; do
+for moment in 1 2 3; do
 	run -- /bin/spimessage forever $NODE >/dev/null 2>&1 &
 	program=$!
 	victim=$(client)
-	sleep "0.$tenths"
+	sleep "0.$moment"
 	kill -9 "$victim"
-	ended_within $program 10 || fail "run-ended-$tenths" "the server outlives its program"
-	in_time 60 "run-killed-$tenths" barewire flash id --bus "$SHARED"
+	ended_within $program 10 || fail "run-ended-$moment" "the server outlives its program"
+	in_time 60 "run-killed-$moment" barewire flash id --bus "$SHARED"
 done
 
 # What is counted goes by the server.
@@ -75,7 +75,7 @@ kill -9 $server
 if ended_within "$orphan" 10 && grep -q -i 'shutdown' /tmp/err2; then pass run-dead-server
 else fail run-dead-server "$(cat /tmp/err2)"; fi
 
-# The kernel's driver comes back: noticed within its interval, and told.
+# The kernel's driver comes back: the program's messages fail, and it is told why.
 barewire run --quiet --map "$NODE=$SHARED" -- /bin/spimessage forever $NODE >/dev/null 2>/tmp/err &
 program=$!
 client >/dev/null

@@ -177,7 +177,7 @@ const SABRELITE: Board = Board {
     wiring: None,
     modules: &["imx2_wdt", "gpio-mxc", "spi-imx", "spi-nor", "mtdblock"],
     processors: 2,
-    boots: &[&KERNEL, &MAPPED, &PROCESSES, &RUN, &COUNT],
+    boots: &[&KERNEL, &MAPPED, &PROCESSES, &COUNT],
 };
 
 const RASPI3B: Board = Board {

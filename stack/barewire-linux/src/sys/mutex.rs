@@ -8,7 +8,7 @@
 //! the thread ends, in whatever way, the kernel marks each of them. The next thread to acquire one
 //! gets `EOWNERDEAD`, with the mutex held.
 //!
-//! A mutex that a program of musl's made is acquired by a program of glibc's too: see [`foreign`].
+//! A mutex that a program of musl's made is acquired by a program of glibc's too: see `foreign`.
 //!
 //! # Safety
 //! 1. The mutex is in our pages at an aligned place, and is accessed by its address only, because

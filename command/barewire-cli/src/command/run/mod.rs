@@ -169,7 +169,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     match served? {
         // A bus that ended badly outweighs a program that ended well.
         0 => ended.and(report.map_or(Ok(()), OutFile::commit)),
-        code => report.map_or(Ok(()), OutFile::commit).and(Err(Failure::Program(code))),
+        code => {
+            // It may be why the program ended badly.
+            if let Err(why) = &ended {
+                note!("barewire: run: {why}");
+            }
+            report.map_or(Ok(()), OutFile::commit).and(Err(Failure::Program(code)))
+        }
     }
 }
 
