@@ -9,3 +9,4 @@ CLOCK=ecspi1_root_clk
 # What the shipped overlay gives to UIO.
 OVERLAY_ADDRESS=30830000 OVERLAY_CLOCK=ecspi2_root_clk
 HAND="ecspi 0x30820000 0x30240000 9"
+PROGRAMS_ARE_COUNTED=1

@@ -40,3 +40,22 @@ hand $HAND
 ours "$(mem "$BANK")"
 # The select through the kernel's character device, two system calls a message.
 ours "$(mem "$LINE")" chardev-
+
+# The rest takes a minute more.
+[ -n "$PROGRAMS_ARE_COUNTED" ] || return 0
+
+# A program of spidev's under `barewire run`: through the server.
+# program NAME BUS WHAT: what `spimessage WHAT` counts.
+program() {
+	barewire run --quiet --map "/dev/spidev7.0=$2" -- /bin/spimessage "$3" /dev/spidev7.0 >/tmp/out 2>/tmp/err &
+	waited $! 60
+	status=$?
+	if [ $status = 0 ]; then told "$1" "$(sed -n 's/^PER_OP //p' /tmp/out)"
+	else fail "count-$1" "exit $status: $(errors /tmp/err)"; fi
+}
+program served-message-4 "$(mem "$BANK")" count
+program served-syscalls-4 "$(mem "$BANK")" syscalls
+# In the program itself, under the lock between processes; and in one that handles signals.
+program run-message-4 "$(mem "$BANK" shared)" count
+program run-handled-4 "$(mem "$BANK" shared)" handled
+program run-syscalls-4 "$(mem "$BANK" shared)" syscalls

@@ -27,9 +27,17 @@ pub(crate) fn library(
     let mut build = Command::new("cargo");
     build.args(["build", "-p", "barewire-spidev-preload", "--locked", "--profile", profile]);
     build.args(["--target", target, "--target-dir"]).arg(cargo).current_dir(root);
-    build.env(linker_variable(target), linker);
+    build.env(linker_variable(target), linker).env("RUSTFLAGS", atomics(target));
     tool::run(&mut build, log)?;
     Ok(cargo.join(target).join(profile).join("libbarewire_spidev.so"))
+}
+
+/// The boards' Cortex-A53 have no LSE atomics, which a build for all of aarch64 looks for in a call.
+fn atomics(target: &str) -> &'static str {
+    match target {
+        ARM64 | LIBRARY_ARM64 => "-C target-feature=-outline-atomics",
+        _ => "",
+    }
 }
 
 fn linker_variable(target: &str) -> String {
@@ -50,8 +58,7 @@ pub(crate) fn command(
     build.args(["--target", target, "--target-dir"]).arg(cargo).current_dir(root);
     // The C compiler fails as the linker of musl's self-contained objects.
     let (linker, flags) = match target {
-        // The boards' Cortex-A53 have no LSE atomics, which a build for all of aarch64 looks for in a call.
-        ARM64 => ("rust-lld", "-C target-feature=-outline-atomics"),
+        ARM64 => ("rust-lld", atomics(ARM64)),
         ARMHF => ("arm-linux-gnueabihf-gcc", "-C target-feature=+crt-static"),
         _ => ("rust-lld", ""),
     };

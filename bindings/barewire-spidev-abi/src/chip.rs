@@ -22,22 +22,11 @@ use rustix::io::Errno;
 
 use crate::errno::errno;
 use crate::request::Setting;
+use crate::settings::{CS_HIGH, LINES, LSB_FIRST, MADE, NodeSettings, on_the_wire};
 use crate::transfer::{IocTransfer, Sums};
 
 type AnyBus<'b> = Bus<dyn Controller + 'b>;
 type AnyDevice<'b, 'c> = Device<'b, dyn Controller + 'c>;
-
-/// The mode's bits that the kernel drops where the controller has no such lines: dual, quad, octal.
-const LINES: u32 = 0x6f00;
-/// Those that the controller, or this module, makes; others are refused.
-const MADE: u32 = CPHA | CPOL | CS_HIGH | LSB_FIRST | LOOP | NO_CS;
-
-const CPHA: u32 = 0x01;
-const CPOL: u32 = 0x02;
-const CS_HIGH: u32 = 0x04;
-const LSB_FIRST: u32 = 0x08;
-const LOOP: u32 = 0x20;
-const NO_CS: u32 = 0x40;
 
 /// An error number, and what lies behind it where more is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,14 +153,21 @@ impl Chip {
     /// As a device's settings, whose clock the controller can make: a message decides whether that is
     /// the one asked for.
     fn settings(&self, mode: u32, bits_per_word: u8, speed_hz: u32) -> Settings {
-        let speed_hz = speed_hz.clamp(self.limits.min_speed_hz, self.limits.max_speed_hz);
-        let on_the_wire =
-            [(CPHA, Mode::CPHA), (CPOL, Mode::CPOL), (LOOP, Mode::LOOP), (NO_CS, Mode::NO_CS)];
-        let asked = on_the_wire.into_iter().filter(|(bit, _)| mode & bit != 0);
-        let flags = asked.fold(self.setup.mode, |flags, (_, flag)| flags | flag);
-        Settings::new(self.setup.chip_select, speed_hz)
-            .with_mode(flags)
-            .with_bits_per_word(bits_per_word)
+        let Setup { chip_select, mode: board, .. } = self.setup;
+        on_the_wire(chip_select, board, &self.limits, mode, bits_per_word, speed_hz)
+    }
+
+    /// The settings that all openers share.
+    #[must_use]
+    pub fn settings_now(&self) -> NodeSettings {
+        let Self { mode, bits_per_word, speed_hz, .. } = *self;
+        NodeSettings { mode, bits_per_word, speed_hz }
+    }
+
+    /// Whether a message left the chip selected.
+    #[must_use]
+    pub fn is_selected(&self) -> bool {
+        self.selected
     }
 
     /// Runs a message. `tx` holds what its transfers send, one behind the other, and `rx` has room for

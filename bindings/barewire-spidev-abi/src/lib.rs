@@ -14,6 +14,7 @@
 //!   for each mapped node.
 //! * [`protocol`]: what library and server send each other.
 //! * [`gpio`]: the GPIO character device, beside spidev.
+//! * [`direct`]: what the library needs to run messages on a mapped controller without the server.
 //! * [`tree`]: the files beside the node that programs look at, under `/dev` and `/sys`.
 //!
 //! # Not supported
@@ -24,16 +25,19 @@
 
 mod chip;
 mod chip_name;
+pub mod direct;
 mod errno;
 pub mod gpio;
 pub mod protocol;
 mod request;
+mod settings;
 mod transfer;
 pub mod tree;
 
 pub use chip::{Chip, Failed, Setup};
 pub use request::{Request, Setting};
 pub use rustix::io::Errno;
+pub use settings::NodeSettings;
 pub use transfer::{BUFSIZ, IocTransfer, Sums, TRANSFER_BYTES};
 
 /// The bus and the chip select of a node's name: `/dev/spidevB.C`.

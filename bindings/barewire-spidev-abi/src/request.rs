@@ -82,6 +82,10 @@ pub enum Request {
 }
 
 impl Request {
+    /// The number of a message of one transfer.
+    pub const MESSAGE_OF_ONE: u32 =
+        (FIELDS.write << FIELDS.size_bits | TRANSFER_BYTES as u32) << 16 | LETTER << 8;
+
     /// Decodes an ioctl's number.
     ///
     /// # Errors
@@ -161,5 +165,6 @@ mod tests {
         ] {
             assert_eq!(Request::decode(number), expected, "{number:#x}");
         }
+        assert_eq!(Request::decode(Request::MESSAGE_OF_ONE), Ok(Request::Message(1)));
     }
 }

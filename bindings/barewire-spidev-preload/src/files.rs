@@ -1,7 +1,7 @@
 //! Which descriptors are open nodes, GPIO chips and lines.
 
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, Ordering};
 
 use barewire_spidev_abi::protocol::{FileKind, OpenId};
 use rustix::fd::{AsFd, BorrowedFd};
@@ -16,6 +16,18 @@ const MAX: usize = 1 << 16;
 
 /// The open file behind each descriptor; 0 for none.
 static TABLE: [AtomicU32; MAX] = [const { AtomicU32::new(0) }; MAX];
+
+/// What a descriptor is for the messages that this process runs itself: nothing is known yet, or a number of
+/// theirs.
+static DIRECT: [AtomicU8; MAX] = [const { AtomicU8::new(UNKNOWN) }; MAX];
+/// Nothing is known yet.
+pub(crate) const UNKNOWN: u8 = 0;
+
+/// What is known of a descriptor for the messages that this process runs itself.
+#[inline]
+pub(crate) fn direct(fd: c_int) -> Option<&'static AtomicU8> {
+    DIRECT.get(usize::try_from(fd).ok()?)
+}
 
 /// The process that the table is of.
 static OWNER: AtomicI32 = AtomicI32::new(0);
@@ -72,6 +84,9 @@ pub(crate) fn of_socket(file: impl AsFd) -> Option<OpenId> {
 pub(crate) fn set(fd: c_int, id: Option<OpenId>) -> Result<(), Errno> {
     match (entry(fd), id) {
         (Some(entry), id) => {
+            if let Some(direct) = direct(fd) {
+                direct.store(UNKNOWN, Ordering::Relaxed);
+            }
             entry.store(id.map_or(0, |id| id.0), Ordering::Relaxed);
             Ok(())
         }

@@ -37,6 +37,7 @@
 
 mod calls;
 mod config;
+mod direct;
 mod files;
 mod memory;
 mod memory_pool;

@@ -20,12 +20,12 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use crate::config::config;
 
 /// Blocks all signals of the calling thread; they come when it is dropped.
-struct Undisturbed {
+pub(crate) struct Undisturbed {
     before: libc::sigset_t,
 }
 
 impl Undisturbed {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut all = MaybeUninit::<libc::sigset_t>::uninit();
         let mut before = MaybeUninit::<libc::sigset_t>::uninit();
         // SAFETY: it fills the set.
@@ -47,9 +47,13 @@ impl Drop for Undisturbed {
 
 /// Says something on stderr, once in the process.
 pub(crate) fn say_once(said: &AtomicBool, text: fmt::Arguments<'_>) {
-    if said.swap(true, Ordering::Relaxed) {
-        return;
+    if !said.swap(true, Ordering::Relaxed) {
+        say(text);
     }
+}
+
+/// Says something on stderr.
+pub(crate) fn say(text: fmt::Arguments<'_>) {
     let mut line = Vec::new();
     let _ = writeln!(line, "barewire: {text}");
     // SAFETY: the program's stderr, for one write, which fails if there is none.
@@ -176,16 +180,25 @@ pub(crate) fn open(call: Call, kind: FileKind, flags: u32) -> Result<(OwnedFd, O
 /// # Errors
 /// As [`ask`]; `EBADF` for lines, which have no path.
 pub(crate) fn path_of(id: OpenId) -> Result<String, Errno> {
-    let which = || {
-        let (head, _) = request(id, Call::Which, &[]);
-        ask(&head, &[], &mut Vec::new())
-    };
     match id.kind() {
-        FileKind::Node => NodeName::from_number(which()?).ok_or(Errno::PROTO).map(NodeName::path),
+        FileKind::Node => node_of(id).map(NodeName::path),
         FileKind::Chip => {
-            let number = which()?.try_into().map_err(|_| Errno::PROTO)?;
+            let number = which(id)?.try_into().map_err(|_| Errno::PROTO)?;
             Ok(ChipName(number).path())
         }
         FileKind::Lines | FileKind::Handle | FileKind::Event => Err(Errno::BADF),
     }
+}
+
+/// The node that an open file is of.
+///
+/// # Errors
+/// As [`ask`].
+pub(crate) fn node_of(id: OpenId) -> Result<NodeName, Errno> {
+    NodeName::from_number(which(id)?).ok_or(Errno::PROTO)
+}
+
+fn which(id: OpenId) -> Result<u32, Errno> {
+    let (head, _) = request(id, Call::Which, &[]);
+    ask(&head, &[], &mut Vec::new())
 }

@@ -9,7 +9,7 @@ use rustix::fs::{CWD, Dir, Mode, OFlags, openat};
 use rustix::process::{Pid, getpid};
 
 use crate::config::config;
-use crate::{files, server};
+use crate::{direct, files, server};
 
 /// Run by the loader.
 extern "C" fn start() {
@@ -19,6 +19,8 @@ extern "C" fn start() {
     files::own();
     // SAFETY: a function without arguments that touches one atomic.
     unsafe { libc::pthread_atfork(None, None, Some(files::own)) };
+    // SAFETY: as above, of some atomics.
+    unsafe { libc::pthread_atfork(None, None, Some(direct::begin_anew)) };
     let process = u32::try_from(Pid::as_raw(Some(getpid()))).unwrap_or_default();
     let head = Head { id: OpenId(0), call: Call::Hello(process), body: 0 };
     // A server that is gone is reported by the first call that needs it.

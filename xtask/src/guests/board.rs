@@ -21,6 +21,22 @@ impl Arch {
         }
     }
 
+    /// The Rust target of the library that `barewire run` loads.
+    pub(super) fn library(self) -> &'static str {
+        match self {
+            Self::Arm64 => static_build::LIBRARY_ARM64,
+            Self::Armhf => static_build::LIBRARY_ARMHF,
+        }
+    }
+
+    /// The loader of dynamically linked programs, in `/lib`.
+    pub(super) fn loader(self) -> &'static str {
+        match self {
+            Self::Arm64 => "ld-linux-aarch64.so.1",
+            Self::Armhf => "ld-linux-armhf.so.3",
+        }
+    }
+
     /// What the cross compiler's programs begin with.
     pub(super) fn cross(self) -> &'static str {
         match self {
@@ -120,6 +136,8 @@ const DOCTOR: Boot = Boot { kernel_args: "", ..Boot::new("doctor", 600) };
 const MAPPED: Boot = Boot::new("mapped", 600);
 /// Two processes on one controller and one chip.
 const PROCESSES: Boot = Boot::new("processes", 600);
+/// Programs of spidev's, on mapped registers of their own.
+const RUN: Boot = Boot::new("run", 900);
 const UIO: Boot = Boot::uio("uio", "uio", false);
 /// The shipped overlay, merged with Debian's tree as docs/boards.md says.
 const OVERLAY: Boot = Boot { merged: true, kernel_args: "", ..Boot::uio("overlay", "bare", true) };
@@ -146,7 +164,7 @@ const IMX8MP_EVK: Board = Board {
     wiring: Some("w25q256:/machine/soc/spi1/spi:fl0:0:/machine/soc/gpio5:-:9"),
     modules: &["gpio-mxc", "imx2_wdt", "spi-imx", "spi-nor", "mtdblock"],
     processors: 2,
-    boots: &[&KERNEL, &DOCTOR, &MAPPED, &PROCESSES, &IMX8MP_OVERLAY, &COUNT],
+    boots: &[&KERNEL, &DOCTOR, &MAPPED, &PROCESSES, &RUN, &IMX8MP_OVERLAY, &COUNT],
 };
 
 const SABRELITE: Board = Board {

@@ -18,6 +18,30 @@ use super::protocol::{self, Check, Line, Verdict};
 /// How long a guest that said it is done may take to switch itself off.
 const OFF: Duration = Duration::from_secs(20);
 
+/// Programs that are linked dynamically, and what is loaded into them.
+#[derive(Clone, Debug)]
+pub(super) struct Programs {
+    /// The library that `barewire run` loads.
+    pub(super) library: PathBuf,
+    pub(super) clients: Vec<PathBuf>,
+    /// The loader, and the C library.
+    pub(super) c_library: Vec<PathBuf>,
+}
+
+impl Programs {
+    fn add_to(&self, archive: &mut Archive) -> Result<(), String> {
+        archive.directory("lib");
+        archive.file("bin/libbarewire_spidev.so", 0o755, &build::read(&self.library)?);
+        for (place, files) in [("bin", &self.clients), ("lib", &self.c_library)] {
+            for file in files {
+                let name = file.file_name().unwrap_or_default().to_string_lossy();
+                archive.file(&format!("{place}/{name}"), 0o755, &build::read(file)?);
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Everything a boot is made of.
 #[derive(Debug)]
 pub(super) struct Parts<'a> {
@@ -30,6 +54,8 @@ pub(super) struct Parts<'a> {
     pub(super) busybox: PathBuf,
     pub(super) command: PathBuf,
     pub(super) hand_written: PathBuf,
+    /// What `barewire run` needs: its library, programs, and the C library of both.
+    pub(super) programs: Programs,
     /// Loaded at boot, in this order.
     pub(super) modules: Vec<Module>,
     /// There for the script to load.
@@ -89,6 +115,7 @@ impl Parts<'_> {
         archive.symlink("bin/sh", "busybox");
         archive.file("bin/barewire", 0o755, &build::read(&self.command)?);
         archive.file("bin/spibench", 0o755, &build::read(&self.hand_written)?);
+        self.programs.add_to(&mut archive)?;
         archive.file("etc/passwd", 0o644, b"root::0:0::/:/bin/sh\nuser::1000:1000::/:/bin/sh\n");
         archive.file("etc/group", 0o644, b"root::0:\nuser::1000:\n");
         archive.file("ref", 0o644, flash::reference(content));

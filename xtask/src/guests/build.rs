@@ -63,6 +63,41 @@ pub(super) fn hand_written(dirs: &Dirs, arch: Arch) -> Result<PathBuf, String> {
     Ok(out)
 }
 
+/// Builds the library that `barewire run` loads.
+pub(super) fn library(dirs: &Dirs, arch: Arch) -> Result<PathBuf, String> {
+    let log = dirs.made("log", &format!("cargo-library-{}.log", arch.linux()))?;
+    let (cargo, linker) = (dirs.work.join("cargo"), format!("{}gcc", arch.cross()));
+    static_build::library(&dirs.root, &cargo, arch.library(), &linker, "guest", &log)
+}
+
+/// Builds the programs that were written for spidev and are linked dynamically.
+pub(super) fn clients(dirs: &Dirs, arch: Arch) -> Result<Vec<PathBuf>, String> {
+    let build = |source: &str| {
+        let source = dirs.source(source);
+        let name = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let out = dirs.made(&format!("clients-{}", arch.linux()), &name)?;
+        let mut gcc = Command::new(format!("{}gcc", arch.cross()));
+        gcc.args(["-O2", "-w", "-pthread", "-DJEDEC_ID=0xef,0x40,0x19", "-DIS_ERASED(byte)=1"]);
+        gcc.arg("-o").arg(&out).arg(source);
+        tool::answer(&mut gcc)?;
+        Ok(out)
+    };
+    let abi = "../command/barewire-cli/tests/clients/spidev_abi.c";
+    ["spimessage.c", "spichecks.c", abi].into_iter().map(build).collect()
+}
+
+/// The C library that they are linked to, by the names under which it is loaded: the cross compiler's own.
+pub(super) fn c_library(arch: Arch) -> Result<Vec<PathBuf>, String> {
+    let find = |name: &&str| {
+        let mut gcc = Command::new(format!("{}gcc", arch.cross()));
+        gcc.arg(format!("-print-file-name={name}"));
+        let path = String::from_utf8_lossy(&tool::answer(&mut gcc)?).trim().to_owned();
+        // A name that it does not know is printed as it is.
+        if Path::new(&path).is_absolute() { Ok(path.into()) } else { Err(format!("no {name}")) }
+    };
+    [arch.loader(), "libc.so.6", "libgcc_s.so.1"].iter().map(find).collect()
+}
+
 /// Builds the plugin that puts a flash on a board's bus.
 ///
 /// QEMU's own symbols are looked up when it is loaded, in Debian's program, which exports them.

@@ -234,7 +234,8 @@ fn lacking(cx: &Context, arches: &[Arch]) -> Option<String> {
     if !backports::is_new_enough(cx) {
         return Some("QEMU is older than 10".to_owned());
     }
-    let target = arches.iter().map(|arch| arch.target()).find(|name| !tools::has_target(cx, name));
+    let mut targets = arches.iter().flat_map(|arch| [arch.target(), arch.library()]);
+    let target = targets.find(|name| !tools::has_target(cx, name));
     target.map(|target| format!("no standard library for {target}"))
 }
 
@@ -254,12 +255,17 @@ fn prepare<'a>(
             (true, None) => continue,
         };
         let built = parts.iter().find(|other| other.board.arch == board.arch);
-        let built = built.map(|other| (other.command.clone(), other.hand_written.clone()));
-        let (command, hand_written) = match built {
+        let built = built.map(|other| {
+            (other.command.clone(), other.hand_written.clone(), other.programs.clone())
+        });
+        let (command, hand_written, programs) = match built {
             Some(built) => built,
             None => {
                 say(&format!("building the command for {}", board.arch.target()));
-                (build::command(dirs, board.arch)?, build::hand_written(dirs, board.arch)?)
+                let (command, hand_written) =
+                    (build::command(dirs, board.arch)?, build::hand_written(dirs, board.arch)?);
+                say(&format!("building the library for {}", board.arch.library()));
+                (command, hand_written, programs(dirs, board.arch)?)
             }
         };
         let uio_module = match boot.modules.contains(&"uio") {
@@ -285,11 +291,17 @@ fn prepare<'a>(
             busybox: packages.busybox(board.arch),
             command,
             hand_written,
+            programs,
             modules,
             uio_module,
         });
     }
     Ok(parts)
+}
+
+fn programs(dirs: &Dirs, arch: Arch) -> Result<boot::Programs, String> {
+    let (library, clients) = (build::library(dirs, arch)?, build::clients(dirs, arch)?);
+    Ok(boot::Programs { library, clients, c_library: build::c_library(arch)? })
 }
 
 /// Boots all, two at a time where there are two processors, and gathers in the order of the jobs.

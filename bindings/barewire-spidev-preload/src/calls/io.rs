@@ -13,12 +13,12 @@ use rustix::io::Errno;
 use super::gpio;
 use crate::real::{call_real, told};
 use crate::server::{ask, request};
-use crate::{config, files, memory};
+use crate::{config, direct, files, memory};
 
 /// Bytes of a settings ioctl's argument at most.
 const ARGUMENT_MAX: usize = 4;
 
-fn node_ioctl(id: OpenId, number: u32, argument: u64) -> Result<c_int, Errno> {
+fn node_ioctl(fd: c_int, id: OpenId, number: u32, argument: u64) -> Result<c_int, Errno> {
     let call = Call::Ioctl(number);
     match Request::decode(number)? {
         Request::Read(setting) => {
@@ -41,10 +41,12 @@ fn node_ioctl(id: OpenId, number: u32, argument: u64) -> Result<c_int, Errno> {
         }
         // The kernel reads no argument.
         Request::Message(0) => Ok(0),
-        Request::Message(transfers) => message(id, call, transfers, argument),
+        Request::Message(transfers) => direct::message(fd, id, transfers, argument)
+            .unwrap_or_else(|| message(id, call, transfers, argument)),
     }
 }
 
+#[inline(never)]
 fn message(id: OpenId, call: Call, transfers: usize, argument: u64) -> Result<c_int, Errno> {
     let mut structs = vec![0; transfers * TRANSFER_BYTES];
     memory::read(argument, &mut structs)?;
@@ -78,6 +80,12 @@ fn of_any_file(number: u32) -> bool {
 fn ioctl_by(fd: c_int, number: c_ulong, argument: *mut c_void, real: impl Fn() -> c_int) -> c_int {
     // The kernel looks at 32 bits.
     let number = number as u32;
+    // First what is called most.
+    if number == Request::MESSAGE_OF_ONE
+        && let Some(ran) = direct::exchange(fd, argument.expose_provenance() as u64)
+    {
+        return told(ran);
+    }
     // One that came by `exec` around the library, or from another process, is known by its name.
     let letter = number >> 8 & 0xff;
     let ours = letter == u32::from(b'k') || GpioRequest::has_letter(number);
@@ -88,7 +96,7 @@ fn ioctl_by(fd: c_int, number: c_ulong, argument: *mut c_void, real: impl Fn() -
         Some(id) if id.kind() != FileKind::Node => gpio::ioctl(id, number, argument, real),
         // It is always as if it were set: see `fcntl_by`.
         Some(_) if number == libc::FIONBIO as u32 => 0,
-        Some(id) => told(node_ioctl(id, number, argument.expose_provenance() as u64)),
+        Some(id) => told(node_ioctl(fd, id, number, argument.expose_provenance() as u64)),
     }
 }
 

@@ -8,8 +8,10 @@ mod gpio;
 mod io;
 mod link;
 mod list;
+mod map;
 mod open;
 mod search;
+mod signal;
 mod stat;
 #[cfg(all(target_arch = "arm", target_env = "gnu"))]
 mod stat_time64;

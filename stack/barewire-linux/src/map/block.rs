@@ -171,7 +171,7 @@ pub trait MappedUser {
 
     /// Uses the controller that `start` brings up. No register is accessed before `start` is
     /// called.
-    fn run<C: Controller>(self, start: impl FnOnce() -> C) -> Self::Output;
+    fn run<C: Controller + 'static>(self, start: impl FnOnce() -> C) -> Self::Output;
 }
 
 impl Block {

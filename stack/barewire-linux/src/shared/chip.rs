@@ -17,6 +17,11 @@
 //! state then, so none can be wrong: the driver brings a [shared](Sharing::Shared) chip into a
 //! known state at the beginning of each operation.
 //!
+//! A file beside a controller's lock has a word, too, that is not 0 during an operation. A program whose
+//! operations are single messages looks at it while it holds the controller's lock, which orders the two
+//! ([`Claim`]): it needs no system call for a chip that nobody else uses. The word of a holder that died stays,
+//! and means only that the next user must acquire the lock.
+//!
 //! # Ordering
 //! 1. Acquire the turnstile (the second lock), then the first lock, then release the turnstile. So
 //!    a process that runs operation after operation queues behind a waiter, and they take turns.
@@ -42,6 +47,7 @@ use std::fs::{File, OpenOptions};
 use std::ops::ControlFlow;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -53,6 +59,7 @@ use rustix::io::Errno;
 use super::SharedError;
 use super::lock::open_file;
 use crate::sys;
+use crate::sys::SharedWords;
 use crate::sys::record;
 
 /// How long a waiter sleeps before it retries: at first, and at most.
@@ -72,9 +79,38 @@ pub enum ChipLocks {
     Node(PathBuf),
 }
 
+/// Whether an operation on a chip may be going on, in any process.
+#[derive(Debug)]
+pub struct Claim(SharedWords);
+
+impl Claim {
+    fn map(file: &File) -> Option<Self> {
+        SharedWords::map(file, CLAIM_AT + 1).ok().map(Self)
+    }
+
+    fn set(&self, claimed: bool) {
+        if let Some(word) = self.0.words().get(CLAIM_AT) {
+            word.store(claimed.into(), Ordering::Relaxed);
+        }
+    }
+
+    /// Whether one may be. Who holds the controller's lock and is told that none is, may run a message:
+    /// an operation that begins now has its first message later.
+    #[inline]
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        self.0.words().get(CLAIM_AT).is_none_or(|word| word.load(Ordering::Relaxed) != 0)
+    }
+}
+
+/// The index of the word, behind the header of the file.
+const CLAIM_AT: usize = 32;
+
 /// The lock of one chip.
 pub struct ChipLock {
     file: File,
+    /// None for a node.
+    claim: Option<Claim>,
     at: At,
     /// The fork count of the process that opened the file.
     forks: u32,
@@ -128,7 +164,12 @@ impl ChipLocks {
             Self::Node(path) => At::Node(path.clone()),
         };
         sys::fork::watch();
-        Ok(ChipLock { file: at.open()?, at, forks: sys::fork::forks(), on_wait: None })
+        let file = at.open()?;
+        let claim = match &at {
+            At::Lock { .. } => Claim::map(&file),
+            At::Node(_) => None,
+        };
+        Ok(ChipLock { file, claim, at, forks: sys::fork::forks(), on_wait: None })
     }
 }
 
@@ -180,8 +221,23 @@ impl ChipLock {
         let taken = until_free(&mut begun, on_wait, || {
             flock(file, FlockOperation::NonBlockingLockExclusive)
         });
+        if taken.is_ok() {
+            self.claim(true);
+        }
         let passed = record::release(file);
         taken.and(passed)
+    }
+
+    fn claim(&self, claimed: bool) {
+        if let Some(claim) = &self.claim {
+            claim.set(claimed);
+        }
+    }
+
+    /// The word that tells whether an operation is going on; `None` for a node, which has none.
+    #[must_use]
+    pub fn into_claim(self) -> Option<Claim> {
+        self.claim
     }
 
     /// [`ChipLock::acquire`] without waiting, for a driver that keeps the chip. Returns whether it
@@ -205,6 +261,7 @@ impl ChipLock {
     pub fn release(&mut self) {
         // A child that was forked within the operation does not own the lock.
         if self.forks == sys::fork::forks() {
+            self.claim(false);
             // Cannot fail for an open file; closing the file would release the lock too.
             let _ = flock(&self.file, FlockOperation::Unlock);
         }

@@ -12,7 +12,8 @@ use rustix::io::Errno;
 use super::error::SharedError;
 use super::lock::{Holder, NO_USER, OnWait, SharedLock};
 use crate::sys;
-use crate::sys::mutex::{Found, Held};
+use crate::sys::mutex::Held;
+use crate::sys::owner::Found;
 
 /// A controller that other processes use too.
 pub struct ProcessShared<C> {

@@ -32,7 +32,8 @@ use rustix::io::Errno;
 
 use super::error::SharedError;
 use crate::sys::SharedWords;
-use crate::sys::mutex::{Found, MUTEX_BYTES, SharedMutex};
+use crate::sys::mutex::{MUSL_MUTEX_BYTES, MUTEX_BYTES, SharedMutex};
+use crate::sys::owner::Found;
 
 pub(super) const FILE_BYTES: u64 = 4096;
 /// Without the last two bytes: the version and a newline.
@@ -73,24 +74,34 @@ pub struct SharedLock {
 
 /// Describes what the mutex's layout depends on.
 pub(super) fn layout() -> String {
-    let libc = if cfg!(target_env = "gnu") {
-        "gnu"
-    } else if cfg!(target_env = "musl") {
-        "musl"
-    } else {
-        "other"
-    };
-    let order = if cfg!(target_endian = "little") { "le" } else { "be" };
-    let (arch, bits) = (std::env::consts::ARCH, usize::BITS);
-    format!("{arch} {order}{bits} {libc} mutex {MUTEX_BYTES}")
+    layout_of(LIBC, MUTEX_BYTES)
 }
 
-fn header() -> [u8; HEADER_BYTES] {
+/// That of a musl program's mutex, if this program can acquire it.
+fn layout_of_musl() -> Option<String> {
+    Some(layout_of("musl", MUSL_MUTEX_BYTES?))
+}
+
+/// The C library of this program.
+const LIBC: &str = if cfg!(target_env = "gnu") {
+    "gnu"
+} else if cfg!(target_env = "musl") {
+    "musl"
+} else {
+    "other"
+};
+
+fn layout_of(libc: &str, mutex_bytes: usize) -> String {
+    let order = if cfg!(target_endian = "little") { "le" } else { "be" };
+    let (arch, bits) = (std::env::consts::ARCH, usize::BITS);
+    format!("{arch} {order}{bits} {libc} mutex {mutex_bytes}")
+}
+
+fn header(layout: &str) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
     header[..MAGIC.len()].copy_from_slice(MAGIC);
     header[MAGIC.len()] = VERSION as u8;
     header[MAGIC.len() + 1] = b'\n';
-    let layout = layout();
     header[LAYOUT_AT..][..layout.len()].copy_from_slice(layout.as_bytes());
     header
 }
@@ -114,7 +125,16 @@ impl SharedLock {
     fn map(file: &File, path: &Path) -> Result<Self, SharedError> {
         let words = SharedWords::map(file, FILE_BYTES as usize / 4)
             .map_err(|errno| SharedError::Os { path: path.to_owned(), what: "mapped", errno })?;
-        Ok(Self { mutex: SharedMutex::at(words, MUTEX_AT), path: path.to_owned(), on_wait: None })
+        let mut found = [0; HEADER_BYTES];
+        file.read_exact_at(&mut found, 0).map_err(|error| SharedError::Os {
+            path: path.to_owned(),
+            what: "read",
+            errno: errno(&error),
+        })?;
+        let mutex = SharedMutex::at(words, MUTEX_AT);
+        let of_musl = layout_of_musl().is_some_and(|layout| found == header(&layout));
+        let mutex = if of_musl { mutex.of_musl() } else { mutex };
+        Ok(Self { mutex, path: path.to_owned(), on_wait: None })
     }
 
     /// Sets a callback that runs every 100 ms while another process has the lock. It may stop the
@@ -260,7 +280,7 @@ fn check(file: &File, path: &Path, like: &Path, device: &Metadata) -> Result<(),
         return Err(SharedError::NotALock { path });
     }
     file.read_exact_at(&mut found, 0).map_err(io)?;
-    let ours = header();
+    let ours = header(&layout());
     if found[..MAGIC.len()] != ours[..MAGIC.len()] {
         return Err(SharedError::NotALock { path });
     }
@@ -268,7 +288,8 @@ fn check(file: &File, path: &Path, like: &Path, device: &Metadata) -> Result<(),
         let found = String::from_utf8_lossy(&found[MAGIC.len()..LAYOUT_AT]).trim_end().to_owned();
         return Err(SharedError::Version { path, found, ours: VERSION });
     }
-    if found != ours {
+    let of_musl = layout_of_musl().map(|layout| header(&layout));
+    if found != ours && Some(found) != of_musl {
         let found = String::from_utf8_lossy(&found[LAYOUT_AT..]);
         let found = found.trim_end_matches('\0').to_owned();
         return Err(SharedError::Layout { path, found, ours: layout() });
@@ -324,7 +345,7 @@ fn create(path: &Path, like: &Path, device: &Metadata) -> Result<File, SharedErr
 
     give(&file, path, device)?;
     file.set_len(FILE_BYTES).map_err(|error| os("made", errno(&error)))?;
-    file.write_all_at(&header(), 0).map_err(|error| os("written", errno(&error)))?;
+    file.write_all_at(&header(&layout()), 0).map_err(|error| os("written", errno(&error)))?;
     let lock = SharedLock::map(&file, path)?;
     lock.mutex.init().map_err(|errno| lock.mutex_error(errno))?;
 

@@ -51,8 +51,8 @@
 //!
 //! # Not supported
 //! Processes of different PID namespaces (containers) on one lock: the kernel identifies a robust
-//! mutex's owner by its thread id. Programs with another word size, architecture or libc: the lock
-//! refuses to open. Emulated programs (qemu-user), whose kernel keeps no list of robust mutexes.
+//! mutex's owner by its thread id. Programs with another word size or architecture: the lock
+//! refuses to open. Programs with another libc, but for glibc's of 64 bits on a lock that musl's made. Emulated programs (qemu-user), whose kernel keeps no list of robust mutexes.
 //! Messages that finish by interrupt: `start` runs them completely, because only the thread that
 //! acquired the lock may release it. Network file systems.
 //!
@@ -78,11 +78,15 @@
 mod chip;
 mod controller;
 mod error;
+#[cfg(all(test, target_env = "gnu", target_pointer_width = "64"))]
+mod foreign_tests;
+mod lifeline;
 mod lock;
 #[cfg(test)]
 mod tests;
 
-pub use chip::{ChipLock, ChipLocks, ChipPort};
+pub use chip::{ChipLock, ChipLocks, ChipPort, Claim};
 pub use controller::{ProcessShared, Recovered, Recoveries};
 pub use error::SharedError;
+pub use lifeline::{LIFELINE_WORDS, Lifeline};
 pub use lock::{Holder, SharedLock};

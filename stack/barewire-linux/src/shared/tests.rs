@@ -276,3 +276,32 @@ fn taking_it_twice_in_one_thread_is_an_error_not_a_wait_for_ever() {
     let error = device.sync(&mut [Transfer::write(&[1])]).expect_err("held by this thread");
     assert_eq!(error.error, Error::Os { errno: libc::EDEADLK });
 }
+
+#[test]
+fn a_chips_claim_is_set_during_an_operation_and_not_after() {
+    let place = Place::new();
+    drop(place.open().expect("made"));
+    let locks = ChipLocks::Beside { lock: place.lock(), like: place.device() };
+    let open = || locks.open(1).expect("opens");
+    let (mut chip, mut other) = (open(), open());
+    let claim = open().into_claim().expect("a file has one");
+    let of_another = locks.open(2).expect("opens").into_claim().expect("a file has one");
+    assert!(!claim.is_set());
+    for _ in 0..2 {
+        chip.acquire().expect("free");
+        assert!(claim.is_set() && !of_another.is_set());
+        assert_eq!(other.try_acquire(), Ok(false));
+        assert!(claim.is_set(), "one that does not get it changes nothing");
+        chip.release();
+        assert!(!claim.is_set());
+    }
+    // The kernel releases the lock of a holder that ends; the word stays until the next one has been.
+    chip.acquire().expect("free");
+    drop(chip);
+    assert!(claim.is_set());
+    other.acquire().expect("free");
+    other.release();
+    assert!(!claim.is_set());
+    let node = ChipLocks::Node(place.device()).open(0).expect("opens");
+    assert!(node.into_claim().is_none());
+}

@@ -1,4 +1,5 @@
-//! The system calls that need unsafe code, one file per kind: `fork` (noticing one), `futex`
+//! The system calls that need unsafe code, one file per kind: `foreign` (another libc's
+//! mutex), `fork` (noticing one), `futex`
 //! (waking by address), `mutex` (in a file), `pages` (of a file, as words), `record` (a lock on a
 //! file), `registers` (mapping them), `schedule` (real-time priority). spidev's ioctls are in
 //! `spidev::ioctl`, beside the messages whose addresses they carry.
@@ -6,9 +7,12 @@
 //! The rest of the crate is safe code on top. `rustix` makes the calls where it can, so few C
 //! functions are declared here, and `errno` is rarely handled.
 
+#[cfg(all(target_env = "gnu", target_pointer_width = "64"))]
+mod foreign;
 pub(crate) mod fork;
 pub(crate) mod futex;
 pub(crate) mod mutex;
+pub(crate) mod owner;
 mod pages;
 pub(crate) mod record;
 mod registers;

@@ -8,6 +8,8 @@
 //! the thread ends, in whatever way, the kernel marks each of them. The next thread to acquire one
 //! gets `EOWNERDEAD`, with the mutex held.
 //!
+//! A mutex that a program of musl's made is acquired by a program of glibc's too: see `foreign`.
+//!
 //! # Safety
 //! 1. The mutex is in our pages at an aligned place, and is accessed by its address only, because
 //!    other processes change it.
@@ -22,12 +24,17 @@
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::ControlFlow;
+#[cfg(all(target_env = "gnu", target_pointer_width = "64"))]
+use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use libc::{pthread_mutex_t, pthread_mutexattr_t};
 use rustix::io::Errno;
 
+#[cfg(all(target_env = "gnu", target_pointer_width = "64"))]
+use super::foreign;
+use super::owner::{ASK_EVERY, FUTEX_TID_MASK, Found};
 use super::pages::SharedWords;
 
 /// The size of a mutex in bytes.
@@ -41,17 +48,20 @@ pub(crate) struct SharedMutex {
     words: SharedWords,
     /// The index of its first word.
     at: usize,
+    /// Whether a program of another C library made it.
+    #[cfg(all(target_env = "gnu", target_pointer_width = "64"))]
+    foreign: bool,
 }
 
-/// The state in which the mutex was found when it was acquired.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
-    /// Its last owner released it.
-    Free,
-    /// Its last owner ended while it held the mutex. Releasing it before [`Held::make_consistent`]
-    /// makes it unusable for good.
-    OwnerDied,
-}
+/// Whether this program acquires mutexes that musl's programs made, and the size that those have in bytes.
+pub(crate) const MUSL_MUTEX_BYTES: Option<usize> =
+    if cfg!(all(target_env = "gnu", target_pointer_width = "64")) { Some(40) } else { None };
+/// The index of the word that the kernel knows, in musl's mutex and in glibc's.
+const MUSL_WORD: usize = 1;
+const GNU_WORD: usize = 0;
+
+#[cfg(all(target_env = "gnu", target_pointer_width = "64"))]
+const _: () = assert!(MUSL_WORD * 4 + foreign::ROOM_BYTES <= 48, "what the file has for a mutex");
 
 fn check(errno: i32) -> Result<(), Errno> {
     if errno == 0 { Ok(()) } else { Err(Errno::from_raw_os_error(errno)) }
@@ -98,7 +108,48 @@ impl SharedMutex {
     pub(crate) fn at(words: SharedWords, at: usize) -> Self {
         let bytes = at * 4;
         assert!(bytes.is_multiple_of(64) && bytes + MUTEX_BYTES <= words.words().len() * 4);
-        Self { words, at }
+        Self {
+            words,
+            at,
+            #[cfg(all(target_env = "gnu", target_pointer_width = "64"))]
+            foreign: false,
+        }
+    }
+
+    /// The same, made by a program of musl's, with 48 bytes of room; only where [`MUSL_MUTEX_BYTES`] has
+    /// its size.
+    ///
+    /// # Panics
+    /// As [`SharedMutex::at`].
+    pub(crate) fn of_musl(self) -> Self {
+        assert!(self.at * 4 + 48 <= self.words.words().len() * 4);
+        Self {
+            #[cfg(all(target_env = "gnu", target_pointer_width = "64"))]
+            foreign: true,
+            ..self
+        }
+    }
+
+    /// Whether libc does not know it.
+    #[cfg(all(target_env = "gnu", target_pointer_width = "64"))]
+    fn is_foreign(&self) -> bool {
+        self.foreign
+    }
+
+    #[cfg(all(target_env = "gnu", target_pointer_width = "64"))]
+    fn word(&self) -> &AtomicU32 {
+        // SAFETY: a word of the mapping, which lives as long as this; `words` asserts the same. By its
+        // address, whose provenance covers the entry behind it.
+        unsafe { &*self.words.address(self.at + MUSL_WORD).cast::<AtomicU32>() }
+    }
+
+    /// The index of the word that the kernel knows.
+    pub(crate) fn word_index(&self) -> usize {
+        #[cfg(all(target_env = "gnu", target_pointer_width = "64"))]
+        if self.foreign {
+            return self.at + MUSL_WORD;
+        }
+        self.at + if cfg!(target_env = "musl") { MUSL_WORD } else { GNU_WORD }
     }
 
     /// The words that contain it.
@@ -119,16 +170,32 @@ impl SharedMutex {
         check(unsafe { libc::pthread_mutex_init(self.raw(), &raw const attributes.0) })
     }
 
-    /// Acquires the mutex; waits for it.
+    /// The mutex, which the calling thread has acquired.
     #[inline]
+    fn held(&self) -> Held<'_> {
+        Held {
+            mutex: self,
+            thread: PhantomData,
+            #[cfg(all(target_env = "gnu", target_pointer_width = "64"))]
+            foreign: None,
+        }
+    }
+
+    /// Acquires the mutex; waits for it.
+    #[inline(always)]
     pub(crate) fn acquire(&self) -> Result<(Held<'_>, Found), Errno> {
+        #[cfg(all(target_env = "gnu", target_pointer_width = "64"))]
+        if self.is_foreign() {
+            let (found, own) = foreign::acquire(self.word(), None)?;
+            return Ok((Held { mutex: self, thread: PhantomData, foreign: Some(own) }, found));
+        }
         // SAFETY: an initialised mutex (Safety 1 and 2).
         let found = match unsafe { libc::pthread_mutex_lock(self.raw()) } {
             0 => Found::Free,
             libc::EOWNERDEAD => Found::OwnerDied,
             errno => return Err(Errno::from_raw_os_error(errno)),
         };
-        Ok((Held { mutex: self, thread: PhantomData }, found))
+        Ok((self.held(), found))
     }
 
     /// Acquires the mutex. While another thread holds it, calls `go_on` every [`ASK_EVERY`] with
@@ -141,11 +208,16 @@ impl SharedMutex {
         &self,
         go_on: &mut dyn FnMut(u32) -> ControlFlow<()>,
     ) -> Result<(Held<'_>, Found), Errno> {
+        #[cfg(all(target_env = "gnu", target_pointer_width = "64"))]
+        if self.is_foreign() {
+            let (found, own) = foreign::acquire(self.word(), Some(go_on))?;
+            return Ok((Held { mutex: self, thread: PhantomData, foreign: Some(own) }, found));
+        }
         // SAFETY: an initialised mutex (Safety 1 and 2).
         match unsafe { libc::pthread_mutex_trylock(self.raw()) } {
-            0 => Ok((Held { mutex: self, thread: PhantomData }, Found::Free)),
+            0 => Ok((self.held(), Found::Free)),
             libc::EBUSY => self.wait_while(go_on),
-            libc::EOWNERDEAD => Ok((Held { mutex: self, thread: PhantomData }, Found::OwnerDied)),
+            libc::EOWNERDEAD => Ok((self.held(), Found::OwnerDied)),
             errno => Err(Errno::from_raw_os_error(errno)),
         }
     }
@@ -166,7 +238,7 @@ impl SharedMutex {
                 libc::ETIMEDOUT => return Err(Errno::INTR),
                 errno => return Err(Errno::from_raw_os_error(errno)),
             };
-            return Ok((Held { mutex: self, thread: PhantomData }, found));
+            return Ok((self.held(), found));
         }
     }
 
@@ -176,16 +248,9 @@ impl SharedMutex {
     /// *Priority-inheritance futexes*): the id with two flags above it. libc determines where in
     /// the mutex the word is.
     fn holder(&self) -> u32 {
-        let word = if cfg!(target_env = "musl") { 1 } else { 0 };
-        self.words.words()[self.at + word].load(Ordering::Relaxed) & FUTEX_TID_MASK
+        self.words.words()[self.word_index()].load(Ordering::Relaxed) & FUTEX_TID_MASK
     }
 }
-
-/// How often a waiter is asked whether to continue.
-const ASK_EVERY: Duration = Duration::from_millis(100);
-
-/// futex(2): the bits of the word that are the owner's thread id.
-const FUTEX_TID_MASK: u32 = 0x3fff_ffff;
 
 /// The time `span` from now, on the clock of `pthread_mutex_timedlock`.
 fn realtime_in(span: Duration) -> libc::timespec {
@@ -204,11 +269,19 @@ pub(crate) struct Held<'m> {
     mutex: &'m SharedMutex,
     /// Keeps it in its thread (Safety 4).
     thread: PhantomData<*const ()>,
+    /// By what a mutex that libc does not know is released.
+    #[cfg(all(target_env = "gnu", target_pointer_width = "64"))]
+    foreign: Option<foreign::Own>,
 }
 
 impl Held<'_> {
     /// Declares that the data guarded by the mutex is consistent again.
     pub(crate) fn make_consistent(&self) -> Result<(), Errno> {
+        #[cfg(all(target_env = "gnu", target_pointer_width = "64"))]
+        if self.mutex.is_foreign() {
+            foreign::make_consistent(self.mutex.word());
+            return Ok(());
+        }
         // SAFETY: one of our mutexes, held by this thread.
         check(unsafe { libc::pthread_mutex_consistent(self.mutex.raw()) })
     }
@@ -217,6 +290,11 @@ impl Held<'_> {
 impl Drop for Held<'_> {
     #[inline]
     fn drop(&mut self) {
+        #[cfg(all(target_env = "gnu", target_pointer_width = "64"))]
+        if let Some(own) = self.foreign {
+            foreign::release(self.mutex.word(), own);
+            return;
+        }
         // SAFETY: one of our mutexes, held by this thread (Safety 4).
         let given_back = unsafe { libc::pthread_mutex_unlock(self.mutex.raw()) };
         debug_assert_eq!(given_back, 0, "the holder can give it back");

@@ -53,6 +53,17 @@ impl Program {
         ))
     }
 
+    /// The plan of an exchange of `len` bytes with the device's settings, for
+    /// [`Controller::run_exchange`](super::Controller::run_exchange). `None` if the controller must plan it.
+    ///
+    /// For callers of a controller that no [`Bus`](crate::bus::Bus) has.
+    #[inline(always)]
+    #[must_use]
+    pub fn exchange_plan(&self, len: usize) -> Option<&Plan> {
+        let plain = self.plan.is_direct_bytes() && !self.asks;
+        (plain && len != 0 && len <= self.poll_bytes_max).then_some(&self.plan)
+    }
+
     /// The program of a device whose messages leave the chip selected, if its line can.
     pub(crate) fn keeping_cs(self) -> Option<Self> {
         // As if it had waits: the shortest path, which does not look at the flag, is for others.

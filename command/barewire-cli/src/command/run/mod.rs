@@ -13,6 +13,7 @@
 //! Ctrl-C is the program's: this command ends when the program does ([`signals`]).
 
 mod clock;
+mod direct;
 mod gpio;
 mod hide;
 mod map;
@@ -158,6 +159,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         .iter()
         .map(|bus| Request::at(bus, 0, &tell, Settled::AsServed).that_changes_the_chip())
         .collect();
+    signals::block_ends(true);
     let mut report = args.report.as_deref().map(OutFile::create).transpose()?;
     let mut open = Vec::new();
     let served = requests
@@ -185,7 +187,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     match exit_code {
         // A bus that ended badly outweighs a program that ended well.
         0 => ended.and(reported),
-        code => reported.and(Err(Failure::Program(code))),
+        code => {
+            // It may be why the program ended badly.
+            if let Err(why) = &ended {
+                note!("barewire: run: {why}");
+            }
+            reported.and(Err(Failure::Program(code)))
+        }
     }
 }
 
@@ -218,8 +226,11 @@ fn serve(
     if args.report.is_some() {
         sessions.iter().for_each(|(_, session)| session.open.bus().set_counting(true));
     }
+    // What is counted or explained must come by here.
+    let served = args.verbose || args.stats || args.report.is_some();
+    let tree = (!served).then(|| dir.path());
     let clocks = Clock::of_all(sessions);
-    let nodes = Nodes::open(&args.maps, sessions, &clocks, &setup, args.verbose)?;
+    let nodes = Nodes::open(&args.maps, sessions, &clocks, &setup, args.verbose, tree)?;
     let gpio = Gpio::open(&args.gpio_maps, sessions, &clocks, args.verbose)?;
     gpio.make_tree(dir.path())?;
     let mut server = Server::new(nodes, gpio)?;
@@ -252,12 +263,15 @@ fn start(
         preload.push(":");
         preload.push(others);
     }
+    // The program inherits what is blocked.
+    signals::block_ends(false);
     let started = Command::new(&args.command[0])
         .args(&args.command[1..])
         .env("LD_PRELOAD", preload)
         .env(SERVER_VARIABLE, server)
         .env(TREE_VARIABLE, tree)
         .spawn();
+    signals::block_ends(true);
     started.map_err(|error| {
         cannot_start(NOT_RUNNABLE, &format!("cannot start {}: {error}", program.display()))
     })

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fmt;
+use std::path::Path;
 use std::rc::Rc;
 
 use barewire_linux::shared::ChipLock;
@@ -11,6 +12,7 @@ use barewire_spidev_abi::{
 };
 
 use super::clock::Clock;
+use super::direct::Direct;
 use super::map::Map;
 use crate::shared::failure::Failure;
 use crate::shared::output::note;
@@ -26,6 +28,8 @@ struct Node<'s> {
     clock: Rc<Clock<'s>>,
     lock: RefCell<Option<ChipLock>>,
     chip: RefCell<Chip>,
+    /// What the program needs to run messages itself.
+    direct: Option<Direct>,
 }
 
 /// All nodes.
@@ -37,13 +41,15 @@ pub(super) struct Nodes<'s> {
 
 impl<'s> Nodes<'s> {
     /// The nodes of `maps` on `sessions`, each with its bus's name, whose clocks are `clocks`. `setup` has
-    /// what is alike in all.
+    /// what is alike in all. The program may run messages itself where that can be, if there is a `tree` for
+    /// what it needs.
     pub(super) fn open(
         maps: &[Map],
         sessions: &[(&str, &'s Session)],
         clocks: &[Rc<Clock<'s>>],
         setup: &Setup,
         verbose: bool,
+        tree: Option<&Path>,
     ) -> Result<Self, Failure> {
         let mut nodes = Vec::with_capacity(maps.len());
         for map in maps {
@@ -57,6 +63,10 @@ impl<'s> Nodes<'s> {
                 Failure::Failed(format!("{} on {}: {error}", map.node.path(), map.bus))
             })?;
             let lock = session.chip_lock(map.chip_select)?;
+            let direct = match tree {
+                Some(tree) => Direct::make(tree, map, session, &chip)?,
+                None => None,
+            };
             nodes.push(Node {
                 name: map.node,
                 bus,
@@ -64,6 +74,7 @@ impl<'s> Nodes<'s> {
                 clock: clocks[bus].clone(),
                 lock: RefCell::new(lock),
                 chip: RefCell::new(chip),
+                direct,
             });
         }
         Ok(Self { nodes, verbose, told: RefCell::default() })
@@ -103,6 +114,40 @@ impl<'s> Nodes<'s> {
     pub(super) fn closed(&self, index: usize) {
         if let Some(node) = self.nodes.get(index) {
             node.chip.borrow_mut().close(node.session.open.bus());
+            if let Some(direct) = &node.direct {
+                direct.publish(&node.chip.borrow());
+            }
+            self.tell_kept(node.bus, false);
+        }
+    }
+
+    /// Whether the program runs messages itself.
+    pub(super) fn any_direct(&self) -> bool {
+        self.nodes.iter().any(|node| node.direct.is_some())
+    }
+
+    /// Ends the program's own messages on a bus that is gone.
+    pub(super) fn look(&self) {
+        for node in &self.nodes {
+            if let Some(direct) = &node.direct
+                && node.session.open.cause().is_some()
+            {
+                direct.stop();
+            }
+        }
+    }
+
+    /// Ends all of the program's own messages.
+    pub(super) fn stop(&self) {
+        self.nodes.iter().filter_map(|node| node.direct.as_ref()).for_each(Direct::stop);
+    }
+
+    /// Says whether a chip of that bus is left selected, or may be in a moment.
+    fn tell_kept(&self, bus: usize, soon: bool) {
+        let of_bus = || self.nodes.iter().filter(|node| node.bus == bus);
+        if of_bus().any(|node| node.direct.is_some()) {
+            let kept = soon || of_bus().any(|node| node.chip.borrow().is_selected());
+            of_bus().filter_map(|node| node.direct.as_ref()).for_each(|it| it.set_kept(kept));
         }
     }
 
@@ -125,6 +170,9 @@ impl<'s> Nodes<'s> {
                     _ => return Err(Errno::PROTO),
                 };
                 let written = node.chip.borrow_mut().write(node.session.open.bus(), setting, value);
+                if let Some(direct) = &node.direct {
+                    direct.publish(&node.chip.borrow());
+                }
                 self.judged(node, format_args!("{setting:?} = {value:#x}"), written)?;
                 Ok((0, Vec::new()))
             }
@@ -158,10 +206,15 @@ impl<'s> Nodes<'s> {
     }
 
     fn message(&self, node: &Node<'_>, transfers: &[IocTransfer], tx: &[u8]) -> Answer {
-        node.clock.during(|| self.message_now(node, transfers, tx))
+        if transfers.last().is_some_and(|last| last.cs_change != 0) {
+            self.tell_kept(node.bus, true);
+        }
+        let answer = node.clock.during(|| self.message_alone(node, transfers, tx));
+        self.tell_kept(node.bus, false);
+        answer
     }
 
-    fn message_now(&self, node: &Node<'_>, transfers: &[IocTransfer], tx: &[u8]) -> Answer {
+    fn message_alone(&self, node: &Node<'_>, transfers: &[IocTransfer], tx: &[u8]) -> Answer {
         let bus = node.session.open.bus();
         // One chip that a message left selected at most: this one's message goes on, another's ends it.
         let others =

@@ -34,6 +34,7 @@ use rustix::process::{Pid, geteuid};
 use rustix::rand::{GetRandomFlags, getrandom};
 use rustix::time::Timespec;
 
+use super::direct::LOOK_EVERY;
 use super::gpio::Gpio;
 use super::nodes::{Answer, Nodes};
 use super::signals::Signals;
@@ -231,6 +232,7 @@ impl<'s> Server<'s> {
             let ended = child.try_wait().map_err(failed)?;
             self.round(signals, ended.is_none()).map_err(|errno| failed(errno.into()))?;
             if let Some(status) = ended {
+                self.nodes.stop();
                 return Ok(status);
             }
             if let Some(process) = process {
@@ -241,7 +243,12 @@ impl<'s> Server<'s> {
 
     /// One round of the loop; `wait`s for something to do.
     fn round(&mut self, signals: &Signals, wait: bool) -> Result<(), Errno> {
-        let forever = None;
+        // What the program runs itself is not asked for here.
+        let direct = self.nodes.any_direct();
+        if direct {
+            self.nodes.look();
+        }
+        let forever = direct.then_some(&LOOK_EVERY);
         let at_once = Some(&Timespec { tv_sec: 0, tv_nsec: 0 });
         let awaited = match self.gpio.waits() {
             true => Some(&LOOK_AGAIN),

@@ -4,6 +4,9 @@
 //! They are blocked and read from a descriptor, beside the server's sockets. What the terminal sends reaches
 //! the program too, so it is not passed on; what another process sends to this one is. A program that is
 //! started before has nothing blocked.
+//!
+//! A child's end is blocked before the buses are opened: a bus may have a thread, which has blocked what its
+//! maker had. A thread without it takes the signal, and nobody learns that the program has ended.
 #![allow(unsafe_code, reason = "sigprocmask and signalfd")]
 
 use std::fs::File;
@@ -18,6 +21,18 @@ use crate::shared::failure::Failure;
 
 const TAKEN: [libc::c_int; 6] =
     [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2];
+
+/// Blocks the signal of a child's end in this thread and those that it will start, or no more.
+pub(super) fn block_ends(block: bool) {
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: it fills the set.
+    unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+    // SAFETY: a set that was filled, and a signal that exists.
+    unsafe { libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD) };
+    let how = if block { libc::SIG_BLOCK } else { libc::SIG_UNBLOCK };
+    // SAFETY: a set that was filled.
+    unsafe { libc::pthread_sigmask(how, set.as_ptr(), ptr::null_mut()) };
+}
 
 /// The signals of this process, from here on read from a descriptor.
 pub(super) struct Signals {

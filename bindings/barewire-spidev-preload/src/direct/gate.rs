@@ -1,0 +1,119 @@
+//! What decides, under the lock between processes, whether a message may be clocked here.
+
+use std::task::Poll;
+
+use barewire::controller::{Controller, Limits, Plan, Program, Unfinished};
+use barewire::spi::{Effective, Error, MessageError, Settings, Transfer};
+use barewire_linux::SharedWords;
+use barewire_linux::shared::{Claim, Lifeline};
+use barewire_spidev_abi::direct::Page;
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+/// What a message that was not let through fails with: no controller's own error.
+const SHUT: i32 = libc::ESTALE;
+
+/// A node's page and its chip.
+#[derive(Debug)]
+pub(super) struct Gate {
+    page: Page<'static>,
+    /// The word of the server's lifeline.
+    life: &'static AtomicU32,
+    claim: Claim,
+}
+
+impl Gate {
+    /// The gate of a page in `words`; `None` if it is none, or its server has gone.
+    pub(super) fn new(words: SharedWords, claim: Claim) -> Option<Self> {
+        // A gate is never freed, nor are its words.
+        let words: &'static SharedWords = Box::leak(Box::new(words));
+        let page = Page::new(words.words()).filter(|page| page.is_made())?;
+        let gate = Self { life: words.words().get(page.life())?, page, claim };
+        gate.is_open().then_some(gate)
+    }
+
+    /// The page.
+    #[inline]
+    pub(super) fn page(&self) -> Page<'static> {
+        self.page
+    }
+
+    /// Whether a message may run now.
+    #[inline]
+    pub(super) fn is_open(&self) -> bool {
+        self.page.is_open() && Lifeline::is_alive(self.life) && !self.claim.is_set()
+    }
+}
+
+/// A controller behind the gate of the node whose message it is.
+pub(super) struct Gated<C> {
+    gate: &'static AtomicPtr<Gate>,
+    inner: C,
+}
+
+impl<C> Gated<C> {
+    pub(super) fn new(gate: &'static AtomicPtr<Gate>, inner: C) -> Self {
+        Self { gate, inner }
+    }
+
+    #[inline(always)]
+    fn pass(&mut self) -> Result<&mut C, Unfinished> {
+        // SAFETY: null, or a gate that is never freed.
+        match unsafe { self.gate.load(Ordering::Relaxed).as_ref() } {
+            Some(gate) if gate.is_open() => Ok(&mut self.inner),
+            _ => Err(Unfinished::os(0, SHUT)),
+        }
+    }
+}
+
+/// A place for a gate, shut.
+pub(super) const fn shut() -> AtomicPtr<Gate> {
+    AtomicPtr::new(ptr::null_mut())
+}
+
+impl<C: Controller> Controller for Gated<C> {
+    fn limits(&self) -> Limits {
+        self.inner.limits()
+    }
+
+    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
+        self.inner.configure(settings)
+    }
+
+    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        self.inner.plan(program, message)
+    }
+
+    #[inline(always)]
+    fn run(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, Unfinished> {
+        self.pass()?.run(program, message)
+    }
+
+    #[inline(always)]
+    fn run_exchange(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<usize, Unfinished> {
+        self.pass()?.run_exchange(program, plan, tx, rx)
+    }
+
+    /// Never pending: only [`Controller::run`] is passed on.
+    fn start(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Poll<Result<usize, Unfinished>> {
+        Poll::Ready(self.run(program, message))
+    }
+
+    fn reclaim(&mut self) {
+        self.inner.reclaim();
+    }
+}
