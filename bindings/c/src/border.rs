@@ -57,7 +57,10 @@ pub(crate) unsafe fn put_text(text: &str, into: *mut c_char, size: usize) -> Res
         return Err(Failure::null("the buffer for the text"));
     }
     let Some(room) = size.checked_sub(1) else {
-        return Err(Failure::new(bw_error::BW_ERROR_ARGUMENT, "the buffer for the text has no bytes"));
+        return Err(Failure::new(
+            bw_error::BW_ERROR_ARGUMENT,
+            "the buffer for the text has no bytes",
+        ));
     };
     let mut len = text.len().min(room);
     while !text.is_char_boundary(len) {

@@ -233,12 +233,15 @@ impl<T: Send + Sync + 'static> Table<T> {
             return Failure::new(bw_error::BW_ERROR_NULL, text);
         }
         let Some(slot) = slot else {
-            let text = format!("{number:#x} is no handle of a {name}: pass what its open function stored");
+            let text =
+                format!("{number:#x} is no handle of a {name}: pass what its open function stored");
             return Failure::new(bw_error::BW_ERROR_HANDLE, text);
         };
         let forked = slot.forked.load(Ordering::Relaxed);
         if forked > 0 && (forked - 1) as usize & mask == generation {
-            let text = format!("the {name} is of the process that called fork: open the bus again in the child");
+            let text = format!(
+                "the {name} is of the process that called fork: open the bus again in the child"
+            );
             return Failure::new(bw_error::BW_ERROR_FORKED, text);
         }
         Failure::new(bw_error::BW_ERROR_CLOSED, format!("this {name} was closed"))

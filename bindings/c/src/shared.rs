@@ -126,7 +126,8 @@ impl Shared {
 
     pub(crate) fn unlock(self: &Arc<Self>) -> Result<(), Failure> {
         if !self.is_locked_here() {
-            let text = "this thread does not hold the bus's lock: the thread that locked it unlocks it";
+            let text =
+                "this thread does not hold the bus's lock: the thread that locked it unlocks it";
             return Err(Failure::new(bw_error::BW_ERROR_NOT_LOCKED, text));
         }
         let of_others = |held: &mut Held| !Arc::ptr_eq(&held.shared, self);

@@ -39,7 +39,10 @@ pub(crate) unsafe fn all<'t>(
 fn wrong_count(count: usize) -> Failure {
     match count {
         0 => Failure::new(bw_error::BW_ERROR_EMPTY, "a message needs at least one transfer"),
-        _ => Failure::new(bw_error::BW_ERROR_ARGUMENT, format!("count is {count}: no array has so many transfers")),
+        _ => Failure::new(
+            bw_error::BW_ERROR_ARGUMENT,
+            format!("count is {count}: no array has so many transfers"),
+        ),
     }
 }
 
@@ -71,12 +74,12 @@ fn refused(transfer: &bw_transfer, index: usize) -> Failure {
     let (code, text) = if len > isize::MAX as usize {
         (bw_error::BW_ERROR_LENGTH, format!("transfer {index}: no buffer has {len} bytes"))
     } else if transfer.reserved != [0; 14] {
-        let text = format!(
-            "transfer {index}: reserved is not zero: set the whole struct to zero first"
-        );
+        let text =
+            format!("transfer {index}: reserved is not zero: set the whole struct to zero first");
         (bw_error::BW_ERROR_ARGUMENT, text)
     } else if transfer.tx.is_null() && transfer.rx.is_null() {
-        let text = format!("transfer {index}: tx and rx are NULL, and len is {len}: give one of them");
+        let text =
+            format!("transfer {index}: tx and rx are NULL, and len is {len}: give one of them");
         (bw_error::BW_ERROR_NULL, text)
     } else {
         let text = format!("transfer {index}: tx and rx overlap: use one buffer for both, or two");

@@ -32,5 +32,9 @@ fn the_header_is_made_from_the_sources() {
         panic!("{}: written: review and run again", path.display());
     }
     let kept = fs::read_to_string(&path).unwrap_or_default();
-    assert!(made == kept, "{} is not what the sources make; BAREWIRE_BLESS=1 writes it", path.display());
+    assert!(
+        made == kept,
+        "{} is not what the sources make; BAREWIRE_BLESS=1 writes it",
+        path.display()
+    );
 }

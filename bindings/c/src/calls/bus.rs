@@ -76,11 +76,7 @@ pub extern "C" fn bw_bus_close(bus: *mut bw_bus) -> bw_error {
 /// # Safety
 /// `name` is NULL or valid for writes of `size` bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn bw_bus_name(
-    bus: *mut bw_bus,
-    name: *mut c_char,
-    size: usize,
-) -> bw_error {
+pub unsafe extern "C" fn bw_bus_name(bus: *mut bw_bus, name: *mut c_char, size: usize) -> bw_error {
     guard(|| {
         let shared = BUSES.get(bus)?;
         // SAFETY: the caller's promise.

@@ -19,8 +19,8 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use barewire::bus::queued::{Callback, Completed, Then};
 use barewire::bus::Queued;
+use barewire::bus::queued::{Callback, Completed, Then};
 use barewire::spi::{Error, MessageError};
 use barewire_open::{DynController, OwnedMessage};
 
@@ -123,7 +123,8 @@ impl Drop for Message {
 impl Message {
     fn parts(
         &mut self,
-    ) -> Result<(Pin<&mut Queued<'static, DynController, OwnedMessage>>, &Arc<Shared>), Failure> {
+    ) -> Result<(Pin<&mut Queued<'static, DynController, OwnedMessage>>, &Arc<Shared>), Failure>
+    {
         let gone = || Failure::new(bw_error::BW_ERROR_CLOSED, "this message was freed");
         let inner = self.inner.as_mut().ok_or_else(gone)?;
         Ok((inner.queued.as_mut(), &inner.called.shared))
