@@ -16,7 +16,7 @@ use std::cell::{Cell, RefCell, UnsafeCell};
 use std::mem;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use barewire::bus::{Bus, Locked, Platform};
 use barewire_linux::platform::FUTEX;
@@ -59,7 +59,6 @@ fn would_deadlock(why: &str) -> Failure {
 
 impl Shared {
     pub(crate) fn new(bus: AnyBus) -> Arc<Self> {
-        watch_forks();
         Arc::new(Self {
             locked: UnsafeCell::new(None),
             freed: Mutex::default(),
@@ -221,22 +220,15 @@ pub(crate) fn in_callback(shared: &Shared) -> bool {
     false
 }
 
-/// How often this process is the child of one that had a bus open.
-static FORKS: AtomicU32 = AtomicU32::new(0);
+/// How often this process is the child of one that had a bus open: counted by `calls::fork`.
+pub(crate) static FORKS: AtomicU32 = AtomicU32::new(0);
 
-extern "C" fn in_the_child() {
-    FORKS.fetch_add(1, Ordering::Relaxed);
-    BUSES.forked();
-    crate::calls::device::DEVICES.forked();
-    crate::calls::prepared::PREPARED.forked();
-    crate::calls::message::MESSAGES.forked();
-}
-
-fn watch_forks() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        // SAFETY: the handler is a function of this library, which stays loaded, and it writes atomics only.
-        let errno = unsafe { libc::pthread_atfork(None, None, Some(in_the_child)) };
-        assert_eq!(errno, 0, "pthread_atfork has room for one handler");
-    });
+/// Refuses what would wait for the callback that makes the call.
+pub(crate) fn outside_callback(shared: &Shared, doing: &str) -> Result<(), Failure> {
+    if in_callback(shared) {
+        return Err(would_deadlock(&format!(
+            "{doing} would wait for this callback: do it outside"
+        )));
+    }
+    Ok(())
 }

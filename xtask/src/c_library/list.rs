@@ -102,8 +102,9 @@ pub(super) const CHECKS: &[Check] = &[
              timeout 60 asan/$name; done"#,
     ),
     check(
-        "the thread sanitizer finds nothing",
-        r#"mkdir -p tsan; make -s -B -C "$ROOT/examples/c" OUT="$PWD/tsan" CFLAGS='-O1 -g -fsanitize=thread' \
+        "the thread sanitizer finds nothing in the programs",
+        // It sees the atomics of what it compiled, and not those of the library.
+        r#"export TSAN_OPTIONS=ignore_noninstrumented_modules=1; mkdir -p tsan; make -s -B -C "$ROOT/examples/c" OUT="$PWD/tsan" CFLAGS='-O1 -g -fsanitize=thread' \
              CXXFLAGS='-O1 -g -fsanitize=thread'
            for program in jedec prepared async vendor; do tsan/$program > said; done
            cc -std=gnu11 -O1 -g -fsanitize=thread "$ROOT/bindings/c/tests/c/threads.c" \

@@ -11,9 +11,10 @@ use barewire::time::Timer;
 use barewire_open::AnyBus;
 
 use crate::border::{give, guard, put_text, text};
+use crate::calls::fork;
 use crate::error::bw_error;
 use crate::failure::Failure;
-use crate::shared::{BUSES, Shared, in_callback};
+use crate::shared::{BUSES, Shared};
 use crate::types::{bw_bus, bw_note_fn, bw_simulated, bw_statistics};
 
 const NS_PER_S: u128 = 1_000_000_000;
@@ -42,6 +43,7 @@ pub unsafe extern "C" fn bw_bus_open(
                 unsafe { note(user, text.as_ptr()) };
             }
         };
+        fork::watch();
         let opened = AnyBus::open(name, &mut tell)?;
         let handle = BUSES.insert(Shared::new(opened))?;
         // SAFETY: not null, and the caller's promise.
@@ -210,13 +212,4 @@ pub unsafe extern "C" fn bw_get_violation(
 fn not_simulated(shared: &Shared) -> Failure {
     let text = format!("{} is no simulated board: open sim:…", shared.bus.name());
     Failure::new(bw_error::BW_ERROR_NOT_SIMULATED, text)
-}
-
-/// Refuses what would wait for the callback that makes the call.
-pub(crate) fn outside_callback(shared: &Shared, doing: &str) -> Result<(), Failure> {
-    if in_callback(shared) {
-        let text = format!("{doing} would wait for this callback: do it outside");
-        return Err(Failure::new(bw_error::BW_ERROR_WOULD_DEADLOCK, text));
-    }
-    Ok(())
 }

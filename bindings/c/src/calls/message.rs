@@ -25,13 +25,12 @@ use barewire::spi::{Error, MessageError};
 use barewire_open::{DynController, OwnedMessage};
 
 use crate::border::{guard, put};
-use crate::calls::bus::outside_callback;
 use crate::calls::device::DEVICES;
 use crate::calls::prepared::message_of;
 use crate::error::bw_error;
 use crate::failure::{Failure, keep};
 use crate::handle::{Table, Use};
-use crate::shared::{Shared, in_callback, within_callback};
+use crate::shared::{Shared, in_callback, outside_callback, within_callback};
 use crate::types::{BW_AGAIN, bw_callback, bw_device, bw_message, bw_transfer};
 
 /// The messages.
@@ -74,12 +73,13 @@ impl Called {
     }
 }
 
+type CoreMessage = Queued<'static, DynController, OwnedMessage>;
 type Closure = dyn Fn(&mut Completed<'_>) -> Then + Send + Sync;
 
 /// The core's message, with what it calls.
 struct Inner {
     // Dropped before what it calls, and before the bus.
-    queued: ManuallyDrop<Pin<Box<Queued<'static, DynController, OwnedMessage>>>>,
+    queued: ManuallyDrop<Pin<Box<CoreMessage>>>,
     closure: *mut Closure,
     called: Arc<Called>,
 }
@@ -121,10 +121,7 @@ impl Drop for Message {
 }
 
 impl Message {
-    fn parts(
-        &mut self,
-    ) -> Result<(Pin<&mut Queued<'static, DynController, OwnedMessage>>, &Arc<Shared>), Failure>
-    {
+    fn parts(&mut self) -> Result<(Pin<&mut CoreMessage>, &Arc<Shared>), Failure> {
         let gone = || Failure::new(bw_error::BW_ERROR_CLOSED, "this message was freed");
         let inner = self.inner.as_mut().ok_or_else(gone)?;
         Ok((inner.queued.as_mut(), &inner.called.shared))

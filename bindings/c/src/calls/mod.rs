@@ -2,6 +2,7 @@
 
 pub(crate) mod bus;
 pub(crate) mod device;
+mod fork;
 pub(crate) mod general;
 pub(crate) mod lock;
 pub(crate) mod message;
