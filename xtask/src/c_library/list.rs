@@ -1,7 +1,10 @@
 //! What the step of CI does with the installed library: shell lines, each a check.
 //!
 //! They run in a scratch directory, with `$ROOT` the workspace, `$PREFIX` the installed tree, and pkg-config told
-//! where it is. A line fails if one of its commands does.
+//! where it is. A line fails if one of its commands does; it was skipped if it exits with [`SKIPS`].
+
+/// What a line exits with that cannot run here, as in Automake's tests.
+pub(super) const SKIPS: i32 = 77;
 
 /// One check.
 #[derive(Debug)]
@@ -75,6 +78,14 @@ pub(super) const CHECKS: &[Check] = &[
            c++ -std=c++17 -O1 -g -Wall -Wextra -Werror "$ROOT/bindings/c/tests/c/exception.cpp" \
              $(pkg-config --cflags --libs barewire) -o tests/exception
            for name in threads fork unload freed exception; do timeout 60 tests/$name; done"#,
+    ),
+    check(
+        "another project's driver with two callbacks identifies the simulated chip",
+        r#"test -x ../venv/bin/uspiflash || { python3 -m venv ../venv &&
+             ../venv/bin/python -m pip install -q uspiflash==0.0.post156 spiflash==0.0.post108; } || exit 77
+           ../venv/bin/uspiflash generate -o usf.h 2> said
+           cc -O1 -g -I. "$ROOT/bindings/c/tests/c/uspiflash.c" $(pkg-config --cflags --libs barewire) -o tests/uspiflash
+           timeout 100 $VALGRIND tests/uspiflash"#,
     ),
     check(
         "an exception that leaves a C callback ends the program with a message",
