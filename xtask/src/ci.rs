@@ -16,7 +16,7 @@
 //!    model checkers, Miri, `no_std`, `msrv`) have a directory each and build as few packages as they can.
 //!    Many of these tests keep one core busy; the other lane uses the other. Each lane ends with builds,
 //!    which use all cores when the other lane is over.
-//! 3. [`Lane::Apart`]: `dist`, `clients` and `guests`, whose time is summed apart.
+//! 3. [`Lane::Apart`]: `dist`, `c`, `clients` and `guests`, whose time is summed apart.
 //!
 //! While two lanes run, each line of output begins with the name of its step.
 //!
@@ -30,6 +30,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::c_library;
 use crate::child::{self, Ran, Task};
 use crate::clients;
 use crate::console::Console;
@@ -321,6 +322,12 @@ pub(crate) const STEPS: &[Step] = &[
     ),
     Step::new(Lane::Own, "msrv", "the oldest compiler promised builds it", msrv),
     Step::new(Lane::Apart, "dist", "the command's package is installed, run and removed", dist),
+    Step::new(
+        Lane::Apart,
+        "c",
+        "the C library, by programs in C and C++ under valgrind and sanitizers",
+        c,
+    ),
     Step::new(Lane::Apart, "clients", "programs nobody here wrote, unmodified", clients),
     Step::new(Lane::Apart, "guests", "the command beside stock kernels on emulated boards", guests),
 ];
@@ -614,6 +621,10 @@ fn miri(cx: &Context) -> Outcome {
 /// It starts programs in ways of its own, while no other step runs.
 fn dist(cx: &Context) -> Outcome {
     timed(cx, dist::step)
+}
+
+fn c(cx: &Context) -> Outcome {
+    timed(cx, c_library::step)
 }
 
 fn clients(cx: &Context) -> Outcome {

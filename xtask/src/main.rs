@@ -5,6 +5,7 @@
 //! only: it is what builds first on a clean clone, and what must work when everything else broke.
 
 mod backports;
+mod c_library;
 mod child;
 mod ci;
 mod clients;
@@ -37,6 +38,8 @@ enum Command {
     ClientsHelp,
     Dist(dist::Options),
     DistHelp,
+    C(c_library::Options),
+    CHelp,
 }
 
 /// The exit code of a command line that cannot be understood, as in most Unix tools.
@@ -90,6 +93,11 @@ fn execute(command: &Command) -> Result<bool, String> {
             console.say(dist::help().trim_end());
             Ok(true)
         }
+        Command::C(options) => c_library::run(options, &ci::Context::new(root()?, console)),
+        Command::CHelp => {
+            console.say(c_library::help().trim_end());
+            Ok(true)
+        }
     }
 }
 
@@ -113,10 +121,12 @@ fn parse(args: &[String]) -> Result<Command, String> {
         "guests" => guests::parse(rest).map(Command::Guests),
         "dist" if rest.iter().any(|arg| arg == "--help" || arg == "-h") => Ok(Command::DistHelp),
         "dist" => dist::parse(rest).map(Command::Dist),
+        "c" if rest.iter().any(|arg| arg == "--help" || arg == "-h") => Ok(Command::CHelp),
+        "c" => c_library::parse(rest).map(Command::C),
         other => Err(nearest::unknown(
             "command",
             other,
-            &["ci", "clients", "dist", "guests", "tidy", "help"],
+            &["c", "ci", "clients", "dist", "guests", "tidy", "help"],
         )),
     }
 }
@@ -156,6 +166,7 @@ fn help() -> String {
          usage: cargo xtask COMMAND\n\n\
          commands:\n  \
          ci                        everything CI checks\n  \
+         c --prefix DIR            the C library, installed there\n  \
          ci --step NAME[,NAME]     single steps of it\n  \
          clients [CLIENT…]         programs nobody here wrote, unmodified; --help names them\n  \
          guests [BOARD[/BOOT]…]    barewire under stock kernels on emulated boards; --help says more\n  \

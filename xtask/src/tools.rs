@@ -101,6 +101,16 @@ const CLIENT_PACKAGES: [Package; 5] = [
     },
 ];
 
+/// What the C library's step needs beside them.
+const C_PACKAGES: [Package; 6] = [
+    Package { name: "gcc", proof: Proof::Program("cc"), serves: "C programs" },
+    Package { name: "g++", proof: Proof::Program("c++"), serves: "C++ programs, and sanitizers" },
+    Package { name: "make", proof: Proof::Program("make"), serves: "builds the examples" },
+    Package { name: "cmake", proof: Proof::Program("cmake"), serves: "builds them too" },
+    Package { name: "pkgconf", proof: Proof::Program("pkg-config"), serves: "finds the library" },
+    Package { name: "valgrind", proof: Proof::Program("valgrind"), serves: "checks memory" },
+];
+
 /// Targets without an operating system, on which the core must build.
 pub(crate) const BARE_TARGETS: [&str; 6] = [
     "thumbv7em-none-eabihf",
@@ -185,6 +195,11 @@ pub(crate) fn for_guests(cx: &Context) {
 /// What the clients need, installed where that is ours to do; what stays missing.
 pub(crate) fn for_clients(cx: &Context) -> Vec<&'static str> {
     packages(cx, &CLIENT_PACKAGES)
+}
+
+/// What the C library's step needs, installed where that is ours to do; what stays missing.
+pub(crate) fn for_c(cx: &Context) -> Vec<&'static str> {
+    packages(cx, &C_PACKAGES)
 }
 
 /// The packages whose proof does not hold.

@@ -1,0 +1,9 @@
+//! The functions of the library, a file for each kind of object.
+
+pub(crate) mod bus;
+pub(crate) mod device;
+mod fork;
+pub(crate) mod general;
+pub(crate) mod lock;
+pub(crate) mod message;
+pub(crate) mod prepared;

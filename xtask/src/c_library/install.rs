@@ -1,0 +1,105 @@
+//! The library as it is built and installed.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::ci::Context;
+use crate::tool;
+
+/// The version of the interface, as the loader compares it.
+const SONAME: &str = "libbarewire.so.0";
+
+/// How it is compiled.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Profile {
+    /// As users have it.
+    Release,
+    /// As the other tests of CI.
+    Ci,
+}
+
+impl Profile {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Release => "release",
+            Self::Ci => "ci",
+        }
+    }
+}
+
+/// What cargo built.
+#[derive(Debug)]
+pub(super) struct Built {
+    shared: PathBuf,
+    archive: PathBuf,
+}
+
+/// Builds both libraries. Without the kind that Rust programs link, which would exclude link-time optimisation.
+pub(super) fn build(cx: &Context, profile: Profile) -> Result<Built, String> {
+    let dir = cx.root.join(cx.target_dir("c"));
+    fs::create_dir_all(&dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
+    let mut cargo = Command::new("cargo");
+    cargo
+        .args(["rustc", "-p", "barewire-c", "--lib", "--profile", profile.name()])
+        .args(["--crate-type", "cdylib,staticlib"])
+        .current_dir(&cx.root);
+    tool::run(&mut cargo, &dir.join("build.log"))?;
+    let made = cx.root.join(cx.target_dir(profile.name()));
+    Ok(Built { shared: made.join("libbarewire_c.so"), archive: made.join("libbarewire_c.a") })
+}
+
+/// The pkg-config file, which finds its tree by its own place.
+///
+/// The library is needed by what follows it on the command line, which `--as-needed` would not know.
+fn pkg_config(version: &str) -> String {
+    format!(
+        "prefix=${{pcfiledir}}/../..\nlibdir=${{prefix}}/lib\nincludedir=${{prefix}}/include\n\n\
+         Name: barewire\nDescription: SPI buses, real and simulated\n\
+         URL: https://github.com/barewire/barewire\nVersion: {version}\n\
+         Cflags: -I${{includedir}}\n\
+         Libs: -L${{libdir}} -Wl,--push-state,--no-as-needed -lbarewire -Wl,--pop-state\n\
+         Libs.private: -lgcc_s -lutil -lrt -lpthread -lm -ldl\n"
+    )
+}
+
+/// Installs what was built below `prefix`; the files.
+pub(super) fn install(root: &Path, built: &Built, prefix: &Path) -> Result<Vec<PathBuf>, String> {
+    let version = env!("CARGO_PKG_VERSION");
+    let lib = prefix.join("lib");
+    let full = lib.join(format!("libbarewire.so.{version}"));
+    let mut installed =
+        vec![copied(&built.shared, &full)?, copied(&built.archive, &lib.join("libbarewire.a"))?];
+    for header in ["barewire.h", "barewire.hpp"] {
+        let from = root.join("bindings/c/include").join(header);
+        installed.push(copied(&from, &prefix.join("include").join(header))?);
+    }
+    let full_name = format!("libbarewire.so.{version}");
+    for (name, to) in [(SONAME, full_name.as_str()), ("libbarewire.so", SONAME)] {
+        let link = lib.join(name);
+        let _ = fs::remove_file(&link);
+        symlink(to, &link).map_err(|e| format!("cannot link {}: {e}", link.display()))?;
+        installed.push(link);
+    }
+    let pc = lib.join("pkgconfig/barewire.pc");
+    make_way(&pc)?;
+    let written = fs::write(&pc, pkg_config(version));
+    written.map_err(|e| format!("cannot write {}: {e}", pc.display()))?;
+    installed.push(pc);
+    Ok(installed)
+}
+
+/// Copies a file. A program may be using the old one, so that is replaced, not written into.
+fn copied(from: &Path, to: &Path) -> Result<PathBuf, String> {
+    make_way(to)?;
+    let _ = fs::remove_file(to);
+    let copied = fs::copy(from, to);
+    copied.map_err(|e| format!("cannot copy {} to {}: {e}", from.display(), to.display()))?;
+    Ok(to.into())
+}
+
+fn make_way(path: &Path) -> Result<(), String> {
+    let dir = path.parent().unwrap_or(path);
+    fs::create_dir_all(dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))
+}
