@@ -1,0 +1,43 @@
+//! `barewire._barewire`: what Python's package is made of.
+//!
+//! # How it works
+//! * `bus`: buses by name, devices, prepared exchanges, asyncio, locks. `chip`: the drivers.
+//! * `spidev`: py-spidev's class, over the same buses.
+//! * `buffer`: bytes from Python's objects and back. `error`: exceptions. `fork`: a bus is its process's.
+//!
+//! The Python half of the package is in `python/barewire`: exceptions, maps from the environment, NumPy.
+//!
+//! # What runs without the interpreter
+//! A call that uses a bus lets other Python threads run, but for a short message on a bus whose messages take
+//! microseconds (`bus/shared.rs`).
+//!
+//! # Not supported
+//! Sub-interpreters, and Pythons without a global interpreter lock: the counts of calls under way rely on it.
+
+mod buffer;
+mod bus;
+mod chip;
+mod error;
+mod fork;
+mod spidev;
+
+/// The extension module.
+#[pyo3::pymodule]
+mod _barewire {
+    #[pymodule_export]
+    use crate::bus::aio::{AioDevice, settle_future};
+    #[pymodule_export]
+    use crate::bus::{Bus, Device, Lock, Prepared, PyTransfer};
+    #[pymodule_export]
+    use crate::chip::registers::Registers;
+    #[pymodule_export]
+    use crate::chip::{CanFrame, Flash, Mcp251xFd, Mcp3008};
+    #[pymodule_export]
+    use crate::fork::forked;
+    #[pymodule_export]
+    use crate::spidev::{SpiDev, map_node, maps, unmap_node};
+
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "Python's name")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}
