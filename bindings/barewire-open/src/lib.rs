@@ -34,7 +34,7 @@ pub mod near;
 pub mod number;
 mod sim_board;
 
-pub use any_bus::{AnyBus, AnyDevice, AnyTimer, DynController, SimFigures};
+pub use any_bus::{AnyBus, AnyDevice, AnyTimer, DynController, SimFigures, Steady};
 pub use error::OpenError;
 pub use first_read::first_read;
 pub use flash_file::FlashFile;

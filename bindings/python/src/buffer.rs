@@ -13,7 +13,7 @@ use std::ptr;
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes};
+use pyo3::types::PyBytes;
 
 /// A view of an object's buffer, or none if it has no such buffer.
 fn view(value: &Bound<'_, PyAny>) -> Option<PyUntypedBuffer> {
@@ -126,28 +126,4 @@ impl Into {
             unsafe { ptr::copy_nonoverlapping(received.as_ptr(), to, received.len()) };
         }
     }
-}
-
-/// Copies a bytearray of the length of `to`; `false` if it has another length.
-#[inline]
-pub(crate) fn copy_from(from: &Bound<'_, PyByteArray>, to: &mut [u8]) -> bool {
-    if from.len() != to.len() {
-        return false;
-    }
-    // SAFETY: nothing of Python's runs before the copy ends.
-    let bytes = unsafe { from.as_bytes() };
-    to.copy_from_slice(bytes);
-    true
-}
-
-/// Copies into a bytearray of the length of `from`; `false` if it has another length.
-#[inline]
-pub(crate) fn copy_into(to: &Bound<'_, PyByteArray>, from: &[u8]) -> bool {
-    if to.len() != from.len() {
-        return false;
-    }
-    // SAFETY: nothing of Python's runs before the copy ends.
-    let bytes = unsafe { to.as_bytes_mut() };
-    bytes.copy_from_slice(from);
-    true
 }

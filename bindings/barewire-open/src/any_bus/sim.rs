@@ -35,6 +35,8 @@ struct World {
     last_figures: SimFigures,
     /// When the program last used the board.
     last: Instant,
+    /// How many want the board's time to pass by its own events alone.
+    steady: usize,
 }
 
 impl World {
@@ -42,7 +44,7 @@ impl World {
     fn used<R>(&mut self, work: impl FnOnce(&mut Powered) -> R) -> Option<R> {
         let powered = self.powered.as_mut()?;
         let pause = self.last.elapsed();
-        if pause >= PAUSE_MIN {
+        if pause >= PAUSE_MIN && self.steady == 0 {
             let ns = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
             powered.board.board.engine().spend_ps(ns.saturating_mul(PS_PER_NS));
         }
@@ -104,7 +106,8 @@ pub(super) fn open(
             SimBoard::new(options, Fitted::default(), &mut |note| notes.push(note.to_owned()))?;
         let controller = Charged::new(any(&board.board), board.board.clone());
         let powered = Some(Powered { controller, board });
-        Ok(World { powered, last_figures: SimFigures::default(), last: Instant::now() })
+        let last_figures = SimFigures::default();
+        Ok(World { powered, last_figures, last: Instant::now(), steady: 0 })
     };
     // SAFETY: the module's.
     let world = unsafe { Confined::new(make) };
@@ -114,6 +117,11 @@ pub(super) fn open(
 }
 
 impl SimPart {
+    pub(super) fn steady(&self) -> SteadySim {
+        self.0.with(|world| world.steady += 1);
+        SteadySim(Arc::clone(&self.0))
+    }
+
     pub(super) fn clock(&self) -> SimClock {
         SimClock(Arc::clone(&self.0))
     }
@@ -131,6 +139,18 @@ impl SimPart {
             world.last_figures = powered.figures();
             powered.board.check_kept()
         })
+    }
+}
+
+/// While it exists, the clock on the wall does not count.
+pub(super) struct SteadySim(Arc<Confined<World>>);
+
+impl Drop for SteadySim {
+    fn drop(&mut self) {
+        self.0.with(|world| {
+            world.steady -= 1;
+            world.last = Instant::now();
+        });
     }
 }
 

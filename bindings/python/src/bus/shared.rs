@@ -111,13 +111,22 @@ impl Shared {
         self.busy.fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// Whether a message of `bytes` at `speed_hz` takes so short that it keeps the interpreter, on an idle bus.
+    #[inline]
+    pub(crate) fn is_short(&self, bytes: usize, speed_hz: u32) -> bool {
+        self.swift && (bytes as u64) * 8 * 1_000_000_000 <= SHORT_NS * u64::from(speed_hz)
+    }
+
+    /// Whether no other thread of Python's is on its way with the bus.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.busy.load(Ordering::Relaxed) == 0 && !self.turnstile.is_held()
+    }
+
     /// Whether a message of `bytes` at `speed_hz` keeps the interpreter now.
     #[inline]
     pub(crate) fn keeps_interpreter(&self, bytes: usize, speed_hz: u32) -> bool {
-        self.swift
-            && self.busy.load(Ordering::Relaxed) == 0
-            && (bytes as u64) * 8 * 1_000_000_000 <= SHORT_NS * u64::from(speed_hz)
-            && !self.turnstile.is_held()
+        self.is_short(bytes, speed_hz) && self.is_idle()
     }
 
     /// Runs a message, without the interpreter, also on the lock of the calling thread.

@@ -198,6 +198,8 @@ impl Mcp3008 {
             if let Some(asked_hz) = rate_hz.filter(|rate| *rate > max_hz) {
                 return Err(refused(AdcError::TooOften { asked_hz, max_hz }));
             }
+            // Turns are kept by the board's time: a pause of this process is none of a simulated board's.
+            let _steady = self.shared.any.steady();
             let mut capture = Capture {
                 codes: Vec::with_capacity(samples * commands.len()),
                 at_s: Vec::with_capacity(samples * commands.len()),
