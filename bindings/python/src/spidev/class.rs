@@ -8,25 +8,22 @@
 //! * Errors have a note that says why, where more is known than the number.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use barewire::spi::Transfer;
-use barewire_open::AnyDevice;
 use barewire_spidev_abi::{IocTransfer, Setting};
-use pyo3::exceptions::{PyOSError, PyOverflowError, PyTypeError};
+use pyo3::exceptions::{PyOSError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use super::list;
-use super::node::{self, Node, Refused};
+use super::node::Node;
+use super::open::{Open, Options, not_open, os_error};
+use super::values::{LEN_MAX, boolean, integer, not_empty, sequence, too_long};
 use crate::buffer;
 
-/// The most bytes of `xfer`, `xfer2`, `writebytes` and `readbytes`.
-const LEN_MAX: usize = 4096;
 /// A message of up to this many bytes needs no memory of its own.
 const SMALL: usize = 64;
 
@@ -37,41 +34,6 @@ const THREE_WIRE: u8 = 0x10;
 const LOOP: u8 = 0x20;
 const NO_CS: u8 = 0x40;
 
-/// A connection to a node, with the settings as this object knows them.
-struct Open {
-    node: Arc<Node>,
-    path: PathBuf,
-    file: File,
-    mode: u8,
-    bits_per_word: u8,
-    max_speed_hz: u32,
-    /// The device of the last plain message.
-    plain: Option<Plain>,
-}
-
-/// A device for plain messages, and what it was made for.
-struct Plain {
-    device: AnyDevice,
-    speed_hz: u32,
-    generation: u32,
-}
-
-/// The optional arguments of a message.
-#[derive(Clone, Copy)]
-struct Options {
-    speed_hz: u32,
-    delay_usecs: u16,
-    bits_per_word: u8,
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        if !self.node.shared.is_forked() {
-            self.node.closed();
-        }
-    }
-}
-
 /// SpiDev([bus],[client]) -> SPI
 ///
 /// Returns a new SPI object that is (optionally) connected to the specified SPI device interface: a number of a bus and
@@ -80,141 +42,6 @@ impl Drop for Open {
 pub(crate) struct SpiDev {
     open: Mutex<Option<Open>>,
     read0: AtomicBool,
-}
-
-fn os_error(py: Python<'_>, refused: &Refused) -> PyErr {
-    let text = py
-        .import("os")
-        .and_then(|os| os.call_method1("strerror", (refused.errno,))?.extract::<String>());
-    let error = PyOSError::new_err((refused.errno, text.unwrap_or_default()));
-    if let Some(why) = &refused.why {
-        // Without the note the error is the same.
-        let _ = error.value(py).call_method1("add_note", (format!("barewire: {why}"),));
-    }
-    error
-}
-
-fn not_open(py: Python<'_>) -> PyErr {
-    os_error(py, &Refused::errno(libc::EBADF))
-}
-
-fn too_long() -> PyErr {
-    PyOverflowError::new_err(format!("Argument list size exceeds {LEN_MAX} bytes."))
-}
-
-/// A list of values and the bytes that they are.
-fn sequence<'py>(values: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyList>, Vec<u8>)> {
-    let py = values.py();
-    if let Some(bytes) = buffer::of_bytes(values) {
-        return Ok((PyList::new(py, &bytes)?, bytes));
-    }
-    let list = match values.cast::<PyList>() {
-        Ok(list) => list.clone(),
-        Err(_) => {
-            let items = values.try_iter().map_err(|error| {
-                match error.is_instance_of::<PyTypeError>(py) {
-                    true => PyTypeError::new_err("expected a sequence"),
-                    false => error,
-                }
-            })?;
-            let list = PyList::empty(py);
-            items.into_iter().try_for_each(|item| list.append(item?))?;
-            list
-        }
-    };
-    let bytes = list.iter().enumerate().map(|(index, item)| {
-        buffer::byte(&item, index).map_err(|error| match error.is_instance_of::<PyTypeError>(py) {
-            true => PyTypeError::new_err(format!("Non-Int/Long value in arguments: {item}.")),
-            false => error,
-        })
-    });
-    let bytes = bytes.collect::<PyResult<Vec<u8>>>()?;
-    Ok((list, bytes))
-}
-
-fn not_empty(bytes: &[u8]) -> PyResult<()> {
-    if bytes.is_empty() { Err(PyTypeError::new_err("Empty argument list.")) } else { Ok(()) }
-}
-
-impl Open {
-    /// Opens the node at `path` and reads its settings.
-    fn new(py: Python<'_>, path: &Path) -> PyResult<Self> {
-        let opened = node::open(py, path)?;
-        let (node, file) = opened.map_err(|refused| os_error(py, &refused))?;
-        node.opened();
-        Ok(Self {
-            mode: node.read(Setting::Mode).to_le_bytes()[0],
-            bits_per_word: node.read(Setting::BitsPerWord).to_le_bytes()[0],
-            max_speed_hz: node.read(Setting::MaxSpeedHz),
-            node,
-            path: path.to_owned(),
-            file,
-            plain: None,
-        })
-    }
-
-    /// In a child of the process that opened it: opens a node of the kernel's again. Another bus is the parent's.
-    #[cold]
-    fn after_fork(&mut self, py: Python<'_>) -> PyResult<()> {
-        if !self.node.of_kernel {
-            return self.node.shared.check_process(py);
-        }
-        let mut again = Self::new(py, &self.path)?;
-        (again.mode, again.bits_per_word) = (self.mode, self.bits_per_word);
-        again.max_speed_hz = self.max_speed_hz;
-        *self = again;
-        Ok(())
-    }
-
-    /// Runs an exchange of a few bytes while the interpreter is held. `None` if it is not that simple.
-    #[inline]
-    fn run_short(
-        &mut self,
-        py: Python<'_>,
-        options: Options,
-        tx: &[u8],
-        rx: &mut [u8],
-    ) -> Option<()> {
-        let Options { speed_hz, delay_usecs, bits_per_word } = options;
-        let speed_hz = if speed_hz == 0 { self.max_speed_hz } else { speed_hz };
-        let bits = if bits_per_word == 0 { self.bits_per_word } else { bits_per_word };
-        if bits != 8
-            || delay_usecs != 0
-            || !self.node.alone
-            || !self.node.shared.keeps_interpreter(tx.len(), speed_hz)
-        {
-            return None;
-        }
-        let generation = self.node.generation.load(Ordering::Relaxed);
-        let fits = |plain: &&Plain| plain.speed_hz == speed_hz && plain.generation == generation;
-        let plain = match self.plain.as_ref().filter(fits) {
-            Some(plain) => plain,
-            None => self.new_plain(py, speed_hz, generation)?,
-        };
-        plain.device.device().sync(&mut [Transfer::exchange(tx, rx)]).ok()?;
-        Some(())
-    }
-
-    #[cold]
-    fn new_plain(&mut self, py: Python<'_>, speed_hz: u32, generation: u32) -> Option<&Plain> {
-        let settings = self.node.chip().plain_settings(speed_hz, 8)?;
-        let device = self.node.shared.device(py, &settings).ok()?;
-        Some(self.plain.insert(Plain { device, speed_hz, generation }))
-    }
-
-    /// What a message of these options and length is for the node.
-    fn transfer(&self, options: Options, len: usize) -> IocTransfer {
-        let Options { speed_hz, delay_usecs, bits_per_word } = options;
-        IocTransfer {
-            tx_buf: 1,
-            rx_buf: 1,
-            len: u32::try_from(len).unwrap_or(u32::MAX),
-            speed_hz: if speed_hz == 0 { self.max_speed_hz } else { speed_hz },
-            delay_usecs,
-            bits_per_word: if bits_per_word == 0 { self.bits_per_word } else { bits_per_word },
-            ..IocTransfer::default()
-        }
-    }
 }
 
 impl SpiDev {
@@ -349,19 +176,8 @@ impl SpiDev {
     }
 }
 
-impl Options {
-    const NONE: Self = Self { speed_hz: 0, delay_usecs: 0, bits_per_word: 0 };
-}
-
-fn boolean(value: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
-    let refused = |_| PyTypeError::new_err(format!("The {name} attribute must be boolean"));
-    Ok(value.cast::<PyBool>().map_err(refused)?.is_true())
-}
-
-/// An integer attribute.
-fn integer<'a, 'py>(value: &'a Bound<'py, PyAny>, name: &str) -> PyResult<&'a Bound<'py, PyInt>> {
-    let refused = |_| PyTypeError::new_err(format!("The {name} attribute must be an integer"));
-    value.cast::<PyInt>().map_err(refused)
+fn undeletable() -> PyErr {
+    PyTypeError::new_err("Cannot delete attribute")
 }
 
 #[pymethods]
@@ -411,7 +227,11 @@ impl SpiDev {
     #[pyo3(signature = (path))]
     fn open_path(&self, py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<()> {
         let decoded = py.import("os")?.call_method1("fsdecode", (path,))?;
-        self.open_at(py, Path::new(&decoded.extract::<OsString>()?))
+        let path: OsString = decoded.extract()?;
+        if path.as_encoded_bytes().contains(&0) {
+            return Err(PyValueError::new_err("embedded null byte"));
+        }
+        self.open_at(py, Path::new(&path))
     }
 
     /// close()
@@ -548,6 +368,11 @@ impl SpiDev {
         self.set_mode(value.py(), |mode| mode & !CPHA_CPOL | number)
     }
 
+    #[deleter(mode)]
+    fn del_mode(&self) -> PyResult<()> {
+        Err(undeletable())
+    }
+
     /// CS active high.
     #[getter]
     fn cshigh(&self) -> bool {
@@ -557,6 +382,11 @@ impl SpiDev {
     #[setter]
     fn set_cshigh(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         self.set_flag(value, "cshigh", CS_HIGH)
+    }
+
+    #[deleter(cshigh)]
+    fn del_cshigh(&self) -> PyResult<()> {
+        Err(undeletable())
     }
 
     /// SI/SO signals shared.
@@ -570,6 +400,11 @@ impl SpiDev {
         self.set_flag(value, "3wire", THREE_WIRE)
     }
 
+    #[deleter(threewire)]
+    fn del_threewire(&self) -> PyResult<()> {
+        Err(undeletable())
+    }
+
     /// LSB first.
     #[getter]
     fn lsbfirst(&self) -> bool {
@@ -579,6 +414,11 @@ impl SpiDev {
     #[setter]
     fn set_lsbfirst(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         self.set_flag(value, "lsbfirst", LSB_FIRST)
+    }
+
+    #[deleter(lsbfirst)]
+    fn del_lsbfirst(&self) -> PyResult<()> {
+        Err(undeletable())
     }
 
     /// Loopback configuration.
@@ -592,6 +432,11 @@ impl SpiDev {
         self.set_flag(value, "loop", LOOP)
     }
 
+    #[deleter(r#loop)]
+    fn del_loop(&self) -> PyResult<()> {
+        Err(undeletable())
+    }
+
     /// Disable chip select.
     #[getter]
     fn no_cs(&self) -> bool {
@@ -601,6 +446,11 @@ impl SpiDev {
     #[setter]
     fn set_no_cs(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         self.set_flag(value, "no_cs", NO_CS)
+    }
+
+    #[deleter(no_cs)]
+    fn del_no_cs(&self) -> PyResult<()> {
+        Err(undeletable())
     }
 
     /// Bits per word.
@@ -629,6 +479,11 @@ impl SpiDev {
         })
     }
 
+    #[deleter(bits_per_word)]
+    fn del_bits_per_word(&self) -> PyResult<()> {
+        Err(undeletable())
+    }
+
     /// Maximum speed in Hz.
     #[getter]
     fn max_speed_hz(&self) -> u32 {
@@ -651,6 +506,11 @@ impl SpiDev {
         })
     }
 
+    #[deleter(max_speed_hz)]
+    fn del_max_speed_hz(&self) -> PyResult<()> {
+        Err(undeletable())
+    }
+
     /// Read 0 bytes after transfer to lower CS if cshigh == True. Here CS is lowered by each message.
     #[getter]
     fn read0(&self) -> bool {
@@ -661,6 +521,11 @@ impl SpiDev {
     fn set_read0(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         self.read0.store(boolean(value, "read0")?, Ordering::Relaxed);
         Ok(())
+    }
+
+    #[deleter(read0)]
+    fn del_read0(&self) -> PyResult<()> {
+        Err(undeletable())
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {

@@ -5,12 +5,15 @@
 //!
 //! # How it works
 //! `node` has the nodes: which bus and chip select stands behind `/dev/spidevB.C`, and the settings that all openers
-//! share, as the kernel keeps them. `class` is the class. `list` reads and overwrites a caller's list.
+//! share, as the kernel keeps them. `class` is the class, `open` what an open object has. `values` and `list` read what
+//! a caller gives, and overwrite a caller's list.
 
 mod class;
 mod kernel;
 mod list;
 mod node;
+mod open;
+mod values;
 
 pub(crate) use class::SpiDev;
 pub(crate) use node::{map_node, maps, unmap_node};
