@@ -101,6 +101,15 @@ __all__ = [
     "unmap",
 ]
 
+for _name in __all__:
+    # Where users find it.
+    if isinstance(globals()[_name], type):
+        try:
+            globals()[_name].__module__ = __name__
+        except TypeError:
+            # A class of the extension module has it.
+            pass
+
 _os.register_at_fork(after_in_child=_barewire._forked)
 # Boards that are still there end in order.
 _atexit.register(unmap)

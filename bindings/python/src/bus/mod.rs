@@ -8,6 +8,7 @@ mod prepared;
 mod shared;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use barewire::bus::Statistics;
 use barewire::spi::Settings;
@@ -26,6 +27,7 @@ use crate::chip::registers::Registers;
 #[pyclass(frozen, module = "barewire")]
 pub(crate) struct Bus {
     pub(crate) shared: Arc<Shared>,
+    counting: AtomicBool,
 }
 
 #[pymethods]
@@ -36,7 +38,7 @@ impl Bus {
     fn new(py: Python<'_>, name: &str, statistics: bool) -> PyResult<Self> {
         let shared = Shared::open(py, name)?;
         shared.any.set_counting(statistics);
-        Ok(Self { shared })
+        Ok(Self { shared, counting: AtomicBool::new(statistics) })
     }
 
     /// Opens a device: the settings of one chip select, under Linux's names.
@@ -92,8 +94,14 @@ impl Bus {
     }
 
     /// Whether messages are counted.
+    #[getter]
+    fn counting(&self) -> bool {
+        self.counting.load(Ordering::Relaxed)
+    }
+
     #[setter]
     fn set_counting(&self, counting: bool) {
+        self.counting.store(counting, Ordering::Relaxed);
         self.shared.any.set_counting(counting);
     }
 

@@ -51,6 +51,17 @@ enum Where {
     Given(Arc<Shared>),
 }
 
+impl Map {
+    /// Whether the two are nodes of one bus.
+    fn shares_bus(&self, other: &Self) -> bool {
+        match (&self.bus, &other.bus) {
+            (Where::Named, Where::Named) => self.full_name == other.full_name,
+            (Where::Given(one), Where::Given(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+}
+
 #[derive(Default)]
 struct Registry {
     maps: BTreeMap<String, Map>,
@@ -204,12 +215,12 @@ fn mapped(py: Python<'_>, path: &Path) -> PyResult<Option<Arc<Node>>> {
         key.map(|key| (registry.maps[&key].clone(), key))
     };
     let Some((map, key)) = found else { return Ok(None) };
-    if let Some(node) = map.node {
-        return Ok(Some(node));
+    if let Some(node) = &map.node {
+        return Ok(Some(Arc::clone(node)));
     }
-    let shared = match map.bus {
-        Where::Given(shared) => shared,
-        Where::Named => match open_already(&map.full_name) {
+    let shared = match &map.bus {
+        Where::Given(shared) => Arc::clone(shared),
+        Where::Named => match open_already(&map) {
             Some(shared) => shared,
             None => Shared::open(py, &map.full_name)?,
         },
@@ -228,9 +239,9 @@ fn mapped(py: Python<'_>, path: &Path) -> PyResult<Option<Arc<Node>>> {
 }
 
 /// The bus of another node of the same bus name.
-fn open_already(full_name: &str) -> Option<Arc<Shared>> {
+fn open_already(wanted: &Map) -> Option<Arc<Shared>> {
     let registry = registry();
-    let nodes = registry.maps.values().filter(|map| map.full_name == full_name);
+    let nodes = registry.maps.values().filter(|map| map.shares_bus(wanted));
     let found = nodes.filter_map(|map| map.node.as_ref()).find(|node| !node.shared.any.is_closed());
     found.map(|node| Arc::clone(&node.shared))
 }
@@ -307,7 +318,7 @@ pub(crate) fn map_node(
     let map = Map { bus, full_name, chip_select, speed_hz, bufsiz, node: None };
     let mut registry = registry();
     let same = |(other, of): &(&String, &Map)| {
-        **other != path && of.full_name == map.full_name && of.chip_select == chip_select
+        **other != path && of.shares_bus(&map) && of.chip_select == chip_select
     };
     if let Some((other, _)) = registry.maps.iter().find(same) {
         return Err(PyValueError::new_err(format!(

@@ -1,0 +1,67 @@
+"""What tests share."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import barewire
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture
+def rpi3() -> Iterator[barewire.Bus]:
+    """A simulated Raspberry Pi 3: a converter on chip select 0, a W25Q32JV on 1."""
+    with barewire.Bus("sim:rpi3", statistics=True) as bus:
+        yield bus
+        figures = bus.simulated()
+        assert figures is not None and figures["violations"] == 0, figures
+
+
+@pytest.fixture
+def flash(rpi3: barewire.Bus) -> barewire.Device:
+    """The flash chip's device."""
+    return rpi3.device(1, speed_hz=20_000_000)
+
+
+@pytest.fixture
+def null() -> Iterator[barewire.Bus]:
+    """A bus without a wire."""
+    with barewire.Bus("null:", statistics=True) as bus:
+        yield bus
+
+
+@pytest.fixture
+def no_maps() -> Iterator[None]:
+    """No map before and after."""
+    barewire.unmap()
+    yield
+    barewire.unmap()
+
+
+def python(
+    *args: str, env: dict[str, str] | None = None, timeout_s: float = 120
+) -> subprocess.CompletedProcess[str]:
+    """A program of its own, with this package."""
+    environment = {**os.environ, **(env or {})}
+    return subprocess.run(
+        [sys.executable, *args],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+
+
+def script(
+    text: str, env: dict[str, str] | None = None, timeout_s: float = 120
+) -> subprocess.CompletedProcess[str]:
+    """A program's text, run."""
+    return python("-c", text, env=env, timeout_s=timeout_s)
