@@ -1,24 +1,48 @@
 """The extension module. Use what `barewire` and `barewire.spidev` export."""
 
-from collections.abc import Iterable, Sequence
+from asyncio import Future
+from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import Any, Callable, Final, Protocol, Self, TypedDict, TypeVar, final, overload
-from asyncio import Future
+from typing import Any, Final, Protocol, Self, TypedDict, TypeVar, final, overload, type_check_only
+
+from typing_extensions import disjoint_base
 
 __version__: Final[str]
+__all__ = [
+    "AioDevice",
+    "Bus",
+    "CanFrame",
+    "Device",
+    "Flash",
+    "Lock",
+    "Mcp251xFd",
+    "Mcp3008",
+    "Prepared",
+    "Registers",
+    "SpiDev",
+    "Transfer",
+    "__version__",
+    "_forked",
+    "_settle",
+    "map",
+    "maps",
+    "unmap",
+]
 
-class Buffer(Protocol):
+@type_check_only
+class _Buffer(Protocol):
     """An object with a buffer: bytes, bytearray, memoryview, array, a NumPy array."""
 
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
-type_B = TypeVar("type_B")
+_B = TypeVar("_B")
 
-_Bytes = bytes | bytearray | memoryview | Buffer | Iterable[int]
+_Bytes = bytes | bytearray | memoryview | _Buffer | Iterable[int]
 _Message = _Bytes | Transfer | Sequence[Transfer]
 _Progress = Callable[[int, int], object]
 
+@type_check_only
 class _Effective(TypedDict):
     speed_hz: int
     cs_setup_ns: int
@@ -27,6 +51,7 @@ class _Effective(TypedDict):
     word_delay_ns: int
     quantum_ns: int
 
+@type_check_only
 class _Statistics(TypedDict):
     messages: int
     transfers: int
@@ -41,6 +66,7 @@ class _Statistics(TypedDict):
     transfers_split_maxsize: int
     transfer_bytes_histo: dict[str, int]
 
+@type_check_only
 class _Figures(TypedDict):
     virtual_ns: int
     bits: int
@@ -49,6 +75,7 @@ class _Figures(TypedDict):
     violations: int
     violation_texts: list[str]
 
+@type_check_only
 class _Written(TypedDict):
     unchanged_bytes: int
     programmed_bytes: int
@@ -56,6 +83,7 @@ class _Written(TypedDict):
     erases: int
     programs: int
 
+@type_check_only
 class _CanErrors(TypedDict):
     transmit: int
     receive: int
@@ -135,7 +163,7 @@ class AioDevice:
 @final
 class Device:
     @overload
-    def transfer(self, message: _Message, /, *, into: type_B) -> type_B: ...
+    def transfer(self, message: _Message, /, *, into: _B) -> _B: ...
     @overload
     def transfer(self, message: _Bytes, /, *, into: None = None) -> bytes: ...
     @overload
@@ -238,9 +266,9 @@ class Flash:
         offset: int = 0,
         length: int | None = None,
         *,
-        into: type_B,
+        into: _B,
         progress: _Progress | None = None,
-    ) -> type_B: ...
+    ) -> _B: ...
     @overload
     def read(
         self,
@@ -259,6 +287,7 @@ class Flash:
     def verify(self, offset: int, data: _Bytes, *, progress: _Progress | None = None) -> None: ...
     def status(self) -> int: ...
 
+@disjoint_base
 class Mcp3008:
     def __new__(
         cls,
@@ -349,6 +378,7 @@ class Mcp251xFd:
         /,
     ) -> bool: ...
 
+@disjoint_base
 class SpiDev:
     def __new__(cls, *args: Any, **kwargs: Any) -> Self: ...
     def __init__(
@@ -362,7 +392,7 @@ class SpiDev:
     def writebytes(self, values: _Bytes, /) -> None: ...
     def writebytes2(self, values: _Bytes, /) -> None: ...
     @overload
-    def xfer(
+    def xfer(  # type: ignore[overload-overlap]
         self, values: tuple[int, ...], speed_hz: int = 0, delay_usecs: int = 0, bits_per_word: int = 0, /
     ) -> tuple[int, ...]: ...
     @overload
@@ -370,7 +400,7 @@ class SpiDev:
         self, values: _Bytes, speed_hz: int = 0, delay_usecs: int = 0, bits_per_word: int = 0, /
     ) -> list[int]: ...
     @overload
-    def xfer2(
+    def xfer2(  # type: ignore[overload-overlap]
         self, values: tuple[int, ...], speed_hz: int = 0, delay_usecs: int = 0, bits_per_word: int = 0, /
     ) -> tuple[int, ...]: ...
     @overload

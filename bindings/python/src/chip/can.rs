@@ -26,8 +26,6 @@ const FRAME_BYTES: usize = 6;
 const PIECE: Duration = Duration::from_millis(10);
 /// Between two looks: the time of a short frame at 1 Mbit/s.
 const LOOK_NS: u64 = 50_000;
-/// How long a sender waits for a free place.
-const SEND_TIMEOUT_S: f64 = 1.0;
 
 type Chip = Mcp251xfd<OnPort<SharedPort, FRAME_BYTES>, AnyTimer>;
 
@@ -236,7 +234,7 @@ impl Mcp251xFd {
     }
 
     /// Queues a frame in the chip; waits up to a second for a free place.
-    #[pyo3(signature = (frame, /, *, timeout_s=SEND_TIMEOUT_S))]
+    #[pyo3(signature = (frame, /, *, timeout_s=1.0))]
     fn send(&self, py: Python<'_>, frame: &CanFrame, timeout_s: f64) -> PyResult<()> {
         let limit = seconds(timeout_s)?;
         let begun = Instant::now();

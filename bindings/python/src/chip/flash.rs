@@ -17,8 +17,6 @@ use crate::error;
 
 /// Bytes that are read before other threads and signals have their turn.
 const PIECE: usize = 64 << 10;
-/// The clock unless told, in hertz: every chip reads at it.
-const SPEED_HZ: u32 = 20_000_000;
 
 type Chip = SpiNor<SharedPort, AnyTimer>;
 
@@ -111,7 +109,7 @@ impl Flash {
 impl Flash {
     /// Identifies the chip. `chip_select` is a simulated board's own if it is not given, else 0.
     #[new]
-    #[pyo3(signature = (bus, chip_select=None, *, speed_hz=SPEED_HZ))]
+    #[pyo3(signature = (bus, chip_select=None, *, speed_hz=20_000_000))]
     fn new(py: Python<'_>, bus: &Bus, chip_select: Option<u8>, speed_hz: u32) -> PyResult<Self> {
         let shared = Arc::clone(&bus.shared);
         let on_board = simulated(&shared).map(|options| options.board.flash().cs);

@@ -27,8 +27,6 @@ use crate::error;
 const BLOCK_MAX: usize = 65_535;
 /// How long CS stays inactive inside a message at `cs_change`, which this class never asks for.
 const CS_CHANGE_DELAY_NS: u32 = 10_000;
-/// A node's clock until a program sets one, as of `barewire run`.
-const SPEED_HZ: u32 = 1_000_000;
 
 /// What a path is mapped to.
 #[derive(Clone)]
@@ -285,7 +283,7 @@ fn of_kernel(py: Python<'_>, path: &Path) -> PyResult<Result<Opened, Refused>> {
 
 /// Makes `node`, such as `/dev/spidev0.0`, a chip select of a bus, for `SpiDev` in this process.
 #[pyfunction]
-#[pyo3(name = "map", signature = (node, bus, *, cs=None, speed_hz=SPEED_HZ, bufsiz=BUFSIZ))]
+#[pyo3(name = "map", signature = (node, bus, *, cs=None, speed_hz=1_000_000, bufsiz=4096))]
 pub(crate) fn map_node(
     node: &str,
     bus: &Bound<'_, PyAny>,
