@@ -60,8 +60,13 @@ def svg(points: list[tuple[float, float]]) -> str:
     """A plot without any package."""
     width, height, border = 800, 400, 50
     right, top = 1000 * SHOWN_S, samples.vref_mv / 1000
-    to_x = lambda ms: border + ms / right * (width - 2 * border)  # noqa: E731
-    to_y = lambda v: height - border - v / top * (height - 2 * border)  # noqa: E731
+
+    def to_x(ms: float) -> float:
+        return border + ms / right * (width - 2 * border)
+
+    def to_y(v: float) -> float:
+        return height - border - v / top * (height - 2 * border)
+
     line = " ".join(f"{to_x(ms):.1f},{to_y(v):.1f}" for ms, v in points)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" font-size="12">',
@@ -78,7 +83,7 @@ def svg(points: list[tuple[float, float]]) -> str:
 
 
 try:
-    import matplotlib
+    import matplotlib  # type: ignore[import-not-found, unused-ignore]
 except ImportError:
     path = "sine.svg"
     with open(path, "w", encoding="utf-8") as file:

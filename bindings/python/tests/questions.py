@@ -279,7 +279,7 @@ SENTENCES = {
 def module(which: str) -> Any:
     """py-spidev, or ours with the same board behind the same node."""
     if which == "original":
-        import spidev
+        import spidev  # type: ignore[import-not-found]
 
         return spidev
     import barewire

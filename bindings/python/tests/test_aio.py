@@ -21,7 +21,7 @@ def test_a_device_for_asyncio(flash: barewire.Device) -> None:
         assert await device.transfer(SENT) == ID
         assert await device.transfer([Transfer.write(b"\x9f"), Transfer.read(3)]) == [None, ID[1:]]
         assert await flash.transfer_async(SENT) == ID
-        assert await device.write(b"\x06") is None
+        await device.write(b"\x06")
         assert (await device.transfer([5, 0]))[1] == 2
         assert await device.read(2) == b"\xff\xff"
 
@@ -141,6 +141,8 @@ def test_two_loops_and_a_thread_share_a_bus(rpi3: barewire.Bus) -> None:
 
     threads = [threading.Thread(target=lambda: asyncio.run(some())) for _ in range(2)]
     threads.append(threading.Thread(target=plainly))
-    [thread.start() for thread in threads]
-    [thread.join() for thread in threads]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert not wrong

@@ -47,7 +47,7 @@ def test_what_is_no_message_is_told(
     flash: barewire.Device, sent: object, error: type[Exception], said: str
 ) -> None:
     with pytest.raises(error, match=said):
-        flash.transfer(sent)  # type: ignore[arg-type]
+        flash.transfer(sent)  # type: ignore[call-overload]
     assert flash.transfer(SENT) == ID
 
 
@@ -59,7 +59,7 @@ def test_into_a_buffer(flash: barewire.Device) -> None:
     assert bytes(got) == ID[1:]
     for wrong, error in [(bytes(4), TypeError), (bytearray(3), ValueError), ("x", TypeError), (np.zeros(8, np.uint8)[::2], TypeError)]:
         with pytest.raises((error, BufferError)):
-            flash.transfer(SENT, into=wrong)  # type: ignore[arg-type]
+            flash.transfer(SENT, into=wrong)
 
 
 def test_several_transfers(flash: barewire.Device, rpi3: barewire.Bus) -> None:
@@ -113,7 +113,7 @@ def test_wrong_settings_are_refused(
     rpi3: barewire.Bus, settings: dict[str, int], error: type[Exception], said: str
 ) -> None:
     with pytest.raises(error, match=said):
-        rpi3.device(**settings)  # type: ignore[arg-type]
+        rpi3.device(**settings)
 
 
 @pytest.mark.parametrize("name", ["", "sim:rpi4", "null:x", "spidev:0.0", "rpi3", "/dev/spidev0.0", "mem:"])
@@ -189,8 +189,10 @@ def test_a_prepared_exchange_is_for_one_thread_at_a_time(rpi3: barewire.Bus) -> 
                 refused.append(str(error))
 
     threads = [threading.Thread(target=work) for _ in range(3)]
-    [thread.start() for thread in threads]
-    [thread.join() for thread in threads]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert refused and all("one at a time" in text for text in refused)
     assert len(run()) == 100_000
 
@@ -238,7 +240,8 @@ def test_closing_in_use_ends_the_others() -> None:
                 ended.append(error)
 
         threads = [threading.Thread(target=work) for _ in range(3)]
-        [thread.start() for thread in threads]
+        for thread in threads:
+            thread.start()
         time.sleep(0.05)
         bus.close()
         for thread in threads:
@@ -315,8 +318,10 @@ def test_locks_of_many_threads(rpi3: barewire.Bus) -> None:
                 device.transfer(b"\x04")
 
     threads = [threading.Thread(target=work) for _ in range(4)]
-    [thread.start() for thread in threads]
-    [thread.join() for thread in threads]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert not wrong, "another thread's message came between"
 
 

@@ -119,8 +119,10 @@ def test_threads_share_a_flash_chip(chip: barewire.Flash) -> None:
                 wrong.append(offset)
 
     threads = [threading.Thread(target=work) for _ in range(4)]
-    [thread.start() for thread in threads]
-    [thread.join() for thread in threads]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert not wrong
 
 
@@ -173,7 +175,7 @@ def test_sampling_repeats_exactly() -> None:
     def run() -> tuple[bytes, bytes]:
         with barewire.Bus("sim:rpi3") as bus:
             samples = barewire.Mcp3008(bus).sample(5_000, 40_000)
-            return bytes(memoryview(samples.codes)), bytes(memoryview(samples.times_s))
+        return samples.codes.tobytes(), samples.times_s.tobytes()
 
     assert run() == run()
 

@@ -92,7 +92,8 @@ def busy():
     while not stop.is_set():
         device.transfer(bytes(1000))
 threads = [threading.Thread(target=busy) for _ in range(2)]
-[thread.start() for thread in threads]
+for thread in threads:
+    thread.start()
 for _ in range(5):
     child = os.fork()
     if child == 0:
@@ -118,7 +119,8 @@ for _ in range(5):
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 9, status
 stop.set()
-[thread.join() for thread in threads]
+for thread in threads:
+    thread.join()
 assert run() == b"\\xff\\xef\\x40\\x16" and spi.xfer2([0x9f, 0, 0, 0])[1:] == [0xef, 0x40, 0x16]
 print("the parent's is in order")
 """

@@ -154,8 +154,10 @@ def test_threads_share_an_object(spi: spidev.SpiDev) -> None:
                 wrong.append(1)
 
     threads = [threading.Thread(target=work) for _ in range(4)]
-    [thread.start() for thread in threads]
-    [thread.join() for thread in threads]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert not wrong
 
 
@@ -196,7 +198,8 @@ def test_closing_in_use_ends_the_others_in_order(spi: spidev.SpiDev) -> None:
             ended.append(error)
 
     threads = [threading.Thread(target=work) for _ in range(3)]
-    [thread.start() for thread in threads]
+    for thread in threads:
+        thread.start()
     spi.close()
     for thread in threads:
         thread.join(20)

@@ -14,7 +14,7 @@ SPEED_HZ = 10_000_000
 
 
 def py_spidev() -> Any:
-    import spidev
+    import spidev  # type: ignore[import-not-found]
 
     spi = spidev.SpiDev()
     spi.open(9, 9)
