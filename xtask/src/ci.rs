@@ -16,7 +16,7 @@
 //!    model checkers, Miri, `no_std`, `msrv`) have a directory each and build as few packages as they can.
 //!    Many of these tests keep one core busy; the other lane uses the other. Each lane ends with builds,
 //!    which use all cores when the other lane is over.
-//! 3. [`Lane::Apart`]: `dist`, `clients` and `guests`, whose time is summed apart.
+//! 3. [`Lane::Apart`]: `dist`, `clients`, `python` and `guests`, whose time is summed apart.
 //!
 //! While two lanes run, each line of output begins with the name of its step.
 //!
@@ -35,6 +35,7 @@ use crate::clients;
 use crate::console::Console;
 use crate::dist;
 use crate::guests;
+use crate::python;
 use crate::report::{self, Report, Row, plural};
 use crate::tally::{SKIPPED, Tally};
 use crate::tidy;
@@ -322,6 +323,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step::new(Lane::Own, "msrv", "the oldest compiler promised builds it", msrv),
     Step::new(Lane::Apart, "dist", "the command's package is installed, run and removed", dist),
     Step::new(Lane::Apart, "clients", "programs nobody here wrote, unmodified", clients),
+    Step::new(Lane::Apart, "python", "the Python package, installed by pip", python),
     Step::new(Lane::Apart, "guests", "the command beside stock kernels on emulated boards", guests),
 ];
 
@@ -620,6 +622,10 @@ fn clients(cx: &Context) -> Outcome {
     timed(cx, clients::step)
 }
 
+fn python(cx: &Context) -> Outcome {
+    timed(cx, python::step)
+}
+
 fn guests(cx: &Context) -> Outcome {
     timed(cx, guests::step)
 }
@@ -673,6 +679,7 @@ mod tests {
                 "the command's package is installed, run and removed",
                 dist,
             ),
+            Step::new(Lane::Apart, "python", "the Python package, installed by pip", python),
             Step::new(Lane::Apart, "guests", "must not run", |_| {
                 panic!("built after a broken build")
             }),

@@ -32,7 +32,8 @@ pub(crate) fn library(
     Ok(cargo.join(target).join(profile).join("libbarewire_spidev.so"))
 }
 
-fn linker_variable(target: &str) -> String {
+/// The variable that names a target's linker to Cargo.
+pub(crate) fn linker_variable(target: &str) -> String {
     format!("CARGO_TARGET_{}_LINKER", target.to_uppercase().replace('-', "_"))
 }
 

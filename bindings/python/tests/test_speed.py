@@ -86,6 +86,8 @@ def test_what_calls_cost(tmp_path: Path) -> None:
         f"{cost['empty']:.0f} ({run:.2f} and {call:.2f}, at most {PREPARED_MAX})"
     )
     print(f"\n{figures}")
+    if path := os.environ.get("BAREWIRE_FIGURES"):
+        Path(path).write_text(f"{figures}\n")
     assert xfer2 <= XFER2_MAX
     assert run <= PREPARED_MAX
     assert call <= PREPARED_MAX
