@@ -24,9 +24,11 @@ LONG = {
 }
 
 PROGRAM = """
-import threading, time, sys
+import signal, threading, time
 import barewire
 from barewire import spidev
+# A shell has its background jobs ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 bus = barewire.Bus("sim:rpi3")
 other = barewire.Bus("sim:imx8mp")
 chip = barewire.Flash(bus)

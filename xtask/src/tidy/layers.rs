@@ -25,7 +25,7 @@ struct Layers {
 }
 
 /// The layers of each crate that has several modules and no circle.
-const LAYERS: [Layers; 10] = [
+const LAYERS: [Layers; 11] = [
     Layers {
         folder: "stack/barewire/src/",
         line: "barewire: hal > chip > regmap, middleware > bus, trace > controller > reg > spi, time",
@@ -63,6 +63,10 @@ const LAYERS: [Layers; 10] = [
         folder: "bindings/barewire-open/src/",
         line: "barewire-open: any_bus > mapped, sim_board > first_read, name > confined, files, flash_file, near, \
                number > error",
+    },
+    Layers {
+        folder: "bindings/python/src/",
+        line: "barewire-python: chip, spidev > bus > registers > port > shared > buffer, error, fork",
     },
     Layers { folder: "command/barewire-cli/src/", line: "barewire-cli: command, rig > shared" },
     Layers {

@@ -3,18 +3,16 @@
 //! # How it works
 //! A future of the running event loop stands for each message. The thread runs the messages in the order in which
 //! they were queued and tells the loop. Cancelling the future removes a message that has not begun; one on the
-//! wire ends, and its result is dropped. The thread starts with the first message and ends with the bus.
+//! wire ends, and its result is dropped.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 
 use barewire::spi::MessageError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-use super::device::Inner;
+use super::inner::Inner;
 use super::message::Message;
 use crate::buffer;
 use crate::error::{self, Class};
@@ -30,27 +28,6 @@ struct Job {
     stage: Arc<AtomicU8>,
     event_loop: Py<PyAny>,
     future: Py<PyAny>,
-}
-
-/// The way to a bus's thread, which is started when it is first needed.
-#[derive(Default)]
-pub(super) struct Queue(Mutex<Option<Sender<Job>>>);
-
-impl Queue {
-    fn push(&self, job: Job) -> std::io::Result<()> {
-        let mut sender = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if sender.is_none() {
-            let (to, from) = mpsc::channel::<Job>();
-            let thread = thread::Builder::new().name("barewire-aio".into());
-            thread.spawn(move || from.into_iter().for_each(Job::run))?;
-            *sender = Some(to);
-        }
-        if let Some(sender) = &*sender {
-            // The thread ends with the last sender only.
-            let _ = sender.send(job);
-        }
-        Ok(())
-    }
 }
 
 impl Job {
@@ -151,7 +128,7 @@ impl AioDevice {
             future: future.clone().unbind(),
         };
         shared.begin_busy(py);
-        shared.aio.push(job).inspect_err(|_| shared.end_busy())?;
+        shared.queue.push(Box::new(|| job.run())).inspect_err(|_| shared.end_busy())?;
         Ok(future)
     }
 }

@@ -3,27 +3,21 @@
 use std::sync::Arc;
 
 use barewire::spi::{Mode, Settings};
-use barewire_open::AnyDevice;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::aio::AioDevice;
+use super::inner::Inner;
 use super::message::Message;
 use super::prepared::Prepared;
-use super::shared::Shared;
 use crate::buffer::{self, Into};
+use crate::shared::Shared;
 
 /// A device on a bus: one chip select with its settings. Made by `Bus.device`.
 #[pyclass(frozen, module = "barewire")]
 pub(crate) struct Device {
     pub(super) inner: Arc<Inner>,
-}
-
-/// What a device is, for all that hold it.
-pub(crate) struct Inner {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) device: AnyDevice,
 }
 
 /// A mode from Python: 0 to 3, or Linux's `SPI_*` bits.
@@ -55,16 +49,6 @@ impl Device {
     ) -> PyResult<Self> {
         let device = shared.device(py, settings)?.with_priority(priority);
         Ok(Self { inner: Arc::new(Inner { shared: Arc::clone(shared), device }) })
-    }
-}
-
-impl Inner {
-    pub(crate) fn settings(&self) -> Settings {
-        *self.device.device().settings()
-    }
-
-    fn run(&self, py: Python<'_>, message: &mut Message) -> PyResult<usize> {
-        message.lend(|message| self.shared.run(py, &self.device, message))
     }
 }
 

@@ -2,10 +2,10 @@
 
 pub(crate) mod aio;
 mod device;
+mod inner;
 mod lock;
 mod message;
 mod prepared;
-mod shared;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,9 +19,9 @@ pub(crate) use device::Device;
 pub(crate) use lock::Lock;
 pub(crate) use message::PyTransfer;
 pub(crate) use prepared::Prepared;
-pub(crate) use shared::Shared;
 
-use crate::chip::registers::Registers;
+use crate::registers::Registers;
+use crate::shared::Shared;
 
 /// A bus by its name, as `barewire --bus` takes it: `sim:rpi3`, `spidev:/dev/spidev0.0`, `mem:…`, `null:`.
 #[pyclass(frozen, module = "barewire")]

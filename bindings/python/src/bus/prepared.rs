@@ -28,7 +28,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 
-use super::device::Inner;
+use super::inner::Inner;
 use crate::error;
 
 /// An exchange of any length.
@@ -50,6 +50,12 @@ trait Run: Send {
     /// # Safety
     /// As many bytes as the exchange has can be written there.
     unsafe fn store(&mut self, rx: *mut u8);
+
+    /// All three at once.
+    ///
+    /// # Safety
+    /// That of [`Run::load`] and [`Run::store`].
+    unsafe fn run_between(&mut self, tx: *const u8, rx: *mut u8) -> Result<(), MessageError>;
 }
 
 /// A prepared exchange of `N` bytes.
@@ -81,6 +87,16 @@ impl<const N: usize> Run for Short<N> {
         // SAFETY: the caller's.
         unsafe { rx.cast::<[u8; N]>().write_unaligned(self.rx) };
     }
+
+    #[inline]
+    unsafe fn run_between(&mut self, tx: *const u8, rx: *mut u8) -> Result<(), MessageError> {
+        // SAFETY: the caller's.
+        unsafe { self.load(tx) };
+        let received = *self.prepared.run()?;
+        // SAFETY: the caller's.
+        unsafe { rx.cast::<[u8; N]>().write_unaligned(received) };
+        Ok(())
+    }
 }
 
 /// An exchange that is too long for a type of its own.
@@ -108,6 +124,15 @@ impl Run for Long {
     unsafe fn store(&mut self, rx: *mut u8) {
         // SAFETY: the caller's, and they are no bytes of the vector.
         unsafe { ptr::copy_nonoverlapping(self.rx.as_ptr(), rx, self.rx.len()) };
+    }
+
+    unsafe fn run_between(&mut self, tx: *const u8, rx: *mut u8) -> Result<(), MessageError> {
+        // SAFETY: the caller's.
+        unsafe { self.load(tx) };
+        self.run()?;
+        // SAFETY: the caller's.
+        unsafe { self.store(rx) };
+        Ok(())
     }
 }
 
@@ -222,15 +247,13 @@ impl Prepared {
         let _running = self.begin()?;
         // SAFETY: this run began, so no other has it (module, Safety 3).
         let runner = unsafe { &mut **self.runner.get() };
-        // SAFETY: as many bytes as were prepared (module, Safety 2).
-        unsafe { runner.load(self.tx_at) };
         if self.is_short && shared.is_idle() {
-            runner.run().map_err(|error| error::of_message(py, &shared.any, error))?;
+            // SAFETY: as many bytes as were prepared (module, Safety 2).
+            let ran = unsafe { runner.run_between(self.tx_at, self.rx_at) };
+            ran.map_err(|error| error::of_message(py, &shared.any, error))?;
         } else {
             self.run_apart(py, runner)?;
         }
-        // SAFETY: as many bytes as were prepared.
-        unsafe { runner.store(self.rx_at) };
         Ok(self.rx.clone_ref(py))
     }
 
@@ -238,6 +261,8 @@ impl Prepared {
     #[inline(never)]
     fn run_apart(&self, py: Python<'_>, runner: &mut dyn Run) -> PyResult<()> {
         let Inner { shared, device } = &*self.inner;
+        // SAFETY: as many bytes as were prepared (module, Safety 2).
+        unsafe { runner.load(self.tx_at) };
         let ran = shared.detached(py, || match runner.run() {
             Err(error) if error.error == Error::WouldDeadlock => {
                 let (tx, rx) = runner.lend();
@@ -245,7 +270,10 @@ impl Prepared {
             }
             ran => ran,
         })?;
-        ran.map_err(|error| error::of_message(py, &shared.any, error))
+        ran.map_err(|error| error::of_message(py, &shared.any, error))?;
+        // SAFETY: as many bytes as were prepared.
+        unsafe { runner.store(self.rx_at) };
+        Ok(())
     }
 }
 

@@ -12,9 +12,10 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 
-use super::{DevicePort, Exclusive, chip_lock, simulated};
-use crate::bus::{Bus, Shared};
+use crate::bus::Bus;
 use crate::error;
+use crate::port::{DevicePort, Exclusive, chip_lock, simulated};
+use crate::shared::Shared;
 
 /// Conversions go on for so long before other threads and signals have their turn.
 const PIECE: Duration = Duration::from_millis(20);

@@ -14,11 +14,12 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use super::registers::Registers;
-use super::{Exclusive, SharedPort, port, simulated};
 use crate::buffer;
-use crate::bus::{Bus, Shared};
+use crate::bus::Bus;
 use crate::error;
+use crate::port::{Exclusive, SharedPort, port, simulated};
+use crate::registers::Registers;
+use crate::shared::Shared;
 
 /// The bytes of a register's exchange.
 const FRAME_BYTES: usize = 6;

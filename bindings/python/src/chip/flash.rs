@@ -10,10 +10,11 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use super::{Exclusive, SharedPort, port, simulated};
 use crate::buffer::{self, Into};
-use crate::bus::{Bus, Shared};
+use crate::bus::Bus;
 use crate::error;
+use crate::port::{Exclusive, SharedPort, port, simulated};
+use crate::shared::Shared;
 
 /// Bytes that are read before other threads and signals have their turn.
 const PIECE: usize = 64 << 10;

@@ -20,8 +20,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::kernel::Found;
-use crate::bus::{Bus, Shared};
+use crate::bus::Bus;
 use crate::error;
+use crate::shared::Shared;
 
 /// A message under py-spidev has at most so many bytes in its largest block.
 const BLOCK_MAX: usize = 65_535;

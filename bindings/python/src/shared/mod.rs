@@ -9,6 +9,9 @@
 //!
 //! A thread that waits for another's lock looks for signals every 50 ms.
 
+mod queue;
+mod turnstile;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -17,10 +20,10 @@ use barewire_open::name::{self, BusName};
 use barewire_open::{AnyBus, AnyDevice};
 use pyo3::prelude::*;
 
-use super::aio::Queue;
-use super::lock::Turnstile;
 use crate::error::{self, Class};
 use crate::fork;
+use queue::Queue;
+use turnstile::Turnstile;
 
 /// A message of up to this time on the wire keeps the interpreter, where it takes no longer than that. Python
 /// itself lets a thread keep it for 5 ms.
@@ -38,7 +41,8 @@ pub(crate) struct Shared {
     /// Calls on their way without the interpreter.
     busy: AtomicU32,
     pub(crate) turnstile: Turnstile,
-    pub(super) aio: Queue,
+    /// What asyncio's messages wait in.
+    pub(crate) queue: Queue,
 }
 
 /// Counts a call that runs without the interpreter.
@@ -72,7 +76,7 @@ impl Shared {
             born: fork::forks(),
             swift,
             busy: AtomicU32::new(0),
-            aio: Queue::default(),
+            queue: Queue::default(),
         }))
     }
 

@@ -11,13 +11,15 @@ use crate::error::{self, Class};
 /// How long a thread that waits sleeps before it looks again.
 const LOOK: Duration = Duration::from_millis(1);
 
-pub(super) struct Exclusive<T> {
+/// A value with the thread that uses it.
+pub(crate) struct Exclusive<T> {
     value: Mutex<T>,
     user: Mutex<Option<ThreadId>>,
 }
 
 impl<T: Send> Exclusive<T> {
-    pub(super) fn new(value: T) -> Self {
+    /// A value that no thread uses.
+    pub(crate) fn new(value: T) -> Self {
         Self { value: Mutex::new(value), user: Mutex::new(None) }
     }
 
@@ -26,7 +28,7 @@ impl<T: Send> Exclusive<T> {
     }
 
     /// Uses the value, once no other thread does. The interpreter is held when `work` begins.
-    pub(super) fn with<R>(
+    pub(crate) fn with<R>(
         &self,
         py: Python<'_>,
         work: impl FnOnce(&mut T) -> PyResult<R>,

@@ -11,9 +11,9 @@ use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::{Exclusive, SharedPort, port, simulated};
-use crate::bus::Shared;
 use crate::error;
+use crate::port::{Exclusive, SharedPort, port, simulated};
+use crate::shared::Shared;
 
 /// The bytes of an exchange of every map here.
 const FRAME_BYTES: usize = 6;
@@ -56,7 +56,8 @@ impl Registers {
         Self::on(py, shared, map, &Settings::new(chip_select, speed_hz))
     }
 
-    pub(super) fn on(
+    /// The registers of a map behind these settings.
+    pub(crate) fn on(
         py: Python<'_>,
         shared: &Arc<Shared>,
         map: &'static Map,
