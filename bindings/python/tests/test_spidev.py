@@ -161,6 +161,27 @@ def test_threads_share_an_object(spi: spidev.SpiDev) -> None:
     assert not wrong
 
 
+def test_threads_on_a_bus_of_short_messages() -> None:
+    """A short message keeps the interpreter while it holds the object: nobody may wait for either with the other."""
+    text = (
+        "import threading, barewire\n"
+        "from barewire import spidev\n"
+        "barewire.map('/dev/spidev0.0', 'null:', cs=0)\n"
+        "spi = spidev.SpiDev(0, 0)\n"
+        "def work(turn):\n"
+        "    for n in range(3000):\n"
+        "        spi.xfer2([1, 2, 3], 10_000_000 + (n + turn) % 7)\n"
+        "        spi.xfer2([0] * (60 if n % 2 else 4000), 1_000_000)\n"
+        "        if n % 100 == 0: spi.mode = n // 100 % 4\n"
+        "threads = [threading.Thread(target=work, args=(turn,)) for turn in range(4)]\n"
+        "[thread.start() for thread in threads]\n"
+        "[thread.join() for thread in threads]\n"
+        "print('done')\n"
+    )
+    ran = script(text, timeout_s=60)
+    assert ran.stdout == "done\n", ran.stderr
+
+
 def test_a_list_that_another_thread_makes_shorter_is_an_error(spi: spidev.SpiDev) -> None:
     barewire.map("/dev/spidev2.0", "sim:imx8mp", cs=0)
     slow = spidev.SpiDev(2, 0)

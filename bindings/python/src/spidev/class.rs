@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use super::list;
-use super::node::Node;
+use super::node::{Node, Refused};
 use super::open::{Open, Options, not_open, os_error};
 use super::values::{LEN_MAX, boolean, integer, not_empty, sequence, too_long};
 use crate::buffer;
@@ -49,14 +49,17 @@ impl SpiDev {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Uses the connection, with the interpreter held.
+    /// Uses the connection. `work` keeps the interpreter: another thread may wait for the connection with it.
     fn with<R>(&self, py: Python<'_>, work: impl FnOnce(&mut Open) -> PyResult<R>) -> PyResult<R> {
-        let mut open = self.lock();
-        let open = open.as_mut().ok_or_else(|| not_open(py))?;
-        if open.node.shared.is_forked() {
-            open.after_fork(py)?;
+        let forked = |open: &mut Open| open.node.shared.is_forked();
+        let of_parent = self.lock().take_if(forked);
+        if let Some(mut open) = of_parent {
+            // Not in its place meanwhile, because opening lets other threads run.
+            let opened = open.after_fork(py);
+            self.lock().get_or_insert(open);
+            opened?;
         }
-        work(open)
+        work(self.lock().as_mut().ok_or_else(|| not_open(py))?)
     }
 
     /// The node, and a message's transfer on it.
@@ -98,7 +101,10 @@ impl SpiDev {
         {
             let (mut tx, mut rx) = ([0; SMALL], [0; SMALL]);
             let (tx, rx) = (&mut tx[..list.len()], &mut rx[..list.len()]);
-            if list::read(list, tx).is_some() && self.exchange_short(list.py(), options, tx, rx) {
+            if list::read(list, tx).is_some()
+                && let Some(ran) = self.exchange_short(options, tx, rx)
+            {
+                ran.map_err(|refused| os_error(list.py(), &refused))?;
                 list::overwrite(list, rx)?;
                 return Ok(values.clone());
             }
@@ -107,12 +113,15 @@ impl SpiDev {
     }
 
     #[inline]
-    fn exchange_short(&self, py: Python<'_>, options: Options, tx: &[u8], rx: &mut [u8]) -> bool {
+    fn exchange_short(
+        &self,
+        options: Options,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Option<Result<(), Refused>> {
         match &mut *self.lock() {
-            Some(open) if !open.node.shared.is_forked() => {
-                open.run_short(py, options, tx, rx).is_some()
-            }
-            _ => false,
+            Some(open) if !open.node.shared.is_forked() => open.run_short(options, tx, rx),
+            _ => None,
         }
     }
 
@@ -141,10 +150,8 @@ impl SpiDev {
     }
 
     fn set_mode(&self, py: Python<'_>, change: impl FnOnce(u8) -> u8) -> PyResult<()> {
-        let known = self.lock().as_ref().map(|open| (Arc::clone(&open.node), open.mode));
-        let (_, mode) = known.ok_or_else(|| not_open(py))?;
+        let (node, mode) = self.with(py, |open| Ok((Arc::clone(&open.node), open.mode)))?;
         let wanted = change(mode);
-        let node = self.with(py, |open| Ok(Arc::clone(&open.node)))?;
         let written = node.write(py, Setting::Mode, wanted.into())?;
         written.map_err(|refused| os_error(py, &refused))?;
         let found = node.read(Setting::Mode);
@@ -171,7 +178,7 @@ impl SpiDev {
     fn open_at(&self, py: Python<'_>, path: &Path) -> PyResult<()> {
         let open = Open::new(py, path)?;
         let before = self.lock().replace(open);
-        drop(before);
+        py.detach(|| drop(before));
         Ok(())
     }
 }
@@ -237,9 +244,9 @@ impl SpiDev {
     /// close()
     ///
     /// Disconnects the object from the interface.
-    fn close(&self) {
+    fn close(&self, py: Python<'_>) {
         let open = self.lock().take();
-        drop(open);
+        py.detach(|| drop(open));
     }
 
     /// fileno() -> integer "file descriptor"
@@ -535,11 +542,12 @@ impl SpiDev {
     #[pyo3(signature = (_exc_type, _exc_value, _traceback, /))]
     fn __exit__(
         &self,
+        py: Python<'_>,
         _exc_type: &Bound<'_, PyAny>,
         _exc_value: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
     ) -> bool {
-        self.close();
+        self.close(py);
         false
     }
 }

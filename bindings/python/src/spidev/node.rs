@@ -127,7 +127,8 @@ impl Node {
         self.chip.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn failed(&self, failed: Failed) -> Refused {
+    /// An error, with what lies behind it where the bus knows more.
+    pub(super) fn failed(&self, failed: Failed) -> Refused {
         let cause = self.shared.any.cause();
         let why = cause.or_else(|| failed.why.map(|why| why.to_string()));
         Refused { errno: failed.errno.raw_os_error(), why }

@@ -102,15 +102,15 @@ impl Open {
         Ok(())
     }
 
-    /// Runs an exchange of a few bytes while the interpreter is held. `None` if it is not that simple.
+    /// Runs an exchange of a few bytes while the interpreter is held. `None` if it is not that simple, and nothing
+    /// was clocked.
     #[inline]
     pub(super) fn run_short(
         &mut self,
-        py: Python<'_>,
         options: Options,
         tx: &[u8],
         rx: &mut [u8],
-    ) -> Option<()> {
+    ) -> Option<Result<(), Refused>> {
         let Options { speed_hz, delay_usecs, bits_per_word } = options;
         let speed_hz = if speed_hz == 0 { self.max_speed_hz } else { speed_hz };
         let bits = if bits_per_word == 0 { self.bits_per_word } else { bits_per_word };
@@ -125,21 +125,18 @@ impl Open {
         let fits = |plain: &&Plain| plain.speed_hz == speed_hz && plain.generation == generation;
         let plain = match self.plain.as_ref().filter(fits) {
             Some(plain) => plain,
-            None => self.new_plain(py, speed_hz, generation)?,
+            None => self.new_plain(speed_hz, generation)?,
         };
-        plain.device.device().sync(&mut [Transfer::exchange(tx, rx)]).ok()?;
-        Some(())
+        let ran = plain.device.device().sync(&mut [Transfer::exchange(tx, rx)]);
+        Some(ran.map(drop).map_err(|error| self.node.failed(error.error.into())))
     }
 
+    /// Makes the device of plain messages at that clock, on a bus that is idle: the interpreter is kept, because the
+    /// caller holds the object.
     #[cold]
-    pub(super) fn new_plain(
-        &mut self,
-        py: Python<'_>,
-        speed_hz: u32,
-        generation: u32,
-    ) -> Option<&Plain> {
+    fn new_plain(&mut self, speed_hz: u32, generation: u32) -> Option<&Plain> {
         let settings = self.node.chip().plain_settings(speed_hz, 8)?;
-        let device = self.node.shared.device(py, &settings).ok()?;
+        let device = self.node.shared.any.device(&settings).ok()?;
         Some(self.plain.insert(Plain { device, speed_hz, generation }))
     }
 
