@@ -31,7 +31,7 @@ mod _barewire {
     #[pymodule_export]
     use crate::bus::aio::{AioDevice, settle_future};
     #[pymodule_export]
-    use crate::bus::{Bus, Device, Lock, Prepared, PyTransfer};
+    use crate::bus::{Bus, Device, EmptyCall, Lock, Prepared, PyTransfer};
     #[pymodule_export]
     use crate::chip::{CanFrame, Flash, Mcp251xFd, Mcp3008};
     #[pymodule_export]

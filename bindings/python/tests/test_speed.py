@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ SPEED = HERE / "speed"
 XFER2_MAX = 0.6
 """xfer2 of 3 bytes on the null bus, against py-spidev's."""
 PREPARED_MAX = 2.0
-"""A prepared exchange of 3 bytes on the null bus, against an empty method."""
+"""A prepared exchange of 3 bytes on the null bus, against an empty method or an empty object's call."""
 
 
 def counted(subject: str, calls: int, preload: Path, out: Path) -> tuple[int, int]:
@@ -72,18 +73,20 @@ def test_what_calls_cost(tmp_path: Path) -> None:
     subprocess.run(
         ["cc", "-O1", "-shared", "-fPIC", "-o", str(preload), str(SPEED / "no_kernel.c"), "-ldl"], check=True
     )
-    loop = a_call("loop", preload, tmp_path)
-    cost = {
-        subject: a_call(subject, preload, tmp_path) - loop
-        for subject in ("py-spidev", "ours", "prepared.run", "prepared", "empty")
-    }
+    subjects = ("loop", "py-spidev", "ours", "prepared.run", "prepared", "empty", "empty object")
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        calls = pool.map(lambda subject: a_call(subject, preload, tmp_path), subjects)
+        cost = dict(zip(subjects, calls, strict=True))
+    cost = {subject: instructions - cost["loop"] for subject, instructions in cost.items()}
     xfer2 = cost["ours"] / cost["py-spidev"]
-    run, call = (cost[subject] / cost["empty"] for subject in ("prepared.run", "prepared"))
+    # Like with like: a method with a method, an object that is called with an object that is called.
+    run, call = cost["prepared.run"] / cost["empty"], cost["prepared"] / cost["empty object"]
     figures = (
         f"FIGURE: instructions of a call from Python: xfer2 of 3 bytes on the null bus {cost['ours']:.0f}, py-spidev "
         f"outside its ioctl {cost['py-spidev']:.0f} ({xfer2:.2f}, at most {XFER2_MAX}); a prepared exchange "
-        f"{cost['prepared.run']:.0f} by run(), {cost['prepared']:.0f} by calling it, an empty method "
-        f"{cost['empty']:.0f} ({run:.2f} and {call:.2f}, at most {PREPARED_MAX})"
+        f"{cost['prepared.run']:.0f} by its method run, an empty method {cost['empty']:.0f} ({run:.2f}, at most "
+        f"{PREPARED_MAX}); by calling it {cost['prepared']:.0f}, an object whose call is empty "
+        f"{cost['empty object']:.0f} ({call:.2f}, at most {PREPARED_MAX})"
     )
     print(f"\n{figures}")
     if path := os.environ.get("BAREWIRE_FIGURES"):

@@ -22,6 +22,7 @@ __all__ = [
     "Registers",
     "SpiDev",
     "Transfer",
+    "_EmptyCall",
     "__version__",
     "_forked",
     "_settle",
@@ -150,6 +151,11 @@ class Prepared:
     def tx(self) -> bytearray: ...
     @property
     def rx(self) -> bytearray: ...
+
+@final
+class _EmptyCall:
+    def __new__(cls) -> Self: ...
+    def __call__(self) -> None: ...
 
 @final
 class AioDevice:

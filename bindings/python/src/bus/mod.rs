@@ -18,7 +18,7 @@ use pyo3::types::PyDict;
 pub(crate) use device::Device;
 pub(crate) use lock::Lock;
 pub(crate) use message::PyTransfer;
-pub(crate) use prepared::Prepared;
+pub(crate) use prepared::{EmptyCall, Prepared};
 
 use crate::registers::Registers;
 use crate::shared::Shared;

@@ -50,12 +50,6 @@ trait Run: Send {
     /// # Safety
     /// As many bytes as the exchange has can be written there.
     unsafe fn store(&mut self, rx: *mut u8);
-
-    /// All three at once.
-    ///
-    /// # Safety
-    /// That of [`Run::load`] and [`Run::store`].
-    unsafe fn run_between(&mut self, tx: *const u8, rx: *mut u8) -> Result<(), MessageError>;
 }
 
 /// A prepared exchange of `N` bytes.
@@ -87,16 +81,6 @@ impl<const N: usize> Run for Short<N> {
         // SAFETY: the caller's.
         unsafe { rx.cast::<[u8; N]>().write_unaligned(self.rx) };
     }
-
-    #[inline]
-    unsafe fn run_between(&mut self, tx: *const u8, rx: *mut u8) -> Result<(), MessageError> {
-        // SAFETY: the caller's.
-        unsafe { self.load(tx) };
-        let received = *self.prepared.run()?;
-        // SAFETY: the caller's.
-        unsafe { rx.cast::<[u8; N]>().write_unaligned(received) };
-        Ok(())
-    }
 }
 
 /// An exchange that is too long for a type of its own.
@@ -124,15 +108,6 @@ impl Run for Long {
     unsafe fn store(&mut self, rx: *mut u8) {
         // SAFETY: the caller's, and they are no bytes of the vector.
         unsafe { ptr::copy_nonoverlapping(self.rx.as_ptr(), rx, self.rx.len()) };
-    }
-
-    unsafe fn run_between(&mut self, tx: *const u8, rx: *mut u8) -> Result<(), MessageError> {
-        // SAFETY: the caller's.
-        unsafe { self.load(tx) };
-        self.run()?;
-        // SAFETY: the caller's.
-        unsafe { self.store(rx) };
-        Ok(())
     }
 }
 
@@ -247,13 +222,15 @@ impl Prepared {
         let _running = self.begin()?;
         // SAFETY: this run began, so no other has it (module, Safety 3).
         let runner = unsafe { &mut **self.runner.get() };
+        // SAFETY: as many bytes as were prepared (module, Safety 2).
+        unsafe { runner.load(self.tx_at) };
         if self.is_short && shared.is_idle() {
-            // SAFETY: as many bytes as were prepared (module, Safety 2).
-            let ran = unsafe { runner.run_between(self.tx_at, self.rx_at) };
-            ran.map_err(|error| error::of_message(py, &shared.any, error))?;
+            runner.run().map_err(|error| error::of_message(py, &shared.any, error))?;
         } else {
             self.run_apart(py, runner)?;
         }
+        // SAFETY: as many bytes as were prepared.
+        unsafe { runner.store(self.rx_at) };
         Ok(self.rx.clone_ref(py))
     }
 
@@ -261,8 +238,6 @@ impl Prepared {
     #[inline(never)]
     fn run_apart(&self, py: Python<'_>, runner: &mut dyn Run) -> PyResult<()> {
         let Inner { shared, device } = &*self.inner;
-        // SAFETY: as many bytes as were prepared (module, Safety 2).
-        unsafe { runner.load(self.tx_at) };
         let ran = shared.detached(py, || match runner.run() {
             Err(error) if error.error == Error::WouldDeadlock => {
                 let (tx, rx) = runner.lend();
@@ -270,10 +245,7 @@ impl Prepared {
             }
             ran => ran,
         })?;
-        ran.map_err(|error| error::of_message(py, &shared.any, error))?;
-        // SAFETY: as many bytes as were prepared.
-        unsafe { runner.store(self.rx_at) };
-        Ok(())
+        ran.map_err(|error| error::of_message(py, &shared.any, error))
     }
 }
 
@@ -309,4 +281,19 @@ impl Prepared {
 
     /// Does nothing: what a call of a method costs, which the cost of a run is compared with.
     fn _empty(&self) {}
+}
+
+/// An object whose call does nothing: what calling an object costs, which calling a prepared exchange is compared
+/// with.
+#[pyclass(frozen, module = "barewire", name = "_EmptyCall")]
+pub(crate) struct EmptyCall;
+
+#[pymethods]
+impl EmptyCall {
+    #[new]
+    fn new() -> Self {
+        Self
+    }
+
+    fn __call__(&self) {}
 }

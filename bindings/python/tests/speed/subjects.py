@@ -65,6 +65,10 @@ def main(subject: str, calls: int) -> None:
             plain(prepared(), calls)
         case "prepared.run":
             plain(prepared().run, calls)
+        case "empty object":
+            import barewire
+
+            plain(barewire._barewire._EmptyCall(), calls)
         case "loop":
             prepared()
             loop(calls)
