@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -58,6 +60,27 @@ def python(
         timeout=timeout_s,
         check=False,
     )
+
+
+def longest_pause_of_another_thread(work: Callable[[], object]) -> tuple[float, float]:
+    """How long work takes, and for how long another thread did not run meanwhile, in seconds."""
+    longest_s, stop = [0.0], threading.Event()
+
+    def watch() -> None:
+        last_s = time.perf_counter()
+        while not stop.is_set():
+            now_s = time.perf_counter()
+            longest_s[0] = max(longest_s[0], now_s - last_s)
+            last_s = now_s
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    began_s = time.perf_counter()
+    work()
+    took_s = time.perf_counter() - began_s
+    stop.set()
+    thread.join()
+    return took_s, longest_s[0]
 
 
 def script(
