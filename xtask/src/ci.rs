@@ -16,7 +16,7 @@
 //!    model checkers, Miri, `no_std`, `msrv`) have a directory each and build as few packages as they can.
 //!    Many of these tests keep one core busy; the other lane uses the other. Each lane ends with builds,
 //!    which use all cores when the other lane is over.
-//! 3. [`Lane::Apart`]: `dist`, `c`, `clients` and `guests`, whose time is summed apart.
+//! 3. [`Lane::Apart`]: `dist`, `c`, `clients`, `python` and `guests`, whose time is summed apart.
 //!
 //! While two lanes run, each line of output begins with the name of its step.
 //!
@@ -36,6 +36,7 @@ use crate::clients;
 use crate::console::Console;
 use crate::dist;
 use crate::guests;
+use crate::python;
 use crate::report::{self, Report, Row, plural};
 use crate::tally::{SKIPPED, Tally};
 use crate::tidy;
@@ -329,6 +330,7 @@ pub(crate) const STEPS: &[Step] = &[
         c,
     ),
     Step::new(Lane::Apart, "clients", "programs nobody here wrote, unmodified", clients),
+    Step::new(Lane::Apart, "python", "the Python package, installed by pip", python),
     Step::new(Lane::Apart, "guests", "the command beside stock kernels on emulated boards", guests),
 ];
 
@@ -631,6 +633,10 @@ fn clients(cx: &Context) -> Outcome {
     timed(cx, clients::step)
 }
 
+fn python(cx: &Context) -> Outcome {
+    timed(cx, python::step)
+}
+
 fn guests(cx: &Context) -> Outcome {
     timed(cx, guests::step)
 }
@@ -684,6 +690,7 @@ mod tests {
                 "the command's package is installed, run and removed",
                 dist,
             ),
+            Step::new(Lane::Apart, "python", "the Python package, installed by pip", python),
             Step::new(Lane::Apart, "guests", "must not run", |_| {
                 panic!("built after a broken build")
             }),

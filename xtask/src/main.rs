@@ -13,6 +13,7 @@ mod console;
 mod dist;
 mod guests;
 mod nearest;
+mod python;
 mod report;
 mod static_build;
 mod tally;
@@ -170,7 +171,7 @@ fn help() -> String {
          ci --step NAME[,NAME]     single steps of it\n  \
          clients [CLIENT…]         programs nobody here wrote, unmodified; --help names them\n  \
          guests [BOARD[/BOOT]…]    barewire under stock kernels on emulated boards; --help says more\n  \
-         dist [ARCHITECTURE…]      static binaries, archives and Debian packages; --help says more\n  \
+         dist [ARCHITECTURE…]      static binaries, archives, packages and wheels; --help says more\n  \
          tidy                      the house rules alone\n  \
          help                      this text\n\n\
          steps of ci:\n",

@@ -40,7 +40,8 @@ fn atomics(target: &str) -> &'static str {
     }
 }
 
-fn linker_variable(target: &str) -> String {
+/// The variable that names a target's linker to Cargo.
+pub(crate) fn linker_variable(target: &str) -> String {
     format!("CARGO_TARGET_{}_LINKER", target.to_uppercase().replace('-', "_"))
 }
 

@@ -37,7 +37,7 @@ mod out_file;
 mod owned_message;
 mod sim_board;
 
-pub use any_bus::{AnyBus, AnyDevice, AnyTimer, DynController, SimFigures};
+pub use any_bus::{AnyBus, AnyDevice, AnyTimer, DynController, SimFigures, Steady};
 pub use error::OpenError;
 pub use first_read::first_read;
 pub use flash_file::FlashFile;

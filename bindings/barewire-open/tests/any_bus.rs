@@ -80,6 +80,28 @@ fn a_pause_of_the_program_is_the_boards_too_unless_it_is_short() {
 }
 
 #[test]
+fn a_steady_board_does_not_hear_of_a_pause() {
+    let bus = open("sim:imx8mp");
+    let device = flash(&bus);
+    let figures = || bus.simulated().expect("simulated").virtual_ns;
+    let timed = |pause| {
+        let before = figures();
+        thread::sleep(pause);
+        id(&device).expect("an id");
+        figures() - before
+    };
+    id(&device).expect("an id");
+    let steady = bus.steady();
+    let both = bus.steady();
+    let plain = timed(Duration::ZERO);
+    assert_eq!(timed(Duration::from_millis(30)), plain);
+    drop(both);
+    assert_eq!(timed(Duration::from_millis(30)), plain);
+    drop(steady);
+    assert!(timed(Duration::from_millis(30)) >= 30_000_000, "it hears of them again");
+}
+
+#[test]
 fn calls_one_after_the_other_take_the_same_time_in_each_run() {
     let run = || {
         let bus = open("sim:rpi3");

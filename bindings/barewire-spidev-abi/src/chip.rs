@@ -170,6 +170,19 @@ impl Chip {
         self.selected
     }
 
+    /// The settings of a device on which a plain message, one transfer at `speed_hz` with words of
+    /// `bits_per_word` bits, runs as by [`Chip::run`]. A caller that runs many of them keeps the device until a
+    /// setting is written. `None` if only [`Chip::run`] can: bits are reversed, the clock is below the
+    /// controller's slowest, or a message left the chip selected.
+    #[must_use]
+    pub fn plain_settings(&self, speed_hz: u32, bits_per_word: u8) -> Option<Settings> {
+        let reversed = self.mode & LSB_FIRST != 0;
+        if reversed || self.selected || speed_hz < self.limits.min_speed_hz {
+            return None;
+        }
+        Some(self.settings(self.mode, bits_per_word, speed_hz))
+    }
+
     /// Runs a message. `tx` holds what its transfers send, one behind the other, and `rx` has room for
     /// what they receive. Returns the sum of the transfers' lengths.
     ///

@@ -1,5 +1,5 @@
 //! `cargo xtask dist`: what a release is made of, for each architecture: a static binary, an archive and a
-//! Debian package, with completions, manual pages and what a board needs; and their checksums.
+//! Debian package, with completions, manual pages and what a board needs; a Python wheel; and their checksums.
 //!
 //! How it works: [`documents`] lets the command describe itself; [`stage`] lays out the files as they are installed;
 //! [`package`] packs them. All that is written is below `target/dist`. File times and owners in archives
@@ -19,6 +19,7 @@ pub(crate) use arch::Arch;
 
 use crate::ci::{Context, Outcome};
 use crate::nearest;
+use crate::python;
 use crate::static_build;
 use crate::tally::Tally;
 use crate::tool;
@@ -29,11 +30,13 @@ pub(crate) struct Options {
     arches: Vec<Arch>,
     /// Cargo's profile.
     profile: &'static str,
+    /// Whether Python's wheels are made too: they need maturin from PyPI.
+    wheels: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { arches: Arch::ALL.to_vec(), profile: "dist" }
+        Self { arches: Arch::ALL.to_vec(), profile: "dist", wheels: true }
     }
 }
 
@@ -55,7 +58,7 @@ pub(crate) fn parse(args: &[String]) -> Result<Options, String> {
 /// The help text.
 pub(crate) fn help() -> String {
     format!(
-        "Static binaries, archives and Debian packages of the command, with checksums, in target/dist.\n\n\
+        "Static binaries, archives and Debian packages of the command, and Python wheels, with checksums, in target/dist.\n\n\
          usage: cargo xtask dist [ARCHITECTURE…]\n\n\
          architectures: {} (all unless told)\n",
         Arch::ALL.map(Arch::debian).join(", ")
@@ -106,8 +109,9 @@ pub(crate) fn run(options: &Options, cx: &Context) -> Result<bool, String> {
 /// The step of CI: this machine's architecture, built without link-time optimisation, installed into a
 /// scratch directory, looked at and removed.
 pub(crate) fn step(cx: &Context) -> Outcome {
-    let options =
-        Options { arches: Arch::of_this_machine().into_iter().collect(), profile: "guest" };
+    // The wheel is built and tested by the step `python`.
+    let arches = Arch::of_this_machine().into_iter().collect();
+    let options = Options { arches, profile: "guest", wheels: false };
     if options.arches.is_empty() {
         return cx.lacks("dist: no package for this machine's architecture");
     }
@@ -166,6 +170,11 @@ fn make(options: &Options, cx: &Context) -> Result<Vec<PathBuf>, String> {
         made.push(binary);
         made.push(package::archive(&dirs, &staged.archive(&name)?, &name, time)?);
         made.push(package::debian(&dirs, &staged.debian(arch)?, &version, arch, time)?);
+        if options.wheels {
+            cx.console.say(&format!("dist: building the Python wheel for {target}"));
+            let (cargo, out) = (&dirs.cargo, &dirs.out);
+            made.push(python::wheel(cx, cargo, out, (target, linker), options.profile, time)?);
+        }
     }
     made.push(package::checksums(&dirs, &made)?);
     Ok(made)

@@ -9,7 +9,7 @@
 //! A simulated board's time passes by messages and by waits on [`AnyBus::timer`]. It also passes with the clock
 //! on the wall: a pause of the program of a millisecond or more is the board's pause too, so that a driver which
 //! sleeps finds its chip ready. Shorter pauses do not count: calls one after the other give the same times in
-//! each run.
+//! each run. [`AnyBus::steady`] leaves the clock on the wall out.
 //!
 //! # Ordering
 //! Closing: the flag is set; a message drops the controller; then the board is closed. A message of
@@ -20,6 +20,7 @@ mod gate;
 mod mapped;
 mod qemu;
 mod sim;
+mod steady;
 mod timer;
 
 use std::fmt;
@@ -43,6 +44,7 @@ use mapped::MappedPart;
 use qemu::QemuPart;
 pub use sim::SimFigures;
 use sim::SimPart;
+pub use steady::Steady;
 pub use timer::AnyTimer;
 use timer::Kind;
 

@@ -34,6 +34,8 @@ pub(super) struct World {
     last_figures: SimFigures,
     /// When the program last used the board.
     last: Instant,
+    /// How many want the board's time to pass by its own events alone.
+    steady: usize,
 }
 
 impl Powered {
@@ -86,7 +88,8 @@ pub(super) fn open(
             SimBoard::new(options, Fitted::default(), &mut |note| notes.push(note.to_owned()))?;
         let controller = Charged::new(any(&board.board), board.board.clone());
         let powered = Some(Powered { controller, board });
-        Ok(World { powered, last_figures: SimFigures::default(), last: Instant::now() })
+        let last_figures = SimFigures::default();
+        Ok(World { powered, last_figures, last: Instant::now(), steady: 0 })
     };
     // SAFETY: the module's.
     let world = unsafe { Confined::new(make) };
@@ -96,6 +99,11 @@ pub(super) fn open(
 }
 
 impl SimPart {
+    pub(super) fn steady(&self) -> SteadySim {
+        self.0.with(|world| world.steady += 1);
+        SteadySim(Arc::clone(&self.0))
+    }
+
     pub(super) fn clock(&self) -> SimClock {
         SimClock(Arc::clone(&self.0))
     }
@@ -116,6 +124,18 @@ impl SimPart {
     }
 }
 
+/// While it exists, the clock on the wall does not count.
+pub(super) struct SteadySim(Arc<Confined<World>>);
+
+impl Drop for SteadySim {
+    fn drop(&mut self) {
+        self.0.with(|world| {
+            world.steady -= 1;
+            world.last = Instant::now();
+        });
+    }
+}
+
 impl elsewhere::World for World {
     type Controller = Charged<AnyController>;
 
@@ -128,6 +148,7 @@ impl elsewhere::World for World {
         let pause = self.last.elapsed();
         if let Some(powered) = &self.powered
             && !after
+            && self.steady == 0
             && pause >= PAUSE_MIN
         {
             let ns = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);

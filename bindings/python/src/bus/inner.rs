@@ -1,0 +1,26 @@
+//! What a device is: for its class, for asyncio, for prepared exchanges.
+
+use std::sync::Arc;
+
+use barewire::spi::Settings;
+use barewire_open::AnyDevice;
+use pyo3::prelude::*;
+
+use super::message::Message;
+use crate::shared::Shared;
+
+/// What a device is, for all that hold it.
+pub(crate) struct Inner {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) device: AnyDevice,
+}
+
+impl Inner {
+    pub(crate) fn settings(&self) -> Settings {
+        *self.device.device().settings()
+    }
+
+    pub(super) fn run(&self, py: Python<'_>, message: &mut Message) -> PyResult<usize> {
+        message.lend(|message| self.shared.run(py, &self.device, message))
+    }
+}

@@ -1,0 +1,43 @@
+//! A bus's lock as a context manager.
+
+use std::sync::Arc;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::shared::Shared;
+
+/// The lock of a bus: `with bus.lock():`.
+#[pyclass(frozen, module = "barewire")]
+pub(crate) struct Lock {
+    shared: Arc<Shared>,
+}
+
+impl Lock {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+}
+
+#[pymethods]
+impl Lock {
+    fn __enter__(slf: PyRef<'_, Self>) -> PyResult<PyRef<'_, Self>> {
+        slf.shared.turnstile.acquire(slf.py(), &slf.shared)?;
+        Ok(slf)
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) -> PyResult<bool> {
+        match self.shared.turnstile.release(py) {
+            true => Ok(false),
+            false => Err(PyRuntimeError::new_err("this thread does not have the bus's lock")),
+        }
+    }
+
+    /// Whether the calling thread has it.
+    #[getter]
+    fn held(&self) -> bool {
+        self.shared.turnstile.is_mine()
+    }
+}

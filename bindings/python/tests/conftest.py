@@ -1,0 +1,90 @@
+"""What tests share."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import barewire
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture
+def rpi3() -> Iterator[barewire.Bus]:
+    """A simulated Raspberry Pi 3: a converter on chip select 0, a W25Q32JV on 1."""
+    with barewire.Bus("sim:rpi3", statistics=True) as bus:
+        yield bus
+        figures = bus.simulated()
+        assert figures is not None and figures["violations"] == 0, figures
+
+
+@pytest.fixture
+def flash(rpi3: barewire.Bus) -> barewire.Device:
+    """The flash chip's device."""
+    return rpi3.device(1, speed_hz=20_000_000)
+
+
+@pytest.fixture
+def null() -> Iterator[barewire.Bus]:
+    """A bus without a wire."""
+    with barewire.Bus("null:", statistics=True) as bus:
+        yield bus
+
+
+@pytest.fixture
+def no_maps() -> Iterator[None]:
+    """No map before and after."""
+    barewire.unmap()
+    yield
+    barewire.unmap()
+
+
+def python(
+    *args: str, env: dict[str, str] | None = None, timeout_s: float = 120
+) -> subprocess.CompletedProcess[str]:
+    """A program of its own, with this package."""
+    environment = {**os.environ, **(env or {})}
+    return subprocess.run(
+        [sys.executable, *args],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+
+
+def longest_pause_of_another_thread(work: Callable[[], object]) -> tuple[float, float]:
+    """How long work takes, and for how long another thread did not run meanwhile, in seconds."""
+    longest_s, stop = [0.0], threading.Event()
+
+    def watch() -> None:
+        last_s = time.perf_counter()
+        while not stop.is_set():
+            now_s = time.perf_counter()
+            longest_s[0] = max(longest_s[0], now_s - last_s)
+            last_s = now_s
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    began_s = time.perf_counter()
+    work()
+    took_s = time.perf_counter() - began_s
+    stop.set()
+    thread.join()
+    return took_s, longest_s[0]
+
+
+def script(
+    text: str, env: dict[str, str] | None = None, timeout_s: float = 120
+) -> subprocess.CompletedProcess[str]:
+    """A program's text, run."""
+    return python("-c", text, env=env, timeout_s=timeout_s)

@@ -1,0 +1,178 @@
+"""Ctrl-C in long calls, and children of a process that has a bus open."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import script
+
+LONG = {
+    "sampling": "barewire.Mcp3008(bus).sample(50_000_000)",
+    "slow sampling": "barewire.Mcp3008(bus).sample(50_000_000, 1_000)",
+    "writing": "[chip.write(0, bytes([n % 256]) * chip.size) for n in range(1000)]",
+    "erasing": "[(chip.erase(), chip.write(0, bytes(chip.size))) for _ in range(1000)]",
+    "reading": "[chip.read() for _ in range(10_000)]",
+    "receiving": "can.receive(timeout_s=1000)",
+    "xfer3": "spi.xfer3([0] * 20_000_000)",
+    "writebytes2": "spi.writebytes2(bytes(300_000_000))",
+    "waiting for a lock": "lock_of_another()",
+    "short messages": "[run() for _ in iter(int, 1)]",
+}
+
+PROGRAM = """
+import signal, threading, time
+import barewire
+from barewire import spidev
+# A shell has its background jobs ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+bus = barewire.Bus("sim:rpi3")
+other = barewire.Bus("sim:imx8mp")
+chip = barewire.Flash(bus)
+can = barewire.Mcp251xFd(other, bitrate_hz=500_000, mode="internal-loopback")
+can.start()
+barewire.map("/dev/spidev0.0", bus, cs=0)
+spi = spidev.SpiDev(0, 0)
+run = barewire.Bus("null:").device(0, speed_hz=10_000_000).prepare(bytes(3))
+def lock_of_another():
+    locked, leave = threading.Event(), threading.Event()
+    def hold():
+        with bus.lock():
+            locked.set()
+            leave.wait()
+    thread = threading.Thread(target=hold)
+    thread.start()
+    locked.wait()
+    try:
+        chip.read(0, 1)
+    finally:
+        leave.set()
+        thread.join()
+print("ready", flush=True)
+try:
+    WORK
+except KeyboardInterrupt:
+    began = time.perf_counter()
+    assert chip.status() & 3 == 0, "busy or write-enabled"
+    assert chip.id.hex() == "ef4016" and len(chip.read(0, 1000)) == 1000
+    print("interrupted")
+"""
+
+
+@pytest.mark.parametrize("work", LONG)
+def test_ctrl_c_ends_long_calls_and_leaves_the_chip_in_order(work: str) -> None:
+    program = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM.replace("WORK", LONG[work])], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert program.stdout is not None and program.stdout.readline() == "ready\n"
+        time.sleep(0.4)
+        began = time.monotonic()
+        program.send_signal(signal.SIGINT)
+        out, err = program.communicate(timeout=30)
+        assert (out, program.returncode) == ("interrupted\n", 0), err
+        assert time.monotonic() - began < 10
+    finally:
+        program.kill()
+
+
+CHILD = """
+import os, sys, threading
+import barewire
+from barewire import spidev
+bus = barewire.Bus("sim:rpi3", statistics=True)
+device = bus.device(1, speed_hz=1_000_000)
+run = device.prepare(b"\\x9f\\0\\0\\0")
+chip = barewire.Flash(bus)
+barewire.map("/dev/spidev0.0", "sim:rpi3", cs=1)
+spi = spidev.SpiDev(0, 0)
+stop = threading.Event()
+def busy():
+    while not stop.is_set():
+        device.transfer(bytes(1000))
+threads = [threading.Thread(target=busy) for _ in range(2)]
+for thread in threads:
+    thread.start()
+for _ in range(5):
+    child = os.fork()
+    if child == 0:
+        refused = 0
+        for use in (lambda: device.transfer(b"x"), run, lambda: chip.read(0, 1), bus.simulated, lambda: bus.lock().__enter__(),
+                    lambda: bus.device(1, speed_hz=1)):
+            try:
+                use()
+            except barewire.ForkedError as error:
+                refused += "open it in this process" in str(error)
+        try:
+            spi.xfer2([1])
+        except barewire.ForkedError:
+            refused += 1
+        spi.close()
+        bus.close()
+        with barewire.Bus("sim:rpi3") as own:
+            refused += own.device(1, speed_hz=1_000_000).transfer(b"\\x9f\\0\\0\\0") == b"\\xff\\xef\\x40\\x16"
+        barewire.unmap()
+        barewire.map("/dev/spidev0.0", "sim:rpi3", cs=1)
+        refused += spidev.SpiDev(0, 0).xfer2([0x9f, 0, 0, 0])[1:] == [0xef, 0x40, 0x16]
+        os._exit(refused)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 9, status
+stop.set()
+for thread in threads:
+    thread.join()
+assert run() == b"\\xff\\xef\\x40\\x16" and spi.xfer2([0x9f, 0, 0, 0])[1:] == [0xef, 0x40, 0x16]
+print("the parent's is in order")
+"""
+
+
+def test_a_child_is_told_to_open_its_own() -> None:
+    ran = script(CHILD)
+    assert ran.stdout == "the parent's is in order\n", ran.stderr
+
+
+def test_multiprocessing_by_fork_exits_in_order() -> None:
+    text = (
+        "import multiprocessing, barewire\n"
+        "bus = barewire.Bus('sim:rpi3')\n"
+        "def work(_):\n"
+        "    with barewire.Bus('sim:rpi3') as own:\n"
+        "        return barewire.Flash(own).id.hex()\n"
+        "with multiprocessing.get_context('fork').Pool(3) as pool:\n"
+        "    print(pool.map(work, range(6)))\n"
+        "print(barewire.Flash(bus).id.hex())\n"
+    )
+    ran = script(text)
+    assert ran.stdout == f"{['ef4016'] * 6}\nef4016\n", ran.stderr
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import barewire; bus = barewire.Bus('sim:rpi3'); device = bus.device(1, speed_hz=1_000_000)",
+        "import barewire; bus = barewire.Bus('sim:rpi3'); lock = bus.lock(); lock.__enter__()",
+        "import asyncio, barewire\nbus = barewire.Bus('sim:rpi3'); device = bus.device(1, speed_hz=1_000_000).aio\n"
+        "async def main(): device.transfer(bytes(1_000_000))\nasyncio.run(main())",
+        "import threading, barewire\nbus = barewire.Bus('sim:rpi3'); device = bus.device(1, speed_hz=1_000_000)\n"
+        "threading.Thread(target=lambda: [device.transfer(bytes(10_000)) for _ in iter(int, 1)], daemon=True).start()",
+        "import barewire; from barewire import spidev; barewire.map('/dev/spidev0.0', 'sim:rpi3'); spi = spidev.SpiDev(0, 0)",
+    ],
+    ids=["open", "locked", "awaited", "a daemon's", "a node"],
+)
+def test_programs_that_just_end(text: str) -> None:
+    ran = script(text, timeout_s=30)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_killed_programs_leave_their_flash_file_free(tmp_path: object) -> None:
+    text = (
+        f"import barewire, os, signal, warnings; warnings.simplefilter('ignore')\n"
+        f"bus = barewire.Bus('sim:rpi3,flash={tmp_path}/chip.bin'); chip = barewire.Flash(bus)\n"
+        f"print(chip.read(0, 4).hex(), flush=True)\n"
+        f"chip.write(0, b'kept'); os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    first, second = script(text), script(text)
+    assert first.returncode == second.returncode == -9
+    assert (first.stdout, second.stdout) == ("ffffffff\n", b"kept".hex() + "\n")
