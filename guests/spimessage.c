@@ -114,9 +114,20 @@ static long stops(const char *node, int messages) {
 	return seen;
 }
 
+/* The fewest of several runs: a message whose lock another process has is one for the server. */
+static long fewest_stops(const char *node, int messages) {
+	long fewest = stops(node, messages);
+	for (int run = 1; run < 5; run++) {
+		long seen = stops(node, messages);
+		if (seen < fewest)
+			fewest = seen;
+	}
+	return fewest;
+}
+
 static void count_syscalls(const char *node) {
 	/* The first messages set things up. */
-	long few = stops(node, 10), many = stops(node, 110);
+	long few = fewest_stops(node, 10), many = fewest_stops(node, 110);
 	printf("PER_OP %.2f\n", (many - few) / 2.0 / 100);
 }
 
