@@ -85,7 +85,7 @@ pub struct Program {
 }
 
 /// What is special about a device's selections, in one byte: flags of their own made a sync message
-/// four instructions longer on 32-bit Arm.
+/// one to four instructions longer on 32-bit Arm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Selection(u8);
