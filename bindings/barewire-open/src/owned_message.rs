@@ -28,6 +28,7 @@
 #![allow(unsafe_code, reason = "transfers over buffers that their message owns")]
 
 use std::fmt;
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::ptr;
 use std::slice;
@@ -264,7 +265,10 @@ impl OwnedMessage {
             Box::into_raw(std::mem::take(&mut self.transfers).into_boxed_slice());
         // SAFETY: leaked just now; the only reference, until `OwnedPrepared` frees it.
         match device.prepare_message(unsafe { &mut *transfers }) {
-            Ok(prepared) => Ok(OwnedPrepared { prepared: Some(prepared), transfers, of: self }),
+            Ok(prepared) => {
+                let prepared = MaybeUninit::new(prepared);
+                Ok(OwnedPrepared { prepared, transfers, of: self })
+            }
             Err(error) => {
                 // SAFETY: leaked above, and not borrowed any more.
                 drop(unsafe { Box::from_raw(transfers) });
@@ -284,8 +288,9 @@ unsafe impl Payload for OwnedMessage {
 
 /// A prepared message that has its buffers.
 pub struct OwnedPrepared<'b, C: ?Sized> {
-    /// Always there, but while it is dropped.
-    prepared: Option<PreparedMessage<'b, 'static, 'static, C>>,
+    /// Always there. As it is, and not a reference that is moved with this struct: what it borrows is freed while
+    /// the struct is dropped. It has nothing to drop itself.
+    prepared: MaybeUninit<PreparedMessage<'b, 'static, 'static, C>>,
     transfers: *mut [Transfer<'static>],
     /// The buffers; its own list of transfers is empty.
     of: OwnedMessage,
@@ -304,7 +309,8 @@ impl<'b, C: Controller + ?Sized> OwnedPrepared<'b, C> {
     /// The prepared message over the bytes as they are now: to run it, or to run it under a lock.
     #[inline]
     pub fn bound(&mut self) -> &mut PreparedMessage<'b, 'static, 'static, C> {
-        let prepared = self.prepared.as_mut().expect("it is there until it is dropped");
+        // SAFETY: made with one.
+        let prepared = unsafe { self.prepared.assume_init_mut() };
         for (index, part) in self.of.parts.iter().enumerate() {
             if part.len > 0 {
                 prepared.rebind(index, part.tx(), part.rx());
@@ -336,7 +342,6 @@ impl<'b, C: Controller + ?Sized> OwnedPrepared<'b, C> {
 
 impl<C: ?Sized> Drop for OwnedPrepared<'_, C> {
     fn drop(&mut self) {
-        self.prepared = None;
         // SAFETY: leaked by `prepared`, and not borrowed any more.
         drop(unsafe { Box::from_raw(self.transfers) });
     }
