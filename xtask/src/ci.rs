@@ -221,6 +221,12 @@ impl Outcome {
         self
     }
 
+    /// Adds what went wrong, for the end of the run.
+    pub(crate) fn with_failure(mut self, why: String) -> Self {
+        self.tally.failures.push(why);
+        self
+    }
+
     /// What this step adds to the totals: passed and failed.
     ///
     /// A test run that failed without a failed test (it did not build, a test aborted) is one

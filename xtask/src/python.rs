@@ -61,7 +61,8 @@ pub(crate) fn step(cx: &Context) -> Outcome {
         Err(Stop::Lacks(why)) => cx.lacks(&format!("python: {why}")),
         Err(Stop::Broke(why)) => {
             cx.console.say(&why);
-            Outcome::failed().with_note("the Python package could not be made".into())
+            let note = "the Python package could not be made".into();
+            Outcome::failed().with_note(note).with_failure(why)
         }
     }
 }
@@ -159,6 +160,9 @@ fn test(cx: &Context, dir: &Path, ready: &Ready) -> Outcome {
     let mut tally = read(&said);
     if !success {
         cx.console.say(&said);
+        // Its last lines name the tests that failed, and why.
+        let last = said.lines().rev().take(40).collect::<Vec<_>>();
+        tally.failures.extend(last.into_iter().rev().map(str::to_owned));
     }
     // A run that broke without a failed test is a failure too.
     tally.failed = tally.failed.max(u64::from(!success));
@@ -171,6 +175,7 @@ fn test(cx: &Context, dir: &Path, ready: &Ready) -> Outcome {
                 let again = python(args).output().map(|output| output.stdout).unwrap_or_default();
                 cx.console.say(&String::from_utf8_lossy(&again));
                 tally.failed += 1;
+                tally.failures.push(format!("{what}: {why}"));
             }
         }
     }

@@ -78,6 +78,9 @@ pub(crate) fn print(report: &Report, console: Console) -> bool {
     for line in skip_lines(report) {
         console.say(&console.paint(Tone::Warning, &line));
     }
+    for line in failure_lines(report) {
+        console.say(&console.paint(Tone::Bad, &line));
+    }
     let totals = Totals::of(report);
     console.say(&format!("\n{}", totals.line()));
     totals.failed == 0
@@ -152,6 +155,19 @@ fn skip_lines(report: &Report) -> Vec<String> {
     lines
 }
 
+/// What failed, each with its step, last of all: who sees the end of a log only sees this.
+fn failure_lines(report: &Report) -> Vec<String> {
+    let mut lines = Vec::new();
+    for Row { step, outcome, .. } in report.all() {
+        if outcome.verdict == Verdict::Failed {
+            lines.push(format!("\n!!!! {step} failed: {}", remark(outcome)));
+            let told = outcome.tally.failures.iter().flat_map(|failure| failure.lines());
+            lines.extend(told.map(|line| format!("  [{step}] {line}")));
+        }
+    }
+    lines
+}
+
 /// `1 check`, `2 checks`.
 pub(crate) fn plural(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
@@ -204,6 +220,21 @@ mod tests {
         assert_eq!(lines[0], "\n!!!! 2 checks did not run:");
         assert_eq!(lines[1..], ["  [test] SKIPPED: a", "  [test] SKIPPED: b"]);
         assert!(skip_lines(&report([row("fmt", Outcome::passed())])).is_empty());
+    }
+
+    #[test]
+    fn what_failed_is_repeated_with_its_step() {
+        let mut failed = tests(false, 3, 1, &[]);
+        failed.tally.failures = vec!["first: why\nand more".into()];
+        let lines = failure_lines(&report([
+            row("fmt", Outcome::passed()),
+            row("guests", failed),
+            row("dist", Outcome::failed().with_note("a package is wrong".into())),
+        ]));
+        let guests = ["  [guests] first: why", "  [guests] and more"];
+        assert_eq!(lines[0], "\n!!!! guests failed: 3 tests passed, 1 failed");
+        assert_eq!(lines[1..3], guests);
+        assert_eq!(lines[3..], ["\n!!!! dist failed: a package is wrong"]);
     }
 
     #[test]

@@ -13,9 +13,16 @@ pub(crate) struct Tally {
     pub(crate) skipped: Vec<String>,
     /// Every line that begins `FIGURE:`, whole.
     pub(crate) figures: Vec<String>,
+    /// What failed and why, for the end of the run: a log that is cut short keeps its end.
+    pub(crate) failures: Vec<String>,
     /// Whether the compiler gave up, so that nothing ran.
     pub(crate) build_broke: bool,
+    /// Whether the lines are those in which the harness tells what failed.
+    pub(crate) telling: bool,
 }
+
+/// How many lines of what failed are kept of one child. The first ones tell most.
+const TOLD: usize = 60;
 
 /// What a test or step prints at the start of a line when it could not run here.
 pub(crate) const SKIPPED: &str = "SKIPPED:";
@@ -27,6 +34,7 @@ impl Tally {
     /// Reads one line of output, coloured or not.
     pub(crate) fn scan(&mut self, line: &str) {
         let line = without_escapes(line);
+        self.keep_failure(&line);
         if let Some(result) = TestResult::parse(&line) {
             self.passed += result.passed;
             self.failed += result.failed;
@@ -40,6 +48,15 @@ impl Tally {
         }
     }
 
+    /// Keeps the lines from `failures:` to the result: what failed tests printed, and their names.
+    fn keep_failure(&mut self, line: &str) {
+        self.telling = line == "failures:" || (self.telling && !line.starts_with("test result: "));
+        let tells = self.telling && !line.is_empty() && line != "failures:";
+        if (tells || line.starts_with("error: ")) && self.failures.len() < TOLD {
+            self.failures.push(line.trim_end().to_string());
+        }
+    }
+
     /// Adds what another stream or another child said.
     pub(crate) fn absorb(&mut self, other: Self) {
         self.passed += other.passed;
@@ -47,6 +64,7 @@ impl Tally {
         self.ignored += other.ignored;
         self.skipped.extend(other.skipped);
         self.figures.extend(other.figures);
+        self.failures.extend(other.failures);
         self.build_broke |= other.build_broke;
     }
 }
@@ -142,6 +160,28 @@ mod tests {
     fn figures_are_kept_whole() {
         let tally = scanned(&["FIGURE: 7 of 9", "no FIGURE: this"]);
         assert_eq!(tally.figures, ["FIGURE: 7 of 9"]);
+    }
+
+    #[test]
+    fn what_failed_is_kept_and_what_passed_is_not() {
+        let tally = scanned(&[
+            "successes:",
+            "---- panics_as_it_should stdout ----",
+            "thread 'panics_as_it_should' panicked at src/lib.rs:1:1:",
+            "",
+            "failures:",
+            "",
+            "---- one stdout ----",
+            "thread 'one' panicked at src/lib.rs:2:2:",
+            "failures:",
+            "    one",
+            "test result: FAILED. 1 passed; 1 failed; 0 ignored",
+            "running 3 tests",
+            "error: test failed, to rerun pass `-p a --lib`",
+        ]);
+        let told = ["---- one stdout ----", "thread 'one' panicked at src/lib.rs:2:2:", "    one"];
+        let whose = "error: test failed, to rerun pass `-p a --lib`";
+        assert_eq!(tally.failures, [&told[..], &[whose]].concat());
     }
 
     #[test]

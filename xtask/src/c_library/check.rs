@@ -23,7 +23,7 @@ pub(super) fn step(cx: &Context) -> Outcome {
         Ok(tally) => Outcome::of_tests(tally.failed == 0, tally),
         Err(why) => {
             cx.console.say(&why);
-            Outcome::failed().with_note("the C library was not made".into())
+            Outcome::failed().with_note("the C library was not made".into()).with_failure(why)
         }
     }
 }
@@ -60,6 +60,7 @@ fn all(cx: &Context) -> Result<Tally, String> {
         Err(why) => {
             tally.failed += 1;
             cx.console.say(&format!("c: FAILED: {name}: {why}"));
+            tally.failures.push(format!("{name}: {why}"));
         }
     };
     for check in CHECKS {

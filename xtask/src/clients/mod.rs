@@ -68,7 +68,8 @@ fn all(only: &[&'static Client], cx: &Context) -> Outcome {
         Err(obtain::Stop::Lacks(why)) => return cx.lacks(&format!("clients: {why}")),
         Err(obtain::Stop::Broke(why)) => {
             cx.console.say(&why);
-            return Outcome::failed().with_note("the clients could not be made".into());
+            let note = "the clients could not be made".into();
+            return Outcome::failed().with_note(note).with_failure(why);
         }
     };
     let wanted =
@@ -78,9 +79,12 @@ fn all(only: &[&'static Client], cx: &Context) -> Outcome {
         rows.push(try_one(client, &tools, &dir.join("runs").join(client.name)));
     }
     cx.console.say(&table(&rows));
-    let failed = rows.iter().filter(|row| row.wrong.is_some()).count() as u64;
+    let wrong =
+        rows.iter().filter_map(|row| Some(format!("{}: {}", row.name, row.wrong.as_ref()?)));
+    let failures: Vec<_> = wrong.collect();
+    let failed = failures.len() as u64;
     let passed = rows.len() as u64 - failed;
-    Outcome::of_tests(failed == 0, Tally { passed, failed, ..Tally::default() })
+    Outcome::of_tests(failed == 0, Tally { passed, failed, failures, ..Tally::default() })
 }
 
 fn table(rows: &[Row]) -> String {

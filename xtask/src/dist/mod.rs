@@ -127,7 +127,7 @@ pub(crate) fn step(cx: &Context) -> Outcome {
         }
         Err(why) => {
             cx.console.say(&why);
-            Outcome::failed().with_note("a package is wrong".into())
+            Outcome::failed().with_note("a package is wrong".into()).with_failure(why)
         }
     }
 }

@@ -160,10 +160,14 @@ pub(crate) fn step(cx: &Context) -> Outcome {
                 format!("SKIPPED: guest {board}, {}: {}", check.name, check.why)
             });
             let failed = results.count(Verdict::Failed) as u64;
+            let wrong = results.rows.iter().filter(|(_, check)| check.verdict == Verdict::Failed);
+            let wrong =
+                wrong.map(|(board, check)| format!("{board}, {}: {}", check.name, check.why));
             let tally = Tally {
                 passed: results.count(Verdict::Passed) as u64,
                 failed,
                 skipped: skips.collect(),
+                failures: wrong.collect(),
                 ..Tally::default()
             };
             Outcome::of_tests(failed == 0, tally)
@@ -171,7 +175,7 @@ pub(crate) fn step(cx: &Context) -> Outcome {
         Err(Stop::Lacks(why)) => cx.lacks(&format!("guests: {why}")),
         Err(Stop::Broke(why)) => {
             cx.console.say(&why);
-            Outcome::failed().with_note("guests could not be made".into())
+            Outcome::failed().with_note("guests could not be made".into()).with_failure(why)
         }
     }
 }
