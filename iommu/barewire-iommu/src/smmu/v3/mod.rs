@@ -5,7 +5,10 @@
 //! # How it works
 //! - `features`: what the implementation supports: [`Features`].
 //! - `device`: bring-up, and the shared handle: [`Smmu`].
-//! - `queue`: the command queue of all CPUs: [`CommandQueue`]. `command` has the encodings.
+//! - `errata`: which implementation it is, and what is known to be wrong with it: [`Identity`],
+//!   [`Errata`].
+//! - `queue`: the command queue of all CPUs: [`CommandQueue`]. `command` has the encodings, `refused`
+//!   the commands that failed, `global_error` the errors of the SMMU as a whole: [`GlobalError`].
 //! - `invalidate`: implements [`Invalidate`](crate::Invalidate) for [`Smmu`]. `range` splits ranges
 //!   into commands.
 //! - `stream_table`, `context_descriptor`: the tables of each stream: [`StreamTable`],
@@ -52,20 +55,25 @@
 mod command;
 mod context_descriptor;
 mod device;
+mod errata;
 mod error;
 mod event;
 mod features;
+mod global_error;
 mod invalidate;
 mod queue;
 mod range;
+mod refused;
 mod registers;
 mod stream_table;
 
 pub use command::{Command, Scope};
 pub use context_descriptor::{ContextDescriptor, ContextTable};
 pub use device::{Disabled, Settings, Smmu};
+pub use errata::{Errata, Erratum, Identity};
 pub use error::{SmmuError, Unsupported};
 pub use event::{Event, EventClass, EventKind, EventQueue};
 pub use features::Features;
+pub use global_error::{GlobalError, GlobalErrors};
 pub use queue::CommandQueue;
 pub use stream_table::{Stream, StreamLayout, StreamTable};

@@ -36,6 +36,9 @@ pub(crate) const IDR5_GRAN4K: u32 = 1 << 4;
 pub(crate) const IDR5_GRAN16K: u32 = 1 << 5;
 pub(crate) const IDR5_GRAN64K: u32 = 1 << 6;
 
+/// SMMU_IIDR: which implementation it is.
+pub(crate) const IIDR: u32 = 0x18;
+
 /// SMMU_CR0 and its acknowledgement.
 pub(crate) const CR0: u32 = 0x20;
 pub(crate) const CR0ACK: u32 = 0x24;

@@ -17,12 +17,16 @@ pub(crate) struct Options {
     pub(crate) idr1: u32,
     pub(crate) idr3: u32,
     pub(crate) idr5: u32,
+    /// SMMU_IIDR: ProductID, Variant, Revision, Implementer.
+    pub(crate) iidr: u32,
     /// How many commands a look at CMDQ_CONS lets it execute.
     pub(crate) pace: usize,
     /// How many looks at CR0ACK, IRQ_CTRLACK and GBPA it takes until they agree.
     pub(crate) slow: u32,
     /// Opcodes that it takes for illegal.
     pub(crate) illegal: Vec<u8>,
+    /// The reason that CMDQ_CONS.ERR has for them; 1 is CERROR_ILL.
+    pub(crate) reason: u32,
     /// How often a command fetch is aborted.
     pub(crate) aborts: u32,
 }
@@ -36,9 +40,11 @@ impl Default for Options {
             idr1: 16 | 4 << 6 | 6 << 16 | 7 << 21,
             idr3: 1 << 10 | 2 << 11,
             idr5: 4 | 0b111 << 4,
+            iidr: 0,
             pace: 3,
             slow: 2,
             illegal: Vec::new(),
+            reason: 1,
             aborts: 0,
         }
     }
@@ -182,9 +188,9 @@ impl<'r> Fake<'r> {
 
     /// Executes up to `pace` commands.
     fn execute(&self, state: &mut State) {
-        let (pace, illegal) = {
+        let (pace, illegal, reason) = {
             let options = self.options.lock().unwrap();
-            (options.pace, options.illegal.clone())
+            (options.pace, options.illegal.clone(), options.reason)
         };
         let log2 = (state.cmdq_base & 0x1f) as u32;
         let wrap = (2 << log2) - 1;
@@ -209,7 +215,7 @@ impl<'r> Fake<'r> {
             let error = if aborted {
                 2
             } else if illegal.contains(&opcode) || !is_legal(command) {
-                1
+                reason
             } else {
                 0
             };
@@ -274,6 +280,7 @@ impl Registers for Fake<'_> {
             0x04 => options.idr1,
             0x0c => options.idr3,
             0x14 => options.idr5,
+            0x18 => options.iidr,
             0x24 => {
                 if !still_waits() {
                     state.cr0ack = state.cr0;
