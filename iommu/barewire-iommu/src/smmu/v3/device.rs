@@ -9,10 +9,10 @@ use super::features::Features;
 use super::global_error::GlobalErrors;
 use super::queue::CommandQueue;
 use super::registers::{
-    CMDQ_BASE, CMDQ_CONS, CMDQ_PROD, CR0, CR0_CMDQEN, CR0_EVENTQEN, CR0_SMMUEN, CR0ACK, CR1,
-    CR1_NON_CACHEABLE, CR1_WRITE_BACK_INNER, CR2, CR2_PTM, CR2_RECINVSID, EVENTQ_BASE, EVENTQ_CONS,
-    EVENTQ_PROD, GBPA, GBPA_ABORT, GBPA_UPDATE, GERROR, GERRORN, IRQ_CTRL, IRQ_CTRL_EVENTQ_IRQEN,
-    IRQ_CTRL_GERROR_IRQEN, IRQ_CTRLACK, QUEUE_BASE_ALLOCATE,
+    CMDQ_BASE, CMDQ_CONS, CMDQ_PROD, CR0, CR0_ALL, CR0_CMDQEN, CR0_EVENTQEN, CR0_SMMUEN, CR0ACK,
+    CR1, CR1_NON_CACHEABLE, CR1_WRITE_BACK_INNER, CR2, CR2_PTM, CR2_RECINVSID, EVENTQ_BASE,
+    EVENTQ_CONS, EVENTQ_PROD, GBPA, GBPA_ABORT, GBPA_UPDATE, GERROR, GERRORN, IRQ_CTRL,
+    IRQ_CTRL_EVENTQ_IRQEN, IRQ_CTRL_GERROR_IRQEN, IRQ_CTRLACK, QUEUE_BASE_ALLOCATE,
 };
 use crate::pool::Pool;
 use crate::smmu::memory::{Memory, Stopped};
@@ -100,7 +100,9 @@ impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
         let errata = settings.errata.unwrap_or(Errata::of(identity));
         let log2 = settings.command_queue_log2.min(features.command_queue_log2);
         let commands = CommandQueue::new(pool, log2.into())?.with_errata(errata);
-        let events_log2 = u32::from(settings.event_queue_log2.min(features.event_queue_log2));
+        // 19 is the manual's maximum.
+        let events_log2 = settings.event_queue_log2.min(features.event_queue_log2).min(19);
+        let events_log2 = u32::from(events_log2);
         let bytes = 32 << events_log2;
         let Some(events) = Memory::new(pool, bytes) else {
             commands.unused();
@@ -187,7 +189,7 @@ impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
     /// [`SmmuError::Timeout`]. The memory is then kept, since the SMMU may still use it.
     pub fn shut_down(self) -> Result<(), SmmuError> {
         self.set_cr0(0)?;
-        let stopped = self.stopped(CR0_SMMUEN | CR0_EVENTQEN | CR0_CMDQEN)?;
+        let stopped = self.stopped(CR0_ALL)?;
         self.commands.free(&stopped);
         self.events.free(&stopped);
         Ok(())
@@ -254,7 +256,7 @@ impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
     fn set_cr0(&self, value: u32) -> Result<(), SmmuError> {
         self.cr0.store(value, Ordering::Relaxed);
         self.registers.write32(CR0, value);
-        self.wait(CR0ACK, CR0_SMMUEN | CR0_EVENTQEN | CR0_CMDQEN, value)
+        self.wait(CR0ACK, CR0_ALL, value)
     }
 
     /// Waits until the bits of `mask` equal `expected`.

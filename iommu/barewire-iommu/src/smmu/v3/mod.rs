@@ -12,7 +12,7 @@
 //! - `invalidate`: implements [`Invalidate`](crate::Invalidate) for [`Smmu`]. `range` splits ranges
 //!   into commands.
 //! - `stream_table`, `context_descriptor`: the tables of each stream: [`StreamTable`],
-//!   [`ContextTable`].
+//!   [`ContextTable`]. `entry` changes one that the SMMU may be reading.
 //! - `event`: reported faults: [`EventQueue`].
 //!
 //! # Ordering
@@ -34,10 +34,16 @@
 //!    time out. Hypervisors and real-time systems mask interrupts around a flush, or allow more
 //!    patience.
 //! 7. Whole entries: [`StreamTable::set`] and [`ContextTable::set`] show the SMMU only the old
-//!    entry, an invalid one or the new one.
+//!    entry, the new one or, for the changes that their documentation lists, an invalid one between.
 //! 8. Errors belong to their call: a refused command is an error of the call that issued it only;
 //!    see [`CommandQueue`] for the exceptions. Commands behind it are executed.
-//! 9. Interrupt handlers: a handler may call anything that takes `&self`.
+//! 9. Interrupt handlers: a handler may call [`Smmu::handle_errors`], and [`EventQueue::pop`] on a
+//!    queue that it owns, wherever it comes. Neither waits for another CPU. A handler should issue no
+//!    commands (`flush`, `run`, `set`): it may have interrupted a CPU between reserving and publishing,
+//!    and then its commands stay behind that CPU's until it returns. Such a call returns
+//!    [`FlushError::Timeout`](crate::FlushError::Timeout) when its patience ends, and never if its
+//!    patience has no end. Mask the interrupt around calls that issue commands, or leave commands to a
+//!    thread.
 //!
 //! # Not supported
 //! - Two stages for one stream; EL2's and Secure streams.
@@ -50,11 +56,15 @@
 //! - 52-bit addresses.
 //! - MPAM.
 //! - Hardware update of access flags.
+//! - S2FWB (SMMU_IDR3.FWB): STE.S2FWB is always 0. Stage 2's MemAttr are combined with the attributes
+//!   of the access, and the weaker one wins, as on an SMMU without it. So a device that asks for
+//!   non-cacheable accesses gets them, whatever the table says.
 //! - Tables and queues at fixed addresses.
 
 mod command;
 mod context_descriptor;
 mod device;
+mod entry;
 mod errata;
 mod error;
 mod event;
