@@ -115,3 +115,32 @@ fn flaw_7_a_handler_that_flushes_may_time_out_and_nothing_worse() {
     }
     assert!(timeouts > 0 && timeouts < points, "{timeouts} of {points}");
 }
+
+/// A handler that interrupts a CPU at acknowledging leaves one more round to it: no error stays active
+/// that no interrupt will tell of again.
+#[test]
+fn flaw_7_a_handler_within_a_handler_leaves_no_error_active() {
+    let mut points = 0;
+    loop {
+        let mut came = false;
+        with_smmu(|ram, fake, smmu| {
+            fake.state().gerror ^= 1 << 2;
+            let (mut outer, mut inner) = (0, 0);
+            let work = || outer = smmu.handle_errors().bits();
+            came = interrupted(ram, points, work, || {
+                fake.state().gerror ^= 1 << 3;
+                inner = smmu.handle_errors().bits();
+            });
+            assert_eq!(fake.state().active_errors(), 0, "point {points}");
+            let raised = if came { 1 << 2 | 1 << 3 } else { 1 << 2 };
+            assert_eq!(outer | inner, raised, "point {points}");
+            assert_eq!(outer & inner, 0, "each once");
+        });
+        if !came {
+            break;
+        }
+        points += 1;
+    }
+    // GERRORN, GERROR, the barrier, GERRORN.
+    assert!(points >= 4, "{points} points");
+}
