@@ -12,10 +12,11 @@
 //! - 1209401 and 2268618: Robin Murphy, *iommu/arm-smmu-v3: Document nesting-related errata*, May
 //!   2023, commit 0bfbfc526c70,
 //!   <https://lore.kernel.org/r/696da78d32bb4491f898f11b0bb4d850a8aa7c6a.1683731256.git.robin.murphy@arm.com>.
-//! - That r1p1 of MMU-700 has neither 2268618 nor 2812531: the check in Android's pKVM driver for
-//!   the SMMUv3 (`smmu_nesting_supported`), and Robin Murphy, *iommu/arm-smmu-v3: Update Arm
-//!   errata*, March 2026, commit 3b793983834e. The commit of 2023 took all revisions for affected:
-//!   [`Settings::errata`](super::Settings::errata) does that too, if you want it.
+//! - That MMU-700 r1p1 has neither 2268618 nor 2812531: inferred from the pKVM hypervisor's SMMUv3
+//!   driver (Linaro, 2022), whose `smmu_nesting_supported` excepts r1p1 from both. See also Robin
+//!   Murphy, *iommu/arm-smmu-v3: Update Arm errata*, March 2026, commit 3b793983834e. The commit of
+//!   2023 takes all revisions for affected. If in doubt, set
+//!   [`Settings::errata`](super::Settings::errata).
 //!
 //! # Not supported
 //! Cavium ThunderX2 erratum 74 (the registers of page 1 are on page 0) and 126 (no MSIs) are not
