@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicU64 as Counter;
 use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use loom::thread::{self, Thread};
 
-use barewire_iommu::smmu::v3::{Command, CommandQueue};
+use barewire_iommu::smmu::v3::{Command, CommandQueue, Errata, Erratum};
 use barewire_iommu::smmu::{Patience, Registers};
 use barewire_iommu::{FlushError, PhysAddr, Pool};
 
@@ -168,6 +168,8 @@ struct Device {
     bed: Bed,
     /// And the CPUs here.
     cpus: Bed,
+    /// The SMMU is an MMU-700 with erratum 2812531.
+    separate: bool,
 }
 
 impl Registers for Device {
@@ -207,6 +209,8 @@ impl Device {
         let wrap = (2 << self.log2) - 1;
         // The last number executed of each CPU.
         let mut last = [None; 3];
+        // Whose commands came since the last CMD_SYNC.
+        let mut unsynced = None;
         let mut cons = 0;
         let seen = Cell::new(0);
         while cons < count {
@@ -228,7 +232,11 @@ impl Device {
                 let cpu = (number / EACH) as usize;
                 assert!(last[cpu] < Some(number), "out of order, or twice");
                 last[cpu] = Some(number);
+                let is_mixed = unsynced.replace(cpu).is_some_and(|before| before != cpu);
+                assert!(!(self.separate && is_mixed), "no CMD_SYNC between two CPUs' commands");
                 self.executed[number as usize].store(true, Ordering::Relaxed);
+            } else {
+                unsynced = None;
             }
             cons += 1;
             self.cons.store(cons & wrap, Ordering::Release);
@@ -260,7 +268,11 @@ struct World {
 }
 
 impl World {
-    fn run(&self, count: u32, commands: impl Iterator<Item = Command>) -> Result<(), FlushError> {
+    fn run(
+        &self,
+        count: u32,
+        commands: impl Iterator<Item = Command> + Clone,
+    ) -> Result<(), FlushError> {
         let sleeps = Sleeps { bed: &self.device.cpus, seen: Cell::new(0) };
         let result = self.queue.run(&self.device, &sleeps, count.into(), commands);
         // Who left an error to us because we were looking after errors looks again; awake it would.
@@ -299,8 +311,15 @@ fn builder(bound: usize) -> loom::model::Builder {
 
 /// Runs `test` with a queue of `1 << log2` commands.
 fn with_world(log2: u32, test: impl FnOnce(&'static World)) {
+    with_world_of(log2, false, test);
+}
+
+/// The same, with erratum 2812531 if `separate`.
+fn with_world_of(log2: u32, separate: bool, test: impl FnOnce(&'static World)) {
     let ram: &'static Ram = Box::leak(Box::new(Ram::new(32)));
-    let queue = CommandQueue::new(ram, log2).expect("memory enough");
+    let errata = Errata::NONE;
+    let errata = if separate { errata.with(Erratum::Arm2812531) } else { errata };
+    let queue = CommandQueue::new(ram, log2).expect("memory enough").with_errata(errata);
     let device = Device {
         ram,
         slots: PhysAddr(queue.base() & 0xffff_ffe0),
@@ -312,6 +331,7 @@ fn with_world(log2: u32, test: impl FnOnce(&'static World)) {
         executed: (0..3 * EACH).map(|_| AtomicBool::new(false)).collect(),
         bed: Bed::new(),
         cpus: Bed::new(),
+        separate,
     };
     let world: &'static World = Box::leak(Box::new(World { queue, device }));
     test(world);
@@ -333,6 +353,28 @@ fn model(
             let device = thread::spawn(move || world.device.run(count));
             test(world);
             device.join().expect("the SMMU does not panic");
+        });
+    });
+}
+
+/// Two CPUs of an MMU-700 with erratum 2812531, one call of two batches: each batch has its CMD_SYNC, so
+/// that the other CPU's command never comes between the batches without one. They look once and give
+/// up; only then does the SMMU begin.
+#[test]
+fn flaw_4_batches_of_two_cpus_are_apart() {
+    builder(3).check(|| {
+        with_world_of(3, true, |world| {
+            let give_up = |cpu: u32, count: u32| {
+                let commands = (cpu * EACH..cpu * EACH + count).map(numbered);
+                let result = world.queue.run(&world.device, &Once, count.into(), commands);
+                assert_eq!(result, Err(FlushError::Timeout));
+            };
+            let other = thread::spawn(move || give_up(1, 1));
+            // Half the queue is four slots: three commands and a CMD_SYNC, then one and another.
+            give_up(0, 4);
+            other.join().unwrap();
+            let published = world.device.prod.load(Ordering::Relaxed);
+            world.device.run(published);
         });
     });
 }

@@ -45,6 +45,13 @@ const STAGE1_PXN: u64 = 1 << 53;
 const STAGE2_XN: u64 = 1 << 54;
 
 /// A leaf's upper and lower attributes, computed once.
+///
+/// The attributes of a live mapping cannot be changed: unmap it, which invalidates, and map again.
+///
+/// At stage 2 the memory type is MemAttr as it is without FEAT_S2FWB, and combines with the memory type
+/// of the access or of stage 1: the weaker one wins. `smmu::v3` leaves STE.S2FWB at 0, also where the
+/// SMMU has it. A table that CPUs walk too must be walked with HCR_EL2.FWB at 0: with FWB the same bits
+/// mean other types.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Attributes {
     bits: u64,

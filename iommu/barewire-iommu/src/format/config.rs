@@ -25,7 +25,8 @@ pub enum Stage {
     Two,
 }
 
-/// The shape of a table; `Geometry::new` checks it.
+/// The shape of a table; `Geometry::new` checks it. It has no switch for FEAT_S2FWB: see
+/// [`Attributes`](super::Attributes).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Config {
     /// The smallest page.

@@ -3,13 +3,28 @@
 //! # How the hardware works
 //! A TLB operation is a register write, which the hardware queues. A write to SMMU_CBn_TLBSYNC
 //! begins a wait for all earlier operations. They are complete when SMMU_CBn_TLBSTATUS.SACTIVE is
-//! 0. Operations by VMID are in the global space and have a wait of their own.
+//! 0. Operations by VMID are in the global space and have a wait of their own, SMMU_sTLBGSYNC and
+//! SMMU_sTLBGSTATUS.GSACTIVE.
+//!
+//! This driver does not rely on what a second write to TLBSYNC does while SACTIVE is 1. If it begins
+//! nothing, SACTIVE becomes 0 when the first wait is over, and the second CPU would take operations
+//! for complete that are not. Linux holds a lock there too (`global_sync_lock` and `cb_lock` in its
+//! arm-smmu driver).
+//!
+//! # How this driver uses it
+//! One CPU at a time writes TLBSYNC and polls its status: under a lock in [`ContextBank`] for the
+//! bank's, under a [`GlobalSync`] for the global one, of which there is one for all banks of an SMMU.
+//! A CPU waits for the lock only as long as its patience allows. A CPU that gives up while SACTIVE is
+//! 1 leaves word of that, and the next one first waits until it is 0.
 //!
 //! # Ordering
 //! 1. Tables first: walks after [`flush`](Invalidate::flush) see all stores to tables before it.
 //! 2. Complete: when it returns Ok, SACTIVE was 0 after all its operations.
-//! 3. Shared wait: several CPUs may flush at the same time. They share SACTIVE, so each also waits
-//!    for the others.
+//! 3. One wait at a time: several CPUs may flush at the same time. Their operations are issued
+//!    together; their waits come one after the other.
+//! 4. Interrupt handlers: a handler that flushes may have interrupted the CPU that waits. It then gets
+//!    [`FlushError::Timeout`] when its patience ends. Flush with those interrupts masked, or outside
+//!    handlers.
 //!
 //! # Not supported
 //! - Ranges and level hints, which SMMUv2 does not have: [`Tlbi::Range`] becomes one operation per
@@ -20,6 +35,7 @@
 use super::patience::{Patience, Polls, wait_for};
 use super::registers::Registers;
 use crate::pool::Pool;
+use crate::sync::atomic::{AtomicU32, Ordering, fence};
 use crate::tlbi::{Context, FlushError, Invalidate, Tlbi};
 
 /// SMMU_IDR1.
@@ -50,7 +66,101 @@ const PAGE_SHIFT: u32 = 12;
 const VA_PAGES: u64 = (1 << 44) - 1;
 const ASID_SHIFT: u32 = 48;
 
-/// A context bank that walks a VMSAv8-64 table.
+/// The lock of a wait.
+#[derive(Debug)]
+struct SyncLock(AtomicU32);
+
+/// No CPU waits.
+const FREE: u32 = 0;
+/// A CPU waits.
+const HELD: u32 = 1;
+/// No CPU waits, but the wait of one that gave up may not be over.
+const ABANDONED: u32 = 2;
+
+impl SyncLock {
+    #[cfg(not(loom))]
+    const fn new() -> Self {
+        Self(AtomicU32::new(FREE))
+    }
+
+    /// The model checker's atomics are not made at compile time.
+    #[cfg(loom)]
+    fn new() -> Self {
+        Self(AtomicU32::new(FREE))
+    }
+
+    /// Acquires the lock; whether the last wait was abandoned.
+    fn try_acquire(&self) -> Option<bool> {
+        let acquire = |from| {
+            self.0.compare_exchange(from, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        };
+        if acquire(FREE) {
+            return Some(false);
+        }
+        acquire(ABANDONED).then_some(true)
+    }
+
+    /// Has one wait after the other: begins one by writing `register`, and polls `status`.
+    fn wait(
+        &self,
+        registers: &impl Registers,
+        patience: &impl Patience,
+        register: u32,
+        status: u32,
+    ) -> Result<(), FlushError> {
+        let is_over = || (registers.read32(status) & ACTIVE == 0).then_some(());
+        let is_abandoned = wait_for(patience, || self.try_acquire()).ok_or(FlushError::Timeout)?;
+        // Released also if the caller's code panics. Until the end SACTIVE may be 1.
+        let mut held = Held { sync: self, left: ABANDONED };
+        if is_abandoned {
+            wait_for(patience, is_over).ok_or(FlushError::Timeout)?;
+        }
+        registers.write32(register, u32::MAX);
+        wait_for(patience, is_over).ok_or(FlushError::Timeout)?;
+        held.left = FREE;
+        Ok(())
+    }
+}
+
+/// Releases the lock on drop.
+struct Held<'l> {
+    sync: &'l SyncLock,
+    /// [`FREE`] or [`ABANDONED`].
+    left: u32,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.sync.0.store(self.left, Ordering::Release);
+    }
+}
+
+/// Has the waits in the global space one after the other. One for each SMMU; all its context banks
+/// share it.
+#[derive(Debug)]
+pub struct GlobalSync(SyncLock);
+
+impl GlobalSync {
+    /// Creates one.
+    #[cfg(not(loom))]
+    pub const fn new() -> Self {
+        Self(SyncLock::new())
+    }
+
+    /// Creates one.
+    #[cfg(loom)]
+    pub fn new() -> Self {
+        Self(SyncLock::new())
+    }
+}
+
+impl Default for GlobalSync {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A context bank that walks a VMSAv8-64 table. All CPUs share one: there is one for each bank.
 #[derive(Debug)]
 pub struct ContextBank<'p, R, P, W = Polls> {
     registers: R,
@@ -58,18 +168,21 @@ pub struct ContextBank<'p, R, P, W = Polls> {
     patience: W,
     /// The offset of its page.
     base: u32,
+    /// Its own wait.
+    sync: SyncLock,
+    global: &'p GlobalSync,
 }
 
 impl<'p, R: Registers, P: Pool, W: Patience> ContextBank<'p, R, P, W> {
     /// Context bank `index` of the SMMU at `registers`, which begin with the global space. `pool`
-    /// allocates its tables; its barrier is used here.
-    pub fn new(registers: R, index: u8, pool: &'p P, patience: W) -> Self {
+    /// allocates its tables; its barrier is used here. `global` is the SMMU's.
+    pub fn new(registers: R, index: u8, pool: &'p P, global: &'p GlobalSync, patience: W) -> Self {
         let idr1 = registers.read32(IDR1);
         let page_shift = if idr1 & IDR1_PAGESIZE_64K != 0 { 16 } else { 12 };
         // The global space has as many pages as the context banks.
         let pages = 2 << (idr1 >> IDR1_NUMPAGENDXB_SHIFT & 0b111);
         let base = (pages + u32::from(index)) << page_shift;
-        Self { registers, pool, patience, base }
+        Self { registers, pool, patience, base, sync: SyncLock::new(), global }
     }
 
     fn one(&self, context: Context, iova: u64, leaf: bool) {
@@ -89,12 +202,8 @@ impl<'p, R: Registers, P: Pool, W: Patience> ContextBank<'p, R, P, W> {
         }
     }
 
-    fn sync(&self, register: u32, status: u32) -> Result<(), FlushError> {
-        self.registers.write32(register, u32::MAX);
-        let done = wait_for(&self.patience, || {
-            (self.registers.read32(status) & ACTIVE == 0).then_some(())
-        });
-        done.ok_or(FlushError::Timeout)
+    fn wait(&self, sync: &SyncLock, register: u32, status: u32) -> Result<(), FlushError> {
+        sync.wait(&self.registers, &self.patience, register, status)
     }
 }
 
@@ -127,13 +236,13 @@ impl<R: Registers, P: Pool, W: Patience> Invalidate for ContextBank<'_, R, P, W>
             }
         }
         if in_bank {
-            self.sync(self.base + TLBSYNC, self.base + TLBSTATUS)?;
+            self.wait(&self.sync, self.base + TLBSYNC, self.base + TLBSTATUS)?;
         }
         if global {
-            self.sync(TLBGSYNC, TLBGSTATUS)?;
+            self.wait(&self.global.0, TLBGSYNC, TLBGSTATUS)?;
         }
         // The SMMU's accesses come before what the caller does next, for example freeing tables.
-        crate::sync::atomic::fence(crate::sync::atomic::Ordering::Acquire);
+        fence(Ordering::Acquire);
         Ok(())
     }
 

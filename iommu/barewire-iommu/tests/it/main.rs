@@ -5,6 +5,11 @@
 //! Those for the model checker are programs of their own, built with `--cfg loom`.
 
 mod smmu_commands;
+mod smmu_entries;
+mod smmu_errata;
+mod smmu_errors;
 mod smmu_fake;
+mod smmu_handlers;
 mod smmu_v2;
+mod smmu_v2_sync;
 mod smmu_v3;

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::ptr::NonNull;
 
-use barewire_iommu::smmu::v2::ContextBank;
+use barewire_iommu::smmu::v2::{ContextBank, GlobalSync};
 use barewire_iommu::smmu::{Polls, Registers};
 use barewire_iommu::{Context, FlushError, Invalidate, Iova, PhysAddr, Pool, Tlbi};
 
@@ -89,7 +89,8 @@ const IDR1_4K: u32 = 5 << 28;
 fn check(context: Context, operations: &[Tlbi], expected: &[Done]) {
     let file = File { idr1: IDR1_4K, busy: 3, ..File::default() };
     let pool = Barrier(&file);
-    let bank = ContextBank::new(&file, 2, &pool, Polls(4));
+    let global = GlobalSync::new();
+    let bank = ContextBank::new(&file, 2, &pool, &global, Polls(4));
     assert_eq!(bank.flush(context, operations), Ok(()));
     assert!(!bank.has_ranges());
     let done = file.take();
@@ -176,7 +177,8 @@ fn stage_2() {
 fn the_thread_s_buffer_by_page_and_by_asid() {
     let file = File { idr1: IDR1_4K, ..File::default() };
     let pool = Barrier(&file);
-    let bank = ContextBank::new(&file, 0, &pool, Polls(1));
+    let global = GlobalSync::new();
+    let bank = ContextBank::new(&file, 0, &pool, &global, Polls(1));
     let pages = Tlbi::Pages { iova: Iova(0), stride: 12, count: 8192, leaf: false, level: None };
     for (operation, count) in [(pages, 8192), (Tlbi::Context, 1)] {
         bank.flush(Context::Asid(1), &[operation]).unwrap();
@@ -193,9 +195,10 @@ fn a_wait_that_does_not_end() {
     {
         let file = File { idr1: IDR1_4K, busy: 4, ..File::default() };
         let pool = Barrier(&file);
-        let patient = ContextBank::new(&file, 0, &pool, Polls(5));
+        let global = GlobalSync::new();
+        let patient = ContextBank::new(&file, 0, &pool, &global, Polls(5));
         assert_eq!(patient.flush(context, &[operation]), Ok(()));
-        let impatient = ContextBank::new(&file, 0, &pool, Polls(4));
+        let impatient = ContextBank::new(&file, 0, &pool, &global, Polls(4));
         assert_eq!(impatient.flush(context, &[operation]), Err(FlushError::Timeout));
     }
 }
@@ -209,7 +212,8 @@ fn pages_of_either_size() {
     {
         let file = File { idr1, ..File::default() };
         let pool = Barrier(&file);
-        let bank = ContextBank::new(&file, 3, &pool, Polls(1));
+        let global = GlobalSync::new();
+        let bank = ContextBank::new(&file, 3, &pool, &global, Polls(1));
         bank.flush(Context::Asid(5), &[Tlbi::Context]).unwrap();
         assert_eq!(file.take()[1], Done::Write(at + 0x610, 5));
     }

@@ -175,118 +175,6 @@ fn no_memory_at_any_point() {
     }
 }
 
-/// What an SMMU may have read of the words at `at`, for each stretch between two agreements: each
-/// word on its own, as it was at any time in the stretch.
-fn readings(at: u64, before: [u64; 8], stores: &[Option<(u64, u64)>]) -> Vec<[Vec<u64>; 8]> {
-    let mut stretches = vec![before.map(|word| vec![word])];
-    for store in stores {
-        let stretch = stretches.last_mut().unwrap();
-        match *store {
-            Some((to, value)) if (at..at + 64).contains(&to) => {
-                stretch[(to - at) as usize / 8].push(value);
-            }
-            Some(_) => {}
-            None => {
-                let now = std::array::from_fn(|word| vec![*stretch[word].last().unwrap()]);
-                stretches.push(now);
-            }
-        }
-    }
-    stretches
-}
-
-/// Every combination of `words`.
-fn combinations(words: &[Vec<u64>; 8]) -> Vec<[u64; 8]> {
-    let mut all = vec![[0; 8]];
-    for (index, values) in words.iter().enumerate() {
-        let with = |one: &[u64; 8], value| {
-            let mut one = *one;
-            one[index] = value;
-            one
-        };
-        all =
-            all.iter().flat_map(|one| values.iter().map(move |&value| with(one, value))).collect();
-    }
-    all
-}
-
-/// Checks that the SMMU saw the old entry, an invalid one or the new one, whenever and in whatever
-/// order it read, and that it has agreed to the new one.
-fn is_replaced(fake: &Fake, ram: &Ram, at: u64, valid: u64, old: [u64; 8]) {
-    let new = fake.words(at);
-    let stretches = readings(at, old, &ram.take_stores());
-    for (index, words) in stretches.iter().enumerate() {
-        for seen in combinations(words) {
-            assert!(
-                seen[0] & valid == 0 || seen == old || seen == new,
-                "stretch {index}: saw {seen:x?}, neither {old:x?} nor {new:x?}"
-            );
-        }
-    }
-    let last = stretches.last().unwrap();
-    assert!(last.iter().all(|values| values.len() == 1), "a store after the last agreement");
-    assert!(old == new || stretches.len() > 2);
-}
-
-#[test]
-fn stream_table_entries_are_old_invalid_or_new() {
-    with_smmu(Options::default(), |fake, ram, smmu| {
-        let mut streams = smmu.streams(StreamLayout::TwoLevel { sid_bits: 16, split: 6 }).unwrap();
-        streams.enable().unwrap();
-        let one = smmu.contexts(0).unwrap().stream();
-        let many = smmu.contexts(4).unwrap().stream();
-        let kinds =
-            [Stream::Abort, Stream::Bypass, one, many, stage2(0x4000, 1), stage2(0x8000, 2)];
-        for old in kinds {
-            for new in kinds {
-                streams.set(0x123, &old).unwrap();
-                let at = fake.stream_entry(0x123).unwrap();
-                let before = fake.words(at);
-                fake.take_executed();
-                ram.watch();
-                streams.set(0x123, &new).unwrap();
-                is_replaced(fake, ram, at, 1, before);
-                let executed = fake.take_executed();
-                assert_eq!(executed, [[0x123_0000_0003, 1]; 3]);
-            }
-        }
-    });
-}
-
-#[test]
-fn context_descriptors_are_old_invalid_or_new() {
-    with_smmu(Options::default(), |fake, ram, smmu| {
-        let mut contexts = smmu.contexts(2).unwrap();
-        let kinds = [
-            None,
-            Some(descriptor(0x4000, 1)),
-            Some(descriptor(0x8000, 2)),
-            Some(descriptor(0x4000, 3)),
-        ];
-        let at = contexts.at().0 + 2 * 64;
-        let used = [0x10, 0x11];
-        for old in kinds {
-            for new in kinds {
-                contexts.set(2, old.as_ref(), &used).unwrap();
-                let before = fake.words(at);
-                fake.take_executed();
-                ram.watch();
-                contexts.set(2, new.as_ref(), &used).unwrap();
-                if new.is_some() {
-                    is_replaced(fake, ram, at, 1 << 31, before);
-                } else {
-                    assert_eq!(fake.words(at)[0] & 1 << 31, 0);
-                }
-                for each in fake.take_executed().chunks(2) {
-                    assert_eq!(each, [[0x10_0000_2005, 1], [0x11_0000_2005, 1]]);
-                }
-            }
-        }
-        // The neighbours are as they were.
-        assert_eq!((fake.words(at - 64), fake.words(at + 64)), ([0; 8], [0; 8]));
-    });
-}
-
 /// A second level is complete when it is hooked in, and an SMMU that knew better is told.
 #[test]
 fn second_levels_are_hooked_in_whole() {
@@ -457,5 +345,42 @@ fn interrupts_on_and_off() {
         assert_eq!(fake.state().irq_ctrl, 0b101);
         smmu.set_interrupts(false, true).unwrap();
         assert_eq!(fake.state().irq_ctrl, 0b100);
+    });
+}
+
+/// Firmware may leave the PRI queue enabled, and more: all that CR0 had is waited for.
+#[test]
+fn flaw_7_cr0_waits_for_every_bit() {
+    let ram = Ram::new(1 << 18);
+    // SMMUEN, PRIQEN, EVENTQEN, CMDQEN, ATSCHK, VMW.
+    for bit in [0, 1, 2, 3, 4, 6, 7, 8] {
+        for cr0 in [1 << bit, 0b1_1101_1111] {
+            let fake = Fake::new(&ram, Options { cr0, slow: 0, ..Options::default() });
+            // The fake asserts that CR0 is not written before CR0ACK agrees.
+            let smmu = Smmu::new(&fake, &ram, settings()).unwrap();
+            assert_eq!(fake.state().cr0ack, 0b1100);
+            smmu.shut_down().unwrap();
+            assert_eq!(fake.state().cr0ack, 0);
+        }
+    }
+}
+
+/// 64 bytes times 2^26 are no 32-bit number: a table that cannot be is refused on every target.
+#[test]
+fn flaw_7_a_linear_table_larger_than_the_address_space() {
+    let options = Options { idr1: Options::default().idr1 & !0x3f | 32, ..Options::default() };
+    with_smmu(options, |_, ram, smmu| {
+        let allocated = ram.allocated();
+        for sid_bits in 20..=32 {
+            let refused = smmu.streams(StreamLayout::Linear { sid_bits }).unwrap_err();
+            let bytes = 64u64 << sid_bits;
+            let is_refused = match refused {
+                SmmuError::OutOfMemory { bytes: asked } => asked as u64 == bytes,
+                _ => refused.to_string().contains(&bytes.to_string()),
+            };
+            assert!(is_refused, "{sid_bits}: {refused:?}");
+            assert_eq!(ram.allocated(), allocated);
+        }
+        smmu.streams(StreamLayout::TwoLevel { sid_bits: 20, split: 10 }).unwrap();
     });
 }

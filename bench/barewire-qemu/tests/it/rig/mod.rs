@@ -13,8 +13,8 @@ use std::cell::RefCell;
 
 use barewire_iommu::smmu::Polls;
 use barewire_iommu::smmu::v3::{
-    ContextDescriptor, Event, EventKind, EventQueue, Settings, Smmu, Stream, StreamLayout,
-    StreamTable,
+    ContextDescriptor, Event, EventKind, EventQueue, GlobalErrors, Settings, Smmu, Stream,
+    StreamLayout, StreamTable,
 };
 use barewire_iommu::{
     Access, Attributes, Config, Context, Facts, FlushError, Gather, Granule, Invalidate, Iova,
@@ -133,7 +133,7 @@ fn drive<'r>(
     let rig = Rig { machine, smmu, streams: RefCell::new(streams), events };
     test(&rig);
     assert_eq!(rig.events(), [], "events that nobody asked for");
-    assert_eq!(smmu.handle_errors(), 0, "SMMU_GERROR");
+    assert_eq!(smmu.handle_errors(), GlobalErrors::NONE, "SMMU_GERROR");
     rig.streams.into_inner().disable().expect("disabled");
 }
 

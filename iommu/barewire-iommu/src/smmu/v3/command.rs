@@ -123,6 +123,11 @@ impl Command {
         Self([TLBI_S2_IPA | tag | Scope::extent(scope), Self::address(ipa, leaf, scope)])
     }
 
+    /// The kind of command.
+    pub(super) const fn opcode(self) -> u8 {
+        self.0[0] as u8
+    }
+
     const fn address(iova: Iova, leaf: bool, scope: Option<Scope>) -> u64 {
         let leaf = if leaf { LEAF } else { 0 };
         iova.0 & !0xfff | leaf | Scope::hint(scope)

@@ -1,19 +1,18 @@
 //! Context descriptors: the stage 1 table of a stream (IHI 0070, 5.4).
 //!
 //! # Ordering
-//! The SMMU may read a descriptor at any time, its words in any order, and may cache it. So
-//! [`ContextTable::set`] goes in steps, and after each waits until the SMMU has dropped its cached
-//! copy:
-//! 1. Invalid: V becomes 0. Accesses are aborted, with C_BAD_CD.
-//! 2. Write: all other fields are written, with V still 0.
-//! 3. Valid: V becomes 1.
-//!
-//! At any time the descriptor is the old one, an invalid one, or the new one.
+//! [`ContextTable::set`] changes a descriptor that the SMMU may be reading, in the steps of `entry`.
+//! 1. Without a gap: at any time the descriptor is the old one or the new one, if either is none, or
+//!    if they differ in the root alone, or in anything but the root.
+//! 2. Through V = 0: if root and anything else change, for example root and ASID, accesses in between
+//!    are aborted, with C_BAD_CD.
+//! 3. On a processor without 64-bit atomics, every change goes through V = 0.
 
 use core::fmt;
 
 use super::command::Command;
 use super::device::Smmu;
+use super::entry::{self, Kind, WORDS};
 use super::error::SmmuError;
 use super::features::{Features, granule_code, physical_size, walk_attributes};
 use crate::address::PhysAddr;
@@ -23,9 +22,14 @@ use crate::smmu::memory::Memory;
 use crate::smmu::{Patience, Registers};
 use crate::tlbi::FlushError;
 
-/// Words of a descriptor.
-const WORDS: usize = 8;
 const V: u64 = 1 << 31;
+
+/// All of a valid descriptor has a meaning.
+const KIND: Kind = Kind {
+    valid: V,
+    used: |words| if words[0] & V == 0 { [V, 0, 0, 0, 0, 0, 0, 0] } else { [!0; WORDS] },
+};
+
 /// No walks for the upper half of the address space.
 const EPD1: u64 = 1 << 30;
 /// Descriptors without access flag do not fault: this crate does not use the flag.
@@ -85,6 +89,8 @@ pub struct ContextTable<'s, 'p, R: Registers, P: Pool, W: Patience> {
     smmu: &'s Smmu<'p, R, P, W>,
     memory: Memory<'p, P>,
     log2: u8,
+    /// A call failed: the SMMU may use what is no longer in memory.
+    is_unsettled: bool,
 }
 
 impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
@@ -92,7 +98,8 @@ impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
     /// without SubstreamIDs. In a larger table, accesses without a SubstreamID use descriptor 0.
     ///
     /// # Errors
-    /// [`SmmuError::Stage`], [`SmmuError::SubstreamId`], [`SmmuError::OutOfMemory`].
+    /// [`SmmuError::Stage`], [`SmmuError::SubstreamId`], [`SmmuError::TableSize`],
+    /// [`SmmuError::OutOfMemory`].
     pub fn contexts(&self, substream_bits: u8) -> Result<ContextTable<'_, 'p, R, P, W>, SmmuError> {
         if !self.features().stage1 {
             return Err(SmmuError::Stage(Stage::One));
@@ -101,9 +108,9 @@ impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
             let ssid = (1u32 << substream_bits.min(31)) - 1;
             return Err(SmmuError::SubstreamId { ssid, bits: self.features().substream_bits });
         }
-        let bytes = (WORDS * 8) << substream_bits;
+        let bytes = entry::table_bytes(substream_bits)?;
         let memory = Memory::new(self.pool(), bytes).ok_or(SmmuError::OutOfMemory { bytes })?;
-        Ok(ContextTable { smmu: self, memory, log2: substream_bits })
+        Ok(ContextTable { smmu: self, memory, log2: substream_bits, is_unsettled: false })
     }
 }
 
@@ -121,6 +128,10 @@ impl<R: Registers, P: Pool, W: Patience> ContextTable<'_, '_, R, P, W> {
     /// Sets or removes the descriptor of a SubstreamID (0 if there are none). `streams` lists the
     /// streams that use the table already.
     ///
+    /// If only the root changes, or only ASID and shape, accesses never see an invalid descriptor;
+    /// otherwise those in between are aborted. To change the root alone, keep the ASID and invalidate
+    /// it afterwards: until then the SMMU may use translations of either table.
+    ///
     /// Translations cached under the old table's ASID stay. Invalidate that ASID before it is used
     /// again.
     ///
@@ -136,31 +147,26 @@ impl<R: Registers, P: Pool, W: Patience> ContextTable<'_, '_, R, P, W> {
         if ssid >> self.log2 != 0 {
             return Err(SmmuError::SubstreamId { ssid, bits: self.log2 });
         }
-        let new = match descriptor {
-            Some(descriptor) => Some(descriptor.words(self.smmu.features())?),
-            None => None,
-        };
         let first = ssid as usize * WORDS;
-        let old = self.memory.load(first);
-        if old & V != 0 {
-            // Step 1: V becomes 0.
-            self.memory.store(first, old & !V);
-            self.agree(ssid, streams)?;
+        let new = match descriptor {
+            Some(descriptor) => descriptor.words(self.smmu.features())?,
+            // The other fields stay: without V they have no meaning.
+            None => core::array::from_fn(|word| {
+                let word_now = self.memory.load(first + word);
+                if word == 0 { word_now & !V } else { word_now }
+            }),
+        };
+        if self.is_unsettled {
+            self.smmu.run(&[Command::CFGI_ALL])?;
         }
-        let Some(words) = new else { return Ok(()) };
-        // Step 2: write all else, V still 0.
-        for (index, word) in words.into_iter().enumerate().skip(1) {
-            self.memory.store(first + index, word);
-        }
-        self.memory.store(first, words[0] & !V);
-        self.agree(ssid, streams)?;
-        // Step 3: V becomes 1.
-        self.memory.store(first, words[0]);
-        self.agree(ssid, streams)
+        self.is_unsettled = true;
+        entry::replace(&self.memory, first, KIND, &new, || self.agree(ssid, streams))?;
+        self.is_unsettled = false;
+        Ok(())
     }
 
     /// Makes the SMMU drop its cached copy.
-    fn agree(&self, ssid: u32, streams: &[u32]) -> Result<(), SmmuError> {
+    fn agree(&self, ssid: u32, streams: &[u32]) -> Result<(), FlushError> {
         let first = ssid as usize * WORDS;
         self.memory.clean(first..first + WORDS);
         self.smmu.pool().barrier();
@@ -168,7 +174,7 @@ impl<R: Registers, P: Pool, W: Patience> ContextTable<'_, '_, R, P, W> {
             return Ok(());
         }
         let commands = streams.iter().map(|&sid| Command::cfgi_cd(sid, ssid, true));
-        self.smmu.run_counted(streams.len() as u64, commands).map_err(FlushError::into)
+        self.smmu.run_counted(streams.len() as u64, commands)
     }
 }
 

@@ -3,13 +3,15 @@
 use core::fmt;
 
 use super::command::Command;
+use super::errata::{Errata, Identity};
 use super::error::SmmuError;
 use super::features::Features;
+use super::global_error::GlobalErrors;
 use super::queue::CommandQueue;
 use super::registers::{
-    CMDQ_BASE, CMDQ_CONS, CMDQ_PROD, CR0, CR0_CMDQEN, CR0_EVENTQEN, CR0_SMMUEN, CR0ACK, CR1,
-    CR1_NON_CACHEABLE, CR1_WRITE_BACK_INNER, CR2, CR2_PTM, CR2_RECINVSID, EVENTQ_BASE, EVENTQ_CONS,
-    EVENTQ_PROD, GBPA, GBPA_ABORT, GBPA_UPDATE, GERROR, GERROR_CMDQ_ERR, GERRORN, IRQ_CTRL,
+    CMDQ_BASE, CMDQ_CONS, CMDQ_PROD, CR0, CR0_ALL, CR0_CMDQEN, CR0_EVENTQEN, CR0_SMMUEN, CR0ACK,
+    CR1, CR1_NON_CACHEABLE, CR1_WRITE_BACK_INNER, CR2, CR2_PTM, CR2_RECINVSID, EVENTQ_BASE,
+    EVENTQ_CONS, EVENTQ_PROD, GBPA, GBPA_ABORT, GBPA_UPDATE, GERROR, GERRORN, IRQ_CTRL,
     IRQ_CTRL_EVENTQ_IRQEN, IRQ_CTRL_GERROR_IRQEN, IRQ_CTRLACK, QUEUE_BASE_ALLOCATE,
 };
 use crate::pool::Pool;
@@ -28,6 +30,8 @@ pub struct Settings<W = Polls> {
     pub event_queue_log2: u8,
     /// What happens to accesses while the SMMU does not translate.
     pub disabled: Disabled,
+    /// The errata of the SMMU. `None`: those known for its SMMU_IIDR, see [`Errata::of`].
+    pub errata: Option<Errata>,
     /// How long to poll for an answer.
     pub patience: W,
 }
@@ -51,6 +55,7 @@ impl Default for Settings {
             command_queue_log2: 8,
             event_queue_log2: 7,
             disabled: Disabled::default(),
+            errata: None,
             patience: Polls::default(),
         }
     }
@@ -72,6 +77,8 @@ pub struct Smmu<'p, R, P: Pool, W = Polls> {
     pool: &'p P,
     patience: W,
     features: Features,
+    identity: Identity,
+    errata: Errata,
     commands: CommandQueue<'p, P>,
     events: Memory<'p, P>,
     events_log2: u32,
@@ -89,9 +96,13 @@ impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
     /// [`SmmuError::Flush`] if the first commands fail.
     pub fn new(registers: R, pool: &'p P, settings: Settings<W>) -> Result<Self, SmmuError> {
         let features = Features::read(&registers)?;
+        let identity = Identity::read(&registers);
+        let errata = settings.errata.unwrap_or(Errata::of(identity));
         let log2 = settings.command_queue_log2.min(features.command_queue_log2);
-        let commands = CommandQueue::new(pool, log2.into())?;
-        let events_log2 = u32::from(settings.event_queue_log2.min(features.event_queue_log2));
+        let commands = CommandQueue::new(pool, log2.into())?.with_errata(errata);
+        // 19 is the manual's maximum.
+        let events_log2 = settings.event_queue_log2.min(features.event_queue_log2).min(19);
+        let events_log2 = u32::from(events_log2);
         let bytes = 32 << events_log2;
         let Some(events) = Memory::new(pool, bytes) else {
             commands.unused();
@@ -102,6 +113,8 @@ impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
             pool,
             patience: settings.patience,
             features,
+            identity,
+            errata,
             commands,
             events,
             events_log2,
@@ -116,6 +129,16 @@ impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
     /// The features of the implementation.
     pub fn features(&self) -> &Features {
         &self.features
+    }
+
+    /// Which implementation it is.
+    pub fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// The errata that are worked around.
+    pub fn errata(&self) -> Errata {
+        self.errata
     }
 
     /// The registers, for functions this driver does not have.
@@ -148,12 +171,16 @@ impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
         self.wait(IRQ_CTRLACK, u32::MAX, errors | events)
     }
 
-    /// Handles a refused command, and returns the other active errors (bits of SMMU_GERROR): 2 is
-    /// an abort while writing an event, 8 is Service Failure Mode.
-    pub fn handle_errors(&self) -> u32 {
-        self.commands.recover(&self.registers);
-        let active = self.registers.read32(GERROR) ^ self.registers.read32(GERRORN);
-        active & !GERROR_CMDQ_ERR
+    /// Handles the errors of SMMU_GERROR: recovers from a refused command, acknowledges all active
+    /// errors, and returns them, without that of the refused command. [`GlobalError`] says what each
+    /// asks for.
+    ///
+    /// Call it in the handler of the error interrupt, or from time to time. It waits for no other CPU;
+    /// see [`CommandQueue::recover`].
+    ///
+    /// [`GlobalError`]: super::GlobalError
+    pub fn handle_errors(&self) -> GlobalErrors {
+        self.commands.recover(&self.registers)
     }
 
     /// Stops the SMMU and frees its memory. From now on accesses are treated as [`Disabled`] says.
@@ -162,7 +189,7 @@ impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
     /// [`SmmuError::Timeout`]. The memory is then kept, since the SMMU may still use it.
     pub fn shut_down(self) -> Result<(), SmmuError> {
         self.set_cr0(0)?;
-        let stopped = self.stopped(CR0_SMMUEN | CR0_EVENTQEN | CR0_CMDQEN)?;
+        let stopped = self.stopped(CR0_ALL)?;
         self.commands.free(&stopped);
         self.events.free(&stopped);
         Ok(())
@@ -229,7 +256,7 @@ impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
     fn set_cr0(&self, value: u32) -> Result<(), SmmuError> {
         self.cr0.store(value, Ordering::Relaxed);
         self.registers.write32(CR0, value);
-        self.wait(CR0ACK, CR0_SMMUEN | CR0_EVENTQEN | CR0_CMDQEN, value)
+        self.wait(CR0ACK, CR0_ALL, value)
     }
 
     /// Waits until the bits of `mask` equal `expected`.
@@ -245,7 +272,7 @@ impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
     pub(super) fn run_counted(
         &self,
         count: u64,
-        commands: impl Iterator<Item = Command>,
+        commands: impl Iterator<Item = Command> + Clone,
     ) -> Result<(), FlushError> {
         self.commands.run(&self.registers, &self.patience, count, commands)
     }
@@ -273,6 +300,10 @@ impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
 
 impl<R, P: Pool, W> fmt::Debug for Smmu<'_, R, P, W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Smmu").field("features", &self.features).finish_non_exhaustive()
+        f.debug_struct("Smmu")
+            .field("identity", &self.identity)
+            .field("errata", &self.errata)
+            .field("features", &self.features)
+            .finish_non_exhaustive()
     }
 }

@@ -25,6 +25,13 @@ pub enum SmmuError {
         /// Its size in bytes.
         bytes: usize,
     },
+    /// A table of `1 << bits` entries is larger than any allocation of this processor.
+    TableSize {
+        /// The width of its StreamIDs or SubstreamIDs.
+        bits: u8,
+        /// Its size in bytes.
+        bytes: u64,
+    },
     /// The StreamID is too large for the stream table or the SMMU.
     StreamId {
         /// The StreamID.
@@ -98,6 +105,11 @@ impl fmt::Display for SmmuError {
             Self::OutOfMemory { bytes } => {
                 write!(f, "the pool has no {bytes} bytes in one piece: make it larger")
             }
+            Self::TableSize { bits, bytes } => write!(
+                f,
+                "a table for {bits} bits takes {bytes} bytes, more than this processor can address: \
+                 use a 2-level stream table, or fewer bits"
+            ),
             Self::StreamId { sid, bits } => {
                 write!(
                     f,

@@ -27,20 +27,35 @@
 //!
 //! A batch larger than half the queue is queued in pieces, with the CMD_SYNC in the last.
 //!
+//! # Erratum
+//! With [`Erratum::Arm2812531`] (MMU-700 before r1p1) certain sequences of commands need a CMD_SYNC
+//! between them. Each piece then has at most 63 commands, all with the same opcode, and a CMD_SYNC of
+//! its own. Since a piece is reserved as a whole, no other CPU's command comes before that CMD_SYNC.
+//! So whatever CPUs do, every CMD_SYNC follows at most 63 commands of one CPU and one kind, as in
+//! Linux. The CPU waits for the last CMD_SYNC only.
+//!
 //! # Errors
 //! A CPU that finds an error reason in CONS reads GERROR. If the error is active, the CPU recovers:
-//! it records position and reason, replaces an illegal command by CMD_SYNC, and acknowledges the
-//! error. The batch that contains the command returns [`FlushError::Command`] after its CMD_SYNC
+//! it records position and reason, replaces the command by CMD_SYNC, and acknowledges the error. It
+//! replaces every command that the SMMU would refuse again: one that is illegal (CERROR_ILL), and one
+//! whose reason this driver does not know. The batch that contains the command returns [`FlushError::Command`] after its CMD_SYNC
 //! has completed. Other batches are not affected, with two exceptions: a batch queued in pieces
 //! takes errors between its pieces for its own, and so does any batch that waited while 8 or more
 //! errors occurred.
 //!
-//! A command whose fetch was aborted (CERROR_ABT) is fetched again. Its batch fails nevertheless.
+//! A command whose fetch was aborted (CERROR_ABT) is fetched again. Its batch fails nevertheless. A
+//! CMD_SYNC after an ATS invalidation that timed out (CERROR_ATC_INV_SYNC) is executed again.
+//!
+//! Whoever acknowledges does so for all active errors of SMMU_GERROR, and one CPU at a time. A call
+//! that must not wait, and finds another CPU at it, leaves one more round to that CPU.
 
 use core::fmt;
 
 use super::command::Command;
+use super::errata::{Errata, Erratum};
 use super::error::SmmuError;
+use super::global_error::GlobalErrors;
+use super::refused::Refused;
 use super::registers::{
     CMDQ_CONS, CMDQ_CONS_ERR_MASK, CMDQ_CONS_ERR_SHIFT, CMDQ_PROD, GERROR, GERROR_CMDQ_ERR,
     GERRORN, QUEUE_BASE_ALLOCATE,
@@ -52,14 +67,21 @@ use crate::smmu::registers::Registers;
 use crate::sync::atomic::{AtomicU32, Ordering, fence};
 use crate::tlbi::FlushError;
 
-/// SMMU_CMDQ_CONS.ERR: the command is illegal.
-const CERROR_ILL: u32 = 1;
+/// SMMU_CMDQ_CONS.ERR: no error.
+const CERROR_NONE: u32 = 0;
+/// The command could not be fetched.
+const CERROR_ABT: u32 = 2;
+/// A CMD_SYNC found that an ATS invalidation before it had timed out.
+const CERROR_ATC_INV_SYNC: u32 = 3;
 
-/// The number of errors that are recorded.
-const KEPT: usize = 8;
-
-/// The most commands reserved at once, so that other CPUs get in between.
+/// The most slots reserved at once, so that other CPUs get in between. With erratum 2812531 the last
+/// is a CMD_SYNC, so that it follows at most 63 commands, as in Linux.
 const BATCH_MAX: u32 = 64;
+
+/// A CPU recovers from an error.
+const RECOVERING: u32 = 1 << 0;
+/// Another CPU wants it to look for errors once more.
+const ONCE_MORE: u32 = 1 << 1;
 
 /// A command queue in memory and the state for adding to it.
 ///
@@ -80,19 +102,20 @@ pub struct CommandQueue<'p, P: Pool> {
     published: AtomicU32,
     /// The number of batches marked since there was no publisher.
     publishing: AtomicU32,
-    /// 1 while a CPU recovers from an error.
+    /// [`RECOVERING`], [`ONCE_MORE`].
     recovering: AtomicU32,
-    errors: Errors,
+    /// Bits of SMMU_GERROR acknowledged and not yet reported.
+    unreported: AtomicU32,
+    refused: Refused,
+    /// Each batch has one kind of command and its own CMD_SYNC: erratum 2812531.
+    separate: bool,
 }
 
-/// The positions and reasons of failed commands.
-struct Errors {
-    /// The number of errors so far.
-    count: AtomicU32,
-    /// The positions of the last ones.
-    at: [AtomicU32; KEPT],
-    /// The reasons of the last ones.
-    codes: [AtomicU32; KEPT],
+/// What is reserved at once.
+struct Piece {
+    commands: u32,
+    /// Whether a CMD_SYNC follows.
+    sync: bool,
 }
 
 impl<'p, P: Pool> CommandQueue<'p, P> {
@@ -123,8 +146,16 @@ impl<'p, P: Pool> CommandQueue<'p, P> {
             published: AtomicU32::new(begin),
             publishing: AtomicU32::new(0),
             recovering: AtomicU32::new(0),
-            errors: Errors::new(),
+            unreported: AtomicU32::new(0),
+            refused: Refused::new(),
+            separate: false,
         })
+    }
+
+    /// The queue of an SMMU with these errata.
+    #[must_use]
+    pub fn with_errata(self, errata: Errata) -> Self {
+        Self { separate: errata.contains(Erratum::Arm2812531), ..self }
     }
 
     /// The value for SMMU_CMDQ_BASE. SMMU_CMDQ_PROD and SMMU_CMDQ_CONS begin with 0.
@@ -143,27 +174,31 @@ impl<'p, P: Pool> CommandQueue<'p, P> {
         registers: &impl Registers,
         patience: &impl Patience,
         count: u64,
-        mut commands: impl Iterator<Item = Command>,
+        mut commands: impl Iterator<Item = Command> + Clone,
     ) -> Result<(), FlushError> {
-        let errors_before = self.errors.count();
-        let mut left = count + 1;
+        let refused_before = self.refused.count();
+        let mut left = count;
         let mut first = None;
         loop {
-            let batch = left.min(u64::from(self.batch_max())) as u32;
-            let start = self.reserve(registers, patience, batch).ok_or(FlushError::Timeout)?;
+            let piece = self.piece(left, &commands);
+            let slots = piece.commands + u32::from(piece.sync);
+            let start = self.reserve(registers, patience, slots).ok_or(FlushError::Timeout)?;
             first.get_or_insert(start);
-            for position in 0..batch {
-                let command = commands.next().filter(|_| left > 1).unwrap_or(Command::SYNC);
+            for position in 0..slots {
+                let command = match position < piece.commands {
+                    true => commands.next().unwrap_or(Command::SYNC),
+                    false => Command::SYNC,
+                };
                 self.write(start.wrapping_add(position), command);
-                left -= 1;
             }
-            self.publish(registers, start, batch);
-            if left == 0 {
-                let end = start.wrapping_add(batch);
+            self.publish(registers, start, slots);
+            left -= u64::from(piece.commands);
+            if piece.sync && left == 0 {
+                let end = start.wrapping_add(slots);
                 wait_for(patience, || self.passed(registers, end).then_some(()))
                     .ok_or(FlushError::Timeout)?;
                 let first = first.unwrap_or(start);
-                return match self.errors.between(errors_before, first, end) {
+                return match self.refused.between(refused_before, first, end) {
                     Some(code) => Err(FlushError::Command(code)),
                     None => Ok(()),
                 };
@@ -171,30 +206,96 @@ impl<'p, P: Pool> CommandQueue<'p, P> {
         }
     }
 
-    /// Recovers from a refused command, if there is one. Calls that wait for commands do this
-    /// themselves; this is for an interrupt handler.
-    pub fn recover(&self, registers: &impl Registers) {
-        // One CPU at a time: toggling GERRORN twice would raise the error again.
-        let turn = self.recovering.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
-        if turn.is_err() {
+    /// How many of the `left` commands to reserve for at once.
+    fn piece(&self, left: u64, commands: &(impl Iterator<Item = Command> + Clone)) -> Piece {
+        let slots = (self.size() / 2).min(BATCH_MAX);
+        if !self.separate {
+            let most = left.min(slots.into()) as u32;
+            return Piece { commands: most, sync: most < slots };
+        }
+        // Erratum 2812531. Even the shortest queue, of two, has room for a command and its CMD_SYNC.
+        let most = left.min(u64::from(slots.max(2)) - 1) as u32;
+        let mut upcoming = commands.clone().take(most as usize).map(Command::opcode);
+        let alike = match upcoming.next() {
+            Some(opcode) => 1 + upcoming.take_while(|&other| other == opcode).count() as u32,
+            // Fewer than were promised: CMD_SYNCs stand in.
+            None => most,
+        };
+        Piece { commands: alike, sync: true }
+    }
+
+    /// Recovers from a refused command, if there is one, and acknowledges all other active errors of
+    /// SMMU_GERROR. Returns those, and those acknowledged since the last call, each once;
+    /// [`GlobalError::ServiceFailure`](super::GlobalError::ServiceFailure) at every call.
+    ///
+    /// It waits for no other CPU, so that an interrupt handler may call it. If another CPU is at it,
+    /// that CPU looks once more, and the errors it finds then are returned by the next call.
+    ///
+    /// A refused command is the error of the call that issued it, and is not returned here.
+    pub fn recover(&self, registers: &impl Registers) -> GlobalErrors {
+        let before = self.recovering.fetch_or(RECOVERING | ONCE_MORE, Ordering::AcqRel);
+        if before & RECOVERING == 0 {
+            self.recover_until_done(registers);
+        }
+        let keep = GlobalErrors::TERMINAL;
+        GlobalErrors::from_bits(self.unreported.fetch_and(keep, Ordering::AcqRel))
+    }
+
+    /// Recovers, if no other CPU does. A CPU that polls for progress asks again anyway.
+    fn try_recover(&self, registers: &impl Registers) {
+        let turn =
+            self.recovering.compare_exchange(0, RECOVERING, Ordering::AcqRel, Ordering::Relaxed);
+        if turn.is_ok() {
+            self.recover_until_done(registers);
+        }
+    }
+
+    /// Acknowledges errors until no CPU wants another round. This CPU has set [`RECOVERING`]: toggling
+    /// GERRORN twice would raise an error again.
+    fn recover_until_done(&self, registers: &impl Registers) {
+        loop {
+            self.recovering.fetch_and(!ONCE_MORE, Ordering::AcqRel);
+            self.acknowledge(registers);
+            let done = self.recovering.compare_exchange(
+                RECOVERING,
+                0,
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            );
+            if done.is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// Acknowledges all active errors.
+    fn acknowledge(&self, registers: &impl Registers) {
+        let acknowledged = registers.read32(GERRORN);
+        let active = registers.read32(GERROR) ^ acknowledged;
+        if active == 0 {
             return;
         }
-        let acknowledged = registers.read32(GERRORN);
-        if (registers.read32(GERROR) ^ acknowledged) & GERROR_CMDQ_ERR != 0 {
-            let cons = registers.read32(CMDQ_CONS);
-            let code = cons >> CMDQ_CONS_ERR_SHIFT & CMDQ_CONS_ERR_MASK;
-            let consumed = self.consumed.load(Ordering::Acquire);
-            let at = consumed.wrapping_add(self.distance(consumed, cons));
-            if code == CERROR_ILL && at.wrapping_sub(consumed) < self.size() {
-                // The SMMU has stopped and will read the slot again, and the slot is still
-                // reserved.
-                self.write(at, Command::SYNC);
-            }
-            self.errors.note(at, code);
-            self.slots.pool().barrier();
-            registers.write32(GERRORN, acknowledged ^ GERROR_CMDQ_ERR);
+        if active & GERROR_CMDQ_ERR != 0 {
+            self.resolve(registers.read32(CMDQ_CONS));
         }
-        self.recovering.store(0, Ordering::Release);
+        // Noted first: whoever sees the error acknowledged can also see it noted.
+        self.unreported.fetch_or(active & !GERROR_CMDQ_ERR, Ordering::AcqRel);
+        self.slots.pool().barrier();
+        registers.write32(GERRORN, acknowledged ^ active);
+    }
+
+    /// Makes the command at CONS one that the SMMU can execute, and records why it did not.
+    fn resolve(&self, cons: u32) {
+        let code = cons >> CMDQ_CONS_ERR_SHIFT & CMDQ_CONS_ERR_MASK;
+        let consumed = self.consumed.load(Ordering::Acquire);
+        let at = consumed.wrapping_add(self.distance(consumed, cons));
+        // Executed again as it is, these may succeed; any other would be refused for ever.
+        let may_succeed = matches!(code, CERROR_NONE | CERROR_ABT | CERROR_ATC_INV_SYNC);
+        if !may_succeed && at.wrapping_sub(consumed) < self.size() {
+            // The SMMU has stopped and will read the slot again, and the slot is still reserved.
+            self.write(at, Command::SYNC);
+        }
+        self.refused.note(at, code);
     }
 
     /// Frees its memory. No SMMU was given the queue.
@@ -225,10 +326,6 @@ impl<'p, P: Pool> CommandQueue<'p, P> {
     /// The distance from a register's index back to a position.
     fn distance(&self, position: u32, register: u32) -> u32 {
         self.index(register.wrapping_sub(position))
-    }
-
-    fn batch_max(&self) -> u32 {
-        (self.size() / 2).min(BATCH_MAX)
     }
 
     /// Step 1, reserve: takes `count` slots. Returns their first position.
@@ -341,7 +438,7 @@ impl<'p, P: Pool> CommandQueue<'p, P> {
             // The reason means nothing while the error is inactive, but it is always there while it
             // is active.
             if cons >> CMDQ_CONS_ERR_SHIFT & CMDQ_CONS_ERR_MASK != 0 {
-                self.recover(registers);
+                self.try_recover(registers);
             }
             // If `consumed` is unchanged since CONS was read, CONS is at most a queue's length
             // ahead of it. Otherwise another CPU has updated it and CONS may be behind: try again.
@@ -357,50 +454,6 @@ impl<'p, P: Pool> CommandQueue<'p, P> {
                 Err(now) => consumed = now,
             }
         }
-    }
-}
-
-impl Errors {
-    fn new() -> Self {
-        Self {
-            count: AtomicU32::new(0),
-            at: core::array::from_fn(|_| AtomicU32::new(0)),
-            codes: core::array::from_fn(|_| AtomicU32::new(0)),
-        }
-    }
-
-    fn count(&self) -> u32 {
-        self.count.load(Ordering::Acquire)
-    }
-
-    /// Records an error. Only the CPU that recovers calls this.
-    fn note(&self, at: u32, code: u32) {
-        let count = self.count.load(Ordering::Relaxed);
-        let slot = count as usize % KEPT;
-        // Release: a reader of this value also sees its count, or a later one.
-        self.at[slot].store(at, Ordering::Release);
-        self.codes[slot].store(code, Ordering::Release);
-        self.count.store(count.wrapping_add(1), Ordering::Release);
-    }
-
-    /// The reason of an error after the first `before` errors, at a position from `first` to before
-    /// `end`.
-    fn between(&self, before: u32, first: u32, end: u32) -> Option<u8> {
-        let now = self.count();
-        let mut found = None;
-        for count in (0..now.wrapping_sub(before).min(KEPT as u32)).rev() {
-            let slot = now.wrapping_sub(1).wrapping_sub(count) as usize % KEPT;
-            let at = self.at[slot].load(Ordering::Relaxed);
-            let code = self.codes[slot].load(Ordering::Relaxed) as u8;
-            if at.wrapping_sub(first) < end.wrapping_sub(first) {
-                found = found.or(Some(code));
-            }
-        }
-        // An entry overwritten before or while we read may have been ours.
-        fence(Ordering::Acquire);
-        let overwritten = self.count.load(Ordering::Relaxed).wrapping_sub(before) >= KEPT as u32;
-        let last = self.codes[now.wrapping_sub(1) as usize % KEPT].load(Ordering::Relaxed) as u8;
-        found.or(overwritten.then_some(last))
     }
 }
 

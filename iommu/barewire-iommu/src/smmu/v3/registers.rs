@@ -36,12 +36,20 @@ pub(crate) const IDR5_GRAN4K: u32 = 1 << 4;
 pub(crate) const IDR5_GRAN16K: u32 = 1 << 5;
 pub(crate) const IDR5_GRAN64K: u32 = 1 << 6;
 
+/// SMMU_IIDR: which implementation it is.
+pub(crate) const IIDR: u32 = 0x18;
+
 /// SMMU_CR0 and its acknowledgement.
 pub(crate) const CR0: u32 = 0x20;
 pub(crate) const CR0ACK: u32 = 0x24;
 pub(crate) const CR0_SMMUEN: u32 = 1 << 0;
+/// This driver does not set it, but firmware may have.
+pub(crate) const CR0_PRIQEN: u32 = 1 << 1;
 pub(crate) const CR0_EVENTQEN: u32 = 1 << 2;
 pub(crate) const CR0_CMDQEN: u32 = 1 << 3;
+/// All fields that SMMU_CR0ACK acknowledges: also ATSCHK, VMW and DPT_WALK_EN.
+pub(crate) const CR0_ALL: u32 =
+    CR0_SMMUEN | CR0_PRIQEN | CR0_EVENTQEN | CR0_CMDQEN | 1 << 4 | 0b111 << 6 | 1 << 10;
 
 /// SMMU_CR1: attributes of accesses to tables and queues. IC, OC: 0b01 is write-back; SH: 0b11 is
 /// inner.

@@ -1,16 +1,18 @@
 //! The stream table: what happens to each device's accesses (IHI 0070, 3.3.1, 5.1 and 5.2).
 //!
 //! # Ordering
-//! The SMMU may read an entry at any time, its words in any order, and may cache it. So
-//! [`StreamTable::set`] goes in steps, and after each waits until the SMMU has dropped its cached
-//! copy:
-//! 1. Invalid: V becomes 0. Accesses are aborted, with C_BAD_STE.
-//! 2. Write: all other fields are written, with V still 0.
-//! 3. Valid: V becomes 1.
-//!
-//! At any time the entry is the old one, an invalid one, or the new one. When `set` returns Ok, no
-//! access uses the old entry any more. The TLB keeps translations of the old entry's tables under
-//! their ASID or VMID; the owner of those tables invalidates them.
+//! [`StreamTable::set`] changes an entry that the SMMU may be reading, in the steps of `entry`. When it
+//! returns Ok, no access uses the old entry any more. The TLB keeps translations of the old entry's
+//! tables under their ASID or VMID; the owner of those tables invalidates them.
+//! 1. Without a gap: at any time the entry is the old one or the new one, for these changes:
+//!    - from or to [`Stream::Abort`] and [`Stream::Bypass`], whatever the other is;
+//!    - from stage 1 to stage 1, to other context descriptors;
+//!    - from stage 2 to stage 2, if the root stays, or root alone changes;
+//!    - between stage 1 and stage 2 with VMID 0.
+//! 2. Through V = 0: accesses in between are aborted, with C_BAD_STE, for these changes:
+//!    - between stage 1 and stage 2 with another VMID, since stage 1 uses S2VMID too;
+//!    - from stage 2 to stage 2, if root and VMID, or root and shape, change.
+//! 3. On a processor without 64-bit atomics, every change goes through V = 0.
 //!
 //! In a 2-level table, a second-level table is linked when its first stream is set, after all its
 //! entries were written.
@@ -20,6 +22,7 @@ use core::fmt;
 use super::command::Command;
 use super::context_descriptor::ContextTable;
 use super::device::{Claim, Smmu};
+use super::entry::{self, Entry, Kind, WORDS};
 use super::error::{SmmuError, Unsupported};
 use super::features::{Features, granule_code, physical_size, walk_attributes};
 use super::registers::{
@@ -32,9 +35,8 @@ use crate::pool::Pool;
 use crate::smmu::memory::{Links, Memory};
 use crate::smmu::{Patience, Registers};
 
-/// Words of an entry.
-const WORDS: usize = 8;
 const V: u64 = 1;
+const CONFIG: u64 = 0b111 << 1;
 /// Config: all accesses are aborted.
 const CONFIG_ABORT: u64 = 0b000 << 1;
 const CONFIG_BYPASS: u64 = 0b100 << 1;
@@ -60,6 +62,28 @@ const S2AA64: u64 = 1 << 51;
 const S2AFFD: u64 = 1 << 53;
 /// Faults are recorded.
 const S2R: u64 = 1 << 58;
+const S2VMID: u64 = 0xffff;
+
+/// The fields of the second word that only stage 1 has: S1DSS, S1CIR, S1COR, S1CSH, S1STALLD.
+const S1_FIELDS: u64 = 0xff | S1STALLD;
+
+const KIND: Kind = Kind { valid: V, used };
+
+/// The fields that have a meaning. S2VMID is also the tag of stage 1's translations.
+fn used(words: &Entry) -> Entry {
+    let plain = V | CONFIG;
+    if words[0] & V == 0 {
+        return [V, 0, 0, 0, 0, 0, 0, 0];
+    }
+    match words[0] & CONFIG {
+        CONFIG_ABORT => [plain, 0, 0, 0, 0, 0, 0, 0],
+        CONFIG_BYPASS => [plain, !S1_FIELDS, 0, 0, 0, 0, 0, 0],
+        CONFIG_S1 => [!0, !0, S2VMID, 0, 0, 0, 0, 0],
+        CONFIG_S2 => [plain, !S1_FIELDS, !0, !0, 0, 0, 0, 0],
+        // Not written by this driver.
+        _ => [!0; WORDS],
+    }
+}
 
 /// The layout of a stream table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -115,7 +139,7 @@ impl<R: Registers, P: Pool, W: Patience> ContextTable<'_, '_, R, P, W> {
 
 impl Stream {
     /// Encodes the entry.
-    fn words(&self, features: &Features) -> Result<[u64; WORDS], SmmuError> {
+    fn words(&self, features: &Features) -> Result<Entry, SmmuError> {
         let mut words = [0; WORDS];
         let config = match *self {
             Self::Abort => CONFIG_ABORT,
@@ -177,7 +201,7 @@ impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
     ///
     /// # Errors
     /// [`SmmuError::Taken`], [`SmmuError::Unsupported`], [`SmmuError::StreamId`],
-    /// [`SmmuError::OutOfMemory`].
+    /// [`SmmuError::TableSize`], [`SmmuError::OutOfMemory`].
     pub fn streams(&self, layout: StreamLayout) -> Result<StreamTable<'_, 'p, R, P, W>, SmmuError> {
         self.claim(Claim::Streams)?;
         let table = StreamTable::new(self, layout);
@@ -196,6 +220,8 @@ pub struct StreamTable<'s, 'p, R: Registers, P: Pool, W: Patience> {
     smmu: &'s Smmu<'p, R, P, W>,
     entries: Entries<'p, P>,
     sid_bits: u8,
+    /// A call failed: the SMMU may use what is no longer in memory.
+    is_unsettled: bool,
 }
 
 enum Entries<'p, P: Pool> {
@@ -218,7 +244,7 @@ impl<'s, 'p, R: Registers, P: Pool, W: Patience> StreamTable<'s, 'p, R, P, W> {
         }
         let (entries, at, format) = match layout {
             StreamLayout::Linear { .. } => {
-                let bytes = (WORDS * 8) << sid_bits;
+                let bytes = entry::table_bytes(sid_bits)?;
                 let memory = Memory::new(pool, bytes).ok_or(SmmuError::OutOfMemory { bytes })?;
                 abort_all(&memory, 1 << sid_bits);
                 let at = memory.at();
@@ -246,7 +272,7 @@ impl<'s, 'p, R: Registers, P: Pool, W: Patience> StreamTable<'s, 'p, R, P, W> {
         pool.barrier();
         smmu.registers().write64(STRTAB_BASE, at.0 | STRTAB_BASE_RA);
         smmu.registers().write32(STRTAB_BASE_CFG, format | u32::from(sid_bits));
-        Ok(Self { smmu, entries, sid_bits })
+        Ok(Self { smmu, entries, sid_bits, is_unsettled: false })
     }
 
     /// Enables translation by this table.
@@ -273,7 +299,10 @@ impl<'s, 'p, R: Registers, P: Pool, W: Patience> StreamTable<'s, 'p, R, P, W> {
         Ok(())
     }
 
-    /// Sets what happens to a stream's accesses.
+    /// Sets what happens to a stream's accesses. Most changes are made without a gap: an access meets
+    /// the old setting or the new one. Between stage 1 and stage 2, and between stage 2 tables with
+    /// another VMID, accesses in between are aborted; to let them pass or be aborted silently instead,
+    /// set [`Stream::Bypass`] or [`Stream::Abort`] first.
     ///
     /// # Errors
     /// [`SmmuError::StreamId`]; an error for a table the SMMU does not support;
@@ -284,8 +313,19 @@ impl<'s, 'p, R: Registers, P: Pool, W: Patience> StreamTable<'s, 'p, R, P, W> {
             return Err(SmmuError::StreamId { sid, bits: self.sid_bits });
         }
         let words = stream.words(self.smmu.features())?;
+        if self.is_unsettled {
+            self.smmu.run(&[Command::CFGI_ALL])?;
+        }
+        self.is_unsettled = true;
+        self.write(sid, &words)?;
+        self.is_unsettled = false;
+        Ok(())
+    }
+
+    /// Replaces the entry of a stream, which is within the table.
+    fn write(&mut self, sid: u32, words: &Entry) -> Result<(), SmmuError> {
         match &mut self.entries {
-            Entries::Linear(memory) => write(self.smmu, memory, sid, sid, &words),
+            Entries::Linear(memory) => write(self.smmu, memory, sid, sid, words),
             Entries::TwoLevel { tables, split } => {
                 let link = (sid >> *split) as usize;
                 if tables.get(link).is_none() {
@@ -299,7 +339,7 @@ impl<'s, 'p, R: Registers, P: Pool, W: Patience> StreamTable<'s, 'p, R, P, W> {
                     agree(self.smmu, sid, false)?;
                 }
                 let table = tables.get(link).ok_or(SmmuError::OutOfMemory { bytes: 0 })?;
-                write(self.smmu, &table, sid & ((1 << *split) - 1), sid, &words)
+                write(self.smmu, &table, sid & ((1 << *split) - 1), sid, words)
             }
         }
     }
@@ -313,31 +353,19 @@ fn abort_all<P: Pool>(table: &Memory<'_, P>, entries: usize) {
     table.clean(0..entries * WORDS);
 }
 
-/// Replaces an entry, in the steps of the module's documentation.
+/// Replaces entry `index` of `table`, which is that of stream `sid`.
 fn write<R: Registers, P: Pool, W: Patience>(
     smmu: &Smmu<'_, R, P, W>,
     table: &Memory<'_, P>,
     index: u32,
     sid: u32,
-    words: &[u64; WORDS],
+    words: &Entry,
 ) -> Result<(), SmmuError> {
     let first = index as usize * WORDS;
-    let agree = || {
+    entry::replace(table, first, KIND, words, || {
         table.clean(first..first + WORDS);
         agree(smmu, sid, true)
-    };
-    // Step 1: V becomes 0.
-    table.store(first, table.load(first) & !V);
-    agree()?;
-    // Step 2: write all else, V still 0.
-    for (index, &word) in words.iter().enumerate().skip(1) {
-        table.store(first + index, word);
-    }
-    table.store(first, words[0] & !V);
-    agree()?;
-    // Step 3: V becomes 1.
-    table.store(first, words[0]);
-    agree()
+    })
 }
 
 /// Makes the SMMU drop its cached copy; with `leaf`, of the stream's entry only.

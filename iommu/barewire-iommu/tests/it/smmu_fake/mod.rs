@@ -17,12 +17,18 @@ pub(crate) struct Options {
     pub(crate) idr1: u32,
     pub(crate) idr3: u32,
     pub(crate) idr5: u32,
+    /// SMMU_IIDR: ProductID, Variant, Revision, Implementer.
+    pub(crate) iidr: u32,
+    /// SMMU_CR0 as firmware leaves it.
+    pub(crate) cr0: u32,
     /// How many commands a look at CMDQ_CONS lets it execute.
     pub(crate) pace: usize,
     /// How many looks at CR0ACK, IRQ_CTRLACK and GBPA it takes until they agree.
     pub(crate) slow: u32,
     /// Opcodes that it takes for illegal.
     pub(crate) illegal: Vec<u8>,
+    /// The reason that CMDQ_CONS.ERR has for them; 1 is CERROR_ILL.
+    pub(crate) reason: u32,
     /// How often a command fetch is aborted.
     pub(crate) aborts: u32,
 }
@@ -36,9 +42,12 @@ impl Default for Options {
             idr1: 16 | 4 << 6 | 6 << 16 | 7 << 21,
             idr3: 1 << 10 | 2 << 11,
             idr5: 4 | 0b111 << 4,
+            iidr: 0,
+            cr0: 1,
             pace: 3,
             slow: 2,
             illegal: Vec::new(),
+            reason: 1,
             aborts: 0,
         }
     }
@@ -73,6 +82,8 @@ pub(crate) struct State {
     pub(crate) eventq_cons: u32,
     /// Looks until CR0ACK, GBPA and IRQ_CTRLACK agree.
     waits: u32,
+    /// Not all bits of CR0ACK agree yet.
+    is_late: bool,
     irq_ack: u32,
     /// A configuration was invalidated since the last CMD_SYNC.
     invalidated: bool,
@@ -102,8 +113,8 @@ impl<'r> Fake<'r> {
     pub(crate) fn new(ram: &'r Ram, options: Options) -> Self {
         // As firmware may leave it: translating by a table that is not ours.
         let state = State {
-            cr0: 1,
-            cr0ack: 1,
+            cr0: options.cr0,
+            cr0ack: options.cr0,
             gerror: 1 << 2,
             cmdq_prod: 5,
             cmdq_cons: 3,
@@ -182,9 +193,9 @@ impl<'r> Fake<'r> {
 
     /// Executes up to `pace` commands.
     fn execute(&self, state: &mut State) {
-        let (pace, illegal) = {
+        let (pace, illegal, reason) = {
             let options = self.options.lock().unwrap();
-            (options.pace, options.illegal.clone())
+            (options.pace, options.illegal.clone(), options.reason)
         };
         let log2 = (state.cmdq_base & 0x1f) as u32;
         let wrap = (2 << log2) - 1;
@@ -209,7 +220,7 @@ impl<'r> Fake<'r> {
             let error = if aborted {
                 2
             } else if illegal.contains(&opcode) || !is_legal(command) {
-                1
+                reason
             } else {
                 0
             };
@@ -263,6 +274,7 @@ fn is_legal([low, high]: [u64; 2]) -> bool {
 
 impl Registers for Fake<'_> {
     fn read32(&self, offset: u32) -> u32 {
+        self.ram.interrupt();
         let mut state = self.state();
         let options = self.options.lock().unwrap().clone();
         let mut still_waits = || {
@@ -274,9 +286,13 @@ impl Registers for Fake<'_> {
             0x04 => options.idr1,
             0x0c => options.idr3,
             0x14 => options.idr5,
+            0x18 => options.iidr,
             0x24 => {
                 if !still_waits() {
-                    state.cr0ack = state.cr0;
+                    // PRIQEN, ATSCHK and VMW take a look more than the others.
+                    let late = if state.is_late { 0b1_1101_0010 } else { 0 };
+                    state.is_late = false;
+                    state.cr0ack = state.cr0 & !late | state.cr0ack & late;
                 }
                 state.cr0ack
             }
@@ -305,6 +321,7 @@ impl Registers for Fake<'_> {
     }
 
     fn write32(&self, offset: u32, value: u32) {
+        self.ram.interrupt();
         let slow = self.options.lock().unwrap().slow;
         let mut state = self.state();
         let is_enabled = |state: &State, bit: u32| (state.cr0 | state.cr0ack) & 1 << bit != 0;
@@ -314,6 +331,7 @@ impl Registers for Fake<'_> {
                 assert_eq!(state.cr0, state.cr0ack, "CR0 written before the last change was made");
                 state.cr0 = value;
                 state.waits = slow + 1;
+                state.is_late = true;
             }
             0x28 => {
                 assert!(!is_enabled(&state, 0) && !is_enabled(&state, 2) && !is_enabled(&state, 3));

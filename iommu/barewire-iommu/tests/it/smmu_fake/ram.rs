@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use barewire_iommu::{PhysAddr, Pool};
 
@@ -26,7 +26,12 @@ pub(crate) struct Ram {
     /// Words that a device wrote past the caches.
     unseen: Mutex<Vec<bool>>,
     stores: Mutex<Option<Vec<Store>>>,
+    /// Called at every barrier and every access to a register.
+    interrupt: Mutex<Option<Interrupt>>,
 }
+
+/// What happens in the middle of the driver's work.
+pub(crate) type Interrupt = Arc<dyn Fn() + Send + Sync>;
 
 impl Ram {
     pub(crate) fn new(bytes: usize) -> Self {
@@ -38,6 +43,19 @@ impl Ram {
             stale: Mutex::new(vec![false; bytes / 8]),
             unseen: Mutex::new(vec![false; bytes / 8]),
             stores: Mutex::default(),
+            interrupt: Mutex::default(),
+        }
+    }
+
+    /// From now on calls `interrupt` at every barrier and every access to a register.
+    pub(crate) fn interrupt_with(&self, interrupt: Option<Interrupt>) {
+        *self.interrupt.lock().unwrap() = interrupt;
+    }
+
+    pub(crate) fn interrupt(&self) {
+        let interrupt = self.interrupt.lock().unwrap().clone();
+        if let Some(interrupt) = interrupt {
+            interrupt();
         }
     }
 
@@ -130,6 +148,11 @@ unsafe impl Pool for Ram {
         let words = first + entries.start..first + entries.end;
         self.stale.lock().unwrap()[words.clone()].fill(false);
         self.unseen.lock().unwrap()[words].fill(false);
+    }
+
+    fn barrier(&self) {
+        std::sync::atomic::fence(Ordering::SeqCst);
+        self.interrupt();
     }
 
     unsafe fn load(&self, table: PhysAddr, index_: usize) -> u64 {
