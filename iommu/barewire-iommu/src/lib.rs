@@ -79,6 +79,11 @@
 //! format → address; smmu → tlbi.
 #![no_std]
 
+/// The example of the folder's README runs as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
+
 #[cfg(any(test, feature = "alloc"))]
 extern crate alloc;
 #[cfg(test)]
