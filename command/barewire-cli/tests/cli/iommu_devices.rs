@@ -92,6 +92,8 @@ fn strict_ends_at_the_first_malformed_line() {
     events.push("dma_map_page:");
     replay(&trace(&events), &["--strict"]).fails(1, "stdin line 3: size= is missing");
     replay(&trace(&several()), &["--strict"]).ok();
+    let large = "dma_map_page: d dir=TO_DEVICE dma_addr=1000 size=4294967297 phys_addr=1000 attrs=";
+    replay(&trace(&[large]), &["--strict"]).fails(1, "line 1: a buffer of 4294967297 bytes");
 }
 
 #[test]

@@ -13,6 +13,10 @@ use super::trace::{Call, Event};
 /// Pages of the working set lie where no IOVA of a table can be.
 const WORKING_SET: u64 = 1 << 63;
 
+/// Bytes of a driver's buffer at most. A line with a digit too many would otherwise be replayed page by
+/// page for minutes.
+const BUFFER_MAX: u64 = 4 << 30;
+
 /// What a device's events had, and what was made of them. These names are an interface.
 #[derive(Clone, Copy, Default, Debug, Serialize)]
 pub(super) struct Events {
@@ -161,11 +165,19 @@ impl<'m> Replayer<'m> {
         }
     }
 
+    /// The pages of a driver's buffer.
+    fn buffer(&self, addr: u64, size: u64) -> Result<Range<u64>, Refused> {
+        if size > BUFFER_MAX {
+            return Err(Refused::Line(format!("a buffer of {size} bytes, more than 4 GiB")));
+        }
+        self.pages(addr, size)
+    }
+
     /// A call of the device's driver.
     fn call(&mut self, time_ns: Option<u64>, call: &Call) -> Result<(), Refused> {
         match *call {
             Call::Map { addr, size, phys } => {
-                let range = self.pages(addr, size)?;
+                let range = self.buffer(addr, size)?;
                 if let Some(phys) = phys {
                     self.check_phys("phys_addr", phys, size)?;
                 }
@@ -186,7 +198,7 @@ impl<'m> Replayer<'m> {
                 Ok(())
             }
             Call::Unmap { addr, size } => {
-                let range = self.pages(addr, size)?;
+                let range = self.buffer(addr, size)?;
                 self.clock(time_ns);
                 self.unmap(range)
             }
@@ -308,7 +320,7 @@ impl<'m> Replayer<'m> {
         let alike = !truncated && segments.len() == phys.len();
         let mut runs: Vec<Vec<Piece>> = Vec::new();
         for (n, &(addr, size)) in segments.iter().enumerate() {
-            let range = self.pages(addr, size)?;
+            let range = self.buffer(addr, size)?;
             let at = phys.get(n).copied().filter(|_| alike);
             if let Some(at) = at {
                 self.check_phys("phys_addr", at, size)?;
