@@ -16,7 +16,9 @@ fn sound(call: &Call) {
     match *call {
         Call::Map { addr, size, phys } => {
             range(addr, size);
-            phys.map_or((), |phys| range(phys, size));
+            if let Some(phys) = phys {
+                range(phys, size);
+            }
         }
         Call::Unmap { addr, size } => range(addr, size),
         Call::MapList { ref segments, ref phys, .. } => {
