@@ -492,10 +492,12 @@ fn no_std(cx: &Context) -> Outcome {
                 success &= cx.ran(&task).success;
             }
             if target == FEATURES_TARGET {
-                let all = ["-p", "barewire", "--features", FEATURES, "--target", target];
-                let args = [&build[..], &all].concat();
-                let task = Task::new("cargo", &args).env("RUSTFLAGS", "-Dwarnings");
-                success &= cx.ran(&task).success;
+                for (package, features) in [("barewire", FEATURES), ("barewire-iommu", "alloc")] {
+                    let all = ["-p", package, "--features", features, "--target", target];
+                    let args = [&build[..], &all].concat();
+                    let task = Task::new("cargo", &args).env("RUSTFLAGS", "-Dwarnings");
+                    success &= cx.ran(&task).success;
+                }
             }
         } else {
             lacking.push(target);

@@ -32,7 +32,8 @@
 //! let pool = unsafe { Arena::new(start, PhysAddr(0x8000_0000), 4096, &links)? };
 //!
 //! // Addresses for devices: up to 4 GiB, one bit per page.
-//! let iovas = IovaWindow::new(Iova(0x1000)..Iova(1 << 32), Granule::Size4K, vec![0; 1 << 14]);
+//! let mut bits = vec![0; 1 << 14];
+//! let iovas = IovaWindow::new(Iova(0x1000)..Iova(1 << 32), Granule::Size4K, &mut bits[..]);
 //! let smmu = Counter(AtomicU64::new(0));
 //! let domain = Domain::new(Config::default(), Context::Asid(1), &pool, &smmu, iovas)?;
 //! // A device is attached by writing `domain.root()` and the ASID to its SMMU.
@@ -78,6 +79,13 @@
 //! format → address; smmu → tlbi.
 #![no_std]
 
+/// The example of the folder's README runs as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
+
+#[cfg(any(test, feature = "alloc"))]
+extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
@@ -109,7 +117,7 @@ pub use format::{
     Shareability, Stage,
 };
 pub use gather::{Gather, Run};
-pub use iova::{ClaimError, IovaAllocator, IovaWindow};
+pub use iova::{ClaimError, IovaAllocator, IovaStorage, IovaWindow};
 pub use pool::{Arena, ArenaError, Chain, Link, Pool};
 pub use strategy::{Choice, Costs, Facts, Method, Operations, Prediction, Strategy};
 pub use table::{MapError, Mapping, PageTable, Part, Ranges, Translation, UnmapError};

@@ -48,7 +48,7 @@ const LAYERS: &[Layers] = &[
     Layers {
         folder: "iommu/barewire-iommu/src/",
         line: "barewire-iommu: domain > strategy, table > deferred, explain, gather, iova, smmu > \
-               lock, pool > format, sync, tlbi",
+               pool > lock > format, sync, tlbi",
     },
     Layers {
         folder: "iommu/barewire-iommu-model/src/",

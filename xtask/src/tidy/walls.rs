@@ -10,6 +10,9 @@ const LIBRARIES: [(&str, &str); 2] = [
     ("iommu/barewire-iommu/Cargo.toml", "barewire-iommu"),
 ];
 
+/// The IO page tables: a product of its own, which builds alone.
+const IOMMU: &str = "iommu/";
+
 /// The model that judges the page tables. Of our crates it may use only theirs.
 const IOMMU_MODEL: &str = "iommu/barewire-iommu-model/";
 
@@ -30,6 +33,7 @@ pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for source in sources {
         findings.extend(libraries(source));
+        findings.extend(iommu(source));
         findings.extend(iommu_model(source));
         findings.extend(platforms(source));
         findings.extend(models(source));
@@ -53,6 +57,23 @@ fn libraries(source: &Source) -> Vec<Finding> {
                 "{library} depends on {}; turn it round, everything rests on {library}",
                 d.name
             );
+            source.finding(d.line, message)
+        })
+        .collect()
+}
+
+/// No crate of the page tables uses one outside of their folder. The library and the model have stricter
+/// rules of their own.
+fn iommu(source: &Source) -> Vec<Finding> {
+    let is_manifest = source.path.starts_with(IOMMU) && source.path.ends_with("/Cargo.toml");
+    let is_stricter = source.path == LIBRARIES[1].0 || source.path.starts_with(IOMMU_MODEL);
+    if !is_manifest || is_stricter {
+        return Vec::new();
+    }
+    siblings(source)
+        .filter(|d| !d.name.starts_with("barewire-iommu"))
+        .map(|d| {
+            let message = format!("a crate of {IOMMU} depends on {}; it builds alone", d.name);
             source.finding(d.line, message)
         })
         .collect()
@@ -165,6 +186,18 @@ mod tests {
         assert!(check_one(iommu, &text("proptest = \"1\"")).is_empty());
         let other = text("barewire-iommu.workspace = true");
         assert!(check_one("bench/barewire-qemu/Cargo.toml", &other).is_empty());
+    }
+
+    #[test]
+    fn the_page_tables_build_alone() {
+        let text = |deps: &str| format!("{LINTS}[dev-dependencies]\n{deps}\n");
+        let bench = "iommu/barewire-iommu-bench/Cargo.toml";
+        assert_eq!(
+            check_one(bench, &text("barewire-sim.workspace = true")),
+            [format!("{bench}:5: a crate of iommu/ depends on barewire-sim")]
+        );
+        assert!(check_one(bench, &text("barewire-iommu-model.workspace = true")).is_empty());
+        assert!(check_one(bench, &text("tempfile = \"3\"")).is_empty());
     }
 
     #[test]

@@ -305,7 +305,7 @@ fn the_camera_by_every_strategy() {
 }
 
 /// What goes in by stdin, and what comes out.
-fn replay(trace: &str, options: &[&str]) -> Ran {
+pub(super) fn replay(trace: &str, options: &[&str]) -> Ran {
     let mut command = barewire(&[&["iommu", "replay", "-"], options].concat());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the command starts");
@@ -359,7 +359,7 @@ fn the_threads_32_mib() {
 #[test]
 fn a_bad_trace_is_told_by_its_line() {
     let good = "x-1 [0] 1.0: map: IOMMU: iova=0x1000 - 0x2000 paddr=0x10000 size=4096\n";
-    let bad = |line: &str| replay(&format!("{good}# a comment\n{line}\n{good}"), &[]);
+    let bad = |line: &str| replay(&format!("{good}# a comment\n{line}\n{good}"), &["--strict"]);
     for (line, part) in [
         ("1.0: map: IOMMU: iova=0x3000 size=4096", "stdin line 3: paddr= is missing"),
         (
@@ -378,16 +378,20 @@ fn a_bad_trace_is_told_by_its_line() {
         ),
     ] {
         bad(line).fails(1, part);
+        let skipped = replay(&format!("{good}{line}\n{good}"), &["--json"]).ok();
+        assert_eq!(skipped.json()["input"]["malformed_lines"], 1, "{line}");
+        assert_eq!(skipped.json()["input"]["maps"], 2, "{line}");
     }
     replay("# tracer: nop\nx-1 1.0: sched_switch: x\n", &[])
-        .fails(1, "no iommu:map or iommu:unmap event in its 2 lines");
+        .fails(1, "no iommu:map, iommu:unmap or dma:dma_* event in its 2 lines");
     replay("", &[]).fails(1, "in its 0 lines");
+    replay("1.0: map: IOMMU: iova=x\n", &[]).fails(1, "in its 1 lines, and 1 that cannot be read");
     replay(
         &good.replace("0x1000 - 0x2000", "0x10000").replace("4096", "65536"),
         &["--granule", "64k"],
     )
     .ok();
-    replay(good, &["--granule", "64k"])
+    replay(good, &["--granule", "64k", "--strict"])
         .fails(1, "line 1: iova 0x1000 is no multiple of the 65536 byte granule (--granule)");
     replay(good, &["--output-bits", "32", "--tables-mib", "8192"]).fails(2, "--tables-mib");
     run(&["iommu", "replay", "/nowhere/trace"]).fails(1, "cannot open");
@@ -419,11 +423,17 @@ x-1 [0] 1.500000: unmap: IOMMU: iova=0x1000 - 0x2000 size=40";
     let line = replay(trace, &["--json"]).ok().json();
     assert_eq!(
         line["input"],
-        json!({"lines": 6, "maps": 2, "unmaps": 1, "other_lines": 1, "lost_events": 12,
+        json!({"lines": 6, "maps": 2, "unmaps": 1, "other_lines": 0, "lost_events": 12,
             "cut_line": true, "mapped_bytes": 8192, "unmapped_bytes": 8192, "short_unmaps": 1,
             "assumed_mapped_bytes": 4096, "assumed_unmapped_bytes": 4096, "backward_times": 1,
-            "untimed": 1, "duration_ns": 0})
+            "untimed": 1, "duration_ns": 0, "malformed_lines": 0, "unmatched_unmaps": 1,
+            "failed_maps": 0, "truncated_lists": 0, "located_maps": 0, "identity_maps": 0,
+            "not_replayed": {"attach_device_to_domain": 1}, "unselected_events": 0,
+            "left_out_events": 0})
     );
+    assert_eq!(line["attached"], json!(["a"]));
+    assert_eq!(line["devices"][0]["device"], "unnamed");
+    assert_eq!(line["devices"][0]["strategies"], line["strategies"]);
     let told = replay(trace, &[]).ok().text();
     for part in [
         "12 events lost",

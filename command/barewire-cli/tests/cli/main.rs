@@ -11,6 +11,7 @@ mod flash;
 mod interrupt;
 mod iommu;
 mod iommu_bench;
+mod iommu_devices;
 mod loses_nothing;
 mod measure;
 mod qemu;

@@ -1,5 +1,7 @@
 //! A bitmap that searches for aligned gaps a word at a time.
 
+use super::storage::IovaStorage;
+
 /// Granules per word.
 pub(super) const WORD: u64 = u64::BITS as u64;
 
@@ -17,23 +19,23 @@ pub(super) struct Bits<S> {
     hints: [usize; CLASSES],
 }
 
-impl<S: AsRef<[u64]> + AsMut<[u64]>> Bits<S> {
+impl<S: IovaStorage> Bits<S> {
     /// Creates the bitmap with all granules free.
     pub(super) fn new(mut words: S, first: u64) -> Self {
         debug_assert!(first.is_multiple_of(WORD));
-        words.as_mut().fill(0);
+        words.words_mut().fill(0);
         Self { words, first, hints: [0; CLASSES] }
     }
 
     /// The number of granules.
     pub(super) fn granules(&self) -> u64 {
-        self.words.as_ref().len() as u64 * WORD
+        self.words.words().len() as u64 * WORD
     }
 
     /// Takes `count` granules that begin at a multiple of `1 << align`, and tells the first.
     pub(super) fn take(&mut self, count: u64, align: u32) -> Option<u64> {
         let class = (align as usize).min(CLASSES - 1);
-        let words = self.words.as_ref().len();
+        let words = self.words.words().len();
         let from = self.hints[class].min(words);
         let at = self.find(count, align, from, words).or_else(|| {
             // A gap may begin before the hint and end after it.
@@ -46,7 +48,7 @@ impl<S: AsRef<[u64]> + AsMut<[u64]>> Bits<S> {
     }
 
     fn find(&self, count: u64, align: u32, from: usize, to: usize) -> Option<u64> {
-        let words = &self.words.as_ref()[..to];
+        let words = &self.words.words()[..to];
         if count <= WORD && count <= 1 << align {
             // Such a gap is inside one word: shifts and masks find all aligned ones at once.
             return words.iter().enumerate().skip(from).find_map(|(i, &word)| {
@@ -73,7 +75,7 @@ impl<S: AsRef<[u64]> + AsMut<[u64]>> Bits<S> {
     fn last_taken(&self, at: u64, count: u64) -> Option<u64> {
         let index = ((at - self.first) / WORD) as usize;
         let whole = (count / WORD) as usize;
-        let words = self.words.as_ref();
+        let words = self.words.words();
         let rest = words.get(index + whole).map_or(0, |word| word & below(count % WORD));
         let found = |i: usize, word: u64| {
             self.first + i as u64 * WORD + u64::from(63 - word.leading_zeros())
@@ -92,7 +94,7 @@ impl<S: AsRef<[u64]> + AsMut<[u64]>> Bits<S> {
 
     /// Whether all `count` granules from `at` are free.
     pub(super) fn is_free(&self, at: u64, count: u64) -> bool {
-        let words = self.words.as_ref();
+        let words = self.words.words();
         self.pieces(at, count).all(|(index, mask)| words[index] & mask == 0)
     }
 
@@ -113,7 +115,7 @@ impl<S: AsRef<[u64]> + AsMut<[u64]>> Bits<S> {
     }
 
     fn is_taken(&self, at: u64, count: u64) -> bool {
-        let words = self.words.as_ref();
+        let words = self.words.words();
         self.pieces(at, count).all(|(index, mask)| words[index] & mask == mask)
     }
 
@@ -123,7 +125,7 @@ impl<S: AsRef<[u64]> + AsMut<[u64]>> Bits<S> {
         let end = begin + count;
         let (first, last) = ((begin / WORD) as usize, (end / WORD) as usize);
         let (head, tail) = (!below(begin % WORD), below(end % WORD));
-        let words = self.words.as_mut();
+        let words = self.words.words_mut();
         let mut change = |index: usize, mask: u64| {
             if mask != 0 {
                 words[index] = words[index] & !mask | value & mask;

@@ -9,8 +9,10 @@
 #![allow(unsafe_code, reason = "a trait whose promises tables are changed by")]
 
 mod bits;
+mod storage;
 mod window;
 
+pub use storage::IovaStorage;
 pub use window::IovaWindow;
 
 use core::fmt;

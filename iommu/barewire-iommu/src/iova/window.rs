@@ -7,7 +7,7 @@
 use core::ops::Range;
 
 use super::bits::{Bits, WORD};
-use super::{ClaimError, IovaAllocator};
+use super::{ClaimError, IovaAllocator, IovaStorage};
 use crate::address::Iova;
 use crate::format::Granule;
 use crate::lock::Lock;
@@ -17,7 +17,8 @@ const OUTSIDE: usize = 16;
 
 /// A window of IOVAs, with one bit of `S` for each granule.
 ///
-/// `S` is an array, a static slice or a `Vec`. 4 GiB of 4 KiB pages need 128 KiB of it.
+/// `S` is an array, a mutable slice or, with the feature `alloc`, a `Vec`: see [`IovaStorage`]. 4 GiB of
+/// 4 KiB pages need 128 KiB of it.
 ///
 /// Ranges are aligned to their size rounded up to a power of two, so that blocks can map them. The
 /// alignment is at most 1 GiB, 32 MiB or 512 MiB with pages of 4, 16 or 64 KiB. Claims may also be
@@ -40,7 +41,7 @@ struct Inner<S> {
     outside: [Range<u64>; OUTSIDE],
 }
 
-impl<S: AsRef<[u64]> + AsMut<[u64]>> IovaWindow<S> {
+impl<S: IovaStorage> IovaWindow<S> {
     /// Creates the window `range`, shortened if `storage` has fewer bits.
     pub fn new(range: Range<Iova>, granule: Granule, storage: S) -> Self {
         let shift = granule.shift();
@@ -83,8 +84,9 @@ impl<S: AsRef<[u64]> + AsMut<[u64]>> IovaWindow<S> {
 }
 
 // SAFETY: under the lock a range is found and marked as taken, in the bitmap or, outside the
-// window, in the list. A marked range is not handed out.
-unsafe impl<S: AsRef<[u64]> + AsMut<[u64]>> IovaAllocator for IovaWindow<S> {
+// window, in the list. A marked range is not handed out. The bitmap keeps its marks by the promise of
+// `IovaStorage`.
+unsafe impl<S: IovaStorage> IovaAllocator for IovaWindow<S> {
     fn alloc(&self, size: u64) -> Option<Iova> {
         if size == 0 {
             return None;
@@ -110,7 +112,7 @@ unsafe impl<S: AsRef<[u64]> + AsMut<[u64]>> IovaAllocator for IovaWindow<S> {
     }
 }
 
-impl<S: AsRef<[u64]> + AsMut<[u64]>> Inner<S> {
+impl<S: IovaStorage> Inner<S> {
     /// The part of `range` inside the window, if any, and the parts before and after it.
     fn split(&self, range: &Range<u64>) -> (Option<Range<u64>>, [Range<u64>; 2]) {
         let inside = range.start.max(self.window.start)..range.end.min(self.window.end);

@@ -1,18 +1,36 @@
-//! A pool over one stretch of memory: a lock-free free list, and a mark above which memory was
-//! never used.
+//! A pool over one stretch of memory: lock-free free lists, and a mark above which memory was never
+//! used.
 //!
 //! # How it works
-//! The free list is a Treiber stack. Its links are beside the memory, not in it, because a thread
+//! A free list is a Treiber stack. Its links are beside the memory, not in it, because a thread
 //! that is about to take a table may read the link of one that another thread has just taken and is
 //! filling. The head is one word: an index, and a tag that changes with every exchange. A chain of
 //! tables is allocated or freed with one exchange, whatever its length.
 //!
-//! Memory above the mark was never handed out and is not in the list. Roots of several adjacent
-//! tables come only from there.
+//! Memory above the mark was never handed out and is in no list. A single table comes from the free
+//! list, or from above the mark. A run of 2, 4, 8 or 16 adjacent tables, which a root of stage 2 may
+//! be, has a free list of its own length. It comes from there, or from above the mark. If both are
+//! empty, [`assemble`] searches all free tables for adjacent ones. If single tables are short,
+//! free runs are broken up.
+//!
+//! # Ordering
+//! 1. No lock is taken to allocate or free single tables and chains of them, nor to free a run. An
+//!    interrupt handler may do that while the code that it interrupted does it too.
+//! 2. Allocating a run may take a spin lock, against other threads that do the same. An interrupt
+//!    handler creates no table whose root is a run.
+//! 3. While a run is assembled, up to its own number of free tables is out of reach of other
+//!    threads. They may be told that there is no memory when no more than these are left.
+//!
+//! # Not supported
+//! Moving live tables. A run needs as many adjacent free tables, aligned to their number: in an
+//! arena that is nearly full, one live table in each such place is enough to prevent it. Create
+//! tables with such roots early, or give them an arena of their own.
 //!
 //! # Safety
-//! [`Arena::new`] is promised the memory. The free list never hands out a table twice.
+//! [`Arena::new`] is promised the memory. The free lists never hand out a table twice.
 #![allow(unsafe_code, reason = "it is a pool")]
+
+mod assemble;
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -20,23 +38,29 @@ use core::ptr::NonNull;
 
 use super::{Chain, Pool};
 use crate::address::PhysAddr;
+use crate::lock::Lock;
 use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-/// The index of the next table, in the free list or in a chain.
+/// What an arena remembers of a table.
 #[derive(Debug)]
-pub struct Link(AtomicU32);
+pub struct Link {
+    /// The index plus 1 of the next table in a free list or a chain, or 0.
+    next: AtomicU32,
+    /// The search that last saw the table free.
+    seen: AtomicU32,
+}
 
 impl Link {
-    /// The link of a table that is in neither.
+    /// The link of a table that is in no list.
     #[cfg(not(loom))]
     pub const fn new() -> Self {
-        Self(AtomicU32::new(0))
+        Self { next: AtomicU32::new(0), seen: AtomicU32::new(0) }
     }
 
-    /// The link of a table that is in neither.
+    /// The link of a table that is in no list.
     #[cfg(loom)]
     pub fn new() -> Self {
-        Self(AtomicU32::new(0))
+        Self { next: AtomicU32::new(0), seen: AtomicU32::new(0) }
     }
 }
 
@@ -46,14 +70,25 @@ impl Default for Link {
     }
 }
 
+/// Lengths of runs with a free list of their own. The architecture's largest root has 16 tables.
+const RUNS: usize = 4;
+
 /// Allocates tables from one stretch of memory, for a walker that snoops the caches.
 ///
 /// Safe to share by reference between threads, and between page tables of the same granule.
 #[derive(Debug)]
 pub struct Arena<'m> {
-    /// The tag in the high bits, and below it the index of the first free table plus 1, or 0 if
-    /// none.
-    head: AtomicUsize,
+    /// The free tables. A head has a tag in the high bits, and below it the index of the first table
+    /// plus 1, or 0 if there is none.
+    free: AtomicUsize,
+    /// Free tables that a search has put aside, which are allocated if no others are left.
+    aside: AtomicUsize,
+    /// Free runs of 2, 4, 8 and 16 tables, each by its first.
+    runs: [AtomicUsize; RUNS],
+    /// How often a search began to move tables the other way, or ended.
+    moves: AtomicUsize,
+    /// The number of the last search. Its lock is held by the thread that searches.
+    search: Lock<u32>,
     /// The mark: tables below it were handed out at least once.
     used: AtomicUsize,
     memory: NonNull<u64>,
@@ -106,8 +141,8 @@ impl fmt::Display for ArenaError {
 impl core::error::Error for ArenaError {}
 
 impl<'m> Arena<'m> {
-    /// Creates an arena with one table of `table_bytes` per link. `table_bytes` should be the
-    /// granule: larger tables come only from memory that was never used.
+    /// Creates an arena with one table of `table_bytes` per link. `table_bytes` is the granule: larger
+    /// tables are runs of adjacent ones.
     ///
     /// # Errors
     /// See [`ArenaError`].
@@ -134,7 +169,11 @@ impl<'m> Arena<'m> {
             return Err(ArenaError::TooMany(links.len()));
         }
         Ok(Self {
-            head: AtomicUsize::new(0),
+            free: AtomicUsize::new(0),
+            aside: AtomicUsize::new(0),
+            runs: [(); RUNS].map(|()| AtomicUsize::new(0)),
+            moves: AtomicUsize::new(0),
+            search: Lock::new(0),
             used: AtomicUsize::new(0),
             memory: memory.cast(),
             phys: phys.0,
@@ -168,38 +207,38 @@ impl<'m> Arena<'m> {
         tag << self.index_bits | first as usize
     }
 
-    /// Removes one to `count` tables from the free list. Returns the first and the last.
+    /// Removes one to `count` tables from a list. Returns the first and the last.
     #[inline]
-    fn pop(&self, count: usize) -> Option<(usize, usize)> {
-        let mut head = self.head.load(Ordering::Acquire);
+    fn pop(&self, list: &AtomicUsize, count: usize) -> Option<(usize, usize)> {
+        let mut head = list.load(Ordering::Acquire);
         loop {
             let first = self.free_index(head)?;
             let (mut last, mut taken) = (first, 1);
             // A link read here may belong to a table that another thread took meanwhile. Then the
             // tag differs, and the exchange below fails.
-            let mut rest = self.links[last].0.load(Ordering::Relaxed);
+            let mut rest = self.links[last].next.load(Ordering::Relaxed);
             while taken < count && rest != 0 && rest as usize <= self.links.len() {
                 last = rest as usize - 1;
                 taken += 1;
-                rest = self.links[last].0.load(Ordering::Relaxed);
+                rest = self.links[last].next.load(Ordering::Relaxed);
             }
             let new = self.replaced(head, rest);
-            match self.head.compare_exchange_weak(head, new, Ordering::AcqRel, Ordering::Acquire) {
+            match list.compare_exchange_weak(head, new, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return Some((first, last)),
                 Err(now) => head = now,
             }
         }
     }
 
-    /// Puts linked tables on the free list.
+    /// Puts linked tables on a list.
     #[inline]
-    fn push(&self, first: usize, last: usize) {
-        let mut head = self.head.load(Ordering::Relaxed);
+    fn push(&self, list: &AtomicUsize, first: usize, last: usize) {
+        let mut head = list.load(Ordering::Relaxed);
         loop {
             let next = self.free_index(head).map_or(0, |index| index as u32 + 1);
-            self.links[last].0.store(next, Ordering::Relaxed);
+            self.links[last].next.store(next, Ordering::Relaxed);
             let new = self.replaced(head, first as u32 + 1);
-            match self.head.compare_exchange_weak(head, new, Ordering::AcqRel, Ordering::Relaxed) {
+            match list.compare_exchange_weak(head, new, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(now) => head = now,
             }
@@ -231,7 +270,7 @@ impl<'m> Arena<'m> {
                 Ok(_) => {
                     if used < first {
                         self.connect(used, first - used);
-                        self.push(used, first - 1);
+                        self.push(&self.free, used, first - 1);
                     }
                     return Some((first, taken));
                 }
@@ -240,33 +279,60 @@ impl<'m> Arena<'m> {
         }
     }
 
+    /// Takes one to `count` tables, linked to each other. Returns the first and the last.
+    #[inline]
+    fn take(&self, count: usize) -> Option<(usize, usize)> {
+        self.pop(&self.free, count).or_else(|| self.take_others(count))
+    }
+
+    /// The same from everywhere else.
+    fn take_others(&self, count: usize) -> Option<(usize, usize)> {
+        loop {
+            let moves = self.moves.load(Ordering::Acquire);
+            if let Some((first, taken)) = self.fresh(count, false) {
+                self.connect(first, taken);
+                return Some((first, first + taken - 1));
+            }
+            // A search moves tables aside, then back: with the free list asked before and after, none
+            // is missed on its way.
+            let found = self
+                .pop(&self.free, count)
+                .or_else(|| self.pop(&self.aside, count))
+                .or_else(|| self.pop(&self.free, count))
+                .or_else(|| self.break_run(count));
+            if found.is_some() || self.moves.load(Ordering::Acquire) == moves {
+                return found;
+            }
+        }
+    }
+
     /// Links `count` adjacent tables, beginning with `first`.
     fn connect(&self, first: usize, count: usize) {
         for index in first..first + count - 1 {
-            self.links[index].0.store(index as u32 + 2, Ordering::Relaxed);
+            self.links[index].next.store(index as u32 + 2, Ordering::Relaxed);
         }
     }
 }
 
-// SAFETY: a table is in the free list, or above the mark, or handed out. The tag makes an exchange
-// fail if the list changed since its head was read.
+// SAFETY: a table is in one free list, or above the mark, or handed out, or held by a search. The tag
+// makes an exchange fail if the list changed since its head was read.
 unsafe impl Pool for Arena<'_> {
     const DIRECT: bool = true;
 
     fn alloc(&self, bytes: usize) -> Option<PhysAddr> {
         let tables = bytes >> self.shift;
-        if tables > 1 {
-            return self.fresh(tables, true).map(|(first, _)| self.at(first));
-        }
-        let (index, _) = self.pop(1).or_else(|| self.fresh(1, false))?;
-        Some(self.at(index))
+        let first = if tables > 1 { self.alloc_run(tables)? } else { self.take(1)?.0 };
+        Some(self.at(first))
     }
 
     unsafe fn free(&self, table: PhysAddr, bytes: usize) {
         let first = self.index(table);
-        let tables = (bytes >> self.shift).max(1);
-        self.connect(first, tables);
-        self.push(first, first + tables - 1);
+        let tables = bytes >> self.shift;
+        if tables > 1 {
+            self.free_run(first, tables);
+        } else {
+            self.push(&self.free, first, first);
+        }
     }
 
     #[inline]
@@ -283,16 +349,7 @@ unsafe impl Pool for Arena<'_> {
             // SAFETY: a chain of one has no links.
             return unsafe { Chain::of(table, table) };
         }
-        let (first, last) = match self.pop(count) {
-            Some(taken) => taken,
-            None => match self.fresh(count.max(1), false) {
-                Some((first, taken)) => {
-                    self.connect(first, taken);
-                    (first, first + taken - 1)
-                }
-                None => return Chain::new(),
-            },
-        };
+        let Some((first, last)) = self.take(count.max(1)) else { return Chain::new() };
         // SAFETY: taken just now, and linked to each other.
         unsafe { Chain::of(self.at(first), self.at(last)) }
     }
@@ -305,117 +362,23 @@ unsafe impl Pool for Arena<'_> {
                 unsafe { self.free(table, bytes) };
             }
         } else if let Some((first, last)) = chain.take().ends() {
-            self.push(self.index(first), self.index(last));
+            self.push(&self.free, self.index(first), self.index(last));
         }
     }
 
     #[inline]
     unsafe fn link(&self, table: PhysAddr, next: PhysAddr) {
-        self.links[self.index(table)].0.store(self.index(next) as u32 + 1, Ordering::Relaxed);
+        self.links[self.index(table)].next.store(self.index(next) as u32 + 1, Ordering::Relaxed);
     }
 
     #[inline]
     unsafe fn next(&self, table: PhysAddr) -> PhysAddr {
-        let next = self.links[self.index(table)].0.load(Ordering::Relaxed) as usize;
+        let next = self.links[self.index(table)].next.load(Ordering::Relaxed) as usize;
         self.at(next.wrapping_sub(1))
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::vec::Vec;
-
-    use super::*;
-    use crate::format::Granule;
-    use crate::testing::{BASE, drained, with_arena};
-
-    #[test]
-    fn every_table_once_and_again() {
-        with_arena(Granule::Size4K, 5, |arena| {
-            let mut tables: Vec<PhysAddr> = core::iter::from_fn(|| arena.alloc(4096)).collect();
-            assert_eq!(arena.alloc(4096), None);
-            assert!(arena.alloc_chain(4096, 3).is_empty());
-            let last = tables.pop().expect("five");
-            for table in tables.drain(..).chain([last]) {
-                // SAFETY: allocated, and freed once.
-                unsafe { arena.free(table, 4096) };
-            }
-            assert_eq!(arena.alloc(4096), Some(last), "the one that is still in a cache");
-            // SAFETY: allocated just now.
-            unsafe { arena.free(last, 4096) };
-            assert_eq!(drained(arena, 4096), 5);
-            // A smaller table takes a whole one.
-            assert_eq!(drained(arena, 64), 5);
-        });
-    }
-
-    #[test]
-    fn chains_come_and_go_at_once() {
-        with_arena(Granule::Size4K, 8, |arena| {
-            let count = |chain: &Chain| {
-                let Some((first, last)) = chain.ends() else { return 0 };
-                let mut at = first;
-                let mut count = 1;
-                while at != last {
-                    // SAFETY: one of the chain, and not the last.
-                    at = unsafe { arena.next(at) };
-                    count += 1;
-                }
-                count
-            };
-            // From unused memory, and no more tables than there are.
-            let (three, five) = (arena.alloc_chain(4096, 3), arena.alloc_chain(4096, 9));
-            assert_eq!((count(&three), count(&five)), (3, 5));
-            assert!(arena.alloc_chain(4096, 1).is_empty());
-            // From freed tables.
-            for chain in [three, five] {
-                // SAFETY: the tables are not in use.
-                unsafe { arena.free_chain(chain, 4096) };
-            }
-            for asked in [1, 7, 8, 9] {
-                let chain = arena.alloc_chain(4096, asked);
-                assert_eq!(count(&chain), asked.min(8));
-                // SAFETY: as above.
-                unsafe { arena.free_chain(chain, 4096) };
-            }
-            assert_eq!(drained(arena, 4096), 8);
-        });
-    }
-
-    #[test]
-    fn several_tables_side_by_side_are_aligned() {
-        with_arena(Granule::Size4K, 16, |arena| {
-            let one = arena.alloc(4096).expect("room");
-            assert_eq!(one, PhysAddr(BASE));
-            let four = arena.alloc(4 * 4096).expect("room");
-            assert_eq!(four, PhysAddr(BASE + 4 * 4096));
-            // Tables skipped for alignment are not lost: three of them, and eight behind.
-            assert_eq!(drained(arena, 4096), 3 + 8);
-            assert_eq!(arena.alloc(2 * 4096), None, "all was used once");
-            // SAFETY: allocated, and freed once.
-            unsafe { arena.free(four, 4 * 4096) };
-            assert_eq!(drained(arena, 4096), 15);
-        });
-    }
-
-    #[test]
-    fn memory_that_is_no_arena() {
-        let links = [(), ()].map(|()| Link::new());
-        let mut memory = [0_u64; 2 * 512];
-        let start = NonNull::from(&mut memory).cast();
-        let arena = |phys, bytes| {
-            // SAFETY: the memory has that many bytes, or `new` refuses before that matters.
-            unsafe { Arena::new(start, PhysAddr(phys), bytes, &links) }.map(drop).err()
-        };
-        assert_eq!(arena(BASE, 32), Some(ArenaError::TableBytes(32)));
-        assert_eq!(arena(BASE, 4095), Some(ArenaError::TableBytes(4095)));
-        assert_eq!(arena(BASE + 64, 4096), Some(ArenaError::Unaligned(PhysAddr(BASE + 64))));
-        assert_eq!(arena(BASE, 4096), None);
-    }
-
-    #[test]
-    #[should_panic(expected = "a table of another pool")]
-    fn tables_of_others_are_not_reached() {
-        with_arena(Granule::Size4K, 2, |arena| arena.pointer(PhysAddr(BASE + 2 * 4096)));
-    }
-}
+mod churn_tests;
+#[cfg(test)]
+mod tests;

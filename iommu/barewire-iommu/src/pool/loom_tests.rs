@@ -163,3 +163,44 @@ fn chains_are_whole() {
         pool.check();
     });
 }
+
+/// While one thread assembles a run, no table is lost to the others and none is handed out twice.
+#[test]
+fn a_run_is_assembled_beside_others() {
+    bounded(|| {
+        let pool = Watched::new(3, 3);
+        let other = pool.clone();
+        let thread = thread::spawn(move || {
+            let Some(run) = other.arena.alloc(2 * BYTES) else { return };
+            let first = run.0 as usize / BYTES;
+            assert_eq!(first % 2, 0, "aligned");
+            other.touched[first].with_mut(|_| ());
+            other.touched[first + 1].with_mut(|_| ());
+            // SAFETY: allocated, and freed once.
+            unsafe { other.arena.free(run, 2 * BYTES) };
+        });
+        // Three are free, and a run has two.
+        let mine = pool.take().expect("one is left");
+        pool.give(mine);
+        thread.join().expect("no panic");
+        pool.check();
+    });
+}
+
+/// Two threads that assemble runs: there is room for both.
+#[test]
+fn two_runs_are_assembled_at_once() {
+    bounded(|| {
+        let pool = Watched::new(4, 4);
+        let other = pool.clone();
+        let thread = thread::spawn(move || other.arena.alloc(2 * BYTES));
+        let mine = pool.arena.alloc(2 * BYTES).expect("room");
+        let theirs = thread.join().expect("no panic").expect("room");
+        assert_ne!(mine, theirs);
+        for run in [mine, theirs] {
+            // SAFETY: allocated, and freed once.
+            unsafe { pool.arena.free(run, 2 * BYTES) };
+        }
+        pool.check();
+    });
+}

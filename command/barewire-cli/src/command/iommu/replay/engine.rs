@@ -77,7 +77,7 @@ pub(super) struct Engine<'m> {
     pub(super) name: &'static str,
     plan: Plan,
     prices: Prices,
-    table: PageTable<Arena<'m>>,
+    table: PageTable<&'m Arena<'m>>,
     attributes: Attributes,
     pub(super) tlb: Tlb,
     pending: Pending,
@@ -93,7 +93,7 @@ impl<'m> Engine<'m> {
         (name, plan): (&'static str, Plan),
         config: Config,
         attributes: Attributes,
-        arena: Arena<'m>,
+        arena: &'m Arena<'m>,
         prices: Prices,
         window: Window,
     ) -> Result<Self, ConfigError> {

@@ -1,4 +1,4 @@
-//! What the tables of an engine lie in.
+//! What the tables of a strategy lie in, those of all devices.
 //!
 //! # Safety
 //! An arena borrows its memory.

@@ -1,8 +1,8 @@
 //! `barewire iommu replay`: a trace of maps and unmaps, under every strategy.
 //!
 //! # How it works
-//! Each line that is an event goes to six [`engine`]s. Each has a page table of its own, the
-//! library's, whose tables lie in an arena, a gather or several a call, a strategy that makes
+//! Each device has a domain ([`domains`]). An event goes to its device's six [`engine`]s. Each has a page table of its own, the
+//! library's, whose tables lie in an arena (that of the strategy, for all devices), a gather or several a call, a strategy that makes
 //! invalidations of them, a [`tlb`] that takes them, and an account. A seventh TLB takes nothing but
 //! exactly what was unmapped: what misses in an engine's and not in that is the price of
 //! invalidating too much.
@@ -13,40 +13,46 @@
 
 mod camera;
 mod costs;
+mod domains;
 mod engine;
+mod lists;
 mod memory;
+mod pattern;
+mod read;
 mod replayer;
 mod report;
 mod tlb;
 mod trace;
 mod window;
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, ErrorKind, Read};
-
-use barewire_iommu::{Access, Attributes, Config, Strategy};
+use barewire_iommu::{Access, Arena, Attributes, Config, Strategy};
 
 use super::shape::Shape;
 use crate::shared::failure::Failure;
+use crate::shared::output;
 use crate::shared::text::number;
-use crate::shared::{interrupt, output};
 use costs::{CostArgs, Prices};
+use domains::Domains;
 use engine::{Bounds, Engine, Plan};
 use memory::Memory;
-use replayer::Replayer;
-use report::{Report, Row};
-use trace::{Event, Line};
+use pattern::Pattern;
+use read::Manner;
+use replayer::{Refused, Replayer};
+use report::Report;
+use trace::Line;
 use window::Window;
 
 const EXAMPLES: &str = "\
-A trace is text, from any of:
+A trace is text, from any of (dma events are of Linux 6.12 and later; iommu events name no device):
+  trace-cmd record -e dma …;   trace-cmd report > TRACE
+  perf record -a -e 'dma:*' …; perf script --ns > TRACE
+  echo 1 > /sys/kernel/tracing/events/dma/enable; cat /sys/kernel/tracing/trace_pipe > TRACE
   trace-cmd record -e iommu:map -e iommu:unmap …; trace-cmd report > TRACE
-  perf record -a -e iommu:map -e iommu:unmap …;   perf script --ns > TRACE
-  echo 1 > /sys/kernel/tracing/events/iommu/enable; cat /sys/kernel/tracing/trace_pipe > TRACE
 
 Examples:
   barewire iommu replay --example camera
   barewire iommu replay --example camera --address-ns 4000 --window-ms 16.7
+  barewire iommu replay TRACE --device '0000:01:*' --device 12340000.mmc
   barewire iommu replay TRACE --tlb-entries 512 --working-set 128 --miss-ns 500 --json
   ssh board cat /sys/kernel/tracing/trace | barewire iommu replay -";
 
@@ -63,6 +69,13 @@ pub(super) struct Args {
     /// Print the example's trace as the kernel's tracer would write it, and replay nothing
     #[arg(long, requires = "example", conflicts_with = "trace")]
     print_trace: bool,
+    /// Replay the events of this device alone; * and ? match any text and any character, and the option
+    /// may be given several times. Events that name no device belong to "unnamed"
+    #[arg(long, value_name = "NAME", value_parser = Pattern::parse)]
+    device: Vec<Pattern>,
+    /// End at the first line that cannot be read or replayed, and name it
+    #[arg(long)]
+    strict: bool,
     #[command(flatten)]
     shape: Shape,
     /// The length of the window whose worst case is reported: one frame
@@ -80,7 +93,7 @@ pub(super) struct Args {
     /// Deferred: flush when the oldest has waited so long
     #[arg(long, value_name = "MS", default_value = "10", value_parser = window)]
     defer_ms: f64,
-    /// Memory for tables, of each strategy
+    /// Memory for tables, of each strategy, for all devices
     #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = |text: &str| number::within(text, 1..=1 << 16))]
     tables_mib: u32,
     #[command(flatten)]
@@ -128,31 +141,39 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let tables = (bytes as usize) / table_bytes;
     let mut memories: Vec<Memory> =
         plans.iter().map(|_| Memory::new(tables, table_bytes)).collect();
-    let mut engines = Vec::new();
-    for (plan, memory) in plans.into_iter().zip(&mut memories) {
-        let arena = memory.arena(table_bytes)?;
-        let window = Window::new(ns(args.window_ms));
-        let engine = Engine::new(plan, config, attributes, arena, prices, window)
-            .map_err(|error| Failure::Usage(format!("{error} (--tables-mib)")))?;
-        engines.push(engine);
-    }
-    let mut replayer =
-        Replayer::new(engines, geometry, prices.strategy.tlb_entries, args.working_set);
-    match (&args.trace, args.example) {
-        (Some(path), _) if path == "-" => read(&mut replayer, io::stdin().lock(), "stdin")?,
-        (Some(path), _) => {
-            let file = File::open(path)
-                .map_err(|error| Failure::io(format_args!("open {path:?}"), &error))?;
-            read(&mut replayer, BufReader::new(file), path)?;
+    let arenas = memories
+        .iter_mut()
+        .map(|memory| memory.arena(table_bytes))
+        .collect::<Result<Vec<Arena<'_>>, Failure>>()?;
+    let create = || {
+        let engine = |(&plan, arena)| {
+            let window = Window::new(ns(args.window_ms));
+            Engine::new(plan, config, attributes, arena, prices, window)
+                .map_err(|error| format!("{error} (--tables-mib)"))
+        };
+        let engines = plans.iter().zip(&arenas).map(engine).collect::<Result<_, String>>()?;
+        let tlb_entries = prices.strategy.tlb_entries;
+        Ok(Replayer::new(engines, geometry, tables, tlb_entries, args.working_set))
+    };
+    // What cannot be for the first device is wrong usage.
+    drop(create().map_err(Failure::Usage)?);
+    let mut domains = Domains::new(create, args.device.clone());
+    match &args.trace {
+        Some(path) => {
+            read::read(&mut domains, path, Manner { strict: args.strict, silent: args.json })?;
         }
-        (None, _) => {
-            for (number, (time_ns, event)) in (1..).zip(camera::events()) {
-                take(&mut replayer, &Line { time_ns: Some(time_ns), event }, "camera", number)?;
+        None => {
+            for (time_ns, event) in camera::events() {
+                domains.input.lines += 1;
+                domains.line(&Line { time_ns: Some(time_ns), event }).map_err(|refused| {
+                    let (Refused::Line(reason) | Refused::Replay(reason)) = refused;
+                    Failure::Failed(format!("camera: {reason}"))
+                })?;
             }
         }
     }
-    replayer.finish();
-    let report = report(args, &prices, &replayer);
+    domains.finish();
+    let report = report(args, &prices, &domains);
     if args.json { output::json(&report) } else { output::text(&report.text()) }
 }
 
@@ -168,73 +189,23 @@ fn plans(args: &Args, prices: &Prices) -> Vec<(&'static str, Plan)> {
     ]
 }
 
-/// Lines between two looks whether somebody pressed Ctrl-C.
-const LINES_PER_CHECK: u64 = 1024;
-
-/// The longest line read, in bytes: the kernel's are of some hundred.
-const LINE_MAX: u64 = 64 << 10;
-
-fn read(replayer: &mut Replayer<'_>, mut from: impl BufRead, name: &str) -> Result<(), Failure> {
-    let mut bytes = Vec::new();
-    for number in 1.. {
-        if number % LINES_PER_CHECK == 0 {
-            interrupt::check()?;
-        }
-        bytes.clear();
-        match from.by_ref().take(LINE_MAX).read_until(b'\n', &mut bytes) {
-            Ok(0) => break,
-            Ok(_) if bytes.len() as u64 == LINE_MAX => {
-                return Err(Failure::Failed(format!(
-                    "{name} line {number} has more than {LINE_MAX} bytes: this is no trace"
-                )));
-            }
-            Ok(_) => {}
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(error) => return Err(Failure::io(format_args!("read {name:?}"), &error)),
-        }
-        let parsed = trace::parse(&String::from_utf8_lossy(&bytes));
-        // A number that lacks digits is still a number: of a line that nothing ends, none is believed.
-        let cut = !bytes.ends_with(b"\n");
-        match parsed {
-            Ok(Line { event: Event::Map { .. } | Event::Unmap { .. }, .. }) | Err(_) if cut => {
-                replayer.input.lines += 1;
-                replayer.input.cut_line = true;
-            }
-            Ok(line) => take(replayer, &line, name, number)?,
-            Err(error) => return Err(Failure::Failed(format!("{name} line {number}: {error}"))),
-        }
-    }
-    let input = &replayer.input;
-    if input.maps == 0 && input.unmaps == 0 {
-        return Err(Failure::Failed(format!(
-            "{name} has no iommu:map or iommu:unmap event in its {} lines: trace those",
-            input.lines
-        )));
-    }
-    Ok(())
-}
-
-fn take(replayer: &mut Replayer<'_>, line: &Line, name: &str, number: u64) -> Result<(), Failure> {
-    replayer.input.lines += 1;
-    replayer.line(line).map_err(|error| Failure::Failed(format!("{name} line {number}: {error}")))
-}
-
-fn report(args: &Args, prices: &Prices, replayer: &Replayer<'_>) -> Report {
-    let timed = replayer.input.duration_ns.is_some();
-    let window_ns = ns(args.window_ms);
-    let row = |engine: &Engine<'_>| Row::new(engine, prices, window_ns, timed);
-    let camera = args.example.is_some();
-    let by_page = replayer.engines.first().filter(|_| camera);
+fn report<F>(args: &Args, prices: &Prices, domains: &Domains<'_, F>) -> Report {
+    let is_camera = args.example.is_some();
+    let by_page = domains.all.first().and_then(|domain| domain.replayer.engines.first());
+    let devices = report::devices(&domains.all, prices, ns(args.window_ms));
     Report {
-        trace: if camera { "camera".into() } else { args.trace.clone().unwrap_or_default() },
-        about: camera.then_some(camera::ABOUT),
-        input: replayer.input,
+        trace: if is_camera { "camera".into() } else { args.trace.clone().unwrap_or_default() },
+        about: is_camera.then_some(camera::ABOUT),
+        input: domains.input.clone(),
         costs: args.costs.told(prices),
         working_set: args.working_set,
-        device: replayer.device,
+        device: devices.iter().map(|device| device.accesses).sum(),
         window_ms: args.window_ms,
-        strategies: replayer.engines.iter().map(row).collect(),
+        strategies: report::total(&devices),
+        devices,
+        attached: domains.attached.iter().cloned().collect(),
         complaint_address_ns: by_page
-            .map(|engine| report::complaint_address_ns(engine, &replayer.input, prices)),
+            .filter(|_| is_camera)
+            .map(|engine| report::complaint_address_ns(engine, &domains.input.events, prices)),
     }
 }

@@ -1,4 +1,4 @@
-//! Events onto every engine, and what the device does in between.
+//! A device's events onto every engine, and what the device does in between.
 
 use std::ops::Range;
 
@@ -6,37 +6,61 @@ use barewire_iommu::Geometry;
 use serde::Serialize;
 
 use super::engine::{Engine, Leaf};
+use super::lists::Lists;
 use super::tlb::Tlb;
-use super::trace::{Event, Line};
+use super::trace::{Call, Event};
 
 /// Pages of the working set lie where no IOVA of a table can be.
 const WORKING_SET: u64 = 1 << 63;
 
-/// What the trace had, and what was made of it. These names are an interface.
+/// Bytes of a driver's buffer at most. A line with a digit too many would otherwise be replayed page by
+/// page for minutes.
+const BUFFER_MAX: u64 = 4 << 30;
+
+/// What a device's events had, and what was made of them. These names are an interface.
 #[derive(Clone, Copy, Default, Debug, Serialize)]
-pub(super) struct Input {
-    pub(super) lines: u64,
+pub(super) struct Events {
     pub(super) maps: u64,
     pub(super) unmaps: u64,
-    /// Lines that are neither ours nor comments.
-    pub(super) other_lines: u64,
-    /// Events that the tracer says it lost.
-    pub(super) lost_events: u64,
-    /// The last line had no end, and was left out.
-    pub(super) cut_line: bool,
     pub(super) mapped_bytes: u64,
     pub(super) unmapped_bytes: u64,
     /// Unmaps that removed less than they were asked to.
     pub(super) short_unmaps: u64,
+    /// Unmaps of a range, or part of one, that no line had mapped.
+    pub(super) unmatched_unmaps: u64,
     /// Bytes unmapped that no line had mapped: taken for mapped, by pages, before the trace began.
     pub(super) assumed_mapped_bytes: u64,
     /// Bytes mapped that were mapped already: taken for unmapped in between, at no cost.
     pub(super) assumed_unmapped_bytes: u64,
-    /// Lines older than the one before, taken for as old.
-    pub(super) backward_times: u64,
-    /// Events without a time in seconds.
-    pub(super) untimed: u64,
-    pub(super) duration_ns: Option<u64>,
+    /// Maps that the kernel refused.
+    pub(super) failed_maps: u64,
+    /// Scatter lists of which the trace has the beginning alone.
+    pub(super) truncated_lists: u64,
+    /// Maps whose physical address the trace has.
+    pub(super) located_maps: u64,
+    /// Those to whose device it is the DMA address.
+    pub(super) identity_maps: u64,
+}
+
+impl std::iter::Sum for Events {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, one| Self {
+            maps: sum.maps + one.maps,
+            unmaps: sum.unmaps + one.unmaps,
+            mapped_bytes: sum.mapped_bytes.saturating_add(one.mapped_bytes),
+            unmapped_bytes: sum.unmapped_bytes.saturating_add(one.unmapped_bytes),
+            short_unmaps: sum.short_unmaps + one.short_unmaps,
+            unmatched_unmaps: sum.unmatched_unmaps + one.unmatched_unmaps,
+            assumed_mapped_bytes: sum.assumed_mapped_bytes.saturating_add(one.assumed_mapped_bytes),
+            assumed_unmapped_bytes: sum
+                .assumed_unmapped_bytes
+                .saturating_add(one.assumed_unmapped_bytes),
+            failed_maps: sum.failed_maps + one.failed_maps,
+            truncated_lists: sum.truncated_lists + one.truncated_lists,
+            located_maps: sum.located_maps + one.located_maps,
+            identity_maps: sum.identity_maps + one.identity_maps,
+        })
+    }
 }
 
 /// What the device did.
@@ -49,7 +73,17 @@ pub(super) struct Device {
     pub(super) misses_capacity: u64,
 }
 
-/// All of a replay.
+impl std::iter::Sum for Device {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, one| Self {
+            accesses: sum.accesses + one.accesses,
+            misses_compulsory: sum.misses_compulsory + one.misses_compulsory,
+            misses_capacity: sum.misses_capacity + one.misses_capacity,
+        })
+    }
+}
+
+/// All of a device's replay.
 pub(super) struct Replayer<'m> {
     pub(super) engines: Vec<Engine<'m>>,
     geometry: Geometry,
@@ -60,16 +94,29 @@ pub(super) struct Replayer<'m> {
     touched: u64,
     /// Leaves that are mapped.
     live: u64,
+    /// Tables that an engine has room for.
+    tables: u64,
+    lists: Lists,
     first_ns: Option<u64>,
     now_ns: u64,
-    pub(super) input: Input,
+    pub(super) input: Events,
     pub(super) device: Device,
+}
+
+/// Why an event was not replayed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Refused {
+    /// The line cannot be of this device's table. The next may be.
+    Line(String),
+    /// There is no room for it, or the tables are not what they should be: no line after it can be right.
+    Replay(String),
 }
 
 impl<'m> Replayer<'m> {
     pub(super) fn new(
         engines: Vec<Engine<'m>>,
         geometry: Geometry,
+        tables: usize,
         tlb_entries: u32,
         working_set: u32,
     ) -> Self {
@@ -82,40 +129,105 @@ impl<'m> Replayer<'m> {
             working_set: working_set.into(),
             touched: 0,
             live: 0,
+            tables: tables as u64,
+            lists: Lists::default(),
             first_ns: None,
             now_ns: 0,
-            input: Input::default(),
+            input: Events::default(),
             device,
         };
         replayer.touch_all();
         replayer
     }
 
-    /// A line that was read well.
+    /// An event of the device.
     ///
     /// # Errors
     /// What is wrong with the line. The caller adds its number.
-    pub(super) fn line(&mut self, line: &Line) -> Result<(), String> {
-        match line.event {
-            Event::Blank => return Ok(()),
-            Event::Other => self.input.other_lines += 1,
-            Event::Lost(count) => {
-                self.input.lost_events = self.input.lost_events.saturating_add(count);
-            }
+    pub(super) fn event(&mut self, time_ns: Option<u64>, event: &Event<'_>) -> Result<(), Refused> {
+        match *event {
             Event::Map { iova, phys, size } => {
-                self.clock(line.time_ns);
-                self.check(iova, size, Some(phys))?;
-                self.map(iova..iova + size, phys)?;
+                self.check_granule(&[("iova", iova), ("paddr", phys), ("size", size)])?;
+                let range = self.pages(iova, size)?;
+                self.check_phys("paddr", phys, size)?;
+                self.clock(time_ns);
+                self.map(range, Some(phys))
             }
             Event::Unmap { iova, size, unmapped } => {
-                self.clock(line.time_ns);
-                self.check(iova, size, None)?;
-                self.check_unmapped(unmapped)?;
+                self.check_granule(&[("iova", iova), ("size", size), ("unmapped_size", unmapped)])?;
+                self.pages(iova, size)?;
+                self.clock(time_ns);
                 self.input.short_unmaps += u64::from(unmapped < size);
-                self.unmap(iova..iova + unmapped)?;
+                self.unmap(iova..iova + unmapped)
+            }
+            Event::Dma { ref call, .. } => self.call(time_ns, call),
+            _ => Ok(()),
+        }
+    }
+
+    /// The pages of a driver's buffer.
+    fn buffer(&self, addr: u64, size: u64) -> Result<Range<u64>, Refused> {
+        if size > BUFFER_MAX {
+            return Err(Refused::Line(format!("a buffer of {size} bytes, more than 4 GiB")));
+        }
+        self.pages(addr, size)
+    }
+
+    /// A call of the device's driver.
+    fn call(&mut self, time_ns: Option<u64>, call: &Call) -> Result<(), Refused> {
+        match *call {
+            Call::Map { addr, size, phys } => {
+                let range = self.buffer(addr, size)?;
+                if let Some(phys) = phys {
+                    self.check_phys("phys_addr", phys, size)?;
+                }
+                self.clock(time_ns);
+                self.locate(phys.map(|phys| phys == addr));
+                let page = self.geometry.page_bytes();
+                self.map(range, phys.map(|phys| phys & !(page - 1)))
+            }
+            Call::MapList { ref segments, ref phys, truncated } => {
+                let list = self.list(segments, phys, truncated)?;
+                self.clock(time_ns);
+                self.input.truncated_lists += u64::from(truncated);
+                self.locate(Some(segments.iter().map(|segment| &segment.0).eq(phys)));
+                for pieces in &list {
+                    self.map_pieces(pieces)?;
+                }
+                self.lists.mapped(phys, list.iter().map(|pieces| span(pieces)).collect());
+                Ok(())
+            }
+            Call::Unmap { addr, size } => {
+                let range = self.buffer(addr, size)?;
+                self.clock(time_ns);
+                self.unmap(range)
+            }
+            Call::UnmapList { ref phys } => {
+                self.clock(time_ns);
+                let Some(ranges) = self.lists.unmapped(phys) else {
+                    self.input.unmaps += 1;
+                    self.input.unmatched_unmaps += 1;
+                    return Ok(());
+                };
+                ranges.into_iter().try_for_each(|range| self.unmap(range))
+            }
+            Call::Failed => {
+                self.clock(time_ns);
+                self.input.failed_maps += 1;
+                Ok(())
             }
         }
-        Ok(())
+    }
+
+    /// Whether the device's addresses are translated, as far as the maps can tell.
+    pub(super) fn is_translated(&self) -> Option<bool> {
+        let is_known = self.input.located_maps > 0;
+        is_known.then_some(self.input.identity_maps < self.input.located_maps)
+    }
+
+    /// From the first event to the last.
+    pub(super) fn duration_ns(&self) -> Option<u64> {
+        self.first_ns.map(|first_ns| self.now_ns - first_ns)
     }
 
     /// There are no more.
@@ -124,68 +236,154 @@ impl<'m> Replayer<'m> {
             engine.finish(self.now_ns);
         }
         self.device.misses_capacity = self.ideal_misses - self.device.misses_compulsory;
-        self.input.duration_ns = self.first_ns.map(|first_ns| self.now_ns - first_ns);
     }
 
     fn clock(&mut self, time_ns: Option<u64>) {
-        let Some(time_ns) = time_ns else {
-            self.input.untimed += 1;
-            return;
-        };
+        let Some(time_ns) = time_ns else { return };
         self.first_ns.get_or_insert(time_ns);
-        self.input.backward_times += u64::from(time_ns < self.now_ns);
         self.now_ns = self.now_ns.max(time_ns);
         for engine in &mut self.engines {
             engine.poll(self.now_ns);
         }
     }
 
-    fn check(&self, iova: u64, size: u64, phys: Option<u64>) -> Result<(), String> {
+    /// Whether the kernel maps in multiples of the granule, as the line says.
+    fn check_granule(&self, values: &[(&str, u64)]) -> Result<(), Refused> {
         let page = self.geometry.page_bytes();
-        for (what, value) in [("iova", Some(iova)), ("paddr", phys), ("size", Some(size))] {
-            if let Some(value) = value.filter(|value| !value.is_multiple_of(page)) {
-                return Err(format!(
-                    "{what} {value:#x} is no multiple of the {page} byte granule (--granule)"
-                ));
-            }
+        match values.iter().find(|(_, value)| !value.is_multiple_of(page)) {
+            Some((what, value)) => Err(Refused::Line(format!(
+                "{what} {value:#x} is no multiple of the {page} byte granule (--granule)"
+            ))),
+            None => Ok(()),
         }
+    }
+
+    /// The whole pages of a range, as the kernel maps a buffer.
+    fn pages(&self, iova: u64, size: u64) -> Result<Range<u64>, Refused> {
+        let page = self.geometry.page_bytes();
         // No overflow: the parser has looked.
         let (last, bits) = (iova + (size - 1), self.geometry.config().input_bits);
         if last >= self.geometry.input_end() {
-            return Err(format!("iova {last:#x} has more than {bits} bits (--input-bits)"));
+            let text = format!("iova {last:#x} has more than {bits} bits (--input-bits)");
+            return Err(Refused::Line(text));
         }
-        let (last, bits) =
-            (phys.unwrap_or_default() + (size - 1), self.geometry.config().output_bits);
-        if phys.is_some() && last >= self.geometry.output_end() {
-            return Err(format!("paddr {last:#x} has more than {bits} bits (--output-bits)"));
-        }
-        Ok(())
+        Ok(iova & !(page - 1)..(last | (page - 1)) + 1)
     }
 
-    fn check_unmapped(&self, unmapped: u64) -> Result<(), String> {
-        let page = self.geometry.page_bytes();
-        if unmapped.is_multiple_of(page) {
+    /// Whether there are tables for so many bytes of pages. A line of garbage would otherwise take them
+    /// all, and the replay with it.
+    fn check_room(&self, bytes: u64) -> Result<(), Refused> {
+        let tables = bytes / self.table_span();
+        if tables <= self.tables {
             return Ok(());
         }
-        Err(format!(
-            "unmapped_size {unmapped:#x} is no multiple of the {page} byte granule (--granule)"
-        ))
+        Err(Refused::Line(format!(
+            "{bytes:#x} bytes of pages need {tables} tables, and there are {} (--tables-mib)",
+            self.tables
+        )))
     }
 
-    fn map(&mut self, range: Range<u64>, phys: u64) -> Result<(), String> {
+    /// The bytes that a table of pages maps.
+    fn table_span(&self) -> u64 {
+        let page = self.geometry.page_bytes();
+        page / 8 * page
+    }
+
+    /// Whether blocks can map these: both ends of the translation are aligned alike.
+    fn is_blocks(&self, iova: u64, phys: Option<u64>) -> bool {
+        phys.is_some_and(|phys| (iova ^ phys) & (self.table_span() - 1) == 0)
+    }
+
+    fn check_phys(&self, what: &str, phys: u64, size: u64) -> Result<(), Refused> {
+        let (last, bits) = (phys.checked_add(size - 1), self.geometry.config().output_bits);
+        match last {
+            Some(last) if last < self.geometry.output_end() => Ok(()),
+            _ => Err(Refused::Line(format!(
+                "{what} {phys:#x} has more than {bits} bits (--output-bits)"
+            ))),
+        }
+    }
+
+    fn locate(&mut self, is_identity: Option<bool>) {
+        self.input.located_maps += u64::from(is_identity.is_some());
+        self.input.identity_maps += u64::from(is_identity == Some(true));
+    }
+
+    /// A scatter list as runs of adjacent pages, each in pieces whose memory is known or not.
+    fn list(
+        &self,
+        segments: &[(u64, u64)],
+        phys: &[u64],
+        truncated: bool,
+    ) -> Result<Vec<Vec<Piece>>, Refused> {
+        let page = self.geometry.page_bytes();
+        let alike = !truncated && segments.len() == phys.len();
+        let mut runs: Vec<Vec<Piece>> = Vec::new();
+        for (n, &(addr, size)) in segments.iter().enumerate() {
+            let range = self.buffer(addr, size)?;
+            let at = phys.get(n).copied().filter(|_| alike);
+            if let Some(at) = at {
+                self.check_phys("phys_addr", at, size)?;
+            }
+            let piece = (range, at.map(|at| at & !(page - 1)));
+            match runs.last_mut() {
+                Some(run) if run.last().is_some_and(|last| last.0.end == piece.0.start) => {
+                    run.push(piece);
+                }
+                _ => runs.push(vec![piece]),
+            }
+        }
+        // The kernel has merged the memory's pieces into one of the device's, and says no more of their
+        // sizes. Equal ones are assumed where that is possible: a list of pages.
+        if let ([run], false, false) = (&mut runs[..], alike, truncated)
+            && let Some(equal) = self.equal_pieces(&span(run), phys)
+        {
+            *run = equal;
+        }
+        Ok(runs)
+    }
+
+    /// A range cut into as many equal pieces as there are addresses.
+    fn equal_pieces(&self, range: &Range<u64>, phys: &[u64]) -> Option<Vec<Piece>> {
+        let page = self.geometry.page_bytes();
+        let count = phys.len() as u64;
+        let all = range.end - range.start;
+        let size = all.checked_div(count).filter(|size| size * count == all)?;
+        let whole = |&at: &u64| at.is_multiple_of(page) && self.check_phys("", at, size).is_ok();
+        if size == 0 || !size.is_multiple_of(page) || !phys.iter().all(whole) {
+            return None;
+        }
+        let starts = (range.start..).step_by(size as usize);
+        Some(starts.zip(phys).map(|(start, &at)| (start..start + size, Some(at))).collect())
+    }
+
+    fn map(&mut self, range: Range<u64>, phys: Option<u64>) -> Result<(), Refused> {
+        self.map_pieces(&[(range, phys)])
+    }
+
+    /// Maps adjacent pieces by one call.
+    fn map_pieces(&mut self, pieces: &[Piece]) -> Result<(), Refused> {
+        let range = span(pieces);
+        let by_pages = pieces.iter().filter(|(piece, phys)| !self.is_blocks(piece.start, *phys));
+        self.check_room(by_pages.map(|(piece, _)| piece.end - piece.start).sum())?;
         self.input.maps += 1;
-        self.input.mapped_bytes += range.end - range.start;
+        add(&mut self.input.mapped_bytes, range.end - range.start);
         for there in self.engines[0].mapped(&range) {
-            self.input.assumed_unmapped_bytes += there.end - there.start;
+            add(&mut self.input.assumed_unmapped_bytes, there.end - there.start);
             self.changing(&there, |replayer| {
                 for engine in &mut replayer.engines {
-                    engine.forget(&there).map_err(|error| error.to_string())?;
+                    engine.forget(&there).map_err(wrong)?;
                 }
                 replayer.ideal.forget(there.start, there.end - there.start);
                 Ok(())
             })?;
         }
-        self.map_all(&range, phys, false)?;
+        for (piece, phys) in pieces {
+            match *phys {
+                Some(phys) => self.map_all(piece, phys, false)?,
+                None => self.map_anywhere(piece)?,
+            }
+        }
         let leaves = self.engines[0].leaves(&range);
         self.device.misses_compulsory += leaves.len() as u64;
         for leaf in leaves {
@@ -195,31 +393,38 @@ impl<'m> Replayer<'m> {
         Ok(())
     }
 
-    fn map_all(&mut self, range: &Range<u64>, phys: u64, pages: bool) -> Result<(), String> {
+    /// Maps by pages what lies where the trace does not say. No result depends on it.
+    fn map_anywhere(&mut self, range: &Range<u64>) -> Result<(), Refused> {
+        let mask = self.geometry.output_end() - 1;
+        let phys = range.start & mask & !((range.end - range.start).next_power_of_two() - 1);
+        self.map_all(range, phys, true)
+    }
+
+    fn map_all(&mut self, range: &Range<u64>, phys: u64, pages: bool) -> Result<(), Refused> {
         for engine in &mut self.engines {
-            engine
-                .map(range, phys, pages, self.now_ns)
-                .map_err(|error| format!("{error} (--tables-mib, if it is for want of memory)"))?;
+            engine.map(range, phys, pages, self.now_ns).map_err(|error| {
+                wrong(format!("{error} (--tables-mib, if it is for want of memory)"))
+            })?;
         }
         self.live += self.engines[0].leaves(range).len() as u64;
         Ok(())
     }
 
-    fn unmap(&mut self, range: Range<u64>) -> Result<(), String> {
+    fn unmap(&mut self, range: Range<u64>) -> Result<(), Refused> {
+        let holes = self.holes(&range);
+        self.check_room(holes.iter().map(|hole| hole.end - hole.start).sum())?;
         self.input.unmaps += 1;
-        self.input.unmapped_bytes += range.end - range.start;
-        for hole in self.holes(&range) {
-            self.input.assumed_mapped_bytes += hole.end - hole.start;
-            let mask = self.geometry.output_end() - 1;
-            // The trace does not say where the hole was mapped to; no result depends on it.
-            let phys = hole.start & mask & !((hole.end - hole.start).next_power_of_two() - 1);
-            self.map_all(&hole, phys, true)?;
+        add(&mut self.input.unmapped_bytes, range.end - range.start);
+        self.input.unmatched_unmaps += u64::from(!holes.is_empty());
+        for hole in holes {
+            add(&mut self.input.assumed_mapped_bytes, hole.end - hole.start);
+            self.map_anywhere(&hole)?;
         }
         self.changing(&range, |replayer| {
             let gone = replayer.engines[0].leaves(&range).len() as u64;
             let live = (replayer.live - gone.min(replayer.live)) + replayer.working_set;
             for engine in &mut replayer.engines {
-                engine.unmap(&range, live, replayer.now_ns).map_err(|error| error.to_string())?;
+                engine.unmap(&range, live, replayer.now_ns).map_err(wrong)?;
             }
             replayer.ideal.forget(range.start, range.end - range.start);
             Ok(())
@@ -246,8 +451,8 @@ impl<'m> Replayer<'m> {
     fn changing(
         &mut self,
         range: &Range<u64>,
-        change: impl FnOnce(&mut Self) -> Result<(), String>,
-    ) -> Result<(), String> {
+        change: impl FnOnce(&mut Self) -> Result<(), Refused>,
+    ) -> Result<(), Refused> {
         let leaves = self.engines[0].leaves(range);
         let whole = match (leaves.first(), leaves.last()) {
             (Some(first), Some(last)) => {
@@ -285,6 +490,26 @@ impl<'m> Replayer<'m> {
             self.touch();
         }
     }
+}
+
+/// Pages, and where they lie if the trace says so.
+type Piece = (Range<u64>, Option<u64>);
+
+/// From the first piece to the last.
+fn span(pieces: &[Piece]) -> Range<u64> {
+    match pieces {
+        [first, ..] => first.0.start..pieces[pieces.len() - 1].0.end,
+        [] => 0..0,
+    }
+}
+
+/// Bytes in a trace may be more than memory ever had.
+fn add(sum: &mut u64, bytes: u64) {
+    *sum = sum.saturating_add(bytes);
+}
+
+fn wrong(error: impl ToString) -> Refused {
+    Refused::Replay(error.to_string())
 }
 
 #[cfg(test)]

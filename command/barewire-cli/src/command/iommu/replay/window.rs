@@ -24,7 +24,11 @@ impl Window {
             self.sum_ps -= spent_ps;
             self.recent.pop_front();
         }
-        self.recent.push_back((time_ns, ps));
+        // One entry for each time: of a trace without times this keeps a single one.
+        match self.recent.back_mut() {
+            Some(last) if last.0 == time_ns => last.1 += ps,
+            _ => self.recent.push_back((time_ns, ps)),
+        }
         self.sum_ps += ps;
         self.worst_ps = self.worst_ps.max(self.sum_ps);
     }

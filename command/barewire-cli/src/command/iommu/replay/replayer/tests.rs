@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use barewire_iommu::{Access, Attributes, Config, Stage, Strategy};
+use barewire_iommu::{Access, Arena, Attributes, Config, Stage, Strategy};
 
 use super::super::costs::Prices;
 use super::super::engine::{Bounds, Plan};
@@ -39,22 +39,23 @@ fn with_replayer<R>(test: impl FnOnce(&mut Replayer<'_>) -> R) -> R {
     let config = Config { bbml2: true, ..Config::default() };
     let geometry = Geometry::new(config).expect("a shape");
     let mut memories: Vec<Memory> = PLANS.iter().map(|_| Memory::new(512, 4096)).collect();
-    let engines = PLANS.into_iter().zip(&mut memories).map(|(plan, memory)| {
-        let arena = memory.arena(4096).expect("aligned");
+    let arenas: Vec<Arena<'_>> =
+        memories.iter_mut().map(|memory| memory.arena(4096).expect("aligned")).collect();
+    let engines = PLANS.into_iter().zip(&arenas).map(|(plan, arena)| {
         let attributes = Attributes::new(Stage::One, Access::ReadWrite);
         Engine::new(plan, config, attributes, arena, PRICES, Window::new(1_000)).expect("room")
     });
-    test(&mut Replayer::new(engines.collect(), geometry, 8, 2))
+    test(&mut Replayer::new(engines.collect(), geometry, 512, 8, 2))
 }
 
 fn map(replayer: &mut Replayer<'_>, time_ns: u64, iova: u64, phys: u64, size: u64) {
     let event = Event::Map { iova, phys, size };
-    replayer.line(&Line { time_ns: Some(time_ns), event }).expect("maps");
+    replayer.event(Some(time_ns), &event).expect("maps");
 }
 
 fn unmap(replayer: &mut Replayer<'_>, time_ns: u64, iova: u64, size: u64) {
     let event = Event::Unmap { iova, size, unmapped: size };
-    replayer.line(&Line { time_ns: Some(time_ns), event }).expect("unmaps");
+    replayer.event(Some(time_ns), &event).expect("unmaps");
 }
 
 /// Addresses, contexts, leaf stores and refills of each engine.
@@ -135,10 +136,11 @@ fn a_trace_that_began_in_the_middle_loses_nothing() {
         // Asked for more than there was.
         map(replayer, 0, 0, 0, PAGE);
         let event = Event::Unmap { iova: 0, size: M2, unmapped: PAGE };
-        replayer.line(&Line { time_ns: None, event }).expect("unmaps");
+        replayer.event(None, &event).expect("unmaps");
         let event = Event::Unmap { iova: 0, size: M2, unmapped: 0 };
-        replayer.line(&Line { time_ns: None, event }).expect("does nothing");
-        assert_eq!([replayer.input.short_unmaps, replayer.input.untimed], [2, 2]);
+        replayer.event(None, &event).expect("does nothing");
+        assert_eq!(replayer.input.short_unmaps, 2);
+        assert_eq!(replayer.input.unmatched_unmaps, 1);
         assert_eq!(replayer.engines[0].counts.calls, 4);
         assert_eq!(replayer.live, 0);
     });
@@ -147,10 +149,6 @@ fn a_trace_that_began_in_the_middle_loses_nothing() {
 #[test]
 fn what_no_table_can_hold_is_refused_with_the_option_that_helps() {
     with_replayer(|replayer| {
-        let late = Line { time_ns: Some(5), event: Event::Map { iova: 0, phys: 0, size: PAGE } };
-        replayer.line(&late).expect("maps");
-        replayer.line(&Line { time_ns: Some(4), ..late }).expect("maps");
-        assert_eq!(replayer.input.backward_times, 1);
         for (event, part) in [
             (Event::Map { iova: 0x800, phys: 0, size: PAGE }, "iova 0x800 is no multiple"),
             (Event::Map { iova: 0, phys: 0x800, size: PAGE }, "paddr 0x800 is no multiple"),
@@ -160,8 +158,10 @@ fn what_no_table_can_hold_is_refused_with_the_option_that_helps() {
             (Event::Map { iova: 0, phys: 1 << 48, size: PAGE }, "(--output-bits)"),
             (Event::Unmap { iova: 0, size: 1 << 40, unmapped: 1 << 40 }, "(--tables-mib"),
         ] {
-            let error = replayer.line(&Line { time_ns: None, event }).expect_err("refused");
-            assert!(error.contains(part), "{error}");
+            match replayer.event(None, &event) {
+                Err(Refused::Line(error)) => assert!(error.contains(part), "{error}"),
+                other => panic!("{event:?}: {other:?}"),
+            }
         }
     });
 }
