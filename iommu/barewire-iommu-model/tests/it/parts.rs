@@ -83,7 +83,7 @@ impl Worker<'_, '_> {
             let operations = strategy.operations(gather.runs(), &facts);
             self.machine.flush(self.context, operations.as_slice()).expect("it never fails");
             // SAFETY: the gather is this table's, and the invalidation has completed.
-            unsafe { self.part.table().release(&mut gather) };
+            unsafe { self.part.release(&mut gather) };
             self.machine.given_back(self.context, range);
         }
         self.machine.assert_sound();

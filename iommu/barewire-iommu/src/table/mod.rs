@@ -75,6 +75,16 @@ pub struct PageTable<P: Pool> {
 ///
 /// Calls that remove mappings record in a [`Gather`] what must be invalidated. Mapping records
 /// something only if it fails half way, because a TLB may hold what was mapped until then.
+///
+/// A part does not hand out its table. A look-up there of another part's address would race with
+/// that part's stores, and might read a table that was freed meanwhile:
+///
+/// ```compile_fail,E0599
+/// # use barewire_iommu::{Iova, Part, Pool};
+/// fn look_elsewhere<P: Pool>(part: &Part<'_, P>) {
+///     part.table().iova_to_phys(Iova(0));
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Part<'t, P: Pool> {
     table: &'t PageTable<P>,
@@ -124,8 +134,10 @@ impl<P: Pool> PageTable<P> {
     /// If the range is empty, leaves the table's input addresses or is not aligned to the granule.
     ///
     /// # Safety
-    /// While the part is used, no other part overlaps it, and an IOVA in it is looked up only
-    /// through it.
+    /// While the part is used, no other part overlaps it, and nothing looks up an IOVA in it but
+    /// the part itself. [`PageTable::iova_to_phys`] and [`PageTable::ranges`] are safe, so the
+    /// caller also answers for every other holder of a reference to this table: it must be known
+    /// only to code that keeps to this.
     #[inline]
     pub unsafe fn part(&self, range: Range<Iova>) -> Part<'_, P> {
         let range = range.start.0..range.end.0;
@@ -137,12 +149,14 @@ impl<P: Pool> PageTable<P> {
         Part { table: self, range }
     }
 
-    /// The translation of `iova`, if it is mapped.
+    /// The translation of `iova`, if it is mapped. Not for an address in a part that
+    /// [`PageTable::part`] made and that is in use: see there.
     pub fn iova_to_phys(&self, iova: Iova) -> Option<Translation> {
         walk::translate(self, iova)
     }
 
-    /// The mappings in `range`, in order; see [`Ranges`].
+    /// The mappings in `range`, in order; see [`Ranges`]. Not for a range that overlaps a part that
+    /// [`PageTable::part`] made and that is in use: see there.
     pub fn ranges(&self, range: Range<Iova>) -> Ranges<'_, P> {
         Ranges::new(self, range.start.0, range.end.0)
     }
@@ -175,9 +189,24 @@ impl<'t, P: Pool> Part<'t, P> {
         Iova(self.range.start)..Iova(self.range.end)
     }
 
-    /// The table it is a part of.
-    pub fn table(&self) -> &'t PageTable<P> {
-        self.table
+    /// The shape of the table it is a part of.
+    pub fn geometry(&self) -> &'t Geometry {
+        self.table.geometry()
+    }
+
+    /// The pool of the table's tables.
+    pub fn pool(&self) -> &'t P {
+        self.table.pool()
+    }
+
+    /// Returns a gather's tables to the pool, and discards its runs.
+    ///
+    /// # Safety
+    /// As for [`PageTable::release`].
+    #[inline]
+    pub unsafe fn release(&self, gather: &mut Gather) {
+        // SAFETY: promised by the caller.
+        unsafe { self.table.release(gather) };
     }
 
     /// Splits the claim in two, like `split_at_mut` on a slice.
