@@ -9,12 +9,14 @@
 //!   [`fill`] if possible. [`sg`] reads the scatter list.
 //! - [`unmap`] unhooks a table that its range covers without reading it, and clears leaves one by
 //!   one elsewhere. [`split`] handles ranges that cut a block.
+//! - [`mark`]: who cleans entries that lead to tables, for walkers that do not snoop the caches.
 //! - [`walk`] and [`iter`] look up.
 //! - [`node`] is the access of all of these to table memory.
 //!
 //! # Ordering
 //! 1. Contents before pointer: a table's contents are written before the entry that leads to it
-//!    (`publish` or `store` with release; `clean` between for walkers that do not snoop).
+//!    (`publish` or `store` with release; `clean` and `barrier` between for walkers that do not
+//!    snoop).
 //! 2. One installer wins: where a part does not cover an entry's whole span, a table is installed
 //!    by compare-and-exchange. Of two parts below the same entry one wins, and the other uses its
 //!    table.
@@ -23,6 +25,10 @@
 //!    after the invalidation to the pool by [`PageTable::release`].
 //! 4. Barrier at the end: every call ends in [`Pool::barrier`]. A device that is started afterwards
 //!    sees all changes.
+//! 5. The way is visible: for walkers that do not snoop, a mapping leaves no entry on the way to its
+//!    leaves that is not clean, whoever stored it. An entry marked by bit 55 is clean; an entry
+//!    without the mark is cleaned by each mapping that descends through it. The mark is stored after
+//!    the barrier that completes the clean ([`mark`]).
 //!
 //! # Safety
 //! [`PageTable::part`] and [`PageTable::release`] rely on their callers' promises.
@@ -35,6 +41,7 @@ mod error;
 mod fill;
 mod iter;
 mod map;
+mod mark;
 mod node;
 mod sg;
 mod split;
