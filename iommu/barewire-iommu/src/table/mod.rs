@@ -7,6 +7,7 @@
 //! # How it works
 //! - [`map`] walks down once per table. A new last-level table is filled before it is published, by
 //!   [`fill`] if possible. [`sg`] reads the scatter list.
+//! - [`map::replace`] and [`vacant`] deal with tables in which nothing is mapped.
 //! - [`unmap`] unhooks a table that its range covers without reading it, and clears leaves one by
 //!   one elsewhere. [`split`] handles ranges that cut a block.
 //! - [`mark`]: who cleans entries that lead to tables, for walkers that do not snoop the caches.
@@ -29,6 +30,9 @@
 //!    leaves that is not clean, whoever stored it. An entry marked by bit 55 is clean; an entry
 //!    without the mark is cleaned by each mapping that descends through it. The mark is stored after
 //!    the barrier that completes the clean ([`mark`]).
+//! 6. Empty is not unused: a table in which nothing is mapped may still be in a TLB's walks. It is
+//!    replaced or freed only when the walks through it have been invalidated, and only by a call
+//!    whose part covers its whole span (rule 3).
 //!
 //! # Safety
 //! [`PageTable::part`] and [`PageTable::release`] rely on their callers' promises.
@@ -48,6 +52,7 @@ mod split;
 #[cfg(test)]
 mod tests;
 mod unmap;
+mod vacant;
 mod walk;
 
 pub use error::{MapError, UnmapError};
@@ -62,7 +67,7 @@ use crate::format::{Attributes, Config, ConfigError, Geometry, LAST};
 use crate::gather::{Gather, Run};
 use crate::pool::Pool;
 use crate::tlbi::FlushError;
-use map::Mapper;
+use map::{Mapper, Never, WithInvalidation};
 use node::{Entry, Node};
 use split::{Cut, Exchange};
 use unmap::Remover;
@@ -270,7 +275,7 @@ impl<'t, P: Pool> Part<'t, P> {
         let too_large = MapError::IovaRange { iova, size: u64::MAX, end };
         let len = count.checked_mul(1 << shift).ok_or(too_large)?;
         let segments = [Segment { phys, len }];
-        Mapper::new(self.table, &self.range, iova, &segments, attributes, gather)?
+        Mapper::new(self.table, &self.range, iova, &segments, attributes, gather, Never)?
             .only_from(level)
             .run()
             .map(drop)
@@ -278,6 +283,9 @@ impl<'t, P: Pool> Part<'t, P> {
 
     /// Maps the segments of a scatter list one after the other. Returns the number of bytes.
     /// Segments that continue each other become blocks as in [`Part::map`].
+    ///
+    /// A table that exists is used even if nothing is mapped in it, so leaves may be smaller there;
+    /// see [`Part::map_sg_replacing`].
     ///
     /// # Errors
     /// As [`Part::map`].
@@ -294,7 +302,33 @@ impl<'t, P: Pool> Part<'t, P> {
         {
             return Ok(len);
         }
-        Mapper::new(self.table, &self.range, iova, segments, attributes, gather)?.run()
+        Mapper::new(self.table, &self.range, iova, segments, attributes, gather, Never)?.run()
+    }
+
+    /// [`Part::map_sg`] that replaces empty tables by blocks. Where a block would be written and a
+    /// table is in its place in which nothing is mapped, the table is unhooked, `invalidate` is
+    /// called, which invalidates the run's walks and waits, and then the block is written.
+    ///
+    /// If `invalidate` fails, the table stays, and pages are written into it.
+    ///
+    /// # Errors
+    /// As [`Part::map`].
+    pub fn map_sg_replacing(
+        &mut self,
+        iova: Iova,
+        segments: &[Segment],
+        attributes: Attributes,
+        gather: &mut Gather,
+        mut invalidate: impl FnMut(&Run) -> Result<(), FlushError>,
+    ) -> Result<u64, MapError> {
+        if let [Segment { phys, len }] = *segments
+            && len == self.table.geometry.page_bytes()
+            && map::page(self.table, &self.range, iova.0, phys.0, attributes)
+        {
+            return Ok(len);
+        }
+        let replace = WithInvalidation(Some(&mut invalidate));
+        Mapper::new(self.table, &self.range, iova, segments, attributes, gather, replace)?.run()
     }
 
     /// Removes the mappings in the range. Holes are ignored. A table whose whole span is in the
