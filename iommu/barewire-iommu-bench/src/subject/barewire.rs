@@ -3,7 +3,7 @@
 
 use barewire_iommu::{
     Access, Attributes, Config, Context, Costs, Facts, Gather, Invalidate, Iova, Operations,
-    PageTable, Segment, Stage, Strategy,
+    PageTable, Part, Segment, Stage, Strategy,
 };
 
 use super::{Job, Subject};
@@ -136,9 +136,16 @@ fn bench_iommu_unmap(ours: &mut Barewire, iova: Iova, bytes: u64) {
 
 /// Returns unhooked tables to the pool.
 #[inline]
-pub(crate) fn release(table: &PageTable<Tables>, gather: &mut Gather) {
+fn release(table: &PageTable<Tables>, gather: &mut Gather) {
     // SAFETY: the gather is of this table, and there is no device that could walk.
     unsafe { table.release(gather) };
+}
+
+/// [`release`] where a part is all that its thread has of the table.
+#[inline]
+pub(crate) fn release_of(part: &Part<'_, Tables>, gather: &mut Gather) {
+    // SAFETY: as for `release`.
+    unsafe { part.release(gather) };
 }
 
 impl Subject for Barewire {

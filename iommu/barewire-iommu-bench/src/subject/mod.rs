@@ -18,7 +18,7 @@ use crate::list::{Layout, Size, TABLE_SPAN};
 
 #[cfg(target_pointer_width = "64")]
 pub use aarch64_paging::Aarch64Paging;
-pub(crate) use barewire::{ATTRIBUTES, release};
+pub(crate) use barewire::{ATTRIBUTES, release_of};
 pub use barewire::{Barewire, Unmapping};
 pub use floor::{FloorReady, FloorTables};
 #[cfg(target_pointer_width = "64")]

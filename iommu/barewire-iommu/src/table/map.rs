@@ -3,6 +3,8 @@
 //! Mapping takes a gather as unmapping does: a call that fails half way removes the entries it
 //! wrote, and a walker may have cached them.
 
+mod replace;
+
 use core::ops::Range;
 
 use super::PageTable;
@@ -15,6 +17,7 @@ use crate::address::{Iova, Segment};
 use crate::format::{Attributes, Descriptor, LAST};
 use crate::gather::Gather;
 use crate::pool::{Chain, Pool};
+pub(super) use replace::{Never, Replace, WithInvalidation};
 
 /// The largest number of tables allocated ahead.
 const AHEAD: usize = 64;
@@ -26,7 +29,7 @@ const MIXED: usize = 32;
 /// The state of one call.
 ///
 /// All IOVAs from the start of the range to `iova` are mapped; none after it is.
-pub(super) struct Mapper<'a, 't, P: Pool> {
+pub(super) struct Mapper<'a, 't, P: Pool, R: Replace> {
     table: &'t PageTable<P>,
     part: &'a Range<u64>,
     gather: &'a mut Gather,
@@ -34,6 +37,8 @@ pub(super) struct Mapper<'a, 't, P: Pool> {
     spare: Chain,
     limits: Limits,
     attributes: u64,
+    /// Whether and how empty tables are replaced by blocks.
+    replace: R,
     /// The highest level (lowest number) at which leaves are allowed.
     top: u32,
     /// A segment that is not one page was seen.
@@ -43,7 +48,7 @@ pub(super) struct Mapper<'a, 't, P: Pool> {
     pieces: Pieces<'a>,
 }
 
-impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
+impl<'a, 't, P: Pool, R: Replace> Mapper<'a, 't, P, R> {
     #[inline]
     pub(super) fn new(
         table: &'t PageTable<P>,
@@ -52,6 +57,7 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
         segments: &'a [Segment],
         attributes: Attributes,
         gather: &'a mut Gather,
+        replace: R,
     ) -> Result<Self, MapError> {
         let limits = Limits::new(&table.geometry, part.end);
         check(table, part, iova, segments, attributes, limits)?;
@@ -62,6 +68,7 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
             spare: Chain::new(),
             limits,
             attributes: attributes.bits(),
+            replace,
             top: 0,
             mixed: false,
             start: iova.0,
@@ -78,13 +85,13 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
 
     /// Maps everything or nothing. Returns the number of bytes.
     pub(super) fn run(mut self) -> Result<u64, MapError> {
-        let mut result = self.fill(descend(self.table, self.iova));
+        let mut result = self.fill(self.way());
         while result.is_ok() && !self.pieces.is_empty() {
             result = if self.iova == self.limits.iova_end {
                 // There is no room left for this piece, so `next` returns an error.
                 self.pieces.next(self.limits, self.iova).map(drop)
             } else {
-                self.fill(descend(self.table, self.iova))
+                self.fill(self.way())
             };
         }
         Fresh::free(self.table, self.spare.take());
@@ -97,6 +104,12 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
         result.map(|()| self.iova - self.start)
     }
 
+    /// The table to continue in.
+    #[inline]
+    fn way(&self) -> Node<'t, P> {
+        if self.may_replace() { self.way_to_block() } else { descend(self.table, self.iova) }
+    }
+
     /// Maps the remaining bytes that lie in `node`.
     fn fill(&mut self, node: Node<'t, P>) -> Result<(), MapError> {
         if node.level() == LAST {
@@ -104,7 +117,9 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
         }
         let mut index = node.index(self.iova);
         loop {
-            index += match node.entry(index) {
+            index += match node.enter(index) {
+                // The entry is empty then, and is looked at again.
+                Entry::Table(_) if self.may_replace() && self.make_room(node, index) => 0,
                 Entry::Table(child) => {
                     self.fill(child)?;
                     1
@@ -335,7 +350,7 @@ impl<'t, P: Pool> Place<'t, P> {
     /// `publish` for an entry that no other thread can change.
     #[inline]
     fn store(&self, fresh: Fresh) {
-        self.node.store(self.index, fresh.into_descriptor());
+        self.node.store(self.index, fresh.into_descriptor::<P>());
         self.node.clean(self.index..self.index + 1);
     }
 }
@@ -370,7 +385,7 @@ fn check<P: Pool>(
 fn descend<P: Pool>(table: &PageTable<P>, iova: u64) -> Node<'_, P> {
     let mut node = Node::root(table);
     while node.level() != LAST {
-        match node.entry(node.index(iova)) {
+        match node.enter(node.index(iova)) {
             Entry::Table(child) => node = child,
             Entry::Leaf(_) | Entry::Empty(_) => break,
         }

@@ -7,14 +7,17 @@
 //! # How it works
 //! - [`map`] walks down once per table. A new last-level table is filled before it is published, by
 //!   [`fill`] if possible. [`sg`] reads the scatter list.
+//! - [`map::replace`] and [`vacant`] deal with tables in which nothing is mapped.
 //! - [`unmap`] unhooks a table that its range covers without reading it, and clears leaves one by
 //!   one elsewhere. [`split`] handles ranges that cut a block.
+//! - [`mark`]: who cleans entries that lead to tables, for walkers that do not snoop the caches.
 //! - [`walk`] and [`iter`] look up.
 //! - [`node`] is the access of all of these to table memory.
 //!
 //! # Ordering
 //! 1. Contents before pointer: a table's contents are written before the entry that leads to it
-//!    (`publish` or `store` with release; `clean` between for walkers that do not snoop).
+//!    (`publish` or `store` with release; `clean` and `barrier` between for walkers that do not
+//!    snoop).
 //! 2. One installer wins: where a part does not cover an entry's whole span, a table is installed
 //!    by compare-and-exchange. Of two parts below the same entry one wins, and the other uses its
 //!    table.
@@ -23,6 +26,13 @@
 //!    after the invalidation to the pool by [`PageTable::release`].
 //! 4. Barrier at the end: every call ends in [`Pool::barrier`]. A device that is started afterwards
 //!    sees all changes.
+//! 5. The way is visible: for walkers that do not snoop, a mapping leaves no entry on the way to its
+//!    leaves that is not clean, whoever stored it. An entry marked by bit 55 is clean; an entry
+//!    without the mark is cleaned by each mapping that descends through it. The mark is stored after
+//!    the barrier that completes the clean ([`mark`]).
+//! 6. Empty is not unused: a table in which nothing is mapped may still be in a TLB's walks. It is
+//!    replaced or freed only when the walks through it have been invalidated, and only by a call
+//!    whose part covers its whole span (rule 3).
 //!
 //! # Safety
 //! [`PageTable::part`] and [`PageTable::release`] rely on their callers' promises.
@@ -35,12 +45,14 @@ mod error;
 mod fill;
 mod iter;
 mod map;
+mod mark;
 mod node;
 mod sg;
 mod split;
 #[cfg(test)]
 mod tests;
 mod unmap;
+mod vacant;
 mod walk;
 
 pub use error::{MapError, UnmapError};
@@ -55,7 +67,7 @@ use crate::format::{Attributes, Config, ConfigError, Geometry, LAST};
 use crate::gather::{Gather, Run};
 use crate::pool::Pool;
 use crate::tlbi::FlushError;
-use map::Mapper;
+use map::{Mapper, Never, WithInvalidation};
 use node::{Entry, Node};
 use split::{Cut, Exchange};
 use unmap::Remover;
@@ -75,6 +87,16 @@ pub struct PageTable<P: Pool> {
 ///
 /// Calls that remove mappings record in a [`Gather`] what must be invalidated. Mapping records
 /// something only if it fails half way, because a TLB may hold what was mapped until then.
+///
+/// A part does not hand out its table. A look-up there of another part's address would race with
+/// that part's stores, and might read a table that was freed meanwhile:
+///
+/// ```compile_fail,E0599
+/// # use barewire_iommu::{Iova, Part, Pool};
+/// fn look_elsewhere<P: Pool>(part: &Part<'_, P>) {
+///     part.table().iova_to_phys(Iova(0));
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Part<'t, P: Pool> {
     table: &'t PageTable<P>,
@@ -124,8 +146,10 @@ impl<P: Pool> PageTable<P> {
     /// If the range is empty, leaves the table's input addresses or is not aligned to the granule.
     ///
     /// # Safety
-    /// While the part is used, no other part overlaps it, and an IOVA in it is looked up only
-    /// through it.
+    /// While the part is used, no other part overlaps it, and nothing looks up an IOVA in it but
+    /// the part itself. [`PageTable::iova_to_phys`] and [`PageTable::ranges`] are safe, so the
+    /// caller also answers for every other holder of a reference to this table: it must be known
+    /// only to code that keeps to this.
     #[inline]
     pub unsafe fn part(&self, range: Range<Iova>) -> Part<'_, P> {
         let range = range.start.0..range.end.0;
@@ -137,12 +161,14 @@ impl<P: Pool> PageTable<P> {
         Part { table: self, range }
     }
 
-    /// The translation of `iova`, if it is mapped.
+    /// The translation of `iova`, if it is mapped. Not for an address in a part that
+    /// [`PageTable::part`] made and that is in use: see there.
     pub fn iova_to_phys(&self, iova: Iova) -> Option<Translation> {
         walk::translate(self, iova)
     }
 
-    /// The mappings in `range`, in order; see [`Ranges`].
+    /// The mappings in `range`, in order; see [`Ranges`]. Not for a range that overlaps a part that
+    /// [`PageTable::part`] made and that is in use: see there.
     pub fn ranges(&self, range: Range<Iova>) -> Ranges<'_, P> {
         Ranges::new(self, range.start.0, range.end.0)
     }
@@ -175,9 +201,24 @@ impl<'t, P: Pool> Part<'t, P> {
         Iova(self.range.start)..Iova(self.range.end)
     }
 
-    /// The table it is a part of.
-    pub fn table(&self) -> &'t PageTable<P> {
-        self.table
+    /// The shape of the table it is a part of.
+    pub fn geometry(&self) -> &'t Geometry {
+        self.table.geometry()
+    }
+
+    /// The pool of the table's tables.
+    pub fn pool(&self) -> &'t P {
+        self.table.pool()
+    }
+
+    /// Returns a gather's tables to the pool, and discards its runs.
+    ///
+    /// # Safety
+    /// As for [`PageTable::release`].
+    #[inline]
+    pub unsafe fn release(&self, gather: &mut Gather) {
+        // SAFETY: promised by the caller.
+        unsafe { self.table.release(gather) };
     }
 
     /// Splits the claim in two, like `split_at_mut` on a slice.
@@ -234,7 +275,7 @@ impl<'t, P: Pool> Part<'t, P> {
         let too_large = MapError::IovaRange { iova, size: u64::MAX, end };
         let len = count.checked_mul(1 << shift).ok_or(too_large)?;
         let segments = [Segment { phys, len }];
-        Mapper::new(self.table, &self.range, iova, &segments, attributes, gather)?
+        Mapper::new(self.table, &self.range, iova, &segments, attributes, gather, Never)?
             .only_from(level)
             .run()
             .map(drop)
@@ -242,6 +283,9 @@ impl<'t, P: Pool> Part<'t, P> {
 
     /// Maps the segments of a scatter list one after the other. Returns the number of bytes.
     /// Segments that continue each other become blocks as in [`Part::map`].
+    ///
+    /// A table that exists is used even if nothing is mapped in it, so leaves may be smaller there;
+    /// see [`Part::map_sg_replacing`].
     ///
     /// # Errors
     /// As [`Part::map`].
@@ -258,7 +302,33 @@ impl<'t, P: Pool> Part<'t, P> {
         {
             return Ok(len);
         }
-        Mapper::new(self.table, &self.range, iova, segments, attributes, gather)?.run()
+        Mapper::new(self.table, &self.range, iova, segments, attributes, gather, Never)?.run()
+    }
+
+    /// [`Part::map_sg`] that replaces empty tables by blocks. Where a block would be written and a
+    /// table is in its place in which nothing is mapped, the table is unhooked, `invalidate` is
+    /// called, which invalidates the run's walks and waits, and then the block is written.
+    ///
+    /// If `invalidate` fails, the table stays, and pages are written into it.
+    ///
+    /// # Errors
+    /// As [`Part::map`].
+    pub fn map_sg_replacing(
+        &mut self,
+        iova: Iova,
+        segments: &[Segment],
+        attributes: Attributes,
+        gather: &mut Gather,
+        mut invalidate: impl FnMut(&Run) -> Result<(), FlushError>,
+    ) -> Result<u64, MapError> {
+        if let [Segment { phys, len }] = *segments
+            && len == self.table.geometry.page_bytes()
+            && map::page(self.table, &self.range, iova.0, phys.0, attributes)
+        {
+            return Ok(len);
+        }
+        let replace = WithInvalidation(Some(&mut invalidate));
+        Mapper::new(self.table, &self.range, iova, segments, attributes, gather, replace)?.run()
     }
 
     /// Removes the mappings in the range. Holes are ignored. A table whose whole span is in the
