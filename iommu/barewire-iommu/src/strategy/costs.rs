@@ -103,6 +103,21 @@ impl Choice {
 }
 
 impl Costs {
+    /// The method that [`choice`](Self::choice) chooses.
+    #[inline]
+    pub(super) fn cheapest(&self, runs: &[Run], facts: &Facts) -> Method {
+        // A single address is the usual run of a small buffer. All methods wait alike, so it need
+        // not be added up what the others cost to see that none is cheaper.
+        if let [run] = runs
+            && run.addresses(facts.page_shift) == 1
+            && self.address_ps <= self.context_ps
+            && (!facts.has_ranges || self.address_ps <= self.range_ps)
+        {
+            return Method::Pages;
+        }
+        self.choice(runs, facts).method
+    }
+
     /// Predicts the cost of each method for `runs`, and chooses the cheapest.
     pub fn choice(&self, runs: &[Run], facts: &Facts) -> Choice {
         let commands = |count: u64, each_ps: u32, refill_ps: u64| Prediction {

@@ -9,8 +9,9 @@
 //!   [`fill`] if possible. [`sg`] reads the scatter list.
 //! - [`unmap`] unhooks a table that its range covers without reading it, and clears leaves one by
 //!   one elsewhere. [`split`] handles ranges that cut a block.
+//! - [`quick`] does single pages of the usual shape before all of these are asked.
 //! - [`walk`] and [`iter`] look up.
-//! - [`node`] is the access of all of these to table memory.
+//! - [`node`] is the access of all but [`quick`] to table memory.
 //!
 //! # Ordering
 //! 1. Contents before pointer: a table's contents are written before the entry that leads to it
@@ -36,6 +37,7 @@ mod fill;
 mod iter;
 mod map;
 mod node;
+mod quick;
 mod sg;
 mod split;
 #[cfg(test)]
@@ -245,6 +247,7 @@ impl<'t, P: Pool> Part<'t, P> {
     ///
     /// # Errors
     /// As [`Part::map`].
+    #[inline]
     pub fn map_sg(
         &mut self,
         iova: Iova,
@@ -253,6 +256,24 @@ impl<'t, P: Pool> Part<'t, P> {
         gather: &mut Gather,
     ) -> Result<u64, MapError> {
         if let [Segment { phys, len }] = *segments
+            && quick::is_page(self.table, len)
+            && quick::map(self.table, &self.range, iova, phys, attributes)
+        {
+            return Ok(len);
+        }
+        self.map_any(iova, segments, attributes, gather)
+    }
+
+    #[inline(never)]
+    fn map_any(
+        &mut self,
+        iova: Iova,
+        segments: &[Segment],
+        attributes: Attributes,
+        gather: &mut Gather,
+    ) -> Result<u64, MapError> {
+        if let [Segment { phys, len }] = *segments
+            && !self.table.geometry.is_four_of_4k()
             && len == self.table.geometry.page_bytes()
             && map::page(self.table, &self.range, iova.0, phys.0, attributes)
         {
@@ -271,7 +292,16 @@ impl<'t, P: Pool> Part<'t, P> {
     ///
     /// # Errors
     /// See [`UnmapError`]. Nothing is removed then.
+    #[inline]
     pub fn unmap(&mut self, iova: Iova, size: u64, gather: &mut Gather) -> Result<u64, UnmapError> {
+        if quick::is_page(self.table, size) && quick::unmap(self.table, &self.range, iova, gather) {
+            return Ok(size);
+        }
+        self.unmap_any(iova, size, gather)
+    }
+
+    #[inline(never)]
+    fn unmap_any(&mut self, iova: Iova, size: u64, gather: &mut Gather) -> Result<u64, UnmapError> {
         let range = self.check(iova, size)?;
         let bbml2 = self.table.geometry.config().bbml2;
         self.remove(range, bbml2.then_some(Exchange::AtOnce), gather)

@@ -1,6 +1,6 @@
 //! A table that walkers may be reading ([`Node`]), and one that they cannot reach yet ([`Fresh`]).
 //!
-//! This file is the only access of this folder to table memory. A [`Node`] is the root or was found
+//! This file and [`quick`](super::quick) are the only access of this folder to table memory. A [`Node`] is the root or was found
 //! in a valid entry. It stays allocated while its finder holds the claim to that entry's addresses,
 //! since no other caller can unhook it. A [`Fresh`] is allocated and belongs to its owner only.
 //!
@@ -154,7 +154,8 @@ impl<'t, P: Pool> Node<'t, P> {
         Tail { node: self, place, first }
     }
 
-    /// Clears entries that no other thread writes meanwhile. Returns how many were valid.
+    /// Clears leaves, or empty entries, that no other thread writes meanwhile. Returns how many were
+    /// valid.
     #[inline]
     pub(super) fn clear(self, entries: Range<usize>) -> usize {
         assert!(entries.start <= entries.end && entries.end <= self.entries);
@@ -173,7 +174,7 @@ impl<'t, P: Pool> Node<'t, P> {
             };
             for n in 0..TOGETHER {
                 // SAFETY: as above.
-                unsafe { tail.set(n, Descriptor::EMPTY.0) };
+                unsafe { tail.set_leaf(n, Descriptor::EMPTY.0) };
             }
             // SAFETY: as above.
             tail = unsafe { tail.after(TOGETHER) };
@@ -183,7 +184,7 @@ impl<'t, P: Pool> Node<'t, P> {
             // SAFETY: as above.
             valid += usize::from(Descriptor(unsafe { tail.look(n) }).is_valid());
             // SAFETY: as above.
-            unsafe { tail.set(n, Descriptor::EMPTY.0) };
+            unsafe { tail.set_leaf(n, Descriptor::EMPTY.0) };
         }
         valid
     }
@@ -207,7 +208,25 @@ impl<'t, P: Pool> Node<'t, P> {
         })
     }
 
-    /// Writes `count` entries from `first` on that no other thread writes meanwhile.
+    /// Clears leaves from `entries.start` up to the first entry that is none. Returns the index where
+    /// it stopped. No other thread writes the leaves meanwhile.
+    #[inline]
+    pub(super) fn clear_blocks(self, entries: Range<usize>) -> usize {
+        assert!(entries.start <= entries.end && entries.end <= self.entries);
+        let mut at = entries.start;
+        while at < entries.end {
+            // SAFETY: within the entries that were checked.
+            if !Descriptor(unsafe { self.get(at) }).is_leaf(self.level) {
+                break;
+            }
+            // SAFETY: as above.
+            unsafe { self.set(at, Descriptor::EMPTY.0) };
+            at += 1;
+        }
+        at
+    }
+
+    /// Writes `count` leaves from `first` on that no other thread writes meanwhile.
     #[inline]
     pub(super) fn put(self, first: usize, count: usize, mut value: impl FnMut(usize) -> u64) {
         assert!(first <= self.entries && count <= self.entries - first);
@@ -215,7 +234,7 @@ impl<'t, P: Pool> Node<'t, P> {
         let tail = unsafe { self.tail(first) };
         for n in 0..count {
             // SAFETY: checked.
-            unsafe { tail.set(n, value(n)) };
+            unsafe { tail.set_leaf(n, value(n)) };
         }
     }
 
@@ -339,6 +358,21 @@ impl<P: Pool> Tail<'_, P> {
         } else {
             // SAFETY: as for `get`.
             unsafe { self.get(n) }
+        }
+    }
+
+    /// Writes a leaf, or clears one.
+    ///
+    /// # Safety
+    /// As for `get`.
+    #[inline]
+    unsafe fn set_leaf(&self, n: usize, value: u64) {
+        if P::DIRECT {
+            // SAFETY: the table is allocated, its tail at this place, and the entry within it.
+            unsafe { entry::store_leaf(self.place, n, value) };
+        } else {
+            // SAFETY: the table is allocated and the entry within it.
+            unsafe { self.node.pool().store(self.node.at, self.first + n, value) };
         }
     }
 

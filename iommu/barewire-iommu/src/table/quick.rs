@@ -1,0 +1,121 @@
+//! Maps and unmaps single pages of the usual shape (4 KiB granules, four levels) if all tables exist:
+//! the small buffers that most devices map, unmap and map again.
+//!
+//! A walk with known shifts is a few instructions a level. These paths do the usual case only and
+//! change nothing otherwise: the general code then does the work, or finds the error.
+//!
+//! # Safety
+//! As in [`node`](super::node): tables are found in valid entries above the caller's claim, and stay
+//! allocated while it holds that claim. Indices are of nine bits, or below the end of the input
+//! addresses at the root.
+#![allow(unsafe_code, reason = "table memory is reached through the pool's unsafe methods")]
+
+use super::PageTable;
+use crate::address::{Iova, PhysAddr};
+use crate::format::{Attributes, Descriptor, LAST};
+use crate::gather::{Gather, Kind};
+use crate::pool::{Pool, leaf};
+
+const PAGE_SHIFT: u32 = 12;
+const PAGE: u64 = 1 << PAGE_SHIFT;
+const INDEX_BITS: u32 = 9;
+
+/// An entry of a last-level table.
+struct Page<'t, P: Pool> {
+    pool: &'t P,
+    table: PhysAddr,
+    index: usize,
+}
+
+impl<'t, P: Pool> Page<'t, P> {
+    /// The entry of `iova`, which is below the end of the input addresses, if all tables on the way
+    /// exist.
+    #[inline(always)]
+    fn find(table: &'t PageTable<P>, iova: u64) -> Option<Self> {
+        let pool = &table.pool;
+        let mut at = table.root;
+        // The root may have fewer entries than a table, but has one for every valid IOVA.
+        let mut index = (iova >> (PAGE_SHIFT + LAST * INDEX_BITS)) as usize;
+        for level in 0..LAST {
+            // SAFETY: the table is the root or was found in a valid entry on the way to the caller's
+            // claim, and the index is within it.
+            let found = Descriptor(unsafe { pool.load(at, index) });
+            if !found.is_table(level) {
+                return None;
+            }
+            at = found.address();
+            let shift = PAGE_SHIFT + (LAST - 1 - level) * INDEX_BITS;
+            index = (iova >> shift) as usize & ((1 << INDEX_BITS) - 1);
+        }
+        Some(Self { pool, table: at, index })
+    }
+
+    #[inline(always)]
+    fn load(&self) -> Descriptor {
+        // SAFETY: found in a valid entry, and the index has nine bits.
+        Descriptor(unsafe { self.pool.load(self.table, self.index) })
+    }
+
+    /// Writes the entry, which no other thread writes meanwhile, and makes that visible.
+    #[inline(always)]
+    fn store(&self, value: Descriptor) {
+        // SAFETY: as for `load`.
+        unsafe { leaf::store(self.pool, self.table, self.index, value.0) };
+        self.pool.clean(self.table, self.index..self.index + 1);
+        self.pool.barrier();
+    }
+}
+
+/// Maps one page at `iova` and returns `true`, or does nothing. The caller has claimed `part`.
+#[inline(always)]
+pub(super) fn map<P: Pool>(
+    table: &PageTable<P>,
+    part: &core::ops::Range<u64>,
+    iova: Iova,
+    phys: PhysAddr,
+    attributes: Attributes,
+) -> bool {
+    let geometry = &table.geometry;
+    let right = (iova.0 | phys.0) & (PAGE - 1) == 0
+        && part.contains(&iova.0)
+        && phys.0 < geometry.output_end()
+        && attributes.stage() == geometry.config().stage;
+    if !right {
+        return false;
+    }
+    match Page::find(table, iova.0) {
+        Some(page) if !page.load().is_valid() => {
+            page.store(Descriptor::leaf(phys, LAST, attributes.bits()));
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Unmaps the page at `iova` and returns `true`, or does nothing. The caller has claimed `part`.
+#[inline(always)]
+pub(super) fn unmap<P: Pool>(
+    table: &PageTable<P>,
+    part: &core::ops::Range<u64>,
+    iova: Iova,
+    gather: &mut Gather,
+) -> bool {
+    if iova.0 & (PAGE - 1) != 0 || !part.contains(&iova.0) {
+        return false;
+    }
+    match Page::find(table, iova.0) {
+        Some(page) if page.load().is_valid() => {
+            // Before the store, which to the compiler might change the gather.
+            gather.add(iova.0, iova.0 + PAGE, Kind::leaves(PAGE_SHIFT, LAST));
+            page.store(Descriptor::EMPTY);
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Whether a table has the shape of these paths, and `bytes` are one page.
+#[inline(always)]
+pub(super) fn is_page<P: Pool>(table: &PageTable<P>, bytes: u64) -> bool {
+    table.geometry.is_four_of_4k() && bytes == PAGE
+}
