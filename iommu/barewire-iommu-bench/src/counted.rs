@@ -28,6 +28,7 @@ pub struct Counted {
 enum Who {
     Ready,
     Tables,
+    Unzeroed,
     Ours,
 }
 
@@ -44,10 +45,12 @@ const fn ours(op: &'static str, size: &'static str, layout: Layout) -> Counted {
 }
 
 /// All counted operations: the floors, and barewire-iommu at the sizes it makes promises about.
-pub const COUNTED: [Counted; 16] = [
+pub const COUNTED: [Counted; 18] = [
     floor("floor_a", "1M", "bench_iommu_floor_a", Who::Ready),
     floor("floor_b", "2M", "bench_iommu_floor_b", Who::Tables),
     floor("floor_b", "32M", "bench_iommu_floor_b", Who::Tables),
+    floor("floor_b_unzeroed", "2M", "bench_iommu_floor_b_unzeroed", Who::Unzeroed),
+    floor("floor_b_unzeroed", "32M", "bench_iommu_floor_b_unzeroed", Who::Unzeroed),
     floor("floor_drop", "32M", "bench_iommu_floor_drop", Who::Tables),
     floor("floor_leaf", "1M", "bench_iommu_floor_leaf", Who::Ready),
     ours("map_sg", "4K", Layout::Scattered),
@@ -103,7 +106,8 @@ impl Counted {
         let job = self.job();
         let mut subject: Box<dyn Subject> = match self.who {
             Who::Ready => Box::new(FloorReady::new(&job)),
-            Who::Tables => Box::new(FloorTables::new()),
+            Who::Tables => Box::new(FloorTables::new(true)),
+            Who::Unzeroed => Box::new(FloorTables::new(false)),
             Who::Ours => Box::new(Barewire::new(Unmapping::Gathered)),
         };
         for _ in 0..calls {

@@ -3,9 +3,10 @@
 
 use barewire_iommu::{
     Access, Attributes, Config, Context, Costs, Facts, Gather, Invalidate, Iova, Operations,
-    PageTable, Segment, Stage, Strategy,
+    PageTable, Stage, Strategy,
 };
 
+use super::table_work::bench_iommu_map_sg;
 use super::{Job, Subject};
 use crate::counting::{Counting, Counts};
 use crate::list::TABLE_SPAN;
@@ -116,13 +117,6 @@ impl Barewire {
     pub(super) fn descriptor(&self, iova: u64) -> barewire_iommu::Descriptor {
         self.table.iova_to_phys(Iova(iova)).expect("it is mapped").descriptor
     }
-}
-
-#[inline(never)]
-fn bench_iommu_map_sg(table: &mut PageTable<Tables>, iova: Iova, list: &[Segment]) {
-    let mut gather = Gather::new();
-    let mapped = table.whole().map_sg(iova, list, ATTRIBUTES, &mut gather);
-    mapped.expect("the addresses are free and the pool has tables");
 }
 
 #[inline(never)]

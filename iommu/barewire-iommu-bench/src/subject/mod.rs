@@ -6,9 +6,11 @@
 #[cfg(target_pointer_width = "64")]
 mod aarch64_paging;
 mod barewire;
+mod domain;
 mod floor;
 #[cfg(target_pointer_width = "64")]
 mod multiarch;
+mod table_work;
 
 use serde::Serialize;
 
@@ -20,9 +22,11 @@ use crate::list::{Layout, Size, TABLE_SPAN};
 pub use aarch64_paging::Aarch64Paging;
 pub(crate) use barewire::{ATTRIBUTES, release};
 pub use barewire::{Barewire, Unmapping};
+pub use domain::WholeDomain;
 pub use floor::{FloorReady, FloorTables};
 #[cfg(target_pointer_width = "64")]
 pub use multiarch::Multiarch;
+pub use table_work::TableWork;
 
 /// The names in tables and JSON; they are an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
@@ -32,8 +36,10 @@ pub enum Implementation {
     Barewire,
     /// Stores into existing tables.
     FloorA,
-    /// Stores into new tables.
+    /// Stores into new tables, which are zeroed before.
     FloorB,
+    /// Stores into new tables, which are not zeroed because every entry is stored.
+    FloorBUnzeroed,
     /// Removal of whole tables.
     FloorDrop,
     /// Single atomic stores.
@@ -51,6 +57,7 @@ impl Implementation {
             Self::Barewire => "barewire",
             Self::FloorA => "floor_a",
             Self::FloorB => "floor_b",
+            Self::FloorBUnzeroed => "floor_b_unzeroed",
             Self::FloorDrop => "floor_drop",
             Self::FloorLeaf => "floor_leaf",
             Self::Aarch64Paging => "aarch64_paging",
@@ -134,7 +141,10 @@ pub trait Subject {
     /// Unmaps it there.
     fn unmap(&mut self, job: &Job, slots: usize);
 
-    /// So slow that one place is enough.
+    /// Does what its unmaps left for later. It is not timed.
+    fn settle(&mut self) {}
+
+    /// Its scattered lists of a table and more are so slow that one place is enough.
     fn is_slow(&self) -> bool {
         false
     }

@@ -9,6 +9,17 @@ use barewire_iommu_bench::subject::Implementation;
 
 use super::Report;
 
+/// The operations, in the order of the report.
+const TIMED: [Op; 7] = [
+    Op::MapTable,
+    Op::UnmapTable,
+    Op::MapSg,
+    Op::Unmap,
+    Op::UnmapLeaf,
+    Op::DomainMap,
+    Op::DomainUnmap,
+];
+
 /// All of it.
 pub(super) fn text(report: &Report) -> String {
     let mut text = format!(
@@ -17,7 +28,7 @@ pub(super) fn text(report: &Report) -> String {
         report.machine, report.rounds
     );
     for layout in [Layout::Scattered, Layout::Contiguous] {
-        for op in [Op::MapSg, Op::Unmap, Op::UnmapLeaf] {
+        for op in TIMED {
             block(&mut text, &report.rows, op, layout);
         }
     }

@@ -1,0 +1,56 @@
+//! A `Domain` of barewire-iommu: strict, one thread, a TLB that counts.
+
+use barewire_iommu::{Config, Context, Domain, Granule, Iova, IovaWindow, Mapped};
+
+use super::{ATTRIBUTES, BASE, Job, Subject};
+use crate::counting::Counting;
+use crate::pool::Tables;
+
+/// The window's words: one bit a page for 1 GiB.
+const WORDS: usize = (1 << 30) / 4096 / 64;
+
+/// The domain and what is mapped in it, in the order of the slots.
+///
+/// It chooses the addresses itself: [`Subject::translate`] takes the job's address for a slot's.
+#[derive(Debug)]
+pub struct WholeDomain {
+    domain: Domain<Tables, Counting, IovaWindow<Vec<u64>>>,
+    mapped: Vec<Mapped>,
+}
+
+impl WholeDomain {
+    /// Creates an empty domain, strict and with the default strategy.
+    ///
+    /// # Panics
+    /// If the pool is empty.
+    #[expect(clippy::new_without_default, reason = "it takes memory that a default should not")]
+    pub fn new() -> Self {
+        let window = Iova(BASE)..Iova(BASE + (1 << 30));
+        let iovas = IovaWindow::new(window, Granule::Size4K, vec![0; WORDS]);
+        let tlb = Counting::new(false);
+        let domain = Domain::new(Config::default(), Context::Asid(1), Tables, tlb, iovas);
+        Self { domain: domain.expect("the pool has tables"), mapped: Vec::with_capacity(64) }
+    }
+}
+
+impl Subject for WholeDomain {
+    fn map(&mut self, job: &Job, slots: usize) {
+        for _ in 0..slots {
+            let mapped = self.domain.map_sg(&job.list, ATTRIBUTES);
+            self.mapped.push(mapped.expect("the window has room and the pool has tables"));
+        }
+    }
+
+    fn unmap(&mut self, _job: &Job, slots: usize) {
+        for mapped in self.mapped.drain(..slots) {
+            self.domain.unmap(mapped).expect("counting does not fail");
+        }
+    }
+
+    fn translate(&self, job: &Job, iova: u64) -> Option<u64> {
+        let slot = ((iova - BASE) / job.size.bytes) as usize;
+        let mapped = self.mapped.get(slot)?;
+        let iova = Iova(mapped.iova().0 + (iova - job.iova(slot)));
+        self.domain.iova_to_phys(mapped, iova).map(|found| found.phys.0)
+    }
+}
