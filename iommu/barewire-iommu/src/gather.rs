@@ -95,8 +95,13 @@ enum Runs {
 #[must_use = "tables in it are leaked unless it is flushed"]
 pub struct Gather {
     runs: Runs,
-    tables: Chain,
-    /// The number of tables.
+    tables: Option<Tables>,
+}
+
+/// Unhooked tables. There may be none.
+#[derive(Debug)]
+struct Tables {
+    chain: Chain,
     count: usize,
 }
 
@@ -104,12 +109,12 @@ impl Gather {
     /// Creates an empty gather.
     #[inline]
     pub const fn new() -> Self {
-        Self { runs: Runs::None, tables: Chain::new(), count: 0 }
+        Self { runs: Runs::None, tables: None }
     }
 
     /// Whether there is nothing to invalidate and nothing to free.
     pub const fn is_empty(&self) -> bool {
-        matches!(self.runs, Runs::None) && self.tables.is_empty()
+        matches!(self.runs, Runs::None) && self.tables() == 0
     }
 
     /// The runs, unordered. `None` if there were too many: invalidate the whole context.
@@ -124,8 +129,12 @@ impl Gather {
     }
 
     /// The number of unhooked tables.
+    #[inline]
     pub const fn tables(&self) -> usize {
-        self.count
+        match &self.tables {
+            None => 0,
+            Some(tables) => tables.count,
+        }
     }
 
     /// Adds a run. It extends a recorded run that it continues and whose properties are equal, or
@@ -134,10 +143,24 @@ impl Gather {
         self.add(run.start.0, run.end.0, Kind::of(&run));
     }
 
+    /// Whether no run was recorded yet.
+    #[inline]
+    pub(crate) fn is_unused(&self) -> bool {
+        matches!(self.runs, Runs::None)
+    }
+
     /// [`record`](Self::record), with the run's fields as numbers.
     #[inline]
     pub(crate) fn add(&mut self, start: u64, end: u64, kind: Kind) {
-        if let Runs::None = self.runs {
+        self.add_to(self.is_unused(), start, end, kind);
+    }
+
+    /// `add` where the caller knows [`is_unused`](Self::is_unused). If it asks before it loads
+    /// entries, the compiler still knows the answer in a gather just made.
+    #[inline]
+    pub(crate) fn add_to(&mut self, unused: bool, start: u64, end: u64, kind: Kind) {
+        debug_assert_eq!(unused, self.is_unused());
+        if unused {
             self.runs = Runs::One(kind.run(start, end));
         } else {
             self.merge(start, end, kind);
@@ -195,21 +218,28 @@ impl Gather {
             Some(runs) => runs.iter().for_each(|run| self.record(*run)),
             None => self.record_everything(),
         }
+        let (more, number) = other.take_tables();
+        let (chain, count) = self.unhooked();
         // SAFETY: promised by the caller.
-        unsafe { self.tables.append(pool, other.tables.take()) };
-        self.count += other.count;
+        unsafe { chain.append(pool, more) };
+        *count += number;
     }
 
     /// Takes the tables, and their number, and discards the runs. The caller must invalidate the
     /// whole context before it frees the tables.
     pub(crate) fn take_tables(&mut self) -> (Chain, usize) {
-        (self.tables.take(), core::mem::take(&mut self.count))
+        match self.tables.take() {
+            None => (Chain::new(), 0),
+            Some(tables) => (tables.chain, tables.count),
+        }
     }
 
     /// The chain of unhooked tables and its length, for adding to.
     #[inline]
     pub(crate) fn unhooked(&mut self) -> (&mut Chain, &mut usize) {
-        (&mut self.tables, &mut self.count)
+        let Tables { chain, count } =
+            self.tables.get_or_insert(Tables { chain: Chain::new(), count: 0 });
+        (chain, count)
     }
 
     /// Discards the runs and returns the tables, of `table_bytes` each, to `pool`.
@@ -222,10 +252,11 @@ impl Gather {
     #[inline]
     pub unsafe fn release<P: Pool>(&mut self, pool: &P, table_bytes: usize) {
         self.runs = Runs::None;
-        self.count = 0;
-        if !self.tables.is_empty() {
+        if let Some(tables) = self.tables.take()
+            && tables.count != 0
+        {
             // SAFETY: promised by the caller.
-            unsafe { pool.free_chain(self.tables.take(), table_bytes) };
+            unsafe { pool.free_chain(tables.chain, table_bytes) };
         }
     }
 }

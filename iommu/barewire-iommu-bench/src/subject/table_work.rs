@@ -47,8 +47,15 @@ fn unmap(work: &mut TableWork, iova: Iova, bytes: u64) {
     // Else the compiler might see that nobody reads what is recorded, and leave that out.
     let gather = core::hint::black_box(&mut gather);
     if gather.tables() > 0 {
-        work.aside.push(gather.take());
+        keep(work, gather);
     }
+}
+
+/// Out of line, so that the loop around it keeps its registers.
+#[cold]
+#[inline(never)]
+fn keep(work: &mut TableWork, gather: &mut Gather) {
+    work.aside.push(gather.take());
 }
 
 impl Subject for TableWork {

@@ -15,6 +15,8 @@ pub(super) struct Bits<S> {
     /// The word where the search for a gap of `1 << class` granules begins: after the last gap
     /// found, but not after anything released since. Only a hint: the search wraps around.
     hints: [usize; CLASSES],
+    /// No hint is larger.
+    highest: usize,
 }
 
 impl<S: AsRef<[u64]> + AsMut<[u64]>> Bits<S> {
@@ -22,7 +24,7 @@ impl<S: AsRef<[u64]> + AsMut<[u64]>> Bits<S> {
     pub(super) fn new(mut words: S, first: u64) -> Self {
         debug_assert!(first.is_multiple_of(WORD));
         words.as_mut().fill(0);
-        Self { words, first, hints: [0; CLASSES] }
+        Self { words, first, hints: [0; CLASSES], highest: 0 }
     }
 
     /// The number of granules.
@@ -41,7 +43,9 @@ impl<S: AsRef<[u64]> + AsMut<[u64]>> Bits<S> {
         })?;
         self.set(at, count);
         // After a small gap the same word may hold another. After a large one, its words are full.
-        self.hints[class] = ((at + count - self.first) / WORD) as usize;
+        let hint = ((at + count - self.first) / WORD) as usize;
+        self.hints[class] = hint;
+        self.highest = self.highest.max(hint);
         Some(at)
     }
 
@@ -107,9 +111,17 @@ impl<S: AsRef<[u64]> + AsMut<[u64]>> Bits<S> {
         debug_assert!(self.is_taken(at, count), "released twice");
         self.fill(at, count, 0);
         let index = ((at - self.first) / WORD) as usize;
+        if index < self.highest {
+            self.lower(index);
+        }
+    }
+
+    /// Lowers all hints to word `index`.
+    fn lower(&mut self, index: usize) {
         for hint in &mut self.hints {
             *hint = (*hint).min(index);
         }
+        self.highest = index;
     }
 
     fn is_taken(&self, at: u64, count: u64) -> bool {
@@ -228,6 +240,7 @@ mod tests {
                 bits.words.clone_from(&words);
                 for hint in 0..4 {
                     bits.hints = [hint; CLASSES];
+                    bits.highest = hint;
                     let found = bits.take(count, align);
                     let there = naive(&taken, first, first + 3 * WORD, count, align);
                     assert_eq!(found.is_some(), there, "{pattern:#x} {count} {align} {hint}");

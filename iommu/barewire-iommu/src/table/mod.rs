@@ -261,25 +261,28 @@ impl<'t, P: Pool> Part<'t, P> {
         {
             return Ok(len);
         }
-        self.map_any(iova, segments, attributes, gather)
+        Self::map_any(self.table, self.range.clone(), iova, segments, attributes, gather)
     }
 
+    /// [`Part::map_sg`] of any size and shape. The part is passed in registers, so that a caller with
+    /// a single page need not have it in memory.
     #[inline(never)]
     fn map_any(
-        &mut self,
+        table: &'t PageTable<P>,
+        range: Range<u64>,
         iova: Iova,
         segments: &[Segment],
         attributes: Attributes,
         gather: &mut Gather,
     ) -> Result<u64, MapError> {
         if let [Segment { phys, len }] = *segments
-            && !self.table.geometry.is_four_of_4k()
-            && len == self.table.geometry.page_bytes()
-            && map::page(self.table, &self.range, iova.0, phys.0, attributes)
+            && !table.geometry.is_four_of_4k()
+            && len == table.geometry.page_bytes()
+            && map::page(table, &range, iova.0, phys.0, attributes)
         {
             return Ok(len);
         }
-        Mapper::new(self.table, &self.range, iova, segments, attributes, gather)?.run()
+        Mapper::new(table, &range, iova, segments, attributes, gather)?.run()
     }
 
     /// Removes the mappings in the range. Holes are ignored. A table whose whole span is in the
@@ -297,14 +300,22 @@ impl<'t, P: Pool> Part<'t, P> {
         if quick::is_page(self.table, size) && quick::unmap(self.table, &self.range, iova, gather) {
             return Ok(size);
         }
-        self.unmap_any(iova, size, gather)
+        Self::unmap_any(self.table, self.range.clone(), iova, size, gather)
     }
 
+    /// [`Part::unmap`] of any size and shape.
     #[inline(never)]
-    fn unmap_any(&mut self, iova: Iova, size: u64, gather: &mut Gather) -> Result<u64, UnmapError> {
-        let range = self.check(iova, size)?;
-        let bbml2 = self.table.geometry.config().bbml2;
-        self.remove(range, bbml2.then_some(Exchange::AtOnce), gather)
+    fn unmap_any(
+        table: &'t PageTable<P>,
+        range: Range<u64>,
+        iova: Iova,
+        size: u64,
+        gather: &mut Gather,
+    ) -> Result<u64, UnmapError> {
+        let mut part = Self { table, range };
+        let range = part.check(iova, size)?;
+        let bbml2 = table.geometry.config().bbml2;
+        part.remove(range, bbml2.then_some(Exchange::AtOnce), gather)
     }
 
     /// [`Part::unmap`] of `count` leaves of `1 << shift` bytes each, like Linux's `unmap_pages`.

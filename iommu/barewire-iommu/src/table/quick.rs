@@ -103,10 +103,10 @@ pub(super) fn unmap<P: Pool>(
     if iova.0 & (PAGE - 1) != 0 || !part.contains(&iova.0) {
         return false;
     }
+    let unused = gather.is_unused();
     match Page::find(table, iova.0) {
         Some(page) if page.load().is_valid() => {
-            // Before the store, which to the compiler might change the gather.
-            gather.add(iova.0, iova.0 + PAGE, Kind::leaves(PAGE_SHIFT, LAST));
+            gather.add_to(unused, iova.0, iova.0 + PAGE, Kind::leaves(PAGE_SHIFT, LAST));
             page.store(Descriptor::EMPTY);
             true
         }
