@@ -25,6 +25,7 @@ mod error;
 mod inner;
 mod mapped;
 mod policy;
+mod shared;
 mod statistics;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -44,13 +45,13 @@ use crate::deferred::{FlushQueue, Flushed};
 use crate::format::{Attributes, Config, Geometry, Stage};
 use crate::gather::Gather;
 use crate::iova::{ClaimError, IovaAllocator};
-use crate::lock::Lock;
 use crate::pool::Pool;
 use crate::strategy::Strategy;
 use crate::sync::atomic::AtomicUsize;
 use crate::table::{MapError, PageTable, Translation};
 use crate::tlbi::{Context, FlushError, Invalidate};
 use inner::Inner;
+use shared::SharedPolicy;
 use statistics::Counters;
 
 /// The default capacity of the flush queue, in ranges.
@@ -118,7 +119,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
             context,
             invalidate,
             iovas,
-            policy: Lock::new(Policy::default()),
+            policy: SharedPolicy::new(&Policy::default()),
             counters: Counters::default(),
             live: AtomicUsize::new(0),
             id: DOMAINS.fetch_add(1, Relaxed),
@@ -158,7 +159,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
 
     /// The current policy.
     pub fn policy(&self) -> Policy {
-        self.inner.policy.with(|policy| *policy)
+        self.inner.policy.read()
     }
 
     /// Changes the policy. If the new one is strict, the flush queue is flushed.
@@ -170,13 +171,13 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
     /// The error of the flush. The policy is changed nevertheless.
     pub fn set_policy(&self, policy: impl Into<Policy>) -> Result<(), FlushError> {
         let policy = policy.into();
-        self.inner.policy.with(|current| *current = policy);
+        self.inner.policy.change(|_| policy);
         if policy.deferred.is_none() { self.flush() } else { Ok(()) }
     }
 
     /// Changes the strategy; the domain stays strict or deferred as it was.
     pub fn set_strategy(&self, strategy: Strategy) {
-        self.inner.policy.with(|policy| policy.strategy = strategy);
+        self.inner.policy.change(|policy| Policy { strategy, ..policy });
     }
 
     /// Maps `size` bytes from `phys` on, at an address the allocator chooses.
@@ -245,14 +246,17 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
         if mapped.domain != self.inner.id {
             return Err(DomainUnmapError::Foreign(mapped));
         }
-        let policy = self.policy();
+        let policy = self.inner.policy.read();
         let mut gather = Gather::new();
         let bytes = match self.inner.unmap(&mut mapped, &policy, &mut gather) {
             Ok(bytes) => bytes,
             Err(error) => return Err(DomainUnmapError::Table { mapped, error }),
         };
-        let number =
-            self.retire(mapped.range(), gather, &policy).map_err(DomainUnmapError::Held)?;
+        let retired = match &policy.deferred {
+            None => self.inner.retire(mapped.range(), &mut gather, &policy.strategy).map(|()| 0),
+            Some(deferred) => self.defer(mapped.range(), gather, &policy, deferred),
+        };
+        let number = retired.map_err(DomainUnmapError::Held)?;
         Ok(Unmapped { bytes, ticket: Ticket { number, domain: self.inner.id } })
     }
 
@@ -369,7 +373,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
         let mut gather = Gather::new();
         self.inner.map(&range, segments, attributes, &mut gather).map_err(|error| {
             // Walkers may have seen the part that was mapped before the failure.
-            match self.inner.retire(range, gather, &self.policy().strategy) {
+            match self.inner.retire(range, &mut gather, &self.policy().strategy) {
                 Ok(()) => DomainMapError::Table(error),
                 Err(held) => DomainMapError::Held { error, held },
             }
@@ -377,37 +381,44 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
     }
 
     /// Queues an unmapped range, or invalidates it at once. Returns the number for the ticket.
-    fn retire(
+    #[inline(never)]
+    fn defer(
         &self,
         mut range: Range<Iova>,
         mut gather: Gather,
         policy: &Policy,
+        deferred: &Deferred,
     ) -> Result<u64, Held> {
-        if let Some(deferred) = &policy.deferred {
-            let bytes = range.end.0 - range.start.0;
-            for may_make_room in [true, false] {
-                let pushed = self.queue.push(&self.inner, range, gather, bytes, &deferred.bounds);
-                match pushed {
-                    Ok(number) => {
-                        self.inner.counters.add(statistics::Kind::Deferred, 1);
-                        return Ok(number);
-                    }
-                    Err(back) => (range, gather) = back,
+        let bytes = range.end.0 - range.start.0;
+        for may_make_room in [true, false] {
+            match self.queue.push(&self.inner, range, gather, bytes, &deferred.bounds) {
+                Ok(number) => {
+                    self.inner.counters.add(statistics::Kind::Deferred, 1);
+                    return Ok(number);
                 }
-                // If this flush fails, the one below probably fails too, and its error is returned
-                // to the caller.
-                let made = may_make_room && self.queue.try_flush(&self.inner) == Ok(Flushed::Done);
-                if !made {
-                    break;
-                }
+                Err(back) => (range, gather) = back,
+            }
+            // If this flush fails, the one below probably fails too, and its error is returned to
+            // the caller.
+            let made = may_make_room && self.queue.try_flush(&self.inner) == Ok(Flushed::Done);
+            if !made {
+                break;
             }
         }
-        self.inner.retire(range, gather, &policy.strategy).map(|()| 0)
+        self.inner.retire(range, &mut gather, &policy.strategy).map(|()| 0)
     }
 }
 
 /// The sum of all lengths, or `None` on overflow.
+#[inline]
 fn bytes(segments: &[Segment]) -> Option<u64> {
+    match segments {
+        [segment] => Some(segment.len),
+        _ => sum(segments),
+    }
+}
+
+fn sum(segments: &[Segment]) -> Option<u64> {
     // Long lists are read twice, here and by the table. A sum that checks for overflow at each step
     // costs as much as the mapping itself. So this sum is unchecked, and the union of all lengths'
     // bits tells whether it can have overflowed.
