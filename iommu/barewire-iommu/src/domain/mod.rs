@@ -355,7 +355,8 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
     fn size(&self, iova: Iova, segments: &[Segment]) -> Result<u64, DomainMapError> {
         let sum = bytes(segments);
         // The table refuses a length that is not a multiple of the granule, and says which.
-        let size = sum.and_then(|sum| sum.checked_next_multiple_of(self.geometry().page_bytes()));
+        let mask = self.geometry().page_bytes() - 1;
+        let size = sum.and_then(|sum| sum.checked_add(mask)).map(|sum| sum & !mask);
         match size {
             Some(0) => Err(DomainMapError::Table(MapError::Empty(iova))),
             Some(size) => Ok(size),
@@ -419,14 +420,28 @@ fn bytes(segments: &[Segment]) -> Option<u64> {
 }
 
 fn sum(segments: &[Segment]) -> Option<u64> {
-    // Long lists are read twice, here and by the table. A sum that checks for overflow at each step
-    // costs as much as the mapping itself. So this sum is unchecked, and the union of all lengths'
-    // bits tells whether it can have overflowed.
-    let add = |(sum, bits): (u64, u64), segment: &Segment| {
-        (sum.wrapping_add(segment.len), bits | segment.len)
-    };
-    let (sum, bits) = segments.iter().fold((0, 0), add);
-    match bits.checked_mul(segments.len() as u64) {
+    // Lists are read twice, here and by the table. A sum that checks for overflow at each step costs
+    // as much as the mapping itself. So this sum is unchecked, and the union of all lengths' bits
+    // tells whether it can have overflowed. Several sums at once do not wait for each other.
+    let (several, rest) = segments.as_chunks::<4>();
+    let mut sums = [0u64; 4];
+    let mut bits = [0u64; 4];
+    for chunk in several {
+        for (n, segment) in chunk.iter().enumerate() {
+            sums[n] = sums[n].wrapping_add(segment.len);
+            bits[n] |= segment.len;
+        }
+    }
+    let [mut sum, mut union] = [0u64; 2];
+    for (more, bits) in sums.into_iter().zip(bits) {
+        sum = sum.wrapping_add(more);
+        union |= bits;
+    }
+    for segment in rest {
+        sum = sum.wrapping_add(segment.len);
+        union |= segment.len;
+    }
+    match union.checked_mul(segments.len() as u64) {
         Some(_) => Some(sum),
         None => segments.iter().try_fold(0u64, |sum, segment| sum.checked_add(segment.len)),
     }

@@ -61,12 +61,12 @@ impl<S: AsRef<[u64]> + AsMut<[u64]>> Bits<S> {
         }
         // Whole words, from each multiple to the next.
         let step = 1u64 << align.max(WORD.trailing_zeros());
-        let mut at = (self.first + from as u64 * WORD).next_multiple_of(step);
+        let mut at = round_up(self.first + from as u64 * WORD, step);
         let end = self.first + words.len() as u64 * WORD;
         while at.checked_add(count)? <= end {
             match self.last_taken(at, count) {
                 None => return Some(at),
-                Some(taken) => at = (taken + 1).next_multiple_of(step),
+                Some(taken) => at = round_up(taken + 1, step),
             }
         }
         None
@@ -170,7 +170,22 @@ fn below(count: u64) -> u64 {
 
 /// A mask of the bits whose position is a multiple of `1 << align`.
 fn multiples(align: u32) -> u64 {
-    if align >= WORD.trailing_zeros() { 1 } else { u64::MAX / below(1 << align) }
+    // A table: to compute it takes a division.
+    const MASKS: [u64; 7] = {
+        let mut masks = [1; 7];
+        let mut align = 0;
+        while align < 6 {
+            masks[align] = u64::MAX / (u64::MAX >> (64 - (1 << align)));
+            align += 1;
+        }
+        masks
+    };
+    MASKS[(align as usize).min(MASKS.len() - 1)]
+}
+
+/// The first multiple of `step`, a power of two, from `at` on.
+fn round_up(at: u64, step: u64) -> u64 {
+    (at + (step - 1)) & !(step - 1)
 }
 
 /// The positions where `count` (1 to 64) set bits begin. Doubles: a run of four is two runs of two.
