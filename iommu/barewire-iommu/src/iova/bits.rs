@@ -270,6 +270,27 @@ mod tests {
         }
     }
 
+    /// Each search begins no later than at what was released since, whatever its size.
+    #[test]
+    fn released_gaps_are_found_first() {
+        for (count, align) in [(1, 0), (4, 2), (64, 6), (100, 7)] {
+            let mut bits = Bits::new(vec![0; 64], 0);
+            let first = bits.take(count, align).expect("room");
+            // Searches of all sizes go on behind what was found.
+            let others: Vec<u64> = [(1, 0), (2, 1), (32, 5), (128, 7), (512, 9)]
+                .map(|(n, a)| bits.take(n, a).expect("room"))
+                .into();
+            assert!(others.iter().all(|at| *at > first));
+            bits.clear(first, count);
+            assert!(bits.hints.iter().all(|hint| *hint as u64 <= first / WORD));
+            assert_eq!(bits.take(count, align), Some(first));
+            // Once more, from hints that some searches have raised again.
+            bits.take(512, 9).expect("room");
+            bits.clear(first, count);
+            assert!(bits.hints.iter().all(|hint| *hint as u64 <= first / WORD));
+        }
+    }
+
     #[test]
     fn pieces_are_the_granules() {
         let bits = Bits::new(vec![0; 4], 64);

@@ -4,6 +4,8 @@
 mod against_map;
 mod blocks;
 mod errors;
+mod pages;
+mod runs;
 mod undo;
 
 use super::PageTable;
