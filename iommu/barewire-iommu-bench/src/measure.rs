@@ -12,7 +12,7 @@ use core::ops::ControlFlow;
 use std::time::Instant;
 
 use crate::list::{Layout, SIZES, Size, TABLE_SPAN};
-use crate::pool::Lease;
+use crate::pool::{Lease, Tables};
 use crate::row::{Op, Row};
 use crate::stats::{median, minimum, rounded};
 #[cfg(target_pointer_width = "64")]
@@ -127,8 +127,16 @@ impl Contest {
         }
         if !by_leaf {
             let named = |op| Named::each(Implementation::Barewire, [op]);
-            self.join(Box::new(TableWork::new()), named(Op::MapTable), named(Op::UnmapTable));
-            self.join(Box::new(WholeDomain::new()), named(Op::DomainMap), named(Op::DomainUnmap));
+            self.join(
+                Box::new(TableWork::<Tables>::new(Tables)),
+                named(Op::MapTable),
+                named(Op::UnmapTable),
+            );
+            self.join(
+                Box::new(WholeDomain::<false>::new()),
+                named(Op::DomainMap),
+                named(Op::DomainUnmap),
+            );
         }
     }
 

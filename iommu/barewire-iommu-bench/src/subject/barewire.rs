@@ -3,7 +3,7 @@
 
 use barewire_iommu::{
     Access, Attributes, Config, Context, Costs, Facts, Gather, Invalidate, Iova, Operations,
-    PageTable, Stage, Strategy,
+    PageTable, Pool, Stage, Strategy,
 };
 
 use super::table_work::bench_iommu_map_sg;
@@ -130,7 +130,7 @@ fn bench_iommu_unmap(ours: &mut Barewire, iova: Iova, bytes: u64) {
 
 /// Returns unhooked tables to the pool.
 #[inline]
-pub(crate) fn release(table: &PageTable<Tables>, gather: &mut Gather) {
+pub(crate) fn release<P: Pool>(table: &PageTable<P>, gather: &mut Gather) {
     // SAFETY: the gather is of this table, and there is no device that could walk.
     unsafe { table.release(gather) };
 }

@@ -66,9 +66,9 @@ fn ours_does_the_work_by_every_strategy() {
         for unmapping in Unmapping::ALL {
             check(Barewire::new(unmapping), &job);
         }
-        check(TableWork::new(), &job);
+        check(TableWork::<Tables>::new(Tables), &job);
         if !job.by_leaf {
-            check(WholeDomain::new(), &job);
+            check(WholeDomain::<false>::new(), &job);
         }
     }
 }
