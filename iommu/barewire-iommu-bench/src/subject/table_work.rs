@@ -1,8 +1,9 @@
 //! barewire-iommu's tables alone: no choice of invalidations, no TLB, and tables are released later.
 
-use barewire_iommu::{Config, Gather, Iova, PageTable, Pool, Segment};
+use barewire_iommu::{Config, Gather, Iova, PageTable, Pool};
 
-use super::{ATTRIBUTES, Job, Subject, release};
+use super::call::{bench_iommu_map_sg, map, release};
+use super::{Job, Subject};
 use crate::pool::Tables;
 
 /// A table, and the gathers whose tables are not released yet.
@@ -26,18 +27,6 @@ impl<P: Pool, const APART: bool> TableWork<P, APART> {
         let table = PageTable::new(Config::default(), pool).expect("the pool has tables");
         Self { table, aside: Vec::with_capacity(64) }
     }
-}
-
-#[inline(never)]
-pub(crate) fn bench_iommu_map_sg<P: Pool>(table: &mut PageTable<P>, iova: Iova, list: &[Segment]) {
-    map(table, iova, list);
-}
-
-#[inline]
-fn map<P: Pool>(table: &mut PageTable<P>, iova: Iova, list: &[Segment]) {
-    let mut gather = Gather::new();
-    let mapped = table.whole().map_sg(iova, list, ATTRIBUTES, &mut gather);
-    mapped.expect("the addresses are free and the pool has tables");
 }
 
 #[inline(never)]
