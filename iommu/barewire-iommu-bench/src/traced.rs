@@ -156,7 +156,8 @@ IN: counted
 0x0000101c:  d50b7a28  dc       cvac, x8
 0x00001020:  c802fc20  stlxr    w2, x0, [x1]
 0x00001024:  c8dffc20  ldar     x0, [x1]
-0x00001028:  d65f03c0  ret
+0x00001028:  889ffc20  stlr     w0, [x1]
+0x0000102c:  d65f03c0  ret
 
 Trace 0: 0x7f10 [0000000000001001/0000000000001010/00000001/00000200] counted
 ----------------
@@ -169,8 +170,8 @@ Trace 0: 0x7f10 [0000000000001001/0000000000001010/00000001/00000200] counted
 ";
 
     const ONE: Executed = Executed {
-        instructions: 7,
-        store_releases: 1,
+        instructions: 8,
+        store_releases: 2,
         exclusives: 1,
         dmb: 1,
         dsb: 1,

@@ -104,10 +104,40 @@ fn what_page_tables_execute_on_arm_is_as_reviewed() {
     compare(&table, "instructions_arm64.txt");
 }
 
+/// The README shows some lines of the table for Arm.
+#[test]
+fn the_readme_s_lines_are_the_reviewed_ones() {
+    let reviewed = std::fs::read_to_string(snapshot("instructions_arm64.txt")).expect("is there");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../barewire-iommu/README.md");
+    let readme = std::fs::read_to_string(&path).expect("is there");
+    // Operation, size, layout and walker name a line.
+    let name = |line: &str| line.split_whitespace().take(4).collect::<Vec<_>>().join(" ");
+    let is_shown = |line: &str| line.starts_with("map_table ") || line.starts_with("unmap_table ");
+    let current = |line: &str| {
+        let same = reviewed.lines().find(|reviewed| name(reviewed) == name(line));
+        same.unwrap_or("no longer counted").to_owned()
+    };
+    let refreshed: Vec<String> = readme
+        .lines()
+        .map(|line| if is_shown(line) { current(line) } else { line.to_owned() })
+        .collect();
+    assert!(readme.lines().any(is_shown), "{} shows lines of the table", path.display());
+    let refreshed = refreshed.join("\n") + "\n";
+    if readme != refreshed && std::env::var_os("BAREWIRE_BLESS").is_some() {
+        std::fs::write(&path, &refreshed).expect("the README is writable");
+        panic!("{}: lines written: review and run again", path.display());
+    }
+    assert!(readme == refreshed, "{} has other lines than the snapshot", path.display());
+}
+
+fn snapshot(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots").join(name)
+}
+
 /// Compares a table with the reviewed one, or writes it.
 #[track_caller]
 fn compare(table: &str, name: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots").join(name);
+    let path = snapshot(name);
     if std::env::var_os("BAREWIRE_BLESS").is_some() {
         std::fs::write(&path, table).expect("the snapshot is writable");
         panic!("{}: snapshot written: review and run again", path.display());

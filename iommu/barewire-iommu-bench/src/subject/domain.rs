@@ -79,3 +79,24 @@ impl<const APART: bool> Subject for WholeDomain<APART> {
         self.domain.iova_to_phys(mapped, iova).map(|found| found.phys.0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::list::{Layout, Size};
+    use crate::pool::Lease;
+
+    #[test]
+    fn nothing_stays_mapped_and_addresses_are_used_again() {
+        let _lease = Lease::take();
+        let size = Size::from_name("64K").expect("one of the sizes");
+        let job = Job::new(size, Layout::Scattered, false);
+        let mut subject = WholeDomain::<false>::new();
+        for _ in 0..2 {
+            subject.map(&job, 2);
+            assert_eq!((subject.domain.live_leaves(), subject.mapped[0].iova()), (32, Iova(BASE)));
+            subject.unmap(&job, 2);
+            assert_eq!(subject.domain.live_leaves(), 0);
+        }
+    }
+}
