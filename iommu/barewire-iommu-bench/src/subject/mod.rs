@@ -105,7 +105,9 @@ impl Job {
     /// The ranges to unmap one after the other: first IOVA and bytes.
     pub fn unmaps(&self, slot: usize) -> impl Iterator<Item = (u64, u64)> {
         let (begin, bytes) = (self.iova(slot), self.unmap_bytes());
-        (0..self.size.bytes / bytes).map(move |piece| (begin + piece * bytes, bytes))
+        // A division by a constant: one by a variable takes as long as an unmap of a page.
+        let pieces = if self.by_leaf { (self.size.bytes / LEAF_PIECE).max(1) } else { 1 };
+        (0..pieces).map(move |piece| (begin + piece * bytes, bytes))
     }
 
     /// Whether the list is mapped by 2 MiB blocks.

@@ -46,8 +46,15 @@ fn unmap<P: Pool>(table: &mut PageTable<P>, aside: &mut Vec<Gather>, iova: Iova,
     // Else the compiler might see that nobody reads what is recorded, and leave that out.
     let gather = core::hint::black_box(&mut gather);
     if gather.tables() > 0 {
-        aside.push(gather.take());
+        keep(aside, gather);
     }
+}
+
+/// Out of line, so that the loop around it keeps its registers.
+#[cold]
+#[inline(never)]
+fn keep(aside: &mut Vec<Gather>, gather: &mut Gather) {
+    aside.push(gather.take());
 }
 
 impl<P: Pool, const APART: bool> Subject for TableWork<P, APART> {
