@@ -12,7 +12,7 @@ use core::ops::ControlFlow;
 use std::time::Instant;
 
 use crate::list::{Layout, SIZES, Size, TABLE_SPAN};
-use crate::pool::Lease;
+use crate::pool::{Lease, Tables};
 use crate::row::{Op, Row};
 use crate::stats::{median, minimum, rounded};
 #[cfg(target_pointer_width = "64")]
@@ -127,8 +127,16 @@ impl Contest {
         }
         if !by_leaf {
             let named = |op| Named::each(Implementation::Barewire, [op]);
-            self.join(Box::new(TableWork::new()), named(Op::MapTable), named(Op::UnmapTable));
-            self.join(Box::new(WholeDomain::new()), named(Op::DomainMap), named(Op::DomainUnmap));
+            self.join(
+                Box::new(TableWork::<Tables>::new(Tables)),
+                named(Op::MapTable),
+                named(Op::UnmapTable),
+            );
+            self.join(
+                Box::new(WholeDomain::<false>::new()),
+                named(Op::DomainMap),
+                named(Op::DomainUnmap),
+            );
         }
     }
 
@@ -315,4 +323,45 @@ pub fn measure<B>(
         progress(round + 1)?;
     }
     ControlFlow::Continue(contests.iter().flat_map(Contest::rows).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_is_the_median_of_the_rounds_own() {
+        let (ours, floor) = ([3.0, 40.0, 5.0], [1.0, 20.0, 2.0]);
+        assert_eq!(median_of(&ours, &floor, |ns, floor| ns / floor), 2.5);
+        assert_eq!(median_of(&ours, &floor, |ns, floor| ns - floor), 3.0);
+    }
+
+    #[cfg_attr(miri, ignore = "too many tables")]
+    #[test]
+    fn rows_name_what_they_are_compared_with() {
+        let _lease = Lease::take();
+        let mut contest = Contest::new(SIZES[0], Layout::Scattered, false);
+        let (mut map_ns, mut peers) = (100.0, 0);
+        for one in &mut contest.contestants {
+            // Each faster than the one before it, so the last peer is the best.
+            map_ns -= 7.0;
+            peers += usize::from(one.maps.iter().any(|named| named.op == Op::MapTable));
+            (one.map_ns, one.unmap_ns) = (vec![map_ns; 3], vec![2.0 * map_ns; 3]);
+        }
+        let ours = |op| {
+            let mut rows = contest.rows();
+            rows.find(|row| row.implementation == Implementation::Barewire && row.op == op)
+                .expect("a row of ours")
+        };
+        // The floor and ours alone where the other crates do not compile.
+        if peers > 2 {
+            assert_eq!(ours(Op::MapTable).best_peer, Some(Implementation::PageTableMultiarch));
+        }
+        let domain = ours(Op::DomainUnmap);
+        // It runs two after the gathered unmap.
+        assert_eq!((domain.on_top_of, domain.ns_on_top), (Some(Op::Unmap), Some(-28.0)));
+        let domain = ours(Op::DomainMap);
+        assert_eq!((domain.on_top_of, domain.ns_on_top), (Some(Op::MapTable), Some(-7.0)));
+        assert!(ours(Op::MapSg).best_peer.is_none(), "table work alone has a best peer");
+    }
 }

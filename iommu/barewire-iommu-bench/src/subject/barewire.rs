@@ -1,19 +1,14 @@
 //! barewire-iommu, with a TLB that only counts: the processor's work without any hardware.
-#![allow(unsafe_code, reason = "tables go back to the pool when the caller says that nobody walks")]
 
 use barewire_iommu::{
-    Access, Attributes, Config, Context, Costs, Facts, Gather, Invalidate, Iova, Operations,
-    PageTable, Stage, Strategy,
+    Config, Context, Costs, Facts, Gather, Invalidate, Iova, Operations, PageTable, Strategy,
 };
 
-use super::table_work::bench_iommu_map_sg;
+use super::call::{bench_iommu_map_sg, release};
 use super::{Job, Subject};
 use crate::counting::{Counting, Counts};
 use crate::list::TABLE_SPAN;
 use crate::pool::Tables;
-
-/// The attributes of every leaf mapped here.
-pub(crate) const ATTRIBUTES: Attributes = Attributes::new(Stage::One, Access::ReadWrite);
 
 const CONTEXT: Context = Context::Asid(1);
 
@@ -126,13 +121,6 @@ fn bench_iommu_unmap(ours: &mut Barewire, iova: Iova, bytes: u64) {
     let operations = ours.operations(&gather);
     ours.tlb.flush(CONTEXT, operations.as_slice()).expect("counting does not fail");
     release(&ours.table, &mut gather);
-}
-
-/// Returns unhooked tables to the pool.
-#[inline]
-pub(crate) fn release(table: &PageTable<Tables>, gather: &mut Gather) {
-    // SAFETY: the gather is of this table, and there is no device that could walk.
-    unsafe { table.release(gather) };
 }
 
 impl Subject for Barewire {

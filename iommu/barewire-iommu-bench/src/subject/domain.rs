@@ -1,6 +1,6 @@
 //! A `Domain` of barewire-iommu: strict, one thread, a TLB that counts.
 
-use barewire_iommu::{Config, Context, Domain, Granule, Iova, IovaWindow, Mapped};
+use barewire_iommu::{Config, Context, Domain, Granule, Iova, IovaWindow, Mapped, Segment};
 
 use super::{ATTRIBUTES, BASE, Job, Subject};
 use crate::counting::Counting;
@@ -9,16 +9,20 @@ use crate::pool::Tables;
 /// The window's words: one bit a page for 1 GiB.
 const WORDS: usize = (1 << 30) / 4096 / 64;
 
+type Strict = Domain<Tables, Counting, IovaWindow<Vec<u64>>>;
+
 /// The domain and what is mapped in it, in the order of the slots.
 ///
 /// It chooses the addresses itself: [`Subject::translate`] takes the job's address for a slot's.
+///
+/// `APART` makes each call a function of its own, which can be counted.
 #[derive(Debug)]
-pub struct WholeDomain {
-    domain: Domain<Tables, Counting, IovaWindow<Vec<u64>>>,
+pub struct WholeDomain<const APART: bool = false> {
+    domain: Strict,
     mapped: Vec<Mapped>,
 }
 
-impl WholeDomain {
+impl<const APART: bool> WholeDomain<APART> {
     /// Creates an empty domain, strict and with the default strategy.
     ///
     /// # Panics
@@ -33,17 +37,38 @@ impl WholeDomain {
     }
 }
 
-impl Subject for WholeDomain {
+#[inline(never)]
+fn bench_iommu_domain_map(domain: &Strict, list: &[Segment]) -> Mapped {
+    map(domain, list)
+}
+
+#[inline]
+fn map(domain: &Strict, list: &[Segment]) -> Mapped {
+    domain.map_sg(list, ATTRIBUTES).expect("the window has room and the pool has tables")
+}
+
+#[inline(never)]
+fn bench_iommu_domain_unmap(domain: &Strict, mapped: Mapped) {
+    unmap(domain, mapped);
+}
+
+#[inline]
+fn unmap(domain: &Strict, mapped: Mapped) {
+    domain.unmap(mapped).expect("counting does not fail");
+}
+
+impl<const APART: bool> Subject for WholeDomain<APART> {
     fn map(&mut self, job: &Job, slots: usize) {
         for _ in 0..slots {
-            let mapped = self.domain.map_sg(&job.list, ATTRIBUTES);
-            self.mapped.push(mapped.expect("the window has room and the pool has tables"));
+            let map = if APART { bench_iommu_domain_map } else { map };
+            self.mapped.push(map(&self.domain, &job.list));
         }
     }
 
     fn unmap(&mut self, _job: &Job, slots: usize) {
         for mapped in self.mapped.drain(..slots) {
-            self.domain.unmap(mapped).expect("counting does not fail");
+            let unmap = if APART { bench_iommu_domain_unmap } else { unmap };
+            unmap(&self.domain, mapped);
         }
     }
 
@@ -52,5 +77,26 @@ impl Subject for WholeDomain {
         let mapped = self.mapped.get(slot)?;
         let iova = Iova(mapped.iova().0 + (iova - job.iova(slot)));
         self.domain.iova_to_phys(mapped, iova).map(|found| found.phys.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::list::{Layout, Size};
+    use crate::pool::Lease;
+
+    #[test]
+    fn nothing_stays_mapped_and_addresses_are_used_again() {
+        let _lease = Lease::take();
+        let size = Size::from_name("64K").expect("one of the sizes");
+        let job = Job::new(size, Layout::Scattered, false);
+        let mut subject = WholeDomain::<false>::new();
+        for _ in 0..2 {
+            subject.map(&job, 2);
+            assert_eq!((subject.domain.live_leaves(), subject.mapped[0].iova()), (32, Iova(BASE)));
+            subject.unmap(&job, 2);
+            assert_eq!(subject.domain.live_leaves(), 0);
+        }
     }
 }

@@ -6,6 +6,7 @@
 #[cfg(target_pointer_width = "64")]
 mod aarch64_paging;
 mod barewire;
+mod call;
 mod domain;
 mod floor;
 #[cfg(target_pointer_width = "64")]
@@ -20,8 +21,8 @@ use crate::list::{Layout, Size, TABLE_SPAN};
 
 #[cfg(target_pointer_width = "64")]
 pub use aarch64_paging::Aarch64Paging;
-pub(crate) use barewire::{ATTRIBUTES, release};
 pub use barewire::{Barewire, Unmapping};
+pub(crate) use call::{ATTRIBUTES, release};
 pub use domain::WholeDomain;
 pub use floor::{FloorReady, FloorTables};
 #[cfg(target_pointer_width = "64")]

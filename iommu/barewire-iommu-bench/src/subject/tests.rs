@@ -66,9 +66,9 @@ fn ours_does_the_work_by_every_strategy() {
         for unmapping in Unmapping::ALL {
             check(Barewire::new(unmapping), &job);
         }
-        check(TableWork::new(), &job);
+        check(TableWork::<Tables>::new(Tables), &job);
         if !job.by_leaf {
-            check(WholeDomain::new(), &job);
+            check(WholeDomain::<false>::new(), &job);
         }
     }
 }
@@ -150,6 +150,13 @@ fn unmapping_by_leaf_leaves_the_tables() {
         count
     };
     let size = Size::from_name("2M").expect("one of the sizes");
+    let whole = Job::new(size, Layout::Scattered, false);
+    let (mut work, before) = (TableWork::<Tables>::new(Tables), free());
+    work.map(&whole, 1);
+    work.unmap(&whole, 1);
+    assert_eq!(before - free(), 3, "levels 1 to 3: the last is put aside");
+    work.settle();
+    assert_eq!(before - free(), 2, "and released later");
     let mut ours = Barewire::new(Unmapping::Gathered);
     let used = |ours: &mut Barewire, by_leaf| {
         let job = Job::new(size, Layout::Scattered, by_leaf);
