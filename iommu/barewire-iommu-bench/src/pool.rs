@@ -117,6 +117,7 @@ impl Tables {
 // aligned, initialised as statics are, below 2^47 as user space is, and never deallocated.
 unsafe impl Pool for Tables {
     const DIRECT: bool = true;
+    const COHERENT: bool = true;
 
     #[inline]
     fn alloc(&self, bytes: usize) -> Option<PhysAddr> {

@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::list::{Layout, Size};
 use crate::pool::{Lease, Tables};
 use crate::stats::{median, rounded};
-use crate::subject::{ATTRIBUTES, BASE, Barewire, Unmapping, release};
+use crate::subject::{ATTRIBUTES, BASE, Barewire, Unmapping, release_of};
 
 /// The size each call maps.
 const SIZE: &str = "2M";
@@ -97,7 +97,7 @@ impl Side<'_> {
             let mapped = self.part.map_sg(self.iova, &self.list, ATTRIBUTES, &mut gather);
             mapped.expect("the addresses are free and the pool has tables");
             self.part.unmap(self.iova, bytes, &mut gather).expect("all of it is mapped");
-            release(self.part.table(), &mut gather);
+            release_of(&self.part, &mut gather);
             calls += 1;
             if stop.load(Ordering::Relaxed) {
                 let seconds = begun.elapsed().as_secs_f64();

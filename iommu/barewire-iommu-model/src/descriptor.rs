@@ -87,6 +87,15 @@ pub enum Flaw {
     Executable,
 }
 
+/// A bit of a table descriptor that hardware ignores and software may use (D8.3.1). The library
+/// marks tables with it whose entry is clean.
+pub(crate) const MARK: u64 = 1 << 55;
+
+/// The entry as far as hardware reads it.
+pub(crate) fn to_hardware(level: u32, raw: u64) -> u64 {
+    if level < 3 && raw & 0b11 == 0b11 { raw & !MARK } else { raw }
+}
+
 /// Bits `low..=high`.
 const fn bits(high: u32, low: u32) -> u64 {
     (u64::MAX >> (63 - high)) & (u64::MAX << low)
@@ -107,7 +116,7 @@ pub fn decode(shape: &Shape, mair: u64, level: u32, iova: u64, raw: u64) -> Resu
 
 fn table(shape: &Shape, raw: u64) -> Result<u64, Flaw> {
     let address = raw & bits(47, shape.page_shift());
-    let rest = raw & !address & !0b11;
+    let rest = raw & !address & !0b11 & !MARK;
     if rest != 0 {
         return Err(Flaw::Bits(rest));
     }
@@ -263,6 +272,9 @@ mod tests {
         assert_eq!(at(2, good | 0x1001), Err(Flaw::Bits(0x1000)), "a block's address is aligned");
         assert_eq!(at(2, 0x1003), Ok(Entry::Table(0x1000)));
         assert_eq!(at(2, 0x1003 | 1 << 63), Err(Flaw::Bits(1 << 63)));
+        assert_eq!(at(2, 0x1003 | MARK), Ok(Entry::Table(0x1000)), "hardware ignores it");
+        assert_eq!(at(2, good | 1 | MARK), Err(Flaw::Bits(MARK)), "a mark is for tables");
+        assert_eq!(at(3, good | 3 | MARK), Err(Flaw::Bits(MARK)), "a mark is for tables");
         assert_eq!(at(3, (good & !(1 << 10)) | 3), Err(Flaw::AccessFlag));
         assert_eq!(at(3, (good & !(1 << 54)) | 3), Err(Flaw::Executable));
         assert_eq!(at(3, (good & !(1 << 6)) | 3), Err(Flaw::NoAccess));

@@ -3,13 +3,16 @@
 //! An address is never handed out twice, so that a use after free cannot hide behind the next
 //! owner. Fresh memory holds garbage that looks like descriptors.
 //!
-//! For a walker that does not snoop every word has two copies: the processor's, and the one at the
-//! point of coherency. Until a word is cleaned a walker may see either copy, since a cache line may
-//! be written back at any time.
+//! For a walker that does not snoop every word has two copies: the processors', and the one at the
+//! point of coherency. A clean begins to write a word back, and the next barrier of the same thread
+//! completes it. Until then a walker may see either copy, since a cache line may be written back at
+//! any time.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::thread::{self, ThreadId};
 
+use crate::descriptor::to_hardware;
 use crate::violation::Violation;
 
 /// The values a walker may see in a word: one value, or either of two.
@@ -27,6 +30,11 @@ impl Seen {
     pub(crate) fn has(self, value: u64) -> bool {
         self.cpu == value || self.poc == value
     }
+
+    /// The values as far as hardware reads them, in a table of `level`.
+    pub(crate) fn to_hardware(self, level: u32) -> Self {
+        Self { cpu: to_hardware(level, self.cpu), poc: to_hardware(level, self.poc) }
+    }
 }
 
 /// Which of the two copies.
@@ -34,6 +42,15 @@ impl Seen {
 pub(crate) enum Copy {
     Cpu,
     Poc,
+}
+
+/// A clean that no barrier has completed yet.
+struct Cleaning {
+    thread: ThreadId,
+    table: u64,
+    index: usize,
+    /// What the processors had there when it began.
+    value: u64,
 }
 
 struct Table {
@@ -60,6 +77,7 @@ pub(crate) struct Memory {
     next: u64,
     end: u64,
     coherent: bool,
+    cleanings: Vec<Cleaning>,
     pub(crate) shortage: Shortage,
     /// The number of successful allocations.
     pub(crate) allocations: u64,
@@ -73,6 +91,7 @@ impl Memory {
             next: range.start,
             end: range.end,
             coherent,
+            cleanings: Vec::new(),
             shortage: Shortage::Never,
             allocations: 0,
         }
@@ -177,17 +196,33 @@ impl Memory {
         Ok(before)
     }
 
-    /// Cleans an entry, and returns the values a walker may have seen before.
-    pub(crate) fn clean(&mut self, table: u64, index: usize) -> Result<Seen, Violation> {
-        let Some(before) = self.seen(table, index) else {
-            return Err(self.missing(table, index));
-        };
-        if let Some(known) = self.tables.get_mut(&table)
-            && let Some(poc) = &mut known.poc
-        {
-            poc[index] = known.cpu[index];
+    /// Begins to clean an entry.
+    pub(crate) fn clean(&mut self, table: u64, index: usize) -> Result<(), Violation> {
+        let value = self.load(table, index)?;
+        if !self.coherent {
+            let thread = thread::current().id();
+            self.cleanings.push(Cleaning { thread, table, index, value });
         }
-        Ok(before)
+        Ok(())
+    }
+
+    /// Completes this thread's cleans. Returns the entries, each with the values a walker may have
+    /// seen before. An entry that was stored to since its clean began needs another one.
+    pub(crate) fn complete(&mut self) -> Vec<(u64, usize, Seen)> {
+        let thread = thread::current().id();
+        let mut cleaned = Vec::new();
+        for Cleaning { table, index, value, .. } in
+            self.cleanings.extract_if(.., |cleaning| cleaning.thread == thread)
+        {
+            let Some(known) = self.tables.get_mut(&table) else { continue };
+            if let Some(poc) = &mut known.poc
+                && known.cpu[index] == value
+            {
+                cleaned.push((table, index, Seen { cpu: value, poc: poc[index] }));
+                poc[index] = value;
+            }
+        }
+        cleaned
     }
 
     /// All words of a table in this copy.
@@ -205,11 +240,14 @@ impl Memory {
         }
     }
 
-    /// The first entry that differs between the copies.
-    pub(crate) fn dirty(&self, table: u64) -> Option<usize> {
+    /// The first entry, of a table of `level`, whose copies differ to hardware.
+    pub(crate) fn dirty(&self, table: u64, level: u32) -> Option<usize> {
         let known = self.tables.get(&table)?;
         let poc = known.poc.as_ref()?;
-        known.cpu.iter().zip(poc).position(|(cpu, poc)| cpu != poc)
+        let differ = |(cpu, poc): (&u64, &u64)| {
+            cpu != poc && to_hardware(level, *cpu) != to_hardware(level, *poc)
+        };
+        known.cpu.iter().zip(poc).position(differ)
     }
 }
 
@@ -268,12 +306,35 @@ mod tests {
         let table = memory.alloc(64).unwrap();
         let old = memory.load(table, 3).unwrap();
         memory.store(table, 3, 77).unwrap();
-        assert_eq!(memory.seen(table, 3), Some(Seen { cpu: 77, poc: old }));
-        assert_eq!(memory.dirty(table), Some(3));
+        let either = Seen { cpu: 77, poc: old };
+        assert_eq!(memory.seen(table, 3), Some(either));
+        assert_eq!(memory.dirty(table, 3), Some(3));
         memory.clean(table, 2).unwrap();
-        assert_eq!(memory.dirty(table), Some(3));
+        let two = memory.seen(table, 2).unwrap();
+        assert_eq!(memory.complete(), [(table, 2, two)]);
+        assert_eq!(memory.dirty(table, 3), Some(3));
+        // A clean is complete after a barrier, and only of the thread that cleaned.
         memory.clean(table, 3).unwrap();
+        let others = std::thread::scope(|scope| scope.spawn(|| memory.complete().len()).join());
+        assert_eq!((others.unwrap(), memory.dirty(table, 3)), (0, Some(3)));
+        assert_eq!(memory.complete(), [(table, 3, either)]);
         assert_eq!(memory.seen(table, 3), Some(Seen { cpu: 77, poc: 77 }));
-        assert_eq!(memory.dirty(table), None);
+        assert_eq!((memory.dirty(table, 3), memory.complete().len()), (None, 0));
+        // What was stored after the clean is not clean.
+        memory.store(table, 3, 78).unwrap();
+        memory.clean(table, 3).unwrap();
+        memory.store(table, 3, 79).unwrap();
+        assert_eq!((memory.complete().len(), memory.dirty(table, 3)), (0, Some(3)));
+    }
+
+    #[test]
+    fn a_bit_that_hardware_ignores_needs_no_clean() {
+        let mut memory = Memory::new(0x1_0000..0x10_0000, false);
+        let table = memory.alloc(8).unwrap();
+        memory.store(table, 0, 0x5003).unwrap();
+        memory.clean(table, 0).unwrap();
+        memory.complete();
+        memory.store(table, 0, 0x5003 | 1 << 55).unwrap();
+        assert_eq!((memory.dirty(table, 2), memory.dirty(table, 3)), (None, Some(0)));
     }
 }

@@ -7,7 +7,7 @@ use core::ptr::NonNull;
 use std::vec::Vec;
 
 use crate::address::PhysAddr;
-use crate::format::{Access, Attributes, Config, Granule, Stage};
+use crate::format::{Access, Attributes, Config, Descriptor, Granule, Stage};
 use crate::pool::{Arena, Chain, Link, Pool};
 
 /// The physical address of the arenas' memory; it differs from the pointers on purpose.
@@ -86,11 +86,14 @@ pub(crate) enum Event {
 pub(crate) struct Recorder<'a, P: Pool, const DIRECT: bool> {
     pub(crate) pool: &'a P,
     pub(crate) events: RefCell<Vec<Event>>,
+    /// Whether the marks of published tables are stored. If not, the tables look as another
+    /// processor leaves them before it has cleaned them.
+    pub(crate) marks: Cell<bool>,
 }
 
 impl<'a, P: Pool, const DIRECT: bool> Recorder<'a, P, DIRECT> {
     pub(crate) fn new(pool: &'a P) -> Self {
-        Self { pool, events: RefCell::new(Vec::new()) }
+        Self { pool, events: RefCell::new(Vec::new()), marks: Cell::new(true) }
     }
 
     fn record(&self, event: Event) {
@@ -116,6 +119,11 @@ unsafe impl<P: Pool, const DIRECT: bool> Pool for Recorder<'_, P, DIRECT> {
     }
 
     unsafe fn store(&self, table: PhysAddr, index: usize, value: u64) {
+        // SAFETY: the caller promises the same to us.
+        let before = Descriptor(unsafe { self.pool.load(table, index) });
+        if !self.marks.get() && before.marked().0 == value {
+            return;
+        }
         self.record(Event::Store(index, value));
         // SAFETY: the caller promises the same to us.
         unsafe { self.pool.store(table, index, value) };

@@ -1,7 +1,7 @@
 //! The calls of barewire-iommu that several contestants make.
 #![allow(unsafe_code, reason = "tables go back to the pool when the caller says that nobody walks")]
 
-use barewire_iommu::{Access, Attributes, Gather, Iova, PageTable, Pool, Segment, Stage};
+use barewire_iommu::{Access, Attributes, Gather, Iova, PageTable, Part, Pool, Segment, Stage};
 
 /// The attributes of every leaf mapped here.
 pub(crate) const ATTRIBUTES: Attributes = Attributes::new(Stage::One, Access::ReadWrite);
@@ -25,4 +25,11 @@ pub(super) fn map<P: Pool>(table: &mut PageTable<P>, iova: Iova, list: &[Segment
 pub(crate) fn release<P: Pool>(table: &PageTable<P>, gather: &mut Gather) {
     // SAFETY: the gather is of this table, and there is no device that could walk.
     unsafe { table.release(gather) };
+}
+
+/// [`release`] where a part is all that its thread has of the table.
+#[inline]
+pub(crate) fn release_of<P: Pool>(part: &Part<'_, P>, gather: &mut Gather) {
+    // SAFETY: as for `release`.
+    unsafe { part.release(gather) };
 }

@@ -22,7 +22,7 @@ use crate::list::{Layout, Size, TABLE_SPAN};
 #[cfg(target_pointer_width = "64")]
 pub use aarch64_paging::Aarch64Paging;
 pub use barewire::{Barewire, Unmapping};
-pub(crate) use call::{ATTRIBUTES, release};
+pub(crate) use call::{ATTRIBUTES, release_of};
 pub use domain::WholeDomain;
 pub use floor::{FloorReady, FloorTables};
 #[cfg(target_pointer_width = "64")]

@@ -31,18 +31,19 @@ unsafe impl Pool for Machine {
         state.counts.cleans += 1;
         state.touch(table.0);
         for index in entries {
-            match state.memory.clean(table.0, index) {
-                Ok(old) => state.changed(table.0, index, old),
-                Err(violation) => {
-                    state.report(violation);
-                    return;
-                }
+            if let Err(violation) = state.memory.clean(table.0, index) {
+                state.report(violation);
+                return;
             }
         }
     }
 
     fn barrier(&self) {
-        self.state().unordered = false;
+        let mut state = self.state();
+        state.unordered = false;
+        for (table, index, old) in state.memory.complete() {
+            state.changed(table, index, old);
+        }
     }
 
     unsafe fn load(&self, table: PhysAddr, index: usize) -> u64 {

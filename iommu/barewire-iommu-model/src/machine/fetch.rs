@@ -92,6 +92,10 @@ impl State {
             return;
         };
         let Place { slot, level, base } = place;
+        let (old, new) = (old.to_hardware(level), new.to_hardware(level));
+        if old == new {
+            return;
+        }
         let view = View { slot, level, base, table };
         let shape = self.slots[slot].root.shape;
         let iova = base + index as u64 * shape.span(level);

@@ -33,16 +33,24 @@ impl State {
         if self.unordered {
             self.report(Violation::NoBarrier { context });
         }
+        self.judge_walks(context, &(0..u64::MAX));
+        self.judge_cleaned(slot);
+    }
+
+    /// Compares what walks of a range find, in each copy of memory, with what should be mapped.
+    pub(super) fn judge_walks(&mut self, context: Context, range: &Range<u64>) {
+        let slot = self.slot(context);
         for copy in self.copies() {
-            let found = self.collect(slot, &(0..u64::MAX), *copy);
+            let found = self.collect(slot, range, *copy);
             let reference = &self.slots[slot].reference;
-            if let Some(iova) = reference.difference(&found) {
-                let expected = reference.get(iova).map(|to| to.0);
+            // Leaves that extend beyond the range are cut.
+            let expected = reference.common(reference, range.clone());
+            if let Some(iova) = expected.difference(&found.common(&found, range.clone())) {
+                let expected = expected.get(iova).map(|to| to.0);
                 let found = found.get(iova).map(|to| to.0);
                 self.report(Violation::Differs { context, iova, expected, found });
             }
         }
-        self.judge_cleaned(slot);
     }
 
     /// The copies of memory that can differ.
@@ -76,7 +84,9 @@ impl State {
 
     fn judge_cleaned(&mut self, slot: usize) {
         let of_slot = self.places.iter().filter(|(_, place)| place.slot == slot);
-        let dirty = |(table, _): (&u64, &Place)| Some((*table, self.memory.dirty(*table)?));
+        let dirty = |(table, place): (&u64, &Place)| {
+            Some((*table, self.memory.dirty(*table, place.level)?))
+        };
         let dirty: Vec<_> = of_slot.filter_map(dirty).collect();
         for (table, index) in dirty {
             self.report(Violation::NotCleaned { table, index });

@@ -203,6 +203,12 @@ impl Machine {
         self.state().update(context, change);
     }
 
+    /// An operation on `range` has ended, while others may be under way: any walk must find exactly
+    /// what is mapped in the range by now.
+    pub fn ended(&self, context: Context, range: Range<u64>) {
+        self.state().judge_walks(context, &range);
+    }
+
     /// Everything is invalidated: from now on devices must reach exactly what is mapped.
     pub fn settle(&self, context: Context) {
         self.state().settle(context);

@@ -49,6 +49,7 @@ fn table(machine: &Machine, bytes: usize, entries: &[(usize, u64)]) -> PhysAddr 
     // SAFETY: as in `store`; nobody else knows the table.
     unsafe { machine.unpublished(table, bytes, fill) };
     machine.clean(table, 0..bytes / 8);
+    machine.barrier();
     table
 }
 
@@ -517,6 +518,107 @@ fn a_forgotten_clean_is_seen() {
         machine.clean(level_3, 0..512);
     });
     assert_reports!(actor.violations(), Violation::Malformed { .. });
+}
+
+/// A clean is complete after a barrier: a table that is hooked before that may be read as it was.
+#[test]
+fn a_clean_without_a_barrier_is_seen() {
+    for barrier in [true, false] {
+        let machine = Machine::new(Options { coherent: false, ..Options::default() });
+        let mut actor = Actor::new(&machine);
+        let level_3 = machine.alloc(4096).expect("there is memory");
+        let fill = |words: &mut [u64]| {
+            words.fill(0);
+            words[0] = 0x8000 | LEAF | 3;
+        };
+        // SAFETY: nobody else knows the table.
+        unsafe { machine.unpublished(level_3, 4096, fill) };
+        machine.clean(level_3, 0..512);
+        if barrier {
+            machine.barrier();
+        }
+        actor.mapping(BLOCK, 0x8000, PAGE, |actor| actor.set(1, level_3.0 | TABLE));
+        assert_eq!(actor.violations().is_empty(), barrier);
+    }
+}
+
+/// The bit of a table descriptor that hardware ignores.
+const MARK: u64 = 1 << 55;
+
+/// What the second processor finds in the entry that leads to its table, and does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Second {
+    /// The first processor has not cleaned the entry, and the second does.
+    Cleans,
+    /// The second does not either: the flaw.
+    CleansNothing,
+    /// The entry is marked, and its clean is complete.
+    Trusts,
+    /// The entry was marked before its clean was complete.
+    TrustsTooEarly,
+}
+
+/// One processor hooks a table. Before its call ends another maps a page in the table, cleans the
+/// page, and returns: does a walk find it in memory?
+fn beside_an_installer(second: Second) -> Vec<Violation> {
+    let machine = Machine::new(Options { coherent: false, ..Options::default() });
+    let actor = Actor::new(&machine);
+    let level_3 = table(&machine, 4096, &[]);
+    let (machine, entry) = (&machine, level_3.0 | TABLE);
+    let map = |map: &mut Naive| map.map(BLOCK, 0x8000, PAGE, meaning()).expect("it is free");
+    machine.update(CONTEXT, |_, next| map(next));
+    store(machine, actor.level_2, 1, entry);
+    if matches!(second, Second::Trusts | Second::TrustsTooEarly) {
+        machine.clean(actor.level_2, 1..2);
+        if second == Second::Trusts {
+            machine.barrier();
+        }
+        store(machine, actor.level_2, 1, entry | MARK);
+    }
+    let level_2 = actor.level_2;
+    let other = move || {
+        if second == Second::Cleans {
+            machine.clean(level_2, 1..2);
+        }
+        store(machine, level_3, 0, 0x8000 | LEAF | 3);
+        machine.clean(level_3, 0..1);
+        machine.barrier();
+        machine.update(CONTEXT, |now, _| map(now));
+        machine.ended(CONTEXT, BLOCK..BLOCK + PAGE);
+    };
+    std::thread::scope(|scope| scope.spawn(other).join()).expect("it does not panic");
+    actor.violations()
+}
+
+#[test]
+fn a_way_that_is_not_clean_is_seen_when_a_call_beside_it_ends() {
+    for second in [Second::Cleans, Second::Trusts] {
+        assert_eq!(beside_an_installer(second), [], "{second:?}");
+    }
+    for second in [Second::CleansNothing, Second::TrustsTooEarly] {
+        let expected = Some(0x8000);
+        let differs = Violation::Differs { context: CONTEXT, iova: BLOCK, expected, found: None };
+        assert_eq!(beside_an_installer(second), [differs], "{second:?}");
+    }
+}
+
+/// A mark is no change to hardware: it needs no break and no clean. On a leaf it is a flaw.
+#[test]
+fn a_mark_is_for_tables() {
+    for machine in ways() {
+        let mut actor = Actor::new(&machine);
+        let level_3 = actor.page_in_table();
+        actor.operation(|actor| store(&machine, actor.level_2, 1, level_3.0 | TABLE | MARK));
+        assert_eq!(machine.access(CONTEXT, BLOCK + 5 * PAGE).unwrap().output, 0x5000);
+        machine.settle(CONTEXT);
+        machine.assert_sound();
+        actor.operation(|actor| actor.set(1, level_3.0 | TABLE | MARK << 1));
+        assert_reports!(actor.violations(), Violation::Malformed { flaw: Flaw::Bits(_), .. });
+        actor.mapping(BLOCK, 0x8000, PAGE, |actor| {
+            actor.put(level_3, 0, 0x8000 | LEAF | MARK | 3);
+        });
+        assert_reports!(actor.violations(), Violation::Malformed { flaw: Flaw::Bits(MARK), .. });
+    }
 }
 
 #[test]

@@ -9,3 +9,4 @@ mod exhaustive;
 mod judge_can_fail;
 mod parts;
 mod random;
+mod two_cpus;

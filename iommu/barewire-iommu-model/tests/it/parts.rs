@@ -65,6 +65,7 @@ impl Worker<'_, '_> {
             let done = self.part.map(Iova(start), PhysAddr(phys), len, attributes, &mut gather);
             done.expect("it is free");
             self.machine.update(self.context, |now, _| change(now));
+            self.machine.ended(self.context, range.clone());
             let there = self.part.iova_to_phys(Iova(range.end - 1)).expect("it is mapped");
             assert_eq!(there.phys.0, phys + len - 1);
         } else {
@@ -83,7 +84,7 @@ impl Worker<'_, '_> {
             let operations = strategy.operations(gather.runs(), &facts);
             self.machine.flush(self.context, operations.as_slice()).expect("it never fails");
             // SAFETY: the gather is this table's, and the invalidation has completed.
-            unsafe { self.part.table().release(&mut gather) };
+            unsafe { self.part.release(&mut gather) };
             self.machine.given_back(self.context, range);
         }
         self.machine.assert_sound();

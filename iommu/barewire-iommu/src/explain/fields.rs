@@ -60,6 +60,9 @@ const STAGE2_LEAF: &[Place] = &[
 /// Only in a block, besides a leaf's fields.
 const BLOCK: &[Place] = &[place("nT", 16, 1)];
 
+/// Bits 58 to 51 of a table are ignored. This crate uses bit 55.
+const TABLE: &[Place] = &[Place { meaning: mark, ..place("software", 55, 4) }];
+
 const STAGE1_TABLE: &[Place] = &[
     place("PXNTable", 59, 1),
     place("UXNTable", 60, 1),
@@ -74,9 +77,10 @@ pub fn fields(descriptor: Descriptor, kind: Kind, stage: Stage) -> impl Iterator
         (Kind::Block, Stage::One) => (STAGE1_LEAF, BLOCK),
         (Kind::Page, Stage::Two) => (STAGE2_LEAF, &[]),
         (Kind::Block, Stage::Two) => (STAGE2_LEAF, BLOCK),
-        (Kind::Table, Stage::One) => (STAGE1_TABLE, &[]),
+        (Kind::Table, Stage::One) => (TABLE, STAGE1_TABLE),
         // Bits 63 to 59 of a stage 2 table are reserved.
-        (Kind::Table, Stage::Two) | (Kind::Invalid | Kind::Reserved, _) => (&[], &[]),
+        (Kind::Table, Stage::Two) => (TABLE, &[]),
+        (Kind::Invalid | Kind::Reserved, _) => (&[], &[]),
     };
     places.iter().chain(more).map(move |place| {
         let value = (descriptor.0 >> place.low) as u8 & ((1 << place.bits) - 1);
@@ -86,6 +90,10 @@ pub fn fields(descriptor: Descriptor, kind: Kind, stage: Stage) -> impl Iterator
 
 fn plain(_: u8) -> Option<&'static str> {
     None
+}
+
+fn mark(value: u8) -> Option<&'static str> {
+    (value == 1).then_some("clean, for walkers that do not snoop")
 }
 
 fn ap(value: u8) -> Option<&'static str> {

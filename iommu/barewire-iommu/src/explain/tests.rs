@@ -182,11 +182,14 @@ fn fields_are_where_the_manual_has_them() {
     assert_eq!(told(7 << 52, Kind::Page, Stage::Two), ["Contiguous=1", "XN=3"]);
     assert_eq!(
         told(u64::MAX, Kind::Table, Stage::One),
-        ["PXNTable=1", "UXNTable=1", "APTable=3", "NSTable=1"]
+        ["software=15", "PXNTable=1", "UXNTable=1", "APTable=3", "NSTable=1"]
     );
-    for (kind, stage) in [(Kind::Table, Stage::Two), (Kind::Invalid, Stage::One)] {
-        assert!(told(u64::MAX, kind, stage).is_empty());
-    }
+    assert_eq!(told(u64::MAX, Kind::Table, Stage::Two), ["software=15"]);
+    assert!(told(u64::MAX, Kind::Invalid, Stage::One).is_empty());
+    // A table whose entry is marked as clean.
+    let marked = Descriptor::table(PhysAddr(0x5000)).marked();
+    let meant: Vec<_> = fields(marked, Kind::Table, Stage::Two).filter_map(|f| f.meaning).collect();
+    assert_eq!(meant, ["clean, for walkers that do not snoop"]);
     // Our own attributes say what they were made of.
     let ours = crate::Attributes::new(Stage::Two, crate::Access::Read);
     let meant: Vec<_> =

@@ -9,6 +9,9 @@ const TABLE_OR_PAGE: u64 = 1 << 1;
 /// The bits of the address, 47 to 12.
 const ADDRESS: u64 = 0x0000_ffff_ffff_f000;
 
+/// Bit 55. In a table descriptor bits 58 to 51 are ignored by hardware (D8.3.1).
+const MARK: u64 = 1 << 55;
+
 /// An entry of a table, as the walker reads it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(transparent)]
@@ -21,6 +24,17 @@ impl Descriptor {
     /// A descriptor of the table at this address.
     pub const fn table(at: PhysAddr) -> Self {
         Self(at.0 | TABLE_OR_PAGE | VALID)
+    }
+
+    /// The same descriptor of a table with bit 55 set, which hardware ignores. The mark says that the
+    /// entry is clean: a walker that does not snoop the caches reads it.
+    pub const fn marked(self) -> Self {
+        Self(self.0 | MARK)
+    }
+
+    /// Whether the descriptor of a table is [`marked`](Self::marked).
+    pub const fn is_marked(self) -> bool {
+        self.0 & MARK != 0
     }
 
     /// A page (level 3) or block with attribute bits.

@@ -252,6 +252,7 @@ impl<'m> Arena<'m> {
 // fail if the list changed since its head was read.
 unsafe impl Pool for Arena<'_> {
     const DIRECT: bool = true;
+    const COHERENT: bool = true;
 
     fn alloc(&self, bytes: usize) -> Option<PhysAddr> {
         let tables = bytes >> self.shift;

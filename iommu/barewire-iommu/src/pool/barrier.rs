@@ -18,3 +18,17 @@ pub(super) fn stores() {
     }
     core::sync::atomic::fence(core::sync::atomic::Ordering::Release);
 }
+
+/// [`stores`], and completes this processor's cache maintenance before.
+///
+/// DSB ST does not wait for cache maintenance: only a DSB for loads and stores does (Arm ARM DDI
+/// 0487, B2.3.12).
+#[inline]
+pub(super) fn stores_and_cleans() {
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: a barrier only waits.
+    unsafe {
+        core::arch::asm!("dsb sy", options(nostack, preserves_flags));
+    }
+    stores();
+}

@@ -37,7 +37,8 @@ use crate::address::PhysAddr;
 ///
 /// - `link` and `next`, if the links are kept elsewhere than in the tables;
 /// - `alloc_chain` and `free_chain`, if several tables can be allocated or freed at once;
-/// - `clean`, for a walker that does not snoop the caches.
+/// - `clean`, for a walker that does not snoop the caches;
+/// - `COHERENT`, for a walker that does.
 ///
 /// # Safety
 /// `alloc` hands out memory that has no other user until it is freed. It is initialised (with
@@ -49,6 +50,15 @@ pub unsafe trait Pool {
     /// pointer to a table is asked for once and its entries are accessed directly, which makes
     /// loops over entries tight.
     const DIRECT: bool = false;
+
+    /// Whether walkers snoop the processors' caches, so that `clean` does nothing. Then no work is
+    /// done for walkers that do not: no barrier before a table is published, and no mark on the
+    /// entry that leads to it (see `table/mod.rs`, *Ordering*).
+    ///
+    /// `false` is right for every walker and costs time. `true` for a walker that does not snoop is
+    /// a bug: it reads old entries, and memory that was never a table. So `true` is what an
+    /// implementor has to say.
+    const COHERENT: bool = false;
 
     /// Allocates a table of `bytes`, a power of two. `None` if there is no memory.
     fn alloc(&self, bytes: usize) -> Option<PhysAddr>;
@@ -108,16 +118,22 @@ pub unsafe trait Pool {
         PhysAddr(unsafe { self.load(table, 0) })
     }
 
-    /// Writes cached lines of `entries` back to memory. A walker that does not snoop sees them
-    /// then, before any later store. Does nothing for a coherent walker.
+    /// Begins to write cached lines of `entries` back to memory, whichever processor wrote them.
+    /// When this thread's next `barrier` returns, a walker that does not snoop sees them. (On Arm: a
+    /// clean to the point of coherency of each line, DC CVAC. It may complete them itself.) Does
+    /// nothing for a coherent walker, and is not needed if [`COHERENT`](Self::COHERENT).
     fn clean(&self, table: PhysAddr, entries: Range<usize>) {
         let _ = (table, entries);
     }
 
     /// Orders stores for walkers: a walker sees all earlier stores before any later store, for
-    /// example to a device's doorbell.
+    /// example to a device's doorbell. Completes this thread's earlier cleans. (On Arm: DSB.)
     fn barrier(&self) {
-        barrier::stores();
+        if Self::COHERENT {
+            barrier::stores();
+        } else {
+            barrier::stores_and_cleans();
+        }
     }
 
     /// Reads an entry. Later reads through a table found there see it as it was published.
@@ -182,6 +198,7 @@ pub unsafe trait Pool {
 // SAFETY: every method calls the other pool's.
 unsafe impl<P: Pool> Pool for &P {
     const DIRECT: bool = P::DIRECT;
+    const COHERENT: bool = P::COHERENT;
 
     fn alloc(&self, bytes: usize) -> Option<PhysAddr> {
         (**self).alloc(bytes)

@@ -104,7 +104,7 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
         }
         let mut index = node.index(self.iova);
         loop {
-            index += match node.entry(index) {
+            index += match node.enter(index) {
                 Entry::Table(child) => {
                     self.fill(child)?;
                     1
@@ -335,7 +335,7 @@ impl<'t, P: Pool> Place<'t, P> {
     /// `publish` for an entry that no other thread can change.
     #[inline]
     fn store(&self, fresh: Fresh) {
-        self.node.store(self.index, fresh.into_descriptor());
+        self.node.store(self.index, fresh.into_descriptor::<P>());
         self.node.clean(self.index..self.index + 1);
     }
 }
@@ -370,7 +370,7 @@ fn check<P: Pool>(
 fn descend<P: Pool>(table: &PageTable<P>, iova: u64) -> Node<'_, P> {
     let mut node = Node::root(table);
     while node.level() != LAST {
-        match node.entry(node.index(iova)) {
+        match node.enter(node.index(iova)) {
             Entry::Table(child) => node = child,
             Entry::Leaf(_) | Entry::Empty(_) => break,
         }

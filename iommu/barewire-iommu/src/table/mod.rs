@@ -10,12 +10,14 @@
 //! - [`unmap`] unhooks a table that its range covers without reading it, and clears leaves one by
 //!   one elsewhere. [`split`] handles ranges that cut a block.
 //! - [`quick`] does single pages of the usual shape before all of these are asked.
+//! - [`mark`]: who cleans entries that lead to tables, for walkers that do not snoop the caches.
 //! - [`walk`] and [`iter`] look up.
 //! - [`node`] is the access of all but [`quick`] to table memory.
 //!
 //! # Ordering
 //! 1. Contents before pointer: a table's contents are written before the entry that leads to it
-//!    (`publish` or `store` with release; `clean` between for walkers that do not snoop).
+//!    (`publish` or `store` with release; `clean` and `barrier` between for walkers that do not
+//!    snoop).
 //! 2. One installer wins: where a part does not cover an entry's whole span, a table is installed
 //!    by compare-and-exchange. Of two parts below the same entry one wins, and the other uses its
 //!    table.
@@ -24,6 +26,10 @@
 //!    after the invalidation to the pool by [`PageTable::release`].
 //! 4. Barrier at the end: every call ends in [`Pool::barrier`]. A device that is started afterwards
 //!    sees all changes.
+//! 5. The way is visible: for walkers that do not snoop, a mapping leaves no entry on the way to its
+//!    leaves that is not clean, whoever stored it. An entry marked by bit 55 is clean; an entry
+//!    without the mark is cleaned by each mapping that descends through it. The mark is stored after
+//!    the barrier that completes the clean ([`mark`]).
 //!
 //! # Safety
 //! [`PageTable::part`] and [`PageTable::release`] rely on their callers' promises.
@@ -36,6 +42,7 @@ mod error;
 mod fill;
 mod iter;
 mod map;
+mod mark;
 mod node;
 mod quick;
 mod sg;
@@ -77,6 +84,16 @@ pub struct PageTable<P: Pool> {
 ///
 /// Calls that remove mappings record in a [`Gather`] what must be invalidated. Mapping records
 /// something only if it fails half way, because a TLB may hold what was mapped until then.
+///
+/// A part does not hand out its table. A look-up there of another part's address would race with
+/// that part's stores, and might read a table that was freed meanwhile:
+///
+/// ```compile_fail,E0599
+/// # use barewire_iommu::{Iova, Part, Pool};
+/// fn look_elsewhere<P: Pool>(part: &Part<'_, P>) {
+///     part.table().iova_to_phys(Iova(0));
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Part<'t, P: Pool> {
     table: &'t PageTable<P>,
@@ -126,8 +143,10 @@ impl<P: Pool> PageTable<P> {
     /// If the range is empty, leaves the table's input addresses or is not aligned to the granule.
     ///
     /// # Safety
-    /// While the part is used, no other part overlaps it, and an IOVA in it is looked up only
-    /// through it.
+    /// While the part is used, no other part overlaps it, and nothing looks up an IOVA in it but
+    /// the part itself. [`PageTable::iova_to_phys`] and [`PageTable::ranges`] are safe, so the
+    /// caller also answers for every other holder of a reference to this table: it must be known
+    /// only to code that keeps to this.
     #[inline]
     pub unsafe fn part(&self, range: Range<Iova>) -> Part<'_, P> {
         let range = range.start.0..range.end.0;
@@ -139,12 +158,14 @@ impl<P: Pool> PageTable<P> {
         Part { table: self, range }
     }
 
-    /// The translation of `iova`, if it is mapped.
+    /// The translation of `iova`, if it is mapped. Not for an address in a part that
+    /// [`PageTable::part`] made and that is in use: see there.
     pub fn iova_to_phys(&self, iova: Iova) -> Option<Translation> {
         walk::translate(self, iova)
     }
 
-    /// The mappings in `range`, in order; see [`Ranges`].
+    /// The mappings in `range`, in order; see [`Ranges`]. Not for a range that overlaps a part that
+    /// [`PageTable::part`] made and that is in use: see there.
     pub fn ranges(&self, range: Range<Iova>) -> Ranges<'_, P> {
         Ranges::new(self, range.start.0, range.end.0)
     }
@@ -177,9 +198,24 @@ impl<'t, P: Pool> Part<'t, P> {
         Iova(self.range.start)..Iova(self.range.end)
     }
 
-    /// The table it is a part of.
-    pub fn table(&self) -> &'t PageTable<P> {
-        self.table
+    /// The shape of the table it is a part of.
+    pub fn geometry(&self) -> &'t Geometry {
+        self.table.geometry()
+    }
+
+    /// The pool of the table's tables.
+    pub fn pool(&self) -> &'t P {
+        self.table.pool()
+    }
+
+    /// Returns a gather's tables to the pool, and discards its runs.
+    ///
+    /// # Safety
+    /// As for [`PageTable::release`].
+    #[inline]
+    pub unsafe fn release(&self, gather: &mut Gather) {
+        // SAFETY: promised by the caller.
+        unsafe { self.table.release(gather) };
     }
 
     /// Splits the claim in two, like `split_at_mut` on a slice.

@@ -89,7 +89,7 @@ impl<'t, P: Pool> Node<'t, P> {
     }
 
     #[inline]
-    fn pool(self) -> &'t P {
+    pub(super) fn pool(self) -> &'t P {
         &self.table.pool
     }
 
@@ -286,19 +286,22 @@ impl<'t, P: Pool> Node<'t, P> {
         fresh: Fresh,
         owned: bool,
     ) -> Result<Node<'t, P>, Fresh> {
-        let new = Descriptor::table(fresh.at);
+        let at = fresh.at;
         if owned {
-            self.store(index, new);
+            self.store(index, fresh.into_descriptor::<P>());
+            self.clean(index..index + 1);
         } else {
             assert!(index < self.entries);
+            let new = Descriptor::table(at);
             // SAFETY: the node is allocated and the index within it.
             let published = unsafe { self.pool().publish(self.at, index, current, new.0) };
             if published.is_err() {
                 return Err(fresh);
             }
+            self.clean(index..index + 1);
+            self.mark(index, new);
         }
-        self.clean(index..index + 1);
-        Ok(self.child(fresh.at))
+        Ok(self.child(at))
     }
 
     /// The tables below this one as a chain, and their number. A walker may still read them.
@@ -478,14 +481,20 @@ impl Fresh {
         unsafe { table.pool.unpublished(self.at, bytes, fill) }
     }
 
-    /// The descriptor that leads to it, for an entry that no other thread writes.
+    /// The descriptor that leads to it, for an entry that no other thread reaches before this call
+    /// ends: it is marked as clean although it is not yet (see [`mark`](super::mark)).
     #[inline]
-    pub(super) fn into_descriptor(self) -> Descriptor {
-        Descriptor::table(self.at)
+    pub(super) fn into_descriptor<P: Pool>(self) -> Descriptor {
+        let table = Descriptor::table(self.at);
+        if P::COHERENT { table } else { table.marked() }
     }
 
+    /// Makes its contents visible to walkers, before it is published.
     pub(super) fn clean<P: Pool>(&self, table: &PageTable<P>, entries: Range<usize>) {
-        table.pool.clean(self.at, entries);
+        if !P::COHERENT {
+            table.pool.clean(self.at, entries);
+            table.pool.barrier();
+        }
     }
 }
 

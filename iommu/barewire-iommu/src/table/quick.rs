@@ -29,9 +29,10 @@ struct Page<'t, P: Pool> {
 
 impl<'t, P: Pool> Page<'t, P> {
     /// The entry of `iova`, which is below the end of the input addresses, if all tables on the way
-    /// exist.
+    /// exist. If `visible`, walkers see the way to it: a way that this call would have to clean is
+    /// left to the general code (see [`mark`](super::mark)).
     #[inline(always)]
-    fn find(table: &'t PageTable<P>, iova: u64) -> Option<Self> {
+    fn find(table: &'t PageTable<P>, iova: u64, visible: bool) -> Option<Self> {
         let pool = &table.pool;
         let mut at = table.root;
         // The root may have fewer entries than a table, but has one for every valid IOVA.
@@ -40,7 +41,7 @@ impl<'t, P: Pool> Page<'t, P> {
             // SAFETY: the table is the root or was found in a valid entry on the way to the caller's
             // claim, and the index is within it.
             let found = Descriptor(unsafe { pool.load(at, index) });
-            if !found.is_table(level) {
+            if !found.is_table(level) || (visible && !P::COHERENT && !found.is_marked()) {
                 return None;
             }
             at = found.address();
@@ -83,7 +84,7 @@ pub(super) fn map<P: Pool>(
     if !right {
         return false;
     }
-    match Page::find(table, iova.0) {
+    match Page::find(table, iova.0, true) {
         Some(page) if !page.load().is_valid() => {
             page.store(Descriptor::leaf(phys, LAST, attributes.bits()));
             true
@@ -104,7 +105,7 @@ pub(super) fn unmap<P: Pool>(
         return false;
     }
     let unused = gather.is_unused();
-    match Page::find(table, iova.0) {
+    match Page::find(table, iova.0, false) {
         Some(page) if page.load().is_valid() => {
             gather.add_to(unused, iova.0, iova.0 + PAGE, Kind::leaves(PAGE_SHIFT, LAST));
             page.store(Descriptor::EMPTY);

@@ -214,7 +214,7 @@ fn pieces<P: Pool>(
     });
     for (index, start) in cut_again(table, level, base, range) {
         let child = pieces(table, level + 1, start, leaf_at(start), range, spare);
-        fresh.fill(table, |entries| entries[index] = child.into_descriptor().0);
+        fresh.fill(table, |entries| entries[index] = child.into_descriptor::<P>().0);
     }
     fresh.clean(table, 0..1 << geometry.index_bits());
     fresh

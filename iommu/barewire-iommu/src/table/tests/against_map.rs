@@ -102,13 +102,13 @@ fn check(config: Config, seed: u64) {
             assert!(looked.iter().copied().eq(naive.iter().map(|(page, phys)| (*page, *phys))));
             if numbers.below(8) == 0 {
                 // No other walker is there.
-                release(part.table(), &mut gather);
+                release(&part, &mut gather);
             }
             let at = first + numbers.below(count);
             let found = part.iova_to_phys(Iova((at << shift) + 5)).map(|found| found.phys.0);
             assert_eq!(found, naive.get(&at).map(|phys| phys + 5));
         }
-        release(part.table(), &mut gather);
+        release(&part, &mut gather);
         drop(table);
         assert_eq!(pool.out.get(), 0, "tables leaked");
     });

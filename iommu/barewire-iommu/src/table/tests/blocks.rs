@@ -33,7 +33,7 @@ fn levels<P: Pool>(part: &Part<'_, P>, iova: u64, size: u64) -> Vec<(u32, usize)
 
 fn map<P: Pool>(part: &mut Part<'_, P>, iova: u64, phys: u64, size: u64) {
     let mut gather = Gather::new();
-    let stage = part.table().geometry().config().stage;
+    let stage = part.geometry().config().stage;
     part.map(Iova(iova), PhysAddr(phys), size, rw(stage), &mut gather).expect("it is free");
     assert!(gather.is_empty());
 }
@@ -137,7 +137,7 @@ fn map_pages_makes_no_larger_leaves() {
         let mut gather = Gather::new();
         assert_eq!(part.unmap_pages(Iova(2 * GIB), 30, 2, &mut gather), Ok(2 * GIB));
         assert_eq!(part.unmap_pages(Iova(GIB), 21, 512, &mut gather), Ok(GIB));
-        release(part.table(), &mut gather);
+        release(&part, &mut gather);
         // An existing table stays although it is empty, so leaves are smaller.
         assert_eq!(part.unmap(Iova(0), MIB, &mut gather), Ok(MIB));
         assert_eq!(part.unmap(Iova(MIB), MIB, &mut gather), Ok(MIB));
@@ -154,7 +154,7 @@ fn after<P: Pool>(
     let mut gather = Gather::new();
     let result = unmap(part, &mut gather);
     let runs = gather.runs().expect("few").to_vec();
-    release(part.table(), &mut gather);
+    release(part, &mut gather);
     (result, runs, part.ranges(Iova(0)..Iova(u64::MAX)).collect())
 }
 

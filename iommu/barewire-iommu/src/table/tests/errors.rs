@@ -21,7 +21,7 @@ fn refused<P: Pool>(part: &mut Part<'_, P>, iova: u64, segments: &[(u64, u64)]) 
     let error = part.map_sg(Iova(iova), &segments, rw(Stage::One), &mut gather);
     assert_eq!(part.ranges(Iova(0)..Iova(u64::MAX)).count(), 0);
     // Tables shared with another part stay, so their contents need no invalidation.
-    super::release(part.table(), &mut gather);
+    super::release(part, &mut gather);
     error.expect_err("refused")
 }
 
@@ -200,7 +200,7 @@ fn a_hole_anywhere_leaves_all_as_it_is() {
             part.map(Iova(hole * PAGE), PhysAddr(0), PAGE, rw(Stage::One), &mut gather)
                 .expect("free");
             assert_eq!(part.unmap_checked(Iova(0), 8 * PAGE, &mut gather), Ok(8 * PAGE));
-            super::release(part.table(), &mut gather);
+            super::release(&part, &mut gather);
         }
     });
 }

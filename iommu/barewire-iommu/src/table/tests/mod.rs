@@ -5,15 +5,16 @@ mod against_map;
 mod blocks;
 mod errors;
 mod pages;
+mod parts;
 mod runs;
 mod undo;
 
-use super::PageTable;
+use super::Part;
 use crate::gather::Gather;
 use crate::pool::Pool;
 
 /// Returns unhooked tables to the pool.
-fn release<P: Pool>(table: &PageTable<P>, gather: &mut Gather) {
+fn release<P: Pool>(part: &Part<'_, P>, gather: &mut Gather) {
     // SAFETY: no hardware walks here.
-    unsafe { table.release(gather) };
+    unsafe { part.release(gather) };
 }

@@ -191,6 +191,35 @@ fn a_page_is_stored_cleaned_and_waited_for() {
     }
 }
 
+/// A table that another processor has just published is not marked as clean: then the mapping cleans
+/// the whole way itself.
+#[test]
+#[cfg(target_has_atomic = "64")]
+fn a_way_that_is_not_marked_is_cleaned() {
+    for config in CONFIGS {
+        with_arena(config.granule, 16, |arena| {
+            let pool = Recorder::<_, false>::new(arena);
+            pool.marks.set(false);
+            let page = config.granule.bytes();
+            let mut table = PageTable::new(config, &pool).expect("a root");
+            let levels = 1 + LAST - table.geometry().start_level();
+            // Both parts share all tables, so none is marked when it is stored.
+            let (mut low, _high) = table.whole().split_at(Iova(4 * page));
+            let mut gather = Gather::new();
+            let mut cleaned = |n: u64| {
+                pool.events.take();
+                let attributes = rw(config.stage);
+                low.map(Iova(n * page), PhysAddr(0), page, attributes, &mut gather).expect("free");
+                let events = pool.events.take();
+                assert_eq!(events.last(), Some(&Event::Barrier));
+                events.iter().filter(|event| matches!(event, Event::Clean(_))).count() as u32
+            };
+            cleaned(0);
+            assert_eq!(cleaned(1), levels, "{config:?}");
+        });
+    }
+}
+
 /// Pages that follow each other, and others, into a gather that is not empty.
 #[test]
 fn pages_join_the_runs_before_them() {
@@ -215,7 +244,7 @@ fn pages_join_the_runs_before_them() {
             gather.record_everything();
             assert_eq!(part.unmap(Iova(3 * page), page, &mut gather), Ok(page));
             assert_eq!(gather.runs(), None);
-            release(&table, &mut gather);
+            release(&part, &mut gather);
         });
     }
 }

@@ -106,14 +106,14 @@ fn check<P: crate::pool::Pool>(
         let run = runs.iter().find(covers).unwrap_or_else(|| panic!("{mix:?} {at:#x}: {runs:x?}"));
         assert_eq!(run.level, level);
     }
-    super::release(table, &mut gather);
+    super::release(&table.whole(), &mut gather);
     // The rest goes for the next check.
     let mut gather = Gather::new();
     table
         .whole()
         .unmap(Iova(base), mix.len() as u64 * span, &mut gather)
         .expect("no part of a block");
-    super::release(table, &mut gather);
+    super::release(&table.whole(), &mut gather);
 }
 
 /// Blocks side by side are cleared one by one, cleaned together and waited for once.

@@ -48,7 +48,7 @@ fn memory_may_run_out_at_every_table() {
                 let table = (at.0 & !(2 * MIB - 1)).max(iova);
                 assert!((iova..table).step_by(PAGE as usize).all(mapped));
             }
-            release(part.table(), &mut gather);
+            release(&part, &mut gather);
             // Tables that the call covers only in part may stay: two, at its beginning.
             assert!(pool.out.get() <= 3, "{} after {allocations}", pool.out.get());
             pool.left.set(usize::MAX);
@@ -77,7 +77,7 @@ fn tables_that_neighbours_may_use_stay() {
         assert!(matches!(result, Err(MapError::IovaRange { iova: Iova(at), .. }) if at == 5 * MIB));
         assert_eq!(middle.ranges(Iova(0)..Iova(GIB)).count(), 0);
         assert_eq!(gather.tables(), 1);
-        release(middle.table(), &mut gather);
+        release(&middle, &mut gather);
         assert_eq!(pool.out.get(), 1 + 1 + 1);
     });
 }
@@ -99,7 +99,7 @@ fn what_was_there_before_stays() {
             matches!(result, Err(MapError::Occupied { iova: Iova(at), .. }) if at == 2 * MIB + 8 * PAGE)
         );
         assert!(part.ranges(Iova(0)..Iova(GIB)).eq(before));
-        release(part.table(), &mut gather);
+        release(&part, &mut gather);
         drop(table);
         assert_eq!(pool.out.get(), 0);
     });
@@ -150,7 +150,7 @@ fn nested_tables_go_with_the_one_above() {
         let runs = gather.runs().expect("one");
         assert_eq!((runs.len(), runs[0].start, runs[0].end), (1, Iova(0), Iova(512 * GIB)));
         assert!(runs[0].tables && runs[0].level.is_none() && runs[0].stride == 12);
-        release(part.table(), &mut gather);
+        release(&part, &mut gather);
         assert!(gather.is_empty());
         assert_eq!(pool.out.get(), 1);
     });
@@ -170,6 +170,6 @@ fn an_emptied_table_is_not_freed_by_less_than_its_span() {
         // A call that covers the table removes it, empty or not.
         assert_eq!(part.unmap(Iova(0), 2 * MIB, &mut gather), Ok(2 * MIB));
         assert_eq!(gather.tables(), 1);
-        release(part.table(), &mut gather);
+        release(&part, &mut gather);
     });
 }
