@@ -116,10 +116,11 @@ impl Method {
     /// eight.
     #[inline]
     pub fn operations(self, runs: &[Run], page_shift: u32) -> Operations {
-        match runs {
-            [] => Operations(List::None),
-            _ if self == Self::Context => Operations::CONTEXT,
-            [run] => Operations(List::One(self.operation(run, page_shift))),
+        match (self, runs) {
+            (_, []) => Operations(List::None),
+            (Self::Context, _) => Operations::CONTEXT,
+            (Self::Pages, [run]) => Operations(List::One(run.by_page(page_shift))),
+            (Self::Ranges, [run]) => Operations(List::One(run.by_range(page_shift))),
             _ => self.several(runs, page_shift),
         }
     }

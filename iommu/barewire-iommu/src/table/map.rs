@@ -11,13 +11,14 @@ use super::fill::{self, Batch};
 use super::node::{Entry, Fresh, Node};
 use super::sg::{Limits, Pieces};
 use super::unmap::Remover;
+use super::whole;
 use crate::address::{Iova, Segment};
 use crate::format::{Attributes, Descriptor, LAST};
 use crate::gather::Gather;
 use crate::pool::{Chain, Pool};
 
 /// The largest number of tables allocated ahead.
-const AHEAD: usize = 64;
+pub(super) const AHEAD: usize = 64;
 
 /// Batch size once a segment that is not one page was seen. A mixed batch is handled segment by
 /// segment.
@@ -55,7 +56,23 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
     ) -> Result<Self, MapError> {
         let limits = Limits::new(&table.geometry, part.end);
         check(table, part, iova, segments, attributes, limits)?;
-        Ok(Self {
+        Ok(Self::after(0, limits, table, part, iova, segments, attributes, gather))
+    }
+
+    /// The state after the first `done` segments, of a page each, were mapped. All was checked that
+    /// `new` checks.
+    #[expect(clippy::too_many_arguments, reason = "those of a call, and what was done of it")]
+    fn after(
+        done: usize,
+        limits: Limits,
+        table: &'t PageTable<P>,
+        part: &'a Range<u64>,
+        iova: Iova,
+        segments: &'a [Segment],
+        attributes: Attributes,
+        gather: &'a mut Gather,
+    ) -> Self {
+        Self {
             table,
             part,
             gather,
@@ -65,9 +82,30 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
             top: 0,
             mixed: false,
             start: iova.0,
-            iova: iova.0,
-            pieces: Pieces::new(segments),
-        })
+            iova: iova.0 + ((done as u64) << table.geometry.page_shift()),
+            pieces: Pieces::new(&segments[done..]),
+        }
+    }
+
+    /// Maps a list at `iova`. Returns the number of bytes.
+    #[inline]
+    pub(super) fn map(
+        table: &'t PageTable<P>,
+        part: &'a Range<u64>,
+        iova: Iova,
+        segments: &'a [Segment],
+        attributes: Attributes,
+        gather: &'a mut Gather,
+    ) -> Result<u64, MapError> {
+        let limits = Limits::new(&table.geometry, part.end);
+        check(table, part, iova, segments, attributes, limits)?;
+        let batch = limits.batch(attributes.bits());
+        let done = whole::map(table, part, iova.0, segments, &batch);
+        if done == segments.len() {
+            table.pool.barrier();
+            return Ok((done as u64) << table.geometry.page_shift());
+        }
+        Self::after(done, limits, table, part, iova, segments, attributes, gather).run()
     }
 
     /// Allows no leaves above `level`.
@@ -77,6 +115,7 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
     }
 
     /// Maps everything or nothing. Returns the number of bytes.
+    #[inline(never)]
     pub(super) fn run(mut self) -> Result<u64, MapError> {
         let mut result = self.fill(descend(self.table, self.iova));
         while result.is_ok() && !self.pieces.is_empty() {
@@ -289,11 +328,7 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
 
     #[inline]
     fn batch(&self) -> Batch {
-        Batch {
-            leaf: self.attributes | Descriptor::leaf_type(LAST),
-            bad: self.limits.offset_mask | !(self.limits.phys_end - 1),
-            page: self.limits.offset_mask + 1,
-        }
+        self.limits.batch(self.attributes)
     }
 
     /// Writes leaves from `index` on for the rest of a segment. Returns their number.
@@ -311,6 +346,18 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
         self.pieces.advance(bytes);
         self.iova += bytes;
         Ok(count)
+    }
+}
+
+impl Limits {
+    /// What single pages with these attributes must be.
+    #[inline]
+    fn batch(self, attributes: u64) -> Batch {
+        Batch {
+            leaf: attributes | Descriptor::leaf_type(LAST),
+            bad: self.offset_mask | !(self.phys_end - 1),
+            page: self.offset_mask + 1,
+        }
     }
 }
 
@@ -367,7 +414,7 @@ fn check<P: Pool>(
 
 /// The lowest table that exists on the way to `iova`.
 #[inline]
-fn descend<P: Pool>(table: &PageTable<P>, iova: u64) -> Node<'_, P> {
+pub(super) fn descend<P: Pool>(table: &PageTable<P>, iova: u64) -> Node<'_, P> {
     let mut node = Node::root(table);
     while node.level() != LAST {
         match node.enter(node.index(iova)) {

@@ -9,7 +9,8 @@
 //!   [`fill`] if possible. [`sg`] reads the scatter list.
 //! - [`unmap`] unhooks a table that its range covers without reading it, and clears leaves one by
 //!   one elsewhere. [`split`] handles ranges that cut a block.
-//! - [`quick`] does single pages of the usual shape before all of these are asked.
+//! - [`quick`] maps and unmaps single pages of the usual shape, and [`whole`] maps whole tables of
+//!   single pages, before the general code.
 //! - [`mark`]: who cleans entries that lead to tables, for walkers that do not snoop the caches.
 //! - [`walk`] and [`iter`] look up.
 //! - [`node`] is the access of all but [`quick`] to table memory.
@@ -51,6 +52,7 @@ mod split;
 mod tests;
 mod unmap;
 mod walk;
+mod whole;
 
 pub use error::{MapError, UnmapError};
 pub use iter::{Mapping, Ranges};
@@ -318,7 +320,7 @@ impl<'t, P: Pool> Part<'t, P> {
         {
             return Ok(len);
         }
-        Mapper::new(table, &range, iova, segments, attributes, gather)?.run()
+        Mapper::map(table, &range, iova, segments, attributes, gather)
     }
 
     /// Removes the mappings in the range. Holes are ignored. A table whose whole span is in the
@@ -350,6 +352,9 @@ impl<'t, P: Pool> Part<'t, P> {
     ) -> Result<u64, UnmapError> {
         let mut part = Self { table, range };
         let range = part.check(iova, size)?;
+        if let Some(removed) = quick::unmap_some(table, &range, gather) {
+            return Ok(removed);
+        }
         let bbml2 = table.geometry.config().bbml2;
         part.remove(range, bbml2.then_some(Exchange::AtOnce), gather)
     }

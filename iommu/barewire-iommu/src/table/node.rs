@@ -58,6 +58,17 @@ impl<'t, P: Pool> Node<'t, P> {
         Self { table, at: table.root, place: place(&table.pool, table.root), level, shift, entries }
     }
 
+    /// The last-level table at `at`.
+    ///
+    /// # Safety
+    /// `at` was found in a valid entry above the caller's claim.
+    #[inline]
+    pub(super) unsafe fn last(table: &'t PageTable<P>, at: PhysAddr) -> Self {
+        let geometry = &table.geometry;
+        let (shift, entries) = (geometry.page_shift(), 1 << geometry.index_bits());
+        Self { table, at, place: place(&table.pool, at), level: LAST, shift, entries }
+    }
+
     #[inline]
     fn child(self, at: PhysAddr) -> Self {
         let bits = self.geometry().index_bits();

@@ -1,5 +1,5 @@
-//! Maps and unmaps single pages of the usual shape (4 KiB granules, four levels) if all tables exist:
-//! the small buffers that most devices map, unmap and map again.
+//! Maps and unmaps single pages of the usual shape (4 KiB granules, four levels) if all tables exist,
+//! and unmaps several of one table: the small buffers that most devices map, unmap and map again.
 //!
 //! A walk with known shifts is a few instructions a level. These paths do the usual case only and
 //! change nothing otherwise: the general code then does the work, or finds the error.
@@ -11,6 +11,8 @@
 #![allow(unsafe_code, reason = "table memory is reached through the pool's unsafe methods")]
 
 use super::PageTable;
+use super::node::Node;
+use super::unmap::Remover;
 use crate::address::{Iova, PhysAddr};
 use crate::format::{Attributes, Descriptor, LAST};
 use crate::gather::{Gather, Kind};
@@ -113,6 +115,32 @@ pub(super) fn unmap<P: Pool>(
         }
         _ => false,
     }
+}
+
+/// Unmaps the pages from `range.start` to `range.end` and returns the bytes removed, or does nothing.
+/// The caller has claimed them.
+#[inline]
+pub(super) fn unmap_some<P: Pool>(
+    table: &PageTable<P>,
+    range: &core::ops::Range<u64>,
+    gather: &mut Gather,
+) -> Option<u64> {
+    const SPAN_SHIFT: u32 = PAGE_SHIFT + INDEX_BITS;
+    let bytes = range.end - range.start;
+    // A whole table is unhooked, not cleared.
+    let inside = (range.start ^ (range.end - 1)) >> SPAN_SHIFT == 0 && bytes >> SPAN_SHIFT == 0;
+    if !table.geometry.is_four_of_4k() || !inside {
+        return None;
+    }
+    let Page { table: at, index, .. } = Page::find(table, range.start, false)?;
+    // SAFETY: found in a valid entry above the claim.
+    let node = unsafe { Node::last(table, at) };
+    let mut remover = Remover::new(gather);
+    debug_assert_eq!(node.index(range.start), index);
+    remover.pages(node, range.start, range.end);
+    let removed = remover.finish();
+    table.pool.barrier();
+    Some(removed)
 }
 
 /// Whether a table has the shape of these paths, and `bytes` are one page.

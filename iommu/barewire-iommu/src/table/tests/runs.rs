@@ -29,6 +29,7 @@ const MIXES: [[Has; 6]; 5] = {
 
 /// Every mix, unmapped from each entry to each other, and from or to the middle of pages.
 #[test]
+#[cfg_attr(miri, ignore = "hundreds of calls on large tables")]
 fn everything_in_the_range_goes_and_nothing_else() {
     for granule in [Granule::Size4K, Granule::Size16K] {
         let config = config(granule, Stage::One, 47);
