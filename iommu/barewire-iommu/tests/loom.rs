@@ -17,7 +17,8 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
 use barewire_iommu::{
-    Access, Attributes, Config, Descriptor, Gather, Iova, PageTable, PhysAddr, Pool, Segment, Stage,
+    Access, Attributes, Config, Context, Descriptor, Domain, FlushError, Gather, Granule,
+    Invalidate, Iova, IovaWindow, PageTable, PhysAddr, Pool, Segment, Stage, Tlbi,
 };
 
 const PAGE: u64 = 4096;
@@ -281,4 +282,66 @@ fn a_failed_call_leaves_the_neighbour_alone() {
         finish(&table, threads);
         assert_eq!([0, PAGE].map(|at| walk(&table, at)), [None, None]);
     });
+}
+
+/// Hardware without a TLB.
+struct Uncached;
+
+impl Invalidate for &Uncached {
+    fn flush(&self, _: Context, _: &[Tlbi]) -> Result<(), FlushError> {
+        Ok(())
+    }
+}
+
+type Small = Domain<Ram, &'static Uncached, IovaWindow<[u64; 16]>, 0>;
+
+/// A domain of three levels, with addresses for two tables.
+fn domain(tables: u64) -> Arc<Small> {
+    let config = Config { input_bits: 32, ..Config::default() };
+    let iovas = IovaWindow::new(Iova(0)..Iova(4 * MIB), Granule::Size4K, [0; 16]);
+    let domain = Domain::with_queue(config, Context::Asid(1), Ram::new(tables), &Uncached, iovas);
+    Arc::new(domain.expect("room for the root"))
+}
+
+/// Maps a page at `iova`, finds it, and unmaps it.
+fn pair(domain: &Small, iova: u64) {
+    let page = [Segment { phys: PhysAddr(iova + 16 * PAGE), len: PAGE }];
+    let mapped = domain.map_at(Iova(iova), &page, RW).expect("free, and there is memory");
+    let found = domain.iova_to_phys(&mapped, Iova(iova)).expect("mapped just now");
+    assert_eq!(found.phys, page[0].phys);
+    domain.unmap(mapped).expect("mapped just now");
+}
+
+/// Tables go while others map beside them: a freed table is full of rubbish.
+fn reclaiming(before: Option<u64>, iova: u64) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(2);
+    builder.check(move || {
+        let domain = domain(5);
+        if let Some(before) = before {
+            pair(&domain, before);
+        }
+        let maps = domain.clone();
+        let thread = thread::spawn(move || pair(&maps, iova));
+        let mut freed = domain.reclaim().expect("nothing fails");
+        thread.join().expect("no panic");
+        freed += domain.reclaim().expect("nothing fails");
+        assert!((2..=5).contains(&freed), "{freed}");
+        assert_eq!(domain.pool().free.lock().expect("no panic").len(), 4, "all but the root");
+    });
+}
+
+#[test]
+fn a_table_is_not_reclaimed_while_a_page_is_mapped_in_it() {
+    reclaiming(None, 0);
+}
+
+#[test]
+fn a_page_is_mapped_in_a_table_that_is_being_reclaimed() {
+    reclaiming(Some(0), PAGE);
+}
+
+#[test]
+fn a_page_is_mapped_beside_a_table_that_is_being_reclaimed() {
+    reclaiming(Some(2 * MIB), 0);
 }

@@ -32,7 +32,7 @@ fn meeting(bench: &Bench<'_>) -> u64 {
     if bench.shape.start < 2 { bench.shape.span(1) } else { bench.shape.span(2) * 4 }
 }
 
-const CALLS: [Call; 11] = [
+const CALLS: [Call; 14] = [
     // A page: a table at every level.
     |b| mapped(b.map(meeting(b) - b.page(), 1 << 35, b.page(), Kind::Plain)),
     // Where there are tables, and on the other side of the boundary.
@@ -69,6 +69,17 @@ const CALLS: [Call; 11] = [
         let at = 3 * meeting(b) + b.shape.span(2) - 2 * b.page();
         mapped(b.map(at, 7 << 35, 4 * b.page(), Kind::Plain))
     },
+    // Blocks in the place of an empty table, pages on both sides; then all of it goes.
+    |b| unmapped(b.unmap(3 * meeting(b), b.shape.span(2) + 2 * b.page())),
+    |b| {
+        let (page, table) = (b.page(), b.shape.span(2));
+        let at = 3 * meeting(b) - 2 * page;
+        mapped(b.map(at, (9 << 35) + at, 3 * table + 4 * page, Kind::Plain))
+    },
+    |b| {
+        let (page, table) = (b.page(), b.shape.span(2));
+        unmapped(b.unmap(3 * meeting(b) - 2 * page, 3 * table + 4 * page))
+    },
     // Where tables are already.
     |b| mapped(b.map(meeting(b), 6 << 35, b.page(), Kind::Registers)),
 ];
@@ -79,6 +90,7 @@ fn run(config: Config, coherent: bool, shortage: Shortage) -> u32 {
     let mut bench = Bench::new(&machine, config);
     // By page the undoing of a map that made a table of the first levels has too many pages.
     bench.strategy = if coherent { Strategy::default() } else { Strategy::ByRange };
+    bench.replacing = Some(None);
     machine.set_shortage(shortage);
     let mut failures = 0;
     for call in CALLS {

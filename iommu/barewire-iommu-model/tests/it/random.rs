@@ -49,6 +49,8 @@ enum Operation {
     },
     Flush(Flushing),
     FailingFlush(FlushFailure),
+    /// Whether maps replace empty tables from now on, and how that fails.
+    Replacing(Option<Option<FlushFailure>>),
 }
 
 /// A table of the last level, and a page in it.
@@ -102,6 +104,13 @@ fn operation() -> impl Strategy<Value = Operation> {
         3 => flushing().prop_map(Flush),
         1 => prop_oneof![Just(FlushFailure::Before), Just(FlushFailure::After)]
             .prop_map(FailingFlush),
+        2 => prop_oneof![
+            1 => Just(None),
+            3 => Just(Some(None)),
+            1 => Just(Some(Some(FlushFailure::Before))),
+            1 => Just(Some(Some(FlushFailure::After))),
+        ]
+        .prop_map(Replacing),
     ]
 }
 
@@ -205,6 +214,7 @@ fn perform(bench: &mut Bench<'_>, ground: &Ground, number: u64, operation: &Oper
             bench.machine.fail_flush(0, *how);
             bench.flush().expect_err("it was told to fail");
         }
+        Operation::Replacing(replacing) => bench.replacing = *replacing,
     }
 }
 

@@ -33,7 +33,8 @@ pub enum DomainMapError {
     Claim(ClaimError),
     /// The table refused the mapping.
     Table(MapError),
-    /// The table failed half way, and then the invalidation of the mapped half failed too.
+    /// The table failed half way, and then an invalidation failed too: of the mapped half, or of the
+    /// empty tables that were to be freed for another attempt.
     Held {
         /// Why the table failed.
         error: MapError,

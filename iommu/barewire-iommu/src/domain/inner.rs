@@ -8,10 +8,11 @@ use super::mapped::{Held, Mapped};
 use super::policy::{Policy, Walks};
 use super::shared::SharedPolicy;
 use super::statistics::{Counters, Kind};
+use super::sweeps::Sweeps;
 use crate::address::{Iova, Segment};
 use crate::deferred::Keeper;
 use crate::format::{Attributes, Geometry, LAST};
-use crate::gather::Gather;
+use crate::gather::{Gather, Run};
 use crate::iova::IovaAllocator;
 use crate::pool::{Chain, Pool};
 use crate::strategy::{Facts, Operations, Strategy};
@@ -29,6 +30,8 @@ pub(super) struct Inner<P: Pool, I, A> {
     pub(super) counters: Counters,
     /// The number of mapped leaves, approximately.
     pub(super) live: AtomicUsize,
+    /// The sweeps for empty tables.
+    pub(super) sweeps: Sweeps,
     /// Unique to this domain.
     pub(super) id: usize,
 }
@@ -60,7 +63,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Keeper for Inner<P, I, A> {
 }
 
 impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
-    fn geometry(&self) -> &Geometry {
+    pub(super) fn geometry(&self) -> &Geometry {
         self.table.geometry()
     }
 
@@ -81,11 +84,20 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
         // SAFETY: the allocator gave the range to this call only. The range is looked up and
         // unmapped only through its `Mapped`, which is made below.
         let mut part = unsafe { self.table.part(range.clone()) };
-        part.map_sg(iova, segments, attributes, gather)?;
+        part.map_sg_replacing(iova, segments, attributes, gather, |run| self.flush_run(run))?;
         let leaves = leaves(self.geometry(), iova, segments, size);
         self.live.fetch_add(leaves, Relaxed);
         self.counters.two(Kind::Maps, Kind::PagesMapped, size >> self.geometry().page_shift());
         Ok(Mapped { iova, size, leaves, domain: self.id })
+    }
+
+    /// Invalidates a run at once.
+    #[cold]
+    fn flush_run(&self, run: &Run) -> Result<(), FlushError> {
+        let mut gather = Gather::new();
+        gather.record(*run);
+        let strategy = self.policy.read().strategy;
+        self.flush(&strategy, &gather)
     }
 
     /// Unmaps all of `mapped`. If the policy says so, each table is flushed on its own.
@@ -184,15 +196,30 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
         gather: &mut Gather,
         strategy: &Strategy,
     ) -> Result<(), Held> {
+        self.settle(&range, gather, strategy)?;
+        self.release_iovas(range);
+        Ok(())
+    }
+
+    /// Invalidates at once, then releases tables. The addresses stay the caller's.
+    ///
+    /// # Errors
+    /// Table and addresses, as [`Held`], if the flush failed.
+    #[inline]
+    pub(super) fn settle(
+        &self,
+        range: &Range<Iova>,
+        gather: &mut Gather,
+        strategy: &Strategy,
+    ) -> Result<(), Held> {
         match self.flush(strategy, gather) {
             Ok(()) => {
                 self.release_tables(gather);
-                self.release_iovas(range);
                 Ok(())
             }
             Err(error) => {
                 let (tables, count) = gather.take_tables();
-                Err(Held { range, tables, count, error, domain: self.id })
+                Err(Held { range: range.clone(), tables, count, error, domain: self.id })
             }
         }
     }

@@ -6,6 +6,8 @@
 //! - Unmapping takes the [`Mapped`], claims the part again, unhooks everything, and invalidates it,
 //!   at once or in the flush queue. When the invalidation has completed, and not before, tables
 //!   return to the pool and addresses to the allocator, and the memory may be reused.
+//! - A map that finds an empty table where a block belongs replaces it. A map that runs out of tables
+//!   frees the empty ones ([`reclaim`]) and tries again.
 //! - [`inner`] does this work, [`mapped`] has the handles of callers, [`policy`] the choices.
 //!
 //! All calls take `&self`, and several threads may call at once. The allocator never hands out
@@ -20,13 +22,17 @@
 //! 3. Addresses and tables are reused only after 2.
 //! 4. A failed flush frees nothing. The caller that gets the error can retry, and everything is
 //!    freed when the retry succeeds.
+//! 5. An empty table is freed under a claim of its whole span, after the walks through it have been
+//!    invalidated. So no other call is in it, and no walk leads to it.
 
 mod error;
 mod inner;
 mod mapped;
 mod policy;
+mod reclaim;
 mod shared;
 mod statistics;
+mod sweeps;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
@@ -53,6 +59,7 @@ use crate::tlbi::{Context, FlushError, Invalidate};
 use inner::Inner;
 use shared::SharedPolicy;
 use statistics::Counters;
+use sweeps::Sweeps;
 
 /// The default capacity of the flush queue, in ranges.
 const QUEUE: usize = 64;
@@ -122,6 +129,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
             policy: SharedPolicy::new(&Policy::default()),
             counters: Counters::default(),
             live: AtomicUsize::new(0),
+            sweeps: Sweeps::new(),
             id: DOMAINS.fetch_add(1, Relaxed),
         };
         Ok(Self { inner, queue: FlushQueue::new() })
@@ -204,7 +212,12 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
         attributes: Attributes,
     ) -> Result<Mapped, DomainMapError> {
         let size = self.size(Iova(0), segments)?;
-        let iova = self.inner.iovas.alloc(size).ok_or(DomainMapError::Exhausted(size))?;
+        let sweeps = self.inner.sweeps.count();
+        let mut iova = self.inner.iovas.alloc(size);
+        if iova.is_none() && self.inner.sweeps.passed(sweeps) {
+            iova = self.inner.iovas.alloc(size);
+        }
+        let iova = iova.ok_or(DomainMapError::Exhausted(size))?;
         self.map_in(iova..Iova(iova.0 + size), segments, attributes)
     }
 
@@ -222,7 +235,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
         let size = self.size(iova, segments)?;
         let beyond = MapError::IovaRange { iova, size, end: Iova(self.geometry().input_end()) };
         let end = iova.0.checked_add(size).ok_or(DomainMapError::Table(beyond))?;
-        self.inner.iovas.claim(iova..Iova(end)).map_err(DomainMapError::Claim)?;
+        self.claim(iova..Iova(end)).map_err(DomainMapError::Claim)?;
         self.map_in(iova..Iova(end), segments, attributes)
     }
 
@@ -232,7 +245,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
     /// # Errors
     /// [`ClaimError`].
     pub fn reserve(&self, range: Range<Iova>) -> Result<(), ClaimError> {
-        self.inner.iovas.claim(range)
+        self.claim(range)
     }
 
     /// Unmaps all of a mapping.
@@ -372,13 +385,39 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
         attributes: Attributes,
     ) -> Result<Mapped, DomainMapError> {
         let mut gather = Gather::new();
-        self.inner.map(&range, segments, attributes, &mut gather).map_err(|error| {
-            // Walkers may have seen the part that was mapped before the failure.
-            match self.inner.retire(range, &mut gather, &self.policy().strategy) {
-                Ok(()) => DomainMapError::Table(error),
-                Err(held) => DomainMapError::Held { error, held },
+        match self.inner.map(&range, segments, attributes, &mut gather) {
+            Ok(mapped) => Ok(mapped),
+            Err(error @ MapError::OutOfMemory(_)) => {
+                self.map_without_memory(range, segments, attributes, error, gather)
             }
-        })
+            Err(error) => self.give_up(range, gather, error),
+        }
+    }
+
+    /// Releases the range of a map that failed.
+    #[cold]
+    fn give_up(
+        &self,
+        range: Range<Iova>,
+        mut gather: Gather,
+        error: MapError,
+    ) -> Result<Mapped, DomainMapError> {
+        // Walkers may have seen the part that was mapped before the failure.
+        match self.inner.retire(range, &mut gather, &self.policy().strategy) {
+            Ok(()) => Err(DomainMapError::Table(error)),
+            Err(held) => Err(DomainMapError::Held { error, held }),
+        }
+    }
+
+    /// Claims a range. If a sweep for empty tables had it, the claim is tried again after it.
+    fn claim(&self, range: Range<Iova>) -> Result<(), ClaimError> {
+        let sweeps = self.inner.sweeps.count();
+        match self.inner.iovas.claim(range.clone()) {
+            Err(ClaimError::Taken | ClaimError::TooMany(_)) if self.inner.sweeps.passed(sweeps) => {
+                self.inner.iovas.claim(range)
+            }
+            result => result,
+        }
     }
 
     /// Queues an unmapped range, or invalidates it at once. Returns the number for the ticket.

@@ -159,10 +159,9 @@ impl Run {
         if self.tables { None } else { self.level }
     }
 
-    /// log2 of the distance between addresses. If tables were not read, any granule may have had a
-    /// leaf.
+    /// log2 of the distance between addresses.
     fn step(&self, page_shift: u32) -> u32 {
-        if self.tables { page_shift } else { self.stride.max(page_shift) }
+        self.stride.max(page_shift)
     }
 
     /// The number of addresses to invalidate one by one.

@@ -52,9 +52,15 @@ fn leaves_are_named_one_by_one_with_their_hints() {
 }
 
 #[test]
-fn unhooked_tables_are_named_at_every_granule_without_hints() {
-    // A run may report blocks among the removed leaves: the tables' contents were not read.
-    let tables = Run { stride: 21, level: Some(2), ..run(2 * MIB, 4 * MIB, 21, true) };
+fn unhooked_tables_are_named_at_every_granule_or_table_without_hints() {
+    // Tables in which nothing was mapped: one address for each last-level table.
+    let empty = Run { level: Some(2), ..run(2 * MIB, 4 * MIB, 21, true) };
+    assert_eq!(
+        operations(Strategy::ByPage, &[empty]),
+        [Tlbi::Pages { iova: Iova(2 * MIB), stride: 21, count: 2, leaf: false, level: None }]
+    );
+    // Tables whose contents were not read.
+    let tables = Run { stride: 12, ..empty };
     assert_eq!(
         operations(Strategy::ByPage, &[tables]),
         [Tlbi::Pages { iova: Iova(2 * MIB), stride: 12, count: 1024, leaf: false, level: None }]

@@ -3,6 +3,8 @@
 //! Mapping takes a gather as unmapping does: a call that fails half way removes the entries it
 //! wrote, and a walker may have cached them.
 
+mod replace;
+
 use core::ops::Range;
 
 use super::PageTable;
@@ -16,6 +18,7 @@ use crate::address::{Iova, Segment};
 use crate::format::{Attributes, Descriptor, LAST};
 use crate::gather::Gather;
 use crate::pool::{Chain, Pool};
+pub(super) use replace::{Never, Replace, WithInvalidation};
 
 /// The largest number of tables allocated ahead.
 pub(super) const AHEAD: usize = 64;
@@ -27,7 +30,7 @@ const MIXED: usize = 32;
 /// The state of one call.
 ///
 /// All IOVAs from the start of the range to `iova` are mapped; none after it is.
-pub(super) struct Mapper<'a, 't, P: Pool> {
+pub(super) struct Mapper<'a, 't, P: Pool, R: Replace> {
     table: &'t PageTable<P>,
     part: &'a Range<u64>,
     gather: &'a mut Gather,
@@ -35,6 +38,8 @@ pub(super) struct Mapper<'a, 't, P: Pool> {
     spare: Chain,
     limits: Limits,
     attributes: u64,
+    /// Whether and how empty tables are replaced by blocks.
+    replace: R,
     /// The highest level (lowest number) at which leaves are allowed.
     top: u32,
     /// A segment that is not one page was seen.
@@ -44,7 +49,7 @@ pub(super) struct Mapper<'a, 't, P: Pool> {
     pieces: Pieces<'a>,
 }
 
-impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
+impl<'a, 't, P: Pool, R: Replace> Mapper<'a, 't, P, R> {
     #[inline]
     pub(super) fn new(
         table: &'t PageTable<P>,
@@ -53,10 +58,11 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
         segments: &'a [Segment],
         attributes: Attributes,
         gather: &'a mut Gather,
+        replace: R,
     ) -> Result<Self, MapError> {
         let limits = Limits::new(&table.geometry, part.end);
         check(table, part, iova, segments, attributes, limits)?;
-        Ok(Self::after(0, limits, table, part, iova, segments, attributes, gather))
+        Ok(Self::after(0, limits, table, part, iova, segments, attributes, gather, replace))
     }
 
     /// The state after the first `done` segments, of a page each, were mapped. All was checked that
@@ -71,6 +77,7 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
         segments: &'a [Segment],
         attributes: Attributes,
         gather: &'a mut Gather,
+        replace: R,
     ) -> Self {
         Self {
             table,
@@ -79,6 +86,7 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
             spare: Chain::new(),
             limits,
             attributes: attributes.bits(),
+            replace,
             top: 0,
             mixed: false,
             start: iova.0,
@@ -96,6 +104,7 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
         segments: &'a [Segment],
         attributes: Attributes,
         gather: &'a mut Gather,
+        replace: R,
     ) -> Result<u64, MapError> {
         let limits = Limits::new(&table.geometry, part.end);
         check(table, part, iova, segments, attributes, limits)?;
@@ -105,7 +114,7 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
             table.pool.barrier();
             return Ok((done as u64) << table.geometry.page_shift());
         }
-        Self::after(done, limits, table, part, iova, segments, attributes, gather).run()
+        Self::after(done, limits, table, part, iova, segments, attributes, gather, replace).run()
     }
 
     /// Allows no leaves above `level`.
@@ -117,13 +126,13 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
     /// Maps everything or nothing. Returns the number of bytes.
     #[inline(never)]
     pub(super) fn run(mut self) -> Result<u64, MapError> {
-        let mut result = self.fill(descend(self.table, self.iova));
+        let mut result = self.fill(self.way());
         while result.is_ok() && !self.pieces.is_empty() {
             result = if self.iova == self.limits.iova_end {
                 // There is no room left for this piece, so `next` returns an error.
                 self.pieces.next(self.limits, self.iova).map(drop)
             } else {
-                self.fill(descend(self.table, self.iova))
+                self.fill(self.way())
             };
         }
         Fresh::free(self.table, self.spare.take());
@@ -136,6 +145,12 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
         result.map(|()| self.iova - self.start)
     }
 
+    /// The table to continue in.
+    #[inline]
+    fn way(&self) -> Node<'t, P> {
+        if self.may_replace() { self.way_to_block() } else { descend(self.table, self.iova) }
+    }
+
     /// Maps the remaining bytes that lie in `node`.
     fn fill(&mut self, node: Node<'t, P>) -> Result<(), MapError> {
         if node.level() == LAST {
@@ -144,6 +159,8 @@ impl<'a, 't, P: Pool> Mapper<'a, 't, P> {
         let mut index = node.index(self.iova);
         loop {
             index += match node.enter(index) {
+                // The entry is empty then, and is looked at again.
+                Entry::Table(_) if self.may_replace() && self.make_room(node, index) => 0,
                 Entry::Table(child) => {
                     self.fill(child)?;
                     1

@@ -7,6 +7,7 @@
 //! # How it works
 //! - [`map`] walks down once per table. A new last-level table is filled before it is published, by
 //!   [`fill`] if possible. [`sg`] reads the scatter list.
+//! - [`map::replace`] and [`vacant`] deal with tables in which nothing is mapped.
 //! - [`unmap`] unhooks a table that its range covers without reading it, and clears leaves one by
 //!   one elsewhere. [`split`] handles ranges that cut a block.
 //! - [`quick`] maps and unmaps single pages of the usual shape, and [`whole`] maps whole tables of
@@ -31,6 +32,9 @@
 //!    leaves that is not clean, whoever stored it. An entry marked by bit 55 is clean; an entry
 //!    without the mark is cleaned by each mapping that descends through it. The mark is stored after
 //!    the barrier that completes the clean ([`mark`]).
+//! 6. Empty is not unused: a table in which nothing is mapped may still be in a TLB's walks. It is
+//!    replaced or freed only when the walks through it have been invalidated, and only by a call
+//!    whose part covers its whole span (rule 3).
 //!
 //! # Safety
 //! [`PageTable::part`] and [`PageTable::release`] rely on their callers' promises.
@@ -51,6 +55,7 @@ mod split;
 #[cfg(test)]
 mod tests;
 mod unmap;
+mod vacant;
 mod walk;
 mod whole;
 
@@ -66,7 +71,7 @@ use crate::format::{Attributes, Config, ConfigError, Geometry, LAST};
 use crate::gather::{Gather, Run};
 use crate::pool::Pool;
 use crate::tlbi::FlushError;
-use map::Mapper;
+use map::{Mapper, Never, Replace, WithInvalidation};
 use node::{Entry, Node};
 use split::{Cut, Exchange};
 use unmap::Remover;
@@ -274,7 +279,7 @@ impl<'t, P: Pool> Part<'t, P> {
         let too_large = MapError::IovaRange { iova, size: u64::MAX, end };
         let len = count.checked_mul(1 << shift).ok_or(too_large)?;
         let segments = [Segment { phys, len }];
-        Mapper::new(self.table, &self.range, iova, &segments, attributes, gather)?
+        Mapper::new(self.table, &self.range, iova, &segments, attributes, gather, Never)?
             .only_from(level)
             .run()
             .map(drop)
@@ -282,6 +287,9 @@ impl<'t, P: Pool> Part<'t, P> {
 
     /// Maps the segments of a scatter list one after the other. Returns the number of bytes.
     /// Segments that continue each other become blocks as in [`Part::map`].
+    ///
+    /// A table that exists is used even if nothing is mapped in it, so leaves may be smaller there;
+    /// see [`Part::map_sg_replacing`].
     ///
     /// # Errors
     /// As [`Part::map`].
@@ -299,19 +307,48 @@ impl<'t, P: Pool> Part<'t, P> {
         {
             return Ok(len);
         }
-        Self::map_any(self.table, self.range.clone(), iova, segments, attributes, gather)
+        Self::map_any(self.table, self.range.clone(), iova, segments, attributes, gather, Never)
+    }
+
+    /// [`Part::map_sg`] that replaces empty tables by blocks. Where a block would be written and a
+    /// table is in its place in which nothing is mapped, the table is unhooked, `invalidate` is
+    /// called, which invalidates the run's walks and waits, and then the block is written.
+    ///
+    /// If `invalidate` fails, the table stays, and pages are written into it.
+    ///
+    /// # Errors
+    /// As [`Part::map`].
+    #[inline]
+    pub fn map_sg_replacing(
+        &mut self,
+        iova: Iova,
+        segments: &[Segment],
+        attributes: Attributes,
+        gather: &mut Gather,
+        mut invalidate: impl FnMut(&Run) -> Result<(), FlushError>,
+    ) -> Result<u64, MapError> {
+        // A page is no block.
+        if let [Segment { phys, len }] = *segments
+            && quick::is_page(self.table, len)
+            && quick::map(self.table, &self.range, iova, phys, attributes)
+        {
+            return Ok(len);
+        }
+        let replace = WithInvalidation(Some(&mut invalidate));
+        Self::map_any(self.table, self.range.clone(), iova, segments, attributes, gather, replace)
     }
 
     /// [`Part::map_sg`] of any size and shape. The part is passed in registers, so that a caller with
     /// a single page need not have it in memory.
     #[inline(never)]
-    fn map_any(
+    fn map_any<R: Replace>(
         table: &'t PageTable<P>,
         range: Range<u64>,
         iova: Iova,
         segments: &[Segment],
         attributes: Attributes,
         gather: &mut Gather,
+        replace: R,
     ) -> Result<u64, MapError> {
         if let [Segment { phys, len }] = *segments
             && !table.geometry.is_four_of_4k()
@@ -320,7 +357,7 @@ impl<'t, P: Pool> Part<'t, P> {
         {
             return Ok(len);
         }
-        Mapper::map(table, &range, iova, segments, attributes, gather)
+        Mapper::map(table, &range, iova, segments, attributes, gather, replace)
     }
 
     /// Removes the mappings in the range. Holes are ignored. A table whose whole span is in the

@@ -69,8 +69,9 @@ impl<'t, P: Pool> Node<'t, P> {
         Self { table, at, place: place(&table.pool, at), level: LAST, shift, entries }
     }
 
+    /// The table at `at`, to which an entry of this one leads or led.
     #[inline]
-    fn child(self, at: PhysAddr) -> Self {
+    pub(super) fn child(self, at: PhysAddr) -> Self {
         let bits = self.geometry().index_bits();
         let (shift, entries) = (self.shift - bits, 1 << bits);
         let place = place(self.pool(), at);
@@ -333,6 +334,21 @@ impl<'t, P: Pool> Node<'t, P> {
             }
         }
         (chain, count)
+    }
+}
+
+impl<P: Pool> Node<'_, P> {
+    /// Adds this table and the tables below it to `spare`. No entry leads to it any more, an
+    /// invalidation of the walks through all of them has completed, and the caller's claim covers
+    /// its span.
+    pub(super) fn into_spare(self, spare: &mut Chain) {
+        if self.level < LAST {
+            let (below, _) = self.below();
+            // SAFETY: all are of this pool, and nothing reaches them.
+            unsafe { spare.append(self.pool(), below) };
+        }
+        // SAFETY: as above; it is in no chain.
+        unsafe { spare.push(self.pool(), self.at) };
     }
 }
 

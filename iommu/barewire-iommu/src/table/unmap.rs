@@ -1,8 +1,10 @@
 //! Unmapping: unhooks tables that the range covers, and clears leaves elsewhere.
 //!
 //! A table is unhooked only if the range covers its whole span, never because it became empty:
-//! another caller may be about to write into it. The price: a table that small unmaps emptied stays,
-//! and a later map writes pages there where a block would have fitted.
+//! another caller may be about to write into it. So a table that small unmaps emptied stays. A later
+//! map whose part covers its span replaces it by a block
+//! ([`Part::map_sg_replacing`](super::Part::map_sg_replacing)), and
+//! [`Domain::reclaim`](crate::Domain::reclaim) frees it.
 
 use super::node::{Entry, Node};
 use crate::format::LAST;

@@ -7,9 +7,9 @@ use std::ops::Range;
 
 use barewire_iommu::{
     Access, Attributes, Config, Context, Facts, FlushError, Gather, Invalidate, Iova, MapError,
-    MemoryType, PageTable, PhysAddr, Segment, Shareability, Stage, Strategy, UnmapError,
+    MemoryType, PageTable, PhysAddr, Run, Segment, Shareability, Stage, Strategy, UnmapError,
 };
-use barewire_iommu_model::{Machine, Meaning, Naive, Options, Shape};
+use barewire_iommu_model::{FlushFailure, Machine, Meaning, Naive, Options, Shape};
 
 /// What pages may be for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,6 +52,8 @@ pub struct Bench<'m> {
     /// Unmapped and not invalidated.
     pub pending: Vec<Range<u64>>,
     pub strategy: Strategy,
+    /// Whether maps replace empty tables by blocks, and if so, how their flushes fail.
+    pub replacing: Option<Option<FlushFailure>>,
 }
 
 /// A machine for a table of this kind, with its tables as high in memory as they may be.
@@ -86,6 +88,7 @@ impl<'m> Bench<'m> {
             map: Naive::new(),
             pending: Vec::new(),
             strategy: Strategy::ByPage,
+            replacing: None,
         }
     }
 
@@ -103,17 +106,41 @@ impl<'m> Bench<'m> {
         let segments: Vec<_> =
             list.iter().map(|&(phys, len)| Segment { phys: PhysAddr(phys), len }).collect();
         let len = list.iter().map(|piece| piece.1).sum();
+        let (machine, context, strategy) = (self.machine, self.context, self.strategy);
+        let (page_shift, replacing) = (self.shape.page_shift(), self.replacing);
         self.mapping(iova, list, len, kind, |part, attributes, gather| {
-            let mapped = part.map_sg(Iova(iova), &segments, attributes, gather)?;
+            let mapped = match replacing {
+                None => part.map_sg(Iova(iova), &segments, attributes, gather),
+                Some(failure) => {
+                    let flush = |run: &Run| {
+                        let facts = Facts { page_shift, has_ranges: true, live_entries: 0 };
+                        let operations = strategy.operations(Some(&[*run]), &facts);
+                        if failure != Some(FlushFailure::Before) {
+                            machine.flush(context, operations.as_slice())?;
+                        }
+                        failure.map_or(Ok(()), |_| Err(FlushError::Timeout))
+                    };
+                    part.map_sg_replacing(Iova(iova), &segments, attributes, gather, flush)
+                }
+            }?;
             assert_eq!(mapped, len, "all of it is mapped");
             Ok(())
         })
     }
 
     pub fn map(&mut self, iova: u64, phys: u64, len: u64, kind: Kind) -> Result<(), MapError> {
-        self.mapping(iova, &[(phys, len)], len, kind, |part, attributes, gather| {
-            part.map(Iova(iova), PhysAddr(phys), len, attributes, gather)
-        })
+        self.map_sg(iova, &[(phys, len)], kind)?;
+        // Blocks wherever they fit, whatever was there before.
+        let block = self.shape.span(2);
+        if self.replacing == Some(None) && (iova ^ phys).is_multiple_of(block) {
+            let mut at = iova.next_multiple_of(block);
+            while at + block <= iova + len {
+                let leaf = self.machine.walk(self.context, at).expect("it is mapped");
+                assert!(leaf.level <= 2, "a page where a block fits: {leaf:?}");
+                at += block;
+            }
+        }
+        Ok(())
     }
 
     /// `count` leaves of level `level`.

@@ -2,6 +2,7 @@
 #![allow(unsafe_code, reason = "wraps a pool and an allocator")]
 
 mod deferred;
+mod reclaim;
 mod strict;
 mod threads;
 
@@ -140,7 +141,12 @@ type Tested<'b, 'a> = Domain<Tables<'b, 'a>, &'b Bench<'a>, &'b Bench<'a>, 4>;
 
 /// Calls `test` with a bench of IOVAs from 16 MiB to 256 MiB and a domain on it.
 fn with_domain(test: impl FnOnce(&Bench<'_>, Tested<'_, '_>)) {
-    testing::with_arena(Granule::Size4K, if cfg!(miri) { 16 } else { 128 }, |arena| {
+    with_tables(if cfg!(miri) { 16 } else { 128 }, test);
+}
+
+/// [`with_domain`] with a pool of so many tables.
+fn with_tables(tables: usize, test: impl FnOnce(&Bench<'_>, Tested<'_, '_>)) {
+    testing::with_arena(Granule::Size4K, tables, |arena| {
         let window = Iova(16 * MIB)..Iova(256 * MIB);
         let words = ((window.end.0 - window.start.0) / PAGE / 64) as usize;
         let bench = Bench {

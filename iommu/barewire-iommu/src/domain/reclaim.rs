@@ -1,0 +1,167 @@
+//! Frees tables in which nothing is mapped.
+//!
+//! # How it works
+//! Small unmaps leave empty tables, since a neighbour may be about to map into them (see
+//! `table/unmap.rs`). No count is kept of what is in a table. Instead the allocator of IOVAs tells: it
+//! grants a claim of a table's whole span only if no mapping is in it. A sweep goes through the spans
+//! of the root's tables. For each span:
+//!
+//! 1. Claim it. If part of it is taken, sweep the spans of the next level inside it instead.
+//! 2. Unhook the table at that entry, if there is one, with all tables below it.
+//! 3. Invalidate the walks through them, and wait.
+//! 4. Free the tables and release the claim.
+//!
+//! Under a claim it is safe to descend to its entry. A table above the entry can only be unhooked by
+//! a call whose claim covers that table's span, and such a claim would overlap this one. For the same
+//! reason no other call is in the tables that step 2 unhooks. While it holds the claim, the sweep
+//! looks for the next table in the same table above, and passes over what is empty.
+//!
+//! Mappings made meanwhile may find their addresses claimed. So a call that fails for want of
+//! addresses waits for the end of a sweep that was under way, and tries once more.
+//!
+//! # Not supported
+//! A table stays if a reserved range lies in its span, or the allocator grants no claim there.
+#![allow(unsafe_code, reason = "claims parts of the table on the allocator's promise")]
+
+use core::ops::Range;
+
+use super::error::DomainMapError;
+use super::mapped::{Held, Mapped};
+use super::{Domain, Inner};
+use crate::address::{Iova, Segment};
+use crate::format::{Attributes, LAST};
+use crate::gather::Gather;
+use crate::iova::{ClaimError, IovaAllocator};
+use crate::lock::relax;
+use crate::pool::Pool;
+use crate::table::MapError;
+use crate::tlbi::Invalidate;
+
+impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
+    /// Frees the tables in which nothing is mapped. Returns their number.
+    fn sweep_all(&self, freed: &mut usize) -> Result<(), Held> {
+        let geometry = self.geometry();
+        let (level, end) = (geometry.start_level(), geometry.input_end());
+        let mut at = 0;
+        // The root is never freed, so it is read without a claim.
+        while level < LAST
+            && let Some(base) = self.table.next_table(Iova(at))
+        {
+            at = self.sweep(level, base.0, freed)?;
+            if at >= end {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Frees the tables below the entry of `level` that begins at `base`. Returns where to look
+    /// next, at or after the entry's end.
+    fn sweep(&self, level: u32, base: u64, freed: &mut usize) -> Result<u64, Held> {
+        let end = base + self.geometry().span(level);
+        let range = Iova(base)..Iova(end);
+        // Step 1: claim.
+        match self.iovas.claim(range.clone()) {
+            Ok(()) => Ok(self.vacate(range, freed)?.max(end)),
+            Err(ClaimError::Taken) if level + 1 < LAST => {
+                let mut at = base;
+                while at < end {
+                    at = self.sweep(level + 1, at, freed)?;
+                }
+                Ok(at)
+            }
+            // The table of the last level is used, or the claim is not possible.
+            Err(_) => Ok(end),
+        }
+    }
+
+    /// Steps 2 to 4, for a span that was claimed.
+    fn vacate(&self, range: Range<Iova>, freed: &mut usize) -> Result<u64, Held> {
+        let mut gather = Gather::new();
+        // SAFETY: the allocator granted the range to this call only.
+        let mut part = unsafe { self.table.part(range.clone()) };
+        // Step 2: unhook.
+        let next = part.vacate(&mut gather);
+        let count = gather.tables();
+        // Steps 3 and 4. A flush of nothing is none.
+        let strategy = self.policy.read().strategy;
+        self.retire(range, &mut gather, &strategy)?;
+        *freed += count;
+        Ok(next.0)
+    }
+}
+
+impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N> {
+    /// Frees the tables in which nothing is mapped any more, and returns their number. A map that
+    /// runs out of tables does this by itself.
+    ///
+    /// Each table, or tree of tables, costs an invalidation. Tables of ranges that wait in the flush
+    /// queue are not freed: [`flush`](Self::flush) first. A table stays if a
+    /// [reserved](Self::reserve) range lies in its span. If another thread reclaims, this call waits
+    /// for its end.
+    ///
+    /// # Errors
+    /// What a failed flush left: tables, and the addresses that they translate. What was freed
+    /// before stays freed.
+    pub fn reclaim(&self) -> Result<usize, Held> {
+        let mut freed = 0;
+        let _sweep = loop {
+            match self.inner.sweeps.begin() {
+                Some(sweep) => break sweep,
+                None => relax(),
+            }
+        };
+        self.inner.sweep_all(&mut freed).map(|()| freed)
+    }
+
+    /// Goes on with a map whose tables ran out. `gather` is what the attempt left.
+    #[cold]
+    pub(super) fn map_without_memory(
+        &self,
+        range: Range<Iova>,
+        segments: &[Segment],
+        attributes: Attributes,
+        mut error: MapError,
+        mut gather: Gather,
+    ) -> Result<Mapped, DomainMapError> {
+        // First what waits in the flush queue, then empty tables.
+        for wait in [true, false] {
+            // Walkers may have seen the part that was mapped before the failure.
+            let strategy = self.policy().strategy;
+            if let Err(held) = self.inner.settle(&range, &mut gather, &strategy) {
+                return Err(DomainMapError::Held { error, held });
+            }
+            let more = if wait {
+                self.queue.waiting().0 != 0 && self.flush().is_ok()
+            } else {
+                match self.reclaim_or_wait() {
+                    Ok(more) => more,
+                    Err(held) => {
+                        self.inner.release_iovas(range);
+                        return Err(DomainMapError::Held { error, held });
+                    }
+                }
+            };
+            if more {
+                match self.inner.map(&range, segments, attributes, &mut gather) {
+                    Ok(mapped) => return Ok(mapped),
+                    Err(again) => error = again,
+                }
+            }
+            if !matches!(error, MapError::OutOfMemory(_)) {
+                break;
+            }
+        }
+        self.give_up(range, gather, error)
+    }
+
+    /// Reclaims, or waits for the thread that does. Returns whether there may be tables now.
+    fn reclaim_or_wait(&self) -> Result<bool, Held> {
+        let before = self.inner.sweeps.count();
+        let Some(_sweep) = self.inner.sweeps.begin() else {
+            return Ok(self.inner.sweeps.passed(before));
+        };
+        let mut freed = 0;
+        self.inner.sweep_all(&mut freed).map(|()| freed != 0)
+    }
+}

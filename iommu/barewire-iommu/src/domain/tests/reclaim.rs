@@ -1,0 +1,266 @@
+//! Empty tables: freed when tables run out, on request, and where a block belongs.
+
+use std::thread;
+
+use super::*;
+use crate::deferred::Bounds;
+
+/// The span of a last-level table.
+const TABLE: u64 = 2 * MIB;
+/// The first address of the window.
+const START: u64 = 16 * MIB;
+
+fn page(phys: u64) -> [Segment; 1] {
+    [Segment { phys: PhysAddr(PHYS + phys), len: PAGE }]
+}
+
+/// Maps a page in table `n` of the window and unmaps it.
+fn pair(domain: &Tested<'_, '_>, n: u64) {
+    let mapped = domain.map_at(Iova(START + n * TABLE), &page(0), rw()).expect("there are tables");
+    domain.unmap(mapped).expect("nothing fails unasked");
+}
+
+/// The numbers of flushes, freed tables and released ranges.
+fn counted(bench: &Bench<'_>) -> [usize; 3] {
+    let events = bench.events();
+    let of = |kind: fn(&&Event) -> bool| events.iter().filter(kind).count();
+    [
+        of(|event| matches!(event, Event::Flush(_))),
+        of(|event| matches!(event, Event::Freed(_))),
+        of(|event| matches!(event, Event::Released(_))),
+    ]
+}
+
+/// A page in each of many tables, one after the other: nothing is mapped when the next comes.
+#[test]
+fn small_mappings_all_over_do_not_exhaust_the_pool() {
+    let (tables, pairs) = if cfg!(miri) { (8, 20) } else { (40, 400) };
+    with_tables(tables, |_, domain| {
+        for n in 0..pairs {
+            pair(&domain, n * 11 % 119);
+        }
+    });
+}
+
+#[test]
+fn a_block_takes_the_place_of_an_empty_table() {
+    with_domain(|bench, domain| {
+        let at = Iova(START);
+        pair(&domain, 0);
+        bench.events();
+        let before = tables_left(bench);
+        let block = [Segment { phys: PhysAddr(PHYS), len: TABLE }];
+        let mapped = domain.map_at(at, &block, rw()).expect("free");
+        let found = domain.iova_to_phys(&mapped, at).expect("mapped");
+        assert_eq!((found.level, found.shift), (2, 21));
+        // One address is enough for the walks through one table, and it comes first.
+        let leaf = false;
+        let walk = Tlbi::Pages { iova: at, stride: 21, count: 1, leaf, level: None };
+        let events = bench.events();
+        assert!(
+            matches!(&events[..], [Event::Flush(list), Event::Freed(_)] if **list == [walk]),
+            "{events:?}"
+        );
+        assert_eq!(tables_left(bench), before + 1);
+        domain.unmap(mapped).expect("nothing fails unasked");
+        // And of a whole tree of empty tables, where a block of 1 GiB belongs.
+        let far = Iova(1 << 30);
+        for n in [0, 3] {
+            let at = Iova(far.0 + n * TABLE);
+            domain.unmap(domain.map_at(at, &page(0), rw()).expect("free")).expect("unmapped");
+        }
+        let before = tables_left(bench);
+        let block = [Segment { phys: PhysAddr(PHYS), len: 1 << 30 }];
+        let mapped = domain.map_at(far, &block, rw()).expect("free");
+        assert_eq!(domain.iova_to_phys(&mapped, far).expect("mapped").level, 1);
+        assert_eq!(tables_left(bench), before + 3);
+        domain.unmap(mapped).expect("nothing fails unasked");
+    });
+}
+
+#[test]
+fn several_empty_tables_cost_one_flush() {
+    with_domain(|bench, domain| {
+        let tables = if cfg!(miri) { 2 } else { 16 };
+        for n in 0..tables {
+            pair(&domain, n);
+        }
+        bench.events();
+        let blocks = [Segment { phys: PhysAddr(PHYS), len: tables * TABLE }];
+        let mapped = domain.map_at(Iova(START), &blocks, rw()).expect("free");
+        assert_eq!(counted(bench), [1, tables as usize, 0]);
+        for n in 0..tables {
+            let found = domain.iova_to_phys(&mapped, Iova(START + n * TABLE)).expect("mapped");
+            assert_eq!((found.level, found.phys), (2, PhysAddr(PHYS + n * TABLE)));
+        }
+        domain.unmap(mapped).expect("nothing fails unasked");
+    });
+}
+
+#[test]
+fn a_table_whose_walks_cannot_be_invalidated_is_used_as_it_is() {
+    with_domain(|bench, domain| {
+        pair(&domain, 0);
+        bench.events();
+        bench.fail(1);
+        let block = [Segment { phys: PhysAddr(PHYS), len: TABLE }];
+        let mapped = domain.map_at(Iova(START), &block, rw()).expect("free");
+        assert_eq!(bench.events(), [Event::Failed]);
+        let last = Iova(START + TABLE - PAGE);
+        let found = domain.iova_to_phys(&mapped, last).expect("mapped");
+        assert_eq!((found.level, found.phys), (3, PhysAddr(PHYS + TABLE - PAGE)));
+        domain.unmap(mapped).expect("nothing fails unasked");
+    });
+}
+
+#[test]
+fn tables_in_use_stay_and_empty_ones_are_freed() {
+    with_domain(|bench, domain| {
+        let kept = domain.map_at(Iova(START), &page(0), rw()).expect("free");
+        domain.reserve(Iova(START + TABLE + PAGE)..Iova(START + TABLE + 2 * PAGE)).expect("free");
+        for n in [1, 2, 5] {
+            pair(&domain, n);
+        }
+        // Outside the allocator's window, below a table of its own for each upper level.
+        let far = Iova(5 << 39);
+        domain.unmap(domain.map_at(far, &page(0), rw()).expect("free")).expect("unmapped");
+        bench.events();
+        let before = tables_left(bench);
+        // Not the one that has a reserved page. Of the far ones all three, by one flush.
+        assert_eq!(domain.reclaim().expect("nothing fails unasked"), 2 + 3);
+        let [flushes, freed, released] = counted(bench);
+        assert_eq!((flushes, freed), (3, 5));
+        assert!(released < 8, "{released} claims: what is empty is passed over");
+        assert_eq!(tables_left(bench), before + 5);
+        assert_eq!(domain.reclaim().expect("nothing fails unasked"), 0);
+        assert_eq!(domain.iova_to_phys(&kept, Iova(START)).expect("mapped").phys, PhysAddr(PHYS));
+        domain.unmap(kept).expect("nothing fails unasked");
+        // The table of the reserved page, and those above it, stay.
+        assert_eq!(domain.reclaim().expect("nothing fails unasked"), 1);
+    });
+}
+
+#[test]
+fn a_reclaim_whose_flush_fails_frees_nothing() {
+    with_domain(|bench, domain| {
+        pair(&domain, 0);
+        bench.events();
+        let before = tables_left(bench);
+        bench.fail(1);
+        let held = domain.reclaim().expect_err("told to fail");
+        assert_eq!((bench.events(), tables_left(bench)), (vec![Event::Failed], before));
+        // The addresses are held too.
+        let refused = domain.map_at(Iova(START), &page(0), rw()).map(drop);
+        assert!(matches!(refused, Err(DomainMapError::Claim(ClaimError::Taken))), "{refused:?}");
+        domain.retry(held).expect("it works again");
+        assert_eq!(tables_left(bench), before + 3);
+        pair(&domain, 0);
+    });
+}
+
+#[test]
+fn a_map_whose_reclaim_fails_hands_it_back() {
+    with_tables(4, |bench, domain| {
+        pair(&domain, 0);
+        bench.fail(1);
+        let error = domain.map_at(Iova(START + TABLE), &page(0), rw()).map(drop);
+        let Err(DomainMapError::Held { error, held }) = error else { panic!("{error:?}") };
+        assert_eq!(error, MapError::OutOfMemory(Iova(START + TABLE)));
+        domain.retry(held).expect("it works again");
+        pair(&domain, 1);
+    });
+}
+
+#[test]
+fn memory_may_run_out_nevertheless() {
+    with_tables(4, |bench, domain| {
+        let kept = domain.map_at(Iova(START), &page(0), rw()).expect("a root and three more");
+        let at = Iova(START + TABLE);
+        let error = domain.map_at(at, &page(0), rw()).map(drop);
+        let expected = MapError::OutOfMemory(at);
+        assert!(matches!(error, Err(DomainMapError::Table(found)) if found == expected));
+        // Its addresses are free again.
+        domain.reserve(at..Iova(at.0 + PAGE)).expect("free");
+        domain.unmap(kept).expect("nothing fails unasked");
+        assert_eq!(tables_left(bench), 0);
+    });
+}
+
+#[test]
+fn what_waits_in_the_flush_queue_comes_first() {
+    with_tables(4, |bench, domain| {
+        let deferred = Deferred { bounds: Bounds::default(), strategy: Strategy::ByContext };
+        domain.set_policy(Policy { deferred: Some(deferred), ..Policy::default() }).unwrap();
+        let mapped = domain.map_at(Iova(START), &scattered(512), rw()).expect("free");
+        domain.unmap(mapped).expect("it is queued");
+        assert_eq!((domain.waiting().0, tables_left(bench)), (1, 0));
+        bench.events();
+        let mapped = domain.map_at(Iova(START + TABLE), &page(0), rw()).expect("after a flush");
+        assert_eq!(counted(bench), [1, 1, 1]);
+        domain.unmap(mapped).expect("it is queued");
+    });
+}
+
+/// Threads map single pages and whole tables while another reclaims all the time. None of them ever
+/// hears that addresses are taken.
+#[test]
+fn threads_map_while_another_reclaims() {
+    let (rounds, tables) = if cfg!(miri) { (4, 16) } else { (2_000, 24) };
+    testing::with_arena(Granule::Size4K, tables, |arena| {
+        let device = Quiet;
+        let window = Iova(START)..Iova(START + 8 * TABLE);
+        let iovas = IovaWindow::new(window, Granule::Size4K, [0; 64]);
+        let domain: Domain<_, _, _, 4> =
+            Domain::with_queue(Config::default(), Context::Asid(1), arena, &device, &iovas)
+                .unwrap();
+        let work = |me: u64| {
+            for round in 0..rounds {
+                let list = if round % 4 == me { scattered(512) } else { page(0).to_vec() };
+                let mapped = if round % 2 == 0 {
+                    domain.map_sg(&list, rw()).expect("there are addresses and tables")
+                } else {
+                    let at = Iova(START + (4 * me + round % 4) * TABLE + (round % 3) * PAGE);
+                    match domain.map_at(at, &page(0), rw()) {
+                        Ok(mapped) => mapped,
+                        // The other thread's scattered list, which may be anywhere.
+                        Err(DomainMapError::Claim(ClaimError::Taken)) => continue,
+                        Err(error) => panic!("{error}"),
+                    }
+                };
+                let found = domain.iova_to_phys(&mapped, mapped.iova()).expect("mapped");
+                assert_eq!(found.phys, PhysAddr(PHYS));
+                domain.unmap(mapped).expect("nothing fails unasked");
+            }
+        };
+        let done = std::sync::atomic::AtomicBool::new(false);
+        thread::scope(|scope| {
+            let workers = [0, 1].map(|me| scope.spawn(move || work(me)));
+            let reclaims = scope.spawn(|| {
+                let mut freed = 0;
+                while !done.load(Relaxed) {
+                    freed += domain.reclaim().expect("nothing fails unasked");
+                    thread::yield_now();
+                }
+                freed
+            });
+            for worker in workers {
+                worker.join().expect("it does not panic");
+            }
+            done.store(true, Relaxed);
+            reclaims.join().expect("it does not panic");
+        });
+        domain.reclaim().expect("nothing fails unasked");
+        assert_eq!(testing::drained(arena, PAGE as usize), tables - 1, "all but the root");
+        drop(domain);
+        iovas.claim(iovas.range()).expect("no address was lost");
+    });
+}
+
+/// Hardware that has nothing to invalidate.
+struct Quiet;
+
+impl Invalidate for &Quiet {
+    fn flush(&self, _: Context, _: &[Tlbi]) -> Result<(), FlushError> {
+        Ok(())
+    }
+}
