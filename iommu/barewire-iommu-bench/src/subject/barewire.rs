@@ -95,10 +95,9 @@ impl Barewire {
     fn operations(&self, gather: &Gather) -> Operations {
         let runs = gather.runs();
         let walk = || runs.is_some_and(|runs| runs.iter().any(|run| run.tables));
-        if self.unmapping == Unmapping::ByAsid && walk() {
-            return Operations::CONTEXT;
-        }
-        self.strategy.operations(runs, &self.facts)
+        let by_asid = self.unmapping == Unmapping::ByAsid && walk();
+        let strategy = if by_asid { &Strategy::ByContext } else { &self.strategy };
+        strategy.operations(runs, &self.facts)
     }
 
     /// The table, for sharing it between threads.

@@ -213,11 +213,10 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
     ) -> Result<Mapped, DomainMapError> {
         let size = self.size(Iova(0), segments)?;
         let sweeps = self.inner.sweeps.count();
-        let mut iova = self.inner.iovas.alloc(size);
-        if iova.is_none() && self.inner.sweeps.passed(sweeps) {
-            iova = self.inner.iovas.alloc(size);
-        }
-        let iova = iova.ok_or(DomainMapError::Exhausted(size))?;
+        let iova = match self.inner.iovas.alloc(size) {
+            Some(iova) => iova,
+            None => self.alloc_again(size, sweeps).ok_or(DomainMapError::Exhausted(size))?,
+        };
         self.map_in(iova..Iova(iova.0 + size), segments, attributes)
     }
 
@@ -407,6 +406,13 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
             Ok(()) => Err(DomainMapError::Table(error)),
             Err(held) => Err(DomainMapError::Held { error, held }),
         }
+    }
+
+    /// Tries once more to allocate, if a sweep for empty tables had claims meanwhile.
+    #[cold]
+    #[inline(never)]
+    fn alloc_again(&self, size: u64, sweeps: usize) -> Option<Iova> {
+        if self.inner.sweeps.passed(sweeps) { self.inner.iovas.alloc(size) } else { None }
     }
 
     /// Claims a range. If a sweep for empty tables had it, the claim is tried again after it.

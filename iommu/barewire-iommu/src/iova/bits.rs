@@ -130,7 +130,22 @@ impl<S: AsRef<[u64]> + AsMut<[u64]>> Bits<S> {
     }
 
     /// Copies the bits of `value` to theirs, word by word.
+    #[inline]
     fn fill(&mut self, at: u64, count: u64, value: u64) {
+        let begin = at - self.first;
+        let (index, bit) = ((begin / WORD) as usize, begin % WORD);
+        if count != 0 && bit + count <= WORD {
+            // Small ranges never lie in two words.
+            let mask = below(count) << bit;
+            let word = &mut self.words.as_mut()[index];
+            *word = *word & !mask | value & mask;
+        } else {
+            self.fill_several(at, count, value);
+        }
+    }
+
+    #[inline(never)]
+    fn fill_several(&mut self, at: u64, count: u64, value: u64) {
         let begin = at - self.first;
         let end = begin + count;
         let (first, last) = ((begin / WORD) as usize, (end / WORD) as usize);

@@ -85,6 +85,7 @@ impl<S: AsRef<[u64]> + AsMut<[u64]>> IovaWindow<S> {
 // SAFETY: under the lock a range is found and marked as taken, in the bitmap or, outside the
 // window, in the list. A marked range is not handed out.
 unsafe impl<S: AsRef<[u64]> + AsMut<[u64]>> IovaAllocator for IovaWindow<S> {
+    #[inline]
     fn alloc(&self, size: u64) -> Option<Iova> {
         if size == 0 {
             return None;
@@ -106,6 +107,7 @@ unsafe impl<S: AsRef<[u64]> + AsMut<[u64]>> IovaAllocator for IovaWindow<S> {
         self.inner.with(|inner| inner.claim(granules))
     }
 
+    #[inline]
     unsafe fn release(&self, range: Range<Iova>) {
         let granules = self.granules(&range);
         self.inner.with(|inner| inner.release(granules));

@@ -10,7 +10,8 @@ use core::ops::Range;
 use super::PageTable;
 use super::error::MapError;
 use super::fill::{self, Batch};
-use super::node::{Entry, Fresh, Node};
+use super::mark::descend;
+use super::node::{AHEAD, Entry, Fresh, Node};
 use super::sg::{Limits, Pieces};
 use super::unmap::Remover;
 use super::whole;
@@ -19,9 +20,6 @@ use crate::format::{Attributes, Descriptor, LAST};
 use crate::gather::Gather;
 use crate::pool::{Chain, Pool};
 pub(super) use replace::{Never, Replace, WithInvalidation};
-
-/// The largest number of tables allocated ahead.
-pub(super) const AHEAD: usize = 64;
 
 /// Batch size once a segment that is not one page was seen. A mixed batch is handled segment by
 /// segment.
@@ -427,19 +425,6 @@ fn check<P: Pool>(
     }
     let first = segments.first().ok_or(MapError::Empty(iova))?;
     limits.check(iova.0, first)
-}
-
-/// The lowest table that exists on the way to `iova`.
-#[inline]
-pub(super) fn descend<P: Pool>(table: &PageTable<P>, iova: u64) -> Node<'_, P> {
-    let mut node = Node::root(table);
-    while node.level() != LAST {
-        match node.enter(node.index(iova)) {
-            Entry::Table(child) => node = child,
-            Entry::Leaf(_) | Entry::Empty(_) => break,
-        }
-    }
-    node
 }
 
 /// Maps one page if its tables exist and all is valid. Returns `false` if it did nothing: then

@@ -447,6 +447,9 @@ fn place<P: Pool>(pool: &P, table: PhysAddr) -> NonNull<u64> {
     if P::DIRECT { pool.pointer(table) } else { NonNull::dangling() }
 }
 
+/// The largest number of tables that a call allocates ahead.
+pub(super) const AHEAD: usize = 64;
+
 /// A table that no entry leads to.
 #[must_use = "it is leaked unless it is published or given back"]
 pub(super) struct Fresh {

@@ -7,8 +7,8 @@ use core::ops::Range;
 
 use super::PageTable;
 use super::fill::{self, Batch};
-use super::map::{AHEAD, descend};
-use super::node::Fresh;
+use super::mark::descend;
+use super::node::{AHEAD, Fresh};
 use crate::address::Segment;
 use crate::format::LAST;
 use crate::pool::{Chain, Pool};
