@@ -92,8 +92,19 @@ impl Strategy {
     /// The operations that cover `runs`. `None` means everything.
     #[inline]
     pub fn operations(&self, runs: Option<&[Run]>, facts: &Facts) -> Operations {
+        // A small buffer, under the default strategy.
+        if let (Self::Adaptive(costs), Some([run])) = (self, runs)
+            && costs.is_one_page(run, facts)
+        {
+            return Operations(List::One(run.by_page(facts.page_shift)));
+        }
+        self.operations_any(runs, facts)
+    }
+
+    #[inline(never)]
+    fn operations_any(&self, runs: Option<&[Run]>, facts: &Facts) -> Operations {
         match runs {
-            None => Operations::CONTEXT,
+            None => Operations(List::One(Tlbi::Context)),
             Some(runs) => self.choose(runs, facts).operations(runs, facts.page_shift),
         }
     }
@@ -118,7 +129,8 @@ impl Method {
     pub fn operations(self, runs: &[Run], page_shift: u32) -> Operations {
         match (self, runs) {
             (_, []) => Operations(List::None),
-            (Self::Context, _) => Operations::CONTEXT,
+            // Not the constant, all of whose room would be copied.
+            (Self::Context, _) => Operations(List::One(Tlbi::Context)),
             (Self::Pages, [run]) => Operations(List::One(run.by_page(page_shift))),
             (Self::Ranges, [run]) => Operations(List::One(run.by_range(page_shift))),
             _ => self.several(runs, page_shift),
@@ -156,7 +168,10 @@ impl Run {
 
     /// The level hint. Only a run of leaves may have one, since walks have other levels.
     fn hint(&self) -> Option<u8> {
-        if self.tables { None } else { self.level }
+        match self.level {
+            Some(level) if !self.tables => Some(level),
+            _ => None,
+        }
     }
 
     /// log2 of the distance between addresses.

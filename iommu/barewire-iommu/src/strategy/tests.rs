@@ -252,9 +252,9 @@ fn costs_are_measured() {
     assert_eq!(failed, Err(FlushError::Timeout));
 }
 
-/// A run of one address is decided without the costs of all methods.
+/// Operations are chosen without the costs to show, and for one address without any.
 #[test]
-fn the_short_way_to_a_choice_chooses_the_same() {
+fn the_short_ways_to_a_choice_choose_the_same() {
     let costs = Costs::default();
     let all = [
         costs,
@@ -272,8 +272,12 @@ fn the_short_way_to_a_choice_chooses_the_same() {
                 for pages in [1, 2, 33, 512] {
                     let (start, end) = (Iova(1 << 30), Iova((1 << 30) + (pages << 12)));
                     let run = Run { start, end, stride, tables, level: None };
-                    let chosen = Strategy::Adaptive(costs).choose(&[run], &facts);
-                    assert_eq!(chosen, costs.choice(&[run], &facts).method, "{costs:?} {run:?}");
+                    let strategy = Strategy::Adaptive(costs);
+                    let method = costs.choice(&[run], &facts).method;
+                    assert_eq!(strategy.choose(&[run], &facts), method, "{costs:?} {run:?}");
+                    let operations = strategy.operations(Some(&[run]), &facts);
+                    let expected = method.operations(&[run], facts.page_shift);
+                    assert_eq!(operations.as_slice(), expected.as_slice(), "{costs:?} {run:?}");
                 }
             }
         }
