@@ -106,8 +106,11 @@ impl<'a, 't, P: Pool, R: Replace> Mapper<'a, 't, P, R> {
     ) -> Result<u64, MapError> {
         let limits = Limits::new(&table.geometry, part.end);
         check(table, part, iova, segments, attributes, limits)?;
-        let batch = limits.batch(attributes.bits());
-        let done = whole::map(table, part, iova.0, segments, &batch);
+        let mut done = 0;
+        if segments.len() >= 1 << table.geometry.index_bits() {
+            let batch = limits.batch(attributes.bits());
+            done = whole::map(table, part, iova.0, segments, &batch);
+        }
         if done == segments.len() {
             table.pool.barrier();
             return Ok((done as u64) << table.geometry.page_shift());
@@ -122,7 +125,7 @@ impl<'a, 't, P: Pool, R: Replace> Mapper<'a, 't, P, R> {
     }
 
     /// Maps everything or nothing. Returns the number of bytes.
-    #[inline(never)]
+    #[inline]
     pub(super) fn run(mut self) -> Result<u64, MapError> {
         let mut result = self.fill(self.way());
         while result.is_ok() && !self.pieces.is_empty() {

@@ -17,7 +17,7 @@ use crate::pool::{Chain, Pool};
 /// whole tables in the table above. Returns their number.
 ///
 /// The caller has checked `iova`, which is in `part`.
-#[inline]
+#[inline(never)]
 pub(super) fn map<P: Pool>(
     table: &PageTable<P>,
     part: &Range<u64>,
@@ -28,7 +28,7 @@ pub(super) fn map<P: Pool>(
     let bits = table.geometry.index_bits();
     let shift = table.geometry.page_shift() + bits;
     let offset = (1 << shift) - 1;
-    if iova & offset != 0 || segments.len() >> bits == 0 {
+    if iova & offset != 0 {
         return 0;
     }
     let node = descend(table, iova);
