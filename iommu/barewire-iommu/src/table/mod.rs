@@ -27,7 +27,8 @@
 //!    covers the entry's span, so no other part is below it. The table goes to the gather, and
 //!    after the invalidation to the pool by [`PageTable::release`].
 //! 4. Barrier at the end: every call ends in [`Pool::barrier`]. A device that is started afterwards
-//!    sees all changes.
+//!    sees all changes. Leaves are stored whole, but not in order: they lead to no contents that must
+//!    be seen first.
 //! 5. The way is visible: for walkers that do not snoop, a mapping leaves no entry on the way to its
 //!    leaves that is not clean, whoever stored it. An entry marked by bit 55 is clean; an entry
 //!    without the mark is cleaned by each mapping that descends through it. The mark is stored after

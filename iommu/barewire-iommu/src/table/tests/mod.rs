@@ -8,6 +8,7 @@ mod pages;
 mod parts;
 mod runs;
 mod undo;
+mod whole;
 
 use super::Part;
 use crate::gather::Gather;
