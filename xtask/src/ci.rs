@@ -25,6 +25,8 @@
 //!
 //! Not here: benches by the wall clock, which inform and never gate.
 
+mod test_release;
+
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -314,7 +316,7 @@ pub(crate) const STEPS: &[Step] = &[
         Lane::Shared,
         "test-release",
         "instructions counted, and the command as it ships",
-        test_release,
+        test_release::run,
     ),
     Step::new(Lane::Shared, "linux32", "libraries and programs compile for 32-bit Linux", linux32),
     Step::new(Lane::Shared, "docs", "documentation without warnings", docs),
@@ -444,29 +446,6 @@ fn test(cx: &Context) -> Outcome {
     let harness = ["--no-fail-fast", "--", "--show-output", "--skip", LONGEST];
     let args = [&["test", "--workspace"], &PROFILE[..], &harness].concat();
     cx.run_tests(&Task::new("cargo", &args).env(WHOLE.0, WHOLE.1))
-}
-
-/// What only the release profile can show: instruction counts of what users build, with its
-/// link-time optimisation and without debug checks; and that the command passes there too.
-///
-/// Only the programs are built so. The tests that run them are those of the step `test`, which cargo
-/// does not build again: `--workspace` keeps the features the same.
-fn test_release(cx: &Context) -> Outcome {
-    let programs = ["-p", "barewire-cli", "-p", "barewire-iommu-bench", "--bins"];
-    let build = Task::new("cargo", &[&["build", "--release"], &programs[..]].concat());
-    let built = cx.ran(&build);
-    if !built.success {
-        return Outcome::of_tests(false, built.tally);
-    }
-    let release = cx.root.join(cx.target_dir("release")).to_string_lossy().into_owned();
-    let cargo = ["test", "--workspace", "--no-fail-fast"];
-    let counting = ["--test", "instructions", "--", "--show-output", "--include-ignored"];
-    let shipped = ["--test", "cli", "--", "--show-output", "selftest::", "stress::", "flash::"];
-    let ran = [&counting[..], &shipped].map(|which| {
-        let task = Task::new("cargo", &[&cargo[..], &PROFILE, which].concat());
-        cx.run_tests(&task.env(WHOLE.0, WHOLE.1).env("BAREWIRE_PROGRAMS", release.as_str()))
-    });
-    Outcome::of_all(ran.into())
 }
 
 fn no_std(cx: &Context) -> Outcome {

@@ -33,7 +33,7 @@ pub(crate) fn library(
 }
 
 /// The boards' Cortex-A53 have no LSE atomics, which a build for all of aarch64 looks for in a call.
-fn atomics(target: &str) -> &'static str {
+pub(crate) fn atomics(target: &str) -> &'static str {
     match target {
         ARM64 | LIBRARY_ARM64 => "-C target-feature=-outline-atomics",
         _ => "",

@@ -25,7 +25,7 @@ enum Proof {
     File(&'static str),
 }
 
-const PACKAGES: [Package; 6] = [
+const PACKAGES: [Package; 7] = [
     Package {
         name: "valgrind",
         proof: Proof::Program("valgrind"),
@@ -40,6 +40,11 @@ const PACKAGES: [Package; 6] = [
         name: "qemu-system-arm",
         proof: Proof::Program("qemu-system-arm"),
         serves: "boards and chips that nobody here wrote",
+    },
+    Package {
+        name: "qemu-user",
+        proof: Proof::Program("qemu-aarch64"),
+        serves: "counts instructions of page tables on 64-bit Arm",
     },
     Package {
         name: "qemu-system-misc",
@@ -219,7 +224,7 @@ fn apt_install(packages: &[&str]) -> Task {
 fn targets(cx: &Context) -> Vec<&'static str> {
     let serves = |target| match target {
         LINUX32_TARGET => "builds the workspace for 32 bits, and 32-bit guests",
-        GUEST64_TARGET => "builds the command for 64-bit guests",
+        GUEST64_TARGET => "builds the command for 64-bit guests, and what is counted on Arm",
         PACKAGE_TARGET => "builds the command for packages",
         LIBRARY64_TARGET => "builds its library for packages",
         _ => "builds the core without std",
@@ -328,6 +333,7 @@ mod tests {
                 "valgrind",
                 "sigrok-cli",
                 "qemu-system-arm",
+                "qemu-user",
                 "qemu-system-misc",
                 "device-tree-compiler",
                 "ovmf"

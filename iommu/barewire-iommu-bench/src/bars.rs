@@ -61,13 +61,10 @@ pub fn bars(rows: &[Row], scaling: Option<&Scaling>, thread: &ThreadTable) -> Ve
             Bar::at_most(format!("map_sg {size} scattered, x floor_b"), row.ratio_to_floor, limit)
         }));
     }
-    for (size, limit) in [("4K", 26.0), ("64K", 243.0)] {
+    for size in ["32M", "2M"] {
         bars.extend(map(size, SCATTERED).map(|row| {
-            Bar::at_most(
-                format!("map_sg {size} scattered, ns (Linux elsewhere)"),
-                row.ns_median,
-                limit,
-            )
+            let what = format!("map_sg {size} scattered, x {}", row.strict_floor.name());
+            Bar::at_most(what, row.ratio_to_strict_floor, 1.5)
         }));
     }
     bars.extend(
@@ -82,6 +79,7 @@ pub fn bars(rows: &[Row], scaling: Option<&Scaling>, thread: &ThreadTable) -> Ve
         ours((Op::UnmapLeaf, "1M", SCATTERED), Some("gathered"))
             .map(|row| Bar::at_most("unmap_leaf 1M, x floor_leaf", row.ratio_to_floor, 1.5)),
     );
+    bars.extend(small(rows));
     for peer in [Implementation::Aarch64Paging, Implementation::PageTableMultiarch] {
         let theirs = find(rows, peer, (Op::MapSg, "32M", SCATTERED), None);
         if let (Some(theirs), Some(ours)) = (theirs, map("32M", SCATTERED)) {
@@ -98,5 +96,36 @@ pub fn bars(rows: &[Row], scaling: Option<&Scaling>, thread: &ThreadTable) -> Ve
     bars.extend(scaling.map(|scaling| Bar::at_least("two threads, x one", scaling.ratio, 1.7)));
     let worst = (thread.worst_error() * 1e3).round() / 10.0;
     bars.push(Bar::at_most("the thread's unmaps, worst fit in percent", worst, 20.0));
+    bars
+}
+
+/// Small buffers, and what a contiguous large one shares with them: each call does little.
+fn small(rows: &[Row]) -> Vec<Bar> {
+    let mut bars = Vec::new();
+    let mut of_peer = |op: Op, size, layout: Layout| {
+        let row = find(rows, Implementation::Barewire, (op, size, layout), None);
+        bars.extend(row.and_then(|row| {
+            let (peer, ratio) = row.best_peer.zip(row.ratio_to_best_peer)?;
+            let (op, layout, peer) = (op.name(), layout.name(), peer.name());
+            Some(Bar::at_most(format!("{op} {size} {layout}, x {peer}"), ratio, 1.1))
+        }));
+    };
+    for size in ["4K", "64K"] {
+        for layout in [Layout::Scattered, Layout::Contiguous] {
+            of_peer(Op::MapTable, size, layout);
+            of_peer(Op::UnmapTable, size, layout);
+        }
+    }
+    of_peer(Op::UnmapTable, "32M", Layout::Contiguous);
+    for (op, size) in
+        [Op::DomainMap, Op::DomainUnmap].into_iter().flat_map(|op| [(op, "4K"), (op, "64K")])
+    {
+        let row = find(rows, Implementation::Barewire, (op, size, Layout::Scattered), None);
+        bars.extend(row.and_then(|row| {
+            let (base, ns) = row.on_top_of.zip(row.ns_on_top)?;
+            let what = format!("{} {size} scattered, ns on top of {}", op.name(), base.name());
+            Some(Bar::at_most(what, ns, 20.0))
+        }));
+    }
     bars
 }

@@ -15,6 +15,11 @@ pub fn why_not(toolchain: &str) -> Option<String> {
     if Command::new("valgrind").arg("--version").output().is_err() {
         return Some("instruction counts need valgrind".into());
     }
+    other_compiler(toolchain)
+}
+
+/// Why the compiler's counts cannot be compared: it is not the one that `toolchain` pins.
+pub(crate) fn other_compiler(toolchain: &str) -> Option<String> {
     let rustc = Command::new("rustc").arg("--version").output().ok()?;
     let version = String::from_utf8_lossy(&rustc.stdout).into_owned();
     let number = version.split_whitespace().nth(1).unwrap_or_default();

@@ -5,6 +5,7 @@
 //!   vectorise.
 //! - *floor_b* allocates a table for each 2 MiB, zeroes it, fills it like floor_a, and publishes it
 //!   with one release store.
+//! - *floor_b_unzeroed* does not zero it, because every entry is stored anyway.
 //! - *floor_drop* removes whole tables: it stores 0 in their entries at level 2 and frees them.
 //! - *floor_leaf* stores 0 for each page by a separate atomic store, as a table in use needs it.
 //!
@@ -123,15 +124,37 @@ pub fn bench_iommu_floor_b(above: &Ready, first: usize, list: &[Segment], leaf_b
     for (index, list) in list.chunks(ENTRIES).enumerate() {
         let Some(table) = empty_table() else { return false };
         // `black_box` keeps the zeroing: the compiler might see that every entry is overwritten.
-        let entries = black_box(Tables.pointer(table)).as_ptr();
-        // SAFETY: the table is ours until it is published.
-        let entries = unsafe { core::slice::from_raw_parts_mut(entries, ENTRIES) };
-        for (entry, segment) in entries.iter_mut().zip(list) {
-            *entry = segment.phys.0 | leaf_bits;
-        }
+        fill(black_box(table), list, leaf_bits);
         hook(above, first + index).store(Descriptor::table(table).0, Ordering::Release);
     }
     true
+}
+
+/// [`bench_iommu_floor_b`] without the zeroing.
+#[inline(never)]
+pub fn bench_iommu_floor_b_unzeroed(
+    above: &Ready,
+    first: usize,
+    list: &[Segment],
+    leaf_bits: u64,
+) -> bool {
+    for (index, list) in list.chunks(ENTRIES).enumerate() {
+        let Some(table) = Tables.alloc(TABLE) else { return false };
+        fill(table, list, leaf_bits);
+        hook(above, first + index).store(Descriptor::table(table).0, Ordering::Release);
+    }
+    true
+}
+
+/// Stores a page descriptor for each segment into a table that is not published.
+#[inline]
+fn fill(table: PhysAddr, list: &[Segment], leaf_bits: u64) {
+    let entries = Tables.pointer(table).as_ptr();
+    // SAFETY: the table is ours until it is published.
+    let entries = unsafe { core::slice::from_raw_parts_mut(entries, ENTRIES) };
+    for (entry, segment) in entries.iter_mut().zip(list) {
+        *entry = segment.phys.0 | leaf_bits;
+    }
 }
 
 /// Removes `count` tables from `above`, from entry `first` on, and frees them.

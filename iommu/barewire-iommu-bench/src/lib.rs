@@ -6,8 +6,9 @@
 //! - [`subject`] has the contestants: barewire-iommu, the floors, and the crates aarch64-paging and
 //!   page_table_multiarch.
 //! - [`measure`](measure::measure) times them side by side and returns [`row`]s. [`scaling`]
-//!   measures two threads, and [`counted`] has the operations for [`callgrind`]. [`bars`] compares
-//!   the results with the promises.
+//!   measures two threads. [`bars`] compares the results with the promises.
+//! - [`counted`] has the operations whose instructions [`callgrind`] counts, and [`traced`] on Arm.
+//!   [`cleaned`] is table memory for a walker that does not snoop.
 //! - [`counting`] is a TLB that counts. [`thread_table`] compares the counts with [`published`]
 //!   figures of a kernel, using costs that [`fit`] finds.
 //!
@@ -15,6 +16,7 @@
 
 pub mod bars;
 pub mod callgrind;
+pub mod cleaned;
 pub mod counted;
 pub mod counting;
 pub mod fit;
@@ -28,3 +30,4 @@ pub mod scaling;
 pub mod stats;
 pub mod subject;
 pub mod thread_table;
+pub mod traced;

@@ -5,19 +5,22 @@
 //! unmaps it there; both are timed separately and repeated a few times. The first repetition warms
 //! caches and predictors and is not counted. The time of a call is the time of its batch, without
 //! the cost of reading the clock, divided by the number of calls. Medians and minima are over
-//! rounds. A ratio is the median of each round's own ratio to the floor, which ran within the same
-//! millisecond.
+//! rounds. A ratio or difference is the median of each round's own, to a contestant that ran within
+//! the same millisecond.
 
 use core::ops::ControlFlow;
 use std::time::Instant;
 
-use crate::list::{Layout, SIZES, Size};
-use crate::pool::Lease;
+use crate::list::{Layout, SIZES, Size, TABLE_SPAN};
+use crate::pool::{Lease, Tables};
 use crate::row::{Op, Row};
 use crate::stats::{median, minimum, rounded};
 #[cfg(target_pointer_width = "64")]
 use crate::subject::{Aarch64Paging, Multiarch};
-use crate::subject::{Barewire, FloorReady, FloorTables, Implementation, Job, Subject, Unmapping};
+use crate::subject::{
+    Barewire, FloorReady, FloorTables, Implementation, Job, Subject, TableWork, Unmapping,
+    WholeDomain,
+};
 
 /// The batches of a round, besides the first one, which warms up.
 const BATCHES: usize = 3;
@@ -29,73 +32,126 @@ pub struct Options {
     pub rounds: u32,
 }
 
-/// A contestant of a job, and its times by round.
+/// What a row is about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Named {
+    implementation: Implementation,
+    op: Op,
+    strategy: Option<&'static str>,
+}
+
+impl Named {
+    fn each<const N: usize>(implementation: Implementation, ops: [Op; N]) -> Vec<Self> {
+        ops.map(|op| Self { implementation, op, strategy: None }).into()
+    }
+}
+
+/// A contestant of a job, its times by round, and the rows they go to.
 struct Contestant {
     subject: Box<dyn Subject>,
-    implementation: Named,
+    maps: Vec<Named>,
+    unmaps: Vec<Named>,
     map_ns: Vec<f64>,
     unmap_ns: Vec<f64>,
     invalidations: Option<u64>,
-}
-
-/// Names the row. A floor for map and unmap is two floors.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Named {
-    Floor {
-        map: Implementation,
-        unmap: Implementation,
-    },
-    #[cfg_attr(
-        not(target_pointer_width = "64"),
-        expect(dead_code, reason = "the other crates do not compile for 32 bits")
-    )]
-    Other(Implementation),
-    Ours(Unmapping),
 }
 
 /// A job and its contestants.
 struct Contest {
     job: Job,
     contestants: Vec<Contestant>,
+    /// The index of the contestant that is the floor.
+    floor: usize,
+    /// The same of the strictest floor for maps.
+    strict: usize,
 }
 
 impl Contest {
     fn new(size: Size, layout: Layout, by_leaf: bool) -> Self {
         let job = Job::new(size, layout, by_leaf);
-        let mut contestants = Vec::new();
-        let mut join = |subject: Box<dyn Subject>, implementation, invalidations| {
-            let (map_ns, unmap_ns) = (Vec::new(), Vec::new());
-            contestants.push(Contestant {
-                subject,
-                implementation,
-                map_ns,
-                unmap_ns,
-                invalidations,
-            });
-        };
-        let leaves = Named::Floor { map: Implementation::FloorA, unmap: Implementation::FloorLeaf };
-        let tables = Named::Floor { map: Implementation::FloorB, unmap: Implementation::FloorDrop };
-        join(Box::new(FloorReady::new(&job)), leaves, None);
-        if job.is_whole_tables() {
-            join(Box::new(FloorTables::new()), tables, None);
+        let mut contest = Self { job, contestants: Vec::new(), floor: 0, strict: 0 };
+        contest.floors();
+        contest.ours();
+        if !by_leaf {
+            contest.peers();
         }
+        contest
+    }
+
+    fn join(&mut self, subject: Box<dyn Subject>, maps: Vec<Named>, unmaps: Vec<Named>) {
+        self.contestants.push(Contestant {
+            subject,
+            maps,
+            unmaps,
+            map_ns: Vec::new(),
+            unmap_ns: Vec::new(),
+            invalidations: None,
+        });
+    }
+
+    fn floors(&mut self) {
+        use Implementation::{FloorA, FloorB, FloorBUnzeroed, FloorDrop, FloorLeaf};
+        let maps = |floor| Named::each(floor, [Op::MapSg, Op::MapTable]);
+        let unmaps = |floor| Named::each(floor, [Op::Unmap, Op::UnmapTable]);
+        let ready = Box::new(FloorReady::new(&self.job));
+        if self.job.by_leaf {
+            self.join(ready, Vec::new(), Named::each(FloorLeaf, [Op::UnmapLeaf]));
+        } else if self.job.is_whole_tables() {
+            // The floor for single leaves is no floor where whole tables are removed.
+            self.join(ready, maps(FloorA), Vec::new());
+            self.join(Box::new(FloorTables::new(false)), maps(FloorBUnzeroed), Vec::new());
+            self.join(Box::new(FloorTables::new(true)), maps(FloorB), unmaps(FloorDrop));
+            (self.strict, self.floor) = (1, 2);
+        } else {
+            self.join(ready, maps(FloorA), unmaps(FloorLeaf));
+        }
+    }
+
+    fn ours(&mut self) {
+        let by_leaf = self.job.by_leaf;
         let unmappings = if by_leaf { &[Unmapping::Gathered][..] } else { &Unmapping::ALL };
+        let op = if by_leaf { Op::UnmapLeaf } else { Op::Unmap };
         for &unmapping in unmappings {
             let mut ours = Barewire::new(unmapping);
-            let invalidations = invalidations(&mut ours, &job);
-            join(Box::new(ours), Named::Ours(unmapping), Some(invalidations));
+            let invalidations = invalidations(&mut ours, &self.job);
+            // Mapping does not depend on the way of unmapping.
+            let maps = if !by_leaf && unmapping == Unmapping::Gathered {
+                Named::each(Implementation::Barewire, [Op::MapSg])
+            } else {
+                Vec::new()
+            };
+            let strategy = Some(unmapping.name());
+            let implementation = Implementation::Barewire;
+            self.join(Box::new(ours), maps, vec![Named { implementation, op, strategy }]);
+            self.contestants.last_mut().expect("just joined").invalidations = Some(invalidations);
         }
-        #[cfg(target_pointer_width = "64")]
         if !by_leaf {
-            join(Box::new(Aarch64Paging::new()), Named::Other(Implementation::Aarch64Paging), None);
-            join(
-                Box::new(Multiarch::new()),
-                Named::Other(Implementation::PageTableMultiarch),
-                None,
+            let named = |op| Named::each(Implementation::Barewire, [op]);
+            self.join(
+                Box::new(TableWork::<Tables>::new(Tables)),
+                named(Op::MapTable),
+                named(Op::UnmapTable),
+            );
+            self.join(
+                Box::new(WholeDomain::<false>::new()),
+                named(Op::DomainMap),
+                named(Op::DomainUnmap),
             );
         }
-        Self { job, contestants }
     }
+
+    /// The other crates neither gather nor choose nor release: all they do is table work.
+    #[cfg(target_pointer_width = "64")]
+    fn peers(&mut self) {
+        let maps = |peer| Named::each(peer, [Op::MapSg, Op::MapTable]);
+        let unmaps = |peer| Named::each(peer, [Op::Unmap, Op::UnmapTable]);
+        let (one, other) = (Implementation::Aarch64Paging, Implementation::PageTableMultiarch);
+        self.join(Box::new(Aarch64Paging::new()), maps(one), unmaps(one));
+        self.join(Box::new(Multiarch::new()), maps(other), unmaps(other));
+    }
+
+    #[cfg(not(target_pointer_width = "64"))]
+    fn peers(&mut self) {}
 
     fn round(&mut self, clock_ns: f64) {
         for contestant in &mut self.contestants {
@@ -106,60 +162,94 @@ impl Contest {
     }
 
     fn rows(&self) -> impl Iterator<Item = Row> {
-        let whole = self.job.is_whole_tables();
-        let floors =
-            self.contestants.iter().rfind(|one| matches!(one.implementation, Named::Floor { .. }));
-        let floor = floors.expect("every job has a floor");
-        let Named::Floor { map, unmap } = floor.implementation else { unreachable!("found above") };
-        let unmap_op = if self.job.by_leaf { Op::UnmapLeaf } else { Op::Unmap };
-        let row = move |one: &Contestant, implementation, op, strategy| {
-            let (ns, floor_ns, floor) = match op {
-                Op::MapSg => (&one.map_ns, &floor.map_ns, map),
-                Op::Unmap | Op::UnmapLeaf => (&one.unmap_ns, &floor.unmap_ns, unmap),
-            };
-            let ratios = ns.iter().zip(floor_ns).map(|(ns, floor)| ns / floor).collect();
-            Row {
-                implementation,
-                op,
-                size: self.job.size.name,
-                bytes: self.job.size.bytes,
-                layout: self.job.layout,
-                strategy,
-                ns_median: rounded(median(ns.clone())),
-                ns_min: rounded(minimum(ns)),
-                floor,
-                ratio_to_floor: rounded(median(ratios)),
-                invalidations: if op == Op::MapSg { None } else { one.invalidations },
-            }
-        };
         self.contestants.iter().flat_map(move |one| {
-            let mut rows = Vec::new();
-            match one.implementation {
-                Named::Floor { map, unmap } => {
-                    if !self.job.by_leaf {
-                        rows.push(row(one, map, Op::MapSg, None));
-                    }
-                    // The floor for single leaves is no floor where whole tables are removed.
-                    if !whole || unmap == Implementation::FloorDrop {
-                        rows.push(row(one, unmap, unmap_op, None));
-                    }
-                }
-                Named::Other(implementation) => {
-                    rows.push(row(one, implementation, Op::MapSg, None));
-                    rows.push(row(one, implementation, unmap_op, None));
-                }
-                Named::Ours(unmapping) => {
-                    // Mapping does not depend on the way of unmapping.
-                    if !self.job.by_leaf && unmapping == Unmapping::Gathered {
-                        rows.push(row(one, Implementation::Barewire, Op::MapSg, None));
-                    }
-                    let strategy = Some(unmapping.name());
-                    rows.push(row(one, Implementation::Barewire, unmap_op, strategy));
-                }
-            }
-            rows
+            let maps = one.maps.iter().map(move |&named| self.row(named, &one.map_ns, None));
+            let count = one.invalidations;
+            let unmaps = one.unmaps.iter().map(move |&named| self.row(named, &one.unmap_ns, count));
+            maps.chain(unmaps)
         })
     }
+
+    fn row(&self, named: Named, ns: &[f64], invalidations: Option<u64>) -> Row {
+        let Named { implementation, op, strategy } = named;
+        let [floor, strict] = [self.floor, self.strict].map(|index| {
+            // Only maps have two floors.
+            let maps = is_map(op).then(|| &self.contestants[index]);
+            let one = maps.unwrap_or(&self.contestants[self.floor]);
+            let (rows, ns) =
+                if is_map(op) { (&one.maps, &one.map_ns) } else { (&one.unmaps, &one.unmap_ns) };
+            (rows[0].implementation, ns)
+        });
+        let ratio = |to: &[f64]| median_of(ns, to, |ns, to| ns / to);
+        let ours = implementation == Implementation::Barewire;
+        let peer = ours.then(|| self.best_peer(op)).flatten();
+        let base = base(op).and_then(|base| Some((base.op, self.times(base)?)));
+        Row {
+            implementation,
+            op,
+            size: self.job.size.name,
+            bytes: self.job.size.bytes,
+            layout: self.job.layout,
+            strategy,
+            ns_median: rounded(median(ns.to_vec())),
+            ns_min: rounded(minimum(ns)),
+            floor: floor.0,
+            ratio_to_floor: ratio(floor.1),
+            strict_floor: strict.0,
+            ratio_to_strict_floor: ratio(strict.1),
+            best_peer: peer.map(|(peer, _)| peer),
+            ratio_to_best_peer: peer.map(|(_, peer)| ratio(peer)),
+            on_top_of: base.map(|(op, _)| op),
+            ns_on_top: base.map(|(_, base)| median_of(ns, base, |ns, base| ns - base)),
+            invalidations,
+        }
+    }
+
+    /// The times of what a row is about.
+    fn times(&self, named: Named) -> Option<&[f64]> {
+        self.contestants.iter().find_map(|one| {
+            if one.maps.contains(&named) {
+                Some(&one.map_ns[..])
+            } else {
+                one.unmaps.contains(&named).then_some(&one.unmap_ns[..])
+            }
+        })
+    }
+
+    /// The other crate whose table work takes the least time.
+    fn best_peer(&self, op: Op) -> Option<(Implementation, &[f64])> {
+        if !matches!(op, Op::MapTable | Op::UnmapTable) {
+            return None;
+        }
+        let peers = [Implementation::Aarch64Paging, Implementation::PageTableMultiarch];
+        let times = peers.into_iter().filter_map(|implementation| {
+            Some((implementation, self.times(Named { implementation, op, strategy: None })?))
+        });
+        let of = |ns: &[f64]| median(ns.to_vec());
+        times.min_by(|one, other| of(one.1).total_cmp(&of(other.1)))
+    }
+}
+
+fn is_map(op: Op) -> bool {
+    matches!(op, Op::MapSg | Op::MapTable | Op::DomainMap)
+}
+
+/// What an operation of a domain is compared with: the same without the domain.
+fn base(op: Op) -> Option<Named> {
+    let implementation = Implementation::Barewire;
+    match op {
+        Op::DomainMap => Some(Named { implementation, op: Op::MapTable, strategy: None }),
+        Op::DomainUnmap => {
+            let strategy = Some(Unmapping::Gathered.name());
+            Some(Named { implementation, op: Op::Unmap, strategy })
+        }
+        _ => None,
+    }
+}
+
+/// The median of `what` over the rounds of two contestants.
+fn median_of(one: &[f64], other: &[f64], what: impl Fn(f64, f64) -> f64) -> f64 {
+    rounded(median(one.iter().zip(other).map(|(&one, &other)| what(one, other)).collect()))
 }
 
 /// The commands of one unmap: of one call, or of all pieces of one list.
@@ -172,7 +262,7 @@ fn invalidations(ours: &mut Barewire, job: &Job) -> u64 {
 
 /// The nanoseconds of one map and of one unmap (of all pieces, if there are several).
 fn time(subject: &mut dyn Subject, job: &Job, clock_ns: f64) -> (f64, f64) {
-    let slow = subject.is_slow() && job.size.pages() >= 512;
+    let slow = subject.is_slow() && job.layout == Layout::Scattered && job.size.bytes >= TABLE_SPAN;
     let (slots, batches) = if slow { (1, 1) } else { (job.slots(), BATCHES) };
     let (mut map_ns, mut unmap_ns) = (0.0, 0.0);
     for batch in 0..=batches {
@@ -181,6 +271,7 @@ fn time(subject: &mut dyn Subject, job: &Job, clock_ns: f64) -> (f64, f64) {
         let mapped = Instant::now();
         subject.unmap(job, slots);
         let unmapped = Instant::now();
+        subject.settle();
         if batch > 0 {
             map_ns += mapped.duration_since(begun).as_nanos() as f64 - clock_ns;
             unmap_ns += unmapped.duration_since(mapped).as_nanos() as f64 - clock_ns;
@@ -232,4 +323,45 @@ pub fn measure<B>(
         progress(round + 1)?;
     }
     ControlFlow::Continue(contests.iter().flat_map(Contest::rows).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_is_the_median_of_the_rounds_own() {
+        let (ours, floor) = ([3.0, 40.0, 5.0], [1.0, 20.0, 2.0]);
+        assert_eq!(median_of(&ours, &floor, |ns, floor| ns / floor), 2.5);
+        assert_eq!(median_of(&ours, &floor, |ns, floor| ns - floor), 3.0);
+    }
+
+    #[cfg_attr(miri, ignore = "too many tables")]
+    #[test]
+    fn rows_name_what_they_are_compared_with() {
+        let _lease = Lease::take();
+        let mut contest = Contest::new(SIZES[0], Layout::Scattered, false);
+        let (mut map_ns, mut peers) = (100.0, 0);
+        for one in &mut contest.contestants {
+            // Each faster than the one before it, so the last peer is the best.
+            map_ns -= 7.0;
+            peers += usize::from(one.maps.iter().any(|named| named.op == Op::MapTable));
+            (one.map_ns, one.unmap_ns) = (vec![map_ns; 3], vec![2.0 * map_ns; 3]);
+        }
+        let ours = |op| {
+            let mut rows = contest.rows();
+            rows.find(|row| row.implementation == Implementation::Barewire && row.op == op)
+                .expect("a row of ours")
+        };
+        // The floor and ours alone where the other crates do not compile.
+        if peers > 2 {
+            assert_eq!(ours(Op::MapTable).best_peer, Some(Implementation::PageTableMultiarch));
+        }
+        let domain = ours(Op::DomainUnmap);
+        // It runs two after the gathered unmap.
+        assert_eq!((domain.on_top_of, domain.ns_on_top), (Some(Op::Unmap), Some(-28.0)));
+        let domain = ours(Op::DomainMap);
+        assert_eq!((domain.on_top_of, domain.ns_on_top), (Some(Op::MapTable), Some(-7.0)));
+        assert!(ours(Op::MapSg).best_peer.is_none(), "table work alone has a best peer");
+    }
 }

@@ -22,7 +22,7 @@ use barewire_iommu::{Chain, PhysAddr, Pool};
 pub const TABLE: usize = 4096;
 
 /// The number of tables in a shard.
-const TABLES: usize = if cfg!(miri) { 64 } else { 1024 };
+const TABLES: usize = if cfg!(miri) { 64 } else { 2048 };
 
 /// The number of threads that may allocate at a time. Tests run side by side.
 const SHARDS: usize = 16;

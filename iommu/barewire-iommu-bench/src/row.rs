@@ -16,6 +16,14 @@ pub enum Op {
     /// Unmaps all of it in calls that each cover less than a table: leaf by leaf, and the tables
     /// stay.
     UnmapLeaf,
+    /// The table work of [`MapSg`](Self::MapSg) alone.
+    MapTable,
+    /// The table work of [`Unmap`](Self::Unmap) alone: nothing is chosen, flushed or released.
+    UnmapTable,
+    /// `Domain::map_sg`.
+    DomainMap,
+    /// `Domain::unmap`, strict.
+    DomainUnmap,
 }
 
 impl Op {
@@ -25,6 +33,10 @@ impl Op {
             Self::MapSg => "map_sg",
             Self::Unmap => "unmap",
             Self::UnmapLeaf => "unmap_leaf",
+            Self::MapTable => "map_table",
+            Self::UnmapTable => "unmap_table",
+            Self::DomainMap => "domain_map",
+            Self::DomainUnmap => "domain_unmap",
         }
     }
 }
@@ -53,6 +65,18 @@ pub struct Row {
     pub floor: Implementation,
     /// The median of each round's ratio to the floor.
     pub ratio_to_floor: f64,
+    /// The strictest floor for this operation.
+    pub strict_floor: Implementation,
+    /// The median of each round's ratio to the strictest floor.
+    pub ratio_to_strict_floor: f64,
+    /// For barewire's table work, the other crate with the smallest median.
+    pub best_peer: Option<Implementation>,
+    /// The median of each round's ratio to it.
+    pub ratio_to_best_peer: Option<f64>,
+    /// For the domain, the operation without a domain that it is compared with.
+    pub on_top_of: Option<Op>,
+    /// The median of each round's difference to it, in nanoseconds.
+    pub ns_on_top: Option<f64>,
     /// Commands to the TLB.
     pub invalidations: Option<u64>,
 }

@@ -53,6 +53,18 @@ impl Kind {
         Self(stride | Self::TABLES)
     }
 
+    /// A run of this kind.
+    #[inline]
+    fn run(self, start: u64, end: u64) -> Run {
+        Run {
+            start: Iova(start),
+            end: Iova(end),
+            stride: self.0 & 0xff,
+            tables: self.0 & Self::TABLES != 0,
+            level: (self.0 >> Self::LEVEL).checked_sub(1).map(|level| level as u8),
+        }
+    }
+
     #[inline]
     fn of(run: &Run) -> Self {
         let level = run.level.map_or(0, |level| u32::from(level) + 1);
@@ -64,18 +76,34 @@ impl Kind {
 /// The number of separate runs kept. If there are more, the whole context is invalidated.
 pub(crate) const RUNS: usize = 8;
 
+/// What waits for an invalidation. Most calls have no run or one, so a gather is made and read
+/// without touching the room for several.
+#[derive(Debug)]
+enum Runs {
+    None,
+    One(Run),
+    Several {
+        list: [Run; RUNS],
+        len: usize,
+    },
+    /// More runs than fit: the whole context must be invalidated.
+    Everything,
+}
+
 /// The runs and tables of one page table that wait for an invalidation.
 ///
 /// Dropping one that is not empty leaks its tables, which is safe.
 #[derive(Debug)]
 #[must_use = "tables in it are leaked unless it is flushed"]
 pub struct Gather {
-    runs: [Run; RUNS],
-    len: usize,
-    /// More runs than fit: the whole context must be invalidated.
-    everything: bool,
-    tables: Chain,
-    /// The number of tables.
+    runs: Runs,
+    tables: Option<Tables>,
+}
+
+/// Unhooked tables. There may be none.
+#[derive(Debug)]
+struct Tables {
+    chain: Chain,
     count: usize,
 }
 
@@ -83,24 +111,32 @@ impl Gather {
     /// Creates an empty gather.
     #[inline]
     pub const fn new() -> Self {
-        const NONE: Run =
-            Run { start: Iova(0), end: Iova(0), stride: 0, tables: false, level: None };
-        Self { runs: [NONE; RUNS], len: 0, everything: false, tables: Chain::new(), count: 0 }
+        Self { runs: Runs::None, tables: None }
     }
 
     /// Whether there is nothing to invalidate and nothing to free.
     pub const fn is_empty(&self) -> bool {
-        self.len == 0 && !self.everything && self.tables.is_empty()
+        matches!(self.runs, Runs::None) && self.tables() == 0
     }
 
     /// The runs, unordered. `None` if there were too many: invalidate the whole context.
+    #[inline]
     pub fn runs(&self) -> Option<&[Run]> {
-        (!self.everything).then(|| &self.runs[..self.len])
+        match &self.runs {
+            Runs::None => Some(&[]),
+            Runs::One(run) => Some(core::slice::from_ref(run)),
+            Runs::Several { list, len } => Some(&list[..*len]),
+            Runs::Everything => None,
+        }
     }
 
     /// The number of unhooked tables.
+    #[inline]
     pub const fn tables(&self) -> usize {
-        self.count
+        match &self.tables {
+            None => 0,
+            Some(tables) => tables.count,
+        }
     }
 
     /// Adds a run. It extends a recorded run that it continues and whose properties are equal, or
@@ -109,49 +145,65 @@ impl Gather {
         self.add(run.start.0, run.end.0, Kind::of(&run));
     }
 
+    /// Whether no run was recorded yet.
+    #[inline]
+    pub(crate) fn is_unused(&self) -> bool {
+        matches!(self.runs, Runs::None)
+    }
+
     /// [`record`](Self::record), with the run's fields as numbers.
     #[inline]
     pub(crate) fn add(&mut self, start: u64, end: u64, kind: Kind) {
-        if self.len == 0 && !self.everything {
-            self.push(start, end, kind);
+        self.add_to(self.is_unused(), start, end, kind);
+    }
+
+    /// `add` where the caller knows [`is_unused`](Self::is_unused). If it asks before it loads
+    /// entries, the compiler still knows the answer in a gather just made.
+    #[inline]
+    pub(crate) fn add_to(&mut self, unused: bool, start: u64, end: u64, kind: Kind) {
+        debug_assert_eq!(unused, self.is_unused());
+        if unused {
+            self.runs = Runs::One(kind.run(start, end));
         } else {
             self.merge(start, end, kind);
         }
     }
 
-    #[inline]
-    fn push(&mut self, start: u64, end: u64, kind: Kind) {
-        match self.runs.get_mut(self.len) {
-            Some(free) => {
-                free.start = Iova(start);
-                free.end = Iova(end);
-                free.stride = kind.0 & 0xff;
-                free.tables = kind.0 & Kind::TABLES != 0;
-                free.level = (kind.0 >> Kind::LEVEL).checked_sub(1).map(|level| level as u8);
-                self.len += 1;
-            }
-            None => self.everything = true,
-        }
-    }
-
+    #[inline(never)]
     fn merge(&mut self, start: u64, end: u64, kind: Kind) {
-        if self.everything {
-            return;
-        }
+        let known = match &mut self.runs {
+            Runs::None => &mut [],
+            Runs::One(run) => core::slice::from_mut(run),
+            Runs::Several { list, len } => &mut list[..*len],
+            Runs::Everything => return,
+        };
         // Search the newest run first: a caller that unmaps piece by piece extends that one.
-        for known in self.runs[..self.len].iter_mut().rev() {
+        for known in known.iter_mut().rev() {
             if start <= known.end.0 && known.start.0 <= end && kind == Kind::of(known) {
                 known.start.0 = known.start.0.min(start);
                 known.end.0 = known.end.0.max(end);
                 return;
             }
         }
-        self.push(start, end, kind);
+        let new = kind.run(start, end);
+        match &mut self.runs {
+            Runs::One(first) => {
+                let mut list = [*first; RUNS];
+                list[1] = new;
+                self.runs = Runs::Several { list, len: 2 };
+            }
+            Runs::Several { list, len } if *len < RUNS => {
+                list[*len] = new;
+                *len += 1;
+            }
+            Runs::None => self.runs = Runs::One(new),
+            Runs::Several { .. } | Runs::Everything => self.runs = Runs::Everything,
+        }
     }
 
     /// Discards the runs. The whole context must be invalidated instead.
     pub fn record_everything(&mut self) {
-        self.everything = true;
+        self.runs = Runs::Everything;
     }
 
     /// Moves the contents out and leaves the gather empty.
@@ -164,25 +216,32 @@ impl Gather {
     /// # Safety
     /// The tables of both gathers came from `pool`.
     pub unsafe fn append<P: Pool>(&mut self, pool: &P, mut other: Self) {
-        self.everything |= other.everything;
-        for run in &other.runs[..other.len] {
-            self.record(*run);
+        match other.runs() {
+            Some(runs) => runs.iter().for_each(|run| self.record(*run)),
+            None => self.record_everything(),
         }
+        let (more, number) = other.take_tables();
+        let (chain, count) = self.unhooked();
         // SAFETY: promised by the caller.
-        unsafe { self.tables.append(pool, other.tables.take()) };
-        self.count += other.count;
+        unsafe { chain.append(pool, more) };
+        *count += number;
     }
 
     /// Takes the tables, and their number, and discards the runs. The caller must invalidate the
     /// whole context before it frees the tables.
     pub(crate) fn take_tables(&mut self) -> (Chain, usize) {
-        (self.tables.take(), core::mem::take(&mut self.count))
+        match self.tables.take() {
+            None => (Chain::new(), 0),
+            Some(tables) => (tables.chain, tables.count),
+        }
     }
 
     /// The chain of unhooked tables and its length, for adding to.
     #[inline]
     pub(crate) fn unhooked(&mut self) -> (&mut Chain, &mut usize) {
-        (&mut self.tables, &mut self.count)
+        let Tables { chain, count } =
+            self.tables.get_or_insert(Tables { chain: Chain::new(), count: 0 });
+        (chain, count)
     }
 
     /// Discards the runs and returns the tables, of `table_bytes` each, to `pool`.
@@ -194,12 +253,12 @@ impl Gather {
     /// them has completed, so no walk uses the tables any more.
     #[inline]
     pub unsafe fn release<P: Pool>(&mut self, pool: &P, table_bytes: usize) {
-        self.len = 0;
-        self.everything = false;
-        self.count = 0;
-        if !self.tables.is_empty() {
+        self.runs = Runs::None;
+        if let Some(tables) = self.tables.take()
+            && tables.count != 0
+        {
             // SAFETY: promised by the caller.
-            unsafe { pool.free_chain(self.tables.take(), table_bytes) };
+            unsafe { pool.free_chain(tables.chain, table_bytes) };
         }
     }
 }

@@ -1,12 +1,13 @@
 //! Shared by the unit tests: memory for an arena, and a pool that runs out of tables.
 #![allow(unsafe_code, reason = "an arena is promised its memory")]
 
-use core::cell::Cell;
+use core::cell::{Cell, RefCell};
+use core::ops::Range;
 use core::ptr::NonNull;
 use std::vec::Vec;
 
 use crate::address::PhysAddr;
-use crate::format::{Access, Attributes, Config, Granule, Stage};
+use crate::format::{Access, Attributes, Config, Descriptor, Granule, Stage};
 use crate::pool::{Arena, Chain, Link, Pool};
 
 /// The physical address of the arenas' memory; it differs from the pointers on purpose.
@@ -69,6 +70,71 @@ unsafe impl<P: Pool> Pool for Counting<'_, P> {
 
     fn pointer(&self, table: PhysAddr) -> NonNull<u64> {
         self.pool.pointer(table)
+    }
+}
+
+/// What a call did to memory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Event {
+    Store(usize, u64),
+    Clean(Range<usize>),
+    Barrier,
+}
+
+/// A pool that records what is stored in published tables, cleaned and waited for. Its accesses go
+/// through the trait's methods, or as `DIRECT` says around them: then only the rest is recorded.
+pub(crate) struct Recorder<'a, P: Pool, const DIRECT: bool> {
+    pub(crate) pool: &'a P,
+    pub(crate) events: RefCell<Vec<Event>>,
+    /// Whether the marks of published tables are stored. If not, the tables look as another
+    /// processor leaves them before it has cleaned them.
+    pub(crate) marks: Cell<bool>,
+}
+
+impl<'a, P: Pool, const DIRECT: bool> Recorder<'a, P, DIRECT> {
+    pub(crate) fn new(pool: &'a P) -> Self {
+        Self { pool, events: RefCell::new(Vec::new()), marks: Cell::new(true) }
+    }
+
+    fn record(&self, event: Event) {
+        self.events.borrow_mut().push(event);
+    }
+}
+
+// SAFETY: the memory is the other pool's, and so are all accesses.
+unsafe impl<P: Pool, const DIRECT: bool> Pool for Recorder<'_, P, DIRECT> {
+    const DIRECT: bool = DIRECT;
+
+    fn alloc(&self, bytes: usize) -> Option<PhysAddr> {
+        self.pool.alloc(bytes)
+    }
+
+    unsafe fn free(&self, table: PhysAddr, bytes: usize) {
+        // SAFETY: the caller promises the same to us.
+        unsafe { self.pool.free(table, bytes) };
+    }
+
+    fn pointer(&self, table: PhysAddr) -> NonNull<u64> {
+        self.pool.pointer(table)
+    }
+
+    unsafe fn store(&self, table: PhysAddr, index: usize, value: u64) {
+        // SAFETY: the caller promises the same to us.
+        let before = Descriptor(unsafe { self.pool.load(table, index) });
+        if !self.marks.get() && before.marked().0 == value {
+            return;
+        }
+        self.record(Event::Store(index, value));
+        // SAFETY: the caller promises the same to us.
+        unsafe { self.pool.store(table, index, value) };
+    }
+
+    fn clean(&self, _: PhysAddr, entries: Range<usize>) {
+        self.record(Event::Clean(entries));
+    }
+
+    fn barrier(&self) {
+        self.record(Event::Barrier);
     }
 }
 

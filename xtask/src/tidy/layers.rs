@@ -57,7 +57,7 @@ const LAYERS: &[Layers] = &[
     Layers {
         folder: "iommu/barewire-iommu-bench/src/",
         line: "barewire-iommu-bench: bars, measure > counted, row, scaling, thread_table > published, \
-               subject > floors > callgrind, counting, fit, list, pool, stats",
+               subject > cleaned, floors, traced > callgrind, counting, fit, list, pool, stats",
     },
     Layers {
         folder: "bindings/barewire-open/src/",

@@ -42,12 +42,16 @@ fn every_row_is_there_once_and_the_counts_are_exact() {
     for size in SIZES {
         for layout in ["scattered", "contiguous"] {
             for &peer in PEERS {
-                for op in ["map_sg", "unmap"] {
+                for op in ["map_sg", "unmap", "map_table", "unmap_table"] {
                     row(&report, [peer, op, size, layout], None);
                 }
             }
-            row(&report, ["floor_a", "map_sg", size, layout], None);
-            row(&report, ["barewire", "map_sg", size, layout], None);
+            for op in ["map_sg", "map_table"] {
+                row(&report, ["floor_a", op, size, layout], None);
+            }
+            for op in ["map_sg", "map_table", "unmap_table", "domain_map", "domain_unmap"] {
+                row(&report, ["barewire", op, size, layout], None);
+            }
             for strategy in strategies {
                 row(&report, ["barewire", "unmap", size, layout], Some(strategy));
             }
@@ -55,9 +59,16 @@ fn every_row_is_there_once_and_the_counts_are_exact() {
         row(&report, ["floor_leaf", "unmap_leaf", size, "scattered"], None);
         row(&report, ["barewire", "unmap_leaf", size, "scattered"], Some("gathered"));
     }
+    for size in &SIZES[..3] {
+        row(&report, ["floor_leaf", "unmap_table", size, "scattered"], None);
+    }
     for size in &SIZES[3..] {
-        row(&report, ["floor_b", "map_sg", size, "scattered"], None);
+        for op in ["map_sg", "map_table"] {
+            row(&report, ["floor_b", op, size, "scattered"], None);
+            row(&report, ["floor_b_unzeroed", op, size, "scattered"], None);
+        }
         row(&report, ["floor_drop", "unmap", size, "scattered"], None);
+        row(&report, ["floor_drop", "unmap_table", size, "scattered"], None);
     }
     for row in report["rows"].as_array().expect("rows") {
         for figure in ["ns_median", "ns_min"] {
@@ -65,9 +76,13 @@ fn every_row_is_there_once_and_the_counts_are_exact() {
         }
         // Two decimals. The cheapest floor may be a two hundredth of another where little is optimised.
         let is_floor = row["impl"].as_str().is_some_and(|name| name.starts_with("floor_"));
-        let ratio = row["ratio_to_floor"].as_f64();
-        assert!(ratio.is_some_and(|ratio| ratio > 0.0 || is_floor && ratio == 0.0), "{row}");
-        assert!(row["floor"].as_str().is_some_and(|floor| floor.starts_with("floor_")), "{row}");
+        for (floor, ratio) in
+            [("floor", "ratio_to_floor"), ("strict_floor", "ratio_to_strict_floor")]
+        {
+            let ratio = row[ratio].as_f64();
+            assert!(ratio.is_some_and(|ratio| ratio > 0.0 || is_floor && ratio == 0.0), "{row}");
+            assert!(row[floor].as_str().is_some_and(|name| name.starts_with("floor_")), "{row}");
+        }
     }
     let count = |size, strategy| {
         row(&report, ["barewire", "unmap", size, "scattered"], Some(strategy))["invalidations"]
@@ -86,7 +101,101 @@ fn every_row_is_there_once_and_the_counts_are_exact() {
         [count("32M", "by_range"), count("4K", "by_page"), count("64K", "by_asid")],
         [1, 1, 16]
     );
-    assert!(report["bars"].as_array().is_some_and(|bars| bars.len() >= 10));
+}
+
+#[test]
+fn maps_of_whole_tables_are_held_against_both_floors() {
+    let report = bench();
+    for (size, floor, strict) in [
+        ("1M", "floor_a", "floor_a"),
+        ("2M", "floor_b", "floor_b_unzeroed"),
+        ("32M", "floor_b", "floor_b_unzeroed"),
+    ] {
+        for op in ["map_sg", "map_table", "domain_map"] {
+            let row = row(&report, ["barewire", op, size, "scattered"], None);
+            assert_eq!((&row["floor"], &row["strict_floor"]), (&floor.into(), &strict.into()));
+        }
+    }
+}
+
+#[test]
+fn table_work_is_compared_with_the_best_peer_and_the_domain_with_the_rest() {
+    let report = bench();
+    let ours = |op, size, layout| row(&report, ["barewire", op, size, layout], None);
+    for size in ["4K", "64K"] {
+        for layout in ["scattered", "contiguous"] {
+            for op in ["map_table", "unmap_table"] {
+                let median = |peer| {
+                    row(&report, [peer, op, size, layout], None)["ns_median"].as_f64().expect("ns")
+                };
+                let best = PEERS
+                    .iter()
+                    .copied()
+                    .min_by(|one, other| median(one).total_cmp(&median(other)));
+                let row = ours(op, size, layout);
+                assert_eq!(row["best_peer"].as_str(), best, "{row}");
+                assert_eq!(row["ratio_to_best_peer"].is_number(), best.is_some(), "{row}");
+            }
+            for (op, base) in [("domain_map", "map_table"), ("domain_unmap", "unmap")] {
+                let row = ours(op, size, layout);
+                assert_eq!(row["on_top_of"], base, "{row}");
+                assert!(row["ns_on_top"].is_number() && row["best_peer"].is_null(), "{row}");
+            }
+        }
+    }
+}
+
+/// Each promise is there once, whatever it came to here.
+#[test]
+fn every_bar_is_there() {
+    let report = bench();
+    let bars = report["bars"].as_array().expect("bars");
+    let bar = |what: &str| {
+        let mut found = bars
+            .iter()
+            .filter(|bar| bar["what"].as_str().is_some_and(|name| name.starts_with(what)));
+        let bar = found.next().unwrap_or_else(|| panic!("no bar of {what:?}"));
+        assert!(found.next().is_none(), "two bars of {what:?}");
+        let (value, limit) = (bar["value"].as_f64(), bar["limit"].as_f64().expect("a limit"));
+        let at_most = bar["at_most"].as_bool().expect("a direction");
+        let met = value.map(|value| if at_most { value <= limit } else { value >= limit });
+        assert_eq!(bar["met"].as_bool(), met, "{bar}");
+        (limit, at_most)
+    };
+    for (what, limit) in [
+        ("map_sg 32M scattered, x floor_b_unzeroed", 1.5),
+        ("map_sg 2M scattered, x floor_b_unzeroed", 1.5),
+        ("map_sg 32M contiguous, ns", 200.0),
+        ("unmap 32M gathered, x floor_drop", 2.5),
+        ("unmap_leaf 1M, x floor_leaf", 1.5),
+        ("domain_map 4K scattered, ns on top of map_table", 20.0),
+        ("domain_map 64K scattered, ns on top of map_table", 20.0),
+        ("domain_unmap 4K scattered, ns on top of unmap", 20.0),
+        ("domain_unmap 64K scattered, ns on top of unmap", 20.0),
+        ("invalidations of unmap 32M, by_page", 8192.0),
+        ("invalidations of unmap 32M, by_asid", 16.0),
+        ("invalidations of unmap 32M, gathered", 1.0),
+        ("the thread's unmaps", 20.0),
+    ] {
+        assert_eq!(bar(what), (limit, true), "{what}");
+    }
+    let named = |what: &str| bars.iter().filter(|bar| bar["what"] == what).count();
+    assert_eq!(named("map_sg 32M scattered, x floor_b"), 1);
+    assert_eq!(named("map_sg 2M scattered, x floor_b"), 1);
+    if PEERS.is_empty() {
+        return;
+    }
+    for op in ["map_table", "unmap_table"] {
+        for size in ["4K", "64K"] {
+            for layout in ["scattered", "contiguous"] {
+                assert_eq!(bar(&format!("{op} {size} {layout}, x ")), (1.1, true));
+            }
+        }
+    }
+    assert_eq!(bar("unmap_table 32M contiguous, x "), (1.1, true));
+    for peer in PEERS {
+        assert_eq!(bar(&format!("{peer} map 32M, x ours")), (10.0, false));
+    }
 }
 
 #[test]
@@ -128,6 +237,10 @@ fn the_table_says_what_is_measured_and_what_is_fitted() {
         "prediction",
         "Ranjan",
         "floor_drop",
+        "floor_b_unzeroed",
+        "map_table, contiguous",
+        "unmap_table, scattered",
+        "domain_unmap, scattered",
         "promised",
     ] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");

@@ -1,4 +1,4 @@
-//! Makes calls of one operation only, for callgrind to count.
+//! Makes calls of one operation only, for callgrind or QEMU to count.
 //!
 //! It is a program of its own because in a larger one the compiler's inlining would depend on
 //! unrelated code.
@@ -8,12 +8,14 @@ use std::process::ExitCode;
 use barewire_iommu_bench::counted::{CALLS, Counted};
 
 fn main() -> ExitCode {
-    let key = std::env::args().nth(1).unwrap_or_default();
-    match Counted::from_key(&key) {
-        Some(op) => {
-            op.run(CALLS);
+    let mut arguments = std::env::args().skip(1);
+    let op = arguments.next().and_then(|key| Counted::from_key(&key));
+    let calls = arguments.next().map_or(Ok(CALLS), |calls| calls.parse());
+    match (op, calls) {
+        (Some(op), Ok(calls)) => {
+            op.run(calls);
             ExitCode::SUCCESS
         }
-        None => ExitCode::from(2),
+        _ => ExitCode::from(2),
     }
 }

@@ -1,18 +1,24 @@
 //! The crate aarch64-paging, on a table that no processor uses. It then does no TLB maintenance,
 //! which is its fastest case.
 //!
-//! A scattered list takes one call per page: the crate has no other way.
+//! # How it works
+//! It is used in the fastest way its interface has:
+//! - One piece is one `map_range`.
+//! - A scattered list is one `modify_range`, whose updater writes each page's address. That call
+//!   creates a missing table only where it does not cover the table's whole span. So for each span
+//!   that the list fills, a `modify_range` of one page comes first.
+//! - An unmap is one `map_range` with flags that are not valid, which also frees whole tables.
 #![allow(unsafe_code, reason = "the crate's trait is about pointers to tables")]
 
 use core::ptr::NonNull;
 
-use aarch64_paging::descriptor::{El1Attributes, PhysicalAddress};
-use aarch64_paging::paging::{
-    Constraints, El1And0, MemoryRegion, PageTable, RootTable, Translation, VaRange,
-};
-use barewire_iommu::{PhysAddr, Pool};
+use aarch64_paging::Mapping;
+use aarch64_paging::descriptor::{El1Attributes, PhysicalAddress, UpdatableDescriptor};
+use aarch64_paging::paging::{Constraints, El1And0, MemoryRegion, PageTable, Translation, VaRange};
+use barewire_iommu::{PhysAddr, Pool, Segment};
 
 use super::{Job, Subject};
+use crate::list::{Layout, PAGE, TABLE_SPAN};
 use crate::pool::{TABLE, Tables};
 
 /// Our attributes in the crate's flags.
@@ -24,6 +30,9 @@ const FLAGS: El1Attributes = El1Attributes::ATTRIBUTE_INDEX_1
     .union(El1Attributes::PXN)
     .union(El1Attributes::UXN)
     .union(El1Attributes::VALID);
+
+/// The flags of a page, as the crate stores them.
+const PAGE_FLAGS: El1Attributes = FLAGS.union(El1Attributes::TABLE_OR_PAGE);
 
 /// Allocates its tables from our pool.
 #[derive(Debug)]
@@ -48,34 +57,59 @@ impl Translation<El1Attributes> for Ours {
     }
 }
 
-/// aarch64-paging's root table.
+/// aarch64-paging's table, never active.
 #[derive(Debug)]
 pub struct Aarch64Paging {
-    root: RootTable<El1And0, Ours>,
+    table: Mapping<Ours, El1And0>,
 }
 
 impl Aarch64Paging {
     /// An empty table of four levels.
     #[expect(clippy::new_without_default, reason = "it takes memory that a default should not")]
     pub fn new() -> Self {
-        Self { root: RootTable::with_va_range(Ours, 0, El1And0, VaRange::Lower) }
+        let lower = VaRange::Lower;
+        Self { table: Mapping::with_asid_and_va_range(Ours, 1, 0, El1And0, lower) }
     }
 
+    #[inline]
     fn map_range(&mut self, iova: u64, bytes: u64, phys: u64, flags: El1Attributes) {
-        let region = MemoryRegion::new(iova as usize, (iova + bytes) as usize);
         let phys = PhysicalAddress(phys as usize);
-        let mapped = self.root.map_range(&region, phys, flags, Constraints::NO_CONTIGUOUS_HINT);
+        let constraints = Constraints::NO_CONTIGUOUS_HINT;
+        let mapped = self.table.map_range(&region(iova, bytes), phys, flags, constraints);
         mapped.expect("the range is within the table");
     }
+
+    /// Maps single pages.
+    #[inline]
+    fn map_pages(&mut self, iova: u64, list: &[Segment]) {
+        let write = |page: &MemoryRegion, entry: &mut UpdatableDescriptor<'_, El1Attributes>| {
+            let index = (page.start().0 as u64 - iova) / PAGE;
+            let phys = list.get(index as usize).ok_or(())?.phys;
+            entry.set(PhysicalAddress(phys.0 as usize), PAGE_FLAGS)
+        };
+        let bytes = list.len() as u64 * PAGE;
+        let mut span = iova.next_multiple_of(TABLE_SPAN);
+        while span + TABLE_SPAN <= iova + bytes {
+            let modified = self.table.modify_range(&region(span, PAGE), &write);
+            modified.expect("the range is within the table");
+            span += TABLE_SPAN;
+        }
+        let modified = self.table.modify_range(&region(iova, bytes), &write);
+        modified.expect("the range is within the table");
+    }
+}
+
+fn region(iova: u64, bytes: u64) -> MemoryRegion {
+    MemoryRegion::new(iova as usize, (iova + bytes) as usize)
 }
 
 impl Subject for Aarch64Paging {
     fn map(&mut self, job: &Job, slots: usize) {
         for slot in 0..slots {
-            let mut iova = job.iova(slot);
-            for piece in &job.list {
-                self.map_range(iova, piece.len, piece.phys.0, FLAGS);
-                iova += piece.len;
+            let iova = job.iova(slot);
+            match (job.layout, &job.list[..]) {
+                (Layout::Scattered, list @ [_, _, ..]) => self.map_pages(iova, list),
+                (_, list) => self.map_range(iova, list[0].len, list[0].phys.0, FLAGS),
             }
         }
     }
@@ -93,7 +127,6 @@ impl Subject for Aarch64Paging {
     }
 
     fn translate(&self, _job: &Job, iova: u64) -> Option<u64> {
-        let page = MemoryRegion::new(iova as usize, iova as usize + 1);
         let mut found = None;
         let mut look =
             |_: &MemoryRegion, entry: &aarch64_paging::descriptor::Descriptor<_>, level| {
@@ -101,7 +134,7 @@ impl Subject for Aarch64Paging {
                 found = entry.is_valid().then(|| entry.output_address().0 as u64 + iova % span);
                 Ok(())
             };
-        self.root.walk_range(&page, &mut look).expect("the range is within the table");
+        self.table.walk_range(&region(iova, 1), &mut look).expect("the range is within the table");
         found
     }
 }

@@ -1,18 +1,14 @@
 //! barewire-iommu, with a TLB that only counts: the processor's work without any hardware.
-#![allow(unsafe_code, reason = "tables go back to the pool when the caller says that nobody walks")]
 
 use barewire_iommu::{
-    Access, Attributes, Config, Context, Costs, Facts, Gather, Invalidate, Iova, Operations,
-    PageTable, Part, Segment, Stage, Strategy,
+    Config, Context, Costs, Facts, Gather, Invalidate, Iova, Operations, PageTable, Strategy,
 };
 
+use super::call::{bench_iommu_map_sg, release};
 use super::{Job, Subject};
 use crate::counting::{Counting, Counts};
 use crate::list::TABLE_SPAN;
 use crate::pool::Tables;
-
-/// The attributes of every leaf mapped here.
-pub(crate) const ATTRIBUTES: Attributes = Attributes::new(Stage::One, Access::ReadWrite);
 
 const CONTEXT: Context = Context::Asid(1);
 
@@ -99,10 +95,9 @@ impl Barewire {
     fn operations(&self, gather: &Gather) -> Operations {
         let runs = gather.runs();
         let walk = || runs.is_some_and(|runs| runs.iter().any(|run| run.tables));
-        if self.unmapping == Unmapping::ByAsid && walk() {
-            return Operations::CONTEXT;
-        }
-        self.strategy.operations(runs, &self.facts)
+        let by_asid = self.unmapping == Unmapping::ByAsid && walk();
+        let strategy = if by_asid { &Strategy::ByContext } else { &self.strategy };
+        strategy.operations(runs, &self.facts)
     }
 
     /// The table, for sharing it between threads.
@@ -119,33 +114,12 @@ impl Barewire {
 }
 
 #[inline(never)]
-fn bench_iommu_map_sg(table: &mut PageTable<Tables>, iova: Iova, list: &[Segment]) {
-    let mut gather = Gather::new();
-    let mapped = table.whole().map_sg(iova, list, ATTRIBUTES, &mut gather);
-    mapped.expect("the addresses are free and the pool has tables");
-}
-
-#[inline(never)]
 fn bench_iommu_unmap(ours: &mut Barewire, iova: Iova, bytes: u64) {
     let mut gather = Gather::new();
     ours.table.whole().unmap(iova, bytes, &mut gather).expect("all of it is mapped");
     let operations = ours.operations(&gather);
     ours.tlb.flush(CONTEXT, operations.as_slice()).expect("counting does not fail");
     release(&ours.table, &mut gather);
-}
-
-/// Returns unhooked tables to the pool.
-#[inline]
-fn release(table: &PageTable<Tables>, gather: &mut Gather) {
-    // SAFETY: the gather is of this table, and there is no device that could walk.
-    unsafe { table.release(gather) };
-}
-
-/// [`release`] where a part is all that its thread has of the table.
-#[inline]
-pub(crate) fn release_of(part: &Part<'_, Tables>, gather: &mut Gather) {
-    // SAFETY: as for `release`.
-    unsafe { part.release(gather) };
 }
 
 impl Subject for Barewire {

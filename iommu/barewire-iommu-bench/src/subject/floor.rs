@@ -5,7 +5,7 @@ use barewire_iommu::{Descriptor, PhysAddr};
 use super::{ATTRIBUTES, BASE, Job, Subject};
 use crate::floors::{
     Ready, bench_iommu_floor_a, bench_iommu_floor_a_run, bench_iommu_floor_b,
-    bench_iommu_floor_drop, bench_iommu_floor_leaf,
+    bench_iommu_floor_b_unzeroed, bench_iommu_floor_drop, bench_iommu_floor_leaf,
 };
 use crate::list::{Layout, PAGE, TABLE_SPAN};
 
@@ -83,17 +83,19 @@ impl Subject for FloorReady {
     }
 }
 
-/// floor_b and floor_drop: tables that are created, hooked into one table above, and removed.
+/// floor_b or floor_b_unzeroed, and floor_drop: tables that are created, hooked into one table
+/// above, and removed.
 #[derive(Debug)]
 pub struct FloorTables {
     above: Ready,
+    zeroes: bool,
 }
 
 impl FloorTables {
-    /// Creates one table of level 2.
-    #[expect(clippy::new_without_default, reason = "it takes memory that a default should not")]
-    pub fn new() -> Self {
-        Self { above: Ready::new(1) }
+    /// Creates one table of level 2. `zeroes` tells whether tables below it are zeroed before they
+    /// are filled.
+    pub fn new(zeroes: bool) -> Self {
+        Self { above: Ready::new(1), zeroes }
     }
 
     /// The descriptor at the end of a walk.
@@ -108,10 +110,10 @@ impl Subject for FloorTables {
     fn map(&mut self, job: &Job, slots: usize) {
         for slot in 0..slots {
             let first = ((job.iova(slot) - BASE) / TABLE_SPAN) as usize;
-            assert!(
-                bench_iommu_floor_b(&self.above, first, &job.list, leaf_bits(3)),
-                "the pool has tables"
-            );
+            let floor =
+                if self.zeroes { bench_iommu_floor_b } else { bench_iommu_floor_b_unzeroed };
+            let mapped = floor(&self.above, first, &job.list, leaf_bits(3));
+            assert!(mapped, "the pool has tables");
         }
     }
 

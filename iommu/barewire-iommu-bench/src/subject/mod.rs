@@ -6,9 +6,12 @@
 #[cfg(target_pointer_width = "64")]
 mod aarch64_paging;
 mod barewire;
+mod call;
+mod domain;
 mod floor;
 #[cfg(target_pointer_width = "64")]
 mod multiarch;
+mod table_work;
 
 use serde::Serialize;
 
@@ -18,11 +21,13 @@ use crate::list::{Layout, Size, TABLE_SPAN};
 
 #[cfg(target_pointer_width = "64")]
 pub use aarch64_paging::Aarch64Paging;
-pub(crate) use barewire::{ATTRIBUTES, release_of};
 pub use barewire::{Barewire, Unmapping};
+pub(crate) use call::{ATTRIBUTES, release_of};
+pub use domain::WholeDomain;
 pub use floor::{FloorReady, FloorTables};
 #[cfg(target_pointer_width = "64")]
 pub use multiarch::Multiarch;
+pub use table_work::TableWork;
 
 /// The names in tables and JSON; they are an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
@@ -32,8 +37,10 @@ pub enum Implementation {
     Barewire,
     /// Stores into existing tables.
     FloorA,
-    /// Stores into new tables.
+    /// Stores into new tables, which are zeroed before.
     FloorB,
+    /// Stores into new tables, which are not zeroed because every entry is stored.
+    FloorBUnzeroed,
     /// Removal of whole tables.
     FloorDrop,
     /// Single atomic stores.
@@ -51,6 +58,7 @@ impl Implementation {
             Self::Barewire => "barewire",
             Self::FloorA => "floor_a",
             Self::FloorB => "floor_b",
+            Self::FloorBUnzeroed => "floor_b_unzeroed",
             Self::FloorDrop => "floor_drop",
             Self::FloorLeaf => "floor_leaf",
             Self::Aarch64Paging => "aarch64_paging",
@@ -97,7 +105,9 @@ impl Job {
     /// The ranges to unmap one after the other: first IOVA and bytes.
     pub fn unmaps(&self, slot: usize) -> impl Iterator<Item = (u64, u64)> {
         let (begin, bytes) = (self.iova(slot), self.unmap_bytes());
-        (0..self.size.bytes / bytes).map(move |piece| (begin + piece * bytes, bytes))
+        // A division by a constant: one by a variable takes as long as an unmap of a page.
+        let pieces = if self.by_leaf { (self.size.bytes / LEAF_PIECE).max(1) } else { 1 };
+        (0..pieces).map(move |piece| (begin + piece * bytes, bytes))
     }
 
     /// Whether the list is mapped by 2 MiB blocks.
@@ -132,7 +142,10 @@ pub trait Subject {
     /// Unmaps it there.
     fn unmap(&mut self, job: &Job, slots: usize);
 
-    /// So slow that one place is enough.
+    /// Does what its unmaps left for later. It is not timed.
+    fn settle(&mut self) {}
+
+    /// Its scattered lists of a table and more are so slow that one place is enough.
     fn is_slow(&self) -> bool {
         false
     }

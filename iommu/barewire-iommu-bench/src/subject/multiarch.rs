@@ -3,14 +3,23 @@
 //! Its descriptor format for Arm compiles only for Arm. So the format here is ours, through the
 //! crate's own traits, with attributes computed once. The crate frees no tables before the whole
 //! table is dropped, so all its maps but the first find their tables ready.
+//!
+//! It is used in the fastest way its interface has: single pages by `map` and `unmap`, without the
+//! checks of `map_region`. A call has a cursor of its own, which records what its end flushes from
+//! the TLB, as each of our calls has a gather. On a host the end flushes nothing, so `black_box`
+//! keeps the compiler from leaving the record out.
 #![allow(unsafe_code, reason = "a table's memory goes back where it came from")]
+
+use core::hint::black_box;
 
 use barewire_iommu::{Descriptor, PhysAddr, Pool};
 use memory_addr::{PAGE_SIZE_4K, VirtAddr};
-use page_table_multiarch::{GenericPTE, MappingFlags, PageTable64, PagingHandler, PagingMetaData};
+use page_table_multiarch::{
+    GenericPTE, MappingFlags, PageSize, PageTable64, PagingHandler, PagingMetaData,
+};
 
 use super::{ATTRIBUTES, BASE, Job, Subject};
-use crate::list::{Layout, PAGE};
+use crate::list::PAGE;
 use crate::pool::{TABLE, Tables};
 
 /// 48 bits in four levels.
@@ -86,7 +95,10 @@ impl PagingHandler for Ours {
         if count != 1 || align > PAGE_SIZE_4K {
             return None;
         }
-        Some(memory_addr::PhysAddr::from_usize(Tables.alloc(TABLE)?.0 as usize))
+        let table = Tables.alloc(TABLE)?;
+        // Once here, so that `phys_to_virt` costs nothing.
+        Tables.pointer(table).as_ptr().expose_provenance();
+        Some(memory_addr::PhysAddr::from_usize(table.0 as usize))
     }
 
     fn dealloc_frames(paddr: memory_addr::PhysAddr, count: usize) {
@@ -96,8 +108,7 @@ impl PagingHandler for Ours {
     }
 
     fn phys_to_virt(paddr: memory_addr::PhysAddr) -> VirtAddr {
-        let table = Tables.pointer(PhysAddr(paddr.as_usize() as u64));
-        VirtAddr::from_usize(table.as_ptr().expose_provenance())
+        VirtAddr::from_usize(paddr.as_usize())
     }
 }
 
@@ -123,38 +134,41 @@ impl Multiarch {
 impl Subject for Multiarch {
     fn map(&mut self, job: &Job, slots: usize) {
         let flags = MappingFlags::READ | MappingFlags::WRITE;
-        let bytes = job.size.bytes as usize;
         for slot in 0..slots {
-            let begin = job.iova(slot);
-            let at = VirtAddr::from_usize(begin as usize);
             let mut cursor = self.table.cursor();
-            let mapped = match job.layout {
-                Layout::Scattered => {
-                    let page_of = |iova: VirtAddr| {
-                        let page = (iova.as_usize() as u64 - begin) / PAGE;
-                        memory_addr::PhysAddr::from_usize(job.list[page as usize].phys.0 as usize)
-                    };
-                    cursor.map_region(at, page_of, bytes, flags, false)
-                }
-                Layout::Contiguous => {
-                    let phys = job.list[0].phys.0;
-                    let page_of = |iova: VirtAddr| {
+            let begin = job.iova(slot);
+            let mut iova = begin;
+            for piece in &job.list {
+                let at = VirtAddr::from_usize(iova as usize);
+                let phys = piece.phys.0;
+                let mapped = if piece.len == PAGE {
+                    let phys = memory_addr::PhysAddr::from_usize(phys as usize);
+                    cursor.map(at, phys, PageSize::Size4K, flags)
+                } else {
+                    let of = |iova: VirtAddr| {
                         let phys = phys + (iova.as_usize() as u64 - begin);
                         memory_addr::PhysAddr::from_usize(phys as usize)
                     };
-                    cursor.map_region(at, page_of, bytes, flags, job.is_blocks())
-                }
-            };
-            mapped.expect("nothing is mapped there");
+                    cursor.map_region(at, of, piece.len as usize, flags, job.is_blocks())
+                };
+                mapped.expect("nothing is mapped there");
+                iova += piece.len;
+            }
+            black_box(&mut cursor);
         }
     }
 
     fn unmap(&mut self, job: &Job, slots: usize) {
         for slot in 0..slots {
             for (iova, bytes) in job.unmaps(slot) {
-                let at = VirtAddr::from_usize(iova as usize);
-                let unmapped = self.table.cursor().unmap_region(at, bytes as usize);
-                unmapped.expect("all of it is mapped");
+                let mut cursor = self.table.cursor();
+                let (mut at, end) = (iova as usize, (iova + bytes) as usize);
+                while at < end {
+                    let unmapped = cursor.unmap(VirtAddr::from_usize(at));
+                    let (_, _, size) = unmapped.expect("all of it is mapped");
+                    at += size as usize;
+                }
+                black_box(&mut cursor);
             }
         }
     }

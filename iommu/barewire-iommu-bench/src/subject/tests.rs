@@ -40,6 +40,7 @@ fn check(mut subject: impl Subject, job: &Job) {
             assert_eq!(subject.translate(job, iova + 8), Some(phys + 8), "{iova:#x}");
         }
         subject.unmap(job, slots);
+        subject.settle();
         for (iova, _) in expected(job, slots) {
             assert_eq!(subject.translate(job, iova), None, "{iova:#x}");
         }
@@ -52,7 +53,8 @@ fn the_floors_do_the_work() {
     for job in jobs() {
         check(FloorReady::new(&job), &job);
         if job.is_whole_tables() {
-            check(FloorTables::new(), &job);
+            check(FloorTables::new(true), &job);
+            check(FloorTables::new(false), &job);
         }
     }
 }
@@ -63,6 +65,10 @@ fn ours_does_the_work_by_every_strategy() {
     for job in jobs() {
         for unmapping in Unmapping::ALL {
             check(Barewire::new(unmapping), &job);
+        }
+        check(TableWork::<Tables>::new(Tables), &job);
+        if !job.by_leaf {
+            check(WholeDomain::<false>::new(), &job);
         }
     }
 }
@@ -92,12 +98,14 @@ fn the_floors_write_what_ours_writes() {
             assert_eq!(ours.descriptor(iova), floor.descriptor(&job, iova), "{iova:#x}");
         }
         if job.is_whole_tables() {
-            let mut tables = FloorTables::new();
-            tables.map(&job, 1);
-            for (iova, _) in expected(&job, 1) {
-                assert_eq!(ours.descriptor(iova), tables.descriptor(iova), "{iova:#x}");
+            for zeroes in [true, false] {
+                let mut tables = FloorTables::new(zeroes);
+                tables.map(&job, 1);
+                for (iova, _) in expected(&job, 1) {
+                    assert_eq!(ours.descriptor(iova), tables.descriptor(iova), "{iova:#x}");
+                }
+                tables.unmap(&job, 1);
             }
-            tables.unmap(&job, 1);
         }
         ours.unmap(&job, 1);
     }
@@ -142,6 +150,13 @@ fn unmapping_by_leaf_leaves_the_tables() {
         count
     };
     let size = Size::from_name("2M").expect("one of the sizes");
+    let whole = Job::new(size, Layout::Scattered, false);
+    let (mut work, before) = (TableWork::<Tables>::new(Tables), free());
+    work.map(&whole, 1);
+    work.unmap(&whole, 1);
+    assert_eq!(before - free(), 3, "levels 1 to 3: the last is put aside");
+    work.settle();
+    assert_eq!(before - free(), 2, "and released later");
     let mut ours = Barewire::new(Unmapping::Gathered);
     let used = |ours: &mut Barewire, by_leaf| {
         let job = Job::new(size, Layout::Scattered, by_leaf);

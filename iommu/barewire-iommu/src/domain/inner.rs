@@ -6,6 +6,7 @@ use core::ops::Range;
 
 use super::mapped::{Held, Mapped};
 use super::policy::{Policy, Walks};
+use super::shared::SharedPolicy;
 use super::statistics::{Counters, Kind};
 use super::sweeps::Sweeps;
 use crate::address::{Iova, Segment};
@@ -13,11 +14,10 @@ use crate::deferred::Keeper;
 use crate::format::{Attributes, Geometry, LAST};
 use crate::gather::{Gather, Run};
 use crate::iova::IovaAllocator;
-use crate::lock::Lock;
 use crate::pool::{Chain, Pool};
 use crate::strategy::{Facts, Operations, Strategy};
 use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use crate::table::{MapError, PageTable, UnmapError};
+use crate::table::{MapError, PageTable, Part, UnmapError};
 use crate::tlbi::{Context, FlushError, Invalidate};
 
 pub(super) struct Inner<P: Pool, I, A> {
@@ -26,7 +26,7 @@ pub(super) struct Inner<P: Pool, I, A> {
     pub(super) context: Context,
     pub(super) invalidate: I,
     pub(super) iovas: A,
-    pub(super) policy: Lock<Policy>,
+    pub(super) policy: SharedPolicy,
     pub(super) counters: Counters,
     /// The number of mapped leaves, approximately.
     pub(super) live: AtomicUsize,
@@ -48,7 +48,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Keeper for Inner<P, I, A> {
     }
 
     fn invalidate(&self, gathered: &Gather) -> Result<(), FlushError> {
-        let policy = self.policy.with(|policy| *policy);
+        let policy = self.policy.read();
         let strategy = policy.deferred.map_or(policy.strategy, |deferred| deferred.strategy);
         self.flush(&strategy, gathered)
     }
@@ -87,8 +87,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
         part.map_sg_replacing(iova, segments, attributes, gather, |run| self.flush_run(run))?;
         let leaves = leaves(self.geometry(), iova, segments, size);
         self.live.fetch_add(leaves, Relaxed);
-        self.counters.add(Kind::Maps, 1);
-        self.counters.add(Kind::PagesMapped, size >> self.geometry().page_shift());
+        self.counters.two(Kind::Maps, Kind::PagesMapped, size >> self.geometry().page_shift());
         Ok(Mapped { iova, size, leaves, domain: self.id })
     }
 
@@ -97,7 +96,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
     fn flush_run(&self, run: &Run) -> Result<(), FlushError> {
         let mut gather = Gather::new();
         gather.record(*run);
-        let strategy = self.policy.with(|policy| policy.strategy);
+        let strategy = self.policy.read().strategy;
         self.flush(&strategy, &gather)
     }
 
@@ -120,30 +119,12 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
         self.live.fetch_sub(mapped.leaves, Relaxed);
         let removed = match policy.walks {
             Walks::Gathered => part.unmap(mapped.iova, mapped.size, gather),
-            Walks::EachTable => {
-                let mut at = range.start.0;
-                let mut removed = Ok(0);
-                let mut failed = false;
-                while let Ok(before) = removed
-                    && at < range.end.0
-                {
-                    let size = piece(self.geometry(), at, range.end.0);
-                    removed = part.unmap(Iova(at), size, gather).map(|bytes| before + bytes);
-                    if gather.tables() > 0 && !failed {
-                        failed = self.flush(&policy.strategy, gather).is_err();
-                        if !failed {
-                            self.release_tables(gather);
-                        }
-                    }
-                    at += size;
-                }
-                removed
-            }
+            Walks::EachTable => self.unmap_each_table(&mut part, range, &policy.strategy, gather),
         };
         match &removed {
             Ok(bytes) => {
-                self.counters.add(Kind::Unmaps, 1);
-                self.counters.add(Kind::PagesUnmapped, bytes >> self.geometry().page_shift());
+                let pages = bytes >> self.geometry().page_shift();
+                self.counters.two(Kind::Unmaps, Kind::PagesUnmapped, pages);
             }
             Err(_) => {
                 // The ends of a part, and so of this mapping, are never inside a block.
@@ -154,7 +135,36 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
         removed
     }
 
+    /// Unmaps `range` table by table, and flushes after each.
+    #[inline(never)]
+    fn unmap_each_table(
+        &self,
+        part: &mut Part<'_, P>,
+        range: Range<Iova>,
+        strategy: &Strategy,
+        gather: &mut Gather,
+    ) -> Result<u64, UnmapError> {
+        let mut at = range.start.0;
+        let mut removed = Ok(0);
+        let mut failed = false;
+        while let Ok(before) = removed
+            && at < range.end.0
+        {
+            let size = piece(self.geometry(), at, range.end.0);
+            removed = part.unmap(Iova(at), size, gather).map(|bytes| before + bytes);
+            if gather.tables() > 0 && !failed {
+                failed = self.flush(strategy, gather).is_err();
+                if !failed {
+                    self.release_tables(gather);
+                }
+            }
+            at += size;
+        }
+        removed
+    }
+
     /// Invalidates the contents of the gather.
+    #[inline]
     pub(super) fn flush(&self, strategy: &Strategy, gather: &Gather) -> Result<(), FlushError> {
         let facts = Facts {
             page_shift: self.geometry().page_shift(),
@@ -164,6 +174,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
         self.issue(&strategy.operations(gather.runs(), &facts))
     }
 
+    #[inline]
     fn issue(&self, operations: &Operations) -> Result<(), FlushError> {
         let operations = operations.as_slice();
         if operations.is_empty() {
@@ -178,13 +189,14 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
     ///
     /// # Errors
     /// Table and addresses, as [`Held`], if the flush failed.
+    #[inline]
     pub(super) fn retire(
         &self,
         range: Range<Iova>,
-        mut gather: Gather,
+        gather: &mut Gather,
         strategy: &Strategy,
     ) -> Result<(), Held> {
-        self.settle(&range, &mut gather, strategy)?;
+        self.settle(&range, gather, strategy)?;
         self.release_iovas(range);
         Ok(())
     }
@@ -193,6 +205,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
     ///
     /// # Errors
     /// Table and addresses, as [`Held`], if the flush failed.
+    #[inline]
     pub(super) fn settle(
         &self,
         range: &Range<Iova>,
@@ -243,6 +256,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
     }
 
     /// Frees the gathered tables. The caller has flushed `gather`.
+    #[inline]
     fn release_tables(&self, gather: &mut Gather) {
         self.counters.add(Kind::TablesFreed, gather.tables() as u64);
         // SAFETY: this domain made the gather, and every caller has just seen a flush of all of it
@@ -278,7 +292,10 @@ fn piece(geometry: &Geometry, at: u64, end: u64) -> u64 {
 /// The approximate number of leaves for `segments`: exact for one segment, pages for several.
 fn leaves(geometry: &Geometry, iova: Iova, segments: &[Segment], size: u64) -> usize {
     let mut shift = geometry.page_shift();
-    if let [segment] = segments {
+    // What is smaller than the smallest block has pages only.
+    if let [segment] = segments
+        && size >= geometry.span(LAST - 1)
+    {
         for level in geometry.start_level()..LAST {
             let span = geometry.span(level);
             if geometry.leaf_at(level)

@@ -30,6 +30,7 @@ mod inner;
 mod mapped;
 mod policy;
 mod reclaim;
+mod shared;
 mod statistics;
 mod sweeps;
 #[cfg(all(test, not(loom)))]
@@ -50,13 +51,13 @@ use crate::deferred::{FlushQueue, Flushed};
 use crate::format::{Attributes, Config, Geometry, Stage};
 use crate::gather::Gather;
 use crate::iova::{ClaimError, IovaAllocator};
-use crate::lock::Lock;
 use crate::pool::Pool;
 use crate::strategy::Strategy;
 use crate::sync::atomic::AtomicUsize;
 use crate::table::{MapError, PageTable, Translation};
 use crate::tlbi::{Context, FlushError, Invalidate};
 use inner::Inner;
+use shared::SharedPolicy;
 use statistics::Counters;
 use sweeps::Sweeps;
 
@@ -125,7 +126,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
             context,
             invalidate,
             iovas,
-            policy: Lock::new(Policy::default()),
+            policy: SharedPolicy::new(&Policy::default()),
             counters: Counters::default(),
             live: AtomicUsize::new(0),
             sweeps: Sweeps::new(),
@@ -166,7 +167,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
 
     /// The current policy.
     pub fn policy(&self) -> Policy {
-        self.inner.policy.with(|policy| *policy)
+        self.inner.policy.read()
     }
 
     /// Changes the policy. If the new one is strict, the flush queue is flushed.
@@ -178,13 +179,13 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
     /// The error of the flush. The policy is changed nevertheless.
     pub fn set_policy(&self, policy: impl Into<Policy>) -> Result<(), FlushError> {
         let policy = policy.into();
-        self.inner.policy.with(|current| *current = policy);
+        self.inner.policy.change(|_| policy);
         if policy.deferred.is_none() { self.flush() } else { Ok(()) }
     }
 
     /// Changes the strategy; the domain stays strict or deferred as it was.
     pub fn set_strategy(&self, strategy: Strategy) {
-        self.inner.policy.with(|policy| policy.strategy = strategy);
+        self.inner.policy.change(|policy| Policy { strategy, ..policy });
     }
 
     /// Maps `size` bytes from `phys` on, at an address the allocator chooses.
@@ -212,11 +213,10 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
     ) -> Result<Mapped, DomainMapError> {
         let size = self.size(Iova(0), segments)?;
         let sweeps = self.inner.sweeps.count();
-        let mut iova = self.inner.iovas.alloc(size);
-        if iova.is_none() && self.inner.sweeps.passed(sweeps) {
-            iova = self.inner.iovas.alloc(size);
-        }
-        let iova = iova.ok_or(DomainMapError::Exhausted(size))?;
+        let iova = match self.inner.iovas.alloc(size) {
+            Some(iova) => iova,
+            None => self.alloc_again(size, sweeps).ok_or(DomainMapError::Exhausted(size))?,
+        };
         self.map_in(iova..Iova(iova.0 + size), segments, attributes)
     }
 
@@ -258,14 +258,17 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
         if mapped.domain != self.inner.id {
             return Err(DomainUnmapError::Foreign(mapped));
         }
-        let policy = self.policy();
+        let policy = self.inner.policy.read();
         let mut gather = Gather::new();
         let bytes = match self.inner.unmap(&mut mapped, &policy, &mut gather) {
             Ok(bytes) => bytes,
             Err(error) => return Err(DomainUnmapError::Table { mapped, error }),
         };
-        let number =
-            self.retire(mapped.range(), gather, &policy).map_err(DomainUnmapError::Held)?;
+        let retired = match &policy.deferred {
+            None => self.inner.retire(mapped.range(), &mut gather, &policy.strategy).map(|()| 0),
+            Some(deferred) => self.defer(mapped.range(), gather, &policy, deferred),
+        };
+        let number = retired.map_err(DomainUnmapError::Held)?;
         Ok(Unmapped { bytes, ticket: Ticket { number, domain: self.inner.id } })
     }
 
@@ -364,7 +367,8 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
     fn size(&self, iova: Iova, segments: &[Segment]) -> Result<u64, DomainMapError> {
         let sum = bytes(segments);
         // The table refuses a length that is not a multiple of the granule, and says which.
-        let size = sum.and_then(|sum| sum.checked_next_multiple_of(self.geometry().page_bytes()));
+        let mask = self.geometry().page_bytes() - 1;
+        let size = sum.and_then(|sum| sum.checked_add(mask)).map(|sum| sum & !mask);
         match size {
             Some(0) => Err(DomainMapError::Table(MapError::Empty(iova))),
             Some(size) => Ok(size),
@@ -394,14 +398,21 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
     fn give_up(
         &self,
         range: Range<Iova>,
-        gather: Gather,
+        mut gather: Gather,
         error: MapError,
     ) -> Result<Mapped, DomainMapError> {
         // Walkers may have seen the part that was mapped before the failure.
-        match self.inner.retire(range, gather, &self.policy().strategy) {
+        match self.inner.retire(range, &mut gather, &self.policy().strategy) {
             Ok(()) => Err(DomainMapError::Table(error)),
             Err(held) => Err(DomainMapError::Held { error, held }),
         }
+    }
+
+    /// Tries once more to allocate, if a sweep for empty tables had claims meanwhile.
+    #[cold]
+    #[inline(never)]
+    fn alloc_again(&self, size: u64, sweeps: usize) -> Option<Iova> {
+        if self.inner.sweeps.passed(sweeps) { self.inner.iovas.alloc(size) } else { None }
     }
 
     /// Claims a range. If a sweep for empty tables had it, the claim is tried again after it.
@@ -416,45 +427,66 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
     }
 
     /// Queues an unmapped range, or invalidates it at once. Returns the number for the ticket.
-    fn retire(
+    #[inline(never)]
+    fn defer(
         &self,
         mut range: Range<Iova>,
         mut gather: Gather,
         policy: &Policy,
+        deferred: &Deferred,
     ) -> Result<u64, Held> {
-        if let Some(deferred) = &policy.deferred {
-            let bytes = range.end.0 - range.start.0;
-            for may_make_room in [true, false] {
-                let pushed = self.queue.push(&self.inner, range, gather, bytes, &deferred.bounds);
-                match pushed {
-                    Ok(number) => {
-                        self.inner.counters.add(statistics::Kind::Deferred, 1);
-                        return Ok(number);
-                    }
-                    Err(back) => (range, gather) = back,
+        let bytes = range.end.0 - range.start.0;
+        for may_make_room in [true, false] {
+            match self.queue.push(&self.inner, range, gather, bytes, &deferred.bounds) {
+                Ok(number) => {
+                    self.inner.counters.add(statistics::Kind::Deferred, 1);
+                    return Ok(number);
                 }
-                // If this flush fails, the one below probably fails too, and its error is returned
-                // to the caller.
-                let made = may_make_room && self.queue.try_flush(&self.inner) == Ok(Flushed::Done);
-                if !made {
-                    break;
-                }
+                Err(back) => (range, gather) = back,
+            }
+            // If this flush fails, the one below probably fails too, and its error is returned to
+            // the caller.
+            let made = may_make_room && self.queue.try_flush(&self.inner) == Ok(Flushed::Done);
+            if !made {
+                break;
             }
         }
-        self.inner.retire(range, gather, &policy.strategy).map(|()| 0)
+        self.inner.retire(range, &mut gather, &policy.strategy).map(|()| 0)
     }
 }
 
 /// The sum of all lengths, or `None` on overflow.
+#[inline]
 fn bytes(segments: &[Segment]) -> Option<u64> {
-    // Long lists are read twice, here and by the table. A sum that checks for overflow at each step
-    // costs as much as the mapping itself. So this sum is unchecked, and the union of all lengths'
-    // bits tells whether it can have overflowed.
-    let add = |(sum, bits): (u64, u64), segment: &Segment| {
-        (sum.wrapping_add(segment.len), bits | segment.len)
-    };
-    let (sum, bits) = segments.iter().fold((0, 0), add);
-    match bits.checked_mul(segments.len() as u64) {
+    match segments {
+        [segment] => Some(segment.len),
+        _ => sum(segments),
+    }
+}
+
+fn sum(segments: &[Segment]) -> Option<u64> {
+    // Lists are read twice, here and by the table. A sum that checks for overflow at each step costs
+    // as much as the mapping itself. So this sum is unchecked, and the union of all lengths' bits
+    // tells whether it can have overflowed. Several sums at once do not wait for each other.
+    let (several, rest) = segments.as_chunks::<4>();
+    let mut sums = [0u64; 4];
+    let mut bits = [0u64; 4];
+    for chunk in several {
+        for (n, segment) in chunk.iter().enumerate() {
+            sums[n] = sums[n].wrapping_add(segment.len);
+            bits[n] |= segment.len;
+        }
+    }
+    let [mut sum, mut union] = [0u64; 2];
+    for (more, bits) in sums.into_iter().zip(bits) {
+        sum = sum.wrapping_add(more);
+        union |= bits;
+    }
+    for segment in rest {
+        sum = sum.wrapping_add(segment.len);
+        union |= segment.len;
+    }
+    match union.checked_mul(segments.len() as u64) {
         Some(_) => Some(sum),
         None => segments.iter().try_fold(0u64, |sum, segment| sum.checked_add(segment.len)),
     }

@@ -84,8 +84,8 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
         let next = part.vacate(&mut gather);
         let count = gather.tables();
         // Steps 3 and 4. A flush of nothing is none.
-        let strategy = self.policy.with(|policy| policy.strategy);
-        self.retire(range, gather, &strategy)?;
+        let strategy = self.policy.read().strategy;
+        self.retire(range, &mut gather, &strategy)?;
         *freed += count;
         Ok(next.0)
     }

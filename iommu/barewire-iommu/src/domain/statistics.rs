@@ -66,17 +66,37 @@ impl Counters {
         self.on.load(Relaxed)
     }
 
+    #[inline]
     pub(super) fn add(&self, kind: Kind, count: u64) {
         if self.is_on() {
-            self.counts[kind as usize].fetch_add(count as usize, Relaxed);
+            self.count(kind, count);
         }
     }
 
-    /// Counts a flush of `operations`.
-    pub(super) fn flush(&self, invalidate: &impl Invalidate, operations: &[Tlbi], ok: bool) {
-        if !self.is_on() {
-            return;
+    /// Adds one call, and its pages.
+    #[inline]
+    pub(super) fn two(&self, calls: Kind, pages: Kind, count: u64) {
+        if self.is_on() {
+            self.count(calls, 1);
+            self.count(pages, count);
         }
+    }
+
+    #[cold]
+    fn count(&self, kind: Kind, count: u64) {
+        self.counts[kind as usize].fetch_add(count as usize, Relaxed);
+    }
+
+    /// Counts a flush of `operations`.
+    #[inline]
+    pub(super) fn flush(&self, invalidate: &impl Invalidate, operations: &[Tlbi], ok: bool) {
+        if self.is_on() {
+            self.count_flush(invalidate, operations, ok);
+        }
+    }
+
+    #[cold]
+    fn count_flush(&self, invalidate: &impl Invalidate, operations: &[Tlbi], ok: bool) {
         self.add(Kind::Flushes, 1);
         self.add(Kind::FlushesFailed, u64::from(!ok));
         for operation in operations {

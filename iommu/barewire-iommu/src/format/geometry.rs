@@ -22,6 +22,12 @@ pub struct Geometry {
     root_bits: u32,
     /// log2 of the bytes that one entry of the root covers.
     root_shift: u32,
+    /// The first IOVA that is too large.
+    input_end: u64,
+    /// The first physical address that is too large.
+    output_end: u64,
+    /// 4 KiB granules and four levels.
+    four_of_4k: bool,
 }
 
 impl Geometry {
@@ -49,7 +55,17 @@ impl Geometry {
         }
         let start = LAST + 1 - levels;
         let root_shift = page_shift + (levels - 1) * index_bits;
-        Ok(Self { config, page_shift, index_bits, start, root_bits, root_shift })
+        Ok(Self {
+            config,
+            page_shift,
+            index_bits,
+            start,
+            root_bits,
+            root_shift,
+            input_end: 1 << config.input_bits,
+            output_end: 1 << config.output_bits,
+            four_of_4k: page_shift == 12 && start == 0,
+        })
     }
 
     /// The configuration it was made from.
@@ -134,11 +150,18 @@ impl Geometry {
 
     /// The first IOVA that is too large.
     pub const fn input_end(&self) -> u64 {
-        1 << self.config.input_bits
+        self.input_end
     }
 
     /// The first physical address that is too large.
     pub const fn output_end(&self) -> u64 {
-        1 << self.config.output_bits
+        self.output_end
+    }
+
+    /// Whether it has 4 KiB granules and four levels: the usual shape, whose single pages have paths
+    /// of their own.
+    #[inline]
+    pub(crate) const fn is_four_of_4k(&self) -> bool {
+        self.four_of_4k
     }
 }

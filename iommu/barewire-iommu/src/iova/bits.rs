@@ -17,6 +17,8 @@ pub(super) struct Bits<S> {
     /// The word where the search for a gap of `1 << class` granules begins: after the last gap
     /// found, but not after anything released since. Only a hint: the search wraps around.
     hints: [usize; CLASSES],
+    /// No hint is larger.
+    highest: usize,
 }
 
 impl<S: IovaStorage> Bits<S> {
@@ -24,7 +26,7 @@ impl<S: IovaStorage> Bits<S> {
     pub(super) fn new(mut words: S, first: u64) -> Self {
         debug_assert!(first.is_multiple_of(WORD));
         words.words_mut().fill(0);
-        Self { words, first, hints: [0; CLASSES] }
+        Self { words, first, hints: [0; CLASSES], highest: 0 }
     }
 
     /// The number of granules.
@@ -43,7 +45,9 @@ impl<S: IovaStorage> Bits<S> {
         })?;
         self.set(at, count);
         // After a small gap the same word may hold another. After a large one, its words are full.
-        self.hints[class] = ((at + count - self.first) / WORD) as usize;
+        let hint = ((at + count - self.first) / WORD) as usize;
+        self.hints[class] = hint;
+        self.highest = self.highest.max(hint);
         Some(at)
     }
 
@@ -59,12 +63,12 @@ impl<S: IovaStorage> Bits<S> {
         }
         // Whole words, from each multiple to the next.
         let step = 1u64 << align.max(WORD.trailing_zeros());
-        let mut at = (self.first + from as u64 * WORD).next_multiple_of(step);
+        let mut at = round_up(self.first + from as u64 * WORD, step);
         let end = self.first + words.len() as u64 * WORD;
         while at.checked_add(count)? <= end {
             match self.last_taken(at, count) {
                 None => return Some(at),
-                Some(taken) => at = (taken + 1).next_multiple_of(step),
+                Some(taken) => at = round_up(taken + 1, step),
             }
         }
         None
@@ -109,9 +113,17 @@ impl<S: IovaStorage> Bits<S> {
         debug_assert!(self.is_taken(at, count), "released twice");
         self.fill(at, count, 0);
         let index = ((at - self.first) / WORD) as usize;
+        if index < self.highest {
+            self.lower(index);
+        }
+    }
+
+    /// Lowers all hints to word `index`.
+    fn lower(&mut self, index: usize) {
         for hint in &mut self.hints {
             *hint = (*hint).min(index);
         }
+        self.highest = index;
     }
 
     fn is_taken(&self, at: u64, count: u64) -> bool {
@@ -120,7 +132,22 @@ impl<S: IovaStorage> Bits<S> {
     }
 
     /// Copies the bits of `value` to theirs, word by word.
+    #[inline]
     fn fill(&mut self, at: u64, count: u64, value: u64) {
+        let begin = at - self.first;
+        let (index, bit) = ((begin / WORD) as usize, begin % WORD);
+        if count != 0 && bit + count <= WORD {
+            // Small ranges never lie in two words.
+            let mask = below(count) << bit;
+            let word = &mut self.words.words_mut()[index];
+            *word = *word & !mask | value & mask;
+        } else {
+            self.fill_several(at, count, value);
+        }
+    }
+
+    #[inline(never)]
+    fn fill_several(&mut self, at: u64, count: u64, value: u64) {
         let begin = at - self.first;
         let end = begin + count;
         let (first, last) = ((begin / WORD) as usize, (end / WORD) as usize);
@@ -160,7 +187,22 @@ fn below(count: u64) -> u64 {
 
 /// A mask of the bits whose position is a multiple of `1 << align`.
 fn multiples(align: u32) -> u64 {
-    if align >= WORD.trailing_zeros() { 1 } else { u64::MAX / below(1 << align) }
+    // A table: to compute it takes a division.
+    const MASKS: [u64; 7] = {
+        let mut masks = [1; 7];
+        let mut align = 0;
+        while align < 6 {
+            masks[align] = u64::MAX / (u64::MAX >> (64 - (1 << align)));
+            align += 1;
+        }
+        masks
+    };
+    MASKS[(align as usize).min(MASKS.len() - 1)]
+}
+
+/// The first multiple of `step`, a power of two, from `at` on.
+fn round_up(at: u64, step: u64) -> u64 {
+    (at + (step - 1)) & !(step - 1)
 }
 
 /// The positions where `count` (1 to 64) set bits begin. Doubles: a run of four is two runs of two.
@@ -230,6 +272,7 @@ mod tests {
                 bits.words.clone_from(&words);
                 for hint in 0..4 {
                     bits.hints = [hint; CLASSES];
+                    bits.highest = hint;
                     let found = bits.take(count, align);
                     let there = naive(&taken, first, first + 3 * WORD, count, align);
                     assert_eq!(found.is_some(), there, "{pattern:#x} {count} {align} {hint}");
@@ -241,6 +284,27 @@ mod tests {
                     assert_eq!(bits.words, words);
                 }
             }
+        }
+    }
+
+    /// Each search begins no later than at what was released since, whatever its size.
+    #[test]
+    fn released_gaps_are_found_first() {
+        for (count, align) in [(1, 0), (4, 2), (64, 6), (100, 7)] {
+            let mut bits = Bits::new(vec![0; 64], 0);
+            let first = bits.take(count, align).expect("room");
+            // Searches of all sizes go on behind what was found.
+            let others: Vec<u64> = [(1, 0), (2, 1), (32, 5), (128, 7), (512, 9)]
+                .map(|(n, a)| bits.take(n, a).expect("room"))
+                .into();
+            assert!(others.iter().all(|at| *at > first));
+            bits.clear(first, count);
+            assert!(bits.hints.iter().all(|hint| *hint as u64 <= first / WORD));
+            assert_eq!(bits.take(count, align), Some(first));
+            // Once more, from hints that some searches have raised again.
+            bits.take(512, 9).expect("room");
+            bits.clear(first, count);
+            assert!(bits.hints.iter().all(|hint| *hint as u64 <= first / WORD));
         }
     }
 

@@ -87,13 +87,16 @@ impl<S: IovaStorage> IovaWindow<S> {
 // window, in the list. A marked range is not handed out. The bitmap keeps its marks by the promise of
 // `IovaStorage`.
 unsafe impl<S: IovaStorage> IovaAllocator for IovaWindow<S> {
+    #[inline]
     fn alloc(&self, size: u64) -> Option<Iova> {
         if size == 0 {
             return None;
         }
-        let count = size.div_ceil(self.granule.bytes());
+        // A shift: the compiler does not know that the granule is a power of two.
+        let shift = self.granule.shift();
+        let count = (size >> shift) + u64::from(size & ((1 << shift) - 1) != 0);
         let at = self.inner.with(|inner| inner.bits.take(count, self.align(count)))?;
-        Some(Iova(at << self.granule.shift()))
+        Some(Iova(at << shift))
     }
 
     fn claim(&self, range: Range<Iova>) -> Result<(), ClaimError> {
@@ -106,6 +109,7 @@ unsafe impl<S: IovaStorage> IovaAllocator for IovaWindow<S> {
         self.inner.with(|inner| inner.claim(granules))
     }
 
+    #[inline]
     unsafe fn release(&self, range: Range<Iova>) {
         let granules = self.granules(&range);
         self.inner.with(|inner| inner.release(granules));
@@ -149,6 +153,16 @@ impl<S: IovaStorage> Inner<S> {
     }
 
     fn release(&mut self, range: Range<u64>) {
+        if self.window.start <= range.start && range.end <= self.window.end {
+            self.bits.clear(range.start, range.end - range.start);
+        } else {
+            self.release_outside(range);
+        }
+    }
+
+    /// `release` of a claim that is not inside the window, or not all of it.
+    #[cold]
+    fn release_outside(&mut self, range: Range<u64>) {
         let (inside, outside) = self.split(&range);
         if let Some(inside) = inside {
             self.bits.clear(inside.start, inside.end - inside.start);

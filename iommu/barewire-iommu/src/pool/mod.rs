@@ -313,6 +313,16 @@ pub(crate) mod entry {
         unsafe { at(base, index) }.store(value, Ordering::Release);
     }
 
+    /// `store` for a leaf: not ordered after earlier stores, which on Arm is cheaper.
+    ///
+    /// # Safety
+    /// As for `at`.
+    #[inline]
+    pub(crate) unsafe fn store_leaf(base: NonNull<u64>, index: usize, value: u64) {
+        // SAFETY: as for `at`.
+        unsafe { at(base, index) }.store(value, Ordering::Relaxed);
+    }
+
     /// # Safety
     /// As for `at`.
     #[inline]
@@ -330,3 +340,24 @@ pub(crate) mod entry {
 
 #[cfg(not(target_has_atomic = "64"))]
 pub(crate) use words::entry;
+
+/// Leaves, which lead to no table: nothing that a walker reads must be written before them.
+pub(crate) mod leaf {
+    use super::{PhysAddr, Pool, entry};
+
+    /// Writes a whole leaf entry, or clears it. Other stores may be seen before it, until
+    /// [`Pool::barrier`]. No other thread may write the entry at the same time.
+    ///
+    /// # Safety
+    /// As for [`Pool::load`].
+    #[inline]
+    pub(crate) unsafe fn store<P: Pool>(pool: &P, table: PhysAddr, index: usize, value: u64) {
+        if P::DIRECT {
+            // SAFETY: the caller promises that the entry is within an allocated table.
+            unsafe { entry::store_leaf(pool.pointer(table), index, value) };
+        } else {
+            // SAFETY: promised by the caller.
+            unsafe { pool.store(table, index, value) };
+        }
+    }
+}

@@ -135,6 +135,15 @@ pub(crate) mod entry {
         super::store(low, high, value);
     }
 
+    /// The halves of a leaf are ordered too.
+    ///
+    /// # Safety
+    /// As for `load`.
+    pub(crate) unsafe fn store_leaf(base: NonNull<u64>, index: usize, value: u64) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { store(base, index, value) };
+    }
+
     /// # Safety
     /// As for `load`.
     pub(crate) unsafe fn publish(

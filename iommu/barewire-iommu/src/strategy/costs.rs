@@ -103,6 +103,37 @@ impl Choice {
 }
 
 impl Costs {
+    /// Whether a run takes one command by page, and no other method is cheaper whatever stays mapped:
+    /// all wait alike.
+    #[inline]
+    pub(super) fn is_one_page(&self, run: &Run, facts: &Facts) -> bool {
+        run.addresses(facts.page_shift) == 1
+            && self.address_ps <= self.context_ps
+            && (!facts.has_ranges || self.address_ps <= self.range_ps)
+    }
+
+    /// The method that [`choice`](Self::choice) chooses, without the costs to show.
+    #[inline]
+    pub(super) fn cheapest(&self, runs: &[Run], facts: &Facts) -> Method {
+        let total = |count: u64, each_ps: u32| {
+            count.saturating_mul(u64::from(each_ps)).saturating_add(u64::from(self.wait_ps))
+        };
+        let addresses = runs.iter().map(|run| run.addresses(facts.page_shift)).sum();
+        let (mut method, mut least) = (Method::Pages, total(addresses, self.address_ps));
+        if facts.has_ranges {
+            let ranges = runs.iter().map(|run| run.ranges(facts.page_shift)).sum();
+            let by_range = total(ranges, self.range_ps);
+            if by_range < least {
+                (method, least) = (Method::Ranges, by_range);
+            }
+        }
+        let refill_ps = self.refill_ps(facts.live_entries);
+        if total(1, self.context_ps).saturating_add(refill_ps) < least {
+            method = Method::Context;
+        }
+        method
+    }
+
     /// Predicts the cost of each method for `runs`, and chooses the cheapest.
     pub fn choice(&self, runs: &[Run], facts: &Facts) -> Choice {
         let commands = |count: u64, each_ps: u32, refill_ps: u64| Prediction {

@@ -63,40 +63,61 @@ pub struct Facts {
 
 /// Up to eight operations for one flush.
 #[derive(Clone, Copy, Debug)]
-pub struct Operations {
-    list: [Tlbi; RUNS],
-    len: usize,
+pub struct Operations(List);
+
+/// Most flushes have one operation, which is made without touching the room for several.
+#[derive(Clone, Copy, Debug)]
+enum List {
+    None,
+    One(Tlbi),
+    Several { list: [Tlbi; RUNS], len: usize },
 }
 
 impl Operations {
-    const NONE: Self = Self { list: [Tlbi::Context; RUNS], len: 0 };
-
     /// Everything of the context.
-    pub const CONTEXT: Self = Self { list: [Tlbi::Context; RUNS], len: 1 };
+    pub const CONTEXT: Self = Self(List::One(Tlbi::Context));
 
     /// The list, for [`Invalidate::flush`](crate::Invalidate::flush).
+    #[inline]
     pub fn as_slice(&self) -> &[Tlbi] {
-        &self.list[..self.len]
+        match &self.0 {
+            List::None => &[],
+            List::One(operation) => core::slice::from_ref(operation),
+            List::Several { list, len } => &list[..*len],
+        }
     }
 }
 
 impl Strategy {
     /// The operations that cover `runs`. `None` means everything.
+    #[inline]
     pub fn operations(&self, runs: Option<&[Run]>, facts: &Facts) -> Operations {
+        // A small buffer, under the default strategy.
+        if let (Self::Adaptive(costs), Some([run])) = (self, runs)
+            && costs.is_one_page(run, facts)
+        {
+            return Operations(List::One(run.by_page(facts.page_shift)));
+        }
+        self.operations_any(runs, facts)
+    }
+
+    #[inline(never)]
+    fn operations_any(&self, runs: Option<&[Run]>, facts: &Facts) -> Operations {
         match runs {
-            None => Operations::CONTEXT,
+            None => Operations(List::One(Tlbi::Context)),
             Some(runs) => self.choose(runs, facts).operations(runs, facts.page_shift),
         }
     }
 
     /// Chooses the method for `runs`.
+    #[inline]
     pub fn choose(&self, runs: &[Run], facts: &Facts) -> Method {
         match self {
             Self::ByPage => Method::Pages,
             Self::ByRange if facts.has_ranges => Method::Ranges,
             Self::ByRange => Method::Pages,
             Self::ByContext => Method::Context,
-            Self::Adaptive(costs) => costs.choice(runs, facts).method,
+            Self::Adaptive(costs) => costs.cheapest(runs, facts),
         }
     }
 }
@@ -104,21 +125,38 @@ impl Strategy {
 impl Method {
     /// The operations of this method that cover `runs`; the whole context if there are more than
     /// eight.
+    #[inline]
     pub fn operations(self, runs: &[Run], page_shift: u32) -> Operations {
-        if runs.is_empty() {
-            return Operations::NONE;
+        match (self, runs) {
+            (_, []) => Operations(List::None),
+            // Not the constant, all of whose room would be copied.
+            (Self::Context, _) => Operations(List::One(Tlbi::Context)),
+            (Self::Pages, [run]) => Operations(List::One(run.by_page(page_shift))),
+            (Self::Ranges, [run]) => Operations(List::One(run.by_range(page_shift))),
+            _ => self.several(runs, page_shift),
         }
-        if self == Self::Context || runs.len() > RUNS {
+    }
+
+    #[inline(never)]
+    fn several(self, runs: &[Run], page_shift: u32) -> Operations {
+        if runs.len() > RUNS {
             return Operations::CONTEXT;
         }
-        let mut operations = Operations { len: runs.len(), ..Operations::NONE };
-        for (operation, run) in operations.list.iter_mut().zip(runs) {
-            *operation = match self {
-                Self::Ranges => run.by_range(page_shift),
-                _ => run.by_page(page_shift),
-            };
+        let mut list = [Tlbi::Context; RUNS];
+        for (operation, run) in list.iter_mut().zip(runs) {
+            *operation = self.operation(run, page_shift);
         }
-        operations
+        Operations(List::Several { list, len: runs.len() })
+    }
+
+    /// The operation that covers one run.
+    #[inline]
+    fn operation(self, run: &Run, page_shift: u32) -> Tlbi {
+        match self {
+            Self::Pages => run.by_page(page_shift),
+            Self::Ranges => run.by_range(page_shift),
+            Self::Context => Tlbi::Context,
+        }
     }
 }
 
@@ -130,7 +168,10 @@ impl Run {
 
     /// The level hint. Only a run of leaves may have one, since walks have other levels.
     fn hint(&self) -> Option<u8> {
-        if self.tables { None } else { self.level }
+        match self.level {
+            Some(level) if !self.tables => Some(level),
+            _ => None,
+        }
     }
 
     /// log2 of the distance between addresses.

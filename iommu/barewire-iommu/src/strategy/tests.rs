@@ -251,3 +251,35 @@ fn costs_are_measured() {
     let failed = Costs::default().measure(&broken, Context::Asid(1), 12, || 0);
     assert_eq!(failed, Err(FlushError::Timeout));
 }
+
+/// Operations are chosen without the costs to show, and for one address without any.
+#[test]
+fn the_short_ways_to_a_choice_choose_the_same() {
+    let costs = Costs::default();
+    let all = [
+        costs,
+        Costs { address_ps: 1, range_ps: 1, context_ps: 1, ..costs },
+        Costs { address_ps: 2, range_ps: 1, ..costs },
+        Costs { address_ps: 2, context_ps: 1, miss_ps: 0, ..costs },
+        Costs { address_ps: 2, context_ps: 1, miss_ps: 1, ..costs },
+        Costs { wait_ps: u32::MAX, context_ps: 0, ..costs },
+        Costs { address_ps: 0, ..costs },
+    ];
+    for costs in all {
+        for (has_ranges, live_entries) in [(false, 0), (true, 0), (false, 1), (true, 1 << 40)] {
+            let facts = Facts { page_shift: 12, has_ranges, live_entries };
+            for (stride, tables) in [(12, false), (21, false), (12, true), (30, false)] {
+                for pages in [1, 2, 33, 512] {
+                    let (start, end) = (Iova(1 << 30), Iova((1 << 30) + (pages << 12)));
+                    let run = Run { start, end, stride, tables, level: None };
+                    let strategy = Strategy::Adaptive(costs);
+                    let method = costs.choice(&[run], &facts).method;
+                    assert_eq!(strategy.choose(&[run], &facts), method, "{costs:?} {run:?}");
+                    let operations = strategy.operations(Some(&[run]), &facts);
+                    let expected = method.operations(&[run], facts.page_shift);
+                    assert_eq!(operations.as_slice(), expected.as_slice(), "{costs:?} {run:?}");
+                }
+            }
+        }
+    }
+}

@@ -10,17 +10,16 @@ use core::ops::Range;
 use super::PageTable;
 use super::error::MapError;
 use super::fill::{self, Batch};
-use super::node::{Entry, Fresh, Node};
+use super::mark::descend;
+use super::node::{AHEAD, Entry, Fresh, Node};
 use super::sg::{Limits, Pieces};
 use super::unmap::Remover;
+use super::whole;
 use crate::address::{Iova, Segment};
 use crate::format::{Attributes, Descriptor, LAST};
 use crate::gather::Gather;
 use crate::pool::{Chain, Pool};
 pub(super) use replace::{Never, Replace, WithInvalidation};
-
-/// The largest number of tables allocated ahead.
-const AHEAD: usize = 64;
 
 /// Batch size once a segment that is not one page was seen. A mixed batch is handled segment by
 /// segment.
@@ -61,7 +60,24 @@ impl<'a, 't, P: Pool, R: Replace> Mapper<'a, 't, P, R> {
     ) -> Result<Self, MapError> {
         let limits = Limits::new(&table.geometry, part.end);
         check(table, part, iova, segments, attributes, limits)?;
-        Ok(Self {
+        Ok(Self::after(0, limits, table, part, iova, segments, attributes, gather, replace))
+    }
+
+    /// The state after the first `done` segments, of a page each, were mapped. All was checked that
+    /// `new` checks.
+    #[expect(clippy::too_many_arguments, reason = "those of a call, and what was done of it")]
+    fn after(
+        done: usize,
+        limits: Limits,
+        table: &'t PageTable<P>,
+        part: &'a Range<u64>,
+        iova: Iova,
+        segments: &'a [Segment],
+        attributes: Attributes,
+        gather: &'a mut Gather,
+        replace: R,
+    ) -> Self {
+        Self {
             table,
             part,
             gather,
@@ -72,9 +88,34 @@ impl<'a, 't, P: Pool, R: Replace> Mapper<'a, 't, P, R> {
             top: 0,
             mixed: false,
             start: iova.0,
-            iova: iova.0,
-            pieces: Pieces::new(segments),
-        })
+            iova: iova.0 + ((done as u64) << table.geometry.page_shift()),
+            pieces: Pieces::new(&segments[done..]),
+        }
+    }
+
+    /// Maps a list at `iova`. Returns the number of bytes.
+    #[inline]
+    pub(super) fn map(
+        table: &'t PageTable<P>,
+        part: &'a Range<u64>,
+        iova: Iova,
+        segments: &'a [Segment],
+        attributes: Attributes,
+        gather: &'a mut Gather,
+        replace: R,
+    ) -> Result<u64, MapError> {
+        let limits = Limits::new(&table.geometry, part.end);
+        check(table, part, iova, segments, attributes, limits)?;
+        let mut done = 0;
+        if segments.len() >= 1 << table.geometry.index_bits() {
+            let batch = limits.batch(attributes.bits());
+            done = whole::map(table, part, iova.0, segments, &batch);
+        }
+        if done == segments.len() {
+            table.pool.barrier();
+            return Ok((done as u64) << table.geometry.page_shift());
+        }
+        Self::after(done, limits, table, part, iova, segments, attributes, gather, replace).run()
     }
 
     /// Allows no leaves above `level`.
@@ -84,6 +125,7 @@ impl<'a, 't, P: Pool, R: Replace> Mapper<'a, 't, P, R> {
     }
 
     /// Maps everything or nothing. Returns the number of bytes.
+    #[inline]
     pub(super) fn run(mut self) -> Result<u64, MapError> {
         let mut result = self.fill(self.way());
         while result.is_ok() && !self.pieces.is_empty() {
@@ -304,11 +346,7 @@ impl<'a, 't, P: Pool, R: Replace> Mapper<'a, 't, P, R> {
 
     #[inline]
     fn batch(&self) -> Batch {
-        Batch {
-            leaf: self.attributes | Descriptor::leaf_type(LAST),
-            bad: self.limits.offset_mask | !(self.limits.phys_end - 1),
-            page: self.limits.offset_mask + 1,
-        }
+        self.limits.batch(self.attributes)
     }
 
     /// Writes leaves from `index` on for the rest of a segment. Returns their number.
@@ -326,6 +364,18 @@ impl<'a, 't, P: Pool, R: Replace> Mapper<'a, 't, P, R> {
         self.pieces.advance(bytes);
         self.iova += bytes;
         Ok(count)
+    }
+}
+
+impl Limits {
+    /// What single pages with these attributes must be.
+    #[inline]
+    fn batch(self, attributes: u64) -> Batch {
+        Batch {
+            leaf: attributes | Descriptor::leaf_type(LAST),
+            bad: self.offset_mask | !(self.phys_end - 1),
+            page: self.offset_mask + 1,
+        }
     }
 }
 
@@ -378,19 +428,6 @@ fn check<P: Pool>(
     }
     let first = segments.first().ok_or(MapError::Empty(iova))?;
     limits.check(iova.0, first)
-}
-
-/// The lowest table that exists on the way to `iova`.
-#[inline]
-fn descend<P: Pool>(table: &PageTable<P>, iova: u64) -> Node<'_, P> {
-    let mut node = Node::root(table);
-    while node.level() != LAST {
-        match node.enter(node.index(iova)) {
-            Entry::Table(child) => node = child,
-            Entry::Leaf(_) | Entry::Empty(_) => break,
-        }
-    }
-    node
 }
 
 /// Maps one page if its tables exist and all is valid. Returns `false` if it did nothing: then

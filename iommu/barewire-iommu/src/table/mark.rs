@@ -25,8 +25,9 @@
 //! (`pool/words.rs`). So there an entry is not marked after it was published, and each mapping cleans
 //! the entries that it descends through and that it did not install itself.
 
+use super::PageTable;
 use super::node::{Entry, Node};
-use crate::format::Descriptor;
+use crate::format::{Descriptor, LAST};
 use crate::pool::Pool;
 
 /// Whether one store replaces a valid entry.
@@ -53,4 +54,17 @@ impl<'t, P: Pool> Node<'t, P> {
             self.store(index, table.marked());
         }
     }
+}
+
+/// The lowest table that exists on the way to `iova`, for a call that will map there.
+#[inline]
+pub(super) fn descend<P: Pool>(table: &PageTable<P>, iova: u64) -> Node<'_, P> {
+    let mut node = Node::root(table);
+    while node.level() != LAST {
+        match node.enter(node.index(iova)) {
+            Entry::Table(child) => node = child,
+            Entry::Leaf(_) | Entry::Empty(_) => break,
+        }
+    }
+    node
 }

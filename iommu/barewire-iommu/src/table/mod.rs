@@ -10,9 +10,11 @@
 //! - [`map::replace`] and [`vacant`] deal with tables in which nothing is mapped.
 //! - [`unmap`] unhooks a table that its range covers without reading it, and clears leaves one by
 //!   one elsewhere. [`split`] handles ranges that cut a block.
+//! - [`quick`] maps and unmaps single pages of the usual shape, and [`whole`] maps whole tables of
+//!   single pages, before the general code.
 //! - [`mark`]: who cleans entries that lead to tables, for walkers that do not snoop the caches.
 //! - [`walk`] and [`iter`] look up.
-//! - [`node`] is the access of all of these to table memory.
+//! - [`node`] is the access of all but [`quick`] to table memory.
 //!
 //! # Ordering
 //! 1. Contents before pointer: a table's contents are written before the entry that leads to it
@@ -25,7 +27,8 @@
 //!    covers the entry's span, so no other part is below it. The table goes to the gather, and
 //!    after the invalidation to the pool by [`PageTable::release`].
 //! 4. Barrier at the end: every call ends in [`Pool::barrier`]. A device that is started afterwards
-//!    sees all changes.
+//!    sees all changes. Leaves are stored whole, but not in order: they lead to no contents that must
+//!    be seen first.
 //! 5. The way is visible: for walkers that do not snoop, a mapping leaves no entry on the way to its
 //!    leaves that is not clean, whoever stored it. An entry marked by bit 55 is clean; an entry
 //!    without the mark is cleaned by each mapping that descends through it. The mark is stored after
@@ -47,6 +50,7 @@ mod iter;
 mod map;
 mod mark;
 mod node;
+mod quick;
 mod sg;
 mod split;
 #[cfg(test)]
@@ -54,6 +58,7 @@ mod tests;
 mod unmap;
 mod vacant;
 mod walk;
+mod whole;
 
 pub use error::{MapError, UnmapError};
 pub use iter::{Mapping, Ranges};
@@ -67,7 +72,7 @@ use crate::format::{Attributes, Config, ConfigError, Geometry, LAST};
 use crate::gather::{Gather, Run};
 use crate::pool::Pool;
 use crate::tlbi::FlushError;
-use map::{Mapper, Never, WithInvalidation};
+use map::{Mapper, Never, Replace, WithInvalidation};
 use node::{Entry, Node};
 use split::{Cut, Exchange};
 use unmap::Remover;
@@ -289,6 +294,7 @@ impl<'t, P: Pool> Part<'t, P> {
     ///
     /// # Errors
     /// As [`Part::map`].
+    #[inline]
     pub fn map_sg(
         &mut self,
         iova: Iova,
@@ -297,12 +303,12 @@ impl<'t, P: Pool> Part<'t, P> {
         gather: &mut Gather,
     ) -> Result<u64, MapError> {
         if let [Segment { phys, len }] = *segments
-            && len == self.table.geometry.page_bytes()
-            && map::page(self.table, &self.range, iova.0, phys.0, attributes)
+            && quick::is_page(self.table, len)
+            && quick::map(self.table, &self.range, iova, phys, attributes)
         {
             return Ok(len);
         }
-        Mapper::new(self.table, &self.range, iova, segments, attributes, gather, Never)?.run()
+        Self::map_any(self.table, self.range.clone(), iova, segments, attributes, gather, Never)
     }
 
     /// [`Part::map_sg`] that replaces empty tables by blocks. Where a block would be written and a
@@ -313,6 +319,7 @@ impl<'t, P: Pool> Part<'t, P> {
     ///
     /// # Errors
     /// As [`Part::map`].
+    #[inline]
     pub fn map_sg_replacing(
         &mut self,
         iova: Iova,
@@ -321,14 +328,37 @@ impl<'t, P: Pool> Part<'t, P> {
         gather: &mut Gather,
         mut invalidate: impl FnMut(&Run) -> Result<(), FlushError>,
     ) -> Result<u64, MapError> {
+        // A page is no block.
         if let [Segment { phys, len }] = *segments
-            && len == self.table.geometry.page_bytes()
-            && map::page(self.table, &self.range, iova.0, phys.0, attributes)
+            && quick::is_page(self.table, len)
+            && quick::map(self.table, &self.range, iova, phys, attributes)
         {
             return Ok(len);
         }
         let replace = WithInvalidation(Some(&mut invalidate));
-        Mapper::new(self.table, &self.range, iova, segments, attributes, gather, replace)?.run()
+        Self::map_any(self.table, self.range.clone(), iova, segments, attributes, gather, replace)
+    }
+
+    /// [`Part::map_sg`] of any size and shape. The part is passed in registers, so that a caller with
+    /// a single page need not have it in memory.
+    #[inline(never)]
+    fn map_any<R: Replace>(
+        table: &'t PageTable<P>,
+        range: Range<u64>,
+        iova: Iova,
+        segments: &[Segment],
+        attributes: Attributes,
+        gather: &mut Gather,
+        replace: R,
+    ) -> Result<u64, MapError> {
+        if let [Segment { phys, len }] = *segments
+            && !table.geometry.is_four_of_4k()
+            && len == table.geometry.page_bytes()
+            && map::page(table, &range, iova.0, phys.0, attributes)
+        {
+            return Ok(len);
+        }
+        Mapper::map(table, &range, iova, segments, attributes, gather, replace)
     }
 
     /// Removes the mappings in the range. Holes are ignored. A table whose whole span is in the
@@ -341,10 +371,30 @@ impl<'t, P: Pool> Part<'t, P> {
     ///
     /// # Errors
     /// See [`UnmapError`]. Nothing is removed then.
+    #[inline]
     pub fn unmap(&mut self, iova: Iova, size: u64, gather: &mut Gather) -> Result<u64, UnmapError> {
-        let range = self.check(iova, size)?;
-        let bbml2 = self.table.geometry.config().bbml2;
-        self.remove(range, bbml2.then_some(Exchange::AtOnce), gather)
+        if quick::is_page(self.table, size) && quick::unmap(self.table, &self.range, iova, gather) {
+            return Ok(size);
+        }
+        Self::unmap_any(self.table, self.range.clone(), iova, size, gather)
+    }
+
+    /// [`Part::unmap`] of any size and shape.
+    #[inline(never)]
+    fn unmap_any(
+        table: &'t PageTable<P>,
+        range: Range<u64>,
+        iova: Iova,
+        size: u64,
+        gather: &mut Gather,
+    ) -> Result<u64, UnmapError> {
+        let mut part = Self { table, range };
+        let range = part.check(iova, size)?;
+        if let Some(removed) = quick::unmap_some(table, &range, gather) {
+            return Ok(removed);
+        }
+        let bbml2 = table.geometry.config().bbml2;
+        part.remove(range, bbml2.then_some(Exchange::AtOnce), gather)
     }
 
     /// [`Part::unmap`] of `count` leaves of `1 << shift` bytes each, like Linux's `unmap_pages`.

@@ -1,6 +1,6 @@
 //! A table that walkers may be reading ([`Node`]), and one that they cannot reach yet ([`Fresh`]).
 //!
-//! This file is the only access of this folder to table memory. A [`Node`] is the root or was found
+//! This file and [`quick`](super::quick) are the only access of this folder to table memory. A [`Node`] is the root or was found
 //! in a valid entry. It stays allocated while its finder holds the claim to that entry's addresses,
 //! since no other caller can unhook it. A [`Fresh`] is allocated and belongs to its owner only.
 //!
@@ -56,6 +56,17 @@ impl<'t, P: Pool> Node<'t, P> {
         let level = table.geometry.start_level();
         let (shift, entries) = (table.geometry.root_shift(), table.geometry.root_entries());
         Self { table, at: table.root, place: place(&table.pool, table.root), level, shift, entries }
+    }
+
+    /// The last-level table at `at`.
+    ///
+    /// # Safety
+    /// `at` was found in a valid entry above the caller's claim.
+    #[inline]
+    pub(super) unsafe fn last(table: &'t PageTable<P>, at: PhysAddr) -> Self {
+        let geometry = &table.geometry;
+        let (shift, entries) = (geometry.page_shift(), 1 << geometry.index_bits());
+        Self { table, at, place: place(&table.pool, at), level: LAST, shift, entries }
     }
 
     /// The table at `at`, to which an entry of this one leads or led.
@@ -155,7 +166,8 @@ impl<'t, P: Pool> Node<'t, P> {
         Tail { node: self, place, first }
     }
 
-    /// Clears entries that no other thread writes meanwhile. Returns how many were valid.
+    /// Clears leaves, or empty entries, that no other thread writes meanwhile. Returns how many were
+    /// valid.
     #[inline]
     pub(super) fn clear(self, entries: Range<usize>) -> usize {
         assert!(entries.start <= entries.end && entries.end <= self.entries);
@@ -174,7 +186,7 @@ impl<'t, P: Pool> Node<'t, P> {
             };
             for n in 0..TOGETHER {
                 // SAFETY: as above.
-                unsafe { tail.set(n, Descriptor::EMPTY.0) };
+                unsafe { tail.set_leaf(n, Descriptor::EMPTY.0) };
             }
             // SAFETY: as above.
             tail = unsafe { tail.after(TOGETHER) };
@@ -184,7 +196,7 @@ impl<'t, P: Pool> Node<'t, P> {
             // SAFETY: as above.
             valid += usize::from(Descriptor(unsafe { tail.look(n) }).is_valid());
             // SAFETY: as above.
-            unsafe { tail.set(n, Descriptor::EMPTY.0) };
+            unsafe { tail.set_leaf(n, Descriptor::EMPTY.0) };
         }
         valid
     }
@@ -208,7 +220,25 @@ impl<'t, P: Pool> Node<'t, P> {
         })
     }
 
-    /// Writes `count` entries from `first` on that no other thread writes meanwhile.
+    /// Clears leaves from `entries.start` up to the first entry that is none. Returns the index where
+    /// it stopped. No other thread writes the leaves meanwhile.
+    #[inline]
+    pub(super) fn clear_blocks(self, entries: Range<usize>) -> usize {
+        assert!(entries.start <= entries.end && entries.end <= self.entries);
+        let mut at = entries.start;
+        while at < entries.end {
+            // SAFETY: within the entries that were checked.
+            if !Descriptor(unsafe { self.get(at) }).is_leaf(self.level) {
+                break;
+            }
+            // SAFETY: as above.
+            unsafe { self.set(at, Descriptor::EMPTY.0) };
+            at += 1;
+        }
+        at
+    }
+
+    /// Writes `count` leaves from `first` on that no other thread writes meanwhile.
     #[inline]
     pub(super) fn put(self, first: usize, count: usize, mut value: impl FnMut(usize) -> u64) {
         assert!(first <= self.entries && count <= self.entries - first);
@@ -216,7 +246,7 @@ impl<'t, P: Pool> Node<'t, P> {
         let tail = unsafe { self.tail(first) };
         for n in 0..count {
             // SAFETY: checked.
-            unsafe { tail.set(n, value(n)) };
+            unsafe { tail.set_leaf(n, value(n)) };
         }
     }
 
@@ -361,6 +391,21 @@ impl<P: Pool> Tail<'_, P> {
         }
     }
 
+    /// Writes a leaf, or clears one.
+    ///
+    /// # Safety
+    /// As for `get`.
+    #[inline]
+    unsafe fn set_leaf(&self, n: usize, value: u64) {
+        if P::DIRECT {
+            // SAFETY: the table is allocated, its tail at this place, and the entry within it.
+            unsafe { entry::store_leaf(self.place, n, value) };
+        } else {
+            // SAFETY: the table is allocated and the entry within it.
+            unsafe { self.node.pool().store(self.node.at, self.first + n, value) };
+        }
+    }
+
     /// # Safety
     /// As for `get`.
     #[inline]
@@ -401,6 +446,9 @@ impl<P: Pool> Tail<'_, P> {
 fn place<P: Pool>(pool: &P, table: PhysAddr) -> NonNull<u64> {
     if P::DIRECT { pool.pointer(table) } else { NonNull::dangling() }
 }
+
+/// The largest number of tables that a call allocates ahead.
+pub(super) const AHEAD: usize = 64;
 
 /// A table that no entry leads to.
 #[must_use = "it is leaked unless it is published or given back"]

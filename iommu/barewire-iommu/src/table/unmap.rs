@@ -7,7 +7,7 @@
 //! [`Domain::reclaim`](crate::Domain::reclaim) frees it.
 
 use super::node::{Entry, Node};
-use crate::format::{Descriptor, LAST};
+use crate::format::LAST;
 use crate::gather::{Gather, Kind};
 use crate::pool::Pool;
 
@@ -100,28 +100,34 @@ impl<'a> Remover<'a> {
         let span = 1 << shift;
         let (mut at, mut index) = (start, node.index(start));
         while at < end {
-            if at & (span - 1) == 0 {
-                let count = self.unhook(node, index, at, end);
-                index += count;
-                at += (count as u64) << shift;
-                if at == end {
-                    break;
-                }
-            }
+            let whole = at & (span - 1) == 0 && end - at >= span;
             let next = end.min((at | (span - 1)) + 1);
+            let mut count = 1;
             match node.entry(index) {
                 Entry::Empty(_) => {}
+                Entry::Table(_) if whole => count = self.unhook(node, index, at, end),
                 Entry::Table(child) => self.remove(child, at, next),
                 Entry::Leaf(_) => {
-                    debug_assert_eq!(next - at, span, "a block that is cut was looked for before");
-                    node.store(index, Descriptor::EMPTY);
-                    node.clean(index..index + 1);
-                    self.removed += span;
-                    self.note(at, next, Kind::leaves(shift, level));
+                    debug_assert!(whole, "a block that is cut was looked for before");
+                    count = self.blocks(node, index, at, end);
                 }
             }
-            at = next;
-            index += 1;
+            // Only the first and the last entry may be covered in part.
+            at = if count == 1 { next } else { at + ((count as u64) << shift) };
+            index += count;
         }
+    }
+
+    /// Clears the blocks behind entries of `node`, from `index` up to the first entry that is none.
+    /// The entries lie between `base`, where entry `index` begins, and `end`. Returns their number.
+    fn blocks<P: Pool>(&mut self, node: Node<'_, P>, index: usize, base: u64, end: u64) -> usize {
+        let shift = node.shift();
+        let most = ((end - base) >> shift) as usize;
+        let count = node.clear_blocks(index..index + most) - index;
+        node.clean(index..index + count);
+        let bytes = (count as u64) << shift;
+        self.removed += bytes;
+        self.note(base, base + bytes, Kind::leaves(shift, node.level()));
+        count
     }
 }

@@ -4,8 +4,11 @@
 mod against_map;
 mod blocks;
 mod errors;
+mod pages;
 mod parts;
+mod runs;
 mod undo;
+mod whole;
 
 use super::Part;
 use crate::gather::Gather;

@@ -9,6 +9,17 @@ use barewire_iommu_bench::subject::Implementation;
 
 use super::Report;
 
+/// The operations, in the order of the report.
+const TIMED: [Op; 7] = [
+    Op::MapTable,
+    Op::UnmapTable,
+    Op::MapSg,
+    Op::Unmap,
+    Op::UnmapLeaf,
+    Op::DomainMap,
+    Op::DomainUnmap,
+];
+
 /// All of it.
 pub(super) fn text(report: &Report) -> String {
     let mut text = format!(
@@ -17,17 +28,20 @@ pub(super) fn text(report: &Report) -> String {
         report.machine, report.rounds
     );
     for layout in [Layout::Scattered, Layout::Contiguous] {
-        for op in [Op::MapSg, Op::Unmap, Op::UnmapLeaf] {
+        for op in TIMED {
             block(&mut text, &report.rows, op, layout);
         }
     }
     text.push_str(
         "\nfloor_a     8 bytes a page into tables that are ready\n\
          floor_b     the same, its tables allocated, zeroed and published\n\
+         floor_b_unzeroed  the same without zeroing: every entry is stored anyway\n\
          floor_drop  whole tables unhooked and given back\n\
          floor_leaf  entries emptied one by one, as a table in use needs it\n\
          by_page, by_asid  each table flushed by itself; by_range, gathered  one flush a call\n\
-         unmap_leaf  by calls of at most 1M, which leave the tables where they are\n",
+         unmap_leaf  by calls of at most 1M, which leave the tables where they are\n\
+         map_table, unmap_table  the work on tables alone: nothing chosen, flushed or released\n\
+         domain_map, domain_unmap  a strict Domain: addresses allocated, locks, and all of the above\n",
     );
     invalidations(&mut text, report);
     threads_and_instructions(&mut text, report);
@@ -69,12 +83,32 @@ fn block(text: &mut String, rows: &[Row], op: Op, layout: Layout) {
         if is_floor(implementation) {
             continue;
         }
-        let _ = write!(text, "{:<30}", "  x floor");
-        for (_, row) in cells {
-            let _ = write!(text, "{:>9}", row.map_or("-".into(), |row| ratio(row.ratio_to_floor)));
+        let rows = cells.map(|(_, row)| row);
+        line(text, "  x floor", rows, |row| Some(ratio(row.ratio_to_floor)));
+        if cells.iter().any(|(_, row)| row.is_some_and(|row| row.strict_floor != row.floor)) {
+            line(text, "  x strictest floor", rows, |row| Some(ratio(row.ratio_to_strict_floor)));
         }
-        text.push('\n');
+        line(text, "  x best peer", rows, |row| row.ratio_to_best_peer.map(ratio));
+        line(text, "  on top of the work alone", rows, |row| row.ns_on_top.map(short_time));
     }
+}
+
+/// A line of what is derived from each size's row; none if it is of no size.
+fn line(
+    text: &mut String,
+    title: &str,
+    rows: [Option<&Row>; SIZES.len()],
+    of: impl Fn(&Row) -> Option<String>,
+) {
+    let cells = rows.map(|row| row.and_then(&of));
+    if cells.iter().all(Option::is_none) {
+        return;
+    }
+    let _ = write!(text, "{title:<30}");
+    for cell in cells {
+        let _ = write!(text, "{:>9}", cell.as_deref().unwrap_or("-"));
+    }
+    text.push('\n');
 }
 
 fn is_floor(implementation: Implementation) -> bool {
@@ -194,11 +228,11 @@ fn thread_table(text: &mut String, report: &Report) {
 }
 
 fn bars(text: &mut String, report: &Report) {
-    let _ = writeln!(text, "\n{:<46}{:>10}{:>12}", "promised", "here", "bar");
+    let _ = writeln!(text, "\n{:<56}{:>10}{:>12}", "promised", "here", "bar");
     for bar in &report.bars {
         let sign = if bar.at_most { "<=" } else { ">=" };
         let limit = format!("{sign} {}", bar.limit);
         let met = if bar.met { "met" } else { "NOT MET" };
-        let _ = writeln!(text, "{:<46}{:>10.2}{limit:>12}  {met}", bar.what, bar.value);
+        let _ = writeln!(text, "{:<56}{:>10.2}{limit:>12}  {met}", bar.what, bar.value);
     }
 }

@@ -1,0 +1,97 @@
+//! [`fill`](super::fill) for x86-64, four segments at a time.
+//!
+//! # How it works
+//! A segment is one vector: its address below, its length above. The union of all vectors has the
+//! union of the addresses and that of the lengths; their sum has the sum of the lengths. If the union
+//! of the lengths is one bit, a page, each length is a page or 0. If the sum is as many pages as there
+//! are segments, none is 0. So a length takes no instruction that its address does not need too. The
+//! compiler's own vectors separate the lengths first, which takes a seventh more time.
+//!
+//! # Safety
+//! Vectors are read and written within arrays of four segments and four entries.
+#![allow(unsafe_code, reason = "vectors are loaded and stored by pointer")]
+
+use core::arch::x86_64::{
+    __m128i, _mm_add_epi64, _mm_cvtsi128_si64, _mm_loadu_si128, _mm_or_si128, _mm_set1_epi64x,
+    _mm_setzero_si128, _mm_storeu_si128, _mm_unpackhi_epi64, _mm_unpacklo_epi64,
+};
+
+use super::Batch;
+use crate::address::Segment;
+
+const FOUR: usize = 4;
+
+/// Writes the leaves of the segments up to the last multiple of four, and returns that. `None` if one
+/// of them is not one page with a valid address; the entries are then to be discarded.
+#[inline]
+pub(super) fn fill(entries: &mut [u64], segments: &[Segment], batch: &Batch) -> Option<usize> {
+    let (places, _) = entries.as_chunks_mut::<FOUR>();
+    let (segments, _) = segments.as_chunks::<FOUR>();
+    let count = places.len().min(segments.len());
+    // SAFETY: this file is compiled only where all processors have SSE2.
+    let seen = unsafe { write(&mut places[..count], &segments[..count], batch.leaf) };
+    let count = count * FOUR;
+    let len = if count == 0 { 0 } else { batch.page };
+    let right = seen.phys & batch.bad == 0
+        && seen.len == len
+        && seen.len_sum == (count as u64).wrapping_mul(batch.page);
+    right.then_some(count)
+}
+
+struct Seen {
+    /// The union of the addresses' bits.
+    phys: u64,
+    /// The union of the lengths' bits.
+    len: u64,
+    /// The sum of the lengths, without its carry.
+    len_sum: u64,
+}
+
+#[target_feature(enable = "sse2")]
+fn write(places: &mut [[u64; FOUR]], segments: &[[Segment; FOUR]], leaf: u64) -> Seen {
+    let leaf = _mm_set1_epi64x(leaf as i64);
+    // One of each for every segment of four, so that no addition waits for another.
+    let mut or = [_mm_setzero_si128(); FOUR];
+    let mut sum = [_mm_setzero_si128(); FOUR];
+    for (entries, segments) in places.iter_mut().zip(segments) {
+        let (pairs, _) = entries.as_chunks_mut::<2>();
+        let (segments, _) = segments.as_chunks::<2>();
+        for (n, (pair, [a, b])) in pairs.iter_mut().zip(segments).enumerate() {
+            let (a, b) = (load(a), load(b));
+            or[2 * n] = _mm_or_si128(or[2 * n], a);
+            or[2 * n + 1] = _mm_or_si128(or[2 * n + 1], b);
+            sum[2 * n] = _mm_add_epi64(sum[2 * n], a);
+            sum[2 * n + 1] = _mm_add_epi64(sum[2 * n + 1], b);
+            let leaves = _mm_or_si128(_mm_unpacklo_epi64(a, b), leaf);
+            // SAFETY: the pair is as large as a vector, and the store need not be aligned.
+            unsafe { _mm_storeu_si128(core::ptr::from_mut(pair).cast(), leaves) };
+        }
+    }
+    let [mut or_all, mut sum_all] = [_mm_setzero_si128(); 2];
+    for (or, sum) in or.into_iter().zip(sum) {
+        or_all = _mm_or_si128(or_all, or);
+        sum_all = _mm_add_epi64(sum_all, sum);
+    }
+    Seen { phys: low(or_all), len: high(or_all), len_sum: high(sum_all) }
+}
+
+/// The segment as a vector: `repr(C)` puts the address first.
+#[target_feature(enable = "sse2")]
+#[inline]
+fn load(segment: &Segment) -> __m128i {
+    const { assert!(size_of::<Segment>() == size_of::<__m128i>()) };
+    // SAFETY: the segment is as large as a vector, and the load need not be aligned.
+    unsafe { _mm_loadu_si128(core::ptr::from_ref(segment).cast()) }
+}
+
+#[target_feature(enable = "sse2")]
+#[inline]
+fn low(vector: __m128i) -> u64 {
+    _mm_cvtsi128_si64(vector) as u64
+}
+
+#[target_feature(enable = "sse2")]
+#[inline]
+fn high(vector: __m128i) -> u64 {
+    _mm_cvtsi128_si64(_mm_unpackhi_epi64(vector, vector)) as u64
+}

@@ -1,0 +1,150 @@
+//! Maps and unmaps single pages of the usual shape (4 KiB granules, four levels) if all tables exist,
+//! and unmaps several of one table: the small buffers that most devices map, unmap and map again.
+//!
+//! A walk with known shifts is a few instructions a level. These paths do the usual case only and
+//! change nothing otherwise: the general code then does the work, or finds the error.
+//!
+//! # Safety
+//! As in [`node`](super::node): tables are found in valid entries above the caller's claim, and stay
+//! allocated while it holds that claim. Indices are of nine bits, or below the end of the input
+//! addresses at the root.
+#![allow(unsafe_code, reason = "table memory is reached through the pool's unsafe methods")]
+
+use super::PageTable;
+use super::node::Node;
+use super::unmap::Remover;
+use crate::address::{Iova, PhysAddr};
+use crate::format::{Attributes, Descriptor, LAST};
+use crate::gather::{Gather, Kind};
+use crate::pool::{Pool, leaf};
+
+const PAGE_SHIFT: u32 = 12;
+const PAGE: u64 = 1 << PAGE_SHIFT;
+const INDEX_BITS: u32 = 9;
+
+/// An entry of a last-level table.
+struct Page<'t, P: Pool> {
+    pool: &'t P,
+    table: PhysAddr,
+    index: usize,
+}
+
+impl<'t, P: Pool> Page<'t, P> {
+    /// The entry of `iova`, which is below the end of the input addresses, if all tables on the way
+    /// exist. If `visible`, walkers see the way to it: a way that this call would have to clean is
+    /// left to the general code (see [`mark`](super::mark)).
+    #[inline(always)]
+    fn find(table: &'t PageTable<P>, iova: u64, visible: bool) -> Option<Self> {
+        let pool = &table.pool;
+        let mut at = table.root;
+        // The root may have fewer entries than a table, but has one for every valid IOVA.
+        let mut index = (iova >> (PAGE_SHIFT + LAST * INDEX_BITS)) as usize;
+        for level in 0..LAST {
+            // SAFETY: the table is the root or was found in a valid entry on the way to the caller's
+            // claim, and the index is within it.
+            let found = Descriptor(unsafe { pool.load(at, index) });
+            if !found.is_table(level) || (visible && !P::COHERENT && !found.is_marked()) {
+                return None;
+            }
+            at = found.address();
+            let shift = PAGE_SHIFT + (LAST - 1 - level) * INDEX_BITS;
+            index = (iova >> shift) as usize & ((1 << INDEX_BITS) - 1);
+        }
+        Some(Self { pool, table: at, index })
+    }
+
+    #[inline(always)]
+    fn load(&self) -> Descriptor {
+        // SAFETY: found in a valid entry, and the index has nine bits.
+        Descriptor(unsafe { self.pool.load(self.table, self.index) })
+    }
+
+    /// Writes the entry, which no other thread writes meanwhile, and makes that visible.
+    #[inline(always)]
+    fn store(&self, value: Descriptor) {
+        // SAFETY: as for `load`.
+        unsafe { leaf::store(self.pool, self.table, self.index, value.0) };
+        self.pool.clean(self.table, self.index..self.index + 1);
+        self.pool.barrier();
+    }
+}
+
+/// Maps one page at `iova` and returns `true`, or does nothing. The caller has claimed `part`.
+#[inline(always)]
+pub(super) fn map<P: Pool>(
+    table: &PageTable<P>,
+    part: &core::ops::Range<u64>,
+    iova: Iova,
+    phys: PhysAddr,
+    attributes: Attributes,
+) -> bool {
+    let geometry = &table.geometry;
+    let right = (iova.0 | phys.0) & (PAGE - 1) == 0
+        && part.contains(&iova.0)
+        && phys.0 < geometry.output_end()
+        && attributes.stage() == geometry.config().stage;
+    if !right {
+        return false;
+    }
+    match Page::find(table, iova.0, true) {
+        Some(page) if !page.load().is_valid() => {
+            page.store(Descriptor::leaf(phys, LAST, attributes.bits()));
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Unmaps the page at `iova` and returns `true`, or does nothing. The caller has claimed `part`.
+#[inline(always)]
+pub(super) fn unmap<P: Pool>(
+    table: &PageTable<P>,
+    part: &core::ops::Range<u64>,
+    iova: Iova,
+    gather: &mut Gather,
+) -> bool {
+    if iova.0 & (PAGE - 1) != 0 || !part.contains(&iova.0) {
+        return false;
+    }
+    let unused = gather.is_unused();
+    match Page::find(table, iova.0, false) {
+        Some(page) if page.load().is_valid() => {
+            gather.add_to(unused, iova.0, iova.0 + PAGE, Kind::leaves(PAGE_SHIFT, LAST));
+            page.store(Descriptor::EMPTY);
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Unmaps the pages from `range.start` to `range.end` and returns the bytes removed, or does nothing.
+/// The caller has claimed them.
+#[inline]
+pub(super) fn unmap_some<P: Pool>(
+    table: &PageTable<P>,
+    range: &core::ops::Range<u64>,
+    gather: &mut Gather,
+) -> Option<u64> {
+    const SPAN_SHIFT: u32 = PAGE_SHIFT + INDEX_BITS;
+    let bytes = range.end - range.start;
+    // A whole table is unhooked, not cleared.
+    let inside = (range.start ^ (range.end - 1)) >> SPAN_SHIFT == 0 && bytes >> SPAN_SHIFT == 0;
+    if !table.geometry.is_four_of_4k() || !inside {
+        return None;
+    }
+    let Page { table: at, index, .. } = Page::find(table, range.start, false)?;
+    // SAFETY: found in a valid entry above the claim.
+    let node = unsafe { Node::last(table, at) };
+    let mut remover = Remover::new(gather);
+    debug_assert_eq!(node.index(range.start), index);
+    remover.pages(node, range.start, range.end);
+    let removed = remover.finish();
+    table.pool.barrier();
+    Some(removed)
+}
+
+/// Whether a table has the shape of these paths, and `bytes` are one page.
+#[inline(always)]
+pub(super) fn is_page<P: Pool>(table: &PageTable<P>, bytes: u64) -> bool {
+    table.geometry.is_four_of_4k() && bytes == PAGE
+}

@@ -1,0 +1,97 @@
+//! Lists that begin with whole tables, where the table above exists already.
+
+use std::vec::Vec;
+
+use super::release;
+use crate::address::{Iova, PhysAddr, Segment};
+use crate::format::{Granule, LAST, Stage};
+use crate::gather::Gather;
+use crate::table::{MapError, PageTable};
+use crate::testing::{Counting, config, rw, with_arena};
+
+/// Single pages, none of which begins a block or continues the one before it.
+fn list(granule: Granule, count: u64) -> Vec<Segment> {
+    let page = granule.bytes();
+    (0..count).map(|n| Segment { phys: PhysAddr((2 * n + 1) * page), len: page }).collect()
+}
+
+#[test]
+fn tables_of_pages_are_filled_up_to_what_is_there() {
+    for granule in [Granule::Size4K, Granule::Size16K] {
+        let page = granule.bytes();
+        let per_table = page / 8;
+        let span = per_table * page;
+        with_arena(granule, 16, |arena| {
+            let pool = Counting::new(arena);
+            let mut table = PageTable::new(config(granule, Stage::One, 48), &pool).expect("a root");
+            let mut part = table.whole();
+            let mut gather = Gather::new();
+            let attributes = rw(Stage::One);
+            // A page in the third table from 0.
+            let taken = Iova(2 * span + 5 * page);
+            part.map(taken, PhysAddr(0), page, attributes, &mut gather).expect("free");
+            let before = pool.out.get();
+            let list = list(granule, 3 * per_table);
+            let mapped = part.map_sg(Iova(span), &list, attributes, &mut gather);
+            assert!(
+                matches!(mapped, Err(MapError::Occupied { iova, level: LAST, .. }) if iova == taken)
+            );
+            let left: Vec<_> = part.ranges(Iova(0)..Iova(8 * span)).map(|m| m.iova).collect();
+            assert_eq!(left, [taken], "nothing of a call that fails stays");
+            release(&part, &mut gather);
+            assert_eq!(pool.out.get(), before);
+            part.unmap(taken, page, &mut gather).expect("mapped");
+            // The third table is used now, and the others are new.
+            let mapped = part.map_sg(Iova(span), &list, attributes, &mut gather);
+            assert_eq!(mapped, Ok(3 * span));
+            assert_eq!(pool.out.get(), before + 2);
+            for (n, segment) in (0..).zip(&list) {
+                let found = part.iova_to_phys(Iova(span + n * page)).expect("mapped");
+                assert_eq!((found.phys, found.level), (segment.phys, LAST));
+            }
+        });
+    }
+}
+
+#[test]
+fn tables_beyond_the_part_are_not_touched() {
+    let page = Granule::Size4K.bytes();
+    let span = 512 * page;
+    with_arena(Granule::Size4K, 16, |arena| {
+        let mut table =
+            PageTable::new(config(Granule::Size4K, Stage::One, 48), arena).expect("a root");
+        let (mut low, high) = table.whole().split_at(Iova(span + span / 2));
+        let mut gather = Gather::new();
+        let attributes = rw(Stage::One);
+        low.map(Iova(0), PhysAddr(0), page, attributes, &mut gather).expect("free");
+        low.unmap(Iova(0), page, &mut gather).expect("mapped");
+        let list = list(Granule::Size4K, 1024);
+        let mapped = low.map_sg(Iova(0), &list, attributes, &mut gather);
+        assert!(matches!(mapped, Err(MapError::IovaRange { .. })), "{mapped:?}");
+        let mapped = low.map_sg(Iova(span), &list[..512], attributes, &mut gather);
+        assert!(matches!(mapped, Err(MapError::IovaRange { .. })), "{mapped:?}");
+        for part in [&low, &high] {
+            assert_eq!(part.ranges(Iova(0)..Iova(4 * span)).count(), 0);
+        }
+    });
+}
+
+/// Pages that make up a block are one, also behind tables of pages.
+#[test]
+fn pages_that_make_up_a_block_become_one() {
+    let page = Granule::Size4K.bytes();
+    let span = 512 * page;
+    with_arena(Granule::Size4K, 16, |arena| {
+        let mut table =
+            PageTable::new(config(Granule::Size4K, Stage::One, 48), arena).expect("a root");
+        let mut part = table.whole();
+        let mut gather = Gather::new();
+        let attributes = rw(Stage::One);
+        part.map(Iova(0), PhysAddr(0), page, attributes, &mut gather).expect("free");
+        let mut list = list(Granule::Size4K, 512);
+        list.extend((0..512).map(|n| Segment { phys: PhysAddr((1 << 40) + n * page), len: page }));
+        assert_eq!(part.map_sg(Iova(span), &list, attributes, &mut gather), Ok(2 * span));
+        let level = |iova| part.iova_to_phys(Iova(iova)).map(|found| found.level);
+        assert_eq!((level(span), level(2 * span)), (Some(3), Some(2)));
+    });
+}
