@@ -22,7 +22,7 @@ pub(super) fn stores() {
 /// [`stores`], and completes this processor's cache maintenance before.
 ///
 /// DSB ST does not wait for cache maintenance: only a DSB for loads and stores does (Arm ARM DDI
-/// 0487, B2.3.12).
+/// 0487, *Data Synchronization Barrier*). It is a fence for threads too.
 #[inline]
 pub(super) fn stores_and_cleans() {
     #[cfg(target_arch = "aarch64")]
@@ -30,5 +30,6 @@ pub(super) fn stores_and_cleans() {
     unsafe {
         core::arch::asm!("dsb sy", options(nostack, preserves_flags));
     }
+    #[cfg(not(target_arch = "aarch64"))]
     stores();
 }

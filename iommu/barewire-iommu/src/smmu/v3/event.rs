@@ -276,6 +276,10 @@ impl<'s, 'p, R: Registers, P: Pool, W: Patience> EventQueue<'s, 'p, R, P, W> {
         let event = (!is_empty).then(|| {
             let first = (self.cons & ((1 << log2) - 1)) as usize * WORDS;
             memory.clean(first..first + WORDS);
+            if !P::COHERENT {
+                // The clean is complete after a barrier, and before that the caches may have the old record.
+                self.smmu.pool().barrier();
+            }
             Event::decode(core::array::from_fn(|word| memory.load_any(first + word)))
         });
         if event.is_some() || is_overflow {

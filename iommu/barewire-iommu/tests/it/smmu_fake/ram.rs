@@ -3,9 +3,11 @@
 #![allow(unsafe_code, reason = "a pool hands out memory")]
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread::{self, ThreadId};
 
 use barewire_iommu::{PhysAddr, Pool};
 
@@ -25,6 +27,8 @@ pub(crate) struct Ram {
     stale: Mutex<Vec<bool>>,
     /// Words that a device wrote past the caches.
     unseen: Mutex<Vec<bool>>,
+    /// Cleans that each thread began, and that its next barrier completes.
+    cleaning: Mutex<Vec<(ThreadId, Range<usize>)>>,
     stores: Mutex<Option<Vec<Store>>>,
     /// Called at every barrier and every access to a register.
     interrupt: Mutex<Option<Interrupt>>,
@@ -42,6 +46,7 @@ impl Ram {
             left: Mutex::new(usize::MAX),
             stale: Mutex::new(vec![false; bytes / 8]),
             unseen: Mutex::new(vec![false; bytes / 8]),
+            cleaning: Mutex::default(),
             stores: Mutex::default(),
             interrupt: Mutex::default(),
         }
@@ -143,15 +148,22 @@ unsafe impl Pool for Ram {
         NonNull::from(word).cast()
     }
 
-    fn clean(&self, table: PhysAddr, entries: std::ops::Range<usize>) {
+    fn clean(&self, table: PhysAddr, entries: Range<usize>) {
         let first = index(table.0);
         let words = first + entries.start..first + entries.end;
-        self.stale.lock().unwrap()[words.clone()].fill(false);
-        self.unseen.lock().unwrap()[words].fill(false);
+        self.cleaning.lock().unwrap().push((thread::current().id(), words));
     }
 
     fn barrier(&self) {
         std::sync::atomic::fence(Ordering::SeqCst);
+        let own = thread::current().id();
+        self.cleaning.lock().unwrap().retain(|(thread, words)| {
+            if *thread == own {
+                self.stale.lock().unwrap()[words.clone()].fill(false);
+                self.unseen.lock().unwrap()[words.clone()].fill(false);
+            }
+            *thread != own
+        });
         self.interrupt();
     }
 
@@ -162,8 +174,11 @@ unsafe impl Pool for Ram {
     }
 
     unsafe fn store(&self, table: PhysAddr, index_: usize, value: u64) {
-        self.words[index(table.0) + index_].store(value, Ordering::Release);
-        self.stale.lock().unwrap()[index(table.0) + index_] = true;
+        let word = index(table.0) + index_;
+        self.words[word].store(value, Ordering::Release);
+        self.stale.lock().unwrap()[word] = true;
+        // A clean under way need not have this store.
+        self.cleaning.lock().unwrap().retain(|(_, words)| !words.contains(&word));
         if let Some(stores) = &mut *self.stores.lock().unwrap() {
             stores.push(Some((table.0 + 8 * index_ as u64, value)));
         }
