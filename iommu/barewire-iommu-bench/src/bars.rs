@@ -117,15 +117,18 @@ fn small(rows: &[Row]) -> Vec<Bar> {
         }
     }
     of_peer(Op::UnmapTable, "32M", Layout::Contiguous);
-    for (op, size) in
-        [Op::DomainMap, Op::DomainUnmap].into_iter().flat_map(|op| [(op, "4K"), (op, "64K")])
-    {
-        let row = find(rows, Implementation::Barewire, (op, size, Layout::Scattered), None);
-        bars.extend(row.and_then(|row| {
-            let (base, ns) = row.on_top_of.zip(row.ns_on_top)?;
-            let what = format!("{} {size} scattered, ns on top of {}", op.name(), base.name());
-            Some(Bar::at_most(what, ns, 20.0))
-        }));
+    for (op, table) in [(Op::DomainMap, Op::MapTable), (Op::DomainUnmap, Op::UnmapTable)] {
+        for size in ["4K", "64K"] {
+            let of = (op, size, Layout::Scattered);
+            let Some(row) = find(rows, Implementation::Barewire, of, None) else { continue };
+            let base = row.on_top_of.zip(row.ns_on_top);
+            // Of a map, both are the same.
+            let alone = row.ns_on_top_of_table.filter(|_| row.on_top_of != Some(table));
+            for (base, ns) in base.into_iter().chain(alone.map(|ns| (table, ns))) {
+                let what = format!("{} {size} scattered, ns on top of {}", op.name(), base.name());
+                bars.push(Bar::at_most(what, ns, 20.0));
+            }
+        }
     }
     bars
 }

@@ -184,6 +184,8 @@ impl Contest {
         let ours = implementation == Implementation::Barewire;
         let peer = ours.then(|| self.best_peer(op)).flatten();
         let base = base(op).and_then(|base| Some((base.op, self.times(base)?)));
+        let table = table_work(op).and_then(|table| self.times(table));
+        let on_top = |base: &[f64]| median_of(ns, base, |ns, base| ns - base);
         Row {
             implementation,
             op,
@@ -200,7 +202,8 @@ impl Contest {
             best_peer: peer.map(|(peer, _)| peer),
             ratio_to_best_peer: peer.map(|(_, peer)| ratio(peer)),
             on_top_of: base.map(|(op, _)| op),
-            ns_on_top: base.map(|(_, base)| median_of(ns, base, |ns, base| ns - base)),
+            ns_on_top: base.map(|(_, base)| on_top(base)),
+            ns_on_top_of_table: table.map(on_top),
             invalidations,
         }
     }
@@ -236,15 +239,24 @@ fn is_map(op: Op) -> bool {
 
 /// What an operation of a domain is compared with: the same without the domain.
 fn base(op: Op) -> Option<Named> {
-    let implementation = Implementation::Barewire;
     match op {
-        Op::DomainMap => Some(Named { implementation, op: Op::MapTable, strategy: None }),
         Op::DomainUnmap => {
-            let strategy = Some(Unmapping::Gathered.name());
+            let (implementation, strategy) =
+                (Implementation::Barewire, Some(Unmapping::Gathered.name()));
             Some(Named { implementation, op: Op::Unmap, strategy })
         }
-        _ => None,
+        _ => table_work(op),
     }
+}
+
+/// The table work of a domain's operation.
+fn table_work(op: Op) -> Option<Named> {
+    let op = match op {
+        Op::DomainMap => Op::MapTable,
+        Op::DomainUnmap => Op::UnmapTable,
+        _ => return None,
+    };
+    Some(Named { implementation: Implementation::Barewire, op, strategy: None })
 }
 
 /// The median of `what` over the rounds of two contestants.
@@ -360,6 +372,7 @@ mod tests {
         let domain = ours(Op::DomainUnmap);
         // It runs two after the gathered unmap.
         assert_eq!((domain.on_top_of, domain.ns_on_top), (Some(Op::Unmap), Some(-28.0)));
+        assert_eq!(domain.ns_on_top_of_table, Some(-14.0));
         let domain = ours(Op::DomainMap);
         assert_eq!((domain.on_top_of, domain.ns_on_top), (Some(Op::MapTable), Some(-7.0)));
         assert!(ours(Op::MapSg).best_peer.is_none(), "table work alone has a best peer");

@@ -89,7 +89,12 @@ fn block(text: &mut String, rows: &[Row], op: Op, layout: Layout) {
             line(text, "  x strictest floor", rows, |row| Some(ratio(row.ratio_to_strict_floor)));
         }
         line(text, "  x best peer", rows, |row| row.ratio_to_best_peer.map(ratio));
-        line(text, "  on top of the work alone", rows, |row| row.ns_on_top.map(short_time));
+        if let Some(base) = rows.iter().find_map(|row| row.as_ref()?.on_top_of) {
+            let title = format!("  on top of {}", base.name());
+            line(text, &title, rows, |row| row.ns_on_top.map(short_time));
+            let title = "  on top of table work";
+            line(text, title, rows, |row| row.ns_on_top_of_table.map(short_time));
+        }
     }
 }
 
