@@ -467,22 +467,9 @@ fn bytes(segments: &[Segment]) -> Option<u64> {
 fn sum(segments: &[Segment]) -> Option<u64> {
     // Lists are read twice, here and by the table. A sum that checks for overflow at each step costs
     // as much as the mapping itself. So this sum is unchecked, and the union of all lengths' bits
-    // tells whether it can have overflowed. Several sums at once do not wait for each other.
-    let (several, rest) = segments.as_chunks::<4>();
-    let mut sums = [0u64; 4];
-    let mut bits = [0u64; 4];
-    for chunk in several {
-        for (n, segment) in chunk.iter().enumerate() {
-            sums[n] = sums[n].wrapping_add(segment.len);
-            bits[n] |= segment.len;
-        }
-    }
-    let [mut sum, mut union] = [0u64; 2];
-    for (more, bits) in sums.into_iter().zip(bits) {
-        sum = sum.wrapping_add(more);
-        union |= bits;
-    }
-    for segment in rest {
+    // tells whether it can have overflowed.
+    let (mut sum, mut union) = (0u64, 0u64);
+    for segment in segments {
         sum = sum.wrapping_add(segment.len);
         union |= segment.len;
     }

@@ -39,16 +39,39 @@ impl<S: IovaStorage> Bits<S> {
         let class = (align as usize).min(CLASSES - 1);
         let words = self.words.words().len();
         let from = self.hints[class].min(words);
-        let at = self.find(count, align, from, words).or_else(|| {
-            // A gap may begin before the hint and end after it.
-            self.find(count, align, 0, words.min(from + count.div_ceil(WORD) as usize))
-        })?;
-        self.set(at, count);
+        let at = match self.take_in_word(from, count, align) {
+            Some(at) => at,
+            None => {
+                let at = self.find(count, align, from, words).or_else(|| {
+                    // A gap may begin before the hint and end after it.
+                    let end = words.min(from + count.div_ceil(WORD) as usize);
+                    self.find(count, align, 0, end)
+                })?;
+                self.set(at, count);
+                at
+            }
+        };
         // After a small gap the same word may hold another. After a large one, its words are full.
         let hint = ((at + count - self.first) / WORD) as usize;
         self.hints[class] = hint;
         self.highest = self.highest.max(hint);
         Some(at)
+    }
+
+    /// Takes a gap in word `index`, if it has one: the usual case of a small range.
+    #[inline]
+    fn take_in_word(&mut self, index: usize, count: u64, align: u32) -> Option<u64> {
+        if count > WORD {
+            return None;
+        }
+        let word = self.words.words_mut().get_mut(index)?;
+        let starts = gaps(!*word, count as u32) & multiples(align);
+        if starts == 0 {
+            return None;
+        }
+        let bit = starts.trailing_zeros();
+        *word |= below(count) << bit;
+        Some(self.first + index as u64 * WORD + u64::from(bit))
     }
 
     fn find(&self, count: u64, align: u32, from: usize, to: usize) -> Option<u64> {
@@ -206,15 +229,20 @@ fn round_up(at: u64, step: u64) -> u64 {
 }
 
 /// The positions where `count` (1 to 64) set bits begin. Doubles: a run of four is two runs of two.
+#[inline]
 fn gaps(free: u64, count: u32) -> u64 {
     let mut starts = free;
     let mut have = 1;
-    while have < count {
-        let more = have.min(count - have);
+    // Shifts by constants: no step waits for the arithmetic of the one before.
+    for more in [1, 2, 4, 8, 16, 32] {
+        if 2 * more > count {
+            break;
+        }
         starts &= starts >> more;
-        have += more;
+        have = 2 * more;
     }
-    starts
+    // What is missing of the last doubling. A run of `have` begins there already.
+    if have < count { starts & starts >> (count - have) } else { starts }
 }
 
 #[cfg(test)]

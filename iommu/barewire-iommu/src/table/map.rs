@@ -367,18 +367,6 @@ impl<'a, 't, P: Pool, R: Replace> Mapper<'a, 't, P, R> {
     }
 }
 
-impl Limits {
-    /// What single pages with these attributes must be.
-    #[inline]
-    fn batch(self, attributes: u64) -> Batch {
-        Batch {
-            leaf: attributes | Descriptor::leaf_type(LAST),
-            bad: self.offset_mask | !(self.phys_end - 1),
-            page: self.offset_mask + 1,
-        }
-    }
-}
-
 /// The entry that a table will be installed in.
 struct Place<'t, P: Pool> {
     node: Node<'t, P>,
@@ -543,7 +531,7 @@ impl<P: Pool> Sink for Node<'_, P> {
         if !fill::right(segments, batch) || Node::occupied(*self, entries.clone()).is_some() {
             return false;
         }
-        self.put(first, segments.len(), |n| segments[n].phys.0 | batch.leaf);
+        self.put_each(first, segments, |segment| segment.phys.0 | batch.leaf);
         self.clean(entries);
         true
     }

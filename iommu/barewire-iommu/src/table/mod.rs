@@ -358,6 +358,9 @@ impl<'t, P: Pool> Part<'t, P> {
         {
             return Ok(len);
         }
+        if let Some(bytes) = quick::map_some(table, &range, iova.0, segments, attributes) {
+            return Ok(bytes);
+        }
         Mapper::map(table, &range, iova, segments, attributes, gather, replace)
     }
 

@@ -64,9 +64,20 @@ impl<'t, P: Pool> Node<'t, P> {
     /// `at` was found in a valid entry above the caller's claim.
     #[inline]
     pub(super) unsafe fn last(table: &'t PageTable<P>, at: PhysAddr) -> Self {
+        // SAFETY: promised by the caller.
+        unsafe { Self::at(table, at, LAST) }
+    }
+
+    /// The table of `level`, below the root's, at `at`.
+    ///
+    /// # Safety
+    /// `at` was found in a valid entry of the level above, above the caller's claim.
+    #[inline]
+    pub(super) unsafe fn at(table: &'t PageTable<P>, at: PhysAddr, level: u32) -> Self {
         let geometry = &table.geometry;
-        let (shift, entries) = (geometry.page_shift(), 1 << geometry.index_bits());
-        Self { table, at, place: place(&table.pool, at), level: LAST, shift, entries }
+        let bits = geometry.index_bits();
+        let shift = geometry.page_shift() + (LAST - level) * bits;
+        Self { table, at, place: place(&table.pool, at), level, shift, entries: 1 << bits }
     }
 
     /// The table at `at`, to which an entry of this one leads or led.
@@ -247,6 +258,18 @@ impl<'t, P: Pool> Node<'t, P> {
         for n in 0..count {
             // SAFETY: checked.
             unsafe { tail.set_leaf(n, value(n)) };
+        }
+    }
+
+    /// Writes a leaf for each of `items`, from `first` on, that no other thread writes meanwhile.
+    #[inline]
+    pub(super) fn put_each<T>(self, first: usize, items: &[T], mut value: impl FnMut(&T) -> u64) {
+        assert!(first <= self.entries && items.len() <= self.entries - first);
+        // SAFETY: checked.
+        let tail = unsafe { self.tail(first) };
+        for (n, item) in items.iter().enumerate() {
+            // SAFETY: checked.
+            unsafe { tail.set_leaf(n, value(item)) };
         }
     }
 
@@ -466,8 +489,11 @@ impl Fresh {
         count: impl FnOnce() -> usize,
     ) -> Option<Self> {
         if spare.is_empty() {
-            let bytes = table.geometry.page_bytes() as usize;
-            *spare = table.pool.alloc_chain(bytes, count());
+            let (bytes, count) = (table.geometry.page_bytes() as usize, count());
+            if count == 1 {
+                return table.pool.alloc(bytes).map(|at| Self { at });
+            }
+            *spare = table.pool.alloc_chain(bytes, count);
         }
         // SAFETY: spare tables come from this pool only.
         unsafe { spare.pop(&table.pool) }.map(|at| Self { at })

@@ -1,5 +1,5 @@
 //! Maps and unmaps single pages of the usual shape (4 KiB granules, four levels) if all tables exist,
-//! and unmaps several of one table: the small buffers that most devices map, unmap and map again.
+//! and several of one table: the small buffers that most devices map, unmap and map again.
 //!
 //! A walk with known shifts is a few instructions a level. These paths do the usual case only and
 //! change nothing otherwise: the general code then does the work, or finds the error.
@@ -11,9 +11,11 @@
 #![allow(unsafe_code, reason = "table memory is reached through the pool's unsafe methods")]
 
 use super::PageTable;
+use super::fill;
 use super::node::Node;
+use super::sg::Limits;
 use super::unmap::Remover;
-use crate::address::{Iova, PhysAddr};
+use crate::address::{Iova, PhysAddr, Segment};
 use crate::format::{Attributes, Descriptor, LAST};
 use crate::gather::{Gather, Kind};
 use crate::pool::{Pool, leaf};
@@ -21,25 +23,33 @@ use crate::pool::{Pool, leaf};
 const PAGE_SHIFT: u32 = 12;
 const PAGE: u64 = 1 << PAGE_SHIFT;
 const INDEX_BITS: u32 = 9;
+/// log2 of the bytes that a last-level table covers.
+const SPAN_SHIFT: u32 = PAGE_SHIFT + INDEX_BITS;
 
-/// An entry of a last-level table.
-struct Page<'t, P: Pool> {
+/// An entry of a table.
+struct Place<'t, P: Pool> {
     pool: &'t P,
     table: PhysAddr,
     index: usize,
 }
 
-impl<'t, P: Pool> Page<'t, P> {
-    /// The entry of `iova`, which is below the end of the input addresses, if all tables on the way
-    /// exist. If `visible`, walkers see the way to it: a way that this call would have to clean is
-    /// left to the general code (see [`mark`](super::mark)).
+impl<'t, P: Pool> Place<'t, P> {
+    /// The entry of a page at `iova`. See [`at`](Self::at).
     #[inline(always)]
     fn find(table: &'t PageTable<P>, iova: u64, visible: bool) -> Option<Self> {
+        Self::at(table, LAST, iova, visible)
+    }
+
+    /// The entry of `level` for `iova`, which is below the end of the input addresses, if all tables on
+    /// the way exist. If `visible`, walkers see the way to it: a way that this call would have to clean is
+    /// left to the general code (see [`mark`](super::mark)).
+    #[inline(always)]
+    fn at(table: &'t PageTable<P>, level: u32, iova: u64, visible: bool) -> Option<Self> {
         let pool = &table.pool;
         let mut at = table.root;
         // The root may have fewer entries than a table, but has one for every valid IOVA.
         let mut index = (iova >> (PAGE_SHIFT + LAST * INDEX_BITS)) as usize;
-        for level in 0..LAST {
+        for level in 0..level {
             // SAFETY: the table is the root or was found in a valid entry on the way to the caller's
             // claim, and the index is within it.
             let found = Descriptor(unsafe { pool.load(at, index) });
@@ -86,7 +96,7 @@ pub(super) fn map<P: Pool>(
     if !right {
         return false;
     }
-    match Page::find(table, iova.0, true) {
+    match Place::find(table, iova.0, true) {
         Some(page) if !page.load().is_valid() => {
             page.store(Descriptor::leaf(phys, LAST, attributes.bits()));
             true
@@ -107,7 +117,7 @@ pub(super) fn unmap<P: Pool>(
         return false;
     }
     let unused = gather.is_unused();
-    match Page::find(table, iova.0, false) {
+    match Place::find(table, iova.0, false) {
         Some(page) if page.load().is_valid() => {
             gather.add_to(unused, iova.0, iova.0 + PAGE, Kind::leaves(PAGE_SHIFT, LAST));
             page.store(Descriptor::EMPTY);
@@ -115,6 +125,56 @@ pub(super) fn unmap<P: Pool>(
         }
         _ => false,
     }
+}
+
+/// Maps a list of single pages that lie in one table and returns their bytes, or does nothing. The
+/// caller has claimed `part`.
+#[inline]
+pub(super) fn map_some<P: Pool>(
+    table: &PageTable<P>,
+    part: &core::ops::Range<u64>,
+    iova: u64,
+    segments: &[Segment],
+    attributes: Attributes,
+) -> Option<u64> {
+    let geometry = &table.geometry;
+    // Fewer than a table has: where a whole table or a block would fit, it is for the general code.
+    let few = (2..1 << INDEX_BITS).contains(&segments.len());
+    let bytes = (segments.len() as u64) << PAGE_SHIFT;
+    let right = few
+        && geometry.is_four_of_4k()
+        && iova & (PAGE - 1) == 0
+        && part.contains(&iova)
+        && bytes <= part.end - iova
+        && (iova ^ (iova + bytes - 1)) >> SPAN_SHIFT == 0
+        && attributes.stage() == geometry.config().stage;
+    if !right {
+        return None;
+    }
+    let batch = Limits::new(geometry, part.end).batch(attributes.bits());
+    let Place { table: at, index, .. } = Place::find(table, iova, true)?;
+    // SAFETY: found in a valid entry above the claim.
+    let node = unsafe { Node::last(table, at) };
+    let entries = index..index + segments.len();
+    if !fill::right(segments, &batch) || node.occupied(entries.clone()).is_some() {
+        return None;
+    }
+    node.put_each(index, segments, |segment| segment.phys.0 | batch.leaf);
+    node.clean(entries);
+    table.pool.barrier();
+    Some(bytes)
+}
+
+/// The table in which entries lead to last-level tables, on the way to `iova`: if it exists, and walkers
+/// see the way to it. The caller has claimed `iova`.
+#[inline(always)]
+pub(super) fn above_last<P: Pool>(table: &PageTable<P>, iova: u64) -> Option<Node<'_, P>> {
+    if !table.geometry.is_four_of_4k() {
+        return None;
+    }
+    let Place { table: at, .. } = Place::at(table, LAST - 1, iova, true)?;
+    // SAFETY: found in a valid entry above the claim.
+    Some(unsafe { Node::at(table, at, LAST - 1) })
 }
 
 /// Unmaps the pages from `range.start` to `range.end` and returns the bytes removed, or does nothing.
@@ -125,14 +185,13 @@ pub(super) fn unmap_some<P: Pool>(
     range: &core::ops::Range<u64>,
     gather: &mut Gather,
 ) -> Option<u64> {
-    const SPAN_SHIFT: u32 = PAGE_SHIFT + INDEX_BITS;
     let bytes = range.end - range.start;
     // A whole table is unhooked, not cleared.
     let inside = (range.start ^ (range.end - 1)) >> SPAN_SHIFT == 0 && bytes >> SPAN_SHIFT == 0;
     if !table.geometry.is_four_of_4k() || !inside {
         return None;
     }
-    let Page { table: at, index, .. } = Page::find(table, range.start, false)?;
+    let Place { table: at, index, .. } = Place::find(table, range.start, false)?;
     // SAFETY: found in a valid entry above the claim.
     let node = unsafe { Node::last(table, at) };
     let mut remover = Remover::new(gather);

@@ -1,8 +1,9 @@
 //! Reads a scatter list: the next address, and how many bytes are contiguous there.
 
 use super::error::MapError;
+use super::fill::Batch;
 use crate::address::{Iova, PhysAddr, Segment};
-use crate::format::{Geometry, LAST};
+use crate::format::{Descriptor, Geometry, LAST};
 
 /// The limits on addresses and lengths.
 #[derive(Clone, Copy)]
@@ -31,6 +32,16 @@ impl Limits {
             && phys < self.phys_end
             && len <= self.phys_end - phys;
         if fits { Ok(()) } else { Err(self.refuse(iova, segment)) }
+    }
+
+    /// What single pages with these attributes must be.
+    #[inline]
+    pub(super) fn batch(self, attributes: u64) -> Batch {
+        Batch {
+            leaf: attributes | Descriptor::leaf_type(LAST),
+            bad: self.offset_mask | !(self.phys_end - 1),
+            page: self.offset_mask + 1,
+        }
     }
 
     #[cold]

@@ -9,6 +9,7 @@ use super::PageTable;
 use super::fill::{self, Batch};
 use super::mark::descend;
 use super::node::{AHEAD, Fresh};
+use super::quick;
 use crate::address::Segment;
 use crate::format::LAST;
 use crate::pool::{Chain, Pool};
@@ -31,7 +32,7 @@ pub(super) fn map<P: Pool>(
     if iova & offset != 0 {
         return 0;
     }
-    let node = descend(table, iova);
+    let node = quick::above_last(table, iova).unwrap_or_else(|| descend(table, iova));
     if node.level() + 1 != LAST {
         return 0;
     }

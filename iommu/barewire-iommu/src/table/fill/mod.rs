@@ -59,6 +59,7 @@ pub(super) fn right(segments: &[Segment], batch: &Batch) -> bool {
 pub(super) fn fill(entries: &mut [u64], segments: &[Segment], batch: &Batch) -> bool {
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     let (entries, segments) = match sse2::fill(entries, segments, batch) {
+        Some(count) if count == segments.len() => return true,
         Some(count) => (&mut entries[count..], &segments[count..]),
         None => return false,
     };

@@ -1,4 +1,4 @@
-//! [`fill`](super::fill) for x86-64, four segments at a time.
+//! [`fill`](super::fill) for x86-64, eight segments at a time.
 //!
 //! # How it works
 //! A segment is one vector: its address below, its length above. The union of all vectors has the
@@ -8,7 +8,7 @@
 //! compiler's own vectors separate the lengths first, which takes a seventh more time.
 //!
 //! # Safety
-//! Vectors are read and written within arrays of four segments and four entries.
+//! Vectors are read and written within pairs of segments and of entries.
 #![allow(unsafe_code, reason = "vectors are loaded and stored by pointer")]
 
 use core::arch::x86_64::{
@@ -19,18 +19,21 @@ use core::arch::x86_64::{
 use super::Batch;
 use crate::address::Segment;
 
-const FOUR: usize = 4;
+/// Segments of one turn of the loop.
+const EIGHT: usize = 8;
+/// Sums kept apart, so that no addition waits for the one before it.
+const SUMS: usize = 4;
 
-/// Writes the leaves of the segments up to the last multiple of four, and returns that. `None` if one
+/// Writes the leaves of the segments up to the last multiple of eight, and returns that. `None` if one
 /// of them is not one page with a valid address; the entries are then to be discarded.
 #[inline]
 pub(super) fn fill(entries: &mut [u64], segments: &[Segment], batch: &Batch) -> Option<usize> {
-    let (places, _) = entries.as_chunks_mut::<FOUR>();
-    let (segments, _) = segments.as_chunks::<FOUR>();
+    let (places, _) = entries.as_chunks_mut::<EIGHT>();
+    let (segments, _) = segments.as_chunks::<EIGHT>();
     let count = places.len().min(segments.len());
     // SAFETY: this file is compiled only where all processors have SSE2.
     let seen = unsafe { write(&mut places[..count], &segments[..count], batch.leaf) };
-    let count = count * FOUR;
+    let count = count * EIGHT;
     let len = if count == 0 { 0 } else { batch.page };
     let right = seen.phys & batch.bad == 0
         && seen.len == len
@@ -48,20 +51,20 @@ struct Seen {
 }
 
 #[target_feature(enable = "sse2")]
-fn write(places: &mut [[u64; FOUR]], segments: &[[Segment; FOUR]], leaf: u64) -> Seen {
+fn write(places: &mut [[u64; EIGHT]], segments: &[[Segment; EIGHT]], leaf: u64) -> Seen {
     let leaf = _mm_set1_epi64x(leaf as i64);
-    // One of each for every segment of four, so that no addition waits for another.
-    let mut or = [_mm_setzero_si128(); FOUR];
-    let mut sum = [_mm_setzero_si128(); FOUR];
+    let mut or = [_mm_setzero_si128(); SUMS];
+    let mut sum = [_mm_setzero_si128(); SUMS];
     for (entries, segments) in places.iter_mut().zip(segments) {
         let (pairs, _) = entries.as_chunks_mut::<2>();
         let (segments, _) = segments.as_chunks::<2>();
         for (n, (pair, [a, b])) in pairs.iter_mut().zip(segments).enumerate() {
             let (a, b) = (load(a), load(b));
-            or[2 * n] = _mm_or_si128(or[2 * n], a);
-            or[2 * n + 1] = _mm_or_si128(or[2 * n + 1], b);
-            sum[2 * n] = _mm_add_epi64(sum[2 * n], a);
-            sum[2 * n + 1] = _mm_add_epi64(sum[2 * n + 1], b);
+            let (first, second) = (2 * n % SUMS, (2 * n + 1) % SUMS);
+            or[first] = _mm_or_si128(or[first], a);
+            or[second] = _mm_or_si128(or[second], b);
+            sum[first] = _mm_add_epi64(sum[first], a);
+            sum[second] = _mm_add_epi64(sum[second], b);
             let leaves = _mm_or_si128(_mm_unpacklo_epi64(a, b), leaf);
             // SAFETY: the pair is as large as a vector, and the store need not be aligned.
             unsafe { _mm_storeu_si128(core::ptr::from_mut(pair).cast(), leaves) };

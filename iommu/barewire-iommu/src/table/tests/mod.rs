@@ -4,6 +4,7 @@
 mod against_map;
 mod blocks;
 mod errors;
+mod lists;
 mod pages;
 mod parts;
 mod runs;
