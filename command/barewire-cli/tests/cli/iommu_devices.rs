@@ -65,7 +65,7 @@ fn several_devices_and_a_malformed_line_are_a_table_each_and_a_count() {
         "\n30be0000.ethernet: 1 maps",
         "  no IOMMU: dma_addr is phys_addr in the only map.",
         "\nall devices with a name\n",
-        "  1 lines of map or unmap events that cannot be read, skipped",
+        "  1 lines that cannot be read, skipped",
         "  7 events lost by the tracer",
         "  1 events dma_sync_single_for_cpu, which change no mapping",
     ] {

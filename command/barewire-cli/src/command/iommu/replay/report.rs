@@ -228,7 +228,7 @@ impl Report {
     fn input_text(&self, text: &mut String) {
         let input = &self.input;
         for (count, what) in [
-            (input.malformed_lines, "lines of map or unmap events that cannot be read, skipped"),
+            (input.malformed_lines, "lines that cannot be read, skipped"),
             (input.lost_events, "events lost by the tracer"),
             (input.other_lines, "lines of other events, passed over"),
             (input.unselected_events, "events of other devices, passed over (--device)"),

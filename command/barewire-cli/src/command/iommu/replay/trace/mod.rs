@@ -72,9 +72,11 @@ pub(super) struct Line<'a> {
     pub(super) event: Event<'a>,
 }
 
-/// Why a line that is one of ours cannot be read.
+/// Why a line cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Malformed {
+    /// It is no line of a tracer.
+    NoEvent,
     /// It lacks a field.
     Missing(&'static str),
     /// A field is no number.
@@ -96,6 +98,9 @@ pub(super) enum Malformed {
 impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
+            Self::NoEvent => {
+                f.write_str("it is no line of a tracer: there is neither a time nor a processor")
+            }
             Self::Missing("device") => f.write_str("there is no device: was the line cut?"),
             Self::Missing(field) => write!(f, "{field}= is missing: was the line cut?"),
             Self::Number(field) => write!(f, "{field}= is no number of 64 bits"),
@@ -127,9 +132,10 @@ const NAMED: [&str; 4] = [
 pub(super) fn parse(line: &str) -> Result<Line<'_>, Malformed> {
     let mut before = None;
     let mut words = line.split_ascii_whitespace().peekable();
-    if words.peek().is_none_or(|word| word.starts_with('#')) {
+    if is_between_events(line) {
         return Ok(Line { time_ns: None, event: Event::Blank });
     }
+    let mut is_event = false;
     while let Some(word) = words.next() {
         let time_ns = before.and_then(seconds);
         // What the kernel's iommu events begin with. Older ones have no space after it.
@@ -161,9 +167,31 @@ pub(super) fn parse(line: &str) -> Result<Line<'_>, Malformed> {
             let count = words.next().and_then(|count| count.parse().ok()).unwrap_or(1);
             return Ok(Line { time_ns: None, event: Event::Lost(count) });
         }
+        is_event |= is_of_tracer(word);
         before = Some(word);
     }
-    Ok(Line { time_ns: None, event: Event::Other })
+    if is_event { Ok(Line { time_ns: None, event: Event::Other }) } else { Err(Malformed::NoEvent) }
+}
+
+/// Whether a line says nothing of its own: an empty one, a comment, what `trace-cmd report` begins with, a
+/// line of a call chain.
+fn is_between_events(line: &str) -> bool {
+    let mut words = line.split_ascii_whitespace();
+    let Some(first) = words.next() else { return true };
+    let is_address = |word: &str| word.len() >= 8 && word.bytes().all(|b| b.is_ascii_hexdigit());
+    first.starts_with('#')
+        || first.starts_with("cpus=")
+        || matches!(first, "=>" | "version")
+        || (first == "CPU" && line.trim_end().ends_with("is empty"))
+        || is_address(first)
+}
+
+/// Whether every line of a tracer has such a word: the time or a counter, or the processor.
+fn is_of_tracer(word: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let processor = word.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let counter = word.strip_suffix(':').map(|rest| rest.replacen('.', "", 1));
+    processor.is_some_and(digits) || counter.is_some_and(|rest| digits(&rest))
 }
 
 /// `12.345678:` in nanoseconds. Without a fraction it counts something else: cycles, events.

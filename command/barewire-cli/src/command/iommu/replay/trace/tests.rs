@@ -39,6 +39,11 @@ fn every_tool_s_lines_are_read() {
         ("CPU:2 [LOST EVENTS]", None, Event::Lost(1)),
         ("cam 77 [001] 12.1: PERF_RECORD_LOST lost 12", None, Event::Lost(12)),
         ("# tracer: nop", None, Event::Blank),
+        ("cpus=4", None, Event::Blank),
+        ("version = 7", None, Event::Blank),
+        ("CPU 3 is empty", None, Event::Blank),
+        (" => iommu_map", None, Event::Blank),
+        ("\tffffffff81a0b1c2 iommu_map+0x12 ([kernel.kallsyms])", None, Event::Blank),
         ("   ", None, Event::Blank),
         (
             "cam-77 [000] 1.5: attach_device_to_domain: IOMMU: device=a",
@@ -60,6 +65,19 @@ fn every_tool_s_lines_are_read() {
         ),
     ] {
         assert_eq!(parse(line), Ok(Line { time_ns, event }), "{line}");
+    }
+}
+
+#[test]
+fn what_no_tracer_prints_is_no_event() {
+    for line in
+        ["no event: at all, this [line]", "dead", "12", "[]", ":", "cam-77 [0x]", "\u{fffd}"]
+    {
+        assert_eq!(parse(line), Err(Malformed::NoEvent), "{line}");
+    }
+    // A time, a counter or a processor is enough.
+    for line in ["x 1.5: y", "x 77: y", "x [003] y"] {
+        assert_eq!(parse(line), Ok(Line { time_ns: None, event: Event::Other }), "{line}");
     }
 }
 
