@@ -5,10 +5,15 @@ unbind
 SHARED=$(mem "$BANK" shared)
 NODE=/dev/spidev3.0
 run() { barewire run --quiet --map "$NODE=$SHARED" "$@"; }
-# client: the program that asks for ever, once it is there.
+# client: the program that asks for ever, once it is there. One that was killed may still be a zombie.
 client() {
 	tries=0
-	while ! pidof spimessage && [ $tries -lt 100 ]; do sleep 0.1; tries=$((tries + 1)); done
+	while [ $tries -lt 100 ]; do
+		for pid in $(pidof spimessage); do
+			if ! ended "$pid"; then echo "$pid"; return; fi
+		done
+		sleep 0.1; tries=$((tries + 1))
+	done
 }
 # in_time SECONDS NAME COMMAND…: a check of a command that must end by itself.
 in_time() {
