@@ -150,18 +150,7 @@ impl Costs {
             commands(ranges, self.range_ps, 0)
         });
         let by_context = commands(1, self.context_ps, self.refill_ps(facts.live_entries));
-        let mut method = Method::Pages;
-        let mut least = by_page.total_ps();
-        if let Some(by_range) = by_range
-            && by_range.total_ps() < least
-        {
-            method = Method::Ranges;
-            least = by_range.total_ps();
-        }
-        if by_context.total_ps() < least {
-            method = Method::Context;
-        }
-        Choice { method, by_page, by_range, by_context }
+        Choice { method: self.cheapest(runs, facts), by_page, by_range, by_context }
     }
 
     /// The devices' loss when a context in which `live_entries` stay mapped is invalidated as a
