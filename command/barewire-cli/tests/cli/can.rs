@@ -2,12 +2,11 @@
 
 use std::fs;
 use std::process::Stdio;
-use std::thread::sleep;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::command::{Ran, barewire, run, runs_whole};
+use super::command::{Ran, barewire, interrupted, run, runs_whole};
 
 fn can(verb: &str, options: &str) -> Ran {
     let words: Vec<&str> = ["can", verb].into_iter().chain(options.split_whitespace()).collect();
@@ -192,16 +191,11 @@ fn a_dump_ends_when_nothing_comes() {
 #[test]
 fn ctrl_c_ends_it_with_a_summary() {
     for verb in ["dump", "gen"] {
-        let mut command = barewire(
+        let command = barewire(
             &["can", verb, "--bus", "sim:imx8mp", "--json", "-o", "/dev/null"]
                 [..if verb == "dump" { 7 } else { 5 }],
         );
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
-        sleep(Duration::from_millis(300));
-        let status =
-            std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-        assert!(status.expect("kill is there").success());
-        let ran: Ran = child.wait_with_output().expect("it ends").into();
+        let ran = interrupted(command, Duration::from_millis(300));
         let line = ran.json();
         assert_eq!(line["interrupted"], json!(true));
         assert_eq!((&line["frames_lost"], &line["error_state"]), (&json!(0), &json!("active")));

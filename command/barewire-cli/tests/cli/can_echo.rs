@@ -1,12 +1,10 @@
 //! `barewire can echo`: nothing lost, every field there, better than what was published.
 
-use std::process::Stdio;
-use std::thread::sleep;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::command::{Ran, barewire, run};
+use super::command::{Ran, barewire, interrupted, run};
 
 fn echo(options: &str) -> Ran {
     let words: Vec<&str> = ["can", "echo"].into_iter().chain(options.split_whitespace()).collect();
@@ -185,13 +183,7 @@ fn ctrl_c_ends_it_while_no_frame_comes_and_nothing_is_called_lost() {
     for options in ["-g 86400000 -n 1000000", "--full-load -n 10000000"] {
         let words = ["can", "echo", "--bus", "sim:imx8mp", "--json"];
         let words: Vec<&str> = words.into_iter().chain(options.split(' ')).collect();
-        let mut command = barewire(&words);
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
-        sleep(Duration::from_millis(400));
-        let id = child.id().to_string();
-        let status = std::process::Command::new("kill").args(["-INT", &id]).status();
-        assert!(status.expect("kill is there").success());
-        let ran: Ran = child.wait_with_output().expect("it ends").into();
+        let ran = interrupted(barewire(&words), Duration::from_millis(400));
         let line = ran.json();
         assert_eq!((&line["interrupted"], &line["frames_lost"]), (&json!(true), &json!(0)));
         ran.fails(130, "stopped as asked");

@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use barewire_iommu_bench::callgrind::program;
 use serde_json::Value;
@@ -15,6 +17,33 @@ pub(super) const SABRELITE_SIZE: usize = 2 << 20;
 /// `BAREWIRE_WHOLE` is set, as CI does, whose tests are optimised and keep the debug checks.
 pub(super) fn runs_whole() -> bool {
     !cfg!(debug_assertions) || std::env::var_os("BAREWIRE_WHOLE").is_some()
+}
+
+/// Starts a command, waits until it handles SIGINT and for `work` from then on, and interrupts it.
+///
+/// A time alone is not enough: on a busy machine a program may take longer to begin.
+pub(super) fn interrupted(mut command: Command, work: Duration) -> Ran {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+    let id = child.id().to_string();
+    let begun = Instant::now();
+    while !handles_interrupt(&id) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it never handled SIGINT");
+        sleep(Duration::from_millis(5));
+    }
+    sleep(work);
+    let status = Command::new("kill").args(["-INT", &id]).status();
+    assert!(status.expect("kill is there").success());
+    child.wait_with_output().expect("it ends").into()
+}
+
+/// Whether a process has a handler for SIGINT, which is signal 2, by the mask `SigCgt` of proc(5). Also if it has
+/// ended: then there is nothing to wait for.
+fn handles_interrupt(id: &str) -> bool {
+    let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+    let field = |name| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let caught = field("SigCgt:").and_then(|mask| u64::from_str_radix(mask, 16).ok());
+    field("State:").is_none_or(|state| state.starts_with('Z'))
+        || caught.is_some_and(|mask| mask & 1 << 1 != 0)
 }
 
 /// What a run of the command left.

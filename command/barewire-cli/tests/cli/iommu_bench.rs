@@ -1,12 +1,10 @@
 //! `barewire iommu bench`: every row, the counts, the thread's table.
 
-use std::process::{Command, Stdio};
-use std::thread::sleep;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::command::{Ran, barewire, run};
+use super::command::{barewire, interrupted, run};
 
 const SIZES: [&str; 8] = ["4K", "64K", "1M", "2M", "12M", "16M", "24M", "32M"];
 
@@ -273,12 +271,8 @@ fn bad_options_are_refused() {
 
 #[test]
 fn ctrl_c_ends_it_between_two_rounds() {
-    let mut command = barewire(&["iommu", "bench", "--json", "--rounds", "1000000"]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
-    sleep(Duration::from_millis(500));
-    let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-    assert!(status.expect("kill is there").success());
-    let ran: Ran = child.wait_with_output().expect("it ends").into();
+    let command = barewire(&["iommu", "bench", "--json", "--rounds", "1000000"]);
+    let ran = interrupted(command, Duration::from_millis(500));
     assert!(ran.stdout.is_empty(), "half a bench is none");
     ran.fails(130, "stopped as asked");
 }

@@ -1,12 +1,10 @@
 //! `selftest`: every case passes in loopback, every fault makes it fail.
 
-use std::process::{Command, Stdio};
-use std::thread::sleep;
 use std::time::Duration;
 
 use serde_json::json;
 
-use super::command::{Ran, barewire, run, runs_whole};
+use super::command::{barewire, interrupted, run, runs_whole};
 
 /// The options that leave out the long transfers where tests do not run whole, and how many messages
 /// that makes.
@@ -89,12 +87,8 @@ fn what_cannot_be_tested_is_refused() {
 #[test]
 fn ctrl_c_ends_it_soon() {
     // Slow clocks take the simulator longest.
-    let mut command = barewire(&["selftest", "--speed-hz", "200k"]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
-    sleep(Duration::from_millis(700));
-    let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-    assert!(status.expect("kill is there").success());
-    let ran: Ran = child.wait_with_output().expect("it ends").into();
+    let command = barewire(&["selftest", "--speed-hz", "200k"]);
+    let ran = interrupted(command, Duration::from_millis(700));
     let ran = ran.fails(130, "stopped as asked");
     assert!(ran.stdout.is_empty(), "{ran:?}");
 }

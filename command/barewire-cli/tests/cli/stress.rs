@@ -1,12 +1,10 @@
 //! `stress`: every promise holds at the wire, and each one that is broken on purpose is seen.
 
-use std::process::{Command, Stdio};
-use std::thread::sleep;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::command::{Ran, barewire, run};
+use super::command::{Ran, barewire, interrupted, run};
 
 const BROKEN: [&str; 7] = [
     "order_violations",
@@ -138,12 +136,8 @@ fn what_cannot_be_stressed_is_refused() {
 
 #[test]
 fn ctrl_c_ends_it_with_a_report_of_what_was_done() {
-    let mut command = barewire(&["stress", "--messages", "100M", "--json"]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
-    sleep(Duration::from_millis(700));
-    let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-    assert!(status.expect("kill is there").success());
-    let ran: Ran = child.wait_with_output().expect("it ends").into();
+    let command = barewire(&["stress", "--messages", "100M", "--json"]);
+    let ran = interrupted(command, Duration::from_millis(700));
     let line = ran.fails(130, "stopped as asked").json();
     assert_kept(&line);
     assert!((1..100_000_000).contains(&number(&line, "messages")), "{line}");

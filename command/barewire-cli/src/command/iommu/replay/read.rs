@@ -16,6 +16,9 @@ const LINES_PER_CHECK: u64 = 1024;
 /// The longest line read, in bytes. The kernel's have some hundred; those of scatter lists are longer.
 const LINE_MAX: u64 = 1 << 20;
 
+/// A line of more bytes than this ends the replay: it has no end, or is of no trace.
+const ENDLESS: u64 = 64 << 20;
+
 /// Skipped lines whose reason is printed. The others are counted.
 const REASONS_MAX: u64 = 5;
 
@@ -112,6 +115,10 @@ fn next(from: &mut impl BufRead, bytes: &mut Vec<u8>) -> io::Result<u64> {
         }
         if into.ends_with(b"\n") {
             return Ok(length);
+        }
+        if length > ENDLESS {
+            let why = format!("a line has more than {ENDLESS} bytes: this is no trace");
+            return Err(io::Error::other(why));
         }
         interrupt::check().map_err(|_| ErrorKind::Interrupted)?;
     }
