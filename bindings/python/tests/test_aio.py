@@ -74,7 +74,8 @@ def test_a_cancelled_message_is_not_sent(rpi3: barewire.Bus) -> None:
 
     asyncio.run(main())
     figures = rpi3.simulated()
-    assert figures is not None and figures["bits"] == 8 * (100_000 + 2 + 100_000 + 4)
+    # On a busy machine the third may not have begun when it was cancelled.
+    assert figures is not None and figures["bits"] in [8 * (100_000 + 2 + third + 4) for third in (0, 100_000)]
 
 
 def test_timeouts_of_asyncio(rpi3: barewire.Bus) -> None:
