@@ -10,6 +10,7 @@ mod smmu_errata;
 mod smmu_errors;
 mod smmu_fake;
 mod smmu_handlers;
+mod smmu_rig;
 mod smmu_v2;
 mod smmu_v2_sync;
 mod smmu_v3;

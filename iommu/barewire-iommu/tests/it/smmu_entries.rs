@@ -1,40 +1,13 @@
 //! Stream table entries and context descriptors that change while the SMMU may read them: what it reads
 //! between any two stores.
 
-use barewire_iommu::smmu::Polls;
-use barewire_iommu::smmu::v3::{
-    ContextDescriptor, Settings, Smmu, SmmuError, Stream, StreamLayout,
-};
-use barewire_iommu::{Config, FlushError, Geometry, Granule, PhysAddr, Stage};
+use barewire_iommu::FlushError;
+use barewire_iommu::smmu::v3::{SmmuError, Stream, StreamLayout};
 
 use crate::smmu_fake::{Fake, Options, Ram};
+use crate::smmu_rig::{descriptor, stage2, with_smmu};
 
 type Entry = [u64; 8];
-
-/// Runs `test` on an SMMU that has just been brought up.
-fn with_smmu(options: Options, test: impl FnOnce(&Fake<'_>, &Ram, &Smmu<'_, &Fake<'_>, Ram>)) {
-    let ram = Ram::new(1 << 18);
-    let fake = Fake::new(&ram, options);
-    let settings = Settings { patience: Polls(100), ..Settings::default() };
-    let smmu = Smmu::new(&fake, &ram, settings).expect("it comes up");
-    fake.state().executed.clear();
-    test(&fake, &ram, &smmu);
-}
-
-fn geometry(stage: Stage, granule: Granule) -> Geometry {
-    let config = Config { stage, granule, input_bits: 40, output_bits: 40, bbml2: false };
-    Geometry::new(config).unwrap()
-}
-
-fn descriptor(root: u64, asid: u16) -> ContextDescriptor {
-    let geometry = geometry(Stage::One, Granule::Size4K);
-    ContextDescriptor { geometry, root: PhysAddr(root), asid }
-}
-
-fn stage2(root: u64, vmid: u16) -> Stream {
-    let geometry = geometry(Stage::Two, Granule::Size16K);
-    Stream::Stage2 { geometry, root: PhysAddr(root), vmid }
-}
 
 /// The fields of a stream table entry that have a meaning, by 5.2: the others are cleared, so that
 /// entries are equal if the SMMU does the same with them.

@@ -3,39 +3,15 @@
 
 use barewire_iommu::smmu::Polls;
 use barewire_iommu::smmu::v3::{
-    ContextDescriptor, Disabled, EventClass, EventKind, Settings, Smmu, SmmuError, Stream,
-    StreamLayout,
+    Disabled, EventClass, EventKind, Settings, Smmu, SmmuError, Stream, StreamLayout,
 };
-use barewire_iommu::{Config, Geometry, Granule, Iova, PhysAddr, Stage};
+use barewire_iommu::{Iova, PhysAddr, Stage};
 
 use crate::smmu_fake::{Fake, Options, Ram};
+use crate::smmu_rig::{descriptor, stage2, with_smmu};
 
 fn settings() -> Settings {
     Settings { patience: Polls(100), ..Settings::default() }
-}
-
-/// Runs `test` on an SMMU that has just been brought up.
-fn with_smmu(options: Options, test: impl FnOnce(&Fake, &Ram, &Smmu<&Fake, Ram>)) {
-    let ram = Ram::new(1 << 18);
-    let fake = Fake::new(&ram, options);
-    let smmu = Smmu::new(&fake, &ram, settings()).expect("it comes up");
-    fake.state().executed.clear();
-    test(&fake, &ram, &smmu);
-}
-
-fn geometry(stage: Stage, granule: Granule) -> Geometry {
-    let config = Config { stage, granule, input_bits: 40, output_bits: 40, bbml2: false };
-    Geometry::new(config).unwrap()
-}
-
-fn descriptor(root: u64, asid: u16) -> ContextDescriptor {
-    let geometry = geometry(Stage::One, Granule::Size4K);
-    ContextDescriptor { geometry, root: PhysAddr(root), asid }
-}
-
-fn stage2(root: u64, vmid: u16) -> Stream {
-    let geometry = geometry(Stage::Two, Granule::Size16K);
-    Stream::Stage2 { geometry, root: PhysAddr(root), vmid }
 }
 
 #[test]
