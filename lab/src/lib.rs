@@ -1,0 +1,11 @@
+//! The source threads' experiments, replayed: kernel paths as programs of named steps on the simulated bench, and the
+//! score of what they predict.
+//!
+//! *Read first*: `lab/README.md` for the rules, which were written before any model.
+
+pub mod figure;
+pub mod outcome;
+pub mod rules;
+pub mod score;
+
+pub use outcome::{Band, Kind, Outcome};

@@ -1,0 +1,176 @@
+//! What the lab has to say, as data: what the command prints and the report draws.
+//!
+//! *Read first*: nothing but this page.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+/// What a figure is to the lab.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// What the thread's experiment is made of: a histogram, a delay in the code. Not scored.
+    Input,
+    /// What the thread computed or counted by hand. Replayed by counting, not scored.
+    Arithmetic,
+    /// A cost was fitted to it, or to its thread before the rules were written.
+    Fitted,
+    /// Nothing was fitted to it.
+    Predicted,
+}
+
+/// A figure as replayed, in its own unit: with the costs used, and the smallest and largest of three runs,
+/// with the costs used and with all at their low and at their high ends.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Band {
+    /// With the costs used.
+    pub used: f64,
+    /// The smallest.
+    pub low: f64,
+    /// The largest.
+    pub high: f64,
+}
+
+/// Replayed figures by id.
+pub type Replays = BTreeMap<String, Band>;
+
+/// One figure: published, replayed, and barewire's.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// Its id.
+    pub id: String,
+    /// Its thread.
+    pub thread: String,
+    /// What it is to the lab.
+    pub kind: Kind,
+    /// What was measured.
+    pub metric: String,
+    /// Of which kernel, or in which setup.
+    pub variant: String,
+    /// Of the three figures below.
+    pub unit: String,
+    /// As the thread prints it.
+    pub published: f64,
+    /// With the costs used; none for an input.
+    pub replayed: Option<f64>,
+    /// The smallest of three runs.
+    pub low: Option<f64>,
+    /// The largest of three runs.
+    pub high: Option<f64>,
+    /// (replayed - published) / published.
+    pub error: Option<f64>,
+    /// barewire with the same workload and way of waiting, simulated; none where barewire has no part in it.
+    pub barewire: Option<Band>,
+    /// The experiment that replays it.
+    pub experiment: Option<String>,
+    /// Why the lab does not explain it, with a suspected mechanism or "none suspected".
+    pub unexplained: Option<String>,
+}
+
+/// All figures, and the score.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// A row for each figure, in the order of `figures.csv`.
+    pub figures: Vec<Row>,
+    /// How well the differences between them are predicted.
+    pub score: crate::score::Score,
+}
+
+/// What one step of a path cost inside a figure.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StepCost {
+    /// Its name.
+    pub step: String,
+    /// Its time in the figure, in microseconds. These add up to [`Explanation::sum_us`].
+    pub us: f64,
+    /// How often it ran.
+    pub times: f64,
+    /// Instructions.
+    pub instructions: f64,
+    /// Register reads.
+    pub reads: f64,
+    /// Register writes.
+    pub writes: f64,
+    /// Threads woken.
+    pub wakes: f64,
+    /// Whether it can be switched off, and so what [`explain`](crate::Lab::explain) takes as `without`.
+    pub removable: bool,
+}
+
+/// A stretch of time in one lane of a timeline, in microseconds from the figure's beginning.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Stretch {
+    /// The simulated thread, or the wire.
+    pub lane: String,
+    /// The step.
+    pub step: String,
+    /// From.
+    pub from_us: f64,
+    /// To.
+    pub to_us: f64,
+}
+
+/// A figure taken apart.
+#[derive(Clone, Debug, Serialize)]
+pub struct Explanation {
+    /// The figure's id.
+    pub id: String,
+    /// Its unit.
+    pub unit: String,
+    /// As published.
+    pub published: f64,
+    /// As replayed.
+    pub replayed: f64,
+    /// The steps that were switched off.
+    pub without: Vec<String>,
+    /// Step by step, the longest first.
+    pub steps: Vec<StepCost>,
+    /// The sum of the steps.
+    pub sum_us: f64,
+    /// How the figure follows from the sum, as a formula in words: `sum`, `1e6 / sum` and the like.
+    pub relation: String,
+    /// One occurrence on a timeline.
+    pub timeline: Vec<Stretch>,
+    /// Why the lab does not explain it, if it does not.
+    pub unexplained: Option<String>,
+}
+
+/// What a sweep varies.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SweepRequest {
+    /// A path by name: `spidev-4.4`.
+    pub path: String,
+    /// A simulated board by name: `rpi3`.
+    pub board: String,
+    /// What varies: `delay`, `clock`, `batch`, `length`, `polling-limit`, `irq-latency`.
+    pub parameter: String,
+    /// Its values, in the parameter's unit: ns, Hz, transfers, bytes, ns, ns.
+    pub values: Vec<f64>,
+}
+
+/// A place where one column begins to be better than another.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BreakEven {
+    /// In words.
+    pub what: String,
+    /// The parameter there, in its unit.
+    pub at: f64,
+}
+
+/// A table of a figure over a parameter.
+#[derive(Clone, Debug, Serialize)]
+pub struct Sweep {
+    /// What was asked.
+    pub request: SweepRequest,
+    /// The parameter's unit.
+    pub unit: String,
+    /// What the columns' figures are.
+    pub value_unit: String,
+    /// The columns' names.
+    pub columns: Vec<String>,
+    /// For each value, a figure for each column.
+    pub rows: Vec<(f64, Vec<f64>)>,
+    /// Where they cross.
+    pub break_even: Vec<BreakEven>,
+}

@@ -1,0 +1,1 @@
+//! The rules of `scoring.toml`: which differences count, what costs may be fitted to, what is assumed.
