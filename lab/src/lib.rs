@@ -4,8 +4,10 @@
 //! *Read first*: `lab/README.md` for the rules, which were written before any model.
 
 pub mod figure;
+pub mod lab;
 pub mod outcome;
 pub mod rules;
 pub mod score;
 
+pub use lab::{Lab, LabError, Listed};
 pub use outcome::{Band, Kind, Outcome};
