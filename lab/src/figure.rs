@@ -52,6 +52,10 @@ mod tests {
         let figures = published();
         let ids: std::collections::BTreeSet<_> = figures.iter().map(|figure| &figure.id).collect();
         assert_eq!((figures.len(), ids.len()), (95, 95));
-        assert!(figures.iter().all(|figure| figure.value > 0.0 && figure.id.starts_with(&figure.thread)));
+        assert!(
+            figures
+                .iter()
+                .all(|figure| figure.value > 0.0 && figure.id.starts_with(&figure.thread))
+        );
     }
 }

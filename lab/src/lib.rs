@@ -3,11 +3,15 @@
 //!
 //! *Read first*: `lab/README.md` for the rules, which were written before any model.
 
+pub mod cost;
 pub mod figure;
+pub mod kernel;
 pub mod lab;
+pub mod machine;
 pub mod outcome;
 pub mod rules;
 pub mod score;
+pub mod workload;
 
 pub use lab::{Lab, LabError, Listed};
 pub use outcome::{Band, Kind, Outcome};

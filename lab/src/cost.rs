@@ -1,0 +1,280 @@
+//! What the steps of kernel paths cost: each with its unit, its range and its source.
+//!
+//! *Read first*: `lab/costs.toml`.
+//!
+//! # How it works
+//! The file has what was counted or assumed. `fitted.toml` has the values and the narrower ranges that the fit set
+//! leaves of the assumed ones. [`Costs::at`] puts all costs at their low or high ends. The costs of the boards
+//! themselves are those of `barewire_sim`'s profiles, which factors of this table scale: one factor for all boards of a
+//! kind, so that what is fitted on one board moves the others.
+
+use std::collections::BTreeMap;
+
+use barewire_sim::engine;
+use barewire_sim::profile::{CostLevel, Profile};
+use serde::{Deserialize, Serialize};
+
+const COSTS: &str = include_str!("../costs.toml");
+const FITTED: &str = include_str!("../fitted.toml");
+
+/// Where a cost is from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Basis {
+    /// A data sheet's, or stated by the thread.
+    Known,
+    /// Counted in an emulator.
+    Counted,
+    /// Taken to be so, within a range.
+    #[default]
+    Assumed,
+    /// Moved to the fit set.
+    Fitted,
+}
+
+/// A cost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cost {
+    /// Its name.
+    pub name: String,
+    /// `instructions`, `ns` or `x`.
+    pub unit: String,
+    /// The value used.
+    pub value: f64,
+    /// The lowest; none if it has no range.
+    pub low: Option<f64>,
+    /// The highest.
+    pub high: Option<f64>,
+    /// Where it is from.
+    #[serde(default)]
+    pub basis: Basis,
+    /// The same in words.
+    pub source: String,
+}
+
+impl Cost {
+    /// Whether a fit may move it.
+    #[must_use]
+    pub fn is_free(&self) -> bool {
+        matches!((self.low, self.high), (Some(low), Some(high)) if low < high)
+    }
+}
+
+/// What a charge takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Amount {
+    /// Instructions.
+    Instructions(f64),
+    /// Picoseconds.
+    Ps(f64),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    cost: Vec<Cost>,
+}
+
+/// A fitted value, as `fitted.toml` has it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Moved {
+    /// The cost's name.
+    pub name: String,
+    /// The value.
+    pub value: f64,
+    /// The low end that is left.
+    pub low: f64,
+    /// The high end that is left.
+    pub high: f64,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FittedFile {
+    #[serde(default)]
+    cost: Vec<Moved>,
+}
+
+/// All costs, by name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Costs(BTreeMap<String, Cost>);
+
+impl Costs {
+    /// Those of the file, before any fit.
+    ///
+    /// # Panics
+    /// If the embedded file is malformed, which a test excludes.
+    #[must_use]
+    pub fn assumed() -> Self {
+        let File { cost } = toml::from_str(COSTS).expect("costs.toml");
+        Self(cost.into_iter().map(|cost| (cost.name.clone(), cost)).collect())
+    }
+
+    /// Those of the file, moved to the fit set.
+    ///
+    /// # Panics
+    /// As [`Costs::assumed`].
+    #[must_use]
+    pub fn fitted() -> Self {
+        let FittedFile { cost } = toml::from_str(FITTED).expect("fitted.toml");
+        let mut costs = Self::assumed();
+        costs.apply(&cost);
+        costs
+    }
+
+    /// Moves costs.
+    ///
+    /// # Panics
+    /// If one is not there.
+    pub fn apply(&mut self, moved: &[Moved]) {
+        for Moved { name, value, low, high } in moved {
+            let cost = self.0.get_mut(name).unwrap_or_else(|| panic!("there is no cost {name:?}"));
+            *cost = Cost {
+                value: *value,
+                low: Some(*low),
+                high: Some(*high),
+                basis: Basis::Fitted,
+                ..cost.clone()
+            };
+        }
+    }
+
+    /// All of them, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Cost> {
+        self.0.values()
+    }
+
+    /// The value used of `name`.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[must_use]
+    pub fn get(&self, name: &str) -> f64 {
+        self.cost(name).value
+    }
+
+    /// The cost `name`.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[must_use]
+    pub fn cost(&self, name: &str) -> &Cost {
+        self.0.get(name).unwrap_or_else(|| panic!("there is no cost {name:?} in costs.toml"))
+    }
+
+    /// Sets the value of `name`.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn set(&mut self, name: &str, value: f64) {
+        self.0.get_mut(name).unwrap_or_else(|| panic!("there is no cost {name:?}")).value = value;
+    }
+
+    pub(crate) fn amount(&self, name: &str) -> Amount {
+        let cost = self.cost(name);
+        match cost.unit.as_str() {
+            "instructions" => Amount::Instructions(cost.value),
+            "ns" => Amount::Ps(cost.value * 1e3),
+            unit => panic!("{name} is {unit} and cannot be charged"),
+        }
+    }
+
+    /// All costs that have a range at one of its ends, or as they are.
+    #[must_use]
+    pub fn at(&self, level: CostLevel) -> Self {
+        let mut costs = self.clone();
+        for cost in costs.0.values_mut() {
+            let end = match level {
+                CostLevel::Low => cost.low,
+                CostLevel::Used => None,
+                CostLevel::High => cost.high,
+            };
+            cost.value = end.unwrap_or(cost.value);
+        }
+        costs
+    }
+
+    /// The profile of a board with this table's factors in it.
+    #[must_use]
+    pub fn profile(&self, of: &Profile) -> Profile {
+        let mut profile = of.clone();
+        let registers = match of.name {
+            "rpi3" | "rpi5" => "registers-rpi",
+            "sama5d36" => "registers-sam",
+            _ => "registers-imx",
+        };
+        let scale = |ps: &mut u64, by: f64| *ps = ((*ps as f64 * by).round() as u64).max(1);
+        let registers = self.get(registers);
+        for figure in [
+            &mut profile.register_read_ps,
+            &mut profile.register_write_ps,
+            &mut profile.gpio_read_ps,
+            &mut profile.gpio_write_ps,
+            &mut profile.write_ack_ps,
+        ] {
+            scale(&mut figure.value, registers);
+        }
+        let threads = self.get("threads");
+        for figure in [
+            &mut profile.context_switch_ps,
+            &mut profile.wake_ps,
+            &mut profile.wake_call_ps,
+            &mut profile.futex_call_ps,
+        ] {
+            scale(&mut figure.value, threads);
+        }
+        scale(&mut profile.irq_thread_ps.value, self.get("interrupts"));
+        profile
+    }
+
+    /// What threads of a kernel cost: a wake-up without the system call that a process makes for it.
+    #[must_use]
+    pub fn threads(&self, profile: &Profile) -> engine::Costs {
+        let costs = profile.thread_costs();
+        engine::Costs {
+            wake_call_ps: costs.wake_call_ps.saturating_sub(costs.futex_call_ps).max(1),
+            futex_call_ps: profile.instructions_ps(50),
+            ..costs
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cost_is_above_zero_within_its_range_and_has_a_source() {
+        for costs in [Costs::assumed(), Costs::fitted()] {
+            for cost in costs.iter() {
+                let Cost { name, value, low, high, source, .. } = cost;
+                assert!(*value > 0.0 && source.len() > 20, "{name}");
+                assert!(
+                    low.is_none_or(|low| 0.0 < low && low <= *value),
+                    "{name}: {low:?} {value}"
+                );
+                assert!(high.is_none_or(|high| *value <= high), "{name}: {value} {high:?}");
+                assert_eq!(
+                    low.is_some(),
+                    matches!(cost.basis, Basis::Assumed | Basis::Fitted),
+                    "{name}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_fit_leaves_no_more_than_the_assumed_range() {
+        let assumed = Costs::assumed();
+        for cost in Costs::fitted().iter().filter(|cost| cost.basis == Basis::Fitted) {
+            let before = assumed.cost(&cost.name);
+            assert!(
+                before.is_free() && before.low <= cost.low && cost.high <= before.high,
+                "{}",
+                cost.name
+            );
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What the SPI core asks of a controller's driver, and the word its threads sleep on.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use barewire::bus::platform::AtomicU32;
+use barewire_sim::Engine;
+
+use super::Waiting;
+use crate::machine::Machine;
+
+/// A transfer, both ways at once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Xfer {
+    /// What is sent.
+    pub tx: Vec<u8>,
+    /// What was received, as long as `tx` afterwards.
+    pub rx: Vec<u8>,
+    /// Chip select is inactive for a moment after it.
+    pub cs_change: bool,
+}
+
+impl Xfer {
+    /// Sends `tx`.
+    #[must_use]
+    pub fn new(tx: &[u8]) -> Self {
+        Self { tx: tx.to_vec(), ..Self::default() }
+    }
+
+    /// The same with chip select inactive for a moment after it.
+    #[must_use]
+    pub fn with_cs_change(self) -> Self {
+        Self { cs_change: true, ..self }
+    }
+}
+
+/// A kernel's driver of a controller, on a simulated board.
+pub trait Host {
+    /// What the driver does once for each message.
+    fn prepare(&self, machine: &Machine);
+    /// Moves the chip's line.
+    fn set_cs(&self, machine: &Machine, active: bool);
+    /// One transfer, to its end.
+    fn transfer(&self, machine: &Machine, waiting: Waiting, xfer: &mut Xfer);
+}
+
+/// A word that one thread sleeps on until another raises it.
+#[derive(Debug, Default)]
+pub struct Word(AtomicU32);
+
+impl Word {
+    /// Raises it and wakes the sleeper.
+    pub fn raise(&self, engine: &Engine) {
+        self.0.store(1, Relaxed);
+        engine.wake(&raw const self.0);
+    }
+
+    /// Sleeps until it was raised, and lowers it.
+    pub fn wait(&self, engine: &Engine) {
+        while self.0.swap(0, Relaxed) == 0 {
+            engine.wait(&self.0, 0);
+        }
+    }
+
+    /// The same for at most `ps`: false if they passed.
+    pub fn wait_timeout(&self, engine: &Engine, ps: u64) -> bool {
+        while self.0.swap(0, Relaxed) == 0 {
+            if !engine.wait_timeout(&self.0, 0, ps) {
+                return self.0.swap(0, Relaxed) != 0;
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,352 @@
+//! ECSPI as a kernel drives it: polled, by interrupts, or with SDMA.
+//!
+//! *Read first*: i.MX 6Dual/Quad reference manual, chapter ECSPI. The order of a kernel's accesses was read in Linux's
+//! spi-imx; the registers are the manual's.
+//!
+//! # How it works
+//! A transfer is one burst of up to 512 bytes: words of 32 bits, the burst's remainder in the first. Polled, the
+//! processor fills the FIFO, starts the burst, and reads and refills until all words came back. By interrupts, a
+//! handler does that each time the transmit FIFO is empty, and once more for the words still on the wire. With DMA, a
+//! thread of its own stands for SDMA: it takes its time for each word and then raises its interrupt.
+//!
+//! # Not supported
+//! SDMA beyond its set-up, its rate and its interrupt: no scripts, no descriptors, no memory.
+
+use std::cell::{Cell, RefCell};
+
+use barewire::reg::Registers;
+use barewire_sim::engine::Thread;
+use barewire_sim::wire::Driver;
+use barewire_sim::{Board, IntLine, SimRegisters};
+
+use super::{Host, Waiting, Word, Xfer};
+use crate::machine::Machine;
+
+const RXDATA: u32 = 0x00;
+const TXDATA: u32 = 0x04;
+const CONREG: u32 = 0x08;
+const CONFIGREG: u32 = 0x0c;
+const INTREG: u32 = 0x10;
+const DMAREG: u32 = 0x14;
+const STATREG: u32 = 0x18;
+const PERIODREG: u32 = 0x1c;
+
+const EN: u32 = 1;
+const XCH: u32 = 1 << 2;
+/// CHANNEL_MODE: all channels clock.
+const CLOCKS: u32 = 0xf << 4;
+/// Of INTREG and STATREG: the transmit FIFO is empty.
+const TE: u32 = 1;
+/// Of INTREG and STATREG: a word was received.
+const RR: u32 = 1 << 3;
+
+const FIFO_WORDS: usize = 64;
+/// The longest burst.
+const BURST_BYTES: usize = 512;
+/// A shorter transfer is not worth the DMA engine: the driver's own limit is its FIFO.
+const DMA_BYTES: usize = FIFO_WORDS * 4;
+
+/// GPIO: DR and GDIR.
+const DR: u32 = 0x0;
+const GDIR: u32 = 0x4;
+
+/// What is under way.
+#[derive(Default)]
+struct Flight {
+    words: Vec<u32>,
+    sent: usize,
+    received: Vec<u32>,
+}
+
+/// The driver.
+pub struct Imx {
+    board: Board,
+    regs: RefCell<SimRegisters>,
+    gpio: RefCell<SimRegisters>,
+    bit: u8,
+    dividers: u32,
+    flight: RefCell<Flight>,
+    done: Word,
+    /// SDMA has something to do.
+    request: Word,
+    /// SDMA's interrupt.
+    line: IntLine,
+    over: Cell<bool>,
+}
+
+impl Imx {
+    /// The board's ECSPI at up to `speed_hz`, with the chip select `cs` on a pin.
+    ///
+    /// # Panics
+    /// If the board has no ECSPI, or `cs` is not on a pin.
+    #[must_use]
+    pub fn new(board: &Board, cs: u8, speed_hz: u64) -> Self {
+        let Driver::Gpio { block, bit } = board.spec().cs[usize::from(cs)].driver else {
+            panic!("chip select {cs} of {} is the controller's own", board.spec().name)
+        };
+        let mut gpio = board.gpio(block).expect("the block of the chip select");
+        let (level, direction) = (gpio.read(DR) | 1 << bit, gpio.read(GDIR) | 1 << bit);
+        gpio.write(DR, level);
+        gpio.write(GDIR, direction);
+        let host = Self {
+            board: board.clone(),
+            regs: RefCell::new(board.controller()),
+            gpio: RefCell::new(gpio),
+            bit,
+            dividers: dividers(board.profile().reference_hz.value, speed_hz),
+            flight: RefCell::default(),
+            done: Word::default(),
+            request: Word::default(),
+            line: board.line(),
+            over: Cell::new(false),
+        };
+        host.regs.borrow_mut().write(CONREG, EN | CLOCKS);
+        host
+    }
+
+    fn read(&self, offset: u32) -> u32 {
+        let mut regs = self.regs.borrow().clone();
+        regs.read(offset)
+    }
+
+    fn write(&self, offset: u32, value: u32) {
+        let mut regs = self.regs.borrow().clone();
+        regs.write(offset, value);
+    }
+
+    fn control(&self, bytes: usize) -> u32 {
+        EN | CLOCKS | self.dividers | (bytes as u32 * 8 - 1) << 20
+    }
+
+    /// Sends words while the FIFO has room, and says whether all are sent.
+    fn push(&self) -> bool {
+        loop {
+            let next = {
+                let flight = self.flight.borrow();
+                let room = flight.sent - flight.received.len() < FIFO_WORDS;
+                flight.words.get(flight.sent).copied().filter(|_| room)
+            };
+            let Some(word) = next else { break };
+            self.write(TXDATA, word);
+            self.flight.borrow_mut().sent += 1;
+        }
+        let flight = self.flight.borrow();
+        flight.sent == flight.words.len()
+    }
+
+    fn is_over(&self) -> bool {
+        let flight = self.flight.borrow();
+        flight.received.len() == flight.words.len()
+    }
+
+    /// Reads one word, if there is one.
+    fn pull(&self) -> bool {
+        let there = self.read(STATREG) & RR != 0;
+        if there {
+            let word = self.read(RXDATA);
+            self.flight.borrow_mut().received.push(word);
+        }
+        there
+    }
+
+    fn start(&self, bytes: usize) {
+        let control = self.read(CONREG);
+        debug_assert_eq!(control, self.control(bytes), "the set-up stands");
+        self.write(CONREG, control | XCH);
+    }
+
+    /// The controller's handler.
+    fn handle(&self, machine: &Machine) {
+        machine.charge("interrupt entry", &["interrupt-entry"]);
+        let over = machine.step("handler", || {
+            while !self.is_over() && self.pull() {}
+            if !self.push() {
+                return false;
+            }
+            if !self.is_over() {
+                self.write(INTREG, RR);
+                return false;
+            }
+            self.write(INTREG, 0);
+            true
+        });
+        if over {
+            machine.waking("complete", || self.done.raise(self.board.engine()));
+        }
+    }
+
+    /// The threads that the driver needs beside its callers: the handlers on processor 0, and SDMA.
+    pub fn threads<'a>(&'a self, machine: &'a Machine) -> Vec<Thread<'a>> {
+        let handler = move || {
+            while self.board.wait_interrupt(None) {
+                self.handle(machine);
+            }
+        };
+        let dma_handler = move || {
+            while self.line.wait(None) {
+                self.line.lower();
+                machine.charge("interrupt entry", &["interrupt-entry"]);
+                machine.charge("tasklet", &["tasklet"]);
+                machine.waking("complete", || self.done.raise(self.board.engine()));
+            }
+        };
+        let sdma = move || {
+            loop {
+                self.request.wait(self.board.engine());
+                if self.over.get() {
+                    return;
+                }
+                self.move_words(machine);
+            }
+        };
+        vec![
+            Thread::new("spi interrupt", handler).interrupt(0),
+            Thread::new("dma interrupt", dma_handler).interrupt(0),
+            Thread::new("SDMA", sdma).on(9, 0),
+        ]
+    }
+
+    /// Lets SDMA's thread end.
+    pub fn stop(&self) {
+        self.over.set(true);
+        self.request.raise(self.board.engine());
+    }
+
+    /// SDMA moves the flight's words, both ways.
+    fn move_words(&self, machine: &Machine) {
+        let engine = self.board.engine();
+        let word_ps = (machine.costs().get("sdma-word") * 1e3) as u64;
+        machine.wait("DMA", false, || {
+            let mut started = false;
+            while !self.is_over() {
+                engine.spend_ps(word_ps);
+                let all = {
+                    let next = {
+                        let flight = self.flight.borrow();
+                        flight.words.get(flight.sent).copied()
+                    };
+                    if let Some(word) = next {
+                        self.write(TXDATA, word);
+                        self.flight.borrow_mut().sent += 1;
+                    }
+                    next.is_none()
+                };
+                if !started {
+                    started = true;
+                    let control = self.read(CONREG);
+                    self.write(CONREG, control | XCH);
+                }
+                self.pull();
+                if all {
+                    while !self.is_over() && self.pull() {}
+                }
+            }
+            self.line.raise();
+        });
+    }
+}
+
+/// The bits of CONREG for the fastest clock up to `speed_hz`: the reference divided by 1 to 16 and then by a power of 2.
+fn dividers(reference_hz: u64, speed_hz: u64) -> u32 {
+    let all = (0..16u32).flat_map(|post| (0..16u32).map(move |pre| (post, pre)));
+    let hz = |&(post, pre): &(u32, u32)| (reference_hz / u64::from(pre + 1)) >> post;
+    let (post, pre) = all.filter(|pair| hz(pair) <= speed_hz).max_by_key(hz).unwrap_or((15, 15));
+    post << 8 | pre << 12
+}
+
+/// Bytes as words, the remainder in the first.
+fn words(bytes: &[u8]) -> Vec<u32> {
+    let first = bytes.len() % 4;
+    let word = |chunk: &[u8]| chunk.iter().fold(0, |word, &byte| word << 8 | u32::from(byte));
+    let (head, rest) = bytes.split_at(first);
+    let head = (!head.is_empty()).then(|| word(head));
+    head.into_iter().chain(rest.chunks(4).map(word)).collect()
+}
+
+/// Words as `length` bytes.
+fn bytes(words: &[u32], length: usize) -> Vec<u8> {
+    let first = length % 4;
+    let mut bytes = Vec::with_capacity(length);
+    for (index, word) in words.iter().enumerate() {
+        let taken = if index == 0 && first != 0 { first } else { 4 };
+        bytes.extend(&word.to_be_bytes()[4 - taken..]);
+    }
+    bytes
+}
+
+impl Host for Imx {
+    fn prepare(&self, _machine: &Machine) {
+        self.write(CONREG, EN | CLOCKS);
+        let config = self.read(CONFIGREG);
+        self.write(CONFIGREG, config);
+        self.write(PERIODREG, 0);
+    }
+
+    fn set_cs(&self, _machine: &Machine, active: bool) {
+        let mut gpio = self.gpio.borrow().clone();
+        let level = gpio.read(DR);
+        let bit = 1 << self.bit;
+        gpio.write(DR, if active { level & !bit } else { level | bit });
+    }
+
+    fn transfer(&self, machine: &Machine, waiting: Waiting, xfer: &mut Xfer) {
+        let (engine, length) = (self.board.engine(), xfer.tx.len());
+        assert!((1..=BURST_BYTES).contains(&length), "one burst has 1 to 512 bytes");
+        machine.step("set up", || {
+            self.write(CONREG, self.control(length));
+            self.write(DMAREG, 0);
+            *self.flight.borrow_mut() = Flight { words: words(&xfer.tx), ..Flight::default() };
+        });
+        let dma = waiting == Waiting::Dma && length >= DMA_BYTES;
+        if dma {
+            machine.charge("set up DMA", &["dma-setup"]);
+            machine.waking("start DMA", || self.request.raise(engine));
+            machine.wait("DMA, its interrupt and wake-up", false, || self.done.wait(engine));
+        } else if waiting == Waiting::Polling {
+            machine.step("fill FIFO", || {
+                self.push();
+                self.start(length);
+            });
+            machine.wait("poll", true, || {
+                while !self.is_over() {
+                    if self.pull() {
+                        self.push();
+                    }
+                }
+            });
+        } else {
+            machine.step("fill FIFO", || {
+                self.push();
+                self.start(length);
+                self.write(INTREG, TE);
+            });
+            machine.wait("interrupt, wake-up and switch", false, || self.done.wait(engine));
+            machine.charge("completion", &["completion"]);
+        }
+        xfer.rx = bytes(&self.flight.borrow().received, length);
+        if length > 64 {
+            machine.charge_times("copy", length as f64, &["copy"]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_bytes_are_inverse() {
+        for length in 1..=12_u8 {
+            let sent: Vec<u8> = (1..=length).collect();
+            assert_eq!(bytes(&words(&sent), sent.len()), sent);
+        }
+        assert_eq!(words(&[1, 2, 3, 4, 5]), [1, 0x0203_0405]);
+    }
+
+    #[test]
+    fn the_clock_is_the_fastest_that_is_not_too_fast() {
+        assert_eq!(dividers(80_000_000, 17_000_000), 4 << 12);
+        assert_eq!(dividers(60_000_000, 30_000_000), 1 << 12);
+        assert_eq!(dividers(60_000_000, 1_000), 11 << 8 | 14 << 12 | 0);
+    }
+}

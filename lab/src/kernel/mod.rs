@@ -1,0 +1,279 @@
+//! Linux's SPI core as a program of steps: what a message costs between its caller and the controller's driver.
+//!
+//! *Read first*: Linux's `Documentation/spi`; [`crate::machine`] for steps; `lab/paths.toml` for the paths.
+//!
+//! # How it works
+//! A [`Kernel`] is a path on a machine with a [`Host`], the controller's driver. [`Kernel::sync`] runs a message in the
+//! caller's context, through the queue where the path has it. [`Kernel::submit`] queues one for the pump, a thread of
+//! its own: [`Kernel::pump`].
+//!
+//! # Ordering of a message
+//! 1. validate; statistics of the call; queue.
+//! 2. the two mutexes; the driver prepares; statistics of the message.
+//! 3. chip select active.
+//! 4. each transfer: statistics, time stamps, the driver's set-up, the exchange; chip select between two, if asked.
+//! 5. chip select inactive; finalize: the pump is woken to find out that nothing is left.
+//! 6. completion.
+//!
+//! # Not supported
+//! Contention: the bus has one user at a time in all five threads.
+
+mod host;
+pub mod imx;
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+
+use serde::Deserialize;
+
+use crate::machine::Machine;
+pub use host::{Host, Word, Xfer};
+
+/// How updates of statistics exclude each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Statistics {
+    /// By a spin lock each.
+    Locked,
+    /// By one counter for each processor.
+    PerCpu,
+    /// There are none.
+    None,
+}
+
+/// The way from the caller to the driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Core {
+    /// Through the queue, whose pump the caller plays.
+    Queue,
+    /// In the caller's context: "Optimize spi_sync path".
+    Direct,
+    /// The RFC's calls.
+    Fast,
+    /// Linux 3.14: spi-atmel through the common queue, each transfer awaited by the pump's thread.
+    #[serde(rename = "3.14-queue")]
+    Queue314,
+    /// Linux 3.14 with spi-atmel's own tasklet.
+    #[serde(rename = "3.14-tasklet")]
+    Tasklet314,
+}
+
+/// How the driver waits for a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Waiting {
+    /// It reads the status register until all is there.
+    Polling,
+    /// It fills and empties the FIFO in a handler and sleeps meanwhile.
+    Interrupts,
+    /// It lets the DMA engine do that, where a transfer is long enough.
+    Dma,
+}
+
+/// A kernel path.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Path {
+    /// Its name.
+    pub name: String,
+    /// In words.
+    pub title: String,
+    /// Its statistics.
+    pub statistics: Statistics,
+    /// Its core.
+    pub core: Core,
+    /// Its waiting.
+    pub waiting: Waiting,
+    /// What it waits at a cs_change, in nanoseconds.
+    #[serde(default)]
+    pub cs_change_delay_ns: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    path: Vec<Path>,
+}
+
+impl Path {
+    /// All of them.
+    ///
+    /// # Panics
+    /// If the embedded file is malformed, which a test excludes.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        let File { path } = toml::from_str(include_str!("../../paths.toml")).expect("paths.toml");
+        path
+    }
+
+    /// The path `name`.
+    #[must_use]
+    pub fn find(name: &str) -> Option<Self> {
+        Self::all().into_iter().find(|path| path.name == name)
+    }
+}
+
+/// A path on a machine.
+pub struct Kernel<'m, H> {
+    /// The machine.
+    pub machine: &'m Machine,
+    /// The driver.
+    pub host: &'m H,
+    /// The path.
+    pub path: &'m Path,
+    queue: RefCell<VecDeque<Vec<Xfer>>>,
+    /// Raised when the pump has something to look at.
+    work: Word,
+    done: Cell<bool>,
+}
+
+impl<'m, H: Host> Kernel<'m, H> {
+    /// Puts them together.
+    pub fn new(machine: &'m Machine, host: &'m H, path: &'m Path) -> Self {
+        Self {
+            machine,
+            host,
+            path,
+            queue: RefCell::default(),
+            work: Word::default(),
+            done: Cell::new(false),
+        }
+    }
+
+    /// `updates` of counters.
+    fn count(&self, updates: f64) {
+        let cost = match self.path.statistics {
+            Statistics::Locked => "statistics-locked",
+            Statistics::PerCpu => "statistics-per-cpu",
+            Statistics::None => return,
+        };
+        self.machine.charge_times("statistics", updates, &[cost]);
+    }
+
+    /// Runs a message in the caller's context and returns its transfers with what they received.
+    pub fn sync(&self, mut message: Vec<Xfer>) -> Vec<Xfer> {
+        let machine = self.machine;
+        let transfers = message.len() as f64;
+        match self.path.core {
+            Core::Fast => {
+                machine.charge("lock", &["fast-lock"]);
+                self.fast(&mut message);
+            }
+            Core::Direct => {
+                machine.charge_times("validate", transfers, &["validate"]);
+                // The call and its being immediate, of the controller and of the device.
+                self.count(4.0);
+                self.run(&mut message);
+            }
+            Core::Queue | Core::Queue314 | Core::Tasklet314 => {
+                machine.charge_times("validate", transfers, &["validate"]);
+                self.count(4.0);
+                machine.charge("queue", &["queue", "pump"]);
+                self.run(&mut message);
+                machine.charge("completion", &["completion"]);
+            }
+        }
+        message
+    }
+
+    /// Queues a message and wakes the pump.
+    pub fn submit(&self, message: Vec<Xfer>) {
+        let machine = self.machine;
+        machine.charge_times("validate", message.len() as f64, &["validate"]);
+        self.count(2.0);
+        machine.charge("queue", &["queue"]);
+        self.queue.borrow_mut().push_back(message);
+        self.wake_pump("wake the pump");
+    }
+
+    fn wake_pump(&self, step: &'static str) {
+        if !self.machine.is_off(step) || !self.queue.borrow().is_empty() {
+            self.machine.waking(step, || self.work.raise(self.machine.board().engine()));
+        }
+    }
+
+    /// The pump's thread.
+    pub fn pump(&self) {
+        let engine = self.machine.board().engine();
+        loop {
+            self.machine.wait("wake-up and switch", false, || self.work.wait(engine));
+            loop {
+                let next = self.queue.borrow_mut().pop_front();
+                self.machine.set_background(next.is_none());
+                self.machine.charge("pump", &["pump"]);
+                let Some(mut message) = next else { break };
+                self.run(&mut message);
+                self.machine.charge("completion", &["completion"]);
+            }
+            if self.done.get() {
+                return;
+            }
+        }
+    }
+
+    /// Lets the pump's thread end.
+    pub fn stop(&self) {
+        self.done.set(true);
+        self.work.raise(self.machine.board().engine());
+    }
+
+    /// A message, from the driver's preparation to its end.
+    fn run(&self, message: &mut [Xfer]) {
+        let machine = self.machine;
+        machine.charge("mutexes", &["io-mutex"]);
+        machine.charge("prepare", &["prepare"]);
+        machine.step("prepare registers", || self.host.prepare(machine));
+        self.count(2.0);
+        self.select(true);
+        let last = message.len() - 1;
+        for (index, xfer) in message.iter_mut().enumerate() {
+            // Number, length and histogram, of the controller and of the device.
+            self.count(2.0);
+            machine.charge("time stamps", &["ptp"]);
+            machine.charge("transfer", &["transfer"]);
+            self.host.transfer(machine, self.path.waiting, xfer);
+            if xfer.cs_change && index != last {
+                self.select(false);
+                if self.path.cs_change_delay_ns > 0 && !machine.is_off("cs_change delay") {
+                    let ps = self.path.cs_change_delay_ns * 1_000;
+                    machine.delay("cs_change delay", ps);
+                }
+                self.select(true);
+            }
+        }
+        self.select(false);
+        machine.charge("finalize", &["finalize"]);
+        if self.path.core == Core::Queue {
+            self.wake_pump("wake the pump to idle");
+        }
+    }
+
+    /// The RFC's: no more than chip select and exchange.
+    fn fast(&self, message: &mut [Xfer]) {
+        let machine = self.machine;
+        let last = message.len() - 1;
+        machine.charge("set chip select", &["set-cs"]);
+        machine.step("chip select", || self.host.set_cs(machine, true));
+        for (index, xfer) in message.iter_mut().enumerate() {
+            machine.charge("transfer", &["transfer"]);
+            self.host.transfer(machine, self.path.waiting, xfer);
+            if xfer.cs_change && index != last {
+                for active in [false, true] {
+                    machine.charge("set chip select", &["set-cs"]);
+                    machine.step("chip select", || self.host.set_cs(machine, active));
+                }
+            }
+        }
+        machine.charge("set chip select", &["set-cs"]);
+        machine.step("chip select", || self.host.set_cs(machine, false));
+    }
+
+    fn select(&self, active: bool) {
+        let machine = self.machine;
+        // spi_set_cs carries out its delays after the edge that they belong to.
+        machine.charge("set chip select", &["set-cs"]);
+        machine.step("chip select", || self.host.set_cs(machine, active));
+        machine.charge("chip select delays", &["set-cs-delays"]);
+    }
+}

@@ -1,0 +1,368 @@
+//! A simulated machine on which a kernel's path runs as named steps, and the record of where its time went.
+//!
+//! *Read first*: `barewire_sim::engine` for threads and interrupts; [`crate::cost`] for what a step costs.
+//!
+//! # How it works
+//! - A path [charges](Machine::charge) a step: it spends the step's costs on the running simulated thread. A charge
+//!   does nothing else, so it can be switched off.
+//! - Work that must happen, register accesses above all, runs inside [`Machine::step`]. It cannot be switched off.
+//! - A thread that waits says what for: [`Machine::wait`].
+//! - Each of these leaves a span. [`Record::attribute`] gives every instant of an interval to exactly one of them, so
+//!   the steps of a figure add up to the figure.
+//!
+//! # Which span has an instant
+//! 1. A step of a thread that the measured work waits for; of several the one begun last, so that the inner one wins.
+//! 2. The wire, if only waits are left and a chip's clocks run.
+//! 3. What the thread waits for: an interrupt, a wake-up, a switch.
+//! 4. A step in the background, which nothing measured waits for.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::rc::Rc;
+
+use barewire_sim::chip::Ps;
+use barewire_sim::{Board, Selection};
+
+use crate::cost::{Amount, Costs};
+
+/// How a span takes part in the attribution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Class {
+    Background,
+    Wait,
+    Work,
+}
+
+/// What was spent in a span.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spent {
+    /// Instructions, as counted, before the temperature makes them longer.
+    pub instructions: f64,
+    /// Register reads.
+    pub reads: u64,
+    /// Register writes.
+    pub writes: u64,
+    /// Threads woken.
+    pub wakes: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Span {
+    lane: Rc<str>,
+    step: &'static str,
+    from: Ps,
+    to: Ps,
+    class: Class,
+    /// The processor is busy in it.
+    busy: bool,
+    spent: Spent,
+    removable: bool,
+}
+
+/// A step's part of an interval.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Part {
+    /// Its time.
+    pub ps: Ps,
+    /// How often it was met.
+    pub times: u64,
+    /// What was spent in it.
+    pub spent: Spent,
+    /// Whether it can be switched off.
+    pub removable: bool,
+}
+
+/// The spans of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    spans: Vec<Span>,
+    wire: Vec<Selection>,
+}
+
+/// The lane of the wire.
+const WIRE: &str = "wire";
+/// An instant that no span has: between a wake-up and the thread's first step.
+const BETWEEN: &str = "wake-up and switch";
+
+impl Record {
+    /// The steps of the interval from `from` to `to`, which add up to it, and its stretches in order.
+    #[must_use]
+    pub fn attribute(
+        &self,
+        from: Ps,
+        to: Ps,
+    ) -> (BTreeMap<&'static str, Part>, Vec<(Rc<str>, &'static str, Ps, Ps)>) {
+        let wire: Rc<str> = WIRE.into();
+        let within = |a: Ps, b: Ps| a < to && b > from;
+        let spans: Vec<&Span> =
+            self.spans.iter().filter(|span| within(span.from, span.to)).collect();
+        let clocks: Vec<(Ps, Ps)> = self
+            .wire
+            .iter()
+            .map(|one| (one.first_clock_at, one.last_clock_at))
+            .filter(|&(a, b)| within(a, b))
+            .collect();
+        let mut edges: Vec<Ps> = spans.iter().flat_map(|span| [span.from, span.to]).collect();
+        edges.extend(clocks.iter().flat_map(|&(a, b)| [a, b]));
+        edges.extend([from, to]);
+        edges.retain(|&at| (from..=to).contains(&at));
+        edges.sort_unstable();
+        edges.dedup();
+        let mut parts: BTreeMap<&'static str, Part> = BTreeMap::new();
+        let mut stretches: Vec<(Rc<str>, &'static str, Ps, Ps)> = Vec::new();
+        for pair in edges.windows(2) {
+            let [a, b] = [pair[0], pair[1]];
+            let open = spans.iter().filter(|span| span.from <= a && span.to >= b);
+            let top = open.enumerate().max_by_key(|(place, span)| (span.class, span.from, *place));
+            let clocked = clocks.iter().any(|&(first, last)| first <= a && last >= b);
+            let (lane, step) = match top {
+                Some((_, span)) if span.class == Class::Work => (&span.lane, span.step),
+                _ if clocked => (&wire, WIRE),
+                Some((_, span)) => (&span.lane, span.step),
+                None => (&wire, BETWEEN),
+            };
+            parts.entry(step).or_default().ps += b - a;
+            match stretches.last_mut() {
+                Some(last) if last.0 == *lane && last.1 == step && last.3 == a => last.3 = b,
+                _ => stretches.push((lane.clone(), step, a, b)),
+            }
+        }
+        for span in spans {
+            // What a step spent counts where it ended.
+            if let Some(part) = parts.get_mut(span.step)
+                && (from..=to).contains(&span.to)
+                && span.class != Class::Wait
+            {
+                part.times += 1;
+                part.spent.instructions += span.spent.instructions;
+                part.spent.reads += span.spent.reads;
+                part.spent.writes += span.spent.writes;
+                part.spent.wakes += span.spent.wakes;
+                part.removable |= span.removable;
+            }
+        }
+        (parts, stretches)
+    }
+
+    /// The time in which the thread `lane` kept its processor busy between `from` and `to`.
+    #[must_use]
+    pub fn busy_ps(&self, lane: &str, from: Ps, to: Ps) -> Ps {
+        let mut spans: Vec<(Ps, Ps)> = self
+            .spans
+            .iter()
+            .filter(|span| span.busy && &*span.lane == lane && span.from < to && span.to > from)
+            .map(|span| (span.from.max(from), span.to.min(to)))
+            .collect();
+        spans.sort_unstable();
+        // A step inside a step is one time.
+        let (mut sum, mut end) = (0, from);
+        for (a, b) in spans {
+            sum += b.saturating_sub(a.max(end));
+            end = end.max(b);
+        }
+        sum
+    }
+
+    /// The threads that left spans.
+    #[must_use]
+    pub fn lanes(&self) -> BTreeSet<Rc<str>> {
+        self.spans.iter().map(|span| span.lane.clone()).collect()
+    }
+
+    /// The beginnings and ends of a step, in order.
+    #[must_use]
+    pub fn times_of(&self, step: &str) -> Vec<(Ps, Ps)> {
+        self.spans
+            .iter()
+            .filter(|span| span.step == step)
+            .map(|span| (span.from, span.to))
+            .collect()
+    }
+}
+
+/// A board with costs and a record: a handle, all clones one machine.
+#[derive(Clone)]
+pub struct Machine {
+    board: Board,
+    costs: Rc<Costs>,
+    off: Rc<BTreeSet<String>>,
+    record: Rc<RefCell<Record>>,
+    /// What an instruction takes, relative to the board's profile.
+    clocks: Rc<Cell<f64>>,
+    /// Spans being open in the background, of the running thread.
+    background: Rc<RefCell<BTreeSet<Rc<str>>>>,
+}
+
+impl Machine {
+    /// A machine of `board`, which has been built with the profile that [`Costs::profile`] made; the steps in `off`
+    /// cost nothing.
+    #[must_use]
+    pub fn new(board: Board, costs: Rc<Costs>, off: Rc<BTreeSet<String>>) -> Self {
+        board.engine().set_costs(costs.threads(board.profile()));
+        let clocks = Rc::new(Cell::new(costs.get("clocks")));
+        Self { board, costs, off, record: Rc::default(), clocks, background: Rc::default() }
+    }
+
+    /// The board.
+    #[must_use]
+    pub fn board(&self) -> &Board {
+        &self.board
+    }
+
+    /// The costs.
+    #[must_use]
+    pub fn costs(&self) -> &Costs {
+        &self.costs
+    }
+
+    /// From now on code runs that was not run a moment ago: see the cost `cold`.
+    pub fn set_cold(&self, cold: bool) {
+        let times = if cold { self.costs.get("cold") } else { 1.0 };
+        self.clocks.set(self.costs.get("clocks") * times);
+    }
+
+    /// The time now.
+    #[must_use]
+    pub fn now(&self) -> Ps {
+        self.board.engine().now_ps()
+    }
+
+    fn lane(&self) -> Rc<str> {
+        self.board.engine().running_name().unwrap_or_else(|| "outside".into())
+    }
+
+    /// Whether a step is switched off.
+    #[must_use]
+    pub fn is_off(&self, step: &str) -> bool {
+        self.off.contains(step)
+    }
+
+    /// The running thread does something from now on that nothing measured waits for, or no more.
+    pub fn set_background(&self, background: bool) {
+        let lane = self.lane();
+        let mut set = self.background.borrow_mut();
+        if background {
+            set.insert(lane)
+        } else {
+            set.remove(&lane)
+        };
+    }
+
+    fn accesses(&self) -> (u64, u64) {
+        let counts = self.board.access_counts();
+        counts.iter().fold((0, 0), |(reads, writes), one| (reads + one.reads, writes + one.writes))
+    }
+
+    /// Spends the costs called `names` as the step `step`, `times` over.
+    pub fn charge_times(&self, step: &'static str, times: f64, names: &[&'static str]) {
+        if self.is_off(step) || times <= 0.0 {
+            return;
+        }
+        let (lane, from) = (self.lane(), self.now());
+        let mut spent = Spent::default();
+        for name in names {
+            match self.costs.amount(name) {
+                Amount::Instructions(count) => {
+                    spent.instructions += count * times;
+                    let taken = count * times * self.clocks.get();
+                    self.board.engine().spend_ps(self.instructions_ps(taken));
+                }
+                Amount::Ps(ps) => self.board.engine().spend_ps((ps * times).round() as Ps),
+            }
+        }
+        self.push(lane, step, from, Class::Work, true, spent, true);
+    }
+
+    /// Spends the costs called `names` once, as the step `step`.
+    pub fn charge(&self, step: &'static str, names: &[&'static str]) {
+        self.charge_times(step, 1.0, names);
+    }
+
+    fn instructions_ps(&self, count: f64) -> Ps {
+        let profile = self.board.profile();
+        let rate = profile.cpu_hz.value as f64 * profile.ipc_milli.value as f64 / 1e3;
+        (count / rate * 1e12).round() as Ps
+    }
+
+    /// Work that must happen.
+    pub fn step<R>(&self, step: &'static str, work: impl FnOnce() -> R) -> R {
+        let (lane, from, (reads, writes)) = (self.lane(), self.now(), self.accesses());
+        let result = work();
+        let (reads_now, writes_now) = self.accesses();
+        let spent =
+            Spent { reads: reads_now - reads, writes: writes_now - writes, ..Spent::default() };
+        self.push(lane, step, from, Class::Work, true, spent, false);
+        result
+    }
+
+    /// Wakes a thread as the step `step`; `wake` makes the engine's call.
+    pub fn waking(&self, step: &'static str, wake: impl FnOnce()) {
+        let (lane, from) = (self.lane(), self.now());
+        wake();
+        let spent = Spent { wakes: 1, ..Spent::default() };
+        self.push(lane, step, from, Class::Work, true, spent, false);
+    }
+
+    /// Spends `ps` that the path itself states, as the step `step`.
+    pub fn delay(&self, step: &'static str, ps: Ps) {
+        let (lane, from) = (self.lane(), self.now());
+        self.board.engine().spend_ps(ps);
+        self.push(lane, step, from, Class::Work, true, Spent::default(), true);
+    }
+
+    /// Waits, the processor `busy` or given away.
+    pub fn wait<R>(&self, what: &'static str, busy: bool, wait: impl FnOnce() -> R) -> R {
+        let (lane, from) = (self.lane(), self.now());
+        let result = wait();
+        self.push(lane, what, from, Class::Wait, busy, Spent::default(), false);
+        result
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "a span's fields, in one place")]
+    fn push(
+        &self,
+        lane: Rc<str>,
+        step: &'static str,
+        from: Ps,
+        class: Class,
+        busy: bool,
+        spent: Spent,
+        removable: bool,
+    ) {
+        let class = match class {
+            Class::Work if self.background.borrow().contains(&lane) => Class::Background,
+            class => class,
+        };
+        let span = Span { lane, step, from, to: self.now(), class, busy, spent, removable };
+        self.record.borrow_mut().spans.push(span);
+    }
+
+    /// Begins to note the wire.
+    pub fn start(&self) {
+        self.board.start_selections();
+        self.record.borrow_mut().spans.clear();
+    }
+
+    /// Ends, with the record.
+    #[must_use]
+    pub fn finish(&self) -> Record {
+        let mut record = self.record.take();
+        record.wire = self.board.take_selections();
+        record
+    }
+}
+
+impl Record {
+    /// The selections on the wire, oldest first.
+    #[must_use]
+    pub fn wire(&self) -> &[Selection] {
+        &self.wire
+    }
+}
+
+impl fmt::Debug for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Machine").field("board", &self.board).finish_non_exhaustive()
+    }
+}

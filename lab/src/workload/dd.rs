@@ -1,0 +1,1 @@
+//! A flash read by dd.
