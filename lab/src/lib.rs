@@ -8,6 +8,7 @@ pub mod lab;
 pub mod outcome;
 pub mod rules;
 pub mod score;
+pub mod walk;
 
 pub use lab::{Lab, LabError, Listed};
 pub use outcome::{Band, Kind, Outcome};
