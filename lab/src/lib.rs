@@ -11,6 +11,7 @@ pub mod machine;
 pub mod outcome;
 pub mod rules;
 pub mod score;
+pub mod walk;
 pub mod workload;
 
 pub use lab::{Lab, LabError, Listed};

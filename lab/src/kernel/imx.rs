@@ -118,8 +118,8 @@ impl Imx {
         EN | CLOCKS | self.dividers | (bytes as u32 * 8 - 1) << 20
     }
 
-    /// Sends words while the FIFO has room, and says whether all are sent.
-    fn push(&self) -> bool {
+    /// Sends words while the FIFO has room.
+    fn push(&self) {
         loop {
             let next = {
                 let flight = self.flight.borrow();
@@ -130,8 +130,6 @@ impl Imx {
             self.write(TXDATA, word);
             self.flight.borrow_mut().sent += 1;
         }
-        let flight = self.flight.borrow();
-        flight.sent == flight.words.len()
     }
 
     fn is_over(&self) -> bool {
@@ -160,7 +158,13 @@ impl Imx {
         machine.charge("interrupt entry", &["interrupt-entry"]);
         let over = machine.step("handler", || {
             while !self.is_over() && self.pull() {}
-            if !self.push() {
+            // What is sent now empties the FIFO once more.
+            let all_sent = {
+                let flight = self.flight.borrow();
+                flight.sent == flight.words.len()
+            };
+            if !all_sent {
+                self.push();
                 return false;
             }
             if !self.is_over() {

@@ -1,1 +1,106 @@
-//! A flash read by dd.
+//! A SPI NOR flash read by `dd` through mtdblock, 512 bytes at a time.
+//!
+//! *Read first*: David Jander's message of 17 June 2022 in "Optimize spi_sync path"; its histogram says that a read is
+//! three transfers of 1, 3 and 512 bytes.
+//!
+//! # How it works
+//! A few reads in the steady state, the caches warm. Processor 0 has `dd` and the interrupts, processor 1 the SPI pump.
+
+use std::cell::Cell;
+
+use barewire_sim::chip::Ps;
+use barewire_sim::engine::Thread;
+
+use super::Intervals;
+use crate::kernel::imx::Imx;
+use crate::kernel::{Kernel, Path, Xfer};
+use crate::machine::{Machine, Record};
+
+/// Bytes of a read.
+const BLOCK: usize = 512;
+/// Reads before the first one measured.
+const BEFORE: usize = 2;
+
+/// What came of it.
+pub struct Read {
+    /// Where the time went.
+    pub record: Record,
+    /// A read each, from one to the next.
+    pub reads: Intervals,
+    /// The first read's beginning and the last one's end.
+    pub elapsed: (Ps, Ps),
+}
+
+/// Reads `reads` blocks through `path`.
+///
+/// # Panics
+/// If the board has no ECSPI, if what was read is wrong, or a rule of the wire is broken.
+#[must_use]
+pub fn run(machine: &Machine, path: &Path, speed_hz: u64, reads: usize) -> Read {
+    let board = machine.board();
+    let part = (board.spec().flash().part)();
+    let content: Vec<u8> = (0..part.size).map(|index| (index * 7 + index / 251) as u8).collect();
+    board.attach_flash(Some(content.clone())).expect("the part's size");
+    let host = Imx::new(board, board.spec().flash().cs, speed_hz);
+    let kernel = Kernel::new(machine, &host, path);
+    machine.set_cold(false);
+    machine.start();
+    let begun: Vec<Cell<Ps>> = vec![Cell::new(0); BEFORE + reads + 1];
+    let dd = || {
+        for (index, at) in begun.iter().enumerate() {
+            at.set(machine.now());
+            if index == BEFORE + reads {
+                break;
+            }
+            machine.charge("dd, page cache and mtdblock", &["page-cache"]);
+            machine.charge("mtd, spi-nor and spi-mem", &["mtd"]);
+            let address = index * BLOCK;
+            let message = vec![
+                Xfer::new(&[0x03]),
+                Xfer::new(&(address as u32).to_be_bytes()[1..]),
+                Xfer::new(&[0; BLOCK]),
+            ];
+            let data = kernel.sync(message).remove(2).rx;
+            assert!(data == content[address..address + BLOCK], "block {index} is wrong");
+            machine.charge_times("copy to dd", BLOCK as f64, &["copy"]);
+        }
+        kernel.stop();
+        host.stop();
+    };
+    let mut threads = vec![Thread::new("dd", dd).on(0, 10), Thread::new("pump", || kernel.pump()).on(1, 50)];
+    threads.extend(host.threads(machine));
+    board.engine().run(threads);
+    assert_eq!(board.harms_total(), 0, "{:#?}", board.violations());
+    let times: Vec<Ps> = begun.iter().skip(BEFORE).map(Cell::get).collect();
+    let all = times.windows(2).map(|pair| (pair[0], pair[1])).collect();
+    Read { record: machine.finish(), reads: Intervals { all }, elapsed: (times[0], times[reads]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::cost::Costs;
+
+    #[test]
+    #[ignore = "prints"]
+    fn prints() {
+        for name in ["vanilla", "percpu", "both"] {
+            for waiting in ["dma", "irq", "poll"] {
+                let name = format!("linux-5.19-{name}-{waiting}");
+                let costs = Rc::new(Costs::fitted());
+                let off = Rc::new(BTreeSet::new());
+                let machine = super::super::machine("imx6dl", &costs, &off);
+                let read = run(&machine, &Path::find(&name).unwrap(), 30_000_000, 4);
+                let (from, to) = read.elapsed;
+                println!("{name} {:.2} us, {:.4} s", read.reads.mean_us(), read.reads.mean_us() * 7040.0 / 1e6);
+                let (parts, _) = read.record.attribute(from, to);
+                for (step, part) in parts {
+                    println!("    {step:<32}{:>8.2} {:>3}", part.ps as f64 / 4e6, part.times);
+                }
+            }
+        }
+    }
+}
