@@ -2,16 +2,16 @@
 //!
 //! *Read first*: the comments at the top of `lab/scoring.toml`, which are the definition; this module only computes it.
 //!
-//! A score is Σ|predicted - published difference| / Σ|published difference| over effects, each difference first divided by
-//! the published figure before the change. So 0 is perfect, and 1 is what "nothing changes" scores.
+//! A score is Σ|predicted - published difference| / Σ|published difference| over effects. Each difference is first
+//! divided by the published figure before the change. So 0 is perfect, and 1 is what "nothing changes" scores.
 //!
 //! # What counts
-//! 1. A pair counts if it is an effect and not both of its ends are in the fit set. The lab and the simple predictors are
-//!    summed over the same pairs.
-//! 2. A pair with an end that was not replayed is predicted to change nothing, if it is an effect, and is out of bounds, if
-//!    it is a null. A figure that was not replayed is not covered.
-//! 3. A thread whose costs had been fitted before the rules were written has a score, which is marked as fitted. It is in
-//!    [`Score::with_fitted`] and not in [`Score::all`].
+//! 1. A pair counts if it is an effect and at most one of its ends is in the fit set. The lab and the simple
+//!    predictors are summed over the same pairs.
+//! 2. If an end was not replayed, an effect is predicted to be none, and a null is out of its bound. A figure that was
+//!    not replayed is not covered.
+//! 3. A thread whose costs had been fitted before the rules were written has a score too, marked as fitted. It is part
+//!    of [`Score::with_fitted`] and not of [`Score::all`].
 
 mod simple;
 #[cfg(test)]

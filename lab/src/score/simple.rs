@@ -1,13 +1,13 @@
-//! Simple predictors: what a difference would be by a constant ratio, by constant time a message, or by the author's own
-//! formula.
+//! Simple predictors: a difference by a constant ratio, by constant time a message, or by the author's own formula.
 //!
-//! *Read first*: the comments at the top of `lab/scoring.toml`. The lab must predict better than these, or it explains
-//! nothing. They know the published figure before the change and the fit set, and no more.
+//! *Read first*: the comments at the top of `lab/scoring.toml`. Where the lab predicts no better than these, its steps
+//! explain nothing. Ratio and constant know the published figure before the change and the fit set, and no more. The
+//! formula knows the parts that its author states, and computes both figures of a pair.
 //!
 //! # How a change is fitted
 //! 1. A pair with both ends in the fit set is a sample of its change.
-//! 2. Two pairs that follow one another, with only the outer ends in the fit set, are half a sample of each change: the
-//!    square root of their ratio, and half of their difference.
+//! 2. Two pairs that follow one another, with only the outer ends in the fit set, are a sample of each of the two
+//!    changes: the square root of their ratio, and half of their difference.
 //! 3. A change takes the geometric mean of its samples' ratios, and the mean of its samples' differences a unit.
 //! 4. A change without a sample is predicted to do nothing, and so is a constant for a pair without units.
 
@@ -98,12 +98,13 @@ fn fit<'a>(rules: &'a Rules, values: &Values<'_>) -> BTreeMap<(&'a str, &'a str)
         samples.add(values.of(before), values.of(after), share, pair.units);
     };
     for first in &rules.pairs {
+        // 1. The pair itself.
         if rules.is_fit_pair(first) {
             add(first, &first.before, &first.after, 1.0);
         }
         for second in rules.pairs.iter().filter(|second| second.before == first.after) {
             let (before, after) = (&first.before, &second.after);
-            // With its middle in the fit set, a chain is two samples already.
+            // 2. A chain. With its middle in the fit set, both of its pairs are samples already.
             if rules.in_fit_set(before)
                 && rules.in_fit_set(after)
                 && !rules.in_fit_set(&first.after)
@@ -125,8 +126,8 @@ fn mean(of: &[f64]) -> f64 {
     if of.is_empty() { 0.0 } else { of.iter().sum::<f64>() / of.len() as f64 }
 }
 
-/// Ellis's sample rate, as his article computes it: a batch of n is n transfers, n - 1 gaps of the chip select, and the gap
-/// between two ioctls. None for a figure that is not one of his rates.
+/// Ellis's sample rate, as his article computes it: a batch of n is n transfers, n - 1 gaps of the chip select, and the
+/// gap between two ioctls. None for a figure that is not one of his rates.
 fn ellis_rate(values: &Values<'_>, id: &str) -> Option<f64> {
     let (toggle, batch) = match id.strip_prefix("ellis-stock-") {
         Some(batch) => ("ellis-stock-toggle", batch),

@@ -95,8 +95,8 @@ fn a_small_example_by_hand() {
     let (rules, figures) = small();
     let score = score(&rules, &figures, &small_replays());
 
-    // t: published -50/100 and +10/50, together 0.7; predicted -60/100 and +10/50. The null, the unresolved pair and the
-    // fit pair, whose replay is far off, do not count.
+    // t: published -50/100 and +10/50, together 0.7; predicted -60/100 and +10/50. The null, the unresolved pair and
+    // the fit pair, whose replay is far off, do not count.
     let t = &score.threads[0];
     assert_eq!((t.thread.as_str(), t.kind, t.effects, t.missing), ("t", Kind::Predicted, 2, 0));
     near(t.lab, 0.1 / 0.7);
@@ -164,6 +164,41 @@ fn a_figure_that_is_not_replayed_changes_nothing_and_is_listed() {
     assert_eq!((score.pairs[0].replayed, score.pairs[0].predicted), (false, 0.0));
     assert_eq!((score.nulls[0].predicted, score.nulls[0].within), (None, false));
     assert_eq!((score.coverage.covered, score.coverage.of), (1, 3));
+}
+
+#[test]
+fn the_median_width_is_of_the_widths_that_there_are() {
+    let (rules, figures) = small();
+    let median = |b: Band, c: Option<Band>| {
+        let mut replays = small_replays();
+        replays.insert("t-b".into(), b);
+        replays.remove("t-c");
+        replays.extend(c.map(|c| ("t-c".to_owned(), c)));
+        replays.insert("t-d".into(), Band { used: 10.0, low: 10.0, high: 12.0 });
+        score(&rules, &figures, &replays).coverage.median_width
+    };
+    let wide = Band { used: 10.0, low: 5.0, high: 15.0 };
+    near(median(wide, None).expect("two widths"), 0.6);
+    near(median(wide, Some(band(3.0))).expect("three widths"), 0.2);
+    // What is replayed as 0 has none.
+    near(median(band(0.0), Some(wide)).expect("two widths"), 0.6);
+}
+
+#[test]
+fn a_score_as_low_as_the_strongest_does_not_beat_it() {
+    let (mut rules, figures) = small();
+    rules.pairs.retain(|pair| pair.thread == "u");
+    let mut replays = small_replays();
+    replays.insert("u-b".into(), band(40.0));
+    let even = score(&rules, &figures, &replays);
+    let u = &even.threads[1];
+    assert_eq!((u.lab, u.strongest.score, u.beats), (1.0, 1.0, false));
+    assert_eq!((even.beaten, even.with_fitted.beats), (0, false));
+    // A thread without an effect has no score, and beats nothing.
+    assert!(even.threads[0].lab.is_nan() && !even.threads[0].beats && !even.all.beats);
+    replays.insert("u-b".into(), band(39.0));
+    let better = score(&rules, &figures, &replays);
+    assert_eq!((better.beaten, better.beaten_predicted, better.with_fitted.beats), (1, 0, true));
 }
 
 #[test]
