@@ -8,7 +8,8 @@
 //! themselves are those of `barewire_sim`'s profiles, which factors of this table scale: one factor for all boards of a
 //! kind, so that what is fitted on one board moves the others.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 
 use barewire_sim::engine;
 use barewire_sim::profile::{CostLevel, Profile};
@@ -98,8 +99,8 @@ struct FittedFile {
 }
 
 /// All costs, by name.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Costs(BTreeMap<String, Cost>);
+#[derive(Clone, Debug)]
+pub struct Costs(BTreeMap<String, Cost>, RefCell<BTreeSet<String>>);
 
 impl Costs {
     /// Those of the file, before any fit.
@@ -109,7 +110,7 @@ impl Costs {
     #[must_use]
     pub fn assumed() -> Self {
         let File { cost } = toml::from_str(COSTS).expect("costs.toml");
-        Self(cost.into_iter().map(|cost| (cost.name.clone(), cost)).collect())
+        Self(cost.into_iter().map(|cost| (cost.name.clone(), cost)).collect(), RefCell::default())
     }
 
     /// Those of the file, moved to the fit set.
@@ -141,6 +142,12 @@ impl Costs {
         }
     }
 
+    /// The same, as if none had been asked for.
+    #[must_use]
+    pub fn fresh(&self) -> Self {
+        Self(self.0.clone(), RefCell::default())
+    }
+
     /// All of them, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Cost> {
         self.0.values()
@@ -161,6 +168,9 @@ impl Costs {
     /// If there is none.
     #[must_use]
     pub fn cost(&self, name: &str) -> &Cost {
+        if !self.1.borrow().contains(name) {
+            self.1.borrow_mut().insert(name.into());
+        }
         self.0.get(name).unwrap_or_else(|| panic!("there is no cost {name:?} in costs.toml"))
     }
 
@@ -170,6 +180,12 @@ impl Costs {
     /// If there is none.
     pub fn set(&mut self, name: &str, value: f64) {
         self.0.get_mut(name).unwrap_or_else(|| panic!("there is no cost {name:?}")).value = value;
+    }
+
+    /// The names asked for since these costs were made or cloned from fresh ones.
+    #[must_use]
+    pub fn used(&self) -> BTreeSet<String> {
+        self.1.borrow().clone()
     }
 
     pub(crate) fn amount(&self, name: &str) -> Amount {
@@ -185,6 +201,7 @@ impl Costs {
     #[must_use]
     pub fn at(&self, level: CostLevel) -> Self {
         let mut costs = self.clone();
+        costs.1.take();
         for cost in costs.0.values_mut() {
             let end = match level {
                 CostLevel::Low => cost.low,

@@ -1,6 +1,18 @@
 //! The lab: the figures, the rules, the costs and the experiments together.
 
-use crate::outcome::{Explanation, Outcome, Sweep, SweepRequest};
+use std::collections::{BTreeMap, BTreeSet};
+
+use barewire_sim::profile::CostLevel;
+
+use crate::cost::Costs;
+use crate::experiment::{Asked, Experiment, Workload};
+use crate::figure::{self, Figure};
+use crate::fit::{self, Fit, Target};
+use crate::ours;
+use crate::outcome::{Band, Explanation, Outcome, Replays, Row, Sweep, SweepRequest};
+use crate::replay::Runner;
+use crate::rules::Rules;
+use crate::score;
 
 /// An experiment as `barewire lab list` shows it.
 #[derive(Clone, Debug, serde::Serialize)]
@@ -28,7 +40,7 @@ pub struct Listed {
 pub enum LabError {
     /// A name that is not there, with the names that are.
     Unknown {
-        /// What was to be named: `figure`, `step`, `path`, `board`, `parameter`.
+        /// What was to be named: `figure`, `step`, `path`, `board`, `metric`, `parameter`.
         what: &'static str,
         /// The name given.
         name: String,
@@ -52,34 +64,262 @@ impl std::fmt::Display for LabError {
 
 impl std::error::Error for LabError {}
 
+/// Refits to figures that were dealt out anew.
+const SHUFFLES: u64 = 6;
+
 /// The lab.
 #[derive(Debug)]
-pub struct Lab {}
+pub struct Lab {
+    figures: Vec<Figure>,
+    rules: Rules,
+    costs: Costs,
+    experiments: Vec<Experiment>,
+}
 
 impl Lab {
-    /// The lab as it comes: the five threads.
+    /// The lab as it comes: the five threads, with fitted costs.
     #[must_use]
     pub fn new() -> Self {
-        Self {}
+        Self::with_costs(Costs::fitted())
+    }
+
+    /// The same with other costs.
+    #[must_use]
+    pub fn with_costs(costs: Costs) -> Self {
+        Self { figures: figure::published(), rules: Rules::published(), costs, experiments: Experiment::all() }
+    }
+
+    /// Adds an experiment, as text. Its figures that are not among the published ones need `published` and `unit`; they
+    /// are replayed and not scored.
+    ///
+    /// # Errors
+    /// If the text cannot be read, names an experiment or figure that is there already, or leaves something out.
+    pub fn with_experiment(&mut self, text: &str) -> Result<(), LabError> {
+        let mut experiment = Experiment::read(text).map_err(LabError::Experiment)?;
+        let taken = |name: &str| LabError::Experiment(format!("{name:?} is there already: give it another name"));
+        if self.experiments.iter().any(|one| one.name == experiment.name) {
+            return Err(taken(&experiment.name));
+        }
+        if experiment.thread.is_empty() {
+            experiment.thread = "own".into();
+        }
+        let mut figures = self.figures.clone();
+        for asked in &experiment.figure {
+            if figures.iter().any(|figure| figure.id == asked.id) {
+                return Err(taken(&asked.id));
+            }
+            let (Some(value), Some(unit)) = (asked.published, asked.unit.clone()) else {
+                let text = format!("{}: published and unit are missing, and the id is not one of the lab's", asked.id);
+                return Err(LabError::Experiment(text));
+            };
+            if !value.is_finite() || value <= 0.0 {
+                return Err(LabError::Experiment(format!("{}: published is a number above 0", asked.id)));
+            }
+            Runner::new(self.costs.clone(), BTreeSet::new()).take(&experiment, asked)?;
+            figures.push(Figure {
+                id: asked.id.clone(),
+                thread: experiment.thread.clone(),
+                value,
+                unit,
+                variant: asked.path.clone(),
+                metric: asked.metric.clone(),
+            });
+        }
+        self.figures = figures;
+        self.experiments.push(experiment);
+        Ok(())
+    }
+
+    /// Its rules.
+    #[must_use]
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// The published figures.
+    #[must_use]
+    pub fn figures(&self) -> &[Figure] {
+        &self.figures
+    }
+
+    /// The costs.
+    #[must_use]
+    pub fn costs(&self) -> &Costs {
+        &self.costs
     }
 
     /// Its experiments.
     #[must_use]
     pub fn list(&self) -> Vec<Listed> {
-        todo!()
+        let workload = |workload: Workload| format!("{workload:?}").to_lowercase();
+        self.experiments
+            .iter()
+            .map(|one| Listed {
+                name: one.name.clone(),
+                thread: one.thread.clone(),
+                title: one.title.clone(),
+                board: one.board.clone(),
+                workload: workload(one.workload),
+                citation: one.citation.clone(),
+                paths: one.paths(),
+                figures: one.figure.iter().map(|asked| asked.id.clone()).collect(),
+            })
+            .collect()
+    }
+
+    /// How the figure `id` is answered.
+    fn asked(&self, id: &str) -> Option<(&Experiment, &Asked)> {
+        self.experiments.iter().find_map(|one| Some((one, one.figure.iter().find(|asked| asked.id == id)?)))
+    }
+
+    fn replay(&self, costs: &Costs, progress: &mut dyn FnMut()) -> BTreeMap<String, f64> {
+        let runner = Runner::new(costs.clone(), BTreeSet::new());
+        let mut values = BTreeMap::new();
+        for experiment in &self.experiments {
+            for asked in &experiment.figure {
+                if let Ok(taken) = runner.take(experiment, asked) {
+                    values.insert(asked.id.clone(), taken.value);
+                }
+                progress();
+            }
+        }
+        values
+    }
+
+    /// All figures with the costs used and at their ends.
+    fn bands(&self, costs: &Costs, progress: &mut dyn FnMut()) -> Replays {
+        let [low, used, high] = CostLevel::ALL.map(|level| self.replay(&costs.at(level), progress));
+        let band = |(id, &used): (&String, &f64)| {
+            let ends = [low.get(id), high.get(id)].into_iter().flatten().chain([&used]);
+            let (low, high) = ends.fold((used, used), |(low, high), &value| (low.min(value), high.max(value)));
+            (id.clone(), Band { used, low, high })
+        };
+        used.iter().map(band).collect()
     }
 
     /// Runs every experiment three times and scores the result; `progress` is told how many of how many runs are done.
-    pub fn run(&self, _progress: &mut dyn FnMut(usize, usize)) -> Outcome {
-        todo!()
+    pub fn run(&self, progress: &mut dyn FnMut(usize, usize)) -> Outcome {
+        let asked: usize = self.experiments.iter().map(|one| one.figure.len()).sum();
+        let (mut done, all) = (0, 4 * asked);
+        let mut tick = || {
+            done += 1;
+            progress(done, all);
+        };
+        let replays = self.bands(&self.costs, &mut tick);
+        let mut rows = Vec::new();
+        for figure in &self.figures {
+            let asked = self.asked(&figure.id);
+            let band = replays.get(&figure.id).copied();
+            let kind = self.rules.kind(&figure.id);
+            let ours = asked.and_then(|(experiment, asked)| {
+                let [low, used, high] = CostLevel::ALL.map(|level| ours::ours(experiment, asked, level));
+                let (low, used, high) = (low?, used?, high?);
+                Some(Band { used, low: low.min(used).min(high), high: low.max(used).max(high) })
+            });
+            if asked.is_some() {
+                tick();
+            }
+            rows.push(Row {
+                id: figure.id.clone(),
+                thread: figure.thread.clone(),
+                kind,
+                metric: figure.metric.clone(),
+                variant: figure.variant.clone(),
+                unit: figure.unit.clone(),
+                published: figure.value,
+                replayed: band.map(|band| band.used),
+                low: band.map(|band| band.low),
+                high: band.map(|band| band.high),
+                error: band.map(|band| (band.used - figure.value) / figure.value),
+                barewire: ours,
+                experiment: asked.map(|(experiment, _)| experiment.name.clone()),
+                unexplained: asked.and_then(|(_, asked)| asked.unexplained.clone()),
+            });
+        }
+        let score = score::score(&self.rules, &self.figures, &replays);
+        Outcome { figures: rows, score }
     }
 
     /// Takes the figure `id` apart, with the steps in `without` switched off.
     ///
     /// # Errors
     /// If there is no such figure or step, or the figure is one that nothing replays.
-    pub fn explain(&self, _id: &str, _without: &[String]) -> Result<Explanation, LabError> {
-        todo!()
+    pub fn explain(&self, id: &str, without: &[String]) -> Result<Explanation, LabError> {
+        let figure = self.figures.iter().find(|figure| figure.id == id);
+        let figure = figure.ok_or_else(|| LabError::Unknown {
+            what: "figure",
+            name: id.into(),
+            known: self.figures.iter().map(|figure| figure.id.clone()).collect(),
+        })?;
+        let (experiment, asked) =
+            self.asked(id).ok_or_else(|| LabError::Refused(format!("{id} is an input: nothing replays it")))?;
+        let whole = Runner::new(self.costs.clone(), BTreeSet::new()).take(experiment, asked)?;
+        let known: Vec<String> =
+            whole.steps.iter().filter(|step| step.removable).map(|step| step.step.clone()).collect();
+        if let Some(name) = without.iter().find(|name| !known.contains(name)) {
+            return Err(LabError::Unknown { what: "step", name: name.clone(), known });
+        }
+        let off: BTreeSet<String> = without.iter().cloned().collect();
+        let taken = if off.is_empty() { whole } else { Runner::new(self.costs.clone(), off).take(experiment, asked)? };
+        Ok(Explanation {
+            id: id.into(),
+            unit: figure.unit.clone(),
+            published: figure.value,
+            replayed: taken.value,
+            without: without.to_vec(),
+            steps: taken.steps,
+            sum_us: taken.sum_us,
+            relation: taken.relation,
+            timeline: taken.timeline,
+            unexplained: asked.unexplained.clone(),
+        })
+    }
+
+    /// The fit set's figures with the values that are published.
+    fn targets<'a>(&'a self, without: Option<&str>) -> Vec<Target<'a>> {
+        let wanted = |figure: &&Figure| self.rules.in_fit_set(&figure.id) && Some(&*figure.thread) != without;
+        let target = |figure: &Figure| {
+            let (experiment, asked) = self.asked(&figure.id)?;
+            Some(Target { experiment, asked, value: figure.value })
+        };
+        self.figures.iter().filter(wanted).filter_map(target).collect()
+    }
+
+    /// The costs moved to the fit set, from what was assumed; and what such a fit is worth.
+    ///
+    /// # Errors
+    /// If an experiment cannot be run.
+    pub fn refit(&self, progress: &mut dyn FnMut(usize, usize)) -> Result<Fit, LabError> {
+        let threads: BTreeSet<&str> = self.figures.iter().map(|figure| figure.thread.as_str()).collect();
+        let threads: Vec<&str> = threads.into_iter().filter(|thread| self.rules.fit_set.contains_key(*thread)).collect();
+        let all = 1 + threads.len() + SHUFFLES as usize;
+        let assumed = Costs::assumed();
+        let (costs, residuals) = fit::fit(&assumed, &self.targets(None))?;
+        progress(1, all);
+        let scored = |moved: &[fit::FittedCost]| {
+            let mut costs = Costs::assumed();
+            costs.apply(&fit::moved(moved));
+            let band = |value: f64| Band { used: value, low: value, high: value };
+            let replays: Replays =
+                self.replay(&costs, &mut || ()).into_iter().map(|(id, value)| (id, band(value))).collect();
+            score::score(&self.rules, &self.figures, &replays)
+        };
+        let mut leave_one_out = Vec::new();
+        for (place, &thread) in threads.iter().enumerate() {
+            let (moved, _) = fit::fit(&assumed, &self.targets(Some(thread)))?;
+            let score = scored(&moved);
+            let score = score.threads.iter().find(|one| one.thread == thread).map_or(f64::NAN, |one| one.lab);
+            leave_one_out.push((thread.to_owned(), score));
+            progress(2 + place, all);
+        }
+        let units = self.figures.iter().map(|figure| (figure.id.clone(), figure.unit.clone())).collect();
+        let mut shuffled = Vec::new();
+        for seed in 0..SHUFFLES {
+            let (moved, _) = fit::fit(&assumed, &fit::shuffled(&self.targets(None), &units, seed))?;
+            shuffled.push(scored(&moved).all.lab);
+            progress(2 + threads.len() + seed as usize, all);
+        }
+        Ok(Fit { costs, residuals, leave_one_out, shuffled })
     }
 
     /// A figure over a parameter.
@@ -87,12 +327,74 @@ impl Lab {
     /// # Errors
     /// If there is no such path, board or parameter, or they do not go together.
     pub fn sweep(&self, _request: &SweepRequest) -> Result<Sweep, LabError> {
-        todo!()
+        Err(LabError::Refused("not yet".into()))
     }
 }
 
 impl Default for Lab {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[ignore = "prints"]
+    fn prints() {
+        let fit = Lab::new().refit(&mut |done, all| eprintln!("{done}/{all}")).unwrap();
+        for cost in &fit.costs {
+            println!("{:<22}{:>10.3} {:>10.3} ..{:>10.3} was {:>9.3} {:>9.3} ..{:>9.3}", cost.name, cost.value, cost.low, cost.high, cost.prior, cost.prior_low, cost.prior_high);
+        }
+        for one in &fit.residuals {
+            println!("{:<28}{:>10.3}{:>10.3}{:>8.1} %", one.id, one.published, one.replayed, one.error * 100.0);
+        }
+        println!("{:?}\n{:?}", fit.leave_one_out, fit.shuffled);
+        let mut costs = Costs::assumed();
+        costs.apply(&fit::moved(&fit.costs));
+        let outcome = Lab::with_costs(costs).run(&mut |_, _| ());
+        for row in &outcome.figures {
+            if let (Some(replayed), Some(error)) = (row.replayed, row.error) {
+                println!("{:<28}{:>10.3}{:>10.3}{:>8.1} % [{:.3}, {:.3}] {:?} {:?}", row.id, row.published, replayed, error * 100.0, row.low.unwrap(), row.high.unwrap(), row.kind, row.barewire.map(|band| band.used));
+            }
+        }
+        for thread in outcome.score.threads.iter().chain([&outcome.score.all]) {
+            println!("{:<12} {} lab {:.3} strongest {:?} beats {}", thread.thread, thread.effects, thread.lab, thread.strongest, thread.beats);
+        }
+        println!("{:?}", outcome.score.coverage);
+    }
+}
+#[cfg(test)]
+mod timing {
+    use super::*;
+    #[test]
+    #[ignore = "prints"]
+    fn each() {
+        let lab = Lab::new();
+        let begun = std::time::Instant::now();
+        let fit = fit::fit(&Costs::assumed(), &lab.targets(None)).unwrap();
+        eprintln!("{:?} {:?}", fit.1, begun.elapsed());
+        for cost in &fit.0 {
+            eprintln!("{:<22}{:>10.3} {:>10.3} ..{:>10.3} was {:>9.3} {:>9.3} ..{:>9.3}", cost.name, cost.value, cost.low, cost.high, cost.prior, cost.prior_low, cost.prior_high);
+        }
+        let mut costs = Costs::assumed();
+        costs.apply(&fit::moved(&fit.0));
+        for experiment in &lab.experiments {
+            for asked in &experiment.figure {
+                if asked.id.starts_with("ranjan") { continue; }
+                let begun = std::time::Instant::now();
+                eprint!("{:<28}", asked.id);
+                let published = lab.figures.iter().find(|one| one.id == asked.id).map_or(0.0, |one| one.value);
+                let mut text = String::new();
+                for level in CostLevel::ALL {
+                    let runner = Runner::new(costs.at(level), BTreeSet::new());
+                    text += &runner.take(experiment, asked).map_or("-".into(), |one| format!("{:>10.3}", one.value));
+                }
+                let ours = ours::ours(experiment, asked, CostLevel::Used);
+                eprintln!("{published:>10.3} {text} {ours:?} {:?}", begun.elapsed());
+            }
+        }
     }
 }

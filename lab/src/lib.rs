@@ -4,11 +4,15 @@
 //! *Read first*: `lab/README.md` for the rules, which were written before any model.
 
 pub mod cost;
+pub mod experiment;
 pub mod figure;
+pub mod fit;
 pub mod kernel;
 pub mod lab;
 pub mod machine;
+pub mod ours;
 pub mod outcome;
+pub mod replay;
 pub mod rules;
 pub mod score;
 pub mod walk;

@@ -73,6 +73,19 @@ pub struct Part {
     pub removable: bool,
 }
 
+impl Part {
+    /// Adds another interval's part of the same step.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.ps += other.ps;
+        self.times += other.times;
+        self.spent.instructions += other.spent.instructions;
+        self.spent.reads += other.spent.reads;
+        self.spent.writes += other.spent.writes;
+        self.spent.wakes += other.spent.wakes;
+        self.removable |= other.removable;
+    }
+}
+
 /// The spans of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
@@ -145,39 +158,31 @@ impl Record {
         (parts, stretches)
     }
 
-    /// The time in which the thread `lane` kept its processor busy between `from` and `to`.
+    /// The steps in which the threads `lanes` kept a processor busy between `from` and `to`, each thread on its own.
     #[must_use]
-    pub fn busy_ps(&self, lane: &str, from: Ps, to: Ps) -> Ps {
-        let mut spans: Vec<(Ps, Ps)> = self
-            .spans
-            .iter()
-            .filter(|span| span.busy && &*span.lane == lane && span.from < to && span.to > from)
-            .map(|span| (span.from.max(from), span.to.min(to)))
-            .collect();
-        spans.sort_unstable();
-        // A step inside a step is one time.
-        let (mut sum, mut end) = (0, from);
-        for (a, b) in spans {
-            sum += b.saturating_sub(a.max(end));
-            end = end.max(b);
+    pub fn busy(&self, lanes: &[&str], from: Ps, to: Ps) -> BTreeMap<&'static str, Part> {
+        let mut parts: BTreeMap<&'static str, Part> = BTreeMap::new();
+        for lane in lanes {
+            let spans = self.spans.iter().filter(|span| span.busy && &*span.lane == *lane).cloned().collect();
+            let (of_lane, _) = Self { spans, wire: Vec::new() }.attribute(from, to);
+            for (step, part) in of_lane.iter().filter(|(step, _)| **step != BETWEEN) {
+                parts.entry(step).or_default().add(part);
+            }
         }
-        sum
+        parts
+    }
+
+    /// How often the threads `lanes` gave up their processor between `from` and `to`.
+    #[must_use]
+    pub fn switches(&self, lanes: &[&str], from: Ps, to: Ps) -> u64 {
+        let slept = |span: &&Span| span.class == Class::Wait && !span.busy && lanes.contains(&&*span.lane);
+        self.spans.iter().filter(slept).filter(|span| (from..=to).contains(&span.to)).count() as u64
     }
 
     /// The threads that left spans.
     #[must_use]
     pub fn lanes(&self) -> BTreeSet<Rc<str>> {
         self.spans.iter().map(|span| span.lane.clone()).collect()
-    }
-
-    /// The beginnings and ends of a step, in order.
-    #[must_use]
-    pub fn times_of(&self, step: &str) -> Vec<(Ps, Ps)> {
-        self.spans
-            .iter()
-            .filter(|span| span.step == step)
-            .map(|span| (span.from, span.to))
-            .collect()
     }
 }
 

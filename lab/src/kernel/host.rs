@@ -1,5 +1,6 @@
 //! What the SPI core asks of a controller's driver, and the word its threads sleep on.
 
+use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
 
 use barewire::bus::platform::AtomicU32;
@@ -69,5 +70,31 @@ impl Word {
             }
         }
         true
+    }
+}
+
+/// The lock of a bus. Its price when nobody else has it is in the steps; a thread that finds it taken sleeps.
+#[derive(Debug, Default)]
+pub struct Mutex {
+    taken: AtomicU32,
+    waiters: Cell<u32>,
+}
+
+impl Mutex {
+    /// Takes it.
+    pub fn lock(&self, machine: &Machine) {
+        while self.taken.swap(1, Relaxed) == 1 {
+            self.waiters.set(self.waiters.get() + 1);
+            machine.wait("wait for the bus", false, || machine.board().engine().wait(&self.taken, 1));
+            self.waiters.set(self.waiters.get() - 1);
+        }
+    }
+
+    /// Gives it back.
+    pub fn unlock(&self, machine: &Machine) {
+        self.taken.store(0, Relaxed);
+        if self.waiters.get() > 0 {
+            machine.waking("wake the next", || machine.board().engine().wake(&raw const self.taken));
+        }
     }
 }

@@ -16,7 +16,7 @@
 //! 6. completion.
 //!
 //! # Not supported
-//! Contention: the bus has one user at a time in all five threads.
+//! Priority inheritance: a caller that finds the bus taken sleeps until its holder is done.
 
 mod host;
 pub mod imx;
@@ -27,7 +27,7 @@ use std::collections::VecDeque;
 use serde::Deserialize;
 
 use crate::machine::Machine;
-pub use host::{Host, Word, Xfer};
+pub use host::{Host, Mutex, Word, Xfer};
 
 /// How updates of statistics exclude each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -126,6 +126,7 @@ pub struct Kernel<'m, H> {
     /// Raised when the pump has something to look at.
     work: Word,
     done: Cell<bool>,
+    bus: Mutex,
 }
 
 impl<'m, H: Host> Kernel<'m, H> {
@@ -138,6 +139,7 @@ impl<'m, H: Host> Kernel<'m, H> {
             queue: RefCell::default(),
             work: Word::default(),
             done: Cell::new(false),
+            bus: Mutex::default(),
         }
     }
 
@@ -158,7 +160,9 @@ impl<'m, H: Host> Kernel<'m, H> {
         match self.path.core {
             Core::Fast => {
                 machine.charge("lock", &["fast-lock"]);
+                self.bus.lock(machine);
                 self.fast(&mut message);
+                self.bus.unlock(machine);
             }
             Core::Direct => {
                 machine.charge_times("validate", transfers, &["validate"]);
@@ -222,6 +226,7 @@ impl<'m, H: Host> Kernel<'m, H> {
     fn run(&self, message: &mut [Xfer]) {
         let machine = self.machine;
         machine.charge("mutexes", &["io-mutex"]);
+        self.bus.lock(machine);
         machine.charge("prepare", &["prepare"]);
         machine.step("prepare registers", || self.host.prepare(machine));
         self.count(2.0);
@@ -244,6 +249,7 @@ impl<'m, H: Host> Kernel<'m, H> {
         }
         self.select(false);
         machine.charge("finalize", &["finalize"]);
+        self.bus.unlock(machine);
         if self.path.core == Core::Queue {
             self.wake_pump("wake the pump to idle");
         }

@@ -195,13 +195,13 @@ pub fn unmap(bytes: u64, flush: Flush, costs: &Costs) -> Vec<StepCount> {
     unmap_steps(&unmapped(bytes, flush, costs), costs)
 }
 
-/// The invalidations of unmapping `bytes`. [`Flush::Gathered`] chooses by [`Costs::FITTED`].
+/// The invalidations of unmapping `bytes`. [`Flush::Gathered`] chooses by `costs`.
 ///
 /// # Panics
 /// As [`map`].
 #[must_use]
-pub fn invalidations(bytes: u64, flush: Flush) -> u64 {
-    unmapped(bytes, flush, &Costs::FITTED).invalidations()
+pub fn invalidations(bytes: u64, flush: Flush, costs: &Costs) -> u64 {
+    unmapped(bytes, flush, costs).invalidations()
 }
 
 fn unmapped(bytes: u64, flush: Flush, costs: &Costs) -> Counted {

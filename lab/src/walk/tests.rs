@@ -50,7 +50,7 @@ impl Case {
         match self.call.as_str() {
             "map_sg" => us(&map(self.bytes, costs)),
             "unmap" => us(&unmap(self.bytes, self.flush(), costs)),
-            "invalidations" => invalidations(self.bytes, self.flush()) as f64,
+            "invalidations" => invalidations(self.bytes, self.flush(), costs) as f64,
             other => panic!("{}: the call {other:?}", self.id),
         }
     }
@@ -81,11 +81,11 @@ fn close(one: f64, other: f64) -> bool {
 
 #[test]
 fn the_strategies_count_what_the_thread_counts() {
-    assert_eq!(FLUSHES.map(|flush| invalidations(M32, flush)), [8192, 16, 1]);
-    assert_eq!(FLUSHES.map(|flush| invalidations(M2, flush)), [512, 1, 1]);
+    assert_eq!(FLUSHES.map(|flush| invalidations(M32, flush, &Costs::FITTED)), [8192, 16, 1]);
+    assert_eq!(FLUSHES.map(|flush| invalidations(M2, flush, &Costs::FITTED)), [512, 1, 1]);
     // No table is emptied: each page by its address, whatever is done about walks.
-    assert_eq!(FLUSHES.map(|flush| invalidations(64 << 10, flush)), [16, 16, 16]);
-    assert_eq!(FLUSHES.map(|flush| invalidations(1 << 20, flush)), [256, 256, 1]);
+    assert_eq!(FLUSHES.map(|flush| invalidations(64 << 10, flush, &Costs::FITTED)), [16, 16, 16]);
+    assert_eq!(FLUSHES.map(|flush| invalidations(1 << 20, flush, &Costs::FITTED)), [256, 256, 1]);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn steps_happen_as_often_as_the_tables_say() {
     ];
     assert_eq!(steps(M2 + PAGE, Flush::ByAsid), mixed);
     // Gathered, one invalidation of the context is for the page too.
-    assert_eq!(invalidations(M2 + PAGE, Flush::Gathered), 1);
+    assert_eq!(invalidations(M2 + PAGE, Flush::Gathered, &Costs::FITTED), 1);
     assert_eq!(times(&map(M32, &Costs::FITTED)), [(CALL, 1), (MAP_PAGE, 8192)]);
 }
 

@@ -10,6 +10,7 @@ use std::cell::Cell;
 
 use barewire_sim::chip::Ps;
 use barewire_sim::engine::Thread;
+use barewire_sim::profile::Profile;
 
 use super::Intervals;
 use crate::kernel::imx::Imx;
@@ -29,6 +30,8 @@ pub struct Read {
     pub reads: Intervals,
     /// The first read's beginning and the last one's end.
     pub elapsed: (Ps, Ps),
+    /// The board's costs.
+    pub profile: Profile,
 }
 
 /// Reads `reads` blocks through `path`.
@@ -73,7 +76,7 @@ pub fn run(machine: &Machine, path: &Path, speed_hz: u64, reads: usize) -> Read 
     assert_eq!(board.harms_total(), 0, "{:#?}", board.violations());
     let times: Vec<Ps> = begun.iter().skip(BEFORE).map(Cell::get).collect();
     let all = times.windows(2).map(|pair| (pair[0], pair[1])).collect();
-    Read { record: machine.finish(), reads: Intervals { all }, elapsed: (times[0], times[reads]) }
+    Read { record: machine.finish(), reads: Intervals { all }, elapsed: (times[0], times[reads]), profile: board.profile().clone() }
 }
 
 #[cfg(test)]
@@ -92,7 +95,7 @@ mod tests {
                 let name = format!("linux-5.19-{name}-{waiting}");
                 let costs = Rc::new(Costs::fitted());
                 let off = Rc::new(BTreeSet::new());
-                let machine = super::super::machine("imx6dl", &costs, &off);
+                let machine = super::super::machine("imx6dl", &costs, &off).unwrap();
                 let read = run(&machine, &Path::find(&name).unwrap(), 30_000_000, 4);
                 let (from, to) = read.elapsed;
                 println!("{name} {:.2} us, {:.4} s", read.reads.mean_us(), read.reads.mean_us() * 7040.0 / 1e6);

@@ -19,6 +19,7 @@ use barewire_sim::chip::Ps;
 use barewire_sim::engine::Thread;
 use barewire_sim::model::can::{BitTimes, CanBus, Feed, Record as Carried, Traffic};
 use barewire_sim::model::mcp2518fd::Mcp2518Fd;
+use barewire_sim::profile::Profile;
 
 use super::Intervals;
 use crate::kernel::imx::Imx;
@@ -101,6 +102,10 @@ pub struct Echoed {
     pub elapsed: (Ps, Ps),
     /// Frames echoed.
     pub echoed: usize,
+    /// Interrupts of the chip.
+    pub services: u64,
+    /// The board's costs.
+    pub profile: Profile,
 }
 
 struct Echo<'m> {
@@ -319,7 +324,15 @@ pub fn run(machine: &Machine, path: &Path, speed_hz: u64, frames: u64, gap_ps: P
         (Metric::CsToClock, of(cs_to_clock)),
         (Metric::CsHigh, of(cs_high)),
     ];
-    Echoed { record, intervals, elapsed, echoed: echoes.len() }
+    let served = services.iter().filter(|at| (elapsed.0..=elapsed.1).contains(at)).count();
+    Echoed {
+        record,
+        intervals,
+        elapsed,
+        echoed: echoes.len(),
+        services: served as u64,
+        profile: board.profile().clone(),
+    }
 }
 
 /// The clock that is made of `reference_hz`.
@@ -341,7 +354,7 @@ mod tests {
         for name in ["linux-5.18-A", "linux-5.18-B", "linux-5.18-C"] {
             let costs = Rc::new(Costs::fitted());
             let off = Rc::new(BTreeSet::new());
-            let machine = super::super::machine("imx8mp", &costs, &off);
+            let machine = super::super::machine("imx8mp", &costs, &off).unwrap();
             let echoed = run(&machine, &Path::find(name).unwrap(), 17_000_000, 6, 10_000_000_000);
             for (metric, intervals) in &echoed.intervals {
                 println!(

@@ -9,11 +9,12 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use barewire_sim::chip::Ps;
-use barewire_sim::profile::CostLevel;
+use barewire_sim::board::spec::BOARDS;
 use barewire_sim::{Board, BoardOptions, BoardSpec};
 
 use crate::cost::Costs;
-use crate::machine::{Machine, Record};
+use crate::lab::LabError;
+use crate::machine::Machine;
 
 /// The intervals that a figure is the mean of, in one record.
 #[derive(Clone, Debug, Default)]
@@ -33,22 +34,15 @@ impl Intervals {
 
 /// A machine of the board `name` with `costs`.
 ///
-/// # Panics
+/// # Errors
 /// If there is no such board.
-#[must_use]
-pub fn machine(name: &str, costs: &Rc<Costs>, off: &Rc<BTreeSet<String>>) -> Machine {
-    let spec =
-        BoardSpec::find(name).unwrap_or_else(|_| panic!("there is no simulated board {name:?}"));
+pub fn machine(name: &str, costs: &Rc<Costs>, off: &Rc<BTreeSet<String>>) -> Result<Machine, LabError> {
+    let spec = BoardSpec::find(name).map_err(|_| LabError::Unknown {
+        what: "board",
+        name: name.into(),
+        known: BOARDS.iter().map(|board| board.name.to_owned()).collect(),
+    })?;
     let profile = Some(costs.profile(&spec.profile));
     let board = Board::new(spec, BoardOptions { profile, ..BoardOptions::default() });
-    Machine::new(board, costs.clone(), off.clone())
-}
-
-/// A run's record and the intervals of its figures.
-pub(crate) type Measured<K> = (Record, Vec<(K, Intervals)>);
-
-/// The costs of `costs` at `level`.
-#[must_use]
-pub fn at(costs: &Costs, level: CostLevel) -> Rc<Costs> {
-    Rc::new(costs.at(level))
+    Ok(Machine::new(board, costs.clone(), off.clone()))
 }

@@ -1,0 +1,143 @@
+//! Experiments as data: `lab/experiments/*.toml`.
+
+use serde::Deserialize;
+
+/// The embedded experiments.
+const EMBEDDED: &[&str] = &[
+    include_str!("../experiments/jander-rfc.toml"),
+    include_str!("../experiments/jander-rfc-load.toml"),
+    include_str!("../experiments/ellis.toml"),
+    include_str!("../experiments/ranjan.toml"),
+    include_str!("../experiments/camera.toml"),
+    include_str!("../experiments/jander-v2-irq.toml"),
+    include_str!("../experiments/jander-v2-dd.toml"),
+    include_str!("../experiments/pitchen.toml"),
+];
+
+/// What was done with the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Workload {
+    /// CAN frames echoed: `frames`, `gap_us`.
+    Echo,
+    /// A flash read by dd through mtdblock: `scale`, the number of reads.
+    Dd,
+    /// Conversions through spidev: `batch`.
+    Spidev,
+    /// A flash read through mtd's character device: `block`, `blocks`.
+    Nor,
+    /// Lists of pages mapped and unmapped: `call`, `bytes`.
+    Unmap,
+    /// A second of video unmapped.
+    Camera,
+    /// What the thread counted on its own board; nothing runs.
+    Stated,
+}
+
+/// A figure that an experiment answers, and how.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Asked {
+    /// The figure's id: one of `figures.csv`, or a new one with `published`.
+    pub id: String,
+    /// The path.
+    pub path: String,
+    /// What is measured, by the workload's names.
+    pub metric: String,
+    /// Transfers of an ioctl.
+    pub batch: Option<usize>,
+    /// Bytes of a block.
+    pub block: Option<usize>,
+    /// Blocks.
+    pub blocks: Option<usize>,
+    /// `map_sg`, `unmap` or `invalidations`.
+    pub call: Option<String>,
+    /// Bytes mapped or unmapped.
+    pub bytes: Option<u64>,
+    /// What the time of one is multiplied by.
+    pub scale: Option<f64>,
+    /// Of a figure that is not in `figures.csv`: what was measured.
+    pub published: Option<f64>,
+    /// The same's unit.
+    pub unit: Option<String>,
+    /// Why the lab does not explain it.
+    pub unexplained: Option<String>,
+}
+
+/// An experiment.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// Its name.
+    pub name: String,
+    /// Its thread.
+    #[serde(default)]
+    pub thread: String,
+    /// In words.
+    pub title: String,
+    /// The thread's words for the set-up.
+    #[serde(default)]
+    pub citation: String,
+    /// The simulated board.
+    pub board: String,
+    /// What was done.
+    pub workload: Workload,
+    /// SPI's clock, at most.
+    #[serde(default)]
+    pub speed_hz: u64,
+    /// Frames echoed.
+    #[serde(default = "six")]
+    pub frames: u64,
+    /// From one frame to the next; 0 is a full bus.
+    #[serde(default)]
+    pub gap_us: u64,
+    /// Processors that a share is a share of.
+    #[serde(default = "one")]
+    pub processors: u32,
+    /// The ids, where the file lists them beside.
+    #[serde(default)]
+    pub figures: Vec<String>,
+    /// The figures.
+    #[serde(default)]
+    pub figure: Vec<Asked>,
+}
+
+fn six() -> u64 {
+    6
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl Experiment {
+    /// Reads one.
+    ///
+    /// # Errors
+    /// If it is not TOML, or a field is missing, unknown or of another kind; the text says where.
+    pub fn read(text: &str) -> Result<Self, String> {
+        toml::from_str(text).map_err(|error| error.to_string())
+    }
+
+    /// The embedded ones.
+    ///
+    /// # Panics
+    /// If one is malformed, which a test excludes.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        EMBEDDED.iter().map(|text| Self::read(text).unwrap_or_else(|error| panic!("{error}"))).collect()
+    }
+
+    /// The paths that it runs.
+    #[must_use]
+    pub fn paths(&self) -> Vec<String> {
+        if self.workload == Workload::Camera {
+            return ["arm-smmu-by-address", "arm-smmu-by-asid", "arm-smmu-gathered"].map(str::to_owned).into();
+        }
+        let mut paths: Vec<String> = self.figure.iter().map(|asked| asked.path.clone()).collect();
+        paths.sort();
+        paths.dedup();
+        paths.retain(|path| !path.is_empty());
+        paths
+    }
+}

@@ -1,0 +1,329 @@
+//! Costs moved to the fit set: within their ranges, as little as the figures allow.
+//!
+//! *Read first*: `lab/scoring.toml`, the fit set; [`crate::cost`].
+//!
+//! # How it works
+//! Each assumed cost has a range, taken as the middle 90 % of a log-normal distribution around its value. Each figure of
+//! the fit set is taken to be right within 2 %. The fit is the most probable set of costs: Gauss and Newton's steps on
+//! the logarithms, the slopes by running each figure again with one cost a little higher. What is left of a cost's
+//! range is the middle 90 % of what is then probable, and never outside the assumed range.
+//!
+//! # Not supported
+//! Correlations between costs: a band runs all costs at their ends together, which is wider.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use crate::cost::{Costs, Moved};
+use crate::experiment::{Asked, Experiment};
+use crate::lab::LabError;
+use crate::replay::Runner;
+
+/// How far a figure of the fit set is taken to be off, as a logarithm.
+const FIGURE_SIGMA: f64 = 0.02;
+/// Half of the middle 90 % of a normal distribution, in standard deviations.
+const HALF_90: f64 = 1.645;
+/// Steps at most; the fits here need about six.
+const STEPS: usize = 12;
+/// By how much a cost is raised to see what it does, as a logarithm.
+const PROBE: f64 = 0.02;
+/// A step that lessens the sum by less than this part ends the fit.
+const ENOUGH: f64 = 1e-3;
+/// How often a step is halved.
+const HALVINGS: usize = 6;
+
+/// A cost before and after the fit.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FittedCost {
+    /// Its name.
+    pub name: String,
+    /// Its unit.
+    pub unit: String,
+    /// As assumed.
+    pub prior: f64,
+    /// The low end assumed.
+    pub prior_low: f64,
+    /// The high end assumed.
+    pub prior_high: f64,
+    /// As fitted.
+    pub value: f64,
+    /// The low end left.
+    pub low: f64,
+    /// The high end left.
+    pub high: f64,
+}
+
+/// A figure of the fit set after the fit.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Residual {
+    /// Its id.
+    pub id: String,
+    /// As published, or as given.
+    pub published: f64,
+    /// As replayed.
+    pub replayed: f64,
+    /// (replayed - published) / published.
+    pub error: f64,
+}
+
+/// A fit, and what it is worth.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Fit {
+    /// The costs that could move.
+    pub costs: Vec<FittedCost>,
+    /// The fit set.
+    pub residuals: Vec<Residual>,
+    /// For each thread the score on its effects if it takes no part in the fit.
+    pub leave_one_out: Vec<(String, f64)>,
+    /// The scores on all predicted effects of fits to figures that were dealt out anew among those of their unit.
+    pub shuffled: Vec<f64>,
+}
+
+/// A figure to fit to.
+#[derive(Clone, Debug)]
+pub struct Target<'a> {
+    /// Its experiment.
+    pub experiment: &'a Experiment,
+    /// How the experiment answers it.
+    pub asked: &'a Asked,
+    /// The value to reach.
+    pub value: f64,
+}
+
+/// Moves `costs` to `targets`.
+///
+/// # Errors
+/// If a target cannot be replayed.
+pub fn fit(costs: &Costs, targets: &[Target<'_>]) -> Result<(Vec<FittedCost>, Vec<Residual>), LabError> {
+    let free: Vec<_> = costs.iter().filter(|cost| cost.is_free()).cloned().collect();
+    let sigma: Vec<f64> = free
+        .iter()
+        .map(|cost| {
+            let (low, high) = (cost.low.unwrap_or(cost.value), cost.high.unwrap_or(cost.value));
+            (high / low).ln() / (2.0 * HALF_90)
+        })
+        .collect();
+    let mut now = costs.clone();
+    // In standard deviations from the assumed value.
+    let mut x = vec![0.0; free.len()];
+    let mut slopes = vec![vec![0.0; free.len()]; targets.len()];
+    let mut used = vec![BTreeSet::new(); targets.len()];
+    for (used, target) in used.iter_mut().zip(targets) {
+        let runner = Runner::new(now.fresh(), BTreeSet::new());
+        runner.take(target.experiment, target.asked)?;
+        *used = runner.used();
+    }
+    let mut least = f64::INFINITY;
+    for _ in 0..STEPS {
+        let values = replay_all(&now, targets)?;
+        least = least.min(objective(&values, targets, &x));
+        for (place, cost) in free.iter().enumerate() {
+            let users: Vec<usize> = (0..targets.len()).filter(|&at| used[at].contains(&cost.name)).collect();
+            if users.is_empty() {
+                continue;
+            }
+            let mut probe = now.clone();
+            probe.set(&cost.name, now.get(&cost.name) * PROBE.exp());
+            let some: Vec<Target<'_>> = users.iter().map(|&at| targets[at].clone()).collect();
+            let probed = replay_all(&probe, &some)?;
+            for (&at, probed) in users.iter().zip(probed) {
+                slopes[at][place] = (probed / values[at]).ln() / PROBE * sigma[place] / FIGURE_SIGMA;
+            }
+        }
+        // The normal equations of: slopes dx = residual, and x + dx = 0, both in standard deviations.
+        let n = free.len();
+        let mut matrix = vec![vec![0.0; n]; n];
+        let mut right = vec![0.0; n];
+        for i in 0..n {
+            matrix[i][i] = 1.0;
+            right[i] = -x[i];
+        }
+        for (at, target) in targets.iter().enumerate() {
+            let residual = (target.value / values[at]).ln() / FIGURE_SIGMA;
+            for i in 0..n {
+                right[i] += slopes[at][i] * residual;
+                for j in 0..n {
+                    matrix[i][j] += slopes[at][i] * slopes[at][j];
+                }
+            }
+        }
+        let dx = solve(matrix, right);
+        // The slopes hold near by only, and polls make stairs of them: a step that does not lessen the sum is halved.
+        let mut part = 1.0;
+        let (mut next, mut next_x, mut lessened) = (now.clone(), x.clone(), false);
+        for _ in 0..HALVINGS {
+            for (place, cost) in free.iter().enumerate() {
+                let (low, high) = (cost.low.unwrap_or(cost.value), cost.high.unwrap_or(cost.value));
+                let wanted = x[place] + part * dx[place].clamp(-HALF_90, HALF_90);
+                let value = (cost.value * (wanted * sigma[place]).exp()).clamp(low, high);
+                next_x[place] = (value / cost.value).ln() / sigma[place];
+                next.set(&cost.name, value);
+            }
+            let reached = objective(&replay_all(&next, targets)?, targets, &next_x);
+            if reached < least * (1.0 - ENOUGH) {
+                (least, lessened) = (reached, true);
+                break;
+            }
+            part /= 2.0;
+        }
+        if !lessened {
+            break;
+        }
+        (now, x) = (next, next_x);
+    }
+    let left = deviations(&slopes, free.len());
+    let fitted = free
+        .iter()
+        .enumerate()
+        .map(|(place, cost)| {
+            let (prior_low, prior_high) = (cost.low.unwrap_or(cost.value), cost.high.unwrap_or(cost.value));
+            let value = now.get(&cost.name);
+            let half = HALF_90 * left[place] * sigma[place];
+            FittedCost {
+                name: cost.name.clone(),
+                unit: cost.unit.clone(),
+                prior: cost.value,
+                prior_low,
+                prior_high,
+                value,
+                low: (value * (-half).exp()).max(prior_low),
+                high: (value * half.exp()).min(prior_high),
+            }
+        })
+        .collect();
+    let values = replay_all(&now, targets)?;
+    let residuals = targets
+        .iter()
+        .zip(values)
+        .map(|(target, replayed)| Residual {
+            id: target.asked.id.clone(),
+            published: target.value,
+            replayed,
+            error: (replayed - target.value) / target.value,
+        })
+        .collect();
+    Ok((fitted, residuals))
+}
+
+/// The costs of a fit, as `fitted.toml` has them: those that the fit set tells anything of.
+#[must_use]
+pub fn moved(costs: &[FittedCost]) -> Vec<Moved> {
+    let told = |cost: &&FittedCost| {
+        let narrower = (cost.high / cost.low).ln() < 0.98 * (cost.prior_high / cost.prior_low).ln();
+        narrower || (cost.value / cost.prior).ln().abs() > 0.02
+    };
+    costs
+        .iter()
+        .filter(told)
+        .map(|cost| Moved {
+            name: cost.name.clone(),
+            value: rounded(cost.value),
+            low: rounded(cost.low).min(rounded(cost.value)).max(cost.prior_low),
+            high: rounded(cost.high).max(rounded(cost.value)).min(cost.prior_high),
+        })
+        .collect()
+}
+
+/// Four digits: no figure of the fit set has more.
+fn rounded(value: f64) -> f64 {
+    let scale = 10_f64.powi(3 - value.abs().log10().floor() as i32);
+    (value * scale).round() / scale
+}
+
+/// All targets with `costs`.
+fn replay_all(costs: &Costs, targets: &[Target<'_>]) -> Result<Vec<f64>, LabError> {
+    let runner = Runner::new(costs.clone(), BTreeSet::new());
+    let value = |target: &Target<'_>| Ok(runner.take(target.experiment, target.asked)?.value.max(1e-9));
+    targets.iter().map(value).collect()
+}
+
+/// What the fit makes least: squares of what figures and costs are off, in their standard deviations.
+fn objective(values: &[f64], targets: &[Target<'_>], x: &[f64]) -> f64 {
+    let figures = values.iter().zip(targets).map(|(value, target)| (target.value / value).ln() / FIGURE_SIGMA);
+    figures.chain(x.iter().copied()).map(|off| off * off).sum()
+}
+
+/// Solves by Cholesky's decomposition; the matrix is symmetric and its diagonal at least 1.
+fn solve(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Vec<f64> {
+    factor(&mut matrix);
+    let n = right.len();
+    for i in 0..n {
+        let sum: f64 = (0..i).map(|k| matrix[i][k] * right[k]).sum();
+        right[i] = (right[i] - sum) / matrix[i][i];
+    }
+    for i in (0..n).rev() {
+        let sum: f64 = (i + 1..n).map(|k| matrix[k][i] * right[k]).sum();
+        right[i] = (right[i] - sum) / matrix[i][i];
+    }
+    right
+}
+
+fn factor(matrix: &mut [Vec<f64>]) {
+    for i in 0..matrix.len() {
+        for j in 0..=i {
+            let sum: f64 = (0..j).map(|k| matrix[i][k] * matrix[j][k]).sum();
+            let value = matrix[i][j] - sum;
+            matrix[i][j] = if i == j { value.max(1e-12).sqrt() } else { value / matrix[j][j] };
+        }
+    }
+}
+
+/// The standard deviation that is left of each cost, in those before.
+fn deviations(slopes: &[Vec<f64>], n: usize) -> Vec<f64> {
+    let mut matrix = vec![vec![0.0; n]; n];
+    for (i, row) in matrix.iter_mut().enumerate() {
+        row[i] = 1.0;
+        for (j, value) in row.iter_mut().enumerate() {
+            *value += slopes.iter().map(|slope| slope[i] * slope[j]).sum::<f64>();
+        }
+    }
+    let unit = |place: usize| (0..n).map(|at| f64::from(u8::from(at == place))).collect::<Vec<_>>();
+    (0..n).map(|place| solve(matrix.clone(), unit(place))[place].max(0.0).sqrt()).collect()
+}
+
+/// The values of `targets` dealt out anew among those of one unit, by the random numbers of `seed` (SplitMix64).
+#[must_use]
+pub fn shuffled<'a>(targets: &[Target<'a>], units: &BTreeMap<String, String>, seed: u64) -> Vec<Target<'a>> {
+    let mut state = seed;
+    let mut random = move || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    };
+    let mut dealt = targets.to_vec();
+    let unit = |target: &Target<'_>| units.get(&target.asked.id).cloned().unwrap_or_default();
+    for place in (1..dealt.len()).rev() {
+        let same: Vec<usize> = (0..=place).filter(|&at| unit(&dealt[at]) == unit(&dealt[place])).collect();
+        let other = same[(random() % same.len() as u64) as usize];
+        let (a, b) = (dealt[place].value, dealt[other].value);
+        (dealt[place].value, dealt[other].value) = (b, a);
+    }
+    dealt
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equations_are_solved() {
+        let x = solve(vec![vec![4.0, 1.0, 0.5], vec![1.0, 3.0, 0.25], vec![0.5, 0.25, 2.0]], vec![6.0, 5.5, 4.5]);
+        let back = [4.0 * x[0] + x[1] + 0.5 * x[2], x[0] + 3.0 * x[1] + 0.25 * x[2], 0.5 * x[0] + 0.25 * x[1] + 2.0 * x[2]];
+        for (back, right) in back.into_iter().zip([6.0, 5.5, 4.5]) {
+            assert!((back - right).abs() < 1e-9, "{back} {right}");
+        }
+    }
+
+    #[test]
+    fn four_digits_are_kept() {
+        assert_eq!([rounded(1_234_567.0), rounded(0.012_345_6), rounded(6.0)], [1_235_000.0, 0.012_35, 6.0]);
+    }
+
+    #[test]
+    fn a_figure_says_the_more_of_a_cost_the_more_it_depends_on_it() {
+        let left = deviations(&[vec![3.0, 0.0, 0.5]], 3);
+        assert!(left[0] < 0.5 && left[1] == 1.0 && left[0] < left[2] && left[2] < 1.0, "{left:?}");
+    }
+}

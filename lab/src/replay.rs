@@ -1,0 +1,301 @@
+//! An experiment's figure replayed: run, measured, taken apart.
+//!
+//! *Read first*: [`crate::experiment`], [`crate::machine`].
+//!
+//! # How it works
+//! A [`Runner`] has the costs and what is switched off. Figures of one run of a workload share it. Each figure is the
+//! mean of intervals of the run's record, or a share of them in which processors were busy; its steps add up to it.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use barewire_sim::chip::Ps;
+
+use crate::cost::Costs;
+use crate::experiment::{Asked, Experiment, Workload};
+use crate::kernel::Path;
+use crate::lab::LabError;
+use crate::machine::{Part, Record};
+use crate::outcome::{StepCost, Stretch};
+use crate::walk;
+use crate::workload::{Intervals, dd, echo, machine};
+
+/// A figure, replayed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Taken {
+    /// In its unit.
+    pub value: f64,
+    /// The sum of its steps.
+    pub sum_us: f64,
+    /// How the value follows from the sum.
+    pub relation: String,
+    /// The steps, the longest first.
+    pub steps: Vec<StepCost>,
+    /// One occurrence.
+    pub timeline: Vec<Stretch>,
+}
+
+/// The processor's time that a thread's switches take, which no step has.
+const SWITCHES: &str = "interrupts and switches";
+
+enum Run {
+    Echo(echo::Echoed),
+    Dd(dd::Read),
+}
+
+/// Costs, ablations and the runs done so far.
+pub struct Runner {
+    costs: Rc<Costs>,
+    off: Rc<BTreeSet<String>>,
+    runs: RefCell<BTreeMap<String, Rc<Run>>>,
+}
+
+fn us(ps: Ps) -> f64 {
+    ps as f64 / 1e6
+}
+
+/// Steps of several intervals as those of the mean one.
+fn mean_steps(parts: &BTreeMap<&'static str, Part>, count: usize) -> (Vec<StepCost>, f64) {
+    let n = count.max(1) as f64;
+    let mut steps: Vec<StepCost> = parts
+        .iter()
+        .map(|(step, part)| StepCost {
+            step: (*step).into(),
+            us: us(part.ps) / n,
+            times: part.times as f64 / n,
+            instructions: part.spent.instructions / n,
+            reads: part.spent.reads as f64 / n,
+            writes: part.spent.writes as f64 / n,
+            wakes: part.spent.wakes as f64 / n,
+            removable: part.removable,
+        })
+        .collect();
+    steps.sort_by(|a, b| b.us.total_cmp(&a.us));
+    let sum = steps.iter().map(|step| step.us).sum();
+    (steps, sum)
+}
+
+fn add(into: &mut BTreeMap<&'static str, Part>, parts: BTreeMap<&'static str, Part>) {
+    for (step, part) in parts {
+        into.entry(step).or_default().add(&part);
+    }
+}
+
+/// The mean of `intervals`, and `value` of it.
+fn mean(record: &Record, intervals: &Intervals, relation: &str, value: impl Fn(f64) -> f64) -> Taken {
+    let mut parts = BTreeMap::new();
+    let mut timeline = Vec::new();
+    for (place, &(from, to)) in intervals.all.iter().enumerate() {
+        let (of_this, stretches) = record.attribute(from, to);
+        add(&mut parts, of_this);
+        if place == intervals.all.len() / 2 {
+            timeline = stretches
+                .into_iter()
+                .map(|(lane, step, a, b)| Stretch {
+                    lane: lane.to_string(),
+                    step: step.into(),
+                    from_us: us(a - from),
+                    to_us: us(b - from),
+                })
+                .collect();
+        }
+    }
+    let (steps, sum_us) = mean_steps(&parts, intervals.all.len());
+    Taken { value: value(sum_us), sum_us, relation: relation.into(), steps, timeline }
+}
+
+impl Runner {
+    /// A runner with `costs`, the steps in `off` switched off.
+    #[must_use]
+    pub fn new(costs: Costs, off: BTreeSet<String>) -> Self {
+        Self { costs: Rc::new(costs), off: Rc::new(off), runs: RefCell::default() }
+    }
+
+    /// The costs that its runs asked for.
+    #[must_use]
+    pub fn used(&self) -> BTreeSet<String> {
+        self.costs.used()
+    }
+
+    fn path(name: &str) -> Result<Path, LabError> {
+        Path::find(name).ok_or_else(|| LabError::Unknown {
+            what: "path",
+            name: name.into(),
+            known: Path::all().into_iter().map(|path| path.name).collect(),
+        })
+    }
+
+    fn run(&self, key: String, run: impl FnOnce() -> Result<Run, LabError>) -> Result<Rc<Run>, LabError> {
+        if let Some(found) = self.runs.borrow().get(&key) {
+            return Ok(found.clone());
+        }
+        let made = Rc::new(run()?);
+        self.runs.borrow_mut().insert(key, made.clone());
+        Ok(made)
+    }
+
+    /// Replays a figure.
+    ///
+    /// # Errors
+    /// If the experiment names a path, board or metric that is not there, or leaves out what its workload needs.
+    pub fn take(&self, experiment: &Experiment, asked: &Asked) -> Result<Taken, LabError> {
+        match experiment.workload {
+            Workload::Echo => self.echo(experiment, asked),
+            Workload::Dd => self.dd(experiment, asked),
+            Workload::Unmap => self.unmap(asked),
+            Workload::Spidev | Workload::Nor => Err(LabError::Refused("not yet".into())),
+            Workload::Camera | Workload::Stated => {
+                Err(LabError::Refused(format!("{} has no figure to replay", experiment.name)))
+            }
+        }
+    }
+
+    fn metric_error(asked: &Asked, known: &[&str]) -> LabError {
+        let known = known.iter().map(|&name| name.to_owned()).collect();
+        LabError::Unknown { what: "metric", name: asked.metric.clone(), known }
+    }
+
+    fn echo(&self, experiment: &Experiment, asked: &Asked) -> Result<Taken, LabError> {
+        let Experiment { board, speed_hz, frames, gap_us, processors, .. } = experiment;
+        let path = Self::path(&asked.path)?;
+        let key = format!("echo {board} {} {speed_hz} {frames} {gap_us}", path.name);
+        let run = self.run(key, || {
+            let machine = machine(board, &self.costs, &self.off)?;
+            Ok(Run::Echo(echo::run(&machine, &path, *speed_hz, *frames, gap_us * 1_000_000)))
+        })?;
+        let Run::Echo(echoed) = &*run else { unreachable!("the key names the workload") };
+        let metric = match asked.metric.as_str() {
+            "gap" => echo::Metric::Gap,
+            "int-low" => echo::Metric::IntLow,
+            "cs-to-clock" => echo::Metric::CsToClock,
+            "cs-high" => echo::Metric::CsHigh,
+            "irq-thread" | "idle" => return Ok(Self::share(&self.costs, echoed, asked, *processors)),
+            _ => {
+                let known = ["gap", "int-low", "cs-to-clock", "cs-high", "irq-thread", "idle"];
+                return Err(Self::metric_error(asked, &known));
+            }
+        };
+        let intervals = echoed.intervals.iter().find(|(name, _)| *name == metric);
+        let (_, intervals) = intervals.expect("every run measures all of them");
+        Ok(mean(&echoed.record, intervals, "sum", |sum| sum))
+    }
+
+    /// A share of the processors' time.
+    fn share(costs: &Costs, echoed: &echo::Echoed, asked: &Asked, processors: u32) -> Taken {
+        let (from, to) = echoed.elapsed;
+        let thread_alone = asked.metric == "irq-thread";
+        let lanes = echoed.record.lanes();
+        let lanes = lanes.iter().filter(|lane| !thread_alone || &***lane == "irq thread");
+        let lanes: Vec<&str> = lanes.map(|lane| &**lane).collect();
+        let board = echoed.profile.clone();
+        let threads = costs.threads(&board);
+        let mut parts = echoed.record.busy(&lanes, from, to);
+        let switches = echoed.record.switches(&lanes, from, to);
+        let mut ps = switches * threads.context_switch_ps;
+        if !thread_alone {
+            ps += echoed.services * threads.irq_thread_ps;
+        }
+        parts.entry(SWITCHES).or_default().ps += ps;
+        let echoes = echoed.echoed.saturating_sub(1).max(1);
+        let (steps, sum_us) = mean_steps(&parts, echoes);
+        let all_us = us(to - from) / echoes as f64 * f64::from(processors);
+        let percent = move |sum: f64| 100.0 * sum / all_us;
+        let (value, relation) = if thread_alone {
+            (percent(sum_us), format!("100 x sum / {all_us:.1} us, which {processors} processors have between two echoes"))
+        } else {
+            (100.0 - percent(sum_us), format!("100 - 100 x sum / {all_us:.1} us, which {processors} processors have between two echoes"))
+        };
+        Taken { value, sum_us, relation, steps, timeline: Vec::new() }
+    }
+
+    fn dd(&self, experiment: &Experiment, asked: &Asked) -> Result<Taken, LabError> {
+        let Experiment { board, speed_hz, .. } = experiment;
+        let path = Self::path(&asked.path)?;
+        let run = self.run(format!("dd {board} {} {speed_hz}", path.name), || {
+            let machine = machine(board, &self.costs, &self.off)?;
+            Ok(Run::Dd(dd::run(&machine, &path, *speed_hz, 3)))
+        })?;
+        let Run::Dd(read) = &*run else { unreachable!("the key names the workload") };
+        match asked.metric.as_str() {
+            "time" => {
+                let reads = asked.scale.unwrap_or(1.0);
+                Ok(mean(&read.record, &read.reads, &format!("sum x {reads} / 1e6"), move |sum| sum * reads / 1e6))
+            }
+            "busy" => {
+                let (from, to) = read.elapsed;
+                let lanes: Vec<_> = read.record.lanes().into_iter().filter(|lane| &**lane != "SDMA").collect();
+                let lanes: Vec<&str> = lanes.iter().map(|lane| &**lane).collect();
+                let mut parts = read.record.busy(&lanes, from, to);
+                let threads = self.costs.threads(&read.profile);
+                parts.entry(SWITCHES).or_default().ps +=
+                    read.record.switches(&lanes, from, to) * threads.context_switch_ps;
+                let (steps, sum_us) = mean_steps(&parts, read.reads.all.len());
+                let all_us = read.reads.mean_us();
+                let value = 100.0 * (sum_us / all_us).min(1.0);
+                let relation = format!("100 x sum / {all_us:.1} us of a read, at most 100");
+                Ok(Taken { value, sum_us, relation, steps, timeline: Vec::new() })
+            }
+            _ => Err(Self::metric_error(asked, &["time", "busy"])),
+        }
+    }
+
+    fn unmap(&self, asked: &Asked) -> Result<Taken, LabError> {
+        let flush = match asked.path.as_str() {
+            "arm-smmu-by-address" => walk::Flush::ByAddress,
+            "arm-smmu-by-asid" => walk::Flush::ByAsid,
+            "arm-smmu-gathered" => walk::Flush::Gathered,
+            name => {
+                let known = ["arm-smmu-by-address", "arm-smmu-by-asid", "arm-smmu-gathered"];
+                let known = known.map(str::to_owned).into();
+                return Err(LabError::Unknown { what: "path", name: name.into(), known });
+            }
+        };
+        let bytes = asked.bytes.ok_or_else(|| LabError::Experiment(format!("{}: bytes are missing", asked.id)))?;
+        let costs = walk_costs(&self.costs);
+        let counted = match asked.call.as_deref() {
+            Some("map_sg") => walk::map(bytes, &costs),
+            Some("unmap") => walk::unmap(bytes, flush, &costs),
+            Some("invalidations") => {
+                let value = walk::invalidations(bytes, flush, &costs) as f64;
+                let relation = "counted".into();
+                return Ok(Taken { value, sum_us: 0.0, relation, steps: Vec::new(), timeline: Vec::new() });
+            }
+            _ => return Err(LabError::Experiment(format!("{}: call is map_sg, unmap or invalidations", asked.id))),
+        };
+        let mut at = 0.0;
+        let mut timeline = Vec::new();
+        let mut steps = Vec::new();
+        for walk::StepCount { step, times, ps } in counted {
+            let taken = if self.off.contains(step) { 0.0 } else { ps / 1e6 };
+            timeline.push(Stretch { lane: "processor".into(), step: step.into(), from_us: at, to_us: at + taken });
+            at += taken;
+            steps.push(StepCost {
+                step: step.into(),
+                us: taken,
+                times: times as f64,
+                instructions: 0.0,
+                reads: 0.0,
+                writes: 0.0,
+                wakes: 0.0,
+                removable: true,
+            });
+        }
+        steps.sort_by(|a: &StepCost, b| b.us.total_cmp(&a.us));
+        Ok(Taken { value: at, sum_us: at, relation: "sum".into(), steps, timeline })
+    }
+}
+
+/// The page tables' costs of this table.
+pub(crate) fn walk_costs(costs: &Costs) -> walk::Costs {
+    let ps = |name: &str| costs.get(name) * 1e3;
+    walk::Costs {
+        map_call_ps: ps("iommu-map-call"),
+        map_page_ps: ps("iommu-map-page"),
+        unmap_call_ps: ps("iommu-unmap-call"),
+        unmap_page_ps: ps("iommu-unmap-page"),
+        block_ps: ps("iommu-table"),
+        by_address_ps: ps("tlbi-by-address"),
+        by_asid_ps: ps("tlbi-by-asid"),
+    }
+}
