@@ -18,6 +18,7 @@
 //! # Not supported
 //! Contention: the bus has one user at a time in all five threads.
 
+pub mod bcm2835;
 mod host;
 pub mod imx;
 
@@ -111,6 +112,23 @@ impl Path {
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         Self::all().into_iter().find(|path| path.name == name)
+    }
+
+    /// The kernel's version, which the name has after its first word: (5, 18) of `linux-5.18-A`. A name without one
+    /// stands for the newest kernel.
+    #[must_use]
+    pub fn version(&self) -> (u32, u32) {
+        let number = |text: &str| text.parse().ok();
+        let version = || {
+            let (major, minor) = self.name.split('-').nth(1)?.split_once('.')?;
+            Some((number(major)?, number(minor)?))
+        };
+        version().unwrap_or((u32::MAX, 0))
+    }
+
+    /// Linux 5.5 gave a transfer time stamps and chip select delays.
+    fn has_stamps_and_delays(&self) -> bool {
+        self.version() >= (5, 5)
     }
 }
 
@@ -230,7 +248,9 @@ impl<'m, H: Host> Kernel<'m, H> {
         for (index, xfer) in message.iter_mut().enumerate() {
             // Number, length and histogram, of the controller and of the device.
             self.count(2.0);
-            machine.charge("time stamps", &["ptp"]);
+            if self.path.has_stamps_and_delays() {
+                machine.charge("time stamps", &["ptp"]);
+            }
             machine.charge("transfer", &["transfer"]);
             self.host.transfer(machine, self.path.waiting, xfer);
             if xfer.cs_change && index != last {
@@ -274,6 +294,23 @@ impl<'m, H: Host> Kernel<'m, H> {
         // spi_set_cs carries out its delays after the edge that they belong to.
         machine.charge("set chip select", &["set-cs"]);
         machine.step("chip select", || self.host.set_cs(machine, active));
-        machine.charge("chip select delays", &["set-cs-delays"]);
+        if self.path.has_stamps_and_delays() {
+            machine.charge("chip select delays", &["set-cs-delays"]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_paths_name_has_its_version() {
+        for path in Path::all() {
+            let (major, _) = path.version();
+            assert!((3..=5).contains(&major), "{}", path.name);
+        }
+        let version = |name| Path::find(name).expect("a path").version();
+        assert_eq!((version("spidev-4.4-no-delay"), version("linux-5.18-A")), ((4, 4), (5, 18)));
     }
 }
