@@ -9,8 +9,8 @@
 //!
 //! # Ordering of a message
 //! 1. validate; statistics of the call; queue.
-//! 2. the two mutexes; the driver prepares; statistics of the message.
-//! 3. chip select active.
+//! 2. the two mutexes; the driver prepares.
+//! 3. chip select active; statistics of the message.
 //! 4. each transfer: statistics, time stamps, the driver's set-up, the exchange; chip select between two, if asked.
 //! 5. chip select inactive; finalize: the pump is woken to find out that nothing is left.
 //! 6. completion.
@@ -242,8 +242,8 @@ impl<'m, H: Host> Kernel<'m, H> {
         machine.charge("mutexes", &["io-mutex"]);
         machine.charge("prepare", &["prepare"]);
         machine.step("prepare registers", || self.host.prepare(machine));
-        self.count(2.0);
         self.select(true);
+        self.count(2.0);
         let last = message.len() - 1;
         for (index, xfer) in message.iter_mut().enumerate() {
             // Number, length and histogram, of the controller and of the device.
