@@ -9,8 +9,8 @@
 //!
 //! # Ordering of a message
 //! 1. validate; statistics of the call; queue.
-//! 2. the two mutexes; the driver prepares; statistics of the message.
-//! 3. chip select active.
+//! 2. the two mutexes; the driver prepares.
+//! 3. chip select active; statistics of the message.
 //! 4. each transfer: statistics, time stamps, the driver's set-up, the exchange; chip select between two, if asked.
 //! 5. chip select inactive; finalize: the pump is woken to find out that nothing is left.
 //! 6. completion.
@@ -18,6 +18,7 @@
 //! # Not supported
 //! Priority inheritance: a caller that finds the bus taken sleeps until its holder is done.
 
+pub mod bcm2835;
 mod host;
 pub mod imx;
 
@@ -111,6 +112,23 @@ impl Path {
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         Self::all().into_iter().find(|path| path.name == name)
+    }
+
+    /// The kernel's version, which the name has after its first word: (5, 18) of `linux-5.18-A`. A name without one
+    /// stands for the newest kernel.
+    #[must_use]
+    pub fn version(&self) -> (u32, u32) {
+        let number = |text: &str| text.parse().ok();
+        let version = || {
+            let (major, minor) = self.name.split('-').nth(1)?.split_once('.')?;
+            Some((number(major)?, number(minor)?))
+        };
+        version().unwrap_or((u32::MAX, 0))
+    }
+
+    /// Linux 5.5 gave a transfer time stamps and chip select delays.
+    fn has_stamps_and_delays(&self) -> bool {
+        self.version() >= (5, 5)
     }
 }
 
@@ -229,13 +247,15 @@ impl<'m, H: Host> Kernel<'m, H> {
         self.bus.lock(machine);
         machine.charge("prepare", &["prepare"]);
         machine.step("prepare registers", || self.host.prepare(machine));
-        self.count(2.0);
         self.select(true);
+        self.count(2.0);
         let last = message.len() - 1;
         for (index, xfer) in message.iter_mut().enumerate() {
             // Number, length and histogram, of the controller and of the device.
             self.count(2.0);
-            machine.charge("time stamps", &["ptp"]);
+            if self.path.has_stamps_and_delays() {
+                machine.charge("time stamps", &["ptp"]);
+            }
             machine.charge("transfer", &["transfer"]);
             self.host.transfer(machine, self.path.waiting, xfer);
             if xfer.cs_change && index != last {
@@ -280,6 +300,23 @@ impl<'m, H: Host> Kernel<'m, H> {
         // spi_set_cs carries out its delays after the edge that they belong to.
         machine.charge("set chip select", &["set-cs"]);
         machine.step("chip select", || self.host.set_cs(machine, active));
-        machine.charge("chip select delays", &["set-cs-delays"]);
+        if self.path.has_stamps_and_delays() {
+            machine.charge("chip select delays", &["set-cs-delays"]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_paths_name_has_its_version() {
+        for path in Path::all() {
+            let (major, _) = path.version();
+            assert!((3..=5).contains(&major), "{}", path.name);
+        }
+        let version = |name| Path::find(name).expect("a path").version();
+        assert_eq!((version("spidev-4.4-no-delay"), version("linux-5.18-A")), ((4, 4), (5, 18)));
     }
 }
