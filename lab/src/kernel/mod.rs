@@ -18,6 +18,7 @@
 //! # Not supported
 //! Contention: the bus has one user at a time in all five threads.
 
+pub mod atmel;
 mod host;
 pub mod imx;
 

@@ -4,6 +4,7 @@
 
 pub mod dd;
 pub mod echo;
+pub mod nor;
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
