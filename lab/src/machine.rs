@@ -124,15 +124,24 @@ impl Record {
         edges.dedup();
         let mut parts: BTreeMap<&'static str, Part> = BTreeMap::new();
         let mut stretches: Vec<(Rc<str>, &'static str, Ps, Ps)> = Vec::new();
+        let mut begins: Vec<usize> = (0..spans.len()).collect();
+        begins.sort_by_key(|&place| spans[place].from);
+        let mut begins = begins.into_iter().peekable();
+        let mut clocks = clocks.into_iter().peekable();
+        let mut open: Vec<usize> = Vec::new();
         for pair in edges.windows(2) {
             let [a, b] = [pair[0], pair[1]];
-            let open = spans.iter().filter(|span| span.from <= a && span.to >= b);
-            let top = open.enumerate().max_by_key(|(place, span)| (span.class, span.from, *place));
-            let clocked = clocks.iter().any(|&(first, last)| first <= a && last >= b);
-            let (lane, step) = match top {
-                Some((_, span)) if span.class == Class::Work => (&span.lane, span.step),
+            while let Some(place) = begins.next_if(|&place| spans[place].from <= a) {
+                open.push(place);
+            }
+            open.retain(|&place| spans[place].to >= b);
+            while clocks.next_if(|&(_, last)| last <= a).is_some() {}
+            let clocked = clocks.peek().is_some_and(|&(first, _)| first <= a);
+            let top = open.iter().max_by_key(|&&place| (spans[place].class, spans[place].from, place));
+            let (lane, step) = match top.map(|&place| spans[place]) {
+                Some(span) if span.class == Class::Work => (&span.lane, span.step),
                 _ if clocked => (&wire, WIRE),
-                Some((_, span)) => (&span.lane, span.step),
+                Some(span) => (&span.lane, span.step),
                 None => (&wire, BETWEEN),
             };
             parts.entry(step).or_default().ps += b - a;

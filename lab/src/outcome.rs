@@ -98,6 +98,21 @@ pub struct StepCost {
     pub removable: bool,
 }
 
+impl StepCost {
+    /// The same for one of `count`.
+    pub(crate) fn divided(self, count: f64) -> Self {
+        Self {
+            us: self.us / count,
+            times: self.times / count,
+            instructions: self.instructions / count,
+            reads: self.reads / count,
+            writes: self.writes / count,
+            wakes: self.wakes / count,
+            ..self
+        }
+    }
+}
+
 /// A stretch of time in one lane of a timeline, in microseconds from the figure's beginning.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Stretch {

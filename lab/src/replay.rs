@@ -19,7 +19,7 @@ use crate::lab::LabError;
 use crate::machine::{Part, Record};
 use crate::outcome::{StepCost, Stretch};
 use crate::walk;
-use crate::workload::{Intervals, dd, echo, machine};
+use crate::workload::{Intervals, dd, echo, machine, nor, spidev};
 
 /// A figure, replayed.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,6 +42,8 @@ const SWITCHES: &str = "interrupts and switches";
 enum Run {
     Echo(echo::Echoed),
     Dd(dd::Read),
+    Spidev(spidev::Sampled),
+    Nor(nor::Read),
 }
 
 /// Costs, ablations and the runs done so far.
@@ -82,6 +84,10 @@ fn add(into: &mut BTreeMap<&'static str, Part>, parts: BTreeMap<&'static str, Pa
     }
 }
 
+fn stretch(lane: &str, step: &str, from: Ps, to: Ps) -> Stretch {
+    Stretch { lane: lane.into(), step: step.into(), from_us: us(from), to_us: us(to) }
+}
+
 /// The mean of `intervals`, and `value` of it.
 fn mean(record: &Record, intervals: &Intervals, relation: &str, value: impl Fn(f64) -> f64) -> Taken {
     let mut parts = BTreeMap::new();
@@ -90,15 +96,8 @@ fn mean(record: &Record, intervals: &Intervals, relation: &str, value: impl Fn(f
         let (of_this, stretches) = record.attribute(from, to);
         add(&mut parts, of_this);
         if place == intervals.all.len() / 2 {
-            timeline = stretches
-                .into_iter()
-                .map(|(lane, step, a, b)| Stretch {
-                    lane: lane.to_string(),
-                    step: step.into(),
-                    from_us: us(a - from),
-                    to_us: us(b - from),
-                })
-                .collect();
+            timeline =
+                stretches.into_iter().map(|(lane, step, a, b)| stretch(&lane, step, a - from, b - from)).collect();
         }
     }
     let (steps, sum_us) = mean_steps(&parts, intervals.all.len());
@@ -144,7 +143,8 @@ impl Runner {
             Workload::Echo => self.echo(experiment, asked),
             Workload::Dd => self.dd(experiment, asked),
             Workload::Unmap => self.unmap(asked),
-            Workload::Spidev | Workload::Nor => Err(LabError::Refused("not yet".into())),
+            Workload::Spidev => self.spidev(experiment, asked),
+            Workload::Nor => self.nor(experiment, asked),
             Workload::Camera | Workload::Stated => {
                 Err(LabError::Refused(format!("{} has no figure to replay", experiment.name)))
             }
@@ -238,6 +238,59 @@ impl Runner {
             }
             _ => Err(Self::metric_error(asked, &["time", "busy"])),
         }
+    }
+
+    fn spidev(&self, experiment: &Experiment, asked: &Asked) -> Result<Taken, LabError> {
+        let Experiment { board, speed_hz, .. } = experiment;
+        let path = Self::path(&asked.path)?;
+        let metric = match asked.metric.as_str() {
+            "rate" => spidev::Metric::Rate,
+            "cs-setup" => spidev::Metric::CsSetup,
+            "cs-hold" => spidev::Metric::CsHold,
+            "ioctl-gap" => spidev::Metric::IoctlGap,
+            "cs-toggle" => spidev::Metric::CsToggle,
+            "clocks" => spidev::Metric::Clocks,
+            "transfer" => spidev::Metric::Transfer,
+            _ => {
+                let known = ["rate", "cs-setup", "cs-hold", "ioctl-gap", "cs-toggle", "clocks", "transfer"];
+                return Err(Self::metric_error(asked, &known));
+            }
+        };
+        let batch = asked.batch.unwrap_or(1);
+        let run = self.run(format!("spidev {board} {} {speed_hz} {batch}", path.name), || {
+            let machine = machine(board, &self.costs, &self.off)?;
+            let options = spidev::Options::new(*speed_hz, batch);
+            Ok(Run::Spidev(spidev::run_with(&machine, &path, &options)))
+        })?;
+        let Run::Spidev(sampled) = &*run else { unreachable!("the key names the workload") };
+        let intervals = sampled.intervals(metric);
+        if metric == spidev::Metric::Rate {
+            let samples = sampled.samples as f64;
+            let whole = mean(&sampled.record, intervals, "1e6 / sum", |sum| samples * 1e6 / sum);
+            // Of one sample.
+            let steps = whole.steps.into_iter().map(|step| step.divided(samples)).collect();
+            return Ok(Taken { sum_us: whole.sum_us / samples, steps, ..whole });
+        }
+        Ok(mean(&sampled.record, intervals, "sum", |sum| sum))
+    }
+
+    fn nor(&self, experiment: &Experiment, asked: &Asked) -> Result<Taken, LabError> {
+        let Experiment { board, speed_hz, .. } = experiment;
+        let path = Self::path(&asked.path)?;
+        let missing = |what: &str| LabError::Experiment(format!("{}: {what} is missing", asked.id));
+        let (block, blocks) =
+            (asked.block.ok_or_else(|| missing("block"))?, asked.blocks.ok_or_else(|| missing("blocks"))?);
+        let run = self.run(format!("nor {board} {} {speed_hz} {block} {blocks}", path.name), || {
+            let machine = machine(board, &self.costs, &self.off)?;
+            Ok(Run::Nor(nor::run(&machine, &path, *speed_hz, block, blocks)))
+        })?;
+        let Run::Nor(read) = &*run else { unreachable!("the key names the workload") };
+        let (steps, sum_us) = mean_steps(&read.parts(), 1);
+        let (from, to) = read.window;
+        let timeline = read.record.attribute(from, to).1;
+        let timeline = timeline.into_iter().map(|(lane, step, a, b)| stretch(&lane, step, a - from, b - from));
+        let (value, relation) = if blocks > 1 { (sum_us / 1e3, "sum / 1e3") } else { (sum_us, "sum") };
+        Ok(Taken { value, sum_us, relation: relation.into(), steps, timeline: timeline.collect() })
     }
 
     fn unmap(&self, asked: &Asked) -> Result<Taken, LabError> {

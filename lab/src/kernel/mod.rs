@@ -19,6 +19,7 @@
 //! Priority inheritance: a caller that finds the bus taken sleeps until its holder is done.
 
 pub mod bcm2835;
+pub mod atmel;
 mod host;
 pub mod imx;
 

@@ -42,7 +42,10 @@ pub struct Read {
 pub fn run(machine: &Machine, path: &Path, speed_hz: u64, reads: usize) -> Read {
     let board = machine.board();
     let part = (board.spec().flash().part)();
-    let content: Vec<u8> = (0..part.size).map(|index| (index * 7 + index / 251) as u8).collect();
+    let mut content = vec![0xff; part.size];
+    for (index, byte) in content.iter_mut().enumerate().take((BEFORE + reads) * BLOCK) {
+        *byte = (index * 7 + index / 251) as u8;
+    }
     board.attach_flash(Some(content.clone())).expect("the part's size");
     let host = Imx::new(board, board.spec().flash().cs, speed_hz);
     let kernel = Kernel::new(machine, &host, path);

@@ -5,6 +5,7 @@
 pub mod dd;
 pub mod echo;
 pub mod spidev;
+pub mod nor;
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
