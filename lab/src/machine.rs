@@ -188,6 +188,12 @@ impl Record {
         self.spans.iter().filter(slept).filter(|span| (from..=to).contains(&span.to)).count() as u64
     }
 
+    /// The beginnings and ends of a step, in order.
+    #[must_use]
+    pub fn times_of(&self, step: &str) -> Vec<(Ps, Ps)> {
+        self.spans.iter().filter(|span| span.step == step).map(|span| (span.from, span.to)).collect()
+    }
+
     /// The threads that left spans.
     #[must_use]
     pub fn lanes(&self) -> BTreeSet<Rc<str>> {

@@ -271,7 +271,7 @@ mod tests {
     /// Bytes back and handler runs of one transfer.
     fn exchange(waiting: Waiting, length: usize, limit_ns: u64) -> (Vec<u8>, Vec<u8>, usize) {
         let costs = Rc::new(Costs::assumed());
-        let machine = crate::workload::machine("rpi3", &costs, &Rc::new(BTreeSet::new()));
+        let machine = crate::workload::machine("rpi3", &costs, &Rc::new(BTreeSet::new())).expect("a board");
         let board = machine.board();
         board.attach(0, Rc::new(RefCell::new(Echo::default())));
         let host = Bcm2835::new(board, 0, 3_600_000, limit_ns);
@@ -315,7 +315,7 @@ mod tests {
     #[should_panic(expected = "another controller")]
     fn another_board_is_refused() {
         let costs = Rc::new(Costs::assumed());
-        let machine = crate::workload::machine("imx8mp", &costs, &Rc::new(BTreeSet::new()));
+        let machine = crate::workload::machine("imx8mp", &costs, &Rc::new(BTreeSet::new())).expect("a board");
         let _ = Bcm2835::new(machine.board(), 0, 1_000_000, POLL_LIMIT_NS);
     }
 }

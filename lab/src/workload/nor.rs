@@ -146,7 +146,7 @@ mod tests {
 
     fn machine(costs: &Costs) -> Machine {
         let costs = Rc::new(costs.clone());
-        super::super::machine("sama5d36", &costs, &Rc::new(BTreeSet::new()))
+        super::super::machine("sama5d36", &costs, &Rc::new(BTreeSet::new())).expect("a board")
     }
 
     fn read_with(costs: &Costs, name: &str, block: usize, blocks: usize) -> Read {

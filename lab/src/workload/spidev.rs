@@ -284,7 +284,7 @@ pub fn rate(
     speed_hz: u64,
     poll_limit_ns: u64,
 ) -> f64 {
-    let machine = super::machine("rpi3", costs, off);
+    let machine = super::machine("rpi3", costs, off).expect("a board");
     let options = Options { length, poll_limit_ns, ..Options::new(speed_hz, batch) };
     run_with(&machine, path, &options).samples_per_s
 }
@@ -351,7 +351,7 @@ mod tests {
 
     fn sampled(costs: &Costs, name: &str, options: &Options) -> Sampled {
         let machine =
-            super::super::machine("rpi3", &Rc::new(costs.clone()), &Rc::new(BTreeSet::new()));
+            super::super::machine("rpi3", &Rc::new(costs.clone()), &Rc::new(BTreeSet::new())).expect("a board");
         run_with(&machine, &Path::find(name).expect("a path"), options)
     }
 
