@@ -1,34 +1,35 @@
 //! Linux 3.14 on a SAMA5D3: spi-atmel through the common message queue, and spi-atmel with its own tasklet.
 //!
 //! *Read first*: SAMA5D3 Series data sheet, chapter Serial Peripheral Interface. The order of a kernel's accesses was
-//! read in Linux's spi-atmel before and after "spi: atmel: Refactor spi-atmel to use SPI framework queue"; the registers
-//! are the data sheet's.
+//! read in Linux's spi-atmel before and after "spi: atmel: Refactor spi-atmel to use SPI framework queue"; the
+//! registers are the data sheet's.
 //!
 //! # How it works
 //! [`Atmel`] is the controller with its two ways of moving bytes. A transfer of less than 16 bytes is moved by an
-//! interrupt for each byte. A longer one is moved by at_hdmac: two threads stand for its two channels, the transfer runs
-//! at the slower of the wire and the cost `hdmac-byte`, and then the controller's DMA interrupt is raised.
+//! interrupt for each byte. A longer one is moved by at_hdmac: two threads stand for its two channels, the transfer
+//! runs at the slower of the wire and the cost `hdmac-byte`, and then the DMA interrupt is raised.
 //!
 //! [`Linux314`] is the kernel above it, in one of two cores:
-//! - `3.14-queue`: the caller queues a message and wakes the pump, a thread. The pump starts each transfer and waits for
-//!   its end. It then completes the message, looks for another, and sleeps.
+//! - `3.14-queue`: the caller queues a message and wakes the pump, a thread. The pump starts each transfer and waits
+//!   for its end. It then completes the message, looks for another, and sleeps.
 //! - `3.14-tasklet`: the caller starts the message's first transfer itself. The end of each transfer runs a tasklet as
 //!   the interrupt returns, which starts the next or ends the message.
 //!
 //! # Ordering
-//! 1. A transfer starts with interrupts masked, under the driver's lock. At 44 MHz a byte takes 0.2 us on the wire, less
-//!    than the way from there to the switch to another thread, and the next byte's interrupt comes before the handler
-//!    has returned. So a short transfer is done before its starter sleeps: only the end of a DMA transfer wakes the pump.
+//! 1. A transfer starts with interrupts masked, under the driver's lock. At 44 MHz a byte takes 0.2 us on the wire,
+//!    less than the way from there to the switch to another thread, and the next byte's interrupt comes before the
+//!    handler has returned. So a short transfer is done before its starter sleeps: only the end of a DMA transfer wakes
+//!    the pump.
 //! 2. For the same reason the tasklet has ended a short message before its caller would sleep.
-//! 3. The kernel is not preemptive (sama5_defconfig). A completed message makes its caller ready, but the pump looks for
-//!    another message first, and the caller runs when the pump sleeps.
+//! 3. The kernel is not preemptive (sama5_defconfig). A completed message makes its caller ready, but the pump looks
+//!    for another message first, and the caller runs when the pump sleeps.
 //! 4. While a DMA transfer runs, the processor idles. The woken thread runs when the idle loop has been left, which
 //!    costs `idle-exit`.
 //!
 //! # Not supported
 //! at_hdmac beyond its set-up, its rate and its interrupt: no descriptors, no memory, and its registers cost nothing
-//! beside the cost `dma-setup`. A tasklet that is itself interrupted: the next interrupt comes when it has ended, at the
-//! same cost. Errors, PDC, several callers.
+//! beside the cost `dma-setup`. A tasklet that is itself interrupted: the next interrupt comes when it has ended, at
+//! the same cost. Errors, PDC, several callers.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
