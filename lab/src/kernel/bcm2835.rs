@@ -308,6 +308,7 @@ mod tests {
         };
         threads.push(Thread::new("caller", body).on(0, 10));
         board.engine().run(threads);
+        assert_eq!(host.read(CS) & (TA | INTD | INTR | RXD), 0, "the block is at rest");
         let rules: Vec<Rule> = board.violations().iter().map(|one| one.rule).collect();
         assert_eq!(rules, []);
         assert_eq!(machine.board().wire_use().bits, 8 * length as u64);
