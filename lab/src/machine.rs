@@ -89,7 +89,10 @@ impl Part {
 /// The spans of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
+    /// By their ends, once the run is over.
     spans: Vec<Span>,
+    /// The earliest beginning of the span at the same place and all after it.
+    begins: Vec<Ps>,
     wire: Vec<Selection>,
 }
 
@@ -99,6 +102,22 @@ const WIRE: &str = "wire";
 const BETWEEN: &str = "wake-up and switch";
 
 impl Record {
+    fn new(mut spans: Vec<Span>, wire: Vec<Selection>) -> Self {
+        spans.sort_by_key(|span| span.to);
+        let mut begins: Vec<Ps> = spans.iter().map(|span| span.from).collect();
+        for place in (1..begins.len()).rev() {
+            begins[place - 1] = begins[place - 1].min(begins[place]);
+        }
+        Self { spans, begins, wire }
+    }
+
+    /// The spans that have a part of the time between `from` and `to`.
+    fn within(&self, from: Ps, to: Ps) -> Vec<&Span> {
+        let first = self.spans.partition_point(|span| span.to <= from);
+        let all = self.spans[first..].iter().zip(&self.begins[first..]);
+        all.take_while(|(_, begins)| **begins < to).map(|(span, _)| span).filter(|span| span.from < to).collect()
+    }
+
     /// The steps of the interval from `from` to `to`, which add up to it, and its stretches in order.
     #[must_use]
     pub fn attribute(
@@ -110,9 +129,10 @@ impl Record {
         let within = |a: Ps, b: Ps| a < to && b > from;
         let spans: Vec<&Span> =
             self.spans.iter().filter(|span| within(span.from, span.to)).collect();
-        let clocks: Vec<(Ps, Ps)> = self
-            .wire
+        let first = self.wire.partition_point(|one| one.last_clock_at <= from);
+        let clocks: Vec<(Ps, Ps)> = self.wire[first..]
             .iter()
+            .take_while(|one| one.first_clock_at < to)
             .map(|one| (one.first_clock_at, one.last_clock_at))
             .filter(|&(a, b)| within(a, b))
             .collect();
@@ -173,7 +193,7 @@ impl Record {
         let mut parts: BTreeMap<&'static str, Part> = BTreeMap::new();
         for lane in lanes {
             let spans = self.spans.iter().filter(|span| span.busy && &*span.lane == *lane).cloned().collect();
-            let (of_lane, _) = Self { spans, wire: Vec::new() }.attribute(from, to);
+            let (of_lane, _) = Self::new(spans, Vec::new()).attribute(from, to);
             for (step, part) in of_lane.iter().filter(|(step, _)| **step != BETWEEN) {
                 parts.entry(step).or_default().add(part);
             }
@@ -207,9 +227,9 @@ pub struct Machine {
     board: Board,
     costs: Rc<Costs>,
     off: Rc<BTreeSet<String>>,
-    record: Rc<RefCell<Record>>,
-    /// What an instruction takes, relative to the board's profile.
-    clocks: Rc<Cell<f64>>,
+    record: Rc<RefCell<Vec<Span>>>,
+    /// What an instruction takes beside its clocks, in picoseconds.
+    cold_ps: Rc<Cell<f64>>,
     /// Spans being open in the background, of the running thread.
     background: Rc<RefCell<BTreeSet<Rc<str>>>>,
 }
@@ -220,8 +240,7 @@ impl Machine {
     #[must_use]
     pub fn new(board: Board, costs: Rc<Costs>, off: Rc<BTreeSet<String>>) -> Self {
         board.engine().set_costs(costs.threads(board.profile()));
-        let clocks = Rc::new(Cell::new(costs.get("clocks")));
-        Self { board, costs, off, record: Rc::default(), clocks, background: Rc::default() }
+        Self { board, costs, off, record: Rc::default(), cold_ps: Rc::default(), background: Rc::default() }
     }
 
     /// The board.
@@ -238,8 +257,7 @@ impl Machine {
 
     /// From now on code runs that was not run a moment ago: see the cost `cold`.
     pub fn set_cold(&self, cold: bool) {
-        let times = if cold { self.costs.get("cold") } else { 1.0 };
-        self.clocks.set(self.costs.get("clocks") * times);
+        self.cold_ps.set(if cold { self.costs.get("cold") * 1e3 } else { 0.0 });
     }
 
     /// The time now.
@@ -285,8 +303,7 @@ impl Machine {
             match self.costs.amount(name) {
                 Amount::Instructions(count) => {
                     spent.instructions += count * times;
-                    let taken = count * times * self.clocks.get();
-                    self.board.engine().spend_ps(self.instructions_ps(taken));
+                    self.board.engine().spend_ps(self.instructions_ps(count * times));
                 }
                 Amount::Ps(ps) => self.board.engine().spend_ps((ps * times).round() as Ps),
             }
@@ -302,7 +319,7 @@ impl Machine {
     fn instructions_ps(&self, count: f64) -> Ps {
         let profile = self.board.profile();
         let rate = profile.cpu_hz.value as f64 * profile.ipc_milli.value as f64 / 1e3;
-        (count / rate * 1e12).round() as Ps
+        (count * (self.costs.get("clocks") / rate * 1e12 + self.cold_ps.get())).round() as Ps
     }
 
     /// Work that must happen.
@@ -355,21 +372,19 @@ impl Machine {
             class => class,
         };
         let span = Span { lane, step, from, to: self.now(), class, busy, spent, removable };
-        self.record.borrow_mut().spans.push(span);
+        self.record.borrow_mut().push(span);
     }
 
     /// Begins to note the wire.
     pub fn start(&self) {
         self.board.start_selections();
-        self.record.borrow_mut().spans.clear();
+        self.record.borrow_mut().clear();
     }
 
     /// Ends, with the record.
     #[must_use]
     pub fn finish(&self) -> Record {
-        let mut record = self.record.take();
-        record.wire = self.board.take_selections();
-        record
+        Record::new(self.record.take(), self.board.take_selections())
     }
 }
 
