@@ -11,7 +11,6 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use barewire_sim::engine;
 use barewire_sim::profile::{CostLevel, Profile};
 use serde::{Deserialize, Serialize};
 
@@ -233,28 +232,8 @@ impl Costs {
         ] {
             scale(&mut figure.value, registers);
         }
-        let threads = self.get("threads");
-        for figure in [
-            &mut profile.context_switch_ps,
-            &mut profile.wake_ps,
-            &mut profile.wake_call_ps,
-            &mut profile.futex_call_ps,
-        ] {
-            scale(&mut figure.value, threads);
-        }
         scale(&mut profile.irq_thread_ps.value, self.get("interrupts"));
         profile
-    }
-
-    /// What threads of a kernel cost: a wake-up without the system call that a process makes for it.
-    #[must_use]
-    pub fn threads(&self, profile: &Profile) -> engine::Costs {
-        let costs = profile.thread_costs();
-        engine::Costs {
-            wake_call_ps: costs.wake_call_ps.saturating_sub(costs.futex_call_ps).max(1),
-            futex_call_ps: profile.instructions_ps(50),
-            ..costs
-        }
     }
 }
 

@@ -22,6 +22,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use barewire_sim::chip::Ps;
+use barewire_sim::engine;
 use barewire_sim::{Board, Selection};
 
 use crate::cost::{Amount, Costs};
@@ -126,16 +127,10 @@ impl Record {
         to: Ps,
     ) -> (BTreeMap<&'static str, Part>, Vec<(Rc<str>, &'static str, Ps, Ps)>) {
         let wire: Rc<str> = WIRE.into();
-        let within = |a: Ps, b: Ps| a < to && b > from;
-        let spans: Vec<&Span> =
-            self.spans.iter().filter(|span| within(span.from, span.to)).collect();
+        let spans = self.within(from, to);
         let first = self.wire.partition_point(|one| one.last_clock_at <= from);
-        let clocks: Vec<(Ps, Ps)> = self.wire[first..]
-            .iter()
-            .take_while(|one| one.first_clock_at < to)
-            .map(|one| (one.first_clock_at, one.last_clock_at))
-            .filter(|&(a, b)| within(a, b))
-            .collect();
+        let clocks = self.wire[first..].iter().map(|one| (one.first_clock_at, one.last_clock_at));
+        let clocks: Vec<(Ps, Ps)> = clocks.take_while(|&(first, _)| first < to).collect();
         let mut edges: Vec<Ps> = spans.iter().flat_map(|span| [span.from, span.to]).collect();
         edges.extend(clocks.iter().flat_map(|&(a, b)| [a, b]));
         edges.extend([from, to]);
@@ -239,8 +234,23 @@ impl Machine {
     /// cost nothing.
     #[must_use]
     pub fn new(board: Board, costs: Rc<Costs>, off: Rc<BTreeSet<String>>) -> Self {
-        board.engine().set_costs(costs.threads(board.profile()));
-        Self { board, costs, off, record: Rc::default(), cold_ps: Rc::default(), background: Rc::default() }
+        let machine =
+            Self { board, costs, off, record: Rc::default(), cold_ps: Rc::default(), background: Rc::default() };
+        machine.set_cold(false);
+        machine
+    }
+
+    /// What threads cost now: a kernel's wake-ups and switches are instructions, cold or not.
+    #[must_use]
+    pub fn threads(&self) -> engine::Costs {
+        let profile = self.board.profile();
+        engine::Costs {
+            context_switch_ps: self.instructions_ps(self.costs.get("context-switch")),
+            wake_call_ps: self.instructions_ps(self.costs.get("wake")),
+            wake_ps: (self.costs.get("wake-other") * 1e3) as Ps,
+            futex_call_ps: self.instructions_ps(50.0).max(1),
+            ..profile.thread_costs()
+        }
     }
 
     /// The board.
@@ -255,9 +265,11 @@ impl Machine {
         &self.costs
     }
 
-    /// From now on code runs that was not run a moment ago: see the cost `cold`.
+    /// From now on code runs that was not run a moment ago: see the cost `cold`. A switch of threads costs what it does
+    /// when the engine's run begins.
     pub fn set_cold(&self, cold: bool) {
         self.cold_ps.set(if cold { self.costs.get("cold") * 1e3 } else { 0.0 });
+        self.board.engine().set_costs(self.threads());
     }
 
     /// The time now.

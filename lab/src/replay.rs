@@ -170,7 +170,7 @@ impl Runner {
             "int-low" => echo::Metric::IntLow,
             "cs-to-clock" => echo::Metric::CsToClock,
             "cs-high" => echo::Metric::CsHigh,
-            "irq-thread" | "idle" => return Ok(Self::share(&self.costs, echoed, asked, *processors)),
+            "irq-thread" | "idle" => return Ok(Self::share(echoed, asked, *processors)),
             _ => {
                 let known = ["gap", "int-low", "cs-to-clock", "cs-high", "irq-thread", "idle"];
                 return Err(Self::metric_error(asked, &known));
@@ -182,14 +182,13 @@ impl Runner {
     }
 
     /// A share of the processors' time.
-    fn share(costs: &Costs, echoed: &echo::Echoed, asked: &Asked, processors: u32) -> Taken {
+    fn share(echoed: &echo::Echoed, asked: &Asked, processors: u32) -> Taken {
         let (from, to) = echoed.elapsed;
         let thread_alone = asked.metric == "irq-thread";
         let lanes = echoed.record.lanes();
         let lanes = lanes.iter().filter(|lane| !thread_alone || &***lane == "irq thread");
         let lanes: Vec<&str> = lanes.map(|lane| &**lane).collect();
-        let board = echoed.profile.clone();
-        let threads = costs.threads(&board);
+        let threads = &echoed.threads;
         let mut parts = echoed.record.busy(&lanes, from, to);
         let switches = echoed.record.switches(&lanes, from, to);
         let mut ps = switches * threads.context_switch_ps;
@@ -227,7 +226,7 @@ impl Runner {
                 let lanes: Vec<_> = read.record.lanes().into_iter().filter(|lane| &**lane != "SDMA").collect();
                 let lanes: Vec<&str> = lanes.iter().map(|lane| &**lane).collect();
                 let mut parts = read.record.busy(&lanes, from, to);
-                let threads = self.costs.threads(&read.profile);
+                let threads = &read.threads;
                 parts.entry(SWITCHES).or_default().ps +=
                     read.record.switches(&lanes, from, to) * threads.context_switch_ps;
                 let (steps, sum_us) = mean_steps(&parts, read.reads.all.len());

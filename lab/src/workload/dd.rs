@@ -9,8 +9,7 @@
 use std::cell::Cell;
 
 use barewire_sim::chip::Ps;
-use barewire_sim::engine::Thread;
-use barewire_sim::profile::Profile;
+use barewire_sim::engine::{Costs, Thread};
 
 use super::Intervals;
 use crate::kernel::imx::Imx;
@@ -30,8 +29,8 @@ pub struct Read {
     pub reads: Intervals,
     /// The first read's beginning and the last one's end.
     pub elapsed: (Ps, Ps),
-    /// The board's costs.
-    pub profile: Profile,
+    /// What threads cost.
+    pub threads: Costs,
 }
 
 /// Reads `reads` blocks through `path`.
@@ -79,7 +78,7 @@ pub fn run(machine: &Machine, path: &Path, speed_hz: u64, reads: usize) -> Read 
     assert_eq!(board.harms_total(), 0, "{:#?}", board.violations());
     let times: Vec<Ps> = begun.iter().skip(BEFORE).map(Cell::get).collect();
     let all = times.windows(2).map(|pair| (pair[0], pair[1])).collect();
-    Read { record: machine.finish(), reads: Intervals { all }, elapsed: (times[0], times[reads]), profile: board.profile().clone() }
+    Read { record: machine.finish(), reads: Intervals { all }, elapsed: (times[0], times[reads]), threads: machine.threads() }
 }
 
 #[cfg(test)]

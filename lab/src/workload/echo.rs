@@ -16,10 +16,9 @@ use std::rc::Rc;
 
 use barewire_sim::IntLine;
 use barewire_sim::chip::Ps;
-use barewire_sim::engine::Thread;
+use barewire_sim::engine::{Costs, Thread};
 use barewire_sim::model::can::{BitTimes, CanBus, Feed, Record as Carried, Traffic};
 use barewire_sim::model::mcp2518fd::Mcp2518Fd;
-use barewire_sim::profile::Profile;
 
 use super::Intervals;
 use crate::kernel::imx::Imx;
@@ -104,8 +103,8 @@ pub struct Echoed {
     pub echoed: usize,
     /// Interrupts of the chip.
     pub services: u64,
-    /// The board's costs.
-    pub profile: Profile,
+    /// What threads cost.
+    pub threads: Costs,
 }
 
 struct Echo<'m> {
@@ -331,7 +330,7 @@ pub fn run(machine: &Machine, path: &Path, speed_hz: u64, frames: u64, gap_ps: P
         elapsed,
         echoed: echoes.len(),
         services: served as u64,
-        profile: board.profile().clone(),
+        threads: machine.threads(),
     }
 }
 

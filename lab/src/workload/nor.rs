@@ -15,10 +15,13 @@
 //! block on `dd`'s own way through the kernel is a loop and runs warm. Two choices were made when the long figures were
 //! known: this one, and the value of `idle-exit`. So the long figures are no blind predictions.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use barewire_sim::chip::Ps;
 use barewire_sim::engine::Thread;
+use barewire_sim::model::nor::Nor;
 
 use crate::kernel::atmel::{Atmel, Linux314};
 use crate::kernel::{Path, Xfer};
