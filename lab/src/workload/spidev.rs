@@ -585,7 +585,7 @@ mod tests {
     #[test]
     fn codes_are_right_at_either_end_of_the_costs() {
         for level in [CostLevel::Low, CostLevel::High] {
-            let costs = super::super::at(&Costs::assumed(), level);
+            let costs = Costs::assumed().at(level);
             for batch in [1, 100] {
                 let _ = sampled(&costs, "spidev-4.4-no-delay", batch);
             }
