@@ -95,6 +95,8 @@ pub struct Moved {
 struct FittedFile {
     #[serde(default)]
     cost: Vec<Moved>,
+    #[serde(default)]
+    draw: Vec<BTreeMap<String, f64>>,
 }
 
 /// All costs, by name.
@@ -118,9 +120,29 @@ impl Costs {
     /// As [`Costs::assumed`].
     #[must_use]
     pub fn fitted() -> Self {
-        let FittedFile { cost } = toml::from_str(FITTED).expect("fitted.toml");
+        let FittedFile { cost, .. } = toml::from_str(FITTED).expect("fitted.toml");
         let mut costs = Self::assumed();
         costs.apply(&cost);
+        costs
+    }
+
+    /// Sets of costs as probable as these, which bands are made of.
+    ///
+    /// # Panics
+    /// As [`Costs::assumed`].
+    #[must_use]
+    pub fn drawn() -> Vec<Self> {
+        let FittedFile { draw, .. } = toml::from_str(FITTED).expect("fitted.toml");
+        draw.iter().map(|draw| Self::fitted().with(draw)).collect()
+    }
+
+    /// These with some values of `draw`.
+    #[must_use]
+    pub fn with(&self, draw: &BTreeMap<String, f64>) -> Self {
+        let mut costs = self.fresh();
+        for (name, &value) in draw {
+            costs.set(name, value);
+        }
         costs
     }
 

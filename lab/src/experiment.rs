@@ -125,14 +125,19 @@ impl Experiment {
     /// If one is malformed, which a test excludes.
     #[must_use]
     pub fn all() -> Vec<Self> {
-        EMBEDDED.iter().map(|text| Self::read(text).unwrap_or_else(|error| panic!("{error}"))).collect()
+        EMBEDDED
+            .iter()
+            .map(|text| Self::read(text).unwrap_or_else(|error| panic!("{error}")))
+            .collect()
     }
 
     /// The paths that it runs.
     #[must_use]
     pub fn paths(&self) -> Vec<String> {
         if self.workload == Workload::Camera {
-            return ["arm-smmu-by-address", "arm-smmu-by-asid", "arm-smmu-gathered"].map(str::to_owned).into();
+            return ["arm-smmu-by-address", "arm-smmu-by-asid", "arm-smmu-gathered"]
+                .map(str::to_owned)
+                .into();
         }
         let mut paths: Vec<String> = self.figure.iter().map(|asked| asked.path.clone()).collect();
         paths.sort();

@@ -73,6 +73,7 @@ pub struct Lab {
     figures: Vec<Figure>,
     rules: Rules,
     costs: Costs,
+    draws: Vec<Costs>,
     experiments: Vec<Experiment>,
 }
 
@@ -80,13 +81,19 @@ impl Lab {
     /// The lab as it comes: the five threads, with fitted costs.
     #[must_use]
     pub fn new() -> Self {
-        Self::with_costs(Costs::fitted())
+        Self::with_costs(Costs::fitted(), Costs::drawn())
     }
 
-    /// The same with other costs.
+    /// The same with other costs, and sets of costs that are as probable.
     #[must_use]
-    pub fn with_costs(costs: Costs) -> Self {
-        Self { figures: figure::published(), rules: Rules::published(), costs, experiments: Experiment::all() }
+    pub fn with_costs(costs: Costs, draws: Vec<Costs>) -> Self {
+        Self {
+            figures: figure::published(),
+            rules: Rules::published(),
+            costs,
+            draws,
+            experiments: Experiment::all(),
+        }
     }
 
     /// Adds an experiment, as text. Its figures that are not among the published ones need `published` and `unit`; they
@@ -96,7 +103,9 @@ impl Lab {
     /// If the text cannot be read, names an experiment or figure that is there already, or leaves something out.
     pub fn with_experiment(&mut self, text: &str) -> Result<(), LabError> {
         let mut experiment = Experiment::read(text).map_err(LabError::Experiment)?;
-        let taken = |name: &str| LabError::Experiment(format!("{name:?} is there already: give it another name"));
+        let taken = |name: &str| {
+            LabError::Experiment(format!("{name:?} is there already: give it another name"))
+        };
         if self.experiments.iter().any(|one| one.name == experiment.name) {
             return Err(taken(&experiment.name));
         }
@@ -109,11 +118,17 @@ impl Lab {
                 return Err(taken(&asked.id));
             }
             let (Some(value), Some(unit)) = (asked.published, asked.unit.clone()) else {
-                let text = format!("{}: published and unit are missing, and the id is not one of the lab's", asked.id);
+                let text = format!(
+                    "{}: published and unit are missing, and the id is not one of the lab's",
+                    asked.id
+                );
                 return Err(LabError::Experiment(text));
             };
             if !value.is_finite() || value <= 0.0 {
-                return Err(LabError::Experiment(format!("{}: published is a number above 0", asked.id)));
+                return Err(LabError::Experiment(format!(
+                    "{}: published is a number above 0",
+                    asked.id
+                )));
             }
             Runner::new(self.costs.clone(), BTreeSet::new()).take(&experiment, asked)?;
             figures.push(Figure {
@@ -169,7 +184,9 @@ impl Lab {
 
     /// How the figure `id` is answered.
     fn asked(&self, id: &str) -> Option<(&Experiment, &Asked)> {
-        self.experiments.iter().find_map(|one| Some((one, one.figure.iter().find(|asked| asked.id == id)?)))
+        self.experiments
+            .iter()
+            .find_map(|one| Some((one, one.figure.iter().find(|asked| asked.id == id)?)))
     }
 
     fn replay(&self, costs: &Costs, progress: &mut dyn FnMut()) -> BTreeMap<String, f64> {
@@ -186,33 +203,39 @@ impl Lab {
         values
     }
 
-    /// All figures with the costs used and at their ends.
-    fn bands(&self, costs: &Costs, progress: &mut dyn FnMut()) -> Replays {
-        let [low, used, high] = CostLevel::ALL.map(|level| self.replay(&costs.at(level), progress));
-        let band = |(id, &used): (&String, &f64)| {
-            let ends = [low.get(id), high.get(id)].into_iter().flatten().chain([&used]);
-            let (low, high) = ends.fold((used, used), |(low, high), &value| (low.min(value), high.max(value)));
-            (id.clone(), Band { used, low, high })
-        };
-        used.iter().map(band).collect()
+    /// All figures with the costs used, and the smallest and largest of these and of the sets drawn.
+    fn bands(&self, progress: &mut dyn FnMut()) -> Replays {
+        let used = self.replay(&self.costs, progress);
+        let mut bands: Replays =
+            used.into_iter().map(|(id, used)| (id, Band { used, low: used, high: used })).collect();
+        for draw in &self.draws {
+            for (id, value) in self.replay(draw, progress) {
+                if let Some(band) = bands.get_mut(&id) {
+                    (band.low, band.high) = (band.low.min(value), band.high.max(value));
+                }
+            }
+        }
+        bands
     }
 
-    /// Runs every experiment three times and scores the result; `progress` is told how many of how many runs are done.
+    /// Runs every experiment with the costs used and with each set drawn, and scores the result; `progress` is told how
+    /// many of how many runs are done.
     pub fn run(&self, progress: &mut dyn FnMut(usize, usize)) -> Outcome {
         let asked: usize = self.experiments.iter().map(|one| one.figure.len()).sum();
-        let (mut done, all) = (0, 4 * asked);
+        let (mut done, all) = (0, (2 + self.draws.len()) * asked);
         let mut tick = || {
             done += 1;
             progress(done, all);
         };
-        let replays = self.bands(&self.costs, &mut tick);
+        let replays = self.bands(&mut tick);
         let mut rows = Vec::new();
         for figure in &self.figures {
             let asked = self.asked(&figure.id);
             let band = replays.get(&figure.id).copied();
             let kind = self.rules.kind(&figure.id);
             let ours = asked.and_then(|(experiment, asked)| {
-                let [low, used, high] = CostLevel::ALL.map(|level| ours::ours(experiment, asked, level));
+                let [low, used, high] =
+                    CostLevel::ALL.map(|level| ours::ours(experiment, asked, level));
                 let (low, used, high) = (low?, used?, high?);
                 Some(Band { used, low: low.min(used).min(high), high: low.max(used).max(high) })
             });
@@ -251,16 +274,25 @@ impl Lab {
             name: id.into(),
             known: self.figures.iter().map(|figure| figure.id.clone()).collect(),
         })?;
-        let (experiment, asked) =
-            self.asked(id).ok_or_else(|| LabError::Refused(format!("{id} is an input: nothing replays it")))?;
+        let (experiment, asked) = self
+            .asked(id)
+            .ok_or_else(|| LabError::Refused(format!("{id} is an input: nothing replays it")))?;
         let whole = Runner::new(self.costs.clone(), BTreeSet::new()).take(experiment, asked)?;
-        let known: Vec<String> =
-            whole.steps.iter().filter(|step| step.removable).map(|step| step.step.clone()).collect();
+        let known: Vec<String> = whole
+            .steps
+            .iter()
+            .filter(|step| step.removable)
+            .map(|step| step.step.clone())
+            .collect();
         if let Some(name) = without.iter().find(|name| !known.contains(name)) {
             return Err(LabError::Unknown { what: "step", name: name.clone(), known });
         }
         let off: BTreeSet<String> = without.iter().cloned().collect();
-        let taken = if off.is_empty() { whole } else { Runner::new(self.costs.clone(), off).take(experiment, asked)? };
+        let taken = if off.is_empty() {
+            whole
+        } else {
+            Runner::new(self.costs.clone(), off).take(experiment, asked)?
+        };
         Ok(Explanation {
             id: id.into(),
             unit: figure.unit.clone(),
@@ -277,7 +309,9 @@ impl Lab {
 
     /// The fit set's figures with the values that are published.
     fn targets<'a>(&'a self, without: Option<&str>) -> Vec<Target<'a>> {
-        let wanted = |figure: &&Figure| self.rules.in_fit_set(&figure.id) && Some(&*figure.thread) != without;
+        let wanted = |figure: &&Figure| {
+            self.rules.in_fit_set(&figure.id) && Some(&*figure.thread) != without
+        };
         let target = |figure: &Figure| {
             let (experiment, asked) = self.asked(&figure.id)?;
             Some(Target { experiment, asked, value: figure.value })
@@ -290,36 +324,46 @@ impl Lab {
     /// # Errors
     /// If an experiment cannot be run.
     pub fn refit(&self, progress: &mut dyn FnMut(usize, usize)) -> Result<Fit, LabError> {
-        let threads: BTreeSet<&str> = self.figures.iter().map(|figure| figure.thread.as_str()).collect();
-        let threads: Vec<&str> = threads.into_iter().filter(|thread| self.rules.fit_set.contains_key(*thread)).collect();
+        let threads: BTreeSet<&str> =
+            self.figures.iter().map(|figure| figure.thread.as_str()).collect();
+        let threads: Vec<&str> =
+            threads.into_iter().filter(|thread| self.rules.fit_set.contains_key(*thread)).collect();
         let all = 1 + threads.len() + SHUFFLES as usize;
         let assumed = Costs::assumed();
-        let (costs, residuals) = fit::fit(&assumed, &self.targets(None))?;
+        let fit::Fitted { costs, residuals, draws } = fit::fit(&assumed, &self.targets(None))?;
         progress(1, all);
         let scored = |moved: &[fit::FittedCost]| {
             let mut costs = Costs::assumed();
             costs.apply(&fit::moved(moved));
             let band = |value: f64| Band { used: value, low: value, high: value };
-            let replays: Replays =
-                self.replay(&costs, &mut || ()).into_iter().map(|(id, value)| (id, band(value))).collect();
+            let replays: Replays = self
+                .replay(&costs, &mut || ())
+                .into_iter()
+                .map(|(id, value)| (id, band(value)))
+                .collect();
             score::score(&self.rules, &self.figures, &replays)
         };
         let mut leave_one_out = Vec::new();
         for (place, &thread) in threads.iter().enumerate() {
-            let (moved, _) = fit::fit(&assumed, &self.targets(Some(thread)))?;
-            let score = scored(&moved);
-            let score = score.threads.iter().find(|one| one.thread == thread).map_or(f64::NAN, |one| one.lab);
+            let moved = fit::fit(&assumed, &self.targets(Some(thread)))?;
+            let score = scored(&moved.costs);
+            let score = score
+                .threads
+                .iter()
+                .find(|one| one.thread == thread)
+                .map_or(f64::NAN, |one| one.lab);
             leave_one_out.push((thread.to_owned(), score));
             progress(2 + place, all);
         }
-        let units = self.figures.iter().map(|figure| (figure.id.clone(), figure.unit.clone())).collect();
+        let units =
+            self.figures.iter().map(|figure| (figure.id.clone(), figure.unit.clone())).collect();
         let mut shuffled = Vec::new();
         for seed in 0..SHUFFLES {
-            let (moved, _) = fit::fit(&assumed, &fit::shuffled(&self.targets(None), &units, seed))?;
-            shuffled.push(scored(&moved).all.lab);
+            let moved = fit::fit(&assumed, &fit::shuffled(&self.targets(None), &units, seed))?;
+            shuffled.push(scored(&moved.costs).all.lab);
             progress(2 + threads.len() + seed as usize, all);
         }
-        Ok(Fit { costs, residuals, leave_one_out, shuffled })
+        Ok(Fit { costs, residuals, draws, leave_one_out, shuffled })
     }
 
     /// A figure over a parameter.
@@ -344,57 +388,71 @@ mod tests {
     #[test]
     #[ignore = "prints"]
     fn prints() {
-        let fit = Lab::new().refit(&mut |done, all| eprintln!("{done}/{all}")).unwrap();
+        let begun = std::time::Instant::now();
+        let fit = if std::env::var_os("LOO").is_some() {
+            Lab::new()
+                .refit(&mut |done, all| eprintln!("{done}/{all} {:?}", begun.elapsed()))
+                .unwrap()
+        } else {
+            let lab = Lab::new();
+            let fit::Fitted { costs, residuals, draws } =
+                fit::fit(&Costs::assumed(), &lab.targets(None)).unwrap();
+            Fit { costs, residuals, draws, leave_one_out: Vec::new(), shuffled: Vec::new() }
+        };
+        eprintln!("fit {:?}", begun.elapsed());
         for cost in &fit.costs {
-            println!("{:<22}{:>10.3} {:>10.3} ..{:>10.3} was {:>9.3} {:>9.3} ..{:>9.3}", cost.name, cost.value, cost.low, cost.high, cost.prior, cost.prior_low, cost.prior_high);
+            println!(
+                "{:<22}{:>10.3} {:>10.3} ..{:>10.3} was {:>9.3} {:>9.3} ..{:>9.3}",
+                cost.name,
+                cost.value,
+                cost.low,
+                cost.high,
+                cost.prior,
+                cost.prior_low,
+                cost.prior_high
+            );
         }
         for one in &fit.residuals {
-            println!("{:<28}{:>10.3}{:>10.3}{:>8.1} %", one.id, one.published, one.replayed, one.error * 100.0);
+            println!(
+                "{:<28}{:>10.3}{:>10.3}{:>8.1} %",
+                one.id,
+                one.published,
+                one.replayed,
+                one.error * 100.0
+            );
         }
         println!("{:?}\n{:?}", fit.leave_one_out, fit.shuffled);
         let mut costs = Costs::assumed();
         costs.apply(&fit::moved(&fit.costs));
-        let outcome = Lab::with_costs(costs).run(&mut |_, _| ());
+        let draws = fit.draws.iter().map(|draw| costs.with(draw)).collect();
+        let begun = std::time::Instant::now();
+        let outcome = Lab::with_costs(costs, draws).run(&mut |_, _| ());
+        eprintln!("run {:?}", begun.elapsed());
         for row in &outcome.figures {
             if let (Some(replayed), Some(error)) = (row.replayed, row.error) {
-                println!("{:<28}{:>10.3}{:>10.3}{:>8.1} % [{:.3}, {:.3}] {:?} {:?}", row.id, row.published, replayed, error * 100.0, row.low.unwrap(), row.high.unwrap(), row.kind, row.barewire.map(|band| band.used));
+                println!(
+                    "{:<28}{:>10.3}{:>10.3}{:>8.1} % [{:.3}, {:.3}] {:?} {:?}",
+                    row.id,
+                    row.published,
+                    replayed,
+                    error * 100.0,
+                    row.low.unwrap(),
+                    row.high.unwrap(),
+                    row.kind,
+                    row.barewire.map(|band| band.used)
+                );
             }
         }
         for thread in outcome.score.threads.iter().chain([&outcome.score.all]) {
-            println!("{:<12} {} lab {:.3} strongest {:?} beats {}", thread.thread, thread.effects, thread.lab, thread.strongest, thread.beats);
-        }
-        println!("{:?}", outcome.score.coverage);
-    }
-}
-#[cfg(test)]
-mod timing {
-    use super::*;
-    #[test]
-    #[ignore = "prints"]
-    fn each() {
-        let lab = Lab::new();
-        let begun = std::time::Instant::now();
-        let fit = fit::fit(&Costs::assumed(), &lab.targets(None)).unwrap();
-        eprintln!("{:?} {:?}", fit.1, begun.elapsed());
-        for cost in &fit.0 {
-            eprintln!("{:<22}{:>10.3} {:>10.3} ..{:>10.3} was {:>9.3} {:>9.3} ..{:>9.3}", cost.name, cost.value, cost.low, cost.high, cost.prior, cost.prior_low, cost.prior_high);
-        }
-        let mut costs = Costs::assumed();
-        costs.apply(&fit::moved(&fit.0));
-        for experiment in &lab.experiments {
-            for asked in &experiment.figure {
-                if asked.id.starts_with("ranjan") { continue; }
-                let begun = std::time::Instant::now();
-                eprint!("{:<28}", asked.id);
-                let published = lab.figures.iter().find(|one| one.id == asked.id).map_or(0.0, |one| one.value);
-                let mut text = String::new();
-                for level in CostLevel::ALL {
-                    let runner = Runner::new(costs.at(level), BTreeSet::new());
-                    text += &runner.take(experiment, asked).map_or("-".into(), |one| format!("{:>10.3}", one.value));
-                }
-                let ours = ours::ours(experiment, asked, CostLevel::Used);
-                eprintln!("{published:>10.3} {text} {ours:?} {:?}", begun.elapsed());
+            println!(
+                "{:<12} {} lab {:.3} strongest {:?} beats {}",
+                thread.thread, thread.effects, thread.lab, thread.strongest, thread.beats
+            );
+            for (change, sums) in &thread.by_change {
+                println!("      {change} {sums:?}");
             }
         }
+        println!("{:?}", outcome.score.coverage);
+        println!("{:?}", outcome.score.nulls.iter().filter(|one| !one.within).collect::<Vec<_>>());
     }
 }

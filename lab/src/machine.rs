@@ -116,7 +116,10 @@ impl Record {
     fn within(&self, from: Ps, to: Ps) -> Vec<&Span> {
         let first = self.spans.partition_point(|span| span.to <= from);
         let all = self.spans[first..].iter().zip(&self.begins[first..]);
-        all.take_while(|(_, begins)| **begins < to).map(|(span, _)| span).filter(|span| span.from < to).collect()
+        all.take_while(|(_, begins)| **begins < to)
+            .map(|(span, _)| span)
+            .filter(|span| span.from < to)
+            .collect()
     }
 
     /// The steps of the interval from `from` to `to`, which add up to it, and its stretches in order.
@@ -152,7 +155,8 @@ impl Record {
             open.retain(|&place| spans[place].to >= b);
             while clocks.next_if(|&(_, last)| last <= a).is_some() {}
             let clocked = clocks.peek().is_some_and(|&(first, _)| first <= a);
-            let top = open.iter().max_by_key(|&&place| (spans[place].class, spans[place].from, place));
+            let top =
+                open.iter().max_by_key(|&&place| (spans[place].class, spans[place].from, place));
             let (lane, step) = match top.map(|&place| spans[place]) {
                 Some(span) if span.class == Class::Work => (&span.lane, span.step),
                 _ if clocked => (&wire, WIRE),
@@ -187,7 +191,12 @@ impl Record {
     pub fn busy(&self, lanes: &[&str], from: Ps, to: Ps) -> BTreeMap<&'static str, Part> {
         let mut parts: BTreeMap<&'static str, Part> = BTreeMap::new();
         for lane in lanes {
-            let spans = self.spans.iter().filter(|span| span.busy && &*span.lane == *lane).cloned().collect();
+            let spans = self
+                .spans
+                .iter()
+                .filter(|span| span.busy && &*span.lane == *lane)
+                .cloned()
+                .collect();
             let (of_lane, _) = Self::new(spans, Vec::new()).attribute(from, to);
             for (step, part) in of_lane.iter().filter(|(step, _)| **step != BETWEEN) {
                 parts.entry(step).or_default().add(part);
@@ -199,14 +208,19 @@ impl Record {
     /// How often the threads `lanes` gave up their processor between `from` and `to`.
     #[must_use]
     pub fn switches(&self, lanes: &[&str], from: Ps, to: Ps) -> u64 {
-        let slept = |span: &&Span| span.class == Class::Wait && !span.busy && lanes.contains(&&*span.lane);
+        let slept =
+            |span: &&Span| span.class == Class::Wait && !span.busy && lanes.contains(&&*span.lane);
         self.spans.iter().filter(slept).filter(|span| (from..=to).contains(&span.to)).count() as u64
     }
 
     /// The beginnings and ends of a step, in order.
     #[must_use]
     pub fn times_of(&self, step: &str) -> Vec<(Ps, Ps)> {
-        self.spans.iter().filter(|span| span.step == step).map(|span| (span.from, span.to)).collect()
+        self.spans
+            .iter()
+            .filter(|span| span.step == step)
+            .map(|span| (span.from, span.to))
+            .collect()
     }
 
     /// The threads that left spans.
@@ -234,8 +248,14 @@ impl Machine {
     /// cost nothing.
     #[must_use]
     pub fn new(board: Board, costs: Rc<Costs>, off: Rc<BTreeSet<String>>) -> Self {
-        let machine =
-            Self { board, costs, off, record: Rc::default(), cold_ps: Rc::default(), background: Rc::default() };
+        let machine = Self {
+            board,
+            costs,
+            off,
+            record: Rc::default(),
+            cold_ps: Rc::default(),
+            background: Rc::default(),
+        };
         machine.set_cold(false);
         machine
     }

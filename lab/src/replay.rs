@@ -89,15 +89,22 @@ fn stretch(lane: &str, step: &str, from: Ps, to: Ps) -> Stretch {
 }
 
 /// The mean of `intervals`, and `value` of it.
-fn mean(record: &Record, intervals: &Intervals, relation: &str, value: impl Fn(f64) -> f64) -> Taken {
+fn mean(
+    record: &Record,
+    intervals: &Intervals,
+    relation: &str,
+    value: impl Fn(f64) -> f64,
+) -> Taken {
     let mut parts = BTreeMap::new();
     let mut timeline = Vec::new();
     for (place, &(from, to)) in intervals.all.iter().enumerate() {
         let (of_this, stretches) = record.attribute(from, to);
         add(&mut parts, of_this);
         if place == intervals.all.len() / 2 {
-            timeline =
-                stretches.into_iter().map(|(lane, step, a, b)| stretch(&lane, step, a - from, b - from)).collect();
+            timeline = stretches
+                .into_iter()
+                .map(|(lane, step, a, b)| stretch(&lane, step, a - from, b - from))
+                .collect();
         }
     }
     let (steps, sum_us) = mean_steps(&parts, intervals.all.len());
@@ -125,7 +132,11 @@ impl Runner {
         })
     }
 
-    fn run(&self, key: String, run: impl FnOnce() -> Result<Run, LabError>) -> Result<Rc<Run>, LabError> {
+    fn run(
+        &self,
+        key: String,
+        run: impl FnOnce() -> Result<Run, LabError>,
+    ) -> Result<Rc<Run>, LabError> {
         if let Some(found) = self.runs.borrow().get(&key) {
             return Ok(found.clone());
         }
@@ -201,9 +212,19 @@ impl Runner {
         let all_us = us(to - from) / echoes as f64 * f64::from(processors);
         let percent = move |sum: f64| 100.0 * sum / all_us;
         let (value, relation) = if thread_alone {
-            (percent(sum_us), format!("100 x sum / {all_us:.1} us, which {processors} processors have between two echoes"))
+            (
+                percent(sum_us),
+                format!(
+                    "100 x sum / {all_us:.1} us, which {processors} processors have between two echoes"
+                ),
+            )
         } else {
-            (100.0 - percent(sum_us), format!("100 - 100 x sum / {all_us:.1} us, which {processors} processors have between two echoes"))
+            (
+                100.0 - percent(sum_us),
+                format!(
+                    "100 - 100 x sum / {all_us:.1} us, which {processors} processors have between two echoes"
+                ),
+            )
         };
         Taken { value, sum_us, relation, steps, timeline: Vec::new() }
     }
@@ -219,11 +240,14 @@ impl Runner {
         match asked.metric.as_str() {
             "time" => {
                 let reads = asked.scale.unwrap_or(1.0);
-                Ok(mean(&read.record, &read.reads, &format!("sum x {reads} / 1e6"), move |sum| sum * reads / 1e6))
+                Ok(mean(&read.record, &read.reads, &format!("sum x {reads} / 1e6"), move |sum| {
+                    sum * reads / 1e6
+                }))
             }
             "busy" => {
                 let (from, to) = read.elapsed;
-                let lanes: Vec<_> = read.record.lanes().into_iter().filter(|lane| &**lane != "SDMA").collect();
+                let lanes: Vec<_> =
+                    read.record.lanes().into_iter().filter(|lane| &**lane != "SDMA").collect();
                 let lanes: Vec<&str> = lanes.iter().map(|lane| &**lane).collect();
                 let mut parts = read.record.busy(&lanes, from, to);
                 let threads = &read.threads;
@@ -251,7 +275,8 @@ impl Runner {
             "clocks" => spidev::Metric::Clocks,
             "transfer" => spidev::Metric::Transfer,
             _ => {
-                let known = ["rate", "cs-setup", "cs-hold", "ioctl-gap", "cs-toggle", "clocks", "transfer"];
+                let known =
+                    ["rate", "cs-setup", "cs-hold", "ioctl-gap", "cs-toggle", "clocks", "transfer"];
                 return Err(Self::metric_error(asked, &known));
             }
         };
@@ -277,18 +302,23 @@ impl Runner {
         let Experiment { board, speed_hz, .. } = experiment;
         let path = Self::path(&asked.path)?;
         let missing = |what: &str| LabError::Experiment(format!("{}: {what} is missing", asked.id));
-        let (block, blocks) =
-            (asked.block.ok_or_else(|| missing("block"))?, asked.blocks.ok_or_else(|| missing("blocks"))?);
-        let run = self.run(format!("nor {board} {} {speed_hz} {block} {blocks}", path.name), || {
-            let machine = machine(board, &self.costs, &self.off)?;
-            Ok(Run::Nor(nor::run(&machine, &path, *speed_hz, block, blocks)))
-        })?;
+        let (block, blocks) = (
+            asked.block.ok_or_else(|| missing("block"))?,
+            asked.blocks.ok_or_else(|| missing("blocks"))?,
+        );
+        let run =
+            self.run(format!("nor {board} {} {speed_hz} {block} {blocks}", path.name), || {
+                let machine = machine(board, &self.costs, &self.off)?;
+                Ok(Run::Nor(nor::run(&machine, &path, *speed_hz, block, blocks)))
+            })?;
         let Run::Nor(read) = &*run else { unreachable!("the key names the workload") };
         let (steps, sum_us) = mean_steps(&read.parts(), 1);
         let (from, to) = read.window;
         let timeline = read.record.attribute(from, to).1;
-        let timeline = timeline.into_iter().map(|(lane, step, a, b)| stretch(&lane, step, a - from, b - from));
-        let (value, relation) = if blocks > 1 { (sum_us / 1e3, "sum / 1e3") } else { (sum_us, "sum") };
+        let timeline =
+            timeline.into_iter().map(|(lane, step, a, b)| stretch(&lane, step, a - from, b - from));
+        let (value, relation) =
+            if blocks > 1 { (sum_us / 1e3, "sum / 1e3") } else { (sum_us, "sum") };
         Ok(Taken { value, sum_us, relation: relation.into(), steps, timeline: timeline.collect() })
     }
 
@@ -303,7 +333,9 @@ impl Runner {
                 return Err(LabError::Unknown { what: "path", name: name.into(), known });
             }
         };
-        let bytes = asked.bytes.ok_or_else(|| LabError::Experiment(format!("{}: bytes are missing", asked.id)))?;
+        let bytes = asked
+            .bytes
+            .ok_or_else(|| LabError::Experiment(format!("{}: bytes are missing", asked.id)))?;
         let costs = walk_costs(&self.costs);
         let counted = match asked.call.as_deref() {
             Some("map_sg") => walk::map(bytes, &costs),
@@ -311,16 +343,32 @@ impl Runner {
             Some("invalidations") => {
                 let value = walk::invalidations(bytes, flush, &costs) as f64;
                 let relation = "counted".into();
-                return Ok(Taken { value, sum_us: 0.0, relation, steps: Vec::new(), timeline: Vec::new() });
+                return Ok(Taken {
+                    value,
+                    sum_us: 0.0,
+                    relation,
+                    steps: Vec::new(),
+                    timeline: Vec::new(),
+                });
             }
-            _ => return Err(LabError::Experiment(format!("{}: call is map_sg, unmap or invalidations", asked.id))),
+            _ => {
+                return Err(LabError::Experiment(format!(
+                    "{}: call is map_sg, unmap or invalidations",
+                    asked.id
+                )));
+            }
         };
         let mut at = 0.0;
         let mut timeline = Vec::new();
         let mut steps = Vec::new();
         for walk::StepCount { step, times, ps } in counted {
             let taken = if self.off.contains(step) { 0.0 } else { ps / 1e6 };
-            timeline.push(Stretch { lane: "processor".into(), step: step.into(), from_us: at, to_us: at + taken });
+            timeline.push(Stretch {
+                lane: "processor".into(),
+                step: step.into(),
+                from_us: at,
+                to_us: at + taken,
+            });
             at += taken;
             steps.push(StepCost {
                 step: step.into(),

@@ -450,7 +450,7 @@ impl<'m> Linux314<'m> {
             host.begin(&message[place].tx);
             message[place].tx.len()
         };
-        machine.charge_times("transfer", 0.5, &["transfer"]);
+        machine.charge_times("transfer", 0.5, &["transfer", "driver-atmel"]);
         if self.core == Core::Queue314 {
             machine.step("set clock", || host.set_clock());
         }
@@ -462,7 +462,7 @@ impl<'m> Linux314<'m> {
             machine.step("start transfer", || host.start_dma(byte_ps));
         }
         // The first byte is over by the end of this.
-        machine.charge_times("transfer", 0.5, &["transfer"]);
+        machine.charge_times("transfer", 0.5, &["transfer", "driver-atmel"]);
     }
 
     fn select(&self, active: bool) {

@@ -240,6 +240,7 @@ impl Host for Bcm2835 {
 
     fn transfer(&self, machine: &Machine, waiting: Waiting, xfer: &mut Xfer) {
         assert_ne!(waiting, Waiting::Dma, "this driver's DMA is not modelled");
+        machine.charge("driver's set-up", &["driver-bcm2835"]);
         let cs = machine.step("set up", || {
             let cs = self.read(CS);
             self.write(CLK, self.divider as u32);
@@ -293,7 +294,8 @@ mod tests {
     /// Bytes back and handler runs of one transfer.
     fn exchange(waiting: Waiting, length: usize, limit_ns: u64) -> (Vec<u8>, Vec<u8>, usize) {
         let costs = Rc::new(Costs::assumed());
-        let machine = crate::workload::machine("rpi3", &costs, &Rc::new(BTreeSet::new())).expect("a board");
+        let machine =
+            crate::workload::machine("rpi3", &costs, &Rc::new(BTreeSet::new())).expect("a board");
         let board = machine.board();
         board.attach(0, Rc::new(RefCell::new(Echo::default())));
         let host = Bcm2835::new(board, 0, 3_600_000, limit_ns);
@@ -338,7 +340,8 @@ mod tests {
     #[should_panic(expected = "another controller")]
     fn another_board_is_refused() {
         let costs = Rc::new(Costs::assumed());
-        let machine = crate::workload::machine("imx8mp", &costs, &Rc::new(BTreeSet::new())).expect("a board");
+        let machine =
+            crate::workload::machine("imx8mp", &costs, &Rc::new(BTreeSet::new())).expect("a board");
         let _ = Bcm2835::new(machine.board(), 0, 1_000_000, POLL_LIMIT_NS);
     }
 }

@@ -85,7 +85,8 @@ impl Mutex {
     pub fn lock(&self, machine: &Machine) {
         while self.taken.swap(1, Relaxed) == 1 {
             self.waiters.set(self.waiters.get() + 1);
-            machine.wait("wait for the bus", false, || machine.board().engine().wait(&self.taken, 1));
+            machine
+                .wait("wait for the bus", false, || machine.board().engine().wait(&self.taken, 1));
             self.waiters.set(self.waiters.get() - 1);
         }
     }
@@ -94,7 +95,8 @@ impl Mutex {
     pub fn unlock(&self, machine: &Machine) {
         self.taken.store(0, Relaxed);
         if self.waiters.get() > 0 {
-            machine.waking("wake the next", || machine.board().engine().wake(&raw const self.taken));
+            machine
+                .waking("wake the next", || machine.board().engine().wake(&raw const self.taken));
         }
     }
 }

@@ -12,7 +12,7 @@
 //! # Not supported
 //! SDMA beyond its set-up, its rate and its interrupt: no scripts, no descriptors, no memory.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 
 use barewire::reg::Registers;
 use barewire_sim::engine::Thread;
@@ -68,10 +68,9 @@ pub struct Imx {
     flight: RefCell<Flight>,
     done: Word,
     /// SDMA has something to do.
-    request: Word,
+    request: IntLine,
     /// SDMA's interrupt.
     line: IntLine,
-    over: Cell<bool>,
 }
 
 impl Imx {
@@ -96,9 +95,8 @@ impl Imx {
             dividers: dividers(board.profile().reference_hz.value, speed_hz),
             flight: RefCell::default(),
             done: Word::default(),
-            request: Word::default(),
+            request: board.line(),
             line: board.line(),
-            over: Cell::new(false),
         };
         host.regs.borrow_mut().write(CONREG, EN | CLOCKS);
         host
@@ -195,25 +193,16 @@ impl Imx {
             }
         };
         let sdma = move || {
-            loop {
-                self.request.wait(self.board.engine());
-                if self.over.get() {
-                    return;
-                }
+            while self.request.wait(None) {
+                self.request.lower();
                 self.move_words(machine);
             }
         };
         vec![
             Thread::new("spi interrupt", handler).interrupt(0),
             Thread::new("dma interrupt", dma_handler).interrupt(0),
-            Thread::new("SDMA", sdma).on(9, 0),
+            Thread::new("SDMA", sdma).interrupt(9),
         ]
-    }
-
-    /// Lets SDMA's thread end.
-    pub fn stop(&self) {
-        self.over.set(true);
-        self.request.raise(self.board.engine());
     }
 
     /// SDMA moves the flight's words, both ways.
@@ -296,6 +285,7 @@ impl Host for Imx {
     fn transfer(&self, machine: &Machine, waiting: Waiting, xfer: &mut Xfer) {
         let (engine, length) = (self.board.engine(), xfer.tx.len());
         assert!((1..=BURST_BYTES).contains(&length), "one burst has 1 to 512 bytes");
+        machine.charge("driver's set-up", &["driver-imx"]);
         machine.step("set up", || {
             self.write(CONREG, self.control(length));
             self.write(DMAREG, 0);
@@ -304,7 +294,7 @@ impl Host for Imx {
         let dma = waiting == Waiting::Dma && length >= DMA_BYTES;
         if dma {
             machine.charge("set up DMA", &["dma-setup"]);
-            machine.waking("start DMA", || self.request.raise(engine));
+            self.request.raise();
             machine.wait("DMA, its interrupt and wake-up", false, || self.done.wait(engine));
         } else if waiting == Waiting::Polling {
             machine.step("fill FIFO", || {
@@ -349,8 +339,14 @@ mod tests {
 
     #[test]
     fn the_clock_is_the_fastest_that_is_not_too_fast() {
-        assert_eq!(dividers(80_000_000, 17_000_000), 4 << 12);
-        assert_eq!(dividers(60_000_000, 30_000_000), 1 << 12);
-        assert_eq!(dividers(60_000_000, 1_000), 11 << 8 | 14 << 12 | 0);
+        let made = |reference_hz: u64, speed_hz| {
+            let bits = dividers(reference_hz, speed_hz);
+            reference_hz / u64::from((bits >> 12 & 0xf) + 1) >> (bits >> 8 & 0xf)
+        };
+        assert_eq!(
+            [made(80_000_000, 17_000_000), made(60_000_000, 30_000_000)],
+            [16_000_000, 30_000_000]
+        );
+        assert_eq!([made(60_000_000, 29_999_999), made(60_000_000, 1_000)], [20_000_000, 976]);
     }
 }

@@ -18,8 +18,8 @@
 //! # Not supported
 //! Priority inheritance: a caller that finds the bus taken sleeps until its holder is done.
 
-pub mod bcm2835;
 pub mod atmel;
+pub mod bcm2835;
 mod host;
 pub mod imx;
 

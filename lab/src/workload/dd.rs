@@ -70,15 +70,20 @@ pub fn run(machine: &Machine, path: &Path, speed_hz: u64, reads: usize) -> Read 
             machine.charge_times("copy to dd", BLOCK as f64, &["copy"]);
         }
         kernel.stop();
-        host.stop();
     };
-    let mut threads = vec![Thread::new("dd", dd).on(0, 10), Thread::new("pump", || kernel.pump()).on(1, 50)];
+    let mut threads =
+        vec![Thread::new("dd", dd).on(0, 10), Thread::new("pump", || kernel.pump()).on(1, 50)];
     threads.extend(host.threads(machine));
     board.engine().run(threads);
     assert_eq!(board.harms_total(), 0, "{:#?}", board.violations());
     let times: Vec<Ps> = begun.iter().skip(BEFORE).map(Cell::get).collect();
     let all = times.windows(2).map(|pair| (pair[0], pair[1])).collect();
-    Read { record: machine.finish(), reads: Intervals { all }, elapsed: (times[0], times[reads]), threads: machine.threads() }
+    Read {
+        record: machine.finish(),
+        reads: Intervals { all },
+        elapsed: (times[0], times[reads]),
+        threads: machine.threads(),
+    }
 }
 
 #[cfg(test)]
@@ -100,7 +105,11 @@ mod tests {
                 let machine = super::super::machine("imx6dl", &costs, &off).unwrap();
                 let read = run(&machine, &Path::find(&name).unwrap(), 30_000_000, 4);
                 let (from, to) = read.elapsed;
-                println!("{name} {:.2} us, {:.4} s", read.reads.mean_us(), read.reads.mean_us() * 7040.0 / 1e6);
+                println!(
+                    "{name} {:.2} us, {:.4} s",
+                    read.reads.mean_us(),
+                    read.reads.mean_us() * 7040.0 / 1e6
+                );
                 let (parts, _) = read.record.attribute(from, to);
                 for (step, part) in parts {
                     println!("    {step:<32}{:>8.2} {:>3}", part.ps as f64 / 4e6, part.times);

@@ -4,14 +4,14 @@
 
 pub mod dd;
 pub mod echo;
-pub mod spidev;
 pub mod nor;
+pub mod spidev;
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use barewire_sim::chip::Ps;
 use barewire_sim::board::spec::BOARDS;
+use barewire_sim::chip::Ps;
 use barewire_sim::{Board, BoardOptions, BoardSpec};
 
 use crate::cost::Costs;
@@ -38,7 +38,11 @@ impl Intervals {
 ///
 /// # Errors
 /// If there is no such board.
-pub fn machine(name: &str, costs: &Rc<Costs>, off: &Rc<BTreeSet<String>>) -> Result<Machine, LabError> {
+pub fn machine(
+    name: &str,
+    costs: &Rc<Costs>,
+    off: &Rc<BTreeSet<String>>,
+) -> Result<Machine, LabError> {
     let spec = BoardSpec::find(name).map_err(|_| LabError::Unknown {
         what: "board",
         name: name.into(),

@@ -373,10 +373,11 @@ mod tests {
         for (name, value) in [
             ("clocks", 1.49),
             ("registers-rpi", 1.24),
-            ("threads", 0.45),
+            ("wake", 930.0),
             ("statistics-locked", 101.0),
             ("set-cs", 190.7),
-            ("transfer", 556.4),
+            ("transfer", 256.4),
+            ("driver-bcm2835", 300.0),
             ("queue", 200.0),
             ("pump", 221.0),
             ("io-mutex", 305.0),
@@ -406,7 +407,8 @@ mod tests {
 
     fn sampled_without(costs: &Costs, off: &[&str], name: &str, options: &Options) -> Sampled {
         let off = Rc::new(off.iter().map(ToString::to_string).collect());
-        let machine = super::super::machine("rpi3", &Rc::new(costs.clone()), &off).expect("a board");
+        let machine =
+            super::super::machine("rpi3", &Rc::new(costs.clone()), &off).expect("a board");
         run_with(&machine, &path(name), options)
     }
 
